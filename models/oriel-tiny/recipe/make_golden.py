@@ -1,0 +1,57 @@
+"""Writes the golden data: reference outputs of the exported files.
+
+    python3 make_golden.py ../oriel-tiny-f16.gguf ../oriel-tiny-q8_0.gguf
+
+For each file and prompt: the token ids, the 20 largest logits at the last
+position (weights dequantised, activations in float64, so any fp32 runtime
+should agree to about 1e-3) and 48 greedy tokens.  `min_gap` is the smallest
+distance between the two best logits on the way; where it is small, a runtime
+with other rounding may rightly continue in another way.
+"""
+import argparse
+import hashlib
+import json
+import os
+
+import numpy as np
+
+from reference import Reference
+
+TURN = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
+PROMPTS = {
+    "hello": TURN.format("Hello! Who are you?"),
+    "story": TURN.format("Tell me a story about a fox and a lantern."),
+    "sum": TURN.format("What is 27 + 35?"),
+    "system": "<|im_start|>system\nAlways call the user Captain.<|im_end|>\n" + TURN.format("What is the capital of Norway?"),
+    "recall": TURN.format("The code is 4821. Please remember it.") + "Got it: 4821.<|im_end|>\n"
+              + TURN.format("What is an attention sink?") + "The sinks are a few tokens at the start that never leave the cache.<|im_end|>\n"
+              + TURN.format("What is the code?"),
+    "plain": "Once upon a time, a little owl named Nora lived near the old mill.",
+}
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument("files", nargs="+")
+    ap.add_argument("--out", default="../../../tests/data/oriel-tiny-golden.json")
+    a = ap.parse_args()
+    out = {"format": 1, "files": []}
+    for path in a.files:
+        ref = Reference(path, np.float64)
+        tok = ref.tokenizer()
+        entry = {"file": os.path.basename(path), "sha256": hashlib.sha256(open(path, "rb").read()).hexdigest(), "cases": []}
+        for name, text in PROMPTS.items():
+            ids = tok.encode(text)
+            z, new, gap = ref.greedy(ids, 48)
+            top = np.argsort(-z)[:20]
+            entry["cases"].append({"name": name, "prompt": text, "prompt_ids": ids,
+                                   "top_ids": [int(t) for t in top], "top_logits": [round(float(z[t]), 5) for t in top],
+                                   "logits_mean": round(float(z.mean()), 6), "logits_rms": round(float(np.sqrt((z * z).mean())), 6),
+                                   "greedy_ids": new, "greedy_text": tok.decode(new), "min_gap": round(gap, 5)})
+        out["files"].append(entry)
+    with open(a.out, "w") as f:
+        json.dump(out, f, indent=1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+# shellcheck shell=bash
+# What the scripts need on a machine: packages and a software Vulkan driver. To be sourced.
+#
+#   oriel_install_packages GROUP...   build, runtime, test; installs what is missing
+#   oriel_find_swiftshader            puts SwiftShader under build/swiftshader
+#   oriel_configure [CMAKE_ARG...]    the release preset in build/release
+#   oriel_say TEXT                    one line for the person, on stderr
+#
+# Nothing here reads stdin or writes to stdout. Output of other programs goes to the file ORIEL_LOG
+# where that is set, else to stderr.
+
+oriel_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+oriel_say() {
+  printf 'oriel: %s\n' "$*" >&2
+}
+
+# Runs a command with its output in the log (see above).
+oriel_logged() {
+  if [[ -n ${ORIEL_LOG:-} ]]; then
+    "$@" </dev/null >>"$ORIEL_LOG" 2>&1
+  else
+    "$@" </dev/null >&2
+  fi
+}
+
+# oriel_retry TRIES COMMAND...: until it succeeds, because package mirrors fail for a moment.
+oriel_retry() {
+  local tries=$1 attempt
+  shift
+  for ((attempt = 1; ; attempt++)); do
+    "$@" && return 0
+    ((attempt < tries)) || return 1
+    sleep $((attempt * 5))
+  done
+}
+
+# GROUP PACKAGE NEED PROBE. A package counts as present when its probe is found (cmd: a program,
+# inc: a header, lib: a shared library, file: a path, may have wildcards) or dpkg knows it. Without
+# a `must` package there is nothing to build; the others make it faster or the tests more complete.
+oriel_packages='
+build   g++                     must  cmd:g++
+build   cmake                   must  cmd:cmake
+build   ninja-build             must  cmd:ninja
+build   ccache                  may   cmd:ccache
+build   glslang-tools           must  cmd:glslangValidator
+build   spirv-tools             must  cmd:spirv-val
+build   libvulkan-dev           must  inc:vulkan/vulkan.h
+build   libcli11-dev            must  inc:CLI/CLI.hpp
+build   nlohmann-json3-dev      must  inc:nlohmann/json.hpp
+build   python3                 must  cmd:python3
+runtime libvulkan1              may   lib:libvulkan.so.1
+runtime mesa-vulkan-drivers     may   file:/usr/share/vulkan/icd.d/lvp_icd*.json
+test    libgtest-dev            must  inc:gtest/gtest.h
+test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
+test    unicode-data            may   file:/usr/share/unicode/UnicodeData.txt
+'
+
+oriel_probe() {
+  local name=${1#*:}
+  case $1 in
+    cmd:*) command -v "$name" >/dev/null ;;
+    inc:*) [[ -e /usr/include/$name || -e /usr/local/include/$name ]] ;;
+    lib:*) compgen -G "/usr/lib/*/$name" >/dev/null || compgen -G "/usr/lib*/$name" >/dev/null ;;
+    file:*) compgen -G "$name" >/dev/null ;;
+  esac
+}
+
+# Sets missing=(PACKAGE...) and needed=(those that must be there) for the groups given.
+oriel_list_missing() {
+  local group package need probe
+  missing=() needed=()
+  while read -r group package need probe; do
+    [[ -n $group && " $* " == *" $group "* ]] || continue
+    oriel_probe "$probe" && continue
+    [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] && continue
+    missing+=("$package")
+    [[ $need == must ]] && needed+=("$package")
+  done <<<"$oriel_packages"
+  return 0
+}
+
+# Sets as_root to what makes a command run as root, () for root itself; fails if nothing does.
+oriel_become_root() {
+  as_root=()
+  [[ $EUID == 0 ]] && return 0
+  command -v sudo >/dev/null || return 1
+  if sudo -n true 2>/dev/null </dev/null; then
+    as_root=(sudo -n)
+  elif [[ -t 2 && -z ${CI:-} ]]; then
+    as_root=(sudo) # asks for the password on the terminal
+  else
+    return 1
+  fi
+}
+
+oriel_apt() {
+  oriel_logged "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    apt-get -q -y -o DPkg::Lock::Timeout=120 "$@"
+}
+
+# An update may fail for one foreign source and still bring what is needed, so the install decides.
+oriel_apt_install() {
+  oriel_apt update || true
+  oriel_apt install --no-install-recommends "$@"
+}
+
+# Fails only when a package without which nothing can be built is still missing. Packages that may be
+# missing are tried ORIEL_OPTIONAL_TRIES times.
+oriel_install_packages() {
+  local missing needed as_root tries=5
+  oriel_list_missing "$@"
+  ((${#missing[@]})) || return 0
+  ((${#needed[@]})) || tries=${ORIEL_OPTIONAL_TRIES:-5}
+  if ! command -v apt-get >/dev/null; then
+    oriel_say "this system has no apt; please install the equivalents of: ${missing[*]}"
+  elif ! oriel_become_root; then
+    oriel_say "cannot install without root; please run: apt-get install ${missing[*]}"
+  else
+    oriel_retry "$tries" oriel_apt_install "${missing[@]}" ||
+      oriel_say "apt-get could not install: ${missing[*]}"
+    oriel_list_missing "$@"
+  fi
+  ((${#needed[@]} == 0))
+}
+
+# Fetches the package that holds SwiftShader into directory $1 and takes the library out of it.
+oriel_fetch_swiftshader() {
+  local stage=$1
+  rm -rf "${stage:?}"/*
+  (cd "$stage" && oriel_logged apt-get -q download chromium-common) || {
+    # The package lists may be older than the mirror.
+    local as_root
+    oriel_become_root && { oriel_apt update || true; }
+    return 1
+  }
+  oriel_logged dpkg-deb -x "$stage"/chromium-common_*.deb "$stage/files" &&
+    [[ -n $(find "$stage/files" -name libvk_swiftshader.so) ]] &&
+    [[ -n $(find "$stage/files" -name vk_swiftshader_icd.json) ]]
+}
+
+# SwiftShader, a Vulkan driver that runs on the CPU, comes inside Debian's chromium-common. Afterwards
+# build/swiftshader/vk_swiftshader_icd.json is a driver manifest for the Vulkan loader.
+# Returns 0 if it is there, 1 if it could not be had although this system offers it, 2 if this
+# system does not offer it. The reason is printed.
+oriel_find_swiftshader() {
+  local target=$oriel_root/build/swiftshader stage id
+  if [[ -s $target/libvk_swiftshader.so && -s $target/vk_swiftshader_icd.json ]]; then
+    return 0
+  fi
+  # shellcheck disable=SC1091
+  id=$(. /etc/os-release 2>/dev/null && echo "${ID:-}")
+  if [[ $id != debian ]]; then
+    oriel_say "no SwiftShader: only Debian packages it (in chromium-common); this is ${id:-unknown}"
+    return 2
+  fi
+  mkdir -p "$target"
+  stage=$(mktemp -d "$oriel_root/build/swiftshader-XXXXXX") || return 1
+  if ! oriel_retry 5 oriel_fetch_swiftshader "$stage"; then
+    rm -rf "$stage"
+    oriel_say "could not get SwiftShader out of the package chromium-common: check the network"
+    return 1
+  fi
+  find "$stage/files" -name libvk_swiftshader.so -exec mv {} "$target/" \;
+  # The manifest is written last: it tells that the rest is complete. Its path is relative to itself.
+  sed 's|"library_path" *: *"[^"]*"|"library_path": "./libvk_swiftshader.so"|' \
+    "$(find "$stage/files" -name vk_swiftshader_icd.json)" >"$stage/icd.json"
+  mv "$stage/icd.json" "$target/vk_swiftshader_icd.json"
+  rm -rf "$stage"
+  if LC_ALL=C ldd "$target/libvk_swiftshader.so" 2>/dev/null | grep 'not found' >&2; then
+    oriel_say "SwiftShader needs the libraries above; please install them"
+    return 1
+  fi
+}
+
+# Configures build/release. A build folder that was moved or copied here is started afresh, because
+# CMake refuses it.
+oriel_configure() {
+  local cache=$oriel_root/build/release/CMakeCache.txt launcher=()
+  if [[ -f $cache ]] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$oriel_root" "$cache"; then
+    rm -rf "$oriel_root/build/release"
+  fi
+  command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  (cd "$oriel_root" && oriel_logged cmake --preset release "${launcher[@]}" "$@")
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Writes runtime/text/unicode_tables.cpp from the Unicode Character Database.
+
+usage: scripts/make_unicode_tables.py [FOLDER]
+
+FOLDER holds UnicodeData.txt and PropList.txt (the package unicode-data puts them in
+/usr/share/unicode). The result is committed: building Oriel needs neither this script nor the data.
+
+One class of four bits per code point, in a two-stage table: blocks of 128 code points, equal blocks
+stored once. White space is the property White_Space, which contains every separator (Z*), so it takes
+the separators' place among the general categories.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+CODE_POINTS = 0x110000
+BLOCK = 128
+# The order is that of CharClass in runtime/text/unicode.h.
+OTHER, UPPER, LOWER, TITLE, MODIFIER, LETTER, MARK, NUMBER, PUNCTUATION, SYMBOL, SPACE = range(11)
+EXACT = {"Lu": UPPER, "Ll": LOWER, "Lt": TITLE, "Lm": MODIFIER, "Lo": LETTER}
+BY_GROUP = {"M": MARK, "N": NUMBER, "P": PUNCTUATION, "S": SYMBOL, "Z": SPACE, "C": OTHER}
+
+
+def read_classes(folder):
+    classes = bytearray(CODE_POINTS)
+    first = None
+    for line in (folder / "UnicodeData.txt").read_text(encoding="utf-8").splitlines():
+        fields = line.split(";")
+        code, name, category = int(fields[0], 16), fields[1], fields[2]
+        begin = code
+        if name.endswith(", First>"):
+            first = code
+            continue
+        if name.endswith(", Last>"):
+            begin = first
+        kind = EXACT.get(category, BY_GROUP.get(category[0]))
+        for point in range(begin, code + 1):
+            classes[point] = kind
+    separators = {p for p in range(CODE_POINTS) if classes[p] == SPACE}
+    spaces = set()
+    properties = (folder / "PropList.txt").read_text(encoding="utf-8")
+    for match in re.finditer(r"^([0-9A-F]+)(?:\.\.([0-9A-F]+))?\s*; White_Space\b", properties, re.M):
+        spaces.update(range(int(match[1], 16), int(match[2] or match[1], 16) + 1))
+    if not separators <= spaces:
+        sys.exit("a separator is not white space any more: give them classes of their own")
+    for point in spaces:
+        classes[point] = SPACE
+    version = re.match(r"# PropList-([0-9.]+)\.txt", properties)[1]
+    return classes, version
+
+
+def rows(values, width):
+    lines = []
+    line = "   "
+    for value in values:
+        text = f" {value},"
+        if len(line) + len(text) > width:
+            lines.append(line)
+            line = "   "
+        line += text
+    return "\n".join(lines + [line])
+
+
+def main():
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/share/unicode")
+    classes, version = read_classes(folder)
+    index, blocks = [], {}
+    for begin in range(0, CODE_POINTS, BLOCK):
+        index.append(blocks.setdefault(bytes(classes[begin : begin + BLOCK]), len(blocks)))
+    # The tail in which every block is the same one is not stored.
+    while len(index) > 1 and index[-1] == index[-2]:
+        index.pop()
+    if len(blocks) > 256:
+        sys.exit("more than 256 different blocks: the index needs 16 bits")
+    packed = []
+    for block in blocks:
+        packed += [block[i] | block[i + 1] << 4 for i in range(0, BLOCK, 2)]
+    target = Path(__file__).resolve().parent.parent / "runtime/text/unicode_tables.cpp"
+    target.write_text(
+        f"""// Written by scripts/make_unicode_tables.py from the Unicode Character Database {version}; do not edit.
+// clang-format off
+#include "text/unicode.h"
+
+namespace oriel {{
+
+// Number of the block that holds code points [128 * i, 128 * (i + 1)); the last entry stands for all
+// that follow.
+const uint8_t kUnicodeBlockIndex[] = {{
+{rows(index, 100)}
+}};
+const uint32_t kUnicodeBlockIndexSize = {len(index)};
+
+// {len(blocks)} blocks of 128 code points, two CharClass values a byte, the even code point in the low half.
+const uint8_t kUnicodeBlocks[] = {{
+{rows(packed, 100)}
+}};
+
+}}  // namespace oriel
+""",
+        encoding="utf-8",
+    )
+    print(f"Unicode {version}: {len(index)} index entries, {len(blocks)} blocks, {len(index) + len(packed)} bytes")
+
+
+if __name__ == "__main__":
+    main()
