@@ -7,8 +7,8 @@ FOLDER holds UnicodeData.txt and PropList.txt (the package unicode-data puts the
 /usr/share/unicode). The result is committed: building Oriel needs neither this script nor the data.
 
 One class of four bits per code point, in a two-stage table: blocks of 128 code points, equal blocks
-stored once. White space is the property White_Space, which contains every separator (Z*), so it takes
-the separators' place among the general categories.
+stored once. White space is the property White_Space, which contains every separator (Z*), so it
+takes the separators' place among the general categories.
 """
 
 import re
@@ -41,7 +41,8 @@ def read_classes(folder):
     separators = {p for p in range(CODE_POINTS) if classes[p] == SPACE}
     spaces = set()
     properties = (folder / "PropList.txt").read_text(encoding="utf-8")
-    for match in re.finditer(r"^([0-9A-F]+)(?:\.\.([0-9A-F]+))?\s*; White_Space\b", properties, re.M):
+    space_line = re.compile(r"^([0-9A-F]+)(?:\.\.([0-9A-F]+))?\s*; White_Space\b", re.M)
+    for match in space_line.finditer(properties):
         spaces.update(range(int(match[1], 16), int(match[2] or match[1], 16) + 1))
     if not separators <= spaces:
         sys.exit("a separator is not white space any more: give them classes of their own")
@@ -79,20 +80,22 @@ def main():
         packed += [block[i] | block[i + 1] << 4 for i in range(0, BLOCK, 2)]
     target = Path(__file__).resolve().parent.parent / "runtime/text/unicode_tables.cpp"
     target.write_text(
-        f"""// Written by scripts/make_unicode_tables.py from the Unicode Character Database {version}; do not edit.
+        f"""// Written by scripts/make_unicode_tables.py; do not edit.
+// From the Unicode Character Database {version}.
 // clang-format off
 #include "text/unicode.h"
 
 namespace oriel {{
 
-// Number of the block that holds code points [128 * i, 128 * (i + 1)); the last entry stands for all
-// that follow.
+// Number of the block that holds code points [128 * i, 128 * (i + 1)); the last entry stands for
+// all that follow.
 const uint8_t kUnicodeBlockIndex[] = {{
 {rows(index, 100)}
 }};
 const uint32_t kUnicodeBlockIndexSize = {len(index)};
 
-// {len(blocks)} blocks of 128 code points, two CharClass values a byte, the even code point in the low half.
+// {len(blocks)} blocks of 128 code points, two CharClass values a byte, the even code point in the
+// low half.
 const uint8_t kUnicodeBlocks[] = {{
 {rows(packed, 100)}
 }};
@@ -101,7 +104,7 @@ const uint8_t kUnicodeBlocks[] = {{
 """,
         encoding="utf-8",
     )
-    print(f"Unicode {version}: {len(index)} index entries, {len(blocks)} blocks, {len(index) + len(packed)} bytes")
+    print(f"Unicode {version}: {len(blocks)} blocks, {len(index) + len(packed)} bytes")
 
 
 if __name__ == "__main__":

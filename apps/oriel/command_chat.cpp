@@ -1,0 +1,227 @@
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "interrupt.h"
+#include "line_reader.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "reply.h"
+#include "sizes.h"
+#include "system.h"
+#include "terminal.h"
+
+namespace cli {
+namespace {
+
+struct ChatOptions {
+  CommonOptions common;
+  std::string system;
+  uint32_t reply_tokens = 2048;
+};
+
+/// Tokens of the rendered system message, which stay in the cache for ever. 0 without one.
+uint32_t pinnedTokens(const ChatOptions& options) {
+  if (options.system.empty()) {
+    return 0;
+  }
+  const Model text_only(options.common, Load::kText);
+  return static_cast<uint32_t>(text_only.chatIds({{"system", options.system}}, false).size());
+}
+
+class Chat {
+ public:
+  explicit Chat(const ChatOptions& options)
+      : options_(options),
+        model_(options.common, Load::kDevice, pinnedTokens(options)),
+        session_(model_) {
+    addSystem();
+  }
+
+  /// Until the input ends; returns the exit code.
+  int run() {
+    interactive_ = isTerminal(Stream::kIn);
+    if (interactive_) {
+      greet();
+    }
+    bool leaving = false;  // Ctrl-C was the last thing that happened
+    for (std::string line;;) {
+      if (interactive_) {
+        tell(bold("> "));
+        clearInterrupts();
+      }
+      switch (reader_.next(&line)) {
+        case LineReader::Result::kEnd:
+          tell(interactive_ ? "\n" : "");
+          return kExitDone;
+        case LineReader::Result::kInterrupted:
+          if (!interactive_) {
+            return kExitCancelled;
+          }
+          tell(leaving ? "\n" : "\n" + dim("Ctrl-C again or Ctrl-D leaves") + "\n");
+          if (leaving) {
+            return kExitDone;
+          }
+          leaving = true;
+          continue;
+        case LineReader::Result::kLine:
+          break;
+      }
+      leaving = false;
+      if (line.find_first_not_of(" \t") == std::string::npos) {
+        continue;
+      }
+      if (interactive_ && line[0] == '/') {
+        if (!obey(line)) {
+          return kExitDone;
+        }
+      } else if (!turn(line)) {
+        return kExitCancelled;
+      }
+    }
+  }
+
+ private:
+  void addSystem() {
+    if (!options_.system.empty()) {
+      session_.check(
+          oriel_chat_add(session_.get(), "system", options_.system.data(), options_.system.size()));
+    }
+  }
+
+  void greet() const {
+    const oriel_plan& plan = model_.plan();
+    const std::string name =
+        model_.info().name[0] != '\0' ? model_.info().name : model_.info().architecture;
+    tell(bold(terminalSafe(name)) + " on " + terminalSafe(model_.info().device) + "\n" +
+         formatSize(plan.total_bytes) + " of " + formatSize(plan.memory_bytes) +
+         " used; remembers the last " + std::to_string(plan.window_tokens) + " tokens\n" +
+         dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
+  }
+
+  /// A line that begins with "/". False: leave.
+  bool obey(const std::string& line) {
+    const std::string command = line.substr(0, line.find_last_not_of(" \t") + 1);
+    if (command == "/quit" || command == "/exit") {
+      return false;
+    }
+    if (command == "/reset") {
+      session_.reset();
+      addSystem();
+      tell(dim("the conversation is forgotten") + "\n");
+    } else if (command == "/stats") {
+      showStats();
+    } else {
+      if (command != "/help") {
+        tell("there is no command " + terminalSafe(command) + "\n");
+      }
+      tell(
+          "/reset  forget the conversation\n"
+          "/stats  memory, window and work so far\n"
+          "/quit   leave (or Ctrl-D)\n"
+          "Ctrl-C  stop the reply\n");
+    }
+    return true;
+  }
+
+  void showStats() const {
+    const oriel_stats stats = session_.stats();
+    char text[512];
+    std::snprintf(
+        text, sizeof(text),
+        "window       %u of %u tokens\n"
+        "so far       %llu tokens, %llu of them forgotten\n"
+        "device       %s in %llu submissions\n"
+        "host         %s\n",
+        stats.window_used, stats.window_capacity, static_cast<unsigned long long>(stats.position),
+        static_cast<unsigned long long>(stats.evicted), formatSize(stats.device_bytes).c_str(),
+        static_cast<unsigned long long>(stats.submissions), formatSize(stats.host_bytes).c_str());
+    tell(text);
+  }
+
+  oriel_status addUser(const std::string& line) const {
+    return oriel_chat_add(session_.get(), "user", line.data(), line.size());
+  }
+
+  /// One user message and its reply. False: cancelled, where that ends the program.
+  bool turn(const std::string& line) {
+    const CancelOnInterrupt cancel(session_.get());
+    oriel_status added = addUser(line);
+    if (added == ORIEL_ERROR_CANCELLED && interrupts() == 0) {
+      // A Ctrl-C that came too late for the last reply; it is used up now.
+      added = addUser(line);
+    }
+    if (interactive_ && added == ORIEL_ERROR_CANCELLED) {
+      tell("\n" + dim("stopped before all of the message was read; /reset starts afresh") + "\n");
+      return true;
+    }
+    if (interactive_ && added == ORIEL_ERROR_TEXT) {
+      tell("oriel: " + model_.diagnostics().reason(added) + "\n");
+      return true;
+    }
+    session_.check(added);
+    const bool json = options_.common.json;
+    Reply reply;
+    reply.streams = !json;
+    chatReply(session_, generateOptions(options_.common, options_.reply_tokens), &reply);
+    const oriel_stats stats = session_.stats();
+    if (json) {
+      printJson(replyFields(reply, stats));
+    } else {
+      print(interactive_ ? "\n" : "\n\n");
+    }
+    if (interactive_ && isTerminal(Stream::kErr)) {
+      showSpeed(reply, stats);
+    }
+    return interactive_ || !reply.cancelled;
+  }
+
+  static void showSpeed(const Reply& reply, const oriel_stats& stats) {
+    std::string line = std::to_string(reply.result.tokens) + " tok";
+    if (reply.result.decode_tokens_per_s > 0) {
+      char speed[32];
+      std::snprintf(speed, sizeof(speed), " · %.*f tok/s",
+                    reply.result.decode_tokens_per_s < 10 ? 1 : 0,
+                    reply.result.decode_tokens_per_s);
+      line += speed;
+    }
+    line += " · window " + std::to_string(stats.window_used) + "/" +
+            std::to_string(stats.window_capacity);
+    if (stats.evicted > 0) {
+      line += " · " + std::to_string(stats.evicted) + " forgotten";
+    }
+    if (reply.cancelled) {
+      line += " · stopped";
+    } else if (reply.result.stop_reason == ORIEL_STOP_LENGTH) {
+      line += " · cut off by --tokens";
+    }
+    tell(dim(line) + "\n\n");
+  }
+
+  const ChatOptions& options_;
+  Model model_;
+  Session session_;
+  LineReader reader_;
+  bool interactive_ = false;
+};
+
+}  // namespace
+
+Command addChatCommand(CLI::App* program) {
+  auto options = std::make_shared<ChatOptions>();
+  CLI::App* app = program->add_subcommand("chat", "Talk with the model");
+  addModelOption(app, &options->common);
+  app->add_option("--system", options->system, "System message; it is never forgotten");
+  app->add_option("--tokens", options->reply_tokens,
+                  "Longest reply (default 2048; 0: until it ends by itself)")
+      ->type_name("N");
+  addCommonOptions(app, &options->common, Uses::kSampling);
+  return {app, [options] { return Chat(*options).run(); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,295 @@
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "interrupt.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "terminal.h"
+
+namespace cli {
+namespace {
+
+struct EvalOptions {
+  CommonOptions common;
+  std::string tokens_file;
+  std::string text_file;
+  std::string logits_out;
+  size_t max_tokens = 0;
+  bool all_logits = false;
+  bool nll = false;
+  bool per_token = false;
+};
+
+constexpr size_t kTop = 10;
+
+/// Little-endian float32 to a file.
+class LogitsFile {
+ public:
+  explicit LogitsFile(std::string path) : path_(std::move(path)) {
+    if (!path_.empty() && (file_ = std::fopen(path_.c_str(), "wb")) == nullptr) {
+      fail();
+    }
+  }
+  ~LogitsFile() {
+    if (file_ != nullptr) {
+      std::fclose(file_);
+    }
+  }
+  LogitsFile(const LogitsFile&) = delete;
+  LogitsFile& operator=(const LogitsFile&) = delete;
+
+  /// Usable in callbacks: nothing is thrown, close() tells.
+  bool write(const float* logits, size_t count) noexcept {
+    if (file_ == nullptr) {
+      return true;
+    }
+    for (size_t i = 0; i < count && error_ == 0; ++i) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, &logits[i], sizeof(bits));
+      const unsigned char bytes[4] = {
+          static_cast<unsigned char>(bits), static_cast<unsigned char>(bits >> 8),
+          static_cast<unsigned char>(bits >> 16), static_cast<unsigned char>(bits >> 24)};
+      if (std::fwrite(bytes, 1, sizeof(bytes), file_) != sizeof(bytes)) {
+        error_ = errno != 0 ? errno : EIO;
+      }
+    }
+    return error_ == 0;
+  }
+
+  /// Throws if anything could not be written.
+  void close() {
+    if (file_ != nullptr && std::fclose(std::exchange(file_, nullptr)) != 0 && error_ == 0) {
+      error_ = errno;
+    }
+    if (error_ != 0) {
+      errno = error_;
+      fail();
+    }
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw Failure{kExitFailed, path_ + " cannot be written (" + std::strerror(errno) +
+                                   "): check the path and the space left"};
+  }
+
+  std::string path_;
+  std::FILE* file_ = nullptr;
+  int error_ = 0;
+};
+
+/// -ln p(id) under the softmax of the logits, by log-sum-exp in double.
+double negativeLogLikelihood(const float* logits, size_t n_vocab, int32_t id) {
+  const double most = *std::max_element(logits, logits + n_vocab);
+  double sum = 0;
+  for (size_t i = 0; i < n_vocab; ++i) {
+    sum += std::exp(static_cast<double>(logits[i]) - most);
+  }
+  return most + std::log(sum) - static_cast<double>(logits[id]);
+}
+
+/// What is wanted of the logits of every position, collected as they pass by.
+struct Scoring {
+  const std::vector<int32_t>* ids = nullptr;
+  LogitsFile* file = nullptr;
+  bool every_position_to_file = false;
+  std::vector<double> nll;  ///< entry i: of ids[i + 1] given those before; room reserved
+  std::vector<float> last;  ///< logits of the last position
+  bool stopped = false;
+};
+
+int onLogits(size_t index, const float* logits, size_t n_vocab, void* user) {
+  auto* scoring = static_cast<Scoring*>(user);
+  const std::vector<int32_t>& ids = *scoring->ids;
+  const bool is_last = index + 1 == ids.size();
+  if (!is_last) {
+    const int32_t next = ids[index + 1];
+    // The library checks ids as it reads them, which may be after this.
+    if (next >= 0 && static_cast<size_t>(next) < n_vocab) {
+      scoring->nll.push_back(negativeLogLikelihood(logits, n_vocab, next));
+    }
+  } else {
+    scoring->last.assign(logits, logits + n_vocab);
+  }
+  if ((is_last || scoring->every_position_to_file) && !scoring->file->write(logits, n_vocab)) {
+    scoring->stopped = true;
+  }
+  return scoring->stopped || interrupts() != 0 ? 1 : 0;
+}
+
+/// Ids of the largest logits, the lowest id first among equals.
+std::vector<std::pair<int32_t, float>> topLogits(const std::vector<float>& logits) {
+  std::vector<std::pair<int32_t, float>> top;
+  top.reserve(logits.size());
+  for (size_t i = 0; i < logits.size(); ++i) {
+    top.emplace_back(static_cast<int32_t>(i), logits[i]);
+  }
+  const size_t count = std::min(kTop, top.size());
+  std::partial_sort(top.begin(), top.begin() + static_cast<std::ptrdiff_t>(count), top.end(),
+                    [](const auto& a, const auto& b) {
+                      return a.second != b.second ? a.second > b.second : a.first < b.first;
+                    });
+  top.resize(count);
+  return top;
+}
+
+/// What is to be scored, read before the model is loaded.
+struct Input {
+  explicit Input(const EvalOptions& options)
+      : is_text(!options.text_file.empty()),
+        path(is_text ? options.text_file : options.tokens_file) {
+    if (is_text) {
+      text = readAll(path);
+    } else {
+      ids = idsFromJson(readJson(path), path);
+    }
+  }
+
+  bool is_text;
+  std::string path;
+  std::string text;
+  std::vector<int32_t> ids;
+};
+
+std::vector<int32_t> idsToScore(Input input, const Model& model, size_t max_tokens) {
+  std::vector<int32_t> ids = input.is_text ? model.tokenize(input.text, 0) : std::move(input.ids);
+  if (max_tokens != 0 && ids.size() > max_tokens) {
+    ids.resize(max_tokens);
+  }
+  if (ids.empty()) {
+    throw Failure{kExitFailed, input.path + " holds no tokens: give at least one"};
+  }
+  return ids;
+}
+
+void describe(const Model& model, const Json& json,
+              const std::vector<std::pair<int32_t, float>>& top) {
+  std::string text = "tokens       " + json["tokens"].dump() + "\n";
+  char line[128];
+  if (json.contains("nll_mean") && !json["nll_mean"].is_null()) {
+    std::snprintf(line, sizeof(line), "nll          %.6f nats a token\nperplexity   %.4f\n",
+                  json["nll_mean"].get<double>(), json["perplexity"].get<double>());
+    text += line;
+  }
+  if (json.contains("nll")) {
+    text += "nll of each  ";
+    for (const Json& value : json["nll"]) {
+      std::snprintf(line, sizeof(line), "%.4f ", value.get<double>());
+      text += line;
+    }
+    text += "\n";
+  }
+  text += "next\n";
+  for (const auto& [id, logit] : top) {
+    // As JSON: quoted, with whatever cannot be shown escaped or replaced.
+    const std::string piece = Json(model.detokenize({id}, ORIEL_TEXT_SPECIAL))
+                                  .dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::snprintf(line, sizeof(line), "  %8d  %10.4f  ", id, static_cast<double>(logit));
+    text += line + terminalSafe(piece) + "\n";
+  }
+  print(text);
+}
+
+int runEval(const EvalOptions& options) {
+  const bool scores = options.nll || options.per_token || !options.text_file.empty();
+  Input input(options);
+  const Model model(options.common, Load::kDevice);
+  const std::vector<int32_t> ids = idsToScore(std::move(input), model, options.max_tokens);
+  LogitsFile file(options.logits_out);
+  Scoring scoring;
+  scoring.ids = &ids;
+  scoring.file = &file;
+  scoring.every_position_to_file = options.all_logits;
+  scoring.nll.reserve(ids.size());
+
+  Session session(model);
+  const CancelOnInterrupt cancel(session.get());
+  if (scores || options.all_logits) {
+    session.check(
+        oriel_session_evaluate(session.get(), ids.data(), ids.size(), onLogits, &scoring));
+    if (interrupts() != 0) {
+      return kExitCancelled;
+    }
+  } else {
+    const float* logits = nullptr;
+    size_t count = 0;
+    session.append(ids.data(), ids.size());
+    session.check(oriel_session_logits(session.get(), &logits, &count));
+    scoring.last.assign(logits, logits + count);
+    file.write(logits, count);
+  }
+  file.close();
+
+  Json json;
+  json["tokens"] = ids.size();
+  if (scores) {
+    double sum = 0;
+    for (const double nll : scoring.nll) {
+      sum += nll;
+    }
+    // One token has nothing before it to be predicted from.
+    const bool any = !scoring.nll.empty();
+    const double mean = any ? sum / static_cast<double>(scoring.nll.size()) : 0;
+    json["nll_mean"] = any ? Json(mean) : Json(nullptr);
+    json["perplexity"] = any ? Json(std::exp(mean)) : Json(nullptr);
+    if (options.per_token) {
+      json["nll"] = scoring.nll;
+    }
+  }
+  const auto top = topLogits(scoring.last);
+  json["top"] = top;
+  if (options.common.json) {
+    const oriel_stats stats = session.stats();
+    json["window_used"] = stats.window_used;
+    json["evicted"] = stats.evicted;
+    printJson(json);
+  } else {
+    describe(model, json, top);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addEvalCommand(CLI::App* program) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* app = program->add_subcommand("eval", "Logits and likelihood of a given text");
+  addModelOption(app, &options->common);
+  CLI::Option* tokens =
+      app->add_option("--tokens-file", options->tokens_file, R"(JSON {"ids": [...]}; -: stdin)")
+          ->type_name("FILE");
+  CLI::Option* text =
+      app->add_option("--text", options->text_file, "Score a text, without a BOS; -: stdin")
+          ->type_name("FILE")
+          ->excludes(tokens);
+  CLI::Option* logits = app->add_option("--logits-out", options->logits_out,
+                                        "Write the last position's logits, float32 little-endian")
+                            ->type_name("FILE");
+  app->add_flag("--all-logits", options->all_logits, "Write those of every position")
+      ->needs(logits);
+  app->add_flag("--nll", options->nll, "Score the ids of --tokens-file");
+  app->add_flag("--per-token", options->per_token, "Report the score of each token, too");
+  app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only")
+      ->type_name("N");
+  addCommonOptions(app, &options->common, Uses::kDevice);
+  return {app, [options, tokens, text] {
+            if (tokens->empty() && text->empty()) {
+              throw Failure{kExitUsage, "there is nothing to score: give --tokens-file or --text"};
+            }
+            return runEval(*options);
+          }};
+}
+
+}  // namespace cli

@@ -1,0 +1,81 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "system.h"
+#include "terminal.h"
+
+namespace cli {
+namespace {
+
+struct RenderOptions {
+  CommonOptions common;
+  std::string messages_file;
+  std::string template_name;
+  bool no_generation_prompt = false;
+};
+
+std::vector<Message> readMessages(const std::string& path) {
+  const Json json = readJson(path);
+  const Failure malformed{kExitFailed, path +
+                                           " is not a conversation: write "
+                                           R"([{"role": "user", "content": "Hello"}])"};
+  if (!json.is_array()) {
+    throw malformed;
+  }
+  std::vector<Message> messages;
+  for (const Json& item : json) {
+    if (!item.is_object() || !item.contains("role") || !item["role"].is_string() ||
+        !item.contains("content") || !item["content"].is_string()) {
+      throw malformed;
+    }
+    messages.push_back({item["role"].get<std::string>(), item["content"].get<std::string>()});
+  }
+  return messages;
+}
+
+int runRender(const RenderOptions& options) {
+  const std::vector<Message> messages = readMessages(options.messages_file);
+  const Model model(options.common, Load::kText);
+  const bool prompt = !options.no_generation_prompt;
+  const std::string text = model.render(options.template_name, messages, prompt);
+  if (options.common.json) {
+    Json json;
+    json["text"] = text;
+    json["template"] =
+        options.template_name.empty() ? model.info().chat_template : options.template_name;
+    json["token_ids"] = model.renderedIds(options.template_name, messages, prompt);
+    printJson(json);
+  } else {
+    print(isTerminal(Stream::kOut) ? terminalSafe(text) : text);
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addRenderCommand(CLI::App* program) {
+  auto options = std::make_shared<RenderOptions>();
+  CLI::App* app = program->add_subcommand("render", "The text that a conversation becomes");
+  addModelOption(app, &options->common);
+  app->add_option("--messages", options->messages_file,
+                  R"(JSON [{"role": ..., "content": ...}, ...]; -: stdin)")
+      ->type_name("FILE")
+      ->required();
+  app->add_option("--template", options->template_name,
+                  "Chat format by name, e.g. chatml (default: the model's own)")
+      ->type_name("NAME");
+  app->add_flag("--no-generation-prompt", options->no_generation_prompt,
+                "Do not open the assistant's turn at the end");
+  addCommonOptions(app, &options->common, Uses::kText);
+  return {app, [options] { return runRender(*options); }};
+}
+
+}  // namespace cli

@@ -1,0 +1,107 @@
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "system.h"
+#include "terminal.h"
+
+namespace cli {
+namespace {
+
+struct TokenizeOptions {
+  CommonOptions common;
+  std::vector<std::string> ids;
+  bool decode = false;
+  bool special = false;
+};
+
+/// Ids as JSON or separated by spaces, line ends or commas.
+std::vector<int32_t> parseIds(const std::string& text) {
+  const std::string what = "the list of ids";
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && (text[first] == '{' || text[first] == '[')) {
+    return idsFromJson(Json::parse(text, nullptr, /*allow_exceptions=*/false), what);
+  }
+  std::vector<int32_t> ids;
+  const char* at = text.c_str();
+  for (;;) {
+    at += std::strspn(at, " \t\r\n,");
+    if (*at == '\0') {
+      return ids;
+    }
+    char* end = nullptr;
+    errno = 0;
+    const long id = std::strtol(at, &end, 10);
+    if (end == at || errno != 0 || id < INT32_MIN || id > INT32_MAX) {
+      throw Failure{kExitFailed, what + " has something that is not a number (" +
+                                     terminalSafe(std::string(at, std::strcspn(at, " \t\r\n,"))) +
+                                     "): separate ids by spaces or commas"};
+    }
+    ids.push_back(static_cast<int32_t>(id));
+    at = end;
+  }
+}
+
+int runTokenize(const TokenizeOptions& options) {
+  std::string input;
+  for (const std::string& id : options.ids) {
+    input += id + " ";
+  }
+  if (options.ids.empty()) {
+    input = readAll("-");
+  } else if (!options.decode) {
+    throw Failure{kExitUsage, "text is read from stdin: give ids only with --decode"};
+  }
+  const Model model(options.common, Load::kText);
+  const uint32_t flags = options.special ? ORIEL_TEXT_SPECIAL : 0;
+  Json json;
+  if (options.decode) {
+    const std::string text = model.detokenize(parseIds(input), flags);
+    if (!options.common.json) {
+      const bool on_terminal = isTerminal(Stream::kOut);
+      print(on_terminal ? terminalSafe(text) + "\n" : text);
+      return kExitDone;
+    }
+    json["text"] = text;
+  } else {
+    const std::vector<int32_t> ids = model.tokenize(input, flags);
+    if (!options.common.json) {
+      std::string line;
+      for (const int32_t id : ids) {
+        line += (line.empty() ? "" : " ") + std::to_string(id);
+      }
+      print(line + "\n");
+      return kExitDone;
+    }
+    json["ids"] = ids;
+  }
+  printJson(json);
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addTokenizeCommand(CLI::App* program) {
+  auto options = std::make_shared<TokenizeOptions>();
+  CLI::App* app = program->add_subcommand("tokenize", "Text from stdin to token ids, or back");
+  addModelOption(app, &options->common);
+  app->add_option("IDS", options->ids, "With --decode: the ids (default: those on stdin)")
+      ->type_name("");
+  app->add_flag("--decode", options->decode, "From ids to text");
+  app->add_flag("--special", options->special, "Control tokens are text, too");
+  addCommonOptions(app, &options->common, Uses::kText);
+  return {app, [options] { return runTokenize(*options); }};
+}
+
+}  // namespace cli

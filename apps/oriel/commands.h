@@ -1,0 +1,27 @@
+// The commands. Each adds itself to the program and says how it is run once everything is parsed.
+#pragma once
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace cli {
+
+struct Command {
+  CLI::App* app = nullptr;
+  std::function<int()> run;  ///< returns the exit code; may throw Failure
+};
+
+Command addChatCommand(CLI::App* program);
+Command addRunCommand(CLI::App* program);
+Command addPlanCommand(CLI::App* program);
+Command addEvalCommand(CLI::App* program);
+Command addBenchCommand(CLI::App* program);
+Command addTokenizeCommand(CLI::App* program);
+Command addRenderCommand(CLI::App* program);
+Command addInfoCommand(CLI::App* program);
+Command addDevicesCommand(CLI::App* program);
+
+}  // namespace cli

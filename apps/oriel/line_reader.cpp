@@ -1,0 +1,43 @@
+#include "line_reader.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "failure.h"
+#include "system.h"
+
+namespace cli {
+
+LineReader::Result LineReader::next(std::string* line) {
+  char buffer[4096];
+  size_t searched = 0;
+  for (;;) {
+    const size_t end = pending_.find('\n', searched);
+    if (end != std::string::npos || (at_end_ && !pending_.empty())) {
+      *line = pending_.substr(0, end);
+      pending_.erase(0, end == std::string::npos ? end : end + 1);
+      if (!line->empty() && line->back() == '\r') {
+        line->pop_back();
+      }
+      return Result::kLine;
+    }
+    if (at_end_) {
+      return Result::kEnd;
+    }
+    searched = pending_.size();
+    const long count = readStdin(buffer, sizeof(buffer));
+    if (count > 0) {
+      pending_.append(buffer, static_cast<size_t>(count));
+    } else if (count == 0) {
+      at_end_ = true;
+    } else if (errno == EINTR) {
+      pending_.clear();
+      return Result::kInterrupted;
+    } else {
+      throw Failure{kExitFailed, std::string("stdin cannot be read (") + std::strerror(errno) +
+                                     "): check where the input comes from"};
+    }
+  }
+}
+
+}  // namespace cli

@@ -1,0 +1,74 @@
+// oriel: the command line program. docs/cli.md says what scripts may rely on.
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include <oriel/oriel.h>
+#include <CLI/CLI.hpp>
+
+#include "commands.h"
+#include "failure.h"
+#include "system.h"
+#include "terminal.h"
+
+namespace {
+
+using namespace cli;
+
+/// Help and version go to stdout, wrong usage to stderr.
+int endParsing(const CLI::App& program, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) {
+    program.exit(error);
+    return kExitDone;
+  }
+  std::string command = "oriel";
+  for (const CLI::App* app : program.get_subcommands()) {
+    command += " " + app->get_name();
+  }
+  tell("oriel: " + std::string(error.what()) + " (see `" + command + " --help`)\n");
+  return kExitUsage;
+}
+
+int runCommand(int argc, char** argv) {
+  CLI::App program("Chat with a language model inside a memory budget you choose.", "oriel");
+  program.set_version_flag("--version", std::string("oriel ") + oriel_version());
+  program.require_subcommand(0, 1);
+  program.get_formatter()->column_width(28);
+  const Command commands[] = {
+      addChatCommand(&program),     addRunCommand(&program),    addPlanCommand(&program),
+      addBenchCommand(&program),    addEvalCommand(&program),   addInfoCommand(&program),
+      addTokenizeCommand(&program), addRenderCommand(&program), addDevicesCommand(&program),
+  };
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return endParsing(program, error);
+  }
+  for (const Command& command : commands) {
+    if (command.app->parsed()) {
+      return command.run();
+    }
+  }
+  tell(program.help());
+  return kExitUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  prepareStreams();
+  try {
+    return runCommand(argc, argv);
+  } catch (const Failure& failure) {
+    if (!failure.message.empty()) {
+      tell("oriel: " + failure.message + "\n");
+    }
+    return failure.exit_code;
+  } catch (const std::bad_alloc&) {
+    tell("oriel: the system has no memory left: close other programs\n");
+  } catch (const std::exception& error) {
+    tell("oriel: unexpected error (" + std::string(error.what()) + "): please report it\n");
+  }
+  return kExitFailed;
+}

@@ -1,0 +1,244 @@
+#include "model_handle.h"
+
+#include <chrono>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include "failure.h"
+#include "interrupt.h"
+#include "system.h"
+
+namespace cli {
+namespace {
+
+std::string oneLine(const char* message) {
+  std::string line(message);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < ' ') {
+      c = ' ';
+    }
+  }
+  return line;
+}
+
+/// The folder for compiled pipelines; empty when there is none to be had.
+std::string pipelineFolder(const CommonOptions& options) {
+  const std::filesystem::path folder = options.no_cache ? "" : userCacheFolder();
+  std::error_code error;
+  if (!folder.empty()) {
+    std::filesystem::create_directories(folder, error);
+  }
+  return error ? "" : folder.u8string();
+}
+
+}  // namespace
+
+Diagnostics::Diagnostics(bool verbose)
+    : verbose_(verbose), shows_warnings_(verbose || isTerminal(Stream::kErr)) {}
+
+void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) {
+  auto* self = static_cast<Diagnostics*>(user);
+  if (level == ORIEL_LOG_ERROR) {
+    self->last_error_ = oneLine(message);
+    return;  // printed when the failed call is checked
+  }
+  const bool is_warning = level == ORIEL_LOG_WARNING;
+  if (is_warning ? self->shows_warnings_ : self->verbose_) {
+    self->progress_.clear();
+    tell(dim(std::string("oriel: ") + (is_warning ? "warning: " : "") + oneLine(message)) + "\n");
+  }
+}
+
+int Diagnostics::onProgress(uint64_t done, uint64_t total, void* user) {
+  auto* self = static_cast<Diagnostics*>(user);
+  if (done >= total) {
+    self->progress_.clear();
+  } else {
+    self->progress_.show(done, total);
+  }
+  return interrupts() != 0 ? 1 : 0;
+}
+
+std::string Diagnostics::reason(oriel_status status) const {
+  return last_error_.empty() ? std::string(oriel_status_text(status)) + ": try --verbose"
+                             : last_error_;
+}
+
+void Diagnostics::check(oriel_status status, Blame blame) const {
+  switch (status) {
+    case ORIEL_OK:
+      return;
+    case ORIEL_ERROR_CANCELLED:
+      throw Failure{kExitCancelled, ""};
+    case ORIEL_ERROR_MEMORY_BUDGET:
+      throw Failure{kExitDoesNotFit, reason(status)};
+    case ORIEL_ERROR_ARGUMENT:
+      throw Failure{blame == Blame::kOptions ? kExitUsage : kExitFailed, reason(status)};
+    default:
+      throw Failure{kExitFailed, reason(status)};
+  }
+}
+
+Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
+    : diagnostics_(options.verbose) {
+  const std::string path = modelPath(options);
+  const std::string cache = load == Load::kDevice ? pipelineFolder(options) : "";
+  oriel_options library_options = planOptions(options);
+  library_options.pinned_tokens = pinned_tokens;
+  library_options.log = Diagnostics::onLog;
+  library_options.log_user = &diagnostics_;
+  if (load == Load::kText) {
+    library_options.device = ORIEL_DEVICE_NONE;
+    library_options.device_number = 0;
+  } else {
+    catchInterrupts();
+    library_options.progress = Diagnostics::onProgress;
+    library_options.progress_user = &diagnostics_;
+    library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();
+  }
+  const auto start = std::chrono::steady_clock::now();
+  diagnostics_.check(oriel_model_load(path.c_str(), &library_options, &model_),
+                     Diagnostics::Blame::kOptions);
+  load_ms_ =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  info_.struct_size = sizeof(info_);
+  plan_.struct_size = sizeof(plan_);
+  try {
+    diagnostics_.check(oriel_model_get_info(model_, &info_));
+    if (load == Load::kDevice) {
+      diagnostics_.check(oriel_model_get_plan(model_, &plan_));
+    }
+  } catch (...) {
+    oriel_model_free(model_);
+    throw;
+  }
+}
+
+Model::~Model() { oriel_model_free(model_); }
+
+std::vector<int32_t> Model::tokenize(std::string_view text, uint32_t flags) const {
+  size_t needed = 0;
+  // One id a byte is enough for all but the smallest texts (a BOS, a space put first).
+  std::vector<int32_t> ids(text.size() + 8);
+  oriel_status status =
+      oriel_tokenize(model_, text.data(), text.size(), flags, ids.data(), ids.size(), &needed);
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    ids.resize(needed);
+    status =
+        oriel_tokenize(model_, text.data(), text.size(), flags, ids.data(), ids.size(), &needed);
+  }
+  diagnostics_.check(status);
+  ids.resize(needed);
+  return ids;
+}
+
+std::string Model::detokenize(const std::vector<int32_t>& ids, uint32_t flags) const {
+  size_t needed = 0;
+  std::string text(ids.size() * 16 + 16, '\0');
+  oriel_status status =
+      oriel_detokenize(model_, ids.data(), ids.size(), flags, text.data(), text.size(), &needed);
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    text.resize(needed);
+    status =
+        oriel_detokenize(model_, ids.data(), ids.size(), flags, text.data(), text.size(), &needed);
+  }
+  diagnostics_.check(status);
+  text.resize(needed);
+  return text;
+}
+
+std::string Model::render(const std::string& template_name, const std::vector<Message>& messages,
+                          bool generation_prompt) const {
+  std::vector<oriel_message> list;
+  list.reserve(messages.size());
+  size_t bytes = 256;
+  for (const Message& message : messages) {
+    list.push_back({message.role.c_str(), message.text.data(), message.text.size()});
+    bytes += message.text.size() + 256;
+  }
+  const char* name = template_name.empty() ? nullptr : template_name.c_str();
+  const int prompt = generation_prompt ? 1 : 0;
+  size_t needed = 0;
+  std::string text(bytes, '\0');
+  oriel_status status = oriel_render(model_, name, list.data(), list.size(), prompt, text.data(),
+                                     text.size(), &needed);
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    text.resize(needed);
+    status = oriel_render(model_, name, list.data(), list.size(), prompt, text.data(), text.size(),
+                          &needed);
+  }
+  diagnostics_.check(status,
+                     name == nullptr ? Diagnostics::Blame::kData : Diagnostics::Blame::kOptions);
+  text.resize(needed);
+  return text;
+}
+
+std::vector<int32_t> Model::renderedIds(const std::string& template_name,
+                                        const std::vector<Message>& messages,
+                                        bool generation_prompt) const {
+  const std::string text = render(template_name, messages, generation_prompt);
+  // Nearly always no message holds anything that reads as a control token, and one pass is exact.
+  // Otherwise such a message is cut out and tokenised by itself.
+  std::vector<int32_t> ids;
+  size_t done = 0;
+  size_t search = 0;
+  for (const Message& message : messages) {
+    const size_t at = text.find(message.text, search);
+    if (at == std::string::npos) {
+      continue;
+    }
+    search = at + message.text.size();
+    const std::vector<int32_t> plain = tokenize(message.text, 0);
+    if (plain == tokenize(message.text, ORIEL_TEXT_SPECIAL)) {
+      continue;
+    }
+    const std::vector<int32_t> before =
+        tokenize(std::string_view(text).substr(done, at - done), ORIEL_TEXT_SPECIAL);
+    ids.insert(ids.end(), before.begin(), before.end());
+    ids.insert(ids.end(), plain.begin(), plain.end());
+    done = search;
+  }
+  const std::vector<int32_t> rest =
+      tokenize(std::string_view(text).substr(done), ORIEL_TEXT_SPECIAL);
+  ids.insert(ids.end(), rest.begin(), rest.end());
+  return ids;
+}
+
+std::vector<int32_t> Model::chatIds(const std::vector<Message>& messages,
+                                    bool generation_prompt) const {
+  std::vector<int32_t> ids = renderedIds("", messages, generation_prompt);
+  if (info_.add_bos != 0 && info_.bos_id >= 0) {
+    ids.insert(ids.begin(), info_.bos_id);
+  }
+  return ids;
+}
+
+Session::Session(const Model& model) : diagnostics_(model.diagnostics()) {
+  check(oriel_session_create(model.get(), nullptr, &session_));
+}
+
+Session::~Session() { oriel_session_destroy(session_); }
+
+void Session::reset() { check(oriel_session_reset(session_)); }
+
+void Session::append(const int32_t* ids, size_t count) {
+  check(oriel_session_append(session_, ids, count));
+}
+
+oriel_stats Session::stats() const {
+  oriel_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  check(oriel_session_get_stats(session_, &stats));
+  return stats;
+}
+
+oriel_plan planFile(const std::string& path, const oriel_options& options,
+                    const Diagnostics& diagnostics) {
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  diagnostics.check(oriel_plan_file(path.c_str(), &options, &plan), Diagnostics::Blame::kOptions);
+  return plan;
+}
+
+}  // namespace cli

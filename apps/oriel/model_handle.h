@@ -1,0 +1,114 @@
+// The library's objects, owned, with errors as Failure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <oriel/oriel.h>
+
+#include "options.h"
+#include "terminal.h"
+
+namespace cli {
+
+/// Keeps the reason of the last failed call, which the library gives to its log callback.
+class Diagnostics {
+ public:
+  explicit Diagnostics(bool verbose);
+  Diagnostics(const Diagnostics&) = delete;
+  Diagnostics& operator=(const Diagnostics&) = delete;
+
+  /// For oriel_log_fn; `user` is the object.
+  static void onLog(oriel_log_level level, const char* message, void* user);
+  /// For oriel_progress_fn; draws the bar, and stops the load after Ctrl-C.
+  static int onProgress(uint64_t done, uint64_t total, void* user);
+
+  /// What a bad argument means: the person's options (exit code 2) or the data being worked on (1).
+  enum class Blame { kOptions, kData };
+  /// Throws unless `status` is ORIEL_OK.
+  void check(oriel_status status, Blame blame = Blame::kData) const;
+  /// "WHAT HAPPENED: WHAT TO DO".
+  std::string reason(oriel_status status) const;
+
+ private:
+  bool verbose_;
+  bool shows_warnings_;
+  std::string last_error_;
+  ProgressBar progress_{"loading"};
+};
+
+/// One message of a conversation.
+struct Message {
+  std::string role;
+  std::string text;
+};
+
+enum class Load {
+  kText,    ///< header and tokenizer only; needs no device
+  kDevice,  ///< everything that a session needs
+};
+
+class Model {
+ public:
+  Model(const CommonOptions& options, Load load, uint32_t pinned_tokens = 0);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  oriel_model* get() const { return model_; }
+  const Diagnostics& diagnostics() const { return diagnostics_; }
+  const oriel_model_info& info() const { return info_; }
+  /// Only with Load::kDevice.
+  const oriel_plan& plan() const { return plan_; }
+  double loadMs() const { return load_ms_; }
+  bool hasChatTemplate() const { return std::string_view(info_.chat_template) != "none"; }
+
+  /// `flags` are ORIEL_TEXT_...
+  std::vector<int32_t> tokenize(std::string_view text, uint32_t flags) const;
+  std::string detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
+  /// `template_name` empty: the model's own.
+  std::string render(const std::string& template_name, const std::vector<Message>& messages,
+                     bool generation_prompt) const;
+  /// Ids of a rendered conversation: the template's control tokens are recognised, those that
+  /// somebody wrote inside a message are not, as in a chat session.
+  std::vector<int32_t> renderedIds(const std::string& template_name,
+                                   const std::vector<Message>& messages,
+                                   bool generation_prompt) const;
+  /// What a new session appends for these messages: the same, with the BOS the model may ask for.
+  std::vector<int32_t> chatIds(const std::vector<Message>& messages, bool generation_prompt) const;
+
+ private:
+  Diagnostics diagnostics_;
+  oriel_model* model_ = nullptr;
+  oriel_model_info info_ = {};
+  oriel_plan plan_ = {};
+  double load_ms_ = 0;
+};
+
+class Session {
+ public:
+  explicit Session(const Model& model);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  oriel_session* get() const { return session_; }
+  void reset();
+  void append(const int32_t* ids, size_t count);
+  oriel_stats stats() const;
+  void check(oriel_status status, Diagnostics::Blame blame = Diagnostics::Blame::kData) const {
+    diagnostics_.check(status, blame);
+  }
+
+ private:
+  const Diagnostics& diagnostics_;
+  oriel_session* session_ = nullptr;
+};
+
+/// Plans for the file without loading it; the plan may be one that does not fit.
+oriel_plan planFile(const std::string& path, const oriel_options& options,
+                    const Diagnostics& diagnostics);
+
+}  // namespace cli

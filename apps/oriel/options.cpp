@@ -1,0 +1,205 @@
+#include "options.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+
+#include "failure.h"
+#include "sizes.h"
+#include "system.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
+
+void setMemory(const std::string& text, CommonOptions* options) {
+  if (!parseSize(text, &options->memory_bytes)) {
+    throw CLI::ValidationError(
+        "--memory", "'" + text + "' is not a size: write bytes, 300MB (10^6) or 300MiB (2^20)");
+  }
+}
+
+void setKvFormat(const std::string& text, CommonOptions* options) {
+  if (text == "auto") {
+    options->kv_format = ORIEL_KV_AUTO;
+  } else if (text == "f16") {
+    options->kv_format = ORIEL_KV_F16;
+  } else {
+    throw CLI::ValidationError("--kv",
+                               "'" + text + "' is not a cache format here: use f16 or auto");
+  }
+}
+
+void setDevice(const std::string& text, CommonOptions* options) {
+  const std::string vulkan = "vulkan";
+  options->device_number = 0;
+  if (text == "auto") {
+    options->device = ORIEL_DEVICE_AUTO;
+    return;
+  }
+  if (text == "cpu") {
+    options->device = ORIEL_DEVICE_CPU;
+    return;
+  }
+  options->device = ORIEL_DEVICE_VULKAN;
+  if (text == vulkan) {
+    return;
+  }
+  uint32_t index = 0;
+  if (text.compare(0, vulkan.size() + 1, vulkan + ":") == 0 && text.size() <= vulkan.size() + 5 &&
+      text.find_first_not_of("0123456789", vulkan.size() + 1) == std::string::npos &&
+      CLI::detail::lexical_cast(text.substr(vulkan.size() + 1), index)) {
+    options->device_number = index + 1;
+    return;
+  }
+  throw CLI::ValidationError("--device",
+                             "'" + text + "' is not a device: use auto, cpu, vulkan or vulkan:N");
+}
+
+/// An option whose text is read by `set`.
+void addText(CLI::App* command, CommonOptions* options, const char* name, const char* type,
+             const char* group, const char* help, void (*set)(const std::string&, CommonOptions*)) {
+  command
+      ->add_option_function<std::string>(
+          name, [options, set](const std::string& text) { set(text, options); }, help)
+      ->type_name(type)
+      ->group(group);
+}
+
+}  // namespace
+
+void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
+  const char* const output = "Output";
+  command->add_flag("--json", options->json, "One JSON object on stdout, nothing else")
+      ->group(output);
+  command->add_flag("--verbose", options->verbose, "Say on stderr what is being decided")
+      ->group(output);
+
+  // Options in the group "" are accepted but not shown.
+  const char* const memory = uses >= Uses::kPlan ? "Memory" : "";
+  addText(command, options, "--memory", "SIZE", memory,
+          "Hard cap for model and session: bytes, 300MB or 300MiB (default: half of what is free)",
+          setMemory);
+  command
+      ->add_option("--window", options->window_tokens,
+                   "Tokens to remember (default: as many as fit, up to the trained context)")
+      ->type_name("N")
+      ->group(memory);
+  command
+      ->add_option("--sinks", options->sink_tokens,
+                   "First tokens of the session to keep for ever (default 4)")
+      ->type_name("N")
+      ->group(memory);
+  addText(command, options, "--kv", "FORMAT", memory, "Cache format: f16 or auto", setKvFormat);
+
+  const char* const device = uses >= Uses::kDevice ? "Device" : "";
+  addText(command, options, "--device", "DEVICE", device,
+          "auto, cpu, vulkan or vulkan:N (see `oriel devices`)", setDevice);
+  command
+      ->add_flag("--no-cache", options->no_cache,
+                 "Do not keep compiled pipelines in the user's cache folder")
+      ->group(device);
+
+  const char* const sampling = uses >= Uses::kSampling ? "Sampling" : "";
+  command->add_option("--seed", options->seed, "0: from the clock (default)")
+      ->type_name("N")
+      ->group(sampling);
+  command->add_flag("--greedy", options->greedy, "Always the most likely token")->group(sampling);
+  command->add_option("--temperature", options->temperature, "Default 0.7; 0: as --greedy")
+      ->type_name("T")
+      ->check(between(0.0, 100.0))
+      ->group(sampling);
+  command->add_option("--top-k", options->top_k, "Default 40; 0: all tokens")
+      ->type_name("K")
+      ->group(sampling);
+  command->add_option("--top-p", options->top_p, "Default 0.95; 1: all tokens")
+      ->type_name("P")
+      ->check(between(0.0001, 1.0))
+      ->group(sampling);
+  command->add_option("--min-p", options->min_p, "Default 0.05; 0: off")
+      ->type_name("P")
+      ->check(between(0.0, 1.0))
+      ->group(sampling);
+  command
+      ->add_option("--repeat-penalty", options->repeat_penalty,
+                   "For the last 64 tokens; default 1: off")
+      ->type_name("R")
+      ->check(between(0.01, 100.0))
+      ->group(sampling);
+}
+
+void addModelOption(CLI::App* command, CommonOptions* options) {
+  command
+      ->add_option("MODEL", options->model,
+                   "GGUF file (default: the environment's ORIEL_MODEL, else the bundled model)")
+      ->type_name("");
+}
+
+oriel_options planOptions(const CommonOptions& options) {
+  oriel_options result = {};
+  result.struct_size = sizeof(result);
+  result.memory_bytes = options.memory_bytes;
+  result.window_tokens = options.window_tokens;
+  if (options.sink_tokens) {
+    result.sink_tokens = *options.sink_tokens == 0 ? UINT32_MAX : *options.sink_tokens;
+  }
+  result.k_format = options.kv_format;
+  result.v_format = options.kv_format;
+  result.device = options.device;
+  result.device_number = options.device_number;
+  return result;
+}
+
+oriel_generate_options generateOptions(const CommonOptions& options, uint32_t max_tokens) {
+  // Here zero means what people mean by it; for the library it means "default".
+  oriel_generate_options result = {};
+  result.struct_size = sizeof(result);
+  result.max_tokens = max_tokens;
+  result.seed = options.seed;
+  result.greedy = options.greedy || options.temperature == 0.0f ? 1 : 0;
+  result.temperature = options.temperature.value_or(0);
+  if (options.top_k) {
+    result.top_k = *options.top_k == 0 ? UINT32_MAX : *options.top_k;
+  }
+  result.top_p = options.top_p.value_or(0);
+  if (options.min_p) {
+    result.min_p = *options.min_p == 0 ? -1.0f : *options.min_p;
+  }
+  result.repeat_penalty = options.repeat_penalty.value_or(0);
+  return result;
+}
+
+std::string modelPath(const CommonOptions& options) {
+  namespace fs = std::filesystem;
+  if (!options.model.empty()) {
+    return options.model;
+  }
+  if (const char* path = std::getenv("ORIEL_MODEL"); path != nullptr && *path != '\0') {
+    return path;
+  }
+  // Installed, the model is in share beside bin; in a build tree, in the sources around it.
+  std::error_code error;
+  fs::path folder = executablePath().parent_path();
+  const fs::path installed = folder / ".." / "share" / "oriel" / "models" / kBundledFile;
+  if (!folder.empty() && fs::is_regular_file(installed, error)) {
+    return installed.lexically_normal().u8string();
+  }
+  for (; !folder.empty(); folder = folder.parent_path()) {
+    const fs::path in_sources = folder / "models" / "oriel-tiny" / kBundledFile;
+    if (fs::is_regular_file(in_sources, error)) {
+      return in_sources.u8string();
+    }
+    if (folder == folder.root_path()) {
+      break;
+    }
+  }
+  throw Failure{kExitFailed,
+                "the bundled model is not beside this program: name a GGUF file, or set "
+                "ORIEL_MODEL to one"};
+}
+
+}  // namespace cli

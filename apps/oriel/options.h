@@ -1,0 +1,53 @@
+// Options that commands share.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <oriel/oriel.h>
+
+namespace CLI {
+class App;
+}
+
+namespace cli {
+
+struct CommonOptions {
+  std::string model;  ///< empty: the bundled one
+  bool json = false;
+  bool verbose = false;
+
+  uint64_t memory_bytes = 0;
+  uint32_t window_tokens = 0;
+  std::optional<uint32_t> sink_tokens;
+  oriel_kv_format kv_format = ORIEL_KV_AUTO;
+  oriel_device_kind device = ORIEL_DEVICE_AUTO;
+  uint32_t device_number = 0;
+  bool no_cache = false;
+
+  uint64_t seed = 0;
+  bool greedy = false;
+  std::optional<float> temperature;
+  std::optional<uint32_t> top_k;
+  std::optional<float> top_p;
+  std::optional<float> min_p;
+  std::optional<float> repeat_penalty;
+};
+
+/// Every command accepts every common option; its help shows those that change what it does.
+enum class Uses { kText, kPlan, kDevice, kSampling };
+
+/// `options` must outlive the parsing. Uses::kSampling implies kDevice, and that kPlan.
+void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses);
+/// The optional positional MODEL.
+void addModelOption(CLI::App* command, CommonOptions* options);
+
+/// The fields that planning needs; callbacks and cache_dir are the caller's.
+oriel_options planOptions(const CommonOptions& options);
+oriel_generate_options generateOptions(const CommonOptions& options, uint32_t max_tokens);
+
+/// The GGUF file to use: MODEL, else the environment's ORIEL_MODEL, else the bundled one.
+std::string modelPath(const CommonOptions& options);
+
+}  // namespace cli

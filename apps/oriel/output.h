@@ -1,0 +1,34 @@
+// stdout (results) and whole inputs. What people read besides results goes to stderr: terminal.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace cli {
+
+/// Fields stay in the order in which they were added.
+using Json = nlohmann::ordered_json;
+
+/// Writes to stdout at once. Once the reader has gone away this ends the command quietly (throws
+/// Failure with exit code 0 and no message); any other error is a failure.
+void print(std::string_view text);
+/// As print(), for callbacks of the library, through which nothing may be thrown: false instead,
+/// and the next print() throws.
+bool tryPrint(std::string_view text) noexcept;
+
+/// One object on one line. Text that is not UTF-8 is repaired with U+FFFD.
+void printJson(const Json& json);
+
+/// "-" is stdin.
+std::string readAll(const std::string& path);
+Json readJson(const std::string& path);
+
+/// Numbers of a JSON array `[1, 2]` or an object `{"ids": [1, 2]}`; `what` names the source in
+/// errors.
+std::vector<int32_t> idsFromJson(const Json& json, const std::string& what);
+
+}  // namespace cli

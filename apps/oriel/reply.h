@@ -1,0 +1,31 @@
+// What a generation writes, collected and, where asked, shown as it comes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <oriel/oriel.h>
+
+#include "model_handle.h"
+#include "output.h"
+
+namespace cli {
+
+struct Reply {
+  bool streams = false;  ///< show text on stdout at once
+  std::string text;
+  std::vector<int32_t> ids;
+  oriel_generation result = {};
+  bool cancelled = false;
+};
+
+/// Continues the session's context.
+void generate(const Session& session, const oriel_generate_options& options, Reply* reply);
+/// The assistant's turn.
+void chatReply(const Session& session, const oriel_generate_options& options, Reply* reply);
+
+/// Fields of a reply that `chat` and `run` share.
+Json replyFields(const Reply& reply, const oriel_stats& stats);
+
+}  // namespace cli

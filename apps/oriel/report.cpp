@@ -1,0 +1,61 @@
+#include "report.h"
+
+namespace cli {
+
+const char* kvFormatName(oriel_kv_format format) {
+  switch (format) {
+    case ORIEL_KV_AUTO:
+      return "auto";
+    case ORIEL_KV_F16:
+      return "f16";
+  }
+  return "unknown";
+}
+
+Json planFields(const oriel_plan& plan) {
+  Json json;
+  json["fits"] = plan.fits != 0;
+  json["memory_bytes"] = plan.memory_bytes;
+  json["total_bytes"] = plan.total_bytes;
+  json["weights_bytes"] = plan.weights_bytes;
+  json["kv_bytes"] = plan.kv_bytes;
+  json["activation_bytes"] = plan.activation_bytes;
+  json["staging_bytes"] = plan.staging_bytes;
+  json["host_bytes"] = plan.host_bytes;
+  json["minimum_bytes"] = plan.minimum_bytes;
+  json["window_tokens"] = plan.window_tokens;
+  json["sink_tokens"] = plan.sink_tokens;
+  json["ring_tokens"] = plan.ring_tokens;
+  json["chunk_tokens"] = plan.chunk_tokens;
+  json["context_train"] = plan.context_train_tokens;
+  json["k_format"] = kvFormatName(plan.k_format);
+  json["v_format"] = kvFormatName(plan.v_format);
+  json["kv_bytes_per_token"] = plan.kv_bytes_per_token;
+  json["weights_read_bytes_per_token"] = plan.weights_read_bytes_per_token;
+  return json;
+}
+
+Json predictedFields(const oriel_plan& plan) {
+  Json json;
+  json["decode_tokens_per_s"] = nullptr;
+  json["prefill_tokens_per_s"] = nullptr;
+  json["crossover_tokens"] = plan.crossover_tokens;
+  json["loss_nats"] = nullptr;
+  return json;
+}
+
+const char* stopReasonName(oriel_stop_reason reason) {
+  switch (reason) {
+    case ORIEL_STOP_LENGTH:
+      return "length";
+    case ORIEL_STOP_TOKEN:
+      return "stop";
+    case ORIEL_STOP_CALLBACK:
+      return "callback";
+    case ORIEL_STOP_CANCELLED:
+      return "cancelled";
+  }
+  return "unknown";
+}
+
+}  // namespace cli

@@ -1,0 +1,102 @@
+#include "sizes.h"
+
+#include <cctype>
+#include <cstdio>
+
+namespace cli {
+namespace {
+
+constexpr uint64_t kMax = UINT64_MAX;
+
+/// The factor of "KiB", "MB", "B" or "" (1 for the last two), 0 for anything else.
+uint64_t unitBytes(std::string unit) {
+  for (char& c : unit) {
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  if (unit.empty() || unit == "b") {
+    return 1;
+  }
+  const size_t power = std::string("kmgt").find(unit[0]);
+  const std::string rest = unit.substr(1);
+  if (power == std::string::npos || (rest != "b" && rest != "ib")) {
+    return 0;
+  }
+  uint64_t factor = 1;
+  for (size_t i = 0; i <= power; ++i) {
+    factor *= rest == "b" ? 1000 : 1024;
+  }
+  return factor;
+}
+
+}  // namespace
+
+bool parseSize(const std::string& text, uint64_t* bytes) {
+  size_t at = 0;
+  uint64_t whole = 0;
+  uint64_t fraction = 0;
+  uint64_t fraction_scale = 1;
+  const auto isDigit = [&] {
+    return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
+  };
+  if (!isDigit()) {
+    return false;
+  }
+  for (; isDigit(); ++at) {
+    const auto digit = static_cast<uint64_t>(text[at] - '0');
+    if (whole > (kMax - digit) / 10) {
+      return false;
+    }
+    whole = whole * 10 + digit;
+  }
+  const bool has_fraction = at < text.size() && text[at] == '.';
+  if (has_fraction) {
+    ++at;
+    if (!isDigit()) {
+      return false;
+    }
+    for (; isDigit(); ++at) {
+      // Six places: with units up to 2^40 the product below stays inside 64 bits.
+      if (fraction_scale < 1000000) {
+        fraction = fraction * 10 + static_cast<uint64_t>(text[at] - '0');
+        fraction_scale *= 10;
+      }
+    }
+  }
+  while (at < text.size() && text[at] == ' ') {
+    ++at;
+  }
+  const uint64_t unit = unitBytes(text.substr(at));
+  if (unit == 0 || (has_fraction && unit == 1) || whole > kMax / unit) {
+    return false;
+  }
+  const uint64_t part = fraction * unit / fraction_scale;
+  if (whole * unit > kMax - part) {
+    return false;
+  }
+  *bytes = whole * unit + part;
+  return *bytes != 0;
+}
+
+std::string formatSize(uint64_t bytes) {
+  char text[32];
+  if (bytes < 1024) {
+    std::snprintf(text, sizeof(text), "%u B", static_cast<unsigned>(bytes));
+    return text;
+  }
+  static const char* const kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes) / 1024;
+  int unit = 0;
+  for (; value >= 1023.95 && unit < 3; ++unit) {
+    value /= 1024;
+  }
+  std::snprintf(text, sizeof(text), "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+std::string suggestSize(uint64_t bytes) {
+  constexpr uint64_t kMib = uint64_t{1} << 20;
+  const uint64_t tenths = bytes / kMib * 10 + (bytes % kMib * 10 + kMib - 1) / kMib;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "MiB";
+}
+
+}  // namespace cli

@@ -1,0 +1,19 @@
+// Numbers of bytes, as people write and read them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cli {
+
+/// "262144", "300MB" (10^6), "300MiB" (2^20), "1.5GiB"; units B, K, M, G, T in any case. False for
+/// anything else, for zero and for what does not fit 64 bits.
+bool parseSize(const std::string& text, uint64_t* bytes);
+
+/// "512 B", "3.0 KiB", "12.3 MiB".
+std::string formatSize(uint64_t bytes);
+
+/// `bytes` in MiB, rounded up to a tenth, in a form that parseSize reads: "12.4MiB".
+std::string suggestSize(uint64_t bytes);
+
+}  // namespace cli

@@ -1,0 +1,157 @@
+#include "system.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+
+#ifdef _WIN32
+#define NOMINMAX
+#include <windows.h>
+// After windows.h, which it needs.
+#include <fcntl.h>
+#include <io.h>
+#include <psapi.h>
+#else
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <csignal>
+#endif
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#include <mach/mach.h>
+#endif
+
+namespace cli {
+namespace {
+
+std::filesystem::path fromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::filesystem::path() : std::filesystem::u8path(value);
+}
+
+std::filesystem::path rawExecutablePath() {
+#if defined(_WIN32)
+  wchar_t path[32768];
+  const DWORD length = GetModuleFileNameW(nullptr, path, 32768);
+  return length == 0 || length == 32768 ? std::filesystem::path() : std::filesystem::path(path);
+#elif defined(__APPLE__)
+  uint32_t capacity = 0;
+  _NSGetExecutablePath(nullptr, &capacity);
+  std::string path(capacity, '\0');
+  return _NSGetExecutablePath(path.data(), &capacity) == 0 ? path.c_str() : "";
+#else
+  return "/proc/self/exe";
+#endif
+}
+
+}  // namespace
+
+std::filesystem::path executablePath() {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::canonical(rawExecutablePath(), error);
+  return error ? std::filesystem::path() : path;
+}
+
+std::filesystem::path userCacheFolder() {
+#ifdef _WIN32
+  const std::filesystem::path base = fromEnvironment("LOCALAPPDATA");
+#else
+  std::filesystem::path base = fromEnvironment("XDG_CACHE_HOME");
+  if (!base.is_absolute()) {  // the XDG specification has relative ones ignored
+    const std::filesystem::path home = fromEnvironment("HOME");
+    base = home.empty() ? home : home / ".cache";
+  }
+#endif
+  return base.empty() ? base : base / "oriel";
+}
+
+#ifdef _WIN32
+
+void prepareStreams() {
+  _setmode(0, _O_BINARY);
+  _setmode(1, _O_BINARY);
+  SetConsoleOutputCP(CP_UTF8);
+  SetConsoleCP(CP_UTF8);
+}
+
+bool isTerminal(Stream stream) { return _isatty(static_cast<int>(stream)) != 0; }
+
+unsigned terminalColumns() {
+  CONSOLE_SCREEN_BUFFER_INFO info;
+  if (GetConsoleScreenBufferInfo(GetStdHandle(STD_ERROR_HANDLE), &info) == 0) {
+    return 80;
+  }
+  return static_cast<unsigned>(info.srWindow.Right - info.srWindow.Left + 1);
+}
+
+uint64_t residentBytes() {
+  PROCESS_MEMORY_COUNTERS counters;
+  return GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof(counters)) != 0
+             ? counters.WorkingSetSize
+             : 0;
+}
+
+uint64_t peakResidentBytes() {
+  PROCESS_MEMORY_COUNTERS counters;
+  return GetProcessMemoryInfo(GetCurrentProcess(), &counters, sizeof(counters)) != 0
+             ? counters.PeakWorkingSetSize
+             : 0;
+}
+
+long readStdin(char* buffer, size_t capacity) {
+  return _read(0, buffer, static_cast<unsigned>(capacity));
+}
+
+#else
+
+void prepareStreams() { std::signal(SIGPIPE, SIG_IGN); }
+
+bool isTerminal(Stream stream) { return isatty(static_cast<int>(stream)) != 0; }
+
+unsigned terminalColumns() {
+  winsize size = {};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+uint64_t residentBytes() {
+#ifdef __APPLE__
+  mach_task_basic_info info;
+  mach_msg_type_number_t count = MACH_TASK_BASIC_INFO_COUNT;
+  return task_info(mach_task_self(), MACH_TASK_BASIC_INFO, reinterpret_cast<task_info_t>(&info),
+                   &count) == KERN_SUCCESS
+             ? info.resident_size
+             : 0;
+#else
+  unsigned long long size_pages = 0;
+  unsigned long long resident_pages = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%llu %llu", &size_pages, &resident_pages) != 2) {
+      resident_pages = 0;
+    }
+    std::fclose(file);
+  }
+  return resident_pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+#endif
+}
+
+uint64_t peakResidentBytes() {
+  rusage usage = {};
+  if (getrusage(RUSAGE_SELF, &usage) != 0) {
+    return 0;
+  }
+#ifdef __APPLE__
+  return static_cast<uint64_t>(usage.ru_maxrss);
+#else
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+#endif
+}
+
+long readStdin(char* buffer, size_t capacity) {
+  return static_cast<long>(read(STDIN_FILENO, buffer, capacity));
+}
+
+#endif
+
+}  // namespace cli

@@ -1,0 +1,32 @@
+// What differs between operating systems.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+
+namespace cli {
+
+enum class Stream { kIn, kOut, kErr };
+
+/// Once, before anything else: stdin and stdout carry bytes, and a closed pipe is an error of the
+/// write, not the end of the process.
+void prepareStreams();
+
+bool isTerminal(Stream stream);
+/// Columns of the terminal behind stderr; 80 when unknown.
+unsigned terminalColumns();
+
+/// This program's file with links resolved; empty when unknown.
+std::filesystem::path executablePath();
+/// Where this program may keep files that can be made again; empty when the user has no such place.
+std::filesystem::path userCacheFolder();
+
+/// Memory of the process that is in RAM, now and at most so far; 0 when unknown.
+uint64_t residentBytes();
+uint64_t peakResidentBytes();
+
+/// Bytes read (0 at the end of the input), or -1: interrupted or failed, which errno tells.
+long readStdin(char* buffer, size_t capacity);
+
+}  // namespace cli

@@ -1,0 +1,44 @@
+// What only people see: everything here goes to stderr.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace cli {
+
+/// Prints to stderr at once.
+void tell(std::string_view text) noexcept;
+
+/// `text` in a quieter or a stronger shade, where stderr is a terminal and NO_COLOR is not set.
+std::string dim(const std::string& text);
+std::string bold(const std::string& text);
+
+/// `share` (0 to 1) of `columns` cells, in eighths of a cell. Any share above nothing shows.
+std::string bar(double share, unsigned columns);
+
+/// Text without control characters other than line feed and tab: what a model writes must not be
+/// able to drive the terminal.
+std::string terminalSafe(std::string_view text);
+
+/// One line that is drawn over itself; draws nothing unless stderr is a terminal, and nothing for
+/// work that is over before anybody could read it.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string label);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void show(uint64_t done, uint64_t total);
+  void clear();
+
+ private:
+  std::string label_;
+  bool enabled_;
+  int shown_percent_ = -1;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace cli

@@ -1,0 +1,64 @@
+// What Oriel asks of the operating system: file mapping, memory sizes, a clock, small files.
+// One implementation per system (posix.cpp, win32.cpp, ...); nothing here knows of models or devices.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/log.h"
+
+namespace oriel {
+
+/// A read-only mapping of a whole file; unmapped by the destructor. Move-only.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  /// `path` is UTF-8. ORIEL_ERROR_IO with a reason (missing, a folder, empty, no permission, too large
+  /// for a 32-bit process).
+  Status open(const char* path, const Log& log);
+  /// As open, but says nothing and fails quietly when the file is not there.
+  Status openIfThere(const char* path);
+
+  const uint8_t* data() const { return data_; }
+  uint64_t bytes() const { return bytes_; }
+  /// Tells the system that [offset, offset + bytes) will not be needed again (page-aligned inwards).
+  void dropPages(uint64_t offset, uint64_t bytes) const;
+
+ private:
+  const uint8_t* data_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+/// Writes `bytes` to a temporary file beside `path` and renames it over `path`: readers see the old or
+/// the new file, never a part. Creates the folder (one level and its parents) if missing.
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log);
+
+/// Memory the system could give without swapping, in bytes; 0: unknown.
+uint64_t freeMemoryBytes();
+/// Monotonic, in milliseconds.
+double nowMs();
+/// A seed that differs from call to call.
+uint64_t entropy();
+
+/// A shared library found at run time. Closed by the destructor.
+class SharedLibrary {
+ public:
+  SharedLibrary() = default;
+  ~SharedLibrary();
+  SharedLibrary(const SharedLibrary&) = delete;
+  SharedLibrary& operator=(const SharedLibrary&) = delete;
+  bool open(const char* name);
+  void* symbol(const char* name) const;
+  bool isOpen() const { return handle_ != nullptr; }
+
+ private:
+  void* handle_ = nullptr;
+};
+
+}  // namespace oriel

@@ -1,0 +1,282 @@
+// Windows (MinGW and other compilers that speak GNU attributes). Paths arrive as UTF-8.
+#define _CRT_RAND_S  // rand_s: the system's random numbers without another library
+#define NOMINMAX
+#define WIN32_LEAN_AND_MEAN
+#ifndef _WIN32_WINNT
+#define _WIN32_WINNT 0x0602  // Windows 8: safe search paths for libraries
+#endif
+#include <windows.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "os/os.h"
+
+namespace oriel {
+namespace {
+
+/// Longest path handled, in UTF-16 units with its NUL. Longer ones need opt-in by the app anyway.
+constexpr int kMaxPathUnits = 4096;
+
+/// A path as the system wants it.
+struct WidePath {
+  wchar_t text[kMaxPathUnits];
+  /// False when the path is not UTF-8 or too long.
+  bool set(const char* utf8) {
+    return MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, utf8, -1, text, kMaxPathUnits) > 0;
+  }
+};
+
+/// A handle closed by the destructor.
+class Handle {
+ public:
+  explicit Handle(HANDLE handle) : handle_(handle) {}
+  ~Handle() { (void)close(); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  HANDLE get() const { return handle_; }
+  bool valid() const { return handle_ != nullptr && handle_ != INVALID_HANDLE_VALUE; }
+  bool close() {
+    const bool closed = !valid() || CloseHandle(handle_) != 0;
+    handle_ = nullptr;
+    return closed;
+  }
+
+ private:
+  HANDLE handle_;
+};
+
+// Messages cut a path (%.600s) rather than the advice after it.
+
+/// "WHAT TO DO" for an error of the system.
+const char* adviceFor(DWORD error) {
+  switch (error) {
+    case ERROR_FILE_NOT_FOUND:
+    case ERROR_PATH_NOT_FOUND:
+    case ERROR_INVALID_DRIVE:
+      return "it is not there, check the path";
+    case ERROR_ACCESS_DENIED:
+      return "no permission, check its access rights";
+    case ERROR_SHARING_VIOLATION:
+      return "another program uses it, close that";
+    case ERROR_DISK_FULL:
+    case ERROR_HANDLE_DISK_FULL:
+      return "the disk is full, free some space";
+    case ERROR_WRITE_PROTECT:
+      return "the disk is write-protected, choose another folder";
+    case ERROR_INVALID_NAME:
+    case ERROR_FILENAME_EXCED_RANGE:
+      return "its path is too long or not valid, choose another";
+    case ERROR_NOT_ENOUGH_MEMORY:
+    case ERROR_COMMITMENT_LIMIT:
+      return "the address space is full, close something";
+    default:
+      return "the system refused, check the file and its disk";
+  }
+}
+
+/// Creates the folders a file's path goes through. Says nothing: what went wrong shows when the file
+/// is created.
+void makeParents(const WidePath& path) {
+  WidePath folder;
+  for (int i = 0; i < kMaxPathUnits && path.text[i] != L'\0'; ++i) {
+    if ((path.text[i] == L'/' || path.text[i] == L'\\') && i > 0) {
+      folder.text[i] = L'\0';
+      (void)CreateDirectoryW(folder.text, nullptr);
+    }
+    folder.text[i] = path.text[i];
+  }
+}
+
+bool writeAll(HANDLE file, const void* data, size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const DWORD piece = bytes < (1u << 30) ? static_cast<DWORD>(bytes) : 1u << 30;
+    DWORD written = 0;
+    if (WriteFile(file, from, piece, &written, nullptr) == 0 || written == 0) {
+      return false;
+    }
+    from += written;
+    bytes -= written;
+  }
+  return true;
+}
+
+}  // namespace
+
+// --- Files ---------------------------------------------------------------------------------------
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) {
+    (void)UnmapViewOfFile(data_);
+  }
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept : data_(other.data_), bytes_(other.bytes_) {
+  other.data_ = nullptr;
+  other.bytes_ = 0;
+}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  MappedFile taken(std::move(other));  // unmaps what this one had
+  std::swap(data_, taken.data_);
+  std::swap(bytes_, taken.bytes_);
+  return *this;
+}
+
+Status MappedFile::open(const char* path, const Log& log) {
+  *this = MappedFile();
+  WidePath wide;
+  if (!wide.set(path)) {
+    return log.fail(ORIEL_ERROR_IO,
+                    "cannot open %.600s: its path is too long or not UTF-8, change it", path);
+  }
+  const DWORD attributes = GetFileAttributesW(wide.text);
+  if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a folder, give a file", path);
+  }
+  const Handle file(CreateFileW(wide.text, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE,
+                                nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
+  LARGE_INTEGER size = {};
+  if (!file.valid() || GetFileSizeEx(file.get(), &size) == 0) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(GetLastError()));
+  }
+  if (size.QuadPart <= 0) {
+    return log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path);
+  }
+  const uint64_t bytes = static_cast<uint64_t>(size.QuadPart);
+  if (bytes > SIZE_MAX / 2) {
+    return log.fail(ORIEL_ERROR_IO,
+                    "%.600s has %" PRIu64
+                    " bytes, more than a 32-bit process can map: use a smaller "
+                    "model or a 64-bit build",
+                    path, bytes);
+  }
+  // The view keeps the file open; both handles can go.
+  const Handle mapping(CreateFileMappingW(file.get(), nullptr, PAGE_READONLY, 0, 0, nullptr));
+  const void* data =
+      mapping.valid() ? MapViewOfFile(mapping.get(), FILE_MAP_READ, 0, 0, 0) : nullptr;
+  if (data == nullptr) {
+    return log.fail(ORIEL_ERROR_IO, "cannot map %.600s: %s", path, adviceFor(GetLastError()));
+  }
+  data_ = static_cast<const uint8_t*>(data);
+  bytes_ = bytes;
+  return kOk;
+}
+
+Status MappedFile::openIfThere(const char* path) { return open(path, Log{}); }
+
+void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
+  SYSTEM_INFO info = {};
+  GetSystemInfo(&info);
+  const uint64_t page = info.dwPageSize;
+  if (page == 0 || offset >= bytes_) {
+    return;
+  }
+  const uint64_t rest = bytes_ - offset;
+  const uint64_t end = offset + (bytes < rest ? bytes : rest);
+  const uint64_t first = (offset + page - 1) / page * page;
+  const uint64_t last = end == bytes_ ? end : end / page * page;
+  if (first < last) {
+    // Unlocking pages that are not locked takes them out of the working set; it reports an error.
+    (void)VirtualUnlock(const_cast<uint8_t*>(data_) + first, static_cast<SIZE_T>(last - first));
+  }
+}
+
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log) {
+  char name[kMaxPathUnits];
+  WidePath wide;
+  WidePath temporary;
+  const int length = std::snprintf(name, sizeof(name), "%s.%016" PRIx64 ".tmp", path, entropy());
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(name) || !wide.set(path) ||
+      !temporary.set(name)) {
+    return log.fail(ORIEL_ERROR_IO,
+                    "cannot write a file: its path is too long or not UTF-8, change it");
+  }
+  HANDLE handle = CreateFileW(temporary.text, GENERIC_WRITE, 0, nullptr, CREATE_NEW,
+                              FILE_ATTRIBUTE_NORMAL, nullptr);
+  if (handle == INVALID_HANDLE_VALUE && GetLastError() == ERROR_PATH_NOT_FOUND) {
+    makeParents(wide);
+    handle = CreateFileW(temporary.text, GENERIC_WRITE, 0, nullptr, CREATE_NEW,
+                         FILE_ATTRIBUTE_NORMAL, nullptr);
+  }
+  Handle file(handle);
+  if (!file.valid()) {
+    return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(GetLastError()));
+  }
+  DWORD error = ERROR_SUCCESS;
+  if (!writeAll(file.get(), data, bytes)) {
+    error = GetLastError();
+    (void)file.close();  // an open file cannot be deleted
+  } else if (!file.close() ||
+             MoveFileExW(temporary.text, wide.text, MOVEFILE_REPLACE_EXISTING) == 0) {
+    error = GetLastError();
+  } else {
+    return kOk;
+  }
+  (void)DeleteFileW(temporary.text);
+  return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(error));
+}
+
+// --- Memory, time, chance ------------------------------------------------------------------------
+
+uint64_t freeMemoryBytes() {
+  MEMORYSTATUSEX memory = {};
+  memory.dwLength = sizeof(memory);
+  return GlobalMemoryStatusEx(&memory) != 0 ? memory.ullAvailPhys : 0;
+}
+
+double nowMs() {
+  LARGE_INTEGER ticks = {};
+  LARGE_INTEGER per_second = {};
+  (void)QueryPerformanceCounter(&ticks);
+  (void)QueryPerformanceFrequency(&per_second);
+  return static_cast<double>(ticks.QuadPart) * 1e3 / static_cast<double>(per_second.QuadPart);
+}
+
+uint64_t entropy() {
+  unsigned int low = 0;
+  unsigned int high = 0;
+  if (rand_s(&low) == 0 && rand_s(&high) == 0) {
+    return static_cast<uint64_t>(high) << 32 | low;
+  }
+  // The clock, the process and the stack's address, mixed as in splitmix64.
+  LARGE_INTEGER ticks = {};
+  (void)QueryPerformanceCounter(&ticks);
+  uint64_t seed = static_cast<uint64_t>(ticks.QuadPart);
+  seed ^= static_cast<uint64_t>(GetCurrentProcessId()) << 40 ^ reinterpret_cast<uintptr_t>(&ticks);
+  seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9u;
+  seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebu;
+  return seed ^ (seed >> 31);
+}
+
+// --- Shared libraries ----------------------------------------------------------------------------
+
+SharedLibrary::~SharedLibrary() {
+  if (handle_ != nullptr) {
+    (void)FreeLibrary(static_cast<HMODULE>(handle_));
+  }
+}
+
+bool SharedLibrary::open(const char* name) {
+  if (handle_ != nullptr) {
+    (void)FreeLibrary(static_cast<HMODULE>(handle_));
+    handle_ = nullptr;
+  }
+  WidePath wide;
+  if (wide.set(name)) {
+    // The app's folder and the system's, never the current one.
+    handle_ = LoadLibraryExW(wide.text, nullptr, LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
+  }
+  return handle_ != nullptr;
+}
+
+void* SharedLibrary::symbol(const char* name) const {
+  return handle_ == nullptr
+             ? nullptr
+             : reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(handle_), name));
+}
+
+}  // namespace oriel

@@ -1,0 +1,356 @@
+#include "vulkan/device.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "base/limits.h"
+#include "vulkan/vulkan_executor.h"
+
+namespace oriel {
+namespace {
+
+// Extensions looked through, of the instance and of a device: real ones have 20 and 230. Stack space.
+constexpr uint32_t kMaxExtensions = 320;
+
+// What every kernel takes for granted (the Vulkan minimum is named where it would not do).
+constexpr uint32_t kNeededStorageBuffers = kMaxOpBindings;  // minimum 4
+constexpr uint32_t kNeededInvocations = 128;
+constexpr uint32_t kNeededSharedBytes = 16384;
+constexpr uint32_t kNeededPushBytes = 64;
+
+constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";
+constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
+constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
+
+bool hasExtension(const VkExtensionProperties* extensions, uint32_t count, const char* name) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (std::strcmp(extensions[i].extensionName, name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// The first queue family that can compute.
+bool findComputeFamily(const VulkanApi& api, VkPhysicalDevice physical, uint32_t* family) {
+  VkQueueFamilyProperties families[16];
+  uint32_t count = 16;
+  api.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (families[i].queueCount > 0 && (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) {
+      *family = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+uint64_t largestLocalHeap(const VulkanApi& api, VkPhysicalDevice physical) {
+  VkPhysicalDeviceMemoryProperties memory;
+  api.vkGetPhysicalDeviceMemoryProperties(physical, &memory);
+  uint64_t largest = 0;
+  for (uint32_t i = 0; i < memory.memoryHeapCount; ++i) {
+    const VkMemoryHeap& heap = memory.memoryHeaps[i];
+    if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0 && heap.size > largest) {
+      largest = heap.size;
+    }
+  }
+  return largest;
+}
+
+void explainRefusal(const VkPhysicalDeviceLimits& limits, bool has_compute, DeviceCaps* caps) {
+  const auto refuse = [caps](const char* what, uint64_t has, uint64_t needs) {
+    if (caps->usable()) {
+      std::snprintf(caps->reason, sizeof(caps->reason), "%s is %" PRIu64 ", %" PRIu64 " needed",
+                    what, has, needs);
+    }
+  };
+  const auto need = [&refuse](const char* what, uint64_t has, uint64_t needs) {
+    if (has < needs) {
+      refuse(what, has, needs);
+    }
+  };
+  if (!has_compute) {
+    std::snprintf(caps->reason, sizeof(caps->reason), "no compute queue");
+    return;
+  }
+  need("maxPerStageDescriptorStorageBuffers", limits.maxPerStageDescriptorStorageBuffers,
+       kNeededStorageBuffers);
+  need("maxComputeWorkGroupInvocations", limits.maxComputeWorkGroupInvocations,
+       kNeededInvocations);
+  need("maxComputeWorkGroupSize[0]", limits.maxComputeWorkGroupSize[0], kNeededInvocations);
+  need("maxComputeSharedMemorySize", limits.maxComputeSharedMemorySize, kNeededSharedBytes);
+  need("maxPushConstantsSize", limits.maxPushConstantsSize, kNeededPushBytes);
+  need("maxStorageBufferRange", limits.maxStorageBufferRange, kMaxBindingBytes);
+}
+
+const char* kindName(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return "discrete";
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return "integrated";
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return "virtual";
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return "software";
+    default:
+      return "other";
+  }
+}
+
+// Higher is better.
+int preference(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+      return 4;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return 3;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return 2;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
+  if (options.wrap_api != nullptr) {
+    options.wrap_api(api, options.wrap_api_user);
+  }
+}
+
+}  // namespace
+
+DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
+  DeviceCaps caps = {};
+  VkPhysicalDeviceProperties properties;
+  api.vkGetPhysicalDeviceProperties(physical, &properties);
+  std::snprintf(caps.name, sizeof(caps.name), "%s", properties.deviceName);
+  std::snprintf(caps.driver, sizeof(caps.driver), "version 0x%x", properties.driverVersion);
+  caps.type = properties.deviceType;
+  caps.vendor_id = properties.vendorID;
+  caps.device_id = properties.deviceID;
+  caps.driver_version = properties.driverVersion;
+  std::memcpy(caps.pipeline_cache_uuid, properties.pipelineCacheUUID, VK_UUID_SIZE);
+  caps.memory_bytes = largestLocalHeap(api, physical);
+  if (properties.apiVersion < VK_API_VERSION_1_1) {
+    std::snprintf(caps.reason, sizeof(caps.reason), "it has Vulkan %u.%u, 1.1 needed",
+                  VK_API_VERSION_MAJOR(properties.apiVersion),
+                  VK_API_VERSION_MINOR(properties.apiVersion));
+    return caps;
+  }
+
+  VkExtensionProperties extensions[kMaxExtensions];
+  uint32_t n_extensions = kMaxExtensions;
+  if (api.vkEnumerateDeviceExtensionProperties(physical, nullptr, &n_extensions, extensions) < 0) {
+    n_extensions = 0;
+  }
+  caps.needs_portability_subset = hasExtension(extensions, n_extensions, kPortabilitySubset);
+
+  VkPhysicalDeviceDriverPropertiesKHR driver = {};
+  driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES_KHR;
+  VkPhysicalDeviceSubgroupProperties subgroup = {};
+  subgroup.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES;
+  VkPhysicalDeviceMaintenance3Properties maintenance = {};
+  maintenance.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES;
+  maintenance.pNext = &subgroup;
+  VkPhysicalDeviceIDProperties id = {};
+  id.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES;
+  id.pNext = &maintenance;
+  VkPhysicalDeviceProperties2 properties2 = {};
+  properties2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  properties2.pNext = &id;
+  const bool names_driver =
+      hasExtension(extensions, n_extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
+  if (names_driver) {
+    subgroup.pNext = &driver;
+  }
+  api.vkGetPhysicalDeviceProperties2(physical, &properties2);
+  if (names_driver) {
+    std::snprintf(caps.driver, sizeof(caps.driver), "%.120s%s%.120s", driver.driverName,
+                  driver.driverInfo[0] != '\0' ? " " : "", driver.driverInfo);
+  }
+  std::memcpy(caps.device_uuid, id.deviceUUID, VK_UUID_SIZE);
+  caps.max_allocation_bytes = maintenance.maxMemoryAllocationSize;
+  constexpr VkSubgroupFeatureFlags kNeededOperations =
+      VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+  caps.subgroup_size = subgroup.subgroupSize;
+  caps.subgroup_arithmetic =
+      (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+      (subgroup.supportedOperations & kNeededOperations) == kNeededOperations &&
+      subgroup.subgroupSize > 1;
+  const bool has_compute = findComputeFamily(api, physical, &caps.compute_family);
+  explainRefusal(properties.limits, has_compute, &caps);
+  return caps;
+}
+
+Status createInstance(const ExecutorOptions& options, VulkanDevice* device) {
+  VulkanApi* api = &device->api;
+  if (!loadGlobalFunctions(&device->library, api)) {
+    options.log.write(ORIEL_LOG_DEBUG, "no Vulkan 1.1 loader on this system");
+    return kOk;
+  }
+  wrapApi(options, api);
+  uint32_t version = VK_API_VERSION_1_0;
+  if (api->vkEnumerateInstanceVersion(&version) < 0 || version < VK_API_VERSION_1_1) {
+    options.log.write(ORIEL_LOG_DEBUG, "the Vulkan loader is older than 1.1");
+    return kOk;
+  }
+  VkExtensionProperties extensions[kMaxExtensions];
+  uint32_t n_extensions = kMaxExtensions;
+  if (api->vkEnumerateInstanceExtensionProperties(nullptr, &n_extensions, extensions) < 0) {
+    n_extensions = 0;
+  }
+
+  VkApplicationInfo application = {};
+  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+  application.pEngineName = "Oriel";
+  application.apiVersion = VK_API_VERSION_1_1;
+  VkInstanceCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+  info.pApplicationInfo = &application;
+  if (hasExtension(extensions, n_extensions, kPortabilityEnumeration)) {
+    info.flags = kEnumeratePortability;
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = &kPortabilityEnumeration;
+  }
+  const VkResult result = api->vkCreateInstance(&info, nullptr, &device->instance);
+  if (result < 0) {
+    device->instance = VK_NULL_HANDLE;
+  }
+  if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
+    options.log.write(ORIEL_LOG_DEBUG, "no Vulkan driver on this system");
+    return kOk;
+  }
+  ORIEL_TRY(checkVk(result, "create a Vulkan instance", options.log));
+  if (!loadInstanceFunctions(device->instance, api)) {
+    return options.log.fail(ORIEL_ERROR_NO_DEVICE,
+                            "the Vulkan loader lacks a function of Vulkan 1.1: update it");
+  }
+  wrapApi(options, api);
+  return kOk;
+}
+
+Status enumerateDevices(const VulkanDevice& device, const Log& log,
+                        VkPhysicalDevice physical[kMaxPhysicalDevices], uint32_t* count) {
+  *count = 0;
+  if (device.instance == VK_NULL_HANDLE) {
+    return kOk;
+  }
+  *count = kMaxPhysicalDevices;
+  const VkResult result =
+      device.api.vkEnumeratePhysicalDevices(device.instance, count, physical);
+  if (result < 0) {
+    *count = 0;
+  }
+  if (result == VK_ERROR_INITIALIZATION_FAILED) {
+    return kOk;  // loaders say so when no driver finds its hardware
+  }
+  return checkVk(result, "list Vulkan devices", log);
+}
+
+Status VulkanDevice::create(const ExecutorOptions& options) {
+  const Log& log = options.log;
+  ORIEL_TRY(createInstance(options, this));
+  VkPhysicalDevice all[kMaxPhysicalDevices];
+  uint32_t count = 0;
+  ORIEL_TRY(enumerateDevices(*this, log, all, &count));
+  if (options.device_number > count) {
+    return log.fail(ORIEL_ERROR_NO_DEVICE,
+                    "Vulkan device %u was asked for, %u found: choose one that is listed",
+                    options.device_number, count);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (options.device_number != 0 && options.device_number != i + 1) {
+      continue;
+    }
+    const DeviceCaps candidate = readDeviceCaps(api, all[i]);
+    if (!candidate.usable()) {
+      log.write(ORIEL_LOG_WARNING, "Vulkan device %u (%s) is not usable: %s", i + 1,
+                candidate.name, candidate.reason);
+    } else if (physical == VK_NULL_HANDLE || preference(candidate.type) > preference(caps.type)) {
+      physical = all[i];
+      caps = candidate;
+    }
+  }
+  if (physical == VK_NULL_HANDLE) {
+    return log.fail(ORIEL_ERROR_NO_DEVICE,
+                    "no usable Vulkan device (%u found): install a driver or use the CPU", count);
+  }
+  if (!options.allow_subgroups) {
+    caps.subgroup_arithmetic = false;
+  }
+
+  const float priority = 1.0f;
+  VkDeviceQueueCreateInfo queue_info = {};
+  queue_info.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+  queue_info.queueFamilyIndex = caps.compute_family;
+  queue_info.queueCount = 1;
+  queue_info.pQueuePriorities = &priority;
+  VkDeviceCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  info.queueCreateInfoCount = 1;
+  info.pQueueCreateInfos = &queue_info;
+  if (caps.needs_portability_subset) {
+    info.enabledExtensionCount = 1;
+    info.ppEnabledExtensionNames = &kPortabilitySubset;
+  }
+  const VkResult result = api.vkCreateDevice(physical, &info, nullptr, &device);
+  if (result < 0) {
+    device = VK_NULL_HANDLE;
+  }
+  ORIEL_TRY(checkVk(result, "create a Vulkan device", log));
+  api.vkGetDeviceQueue(device, caps.compute_family, 0, &queue);
+  return kOk;
+}
+
+void VulkanDevice::destroy() {
+  if (device != VK_NULL_HANDLE) {
+    api.vkDestroyDevice(device, nullptr);
+  }
+  if (instance != VK_NULL_HANDLE && api.vkDestroyInstance != nullptr) {
+    api.vkDestroyInstance(instance, nullptr);
+  }
+  device = VK_NULL_HANDLE;
+  instance = VK_NULL_HANDLE;
+}
+
+Status listVulkanDevices(const Log& log, oriel_device_info* devices, size_t capacity,
+                         size_t* needed) {
+  *needed = 0;
+  ExecutorOptions options;
+  options.log = log;
+  VulkanDevice device;
+  VkPhysicalDevice physical[kMaxPhysicalDevices];
+  uint32_t count = 0;
+  Status status = createInstance(options, &device);
+  if (status.ok()) {
+    status = enumerateDevices(device, log, physical, &count);
+  }
+  *needed = count;
+  if (status.ok() && count > capacity) {
+    status = ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  for (uint32_t i = 0; status.ok() && i < count; ++i) {
+    const DeviceCaps caps = readDeviceCaps(device.api, physical[i]);
+    oriel_device_info* info = &devices[i];
+    std::snprintf(info->name, sizeof(info->name), "%s", caps.name);
+    std::snprintf(info->driver, sizeof(info->driver), "%s", caps.driver);
+    std::snprintf(info->kind, sizeof(info->kind), "%s", kindName(caps.type));
+    info->features[0] = '\0';
+    if (caps.subgroup_arithmetic) {
+      std::snprintf(info->features, sizeof(info->features), "subgroup arithmetic (%u lanes)",
+                    caps.subgroup_size);
+    }
+    std::snprintf(info->reason, sizeof(info->reason), "%s", caps.reason);
+    info->usable = caps.usable() ? 1 : 0;
+    info->memory_bytes = caps.memory_bytes;
+  }
+  device.destroy();
+  return status;
+}
+
+}  // namespace oriel

@@ -1,0 +1,56 @@
+// A Vulkan device fit for Oriel: instance, choice, capabilities, logical device and its one queue.
+#pragma once
+
+#include "vulkan/loader.h"
+
+namespace oriel {
+
+/// What is known of a physical device. Only what the executor acts on or reports.
+struct DeviceCaps {
+  char name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
+  char driver[256];
+  char reason[256];  ///< why it is refused; empty: usable
+  VkPhysicalDeviceType type;
+  uint32_t vendor_id;
+  uint32_t device_id;
+  uint32_t driver_version;
+  uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+  uint8_t device_uuid[VK_UUID_SIZE];
+  uint32_t compute_family;
+  bool needs_portability_subset;
+  bool subgroup_arithmetic;
+  uint32_t subgroup_size;  ///< as declared; a driver may run narrower ones
+  uint64_t max_allocation_bytes;
+  uint64_t memory_bytes;  ///< of the largest device-local heap
+
+  bool usable() const { return reason[0] == '\0'; }
+  bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
+};
+
+/// Owns everything up to the queue. destroy() is safe at any stage of creation.
+struct VulkanDevice {
+  SharedLibrary library;
+  VulkanApi api;
+  VkInstance instance = VK_NULL_HANDLE;
+  VkPhysicalDevice physical = VK_NULL_HANDLE;
+  VkDevice device = VK_NULL_HANDLE;
+  VkQueue queue = VK_NULL_HANDLE;
+  DeviceCaps caps = {};
+
+  /// Loader, instance, choice of a device (options.device_number or the best) and the device itself.
+  /// Logs why each device it could not take was refused.
+  Status create(const ExecutorOptions& options);
+  void destroy();
+};
+
+/// Creates an instance; `device->instance` stays null, and the status kOk, where there is no Vulkan.
+Status createInstance(const ExecutorOptions& options, VulkanDevice* device);
+
+/// Devices that are looked at; further ones are ignored.
+constexpr uint32_t kMaxPhysicalDevices = 16;
+
+Status enumerateDevices(const VulkanDevice& device, const Log& log,
+                        VkPhysicalDevice physical[kMaxPhysicalDevices], uint32_t* count);
+DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical);
+
+}  // namespace oriel

@@ -1,0 +1,21 @@
+// Which shader variant carries out an op, specialised how, on how many workgroups. The only place in
+// C++ that knows how the shaders divide their work.
+#pragma once
+
+#include "vulkan/device.h"
+
+namespace oriel {
+
+constexpr uint32_t kMaxSpecConstants = 4;
+
+struct Kernel {
+  uint32_t shader = 0;  ///< index into kShaders
+  uint32_t constants[kMaxSpecConstants] = {};  ///< by constant_id; ids a shader lacks are ignored
+  uint32_t grid[3] = {1, 1, 1};
+};
+
+/// `tokens`: the most the op ever works on at once in its list.
+Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const Log& log,
+                    Kernel* kernel);
+
+}  // namespace oriel

@@ -1,0 +1,89 @@
+// The Vulkan entry points Oriel uses, found at run time: an app that links Oriel does not link Vulkan.
+#pragma once
+
+#ifndef VK_NO_PROTOTYPES
+#define VK_NO_PROTOTYPES
+#endif
+#include <vulkan/vulkan_core.h>
+
+#include "exec/executor.h"
+#include "os/os.h"
+
+/// Entry points that exist before an instance does.
+#define ORIEL_VULKAN_GLOBAL_FUNCTIONS(X) \
+  X(vkEnumerateInstanceVersion)          \
+  X(vkEnumerateInstanceExtensionProperties) \
+  X(vkCreateInstance)
+
+/// Entry points of an instance and its devices.
+#define ORIEL_VULKAN_INSTANCE_FUNCTIONS(X)  \
+  X(vkDestroyInstance)                      \
+  X(vkEnumeratePhysicalDevices)             \
+  X(vkGetPhysicalDeviceProperties)          \
+  X(vkGetPhysicalDeviceProperties2)         \
+  X(vkGetPhysicalDeviceMemoryProperties)    \
+  X(vkGetPhysicalDeviceQueueFamilyProperties) \
+  X(vkEnumerateDeviceExtensionProperties)   \
+  X(vkCreateDevice)                         \
+  X(vkDestroyDevice)                        \
+  X(vkGetDeviceQueue)                       \
+  X(vkCreateBuffer)                         \
+  X(vkDestroyBuffer)                        \
+  X(vkGetBufferMemoryRequirements)          \
+  X(vkAllocateMemory)                       \
+  X(vkFreeMemory)                           \
+  X(vkBindBufferMemory)                     \
+  X(vkMapMemory)                            \
+  X(vkCreateDescriptorSetLayout)            \
+  X(vkDestroyDescriptorSetLayout)           \
+  X(vkCreateDescriptorPool)                 \
+  X(vkDestroyDescriptorPool)                \
+  X(vkAllocateDescriptorSets)               \
+  X(vkUpdateDescriptorSets)                 \
+  X(vkCreatePipelineLayout)                 \
+  X(vkDestroyPipelineLayout)                \
+  X(vkCreatePipelineCache)                  \
+  X(vkDestroyPipelineCache)                 \
+  X(vkGetPipelineCacheData)                 \
+  X(vkCreateShaderModule)                   \
+  X(vkDestroyShaderModule)                  \
+  X(vkCreateComputePipelines)               \
+  X(vkDestroyPipeline)                      \
+  X(vkCreateCommandPool)                    \
+  X(vkDestroyCommandPool)                   \
+  X(vkAllocateCommandBuffers)               \
+  X(vkBeginCommandBuffer)                   \
+  X(vkEndCommandBuffer)                     \
+  X(vkCmdBindPipeline)                      \
+  X(vkCmdBindDescriptorSets)                \
+  X(vkCmdPushConstants)                     \
+  X(vkCmdDispatch)                          \
+  X(vkCmdPipelineBarrier)                   \
+  X(vkCmdCopyBuffer)                        \
+  X(vkCmdFillBuffer)                        \
+  X(vkCreateFence)                          \
+  X(vkDestroyFence)                         \
+  X(vkResetFences)                          \
+  X(vkWaitForFences)                        \
+  X(vkQueueSubmit)
+
+namespace oriel {
+
+/// Every call into Vulkan goes through one of these tables, so that tests can count and fail them.
+struct VulkanApi {
+  PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
+#define ORIEL_DECLARE(name) PFN_##name name = nullptr;
+  ORIEL_VULKAN_GLOBAL_FUNCTIONS(ORIEL_DECLARE)
+  ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_DECLARE)
+#undef ORIEL_DECLARE
+};
+
+/// Opens the Vulkan loader and fills the global entry points. False: no loader of version 1.1 here.
+bool loadGlobalFunctions(SharedLibrary* library, VulkanApi* api);
+/// Fills the others. False: the loader lacks one.
+bool loadInstanceFunctions(VkInstance instance, VulkanApi* api);
+
+/// kOk for VK_SUCCESS; else logs "cannot <what>: ..." and returns the status that belongs to `result`.
+Status checkVk(VkResult result, const char* what, const Log& log);
+
+}  // namespace oriel

@@ -1,0 +1,149 @@
+#include "vulkan/memory.h"
+
+#include <cinttypes>
+#include <initializer_list>
+
+namespace oriel {
+namespace {
+
+const char* arenaName(ArenaKind kind) {
+  switch (kind) {
+    case ArenaKind::kWeights:
+      return "weights";
+    case ArenaKind::kCache:
+      return "cache";
+    case ArenaKind::kActivations:
+      return "activations";
+    case ArenaKind::kIo:
+      return "staging";
+  }
+  return "?";
+}
+
+// The first type of `allowed` that has all `wanted` flags; drivers list the fastest first.
+bool findMemoryType(const VkPhysicalDeviceMemoryProperties& memory, uint32_t allowed,
+                    VkMemoryPropertyFlags wanted, uint32_t* type) {
+  for (uint32_t i = 0; i < memory.memoryTypeCount; ++i) {
+    if ((allowed >> i & 1u) != 0 && (memory.memoryTypes[i].propertyFlags & wanted) == wanted) {
+      *type = i;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind kind,
+                      uint32_t allowed, uint32_t* type) {
+  if (kind == ArenaKind::kIo) {
+    constexpr VkMemoryPropertyFlags kMapped =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    // Cached: the host reads all logits of every token.
+    return findMemoryType(memory, allowed, kMapped | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, type) ||
+           findMemoryType(memory, allowed, kMapped, type);
+  }
+  return findMemoryType(memory, allowed, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, type) ||
+         findMemoryType(memory, allowed, 0, type);
+}
+
+}  // namespace
+
+VkBuffer DeviceArenas::buffer(ArenaKind arena, uint32_t segment) const {
+  return arena == ArenaKind::kWeights ? weights_[segment].buffer : others_[index(arena)].buffer;
+}
+
+Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes,
+                                 const Log& log, Segment* segment) {
+  if (bytes == 0) {
+    return kOk;
+  }
+  const VulkanApi& api = device.api;
+  if (bytes > device.caps.max_allocation_bytes) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "%s need one allocation of %" PRIu64 " bytes, %s allows %" PRIu64
+                    ": give a smaller memory budget or window",
+                    arenaName(kind), bytes, device.caps.name, device.caps.max_allocation_bytes);
+  }
+  VkBufferCreateInfo buffer_info = {};
+  buffer_info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  buffer_info.size = bytes;
+  buffer_info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                      VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  buffer_info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  VkResult result = api.vkCreateBuffer(device.device, &buffer_info, nullptr, &segment->buffer);
+  if (result < 0) {
+    segment->buffer = VK_NULL_HANDLE;
+  }
+  ORIEL_TRY(checkVk(result, "create a buffer", log));
+
+  VkMemoryRequirements requirements;
+  api.vkGetBufferMemoryRequirements(device.device, segment->buffer, &requirements);
+  if (requirements.size > bytes) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "%s wants %" PRIu64 " bytes for a buffer planned with %" PRIu64
+                    ": choose another device",
+                    device.caps.name, static_cast<uint64_t>(requirements.size), bytes);
+  }
+  VkPhysicalDeviceMemoryProperties memory;
+  api.vkGetPhysicalDeviceMemoryProperties(device.physical, &memory);
+  VkMemoryAllocateInfo allocate_info = {};
+  allocate_info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+  allocate_info.allocationSize = bytes;
+  if (!chooseMemoryType(memory, kind, requirements.memoryTypeBits,
+                        &allocate_info.memoryTypeIndex)) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "%s has no memory type for %s: choose another device", device.caps.name,
+                    arenaName(kind));
+  }
+  result = api.vkAllocateMemory(device.device, &allocate_info, nullptr, &segment->memory);
+  if (result < 0) {
+    segment->memory = VK_NULL_HANDLE;
+  }
+  ORIEL_TRY(checkVk(result, "allocate device memory", log));
+  allocated_bytes_[index(kind)] += bytes;
+  return checkVk(
+      api.vkBindBufferMemory(device.device, segment->buffer, segment->memory, 0),
+      "bind device memory", log);
+}
+
+Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, const Log& log) {
+  if (plan.weight_segments > kMaxWeightSegments) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "the weights need %u allocations, at most %u are supported: use a smaller model",
+                    plan.weight_segments, kMaxWeightSegments);
+  }
+  for (uint32_t i = 0; i < plan.weight_segments; ++i) {
+    ORIEL_TRY(takeSegment(device, ArenaKind::kWeights, plan.weight_segment_bytes[i], log,
+                          &weights_[i]));
+  }
+  const uint64_t bytes[kArenaKinds] = {0, plan.cache_bytes, plan.activation_bytes, plan.io_bytes};
+  for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
+    ORIEL_TRY(takeSegment(device, kind, bytes[index(kind)], log, &others_[index(kind)]));
+  }
+  void* mapped = nullptr;
+  ORIEL_TRY(checkVk(device.api.vkMapMemory(device.device, others_[index(ArenaKind::kIo)].memory, 0,
+                                           VK_WHOLE_SIZE, 0, &mapped),
+                    "map device memory", log));
+  io_ = static_cast<uint8_t*>(mapped);
+  return kOk;
+}
+
+void DeviceArenas::release(const VulkanDevice& device) {
+  const auto releaseSegment = [&device](Segment* segment) {
+    if (segment->buffer != VK_NULL_HANDLE) {
+      device.api.vkDestroyBuffer(device.device, segment->buffer, nullptr);
+    }
+    if (segment->memory != VK_NULL_HANDLE) {
+      device.api.vkFreeMemory(device.device, segment->memory, nullptr);  // unmaps, too
+    }
+    *segment = {};
+  };
+  for (Segment& segment : weights_) {
+    releaseSegment(&segment);
+  }
+  for (Segment& segment : others_) {
+    releaseSegment(&segment);
+  }
+  io_ = nullptr;
+}
+
+}  // namespace oriel

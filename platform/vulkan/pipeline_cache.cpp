@@ -1,0 +1,170 @@
+#include "vulkan/pipeline_cache.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "vulkan/shader_table.h"
+
+namespace oriel {
+namespace {
+
+constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'P', 'C', '\n'};
+constexpr uint32_t kVersion = 1;
+
+/// What stands before the driver's bytes.
+struct FileHeader {
+  char magic[8];
+  uint32_t version;
+  uint32_t header_bytes;
+  uint64_t shaders_hash;  ///< of all SPIR-V in this build
+  uint32_t vendor_id;
+  uint32_t device_id;
+  uint32_t driver_version;
+  uint32_t reserved;
+  uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+  uint64_t payload_bytes;
+  uint64_t payload_hash;
+};
+static_assert(sizeof(FileHeader) == 72, "no padding: the header is compared as bytes");
+
+/// What the driver's bytes begin with (VkPipelineCacheHeaderVersionOne).
+struct DriverHeader {
+  uint32_t header_bytes;
+  uint32_t version;
+  uint32_t vendor_id;
+  uint32_t device_id;
+  uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+};
+
+// FNV-1a, 64 bits.
+uint64_t hashBytes(const void* data, uint64_t bytes, uint64_t hash = 0xcbf29ce484222325ull) {
+  const uint8_t* byte = static_cast<const uint8_t*>(data);
+  for (uint64_t i = 0; i < bytes; ++i) {
+    hash = (hash ^ byte[i]) * 0x100000001b3ull;
+  }
+  return hash;
+}
+
+// Everything but the payload's size and hash.
+FileHeader expectedHeader(const DeviceCaps& caps) {
+  FileHeader header = {};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.version = kVersion;
+  header.header_bytes = sizeof(FileHeader);
+  header.shaders_hash = hashBytes(nullptr, 0);
+  for (uint32_t i = 0; i < kShaderCount; ++i) {
+    header.shaders_hash = hashBytes(kShaders[i].words, kShaders[i].bytes, header.shaders_hash);
+  }
+  header.vendor_id = caps.vendor_id;
+  header.device_id = caps.device_id;
+  header.driver_version = caps.driver_version;
+  std::memcpy(header.pipeline_cache_uuid, caps.pipeline_cache_uuid, VK_UUID_SIZE);
+  return header;
+}
+
+// The driver's bytes within a good file; false for any other.
+bool checkFile(const DeviceCaps& caps, const MappedFile& file, const uint8_t** payload,
+               uint64_t* payload_bytes) {
+  if (file.bytes() < sizeof(FileHeader) + sizeof(DriverHeader)) {
+    return false;
+  }
+  FileHeader header;
+  std::memcpy(&header, file.data(), sizeof(header));
+  *payload = file.data() + sizeof(FileHeader);
+  *payload_bytes = file.bytes() - sizeof(FileHeader);
+  FileHeader expected = expectedHeader(caps);
+  expected.payload_bytes = *payload_bytes;
+  expected.payload_hash = hashBytes(*payload, *payload_bytes);
+  if (std::memcmp(&header, &expected, sizeof(header)) != 0) {
+    return false;
+  }
+  DriverHeader driver;
+  std::memcpy(&driver, *payload, sizeof(driver));
+  return driver.header_bytes >= sizeof(DriverHeader) && driver.header_bytes <= *payload_bytes &&
+         driver.version == VK_PIPELINE_CACHE_HEADER_VERSION_ONE &&
+         driver.vendor_id == caps.vendor_id && driver.device_id == caps.device_id &&
+         std::memcmp(driver.pipeline_cache_uuid, caps.pipeline_cache_uuid, VK_UUID_SIZE) == 0;
+}
+
+// One file per device; a new driver or build replaces it. False: the path is too long.
+bool makePath(const DeviceCaps& caps, const char* dir, char* path, size_t capacity) {
+  char uuid[2 * VK_UUID_SIZE + 1];
+  for (uint32_t i = 0; i < VK_UUID_SIZE; ++i) {
+    std::snprintf(uuid + 2 * i, 3, "%02x", caps.device_uuid[i]);
+  }
+  const int length = std::snprintf(path, capacity, "%s/oriel-%04x-%04x-%s.pipelines", dir,
+                                   caps.vendor_id, caps.device_id, uuid);
+  return length > 0 && static_cast<size_t>(length) < capacity;
+}
+
+}  // namespace
+
+Status PipelineCache::create(const VulkanDevice& device, const char* dir, const Log& log) {
+  VkPipelineCacheCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
+  MappedFile file;
+  if (dir != nullptr && !makePath(device.caps, dir, path_, sizeof(path_))) {
+    log.write(ORIEL_LOG_DEBUG, "the path of the cache folder is too long; pipelines are not kept");
+    path_[0] = '\0';
+  }
+  if (path_[0] != '\0' && file.openIfThere(path_).ok()) {
+    const uint8_t* payload = nullptr;
+    uint64_t payload_bytes = 0;
+    if (checkFile(device.caps, file, &payload, &payload_bytes)) {
+      info.pInitialData = payload;
+      info.initialDataSize = static_cast<size_t>(payload_bytes);
+      loaded_bytes_ = payload_bytes;
+    } else {
+      log.write(ORIEL_LOG_DEBUG, "%s is damaged or from another build or driver; not used", path_);
+    }
+  }
+  VkResult result =
+      device.api.vkCreatePipelineCache(device.device, &info, nullptr, &cache_);
+  if (result < 0 && info.initialDataSize != 0) {
+    info.initialDataSize = 0;
+    info.pInitialData = nullptr;
+    loaded_bytes_ = 0;
+    result = device.api.vkCreatePipelineCache(device.device, &info, nullptr, &cache_);
+  }
+  if (result < 0) {
+    cache_ = VK_NULL_HANDLE;
+  }
+  return checkVk(result, "create a pipeline cache", log);
+}
+
+void PipelineCache::save(const VulkanDevice& device, void* scratch, uint64_t scratch_bytes,
+                         const Log& log) {
+  if (path_[0] == '\0') {
+    return;
+  }
+  size_t bytes = 0;
+  if (device.api.vkGetPipelineCacheData(device.device, cache_, &bytes, nullptr) != VK_SUCCESS ||
+      bytes < sizeof(DriverHeader) || bytes == loaded_bytes_) {
+    return;
+  }
+  if (bytes + sizeof(FileHeader) > scratch_bytes) {
+    log.write(ORIEL_LOG_DEBUG, "compiled pipelines (%zu bytes) are too large to keep", bytes);
+    return;
+  }
+  uint8_t* payload = static_cast<uint8_t*>(scratch) + sizeof(FileHeader);
+  if (device.api.vkGetPipelineCacheData(device.device, cache_, &bytes, payload) != VK_SUCCESS) {
+    return;
+  }
+  FileHeader header = expectedHeader(device.caps);
+  header.payload_bytes = bytes;
+  header.payload_hash = hashBytes(payload, bytes);
+  std::memcpy(scratch, &header, sizeof(header));
+  if (!writeFileAtomically(path_, scratch, bytes + sizeof(header), Log()).ok()) {
+    log.write(ORIEL_LOG_DEBUG, "cannot write %s; pipelines are not kept", path_);
+  }
+}
+
+void PipelineCache::release(const VulkanDevice& device) {
+  if (cache_ != VK_NULL_HANDLE) {
+    device.api.vkDestroyPipelineCache(device.device, cache_, nullptr);
+    cache_ = VK_NULL_HANDLE;
+  }
+}
+
+}  // namespace oriel

@@ -1,0 +1,18 @@
+// Carries out plans through Vulkan compute.
+#pragma once
+
+#include "exec/executor.h"
+
+namespace oriel {
+
+/// Finds the loader at run time, chooses a device (discrete, integrated, virtual, software; or
+/// options.device_number), and takes the plan's arenas. ORIEL_ERROR_NO_DEVICE, with the reason for each
+/// refused device in the log, when none is usable.
+Status createVulkanExecutor(const Plan& plan, const ExecutorOptions& options,
+                            const ExecutorMemory& memory, Executor** executor);
+
+/// See oriel_device_list; lists Vulkan devices only.
+Status listVulkanDevices(const Log& log, oriel_device_info* devices, size_t capacity,
+                         size_t* needed);
+
+}  // namespace oriel

@@ -1,0 +1,104 @@
+// What stands behind the opaque handles of oriel.h, and how its option structs are read.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <type_traits>
+
+#include "budget/budget.h"
+#include "exec/session.h"
+#include "oriel/oriel.h"
+#include "os/os.h"
+#include "text/chat.h"
+#include "text/tokenizer.h"
+
+namespace oriel {
+
+/// Copies a caller's options over zeros. An app newer than this library may have set fields that are
+/// not known here: false if one of those is not zero, or if struct_size was forgotten.
+template <typename T>
+bool readOptions(const T* given, T* options) {
+  static_assert(std::is_trivially_copyable<T>::value, "a C struct");
+  *options = T();
+  if (given == nullptr) {
+    return true;
+  }
+  const size_t size = given->struct_size;
+  if (size < sizeof(size_t)) {
+    return false;
+  }
+  std::memcpy(static_cast<void*>(options), given, std::min(size, sizeof(T)));
+  const uint8_t* bytes = reinterpret_cast<const uint8_t*>(given);
+  for (size_t i = sizeof(T); i < size; ++i) {
+    if (bytes[i] != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Copies a result to a caller's struct, as much of it as the caller knows.
+template <typename T>
+void writeResult(const T& result, T* out) {
+  const size_t size = out->struct_size;
+  std::memcpy(static_cast<void*>(out), &result, std::min(size, sizeof(T)));
+  out->struct_size = size;
+}
+
+template <typename T>
+bool validResult(const T* out) {
+  return out != nullptr && out->struct_size >= sizeof(size_t);
+}
+
+inline Log logOf(const oriel_options& options) { return {options.log, options.log_user}; }
+
+/// Cuts at the last byte that fits; always NUL-terminated.
+template <size_t N>
+void copyText(const char* text, size_t bytes, char (&out)[N]) {
+  const size_t n = std::min(bytes, N - 1);
+  std::memcpy(out, text, n);
+  out[n] = '\0';
+}
+
+/// A file that was opened and checked, with everything decided that needs no device.
+struct PreparedModel {
+  MappedFile mapping;
+  GgufFile file;
+  ModelDesc desc;
+  PlanTotals totals;
+  uint64_t model_host_bytes = 0;    ///< of oriel_model and all it owns
+  uint64_t session_host_bytes = 0;
+  uint64_t memory_bytes = 0;        ///< the cap, default applied
+  Budget budget;
+};
+
+/// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
+/// after the tokenizer.
+Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
+oriel_plan planResult(const PreparedModel& prepared);
+
+}  // namespace oriel
+
+/// Lives at the start of its own host block.
+struct oriel_model {
+  oriel::Log log;
+  oriel_allocator allocator = {};
+  uint64_t host_bytes = 0;  ///< of the block
+  uint64_t session_host_bytes = 0;
+  oriel::ModelDesc desc;
+  oriel::Tokenizer* tokenizer = nullptr;
+  oriel::ChatFormat chat_format = oriel::ChatFormat::kNone;
+  oriel::Plan plan;
+  oriel::Executor* executor = nullptr;  ///< null for ORIEL_DEVICE_NONE
+  oriel_model_info info = {};
+  oriel_plan plan_result = {};
+  std::atomic<bool> has_session{false};
+};
+
+/// Lives at the start of its own host block.
+struct oriel_session {
+  oriel_model* model = nullptr;
+  oriel::Session* session = nullptr;
+  uint64_t host_bytes = 0;
+};

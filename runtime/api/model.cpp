@@ -1,0 +1,262 @@
+#include <cstdio>
+#include <new>
+
+#include "api/api.h"
+#include "exec/load_weights.h"
+#if ORIEL_VULKAN
+#include "vulkan/vulkan_executor.h"
+#endif
+
+namespace oriel {
+namespace {
+
+Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
+                      const oriel_allocator& allocator, Executor** executor) {
+  const Log log = logOf(options);
+  ExecutorOptions executor_options;
+  executor_options.device_number = options.device_number;
+  if (options.device_timeout_ms != 0) {
+    executor_options.timeout_ms = options.device_timeout_ms;
+  }
+  executor_options.cache_dir = options.cache_dir;
+  executor_options.allocator = &allocator;
+  executor_options.log = log;
+#if ORIEL_VULKAN
+  if (options.device == ORIEL_DEVICE_VULKAN) {
+    return createVulkanExecutor(plan, executor_options, memory, executor);
+  }
+  if (options.device == ORIEL_DEVICE_AUTO) {
+    executor_options.device_is_optional = true;
+    const Status status = createVulkanExecutor(plan, executor_options, memory, executor);
+    if (status.code() != ORIEL_ERROR_NO_DEVICE) {
+      return status;
+    }
+    log.write(ORIEL_LOG_INFO, "no usable Vulkan device: running on the CPU");
+  }
+#else
+  if (options.device == ORIEL_DEVICE_VULKAN) {
+    return log.fail(ORIEL_ERROR_NO_DEVICE, "this build has no Vulkan: use the CPU");
+  }
+#endif
+  return createReferenceExecutor(plan, executor_options, memory, executor);
+}
+
+const char* preTokenizerName(PreTokenizer pre) {
+  switch (pre) {
+    case PreTokenizer::kNone:
+      return "";
+    case PreTokenizer::kGpt2:
+      return " (gpt-2)";
+    case PreTokenizer::kSmolLm:
+      return " (smollm)";
+  }
+  return "";
+}
+
+// "Q8_0 x 43, F32 x 13", in the order in which the types first appear.
+void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint64_t* parameters) {
+  constexpr size_t kMaxTypes = 64;
+  uint32_t types[kMaxTypes];
+  uint64_t counts[kMaxTypes];
+  size_t n = 0;
+  uint64_t cursor = 0;
+  GgufTensor tensor;
+  *parameters = 0;
+  while (file.nextTensor(&cursor, &tensor)) {
+    uint64_t values = 1;
+    for (uint32_t d = 0; d < tensor.n_dims; ++d) {
+      values *= tensor.dims[d];
+    }
+    *parameters += values;
+    size_t i = 0;
+    while (i < n && types[i] != tensor.type) {
+      ++i;
+    }
+    if (i == kMaxTypes) {
+      continue;
+    }
+    if (i == n) {
+      types[n] = tensor.type;
+      counts[n++] = 0;
+    }
+    ++counts[i];
+  }
+  size_t used = 0;
+  for (size_t i = 0; i < n && used < capacity; ++i) {
+    const int written =
+        std::snprintf(out + used, capacity - used, "%s%s x %llu", i == 0 ? "" : ", ",
+                      tensorTypeName(types[i]), static_cast<unsigned long long>(counts[i]));
+    used += static_cast<size_t>(std::max(written, 0));
+  }
+}
+
+void fillInfo(const PreparedModel& prepared, oriel_model* model) {
+  oriel_model_info& info = model->info;
+  const ModelDesc& desc = prepared.desc;
+  const Tokenizer& tokenizer = *model->tokenizer;
+  info.struct_size = sizeof(info);
+  GgufString text;
+  if (prepared.file.getString("general.architecture", &text)) {
+    copyText(text.data, text.bytes, info.architecture);
+  }
+  if (prepared.file.getString("general.name", &text)) {
+    copyText(text.data, text.bytes, info.name);
+  }
+  std::snprintf(info.tokenizer, sizeof(info.tokenizer), "%s%s",
+                tokenizer.kind() == TokenizerKind::kSpm ? "spm" : "bpe",
+                preTokenizerName(tokenizer.preTokenizer()));
+  const char* format = chatFormatName(model->chat_format);
+  copyText(format, std::strlen(format), info.chat_template);
+  describeTensorTypes(prepared.file, info.tensor_types, sizeof(info.tensor_types),
+                      &info.parameters);
+  const char* device = model->executor != nullptr ? model->executor->deviceName() : "none";
+  const char* driver = model->executor != nullptr ? model->executor->driverName() : "";
+  copyText(device, std::strlen(device), info.device);
+  copyText(driver, std::strlen(driver), info.driver);
+  info.n_layers = desc.n_layers;
+  info.n_heads = desc.n_heads;
+  info.n_kv_heads = desc.n_kv_heads;
+  info.head_dim = desc.head_dim;
+  info.n_embd = desc.n_embd;
+  info.n_ff = desc.n_ff;
+  info.n_vocab = tokenizer.vocabSize();
+  info.context_train = desc.context_train;
+  info.file_bytes = prepared.mapping.bytes();
+  info.bos_id = tokenizer.bosId();
+  info.eos_id = tokenizer.eosId();
+  info.add_bos = tokenizer.addBos() ? 1 : 0;
+}
+
+Status refuse(const PreparedModel& prepared, const Log& log) {
+  return log.fail(ORIEL_ERROR_MEMORY_BUDGET,
+                  "the model needs at least %llu bytes but may use %llu: give it at least %llu",
+                  static_cast<unsigned long long>(prepared.budget.minimum_bytes),
+                  static_cast<unsigned long long>(prepared.memory_bytes),
+                  static_cast<unsigned long long>(prepared.budget.minimum_bytes));
+}
+
+// Everything after the model's block exists. What it made so far is undone by oriel_model_free.
+Status loadInto(const PreparedModel& prepared, const oriel_options& options, Arena* arena,
+                oriel_model* model) {
+  const Log log = logOf(options);
+  ORIEL_TRY(Tokenizer::build(prepared.file, log, arena, &model->tokenizer));
+  model->chat_format = recogniseChatFormat(prepared.file);
+  if (options.device != ORIEL_DEVICE_NONE) {
+    model->desc = prepared.desc;
+    model->session_host_bytes = prepared.session_host_bytes;
+    model->plan_result = planResult(prepared);
+    ORIEL_TRY(buildPlan(prepared.file, model->desc, prepared.totals, prepared.budget.cache,
+                        prepared.budget.chunk, log, arena, &model->plan));
+    const ExecutorMemory memory = takeExecutorMemory(model->plan, arena);
+    if (arena->exhausted()) {
+      return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
+    }
+    ORIEL_TRY(createExecutor(options, model->plan, memory, model->allocator, &model->executor));
+    ORIEL_TRY(loadWeights(prepared.file, model->desc, model->plan,
+                          {options.progress, options.progress_user}, log, model->executor));
+    ORIEL_TRY(model->executor->finishLoad());
+  }
+  fillInfo(prepared, model);
+  return kOk;
+}
+
+}  // namespace
+}  // namespace oriel
+
+using namespace oriel;
+
+oriel_status oriel_model_load(const char* path, const oriel_options* given, oriel_model** out) {
+  oriel_options options;
+  if (!readOptions(given, &options) || path == nullptr || out == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *out = nullptr;
+  const Log log = logOf(options);
+  PreparedModel prepared;
+  if (const Status status = prepareModel(path, options, &prepared); !status.ok()) {
+    return status.code();
+  }
+  if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
+    return refuse(prepared, log).code();
+  }
+  const oriel_allocator allocator =
+      options.allocator != nullptr ? *options.allocator : defaultAllocator();
+  void* block = allocateZeroed(allocator, prepared.model_host_bytes);
+  if (block == nullptr) {
+    return log
+        .fail(ORIEL_ERROR_OUT_OF_MEMORY, "the system refused %llu bytes: close other programs",
+              static_cast<unsigned long long>(prepared.model_host_bytes))
+        .code();
+  }
+  Arena arena(block, prepared.model_host_bytes);
+  oriel_model* model = new (arena.take<oriel_model>(1)) oriel_model();
+  model->log = log;
+  model->allocator = allocator;
+  model->host_bytes = prepared.model_host_bytes;
+  const Status status = loadInto(prepared, options, &arena, model);
+  if (!status.ok()) {
+    oriel_model_free(model);
+    return status.code();
+  }
+  *out = model;
+  return ORIEL_OK;
+}
+
+void oriel_model_free(oriel_model* model) {
+  if (model == nullptr) {
+    return;
+  }
+  destroyExecutor(model->executor);
+  const oriel_allocator allocator = model->allocator;
+  const uint64_t bytes = model->host_bytes;
+  model->~oriel_model();
+  allocator.release(model, bytes, allocator.user);
+}
+
+oriel_status oriel_model_get_info(const oriel_model* model, oriel_model_info* info) {
+  if (model == nullptr || !validResult(info)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  writeResult(model->info, info);
+  return ORIEL_OK;
+}
+
+oriel_status oriel_model_get_plan(const oriel_model* model, oriel_plan* plan) {
+  if (model == nullptr || !validResult(plan)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  if (model->executor == nullptr) {
+    return ORIEL_ERROR_STATE;
+  }
+  writeResult(model->plan_result, plan);
+  return ORIEL_OK;
+}
+
+oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_info* devices,
+                               size_t capacity, size_t* needed) {
+  if (needed == nullptr || (devices == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+#if ORIEL_VULKAN
+  // A machine without Vulkan still has its CPU.
+  if (const Status status = listVulkanDevices({log, log_user}, devices, capacity, needed);
+      !status.ok() && status.code() != ORIEL_ERROR_NO_DEVICE) {
+    return status.code();
+  }
+#else
+  (void)log;
+  (void)log_user;
+#endif
+  const size_t index = (*needed)++;
+  if (index >= capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  oriel_device_info cpu = {};
+  copyText("CPU", 3, cpu.name);
+  copyText("Oriel reference executor", 24, cpu.driver);
+  copyText("cpu", 3, cpu.kind);
+  cpu.usable = 1;
+  writeResult(cpu, &devices[index]);
+  return ORIEL_OK;
+}

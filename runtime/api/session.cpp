@@ -1,0 +1,228 @@
+#include "exec/session.h"
+
+#include <cmath>
+#include <new>
+
+#include "api/api.h"
+
+using namespace oriel;
+
+namespace {
+
+constexpr float kDefaultTemperature = 0.7f;
+constexpr uint32_t kDefaultTopK = 40;
+constexpr float kDefaultTopP = 0.95f;
+constexpr float kDefaultMinP = 0.05f;
+
+struct GenerateRequest {
+  SamplerOptions sampling;
+  uint32_t max_tokens = 0;
+  bool ignore_stop = false;
+};
+
+bool inRange(float value, float least, float most) {
+  return std::isfinite(value) && value >= least && value <= most;
+}
+
+Status readGenerateOptions(const oriel_generate_options* given, const Log& log,
+                           GenerateRequest* request) {
+  oriel_generate_options options;
+  if (!readOptions(given, &options)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "generate options of a newer version: update Oriel");
+  }
+  if (!inRange(options.temperature, 0, 100) || !inRange(options.top_p, 0, 1) ||
+      !inRange(options.min_p, -1, 1) || !inRange(options.repeat_penalty, 0, 100)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a sampling option is out of range: temperature and repeat penalty go from 0 to "
+                    "100, top-p from 0 to 1, min-p up to 1");
+  }
+  SamplerOptions& sampling = request->sampling;
+  sampling.greedy = options.greedy != 0;
+  sampling.temperature = options.temperature != 0 ? options.temperature : kDefaultTemperature;
+  sampling.top_k = options.top_k != 0 ? options.top_k : kDefaultTopK;
+  sampling.top_p = options.top_p != 0 ? options.top_p : kDefaultTopP;
+  sampling.min_p = options.min_p != 0 ? options.min_p : kDefaultMinP;
+  sampling.repeat_penalty = options.repeat_penalty != 0 ? options.repeat_penalty : 1.0f;
+  sampling.seed = options.seed != 0 ? options.seed : entropy();
+  request->max_tokens = options.max_tokens;
+  request->ignore_stop = options.ignore_stop != 0;
+  return kOk;
+}
+
+// Runs generate(request, &result) between reading the options and writing the result.
+template <typename Generate>
+oriel_status generateWith(oriel_session* handle, const oriel_generate_options* options,
+                          oriel_generation* out, const Generate& generate) {
+  if (handle == nullptr || (out != nullptr && !validResult(out))) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  GenerateRequest request;
+  if (const Status status = readGenerateOptions(options, handle->model->log, &request);
+      !status.ok()) {
+    return status.code();
+  }
+  oriel_generation result = {};
+  const Status status = generate(request, &result);
+  if (out != nullptr) {
+    writeResult(result, out);
+  }
+  return status.code();
+}
+
+}  // namespace
+
+oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
+                                  oriel_session** out) {
+  oriel_session_options options;
+  if (model == nullptr || out == nullptr || !readOptions(given, &options)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *out = nullptr;
+  if (model->executor == nullptr) {
+    return model->log
+        .fail(ORIEL_ERROR_STATE, "the model was loaded without weights: load it with a device")
+        .code();
+  }
+  if (model->has_session.exchange(true)) {
+    return model->log
+        .fail(ORIEL_ERROR_STATE, "the model already has a session: destroy or reset that one")
+        .code();
+  }
+  const uint64_t bytes = model->session_host_bytes;
+  void* block = allocateZeroed(model->allocator, bytes);
+  Arena arena(block, bytes);
+  Session* session = nullptr;
+  oriel_session* handle = nullptr;
+  if (block != nullptr) {
+    const SessionContext context = {&model->desc,    &model->plan,      model->tokenizer,
+                                    model->chat_format, model->executor, &model->allocator,
+                                    model->log};
+    handle = new (arena.take<oriel_session>(1)) oriel_session();
+    session = Session::create(context, options.first_position, &arena);
+  }
+  const Status status =
+      block == nullptr ? model->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                         "the system refused %llu bytes: close other programs",
+                                         static_cast<unsigned long long>(bytes))
+      : session == nullptr ? model->log.fail(ORIEL_ERROR_INTERNAL,
+                                             "the session's arena is too small: please report this")
+                           : session->reset();
+  if (!status.ok()) {
+    if (block != nullptr) {
+      model->allocator.release(block, bytes, model->allocator.user);
+    }
+    model->has_session.store(false);
+    return status.code();
+  }
+  handle->model = model;
+  handle->session = session;
+  handle->host_bytes = bytes;
+  *out = handle;
+  return ORIEL_OK;
+}
+
+void oriel_session_destroy(oriel_session* handle) {
+  if (handle == nullptr) {
+    return;
+  }
+  oriel_model* model = handle->model;
+  (void)handle->session->reset();  // a lost device has nothing left to wipe
+  handle->session->~Session();
+  model->allocator.release(handle, handle->host_bytes, model->allocator.user);
+  model->has_session.store(false);
+}
+
+oriel_status oriel_session_reset(oriel_session* handle) {
+  return handle == nullptr ? ORIEL_ERROR_ARGUMENT : handle->session->reset().code();
+}
+
+void oriel_session_cancel(oriel_session* handle) {
+  if (handle != nullptr) {
+    handle->session->cancel();
+  }
+}
+
+oriel_status oriel_session_append(oriel_session* handle, const int32_t* ids, size_t count) {
+  if (handle == nullptr || (ids == nullptr && count != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return handle->session->append(ids, count).code();
+}
+
+oriel_status oriel_session_append_text(oriel_session* handle, const char* text, size_t bytes,
+                                       uint32_t flags) {
+  if (handle == nullptr || (text == nullptr && bytes != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  EncodeOptions options;
+  options.special = (flags & ORIEL_TEXT_SPECIAL) != 0;
+  options.bos = (flags & ORIEL_TEXT_BOS) != 0;
+  return handle->session->appendText(text, bytes, options).code();
+}
+
+oriel_status oriel_session_logits(oriel_session* handle, const float** logits, size_t* count) {
+  if (handle == nullptr || logits == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const Status status = handle->session->logits(logits);
+  if (status.ok() && count != nullptr) {
+    *count = handle->model->desc.n_vocab;
+  }
+  return status.code();
+}
+
+oriel_status oriel_session_evaluate(oriel_session* handle, const int32_t* ids, size_t count,
+                                    oriel_logits_fn on_logits, void* user) {
+  if (handle == nullptr || (ids == nullptr && count != 0) || on_logits == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return handle->session->evaluate(ids, count, on_logits, user).code();
+}
+
+oriel_status oriel_session_generate(oriel_session* handle, const oriel_generate_options* options,
+                                    oriel_token_fn on_token, void* user, oriel_generation* out) {
+  return generateWith(handle, options, out,
+                      [&](const GenerateRequest& request, oriel_generation* result) {
+                        return handle->session->generate(request.sampling, request.max_tokens,
+                                                         request.ignore_stop, on_token, user,
+                                                         result);
+                      });
+}
+
+oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char* text,
+                            size_t bytes) {
+  if (handle == nullptr || role == nullptr || (text == nullptr && bytes != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return handle->session->chatAdd(role, text, bytes).code();
+}
+
+oriel_status oriel_chat_reply(oriel_session* handle, const oriel_generate_options* options,
+                              oriel_token_fn on_token, void* user, oriel_generation* out) {
+  return generateWith(handle, options, out,
+                      [&](const GenerateRequest& request, oriel_generation* result) {
+                        return handle->session->chatReply(request.sampling, request.max_tokens,
+                                                          on_token, user, result);
+                      });
+}
+
+oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* out) {
+  if (handle == nullptr || !validResult(out)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const oriel_model& model = *handle->model;
+  const Session& session = *handle->session;
+  oriel_stats stats = {};
+  stats.struct_size = sizeof(stats);
+  stats.position = session.position();
+  stats.window_used = session.windowUsed();
+  stats.window_capacity = model.plan.cache.sinks + model.plan.cache.window;
+  stats.evicted = stats.position - stats.window_used;
+  for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
+    stats.device_bytes += model.executor->allocatedBytes(static_cast<ArenaKind>(kind));
+  }
+  stats.host_bytes = model.host_bytes + handle->host_bytes;
+  stats.submissions = session.submissions();
+  writeResult(stats, out);
+  return ORIEL_OK;
+}

@@ -1,0 +1,92 @@
+#include "api/api.h"
+
+using namespace oriel;
+
+namespace {
+
+// Planned memory is for sessions; these calls may come from any thread and borrow what they need.
+Workspace borrowingWorkspace(const oriel_model& model) {
+  return Workspace(nullptr, 0, &model.allocator);
+}
+
+}  // namespace
+
+oriel_status oriel_tokenize(const oriel_model* model, const char* text, size_t bytes,
+                            uint32_t flags, int32_t* ids, size_t capacity, size_t* needed) {
+  if (model == nullptr || (text == nullptr && bytes != 0) || needed == nullptr ||
+      (ids == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  EncodeOptions options;
+  options.special = (flags & ORIEL_TEXT_SPECIAL) != 0;
+  options.bos = (flags & ORIEL_TEXT_BOS) != 0;
+  Workspace workspace = borrowingWorkspace(*model);
+  return model->tokenizer
+      ->encode(text, bytes, options, &workspace, model->log, ids, capacity, needed)
+      .code();
+}
+
+oriel_status oriel_detokenize(const oriel_model* model, const int32_t* ids, size_t count,
+                              uint32_t flags, char* text, size_t capacity, size_t* needed) {
+  if (model == nullptr || (ids == nullptr && count != 0) || needed == nullptr ||
+      (text == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= model->tokenizer->vocabSize()) {
+      return model->log
+          .fail(ORIEL_ERROR_ARGUMENT,
+                "token id %d is outside the vocabulary: use ids from 0 to %u", ids[i],
+                model->tokenizer->vocabSize() - 1)
+          .code();
+    }
+  }
+  return model->tokenizer
+      ->decode(ids, count, (flags & ORIEL_TEXT_SPECIAL) != 0, text, capacity, needed)
+      .code();
+}
+
+oriel_status oriel_render(const oriel_model* model, const char* template_name,
+                          const oriel_message* messages, size_t count, int add_generation_prompt,
+                          char* text, size_t capacity, size_t* needed) {
+  if (model == nullptr || needed == nullptr || (messages == nullptr && count != 0) ||
+      (text == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const ChatFormat format =
+      template_name != nullptr ? chatFormatByName(template_name) : model->chat_format;
+  if (format == ChatFormat::kNone) {
+    return model->log
+        .fail(template_name != nullptr ? ORIEL_ERROR_ARGUMENT : ORIEL_ERROR_UNSUPPORTED,
+              "%s is no chat template that is known here: use chatml",
+              template_name != nullptr ? template_name : "the model's")
+        .code();
+  }
+  size_t used = 0;
+  const auto roomAt = [&](size_t at) { return at < capacity ? capacity - at : 0; };
+  for (size_t i = 0; i < count; ++i) {
+    const oriel_message& message = messages[i];
+    if (message.role == nullptr || (message.text == nullptr && message.text_bytes != 0)) {
+      return ORIEL_ERROR_ARGUMENT;
+    }
+    RenderedText rendered;
+    rendered.capacity = roomAt(used);
+    rendered.text = rendered.capacity != 0 ? text + used : nullptr;
+    const Status status = renderMessage(format, message.role, message.text, message.text_bytes,
+                                        model->log, &rendered);
+    if (!status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+      return status.code();
+    }
+    used += rendered.needed;
+  }
+  if (add_generation_prompt != 0) {
+    const char* prompt = generationPrompt(format);
+    const size_t bytes = std::strlen(prompt);
+    if (bytes <= roomAt(used)) {
+      std::memcpy(text + used, prompt, bytes);
+    }
+    used += bytes;
+  }
+  *needed = used;
+  return used <= capacity ? ORIEL_OK : ORIEL_ERROR_BUFFER_TOO_SMALL;
+}

@@ -1,0 +1,65 @@
+// Bump allocation out of one block whose size was planned to the byte.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+#include "base/checked.h"
+
+namespace oriel {
+
+/// An Arena hands out zeroed pieces of a block and never takes them back one by one.
+///
+/// Measuring: an Arena without a block hands out nothing (null) but counts just the same. Code that
+/// builds something in an arena is written once and run twice: `build(measure)` to learn the bytes,
+/// `build(real)` to build. So planned bytes equal allocated bytes by construction. A builder must
+/// therefore ask for the same pieces in the same order on both runs, and write through a piece only
+/// when it is not null (`arena.measuring()` tells).
+class Arena {
+ public:
+  /// Every piece starts on this boundary, so that sizes do not depend on the block's address.
+  static constexpr size_t kAlignment = 16;
+
+  Arena() = default;  // measures
+  /// `block` is zeroed, aligned to kAlignment and outlives the Arena's pieces.
+  Arena(void* block, size_t bytes) : block_(static_cast<uint8_t*>(block)), capacity_(bytes) {}
+
+  bool measuring() const { return block_ == nullptr; }
+  uint64_t used() const { return used_; }
+
+  /// `count` zeroed elements of T; null when measuring, when the count is absurd or when the block is
+  /// full (then exhausted() is true from there on).
+  template <typename T>
+  T* take(uint64_t count) {
+    static_assert(std::is_trivially_destructible<T>::value, "an arena runs no destructors");
+    static_assert(alignof(T) <= kAlignment, "raise kAlignment");
+    uint64_t bytes = 0;
+    if (!checkedMul(count, sizeof(T), &bytes) || bytes > SIZE_MAX / 2) {
+      exhausted_ = true;
+      return nullptr;
+    }
+    const uint64_t begin = used_;
+    used_ = alignUp(used_ + bytes, kAlignment);
+    if (measuring()) {
+      return nullptr;
+    }
+    if (used_ > capacity_) {
+      exhausted_ = true;
+      return nullptr;
+    }
+    return reinterpret_cast<T*>(block_ + begin);
+  }
+
+  /// True once a request could not be met: the plan and the build disagree, or a size was absurd.
+  bool exhausted() const { return exhausted_; }
+
+ private:
+  uint8_t* block_ = nullptr;
+  uint64_t capacity_ = 0;
+  uint64_t used_ = 0;
+  bool exhausted_ = false;
+};
+
+}  // namespace oriel

@@ -1,0 +1,49 @@
+// Every limit of the portable core, with its unit and its reason.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace oriel {
+
+/// One log message. Long enough for a path and an instruction.
+constexpr size_t kMaxMessageBytes = 1024;
+
+// --- GGUF ----------------------------------------------------------------------------------------
+/// Key/value pairs in a file; real ones have under 100. Bounds the reader's index.
+constexpr uint64_t kMaxMetadataKeys = 1024;
+/// Tensors in a file; a 126-layer model has about 1,200.
+constexpr uint64_t kMaxTensors = 16384;
+/// Dimensions of a tensor, as the format defines.
+constexpr uint32_t kMaxTensorDims = 4;
+/// Longest key or tensor name, as the format defines (65535 for keys; names are 64).
+constexpr uint64_t kMaxNameBytes = 65535;
+
+// --- Model shapes --------------------------------------------------------------------------------
+constexpr uint32_t kMaxLayers = 512;
+constexpr uint32_t kMinHeadDim = 8;
+constexpr uint32_t kMaxHeadDim = 256;  ///< the attention kernels keep one head in registers
+constexpr uint32_t kMaxHeads = 1024;
+constexpr uint32_t kMaxEmbedding = 1u << 17;
+constexpr uint32_t kMaxFeedForward = 1u << 19;
+constexpr uint32_t kMaxVocabulary = 1u << 20;
+
+// --- Memory layout -------------------------------------------------------------------------------
+/// Start of every tensor, cache and activation in a device arena: the largest
+/// minStorageBufferOffsetAlignment Vulkan allows a device to ask for is 256.
+constexpr uint64_t kBufferAlignment = 256;
+/// Device arenas are multiples of this, so that a driver that rounds allocations up to its page has
+/// nothing to round.
+constexpr uint64_t kArenaGranularity = 4096;
+/// Largest piece a kernel may bind: every Vulkan device allows 2^27 bytes (maxStorageBufferRange).
+constexpr uint64_t kMaxBindingBytes = 1ull << 27;
+/// Largest single device allocation: every Vulkan 1.1 device allows 2^30 bytes
+/// (maxMemoryAllocationSize).
+constexpr uint64_t kMaxAllocationBytes = 1ull << 30;
+
+// --- Cache and session ---------------------------------------------------------------------------
+constexpr uint32_t kDefaultSinks = 4;      ///< StreamingLLM: more gain nothing measurable
+constexpr uint32_t kMinAutoWindow = 64;    ///< the least window Oriel chooses by itself, tokens
+constexpr uint32_t kMaxWindow = 1u << 22;  ///< tokens; keeps every slot number within 32 bits
+
+}  // namespace oriel

@@ -1,0 +1,37 @@
+#include "base/log.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+#include "base/limits.h"
+
+namespace oriel {
+namespace {
+
+void emit(const Log& log, oriel_log_level level, const char* format, va_list arguments) {
+  if (log.callback == nullptr) {
+    return;
+  }
+  char message[kMaxMessageBytes];
+  std::vsnprintf(message, sizeof(message), format, arguments);
+  log.callback(level, message, log.user);
+}
+
+}  // namespace
+
+void Log::write(oriel_log_level level, const char* format, ...) const {
+  va_list arguments;
+  va_start(arguments, format);
+  emit(*this, level, format, arguments);
+  va_end(arguments);
+}
+
+Status Log::fail(oriel_status code, const char* format, ...) const {
+  va_list arguments;
+  va_start(arguments, format);
+  emit(*this, ORIEL_LOG_ERROR, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+}  // namespace oriel

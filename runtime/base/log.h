@@ -1,0 +1,23 @@
+// The app's log callback, carried by value. Oriel prints nothing by itself.
+#pragma once
+
+#include "base/status.h"
+
+namespace oriel {
+
+/// Where messages go. A default-constructed Log drops everything.
+struct Log {
+  oriel_log_fn callback = nullptr;
+  void* user = nullptr;
+
+  /// printf-style; formatted on the stack (cut at kMaxMessageBytes), never allocates.
+  void write(oriel_log_level level, const char* format, ...) const
+      __attribute__((format(printf, 3, 4)));
+
+  /// Logs one error of the form "WHAT HAPPENED: WHAT TO DO" and returns its code, so that a failure
+  /// is reported once and handed on in one line: `return log.fail(ORIEL_ERROR_FORMAT, "...", ...);`
+  Status fail(oriel_status code, const char* format, ...) const
+      __attribute__((format(printf, 3, 4)));
+};
+
+}  // namespace oriel

@@ -1,0 +1,32 @@
+// Errors as values. Every fallible function inside Oriel returns a Status; outputs come last.
+#pragma once
+
+#include "oriel/oriel.h"
+
+namespace oriel {
+
+/// The C API's status code, made impossible to ignore. Detail is logged once, where the failure
+/// happened (see log.h); the code is what travels.
+class [[nodiscard]] Status {
+ public:
+  constexpr Status() = default;
+  constexpr Status(oriel_status code) : code_(code) {}  // NOLINT: implicit on purpose
+
+  constexpr bool ok() const { return code_ == ORIEL_OK; }
+  constexpr oriel_status code() const { return code_; }
+
+ private:
+  oriel_status code_ = ORIEL_OK;
+};
+
+constexpr Status kOk{};
+
+}  // namespace oriel
+
+/// Returns early from a function that itself returns Status.
+#define ORIEL_TRY(expression)                                   \
+  do {                                                          \
+    if (::oriel::Status status_ = (expression); !status_.ok()) { \
+      return status_;                                           \
+    }                                                           \
+  } while (false)

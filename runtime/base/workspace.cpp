@@ -1,0 +1,75 @@
+#include "base/workspace.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/checked.h"
+
+namespace oriel {
+namespace {
+
+constexpr size_t kBlockAlignment = 64;
+
+// The pointer malloc gave stands right before the aligned block.
+void* mallocAligned(size_t bytes, void*) {
+  if (bytes > SIZE_MAX - kBlockAlignment - sizeof(void*)) {
+    return nullptr;
+  }
+  void* raw = std::malloc(bytes + kBlockAlignment + sizeof(void*));
+  if (raw == nullptr) {
+    return nullptr;
+  }
+  const uintptr_t first = reinterpret_cast<uintptr_t>(raw) + sizeof(void*);
+  void* block = reinterpret_cast<void*>((first + kBlockAlignment - 1) & ~(kBlockAlignment - 1));
+  static_cast<void**>(block)[-1] = raw;
+  return block;
+}
+
+void freeAligned(void* block, size_t, void*) {
+  if (block != nullptr) {
+    std::free(static_cast<void**>(block)[-1]);
+  }
+}
+
+}  // namespace
+
+const oriel_allocator& defaultAllocator() {
+  static constexpr oriel_allocator kMalloc = {mallocAligned, freeAligned, nullptr};
+  return kMalloc;
+}
+
+void* allocateZeroed(const oriel_allocator& allocator, size_t bytes) {
+  void* block = allocator.allocate(bytes, allocator.user);
+  if (block != nullptr) {
+    std::memset(block, 0, bytes);
+  }
+  return block;
+}
+
+BorrowedBytes::BorrowedBytes(Workspace* workspace, size_t bytes)
+    : workspace_(workspace), bytes_(bytes) {
+  if (bytes > SIZE_MAX / 2) {
+    return;
+  }
+  bytes_ = static_cast<size_t>(alignUp(bytes, 16));
+  if (bytes_ <= workspace_->capacity_ - workspace_->used_) {
+    data_ = workspace_->block_ + workspace_->used_;
+    workspace_->used_ += bytes_;
+  } else {
+    data_ = workspace_->allocator_->allocate(bytes_, workspace_->allocator_->user);
+    allocated_ = true;
+  }
+}
+
+BorrowedBytes::~BorrowedBytes() {
+  if (data_ == nullptr) {
+    return;
+  }
+  if (allocated_) {
+    workspace_->allocator_->release(data_, bytes_, workspace_->allocator_->user);
+  } else {
+    workspace_->used_ -= bytes_;
+  }
+}
+
+}  // namespace oriel

@@ -1,0 +1,53 @@
+// Working memory for one call: a planned block first, the app's allocator for what is larger.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "oriel/oriel.h"
+
+namespace oriel {
+
+/// malloc and free, for apps that bring no allocator.
+const oriel_allocator& defaultAllocator();
+
+/// Zeroed, 64-byte aligned host memory from the app's allocator; null when it refuses.
+void* allocateZeroed(const oriel_allocator& allocator, size_t bytes);
+
+/// Stack-like: pieces are given back in reverse order, by Borrowed's destructor.
+class Workspace {
+ public:
+  Workspace(void* block, size_t bytes, const oriel_allocator* allocator)
+      : block_(static_cast<uint8_t*>(block)), capacity_(bytes), allocator_(allocator) {}
+
+ private:
+  friend class BorrowedBytes;
+  uint8_t* block_;
+  size_t capacity_;
+  size_t used_ = 0;
+  const oriel_allocator* allocator_;
+};
+
+/// A piece of a Workspace for the length of a scope. data() is null when no memory could be had.
+/// 16-byte aligned, not zeroed.
+class BorrowedBytes {
+ public:
+  BorrowedBytes(Workspace* workspace, size_t bytes);
+  ~BorrowedBytes();
+  BorrowedBytes(const BorrowedBytes&) = delete;
+  BorrowedBytes& operator=(const BorrowedBytes&) = delete;
+
+  void* data() const { return data_; }
+  template <typename T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  Workspace* workspace_;
+  void* data_ = nullptr;
+  size_t bytes_;
+  bool allocated_ = false;
+};
+
+}  // namespace oriel

@@ -1,0 +1,91 @@
+// What a device must be able to do to carry out a plan.
+#pragma once
+
+#include <cstdint>
+
+#include "base/log.h"
+#include "plan/plan.h"
+
+namespace oriel {
+
+/// What one submission runs.
+enum class StepRun : uint8_t {
+  kDecode,     ///< kDecode then kHead: logits of one token
+  kChunk,      ///< kChunk: fills the cache only
+  kChunkHead,  ///< kChunk then kHead
+  kHead,       ///< kHead alone: logits of another token of the last chunk
+};
+
+/// Carries out one plan on one device. Life: create (takes every arena of the plan, nothing else) ->
+/// beginWrite/endWrite for all uploads -> finishLoad (compiles and records everything) -> run, run,
+/// run (allocates nothing). Not thread-safe. After ORIEL_ERROR_DEVICE or ORIEL_ERROR_TIMEOUT every
+/// later call fails with the same status; destruction is still safe.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  /// A host-visible piece of the upload ring of `bytes` <= half of plan.upload, to be filled and handed
+  /// to endWrite before the next beginWrite.
+  virtual Status beginWrite(uint64_t bytes, void** piece) = 0;
+  /// Sends the piece to `offset_bytes` into `destination`. May return before it has arrived.
+  virtual Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) = 0;
+  virtual Status finishLoad() = 0;
+
+  /// The step block (plan.step), for the host to fill before run().
+  virtual void* step() = 0;
+  /// Runs and waits (bounded). On success logits() holds the result where the run has a head.
+  virtual Status run(StepRun what) = 0;
+  virtual const float* logits() const = 0;
+
+  /// Overwrites the cache with zeros.
+  virtual Status clearCache() = 0;
+
+  /// Really allocated bytes of an arena; equals the plan's number.
+  virtual uint64_t allocatedBytes(ArenaKind kind) const = 0;
+  virtual const char* deviceName() const = 0;
+  virtual const char* driverName() const = 0;
+};
+
+/// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and one
+/// handle per op. Device-independent, so that a plan is, too.
+constexpr uint64_t kExecutorObjectBytes = 16384;
+constexpr uint64_t kExecutorBytesPerOp = 16;
+
+/// Takes kExecutorObjectBytes and n_ops * kExecutorBytesPerOp from `host` in one piece each; does the
+/// same when measuring (then *executor stays null).
+struct ExecutorMemory {
+  void* object = nullptr;
+  void* per_op = nullptr;
+};
+ExecutorMemory takeExecutorMemory(const Plan& plan, Arena* host);
+
+struct VulkanApi;  // platform/vulkan/loader.h
+
+struct ExecutorOptions {
+  uint32_t device_number = 0;  ///< 1 + index of a Vulkan device; 0: choose
+  /// The caller has another executor in reserve: that no device is usable is information, not an error.
+  bool device_is_optional = false;
+  uint32_t timeout_ms = 60000;
+  const char* cache_dir = nullptr;
+  const oriel_allocator* allocator = nullptr;
+  Log log;
+  // For tests only.
+  bool allow_subgroups = true;  ///< false: the shared-memory variants, whatever the device can do
+  /// Called with the entry points each time some have been loaded (before and after the instance is
+  /// made); may replace them.
+  void (*wrap_api)(VulkanApi* api, void* user) = nullptr;
+  void* wrap_api_user = nullptr;
+};
+
+/// The portable reference executor: plain C++ over host memory. Destroy with destroyExecutor.
+Status createReferenceExecutor(const Plan& plan, const ExecutorOptions& options,
+                               const ExecutorMemory& memory, Executor** executor);
+
+/// Calls the destructor; the memory itself belongs to the arena.
+inline void destroyExecutor(Executor* executor) {
+  if (executor != nullptr) {
+    executor->~Executor();
+  }
+}
+
+}  // namespace oriel

@@ -1,0 +1,17 @@
+// Streams a file's weights to an executor, repacking on the way.
+#pragma once
+
+#include "exec/executor.h"
+
+namespace oriel {
+
+struct LoadProgress {
+  oriel_progress_fn callback = nullptr;
+  void* user = nullptr;
+};
+
+/// Carries out plan.uploads. ORIEL_ERROR_CANCELLED when the callback asks to stop.
+Status loadWeights(const GgufFile& file, const ModelDesc& model, const Plan& plan,
+                   const LoadProgress& progress, const Log& log, Executor* executor);
+
+}  // namespace oriel

@@ -1,0 +1,528 @@
+// The portable executor: every op in plain scalar C++, in the order and the formats of the plan. It is
+// the oracle that kernels are compared with, and what runs where there is no Vulkan.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <new>
+
+#include "base/half.h"
+#include "base/workspace.h"
+#include "exec/executor.h"
+#include "plan/weight_layout.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kLanes = 8;  // partial sums of a dot product; lets compilers vectorise it
+constexpr uint32_t kTokenBlock = 8;  // tokens that share one unpacking of the weights
+static_assert(kLanes == kUnit, "a unit is one step of all lanes");
+
+float sumLanes(const float (&lanes)[kLanes]) {
+  return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
+         ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
+}
+
+/// Rows of a weight slice, unpacked a unit at a time.
+struct WeightRows {
+  WeightType type;
+  const uint32_t* words;
+  uint32_t words_per_row;
+  uint32_t scales_word;
+  uint32_t blocks_per_row;
+
+  float scale(uint32_t row, uint32_t unit) const {
+    const uint32_t block = unit * kUnit / kQuantBlock;
+    const uint64_t index = static_cast<uint64_t>(row) * blocks_per_row + block;
+    const uint32_t pair = words[scales_word + index / 2];
+    return halfToFloat(static_cast<uint16_t>(index % 2 == 0 ? pair : pair >> 16));
+  }
+
+  void unpack(uint32_t row, uint32_t unit, float (&out)[kUnit]) const {
+    const uint32_t* w = words + static_cast<uint64_t>(row) * words_per_row;
+    switch (type) {
+      case WeightType::kF32:
+        std::memcpy(out, w + unit * kUnit, sizeof(out));
+        return;
+      case WeightType::kF16:
+        for (uint32_t i = 0; i < kUnit; ++i) {
+          out[i] = halfToFloat(static_cast<uint16_t>(w[unit * 4 + i / 2] >> (16 * (i % 2))));
+        }
+        return;
+      case WeightType::kBf16:
+        for (uint32_t i = 0; i < kUnit; ++i) {
+          out[i] = bfloat16ToFloat(static_cast<uint16_t>(w[unit * 4 + i / 2] >> (16 * (i % 2))));
+        }
+        return;
+      case WeightType::kQ8_0: {
+        const float s = scale(row, unit);
+        for (uint32_t i = 0; i < kUnit; ++i) {
+          out[i] = s * static_cast<float>(
+                           static_cast<int8_t>(w[unit * 2 + i / 4] >> (8 * (i % 4)) & 0xffu));
+        }
+        return;
+      }
+      case WeightType::kQ4_0: {
+        const float s = scale(row, unit);
+        for (uint32_t i = 0; i < kUnit; ++i) {
+          out[i] = s * static_cast<float>(static_cast<int32_t>(w[unit] >> (4 * i) & 0xfu) - 8);
+        }
+        return;
+      }
+    }
+  }
+
+  // Products of one row with n <= kTokenBlock vectors, each unit unpacked once for all of them.
+  void dots(uint32_t row, uint32_t units, const float* x, uint32_t stride, uint32_t n,
+            float* products) const {
+    float lanes[kTokenBlock][kLanes] = {};
+    float values[kUnit];
+    for (uint32_t unit = 0; unit < units; ++unit) {
+      unpack(row, unit, values);
+      for (uint32_t t = 0; t < n; ++t) {
+        const float* in = x + static_cast<uint64_t>(t) * stride + unit * kUnit;
+        for (uint32_t i = 0; i < kLanes; ++i) {
+          lanes[t][i] += values[i] * in[i];
+        }
+      }
+    }
+    for (uint32_t t = 0; t < n; ++t) {
+      products[t] = sumLanes(lanes[t]);
+    }
+  }
+};
+
+/// Where one head's keys or values lie: sinks first, then the ring.
+class HeadSlots {
+ public:
+  HeadSlots(const uint32_t* side, uint32_t kv_head, uint32_t n_kv_heads, uint32_t sinks,
+            uint32_t ring, uint32_t vector_words)
+      : sinks_(side + static_cast<uint64_t>(kv_head) * sinks * vector_words),
+        ring_(side + (static_cast<uint64_t>(n_kv_heads) * sinks +
+                      static_cast<uint64_t>(kv_head) * ring) *
+                         vector_words),
+        vector_words_(vector_words) {}
+
+  const uint32_t* sink(uint32_t slot) const {
+    return sinks_ + static_cast<uint64_t>(slot) * vector_words_;
+  }
+  const uint32_t* ring(uint32_t slot) const {
+    return ring_ + static_cast<uint64_t>(slot) * vector_words_;
+  }
+
+ private:
+  const uint32_t* sinks_;
+  const uint32_t* ring_;
+  uint32_t vector_words_;
+};
+
+float halfAt(const uint32_t* words, uint32_t i) {
+  return halfToFloat(static_cast<uint16_t>(words[i / 2] >> (16 * (i % 2))));
+}
+
+class ReferenceExecutor final : public Executor {
+ public:
+  ReferenceExecutor(const Plan& plan, const ExecutorOptions& options)
+      : plan_(plan), allocator_(*options.allocator), log_(options.log) {}
+
+  ~ReferenceExecutor() override {
+    for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
+      for (uint32_t s = 0; s < segmentCount(kind); ++s) {
+        void* block = segment(kind, s);
+        if (block != nullptr) {
+          allocator_.release(block, segmentBytes(kind, s), allocator_.user);
+        }
+      }
+    }
+  }
+
+  Status allocate() {
+    for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
+      for (uint32_t s = 0; s < segmentCount(kind); ++s) {
+        const uint64_t bytes = segmentBytes(kind, s);
+        void* block = bytes <= SIZE_MAX / 2 ? allocateZeroed(allocator_, bytes) : nullptr;
+        if (block == nullptr) {
+          return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                           "the system refused %llu bytes: close other programs or give less memory",
+                           static_cast<unsigned long long>(bytes));
+        }
+        allocated_[kind] += bytes;
+        (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
+      }
+    }
+    return kOk;
+  }
+
+  Status beginWrite(uint64_t bytes, void** piece) override {
+    if (bytes > plan_.upload.size_bytes / 2) {
+      return log_.fail(ORIEL_ERROR_INTERNAL, "an upload of %llu bytes exceeds the ring",
+                       static_cast<unsigned long long>(bytes));
+    }
+    *piece = at(plan_.upload);
+    return kOk;
+  }
+
+  Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) override {
+    std::memcpy(at(destination) + offset_bytes, at(plan_.upload), bytes);
+    return kOk;
+  }
+
+  Status finishLoad() override { return kOk; }
+  void* step() override { return at(plan_.step); }
+  const float* logits() const override {
+    return reinterpret_cast<const float*>(at(plan_.logits));
+  }
+
+  Status run(StepRun what) override {
+    std::memcpy(at(plan_.device_step), at(plan_.step), plan_.step.size_bytes);
+    switch (what) {
+      case StepRun::kDecode:
+        runList(StepList::kDecode);
+        runList(StepList::kHead);
+        break;
+      case StepRun::kChunk:
+        runList(StepList::kChunk);
+        break;
+      case StepRun::kChunkHead:
+        runList(StepList::kChunk);
+        runList(StepList::kHead);
+        break;
+      case StepRun::kHead:
+        runList(StepList::kHead);
+        break;
+    }
+    return kOk;
+  }
+
+  Status clearCache() override {
+    std::memset(single_[static_cast<uint32_t>(ArenaKind::kCache)], 0, plan_.cache_bytes);
+    return kOk;
+  }
+
+  uint64_t allocatedBytes(ArenaKind kind) const override {
+    return allocated_[static_cast<uint32_t>(kind)];
+  }
+  const char* deviceName() const override { return "CPU"; }
+  const char* driverName() const override { return "Oriel reference executor"; }
+
+ private:
+  uint32_t segmentCount(uint32_t kind) const { return kind == 0 ? plan_.weight_segments : 1; }
+  uint64_t segmentBytes(uint32_t kind, uint32_t s) const {
+    switch (static_cast<ArenaKind>(kind)) {
+      case ArenaKind::kWeights:
+        return plan_.weight_segment_bytes[s];
+      case ArenaKind::kCache:
+        return plan_.cache_bytes;
+      case ArenaKind::kActivations:
+        return plan_.activation_bytes;
+      case ArenaKind::kIo:
+        return plan_.io_bytes;
+    }
+    return 0;
+  }
+  uint8_t* segment(uint32_t kind, uint32_t s) const {
+    return kind == 0 ? weights_[s] : single_[kind];
+  }
+  uint8_t* at(const BufferRef& ref) const {
+    return segment(static_cast<uint32_t>(ref.arena), ref.segment) + ref.offset_bytes;
+  }
+  float* floats(const Op& op, uint32_t binding) const {
+    return reinterpret_cast<float*>(at(op.bindings[binding]));
+  }
+  uint32_t* words(const Op& op, uint32_t binding) const {
+    return reinterpret_cast<uint32_t*>(at(op.bindings[binding]));
+  }
+
+  const StepHeader& header() const {
+    return *reinterpret_cast<const StepHeader*>(at(plan_.device_step));
+  }
+  const TokenStep& token(uint32_t t) const {
+    return reinterpret_cast<const TokenStep*>(at(plan_.device_step) + sizeof(StepHeader))[t];
+  }
+  // (cos, sin) pairs of query 0 (at the position) or 1 (for sinks).
+  const float* rotations(uint32_t t, uint32_t query, uint32_t chunk, uint32_t rope_dims) const {
+    return reinterpret_cast<const float*>(at(plan_.device_step)) +
+           stepRotationWord(chunk, rope_dims, t) + query * rope_dims;
+  }
+
+  void runList(StepList list) {
+    const uint32_t i = static_cast<uint32_t>(list);
+    for (uint32_t n = 0; n < plan_.n_ops[i]; ++n) {
+      runOp(plan_.ops[i][n]);
+    }
+  }
+
+  void runOp(const Op& op) {
+    switch (op.kind) {
+      case OpKind::kEmbed:
+        return embed(op);
+      case OpKind::kRmsNorm:
+        return rmsNorm(op);
+      case OpKind::kMatmul:
+        return matmul(op);
+      case OpKind::kRopeAppend:
+        return ropeAppend(op);
+      case OpKind::kAttention:
+        return attention(op);
+      case OpKind::kAttentionMerge:
+        return attentionMerge(op);
+      case OpKind::kGatedActivation:
+        return gatedActivation(op);
+    }
+  }
+
+  void embed(const Op& op) {
+    const EmbedPush& p = op.push.embed;
+    const WeightRows rows = {op.weights, words(op, 0), p.words_per_row, p.scales_word,
+                             p.blocks_per_row};
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      const uint32_t row = token(t).token - p.first_row;  // wraps for rows before the slice
+      if (row >= p.rows) {
+        continue;
+      }
+      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
+      float values[kUnit];
+      for (uint32_t c = 0; c < p.cols; ++c) {
+        if (c % kUnit == 0) {
+          rows.unpack(row, c / kUnit, values);
+        }
+        out[c] = p.scale * values[c % kUnit];
+      }
+    }
+  }
+
+  void rmsNorm(const Op& op) {
+    const RmsNormPush& p = op.push.rms_norm;
+    const float* weight = floats(op, 3);
+    const uint32_t n = p.head_row_only != 0 ? 1 : header().n_tokens;
+    for (uint32_t t = 0; t < n; ++t) {
+      const uint32_t source = p.head_row_only != 0 ? header().head_row : t;
+      const float* in = floats(op, 0) + static_cast<uint64_t>(source) * p.in_stride;
+      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
+      double sum = 0;
+      for (uint32_t c = 0; c < p.cols; ++c) {
+        sum += static_cast<double>(in[c]) * in[c];
+      }
+      const float scale = static_cast<float>(1.0 / std::sqrt(sum / p.cols + p.eps));
+      for (uint32_t c = 0; c < p.cols; ++c) {
+        out[c] = in[c] * scale * weight[c];
+      }
+    }
+  }
+
+  void matmul(const Op& op) {
+    const MatmulPush& p = op.push.matmul;
+    const WeightRows rows = {op.weights, words(op, 0), p.words_per_row, p.scales_word,
+                             p.blocks_per_row};
+    const uint32_t n = p.one_row != 0 ? 1 : header().n_tokens;
+    for (uint32_t r = 0; r < p.rows; ++r) {
+      for (uint32_t first = 0; first < n; first += kTokenBlock) {
+        const uint32_t block = std::min(kTokenBlock, n - first);
+        float products[kTokenBlock];
+        rows.dots(r, p.units, floats(op, 3) + static_cast<uint64_t>(first) * p.in_stride, p.in_stride,
+                  block, products);
+        for (uint32_t t = 0; t < block; ++t) {
+          float* out = floats(op, 2) + static_cast<uint64_t>(first + t) * p.out_stride +
+                       p.out_first + r;
+          *out = p.accumulate != 0 ? *out + products[t] : products[t];
+        }
+      }
+    }
+  }
+
+  static float rotated(const float* head, uint32_t i, const RopeAppendPush& p, const float* pairs) {
+    if (i >= p.rope_dims) {
+      return head[i];
+    }
+    const bool interleaved = p.pair_stride == 1;
+    const uint32_t pair = interleaved ? i / 2 : i % p.pair_stride;
+    const bool first = interleaved ? i % 2 == 0 : i < p.pair_stride;
+    const float c = pairs[2 * pair];
+    const float s = pairs[2 * pair + 1];
+    return first ? head[i] * c - head[i + p.pair_stride] * s
+                 : head[i - p.pair_stride] * s + head[i] * c;
+  }
+
+  static void storeHalves(const float* values, uint32_t n, uint32_t* words) {
+    for (uint32_t i = 0; i < n; i += 2) {
+      words[i / 2] = floatToHalf(values[i]) | static_cast<uint32_t>(floatToHalf(values[i + 1])) << 16;
+    }
+  }
+
+  void ropeAppend(const Op& op) {
+    const RopeAppendPush& p = op.push.rope_append;
+    const uint32_t d = p.head_dim;
+    const uint32_t vector_words = kvVectorWords(KvFormat::kF16, d);
+    float head[kMaxHeadDim];
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      const float* qkv = floats(op, 0) + static_cast<uint64_t>(t) * p.qkv_stride;
+      const float* at_position = rotations(t, 0, p.chunk, p.rope_dims);
+      const float* for_sinks = rotations(t, 1, p.chunk, p.rope_dims);
+      float* queries = floats(op, 2) + static_cast<uint64_t>(t) * p.query_stride;
+      for (uint32_t h = 0; h < p.n_heads; ++h) {
+        for (uint32_t i = 0; i < d; ++i) {
+          queries[(2 * h) * d + i] = rotated(qkv + h * d, i, p, at_position);
+          queries[(2 * h + 1) * d + i] = rotated(qkv + h * d, i, p, for_sinks);
+        }
+      }
+      const uint32_t slot = token(t).slot;
+      for (uint32_t h = 0; h < p.n_kv_heads; ++h) {
+        const uint64_t index =
+            slot < p.sinks ? static_cast<uint64_t>(h) * p.sinks + slot
+                           : static_cast<uint64_t>(p.n_kv_heads) * p.sinks +
+                                 static_cast<uint64_t>(h) * p.ring + (slot - p.sinks);
+        const float* k = qkv + (p.n_heads + h) * d;
+        for (uint32_t i = 0; i < d; ++i) {
+          head[i] = rotated(k, i, p, at_position);
+        }
+        storeHalves(head, d, words(op, 3) + index * vector_words);
+        storeHalves(qkv + (p.n_heads + p.n_kv_heads + h) * d, d,
+                    words(op, 4) + index * vector_words);
+      }
+    }
+  }
+
+  void attention(const Op& op) {
+    const AttentionPush& p = op.push.attention;
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      for (uint32_t h = 0; h < p.n_heads; ++h) {
+        for (uint32_t s = 0; s < p.splits; ++s) {
+          attendSplit(op, t, h, s);
+        }
+      }
+    }
+  }
+
+  // One head of one token over its share of the slots, with the softmax kept online: one pass over
+  // keys and values, no array of scores.
+  void attendSplit(const Op& op, uint32_t t, uint32_t h, uint32_t split) {
+    const AttentionPush& p = op.push.attention;
+    const TokenStep& step = token(t);
+    const uint32_t d = p.head_dim;
+    const uint32_t kv_head = h / (p.n_heads / p.n_kv_heads);
+    const uint32_t vector_words = kvVectorWords(KvFormat::kF16, d);
+    const HeadSlots keys(words(op, 3), kv_head, p.n_kv_heads, p.sinks, p.ring, vector_words);
+    const HeadSlots values(words(op, 4), kv_head, p.n_kv_heads, p.sinks, p.ring, vector_words);
+    const float* queries =
+        floats(op, 0) + static_cast<uint64_t>(t) * p.query_stride + static_cast<uint64_t>(h) * 2 * d;
+
+    float sum_v[kMaxHeadDim] = {};
+    float sum = 0;
+    float most = -3.0e38f;
+    const uint32_t visible = step.n_sinks + step.n_ring;
+    const uint64_t begin = static_cast<uint64_t>(split) * p.split_slots;
+    const uint64_t end = std::min<uint64_t>(begin + p.split_slots, visible);
+    for (uint64_t i = begin; i < end; ++i) {
+      const bool is_sink = i < step.n_sinks;
+      const uint32_t slot =
+          is_sink ? static_cast<uint32_t>(i)
+                  : static_cast<uint32_t>((step.ring_begin + (i - step.n_sinks)) % p.ring);
+      const uint32_t* k = is_sink ? keys.sink(slot) : keys.ring(slot);
+      const uint32_t* v = is_sink ? values.sink(slot) : values.ring(slot);
+      const float* q = queries + (is_sink ? d : 0);
+      float score = 0;
+      for (uint32_t c = 0; c < d; ++c) {
+        score += q[c] * halfAt(k, c);
+      }
+      score *= p.scale;
+      if (score > most) {
+        const float shrink = std::exp(most - score);
+        sum *= shrink;
+        for (uint32_t c = 0; c < d; ++c) {
+          sum_v[c] *= shrink;
+        }
+        most = score;
+      }
+      const float weight = std::exp(score - most);
+      sum += weight;
+      for (uint32_t c = 0; c < d; ++c) {
+        sum_v[c] += weight * halfAt(v, c);
+      }
+    }
+
+    if (p.splits == 1) {
+      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + h * d;
+      for (uint32_t c = 0; c < d; ++c) {
+        out[c] = sum_v[c] / sum;
+      }
+      return;
+    }
+    const uint64_t index = (static_cast<uint64_t>(t) * p.n_heads + h) * p.splits + split;
+    float* out = floats(op, 2) + index * (d + kPartialExtra);
+    std::memcpy(out, sum_v, d * sizeof(float));
+    out[d] = most;
+    out[d + 1] = sum;
+  }
+
+  void attentionMerge(const Op& op) {
+    const AttentionMergePush& p = op.push.attention_merge;
+    const uint32_t d = p.head_dim;
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      for (uint32_t h = 0; h < p.n_heads; ++h) {
+        const float* parts = floats(op, 0) +
+                             (static_cast<uint64_t>(t) * p.n_heads + h) * p.splits *
+                                 (d + kPartialExtra);
+        float most = parts[d];
+        for (uint32_t s = 1; s < p.splits; ++s) {
+          most = std::max(most, parts[s * (d + kPartialExtra) + d]);
+        }
+        float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + h * d;
+        std::fill(out, out + d, 0.0f);
+        float sum = 0;
+        for (uint32_t s = 0; s < p.splits; ++s) {
+          const float* part = parts + s * (d + kPartialExtra);
+          const float weight = std::exp(part[d] - most);
+          sum += weight * part[d + 1];
+          for (uint32_t c = 0; c < d; ++c) {
+            out[c] += weight * part[c];
+          }
+        }
+        for (uint32_t c = 0; c < d; ++c) {
+          out[c] /= sum;
+        }
+      }
+    }
+  }
+
+  void gatedActivation(const Op& op) {
+    const GatedActivationPush& p = op.push.gated_activation;
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      const float* gate = floats(op, 0) + static_cast<uint64_t>(t) * p.in_stride;
+      const float* up = gate + p.up_offset;
+      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
+      for (uint32_t c = 0; c < p.cols; ++c) {
+        out[c] = gate[c] / (1.0f + std::exp(-gate[c])) * up[c];
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const oriel_allocator allocator_;
+  const Log log_;
+  uint8_t* weights_[UINT8_MAX + 1] = {};
+  uint8_t* single_[kArenaKinds] = {};
+  uint64_t allocated_[kArenaKinds] = {};
+};
+static_assert(sizeof(ReferenceExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
+
+}  // namespace
+
+ExecutorMemory takeExecutorMemory(const Plan& plan, Arena* host) {
+  ExecutorMemory memory;
+  memory.object = host->take<uint8_t>(kExecutorObjectBytes);
+  memory.per_op = host->take<uint8_t>(plan.op_capacity * kExecutorBytesPerOp);
+  return memory;
+}
+
+Status createReferenceExecutor(const Plan& plan, const ExecutorOptions& options,
+                               const ExecutorMemory& memory, Executor** executor) {
+  ReferenceExecutor* made = new (memory.object) ReferenceExecutor(plan, options);
+  const Status status = made->allocate();
+  if (!status.ok()) {
+    destroyExecutor(made);
+    return status;
+  }
+  *executor = made;
+  return kOk;
+}
+
+}  // namespace oriel

@@ -1,0 +1,295 @@
+#include "exec/session.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "os/os.h"
+#include "text/utf8.h"
+
+namespace oriel {
+namespace {
+
+// Planned working memory for tokenising: enough for a message of some 2,000 characters; longer ones
+// borrow from the allocator.
+constexpr size_t kWorkspaceBytes = 64 * 1024;
+
+}  // namespace
+
+Session::Session(const SessionContext& context, uint64_t first_position)
+    : context_(context), window_(context.plan->cache), first_position_(first_position) {
+  phases_.init(context.model->rope_theta, context.model->rope_dims);
+}
+
+Session* Session::create(const SessionContext& context, uint64_t first_position, Arena* arena) {
+  static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
+  void* room = arena->take<uint8_t>(sizeof(Session));
+  void* workspace = arena->take<uint8_t>(kWorkspaceBytes);
+  Sampler sampler;
+  sampler.init(context.model->n_vocab, arena);
+  if (arena->measuring() || arena->exhausted()) {
+    return nullptr;
+  }
+  Session* session = new (room) Session(context, first_position);
+  session->workspace_block_ = workspace;
+  session->sampler_ = sampler;
+  return session;
+}
+
+Status Session::reset() {
+  ORIEL_TRY(context_.executor->clearCache());
+  position_ = 0;
+  has_logits_ = false;
+  reply_open_ = false;
+  prompt_tokens_ = 0;
+  prompt_ms_ = 0;
+  sampler_.forget();
+  cancelled_.store(false, std::memory_order_relaxed);
+  return kOk;
+}
+
+Status Session::checkIds(const int32_t* ids, size_t count) const {
+  for (size_t i = 0; i < count; ++i) {
+    if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= context_.model->n_vocab) {
+      return context_.log.fail(ORIEL_ERROR_ARGUMENT,
+                               "token id %d is outside the vocabulary: use ids from 0 to %u", ids[i],
+                               context_.model->n_vocab - 1);
+    }
+  }
+  return kOk;
+}
+
+Status Session::checkCancelled() {
+  return cancelled_.exchange(false, std::memory_order_relaxed) ? Status(ORIEL_ERROR_CANCELLED) : kOk;
+}
+
+void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
+  const uint32_t rope_dims = context_.model->rope_dims;
+  uint32_t* words = static_cast<uint32_t*>(context_.executor->step());
+  const StepHeader header = {count, head_row, 0, 0};
+  std::memcpy(words, &header, sizeof(header));
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint64_t t = position_ + i;
+    TokenStep step = window_.step(t);
+    step.token = static_cast<uint32_t>(ids[i]);
+    std::memcpy(words + kStepHeaderWords + i * kTokenStepWords, &step, sizeof(step));
+    float* rotations = reinterpret_cast<float*>(words) +
+                       stepRotationWord(context_.plan->chunk_tokens, rope_dims, i);
+    phases_.rotations(first_position_ + t, rotations);
+    phases_.rotations(first_position_ + window_.sinkQueryIndex(t), rotations + rope_dims);
+  }
+}
+
+Status Session::submit(StepRun what) {
+  ORIEL_TRY(context_.executor->run(what));
+  ++submissions_;
+  return kOk;
+}
+
+void Session::commit(const int32_t* ids, uint32_t count) {
+  position_ += count;
+  for (uint32_t i = 0; i < count; ++i) {
+    sampler_.accept(ids[i]);
+  }
+}
+
+Status Session::append(const int32_t* ids, size_t count) {
+  ORIEL_TRY(checkIds(ids, count));
+  const double begin_ms = nowMs();
+  const uint32_t chunk = context_.plan->chunk_tokens;
+  for (size_t done = 0; done < count;) {
+    ORIEL_TRY(checkCancelled());
+    const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
+    const bool last = done + n == count;
+    has_logits_ = false;
+    fillStep(ids + done, n, n - 1);
+    ORIEL_TRY(submit(n == 1 ? StepRun::kDecode : last ? StepRun::kChunkHead : StepRun::kChunk));
+    commit(ids + done, n);
+    has_logits_ = last;
+    done += n;
+    prompt_tokens_ += n;
+  }
+  prompt_ms_ += nowMs() - begin_ms;
+  return kOk;
+}
+
+Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& options) {
+  size_t bad = 0;
+  if (!isValidUtf8(text, bytes, &bad)) {
+    return context_.log.fail(ORIEL_ERROR_TEXT,
+                             "the text is not valid UTF-8 at byte %zu: convert it first", bad);
+  }
+  Workspace workspace = makeWorkspace();
+  return appendEncoded(text, bytes, options, &workspace);
+}
+
+Workspace Session::makeWorkspace() const {
+  return Workspace(workspace_block_, kWorkspaceBytes, context_.allocator);
+}
+
+Status Session::appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
+                              Workspace* workspace) {
+  // An id takes at least a byte of text; BOS and the space SPM puts first are extra.
+  const size_t capacity = bytes + 2;
+  const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
+  if (ids.data() == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                             "no memory to tokenise %zu bytes: append the text in parts", bytes);
+  }
+  size_t count = 0;
+  ORIEL_TRY(context_.tokenizer->encode(text, bytes, options, workspace, context_.log,
+                                       ids.as<int32_t>(), capacity, &count));
+  return append(ids.as<int32_t>(), count);
+}
+
+Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {
+  ORIEL_TRY(checkIds(ids, count));
+  const uint32_t chunk = context_.plan->chunk_tokens;
+  const uint32_t n_vocab = context_.model->n_vocab;
+  for (size_t done = 0; done < count;) {
+    ORIEL_TRY(checkCancelled());
+    const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
+    has_logits_ = false;
+    bool stop = false;
+    for (uint32_t row = 0; row < n && !(stop && row + 1 < n); ++row) {
+      fillStep(ids + done, n, row);
+      ORIEL_TRY(submit(n == 1 ? StepRun::kDecode : row == 0 ? StepRun::kChunkHead : StepRun::kHead));
+      stop = stop || on_logits(done + row, context_.executor->logits(), n_vocab, user) != 0;
+    }
+    commit(ids + done, n);
+    has_logits_ = !stop;
+    done += n;
+    if (stop) {
+      return kOk;
+    }
+  }
+  return kOk;
+}
+
+Status Session::logits(const float** values) const {
+  if (!has_logits_) {
+    return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
+  }
+  *values = context_.executor->logits();
+  return kOk;
+}
+
+Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
+                         oriel_token_fn on_token, void* user, oriel_generation* result) {
+  if (!has_logits_) {
+    return context_.log.fail(ORIEL_ERROR_STATE,
+                             "there is nothing to continue: append a prompt first");
+  }
+  const double begin_ms = nowMs();
+  double first_ms = 0;
+  result->prompt_tokens = prompt_tokens_;
+  result->stop_reason = ORIEL_STOP_LENGTH;
+  sampler_.start(sampling);
+  decoder_.reset(false);
+
+  const auto emit = [&](int32_t id, const char* text, size_t bytes) {
+    const oriel_token_event event = {id, text, bytes};
+    return on_token != nullptr && on_token(&event, user) != 0;
+  };
+  Status status = kOk;
+  int32_t id = -1;
+  while (max_tokens == 0 || result->tokens < max_tokens) {
+    status = checkCancelled();
+    if (!status.ok()) {
+      result->stop_reason = ORIEL_STOP_CANCELLED;
+      break;
+    }
+    id = sampler_.sample(context_.executor->logits());
+    if (!ignore_stop && context_.tokenizer->isStop(id)) {
+      result->stop_reason = ORIEL_STOP_TOKEN;
+      break;
+    }
+    if (result->tokens++ == 0) {
+      first_ms = nowMs();
+      result->time_to_first_token_ms = prompt_ms_ + first_ms - begin_ms;
+    }
+    const char* text = nullptr;
+    size_t bytes = 0;
+    decoder_.push(context_.tokenizer->piece(id, false), &text, &bytes);
+    const bool stop = emit(id, text, bytes);
+    has_logits_ = false;
+    fillStep(&id, 1, 0);
+    ORIEL_TRY(submit(StepRun::kDecode));
+    commit(&id, 1);
+    has_logits_ = true;
+    if (stop) {
+      result->stop_reason = ORIEL_STOP_CALLBACK;
+      break;
+    }
+  }
+  const char* text = nullptr;
+  size_t bytes = 0;
+  decoder_.finish(&text, &bytes);
+  if (bytes != 0) {
+    emit(id, text, bytes);
+  }
+  if (result->tokens > 1) {
+    result->decode_tokens_per_s = (result->tokens - 1) / ((nowMs() - first_ms) / 1000.0);
+  }
+  prompt_tokens_ = 0;
+  prompt_ms_ = 0;
+  return status;
+}
+
+Status Session::appendRendered(const char* text, size_t bytes, const TextRange& literal,
+                               Workspace* workspace) {
+  EncodeOptions options;
+  options.special = true;
+  options.bos = position_ == 0;
+  options.literal = &literal;
+  options.n_literal = 1;
+  return appendEncoded(text, bytes, options, workspace);
+}
+
+Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
+  if (context_.chat_format == ChatFormat::kNone) {
+    return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
+                             "the model has no chat format that is known here: use it without one");
+  }
+  size_t bad = 0;
+  if (!isValidUtf8(text, bytes, &bad)) {
+    return context_.log.fail(ORIEL_ERROR_TEXT,
+                             "the message is not valid UTF-8 at byte %zu: convert it first", bad);
+  }
+  // The end of the last reply goes in front, in the same submission.
+  const char* end = reply_open_ ? replyEnd(context_.chat_format) : "";
+  const size_t end_bytes = std::strlen(end);
+  RenderedText rendered;
+  const Status sized =
+      renderMessage(context_.chat_format, role, text, bytes, context_.log, &rendered);
+  if (sized.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return sized;
+  }
+  Workspace workspace = makeWorkspace();
+  const BorrowedBytes room(&workspace, end_bytes + rendered.needed);
+  if (room.data() == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message of %zu bytes", bytes);
+  }
+  std::memcpy(room.data(), end, end_bytes);
+  rendered.text = room.as<char>() + end_bytes;
+  rendered.capacity = rendered.needed;
+  ORIEL_TRY(renderMessage(context_.chat_format, role, text, bytes, context_.log, &rendered));
+  const TextRange literal = {rendered.literal.begin + end_bytes, rendered.literal.end + end_bytes};
+  ORIEL_TRY(appendRendered(room.as<char>(), end_bytes + rendered.needed, literal, &workspace));
+  reply_open_ = false;
+  return kOk;
+}
+
+Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens,
+                          oriel_token_fn on_token, void* user, oriel_generation* result) {
+  if (context_.chat_format == ChatFormat::kNone || position_ == 0 || reply_open_) {
+    return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
+  }
+  const char* prompt = generationPrompt(context_.chat_format);
+  Workspace workspace = makeWorkspace();
+  ORIEL_TRY(appendRendered(prompt, std::strlen(prompt), TextRange(), &workspace));
+  reply_open_ = true;
+  return generate(sampling, max_tokens, false, on_token, user, result);
+}
+
+}  // namespace oriel

@@ -1,0 +1,361 @@
+/*
+ * Oriel: an embedded, on-device LLM runtime inside one hard memory budget.
+ *
+ *   oriel_options options = {.struct_size = sizeof(options), .memory_bytes = 300u << 20};
+ *   oriel_model *model;     oriel_model_load("model.gguf", &options, &model);
+ *   oriel_session *session; oriel_session_create(model, NULL, &session);
+ *   oriel_chat_add(session, "user", "Hello!", 6);
+ *   oriel_chat_reply(session, NULL, on_text, my_data, NULL);
+ *   oriel_session_destroy(session);
+ *   oriel_model_free(model);
+ *
+ * Rules that hold for every call:
+ *  - Errors are values. Nothing here aborts, exits, throws, prints or keeps process-wide state. The
+ *    reason of a failure is one line, "WHAT HAPPENED: WHAT TO DO", given to the log callback of the
+ *    options before the call returns. A call that fails leaves its object as it was.
+ *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
+ *    default, and a library newer than the app knows which fields the app does not have. A NULL
+ *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too.
+ *  - Text is UTF-8, given as (pointer, bytes); it may contain NUL. Paths are UTF-8 and end in NUL.
+ *  - A call that fills a buffer takes (pointer, capacity, needed): *needed is always set; when the
+ *    capacity is too small it fails with ORIEL_ERROR_BUFFER_TOO_SMALL and writes nothing.
+ *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
+ *    oriel_session_cancel alone may be called from any thread while another call runs.
+ *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
+ *    plan states. Generating takes none. (Tokenising text with an unbroken word above 4 KiB borrows
+ *    working memory for the length of the call.) What the Vulkan driver allocates for its own
+ *    bookkeeping is outside the plan: Oriel cannot see it.
+ */
+#ifndef ORIEL_ORIEL_H_
+#define ORIEL_ORIEL_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32) && defined(ORIEL_SHARED)
+#define ORIEL_API __declspec(dllexport)
+#elif defined(__GNUC__)
+#define ORIEL_API __attribute__((visibility("default")))
+#else
+#define ORIEL_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ORIEL_VERSION_MAJOR 0
+#define ORIEL_VERSION_MINOR 1
+#define ORIEL_VERSION_PATCH 0
+
+/* ---- Status ---------------------------------------------------------------------------------- */
+
+typedef enum oriel_status {
+  ORIEL_OK = 0,
+  ORIEL_ERROR_ARGUMENT = 1,         /* a NULL pointer, a value out of range, an unknown name */
+  ORIEL_ERROR_IO = 2,               /* a file cannot be opened, mapped or read */
+  ORIEL_ERROR_FORMAT = 3,           /* not GGUF, truncated, or inconsistent with itself */
+  ORIEL_ERROR_UNSUPPORTED = 4,      /* well formed, but this build cannot run it; the log says what */
+  ORIEL_ERROR_MEMORY_BUDGET = 5,    /* does not fit memory_bytes; oriel_plan.minimum_bytes would do */
+  ORIEL_ERROR_OUT_OF_MEMORY = 6,    /* the system or the device refused memory that was planned */
+  ORIEL_ERROR_NO_DEVICE = 7,        /* the device asked for is not there or not usable */
+  ORIEL_ERROR_DEVICE = 8,           /* the device was lost or its driver failed; free the model */
+  ORIEL_ERROR_TIMEOUT = 9,          /* the device did not answer in device_timeout_ms; as DEVICE */
+  ORIEL_ERROR_CANCELLED = 10,       /* oriel_session_cancel, or a callback asked to stop loading */
+  ORIEL_ERROR_BUFFER_TOO_SMALL = 11,
+  ORIEL_ERROR_STATE = 12,           /* not allowed now, e.g. generating from an empty session */
+  ORIEL_ERROR_CONTEXT = 13,         /* pinned text longer than the window allows */
+  ORIEL_ERROR_TEXT = 14,            /* a prompt that is not valid UTF-8 */
+  ORIEL_ERROR_INTERNAL = 15         /* a defect in Oriel; please report it */
+} oriel_status;
+
+/* A short English name such as "does not fit the memory given"; never NULL. */
+ORIEL_API const char *oriel_status_text(oriel_status status);
+
+/* "0.1.0" */
+ORIEL_API const char *oriel_version(void);
+
+/* ---- Callbacks ------------------------------------------------------------------------------- */
+
+typedef enum oriel_log_level {
+  ORIEL_LOG_ERROR = 0,   /* one per failed call: "WHAT HAPPENED: WHAT TO DO" */
+  ORIEL_LOG_WARNING = 1, /* it works, but not as one might expect */
+  ORIEL_LOG_INFO = 2,    /* choices made: device, plan, kernel variants */
+  ORIEL_LOG_DEBUG = 3
+} oriel_log_level;
+
+/* `message` has no newline and lives until the callback returns. Called on the calling thread. */
+typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
+
+/* `done` of `total` bytes of weights are on the device. Return non-zero to stop the load. */
+typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
+
+/* Host memory. `bytes` is the same in both calls; blocks are aligned to 64 bytes. NULL = refused. */
+typedef struct oriel_allocator {
+  void *(*allocate)(size_t bytes, void *user);
+  void (*release)(void *block, size_t bytes, void *user);
+  void *user;
+} oriel_allocator;
+
+/* ---- Options and plan ------------------------------------------------------------------------ */
+
+typedef enum oriel_device_kind {
+  ORIEL_DEVICE_AUTO = 0,   /* Vulkan: discrete, then integrated, then software; then the CPU */
+  ORIEL_DEVICE_VULKAN = 1, /* Vulkan or an error */
+  ORIEL_DEVICE_CPU = 2,    /* the portable reference executor: slow, exact, always there */
+  ORIEL_DEVICE_NONE = 3    /* load the header and the tokenizer only; no session can be made */
+} oriel_device_kind;
+
+typedef enum oriel_kv_format {
+  ORIEL_KV_AUTO = 0,
+  ORIEL_KV_F16 = 1 /* 16 bits a value */
+} oriel_kv_format;
+
+typedef struct oriel_options {
+  size_t struct_size;
+  /* Hard cap for the model and its session together, in bytes: weights, cache, activations, staging
+   * and host tables. 0: half of what the device or the system has free. */
+  uint64_t memory_bytes;
+  /* Tokens every query sees besides the sinks, itself included. 0: the largest window that fits,
+   * up to the trained context. 1 to 4194304. */
+  uint32_t window_tokens;
+  /* First tokens of the session that are never evicted. 0: 4. UINT32_MAX: none. */
+  uint32_t sink_tokens;
+  /* Length in tokens of a prefix to pin (a rendered system prompt): the sinks grow to cover it.
+   * Longer than the trained context less one window of 16: ORIEL_ERROR_CONTEXT. */
+  uint32_t pinned_tokens;
+  /* Prompt tokens processed per submission. 0: chosen. 1 to 512. */
+  uint32_t chunk_tokens;
+  oriel_kv_format k_format;
+  oriel_kv_format v_format;
+  oriel_device_kind device;
+  /* With ORIEL_DEVICE_VULKAN: 1 + the index that oriel_device_list gives. 0: choose. */
+  uint32_t device_number;
+  /* Longest wait for one submission, in milliseconds. 0: 60000. */
+  uint32_t device_timeout_ms;
+  /* Folder for compiled pipelines; created if missing. NULL: nothing is written or read. */
+  const char *cache_dir;
+  oriel_log_fn log;
+  void *log_user;
+  oriel_progress_fn progress;
+  void *progress_user;
+  /* NULL: malloc. Copied; must stay valid until the model is freed. */
+  const oriel_allocator *allocator;
+} oriel_options;
+
+typedef struct oriel_plan {
+  size_t struct_size;
+  uint32_t fits;            /* 0: everything below describes the smallest plan instead */
+  uint64_t memory_bytes;    /* the cap that was planned for */
+  uint64_t total_bytes;     /* = the five below */
+  uint64_t weights_bytes;   /* device: weights as repacked for the kernels */
+  uint64_t kv_bytes;        /* device: the cache of one session */
+  uint64_t activation_bytes;/* device: vectors between kernels, for one chunk */
+  uint64_t staging_bytes;   /* host-visible: upload ring, step parameters, logits */
+  uint64_t host_bytes;      /* tokenizer, tables, sampler, the objects themselves */
+  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in */
+  uint64_t kv_bytes_per_token; /* growth of kv_bytes for one more token of window */
+  uint32_t window_tokens;
+  uint32_t sink_tokens;
+  uint32_t ring_tokens;     /* window_tokens + chunk_tokens - 1 slots */
+  uint32_t chunk_tokens;
+  uint32_t context_train_tokens; /* 0: the file does not say */
+  oriel_kv_format k_format;
+  oriel_kv_format v_format;
+  uint64_t weights_read_bytes_per_token; /* what one decoded token reads of the weights */
+  uint64_t crossover_tokens; /* depth at which reading the cache costs as much as the weights */
+} oriel_plan;
+
+/* Plans for a file without touching a device: reads the header only. Returns ORIEL_OK also when
+ * nothing fits (plan->fits tells). With memory_bytes 0 plans for half of the system's free memory. */
+ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options,
+                                       oriel_plan *plan);
+
+/* ---- Devices --------------------------------------------------------------------------------- */
+
+typedef struct oriel_device_info {
+  size_t struct_size;
+  char name[256];
+  char driver[256];   /* driver name and version as the driver words it */
+  char kind[16];      /* "discrete", "integrated", "virtual", "software", "cpu" */
+  char features[256]; /* optional features that kernels here can use, comma-separated */
+  char reason[256];   /* why it is not usable; empty when it is */
+  uint32_t usable;
+  uint64_t memory_bytes; /* size of its largest device-local heap; 0: unknown */
+} oriel_device_info;
+
+/* Fills up to `capacity` entries (each with struct_size set by the caller), Vulkan devices first in
+ * the driver's order (their index is what device_number counts), the CPU last. */
+ORIEL_API oriel_status oriel_device_list(oriel_log_fn log, void *log_user, oriel_device_info *devices,
+                                         size_t capacity, size_t *needed);
+
+/* ---- Model ----------------------------------------------------------------------------------- */
+
+typedef struct oriel_model oriel_model;
+
+/* Loads a GGUF file: checks all of it, plans, refuses (ORIEL_ERROR_MEMORY_BUDGET) or takes the
+ * planned memory and streams the weights to the device. The file may be removed afterwards. */
+ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options,
+                                        oriel_model **model);
+/* NULL is allowed. All sessions of the model must have been destroyed. */
+ORIEL_API void oriel_model_free(oriel_model *model);
+
+typedef struct oriel_model_info {
+  size_t struct_size;
+  char architecture[64];
+  char name[128];
+  char tokenizer[64];     /* "bpe (smollm)", "spm" */
+  char chat_template[64]; /* "chatml", or "none" */
+  char tensor_types[256]; /* "Q8_0 x 43, F32 x 13" */
+  char device[256];       /* what it runs on; "none" for ORIEL_DEVICE_NONE */
+  char driver[256];
+  uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab;
+  uint32_t context_train; /* tokens */
+  uint64_t parameters;
+  uint64_t file_bytes;
+  int32_t bos_id, eos_id; /* -1: none */
+  uint32_t add_bos;       /* the file asks for a BOS before raw text */
+} oriel_model_info;
+
+ORIEL_API oriel_status oriel_model_get_info(const oriel_model *model, oriel_model_info *info);
+/* The plan that was carried out. ORIEL_ERROR_STATE for a model loaded with ORIEL_DEVICE_NONE. */
+ORIEL_API oriel_status oriel_model_get_plan(const oriel_model *model, oriel_plan *plan);
+
+/* ---- Text ------------------------------------------------------------------------------------ */
+
+#define ORIEL_TEXT_SPECIAL 1u /* control tokens written in the text become their ids */
+#define ORIEL_TEXT_BOS 2u     /* put BOS first if the model asks for one */
+
+/* Any bytes are accepted; ones that are not UTF-8 become byte tokens. */
+ORIEL_API oriel_status oriel_tokenize(const oriel_model *model, const char *text, size_t bytes,
+                                      uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
+/* The bytes of `count` ids; with ORIEL_TEXT_SPECIAL control tokens are written out, too. */
+ORIEL_API oriel_status oriel_detokenize(const oriel_model *model, const int32_t *ids, size_t count,
+                                        uint32_t flags, char *text, size_t capacity,
+                                        size_t *needed);
+
+typedef struct oriel_message {
+  const char *role; /* "system", "user", "assistant"; ends in NUL */
+  const char *text;
+  size_t text_bytes;
+} oriel_message;
+
+/* The text a conversation becomes. `template_name` NULL: the model's own. */
+ORIEL_API oriel_status oriel_render(const oriel_model *model, const char *template_name,
+                                    const oriel_message *messages, size_t count,
+                                    int add_generation_prompt, char *text, size_t capacity,
+                                    size_t *needed);
+
+/* ---- Session --------------------------------------------------------------------------------- */
+
+typedef struct oriel_session oriel_session;
+
+typedef struct oriel_session_options {
+  size_t struct_size;
+  /* Position of the first token, for tests of long conversations: the session behaves as if that
+   * many tokens had already been seen and evicted. Sinks are then those of the new text. */
+  uint64_t first_position;
+} oriel_session_options;
+
+/* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
+ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_session_options *options,
+                                            oriel_session **session);
+/* NULL is allowed. The cache is overwritten with zeros. */
+ORIEL_API void oriel_session_destroy(oriel_session *session);
+/* Back to an empty context; the cache is overwritten with zeros. */
+ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
+
+/* Makes the running call return ORIEL_ERROR_CANCELLED after the submission in flight. What was
+ * committed stays. Without a running call it stops the next one. Callable from any thread. */
+ORIEL_API void oriel_session_cancel(oriel_session *session);
+
+/* Appends tokens (prefill in chunks). Logits of the last one are then available. */
+ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_t *ids,
+                                            size_t count);
+/* Tokenises and appends. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT. */
+ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text,
+                                                 size_t bytes, uint32_t flags);
+
+/* n_vocab logits after the last committed token; valid until the next call on the session. */
+ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits,
+                                            size_t *count);
+
+/* Called with the logits (n_vocab) after each of the appended tokens, `index` counting from 0.
+ * Return non-zero to stop; the tokens of the current chunk are then committed. */
+typedef int (*oriel_logits_fn)(size_t index, const float *logits, size_t n_vocab, void *user);
+/* As oriel_session_append, showing the logits of every position. */
+ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int32_t *ids,
+                                              size_t count, oriel_logits_fn on_logits, void *user);
+
+typedef struct oriel_generate_options {
+  size_t struct_size;
+  uint32_t max_tokens;  /* 0: until a stop token */
+  uint32_t greedy;      /* non-zero: always the most likely token (the lowest id of equals) */
+  uint64_t seed;        /* 0: taken from the clock */
+  float temperature;    /* 0: 0.7 */
+  uint32_t top_k;       /* 0: 40; UINT32_MAX: all */
+  float top_p;          /* 0: 0.95; 1: all */
+  float min_p;          /* 0: 0.05; negative: off */
+  float repeat_penalty; /* 0: 1 = off; divides positive logits of the last 64 tokens */
+  uint32_t ignore_stop; /* non-zero: stop tokens are generated like any other */
+} oriel_generate_options;
+
+typedef struct oriel_token_event {
+  int32_t id;
+  const char *text; /* whole UTF-8 characters only; may be empty; not NUL-terminated */
+  size_t text_bytes;
+} oriel_token_event;
+
+/* Return non-zero to stop after this token. */
+typedef int (*oriel_token_fn)(const oriel_token_event *event, void *user);
+
+typedef enum oriel_stop_reason {
+  ORIEL_STOP_LENGTH = 0,   /* max_tokens */
+  ORIEL_STOP_TOKEN = 1,    /* end of text or end of turn */
+  ORIEL_STOP_CALLBACK = 2,
+  ORIEL_STOP_CANCELLED = 3
+} oriel_stop_reason;
+
+typedef struct oriel_generation {
+  size_t struct_size;
+  oriel_stop_reason stop_reason;
+  uint32_t tokens;            /* generated, a stop token not counted */
+  uint32_t prompt_tokens;     /* appended by oriel_chat_reply and pending oriel_chat_add calls */
+  double time_to_first_token_ms;
+  double decode_tokens_per_s; /* of the tokens after the first; 0 with fewer than two */
+} oriel_generation;
+
+/* Generates from the current context. Needs at least one committed token. A cancelled generation
+ * returns ORIEL_ERROR_CANCELLED with `result` filled. */
+ORIEL_API oriel_status oriel_session_generate(oriel_session *session,
+                                              const oriel_generate_options *options,
+                                              oriel_token_fn on_token, void *user,
+                                              oriel_generation *result);
+
+/* Appends one message in the model's chat format. Text is never read as control tokens. */
+ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text,
+                                      size_t bytes);
+/* Opens the assistant's turn, generates until it ends, and leaves the turn closed. */
+ORIEL_API oriel_status oriel_chat_reply(oriel_session *session,
+                                        const oriel_generate_options *options,
+                                        oriel_token_fn on_token, void *user,
+                                        oriel_generation *result);
+
+typedef struct oriel_stats {
+  size_t struct_size;
+  uint64_t position;        /* tokens committed so far */
+  uint32_t window_used;     /* tokens the next query will see: sinks and window */
+  uint32_t window_capacity; /* sinks + window */
+  uint64_t evicted;         /* tokens that no query will see again */
+  uint64_t device_bytes;    /* really allocated: weights + cache + activations + staging */
+  uint64_t host_bytes;      /* really allocated by Oriel on the host */
+  uint64_t submissions;     /* to the device, since the session was made */
+} oriel_stats;
+
+ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ORIEL_ORIEL_H_ */

@@ -1,0 +1,423 @@
+#include "model/model_desc.h"
+
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "model/architecture.h"
+
+namespace oriel {
+namespace {
+
+/// "llama.block_count": the longest architecture and suffix of the tables fit with room to spare.
+struct KeyName {
+  KeyName(const ArchitectureTable& table, const char* suffix) {
+    std::snprintf(text, sizeof(text), "%s.%s", table.name, suffix);
+  }
+  char text[96];
+};
+
+/// "blk.3.attn_q.weight"
+struct TensorName {
+  TensorName(const TensorRule& rule, uint32_t layer) {
+    if (rule.in_layers) {
+      std::snprintf(text, sizeof(text), "blk.%" PRIu32 ".%s", layer, rule.name);
+    } else {
+      std::snprintf(text, sizeof(text), "%s", rule.name);
+    }
+  }
+  char text[kMaxTensorNameBytes + 1];
+};
+
+// --- Numbers -------------------------------------------------------------------------------------
+
+/// A whole number, or an array of one number per layer as long as they are all the same.
+Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t* value) {
+  if (file.getUint(key, value)) {
+    return kOk;
+  }
+  GgufArray array;
+  (void)file.getArray(key, &array);  // stays empty when it is no array
+  GgufArrayReader reader(array);
+  int64_t first = 0;
+  if (reader.nextInt(&first) && first >= 0) {
+    for (int64_t other = 0; reader.nextInt(&other);) {
+      if (other != first) {
+        return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                        "%s differs between layers (%" PRId64 " and %" PRId64
+                        "), which this build cannot run: use another model",
+                        key, first, other);
+      }
+    }
+    *value = static_cast<uint64_t>(first);
+    return kOk;
+  }
+  return log.fail(ORIEL_ERROR_FORMAT,
+                  "%s is not a whole number in the GGUF file: convert the model again", key);
+}
+
+Status readCounts(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                  ModelDesc* desc) {
+  for (uint32_t i = 0; i < table.n_counts; ++i) {
+    const CountKey& count = table.counts[i];
+    const KeyName key(table, count.suffix);
+    if (!file.has(key.text)) {
+      if (count.required) {
+        return log.fail(ORIEL_ERROR_FORMAT,
+                        "%s is missing from the GGUF file: convert the model again", key.text);
+      }
+      continue;
+    }
+    uint64_t value = 0;
+    ORIEL_TRY(readCount(file, key.text, log, &value));
+    if (value < count.minimum || value > count.maximum) {
+      return log.fail(value == 0 ? ORIEL_ERROR_FORMAT : ORIEL_ERROR_UNSUPPORTED,
+                      "%s is %" PRIu64 ", this build runs %" PRIu32 " to %" PRIu32
+                      ": use another model",
+                      key.text, value, count.minimum, count.maximum);
+    }
+    desc->*count.field = static_cast<uint32_t>(value);
+  }
+  return kOk;
+}
+
+/// A positive, finite number; `*value` stays as it is when the key is missing and not required.
+Status readReal(const GgufFile& file, const ArchitectureTable& table, const char* suffix,
+                bool required, const Log& log, double* value) {
+  const KeyName key(table, suffix);
+  if (!required && !file.has(key.text)) {
+    return kOk;
+  }
+  if (!file.getFloat(key.text, value) || !std::isfinite(*value) || *value <= 0) {
+    return log.fail(ORIEL_ERROR_FORMAT, "%s is %s in the GGUF file: convert the model again",
+                    key.text, file.has(key.text) ? "not a positive number" : "missing");
+  }
+  return kOk;
+}
+
+/// Fills in what optional keys left open and checks how the numbers fit together.
+Status completeHeads(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                     ModelDesc* desc) {
+  if (desc->n_kv_heads == 0) {
+    desc->n_kv_heads = desc->n_heads;
+  }
+  if (desc->n_heads % desc->n_kv_heads != 0) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s is %" PRIu32 ", which %s (%" PRIu32
+                    ") is not a multiple of: convert the model again",
+                    KeyName(table, "attention.head_count_kv").text, desc->n_kv_heads,
+                    KeyName(table, "attention.head_count").text, desc->n_heads);
+  }
+  if (desc->head_dim == 0) {
+    if (desc->n_embd % desc->n_heads != 0) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "the model's width %" PRIu32 " does not divide into %" PRIu32
+                      " heads and %s is missing: convert the model again",
+                      desc->n_embd, desc->n_heads, KeyName(table, "attention.key_length").text);
+    }
+    desc->head_dim = desc->n_embd / desc->n_heads;
+  }
+  if (desc->head_dim < kMinHeadDim || desc->head_dim > kMaxHeadDim || desc->head_dim % 2 != 0) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "the model's heads have %" PRIu32
+                    " values, this build runs even sizes from %" PRIu32 " to %" PRIu32
+                    ": use another model",
+                    desc->head_dim, kMinHeadDim, kMaxHeadDim);
+  }
+  const KeyName value_length(table, "attention.value_length");
+  if (file.has(value_length.text)) {
+    uint64_t value_dim = 0;
+    ORIEL_TRY(readCount(file, value_length.text, log, &value_dim));
+    if (value_dim != desc->head_dim) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "%s is %" PRIu64 " but keys have %" PRIu32
+                      " values, this build runs equal sizes only: use another model",
+                      value_length.text, value_dim, desc->head_dim);
+    }
+  }
+  if (desc->rope_dims == 0) {
+    desc->rope_dims = desc->head_dim;
+  }
+  if (desc->rope_dims > desc->head_dim || desc->rope_dims % 2 != 0) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s is %" PRIu32 ", not an even number up to the head size %" PRIu32
+                    ": convert the model again",
+                    KeyName(table, "rope.dimension_count").text, desc->rope_dims, desc->head_dim);
+  }
+  return kOk;
+}
+
+/// Refuses what would change the arithmetic and is not implemented.
+Status refuseVariants(const GgufFile& file, const ArchitectureTable& table, const Log& log) {
+  const KeyName experts(table, "expert_count");
+  uint64_t n_experts = 0;
+  if (file.getUint(experts.text, &n_experts) && n_experts > 0) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "%s is %" PRIu64
+                    ", and this build does not run mixtures of experts: use a dense "
+                    "model",
+                    experts.text, n_experts);
+  }
+  const KeyName causal(table, "attention.causal");
+  bool is_causal = true;
+  if (file.getBool(causal.text, &is_causal) && !is_causal) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "%s is false, the model embeds text rather than writes it: use a chat model",
+                    causal.text);
+  }
+  const KeyName scaling(table, "rope.scaling.type");
+  GgufString type;
+  if (file.has(scaling.text)) {
+    if (!file.getString(scaling.text, &type) || !type.equals("none")) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "%s is \"%s\", and this build runs unscaled RoPE only: use another model",
+                      scaling.text, PrintableText(type).text);
+    }
+    return kOk;
+  }
+  // A factor without a type means linear scaling; 0 and 1 mean none.
+  constexpr const char* kFactors[] = {"rope.scaling.factor", "rope.scale_linear"};
+  for (const char* suffix : kFactors) {
+    const KeyName key(table, suffix);
+    double factor = 1.0;
+    if (file.getFloat(key.text, &factor) && !(factor == 0.0 || factor == 1.0)) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "%s is %g, and this build runs unscaled RoPE only: use another model",
+                      key.text, factor);
+    }
+  }
+  return kOk;
+}
+
+// --- Tensors -------------------------------------------------------------------------------------
+
+uint64_t extentOf(const ModelDesc& desc, Extent extent) {
+  switch (extent) {
+    case Extent::kOne:
+      return 1;
+    case Extent::kEmbedding:
+      return desc.n_embd;
+    case Extent::kQueries:
+      return static_cast<uint64_t>(desc.n_heads) * desc.head_dim;
+    case Extent::kKeyValues:
+      return static_cast<uint64_t>(desc.n_kv_heads) * desc.head_dim;
+    case Extent::kFeedForward:
+      return desc.n_ff;
+    case Extent::kVocabulary:
+      return desc.n_vocab;
+  }
+  return 0;
+}
+
+/// Splits "blk.12.attn_q.weight" into 12 and the rest. Other names, also ones with a number that is
+/// not written the usual way, are left alone.
+bool splitLayer(const GgufString& name, uint32_t* layer, GgufString* rest) {
+  if (name.bytes < 7 || std::memcmp(name.data, "blk.", 4) != 0) {
+    return false;
+  }
+  uint64_t at = 4;
+  uint64_t number = 0;
+  while (at < name.bytes && name.data[at] >= '0' && name.data[at] <= '9' && number < 100000) {
+    number = number * 10 + static_cast<uint64_t>(name.data[at] - '0');
+    ++at;
+  }
+  if (at == 4 || at == name.bytes || name.data[at] != '.' || (name.data[4] == '0' && at > 5)) {
+    return false;
+  }
+  *layer = static_cast<uint32_t>(number);
+  *rest = {name.data + at + 1, name.bytes - at - 1};
+  return true;
+}
+
+const TensorRule* findRule(const ArchitectureTable& table, const GgufString& name, bool in_layers) {
+  for (uint32_t i = 0; i < table.n_tensors; ++i) {
+    if (table.tensors[i].in_layers == in_layers && name.equals(table.tensors[i].name)) {
+      return &table.tensors[i];
+    }
+  }
+  return nullptr;
+}
+
+bool isIgnored(const ArchitectureTable& table, const GgufString& name) {
+  for (const char* const* ignored = table.ignored; *ignored != nullptr; ++ignored) {
+    if (name.equals(*ignored)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool endsWith(const GgufString& name, const char* end) {
+  const size_t length = std::strlen(end);
+  return name.bytes >= length && std::memcmp(name.data + name.bytes - length, end, length) == 0;
+}
+
+/// What a tensor that no rule knows would do.
+const char* unknownTensorPurpose(const GgufString& name) {
+  if (endsWith(name, "rope_freqs.weight")) {
+    return "holds frequency factors of scaled RoPE";
+  }
+  if (endsWith(name, ".bias")) {
+    return "is a bias";
+  }
+  return "is not part of the architecture as known here";
+}
+
+bool isRunnable(uint32_t type, bool matrix) {
+  switch (static_cast<TensorType>(type)) {
+    case TensorType::kF32:
+    case TensorType::kF16:
+    case TensorType::kBf16:
+      return true;
+    case TensorType::kQ8_0:
+    case TensorType::kQ4_0:
+      return matrix;
+  }
+  return false;
+}
+
+Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const ModelDesc& desc,
+                   const Log& log) {
+  const uint64_t rows = extentOf(desc, rule.rows);
+  const uint64_t cols = extentOf(desc, rule.cols);
+  if (tensor.dims[0] != cols || tensor.dims[1] != rows || tensor.dims[2] != 1 ||
+      tensor.dims[3] != 1) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "tensor %s has %" PRIu64 " rows of %" PRIu64 " values (%" PRIu64
+                    " of them) where the file's own numbers ask for %" PRIu64 " rows of %" PRIu64
+                    ": convert the model again",
+                    PrintableText(tensor.name).text, tensor.dims[1], tensor.dims[0],
+                    tensor.dims[2] * tensor.dims[3], rows, cols);
+  }
+  const bool matrix = rule.rows != Extent::kOne;
+  if (!isRunnable(tensor.type, matrix)) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "tensor %s has type %s, this build runs %s: use a file in one of these",
+                    PrintableText(tensor.name).text, tensorTypeName(tensor.type),
+                    matrix ? "F32, F16, BF16, Q8_0 and Q4_0" : "F32, F16 and BF16 there");
+  }
+  return kOk;
+}
+
+Status checkTensors(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                    ModelDesc* desc) {
+  // Names are unique in a validated file and layers are checked here, so a rule is fulfilled in every
+  // layer when it was met as often as there are layers.
+  uint32_t met[kMaxTensorRules] = {};
+  uint64_t cursor = 0;
+  GgufTensor tensor;
+  while (file.nextTensor(&cursor, &tensor)) {
+    uint32_t layer = 0;
+    GgufString name = tensor.name;
+    const bool in_layer = splitLayer(tensor.name, &layer, &name);
+    if (isIgnored(table, name)) {
+      continue;
+    }
+    const TensorRule* rule = findRule(table, name, in_layer);
+    if (rule == nullptr) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "tensor %s %s, which this build cannot run: use another model",
+                      PrintableText(tensor.name).text, unknownTensorPurpose(tensor.name));
+    }
+    if (in_layer && layer >= desc->n_layers) {
+      return log.fail(
+          ORIEL_ERROR_FORMAT, "tensor %s is there, but %s is %" PRIu32 ": convert the model again",
+          PrintableText(tensor.name).text, KeyName(table, "block_count").text, desc->n_layers);
+    }
+    ORIEL_TRY(checkTensor(tensor, *rule, *desc, log));
+    ++met[rule - table.tensors];
+  }
+
+  for (uint32_t i = 0; i < table.n_tensors; ++i) {
+    const TensorRule& rule = table.tensors[i];
+    if (rule.role == TensorRole::kOutput) {
+      desc->tied_output = met[i] == 0;
+    }
+    const uint32_t expected = rule.in_layers ? desc->n_layers : 1;
+    for (uint32_t layer = 0; rule.required && met[i] < expected && layer < expected; ++layer) {
+      const TensorName name(rule, layer);
+      if (!file.findTensor(name.text, &tensor)) {
+        return log.fail(ORIEL_ERROR_FORMAT,
+                        "tensor %s is missing from the GGUF file: convert the model again",
+                        name.text);
+      }
+    }
+  }
+  return kOk;
+}
+
+/// From its key, or else from the embedding; the tokenizer must agree.
+Status completeVocabulary(const GgufFile& file, const Log& log, ModelDesc* desc) {
+  if (desc->n_vocab == 0) {
+    GgufTensor embedding;
+    if (!file.findTensor("token_embd.weight", &embedding)) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "tensor token_embd.weight is missing from the GGUF file: convert the model "
+                      "again");
+    }
+    if (embedding.dims[1] > kMaxVocabulary) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "tensor token_embd.weight has %" PRIu64
+                      " rows, this build runs up to %" PRIu32 " tokens: use another model",
+                      embedding.dims[1], kMaxVocabulary);
+    }
+    desc->n_vocab = static_cast<uint32_t>(embedding.dims[1]);
+  }
+  GgufArray tokens;
+  if (file.getArray("tokenizer.ggml.tokens", &tokens) && tokens.count != desc->n_vocab) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "tokenizer.ggml.tokens has %" PRIu64 " tokens but the model has %" PRIu32
+                    ": convert the model again",
+                    tokens.count, desc->n_vocab);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc) {
+  GgufString name;
+  if (!file.getString("general.architecture", &name)) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "general.architecture is missing from the GGUF file: convert the model again");
+  }
+  const ArchitectureTable* table = findArchitecture(name);
+  if (table == nullptr) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "architecture \"%s\" is not supported: use a model of one of these: %s",
+                    PrintableText(name).text, kSupportedArchitectures);
+  }
+  ModelDesc found;
+  found.architecture = table->architecture;
+  found.rope_pairing = table->rope_pairing;
+  ORIEL_TRY(refuseVariants(file, *table, log));
+  ORIEL_TRY(readCounts(file, *table, log, &found));
+  ORIEL_TRY(completeHeads(file, *table, log, &found));
+  double rms_eps = 0;
+  ORIEL_TRY(readReal(file, *table, "attention.layer_norm_rms_epsilon", true, log, &rms_eps));
+  ORIEL_TRY(readReal(file, *table, "rope.freq_base", false, log, &found.rope_theta));
+  found.rms_eps = static_cast<float>(rms_eps);
+  ORIEL_TRY(completeVocabulary(file, log, &found));
+  ORIEL_TRY(checkTensors(file, *table, log, &found));
+  *desc = found;
+  return kOk;
+}
+
+GgufTensor findTensor(const GgufFile& file, const ModelDesc& desc, TensorRole role,
+                      uint32_t layer) {
+  if (role == TensorRole::kOutput && desc.tied_output) {
+    role = TensorRole::kTokenEmbedding;
+  }
+  const ArchitectureTable& table = architectureTable(desc.architecture);
+  GgufTensor tensor;
+  for (uint32_t i = 0; i < table.n_tensors; ++i) {
+    if (table.tensors[i].role == role &&
+        file.findTensor(TensorName(table.tensors[i], layer).text, &tensor)) {
+      break;
+    }
+  }
+  return tensor;
+}
+
+}  // namespace oriel

@@ -1,0 +1,65 @@
+// Where activations and host-visible blocks lie; pure arithmetic shared by the budgeter and the plan.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/plan.h"
+
+namespace oriel {
+
+/// Hands out aligned pieces of one arena.
+class PieceCounter {
+ public:
+  PieceCounter(ArenaKind arena, uint64_t begin) : arena_(arena), used_(begin) {}
+  BufferRef take(uint64_t bytes) {
+    const BufferRef piece = {arena_, 0, used_, bytes};
+    used_ = alignUp(used_ + bytes, kBufferAlignment);
+    return piece;
+  }
+  uint64_t used() const { return used_; }
+
+ private:
+  ArenaKind arena_;
+  uint64_t used_;
+};
+
+/// Slots of attention work per workgroup and how many workgroups share a head when decoding.
+struct AttentionSplit {
+  uint32_t splits = 1;
+  uint32_t split_slots = 1;
+};
+AttentionSplit decodeSplit(const CacheShape& cache);
+
+/// Vectors between kernels, all float32, [chunk][stride words].
+struct ActivationLayout {
+  BufferRef device_step;
+  BufferRef residual;    ///< [chunk][n_embd]
+  BufferRef normed;      ///< [chunk][n_embd]
+  BufferRef head_normed; ///< [n_embd]
+  // Attention and feed-forward never live at the same time and share their bytes. What one leaves in
+  // the padding columns of the other is finite and meets zero weights.
+  BufferRef qkv;         ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
+  BufferRef queries;     ///< [chunk][n_heads][2][head_dim]
+  BufferRef attended;    ///< [chunk][n_heads head_dim]
+  BufferRef partials;    ///< [n_heads][splits][head_dim + kPartialExtra], decode only
+  BufferRef gate_up;     ///< [chunk][2 n_ff]
+  BufferRef gated;       ///< [chunk][n_ff]
+  uint64_t bytes = 0;    ///< of the arena
+
+  uint32_t embd_stride = 0, qkv_stride = 0, query_stride = 0, attended_stride = 0;
+  uint32_t gate_up_stride = 0, gated_stride = 0;  ///< words
+};
+ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cache, uint32_t chunk);
+
+/// Host-visible memory.
+struct IoLayout {
+  BufferRef step, logits, upload;
+  uint64_t bytes = 0;
+};
+/// `upload_half` as PlanTotals gives it.
+IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half);
+
+/// Cache arena: keys then values, layer by layer. False when one side of a layer exceeds a binding.
+bool cacheBytes(const ModelDesc& model, const CacheShape& cache, uint64_t* bytes);
+
+}  // namespace oriel

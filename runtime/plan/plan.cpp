@@ -1,0 +1,468 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+#include "plan/memory_layout.h"
+#include "plan/weight_layout.h"
+
+namespace oriel {
+namespace {
+
+// Half of the upload ring: large enough to keep a copy engine busy, small beside the weights.
+constexpr uint64_t kMinUploadHalf = 64ull << 10;
+constexpr uint64_t kMaxUploadHalf = 2ull << 20;
+constexpr uint64_t kUploadShare = 32;
+
+// Rows of a stacked matrix that come from one tensor of the file.
+struct MatrixPart {
+  TensorRole role;
+  uint32_t layer;
+};
+
+// Where a matrix multiplies to and from.
+struct MatmulEnds {
+  BufferRef in;
+  uint32_t in_stride = 0;
+  BufferRef out;
+  uint32_t out_stride = 0;
+  bool accumulate = false;
+};
+
+/// Walks the model once and emits placements, uploads and ops. Run with a plan without lists it only
+/// counts.
+class Builder {
+ public:
+  Builder(const GgufFile& file, const ModelDesc& model, const Log& log, const CacheShape& cache,
+          uint32_t chunk, const ActivationLayout& activations, const IoLayout& io, Plan* plan)
+      : file_(file), model_(model), log_(log), cache_(cache), chunk_(chunk), act_(activations),
+        io_(io), plan_(plan) {}
+
+  Status run() {
+    plan_->device_step = act_.device_step;
+    ORIEL_TRY(embedding());
+    for (uint32_t layer = 0; layer < model_.n_layers; ++layer) {
+      ORIEL_TRY(attention(layer));
+      ORIEL_TRY(feedForward(layer));
+    }
+    ORIEL_TRY(head());
+    closeSegment();
+    return kOk;
+  }
+
+  uint64_t weightsBytes() const { return weights_bytes_; }
+  uint64_t readBytes() const { return read_bytes_; }
+  uint64_t largestRowBytes() const { return largest_row_bytes_; }
+
+ private:
+  enum : uint32_t { kBody = 1u << 0, kHeadList = 1u << 1 };
+
+  void emitTo(StepList list, const Op& op) {
+    const uint32_t i = static_cast<uint32_t>(list);
+    if (plan_->ops[i] != nullptr) {
+      plan_->ops[i][plan_->n_ops[i]] = op;
+    }
+    ++plan_->n_ops[i];
+  }
+
+  void emitBody(const Op& op) {
+    emitTo(StepList::kDecode, op);
+    emitTo(StepList::kChunk, op);
+  }
+
+  static Op makeOp(OpKind kind, uint32_t push_bytes, std::initializer_list<BufferRef> bindings) {
+    Op op;
+    op.kind = kind;
+    op.push_bytes = push_bytes;
+    for (const BufferRef& binding : bindings) {
+      op.bindings[op.n_bindings++] = binding;
+    }
+    return op;
+  }
+
+  // A place for `bytes` of weights, in the current segment or a new one.
+  BufferRef placeWeights(uint64_t bytes) {
+    if (alignUp(segment_used_ + bytes, kArenaGranularity) > kMaxAllocationBytes) {
+      closeSegment();
+    }
+    const BufferRef place = {ArenaKind::kWeights, static_cast<uint8_t>(plan_->weight_segments),
+                             segment_used_, bytes};
+    segment_used_ = alignUp(segment_used_ + bytes, kBufferAlignment);
+    return place;
+  }
+
+  void closeSegment() {
+    if (segment_used_ == 0) {
+      return;
+    }
+    const uint64_t bytes = alignUp(segment_used_, kArenaGranularity);
+    if (plan_->weight_segment_bytes != nullptr) {
+      plan_->weight_segment_bytes[plan_->weight_segments] = bytes;
+    }
+    ++plan_->weight_segments;
+    weights_bytes_ += bytes;
+    segment_used_ = 0;
+  }
+
+  void upload(const Upload& item) {
+    if (plan_->uploads != nullptr) {
+      plan_->uploads[plan_->n_uploads] = item;
+    }
+    ++plan_->n_uploads;
+    const WeightGeometry geometry = weightGeometry(item.type, item.cols);
+    largest_row_bytes_ = std::max(largest_row_bytes_, uint64_t{4} * geometry.words_per_row);
+  }
+
+  // A vector of weights as one float32 row.
+  BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols) {
+    Upload item;
+    item.role = role;
+    item.layer = layer;
+    item.rows = 1;
+    item.cols = cols;
+    item.slice = placeWeights(weightGeometry(WeightType::kF32, cols).sliceBytes(1));
+    upload(item);
+    read_bytes_ += item.slice.size_bytes;
+    return item.slice;
+  }
+
+  // Stacks the parts by rows, cuts the stack into slices of one type each that a kernel can bind, and
+  // calls emit(slice, type, geometry, first_row, rows) for each.
+  template <typename Emit>
+  Status matrix(std::initializer_list<MatrixPart> parts, uint32_t cols, const Emit& emit) {
+    uint32_t first_row = 0;
+    const MatrixPart* part = parts.begin();
+    while (part != parts.end()) {
+      // A run of parts of one type.
+      const uint32_t file_type = findTensor(file_, model_, part->role, part->layer).type;
+      WeightType type;
+      if (!weightTypeOf(file_type, &type)) {
+        return log_.fail(ORIEL_ERROR_UNSUPPORTED, "tensor type %s has no kernel: convert the model",
+                         tensorTypeName(file_type));
+      }
+      const WeightGeometry geometry = weightGeometry(type, cols);
+      const uint32_t slice_rows = maxSliceRows(geometry);
+      if (slice_rows == 0) {
+        return log_.fail(ORIEL_ERROR_UNSUPPORTED, "rows of %u values are too long for a kernel",
+                         cols);
+      }
+      const MatrixPart* end = part;
+      uint64_t run_rows = 0;
+      while (end != parts.end()) {
+        const GgufTensor tensor = findTensor(file_, model_, end->role, end->layer);
+        if (tensor.type != file_type) {
+          break;
+        }
+        run_rows += tensor.dims[1];
+        ++end;
+      }
+      uint32_t source_row = 0;
+      for (uint64_t begin = 0; begin < run_rows; begin += slice_rows) {
+        const uint32_t rows =
+            static_cast<uint32_t>(std::min<uint64_t>(slice_rows, run_rows - begin));
+        const BufferRef slice = placeWeights(geometry.sliceBytes(rows));
+        for (uint32_t filled = 0; filled < rows;) {
+          const GgufTensor tensor = findTensor(file_, model_, part->role, part->layer);
+          Upload item;
+          item.role = part->role;
+          item.layer = part->layer;
+          item.source_row = source_row;
+          item.rows = std::min(rows - filled, static_cast<uint32_t>(tensor.dims[1]) - source_row);
+          item.cols = cols;
+          item.type = type;
+          item.slice = slice;
+          item.slice_row = filled;
+          item.scales_word = static_cast<uint32_t>(geometry.scalesWord(rows));
+          upload(item);
+          filled += item.rows;
+          source_row += item.rows;
+          if (source_row == tensor.dims[1]) {
+            source_row = 0;
+            ++part;
+          }
+        }
+        emit(slice, type, geometry, first_row, rows);
+        first_row += rows;
+      }
+    }
+    return kOk;
+  }
+
+  Op matmulOp(const MatmulEnds& ends, const BufferRef& slice, WeightType type,
+              const WeightGeometry& geometry, uint32_t cols, uint32_t first_row, uint32_t rows) {
+    Op op = makeOp(OpKind::kMatmul, sizeof(MatmulPush),
+                   {slice, act_.device_step, ends.out, ends.in});
+    op.weights = type;
+    MatmulPush& push = op.push.matmul;
+    push.rows = rows;
+    push.units = paddedCols(cols) / kUnit;
+    push.words_per_row = geometry.words_per_row;
+    push.scales_word = static_cast<uint32_t>(geometry.scalesWord(rows));
+    push.blocks_per_row = geometry.blocks_per_row;
+    push.in_stride = ends.in_stride;
+    push.out_stride = ends.out_stride;
+    push.out_first = first_row;
+    push.accumulate = ends.accumulate ? 1 : 0;
+    read_bytes_ += slice.size_bytes;
+    return op;
+  }
+
+  Status matmul(std::initializer_list<MatrixPart> parts, uint32_t cols, const MatmulEnds& ends) {
+    return matrix(parts, cols,
+                  [&](const BufferRef& slice, WeightType type, const WeightGeometry& geometry,
+                      uint32_t first_row, uint32_t rows) {
+                    emitBody(matmulOp(ends, slice, type, geometry, cols, first_row, rows));
+                  });
+  }
+
+  Op rmsNormOp(TensorRole role, uint32_t layer, const BufferRef& out, bool head_row_only) {
+    const BufferRef weight = vector(role, layer, model_.n_embd);
+    Op op = makeOp(OpKind::kRmsNorm, sizeof(RmsNormPush),
+                   {act_.residual, act_.device_step, out, weight});
+    op.push.rms_norm = {model_.n_embd, act_.embd_stride, act_.embd_stride, head_row_only ? 1u : 0u,
+                        model_.rms_eps};
+    return op;
+  }
+
+  void headMatmul(const BufferRef& slice, WeightType type, const WeightGeometry& geometry,
+                  uint32_t first_row, uint32_t rows) {
+    MatmulEnds ends;
+    ends.in = act_.head_normed;
+    ends.in_stride = act_.embd_stride;
+    ends.out = io_.logits;
+    ends.out_stride = model_.n_vocab;
+    Op op = matmulOp(ends, slice, type, geometry, model_.n_embd, first_row, rows);
+    op.push.matmul.one_row = 1;
+    emitTo(StepList::kHead, op);
+  }
+
+  Status embedding() {
+    emitTo(StepList::kHead, rmsNormOp(TensorRole::kOutputNorm, 0, act_.head_normed, true));
+    return matrix(
+        {{TensorRole::kTokenEmbedding, 0}}, model_.n_embd,
+        [&](const BufferRef& slice, WeightType type, const WeightGeometry& geometry,
+            uint32_t first_row, uint32_t rows) {
+          Op op = makeOp(OpKind::kEmbed, sizeof(EmbedPush),
+                         {slice, act_.device_step, act_.residual});
+          op.weights = type;
+          op.push.embed = {model_.n_embd,
+                           geometry.words_per_row,
+                           static_cast<uint32_t>(geometry.scalesWord(rows)),
+                           geometry.blocks_per_row,
+                           first_row,
+                           rows,
+                           act_.embd_stride,
+                           1.0f};
+          emitBody(op);
+          if (model_.tied_output) {
+            headMatmul(slice, type, geometry, first_row, rows);
+          } else if (first_row == 0) {
+            read_bytes_ += geometry.sliceBytes(1);
+          }
+        });
+  }
+
+  Status head() {
+    if (model_.tied_output) {
+      return kOk;
+    }
+    return matrix({{TensorRole::kOutput, 0}}, model_.n_embd,
+                  [&](const BufferRef& slice, WeightType type, const WeightGeometry& geometry,
+                      uint32_t first_row, uint32_t rows) {
+                    headMatmul(slice, type, geometry, first_row, rows);
+                  });
+  }
+
+  // Keys (side 0) or values (side 1) of a layer.
+  BufferRef cacheSide(uint32_t layer, uint32_t side) const {
+    const uint64_t bytes = kvSideBytes(KvFormat::kF16, cache_);
+    const uint64_t stride = alignUp(bytes, kBufferAlignment);
+    return {ArenaKind::kCache, 0, (2ull * layer + side) * stride, bytes};
+  }
+
+  AttentionPush attentionPush(uint32_t splits, uint32_t split_slots, uint32_t out_stride) const {
+    AttentionPush push = {};
+    push.n_heads = model_.n_heads;
+    push.n_kv_heads = model_.n_kv_heads;
+    push.head_dim = model_.head_dim;
+    push.query_stride = act_.query_stride;
+    push.out_stride = out_stride;
+    push.chunk = chunk_;
+    push.sinks = cache_.sinks;
+    push.ring = cache_.ring;
+    push.splits = splits;
+    push.split_slots = split_slots;
+    push.scale = 1.0f / std::sqrt(static_cast<float>(model_.head_dim));
+    return push;
+  }
+
+  Status attention(uint32_t layer) {
+    emitBody(rmsNormOp(TensorRole::kAttentionNorm, layer, act_.normed, false));
+    MatmulEnds qkv;
+    qkv.in = act_.normed;
+    qkv.in_stride = act_.embd_stride;
+    qkv.out = act_.qkv;
+    qkv.out_stride = act_.qkv_stride;
+    ORIEL_TRY(matmul(
+        {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}},
+        model_.n_embd, qkv));
+
+    const BufferRef keys = cacheSide(layer, 0);
+    const BufferRef values = cacheSide(layer, 1);
+    Op append = makeOp(OpKind::kRopeAppend, sizeof(RopeAppendPush),
+                       {act_.qkv, act_.device_step, act_.queries, keys, values});
+    append.push.rope_append = {model_.n_heads,
+                               model_.n_kv_heads,
+                               model_.head_dim,
+                               model_.rope_dims,
+                               model_.rope_pairing == RopePairing::kInterleaved ? 1u
+                                                                               : model_.rope_dims / 2,
+                               act_.qkv_stride,
+                               act_.query_stride,
+                               chunk_,
+                               cache_.sinks,
+                               cache_.ring};
+    emitBody(append);
+
+    // A chunk has work enough without sharing a head; one token has not.
+    const AttentionSplit split = decodeSplit(cache_);
+    Op whole = makeOp(OpKind::kAttention, sizeof(AttentionPush),
+                      {act_.queries, act_.device_step, act_.attended, keys, values});
+    whole.push.attention = attentionPush(1, cache_.sinks + cache_.window, act_.attended_stride);
+    emitTo(StepList::kChunk, whole);
+    if (split.splits == 1) {
+      emitTo(StepList::kDecode, whole);
+    } else {
+      Op part = makeOp(OpKind::kAttention, sizeof(AttentionPush),
+                       {act_.queries, act_.device_step, act_.partials, keys, values});
+      part.push.attention = attentionPush(
+          split.splits, split.split_slots,
+          model_.n_heads * split.splits * (model_.head_dim + kPartialExtra));
+      emitTo(StepList::kDecode, part);
+      Op merge = makeOp(OpKind::kAttentionMerge, sizeof(AttentionMergePush),
+                        {act_.partials, act_.device_step, act_.attended});
+      merge.push.attention_merge = {model_.n_heads, model_.head_dim, act_.attended_stride,
+                                    split.splits};
+      emitTo(StepList::kDecode, merge);
+    }
+
+    MatmulEnds out;
+    out.in = act_.attended;
+    out.in_stride = act_.attended_stride;
+    out.out = act_.residual;
+    out.out_stride = act_.embd_stride;
+    out.accumulate = true;
+    return matmul({{TensorRole::kAttentionOut, layer}}, model_.n_heads * model_.head_dim, out);
+  }
+
+  Status feedForward(uint32_t layer) {
+    emitBody(rmsNormOp(TensorRole::kFeedForwardNorm, layer, act_.normed, false));
+    MatmulEnds gate_up;
+    gate_up.in = act_.normed;
+    gate_up.in_stride = act_.embd_stride;
+    gate_up.out = act_.gate_up;
+    gate_up.out_stride = act_.gate_up_stride;
+    ORIEL_TRY(
+        matmul({{TensorRole::kGate, layer}, {TensorRole::kUp, layer}}, model_.n_embd, gate_up));
+
+    Op gated = makeOp(OpKind::kGatedActivation, sizeof(GatedActivationPush),
+                      {act_.gate_up, act_.device_step, act_.gated});
+    gated.push.gated_activation = {model_.n_ff, act_.gate_up_stride, model_.n_ff,
+                                   act_.gated_stride};
+    emitBody(gated);
+
+    MatmulEnds down;
+    down.in = act_.gated;
+    down.in_stride = act_.gated_stride;
+    down.out = act_.residual;
+    down.out_stride = act_.embd_stride;
+    down.accumulate = true;
+    return matmul({{TensorRole::kDown, layer}}, model_.n_ff, down);
+  }
+
+  const GgufFile& file_;
+  const ModelDesc& model_;
+  const Log& log_;
+  const CacheShape cache_;
+  const uint32_t chunk_;
+  const ActivationLayout& act_;
+  const IoLayout& io_;
+  Plan* plan_;
+  uint64_t segment_used_ = 0;
+  uint64_t weights_bytes_ = 0;
+  uint64_t read_bytes_ = 0;
+  uint64_t largest_row_bytes_ = 0;
+};
+
+}  // namespace
+
+Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& log,
+                      PlanTotals* totals) {
+  // Nothing counted here depends on the cache, but for the merge op that a split window adds: count
+  // with a window that is split.
+  CacheShape cache = {model.n_kv_heads, model.head_dim, 0, 1u << 16, 1u << 16};
+  const ActivationLayout activations = layoutActivations(model, cache, 1);
+  const IoLayout io = layoutIo(model, 1, 0);
+  Plan counted;
+  Builder builder(file, model, log, cache, 1, activations, io, &counted);
+  ORIEL_TRY(builder.run());
+  *totals = PlanTotals();
+  totals->weights_bytes = builder.weightsBytes();
+  totals->weight_segments = counted.weight_segments;
+  totals->n_uploads = counted.n_uploads;
+  for (uint32_t i = 0; i < kStepLists; ++i) {
+    totals->n_ops[i] = counted.n_ops[i];
+  }
+  const uint64_t share = builder.weightsBytes() / kUploadShare;
+  const uint64_t half = std::max(std::clamp(share, kMinUploadHalf, kMaxUploadHalf),
+                                 builder.largestRowBytes());
+  totals->upload_half_bytes = alignUp(half, kBufferAlignment);
+  totals->weights_read_bytes_per_token = builder.readBytes();
+  if (counted.weight_segments > UINT8_MAX) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED, "the weights need %u GiB: use a smaller model",
+                    counted.weight_segments);
+  }
+  return kOk;
+}
+
+Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals& totals,
+                 const CacheShape& cache, uint32_t chunk, const Log& log, Arena* arena,
+                 Plan* plan) {
+  *plan = Plan();
+  plan->cache = cache;
+  plan->chunk_tokens = chunk;
+  const ActivationLayout activations = layoutActivations(model, cache, chunk);
+  const IoLayout io = layoutIo(model, chunk, totals.upload_half_bytes);
+  if (!cacheBytes(model, cache, &plan->cache_bytes)) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
+                    cache.window, static_cast<unsigned long long>(kMaxBindingBytes));
+  }
+  for (const BufferRef& piece : {activations.residual, activations.qkv, activations.queries,
+                                 activations.partials, activations.gate_up, io.step}) {
+    if (piece.size_bytes > kMaxBindingBytes) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED, "a chunk of %u tokens is too large: ask for less",
+                      chunk);
+    }
+  }
+  plan->activation_bytes = activations.bytes;
+  plan->io_bytes = io.bytes;
+  plan->step = io.step;
+  plan->logits = io.logits;
+  plan->upload = io.upload;
+  plan->step_decode_bytes = 4 * stepRotationWord(chunk, model.rope_dims, 1);
+  plan->weights_bytes = totals.weights_bytes;
+  plan->weights_read_bytes_per_token = totals.weights_read_bytes_per_token;
+
+  plan->weight_segment_bytes = arena->take<uint64_t>(totals.weight_segments);
+  plan->uploads = arena->take<Upload>(totals.n_uploads);
+  for (uint32_t i = 0; i < kStepLists; ++i) {
+    plan->ops[i] = arena->take<Op>(totals.n_ops[i]);
+    plan->op_capacity += totals.n_ops[i];
+  }
+  Builder builder(file, model, log, cache, chunk, activations, io, plan);
+  return builder.run();
+}
+
+}  // namespace oriel

@@ -1,0 +1,152 @@
+// A plan: every byte and every kernel dispatch of a model, decided before anything is allocated.
+//
+// Executors see plans and nothing else: no file, no model, no policy. All offsets are final; the ops
+// of one step run in order, each seeing everything the ones before it wrote.
+#pragma once
+
+#include <cstdint>
+
+#include "base/arena.h"
+#include "kv/cache_layout.h"
+#include "model/model_desc.h"
+#include "shaders/shared/layout.h"
+
+namespace oriel {
+
+/// Device memory, in the order in which it is allocated.
+enum class ArenaKind : uint8_t {
+  kWeights,      ///< device-local; one or more segments of at most kMaxAllocationBytes
+  kCache,        ///< device-local; one segment
+  kActivations,  ///< device-local
+  kIo,           ///< host-visible: step parameters, logits, upload ring
+};
+constexpr uint32_t kArenaKinds = 4;
+
+/// A piece of an arena: offset a multiple of kBufferAlignment, size at most kMaxBindingBytes.
+struct BufferRef {
+  ArenaKind arena = ArenaKind::kWeights;
+  uint8_t segment = 0;
+  uint64_t offset_bytes = 0;
+  uint64_t size_bytes = 0;
+};
+
+/// How weights are stored on the device; shaders/shared/layout.h has the packing.
+enum class WeightType : uint8_t { kF32, kF16, kBf16, kQ8_0, kQ4_0 };
+constexpr uint32_t kWeightTypes = 5;
+const char* weightTypeName(WeightType type);  ///< "f32", "f16", "bf16", "q8_0", "q4_0"
+
+enum class OpKind : uint8_t {
+  kEmbed,
+  kRmsNorm,
+  kMatmul,
+  kRopeAppend,
+  kAttention,
+  kAttentionMerge,
+  kGatedActivation,
+};
+constexpr uint32_t kOpKinds = 7;
+
+constexpr uint32_t kMaxOpBindings = 5;
+
+/// One kernel dispatch. `push` is the kernel's push-constant block; `bindings` are in the order that
+/// shaders/shared/layout.h gives for the kernel.
+struct Op {
+  OpKind kind = OpKind::kEmbed;
+  WeightType weights = WeightType::kF32;       ///< kEmbed, kMatmul
+  KvFormat k_format = KvFormat::kF16;          ///< kRopeAppend, kAttention
+  KvFormat v_format = KvFormat::kF16;
+  uint8_t n_bindings = 0;
+  BufferRef bindings[kMaxOpBindings];
+  union Push {
+    EmbedPush embed;
+    RmsNormPush rms_norm;
+    MatmulPush matmul;
+    RopeAppendPush rope_append;
+    AttentionPush attention;
+    AttentionMergePush attention_merge;
+    GatedActivationPush gated_activation;
+  } push = {};
+  uint32_t push_bytes = 0;
+};
+
+/// A recorded sequence of ops. kDecode works on one token (n_tokens is 1), kChunk on up to
+/// chunk_tokens; both leave the residual stream of every token. kHead turns the residual of token
+/// head_row into logits.
+enum class StepList : uint8_t { kDecode, kChunk, kHead };
+constexpr uint32_t kStepLists = 3;
+
+/// Rows of one file tensor that go into a slice on the device.
+struct Upload {
+  TensorRole role = TensorRole::kTokenEmbedding;
+  uint32_t layer = 0;
+  uint32_t source_row = 0;  ///< first row of the tensor
+  uint32_t rows = 0;
+  uint32_t cols = 0;
+  WeightType type = WeightType::kF32;
+  BufferRef slice;
+  uint32_t slice_row = 0;   ///< where the first row goes
+  uint32_t scales_word = 0; ///< where the slice's scales begin
+};
+
+struct Plan {
+  // Choices.
+  CacheShape cache;             ///< sinks, window, ring, heads
+  uint32_t chunk_tokens = 1;
+
+  // Arenas.
+  uint32_t weight_segments = 0;
+  uint64_t* weight_segment_bytes = nullptr;
+  uint64_t weights_bytes = 0;     ///< sum of the segments
+  uint64_t cache_bytes = 0;
+  uint64_t activation_bytes = 0;
+  uint64_t io_bytes = 0;
+
+  // Pieces of kIo that the host touches.
+  BufferRef step;       ///< host writes: StepHeader, TokenStep[chunk], rotations
+  BufferRef logits;     ///< host reads: n_vocab floats
+  BufferRef upload;     ///< host writes while loading; two halves used in turn
+  /// Copy of `step` in kActivations that kernels read; every submission begins with this copy.
+  BufferRef device_step;
+  uint64_t step_decode_bytes = 0;  ///< how much of `step` a kDecode submission needs
+
+  // Work.
+  Op* ops[kStepLists] = {};
+  uint32_t n_ops[kStepLists] = {};
+  uint32_t op_capacity = 0;  ///< most ops any plan of this model has, over all lists
+  Upload* uploads = nullptr;
+  uint32_t n_uploads = 0;
+
+  // Facts for reports.
+  uint64_t weights_read_bytes_per_token = 0;
+};
+
+/// Offset in 32-bit words of token `index`'s rotations in the step block: head_dim/2... pairs are
+/// rope_dims / 2 of (cos, sin) for the token's position, then as many for sink keys.
+constexpr uint64_t stepRotationWord(uint32_t chunk, uint32_t rope_dims, uint32_t index) {
+  return kStepHeaderWords + static_cast<uint64_t>(chunk) * kTokenStepWords +
+         static_cast<uint64_t>(index) * 2 * rope_dims;
+}
+
+constexpr uint64_t stepBytes(uint32_t chunk, uint32_t rope_dims) {
+  return stepRotationWord(chunk, rope_dims, chunk) * 4;
+}
+
+/// What the weights alone decide; the budgeter needs it before there is a plan.
+struct PlanTotals {
+  uint64_t weights_bytes = 0;
+  uint32_t weight_segments = 0;
+  uint32_t n_uploads = 0;
+  uint32_t n_ops[kStepLists] = {};    ///< most ops any plan of this model has
+  uint64_t upload_half_bytes = 0;     ///< half of the upload ring
+  uint64_t weights_read_bytes_per_token = 0;
+};
+Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& log,
+                      PlanTotals* totals);
+
+/// Builds the plan for these slots and this chunk in `arena` (measuring: fills in the byte counts and
+/// leaves the lists null). Fails only when a number exceeds a limit (a row that no binding can hold,
+/// say), never for lack of memory: that is the budgeter's part.
+Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals& totals,
+                 const CacheShape& cache, uint32_t chunk, const Log& log, Arena* arena, Plan* plan);
+
+}  // namespace oriel

@@ -1,0 +1,101 @@
+// A hash table from keys to small numbers whose keys live elsewhere. Open addressing in arena
+// memory, four bytes a slot, and a bound on every search, whatever a file puts in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arena.h"
+
+namespace oriel {
+
+/// FNV-1a over the bytes, with a final mix so that all bits of end() depend on all of the key.
+class KeyHash {
+ public:
+  explicit KeyHash(uint64_t seed) : state_(0xcbf29ce484222325ull ^ seed) {}
+  void add(char byte) { state_ = (state_ ^ static_cast<uint8_t>(byte)) * 0x100000001b3ull; }
+  void add(const char* text, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) {
+      add(text[i]);
+    }
+  }
+  uint64_t end() const { return mix(state_); }
+
+  static uint64_t mix(uint64_t x) {
+    x = (x ^ (x >> 33)) * 0xff51afd7ed558ccdull;
+    x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53ull;
+    return x ^ (x >> 33);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+class IndexTable {
+ public:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  /// Numbers take 21 bits of a slot; 11 bits of the hash beside them spare most comparisons.
+  static constexpr uint32_t kIndexBits = 21;
+  static constexpr uint32_t kMaxCount = 1u << (kIndexBits - 1);
+  /// At half load, a search this long happens by chance once in 10^15 tables of a million keys.
+  static constexpr uint32_t kMaxProbes = 256;
+
+  /// Memory for `count` <= kMaxCount keys. False when the arena gave none.
+  bool take(Arena* arena, uint32_t count) {
+    uint32_t n_slots = 16;
+    while (n_slots < 2 * count) {
+      n_slots *= 2;
+    }
+    slots_ = arena->take<uint32_t>(n_slots);
+    mask_ = n_slots - 1;
+    return slots_ != nullptr;
+  }
+
+  /// The number for which `equals(number)` holds, or kNone.
+  template <typename Equals>
+  uint32_t find(uint64_t hash, const Equals& equals) const {
+    const uint32_t* slot = search(hash, equals);
+    return slot == nullptr || *slot == 0 ? kNone : numberOf(*slot);
+  }
+
+  enum class Inserted { kNew, kKnown, kTooMany };
+  /// Adds `number` unless `equals` finds one: then that one stays (kKnown) or is replaced if
+  /// `replace`. kTooMany: the keys collide more than chance explains.
+  template <typename Equals>
+  Inserted insert(uint64_t hash, uint32_t number, bool replace, const Equals& equals) {
+    uint32_t* slot = search(hash, equals);
+    if (slot == nullptr) {
+      return Inserted::kTooMany;
+    }
+    const bool known = *slot != 0;
+    if (!known || replace) {
+      *slot = tagOf(hash) | (number + 1);
+    }
+    return known ? Inserted::kKnown : Inserted::kNew;
+  }
+
+ private:
+  static uint32_t tagOf(uint64_t hash) {
+    return static_cast<uint32_t>(hash >> 32) & ~((1u << kIndexBits) - 1);
+  }
+  static uint32_t numberOf(uint32_t slot) { return (slot & ((1u << kIndexBits) - 1)) - 1; }
+
+  /// The slot that holds the key, or the empty one where it belongs; null after kMaxProbes.
+  template <typename Equals>
+  uint32_t* search(uint64_t hash, const Equals& equals) const {
+    uint32_t at = static_cast<uint32_t>(hash) & mask_;
+    for (uint32_t probe = 0; probe < kMaxProbes; ++probe, at = (at + 1) & mask_) {
+      const uint32_t slot = slots_[at];
+      const bool same_tag = (slot & ~((1u << kIndexBits) - 1)) == tagOf(hash);
+      if (slot == 0 || (same_tag && equals(numberOf(slot)))) {
+        return &slots_[at];
+      }
+    }
+    return nullptr;
+  }
+
+  uint32_t* slots_ = nullptr;
+  uint32_t mask_ = 0;
+};
+
+}  // namespace oriel

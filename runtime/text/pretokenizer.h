@@ -1,0 +1,21 @@
+// Cuts text into the words that BPE merges may not leave. Hand-written matchers for the regular
+// expressions that models were trained with; each is linear in the text.
+#pragma once
+
+#include <cstddef>
+
+#include "gguf/gguf.h"
+#include "text/tokenizer.h"
+
+namespace oriel {
+
+/// The pre-tokenizer a file names in tokenizer.ggml.pre; false when it is not known here.
+bool preTokenizerByName(const GgufString& name, PreTokenizer* pre);
+/// "smollm"; a NUL-terminated constant.
+const char* preTokenizerName(PreTokenizer pre);
+
+/// End of the word that begins at `begin`; begin < result <= end. Text before `begin` does not
+/// matter. A byte that is not UTF-8 counts as one symbol, as U+FFFD would.
+size_t wordEnd(PreTokenizer pre, const char* text, size_t begin, size_t end);
+
+}  // namespace oriel

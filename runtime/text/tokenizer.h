@@ -1,0 +1,166 @@
+// Text to token ids and back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/workspace.h"
+#include "gguf/gguf.h"
+#include "text/index_table.h"
+
+namespace oriel {
+
+/// Longest token of a vocabulary, in bytes; real ones stay under 300.
+constexpr uint32_t kMaxTokenBytes = 1024;
+/// Longest text of one encode call, in bytes: offsets keep within 32 bits, and the working memory
+/// of a word (see Tokenizer::workBytes) within half the address space.
+constexpr size_t kMaxTextBytes = SIZE_MAX / 128 < (1u << 30) ? SIZE_MAX / 128 : (1u << 30);
+
+enum class TokenizerKind : uint8_t { kBpe, kSpm };
+/// How text is cut into words before BPE merges them.
+enum class PreTokenizer : uint8_t { kNone, kGpt2, kSmolLm };
+
+/// A part of a text, in bytes.
+struct TextRange {
+  size_t begin = 0;
+  size_t end = 0;
+};
+
+struct EncodeOptions {
+  /// Control tokens written in the text become their ids. (User-defined tokens always do: the model
+  /// knows them as ordinary text.)
+  bool special = false;
+  bool bos = false;  ///< put BOS first if the model asks for one
+  /// Ranges of the text, in order, in which no control token may be recognised (what a user typed).
+  /// Merges do not stop at their borders.
+  const TextRange* literal = nullptr;
+  size_t n_literal = 0;
+};
+
+/// Immutable once built; all tables in one arena, nothing refers to the file afterwards. Trivially
+/// destructible.
+class Tokenizer {
+ public:
+  /// Reads the tokenizer of a validated file into `arena`. When measuring it checks everything,
+  /// counts the bytes and leaves *tokenizer null; warnings are logged when building. Errors name
+  /// the key that is missing or unknown (ORIEL_ERROR_FORMAT, ORIEL_ERROR_UNSUPPORTED for a model or
+  /// pre-tokenizer not known here).
+  static Status build(const GgufFile& file, const Log& log, Arena* arena, Tokenizer** tokenizer);
+
+  /// Bytes of `workspace` that encode() takes for text whose longest word has `word_bytes`: the
+  /// longest stretch that merges could join, which white space ends in every ordinary vocabulary.
+  static constexpr size_t workBytes(size_t word_bytes) { return (word_bytes + 1) * 45 + 48; }
+
+  /// Writes up to `capacity` ids and sets *needed; ORIEL_ERROR_BUFFER_TOO_SMALL when they are more
+  /// (ids may then be partly written; nothing is logged). Any bytes are accepted; bytes that are
+  /// not UTF-8 become byte tokens where the vocabulary has them. Time is O(n log n) in the longest
+  /// word at worst. Works in `workspace`.
+  Status encode(const char* text, size_t bytes, const EncodeOptions& options, Workspace* workspace,
+                const Log& log, int32_t* ids, size_t capacity, size_t* needed) const;
+
+  /// Bytes of one token, as it appears inside a text. Control tokens give nothing unless `special`.
+  /// The pointer lives as long as the tokenizer.
+  struct Piece {
+    const char* data = nullptr;
+    size_t bytes = 0;
+  };
+  Piece piece(int32_t id, bool special) const;
+  /// Bytes of a sequence (SPM drops the space it put before the first word). An id outside the
+  /// vocabulary: ORIEL_ERROR_ARGUMENT. Nothing is written when *needed is more than `capacity`
+  /// (ORIEL_ERROR_BUFFER_TOO_SMALL).
+  Status decode(const int32_t* ids, size_t count, bool special, char* text, size_t capacity,
+                size_t* needed) const;
+
+  uint32_t vocabSize() const;
+  TokenizerKind kind() const;
+  PreTokenizer preTokenizer() const;
+  int32_t bosId() const;  ///< -1: none
+  int32_t eosId() const;  ///< -1: none
+  bool addBos() const;
+  /// SPM: encode() puts a space before the first word, so a decoded text begins with one to drop.
+  bool addsSpacePrefix() const;
+  /// True for tokens that end a text or a turn: EOS, EOT, and the end-of-turn tokens chat formats
+  /// use.
+  bool isStop(int32_t id) const;
+  /// Id of the token written exactly like this, -1 if there is none.
+  int32_t find(const char* text, size_t bytes) const;
+  bool isControl(int32_t id) const;
+
+ private:
+  friend class TokenizerBuilder;
+  friend class TokenEncoder;
+
+  /// By the numbers of tokenizer.ggml.token_type.
+  enum Type : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+  static constexpr uint8_t kTypeMask = 7;
+  static constexpr uint8_t kStop = 8;
+  /// Stands for exactly its text and takes no part in merges.
+  static constexpr uint8_t kVerbatim = 16;
+
+  struct Merge {
+    int32_t left;  ///< -1: names tokens that the vocabulary lacks
+    int32_t right;
+    int32_t merged;
+  };
+
+  Tokenizer() = default;
+  bool valid(int32_t id) const { return id >= 0 && static_cast<uint32_t>(id) < n_vocab_; }
+  Type type(int32_t id) const { return static_cast<Type>(flags_[id] & kTypeMask); }
+  Piece bytesOf(int32_t id) const {
+    return {pool_ + offsets_[id], size_t{offsets_[id + 1]} - offsets_[id]};
+  }
+  /// A token's key in tokens_: the bytes it stands for, ordinary and verbatim tokens apart.
+  static KeyHash keyHash(bool verbatim) { return KeyHash(verbatim ? 1 : 0); }
+  int32_t lookUp(uint64_t hash, bool verbatim, const char* text, size_t bytes) const;
+  int32_t lookUp(bool verbatim, const char* text, size_t bytes) const;
+  static uint64_t pairHash(int32_t left, int32_t right) {
+    return KeyHash::mix(uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right));
+  }
+
+  uint32_t n_vocab_ = 0;
+  TokenizerKind kind_ = TokenizerKind::kBpe;
+  PreTokenizer pre_ = PreTokenizer::kNone;
+  bool add_bos_ = false;
+  bool add_space_prefix_ = false;
+  /// SPM: no piece has white space after something else, so words can be merged one by one.
+  bool words_end_at_spaces_ = false;
+  int32_t bos_id_ = -1;
+  int32_t eos_id_ = -1;
+  int32_t unknown_id_ = -1;
+  const char* pool_ = nullptr;  ///< bytes of all pieces, in order of id; SPM with plain spaces
+  const uint32_t* offsets_ = nullptr;     ///< [n_vocab + 1] into pool_
+  const uint8_t* flags_ = nullptr;        ///< [n_vocab] type and bits
+  const uint32_t* priorities_ = nullptr;  ///< [n_vocab] SPM: less for a better score
+  const Merge* merges_ = nullptr;         ///< BPE, best first
+  IndexTable tokens_;
+  IndexTable merge_index_;          ///< BPE: pair of ids to index in merges_
+  int32_t byte_ids_[256] = {};      ///< token of a byte, -1: none
+  uint32_t longest_special_ = 0;    ///< bytes
+  uint64_t special_first_[4] = {};  ///< bit set of first bytes of control and user-defined tokens
+  uint64_t special_lengths_[kMaxTokenBytes / 64 + 1] = {};  ///< bit set of their lengths
+};
+
+/// Turns a stream of tokens into whole UTF-8 characters: bytes that begin a character are kept back
+/// until it is complete; bytes that cannot become one are replaced by U+FFFD.
+class StreamDecoder {
+ public:
+  void reset(bool drop_first_space);
+  /// Appends a piece of at most kMaxTokenBytes; *text points at what can be shown now (inside this
+  /// object, valid until the next call).
+  void push(Tokenizer::Piece piece, const char** text, size_t* bytes);
+  /// What is left at the end (an incomplete character becomes U+FFFD).
+  void finish(const char** text, size_t* bytes);
+
+ private:
+  void emitWhole(const char* bytes, size_t count, bool at_end);
+
+  char pending_[4] = {};  ///< the beginning of a character
+  size_t n_pending_ = 0;
+  bool drop_space_ = false;
+  size_t n_text_ = 0;
+  char text_[3 * (kMaxTokenBytes + 4)] = {};  ///< a broken byte becomes the three of U+FFFD
+};
+
+}  // namespace oriel

@@ -1,0 +1,80 @@
+// UTF-8, one character at a time, from bytes that need not be UTF-8.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace oriel {
+
+constexpr uint32_t kReplacementCharacter = 0xFFFD;
+
+struct Utf8Char {
+  uint32_t code_point = kReplacementCharacter;
+  /// Bytes taken. For a broken sequence: those of its longest beginning that could have become a
+  /// character, at least 1 (Unicode, section 3.9, "maximal subpart").
+  uint32_t bytes = 0;
+  bool valid = false;
+  /// The bytes end before the character does: more of them could make it valid.
+  bool incomplete = false;
+};
+
+/// `available` is at least 1. Refuses overlong forms, surrogates and values above U+10FFFF.
+inline Utf8Char decodeUtf8(const char* text, size_t available) {
+  Utf8Char result;
+  const uint8_t lead = static_cast<uint8_t>(text[0]);
+  result.bytes = 1;
+  if (lead < 0x80) {
+    result.code_point = lead;
+    result.valid = true;
+    return result;
+  }
+  if (lead < 0xC2 || lead > 0xF4) {
+    return result;
+  }
+  const uint32_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  // Only the second byte has bounds of its own (table 3-7 of the same section).
+  uint8_t low = 0x80;
+  uint8_t high = 0xBF;
+  if (lead == 0xE0) {
+    low = 0xA0;
+  } else if (lead == 0xED) {
+    high = 0x9F;
+  } else if (lead == 0xF0) {
+    low = 0x90;
+  } else if (lead == 0xF4) {
+    high = 0x8F;
+  }
+  uint32_t code_point = lead & (0xFFu >> (length + 1));
+  while (result.bytes < length) {
+    if (result.bytes == available) {
+      result.incomplete = true;
+      return result;
+    }
+    const uint8_t next = static_cast<uint8_t>(text[result.bytes]);
+    if (next < low || next > high) {
+      return result;
+    }
+    code_point = code_point << 6 | (next & 0x3Fu);
+    ++result.bytes;
+    low = 0x80;
+    high = 0xBF;
+  }
+  result.code_point = code_point;
+  result.valid = true;
+  return result;
+}
+
+/// True when all of it is UTF-8; otherwise *bad is where the first broken character begins.
+inline bool isValidUtf8(const char* text, size_t bytes, size_t* bad) {
+  for (size_t at = 0; at < bytes;) {
+    const Utf8Char next = decodeUtf8(text + at, bytes - at);
+    if (!next.valid) {
+      *bad = at;
+      return false;
+    }
+    at += next.bytes;
+  }
+  return true;
+}
+
+}  // namespace oriel

@@ -1,0 +1,40 @@
+// IEEE 754 half floats in integer arithmetic, so that every device agrees to the bit. (What
+// packHalf2x16 rounds to and whether unpackHalf2x16 keeps subnormals is the device's choice.)
+
+// `half_bits` in the low 16 bits, finite. Subnormals take a detour over 2^-14: as floats in their own
+// right they might be flushed to zero on the way.
+float exactHalf(uint half_bits) {
+  const uint magnitude = (half_bits & 0x7fffu) << 13;
+  const float value = magnitude < (1u << 23)
+                          ? uintBitsToFloat(magnitude + (113u << 23)) - 6.103515625e-5
+                          : uintBitsToFloat(magnitude + (112u << 23));
+  return (half_bits & 0x8000u) != 0u ? -value : value;
+}
+
+// Round to nearest, ties to even, as runtime/base/half.h.
+uint toHalfBits(float value) {
+  const uint bits = floatBitsToUint(value);
+  const uint sign = (bits >> 16) & 0x8000u;
+  const uint magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) {
+    return sign | 0x7e00u;
+  }
+  if (magnitude >= 0x477ff000u) {
+    return sign | 0x7c00u;
+  }
+  if (magnitude >= 0x38800000u) {
+    return sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13);
+  }
+  // Subnormal half: the mantissa in steps of 2^-24.
+  const uint shift = 126u - (magnitude >> 23);
+  if (shift > 24u) {
+    return sign;
+  }
+  const uint mantissa = (magnitude & 0x7fffffu) | 0x800000u;
+  const uint odd = (mantissa >> shift) & 1u;
+  return sign | ((mantissa + (1u << (shift - 1u)) - 1u + odd) >> shift);
+}
+
+uint packHalves(vec2 values) {
+  return toHalfBits(values.x) | (toHalfBits(values.y) << 16);
+}

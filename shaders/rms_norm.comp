@@ -1,0 +1,67 @@
+// out[t] = in[t] / sqrt(mean(in[t]^2) + eps) * weight, in float32.
+// Reads 2 * cols words (the second pass from cache) and the weight, writes cols; 4 operations a value.
+// SUBGROUP: lanes are summed with subgroup arithmetic first.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#ifdef SUBGROUP
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#endif
+#include "shared/layout.h"
+
+// Every Vulkan device allows 128 invocations.
+const uint kLanes = 128u;
+layout(local_size_x = 128) in;
+
+layout(push_constant) uniform Push { RmsNormPush push; };
+layout(std430, set = 0, binding = 0) readonly buffer In { float values[]; };
+#include "lib/step.glsl"
+layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Weight { float weight[]; };
+
+shared float partial[kLanes];
+
+// The sum of every lane's value, for every lane.
+float sumOfLanes(float value) {
+  const uint lane = gl_LocalInvocationIndex;
+#ifdef SUBGROUP
+  const float subgroup_sum = subgroupAdd(value);
+  if (subgroupElect()) {
+    partial[gl_SubgroupID] = subgroup_sum;
+  }
+  barrier();
+  float sum = 0.0;
+  for (uint i = 0u; i < gl_NumSubgroups; ++i) {
+    sum += partial[i];
+  }
+  return sum;
+#else
+  partial[lane] = value;
+  barrier();
+  for (uint half_width = kLanes / 2u; half_width > 0u; half_width /= 2u) {
+    if (lane < half_width) {
+      partial[lane] += partial[lane + half_width];
+    }
+    barrier();
+  }
+  return partial[0];
+#endif
+}
+
+// One workgroup per token; with head_row_only a single one.
+void main() {
+  const uint t = gl_WorkGroupID.x;
+  const bool head_row_only = push.head_row_only != 0u;
+  if (!head_row_only && t >= step_.header.n_tokens) {
+    return;
+  }
+  const uint in_at = (head_row_only ? step_.header.head_row : t) * push.in_stride;
+  float squares = 0.0;
+  for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
+    squares += values[in_at + c] * values[in_at + c];
+  }
+  const float norm = 1.0 / sqrt(sumOfLanes(squares) / float(push.cols) + push.eps);
+  const uint out_at = t * push.out_stride;
+  for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
+    result[out_at + c] = values[in_at + c] * norm * weight[c];
+  }
+}

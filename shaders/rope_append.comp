@@ -1,0 +1,81 @@
+// Rotates a token's queries (twice: for window keys and for sink keys) and its keys, and stores keys
+// and values in the cache as f16, rounded alike on every device.
+// Reads and writes every value of qkv about once (queries are written twice); 6 operations a value.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "shared/layout.h"
+#include "lib/half.glsl"
+
+layout(local_size_x_id = 0) in;
+
+layout(push_constant) uniform Push { RopeAppendPush push; };
+layout(std430, set = 0, binding = 0) readonly buffer Qkv { float qkv[]; };
+#include "lib/step.glsl"
+layout(std430, set = 0, binding = 1) readonly buffer Rotations { float rotations[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Queries { float queries[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer KeyCache { uint k_cache[]; };
+layout(std430, set = 0, binding = 4) writeonly buffer ValueCache { uint v_cache[]; };
+
+// Value `dim` of the head at `head_at`, rotated by the table at `table_at`.
+float rotated(uint head_at, uint table_at, uint dim) {
+  if (dim >= push.rope_dims) {
+    return qkv[head_at + dim];
+  }
+  const uint within = dim % (2u * push.pair_stride);
+  const bool first = within < push.pair_stride;
+  const uint pair = (dim / (2u * push.pair_stride)) * push.pair_stride + within % push.pair_stride;
+  const float cosine = rotations[table_at + 2u * pair];
+  const float sine = rotations[table_at + 2u * pair + 1u];
+  const float x = qkv[head_at + dim];
+  const float partner = qkv[first ? head_at + dim + push.pair_stride
+                                  : head_at + dim - push.pair_stride];
+  // Not contracted, so that all devices store the same keys for the same input.
+  precise float value = x * cosine;
+  precise float crossed = partner * sine;
+  precise float turned = first ? value - crossed : value + crossed;
+  return turned;
+}
+
+vec2 rotatedPair(uint head_at, uint table_at, uint word) {
+  return vec2(rotated(head_at, table_at, 2u * word), rotated(head_at, table_at, 2u * word + 1u));
+}
+
+uint cacheWord(uint kv_head, uint slot, uint words) {
+  return slot < push.sinks
+             ? (kv_head * push.sinks + slot) * words
+             : (push.n_kv_heads * push.sinks + kv_head * push.ring + slot - push.sinks) * words;
+}
+
+// One lane per pair of neighbouring values of an output vector (two queries per head, a key and a
+// value per KV head); grid (pairs, tokens).
+void main() {
+  const uint t = gl_WorkGroupID.y;
+  const uint words = push.head_dim / 2u;
+  const uint vector = gl_GlobalInvocationID.x / words;
+  const uint word = gl_GlobalInvocationID.x % words;
+  if (t >= step_.header.n_tokens || vector >= 2u * (push.n_heads + push.n_kv_heads)) {
+    return;
+  }
+  const uint qkv_at = t * push.qkv_stride;
+  const uint table_at =
+      kStepHeaderWords + push.chunk * kTokenStepWords + t * 2u * push.rope_dims;
+  if (vector < 2u * push.n_heads) {
+    const uint table = vector % 2u;  // 0: position, 1: for sink keys
+    const vec2 pair = rotatedPair(qkv_at + vector / 2u * push.head_dim,
+                                  table_at + table * push.rope_dims, word);
+    const uint at = t * push.query_stride + vector * push.head_dim + 2u * word;
+    queries[at] = pair.x;
+    queries[at + 1u] = pair.y;
+    return;
+  }
+  const uint kv_vector = vector - 2u * push.n_heads;  // keys, then values
+  const uint from = qkv_at + (push.n_heads + kv_vector) * push.head_dim;
+  const uint slot = step_.tokens[t].slot;
+  if (kv_vector < push.n_kv_heads) {
+    k_cache[cacheWord(kv_vector, slot, words) + word] =
+        packHalves(rotatedPair(from, table_at, word));
+  } else {
+    v_cache[cacheWord(kv_vector - push.n_kv_heads, slot, words) + word] =
+        packHalves(vec2(qkv[from + 2u * word], qkv[from + 2u * word + 1u]));
+  }
+}

@@ -1,0 +1,145 @@
+// What shaders and C++ must agree on, in one place. Included by both.
+#ifndef ORIEL_SHARED_LAYOUT_H_
+#define ORIEL_SHARED_LAYOUT_H_
+
+#ifdef __cplusplus
+#include <cstdint>
+namespace oriel {
+using uint = uint32_t;
+#define ORIEL_CONST(name, value) constexpr uint name = value
+#else
+#define ORIEL_CONST(name, value) const uint name = value
+#endif
+
+// Weights, rows of `cols` values padded with zeros to a multiple of kUnit. A matrix slice is one
+// binding: all quants, row after row, then (quantised types) all scales.
+//   F32   1 word per value
+//   F16   1 word per 2 values, the lower half first; BF16 likewise
+//   Q8_0  1 word per 4 values, lowest byte first, two's complement; one f16 scale per 32 values
+//   Q4_0  1 word per 8 values, lowest nibble first, value = nibble - 8; one f16 scale per 32 values
+// Scales are f16 in the order row * blocks_per_row + block, two to a word, the lower half first.
+ORIEL_CONST(kUnit, 8u);         // values a lane handles at a time; vectors are padded to this, too
+ORIEL_CONST(kQuantBlock, 32u);  // values that share a scale
+
+// Step parameters: one StepHeader, then TokenStep[chunk], then for each token of the chunk and each
+// of its two queries head_dim / 2 pairs (cos, sin): first the rotation at the token's position, then
+// the one for sink keys. Everything that changes from step to step is here and nowhere else.
+struct StepHeader {
+  uint n_tokens;  // tokens in this submission, at most the chunk
+  uint head_row;  // token of the chunk whose logits are computed
+  uint reserved0;
+  uint reserved1;
+};
+
+struct TokenStep {
+  uint token;       // id
+  uint slot;        // where its key and value go: < sinks: a sink slot, else sinks + ring slot
+  uint n_sinks;     // sink slots it sees: 0 .. n_sinks - 1
+  uint ring_begin;  // first ring slot it sees
+  uint n_ring;      // ring slots it sees, walking up and wrapping at the ring's length
+  uint reserved0;
+  uint reserved1;
+  uint reserved2;
+};
+
+ORIEL_CONST(kStepHeaderWords, 4u);
+ORIEL_CONST(kTokenStepWords, 8u);
+
+// Push constants, one struct per kernel; all constant for the life of a plan. Strides and offsets
+// count 32-bit words unless they say otherwise; `chunk` is the capacity of the step parameters.
+
+struct EmbedPush {     // bindings: 0 weights, 1 step, 2 out
+  uint cols;           // n_embd
+  uint words_per_row;
+  uint scales_word;    // where the scales begin in the slice
+  uint blocks_per_row;
+  uint first_row;      // the slice holds rows first_row .. first_row + rows - 1
+  uint rows;
+  uint out_stride;
+  float scale;         // 1, or what the architecture multiplies embeddings by
+};
+
+struct RmsNormPush {   // bindings: 0 in, 1 step, 2 out, 3 weight
+  uint cols;
+  uint in_stride;
+  uint out_stride;
+  uint head_row_only;  // 1: only the token `head_row` of the chunk, written to row 0
+  float eps;
+};
+
+struct MatmulPush {    // bindings: 0 weights, 1 step, 2 out, 3 in. out[t][r] (+)= W[r] . in[t]
+  uint rows;           // rows of this slice
+  uint units;          // padded cols / kUnit
+  uint words_per_row;
+  uint scales_word;
+  uint blocks_per_row;
+  uint in_stride;
+  uint out_stride;
+  uint out_first;      // column of `out` where row 0 of this slice goes
+  uint accumulate;     // 1: adds to `out` (residual), 0: overwrites
+  uint one_row;        // 1: a single input row whatever n_tokens says (the head)
+};
+
+struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v cache
+  uint n_heads;
+  uint n_kv_heads;
+  uint head_dim;
+  uint rope_dims;        // the first rope_dims of each head are rotated
+  uint pair_stride;      // 1: pairs (2i, 2i+1); rope_dims/2: pairs (i, i + rope_dims/2)
+  uint qkv_stride;       // per token: n_heads queries, n_kv_heads keys, n_kv_heads values
+  uint query_stride;     // per token: [n_heads][2][head_dim]; query 0 at t, query 1 for sinks
+  uint chunk;
+  uint sinks;            // sink slots
+  uint ring;             // ring slots
+};
+
+struct AttentionPush {   // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v cache
+  uint n_heads;
+  uint n_kv_heads;
+  uint head_dim;
+  uint query_stride;
+  uint out_stride;       // splits == 1: [n_heads][head_dim] per token; else see kPartialExtra
+  uint chunk;
+  uint sinks;
+  uint ring;
+  uint splits;           // workgroups that share one head's slots
+  uint split_slots;      // slots per split
+  float scale;           // 1 / sqrt(head_dim) unless the architecture says otherwise
+};
+
+// A split writes [head_dim] weighted values, then its maximum score and its sum of exponentials,
+// at (token * n_heads + head) * splits + split, each (head_dim + kPartialExtra) words.
+ORIEL_CONST(kPartialExtra, 2u);
+
+struct AttentionMergePush {  // bindings: 0 partials, 1 step, 2 out
+  uint n_heads;
+  uint head_dim;
+  uint out_stride;
+  uint splits;
+};
+
+struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = silu(gate) * up
+  uint cols;                  // n_ff
+  uint in_stride;             // per token: gate at 0, up at up_offset
+  uint up_offset;
+  uint out_stride;
+};
+
+// Cache of one layer and side, f16: [n_kv_heads][sinks][head_dim / 2 words], then
+// [n_kv_heads][ring][head_dim / 2 words]; two values to a word, the lower half first.
+
+#ifdef __cplusplus
+static_assert(sizeof(StepHeader) == kStepHeaderWords * 4, "shared with shaders");
+static_assert(sizeof(TokenStep) == kTokenStepWords * 4, "shared with shaders");
+static_assert(sizeof(EmbedPush) == 32, "shared with shaders");
+static_assert(sizeof(RmsNormPush) == 20, "shared with shaders");
+static_assert(sizeof(MatmulPush) == 40, "shared with shaders");
+static_assert(sizeof(RopeAppendPush) == 40, "shared with shaders");
+static_assert(sizeof(AttentionPush) == 44, "shared with shaders");
+static_assert(sizeof(AttentionMergePush) == 16, "shared with shaders");
+static_assert(sizeof(GatedActivationPush) == 16, "shared with shaders");
+}  // namespace oriel
+#endif
+#undef ORIEL_CONST
+
+#endif  // ORIEL_SHARED_LAYOUT_H_

@@ -1,0 +1,28 @@
+# Every kernel variant that is built: NAME SOURCE [DEFINE...].
+# Names are <op>_<weights>_<kv>_<path>, leaving out what does not apply; the executor looks kernels up
+# by these names. Paths: `subgroup` sums lanes with subgroup arithmetic, `shared` through shared memory.
+
+oriel_shader(embed_f32 embed.comp WEIGHT_F32)
+oriel_shader(embed_f16 embed.comp WEIGHT_F16)
+oriel_shader(embed_bf16 embed.comp WEIGHT_BF16)
+oriel_shader(embed_q8_0 embed.comp WEIGHT_Q8_0)
+oriel_shader(embed_q4_0 embed.comp WEIGHT_Q4_0)
+
+oriel_shader(rms_norm_subgroup rms_norm.comp SUBGROUP)
+oriel_shader(rms_norm_shared rms_norm.comp)
+
+oriel_shader(matmul_f32_subgroup matmul.comp WEIGHT_F32 SUBGROUP)
+oriel_shader(matmul_f32_shared matmul.comp WEIGHT_F32)
+oriel_shader(matmul_f16_subgroup matmul.comp WEIGHT_F16 SUBGROUP)
+oriel_shader(matmul_f16_shared matmul.comp WEIGHT_F16)
+oriel_shader(matmul_bf16_subgroup matmul.comp WEIGHT_BF16 SUBGROUP)
+oriel_shader(matmul_bf16_shared matmul.comp WEIGHT_BF16)
+oriel_shader(matmul_q8_0_subgroup matmul.comp WEIGHT_Q8_0 SUBGROUP)
+oriel_shader(matmul_q8_0_shared matmul.comp WEIGHT_Q8_0)
+oriel_shader(matmul_q4_0_subgroup matmul.comp WEIGHT_Q4_0 SUBGROUP)
+oriel_shader(matmul_q4_0_shared matmul.comp WEIGHT_Q4_0)
+
+oriel_shader(rope_append_f16 rope_append.comp)
+oriel_shader(attention_f16 attention.comp)
+oriel_shader(attention_merge attention_merge.comp)
+oriel_shader(gated_activation gated_activation.comp)

@@ -1,0 +1,158 @@
+// The sliding window against its definition.
+#include <gtest/gtest.h>
+
+#include "support/api.h"
+#include "support/files.h"
+#include "support/float64_model.h"
+
+namespace oriel::test {
+namespace {
+
+oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk) {
+  oriel_options options = makeOptions();
+  options.memory_bytes = 256u << 20;
+  options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
+  options.window_tokens = window;
+  options.chunk_tokens = chunk;
+  return options;
+}
+
+std::vector<int32_t> someIds(size_t n, int32_t n_vocab) {
+  std::vector<int32_t> ids(n);
+  uint32_t state = 12345;
+  for (int32_t& id : ids) {
+    state = state * 1664525u + 1013904223u;
+    id = static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(n_vocab));
+  }
+  return ids;
+}
+
+double nll(const std::vector<float>& logits, int32_t id) {
+  double most = -1e300;
+  for (const float logit : logits) {
+    most = std::max<double>(most, logit);
+  }
+  double sum = 0;
+  for (const float logit : logits) {
+    sum += std::exp(logit - most);
+  }
+  return most + std::log(sum) - logits[static_cast<size_t>(id)];
+}
+
+TEST(Streaming, every_position_equals_streaming_llm_computed_in_float64) {
+  const std::string model = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+  const std::vector<int32_t> ids = someIds(90, 512);
+  struct Setting {
+    uint32_t sinks, window, chunk;
+  };
+  for (const Setting s : {Setting{4, 20, 8}, Setting{0, 16, 5}, Setting{1, 1, 1}, Setting{2, 30, 64}}) {
+    const Loaded loaded = load(model, windowOptions(s.sinks, s.window, s.chunk));
+    ASSERT_TRUE(loaded.session);
+    const auto rows = evaluate(loaded, ids);
+    ASSERT_EQ(ids.size(), rows.size());
+    Float64Model reference(model);
+    for (size_t t = 0; t < ids.size(); ++t) {
+      EXPECT_LT(relativeL2(rows[t], reference.step(ids[t], s.sinks, s.window)), 2e-3)
+          << "token " << t << " sinks " << s.sinks << " window " << s.window << " chunk " << s.chunk;
+    }
+  }
+}
+
+TEST(Streaming, far_from_zero_is_as_exact_as_near_it) {
+  const std::string model = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+  const std::vector<int32_t> ids = someIds(60, 512);
+  for (const uint64_t first : {uint64_t{1} << 24, (uint64_t{1} << 40) + 12345}) {
+    const Loaded loaded = load(model, windowOptions(2, 20, 8), first);
+    ASSERT_TRUE(loaded.session);
+    const auto rows = evaluate(loaded, ids);
+    Float64Model reference(model);
+    for (size_t t = 0; t < ids.size(); ++t) {
+      EXPECT_LT(relativeL2(rows[t], reference.step(ids[t], 2, 20)), 2e-3) << first << " + " << t;
+    }
+  }
+}
+
+TEST(Streaming, before_the_window_fills_a_ring_equals_a_full_cache_to_the_bit) {
+  const std::string model = ORIEL_TEST_DATA "/models/llama-q8_0.gguf";
+  const std::vector<int32_t> ids = someIds(64, 384);
+  const Loaded full = load(model, windowOptions(4, 500, 8));
+  const auto want = evaluate(full, ids);
+  // 4 + 60 = 64: the last token is the last that sees everything. The same split of attention work keeps
+  // the order of additions, hence the bits.
+  const Loaded ring = load(model, windowOptions(4, 60, 8));
+  EXPECT_EQ(want, evaluate(ring, ids));
+}
+
+TEST(Streaming, chunk_size_does_not_change_what_is_seen) {
+  const std::string model = ORIEL_TEST_DATA "/models/llama-q4_0.gguf";
+  const std::vector<int32_t> ids = someIds(200, 384);
+  std::vector<std::vector<float>> first;
+  for (const uint32_t chunk : {1u, 3u, 16u, 64u, 200u}) {
+    const Loaded loaded = load(model, windowOptions(3, 40, chunk));
+    const auto rows = evaluate(loaded, ids);
+    if (first.empty()) {
+      first = rows;
+      continue;
+    }
+    for (size_t t = 0; t < ids.size(); ++t) {
+      ASSERT_LT(relativeL2(rows[t], first[t]), 1e-4) << "chunk " << chunk << " token " << t;
+    }
+  }
+}
+
+// stories260K's weights may not be copied into the repository.
+TEST(Streaming, mean_nll_of_stories260k_equals_every_reference_run) {
+  ORIEL_NEED_DATA(model, "models/stories260K.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/stories260K-tinystories-valid.json");
+  const nlohmann::json reference = readJson(golden);
+  const std::vector<int32_t> ids = reference["ids"];
+  int compared = 0;
+  for (const nlohmann::json& run : reference["runs"]) {
+    const std::string kind = run["kind"];
+    if (kind == "full-absolute") {
+      continue;
+    }
+    const uint32_t sinks = run["sinks"];
+    const uint32_t window = run["window"];
+    const Loaded loaded = load(model, windowOptions(sinks, window, 0));
+    const auto rows = evaluate(loaded, ids);
+    double sum = 0;
+    for (size_t i = 0; i + 1 < ids.size(); ++i) {
+      sum += nll(rows[i], ids[i + 1]);
+    }
+    const double mean = sum / static_cast<double>(ids.size() - 1);
+    const double want = run["mean_all"];
+    if (kind == "streaming") {
+      EXPECT_NEAR(want, mean, 0.005 * want) << "sinks " << sinks << " window " << window;
+      EXPECT_LT(relativeL2(rows.back(), base64As<float>(run["last_logits_f32_b64"])), 5e-3);
+      ++compared;
+    } else if (kind == "sinks-absolute-positions") {
+      // What a cache gives that forgets to assign positions again: we must differ from it.
+      EXPECT_GT(std::abs(want - mean), 0.005 * want) << "sinks " << sinks << " window " << window;
+    }
+  }
+  EXPECT_GE(compared, 6);
+}
+
+TEST(Streaming, six_hundred_greedy_tokens_equal_the_reference) {
+  ORIEL_NEED_DATA(model, "models/stories260K.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/generate-stories260K.json");
+  const nlohmann::json reference = readJson(golden);
+  const std::vector<int32_t> prompt = reference["prompt_ids"];
+  for (const nlohmann::json& run : reference["runs"]) {
+    const Loaded loaded = load(model, windowOptions(run["sinks"], run["window"], 0));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
+    std::vector<int32_t> want = run["greedy"];
+    const std::vector<double> margins = run["greedy_margin"];
+    size_t trusted = 0;
+    while (trusted < want.size() && margins[trusted] > 0.05) {
+      ++trusted;
+    }
+    want.resize(trusted);
+    EXPECT_GT(trusted, 20u);
+    EXPECT_EQ(want, greedy(loaded, static_cast<uint32_t>(trusted)));
+  }
+}
+
+}  // namespace
+}  // namespace oriel::test

@@ -1,0 +1,107 @@
+// Whole models against logits computed in float64 by an independent implementation.
+#include <gtest/gtest.h>
+
+#include "support/api.h"
+#include "support/files.h"
+
+namespace oriel::test {
+namespace {
+
+struct Case {
+  const char* model;
+  double tolerance;  ///< relative L2, against the dequantised weights, cache in f16
+};
+
+std::string caseName(const testing::TestParamInfo<Case>& tested) {
+  std::string name = tested.param.model;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+class Logits : public testing::TestWithParam<Case> {};
+
+// Greedy continuations must be equal up to the first step whose two best logits lie closer than the
+// error that the tolerance allows.
+size_t trustedSteps(const nlohmann::json& exact, double tolerance) {
+  const std::vector<float> logits = base64As<float>(exact["logits_f32_b64"]);
+  double norm = 0;
+  for (const float logit : logits) {
+    norm += static_cast<double>(logit) * logit;
+  }
+  const double error = tolerance * std::sqrt(norm);
+  size_t steps = 0;
+  for (const double margin : exact["greedy_margin"]) {
+    if (margin < error) {
+      break;
+    }
+    ++steps;
+  }
+  return steps;
+}
+
+TEST_P(Logits, equal_the_float64_reference) {
+  const Case& c = GetParam();
+  ORIEL_NEED_DATA(model, std::string("models/") + c.model + ".gguf");
+  ORIEL_NEED_DATA(golden, std::string("logits/") + c.model + ".json");
+  const nlohmann::json prompts = readJson(golden)["prompts"];
+  ASSERT_FALSE(prompts.empty());
+  for (const uint32_t chunk : {0u, 1u, 7u}) {
+    oriel_options options = makeOptions();
+    options.memory_bytes = 256u << 20;
+    options.chunk_tokens = chunk;
+    const Loaded loaded = load(model, options);
+    ASSERT_TRUE(loaded.session);
+    for (const nlohmann::json& prompt : prompts) {
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+      const std::vector<int32_t> ids = prompt["ids"];
+      ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+      const nlohmann::json& exact = prompt["exact"];
+      EXPECT_LT(relativeL2(logitsOf(loaded), base64As<float>(exact["logits_f32_b64"])), c.tolerance)
+          << c.model << " chunk " << chunk << " prompt of " << ids.size();
+      std::vector<int32_t> want = exact["greedy"];
+      want.resize(std::min(want.size(), trustedSteps(exact, c.tolerance)));
+      EXPECT_EQ(want, greedy(loaded, static_cast<uint32_t>(want.size()))) << c.model;
+      if (want.empty()) {
+        ADD_FAILURE() << "no step can be trusted: the tolerance is too wide for this model";
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Logits,
+    testing::Values(Case{"llama-f32", 2e-3}, Case{"llama-f16", 2e-3}, Case{"llama-bf16", 2e-3},
+                    Case{"llama-mha", 2e-3}, Case{"llama-mqa", 2e-3}, Case{"stories260K", 2e-3},
+                    Case{"llama-q8_0", 5e-3}, Case{"llama-q4_0", 5e-3}),
+    caseName);
+
+class OrielTiny : public testing::TestWithParam<size_t> {};
+
+TEST_P(OrielTiny, equals_its_float64_reference) {
+  const nlohmann::json file = readJson(ORIEL_TEST_DATA "/oriel-tiny-golden.json")["files"][GetParam()];
+  const std::string path =
+      ORIEL_SOURCE_DIR "/models/oriel-tiny/" + file["file"].get<std::string>();
+  const Loaded loaded = load(path, makeOptions());
+  ASSERT_TRUE(loaded.session);
+  for (const nlohmann::json& c : file["cases"]) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    const std::string text = c["prompt"];
+    ASSERT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), text.size(),
+                                                  ORIEL_TEXT_SPECIAL));
+    EXPECT_EQ(c["prompt_ids"].size(), statsOf(loaded).position);
+    const std::vector<float> logits = logitsOf(loaded);
+    std::vector<float> top;
+    for (const int32_t id : c["top_ids"]) {
+      top.push_back(logits[static_cast<size_t>(id)]);
+    }
+    EXPECT_LT(relativeL2(top, c["top_logits"].get<std::vector<double>>()), 2e-3) << c["name"];
+    // The smallest gap on any of these paths is 0.004 of logits near 15: wider than our error.
+    std::vector<int32_t> want = c["greedy_ids"];
+    EXPECT_EQ(want, greedy(loaded, static_cast<uint32_t>(want.size()))) << c["name"];
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, OrielTiny, testing::Values(0, 1));
+
+}  // namespace
+}  // namespace oriel::test

@@ -1,0 +1,342 @@
+// What the Vulkan executor promises besides right results: which calls it makes, what it does when one
+// fails, what it keeps on disk. Needs ORIEL_TEST_DEVICE=vulkan.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/kernel_api_tap.h"
+#include "tests/support/kernel_data.h"
+#include "tests/support/kernel_rig.h"
+
+namespace oriel::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class VulkanExecutor : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!onVulkan()) {
+      GTEST_SKIP() << "ORIEL_TEST_DEVICE is not vulkan";
+    }
+  }
+};
+
+/// A rig that copies a vector in all three lists, into the output `out`, and uses every arena.
+struct Copier {
+  static constexpr uint32_t kCols = 8;
+
+  Copier() : rig(2) {
+    std::vector<float> identity(kCols * kCols, 0.0f);
+    for (uint32_t i = 0; i < kCols; ++i) {
+      identity[i * kCols + i] = 1.0f;
+    }
+    MatmulPush push = {};
+    push.rows = kCols;
+    push.units = 1;
+    push.words_per_row = kCols;
+    push.in_stride = kCols;
+    push.out_stride = kCols;
+    const BufferRef weights = rig.input(identity);
+    const BufferRef in = rig.input(std::vector<float>(2 * kCols, 5.0f));
+    rig.cache(64);
+    out = rig.output(2 * kCols);
+    for (const StepList list : {StepList::kDecode, StepList::kChunk, StepList::kHead}) {
+      rig.add(list, OpKind::kMatmul, push, {weights, out, in});
+    }
+  }
+  bool copies(StepRun what = StepRun::kDecode) {
+    rig.clearOutputs();
+    rig.header().n_tokens = 1;
+    return rig.executor->run(what).ok() && rig.floats(out)[kCols - 1] == 5.0f;
+  }
+
+  KernelRig rig;
+  BufferRef out;
+};
+
+TEST_F(VulkanExecutor, a_step_submits_once_and_creates_allocates_and_records_nothing) {
+  VulkanTap tap;
+  Copier copier;
+  copier.rig.options.wrap_api = VulkanTap::wrap;
+  ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+  const StepRun runs[] = {StepRun::kDecode, StepRun::kChunk, StepRun::kChunkHead, StepRun::kHead};
+  for (const StepRun what : runs) {
+    tap.calls.clear();
+    ASSERT_TRUE(copier.copies(what));
+    EXPECT_EQ(tap.calls["vkQueueSubmit"], 1);
+    for (const auto& [name, count] : tap.calls) {
+      EXPECT_TRUE(count == 0 || name == "vkQueueSubmit" || name == "vkResetFences" ||
+                  name == "vkWaitForFences")
+          << name;
+    }
+  }
+  tap.calls.clear();
+  ASSERT_TRUE(copier.rig.executor->clearCache().ok());
+  EXPECT_EQ(tap.calls["vkBeginCommandBuffer"], 0);
+  EXPECT_EQ(tap.calls["vkQueueSubmit"], 1);
+}
+
+TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
+  VulkanTap tap;
+  {
+    Copier copier;
+    copier.rig.options.wrap_api = VulkanTap::wrap;
+    ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+  }
+  for (const char* object : {"Instance", "Device", "Buffer", "DescriptorSetLayout",
+                             "DescriptorPool", "PipelineLayout", "PipelineCache", "ShaderModule",
+                             "CommandPool", "Fence"}) {
+    EXPECT_EQ(tap.calls[std::string("vkCreate") + object],
+              tap.calls[std::string("vkDestroy") + object])
+        << object;
+  }
+  EXPECT_EQ(tap.calls["vkAllocateMemory"], tap.calls["vkFreeMemory"]);
+  EXPECT_EQ(tap.calls["vkCreateComputePipelines"], tap.calls["vkDestroyPipeline"]);
+}
+
+TEST_F(VulkanExecutor, every_call_may_fail_and_gives_a_status_and_gives_back_what_was_made) {
+  std::map<std::string, int> all;
+  {
+    VulkanTap tap;
+    Copier copier;
+    copier.rig.options.wrap_api = VulkanTap::wrap;
+    ASSERT_TRUE(copier.rig.load().ok());
+    ASSERT_TRUE(copier.copies());
+    all = tap.calls;
+  }
+  const VkResult results[] = {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_DEVICE_LOST};
+  int failures = 0;
+  for (const auto& [name, count] : all) {
+    // The first, the last and one between.
+    for (const int nth : std::vector<int>{1, (count + 1) / 2, count}) {
+      for (const VkResult result : results) {
+        SCOPED_TRACE(name + " call " + std::to_string(nth));
+        VulkanTap tap;
+        bool failed = false;
+        tap.fail = [&, failing = name](const std::string& call, int n) {
+          if (call == failing && n == nth) {
+            failed = true;
+            return result;
+          }
+          return VK_SUCCESS;
+        };
+        {
+          Copier copier;
+          copier.rig.options.wrap_api = VulkanTap::wrap;
+          const Status status = copier.rig.load();
+          const bool works = status.ok() && copier.copies();
+          // Lists of extensions are optional, and a lost run is the run's own failure.
+          const bool optional = name.find("Enumerate") != std::string::npos;
+          EXPECT_TRUE(!failed || !works || optional);
+          if (!status.ok()) {
+            EXPECT_FALSE(copier.rig.log.errors().empty());
+          }
+          failures += failed && !works;
+        }
+        EXPECT_LE(tap.calls["vkCreateBuffer"] - tap.calls["vkDestroyBuffer"],
+                  name == "vkCreateBuffer");
+        EXPECT_LE(tap.calls["vkAllocateMemory"] - tap.calls["vkFreeMemory"],
+                  name == "vkAllocateMemory");
+        EXPECT_LE(tap.calls["vkCreateDevice"] - tap.calls["vkDestroyDevice"],
+                  name == "vkCreateDevice");
+        EXPECT_LE(tap.calls["vkCreateInstance"] - tap.calls["vkDestroyInstance"],
+                  name == "vkCreateInstance");
+      }
+    }
+  }
+  EXPECT_GT(failures, 50);
+}
+
+TEST_F(VulkanExecutor, running_out_of_device_memory_is_a_status_of_its_own) {
+  VulkanTap tap;
+  tap.fail = [](const std::string& call, int nth) {
+    return call == "vkAllocateMemory" && nth == 2 ? VK_ERROR_OUT_OF_DEVICE_MEMORY : VK_SUCCESS;
+  };
+  Copier copier;
+  copier.rig.options.wrap_api = VulkanTap::wrap;
+  EXPECT_EQ(copier.rig.load().code(), ORIEL_ERROR_OUT_OF_MEMORY);
+  EXPECT_TRUE(copier.rig.log.says("memory")) << copier.rig.log.errors();
+}
+
+TEST_F(VulkanExecutor, a_lost_device_fails_every_later_call_and_can_still_be_destroyed) {
+  VulkanTap tap;
+  Copier copier;
+  copier.rig.options.wrap_api = VulkanTap::wrap;
+  ASSERT_TRUE(copier.rig.load().ok());
+  tap.calls.clear();
+  tap.fail = [](const std::string& call, int) {
+    return call == "vkWaitForFences" ? VK_ERROR_DEVICE_LOST : VK_SUCCESS;
+  };
+  EXPECT_EQ(copier.rig.executor->run(StepRun::kDecode).code(), ORIEL_ERROR_DEVICE);
+  tap.fail = nullptr;
+  tap.calls.clear();
+  EXPECT_EQ(copier.rig.executor->run(StepRun::kDecode).code(), ORIEL_ERROR_DEVICE);
+  EXPECT_EQ(copier.rig.executor->clearCache().code(), ORIEL_ERROR_DEVICE);
+  void* piece = nullptr;
+  EXPECT_EQ(copier.rig.executor->beginWrite(4, &piece).code(), ORIEL_ERROR_DEVICE);
+  EXPECT_TRUE(tap.calls.empty());
+}
+
+TEST_F(VulkanExecutor, a_device_that_does_not_answer_in_time_is_a_timeout_and_stays_one) {
+  VulkanTap tap;
+  Copier copier;
+  copier.rig.options.wrap_api = VulkanTap::wrap;
+  copier.rig.options.timeout_ms = 200;
+  ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+  tap.fail = [](const std::string& call, int) {
+    return call == "vkWaitForFences" ? VK_TIMEOUT : VK_SUCCESS;
+  };
+  const double begin_ms = nowMs();
+  EXPECT_EQ(copier.rig.executor->run(StepRun::kDecode).code(), ORIEL_ERROR_TIMEOUT);
+  EXPECT_GE(nowMs() - begin_ms, 199.0);
+  EXPECT_LT(nowMs() - begin_ms, 2000.0);
+  EXPECT_EQ(copier.rig.executor->run(StepRun::kDecode).code(), ORIEL_ERROR_TIMEOUT);
+  tap.fail = nullptr;  // it comes back before it is destroyed
+}
+
+TEST_F(VulkanExecutor, a_device_that_never_answers_is_left_alone_when_destroyed) {
+  VulkanTap tap;
+  {
+    Copier copier;
+    copier.rig.options.wrap_api = VulkanTap::wrap;
+    copier.rig.options.timeout_ms = 200;
+    ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+    tap.fail = [](const std::string& call, int) {
+      return call == "vkWaitForFences" ? VK_TIMEOUT : VK_SUCCESS;
+    };
+    EXPECT_EQ(copier.rig.executor->run(StepRun::kDecode).code(), ORIEL_ERROR_TIMEOUT);
+  }
+  EXPECT_EQ(tap.calls["vkFreeMemory"], 0);
+  EXPECT_EQ(tap.calls["vkDestroyDevice"], 0);
+}
+
+TEST_F(VulkanExecutor, a_device_number_that_does_not_exist_is_refused_with_a_reason) {
+  Copier copier;
+  copier.rig.options.device_number = 99;
+  EXPECT_EQ(copier.rig.load().code(), ORIEL_ERROR_NO_DEVICE);
+  EXPECT_TRUE(copier.rig.log.says("99")) << copier.rig.log.errors();
+}
+
+TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
+  CapturedLog log;
+  size_t needed = 0;
+  EXPECT_EQ(listVulkanDevices(log.log(), nullptr, 0, &needed).code(),
+            ORIEL_ERROR_BUFFER_TOO_SMALL);
+  ASSERT_GT(needed, 0u);
+  std::vector<oriel_device_info> devices(needed);
+  ASSERT_TRUE(listVulkanDevices(log.log(), devices.data(), needed, &needed).ok());
+  for (size_t i = 0; i < needed; ++i) {
+    std::printf("device %zu: %s | %s | %s | %s | usable %u %s | %llu bytes\n", i + 1,
+                devices[i].name, devices[i].driver, devices[i].kind, devices[i].features,
+                devices[i].usable, devices[i].reason,
+                static_cast<unsigned long long>(devices[i].memory_bytes));
+    if (devices[i].usable != 0) {
+      Copier copier;
+      copier.rig.options.device_number = static_cast<uint32_t>(i + 1);
+      ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+      EXPECT_STREQ(copier.rig.executor->deviceName(), devices[i].name);
+      EXPECT_TRUE(copier.copies());
+    }
+  }
+}
+
+TEST_F(VulkanExecutor, an_arena_the_device_would_round_up_is_refused_not_overspent) {
+  VulkanTap tap;
+  Copier copier;
+  copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
+    static PFN_vkGetBufferMemoryRequirements real;
+    if (api->vkGetBufferMemoryRequirements != nullptr) {
+      real = api->vkGetBufferMemoryRequirements;
+      api->vkGetBufferMemoryRequirements = [](VkDevice device, VkBuffer buffer,
+                                              VkMemoryRequirements* requirements) {
+        real(device, buffer, requirements);
+        requirements->size += 65536;
+      };
+    }
+  };
+  EXPECT_EQ(copier.rig.load().code(), ORIEL_ERROR_UNSUPPORTED);
+  EXPECT_TRUE(copier.rig.log.says("planned")) << copier.rig.log.errors();
+}
+
+// ---- Pipelines on disk ---------------------------------------------------------------------------
+
+class PipelineFile : public VulkanExecutor {
+ protected:
+  void SetUp() override {
+    VulkanExecutor::SetUp();
+    folder_ = fs::temp_directory_path() / ("oriel-pipelines-" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Loads with the folder; the bytes of pipelines handed to the driver.
+  size_t loadAndRun() {
+    static size_t handed;
+    static PFN_vkCreatePipelineCache real;
+    handed = 0;
+    Copier copier;
+    const std::string folder = folder_.string();
+    copier.rig.options.cache_dir = folder.c_str();
+    copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
+      if (api->vkCreatePipelineCache != nullptr) {
+        real = api->vkCreatePipelineCache;
+        api->vkCreatePipelineCache = [](VkDevice device, const VkPipelineCacheCreateInfo* info,
+                                        const VkAllocationCallbacks* allocator,
+                                        VkPipelineCache* cache) {
+          handed += info->initialDataSize;
+          return real(device, info, allocator, cache);
+        };
+      }
+    };
+    EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+    EXPECT_TRUE(copier.copies());
+    return handed;
+  }
+  std::vector<char> read() const {
+    std::ifstream file(path(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::vector<char>& bytes) const {
+    std::ofstream(path(), std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  }
+  fs::path path() const { return fs::directory_iterator(folder_)->path(); }
+
+  fs::path folder_;
+};
+
+TEST_F(PipelineFile, is_written_by_the_first_load_and_used_by_the_second) {
+  EXPECT_EQ(loadAndRun(), 0u);
+  ASSERT_TRUE(fs::exists(folder_));
+  EXPECT_GT(loadAndRun(), 0u);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(PipelineFile, is_not_handed_to_the_driver_when_any_byte_is_damaged_or_missing) {
+  loadAndRun();
+  const std::vector<char> good = read();
+  ASSERT_GT(good.size(), 100u);
+  const size_t step = good.size() / 40 + 1;
+  for (size_t at = 0; at < good.size(); at += at < 110 ? 7 : step) {
+    SCOPED_TRACE(at);
+    std::vector<char> damaged = good;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
+    write(damaged);
+    ASSERT_EQ(loadAndRun(), 0u);
+    write({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at)});
+    ASSERT_EQ(loadAndRun(), 0u);
+  }
+  // And a damaged file is replaced by a good one.
+  EXPECT_GT(loadAndRun(), 0u);
+}
+
+TEST_F(PipelineFile, that_cannot_be_written_fails_nothing) {
+  std::ofstream(folder_) << "a file where the folder should be";
+  EXPECT_EQ(loadAndRun(), 0u);
+}
+
+}  // namespace
+}  // namespace oriel::test

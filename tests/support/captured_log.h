@@ -1,0 +1,42 @@
+// Keeps what the library logs, so that a test can ask what was said. Tests only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+
+namespace oriel::test {
+
+class CapturedLog {
+ public:
+  struct Line {
+    oriel_log_level level;
+    std::string text;
+  };
+
+  /// Refers to this object, which must stay where it is.
+  Log log() { return {&CapturedLog::keep, this}; }
+
+  /// The error lines, joined by newlines: empty when nothing failed.
+  std::string errors() const {
+    std::string all;
+    for (const Line& line : lines) {
+      if (line.level == ORIEL_LOG_ERROR) {
+        all += all.empty() ? line.text : "\n" + line.text;
+      }
+    }
+    return all;
+  }
+  bool says(const std::string& part) const { return errors().find(part) != std::string::npos; }
+  void clear() { lines.clear(); }
+
+  std::vector<Line> lines;
+
+ private:
+  static void keep(oriel_log_level level, const char* message, void* user) {
+    static_cast<CapturedLog*>(user)->lines.push_back({level, message});
+  }
+};
+
+}  // namespace oriel::test

@@ -1,0 +1,200 @@
+// Runs single kernels, or short chains, through a real executor: a small Plan made by hand. Tests only.
+//
+// Inputs lie in the weights arena (so that they can be uploaded), outputs in the host-visible one (so
+// that they can be read); kernels do not care which arena a binding is in.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/checked.h"
+#include "base/limits.h"
+#include "base/workspace.h"
+#include "exec/executor.h"
+#include "tests/support/captured_log.h"
+#ifdef ORIEL_VULKAN
+#include "vulkan/vulkan_executor.h"
+#endif
+
+namespace oriel::test {
+
+/// The executor that the tests run on: ORIEL_TEST_DEVICE, "cpu" (the default) or "vulkan". Which Vulkan
+/// device is up to the loader (VK_ICD_FILENAMES).
+inline bool onVulkan() {
+  const char* device = std::getenv("ORIEL_TEST_DEVICE");
+  return device != nullptr && std::string(device) == "vulkan";
+}
+
+class KernelRig {
+ public:
+  /// Any 32-bit word the kernels would hardly write by themselves; what outputs hold before a run.
+  static constexpr float kUntouched = 123.25f;
+
+  explicit KernelRig(uint32_t chunk = 1, uint32_t rope_dims = 0) : rope_dims_(rope_dims) {
+    plan.chunk_tokens = chunk;
+    plan.step = take(ArenaKind::kIo, stepBytes(chunk, rope_dims));
+    plan.device_step = take(ArenaKind::kActivations, stepBytes(chunk, rope_dims));
+    plan.step_decode_bytes = stepRotationWord(chunk, rope_dims, 1) * 4;
+    plan.upload = take(ArenaKind::kIo, kUploadBytes);
+    io_kept_ = bytes_[index(ArenaKind::kIo)];
+    options.log = log.log();
+    options.allocator = &defaultAllocator();
+  }
+  ~KernelRig() { destroyExecutor(executor); }
+  KernelRig(const KernelRig&) = delete;
+  KernelRig& operator=(const KernelRig&) = delete;
+
+  // ---- Building ----
+
+  template <typename Word>
+  BufferRef input(const std::vector<Word>& words) {
+    static_assert(sizeof(Word) == 4, "32-bit words");
+    const BufferRef piece = take(ArenaKind::kWeights, words.size() * 4);
+    uploads_.push_back({piece, std::vector<uint32_t>(words.size())});
+    std::memcpy(uploads_.back().words.data(), words.data(), words.size() * 4);
+    return piece;
+  }
+  BufferRef output(uint64_t words) { return take(ArenaKind::kIo, words * 4); }
+  BufferRef activation(uint64_t words) { return take(ArenaKind::kActivations, words * 4); }
+  BufferRef cache(uint64_t words) { return take(ArenaKind::kCache, words * 4); }
+
+  /// `bindings`: 0, 2, 3, ... as the kernel has them; 1 is the step block and is put in here.
+  template <typename Push>
+  Op& add(StepList list, OpKind kind, const Push& push, std::vector<BufferRef> bindings) {
+    ops_[static_cast<uint32_t>(list)].emplace_back();
+    Op& op = ops_[static_cast<uint32_t>(list)].back();
+    op.kind = kind;
+    bindings.insert(bindings.begin() + 1, plan.device_step);
+    op.n_bindings = static_cast<uint8_t>(bindings.size());
+    std::copy(bindings.begin(), bindings.end(), op.bindings);
+    std::memcpy(&op.push, &push, sizeof(push));
+    op.push_bytes = sizeof(push);
+    return op;
+  }
+
+  /// Makes the executor and loads it; the status of whatever failed first.
+  Status load() {
+    const Status created = create();
+    return created.ok() ? upload() : created;
+  }
+
+  Status create() {
+    for (uint32_t l = 0; l < kStepLists; ++l) {
+      lists_[l].assign(ops_[l].begin(), ops_[l].end());
+      plan.ops[l] = lists_[l].data();
+      plan.n_ops[l] = static_cast<uint32_t>(lists_[l].size());
+      plan.op_capacity += plan.n_ops[l];
+    }
+    plan.logits.arena = ArenaKind::kIo;
+    plan.logits.offset_bytes = io_kept_;
+    plan.logits.size_bytes = bytes_[index(ArenaKind::kIo)] - io_kept_;
+    for (uint64_t& bytes : bytes_) {
+      bytes = alignUp(bytes, kArenaGranularity);
+    }
+    weight_bytes_ = bytes_[index(ArenaKind::kWeights)];
+    plan.weight_segments = weight_bytes_ == 0 ? 0 : 1;
+    plan.weight_segment_bytes = &weight_bytes_;
+    plan.weights_bytes = weight_bytes_;
+    plan.cache_bytes = bytes_[index(ArenaKind::kCache)];
+    plan.activation_bytes = bytes_[index(ArenaKind::kActivations)];
+    plan.io_bytes = bytes_[index(ArenaKind::kIo)];
+
+    Arena measure;
+    (void)takeExecutorMemory(plan, &measure);
+    host_.assign(measure.used() / 16 + 1, {});
+    Arena arena(host_.data(), measure.used());
+    const ExecutorMemory memory = takeExecutorMemory(plan, &arena);
+    if (!onVulkan()) {
+      return createReferenceExecutor(plan, options, memory, &executor);
+    }
+#ifdef ORIEL_VULKAN
+    return createVulkanExecutor(plan, options, memory, &executor);
+#else
+    return ORIEL_ERROR_UNSUPPORTED;
+#endif
+  }
+
+  Status upload() {
+    for (const Uploaded& piece : uploads_) {
+      const uint64_t total = piece.words.size() * 4;
+      for (uint64_t done = 0; done < total;) {
+        const uint64_t bytes = std::min<uint64_t>(kUploadBytes / 2, total - done);
+        void* ring = nullptr;
+        ORIEL_TRY(executor->beginWrite(bytes, &ring));
+        std::memcpy(ring, reinterpret_cast<const uint8_t*>(piece.words.data()) + done, bytes);
+        ORIEL_TRY(executor->endWrite(piece.where, done, bytes));
+        done += bytes;
+      }
+    }
+    ORIEL_TRY(executor->finishLoad());
+    clearOutputs();
+    return kOk;
+  }
+
+  // ---- Running ----
+
+  StepHeader& header() { return *static_cast<StepHeader*>(executor->step()); }
+  TokenStep& token(uint32_t t) { return reinterpret_cast<TokenStep*>(&header() + 1)[t]; }
+  /// Pairs (cos, sin): rope_dims / 2 for the token's position, then as many for sink keys.
+  float* rotations(uint32_t t) {
+    return static_cast<float*>(executor->step()) +
+           stepRotationWord(plan.chunk_tokens, rope_dims_, t);
+  }
+
+  void clearOutputs() {
+    float* all = const_cast<float*>(executor->logits());
+    std::fill(all, all + plan.logits.size_bytes / 4, kUntouched);
+  }
+  const float* floats(const BufferRef& output) const {
+    return executor->logits() + (output.offset_bytes - io_kept_) / 4;
+  }
+  const uint32_t* words(const BufferRef& output) const {
+    return reinterpret_cast<const uint32_t*>(floats(output));
+  }
+
+  Plan plan;
+  ExecutorOptions options;
+  CapturedLog log;
+  Executor* executor = nullptr;
+
+ private:
+  static constexpr uint64_t kUploadBytes = 1u << 16;
+
+  struct Uploaded {
+    BufferRef where;
+    std::vector<uint32_t> words;
+  };
+  struct alignas(16) Line {
+    uint8_t bytes[16];
+  };
+
+  static uint32_t index(ArenaKind kind) { return static_cast<uint32_t>(kind); }
+
+  BufferRef take(ArenaKind kind, uint64_t bytes) {
+    BufferRef piece;
+    piece.arena = kind;
+    piece.offset_bytes = bytes_[index(kind)];
+    piece.size_bytes = bytes;
+    bytes_[index(kind)] = alignUp(piece.offset_bytes + bytes, kBufferAlignment);
+    return piece;
+  }
+
+  uint32_t rope_dims_;
+  uint64_t bytes_[kArenaKinds] = {};
+  uint64_t io_kept_ = 0;  // step and upload; outputs follow
+  uint64_t weight_bytes_ = 0;
+  std::vector<Uploaded> uploads_;
+  std::deque<Op> ops_[kStepLists];
+  std::vector<Op> lists_[kStepLists];
+  std::vector<Line> host_;
+};
+
+}  // namespace oriel::test

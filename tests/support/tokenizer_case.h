@@ -1,0 +1,98 @@
+// A tokenizer built from a file or from bytes, with the memory it lives in. Tests only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/captured_log.h"
+#include "support/files.h"
+#include "text/tokenizer.h"
+
+namespace oriel::test {
+
+/// An allocator that counts what it gave.
+struct CountingAllocator {
+  oriel_allocator table() {
+    return {
+        [](size_t bytes, void* user) {
+          static_cast<CountingAllocator*>(user)->calls++;
+          return defaultAllocator().allocate(bytes, nullptr);
+        },
+        [](void* block, size_t bytes, void*) { defaultAllocator().release(block, bytes, nullptr); },
+        this};
+  }
+  int calls = 0;
+};
+
+class TokenizerCase {
+ public:
+  /// Null tokenizer and a filled log when the file is refused.
+  explicit TokenizerCase(std::vector<uint8_t> file_bytes) {
+    // Exactly as large as the file, so that a sanitizer sees an over-read.
+    std::unique_ptr<uint8_t[]> mapped(new uint8_t[file_bytes.size()]);
+    std::copy(file_bytes.begin(), file_bytes.end(), mapped.get());
+    const Log out = log.log();
+    auto file = std::make_unique<GgufFile>();
+    status = file->open(mapped.get(), file_bytes.size(), out);
+    if (!status.ok()) {
+      return;
+    }
+    Arena measure;
+    status = Tokenizer::build(*file, out, &measure, &tokenizer);
+    if (!status.ok()) {
+      return;
+    }
+    EXPECT_EQ(tokenizer, nullptr);
+    planned_bytes = measure.used();
+    EXPECT_FALSE(measure.exhausted());
+    block_ = std::unique_ptr<void, decltype(&std::free)>(
+        std::aligned_alloc(64, (planned_bytes + 63) / 64 * 64), &std::free);
+    std::memset(block_.get(), 0, planned_bytes);
+    Arena arena(block_.get(), planned_bytes);
+    status = Tokenizer::build(*file, out, &arena, &tokenizer);
+    used_bytes = arena.used();
+    // What was built must not refer to the file.
+    std::fill(mapped.get(), mapped.get() + file_bytes.size(), uint8_t{0xAA});
+  }
+
+  std::vector<int32_t> encode(const std::string& text, EncodeOptions options = {}) {
+    const oriel_allocator allocator = counting.table();
+    std::vector<uint64_t> work(Tokenizer::workBytes(4096) / 8 + 1);
+    Workspace workspace(work.data(), work.size() * 8, &allocator);
+    std::vector<int32_t> ids(text.size() + 2);
+    size_t needed = 0;
+    const Status result = tokenizer->encode(text.data(), text.size(), options, &workspace,
+                                            log.log(), ids.data(), ids.size(), &needed);
+    EXPECT_TRUE(result.ok()) << log.errors();
+    ids.resize(result.ok() ? needed : 0);
+    return ids;
+  }
+
+  std::string decode(const std::vector<int32_t>& ids, bool special = false) const {
+    size_t needed = 0;
+    const Status size = tokenizer->decode(ids.data(), ids.size(), special, nullptr, 0, &needed);
+    EXPECT_TRUE(size.ok() || size.code() == ORIEL_ERROR_BUFFER_TOO_SMALL);
+    std::string text(needed, '\0');
+    EXPECT_TRUE(
+        tokenizer->decode(ids.data(), ids.size(), special, text.data(), needed, &needed).ok());
+    return text;
+  }
+
+  CapturedLog log;
+  CountingAllocator counting;
+  Status status;
+  Tokenizer* tokenizer = nullptr;
+  uint64_t planned_bytes = 0;
+  uint64_t used_bytes = 0;
+
+ private:
+  std::unique_ptr<void, decltype(&std::free)> block_{nullptr, &std::free};
+};
+
+}  // namespace oriel::test

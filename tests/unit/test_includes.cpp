@@ -1,0 +1,73 @@
+// The folder map as a test: who may include whom (docs/design.md).
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Room -> rooms it may include from, besides itself, base and the public header.
+const std::map<std::string, std::set<std::string>> kArrows = {
+    {"base", {}},
+    {"os", {}},
+    {"gguf", {}},
+    {"text", {"gguf"}},
+    {"model", {"gguf"}},
+    {"kv", {"shaders"}},
+    {"plan", {"gguf", "model", "kv", "shaders"}},
+    {"budget", {"gguf", "model", "kv", "plan"}},
+    {"exec", {"os", "gguf", "model", "text", "kv", "plan", "shaders"}},
+    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "vulkan"}},
+    {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
+};
+
+std::string roomOf(const fs::path& file) { return file.parent_path().filename().string(); }
+
+TEST(Includes, arrows_point_one_way) {
+  const std::regex include("^\\s*#include \"([a-z0-9_]+)/.*\"");
+  int files = 0;
+  for (const std::string root : {"runtime", "platform"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(ORIEL_SOURCE_DIR) / root)) {
+      const fs::path& path = entry.path();
+      const std::string room = roomOf(path);
+      if ((path.extension() != ".h" && path.extension() != ".cpp") || room == "oriel") {
+        continue;
+      }
+      ASSERT_EQ(1u, kArrows.count(room)) << path << " is in a room the map does not know";
+      ++files;
+      std::ifstream text(path);
+      for (std::string line; std::getline(text, line);) {
+        std::smatch match;
+        if (!std::regex_search(line, match, include)) {
+          continue;
+        }
+        const std::string target = match[1];
+        EXPECT_TRUE(target == room || target == "base" || target == "oriel" ||
+                    kArrows.at(room).count(target) == 1)
+            << path << ": " << line;
+      }
+    }
+  }
+  EXPECT_GT(files, 30);
+}
+
+TEST(Includes, apps_see_the_public_header_only) {
+  const std::regex include("^\\s*#include \"([a-z0-9_]+)/.*\"");
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(ORIEL_SOURCE_DIR) / "apps")) {
+    std::ifstream text(entry.path());
+    for (std::string line; std::getline(text, line);) {
+      std::smatch match;
+      if (std::regex_search(line, match, include)) {
+        EXPECT_EQ("oriel", match[1]) << entry.path() << ": " << line;
+      }
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,434 @@
+#include "model/model_desc.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "os/os.h"
+#include "tests/support/captured_log.h"
+#include "tests/support/tiny_llama.h"
+
+namespace oriel {
+namespace {
+
+using test::CapturedLog;
+using test::GgufWriter;
+using test::TinyLlama;
+using test::ValueType;
+
+struct Described {
+  explicit Described(const GgufWriter& writer) : image(writer.build()), file(new GgufFile) {
+    EXPECT_TRUE(file->open(image.data(), image.size(), log.log()).ok()) << log.errors();
+    status = readModelDesc(*file, log.log(), &desc).code();
+    EXPECT_EQ(status == ORIEL_OK, log.errors().empty());
+  }
+
+  std::vector<uint8_t> image;
+  CapturedLog log;
+  std::unique_ptr<GgufFile> file;
+  ModelDesc desc;
+  oriel_status status = ORIEL_OK;
+};
+
+/// A tiny llama with one change must be refused, with a message that has these words in it.
+void expectRefused(oriel_status status, const std::vector<std::string>& words,
+                   const std::function<void(GgufWriter*)>& change) {
+  GgufWriter writer = TinyLlama().writer();
+  change(&writer);
+  const Described described(writer);
+  EXPECT_EQ(described.status, status) << described.log.errors();
+  for (const std::string& word : words) {
+    EXPECT_TRUE(described.log.says(word)) << "\"" << word << "\" in: " << described.log.errors();
+  }
+}
+
+// --- What is read --------------------------------------------------------------------------------
+
+TEST(ModelDesc, a_small_llama_is_described) {
+  const Described described(TinyLlama().writer());
+  ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
+  const ModelDesc& desc = described.desc;
+  EXPECT_EQ(desc.architecture, Architecture::kLlama);
+  EXPECT_STREQ(architectureName(desc.architecture), "llama");
+  EXPECT_EQ(desc.n_layers, 2u);
+  EXPECT_EQ(desc.n_embd, 32u);
+  EXPECT_EQ(desc.n_heads, 4u);
+  EXPECT_EQ(desc.n_kv_heads, 2u);
+  EXPECT_EQ(desc.head_dim, 8u);
+  EXPECT_EQ(desc.n_ff, 64u);
+  EXPECT_EQ(desc.n_vocab, 16u);
+  EXPECT_EQ(desc.context_train, 128u);
+  EXPECT_EQ(desc.rope_dims, 8u);
+  EXPECT_EQ(desc.rope_pairing, RopePairing::kInterleaved);
+  EXPECT_EQ(desc.rope_theta, 10000.0);
+  EXPECT_EQ(desc.rms_eps, 1e-5f);
+  EXPECT_TRUE(desc.tied_output);
+}
+
+TEST(ModelDesc, optional_numbers_replace_the_defaults) {
+  GgufWriter writer = TinyLlama().writer();
+  writer.addUint32("llama.attention.key_length", 16);
+  writer.addUint32("llama.attention.value_length", 16);
+  writer.addUint32("llama.rope.dimension_count", 12);
+  writer.addFloat32("llama.rope.freq_base", 500000.0f);
+  writer.addUint32("llama.vocab_size", 16);
+  writer.addString("llama.rope.scaling.type", "none");
+  writer.addFloat32("llama.rope.scaling.factor", 8.0f);
+  writer.addUint32("llama.expert_count", 0);
+  writer.addStrings("tokenizer.ggml.tokens", std::vector<std::string>(16, "t"));
+  writer.removeKey("llama.context_length");
+  for (const std::string layer : {"blk.0.", "blk.1."}) {
+    TinyLlama::addMatrix(&writer, layer + "attn_q.weight", 64, 32);
+    TinyLlama::addMatrix(&writer, layer + "attn_k.weight", 32, 32);
+    TinyLlama::addMatrix(&writer, layer + "attn_v.weight", 32, 32);
+    TinyLlama::addMatrix(&writer, layer + "attn_output.weight", 32, 64);
+  }
+  const Described described(writer);
+  ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
+  EXPECT_EQ(described.desc.head_dim, 16u);
+  EXPECT_EQ(described.desc.rope_dims, 12u);
+  EXPECT_EQ(described.desc.rope_theta, 500000.0);
+  EXPECT_EQ(described.desc.context_train, 0u);
+}
+
+TEST(ModelDesc, without_a_count_of_kv_heads_there_are_as_many_as_heads) {
+  TinyLlama shape;
+  shape.n_kv_heads = shape.n_heads;
+  GgufWriter writer = shape.writer();
+  writer.removeKey("llama.attention.head_count_kv");
+  const Described described(writer);
+  ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
+  EXPECT_EQ(described.desc.n_kv_heads, 4u);
+}
+
+TEST(ModelDesc, counts_per_layer_are_read_when_all_are_equal) {
+  GgufWriter writer = TinyLlama().writer();
+  writer.addInt32s("llama.attention.head_count_kv", {2, 2});
+  const Described described(writer);
+  ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
+  EXPECT_EQ(described.desc.n_kv_heads, 2u);
+}
+
+TEST(ModelDesc, an_untied_output_is_seen) {
+  TinyLlama shape;
+  shape.tied_output = false;
+  const Described untied(shape.writer());
+  ASSERT_EQ(untied.status, ORIEL_OK) << untied.log.errors();
+  EXPECT_FALSE(untied.desc.tied_output);
+  EXPECT_TRUE(
+      findTensor(*untied.file, untied.desc, TensorRole::kOutput, 0).name.equals("output.weight"));
+  const Described tied(TinyLlama().writer());
+  EXPECT_TRUE(
+      findTensor(*tied.file, tied.desc, TensorRole::kOutput, 0).name.equals("token_embd.weight"));
+}
+
+TEST(ModelDesc, every_role_finds_its_tensor) {
+  TinyLlama shape;
+  shape.tied_output = false;
+  shape.n_layers = 11;
+  const Described described(shape.writer());
+  ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
+  const std::vector<std::pair<TensorRole, std::string>> names = {
+      {TensorRole::kTokenEmbedding, "token_embd.weight"},
+      {TensorRole::kOutputNorm, "output_norm.weight"},
+      {TensorRole::kOutput, "output.weight"},
+      {TensorRole::kAttentionNorm, "blk.10.attn_norm.weight"},
+      {TensorRole::kQuery, "blk.10.attn_q.weight"},
+      {TensorRole::kKey, "blk.10.attn_k.weight"},
+      {TensorRole::kValue, "blk.10.attn_v.weight"},
+      {TensorRole::kAttentionOut, "blk.10.attn_output.weight"},
+      {TensorRole::kFeedForwardNorm, "blk.10.ffn_norm.weight"},
+      {TensorRole::kGate, "blk.10.ffn_gate.weight"},
+      {TensorRole::kUp, "blk.10.ffn_up.weight"},
+      {TensorRole::kDown, "blk.10.ffn_down.weight"},
+  };
+  for (const auto& [role, name] : names) {
+    const GgufTensor tensor = findTensor(*described.file, described.desc, role, 10);
+    EXPECT_TRUE(tensor.name.equals(name.c_str())) << name;
+    EXPECT_NE(tensor.data, nullptr) << name;
+  }
+}
+
+TEST(ModelDesc, stored_rotation_frequencies_are_ignored) {
+  GgufWriter writer = TinyLlama().writer();
+  writer.addTensorF32("blk.0.attn_rot_embd.weight", {4}, {1, 2, 3, 4});
+  const Described described(writer);
+  EXPECT_EQ(described.status, ORIEL_OK) << described.log.errors();
+}
+
+TEST(ModelDesc, runnable_types_are_accepted_where_they_run) {
+  for (const uint32_t type : {1u, 2u, 8u, 30u}) {  // F16, Q4_0, Q8_0, BF16
+    GgufWriter writer = TinyLlama().writer();
+    writer.addTensor("blk.1.ffn_up.weight", type, {32, 64}, std::vector<uint8_t>(64 * 64));
+    const Described matrix(writer);
+    EXPECT_EQ(matrix.status, ORIEL_OK) << matrix.log.errors();
+    const bool quantised = type == 2 || type == 8;
+    writer.addTensor("blk.1.ffn_norm.weight", type, {32}, std::vector<uint8_t>(64));
+    const Described vector(writer);
+    EXPECT_EQ(vector.status, quantised ? ORIEL_ERROR_UNSUPPORTED : ORIEL_OK) << vector.log.errors();
+  }
+}
+
+// --- What is refused -----------------------------------------------------------------------------
+
+TEST(ModelDesc, other_architectures_are_refused_by_name) {
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"\"gemma3\"", "llama"},
+                [](GgufWriter* w) { w->addString("general.architecture", "gemma3"); });
+  expectRefused(ORIEL_ERROR_FORMAT, {"general.architecture"},
+                [](GgufWriter* w) { w->removeKey("general.architecture"); });
+  expectRefused(ORIEL_ERROR_FORMAT, {"general.architecture"},
+                [](GgufWriter* w) { w->addUint32("general.architecture", 1); });
+}
+
+TEST(ModelDesc, missing_numbers_are_named) {
+  for (const std::string key :
+       {"llama.block_count", "llama.embedding_length", "llama.feed_forward_length",
+        "llama.attention.head_count", "llama.attention.layer_norm_rms_epsilon"}) {
+    expectRefused(ORIEL_ERROR_FORMAT, {key, "missing"}, [&](GgufWriter* w) { w->removeKey(key); });
+    expectRefused(ORIEL_ERROR_FORMAT, {key}, [&](GgufWriter* w) { w->addString(key, "many"); });
+  }
+}
+
+TEST(ModelDesc, numbers_out_of_range_are_named) {
+  const auto set = [](const std::string& key, uint32_t value) {
+    return [=](GgufWriter* w) { w->addUint32(key, value); };
+  };
+  for (const std::string key :
+       {"llama.block_count", "llama.embedding_length", "llama.feed_forward_length",
+        "llama.attention.head_count", "llama.attention.head_count_kv"}) {
+    expectRefused(ORIEL_ERROR_FORMAT, {key, " is 0"}, set(key, 0));
+    expectRefused(ORIEL_ERROR_UNSUPPORTED, {key, "4294967295"}, set(key, UINT32_MAX));
+    expectRefused(ORIEL_ERROR_UNSUPPORTED, {key}, [&](GgufWriter* w) {
+      w->addUint64(key, (uint64_t{1} << 32) + 2);  // must not be cut to 32 bits
+    });
+    expectRefused(ORIEL_ERROR_FORMAT, {key}, [&](GgufWriter* w) { w->addInt32(key, -2); });
+  }
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"block_count", "513"},
+                set("llama.block_count", kMaxLayers + 1));
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.vocab_size"},
+                set("llama.vocab_size", kMaxVocabulary + 1));
+  expectRefused(ORIEL_ERROR_FORMAT, {"llama.attention.head_count_kv", "3"},
+                set("llama.attention.head_count_kv", 3));
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"key_length", "258"},
+                set("llama.attention.key_length", 258));
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"9 values"}, set("llama.attention.key_length", 9));
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"4 values"}, set("llama.attention.head_count", 8));
+  expectRefused(ORIEL_ERROR_FORMAT, {"32", "6"}, set("llama.attention.head_count", 6));
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"value_length", "16"},
+                set("llama.attention.value_length", 16));
+  expectRefused(ORIEL_ERROR_FORMAT, {"rope.dimension_count", "7"},
+                set("llama.rope.dimension_count", 7));
+  expectRefused(ORIEL_ERROR_FORMAT, {"rope.dimension_count", "10"},
+                set("llama.rope.dimension_count", 10));
+}
+
+TEST(ModelDesc, real_numbers_must_be_positive_and_finite) {
+  for (const std::string key : {"llama.attention.layer_norm_rms_epsilon", "llama.rope.freq_base"}) {
+    for (const float value : {0.0f, -1.0f, std::nanf(""), HUGE_VALF}) {
+      expectRefused(ORIEL_ERROR_FORMAT, {key}, [&](GgufWriter* w) { w->addFloat32(key, value); });
+    }
+  }
+}
+
+TEST(ModelDesc, layers_that_differ_are_refused) {
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.attention.head_count_kv", "2 and 4"},
+                [](GgufWriter* w) {
+                  w->addInt32s("llama.attention.head_count_kv", {2, 4});
+                });
+  expectRefused(ORIEL_ERROR_FORMAT, {"llama.attention.head_count_kv"},
+                [](GgufWriter* w) { w->addInt32s("llama.attention.head_count_kv", {}); });
+  expectRefused(ORIEL_ERROR_FORMAT, {"llama.attention.head_count_kv"}, [](GgufWriter* w) {
+    w->addStrings("llama.attention.head_count_kv", {"2", "2"});
+  });
+}
+
+TEST(ModelDesc, what_would_change_the_arithmetic_is_refused_by_key) {
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.expert_count", "8"},
+                [](GgufWriter* w) { w->addUint32("llama.expert_count", 8); });
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.rope.scaling.type", "yarn"},
+                [](GgufWriter* w) { w->addString("llama.rope.scaling.type", "yarn"); });
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.rope.scaling.factor", "4"},
+                [](GgufWriter* w) { w->addFloat32("llama.rope.scaling.factor", 4.0f); });
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.rope.scale_linear"},
+                [](GgufWriter* w) { w->addFloat32("llama.rope.scale_linear", 2.0f); });
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.attention.causal"},
+                [](GgufWriter* w) { w->addBool("llama.attention.causal", false); });
+}
+
+TEST(ModelDesc, tensors_nobody_knows_are_refused_by_name) {
+  for (const std::string name :
+       {"rope_freqs.weight", "blk.0.attn_q.bias", "output.bias", "blk.1.attn_q_norm.weight",
+        "blk.0.ffn_gate_exps.weight", "something", "blk.", "blk.0", "blk.0.", "blk.x.attn_q.weight",
+        "blk.00.attn_q.weight", "blk.0x.attn_q.weight", "blk.99999999999999999999.attn_q.weight",
+        "attn_q.weight", "blk.0.token_embd.weight", "blk.-1.attn_q.weight"}) {
+    expectRefused(ORIEL_ERROR_UNSUPPORTED, {"tensor " + name + " "}, [&](GgufWriter* w) {
+      w->addTensorF32(name, {4}, {1, 2, 3, 4});
+    });
+  }
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"rope_freqs.weight", "scaled RoPE"}, [](GgufWriter* w) {
+    w->addTensorF32("rope_freqs.weight", {4}, {1, 2, 3, 4});
+  });
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"blk.0.attn_q.bias is a bias"}, [](GgufWriter* w) {
+    w->addTensorF32("blk.0.attn_q.bias", {4}, {1, 2, 3, 4});
+  });
+}
+
+TEST(ModelDesc, layers_beyond_the_count_are_refused) {
+  expectRefused(ORIEL_ERROR_FORMAT, {"blk.1.", "llama.block_count is 1"},
+                [](GgufWriter* w) { w->addUint32("llama.block_count", 1); });
+}
+
+TEST(ModelDesc, any_missing_tensor_is_named) {
+  std::vector<std::string> names;
+  {
+    const Described described(TinyLlama().writer());
+    GgufTensor tensor;
+    uint64_t cursor = 0;
+    while (described.file->nextTensor(&cursor, &tensor)) {
+      names.emplace_back(tensor.name.data, tensor.name.bytes);
+    }
+  }
+  ASSERT_EQ(names.size(), 2u + 2u * 9u);
+  for (const std::string& name : names) {
+    expectRefused(ORIEL_ERROR_FORMAT, {"tensor " + name + " is missing"},
+                  [&](GgufWriter* w) { w->removeTensor(name); });
+  }
+}
+
+TEST(ModelDesc, any_wrong_shape_is_named_with_what_was_expected) {
+  for (const std::string name :
+       {"token_embd.weight", "output_norm.weight", "blk.0.attn_norm.weight", "blk.1.attn_q.weight",
+        "blk.1.attn_k.weight", "blk.1.attn_v.weight", "blk.1.attn_output.weight",
+        "blk.1.ffn_gate.weight", "blk.1.ffn_up.weight", "blk.1.ffn_down.weight"}) {
+    expectRefused(ORIEL_ERROR_FORMAT, {"tensor " + name + " ", "7 rows of 33 values"},
+                  [&](GgufWriter* w) { TinyLlama::addMatrix(w, name, 7, 33); });
+    expectRefused(ORIEL_ERROR_FORMAT, {"tensor " + name + " "}, [&](GgufWriter* w) {
+      w->addTensor(name, 0, {32, 1, 2}, std::vector<uint8_t>(256));
+    });
+  }
+  expectRefused(ORIEL_ERROR_FORMAT, {"blk.0.attn_k.weight", "32 rows of 32", "16 rows of 32"},
+                [](GgufWriter* w) { TinyLlama::addMatrix(w, "blk.0.attn_k.weight", 32, 32); });
+}
+
+TEST(ModelDesc, types_that_do_not_run_are_refused_by_tensor_and_type) {
+  // A width of 256 because K-quants have blocks of 256 values.
+  TinyLlama shape;
+  shape.n_embd = 256;
+  GgufWriter writer = shape.writer();
+  writer.addTensor("blk.1.ffn_gate.weight", 12, {256, 64}, std::vector<uint8_t>(64 * 144));
+  const Described described(writer);
+  EXPECT_EQ(described.status, ORIEL_ERROR_UNSUPPORTED);
+  EXPECT_TRUE(described.log.says("blk.1.ffn_gate.weight has type Q4_K")) << described.log.errors();
+  EXPECT_TRUE(described.log.says("Q8_0")) << described.log.errors();
+}
+
+TEST(ModelDesc, a_tokenizer_of_another_size_is_refused) {
+  expectRefused(ORIEL_ERROR_FORMAT, {"tokenizer.ggml.tokens", "15", "16"}, [](GgufWriter* w) {
+    w->addStrings("tokenizer.ggml.tokens", std::vector<std::string>(15, "t"));
+  });
+}
+
+TEST(ModelDesc, a_refusal_leaves_the_description_alone) {
+  GgufWriter writer = TinyLlama().writer();
+  writer.removeTensor("blk.1.ffn_up.weight");
+  const Described described(writer);
+  EXPECT_NE(described.status, ORIEL_OK);
+  EXPECT_EQ(described.desc.n_layers, 0u);
+}
+
+// --- Real files ----------------------------------------------------------------------------------
+
+struct RealFile {
+  std::string name;
+  uint32_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff, n_vocab;
+  bool tied;
+};
+
+void expectDescribed(const std::string& folder, const RealFile& expected) {
+  const std::string path = folder + "/" + expected.name;
+  SCOPED_TRACE(path);
+  CapturedLog log;
+  MappedFile mapping;
+  ASSERT_TRUE(mapping.open(path.c_str(), log.log()).ok()) << log.errors();
+  const auto file = std::make_unique<GgufFile>();
+  ASSERT_TRUE(file->open(mapping.data(), mapping.bytes(), log.log()).ok()) << log.errors();
+  ModelDesc desc;
+  ASSERT_TRUE(readModelDesc(*file, log.log(), &desc).ok()) << log.errors();
+  EXPECT_EQ(desc.n_layers, expected.n_layers);
+  EXPECT_EQ(desc.n_embd, expected.n_embd);
+  EXPECT_EQ(desc.n_heads, expected.n_heads);
+  EXPECT_EQ(desc.n_kv_heads, expected.n_kv_heads);
+  EXPECT_EQ(desc.head_dim, expected.head_dim);
+  EXPECT_EQ(desc.rope_dims, expected.head_dim);
+  EXPECT_EQ(desc.n_ff, expected.n_ff);
+  EXPECT_EQ(desc.n_vocab, expected.n_vocab);
+  EXPECT_EQ(desc.rope_theta, 10000.0);
+  EXPECT_EQ(desc.tied_output, expected.tied);
+}
+
+TEST(ModelDesc, every_test_model_is_described) {
+  const std::string folder = ORIEL_TEST_DATA "/models";
+  std::vector<RealFile> files;
+  for (const std::string type : {"f32", "f16", "bf16", "q8_0", "q4_0"}) {
+    files.push_back({"llama-" + type + ".gguf", 2, 256, 4, 2, 64, 256, 384, true});
+  }
+  files.push_back({"llama-mha.gguf", 2, 128, 4, 4, 32, 192, 512, false});
+  files.push_back({"llama-mqa.gguf", 2, 128, 4, 1, 32, 192, 512, true});
+  for (const RealFile& file : files) {
+    expectDescribed(folder, file);
+  }
+}
+
+TEST(ModelDesc, the_bundled_model_is_described) {
+  for (const std::string type : {"f16", "q8_0"}) {
+    expectDescribed(ORIEL_TEST_DATA "/../../models/oriel-tiny",
+                    {"oriel-tiny-" + type + ".gguf", 6, 256, 4, 2, 64, 512, 2048, true});
+  }
+}
+
+TEST(ModelDesc, published_models_are_described_or_refused_for_a_reason) {
+  const std::string folder = ORIEL_SHARED_GOLDEN "/models";
+  if (!std::filesystem::is_directory(folder)) {
+    GTEST_SKIP() << "the published models are not there: " << folder;
+  }
+  expectDescribed(folder, {"stories260K.gguf", 5, 64, 8, 4, 8, 172, 512, true});
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"TinyStories-656K-Q2_K", "IQ4_NL"},
+      {"gemma3", "\"gemma3\""},
+      {"phi3", "\"phi3\""},
+      {"llama-iq4_nl", "IQ4_NL"},
+      {"llama-q2_k", "Q2_K"},
+      {"llama-q3_k", "Q3_K"},
+      {"llama-q4_1", "Q4_1"},
+      {"llama-q4_k", "Q4_K"},
+      {"llama-q4_k_m", "Q"},
+      {"llama-q5_0", "Q5_0"},
+      {"llama-q5_1", "Q5_1"},
+      {"llama-q5_k", "Q5_K"},
+      {"llama-q6_k", "Q6_K"},
+      {"llama3-rope", "rope"},
+      {"qwen2", "\"qwen2\""},
+      {"qwen3", "\"qwen3\""},
+      {"smollm3", "\"smollm3\""},
+  };
+  for (const auto& [name, word] : refused) {
+    SCOPED_TRACE(name);
+    CapturedLog log;
+    MappedFile mapping;
+    ASSERT_TRUE(mapping.open((folder + "/" + name + ".gguf").c_str(), log.log()).ok())
+        << log.errors();
+    const auto file = std::make_unique<GgufFile>();
+    ASSERT_TRUE(file->open(mapping.data(), mapping.bytes(), log.log()).ok()) << log.errors();
+    ModelDesc desc;
+    EXPECT_EQ(readModelDesc(*file, log.log(), &desc).code(), ORIEL_ERROR_UNSUPPORTED);
+    EXPECT_TRUE(log.says(word)) << log.errors();
+  }
+}
+
+}  // namespace
+}  // namespace oriel

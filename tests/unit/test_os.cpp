@@ -1,0 +1,293 @@
+#include "os/os.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/support/captured_log.h"
+
+#if !defined(_WIN32)
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace oriel {
+namespace {
+
+namespace fs = std::filesystem;
+using test::CapturedLog;
+
+/// A fresh folder, removed at the end.
+class Os : public testing::Test {
+ protected:
+  Os() : folder_(fs::temp_directory_path() / ("oriel-test-" + std::to_string(entropy()))) {
+    fs::create_directories(folder_);
+  }
+  ~Os() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return path(name);
+  }
+  static std::string read(const std::string& name) {
+    std::ifstream in(name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+  size_t filesInFolder() const {
+    size_t count = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+      count += entry.is_regular_file() ? 1 : 0;
+    }
+    return count;
+  }
+
+  /// Opening must fail with ORIEL_ERROR_IO and say why.
+  static void expectNoMapping(const std::string& name, const std::string& word) {
+    CapturedLog log;
+    MappedFile file;
+    EXPECT_EQ(file.open(name.c_str(), log.log()).code(), ORIEL_ERROR_IO);
+    EXPECT_EQ(log.lines.size(), 1u);
+    EXPECT_TRUE(log.says(word)) << log.errors();
+    EXPECT_EQ(file.data(), nullptr);
+    EXPECT_EQ(file.bytes(), 0u);
+  }
+
+  fs::path folder_;
+};
+
+std::string textOf(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.data()), static_cast<size_t>(file.bytes())};
+}
+
+// --- Mapping -------------------------------------------------------------------------------------
+
+TEST_F(Os, a_file_is_mapped_whole) {
+  CapturedLog log;
+  MappedFile file;
+  ASSERT_TRUE(file.open(write("gr\xc3\xbc\xc3\x9f dich.gguf", "hello").c_str(), log.log()).ok())
+      << log.errors();
+  EXPECT_EQ(textOf(file), "hello");
+  EXPECT_TRUE(log.lines.empty());
+}
+
+TEST_F(Os, opening_again_replaces_the_mapping) {
+  MappedFile file;
+  ASSERT_TRUE(file.open(write("a", "first").c_str(), Log{}).ok());
+  ASSERT_TRUE(file.open(write("b", "second").c_str(), Log{}).ok());
+  EXPECT_EQ(textOf(file), "second");
+  EXPECT_FALSE(file.open(path("missing").c_str(), Log{}).ok());
+  EXPECT_EQ(file.data(), nullptr);
+}
+
+TEST_F(Os, a_mapping_moves) {
+  MappedFile a;
+  MappedFile b;
+  ASSERT_TRUE(a.open(write("a", "first").c_str(), Log{}).ok());
+  ASSERT_TRUE(b.open(write("b", "second").c_str(), Log{}).ok());
+  b = std::move(a);
+  EXPECT_EQ(textOf(b), "first");
+  EXPECT_EQ(a.data(), nullptr);
+  MappedFile& same = b;
+  b = std::move(same);
+  EXPECT_EQ(textOf(b), "first");
+  const MappedFile c(std::move(b));
+  EXPECT_EQ(textOf(c), "first");
+  EXPECT_EQ(b.data(), nullptr);
+}
+
+TEST_F(Os, a_removed_file_stays_readable_while_mapped) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows keeps a mapped file's name";
+#endif
+  MappedFile file;
+  ASSERT_TRUE(file.open(write("a", "kept").c_str(), Log{}).ok());
+  fs::remove(path("a"));
+  EXPECT_EQ(textOf(file), "kept");
+}
+
+TEST_F(Os, what_cannot_be_mapped_is_refused_with_a_reason) {
+  expectNoMapping(path("missing"), "it is not there");
+  expectNoMapping(path("missing"), path("missing"));
+  expectNoMapping(folder_.string(), "it is a folder");
+  expectNoMapping(write("empty", ""), "is empty");
+  expectNoMapping(std::string(5000, 'x'), "path is too long");
+  expectNoMapping("", "it is not there");
+}
+
+#if !defined(_WIN32)
+TEST_F(Os, a_pipe_is_refused_without_waiting) {
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  expectNoMapping(path("pipe"), "pipe");
+}
+
+TEST_F(Os, a_file_without_permission_is_refused) {
+  ASSERT_EQ(::chmod(write("secret", "x").c_str(), 0), 0);
+  const bool root = ::geteuid() == 0;  // who may read everything
+  ASSERT_TRUE(!root || ::seteuid(65534) == 0);
+  expectNoMapping(path("secret"), "no permission");
+  ASSERT_TRUE(!root || ::seteuid(0) == 0);
+}
+#endif
+
+TEST_F(Os, a_missing_file_may_be_fine) {
+  MappedFile file;
+  EXPECT_EQ(file.openIfThere(path("missing").c_str()).code(), ORIEL_ERROR_IO);
+  EXPECT_TRUE(file.openIfThere(write("there", "x").c_str()).ok());
+}
+
+TEST_F(Os, dropped_pages_can_still_be_read) {
+  const std::string text(100000, 'p');
+  MappedFile file;
+  file.dropPages(0, 1);  // nothing mapped: nothing happens
+  ASSERT_TRUE(file.open(write("pages", text).c_str(), Log{}).ok());
+  for (const auto& [offset, bytes] :
+       std::vector<std::pair<uint64_t, uint64_t>>{{0, 100000},
+                                                  {1, 4095},
+                                                  {4096, 4096},
+                                                  {5000, 50000},
+                                                  {99999, 1},
+                                                  {100000, 1},
+                                                  {0, UINT64_MAX},
+                                                  {50, UINT64_MAX},
+                                                  {UINT64_MAX, UINT64_MAX}}) {
+    file.dropPages(offset, bytes);
+  }
+  EXPECT_EQ(textOf(file), text);
+}
+
+// --- Writing -------------------------------------------------------------------------------------
+
+TEST_F(Os, a_written_file_replaces_the_old_one_and_leaves_nothing_else) {
+  CapturedLog log;
+  const std::string name = path("cache.bin");
+  ASSERT_TRUE(writeFileAtomically(name.c_str(), "one", 3, log.log()).ok()) << log.errors();
+  EXPECT_EQ(read(name), "one");
+  const std::string large(3 << 20, 'l');
+  ASSERT_TRUE(writeFileAtomically(name.c_str(), large.data(), large.size(), log.log()).ok());
+  EXPECT_EQ(read(name), large);
+  ASSERT_TRUE(writeFileAtomically(name.c_str(), nullptr, 0, log.log()).ok());
+  EXPECT_EQ(read(name), "");
+  EXPECT_EQ(filesInFolder(), 1u);
+}
+
+TEST_F(Os, missing_folders_are_created) {
+  CapturedLog log;
+  const std::string name = path("a/b//c/file");
+  ASSERT_TRUE(writeFileAtomically(name.c_str(), "x", 1, log.log()).ok()) << log.errors();
+  EXPECT_EQ(read(name), "x");
+}
+
+TEST_F(Os, a_reader_keeps_the_old_file) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows does not replace a mapped file";
+#endif
+  const std::string name = write("file", "old");
+  MappedFile file;
+  ASSERT_TRUE(file.open(name.c_str(), Log{}).ok());
+  ASSERT_TRUE(writeFileAtomically(name.c_str(), "new", 3, Log{}).ok());
+  EXPECT_EQ(textOf(file), "old");
+  EXPECT_EQ(read(name), "new");
+}
+
+TEST_F(Os, a_file_that_cannot_be_written_is_an_error_and_leaves_nothing) {
+  CapturedLog log;
+  write("plain", "x");
+  const std::string below = path("plain") + "/file";
+  EXPECT_EQ(writeFileAtomically(below.c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
+  EXPECT_TRUE(log.says(below)) << log.errors();
+  fs::create_directory(folder_ / "taken");
+  write("taken/inside", "x");
+  EXPECT_EQ(writeFileAtomically(path("taken").c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
+  const std::string endless = path(std::string(5000, 'x'));
+  EXPECT_EQ(writeFileAtomically(endless.c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
+  EXPECT_EQ(log.lines.size(), 3u);
+  EXPECT_EQ(filesInFolder(), 2u);
+}
+
+TEST_F(Os, writers_at_the_same_time_leave_one_whole_file) {
+  const std::string name = path("shared");
+  std::vector<std::thread> writers;
+  for (char letter = 'a'; letter < 'e'; ++letter) {
+    writers.emplace_back([&, letter] {
+      const std::string text(10000, letter);
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(writeFileAtomically(name.c_str(), text.data(), text.size(), Log{}).ok());
+      }
+    });
+  }
+  for (std::thread& writer : writers) {
+    writer.join();
+  }
+  const std::string text = read(name);
+  EXPECT_EQ(text.size(), 10000u);
+  EXPECT_EQ(std::set<char>(text.begin(), text.end()).size(), 1u);
+  EXPECT_EQ(filesInFolder(), 1u);
+}
+
+// --- Memory, time, chance ------------------------------------------------------------------------
+
+TEST_F(Os, free_memory_is_known_and_plausible) {
+  EXPECT_GT(freeMemoryBytes(), uint64_t{1} << 20);
+  EXPECT_LT(freeMemoryBytes(), uint64_t{1} << 50);
+}
+
+TEST_F(Os, the_clock_counts_milliseconds_and_never_goes_back) {
+  const double begin = nowMs();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const double end = nowMs();
+  EXPECT_GE(end - begin, 19.0);
+  EXPECT_LT(end - begin, 5000.0);
+  double last = end;
+  for (int i = 0; i < 1000; ++i) {
+    const double now = nowMs();
+    ASSERT_GE(now, last);
+    last = now;
+  }
+}
+
+TEST_F(Os, entropy_differs_from_call_to_call) {
+  std::set<uint64_t> seen;
+  for (int i = 0; i < 100; ++i) {
+    seen.insert(entropy());
+  }
+  EXPECT_EQ(seen.size(), 100u);
+}
+
+// --- Shared libraries ----------------------------------------------------------------------------
+
+TEST_F(Os, a_shared_library_gives_its_symbols) {
+#if defined(_WIN32)
+  const char* const name = "kernel32.dll";
+  const char* const symbol = "GetTickCount";
+#elif defined(__APPLE__)
+  const char* const name = "/usr/lib/libSystem.B.dylib";
+  const char* const symbol = "strlen";
+#else
+  const char* const name = "libm.so.6";
+  const char* const symbol = "cos";
+#endif
+  SharedLibrary library;
+  EXPECT_FALSE(library.isOpen());
+  EXPECT_EQ(library.symbol(symbol), nullptr);
+  EXPECT_FALSE(library.open("no-such-library-anywhere"));
+  EXPECT_FALSE(library.isOpen());
+  ASSERT_TRUE(library.open(name));
+  EXPECT_NE(library.symbol(symbol), nullptr);
+  EXPECT_EQ(library.symbol("no_such_symbol_anywhere"), nullptr);
+  EXPECT_FALSE(library.open("no-such-library-anywhere"));
+  EXPECT_FALSE(library.isOpen());
+}
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,60 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "api/api.h"
+
+extern "C" int oriel_test_c99(void);
+
+namespace oriel {
+namespace {
+
+TEST(PublicHeader, works_from_c99) { EXPECT_EQ(0, oriel_test_c99()); }
+
+TEST(PublicHeader, every_status_has_a_text) {
+  for (int code = ORIEL_OK; code <= ORIEL_ERROR_INTERNAL; ++code) {
+    EXPECT_STRNE("unknown status", oriel_status_text(static_cast<oriel_status>(code)));
+  }
+  EXPECT_STREQ("0.1.0", oriel_version());
+}
+
+TEST(PublicHeader, an_older_app_gets_defaults_for_fields_it_does_not_know) {
+  oriel_options given = {};
+  given.struct_size = offsetof(oriel_options, sink_tokens);  // an app that ends before it
+  given.window_tokens = 7;
+  given.sink_tokens = 99;  // what happens to lie behind that app's struct
+  oriel_options read;
+  ASSERT_TRUE(readOptions(&given, &read));
+  EXPECT_EQ(7u, read.window_tokens);
+  EXPECT_EQ(0u, read.sink_tokens);
+}
+
+TEST(PublicHeader, a_newer_app_is_refused_only_if_it_asks_for_something_unknown) {
+  struct Newer {
+    oriel_session_options known;
+    uint64_t added;
+  } newer = {};
+  newer.known.struct_size = sizeof(newer);
+  oriel_session_options read;
+  EXPECT_TRUE(readOptions(&newer.known, &read));
+  newer.added = 1;
+  EXPECT_FALSE(readOptions(&newer.known, &read));
+  newer.known.struct_size = 0;
+  EXPECT_FALSE(readOptions(&newer.known, &read)) << "struct_size was forgotten";
+}
+
+TEST(PublicHeader, results_are_written_as_far_as_the_caller_knows_them) {
+  oriel_stats result = {};
+  result.position = 5;
+  result.submissions = 9;
+  oriel_stats out;
+  std::memset(&out, 0x55, sizeof(out));
+  out.struct_size = offsetof(oriel_stats, submissions);
+  writeResult(result, &out);
+  EXPECT_EQ(5u, out.position);
+  EXPECT_EQ(0x5555555555555555u, out.submissions);
+  EXPECT_EQ(offsetof(oriel_stats, submissions), out.struct_size);
+}
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kv/rope.h"
+
+namespace oriel {
+namespace {
+
+// Angle of a phase in 80-bit arithmetic: position * theta^(-2i/d) reduced exactly to one turn.
+long double exactAngle(double theta, uint32_t dims, uint32_t i, uint64_t position) {
+  const long double frequency =
+      std::pow(static_cast<long double>(theta), -2.0L * i / static_cast<long double>(dims));
+  return std::remainder(frequency * static_cast<long double>(position), 2.0L * std::acos(-1.0L));
+}
+
+TEST(Rope, phases_agree_with_long_double_for_ever) {
+  if (sizeof(long double) == sizeof(double)) {
+    GTEST_SKIP() << "long double is no wider than double here: nothing to compare with";
+  }
+  for (const double theta : {10000.0, 500000.0, 1e6}) {
+    for (const uint32_t dims : {8u, 64u, 128u}) {
+      RopePhases phases;
+      phases.init(theta, dims);
+      std::vector<float> pairs(dims);
+      for (const uint64_t position :
+           {0ull, 1ull, 1000ull, (1ull << 20) + 7, (1ull << 24) + 12345, 1ull << 31}) {
+        phases.rotations(position, pairs.data());
+        for (uint32_t i = 0; i < dims / 2; ++i) {
+          const long double angle = exactAngle(theta, dims, i, position);
+          EXPECT_NEAR(static_cast<double>(std::cos(angle)), pairs[2 * i], 2e-7) << position << " " << i;
+          EXPECT_NEAR(static_cast<double>(std::sin(angle)), pairs[2 * i + 1], 2e-7);
+        }
+      }
+    }
+  }
+}
+
+TEST(Rope, differences_of_positions_are_all_that_counts) {
+  RopePhases phases;
+  phases.init(10000.0, 64);
+  // The phase is linear modulo a turn: exact, not approximately so, at any distance from zero.
+  for (uint32_t i = 0; i < 32; ++i) {
+    const uint64_t near = phases.step(i) * 1000 - phases.step(i) * 900;
+    const uint64_t far = phases.step(i) * ((1ull << 50) + 1000) - phases.step(i) * ((1ull << 50) + 900);
+    EXPECT_EQ(near, far);
+  }
+}
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "exec/sampler.h"
+
+namespace oriel {
+namespace {
+
+class SamplerTest : public testing::Test {
+ protected:
+  Sampler make(const std::vector<float>& logits, const SamplerOptions& options) {
+    Arena measure;
+    Sampler sampler;
+    sampler.init(static_cast<uint32_t>(logits.size()), &measure);
+    block_.assign(measure.used() / 16 + 1, {});
+    Arena arena(block_.data(), measure.used());
+    sampler.init(static_cast<uint32_t>(logits.size()), &arena);
+    EXPECT_FALSE(arena.exhausted());
+    sampler.start(options);
+    return sampler;
+  }
+
+  std::map<int32_t, double> frequencies(const std::vector<float>& logits, SamplerOptions options) {
+    options.seed = 7;
+    Sampler sampler = make(logits, options);
+    std::map<int32_t, double> counts;
+    const int draws = 20000;
+    for (int i = 0; i < draws; ++i) {
+      counts[sampler.sample(logits.data())] += 1.0 / draws;
+    }
+    return counts;
+  }
+
+  struct alignas(16) Block {
+    uint8_t bytes[16];
+  };
+  std::vector<Block> block_;
+};
+
+SamplerOptions everything() {
+  SamplerOptions options;
+  options.temperature = 1;
+  options.top_k = UINT32_MAX;
+  options.top_p = 1;
+  options.min_p = 0;
+  return options;
+}
+
+TEST_F(SamplerTest, frequencies_follow_the_softmax) {
+  const std::vector<float> logits = {0.0f, 1.0f, 2.0f, -1.0f};
+  SamplerOptions options = everything();
+  options.temperature = 2.0f;
+  const auto counts = frequencies(logits, options);
+  double total = 0;
+  for (const float logit : logits) {
+    total += std::exp(logit / 2.0);
+  }
+  for (int32_t id = 0; id < 4; ++id) {
+    EXPECT_NEAR(std::exp(logits[id] / 2.0) / total, counts.at(id), 0.012);
+  }
+}
+
+TEST_F(SamplerTest, greedy_takes_the_lowest_of_equal_bests_and_ignores_nan) {
+  SamplerOptions options;
+  options.greedy = true;
+  const std::vector<float> logits = {NAN, 1.0f, 5.0f, 5.0f, -INFINITY};
+  EXPECT_EQ(2, make(logits, options).sample(logits.data()));
+}
+
+TEST_F(SamplerTest, top_k_keeps_the_k_most_likely) {
+  SamplerOptions options = everything();
+  options.top_k = 2;
+  const auto counts = frequencies({0.1f, 0.3f, 0.2f, 0.0f}, options);
+  EXPECT_EQ(2u, counts.size());
+  EXPECT_TRUE(counts.count(1) == 1 && counts.count(2) == 1);
+}
+
+TEST_F(SamplerTest, top_p_keeps_the_smallest_set_that_reaches_the_mass) {
+  // Probabilities 0.5, 0.3, 0.15, 0.05.
+  const std::vector<float> logits = {std::log(0.5f), std::log(0.3f), std::log(0.15f),
+                                     std::log(0.05f)};
+  SamplerOptions options = everything();
+  options.top_p = 0.7f;
+  EXPECT_EQ(2u, frequencies(logits, options).size());
+  options.top_p = 0.9f;
+  EXPECT_EQ(3u, frequencies(logits, options).size());
+  options.top_p = 0.01f;
+  EXPECT_EQ(1u, frequencies(logits, options).size());
+}
+
+TEST_F(SamplerTest, min_p_drops_what_is_far_below_the_best) {
+  const std::vector<float> logits = {std::log(0.6f), std::log(0.3f), std::log(0.1f)};
+  SamplerOptions options = everything();
+  options.min_p = 0.4f;
+  EXPECT_EQ(2u, frequencies(logits, options).size());
+}
+
+TEST_F(SamplerTest, repeated_tokens_are_penalised_once_each) {
+  SamplerOptions options;
+  options.greedy = true;
+  options.repeat_penalty = 2.0f;
+  const std::vector<float> logits = {4.0f, 3.0f, -1.0f};
+  Sampler sampler = make(logits, options);
+  EXPECT_EQ(0, sampler.sample(logits.data()));
+  sampler.accept(0);
+  sampler.accept(0);
+  EXPECT_EQ(1, sampler.sample(logits.data()));  // 4 / 2 < 3
+  sampler.accept(1);
+  EXPECT_EQ(0, sampler.sample(logits.data()));  // 4 / 2 > 3 / 2
+}
+
+TEST_F(SamplerTest, same_seed_same_tokens) {
+  std::vector<float> logits(100);
+  for (size_t i = 0; i < logits.size(); ++i) {
+    logits[i] = std::sin(static_cast<float>(i));
+  }
+  const auto draw = [&](uint64_t seed) {
+    SamplerOptions options;
+    options.seed = seed;
+    Sampler sampler = make(logits, options);
+    std::vector<int32_t> ids;
+    for (int i = 0; i < 50; ++i) {
+      ids.push_back(sampler.sample(logits.data()));
+    }
+    return ids;
+  };
+  EXPECT_EQ(draw(1), draw(1));
+  EXPECT_NE(draw(1), draw(2));
+}
+
+}  // namespace
+}  // namespace oriel

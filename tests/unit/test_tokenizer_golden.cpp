@@ -1,0 +1,92 @@
+// Tokenizers against ids that llama.cpp gave for the same vocabularies.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/tokenizer_case.h"
+
+namespace oriel::test {
+namespace {
+
+using nlohmann::json;
+
+std::string textOf(const json& encoded) {
+  const std::vector<uint8_t> bytes = base64(encoded.get<std::string>());
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string printed(const std::string& text) {
+  return json(text).dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+void checkCases(const std::string& folder, const std::string& name, const std::string& vocab_path) {
+  const json golden = readJson(folder + "/tokenizer/cases-" + name + ".json");
+  TokenizerCase c(readBytes(vocab_path));
+  ASSERT_TRUE(c.status.ok()) << c.log.errors();
+  EXPECT_EQ(c.planned_bytes, c.used_bytes);
+  EXPECT_EQ(c.tokenizer->vocabSize(), golden["n_vocab"].get<uint32_t>());
+  EXPECT_EQ(c.tokenizer->bosId(), golden["bos"].get<int32_t>());
+  EXPECT_EQ(c.tokenizer->eosId(), golden["eos"].get<int32_t>());
+  EXPECT_EQ(c.tokenizer->addBos(), golden["add_bos"].get<bool>());
+  EXPECT_TRUE(c.tokenizer->isStop(c.tokenizer->eosId()));
+  size_t n_compared = 0;
+  for (const json& one : golden["cases"]) {
+    const std::string text = textOf(one["bytes_b64"]);
+    const std::vector<int32_t> plain = c.encode(text);
+    EncodeOptions options;
+    options.special = true;
+    const std::vector<int32_t> special = c.encode(text, options);
+    options.bos = true;
+    const std::vector<int32_t> with_bos = c.encode(text, options);
+    if (one["kind"] == "invalid-utf8") {
+      // Informational: llama.cpp replaces bad bytes or throws. Ours come back as they were, except
+      // that smollm has no tokens for some bytes.
+      EXPECT_TRUE(c.decode(plain) == text || name == "smollm") << printed(text);
+      continue;
+    }
+    ASSERT_FALSE(one.contains("llamacpp_error"));
+    EXPECT_EQ(plain, one["ids"].get<std::vector<int32_t>>()) << printed(text);
+    EXPECT_EQ(special, one["ids_parse_special"].get<std::vector<int32_t>>()) << printed(text);
+    EXPECT_EQ(with_bos, one["ids_parse_special_add_special"].get<std::vector<int32_t>>())
+        << printed(text);
+    // For BPE llama.cpp also "cleans up" spaces before punctuation; there the text itself is
+    // expected.
+    const std::string decoded = c.decode(special, true);
+    const std::string reference = textOf(one["detokenized_b64"]);
+    const bool cleaned = c.tokenizer->kind() == TokenizerKind::kBpe && reference != text;
+    EXPECT_TRUE(decoded == reference || (cleaned && decoded == text))
+        << printed(decoded) << " of " << printed(text);
+    ++n_compared;
+  }
+  EXPECT_GE(n_compared, 60u);
+  EXPECT_EQ(c.counting.calls, 0) << "short words need no memory from the app";
+}
+
+TEST(TokenizerGolden, bpe2048_gives_the_reference_ids) {
+  const std::string folder = ORIEL_TEST_DATA;
+  checkCases(folder, "bpe2048", folder + "/tokenizer/vocab-bpe2048.gguf");
+}
+
+class SharedTokenizerGolden : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(SharedTokenizerGolden, gives_the_reference_ids) {
+  const std::string folder = ORIEL_SHARED_GOLDEN;
+  if (!fileExists(folder + "/README.md")) {
+    GTEST_SKIP() << "published vocabularies are not in the repository: no folder " << folder;
+  }
+  checkCases(folder, GetParam().first, folder + "/" + GetParam().second);
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, SharedTokenizerGolden,
+                         testing::Values(std::make_pair("bpe2048", "tokenizer/vocab-bpe2048.gguf"),
+                                         std::make_pair("gpt-2", "tokenizer/vocab-gpt-2.gguf"),
+                                         std::make_pair("smollm", "tokenizer/vocab-smollm.gguf"),
+                                         std::make_pair("spm512", "models/stories260K.gguf")),
+                         [](const auto& one) {
+                           std::string name = one.param.first;
+                           name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace oriel::test
