@@ -24,14 +24,25 @@ void setMemory(const std::string& text, CommonOptions* options) {
 }
 
 void setKvFormat(const std::string& text, CommonOptions* options) {
-  if (text == "auto") {
-    options->kv_format = ORIEL_KV_AUTO;
-  } else if (text == "f16") {
-    options->kv_format = ORIEL_KV_F16;
-  } else {
-    throw CLI::ValidationError("--kv",
-                               "'" + text + "' is not a cache format here: use f16 or auto");
+  struct Named {
+    const char* name;
+    oriel_kv_format k;
+    oriel_kv_format v;
+  };
+  static const Named kFormats[] = {{"auto", ORIEL_KV_AUTO, ORIEL_KV_AUTO},
+                                   {"f16", ORIEL_KV_F16, ORIEL_KV_F16},
+                                   {"k8v8", ORIEL_KV_INT8, ORIEL_KV_INT8},
+                                   {"k8v4", ORIEL_KV_INT8, ORIEL_KV_INT4},
+                                   {"k4v4", ORIEL_KV_INT4, ORIEL_KV_INT4}};
+  for (const Named& format : kFormats) {
+    if (text == format.name) {
+      options->k_format = format.k;
+      options->v_format = format.v;
+      return;
+    }
   }
+  throw CLI::ValidationError(
+      "--kv", "'" + text + "' is not a cache format: use auto, f16, k8v8, k8v4 or k4v4");
 }
 
 void setDevice(const std::string& text, CommonOptions* options) {
@@ -94,7 +105,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
                    "First tokens of the session to keep for ever (default 4)")
       ->type_name("N")
       ->group(memory);
-  addText(command, options, "--kv", "FORMAT", memory, "Cache format: f16 or auto", setKvFormat);
+  addText(command, options, "--kv", "FORMAT", memory, "Cache format: auto, f16, k8v8, k8v4 or k4v4", setKvFormat);
 
   const char* const device = uses >= Uses::kDevice ? "Device" : "";
   addText(command, options, "--device", "DEVICE", device,
@@ -147,8 +158,8 @@ oriel_options planOptions(const CommonOptions& options) {
   if (options.sink_tokens) {
     result.sink_tokens = *options.sink_tokens == 0 ? UINT32_MAX : *options.sink_tokens;
   }
-  result.k_format = options.kv_format;
-  result.v_format = options.kv_format;
+  result.k_format = options.k_format;
+  result.v_format = options.v_format;
   result.device = options.device;
   result.device_number = options.device_number;
   return result;

@@ -21,7 +21,8 @@ struct CommonOptions {
   uint64_t memory_bytes = 0;
   uint32_t window_tokens = 0;
   std::optional<uint32_t> sink_tokens;
-  oriel_kv_format kv_format = ORIEL_KV_AUTO;
+  oriel_kv_format k_format = ORIEL_KV_AUTO;
+  oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
   bool no_cache = false;

@@ -8,6 +8,10 @@ const char* kvFormatName(oriel_kv_format format) {
       return "auto";
     case ORIEL_KV_F16:
       return "f16";
+    case ORIEL_KV_INT8:
+      return "int8";
+    case ORIEL_KV_INT4:
+      return "int4";
   }
   return "unknown";
 }

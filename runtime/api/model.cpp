@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "exec/load_weights.h"
+#include "text/pretokenizer.h"
 #if ORIEL_VULKAN
 #include "vulkan/vulkan_executor.h"
 #endif
@@ -39,18 +40,6 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
   }
 #endif
   return createReferenceExecutor(plan, executor_options, memory, executor);
-}
-
-const char* preTokenizerName(PreTokenizer pre) {
-  switch (pre) {
-    case PreTokenizer::kNone:
-      return "";
-    case PreTokenizer::kGpt2:
-      return " (gpt-2)";
-    case PreTokenizer::kSmolLm:
-      return " (smollm)";
-  }
-  return "";
 }
 
 // "Q8_0 x 43, F32 x 13", in the order in which the types first appear.
@@ -102,9 +91,12 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
   if (prepared.file.getString("general.name", &text)) {
     copyText(text.data, text.bytes, info.name);
   }
-  std::snprintf(info.tokenizer, sizeof(info.tokenizer), "%s%s",
-                tokenizer.kind() == TokenizerKind::kSpm ? "spm" : "bpe",
-                preTokenizerName(tokenizer.preTokenizer()));
+  if (tokenizer.kind() == TokenizerKind::kSpm) {
+    copyText("spm", 3, info.tokenizer);
+  } else {
+    std::snprintf(info.tokenizer, sizeof(info.tokenizer), "bpe (%s)",
+                  preTokenizerName(tokenizer.preTokenizer()));
+  }
   const char* format = chatFormatName(model->chat_format);
   copyText(format, std::strlen(format), info.chat_template);
   describeTensorTypes(prepared.file, info.tensor_types, sizeof(info.tensor_types),
@@ -146,7 +138,7 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
     model->session_host_bytes = prepared.session_host_bytes;
     model->plan_result = planResult(prepared);
     ORIEL_TRY(buildPlan(prepared.file, model->desc, prepared.totals, prepared.budget.cache,
-                        prepared.budget.chunk, log, arena, &model->plan));
+                        prepared.budget.formats, prepared.budget.chunk, log, arena, &model->plan));
     const ExecutorMemory memory = takeExecutorMemory(model->plan, arena);
     if (arena->exhausted()) {
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");

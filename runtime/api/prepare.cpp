@@ -16,21 +16,45 @@ uint64_t memoryCap(const oriel_options& options) {
   return free_bytes != 0 ? free_bytes / kDefaultMemoryShare : kDefaultMemoryBytes;
 }
 
-Status checkFormats(const oriel_options& options, const Log& log) {
-  for (const oriel_kv_format format : {options.k_format, options.v_format}) {
-    if (format != ORIEL_KV_AUTO && format != ORIEL_KV_F16) {
-      return log.fail(ORIEL_ERROR_ARGUMENT, "cache format %d is not known: use f16",
-                      static_cast<int>(format));
-    }
+// False for a number that names no format.
+bool readFormat(oriel_kv_format wanted, bool* fixed, KvFormat* format) {
+  *fixed = wanted != ORIEL_KV_AUTO;
+  switch (wanted) {
+    case ORIEL_KV_AUTO:
+    case ORIEL_KV_F16:
+      *format = KvFormat::kF16;
+      return true;
+    case ORIEL_KV_INT8:
+      *format = KvFormat::kInt8;
+      return true;
+    case ORIEL_KV_INT4:
+      *format = KvFormat::kInt4;
+      return true;
   }
-  return kOk;
+  return false;
+}
+
+oriel_kv_format publicFormat(KvFormat format) {
+  switch (format) {
+    case KvFormat::kF16:
+      return ORIEL_KV_F16;
+    case KvFormat::kInt8:
+      return ORIEL_KV_INT8;
+    case KvFormat::kInt4:
+      return ORIEL_KV_INT4;
+  }
+  return ORIEL_KV_AUTO;
 }
 
 }  // namespace
 
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared) {
   const Log log = logOf(options);
-  ORIEL_TRY(checkFormats(options, log));
+  BudgetRequest request;
+  if (!readFormat(options.k_format, &request.fixed_k, &request.formats.k) ||
+      !readFormat(options.v_format, &request.fixed_v, &request.formats.v)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
+  }
   ORIEL_TRY(prepared->mapping.open(path, log));
   ORIEL_TRY(prepared->file.open(prepared->mapping.data(), prepared->mapping.bytes(), log));
 
@@ -53,8 +77,8 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   // Host bytes depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   Plan plan;
-  ORIEL_TRY(buildPlan(prepared->file, prepared->desc, prepared->totals, smallest, 1, log,
-                      &model_arena, &plan));
+  ORIEL_TRY(buildPlan(prepared->file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1,
+                      log, &model_arena, &plan));
   (void)takeExecutorMemory(plan, &model_arena);
   prepared->model_host_bytes = model_arena.used();
   Arena session_arena;
@@ -64,7 +88,6 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   (void)Session::create(context, 0, &session_arena);
   prepared->session_host_bytes = session_arena.used();
 
-  BudgetRequest request;
   prepared->memory_bytes = memoryCap(options);
   request.memory_bytes = prepared->memory_bytes;
   request.window = options.window_tokens;
@@ -91,17 +114,35 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.staging_bytes = budget.bytes.io;
   plan.host_bytes = budget.bytes.host;
   plan.minimum_bytes = budget.minimum_bytes;
-  plan.kv_bytes_per_token =
-      2 * desc.n_layers * kvSideBytesPerToken(KvFormat::kF16, desc.n_kv_heads, desc.head_dim);
+  for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
+    plan.raised_layers += budget.formats.keysRaised(layer) ? 1 : 0;
+    for (const KvFormat format : {budget.formats.keys(layer), budget.formats.values(layer)}) {
+      plan.kv_bytes_per_token += kvSideBytesPerToken(format, desc.n_kv_heads, desc.head_dim);
+    }
+  }
   plan.window_tokens = budget.cache.window;
   plan.sink_tokens = budget.cache.sinks;
   plan.ring_tokens = budget.cache.ring;
   plan.chunk_tokens = budget.chunk;
   plan.context_train_tokens = desc.context_train;
-  plan.k_format = ORIEL_KV_F16;
-  plan.v_format = ORIEL_KV_F16;
+  plan.k_format = publicFormat(budget.formats.k);
+  plan.v_format = publicFormat(budget.formats.v);
   plan.weights_read_bytes_per_token = prepared.totals.weights_read_bytes_per_token;
   plan.crossover_tokens = plan.weights_read_bytes_per_token / plan.kv_bytes_per_token;
+  plan.loss_nats = budget.loss;
+  static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
+  for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {
+    const BudgetChoice& choice = budget.choices[plan.choice_count];
+    oriel_plan_choice& out = plan.choices[plan.choice_count];
+    out.k_format = publicFormat(choice.formats.k);
+    out.v_format = publicFormat(choice.formats.v);
+    out.fits = choice.fits ? 1 : 0;
+    out.window_tokens = choice.cache.window;
+    out.chunk_tokens = choice.chunk;
+    out.total_bytes = choice.bytes.total();
+    out.minimum_bytes = choice.minimum_bytes;
+    out.loss_nats = choice.loss;
+  }
   return plan;
 }
 

@@ -17,21 +17,145 @@ constexpr uint32_t kWindowPerChunk = 8;
 // When a file does not state the context it was trained with.
 constexpr uint32_t kAssumedContext = 4096;
 
-CacheShape shapeOf(const ModelDesc& model, uint32_t sinks, uint32_t window, uint32_t chunk) {
-  return {model.n_kv_heads, model.head_dim, sinks, window, window + chunk - 1};
+struct WindowRange {
+  uint32_t least = 0;
+  uint32_t most = 0;
+};
+
+/// One pair of formats, everything else as requested.
+class Weigher {
+ public:
+  Weigher(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
+          uint32_t sinks, WindowRange windows, const CacheFormats& formats)
+      : model_(model), totals_(totals), request_(request), sinks_(sinks), windows_(windows),
+        formats_(formats) {}
+
+  BudgetChoice weigh() const {
+    const uint32_t least_chunk = request_.chunk != 0 ? request_.chunk : kMinChunk;
+    uint32_t window = windows_.least;
+    uint32_t chunk = least_chunk;
+    BudgetChoice choice;
+    choice.formats = formats_;
+    choice.minimum_bytes = bytesOf(window, chunk).total();
+    choice.fits = fits(window, chunk);
+    if (choice.fits) {
+      chooseWindow(&window, &chunk);
+    }
+    choice.chunk = chunk;
+    choice.cache = shapeOf(window, chunk);
+    choice.bytes = bytesOf(window, chunk);
+    choice.loss = request_.loss.expected(formats_, model_.n_layers,
+                                         static_cast<uint64_t>(sinks_) + window, model_.context_train);
+    return choice;
+  }
+
+  // Whether even the smallest choice could ever be bound by a kernel.
+  bool possible() const {
+    const uint32_t chunk = request_.chunk != 0 ? request_.chunk : kMinChunk;
+    uint64_t bytes = 0;
+    return cacheBytes(model_, shapeOf(windows_.least, chunk), formats_, &bytes);
+  }
+
+ private:
+  CacheShape shapeOf(uint32_t window, uint32_t chunk) const {
+    return {model_.n_kv_heads, model_.head_dim, sinks_, window, window + chunk - 1};
+  }
+
+  BudgetBytes bytesOf(uint32_t window, uint32_t chunk) const {
+    return budgetBytes(model_, totals_, request_.host_bytes, shapeOf(window, chunk), formats_, chunk);
+  }
+
+  bool fits(uint32_t window, uint32_t chunk) const {
+    uint64_t bytes = 0;
+    return cacheBytes(model_, shapeOf(window, chunk), formats_, &bytes) &&
+           bytesOf(window, chunk).total() <= request_.memory_bytes;
+  }
+
+  // Bytes grow with the window: the largest that fits is found by bisection.
+  uint32_t largestWindow(uint32_t chunk) const {
+    uint32_t low = windows_.least;
+    uint32_t high = windows_.most;
+    while (low < high) {
+      const uint32_t middle = low + (high - low + 1) / 2;
+      if (fits(middle, chunk)) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return low;
+  }
+
+  void chooseWindow(uint32_t* window, uint32_t* chunk) const {
+    if (request_.chunk != 0) {
+      *window = largestWindow(request_.chunk);
+      return;
+    }
+    for (const uint32_t candidate : kChunks) {
+      if (!fits(windows_.least, candidate)) {
+        continue;
+      }
+      *window = largestWindow(candidate);
+      *chunk = candidate;
+      const bool affordable = request_.window != 0
+                                  ? candidate <= std::max(kMinChunk, *window)
+                                  : *window >= std::min(windows_.most, kWindowPerChunk * candidate);
+      if (affordable) {
+        return;
+      }
+    }
+  }
+
+  const ModelDesc& model_;
+  const PlanTotals& totals_;
+  const BudgetRequest& request_;
+  uint32_t sinks_;
+  WindowRange windows_;
+  CacheFormats formats_;
+};
+
+Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log) {
+  if (request.window > kMaxWindow) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a window of %u tokens is out of range: ask for at most %u",
+                    request.window, kMaxWindow);
+  }
+  if (request.chunk > kMaxChunk) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a chunk of %u tokens is out of range: ask for at most %u",
+                    request.chunk, kMaxChunk);
+  }
+  if (sinks > kMaxWindow) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "%u sinks are out of range: ask for at most %u", sinks,
+                    kMaxWindow);
+  }
+  return kOk;
 }
 
-bool bindable(const CacheShape& cache) {
-  return kvSideBytes(KvFormat::kF16, cache) <= kMaxBindingBytes;
+Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_t sinks,
+                   const Log& log, WindowRange* windows) {
+  *windows = {request.window, request.window};
+  const uint32_t context = model.context_train != 0 ? model.context_train : kAssumedContext;
+  if (request.window == 0) {
+    const uint32_t most = std::min(context > sinks ? context - sinks : 0, kMaxWindow);
+    windows->least = std::max(1u, std::min(std::max(kMinAutoWindow, request.pinned), most));
+    windows->most = std::max(most, windows->least);
+  }
+  const uint32_t room = request.window == 0 && request.pinned >= context ? context : windows->most;
+  if (request.pinned > windows->most || (request.window == 0 && request.pinned >= context)) {
+    return log.fail(ORIEL_ERROR_CONTEXT,
+                    "the pinned text has %u tokens but the window only %u: shorten the text or ask "
+                    "for a larger window",
+                    request.pinned, room);
+  }
+  return kOk;
 }
 
 }  // namespace
 
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,
-                        const CacheShape& cache, uint32_t chunk) {
+                        const CacheShape& cache, const CacheFormats& formats, uint32_t chunk) {
   BudgetBytes bytes;
   bytes.weights = totals.weights_bytes;
-  (void)cacheBytes(model, cache, &bytes.cache);
+  (void)cacheBytes(model, cache, formats, &bytes.cache);
   bytes.activations = layoutActivations(model, cache, chunk).bytes;
   bytes.io = layoutIo(model, chunk, totals.upload_half_bytes).bytes;
   bytes.host = host_bytes;
@@ -41,84 +165,62 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
 Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                     const Log& log, Budget* budget) {
   *budget = Budget();
-  if (request.window > kMaxWindow) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a window of %u tokens is out of range: ask for at most %u",
-                    request.window, kMaxWindow);
-  }
-  if (request.chunk > kMaxChunk) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a chunk of %u tokens is out of range: ask for at most %u",
-                    request.chunk, kMaxChunk);
-  }
   const uint32_t sinks = std::max(request.sinks, request.pinned);
-  if (sinks > kMaxWindow) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "%u sinks are out of range: ask for at most %u", sinks,
-                    kMaxWindow);
-  }
+  ORIEL_TRY(checkRanges(request, sinks, log));
+  WindowRange windows;
+  ORIEL_TRY(windowRange(model, request, sinks, log, &windows));
 
-  // The range of windows to choose from.
-  const uint32_t context = model.context_train != 0 ? model.context_train : kAssumedContext;
-  uint32_t most = request.window;
-  uint32_t least = request.window;
-  if (request.window == 0) {
-    most = std::min(context > sinks ? context - sinks : 0, kMaxWindow);
-    least = std::max(1u, std::min(std::max(kMinAutoWindow, request.pinned), most));
-    most = std::max(most, least);
-  }
-  if (request.pinned > most || (request.window == 0 && request.pinned >= context)) {
-    return log.fail(ORIEL_ERROR_CONTEXT,
-                    "the pinned text has %u tokens but the window only %u: shorten the text or ask "
-                    "for a larger window",
-                    request.pinned, request.pinned >= context && request.window == 0 ? context : most);
-  }
-  if (!bindable(shapeOf(model, sinks, least, request.chunk != 0 ? request.chunk : kMinChunk))) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a window of %u tokens needs more than %llu bytes in one layer: ask for less", least,
-                    static_cast<unsigned long long>(kMaxBindingBytes));
-  }
-
-  const auto bytesOf = [&](uint32_t window, uint32_t chunk) {
-    return budgetBytes(model, totals, request.host_bytes, shapeOf(model, sinks, window, chunk), chunk);
-  };
-  const auto fits = [&](uint32_t window, uint32_t chunk) {
-    return bindable(shapeOf(model, sinks, window, chunk)) &&
-           bytesOf(window, chunk).total() <= request.memory_bytes;
-  };
-
-  const uint32_t least_chunk = request.chunk != 0 ? request.chunk : kMinChunk;
-  budget->minimum_bytes = bytesOf(least, least_chunk).total();
-  uint32_t window = least;
-  uint32_t chunk = least_chunk;
-  budget->fits = fits(least, least_chunk);
-  if (budget->fits) {
-    for (const uint32_t candidate : kChunks) {
-      const uint32_t tried = request.chunk != 0 ? request.chunk : candidate;
-      if (!fits(least, tried)) {
-        continue;
-      }
-      // Bytes grow with the window: the largest that fits is found by bisection.
-      uint32_t low = least;
-      uint32_t high = most;
-      while (low < high) {
-        const uint32_t middle = low + (high - low + 1) / 2;
-        if (fits(middle, tried)) {
-          low = middle;
-        } else {
-          high = middle - 1;
-        }
-      }
-      window = low;
-      chunk = tried;
-      const bool affordable = request.window != 0
-                                  ? chunk <= std::max(kMinChunk, window)
-                                  : window >= std::min(most, kWindowPerChunk * chunk);
-      if (request.chunk != 0 || affordable) {
-        break;
+  // A pair that was asked for need not be in the list.
+  FormatPair pairs[kFormatPairCount];
+  uint32_t n_pairs = 0;
+  if (request.fixed_k && request.fixed_v) {
+    pairs[n_pairs++] = {request.formats.k, request.formats.v};
+  } else {
+    for (const FormatPair& pair : kFormatPairs) {
+      const FormatPair wanted = {request.fixed_k ? request.formats.k : pair.k,
+                                 request.fixed_v ? request.formats.v : pair.v};
+      const bool seen = n_pairs != 0 && pairs[n_pairs - 1].k == wanted.k &&
+                        pairs[n_pairs - 1].v == wanted.v;
+      if (!seen) {
+        pairs[n_pairs++] = wanted;
       }
     }
   }
-  budget->chunk = chunk;
-  budget->cache = shapeOf(model, sinks, window, chunk);
-  budget->bytes = bytesOf(window, chunk);
+  for (uint32_t i = 0; i < n_pairs; ++i) {
+    CacheFormats formats = request.formats;
+    formats.k = pairs[i].k;
+    formats.v = pairs[i].v;
+    const Weigher weigher(model, totals, request, sinks, windows, formats);
+    if (weigher.possible()) {
+      budget->choices[budget->n_choices++] = weigher.weigh();
+    }
+  }
+  if (budget->n_choices == 0) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
+                    windows.least, static_cast<unsigned long long>(kMaxBindingBytes));
+  }
+  const auto better = [](const BudgetChoice& a, const BudgetChoice& b) {
+    return a.fits != b.fits ? a.fits
+           : a.fits         ? a.loss <= b.loss
+                            : a.minimum_bytes < b.minimum_bytes;
+  };
+  for (uint32_t i = 1; i < budget->n_choices; ++i) {
+    if (better(budget->choices[i], budget->choices[budget->chosen])) {
+      budget->chosen = i;
+    }
+  }
+  const BudgetChoice& chosen = budget->choices[budget->chosen];
+  budget->fits = chosen.fits;
+  budget->cache = chosen.cache;
+  budget->formats = chosen.formats;
+  budget->chunk = chosen.chunk;
+  budget->bytes = chosen.bytes;
+  budget->loss = chosen.loss;
+  budget->minimum_bytes = chosen.minimum_bytes;
+  for (uint32_t i = 0; i < budget->n_choices; ++i) {
+    budget->minimum_bytes = std::min(budget->minimum_bytes, budget->choices[i].minimum_bytes);
+  }
   return kOk;
 }
 

@@ -1,10 +1,23 @@
-// Chooses window and chunk inside a number of bytes. Pure: no allocation, no device, no file.
+// Chooses formats, window and chunk inside a number of bytes. Pure: no allocation, no device, no file.
 #pragma once
 
 #include "base/log.h"
+#include "budget/loss.h"
 #include "plan/plan.h"
 
 namespace oriel {
+
+/// Formats of keys and values worth choosing, cheapest first. Keys are about eight times as sensitive
+/// as values, so they never get fewer bits.
+struct FormatPair {
+  KvFormat k;
+  KvFormat v;
+};
+constexpr FormatPair kFormatPairs[] = {{KvFormat::kInt4, KvFormat::kInt4},
+                                       {KvFormat::kInt8, KvFormat::kInt4},
+                                       {KvFormat::kInt8, KvFormat::kInt8},
+                                       {KvFormat::kF16, KvFormat::kF16}};
+constexpr uint32_t kFormatPairCount = sizeof(kFormatPairs) / sizeof(kFormatPairs[0]);
 
 /// What may not be changed and what was asked for. Zero means "choose".
 struct BudgetRequest {
@@ -13,6 +26,11 @@ struct BudgetRequest {
   uint32_t sinks = kDefaultSinks;
   uint32_t pinned = 0;  ///< tokens of a pinned prefix; sinks grow to cover them
   uint32_t chunk = 0;
+  bool fixed_k = false;  ///< `formats.k` was asked for
+  bool fixed_v = false;
+  /// Formats when fixed; `raised` always counts (layers whose keys a guard keeps in f16).
+  CacheFormats formats;
+  LossModel loss;
   /// Host bytes of everything (they depend on neither window nor chunk).
   uint64_t host_bytes = 0;
 };
@@ -27,22 +45,40 @@ struct BudgetBytes {
   uint64_t total() const { return weights + cache + activations + io + host; }
 };
 
-struct Budget {
+/// The best window for one pair of formats.
+struct BudgetChoice {
   bool fits = false;
-  CacheShape cache;    ///< the choice, or the smallest when nothing fits
+  CacheFormats formats;
+  CacheShape cache;  ///< the smallest that was allowed when it does not fit
   uint32_t chunk = 0;
   BudgetBytes bytes;
+  uint64_t minimum_bytes = 0;  ///< least memory_bytes for this pair
+  double loss = 0;             ///< expected, nats per token
+};
+
+struct Budget {
+  bool fits = false;
+  CacheShape cache;  ///< the choice, or the smallest when nothing fits
+  CacheFormats formats;
+  uint32_t chunk = 0;
+  BudgetBytes bytes;
+  double loss = 0;
   uint64_t minimum_bytes = 0;  ///< least memory_bytes that this request can be met in
+  /// Everything that was weighed, in the order of kFormatPairs (those the request allows).
+  BudgetChoice choices[kFormatPairCount];
+  uint32_t n_choices = 0;
+  uint32_t chosen = 0;  ///< index into choices
 };
 
 /// Bytes of a choice. The plan takes exactly these.
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,
-                        const CacheShape& cache, uint32_t chunk);
+                        const CacheShape& cache, const CacheFormats& formats, uint32_t chunk);
 
-/// The largest window that fits, up to the trained context; with it the largest chunk whose ring slack
-/// does not cost the window much. ORIEL_ERROR_ARGUMENT for values out of range, ORIEL_ERROR_CONTEXT when
-/// the pinned text leaves no room in the window; a budget that is too small is not an error here
-/// (Budget::fits).
+/// Weighs every allowed pair of formats with the largest window that fits with it (up to the trained
+/// context, and with the largest chunk whose ring slack does not cost the window much) and takes the
+/// pair of least expected loss; of equals the dearer. ORIEL_ERROR_ARGUMENT for values out of range,
+/// ORIEL_ERROR_CONTEXT when the pinned text leaves no room in the window; a budget that is too small is not
+/// an error here (Budget::fits).
 Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
                     const Log& log, Budget* budget);
 

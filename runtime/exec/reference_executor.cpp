@@ -8,6 +8,8 @@
 #include "base/half.h"
 #include "base/workspace.h"
 #include "exec/executor.h"
+#include "kv/kv_side.h"
+#include "kv/quantise.h"
 #include "plan/weight_layout.h"
 
 namespace oriel {
@@ -90,34 +92,6 @@ struct WeightRows {
     }
   }
 };
-
-/// Where one head's keys or values lie: sinks first, then the ring.
-class HeadSlots {
- public:
-  HeadSlots(const uint32_t* side, uint32_t kv_head, uint32_t n_kv_heads, uint32_t sinks,
-            uint32_t ring, uint32_t vector_words)
-      : sinks_(side + static_cast<uint64_t>(kv_head) * sinks * vector_words),
-        ring_(side + (static_cast<uint64_t>(n_kv_heads) * sinks +
-                      static_cast<uint64_t>(kv_head) * ring) *
-                         vector_words),
-        vector_words_(vector_words) {}
-
-  const uint32_t* sink(uint32_t slot) const {
-    return sinks_ + static_cast<uint64_t>(slot) * vector_words_;
-  }
-  const uint32_t* ring(uint32_t slot) const {
-    return ring_ + static_cast<uint64_t>(slot) * vector_words_;
-  }
-
- private:
-  const uint32_t* sinks_;
-  const uint32_t* ring_;
-  uint32_t vector_words_;
-};
-
-float halfAt(const uint32_t* words, uint32_t i) {
-  return halfToFloat(static_cast<uint16_t>(words[i / 2] >> (16 * (i % 2))));
-}
 
 class ReferenceExecutor final : public Executor {
  public:
@@ -342,16 +316,13 @@ class ReferenceExecutor final : public Executor {
                  : head[i - p.pair_stride] * s + head[i] * c;
   }
 
-  static void storeHalves(const float* values, uint32_t n, uint32_t* words) {
-    for (uint32_t i = 0; i < n; i += 2) {
-      words[i / 2] = floatToHalf(values[i]) | static_cast<uint32_t>(floatToHalf(values[i + 1])) << 16;
-    }
-  }
-
   void ropeAppend(const Op& op) {
     const RopeAppendPush& p = op.push.rope_append;
     const uint32_t d = p.head_dim;
-    const uint32_t vector_words = kvVectorWords(KvFormat::kF16, d);
+    // Low-bit keys are stored rotated, so their queries are, too. Sinks are f16 and are not.
+    const bool rotate = op.k_format != KvFormat::kF16;
+    KvSide keys(op.k_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 3));
+    KvSide values(op.v_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 4));
     float head[kMaxHeadDim];
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
       const float* qkv = floats(op, 0) + static_cast<uint64_t>(t) * p.qkv_stride;
@@ -359,24 +330,32 @@ class ReferenceExecutor final : public Executor {
       const float* for_sinks = rotations(t, 1, p.chunk, p.rope_dims);
       float* queries = floats(op, 2) + static_cast<uint64_t>(t) * p.query_stride;
       for (uint32_t h = 0; h < p.n_heads; ++h) {
+        float* window_query = queries + (2 * h) * d;
         for (uint32_t i = 0; i < d; ++i) {
-          queries[(2 * h) * d + i] = rotated(qkv + h * d, i, p, at_position);
-          queries[(2 * h + 1) * d + i] = rotated(qkv + h * d, i, p, for_sinks);
+          window_query[i] = rotated(qkv + h * d, i, p, at_position);
+          window_query[d + i] = rotated(qkv + h * d, i, p, for_sinks);
+        }
+        if (rotate) {
+          hadamard(window_query, d, hadamardBlock(d));
         }
       }
       const uint32_t slot = token(t).slot;
       for (uint32_t h = 0; h < p.n_kv_heads; ++h) {
-        const uint64_t index =
-            slot < p.sinks ? static_cast<uint64_t>(h) * p.sinks + slot
-                           : static_cast<uint64_t>(p.n_kv_heads) * p.sinks +
-                                 static_cast<uint64_t>(h) * p.ring + (slot - p.sinks);
         const float* k = qkv + (p.n_heads + h) * d;
+        const float* v = qkv + (p.n_heads + p.n_kv_heads + h) * d;
         for (uint32_t i = 0; i < d; ++i) {
           head[i] = rotated(k, i, p, at_position);
         }
-        storeHalves(head, d, words(op, 3) + index * vector_words);
-        storeHalves(qkv + (p.n_heads + p.n_kv_heads + h) * d, d,
-                    words(op, 4) + index * vector_words);
+        if (slot < p.sinks) {
+          keys.storeSink(h, slot, head);
+          values.storeSink(h, slot, v);
+          continue;
+        }
+        if (rotate) {
+          hadamard(head, d, hadamardBlock(d));
+        }
+        keys.storeRing(h, slot - p.sinks, head);
+        values.storeRing(h, slot - p.sinks, v);
       }
     }
   }
@@ -399,12 +378,12 @@ class ReferenceExecutor final : public Executor {
     const TokenStep& step = token(t);
     const uint32_t d = p.head_dim;
     const uint32_t kv_head = h / (p.n_heads / p.n_kv_heads);
-    const uint32_t vector_words = kvVectorWords(KvFormat::kF16, d);
-    const HeadSlots keys(words(op, 3), kv_head, p.n_kv_heads, p.sinks, p.ring, vector_words);
-    const HeadSlots values(words(op, 4), kv_head, p.n_kv_heads, p.sinks, p.ring, vector_words);
+    const KvSide keys(op.k_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 3));
+    const KvSide values(op.v_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 4));
     const float* queries =
         floats(op, 0) + static_cast<uint64_t>(t) * p.query_stride + static_cast<uint64_t>(h) * 2 * d;
 
+    float stored[kMaxHeadDim];
     float sum_v[kMaxHeadDim] = {};
     float sum = 0;
     float most = -3.0e38f;
@@ -416,12 +395,11 @@ class ReferenceExecutor final : public Executor {
       const uint32_t slot =
           is_sink ? static_cast<uint32_t>(i)
                   : static_cast<uint32_t>((step.ring_begin + (i - step.n_sinks)) % p.ring);
-      const uint32_t* k = is_sink ? keys.sink(slot) : keys.ring(slot);
-      const uint32_t* v = is_sink ? values.sink(slot) : values.ring(slot);
+      is_sink ? keys.loadSink(kv_head, slot, stored) : keys.loadRing(kv_head, slot, stored);
       const float* q = queries + (is_sink ? d : 0);
       float score = 0;
       for (uint32_t c = 0; c < d; ++c) {
-        score += q[c] * halfAt(k, c);
+        score += q[c] * stored[c];
       }
       score *= p.scale;
       if (score > most) {
@@ -434,8 +412,9 @@ class ReferenceExecutor final : public Executor {
       }
       const float weight = std::exp(score - most);
       sum += weight;
+      is_sink ? values.loadSink(kv_head, slot, stored) : values.loadRing(kv_head, slot, stored);
       for (uint32_t c = 0; c < d; ++c) {
-        sum_v[c] += weight * halfAt(v, c);
+        sum_v[c] += weight * stored[c];
       }
     }
 

@@ -6,26 +6,24 @@ const char* kvFormatName(KvFormat format) {
   switch (format) {
     case KvFormat::kF16:
       return "f16";
+    case KvFormat::kInt8:
+      return "int8";
+    case KvFormat::kInt4:
+      return "int4";
   }
   return "?";
 }
 
-uint32_t kvVectorWords(KvFormat format, uint32_t head_dim) {
-  switch (format) {
-    case KvFormat::kF16:
-      return head_dim / 2;
-  }
-  return 0;
-}
-
-uint64_t kvSideBytes(KvFormat format, const CacheShape& shape) {
-  const uint64_t sink_words = kvVectorWords(KvFormat::kF16, shape.head_dim);
-  const uint64_t ring_words = kvVectorWords(format, shape.head_dim);
-  return 4ull * shape.n_kv_heads * (shape.sinks * sink_words + shape.ring * ring_words);
-}
-
-uint64_t kvSideBytesPerToken(KvFormat format, uint32_t n_kv_heads, uint32_t head_dim) {
-  return 4ull * n_kv_heads * kvVectorWords(format, head_dim);
+SideLayout sideLayout(KvFormat format, const CacheShape& shape) {
+  const uint64_t heads = shape.n_kv_heads;
+  SideLayout layout;
+  layout.ring_word = heads * shape.sinks * kvValueWords(KvFormat::kF16, shape.head_dim);
+  layout.scales_word =
+      layout.ring_word + heads * shape.ring * kvValueWords(format, shape.head_dim);
+  const uint64_t scales =
+      format == KvFormat::kF16 ? 0 : heads * shape.ring * kvGroups(shape.head_dim);
+  layout.bytes = 4 * (layout.scales_word + (scales + 1) / 2);
+  return layout;
 }
 
 }  // namespace oriel

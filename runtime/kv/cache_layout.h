@@ -1,14 +1,38 @@
-// Where keys and values lie in memory.
+// Where keys and values lie in memory, and in which format.
 #pragma once
 
 #include <cstdint>
 
-
+#include "base/checked.h"
+#include "base/limits.h"
+#include "oriel/oriel.h"
 
 namespace oriel {
 
-enum class KvFormat : uint8_t { kF16 };
-const char* kvFormatName(KvFormat format);
+/// How one side (keys or values) of one layer's ring is stored. Sinks are always f16.
+///   kF16   2 bytes a value
+///   kInt8  1 byte a value and an f16 scale per group: 8.5 bits at head_dim >= 32
+///   kInt4  half a byte a value and an f16 scale per group: 4.5 bits
+enum class KvFormat : uint8_t { kF16, kInt8, kInt4 };
+constexpr uint32_t kKvFormats = 3;
+const char* kvFormatName(KvFormat format);  ///< "f16", "int8", "int4"
+
+/// Values that share a scale: 32 neighbours of one head; a smaller head is one group, a last group may
+/// be shorter.
+constexpr uint32_t kKvGroup = 32;
+constexpr uint32_t kvGroups(uint32_t head_dim) { return (head_dim + kKvGroup - 1) / kKvGroup; }
+
+/// Formats of every layer: the ones asked for, but for keys of layers that a guard raised.
+struct CacheFormats {
+  KvFormat k = KvFormat::kF16;
+  KvFormat v = KvFormat::kF16;
+  uint64_t raised[kMaxLayers / 64] = {};  ///< layers whose keys are kept in f16 whatever `k` says
+
+  void raiseKeys(uint32_t layer) { raised[layer / 64] |= uint64_t{1} << (layer % 64); }
+  bool keysRaised(uint32_t layer) const { return (raised[layer / 64] >> (layer % 64) & 1) != 0; }
+  KvFormat keys(uint32_t layer) const { return keysRaised(layer) ? KvFormat::kF16 : k; }
+  KvFormat values(uint32_t) const { return v; }
+};
 
 /// Slots of one layer and side. Positions below `sinks` have slots of their own; the others share a
 /// ring. ring >= window + chunk - 1, so that the first query of a chunk still finds its whole window
@@ -21,11 +45,29 @@ struct CacheShape {
   uint32_t ring = 0;
 };
 
-/// Words of one head's key or value of one token.
-uint32_t kvVectorWords(KvFormat format, uint32_t head_dim);
-/// Bytes of one layer's keys (or values): sinks in f16, then the ring in `format`.
-uint64_t kvSideBytes(KvFormat format, const CacheShape& shape);
-/// Bytes that one more token of window adds to one layer's side.
-uint64_t kvSideBytesPerToken(KvFormat format, uint32_t n_kv_heads, uint32_t head_dim);
+/// 32-bit words of the values of one head of one token, without scales.
+constexpr uint32_t kvValueWords(KvFormat format, uint32_t head_dim) {
+  return format == KvFormat::kF16    ? head_dim / 2
+         : format == KvFormat::kInt8 ? (head_dim + 3) / 4
+                                     : (head_dim + 7) / 8;
+}
+
+/// One side of one layer (shaders/shared/layout.h has the order). Offsets in words.
+struct SideLayout {
+  uint64_t ring_word = 0;    ///< [n_kv_heads][ring][value words]; sinks are at 0
+  uint64_t scales_word = 0;  ///< f16 [n_kv_heads][ring][groups], two to a word; low-bit formats only
+  uint64_t bytes = 0;
+};
+SideLayout sideLayout(KvFormat format, const CacheShape& shape);
+
+/// Bytes that one more token of window adds to one layer's side, scales included.
+constexpr uint64_t kvSideBytesPerToken(KvFormat format, uint32_t n_kv_heads, uint32_t head_dim) {
+  return static_cast<uint64_t>(n_kv_heads) *
+         (4ull * kvValueWords(format, head_dim) +
+          (format == KvFormat::kF16 ? 0 : 2ull * kvGroups(head_dim)));
+}
+
+/// Length of the Walsh-Hadamard blocks that rotate a head: the largest power of two that divides it.
+constexpr uint32_t hadamardBlock(uint32_t head_dim) { return head_dim & (~head_dim + 1); }
 
 }  // namespace oriel

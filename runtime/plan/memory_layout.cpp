@@ -76,10 +76,19 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half) 
   return layout;
 }
 
-bool cacheBytes(const ModelDesc& model, const CacheShape& cache, uint64_t* bytes) {
-  const uint64_t side = kvSideBytes(KvFormat::kF16, cache);
-  *bytes = alignUp(2ull * model.n_layers * alignUp(side, kBufferAlignment), kArenaGranularity);
-  return side <= kMaxBindingBytes;
+bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
+                uint64_t* bytes) {
+  PieceCounter pieces(ArenaKind::kCache, 0);
+  uint64_t largest = 0;
+  for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
+    for (const KvFormat format : {formats.keys(layer), formats.values(layer)}) {
+      const uint64_t side = sideLayout(format, cache).bytes;
+      pieces.take(side);
+      largest = std::max(largest, side);
+    }
+  }
+  *bytes = alignUp(pieces.used(), kArenaGranularity);
+  return largest <= kMaxBindingBytes;
 }
 
 }  // namespace oriel

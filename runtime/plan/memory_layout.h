@@ -60,6 +60,7 @@ struct IoLayout {
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half);
 
 /// Cache arena: keys then values, layer by layer. False when one side of a layer exceeds a binding.
-bool cacheBytes(const ModelDesc& model, const CacheShape& cache, uint64_t* bytes);
+bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
+                uint64_t* bytes);
 
 }  // namespace oriel

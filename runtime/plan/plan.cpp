@@ -35,9 +35,10 @@ struct MatmulEnds {
 class Builder {
  public:
   Builder(const GgufFile& file, const ModelDesc& model, const Log& log, const CacheShape& cache,
-          uint32_t chunk, const ActivationLayout& activations, const IoLayout& io, Plan* plan)
-      : file_(file), model_(model), log_(log), cache_(cache), chunk_(chunk), act_(activations),
-        io_(io), plan_(plan) {}
+          const CacheFormats& formats, uint32_t chunk, const ActivationLayout& activations,
+          const IoLayout& io, Plan* plan)
+      : file_(file), model_(model), log_(log), cache_(cache), formats_(formats), chunk_(chunk),
+        act_(activations), io_(io), plan_(plan) {}
 
   Status run() {
     plan_->device_step = act_.device_step;
@@ -274,13 +275,6 @@ class Builder {
                   });
   }
 
-  // Keys (side 0) or values (side 1) of a layer.
-  BufferRef cacheSide(uint32_t layer, uint32_t side) const {
-    const uint64_t bytes = kvSideBytes(KvFormat::kF16, cache_);
-    const uint64_t stride = alignUp(bytes, kBufferAlignment);
-    return {ArenaKind::kCache, 0, (2ull * layer + side) * stride, bytes};
-  }
-
   AttentionPush attentionPush(uint32_t splits, uint32_t split_slots, uint32_t out_stride) const {
     AttentionPush push = {};
     push.n_heads = model_.n_heads;
@@ -308,8 +302,15 @@ class Builder {
         {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}},
         model_.n_embd, qkv));
 
-    const BufferRef keys = cacheSide(layer, 0);
-    const BufferRef values = cacheSide(layer, 1);
+    const KvFormat k_format = formats_.keys(layer);
+    const KvFormat v_format = formats_.values(layer);
+    const BufferRef keys = cache_pieces_.take(sideLayout(k_format, cache_).bytes);
+    const BufferRef values = cache_pieces_.take(sideLayout(v_format, cache_).bytes);
+    const auto withFormats = [&](Op op) {
+      op.k_format = k_format;
+      op.v_format = v_format;
+      return op;
+    };
     Op append = makeOp(OpKind::kRopeAppend, sizeof(RopeAppendPush),
                        {act_.qkv, act_.device_step, act_.queries, keys, values});
     append.push.rope_append = {model_.n_heads,
@@ -323,23 +324,23 @@ class Builder {
                                chunk_,
                                cache_.sinks,
                                cache_.ring};
-    emitBody(append);
+    emitBody(withFormats(append));
 
     // A chunk has work enough without sharing a head; one token has not.
     const AttentionSplit split = decodeSplit(cache_);
     Op whole = makeOp(OpKind::kAttention, sizeof(AttentionPush),
                       {act_.queries, act_.device_step, act_.attended, keys, values});
     whole.push.attention = attentionPush(1, cache_.sinks + cache_.window, act_.attended_stride);
-    emitTo(StepList::kChunk, whole);
+    emitTo(StepList::kChunk, withFormats(whole));
     if (split.splits == 1) {
-      emitTo(StepList::kDecode, whole);
+      emitTo(StepList::kDecode, withFormats(whole));
     } else {
       Op part = makeOp(OpKind::kAttention, sizeof(AttentionPush),
                        {act_.queries, act_.device_step, act_.partials, keys, values});
       part.push.attention = attentionPush(
           split.splits, split.split_slots,
           model_.n_heads * split.splits * (model_.head_dim + kPartialExtra));
-      emitTo(StepList::kDecode, part);
+      emitTo(StepList::kDecode, withFormats(part));
       Op merge = makeOp(OpKind::kAttentionMerge, sizeof(AttentionMergePush),
                         {act_.partials, act_.device_step, act_.attended});
       merge.push.attention_merge = {model_.n_heads, model_.head_dim, act_.attended_stride,
@@ -385,10 +386,12 @@ class Builder {
   const ModelDesc& model_;
   const Log& log_;
   const CacheShape cache_;
+  const CacheFormats& formats_;
   const uint32_t chunk_;
   const ActivationLayout& act_;
   const IoLayout& io_;
   Plan* plan_;
+  PieceCounter cache_pieces_{ArenaKind::kCache, 0};
   uint64_t segment_used_ = 0;
   uint64_t weights_bytes_ = 0;
   uint64_t read_bytes_ = 0;
@@ -405,7 +408,8 @@ Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& l
   const ActivationLayout activations = layoutActivations(model, cache, 1);
   const IoLayout io = layoutIo(model, 1, 0);
   Plan counted;
-  Builder builder(file, model, log, cache, 1, activations, io, &counted);
+  const CacheFormats formats;
+  Builder builder(file, model, log, cache, formats, 1, activations, io, &counted);
   ORIEL_TRY(builder.run());
   *totals = PlanTotals();
   totals->weights_bytes = builder.weightsBytes();
@@ -427,14 +431,15 @@ Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& l
 }
 
 Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals& totals,
-                 const CacheShape& cache, uint32_t chunk, const Log& log, Arena* arena,
-                 Plan* plan) {
+                 const CacheShape& cache, const CacheFormats& formats, uint32_t chunk,
+                 const Log& log, Arena* arena, Plan* plan) {
   *plan = Plan();
   plan->cache = cache;
+  plan->formats = formats;
   plan->chunk_tokens = chunk;
   const ActivationLayout activations = layoutActivations(model, cache, chunk);
   const IoLayout io = layoutIo(model, chunk, totals.upload_half_bytes);
-  if (!cacheBytes(model, cache, &plan->cache_bytes)) {
+  if (!cacheBytes(model, cache, formats, &plan->cache_bytes)) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
                     cache.window, static_cast<unsigned long long>(kMaxBindingBytes));
@@ -461,7 +466,7 @@ Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals&
     plan->ops[i] = arena->take<Op>(totals.n_ops[i]);
     plan->op_capacity += totals.n_ops[i];
   }
-  Builder builder(file, model, log, cache, chunk, activations, io, plan);
+  Builder builder(file, model, log, cache, formats, chunk, activations, io, plan);
   return builder.run();
 }
 

@@ -91,6 +91,7 @@ struct Upload {
 struct Plan {
   // Choices.
   CacheShape cache;             ///< sinks, window, ring, heads
+  CacheFormats formats;
   uint32_t chunk_tokens = 1;
 
   // Arenas.
@@ -147,6 +148,7 @@ Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& l
 /// leaves the lists null). Fails only when a number exceeds a limit (a row that no binding can hold,
 /// say), never for lack of memory: that is the budgeter's part.
 Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals& totals,
-                 const CacheShape& cache, uint32_t chunk, const Log& log, Arena* arena, Plan* plan);
+                 const CacheShape& cache, const CacheFormats& formats, uint32_t chunk,
+                 const Log& log, Arena* arena, Plan* plan);
 
 }  // namespace oriel

@@ -22,7 +22,7 @@
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
- *    plan states. Generating takes none. (Tokenising text with an unbroken word above 4 KiB borrows
+ *    plan states. Generating takes none. (Tokenising text with an unbroken word above 1 KiB, or a message above 2 KiB, borrows
  *    working memory for the length of the call.) What the Vulkan driver allocates for its own
  *    bookkeeping is outside the plan: Oriel cannot see it.
  */
@@ -108,7 +108,9 @@ typedef enum oriel_device_kind {
 
 typedef enum oriel_kv_format {
   ORIEL_KV_AUTO = 0,
-  ORIEL_KV_F16 = 1 /* 16 bits a value */
+  ORIEL_KV_F16 = 1,  /* 16 bits a value */
+  ORIEL_KV_INT8 = 2, /* 8.5 bits: groups of 32 share an f16 scale */
+  ORIEL_KV_INT4 = 3  /* 4.5 bits */
 } oriel_kv_format;
 
 typedef struct oriel_options {
@@ -126,6 +128,8 @@ typedef struct oriel_options {
   uint32_t pinned_tokens;
   /* Prompt tokens processed per submission. 0: chosen. 1 to 512. */
   uint32_t chunk_tokens;
+  /* Formats of keys and values behind the sinks (which are f16). ORIEL_KV_AUTO: the pair of least
+   * expected loss for the memory given. */
   oriel_kv_format k_format;
   oriel_kv_format v_format;
   oriel_device_kind device;
@@ -142,6 +146,19 @@ typedef struct oriel_options {
   /* NULL: malloc. Copied; must stay valid until the model is freed. */
   const oriel_allocator *allocator;
 } oriel_options;
+
+/* One pair of formats that was weighed, with the largest window that fits with it. */
+typedef struct oriel_plan_choice {
+  oriel_kv_format k_format;
+  oriel_kv_format v_format;
+  uint32_t fits;
+  uint32_t window_tokens;
+  uint32_t chunk_tokens;
+  uint32_t reserved;
+  uint64_t total_bytes;
+  uint64_t minimum_bytes;
+  double loss_nats;
+} oriel_plan_choice;
 
 typedef struct oriel_plan {
   size_t struct_size;
@@ -164,6 +181,10 @@ typedef struct oriel_plan {
   oriel_kv_format v_format;
   uint64_t weights_read_bytes_per_token; /* what one decoded token reads of the weights */
   uint64_t crossover_tokens; /* depth at which reading the cache costs as much as the weights */
+  double loss_nats;          /* expected, per token, against an endless cache in f16 */
+  uint32_t raised_layers;    /* layers whose keys a guard keeps in f16 */
+  uint32_t choice_count;     /* of choices */
+  oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header only. Returns ORIEL_OK also when

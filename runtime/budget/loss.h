@@ -1,0 +1,39 @@
+// What a cache choice is expected to cost in quality, in nats of loss per token against a full cache in
+// f16. A model of published measurements; `c` and `beta` and the format costs are priors that a
+// calibration of the model at hand replaces.
+#pragma once
+
+#include <cstdint>
+
+#include "kv/cache_layout.h"
+
+namespace oriel {
+
+struct LossModel {
+  // Forgetting: c * tokens^-beta for a window of that many tokens. Fitted to perplexity against context
+  // of Llama-2-7B (beta .72, c 9.9); Falcon gives beta .55, Pythia .50.
+  double forget_scale = 9.9;
+  double forget_power = 0.72;
+  // Rounding, mean KL divergence by side and format. Llama-3-8B with llama.cpp's cache formats: K8V8
+  // .00098, K8V4 .0051; 4-bit keys .031 without a rotation, .3 of that with one.
+  double keys_int8 = 0.0009;
+  double keys_int4 = 0.0094;
+  double values_int8 = 0.0001;
+  double values_int4 = 0.0041;
+  // Per doubling beyond the trained context; quality falls off a cliff there, so it only has to be
+  // dearer than any window inside.
+  double beyond_trained = 0.5;
+
+  double keys(KvFormat format) const {
+    return format == KvFormat::kF16 ? 0 : format == KvFormat::kInt8 ? keys_int8 : keys_int4;
+  }
+  double values(KvFormat format) const {
+    return format == KvFormat::kF16 ? 0 : format == KvFormat::kInt8 ? values_int8 : values_int4;
+  }
+  /// Expected loss of a window of `visible` tokens (sinks included) in these formats, the rounding
+  /// averaged over the layers.
+  double expected(const CacheFormats& formats, uint32_t n_layers, uint64_t visible,
+                  uint32_t context_train) const;
+};
+
+}  // namespace oriel

@@ -1,0 +1,38 @@
+// One side (keys or values) of one layer's cache as memory: stores and reads vectors in any format. What
+// the kernels do, in scalar code.
+#pragma once
+
+#include <cstdint>
+
+#include "kv/cache_layout.h"
+
+namespace oriel {
+
+class KvSide {
+ public:
+  /// `words` holds sideLayout(format, {n_kv_heads, head_dim, sinks, -, ring}).bytes.
+  KvSide(KvFormat format, uint32_t n_kv_heads, uint32_t head_dim, uint32_t sinks, uint32_t ring,
+         uint32_t* words);
+
+  /// Values are head_dim floats. A sink slot stores f16, a ring slot the side's format.
+  void storeSink(uint32_t head, uint32_t slot, const float* values);
+  void storeRing(uint32_t head, uint32_t slot, const float* values);
+  void loadSink(uint32_t head, uint32_t slot, float* values) const;
+  void loadRing(uint32_t head, uint32_t slot, float* values) const;
+
+ private:
+  uint32_t* sinkWords(uint32_t head, uint32_t slot) const;
+  uint32_t* ringWords(uint32_t head, uint32_t slot) const;
+  uint16_t scale(uint32_t head, uint32_t slot, uint32_t group) const;
+  void setScale(uint32_t head, uint32_t slot, uint32_t group, uint16_t bits);
+
+  KvFormat format_;
+  uint32_t head_dim_;
+  uint32_t sinks_;
+  uint32_t ring_;
+  uint32_t* words_;
+  uint32_t* ring_words_;
+  uint32_t* scale_words_;
+};
+
+}  // namespace oriel
