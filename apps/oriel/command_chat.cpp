@@ -1,9 +1,11 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "cache_picture.h"
 #include "commands.h"
 #include "failure.h"
 #include "interrupt.h"
@@ -38,7 +40,8 @@ class Chat {
  public:
   explicit Chat(const ChatOptions& options)
       : options_(options),
-        model_(options.common, Load::kDevice, pinnedTokens(options)),
+        pinned_tokens_(pinnedTokens(options)),
+        model_(options.common, Load::kDevice, pinned_tokens_),
         session_(model_) {
     addSystem();
   }
@@ -106,7 +109,10 @@ class Chat {
 
   /// A line that begins with "/". False: leave.
   bool obey(const std::string& line) {
-    const std::string command = line.substr(0, line.find_last_not_of(" \t") + 1);
+    const std::string all = line.substr(0, line.find_last_not_of(" \t") + 1);
+    const std::string command = all.substr(0, all.find_first_of(" \t"));
+    const size_t argument_at = all.find_first_not_of(" \t", command.size());
+    const std::string argument = argument_at == std::string::npos ? "" : all.substr(argument_at);
     if (command == "/quit" || command == "/exit") {
       return false;
     }
@@ -116,17 +122,64 @@ class Chat {
       tell(dim("the conversation is forgotten") + "\n");
     } else if (command == "/stats") {
       showStats();
+    } else if (command == "/undo") {
+      undo();
+    } else if (command == "/cache") {
+      tell(cacheText(cacheViewOf(model_, session_, pinned_tokens_), terminalColumns()));
+    } else if (command == "/save" || command == "/load") {
+      keep(command == "/save", argument);
     } else {
       if (command != "/help") {
         tell("there is no command " + terminalSafe(command) + "\n");
       }
       tell(
-          "/reset  forget the conversation\n"
-          "/stats  memory, window and work so far\n"
-          "/quit   leave (or Ctrl-D)\n"
-          "Ctrl-C  stop the reply\n");
+          "/undo       take back the last message and its reply\n"
+          "/reset      forget the conversation\n"
+          "/save FILE  keep the conversation in a file\n"
+          "/load FILE  go on with one that was kept\n"
+          "/cache      draw what is remembered\n"
+          "/stats      memory, window and work so far\n"
+          "/quit       leave (or Ctrl-D)\n"
+          "Ctrl-C      stop the reply\n");
     }
     return true;
+  }
+
+  /// Back to where the last user's turn began, if what the text before it sees is still stored.
+  void undo() {
+    const std::vector<uint64_t> turns = cacheViewOf(model_, session_, pinned_tokens_).turns;
+    if (turns.empty()) {
+      tell(dim("there is no message to take back") + "\n");
+      return;
+    }
+    const oriel_status status = oriel_session_rewind(session_.get(), turns.back());
+    if (status == ORIEL_ERROR_CONTEXT) {
+      tell(dim("too late: to remember that message, older ones were forgotten for good; /reset starts "
+               "afresh") +
+           "\n");
+      return;
+    }
+    session_.check(status);
+    tell(dim("the last message and its reply are taken back") + "\n");
+  }
+
+  /// The conversation to a file or from one.
+  void keep(bool save, const std::string& path) {
+    if (path.empty()) {
+      tell(std::string(save ? "/save" : "/load") + " needs the name of a file\n");
+      return;
+    }
+    const oriel_status status = save ? oriel_session_save_file(session_.get(), path.c_str())
+                                     : oriel_session_restore_file(session_.get(), path.c_str());
+    if (status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ||
+        status == ORIEL_ERROR_OUT_OF_MEMORY) {
+      tell("oriel: " + terminalSafe(model_.diagnostics().reason(status)) + "\n");
+      return;
+    }
+    session_.check(status);
+    tell(dim(save ? "kept; /load brings it back, with the same model and options"
+                  : "loaded; " + std::to_string(session_.stats().position) + " tokens so far") +
+         "\n");
   }
 
   void showStats() const {
@@ -204,6 +257,7 @@ class Chat {
   }
 
   const ChatOptions& options_;
+  const uint32_t pinned_tokens_;
   Model model_;
   Session session_;
   LineReader reader_;

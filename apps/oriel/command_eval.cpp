@@ -4,18 +4,22 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "cache_picture.h"
 #include "commands.h"
+#include "divergence.h"
 #include "failure.h"
 #include "interrupt.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "report.h"
 #include "terminal.h"
 
 namespace cli {
@@ -26,6 +30,8 @@ struct EvalOptions {
   std::string tokens_file;
   std::string text_file;
   std::string logits_out;
+  std::string against;
+  std::string picture;
   size_t max_tokens = 0;
   bool all_logits = false;
   bool nll = false;
@@ -90,16 +96,6 @@ class LogitsFile {
   int error_ = 0;
 };
 
-/// -ln p(id) under the softmax of the logits, by log-sum-exp in double.
-double negativeLogLikelihood(const float* logits, size_t n_vocab, int32_t id) {
-  const double most = *std::max_element(logits, logits + n_vocab);
-  double sum = 0;
-  for (size_t i = 0; i < n_vocab; ++i) {
-    sum += std::exp(static_cast<double>(logits[i]) - most);
-  }
-  return most + std::log(sum) - static_cast<double>(logits[id]);
-}
-
 /// What is wanted of the logits of every position, collected as they pass by.
 struct Scoring {
   const std::vector<int32_t>* ids = nullptr;
@@ -107,27 +103,18 @@ struct Scoring {
   bool every_position_to_file = false;
   std::vector<double> nll;  ///< entry i: of ids[i + 1] given those before; room reserved
   std::vector<float> last;  ///< logits of the last position
-  bool stopped = false;
-};
 
-int onLogits(size_t index, const float* logits, size_t n_vocab, void* user) {
-  auto* scoring = static_cast<Scoring*>(user);
-  const std::vector<int32_t>& ids = *scoring->ids;
-  const bool is_last = index + 1 == ids.size();
-  if (!is_last) {
-    const int32_t next = ids[index + 1];
-    // The library checks ids as it reads them, which may be after this.
-    if (next >= 0 && static_cast<size_t>(next) < n_vocab) {
-      scoring->nll.push_back(negativeLogLikelihood(logits, n_vocab, next));
+  /// As a RowFn.
+  bool see(size_t index, const float* logits, size_t n_vocab) {
+    const bool is_last = index + 1 == ids->size();
+    if (!is_last) {
+      nll.push_back(negativeLogLikelihood(logits, n_vocab, (*ids)[index + 1]));
+    } else {
+      last.assign(logits, logits + n_vocab);
     }
-  } else {
-    scoring->last.assign(logits, logits + n_vocab);
+    return !(is_last || every_position_to_file) || file->write(logits, n_vocab);
   }
-  if ((is_last || scoring->every_position_to_file) && !scoring->file->write(logits, n_vocab)) {
-    scoring->stopped = true;
-  }
-  return scoring->stopped || interrupts() != 0 ? 1 : 0;
-}
+};
 
 /// Ids of the largest logits, the lowest id first among equals.
 std::vector<std::pair<int32_t, float>> topLogits(const std::vector<float>& logits) {
@@ -174,14 +161,36 @@ std::vector<int32_t> idsToScore(Input input, const Model& model, size_t max_toke
   return ids;
 }
 
+double meanOf(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) {
+    sum += value;
+  }
+  return sum / static_cast<double>(values.size());
+}
+
 void describe(const Model& model, const Json& json,
               const std::vector<std::pair<int32_t, float>>& top) {
   std::string text = "tokens       " + json["tokens"].dump() + "\n";
-  char line[128];
+  char line[160];
   if (json.contains("nll_mean") && !json["nll_mean"].is_null()) {
     std::snprintf(line, sizeof(line), "nll          %.6f nats a token\nperplexity   %.4f\n",
                   json["nll_mean"].get<double>(), json["perplexity"].get<double>());
     text += line;
+  }
+  if (json.contains("kl_mean")) {
+    std::snprintf(line, sizeof(line),
+                  "cache        keys %s, values %s; window %u\n"
+                  "against f16  KL %.6f nats a token (at most %.4f), same first choice %.2f %%\n",
+                  kvFormatName(model.plan().k_format), kvFormatName(model.plan().v_format),
+                  model.plan().window_tokens, json["kl_mean"].get<double>(),
+                  json["kl_max"].get<double>(), 100 * json["top1_agreement"].get<double>());
+    text += line;
+    if (!json["reference_nll_mean"].is_null()) {
+      std::snprintf(line, sizeof(line), "f16 nll      %.6f nats a token\n",
+                    json["reference_nll_mean"].get<double>());
+      text += line;
+    }
   }
   if (json.contains("nll")) {
     text += "nll of each  ";
@@ -202,8 +211,22 @@ void describe(const Model& model, const Json& json,
   print(text);
 }
 
+/// The same file with a cache in f16 and the window that was chosen. `--memory` is for the model under test;
+/// this one takes what it needs beside it.
+CommonOptions referenceOptions(const EvalOptions& options, const Model& model) {
+  CommonOptions reference =
+      withFormats(options.common, model.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
+  reference.verbose = false;
+  reference.memory_bytes = uint64_t{1} << 62;
+  oriel_options plan_options = planOptions(reference);
+  reference.memory_bytes =
+      planFile(modelPath(reference), plan_options, model.diagnostics()).total_bytes;
+  return reference;
+}
+
 int runEval(const EvalOptions& options) {
-  const bool scores = options.nll || options.per_token || !options.text_file.empty();
+  const bool compares = !options.against.empty();
+  const bool scores = options.nll || options.per_token || !options.text_file.empty() || compares;
   Input input(options);
   const Model model(options.common, Load::kDevice);
   const std::vector<int32_t> ids = idsToScore(std::move(input), model, options.max_tokens);
@@ -213,37 +236,53 @@ int runEval(const EvalOptions& options) {
   scoring.file = &file;
   scoring.every_position_to_file = options.all_logits;
   scoring.nll.reserve(ids.size());
+  const RowFn see = [&scoring](size_t index, const float* logits, size_t n_vocab) {
+    return scoring.see(index, logits, n_vocab);
+  };
 
-  Session session(model);
-  const CancelOnInterrupt cancel(session.get());
-  if (scores || options.all_logits) {
-    session.check(
-        oriel_session_evaluate(session.get(), ids.data(), ids.size(), onLogits, &scoring));
-    if (interrupts() != 0) {
-      return kExitCancelled;
-    }
+  const Session session(model);
+  std::optional<Divergence> divergence;
+  if (compares) {
+    checkIds(ids, model.info().n_vocab);
+    const Model reference(referenceOptions(options, model), Load::kDevice);
+    divergence = measureDivergence(Session(reference), session, ids, see, "comparing");
+  } else if (scores || options.all_logits) {
+    checkIds(ids, model.info().n_vocab);
+    evaluateRows(session, ids.data(), ids.size(), see);
   } else {
+    const CancelOnInterrupt cancel(session.get());
     const float* logits = nullptr;
     size_t count = 0;
-    session.append(ids.data(), ids.size());
+    session.check(oriel_session_append(session.get(), ids.data(), ids.size()));
     session.check(oriel_session_logits(session.get(), &logits, &count));
     scoring.last.assign(logits, logits + count);
     file.write(logits, count);
   }
   file.close();
+  if (!options.picture.empty()) {
+    writePicture(options.picture, cacheSvg(cacheViewOf(model, session, 0)));
+  }
 
   Json json;
   json["tokens"] = ids.size();
   if (scores) {
-    double sum = 0;
-    for (const double nll : scoring.nll) {
-      sum += nll;
-    }
     // One token has nothing before it to be predicted from.
     const bool any = !scoring.nll.empty();
-    const double mean = any ? sum / static_cast<double>(scoring.nll.size()) : 0;
+    const double mean = any ? meanOf(scoring.nll) : 0;
     json["nll_mean"] = any ? Json(mean) : Json(nullptr);
     json["perplexity"] = any ? Json(std::exp(mean)) : Json(nullptr);
+    if (divergence) {
+      const double reference_mean = any ? meanOf(divergence->reference_nll) : 0;
+      json["kl_mean"] = divergence->kl_mean;
+      json["kl_max"] = divergence->kl_max;
+      json["top1_agreement"] = divergence->top1_agreement;
+      json["reference_nll_mean"] = any ? Json(reference_mean) : Json(nullptr);
+      json["reference_perplexity"] = any ? Json(std::exp(reference_mean)) : Json(nullptr);
+      json["k_format"] = kvFormatName(model.plan().k_format);
+      json["v_format"] = kvFormatName(model.plan().v_format);
+      json["window_tokens"] = model.plan().window_tokens;
+      json["sink_tokens"] = model.plan().sink_tokens;
+    }
     if (options.per_token) {
       json["nll"] = scoring.nll;
     }
@@ -281,6 +320,12 @@ Command addEvalCommand(CLI::App* program) {
       ->needs(logits);
   app->add_flag("--nll", options->nll, "Score the ids of --tokens-file");
   app->add_flag("--per-token", options->per_token, "Report the score of each token, too");
+  app->add_option("--against", options->against,
+                  "Compare with the same model whose cache is in f16, loaded beside it")
+      ->type_name("f16")
+      ->check(CLI::IsMember({"f16"}));
+  app->add_option("--picture", options->picture, "Draw the cache as it is at the end, as SVG")
+      ->type_name("FILE");
   app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only")
       ->type_name("N");
   addCommonOptions(app, &options->common, Uses::kDevice);

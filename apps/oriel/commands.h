@@ -18,6 +18,7 @@ Command addChatCommand(CLI::App* program);
 Command addRunCommand(CLI::App* program);
 Command addPlanCommand(CLI::App* program);
 Command addEvalCommand(CLI::App* program);
+Command addCalibrateCommand(CLI::App* program);
 Command addBenchCommand(CLI::App* program);
 Command addTokenizeCommand(CLI::App* program);
 Command addRenderCommand(CLI::App* program);

@@ -37,8 +37,9 @@ int runCommand(int argc, char** argv) {
   program.get_formatter()->column_width(28);
   const Command commands[] = {
       addChatCommand(&program),     addRunCommand(&program),    addPlanCommand(&program),
-      addBenchCommand(&program),    addEvalCommand(&program),   addInfoCommand(&program),
-      addTokenizeCommand(&program), addRenderCommand(&program), addDevicesCommand(&program),
+      addBenchCommand(&program),    addEvalCommand(&program),   addCalibrateCommand(&program),
+      addInfoCommand(&program),     addTokenizeCommand(&program), addRenderCommand(&program),
+      addDevicesCommand(&program),
   };
   try {
     program.parse(argc, argv);

@@ -3,8 +3,10 @@
 #include <chrono>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <system_error>
 
+#include "calibration.h"
 #include "failure.h"
 #include "interrupt.h"
 #include "system.h"
@@ -85,6 +87,9 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
   const std::string path = modelPath(options);
   const std::string cache = load == Load::kDevice ? pipelineFolder(options) : "";
   oriel_options library_options = planOptions(options);
+  const std::optional<oriel_calibration> calibration =
+      load == Load::kDevice ? readSidecar(path, options.verbose) : std::nullopt;
+  library_options.calibration = calibration ? &*calibration : nullptr;
   library_options.pinned_tokens = pinned_tokens;
   library_options.log = Diagnostics::onLog;
   library_options.log_user = &diagnostics_;

@@ -101,6 +101,11 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->type_name("N")
       ->group(memory);
   command
+      ->add_option("--min-window", options->min_window_tokens,
+                   "Fewest tokens to remember: formats that cannot hold so many are not chosen")
+      ->type_name("N")
+      ->group(memory);
+  command
       ->add_option("--sinks", options->sink_tokens,
                    "First tokens of the session to keep for ever (default 4)")
       ->type_name("N")
@@ -155,9 +160,11 @@ oriel_options planOptions(const CommonOptions& options) {
   result.struct_size = sizeof(result);
   result.memory_bytes = options.memory_bytes;
   result.window_tokens = options.window_tokens;
+  result.min_window_tokens = options.min_window_tokens;
   if (options.sink_tokens) {
     result.sink_tokens = *options.sink_tokens == 0 ? UINT32_MAX : *options.sink_tokens;
   }
+  result.chunk_tokens = options.chunk_tokens;
   result.k_format = options.k_format;
   result.v_format = options.v_format;
   result.device = options.device;

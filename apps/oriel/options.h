@@ -20,7 +20,9 @@ struct CommonOptions {
 
   uint64_t memory_bytes = 0;
   uint32_t window_tokens = 0;
+  uint32_t min_window_tokens = 0;
   std::optional<uint32_t> sink_tokens;
+  uint32_t chunk_tokens = 0;  ///< no option: for commands that load a model twice alike
   oriel_kv_format k_format = ORIEL_KV_AUTO;
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;

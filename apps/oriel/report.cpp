@@ -21,7 +21,7 @@ Json planFields(const oriel_plan& plan) {
   json["fits"] = plan.fits != 0;
   json["memory_bytes"] = plan.memory_bytes;
   json["total_bytes"] = plan.total_bytes;
-  json["weights_bytes"] = plan.weights_bytes;
+  json["weights_bytes"] = plan.weights_unknown != 0 ? Json(nullptr) : Json(plan.weights_bytes);
   json["kv_bytes"] = plan.kv_bytes;
   json["activation_bytes"] = plan.activation_bytes;
   json["staging_bytes"] = plan.staging_bytes;
@@ -44,7 +44,7 @@ Json predictedFields(const oriel_plan& plan) {
   json["decode_tokens_per_s"] = nullptr;
   json["prefill_tokens_per_s"] = nullptr;
   json["crossover_tokens"] = plan.crossover_tokens;
-  json["loss_nats"] = nullptr;
+  json["loss_nats"] = plan.loss_nats;
   return json;
 }
 

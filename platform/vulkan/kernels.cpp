@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "base/limits.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel {
@@ -26,8 +25,8 @@ struct MatmulShape {
   uint32_t lanes;
   uint32_t rows;
 };
-/// Measured on lavapipe (2 cores, subgroups of 8): 8 rows gain 40% over 4 and 70% over 2, 16 nothing;
-/// 32 lanes are no slower than 64 and leave small matrices enough workgroups.
+/// Measured on lavapipe (2 cores, subgroups of 8): 8 rows gain a third over 4 and 70% over 2, 16 add
+/// nothing; 32 lanes leave small matrices twice the workgroups of 64.
 constexpr MatmulShape kSoftwareMatmul = {32, 8};
 /// GPUs have lanes to spare and too few rows per matrix to fill them.
 constexpr MatmulShape kGpuDecodeMatmul = {64, 2};
@@ -66,28 +65,20 @@ void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& cap
   kernel->grid[2] = workgroups(row_groups, kernel->grid[1]);
 }
 
-/// Shared memory of attention, see the shader: queries, lane values and weights of each head, sums.
-constexpr uint32_t attentionSharedBytes(uint32_t head_dim, uint32_t heads) {
-  return heads * (2 * head_dim + 2 * 128 + 8) * 4 + 128 * 8;
-}
-static_assert(attentionSharedBytes(kMaxHeadDim, 1) <= 16384, "shared memory of attention");
-
-// Heads that one workgroup works on: CPUs gain from reading keys and values once for all heads that
-// share them, GPUs from more workgroups.
-uint32_t headsTogether(const AttentionPush& push, const DeviceCaps& caps) {
-  const uint32_t sharing = push.n_heads / push.n_kv_heads;
-  uint32_t heads = caps.isSoftware() ? std::min(sharing, 8u) : 1;
-  while (sharing % heads != 0 || attentionSharedBytes(push.head_dim, heads) > 16384) {
-    --heads;
-  }
-  return heads;
-}
-
 // One lane per item of a token.
 void divideItems(uint32_t items, uint32_t tokens, Kernel* kernel) {
   kernel->constants[0] = kLanes;
   kernel->grid[0] = workgroups(items, kLanes);
   kernel->grid[1] = tokens;
+}
+
+// "f16" where keys and values are stored alike, else "<keys>_<values>".
+const char* cacheName(const Op& op, char* name, size_t capacity) {
+  if (op.k_format == op.v_format) {
+    return kvFormatName(op.k_format);
+  }
+  std::snprintf(name, capacity, "%s_%s", kvFormatName(op.k_format), kvFormatName(op.v_format));
+  return name;
 }
 
 Status findShader(const char* name, const Log& log, uint32_t* shader) {
@@ -108,6 +99,7 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
   char name[64] = "";
   const char* path = caps.subgroup_arithmetic ? "subgroup" : "shared";
   const char* weights = weightTypeName(op.weights);
+  char cache[24];
   switch (op.kind) {
     case OpKind::kEmbed:
       std::snprintf(name, sizeof(name), "embed_%s", weights);
@@ -123,15 +115,21 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
       break;
     case OpKind::kRopeAppend: {
       const RopeAppendPush& push = op.push.rope_append;
-      std::snprintf(name, sizeof(name), "rope_append_%s", kvFormatName(op.k_format));
-      divideItems(2 * (push.n_heads + push.n_kv_heads) * (push.head_dim / 2), tokens, kernel);
+      std::snprintf(name, sizeof(name), "rope_append_%s", cacheName(op, cache, sizeof(cache)));
+      const uint32_t vectors = 2 * (push.n_heads + push.n_kv_heads);
+      if (op.k_format == KvFormat::kF16 && op.v_format == KvFormat::kF16) {
+        divideItems(vectors * (push.head_dim / 2), tokens, kernel);
+      } else {
+        kernel->constants[0] = push.head_dim;
+        kernel->grid[0] = vectors;
+        kernel->grid[1] = tokens;
+      }
       break;
     }
     case OpKind::kAttention:
-      std::snprintf(name, sizeof(name), "attention_%s", kvFormatName(op.k_format));
+      std::snprintf(name, sizeof(name), "attention_%s", cacheName(op, cache, sizeof(cache)));
       kernel->constants[0] = op.push.attention.head_dim;
-      kernel->constants[1] = headsTogether(op.push.attention, caps);
-      kernel->grid[0] = op.push.attention.n_heads / kernel->constants[1];
+      kernel->grid[0] = op.push.attention.n_heads;
       kernel->grid[1] = tokens;
       kernel->grid[2] = op.push.attention.splits;
       break;

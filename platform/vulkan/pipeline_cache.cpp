@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/hash.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel {
@@ -36,15 +37,6 @@ struct DriverHeader {
   uint32_t device_id;
   uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
 };
-
-// FNV-1a, 64 bits.
-uint64_t hashBytes(const void* data, uint64_t bytes, uint64_t hash = 0xcbf29ce484222325ull) {
-  const uint8_t* byte = static_cast<const uint8_t*>(data);
-  for (uint64_t i = 0; i < bytes; ++i) {
-    hash = (hash ^ byte[i]) * 0x100000001b3ull;
-  }
-  return hash;
-}
 
 // Everything but the payload's size and hash.
 FileHeader expectedHeader(const DeviceCaps& caps) {

@@ -38,6 +38,10 @@ struct OpHandles {
 };
 static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
 
+constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kShaderUse = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+
 class VulkanExecutor final : public Executor {
  public:
   VulkanExecutor(const Plan& plan, const ExecutorOptions& options, void* per_op)
@@ -48,11 +52,12 @@ class VulkanExecutor final : public Executor {
   Status beginWrite(uint64_t bytes, void** piece) override;
   Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) override;
   Status finishLoad() override;
+  Status finishWrites() override;
+  Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
+              const void** piece) override;
   void* step() override { return arenas_.mapped(plan_.step); }
   Status run(StepRun what) override;
-  const float* logits() const override {
-    return reinterpret_cast<const float*>(arenas_.mapped(plan_.logits));
-  }
+  float* logits() override { return reinterpret_cast<float*>(arenas_.mapped(plan_.logits)); }
   Status clearCache() override;
   uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
   const char* deviceName() const override { return device_.caps.name; }
@@ -63,6 +68,10 @@ class VulkanExecutor final : public Executor {
     return list == StepList::kChunk ? plan_.chunk_tokens : 1;
   }
   OpHandles* handlesOf(StepList list) const;
+
+  uint64_t uploadHalfOffset(uint32_t half) const {
+    return plan_.upload.offset_bytes + half * (plan_.upload.size_bytes / kUploadHalves);
+  }
 
   Status createLayouts();
   Status createPipelines();
@@ -260,11 +269,11 @@ Status VulkanExecutor::endWrite(const BufferRef& destination, uint64_t offset_by
   const uint32_t half = upload_half_;
   const VkCommandBuffer commands = commands_[kUploadCommands + half];
   ORIEL_TRY(settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
-  VkBufferCopy region = {};
-  region.srcOffset =
-      plan_.upload.offset_bytes + half * (plan_.upload.size_bytes / kUploadHalves);
-  region.dstOffset = destination.offset_bytes + offset_bytes;
-  region.size = bytes;
+  // A restored cache overwrites what earlier steps wrote.
+  barrier(commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+          kTransfer, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  const VkBufferCopy region = {uploadHalfOffset(half), destination.offset_bytes + offset_bytes,
+                               bytes};
   device_.api.vkCmdCopyBuffer(commands, arenas_.buffer(ArenaKind::kIo),
                               arenas_.buffer(destination.arena, destination.segment), 1, &region);
   ORIEL_TRY(settle(end(commands)));
@@ -273,11 +282,38 @@ Status VulkanExecutor::endWrite(const BufferRef& destination, uint64_t offset_by
   return kOk;
 }
 
-Status VulkanExecutor::finishLoad() {
+Status VulkanExecutor::finishWrites() {
   ORIEL_TRY(failed_);
   for (uint32_t half = 0; half < kUploadHalves; ++half) {
     ORIEL_TRY(settle(wait(half)));
   }
+  return kOk;
+}
+
+Status VulkanExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
+                            const void** piece) {
+  ORIEL_TRY(finishWrites());
+  if (bytes > plan_.upload.size_bytes / kUploadHalves || offset_bytes > source.size_bytes ||
+      bytes > source.size_bytes - offset_bytes) {
+    return options_.log.fail(ORIEL_ERROR_INTERNAL, "a read past its source: please report it");
+  }
+  const VkCommandBuffer commands = commands_[kUploadCommands];
+  ORIEL_TRY(settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
+  barrier(commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+          kTransfer, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  const VkBufferCopy region = {source.offset_bytes + offset_bytes, uploadHalfOffset(0), bytes};
+  device_.api.vkCmdCopyBuffer(commands, arenas_.buffer(source.arena, source.segment),
+                              arenas_.buffer(ArenaKind::kIo), 1, &region);
+  barrier(commands, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+          VK_ACCESS_HOST_READ_BIT);
+  ORIEL_TRY(settle(end(commands)));
+  ORIEL_TRY(settle(submitAndWait(commands)));
+  *piece = arenas_.mapped(plan_.upload);
+  return kOk;
+}
+
+Status VulkanExecutor::finishLoad() {
+  ORIEL_TRY(finishWrites());
   ORIEL_TRY(settle(createLayouts()));
   ORIEL_TRY(settle(createPipelines()));
   ORIEL_TRY(settle(createDescriptorSets()));
@@ -417,10 +453,6 @@ void VulkanExecutor::barrier(VkCommandBuffer commands, VkPipelineStageFlags from
   memory.dstAccessMask = used;
   device_.api.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
-
-constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
-constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
-constexpr VkAccessFlags kShaderUse = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
 
 void VulkanExecutor::recordList(VkCommandBuffer commands, StepList list) const {
   const VulkanApi& api = device_.api;

@@ -66,17 +66,24 @@ struct PreparedModel {
   MappedFile mapping;
   GgufFile file;
   ModelDesc desc;
+  KvShape kv;
   PlanTotals totals;
+  bool weights_unknown = false;     ///< only of a known shape; `totals` then counts none
   uint64_t model_host_bytes = 0;    ///< of oriel_model and all it owns
   uint64_t session_host_bytes = 0;
   uint64_t memory_bytes = 0;        ///< the cap, default applied
+  bool calibrated = false;          ///< the budget weighs measured constants
   Budget budget;
 };
+
+/// What the options ask of the budgeter, defaults applied; host_bytes and kv are the caller's.
+Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request);
 
 /// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
 /// after the tokenizer.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
 oriel_plan planResult(const PreparedModel& prepared);
+oriel_kv_format publicFormat(KvFormat format);
 
 }  // namespace oriel
 
@@ -86,6 +93,7 @@ struct oriel_model {
   oriel_allocator allocator = {};
   uint64_t host_bytes = 0;  ///< of the block
   uint64_t session_host_bytes = 0;
+  uint64_t hash = 0;  ///< of what the file says, for snapshots
   oriel::ModelDesc desc;
   oriel::Tokenizer* tokenizer = nullptr;
   oriel::ChatFormat chat_format = oriel::ChatFormat::kNone;

@@ -2,6 +2,7 @@
 #include <new>
 
 #include "api/api.h"
+#include "base/hash.h"
 #include "exec/load_weights.h"
 #include "text/pretokenizer.h"
 #if ORIEL_VULKAN
@@ -79,6 +80,20 @@ void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint6
   }
 }
 
+// Tells models apart without reading all of them: the whole header, and the ends of every tensor.
+uint64_t modelHash(const GgufFile& file) {
+  constexpr uint64_t kSampleBytes = 64;
+  uint64_t hash = hashBytes(file.data(), file.headerBytes());
+  uint64_t cursor = 0;
+  GgufTensor tensor;
+  while (file.nextTensor(&cursor, &tensor)) {
+    const uint64_t sample = std::min(kSampleBytes, tensor.bytes);
+    hash = hashBytes(tensor.data, sample, hash);
+    hash = hashBytes(tensor.data + tensor.bytes - sample, sample, hash);
+  }
+  return hash;
+}
+
 void fillInfo(const PreparedModel& prepared, oriel_model* model) {
   oriel_model_info& info = model->info;
   const ModelDesc& desc = prepared.desc;
@@ -127,6 +142,14 @@ Status refuse(const PreparedModel& prepared, const Log& log) {
                   static_cast<unsigned long long>(prepared.budget.minimum_bytes));
 }
 
+void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
+  log.write(ORIEL_LOG_INFO,
+            "loaded on %s: %llu of %llu bytes for a window of %u tokens and %u sinks, %u tokens at a time",
+            device, static_cast<unsigned long long>(plan.total_bytes),
+            static_cast<unsigned long long>(plan.memory_bytes), plan.window_tokens,
+            plan.sink_tokens, plan.chunk_tokens);
+}
+
 // Everything after the model's block exists. What it made so far is undone by oriel_model_free.
 Status loadInto(const PreparedModel& prepared, const oriel_options& options, Arena* arena,
                 oriel_model* model) {
@@ -135,6 +158,7 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
   model->chat_format = recogniseChatFormat(prepared.file);
   if (options.device != ORIEL_DEVICE_NONE) {
     model->desc = prepared.desc;
+    model->hash = modelHash(prepared.file);
     model->session_host_bytes = prepared.session_host_bytes;
     model->plan_result = planResult(prepared);
     ORIEL_TRY(buildPlan(prepared.file, model->desc, prepared.totals, prepared.budget.cache,
@@ -147,6 +171,7 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
     ORIEL_TRY(loadWeights(prepared.file, model->desc, model->plan,
                           {options.progress, options.progress_user}, log, model->executor));
     ORIEL_TRY(model->executor->finishLoad());
+    logPlan(model->plan_result, model->executor->deviceName(), log);
   }
   fillInfo(prepared, model);
   return kOk;
@@ -221,6 +246,25 @@ oriel_status oriel_model_get_plan(const oriel_model* model, oriel_plan* plan) {
     return ORIEL_ERROR_STATE;
   }
   writeResult(model->plan_result, plan);
+  return ORIEL_OK;
+}
+
+oriel_status oriel_model_get_layer_formats(const oriel_model* model, oriel_layer_formats* layers,
+                                           size_t capacity, size_t* needed) {
+  if (model == nullptr || needed == nullptr || (layers == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  if (model->executor == nullptr) {
+    return ORIEL_ERROR_STATE;
+  }
+  *needed = model->desc.n_layers;
+  if (*needed > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  const CacheFormats& formats = model->plan.formats;
+  for (uint32_t layer = 0; layer < model->desc.n_layers; ++layer) {
+    layers[layer] = {publicFormat(formats.keys(layer)), publicFormat(formats.values(layer))};
+  }
   return ORIEL_OK;
 }
 

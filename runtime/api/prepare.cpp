@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "api/api.h"
 
 namespace oriel {
@@ -34,6 +36,34 @@ bool readFormat(oriel_kv_format wanted, bool* fixed, KvFormat* format) {
   return false;
 }
 
+// Measured constants in place of the priors. False when one of them cannot be a measurement.
+bool readCalibration(const oriel_calibration* given, LossModel* loss) {
+  oriel_calibration measured;
+  if (!readOptions(given, &measured)) {
+    return false;
+  }
+  const struct {
+    double measured;
+    double* constant;
+  } constants[] = {{measured.forget_scale, &loss->forget_scale},
+                   {measured.forget_power, &loss->forget_power},
+                   {measured.keys_int8, &loss->keys_int8},
+                   {measured.keys_int4, &loss->keys_int4},
+                   {measured.values_int8, &loss->values_int8},
+                   {measured.values_int4, &loss->values_int4}};
+  for (const auto& entry : constants) {
+    if (!std::isfinite(entry.measured) || entry.measured < 0) {
+      return false;
+    }
+    if (entry.measured != 0) {
+      *entry.constant = entry.measured;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
 oriel_kv_format publicFormat(KvFormat format) {
   switch (format) {
     case KvFormat::kF16:
@@ -46,15 +76,33 @@ oriel_kv_format publicFormat(KvFormat format) {
   return ORIEL_KV_AUTO;
 }
 
-}  // namespace
+Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request) {
+  *request = BudgetRequest();
+  if (!readFormat(options.k_format, &request->fixed_k, &request->formats.k) ||
+      !readFormat(options.v_format, &request->fixed_v, &request->formats.v)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
+  }
+  if (!readCalibration(options.calibration, &request->loss)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a constant of the calibration is negative or not a number: measure again");
+  }
+  request->memory_bytes = memoryCap(options);
+  request->window = options.window_tokens;
+  request->min_window = options.min_window_tokens;
+  request->sinks = options.sink_tokens == 0            ? kDefaultSinks
+                   : options.sink_tokens == UINT32_MAX ? 0
+                                                       : options.sink_tokens;
+  request->pinned = options.pinned_tokens;
+  request->chunk = options.chunk_tokens;
+  return kOk;
+}
 
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared) {
   const Log log = logOf(options);
   BudgetRequest request;
-  if (!readFormat(options.k_format, &request.fixed_k, &request.formats.k) ||
-      !readFormat(options.v_format, &request.fixed_v, &request.formats.v)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
-  }
+  ORIEL_TRY(readRequest(options, log, &request));
+  prepared->memory_bytes = request.memory_bytes;
+  prepared->calibrated = options.calibration != nullptr;
   ORIEL_TRY(prepared->mapping.open(path, log));
   ORIEL_TRY(prepared->file.open(prepared->mapping.data(), prepared->mapping.bytes(), log));
 
@@ -71,6 +119,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
     return kOk;
   }
   ORIEL_TRY(readModelDesc(prepared->file, log, &prepared->desc));
+  prepared->kv = kvShapeOf(prepared->desc);
   ORIEL_TRY(Tokenizer::build(prepared->file, log, &model_arena, &tokenizer));
   ORIEL_TRY(measureWeights(prepared->file, prepared->desc, log, &prepared->totals));
 
@@ -85,17 +134,9 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   (void)session_arena.take<oriel_session>(1);
   SessionContext context;
   context.model = &prepared->desc;
-  (void)Session::create(context, 0, &session_arena);
+  (void)Session::create(context, 0, true, &session_arena);
   prepared->session_host_bytes = session_arena.used();
 
-  prepared->memory_bytes = memoryCap(options);
-  request.memory_bytes = prepared->memory_bytes;
-  request.window = options.window_tokens;
-  request.sinks = options.sink_tokens == 0            ? kDefaultSinks
-                  : options.sink_tokens == UINT32_MAX ? 0
-                                                      : options.sink_tokens;
-  request.pinned = options.pinned_tokens;
-  request.chunk = options.chunk_tokens;
   request.host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
   return chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget);
 }
@@ -116,10 +157,11 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.minimum_bytes = budget.minimum_bytes;
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
     plan.raised_layers += budget.formats.keysRaised(layer) ? 1 : 0;
-    for (const KvFormat format : {budget.formats.keys(layer), budget.formats.values(layer)}) {
-      plan.kv_bytes_per_token += kvSideBytesPerToken(format, desc.n_kv_heads, desc.head_dim);
-    }
   }
+  plan.kv_bytes_per_token = kvGrowthBytesPerToken(prepared.kv, budget.formats);
+  plan.kv_local_bytes = kvLocalBytes(prepared.kv, budget.formats);
+  plan.kv_window_bytes = kvBytesAt(prepared.kv, budget.formats, budget.cache.window);
+  plan.weights_unknown = prepared.weights_unknown ? 1 : 0;
   plan.window_tokens = budget.cache.window;
   plan.sink_tokens = budget.cache.sinks;
   plan.ring_tokens = budget.cache.ring;
@@ -130,6 +172,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.weights_read_bytes_per_token = prepared.totals.weights_read_bytes_per_token;
   plan.crossover_tokens = plan.weights_read_bytes_per_token / plan.kv_bytes_per_token;
   plan.loss_nats = budget.loss;
+  plan.calibrated = prepared.calibrated ? 1 : 0;
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
   for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {
     const BudgetChoice& choice = budget.choices[plan.choice_count];

@@ -63,6 +63,9 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
   }
   oriel_generation result = {};
   const Status status = generate(request, &result);
+  if (status.code() == ORIEL_ERROR_CANCELLED) {
+    result.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
+  }
   if (out != nullptr) {
     writeResult(result, out);
   }
@@ -96,9 +99,9 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   if (block != nullptr) {
     const SessionContext context = {&model->desc,    &model->plan,      model->tokenizer,
                                     model->chat_format, model->executor, &model->allocator,
-                                    model->log};
+                                    model->log,      model->hash};
     handle = new (arena.take<oriel_session>(1)) oriel_session();
-    session = Session::create(context, options.first_position, &arena);
+    session = Session::create(context, options.first_position, options.split_turns == 0, &arena);
   }
   const Status status =
       block == nullptr ? model->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -134,6 +137,58 @@ void oriel_session_destroy(oriel_session* handle) {
 
 oriel_status oriel_session_reset(oriel_session* handle) {
   return handle == nullptr ? ORIEL_ERROR_ARGUMENT : handle->session->reset().code();
+}
+
+oriel_status oriel_session_rewind(oriel_session* handle, uint64_t position) {
+  return handle == nullptr ? ORIEL_ERROR_ARGUMENT : handle->session->rewind(position).code();
+}
+
+oriel_status oriel_session_save(oriel_session* handle, void* data, size_t capacity,
+                                size_t* needed) {
+  if (handle == nullptr || needed == nullptr || (data == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const uint64_t bytes = handle->session->snapshotBytes();
+  *needed = static_cast<size_t>(bytes);
+  return bytes > capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : handle->session->save(data).code();
+}
+
+oriel_status oriel_session_restore(oriel_session* handle, const void* data, size_t bytes) {
+  if (handle == nullptr || data == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return handle->session->restore(data, bytes).code();
+}
+
+oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
+  if (handle == nullptr || path == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const oriel_model& model = *handle->model;
+  const uint64_t bytes = handle->session->snapshotBytes();
+  Workspace workspace(nullptr, 0, &model.allocator);
+  const BorrowedBytes block(&workspace, bytes);
+  if (block.data() == nullptr) {
+    return model.log
+        .fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a snapshot of %llu bytes: close other programs",
+              static_cast<unsigned long long>(bytes))
+        .code();
+  }
+  if (const Status status = handle->session->save(block.data()); !status.ok()) {
+    return status.code();
+  }
+  return writeFileAtomically(path, block.data(), bytes, model.log).code();
+}
+
+oriel_status oriel_session_restore_file(oriel_session* handle, const char* path) {
+  if (handle == nullptr || path == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  MappedFile file;
+  if (const Status status = file.open(path, handle->model->log); !status.ok()) {
+    return status.code();
+  }
+  return handle->session->restore(file.data(), file.bytes()).code();
 }
 
 void oriel_session_cancel(oriel_session* handle) {
@@ -224,5 +279,29 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   stats.host_bytes = model.host_bytes + handle->host_bytes;
   stats.submissions = session.submissions();
   writeResult(stats, out);
+  return ORIEL_OK;
+}
+
+oriel_status oriel_session_get_view(const oriel_session* handle, oriel_view* out) {
+  if (handle == nullptr || !validResult(out)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  writeResult(handle->session->view(), out);
+  return ORIEL_OK;
+}
+
+oriel_status oriel_session_get_turns(const oriel_session* handle, uint64_t* starts, size_t capacity,
+                                     size_t* needed) {
+  if (handle == nullptr || needed == nullptr || (starts == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const TurnMarks& turns = handle->session->turns();
+  *needed = turns.count();
+  if (*needed > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  for (uint32_t i = 0; i < turns.count(); ++i) {
+    starts[i] = turns.at(i);
+  }
   return ORIEL_OK;
 }

@@ -12,8 +12,10 @@ namespace {
 constexpr uint32_t kChunks[] = {64, 32, 16, 8};
 constexpr uint32_t kMinChunk = 8;
 constexpr uint32_t kMaxChunk = 512;
-// A chunk is affordable while the window is this many times as long (ring slack is chunk - 1).
+// A chunk is affordable while the window is this many times as long (ring slack is chunk - 1), and at
+// most this share shorter than the smallest chunk would leave it (activations grow with the chunk, too).
 constexpr uint32_t kWindowPerChunk = 8;
+constexpr uint32_t kWindowShareForChunk = 8;
 // When a file does not state the context it was trained with.
 constexpr uint32_t kAssumedContext = 4096;
 
@@ -44,8 +46,9 @@ class Weigher {
     choice.chunk = chunk;
     choice.cache = shapeOf(window, chunk);
     choice.bytes = bytesOf(window, chunk);
-    choice.loss = request_.loss.expected(formats_, model_.n_layers,
-                                         static_cast<uint64_t>(sinks_) + window, model_.context_train);
+    choice.loss =
+        request_.loss.expected(formats_, cachedLayers(), static_cast<uint64_t>(sinks_) + window,
+                               model_.context_train);
     return choice;
   }
 
@@ -53,7 +56,7 @@ class Weigher {
   bool possible() const {
     const uint32_t chunk = request_.chunk != 0 ? request_.chunk : kMinChunk;
     uint64_t bytes = 0;
-    return cacheBytes(model_, shapeOf(windows_.least, chunk), formats_, &bytes);
+    return bytesOfCache(shapeOf(windows_.least, chunk), &bytes);
   }
 
  private:
@@ -61,13 +64,25 @@ class Weigher {
     return {model_.n_kv_heads, model_.head_dim, sinks_, window, window + chunk - 1};
   }
 
+  uint32_t cachedLayers() const {
+    return request_.kv != nullptr ? request_.kv->layers() : model_.n_layers;
+  }
+
+  bool bytesOfCache(const CacheShape& cache, uint64_t* bytes) const {
+    return request_.kv != nullptr ? kvArenaBytes(*request_.kv, cache, formats_, bytes)
+                                  : cacheBytes(model_, cache, formats_, bytes);
+  }
+
   BudgetBytes bytesOf(uint32_t window, uint32_t chunk) const {
-    return budgetBytes(model_, totals_, request_.host_bytes, shapeOf(window, chunk), formats_, chunk);
+    const CacheShape cache = shapeOf(window, chunk);
+    BudgetBytes bytes = budgetBytes(model_, totals_, request_.host_bytes, cache, formats_, chunk);
+    (void)bytesOfCache(cache, &bytes.cache);
+    return bytes;
   }
 
   bool fits(uint32_t window, uint32_t chunk) const {
     uint64_t bytes = 0;
-    return cacheBytes(model_, shapeOf(window, chunk), formats_, &bytes) &&
+    return bytesOfCache(shapeOf(window, chunk), &bytes) &&
            bytesOf(window, chunk).total() <= request_.memory_bytes;
   }
 
@@ -91,6 +106,8 @@ class Weigher {
       *window = largestWindow(request_.chunk);
       return;
     }
+    const uint32_t longest = largestWindow(kMinChunk);
+    const uint32_t enough = longest - longest / kWindowShareForChunk;
     for (const uint32_t candidate : kChunks) {
       if (!fits(windows_.least, candidate)) {
         continue;
@@ -99,7 +116,8 @@ class Weigher {
       *chunk = candidate;
       const bool affordable = request_.window != 0
                                   ? candidate <= std::max(kMinChunk, *window)
-                                  : *window >= std::min(windows_.most, kWindowPerChunk * candidate);
+                                  : *window >= enough &&
+                                        *window >= std::min(windows_.most, kWindowPerChunk * candidate);
       if (affordable) {
         return;
       }
@@ -119,6 +137,11 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
     return log.fail(ORIEL_ERROR_ARGUMENT, "a window of %u tokens is out of range: ask for at most %u",
                     request.window, kMaxWindow);
   }
+  if (request.min_window > kMaxWindow ||
+      (request.window != 0 && request.min_window > request.window)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a window of at least %u tokens is out of range: ask for at most %u",
+                    request.min_window, request.window != 0 ? request.window : kMaxWindow);
+  }
   if (request.chunk > kMaxChunk) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a chunk of %u tokens is out of range: ask for at most %u",
                     request.chunk, kMaxChunk);
@@ -137,6 +160,7 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
   if (request.window == 0) {
     const uint32_t most = std::min(context > sinks ? context - sinks : 0, kMaxWindow);
     windows->least = std::max(1u, std::min(std::max(kMinAutoWindow, request.pinned), most));
+    windows->least = std::max(windows->least, request.min_window);
     windows->most = std::max(most, windows->least);
   }
   const uint32_t room = request.window == 0 && request.pinned >= context ? context : windows->most;
@@ -170,10 +194,22 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   WindowRange windows;
   ORIEL_TRY(windowRange(model, request, sinks, log, &windows));
 
+  const bool latent = request.kv != nullptr && request.kv->latent();
+  const auto asksForRounding = [](bool fixed, KvFormat format) {
+    return fixed && format != KvFormat::kF16;
+  };
+  if (latent && (asksForRounding(request.fixed_k, request.formats.k) ||
+                 asksForRounding(request.fixed_v, request.formats.v))) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "a latent cache is described in f16 only: ask for f16, or leave the format open");
+  }
+
   // A pair that was asked for need not be in the list.
   FormatPair pairs[kFormatPairCount];
   uint32_t n_pairs = 0;
-  if (request.fixed_k && request.fixed_v) {
+  if (latent) {
+    pairs[n_pairs++] = {KvFormat::kF16, KvFormat::kF16};
+  } else if (request.fixed_k && request.fixed_v) {
     pairs[n_pairs++] = {request.formats.k, request.formats.v};
   } else {
     for (const FormatPair& pair : kFormatPairs) {

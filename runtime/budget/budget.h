@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/log.h"
+#include "budget/kv_shape.h"
 #include "budget/loss.h"
 #include "plan/plan.h"
 
@@ -23,6 +24,7 @@ constexpr uint32_t kFormatPairCount = sizeof(kFormatPairs) / sizeof(kFormatPairs
 struct BudgetRequest {
   uint64_t memory_bytes = 0;
   uint32_t window = 0;
+  uint32_t min_window = 0;  ///< a chosen window is at least this long, past the trained context, too
   uint32_t sinks = kDefaultSinks;
   uint32_t pinned = 0;  ///< tokens of a pinned prefix; sinks grow to cover them
   uint32_t chunk = 0;
@@ -33,6 +35,8 @@ struct BudgetRequest {
   LossModel loss;
   /// Host bytes of everything (they depend on neither window nor chunk).
   uint64_t host_bytes = 0;
+  /// Layers that differ in what they cache; nullptr: all alike, as the model says.
+  const KvShape* kv = nullptr;
 };
 
 /// Exact bytes of one choice.
@@ -77,6 +81,7 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
 /// Weighs every allowed pair of formats with the largest window that fits with it (up to the trained
 /// context, and with the largest chunk whose ring slack does not cost the window much) and takes the
 /// pair of least expected loss; of equals the dearer. ORIEL_ERROR_ARGUMENT for values out of range,
+/// ORIEL_ERROR_UNSUPPORTED for a latent cache in anything but f16,
 /// ORIEL_ERROR_CONTEXT when the pinned text leaves no room in the window; a budget that is too small is not
 /// an error here (Budget::fits).
 Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,

@@ -30,12 +30,18 @@ class Executor {
   /// Sends the piece to `offset_bytes` into `destination`. May return before it has arrived.
   virtual Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) = 0;
   virtual Status finishLoad() = 0;
+  /// Waits until everything that was sent has arrived; needed before the next run() once loaded.
+  virtual Status finishWrites() = 0;
+  /// Waits for `bytes` <= half of plan.upload from `offset_bytes` into `source`; *piece is valid until the
+  /// next call.
+  virtual Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
+                      const void** piece) = 0;
 
   /// The step block (plan.step), for the host to fill before run().
   virtual void* step() = 0;
   /// Runs and waits (bounded). On success logits() holds the result where the run has a head.
   virtual Status run(StepRun what) = 0;
-  virtual const float* logits() const = 0;
+  virtual float* logits() = 0;
 
   /// Overwrites the cache with zeros.
   virtual Status clearCache() = 0;

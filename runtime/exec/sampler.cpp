@@ -12,18 +12,18 @@ void Sampler::init(uint32_t n_vocab, Arena* arena) {
 
 void Sampler::start(const SamplerOptions& options) {
   options_ = options;
-  random_ = options.seed;
+  state_.random = options.seed;
 }
 
 void Sampler::accept(int32_t id) {
-  recent_[n_recent_ % kRecentTokens] = id;
-  ++n_recent_;
+  state_.recent[state_.n_recent % SamplerState::kRecentTokens] = id;
+  ++state_.n_recent;
 }
 
 // SplitMix64 (Steele, Lea and Flood 2014), upper 53 bits.
 double Sampler::uniform() {
-  random_ += 0x9e3779b97f4a7c15ull;
-  uint64_t z = random_;
+  state_.random += 0x9e3779b97f4a7c15ull;
+  uint64_t z = state_.random;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
   z ^= z >> 31;
@@ -32,10 +32,11 @@ double Sampler::uniform() {
 
 // Each recent token once, however often it occurred.
 void Sampler::penalise() {
-  const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(n_recent_, kRecentTokens));
-  for (uint32_t i = 0; i < n; ++i) {
-    const int32_t id = recent_[i];
-    if (std::find(recent_, recent_ + i, id) != recent_ + i) {
+  const int32_t* recent = state_.recent;
+  const uint64_t n = std::min<uint64_t>(state_.n_recent, SamplerState::kRecentTokens);
+  for (uint64_t i = 0; i < n; ++i) {
+    const int32_t id = recent[i];
+    if (std::find(recent, recent + i, id) != recent + i) {
       continue;
     }
     float& logit = candidates_[id].logit;

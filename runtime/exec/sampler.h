@@ -18,6 +18,14 @@ struct SamplerOptions {
   uint64_t seed = 0;
 };
 
+/// What a sampler remembers between tokens.
+struct SamplerState {
+  static constexpr uint32_t kRecentTokens = 64;
+  int32_t recent[kRecentTokens] = {};
+  uint64_t n_recent = 0;  ///< tokens accepted so far; the latest is at (n_recent - 1) % kRecentTokens
+  uint64_t random = 0;
+};
+
 /// Order: repetition penalty, top-k, top-p, min-p (both on the probabilities before temperature, as
 /// other runtimes do), temperature, draw. Same seed, same logits, same tokens, on every platform with
 /// IEEE doubles and a correctly rounded exp to within its last bits.
@@ -28,7 +36,9 @@ class Sampler {
   void start(const SamplerOptions& options);
   /// Remembers a token of the context for the repetition penalty.
   void accept(int32_t id);
-  void forget() { n_recent_ = 0; }
+  void forget() { state_ = SamplerState(); }
+  const SamplerState& state() const { return state_; }
+  void restore(const SamplerState& state) { state_ = state; }
   /// Not-a-number counts as minus infinity. Ties go to the lower id.
   int32_t sample(const float* logits);
 
@@ -40,17 +50,13 @@ class Sampler {
       return logit > other.logit || (logit == other.logit && id < other.id);
     }
   };
-  static constexpr uint32_t kRecentTokens = 64;
-
   void penalise();
   double uniform();
 
   SamplerOptions options_;
   Candidate* candidates_ = nullptr;
   uint32_t n_vocab_ = 0;
-  int32_t recent_[kRecentTokens] = {};
-  uint64_t n_recent_ = 0;  ///< tokens accepted so far
-  uint64_t random_ = 0;
+  SamplerState state_;
 };
 
 }  // namespace oriel

@@ -13,15 +13,21 @@ namespace {
 // Planned working memory for tokenising: enough for a message of some 2,000 characters; longer ones
 // borrow from the allocator.
 constexpr size_t kWorkspaceBytes = 64 * 1024;
+// "<|im_end|>\n" and the like.
+constexpr size_t kMaxReplyEndTokens = 16;
 
 }  // namespace
 
-Session::Session(const SessionContext& context, uint64_t first_position)
-    : context_(context), window_(context.plan->cache), first_position_(first_position) {
+Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns)
+    : context_(context),
+      window_(context.plan->cache),
+      first_position_(first_position),
+      whole_turns_(whole_turns) {
   phases_.init(context.model->rope_theta, context.model->rope_dims);
 }
 
-Session* Session::create(const SessionContext& context, uint64_t first_position, Arena* arena) {
+Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
+                         Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
   void* room = arena->take<uint8_t>(sizeof(Session));
   void* workspace = arena->take<uint8_t>(kWorkspaceBytes);
@@ -30,7 +36,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   if (arena->measuring() || arena->exhausted()) {
     return nullptr;
   }
-  Session* session = new (room) Session(context, first_position);
+  Session* session = new (room) Session(context, first_position, whole_turns);
   session->workspace_block_ = workspace;
   session->sampler_ = sampler;
   return session;
@@ -39,10 +45,12 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 Status Session::reset() {
   ORIEL_TRY(context_.executor->clearCache());
   position_ = 0;
+  stored_ = 0;
   has_logits_ = false;
   reply_open_ = false;
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
+  turns_.clear();
   sampler_.forget();
   cancelled_.store(false, std::memory_order_relaxed);
   return kOk;
@@ -63,6 +71,13 @@ Status Session::checkCancelled() {
   return cancelled_.exchange(false, std::memory_order_relaxed) ? Status(ORIEL_ERROR_CANCELLED) : kOk;
 }
 
+// While everything is still seen there is nothing to round to whole turns.
+TokenStep Session::stepOf(uint64_t t) const {
+  const uint64_t oldest = window_.oldest(t);
+  const bool evicted = oldest > context_.plan->cache.sinks;
+  return window_.step(t, evicted && whole_turns_ ? turns_.firstWholeTurn(oldest) : 0);
+}
+
 void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
   const uint32_t rope_dims = context_.model->rope_dims;
   uint32_t* words = static_cast<uint32_t*>(context_.executor->step());
@@ -70,13 +85,13 @@ void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
   std::memcpy(words, &header, sizeof(header));
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t t = position_ + i;
-    TokenStep step = window_.step(t);
+    TokenStep step = stepOf(t);
     step.token = static_cast<uint32_t>(ids[i]);
     std::memcpy(words + kStepHeaderWords + i * kTokenStepWords, &step, sizeof(step));
     float* rotations = reinterpret_cast<float*>(words) +
                        stepRotationWord(context_.plan->chunk_tokens, rope_dims, i);
     phases_.rotations(first_position_ + t, rotations);
-    phases_.rotations(first_position_ + window_.sinkQueryIndex(t), rotations + rope_dims);
+    phases_.rotations(first_position_ + SlidingWindow::sinkQueryIndex(step), rotations + rope_dims);
   }
 }
 
@@ -88,9 +103,82 @@ Status Session::submit(StepRun what) {
 
 void Session::commit(const int32_t* ids, uint32_t count) {
   position_ += count;
+  stored_ = std::max(stored_, position_);
   for (uint32_t i = 0; i < count; ++i) {
     sampler_.accept(ids[i]);
   }
+}
+
+Status Session::rewind(uint64_t position) {
+  if (position > position_ || !window_.canRewind(stored_, position)) {
+    return context_.log.fail(ORIEL_ERROR_CONTEXT,
+                             "cannot go back from token %llu to %llu, the tokens before it are gone: go "
+                             "back %u tokens at most, or reset",
+                             static_cast<unsigned long long>(position_),
+                             static_cast<unsigned long long>(position),
+                             context_.plan->cache.ring - context_.plan->cache.window + 1);
+  }
+  if (position != position_) {
+    position_ = position;
+    has_logits_ = false;
+    reply_open_ = false;
+    turns_.truncate(position);
+  }
+  return kOk;
+}
+
+SessionState Session::state() const {
+  SessionState state;
+  state.position = position_;
+  state.stored = stored_;
+  state.first_position = first_position_;
+  state.has_logits = has_logits_ ? 1 : 0;
+  state.reply_open = reply_open_ ? 1 : 0;
+  state.sampler = sampler_.state();
+  return state;
+}
+
+SnapshotKey Session::snapshotKey() const {
+  return {context_.model_hash, layoutHash(*context_.plan, *context_.model)};
+}
+
+uint64_t Session::snapshotBytes() const {
+  return oriel::snapshotBytes(*context_.plan, context_.model->n_vocab, state(), turns_.count());
+}
+
+Status Session::save(void* out) const {
+  return writeSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), state(), turns_,
+                       context_.executor, out);
+}
+
+Status Session::restore(const void* data, uint64_t bytes) {
+  SessionState state;
+  ORIEL_TRY(readSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), data, bytes,
+                         context_.log, context_.executor, &state, &turns_));
+  position_ = state.position;
+  stored_ = state.stored;
+  first_position_ = state.first_position;
+  has_logits_ = state.has_logits != 0;
+  reply_open_ = state.reply_open != 0;
+  sampler_.restore(state.sampler);
+  prompt_tokens_ = 0;
+  prompt_ms_ = 0;
+  return kOk;
+}
+
+oriel_view Session::view() const {
+  const CacheShape& cache = context_.plan->cache;
+  oriel_view view = {};
+  view.struct_size = sizeof(view);
+  view.position = position_;
+  view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache.sinks));
+  view.first_visible = view.sinks_used;
+  if (position_ > cache.sinks) {
+    view.first_visible = position_ - stepOf(position_ - 1).n_ring;
+  }
+  view.first_stored = std::max<uint64_t>(view.sinks_used, stored_ - std::min<uint64_t>(stored_, cache.ring));
+  view.turn_count = turns_.count();
+  return view;
 }
 
 Status Session::append(const int32_t* ids, size_t count) {
@@ -275,7 +363,19 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   rendered.capacity = rendered.needed;
   ORIEL_TRY(renderMessage(context_.chat_format, role, text, bytes, context_.log, &rendered));
   const TextRange literal = {rendered.literal.begin + end_bytes, rendered.literal.end + end_bytes};
+  const uint64_t begin = position_;
+  size_t end_tokens = 0;
+  if (end_bytes != 0) {
+    int32_t ids[kMaxReplyEndTokens];
+    EncodeOptions options;
+    options.special = true;
+    ORIEL_TRY(context_.tokenizer->encode(end, end_bytes, options, &workspace, context_.log, ids,
+                                         kMaxReplyEndTokens, &end_tokens));
+  }
   ORIEL_TRY(appendRendered(room.as<char>(), end_bytes + rendered.needed, literal, &workspace));
+  if (std::strcmp(role, "user") == 0) {
+    turns_.mark(begin + end_tokens);
+  }
   reply_open_ = false;
   return kOk;
 }

@@ -6,7 +6,9 @@
 #include "base/workspace.h"
 #include "exec/executor.h"
 #include "exec/sampler.h"
+#include "exec/snapshot.h"
 #include "kv/rope.h"
+#include "kv/turns.h"
 #include "kv/window.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
@@ -22,6 +24,7 @@ struct SessionContext {
   Executor* executor = nullptr;
   const oriel_allocator* allocator = nullptr;
   Log log;
+  uint64_t model_hash = 0;
 };
 
 /// See oriel.h for what the calls promise. A step is committed only after the executor said it
@@ -29,9 +32,16 @@ struct SessionContext {
 class Session {
  public:
   /// Takes all memory the session will ever need from `arena` (null when measuring).
-  static Session* create(const SessionContext& context, uint64_t first_position, Arena* arena);
+  static Session* create(const SessionContext& context, uint64_t first_position, bool whole_turns,
+                         Arena* arena);
 
   Status reset();
+  /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack.
+  Status rewind(uint64_t position);
+
+  uint64_t snapshotBytes() const;
+  Status save(void* out) const;
+  Status restore(const void* data, uint64_t bytes);
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
   Status append(const int32_t* ids, size_t count);
@@ -46,14 +56,21 @@ class Session {
                    void* user, oriel_generation* result);
 
   uint64_t position() const { return position_; }
-  uint32_t windowUsed() const { return position_ == 0 ? 0 : window_.visible(position_ - 1); }
+  uint32_t windowUsed() const {
+    return position_ == 0 ? 0 : SlidingWindow::visible(stepOf(position_ - 1));
+  }
   uint64_t submissions() const { return submissions_; }
+  const TurnMarks& turns() const { return turns_; }
+  oriel_view view() const;
 
  private:
-  Session(const SessionContext& context, uint64_t first_position);
+  Session(const SessionContext& context, uint64_t first_position, bool whole_turns);
 
   Status checkIds(const int32_t* ids, size_t count) const;
   Status checkCancelled();
+  SessionState state() const;
+  SnapshotKey snapshotKey() const;
+  TokenStep stepOf(uint64_t t) const;
   void fillStep(const int32_t* ids, uint32_t count, uint32_t head_row);
   Status submit(StepRun what);
   void commit(const int32_t* ids, uint32_t count);
@@ -66,12 +83,17 @@ class Session {
   const SessionContext context_;
   SlidingWindow window_;
   RopePhases phases_;
-  const uint64_t first_position_;
+  uint64_t first_position_;
+  const bool whole_turns_;
+  TurnMarks turns_;
   Sampler sampler_;
   StreamDecoder decoder_;
   void* workspace_block_ = nullptr;
   std::atomic<bool> cancelled_{false};
   uint64_t position_ = 0;  ///< tokens committed
+  /// Tokens whose slots were ever written: at least position_, more after a rewind. What they overwrote
+  /// in the ring does not come back.
+  uint64_t stored_ = 0;
   bool has_logits_ = false;
   bool reply_open_ = false;  ///< the assistant's turn still wants its end
   uint64_t submissions_ = 0;

@@ -84,6 +84,8 @@ class GgufFile {
 
   const uint8_t* data() const { return data_; }
   uint64_t bytes() const { return bytes_; }
+  /// Everything before the tensor data.
+  uint64_t headerBytes() const { return data_begin_; }
 
  private:
   Status readHeader(uint64_t* at, const Log& log);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/half.h"
 #include "kv/quantise.h"
 
 namespace oriel {

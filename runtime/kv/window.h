@@ -20,31 +20,39 @@ class SlidingWindow {
     return t < shape_.sinks ? static_cast<uint32_t>(t) : shape_.sinks + ringSlot(t);
   }
 
-  /// Index that token t's query is rotated to when it scores sink keys. Inside the cache a sink sits at
-  /// its own index and the newest token at min(t, sinks + window - 1); RoPE scores depend on
-  /// differences only, so rotating the query there is exactly StreamingLLM's positions-in-cache.
-  uint64_t sinkQueryIndex(uint64_t t) const {
-    return std::min<uint64_t>(t, static_cast<uint64_t>(shape_.sinks) + shape_.window - 1);
-  }
-
   /// Everything about token t but its id and its rotations. Assumes the tokens before it are stored.
-  TokenStep step(uint64_t t) const {
+  /// Tokens before `floor` are not seen even if they are within the window (sinks are).
+  TokenStep step(uint64_t t, uint64_t floor = 0) const {
     TokenStep step = {};
     step.slot = slot(t);
     step.n_sinks = static_cast<uint32_t>(std::min<uint64_t>(shape_.sinks, t + 1));
     if (t >= shape_.sinks) {
-      const uint64_t oldest = t + 1 > shape_.window ? t + 1 - shape_.window : 0;
-      const uint64_t first = std::max<uint64_t>(oldest, shape_.sinks);
+      const uint64_t first = std::max({oldest(t), std::min(floor, t), uint64_t{shape_.sinks}});
       step.ring_begin = ringSlot(first);
       step.n_ring = static_cast<uint32_t>(t - first + 1);
     }
     return step;
   }
 
+  /// First token that the window of token t reaches.
+  uint64_t oldest(uint64_t t) const { return t + 1 > shape_.window ? t + 1 - shape_.window : 0; }
+
+  /// Index that a query is rotated to when it scores sink keys. Inside the cache a sink stands at its own
+  /// index and the newest token right behind everything it sees; RoPE scores depend on differences only, so
+  /// rotating the query there is exactly StreamingLLM's positions-in-cache.
+  static uint64_t sinkQueryIndex(const TokenStep& step) {
+    return static_cast<uint64_t>(step.n_sinks) + step.n_ring - 1;
+  }
+
   /// Tokens the query of token t sees.
-  uint32_t visible(uint64_t t) const {
-    const TokenStep s = step(t);
-    return s.n_sinks + s.n_ring;
+  static uint32_t visible(const TokenStep& step) { return step.n_sinks + step.n_ring; }
+
+  /// True if, after `stored` tokens, the session can go back to having seen only the first `kept`: all
+  /// that token `kept` would see is still stored. Sinks always are.
+  bool canRewind(uint64_t stored, uint64_t kept) const {
+    const uint64_t first = std::max<uint64_t>(oldest(kept), shape_.sinks);
+    const uint64_t ring_first = stored > shape_.ring ? stored - shape_.ring : 0;
+    return kept <= stored && (first >= kept || first >= ring_first);
   }
 
  private:

@@ -400,6 +400,11 @@ class Builder {
 
 }  // namespace
 
+uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_row_bytes) {
+  const uint64_t half = std::clamp(weights_bytes / kUploadShare, kMinUploadHalf, kMaxUploadHalf);
+  return alignUp(std::max(half, largest_row_bytes), kBufferAlignment);
+}
+
 Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& log,
                       PlanTotals* totals) {
   // Nothing counted here depends on the cache, but for the merge op that a split window adds: count
@@ -418,10 +423,7 @@ Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& l
   for (uint32_t i = 0; i < kStepLists; ++i) {
     totals->n_ops[i] = counted.n_ops[i];
   }
-  const uint64_t share = builder.weightsBytes() / kUploadShare;
-  const uint64_t half = std::max(std::clamp(share, kMinUploadHalf, kMaxUploadHalf),
-                                 builder.largestRowBytes());
-  totals->upload_half_bytes = alignUp(half, kBufferAlignment);
+  totals->upload_half_bytes = uploadHalfBytes(totals->weights_bytes, builder.largestRowBytes());
   totals->weights_read_bytes_per_token = builder.readBytes();
   if (counted.weight_segments > UINT8_MAX) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "the weights need %u GiB: use a smaller model",

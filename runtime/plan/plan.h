@@ -141,6 +141,8 @@ struct PlanTotals {
   uint64_t upload_half_bytes = 0;     ///< half of the upload ring
   uint64_t weights_read_bytes_per_token = 0;
 };
+/// PlanTotals::upload_half_bytes of so many bytes of weights.
+uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_row_bytes);
 Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& log,
                       PlanTotals* totals);
 

@@ -1,5 +1,5 @@
 // Every kernel variant against a plain computation in double, over many shapes. Runs on the executor
-// that ORIEL_TEST_DEVICE names; on Vulkan each test runs with and without subgroup arithmetic.
+// under test; on Vulkan each test runs with and without subgroup arithmetic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <functional>
 #include <limits>
 
-#include "tests/support/kernel_data.h"
-#include "tests/support/kernel_rig.h"
+#include "support/kernel_data.h"
+#include "support/kernel_rig.h"
 
 namespace oriel::test {
 namespace {

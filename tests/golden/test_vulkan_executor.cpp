@@ -1,14 +1,14 @@
 // What the Vulkan executor promises besides right results: which calls it makes, what it does when one
-// fails, what it keeps on disk. Needs ORIEL_TEST_DEVICE=vulkan.
+// fails, what it keeps on disk. Needs a Vulkan target.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "tests/support/kernel_api_tap.h"
-#include "tests/support/kernel_data.h"
-#include "tests/support/kernel_rig.h"
+#include "support/kernel_api_tap.h"
+#include "support/kernel_data.h"
+#include "support/kernel_rig.h"
 
 namespace oriel::test {
 namespace {
@@ -19,7 +19,7 @@ class VulkanExecutor : public testing::Test {
  protected:
   void SetUp() override {
     if (!onVulkan()) {
-      GTEST_SKIP() << "ORIEL_TEST_DEVICE is not vulkan";
+      GTEST_SKIP() << "the target is not Vulkan";
     }
   }
 };

@@ -1,16 +1,16 @@
-// Runs the device tests on one device:
-//   --oriel_target=cpu               the reference executor
-//   --oriel_target=vulkan=ICD        the Vulkan driver with this ICD json, and no other
-//   --oriel_target=validation=ICD    the same under the Khronos validation layer with synchronisation
-//                                    validation; any message fails the run
+// Runs the device tests on one device, ORIEL_TEST_TARGET (a compile definition, one program each):
+//   cpu               the reference executor
+//   vulkan=ICD        the Vulkan driver with this ICD json, and no other
+//   validation=ICD    the same under the Khronos validation layer with synchronisation validation; any
+//                     message fails the run
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <optional>
 #include <string>
 
 #include "support/target.h"
@@ -63,31 +63,22 @@ class ValidationLog {
 }  // namespace
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  std::string target = "cpu";
-  for (int i = 1; i < argc; ++i) {
-    std::string argument = argv[i];
-    if (takePrefix(&argument, "--oriel_target=")) {
-      target = argument;
-    }
+  std::string target = ORIEL_TEST_TARGET;
+  std::optional<ValidationLog> validation;
+  if (takePrefix(&target, "validation=")) {
+    validation.emplace();
+    target = "vulkan=" + target;
   }
   if (takePrefix(&target, "vulkan=")) {
     useDriver(target);
     oriel::test::setTargetDevice(ORIEL_DEVICE_VULKAN);
-  } else if (takePrefix(&target, "validation=")) {
-    useDriver(target);
-    oriel::test::setTargetDevice(ORIEL_DEVICE_VULKAN);
-    ValidationLog log;
-    int result = RUN_ALL_TESTS();
-    const std::string messages = log.messages();
-    if (!messages.empty()) {
-      std::cerr << "the validation layer said:\n" << messages;
-      result = 1;
-    }
-    return result;
-  } else if (target != "cpu") {
-    std::cerr << "unknown --oriel_target=" << target << "\n";
-    return 2;
   }
-  return RUN_ALL_TESTS();
+  // Which tests there are depends on the target: only now may they be registered.
+  testing::InitGoogleTest(&argc, argv);
+  const int result = RUN_ALL_TESTS();
+  if (validation && !validation->messages().empty()) {
+    std::cerr << "the validation layer said:\n" << validation->messages();
+    return 1;
+  }
+  return result;
 }

@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <initializer_list>
@@ -19,19 +18,15 @@
 #include "base/limits.h"
 #include "base/workspace.h"
 #include "exec/executor.h"
-#include "tests/support/captured_log.h"
+#include "support/captured_log.h"
+#include "support/target.h"
 #ifdef ORIEL_VULKAN
 #include "vulkan/vulkan_executor.h"
 #endif
 
 namespace oriel::test {
 
-/// The executor that the tests run on: ORIEL_TEST_DEVICE, "cpu" (the default) or "vulkan". Which Vulkan
-/// device is up to the loader (VK_ICD_FILENAMES).
-inline bool onVulkan() {
-  const char* device = std::getenv("ORIEL_TEST_DEVICE");
-  return device != nullptr && std::string(device) == "vulkan";
-}
+inline bool onVulkan() { return targetDevice() == ORIEL_DEVICE_VULKAN; }
 
 class KernelRig {
  public:

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -58,7 +59,7 @@ TEST(Window, slots_seen_hold_exactly_the_sinks_and_the_last_tokens) {
             }
             EXPECT_EQ(visibleTokens(t, sinks, window_tokens), seen)
                 << "t " << t << " sinks " << sinks << " window " << window_tokens << " chunk " << chunk;
-            EXPECT_EQ(seen.size(), window.visible(t));
+            EXPECT_EQ(seen.size(), SlidingWindow::visible(window.step(t)));
           }
         }
       }
@@ -68,10 +69,53 @@ TEST(Window, slots_seen_hold_exactly_the_sinks_and_the_last_tokens) {
 
 TEST(Window, sink_query_stands_where_the_newest_cache_position_is) {
   const SlidingWindow window(shapeOf(4, 60, 8));
-  EXPECT_EQ(0u, window.sinkQueryIndex(0));
-  EXPECT_EQ(63u, window.sinkQueryIndex(63));
-  EXPECT_EQ(63u, window.sinkQueryIndex(64));
-  EXPECT_EQ(63u, window.sinkQueryIndex(1ull << 40));
+  // StreamingLLM: min(t, S + W - 1).
+  for (const uint64_t t : {uint64_t{0}, uint64_t{3}, uint64_t{4}, uint64_t{63}, uint64_t{64},
+                           uint64_t{1} << 40}) {
+    EXPECT_EQ(std::min<uint64_t>(t, 63), SlidingWindow::sinkQueryIndex(window.step(t)));
+  }
+}
+
+TEST(Window, a_floor_hides_older_tokens_but_never_the_sinks) {
+  const CacheShape shape = shapeOf(4, 20, 8);
+  const SlidingWindow window(shape);
+  for (uint64_t t = 0; t < 100; ++t) {
+    for (const uint64_t floor : {t - std::min<uint64_t>(t, 7), t, uint64_t{0}, t + 5}) {
+      const TokenStep plain = window.step(t);
+      const TokenStep step = window.step(t, floor);
+      EXPECT_EQ(plain.n_sinks, step.n_sinks);
+      EXPECT_EQ(plain.slot, step.slot);
+      if (t >= shape.sinks) {
+        const uint64_t first = std::max({window.oldest(t), std::min(floor, t), uint64_t{4}});
+        EXPECT_EQ(t - first + 1, step.n_ring);
+        EXPECT_EQ(window.slot(first) - shape.sinks, step.ring_begin);
+      }
+    }
+  }
+}
+
+TEST(Window, rewinding_is_legal_exactly_while_everything_needed_is_stored) {
+  for (const uint32_t sinks : {0u, 4u}) {
+    for (const uint32_t chunk : {1u, 8u}) {
+      const CacheShape shape = shapeOf(sinks, 20, chunk);
+      const SlidingWindow window(shape);
+      std::map<uint32_t, uint64_t> held;
+      for (uint64_t stored = 0; stored < 120; ++stored) {
+        for (uint64_t kept = 0; kept <= stored; ++kept) {
+          // What token `kept` would see of the tokens before it.
+          bool all = true;
+          for (const uint64_t p : visibleTokens(kept, sinks, 20)) {
+            const auto found = held.find(window.slot(p));
+            all = all && (p == kept || (found != held.end() && found->second == p));
+          }
+          EXPECT_EQ(all, window.canRewind(stored, kept))
+              << "stored " << stored << " kept " << kept << " chunk " << chunk << " sinks " << sinks;
+        }
+        EXPECT_FALSE(window.canRewind(stored, stored + 1));
+        held[window.slot(stored)] = stored;
+      }
+    }
+  }
 }
 
 TEST(Window, positions_beyond_32_bits_keep_their_slots_in_range) {

@@ -22,8 +22,8 @@
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
- *    plan states. Generating takes none. (Tokenising text with an unbroken word above 1 KiB, or a message above 2 KiB, borrows
- *    working memory for the length of the call.) What the Vulkan driver allocates for its own
+ *    plan states. Generating takes none. (Tokenising an unbroken word above 1 KiB, or a message above
+ *    2 KiB, borrows working memory for the length of the call.) What the Vulkan driver allocates for its own
  *    bookkeeping is outside the plan: Oriel cannot see it.
  */
 #ifndef ORIEL_ORIEL_H_
@@ -113,6 +113,21 @@ typedef enum oriel_kv_format {
   ORIEL_KV_INT4 = 3  /* 4.5 bits */
 } oriel_kv_format;
 
+/* What a window and a cache format cost in quality, in nats of loss per token. The constants of one model,
+ * as `oriel calibrate` measures them; they decide between a longer window and finer formats. 0: the
+ * published prior. Negative or not finite: ORIEL_ERROR_ARGUMENT. */
+typedef struct oriel_calibration {
+  size_t struct_size;
+  /* Forgetting all but the last n tokens costs forget_scale * n^-forget_power. */
+  double forget_scale;
+  double forget_power;
+  /* Mean KL divergence from a cache in f16 with only this side in this format, in every layer. */
+  double keys_int8;
+  double keys_int4;
+  double values_int8;
+  double values_int4;
+} oriel_calibration;
+
 typedef struct oriel_options {
   size_t struct_size;
   /* Hard cap for the model and its session together, in bytes: weights, cache, activations, staging
@@ -145,6 +160,12 @@ typedef struct oriel_options {
   void *progress_user;
   /* NULL: malloc. Copied; must stay valid until the model is freed. */
   const oriel_allocator *allocator;
+  /* What the model at hand loses by windows and formats, instead of published priors. Read by the call
+   * only. */
+  const oriel_calibration *calibration;
+  /* A window that is chosen is at least this long, past the trained context if need be; what cannot hold
+   * it does not fit. More than window_tokens: ORIEL_ERROR_ARGUMENT. 0: any. At most 4194304. */
+  uint32_t min_window_tokens;
 } oriel_options;
 
 /* One pair of formats that was weighed, with the largest window that fits with it. */
@@ -185,12 +206,49 @@ typedef struct oriel_plan {
   uint32_t raised_layers;    /* layers whose keys a guard keeps in f16 */
   uint32_t choice_count;     /* of choices */
   oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
+  uint32_t calibrated; /* 1: loss_nats follows oriel_options.calibration; 0: published priors */
+  uint32_t weights_unknown; /* 1: only from oriel_plan_shape; weights_bytes is 0, the rest is planned */
+  /* Keys and values alone, as published figures count them: no sinks, chunk slack or alignment. */
+  uint64_t kv_window_bytes; /* of window_tokens tokens */
+  uint64_t kv_local_bytes;  /* of layers that see only a short window of their own, when it is full; what
+                             * kv_bytes_per_token does not count */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header only. Returns ORIEL_OK also when
  * nothing fits (plan->fits tells). With memory_bytes 0 plans for half of the system's free memory. */
 ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options,
                                        oriel_plan *plan);
+
+/* ---- Planning without a file ----------------------------------------------------------------- */
+
+typedef struct oriel_shape_info {
+  size_t struct_size;
+  char name[32]; /* "llama-3.2-1b" */
+  uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab;
+  uint32_t context_train;
+  uint32_t local_layers;        /* of n_layers, see only local_window_tokens */
+  uint32_t local_window_tokens;
+  uint32_t shared_layers;       /* of n_layers, read another layer's cache */
+  uint32_t latent_dim;          /* MLA: values that a token takes in one layer; 0: keys and values */
+  uint64_t parameters;          /* 0: not known */
+} oriel_shape_info;
+
+/* Shapes of published models that plans can be made for; this build need not be able to run them. Fills
+ * up to `capacity` entries, each with struct_size set by the caller. */
+ORIEL_API oriel_status oriel_shape_list(oriel_shape_info *shapes, size_t capacity, size_t *needed);
+
+typedef enum oriel_weight_format {
+  ORIEL_WEIGHTS_DEFAULT = 0, /* Q4_0 */
+  ORIEL_WEIGHTS_Q4_0 = 1,    /* 4.5 bits a weight, embeddings included */
+  ORIEL_WEIGHTS_Q8_0 = 2,    /* 8.5 bits */
+  ORIEL_WEIGHTS_F16 = 3
+} oriel_weight_format;
+
+/* Plans for a shape by name with all matrices in one format. Bytes are exact but for host_bytes, which
+ * guesses the tokenizer by the size of the vocabulary. As oriel_plan_file returns ORIEL_OK also when
+ * nothing fits; ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
+ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights,
+                                        const oriel_options *options, oriel_plan *plan);
 
 /* ---- Devices --------------------------------------------------------------------------------- */
 
@@ -273,9 +331,13 @@ typedef struct oriel_session oriel_session;
 
 typedef struct oriel_session_options {
   size_t struct_size;
-  /* Position of the first token, for tests of long conversations: the session behaves as if that
-   * many tokens had already been seen and evicted. Sinks are then those of the new text. */
+  /* Rotary position of the session's first token. Positions only matter relative to each other, so this
+   * changes nothing but which arithmetic is exercised: for tests of very long conversations. */
   uint64_t first_position;
+  /* Chats evict whole turns: once the window has moved past the start of a turn, the model sees the first
+   * whole turn still inside the window and what follows (and the sinks). Non-zero: token by token, as
+   * text that was appended without oriel_chat_add always is. */
+  uint32_t split_turns;
 } oriel_session_options;
 
 /* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
@@ -285,6 +347,23 @@ ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_sess
 ORIEL_API void oriel_session_destroy(oriel_session *session);
 /* Back to an empty context; the cache is overwritten with zeros. */
 ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
+
+/* Forgets all tokens from `position` on (oriel_stats.position counts them). Going back is possible while
+ * what the remaining text would see is still stored: always before the window has filled, later for up
+ * to chunk_tokens; beyond that ORIEL_ERROR_CONTEXT, and nothing changes. */
+ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
+
+/* A session as bytes: used cache slots, position, sampler, turns. Restored into a session of the same
+ * model file, window, sinks, chunk and formats (on any device), it goes on to the bit as this one would on
+ * that device; anything else is refused with ORIEL_ERROR_FORMAT, and the session stays as it was. A system
+ * prompt processed once can so be restored for every new conversation. */
+ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
+                                          size_t *needed);
+ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
+/* The same with a file, written beside `path` and renamed over it. Borrows memory of the snapshot's size
+ * for the length of the call. */
+ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
+ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
 /* Makes the running call return ORIEL_ERROR_CANCELLED after the submission in flight. What was
  * committed stays. Without a running call it stops the next one. Callable from any thread. */
@@ -374,6 +453,33 @@ typedef struct oriel_stats {
 } oriel_stats;
 
 ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
+
+/* What of the conversation is where, to draw it. Tokens are counted as in oriel_stats.position. */
+typedef struct oriel_view {
+  size_t struct_size;
+  uint64_t position;      /* tokens committed so far */
+  uint64_t first_visible; /* first token behind the sinks that the newest one saw; sinks_used when
+                           * it has seen everything */
+  uint64_t first_stored;  /* first token behind the sinks whose slot is not overwritten yet */
+  uint32_t sinks_used;    /* the tokens below this number stay for ever */
+  uint32_t turn_count;    /* turns whose start is known; oriel_session_get_turns */
+} oriel_view;
+
+ORIEL_API oriel_status oriel_session_get_view(const oriel_session *session, oriel_view *view);
+/* The first token of each user's turn, the latest 256 of them, ascending; those already evicted, too. */
+ORIEL_API oriel_status oriel_session_get_turns(const oriel_session *session, uint64_t *starts,
+                                               size_t capacity, size_t *needed);
+
+typedef struct oriel_layer_formats {
+  oriel_kv_format k;
+  oriel_kv_format v;
+} oriel_layer_formats;
+
+/* How the cache of each layer is stored; guards keep the keys of some layers in f16. ORIEL_ERROR_STATE
+ * for a model loaded with ORIEL_DEVICE_NONE. */
+ORIEL_API oriel_status oriel_model_get_layer_formats(const oriel_model *model,
+                                                     oriel_layer_formats *layers, size_t capacity,
+                                                     size_t *needed);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,330 @@
+#include "cache_picture.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "failure.h"
+#include "report.h"
+#include "sizes.h"
+
+namespace cli {
+namespace {
+
+enum class Part { kPinned, kSinks, kForgotten, kHeld, kSeen, kFree };
+
+/// Tokens [begin, end) of one kind. The free part goes on where the conversation ends.
+struct Segment {
+  Part part;
+  uint64_t begin;
+  uint64_t end;
+  uint64_t tokens() const { return end - begin; }
+};
+
+/// The conversation from its first token, and the room left in the window behind it. No empty segments.
+std::vector<Segment> segmentsOf(const CacheView& cache) {
+  const oriel_view& view = cache.view;
+  const uint64_t pinned = std::min<uint64_t>(cache.pinned_tokens, view.sinks_used);
+  const uint64_t stored = std::min(view.first_stored, view.first_visible);
+  const uint64_t seen = view.position - view.first_visible;
+  const uint64_t capacity = uint64_t{cache.sink_tokens} + cache.window_tokens;
+  const uint64_t used = view.sinks_used + seen;
+  // Without anything forgotten the room is what remains; later the next tokens push out others.
+  const uint64_t room = view.first_visible > view.sinks_used ? 0 : capacity - std::min(used, capacity);
+  const Segment all[] = {{Part::kPinned, 0, pinned},
+                         {Part::kSinks, pinned, view.sinks_used},
+                         {Part::kForgotten, view.sinks_used, stored},
+                         {Part::kHeld, stored, view.first_visible},
+                         {Part::kSeen, view.first_visible, view.position},
+                         {Part::kFree, view.position, view.position + room}};
+  std::vector<Segment> segments;
+  for (const Segment& segment : all) {
+    if (segment.end > segment.begin) {
+      segments.push_back(segment);
+    }
+  }
+  return segments;
+}
+
+/// Cells for each segment, adding up to `width` at most: every one at least `least`; what was forgotten
+/// may be most of the conversation, so it gets no more than a sixth.
+std::vector<double> widthsOf(const std::vector<Segment>& segments, double width, double least) {
+  std::vector<double> widths(segments.size(), 0);
+  double left = width;
+  uint64_t tokens = 0;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].part == Part::kForgotten) {
+      widths[i] = std::max(least, width / 6);
+      left -= widths[i];
+    } else {
+      tokens += segments[i].tokens();
+    }
+  }
+  const double spare = left - least * static_cast<double>(segments.size());
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].part != Part::kForgotten) {
+      widths[i] = least + std::max(spare, 0.0) * static_cast<double>(segments[i].tokens()) /
+                              static_cast<double>(tokens);
+    }
+  }
+  return widths;
+}
+
+const char* partName(Part part) {
+  switch (part) {
+    case Part::kPinned:
+      return "pinned";
+    case Part::kSinks:
+      return "sinks";
+    case Part::kForgotten:
+      return "forgotten";
+    case Part::kHeld:
+      return "stored, not seen";
+    case Part::kSeen:
+      return "seen";
+    case Part::kFree:
+      return "free";
+  }
+  return "";
+}
+
+const char* partCell(Part part) {
+  switch (part) {
+    case Part::kPinned:
+      return "█";
+    case Part::kSinks:
+      return "▓";
+    case Part::kForgotten:
+      return "·";
+    case Part::kHeld:
+      return "░";
+    case Part::kSeen:
+      return "▒";
+    case Part::kFree:
+      return " ";
+  }
+  return " ";
+}
+
+const char* partColour(Part part) {
+  switch (part) {
+    case Part::kPinned:
+      return "#b45309";
+    case Part::kSinks:
+      return "#f59e0b";
+    case Part::kForgotten:
+      return "url(#gone)";
+    case Part::kHeld:
+      return "#bfdbfe";
+    case Part::kSeen:
+      return "#2563eb";
+    case Part::kFree:
+      return "#f3f4f6";
+  }
+  return "none";
+}
+
+const char* formatColour(oriel_kv_format format) {
+  switch (format) {
+    case ORIEL_KV_F16:
+      return "#1e3a8a";
+    case ORIEL_KV_INT8:
+      return "#3b82f6";
+    case ORIEL_KV_INT4:
+      return "#93c5fd";
+    case ORIEL_KV_AUTO:
+      break;
+  }
+  return "#ffffff";
+}
+
+char formatLetter(oriel_kv_format format) {
+  return format == ORIEL_KV_INT8 ? '8' : format == ORIEL_KV_INT4 ? '4' : 'F';
+}
+
+std::string partCounts(const std::vector<Segment>& segments) {
+  std::string text;
+  for (const Segment& segment : segments) {
+    text += (text.empty() ? "" : ", ") + std::to_string(segment.tokens()) + " " +
+            partName(segment.part);
+  }
+  return text.empty() ? "empty" : text;
+}
+
+/// Turn starts inside the segment, as shares of its length.
+std::vector<double> turnsIn(const CacheView& cache, const Segment& segment) {
+  std::vector<double> shares;
+  for (const uint64_t turn : cache.turns) {
+    if (turn >= segment.begin && turn < segment.end) {
+      shares.push_back(static_cast<double>(turn - segment.begin) /
+                       static_cast<double>(segment.tokens()));
+    }
+  }
+  return shares;
+}
+
+/// printf into a string.
+template <typename... Values>
+std::string format(const char* pattern, Values... values) {
+  char text[512];
+  std::snprintf(text, sizeof(text), pattern, values...);
+  return text;
+}
+
+std::string svgText(double x, double y, const std::string& text, const char* anchor = "start") {
+  return format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor,
+                text.c_str());
+}
+
+std::string svgBox(double x, double y, double width, double height, const char* fill) {
+  return format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y,
+                width, height, fill);
+}
+
+constexpr double kLeft = 24;
+constexpr double kDrawn = 912;
+constexpr double kWidth = kDrawn + 2 * kLeft;
+
+/// The conversation as one strip, with a tick at each turn.
+std::string svgStrip(const CacheView& cache, const std::vector<Segment>& segments, double y) {
+  constexpr double kHeight = 48;
+  const std::vector<double> widths = widthsOf(segments, kDrawn, 4);
+  std::string svg;
+  double x = kLeft;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const Segment& segment = segments[i];
+    svg += svgBox(x, y, widths[i], kHeight, partColour(segment.part));
+    for (const double share : turnsIn(cache, segment)) {
+      const double at = x + share * widths[i];
+      svg += format("<path d=\"M%.1f %.1fv%.1f\" stroke=\"#111827\" stroke-width=\"1\"/>\n", at,
+                    y - 6, kHeight + 6);
+    }
+    if (widths[i] > 60) {
+      svg += svgText(x, y + kHeight + 16, std::to_string(segment.begin));
+    }
+    x += widths[i];
+  }
+  svg += format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" "
+                "stroke=\"#9ca3af\"/>\n",
+                kLeft, y, kDrawn, kHeight);
+  return svg;
+}
+
+std::string svgLegend(const std::vector<Segment>& segments, double y) {
+  std::string svg;
+  double x = kLeft;
+  for (const Segment& segment : segments) {
+    const std::string label = std::to_string(segment.tokens()) + " " + partName(segment.part);
+    svg += svgBox(x, y - 11, 12, 12, partColour(segment.part));
+    svg += svgText(x + 18, y, label);
+    x += 18 + 8.0 * static_cast<double>(label.size()) + 16;
+  }
+  svg += format("<path d=\"M%.1f %.1fv14\" stroke=\"#111827\"/>\n", x + 4, y - 12);
+  return svg + svgText(x + 12, y, "a turn begins");
+}
+
+/// Two rows of boxes, one for each layer.
+std::string svgLayers(const CacheView& cache, double y) {
+  const double step = std::min(28.0, (kDrawn - 60) / static_cast<double>(cache.layers.size()));
+  std::string svg = svgText(kLeft, y + 15, "keys") + svgText(kLeft, y + 41, "values");
+  for (size_t layer = 0; layer < cache.layers.size(); ++layer) {
+    const double x = kLeft + 60 + step * static_cast<double>(layer);
+    svg += svgBox(x, y, step - 2, 20, formatColour(cache.layers[layer].k));
+    svg += svgBox(x, y + 26, step - 2, 20, formatColour(cache.layers[layer].v));
+  }
+  double x = kLeft;
+  for (const oriel_kv_format kind : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
+    svg += svgBox(x, y + 62, 12, 12, formatColour(kind)) +
+           svgText(x + 18, y + 73, kvFormatName(kind));
+    x += 70;
+  }
+  return svg + svgText(x, y + 73, "one column a layer; sinks are f16 everywhere");
+}
+
+}  // namespace
+
+CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinned_tokens) {
+  CacheView cache;
+  cache.view.struct_size = sizeof(cache.view);
+  session.check(oriel_session_get_view(session.get(), &cache.view));
+  cache.sink_tokens = model.plan().sink_tokens;
+  cache.pinned_tokens = pinned_tokens;
+  cache.window_tokens = model.plan().window_tokens;
+  cache.kv_bytes = model.plan().kv_bytes;
+  size_t needed = 0;
+  cache.turns.resize(cache.view.turn_count);
+  session.check(oriel_session_get_turns(session.get(), cache.turns.data(), cache.turns.size(), &needed));
+  cache.layers.resize(model.info().n_layers);
+  session.check(oriel_model_get_layer_formats(model.get(), cache.layers.data(), cache.layers.size(),
+                                              &needed));
+  return cache;
+}
+
+std::string cacheText(const CacheView& cache, unsigned columns) {
+  const std::vector<Segment> segments = segmentsOf(cache);
+  const unsigned width = std::clamp(columns, 24u, 120u) - 4;
+  const std::vector<double> widths = widthsOf(segments, width, 1);
+  std::string strip;
+  double edge = 0;
+  size_t drawn = 0;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    edge += widths[i];
+    const size_t cells = static_cast<size_t>(edge + 0.5) - drawn;
+    std::vector<const char*> row(cells, partCell(segments[i].part));
+    for (const double share : turnsIn(cache, segments[i])) {
+      if (cells != 0) {
+        row[std::min(cells - 1, static_cast<size_t>(share * static_cast<double>(cells)))] = "┃";
+      }
+    }
+    for (const char* cell : row) {
+      strip += cell;
+    }
+    drawn += cells;
+  }
+  std::string text = "▕" + strip + "▏\n" + partCounts(segments) + "; a line where a turn begins\n";
+  for (const bool keys : {true, false}) {
+    text += keys ? "keys    " : "values  ";
+    for (const oriel_layer_formats& layer : cache.layers) {
+      text += formatLetter(keys ? layer.k : layer.v);
+    }
+    text += "\n";
+  }
+  return text + "one letter a layer: F f16, 8 int8, 4 int4; " + formatSize(cache.kv_bytes) + "\n";
+}
+
+std::string cacheSvg(const CacheView& cache) {
+  const std::vector<Segment> segments = segmentsOf(cache);
+  constexpr double kHeight = 290;
+  std::string svg = format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
+      "height=\"%.0f\" font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"#111827\">\n",
+      kWidth, kHeight, kWidth, kHeight);
+  svg +=
+      "<defs><pattern id=\"gone\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">"
+      "<rect width=\"8\" height=\"8\" fill=\"#ffffff\"/>"
+      "<path d=\"M0 8L8 0\" stroke=\"#d1d5db\"/></pattern></defs>\n";
+  svg += svgBox(0, 0, kWidth, kHeight, "#ffffff");
+  svg += svgText(kLeft, 30,
+                 format("%llu tokens so far; the next one sees %llu of them; the cache takes %s",
+                        static_cast<unsigned long long>(cache.view.position),
+                        static_cast<unsigned long long>(cache.view.position -
+                                                        cache.view.first_visible +
+                                                        cache.view.sinks_used),
+                        formatSize(cache.kv_bytes).c_str()));
+  svg += svgStrip(cache, segments, 56);
+  svg += svgLegend(segments, 152);
+  svg += svgLayers(cache, 186);
+  return svg + "</svg>\n";
+}
+
+void writePicture(const std::string& path, const std::string& svg) {
+  std::ofstream file(std::filesystem::u8path(path), std::ios::binary);
+  file << svg;
+  file.close();
+  if (!file) {
+    throw Failure{kExitFailed, path + " cannot be written: check the path and the space left"};
+  }
+}
+
+}  // namespace cli

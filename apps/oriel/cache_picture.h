@@ -1,0 +1,33 @@
+// Drawings of a session's cache: what is kept, what is seen, what is gone, and in which formats.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <oriel/oriel.h>
+
+#include "model_handle.h"
+
+namespace cli {
+
+struct CacheView {
+  oriel_view view = {};
+  uint32_t sink_tokens = 0;    ///< those pinned among them
+  uint32_t pinned_tokens = 0;
+  uint32_t window_tokens = 0;
+  uint64_t kv_bytes = 0;
+  std::vector<uint64_t> turns;  ///< first tokens of the user's turns, ascending
+  std::vector<oriel_layer_formats> layers;
+};
+
+CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinned_tokens);
+
+/// A few lines of block characters, at most `columns` wide.
+std::string cacheText(const CacheView& cache, unsigned columns);
+/// A standalone SVG document.
+std::string cacheSvg(const CacheView& cache);
+
+void writePicture(const std::string& path, const std::string& svg);
+
+}  // namespace cli

@@ -1,0 +1,154 @@
+#include "calibration.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include "failure.h"
+#include "system.h"
+#include "terminal.h"
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSidecarVersion = 1;
+// The header and some weights; a model's file is not read twice for this.
+constexpr uint64_t kHashedBytes = 1 << 20;
+
+struct Constant {
+  const char* name;
+  double oriel_calibration::*value;
+};
+constexpr Constant kConstants[] = {
+    {"forget_scale", &oriel_calibration::forget_scale},
+    {"forget_power", &oriel_calibration::forget_power},
+    {"keys_int8", &oriel_calibration::keys_int8},
+    {"keys_int4", &oriel_calibration::keys_int4},
+    {"values_int8", &oriel_calibration::values_int8},
+    {"values_int4", &oriel_calibration::values_int4},
+};
+
+/// Tells model files apart: size, and FNV-1a of the first and the last MiB.
+Json identity(const std::string& model_path) {
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(fs::u8path(model_path), error);
+  std::ifstream file(fs::u8path(model_path), std::ios::binary);
+  if (error || !file) {
+    return nullptr;  // whoever loads it says why
+  }
+  uint64_t hash = 0xcbf29ce484222325;
+  std::string block(static_cast<size_t>(std::min(bytes, kHashedBytes)), '\0');
+  for (const uint64_t at : {uint64_t{0}, bytes - block.size()}) {
+    file.seekg(static_cast<std::streamoff>(at));
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    for (const char c : block) {
+      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+  }
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016" PRIx64, hash);
+  Json json;
+  json["file_bytes"] = bytes;
+  json["hash"] = text;
+  return json;
+}
+
+/// Null or missing: not measured. False for what no measurement can give.
+bool readConstants(const Json& constants, oriel_calibration* calibration) {
+  if (!constants.is_object()) {
+    return false;
+  }
+  for (const Constant& constant : kConstants) {
+    const auto found = constants.find(constant.name);
+    if (found == constants.end() || found->is_null()) {
+      continue;
+    }
+    if (!found->is_number()) {
+      return false;
+    }
+    const double value = found->get<double>();
+    if (!std::isfinite(value) || value < 0) {
+      return false;
+    }
+    calibration->*constant.value = value;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string sidecarPath(const std::string& model_path) { return model_path + ".calibration.json"; }
+
+Json calibrationFields(const oriel_calibration& calibration) {
+  Json json;
+  for (const Constant& constant : kConstants) {
+    const double value = calibration.*constant.value;
+    json[constant.name] = value != 0 ? Json(value) : Json(nullptr);
+  }
+  return json;
+}
+
+void writeSidecar(const std::string& path, const std::string& model_path,
+                  const oriel_calibration& calibration, const Json& details) {
+  Json json;
+  json["format"] = "oriel calibration";
+  json["version"] = kSidecarVersion;
+  json["model"] = identity(model_path);
+  json["constants"] = calibrationFields(calibration);
+  json["measured"] = details;
+  // Beside it first: a reader never meets half a file.
+  const std::string unfinished = path + ".new";
+  std::ofstream file(fs::u8path(unfinished), std::ios::binary);
+  file << json.dump(2) << "\n";
+  file.close();
+  std::error_code error;
+  if (file) {
+    fs::rename(fs::u8path(unfinished), fs::u8path(path), error);
+  }
+  if (!file || error) {
+    std::error_code ignored;
+    fs::remove(fs::u8path(unfinished), ignored);
+    throw Failure{kExitFailed, path + " cannot be written: check the path, or name another with --out"};
+  }
+}
+
+std::optional<oriel_calibration> readSidecar(const std::string& model_path, bool verbose) {
+  const std::string path = sidecarPath(model_path);
+  std::error_code error;
+  if (!fs::is_regular_file(fs::u8path(path), error)) {
+    return std::nullopt;
+  }
+  const auto refuse = [&](const char* reason) -> std::optional<oriel_calibration> {
+    if (verbose || isTerminal(Stream::kErr)) {
+      tell(dim("oriel: warning: " + path + " " + reason + ": measure again with `oriel calibrate`") +
+           "\n");
+    }
+    return std::nullopt;
+  };
+  std::ifstream file(fs::u8path(path), std::ios::binary);
+  const Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded() || !json.is_object() || !json.contains("version") ||
+      !json.contains("model") || !json.contains("constants")) {
+    return refuse("is not a calibration");
+  }
+  if (json["version"] != kSidecarVersion) {
+    return refuse("has a version that is not known here");
+  }
+  if (json["model"] != identity(model_path)) {
+    return refuse("was measured on another file");
+  }
+  oriel_calibration calibration = {};
+  calibration.struct_size = sizeof(calibration);
+  if (!readConstants(json["constants"], &calibration)) {
+    return refuse("has a constant that cannot be a measurement");
+  }
+  return calibration;
+}
+
+}  // namespace cli

@@ -1,0 +1,286 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "calibration.h"
+#include "commands.h"
+#include "divergence.h"
+#include "failure.h"
+#include "model_handle.h"
+#include "options.h"
+#include "output.h"
+#include "report.h"
+#include "terminal.h"
+
+namespace cli {
+namespace {
+
+struct CalibrateOptions {
+  CommonOptions common;
+  std::string text_file;
+  std::string tokens_file;
+  std::string out;
+  size_t max_tokens = 2048;
+};
+
+/// Less text than this gives numbers that mean nothing.
+constexpr size_t kLeastTokens = 256;
+constexpr uint32_t kShortestWindow = 32;
+/// When a file does not state the context it was trained with.
+constexpr uint32_t kAssumedContext = 4096;
+
+/// What forgetting costs with one window.
+struct Forgetting {
+  uint32_t window_tokens = 0;
+  uint32_t visible_tokens = 0;  ///< sinks and window
+  double nll_mean = 0;
+  double loss_nats = 0;  ///< over the longest window
+};
+
+struct FormatLoss {
+  const char* name;
+  oriel_kv_format k;
+  oriel_kv_format v;
+  double oriel_calibration::*constant;
+  Divergence divergence;
+};
+
+/// Mean from entry `begin` on.
+double meanFrom(const std::vector<double>& values, size_t begin) {
+  double sum = 0;
+  for (size_t i = begin; i < values.size(); ++i) {
+    sum += values[i];
+  }
+  return sum / static_cast<double>(values.size() - begin);
+}
+
+/// Least squares of scale * n^-power: for every power the best scale is known in closed form, so the
+/// powers are searched. False when forgetting costs nothing measurable.
+bool fitForgetting(const std::vector<Forgetting>& points, oriel_calibration* calibration) {
+  double least_error = 0;
+  for (const Forgetting& point : points) {
+    least_error += point.loss_nats * point.loss_nats;  // of a scale of zero
+  }
+  bool found = false;
+  for (int step = 10; step <= 200 && points.size() >= 2; ++step) {
+    const double power = step / 100.0;
+    double product = 0;
+    double square = 0;
+    for (const Forgetting& point : points) {
+      const double shape = std::pow(point.visible_tokens, -power);
+      product += point.loss_nats * shape;
+      square += shape * shape;
+    }
+    const double scale = product / square;
+    double error = 0;
+    for (const Forgetting& point : points) {
+      const double miss = point.loss_nats - scale * std::pow(point.visible_tokens, -power);
+      error += miss * miss;
+    }
+    if (scale > 0 && error < least_error) {
+      least_error = error;
+      calibration->forget_scale = scale;
+      calibration->forget_power = power;
+      found = true;
+    }
+  }
+  return found;
+}
+
+class Calibration {
+ public:
+  explicit Calibration(const CalibrateOptions& options) : options_(options) {
+    if (options.text_file.empty()) {
+      ids_ = idsFromJson(readJson(options.tokens_file), options.tokens_file);
+    } else {
+      text_ = readAll(options.text_file);
+    }
+    result_.struct_size = sizeof(result_);
+  }
+
+  void run() {
+    CommonOptions whole = options_.common;
+    whole.k_format = ORIEL_KV_F16;
+    whole.v_format = ORIEL_KV_F16;
+    prepare(&whole);
+    const Model reference(whole, Load::kDevice);
+    plan_ = reference.plan();
+    device_ = reference.info().device;
+    for (FormatLoss& loss : formats_) {
+      const Model rounded(withFormats(options_.common, plan_, loss.k, loss.v), Load::kDevice);
+      loss.divergence = measureDivergence(Session(reference), Session(rounded), ids_, RowFn(),
+                                          loss.name);
+      result_.*loss.constant = loss.divergence.kl_mean;
+    }
+    measureForgetting(reference);
+  }
+
+  const oriel_calibration& result() const { return result_; }
+  bool forgets() const { return forgets_; }
+
+  Json details() const {
+    Json json;
+    json["tokens"] = ids_.size();
+    json["device"] = device_;
+    json["window_tokens"] = plan_.window_tokens;
+    json["sink_tokens"] = plan_.sink_tokens;
+    json["scored_from"] = scored_from_;
+    json["formats"] = Json::array();
+    for (const FormatLoss& loss : formats_) {
+      Json entry;
+      entry["k_format"] = kvFormatName(loss.k);
+      entry["v_format"] = kvFormatName(loss.v);
+      entry["kl_mean"] = loss.divergence.kl_mean;
+      entry["kl_max"] = loss.divergence.kl_max;
+      entry["top1_agreement"] = loss.divergence.top1_agreement;
+      json["formats"].push_back(entry);
+    }
+    json["forgetting"] = Json::array();
+    for (const Forgetting& point : forgetting_) {
+      Json entry;
+      entry["window_tokens"] = point.window_tokens;
+      entry["nll_mean"] = point.nll_mean;
+      entry["loss_nats"] = point.loss_nats;
+      json["forgetting"].push_back(entry);
+    }
+    return json;
+  }
+
+  std::string describe() const {
+    std::string text;
+    char line[160];
+    for (const FormatLoss& loss : formats_) {
+      std::snprintf(line, sizeof(line), "%-12s %.6f nats a token, same first choice %.2f %%\n",
+                    loss.name, loss.divergence.kl_mean, 100 * loss.divergence.top1_agreement);
+      text += line;
+    }
+    for (const Forgetting& point : forgetting_) {
+      std::snprintf(line, sizeof(line), "window %-5u %+.6f nats a token\n", point.window_tokens,
+                    point.loss_nats);
+      text += line;
+    }
+    if (forgets_) {
+      std::snprintf(line, sizeof(line), "forgetting   %.4f * tokens^-%.2f\n", result_.forget_scale,
+                    result_.forget_power);
+      return text + line;
+    }
+    return text + "forgetting   not measurable with this text; the published prior stays\n";
+  }
+
+ private:
+  /// Tokenises, and sets the longest window that this text and this model can show.
+  void prepare(CommonOptions* whole) {
+    const Model header(*whole, Load::kText);
+    if (!options_.text_file.empty()) {
+      ids_ = header.tokenize(text_, 0);
+    }
+    checkIds(ids_, header.info().n_vocab);
+    ids_.resize(std::min(ids_.size(), options_.max_tokens));
+    if (ids_.size() < kLeastTokens) {
+      throw Failure{kExitFailed, options_.text_file + options_.tokens_file + " has " + std::to_string(ids_.size()) +
+                                     " tokens to measure with: give at least " +
+                                     std::to_string(kLeastTokens)};
+    }
+    const uint32_t context =
+        header.info().context_train != 0 ? header.info().context_train : kAssumedContext;
+    const uint32_t sinks = whole->sink_tokens.value_or(4);
+    if (whole->window_tokens == 0) {
+      whole->window_tokens = static_cast<uint32_t>(std::min<size_t>(
+          std::max(context, sinks + kShortestWindow) - sinks, ids_.size()));
+    }
+  }
+
+  /// Every window is scored on the same tokens: those before which the longest shortened one is full.
+  void measureForgetting(const Model& reference) {
+    std::vector<uint32_t> windows;
+    for (uint32_t window = kShortestWindow;
+         window <= (plan_.sink_tokens + plan_.window_tokens) / 2 && window <= ids_.size() / 2;
+         window *= 2) {
+      windows.push_back(window);
+    }
+    scored_from_ = windows.empty() ? 0 : windows.back();
+    const double full = meanFrom(formats_[0].divergence.reference_nll, scored_from_);
+    for (const uint32_t window : windows) {
+      CommonOptions shorter =
+          withFormats(options_.common, reference.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
+      shorter.window_tokens = window;
+      const Model model(shorter, Load::kDevice);
+      const std::vector<double> nll =
+          scoreTokens(Session(model), ids_, "window " + std::to_string(window));
+      const double mean = meanFrom(nll, scored_from_);
+      forgetting_.push_back({window, plan_.sink_tokens + window, mean, mean - full});
+    }
+    forgets_ = fitForgetting(forgetting_, &result_);
+  }
+
+  const CalibrateOptions& options_;
+  std::string text_;
+  std::vector<int32_t> ids_;
+  oriel_plan plan_ = {};
+  std::string device_;
+  FormatLoss formats_[4] = {
+      {"keys int8", ORIEL_KV_INT8, ORIEL_KV_F16, &oriel_calibration::keys_int8, {}},
+      {"keys int4", ORIEL_KV_INT4, ORIEL_KV_F16, &oriel_calibration::keys_int4, {}},
+      {"values int8", ORIEL_KV_F16, ORIEL_KV_INT8, &oriel_calibration::values_int8, {}},
+      {"values int4", ORIEL_KV_F16, ORIEL_KV_INT4, &oriel_calibration::values_int4, {}}};
+  std::vector<Forgetting> forgetting_;
+  size_t scored_from_ = 0;
+  bool forgets_ = false;
+  oriel_calibration result_ = {};
+};
+
+int runCalibrate(const CalibrateOptions& options) {
+  const std::string model_path = modelPath(options.common);
+  const std::string path = options.out.empty() ? sidecarPath(model_path) : options.out;
+  Calibration calibration(options);
+  calibration.run();
+  const Json details = calibration.details();
+  writeSidecar(path, model_path, calibration.result(), details);
+  if (options.common.json) {
+    Json json;
+    json["sidecar"] = path;
+    json["constants"] = calibrationFields(calibration.result());
+    json["measured"] = details;
+    printJson(json);
+  } else {
+    print(calibration.describe() + "written to   " + path + "\n");
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+Command addCalibrateCommand(CLI::App* program) {
+  auto options = std::make_shared<CalibrateOptions>();
+  CLI::App* app = program->add_subcommand(
+      "calibrate", "Measure what windows and cache formats cost with this model");
+  addModelOption(app, &options->common);
+  CLI::Option* text =
+      app->add_option("--text", options->text_file, "Text to measure with; -: stdin")
+          ->type_name("FILE");
+  CLI::Option* tokens = app->add_option("--tokens-file", options->tokens_file,
+                                        R"(The same as JSON {"ids": [...]}; -: stdin)")
+                            ->type_name("FILE")
+                            ->excludes(text);
+  app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens (default 2048)")
+      ->type_name("N");
+  app->add_option("--out", options->out,
+                  "Where to write (default: MODEL.calibration.json, which is then used)")
+      ->type_name("FILE");
+  addCommonOptions(app, &options->common, Uses::kDevice);
+  return {app, [options, text, tokens] {
+            if (text->empty() && tokens->empty()) {
+              throw Failure{kExitUsage,
+                            "there is nothing to measure with: give --text or --tokens-file"};
+            }
+            return runCalibrate(*options);
+          }};
+}
+
+}  // namespace cli

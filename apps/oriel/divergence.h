@@ -1,0 +1,50 @@
+// How far a model with one cache is from the same model with another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model_handle.h"
+
+namespace cli {
+
+/// Throws for an id outside the vocabulary. The library checks, too, but after the ids were scored.
+void checkIds(const std::vector<int32_t>& ids, uint32_t n_vocab);
+
+/// -ln p(id) under the softmax of the logits, by log-sum-exp in double.
+double negativeLogLikelihood(const float* logits, size_t n_vocab, int32_t id);
+
+/// KL(reference || test) in nats, of the softmax of both.
+double klDivergence(const float* reference, const float* test, size_t n_vocab);
+
+/// Sees the logits after token `index`. False: stop.
+using RowFn = std::function<bool(size_t index, const float* logits, size_t n_vocab)>;
+
+/// Feeds the ids to the session and shows the logits of every position. Throws after Ctrl-C.
+void evaluateRows(const Session& session, const int32_t* ids, size_t count, const RowFn& on_row);
+
+/// Of each token but the first, given those before it.
+std::vector<double> scoreTokens(const Session& session, const std::vector<int32_t>& ids,
+                                const std::string& label);
+
+struct Divergence {
+  double kl_mean = 0;         ///< nats, over the distributions after every token
+  double kl_max = 0;
+  double top1_agreement = 0;  ///< share of positions with the same most likely token
+  std::vector<double> reference_nll;  ///< as scoreTokens()
+};
+
+/// Steps the same ids through two empty sessions of one vocabulary, side by side in pieces of 64 tokens,
+/// so that only 64 rows of logits are ever held. `on_row` (may be empty) sees those under test.
+Divergence measureDivergence(const Session& reference, const Session& test,
+                             const std::vector<int32_t>& ids, const RowFn& on_row,
+                             const std::string& label);
+
+/// The same model file with a cache in these formats, all else as in `plan`.
+CommonOptions withFormats(const CommonOptions& options, const oriel_plan& plan, oriel_kv_format k,
+                          oriel_kv_format v);
+
+}  // namespace cli

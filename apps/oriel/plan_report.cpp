@@ -1,0 +1,326 @@
+#include "plan_report.h"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+
+#include "report.h"
+#include "sizes.h"
+#include "terminal.h"
+
+namespace cli {
+namespace {
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+std::string
+format(const char* pattern, ...) {
+  char line[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(line, sizeof(line), pattern, arguments);
+  va_end(arguments);
+  return line;
+}
+
+std::string bytesByPurpose(const oriel_plan& plan) {
+  const struct {
+    const char* name;
+    uint64_t bytes;
+  } rows[] = {
+      {"weights", plan.weights_bytes},       {"cache", plan.kv_bytes},
+      {"activations", plan.activation_bytes}, {"staging", plan.staging_bytes},
+      {"host", plan.host_bytes},
+  };
+  std::string text;
+  for (const auto& row : rows) {
+    if (&row == &rows[0] && plan.weights_unknown != 0) {
+      text += format("  %-12s%12s\n", row.name, "not known");
+      continue;
+    }
+    const double share = plan.total_bytes == 0 ? 0
+                                               : static_cast<double>(row.bytes) /
+                                                     static_cast<double>(plan.total_bytes);
+    text += format("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) + bar(share, 32) + "\n";
+  }
+  return text + format("  %-12s%12s  (%llu bytes)\n", "total", formatSize(plan.total_bytes).c_str(),
+                       static_cast<unsigned long long>(plan.total_bytes));
+}
+
+std::string why(const oriel_plan& plan, const oriel_options& options) {
+  if (plan.fits == 0) {
+    return "the smallest plan with these options; it needs more than was given";
+  }
+  if (options.window_tokens != 0) {
+    return "the window was given";
+  }
+  if (plan.context_train_tokens != 0 &&
+      plan.sink_tokens + plan.window_tokens >= plan.context_train_tokens) {
+    return "the model was trained on " + std::to_string(plan.context_train_tokens) +
+           " tokens, and all of them fit";
+  }
+  return "the longest window that fits; another token costs " + formatSize(plan.kv_bytes_per_token);
+}
+
+bool isChosen(const oriel_plan& plan, const oriel_plan_choice& choice) {
+  return choice.k_format == plan.k_format && choice.v_format == plan.v_format;
+}
+
+/// Why one pair of formats was or was not taken.
+std::string verdict(const oriel_plan& plan, const oriel_plan_choice& choice) {
+  if (choice.fits == 0) {
+    return format("does not fit: %llu bytes short",
+                  static_cast<unsigned long long>(choice.minimum_bytes - plan.memory_bytes));
+  }
+  if (isChosen(plan, choice)) {
+    return "chosen: the least expected loss";
+  }
+  const std::string cost = format("loses %.4f nats more: ", choice.loss_nats - plan.loss_nats);
+  if (choice.window_tokens > plan.window_tokens) {
+    return cost + format("its %u tokens more are worth less than its rounding costs",
+                         choice.window_tokens - plan.window_tokens);
+  }
+  if (choice.window_tokens < plan.window_tokens) {
+    return cost + format("its %u tokens less cost more than finer storage saves",
+                         plan.window_tokens - choice.window_tokens);
+  }
+  return cost + "the same window, stored more coarsely";
+}
+
+std::string choiceTable(const oriel_plan& plan) {
+  std::string text = "  formats     " + format("%10s  %8s", "window", "loss") + "\n";
+  for (uint32_t i = 0; i < plan.choice_count; ++i) {
+    const oriel_plan_choice& choice = plan.choices[i];
+    const std::string name = formatsName(choice.k_format, choice.v_format);
+    const bool chosen = plan.fits != 0 && isChosen(plan, choice);
+    text += format("  %c %-10s%10u  %8.4f  %s\n", chosen ? '>' : ' ', name.c_str(),
+                   choice.window_tokens, choice.loss_nats, verdict(plan, choice).c_str());
+  }
+  return text;
+}
+
+std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>& neighbours) {
+  std::string text = "  memory      " + format("%10s  %8s", "window", "loss") + "\n";
+  const auto row = [&](uint64_t memory, const oriel_plan& other, bool given) {
+    const std::string size = formatSize(memory);
+    if (other.fits == 0) {
+      return format("  %c %-10s%10s  %8s  does not fit: %llu bytes short\n", given ? '>' : ' ',
+                    size.c_str(), "-", "-",
+                    static_cast<unsigned long long>(other.minimum_bytes - memory));
+    }
+    std::string verdict = formatsName(other.k_format, other.v_format);
+    if (given) {
+      verdict += ", as given";
+    } else if (plan.fits == 0) {
+      verdict += format(", %s more than given", formatSize(memory - plan.memory_bytes).c_str());
+    } else if (memory < plan.memory_bytes) {
+      verdict += format(", %s less cost %.4f nats",
+                        formatSize(plan.memory_bytes - memory).c_str(),
+                        other.loss_nats - plan.loss_nats);
+    } else if (other.total_bytes <= plan.memory_bytes) {
+      verdict += ", nothing more to gain";
+    } else {
+      verdict += format(", %s more would save %.4f nats",
+                        formatSize(memory - plan.memory_bytes).c_str(),
+                        plan.loss_nats - other.loss_nats);
+    }
+    return format("  %c %-10s%10u  %8.4f  %s\n", given ? '>' : ' ', size.c_str(),
+                  other.window_tokens, other.loss_nats, verdict.c_str());
+  };
+  bool given_shown = false;
+  for (const Neighbour& neighbour : neighbours) {
+    if (!given_shown && neighbour.memory_bytes > plan.memory_bytes) {
+      text += row(plan.memory_bytes, plan, true);
+      given_shown = true;
+    }
+    text += row(neighbour.memory_bytes, neighbour.plan, false);
+  }
+  return text;
+}
+
+uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
+                         uint64_t* local_bytes) {
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.memory_bytes = 1;
+  options.k_format = k;
+  options.v_format = v;
+  oriel_plan plan = {};
+  const bool possible =
+      PlanSource::ofShape(name, ORIEL_WEIGHTS_DEFAULT).tryPlan(options, &plan);
+  *local_bytes = possible ? plan.kv_local_bytes : 0;
+  return possible ? plan.kv_bytes_per_token : 0;
+}
+
+constexpr struct {
+  const char* field;
+  oriel_kv_format k;
+  oriel_kv_format v;
+} kListed[] = {{"f16", ORIEL_KV_F16, ORIEL_KV_F16},
+               {"k8v8", ORIEL_KV_INT8, ORIEL_KV_INT8},
+               {"k8v4", ORIEL_KV_INT8, ORIEL_KV_INT4},
+               {"k4v4", ORIEL_KV_INT4, ORIEL_KV_INT4}};
+
+}  // namespace
+
+std::vector<Neighbour> neighboursOf(const PlanSource& source, const oriel_options& options,
+                                    const oriel_plan& plan) {
+  std::vector<Neighbour> neighbours;
+  for (const uint64_t quarters : {2, 3, 6, 8}) {
+    Neighbour neighbour;
+    // In this order it stays inside 64 bits.
+    neighbour.memory_bytes = plan.memory_bytes / 4 * quarters;
+    oriel_options other = options;
+    other.memory_bytes = neighbour.memory_bytes;
+    if (neighbour.memory_bytes != 0 && plan.memory_bytes / 4 <= UINT64_MAX / 8 &&
+        source.tryPlan(other, &neighbour.plan)) {
+      neighbours.push_back(neighbour);
+    }
+  }
+  return neighbours;
+}
+
+std::string describePlan(const PlanSource& source, const oriel_options& options,
+                         const oriel_plan& plan, const std::vector<Neighbour>& neighbours) {
+  std::string text = source.title() + (plan.fits != 0 ? " fits in " : " does not fit in ") +
+                     formatSize(plan.memory_bytes) + "\n\n" + bytesByPurpose(plan) + "\n";
+  text += "  window      the last " + std::to_string(plan.window_tokens) + " tokens and the first " +
+          std::to_string(plan.sink_tokens) + "; keys " + kvFormatName(plan.k_format) + ", values " +
+          kvFormatName(plan.v_format) + ", " + formatSize(plan.kv_bytes_per_token) + " a token\n";
+  if (plan.kv_local_bytes != 0) {
+    text += "  local       layers with a short window of their own hold " +
+            formatSize(plan.kv_local_bytes) + " when full\n";
+  }
+  text += "  why         " + why(plan, options) + "\n";
+  text += format("  loss        %.4f nats a token expected by %s\n", plan.loss_nats,
+                 plan.calibrated != 0 ? "the measurements beside the model" : "published priors");
+  text += "  least       " + formatSize(plan.minimum_bytes) + " (" +
+          std::to_string(plan.minimum_bytes) + " bytes)\n";
+  if (plan.weights_unknown != 0) {
+    text += "  weights     not known for this model: the memory is for everything else\n";
+  } else {
+    text += "  crossover   at " + std::to_string(plan.crossover_tokens) +
+            " tokens reading the cache costs as much as reading the weights\n";
+  }
+  return text + "\n" + choiceTable(plan) + "\n" + neighbourTable(plan, neighbours);
+}
+
+Json planJson(const PlanSource& source, const oriel_plan& plan,
+              const std::vector<Neighbour>& neighbours) {
+  Json json;
+  if (source.isShape()) {
+    json["arch"] = source.name();
+  }
+  json.update(planFields(plan));
+  json["kv_growth_bytes_per_token"] = plan.kv_bytes_per_token;
+  json["kv_local_bytes"] = plan.kv_local_bytes;
+  json["kv_bytes_at"] = plan.kv_window_bytes;
+  json["predicted"] = predictedFields(plan);
+  json["choices"] = Json::array();
+  for (uint32_t i = 0; i < plan.choice_count; ++i) {
+    const oriel_plan_choice& choice = plan.choices[i];
+    Json entry;
+    entry["k_format"] = kvFormatName(choice.k_format);
+    entry["v_format"] = kvFormatName(choice.v_format);
+    entry["chosen"] = plan.fits != 0 && isChosen(plan, choice);
+    entry["fits"] = choice.fits != 0;
+    entry["window_tokens"] = choice.window_tokens;
+    entry["chunk_tokens"] = choice.chunk_tokens;
+    entry["total_bytes"] = choice.total_bytes;
+    entry["minimum_bytes"] = choice.minimum_bytes;
+    entry["loss_nats"] = choice.loss_nats;
+    entry["why"] = verdict(plan, choice);
+    json["choices"].push_back(entry);
+  }
+  json["alternatives"] = Json::array();
+  for (const Neighbour& neighbour : neighbours) {
+    Json entry;
+    entry["memory_bytes"] = neighbour.memory_bytes;
+    entry["fits"] = neighbour.plan.fits != 0;
+    entry["window_tokens"] = neighbour.plan.window_tokens;
+    entry["k_format"] = kvFormatName(neighbour.plan.k_format);
+    entry["v_format"] = kvFormatName(neighbour.plan.v_format);
+    entry["total_bytes"] = neighbour.plan.total_bytes;
+    entry["loss_nats"] = neighbour.plan.loss_nats;
+    json["alternatives"].push_back(entry);
+  }
+  return json;
+}
+
+std::vector<oriel_shape_info> knownShapes() {
+  size_t count = 0;
+  (void)oriel_shape_list(nullptr, 0, &count);
+  std::vector<oriel_shape_info> shapes(count);
+  for (oriel_shape_info& shape : shapes) {
+    shape.struct_size = sizeof(shape);
+  }
+  if (oriel_shape_list(shapes.data(), shapes.size(), &count) != ORIEL_OK) {
+    shapes.clear();
+  }
+  return shapes;
+}
+
+std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
+  std::string text = format("%-15s %6s %11s %9s %8s   %s\n", "name", "layers", "heads", "context",
+                            "params", "cache bytes a token: f16, K8V4, K4V4");
+  for (const oriel_shape_info& shape : shapes) {
+    uint64_t bytes[4];
+    uint64_t local[4];
+    for (size_t i = 0; i < 4; ++i) {
+      bytes[i] = kvBytesPerToken(shape.name, kListed[i].k, kListed[i].v, &local[i]);
+    }
+    const std::string heads = std::to_string(shape.n_heads) + "/" + std::to_string(shape.n_kv_heads) +
+                              "/" + std::to_string(shape.head_dim);
+    const std::string parameters =
+        shape.parameters == 0 ? "?" : format("%.2f B", static_cast<double>(shape.parameters) / 1e9);
+    text += format("%-15s %6u %11s %9u %8s   %8llu", shape.name, shape.n_layers, heads.c_str(),
+                   shape.context_train, parameters.c_str(), static_cast<unsigned long long>(bytes[0]));
+    if (shape.latent_dim != 0) {
+      text += format("  (one vector of %u values)\n", shape.latent_dim);
+      continue;
+    }
+    text += format(" %8llu %8llu", static_cast<unsigned long long>(bytes[2]),
+                   static_cast<unsigned long long>(bytes[3]));
+    if (shape.local_layers != 0) {
+      text += format("  and %llu in f16 for %u layers that see %u tokens",
+                     static_cast<unsigned long long>(local[0]), shape.local_layers,
+                     shape.local_window_tokens);
+    }
+    text += "\n";
+  }
+  return text + "\nheads are query/KV/head_dim; `oriel plan --arch NAME --memory SIZE` plans for one\n";
+}
+
+Json shapesJson(const std::vector<oriel_shape_info>& shapes) {
+  Json json;
+  json["shapes"] = Json::array();
+  for (const oriel_shape_info& shape : shapes) {
+    Json entry;
+    entry["name"] = shape.name;
+    entry["n_layers"] = shape.n_layers;
+    entry["n_heads"] = shape.n_heads;
+    entry["n_kv_heads"] = shape.n_kv_heads;
+    entry["head_dim"] = shape.head_dim;
+    entry["n_embd"] = shape.n_embd;
+    entry["n_ff"] = shape.n_ff;
+    entry["n_vocab"] = shape.n_vocab;
+    entry["context_train"] = shape.context_train;
+    entry["local_layers"] = shape.local_layers;
+    entry["local_window_tokens"] = shape.local_window_tokens;
+    entry["shared_layers"] = shape.shared_layers;
+    entry["latent_dim"] = shape.latent_dim;
+    entry["parameters"] = shape.parameters == 0 ? Json(nullptr) : Json(shape.parameters);
+    Json bytes;
+    for (const auto& listed : kListed) {
+      uint64_t local = 0;
+      const uint64_t growth = kvBytesPerToken(shape.name, listed.k, listed.v, &local);
+      bytes[listed.field] = growth == 0 ? Json(nullptr) : Json(growth);
+    }
+    entry["kv_bytes_per_token"] = bytes;
+    json["shapes"].push_back(entry);
+  }
+  return json;
+}
+
+}  // namespace cli

@@ -1,0 +1,39 @@
+// What can be planned for without a device: a file, or a published model by its shape.
+#pragma once
+
+#include <string>
+
+#include <oriel/oriel.h>
+
+#include "model_handle.h"
+
+namespace cli {
+
+class PlanSource {
+ public:
+  static PlanSource ofFile(std::string path);
+  static PlanSource ofShape(std::string name, oriel_weight_format weights);
+
+  /// Throws Failure; a plan that does not fit is none.
+  oriel_plan plan(const oriel_options& options, const Diagnostics& diagnostics) const;
+  /// Silent: false when such a plan is not possible.
+  bool tryPlan(oriel_options options, oriel_plan* plan) const;
+
+  bool isShape() const { return is_shape_; }
+  /// The shape's name, or the file's without its folders.
+  std::string title() const;
+  /// As it was given.
+  const std::string& name() const { return name_; }
+
+ private:
+  oriel_status planTo(const oriel_options& options, oriel_plan* plan) const;
+
+  std::string name_;
+  bool is_shape_ = false;
+  oriel_weight_format weights_ = ORIEL_WEIGHTS_DEFAULT;
+};
+
+/// "K8V4", "f16": as --kv spells it, in the case people write.
+std::string formatsName(oriel_kv_format k, oriel_kv_format v);
+
+}  // namespace cli

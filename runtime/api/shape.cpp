@@ -1,0 +1,116 @@
+#include "api/api.h"
+#include "budget/known_shapes.h"
+
+namespace oriel {
+namespace {
+
+// A tokenizer's tables and its entries in the plan's lists. Measured on vocabularies of 384 to 2,048
+// entries: 37 to 56 bytes an entry.
+constexpr uint64_t kHostBytesPerEntry = 64;
+constexpr uint64_t kHostBytesPerLayer = 4096;
+
+bool readWeights(oriel_weight_format format, WeightType* type) {
+  switch (format) {
+    case ORIEL_WEIGHTS_DEFAULT:
+    case ORIEL_WEIGHTS_Q4_0:
+      *type = WeightType::kQ4_0;
+      return true;
+    case ORIEL_WEIGHTS_Q8_0:
+      *type = WeightType::kQ8_0;
+      return true;
+    case ORIEL_WEIGHTS_F16:
+      *type = WeightType::kF16;
+      return true;
+  }
+  return false;
+}
+
+Status prepareShape(const char* name, oriel_weight_format weights, const oriel_options& options,
+                    PreparedModel* prepared) {
+  const Log log = logOf(options);
+  const ModelShape* shape = findShape(name);
+  if (shape == nullptr) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "no shape of the name %s is known: take one of the list (oriel plan --list)", name);
+  }
+  WeightType type;
+  if (!readWeights(weights, &type)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a weight format is not known: use Q4_0, Q8_0 or F16");
+  }
+  BudgetRequest request;
+  ORIEL_TRY(readRequest(options, log, &request));
+  prepared->memory_bytes = request.memory_bytes;
+  prepared->calibrated = options.calibration != nullptr;
+  prepared->desc = modelDescOf(*shape);
+  prepared->kv = kvShapeOf(*shape);
+  prepared->totals = measureShape(*shape, type);
+  prepared->weights_unknown = !shape->weightsKnown();
+
+  Arena session_arena;
+  (void)session_arena.take<oriel_session>(1);
+  SessionContext context;
+  context.model = &prepared->desc;
+  (void)Session::create(context, 0, true, &session_arena);
+  prepared->session_host_bytes = session_arena.used();
+  prepared->model_host_bytes = sizeof(oriel_model) + kExecutorObjectBytes +
+                               kHostBytesPerEntry * shape->n_vocab +
+                               kHostBytesPerLayer * shape->n_layers;
+  request.host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
+  request.kv = &prepared->kv;
+  return chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget);
+}
+
+}  // namespace
+}  // namespace oriel
+
+using namespace oriel;
+
+oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t* needed) {
+  if (needed == nullptr || (shapes == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = knownShapeCount();
+  if (capacity < *needed) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  // An app may know a shorter or a longer struct: entries lie as far apart as its own.
+  const size_t stride = shapes[0].struct_size;
+  if (stride < sizeof(size_t)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  for (uint32_t i = 0; i < *needed; ++i) {
+    const ModelShape& shape = knownShape(i);
+    oriel_shape_info info = {};
+    copyText(shape.name, std::strlen(shape.name), info.name);
+    info.n_layers = shape.n_layers;
+    info.n_heads = shape.n_heads;
+    info.n_kv_heads = shape.n_kv_heads;
+    info.head_dim = shape.head_dim;
+    info.n_embd = shape.n_embd;
+    info.n_ff = shape.n_ff;
+    info.n_vocab = shape.n_vocab;
+    info.context_train = shape.context_train;
+    info.local_layers = shape.local_layers;
+    info.local_window_tokens = shape.local_window;
+    info.shared_layers = shape.shared_layers;
+    info.latent_dim = shape.latent_dim;
+    info.parameters = shapeParameters(shape);
+    uint8_t* out = reinterpret_cast<uint8_t*>(shapes) + i * stride;
+    writeResult(info, reinterpret_cast<oriel_shape_info*>(out));
+  }
+  return ORIEL_OK;
+}
+
+oriel_status oriel_plan_shape(const char* name, oriel_weight_format weights,
+                              const oriel_options* given, oriel_plan* plan) {
+  oriel_options options;
+  if (!readOptions(given, &options) || name == nullptr || !validResult(plan)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  PreparedModel prepared;
+  const Status status = prepareShape(name, weights, options, &prepared);
+  if (status.ok()) {
+    writeResult(planResult(prepared), plan);
+  }
+  return status.code();
+}

@@ -1,0 +1,221 @@
+#include "budget/known_shapes.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plan/memory_layout.h"
+#include "plan/weight_layout.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kGpt =
+    kTied | kPlainFeedForward | kAllBiases | kNormBias | kLearnedPositions;
+constexpr uint32_t kQwen3 = kTied | kHeadNorms;
+constexpr uint32_t kGemma2 = kTied | kFourNorms;
+constexpr uint32_t kGemma3 = kTied | kFourNorms | kHeadNorms;
+
+// From the models' published configurations; the parameters counted from them are those published
+// (tests/unit/test_known_shapes.cpp). Local windows of Gemma and gpt-oss alternate with global layers;
+// the order makes no difference to bytes.
+constexpr ModelShape kShapes[] = {
+    // name, layers, heads, KV heads, head_dim, n_embd, n_ff, n_vocab, context, features,
+    // local layers, local window, shared layers, latent_dim
+    {"gpt2-124m", 12, 12, 12, 64, 768, 3072, 50257, 1024, kGpt, 0, 0, 0, 0},
+    {"gpt2-xl", 48, 25, 25, 64, 1600, 6400, 50257, 1024, kGpt, 0, 0, 0, 0},
+    {"gpt3-175b", 96, 96, 96, 128, 12288, 49152, 50257, 2048, kGpt, 0, 0, 0, 0},
+    {"llama-2-7b", 32, 32, 32, 128, 4096, 11008, 32000, 4096, 0, 0, 0, 0, 0},
+    {"llama-2-70b", 80, 64, 8, 128, 8192, 28672, 32000, 4096, 0, 0, 0, 0, 0},
+    {"llama-3-8b", 32, 32, 8, 128, 4096, 14336, 128256, 8192, 0, 0, 0, 0, 0},
+    {"llama-3-70b", 80, 64, 8, 128, 8192, 28672, 128256, 8192, 0, 0, 0, 0, 0},
+    {"llama-3.1-8b", 32, 32, 8, 128, 4096, 14336, 128256, 131072, 0, 0, 0, 0, 0},
+    {"llama-3.2-1b", 16, 32, 8, 64, 2048, 8192, 128256, 131072, kTied, 0, 0, 0, 0},
+    {"llama-3.2-3b", 28, 24, 8, 128, 3072, 8192, 128256, 131072, kTied, 0, 0, 0, 0},
+    {"mistral-7b", 32, 32, 8, 128, 4096, 14336, 32000, 32768, 0, 0, 0, 0, 0},
+    {"qwen2.5-0.5b", 24, 14, 2, 64, 896, 4864, 151936, 32768, kTied | kQkvBias, 0, 0, 0, 0},
+    {"qwen2.5-1.5b", 28, 12, 2, 128, 1536, 8960, 151936, 32768, kTied | kQkvBias, 0, 0, 0, 0},
+    {"qwen2.5-7b", 28, 28, 4, 128, 3584, 18944, 152064, 32768, kQkvBias, 0, 0, 0, 0},
+    {"qwen3-0.6b", 28, 16, 8, 128, 1024, 3072, 151936, 40960, kQwen3, 0, 0, 0, 0},
+    {"qwen3-1.7b", 28, 16, 8, 128, 2048, 6144, 151936, 40960, kQwen3, 0, 0, 0, 0},
+    {"qwen3-4b", 36, 32, 8, 128, 2560, 9728, 151936, 40960, kQwen3, 0, 0, 0, 0},
+    {"smollm2-135m", 30, 9, 3, 64, 576, 1536, 49152, 8192, kTied, 0, 0, 0, 0},
+    {"smollm2-360m", 32, 15, 5, 64, 960, 2560, 49152, 8192, kTied, 0, 0, 0, 0},
+    {"smollm2-1.7b", 24, 32, 32, 64, 2048, 8192, 49152, 8192, kTied, 0, 0, 0, 0},
+    {"tinyllama-1.1b", 22, 32, 4, 64, 2048, 5632, 32000, 2048, 0, 0, 0, 0, 0},
+    {"phi-3.5-mini", 32, 32, 32, 96, 3072, 8192, 32064, 131072, 0, 0, 0, 0, 0},
+    {"falcon-180b", 80, 232, 8, 64, 14848, 59392, 65024, 2048, kPlainFeedForward | kNormBias, 0, 0,
+     0, 0},
+    {"gemma-2-2b", 26, 8, 4, 256, 2304, 9216, 256000, 8192, kGemma2, 13, 4096, 0, 0},
+    {"gemma-3-270m", 18, 4, 1, 256, 640, 2048, 262144, 32768, kGemma3, 15, 512, 0, 0},
+    {"gemma-3-1b", 26, 4, 1, 256, 1152, 6912, 262144, 32768, kGemma3, 22, 512, 0, 0},
+    {"gemma-3-4b", 34, 8, 4, 256, 2560, 10240, 262208, 131072, kGemma3, 29, 1024, 0, 0},
+    // Layers 20 and up read the caches of the last two that have one.
+    {"gemma-3n-e2b", 30, 8, 2, 256, 2048, 8192, 262400, 32768, kOtherWeights, 16, 512, 10, 0},
+    {"gemma-3n-e4b", 35, 8, 2, 256, 2048, 16384, 262400, 32768, kOtherWeights, 16, 512, 15, 0},
+    {"gpt-oss-20b", 24, 64, 8, 64, 2880, 2880, 201088, 131072, kOtherWeights, 12, 128, 0, 0},
+    // A latent of 512 (256) and a rotated key of 64 (32).
+    {"deepseek-v3", 61, 128, 128, 128, 7168, 18432, 129280, 163840, kOtherWeights, 0, 0, 0,
+     512 + 64},
+    {"minicpm3-4b", 62, 40, 40, 96, 2560, 6400, 73448, 32768, kOtherWeights, 0, 0, 0, 256 + 32},
+};
+constexpr uint32_t kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
+
+/// Walks a shape's weights in the plan's order. Visitor: vector(values) and matrix(rows, cols, looked_up:
+/// only one row is read for a token).
+template <typename Visitor>
+void visitWeights(const ModelShape& shape, Visitor* visitor) {
+  const auto has = [&](uint32_t feature) { return (shape.features & feature) != 0; };
+  const uint32_t query = shape.n_heads * shape.head_dim;
+  const uint32_t qkv = query + 2 * shape.n_kv_heads * shape.head_dim;
+  const auto norm = [&] {
+    visitor->vector(shape.n_embd);
+    if (has(kNormBias)) {
+      visitor->vector(shape.n_embd);
+    }
+  };
+
+  const auto norms = [&] {
+    for (uint32_t i = 0; i < (has(kFourNorms) ? 2u : 1u); ++i) {
+      norm();
+    }
+  };
+
+  norm();
+  visitor->matrix(shape.n_vocab, shape.n_embd, !has(kTied));
+  if (has(kLearnedPositions)) {
+    visitor->matrix(shape.context_train, shape.n_embd, true);
+  }
+  for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
+    norms();
+    visitor->matrix(qkv, shape.n_embd, false);
+    if (has(kQkvBias) || has(kAllBiases)) {
+      visitor->vector(qkv);
+    }
+    if (has(kHeadNorms)) {
+      visitor->vector(shape.head_dim);
+      visitor->vector(shape.head_dim);
+    }
+    visitor->matrix(shape.n_embd, query, false);
+    norms();
+    visitor->matrix((has(kPlainFeedForward) ? 1 : 2) * shape.n_ff, shape.n_embd, false);
+    visitor->matrix(shape.n_embd, shape.n_ff, false);
+    if (has(kAllBiases)) {
+      visitor->vector(shape.n_embd);
+      visitor->vector(shape.n_ff);
+      visitor->vector(shape.n_embd);
+    }
+  }
+  if (!has(kTied)) {
+    visitor->matrix(shape.n_vocab, shape.n_embd, false);
+  }
+}
+
+struct ParameterCounter {
+  uint64_t count = 0;
+
+  void matrix(uint32_t rows, uint32_t cols, bool) { count += static_cast<uint64_t>(rows) * cols; }
+  void vector(uint32_t values) { count += values; }
+};
+
+/// Slices and segments as plan/plan.cpp places them.
+struct WeightCounter {
+  WeightType type = WeightType::kQ4_0;
+  PlanTotals totals;
+  uint64_t segment_used = 0;
+  uint64_t largest_row_bytes = 0;
+
+  void place(const WeightGeometry& geometry, uint64_t rows, bool read) {
+    const uint64_t bytes = geometry.sliceBytes(rows);
+    if (alignUp(segment_used + bytes, kArenaGranularity) > kMaxAllocationBytes) {
+      closeSegment();
+    }
+    segment_used = alignUp(segment_used + bytes, kBufferAlignment);
+    largest_row_bytes = std::max(largest_row_bytes, uint64_t{4} * geometry.words_per_row);
+    totals.weights_read_bytes_per_token += read ? bytes : 0;
+  }
+
+  void matrix(uint32_t rows, uint32_t cols, bool looked_up) {
+    const WeightGeometry geometry = weightGeometry(type, cols);
+    const uint32_t slice_rows = maxSliceRows(geometry);
+    for (uint32_t begin = 0; begin < rows; begin += slice_rows) {
+      place(geometry, std::min(slice_rows, rows - begin), !looked_up);
+    }
+    totals.weights_read_bytes_per_token += looked_up ? geometry.sliceBytes(1) : 0;
+  }
+
+  void vector(uint32_t values) { place(weightGeometry(WeightType::kF32, values), 1, true); }
+
+  void closeSegment() {
+    totals.weights_bytes += alignUp(segment_used, kArenaGranularity);
+    totals.weight_segments += segment_used != 0 ? 1 : 0;
+    segment_used = 0;
+  }
+};
+
+}  // namespace
+
+uint32_t knownShapeCount() { return kShapeCount; }
+
+const ModelShape& knownShape(uint32_t index) { return kShapes[index]; }
+
+const ModelShape* findShape(const char* name) {
+  for (const ModelShape& shape : kShapes) {
+    if (std::strcmp(shape.name, name) == 0) {
+      return &shape;
+    }
+  }
+  return nullptr;
+}
+
+KvShape kvShapeOf(const ModelShape& shape) {
+  KvShape kv;
+  const uint32_t global = shape.n_layers - shape.local_layers - shape.shared_layers;
+  if (shape.latent_dim != 0) {
+    kv.groups[kv.n_groups++] = {global, 1, shape.latent_dim, 0, true};
+    return kv;
+  }
+  kv.groups[kv.n_groups++] = {global, shape.n_kv_heads, shape.head_dim, 0, false};
+  if (shape.local_layers != 0) {
+    kv.groups[kv.n_groups++] = {shape.local_layers, shape.n_kv_heads, shape.head_dim,
+                                shape.local_window, false};
+  }
+  return kv;
+}
+
+// A latent is attended as one wide head: the projections out of it are folded into the query.
+ModelDesc modelDescOf(const ModelShape& shape) {
+  ModelDesc model;
+  model.n_layers = shape.n_layers;
+  model.n_embd = shape.n_embd;
+  model.n_heads = shape.n_heads;
+  model.n_kv_heads = shape.latent_dim != 0 ? 1 : shape.n_kv_heads;
+  model.head_dim = shape.latent_dim != 0 ? shape.latent_dim : shape.head_dim;
+  model.n_ff = shape.n_ff;
+  model.n_vocab = shape.n_vocab;
+  model.context_train = shape.context_train;
+  model.rope_dims = shape.head_dim;
+  model.tied_output = (shape.features & kTied) != 0;
+  return model;
+}
+
+uint64_t shapeParameters(const ModelShape& shape) {
+  ParameterCounter counter;
+  if (shape.weightsKnown()) {
+    visitWeights(shape, &counter);
+  }
+  return counter.count;
+}
+
+PlanTotals measureShape(const ModelShape& shape, WeightType type) {
+  WeightCounter counter;
+  counter.type = type;
+  if (shape.weightsKnown()) {
+    visitWeights(shape, &counter);
+    counter.closeSegment();
+  }
+  counter.totals.upload_half_bytes =
+      uploadHalfBytes(counter.totals.weights_bytes, counter.largest_row_bytes);
+  return counter.totals;
+}
+
+}  // namespace oriel

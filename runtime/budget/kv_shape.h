@@ -1,0 +1,48 @@
+// What a model's layers remember, as a description: enough to count the bytes of any cache, also of
+// architectures that no kernel here runs.
+#pragma once
+
+#include <cstdint>
+
+#include "kv/cache_layout.h"
+#include "model/model_desc.h"
+
+namespace oriel {
+
+/// Layers with caches of one shape. MHA has as many KV heads as query heads, GQA fewer, MQA one.
+struct KvGroup {
+  uint32_t n_layers = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+  /// Queries of these layers see at most so many tokens and no sinks. 0: what the session keeps.
+  uint32_t local_window = 0;
+  /// MLA: a token is one vector of head_dim values that stands for its key and its value, in f16.
+  bool latent = false;
+};
+
+/// Layers that read another layer's cache are in no group.
+struct KvShape {
+  KvGroup groups[2];
+  uint32_t n_groups = 0;
+
+  uint32_t layers() const;
+  bool latent() const { return n_groups != 0 && groups[0].latent; }
+};
+
+/// Every layer alike.
+KvShape kvShapeOf(const ModelDesc& model);
+
+/// Cache arena with alignment and slack: of a model with all layers alike what the plan takes. False
+/// when one side of a layer exceeds a binding. `cache` gives sinks, window and ring.
+bool kvArenaBytes(const KvShape& kv, const CacheShape& cache, const CacheFormats& formats,
+                  uint64_t* bytes);
+
+/// Keys and values of `tokens` tokens with their scales: no sinks, slack or alignment, which is how
+/// published figures count.
+uint64_t kvBytesAt(const KvShape& kv, const CacheFormats& formats, uint64_t tokens);
+/// What one more token adds once every local window is full.
+uint64_t kvGrowthBytesPerToken(const KvShape& kv, const CacheFormats& formats);
+/// What the local windows hold when full: kvBytesAt(n) = growth * n + local from there on.
+uint64_t kvLocalBytes(const KvShape& kv, const CacheFormats& formats);
+
+}  // namespace oriel

@@ -1,0 +1,194 @@
+#include "exec/snapshot.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/hash.h"
+
+namespace oriel {
+namespace {
+
+constexpr char kMagic[8] = {'O', 'R', 'I', 'E', 'L', 'S', 'N', 'P'};
+
+// The keys and values of a layer are bindings 3 and 4 of its append op.
+template <typename Visit>
+Status forEachSide(const Plan& plan, const Visit& visit) {
+  const uint32_t list = static_cast<uint32_t>(StepList::kDecode);
+  for (uint32_t i = 0; i < plan.n_ops[list]; ++i) {
+    const Op& op = plan.ops[list][i];
+    if (op.kind == OpKind::kRopeAppend) {
+      ORIEL_TRY(visit(op.bindings[3], op.k_format));
+      ORIEL_TRY(visit(op.bindings[4], op.v_format));
+    }
+  }
+  return kOk;
+}
+
+// Calls visit(side, offset_bytes, bytes) for every run of cache bytes that holds something.
+template <typename Visit>
+Status forEachUsedRun(const Plan& plan, uint64_t position, const Visit& visit) {
+  const CacheShape& cache = plan.cache;
+  const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
+  const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
+  return forEachSide(plan, [&](const BufferRef& side, KvFormat format) -> Status {
+    const SideLayout layout = sideLayout(format, cache);
+    const uint64_t sink_bytes = 4ull * kvValueWords(KvFormat::kF16, cache.head_dim);
+    const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
+    const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
+    for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
+      ORIEL_TRY(visit(side, head * cache.sinks * sink_bytes, sinks * sink_bytes));
+      ORIEL_TRY(visit(side, 4 * layout.ring_word + head * cache.ring * value_bytes,
+                      ring * value_bytes));
+      ORIEL_TRY(visit(side, 4 * layout.scales_word + head * cache.ring * scale_bytes,
+                      ring * scale_bytes));
+    }
+    return kOk;
+  });
+}
+
+uint64_t usedCacheBytes(const Plan& plan, uint64_t position) {
+  uint64_t bytes = 0;
+  (void)forEachUsedRun(plan, position, [&](const BufferRef&, uint64_t, uint64_t run_bytes) -> Status {
+    bytes += run_bytes;
+    return kOk;
+  });
+  return bytes;
+}
+
+// Splits a run into pieces that fit half the upload ring.
+template <typename Visit>
+Status forEachPiece(const Plan& plan, uint64_t bytes, const Visit& visit) {
+  const uint64_t most = plan.upload.size_bytes / 2;
+  for (uint64_t done = 0; done < bytes; done += most) {
+    ORIEL_TRY(visit(done, std::min(most, bytes - done)));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+uint64_t layoutHash(const Plan& plan, const ModelDesc& model) {
+  const uint64_t numbers[] = {kSnapshotVersion,       plan.cache.n_kv_heads, plan.cache.head_dim,
+                              plan.cache.sinks,       plan.cache.window,     plan.cache.ring,
+                              model.n_layers,         model.n_vocab,         sizeof(SessionState),
+                              TurnMarks::kCapacity};
+  uint64_t hash = hashBytes(numbers, sizeof(numbers));
+  for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
+    const uint8_t formats[] = {static_cast<uint8_t>(plan.formats.keys(layer)),
+                               static_cast<uint8_t>(plan.formats.values(layer))};
+    hash = hashBytes(formats, sizeof(formats), hash);
+  }
+  return hash;
+}
+
+uint64_t snapshotBytes(const Plan& plan, uint32_t n_vocab, const SessionState& state,
+                       uint32_t n_turns) {
+  return sizeof(SnapshotHeader) + n_turns * sizeof(uint64_t) +
+         (state.has_logits != 0 ? 4ull * n_vocab : 0) + usedCacheBytes(plan, state.position) +
+         sizeof(uint64_t);
+}
+
+Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
+                     const SessionState& state, const TurnMarks& turns, Executor* executor,
+                     void* out) {
+  uint8_t* at = static_cast<uint8_t*>(out);
+  const auto put = [&at](const void* data, uint64_t bytes) {
+    std::memcpy(at, data, bytes);
+    at += bytes;
+  };
+  SnapshotHeader header;
+  std::memset(static_cast<void*>(&header), 0, sizeof(header));  // padding, too: same state, same bytes
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.version = kSnapshotVersion;
+  header.n_turns = turns.count();
+  header.model_hash = key.model_hash;
+  header.layout_hash = key.layout_hash;
+  header.total_bytes = snapshotBytes(plan, n_vocab, state, turns.count());
+  header.state = state;
+  put(&header, sizeof(header));
+  for (uint32_t i = 0; i < turns.count(); ++i) {
+    const uint64_t start = turns.at(i);
+    put(&start, sizeof(start));
+  }
+  if (state.has_logits != 0) {
+    put(executor->logits(), 4ull * n_vocab);
+  }
+  const auto putRun = [&](const BufferRef& side, uint64_t offset_bytes, uint64_t run_bytes) {
+    return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
+      const void* piece = nullptr;
+      ORIEL_TRY(executor->read(side, offset_bytes + done, piece_bytes, &piece));
+      put(piece, piece_bytes);
+      return kOk;
+    });
+  };
+  ORIEL_TRY(forEachUsedRun(plan, state.position, putRun));
+  const uint64_t checksum =
+      hashBytes(out, static_cast<uint64_t>(at - static_cast<uint8_t*>(out)));
+  put(&checksum, sizeof(checksum));
+  return kOk;
+}
+
+Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, const void* data,
+                    uint64_t bytes, const Log& log, Executor* executor, SessionState* state,
+                    TurnMarks* turns) {
+  const uint8_t* at = static_cast<const uint8_t*>(data);
+  SnapshotHeader header;
+  if (bytes < sizeof(header) + sizeof(uint64_t) || std::memcmp(at, kMagic, sizeof(kMagic)) != 0) {
+    return log.fail(ORIEL_ERROR_FORMAT, "this is not a session snapshot: give what was saved");
+  }
+  std::memcpy(static_cast<void*>(&header), at, sizeof(header));
+  if (header.version != kSnapshotVersion) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "the snapshot has version %u, this build reads version %u: save it again",
+                    header.version, kSnapshotVersion);
+  }
+  if (header.total_bytes != bytes) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "the snapshot has %llu bytes but should have %llu: it is damaged, save it again",
+                    static_cast<unsigned long long>(bytes),
+                    static_cast<unsigned long long>(header.total_bytes));
+  }
+  uint64_t checksum = 0;
+  std::memcpy(&checksum, at + bytes - sizeof(checksum), sizeof(checksum));
+  if (checksum != hashBytes(data, bytes - sizeof(checksum))) {
+    return log.fail(ORIEL_ERROR_FORMAT, "the snapshot is damaged: save it again");
+  }
+  if (header.model_hash != key.model_hash) {
+    return log.fail(ORIEL_ERROR_FORMAT, "the snapshot belongs to another model: load that one");
+  }
+  if (header.layout_hash != key.layout_hash) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "the snapshot was made with another window, chunk or cache format: ask for the same");
+  }
+  if (header.n_turns > TurnMarks::kCapacity ||
+      header.total_bytes != snapshotBytes(plan, n_vocab, header.state, header.n_turns)) {
+    return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
+  }
+
+  *state = header.state;
+  at += sizeof(header);
+  turns->clear();
+  for (uint32_t i = 0; i < header.n_turns; ++i) {
+    uint64_t start = 0;
+    std::memcpy(&start, at, sizeof(start));
+    turns->mark(start);
+    at += sizeof(start);
+  }
+  if (state->has_logits != 0) {
+    std::memcpy(executor->logits(), at, 4ull * n_vocab);
+    at += 4ull * n_vocab;
+  }
+  const auto sendRun = [&](const BufferRef& side, uint64_t offset_bytes, uint64_t run_bytes) {
+    return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
+      void* piece = nullptr;
+      ORIEL_TRY(executor->beginWrite(piece_bytes, &piece));
+      std::memcpy(piece, at, piece_bytes);
+      at += piece_bytes;
+      return executor->endWrite(side, offset_bytes + done, piece_bytes);
+    });
+  };
+  ORIEL_TRY(forEachUsedRun(plan, state->position, sendRun));
+  return executor->finishWrites();
+}
+
+}  // namespace oriel

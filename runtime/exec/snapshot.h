@@ -1,0 +1,61 @@
+// A session as bytes: everything another session of the same model and plan needs to go on as if it were
+// this one, to the bit.
+//
+//   SnapshotHeader | turn starts u64[n_turns] | logits f32[n_vocab] if any | used cache slots | checksum
+//
+// Little-endian. Cache slots: layer by layer, keys then values, head by head: used sinks, used ring values,
+// used ring scales. A snapshot is refused unless version, model, layout, sizes and checksum all match.
+#pragma once
+
+#include "exec/executor.h"
+#include "exec/sampler.h"
+#include "kv/turns.h"
+
+namespace oriel {
+
+constexpr uint32_t kSnapshotVersion = 1;
+
+/// What a session is besides its cache.
+struct SessionState {
+  uint64_t position = 0;
+  uint64_t stored = 0;  ///< as Session::stored_
+  uint64_t first_position = 0;
+  uint32_t has_logits = 0;
+  uint32_t reply_open = 0;
+  SamplerState sampler;
+};
+
+struct SnapshotHeader {
+  char magic[8];
+  uint32_t version;
+  uint32_t n_turns;
+  uint64_t model_hash;
+  uint64_t layout_hash;
+  uint64_t total_bytes;  ///< of the snapshot
+  SessionState state;
+};
+
+/// What a snapshot must agree on with the plan that restores it.
+uint64_t layoutHash(const Plan& plan, const ModelDesc& model);
+
+struct SnapshotKey {
+  uint64_t model_hash = 0;
+  uint64_t layout_hash = 0;
+};
+
+/// Bytes of a snapshot of this state.
+uint64_t snapshotBytes(const Plan& plan, uint32_t n_vocab, const SessionState& state,
+                       uint32_t n_turns);
+
+/// Fills `out`, which has room for snapshotBytes().
+Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
+                     const SessionState& state, const TurnMarks& turns, Executor* executor,
+                     void* out);
+
+/// Checks everything first; ORIEL_ERROR_FORMAT with one line when anything is off, and nothing is touched.
+/// After that only the device can fail (the cache is then undefined: reset the session).
+Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, const void* data,
+                    uint64_t bytes, const Log& log, Executor* executor, SessionState* state,
+                    TurnMarks* turns);
+
+}  // namespace oriel

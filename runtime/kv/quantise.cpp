@@ -1,0 +1,93 @@
+// Compiled without fused multiply-add (runtime/CMakeLists.txt): codes must not depend on the processor.
+#include "kv/quantise.h"
+
+#include "base/half.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kInt4Levels = 16;
+constexpr uint32_t kCandidates = 16;
+// Scales to try, as multiples of the value of largest magnitude, times 2048. Chosen on Gaussian noise.
+constexpr float kCandidate[kCandidates] = {-270, -220, -215, -210, -205, -185, -180, -175,
+                                           -170, -165, -160, 195,  200,  205,  210,  255};
+
+// Number of borders between levels that `value` exceeds; `scale` is positive or zero.
+uint8_t int4Code(float value, float scale) {
+  uint32_t code = 0;
+  for (uint32_t step = kInt4Levels / 2; step != 0; step /= 2) {
+    const uint32_t k = code + step;
+    const float border = (int4Level(k - 1) + int4Level(k)) * 0.5f;
+    code = value > scale * border ? k : code;
+  }
+  return static_cast<uint8_t>(code);
+}
+
+uint16_t quantiseInt8(const float* values, uint32_t n, uint8_t* codes) {
+  float most = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    most = std::fmax(most, std::fabs(values[i]));
+  }
+  const uint16_t bits = floatToHalf(most * (1.0f / 127.0f));
+  const float scale = halfToFloat(bits);
+  const float inverse = scale != 0 ? 1.0f / scale : 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    const float scaled = std::fmin(std::fmax(values[i] * inverse, -127.0f), 127.0f);
+    codes[i] = static_cast<uint8_t>(static_cast<int32_t>(std::nearbyint(scaled)) & 0xff);
+  }
+  return bits;
+}
+
+uint16_t quantiseInt4(const float* values, uint32_t n, uint8_t* codes) {
+  float extreme = 0;
+  for (uint32_t i = 0; i < n; ++i) {
+    extreme = std::fabs(values[i]) > std::fabs(extreme) ? values[i] : extreme;
+  }
+  uint16_t best_bits = 0;
+  float best_error = INFINITY;
+  for (const float candidate : kCandidate) {
+    const uint16_t bits = floatToHalf(extreme * (candidate * (1.0f / 2048.0f)));
+    const float scale = halfToFloat(bits);
+    float error = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint8_t code = int4Code(scale < 0 ? -values[i] : values[i], std::fabs(scale));
+      const float difference = values[i] - scale * int4Level(code);
+      error += difference * difference;
+    }
+    if (error < best_error) {
+      best_error = error;
+      best_bits = bits;
+    }
+  }
+  const float scale = halfToFloat(best_bits);
+  for (uint32_t i = 0; i < n; ++i) {
+    codes[i] = int4Code(scale < 0 ? -values[i] : values[i], std::fabs(scale));
+  }
+  return best_bits;
+}
+
+}  // namespace
+
+void hadamard(float* values, uint32_t n, uint32_t block) {
+  for (uint32_t half = 1; half < block; half *= 2) {
+    for (uint32_t i = 0; i < n; ++i) {
+      if ((i & half) == 0) {
+        const float a = values[i];
+        const float b = values[i + half];
+        values[i] = a + b;
+        values[i + half] = a - b;
+      }
+    }
+  }
+  const float scale = 1.0f / std::sqrt(static_cast<float>(block));
+  for (uint32_t i = 0; i < n; ++i) {
+    values[i] *= scale;
+  }
+}
+
+uint16_t quantiseGroup(KvFormat format, const float* values, uint32_t n, uint8_t* codes) {
+  return format == KvFormat::kInt8 ? quantiseInt8(values, n, codes)
+                                   : quantiseInt4(values, n, codes);
+}
+
+}  // namespace oriel

@@ -1,0 +1,75 @@
+// Scales and codes of the low-bit formats, to the same rounding as runtime/kv/quantise.cpp: every
+// operation that decides a code is `precise`. Needs values[], scales[], kHeadDim, kLanes, lib/kv.glsl.
+const uint kCandidates = 16u;
+const float kCandidate[kCandidates] =
+    float[](-270.0, -220.0, -215.0, -210.0, -205.0, -185.0, -180.0, -175.0, -170.0, -165.0, -160.0,
+            195.0, 200.0, 205.0, 210.0, 255.0);
+
+shared float extremes[kMaxHeadDim / kKvGroup];
+shared float errors[kMaxHeadDim / kKvGroup * kCandidates];
+
+uint groupEnd(uint group) { return min((group + 1u) * kKvGroup, kHeadDim); }
+
+uint int8Code(float value, uint scale_bits) {
+  const float scale = exactHalf(scale_bits);
+  const float inverse = scale != 0.0 ? 1.0 / scale : 0.0;
+  return uint(int(roundEven(clamp(value * inverse, -127.0, 127.0)))) & 0xffu;
+}
+
+// Number of borders between levels that `value` exceeds; `scale` is positive or zero.
+uint int4CodeOf(float value, float scale) {
+  uint code = 0u;
+  [[unroll]] for (uint step = 8u; step != 0u; step /= 2u) {
+    const uint k = code + step;
+    precise float border = scale * ((int4Value(k - 1u) + int4Value(k)) * 0.5);
+    code = value > border ? k : code;
+  }
+  return code;
+}
+
+uint int4Code(float value, uint scale_bits) {
+  const float scale = exactHalf(scale_bits);
+  return int4CodeOf(scale < 0.0 ? -value : value, abs(scale));
+}
+
+uint int4CandidateBits(uint group, uint candidate) {
+  precise float scale = extremes[group] * (kCandidate[candidate] * (1.0 / 2048.0));
+  return toHalfBits(scale);
+}
+
+// Leaves the f16 bits of every group's scale in scales[]. Called by all lanes.
+void chooseScales(uint lane, uint bits) {
+  for (uint g = lane; g < kGroups; g += kLanes) {
+    float extreme = 0.0;
+    for (uint i = g * kKvGroup; i < groupEnd(g); ++i) {
+      extreme = abs(values[i]) > abs(extreme) ? values[i] : extreme;
+    }
+    extremes[g] = extreme;
+    precise float scale = abs(extreme) * (1.0 / 127.0);
+    scales[g] = toHalfBits(scale);
+  }
+  barrier();
+  if (bits == 8u) {
+    return;
+  }
+  for (uint c = lane; c < kGroups * kCandidates; c += kLanes) {
+    const uint g = c / kCandidates;
+    const float scale = exactHalf(int4CandidateBits(g, c % kCandidates));
+    precise float error = 0.0;
+    for (uint i = g * kKvGroup; i < groupEnd(g); ++i) {
+      const uint code = int4CodeOf(scale < 0.0 ? -values[i] : values[i], abs(scale));
+      precise float difference = values[i] - scale * int4Value(code);
+      error = error + difference * difference;
+    }
+    errors[c] = error;
+  }
+  barrier();
+  for (uint g = lane; g < kGroups; g += kLanes) {
+    uint best = 0u;
+    for (uint c = 1u; c < kCandidates; ++c) {
+      best = errors[g * kCandidates + c] < errors[g * kCandidates + best] ? c : best;
+    }
+    scales[g] = int4CandidateBits(g, best);
+  }
+  barrier();
+}

@@ -1,0 +1,21 @@
+// Rotary position, for kernels with a RopeAppendPush, qkv and rotations.
+
+// Value `dim` of the head at `head_at`, rotated by the table at `table_at`.
+float rotated(uint head_at, uint table_at, uint dim) {
+  if (dim >= push.rope_dims) {
+    return qkv[head_at + dim];
+  }
+  const uint within = dim % (2u * push.pair_stride);
+  const bool first = within < push.pair_stride;
+  const uint pair = (dim / (2u * push.pair_stride)) * push.pair_stride + within % push.pair_stride;
+  const float cosine = rotations[table_at + 2u * pair];
+  const float sine = rotations[table_at + 2u * pair + 1u];
+  const float x = qkv[head_at + dim];
+  const float partner = qkv[first ? head_at + dim + push.pair_stride
+                                  : head_at + dim - push.pair_stride];
+  // Not contracted, so that all devices store the same keys for the same input.
+  precise float value = x * cosine;
+  precise float crossed = partner * sine;
+  precise float turned = first ? value - crossed : value + crossed;
+  return turned;
+}

@@ -1,0 +1,165 @@
+// As rope_append.comp, for caches with int8 or int4 sides: window queries and ring keys are rotated once
+// more by a Walsh-Hadamard matrix when keys are low-bit, and ring vectors are quantised in groups of 32.
+// Sinks stay f16 and are scored by queries without that rotation.
+// Reads every value of qkv about twice, writes queries and one cache vector per KV head and side; a few
+// hundred operations a value (the search for the best scale).
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "shared/layout.h"
+#include "lib/half.glsl"
+
+const uint kLanes = 64u;
+const uint kMaxHeadDim = 256u;
+layout(local_size_x = 64) in;
+layout(constant_id = 0) const uint kHeadDim = 64u;
+#include "lib/kv.glsl"
+
+layout(push_constant) uniform Push { RopeAppendPush push; };
+layout(std430, set = 0, binding = 0) readonly buffer Qkv { float qkv[]; };
+#include "lib/step.glsl"
+layout(std430, set = 0, binding = 1) readonly buffer Rotations { float rotations[]; };
+layout(std430, set = 0, binding = 2) writeonly buffer Queries { float queries[]; };
+layout(std430, set = 0, binding = 3) buffer KeyCache { uint k_cache[]; };
+layout(std430, set = 0, binding = 4) buffer ValueCache { uint v_cache[]; };
+#include "lib/rotate.glsl"
+
+shared float values[kMaxHeadDim];
+shared uint scales[kMaxHeadDim / kKvGroup];  // f16 bits of each group
+#include "lib/quantise.glsl"
+
+// In place; blocks of the largest power of two that divides the head.
+void hadamard(uint lane) {
+  const uint block = kHeadDim & (~kHeadDim + 1u);
+  for (uint half_block = 1u; half_block < block; half_block *= 2u) {
+    for (uint pair = lane; pair < kHeadDim / 2u; pair += kLanes) {
+      const uint at = pair / half_block * 2u * half_block + pair % half_block;
+      const float a = values[at];
+      const float b = values[at + half_block];
+      values[at] = a + b;
+      values[at + half_block] = a - b;
+    }
+    barrier();
+  }
+  const float scale = 1.0 / sqrt(float(block));
+  for (uint i = lane; i < kHeadDim; i += kLanes) {
+    values[i] *= scale;
+  }
+  barrier();
+}
+
+uint halfWord(uint word) { return packHalves(vec2(values[2u * word], values[2u * word + 1u])); }
+
+uint int8Word(uint word) {
+  uint packed = 0u;
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    const uint at = 4u * word + i;
+    if (at < kHeadDim) {
+      packed |= int8Code(values[at], scales[at / kKvGroup]) << (8u * i);
+    }
+  }
+  return packed;
+}
+
+uint int4Word(uint word) {
+  uint packed = 0u;
+  [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+    const uint at = 8u * word + i;
+    const uint code = at < kHeadDim ? int4Code(values[at], scales[at / kKvGroup]) : 0u;
+    packed |= code << (4u * i);
+  }
+  return packed;
+}
+
+// Grid (vectors, tokens). Vectors of a token: n_heads window queries, n_heads sink queries, keys, values.
+void main() {
+  const uint t = gl_WorkGroupID.y;
+  if (t >= step_.header.n_tokens) {
+    return;
+  }
+  const uint lane = gl_LocalInvocationIndex;
+  const uint vector = gl_WorkGroupID.x;
+  const uint qkv_at = t * push.qkv_stride;
+  const uint table_at = kStepHeaderWords + push.chunk * kTokenStepWords + t * 2u * push.rope_dims;
+  const bool is_query = vector < 2u * push.n_heads;
+  const bool is_sink_query = is_query && vector >= push.n_heads;
+  const bool is_value = vector >= 2u * push.n_heads + push.n_kv_heads;
+  const uint source = is_query ? vector % push.n_heads : vector - push.n_heads;
+  const uint from = qkv_at + source * kHeadDim;
+  const uint slot = step_.tokens[t].slot;
+  const bool to_ring = slot >= push.sinks;
+
+  for (uint i = lane; i < kHeadDim; i += kLanes) {
+    values[i] = is_value ? qkv[from + i]
+                         : rotated(from, table_at + (is_sink_query ? push.rope_dims : 0u), i);
+  }
+  barrier();
+#if defined(K_INT8) || defined(K_INT4)
+  if (!is_value && !is_sink_query && (is_query || to_ring)) {
+    hadamard(lane);
+  }
+#endif
+  if (is_query) {
+    const uint at = t * push.query_stride + (2u * source + (is_sink_query ? 1u : 0u)) * kHeadDim;
+    for (uint i = lane; i < kHeadDim; i += kLanes) {
+      queries[at + i] = values[i];
+    }
+    return;
+  }
+  const uint kv_head = is_value ? vector - 2u * push.n_heads - push.n_kv_heads
+                                : vector - 2u * push.n_heads;
+  if (!to_ring) {
+    for (uint w = lane; w < kHalfWords; w += kLanes) {
+      const uint at = (kv_head * push.sinks + slot) * kHalfWords + w;
+      if (is_value) {
+        v_cache[at] = halfWord(w);
+      } else {
+        k_cache[at] = halfWord(w);
+      }
+    }
+    return;
+  }
+
+  const uint vector_index = kv_head * push.ring + slot - push.sinks;
+  const uint ring_word = push.n_kv_heads * push.sinks * kHalfWords;
+  if (is_value) {
+#if defined(V_INT8) || defined(V_INT4)
+    const uint scales_word = ring_word + push.n_kv_heads * push.ring * kValueWords;
+    chooseScales(lane, kValueBits);
+    for (uint g = lane; g < kGroups; g += kLanes) {
+      const uint i = vector_index * kGroups + g;
+      // Neighbouring vectors may share a word: each changes its own half.
+      atomicAnd(v_cache[scales_word + i / 2u], 0xffff0000u >> (16u * (i & 1u)));
+      atomicOr(v_cache[scales_word + i / 2u], scales[g] << (16u * (i & 1u)));
+    }
+#endif
+    for (uint w = lane; w < kValueWords; w += kLanes) {
+#if defined(V_INT8)
+      v_cache[ring_word + vector_index * kValueWords + w] = int8Word(w);
+#elif defined(V_INT4)
+      v_cache[ring_word + vector_index * kValueWords + w] = int4Word(w);
+#else
+      v_cache[ring_word + vector_index * kValueWords + w] = halfWord(w);
+#endif
+    }
+    return;
+  }
+#if defined(K_INT8) || defined(K_INT4)
+  const uint scales_word = ring_word + push.n_kv_heads * push.ring * kKeyWords;
+  chooseScales(lane, kKeyBits);
+  for (uint g = lane; g < kGroups; g += kLanes) {
+    const uint i = vector_index * kGroups + g;
+    atomicAnd(k_cache[scales_word + i / 2u], 0xffff0000u >> (16u * (i & 1u)));
+    atomicOr(k_cache[scales_word + i / 2u], scales[g] << (16u * (i & 1u)));
+  }
+#endif
+  for (uint w = lane; w < kKeyWords; w += kLanes) {
+#if defined(K_INT8)
+    k_cache[ring_word + vector_index * kKeyWords + w] = int8Word(w);
+#elif defined(K_INT4)
+    k_cache[ring_word + vector_index * kKeyWords + w] = int4Word(w);
+#else
+    k_cache[ring_word + vector_index * kKeyWords + w] = halfWord(w);
+#endif
+  }
+}

@@ -1,0 +1,291 @@
+// The memory promise: what is planned is what is taken, it is never more than the cap, and generating
+// takes nothing.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "device/count_mallocs.h"
+#include "support/api.h"
+#include "support/ledger.h"
+
+namespace oriel::test {
+namespace {
+
+const char* const kSmall = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+
+std::string testModel(const std::string& name) {
+  return ORIEL_TEST_DATA "/models/llama-" + name + ".gguf";
+}
+
+oriel_options budgetOptions(const Ledger& ledger, CapturedLog* log, uint64_t memory_bytes) {
+  oriel_options options = makeOptions(log);
+  options.memory_bytes = memory_bytes;
+  options.allocator = ledger.allocator();
+  return options;
+}
+
+oriel_plan planFile(const std::string& path, const oriel_options& options) {
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  EXPECT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan)) << path;
+  return plan;
+}
+
+/// Loads, makes a session, takes a few steps and generates some tokens.
+void expectExactly(const std::string& path, const oriel_options& options, const Ledger& ledger,
+                   uint32_t steps) {
+  const oriel_plan plan = planFile(path, options);
+  ASSERT_EQ(1u, plan.fits);
+  EXPECT_EQ(0u, ledger.live_bytes) << "planning must leave nothing behind";
+  EXPECT_EQ(plan.total_bytes, plan.weights_bytes + plan.kv_bytes + plan.activation_bytes +
+                                  plan.staging_bytes + plan.host_bytes);
+  EXPECT_LE(plan.total_bytes, plan.memory_bytes);
+  {
+    const Loaded loaded = load(path, options);
+    ASSERT_TRUE(loaded.session);
+    const oriel_plan done = planOf(loaded);
+    EXPECT_EQ(plan.total_bytes, done.total_bytes);
+    EXPECT_EQ(plan.host_bytes, done.host_bytes);
+    EXPECT_EQ(plan.window_tokens, done.window_tokens);
+    const oriel_stats stats = statsOf(loaded);
+    EXPECT_EQ(plan.host_bytes, stats.host_bytes);
+    EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
+    // The CPU's arenas are host memory, too.
+    const bool cpu = options.device == ORIEL_DEVICE_CPU;
+    EXPECT_EQ(cpu ? plan.total_bytes : plan.host_bytes, ledger.live_bytes);
+    EXPECT_EQ(ledger.live_bytes, ledger.peak_bytes) << "more was taken for a while";
+    const std::vector<int32_t> prompt(40, 7);
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
+    EXPECT_EQ(steps, greedy(loaded, steps).size());
+    EXPECT_EQ(ledger.live_bytes, ledger.peak_bytes);
+    EXPECT_EQ(stats.device_bytes, statsOf(loaded).device_bytes);
+  }
+  EXPECT_EQ(0u, ledger.live_bytes);
+  EXPECT_LE(ledger.peak_bytes, options.memory_bytes);
+}
+
+TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
+  struct Case {
+    std::string path;
+    uint64_t memory_bytes;
+    uint32_t window, sinks, chunk;
+    oriel_kv_format k, v;
+  };
+  std::vector<Case> cases = {
+      {testModel("q4_0"), 1000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO},
+      {testModel("mha"), 64u << 20, 100, 7, 33, ORIEL_KV_F16, ORIEL_KV_F16},
+      {kTrained, 7000001, 0, UINT32_MAX, 0, ORIEL_KV_F16, ORIEL_KV_F16},
+  };
+  if (targetDevice() == ORIEL_DEVICE_CPU) {
+    for (const char* name : {"f32", "f16", "bf16", "q8_0", "q4_0", "mha", "mqa"}) {
+      cases.push_back({testModel(name), 5000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
+      cases.push_back({testModel(name), 64u << 20, 1, 1, 1, ORIEL_KV_F16, ORIEL_KV_F16});
+      cases.push_back({testModel(name), 64u << 20, 3000, 50, 512, ORIEL_KV_INT8, ORIEL_KV_INT4});
+      cases.push_back({testModel(name), 64u << 20, 129, UINT32_MAX, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
+    }
+    cases.push_back({kTrained, 1u << 30, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
+  }
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.path + " in " + std::to_string(c.memory_bytes) + " bytes, window " +
+                 std::to_string(c.window));
+    Ledger ledger;
+    CapturedLog log;
+    oriel_options options = budgetOptions(ledger, &log, c.memory_bytes);
+    options.window_tokens = c.window;
+    options.sink_tokens = c.sinks;
+    options.chunk_tokens = c.chunk;
+    options.k_format = c.k;
+    options.v_format = c.v;
+    expectExactly(c.path, options, ledger, 10);
+    EXPECT_EQ("", log.errors());
+  }
+}
+
+void expectTightMinimum(const std::string& path, oriel_kv_format format) {
+  SCOPED_TRACE(path + (format == ORIEL_KV_AUTO ? ", any format" : ", f16"));
+  Ledger ledger;
+  CapturedLog log;
+  oriel_options options = budgetOptions(ledger, &log, 1);
+  options.k_format = format;
+  options.v_format = format;
+  const uint64_t minimum = planFile(path, options).minimum_bytes;
+  options.memory_bytes = minimum;
+  expectExactly(path, options, ledger, 80);
+  EXPECT_EQ("", log.errors());
+
+  options.memory_bytes = minimum - 1;
+  const oriel_plan refused = planFile(path, options);
+  EXPECT_EQ(0u, refused.fits);
+  EXPECT_EQ(minimum, refused.minimum_bytes);
+  EXPECT_EQ(minimum, refused.total_bytes) << "the smallest plan is described instead";
+  oriel_model* model = nullptr;
+  const uint64_t calls = ledger.calls;
+  log.clear();
+  EXPECT_EQ(ORIEL_ERROR_MEMORY_BUDGET, oriel_model_load(path.c_str(), &options, &model));
+  EXPECT_EQ(nullptr, model);
+  EXPECT_EQ(calls, ledger.calls) << "refused before anything is taken";
+  EXPECT_TRUE(log.says(std::to_string(minimum))) << log.errors();
+  EXPECT_EQ(log.errors().find('\n'), std::string::npos);
+}
+
+TEST(Memory, the_minimum_is_enough_and_one_byte_less_is_refused) {
+  expectTightMinimum(kSmall, ORIEL_KV_F16);
+  expectTightMinimum(kSmall, ORIEL_KV_AUTO);
+  if (targetDevice() == ORIEL_DEVICE_CPU) {
+    for (const std::string& path :
+         {testModel("q4_0"), testModel("f16"), testModel("mha"), std::string(kTrained)}) {
+      expectTightMinimum(path, ORIEL_KV_F16);
+      expectTightMinimum(path, ORIEL_KV_AUTO);
+    }
+  }
+}
+
+TEST(Memory, every_allocation_may_be_refused) {
+  bool complete = false;
+  for (uint64_t n = 1; !complete && n < 100; ++n) {
+    SCOPED_TRACE("allocation " + std::to_string(n));
+    Ledger ledger;
+    ledger.refuse_nth = n;
+    CapturedLog log;
+    const oriel_options options = budgetOptions(ledger, &log, 64u << 20);
+    oriel_model* model = nullptr;
+    oriel_session* session = nullptr;
+    oriel_status status = oriel_model_load(kSmall, &options, &model);
+    if (status == ORIEL_OK) {
+      status = oriel_session_create(model, nullptr, &session);
+      if (status != ORIEL_OK) {
+        // Refused once, not for ever.
+        EXPECT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session));
+      }
+    }
+    complete = ledger.calls < n;
+    EXPECT_EQ(complete ? ORIEL_OK : ORIEL_ERROR_OUT_OF_MEMORY, status);
+    EXPECT_EQ(complete, log.errors().empty()) << log.errors();
+    EXPECT_EQ(log.errors().find('\n'), std::string::npos) << log.errors();
+    oriel_session_destroy(session);
+    oriel_model_free(model);
+    EXPECT_EQ(0u, ledger.live_bytes);
+  }
+  EXPECT_TRUE(complete);
+}
+
+TEST(Memory, a_load_stopped_by_the_app_gives_everything_back) {
+  Ledger ledger;
+  CapturedLog log;
+  oriel_options options = budgetOptions(ledger, &log, 64u << 20);
+  int calls = 0;
+  options.progress_user = &calls;
+  options.progress = [](uint64_t done, uint64_t total, void* user) {
+    EXPECT_LE(done, total);
+    return ++*static_cast<int*>(user) == 3 ? 1 : 0;
+  };
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_model_load(kSmall, &options, &model));
+  EXPECT_EQ(3, calls);
+  EXPECT_EQ(nullptr, model);
+  EXPECT_GT(ledger.calls, 0u);
+  EXPECT_EQ(0u, ledger.live_bytes);
+}
+
+/// A conversation that runs past a small window, a reset, and `text_bytes` (up to 2000) of a new one.
+void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
+  oriel_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = decode_tokens;
+  options.seed = 5;
+  options.ignore_stop = 1;
+  options.repeat_penalty = 1.1f;
+  oriel_session* session = loaded.session.get();
+  static char message[2001];
+  for (size_t i = 0; i < 2000; ++i) {
+    message[i] = i % 7 == 6 ? ' ' : static_cast<char>('a' + i % 26);
+  }
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, 40));
+  ASSERT_EQ(ORIEL_OK, oriel_session_generate(session, &options, nullptr, nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session, message, text_bytes, ORIEL_TEXT_SPECIAL));
+  options.max_tokens = 5;
+  ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session, &options, nullptr, nullptr, nullptr));
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, text_bytes));
+}
+
+TEST(Memory, generating_takes_nothing_from_the_app) {
+  Ledger ledger;
+  CapturedLog log;
+  oriel_options options = budgetOptions(ledger, &log, 64u << 20);
+  options.window_tokens = 50;
+  const Loaded loaded = load(kSmall, options);
+  ASSERT_TRUE(loaded.session);
+  ledger.refuse_all = true;
+  const uint64_t calls = ledger.calls;
+  talk(loaded, 300, 200);
+  EXPECT_EQ(calls, ledger.calls);
+  EXPECT_EQ("", log.errors());
+  EXPECT_GT(statsOf(loaded).evicted, 0u);
+}
+
+// Drivers allocate as they like; with the CPU the process is all ours.
+TEST(Memory, generating_takes_nothing_from_the_heap) {
+  if (!canCountMallocs()) {
+    GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
+  }
+  CapturedLog log;
+  oriel_options options = makeOptions(&log);
+  options.device = ORIEL_DEVICE_CPU;
+  options.memory_bytes = 64u << 20;
+  options.window_tokens = 50;
+  const Loaded loaded = load(kSmall, options);
+  ASSERT_TRUE(loaded.session);
+  {
+    const MallocCount count;
+    void* volatile block = std::malloc(1);  // volatile: not to be optimised away
+    std::free(block);
+    ASSERT_EQ(1u, count.calls()) << "the counter does not count";
+  }
+  const MallocCount count;
+  talk(loaded, 300, 2000);
+  EXPECT_EQ(0u, count.calls());
+}
+
+TEST(Memory, long_text_borrows_and_gives_back_and_may_be_refused) {
+  Ledger ledger;
+  CapturedLog log;
+  oriel_options options = budgetOptions(ledger, &log, 64u << 20);
+  options.device = ORIEL_DEVICE_CPU;
+  options.window_tokens = 50;
+  const Loaded loaded = load(kSmall, options);
+  ASSERT_TRUE(loaded.session);
+  const uint64_t before = ledger.live_bytes;
+  const std::string text(100000, 'x');
+  ledger.refuse_all = true;
+  EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY,
+            oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
+  EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY,
+            oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
+  EXPECT_EQ(0u, statsOf(loaded).position);
+  ledger.refuse_all = false;
+  EXPECT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), 5000, 0));
+  EXPECT_EQ(before, ledger.live_bytes);
+  EXPECT_GT(ledger.peak_bytes, before);
+}
+
+TEST(Memory, a_pipeline_cache_costs_the_app_nothing) {
+  const std::string folder = testing::TempDir() + "/oriel-pipelines";
+  for (int i = 0; i < 2; ++i) {  // written, then read
+    Ledger ledger;
+    CapturedLog log;
+    oriel_options options = budgetOptions(ledger, &log, 3000000);
+    options.cache_dir = folder.c_str();
+    options.k_format = ORIEL_KV_F16;
+    options.v_format = ORIEL_KV_F16;
+    expectExactly(kSmall, options, ledger, 3);
+    EXPECT_EQ("", log.errors());
+  }
+}
+
+}  // namespace
+}  // namespace oriel::test

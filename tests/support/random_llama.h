@@ -1,0 +1,114 @@
+// A llama of any shape with random weights, as a file. Tests only.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/gguf_writer.h"
+
+namespace oriel::test {
+
+struct RandomLlama {
+  uint32_t n_layers = 2;
+  uint32_t n_embd = 64;
+  uint32_t n_heads = 4;
+  uint32_t n_kv_heads = 2;
+  uint32_t head_dim = 16;
+  uint32_t n_ff = 96;
+  uint32_t n_vocab = 320;
+  uint32_t context = 512;
+  bool tied_output = true;
+  uint32_t seed = 1;
+
+  std::vector<uint8_t> bytes() const {
+    std::mt19937 random(seed);
+    GgufWriter out;
+    out.addString("general.architecture", "llama");
+    out.addUint32("llama.block_count", n_layers);
+    out.addUint32("llama.embedding_length", n_embd);
+    out.addUint32("llama.feed_forward_length", n_ff);
+    out.addUint32("llama.attention.head_count", n_heads);
+    out.addUint32("llama.attention.head_count_kv", n_kv_heads);
+    out.addUint32("llama.attention.key_length", head_dim);
+    out.addUint32("llama.attention.value_length", head_dim);
+    out.addUint32("llama.context_length", context);
+    out.addFloat32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+    addVocabulary(&out);
+    const auto matrix = [&](const std::string& name, uint32_t rows, uint32_t cols, float gain) {
+      std::normal_distribution<float> normal(0.0f, gain / std::sqrt(static_cast<float>(cols)));
+      std::vector<float> values(static_cast<size_t>(rows) * cols);
+      for (float& value : values) {
+        value = normal(random);
+      }
+      add(&out, name, {cols, rows}, values);
+    };
+    const auto norm = [&](const std::string& name) {
+      std::uniform_real_distribution<float> around_one(0.7f, 1.3f);
+      std::vector<float> values(n_embd);
+      for (float& value : values) {
+        value = around_one(random);
+      }
+      add(&out, name, {n_embd}, values);
+    };
+    matrix("token_embd.weight", n_vocab, n_embd, std::sqrt(static_cast<float>(n_embd)));
+    norm("output_norm.weight");
+    if (!tied_output) {
+      matrix("output.weight", n_vocab, n_embd, 2.0f);
+    }
+    for (uint32_t layer = 0; layer < n_layers; ++layer) {
+      const std::string prefix = "blk." + std::to_string(layer) + ".";
+      norm(prefix + "attn_norm.weight");
+      matrix(prefix + "attn_q.weight", n_heads * head_dim, n_embd, 1.5f);
+      matrix(prefix + "attn_k.weight", n_kv_heads * head_dim, n_embd, 1.5f);
+      matrix(prefix + "attn_v.weight", n_kv_heads * head_dim, n_embd, 1.0f);
+      matrix(prefix + "attn_output.weight", n_embd, n_heads * head_dim, 1.0f);
+      norm(prefix + "ffn_norm.weight");
+      matrix(prefix + "ffn_gate.weight", n_ff, n_embd, 1.0f);
+      matrix(prefix + "ffn_up.weight", n_ff, n_embd, 1.0f);
+      matrix(prefix + "ffn_down.weight", n_embd, n_ff, 1.0f);
+    }
+    return out.build();
+  }
+
+  void write(const std::string& path) const {
+    const std::vector<uint8_t> all = bytes();
+    std::ofstream file(path, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(all.data()), static_cast<std::streamsize>(all.size()));
+  }
+
+ private:
+  static void add(GgufWriter* out, const std::string& name, const std::vector<uint64_t>& dims,
+                  const std::vector<float>& values) {
+    std::vector<uint8_t> data(values.size() * sizeof(float));
+    std::memcpy(data.data(), values.data(), data.size());
+    out->addTensor(name, 0, dims, data);
+  }
+
+  // SPM with byte tokens.
+  void addVocabulary(GgufWriter* out) const {
+    std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
+    std::vector<int32_t> types = {2, 3, 3};
+    for (int byte = 0; byte < 256; ++byte) {
+      char name[8];
+      std::snprintf(name, sizeof(name), "<0x%02X>", static_cast<unsigned>(byte));
+      tokens.push_back(name);
+      types.push_back(6);
+    }
+    while (tokens.size() < n_vocab) {
+      tokens.push_back("w" + std::to_string(tokens.size()));
+      types.push_back(1);
+    }
+    out->addString("tokenizer.ggml.model", "llama");
+    out->addStrings("tokenizer.ggml.tokens", tokens);
+    out->addInt32s("tokenizer.ggml.token_type", types);
+    out->addFloat32s("tokenizer.ggml.scores", std::vector<float>(tokens.size(), 0.0f));
+    out->addUint32("tokenizer.ggml.bos_token_id", 1);
+    out->addUint32("tokenizer.ggml.eos_token_id", 2);
+  }
+};
+
+}  // namespace oriel::test

@@ -1,0 +1,334 @@
+// Properties of the budgeter: it never spends more than it is given, wastes nothing, and says what
+// would do.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "base/limits.h"
+#include "budget/budget.h"
+#include "support/captured_log.h"
+
+namespace oriel {
+namespace {
+
+struct Shape {
+  const char* name;
+  ModelDesc model;
+  PlanTotals totals;
+};
+
+Shape shapeOf(const char* name, uint32_t layers, uint32_t heads, uint32_t kv_heads,
+              uint32_t head_dim, uint32_t n_ff, uint32_t n_vocab, uint32_t context,
+              uint64_t weights) {
+  Shape shape;
+  shape.name = name;
+  shape.model.n_layers = layers;
+  shape.model.n_heads = heads;
+  shape.model.n_kv_heads = kv_heads;
+  shape.model.head_dim = head_dim;
+  shape.model.rope_dims = head_dim;
+  shape.model.n_embd = heads * head_dim;
+  shape.model.n_ff = n_ff;
+  shape.model.n_vocab = n_vocab;
+  shape.model.context_train = context;
+  shape.totals.weights_bytes = weights;
+  shape.totals.upload_half_bytes = 65536;
+  return shape;
+}
+
+std::vector<Shape> shapes() {
+  return {
+      shapeOf("small", 2, 4, 1, 32, 192, 512, 512, 1 << 20),
+      shapeOf("odd", 3, 5, 5, 10, 77, 301, 1000, 400000),
+      shapeOf("smollm 135M", 30, 9, 3, 64, 1536, 49152, 2048, 145u << 20),
+      shapeOf("llama 1B", 16, 32, 8, 64, 8192, 128256, 65536, 700u << 20),
+      shapeOf("wide heads", 4, 4, 4, 256, 2048, 1000, 8192, 30u << 20),
+      shapeOf("context unknown", 2, 4, 2, 16, 64, 256, 0, 100000),
+  };
+}
+
+constexpr uint64_t kHostBytes = 123456;
+
+Budget choose(const Shape& shape, BudgetRequest request) {
+  request.host_bytes = kHostBytes;
+  Budget budget;
+  test::CapturedLog log;
+  EXPECT_TRUE(chooseBudget(shape.model, shape.totals, request, log.log(), &budget).ok())
+      << log.errors();
+  return budget;
+}
+
+BudgetRequest requestOf(uint64_t memory_bytes) {
+  BudgetRequest request;
+  request.memory_bytes = memory_bytes;
+  return request;
+}
+
+/// The request that leaves nothing open but the window.
+BudgetRequest sameFormatsAndChunk(const Budget& budget, BudgetRequest request) {
+  request.fixed_k = true;
+  request.fixed_v = true;
+  request.formats = budget.formats;
+  request.chunk = budget.chunk;
+  return request;
+}
+
+/// Bytes of the same choice with another window.
+uint64_t bytesWithWindow(const Shape& shape, const Budget& budget, BudgetRequest request,
+                         uint32_t window) {
+  request = sameFormatsAndChunk(budget, request);
+  request.window = window;
+  return choose(shape, request).minimum_bytes;
+}
+
+uint32_t mostTokens(const Shape& shape) {
+  return shape.model.context_train != 0 ? shape.model.context_train : 4096;
+}
+
+/// From just below the minimum to 64 times as much, in steps of some 2 %.
+template <typename Check>
+void sweep(const Shape& shape, const BudgetRequest& request, const Check& check) {
+  SCOPED_TRACE(shape.name);
+  const uint64_t minimum = choose(shape, request).minimum_bytes;
+  for (uint64_t memory = minimum; memory <= 64 * minimum;
+       memory += std::max<uint64_t>(1, memory / 50)) {
+    BudgetRequest now = request;
+    now.memory_bytes = memory;
+    const Budget budget = choose(shape, now);
+    ASSERT_EQ(minimum, budget.minimum_bytes);
+    ASSERT_TRUE(budget.fits);
+    check(now, budget);
+    if (testing::Test::HasFatalFailure()) {
+      return;
+    }
+  }
+}
+
+TEST(Budget, is_never_overspent_and_its_bytes_are_those_of_the_choice) {
+  for (const Shape& shape : shapes()) {
+    sweep(shape, requestOf(0), [&](const BudgetRequest& request, const Budget& budget) {
+      ASSERT_LE(budget.bytes.total(), request.memory_bytes);
+      const BudgetBytes bytes = budgetBytes(shape.model, shape.totals, kHostBytes, budget.cache,
+                                            budget.formats, budget.chunk);
+      ASSERT_EQ(bytes.total(), budget.bytes.total());
+      ASSERT_EQ(shape.totals.weights_bytes, budget.bytes.weights);
+      ASSERT_EQ(kHostBytes, budget.bytes.host);
+      ASSERT_EQ(budget.cache.window + budget.chunk - 1, budget.cache.ring);
+      ASSERT_LE(budget.cache.sinks + budget.cache.window, mostTokens(shape));
+    });
+  }
+}
+
+TEST(Budget, the_window_is_the_largest_that_fits) {
+  for (const Shape& shape : shapes()) {
+    sweep(shape, requestOf(0), [&](const BudgetRequest& request, const Budget& budget) {
+      if (budget.cache.sinks + budget.cache.window < mostTokens(shape)) {
+        ASSERT_GT(bytesWithWindow(shape, budget, request, budget.cache.window + 1),
+                  request.memory_bytes)
+            << request.memory_bytes;
+      }
+    });
+  }
+}
+
+TEST(Budget, the_minimum_is_tight) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape.name);
+    const uint64_t minimum = choose(shape, requestOf(0)).minimum_bytes;
+    const Budget enough = choose(shape, requestOf(minimum));
+    EXPECT_TRUE(enough.fits);
+    EXPECT_EQ(minimum, enough.bytes.total());
+    for (const uint64_t memory : {minimum - 1, minimum / 2, uint64_t{0}}) {
+      const Budget refused = choose(shape, requestOf(memory));
+      EXPECT_FALSE(refused.fits);
+      EXPECT_EQ(minimum, refused.minimum_bytes);
+      EXPECT_EQ(minimum, refused.bytes.total()) << "the smallest choice is described";
+    }
+  }
+}
+
+TEST(Budget, more_memory_never_shortens_the_window_of_the_same_formats_and_chunk) {
+  for (const Shape& shape : shapes()) {
+    for (const uint32_t chunk : {1u, 8u, 64u}) {
+      BudgetRequest request = requestOf(0);
+      request.chunk = chunk;
+      request.fixed_k = true;
+      request.fixed_v = true;
+      uint32_t last = 0;
+      sweep(shape, request, [&](const BudgetRequest&, const Budget& budget) {
+        ASSERT_GE(budget.cache.window, last);
+        last = budget.cache.window;
+      });
+      EXPECT_EQ(mostTokens(shape) - kDefaultSinks, last) << "64 times the minimum is plenty";
+    }
+  }
+}
+
+TEST(Budget, a_window_ends_where_one_layer_fills_a_binding) {
+  Shape shape = shapes()[3];
+  shape.model.context_train = 1u << 20;
+  const uint32_t token_bytes = shape.model.n_kv_heads * shape.model.head_dim * 2;
+  BudgetRequest request = requestOf(uint64_t{1} << 40);
+  request.chunk = 8;
+  request.fixed_k = true;
+  request.fixed_v = true;
+  const Budget budget = choose(shape, request);
+  EXPECT_EQ(kMaxBindingBytes / token_bytes, budget.cache.sinks + budget.cache.ring);
+}
+
+// Formats and window are weighed against each other; what must not get worse is what they are for.
+TEST(Budget, more_memory_never_makes_the_expected_loss_larger) {
+  for (const Shape& shape : shapes()) {
+    BudgetRequest request = requestOf(0);
+    request.chunk = 16;
+    double last = 1e300;
+    sweep(shape, request, [&](const BudgetRequest&, const Budget& budget) {
+      ASSERT_LE(budget.loss, last);
+      last = budget.loss;
+    });
+  }
+}
+
+TEST(Budget, a_larger_chunk_costs_at_most_an_eighth_of_the_window) {
+  for (const Shape& shape : shapes()) {
+    BudgetRequest request = requestOf(0);
+    request.fixed_k = true;
+    request.fixed_v = true;
+    uint32_t largest_chunk = 0;
+    uint32_t longest_window = 0;
+    sweep(shape, request, [&](const BudgetRequest& now, const Budget& budget) {
+      ASSERT_GE(budget.chunk, 8u);
+      ASSERT_LE(budget.chunk, 64u);
+      BudgetRequest smallest_chunk = now;
+      smallest_chunk.chunk = 8;
+      const uint32_t best = choose(shape, smallest_chunk).cache.window;
+      ASSERT_GE(8 * budget.cache.window, 7 * best);
+      if (budget.chunk > 8) {
+        const uint32_t most = mostTokens(shape) - budget.cache.sinks;
+        ASSERT_GE(budget.cache.window, std::min(most, 8 * budget.chunk));
+      }
+      // Nor does more memory ever cost more than that.
+      ASSERT_GE(8 * budget.cache.window, 7 * longest_window);
+      longest_window = std::max(longest_window, budget.cache.window);
+      largest_chunk = std::max(largest_chunk, budget.chunk);
+    });
+    EXPECT_EQ(64u, largest_chunk) << shape.name;
+  }
+}
+
+TEST(Budget, what_is_asked_for_is_what_is_chosen) {
+  for (const Shape& shape : shapes()) {
+    SCOPED_TRACE(shape.name);
+    for (const uint32_t window : {1u, 17u, 300u, 5000u}) {
+      for (const uint32_t chunk : {1u, 5u, 512u}) {
+        for (const uint32_t sinks : {0u, 3u, 100u}) {
+          BudgetRequest request = requestOf(uint64_t{1} << 40);
+          request.window = window;
+          request.chunk = chunk;
+          request.sinks = sinks;
+          request.fixed_k = true;
+          request.fixed_v = true;
+          request.formats.k = KvFormat::kInt8;
+          request.formats.v = KvFormat::kInt4;
+          const Budget budget = choose(shape, request);
+          EXPECT_EQ(window, budget.cache.window);
+          EXPECT_EQ(chunk, budget.chunk);
+          EXPECT_EQ(sinks, budget.cache.sinks);
+          EXPECT_EQ(KvFormat::kInt8, budget.formats.k);
+          EXPECT_EQ(KvFormat::kInt4, budget.formats.v);
+          EXPECT_EQ(budget.minimum_bytes, budget.bytes.total());
+        }
+      }
+    }
+  }
+}
+
+TEST(Budget, one_side_may_be_fixed_and_the_other_chosen) {
+  for (const Shape& shape : shapes()) {
+    BudgetRequest request = requestOf(uint64_t{1} << 40);
+    request.fixed_k = true;
+    request.formats.k = KvFormat::kF16;
+    const Budget budget = choose(shape, request);
+    for (uint32_t i = 0; i < budget.n_choices; ++i) {
+      EXPECT_EQ(KvFormat::kF16, budget.choices[i].formats.k);
+    }
+    EXPECT_GT(budget.n_choices, 1u);
+  }
+}
+
+TEST(Budget, sinks_grow_to_cover_pinned_text) {
+  const Shape shape = shapes()[2];
+  BudgetRequest request = requestOf(uint64_t{1} << 40);
+  request.pinned = 333;
+  EXPECT_EQ(333u, choose(shape, request).cache.sinks);
+  request.pinned = 2;
+  EXPECT_EQ(kDefaultSinks, choose(shape, request).cache.sinks);
+}
+
+TEST(Budget, every_weighed_choice_is_reported_and_the_chosen_one_is_the_best_that_fits) {
+  for (const Shape& shape : shapes()) {
+    sweep(shape, requestOf(0), [&](const BudgetRequest& request, const Budget& budget) {
+      ASSERT_LT(budget.chosen, budget.n_choices);
+      const BudgetChoice& chosen = budget.choices[budget.chosen];
+      ASSERT_EQ(budget.bytes.total(), chosen.bytes.total());
+      ASSERT_EQ(budget.loss, chosen.loss);
+      uint64_t least = UINT64_MAX;
+      for (uint32_t i = 0; i < budget.n_choices; ++i) {
+        const BudgetChoice& choice = budget.choices[i];
+        least = std::min(least, choice.minimum_bytes);
+        ASSERT_EQ(choice.fits, choice.minimum_bytes <= request.memory_bytes);
+        ASSERT_TRUE(!choice.fits || choice.loss >= chosen.loss);
+        ASSERT_TRUE(!choice.fits || choice.bytes.total() <= request.memory_bytes);
+      }
+      ASSERT_EQ(least, budget.minimum_bytes);
+    });
+  }
+}
+
+oriel_status statusOf(const Shape& shape, const BudgetRequest& request) {
+  test::CapturedLog log;
+  Budget budget;
+  const Status status = chooseBudget(shape.model, shape.totals, request, log.log(), &budget);
+  EXPECT_EQ(status.ok(), log.errors().empty());
+  EXPECT_EQ(log.errors().find('\n'), std::string::npos);
+  return status.code();
+}
+
+TEST(Budget, what_is_out_of_range_is_refused) {
+  const Shape shape = shapes()[0];
+  BudgetRequest request = requestOf(uint64_t{1} << 40);
+  request.window = kMaxWindow + 1;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, statusOf(shape, request));
+  request = requestOf(uint64_t{1} << 40);
+  request.chunk = 513;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, statusOf(shape, request));
+  request = requestOf(uint64_t{1} << 40);
+  request.sinks = kMaxWindow + 1;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, statusOf(shape, request));
+  // More in one layer than a kernel can bind.
+  request = requestOf(uint64_t{1} << 40);
+  request.window = kMaxWindow;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, statusOf(shapes()[4], request));
+}
+
+TEST(Budget, pinned_text_without_room_for_a_conversation_is_a_context_error) {
+  const Shape shape = shapes()[0];
+  BudgetRequest request = requestOf(uint64_t{1} << 40);
+  request.pinned = 512;
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, statusOf(shape, request));
+  request.pinned = 0xffffffffu;
+  EXPECT_NE(ORIEL_OK, statusOf(shape, request));
+}
+
+TEST(Budget, survives_numbers_at_their_limits) {
+  Shape shape = shapeOf("limits", kMaxLayers, kMaxHeads, kMaxHeads, kMaxHeadDim, kMaxFeedForward,
+                        kMaxVocabulary, 1u << 31, uint64_t{1} << 45);
+  shape.model.n_embd = kMaxEmbedding;
+  const Budget budget = choose(shape, requestOf(uint64_t{1} << 62));
+  EXPECT_TRUE(budget.fits);
+  EXPECT_GT(budget.bytes.total(), shape.totals.weights_bytes);
+  EXPECT_LE(budget.bytes.total(), uint64_t{1} << 62);
+}
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,367 @@
+// Published models by shape: bytes of the cache and of the weights come out as published.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "budget/budget.h"
+#include "budget/known_shapes.h"
+#include "oriel/oriel.h"
+#include "os/os.h"
+#include "plan/memory_layout.h"
+#include "support/captured_log.h"
+
+namespace oriel {
+namespace {
+
+CacheFormats formatsOf(KvFormat k, KvFormat v) {
+  CacheFormats formats;
+  formats.k = k;
+  formats.v = v;
+  return formats;
+}
+
+const CacheFormats kF16 = formatsOf(KvFormat::kF16, KvFormat::kF16);
+const CacheFormats kK8V8 = formatsOf(KvFormat::kInt8, KvFormat::kInt8);
+const CacheFormats kK8V4 = formatsOf(KvFormat::kInt8, KvFormat::kInt4);
+const CacheFormats kK4V4 = formatsOf(KvFormat::kInt4, KvFormat::kInt4);
+
+const ModelShape& shapeOf(const char* name) {
+  const ModelShape* shape = findShape(name);
+  EXPECT_NE(nullptr, shape) << name;
+  return shape != nullptr ? *shape : knownShape(0);
+}
+
+uint64_t growthOf(const char* name, const CacheFormats& formats) {
+  return kvGrowthBytesPerToken(kvShapeOf(shapeOf(name)), formats);
+}
+
+TEST(KnownShapes, bytes_per_token_are_those_published) {
+  const struct {
+    const char* name;
+    uint64_t f16, k8v4, k4v4;
+  } rows[] = {
+      {"gpt2-124m", 36864, 14976, 10368},       {"gpt2-xl", 307200, 124800, 86400},
+      {"gpt3-175b", 4718592, 1916928, 1327104}, {"llama-2-7b", 524288, 212992, 147456},
+      {"llama-2-70b", 327680, 133120, 92160},   {"llama-3-70b", 327680, 133120, 92160},
+      {"llama-3-8b", 131072, 53248, 36864},     {"mistral-7b", 131072, 53248, 36864},
+      {"llama-3.2-1b", 32768, 13312, 9216},     {"llama-3.2-3b", 114688, 46592, 32256},
+      {"qwen2.5-0.5b", 12288, 4992, 3456},      {"qwen2.5-1.5b", 28672, 11648, 8064},
+      {"qwen2.5-7b", 57344, 23296, 16128},      {"qwen3-0.6b", 114688, 46592, 32256},
+      {"qwen3-1.7b", 114688, 46592, 32256},     {"qwen3-4b", 147456, 59904, 41472},
+      {"smollm2-135m", 23040, 9360, 6480},      {"smollm2-360m", 40960, 16640, 11520},
+      {"smollm2-1.7b", 196608, 79872, 55296},   {"tinyllama-1.1b", 22528, 9152, 6336},
+      {"phi-3.5-mini", 393216, 159744, 110592}, {"falcon-180b", 163840, 66560, 46080},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.f16, growthOf(row.name, kF16)) << row.name;
+    EXPECT_EQ(row.k8v4, growthOf(row.name, kK8V4)) << row.name;
+    EXPECT_EQ(row.k4v4, growthOf(row.name, kK4V4)) << row.name;
+    EXPECT_EQ(0u, kvLocalBytes(kvShapeOf(shapeOf(row.name)), kF16)) << row.name;
+  }
+}
+
+TEST(KnownShapes, latent_caches_take_one_vector_a_token) {
+  EXPECT_EQ(70272u, growthOf("deepseek-v3", kF16));
+  EXPECT_EQ(35712u, growthOf("minicpm3-4b", kF16));
+}
+
+TEST(KnownShapes, local_layers_stop_growing_at_their_window) {
+  const struct {
+    const char* name;
+    uint64_t growth, local, at_8192;
+  } rows[] = {
+      {"gemma-2-2b", 53248, 218103808, 654311424}, {"gemma-3-270m", 3072, 7864320, 33030144},
+      {"gemma-3-1b", 4096, 11534336, 45088768},    {"gemma-3-4b", 20480, 121634816, 289406976},
+      {"gemma-3n-e2b", 8192, 16777216, 83886080},  {"gemma-3n-e4b", 8192, 16777216, 83886080},
+      {"gpt-oss-20b", 24576, 3145728, 204472320},
+  };
+  for (const auto& row : rows) {
+    const KvShape kv = kvShapeOf(shapeOf(row.name));
+    EXPECT_EQ(row.growth, kvGrowthBytesPerToken(kv, kF16)) << row.name;
+    EXPECT_EQ(row.local, kvLocalBytes(kv, kF16)) << row.name;
+    EXPECT_EQ(row.at_8192, kvBytesAt(kv, kF16, 8192)) << row.name;
+    const uint32_t window = shapeOf(row.name).local_window;
+    EXPECT_LT(kvBytesAt(kv, kF16, window - 1), row.growth * (window - 1) + row.local) << row.name;
+  }
+}
+
+TEST(KnownShapes, measurements_of_others_agree) {
+  // Llama-3.2-1B at 2048 tokens: 64, 34 and 18 MiB; keys of Llama-3.1-8B in 8 bits: 68 MiB.
+  const KvShape small = kvShapeOf(shapeOf("llama-3.2-1b"));
+  EXPECT_EQ(64u << 20, kvBytesAt(small, kF16, 2048));
+  EXPECT_EQ(34u << 20, kvBytesAt(small, kK8V8, 2048));
+  EXPECT_EQ(18u << 20, kvBytesAt(small, kK4V4, 2048));
+  const KvShape large = kvShapeOf(shapeOf("llama-3.1-8b"));
+  EXPECT_EQ(68u << 20, kvBytesAt(large, kK8V8, 2048) / 2);
+}
+
+TEST(KnownShapes, claims_that_are_wrong_do_not_come_out) {
+  for (const char* name : {"llama-2-70b", "llama-3-70b"}) {
+    const uint64_t at_32k = kvBytesAt(kvShapeOf(shapeOf(name)), kF16, 32768);
+    EXPECT_EQ(10737418240u, at_32k) << "10.7 GB, not 170";
+    EXPECT_LT(growthOf(name, kF16), 5200000u / 15) << "not 5.2 MB a token";
+  }
+  EXPECT_EQ(300u * 1024, growthOf("gpt2-xl", kF16));
+  EXPECT_EQ(36u * 1024, growthOf("gpt2-124m", kF16)) << "300 KiB is the XL";
+  EXPECT_EQ(128u * 1024, growthOf("llama-3-8b", kF16));
+  EXPECT_EQ(320u * 1024, growthOf("llama-3-70b", kF16)) << "128 KiB is the 8B";
+}
+
+// The published totals confirm widths, vocabularies and which matrices are shared.
+TEST(KnownShapes, parameters_are_those_published) {
+  const struct {
+    const char* name;
+    uint64_t parameters;
+  } rows[] = {
+      {"gpt2-124m", 124439808},       {"gpt2-xl", 1557611200},       {"llama-2-7b", 6738415616},
+      {"llama-2-70b", 68976648192},   {"llama-3-70b", 70553706496},  {"llama-3-8b", 8030261248},
+      {"mistral-7b", 7241732096},     {"llama-3.2-1b", 1235814400},  {"llama-3.2-3b", 3212749824},
+      {"qwen2.5-0.5b", 494032768},    {"qwen2.5-1.5b", 1543714304},  {"qwen2.5-7b", 7615616512},
+      {"qwen3-0.6b", 596049920},      {"qwen3-1.7b", 1720574976},    {"qwen3-4b", 4022468096},
+      {"smollm2-135m", 134515008},    {"smollm2-360m", 361821120},   {"smollm2-1.7b", 1711376384},
+      {"tinyllama-1.1b", 1100048384}, {"phi-3.5-mini", 3821079552},  {"falcon-180b", 179522565120},
+      {"gemma-2-2b", 2614341888},     {"gemma-3-270m", 268098176},   {"gemma-3-1b", 999885952},
+      {"gemma-3-4b", 3880263168},     {"llama-3.1-8b", 8030261248},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.parameters, shapeParameters(shapeOf(row.name))) << row.name;
+  }
+  EXPECT_NEAR(175e9, static_cast<double>(shapeParameters(shapeOf("gpt3-175b"))), 0.5e9);
+}
+
+TEST(KnownShapes, weights_that_are_not_described_are_not_invented) {
+  for (uint32_t i = 0; i < knownShapeCount(); ++i) {
+    const ModelShape& shape = knownShape(i);
+    const uint64_t bytes = measureShape(shape, WeightType::kQ4_0).weights_bytes;
+    EXPECT_EQ(shape.weightsKnown(), bytes != 0) << shape.name;
+    EXPECT_EQ(shape.weightsKnown(), shapeParameters(shape) != 0) << shape.name;
+    if (shape.weightsKnown()) {
+      const double bits = 8.0 * static_cast<double>(bytes) / static_cast<double>(shapeParameters(shape));
+      EXPECT_GE(bits, 4.5) << shape.name;
+      EXPECT_LT(bits, 4.55) << shape.name;
+    }
+  }
+}
+
+TEST(KnownShapes, rows_are_consistent) {
+  std::set<std::string> names;
+  for (uint32_t i = 0; i < knownShapeCount(); ++i) {
+    const ModelShape& shape = knownShape(i);
+    EXPECT_TRUE(names.insert(shape.name).second) << shape.name;
+    EXPECT_EQ(&shape, findShape(shape.name));
+    EXPECT_LT(std::string(shape.name).size(), sizeof(oriel_shape_info().name));
+    EXPECT_EQ(0u, shape.n_heads % shape.n_kv_heads) << shape.name;
+    EXPECT_LT(shape.local_layers + shape.shared_layers, shape.n_layers) << shape.name;
+    EXPECT_EQ(shape.local_layers == 0, shape.local_window == 0) << shape.name;
+    EXPECT_EQ(shape.n_layers - shape.shared_layers, kvShapeOf(shape).layers()) << shape.name;
+  }
+  EXPECT_EQ(nullptr, findShape("no-such-model"));
+}
+
+// A file of the same shape and types takes the bytes that its shape says.
+TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
+  const struct {
+    const char* file;
+    WeightType type;
+  } files[] = {{"llama-f16.gguf", WeightType::kF16}, {"llama-f32.gguf", WeightType::kF32},
+               {"llama-q8_0.gguf", WeightType::kQ8_0}, {"llama-q4_0.gguf", WeightType::kQ4_0},
+               {"llama-mqa.gguf", WeightType::kF16}, {"llama-mha.gguf", WeightType::kF16}};
+  uint32_t compared = 0;
+  for (const auto& entry : files) {
+    SCOPED_TRACE(entry.file);
+    test::CapturedLog log;
+    MappedFile mapping;
+    GgufFile file;
+    ModelDesc model;
+    PlanTotals expected;
+    ASSERT_TRUE(mapping.open((std::string(ORIEL_TEST_DATA "/models/") + entry.file).c_str(), log.log()).ok());
+    ASSERT_TRUE(file.open(mapping.data(), mapping.bytes(), log.log()).ok());
+    ASSERT_TRUE(readModelDesc(file, log.log(), &model).ok());
+    bool one_type = true;
+    for (const TensorRole role : {TensorRole::kTokenEmbedding, TensorRole::kQuery, TensorRole::kKey,
+                                  TensorRole::kValue, TensorRole::kAttentionOut, TensorRole::kGate,
+                                  TensorRole::kUp, TensorRole::kDown, TensorRole::kOutput}) {
+      WeightType type;
+      ASSERT_TRUE(weightTypeOf(findTensor(file, model, role, 0).type, &type));
+      one_type = one_type && type == entry.type;
+    }
+    if (!one_type) {
+      continue;
+    }
+    ++compared;
+    ASSERT_TRUE(measureWeights(file, model, log.log(), &expected).ok());
+    const ModelShape shape = {"file", model.n_layers, model.n_heads, model.n_kv_heads, model.head_dim,
+                              model.n_embd, model.n_ff, model.n_vocab, model.context_train,
+                              model.tied_output ? uint32_t{kTied} : 0u, 0, 0, 0, 0};
+    const PlanTotals got = measureShape(shape, entry.type);
+    EXPECT_EQ(expected.weights_bytes, got.weights_bytes);
+    EXPECT_EQ(expected.weight_segments, got.weight_segments);
+    EXPECT_EQ(expected.upload_half_bytes, got.upload_half_bytes);
+    EXPECT_EQ(expected.weights_read_bytes_per_token, got.weights_read_bytes_per_token);
+  }
+  EXPECT_GE(compared, 3u);
+}
+
+TEST(KnownShapes, equal_layers_take_the_cache_that_a_plan_takes) {
+  for (uint32_t i = 0; i < knownShapeCount(); ++i) {
+    const ModelShape& shape = knownShape(i);
+    if (shape.local_layers != 0 || shape.latent_dim != 0) {
+      continue;
+    }
+    for (CacheFormats formats : {kF16, kK8V8, kK8V4, kK4V4}) {
+      formats.raiseKeys(0);
+      const ModelDesc model = modelDescOf(shape);
+      const CacheShape cache = {shape.n_kv_heads, shape.head_dim, 4, 1000, 1063};
+      uint64_t of_plan = 0;
+      uint64_t of_shape = 0;
+      EXPECT_TRUE(cacheBytes(model, cache, formats, &of_plan));
+      EXPECT_TRUE(kvArenaBytes(kvShapeOf(shape), cache, formats, &of_shape));
+      EXPECT_EQ(of_plan, of_shape) << shape.name;
+    }
+  }
+}
+
+TEST(KnownShapes, local_layers_take_a_ring_of_their_own_window_and_no_sinks) {
+  KvShape kv;
+  kv.groups[kv.n_groups++] = {2, 1, 64, 0, false};
+  kv.groups[kv.n_groups++] = {3, 1, 64, 128, false};
+  const CacheShape cache = {1, 64, 4, 1000, 1063};
+  uint64_t bytes = 0;
+  ASSERT_TRUE(kvArenaBytes(kv, cache, kF16, &bytes));
+  const uint64_t side_global = alignUp((4 + 1063) * 64 * 2, kBufferAlignment);
+  const uint64_t side_local = alignUp((128 + 63) * 64 * 2, kBufferAlignment);
+  EXPECT_EQ(alignUp(2 * (2 * side_global + 3 * side_local), kArenaGranularity), bytes);
+}
+
+// ---- Through the public API -----------------------------------------------------------------------
+
+oriel_options optionsOf(uint64_t memory_bytes) {
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.memory_bytes = memory_bytes;
+  return options;
+}
+
+oriel_plan planOf(const char* name, const oriel_options& options,
+                  oriel_weight_format weights = ORIEL_WEIGHTS_DEFAULT) {
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  EXPECT_EQ(ORIEL_OK, oriel_plan_shape(name, weights, &options, &plan)) << name;
+  return plan;
+}
+
+TEST(KnownShapes, every_shape_listed_can_be_planned_for) {
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_shape_list(nullptr, 0, &needed));
+  std::vector<oriel_shape_info> shapes(needed);
+  for (oriel_shape_info& shape : shapes) {
+    shape.struct_size = sizeof(shape);
+  }
+  ASSERT_EQ(ORIEL_OK, oriel_shape_list(shapes.data(), shapes.size(), &needed));
+  for (const oriel_shape_info& shape : shapes) {
+    const oriel_plan plan = planOf(shape.name, optionsOf(uint64_t{1} << 42));
+    EXPECT_EQ(1u, plan.fits) << shape.name;
+    EXPECT_EQ(plan.total_bytes, plan.weights_bytes + plan.kv_bytes + plan.activation_bytes +
+                                    plan.staging_bytes + plan.host_bytes);
+    EXPECT_EQ(shape.parameters == 0, plan.weights_unknown == 1) << shape.name;
+    EXPECT_EQ(shape.context_train, plan.context_train_tokens);
+    EXPECT_GE(plan.kv_bytes, plan.kv_window_bytes) << shape.name;
+  }
+}
+
+TEST(KnownShapes, weights_grow_with_their_format) {
+  const oriel_options options = optionsOf(uint64_t{1} << 40);
+  const uint64_t q4 = planOf("smollm2-135m", options, ORIEL_WEIGHTS_Q4_0).weights_bytes;
+  EXPECT_EQ(q4, planOf("smollm2-135m", options).weights_bytes);
+  EXPECT_LT(q4, planOf("smollm2-135m", options, ORIEL_WEIGHTS_Q8_0).weights_bytes);
+  EXPECT_LT(2 * 134515008u, planOf("smollm2-135m", options, ORIEL_WEIGHTS_F16).weights_bytes);
+}
+
+TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  test::CapturedLog log;
+  oriel_options options = optionsOf(1 << 30);
+  options.log = log.log().callback;
+  options.log_user = log.log().user;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_plan_shape("llama-9-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+  options.k_format = ORIEL_KV_INT8;
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+            oriel_plan_shape("deepseek-v3", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_plan_shape(nullptr, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+}
+
+TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
+  oriel_options options = optionsOf(200u << 20);
+  options.k_format = options.v_format = ORIEL_KV_F16;
+  const oriel_plan free = planOf("smollm2-135m", options);
+  ASSERT_EQ(1u, free.fits);
+  options.min_window_tokens = free.window_tokens;
+  EXPECT_EQ(free.window_tokens, planOf("smollm2-135m", options).window_tokens);
+  // What f16 cannot hold, a smaller format may.
+  options.min_window_tokens = free.window_tokens * 3;
+  EXPECT_EQ(0u, planOf("smollm2-135m", options).fits);
+  options.k_format = options.v_format = ORIEL_KV_AUTO;
+  const oriel_plan rounded = planOf("smollm2-135m", options);
+  EXPECT_EQ(1u, rounded.fits);
+  EXPECT_GE(rounded.window_tokens, options.min_window_tokens);
+  // Past the trained context only because it was asked for.
+  options = optionsOf(uint64_t{1} << 40);
+  EXPECT_EQ(8192u, planOf("smollm2-135m", options).window_tokens + 4);
+  options.min_window_tokens = 10000;
+  EXPECT_EQ(10000u, planOf("smollm2-135m", options).window_tokens);
+  options.window_tokens = 9999;
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_plan_shape("smollm2-135m", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+}
+
+// What the budgeter is for: with more memory never a worse plan, and precision grows with it.
+TEST(KnownShapes, precision_grows_with_memory_and_loss_only_falls) {
+  KvShape kv;
+  ModelShape small = shapeOf("smollm2-135m");
+  small.context_train = 65536;
+  for (const char* name : {"a long context", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-270m"}) {
+    SCOPED_TRACE(name);
+    const ModelShape* found = findShape(name);
+    const ModelShape& shape = found != nullptr ? *found : small;
+    const ModelDesc model = modelDescOf(shape);
+    const PlanTotals totals = measureShape(shape, WeightType::kQ4_0);
+    kv = kvShapeOf(shape);
+    BudgetRequest request;
+    request.kv = &kv;
+    request.chunk = 32;
+    Budget budget;
+    ASSERT_TRUE(chooseBudget(model, totals, request, Log(), &budget).ok());
+    const uint64_t minimum = budget.minimum_bytes;
+    const uint64_t weights = totals.weights_bytes;
+    double last_loss = 1e300;
+    uint32_t last_bits = 0;
+    std::set<uint32_t> seen;
+    for (uint64_t beyond = 0; minimum + beyond <= 64 * minimum; beyond += beyond / 64 + 4096) {
+      request.memory_bytes = minimum + beyond;
+      ASSERT_TRUE(chooseBudget(model, totals, request, Log(), &budget).ok());
+      ASSERT_TRUE(budget.fits);
+      ASSERT_LE(budget.bytes.total(), request.memory_bytes);
+      ASSERT_EQ(weights, budget.bytes.weights);
+      ASSERT_LE(budget.loss, last_loss) << request.memory_bytes;
+      last_loss = budget.loss;
+      const auto bits = [](KvFormat format) {
+        return format == KvFormat::kF16 ? 16u : format == KvFormat::kInt8 ? 8u : 4u;
+      };
+      const uint32_t now = bits(budget.formats.k) + bits(budget.formats.v);
+      ASSERT_GE(now, last_bits) << request.memory_bytes;
+      last_bits = now;
+      seen.insert(now);
+    }
+    EXPECT_EQ(32u, last_bits) << "f16 once everything fits";
+    EXPECT_EQ(8u, *seen.begin()) << "K4V4 in little memory";
+    EXPECT_TRUE(seen.count(12)) << "K8V4 in between";
+  }
+}
+
+}  // namespace
+}  // namespace oriel

@@ -1,0 +1,93 @@
+// The model of what a cache costs: its priors reproduce what was published and simulated with them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "budget/loss.h"
+
+namespace oriel {
+namespace {
+
+struct Pair {
+  KvFormat k;
+  KvFormat v;
+  double bits;  ///< of a key and a value, scales included
+};
+constexpr Pair kF16 = {KvFormat::kF16, KvFormat::kF16, 32};
+constexpr Pair kK8V8 = {KvFormat::kInt8, KvFormat::kInt8, 17};
+constexpr Pair kK8V4 = {KvFormat::kInt8, KvFormat::kInt4, 13};
+constexpr Pair kK4V4 = {KvFormat::kInt4, KvFormat::kInt4, 9};
+constexpr Pair kPairs[] = {kK4V4, kK8V4, kK8V8, kF16};
+
+double lossOf(const Pair& pair, uint64_t tokens, uint32_t context_train = 0, uint32_t layers = 24) {
+  CacheFormats formats;
+  formats.k = pair.k;
+  formats.v = pair.v;
+  return LossModel().expected(formats, layers, tokens, context_train);
+}
+
+/// With the memory of so many tokens in f16.
+double lossIn(const Pair& pair, double f16_tokens) {
+  return lossOf(pair, static_cast<uint64_t>(f16_tokens * kF16.bits / pair.bits));
+}
+
+TEST(Loss, the_optimum_moves_from_4_to_8_bits_as_memory_grows) {
+  const struct {
+    double f16_tokens, f16, k8v8, k8v4, k4v4;
+    size_t best;
+  } rows[] = {{512, .109, .070, .062, .057, 0},
+              {2048, .040, .0264, .0260, .029, 1},
+              {8192, .0147, .0103, .0128, .019, 2}};
+  for (const auto& row : rows) {
+    EXPECT_NEAR(row.f16, lossIn(kF16, row.f16_tokens), row.f16 * .05);
+    EXPECT_NEAR(row.k8v8, lossIn(kK8V8, row.f16_tokens), row.k8v8 * .05);
+    EXPECT_NEAR(row.k8v4, lossIn(kK8V4, row.f16_tokens), row.k8v4 * .05);
+    EXPECT_NEAR(row.k4v4, lossIn(kK4V4, row.f16_tokens), row.k4v4 * .05);
+    for (const Pair& pair : kPairs) {
+      EXPECT_LE(lossIn(kPairs[row.best], row.f16_tokens), lossIn(pair, row.f16_tokens))
+          << row.f16_tokens;
+    }
+  }
+}
+
+TEST(Loss, a_longer_window_and_finer_formats_never_cost) {
+  for (uint64_t tokens = 8; tokens < (1u << 20); tokens += tokens / 8 + 1) {
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_LT(lossOf(kPairs[i], tokens + 1), lossOf(kPairs[i], tokens));
+      if (i > 0) {
+        EXPECT_LT(lossOf(kPairs[i], tokens), lossOf(kPairs[i - 1], tokens));
+      }
+    }
+  }
+}
+
+TEST(Loss, keys_are_several_times_as_sensitive_as_values) {
+  const LossModel loss;
+  EXPECT_GT(loss.keys_int8, 7 * loss.values_int8);
+  EXPECT_GT(loss.keys_int4, 2 * loss.values_int4) << "rotated";
+}
+
+TEST(Loss, rounding_is_averaged_over_layers_and_raised_keys_are_exact) {
+  EXPECT_DOUBLE_EQ(lossOf(kK8V4, 1000, 0, 8), lossOf(kK8V4, 1000, 0, 80));
+  CacheFormats formats;
+  formats.k = KvFormat::kInt4;
+  const double all = LossModel().expected(formats, 4, 1000, 0);
+  formats.raiseKeys(0);
+  formats.raiseKeys(3);
+  const double half = LossModel().expected(formats, 4, 1000, 0);
+  EXPECT_NEAR(LossModel().keys_int4 / 2, all - half, 1e-12);
+}
+
+TEST(Loss, past_the_trained_context_more_is_worse) {
+  for (const uint32_t trained : {1024u, 8192u, 131072u}) {
+    EXPECT_DOUBLE_EQ(lossOf(kF16, trained), lossOf(kF16, trained, trained));
+    double last = lossOf(kF16, trained, trained);
+    for (uint64_t tokens = trained + trained / 8; tokens < 16ull * trained; tokens *= 2) {
+      EXPECT_GT(lossOf(kF16, tokens, trained), last);
+      last = lossOf(kF16, tokens, trained);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oriel
