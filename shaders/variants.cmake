@@ -22,6 +22,8 @@ oriel_shader(matmul_q8_0_shared matmul.comp WEIGHT_Q8_0)
 oriel_shader(matmul_q4_0_subgroup matmul.comp WEIGHT_Q4_0 SUBGROUP)
 oriel_shader(matmul_q4_0_shared matmul.comp WEIGHT_Q4_0)
 
+oriel_shader(add_bias add_bias.comp)
+
 # <keys>_<values>, or one name where both are stored alike.
 oriel_shader(rope_append_f16 rope_append.comp)
 oriel_shader(rope_append_f16_int8 rope_append_low_bit.comp V_INT8)

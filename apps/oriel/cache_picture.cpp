@@ -1,16 +1,18 @@
 #include "cache_picture.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "failure.h"
 #include "report.h"
 #include "sizes.h"
+#include "svg.h"
 
 namespace cli {
 namespace {
+
+constexpr const char* kInk = "#111827";
 
 enum class Part { kPinned, kSinks, kForgotten, kHeld, kSeen, kFree };
 
@@ -30,8 +32,7 @@ std::vector<Segment> segmentsOf(const CacheView& cache) {
   const uint64_t seen = view.position - view.first_visible;
   const uint64_t capacity = uint64_t{cache.sink_tokens} + cache.window_tokens;
   const uint64_t used = view.sinks_used + seen;
-  // Without anything forgotten the room is what remains; later the next tokens push out others.
-  const uint64_t room = view.first_visible > view.sinks_used ? 0 : capacity - std::min(used, capacity);
+  const uint64_t room = capacity - std::min(used, capacity);
   const Segment all[] = {{Part::kPinned, 0, pinned},
                          {Part::kSinks, pinned, view.sinks_used},
                          {Part::kForgotten, view.sinks_used, stored},
@@ -114,13 +115,13 @@ const char* partColour(Part part) {
     case Part::kSinks:
       return "#f59e0b";
     case Part::kForgotten:
-      return "url(#gone)";
+      return "#d1d5db";
     case Part::kHeld:
       return "#bfdbfe";
     case Part::kSeen:
       return "#2563eb";
     case Part::kFree:
-      return "#f3f4f6";
+      return "#f1f5f9";
   }
   return "none";
 }
@@ -164,82 +165,58 @@ std::vector<double> turnsIn(const CacheView& cache, const Segment& segment) {
   return shares;
 }
 
-/// printf into a string.
-template <typename... Values>
-std::string format(const char* pattern, Values... values) {
-  char text[512];
-  std::snprintf(text, sizeof(text), pattern, values...);
-  return text;
-}
-
-std::string svgText(double x, double y, const std::string& text, const char* anchor = "start") {
-  return format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor,
-                text.c_str());
-}
-
-std::string svgBox(double x, double y, double width, double height, const char* fill) {
-  return format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"/>\n", x, y,
-                width, height, fill);
-}
-
 constexpr double kLeft = 24;
 constexpr double kDrawn = 912;
-constexpr double kWidth = kDrawn + 2 * kLeft;
 
 /// The conversation as one strip, with a tick at each turn.
-std::string svgStrip(const CacheView& cache, const std::vector<Segment>& segments, double y) {
+void drawStrip(const CacheView& cache, const std::vector<Segment>& segments, double y, Svg* svg) {
   constexpr double kHeight = 48;
   const std::vector<double> widths = widthsOf(segments, kDrawn, 4);
-  std::string svg;
   double x = kLeft;
   for (size_t i = 0; i < segments.size(); ++i) {
     const Segment& segment = segments[i];
-    svg += svgBox(x, y, widths[i], kHeight, partColour(segment.part));
+    svg->rect({x, y}, widths[i], kHeight, partColour(segment.part));
     for (const double share : turnsIn(cache, segment)) {
       const double at = x + share * widths[i];
-      svg += format("<path d=\"M%.1f %.1fv%.1f\" stroke=\"#111827\" stroke-width=\"1\"/>\n", at,
-                    y - 6, kHeight + 6);
+      svg->line({at, y - 6}, {at, y + kHeight}, {kInk, 1, false});
     }
     if (widths[i] > 60) {
-      svg += svgText(x, y + kHeight + 16, std::to_string(segment.begin));
+      svg->text({x, y + kHeight + 16}, std::to_string(segment.begin), Svg::Anchor::kStart, 12);
     }
     x += widths[i];
   }
-  svg += format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"none\" "
-                "stroke=\"#9ca3af\"/>\n",
-                kLeft, y, kDrawn, kHeight);
-  return svg;
 }
 
-std::string svgLegend(const std::vector<Segment>& segments, double y) {
-  std::string svg;
+void drawLegend(const std::vector<Segment>& segments, double y, Svg* svg) {
   double x = kLeft;
   for (const Segment& segment : segments) {
     const std::string label = std::to_string(segment.tokens()) + " " + partName(segment.part);
-    svg += svgBox(x, y - 11, 12, 12, partColour(segment.part));
-    svg += svgText(x + 18, y, label);
-    x += 18 + 8.0 * static_cast<double>(label.size()) + 16;
+    svg->rect({x, y - 11}, 12, 12, partColour(segment.part));
+    svg->text({x + 18, y}, label, Svg::Anchor::kStart);
+    x += 18 + 7.5 * static_cast<double>(label.size()) + 12;
   }
-  svg += format("<path d=\"M%.1f %.1fv14\" stroke=\"#111827\"/>\n", x + 4, y - 12);
-  return svg + svgText(x + 12, y, "a turn begins");
+  svg->line({x + 4, y - 12}, {x + 4, y + 2}, {kInk, 1, false});
+  svg->text({x + 12, y}, "a turn begins", Svg::Anchor::kStart);
 }
 
-/// Two rows of boxes, one for each layer.
-std::string svgLayers(const CacheView& cache, double y) {
+/// Two rows of boxes, a column for each layer.
+void drawLayers(const CacheView& cache, double y, Svg* svg) {
   const double step = std::min(28.0, (kDrawn - 60) / static_cast<double>(cache.layers.size()));
-  std::string svg = svgText(kLeft, y + 15, "keys") + svgText(kLeft, y + 41, "values");
-  for (size_t layer = 0; layer < cache.layers.size(); ++layer) {
-    const double x = kLeft + 60 + step * static_cast<double>(layer);
-    svg += svgBox(x, y, step - 2, 20, formatColour(cache.layers[layer].k));
-    svg += svgBox(x, y + 26, step - 2, 20, formatColour(cache.layers[layer].v));
+  svg->text({kLeft, y + 15}, "keys", Svg::Anchor::kStart);
+  svg->text({kLeft, y + 41}, "values", Svg::Anchor::kStart);
+  double x = kLeft + 60;
+  for (const oriel_layer_formats& layer : cache.layers) {
+    svg->rect({x, y}, 0.9 * step, 20, formatColour(layer.k));
+    svg->rect({x, y + 26}, 0.9 * step, 20, formatColour(layer.v));
+    x += step;
   }
-  double x = kLeft;
+  x = kLeft;
   for (const oriel_kv_format kind : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
-    svg += svgBox(x, y + 62, 12, 12, formatColour(kind)) +
-           svgText(x + 18, y + 73, kvFormatName(kind));
+    svg->rect({x, y + 62}, 12, 12, formatColour(kind));
+    svg->text({x + 18, y + 73}, kvFormatName(kind), Svg::Anchor::kStart);
     x += 70;
   }
-  return svg + svgText(x, y + 73, "one column a layer; sinks are f16 everywhere");
+  svg->text({x, y + 73}, "one column a layer; sinks are f16 everywhere", Svg::Anchor::kStart);
 }
 
 }  // namespace
@@ -295,27 +272,17 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
 
 std::string cacheSvg(const CacheView& cache) {
   const std::vector<Segment> segments = segmentsOf(cache);
-  constexpr double kHeight = 290;
-  std::string svg = format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" "
-      "height=\"%.0f\" font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"#111827\">\n",
-      kWidth, kHeight, kWidth, kHeight);
-  svg +=
-      "<defs><pattern id=\"gone\" width=\"8\" height=\"8\" patternUnits=\"userSpaceOnUse\">"
-      "<rect width=\"8\" height=\"8\" fill=\"#ffffff\"/>"
-      "<path d=\"M0 8L8 0\" stroke=\"#d1d5db\"/></pattern></defs>\n";
-  svg += svgBox(0, 0, kWidth, kHeight, "#ffffff");
-  svg += svgText(kLeft, 30,
-                 format("%llu tokens so far; the next one sees %llu of them; the cache takes %s",
-                        static_cast<unsigned long long>(cache.view.position),
-                        static_cast<unsigned long long>(cache.view.position -
-                                                        cache.view.first_visible +
-                                                        cache.view.sinks_used),
-                        formatSize(cache.kv_bytes).c_str()));
-  svg += svgStrip(cache, segments, 56);
-  svg += svgLegend(segments, 152);
-  svg += svgLayers(cache, 186);
-  return svg + "</svg>\n";
+  const oriel_view& view = cache.view;
+  Svg svg(kDrawn + 2 * kLeft, 284);
+  svg.text({kLeft, 30},
+           std::to_string(view.position) + " tokens so far, the last one saw " +
+               std::to_string(view.position - view.first_visible + view.sinks_used) +
+               "; the cache takes " + formatSize(cache.kv_bytes),
+           Svg::Anchor::kStart, 15, kInk, true);
+  drawStrip(cache, segments, 56, &svg);
+  drawLegend(segments, 150, &svg);
+  drawLayers(cache, 184, &svg);
+  return svg.document();
 }
 
 void writePicture(const std::string& path, const std::string& svg) {

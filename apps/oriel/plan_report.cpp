@@ -76,16 +76,15 @@ std::string verdict(const oriel_plan& plan, const oriel_plan_choice& choice) {
   if (isChosen(plan, choice)) {
     return "chosen: the least expected loss";
   }
-  const std::string cost = format("loses %.4f nats more: ", choice.loss_nats - plan.loss_nats);
+  const std::string cost = format("%.4f worse: ", choice.loss_nats - plan.loss_nats);
   if (choice.window_tokens > plan.window_tokens) {
-    return cost + format("its %u tokens more are worth less than its rounding costs",
+    return cost + format("coarser, and its %u tokens more do not make up for it",
                          choice.window_tokens - plan.window_tokens);
   }
   if (choice.window_tokens < plan.window_tokens) {
-    return cost + format("its %u tokens less cost more than finer storage saves",
-                         plan.window_tokens - choice.window_tokens);
+    return cost + format("finer, but %u tokens less", plan.window_tokens - choice.window_tokens);
   }
-  return cost + "the same window, stored more coarsely";
+  return cost + "coarser, with the same window";
 }
 
 std::string choiceTable(const oriel_plan& plan) {
@@ -114,12 +113,12 @@ std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>&
       verdict += ", as given";
     } else if (plan.fits == 0) {
       verdict += format(", %s more than given", formatSize(memory - plan.memory_bytes).c_str());
+    } else if (other.total_bytes == plan.total_bytes && other.loss_nats >= plan.loss_nats) {
+      verdict += memory < plan.memory_bytes ? ", enough for the same" : ", nothing more to gain";
     } else if (memory < plan.memory_bytes) {
       verdict += format(", %s less cost %.4f nats",
                         formatSize(plan.memory_bytes - memory).c_str(),
                         other.loss_nats - plan.loss_nats);
-    } else if (other.total_bytes <= plan.memory_bytes) {
-      verdict += ", nothing more to gain";
     } else {
       verdict += format(", %s more would save %.4f nats",
                         formatSize(memory - plan.memory_bytes).c_str(),

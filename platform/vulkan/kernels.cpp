@@ -113,6 +113,10 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
       std::snprintf(name, sizeof(name), "matmul_%s_%s", weights, path);
       divideMatmul(op.push.matmul, tokens, caps, kernel);
       break;
+    case OpKind::kAddBias:
+      std::snprintf(name, sizeof(name), "add_bias");
+      divideItems(op.push.add_bias.cols, tokens, kernel);
+      break;
     case OpKind::kRopeAppend: {
       const RopeAppendPush& push = op.push.rope_append;
       std::snprintf(name, sizeof(name), "rope_append_%s", cacheName(op, cache, sizeof(cache)));

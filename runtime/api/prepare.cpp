@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "api/api.h"
+#include "plan/key_guard.h"
 
 namespace oriel {
 namespace {
@@ -122,6 +123,8 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   prepared->kv = kvShapeOf(prepared->desc);
   ORIEL_TRY(Tokenizer::build(prepared->file, log, &model_arena, &tokenizer));
   ORIEL_TRY(measureWeights(prepared->file, prepared->desc, log, &prepared->totals));
+
+  guardKeys(prepared->file, prepared->desc, &request.formats);
 
   // Host bytes depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};

@@ -7,15 +7,15 @@
 namespace oriel {
 namespace {
 
-// Chunks worth choosing: beyond 64 tokens a submission on a slow device takes too long to cancel, below
-// 8 the weights are unpacked too often.
-constexpr uint32_t kChunks[] = {64, 32, 16, 8};
+// Chunks worth choosing, in steps of the smallest: beyond 64 tokens a submission on a slow device takes too
+// long to cancel, below 8 the weights are unpacked too often.
 constexpr uint32_t kMinChunk = 8;
+constexpr uint32_t kMaxAutoChunk = 64;
 constexpr uint32_t kMaxChunk = 512;
-// A chunk is affordable while the window is this many times as long (ring slack is chunk - 1), and at
-// most this share shorter than the smallest chunk would leave it (activations grow with the chunk, too).
+// A chunk is affordable from the window on that is this many times as long, and of whose cache the bytes
+// that the chunk adds (activations, ring slack) are one part in so many.
 constexpr uint32_t kWindowPerChunk = 8;
-constexpr uint32_t kWindowShareForChunk = 8;
+constexpr uint64_t kCacheShareForChunk = 8;
 // When a file does not state the context it was trained with.
 constexpr uint32_t kAssumedContext = 4096;
 
@@ -106,22 +106,40 @@ class Weigher {
       *window = largestWindow(request_.chunk);
       return;
     }
-    const uint32_t longest = largestWindow(kMinChunk);
-    const uint32_t enough = longest - longest / kWindowShareForChunk;
-    for (const uint32_t candidate : kChunks) {
-      if (!fits(windows_.least, candidate)) {
-        continue;
+    if (request_.window != 0) {
+      for (uint32_t larger = kMinChunk; larger <= kMaxAutoChunk; larger += kMinChunk) {
+        if (larger <= *window && fits(*window, larger)) {
+          *chunk = larger;
+        }
       }
-      *window = largestWindow(candidate);
-      *chunk = candidate;
-      const bool affordable = request_.window != 0
-                                  ? candidate <= std::max(kMinChunk, *window)
-                                  : *window >= enough &&
-                                        *window >= std::min(windows_.most, kWindowPerChunk * candidate);
-      if (affordable) {
-        return;
-      }
+      return;
     }
+    // The window at which a chunk becomes affordable does not depend on the memory, and a smaller chunk
+    // never has a longer one: so with more memory neither shrinks.
+    uint32_t longest = windows_.most;
+    for (uint32_t candidate = kMaxAutoChunk; candidate >= kMinChunk; candidate -= kMinChunk) {
+      const uint32_t enough = candidate == kMinChunk ? windows_.least : windowForChunk(candidate);
+      if (fits(windows_.least, candidate)) {
+        const uint32_t reached = largestWindow(candidate);
+        if (reached >= enough) {
+          *window = std::min(reached, longest);
+          *chunk = candidate;
+          return;
+        }
+      }
+      longest = enough;
+    }
+  }
+
+  // The least window that a chunk is chosen with.
+  uint32_t windowForChunk(uint32_t chunk) const {
+    const uint64_t extra =
+        bytesOf(windows_.least, chunk).total() - bytesOf(windows_.least, kMinChunk).total();
+    const KvShape kv = request_.kv != nullptr ? *request_.kv : kvShapeOf(model_);
+    const uint64_t per_token = std::max<uint64_t>(1, kvGrowthBytesPerToken(kv, formats_));
+    const uint64_t enough =
+        std::max<uint64_t>(uint64_t{kWindowPerChunk} * chunk, kCacheShareForChunk * extra / per_token);
+    return static_cast<uint32_t>(std::clamp<uint64_t>(enough, windows_.least, windows_.most));
   }
 
   const ModelDesc& model_;

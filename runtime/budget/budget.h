@@ -30,7 +30,7 @@ struct BudgetRequest {
   uint32_t chunk = 0;
   bool fixed_k = false;  ///< `formats.k` was asked for
   bool fixed_v = false;
-  /// Formats when fixed; `raised` always counts (layers whose keys a guard keeps in f16).
+  /// Formats when fixed; what layers need always counts.
   CacheFormats formats;
   LossModel loss;
   /// Host bytes of everything (they depend on neither window nor chunk).

@@ -237,6 +237,8 @@ class ReferenceExecutor final : public Executor {
         return rmsNorm(op);
       case OpKind::kMatmul:
         return matmul(op);
+      case OpKind::kAddBias:
+        return addBias(op);
       case OpKind::kRopeAppend:
         return ropeAppend(op);
       case OpKind::kAttention:
@@ -303,6 +305,17 @@ class ReferenceExecutor final : public Executor {
                        p.out_first + r;
           *out = p.accumulate != 0 ? *out + products[t] : products[t];
         }
+      }
+    }
+  }
+
+  void addBias(const Op& op) {
+    const AddBiasPush& p = op.push.add_bias;
+    const float* bias = floats(op, 0);
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.out_first;
+      for (uint32_t c = 0; c < p.cols; ++c) {
+        out[c] += bias[c];
       }
     }
   }

@@ -23,15 +23,30 @@ constexpr uint32_t kKvGroup = 32;
 constexpr uint32_t kvGroups(uint32_t head_dim) { return (head_dim + kKvGroup - 1) / kKvGroup; }
 
 /// Formats of every layer: the ones asked for, but for keys of layers that a guard raised.
-struct CacheFormats {
+class CacheFormats {
+ public:
   KvFormat k = KvFormat::kF16;
   KvFormat v = KvFormat::kF16;
-  uint64_t raised[kMaxLayers / 64] = {};  ///< layers whose keys are kept in f16 whatever `k` says
+  /// Layers that few bits would ruin: keys in f16 and values in no less than int8, whatever is asked for.
+  uint64_t needs_f16[kMaxLayers / 64] = {};
+  uint64_t needs_int8[kMaxLayers / 64] = {};  ///< layers whose keys get int8 where `k` says int4
 
-  void raiseKeys(uint32_t layer) { raised[layer / 64] |= uint64_t{1} << (layer % 64); }
-  bool keysRaised(uint32_t layer) const { return (raised[layer / 64] >> (layer % 64) & 1) != 0; }
-  KvFormat keys(uint32_t layer) const { return keysRaised(layer) ? KvFormat::kF16 : k; }
-  KvFormat values(uint32_t) const { return v; }
+  void requireF16(uint32_t layer) { needs_f16[layer / 64] |= uint64_t{1} << (layer % 64); }
+  void requireInt8(uint32_t layer) { needs_int8[layer / 64] |= uint64_t{1} << (layer % 64); }
+  KvFormat keys(uint32_t layer) const {
+    return in(needs_f16, layer)                             ? KvFormat::kF16
+           : k == KvFormat::kInt4 && in(needs_int8, layer) ? KvFormat::kInt8
+                                                           : k;
+  }
+  bool keysRaised(uint32_t layer) const { return keys(layer) != k; }
+  KvFormat values(uint32_t layer) const {
+    return v == KvFormat::kInt4 && in(needs_f16, layer) ? KvFormat::kInt8 : v;
+  }
+
+ private:
+  static bool in(const uint64_t* set, uint32_t layer) {
+    return (set[layer / 64] >> (layer % 64) & 1) != 0;
+  }
 };
 
 /// Slots of one layer and side. Positions below `sinks` have slots of their own; the others share a

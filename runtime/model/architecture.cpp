@@ -23,31 +23,42 @@ constexpr CountKey kLlamaCounts[] = {
     {"vocab_size", &ModelDesc::n_vocab, 1, kMaxVocabulary, false},
 };
 
-constexpr TensorRule kLlamaTensors[] = {
-    {TensorRole::kTokenEmbedding, "token_embd.weight", false, Extent::kVocabulary,
-     Extent::kEmbedding, true},
-    {TensorRole::kOutputNorm, "output_norm.weight", false, Extent::kOne, Extent::kEmbedding, true},
-    {TensorRole::kOutput, "output.weight", false, Extent::kVocabulary, Extent::kEmbedding, false},
-    {TensorRole::kAttentionNorm, "attn_norm.weight", true, Extent::kOne, Extent::kEmbedding, true},
-    {TensorRole::kQuery, "attn_q.weight", true, Extent::kQueries, Extent::kEmbedding, true},
-    {TensorRole::kKey, "attn_k.weight", true, Extent::kKeyValues, Extent::kEmbedding, true},
-    {TensorRole::kValue, "attn_v.weight", true, Extent::kKeyValues, Extent::kEmbedding, true},
-    {TensorRole::kAttentionOut, "attn_output.weight", true, Extent::kEmbedding, Extent::kQueries,
-     true},
-    {TensorRole::kFeedForwardNorm, "ffn_norm.weight", true, Extent::kOne, Extent::kEmbedding, true},
-    {TensorRole::kGate, "ffn_gate.weight", true, Extent::kFeedForward, Extent::kEmbedding, true},
-    {TensorRole::kUp, "ffn_up.weight", true, Extent::kFeedForward, Extent::kEmbedding, true},
+// What every layer of this family has; each architecture adds its own.
+#define ORIEL_LLAMA_TENSORS \
+    {TensorRole::kTokenEmbedding, "token_embd.weight", false, Extent::kVocabulary, \
+     Extent::kEmbedding, true}, \
+    {TensorRole::kOutputNorm, "output_norm.weight", false, Extent::kOne, Extent::kEmbedding, true}, \
+    {TensorRole::kOutput, "output.weight", false, Extent::kVocabulary, Extent::kEmbedding, false}, \
+    {TensorRole::kAttentionNorm, "attn_norm.weight", true, Extent::kOne, Extent::kEmbedding, true}, \
+    {TensorRole::kQuery, "attn_q.weight", true, Extent::kQueries, Extent::kEmbedding, true}, \
+    {TensorRole::kKey, "attn_k.weight", true, Extent::kKeyValues, Extent::kEmbedding, true}, \
+    {TensorRole::kValue, "attn_v.weight", true, Extent::kKeyValues, Extent::kEmbedding, true}, \
+    {TensorRole::kAttentionOut, "attn_output.weight", true, Extent::kEmbedding, Extent::kQueries, \
+     true}, \
+    {TensorRole::kFeedForwardNorm, "ffn_norm.weight", true, Extent::kOne, Extent::kEmbedding, true}, \
+    {TensorRole::kGate, "ffn_gate.weight", true, Extent::kFeedForward, Extent::kEmbedding, true}, \
+    {TensorRole::kUp, "ffn_up.weight", true, Extent::kFeedForward, Extent::kEmbedding, true}, \
     {TensorRole::kDown, "ffn_down.weight", true, Extent::kEmbedding, Extent::kFeedForward, true},
+
+constexpr TensorRule kLlamaTensors[] = {ORIEL_LLAMA_TENSORS};
+
+constexpr TensorRule kQwen2Tensors[] = {
+    ORIEL_LLAMA_TENSORS
+    {TensorRole::kQueryBias, "attn_q.bias", true, Extent::kOne, Extent::kQueries, true},
+    {TensorRole::kKeyBias, "attn_k.bias", true, Extent::kOne, Extent::kKeyValues, true},
+    {TensorRole::kValueBias, "attn_v.bias", true, Extent::kOne, Extent::kKeyValues, true},
 };
 
-static_assert(countOf(kLlamaTensors) <= kMaxTensorRules, "raise kMaxTensorRules");
+static_assert(countOf(kQwen2Tensors) <= kMaxTensorRules, "raise kMaxTensorRules");
 
 // The rotation's inverse frequencies, which rope_theta gives anyway.
 constexpr const char* kLlamaIgnored[] = {"attn_rot_embd.weight", nullptr};
 
 constexpr ArchitectureTable kArchitectures[] = {
     {Architecture::kLlama, "llama", RopePairing::kInterleaved, kLlamaCounts, countOf(kLlamaCounts),
-     kLlamaTensors, countOf(kLlamaTensors), kLlamaIgnored},
+     kLlamaTensors, countOf(kLlamaTensors), false, kLlamaIgnored},
+    {Architecture::kQwen2, "qwen2", RopePairing::kHalves, kLlamaCounts, countOf(kLlamaCounts),
+     kQwen2Tensors, countOf(kQwen2Tensors), true, kLlamaIgnored},
 };
 
 }  // namespace

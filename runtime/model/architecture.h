@@ -41,6 +41,7 @@ struct ArchitectureTable {
   uint32_t n_counts;
   const TensorRule* tensors;
   uint32_t n_tensors;
+  bool qkv_bias;
   /// Names (as in TensorRule, ends at null) that may be there and carry nothing: derived values that
   /// old converters wrote.
   const char* const* ignored;
@@ -50,6 +51,6 @@ struct ArchitectureTable {
 const ArchitectureTable* findArchitecture(const GgufString& name);
 const ArchitectureTable& architectureTable(Architecture architecture);
 /// Names of all architectures, for messages.
-constexpr const char* kSupportedArchitectures = "llama";
+constexpr const char* kSupportedArchitectures = "llama, qwen2";
 
 }  // namespace oriel

@@ -391,6 +391,7 @@ Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc) {
   ModelDesc found;
   found.architecture = table->architecture;
   found.rope_pairing = table->rope_pairing;
+  found.qkv_bias = table->qkv_bias;
   ORIEL_TRY(refuseVariants(file, *table, log));
   ORIEL_TRY(readCounts(file, *table, log, &found));
   ORIEL_TRY(completeHeads(file, *table, log, &found));

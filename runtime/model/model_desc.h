@@ -8,7 +8,7 @@
 
 namespace oriel {
 
-enum class Architecture : uint32_t { kLlama };
+enum class Architecture : uint32_t { kLlama, kQwen2 };
 
 /// Which values of a head a rotation pairs up.
 enum class RopePairing : uint32_t {
@@ -33,6 +33,7 @@ struct ModelDesc {
   double rope_theta = 10000.0;
   float rms_eps = 1e-5f;
   bool tied_output = false;  ///< the output matrix is the embedding
+  bool qkv_bias = false;     ///< queries, keys and values have biases
 };
 
 enum class TensorRole : uint32_t {
@@ -48,6 +49,9 @@ enum class TensorRole : uint32_t {
   kGate,            // [n_ff][n_embd]
   kUp,              // [n_ff][n_embd]
   kDown,            // [n_embd][n_ff]
+  kQueryBias,       // [n_heads * head_dim]
+  kKeyBias,         // [n_kv_heads * head_dim]
+  kValueBias,       // [n_kv_heads * head_dim]
 };
 
 /// Reads and checks the hyperparameters and every tensor the architecture's table expects: present,

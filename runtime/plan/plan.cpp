@@ -226,6 +226,13 @@ class Builder {
     return op;
   }
 
+  void addBias(TensorRole role, uint32_t layer, uint32_t cols, uint32_t out_first) {
+    Op op = makeOp(OpKind::kAddBias, sizeof(AddBiasPush),
+                   {vector(role, layer, cols), act_.device_step, act_.qkv});
+    op.push.add_bias = {cols, act_.qkv_stride, out_first};
+    emitBody(op);
+  }
+
   void headMatmul(const BufferRef& slice, WeightType type, const WeightGeometry& geometry,
                   uint32_t first_row, uint32_t rows) {
     MatmulEnds ends;
@@ -301,6 +308,13 @@ class Builder {
     ORIEL_TRY(matmul(
         {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}},
         model_.n_embd, qkv));
+    if (model_.qkv_bias) {
+      const uint32_t query_cols = model_.n_heads * model_.head_dim;
+      const uint32_t kv_cols = model_.n_kv_heads * model_.head_dim;
+      addBias(TensorRole::kQueryBias, layer, query_cols, 0);
+      addBias(TensorRole::kKeyBias, layer, kv_cols, query_cols);
+      addBias(TensorRole::kValueBias, layer, kv_cols, query_cols + kv_cols);
+    }
 
     const KvFormat k_format = formats_.keys(layer);
     const KvFormat v_format = formats_.values(layer);

@@ -39,12 +39,13 @@ enum class OpKind : uint8_t {
   kEmbed,
   kRmsNorm,
   kMatmul,
+  kAddBias,
   kRopeAppend,
   kAttention,
   kAttentionMerge,
   kGatedActivation,
 };
-constexpr uint32_t kOpKinds = 7;
+constexpr uint32_t kOpKinds = 8;
 
 constexpr uint32_t kMaxOpBindings = 5;
 
@@ -61,6 +62,7 @@ struct Op {
     EmbedPush embed;
     RmsNormPush rms_norm;
     MatmulPush matmul;
+    AddBiasPush add_bias;
     RopeAppendPush rope_append;
     AttentionPush attention;
     AttentionMergePush attention_merge;

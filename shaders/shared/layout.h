@@ -80,6 +80,12 @@ struct MatmulPush {    // bindings: 0 weights, 1 step, 2 out, 3 in. out[t][r] (+
   uint one_row;        // 1: a single input row whatever n_tokens says (the head)
 };
 
+struct AddBiasPush {      // bindings: 0 bias, 1 step, 2 out. out[t][i] += bias[i]
+  uint cols;
+  uint out_stride;
+  uint out_first;        // column of `out` where the bias begins
+};
+
 struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v cache
   uint n_heads;
   uint n_kv_heads;
@@ -134,6 +140,7 @@ static_assert(sizeof(TokenStep) == kTokenStepWords * 4, "shared with shaders");
 static_assert(sizeof(EmbedPush) == 32, "shared with shaders");
 static_assert(sizeof(RmsNormPush) == 20, "shared with shaders");
 static_assert(sizeof(MatmulPush) == 40, "shared with shaders");
+static_assert(sizeof(AddBiasPush) == 12, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 40, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 44, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 16, "shared with shaders");

@@ -125,4 +125,30 @@ double relativeL2(const std::vector<A>& got, const std::vector<B>& want) {
   return std::sqrt(error / norm);
 }
 
+/// Mean KL(reference || other) in nats over the rows.
+inline double meanDivergence(const std::vector<std::vector<float>>& reference,
+                      const std::vector<std::vector<float>>& other) {
+  double total = 0;
+  const auto logSumExp = [](const std::vector<float>& logits) {
+    double most = -1e300;
+    for (const float logit : logits) {
+      most = std::max<double>(most, logit);
+    }
+    double sum = 0;
+    for (const float logit : logits) {
+      sum += std::exp(logit - most);
+    }
+    return most + std::log(sum);
+  };
+  for (size_t t = 0; t < reference.size(); ++t) {
+    const double zp = logSumExp(reference[t]);
+    const double zq = logSumExp(other[t]);
+    for (size_t i = 0; i < reference[t].size(); ++i) {
+      const double log_p = reference[t][i] - zp;
+      total += std::exp(log_p) * (log_p - (other[t][i] - zq));
+    }
+  }
+  return total / static_cast<double>(reference.size());
+}
+
 }  // namespace oriel::test

@@ -119,15 +119,25 @@ TEST(Budget, is_never_overspent_and_its_bytes_are_those_of_the_choice) {
   }
 }
 
+// What is left over would do neither for another token nor, where the chunk is about to grow, for that.
 TEST(Budget, the_window_is_the_largest_that_fits) {
   for (const Shape& shape : shapes()) {
-    sweep(shape, requestOf(0), [&](const BudgetRequest& request, const Budget& budget) {
-      if (budget.cache.sinks + budget.cache.window < mostTokens(shape)) {
-        ASSERT_GT(bytesWithWindow(shape, budget, request, budget.cache.window + 1),
-                  request.memory_bytes)
-            << request.memory_bytes;
-      }
-    });
+    for (const uint32_t chunk : {0u, 16u}) {
+      BudgetRequest request = requestOf(0);
+      request.chunk = chunk;
+      sweep(shape, request, [&](const BudgetRequest& now, const Budget& budget) {
+        const uint32_t window = budget.cache.window;
+        if (budget.cache.sinks + window >= mostTokens(shape) ||
+            bytesWithWindow(shape, budget, now, window + 1) > now.memory_bytes) {
+          return;
+        }
+        ASSERT_EQ(0u, chunk) << now.memory_bytes;
+        ASSERT_LT(budget.chunk, 64u) << now.memory_bytes;
+        Budget larger = budget;
+        larger.chunk += 8;
+        ASSERT_GT(bytesWithWindow(shape, larger, now, window), now.memory_bytes);
+      });
+    }
   }
 }
 
@@ -179,13 +189,15 @@ TEST(Budget, a_window_ends_where_one_layer_fills_a_binding) {
 // Formats and window are weighed against each other; what must not get worse is what they are for.
 TEST(Budget, more_memory_never_makes_the_expected_loss_larger) {
   for (const Shape& shape : shapes()) {
-    BudgetRequest request = requestOf(0);
-    request.chunk = 16;
-    double last = 1e300;
-    sweep(shape, request, [&](const BudgetRequest&, const Budget& budget) {
-      ASSERT_LE(budget.loss, last);
-      last = budget.loss;
-    });
+    for (const uint32_t chunk : {0u, 16u}) {
+      BudgetRequest request = requestOf(0);
+      request.chunk = chunk;
+      double last = 1e300;
+      sweep(shape, request, [&](const BudgetRequest& now, const Budget& budget) {
+        ASSERT_LE(budget.loss, last) << now.memory_bytes;
+        last = budget.loss;
+      });
+    }
   }
 }
 
@@ -197,7 +209,7 @@ TEST(Budget, a_larger_chunk_costs_at_most_an_eighth_of_the_window) {
     uint32_t largest_chunk = 0;
     uint32_t longest_window = 0;
     sweep(shape, request, [&](const BudgetRequest& now, const Budget& budget) {
-      ASSERT_GE(budget.chunk, 8u);
+      ASSERT_GE(budget.chunk, std::max(8u, largest_chunk));
       ASSERT_LE(budget.chunk, 64u);
       BudgetRequest smallest_chunk = now;
       smallest_chunk.chunk = 8;
@@ -207,10 +219,10 @@ TEST(Budget, a_larger_chunk_costs_at_most_an_eighth_of_the_window) {
         const uint32_t most = mostTokens(shape) - budget.cache.sinks;
         ASSERT_GE(budget.cache.window, std::min(most, 8 * budget.chunk));
       }
-      // Nor does more memory ever cost more than that.
-      ASSERT_GE(8 * budget.cache.window, 7 * longest_window);
-      longest_window = std::max(longest_window, budget.cache.window);
-      largest_chunk = std::max(largest_chunk, budget.chunk);
+      // And more memory never costs any of it.
+      ASSERT_GE(budget.cache.window, longest_window) << now.memory_bytes;
+      longest_window = budget.cache.window;
+      largest_chunk = budget.chunk;
     });
     EXPECT_EQ(64u, largest_chunk) << shape.name;
   }

@@ -10,6 +10,7 @@
 #include "oriel/oriel.h"
 #include "os/os.h"
 #include "plan/memory_layout.h"
+#include "plan/weight_layout.h"
 #include "support/captured_log.h"
 
 namespace oriel {
@@ -211,7 +212,7 @@ TEST(KnownShapes, equal_layers_take_the_cache_that_a_plan_takes) {
       continue;
     }
     for (CacheFormats formats : {kF16, kK8V8, kK8V4, kK4V4}) {
-      formats.raiseKeys(0);
+      formats.requireF16(0);
       const ModelDesc model = modelDescOf(shape);
       const CacheShape cache = {shape.n_kv_heads, shape.head_dim, 4, 1000, 1063};
       uint64_t of_plan = 0;
@@ -333,7 +334,6 @@ TEST(KnownShapes, precision_grows_with_memory_and_loss_only_falls) {
     kv = kvShapeOf(shape);
     BudgetRequest request;
     request.kv = &kv;
-    request.chunk = 32;
     Budget budget;
     ASSERT_TRUE(chooseBudget(model, totals, request, Log(), &budget).ok());
     const uint64_t minimum = budget.minimum_bytes;

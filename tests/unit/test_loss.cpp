@@ -72,8 +72,8 @@ TEST(Loss, rounding_is_averaged_over_layers_and_raised_keys_are_exact) {
   CacheFormats formats;
   formats.k = KvFormat::kInt4;
   const double all = LossModel().expected(formats, 4, 1000, 0);
-  formats.raiseKeys(0);
-  formats.raiseKeys(3);
+  formats.requireF16(0);
+  formats.requireF16(3);
   const double half = LossModel().expected(formats, 4, 1000, 0);
   EXPECT_NEAR(LossModel().keys_int4 / 2, all - half, 1e-12);
 }

@@ -203,7 +203,7 @@ typedef struct oriel_plan {
   uint64_t weights_read_bytes_per_token; /* what one decoded token reads of the weights */
   uint64_t crossover_tokens; /* depth at which reading the cache costs as much as the weights */
   double loss_nats;          /* expected, per token, against an endless cache in f16 */
-  uint32_t raised_layers;    /* layers whose keys a guard keeps in f16 */
+  uint32_t raised_layers;    /* layers that a guard gives more bits: extreme key biases */
   uint32_t choice_count;     /* of choices */
   oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
   uint32_t calibrated; /* 1: loss_nats follows oriel_options.calibration; 0: published priors */

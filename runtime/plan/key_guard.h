@@ -1,0 +1,13 @@
+// Finds layers whose keys few bits would ruin, from the weights alone.
+#pragma once
+
+#include "kv/cache_layout.h"
+#include "model/model_desc.h"
+
+namespace oriel {
+
+/// Marks layers with extreme key biases in `formats`. A bias is the same in every key, so it carries no
+/// information between them, yet it sets the scale that all of a head's values are rounded to.
+void guardKeys(const GgufFile& file, const ModelDesc& model, CacheFormats* formats);
+
+}  // namespace oriel

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""`oriel plan` without a device or a file: test_plan.py ORIEL_BINARY TEST_DATA_DIR
+
+One line per check; exits with 1 when one failed. Nothing but the standard library.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+ORIEL = pathlib.Path(sys.argv[1]).resolve()
+DATA = pathlib.Path(sys.argv[2]).resolve()
+SMALL = DATA / "models" / "llama-mqa.gguf"
+
+scratch = pathlib.Path(tempfile.mkdtemp(prefix="oriel-plan-"))
+failures = 0
+
+# f16, K8V4, K4V4: published shapes, bytes of keys and values for one token.
+PER_TOKEN = {
+    "gpt2-124m": (36864, 14976, 10368), "gpt2-xl": (307200, 124800, 86400),
+    "gpt3-175b": (4718592, 1916928, 1327104), "llama-2-7b": (524288, 212992, 147456),
+    "llama-2-70b": (327680, 133120, 92160), "llama-3-70b": (327680, 133120, 92160),
+    "llama-3-8b": (131072, 53248, 36864), "mistral-7b": (131072, 53248, 36864),
+    "llama-3.2-1b": (32768, 13312, 9216), "llama-3.2-3b": (114688, 46592, 32256),
+    "qwen2.5-0.5b": (12288, 4992, 3456), "qwen2.5-1.5b": (28672, 11648, 8064),
+    "qwen2.5-7b": (57344, 23296, 16128), "qwen3-0.6b": (114688, 46592, 32256),
+    "qwen3-1.7b": (114688, 46592, 32256), "qwen3-4b": (147456, 59904, 41472),
+    "smollm2-135m": (23040, 9360, 6480), "smollm2-360m": (40960, 16640, 11520),
+    "smollm2-1.7b": (196608, 79872, 55296), "tinyllama-1.1b": (22528, 9152, 6336),
+    "phi-3.5-mini": (393216, 159744, 110592), "falcon-180b": (163840, 66560, 46080),
+}
+LATENT = {"deepseek-v3": 70272, "minicpm3-4b": 35712}
+# Growth a token, local layers, at 8192 tokens; f16.
+LOCAL = {
+    "gemma-2-2b": (53248, 218103808, 654311424), "gemma-3-270m": (3072, 7864320, 33030144),
+    "gemma-3-1b": (4096, 11534336, 45088768), "gemma-3-4b": (20480, 121634816, 289406976),
+    "gemma-3n-e2b": (8192, 16777216, 83886080), "gemma-3n-e4b": (8192, 16777216, 83886080),
+    "gpt-oss-20b": (24576, 3145728, 204472320),
+}
+PARTS = "weights_bytes kv_bytes activation_bytes staging_bytes host_bytes".split()
+
+
+def check(name, condition, detail=""):
+    global failures
+    if condition:
+        print(f"ok      {name}")
+    else:
+        failures += 1
+        print(f"FAILED  {name}: {str(detail)[:600]}")
+    sys.stdout.flush()
+
+
+def oriel(*args):
+    env = {k: v for k, v in os.environ.items() if k != "ORIEL_MODEL"}
+    return subprocess.run([str(ORIEL), "plan"] + [str(a) for a in args], env=env,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+
+
+def plan_of(*args, code=0):
+    done = oriel(*args, "--json")
+    check(f"plan {' '.join(map(str, args))}", done.returncode == code and done.stdout.count(b"\n") == 1,
+          done)
+    return json.loads(done.stdout)
+
+
+def test_bytes_per_token():
+    for name, row in PER_TOKEN.items():
+        for kv, want in zip(("f16", "k8v4", "k4v4"), row):
+            got = plan_of("--arch", name, "--kv", kv, "--memory", "1TiB")
+            check(f"{name} {kv}", got["kv_bytes_per_token"] == want and got["kv_local_bytes"] == 0, got)
+    for name, want in LATENT.items():
+        got = plan_of("--arch", name, "--memory", "1TiB")
+        check(f"{name}: latents", got["kv_bytes_per_token"] == want and got["weights_bytes"] is None, got)
+        check(f"{name}: f16 only",
+              oriel("--arch", name, "--kv", "k8v8", "--memory", "1TiB").returncode == 1)
+    for name, (growth, local, at_8192) in LOCAL.items():
+        got = plan_of("--arch", name, "--kv", "f16", "--window", 8192, "--memory", "1TiB")
+        check(f"{name}: growth and local part",
+              (got["kv_growth_bytes_per_token"], got["kv_local_bytes"], got["kv_bytes_at"])
+              == (growth, local, at_8192), got)
+
+
+def test_known_measurements():
+    for kv, mib in (("f16", 64), ("k8v8", 34), ("k4v4", 18)):
+        got = plan_of("--arch", "llama-3.2-1b", "--kv", kv, "--window", 2048, "--memory", "4GiB")
+        check(f"Llama-3.2-1B at 2048 tokens in {kv}", got["kv_bytes_at"] == mib << 20, got)
+    got = plan_of("--arch", "llama-3-70b", "--kv", "f16", "--window", 32768, "--memory", "1TiB")
+    check("a 70B model needs 10.7 GB at 32K, not 170", got["kv_bytes_at"] == 10737418240, got)
+
+
+def test_list():
+    listed = oriel("--list", "--json")
+    shapes = {shape["name"]: shape for shape in json.loads(listed.stdout)["shapes"]}
+    check("--list names every shape", set(shapes) >= set(PER_TOKEN) | set(LATENT) | set(LOCAL), shapes)
+    check("--list has the bytes", all(
+        tuple(shapes[name]["kv_bytes_per_token"][kv] for kv in ("f16", "k8v4", "k4v4")) == row
+        for name, row in PER_TOKEN.items()))
+    text = oriel("--list")
+    check("--list for people", text.returncode == 0 and b"llama-3.2-1b" in text.stdout
+          and max(map(len, text.stdout.splitlines())) < 160, text)
+
+
+def test_choice():
+    small = plan_of("--arch", "smollm2-135m", "--memory", "128MiB")
+    check("the total is the sum of its parts",
+          small["total_bytes"] == sum(small[part] for part in PARTS) <= 128 << 20, small)
+    chosen = [c for c in small["choices"] if c["chosen"]]
+    check("one choice is chosen, and it is the plan", len(chosen) == 1 and all(
+        chosen[0][f] == small[f] for f in ("k_format", "v_format", "window_tokens", "total_bytes")), small)
+    check("it has the least loss of what fits", chosen and chosen[0]["loss_nats"] == min(
+        c["loss_nats"] for c in small["choices"] if c["fits"]) == small["predicted"]["loss_nats"], small)
+    check("two neighbours on each side",
+          sorted(a["memory_bytes"] * 4 // (128 << 20) for a in small["alternatives"]) == [2, 3, 6, 8], small)
+    q8 = plan_of("--arch", "smollm2-135m", "--memory", "1GiB", "--weights", "q8_0")
+    check("weights in another format", q8["weights_bytes"] > 1.8 * small["weights_bytes"], q8)
+    kept = plan_of("--arch", "smollm2-135m", "--memory", "128MiB", "--min-window", 6000)
+    check("a least window is kept", kept["window_tokens"] >= 6000 and kept["fits"], kept)
+    refused = plan_of("--arch", "smollm2-135m", "--memory", "100MiB", "--min-window", 6000, code=3)
+    check("or refused with what would do", not refused["fits"] and refused["minimum_bytes"] > 100 << 20, refused)
+    enough = plan_of("--arch", "smollm2-135m", "--memory", refused["minimum_bytes"], "--min-window", 6000)
+    check("which does", enough["fits"] and enough["window_tokens"] == 6000, enough)
+
+    last = float("inf")
+    for mib in range(84, 300, 3):
+        done = oriel("--arch", "smollm2-135m", "--memory", f"{mib}MiB", "--json")
+        plan = json.loads(done.stdout)
+        if not (plan["fits"] and plan["total_bytes"] <= mib << 20
+                and plan["predicted"]["loss_nats"] <= last):
+            check(f"more memory is never worse: {mib} MiB", False, plan)
+        last = plan["predicted"]["loss_nats"]
+    check("more memory was never worse", True)
+
+
+def test_words():
+    text = oriel("--arch", "smollm2-135m", "--memory", "128MiB").stdout.decode("utf-8")
+    for word in ("weights", "cache", "K4V4", "K8V4", "K8V8", "f16", "worse", "chosen", "64.0 MiB",
+                 "256.0 MiB", "bytes short"):
+        check(f"plan explains: {word}", word in text, text)
+    text = oriel("--arch", "gemma-3n-e2b", "--memory", "128MiB").stdout.decode("utf-8")
+    check("unknown weights are said to be unknown", "not known" in text, text)
+
+
+def test_usage():
+    for args in (["--arch", "no-such-model", "--memory", "1GiB"], ["--arch", "llama-3.2-1b", SMALL],
+                 [SMALL, "--weights", "q8_0"], ["--list", "--arch", "llama-3.2-1b"],
+                 ["--arch", "llama-3.2-1b", "--weights", "q9"],
+                 ["--arch", "llama-3.2-1b", "--window", "10", "--min-window", "11"]):
+        done = oriel(*args)
+        check(f"wrong usage: {args}", done.returncode == 2 and done.stdout == b""
+              and done.stderr.count(b"\n") == 1, done)
+
+
+def test_plot():
+    for name, args in (("shape", ["--arch", "smollm2-135m", "--memory", "128MiB"]),
+                       ("file", [SMALL, "--memory", "16MiB"]),
+                       ("latent", ["--arch", "deepseek-v3", "--memory", "4GiB"])):
+        path = scratch / f"{name}.svg"
+        done = oriel(*args, "--plot", path)
+        check(f"plot of a {name}", done.returncode == 0 and path.exists(), done)
+        root = xml.etree.ElementTree.parse(path).getroot()
+        space = "{http://www.w3.org/2000/svg}"
+        words = [node.text for node in root.iter(space + "text")]
+        curves = 1 if name == "latent" else 4
+        check(f"plot of a {name}: its curves, the choice and the bytes",
+              root.tag == space + "svg" and len(list(root.iter(space + "polyline"))) == curves
+              and {"weights", "cache", "total", "window, tokens"} <= set(words), words)
+    done = oriel("--arch", "smollm2-135m", "--memory", "8MiB", "--plot", scratch / "refused.svg")
+    check("a plan that does not fit is drawn, too", done.returncode == 3 and (scratch / "refused.svg").exists())
+    done = oriel("--arch", "smollm2-135m", "--memory", "1GiB", "--plot", scratch / "none" / "a.svg")
+    check("a plot that cannot be written is a failure", done.returncode == 1
+          and done.stderr.count(b"\n") == 1, done)
+
+
+for name, test in list(globals().items()):
+    if name.startswith("test_"):
+        test()
+print("all held" if failures == 0 else f"{failures} failed")
+sys.exit(1 if failures else 0)

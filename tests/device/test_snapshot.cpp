@@ -1,0 +1,281 @@
+// What a saved session promises: it goes on to the bit, and whatever is not that session is refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "support/api.h"
+#include "support/files.h"
+
+namespace oriel::test {
+namespace {
+
+const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+const char* const kSmall = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+const char* const kOther = ORIEL_TEST_DATA "/models/llama-mha.gguf";
+
+using Bytes = std::vector<uint8_t>;
+
+oriel_options snapshotOptions(CapturedLog* log, uint32_t window = 200,
+                              oriel_kv_format format = ORIEL_KV_F16) {
+  oriel_options options = makeOptions(log);
+  options.memory_bytes = 64u << 20;
+  options.window_tokens = window;
+  options.chunk_tokens = 16;
+  options.k_format = format;
+  options.v_format = format;
+  return options;
+}
+
+Bytes save(const Loaded& loaded) {
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
+            oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
+  Bytes bytes(needed);
+  EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+  EXPECT_EQ(bytes.size(), needed);
+  return bytes;
+}
+
+oriel_status restore(const Loaded& loaded, const Bytes& bytes) {
+  return oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size());
+}
+
+oriel_status add(const Loaded& loaded, const std::string& role, const std::string& text) {
+  return oriel_chat_add(loaded.session.get(), role.c_str(), text.data(), text.size());
+}
+
+/// Ids below `vocabulary`, always the same ones.
+std::vector<int32_t> someIds(size_t count, int32_t vocabulary, uint32_t seed = 1) {
+  std::mt19937 random(seed);
+  std::vector<int32_t> ids(count);
+  for (int32_t& id : ids) {
+    id = static_cast<int32_t>(random() % static_cast<uint32_t>(vocabulary));
+  }
+  return ids;
+}
+
+void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+}
+
+/// Saves at token 700 and lets a freshly loaded model go on.
+void expectToGoOn(const char* path, const oriel_options& options, const CapturedLog& log) {
+  Bytes snapshot;
+  std::vector<int32_t> expected;
+  std::vector<float> expected_logits;
+  {
+    const Loaded loaded = load(path, options);
+    ASSERT_TRUE(loaded.session);
+    append(loaded, someIds(600, 200));
+    greedy(loaded, 100);
+    ASSERT_EQ(700u, statsOf(loaded).position);
+    snapshot = save(loaded);
+    expected = greedy(loaded, 300);
+    expected_logits = logitsOf(loaded);
+  }
+  const Loaded fresh = load(path, options);
+  ASSERT_TRUE(fresh.session);
+  append(fresh, someIds(333, 200, 2));  // what was there before must not matter
+  ASSERT_EQ(ORIEL_OK, restore(fresh, snapshot)) << log.errors();
+  EXPECT_EQ(700u, statsOf(fresh).position);
+  EXPECT_EQ(snapshot, save(fresh));
+  EXPECT_EQ(expected, greedy(fresh, 300));
+  EXPECT_EQ(expected_logits, logitsOf(fresh));
+}
+
+TEST(Snapshot, a_fresh_model_goes_on_to_the_bit_from_token_700) {
+  CapturedLog log;
+  oriel_options options = snapshotOptions(&log);
+  options.device = ORIEL_DEVICE_CPU;
+  expectToGoOn(kTrained, options, log);
+}
+
+class SnapshotFormats : public testing::TestWithParam<oriel_kv_format> {};
+
+TEST_P(SnapshotFormats, a_fresh_model_on_this_device_goes_on_to_the_bit) {
+  CapturedLog log;
+  expectToGoOn(kSmall, snapshotOptions(&log, 200, GetParam()), log);
+}
+
+INSTANTIATE_TEST_SUITE_P(Snapshot, SnapshotFormats,
+                         testing::Values(ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4),
+                         [](const testing::TestParamInfo<oriel_kv_format>& test) {
+                           return test.param == ORIEL_KV_F16    ? "f16"
+                                  : test.param == ORIEL_KV_INT8 ? "int8"
+                                                                : "int4";
+                         });
+
+TEST(Snapshot, through_a_file_it_is_the_same) {
+  CapturedLog log;
+  const std::string path = testing::TempDir() + "oriel-snapshot-test.bin";
+  const Loaded loaded = load(kSmall, snapshotOptions(&log));
+  ASSERT_TRUE(loaded.session);
+  append(loaded, someIds(50, 200));
+  ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
+  EXPECT_EQ(save(loaded), readBytes(path));
+  const std::vector<int32_t> expected = greedy(loaded, 40);
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore_file(loaded.session.get(), path.c_str()));
+  EXPECT_EQ(expected, greedy(loaded, 40));
+  EXPECT_EQ("", log.errors());
+
+  EXPECT_EQ(ORIEL_ERROR_IO,
+            oriel_session_restore_file(loaded.session.get(), (path + ".is-not-there").c_str()));
+  EXPECT_EQ(ORIEL_ERROR_IO,
+            oriel_session_save_file(loaded.session.get(), (path + "/is-no-folder").c_str()));
+  std::remove(path.c_str());
+}
+
+TEST(Snapshot, a_conversation_goes_on_with_its_turns) {
+  CapturedLog log;
+  const oriel_options options = snapshotOptions(&log, 64);
+  const Loaded loaded = load(kSmall, options);
+  ASSERT_TRUE(loaded.session);
+  for (const char* text : {"One", "Two", "Three", "Four", "Five", "Six"}) {
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
+  }
+  oriel_generate_options few = {};
+  few.struct_size = sizeof(few);
+  few.max_tokens = 5;
+  few.greedy = 1;
+  ASSERT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), &few, nullptr, nullptr, nullptr));
+  const Bytes snapshot = save(loaded);
+  const Loaded other = load(kSmall, options);
+  ASSERT_EQ(ORIEL_OK, restore(other, snapshot));
+  for (const Loaded* session : {&loaded, &other}) {
+    // The reply that was open when it was saved is closed by the next message.
+    ASSERT_EQ(ORIEL_OK, add(*session, "user", "And now?"));
+  }
+  EXPECT_EQ(statsOf(loaded).position, statsOf(other).position);
+  EXPECT_EQ(statsOf(loaded).window_used, statsOf(other).window_used);
+  EXPECT_EQ(logitsOf(loaded), logitsOf(other));
+  EXPECT_EQ(save(loaded), save(other));
+}
+
+TEST(Snapshot, a_system_prompt_is_restored_for_every_conversation) {
+  CapturedLog log;
+  const Loaded loaded = load(kSmall, snapshotOptions(&log));
+  ASSERT_TRUE(loaded.session);
+  ASSERT_EQ(ORIEL_OK, add(loaded, "system", "You answer in one word."));
+  const Bytes prompt = save(loaded);
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello!"));
+  const std::vector<float> expected = logitsOf(loaded);
+  for (int i = 0; i < 20; ++i) {
+    append(loaded, someIds(static_cast<size_t>(10 * i), 200));  // past the window in the end
+    ASSERT_EQ(ORIEL_OK, restore(loaded, prompt));
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello!"));
+    EXPECT_EQ(expected, logitsOf(loaded));
+  }
+}
+
+TEST(Snapshot, an_empty_session_can_be_saved) {
+  CapturedLog log;
+  const Loaded loaded = load(kSmall, snapshotOptions(&log));
+  ASSERT_TRUE(loaded.session);
+  const Bytes empty = save(loaded);
+  append(loaded, {1, 2, 3});
+  const std::vector<float> expected = logitsOf(loaded);
+  ASSERT_EQ(ORIEL_OK, restore(loaded, empty));
+  EXPECT_EQ(0u, statsOf(loaded).position);
+  const float* logits = nullptr;
+  size_t count = 0;
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
+  append(loaded, {1, 2, 3});
+  EXPECT_EQ(expected, logitsOf(loaded));
+}
+
+TEST(Snapshot, a_buffer_that_is_too_small_is_not_written) {
+  CapturedLog log;
+  const Loaded loaded = load(kSmall, snapshotOptions(&log));
+  append(loaded, {1, 2, 3});
+  Bytes bytes(save(loaded).size() - 1, 0x5a);
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
+            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+  EXPECT_EQ(bytes.size() + 1, needed);
+  EXPECT_EQ(Bytes(bytes.size(), 0x5a), bytes);
+}
+
+// ---- Refusals ------------------------------------------------------------------------------------
+
+/// A session that must stay as it is, whatever it is given.
+class Guarded {
+ public:
+  Guarded(const char* model, const oriel_options& options) : loaded_(load(model, options)) {
+    append(loaded_, someIds(21, 200));
+    before_ = save(loaded_);
+  }
+
+  testing::AssertionResult refuses(const Bytes& bytes, CapturedLog* log) {
+    log->clear();
+    const oriel_status status = restore(loaded_, bytes);
+    if (status != ORIEL_ERROR_FORMAT) {
+      return testing::AssertionFailure() << "status " << status;
+    }
+    if (log->lines.size() != 1) {
+      return testing::AssertionFailure() << log->lines.size() << " log lines";
+    }
+    return testing::AssertionSuccess();
+  }
+  testing::AssertionResult unchanged() const {
+    return save(loaded_) == before_ ? testing::AssertionSuccess()
+                                    : testing::AssertionFailure() << "the session has changed";
+  }
+  const Bytes& saved() const { return before_; }
+
+ private:
+  Loaded loaded_;
+  Bytes before_;
+};
+
+TEST(Snapshot, one_wrong_bit_in_any_byte_is_refused) {
+  CapturedLog log;
+  Guarded guarded(kSmall, snapshotOptions(&log));
+  std::mt19937 random(7);
+  Bytes bytes = guarded.saved();
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const uint8_t bit = static_cast<uint8_t>(1u << random() % 8);
+    bytes[i] ^= bit;
+    ASSERT_TRUE(guarded.refuses(bytes, &log)) << "byte " << i;
+    bytes[i] ^= bit;
+  }
+  EXPECT_TRUE(guarded.unchanged());
+}
+
+TEST(Snapshot, cut_off_anywhere_or_with_more_behind_it_is_refused) {
+  CapturedLog log;
+  Guarded guarded(kSmall, snapshotOptions(&log));
+  const Bytes& whole = guarded.saved();
+  for (size_t size = 0; size < whole.size(); size += size < 512 ? 1 : 97) {
+    // Memory of its own, so that a sanitizer sees whoever reads past the end.
+    Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    part.reserve(part.size() + 1);
+    ASSERT_TRUE(guarded.refuses(part, &log)) << size << " bytes";
+  }
+  Bytes longer = whole;
+  longer.push_back(0);
+  EXPECT_TRUE(guarded.refuses(longer, &log));
+  EXPECT_TRUE(guarded.unchanged());
+}
+
+TEST(Snapshot, of_another_model_or_another_cache_is_refused) {
+  CapturedLog log;
+  Guarded guarded(kSmall, snapshotOptions(&log));
+  EXPECT_TRUE(guarded.refuses(Guarded(kOther, snapshotOptions(&log)).saved(), &log));
+  EXPECT_TRUE(guarded.refuses(Guarded(kSmall, snapshotOptions(&log, 199)).saved(), &log));
+  EXPECT_TRUE(
+      guarded.refuses(Guarded(kSmall, snapshotOptions(&log, 200, ORIEL_KV_INT8)).saved(), &log));
+  oriel_options other = snapshotOptions(&log);
+  other.sink_tokens = 5;
+  EXPECT_TRUE(guarded.refuses(Guarded(kSmall, other).saved(), &log));
+  other = snapshotOptions(&log);
+  other.chunk_tokens = 8;
+  EXPECT_TRUE(guarded.refuses(Guarded(kSmall, other).saved(), &log));
+  EXPECT_TRUE(guarded.unchanged());
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_restore(nullptr, "", 0));
+}
+
+}  // namespace
+}  // namespace oriel::test

@@ -1,0 +1,258 @@
+// Conversations longer than the window: whole turns are evicted, and going back is possible exactly as
+// long as what it takes is still stored.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/api.h"
+
+namespace oriel::test {
+namespace {
+
+const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+const char* const kSmall = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+
+oriel_options turnOptions(CapturedLog* log, uint32_t window, uint32_t chunk = 16) {
+  oriel_options options = makeOptions(log);
+  options.memory_bytes = 64u << 20;
+  options.window_tokens = window;
+  options.chunk_tokens = chunk;
+  options.k_format = ORIEL_KV_F16;
+  options.v_format = ORIEL_KV_F16;
+  return options;
+}
+
+oriel_options cpuOptions(CapturedLog* log, uint32_t window, uint32_t chunk = 16) {
+  oriel_options options = turnOptions(log, window, chunk);
+  options.device = ORIEL_DEVICE_CPU;
+  return options;
+}
+
+oriel_view viewOf(const Loaded& loaded) {
+  oriel_view view = {};
+  view.struct_size = sizeof(view);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+  return view;
+}
+
+std::vector<uint64_t> turnsOf(const Loaded& loaded) {
+  size_t needed = 0;
+  (void)oriel_session_get_turns(loaded.session.get(), nullptr, 0, &needed);
+  std::vector<uint64_t> starts(needed);
+  EXPECT_EQ(ORIEL_OK, oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(),
+                                              &needed));
+  EXPECT_EQ(starts.size(), viewOf(loaded).turn_count);
+  return starts;
+}
+
+oriel_status add(const Loaded& loaded, const std::string& role, const std::string& text) {
+  return oriel_chat_add(loaded.session.get(), role.c_str(), text.data(), text.size());
+}
+
+oriel_status append(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  return oriel_session_append(loaded.session.get(), ids.data(), ids.size());
+}
+
+oriel_status reply(const Loaded& loaded, uint32_t max_tokens) {
+  oriel_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = max_tokens;
+  options.greedy = 1;
+  return oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr);
+}
+
+/// Turns of many lengths, all of them far shorter than the window.
+std::string message(uint32_t turn) {
+  std::string text = "Turn " + std::to_string(turn) + ".";
+  for (uint32_t i = 0; i < turn * 7 % 13; ++i) {
+    text += " I saw a hedgehog.";
+  }
+  return text;
+}
+
+uint32_t pinnedTokens(const std::string& system) {
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.device = ORIEL_DEVICE_NONE;
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
+  const ModelPtr owner(model);
+  const oriel_message only = {"system", system.data(), system.size()};
+  std::string text(1024, '\0');
+  size_t bytes = 0;
+  EXPECT_EQ(ORIEL_OK, oriel_render(model, nullptr, &only, 1, 0, text.data(), text.size(), &bytes));
+  size_t count = 0;
+  (void)oriel_tokenize(model, text.data(), bytes, ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS, nullptr, 0,
+                       &count);
+  return static_cast<uint32_t>(count);
+}
+
+TEST(Turns, the_first_token_seen_is_always_the_start_of_a_turn) {
+  CapturedLog log;
+  const std::string system = "You are a kind and patient helper.";
+  oriel_options options = cpuOptions(&log, 256, 32);
+  options.pinned_tokens = pinnedTokens(system);
+  const Loaded loaded = load(kTrained, options);
+  ASSERT_TRUE(loaded.session);
+  const uint32_t sinks = planOf(loaded).sink_tokens;
+  ASSERT_EQ(options.pinned_tokens, sinks);
+  ASSERT_EQ(ORIEL_OK, add(loaded, "system", system));
+  ASSERT_EQ(sinks, statsOf(loaded).position);
+
+  std::vector<uint64_t> starts;
+  uint64_t evictions = 0;
+  for (uint32_t turn = 0; turn < 200; ++turn) {
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", message(turn)));
+    starts.push_back(turnsOf(loaded).back());
+    const oriel_view view = viewOf(loaded);
+    EXPECT_EQ(sinks, view.sinks_used);
+    EXPECT_LE(view.position - view.first_visible, 256u);
+    EXPECT_LE(view.first_stored, view.first_visible);
+    const bool is_start =
+        std::find(starts.begin(), starts.end(), view.first_visible) != starts.end();
+    ASSERT_TRUE(is_start) << "turn " << turn << " sees from token " << view.first_visible;
+    // As many whole turns as fit.
+    if (view.first_visible != starts.front()) {
+      ++evictions;
+      const auto before = std::find(starts.begin(), starts.end(), view.first_visible) - 1;
+      EXPECT_GT(view.position - *before, 256u);
+    }
+    // A reply in between, now and then, as it is in a chat.
+    if (turn % 10 == 3) {
+      ASSERT_EQ(ORIEL_OK, reply(loaded, 12));
+    }
+  }
+  EXPECT_GT(evictions, 150u);
+  EXPECT_EQ("", log.errors());
+}
+
+TEST(Turns, split_turns_evicts_token_by_token) {
+  CapturedLog log;
+  const oriel_options options = cpuOptions(&log, 64);
+  oriel_model* model = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_model_load(kSmall, &options, &model));
+  Loaded loaded;
+  loaded.model.reset(model);
+  oriel_session_options session_options = {};
+  session_options.struct_size = sizeof(session_options);
+  session_options.split_turns = 1;
+  oriel_session* session = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
+  loaded.session.reset(session);
+  for (uint32_t turn = 0; turn < 60; ++turn) {
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Turn " + std::to_string(turn)));
+    const oriel_view view = viewOf(loaded);
+    EXPECT_EQ(std::min<uint64_t>(view.position - view.sinks_used, 64),
+              view.position - view.first_visible);
+  }
+}
+
+TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
+  CapturedLog log;
+  const Loaded loaded = load(kSmall, cpuOptions(&log, 32));
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(300, 'a')));
+  const oriel_view view = viewOf(loaded);
+  EXPECT_EQ(32u, view.position - view.first_visible);
+}
+
+TEST(Turns, the_view_of_a_new_session_is_empty) {
+  CapturedLog log;
+  const Loaded loaded = load(kSmall, cpuOptions(&log, 32));
+  const oriel_view view = viewOf(loaded);
+  EXPECT_EQ(0u, view.position);
+  EXPECT_EQ(0u, view.first_visible);
+  EXPECT_EQ(0u, view.first_stored);
+  EXPECT_EQ(0u, view.sinks_used);
+  EXPECT_EQ(std::vector<uint64_t>(), turnsOf(loaded));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_get_view(nullptr, nullptr));
+  std::vector<oriel_layer_formats> layers(8);
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_OK, oriel_model_get_layer_formats(loaded.model.get(), layers.data(),
+                                                    layers.size(), &needed));
+  for (size_t i = 0; i < needed; ++i) {
+    EXPECT_EQ(ORIEL_KV_F16, layers[i].k);
+    EXPECT_EQ(ORIEL_KV_F16, layers[i].v);
+  }
+}
+
+// ---- Going back ----------------------------------------------------------------------------------
+
+TEST(Rewind, the_same_text_again_gives_the_same_logits) {
+  CapturedLog log;
+  const Loaded loaded = load(kSmall, turnOptions(&log, 200));
+  ASSERT_TRUE(loaded.session);
+  ASSERT_EQ(ORIEL_OK, add(loaded, "system", "Be brief."));
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello!"));
+  ASSERT_EQ(ORIEL_OK, reply(loaded, 8));
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "And then?"));
+  const std::vector<float> expected = logitsOf(loaded);
+  const uint64_t position = statsOf(loaded).position;
+  const uint64_t start = turnsOf(loaded).back();
+
+  ASSERT_EQ(ORIEL_OK, reply(loaded, 8));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), start));
+  EXPECT_EQ(start, statsOf(loaded).position);
+  EXPECT_EQ(1u, turnsOf(loaded).size());
+  const float* logits = nullptr;
+  size_t count = 0;
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
+  // The turn's mark is behind the end of the reply before it, which is so closed once only.
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "And then?"));
+  EXPECT_EQ(position, statsOf(loaded).position);
+  EXPECT_LT(relativeL2(expected, logitsOf(loaded)), 1e-5);
+
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 0));
+  EXPECT_EQ(0u, statsOf(loaded).position);
+  EXPECT_EQ(std::vector<uint64_t>(), turnsOf(loaded));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 1));
+}
+
+TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
+  CapturedLog log;
+  const uint32_t window = 64;
+  const uint32_t chunk = 16;
+  const Loaded loaded = load(kSmall, cpuOptions(&log, window, chunk));
+  std::vector<int32_t> ids(301);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<int32_t>(i * 31 % 200);
+  }
+  const std::vector<std::vector<float>> rows = evaluate(loaded, ids);
+  const uint64_t end = ids.size();
+  log.clear();
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), end - chunk - 1));
+  EXPECT_TRUE(log.says("go back"));
+  EXPECT_EQ(end, statsOf(loaded).position);
+  EXPECT_EQ(rows.back(), logitsOf(loaded));  // nothing has changed
+
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), end - chunk));
+  for (uint64_t t = end - chunk; t < end; ++t) {
+    ASSERT_EQ(ORIEL_OK, append(loaded, {ids[t]}));
+    EXPECT_LT(relativeL2(logitsOf(loaded), rows[t]), 1e-5) << "token " << t;
+  }
+}
+
+// What was overwritten stays overwritten, however many steps it takes to go back.
+TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
+  CapturedLog log;
+  const uint32_t chunk = 16;
+  const Loaded loaded = load(kSmall, cpuOptions(&log, 64, chunk));
+  ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 5)));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 290));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 300 - chunk));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
+  ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
+
+  // Nor through a snapshot.
+  size_t bytes = 0;
+  (void)oriel_session_save(loaded.session.get(), nullptr, 0, &bytes);
+  std::vector<uint8_t> snapshot(bytes);
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_save(loaded.session.get(), snapshot.data(), snapshot.size(), &bytes));
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), snapshot.data(), bytes));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
+  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 300 - chunk));
+}
+
+}  // namespace
+}  // namespace oriel::test
