@@ -183,7 +183,8 @@ class Calibration {
     checkIds(ids_, header.info().n_vocab);
     ids_.resize(std::min(ids_.size(), options_.max_tokens));
     if (ids_.size() < kLeastTokens) {
-      throw Failure{kExitFailed, options_.text_file + options_.tokens_file + " has " + std::to_string(ids_.size()) +
+         window <= (plan_.sink_tokens + plan_.window_tokens) / 2 &&
+         window <= ids_.size() / 2;
                                      " tokens to measure with: give at least " +
                                      std::to_string(kLeastTokens)};
     }

@@ -125,7 +125,7 @@ class Chat {
     } else if (command == "/undo") {
       undo();
     } else if (command == "/cache") {
-      tell(cacheText(cacheViewOf(model_, session_, pinned_tokens_), terminalColumns()));
+      draw(argument);
     } else if (command == "/save" || command == "/load") {
       keep(command == "/save", argument);
     } else {
@@ -137,7 +137,7 @@ class Chat {
           "/reset      forget the conversation\n"
           "/save FILE  keep the conversation in a file\n"
           "/load FILE  go on with one that was kept\n"
-          "/cache      draw what is remembered\n"
+          "/cache      draw what is remembered; /cache FILE: as SVG\n"
           "/stats      memory, window and work so far\n"
           "/quit       leave (or Ctrl-D)\n"
           "Ctrl-C      stop the reply\n");
@@ -161,6 +161,20 @@ class Chat {
     }
     session_.check(status);
     tell(dim("the last message and its reply are taken back") + "\n");
+  }
+
+  void draw(const std::string& path) const {
+    const CacheView cache = cacheViewOf(model_, session_, pinned_tokens_);
+    if (path.empty()) {
+      tell(cacheText(cache, terminalColumns()));
+      return;
+    }
+    try {
+      writePicture(path, cacheSvg(cache));
+      tell(dim("drawn") + "\n");
+    } catch (const Failure& failure) {
+      tell("oriel: " + terminalSafe(failure.message) + "\n");
+    }
   }
 
   /// The conversation to a file or from one.

@@ -165,8 +165,7 @@ void drawBars(const oriel_plan& plan, Svg* svg) {
   double y = kPlot.y + 12;
   svg->text({kBarsX - 84, kPlot.y - 12}, "bytes by purpose", Svg::Anchor::kStart, 13, "#333", true);
   for (const auto& row : rows) {
-    const bool is_total = row.bytes == plan.total_bytes && &row == &rows[5];
-    if (is_total) {
+    if (&row == &rows[5]) {
       svg->line({kBarsX - 84, y - 4}, {kBarsX + kBarsWidth + 90, y - 4}, {kAxis, 1, false});
       y += 14;
     }
@@ -211,7 +210,9 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
     std::sort(memory.begin(), memory.end());
     for (const uint64_t bytes : memory) {
       open_options.memory_bytes = bytes;
-      if (static_cast<double>(bytes) <= ranges.last_bytes && source.tryPlan(open_options, &open)) {
+      // To the library 0 bytes mean "choose".
+      if (bytes != 0 && static_cast<double>(bytes) <= ranges.last_bytes &&
+          source.tryPlan(open_options, &open)) {
         addPoints(open, bytes, &curves);
       }
     }

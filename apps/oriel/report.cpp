@@ -45,6 +45,7 @@ Json predictedFields(const oriel_plan& plan) {
   json["prefill_tokens_per_s"] = nullptr;
   json["crossover_tokens"] = plan.crossover_tokens;
   json["loss_nats"] = plan.loss_nats;
+  json["calibrated"] = plan.calibrated != 0;
   return json;
 }
 

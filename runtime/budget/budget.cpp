@@ -157,7 +157,8 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
   }
   if (request.min_window > kMaxWindow ||
       (request.window != 0 && request.min_window > request.window)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a window of at least %u tokens is out of range: ask for at most %u",
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a window of at least %u tokens is out of range: ask for at most %u",
                     request.min_window, request.window != 0 ? request.window : kMaxWindow);
   }
   if (request.chunk > kMaxChunk) {

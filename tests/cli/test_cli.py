@@ -126,7 +126,7 @@ def write_ids(ids, name="ids.json"):
 
 # ---- Usage and sizes ------------------------------------------------------------------------------
 
-COMMANDS = "chat run plan eval bench tokenize render info devices".split()
+COMMANDS = "chat run plan eval calibrate bench tokenize render info devices".split()
 
 
 def test_usage():

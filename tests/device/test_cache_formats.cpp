@@ -68,6 +68,11 @@ TEST(CacheFormats, every_device_agrees_with_the_reference_executor_in_every_form
     const std::vector<int32_t> ids = someIds(50, static_cast<int32_t>(llama.n_vocab));
     for (const oriel_kv_format k : kAll) {
       for (const oriel_kv_format v : kAll) {
+        // All pairs in two shapes, the usual ones in the others: every pair compiles kernels of its own.
+        const bool usual = k == v || (k == ORIEL_KV_INT8 && v == ORIEL_KV_INT4);
+        if (!usual && s.head_dim != 64 && s.head_dim != 80) {
+          continue;
+        }
         const oriel_options options = formatOptions({k, v}, 3, 24, 8);
         const auto got = evaluate(load(file.path(), options), ids);
         oriel_options reference = options;

@@ -64,7 +64,7 @@ oriel_status reply(const Loaded& loaded, uint32_t max_tokens) {
 /// Turns of many lengths, all of them far shorter than the window.
 std::string message(uint32_t turn) {
   std::string text = "Turn " + std::to_string(turn) + ".";
-  for (uint32_t i = 0; i < turn * 7 % 13; ++i) {
+  for (uint32_t i = 0; i < turn * 5 % 7; ++i) {
     text += " I saw a hedgehog.";
   }
   return text;

@@ -412,7 +412,6 @@ TEST(ModelDesc, published_models_are_described_or_refused_for_a_reason) {
       {"llama-q5_k", "Q5_K"},
       {"llama-q6_k", "Q6_K"},
       {"llama3-rope", "rope"},
-      {"qwen2", "\"qwen2\""},
       {"qwen3", "\"qwen3\""},
       {"smollm3", "\"smollm3\""},
   };

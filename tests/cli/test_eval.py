@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+"""What docs/cli.md promises of eval --against and --picture, of calibrate, and of the commands inside a
+chat: test_eval.py ORIEL_BINARY TEST_DATA_DIR
+
+Output and exit code as test_cli.py, whose helpers it uses.
+"""
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import time
+import traceback
+import xml.etree.ElementTree
+
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+import test_cli as cli
+from test_cli import BUNDLED, CPU, SMALL, check, fails, json_of, scratch, succeeds, write_ids
+
+FORMATS = ["f16", "k8v8", "k8v4", "k4v4"]
+
+
+def story_ids(count):
+    """Ids that the bundled model finds likely: what it says itself."""
+    made = json_of("the bundled model talks", "run", BUNDLED, "--prompt", "Tell me a long story.",
+                   "--tokens", count, "--seed", 3, "--memory", "64MiB", "--kv", "f16", *CPU)
+    return made["prompt_token_ids"] + made["token_ids"]
+
+
+# ---- eval --against -------------------------------------------------------------------------------
+
+
+def test_divergence():
+    ids = write_ids((story_ids(120) * 3)[:240], "story.json")
+    base = ["eval", BUNDLED, "--tokens-file", ids, "--against", "f16", "--memory", "64MiB", *CPU]
+    seen = {}
+    for kv in FORMATS:
+        seen[kv] = got = json_of(f"{kv} against f16", *base, "--kv", kv)
+        cli.has_fields(kv, got, "tokens kl_mean kl_max top1_agreement nll_mean perplexity "
+                                "reference_nll_mean reference_perplexity k_format v_format "
+                                "window_tokens sink_tokens top")
+        check(f"{kv}: the numbers can be", got["tokens"] == 240
+              and 0 <= got["kl_mean"] <= got["kl_max"] and 0 <= got["top1_agreement"] <= 1, got)
+    same = seen["f16"]
+    check("f16 does not differ from f16", same["kl_mean"] == 0 and same["kl_max"] == 0
+          and same["top1_agreement"] == 1 and same["nll_mean"] == same["reference_nll_mean"], same)
+    check("K8V8 is close to f16", 0 < seen["k8v8"]["kl_mean"] < 0.01
+          and seen["k8v8"]["top1_agreement"] > 0.9, seen["k8v8"])
+    check("K4V4 is not far from f16", seen["k4v4"]["kl_mean"] < 0.2, seen["k4v4"])
+    check("fewer bits differ more", seen["k8v8"]["kl_mean"] < seen["k8v4"]["kl_mean"]
+          and seen["k8v8"]["kl_mean"] < seen["k4v4"]["kl_mean"], seen)
+    check("the reference is the same for all",
+          len({got["reference_nll_mean"] for got in seen.values()}) == 1, seen)
+    check("formats are named", [seen["k8v4"]["k_format"], seen["k8v4"]["v_format"]]
+          == ["int8", "int4"], seen["k8v4"])
+
+    small = json_of("a window shorter than the text", *base, "--kv", "k8v8", "--window", "50")
+    check("both have that window", small["window_tokens"] == 50
+          and small["reference_nll_mean"] != same["nll_mean"], small)
+    alone = json_of("f16 with that window alone", "eval", BUNDLED, "--tokens-file", ids, "--nll",
+                    "--kv", "f16", "--window", "50", "--memory", "64MiB", *CPU)
+    check("it scores as the reference did", alone["nll_mean"] == small["reference_nll_mean"],
+          (alone, small))
+    # --memory caps the model under test alone.
+    tight = json_of("a plan", "plan", BUNDLED, "--memory", "64MiB", "--kv", "k8v8")["total_bytes"]
+    json_of("the reference may take more", *[a for a in base if a != "64MiB" and a != "--memory"],
+            "--kv", "k8v8", "--memory", tight)
+
+    said = succeeds("in words", *base, "--kv", "k8v8").out.decode()
+    check("it says the divergence", "KL" in said and "against f16" in said, said)
+    one = json_of("one token", *base, "--max-tokens", "1")
+    check("has nothing to score", one["nll_mean"] is None and one["reference_nll_mean"] is None
+          and one["tokens"] == 1, one)
+    fails("only f16 is a reference", 2, "eval", SMALL, "--tokens-file", ids, "--against", "k8v8")
+    fails("an id outside the vocabulary", 1, "eval", SMALL, "--tokens-file",
+          write_ids([1, 99999999], "outside.json"), "--against", "f16", *CPU)
+
+
+# ---- Pictures -------------------------------------------------------------------------------------
+
+
+def is_svg(path):
+    try:
+        return xml.etree.ElementTree.parse(path).getroot().tag.endswith("svg")
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return False
+
+
+def test_picture():
+    ids = write_ids([i % 200 for i in range(150)], "walk.json")
+    path = scratch / "cache.svg"
+    base = ["eval", SMALL, "--tokens-file", ids, "--memory", "64MiB", "--window", "40", *CPU]
+    succeeds("a picture", *base, "--kv", "k8v4", "--picture", path)
+    check("is SVG", is_svg(path))
+    text = path.read_text()
+    check("that tells what is where", all(word in text for word in ["sinks", "forgotten", "seen",
+                                                                    "int8", "int4"]), text[:600])
+    fails("a picture that cannot be written", 1, *base, "--picture", scratch / "no" / "cache.svg")
+
+
+# ---- calibrate ------------------------------------------------------------------------------------
+
+
+def test_calibrate():
+    model = scratch / "model.gguf"
+    shutil.copy(SMALL, model)
+    ids = write_ids([(i * i + 7 * i) % 200 for i in range(400)], "many.json")
+    plan = ["plan", model, "--memory", "64MiB"]
+    before = json_of("a plan before", *plan)
+    check("follows published priors", before["predicted"]["calibrated"] is False, before)
+    done = json_of("calibrate", "calibrate", model, "--tokens-file", ids, *CPU)
+    sidecar = scratch / "model.gguf.calibration.json"
+    check("names its sidecar", done["sidecar"] == str(sidecar) and sidecar.exists(), done)
+    constants = done["constants"]
+    cli.has_fields("constants", constants,
+                   "forget_scale forget_power keys_int8 keys_int4 values_int8 values_int4")
+    check("fewer bits cost more", 0 < constants["keys_int8"] < constants["keys_int4"]
+          and 0 < constants["values_int8"] < constants["values_int4"], constants)
+    written = json.loads(sidecar.read_text())
+    check("the sidecar has a version and the constants", written["version"] == 1
+          and written["constants"] == constants and len(written["measured"]["formats"]) == 4, written)
+    after = json_of("a plan after", *plan)
+    check("follows the measurements", after["predicted"]["calibrated"] is True, after)
+    check("and says so", "measurements beside the model" in
+          succeeds("in words", *plan).out.decode())
+    json_of("a load takes them, too", "eval", model, "--tokens-file", ids, "--max-tokens", "5",
+            "--memory", "64MiB", *CPU)
+
+    # What is measured decides.
+    written["constants"].update(keys_int8=9, keys_int4=9, values_int8=9, values_int4=9,
+                                forget_scale=0.001, forget_power=0.5)
+    sidecar.write_text(json.dumps(written))
+    tight = ["plan", model, "--memory", str(before["minimum_bytes"] + 20000)]
+    fine = json_of("a plan where rounding is dear", *tight)
+    check("keeps f16", [fine["k_format"], fine["v_format"]] == ["f16", "f16"], fine)
+    written["constants"].update(keys_int8=1e-9, keys_int4=1e-9, values_int8=1e-9, values_int4=1e-9,
+                                forget_scale=100)
+    sidecar.write_text(json.dumps(written))
+    coarse = json_of("a plan where forgetting is dear", *tight)
+    check("takes the longest window", coarse["k_format"] == "int4"
+          and coarse["window_tokens"] > fine["window_tokens"], (coarse, fine))
+
+    good = dict(written)
+    for name, broken in {
+        "not JSON": "{",
+        "another version": json.dumps({**good, "version": 2}),
+        "another model": json.dumps({**good, "model": {**good["model"], "hash": "0" * 16}}),
+        "a negative constant": json.dumps({**good, "constants": {"keys_int8": -1}}),
+        "a constant that is no number": json.dumps({**good, "constants": {"keys_int8": "x"}}),
+        "no constants": json.dumps({**good, "constants": None}),
+        "not an object": "[1]",
+    }.items():
+        sidecar.write_text(broken)
+        got = json_of(f"a sidecar with {name} is not used", *plan)
+        check(f"{name}: priors", got["predicted"]["calibrated"] is False, got["predicted"])
+    warned = cli.oriel(*plan, "--verbose")
+    check("--verbose warns of it", b"calibration" in warned.err and warned.code == 0, warned)
+
+    other = scratch / "elsewhere.json"
+    sidecar.unlink()
+    succeeds("calibrate to another file", "calibrate", model, "--tokens-file", ids, "--out", other,
+             *CPU)
+    check("writes that one only", other.exists() and not sidecar.exists())
+    text = scratch / "text.txt"
+    text.write_text("A fox saw a hedgehog in the garden. " * 60)
+    succeeds("calibrate with a text", "calibrate", model, "--text", text, "--out", other, *CPU)
+    fails("too little text", 1, "calibrate", model, "--tokens-file", write_ids([1] * 100), *CPU)
+    fails("no text", 2, "calibrate", model, *CPU)
+    fails("a place that cannot be written", 1, "calibrate", model, "--tokens-file", ids, "--out",
+          scratch / "no" / "x.json", *CPU)
+
+
+# ---- Commands inside a chat -----------------------------------------------------------------------
+
+
+class Terminal:
+    """A chat at a terminal; say() gives what it answers up to the next prompt."""
+
+    def __init__(self, *args):
+        import pty
+        self.fd, theirs = pty.openpty()
+        env = cli.environment(NO_COLOR="1", TERM="dumb")
+        self.process = subprocess.Popen([str(cli.ORIEL)] + [str(a) for a in args], stdin=theirs,
+                                        stdout=theirs, stderr=theirs, env=env, close_fds=True)
+        os.close(theirs)
+        self.greeting = self.answer()
+
+    def answer(self):
+        text = ""
+        end = time.time() + 60
+        while not text.replace("\r", "").endswith("\n> ") and time.time() < end:
+            ready, _, _ = select.select([self.fd], [], [], 0.2)
+            if ready:
+                try:
+                    block = os.read(self.fd, 65536)
+                except OSError:
+                    break
+                if not block:
+                    break
+                text += block.decode("utf-8", "replace")
+        return text.replace("\r", "")
+
+    def say(self, line):
+        os.write(self.fd, (line + "\n").encode())
+        # The terminal echoes what was typed.
+        return self.answer().split("\n", 1)[-1]
+
+    def leave(self):
+        os.write(self.fd, b"/quit\n")
+        self.answer()
+        os.close(self.fd)
+        return self.process.wait(timeout=30)
+
+
+def reply_of(answer):
+    return answer.split("\n")[0]
+
+
+def test_chat_commands():
+    try:
+        import pty  # noqa: F401
+    except ImportError:
+        check("SKIPPED: no terminals on this system", True)
+        return
+    kept = scratch / "kept.bin"
+    options = ["--greedy", "--system", "You are kind.", "--tokens", "30", "--memory", "64MiB",
+               "--kv", "f16", *CPU]
+    chat = Terminal("chat", BUNDLED, *options)
+    help_text = chat.say("/help")
+    check("/help lists the commands", all(word in help_text for word in [
+        "/undo", "/save", "/load", "/cache", "/reset", "/stats", "/quit"]), help_text)
+    check("/undo has nothing to take back yet", "no message" in chat.say("/undo"))
+    first = reply_of(chat.say("Hello!"))
+    second = reply_of(chat.say("Tell me a story about a fox."))
+    chat.say("/undo")
+    check("/undo, and the same message has the same reply",
+          reply_of(chat.say("Tell me a story about a fox.")) == second, second)
+    check("/save says so", "kept" in chat.say(f"/save {kept}") and kept.exists())
+    third = reply_of(chat.say("What happened next?"))
+    drawn = chat.say("/cache")
+    check("/cache draws", "pinned" in drawn and "seen" in drawn and "┃" in drawn
+          and "keys    F" in drawn, drawn)
+    picture = scratch / "chat.svg"
+    chat.say(f"/cache {picture}")
+    check("/cache FILE draws an SVG", is_svg(picture))
+    for _ in range(3):
+        chat.say("/undo")
+    check("all turns can be undone", "no message" in chat.say("/undo"))
+    check("the first message has its reply again", reply_of(chat.say("Hello!")) == first)
+    loaded = chat.say(f"/load {kept}")
+    check("/load goes on there", "loaded" in loaded
+          and reply_of(chat.say("What happened next?")) == third, (loaded, third))
+    missing = chat.say("/load there-is-no-such-file")
+    check("a file that is not there is told of", missing.startswith("oriel: "), missing)
+    check("/load wants a name", "needs" in chat.say("/load"))
+    check("there are no other commands", "no command" in chat.say("/nonsense"))
+    check("the chat ends with 0", chat.leave() == 0)
+
+    chat = Terminal("chat", BUNDLED, *options)
+    chat.say(f"/load {kept}")
+    check("another program goes on as this one did",
+          reply_of(chat.say("What happened next?")) == third, third)
+    damaged = bytearray(kept.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    kept.write_bytes(damaged)
+    refused = chat.say(f"/load {kept}")
+    check("a damaged file is refused and the chat goes on", "damaged" in refused
+          and len(reply_of(chat.say("Hello!"))) > 0, refused)
+    chat.leave()
+
+    chat = Terminal("chat", BUNDLED, *options, "--window", "40")
+    said = []
+    for _ in range(4):
+        chat.say("Tell me a story about a fox.")
+    said = [chat.say("/undo") for _ in range(4)]
+    check("/undo says when it is too late", any("too late" in line for line in said), said)
+    check("and the chat goes on", len(reply_of(chat.say("Hello!"))) > 0)
+    chat.leave()
+
+
+def main():
+    for name, test in sorted(globals().items()):
+        if not name.startswith("test_") or not callable(test):
+            continue
+        start = time.time()
+        try:
+            test()
+        except Exception:  # one broken test does not hide the others
+            check(name, False, traceback.format_exc())
+        print(f"        {name} took {time.time() - start:.1f} s")
+    shutil.rmtree(scratch, ignore_errors=True)
+    print(f"{cli.failures} failed" if cli.failures else "all passed")
+    return 1 if cli.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

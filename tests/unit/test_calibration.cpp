@@ -1,0 +1,85 @@
+// Measured constants in place of the published priors.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/captured_log.h"
+
+namespace oriel::test {
+namespace {
+
+const char* const kModel = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+
+struct Planned {
+  oriel_status status = ORIEL_OK;
+  oriel_plan plan = {};
+};
+
+Planned planWith(const oriel_calibration* calibration, CapturedLog* log = nullptr) {
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.memory_bytes = 64u << 20;
+  options.window_tokens = 100;
+  options.calibration = calibration;
+  if (log != nullptr) {
+    options.log = log->log().callback;
+    options.log_user = log->log().user;
+  }
+  Planned planned;
+  planned.plan.struct_size = sizeof(planned.plan);
+  planned.status = oriel_plan_file(kModel, &options, &planned.plan);
+  return planned;
+}
+
+oriel_calibration blank() {
+  oriel_calibration calibration = {};
+  calibration.struct_size = sizeof(calibration);
+  return calibration;
+}
+
+TEST(Calibration, its_constants_are_the_expected_loss) {
+  oriel_calibration calibration = blank();
+  calibration.forget_scale = 3;
+  calibration.forget_power = 0.5;
+  const Planned planned = planWith(&calibration);
+  ASSERT_EQ(ORIEL_OK, planned.status);
+  EXPECT_EQ(1u, planned.plan.calibrated);
+  EXPECT_EQ(ORIEL_KV_F16, planned.plan.k_format);
+  EXPECT_NEAR(3 / std::sqrt(104.0), planned.plan.loss_nats, 1e-12);
+}
+
+TEST(Calibration, a_constant_of_zero_is_the_prior) {
+  const Planned priors = planWith(nullptr);
+  EXPECT_EQ(0u, priors.plan.calibrated);
+  const oriel_calibration calibration = blank();
+  const Planned planned = planWith(&calibration);
+  EXPECT_EQ(1u, planned.plan.calibrated);
+  EXPECT_EQ(priors.plan.loss_nats, planned.plan.loss_nats);
+  for (uint32_t i = 0; i < priors.plan.choice_count; ++i) {
+    EXPECT_EQ(priors.plan.choices[i].loss_nats, planned.plan.choices[i].loss_nats);
+  }
+}
+
+TEST(Calibration, what_no_measurement_can_give_is_refused) {
+  double oriel_calibration::*const constants[] = {
+      &oriel_calibration::forget_scale, &oriel_calibration::forget_power,
+      &oriel_calibration::keys_int8,    &oriel_calibration::keys_int4,
+      &oriel_calibration::values_int8,  &oriel_calibration::values_int4};
+  for (const auto constant : constants) {
+    for (const double value : {-1e-9, std::numeric_limits<double>::infinity(),
+                               std::numeric_limits<double>::quiet_NaN()}) {
+      oriel_calibration calibration = blank();
+      calibration.*constant = value;
+      CapturedLog log;
+      EXPECT_EQ(ORIEL_ERROR_ARGUMENT, planWith(&calibration, &log).status) << value;
+      EXPECT_TRUE(log.says("calibration"));
+    }
+  }
+  oriel_calibration forgotten = blank();
+  forgotten.struct_size = 0;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, planWith(&forgotten).status);
+}
+
+}  // namespace
+}  // namespace oriel::test
