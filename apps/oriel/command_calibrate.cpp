@@ -183,8 +183,8 @@ class Calibration {
     checkIds(ids_, header.info().n_vocab);
     ids_.resize(std::min(ids_.size(), options_.max_tokens));
     if (ids_.size() < kLeastTokens) {
-         window <= (plan_.sink_tokens + plan_.window_tokens) / 2 &&
-         window <= ids_.size() / 2;
+      throw Failure{kExitFailed, options_.text_file + options_.tokens_file + " has " +
+                                     std::to_string(ids_.size()) +
                                      " tokens to measure with: give at least " +
                                      std::to_string(kLeastTokens)};
     }

@@ -18,34 +18,48 @@ struct RunOptions {
   CommonOptions common;
   std::string prompt;
   std::string prompt_file;
+  std::string tokens_file;
   uint32_t tokens = 256;
   bool raw = false;
+  bool ignore_stop = false;
 };
 
 constexpr uint32_t kRawFlags = ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS;
 
-int runRun(const RunOptions& options, const std::string& prompt) {
+/// A prompt as text, or as ids when `from_ids`.
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> ids;
+  bool from_ids = false;
+};
+
+int runRun(const RunOptions& options, Prompt prompt) {
   const Model model(options.common, Load::kDevice);
-  const bool raw = options.raw || !model.hasChatTemplate();
-  const std::vector<int32_t> prompt_ids =
-      raw ? model.tokenize(prompt, kRawFlags) : model.renderedIds("", {{"user", prompt}}, true);
+  const bool chat = !options.raw && !prompt.from_ids && model.hasChatTemplate();
   const Session session(model);
   const CancelOnInterrupt cancel(session.get());
-  const oriel_generate_options sampling = generateOptions(options.common, options.tokens);
+  oriel_generate_options sampling = generateOptions(options.common, options.tokens);
+  sampling.ignore_stop = options.ignore_stop ? 1 : 0;
   Reply reply;
   reply.streams = !options.common.json;
-  if (raw) {
-    session.check(
-        oriel_session_append_text(session.get(), prompt.data(), prompt.size(), kRawFlags));
-    generate(session, sampling, &reply);
-  } else {
-    session.check(oriel_chat_add(session.get(), "user", prompt.data(), prompt.size()));
+  if (chat) {
+    prompt.ids = model.renderedIds("", {{"user", prompt.text}}, true);
+    session.check(oriel_chat_add(session.get(), "user", prompt.text.data(), prompt.text.size()));
     chatReply(session, sampling, &reply);
+  } else {
+    if (prompt.from_ids) {
+      session.check(oriel_session_append(session.get(), prompt.ids.data(), prompt.ids.size()));
+    } else {
+      prompt.ids = model.tokenize(prompt.text, kRawFlags);
+      session.check(oriel_session_append_text(session.get(), prompt.text.data(), prompt.text.size(),
+                                              kRawFlags));
+    }
+    generate(session, sampling, &reply);
   }
   if (options.common.json) {
     Json json = replyFields(reply, session.stats());
     json["token_ids"] = reply.ids;
-    json["prompt_token_ids"] = prompt_ids;
+    json["prompt_token_ids"] = prompt.ids;
     printJson(json);
   } else {
     print("\n");
@@ -64,17 +78,32 @@ Command addRunCommand(CLI::App* program) {
       app->add_option("--prompt-file", options->prompt_file, "A file with the prompt; -: stdin")
           ->type_name("FILE")
           ->excludes(prompt);
+  CLI::Option* tokens_file =
+      app->add_option("--tokens-file", options->tokens_file,
+                      R"(A prompt as ids, JSON {"ids": [...]}, continued as it is; -: stdin)")
+          ->type_name("FILE")
+          ->excludes(prompt)
+          ->excludes(file);
   app->add_option("--tokens", options->tokens,
                   "At most this many (default 256; 0: until it ends by itself)")
       ->type_name("N");
   app->add_flag("--raw", options->raw, "Continue the text as it is, without the chat format");
+  app->add_flag("--ignore-stop", options->ignore_stop,
+                "Generate stop tokens like any other, until --tokens");
   addCommonOptions(app, &options->common, Uses::kSampling);
-  return {app, [options, prompt, file] {
-            if (prompt->empty() && file->empty()) {
-              throw Failure{kExitUsage, "there is no prompt: give --prompt or --prompt-file"};
+  return {app, [options, prompt, file, tokens_file] {
+            if (prompt->empty() && file->empty() && tokens_file->empty()) {
+              throw Failure{kExitUsage,
+                            "there is no prompt: give --prompt, --prompt-file or --tokens-file"};
             }
-            return runRun(*options,
-                          file->empty() ? options->prompt : readAll(options->prompt_file));
+            Prompt given;
+            if (!tokens_file->empty()) {
+              given.from_ids = true;
+              given.ids = idsFromJson(readJson(options->tokens_file), options->tokens_file);
+            } else {
+              given.text = file->empty() ? options->prompt : readAll(options->prompt_file);
+            }
+            return runRun(*options, std::move(given));
           }};
 }
 

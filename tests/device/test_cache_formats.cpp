@@ -1,10 +1,6 @@
 // Low-bit caches: what they cost, and that every device stores and reads them alike.
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
-#include <cstdio>
-
 #include "support/api.h"
 #include "support/files.h"
 #include "support/random_llama.h"
@@ -29,30 +25,6 @@ oriel_options formatOptions(Formats formats, uint32_t sinks, uint32_t window, ui
   options.chunk_tokens = chunk;
   return options;
 }
-
-std::vector<int32_t> someIds(size_t n, int32_t n_vocab) {
-  std::vector<int32_t> ids(n);
-  uint32_t state = 99;
-  for (int32_t& id : ids) {
-    state = state * 1664525u + 1013904223u;
-    id = static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(n_vocab));
-  }
-  return ids;
-}
-
-class TemporaryModel {
- public:
-  explicit TemporaryModel(const RandomLlama& llama)
-      : path_(testing::TempDir() + "oriel-" + std::to_string(llama.head_dim) + "-" +
-              std::to_string(getpid()) + ".gguf") {
-    llama.write(path_);
-  }
-  ~TemporaryModel() { std::remove(path_.c_str()); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 TEST(CacheFormats, every_device_agrees_with_the_reference_executor_in_every_format_and_shape) {
   struct Shape {

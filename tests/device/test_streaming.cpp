@@ -17,16 +17,6 @@ oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk) {
   return options;
 }
 
-std::vector<int32_t> someIds(size_t n, int32_t n_vocab) {
-  std::vector<int32_t> ids(n);
-  uint32_t state = 12345;
-  for (int32_t& id : ids) {
-    state = state * 1664525u + 1013904223u;
-    id = static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(n_vocab));
-  }
-  return ids;
-}
-
 double nll(const std::vector<float>& logits, int32_t id) {
   double most = -1e300;
   for (const float logit : logits) {

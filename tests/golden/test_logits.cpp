@@ -3,6 +3,8 @@
 
 #include "support/api.h"
 #include "support/files.h"
+#include "support/float64_model.h"
+#include "support/random_llama.h"
 
 namespace oriel::test {
 namespace {
@@ -18,7 +20,7 @@ std::string caseName(const testing::TestParamInfo<Case>& tested) {
   return name;
 }
 
-class Logits : public testing::TestWithParam<Case> {};
+class ModelLogits : public testing::TestWithParam<Case> {};
 
 // Greedy continuations must be equal up to the first step whose two best logits lie closer than the
 // error that the tolerance allows.
@@ -39,7 +41,7 @@ size_t trustedSteps(const nlohmann::json& exact, double tolerance) {
   return steps;
 }
 
-TEST_P(Logits, equal_the_float64_reference) {
+TEST_P(ModelLogits, equal_the_float64_reference) {
   const Case& c = GetParam();
   ORIEL_NEED_DATA(model, std::string("models/") + c.model + ".gguf");
   ORIEL_NEED_DATA(golden, std::string("logits/") + c.model + ".json");
@@ -69,11 +71,41 @@ TEST_P(Logits, equal_the_float64_reference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Models, Logits,
+    Models, ModelLogits,
     testing::Values(Case{"llama-f32", 2e-3}, Case{"llama-f16", 2e-3}, Case{"llama-bf16", 2e-3},
                     Case{"llama-mha", 2e-3}, Case{"llama-mqa", 2e-3}, Case{"stories260K", 2e-3},
                     Case{"llama-q8_0", 5e-3}, Case{"llama-q4_0", 5e-3}),
     caseName);
+
+// Shapes that no published model has: odd rows, every GQA ratio, heads of any even size.
+TEST(Logits, odd_shapes_equal_the_float64_reference) {
+  struct Shape {
+    uint32_t n_embd, n_heads, n_kv_heads, head_dim, n_ff;
+    bool tied;
+  };
+  for (const Shape& s : {Shape{60, 3, 1, 20, 100, true}, Shape{33, 4, 2, 8, 50, false},
+                         Shape{64, 6, 3, 10, 172, true}, Shape{100, 2, 2, 256, 31, true},
+                         Shape{48, 8, 1, 6 * 4, 77, false}}) {
+    RandomLlama llama;
+    llama.n_embd = s.n_embd;
+    llama.n_heads = s.n_heads;
+    llama.n_kv_heads = s.n_kv_heads;
+    llama.head_dim = s.head_dim;
+    llama.n_ff = s.n_ff;
+    llama.tied_output = s.tied;
+    const TemporaryModel file(llama);
+    oriel_options options = makeOptions();
+    options.memory_bytes = 256u << 20;
+    options.k_format = options.v_format = ORIEL_KV_F16;
+    const std::vector<int32_t> ids = someIds(40, static_cast<int32_t>(llama.n_vocab));
+    const auto rows = evaluate(load(file.path(), options), ids);
+    Float64Model reference(file.path());
+    for (size_t t = 0; t < ids.size(); ++t) {
+      EXPECT_LT(relativeL2(rows[t], reference.step(ids[t], 4, 512)), 2e-3)
+          << "n_embd " << s.n_embd << " head_dim " << s.head_dim << " token " << t;
+    }
+  }
+}
 
 class OrielTiny : public testing::TestWithParam<size_t> {};
 

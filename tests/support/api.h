@@ -92,6 +92,17 @@ inline std::vector<std::vector<float>> evaluate(const Loaded& loaded,
   return rows;
 }
 
+/// `n` ids below `n_vocab`, always the same.
+inline std::vector<int32_t> someIds(size_t n, int32_t n_vocab) {
+  std::vector<int32_t> ids(n);
+  uint32_t state = 12345;
+  for (int32_t& id : ids) {
+    state = state * 1664525u + 1013904223u;
+    id = static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(n_vocab));
+  }
+  return ids;
+}
+
 inline int keepId(const oriel_token_event* event, void* user) {
   static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
   return 0;

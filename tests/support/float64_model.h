@@ -27,7 +27,8 @@ class Float64Model {
     n_heads_ = number("llama.attention.head_count");
     n_kv_heads_ = number("llama.attention.head_count_kv");
     n_embd_ = number("llama.embedding_length");
-    head_dim_ = n_embd_ / n_heads_;
+    uint64_t head_dim = 0;
+    head_dim_ = file_.getUint("llama.attention.key_length", &head_dim) ? head_dim : n_embd_ / n_heads_;
     double value = 0;
     eps_ = file_.getFloat("llama.attention.layer_norm_rms_epsilon", &value) ? value : 1e-5;
     theta_ = file_.getFloat("llama.rope.freq_base", &value) ? value : 10000.0;

@@ -1,7 +1,11 @@
 // A llama of any shape with random weights, as a file. Tests only.
 #pragma once
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -109,6 +113,21 @@ struct RandomLlama {
     out->addUint32("tokenizer.ggml.bos_token_id", 1);
     out->addUint32("tokenizer.ggml.eos_token_id", 2);
   }
+};
+
+/// Such a file on disk for the length of a scope.
+class TemporaryModel {
+ public:
+  explicit TemporaryModel(const RandomLlama& llama)
+      : path_(testing::TempDir() + "oriel-" + std::to_string(llama.head_dim) + "-" +
+              std::to_string(getpid()) + ".gguf") {
+    llama.write(path_);
+  }
+  ~TemporaryModel() { std::remove(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
 };
 
 }  // namespace oriel::test
