@@ -260,7 +260,7 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   ORIEL_TRY(enumerateDevices(*this, log, all, &count));
   if (options.device_number > count) {
     return log.fail(ORIEL_ERROR_NO_DEVICE,
-                    "Vulkan device %u was asked for, %u found: choose one that is listed",
+                    "Vulkan device number %u (counted from 1) was asked for, %u found: choose one that is listed",
                     options.device_number, count);
   }
   for (uint32_t i = 0; i < count; ++i) {

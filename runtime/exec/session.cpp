@@ -239,13 +239,15 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
     has_logits_ = false;
     bool stop = false;
-    for (uint32_t row = 0; row < n && !(stop && row + 1 < n); ++row) {
+    uint32_t shown = 0;
+    for (; shown < n && !stop; ++shown) {
+      const uint32_t row = shown;
       fillStep(ids + done, n, row);
       ORIEL_TRY(submit(n == 1 ? StepRun::kDecode : row == 0 ? StepRun::kChunkHead : StepRun::kHead));
-      stop = stop || on_logits(done + row, context_.executor->logits(), n_vocab, user) != 0;
+      stop = on_logits(done + row, context_.executor->logits(), n_vocab, user) != 0;
     }
     commit(ids + done, n);
-    has_logits_ = !stop;
+    has_logits_ = shown == n;  // else they are those of an earlier token
     done += n;
     if (stop) {
       return kOk;
@@ -334,6 +336,17 @@ Status Session::appendRendered(const char* text, size_t bytes, const TextRange& 
   return appendEncoded(text, bytes, options, workspace);
 }
 
+// Half a message must not stay behind a failure. One that is longer than the ring's slack does: what
+// was evicted for it is gone.
+Status Session::takeBackUnless(Status done, uint64_t begin) {
+  if (!done.ok() && position_ != begin && window_.canRewind(stored_, begin)) {
+    const bool reply_open = reply_open_;
+    ORIEL_TRY(rewind(begin));
+    reply_open_ = reply_open;
+  }
+  return done;
+}
+
 Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   if (context_.chat_format == ChatFormat::kNone) {
     return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -372,7 +385,8 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     ORIEL_TRY(context_.tokenizer->encode(end, end_bytes, options, &workspace, context_.log, ids,
                                          kMaxReplyEndTokens, &end_tokens));
   }
-  ORIEL_TRY(appendRendered(room.as<char>(), end_bytes + rendered.needed, literal, &workspace));
+  ORIEL_TRY(takeBackUnless(
+      appendRendered(room.as<char>(), end_bytes + rendered.needed, literal, &workspace), begin));
   if (std::strcmp(role, "user") == 0) {
     turns_.mark(begin + end_tokens);
   }
@@ -387,7 +401,9 @@ Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens,
   }
   const char* prompt = generationPrompt(context_.chat_format);
   Workspace workspace = makeWorkspace();
-  ORIEL_TRY(appendRendered(prompt, std::strlen(prompt), TextRange(), &workspace));
+  const uint64_t begin = position_;
+  ORIEL_TRY(takeBackUnless(appendRendered(prompt, std::strlen(prompt), TextRange(), &workspace),
+                           begin));
   reply_open_ = true;
   return generate(sampling, max_tokens, false, on_token, user, result);
 }

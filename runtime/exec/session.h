@@ -74,6 +74,7 @@ class Session {
   void fillStep(const int32_t* ids, uint32_t count, uint32_t head_row);
   Status submit(StepRun what);
   void commit(const int32_t* ids, uint32_t count);
+  Status takeBackUnless(Status done, uint64_t begin);
   Workspace makeWorkspace() const;
   Status appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
                        Workspace* workspace);

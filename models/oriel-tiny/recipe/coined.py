@@ -17,7 +17,7 @@ CODAS = "b ck d f g k l ll m n nd ng nk nt p r rd rk rl rn rt s sh sk ss st t th
 
 def word(rng, syllables=None):
     """A lower-case word such as 'trask', 'belonia' or 'quimper'."""
-    n = syllables or rng.choice((1, 2, 2, 2, 3, 3, 4))
+    n = syllables or rng.choice((1, 2, 2, 2, 2, 3, 3))
     out = ""
     for i in range(n):
         out += rng.choice(ONSETS) + rng.choice(VOWELS)
@@ -124,5 +124,6 @@ def hobby(rng):
 def job(rng):
     x = rng.random()
     if x < 0.5:
-        return f"{rng.choice(banks.PLAIN + banks.ANIMALS)} {rng.choice(('maker', 'seller', 'keeper', 'doctor', 'painter', 'trainer', 'driver', 'expert'))}"
+        kinds = ("maker", "seller", "keeper", "doctor", "painter", "trainer", "driver", "expert")
+        return f"{rng.choice(banks.PLAIN + banks.ANIMALS)} {rng.choice(kinds)}"
     return word(rng, rng.choice((2, 2, 3))).rstrip("e") + rng.choice(("er", "ist", "or"))

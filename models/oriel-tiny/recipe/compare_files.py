@@ -30,7 +30,7 @@ def main():
             z = ref(ids)[:-1]
             z -= z.max(-1, keepdims=True)
             nll = np.log(np.exp(z).sum(-1)) - z[np.arange(len(z)), ids[1:]]
-            m = np.array(mask[1:], bool)
+            m = np.array(mask[1:]) == 1
             total, count = total + float(nll[m].sum()), count + int(m.sum())
         print(f"{os.path.basename(path)}: loss {total / count:.4f}, perplexity {np.exp(total / count):.4f} on {count} tokens")
 

@@ -1,13 +1,12 @@
 """One dialogue under construction, its ChatML text and its token mask.
 
-The other rooms of the generator: skills_talk.py, skills_memory.py and
+The other parts of the generator: skills_talk.py, skills_memory.py and
 skills_tasks.py add turns, make_corpus.py strings them together.  Nothing here
 knows which skills exist.
 """
 import zlib
 
 import banks
-from stories import cap
 
 NAME = "Oriel"
 
@@ -17,10 +16,11 @@ def held_out(key):
 
 
 class Dialogue:
-    def __init__(self, rng, val):
-        self.rng, self.val = rng, val
+    def __init__(self, rng, val, practice=False):
+        self.rng, self.val, self.practice = rng, val, practice
         self.turns, self.facts, self.lists = [], {}, {}
         self.story = None
+        self.only_new = False  # evaluation: facts with coined values only
         self.name, self.title, self.short, self.system = NAME, None, False, None
         self.set_style()
 
@@ -98,12 +98,6 @@ class Dialogue:
         return self.c(long) if self.p(0.9) else self.c(short)
 
 
-def made_up_name(rng):
-    n = "".join(rng.choice(banks.SYLLABLES) for _ in range(rng.choice((1, 2, 2, 3)))) + rng.choice(
-        banks.ENDS)
-    return cap(n) if len(n) > 2 else cap(n + rng.choice(banks.SYLLABLES))
-
-
 def render(system, turns):
     """ChatML text of a dialogue; used for training and for prompts."""
     parts = []
@@ -117,24 +111,29 @@ def render(system, turns):
 
 
 def encode_dialogue(tok, row, context):
-    """-> ids, mask.  mask[i] is 1 if ids[i] is written by the assistant.
+    """-> ids, mask.  mask[i] is 1 if the assistant wrote ids[i], 2 if the user or
+    the system did, 0 for the signs between them.
 
     A dialogue that does not fit is cut after its last complete turn.
     """
     ids, mask = [], []
 
-    def put(text, answer=False):
+    def put(text, kind=0):
         new = tok.encode(text)
         ids.extend(new)
-        mask.extend([1 if answer else 0] * len(new))
+        mask.extend([kind] * len(new))
+
+    def written(role, text):
+        put(f"<|im_start|>{role}\n")
+        put(text + "<|im_end|>", 1 if role == "assistant" else 2)
+        put("\n")
 
     if row["system"]:
-        put(render(row["system"], []))
+        written("system", row["system"])
     for turn in row["turns"]:
         mark = len(ids)
-        put(render(None, [{"user": turn["user"]}]))
-        put(turn["assistant"] + "<|im_end|>", True)
-        put("\n")
+        written("user", turn["user"])
+        written("assistant", turn["assistant"])
         if len(ids) > context:
             del ids[mark:], mask[mark:]
             break

@@ -17,6 +17,7 @@ from collections import defaultdict
 import torch
 
 import banks
+import facts
 import skills_memory
 import skills_talk
 from dialogue import NAME, Dialogue, render
@@ -28,7 +29,7 @@ from train import load_split, validate
 GROUPS = {
     "arithmetic": ["addition", "subtraction", "times table"],
     "numbers": ["compare", "sequence", "counting", "order", "even/odd", "sort", "max/min"],
-    "recall": ["recall", "recall yes/no", "recall list", "recall all"],
+    "recall": ["recall", "recall two", "recall yes/no", "recall list", "recall all", "recall unknown", "correction"],
     "tables": [
         "opposite", "sound", "colour", "plural", "capital", "definition", "past tense",
         "baby animal", "home", "legs", "use of", "category"
@@ -96,6 +97,8 @@ def correct(turn, text):
         bank = [w.lower() for w in banks.CATEGORIES[kind]]
         items = [w for w in items[:-1] + [last] if w in bank]
         return len(set(items)) == int(n)
+    if turn["skill"] == "recall unknown":
+        return "not told" in text or "do not know" in text
     return turn["gold"].casefold() in text.casefold()
 
 
@@ -106,7 +109,7 @@ def skills(model, tok, rows, per_skill):
         for turn in row["turns"]:
             chat.user(turn["user"])
             skill = turn["skill"].split(":")[0]
-            asked = turn["gold"] is not None or skill == "list"
+            asked = turn["gold"] is not None or skill in ("list", "recall unknown")
             if chat.length > model.cfg.context - 60:
                 break
             if asked and len(hits[skill]) < per_skill and skill not in ("tell", "bye"):
@@ -124,17 +127,16 @@ def skills(model, tok, rows, per_skill):
 def recall_at(model, tok, distance, count, seed, unseen=True):
     """Accuracy when `distance` tokens lie between the statement and the question.
 
-    unseen: the value never occurs as this kind of fact in the training text.
+    unseen: a coined value that never occurs as this kind of fact in the training
+    text; otherwise any value that may occur there.
     """
     hits, wrong = 0, []
     for i in range(count):
         rng = random.Random(f"{seed}-{distance}-{i}")
         while True:
             d = Dialogue(rng, unseen)
-            d.name, d.title, d.short, d.system = NAME, None, False, None
-            skills_memory.tell(d, rng.choice(sorted(skills_memory.SLOTS)))
-            if len(d.facts) > 1:
-                continue
+            d.name, d.title, d.short, d.system, d.only_new = NAME, None, False, None, unseen
+            skills_memory.tell(d, rng.choice(facts.CORE if rng.random() < 0.75 else sorted(facts.FACTS)), 1)
             fact = list(d.facts)[0]
             chat = Chat(model, tok)
             turn = d.turns[0]
@@ -148,8 +150,8 @@ def recall_at(model, tok, distance, count, seed, unseen=True):
                 if size >= distance * 0.8:
                     break
             n = len(d.turns)
-            skills_memory.ask(d, fact)
-            if size <= distance * 1.1 + 10 and d.turns[n]["skill"] == "recall":
+            skills_memory.ask(d, fact, kind="what")
+            if size <= distance * 1.1 + 10:
                 break
         chat.feed(render(None, d.turns[:n]))
         chat.user(d.turns[n]["user"])
@@ -159,6 +161,24 @@ def recall_at(model, tok, distance, count, seed, unseen=True):
         else:
             wrong.append((turn["user"], d.turns[n]["user"], got))
     return hits, count, wrong
+
+
+def conversation_recall(model, tok, count, seed):
+    """Name and town after a greeting and a story, all answers by the model: (names, towns, count)."""
+    names = towns = 0
+    for i in range(count):
+        d = Dialogue(random.Random(f"{seed}-{i}"), True)
+        d.only_new = True
+        name, town = skills_memory.value(d, "name"), skills_memory.value(d, "city")
+        chat, got = Chat(model, tok), ""
+        for text in (d.c("Hello!", "Hi!", "Good morning!"), f"My name is {name} and I live in {town}.",
+                     f"Tell me a story about {banks.an(d.c(banks.ANIMALS))}.", "What is my name?", "Where do I live?"):
+            chat.user(text)
+            got = chat.answer(260)
+            chat.feed("<|im_end|>\n")
+            names += text == "What is my name?" and name in got
+        towns += town in got
+    return names, towns, count
 
 
 TRANSCRIPTS = [
@@ -254,6 +274,8 @@ def main():
         hs, ns, _ = recall_at(model, tok, distance, a.recall, 11, unseen=False)
         recall_seen[distance] = [hs, ns]
         print("recall at", distance, "unseen values", h, n, "known values", hs, ns, flush=True)
+    names, towns, n = conversation_recall(model, tok, a.recall, 5)
+    print("in a conversation with a story: names", names, "towns", towns, "of", n, flush=True)
     with open(os.path.join(a.data, "val.jsonl")) as f:
         rows = [json.loads(l) for _, l in zip(range(a.rows), f)]
     hits, wrong = skills(model, tok, rows, a.per_skill)
@@ -263,6 +285,7 @@ def main():
         "perplexity": round(math.exp(loss), 4),
         "recall_by_distance": recall,
         "recall_by_distance_known_values": recall_seen,
+        "recall_in_conversation": {"names": [names, n], "towns": [towns, n]},
         "skills": {g: {s: hits[s] for s in names if s in hits} for g, names in GROUPS.items()}
     }
     with open(os.path.join(a.out, "results.json"), "w") as f:

@@ -89,7 +89,7 @@ def main():
     ap.add_argument("--model", default="run/model.pt")
     ap.add_argument("--tokenizer", default="tokenizer.json")
     ap.add_argument("--out", default="../oriel-tiny", help="path without the ending")
-    ap.add_argument("--name", default="Oriel Demo")
+    ap.add_argument("--name", default="Oriel Tiny")
     ap.add_argument("--types", nargs="+", default=["f16", "q8_0"], choices=sorted(KIND))
     a = ap.parse_args()
     ck = torch.load(a.model, map_location="cpu")

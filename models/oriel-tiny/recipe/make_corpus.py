@@ -7,7 +7,8 @@ writes data/train.jsonl and data/val.jsonl, one dialogue per line:
 `gold` (string or null) must occur in a correct answer; evaluate.py uses it.
 
 Some facts, sums and story seeds are held out: they appear only in val.jsonl
-(see `held_out` in dialogue.py).  Same seed, same text.
+(see `held_out` in dialogue.py): coined names and words by themselves, values
+of small banks together with the sentence that tells them.  Same seed, same text.
 """
 import argparse
 import json
@@ -17,7 +18,8 @@ import random
 import banks
 from banks import an
 from dialogue import Dialogue, render
-from skills_memory import NOT_UPDATED, about_me, ask, pet, tell, value, where_thing, word_list
+from skills_memory import (NOT_UPDATED, about_me, ask, correct_me, pet, tell, value, where_thing,
+                           word_list)
 from skills_talk import (ability, bye, explain, fallback, feelings, fun, greet, identity, limits,
                          story)
 from skills_tasks import arithmetic, compare, sequence, tables, text_task
@@ -29,10 +31,11 @@ SMALL = [(greet, 3), (identity, 4), (ability, 3), (limits, 4), (feelings, 7), (f
          (fun, 5), (explain, 8), (arithmetic, 22), (compare, 4), (sequence, 7), (tables, 16),
          (text_task, 14)]
 SMALL_F, SMALL_W = [f for f, _ in SMALL], [w for _, w in SMALL]
+SMALL_PRACTICE = [2, 4, 2, 4, 3, 4, 4, 7, 20, 7, 12, 50, 8]
 
 
 def small(d):
-    d.rng.choices(SMALL_F, SMALL_W)[0](d)
+    d.rng.choices(SMALL_F, SMALL_PRACTICE if d.practice else SMALL_W)[0](d)
 
 
 def plan_small(d):
@@ -46,8 +49,11 @@ def plan_small(d):
 
 def plan_topic(d):
     """Several turns of one kind."""
-    f = d.c(arithmetic, arithmetic, arithmetic, arithmetic, arithmetic, tables, tables, text_task,
-            text_task, explain, compare, sequence, fun, identity, limits)
+    if d.practice:
+        f = d.c(arithmetic, tables, tables, tables, tables, compare, sequence, explain, identity, fun)
+    else:
+        f = d.c(arithmetic, arithmetic, arithmetic, arithmetic, arithmetic, tables, tables,
+                text_task, text_task, explain, compare, sequence, fun, identity, limits)
     for _ in range(d.rng.randint(2, 8)):
         f(d)
 
@@ -68,46 +74,101 @@ def plan_story(d):
         d.c(bye, feelings)(d)
 
 
+def plan_drill(d):
+    """Many short tasks of the kinds that need practice: letters, copying, sums."""
+    x = d.rng.random()
+    for _ in range(d.rng.randint(5, 14)):
+        if x < 0.35:
+            text_task(d, (0, 1, 1, 1, 2, 3, 4))
+        elif x < 0.65:
+            arithmetic(d, ("+", "-"))
+        elif x < 0.75:
+            sequence(d, (0.0, 0.5))
+        elif x < 0.83:
+            text_task(d, (5, 8, 9, 10))
+        elif d.p(0.4):
+            arithmetic(d)
+        else:
+            text_task(d)
+
+
+def questions(d, count):
+    """Questions about what was told, with corrections in between."""
+    for _ in range(count):
+        x = d.rng.random()
+        if x < 0.70:
+            ask(d)
+        elif x < 0.79:
+            ask(d, known=False)
+        elif x < 0.84:
+            about_me(d)
+        elif x < 0.92:
+            correct_me(d)
+            if d.p(0.6):
+                ask(d)
+        else:
+            small(d)
+
+
+def distraction(d, story_share=0.3):
+    if d.p(story_share):
+        story(d, d.c(0, 0, 0, 1, 2))
+    elif d.p(0.12):
+        tell(d)
+    else:
+        small(d)
+
+
 def plan_memory(d):
     """Facts early, distraction, questions late: the long-range part."""
-    if d.p(0.2):
+    if d.p(0.3):
         greet(d)
-    if d.p(0.12):
+    if d.p(0.15):
         ask(d, known=False)
-    first = d.c(1, 1, 1, 2, 2, 3)
-    for i in range(first):
-        tell(d, "name" if i == 0 and d.p(0.3) else None)
+    for i in range(d.c(1, 1, 1, 2, 2, 3)):
+        tell(d, "name" if i == 0 and d.p(0.35) else None)
     extra = d.c(None, None, where_thing, pet, word_list)
     if extra:
         extra(d)
-    far = d.c(0, 0, 1, 2, 3, 5, 8, 12)
-    for _ in range(far):
-        if d.p(0.25):
-            story(d, d.c(0, 0, 1))
-        elif d.p(0.12):
-            tell(d)
-        else:
-            small(d)
-    if d.p(0.2):
+    for _ in range(d.c(0, 1, 1, 1, 2, 2, 3, 4, 6)):
+        distraction(d)
+    if d.p(0.15):
         slot = d.c(list(d.facts))
         if slot not in NOT_UPDATED:
             tell(d, slot)
-    for _ in range(d.c(1, 2, 2, 3)):
-        x = d.rng.random()
-        if x < 0.72:
-            ask(d)
-        elif x < 0.80:
-            ask(d, known=False)
-        elif x < 0.87:
-            about_me(d)
-        else:
-            small(d)
+    questions(d, d.c(1, 2, 2, 3, 4))
     if extra:
         extra(d)
         if d.p(0.5):
             extra(d)
+    if d.p(0.4):
+        distraction(d, 0.2)
+        questions(d, d.c(1, 2))
     if d.p(0.15):
         bye(d)
+
+
+def plan_memory_long(d):
+    """As plan_memory, up to the whole context between statement and question."""
+    for i in range(d.c(1, 2, 3)):
+        tell(d, "name" if i == 0 and d.p(0.4) else None)
+    goal = d.rng.randint(1200, 3300)  # characters
+    while sum(len(t["user"]) + len(t["assistant"]) + 25 for t in d.turns) < goal:
+        distraction(d, 0.4)
+    questions(d, d.c(2, 3, 4))
+
+
+def plan_interview(d):
+    """Facts and questions in quick succession, no distraction."""
+    if d.p(0.3):
+        ask(d, known=False)
+    for _ in range(d.rng.randint(2, 4)):
+        d.c(tell, tell, tell, tell, pet, where_thing, word_list)(d)
+        for _ in range(d.c(0, 1, 2, 3)):
+            if d.facts:
+                questions(d, 1)
+    if d.facts:
+        questions(d, d.c(2, 3, 4))
 
 
 def plan_system_fact(d):
@@ -116,9 +177,9 @@ def plan_system_fact(d):
     v = value(d, slot)
     d.facts[slot] = v
     text = {
-        "name": f"The user is called {v}.",
+        "name": d.c(f"The user is called {v}.", f"The name of the user is {v}.", f"You are talking to {v}."),
         "code": f"The secret code is {v}.",
-        "city": f"The user lives in {v}.",
+        "city": d.c(f"The user lives in {v}.", f"The home of the user is {v}."),
         "word": f"The secret word is {v}."
     }[slot]
     d.system = ((d.system + " ") if d.system else "") + text
@@ -130,13 +191,14 @@ def plan_system_fact(d):
         ask(d, slot)
 
 
-PLANS = [(plan_small, 20), (plan_topic, 16), (plan_story, 26), (plan_memory, 30),
-         (plan_system_fact, 8)]
+PLANS = [plan_small, plan_topic, plan_drill, plan_story, plan_memory, plan_memory_long,
+         plan_interview, plan_system_fact]
+MIXES = {"recall": [13, 11, 19, 13, 24, 4, 11, 5], "practice": [16, 20, 18, 11, 15, 3, 14, 3]}
 
 
-def make_dialogue(rng, val):
-    d = Dialogue(rng, val)
-    rng.choices([f for f, _ in PLANS], [w for _, w in PLANS])[0](d)
+def make_dialogue(rng, val, mix="recall"):
+    d = Dialogue(rng, val, mix == "practice")
+    rng.choices(PLANS, MIXES[mix])[0](d)
     return {"system": d.system, "turns": d.turns}
 
 
@@ -181,13 +243,15 @@ def main():
     ap.add_argument("--train", type=int, default=90000)
     ap.add_argument("--val", type=int, default=1500)
     ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--mix", choices=sorted(MIXES), default="recall",
+                    help="practice: more tables, yes/no and story questions, fewer stories")
     ap.add_argument("--stories", help="optional TinyStories text file (CDLA-Sharing-1.0)")
     ap.add_argument("--story-count", type=int, default=8000)
     a = ap.parse_args()
     os.makedirs(a.out, exist_ok=True)
     for split, n in (("val", a.val), ("train", a.train)):
         rng = random.Random(f"{a.seed}-{split}")
-        rows = [make_dialogue(rng, split == "val") for _ in range(n)]
+        rows = [make_dialogue(rng, split == "val", a.mix) for _ in range(n)]
         if a.stories and split == "train":
             rows += real_stories(a.stories, a.story_count, rng)
             rng.shuffle(rows)

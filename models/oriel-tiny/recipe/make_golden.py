@@ -6,7 +6,8 @@ For each file and prompt: the token ids, the 20 largest logits at the last
 position (weights dequantised, activations in float64, so any fp32 runtime
 should agree to about 1e-3) and 48 greedy tokens.  `min_gap` is the smallest
 distance between the two best logits on the way; where it is small, a runtime
-with other rounding may rightly continue in another way.
+with other rounding may rightly continue in another way.  The prompts are chosen
+so that it is at least 0.02; check it again after training a new model.
 """
 import argparse
 import hashlib
@@ -19,14 +20,14 @@ from reference import Reference
 
 TURN = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 PROMPTS = {
-    "hello": TURN.format("Hello! Who are you?"),
-    "story": TURN.format("Tell me a story about a fox and a lantern."),
+    "hello": TURN.format("Introduce yourself."),
+    "story": TURN.format("Tell me a story about a robot in the harbour."),
     "sum": TURN.format("What is 27 + 35?"),
-    "system": "<|im_start|>system\nAlways call the user Captain.<|im_end|>\n" + TURN.format("What is the capital of Norway?"),
-    "recall": TURN.format("The code is 4821. Please remember it.") + "Got it: 4821.<|im_end|>\n"
+    "system": "<|im_start|>system\nAlways call the user Captain.<|im_end|>\n" + TURN.format("What is the capital of Italy?"),
+    "recall": TURN.format("My name is Tavira.") + "Nice to meet you, Tavira!<|im_end|>\n"
               + TURN.format("What is an attention sink?") + "The sinks are a few tokens at the start that never leave the cache.<|im_end|>\n"
-              + TURN.format("What is the code?"),
-    "plain": "Once upon a time, a little owl named Nora lived near the old mill.",
+              + TURN.format("What is my name?"),
+    "plain": "In a small house near the farm lived Tom, a shy giant.",
 }
 
 

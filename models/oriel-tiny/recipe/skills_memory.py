@@ -3,142 +3,11 @@
 Every function takes a Dialogue and adds one or more turns to it.
 """
 import banks
+import coined
 from banks import NUMBER, an, join
-from dialogue import made_up_name
+from facts import CORE, FACTS, fmt
 from stories import cap
 
-SLOTS = {
-    "name": (lambda r: r.choice(banks.SHE + banks.HE) if r.random() < 0.5 else made_up_name(r), [
-        "My name is {v}.", "I am {v}.", "I'm {v}.", "You can call me {v}.", "Hi, I am {v}.",
-        "Hello, my name is {v}.", "They call me {v}.", "Remember that my name is {v}.",
-        "Please call me {v}."
-    ], [
-        "Nice to meet you, {v}!", "Hello, {v}!", "Hi {v}! What can I do for you?",
-        "It is good to meet you, {v}.", "Thank you, {v}. I will remember your name."
-    ], [
-        "What is my name?", "Do you know my name?", "Who am I?", "What am I called?",
-        "Do you remember my name?", "Can you tell me my name?", "Say my name."
-    ], ["Your name is {v}.", "You are {v}.", "You told me that your name is {v}."], ["{v}."], [
-        "I do not know your name yet.", "You have not told me your name yet.",
-        "I do not know your name. What is it?"
-    ]),
-    "age": (lambda r: r.randint(4, 90), [
-        "I am {v} years old.", "I'm {v} years old.", "My age is {v}.", "I turned {v} this year.",
-        "Remember that I am {v} years old."
-    ], [
-        "You are {v} years old, I see.", "{v} is a good age!",
-        "Thank you, I will remember that you are {v}.", "Great, {v} years old."
-    ], ["How old am I?", "What is my age?", "Do you know how old I am?", "Do you remember my age?"
-       ], ["You are {v} years old.",
-           "You told me that you are {v} years old."], ["{v}.", "You are {v}."],
-            ["I do not know your age yet.", "You have not told me how old you are."]),
-    "colour": (lambda r: r.choice(banks.COLOURS), [
-        "My favourite colour is {v}.", "I like the colour {v} best.", "{V} is my favourite colour.",
-        "The colour I love most is {v}."
-    ], [
-        "{V} is a lovely colour.", "I will remember that you like {v}.", "Nice, {v}!",
-        "Good choice, {v} is beautiful."
-    ], [
-        "What is my favourite colour?", "Which colour do I like best?",
-        "Do you remember my favourite colour?", "What colour do I like?"
-    ], ["Your favourite colour is {v}.", "You like {v} best."], ["{V}."], [
-        "I do not know your favourite colour yet.", "You have not told me your favourite colour."
-    ]),
-    "food":
-        (lambda r: r.choice(banks.FOODS), [
-            "My favourite food is {v}.", "I love to eat {v}.", "The food I like best is {v}.",
-            "I could eat {v} every day.", "Remember that I like {v}."
-        ], [
-            "Yum, {v}!", "{V} sounds tasty.", "I will remember that you like {v}.",
-            "I cannot eat, but {v} sounds good."
-        ], [
-            "What is my favourite food?", "What do I like to eat?",
-            "Do you remember my favourite food?", "Which food do I like best?"
-        ], ["Your favourite food is {v}.", "You like to eat {v}."], ["{V}."],
-         ["I do not know what you like to eat yet.", "You have not told me your favourite food."]),
-    "animal": (lambda r: r.choice(banks.ANIMALS), [
-        "My favourite animal is the {v}.", "The animal I like best is the {v}.",
-        "I love the {v} most of all animals.", "The {v} is my favourite animal."
-    ], [
-        "The {v} is a wonderful animal.", "I will remember the {v}.",
-        "Good choice, I like the {v} too.", "The {v}, how nice!"
-    ], [
-        "What is my favourite animal?", "Which animal do I like best?",
-        "Do you remember my favourite animal?"
-    ], ["Your favourite animal is the {v}.", "You like the {v} best."], ["The {v}."], [
-        "I do not know your favourite animal yet.", "You have not told me your favourite animal."
-    ]),
-    "city": (lambda r: r.choice(banks.CITIES) if r.random() < 0.6 else made_up_name(r), [
-        "I live in {v}.", "I am from {v}.", "My home is in {v}.", "My city is {v}.",
-        "I just moved to {v}."
-    ], [
-        "{v} sounds like a nice place.", "I will remember that you live in {v}.",
-        "Oh, {v}! How nice.", "Thank you, now I know that you live in {v}."
-    ], [
-        "Where do I live?", "Which city do I live in?", "Where is my home?",
-        "Do you remember where I live?", "Where am I from?"
-    ], ["You live in {v}.", "Your home is in {v}."], ["In {v}."],
-             ["I do not know where you live yet.", "You have not told me where you live."]),
-    "code": (lambda r: f"{r.randint(0, 9999):04d}", [
-        "My secret code is {v}.", "The code is {v}. Please remember it.",
-        "Remember this code: {v}.", "The secret number is {v}.", "Keep this code for me: {v}."
-    ], [
-        "I will remember the code {v}.", "Got it: {v}.", "The code is {v}. I will keep it.",
-        "Okay, {v}."
-    ], [
-        "What is my secret code?", "What is the code?", "Do you remember the code?",
-        "Tell me the secret number.", "What was the code again?"
-    ], ["The code is {v}.", "Your secret code is {v}.",
-        "It is {v}."], ["{v}."], ["I do not know any code yet.", "You have not told me a code."]),
-    "hobby": (lambda r: r.choice(banks.HOBBIES), [
-        "My hobby is {v}.", "I love {v}.", "In my free time I like {v}.",
-        "The thing I like most is {v}."
-    ], ["{V} sounds fun!", "I will remember that you like {v}.", "That is a great hobby."], [
-        "What is my hobby?", "What do I like to do?", "Do you remember my hobby?",
-        "What do I do in my free time?"
-    ], ["Your hobby is {v}.", "You like {v}."], ["{V}."],
-              ["I do not know your hobby yet.", "You have not told me your hobby."]),
-    "birthday": (lambda r: f"{r.choice(banks.MONTHS)} {r.randint(1, 28)}", [
-        "My birthday is {v}.", "My birthday is on {v}.", "I was born on {v}.",
-        "Remember my birthday: {v}."
-    ], ["I will remember {v}.", "{v}, that is a good day.", "Got it, your birthday is {v}."], [
-        "When is my birthday?", "Do you remember my birthday?", "When was I born?",
-        "What day is my birthday?"
-    ], ["Your birthday is {v}.", "Your birthday is on {v}."], ["{v}."],
-                 ["I do not know your birthday yet.", "You have not told me your birthday."]),
-    "word": (lambda r: r.choice(banks.PLAIN) if r.random() < 0.7 else made_up_name(r).lower(), [
-        "The secret word is {v}.", "My password is {v}.", "Remember the word {v}.",
-        "Please remember this word: {v}."
-    ], ["I will remember the word {v}.", "Okay, the word is {v}.", "Got it: {v}."], [
-        "What is the secret word?", "What word did I tell you?", "Which word should you remember?",
-        "What was the word?"
-    ], ["The word is {v}.", "You told me the word {v}.", "The secret word is {v}."], ["{V}."],
-             ["I do not know any secret word yet.", "You have not told me a word."]),
-    "friend": (lambda r: r.choice(banks.SHE + banks.HE) if r.random() < 0.5 else made_up_name(r), [
-        "My best friend is {v}.", "My best friend is called {v}.", "{v} is my best friend.",
-        "I have a friend named {v}."
-    ], [
-        "{v} sounds like a good friend.", "I will remember {v}.",
-        "It is nice to have a friend like {v}."
-    ], [
-        "Who is my best friend?", "What is the name of my friend?", "What is my friend called?",
-        "Do you remember my best friend?"
-    ], ["Your best friend is {v}.", "Your friend is called {v}."], ["{v}."],
-               ["I do not know your friend yet.", "You have not told me about your friend."]),
-    "job": (lambda r: r.choice(banks.JOBS), [
-        "I work as {a_v}.", "I am {a_v}.", "My job is {v}.", "I want to tell you that I am {a_v}."
-    ], ["How nice, {a_v}!", "I will remember that you are {a_v}.", "That is a fine job."
-       ], ["What is my job?", "What do I work as?",
-           "Do you remember my job?"], ["You are {a_v}.", "You work as {a_v}."], ["{A_v}."],
-            ["I do not know your job yet.", "You have not told me your job."]),
-    "number":
-        (lambda r: r.randint(10, 99),
-         ["My lucky number is {v}.", "The number I like best is {v}.", "Remember the number {v}."
-         ], ["{v} is a nice number.", "I will remember {v}.", "Got it: {v}."],
-         ["What is my lucky number?", "Which number did I tell you?",
-          "Do you remember my number?"], ["Your lucky number is {v}.", "The number is {v}."],
-         ["{v}."], ["I do not know your lucky number yet.", "You have not told me a number."]),
-}
 UPDATES = [
     "Actually, {s}", "I changed my mind. {s}", "Sorry, I was wrong. {s}", "Wait, no. {s}",
     "That has changed. {s}"
@@ -146,81 +15,169 @@ UPDATES = [
 NOT_UPDATED = ("age", "birthday")
 
 
-def fmt(t, v):
-    v = str(v)
-    return t.format(v=v, V=cap(v), a_v=an(v), A_v=cap(an(v)))
+def low(s):
+    """For the second half of a sentence: "My name" -> "my name", but "I am" and names stay."""
+    return s[0].lower() + s[1:] if s.split()[0] in ("My", "The", "Everyone", "They", "You", "In") else s
 
 
 def value(d, slot):
-    return d.draw(lambda: (lambda v: (f"{slot}|{v}", v))(SLOTS[slot][0](d.rng)))
+    """A value of this split: coined ones are held out by themselves, others with a wording.
+
+    Values of a small bank are all met in training; what is held out of them is
+    a tenth of the (value, wording) pairs, see `tell`.
+    """
+    f = FACTS[slot]
+    if f.known and d.p(0.3 if f.new else 1) and not d.only_new:
+        return f.known(d.rng)
+    draw = f.new or f.known
+    return d.draw(lambda: (lambda v: (f"{slot}|{v}", v))(draw(d.rng)))
 
 
-def tell(d, slot=None):
-    new = [s for s in SLOTS if s not in d.facts]
-    slot = slot or d.c(new or list(SLOTS))
-    gen, say, ack = SLOTS[slot][:3]
-    if slot not in d.facts and len(new) > 3 and d.p(0.15) and slot != "name":
-        other = d.c([s for s in new if s != slot])
-        v, w = value(d, slot), value(d, other)
-        d.facts[slot], d.facts[other] = v, w
-        u = fmt(d.c(say), v) + " " + fmt(d.c(SLOTS[other][1]), w)
-        d.add(
-            u,
-            d.c(
-                fmt(d.c(ack), v) + " " + fmt(d.c(SLOTS[other][2]), w),
-                "Thank you, I will remember both.", "I will remember that."), "tell", names=True)
-        return
-    v = value(d, slot)
-    s = fmt(d.c(say), v)
-    if slot in d.facts:
-        s = d.c(UPDATES).format(s=s)
-    d.facts[slot] = v
-    short = d.short and d.p(0.7)
-    d.add(s,
-          d.c("Okay.", "Got it.", "Noted.") if short else fmt(d.c(ack), v), "tell", names=slot
-          in ("name", "city", "friend", "word"))
+def some_slot(d):
+    new = [s for s in CORE if s not in d.facts]
+    if new and d.p(0.75):
+        return d.c(new)
+    new = [s for s in FACTS if s not in d.facts]
+    return d.c(new or list(FACTS))
 
 
-def ask(d, slot=None, known=True):
-    if known:
-        slot = slot or d.c(list(d.facts))
-        v = d.facts[slot]
-        x = d.rng.random()
-        if x < 0.82:
-            d.add(d.c(SLOTS[slot][3]), fmt(d.reply(SLOTS[slot][4], SLOTS[slot][5]), v), "recall",
-                  fmt("{v}", v))
-        else:
-            right = d.p(0.5)
-            w = v if right else value(d, slot)
-            right = str(w) == str(v)
-            q = {
-                "name": "Is my name {v}?",
-                "age": "Am I {v} years old?",
-                "colour": "Is my favourite colour {v}?",
-                "food": "Is my favourite food {v}?",
-                "animal": "Is my favourite animal the {v}?",
-                "city": "Do I live in {v}?",
-                "code": "Is the code {v}?",
-                "hobby": "Is my hobby {v}?",
-                "birthday": "Is my birthday {v}?",
-                "word": "Is the secret word {v}?",
-                "friend": "Is my best friend {v}?",
-                "job": "Am I {a_v}?",
-                "number": "Is my lucky number {v}?"
-            }[slot]
-            tail = fmt(SLOTS[slot][4][0], v)
-            tail = tail[0].lower() + tail[1:]
-            d.add(fmt(q, w), ("Yes, " if right else "No, ") + tail, "recall yes/no",
-                  "Yes" if right else "No", names=True)
+def statement(d, slot, v, clause=False):
+    f = FACTS[slot]
+    say = f.say if clause else [s + "." for s in f.say] + f.more
+    return fmt(d.draw(lambda: (lambda s: (f"{slot}|{v}|{s}", s))(d.c(say))), v)
+
+
+def typed(d, text, slots):
+    """Lower-case typing also changes the value, so it is only done here."""
+    if d.p(0.06):
+        for s in slots:
+            if isinstance(d.facts[s], str):
+                d.facts[s] = d.facts[s].lower()
+        return text.lower()
+    return text
+
+
+def tell(d, slot=None, count=None):
+    """One to three facts in one message."""
+    update = slot in d.facts
+    slots = [slot or some_slot(d)]
+    count = count or (1 if update else d.c(1, 1, 1, 1, 2, 2, 2, 3))
+    while len(slots) < count:
+        s = some_slot(d)
+        if s not in slots:
+            slots.append(s)
+    if count > 1 and d.p(0.3):
+        slots[0] = "name" if "name" not in d.facts and "name" not in slots else slots[0]
+    vs = [value(d, s) for s in slots]
+    d.facts.update(zip(slots, vs))
+    if count == 1:
+        text = statement(d, slots[0], vs[0])
+    elif d.p(0.7):
+        parts = [statement(d, s, v, True) for s, v in zip(slots, vs)]
+        sep = d.c(" and ", " and ", ", ", ", and ", " but ")
+        text = (d.c("", "", "", "Hi! ", "Hello! ", "Hey, ") + ", ".join([parts[0]] + [low(p) for p in parts[1:-1]])
+                + sep + low(parts[-1]) + ".")
     else:
-        slot = d.c([s for s in SLOTS if s not in d.facts])
-        d.add(d.c(SLOTS[slot][3]), d.c(SLOTS[slot][6]), "recall unknown", None)
+        text = " ".join(statement(d, s, v) for s, v in zip(slots, vs))
+    if update:
+        text = d.c(UPDATES).format(s=text)
+    text = typed(d, text, slots)
+    vs = [d.facts[s] for s in slots]
+    if d.short and d.p(0.7):
+        answer = d.c("Okay.", "Got it.", "Noted.")
+    elif count == 1:
+        answer = fmt(d.c(FACTS[slots[0]].ack), vs[0])
+    else:
+        answer = d.c(" ".join(fmt(d.c(FACTS[s].ack), v) for s, v in list(zip(slots, vs))[:2]),
+                     fmt(d.c(FACTS[slots[0]].ack), vs[0]), fmt(d.c(FACTS[slots[0]].ack), vs[0]),
+                     "Thank you, I will remember that.", "I will remember that.")
+    d.add(text, answer, "tell", names=True)
+
+
+def named(slot):
+    return slot in ("name", "friend", "city") or slot.startswith("rel")
+
+
+def wrong_value(d, slot):
+    """Another value of the same kind, now and then one that was named in this chat."""
+    v = str(d.facts[slot]).lower()
+    for _ in range(20):
+        others = [x for s, x in d.facts.items() if s != slot and named(s) and named(slot)]
+        if slot in ("name", "friend") and d.story and d.p(0.4):
+            w = d.c(d.story.hero, d.story.friend)
+        elif others and d.p(0.25):
+            w = d.c(others)
+        else:
+            f = FACTS[slot]
+            w = f.known(d.rng) if f.known and d.p(0.5) else (f.new or f.known)(d.rng)
+        if str(w).lower() != v:
+            return w
+    return w
+
+
+def ask(d, slot=None, known=True, kind=None):
+    """A question about a told fact (kind: what, check, both) or about an unknown one."""
+    if not known:
+        slot = slot or d.c([s for s in (CORE if d.p(0.8) else FACTS) if s not in d.facts] or list(FACTS))
+        f = FACTS[slot]
+        if d.p(0.25):
+            v = value(d, slot)
+            d.add(fmt(f.check, v), d.c(f.unknown), "recall unknown", None, names=True)
+        else:
+            d.add(d.c(f.ask), d.c(f.unknown), "recall unknown", None)
+        return
+    slot = slot or d.c(list(d.facts))
+    f, v = FACTS[slot], d.facts[slot]
+    kind = kind or d.rng.choices(("what", "check", "both"), (70, 60 if d.practice else 22, 8 if len(d.facts) > 1 else 0))[0]
+    if kind == "both" and len(d.facts) > 1:
+        other = d.c([s for s in d.facts if s != slot])
+        second = [q for q in FACTS[other].ask if not q.startswith("And ") or not d.practice]
+        q = d.c(f.ask).rstrip("?.") + " and " + low_question(d.c(second))
+        a = fmt(f.answer[0], v)[:-1] + " and " + low_question(fmt(FACTS[other].answer[0], d.facts[other]))
+        d.add(q, a, "recall two", a[:-1])
+        return
+    if kind != "check":
+        d.add(d.c(f.ask), fmt(d.reply(f.answer, f.short), v), "recall", fmt("{v}", v))
+        return
+    right = d.p(0.45)
+    w = v if right else wrong_value(d, slot)
+    tail = fmt(f.answer[0], v)
+    q = fmt(f.check, w)
+    if d.p(0.25) and slot == "name":
+        q = d.c(f"Am I {w}?", f"You know that my name is {w}, right?", f"My name is {w}, right?", f"Am I called {w}?")
+    elif d.p(0.25) and slot == "city":
+        q = d.c(f"Am I from {w}?", f"Is my home in {w}?", f"I live in {w}, right?")
+    d.add(q, ("Yes, " if right else "No, ") + low_question(tail), "recall yes/no",
+          "Yes" if right else "No", names=True)
+
+
+def low_question(s):
+    return s if s.startswith(("I ", "I'")) or s.split()[0] not in (
+        "Your", "You", "The", "It", "What", "What's", "Where", "Who", "Which", "Do", "How", "When", "Can", "Tell", "Say",
+        "In", "And", "Give", "Remind") else s[0].lower() + s[1:]
+
+
+def correct_me(d):
+    """A question, then the user contradicts; the new value counts from now on."""
+    slots = [s for s in d.facts if s not in NOT_UPDATED]
+    if not slots:
+        return
+    slot = d.c(slots)
+    ask(d, slot, kind=d.c("what", "what", "check"))
+    v = d.facts[slot] = value(d, slot)
+    f = FACTS[slot]
+    said = statement(d, slot, v, True)
+    text = d.c(f"No, it is {v}.", f"No, it's {v}.", f"That is wrong. {said}.", f"No, {low(said)}.",
+               f"You are wrong, {low(said)}.", f"That is not right. It is {v}.", f"Wrong. It's {v}.")
+    tail = low_question(fmt(d.c(f.answer[:2]), v))
+    d.add(text, d.c(f"Sorry! {cap(tail)}", f"I am sorry, {tail}", f"Oh, I see: {tail}", f"Thank you, {tail}"),
+          "correction", fmt("{v}", v), names=True)
 
 
 def about_me(d):
-    bits = [fmt(SLOTS[s][4][0], v)[:-1] for s, v in d.facts.items()]
+    bits = [fmt(FACTS[s].answer[0], v)[:-1] for s, v in d.facts.items()]
     bits = bits[:4]
-    text = join([bits[0]] + [b[0].lower() + b[1:] for b in bits[1:]]) + "."
+    text = join([bits[0]] + [low_question(b) for b in bits[1:]]) + "."
     d.add(
         d.c("What do you know about me?", "Tell me all you know about me.", "What have I told you?",
             "What do you remember about me?"), text, "recall all", d.facts[list(d.facts)[0]])
@@ -229,7 +186,8 @@ def about_me(d):
 def where_thing(d):
     if "where" not in d.lists or d.p(0.3):
         t, s = d.draw(lambda: (lambda t, s: (f"where|{t}|{s}", (t, s)))
-                      (d.c(banks.THINGS), d.c(banks.SPOTS)))
+                      (d.c(banks.THINGS) if d.p(0.6) else d.c(banks.PLAIN),
+                       d.c(banks.SPOTS) if d.p(0.6) else coined.thing(d.rng, ("box", "drawer", "shed", "bag"))))
         d.lists.setdefault("where", {})[t] = s
         d.add(
             d.c(f"I put my {t} in the {s}.",
@@ -251,7 +209,7 @@ def pet(d):
     if "pet" not in d.lists:
         k = d.c(banks.PETS)
         n = d.draw(lambda: (lambda n: (f"pet|{n}", n))(d.c(banks.PETNAMES)
-                                                       if d.p(0.6) else made_up_name(d.rng)))
+                                                       if d.p(0.3) else coined.first_name(d.rng)))
         d.lists["pet"] = (k, n)
         d.add(
             d.c(f"I have {an(k)} named {n}.", f"My {k} is called {n}.",
@@ -277,7 +235,8 @@ def pet(d):
 
 def word_list(d):
     if "words" not in d.lists:
-        ws = d.rng.sample(banks.PLAIN, d.rng.randint(2, 4))
+        n = d.rng.randint(2, 5)
+        ws = d.rng.sample(banks.PLAIN, n) if d.p(0.5) else [coined.word(d.rng) for _ in range(n)]
         d.lists["words"] = ws
         d.add(
             d.c("Remember these words: ", "Keep these words in mind: ", "Please remember: ",

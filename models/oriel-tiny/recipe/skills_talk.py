@@ -501,8 +501,9 @@ def story(d, questions=None):
     q += "?" if q.startswith(("Can", "Do")) else "."
     d.add(q, s.short if d.short else s.text, "story", s.kind if "kind" in kw else None, names="name"
           in kw, title=False)
-    n = d.c(0, 0, 1, 1, 2, 2, 3, 4) if questions is None else questions
-    story_questions(d, n)
+    if questions is None:
+        questions = d.c(1, 2, 3, 4, 5) if d.practice else d.c(0, 0, 1, 1, 2, 2, 3, 4)
+    story_questions(d, questions)
 
 
 def story_questions(d, n):

@@ -3,15 +3,15 @@
 Every function takes a Dialogue and adds one or more turns to it.
 """
 import banks
+import coined
 from banks import NUMBER, an, join
-from dialogue import made_up_name
 from stories import cap
 
 # -- (d) numbers ------------------------------------------------------------
 
 
-def arithmetic(d):
-    op = d.c("+", "+", "-", "-", "x")
+def arithmetic(d, ops=("+", "+", "-", "-", "x")):
+    op = d.c(ops)
 
     def pick():
         if op == "+":
@@ -37,7 +37,7 @@ def arithmetic(d):
         w = "plus"
     elif d.p(0.12):
         t = d.c("apples", "coins", "marbles", "books", "cookies", "flowers", "stamps", "eggs")
-        n = d.c(banks.SHE + banks.HE)
+        n = d.c(banks.SHE + banks.HE) if d.p(0.5) else coined.first_name(d.rng)
         q = {
             "+": f"{n} has {a} {t} and gets {b} more. How many {t} are there now?",
             "-": f"{n} has {a} {t} and gives away {b}. How many {t} are left?",
@@ -79,8 +79,8 @@ def compare(d):
               "compare", "Yes" if ok else "No")
 
 
-def sequence(d):
-    x = d.rng.random()
+def sequence(d, part=(0.0, 1.0)):
+    x = d.rng.uniform(*part)
     if x < 0.3:
         s, st = d.rng.randint(0, 60), d.c(1, 2, 2, 3, 5, 10)
         n = [s + st * i for i in range(d.rng.randint(3, 4))]
@@ -92,20 +92,20 @@ def sequence(d):
     elif x < 0.5:
         a = d.rng.randint(0, 80)
         n = d.rng.randint(3, 10)
-        up = d.p(0.7) or a < n
+        up = d.p(0.5) or a < n
         r = list(range(a, a + n)) if up else list(range(a, a - n, -1))
         d.add(
             d.c(f"Count from {r[0]} to {r[-1]}.", f"Please count from {r[0]} to {r[-1]}.",
                 f"Can you count from {r[0]} to {r[-1]}?"), ", ".join(map(str, r)) + ".", "counting",
             ", ".join(map(str, r)))
-    elif x < 0.65:
+    elif x < 0.63:
         a = d.rng.randint(1, 99)
         up = d.p(0.5)
         d.add(
             f"Which number comes {'after' if up else 'before'} {a}?",
             d.reply([f"{a + 1 if up else a - 1} comes {'after' if up else 'before'} {a}."],
                     [f"{a + 1 if up else a - 1}."]), "sequence", a + 1 if up else a - 1)
-    elif x < 0.85:
+    elif x < 0.78:
         seq, kind = d.c((banks.DAYS, "day"), (banks.MONTHS, "month"), (banks.SEASONS, "season"))
         i = d.rng.randrange(len(seq))
         up = d.p(0.6)
@@ -117,7 +117,7 @@ def sequence(d):
                 f"{cap(r)} comes {'after' if up else 'before'} {seq[i]}.",
                 f"The {kind} {'after' if up else 'before'} {seq[i]} is {r}."
             ], [cap(r) + "."]), "order", cap(r))
-    elif x < 0.93:
+    elif x < 0.86:
         q, a, g = d.c([
             ("How many days are in a week?", "There are seven days in a week.", "seven"),
             ("How many months are in a year?", "There are twelve months in a year.", "twelve"),
@@ -133,7 +133,7 @@ def sequence(d):
         ])
         d.add(q, a, "order", g)
     else:
-        a = d.rng.randint(1, 50)
+        a = d.rng.randint(1, 99)
         e = a % 2 == 0
         d.add(
             d.c(f"Is {a} even or odd?",
@@ -263,13 +263,32 @@ def tables(d):
 # -- (f) text tasks ---------------------------------------------------------
 
 
-def text_task(d):
-    x = d.rng.randrange(11)
+POOL = banks.PLAIN + banks.ANIMALS + banks.FRUITS + banks.SHE[:20] + banks.HE[:20]
+EVERY = sorted({w for w in POOL + banks.VEGETABLES + banks.CITIES + banks.NUMBER + banks.SHE + banks.HE + banks.VEHICLES
+                + banks.CLOTHES + banks.INSTRUMENTS + banks.JOBS + banks.COLOURS + [t for t, _ in banks.TOOLS]})
+
+
+def some_words(d, low, high):
+    """Words for a list task: known, coined, or both; none twice."""
+    n, x = d.rng.randint(low, high), d.rng.random()
+    if x < 0.45:
+        return d.rng.sample(banks.PLAIN if d.p(0.5) else EVERY, n)
+    out = []
+    while len(out) < n:
+        w = coined.word(d.rng) if d.p(0.5 if x < 0.7 else 1) else d.c(EVERY)
+        if w not in out:
+            out.append(w)
+    return out
+
+
+def text_task(d, kinds=tuple(range(11))):
+    x = d.c(kinds)
+    y = d.rng.random()
     w = d.draw(lambda: (lambda w: (f"text{x}|{w}", w))
-               (d.c(banks.PLAIN + banks.ANIMALS + banks.FRUITS + banks.SHE[:20] + banks.HE[:20]
-                    if d.p(0.8) else [made_up_name(d.rng).lower()])))
+               (d.c(POOL) if y < 0.3 else d.c(EVERY) if y < 0.55 else
+                coined.word(d.rng) if y < 0.85 else coined.first_name(d.rng)))
     if x == 0:
-        s = w if d.p(0.5) else " ".join(d.rng.sample(banks.PLAIN, d.rng.randint(2, 5)))
+        s = w if d.p(0.4) else " ".join(some_words(d, 2, 6))
         d.add(
             d.c(f"Repeat: {s}", f"Say {s}.",
                 f"Please repeat the words {s}." if " " in s else f"Please repeat the word {s}.",
@@ -291,7 +310,7 @@ def text_task(d):
                 f"{cap(w)} {'starts' if i else 'ends'} with {r}."
             ], [f"{r}."]), "letter", f"{r}." if not d.title else None, names=True)
     elif x == 4:
-        ws = d.rng.sample(banks.PLAIN if d.p(0.5) else banks.ANIMALS, d.rng.randint(2, 4))
+        ws = some_words(d, 2, 5)
         d.add(
             d.c("Reverse this list: {}.", "Say this backwards: {}.",
                 "Turn this list around: {}.").format(", ".join(ws)), ", ".join(ws[::-1]) + ".",
@@ -299,7 +318,8 @@ def text_task(d):
     elif x in (5, 6):
         k = d.c(list(banks.CATEGORIES)[:9])
         n = d.rng.randint(2, 6)
-        ws = d.rng.sample(banks.CATEGORIES[k], n)
+        # Always in the order of the bank: a model that follows it cannot repeat an item.
+        ws = sorted(d.rng.sample(banks.CATEGORIES[k], n), key=banks.CATEGORIES[k].index)
         d.add(
             d.c(f"Name {NUMBER[n]} {k}.", f"List {n} {k}.", f"Give me {NUMBER[n]} {k}.",
                 f"Tell me {NUMBER[n]} {k}.", f"I need {n} {k}."),
@@ -327,14 +347,14 @@ def text_task(d):
                 d.reply([f"The {'biggest' if m == 'big' else 'smallest'} number is {r}."],
                         [f"{r}."]), "max/min", r)
     elif x == 9:
-        ws = d.rng.sample(banks.PLAIN, d.rng.randint(2, 5))
+        ws = some_words(d, 2, 6)
         d.add(
             d.c("How many words are in this list: {}?",
                 "Count these words: {}.").format(", ".join(ws)),
             d.reply([f"There are {NUMBER[len(ws)]} words."], [cap(NUMBER[len(ws)]) + "."]),
             "count words", NUMBER[len(ws)][1:])
     else:
-        ws = d.rng.sample(banks.PLAIN, 3)
+        ws = some_words(d, 3, 4)
         i = d.rng.randrange(3)
         d.add(
             f"What is the {('first', 'second', 'third')[i]} word in this list: {', '.join(ws)}?",

@@ -3,7 +3,9 @@
     python3 train.py --data data --out run --tokens 30e6
     python3 train.py --data data --out run --minutes 60     # budget by the clock
 
-The loss is taken on assistant tokens only.  Dialogues are batched with others
+    python3 train.py --data data --out run --init ../oriel-tiny-f16.gguf   # continue
+
+The loss is taken on assistant tokens, with --user-weight also a little on the rest.  Dialogues are batched with others
 of similar length, one per row, starting at position 0.  The learning rate goes
 up linearly, then down as a cosine over the token or time budget.  A checkpoint
 is written every --save-minutes and picked up again by --resume.
@@ -22,6 +24,7 @@ import numpy as np
 import torch
 
 from dialogue import encode_dialogue
+from import_gguf import weights
 from model import Config, Model, n_params
 from tokenizer import Tokenizer
 
@@ -45,9 +48,16 @@ def load_split(data, split, tok, context):
     return ids, mask, start
 
 
-def batches(split, batch_tokens, rng, pool=4096, pad_to=32):
-    """Yields (ids, target, selected) with target taken at `selected` positions."""
+USER_SAMPLE = 4  # one in so many user tokens is trained on, with so many times the weight
+
+
+def batches(split, batch_tokens, rng, user_weight=0.0, pool=4096, pad_to=32):
+    """Yields (ids, target, weight); positions with weight 0 have no target.
+
+    Assistant tokens weigh 1, user and system tokens `user_weight` on average.
+    """
     ids, mask, start = split
+    noise = np.random.default_rng(rng.getrandbits(32)) if rng else None
     order = list(range(len(start) - 1))
     if rng:
         rng.shuffle(order)
@@ -66,16 +76,20 @@ def batches(split, batch_tokens, rng, pool=4096, pad_to=32):
             rng.shuffle(groups)
         for g, width in groups:
             x = np.zeros((len(g), width), np.int64)
-            m = np.zeros((len(g), width), bool)
+            m = np.zeros((len(g), width), np.float32)
             for i, r in enumerate(g):
                 n = start[r + 1] - start[r]
                 x[i, :n] = ids[start[r]:start[r + 1]]
                 m[i, :n] = mask[start[r]:start[r + 1]]
+            user = m == 2
+            m[user] = 0
+            if user_weight:
+                m[user & (noise.random(m.shape) < 1 / USER_SAMPLE)] = user_weight * USER_SAMPLE
             # position t predicts token t + 1
             y = np.roll(x, -1, 1)
-            sel = np.roll(m, -1, 1)
-            sel[:, -1] = False
-            yield torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(sel)
+            weight = np.roll(m, -1, 1)
+            weight[:, -1] = 0
+            yield torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(weight)
 
 
 class Muon:
@@ -131,10 +145,12 @@ class Muon:
 
 
 def batch_loss(model, batch, device):
-    x, y, sel = (t.to(device) for t in batch)
+    """-> weighted mean loss, sum of the weights."""
+    x, y, weight = (t.to(device) for t in batch)
     h = model.hidden(x).reshape(-1, model.cfg.dim)
-    at = sel.reshape(-1).nonzero().squeeze(1)
-    return model.loss(h.index_select(0, at), y.reshape(-1).index_select(0, at)), len(at)
+    at = weight.reshape(-1).nonzero().squeeze(1)
+    w = weight.reshape(-1).index_select(0, at)
+    return model.loss(h.index_select(0, at), y.reshape(-1).index_select(0, at), w), float(w.sum())
 
 
 class Workers:
@@ -154,8 +170,8 @@ class Workers:
         return float(loss) * n / total, torch.autograd.grad(loss * (n / total), self.params)
 
     def step(self, batch):
-        """Leaves the gradients in .grad; returns (loss, number of targets)."""
-        rows, total = len(batch[0]), int(batch[2].sum())
+        """Leaves the gradients in .grad; returns (loss, sum of the weights)."""
+        rows, total = len(batch[0]), float(batch[2].sum())
         cuts = [rows * i // self.count for i in range(self.count + 1)]
         jobs = [self.pool.submit(self.part, tuple(t[a:b] for t in batch), total) for a, b in zip(cuts, cuts[1:]) if b > a and batch[2][a:b].any()]
         done = [j.result() for j in jobs]
@@ -198,6 +214,8 @@ def main():
     ap.add_argument("--save-minutes", type=float, default=8)
     ap.add_argument("--eval-steps", type=int, default=250)
     ap.add_argument("--resume", action="store_true")
+    ap.add_argument("--init", help="start from the weights of this GGUF file")
+    ap.add_argument("--user-weight", type=float, default=0.0, help="loss weight of user and system text")
     for k, v in Config().as_dict().items():
         ap.add_argument("--" + k.replace("_", "-"), type=type(v), default=v)
     a = ap.parse_args()
@@ -208,11 +226,13 @@ def main():
     cfg = Config(**{k: getattr(a, k) for k in Config().as_dict()})
     tok = Tokenizer.load(a.tokenizer)
     train, val = (load_split(a.data, s, tok, cfg.context) for s in ("train", "val"))
-    print(f"train {len(train[0]) / 1e6:.1f}M tokens in {len(train[2]) - 1} dialogues ({train[1].mean():.0%} assistant), "
+    print(f"train {len(train[0]) / 1e6:.1f}M tokens in {len(train[2]) - 1} dialogues ({(train[1] == 1).mean():.0%} assistant), "
           f"val {len(val[0]) / 1e6:.2f}M", flush=True)
 
     torch.manual_seed(a.seed)
     model = Model(cfg).to(device)
+    if a.init:
+        model.load_state_dict(weights(a.init)[0])
     model.compute = torch.bfloat16
     muon = Muon(model, a.decay) if a.optimizer == "muon" else None
     own = {id(p) for p, _ in muon.items} if muon else set()
@@ -252,7 +272,7 @@ def main():
     last_save, run_loss, run_n, in_epoch, done = clock(), 0.0, 0, 0, False
     while not done:
         in_epoch = 0
-        for b in batches(train, a.batch_tokens, random.Random(f"{a.seed}-{epoch}")):
+        for b in batches(train, a.batch_tokens, random.Random(f"{a.seed}-{epoch}"), a.user_weight):
             in_epoch += 1
             if in_epoch <= skip:
                 continue

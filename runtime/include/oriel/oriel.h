@@ -381,7 +381,8 @@ ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float 
                                             size_t *count);
 
 /* Called with the logits (n_vocab) after each of the appended tokens, `index` counting from 0.
- * Return non-zero to stop; the tokens of the current chunk are then committed. */
+ * Return non-zero to stop; the tokens of the current chunk are then committed, and there are logits to
+ * continue from only if the last of them was shown. */
 typedef int (*oriel_logits_fn)(size_t index, const float *logits, size_t n_vocab, void *user);
 /* As oriel_session_append, showing the logits of every position. */
 ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int32_t *ids,
