@@ -43,7 +43,7 @@ int runRun(const RunOptions& options, Prompt prompt) {
   Reply reply;
   reply.streams = !options.common.json;
   if (chat) {
-    prompt.ids = model.renderedIds("", {{"user", prompt.text}}, true);
+    prompt.ids = model.chatIds({{"user", prompt.text}}, true);
     session.check(oriel_chat_add(session.get(), "user", prompt.text.data(), prompt.text.size()));
     chatReply(session, sampling, &reply);
   } else {

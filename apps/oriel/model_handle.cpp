@@ -187,13 +187,13 @@ std::vector<int32_t> Model::renderedIds(const std::string& template_name,
   // Otherwise such a message is cut out and tokenised by itself.
   std::vector<int32_t> ids;
   size_t done = 0;
-  size_t search = 0;
+  size_t begin = 0;  // of the message's rendering
   for (const Message& message : messages) {
-    const size_t at = text.find(message.text, search);
-    if (at == std::string::npos) {
-      continue;
-    }
-    search = at + message.text.size();
+    // Where the text lies is seen with a text that no template writes.
+    const std::string probe = render(template_name, {{message.role, "\x01"}}, false);
+    const size_t at = begin + probe.find('\x01');
+    const size_t end = at + message.text.size();
+    begin += probe.size() - 1 + message.text.size();
     const std::vector<int32_t> plain = tokenize(message.text, 0);
     if (plain == tokenize(message.text, ORIEL_TEXT_SPECIAL)) {
       continue;
@@ -202,7 +202,7 @@ std::vector<int32_t> Model::renderedIds(const std::string& template_name,
         tokenize(std::string_view(text).substr(done, at - done), ORIEL_TEXT_SPECIAL);
     ids.insert(ids.end(), before.begin(), before.end());
     ids.insert(ids.end(), plain.begin(), plain.end());
-    done = search;
+    done = end;
   }
   const std::vector<int32_t> rest =
       tokenize(std::string_view(text).substr(done), ORIEL_TEXT_SPECIAL);

@@ -260,7 +260,8 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   ORIEL_TRY(enumerateDevices(*this, log, all, &count));
   if (options.device_number > count) {
     return log.fail(ORIEL_ERROR_NO_DEVICE,
-                    "Vulkan device number %u (counted from 1) was asked for, %u found: choose one that is listed",
+                    "Vulkan device number %u (counted from 1) was asked for, %u found: choose one "
+                    "that is listed",
                     options.device_number, count);
   }
   for (uint32_t i = 0; i < count; ++i) {
@@ -275,6 +276,10 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
       physical = all[i];
       caps = candidate;
     }
+  }
+  if (physical == VK_NULL_HANDLE && options.device_is_optional) {
+    log.write(ORIEL_LOG_INFO, "no usable Vulkan device (%u found)", count);
+    return ORIEL_ERROR_NO_DEVICE;
   }
   if (physical == VK_NULL_HANDLE) {
     return log.fail(ORIEL_ERROR_NO_DEVICE,

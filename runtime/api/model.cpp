@@ -274,25 +274,40 @@ oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_in
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
+  constexpr size_t kMaxDevices = 17;
+  oriel_device_info found[kMaxDevices] = {};
+  size_t count = 0;
 #if ORIEL_VULKAN
   // A machine without Vulkan still has its CPU.
-  if (const Status status = listVulkanDevices({log, log_user}, devices, capacity, needed);
-      !status.ok() && status.code() != ORIEL_ERROR_NO_DEVICE) {
-    return status.code();
+  if (const Status status = listVulkanDevices({log, log_user}, found, kMaxDevices - 1, &count);
+      !status.ok()) {
+    if (status.code() != ORIEL_ERROR_NO_DEVICE) {
+      return status.code();
+    }
+    count = 0;
   }
 #else
   (void)log;
   (void)log_user;
 #endif
-  const size_t index = (*needed)++;
-  if (index >= capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
-  }
-  oriel_device_info cpu = {};
+  oriel_device_info& cpu = found[count++];
   copyText("CPU", 3, cpu.name);
   copyText("Oriel reference executor", 24, cpu.driver);
   copyText("cpu", 3, cpu.kind);
   cpu.usable = 1;
-  writeResult(cpu, &devices[index]);
+  *needed = count;
+  if (count > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  // Entries lie as far apart as the caller's struct is long.
+  const size_t stride = devices->struct_size;
+  for (size_t i = 0; i < count; ++i) {
+    oriel_device_info* out =
+        reinterpret_cast<oriel_device_info*>(reinterpret_cast<uint8_t*>(devices) + i * stride);
+    if (!validResult(out) || out->struct_size != stride) {
+      return ORIEL_ERROR_ARGUMENT;
+    }
+    writeResult(found[i], out);
+  }
   return ORIEL_OK;
 }

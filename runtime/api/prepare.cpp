@@ -79,6 +79,14 @@ oriel_kv_format publicFormat(KvFormat format) {
 
 Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request) {
   *request = BudgetRequest();
+  if (options.device < ORIEL_DEVICE_AUTO || options.device > ORIEL_DEVICE_NONE) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "device kind %d is not known: use one of oriel_device_kind",
+                    static_cast<int>(options.device));
+  }
+  if (options.allocator != nullptr &&
+      (options.allocator->allocate == nullptr || options.allocator->release == nullptr)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "the allocator lacks a function: give both, or none");
+  }
   if (!readFormat(options.k_format, &request->fixed_k, &request->formats.k) ||
       !readFormat(options.v_format, &request->fixed_v, &request->formats.v)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");

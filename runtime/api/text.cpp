@@ -32,6 +32,7 @@ oriel_status oriel_detokenize(const oriel_model* model, const int32_t* ids, size
       (text == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  *needed = 0;
   for (size_t i = 0; i < count; ++i) {
     if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= model->tokenizer->vocabSize()) {
       return model->log
@@ -53,6 +54,7 @@ oriel_status oriel_render(const oriel_model* model, const char* template_name,
       (text == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
+  *needed = 0;
   const ChatFormat format =
       template_name != nullptr ? chatFormatByName(template_name) : model->chat_format;
   if (format == ChatFormat::kNone) {

@@ -14,6 +14,11 @@ void emit(const Log& log, oriel_log_level level, const char* format, va_list arg
   }
   char message[kMaxMessageBytes];
   std::vsnprintf(message, sizeof(message), format, arguments);
+  for (char* at = message; *at != '\0'; ++at) {
+    if (static_cast<unsigned char>(*at) < 0x20 || *at == 0x7f) {
+      *at = '?';  // from a path or a file: messages are one line
+    }
+  }
   log.callback(level, message, log.user);
 }
 

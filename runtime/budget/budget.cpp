@@ -18,6 +18,8 @@ constexpr uint32_t kWindowPerChunk = 8;
 constexpr uint64_t kCacheShareForChunk = 8;
 // When a file does not state the context it was trained with.
 constexpr uint32_t kAssumedContext = 4096;
+// What a pinned prefix must leave of the trained context, tokens.
+constexpr uint32_t kRoomBesidePinned = 16;
 
 struct WindowRange {
   uint32_t least = 0;
@@ -178,14 +180,16 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
   const uint32_t context = model.context_train != 0 ? model.context_train : kAssumedContext;
   if (request.window == 0) {
     const uint32_t most = std::min(context > sinks ? context - sinks : 0, kMaxWindow);
-    windows->least = std::max(1u, std::min(std::max(kMinAutoWindow, request.pinned), most));
+    windows->least = std::max(1u, std::min(kMinAutoWindow, most));
     windows->least = std::max(windows->least, request.min_window);
     windows->most = std::max(most, windows->least);
   }
-  const uint32_t room = request.window == 0 && request.pinned >= context ? context : windows->most;
-  if (request.pinned > windows->most || (request.window == 0 && request.pinned >= context)) {
+  const uint32_t room = request.window != 0                ? request.window
+                        : context > kRoomBesidePinned ? context - kRoomBesidePinned
+                                                      : 0;
+  if (request.pinned > room) {
     return log.fail(ORIEL_ERROR_CONTEXT,
-                    "the pinned text has %u tokens but the window only %u: shorten the text or ask "
+                    "the pinned text has %u tokens but there is room for %u: shorten the text or ask "
                     "for a larger window",
                     request.pinned, room);
   }

@@ -48,6 +48,7 @@ Status Session::reset() {
   stored_ = 0;
   has_logits_ = false;
   reply_open_ = false;
+  reply_begin_ = reply_end_ = 0;
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
   turns_.clear();
@@ -121,7 +122,8 @@ Status Session::rewind(uint64_t position) {
   if (position != position_) {
     position_ = position;
     has_logits_ = false;
-    reply_open_ = false;
+    // Inside or right behind the latest reply its end is still to come.
+    reply_open_ = position > reply_begin_ && position <= reply_end_;
     turns_.truncate(position);
   }
   return kOk;
@@ -134,12 +136,14 @@ SessionState Session::state() const {
   state.first_position = first_position_;
   state.has_logits = has_logits_ ? 1 : 0;
   state.reply_open = reply_open_ ? 1 : 0;
+  state.reply_begin = reply_begin_;
+  state.reply_end = reply_end_;
   state.sampler = sampler_.state();
   return state;
 }
 
 SnapshotKey Session::snapshotKey() const {
-  return {context_.model_hash, layoutHash(*context_.plan, *context_.model)};
+  return {context_.model_hash, layoutHash(*context_.plan, *context_.model, whole_turns_)};
 }
 
 uint64_t Session::snapshotBytes() const {
@@ -160,6 +164,8 @@ Status Session::restore(const void* data, uint64_t bytes) {
   first_position_ = state.first_position;
   has_logits_ = state.has_logits != 0;
   reply_open_ = state.reply_open != 0;
+  reply_begin_ = state.reply_begin;
+  reply_end_ = state.reply_end;
   sampler_.restore(state.sampler);
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
@@ -338,11 +344,11 @@ Status Session::appendRendered(const char* text, size_t bytes, const TextRange& 
 
 // Half a message must not stay behind a failure. One that is longer than the ring's slack does: what
 // was evicted for it is gone.
-Status Session::takeBackUnless(Status done, uint64_t begin) {
+Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& before) {
   if (!done.ok() && position_ != begin && window_.canRewind(stored_, begin)) {
-    const bool reply_open = reply_open_;
+    prompt_tokens_ -= static_cast<uint32_t>(position_ - begin);
     ORIEL_TRY(rewind(begin));
-    reply_open_ = reply_open;
+    sampler_.restore(before);
   }
   return done;
 }
@@ -385,8 +391,10 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     ORIEL_TRY(context_.tokenizer->encode(end, end_bytes, options, &workspace, context_.log, ids,
                                          kMaxReplyEndTokens, &end_tokens));
   }
+  const SamplerState before = sampler_.state();
   ORIEL_TRY(takeBackUnless(
-      appendRendered(room.as<char>(), end_bytes + rendered.needed, literal, &workspace), begin));
+      appendRendered(room.as<char>(), end_bytes + rendered.needed, literal, &workspace), begin,
+      before));
   if (std::strcmp(role, "user") == 0) {
     turns_.mark(begin + end_tokens);
   }
@@ -402,10 +410,14 @@ Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens,
   const char* prompt = generationPrompt(context_.chat_format);
   Workspace workspace = makeWorkspace();
   const uint64_t begin = position_;
+  const SamplerState before = sampler_.state();
   ORIEL_TRY(takeBackUnless(appendRendered(prompt, std::strlen(prompt), TextRange(), &workspace),
-                           begin));
+                           begin, before));
   reply_open_ = true;
-  return generate(sampling, max_tokens, false, on_token, user, result);
+  reply_begin_ = begin;
+  const Status status = generate(sampling, max_tokens, false, on_token, user, result);
+  reply_end_ = position_;
+  return status;
 }
 
 }  // namespace oriel

@@ -74,7 +74,7 @@ class Session {
   void fillStep(const int32_t* ids, uint32_t count, uint32_t head_row);
   Status submit(StepRun what);
   void commit(const int32_t* ids, uint32_t count);
-  Status takeBackUnless(Status done, uint64_t begin);
+  Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
   Status appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
                        Workspace* workspace);
@@ -97,6 +97,8 @@ class Session {
   uint64_t stored_ = 0;
   bool has_logits_ = false;
   bool reply_open_ = false;  ///< the assistant's turn still wants its end
+  uint64_t reply_begin_ = 0;  ///< tokens of the latest reply, its opening included
+  uint64_t reply_end_ = 0;
   uint64_t submissions_ = 0;
   uint32_t prompt_tokens_ = 0;  ///< appended since the last reply
   double prompt_ms_ = 0;        ///< and how long that took

@@ -65,13 +65,40 @@ Status forEachPiece(const Plan& plan, uint64_t bytes, const Visit& visit) {
   return kOk;
 }
 
+// Everything that is used as an index or a position. The checksum is no proof of who wrote the bytes.
+bool plausible(const SnapshotHeader& header, const uint8_t* turn_starts, uint32_t n_vocab) {
+  constexpr uint64_t kMostTokens = uint64_t{1} << 62;
+  const SessionState& state = header.state;
+  if (state.position > state.stored || state.stored > kMostTokens ||
+      state.first_position > kMostTokens) {
+    return false;
+  }
+  const uint64_t n_recent =
+      std::min<uint64_t>(state.sampler.n_recent, SamplerState::kRecentTokens);
+  for (uint64_t i = 0; i < n_recent; ++i) {
+    if (state.sampler.recent[i] < 0 || static_cast<uint32_t>(state.sampler.recent[i]) >= n_vocab) {
+      return false;
+    }
+  }
+  uint64_t previous = 0;
+  for (uint32_t i = 0; i < header.n_turns; ++i) {
+    uint64_t start = 0;
+    std::memcpy(&start, turn_starts + i * sizeof(start), sizeof(start));
+    if (start < previous || start > state.position) {
+      return false;
+    }
+    previous = start;
+  }
+  return true;
+}
+
 }  // namespace
 
-uint64_t layoutHash(const Plan& plan, const ModelDesc& model) {
+uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns) {
   const uint64_t numbers[] = {kSnapshotVersion,       plan.cache.n_kv_heads, plan.cache.head_dim,
                               plan.cache.sinks,       plan.cache.window,     plan.cache.ring,
                               model.n_layers,         model.n_vocab,         sizeof(SessionState),
-                              TurnMarks::kCapacity};
+                              TurnMarks::kCapacity,   whole_turns ? 1u : 0u};
   uint64_t hash = hashBytes(numbers, sizeof(numbers));
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
     const uint8_t formats[] = {static_cast<uint8_t>(plan.formats.keys(layer)),
@@ -162,6 +189,10 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
   }
   if (header.n_turns > TurnMarks::kCapacity ||
       header.total_bytes != snapshotBytes(plan, n_vocab, header.state, header.n_turns)) {
+    return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
+  }
+
+  if (!plausible(header, at + sizeof(header), n_vocab)) {
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
   }
 

@@ -22,6 +22,8 @@ struct SessionState {
   uint64_t first_position = 0;
   uint32_t has_logits = 0;
   uint32_t reply_open = 0;
+  uint64_t reply_begin = 0;  ///< the latest reply's tokens: [begin, end)
+  uint64_t reply_end = 0;
   SamplerState sampler;
 };
 
@@ -36,7 +38,7 @@ struct SnapshotHeader {
 };
 
 /// What a snapshot must agree on with the plan that restores it.
-uint64_t layoutHash(const Plan& plan, const ModelDesc& model);
+uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns);
 
 struct SnapshotKey {
   uint64_t model_hash = 0;

@@ -13,6 +13,8 @@
 namespace oriel {
 namespace {
 
+/// Opens a turn: never to be had by typing it, even in files that call it user-defined.
+constexpr const char* kTurnOpener = "<|im_start|>";
 /// Tokens of these names end a text or a turn, whatever else the file says about them.
 constexpr const char* kStopNames[] = {"<|im_end|>", "<|eot_id|>",    "<end_of_turn>",
                                       "<|end|>",    "<|endoftext|>", "</s>"};
@@ -243,8 +245,8 @@ class TokenizerBuilder {
       type = Tokenizer::kNormal;  // "undefined", and whatever later versions add
     }
     const bool stop = isStopName(text);
-    if (stop && type == Tokenizer::kUserDefined) {
-      // Some converters mark end-of-turn tokens so; then typing one would end the user's turn.
+    if ((stop || text.equals(kTurnOpener)) && type == Tokenizer::kUserDefined) {
+      // Some converters mark turn tokens so; then typing one would end the user's turn or open another.
       type = Tokenizer::kControl;
     }
     token->byte = -1;

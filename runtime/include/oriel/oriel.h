@@ -12,19 +12,23 @@
  * Rules that hold for every call:
  *  - Errors are values. Nothing here aborts, exits, throws, prints or keeps process-wide state. The
  *    reason of a failure is one line, "WHAT HAPPENED: WHAT TO DO", given to the log callback of the
- *    options before the call returns. A call that fails leaves its object as it was.
+ *    options before the call returns. Not logged: NULL arguments and structs without struct_size,
+ *    BUFFER_TOO_SMALL, CANCELLED, and what follows from a device that has failed before. A call that
+ *    fails leaves its object as it was, unless its own comment says otherwise.
  *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
  *    default, and a library newer than the app knows which fields the app does not have. A NULL
  *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too.
  *  - Text is UTF-8, given as (pointer, bytes); it may contain NUL. Paths are UTF-8 and end in NUL.
  *  - A call that fills a buffer takes (pointer, capacity, needed): *needed is always set; when the
- *    capacity is too small it fails with ORIEL_ERROR_BUFFER_TOO_SMALL and writes nothing.
+ *    capacity is too small it fails with ORIEL_ERROR_BUFFER_TOO_SMALL, and what the buffer then holds is
+ *    of no use.
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
- *    plan states. Generating takes none. (Tokenising an unbroken word above 1 KiB, or a message above
- *    2 KiB, borrows working memory for the length of the call.) What the Vulkan driver allocates for its own
- *    bookkeeping is outside the plan: Oriel cannot see it.
+ *    plan states. Generating takes none. Borrowed for the length of a call only: working memory of
+ *    oriel_tokenize, of text with an unbroken word above 1 KiB or messages above 2 KiB in a session, and of
+ *    saving to a file. What the Vulkan driver allocates for its own bookkeeping is outside the plan: Oriel
+ *    cannot see it.
  */
 #ifndef ORIEL_ORIEL_H_
 #define ORIEL_ORIEL_H_
@@ -131,7 +135,7 @@ typedef struct oriel_calibration {
 typedef struct oriel_options {
   size_t struct_size;
   /* Hard cap for the model and its session together, in bytes: weights, cache, activations, staging
-   * and host tables. 0: half of what the device or the system has free. */
+   * and host tables. 0: half of what the system has free. */
   uint64_t memory_bytes;
   /* Tokens every query sees besides the sinks, itself included. 0: the largest window that fits,
    * up to the trained context. 1 to 4194304. */
@@ -139,7 +143,8 @@ typedef struct oriel_options {
   /* First tokens of the session that are never evicted. 0: 4. UINT32_MAX: none. */
   uint32_t sink_tokens;
   /* Length in tokens of a prefix to pin (a rendered system prompt): the sinks grow to cover it.
-   * Longer than the trained context less one window of 16: ORIEL_ERROR_CONTEXT. */
+   * ORIEL_ERROR_CONTEXT when it is longer than window_tokens or, with window_tokens 0, than the trained
+   * context less 16. */
   uint32_t pinned_tokens;
   /* Prompt tokens processed per submission. 0: chosen. 1 to 512. */
   uint32_t chunk_tokens;
@@ -158,7 +163,8 @@ typedef struct oriel_options {
   void *log_user;
   oriel_progress_fn progress;
   void *progress_user;
-  /* NULL: malloc. Copied; must stay valid until the model is freed. */
+  /* NULL: malloc. Copied; must stay valid until the model is freed. Called from every thread that calls
+   * Oriel. */
   const oriel_allocator *allocator;
   /* What the model at hand loses by windows and formats, instead of published priors. Read by the call
    * only. */
@@ -348,7 +354,9 @@ ORIEL_API void oriel_session_destroy(oriel_session *session);
 /* Back to an empty context; the cache is overwritten with zeros. */
 ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
 
-/* Forgets all tokens from `position` on (oriel_stats.position counts them). Going back is possible while
+/* Forgets all tokens from `position` on (oriel_stats.position counts them; the repeat penalty still
+ * remembers them). Inside or right behind the latest reply that reply counts as open again; behind an
+ * older one the app writes what closes it. Going back is possible while
  * what the remaining text would see is still stored: always before the window has filled, later for up
  * to chunk_tokens; beyond that ORIEL_ERROR_CONTEXT, and nothing changes. */
 ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
@@ -365,8 +373,10 @@ ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void 
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
-/* Makes the running call return ORIEL_ERROR_CANCELLED after the submission in flight. What was
- * committed stays. Without a running call it stops the next one. Callable from any thread. */
+/* Makes the running call return ORIEL_ERROR_CANCELLED before its next submission. What was committed
+ * stays, but for a message of oriel_chat_add or the opening of a reply, which are taken back whole where
+ * the ring's slack allows. When the running call has no further submission it completes, and the next call
+ * is the one that is cancelled; so it is without a running call. Callable from any thread. */
 ORIEL_API void oriel_session_cancel(oriel_session *session);
 
 /* Appends tokens (prefill in chunks). Logits of the last one are then available. */
@@ -436,7 +446,8 @@ ORIEL_API oriel_status oriel_session_generate(oriel_session *session,
 /* Appends one message in the model's chat format. Text is never read as control tokens. */
 ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text,
                                       size_t bytes);
-/* Opens the assistant's turn, generates until it ends, and leaves the turn closed. */
+/* Opens the assistant's turn and generates until it ends. What closes the turn is written with the next
+ * oriel_chat_add; an app that goes on with oriel_session_append closes it itself. */
 ORIEL_API oriel_status oriel_chat_reply(oriel_session *session,
                                         const oriel_generate_options *options,
                                         oriel_token_fn on_token, void *user,
@@ -445,7 +456,7 @@ ORIEL_API oriel_status oriel_chat_reply(oriel_session *session,
 typedef struct oriel_stats {
   size_t struct_size;
   uint64_t position;        /* tokens committed so far */
-  uint32_t window_used;     /* tokens the next query will see: sinks and window */
+  uint32_t window_used;     /* tokens the latest query saw: sinks and window */
   uint32_t window_capacity; /* sinks + window */
   uint64_t evicted;         /* tokens that no query will see again */
   uint64_t device_bytes;    /* really allocated: weights + cache + activations + staging */

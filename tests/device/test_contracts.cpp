@@ -1,0 +1,150 @@
+// What oriel.h promises where apps, or what they load, are hostile or careless.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/hash.h"
+#include "exec/snapshot.h"
+#include "support/api.h"
+#include "support/files.h"
+
+namespace oriel::test {
+namespace {
+
+const char* const kTiny = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+
+// The rules are the session's: one device is enough.
+oriel_options cpuOptions(CapturedLog* log = nullptr) {
+  oriel_options options = makeOptions(log);
+  options.device = ORIEL_DEVICE_CPU;
+  options.window_tokens = 200;
+  return options;
+}
+
+std::vector<uint8_t> savedSession(const Loaded& loaded) {
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
+            oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
+  std::vector<uint8_t> bytes(needed);
+  EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+  return bytes;
+}
+
+// Changes the state and makes the checksum right again, as somebody with bad intentions would.
+template <typename Change>
+std::vector<uint8_t> forged(std::vector<uint8_t> bytes, const Change& change) {
+  SnapshotHeader header;
+  std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof(header));
+  change(&header.state);
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  const uint64_t checksum = hashBytes(bytes.data(), bytes.size() - 8);
+  std::memcpy(bytes.data() + bytes.size() - 8, &checksum, 8);
+  return bytes;
+}
+
+TEST(Contracts, a_forged_snapshot_with_a_valid_checksum_is_refused) {
+  const Loaded loaded = load(kTiny, cpuOptions());
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello!", 6));
+  const std::vector<uint8_t> honest = savedSession(loaded);
+  const auto restore = [&](const std::vector<uint8_t>& bytes) {
+    return oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size());
+  };
+  EXPECT_EQ(ORIEL_OK, restore(forged(honest, [](SessionState*) {})));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) {
+              s->sampler.recent[0] = 0x40000000;
+            })));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) {
+              s->sampler.recent[1] = -1;
+            })));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) {
+              s->position = s->stored = UINT64_MAX;
+            })));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) { s->stored = 0; })));
+}
+
+TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
+  const Loaded loaded = load(kTiny, cpuOptions());
+  const std::vector<uint8_t> bytes = savedSession(loaded);
+  Loaded other = load(kTiny, cpuOptions());
+  other.session.reset();
+  oriel_session_options options = {};
+  options.struct_size = sizeof(options);
+  options.split_turns = 1;
+  oriel_session* session = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(other.model.get(), &options, &session));
+  other.session.reset(session);
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, oriel_session_restore(session, bytes.data(), bytes.size()));
+}
+
+TEST(Contracts, editing_the_last_message_gives_the_same_conversation) {
+  const Loaded loaded = load(kTiny, cpuOptions());
+  oriel_session* session = loaded.session.get();
+  oriel_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.greedy = 1;
+  options.max_tokens = 10;
+  const auto say = [&](const char* text) {
+    EXPECT_EQ(ORIEL_OK, oriel_chat_add(session, "user", text, std::strlen(text)));
+  };
+  say("Hello!");
+  ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session, &options, nullptr, nullptr, nullptr));
+  const uint64_t after_reply = statsOf(loaded).position;
+  say("My name is Ada.");
+  const std::vector<float> want = logitsOf(loaded);
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(session, after_reply));
+  say("My name is Ada.");
+  EXPECT_EQ(want, logitsOf(loaded));
+}
+
+TEST(Contracts, a_long_system_prompt_is_pinned_as_far_as_the_trained_context_allows) {
+  oriel_options options = cpuOptions();
+  options.window_tokens = 0;
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  options.pinned_tokens = 605;  // of 1024
+  EXPECT_EQ(ORIEL_OK, oriel_plan_file(kTiny, &options, &plan));
+  EXPECT_EQ(605u, plan.sink_tokens);
+  EXPECT_EQ(1024u - 605u, plan.window_tokens);
+  options.pinned_tokens = 1024 - 16;
+  EXPECT_EQ(ORIEL_OK, oriel_plan_file(kTiny, &options, &plan));
+  options.pinned_tokens = 1024 - 15;
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_plan_file(kTiny, &options, &plan));
+}
+
+TEST(Contracts, devices_are_listed_in_two_calls) {
+  size_t needed = 0;
+  ASSERT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_device_list(nullptr, nullptr, nullptr, 0, &needed));
+  ASSERT_GE(needed, 1u);
+  std::vector<oriel_device_info> devices(needed);
+  for (oriel_device_info& device : devices) {
+    device.struct_size = sizeof(device);
+  }
+  ASSERT_EQ(ORIEL_OK,
+            oriel_device_list(nullptr, nullptr, devices.data(), devices.size(), &needed));
+  EXPECT_STREQ("cpu", devices.back().kind);
+}
+
+TEST(Contracts, values_nobody_defined_are_refused) {
+  oriel_model* model = nullptr;
+  CapturedLog log;
+  oriel_options options = cpuOptions(&log);
+  const int unknown = 7;
+  std::memcpy(&options.device, &unknown, sizeof(options.device));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTiny, &options, &model));
+  options = cpuOptions(&log);
+  const oriel_allocator half = {nullptr, nullptr, nullptr};
+  options.allocator = &half;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(kTiny, &options, &model));
+  EXPECT_FALSE(log.errors().empty());
+}
+
+TEST(Contracts, messages_are_one_line_whatever_the_path) {
+  CapturedLog log;
+  const oriel_options options = cpuOptions(&log);
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_IO, oriel_model_load("/no\nsuch\nfile", &options, &model));
+  EXPECT_EQ(std::string::npos, log.errors().find('\n')) << log.errors();
+}
+
+}  // namespace
+}  // namespace oriel::test
