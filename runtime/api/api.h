@@ -38,6 +38,16 @@ bool readOptions(const T* given, T* options) {
   return true;
 }
 
+/// The number in an enum field that an app filled: it may be none of the enum's, and reading it as the enum
+/// would then be undefined.
+template <typename T>
+int rawEnum(const T& field) {
+  static_assert(sizeof(T) == sizeof(int), "C enums are ints");
+  int value;
+  std::memcpy(&value, &field, sizeof(value));
+  return value;
+}
+
 /// Copies a result to a caller's struct, as much of it as the caller knows.
 template <typename T>
 void writeResult(const T& result, T* out) {

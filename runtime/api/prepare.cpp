@@ -20,7 +20,7 @@ uint64_t memoryCap(const oriel_options& options) {
 }
 
 // False for a number that names no format.
-bool readFormat(oriel_kv_format wanted, bool* fixed, KvFormat* format) {
+bool readFormat(int wanted, bool* fixed, KvFormat* format) {
   *fixed = wanted != ORIEL_KV_AUTO;
   switch (wanted) {
     case ORIEL_KV_AUTO:
@@ -79,16 +79,17 @@ oriel_kv_format publicFormat(KvFormat format) {
 
 Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request) {
   *request = BudgetRequest();
-  if (options.device < ORIEL_DEVICE_AUTO || options.device > ORIEL_DEVICE_NONE) {
+  const int device = rawEnum(options.device);
+  if (device < ORIEL_DEVICE_AUTO || device > ORIEL_DEVICE_NONE) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "device kind %d is not known: use one of oriel_device_kind",
-                    static_cast<int>(options.device));
+                    device);
   }
   if (options.allocator != nullptr &&
       (options.allocator->allocate == nullptr || options.allocator->release == nullptr)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "the allocator lacks a function: give both, or none");
   }
-  if (!readFormat(options.k_format, &request->fixed_k, &request->formats.k) ||
-      !readFormat(options.v_format, &request->fixed_v, &request->formats.v)) {
+  if (!readFormat(rawEnum(options.k_format), &request->fixed_k, &request->formats.k) ||
+      !readFormat(rawEnum(options.v_format), &request->fixed_v, &request->formats.v)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
   }
   if (!readCalibration(options.calibration, &request->loss)) {
@@ -207,7 +208,7 @@ using namespace oriel;
 oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel_plan* plan) {
   oriel_options options;
   if (!readOptions(given, &options) || path == nullptr || !validResult(plan) ||
-      options.device == ORIEL_DEVICE_NONE) {
+      rawEnum(options.device) == ORIEL_DEVICE_NONE) {
     return ORIEL_ERROR_ARGUMENT;
   }
   PreparedModel prepared;
