@@ -14,7 +14,6 @@ namespace oriel {
 ///   kInt8  1 byte a value and an f16 scale per group: 8.5 bits at head_dim >= 32
 ///   kInt4  half a byte a value and an f16 scale per group: 4.5 bits
 enum class KvFormat : uint8_t { kF16, kInt8, kInt4 };
-constexpr uint32_t kKvFormats = 3;
 const char* kvFormatName(KvFormat format);  ///< "f16", "int8", "int4"
 
 /// Values that share a scale: 32 neighbours of one head; a smaller head is one group, a last group may

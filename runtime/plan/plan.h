@@ -32,7 +32,6 @@ struct BufferRef {
 
 /// How weights are stored on the device; shaders/shared/layout.h has the packing.
 enum class WeightType : uint8_t { kF32, kF16, kBf16, kQ8_0, kQ4_0 };
-constexpr uint32_t kWeightTypes = 5;
 const char* weightTypeName(WeightType type);  ///< "f32", "f16", "bf16", "q8_0", "q4_0"
 
 enum class OpKind : uint8_t {
@@ -45,7 +44,6 @@ enum class OpKind : uint8_t {
   kAttentionMerge,
   kGatedActivation,
 };
-constexpr uint32_t kOpKinds = 8;
 
 constexpr uint32_t kMaxOpBindings = 5;
 
