@@ -174,8 +174,7 @@ class ReferenceExecutor final : public Executor {
 
   void embed(const Op& op) {
     const EmbedPush& p = op.push.embed;
-    const WeightRows rows = {op.weights, words(op, 0), p.words_per_row, p.scales_word,
-                             p.blocks_per_row};
+    const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
       const uint32_t row = token(t).token - p.first_row;  // wraps for rows before the slice
       if (row >= p.rows) {
@@ -213,8 +212,7 @@ class ReferenceExecutor final : public Executor {
 
   void matmul(const Op& op) {
     const MatmulPush& p = op.push.matmul;
-    const WeightRows rows = {op.weights, words(op, 0), p.words_per_row, p.scales_word,
-                             p.blocks_per_row};
+    const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
     const uint32_t n = p.one_row != 0 ? 1 : header().n_tokens;
     for (uint32_t r = 0; r < p.rows; ++r) {
       for (uint32_t first = 0; first < n; first += kTokenBlock) {
