@@ -1,61 +1,76 @@
-// Binding 0 of the kernels that read weights: a slice packed as shared/layout.h says, one unit of
-// kUnit values at a time. WEIGHT_<TYPE> chooses the format. Integers are converted from `int`, which
-// CPUs do in one instruction; `uint` takes them several.
+// Binding 0 of the kernels that read weights: a slice packed as shared/layout.h says, one unit of a row
+// at a time. WEIGHT_<TYPE> chooses the format. Integers are converted from `int`, which CPUs do in one
+// instruction; `uint` takes them several.
 #include "lib/half.glsl"
 
-#if defined(WEIGHT_Q4_0)
-#define UnitWords uint
-const uint kWordsPerUnit = 1u;
-#elif defined(WEIGHT_Q8_0)
-#define UnitWords uvec2
-const uint kWordsPerUnit = 2u;
-#else
-#define UnitWords uvec4  // F32 takes two of them
-const uint kWordsPerUnit = 4u;
-#endif
-
 layout(std430, set = 0, binding = 0) readonly buffer Weights {
-  UnitWords weight_units[];
+  uvec4 weight_quads[];
+};
+layout(std430, set = 0, binding = 0) readonly buffer Sides {
+  uint weight_words[];
 };
 
-#if defined(WEIGHT_Q4_0) || defined(WEIGHT_Q8_0)
-layout(std430, set = 0, binding = 0) readonly buffer Scales {
-  uint scale_words[];
+const uint kUnitVectors = kUnit / 4u;  // of four neighbouring values
+
+// A row of a group: where its first quad and its first side word are.
+struct WeightRow {
+  uint quad;
+  uint side;
 };
 
-float unitScale(uint scales_word, uint blocks_per_row, uint row, uint unit) {
-  const uint scale = row * blocks_per_row + unit / (kQuantBlock / kUnit);
-  return exactHalf((scale_words[scales_word + scale / 2u] >> (16u * (scale & 1u))) & 0xffffu);
+WeightRow weightRow(uint group_words, uint side_word, uint row) {
+  const uint group = row / kGroupRows * group_words;
+  return WeightRow(group / 4u + row % kGroupRows, group + side_word + row % kGroupRows);
 }
+
+uvec4 quadOf(WeightRow row, uint quad) { return weight_quads[row.quad + quad * kGroupRows]; }
+uint sideOf(WeightRow row, uint word) { return weight_words[row.side + word * kGroupRows]; }
+
+float pairScale(WeightRow row, uint unit) {
+  return exactHalf((sideOf(row, unit / 2u) >> (16u * (unit & 1u))) & 0xffffu);
+}
+
+// What the values of a unit are multiplied with.
+float unitScale(WeightRow row, uint unit) {
+#if defined(WEIGHT_Q8_0) || defined(WEIGHT_Q4_0)
+  return pairScale(row, unit);
 #else
-float unitScale(uint scales_word, uint blocks_per_row, uint row, uint unit) {
   return 1.0;
+#endif
 }
-#endif
 
-// Values 0-3 and 4-7 of a unit, still to be multiplied by unitScale.
-void loadUnit(uint words_per_row, uint row, uint unit, out vec4 low, out vec4 high) {
+// The values of a unit, still to be multiplied by unitScale.
+void loadUnit(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
 #if defined(WEIGHT_F32)
-  const uint at = row * (words_per_row / kWordsPerUnit) + 2u * unit;
-  low = uintBitsToFloat(weight_units[at]);
-  high = uintBitsToFloat(weight_units[at + 1u]);
-#else
-  const UnitWords words = weight_units[row * (words_per_row / kWordsPerUnit) + unit];
-#if defined(WEIGHT_F16)
-  low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
-  high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
+  [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+    v[i] = uintBitsToFloat(quadOf(row, 8u * unit + i));
+  }
+#elif defined(WEIGHT_F16)
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    const uvec4 w = quadOf(row, 4u * unit + i);
+    v[2u * i] = vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
+    v[2u * i + 1u] = vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
+  }
 #elif defined(WEIGHT_BF16)
-  const uvec4 even = words << 16;
-  const uvec4 odd = words & 0xffff0000u;
-  low = uintBitsToFloat(uvec4(even.x, odd.x, even.y, odd.y));
-  high = uintBitsToFloat(uvec4(even.z, odd.z, even.w, odd.w));
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    const uvec4 w = quadOf(row, 4u * unit + i);
+    const uvec4 even = w << 16;
+    const uvec4 odd = w & 0xffff0000u;
+    v[2u * i] = uintBitsToFloat(uvec4(even.x, odd.x, even.y, odd.y));
+    v[2u * i + 1u] = uintBitsToFloat(uvec4(even.z, odd.z, even.w, odd.w));
+  }
 #elif defined(WEIGHT_Q8_0)
-  const ivec2 bytes = ivec2(words);
-  low = vec4(ivec4(bytes.x << 24, bytes.x << 16, bytes.x << 8, bytes.x) >> 24);
-  high = vec4(ivec4(bytes.y << 24, bytes.y << 16, bytes.y << 8, bytes.y) >> 24);
-#else  // Q4_0
-  low = vec4((ivec4(uvec4(words, words >> 4, words >> 8, words >> 12) & 15u)) - 8);
-  high = vec4((ivec4(uvec4(words >> 16, words >> 20, words >> 24, words >> 28) & 15u)) - 8);
-#endif
+  [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+    const ivec4 w = ivec4(quadOf(row, 2u * unit + i));
+    [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+      v[4u * i + j] = vec4(ivec4(w[j] << 24, w[j] << 16, w[j] << 8, w[j]) >> 24);
+    }
+  }
+#elif defined(WEIGHT_Q4_0)
+  const uvec4 w = quadOf(row, unit);
+  [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+    v[j] = vec4(ivec4(uvec4(w[j], w[j] >> 8, w[j] >> 16, w[j] >> 24) & 15u) - 8);
+    v[4u + j] = vec4(ivec4(uvec4(w[j] >> 4, w[j] >> 12, w[j] >> 20, w[j] >> 28) & 15u) - 8);
+  }
 #endif
 }

@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "base/half.h"
+#include "plan/repack.h"
 #include "plan/weight_layout.h"
 
 namespace oriel {
 namespace {
+
+constexpr uint32_t kCanary = 0xffffffffu;
 
 /// Some rows as a file has them, and the values they stand for.
 struct FileRows {
@@ -74,106 +77,144 @@ FileRows makeRows(TensorType type, uint32_t rows, uint32_t cols, std::mt19937* r
   return made;
 }
 
-/// A slice on the device, read as shaders/shared/layout.h describes it.
-struct Slice {
+/// Groups on the device, read as shaders/shared/layout.h describes them.
+struct Groups {
   WeightType type;
   WeightGeometry geometry;
   std::vector<uint32_t> words;
-  std::vector<uint16_t> scales;
+
+  uint32_t quant(uint32_t row, uint32_t word) const {
+    return words[row / 16 * geometry.groupWords() + 4 * (word / 4 * 16 + row % 16) + word % 4];
+  }
+  uint32_t side(uint32_t row, uint32_t word) const {
+    return words[row / 16 * geometry.groupWords() + 64 * geometry.quads + word * 16 + row % 16];
+  }
+  uint16_t half(uint32_t word, uint32_t which) const {
+    return static_cast<uint16_t>(word >> (16 * which));
+  }
 
   float at(uint32_t row, uint32_t col) const {
-    const uint32_t* w = words.data() + row * geometry.words_per_row;
-    const auto scale = [&] {
-      return halfToFloat(scales[row * geometry.blocks_per_row + col / kQuantBlock]);
-    };
+    const uint32_t unit = col / 32;
+    const uint32_t i = col % 32;
+    const auto scale = [&] { return halfToFloat(half(side(row, unit / 2), unit % 2)); };
     switch (type) {
-      case WeightType::kF32: {
-        float value;
-        std::memcpy(&value, w + col, sizeof(value));
-        return value;
-      }
+      case WeightType::kF32:
+        return bitsToFloat(quant(row, col));
       case WeightType::kF16:
-        return halfToFloat(static_cast<uint16_t>(w[col / 2] >> (col % 2 * 16)));
+        return halfToFloat(half(quant(row, col / 2), col % 2));
       case WeightType::kBf16:
-        return bfloat16ToFloat(static_cast<uint16_t>(w[col / 2] >> (col % 2 * 16)));
+        return bfloat16ToFloat(half(quant(row, col / 2), col % 2));
       case WeightType::kQ8_0:
-        return scale() * static_cast<int8_t>(w[col / 4] >> (col % 4 * 8));
-      case WeightType::kQ4_0:
-        return scale() * static_cast<float>(static_cast<int>(w[col / 8] >> (col % 8 * 4) & 15) - 8);
+        return scale() * static_cast<int8_t>(quant(row, col / 4) >> (col % 4 * 8));
+      case WeightType::kQ4_0: {
+        const uint32_t pair = quant(row, 4 * unit + i % 16 / 4) >> (8 * (i % 4)) & 0xff;
+        return scale() * static_cast<float>(static_cast<int>(i < 16 ? pair & 15 : pair >> 4) - 8);
+      }
     }
     return 0;
   }
 };
 
-Slice repack(TensorType file_type, WeightType type, const FileRows& file, uint32_t rows,
-             uint32_t cols) {
-  Slice slice;
-  slice.type = type;
-  slice.geometry = weightGeometry(type, cols);
-  // Filled with ones, so that padding left as it was shows; a word more, so that one too far does.
-  slice.words.assign(rows * slice.geometry.words_per_row + 1, 0xffffffffu);
-  slice.scales.assign(rows * slice.geometry.blocks_per_row + 1, 0xffffu);
-  const uint32_t file_number = static_cast<uint32_t>(file_type);
-  EXPECT_EQ(file.bytes.size(), rows * fileRowBytes(file_number, cols));
-  repackQuants(file_number, type, file.bytes.data(), rows, cols, slice.words.data());
-  if (slice.geometry.blocks_per_row != 0) {
-    repackScales(file_number, file.bytes.data(), rows, cols, slice.scales.data());
-  }
-  EXPECT_EQ(0xffffffffu, slice.words.back());
-  EXPECT_EQ(0xffffu, slice.scales.back());
-  return slice;
+/// `rows` rows of the file put at `first_row`, with canaries everywhere else.
+Groups repack(WeightType type, const FileRows& file, uint32_t rows, uint32_t cols,
+              uint32_t first_row) {
+  Groups groups;
+  groups.type = type;
+  groups.geometry = weightGeometry(type, cols);
+  groups.words.assign(groups.geometry.sliceBytes(first_row + rows) / 4 + 1, kCanary);
+  EXPECT_EQ(file.bytes.size(), rows * fileRowBytes(fileTypeOf(type), cols));
+  repackRows(type, file.bytes.data(), rows, cols, first_row, groups.words.data());
+  EXPECT_EQ(kCanary, groups.words.back());
+  return groups;
 }
 
-void expectLossless(TensorType file_type, WeightType type, uint32_t rows, uint32_t cols) {
-  std::mt19937 random(rows * 1000 + cols);
-  const FileRows file = makeRows(file_type, rows, cols, &random);
-  const Slice slice = repack(file_type, type, file, rows, cols);
-  for (uint32_t r = 0; r < rows; ++r) {
-    for (uint32_t c = 0; c < cols; ++c) {
-      ASSERT_EQ(file.values[r * cols + c], slice.at(r, c)) << "row " << r << " column " << c;
+void expectCanaries(const Groups& groups, uint32_t begin, uint32_t end) {
+  for (uint32_t r = begin; r < end; ++r) {
+    for (uint32_t w = 0; w < 4 * groups.geometry.quads; ++w) {
+      ASSERT_EQ(kCanary, groups.quant(r, w)) << "row " << r;
     }
-    for (uint32_t c = cols; c < paddedCols(cols); ++c) {
-      ASSERT_EQ(0.0f, slice.at(r, c)) << "padding of row " << r << " at " << c;
+    for (uint32_t w = 0; w < groups.geometry.side; ++w) {
+      ASSERT_EQ(kCanary, groups.side(r, w)) << "row " << r;
     }
   }
 }
+
+void expectLossless(WeightType type, uint32_t rows, uint32_t cols, uint32_t first_row) {
+  SCOPED_TRACE(std::string(weightTypeName(type)) + " " + std::to_string(rows) + " x " +
+               std::to_string(cols) + " at " + std::to_string(first_row));
+  std::mt19937 random(rows * 1000 + cols);
+  const FileRows file =
+      makeRows(static_cast<TensorType>(fileTypeOf(type)), rows, cols, &random);
+  Groups groups = repack(type, file, rows, cols, first_row);
+  const uint32_t end = first_row + rows;
+  const uint32_t filled = (end + 15) / 16 * 16;
+  expectCanaries(groups, 0, first_row);
+  expectCanaries(groups, end, filled);
+  clearRows(type, filled - end, cols, end, groups.words.data());
+  clearRows(type, first_row, cols, 0, groups.words.data());
+  for (uint32_t r = 0; r < filled; ++r) {
+    const bool padding_row = r < first_row || r >= end;
+    for (uint32_t c = 0; c < paddedCols(cols); ++c) {
+      const float want =
+          padding_row || c >= cols ? 0.0f : file.values[(r - first_row) * cols + c];
+      ASSERT_EQ(want, groups.at(r, c)) << "row " << r << " column " << c;
+    }
+  }
+}
+
+constexpr WeightType kFloatTypes[] = {WeightType::kF32, WeightType::kF16, WeightType::kBf16};
+constexpr WeightType kBlockTypes[] = {WeightType::kQ8_0, WeightType::kQ4_0};
 
 TEST(WeightLayout, floats_survive_whatever_the_number_of_columns) {
-  for (const uint32_t cols : {1u, 2u, 3u, 7u, 8u, 9u, 31u, 33u, 64u, 191u}) {
-    SCOPED_TRACE(cols);
-    expectLossless(TensorType::kF32, WeightType::kF32, 5, cols);
-    expectLossless(TensorType::kF16, WeightType::kF16, 5, cols);
-    expectLossless(TensorType::kBf16, WeightType::kBf16, 5, cols);
+  for (const WeightType type : kFloatTypes) {
+    for (const uint32_t cols : {1u, 2u, 3u, 7u, 8u, 9u, 31u, 33u, 64u, 191u}) {
+      expectLossless(type, 5, cols, 0);
+    }
+  }
+}
+
+TEST(WeightLayout, blocks_survive_whatever_their_number) {
+  for (const WeightType type : kBlockTypes) {
+    for (const uint32_t blocks : {1u, 2u, 3u, 13u}) {
+      expectLossless(type, 5, 32 * blocks, 0);
+    }
+  }
+}
+
+TEST(WeightLayout, rows_begin_anywhere_in_a_group_and_touch_no_other_row) {
+  for (uint32_t t = 0; t < kWeightTypes; ++t) {
+    for (const uint32_t first_row : {1u, 8u, 15u, 16u, 24u}) {
+      for (const uint32_t rows : {1u, 8u, 15u, 16u, 24u, 50u}) {
+        expectLossless(static_cast<WeightType>(t), rows, 96, first_row);
+      }
+    }
   }
 }
 
 TEST(WeightLayout, vectors_of_any_float_type_become_f32) {
-  for (const uint32_t cols : {1u, 13u, 64u}) {
-    expectLossless(TensorType::kF16, WeightType::kF32, 1, cols);
-    expectLossless(TensorType::kBf16, WeightType::kF32, 1, cols);
-  }
-}
-
-TEST(WeightLayout, quantised_blocks_survive) {
-  for (const uint32_t cols : {32u, 64u, 96u, 416u}) {
-    for (const uint32_t rows : {1u, 2u, 5u}) {
-      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols));
-      expectLossless(TensorType::kQ8_0, WeightType::kQ8_0, rows, cols);
-      expectLossless(TensorType::kQ4_0, WeightType::kQ4_0, rows, cols);
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBf16}) {
+    for (const uint32_t cols : {1u, 13u, 64u}) {
+      std::mt19937 random(cols);
+      const FileRows file = makeRows(type, 1, cols, &random);
+      std::vector<float> values(vectorBytes(cols) / 4 + 1, 7.0f);
+      repackVector(static_cast<uint32_t>(type), file.bytes.data(), cols, values.data());
+      for (uint32_t c = 0; c + 1 < values.size(); ++c) {
+        EXPECT_EQ(c < cols ? file.values[c] : 0.0f, values[c]);
+      }
+      EXPECT_EQ(7.0f, values.back());
     }
   }
 }
 
-TEST(WeightLayout, a_slice_has_room_for_exactly_its_quants_and_scales) {
-  // Three rows of three blocks: nine f16 scales need five words.
+TEST(WeightLayout, a_slice_is_whole_groups_of_rows) {
+  // Three blocks a row: two words of scales.
   const WeightGeometry q8 = weightGeometry(WeightType::kQ8_0, 96);
-  EXPECT_EQ(24u, q8.words_per_row);
-  EXPECT_EQ(3u, q8.blocks_per_row);
-  EXPECT_EQ(4u * (3 * 24 + 5), q8.sliceBytes(3));
+  EXPECT_EQ(16u * 4 * (24 + 2), q8.sliceBytes(3));
+  EXPECT_EQ(2u * 16 * 4 * (24 + 2), q8.sliceBytes(17));
   const WeightGeometry q4 = weightGeometry(WeightType::kQ4_0, 96);
-  EXPECT_EQ(4u * (3 * 12 + 5), q4.sliceBytes(3));
-  EXPECT_EQ(4u * 3 * 16, weightGeometry(WeightType::kF32, 9).sliceBytes(3));
-  EXPECT_EQ(4u * 3 * 8, weightGeometry(WeightType::kF16, 9).sliceBytes(3));
+  EXPECT_EQ(16u * 4 * (12 + 2), q4.sliceBytes(16));
+  EXPECT_EQ(16u * 4 * 32, weightGeometry(WeightType::kF32, 9).sliceBytes(3));
+  EXPECT_EQ(16u * 4 * 16, weightGeometry(WeightType::kF16, 9).sliceBytes(3));
 }
 
 TEST(WeightLayout, the_largest_slice_fits_a_binding_and_one_step_more_does_not) {
