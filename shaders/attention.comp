@@ -1,83 +1,68 @@
-// softmax(scale * q . K) V over the slots a token sees, for one head and one split of the slots, with
-// a running maximum (online softmax) over tiles of kLanes slots.
-// Reads each key and value of its slots once, packed; 4 * head_dim operations a slot, and unpacking.
-// K_INT8, K_INT4, V_INT8, V_INT4 choose how ring keys and values are stored (neither: f16).
+// softmax(scale * q . K) V over the slots a token sees, for up to kQueries queries of one KV head (heads of
+// one token, or of neighbouring ones) and one split of the slots.
+// Reads each key and value of the slots once per kQueries queries; 4 * head_dim operations a slot and
+// query, plus unpacking once. K_INT8, K_INT4, V_INT8, V_INT4 choose how ring keys and values are stored
+// (neither: f16).
+//
+// A team of kPieces lanes holds one vector of head_dim values, kLaneOctets octets a lane: of every query and
+// of every sum. Teams walk the slots side by side, each with a running softmax of its own (Milakov and
+// Gimelshein 2018), and are joined at the end. A team of one lane needs nothing from other lanes until then.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "shared/layout.h"
 #include "lib/half.glsl"
 
-// Every Vulkan device allows 128 invocations; and one lane per cache word of the largest head.
-const uint kLanes = 128u;
-const uint kMaxHeadDim = 2u * kLanes;
-layout(local_size_x = 128) in;
-layout(constant_id = 0) const uint kHeadDim = 64u;
-#include "lib/kv.glsl"
-const uint kWords = kHalfWords;
-// In the value pass lane l adds up the values 2w and 2w + 1, w = l % kWords, of every kTeams-th slot.
-const uint kTeams = kLanes / kWords;
-// Queries are padded to whole words of the narrowest format; padding is zero.
-const uint kQueryPairs = 4u * kInt4Words;
-const uint kMaxQueryPairs = kMaxHeadDim / 2u;
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLanes = 64u;
+layout(constant_id = 1) const uint kHeadDim = 64u;
+layout(constant_id = 2) const uint kQueries = 4u;
+layout(constant_id = 3) const uint kLaneOctets = 1u;
 
 layout(push_constant) uniform Push { AttentionPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer Queries { float queries[]; };
 #include "lib/step.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
-layout(std430, set = 0, binding = 3) readonly buffer KeyCache { uint k_cache[]; };
-layout(std430, set = 0, binding = 4) readonly buffer ValueCache { uint v_cache[]; };
+layout(std430, set = 0, binding = 3) readonly buffer Keys { uint k_words[]; };
+layout(std430, set = 0, binding = 3) readonly buffer KeyPairs { uvec2 k_pairs[]; };
+layout(std430, set = 0, binding = 3) readonly buffer KeyQuads { uvec4 k_quads[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Values { uint v_words[]; };
+layout(std430, set = 0, binding = 4) readonly buffer ValuePairs { uvec2 v_pairs[]; };
+layout(std430, set = 0, binding = 4) readonly buffer ValueQuads { uvec4 v_quads[]; };
+#include "lib/kv.glsl"
+#include "lib/kv_read.glsl"
+
+const uint kPieces = (kOctets + kLaneOctets - 1u) / kLaneOctets;
+const uint kTeams = kLanes / kPieces;
+const uint kSlots = 2u;  // that a team works on at a time
+const uint kLaneVectors = 2u * kLaneOctets;
+const uint kLaneValues = 8u * kLaneOctets;
+const uint kScoreWords = kLanes * kSlots * kQueries;
+const uint kTotalWords = kLanes * kLaneValues;
 
 // Below every score, and far from overflow when scores are subtracted.
 const float kLowest = -3.0e38;
-const uint kParts = 8u;
-const uint kSinkBit = 0x80000000u;
 
-shared vec2 query[2u * kMaxQueryPairs];  // query 0, then query 1; two values each
-shared float lane_values[kLanes];
-shared float part_values[kParts];
-shared float weights[kLanes];    // exp(score - maximum) of the tile's slots
-shared uint slots[kLanes];       // ring slots, or sink slots with kSinkBit
-shared vec2 team_sums[kLanes];
+vec4 query[kQueries * kLaneVectors];
+vec4 total[kQueries * kLaneVectors];
+float maximum[kQueries];
+float sum[kQueries];
+float scores[kSlots * kQueries];  // [slot][query], then the weights
+// What a query sees: sink slots, and ring slots from `ring_from` on, counted from the first that the
+// workgroup walks.
+uint sinks_seen[kQueries];
+uint ring_from[kQueries];
+uint ring_seen[kQueries];
 
-// Both reductions leave the result in every lane and expect a barrier between two uses of
-// lane_values, which every caller has.
-float maxOfLanes(float value) {
-  const uint lane = gl_LocalInvocationIndex;
-  lane_values[lane] = value;
-  barrier();
-  if (lane < kParts) {
-    float part = kLowest;
-    for (uint i = lane; i < kLanes; i += kParts) {
-      part = max(part, lane_values[i]);
-    }
-    part_values[lane] = part;
-  }
-  barrier();
-  float total = part_values[0];
-  for (uint i = 1u; i < kParts; ++i) {
-    total = max(total, part_values[i]);
-  }
-  return total;
-}
+// Two halves of scores used in turn, then totals.
+shared float scratch[2u * kScoreWords > kTotalWords ? 2u * kScoreWords : kTotalWords];
+shared float team_maximum[kTeams * kQueries];
+shared float team_sum[kTeams * kQueries];
 
-float sumOfLanes(float value) {
-  const uint lane = gl_LocalInvocationIndex;
-  lane_values[lane] = value;
-  barrier();
-  if (lane < kParts) {
-    float part = 0.0;
-    for (uint i = lane; i < kLanes; i += kParts) {
-      part += lane_values[i];
-    }
-    part_values[lane] = part;
-  }
-  barrier();
-  float total = 0.0;
-  for (uint i = 0u; i < kParts; ++i) {
-    total += part_values[i];
-  }
-  return total;
-}
+struct Place {  // of a lane
+  uint team;    // kTeams: of none
+  uint first_octet;
+};
 
 // Where this workgroup's KV head lies on one side: words of its sinks, of its ring, and its first scale.
 struct Side {
@@ -92,146 +77,266 @@ Side sideOf(uint kv_head, uint words) {
               ring_word + push.n_kv_heads * push.ring * words, kv_head * push.ring * kGroups);
 }
 
-float halfKeyDot(uint which_query, uint key_word) {
-  vec2 sum = vec2(0.0);
-  for (uint w = 0u; w < kHalfWords; ++w) {
-    sum += query[which_query * kQueryPairs + w] * unpackHalf2x16(k_cache[key_word + w]);
-  }
-  return sum.x + sum.y;
+// The f16 scales of a lane's two groups from octet `octet` of a ring slot on, packed as they are stored;
+// with an odd number of groups to a vector just one, in the lower half.
+#define ORIEL_SCALES(side, words, slot, octet) \
+  scalesFrom(words[side.scales_word + scaleIndex(side, slot, octet) / 2u], scaleIndex(side, slot, octet))
+const uint kGroupOctets = kKvGroup / 8u;
+const uint kScalesAtOnce = kGroups % 2u + kLaneOctets % (2u * kGroupOctets) == 0u ? 2u : 1u;
+uint scaleIndex(Side side, uint slot, uint octet) {
+  return side.first_scale + slot * kGroups + octet / kGroupOctets;
+}
+uint scalesFrom(uint word, uint index) {
+  return kScalesAtOnce == 2u ? word : word >> (16u * (index & 1u));
+}
+float scaleOf(uint scales, uint o) {
+  return exactHalf((o / kGroupOctets) % kScalesAtOnce == 1u ? scales >> 16 : scales & 0xffffu);
 }
 
-float ringKeyDot(Side side, uint slot) {
-  const uint key_word = side.ring_word + slot * kKeyWords;
-#if defined(K_INT8) || defined(K_INT4)
-  float sum = 0.0;
-  for (uint g = 0u; g < kGroups; ++g) {
-    const uint scale = side.first_scale + slot * kGroups + g;
-    const uint scale_bits = k_cache[side.scales_word + scale / 2u] >> (16u * (scale & 1u));
-    const uint words = kKvGroup * kKeyBits / 32u;
-    const uint end = min((g + 1u) * words, kKeyWords);
-    vec4 part = vec4(0.0);
-    for (uint w = g * words; w < end; ++w) {
-      const uint packed = k_cache[key_word + w];
-#if defined(K_INT8)
-      part += int8Values(packed) * vec4(query[2u * w], query[2u * w + 1u]);
-#else
-      part += int4Values(packed) * vec4(query[4u * w], query[4u * w + 1u]);
-      part += int4Values(packed >> 16) * vec4(query[4u * w + 2u], query[4u * w + 3u]);
-#endif
+void loadQueries(bool for_sinks, uint first, uint last, uint kv_head, Place place) {
+  const uint heads = push.n_heads / push.n_kv_heads;
+  [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+    const uint index = min(first + q, last);
+    const uint head = kv_head * heads + index % heads;
+    const uint at = index / heads * push.query_stride + (2u * head + (for_sinks ? 1u : 0u)) * kHeadDim;
+    [[unroll]] for (uint i = 0u; i < kLaneValues; ++i) {
+      const uint dim = 8u * place.first_octet + i;
+      query[q * kLaneVectors + i / 4u][i % 4u] = dim < kHeadDim ? push.scale * queries[at + dim] : 0.0;
     }
-    sum += exactHalf(scale_bits & 0xffffu) * (part.x + part.y + part.z + part.w);
   }
-  return sum;
-#else
-  return halfKeyDot(0u, key_word);
-#endif
 }
 
-// Values 2 * pair and 2 * pair + 1 of a slot.
-vec2 valuePair(Side side, uint slot, uint pair) {
-  if ((slot & kSinkBit) != 0u) {
-    return unpackHalf2x16(v_cache[side.sink_word + (slot & ~kSinkBit) * kHalfWords + pair]);
+// This lane's share of the products of all queries with a key: scores first_score and on.
+void dots(const bool sink, Side side, uint slot, Place place, uint first_score) {
+  const uint at = sink ? side.sink_word + slot * kHalfWords : side.ring_word + slot * kKeyWords;
+  [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+    scores[first_score + q] = 0.0;
   }
-  const uint value_word = side.ring_word + slot * kValueWords;
+  vec4 part[kQueries];
+  uint scales = 0u;
+  [[unroll]] for (uint o = 0u; o < kLaneOctets; ++o) {
+    const uint octet = place.first_octet + o;
+    vec4 a, b;
+    keyOctet(sink, at, min(octet, kOctets - 1u), a, b);
+    const bool first = o % kGroupOctets == 0u;
+#if defined(K_INT8) || defined(K_INT4)
+    if (!sink && o % (kScalesAtOnce * kGroupOctets) == 0u) {
+      scales = ORIEL_SCALES(side, k_words, slot, min(octet, kOctets - 1u));
+    }
+#endif
+    [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+      const uint v = q * kLaneVectors + 2u * o;
+      part[q] = (first ? vec4(0.0) : part[q]) + query[v] * a + query[v + 1u] * b;
+    }
+    if (o % kGroupOctets == kGroupOctets - 1u || o == kLaneOctets - 1u) {
+      float scale = 1.0;
+#if defined(K_INT8) || defined(K_INT4)
+      if (!sink) {
+        scale = kKeyUnit * scaleOf(scales, o);
+      }
+#endif
+      [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+        scores[first_score + q] +=
+            scale * ((part[q].x + part[q].y) + (part[q].z + part[q].w));
+      }
+    }
+  }
+}
+
+void addValues(const bool sink, Side side, uint slot, Place place, uint first_score) {
+  const uint at = sink ? side.sink_word + slot * kHalfWords : side.ring_word + slot * kValueWords;
+  float scale = 1.0;
+  uint scales = 0u;
+  [[unroll]] for (uint o = 0u; o < kLaneOctets; ++o) {
+    const uint octet = min(place.first_octet + o, kOctets - 1u);
 #if defined(V_INT8) || defined(V_INT4)
-  const uint scale = side.first_scale + slot * kGroups + 2u * pair / kKvGroup;
-  const uint scale_bits = v_cache[side.scales_word + scale / 2u] >> (16u * (scale & 1u));
-#if defined(V_INT8)
-  const int packed = int(v_cache[value_word + pair / 2u] >> (16u * (pair & 1u)));
-  const vec2 codes = vec2(ivec2(packed << 24, packed << 16) >> 24);
-#else
-  const uint packed = v_cache[value_word + pair / 4u] >> (8u * (pair & 3u));
-  const vec2 codes = vec2(int4Value(packed & 15u), int4Value((packed >> 4) & 15u));
+    if (!sink && o % (kScalesAtOnce * kGroupOctets) == 0u) {
+      scales = ORIEL_SCALES(side, v_words, slot, octet);
+    }
+    if (!sink && o % kGroupOctets == 0u) {
+      scale = kValueUnit * scaleOf(scales, o);
+    }
 #endif
-  return exactHalf(scale_bits & 0xffffu) * codes;
-#else
-  return unpackHalf2x16(v_cache[value_word + pair]);
-#endif
+    vec4 a, b;
+    valueOctet(sink, at, octet, a, b);
+    [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+      const uint v = q * kLaneVectors + 2u * o;
+      const float weight = scale * scores[first_score + q];
+      total[v] += weight * a;
+      total[v + 1u] += weight * b;
+    }
+  }
 }
 
-// Grid (heads, tokens, splits).
+// Slots begin .. end - 1 of the walk, sinks or ring slots (from `ring_begin` on, wrapping).
+void walk(const bool sink, Side keys, Side values, uint begin, uint end, uint ring_begin, Place place) {
+  uint turn = 0u;
+  for (uint tile = begin; tile < end; tile += kTeams * kSlots) {
+    uint slots[kSlots];
+    [[unroll]] for (uint u = 0u; u < kSlots; ++u) {
+      const uint i = min(tile + u * kTeams + place.team, end - 1u);
+      uint slot = sink ? i : ring_begin + i;
+      slot -= !sink && slot >= push.ring ? push.ring : 0u;
+      slots[u] = slot;
+      dots(sink, keys, slot, place, u * kQueries);
+    }
+    if (kPieces > 1u) {
+      const uint half_at = (turn & 1u) * kScoreWords;
+      const uint lane = gl_LocalInvocationIndex;
+      ++turn;
+      [[unroll]] for (uint i = 0u; i < kSlots * kQueries; ++i) {
+        scratch[half_at + i * kLanes + lane] = scores[i];
+      }
+      barrier();
+      const uint first_lane = min(place.team, kTeams - 1u) * kPieces;
+      [[unroll]] for (uint i = 0u; i < kSlots * kQueries; ++i) {
+        float score = 0.0;
+        [[unroll]] for (uint p = 0u; p < kPieces; ++p) {
+          score += scratch[half_at + i * kLanes + first_lane + p];
+        }
+        scores[i] = score;
+      }
+    }
+    [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+      float most = maximum[q];
+      bool seen[kSlots];
+      [[unroll]] for (uint u = 0u; u < kSlots; ++u) {
+        const uint i = tile + u * kTeams + place.team;
+        // Below the first slot that the query sees this wraps to a large number.
+        const uint from = i - ring_from[q];
+        const bool in_reach = sink ? i < sinks_seen[q]
+                                   : min(from, from + push.ring) < ring_seen[q];
+        seen[u] = in_reach && i < end;
+        most = seen[u] ? max(most, scores[u * kQueries + q]) : most;
+      }
+      const float correction = exp(maximum[q] - most);
+      float weight_sum = sum[q] * correction;
+      [[unroll]] for (uint u = 0u; u < kSlots; ++u) {
+        const float weight = seen[u] ? exp(scores[u * kQueries + q] - most) : 0.0;
+        scores[u * kQueries + q] = weight;
+        weight_sum += weight;
+      }
+      maximum[q] = most;
+      sum[q] = weight_sum;
+      [[unroll]] for (uint v = 0u; v < kLaneVectors; ++v) {
+        total[q * kLaneVectors + v] *= correction;
+      }
+    }
+    [[unroll]] for (uint u = 0u; u < kSlots; ++u) {
+      addValues(sink, values, slots[u], place, u * kQueries);
+    }
+  }
+}
+
+// Brings the teams to one maximum each query and adds them up: results of queries first .. last.
+void join(uint split, uint first, uint last, uint kv_head, Place place) {
+  const uint heads = push.n_heads / push.n_kv_heads;
+  const uint lane = gl_LocalInvocationIndex;
+  if (lane % kPieces == 0u && place.team < kTeams) {
+    [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+      team_maximum[place.team * kQueries + q] = maximum[q];
+      team_sum[place.team * kQueries + q] = sum[q];
+    }
+  }
+  barrier();
+  [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+    float most = kLowest;
+    for (uint team = 0u; team < kTeams; ++team) {
+      most = max(most, team_maximum[team * kQueries + q]);
+    }
+    float whole = 0.0;
+    for (uint team = 0u; team < kTeams; ++team) {
+      const uint at = team * kQueries + q;
+      whole += team_sum[at] * exp(team_maximum[at] - most);
+    }
+    const float correction = exp(maximum[q] - most);
+    [[unroll]] for (uint i = 0u; i < kLaneValues; ++i) {
+      scratch[i * kLanes + lane] = correction * total[q * kLaneVectors + i / 4u][i % 4u];
+    }
+    barrier();
+    const uint index = first + q;
+    const uint head = kv_head * heads + index % heads;
+    const uint at = push.splits == 1u
+                        ? index / heads * push.out_stride + head * kHeadDim
+                        : ((index / heads * push.n_heads + head) * push.splits + split) *
+                              (kHeadDim + kPartialExtra);
+    for (uint i = lane; i < kLaneValues * kPieces; i += kLanes) {
+      const uint dim = i % kPieces * kLaneValues + i / kPieces;
+      float value = 0.0;
+      for (uint team = 0u; team < kTeams; ++team) {
+        value += scratch[i / kPieces * kLanes + team * kPieces + i % kPieces];
+      }
+      if (index <= last && dim < kHeadDim) {
+        result[at + dim] = push.splits != 1u ? value : whole > 0.0 ? value / whole : 0.0;
+      }
+    }
+    if (push.splits != 1u && lane == 0u && index <= last) {
+      result[at + kHeadDim] = most;
+      result[at + kHeadDim + 1u] = whole;
+    }
+    barrier();
+  }
+}
+
+// Grid (KV heads, tiles of queries, splits). Queries of a KV head are numbered token by token; with more
+// than one split a tile holds queries of one token only.
 void main() {
-  const uint head = gl_WorkGroupID.x;
-  const uint t = gl_WorkGroupID.y;
+  const uint kv_head = gl_WorkGroupID.x;
   const uint split = gl_WorkGroupID.z;
-  if (t >= step_.header.n_tokens) {
+  const uint heads = push.n_heads / push.n_kv_heads;
+  const uint token_tiles = (heads + kQueries - 1u) / kQueries;
+  const uint tile = gl_WorkGroupID.y;
+  const uint first = push.splits == 1u ? tile * kQueries
+                                       : tile / token_tiles * heads + tile % token_tiles * kQueries;
+  if (first >= step_.header.n_tokens * heads) {
     return;
   }
-  const uint lane = gl_LocalInvocationIndex;
-  const uint kv_head = head / (push.n_heads / push.n_kv_heads);
-  const Side keys = sideOf(kv_head, kKeyWords);
-  const Side stored_values = sideOf(kv_head, kValueWords);
+  const uint queries_end =
+      push.splits == 1u ? step_.header.n_tokens * heads : (first / heads + 1u) * heads;
+  const uint last = min(first + kQueries, queries_end) - 1u;
+
+  // What is walked: all that one of the tile's tokens sees.
   const bool local = push.local != 0u;
-  const uint n_sinks = local ? 0u : step_.tokens[t].n_sinks;
-  const uint ring_begin = local ? step_.tokens[t].local_begin : step_.tokens[t].ring_begin;
-  const uint visible =
-      n_sinks + (local ? step_.tokens[t].local_n_ring : step_.tokens[t].n_ring);
+  const uint first_token = first / heads;
+  const uint ring_begin =
+      local ? step_.tokens[first_token].local_begin : step_.tokens[first_token].ring_begin;
+  uint n_sinks = 0u;
+  uint n_ring = 0u;
+  [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+    const uint t = min(first + q, last) / heads;
+    const uint begin = local ? step_.tokens[t].local_begin : step_.tokens[t].ring_begin;
+    sinks_seen[q] = local ? 0u : step_.tokens[t].n_sinks;
+    ring_seen[q] = local ? step_.tokens[t].local_n_ring : step_.tokens[t].n_ring;
+    ring_from[q] = begin - ring_begin + (begin < ring_begin ? push.ring : 0u);
+    n_sinks = max(n_sinks, sinks_seen[q]);
+    n_ring = max(n_ring, ring_from[q] + ring_seen[q]);
+  }
+  n_ring = min(n_ring, push.ring);
+  const uint visible = n_sinks + n_ring;
   const uint begin = split * push.split_slots;
   const uint end = push.splits == 1u ? visible : min(begin + push.split_slots, visible);
 
-  for (uint i = lane; i < 2u * kQueryPairs; i += kLanes) {
-    const uint pair = i % kQueryPairs;
-    const uint at =
-        t * push.query_stride + (head * 2u + i / kQueryPairs) * kHeadDim + 2u * pair;
-    query[i] = pair < kHalfWords ? vec2(queries[at], queries[at + 1u]) : vec2(0.0);
+  const uint lane = gl_LocalInvocationIndex;
+  const Place place = Place(lane / kPieces, lane % kPieces * kLaneOctets);
+  [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+    maximum[q] = kLowest;
+    sum[q] = 0.0;
   }
-  barrier();
-
-  const uint team = lane / kWords;
-  const uint word = lane % kWords;
-  float maximum = kLowest;
-  float lane_sum = 0.0;  // of this lane's slots only, until the end
-  vec2 values = vec2(0.0);
-  for (uint tile = begin; tile < end; tile += kLanes) {
-    const uint i = tile + lane;
-    const bool is_sink = i < n_sinks;
-    float slot_score = kLowest;
-    uint slot = 0u;
-    if (i < end) {
-      slot = ring_begin + i - n_sinks;
-      slot -= slot >= push.ring && !is_sink ? push.ring : 0u;
-      slot = is_sink ? i | kSinkBit : slot;
-      slot_score = push.scale * (is_sink ? halfKeyDot(1u, keys.sink_word + i * kHalfWords)
-                                         : ringKeyDot(keys, slot));
-    }
-    const float new_maximum = max(maximum, maxOfLanes(slot_score));
-    const float correction = exp(maximum - new_maximum);
-    const float weight = i < end ? exp(slot_score - new_maximum) : 0.0;
-    maximum = new_maximum;
-    lane_sum = lane_sum * correction + weight;
-    weights[lane] = weight;
-    slots[lane] = slot;
+  [[unroll]] for (uint v = 0u; v < kQueries * kLaneVectors; ++v) {
+    total[v] = vec4(0.0);
+  }
+  const Side keys = sideOf(kv_head, kKeyWords);
+  const Side values = sideOf(kv_head, kValueWords);
+  if (begin < min(end, n_sinks)) {
+    loadQueries(true, first, last, kv_head, place);
+    walk(true, keys, values, begin, min(end, n_sinks), 0u, place);
+  }
+  if (kPieces > 1u) {
     barrier();
-    values *= correction;
-    const uint count = min(kLanes, end - tile);
-    for (uint j = team; j < count; j += kTeams) {
-      values += weights[j] * valuePair(stored_values, slots[j], word);
-    }
   }
-
-  // Lanes past the last whole team have walked slots of their own accord; they are left out.
-  team_sums[lane] = values;
-  const float sum = sumOfLanes(lane_sum);
-  if (lane >= kWords) {
-    return;
+  if (max(begin, n_sinks) < end) {
+    loadQueries(false, first, last, kv_head, place);
+    walk(false, keys, values, max(begin, n_sinks) - n_sinks, end - n_sinks, ring_begin, place);
   }
-  vec2 total = vec2(0.0);
-  for (uint i = 0u; i < kTeams; ++i) {
-    total += team_sums[i * kWords + lane];
-  }
-  if (push.splits == 1u) {
-    total = sum > 0.0 ? total / sum : vec2(0.0);
-    const uint at = t * push.out_stride + head * kHeadDim + 2u * lane;
-    result[at] = total.x;
-    result[at + 1u] = total.y;
-    return;
-  }
-  const uint at =
-      ((t * push.n_heads + head) * push.splits + split) * (kHeadDim + kPartialExtra);
-  result[at + 2u * lane] = total.x;
-  result[at + 2u * lane + 1u] = total.y;
-  if (lane == 0u) {
-    result[at + kHeadDim] = maximum;
-    result[at + kHeadDim + 1u] = sum;
-  }
+  join(split, first, last, kv_head, place);
 }

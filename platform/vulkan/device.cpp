@@ -288,6 +288,7 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   if (!options.allow_subgroups) {
     caps.subgroup_arithmetic = false;
   }
+  caps.divide_as_gpu = options.divide_as_gpu;
 
   const float priority = 1.0f;
   VkDeviceQueueCreateInfo queue_info = {};

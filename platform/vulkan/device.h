@@ -23,8 +23,10 @@ struct DeviceCaps {
   uint64_t max_allocation_bytes;
   uint64_t memory_bytes;  ///< of the largest device-local heap
 
+  bool divide_as_gpu;  ///< tests only: whatever the device is, work is divided as on a GPU
+
   bool usable() const { return reason[0] == '\0'; }
-  bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU; }
+  bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU && !divide_as_gpu; }
 };
 
 /// Owns everything up to the queue. destroy() is safe at any stage of creation.

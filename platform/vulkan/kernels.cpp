@@ -34,6 +34,26 @@ constexpr bool fitsSharedMemory(MatmulShape shape, uint32_t tokens) {
 static_assert(fitsSharedMemory(kSoftwareMatmul, kMatmulTokens), "matmul's partial sums");
 static_assert(fitsSharedMemory(kGpuChunkMatmul, kMatmulTokens), "matmul's partial sums");
 
+/// How attention divides its work: see shaders/attention.comp.
+struct AttentionShape {
+  uint32_t lanes;
+  uint32_t queries;      // at most, in a workgroup
+  uint32_t lane_octets;  // at least
+  uint32_t most_pieces;  // lanes that hold a vector together
+};
+/// A whole head in a lane: lanes of a CPU's vector have no quick way to each other, and its compiler takes
+/// too long over more values than these.
+constexpr AttentionShape kSoftwareAttention = {8, 1, 8, 8};
+/// Neighbouring lanes read neighbouring pieces; registers bound the queries.
+constexpr AttentionShape kGpuAttention = {128, 4, 1, 16};
+
+constexpr uint32_t attentionSharedBytes(AttentionShape shape, uint32_t lane_octets) {
+  return 4 * (shape.lanes * std::max(2 * 2 * shape.queries, 8 * lane_octets) +
+              2 * shape.lanes * shape.queries);
+}
+static_assert(attentionSharedBytes(kGpuAttention, 2) <= 16384, "attention's scores and totals");
+static_assert(attentionSharedBytes(kSoftwareAttention, 8) <= 16384, "attention's scores and totals");
+
 uint32_t workgroups(uint32_t items, uint32_t per_group) {
   return static_cast<uint32_t>(ceilDiv(items, per_group));
 }
@@ -55,6 +75,25 @@ void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& cap
   kernel->grid[0] = workgroups(tokens, tile);
   kernel->grid[1] = std::min(row_groups, kMaxGridSide);
   kernel->grid[2] = workgroups(row_groups, kernel->grid[1]);
+}
+
+void divideAttention(const AttentionPush& push, uint32_t tokens, const DeviceCaps& caps,
+                     Kernel* kernel) {
+  const uint32_t heads = push.n_heads / push.n_kv_heads;
+  const bool split = push.splits > 1;
+  const uint32_t octets = workgroups(push.head_dim, 8);
+  const AttentionShape shape = caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
+  const uint32_t lane_octets =
+      std::min(octets, std::max(shape.lane_octets, workgroups(octets, shape.most_pieces)));
+  const uint32_t row = split ? heads : heads * tokens;  // queries that may share a workgroup
+  const uint32_t tiles = workgroups(row, shape.queries);
+  kernel->constants[0] = shape.lanes;
+  kernel->constants[1] = push.head_dim;
+  kernel->constants[2] = split ? workgroups(row, tiles) : std::min(row, shape.queries);
+  kernel->constants[3] = lane_octets;
+  kernel->grid[0] = push.n_kv_heads;
+  kernel->grid[1] = split ? tiles * tokens : tiles;
+  kernel->grid[2] = push.splits;
 }
 
 // One lane per item of a token.
@@ -125,10 +164,7 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
     }
     case OpKind::kAttention:
       std::snprintf(name, sizeof(name), "attention_%s", cacheName(op, cache, sizeof(cache)));
-      kernel->constants[0] = op.push.attention.head_dim;
-      kernel->grid[0] = op.push.attention.n_heads;
-      kernel->grid[1] = tokens;
-      kernel->grid[2] = op.push.attention.splits;
+      divideAttention(op.push.attention, tokens, caps, kernel);
       break;
     case OpKind::kAttentionMerge:
       std::snprintf(name, sizeof(name), "attention_merge");

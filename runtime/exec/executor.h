@@ -77,6 +77,7 @@ struct ExecutorOptions {
   Log log;
   // For tests only.
   bool allow_subgroups = true;  ///< false: the shared-memory variants, whatever the device can do
+  bool divide_as_gpu = false;   ///< true: kernels divide their work as on a GPU, on software devices too
   /// Called with the entry points each time some have been loaded (before and after the instance is
   /// made); may replace them.
   void (*wrap_api)(VulkanApi* api, void* user) = nullptr;

@@ -1,5 +1,5 @@
-// Tests of single kernels: on Vulkan each runs with and without subgroup arithmetic. Instantiated in
-// golden/test_kernels.cpp.
+// Tests of single kernels: on Vulkan each runs as the device does, and once without subgroup arithmetic and
+// divided as on a GPU. Instantiated in golden/test_kernels.cpp.
 #pragma once
 
 #include <string>
@@ -16,6 +16,7 @@ class Kernels : public testing::TestWithParam<Path> {
  protected:
   void load(KernelRig* rig) {
     rig->options.allow_subgroups = GetParam() != Path::kShared;
+    rig->options.divide_as_gpu = GetParam() == Path::kShared;
     ASSERT_TRUE(rig->load().ok()) << rig->log.errors();
   }
   void run(KernelRig* rig, StepRun what) {

@@ -27,6 +27,7 @@ struct Options {
   std::string device = "vulkan";
   std::string kv = "f16";
   std::string only;
+  std::string list;
   uint32_t window = 4096;
   uint32_t depth = 0;
   uint32_t chunk = 0;
@@ -235,8 +236,10 @@ int profile(const Options& given) {
     Runner runner(prepared, part.plan(), given);
     device = runner.device();
     decode_ops.back() = n_decode;
-    decode.back() = runner.time(StepRun::kDecode, 1, given.depth, given.repeat);
-    if (n_chunk != 0) {
+    if (given.list != "chunk") {
+      decode.back() = runner.time(StepRun::kDecode, 1, given.depth, given.repeat);
+    }
+    if (given.list != "decode" && n_chunk != 0) {
       chunk_ops.back() = n_chunk;
       chunk.back() =
           runner.time(StepRun::kChunk, plan.chunk_tokens, given.depth, std::min(given.repeat, 3u));
@@ -262,6 +265,7 @@ int main(int argc, char** argv) {
   app.add_option("--kv", options.kv, "f16, k8v8, k8v4 or k4v4");
   app.add_option("--chunk", options.chunk, "Tokens at a time");
   app.add_option("--repeat", options.repeat, "Runs; the least counts");
+  app.add_option("--list", options.list, "decode or chunk: that one only");
   app.add_option("--only", options.only, "One kind");
   CLI11_PARSE(app, argc, argv);
   return oriel::profile(options);
