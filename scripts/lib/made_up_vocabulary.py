@@ -30,7 +30,6 @@ def made_up_pieces(alphabet, spell, space, count, rng):
     by letter, letters beyond ASCII where an alphabet of bytes has them in parts, then made-up words."""
     known = set(alphabet)
     merges = []
-    words = []
 
     def join(left, right):
         if len(merges) < count and left in known and right in known and left + right not in known:
@@ -45,7 +44,6 @@ def made_up_pieces(alphabet, spell, space, count, rng):
             piece = start
             for letter in word if start == space else word[1:]:
                 piece = join(piece, letter)
-            words.append(piece)
     for first, last in ((0x410, 0x450), (0xE0, 0x100), (0x4E00, 0x4E00 + count // 8)):
         for point in range(first, last):
             parts = spell(chr(point))
