@@ -21,6 +21,9 @@ constexpr const char* kCloseName = "</s>";
 
 template <size_t n>
 bool isOneOf(const GgufString& text, const char* const (&names)[n]) {
+  if (text.bytes == 0 || text.data[0] != '<') {
+    return false;  // as nearly all are: none of the names begins otherwise
+  }
   for (const char* name : names) {
     if (text.equals(name)) {
       return true;

@@ -42,6 +42,7 @@ void checkCases(const std::string& folder, const std::string& name, const std::s
   TokenizerCase c(readMaybePacked(vocab_path));
   ASSERT_TRUE(c.status.ok()) << c.log.errors();
   EXPECT_EQ(c.planned_bytes, c.used_bytes);
+  EXPECT_LE(c.planned_bytes, golden["n_vocab"].get<uint64_t>() * 40);
   EXPECT_EQ(c.tokenizer->vocabSize(), golden["n_vocab"].get<uint32_t>());
   EXPECT_EQ(c.tokenizer->bosId(), golden["bos"].get<int32_t>());
   EXPECT_EQ(c.tokenizer->eosId(), golden["eos"].get<int32_t>());
