@@ -10,6 +10,7 @@
 #include "text/pretokenizer.h"
 #include "text/token_names.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_source.h"
 
 namespace oriel {
 namespace {
@@ -27,25 +28,25 @@ uint32_t priorityOfScore(float score) {
 
 class TokenizerBuilder {
  public:
-  TokenizerBuilder(const GgufFile& file, const Log& log) : file_(file), log_(log) {}
+  TokenizerBuilder(const GgufFile& file, const Log& log)
+      : file_(file), log_(log), source_(file, log) {}
 
   Status build(Arena* arena, Tokenizer** tokenizer) {
     *tokenizer = nullptr;
-    ORIEL_TRY(readKind());
-    ORIEL_TRY(readArrays());
+    ORIEL_TRY(source_.read());
     readIds(!arena->measuring());
     ORIEL_TRY(measureTokens());
     Tokenizer* memory = arena->take<Tokenizer>(1);
-    offsets_ = arena->take<uint32_t>(uint64_t{n_vocab_} + 1);
-    flags_ = arena->take<uint8_t>(n_vocab_);
+    offsets_ = arena->take<uint32_t>(uint64_t{source_.n_vocab} + 1);
+    flags_ = arena->take<uint8_t>(source_.n_vocab);
     pool_ = arena->take<char>(pool_bytes_);
     specials_ = arena->take<uint32_t>(n_specials_);
-    target_.tokens_.take(arena, n_vocab_);
-    if (kind_ == TokenizerKind::kSpm) {
-      priorities_ = arena->take<uint32_t>(n_vocab_);
+    target_.tokens_.take(arena, source_.n_vocab);
+    if (source_.kind == TokenizerKind::kSpm) {
+      priorities_ = arena->take<uint32_t>(source_.n_vocab);
     } else {
-      merges_ = arena->take<Tokenizer::Merge>(n_merges_);
-      target_.merge_index_.take(arena, n_merges_);
+      merges_ = arena->take<Tokenizer::Merge>(source_.n_merges);
+      target_.merge_index_.take(arena, source_.n_merges);
     }
     if (arena->measuring()) {
       return kOk;
@@ -55,10 +56,10 @@ class TokenizerBuilder {
           ORIEL_ERROR_INTERNAL,
           "the tokenizer's tables need more memory than was planned: please report it");
     }
-    target_.n_vocab_ = n_vocab_;
-    target_.kind_ = kind_;
-    target_.pre_ = rules_.pre;
-    target_.whole_words_ = rules_.whole_words;
+    target_.n_vocab_ = source_.n_vocab;
+    target_.kind_ = source_.kind;
+    target_.pre_ = source_.rules.pre;
+    target_.whole_words_ = source_.rules.whole_words;
     target_.specials_ = specials_;
     target_.pool_ = pool_;
     target_.offsets_ = offsets_;
@@ -67,7 +68,7 @@ class TokenizerBuilder {
     target_.merges_ = merges_;
     ORIEL_TRY(fillTokens());
     sortSpecials();
-    if (kind_ == TokenizerKind::kBpe) {
+    if (source_.kind == TokenizerKind::kBpe) {
       ORIEL_TRY(fillMerges());
     }
     *tokenizer = new (memory) Tokenizer(target_);
@@ -86,99 +87,13 @@ class TokenizerBuilder {
   /// Walks the tokens with their types and scores.
   struct Walk {
     explicit Walk(const TokenizerBuilder& builder)
-        : tokens(builder.tokens_), types(builder.types_), scores(builder.scores_) {}
+        : tokens(builder.source_.tokens),
+          types(builder.source_.types),
+          scores(builder.source_.scores) {}
     GgufArrayReader tokens;
     GgufArrayReader types;
     GgufArrayReader scores;
   };
-
-  Status missing(const char* key) const {
-    return log_.fail(ORIEL_ERROR_FORMAT,
-                     "the file has no usable %s: convert the model again with its tokenizer", key);
-  }
-
-  Status readKind() {
-    GgufString model;
-    if (!file_.getString("tokenizer.ggml.model", &model)) {
-      return missing("tokenizer.ggml.model");
-    }
-    if (model.equals("llama")) {
-      kind_ = TokenizerKind::kSpm;
-      return kOk;
-    }
-    if (!model.equals("gpt2")) {
-      return log_.fail(
-          ORIEL_ERROR_UNSUPPORTED,
-          "tokenizer.ggml.model is \"%s\": use a model with a \"gpt2\" (byte-level BPE) "
-          "or \"llama\" (SentencePiece) tokenizer",
-          PrintableText(model).text);
-    }
-    kind_ = TokenizerKind::kBpe;
-    GgufString pre;
-    if (!file_.getString("tokenizer.ggml.pre", &pre) || pre.equals("default")) {
-      guessPreTokenizer();
-    } else if (!preTokenizerByName(pre, &rules_)) {
-      return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                       "tokenizer.ggml.pre is \"%s\", which this build does not know: use a newer "
-                       "build, or a model with the pre-tokenizer gpt-2, smollm, qwen2, llama-bpe, "
-                       "tekken or gpt-4o",
-                       PrintableText(pre).text);
-    }
-    return kOk;
-  }
-
-  /// Old converters wrote none.
-  void guessPreTokenizer() {
-    pre_guessed_ = true;
-    GgufString architecture;
-    const bool qwen = file_.getString("general.architecture", &architecture) &&
-                      (architecture.equals("qwen2") || architecture.equals("qwen3"));
-    rules_.pre = qwen ? PreTokenizer::kQwen2 : PreTokenizer::kGpt2;
-  }
-
-  Status readArrays() {
-    if (!file_.getArray("tokenizer.ggml.tokens", &tokens_) || tokens_.count == 0) {
-      return missing("tokenizer.ggml.tokens");
-    }
-    if (tokens_.count > kMaxVocabulary) {
-      return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                       "the vocabulary has %llu tokens: use a model with at most %u",
-                       static_cast<unsigned long long>(tokens_.count), kMaxVocabulary);
-    }
-    n_vocab_ = static_cast<uint32_t>(tokens_.count);
-    has_types_ = file_.has("tokenizer.ggml.token_type");
-    if (has_types_) {
-      ORIEL_TRY(readParallel("tokenizer.ggml.token_type", &types_));
-    }
-    if (kind_ == TokenizerKind::kSpm) {
-      return readParallel("tokenizer.ggml.scores", &scores_);
-    }
-    GgufArray merges;
-    if (!file_.getArray("tokenizer.ggml.merges", &merges)) {
-      return missing("tokenizer.ggml.merges");
-    }
-    if (merges.count > IndexTable::kMaxCount) {
-      return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                       "the tokenizer has %llu merges: use a model with at most %u",
-                       static_cast<unsigned long long>(merges.count), IndexTable::kMaxCount);
-    }
-    merge_array_ = merges;
-    n_merges_ = static_cast<uint32_t>(merges.count);
-    return kOk;
-  }
-
-  /// An array with one entry per token.
-  Status readParallel(const char* key, GgufArray* array) {
-    if (!file_.getArray(key, array)) {
-      return missing(key);
-    }
-    if (array->count != n_vocab_) {
-      return log_.fail(ORIEL_ERROR_FORMAT,
-                       "%s has %llu entries for %u tokens: convert the model again", key,
-                       static_cast<unsigned long long>(array->count), n_vocab_);
-    }
-    return kOk;
-  }
 
   /// Reads the next token of `walk`, number `id`, and works out what it stands for.
   Status nextToken(Walk* walk, uint32_t id, Decoded* token, float* score) const {
@@ -186,13 +101,13 @@ class TokenizerBuilder {
     int64_t type = Tokenizer::kNormal;
     *score = 0.0f;
     if (!walk->tokens.nextString(&text)) {
-      return missing("tokenizer.ggml.tokens");
+      return source_.missing("tokenizer.ggml.tokens");
     }
-    if (has_types_ && !walk->types.nextInt(&type)) {
-      return missing("tokenizer.ggml.token_type");
+    if (source_.has_types && !walk->types.nextInt(&type)) {
+      return source_.missing("tokenizer.ggml.token_type");
     }
-    if (kind_ == TokenizerKind::kSpm && !walk->scores.nextFloat(score)) {
-      return missing("tokenizer.ggml.scores");
+    if (source_.kind == TokenizerKind::kSpm && !walk->scores.nextFloat(score)) {
+      return source_.missing("tokenizer.ggml.scores");
     }
     if (text.bytes > kMaxTokenBytes) {
       return log_.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -207,8 +122,8 @@ class TokenizerBuilder {
       type = Tokenizer::kControl;
     }
     token->byte = -1;
-    if (kind_ == TokenizerKind::kSpm) {
-      token->byte = !has_types_ || type == Tokenizer::kByte ? parseByteToken(text) : -1;
+    if (source_.kind == TokenizerKind::kSpm) {
+      token->byte = !source_.has_types || type == Tokenizer::kByte ? parseByteToken(text) : -1;
       if (type == Tokenizer::kByte && token->byte < 0) {
         return log_.fail(ORIEL_ERROR_FORMAT,
                          "token %u is a byte token but reads \"%s\": convert the model again", id,
@@ -221,7 +136,7 @@ class TokenizerBuilder {
       type = Tokenizer::kNormal;  // byte-level BPE needs no byte tokens
     }
     // SentencePiece takes user-defined runs of spaces from the text as it takes other symbols.
-    const bool spaced = kind_ == TokenizerKind::kSpm && type == Tokenizer::kUserDefined;
+    const bool spaced = source_.kind == TokenizerKind::kSpm && type == Tokenizer::kUserDefined;
     const bool decoded = (!Tokenizer::isWhole(type) || spaced) && decodeOrdinary(text, token);
     const bool verbatim = Tokenizer::isWhole(type) || !decoded;
     if (!decoded) {
@@ -253,7 +168,7 @@ class TokenizerBuilder {
     if (type == Tokenizer::kUserDefined) {
       return isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) || isEndId(id);
     }
-    const bool untyped = !has_types_ && (isEndId(id) || id == target_.bos_id_);
+    const bool untyped = !source_.has_types && (isEndId(id) || id == target_.bos_id_);
     return type == Tokenizer::kNormal && (isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) ||
                                           text.equals(kCloseName) || untyped);
   }
@@ -261,7 +176,7 @@ class TokenizerBuilder {
   /// What an ordinary token stands for. False for text that encoding can never arrive at by
   /// merging: it is then shown as it is written.
   bool decodeOrdinary(const GgufString& text, Decoded* token) const {
-    if (kind_ == TokenizerKind::kBpe) {
+    if (source_.kind == TokenizerKind::kBpe) {
       return decodeByteLevel(text.data, text.bytes, token->bytes, &token->n_bytes);
     }
     // SentencePiece writes a space as U+2581. Spaces are kept plain here, in vocabulary and text
@@ -291,7 +206,7 @@ class TokenizerBuilder {
     Decoded token;
     float score = 0.0f;
     uint64_t total = 0;
-    for (uint32_t id = 0; id < n_vocab_; ++id) {
+    for (uint32_t id = 0; id < source_.n_vocab; ++id) {
       ORIEL_TRY(nextToken(&walk, id, &token, &score));
       total += token.n_bytes;
       n_specials_ += isSpecial(token) ? 1 : 0;
@@ -309,8 +224,8 @@ class TokenizerBuilder {
     for (int32_t& id : target_.byte_ids_) {
       id = -1;
     }
-    target_.words_end_at_spaces_ = kind_ == TokenizerKind::kSpm;
-    for (uint32_t number = 0; number < n_vocab_; ++number) {
+    target_.words_end_at_spaces_ = source_.kind == TokenizerKind::kSpm;
+    for (uint32_t number = 0; number < source_.n_vocab; ++number) {
       const int32_t id = static_cast<int32_t>(number);
       ORIEL_TRY(nextToken(&walk, number, &token, &score));
       std::memcpy(pool_ + at, token.bytes, token.n_bytes);
@@ -359,7 +274,7 @@ class TokenizerBuilder {
     if (!verbatim) {
       target_.longest_ordinary_ =
           bytes > target_.longest_ordinary_ ? bytes : target_.longest_ordinary_;
-      if (kind_ == TokenizerKind::kBpe && token.n_bytes == 1) {
+      if (source_.kind == TokenizerKind::kBpe && token.n_bytes == 1) {
         target_.byte_ids_[static_cast<uint8_t>(token.bytes[0])] = id;
       }
       for (size_t i = 1; i < token.n_bytes; ++i) {
@@ -400,12 +315,12 @@ class TokenizerBuilder {
   }
 
   Status fillMerges() {
-    GgufArrayReader reader(merge_array_);
+    GgufArrayReader reader(source_.merges);
     uint32_t n_ignored = 0;
-    for (uint32_t rank = 0; rank < n_merges_; ++rank) {
+    for (uint32_t rank = 0; rank < source_.n_merges; ++rank) {
       GgufString text;
       if (!reader.nextString(&text)) {
-        return missing("tokenizer.ggml.merges");
+        return source_.missing("tokenizer.ggml.merges");
       }
       Tokenizer::Merge* merge = &merges_[rank];
       if (!parseMerge(text, merge)) {
@@ -432,7 +347,7 @@ class TokenizerBuilder {
           ORIEL_LOG_WARNING,
           "%u of %u merges name tokens that the vocabulary lacks and are ignored: text may be "
           "split differently from how the model was trained",
-          n_ignored, n_merges_);
+          n_ignored, source_.n_merges);
     }
     return kOk;
   }
@@ -474,12 +389,12 @@ class TokenizerBuilder {
   int32_t readId(const char* key, int32_t otherwise, bool warn) const {
     uint64_t id = 0;
     if (!file_.getUint(key, &id)) {
-      return otherwise >= 0 && static_cast<uint32_t>(otherwise) < n_vocab_ ? otherwise : -1;
+      return otherwise >= 0 && static_cast<uint32_t>(otherwise) < source_.n_vocab ? otherwise : -1;
     }
-    if (id >= n_vocab_) {
+    if (id >= source_.n_vocab) {
       if (warn) {
         log_.write(ORIEL_LOG_WARNING, "%s is %llu, but there are %u tokens: it is ignored", key,
-                   static_cast<unsigned long long>(id), n_vocab_);
+                   static_cast<unsigned long long>(id), source_.n_vocab);
       }
       return -1;
     }
@@ -487,12 +402,12 @@ class TokenizerBuilder {
   }
 
   void readIds(bool warn) {
-    const bool spm = kind_ == TokenizerKind::kSpm;
-    if (pre_guessed_ && warn) {
+    const bool spm = source_.kind == TokenizerKind::kSpm;
+    if (source_.pre_guessed && warn) {
       log_.write(ORIEL_LOG_WARNING,
                  "the file names no pre-tokenizer and %s is used: if text comes out badly, convert "
                  "the model again with a newer converter",
-                 preTokenizerName(rules_.pre));
+                 preTokenizerName(source_.rules.pre));
     }
     // The defaults are SentencePiece's own order: <unk>, <s>, </s>.
     target_.unknown_id_ = readId("tokenizer.ggml.unknown_token_id", spm ? 0 : -1, warn);
@@ -500,7 +415,7 @@ class TokenizerBuilder {
     target_.eos_id_ = readId("tokenizer.ggml.eos_token_id", spm ? 2 : -1, warn);
     eot_id_ = readId("tokenizer.ggml.eot_token_id", -1, warn);
     eom_id_ = readId("tokenizer.ggml.eom_token_id", -1, warn);
-    target_.add_bos_ = spm || rules_.add_bos;
+    target_.add_bos_ = spm || source_.rules.add_bos;
     file_.getBool("tokenizer.ggml.add_bos_token", &target_.add_bos_);
     target_.add_bos_ = target_.add_bos_ && target_.bos_id_ >= 0;
     target_.add_space_prefix_ = spm;
@@ -515,17 +430,8 @@ class TokenizerBuilder {
 
   const GgufFile& file_;
   const Log& log_;
-  TokenizerKind kind_ = TokenizerKind::kBpe;
-  PreTokenizerRules rules_;
-  bool pre_guessed_ = false;
+  TokenizerSource source_;
   bool strips_right_ = false;
-  bool has_types_ = false;
-  GgufArray tokens_;
-  GgufArray types_;
-  GgufArray scores_;
-  GgufArray merge_array_;
-  uint32_t n_vocab_ = 0;
-  uint32_t n_merges_ = 0;
   uint32_t n_specials_ = 0;
   uint64_t pool_bytes_ = 0;
   int32_t eot_id_ = -1;
