@@ -223,8 +223,7 @@ Workspace Session::makeWorkspace() const {
 
 Status Session::appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
                               Workspace* workspace) {
-  // An id takes at least a byte of text; BOS and the space SPM puts first are extra.
-  const size_t capacity = bytes + 2;
+  const size_t capacity = context_.tokenizer->idsAtMost(bytes);
   const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
   if (ids.data() == nullptr) {
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,

@@ -71,6 +71,13 @@ class Tokenizer {
   Status encode(const char* text, size_t bytes, const EncodeOptions& options, Workspace* workspace,
                 const Log& log, int32_t* ids, size_t capacity, size_t* needed) const;
 
+  /// Ids that encode() gives at most: one a byte, BOS, and for SPM a space before the first word and
+  /// after every special token.
+  size_t idsAtMost(size_t bytes) const {
+    const bool one_byte_specials = (special_lengths_[0] & 2) != 0;
+    return (add_space_prefix_ && one_byte_specials ? 2 * bytes : bytes) + 2;
+  }
+
   /// Bytes of one token, as it appears inside a text. Control tokens give nothing unless `special`.
   /// The pointer lives as long as the tokenizer.
   struct Piece {

@@ -416,6 +416,27 @@ TEST(TokenizerFile, spm_prefix_follows_the_file) {
   EXPECT_EQ(without.decode({space, a}), " a");
 }
 
+TEST(TokenizerFile, ids_at_most_counts_the_spaces_put_after_special_tokens) {
+  Vocabulary v;
+  v.startSpm(true);
+  const int32_t space = v.add("\xE2\x96\x81");
+  const int32_t a = v.add("a");
+  EXPECT_EQ(TokenizerCase(v.writer().build()).tokenizer->idsAtMost(100), 102u);
+  const int32_t line = v.add("\n", kUserType);
+  TokenizerCase c(v.writer().build());
+  EncodeOptions options;
+  options.bos = true;
+  Ids ids(c.tokenizer->idsAtMost(6));
+  Workspace workspace(nullptr, 0, &defaultAllocator());
+  size_t needed = 0;
+  ASSERT_TRUE(c.tokenizer
+                  ->encode("a\na\na\n", 6, options, &workspace, c.log.log(), ids.data(), ids.size(),
+                           &needed)
+                  .ok());
+  ids.resize(needed);
+  EXPECT_EQ(ids, (Ids{1, space, a, line, space, a, line, space, a, line}));
+}
+
 TEST(TokenizerFile, a_byte_token_that_is_not_written_as_one_is_refused) {
   for (const char* text : {"<0xG0>", "<0x0>", "<0x000>", "a", ""}) {
     Vocabulary v;
