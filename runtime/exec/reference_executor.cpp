@@ -8,90 +8,12 @@
 #include "base/half.h"
 #include "base/workspace.h"
 #include "exec/executor.h"
+#include "exec/reference_weights.h"
 #include "kv/kv_side.h"
 #include "kv/quantise.h"
-#include "plan/weight_layout.h"
 
 namespace oriel {
 namespace {
-
-constexpr uint32_t kLanes = 8;  // partial sums of a dot product; lets compilers vectorise it
-constexpr uint32_t kTokenBlock = 8;  // tokens that share one unpacking of the weights
-static_assert(kLanes == kUnit, "a unit is one step of all lanes");
-
-float sumLanes(const float (&lanes)[kLanes]) {
-  return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
-         ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
-}
-
-/// Rows of a weight slice, unpacked a unit at a time.
-struct WeightRows {
-  WeightType type;
-  const uint32_t* words;
-  uint32_t words_per_row;
-  uint32_t scales_word;
-  uint32_t blocks_per_row;
-
-  float scale(uint32_t row, uint32_t unit) const {
-    const uint32_t block = unit * kUnit / kQuantBlock;
-    const uint64_t index = static_cast<uint64_t>(row) * blocks_per_row + block;
-    const uint32_t pair = words[scales_word + index / 2];
-    return halfToFloat(static_cast<uint16_t>(index % 2 == 0 ? pair : pair >> 16));
-  }
-
-  void unpack(uint32_t row, uint32_t unit, float (&out)[kUnit]) const {
-    const uint32_t* w = words + static_cast<uint64_t>(row) * words_per_row;
-    switch (type) {
-      case WeightType::kF32:
-        std::memcpy(out, w + unit * kUnit, sizeof(out));
-        return;
-      case WeightType::kF16:
-        for (uint32_t i = 0; i < kUnit; ++i) {
-          out[i] = halfToFloat(static_cast<uint16_t>(w[unit * 4 + i / 2] >> (16 * (i % 2))));
-        }
-        return;
-      case WeightType::kBf16:
-        for (uint32_t i = 0; i < kUnit; ++i) {
-          out[i] = bfloat16ToFloat(static_cast<uint16_t>(w[unit * 4 + i / 2] >> (16 * (i % 2))));
-        }
-        return;
-      case WeightType::kQ8_0: {
-        const float s = scale(row, unit);
-        for (uint32_t i = 0; i < kUnit; ++i) {
-          out[i] = s * static_cast<float>(
-                           static_cast<int8_t>(w[unit * 2 + i / 4] >> (8 * (i % 4)) & 0xffu));
-        }
-        return;
-      }
-      case WeightType::kQ4_0: {
-        const float s = scale(row, unit);
-        for (uint32_t i = 0; i < kUnit; ++i) {
-          out[i] = s * static_cast<float>(static_cast<int32_t>(w[unit] >> (4 * i) & 0xfu) - 8);
-        }
-        return;
-      }
-    }
-  }
-
-  // Products of one row with n <= kTokenBlock vectors, each unit unpacked once for all of them.
-  void dots(uint32_t row, uint32_t units, const float* x, uint32_t stride, uint32_t n,
-            float* products) const {
-    float lanes[kTokenBlock][kLanes] = {};
-    float values[kUnit];
-    for (uint32_t unit = 0; unit < units; ++unit) {
-      unpack(row, unit, values);
-      for (uint32_t t = 0; t < n; ++t) {
-        const float* in = x + static_cast<uint64_t>(t) * stride + unit * kUnit;
-        for (uint32_t i = 0; i < kLanes; ++i) {
-          lanes[t][i] += values[i] * in[i];
-        }
-      }
-    }
-    for (uint32_t t = 0; t < n; ++t) {
-      products[t] = sumLanes(lanes[t]);
-    }
-  }
-};
 
 class ReferenceExecutor final : public Executor {
  public:
@@ -252,8 +174,7 @@ class ReferenceExecutor final : public Executor {
 
   void embed(const Op& op) {
     const EmbedPush& p = op.push.embed;
-    const WeightRows rows = {op.weights, words(op, 0), p.words_per_row, p.scales_word,
-                             p.blocks_per_row};
+    const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
       const uint32_t row = token(t).token - p.first_row;  // wraps for rows before the slice
       if (row >= p.rows) {
@@ -294,8 +215,7 @@ class ReferenceExecutor final : public Executor {
 
   void matmul(const Op& op) {
     const MatmulPush& p = op.push.matmul;
-    const WeightRows rows = {op.weights, words(op, 0), p.words_per_row, p.scales_word,
-                             p.blocks_per_row};
+    const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
     const uint32_t n = p.one_row != 0 ? 1 : header().n_tokens;
     for (uint32_t r = 0; r < p.rows; ++r) {
       for (uint32_t first = 0; first < n; first += kTokenBlock) {

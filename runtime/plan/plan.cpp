@@ -54,7 +54,7 @@ class Builder {
 
   uint64_t weightsBytes() const { return weights_bytes_; }
   uint64_t readBytes() const { return read_bytes_; }
-  uint64_t largestRowBytes() const { return largest_row_bytes_; }
+  uint64_t largestGroupBytes() const { return largest_group_bytes_; }
 
  private:
   enum : uint32_t { kBody = 1u << 0, kHeadList = 1u << 1 };
@@ -111,8 +111,9 @@ class Builder {
       plan_->uploads[plan_->n_uploads] = item;
     }
     ++plan_->n_uploads;
-    const WeightGeometry geometry = weightGeometry(item.type, item.cols);
-    largest_row_bytes_ = std::max(largest_row_bytes_, uint64_t{4} * geometry.words_per_row);
+    const uint64_t group = item.is_vector ? vectorBytes(item.cols)
+                                          : weightGeometry(item.type, item.cols).groupBytes();
+    largest_group_bytes_ = std::max(largest_group_bytes_, group);
   }
 
   // A vector of weights as one float32 row.
@@ -122,7 +123,8 @@ class Builder {
     item.layer = layer;
     item.rows = 1;
     item.cols = cols;
-    item.slice = placeWeights(weightGeometry(WeightType::kF32, cols).sliceBytes(1));
+    item.is_vector = true;
+    item.slice = placeWeights(vectorBytes(cols));
     upload(item);
     read_bytes_ += item.slice.size_bytes;
     return item.slice;
@@ -174,7 +176,6 @@ class Builder {
           item.type = type;
           item.slice = slice;
           item.slice_row = filled;
-          item.scales_word = static_cast<uint32_t>(geometry.scalesWord(rows));
           upload(item);
           filled += item.rows;
           source_row += item.rows;
@@ -191,16 +192,15 @@ class Builder {
   }
 
   Op matmulOp(const MatmulEnds& ends, const BufferRef& slice, WeightType type,
-              const WeightGeometry& geometry, uint32_t cols, uint32_t first_row, uint32_t rows) {
+              const WeightGeometry& geometry, uint32_t first_row, uint32_t rows) {
     Op op = makeOp(OpKind::kMatmul, sizeof(MatmulPush),
                    {slice, act_.device_step, ends.out, ends.in});
     op.weights = type;
     MatmulPush& push = op.push.matmul;
     push.rows = rows;
-    push.units = paddedCols(cols) / kUnit;
-    push.words_per_row = geometry.words_per_row;
-    push.scales_word = static_cast<uint32_t>(geometry.scalesWord(rows));
-    push.blocks_per_row = geometry.blocks_per_row;
+    push.units = geometry.units;
+    push.group_words = geometry.groupWords();
+    push.side_word = geometry.sideWord();
     push.in_stride = ends.in_stride;
     push.out_stride = ends.out_stride;
     push.out_first = first_row;
@@ -213,7 +213,7 @@ class Builder {
     return matrix(parts, cols,
                   [&](const BufferRef& slice, WeightType type, const WeightGeometry& geometry,
                       uint32_t first_row, uint32_t rows) {
-                    emitBody(matmulOp(ends, slice, type, geometry, cols, first_row, rows));
+                    emitBody(matmulOp(ends, slice, type, geometry, first_row, rows));
                   });
   }
 
@@ -302,7 +302,7 @@ class Builder {
     ends.in_stride = act_.embd_stride;
     ends.out = io_.logits;
     ends.out_stride = model_.n_vocab;
-    Op op = matmulOp(ends, slice, type, geometry, model_.n_embd, first_row, rows);
+    Op op = matmulOp(ends, slice, type, geometry, first_row, rows);
     op.push.matmul.one_row = 1;
     emitTo(StepList::kHead, op);
   }
@@ -319,9 +319,8 @@ class Builder {
                          {slice, act_.device_step, act_.residual});
           op.weights = type;
           op.push.embed = {model_.n_embd,
-                           geometry.words_per_row,
-                           static_cast<uint32_t>(geometry.scalesWord(rows)),
-                           geometry.blocks_per_row,
+                           geometry.groupWords(),
+                           geometry.sideWord(),
                            first_row,
                            rows,
                            act_.embd_stride,
@@ -330,7 +329,7 @@ class Builder {
           if (model_.tied_output) {
             headMatmul(slice, type, geometry, first_row, rows);
           } else if (first_row == 0) {
-            read_bytes_ += geometry.sliceBytes(1);
+            read_bytes_ += geometry.rowBytes();
           }
         });
   }
@@ -490,14 +489,14 @@ class Builder {
   uint64_t segment_used_ = 0;
   uint64_t weights_bytes_ = 0;
   uint64_t read_bytes_ = 0;
-  uint64_t largest_row_bytes_ = 0;
+  uint64_t largest_group_bytes_ = 0;
 };
 
 }  // namespace
 
-uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_row_bytes) {
+uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes) {
   const uint64_t half = std::clamp(weights_bytes / kUploadShare, kMinUploadHalf, kMaxUploadHalf);
-  return alignUp(std::max(half, largest_row_bytes), kBufferAlignment);
+  return alignUp(std::max(half, largest_group_bytes), kBufferAlignment);
 }
 
 Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& log,
@@ -518,7 +517,7 @@ Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& l
   for (uint32_t i = 0; i < kStepLists; ++i) {
     totals->n_ops[i] = counted.n_ops[i];
   }
-  totals->upload_half_bytes = uploadHalfBytes(totals->weights_bytes, builder.largestRowBytes());
+  totals->upload_half_bytes = uploadHalfBytes(totals->weights_bytes, builder.largestGroupBytes());
   totals->weights_read_bytes_per_token = builder.readBytes();
   if (counted.weight_segments > UINT8_MAX) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "the weights need %u GiB: use a smaller model",

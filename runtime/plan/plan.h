@@ -31,8 +31,25 @@ struct BufferRef {
 };
 
 /// How weights are stored on the device; shaders/shared/layout.h has the packing.
-enum class WeightType : uint8_t { kF32, kF16, kBf16, kQ8_0, kQ4_0 };
-const char* weightTypeName(WeightType type);  ///< "f32", "f16", "bf16", "q8_0", "q4_0"
+enum class WeightType : uint8_t {
+  kF32,
+  kF16,
+  kBf16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kIq4Nl,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIq4Xs,
+};
+constexpr uint32_t kWeightTypes = 15;
+const char* weightTypeName(WeightType type);  ///< "f32", "q4_0", ...: as kernels are named
 
 enum class OpKind : uint8_t {
   kEmbed,
@@ -75,7 +92,8 @@ struct Op {
 enum class StepList : uint8_t { kDecode, kChunk, kHead };
 constexpr uint32_t kStepLists = 3;
 
-/// Rows of one file tensor that go into a slice on the device.
+/// Rows of one file tensor that go into a slice on the device. Uploads of one slice follow each other
+/// in the order of its rows.
 struct Upload {
   TensorRole role = TensorRole::kTokenEmbedding;
   uint32_t layer = 0;
@@ -83,9 +101,9 @@ struct Upload {
   uint32_t rows = 0;
   uint32_t cols = 0;
   WeightType type = WeightType::kF32;
+  bool is_vector = false;   ///< plain float32 values, no groups of rows
   BufferRef slice;
   uint32_t slice_row = 0;   ///< where the first row goes
-  uint32_t scales_word = 0; ///< where the slice's scales begin
 };
 
 struct Plan {
@@ -149,7 +167,7 @@ struct PlanTotals {
   uint64_t weights_read_bytes_per_token = 0;
 };
 /// PlanTotals::upload_half_bytes of so many bytes of weights.
-uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_row_bytes);
+uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);
 Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& log,
                       PlanTotals* totals);
 

@@ -11,15 +11,35 @@ using uint = uint32_t;
 #define ORIEL_CONST(name, value) const uint name = value
 #endif
 
-// Weights, rows of `cols` values padded with zeros to a multiple of kUnit. A matrix slice is one
-// binding: all quants, row after row, then (quantised types) all scales.
-//   F32   1 word per value
-//   F16   1 word per 2 values, the lower half first; BF16 likewise
-//   Q8_0  1 word per 4 values, lowest byte first, two's complement; one f16 scale per 32 values
-//   Q4_0  1 word per 8 values, lowest nibble first, value = nibble - 8; one f16 scale per 32 values
-// Scales are f16 in the order row * blocks_per_row + block, two to a word, the lower half first.
-ORIEL_CONST(kUnit, 8u);         // values a lane handles at a time; vectors are padded to this, too
-ORIEL_CONST(kQuantBlock, 32u);  // values that share a scale
+// Weights. A matrix slice is one binding: groups of kGroupRows rows, one after another, the last
+// filled up with rows of zeros. Columns are padded with zeros to a multiple of kUnit. A row has `quads`
+// pieces of four words (its quants) and `side` words (scales and the like). A group holds all quads,
+// interleaved by row (quad q of row r is piece q * kGroupRows + r), then all side words likewise: lanes
+// that take a row each read neighbouring pieces. A unit is kUnit neighbouring values of a row.
+// Quads:
+//   F32     8 a unit, a word per value
+//   F16     4 a unit, a word per 2 values, the lower half first; BF16 likewise
+//   Q8_0    2 a unit, a word per 4 values, lowest byte first, two's complement
+//   2 bits  1 per 2 units, a word per 16 values: byte i has value 4f + i in its bits 2f and 2f + 1
+//   4 bits  1 a unit: byte i of word j has value 4j + i in its low and 16 + 4j + i in its high nibble
+// A high-bit word has one more bit of each value of a unit: bit 8i + f belongs to value 4f + i. Side
+// words, in order; halves, bytes and fields from the lowest bits up, d and m are f16:
+//   Q8_0, Q4_0, IQ4_NL  per 2 units: [d, d]; zero where there is no second unit
+//   Q5_0   per 2 units: [high bits], [high bits], [d, d]
+//   Q4_1   per unit: [d, m]
+//   Q5_1   per unit: [high bits], [d, m]
+//   Q4_K   per 8 units: [d, dmin], 2 words of bytes: scales, 2 words of bytes: mins
+//   Q5_K   as Q4_K, then 8 words of high bits
+//   Q6_K   per 8 units: [d], 4 words of int8 scales, one per 16 values, then 2 words a unit: bits 4 and
+//          5 of 16 values each, packed as 2-bit quads are
+//   Q3_K   2-bit quads; per 8 units: [d], 4 words of int8 scales, one per 16 values, 8 of high bits
+//   Q2_K   2-bit quads; per 8 units: [d, dmin], 4 words of bytes: scale in the low, min in the high
+//          nibble, one per 16 values
+//   IQ4_XS per 8 units: [d], 2 words of int8 scales
+// Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
+// d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q].
+ORIEL_CONST(kUnit, 32u);       // vectors are padded to this, too
+ORIEL_CONST(kGroupRows, 16u);
 
 // Step parameters: one StepHeader, then TokenStep[chunk], then for each token of the chunk its tables
 // of rope_dims / 2 pairs (cos, sin): the rotation at its position, the one that sink keys are scored
@@ -52,9 +72,8 @@ ORIEL_CONST(kTokenStepWords, 8u);
 
 struct EmbedPush {     // bindings: 0 weights, 1 step, 2 out
   uint cols;           // n_embd
-  uint words_per_row;
-  uint scales_word;    // where the scales begin in the slice
-  uint blocks_per_row;
+  uint group_words;    // words of a group of rows
+  uint side_word;      // where the side words begin in a group
   uint first_row;      // the slice holds rows first_row .. first_row + rows - 1
   uint rows;
   uint out_stride;
@@ -77,9 +96,8 @@ struct RmsNormPush {   // bindings: 0 in, 1 step, 2 out, 3 weight
 struct MatmulPush {    // bindings: 0 weights, 1 step, 2 out, 3 in. out[t][r] (+)= W[r] . in[t]
   uint rows;           // rows of this slice
   uint units;          // padded cols / kUnit
-  uint words_per_row;
-  uint scales_word;
-  uint blocks_per_row;
+  uint group_words;
+  uint side_word;
   uint in_stride;
   uint out_stride;
   uint out_first;      // column of `out` where row 0 of this slice goes
@@ -159,9 +177,9 @@ const float kGeluCubic = 0.044715;
 #ifdef __cplusplus
 static_assert(sizeof(StepHeader) == kStepHeaderWords * 4, "shared with shaders");
 static_assert(sizeof(TokenStep) == kTokenStepWords * 4, "shared with shaders");
-static_assert(sizeof(EmbedPush) == 32, "shared with shaders");
+static_assert(sizeof(EmbedPush) == 28, "shared with shaders");
 static_assert(sizeof(RmsNormPush) == 32, "shared with shaders");
-static_assert(sizeof(MatmulPush) == 40, "shared with shaders");
+static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
 static_assert(sizeof(AddBiasPush) == 12, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 48, "shared with shaders");
