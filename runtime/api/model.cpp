@@ -112,7 +112,7 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
     std::snprintf(info.tokenizer, sizeof(info.tokenizer), "bpe (%s)",
                   preTokenizerName(tokenizer.preTokenizer()));
   }
-  const char* format = chatFormatName(model->chat_format);
+  const char* format = model->chat.name();
   copyText(format, std::strlen(format), info.chat_template);
   describeTensorTypes(prepared.file, info.tensor_types, sizeof(info.tensor_types),
                       &info.parameters);
@@ -155,7 +155,7 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
                 oriel_model* model) {
   const Log log = logOf(options);
   ORIEL_TRY(Tokenizer::build(prepared.file, log, arena, &model->tokenizer));
-  model->chat_format = recogniseChatFormat(prepared.file);
+  model->chat = recogniseChat(prepared.file, log);
   if (options.device != ORIEL_DEVICE_NONE) {
     model->desc = prepared.desc;
     model->hash = modelHash(prepared.file);
