@@ -95,6 +95,9 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
 Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatTemplate* chat,
                 ChatOptions* options);
 
+/// "bpe (smollm)", "spm".
+void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
+
 /// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
 /// after the tokenizer.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);

@@ -52,6 +52,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 Status Session::reset() {
   ORIEL_TRY(context_.executor->clearCache());
   position_ = 0;
+  last_token_ = -1;
   stored_ = 0;
   has_logits_ = false;
   reply_open_ = false;
@@ -130,6 +131,7 @@ Status Session::submit(StepRun what) {
 
 void Session::commit(const int32_t* ids, uint32_t count) {
   position_ += count;
+  last_token_ = ids[count - 1];
   stored_ = std::max(stored_, position_);
   for (uint32_t i = 0; i < count; ++i) {
     sampler_.accept(ids[i]);
@@ -147,6 +149,7 @@ Status Session::rewind(uint64_t position) {
   }
   if (position != position_) {
     position_ = position;
+    last_token_ = -1;
     has_logits_ = false;
     // Inside or right behind the latest reply its end is still to come.
     reply_open_ = position > reply_begin_ && position <= reply_end_;
@@ -195,6 +198,7 @@ Status Session::restore(const void* data, uint64_t bytes) {
   ORIEL_TRY(readSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), data, bytes,
                          context_.log, context_.executor, &state, &turns_));
   position_ = state.position;
+  last_token_ = -1;
   stored_ = state.stored;
   first_position_ = state.first_position;
   has_logits_ = state.has_logits != 0;

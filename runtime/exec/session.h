@@ -85,6 +85,7 @@ class Session {
   Status appendRendered(const char* text, size_t bytes, const TextRange* literals, size_t n_literals,
                         Workspace* workspace);
   Status countTokens(const char* text, size_t bytes, Workspace* workspace, size_t* count) const;
+  bool continuesText() const;
   int32_t missingBos() const;
   ChatOptions chatOptions() const;
   ChatPlace chatPlace() const;
@@ -103,6 +104,7 @@ class Session {
   void* workspace_block_ = nullptr;
   std::atomic<bool> cancelled_{false};
   uint64_t position_ = 0;  ///< tokens committed
+  int32_t last_token_ = -1;  ///< the latest of them, where that is known
   /// Tokens whose slots were ever written: at least position_, more after a rewind. What they overwrote
   /// in the ring does not come back.
   uint64_t stored_ = 0;

@@ -19,6 +19,13 @@ ChatPlace Session::chatPlace() const {
   return place;
 }
 
+// What SPM needs to know: behind a control token it puts a space. Where a rewind led, one stands unless the
+// user's turn goes on.
+bool Session::continuesText() const {
+  return position_ != 0 &&
+         (last_token_ >= 0 ? !context_.tokenizer->isControl(last_token_) : turn_open_);
+}
+
 // The template writes a BOS that the model does not ask for by itself.
 int32_t Session::missingBos() const {
   const bool writes = context_.chat.begin[0] != '\0';
@@ -30,7 +37,7 @@ Status Session::appendRendered(const char* text, size_t bytes, const TextRange* 
   EncodeOptions options;
   options.special = true;
   options.bos = position_ == 0;
-  options.continues = position_ != 0;
+  options.continues = continuesText();
   options.literal = literals;
   options.n_literal = n_literals;
   return appendEncoded(text, bytes, options, workspace, missingBos());
@@ -41,7 +48,7 @@ Status Session::countTokens(const char* text, size_t bytes, Workspace* workspace
   EncodeOptions options;
   options.special = true;
   options.bos = position_ == 0;
-  options.continues = position_ != 0;
+  options.continues = continuesText();
   const Status status = context_.tokenizer->encode(text, bytes, options, workspace, context_.log,
                                                    nullptr, 0, count);
   *count += missingBos() >= 0 ? 1 : 0;

@@ -271,6 +271,20 @@ TEST(Chat, nobody_can_type_a_control_token_in_any_format) {
   }
 }
 
+TEST(Chat, turn_markers_are_control_tokens_even_if_the_file_calls_them_user_defined) {
+  for (const std::string marker :
+       {"<|im_start|>", "<|im_end|>", "<start_of_turn>", "<end_of_turn>", "<|start_header_id|>",
+        "<|end_header_id|>", "<|eot_id|>", "<|user|>", "<|assistant|>", "<|system|>", "<|end|>", "[INST]",
+        "[/INST]"}) {
+    Vocabulary v;
+    v.startSpm(true);
+    const int32_t id = v.add(marker, kUserType);
+    TokenizerCase tokenizer(v.writer().build());
+    ASSERT_TRUE(tokenizer.status.ok());
+    EXPECT_TRUE(tokenizer.tokenizer->isControl(id)) << marker;
+  }
+}
+
 TEST(Chat, too_small_a_buffer_is_not_overrun) {
   CapturedLog log;
   char room[20] = "untouched";

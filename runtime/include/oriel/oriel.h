@@ -225,6 +225,44 @@ typedef struct oriel_plan {
 ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options,
                                        oriel_plan *plan);
 
+/* ---- What a file is --------------------------------------------------------------------------- */
+
+typedef struct oriel_tensor_type {
+  char name[16]; /* "Q4_K" */
+  uint32_t tensors;
+  uint32_t reserved;
+  uint64_t parameters;
+  uint64_t bytes;
+} oriel_tensor_type;
+
+/* Numbers and texts that the file does not give are 0 and empty. */
+typedef struct oriel_file_info {
+  size_t struct_size;
+  char architecture[64];
+  char name[128];
+  char size_label[32]; /* "135M" */
+  char license[64];
+  char tokenizer[64];     /* "bpe (smollm)", "spm"; as in the file for one that is not known here */
+  char chat_template[64]; /* as in oriel_model_info */
+  uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab, n_experts;
+  uint32_t context_train;
+  uint32_t tensor_count;
+  uint64_t parameters;
+  uint64_t file_bytes;
+  int32_t bos_id, eos_id; /* -1: none */
+  uint32_t add_bos;
+  uint32_t tensor_type_count;
+  oriel_tensor_type tensor_types[24]; /* in the order in which they first appear */
+  uint32_t runs;          /* this build can run it, given the memory */
+  uint32_t missing_count; /* why not, each as "WHAT IS MISSING: WHAT TO DO" */
+  char missing[4][512];
+} oriel_file_info;
+
+/* Also for files that this build cannot run; fails only for what is no sound GGUF file. Touches no device;
+ * borrows memory for the tokenizer. Of the options, log and allocator count. */
+ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *options,
+                                     oriel_file_info *info);
+
 /* ---- Planning without a file ----------------------------------------------------------------- */
 
 typedef struct oriel_shape_info {
