@@ -13,6 +13,8 @@
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
+struct oriel_model;
+
 namespace oriel {
 
 /// Copies a caller's options over zeros. An app newer than this library may have set fields that are
@@ -89,6 +91,13 @@ struct PreparedModel {
 /// What the options ask of the budgeter, defaults applied; host_bytes and kv are the caller's.
 Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request);
 
+/// The template and options that an app chose, defaults applied; null: all defaults.
+Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatTemplate* chat,
+                ChatOptions* options);
+
+/// "bpe (smollm)", "spm".
+void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
+
 /// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
 /// after the tokenizer.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
@@ -106,7 +115,7 @@ struct oriel_model {
   uint64_t hash = 0;  ///< of what the file says, for snapshots
   oriel::ModelDesc desc;
   oriel::Tokenizer* tokenizer = nullptr;
-  oriel::ChatFormat chat_format = oriel::ChatFormat::kNone;
+  oriel::ChatTemplate chat;
   oriel::Plan plan;
   oriel::Executor* executor = nullptr;  ///< null for ORIEL_DEVICE_NONE
   oriel_model_info info = {};

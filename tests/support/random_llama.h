@@ -10,6 +10,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/gguf_writer.h"
@@ -27,6 +28,10 @@ struct RandomLlama {
   uint32_t context = 512;
   bool tied_output = true;
   uint32_t seed = 1;
+  std::string chat_template;
+  std::vector<std::string> control_tokens = {};  ///< behind the byte tokens
+  /// Ids that get another text, as ordinary tokens.
+  std::vector<std::pair<uint32_t, std::string>> renamed = {};
 
   std::vector<uint8_t> bytes() const {
     std::mt19937 random(seed);
@@ -102,9 +107,20 @@ struct RandomLlama {
       tokens.push_back(name);
       types.push_back(6);
     }
+    for (const std::string& token : control_tokens) {
+      tokens.push_back(token);
+      types.push_back(3);
+    }
     while (tokens.size() < n_vocab) {
       tokens.push_back("w" + std::to_string(tokens.size()));
       types.push_back(1);
+    }
+    for (const auto& [id, text] : renamed) {
+      tokens[id] = text;
+      types[id] = 1;
+    }
+    if (!chat_template.empty()) {
+      out->addString("tokenizer.chat_template", chat_template);
     }
     out->addString("tokenizer.ggml.model", "llama");
     out->addStrings("tokenizer.ggml.tokens", tokens);
@@ -120,13 +136,18 @@ class TemporaryModel {
  public:
   explicit TemporaryModel(const RandomLlama& llama)
       : path_(testing::TempDir() + "oriel-" + std::to_string(llama.head_dim) + "-" +
-              std::to_string(getpid()) + ".gguf") {
+              std::to_string(getpid()) + "-" + std::to_string(++count()) + ".gguf") {
     llama.write(path_);
   }
   ~TemporaryModel() { std::remove(path_.c_str()); }
   const std::string& path() const { return path_; }
 
  private:
+  static int& count() {
+    static int count = 0;
+    return count;
+  }
+
   std::string path_;
 };
 

@@ -26,9 +26,9 @@
  *    oriel_session_cancel alone may be called from any thread while another call runs.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
  *    plan states. Generating takes none. Borrowed for the length of a call only: working memory of
- *    oriel_tokenize, of text with an unbroken word above 1 KiB or messages above 2 KiB in a session, and of
- *    saving to a file. What the Vulkan driver allocates for its own bookkeeping is outside the plan: Oriel
- *    cannot see it.
+ *    oriel_tokenize and oriel_render_tokens, of text with an unbroken word above 1 KiB or messages above
+ *    2 KiB in a session, and of saving to a file. What the Vulkan driver allocates for its own bookkeeping
+ *    is outside the plan: Oriel cannot see it.
  */
 #ifndef ORIEL_ORIEL_H_
 #define ORIEL_ORIEL_H_
@@ -225,6 +225,44 @@ typedef struct oriel_plan {
 ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options,
                                        oriel_plan *plan);
 
+/* ---- What a file is --------------------------------------------------------------------------- */
+
+typedef struct oriel_tensor_type {
+  char name[16]; /* "Q4_K" */
+  uint32_t tensors;
+  uint32_t reserved;
+  uint64_t parameters;
+  uint64_t bytes;
+} oriel_tensor_type;
+
+/* Numbers and texts that the file does not give are 0 and empty. */
+typedef struct oriel_file_info {
+  size_t struct_size;
+  char architecture[64];
+  char name[128];
+  char size_label[32]; /* "135M" */
+  char license[64];
+  char tokenizer[64];     /* "bpe (smollm)", "spm"; as in the file for one that is not known here */
+  char chat_template[64]; /* as in oriel_model_info */
+  uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab, n_experts;
+  uint32_t context_train;
+  uint32_t tensor_count;
+  uint64_t parameters;
+  uint64_t file_bytes;
+  int32_t bos_id, eos_id; /* -1: none */
+  uint32_t add_bos;
+  uint32_t tensor_type_count;
+  oriel_tensor_type tensor_types[24]; /* in the order in which they first appear */
+  uint32_t runs;          /* this build can run it, given the memory */
+  uint32_t missing_count; /* why not, each as "WHAT IS MISSING: WHAT TO DO" */
+  char missing[4][512];
+} oriel_file_info;
+
+/* Also for files that this build cannot run; fails only for what is no sound GGUF file. Touches no device;
+ * borrows memory for the tokenizer. Of the options, log and allocator count. */
+ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *options,
+                                     oriel_file_info *info);
+
 /* ---- Planning without a file ----------------------------------------------------------------- */
 
 typedef struct oriel_shape_info {
@@ -290,7 +328,7 @@ typedef struct oriel_model_info {
   char architecture[64];
   char name[128];
   char tokenizer[64];     /* "bpe (smollm)", "spm" */
-  char chat_template[64]; /* "chatml", or "none" */
+  char chat_template[64]; /* "chatml"; "plain" for one that is not known; "none" */
   char tensor_types[256]; /* "Q8_0 x 43, F32 x 13" */
   char device[256];       /* what it runs on; "none" for ORIEL_DEVICE_NONE */
   char driver[256];
@@ -325,11 +363,37 @@ typedef struct oriel_message {
   size_t text_bytes;
 } oriel_message;
 
-/* The text a conversation becomes. `template_name` NULL: the model's own. */
-ORIEL_API oriel_status oriel_render(const oriel_model *model, const char *template_name,
+/* How a conversation becomes text. */
+typedef struct oriel_chat_options {
+  size_t struct_size;
+  /* The name of a chat format ("gemma3"; a wrong one is answered with all of them) or the text of a Jinja
+   * template, of which the format is recognised. NULL: the model's own. Read by the call only. */
+  const char *chat_template;
+  /* Non-zero: models that can think before they answer are told not to. */
+  uint32_t no_thinking;
+  /* For formats that tell the model a date: year * 10000 + month * 100 + day. 0: 20240726. */
+  uint32_t date;
+} oriel_chat_options;
+
+/* The name of the format that these options mean: "none" for a model without one, "plain" for a template
+ * that is not known, NULL for options that are wrong. A constant; never to be freed. */
+ORIEL_API const char *oriel_chat_template(const oriel_model *model,
+                                          const oriel_chat_options *options);
+
+/* The text a conversation becomes when its template renders all of it. Without messages: what stands
+ * before the first. */
+ORIEL_API oriel_status oriel_render(const oriel_model *model, const oriel_chat_options *options,
                                     const oriel_message *messages, size_t count,
                                     int add_generation_prompt, char *text, size_t capacity,
                                     size_t *needed);
+/* Its ids: control tokens of the template are recognised, those inside messages are not. With
+ * ORIEL_TEXT_BOS those that a new session appends for it; else those of the text. Borrows working
+ * memory. */
+ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model,
+                                           const oriel_chat_options *options,
+                                           const oriel_message *messages, size_t count,
+                                           int add_generation_prompt, uint32_t flags, int32_t *ids,
+                                           size_t capacity, size_t *needed);
 
 /* ---- Session --------------------------------------------------------------------------------- */
 
@@ -344,6 +408,8 @@ typedef struct oriel_session_options {
    * whole turn still inside the window and what follows (and the sinks). Non-zero: token by token, as
    * text that was appended without oriel_chat_add always is. */
   uint32_t split_turns;
+  /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
+  const oriel_chat_options *chat;
 } oriel_session_options;
 
 /* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
@@ -443,7 +509,10 @@ ORIEL_API oriel_status oriel_session_generate(oriel_session *session,
                                               oriel_token_fn on_token, void *user,
                                               oriel_generation *result);
 
-/* Appends one message in the model's chat format. Text is never read as control tokens. */
+/* Appends one message in the session's chat format. Text is never read as control tokens. Roles are those
+ * that the format has; where it has no system role, the text goes in front of the first user's, as the
+ * template does it. What is in the cache stays as it was written: formats that rewrite earlier messages
+ * when a new one comes (dropping what was thought, moving the system text) do that in oriel_render only. */
 ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text,
                                       size_t bytes);
 /* Opens the assistant's turn and generates until it ends. What closes the turn is written with the next
