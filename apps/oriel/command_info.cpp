@@ -41,6 +41,17 @@ uint64_t minimumBytes(const CommonOptions& options) {
   return planFile(modelPath(options), plan_options, diagnostics).minimum_bytes;
 }
 
+/// What layers see of the context they were trained on.
+std::string windows(const oriel_model_info& info) {
+  if (info.local_layers != 0) {
+    return "; " + std::to_string(info.local_layers) + " layers see " +
+           std::to_string(info.local_window_tokens) + " of them";
+  }
+  return info.window_train != 0 && info.window_train < info.context_train
+             ? ", of which each sees " + std::to_string(info.window_train)
+             : "";
+}
+
 void describe(const Model& model, uint64_t minimum_bytes) {
   const oriel_model_info& info = model.info();
   char text[2048];
@@ -49,7 +60,8 @@ void describe(const Model& model, uint64_t minimum_bytes) {
                 "architecture   %s: %u layers of %u, %u heads and %u KV heads of %u, FFN %u\n"
                 "parameters     %.2f million\n"
                 "tensors        %s\n"
-                "trained on     %u tokens\n"
+                "trained on     %u tokens%s\n"
+                "RoPE scaling   %s\n"
                 "tokenizer      %s, %u tokens\n"
                 "chat format    %s\n"
                 "file           %s\n"
@@ -57,7 +69,7 @@ void describe(const Model& model, uint64_t minimum_bytes) {
                 terminalSafe(info.name).c_str(), terminalSafe(info.architecture).c_str(),
                 info.n_layers, info.n_embd, info.n_heads, info.n_kv_heads, info.head_dim, info.n_ff,
                 static_cast<double>(info.parameters) / 1e6, info.tensor_types, info.context_train,
-                terminalSafe(info.tokenizer).c_str(), info.n_vocab, info.chat_template,
+                windows(info).c_str(), info.rope_scaling, terminalSafe(info.tokenizer).c_str(), info.n_vocab, info.chat_template,
                 formatSize(info.file_bytes).c_str(), formatSize(minimum_bytes).c_str());
   print(text);
 }
@@ -81,6 +93,10 @@ int runInfo(const CommonOptions& options) {
   json["n_ff"] = info.n_ff;
   json["n_vocab"] = info.n_vocab;
   json["context_train"] = info.context_train;
+  json["rope_scaling"] = info.rope_scaling;
+  json["local_layers"] = info.local_layers;
+  json["local_window_tokens"] = info.local_window_tokens;
+  json["window_train"] = info.window_train;
   json["parameters"] = info.parameters;
   json["file_bytes"] = info.file_bytes;
   json["tensor_types"] = tensorTypes(info.tensor_types);

@@ -132,6 +132,11 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
   info.bos_id = tokenizer.bosId();
   info.eos_id = tokenizer.eosId();
   info.add_bos = tokenizer.addBos() ? 1 : 0;
+  const char* scaling = ropeScalingName(desc.rope_scaling);
+  copyText(scaling, std::strlen(scaling), info.rope_scaling);
+  info.local_layers = desc.localLayers();
+  info.local_window_tokens = desc.local_window;
+  info.window_train = desc.window_train;
 }
 
 Status refuse(const PreparedModel& prepared, const Log& log) {
