@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -155,6 +156,20 @@ std::string planLine(const oriel_plan& plan) {
   return line + ", cache in " + formatsName(plan.k_format, plan.v_format);
 }
 
+std::string trainedLine(const oriel_file_info& info) {
+  if (info.context_train == 0) {
+    return "contexts of unknown length";
+  }
+  std::string line = "contexts of " + std::to_string(info.context_train) + " tokens";
+  if (info.local_layers != 0) {
+    line += "; " + std::to_string(info.local_layers) + " layers see the last " +
+            std::to_string(info.local_window_tokens);
+  } else if (info.window_train != 0 && info.window_train < info.context_train) {
+    line += ", of which each sees the last " + std::to_string(info.window_train);
+  }
+  return line;
+}
+
 void describe(const FileReport& report) {
   const oriel_file_info& info = report.info;
   const std::filesystem::path path = std::filesystem::u8path(report.path);
@@ -170,9 +185,10 @@ void describe(const FileReport& report) {
   text += row("chat format", std::string(info.chat_template) == "plain"
                                  ? "not known here; gets plain \"User:\" and \"Assistant:\" lines"
                                  : info.chat_template);
-  text += row("trained on", info.context_train == 0
-                                ? "contexts of unknown length"
-                                : "contexts of " + std::to_string(info.context_train) + " tokens");
+  text += row("trained on", trainedLine(info));
+  if (std::strcmp(info.rope_scaling, "none") != 0 && info.rope_scaling[0] != '\0') {
+    text += row("RoPE scaling", info.rope_scaling);
+  }
   text += row("licence", orNone(info.license)) + "\n";
   if (info.runs == 0) {
     text += row("runs here", "no");
@@ -226,6 +242,10 @@ Json fields(const FileReport& report) {
   json["n_vocab"] = info.n_vocab;
   json["n_experts"] = info.n_experts;
   json["context_train"] = info.context_train;
+  json["rope_scaling"] = info.rope_scaling;
+  json["local_layers"] = info.local_layers;
+  json["local_window_tokens"] = info.local_window_tokens;
+  json["window_train"] = info.window_train;
   json["parameters"] = info.parameters;
   json["file_bytes"] = info.file_bytes;
   json["tensor_count"] = info.tensor_count;

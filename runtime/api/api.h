@@ -73,6 +73,16 @@ void copyText(const char* text, size_t bytes, char (&out)[N]) {
   out[n] = '\0';
 }
 
+/// What positions mean to a model, for oriel_model_info and oriel_file_info.
+template <typename Info>
+void describeContext(const ModelDesc& desc, Info* info) {
+  const char* const scaling = ropeScalingName(desc.rope_scaling);
+  copyText(scaling, std::strlen(scaling), info->rope_scaling);
+  info->local_layers = desc.localLayers();
+  info->local_window_tokens = desc.local_window;
+  info->window_train = desc.window_train;
+}
+
 /// A file that was opened and checked, with everything decided that needs no device.
 struct PreparedModel {
   MappedFile mapping;

@@ -162,6 +162,9 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     copyText(chat.name(), std::strlen(chat.name()), info.chat_template);
     ModelDesc desc;
     const bool described = readModelDesc(file, reasons.log(), &desc).ok();
+    if (described) {
+      describeContext(desc, &info);
+    }
     if (const Status status = readTokenizer(file, allocator, reasons.log(), log, &info);
         !status.ok()) {
       return status.code();

@@ -127,6 +127,7 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
   info.bos_id = tokenizer.bosId();
   info.eos_id = tokenizer.eosId();
   info.add_bos = tokenizer.addBos() ? 1 : 0;
+  describeContext(desc, &info);
 }
 
 Status refuse(const PreparedModel& prepared, const Log& log) {

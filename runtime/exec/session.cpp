@@ -88,7 +88,8 @@ TokenStep Session::stepOf(uint64_t t) const {
   const uint64_t floor = evicted && whole_turns_ ? turns_.firstWholeTurn(oldest) : 0;
   TokenStep step = window_.step(t, floor);
   if (has_local_) {
-    const TokenStep local = local_window_.step(t, floor);
+    // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
+    const TokenStep local = local_window_.step(t, floor > oldest ? floor : 0);
     step.local_slot = local.slot;
     step.local_begin = local.ring_begin;
     step.local_n_ring = local.n_ring;
@@ -221,8 +222,11 @@ oriel_view Session::view() const {
   view.position = position_;
   view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache.sinks));
   view.first_visible = view.sinks_used;
-  if (position_ > cache.sinks) {
-    view.first_visible = position_ - stepOf(position_ - 1).n_ring;
+  view.local_first_visible = position_;
+  if (position_ != 0) {
+    const TokenStep newest = stepOf(position_ - 1);
+    view.first_visible = position_ - newest.n_ring;
+    view.local_first_visible = position_ - newest.local_n_ring;
   }
   view.first_stored = std::max<uint64_t>(view.sinks_used, stored_ - std::min<uint64_t>(stored_, cache.ring));
   view.turn_count = turns_.count();

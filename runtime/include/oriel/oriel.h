@@ -209,7 +209,7 @@ typedef struct oriel_plan {
   uint64_t weights_read_bytes_per_token; /* what one decoded token reads of the weights */
   uint64_t crossover_tokens; /* depth at which reading the cache costs as much as the weights */
   double loss_nats;          /* expected, per token, against an endless cache in f16 */
-  uint32_t raised_layers;    /* layers that a guard gives more bits: extreme key biases */
+  uint32_t raised_layers;    /* layers that a guard gives more bits: extreme key biases, wide key norms */
   uint32_t choice_count;     /* of choices */
   oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
   uint32_t calibrated; /* 1: loss_nats follows oriel_options.calibration; 0: published priors */
@@ -218,6 +218,14 @@ typedef struct oriel_plan {
   uint64_t kv_window_bytes; /* of window_tokens tokens */
   uint64_t kv_local_bytes;  /* of layers that see only a short window of their own, when it is full; what
                              * kv_bytes_per_token does not count */
+  /* Layers that see only a short window of their own, and no sinks: tokens they see, and their slots
+   * (chunk slack included). 0: none, or only known as a shape. */
+  uint32_t local_layers;
+  uint32_t local_window_tokens;
+  uint32_t local_ring_tokens;
+  /* Which layers a guard raised and why, layer i in bit i % 64 of word i / 64. */
+  uint64_t raised_by_bias[8];
+  uint64_t raised_by_norm[8];
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header only. Returns ORIEL_OK also when
@@ -256,6 +264,9 @@ typedef struct oriel_file_info {
   uint32_t runs;          /* this build can run it, given the memory */
   uint32_t missing_count; /* why not, each as "WHAT IS MISSING: WHAT TO DO" */
   char missing[4][512];
+  /* As in oriel_model_info; empty and 0 for an architecture that this build does not know. */
+  char rope_scaling[16];
+  uint32_t local_layers, local_window_tokens, window_train;
 } oriel_file_info;
 
 /* Also for files that this build cannot run; fails only for what is no sound GGUF file. Touches no device;
@@ -338,6 +349,10 @@ typedef struct oriel_model_info {
   uint64_t file_bytes;
   int32_t bos_id, eos_id; /* -1: none */
   uint32_t add_bos;       /* the file asks for a BOS before raw text */
+  char rope_scaling[16];  /* "none", "linear", "llama3", "yarn", "longrope" */
+  uint32_t local_layers;        /* of n_layers, see only local_window_tokens, and no sinks */
+  uint32_t local_window_tokens;
+  uint32_t window_train;  /* tokens that every layer was trained to see at most; 0: as context_train */
 } oriel_model_info;
 
 ORIEL_API oriel_status oriel_model_get_info(const oriel_model *model, oriel_model_info *info);
@@ -544,6 +559,8 @@ typedef struct oriel_view {
   uint64_t first_stored;  /* first token behind the sinks whose slot is not overwritten yet */
   uint32_t sinks_used;    /* the tokens below this number stay for ever */
   uint32_t turn_count;    /* turns whose start is known; oriel_session_get_turns */
+  /* As first_visible, in layers that see a short window of their own; position when there are none. */
+  uint64_t local_first_visible;
 } oriel_view;
 
 ORIEL_API oriel_status oriel_session_get_view(const oriel_session *session, oriel_view *view);
@@ -556,7 +573,7 @@ typedef struct oriel_layer_formats {
   oriel_kv_format v;
 } oriel_layer_formats;
 
-/* How the cache of each layer is stored; guards keep the keys of some layers in f16. ORIEL_ERROR_STATE
+/* How the cache of each layer is stored; guards keep the keys of some layers in more bits. ORIEL_ERROR_STATE
  * for a model loaded with ORIEL_DEVICE_NONE. */
 ORIEL_API oriel_status oriel_model_get_layer_formats(const oriel_model *model,
                                                      oriel_layer_formats *layers, size_t capacity,
