@@ -1,0 +1,36 @@
+// Matrix times activations: out[t][r] (+)= W[r] . in[t]. Bytes moved: the weights once per call and
+// group; two operations per weight and token.
+#pragma once
+
+#include "cpu/rows.h"
+#include "cpu/simd.h"
+#include "plan/plan.h"
+
+namespace oriel {
+
+struct MatmulTask {
+  const uint32_t* weights = nullptr;  ///< the slice
+  uint32_t group_words = 0;
+  uint32_t side_word = 0;
+  uint32_t units = 0;
+  uint32_t rows = 0;
+  uint32_t n_tokens = 0;
+  /// Float weights read floats, others IntUnits (quantiseRow); bytes from one token to the next.
+  const void* in = nullptr;
+  uint64_t in_stride_bytes = 0;
+  float* out = nullptr;  ///< where row 0 of token 0 goes
+  uint32_t out_stride = 0;
+  bool accumulate = false;
+};
+
+struct MatmulKernels {
+  /// Rows of groups first .. first + count - 1.
+  using Run = void (*)(const MatmulTask& task, uint32_t first_group, uint32_t count);
+  Run run[kWeightTypes];
+  /// `units` * 32 floats to a row of IntUnits and their sums.
+  void (*quantiseRow)(const float* in, uint32_t units, void* row);
+};
+const MatmulKernels& matmulKernels(SimdTarget target);
+bool readsFloats(WeightType type);
+
+}  // namespace oriel

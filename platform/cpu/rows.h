@@ -1,0 +1,28 @@
+// Activations as the kernels for quantised weights read them.
+#pragma once
+
+#include <cstdint>
+
+#include "shaders/shared/layout.h"
+
+namespace oriel {
+
+/// 32 activations in 15 bits and a sign: x ~ scale * value. Of every four values the first and third, then
+/// the second and fourth, which is the order in which bytes of weight words are widened.
+struct IntUnit {
+  int16_t values[32];
+};
+/// What goes with a unit: kernels read some weights without their zero point and correct by these.
+struct IntUnitSums {
+  float scale;
+  int32_t low;   ///< sum of values 0..15
+  int32_t high;  ///< of values 16..31
+  float scaled;  ///< scale * (low + high)
+};
+
+/// `units` IntUnits, then as many IntUnitSums.
+constexpr uint64_t intRowBytes(uint32_t units) {
+  return (sizeof(IntUnit) + sizeof(IntUnitSums)) * uint64_t{units};
+}
+
+}  // namespace oriel
