@@ -99,7 +99,8 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
       break;
     case OpKind::kRmsNorm:
       std::snprintf(name, sizeof(name), "rms_norm_%s", path);
-      kernel->grid[0] = op.push.rms_norm.head_row_only != 0 ? 1 : tokens;
+      kernel->grid[0] = op.push.rms_norm.rows;
+      kernel->grid[1] = op.push.rms_norm.head_row_only != 0 ? 1 : tokens;
       break;
     case OpKind::kMatmul:
       std::snprintf(name, sizeof(name), "matmul_%s", weights);

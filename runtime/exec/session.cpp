@@ -90,7 +90,7 @@ void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
     step.token = static_cast<uint32_t>(ids[i]);
     std::memcpy(words + kStepHeaderWords + i * kTokenStepWords, &step, sizeof(step));
     float* rotations = reinterpret_cast<float*>(words) +
-                       stepRotationWord(context_.plan->chunk_tokens, rope_dims, i);
+                       stepRotationWord(context_.plan->chunk_tokens, rotationWords(rope_dims, false), i);
     phases_.rotations(first_position_ + t, rotations);
     phases_.rotations(first_position_ + SlidingWindow::sinkQueryIndex(step), rotations + rope_dims);
   }

@@ -221,8 +221,8 @@ class Builder {
     const BufferRef weight = vector(role, layer, model_.n_embd);
     Op op = makeOp(OpKind::kRmsNorm, sizeof(RmsNormPush),
                    {act_.residual, act_.device_step, out, weight});
-    op.push.rms_norm = {model_.n_embd, act_.embd_stride, act_.embd_stride, head_row_only ? 1u : 0u,
-                        model_.rms_eps};
+    op.push.rms_norm = {model_.n_embd,  act_.embd_stride, act_.embd_stride, head_row_only ? 1u : 0u,
+                        model_.rms_eps, 1,                0,                0};
     return op;
   }
 
@@ -336,7 +336,11 @@ class Builder {
                                act_.query_stride,
                                chunk_,
                                cache_.sinks,
-                               cache_.ring};
+                               cache_.ring,
+                               rotationWords(model_.rope_dims, false),
+                               0,
+                               model_.rope_dims,
+                               0};
     emitBody(withFormats(append));
 
     // A chunk has work enough without sharing a head; one token has not.
@@ -383,7 +387,7 @@ class Builder {
     Op gated = makeOp(OpKind::kGatedActivation, sizeof(GatedActivationPush),
                       {act_.gate_up, act_.device_step, act_.gated});
     gated.push.gated_activation = {model_.n_ff, act_.gate_up_stride, model_.n_ff,
-                                   act_.gated_stride};
+                                   act_.gated_stride, 0};
     emitBody(gated);
 
     MatmulEnds down;
@@ -471,7 +475,7 @@ Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals&
   plan->step = io.step;
   plan->logits = io.logits;
   plan->upload = io.upload;
-  plan->step_decode_bytes = 4 * stepRotationWord(chunk, model.rope_dims, 1);
+  plan->step_decode_bytes = 4 * stepRotationWord(chunk, rotationWords(model.rope_dims, false), 1);
   plan->weights_bytes = totals.weights_bytes;
   plan->weights_read_bytes_per_token = totals.weights_read_bytes_per_token;
 

@@ -123,15 +123,20 @@ struct Plan {
   uint64_t weights_read_bytes_per_token = 0;
 };
 
-/// Offset in 32-bit words of token `index`'s rotations in the step block: head_dim/2... pairs are
-/// rope_dims / 2 of (cos, sin) for the token's position, then as many for sink keys.
-constexpr uint64_t stepRotationWord(uint32_t chunk, uint32_t rope_dims, uint32_t index) {
-  return kStepHeaderWords + static_cast<uint64_t>(chunk) * kTokenStepWords +
-         static_cast<uint64_t>(index) * 2 * rope_dims;
+/// Words of one token's tables in the step block: rope_dims / 2 pairs (cos, sin) for its position, as
+/// many for sink keys, and as many for its position in local layers if there are any.
+constexpr uint32_t rotationWords(uint32_t rope_dims, bool local_layers) {
+  return (local_layers ? 3 : 2) * rope_dims;
 }
 
-constexpr uint64_t stepBytes(uint32_t chunk, uint32_t rope_dims) {
-  return stepRotationWord(chunk, rope_dims, chunk) * 4;
+/// Offset in words of token `index`'s tables in the step block.
+constexpr uint64_t stepRotationWord(uint32_t chunk, uint32_t rotation_words, uint32_t index) {
+  return kStepHeaderWords + static_cast<uint64_t>(chunk) * kTokenStepWords +
+         static_cast<uint64_t>(index) * rotation_words;
+}
+
+constexpr uint64_t stepBytes(uint32_t chunk, uint32_t rotation_words) {
+  return stepRotationWord(chunk, rotation_words, chunk) * 4;
 }
 
 /// What the weights alone decide; the budgeter needs it before there is a plan.

@@ -7,13 +7,10 @@
 #include <functional>
 #include <limits>
 
-#include "support/kernel_data.h"
-#include "support/kernel_rig.h"
+#include "support/kernel_fixture.h"
 
 namespace oriel::test {
 namespace {
-
-enum class Path { kSubgroup, kShared, kReference };
 
 std::vector<Path> paths() {
   return onVulkan() ? std::vector<Path>{Path::kSubgroup, Path::kShared}
@@ -31,21 +28,10 @@ std::string pathName(const testing::TestParamInfo<Path>& info) {
   }
 }
 
-class Kernels : public testing::TestWithParam<Path> {
- protected:
-  void load(KernelRig* rig) {
-    rig->options.allow_subgroups = GetParam() != Path::kShared;
-    ASSERT_TRUE(rig->load().ok()) << rig->log.errors();
-  }
-  void run(KernelRig* rig, StepRun what) {
-    ASSERT_TRUE(rig->executor->run(what).ok()) << rig->log.errors();
-  }
-};
 INSTANTIATE_TEST_SUITE_P(Device, Kernels, testing::ValuesIn(paths()), pathName);
 
 constexpr WeightType kAllWeights[] = {WeightType::kF32, WeightType::kF16, WeightType::kBf16,
                                       WeightType::kQ8_0, WeightType::kQ4_0};
-constexpr double kUntouched = static_cast<double>(KernelRig::kUntouched);
 
 // [tokens][stride] inputs whose padding (cols up to a multiple of kUnit) is zero, as plans promise.
 std::vector<float> paddedRows(uint32_t tokens, uint32_t cols, uint32_t stride, Random* random) {
@@ -122,10 +108,10 @@ TEST_P(Kernels, rms_norm_divides_by_the_root_mean_square_and_multiplies_by_the_w
     const BufferRef weight_piece = rig.input(weight);
     const BufferRef out = rig.output(kChunk * out_stride);
     const BufferRef head_out = rig.output(out_stride);
-    rig.add(StepList::kChunk, OpKind::kRmsNorm, RmsNormPush{cols, in_stride, out_stride, 0, 1e-5f},
-            {in_piece, out, weight_piece});
-    rig.add(StepList::kHead, OpKind::kRmsNorm, RmsNormPush{cols, in_stride, out_stride, 1, 1e-5f},
-            {in_piece, head_out, weight_piece});
+    RmsNormPush push = {cols, in_stride, out_stride, 0, 1e-5f, 1, 0, 0};
+    rig.add(StepList::kChunk, OpKind::kRmsNorm, push, {in_piece, out, weight_piece});
+    push.head_row_only = 1;
+    rig.add(StepList::kHead, OpKind::kRmsNorm, push, {in_piece, head_out, weight_piece});
     load(&rig);
     const auto want = [&](uint32_t t, uint32_t c) {
       double squares = 0;
@@ -319,6 +305,8 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
     push.chunk = kChunk;
     push.sinks = kSinks;
     push.ring = kRing;
+    push.rotation_stride = rotationWords(shape.rope_dims, false);
+    push.sink_rotation = shape.rope_dims;
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kRopeAppend, push, {in, queries, keys, values});
     }
@@ -622,9 +610,15 @@ TEST_P(Kernels, attention_survives_scores_far_apart_and_empty_splits) {
 
 // ---- gated_activation ----------------------------------------------------------------------------
 
-TEST_P(Kernels, gated_activation_multiplies_silu_of_the_gate_with_up) {
+TEST_P(Kernels, gated_activation_multiplies_silu_or_gelu_of_the_gate_with_up) {
   constexpr uint32_t kChunk = 3;
-  for (const uint32_t cols : {8u, 172u, 1536u}) {
+  const auto tanhGelu = [](double x) {
+    const double scale = std::sqrt(2 / 3.14159265358979323846);
+    return 0.5 * x * (1 + std::tanh(scale * (x + 0.044715 * x * x * x)));
+  };
+  for (const auto& [cols, gelu] : {std::pair{8u, 0u}, std::pair{172u, 1u}, std::pair{1536u, 0u},
+                                   std::pair{24u, 1u}}) {
+    SCOPED_TRACE(gelu);
     Random random(cols);
     KernelRig rig(kChunk);
     const uint32_t padded = unitsOf(cols) * kUnit;
@@ -634,7 +628,7 @@ TEST_P(Kernels, gated_activation_multiplies_silu_of_the_gate_with_up) {
     const BufferRef out = rig.output(kChunk * padded);
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kGatedActivation,
-              GatedActivationPush{cols, 2 * padded, padded, padded}, {rig.input(in), out});
+              GatedActivationPush{cols, 2 * padded, padded, padded, gelu}, {rig.input(in), out});
     }
     load(&rig);
     for (const uint32_t n_tokens : {1u, kChunk}) {
@@ -646,7 +640,7 @@ TEST_P(Kernels, gated_activation_multiplies_silu_of_the_gate_with_up) {
           double want = kUntouched;
           if (t < n_tokens && c < cols) {
             const double gate = static_cast<double>(in[t * 2 * padded + c]);
-            want = gate / (1 + std::exp(-gate)) *
+            want = (gelu != 0 ? tanhGelu(gate) : gate / (1 + std::exp(-gate))) *
                    static_cast<double>(in[t * 2 * padded + padded + c]);
           }
           ASSERT_NEAR(rig.floats(out)[t * padded + c], want, 1e-6 + 1e-5 * std::fabs(want));
@@ -719,6 +713,8 @@ TEST_P(Kernels, the_cache_outlives_a_step_and_is_zero_after_load_and_after_clear
   append.query_stride = 2 * kDim;
   append.chunk = 1;
   append.ring = kRing;
+  append.rotation_stride = rotationWords(kDim, false);
+  append.sink_rotation = kDim;
   rig.add(StepList::kDecode, OpKind::kRopeAppend, append, {in, queries, keys, values});
   rig.add(StepList::kHead, OpKind::kAttention, attentionPush(shape, 1, 2 * kDim, kDim, 0.0f),
           {queries, out, keys, values});
