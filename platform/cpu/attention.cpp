@@ -23,6 +23,19 @@ constexpr uint32_t kBlockFloats = 4096;   // of keys or values unpacked: well in
 constexpr float kLeast = -3.0e38f;        // below any score
 static_assert(kBlockFloats / kMaxHeadDim >= 4, "scores are made four at a time");
 
+/// What a token sees.
+struct View {
+  uint32_t n_sinks;
+  uint32_t ring_begin;
+  uint32_t n_ring;
+};
+
+View viewOf(const AttentionTask& task, uint32_t token) {
+  const TokenStep& step = task.tokens[token];
+  return task.push.local != 0 ? View{0, step.local_begin, step.local_n_ring}
+                              : View{step.n_sinks, step.ring_begin, step.n_ring};
+}
+
 /// One query head of one token, and what it has gathered so far.
 struct Query {
   uint32_t n_sinks = 0;
@@ -317,12 +330,12 @@ void attendQueries(const AttentionTask& task, uint32_t kv_head, uint32_t first_t
   const uint32_t n_queries = n_tokens * n_heads;
   const uint32_t block_slots = std::min(kMostSlots, kBlockFloats / stride / 4 * 4);
   Scratch scratch;
-  const TokenStep& first = task.tokens[first_token];
+  const View first = viewOf(task, first_token);
   uint32_t most_sinks = 0;
   uint32_t ring_slots = 0;
   for (uint32_t q = 0; q < n_queries; ++q) {
     const uint32_t t = first_token + q / n_heads;
-    const TokenStep& step = task.tokens[t];
+    const View step = viewOf(task, t);
     Query& query = scratch.queries[q];
     query.n_sinks = step.n_sinks;
     query.ring_from = (step.ring_begin + p.ring - first.ring_begin) % p.ring;
