@@ -54,12 +54,12 @@ class CpuExecutor final : public HostExecutor {
     row_bytes_ = alignUp(intRowBytes(units), kLine);
     private_bytes_ = row_bytes_ + alignUp(uint64_t{4} * kUnit * units, kLine);
     const uint64_t room = plan_.upload.size_bytes;
+    private_rows_ = private_bytes_ * pool_.size() <= room;
+    most_tiles_ = units == 0 ? 0 : static_cast<uint32_t>(room / intTilesBytes(units));
     if (row_bytes_ > room) {
       return log_.fail(ORIEL_ERROR_INTERNAL, "the upload ring holds no row of %u values",
                        units * kUnit);
     }
-    staged_rows_ = row_bytes_ == 0 ? 0 : static_cast<uint32_t>(room / row_bytes_);
-    private_rows_ = private_bytes_ * pool_.size() <= room;
     return kOk;
   }
 
@@ -297,10 +297,13 @@ class CpuExecutor final : public HostExecutor {
     }
     const float* in = floats(head, 3);
     uint8_t* scratch = at(plan_.upload);
-    if (n_tokens == 1 && private_rows_) {
-      uint8_t* mine = scratch + walk.thread * private_bytes_;
+    const Op* quantised =
+        std::find_if(&head, walk.ops + end, [](const Op& op) { return !readsFloats(op.weights); });
+    const bool stages = quantised != walk.ops + end;
+    if (n_tokens == 1) {
+      uint8_t* row = scratch + (private_rows_ ? walk.thread * private_bytes_ : 0);
       if (producer != nullptr) {
-        float* out = reinterpret_cast<float*>(mine + row_bytes_);
+        float* out = reinterpret_cast<float*>(row + row_bytes_);
         if (walk.thread == 0) {
           out = floats(*producer, 2);
         } else {
@@ -310,42 +313,54 @@ class CpuExecutor final : public HostExecutor {
         produce(*producer, 0, out);
         in = out;
       }
-      stage(walk.ops + first, end - first, in, 0, 1, mine);
-      products(walk.ops + first, end - first, in, 0, 1, mine);
+      if (stages && (private_rows_ || walk.thread == 0)) {
+        matmul_.quantiseRow(in, quantised->push.matmul.units, row);
+      }
+      if (stages && !private_rows_) {
+        pool_.sync();
+      }
+      products(&head, end - first, in, 1, row);
       return end;
     }
-    for (uint32_t t = 0; t < n_tokens; t += staged_rows_) {
-      const uint32_t count = std::min(staged_rows_, n_tokens - t);
-      if (t != 0) {
-        pool_.sync();  // the rows before are done with
+    if (!stages) {
+      products(&head, end - first, in, n_tokens, nullptr);
+      return end;
+    }
+    const uint32_t units = quantised->push.matmul.units;
+    const uint32_t stride = head.push.matmul.in_stride;
+    if (most_tiles_ == 0) {
+      for (uint32_t t = 0; t < n_tokens; ++t) {
+        pool_.sync();
+        if (walk.thread == 0) {
+          matmul_.quantiseRow(in + uint64_t{t} * stride, units, scratch);
+        }
+        pool_.sync();
+        products(&head, end - first, in, 1, scratch, t);
       }
+      return end;
+    }
+    const uint32_t tiles = static_cast<uint32_t>(ceilDiv(n_tokens, kTileTokens));
+    for (uint32_t tile = 0; tile < tiles; tile += most_tiles_) {
+      if (tile != 0) {
+        pool_.sync();  // the tiles before are done with
+      }
+      const uint32_t token = tile * kTileTokens;
+      const uint32_t count = std::min(most_tiles_, tiles - tile);
       for (uint32_t i = pool_.claim(); i < count; i = pool_.claim()) {
-        stage(walk.ops + first, end - first, in, t + i, 1, scratch + i * row_bytes_);
+        const uint32_t t = token + i * kTileTokens;
+        matmul_.quantiseTiles(in + uint64_t{t} * stride, stride, std::min(kTileTokens, n_tokens - t),
+                              units, reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
       }
       pool_.sync();
-      products(walk.ops + first, end - first, in, t, count, scratch);
+      products(&head, end - first, in, std::min(count * kTileTokens, n_tokens - token), scratch,
+               token);
     }
     return end;
   }
 
-  // Rows for the quantised ones among the ops.
-  void stage(const Op* ops, uint32_t n_ops, const float* in, uint32_t first, uint32_t count,
-             uint8_t* staged) const {
-    const Op* quantised = std::find_if(
-        ops, ops + n_ops, [](const Op& op) { return !readsFloats(op.weights); });
-    if (quantised == ops + n_ops) {
-      return;
-    }
-    const MatmulPush& p = quantised->push.matmul;
-    for (uint32_t t = 0; t < count; ++t) {
-      matmul_.quantiseRow(in + uint64_t{first + t} * p.in_stride, p.units,
-                          staged + t * row_bytes_);
-    }
-  }
-
   // Shares out the rows of all the ops.
-  void products(const Op* ops, uint32_t n_ops, const float* in, uint32_t first_token,
-                uint32_t n_tokens, const uint8_t* staged) {
+  void products(const Op* ops, uint32_t n_ops, const float* in, uint32_t n_tokens,
+                const uint8_t* staged, uint32_t first_token = 0) {
     uint32_t groups = 0;
     for (uint32_t n = 0; n < n_ops; ++n) {
       groups += groupsOf(ops[n]);
@@ -365,12 +380,10 @@ class CpuExecutor final : public HostExecutor {
       }
       MatmulTask task = taskOf(*op, n_tokens);
       task.out += uint64_t{first_token} * task.out_stride;
+      task.in_stride = op->push.matmul.in_stride;
+      task.in = staged;
       if (readsFloats(op->weights)) {
-        task.in_stride_bytes = uint64_t{4} * op->push.matmul.in_stride;
-        task.in = reinterpret_cast<const uint8_t*>(in) + first_token * task.in_stride_bytes;
-      } else {
-        task.in_stride_bytes = row_bytes_;
-        task.in = staged;
+        task.in = in + uint64_t{first_token} * task.in_stride;
       }
       const uint32_t group = (piece - begin) * share;
       matmul_.run[static_cast<uint32_t>(op->weights)](task, group,
@@ -440,7 +453,7 @@ class CpuExecutor final : public HostExecutor {
   const RopeAppendFn rope_append_;
   uint64_t row_bytes_ = 0;      // of a staged row of integers
   uint64_t private_bytes_ = 0;  // of a thread's own row, staged and as floats
-  uint32_t staged_rows_ = 0;    // that the ring holds
+  uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
   bool private_rows_ = false;   // the ring holds one per thread
   StepRun what_ = StepRun::kDecode;
   double deadline_ms_ = 0;

@@ -1,8 +1,4 @@
-// Weights of one format in vector registers, lanes = rows, and their products. Compiled once per target.
-//
-// A group of 16 rows is worked on kN rows at a time. Its quads come as vectors of kN / 4 rows of four
-// words; transposed in blocks of four they are vectors of one word of kN rows each, row
-// (lane % 4) * (kN / 4) + lane / 4 in each lane. Side words are permuted to that order.
+// Products of rows of weights with activations, lanes = rows. Compiled once per target.
 #if defined(ORIEL_CPU_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_MATMUL_INL_H_
 #undef ORIEL_CPU_MATMUL_INL_H_
@@ -10,119 +6,11 @@
 #define ORIEL_CPU_MATMUL_INL_H_
 #endif
 
-#include "cpu/vectors-inl.h"
+#include "cpu/formats-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
-
-constexpr uint32_t kBlockRows = kN / 4;
-
-/// kN rows of a group.
-struct RowsView {
-  const uint32_t* quads;
-  const uint32_t* sides;
-
-  /// Word w of quad q in words[w].
-  HWY_INLINE void quad(uint32_t q, VU (&words)[4]) const {
-    const uint32_t* p = quads + q * (4 * kGroupRows);
-    const VU a = hn::LoadU(kU, p);
-    const VU b = hn::LoadU(kU, p + kN);
-    const VU c = hn::LoadU(kU, p + 2 * kN);
-    const VU d = hn::LoadU(kU, p + 3 * kN);
-    const hn::Repartition<uint64_t, DU> k64;
-    const auto ab = hn::BitCast(k64, hn::InterleaveLower(kU, a, b));
-    const auto cd = hn::BitCast(k64, hn::InterleaveLower(kU, c, d));
-    const auto ab2 = hn::BitCast(k64, hn::InterleaveUpper(kU, a, b));
-    const auto cd2 = hn::BitCast(k64, hn::InterleaveUpper(kU, c, d));
-    words[0] = hn::BitCast(kU, hn::InterleaveLower(k64, ab, cd));
-    words[1] = hn::BitCast(kU, hn::InterleaveUpper(k64, ab, cd));
-    words[2] = hn::BitCast(kU, hn::InterleaveLower(k64, ab2, cd2));
-    words[3] = hn::BitCast(kU, hn::InterleaveUpper(k64, ab2, cd2));
-  }
-
-  HWY_INLINE VU side(uint32_t s) const {
-    return toLanes(hn::LoadU(kU, sides + s * kGroupRows));
-  }
-
-  /// From the order of rows to that of lanes, and back.
-  static HWY_INLINE VU toLanes(VU by_row) {
-    if (kN == 4) {
-      return by_row;
-    }
-    HWY_ALIGN uint32_t index[kN];
-    for (uint32_t i = 0; i < kN; ++i) {
-      index[i] = (i % 4) * kBlockRows + i / 4;
-    }
-    return hn::TableLookupLanes(by_row, hn::SetTableIndices(kU, index));
-  }
-  static HWY_INLINE VF toRows(VF by_lane) {
-    if (kN == 4) {
-      return by_lane;
-    }
-    HWY_ALIGN int32_t index[kN];
-    for (uint32_t i = 0; i < kN; ++i) {
-      index[i] = static_cast<int32_t>((i % kBlockRows) * 4 + i / kBlockRows);
-    }
-    return hn::TableLookupLanes(by_lane, hn::SetTableIndices(kF, index));
-  }
-};
-
-/// A unit of kN rows: values 4j .. 4j + 3 of each row are the bytes of bytes[j]. What they stand for is
-/// scale[h] * (byte - zero) - minimum[h], h = 0 for values 0..15, 1 for 16..31.
-struct ByteUnit {
-  VU bytes[8];
-  VF scale[2];
-  VF minimum[2];
-};
-
-// What a format is: kSigned (bytes in two's complement), kHalves (scale[1] differs from scale[0]),
-// kMinimum, kZero.
-template <bool signed_bytes, bool halves, bool has_minimum, int32_t zero>
-struct Traits {
-  static constexpr bool kSigned = signed_bytes;
-  static constexpr bool kHalves = halves;
-  static constexpr bool kMinimum = has_minimum;
-  static constexpr int32_t kZero = zero;
-};
-
-HWY_INLINE VU nibbles(VU words) { return hn::And(words, hn::Set(kU, 0x0f0f0f0fu)); }
-
-HWY_INLINE void nibbleQuad(const RowsView& rows, uint32_t quad, ByteUnit* unit) {
-  VU words[4];
-  rows.quad(quad, words);
-  for (uint32_t j = 0; j < 4; ++j) {
-    unit->bytes[j] = nibbles(words[j]);
-    unit->bytes[4 + j] = nibbles(hn::ShiftRight<4>(words[j]));
-  }
-}
-
-// The scale of a unit where a word holds those of two.
-HWY_INLINE VF pairedScale(VU word, uint32_t unit) {
-  return unit % 2 == 0 ? lowHalves(word) : highHalves(word);
-}
-
-struct Q4_0 : Traits<false, false, false, 8> {
-  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
-    nibbleQuad(rows, unit, out);
-    out->scale[0] = pairedScale(rows.side(unit / 2), unit);
-  }
-};
-
-struct Q8_0 : Traits<true, false, false, 0> {
-  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
-    VU words[4];
-    rows.quad(2 * unit, words);
-    for (uint32_t j = 0; j < 4; ++j) {
-      out->bytes[j] = words[j];
-    }
-    rows.quad(2 * unit + 1, words);
-    for (uint32_t j = 0; j < 4; ++j) {
-      out->bytes[4 + j] = words[j];
-    }
-    out->scale[0] = pairedScale(rows.side(unit / 2), unit);
-  }
-};
 
 /// Bytes 0 and 2, or 1 and 3, of every word as 16-bit numbers.
 template <bool kSigned>
@@ -147,6 +35,16 @@ HWY_INLINE VI16 pairOf(const IntUnit& unit, uint32_t pair) {
   return hn::BitCast(kI16, hn::Set(kI, both));
 }
 
+/// sum0 + sum1 += w . x, in pairs; RearrangeToOddPlusEven brings both together.
+HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
+#if HWY_TARGET == HWY_AVX3
+  (void)sum1;
+  return VI{_mm512_dpwssd_epi32(sum0.raw, w.raw, x.raw)};
+#else
+  return hn::ReorderWidenMulAccumulate(kI, w, x, sum0, sum1);
+#endif
+}
+
 /// Integer dot products of kN rows; two, so that additions do not wait for each other.
 struct Sums {
   VI low0, low1, high0, high1;
@@ -158,10 +56,10 @@ struct Sums {
     high1 = hn::Zero(kI);
   }
   HWY_INLINE void addLow(VI16 w, VI16 x) {
-    low0 = hn::ReorderWidenMulAccumulate(kI, w, x, low0, low1);
+    low0 = addProducts(w, x, low0, low1);
   }
   HWY_INLINE void addHigh(VI16 w, VI16 x) {
-    high0 = hn::ReorderWidenMulAccumulate(kI, w, x, high0, high1);
+    high0 = addProducts(w, x, high0, high1);
   }
   HWY_INLINE VF low() const {
     return hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(low0, low1));
@@ -176,20 +74,20 @@ struct Sums {
 };
 
 /// total += what the sums of one unit stand for.
-template <class Format>
+template <bool kHalves, bool kMinimum>
 HWY_INLINE VF addUnit(const Sums& sums, const IntUnitSums& x, VF scale0, VF scale1, VF minimum0,
                       VF minimum1, VF total) {
   const VF x_scale = hn::Set(kF, x.scale);
-  if (Format::kHalves) {
+  if (kHalves) {
     total = hn::MulAdd(hn::Mul(sums.low(), x_scale), scale0, total);
     total = hn::MulAdd(hn::Mul(sums.high(), x_scale), scale1, total);
   } else {
     total = hn::MulAdd(hn::Mul(sums.both(), x_scale), scale0, total);
   }
-  if (Format::kMinimum && Format::kHalves) {
+  if (kMinimum && kHalves) {
     total = hn::NegMulAdd(minimum0, hn::Set(kF, x.scale * static_cast<float>(x.low)), total);
     total = hn::NegMulAdd(minimum1, hn::Set(kF, x.scale * static_cast<float>(x.high)), total);
-  } else if (Format::kMinimum) {
+  } else if (kMinimum) {
     total = hn::NegMulAdd(minimum0, hn::Set(kF, x.scaled), total);
   }
   return total;
@@ -214,7 +112,7 @@ HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, const void* in) {
       sums.addLow(oddBytes<Format::kSigned>(low), pairOf(x[u], 2 * j + 1));
       sums.addHigh(oddBytes<Format::kSigned>(high), pairOf(x[u], 8 + 2 * j + 1));
     }
-    total = addUnit<Format>(sums, x_sums[u], unit.scale[0], unit.scale[1], unit.minimum[0],
+    total = addUnit<Format::kHalves, Format::kMinimum>(sums, x_sums[u], unit.scale[0], unit.scale[1], unit.minimum[0],
                             unit.minimum[1], total);
   }
   return total;
@@ -228,6 +126,12 @@ struct WideUnit {
 };
 constexpr uint32_t kWideUnits = 8;  // of 16 rows: 9 KiB
 
+// Formats without a minimum but with a zero point get zero * scale for one.
+template <class Format>
+constexpr bool subtracts() {
+  return Format::kMinimum || Format::kZero != 0;
+}
+
 template <class Format>
 HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, WideUnit* out) {
   for (uint32_t u = 0; u < count; ++u) {
@@ -237,96 +141,65 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
       hn::Store(evenBytes<Format::kSigned>(unit.bytes[j]), kI16, out[u].values[2 * j]);
       hn::Store(oddBytes<Format::kSigned>(unit.bytes[j]), kI16, out[u].values[2 * j + 1]);
     }
-    hn::Store(unit.scale[0], kF, out[u].scale[0]);
-    if (Format::kHalves) {
-      hn::Store(unit.scale[1], kF, out[u].scale[1]);
-    }
-    if (Format::kMinimum) {
-      hn::Store(unit.minimum[0], kF, out[u].minimum[0]);
-      if (Format::kHalves) {
-        hn::Store(unit.minimum[1], kF, out[u].minimum[1]);
+    for (uint32_t half = 0; half < (Format::kHalves ? 2 : 1); ++half) {
+      hn::Store(unit.scale[half], kF, out[u].scale[half]);
+      if (Format::kMinimum) {
+        hn::Store(unit.minimum[half], kF, out[u].minimum[half]);
+      } else if (subtracts<Format>()) {
+        hn::Store(hn::Mul(unit.scale[half], hn::Set(kF, static_cast<float>(Format::kZero))), kF,
+                  out[u].minimum[half]);
       }
     }
   }
 }
 
-/// totals[t][kN] += kN rows times kTokens tokens over `count` units from `first`.
-template <class Format, uint32_t kTokens>
-HWY_NOINLINE void dotWide(const WideUnit* wide, uint32_t first, uint32_t count, uint32_t units,
-                          const uint8_t* in, uint64_t stride_bytes, float* totals) {
-  VF total[kTokens];
-  for (uint32_t t = 0; t < kTokens; ++t) {
+HWY_INLINE VI16 pairOf(const IntTile& tile, uint32_t pair, uint32_t token) {
+  int32_t both;
+  hwy::CopyBytes<4>(tile.values[pair][token], &both);
+  return hn::BitCast(kI16, hn::Set(kI, both));
+}
+
+/// totals[t][kN] += `count` units of kN rows times the tokens of a tile.
+template <bool kHalves, bool kSubtract>
+HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t count, const IntTile* x, float* totals) {
+  VF total[kTileTokens];
+  for (uint32_t t = 0; t < kTileTokens; ++t) {
     total[t] = hn::Load(kF, totals + t * kN);
   }
   for (uint32_t u = 0; u < count; ++u) {
     const WideUnit& unit = wide[u];
-    VI16 w[16];
-    for (uint32_t i = 0; i < 16; ++i) {
-      w[i] = hn::Load(kI16, unit.values[i]);
-    }
-    const VF scale0 = hn::Load(kF, unit.scale[0]);
-    const VF scale1 = Format::kHalves ? hn::Load(kF, unit.scale[1]) : scale0;
-    const VF minimum0 = Format::kMinimum ? hn::Load(kF, unit.minimum[0]) : scale0;
-    const VF minimum1 =
-        Format::kMinimum && Format::kHalves ? hn::Load(kF, unit.minimum[1]) : scale0;
-    for (uint32_t t = 0; t < kTokens; ++t) {
-      const IntUnit* row = reinterpret_cast<const IntUnit*>(in + t * stride_bytes);
-      const IntUnit& x = row[first + u];
-      const IntUnitSums& x_sums = reinterpret_cast<const IntUnitSums*>(row + units)[first + u];
-      Sums sums;
-      sums.start(-Format::kZero * x_sums.low, -Format::kZero * x_sums.high);
-      for (uint32_t i = 0; i < 8; ++i) {
-        sums.addLow(w[i], pairOf(x, i));
-        sums.addHigh(w[8 + i], pairOf(x, 8 + i));
+    const IntTile& tile = x[u];
+    for (uint32_t half = 0; half < (kHalves ? 2 : 1); ++half) {
+      VI sum0[kTileTokens];
+      VI sum1[kTileTokens];
+      for (uint32_t t = 0; t < kTileTokens; ++t) {
+        sum0[t] = hn::Zero(kI);
+        sum1[t] = hn::Zero(kI);
       }
-      total[t] = addUnit<Format>(sums, x_sums, scale0, scale1, minimum0, minimum1, total[t]);
+      constexpr uint32_t kPairs = kHalves ? 8 : 16;
+      for (uint32_t i = kPairs * half; i < kPairs * half + kPairs; ++i) {
+        const VI16 w = hn::Load(kI16, unit.values[i]);
+        for (uint32_t t = 0; t < kTileTokens; ++t) {
+          sum0[t] = addProducts(w, pairOf(tile, i, t), sum0[t], sum1[t]);
+        }
+      }
+      const VF scale = hn::Load(kF, unit.scale[half]);
+      for (uint32_t t = 0; t < kTileTokens; ++t) {
+        const VF dot = hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(sum0[t], sum1[t]));
+        total[t] = hn::MulAdd(hn::Mul(dot, hn::Set(kF, tile.scale[t])), scale, total[t]);
+        if (kSubtract) {
+          const float sum = kHalves ? tile.scaled_half[half][t] : tile.scaled[t];
+          total[t] = hn::NegMulAdd(hn::Load(kF, unit.minimum[half]), hn::Set(kF, sum), total[t]);
+        }
+      }
     }
   }
-  for (uint32_t t = 0; t < kTokens; ++t) {
+  for (uint32_t t = 0; t < kTileTokens; ++t) {
     hn::Store(total[t], kF, totals + t * kN);
   }
 }
 
 // ---- Float weights ---------------------------------------------------------------------------------
-
-struct F32 {
-  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, VF (&values)[kUnit]) {
-    VU words[4];
-    for (uint32_t q = 0; q < 8; ++q) {
-      rows.quad(8 * unit + q, words);
-      for (uint32_t j = 0; j < 4; ++j) {
-        values[4 * q + j] = hn::BitCast(kF, words[j]);
-      }
-    }
-  }
-};
-
-struct F16 {
-  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, VF (&values)[kUnit]) {
-    VU words[4];
-    for (uint32_t q = 0; q < 4; ++q) {
-      rows.quad(4 * unit + q, words);
-      for (uint32_t j = 0; j < 4; ++j) {
-        values[8 * q + 2 * j] = lowHalves(words[j]);
-        values[8 * q + 2 * j + 1] = highHalves(words[j]);
-      }
-    }
-  }
-};
-
-struct Bf16 {
-  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, VF (&values)[kUnit]) {
-    VU words[4];
-    for (uint32_t q = 0; q < 4; ++q) {
-      rows.quad(4 * unit + q, words);
-      for (uint32_t j = 0; j < 4; ++j) {
-        values[8 * q + 2 * j] = hn::BitCast(kF, hn::ShiftLeft<16>(words[j]));
-        values[8 * q + 2 * j + 1] =
-            hn::BitCast(kF, hn::And(words[j], hn::Set(kU, 0xffff0000u)));
-      }
-    }
-  }
-};
 
 template <class Format>
 HWY_INLINE VF dotOneFloat(const RowsView& rows, uint32_t units, const float* in) {
@@ -346,18 +219,16 @@ struct FloatUnit {
 };
 
 template <uint32_t kTokens>
-HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t first, uint32_t count, const uint8_t* in,
-                            uint64_t stride_bytes, float* totals) {
+HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const float* x, uint32_t stride,
+                            float* totals) {
   VF total[kTokens];
   for (uint32_t t = 0; t < kTokens; ++t) {
     total[t] = hn::Load(kF, totals + t * kN);
   }
-  const float* x = reinterpret_cast<const float*>(in) + first * kUnit;
-  const uint64_t stride = stride_bytes / sizeof(float);
   for (uint32_t i = 0; i < count * kUnit; ++i) {
     const VF w = hn::Load(kF, wide[i / kUnit].values[i % kUnit]);
     for (uint32_t t = 0; t < kTokens; ++t) {
-      total[t] = hn::MulAdd(w, hn::Set(kF, x[t * stride + i]), total[t]);
+      total[t] = hn::MulAdd(w, hn::Set(kF, x[uint64_t{t} * stride + i]), total[t]);
     }
   }
   for (uint32_t t = 0; t < kTokens; ++t) {

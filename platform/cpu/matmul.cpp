@@ -16,7 +16,6 @@ namespace oriel {
 namespace HWY_NAMESPACE {
 
 constexpr uint32_t kMostTokens = 64;  // whose totals are kept at a time
-constexpr uint32_t kTokenTile = 8;
 
 RowsView rowsOf(const MatmulTask& task, uint32_t group, uint32_t first_row) {
   const uint32_t* words = task.weights + static_cast<uint64_t>(group) * task.group_words;
@@ -47,13 +46,12 @@ struct IntKernel {
   static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
     widen<Format>(rows, first, count, wide);
   }
-  template <uint32_t kTokens>
-  static HWY_INLINE void dots(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, float* totals) {
-    dotWide<Traits<false, Format::kHalves, Format::kMinimum, Format::kZero>, kTokens>(
-        wide, first, count, task.units,
-        static_cast<const uint8_t*>(task.in) + token * task.in_stride_bytes, task.in_stride_bytes,
-        totals);
+  // Up to kTileTokens tokens from a multiple of it.
+  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                              uint32_t count, uint32_t token, uint32_t, float* totals) {
+    const IntTile* tiles = static_cast<const IntTile*>(task.in) +
+                           static_cast<uint64_t>(token / kTileTokens) * task.units + first;
+    dotTile<Format::kHalves, subtracts<Format>()>(wide, count, tiles, totals);
   }
 };
 
@@ -72,12 +70,17 @@ struct FloatKernel {
       }
     }
   }
-  template <uint32_t kTokens>
-  static HWY_INLINE void dots(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, float* totals) {
-    dotFloats<kTokens>(wide, first, count,
-                       static_cast<const uint8_t*>(task.in) + token * task.in_stride_bytes,
-                       task.in_stride_bytes, totals);
+  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
+    const float* x = static_cast<const float*>(task.in) +
+                     static_cast<uint64_t>(token) * task.in_stride + first * kUnit;
+    if (n == kTileTokens) {
+      return dotFloats<kTileTokens>(wide, count, x, task.in_stride, totals);
+    }
+    for (uint32_t t = 0; t < n; ++t) {
+      dotFloats<1>(wide, count, x + static_cast<uint64_t>(t) * task.in_stride, 0,
+                   totals + t * kN);
+    }
   }
 };
 
@@ -85,18 +88,14 @@ template <class Kernel>
 HWY_NOINLINE void runMany(const MatmulTask& task, uint32_t group, uint32_t first_row,
                           uint32_t first_token, uint32_t n) {
   typename Kernel::Wide wide[kWideUnits];
-  HWY_ALIGN float totals[kMostTokens * kN];
-  std::fill(totals, totals + n * kN, 0.0f);
+  HWY_ALIGN float totals[kMostTokens * kN] = {};
   const RowsView rows = rowsOf(task, group, first_row);
   for (uint32_t unit = 0; unit < task.units; unit += kWideUnits) {
     const uint32_t count = HWY_MIN(kWideUnits, task.units - unit);
     Kernel::unpack(rows, unit, count, wide);
-    uint32_t t = 0;
-    for (; t + kTokenTile <= n; t += kTokenTile) {
-      Kernel::template dots<kTokenTile>(task, wide, unit, count, first_token + t, totals + t * kN);
-    }
-    for (; t < n; ++t) {
-      Kernel::template dots<1>(task, wide, unit, count, first_token + t, totals + t * kN);
+    for (uint32_t t = 0; t < n; t += kTileTokens) {
+      Kernel::tile(task, wide, unit, count, first_token + t, HWY_MIN(kTileTokens, n - t),
+                   totals + t * kN);
     }
   }
   for (uint32_t t = 0; t < n; ++t) {
@@ -119,45 +118,74 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
   }
 }
 
+/// kUnit floats to pairs of integers.
+HWY_INLINE IntUnitSums quantiseUnit(const float* in, int16_t* out) {
+  const hn::Repartition<uint64_t, DF> k64;
+  constexpr uint32_t kVectors = kUnit / kN;
+  VF x[kVectors];
+  VF most = hn::Zero(kF);
+  for (uint32_t i = 0; i < kVectors; ++i) {
+    x[i] = hn::LoadU(kF, in + i * kN);
+    most = hn::Max(most, hn::Abs(x[i]));
+  }
+  IntUnitSums sums;
+  sums.scale = hn::GetLane(hn::MaxOfLanes(kF, most)) * (1.0f / 32767.0f);
+  // A scale too small to have an inverse belongs to values that are as good as zero.
+  const VF inverse = hn::Set(kF, sums.scale > 1e-37f ? 1.0f / sums.scale : 0.0f);
+  VI codes[kVectors];
+  for (uint32_t i = 0; i < kVectors; ++i) {
+    codes[i] = hn::Max(hn::Min(hn::NearestInt(hn::Mul(x[i], inverse)), hn::Set(kI, 32767)),
+                       hn::Set(kI, -32767));
+  }
+  VI low = codes[0];
+  VI high = codes[kVectors / 2];
+  for (uint32_t i = 1; i < kVectors / 2; ++i) {
+    low = hn::Add(low, codes[i]);
+    high = hn::Add(high, codes[kVectors / 2 + i]);
+  }
+  sums.low = hn::GetLane(hn::SumOfLanes(kI, low));
+  sums.high = hn::GetLane(hn::SumOfLanes(kI, high));
+  sums.scaled = sums.scale * static_cast<float>(sums.low + sums.high);
+  for (uint32_t i = 0; i < kVectors; i += 2) {
+    VU pairs[2];
+    for (uint32_t k = 0; k < 2; ++k) {
+      const VU code = hn::BitCast(kU, codes[i + k]);
+      pairs[k] = hn::Or(hn::And(code, hn::Set(kU, 0xffffu)),
+                        hn::ShiftLeft<16>(hn::Shuffle1032(code)));
+    }
+    // The lower 64 bits of each 128 hold the pairs of four values.
+    const auto both = hn::ConcatEven(k64, hn::BitCast(k64, pairs[1]), hn::BitCast(k64, pairs[0]));
+    hn::StoreU(hn::BitCast(kI16, both), kI16, out + i * kN);
+  }
+  return sums;
+}
+
 void quantiseRow(const float* in, uint32_t units, void* row) {
   IntUnit* out = static_cast<IntUnit*>(row);
   IntUnitSums* sums = reinterpret_cast<IntUnitSums*>(out + units);
-  const hn::Repartition<uint64_t, DF> k64;
-  constexpr uint32_t kVectors = kUnit / kN;
   for (uint32_t u = 0; u < units; ++u) {
-    VF x[kVectors];
-    VF most = hn::Zero(kF);
-    for (uint32_t i = 0; i < kVectors; ++i) {
-      x[i] = hn::LoadU(kF, in + u * kUnit + i * kN);
-      most = hn::Max(most, hn::Abs(x[i]));
+    sums[u] = quantiseUnit(in + u * kUnit, out[u].values);
+  }
+}
+
+void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t units,
+                   IntTile* tiles) {
+  for (uint32_t u = 0; u < units; ++u) {
+    IntTile& tile = tiles[u];
+    if (count < kTileTokens) {
+      tile = IntTile();
     }
-    const float largest = hn::GetLane(hn::MaxOfLanes(kF, most));
-    sums[u].scale = largest * (1.0f / 32767.0f);
-    const VF inverse = hn::Set(kF, sums[u].scale > 0 ? 1.0f / sums[u].scale : 0.0f);
-    VI codes[kVectors];
-    for (uint32_t i = 0; i < kVectors; ++i) {
-      codes[i] = hn::Max(hn::Min(hn::NearestInt(hn::Mul(x[i], inverse)), hn::Set(kI, 32767)),
-                         hn::Set(kI, -32767));
-    }
-    VI low = codes[0];
-    VI high = codes[kVectors / 2];
-    for (uint32_t i = 1; i < kVectors / 2; ++i) {
-      low = hn::Add(low, codes[i]);
-      high = hn::Add(high, codes[kVectors / 2 + i]);
-    }
-    sums[u].low = hn::GetLane(hn::SumOfLanes(kI, low));
-    sums[u].high = hn::GetLane(hn::SumOfLanes(kI, high));
-    sums[u].scaled = sums[u].scale * static_cast<float>(sums[u].low + sums[u].high);
-    for (uint32_t i = 0; i < kVectors; i += 2) {
-      VU pairs[2];
-      for (uint32_t k = 0; k < 2; ++k) {
-        const VU code = hn::BitCast(kU, codes[i + k]);
-        pairs[k] = hn::Or(hn::And(code, hn::Set(kU, 0xffffu)),
-                          hn::ShiftLeft<16>(hn::Shuffle1032(code)));
+    for (uint32_t t = 0; t < count; ++t) {
+      IntUnit unit;
+      const IntUnitSums sums =
+          quantiseUnit(in + static_cast<uint64_t>(t) * in_stride + u * kUnit, unit.values);
+      for (uint32_t i = 0; i < 16; ++i) {
+        hwy::CopyBytes<4>(unit.values + 2 * i, tile.values[i][t]);
       }
-      // The lower 64 bits of each 128 hold the pairs of four values.
-      const auto both = hn::ConcatEven(k64, hn::BitCast(k64, pairs[1]), hn::BitCast(k64, pairs[0]));
-      hn::StoreU(hn::BitCast(kI16, both), kI16, out[u].values + i * kN);
+      tile.scale[t] = sums.scale;
+      tile.scaled[t] = sums.scaled;
+      tile.scaled_half[0][t] = sums.scale * static_cast<float>(sums.low);
+      tile.scaled_half[1][t] = sums.scale * static_cast<float>(sums.high);
     }
   }
 }
@@ -165,7 +193,7 @@ void quantiseRow(const float* in, uint32_t units, void* row) {
 const MatmulKernels kMatmulKernels = {{&run<FloatKernel<F32>>, &run<FloatKernel<F16>>,
                                        &run<FloatKernel<Bf16>>, &run<IntKernel<Q8_0>>,
                                        &run<IntKernel<Q4_0>>},
-                                      &quantiseRow};
+                                      &quantiseRow, &quantiseTiles};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oriel

@@ -15,9 +15,10 @@ struct MatmulTask {
   uint32_t units = 0;
   uint32_t rows = 0;
   uint32_t n_tokens = 0;
-  /// Float weights read floats, others IntUnits (quantiseRow); bytes from one token to the next.
+  /// Float weights: floats, `in_stride` from one token to the next. Others: of one token IntUnits, else
+  /// IntTiles, those of the first kTileTokens tokens first.
   const void* in = nullptr;
-  uint64_t in_stride_bytes = 0;
+  uint32_t in_stride = 0;
   float* out = nullptr;  ///< where row 0 of token 0 goes
   uint32_t out_stride = 0;
   bool accumulate = false;
@@ -29,6 +30,9 @@ struct MatmulKernels {
   Run run[kWeightTypes];
   /// `units` * 32 floats to a row of IntUnits and their sums.
   void (*quantiseRow)(const float* in, uint32_t units, void* row);
+  /// `count` <= kTileTokens rows of floats, `in_stride` apart, to a tile of each unit.
+  void (*quantiseTiles)(const float* in, uint32_t in_stride, uint32_t count, uint32_t units,
+                        IntTile* tiles);
 };
 const MatmulKernels& matmulKernels(SimdTarget target);
 bool readsFloats(WeightType type);

@@ -20,9 +20,20 @@ struct IntUnitSums {
   float scaled;  ///< scale * (low + high)
 };
 
+/// The same of kTileTokens tokens side by side, for chunks.
+constexpr uint32_t kTileTokens = 8;
+struct IntTile {
+  int16_t values[16][kTileTokens][2];
+  float scale[kTileTokens];
+  float scaled[kTileTokens];       ///< scale * sum of all values
+  float scaled_half[2][kTileTokens];  ///< of values 0..15, of 16..31
+};
+
 /// `units` IntUnits, then as many IntUnitSums.
 constexpr uint64_t intRowBytes(uint32_t units) {
   return (sizeof(IntUnit) + sizeof(IntUnitSums)) * uint64_t{units};
 }
+/// An IntTile for each unit: kTileTokens rows.
+constexpr uint64_t intTilesBytes(uint32_t units) { return sizeof(IntTile) * uint64_t{units}; }
 
 }  // namespace oriel

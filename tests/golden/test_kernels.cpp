@@ -12,23 +12,41 @@
 namespace oriel::test {
 namespace {
 
-std::vector<Path> paths() {
-  return onVulkan() ? std::vector<Path>{Path::kSubgroup, Path::kShared}
-                    : std::vector<Path>{Path::kReference};
+std::vector<Variant> variants() {
+  if (onVulkan()) {
+    return {{Path::kSubgroup}, {Path::kShared}};
+  }
+  std::vector<Variant> all = {{Path::kReference}};
+#ifdef ORIEL_CPU_SIMD
+  const uint32_t threads[] = {3, 2, 7};
+  for (uint32_t level = 0; level < kSimdTargets; ++level) {
+    SimdTarget target;
+    if (chooseSimdTarget(static_cast<SimdTarget>(level), &target) &&
+        static_cast<uint32_t>(target) == level) {
+      all.push_back({Path::kSimd, level, 1});
+      all.push_back({Path::kSimd, level, threads[level]});
+    }
+  }
+#endif
+  return all;
 }
 
-std::string pathName(const testing::TestParamInfo<Path>& info) {
-  switch (info.param) {
+std::string variantName(const testing::TestParamInfo<Variant>& info) {
+  switch (info.param.path) {
     case Path::kSubgroup:
       return "subgroup";
     case Path::kShared:
       return "shared";
-    default:
+    case Path::kReference:
       return "reference";
+    case Path::kSimd:
+      break;
   }
+  return "simd" + std::to_string(info.param.simd_level) + "_threads" +
+         std::to_string(info.param.threads);
 }
 
-INSTANTIATE_TEST_SUITE_P(Device, Kernels, testing::ValuesIn(paths()), pathName);
+INSTANTIATE_TEST_SUITE_P(Device, Kernels, testing::ValuesIn(variants()), variantName);
 
 constexpr WeightType kAllWeights[] = {WeightType::kF32, WeightType::kF16, WeightType::kBf16,
                                       WeightType::kQ8_0, WeightType::kQ4_0};
