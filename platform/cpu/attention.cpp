@@ -240,6 +240,7 @@ void soften(float scale, uint32_t stride, Query* query, float* scores, float* ga
     hn::Store(weight, kF, scores + s);
     sum = hn::Add(sum, weight);
   }
+  std::fill(scores + end, scores + kMostSlots, 0.0f);  // others may see these slots
   query->sum += hn::GetLane(hn::SumOfLanes(kF, sum));
 }
 
@@ -279,7 +280,6 @@ void attendBlock(const AttentionTask& task, const Slots& keys, const Slots& valu
     score<1>(rotated + q, scratch->block, count, stride, weights + q);
   }
   for (q = 0; q < n; ++q) {
-    std::fill(weights[q] + fours, weights[q] + kMostSlots, 0.0f);
     soften(task.push.scale, stride, seeing[q], weights[q], gathered[q]);
   }
   unpackSlots(values, count, head_dim, stride, scratch->block);
@@ -398,7 +398,8 @@ void attend(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_
             uint32_t split) {
   const uint32_t group = task.push.n_heads / task.push.n_kv_heads;
   const uint32_t heads = std::min(group, kMostQueries);
-  const uint32_t tokens = std::max(1u, kMostQueries / group);
+  // Shares of different tokens begin at different slots.
+  const uint32_t tokens = task.push.splits == 1 ? std::max(1u, kMostQueries / group) : 1;
   for (uint32_t t = 0; t < count; t += tokens) {
     for (uint32_t h = 0; h < group; h += heads) {
       attendQueries(task, kv_head, first + t, std::min(tokens, count - t), kv_head * group + h,
