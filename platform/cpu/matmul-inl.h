@@ -47,14 +47,11 @@ HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
 
 /// Integer dot products of kN rows; two, so that additions do not wait for each other.
 struct Sums {
-  VI low0, low1, high0, high1;
+  VI low0 = hn::Zero(kI);
+  VI low1 = hn::Zero(kI);
+  VI high0 = hn::Zero(kI);
+  VI high1 = hn::Zero(kI);
 
-  HWY_INLINE void start(int32_t low, int32_t high) {
-    low0 = hn::Set(kI, low);
-    high0 = hn::Set(kI, high);
-    low1 = hn::Zero(kI);
-    high1 = hn::Zero(kI);
-  }
   HWY_INLINE void addLow(VI16 w, VI16 x) {
     low0 = addProducts(w, x, low0, low1);
   }
@@ -73,27 +70,20 @@ struct Sums {
   }
 };
 
-/// total += what the sums of one unit stand for.
-template <bool kHalves, bool kMinimum>
-HWY_INLINE VF addUnit(const Sums& sums, const IntUnitSums& x, VF scale0, VF scale1, VF minimum0,
-                      VF minimum1, VF total) {
-  const VF x_scale = hn::Set(kF, x.scale);
-  if (kHalves) {
-    total = hn::MulAdd(hn::Mul(sums.low(), x_scale), scale0, total);
-    total = hn::MulAdd(hn::Mul(sums.high(), x_scale), scale1, total);
-  } else {
-    total = hn::MulAdd(hn::Mul(sums.both(), x_scale), scale0, total);
-  }
-  if (kMinimum && kHalves) {
-    total = hn::NegMulAdd(minimum0, hn::Set(kF, x.scale * static_cast<float>(x.low)), total);
-    total = hn::NegMulAdd(minimum1, hn::Set(kF, x.scale * static_cast<float>(x.high)), total);
-  } else if (kMinimum) {
-    total = hn::NegMulAdd(minimum0, hn::Set(kF, x.scaled), total);
-  }
-  return total;
+// Formats without a minimum but with a zero point get zero * scale for one.
+template <class Format>
+constexpr bool subtracts() {
+  return Format::kMinimum || Format::kZero != 0;
 }
 
-/// kN rows times one token.
+/// Half h of a unit, or all of it: what to subtract per unit of the activations' sum.
+template <class Format>
+HWY_INLINE VF subtrahend(const ByteUnit& unit, uint32_t half) {
+  return Format::kMinimum ? unit.minimum[half]
+                          : hn::Mul(unit.scale[half], hn::Set(kF, static_cast<float>(Format::kZero)));
+}
+
+/// kN rows times one token, in the order of operations that dotTile has.
 template <class Format>
 HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, const void* in) {
   const IntUnit* x = static_cast<const IntUnit*>(in);
@@ -103,7 +93,6 @@ HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, const void* in) {
     ByteUnit unit;
     Format::load(rows, u, &unit);
     Sums sums;
-    sums.start(-Format::kZero * x_sums[u].low, -Format::kZero * x_sums[u].high);
     for (uint32_t j = 0; j < 4; ++j) {
       const VU low = unit.bytes[j];
       const VU high = unit.bytes[4 + j];
@@ -112,8 +101,17 @@ HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, const void* in) {
       sums.addLow(oddBytes<Format::kSigned>(low), pairOf(x[u], 2 * j + 1));
       sums.addHigh(oddBytes<Format::kSigned>(high), pairOf(x[u], 8 + 2 * j + 1));
     }
-    total = addUnit<Format::kHalves, Format::kMinimum>(sums, x_sums[u], unit.scale[0], unit.scale[1], unit.minimum[0],
-                            unit.minimum[1], total);
+    const VF x_scale = hn::Set(kF, x_sums[u].scale);
+    for (uint32_t half = 0; half < (Format::kHalves ? 2 : 1); ++half) {
+      const VF dot = !Format::kHalves ? sums.both() : half == 0 ? sums.low() : sums.high();
+      total = hn::MulAdd(hn::Mul(dot, x_scale), unit.scale[half], total);
+      if (subtracts<Format>()) {
+        const float sum = !Format::kHalves ? x_sums[u].scaled
+                          : half == 0      ? x_sums[u].scaled_low
+                                           : x_sums[u].scaled_high;
+        total = hn::NegMulAdd(subtrahend<Format>(unit, half), hn::Set(kF, sum), total);
+      }
+    }
   }
   return total;
 }
@@ -122,15 +120,9 @@ HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, const void* in) {
 struct WideUnit {
   HWY_ALIGN int16_t values[16][2 * kN];
   HWY_ALIGN float scale[2][kN];
-  HWY_ALIGN float minimum[2][kN];
+  HWY_ALIGN float subtract[2][kN];
 };
 constexpr uint32_t kWideUnits = 8;  // of 16 rows: 9 KiB
-
-// Formats without a minimum but with a zero point get zero * scale for one.
-template <class Format>
-constexpr bool subtracts() {
-  return Format::kMinimum || Format::kZero != 0;
-}
 
 template <class Format>
 HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, WideUnit* out) {
@@ -143,11 +135,8 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
     }
     for (uint32_t half = 0; half < (Format::kHalves ? 2 : 1); ++half) {
       hn::Store(unit.scale[half], kF, out[u].scale[half]);
-      if (Format::kMinimum) {
-        hn::Store(unit.minimum[half], kF, out[u].minimum[half]);
-      } else if (subtracts<Format>()) {
-        hn::Store(hn::Mul(unit.scale[half], hn::Set(kF, static_cast<float>(Format::kZero))), kF,
-                  out[u].minimum[half]);
+      if (subtracts<Format>()) {
+        hn::Store(subtrahend<Format>(unit, half), kF, out[u].subtract[half]);
       }
     }
   }
@@ -189,7 +178,7 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t count, const IntTile* x
         total[t] = hn::MulAdd(hn::Mul(dot, hn::Set(kF, tile.scale[t])), scale, total[t]);
         if (kSubtract) {
           const float sum = kHalves ? tile.scaled_half[half][t] : tile.scaled[t];
-          total[t] = hn::NegMulAdd(hn::Load(kF, unit.minimum[half]), hn::Set(kF, sum), total[t]);
+          total[t] = hn::NegMulAdd(hn::Load(kF, unit.subtract[half]), hn::Set(kF, sum), total[t]);
         }
       }
     }

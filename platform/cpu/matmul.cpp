@@ -143,9 +143,11 @@ HWY_INLINE IntUnitSums quantiseUnit(const float* in, int16_t* out) {
     low = hn::Add(low, codes[i]);
     high = hn::Add(high, codes[kVectors / 2 + i]);
   }
-  sums.low = hn::GetLane(hn::SumOfLanes(kI, low));
-  sums.high = hn::GetLane(hn::SumOfLanes(kI, high));
-  sums.scaled = sums.scale * static_cast<float>(sums.low + sums.high);
+  const int32_t low_sum = hn::GetLane(hn::SumOfLanes(kI, low));
+  const int32_t high_sum = hn::GetLane(hn::SumOfLanes(kI, high));
+  sums.scaled = sums.scale * static_cast<float>(low_sum + high_sum);
+  sums.scaled_low = sums.scale * static_cast<float>(low_sum);
+  sums.scaled_high = sums.scale * static_cast<float>(high_sum);
   for (uint32_t i = 0; i < kVectors; i += 2) {
     VU pairs[2];
     for (uint32_t k = 0; k < 2; ++k) {
@@ -184,8 +186,8 @@ void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t
       }
       tile.scale[t] = sums.scale;
       tile.scaled[t] = sums.scaled;
-      tile.scaled_half[0][t] = sums.scale * static_cast<float>(sums.low);
-      tile.scaled_half[1][t] = sums.scale * static_cast<float>(sums.high);
+      tile.scaled_half[0][t] = sums.scaled_low;
+      tile.scaled_half[1][t] = sums.scaled_high;
     }
   }
 }

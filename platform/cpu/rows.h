@@ -15,9 +15,9 @@ struct IntUnit {
 /// What goes with a unit: kernels read some weights without their zero point and correct by these.
 struct IntUnitSums {
   float scale;
-  int32_t low;   ///< sum of values 0..15
-  int32_t high;  ///< of values 16..31
-  float scaled;  ///< scale * (low + high)
+  float scaled;       ///< scale * sum of all values
+  float scaled_low;   ///< of values 0..15
+  float scaled_high;  ///< of values 16..31
 };
 
 /// The same of kTileTokens tokens side by side, for chunks.
