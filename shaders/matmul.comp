@@ -23,6 +23,32 @@ layout(std430, set = 0, binding = 3) readonly buffer In { vec4 values[]; };
 float sums[kGroups * kTokens];                    // [group][token]
 shared float partial[kLanes * kGroups * kTokens];  // [group][token][lane]
 
+float total(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
+
+// Inputs are added up once for all groups: compilers see that it is the same sum.
+float scaledDot(vec4 v[kUnitVectors], UnitScale s, vec4 x[kUnitVectors]) {
+  vec2 dots = vec2(0.0);
+  vec2 sums = vec2(0.0);
+  [[unroll]] for (uint h = 0u; h < 2u; ++h) {
+    const uint i = h * 4u;
+    dots[h] = total((v[i] * x[i] + v[i + 1u] * x[i + 1u]) + (v[i + 2u] * x[i + 2u] + v[i + 3u] * x[i + 3u]));
+#ifdef HAS_MINIMUM
+    sums[h] = total((x[i] + x[i + 1u]) + (x[i + 2u] + x[i + 3u]));
+#endif
+  }
+#ifdef HALF_SCALES
+  float sum = s.scale.x * dots.x + s.scale.y * dots.y;
+#else
+  float sum = s.scale.x * (dots.x + dots.y);
+#endif
+#if defined(HAS_MINIMUM) && defined(HALF_SCALES)
+  sum -= s.minimum.x * sums.x + s.minimum.y * sums.y;
+#elif defined(HAS_MINIMUM)
+  sum -= s.minimum.x * (sums.x + sums.y);
+#endif
+  return sum;
+}
+
 // Groups and tokens past the end repeat the last one; their sums are never written.
 void accumulate(uint first_row, uint first_token, uint n_tokens, uint team, uint teams) {
   const uint last_row = (push.rows - 1u) / kGroupRows * kGroupRows + first_row % kGroupRows;
@@ -39,22 +65,18 @@ void accumulate(uint first_row, uint first_token, uint n_tokens, uint team, uint
   }
   for (uint unit = team; unit < push.units; unit += teams) {
     vec4 v[kGroups][kUnitVectors];
-    float scale[kGroups];
+    UnitScale s[kGroups];
     [[unroll]] for (uint g = 0u; g < kGroups; ++g) {
       loadUnit(rows[g], unit, v[g]);
-      scale[g] = unitScale(rows[g], unit);
+      s[g] = unitScale(rows[g], unit);
     }
     [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-      vec4 in_values[kUnitVectors];
+      vec4 x[kUnitVectors];
       [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
-        in_values[i] = values[in_at[t] + kUnitVectors * unit + i];
+        x[i] = values[in_at[t] + kUnitVectors * unit + i];
       }
       [[unroll]] for (uint g = 0u; g < kGroups; ++g) {
-        vec4 sum = vec4(0.0);
-        [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
-          sum += v[g][i] * in_values[i];
-        }
-        sums[g * kTokens + t] += scale[g] * ((sum.x + sum.y) + (sum.z + sum.w));
+        sums[g * kTokens + t] += scaledDot(v[g], s[g], x);
       }
     }
   }

@@ -47,10 +47,10 @@ HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
 
 /// Integer dot products of kN rows; two, so that additions do not wait for each other.
 struct Sums {
-  VI low0 = hn::Zero(kI);
-  VI low1 = hn::Zero(kI);
-  VI high0 = hn::Zero(kI);
-  VI high1 = hn::Zero(kI);
+  VI low0, low1, high0, high1;
+
+  // Not a constructor: those that compilers make up lack the target's instructions.
+  HWY_INLINE void clear() { low0 = low1 = high0 = high1 = hn::Zero(kI); }
 
   HWY_INLINE void addLow(VI16 w, VI16 x) {
     low0 = addProducts(w, x, low0, low1);
@@ -93,6 +93,7 @@ HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, const void* in) {
     ByteUnit unit;
     Format::load(rows, u, &unit);
     Sums sums;
+    sums.clear();
     for (uint32_t j = 0; j < 4; ++j) {
       const VU low = unit.bytes[j];
       const VU high = unit.bytes[4 + j];

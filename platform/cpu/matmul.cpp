@@ -192,10 +192,16 @@ void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t
   }
 }
 
-const MatmulKernels kMatmulKernels = {{&run<FloatKernel<F32>>, &run<FloatKernel<F16>>,
-                                       &run<FloatKernel<Bf16>>, &run<IntKernel<Q8_0>>,
-                                       &run<IntKernel<Q4_0>>},
-                                      &quantiseRow, &quantiseTiles};
+// In the order of WeightType.
+const MatmulKernels kMatmulKernels = {
+    {&run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>,
+     &run<IntKernel<Q8_0>>, &run<IntKernel<Q4_0>>, &run<IntKernel<Q4_1>>, &run<IntKernel<Q5_0>>,
+     &run<IntKernel<Q5_1>>, &run<IntKernel<Iq4Nl>>, &run<IntKernel<Q2_K>>, &run<IntKernel<Q3_K>>,
+     &run<IntKernel<Q4_K>>, &run<IntKernel<Q5_K>>, &run<IntKernel<Q6_K>>,
+     &run<IntKernel<Iq4Xs>>},
+    &quantiseRow,
+    &quantiseTiles};
+static_assert(kWeightTypes == 15, "a kernel for each");
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oriel

@@ -270,8 +270,18 @@ bool isRunnable(uint32_t type, bool matrix) {
     case TensorType::kF16:
     case TensorType::kBf16:
       return true;
-    case TensorType::kQ8_0:
     case TensorType::kQ4_0:
+    case TensorType::kQ4_1:
+    case TensorType::kQ5_0:
+    case TensorType::kQ5_1:
+    case TensorType::kQ8_0:
+    case TensorType::kQ2_K:
+    case TensorType::kQ3_K:
+    case TensorType::kQ4_K:
+    case TensorType::kQ5_K:
+    case TensorType::kQ6_K:
+    case TensorType::kIq4Nl:
+    case TensorType::kIq4Xs:
       return matrix;
   }
   return false;
@@ -295,7 +305,8 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "tensor %s has type %s, this build runs %s: use a file in one of these",
                     PrintableText(tensor.name).text, tensorTypeName(tensor.type),
-                    matrix ? "F32, F16, BF16, Q8_0 and Q4_0" : "F32, F16 and BF16 there");
+                    matrix ? "F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL and IQ4_XS"
+                           : "F32, F16 and BF16 there");
   }
   return kOk;
 }

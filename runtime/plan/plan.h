@@ -31,8 +31,24 @@ struct BufferRef {
 };
 
 /// How weights are stored on the device; shaders/shared/layout.h has the packing.
-enum class WeightType : uint8_t { kF32, kF16, kBf16, kQ8_0, kQ4_0 };
-constexpr uint32_t kWeightTypes = 5;
+enum class WeightType : uint8_t {
+  kF32,
+  kF16,
+  kBf16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kIq4Nl,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIq4Xs,
+};
+constexpr uint32_t kWeightTypes = 15;
 const char* weightTypeName(WeightType type);  ///< "f32", "q4_0", ...: as kernels are named
 
 enum class OpKind : uint8_t {

@@ -48,8 +48,13 @@ std::string variantName(const testing::TestParamInfo<Variant>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Device, Kernels, testing::ValuesIn(variants()), variantName);
 
-constexpr WeightType kAllWeights[] = {WeightType::kF32, WeightType::kF16, WeightType::kBf16,
-                                      WeightType::kQ8_0, WeightType::kQ4_0};
+std::vector<WeightType> allWeights() {
+  std::vector<WeightType> types;
+  for (uint32_t i = 0; i < kWeightTypes; ++i) {
+    types.push_back(static_cast<WeightType>(i));
+  }
+  return types;
+}
 
 // [tokens][stride] inputs whose padding (cols up to a multiple of kUnit) is zero, as plans promise.
 std::vector<float> paddedRows(uint32_t tokens, uint32_t cols, uint32_t stride, Random* random) {
@@ -66,7 +71,7 @@ std::vector<float> paddedRows(uint32_t tokens, uint32_t cols, uint32_t stride, R
 
 TEST_P(Kernels, embed_gives_the_scaled_row_of_each_token_in_the_slice_and_touches_no_other) {
   constexpr uint32_t kChunk = 5;
-  for (const WeightType type : kAllWeights) {
+  for (const WeightType type : allWeights()) {
     for (const uint32_t cols : {8u, 64u, 172u, 300u}) {
       SCOPED_TRACE(std::string(weightTypeName(type)) + " " + std::to_string(cols));
       Random random(cols);
@@ -174,7 +179,7 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
   constexpr uint32_t kChunk = 11;
   const MatmulCase cases[] = {{1, 8, 0, 0},    {3, 64, 1, 5},   {64, 172, 0, 8}, {33, 96, 1, 0},
                               {100, 40, 0, 3}, {17, 576, 0, 0}, {576, 20, 1, 1}, {2, 1500, 0, 0}};
-  for (const WeightType type : kAllWeights) {
+  for (const WeightType type : allWeights()) {
     Random random(static_cast<uint32_t>(type) + 1);
     KernelRig rig(kChunk);
     struct Placed {
@@ -189,14 +194,14 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
       Placed p;
       p.shape = shape;
       p.matrix = randomMatrix(type, shape.rows, shape.cols, &random);
-      p.in_stride = unitsOf(shape.cols) * kUnit + 8;
+      p.in_stride = p.matrix.geometry.units * kUnit + 8;
       p.out_stride = (shape.out_first + shape.rows + 8) / 8 * 8 + 8;
       p.in = paddedRows(kChunk, shape.cols, p.in_stride, &random);
       p.out = rig.output(kChunk * p.out_stride);
       p.head_out = rig.output(kChunk * p.out_stride);
       MatmulPush push = {};
       push.rows = shape.rows;
-      push.units = unitsOf(shape.cols);
+      push.units = p.matrix.geometry.units;
       push.group_words = p.matrix.geometry.groupWords();
       push.side_word = p.matrix.geometry.sideWord();
       push.in_stride = p.in_stride;

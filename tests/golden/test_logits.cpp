@@ -53,6 +53,7 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
     options.chunk_tokens = chunk;
     const Loaded loaded = load(model, options);
     ASSERT_TRUE(loaded.session);
+    size_t compared = 0;
     for (const nlohmann::json& prompt : prompts) {
       ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
       const std::vector<int32_t> ids = prompt["ids"];
@@ -62,11 +63,12 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
           << c.model << " chunk " << chunk << " prompt of " << ids.size();
       std::vector<int32_t> want = exact["greedy"];
       want.resize(std::min(want.size(), trustedSteps(exact, c.tolerance)));
-      EXPECT_EQ(want, greedy(loaded, static_cast<uint32_t>(want.size()))) << c.model;
-      if (want.empty()) {
-        ADD_FAILURE() << "no step can be trusted: the tolerance is too wide for this model";
+      if (!want.empty()) {  // none asked for would mean no end
+        EXPECT_EQ(want, greedy(loaded, static_cast<uint32_t>(want.size()))) << c.model;
+        compared += want.size();
       }
     }
+    EXPECT_GT(compared, 0u) << "no step can be trusted: the tolerance is too wide";
   }
 }
 
@@ -74,7 +76,11 @@ INSTANTIATE_TEST_SUITE_P(
     Models, ModelLogits,
     testing::Values(Case{"llama-f32", 2e-3}, Case{"llama-f16", 2e-3}, Case{"llama-bf16", 2e-3},
                     Case{"llama-mha", 2e-3}, Case{"llama-mqa", 2e-3}, Case{"stories260K", 2e-3},
-                    Case{"llama-q8_0", 5e-3}, Case{"llama-q4_0", 5e-3}),
+                    Case{"llama-q8_0", 5e-3}, Case{"llama-q4_0", 5e-3}, Case{"llama-q4_1", 5e-3},
+                    Case{"llama-q5_0", 5e-3}, Case{"llama-q5_1", 5e-3}, Case{"llama-iq4_nl", 5e-3},
+                    Case{"llama-q2_k", 5e-3}, Case{"llama-q3_k", 5e-3}, Case{"llama-q4_k", 5e-3},
+                    Case{"llama-q4_k_m", 5e-3}, Case{"llama-q5_k", 5e-3}, Case{"llama-q6_k", 5e-3},
+                    Case{"TinyStories-656K-Q2_K", 1e-3}),
     caseName);
 
 // Shapes that no published model has: odd rows, every GQA ratio, heads of any even size.

@@ -316,14 +316,14 @@ TEST(ModelDesc, any_wrong_shape_is_named_with_what_was_expected) {
 }
 
 TEST(ModelDesc, types_that_do_not_run_are_refused_by_tensor_and_type) {
-  // A width of 256 because K-quants have blocks of 256 values.
+  // A width of 256 because that is the type's block.
   TinyLlama shape;
   shape.n_embd = 256;
   GgufWriter writer = shape.writer();
-  writer.addTensor("blk.1.ffn_gate.weight", 12, {256, 64}, std::vector<uint8_t>(64 * 144));
+  writer.addTensor("blk.1.ffn_gate.weight", 16, {256, 64}, std::vector<uint8_t>(64 * 66));
   const Described described(writer);
   EXPECT_EQ(described.status, ORIEL_ERROR_UNSUPPORTED);
-  EXPECT_TRUE(described.log.says("blk.1.ffn_gate.weight has type Q4_K")) << described.log.errors();
+  EXPECT_TRUE(described.log.says("blk.1.ffn_gate.weight has type IQ2_XXS")) << described.log.errors();
   EXPECT_TRUE(described.log.says("Q8_0")) << described.log.errors();
 }
 
@@ -374,7 +374,8 @@ void expectDescribed(const std::string& folder, const RealFile& expected) {
 TEST(ModelDesc, every_test_model_is_described) {
   const std::string folder = ORIEL_TEST_DATA "/models";
   std::vector<RealFile> files;
-  for (const std::string type : {"f32", "f16", "bf16", "q8_0", "q4_0"}) {
+  for (const std::string type : {"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
+                                 "iq4_nl", "q2_k", "q3_k", "q4_k", "q4_k_m", "q5_k", "q6_k"}) {
     files.push_back({"llama-" + type + ".gguf", 2, 256, 4, 2, 64, 256, 384, true});
   }
   files.push_back({"llama-mha.gguf", 2, 128, 4, 4, 32, 192, 512, false});
@@ -397,20 +398,10 @@ TEST(ModelDesc, published_models_are_described_or_refused_for_a_reason) {
     GTEST_SKIP() << "the published models are not there: " << folder;
   }
   expectDescribed(folder, {"stories260K.gguf", 5, 64, 8, 4, 8, 172, 512, true});
+  expectDescribed(folder, {"TinyStories-656K-Q2_K.gguf", 2, 128, 8, 4, 16, 384, 2048, true});
   const std::vector<std::pair<std::string, std::string>> refused = {
-      {"TinyStories-656K-Q2_K", "IQ4_NL"},
       {"gemma3", "\"gemma3\""},
       {"phi3", "\"phi3\""},
-      {"llama-iq4_nl", "IQ4_NL"},
-      {"llama-q2_k", "Q2_K"},
-      {"llama-q3_k", "Q3_K"},
-      {"llama-q4_1", "Q4_1"},
-      {"llama-q4_k", "Q4_K"},
-      {"llama-q4_k_m", "Q"},
-      {"llama-q5_0", "Q5_0"},
-      {"llama-q5_1", "Q5_1"},
-      {"llama-q5_k", "Q5_K"},
-      {"llama-q6_k", "Q6_K"},
       {"llama3-rope", "rope"},
       {"qwen3", "\"qwen3\""},
       {"smollm3", "\"smollm3\""},
