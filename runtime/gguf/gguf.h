@@ -69,7 +69,7 @@ struct GgufTensor {
   uint64_t bytes = 0;
 };
 
-/// Array of strings, floats or integers inside the file.
+/// Array of strings, floats, integers or booleans inside the file.
 struct GgufArray {
   uint32_t element_type = 0;
   uint64_t count = 0;
@@ -127,6 +127,7 @@ class GgufArrayReader {
   bool nextString(GgufString* value);
   bool nextFloat(float* value);
   bool nextInt(int64_t* value);
+  bool nextBool(bool* value);
 
  private:
   GgufArray array_;

@@ -139,8 +139,10 @@ struct Plan {
   uint64_t weights_read_bytes_per_token = 0;
 };
 
-/// Words of one token's tables in the step block: rope_dims / 2 pairs (cos, sin) for its position, as
-/// many for sink keys, and as many for its position in local layers if there are any.
+/// A token's tables in the step block, each of rope_dims words: its position, sink keys and, in models
+/// that have such layers, its position in local layers.
+constexpr uint32_t kSinkTable = 1;
+constexpr uint32_t kLocalTable = 2;
 constexpr uint32_t rotationWords(uint32_t rope_dims, bool local_layers) {
   return (local_layers ? 3 : 2) * rope_dims;
 }

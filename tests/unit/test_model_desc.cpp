@@ -65,7 +65,7 @@ TEST(ModelDesc, a_small_llama_is_described) {
   EXPECT_EQ(desc.context_train, 128u);
   EXPECT_EQ(desc.rope_dims, 8u);
   EXPECT_EQ(desc.rope_pairing, RopePairing::kInterleaved);
-  EXPECT_EQ(desc.rope_theta, 10000.0);
+  EXPECT_EQ(desc.rope.theta, 10000.0);
   EXPECT_EQ(desc.rms_eps, 1e-5f);
   EXPECT_TRUE(desc.tied_output);
 }
@@ -92,7 +92,7 @@ TEST(ModelDesc, optional_numbers_replace_the_defaults) {
   ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
   EXPECT_EQ(described.desc.head_dim, 16u);
   EXPECT_EQ(described.desc.rope_dims, 12u);
-  EXPECT_EQ(described.desc.rope_theta, 500000.0);
+  EXPECT_EQ(described.desc.rope.theta, 500000.0);
   EXPECT_EQ(described.desc.context_train, 0u);
 }
 
@@ -177,8 +177,8 @@ TEST(ModelDesc, runnable_types_are_accepted_where_they_run) {
 // --- What is refused -----------------------------------------------------------------------------
 
 TEST(ModelDesc, other_architectures_are_refused_by_name) {
-  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"\"gemma3\"", "llama"},
-                [](GgufWriter* w) { w->addString("general.architecture", "gemma3"); });
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"\"nobody\" is not supported", "llama"},
+                [](GgufWriter* w) { w->addString("general.architecture", "nobody"); });
   expectRefused(ORIEL_ERROR_FORMAT, {"general.architecture"},
                 [](GgufWriter* w) { w->removeKey("general.architecture"); });
   expectRefused(ORIEL_ERROR_FORMAT, {"general.architecture"},
@@ -250,19 +250,13 @@ TEST(ModelDesc, layers_that_differ_are_refused) {
 TEST(ModelDesc, what_would_change_the_arithmetic_is_refused_by_key) {
   expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.expert_count", "8"},
                 [](GgufWriter* w) { w->addUint32("llama.expert_count", 8); });
-  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.rope.scaling.type", "yarn"},
-                [](GgufWriter* w) { w->addString("llama.rope.scaling.type", "yarn"); });
-  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.rope.scaling.factor", "4"},
-                [](GgufWriter* w) { w->addFloat32("llama.rope.scaling.factor", 4.0f); });
-  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.rope.scale_linear"},
-                [](GgufWriter* w) { w->addFloat32("llama.rope.scale_linear", 2.0f); });
   expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.attention.causal"},
                 [](GgufWriter* w) { w->addBool("llama.attention.causal", false); });
 }
 
 TEST(ModelDesc, tensors_nobody_knows_are_refused_by_name) {
   for (const std::string name :
-       {"rope_freqs.weight", "blk.0.attn_q.bias", "output.bias", "blk.1.attn_q_norm.weight",
+       {"blk.0.rope_freqs.weight", "blk.0.attn_q.bias", "output.bias", "blk.1.attn_q_norm.weight",
         "blk.0.ffn_gate_exps.weight", "something", "blk.", "blk.0", "blk.0.", "blk.x.attn_q.weight",
         "blk.00.attn_q.weight", "blk.0x.attn_q.weight", "blk.99999999999999999999.attn_q.weight",
         "attn_q.weight", "blk.0.token_embd.weight", "blk.-1.attn_q.weight"}) {
@@ -270,9 +264,6 @@ TEST(ModelDesc, tensors_nobody_knows_are_refused_by_name) {
       w->addTensorF32(name, {4}, {1, 2, 3, 4});
     });
   }
-  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"rope_freqs.weight", "scaled RoPE"}, [](GgufWriter* w) {
-    w->addTensorF32("rope_freqs.weight", {4}, {1, 2, 3, 4});
-  });
   expectRefused(ORIEL_ERROR_UNSUPPORTED, {"blk.0.attn_q.bias is a bias"}, [](GgufWriter* w) {
     w->addTensorF32("blk.0.attn_q.bias", {4}, {1, 2, 3, 4});
   });
@@ -367,7 +358,7 @@ void expectDescribed(const std::string& folder, const RealFile& expected) {
   EXPECT_EQ(desc.rope_dims, expected.head_dim);
   EXPECT_EQ(desc.n_ff, expected.n_ff);
   EXPECT_EQ(desc.n_vocab, expected.n_vocab);
-  EXPECT_EQ(desc.rope_theta, 10000.0);
+  EXPECT_EQ(desc.rope.theta, 10000.0);
   EXPECT_EQ(desc.tied_output, expected.tied);
 }
 
@@ -392,32 +383,13 @@ TEST(ModelDesc, the_bundled_model_is_described) {
   }
 }
 
-TEST(ModelDesc, published_models_are_described_or_refused_for_a_reason) {
+TEST(ModelDesc, published_models_are_described) {
   const std::string folder = ORIEL_SHARED_GOLDEN "/models";
   if (!std::filesystem::is_directory(folder)) {
     GTEST_SKIP() << "the published models are not there: " << folder;
   }
   expectDescribed(folder, {"stories260K.gguf", 5, 64, 8, 4, 8, 172, 512, true});
   expectDescribed(folder, {"TinyStories-656K-Q2_K.gguf", 2, 128, 8, 4, 16, 384, 2048, true});
-  const std::vector<std::pair<std::string, std::string>> refused = {
-      {"gemma3", "\"gemma3\""},
-      {"phi3", "\"phi3\""},
-      {"llama3-rope", "rope"},
-      {"qwen3", "\"qwen3\""},
-      {"smollm3", "\"smollm3\""},
-  };
-  for (const auto& [name, word] : refused) {
-    SCOPED_TRACE(name);
-    CapturedLog log;
-    MappedFile mapping;
-    ASSERT_TRUE(mapping.open((folder + "/" + name + ".gguf").c_str(), log.log()).ok())
-        << log.errors();
-    const auto file = std::make_unique<GgufFile>();
-    ASSERT_TRUE(file->open(mapping.data(), mapping.bytes(), log.log()).ok()) << log.errors();
-    ModelDesc desc;
-    EXPECT_EQ(readModelDesc(*file, log.log(), &desc).code(), ORIEL_ERROR_UNSUPPORTED);
-    EXPECT_TRUE(log.says(word)) << log.errors();
-  }
 }
 
 }  // namespace
