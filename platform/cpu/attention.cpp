@@ -377,7 +377,9 @@ void attendQueries(const AttentionTask& task, uint32_t kv_head, uint32_t first_t
   for (uint32_t s = from; s < to;) {
     const uint32_t slot =
         static_cast<uint32_t>((static_cast<uint64_t>(first.ring_begin) + s) % p.ring);
-    const uint32_t count = std::min({block_slots, to - s, p.ring - slot});
+    // Blocks end at the same slots whatever is seen, so that a token's result does not depend on the
+    // tokens that share its chunk.
+    const uint32_t count = std::min({block_slots - slot % block_slots, to - s, p.ring - slot});
     for (uint32_t q = 0; q < n_queries; ++q) {
       Query& query = scratch.queries[q];
       query.block_from = std::clamp(query.ring_from, s, s + count) - s;
