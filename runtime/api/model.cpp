@@ -4,7 +4,11 @@
 #include "api/api.h"
 #include "base/hash.h"
 #include "exec/load_weights.h"
+#include "os/thread.h"
 #include "text/pretokenizer.h"
+#if ORIEL_CPU_SIMD
+#include "cpu/cpu_executor.h"
+#endif
 #if ORIEL_VULKAN
 #include "vulkan/vulkan_executor.h"
 #endif
@@ -20,6 +24,7 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
   if (options.device_timeout_ms != 0) {
     executor_options.timeout_ms = options.device_timeout_ms;
   }
+  executor_options.cpu_threads = std::min(options.cpu_threads, allowedProcessors());
   executor_options.cache_dir = options.cache_dir;
   executor_options.allocator = &allocator;
   executor_options.log = log;
@@ -40,7 +45,21 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
     return log.fail(ORIEL_ERROR_NO_DEVICE, "this build has no Vulkan: use the CPU");
   }
 #endif
+#if ORIEL_CPU_SIMD
+  if (cpuExecutorUsable()) {
+    return createCpuExecutor(plan, executor_options, memory, executor);
+  }
+#endif
   return createReferenceExecutor(plan, executor_options, memory, executor);
+}
+
+const char* cpuDriver() {
+#if ORIEL_CPU_SIMD
+  if (cpuExecutorUsable()) {
+    return cpuExecutorDriver();
+  }
+#endif
+  return "Oriel reference executor";
 }
 
 // "Q8_0 x 43, F32 x 13", in the order in which the types first appear.
@@ -297,7 +316,8 @@ oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_in
 #endif
   oriel_device_info& cpu = found[count++];
   copyText("CPU", 3, cpu.name);
-  copyText("Oriel reference executor", 24, cpu.driver);
+  const char* driver = cpuDriver();
+  copyText(driver, std::strlen(driver), cpu.driver);
   copyText("cpu", 3, cpu.kind);
   cpu.usable = 1;
   *needed = count;

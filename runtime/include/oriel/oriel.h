@@ -106,7 +106,7 @@ typedef struct oriel_allocator {
 typedef enum oriel_device_kind {
   ORIEL_DEVICE_AUTO = 0,   /* Vulkan: discrete, then integrated, then software; then the CPU */
   ORIEL_DEVICE_VULKAN = 1, /* Vulkan or an error */
-  ORIEL_DEVICE_CPU = 2,    /* the portable reference executor: slow, exact, always there */
+  ORIEL_DEVICE_CPU = 2,    /* the CPU's vector instructions, or plain code where there are none */
   ORIEL_DEVICE_NONE = 3    /* load the header and the tokenizer only; no session can be made */
 } oriel_device_kind;
 
@@ -172,6 +172,9 @@ typedef struct oriel_options {
   /* A window that is chosen is at least this long, past the trained context if need be; what cannot hold
    * it does not fit. More than window_tokens: ORIEL_ERROR_ARGUMENT. 0: any. At most 4194304. */
   uint32_t min_window_tokens;
+  /* Threads that compute on the CPU, the caller's included; they are made with the model and end with it.
+   * Never more than the processors this process may use. 0: one per core, at most 8. */
+  uint32_t cpu_threads;
 } oriel_options;
 
 /* One pair of formats that was weighed, with the largest window that fits with it. */
