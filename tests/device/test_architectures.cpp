@@ -189,26 +189,29 @@ void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
 
 TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
   const TemporaryModel file(smallGemma());
-  for (const oriel_kv_format format : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
-    // Before any wrap, between the wraps of local and global rings, and after both.
-    for (const size_t tokens : {5u, 40u, 150u}) {
-      const oriel_options options = windowOptions(4, 60, 8, format, format);
-      const Loaded loaded = load(file.path(), options);
-      append(loaded, someIds(tokens, 320));
-      size_t needed = 0;
-      EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-                oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
-      std::vector<uint8_t> bytes(needed);
-      ASSERT_EQ(ORIEL_OK,
-                oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
-      const auto expected = greedy(loaded, 90);
-      const auto expected_logits = logitsOf(loaded);
-      const Loaded fresh = load(file.path(), options);
-      append(fresh, someIds(111, 300));
-      ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.session.get(), bytes.data(), bytes.size()));
-      EXPECT_EQ(expected, greedy(fresh, 90)) << "format " << format << " after " << tokens;
-      EXPECT_EQ(expected_logits, logitsOf(fresh));
-    }
+  struct Case {
+    oriel_kv_format format;
+    size_t tokens;
+  };
+  // Before any wrap, between the wraps of local and global rings, and after both.
+  for (const Case& c : {Case{ORIEL_KV_F16, 5}, Case{ORIEL_KV_F16, 150}, Case{ORIEL_KV_INT8, 40},
+                        Case{ORIEL_KV_INT4, 150}}) {
+    const oriel_options options = windowOptions(4, 60, 8, c.format, c.format);
+    const Loaded loaded = load(file.path(), options);
+    append(loaded, someIds(c.tokens, 320));
+    size_t needed = 0;
+    EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
+              oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
+    std::vector<uint8_t> bytes(needed);
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+    const auto expected = greedy(loaded, 70);
+    const auto expected_logits = logitsOf(loaded);
+    const Loaded fresh = load(file.path(), options);
+    append(fresh, someIds(111, 300));
+    ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.session.get(), bytes.data(), bytes.size()));
+    EXPECT_EQ(expected, greedy(fresh, 70)) << "format " << c.format << " after " << c.tokens;
+    EXPECT_EQ(expected_logits, logitsOf(fresh));
   }
 }
 
@@ -245,6 +248,30 @@ TEST(LocalLayers, the_view_says_what_they_saw) {
   EXPECT_EQ(50u, view.position);
   EXPECT_EQ(42u, view.local_first_visible);
   EXPECT_EQ(30u, view.first_visible);
+}
+
+TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
+  RandomLlama gemma = smallGemma();
+  gemma.local_window = 90;
+  gemma.chat_template = "<|im_start|>";
+  const TemporaryModel file(gemma);
+  oriel_options options = windowOptions(4, 150, 16);
+  options.device = ORIEL_DEVICE_CPU;  // nothing here but indices
+  const Loaded loaded = load(file.path(), options);
+  const std::string text = "one message, spelt in bytes";
+  uint32_t bounded = 0;
+  for (int turn = 0; turn < 12; ++turn) {
+    ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
+    oriel_view view = {};
+    view.struct_size = sizeof(view);
+    ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+    const uint64_t own = view.position > 90 ? view.position - 90 : 0;
+    const bool evicted = view.position > 4 + 150;
+    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, view.local_first_visible)
+        << "turn " << turn;
+    bounded += evicted && view.first_visible > own ? 1 : 0;
+  }
+  EXPECT_GT(bounded, 0u) << "the rule was never put to the test";
 }
 
 // ---- Windows of all layers -----------------------------------------------------------------------
