@@ -255,7 +255,7 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
   gemma.local_window = 90;
   gemma.chat_template = "<|im_start|>";
   const TemporaryModel file(gemma);
-  oriel_options options = windowOptions(4, 150, 16);
+  oriel_options options = windowOptions(4, 100, 16);
   options.device = ORIEL_DEVICE_CPU;  // nothing here but indices
   const Loaded loaded = load(file.path(), options);
   const std::string text = "one message, spelt in bytes";
@@ -266,7 +266,7 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
     view.struct_size = sizeof(view);
     ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
     const uint64_t own = view.position > 90 ? view.position - 90 : 0;
-    const bool evicted = view.position > 4 + 150;
+    const bool evicted = view.position > 4 + 100;
     EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, view.local_first_visible)
         << "turn " << turn;
     bounded += evicted && view.first_visible > own ? 1 : 0;
