@@ -509,7 +509,7 @@ def test_info():
     check("info: scaled RoPE", json_of("info of a llama 3", "info", DATA / "models" / "llama3-rope.gguf")
           ["rope_scaling"] == "llama3")
     check("info for people: local layers",
-          b"6 layers see 32 of them" in succeeds("info text of gemma", "info", gemma).out)
+          b"6 layers see the last 32" in succeeds("info text of gemma", "info", gemma).out)
     plan = json_of("plan of gemma", "plan", gemma, "--memory", "8MiB", "--chunk", "16")
     check("plan: local layers", (plan["local_layers"], plan["local_window_tokens"],
                                  plan["local_ring_tokens"]) == (6, 32, 47), plan)
