@@ -510,9 +510,9 @@ def test_info():
           ["rope_scaling"] == "llama3")
     check("info for people: local layers",
           b"6 layers see the last 32" in succeeds("info text of gemma", "info", gemma).out)
-    plan = json_of("plan of gemma", "plan", gemma, "--memory", "8MiB", "--chunk", "16")
+    plan = json_of("plan of gemma", "plan", gemma, "--memory", "8MiB")
     check("plan: local layers", (plan["local_layers"], plan["local_window_tokens"],
-                                 plan["local_ring_tokens"]) == (6, 32, 47), plan)
+                                 plan["local_ring_tokens"]) == (6, 32, 31 + plan["chunk_tokens"]), plan)
     check("plan for people: local layers", b"6 layers see the last 32 tokens"
           in succeeds("plan text of gemma", "plan", gemma, "--memory", "8MiB").out)
 
