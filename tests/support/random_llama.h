@@ -34,7 +34,6 @@ struct RandomLlama {
   float rope_factor = 0;      ///< linear scaling; 0: none
   std::vector<float> rope_freqs;
   float key_norm_gain = 1;    ///< of architectures with norms over heads
-  std::string chat_template;
   uint32_t seed = 1;
   std::string chat_template;
   std::vector<std::string> control_tokens = {};  ///< behind the byte tokens
@@ -66,9 +65,6 @@ struct RandomLlama {
     if (rope_factor != 0) {
       out.addString(architecture + ".rope.scaling.type", "linear");
       out.addFloat32(architecture + ".rope.scaling.factor", rope_factor);
-    }
-    if (!chat_template.empty()) {
-      out.addString("tokenizer.chat_template", chat_template);
     }
     addVocabulary(&out);
     const auto matrix = [&](const std::string& name, uint32_t rows, uint32_t cols, float gain) {
