@@ -12,6 +12,23 @@ layout(push_constant) uniform Push { EmbedPush push; };
 #include "lib/weights.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
 
+// As the file's format defines it, to the bit where push.scale is 1. (Float types are not
+// multiplied then: a device may flush subnormals when it computes.)
+float scaled(float v, UnitScale s, uint i) {
+#ifdef HALF_SCALES
+  const uint h = i / 16u;
+#else
+  const uint h = 0u;
+#endif
+#if defined(WEIGHT_F32) || defined(WEIGHT_F16) || defined(WEIGHT_BF16)
+  return push.scale == 1.0 ? v : push.scale * v;
+#elif defined(HAS_MINIMUM)
+  return push.scale * (s.scale[h] * v - s.minimum[h]);
+#else
+  return push.scale * (s.scale[h] * v);
+#endif
+}
+
 // One lane per unit of a row; grid (units, tokens).
 void main() {
   const uint t = gl_WorkGroupID.y;
@@ -25,13 +42,13 @@ void main() {
     return;
   }
   const WeightRow row = weightRow(push.group_words, push.side_word, token - push.first_row);
-  const float scale = push.scale * unitScale(row, unit);
+  const UnitScale s = unitScale(row, unit);
   vec4 v[kUnitVectors];
   loadUnit(row, unit, v);
   const uint at = t * push.out_stride + first_col;
   [[unroll]] for (uint i = 0u; i < kUnit; ++i) {
     if (first_col + i < push.cols) {
-      result[at + i] = scale * v[i / 4u][i % 4u];
+      result[at + i] = scaled(v[i / 4u][i % 4u], s, i);
     }
   }
 }

@@ -177,6 +177,10 @@ KvShape kvShapeOf(const ModelShape& shape) {
   if (shape.local_layers != 0) {
     kv.groups[kv.n_groups++] = {shape.local_layers, shape.n_kv_heads, shape.head_dim,
                                 shape.local_window, false};
+    // Which they are changes no bytes: the last ones.
+    for (uint32_t layer = global; layer < global + shape.local_layers; ++layer) {
+      kv.second[layer / 64] |= uint64_t{1} << (layer % 64);
+    }
   }
   return kv;
 }

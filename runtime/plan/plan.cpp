@@ -217,13 +217,75 @@ class Builder {
                   });
   }
 
-  Op rmsNormOp(TensorRole role, uint32_t layer, const BufferRef& out, bool head_row_only) {
-    const BufferRef weight = vector(role, layer, model_.n_embd);
+  struct NormRows {
+    BufferRef in;
+    BufferRef out;
+    uint32_t stride = 0;  // of a token, in both
+    uint32_t cols = 0;
+    uint32_t rows = 1;
+    uint32_t first = 0;
+    bool accumulate = false;
+  };
+
+  Op rmsNormOp(TensorRole role, uint32_t layer, const NormRows& norm) {
+    const BufferRef weight = vector(role, layer, norm.cols);
     Op op = makeOp(OpKind::kRmsNorm, sizeof(RmsNormPush),
-                   {act_.residual, act_.device_step, out, weight});
-    op.push.rms_norm = {model_.n_embd,  act_.embd_stride, act_.embd_stride, head_row_only ? 1u : 0u,
-                        model_.rms_eps, 1,                0,                0};
+                   {norm.in, act_.device_step, norm.out, weight});
+    RmsNormPush& push = op.push.rms_norm;
+    push.cols = norm.cols;
+    push.in_stride = norm.stride;
+    push.out_stride = norm.stride;
+    push.eps = model_.rms_eps;
+    push.rows = norm.rows;
+    push.first = norm.first;
+    push.accumulate = norm.accumulate ? 1 : 0;
     return op;
+  }
+
+  // From one vector per token to another.
+  Op rmsNormOp(TensorRole role, uint32_t layer, const BufferRef& in, const BufferRef& out) {
+    NormRows norm;
+    norm.in = in;
+    norm.out = out;
+    norm.stride = act_.embd_stride;
+    norm.cols = model_.n_embd;
+    return rmsNormOp(role, layer, norm);
+  }
+
+  // `rows` heads of every token's qkv, in place, if the architecture has such a norm.
+  void headNorm(TensorRole role, uint32_t layer, uint32_t rows, uint32_t first) {
+    if (hasTensor(model_, role)) {
+      NormRows norm;
+      norm.in = norm.out = act_.qkv;
+      norm.stride = act_.qkv_stride;
+      norm.cols = model_.head_dim;
+      norm.rows = rows;
+      norm.first = first;
+      emitBody(rmsNormOp(role, layer, norm));
+    }
+  }
+
+  // A product that is added to the residual, by way of a norm of its own if the architecture has one.
+  Status addProduct(TensorRole role, TensorRole post_norm, uint32_t layer, uint32_t cols,
+                    const BufferRef& in, uint32_t in_stride) {
+    const bool normed = hasTensor(model_, post_norm);
+    MatmulEnds ends;
+    ends.in = in;
+    ends.in_stride = in_stride;
+    ends.out = normed ? act_.normed : act_.residual;
+    ends.out_stride = act_.embd_stride;
+    ends.accumulate = !normed;
+    ORIEL_TRY(matmul({{role, layer}}, cols, ends));
+    if (normed) {
+      NormRows norm;
+      norm.in = act_.normed;
+      norm.out = act_.residual;
+      norm.stride = act_.embd_stride;
+      norm.cols = model_.n_embd;
+      norm.accumulate = true;
+      emitBody(rmsNormOp(post_norm, layer, norm));
+    }
+    return kOk;
   }
 
   void addBias(TensorRole role, uint32_t layer, uint32_t cols, uint32_t out_first) {
@@ -246,7 +308,9 @@ class Builder {
   }
 
   Status embedding() {
-    emitTo(StepList::kHead, rmsNormOp(TensorRole::kOutputNorm, 0, act_.head_normed, true));
+    Op head_norm = rmsNormOp(TensorRole::kOutputNorm, 0, act_.residual, act_.head_normed);
+    head_norm.push.rms_norm.head_row_only = 1;
+    emitTo(StepList::kHead, head_norm);
     return matrix(
         {{TensorRole::kTokenEmbedding, 0}}, model_.n_embd,
         [&](const BufferRef& slice, WeightType type, const WeightGeometry& geometry,
@@ -260,7 +324,7 @@ class Builder {
                            first_row,
                            rows,
                            act_.embd_stride,
-                           1.0f};
+                           model_.embedding_scale};
           emitBody(op);
           if (model_.tied_output) {
             headMatmul(slice, type, geometry, first_row, rows);
@@ -281,7 +345,8 @@ class Builder {
                   });
   }
 
-  AttentionPush attentionPush(uint32_t splits, uint32_t split_slots, uint32_t out_stride) const {
+  AttentionPush attentionPush(const CacheShape& cache, bool local, uint32_t splits,
+                              uint32_t split_slots, uint32_t out_stride) const {
     AttentionPush push = {};
     push.n_heads = model_.n_heads;
     push.n_kv_heads = model_.n_kv_heads;
@@ -289,36 +354,69 @@ class Builder {
     push.query_stride = act_.query_stride;
     push.out_stride = out_stride;
     push.chunk = chunk_;
-    push.sinks = cache_.sinks;
-    push.ring = cache_.ring;
+    push.sinks = cache.sinks;
+    push.ring = cache.ring;
     push.splits = splits;
     push.split_slots = split_slots;
-    push.scale = 1.0f / std::sqrt(static_cast<float>(model_.head_dim));
+    push.scale = model_.attention_scale;
+    push.local = local ? 1 : 0;
     return push;
   }
 
-  Status attention(uint32_t layer) {
-    emitBody(rmsNormOp(TensorRole::kAttentionNorm, layer, act_.normed, false));
+  RopeAppendPush ropeAppendPush(const CacheShape& cache, uint32_t layer) const {
+    RopeAppendPush push = {};
+    push.n_heads = model_.n_heads;
+    push.n_kv_heads = model_.n_kv_heads;
+    push.head_dim = model_.head_dim;
+    push.rope_dims = model_.ropeDims(layer);
+    push.pair_stride =
+        model_.rope_pairing == RopePairing::kInterleaved ? 1 : model_.rope_dims / 2;
+    push.qkv_stride = act_.qkv_stride;
+    push.query_stride = act_.query_stride;
+    push.chunk = chunk_;
+    push.sinks = cache.sinks;
+    push.ring = cache.ring;
+    push.rotation_stride = rotationWords(model_);
+    push.local = model_.isLocal(layer) ? 1 : 0;
+    push.rotation = push.local != 0 ? kLocalTable * model_.rope_dims : 0;
+    push.sink_rotation = push.local != 0 ? push.rotation : kSinkTable * model_.rope_dims;
+    return push;
+  }
+
+  Status queriesKeysValues(uint32_t layer) {
+    emitBody(rmsNormOp(TensorRole::kAttentionNorm, layer, act_.residual, act_.normed));
     MatmulEnds qkv;
     qkv.in = act_.normed;
     qkv.in_stride = act_.embd_stride;
     qkv.out = act_.qkv;
     qkv.out_stride = act_.qkv_stride;
-    ORIEL_TRY(matmul(
-        {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}},
-        model_.n_embd, qkv));
-    if (model_.qkv_bias) {
-      const uint32_t query_cols = model_.n_heads * model_.head_dim;
-      const uint32_t kv_cols = model_.n_kv_heads * model_.head_dim;
+    if (hasTensor(model_, TensorRole::kQkv)) {
+      ORIEL_TRY(matmul({{TensorRole::kQkv, layer}}, model_.n_embd, qkv));
+    } else {
+      ORIEL_TRY(matmul(
+          {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}},
+          model_.n_embd, qkv));
+    }
+    const uint32_t query_cols = model_.n_heads * model_.head_dim;
+    const uint32_t kv_cols = model_.n_kv_heads * model_.head_dim;
+    if (hasTensor(model_, TensorRole::kQueryBias)) {
       addBias(TensorRole::kQueryBias, layer, query_cols, 0);
       addBias(TensorRole::kKeyBias, layer, kv_cols, query_cols);
       addBias(TensorRole::kValueBias, layer, kv_cols, query_cols + kv_cols);
     }
+    headNorm(TensorRole::kQueryNorm, layer, model_.n_heads, 0);
+    headNorm(TensorRole::kKeyNorm, layer, model_.n_kv_heads, query_cols);
+    return kOk;
+  }
 
+  Status attention(uint32_t layer) {
+    ORIEL_TRY(queriesKeysValues(layer));
+    const CacheShape cache = layerShape(model_, cache_, layer);
+    const bool local = model_.isLocal(layer);
     const KvFormat k_format = formats_.keys(layer);
     const KvFormat v_format = formats_.values(layer);
-    const BufferRef keys = cache_pieces_.take(sideLayout(k_format, cache_).bytes);
-    const BufferRef values = cache_pieces_.take(sideLayout(v_format, cache_).bytes);
+    const BufferRef keys = cache_pieces_.take(sideLayout(k_format, cache).bytes);
+    const BufferRef values = cache_pieces_.take(sideLayout(v_format, cache).bytes);
     const auto withFormats = [&](Op op) {
       op.k_format = k_format;
       op.v_format = v_format;
@@ -326,28 +424,15 @@ class Builder {
     };
     Op append = makeOp(OpKind::kRopeAppend, sizeof(RopeAppendPush),
                        {act_.qkv, act_.device_step, act_.queries, keys, values});
-    append.push.rope_append = {model_.n_heads,
-                               model_.n_kv_heads,
-                               model_.head_dim,
-                               model_.rope_dims,
-                               model_.rope_pairing == RopePairing::kInterleaved ? 1u
-                                                                               : model_.rope_dims / 2,
-                               act_.qkv_stride,
-                               act_.query_stride,
-                               chunk_,
-                               cache_.sinks,
-                               cache_.ring,
-                               rotationWords(model_.rope_dims, false),
-                               0,
-                               model_.rope_dims,
-                               0};
+    append.push.rope_append = ropeAppendPush(cache, layer);
     emitBody(withFormats(append));
 
     // A chunk has work enough without sharing a head; one token has not.
-    const AttentionSplit split = decodeSplit(cache_);
+    const AttentionSplit split = decodeSplit(cache);
     Op whole = makeOp(OpKind::kAttention, sizeof(AttentionPush),
                       {act_.queries, act_.device_step, act_.attended, keys, values});
-    whole.push.attention = attentionPush(1, cache_.sinks + cache_.window, act_.attended_stride);
+    whole.push.attention =
+        attentionPush(cache, local, 1, cache.sinks + cache.window, act_.attended_stride);
     emitTo(StepList::kChunk, withFormats(whole));
     if (split.splits == 1) {
       emitTo(StepList::kDecode, withFormats(whole));
@@ -355,7 +440,7 @@ class Builder {
       Op part = makeOp(OpKind::kAttention, sizeof(AttentionPush),
                        {act_.queries, act_.device_step, act_.partials, keys, values});
       part.push.attention = attentionPush(
-          split.splits, split.split_slots,
+          cache, local, split.splits, split.split_slots,
           model_.n_heads * split.splits * (model_.head_dim + kPartialExtra));
       emitTo(StepList::kDecode, withFormats(part));
       Op merge = makeOp(OpKind::kAttentionMerge, sizeof(AttentionMergePush),
@@ -364,39 +449,31 @@ class Builder {
                                     split.splits};
       emitTo(StepList::kDecode, merge);
     }
-
-    MatmulEnds out;
-    out.in = act_.attended;
-    out.in_stride = act_.attended_stride;
-    out.out = act_.residual;
-    out.out_stride = act_.embd_stride;
-    out.accumulate = true;
-    return matmul({{TensorRole::kAttentionOut, layer}}, model_.n_heads * model_.head_dim, out);
+    return addProduct(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
+                      model_.n_heads * model_.head_dim, act_.attended, act_.attended_stride);
   }
 
   Status feedForward(uint32_t layer) {
-    emitBody(rmsNormOp(TensorRole::kFeedForwardNorm, layer, act_.normed, false));
+    emitBody(rmsNormOp(TensorRole::kFeedForwardNorm, layer, act_.residual, act_.normed));
     MatmulEnds gate_up;
     gate_up.in = act_.normed;
     gate_up.in_stride = act_.embd_stride;
     gate_up.out = act_.gate_up;
     gate_up.out_stride = act_.gate_up_stride;
-    ORIEL_TRY(
-        matmul({{TensorRole::kGate, layer}, {TensorRole::kUp, layer}}, model_.n_embd, gate_up));
+    if (hasTensor(model_, TensorRole::kGateUp)) {
+      ORIEL_TRY(matmul({{TensorRole::kGateUp, layer}}, model_.n_embd, gate_up));
+    } else {
+      ORIEL_TRY(
+          matmul({{TensorRole::kGate, layer}, {TensorRole::kUp, layer}}, model_.n_embd, gate_up));
+    }
 
     Op gated = makeOp(OpKind::kGatedActivation, sizeof(GatedActivationPush),
                       {act_.gate_up, act_.device_step, act_.gated});
     gated.push.gated_activation = {model_.n_ff, act_.gate_up_stride, model_.n_ff,
-                                   act_.gated_stride, 0};
+                                   act_.gated_stride, model_.gelu ? 1u : 0u};
     emitBody(gated);
-
-    MatmulEnds down;
-    down.in = act_.gated;
-    down.in_stride = act_.gated_stride;
-    down.out = act_.residual;
-    down.out_stride = act_.embd_stride;
-    down.accumulate = true;
-    return matmul({{TensorRole::kDown, layer}}, model_.n_ff, down);
+    return addProduct(TensorRole::kDown, TensorRole::kFeedForwardPostNorm, layer, model_.n_ff,
+                      act_.gated, act_.gated_stride);
   }
 
   const GgufFile& file_;
@@ -475,7 +552,7 @@ Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals&
   plan->step = io.step;
   plan->logits = io.logits;
   plan->upload = io.upload;
-  plan->step_decode_bytes = 4 * stepRotationWord(chunk, rotationWords(model.rope_dims, false), 1);
+  plan->step_decode_bytes = 4 * stepRotationWord(chunk, rotationWords(model), 1);
   plan->weights_bytes = totals.weights_bytes;
   plan->weights_read_bytes_per_token = totals.weights_read_bytes_per_token;
 

@@ -31,8 +31,24 @@ struct BufferRef {
 };
 
 /// How weights are stored on the device; shaders/shared/layout.h has the packing.
-enum class WeightType : uint8_t { kF32, kF16, kBf16, kQ8_0, kQ4_0 };
-constexpr uint32_t kWeightTypes = 5;
+enum class WeightType : uint8_t {
+  kF32,
+  kF16,
+  kBf16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kIq4Nl,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIq4Xs,
+};
+constexpr uint32_t kWeightTypes = 15;
 const char* weightTypeName(WeightType type);  ///< "f32", "q4_0", ...: as kernels are named
 
 enum class OpKind : uint8_t {
@@ -123,8 +139,10 @@ struct Plan {
   uint64_t weights_read_bytes_per_token = 0;
 };
 
-/// Words of one token's tables in the step block: rope_dims / 2 pairs (cos, sin) for its position, as
-/// many for sink keys, and as many for its position in local layers if there are any.
+/// A token's tables in the step block, each of rope_dims words: its position, sink keys and, in models
+/// that have such layers, its position in local layers.
+constexpr uint32_t kSinkTable = 1;
+constexpr uint32_t kLocalTable = 2;
 constexpr uint32_t rotationWords(uint32_t rope_dims, bool local_layers) {
   return (local_layers ? 3 : 2) * rope_dims;
 }

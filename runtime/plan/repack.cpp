@@ -26,7 +26,8 @@ void packPlain(const GroupRows& rows) {
   }
 }
 
-// Blocks of an f16 scale and 16 * kQuads bytes of quants that stay as they are; two scales to a word.
+// Blocks of an f16 scale and 16 * kQuads bytes of quants that stay as they are; two scales to a
+// word.
 template <uint32_t kQuads>
 void packScaled(const GroupRows& rows) {
   constexpr uint32_t kBlockBytes = 2 + 16 * kQuads;
@@ -43,6 +44,57 @@ void packScaled(const GroupRows& rows) {
   }
 }
 
+// A file's 32 high bits, value i's in bit i, as a high-bit word.
+uint32_t spreadHighBits(uint32_t bits) {
+  uint32_t word = 0;
+  for (uint32_t f = 0; f < 8; ++f) {
+    // Copies 7 bits apart bring bit i of the nibble to bit 8i.
+    word |= ((bits >> (4 * f) & 0xf) * 0x00204081u & 0x01010101u) << f;
+  }
+  return word;
+}
+
+// d, m, quants.
+void packQ41(const GroupRows& rows) {
+  packBlocks<20, 1, 1>(rows, rows.cols / kUnit,
+                       [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
+                         std::memcpy(quads, block + 4, 16);
+                         side[0] = readU32(block);
+                       });
+}
+
+// d, m, high bits, quants.
+void packQ51(const GroupRows& rows) {
+  packBlocks<24, 1, 2>(rows, rows.cols / kUnit,
+                       [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
+                         std::memcpy(quads, block + 8, 16);
+                         side[0] = spreadHighBits(readU32(block + 4));
+                         side[kSideStep] = readU32(block);
+                       });
+}
+
+// d, high bits, quants.
+void packQ50(const GroupRows& rows) {
+  constexpr uint32_t kBlockBytes = 22;
+  const uint32_t blocks = rows.cols / kUnit;
+  for (uint32_t b = 0; b < blocks; ++b) {
+    for (uint32_t r = rows.begin; r < rows.end; ++r) {
+      const uint8_t* block = rows.row(r) + static_cast<uint64_t>(b) * kBlockBytes;
+      std::memcpy(rows.quad(b, r), block + 6, 16);
+      uint32_t* side = rows.side(b / 2 * 3, r);
+      const uint32_t high = spreadHighBits(readU32(block + 2));
+      if (b % 2 == 0) {
+        side[0] = high;
+        side[kSideStep] = 0;
+        side[2 * kSideStep] = readU16(block);
+      } else {
+        side[kSideStep] = high;
+        side[2 * kSideStep] |= readU16(block) << 16;
+      }
+    }
+  }
+}
+
 void packGroup(WeightType type, const GroupRows& rows) {
   switch (type) {
     case WeightType::kF32:
@@ -53,7 +105,26 @@ void packGroup(WeightType type, const GroupRows& rows) {
     case WeightType::kQ8_0:
       return packScaled<2>(rows);
     case WeightType::kQ4_0:
+    case WeightType::kIq4Nl:
       return packScaled<1>(rows);
+    case WeightType::kQ4_1:
+      return packQ41(rows);
+    case WeightType::kQ5_0:
+      return packQ50(rows);
+    case WeightType::kQ5_1:
+      return packQ51(rows);
+    case WeightType::kQ2_K:
+      return packQ2K(rows);
+    case WeightType::kQ3_K:
+      return packQ3K(rows);
+    case WeightType::kQ4_K:
+      return packQ4K(rows);
+    case WeightType::kQ5_K:
+      return packQ5K(rows);
+    case WeightType::kQ6_K:
+      return packQ6K(rows);
+    case WeightType::kIq4Xs:
+      return packIq4Xs(rows);
   }
 }
 

@@ -38,6 +38,15 @@ struct GroupRows {
 constexpr uint32_t kQuadStep = 4 * kGroupRows;
 constexpr uint32_t kSideStep = kGroupRows;
 
+/// Bit `bit` of 32 bytes as a high-bit word.
+inline uint32_t highBits(const uint8_t* bytes, uint32_t bit) {
+  uint32_t word = 0;
+  for (uint32_t f = 0; f < 8; ++f) {
+    word |= (readU32(bytes + 4 * f) >> bit & 0x01010101u) << f;
+  }
+  return word;
+}
+
 /// Calls pack(block, quads, side) for every block of every row, a block of all rows at a time: the
 /// device's memory, which may be slow to write in jumps, is written in order.
 template <uint32_t kBlockBytes, uint32_t kQuads, uint32_t kSide, typename Pack>
@@ -49,5 +58,12 @@ void packBlocks(const GroupRows& rows, uint32_t blocks, const Pack& pack) {
     }
   }
 }
+
+void packQ2K(const GroupRows& rows);
+void packQ3K(const GroupRows& rows);
+void packQ4K(const GroupRows& rows);
+void packQ5K(const GroupRows& rows);
+void packQ6K(const GroupRows& rows);
+void packIq4Xs(const GroupRows& rows);
 
 }  // namespace oriel

@@ -47,12 +47,14 @@ build   glslang-tools           must  cmd:glslangValidator
 build   spirv-tools             must  cmd:spirv-val
 build   libvulkan-dev           must  inc:vulkan/vulkan.h
 build   libcli11-dev            must  inc:CLI/CLI.hpp
+build   libhwy-dev              may   inc:hwy/highway.h
 build   nlohmann-json3-dev      must  inc:nlohmann/json.hpp
 build   python3                 must  cmd:python3
 runtime libvulkan1              may   lib:libvulkan.so.1
 runtime mesa-vulkan-drivers     may   file:/usr/share/vulkan/icd.d/lvp_icd*.json
 test    libgtest-dev            must  inc:gtest/gtest.h
 test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
+test    python3-numpy           may   file:/usr/lib/python3/dist-packages/numpy
 test    unicode-data            may   file:/usr/share/unicode/UnicodeData.txt
 '
 

@@ -16,13 +16,28 @@ using uint = uint32_t;
 // pieces of four words (its quants) and `side` words (scales and the like). A group holds all quads,
 // interleaved by row (quad q of row r is piece q * kGroupRows + r), then all side words likewise: lanes
 // that take a row each read neighbouring pieces. A unit is kUnit neighbouring values of a row.
-//   F32   8 quads a unit, a word per value
-//   F16   4 quads a unit, a word per 2 values, the lower half first; BF16 likewise
-//   Q8_0  2 quads a unit, a word per 4 values, lowest byte first, two's complement
-//   Q4_0  1 quad a unit: byte i of word j has value 4j + i low and value 16 + 4j + i high; value =
-//         nibble - 8
-// Side of Q8_0 and Q4_0: one word per two units, their f16 scales, the lower half first; zero where
-// there is no second unit.
+// Quads:
+//   F32     8 a unit, a word per value
+//   F16     4 a unit, a word per 2 values, the lower half first; BF16 likewise
+//   Q8_0    2 a unit, a word per 4 values, lowest byte first, two's complement
+//   2 bits  1 per 2 units, a word per 16 values: byte i has value 4f + i in its bits 2f and 2f + 1
+//   4 bits  1 a unit: byte i of word j has value 4j + i in its low and 16 + 4j + i in its high nibble
+// A high-bit word has one more bit of each value of a unit: bit 8i + f belongs to value 4f + i. Side
+// words, in order; halves, bytes and fields from the lowest bits up, d and m are f16:
+//   Q8_0, Q4_0, IQ4_NL  per 2 units: [d, d]; zero where there is no second unit
+//   Q5_0   per 2 units: [high bits], [high bits], [d, d]
+//   Q4_1   per unit: [d, m]
+//   Q5_1   per unit: [high bits], [d, m]
+//   Q4_K   per 8 units: [d, dmin], 2 words of bytes: scales, 2 words of bytes: mins
+//   Q5_K   as Q4_K, then 8 words of high bits
+//   Q6_K   per 8 units: [d], 4 words of int8 scales, one per 16 values, then 2 words a unit: bits 4 and
+//          5 of 16 values each, packed as 2-bit quads are
+//   Q3_K   2-bit quads; per 8 units: [d], 4 words of int8 scales, one per 16 values, 8 of high bits
+//   Q2_K   2-bit quads; per 8 units: [d, dmin], 4 words of bytes: scale in the low, min in the high
+//          nibble, one per 16 values
+//   IQ4_XS per 8 units: [d], 2 words of int8 scales
+// Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
+// d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q].
 ORIEL_CONST(kUnit, 32u);       // vectors are padded to this, too
 ORIEL_CONST(kGroupRows, 16u);
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/half.h"
+#include "plan/repack.h"
 #include "plan/weight_layout.h"
+#include "support/file_blocks.h"
 
 namespace oriel::test {
 
@@ -22,6 +24,7 @@ class Random {
     }
     return values;
   }
+  std::mt19937_64& engine() { return engine_; }
 
  private:
   std::mt19937_64 engine_;
@@ -41,62 +44,34 @@ struct PackedMatrix {
   double at(uint32_t row, uint32_t col) const {
     return values[static_cast<size_t>(row) * cols + col];
   }
-  uint32_t& quant(uint32_t row, uint32_t word) {
-    return words[row / 16 * geometry.groupWords() + 4 * (word / 4 * 16 + row % 16) + word % 4];
-  }
-  uint32_t& side(uint32_t row, uint32_t word) {
-    return words[row / 16 * geometry.groupWords() + geometry.sideWord() + word * 16 + row % 16];
-  }
 };
 
+/// Random rows of the type. Blocks are whole, so quants past `cols` are not zero: inputs must be.
 inline PackedMatrix randomMatrix(WeightType type, uint32_t rows, uint32_t cols, Random* random) {
+  const TensorType file_type = static_cast<TensorType>(fileTypeOf(type));
+  const uint32_t whole = (cols + blockValues(file_type) - 1) / blockValues(file_type);
+  const uint32_t file_cols = whole * blockValues(file_type);
+  uint32_t n = 0;
+  const float size = blockValues(file_type) == 1    ? 0.5f
+                     : blockValues(file_type) == 32 ? 0.01f
+                                                    : 0.0005f;
+  const std::vector<uint8_t> file =
+      randomBlocks(file_type, size_t{rows} * whole, &random->engine(), [&] {
+        // Every third scale is a subnormal half, as small weights have.
+        const float magnitude = (++n % 3 == 0 ? 2e-5f : size) * (0.5f + std::fabs(random->normal()));
+        return floatToHalf(n % 5 == 0 ? -magnitude : magnitude);
+      });
   PackedMatrix m;
   m.type = type;
   m.rows = rows;
   m.cols = cols;
-  m.geometry = weightGeometry(type, cols);
+  m.geometry = weightGeometry(type, file_cols);
   m.words.assign(m.geometry.sliceBytes(rows) / 4, 0);
-  m.values.resize(static_cast<size_t>(rows) * cols);
-  const bool quantised = type == WeightType::kQ8_0 || type == WeightType::kQ4_0;
+  repackRows(type, file.data(), rows, file_cols, 0, m.words.data());
+  const size_t row_bytes = fileRowBytes(fileTypeOf(type), file_cols);
   for (uint32_t r = 0; r < rows; ++r) {
-    double scale = 1;
-    for (uint32_t c = 0; c < unitsOf(cols) * kUnit; ++c) {
-      const uint32_t unit = c / kUnit;
-      const uint32_t i = c % kUnit;
-      if (quantised && i == 0) {
-        // Every third scale is a subnormal half, as small weights have.
-        const float size = unit % 3 == 2 ? 2e-5f : 0.01f;
-        const uint16_t half = floatToHalf(size * (0.5f + std::fabs(random->normal())));
-        m.side(r, unit / 2) |= static_cast<uint32_t>(half) << (16 * (unit % 2));
-        scale = static_cast<double>(halfToFloat(half));
-      }
-      const bool padding = c >= cols;
-      const float value = padding ? 0.0f : random->normal(0.5f);
-      double meaning = 0;
-      if (type == WeightType::kF32) {
-        m.quant(r, c) = floatToBits(value);
-        meaning = static_cast<double>(value);
-      } else if (type == WeightType::kF16) {
-        const uint16_t half = floatToHalf(value);
-        m.quant(r, c / 2) |= static_cast<uint32_t>(half) << (16 * (c % 2));
-        meaning = static_cast<double>(halfToFloat(half));
-      } else if (type == WeightType::kBf16) {
-        const uint16_t half = static_cast<uint16_t>(floatToBits(value) >> 16);
-        m.quant(r, c / 2) |= static_cast<uint32_t>(half) << (16 * (c % 2));
-        meaning = static_cast<double>(bfloat16ToFloat(half));
-      } else if (type == WeightType::kQ8_0) {
-        const int quant = padding ? 0 : static_cast<int>(random->below(256)) - 128;
-        m.quant(r, c / 4) |= (static_cast<uint32_t>(quant) & 0xffu) << (8 * (c % 4));
-        meaning = quant * scale;
-      } else {
-        const int quant = padding ? 0 : static_cast<int>(random->below(16)) - 8;
-        m.quant(r, 4 * unit + i % 16 / 4) |= static_cast<uint32_t>(quant + 8)
-                                             << (8 * (i % 4) + 4 * (i / 16));
-        meaning = quant * scale;
-      }
-      if (!padding) {
-        m.values[static_cast<size_t>(r) * cols + c] = meaning;
-      }
+    for (uint32_t c = 0; c < cols; ++c) {
+      m.values.push_back(static_cast<double>(rowValue(file_type, file.data() + r * row_bytes, c)));
     }
   }
   return m;
@@ -109,10 +84,9 @@ inline PackedMatrix floatMatrix(uint32_t rows, uint32_t cols, const std::vector<
   m.cols = cols;
   m.geometry = weightGeometry(WeightType::kF32, cols);
   m.words.assign(m.geometry.sliceBytes(rows) / 4, 0);
+  repackRows(WeightType::kF32, reinterpret_cast<const uint8_t*>(values.data()), rows, cols, 0,
+             m.words.data());
   m.values.assign(values.begin(), values.end());
-  for (uint32_t i = 0; i < rows * cols; ++i) {
-    m.quant(i / cols, i % cols) = floatToBits(values[i]);
-  }
   return m;
 }
 

@@ -23,7 +23,8 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"plan", {"gguf", "model", "kv", "shaders"}},
     {"budget", {"gguf", "model", "kv", "plan"}},
     {"exec", {"os", "gguf", "model", "text", "kv", "plan", "shaders"}},
-    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "vulkan"}},
+    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "cpu", "vulkan"}},
+    {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
 };
 
