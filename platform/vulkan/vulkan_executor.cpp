@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <new>
 
+#include "vulkan/hazards.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipeline_cache.h"
 #include "vulkan/pipelines.h"
@@ -458,7 +459,16 @@ void VulkanExecutor::recordList(VkCommandBuffer commands, StepList list) const {
   const VulkanApi& api = device_.api;
   const Op* ops = plan_.ops[static_cast<uint32_t>(list)];
   const OpHandles* handles = handlesOf(list);
+  uint32_t running = 0;  // the first op since the last barrier
   for (uint32_t i = 0; i < plan_.n_ops[static_cast<uint32_t>(list)]; ++i) {
+    bool wait = false;
+    for (uint32_t earlier = running; earlier < i && !wait; ++earlier) {
+      wait = mustWait(ops[i], ops[earlier]);
+    }
+    if (wait) {
+      barrier(commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
+      running = i;
+    }
     Kernel kernel;
     // Was chosen before, by createPipelines.
     (void)chooseKernel(ops[i], tokensOf(list), device_.caps, options_.log, &kernel);
@@ -469,8 +479,8 @@ void VulkanExecutor::recordList(VkCommandBuffer commands, StepList list) const {
     api.vkCmdPushConstants(commands, pipeline_layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                            ops[i].push_bytes, &ops[i].push);
     api.vkCmdDispatch(commands, kernel.grid[0], kernel.grid[1], kernel.grid[2]);
-    barrier(commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
   }
+  barrier(commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
 }
 
 Status VulkanExecutor::recordStep(StepRun what) {

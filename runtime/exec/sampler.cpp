@@ -30,35 +30,79 @@ double Sampler::uniform() {
   return static_cast<double>(z >> 11) * 0x1.0p-53;
 }
 
-// Each recent token once, however often it occurred.
-void Sampler::penalise() {
-  const int32_t* recent = state_.recent;
-  const uint64_t n = std::min<uint64_t>(state_.n_recent, SamplerState::kRecentTokens);
-  for (uint64_t i = 0; i < n; ++i) {
-    const int32_t id = recent[i];
-    if (std::find(recent, recent + i, id) != recent + i) {
-      continue;
-    }
-    float& logit = candidates_[id].logit;
-    logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+// Each recent token once, however often it occurred, in the order of ids.
+uint32_t Sampler::penalised(const float* logits, Candidate* out) const {
+  const uint64_t recent = std::min<uint64_t>(state_.n_recent, SamplerState::kRecentTokens);
+  uint32_t n = 0;
+  for (uint64_t i = 0; i < recent && options_.repeat_penalty != 1.0f; ++i) {
+    const int32_t id = state_.recent[i];
+    const float logit = logits[id];
+    out[n++] = {logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty, id};
   }
+  const auto by_id = [](const Candidate& a, const Candidate& b) { return a.id < b.id; };
+  const auto same_id = [](const Candidate& a, const Candidate& b) { return a.id == b.id; };
+  std::sort(out, out + n, by_id);
+  return static_cast<uint32_t>(std::unique(out, out + n, same_id) - out);
+}
+
+// One pass over the vocabulary, which is large: almost every logit is compared with the least of the best so
+// far and forgotten. Ids come in order, so that a later one loses a tie.
+uint32_t Sampler::best(const float* logits, uint32_t k) {
+  Candidate changed[SamplerState::kRecentTokens];
+  const uint32_t n_changed = penalised(logits, changed);
+  const uint32_t room = static_cast<uint32_t>(std::min<uint64_t>(n_vocab_, k + std::max(k, 64u)));
+  uint32_t n = 0;
+  float least = -INFINITY;
+  const auto offer = [&](float logit, uint32_t id) {
+    if (!(logit > least)) {  // nor for a NaN
+      return;
+    }
+    if (n == room) {
+      std::nth_element(candidates_, candidates_ + (k - 1), candidates_ + n);
+      n = k;
+      least = candidates_[k - 1].logit;
+      if (!(logit > least)) {
+        return;
+      }
+    }
+    candidates_[n++] = {logit, static_cast<int32_t>(id)};
+  };
+  uint32_t id = 0;
+  for (uint32_t i = 0; i <= n_changed; ++i) {
+    const uint32_t end = i < n_changed ? static_cast<uint32_t>(changed[i].id) : n_vocab_;
+    for (; id < end; ++id) {
+      offer(logits[id], id);
+    }
+    if (i < n_changed) {
+      offer(changed[i].logit, id++);
+    }
+  }
+  if (n > k) {
+    std::nth_element(candidates_, candidates_ + (k - 1), candidates_ + n);
+  }
+  return std::min(n, k);
 }
 
 int32_t Sampler::sample(const float* logits) {
-  for (uint32_t i = 0; i < n_vocab_; ++i) {
-    candidates_[i] = {std::isnan(logits[i]) ? -INFINITY : logits[i], static_cast<int32_t>(i)};
+  uint32_t n = best(logits, options_.greedy ? 1 : std::min(options_.top_k, n_vocab_));
+  if (n == 0) {
+    return 0;  // minus infinity everywhere
   }
-  if (options_.repeat_penalty != 1.0f) {
-    penalise();
-  }
-  if (options_.greedy) {
-    return std::min_element(candidates_, candidates_ + n_vocab_)->id;
-  }
-
-  uint32_t n = std::min(options_.top_k, n_vocab_);
-  std::partial_sort(candidates_, candidates_ + n, candidates_ + n_vocab_);
-  const double most = candidates_[0].logit;
-  if (std::isinf(most)) {
+  // Sorts no more of the candidates than are looked at.
+  uint32_t sorted = 0;
+  const auto candidate = [&](uint32_t i) {
+    while (sorted <= i) {
+      const uint32_t end = std::min(n, std::max(64u, 4 * sorted));
+      if (end < n) {
+        std::nth_element(candidates_ + sorted, candidates_ + end, candidates_ + n);
+      }
+      std::sort(candidates_ + sorted, candidates_ + end);
+      sorted = end;
+    }
+    return candidates_[i];
+  };
+  const double most = candidate(0).logit;
+  if (n == 1 || std::isinf(most)) {
     return candidates_[0].id;
   }
   if (options_.top_p < 1.0f) {
@@ -69,16 +113,18 @@ int32_t Sampler::sample(const float* logits) {
     double seen = 0;
     uint32_t kept = 0;
     while (kept < n && (kept == 0 || seen < options_.top_p * total)) {
-      seen += std::exp(candidates_[kept].logit - most);
+      seen += std::exp(candidate(kept).logit - most);
       ++kept;
     }
     n = kept;
   }
   if (options_.min_p > 0.0f) {
     const double least = most + std::log(static_cast<double>(options_.min_p));
-    while (n > 1 && candidates_[n - 1].logit < least) {
-      --n;
+    uint32_t kept = 1;
+    while (kept < n && candidate(kept).logit >= least) {
+      ++kept;
     }
+    n = kept;
   }
 
   double total = 0;
@@ -87,7 +133,7 @@ int32_t Sampler::sample(const float* logits) {
   }
   double left = uniform() * total;
   for (uint32_t i = 0; i < n; ++i) {
-    left -= std::exp((candidates_[i].logit - most) / options_.temperature);
+    left -= std::exp((candidate(i).logit - most) / options_.temperature);
     if (left < 0) {
       return candidates_[i].id;
     }

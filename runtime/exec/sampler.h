@@ -50,7 +50,10 @@ class Sampler {
       return logit > other.logit || (logit == other.logit && id < other.id);
     }
   };
-  void penalise();
+  /// Recent tokens with their logits after the penalty; at most kRecentTokens, none without a penalty.
+  uint32_t penalised(const float* logits, Candidate* out) const;
+  /// The k best, in no order, at the front of candidates_; fewer where the others are minus infinity.
+  uint32_t best(const float* logits, uint32_t k);
   double uniform();
 
   SamplerOptions options_;

@@ -81,6 +81,36 @@ TEST_F(VulkanExecutor, a_step_submits_once_and_creates_allocates_and_records_not
   EXPECT_EQ(tap.calls["vkQueueSubmit"], 1);
 }
 
+TEST_F(VulkanExecutor, only_ops_that_touch_the_same_words_wait_for_each_other) {
+  // Two products of 16 rows each: beside each other, into the same columns, or one of the other.
+  const auto barriers = [](uint32_t second_column, bool chained) {
+    VulkanTap tap;
+    KernelRig rig;
+    rig.options.wrap_api = VulkanTap::wrap;
+    const PackedMatrix matrix = floatMatrix(16, 32, std::vector<float>(16 * 32, 1.0f));
+    const BufferRef weights = rig.input(matrix.words);
+    const BufferRef in = rig.input(std::vector<float>(32, 1.0f));
+    const BufferRef out = rig.output(64);
+    MatmulPush push = {};
+    push.rows = 16;
+    push.units = 1;
+    push.group_words = matrix.geometry.groupWords();
+    push.side_word = matrix.geometry.sideWord();
+    push.in_stride = 32;
+    push.out_stride = 64;
+    rig.add(StepList::kHead, OpKind::kMatmul, push, {weights, out, in});
+    push.out_first = second_column;
+    rig.add(StepList::kHead, OpKind::kMatmul, push, {weights, out, chained ? out : in});
+    EXPECT_TRUE(rig.load().ok()) << rig.log.errors();
+    return tap.calls["vkCmdPipelineBarrier"];
+  };
+  const int apart = barriers(16, false);
+  constexpr int kRecordingsWithAHead = 3;
+  EXPECT_EQ(barriers(15, false), apart + kRecordingsWithAHead);
+  EXPECT_EQ(barriers(0, false), apart + kRecordingsWithAHead);
+  EXPECT_EQ(barriers(32, true), apart + kRecordingsWithAHead);
+}
+
 TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
   VulkanTap tap;
   {

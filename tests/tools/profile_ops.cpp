@@ -118,7 +118,7 @@ class Runner {
 #endif
     }
     if (!status.ok() ||
-        !loadWeights(prepared.file, prepared.desc, plan, {}, options.log, executor_).ok() ||
+        !loadWeights(prepared.mapping, prepared.file, prepared.desc, plan, {}, options.log, executor_).ok() ||
         !executor_->finishLoad().ok()) {
       fail("loading");
     }

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "exec/sampler.h"
@@ -110,6 +112,47 @@ TEST_F(SamplerTest, repeated_tokens_are_penalised_once_each) {
   EXPECT_EQ(1, sampler.sample(logits.data()));  // 4 / 2 < 3
   sampler.accept(1);
   EXPECT_EQ(0, sampler.sample(logits.data()));  // 4 / 2 > 3 / 2
+}
+
+// Ties, penalties and values that are no numbers among many more logits than are kept: every token drawn is
+// among the k best by a plain sort, and each of those comes up.
+TEST_F(SamplerTest, top_k_of_many_is_what_sorting_all_of_them_gives) {
+  constexpr uint32_t kVocab = 5000, kBest = 7;
+  for (const bool rising : {true, false}) {
+    std::vector<float> logits(kVocab);
+    for (uint32_t i = 0; i < kVocab; ++i) {
+      logits[i] = 0.001f * static_cast<float>((rising ? i : kVocab - i) / 3);
+    }
+    logits[17] = NAN;
+    logits[4998] = -INFINITY;
+    SamplerOptions options = everything();
+    options.top_k = kBest;
+    options.repeat_penalty = 1.5f;
+    Sampler sampler = make(logits, options);
+    const std::vector<int32_t> recent = {4999, 0, 2500, 17, 0};
+    std::vector<float> changed = logits;
+    for (const int32_t id : recent) {
+      sampler.accept(id);
+      changed[id] = logits[id] > 0 ? logits[id] / 1.5f : logits[id] * 1.5f;
+    }
+    std::vector<int32_t> ids;
+    for (uint32_t i = 0; i < kVocab; ++i) {
+      if (!std::isnan(changed[i])) {
+        ids.push_back(static_cast<int32_t>(i));
+      }
+    }
+    std::stable_sort(ids.begin(), ids.end(),
+                     [&](int32_t a, int32_t b) { return changed[a] > changed[b]; });
+    const std::set<int32_t> want(ids.begin(), ids.begin() + kBest);
+    std::set<int32_t> drawn;
+    for (int i = 0; i < 500; ++i) {
+      drawn.insert(sampler.sample(logits.data()));
+    }
+    EXPECT_EQ(drawn, want);
+    options.greedy = true;
+    sampler.start(options);
+    EXPECT_EQ(sampler.sample(logits.data()), ids[0]);
+  }
 }
 
 TEST_F(SamplerTest, same_seed_same_tokens) {

@@ -1,0 +1,11 @@
+// Which ops of a list must wait for which.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace oriel {
+
+/// True if `later` must not run beside `earlier`: one writes what the other reads or writes.
+bool mustWait(const Op& later, const Op& earlier);
+
+}  // namespace oriel
