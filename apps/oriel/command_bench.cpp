@@ -167,14 +167,23 @@ void describe(const Json& json, const BenchOptions& options) {
   const auto number = [&](const char* field) {
     return json[field].is_null() ? 0.0 : json[field].get<double>();
   };
+  const auto predicted = [&](const char* field) -> std::string {
+    const Json& value = json["predicted"][field];
+    char words[64] = "";
+    if (!value.is_null()) {
+      std::snprintf(words, sizeof(words), "; predicted %.1f", value.get<double>());
+    }
+    return words;
+  };
   std::snprintf(line, sizeof(line),
-                "prefill      %10.1f tokens/s  (%u tokens at depth %u)\n"
+                "prefill      %10.1f tokens/s  (%u tokens at depth %u)%s\n"
                 "first token  %10.1f ms\n"
-                "decode       %10.1f tokens/s  (%u tokens)\n"
+                "decode       %10.1f tokens/s  (%u tokens)%s\n"
                 "load         %10.1f ms\n",
                 number("prefill_tokens_per_s"), options.prefill, options.depth,
-                number("time_to_first_token_ms"), number("decode_tokens_per_s"), options.decode,
-                number("load_ms"));
+                predicted("prefill_tokens_per_s").c_str(), number("time_to_first_token_ms"),
+                number("decode_tokens_per_s"), options.decode,
+                predicted("decode_tokens_per_s").c_str(), number("load_ms"));
   text += line;
   text += "device       " + formatSize(json["device_bytes"].get<uint64_t>()) + ", host " +
           formatSize(json["host_bytes"].get<uint64_t>()) + ", together " +
@@ -195,7 +204,9 @@ void describe(const Json& json, const BenchOptions& options) {
 }
 
 int runBench(const BenchOptions& options) {
-  const Model model(options.common, Load::kDevice);
+  CommonOptions common = options.common;
+  common.predict = true;
+  const Model model(common, Load::kDevice);
   Session session(model);
   const CancelOnInterrupt cancel(session.get());
   const std::vector<int32_t> ids =
@@ -224,7 +235,9 @@ int runBench(const BenchOptions& options) {
   json["total_bytes"] = plan.total_bytes;
   json["peak_host_bytes"] = std::max(peakResidentBytes(), residentBytes());
   json["window_tokens"] = plan.window_tokens;
-  json["predicted"] = predictedFields(plan);
+  const PredictedAt at = {options.depth + options.prefill + options.decode / 2.0, options.depth,
+                          options.prefill};
+  json["predicted"] = predictedFields(plan, at);
   if (options.common.json) {
     printJson(json);
   } else {

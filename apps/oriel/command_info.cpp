@@ -36,6 +36,7 @@ Json tensorTypes(const std::string& text) {
 uint64_t minimumBytes(const CommonOptions& options) {
   Diagnostics diagnostics(options.verbose);
   oriel_options plan_options = planOptions(options);
+  plan_options.min_tokens_per_s = 0;
   plan_options.log = Diagnostics::onLog;
   plan_options.log_user = &diagnostics;
   return planFile(modelPath(options), plan_options, diagnostics).minimum_bytes;

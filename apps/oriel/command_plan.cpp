@@ -80,13 +80,20 @@ int runPlan(const PlanOptions& options) {
       source.isShape() ? std::nullopt : readSidecar(source.name(), options.verbose);
   plan_options.calibration = calibration ? &*calibration : nullptr;
 
+  const bool device_known = options.device_named || options.min_tokens_per_s > 0;
+  std::optional<oriel_speed> speed;
+  if (device_known) {
+    speed = deviceSpeed(source.isShape() ? "" : source.name(), options, &diagnostics);
+  }
+  plan_options.speed = speed ? &*speed : nullptr;
+
   const oriel_plan plan = source.plan(plan_options, diagnostics);
   const std::vector<Neighbour> neighbours = neighboursOf(source, plan_options, plan);
   if (!options.plot_path.empty()) {
     writePlot(options.plot_path, plotPlan(source, plan_options, plan));
   }
   if (options.json) {
-    printJson(planJson(source, plan, neighbours));
+    printJson(planJson(source, plan, plan_options.speed, neighbours));
   } else {
     print(describePlan(source, plan_options, plan, neighbours));
   }

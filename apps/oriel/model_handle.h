@@ -107,6 +107,11 @@ class Session {
   oriel_session* session_ = nullptr;
 };
 
+/// Rates of the device that the options name, for this file (empty: for known shapes); measured, or kept in the
+/// user's cache folder. Throws Failure.
+oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
+                        Diagnostics* diagnostics);
+
 /// Plans for the file without loading it; the plan may be one that does not fit.
 oriel_plan planFile(const std::string& path, const oriel_options& options,
                     const Diagnostics& diagnostics);

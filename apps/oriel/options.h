@@ -27,6 +27,9 @@ struct CommonOptions {
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
+  bool device_named = false;   ///< --device was given
+  double min_tokens_per_s = 0;
+  bool predict = false;        ///< no option: the command reports predicted speed
   bool no_cache = false;
 
   uint64_t seed = 0;

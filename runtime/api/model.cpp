@@ -10,7 +10,6 @@
 #endif
 
 namespace oriel {
-namespace {
 
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
                       const oriel_allocator& allocator, Executor** executor) {
@@ -42,6 +41,8 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
 #endif
   return createReferenceExecutor(plan, executor_options, memory, executor);
 }
+
+namespace {
 
 // "Q8_0 x 43, F32 x 13", in the order in which the types first appear.
 void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint64_t* parameters) {

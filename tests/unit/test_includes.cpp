@@ -23,7 +23,8 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"plan", {"gguf", "model", "kv", "shaders"}},
     {"budget", {"gguf", "model", "kv", "plan"}},
     {"exec", {"os", "gguf", "model", "text", "kv", "plan", "shaders"}},
-    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "vulkan"}},
+    {"speed", {"os", "gguf", "model", "kv", "plan", "budget", "exec"}},
+    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "vulkan"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
 };
 
