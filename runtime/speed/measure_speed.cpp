@@ -18,11 +18,12 @@ constexpr uint32_t kF16Type = static_cast<uint32_t>(TensorType::kF16);
 
 // Probe of everything but large matrices: narrow, with attention like that of small models (three query
 // heads to a KV head). The difference between a shallow and a deep step is attention alone.
-constexpr ProbeShape kNarrow = {4, 32, 6, 2, 64, 32, 32, kF16Type};
+constexpr ProbeShape kNarrow = {2, 32, 6, 2, 64, 32, 32, kF16Type};
 constexpr uint32_t kNarrowWindow = 1536;
-constexpr uint32_t kNarrowChunk = 16;
+constexpr uint32_t kNarrowChunk = 8;
 constexpr uint32_t kShallow = 16;
 constexpr uint32_t kDeep = 1500;
+constexpr uint32_t kChunkDeep = 500;  // a chunk has work enough
 
 // Probes of matrices, 7 and 45 million weights; the second where the first takes less than this, so that
 // neither overheads nor caches flatter a fast device.
@@ -55,7 +56,7 @@ Status timeNarrow(Probe* probe, NarrowTimes* times) {
   ORIEL_TRY(probe->timeHead(&times->head));
   ORIEL_TRY(probe->time(1, kDeep, &times->decode_deep));
   ORIEL_TRY(probe->time(kNarrowChunk, kShallow, &times->chunk_shallow));
-  ORIEL_TRY(probe->time(kNarrowChunk, kDeep, &times->chunk_deep));
+  ORIEL_TRY(probe->time(kNarrowChunk, kChunkDeep, &times->chunk_deep));
   times->decode_ops = probe->ops(StepList::kDecode);
   times->chunk_ops = probe->ops(StepList::kChunk);
   times->head_ops = probe->ops(StepList::kHead);
@@ -66,10 +67,10 @@ Status timeNarrow(Probe* probe, NarrowTimes* times) {
 void narrowRates(const NarrowTimes& times, const NarrowTimes& f16, const oriel_speed& speed,
                  oriel_cache_speed* rate) {
   const double values = double{kNarrow.n_layers} * kNarrow.n_heads * kNarrow.head_dim;
-  const double depths = kDeep - kShallow;
-  rate->decode_ns = positive(times.decode_deep - times.decode_shallow) / (values * depths) / kNano;
+  rate->decode_ns =
+      positive(times.decode_deep - times.decode_shallow) / (values * (kDeep - kShallow)) / kNano;
   rate->chunk_ns = positive(times.chunk_deep - times.chunk_shallow) /
-                   (values * depths * kNarrowChunk) / kNano;
+                   (values * (kChunkDeep - kShallow) * kNarrowChunk) / kNano;
   rate->append_ns = positive(times.decode_shallow - f16.decode_shallow) / values / kNano;
   const double chunk_ops = times.chunk_ops + times.head_ops;
   const double rest = times.chunk_shallow - kNano * (speed.submit_ns + chunk_ops * speed.dispatch_ns) -
