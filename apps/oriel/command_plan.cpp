@@ -76,9 +76,10 @@ int runPlan(const PlanOptions& options) {
   oriel_options plan_options = planOptions(options);
   plan_options.log = Diagnostics::onLog;
   plan_options.log_user = &diagnostics;
-  const std::optional<oriel_calibration> calibration =
+  const std::optional<Calibration> sidecar =
       source.isShape() ? std::nullopt : readSidecar(source.name(), options.verbose);
-  plan_options.calibration = calibration ? &*calibration : nullptr;
+  const oriel_calibration calibration = sidecar ? sidecar->option() : oriel_calibration();
+  plan_options.calibration = sidecar ? &calibration : nullptr;
 
   const bool device_known = options.device_named || options.min_tokens_per_s > 0;
   std::optional<oriel_speed> speed;

@@ -87,9 +87,10 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
   const std::string path = modelPath(options);
   const std::string cache = load == Load::kDevice ? pipelineFolder(options) : "";
   oriel_options library_options = planOptions(options);
-  const std::optional<oriel_calibration> calibration =
+  const std::optional<Calibration> sidecar =
       load == Load::kDevice ? readSidecar(path, options.verbose) : std::nullopt;
-  library_options.calibration = calibration ? &*calibration : nullptr;
+  const oriel_calibration calibration = sidecar ? sidecar->option() : oriel_calibration();
+  library_options.calibration = sidecar ? &calibration : nullptr;
   library_options.pinned_tokens = pinned_tokens;
   library_options.log = Diagnostics::onLog;
   library_options.log_user = &diagnostics_;

@@ -176,6 +176,8 @@ oriel_options planOptions(const CommonOptions& options) {
   result.chunk_tokens = options.chunk_tokens;
   result.k_format = options.k_format;
   result.v_format = options.v_format;
+  result.f16_layers = options.f16_layers.empty() ? nullptr : options.f16_layers.data();
+  result.f16_layer_count = static_cast<uint32_t>(options.f16_layers.size());
   result.device = options.device;
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;

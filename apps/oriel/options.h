@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <oriel/oriel.h>
 
@@ -23,6 +24,7 @@ struct CommonOptions {
   uint32_t min_window_tokens = 0;
   std::optional<uint32_t> sink_tokens;
   uint32_t chunk_tokens = 0;  ///< no option: for commands that load a model twice alike
+  std::vector<uint8_t> f16_layers;  ///< no option: as oriel_options.f16_layers
   oriel_kv_format k_format = ORIEL_KV_AUTO;
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
