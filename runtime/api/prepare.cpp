@@ -115,6 +115,12 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
 Status readModelRequest(const oriel_options& options, const PreparedModel& prepared, const Log& log,
                         BudgetRequest* request) {
   const uint32_t n_layers = prepared.desc.n_layers;
+  // Constants that were not measured are priors still.
+  oriel_calibration measured;
+  (void)readOptions(options.calibration, &measured);
+  const double key_scale = LossModel::keyPriorScale(prepared.desc.head_dim);
+  request->loss.keys_int8 *= measured.keys_int8 == 0 ? key_scale : 1;
+  request->loss.keys_int4 *= measured.keys_int4 == 0 ? key_scale : 1;
   if (options.calibration != nullptr && request->loss.layers != nullptr &&
       options.calibration->layer_count != n_layers) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
