@@ -226,8 +226,11 @@ std::vector<int32_t> Model::chatIds(const std::vector<Message>& messages,
   return ids;
 }
 
-Session::Session(const Model& model) : diagnostics_(model.diagnostics()) {
-  check(oriel_session_create(model.get(), nullptr, &session_));
+Session::Session(const Model& model, uint64_t assumed_tokens) : diagnostics_(model.diagnostics()) {
+  oriel_session_options options = {};
+  options.struct_size = sizeof(options);
+  options.assumed_tokens = assumed_tokens;
+  check(oriel_session_create(model.get(), &options, &session_));
 }
 
 Session::~Session() { oriel_session_destroy(session_); }

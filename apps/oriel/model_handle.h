@@ -89,7 +89,8 @@ class Model {
 
 class Session {
  public:
-  explicit Session(const Model& model);
+  /// As if `assumed_tokens` had been appended: oriel_session_options.
+  explicit Session(const Model& model, uint64_t assumed_tokens = 0);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -458,6 +458,11 @@ typedef struct oriel_session_options {
    * whole turn still inside the window and what follows (and the sinks). Non-zero: token by token, as
    * text that was appended without oriel_chat_add always is. */
   uint32_t split_turns;
+  uint32_t reserved;
+  /* For measuring at a depth without getting there: the session starts as if so many tokens had been
+   * appended, with zeros for what they left in the cache, and so with the wrong text but the right speed.
+   * Reset returns to an empty context. */
+  uint64_t assumed_tokens;
 } oriel_session_options;
 
 /* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
