@@ -161,9 +161,11 @@ void main() {
   const uint kv_head = head / (push.n_heads / push.n_kv_heads);
   const Side keys = sideOf(kv_head, kKeyWords);
   const Side stored_values = sideOf(kv_head, kValueWords);
-  const uint n_sinks = step_.tokens[t].n_sinks;
-  const uint ring_begin = step_.tokens[t].ring_begin;
-  const uint visible = n_sinks + step_.tokens[t].n_ring;
+  const bool local = push.local != 0u;
+  const uint n_sinks = local ? 0u : step_.tokens[t].n_sinks;
+  const uint ring_begin = local ? step_.tokens[t].local_begin : step_.tokens[t].ring_begin;
+  const uint visible =
+      n_sinks + (local ? step_.tokens[t].local_n_ring : step_.tokens[t].n_ring);
   const uint begin = split * push.split_slots;
   const uint end = push.splits == 1u ? visible : min(begin + push.split_slots, visible);
 

@@ -2,6 +2,7 @@
 // Reads one weight row and writes cols words per token; one multiplication per value.
 #version 450
 #extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
 #include "shared/layout.h"
 
 layout(local_size_x_id = 0) in;
@@ -11,10 +12,28 @@ layout(push_constant) uniform Push { EmbedPush push; };
 #include "lib/weights.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
 
+// As the file's format defines it, to the bit where push.scale is 1. (Float types are not multiplied then:
+// a device may flush subnormals when it computes.)
+float scaled(float v, UnitScale s, uint i) {
+#ifdef HALF_SCALES
+  const uint h = i / 16u;
+#else
+  const uint h = 0u;
+#endif
+#if defined(WEIGHT_F32) || defined(WEIGHT_F16) || defined(WEIGHT_BF16)
+  return push.scale == 1.0 ? v : push.scale * v;
+#elif defined(HAS_MINIMUM)
+  return push.scale * (s.scale[h] * v - s.minimum[h]);
+#else
+  return push.scale * (s.scale[h] * v);
+#endif
+}
+
 // One lane per unit of a row; grid (units, tokens).
 void main() {
   const uint t = gl_WorkGroupID.y;
-  const uint first_col = gl_GlobalInvocationID.x * kUnit;
+  const uint unit = gl_GlobalInvocationID.x;
+  const uint first_col = unit * kUnit;
   if (t >= step_.header.n_tokens || first_col >= push.cols) {
     return;
   }
@@ -22,15 +41,14 @@ void main() {
   if (token < push.first_row || token - push.first_row >= push.rows) {
     return;
   }
-  const uint row = token - push.first_row;
-  const uint unit = first_col / kUnit;
-  const float scale =
-      push.scale * unitScale(push.scales_word, push.blocks_per_row, row, unit);
-  vec4 low, high;
-  loadUnit(push.words_per_row, row, unit, low, high);
-  const uint count = min(kUnit, push.cols - first_col);
+  const WeightRow row = weightRow(push.group_words, push.side_word, token - push.first_row);
+  const UnitScale s = unitScale(row, unit);
+  vec4 v[kUnitVectors];
+  loadUnit(row, unit, v);
   const uint at = t * push.out_stride + first_col;
-  for (uint i = 0u; i < count; ++i) {
-    result[at + i] = scale * (i < 4u ? low[i] : high[i - 4u]);
+  [[unroll]] for (uint i = 0u; i < kUnit; ++i) {
+    if (first_col + i < push.cols) {
+      result[at + i] = scaled(v[i / 4u][i % 4u], s, i);
+    }
   }
 }

@@ -1,5 +1,5 @@
-// out = silu(gate) * up, silu(x) = x / (1 + exp(-x)).
-// Reads 2 words and writes 1 per value; 5 operations.
+// out = activation(gate) * up; both activations are x / (1 + exp(-y)), with y = x for silu.
+// Reads 2 words and writes 1 per value; 5 to 10 operations.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "shared/layout.h"
@@ -20,5 +20,8 @@ void main() {
   }
   const float gate = gate_up[t * push.in_stride + c];
   const float up = gate_up[t * push.in_stride + push.up_offset + c];
-  result[t * push.out_stride + c] = gate / (1.0 + exp(-gate)) * up;
+  const float y = push.gelu != 0u
+                      ? 2.0 * kGeluScale * (gate + kGeluCubic * gate * gate * gate)
+                      : gate;
+  result[t * push.out_stride + c] = gate / (1.0 + exp(-y)) * up;
 }

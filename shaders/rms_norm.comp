@@ -1,4 +1,4 @@
-// out[t] = in[t] / sqrt(mean(in[t]^2) + eps) * weight, in float32.
+// out[t][r] (+)= in[t][r] / sqrt(mean(in[t][r]^2) + eps) * weight, in float32; in place where both are one.
 // Reads 2 * cols words (the second pass from cache) and the weight, writes cols; 4 operations a value.
 // SUBGROUP: lanes are summed with subgroup arithmetic first.
 #version 450
@@ -15,7 +15,7 @@ layout(local_size_x = 128) in;
 layout(push_constant) uniform Push { RmsNormPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer In { float values[]; };
 #include "lib/step.glsl"
-layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
+layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Weight { float weight[]; };
 
 shared float partial[kLanes];
@@ -47,21 +47,24 @@ float sumOfLanes(float value) {
 #endif
 }
 
-// One workgroup per token; with head_row_only a single one.
+// Grid (rows, tokens); with head_row_only one token. A lane reads what it writes and nothing else, so
+// that in place no lane waits for another.
 void main() {
-  const uint t = gl_WorkGroupID.x;
+  const uint t = gl_WorkGroupID.y;
   const bool head_row_only = push.head_row_only != 0u;
   if (!head_row_only && t >= step_.header.n_tokens) {
     return;
   }
-  const uint in_at = (head_row_only ? step_.header.head_row : t) * push.in_stride;
+  const uint row_at = push.first + gl_WorkGroupID.x * push.cols;
+  const uint in_at = (head_row_only ? step_.header.head_row : t) * push.in_stride + row_at;
   float squares = 0.0;
   for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
     squares += values[in_at + c] * values[in_at + c];
   }
   const float norm = 1.0 / sqrt(sumOfLanes(squares) / float(push.cols) + push.eps);
-  const uint out_at = t * push.out_stride;
+  const uint out_at = t * push.out_stride + row_at;
   for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
-    result[out_at + c] = values[in_at + c] * norm * weight[c];
+    const float normed = values[in_at + c] * norm * weight[c];
+    result[out_at + c] = push.accumulate != 0u ? result[out_at + c] + normed : normed;
   }
 }

@@ -39,12 +39,12 @@ void main() {
     return;
   }
   const uint qkv_at = t * push.qkv_stride;
-  const uint table_at =
-      kStepHeaderWords + push.chunk * kTokenStepWords + t * 2u * push.rope_dims;
+  const uint tables_at =
+      kStepHeaderWords + push.chunk * kTokenStepWords + t * push.rotation_stride;
+  const uint table_at = tables_at + push.rotation;
   if (vector < 2u * push.n_heads) {
-    const uint table = vector % 2u;  // 0: position, 1: for sink keys
-    const vec2 pair = rotatedPair(qkv_at + vector / 2u * push.head_dim,
-                                  table_at + table * push.rope_dims, word);
+    const uint query_table = vector % 2u == 0u ? table_at : tables_at + push.sink_rotation;
+    const vec2 pair = rotatedPair(qkv_at + vector / 2u * push.head_dim, query_table, word);
     const uint at = t * push.query_stride + vector * push.head_dim + 2u * word;
     queries[at] = pair.x;
     queries[at + 1u] = pair.y;
@@ -52,7 +52,7 @@ void main() {
   }
   const uint kv_vector = vector - 2u * push.n_heads;  // keys, then values
   const uint from = qkv_at + (push.n_heads + kv_vector) * push.head_dim;
-  const uint slot = step_.tokens[t].slot;
+  const uint slot = push.local != 0u ? step_.tokens[t].local_slot : step_.tokens[t].slot;
   if (kv_vector < push.n_kv_heads) {
     k_cache[cacheWord(kv_vector, slot, words) + word] =
         packHalves(rotatedPair(from, table_at, word));

@@ -80,18 +80,19 @@ void main() {
   const uint lane = gl_LocalInvocationIndex;
   const uint vector = gl_WorkGroupID.x;
   const uint qkv_at = t * push.qkv_stride;
-  const uint table_at = kStepHeaderWords + push.chunk * kTokenStepWords + t * 2u * push.rope_dims;
+  const uint tables_at =
+      kStepHeaderWords + push.chunk * kTokenStepWords + t * push.rotation_stride;
   const bool is_query = vector < 2u * push.n_heads;
   const bool is_sink_query = is_query && vector >= push.n_heads;
   const bool is_value = vector >= 2u * push.n_heads + push.n_kv_heads;
   const uint source = is_query ? vector % push.n_heads : vector - push.n_heads;
   const uint from = qkv_at + source * kHeadDim;
-  const uint slot = step_.tokens[t].slot;
+  const uint slot = push.local != 0u ? step_.tokens[t].local_slot : step_.tokens[t].slot;
   const bool to_ring = slot >= push.sinks;
 
   for (uint i = lane; i < kHeadDim; i += kLanes) {
-    values[i] = is_value ? qkv[from + i]
-                         : rotated(from, table_at + (is_sink_query ? push.rope_dims : 0u), i);
+    const uint table_at = tables_at + (is_sink_query ? push.sink_rotation : push.rotation);
+    values[i] = is_value ? qkv[from + i] : rotated(from, table_at, i);
   }
   barrier();
 #if defined(K_INT8) || defined(K_INT4)

@@ -2,25 +2,14 @@
 # Names are <op>_<weights>_<kv>_<path>, leaving out what does not apply; the executor looks kernels up
 # by these names. Paths: `subgroup` sums lanes with subgroup arithmetic, `shared` through shared memory.
 
-oriel_shader(embed_f32 embed.comp WEIGHT_F32)
-oriel_shader(embed_f16 embed.comp WEIGHT_F16)
-oriel_shader(embed_bf16 embed.comp WEIGHT_BF16)
-oriel_shader(embed_q8_0 embed.comp WEIGHT_Q8_0)
-oriel_shader(embed_q4_0 embed.comp WEIGHT_Q4_0)
+foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
+  string(TOLOWER ${type} name)
+  oriel_shader(embed_${name} embed.comp WEIGHT_${type})
+  oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
+endforeach()
 
 oriel_shader(rms_norm_subgroup rms_norm.comp SUBGROUP)
 oriel_shader(rms_norm_shared rms_norm.comp)
-
-oriel_shader(matmul_f32_subgroup matmul.comp WEIGHT_F32 SUBGROUP)
-oriel_shader(matmul_f32_shared matmul.comp WEIGHT_F32)
-oriel_shader(matmul_f16_subgroup matmul.comp WEIGHT_F16 SUBGROUP)
-oriel_shader(matmul_f16_shared matmul.comp WEIGHT_F16)
-oriel_shader(matmul_bf16_subgroup matmul.comp WEIGHT_BF16 SUBGROUP)
-oriel_shader(matmul_bf16_shared matmul.comp WEIGHT_BF16)
-oriel_shader(matmul_q8_0_subgroup matmul.comp WEIGHT_Q8_0 SUBGROUP)
-oriel_shader(matmul_q8_0_shared matmul.comp WEIGHT_Q8_0)
-oriel_shader(matmul_q4_0_subgroup matmul.comp WEIGHT_Q4_0 SUBGROUP)
-oriel_shader(matmul_q4_0_shared matmul.comp WEIGHT_Q4_0)
 
 oriel_shader(add_bias add_bias.comp)
 

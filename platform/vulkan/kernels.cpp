@@ -14,29 +14,25 @@ namespace {
 constexpr uint32_t kLanes = 64;
 /// Workgroups along one side of a grid that every device allows, less what rounds.
 constexpr uint32_t kMaxGridSide = 32768;
-/// Lanes that share a row in the shared-memory matmul.
-constexpr uint32_t kSharedTeamLanes = 16;
 /// Tokens that share one unpacking of the weights; bounded by registers.
 constexpr uint32_t kMatmulTokens = 8;
 
-/// How matmul divides its work. `rows`: rows a team works on at once; more reuse each input more often
-/// but leave fewer workgroups.
+/// How matmul divides its work. `groups`: of rows that a workgroup works on at once; more reuse each
+/// input more often but leave fewer workgroups.
 struct MatmulShape {
   uint32_t lanes;
-  uint32_t rows;
+  uint32_t groups;
 };
-/// Measured on lavapipe (2 cores, subgroups of 8): 8 rows gain a third over 4 and 70% over 2, 16 add
-/// nothing; 32 lanes leave small matrices twice the workgroups of 64.
-constexpr MatmulShape kSoftwareMatmul = {32, 8};
+constexpr MatmulShape kSoftwareMatmul = {32, 4};
 /// GPUs have lanes to spare and too few rows per matrix to fill them.
-constexpr MatmulShape kGpuDecodeMatmul = {64, 2};
-constexpr MatmulShape kGpuChunkMatmul = {64, 4};
+constexpr MatmulShape kGpuDecodeMatmul = {64, 1};
+constexpr MatmulShape kGpuChunkMatmul = {64, 2};
 
 constexpr bool fitsSharedMemory(MatmulShape shape, uint32_t tokens) {
-  return shape.lanes * shape.rows * tokens * sizeof(float) <= 16384;
+  return shape.lanes * shape.groups * tokens * sizeof(float) <= 16384;
 }
-static_assert(fitsSharedMemory(kSoftwareMatmul, kMatmulTokens), "shared-memory matmul");
-static_assert(fitsSharedMemory(kGpuChunkMatmul, kMatmulTokens), "shared-memory matmul");
+static_assert(fitsSharedMemory(kSoftwareMatmul, kMatmulTokens), "matmul's partial sums");
+static_assert(fitsSharedMemory(kGpuChunkMatmul, kMatmulTokens), "matmul's partial sums");
 
 uint32_t workgroups(uint32_t items, uint32_t per_group) {
   return static_cast<uint32_t>(ceilDiv(items, per_group));
@@ -52,14 +48,10 @@ void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& cap
   const MatmulShape shape = caps.isSoftware() ? kSoftwareMatmul
                             : tile == 1       ? kGpuDecodeMatmul
                                               : kGpuChunkMatmul;
-  const uint32_t team_lanes =
-      caps.subgroup_arithmetic ? std::min(caps.subgroup_size, shape.lanes) : kSharedTeamLanes;
-  const uint32_t teams = shape.lanes / team_lanes;
   kernel->constants[0] = shape.lanes;
-  kernel->constants[1] = shape.rows;
+  kernel->constants[1] = shape.groups;
   kernel->constants[2] = tile;
-  kernel->constants[3] = teams;
-  const uint32_t row_groups = workgroups(push.rows, teams * shape.rows);
+  const uint32_t row_groups = workgroups(push.rows, shape.groups * kGroupRows);
   kernel->grid[0] = workgroups(tokens, tile);
   kernel->grid[1] = std::min(row_groups, kMaxGridSide);
   kernel->grid[2] = workgroups(row_groups, kernel->grid[1]);
@@ -107,10 +99,11 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
       break;
     case OpKind::kRmsNorm:
       std::snprintf(name, sizeof(name), "rms_norm_%s", path);
-      kernel->grid[0] = op.push.rms_norm.head_row_only != 0 ? 1 : tokens;
+      kernel->grid[0] = op.push.rms_norm.rows;
+      kernel->grid[1] = op.push.rms_norm.head_row_only != 0 ? 1 : tokens;
       break;
     case OpKind::kMatmul:
-      std::snprintf(name, sizeof(name), "matmul_%s_%s", weights, path);
+      std::snprintf(name, sizeof(name), "matmul_%s", weights);
       divideMatmul(op.push.matmul, tokens, caps, kernel);
       break;
     case OpKind::kAddBias:

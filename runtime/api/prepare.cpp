@@ -230,7 +230,9 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.k_format = publicFormat(budget.formats.k);
   plan.v_format = publicFormat(budget.formats.v);
   plan.weights_read_bytes_per_token = prepared.totals.weights_read_bytes_per_token;
-  plan.crossover_tokens = plan.weights_read_bytes_per_token / plan.kv_bytes_per_token;
+  // Never, where every layer has a short window of its own.
+  plan.crossover_tokens =
+      plan.kv_bytes_per_token != 0 ? plan.weights_read_bytes_per_token / plan.kv_bytes_per_token : 0;
   plan.loss_nats = budget.loss;
   plan.calibrated = prepared.calibrated ? 1 : 0;
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");

@@ -51,7 +51,7 @@ class Weigher {
     choice.bytes = bytesOf(window, chunk);
     choice.loss =
         request_.loss.expected(formats_, cachedLayers(), static_cast<uint64_t>(sinks_) + window,
-                               model_.context_train);
+                               model_.visibleTrain());
     choice.decode_tokens_per_s = tokensPerSecond(window);
     return choice;
   }
@@ -221,7 +221,7 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
 Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_t sinks,
                    const Log& log, WindowRange* windows) {
   *windows = {request.window, request.window};
-  const uint32_t context = model.context_train != 0 ? model.context_train : kAssumedContext;
+  const uint32_t context = model.visibleTrain() != 0 ? model.visibleTrain() : kAssumedContext;
   if (request.window == 0) {
     const uint32_t most = std::min(context > sinks ? context - sinks : 0, kMaxWindow);
     windows->least = std::max(1u, std::min(kMinAutoWindow, most));

@@ -122,15 +122,14 @@ struct WeightCounter {
   WeightType type = WeightType::kQ4_0;
   PlanTotals totals;
   uint64_t segment_used = 0;
-  uint64_t largest_row_bytes = 0;
+  uint64_t largest_group_bytes = 0;
 
-  void place(const WeightGeometry& geometry, uint64_t rows, bool read) {
-    const uint64_t bytes = geometry.sliceBytes(rows);
+  void place(uint64_t bytes, uint64_t group_bytes, bool read) {
     if (alignUp(segment_used + bytes, kArenaGranularity) > kMaxAllocationBytes) {
       closeSegment();
     }
     segment_used = alignUp(segment_used + bytes, kBufferAlignment);
-    largest_row_bytes = std::max(largest_row_bytes, uint64_t{4} * geometry.words_per_row);
+    largest_group_bytes = std::max(largest_group_bytes, group_bytes);
     totals.weights_read_bytes_per_token += read ? bytes : 0;
   }
 
@@ -138,12 +137,12 @@ struct WeightCounter {
     const WeightGeometry geometry = weightGeometry(type, cols);
     const uint32_t slice_rows = maxSliceRows(geometry);
     for (uint32_t begin = 0; begin < rows; begin += slice_rows) {
-      place(geometry, std::min(slice_rows, rows - begin), !looked_up);
+      place(geometry.sliceBytes(std::min(slice_rows, rows - begin)), geometry.groupBytes(), !looked_up);
     }
-    totals.weights_read_bytes_per_token += looked_up ? geometry.sliceBytes(1) : 0;
+    totals.weights_read_bytes_per_token += looked_up ? geometry.rowBytes() : 0;
   }
 
-  void vector(uint32_t values) { place(weightGeometry(WeightType::kF32, values), 1, true); }
+  void vector(uint32_t values) { place(vectorBytes(values), vectorBytes(values), true); }
 
   void closeSegment() {
     totals.weights_bytes += alignUp(segment_used, kArenaGranularity);
@@ -151,17 +150,6 @@ struct WeightCounter {
     segment_used = 0;
   }
 };
-
-uint32_t fileTypeOf(WeightType type) {
-  switch (type) {
-    case WeightType::kF16:
-      return static_cast<uint32_t>(TensorType::kF16);
-    case WeightType::kQ8_0:
-      return static_cast<uint32_t>(TensorType::kQ8_0);
-    default:
-      return static_cast<uint32_t>(TensorType::kQ4_0);
-  }
-}
 
 }  // namespace
 
@@ -189,6 +177,10 @@ KvShape kvShapeOf(const ModelShape& shape) {
   if (shape.local_layers != 0) {
     kv.groups[kv.n_groups++] = {shape.local_layers, shape.n_kv_heads, shape.head_dim,
                                 shape.local_window, false};
+    // Which they are changes no bytes: the last ones.
+    for (uint32_t layer = global; layer < global + shape.local_layers; ++layer) {
+      kv.second[layer / 64] |= uint64_t{1} << (layer % 64);
+    }
   }
   return kv;
 }
@@ -244,7 +236,7 @@ PlanTotals measureShape(const ModelShape& shape, WeightType type) {
     counter.closeSegment();
   }
   counter.totals.upload_half_bytes =
-      uploadHalfBytes(counter.totals.weights_bytes, counter.largest_row_bytes);
+      uploadHalfBytes(counter.totals.weights_bytes, counter.largest_group_bytes);
   return counter.totals;
 }
 

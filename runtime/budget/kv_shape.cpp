@@ -10,11 +10,8 @@ namespace {
 /// visit(group, format of the keys, format of the values or null) for every layer.
 template <typename Visit>
 void forEachLayer(const KvShape& kv, const CacheFormats& formats, const Visit& visit) {
-  uint32_t layer = 0;
-  for (uint32_t g = 0; g < kv.n_groups; ++g) {
-    for (uint32_t i = 0; i < kv.groups[g].n_layers; ++i, ++layer) {
-      visit(kv.groups[g], formats.keys(layer), formats.values(layer));
-    }
+  for (uint32_t layer = 0; layer < kv.layers(); ++layer) {
+    visit(kv.groupOf(layer), formats.keys(layer), formats.values(layer));
   }
 }
 
@@ -23,17 +20,9 @@ uint64_t tokenBytes(const KvGroup& group, KvFormat k, KvFormat v) {
          (group.latent ? 0 : kvSideBytesPerToken(v, group.n_kv_heads, group.head_dim));
 }
 
-// A local layer forgets its first tokens like all others, so its sinks would never be seen.
 CacheShape groupCache(const KvGroup& group, const CacheShape& cache) {
-  CacheShape own = {group.n_kv_heads, group.head_dim, cache.sinks, cache.window, cache.ring};
-  const uint64_t visible = static_cast<uint64_t>(cache.sinks) + cache.window;
-  if (group.local_window != 0) {
-    const uint32_t slack = cache.ring - cache.window;
-    own.sinks = 0;
-    own.window = static_cast<uint32_t>(std::min<uint64_t>(group.local_window, visible));
-    own.ring = own.window + slack;
-  }
-  return own;
+  const CacheShape own = {group.n_kv_heads, group.head_dim, cache.sinks, cache.window, cache.ring};
+  return group.local_window != 0 ? localShape(own, group.local_window) : own;
 }
 
 }  // namespace
@@ -48,7 +37,12 @@ uint32_t KvShape::layers() const {
 
 KvShape kvShapeOf(const ModelDesc& model) {
   KvShape kv;
-  kv.groups[kv.n_groups++] = {model.n_layers, model.n_kv_heads, model.head_dim, 0, false};
+  const uint32_t local = model.localLayers();
+  kv.groups[kv.n_groups++] = {model.n_layers - local, model.n_kv_heads, model.head_dim, 0, false};
+  if (local != 0) {
+    kv.groups[kv.n_groups++] = {local, model.n_kv_heads, model.head_dim, model.local_window, false};
+    std::copy_n(model.local_layers, kMaxLayers / 64, kv.second);
+  }
   return kv;
 }
 

@@ -20,19 +20,23 @@ struct KvGroup {
   bool latent = false;
 };
 
-/// Layers that read another layer's cache are in no group.
+/// Layers that read another layer's cache are in no group and are not counted.
 struct KvShape {
   KvGroup groups[2];
   uint32_t n_groups = 0;
+  uint64_t second[kMaxLayers / 64] = {};  ///< layers that belong to groups[1]
 
   uint32_t layers() const;
+  const KvGroup& groupOf(uint32_t layer) const {
+    return groups[second[layer / 64] >> (layer % 64) & 1];
+  }
   bool latent() const { return n_groups != 0 && groups[0].latent; }
 };
 
-/// Every layer alike.
+/// One group; two where some layers are local.
 KvShape kvShapeOf(const ModelDesc& model);
 
-/// Cache arena with alignment and slack: of a model with all layers alike what the plan takes. False
+/// Cache arena with alignment and slack: of a model's own shape what the plan takes. False
 /// when one side of a layer exceeds a binding. `cache` gives sinks, window and ring.
 bool kvArenaBytes(const KvShape& kv, const CacheShape& cache, const CacheFormats& formats,
                   uint64_t* bytes);

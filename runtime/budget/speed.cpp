@@ -137,23 +137,20 @@ bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormat
         chunk == 0 ? 0 : kNano * rate->chunk_ns * static_cast<double>(matrices.body_weights);
     cost->head_s += kNano * rate->decode_ns * static_cast<double>(matrices.head_weights);
   }
-  uint32_t layer = 0;
-  for (uint32_t g = 0; g < work.kv.n_groups; ++g) {
-    const KvGroup& group = work.kv.groups[g];
-    for (uint32_t i = 0; i < group.n_layers; ++i, ++layer) {
-      oriel_cache_speed rate;
-      if (!cacheRate(speed, formats.keys(layer), formats.values(layer), &rate)) {
-        return false;
-      }
-      const double values = kNano * tokens * work.n_heads * group.head_dim;
-      const double seen = values * (chunk == 0 ? rate.decode_ns : rate.chunk_ns);
-      cost->overhead_s += values * (chunk == 0 ? rate.append_ns : rate.chunk_append_ns);
-      if (group.local_window == 0) {
-        cost->cache_s_per_token += seen;
-      } else {
-        cost->local_s_per_token += seen;
-        cost->local_window_tokens = group.local_window;
-      }
+  for (uint32_t layer = 0; layer < work.kv.layers(); ++layer) {
+    const KvGroup& group = work.kv.groupOf(layer);
+    oriel_cache_speed rate;
+    if (!cacheRate(speed, formats.keys(layer), formats.values(layer), &rate)) {
+      return false;
+    }
+    const double values = kNano * tokens * work.n_heads * group.head_dim;
+    const double seen = values * (chunk == 0 ? rate.decode_ns : rate.chunk_ns);
+    cost->overhead_s += values * (chunk == 0 ? rate.append_ns : rate.chunk_append_ns);
+    if (group.local_window == 0) {
+      cost->cache_s_per_token += seen;
+    } else {
+      cost->local_s_per_token += seen;
+      cost->local_window_tokens = group.local_window;
     }
   }
   return true;

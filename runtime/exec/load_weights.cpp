@@ -2,67 +2,114 @@
 
 #include <algorithm>
 
+#include "plan/repack.h"
 #include "plan/weight_layout.h"
 
 namespace oriel {
 namespace {
 
-// Sends `rows` rows of `row_bytes` each, as many at a time as half the upload ring holds.
-// fill(first_row, n_rows, piece) writes them.
-template <typename Fill>
-Status sendRows(Executor* executor, const BufferRef& slice, uint64_t offset_bytes, uint64_t row_bytes,
-                uint32_t rows, uint64_t half_bytes, const Fill& fill) {
-  const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(half_bytes / row_bytes, rows));
-  for (uint32_t row = 0; row < rows; row += most) {
-    const uint32_t n = std::min(most, rows - row);
-    void* piece = nullptr;
-    ORIEL_TRY(executor->beginWrite(n * row_bytes, &piece));
-    fill(row, n, piece);
-    ORIEL_TRY(executor->endWrite(slice, offset_bytes + row * row_bytes, n * row_bytes));
-  }
-  return kOk;
+bool sameSlice(const BufferRef& a, const BufferRef& b) {
+  return a.segment == b.segment && a.offset_bytes == b.offset_bytes;
 }
+
+class Loader {
+ public:
+  Loader(const GgufFile& file, const ModelDesc& model, const Plan& plan,
+         const LoadProgress& progress, const Log& log, Executor* executor)
+      : file_(file), model_(model), plan_(plan), progress_(progress), log_(log),
+        executor_(executor), end_(plan.uploads + plan.n_uploads) {}
+
+  Status run() {
+    const Upload* next = nullptr;
+    for (const Upload* slice = plan_.uploads; slice != end_; slice = next) {
+      next = slice + 1;
+      while (next != end_ && sameSlice(next->slice, slice->slice)) {
+        ++next;
+      }
+      total_ += slice->slice.size_bytes;
+    }
+    for (const Upload* slice = plan_.uploads; slice != end_; slice = next) {
+      next = slice + 1;
+      while (next != end_ && sameSlice(next->slice, slice->slice)) {
+        ++next;
+      }
+      ORIEL_TRY(slice->is_vector ? sendVector(*slice) : sendMatrix(slice, next));
+    }
+    return kOk;
+  }
+
+ private:
+  Status sendVector(const Upload& item) {
+    void* piece = nullptr;
+    const uint64_t bytes = vectorBytes(item.cols);
+    ORIEL_TRY(executor_->beginWrite(bytes, &piece));
+    const GgufTensor tensor = findTensor(file_, model_, item.role, item.layer);
+    repackVector(tensor.type, tensor.data, item.cols, static_cast<float*>(piece));
+    return endWrite(item.slice, 0, bytes);
+  }
+
+  // The uploads of one slice, as many whole groups at a time as half the upload ring holds.
+  Status sendMatrix(const Upload* begin, const Upload* end) {
+    const WeightGeometry geometry = weightGeometry(begin->type, begin->cols);
+    const uint64_t group_bytes = geometry.groupBytes();
+    const uint32_t rows = end[-1].slice_row + end[-1].rows;
+    const uint32_t groups = static_cast<uint32_t>(ceilDiv(rows, kGroupRows));
+    const uint32_t most = static_cast<uint32_t>(plan_.upload.size_bytes / 2 / group_bytes);
+    for (uint32_t group = 0; group < groups; group += most) {
+      const uint32_t n = std::min(most, groups - group);
+      void* piece = nullptr;
+      ORIEL_TRY(executor_->beginWrite(n * group_bytes, &piece));
+      const uint32_t first = group * kGroupRows;
+      const uint32_t last = std::min((group + n) * kGroupRows, rows);
+      uint32_t* words = static_cast<uint32_t*>(piece);
+      for (const Upload* item = begin; item != end; ++item) {
+        fill(*item, first, last, words);
+      }
+      clearRows(begin->type, (group + n) * kGroupRows - last, begin->cols, last - first, words);
+      ORIEL_TRY(endWrite(begin->slice, group * group_bytes, n * group_bytes));
+    }
+    return kOk;
+  }
+
+  // The item's share of the slice's rows first .. last - 1.
+  void fill(const Upload& item, uint32_t first, uint32_t last, uint32_t* words) {
+    const uint32_t from = std::max(first, item.slice_row);
+    const uint32_t to = std::min(last, item.slice_row + item.rows);
+    if (from >= to) {
+      return;
+    }
+    const GgufTensor tensor = findTensor(file_, model_, item.role, item.layer);
+    const uint64_t row_bytes = fileRowBytes(tensor.type, item.cols);
+    const uint32_t source_row = item.source_row + (from - item.slice_row);
+    repackRows(item.type, tensor.data + source_row * row_bytes, to - from, item.cols, from - first,
+               words);
+  }
+
+  Status endWrite(const BufferRef& slice, uint64_t offset_bytes, uint64_t bytes) {
+    ORIEL_TRY(executor_->endWrite(slice, offset_bytes, bytes));
+    done_ += bytes;
+    if (progress_.callback != nullptr && progress_.callback(done_, total_, progress_.user) != 0) {
+      return log_.fail(ORIEL_ERROR_CANCELLED, "loading was stopped by the app");
+    }
+    return kOk;
+  }
+
+  const GgufFile& file_;
+  const ModelDesc& model_;
+  const Plan& plan_;
+  const LoadProgress& progress_;
+  const Log& log_;
+  Executor* executor_;
+  const Upload* end_;
+  uint64_t total_ = 0;
+  uint64_t done_ = 0;
+};
 
 }  // namespace
 
 Status loadWeights(const GgufFile& file, const ModelDesc& model, const Plan& plan,
                    const LoadProgress& progress, const Log& log, Executor* executor) {
-  const uint64_t half_bytes = plan.upload.size_bytes / 2;
-  uint64_t total = 0;
-  for (uint32_t i = 0; i < plan.n_uploads; ++i) {
-    const Upload& item = plan.uploads[i];
-    total += weightGeometry(item.type, item.cols).sliceBytes(item.rows);
-  }
-  uint64_t done = 0;
-  for (uint32_t i = 0; i < plan.n_uploads; ++i) {
-    const Upload& item = plan.uploads[i];
-    const GgufTensor tensor = findTensor(file, model, item.role, item.layer);
-    const uint64_t file_row_bytes = fileRowBytes(tensor.type, item.cols);
-    const uint8_t* source = tensor.data + item.source_row * file_row_bytes;
-    const WeightGeometry geometry = weightGeometry(item.type, item.cols);
-
-    const uint64_t row_bytes = 4ull * geometry.words_per_row;
-    ORIEL_TRY(sendRows(executor, item.slice, item.slice_row * row_bytes, row_bytes, item.rows,
-                       half_bytes, [&](uint32_t row, uint32_t n, void* piece) {
-                         repackQuants(tensor.type, item.type, source + row * file_row_bytes, n,
-                                      item.cols, static_cast<uint32_t*>(piece));
-                       }));
-    if (geometry.blocks_per_row != 0) {
-      const uint64_t scale_row_bytes = 2ull * geometry.blocks_per_row;
-      ORIEL_TRY(sendRows(executor, item.slice,
-                         4ull * item.scales_word + item.slice_row * scale_row_bytes,
-                         scale_row_bytes, item.rows, half_bytes,
-                         [&](uint32_t row, uint32_t n, void* piece) {
-                           repackScales(tensor.type, source + row * file_row_bytes, n, item.cols,
-                                        static_cast<uint16_t*>(piece));
-                         }));
-    }
-    done += geometry.sliceBytes(item.rows);
-    if (progress.callback != nullptr && progress.callback(done, total, progress.user) != 0) {
-      return log.fail(ORIEL_ERROR_CANCELLED, "loading was stopped by the app");
-    }
-  }
-  return kOk;
+  return Loader(file, model, plan, progress, log, executor).run();
 }
 
 }  // namespace oriel

@@ -8,90 +8,12 @@
 #include "base/half.h"
 #include "base/workspace.h"
 #include "exec/executor.h"
+#include "exec/reference_weights.h"
 #include "kv/kv_side.h"
 #include "kv/quantise.h"
-#include "plan/weight_layout.h"
 
 namespace oriel {
 namespace {
-
-constexpr uint32_t kLanes = 8;  // partial sums of a dot product; lets compilers vectorise it
-constexpr uint32_t kTokenBlock = 8;  // tokens that share one unpacking of the weights
-static_assert(kLanes == kUnit, "a unit is one step of all lanes");
-
-float sumLanes(const float (&lanes)[kLanes]) {
-  return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
-         ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
-}
-
-/// Rows of a weight slice, unpacked a unit at a time.
-struct WeightRows {
-  WeightType type;
-  const uint32_t* words;
-  uint32_t words_per_row;
-  uint32_t scales_word;
-  uint32_t blocks_per_row;
-
-  float scale(uint32_t row, uint32_t unit) const {
-    const uint32_t block = unit * kUnit / kQuantBlock;
-    const uint64_t index = static_cast<uint64_t>(row) * blocks_per_row + block;
-    const uint32_t pair = words[scales_word + index / 2];
-    return halfToFloat(static_cast<uint16_t>(index % 2 == 0 ? pair : pair >> 16));
-  }
-
-  void unpack(uint32_t row, uint32_t unit, float (&out)[kUnit]) const {
-    const uint32_t* w = words + static_cast<uint64_t>(row) * words_per_row;
-    switch (type) {
-      case WeightType::kF32:
-        std::memcpy(out, w + unit * kUnit, sizeof(out));
-        return;
-      case WeightType::kF16:
-        for (uint32_t i = 0; i < kUnit; ++i) {
-          out[i] = halfToFloat(static_cast<uint16_t>(w[unit * 4 + i / 2] >> (16 * (i % 2))));
-        }
-        return;
-      case WeightType::kBf16:
-        for (uint32_t i = 0; i < kUnit; ++i) {
-          out[i] = bfloat16ToFloat(static_cast<uint16_t>(w[unit * 4 + i / 2] >> (16 * (i % 2))));
-        }
-        return;
-      case WeightType::kQ8_0: {
-        const float s = scale(row, unit);
-        for (uint32_t i = 0; i < kUnit; ++i) {
-          out[i] = s * static_cast<float>(
-                           static_cast<int8_t>(w[unit * 2 + i / 4] >> (8 * (i % 4)) & 0xffu));
-        }
-        return;
-      }
-      case WeightType::kQ4_0: {
-        const float s = scale(row, unit);
-        for (uint32_t i = 0; i < kUnit; ++i) {
-          out[i] = s * static_cast<float>(static_cast<int32_t>(w[unit] >> (4 * i) & 0xfu) - 8);
-        }
-        return;
-      }
-    }
-  }
-
-  // Products of one row with n <= kTokenBlock vectors, each unit unpacked once for all of them.
-  void dots(uint32_t row, uint32_t units, const float* x, uint32_t stride, uint32_t n,
-            float* products) const {
-    float lanes[kTokenBlock][kLanes] = {};
-    float values[kUnit];
-    for (uint32_t unit = 0; unit < units; ++unit) {
-      unpack(row, unit, values);
-      for (uint32_t t = 0; t < n; ++t) {
-        const float* in = x + static_cast<uint64_t>(t) * stride + unit * kUnit;
-        for (uint32_t i = 0; i < kLanes; ++i) {
-          lanes[t][i] += values[i] * in[i];
-        }
-      }
-    }
-    for (uint32_t t = 0; t < n; ++t) {
-      products[t] = sumLanes(lanes[t]);
-    }
-  }
-};
 
 class ReferenceExecutor final : public Executor {
  public:
@@ -216,10 +138,10 @@ class ReferenceExecutor final : public Executor {
   const TokenStep& token(uint32_t t) const {
     return reinterpret_cast<const TokenStep*>(at(plan_.device_step) + sizeof(StepHeader))[t];
   }
-  // (cos, sin) pairs of query 0 (at the position) or 1 (for sinks).
-  const float* rotations(uint32_t t, uint32_t query, uint32_t chunk, uint32_t rope_dims) const {
+  // The tables of (cos, sin) pairs of a token.
+  const float* rotations(uint32_t t, const RopeAppendPush& p) const {
     return reinterpret_cast<const float*>(at(plan_.device_step)) +
-           stepRotationWord(chunk, rope_dims, t) + query * rope_dims;
+           stepRotationWord(p.chunk, p.rotation_stride, t);
   }
 
   void runList(StepList list) {
@@ -252,8 +174,7 @@ class ReferenceExecutor final : public Executor {
 
   void embed(const Op& op) {
     const EmbedPush& p = op.push.embed;
-    const WeightRows rows = {op.weights, words(op, 0), p.words_per_row, p.scales_word,
-                             p.blocks_per_row};
+    const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
       const uint32_t row = token(t).token - p.first_row;  // wraps for rows before the slice
       if (row >= p.rows) {
@@ -276,23 +197,25 @@ class ReferenceExecutor final : public Executor {
     const uint32_t n = p.head_row_only != 0 ? 1 : header().n_tokens;
     for (uint32_t t = 0; t < n; ++t) {
       const uint32_t source = p.head_row_only != 0 ? header().head_row : t;
-      const float* in = floats(op, 0) + static_cast<uint64_t>(source) * p.in_stride;
-      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
-      double sum = 0;
-      for (uint32_t c = 0; c < p.cols; ++c) {
-        sum += static_cast<double>(in[c]) * in[c];
-      }
-      const float scale = static_cast<float>(1.0 / std::sqrt(sum / p.cols + p.eps));
-      for (uint32_t c = 0; c < p.cols; ++c) {
-        out[c] = in[c] * scale * weight[c];
+      const float* in = floats(op, 0) + static_cast<uint64_t>(source) * p.in_stride + p.first;
+      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.first;
+      for (uint32_t row = 0; row < p.rows; ++row, in += p.cols, out += p.cols) {
+        double sum = 0;
+        for (uint32_t c = 0; c < p.cols; ++c) {
+          sum += static_cast<double>(in[c]) * in[c];
+        }
+        const float scale = static_cast<float>(1.0 / std::sqrt(sum / p.cols + p.eps));
+        for (uint32_t c = 0; c < p.cols; ++c) {
+          const float normed = in[c] * scale * weight[c];
+          out[c] = p.accumulate != 0 ? out[c] + normed : normed;
+        }
       }
     }
   }
 
   void matmul(const Op& op) {
     const MatmulPush& p = op.push.matmul;
-    const WeightRows rows = {op.weights, words(op, 0), p.words_per_row, p.scales_word,
-                             p.blocks_per_row};
+    const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
     const uint32_t n = p.one_row != 0 ? 1 : header().n_tokens;
     for (uint32_t r = 0; r < p.rows; ++r) {
       for (uint32_t first = 0; first < n; first += kTokenBlock) {
@@ -343,8 +266,8 @@ class ReferenceExecutor final : public Executor {
     float head[kMaxHeadDim];
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
       const float* qkv = floats(op, 0) + static_cast<uint64_t>(t) * p.qkv_stride;
-      const float* at_position = rotations(t, 0, p.chunk, p.rope_dims);
-      const float* for_sinks = rotations(t, 1, p.chunk, p.rope_dims);
+      const float* at_position = rotations(t, p) + p.rotation;
+      const float* for_sinks = rotations(t, p) + p.sink_rotation;
       float* queries = floats(op, 2) + static_cast<uint64_t>(t) * p.query_stride;
       for (uint32_t h = 0; h < p.n_heads; ++h) {
         float* window_query = queries + (2 * h) * d;
@@ -356,7 +279,7 @@ class ReferenceExecutor final : public Executor {
           hadamard(window_query, d, hadamardBlock(d));
         }
       }
-      const uint32_t slot = token(t).slot;
+      const uint32_t slot = p.local != 0 ? token(t).local_slot : token(t).slot;
       for (uint32_t h = 0; h < p.n_kv_heads; ++h) {
         const float* k = qkv + (p.n_heads + h) * d;
         const float* v = qkv + (p.n_heads + p.n_kv_heads + h) * d;
@@ -393,6 +316,8 @@ class ReferenceExecutor final : public Executor {
   void attendSplit(const Op& op, uint32_t t, uint32_t h, uint32_t split) {
     const AttentionPush& p = op.push.attention;
     const TokenStep& step = token(t);
+    const uint32_t n_sinks = p.local != 0 ? 0 : step.n_sinks;
+    const uint32_t ring_begin = p.local != 0 ? step.local_begin : step.ring_begin;
     const uint32_t d = p.head_dim;
     const uint32_t kv_head = h / (p.n_heads / p.n_kv_heads);
     const KvSide keys(op.k_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 3));
@@ -404,14 +329,14 @@ class ReferenceExecutor final : public Executor {
     float sum_v[kMaxHeadDim] = {};
     float sum = 0;
     float most = -3.0e38f;
-    const uint32_t visible = step.n_sinks + step.n_ring;
+    const uint32_t visible = n_sinks + (p.local != 0 ? step.local_n_ring : step.n_ring);
     const uint64_t begin = static_cast<uint64_t>(split) * p.split_slots;
     const uint64_t end = std::min<uint64_t>(begin + p.split_slots, visible);
     for (uint64_t i = begin; i < end; ++i) {
-      const bool is_sink = i < step.n_sinks;
+      const bool is_sink = i < n_sinks;
       const uint32_t slot =
           is_sink ? static_cast<uint32_t>(i)
-                  : static_cast<uint32_t>((step.ring_begin + (i - step.n_sinks)) % p.ring);
+                  : static_cast<uint32_t>((ring_begin + (i - n_sinks)) % p.ring);
       is_sink ? keys.loadSink(kv_head, slot, stored) : keys.loadRing(kv_head, slot, stored);
       const float* q = queries + (is_sink ? d : 0);
       float score = 0;
@@ -486,7 +411,9 @@ class ReferenceExecutor final : public Executor {
       const float* up = gate + p.up_offset;
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
       for (uint32_t c = 0; c < p.cols; ++c) {
-        out[c] = gate[c] / (1.0f + std::exp(-gate[c])) * up[c];
+        const float x = gate[c];
+        const float y = p.gelu != 0 ? 2.0f * kGeluScale * (x + kGeluCubic * x * x * x) : x;
+        out[c] = x / (1.0f + std::exp(-y)) * up[c];
       }
     }
   }

@@ -21,9 +21,17 @@ constexpr size_t kMaxReplyEndTokens = 16;
 Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns)
     : context_(context),
       window_(context.plan->cache),
+      local_window_(localShape(context.plan->cache, context.model->local_window)),
+      has_local_(context.model->local_window != 0),
       first_position_(first_position),
       whole_turns_(whole_turns) {
-  phases_.init(context.model->rope_theta, context.model->rope_dims);
+  const ModelDesc& model = *context.model;
+  const CacheShape& cache = context.plan->cache;
+  const auto init = [&](const RopeTable& rope, RopePhases* phases) {
+    phases->init(rope.theta, model.rope_dims, rope.divisors, rope.magnitude);
+  };
+  init(model.ropeFor(uint64_t{cache.sinks} + cache.window), &phases_);
+  init(model.rope_local, &local_phases_);
 }
 
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
@@ -76,7 +84,20 @@ Status Session::checkCancelled() {
 TokenStep Session::stepOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
   const bool evicted = oldest > context_.plan->cache.sinks;
-  return window_.step(t, evicted && whole_turns_ ? turns_.firstWholeTurn(oldest) : 0);
+  const uint64_t floor = evicted && whole_turns_ ? turns_.firstWholeTurn(oldest) : 0;
+  TokenStep step = window_.step(t, floor);
+  if (has_local_) {
+    const TokenStep local = local_window_.step(t, floor);
+    step.local_slot = local.slot;
+    step.local_begin = local.ring_begin;
+    step.local_n_ring = local.n_ring;
+  }
+  return step;
+}
+
+bool Session::canRewind(uint64_t position) const {
+  return window_.canRewind(stored_, position) &&
+         (!has_local_ || local_window_.canRewind(stored_, position));
 }
 
 void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
@@ -89,10 +110,15 @@ void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
     TokenStep step = stepOf(t);
     step.token = static_cast<uint32_t>(ids[i]);
     std::memcpy(words + kStepHeaderWords + i * kTokenStepWords, &step, sizeof(step));
-    float* rotations = reinterpret_cast<float*>(words) +
-                       stepRotationWord(context_.plan->chunk_tokens, rope_dims, i);
+    float* rotations =
+        reinterpret_cast<float*>(words) +
+        stepRotationWord(context_.plan->chunk_tokens, rotationWords(rope_dims, has_local_), i);
     phases_.rotations(first_position_ + t, rotations);
-    phases_.rotations(first_position_ + SlidingWindow::sinkQueryIndex(step), rotations + rope_dims);
+    phases_.rotations(first_position_ + SlidingWindow::sinkQueryIndex(step),
+                      rotations + kSinkTable * rope_dims);
+    if (has_local_) {
+      local_phases_.rotations(first_position_ + t, rotations + kLocalTable * rope_dims);
+    }
   }
 }
 
@@ -111,7 +137,7 @@ void Session::commit(const int32_t* ids, uint32_t count) {
 }
 
 Status Session::rewind(uint64_t position) {
-  if (position > position_ || !window_.canRewind(stored_, position)) {
+  if (position > position_ || !canRewind(position)) {
     return context_.log.fail(ORIEL_ERROR_CONTEXT,
                              "cannot go back from token %llu to %llu, the tokens before it are gone: go "
                              "back %u tokens at most, or reset",
@@ -223,8 +249,7 @@ Workspace Session::makeWorkspace() const {
 
 Status Session::appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
                               Workspace* workspace) {
-  // An id takes at least a byte of text; BOS and the space SPM puts first are extra.
-  const size_t capacity = bytes + 2;
+  const size_t capacity = context_.tokenizer->idsAtMost(bytes);
   const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
   if (ids.data() == nullptr) {
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
@@ -345,7 +370,7 @@ Status Session::appendRendered(const char* text, size_t bytes, const TextRange& 
 // Half a message must not stay behind a failure. One that is longer than the ring's slack does: what
 // was evicted for it is gone.
 Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& before) {
-  if (!done.ok() && position_ != begin && window_.canRewind(stored_, begin)) {
+  if (!done.ok() && position_ != begin && canRewind(begin)) {
     prompt_tokens_ -= static_cast<uint32_t>(position_ - begin);
     ORIEL_TRY(rewind(begin));
     sampler_.restore(before);

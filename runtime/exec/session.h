@@ -76,6 +76,7 @@ class Session {
   SessionState state() const;
   SnapshotKey snapshotKey() const;
   TokenStep stepOf(uint64_t t) const;
+  bool canRewind(uint64_t position) const;
   void fillStep(const int32_t* ids, uint32_t count, uint32_t head_row);
   Status submit(StepRun what);
   void commit(const int32_t* ids, uint32_t count);
@@ -88,7 +89,10 @@ class Session {
 
   const SessionContext context_;
   SlidingWindow window_;
+  SlidingWindow local_window_;  ///< of local layers, if the model has any
+  const bool has_local_;
   RopePhases phases_;
+  RopePhases local_phases_;
   uint64_t first_position_;
   const bool whole_turns_;
   TurnMarks turns_;

@@ -10,15 +10,19 @@ namespace {
 
 constexpr char kMagic[8] = {'O', 'R', 'I', 'E', 'L', 'S', 'N', 'P'};
 
-// The keys and values of a layer are bindings 3 and 4 of its append op.
+// The keys and values of a layer are bindings 3 and 4 of its append op, which also says how many slots
+// it has.
 template <typename Visit>
 Status forEachSide(const Plan& plan, const Visit& visit) {
   const uint32_t list = static_cast<uint32_t>(StepList::kDecode);
   for (uint32_t i = 0; i < plan.n_ops[list]; ++i) {
     const Op& op = plan.ops[list][i];
     if (op.kind == OpKind::kRopeAppend) {
-      ORIEL_TRY(visit(op.bindings[3], op.k_format));
-      ORIEL_TRY(visit(op.bindings[4], op.v_format));
+      CacheShape shape = plan.cache;
+      shape.sinks = op.push.rope_append.sinks;
+      shape.ring = op.push.rope_append.ring;
+      ORIEL_TRY(visit(op.bindings[3], op.k_format, shape));
+      ORIEL_TRY(visit(op.bindings[4], op.v_format, shape));
     }
   }
   return kOk;
@@ -27,10 +31,10 @@ Status forEachSide(const Plan& plan, const Visit& visit) {
 // Calls visit(side, offset_bytes, bytes) for every run of cache bytes that holds something.
 template <typename Visit>
 Status forEachUsedRun(const Plan& plan, uint64_t position, const Visit& visit) {
-  const CacheShape& cache = plan.cache;
-  const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
-  const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
-  return forEachSide(plan, [&](const BufferRef& side, KvFormat format) -> Status {
+  return forEachSide(plan, [&](const BufferRef& side, KvFormat format,
+                               const CacheShape& cache) -> Status {
+    const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
+    const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
     const SideLayout layout = sideLayout(format, cache);
     const uint64_t sink_bytes = 4ull * kvValueWords(KvFormat::kF16, cache.head_dim);
     const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
@@ -98,8 +102,9 @@ uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns) 
   const uint64_t numbers[] = {kSnapshotVersion,       plan.cache.n_kv_heads, plan.cache.head_dim,
                               plan.cache.sinks,       plan.cache.window,     plan.cache.ring,
                               model.n_layers,         model.n_vocab,         sizeof(SessionState),
-                              TurnMarks::kCapacity,   whole_turns ? 1u : 0u};
+                              TurnMarks::kCapacity,   whole_turns ? 1u : 0u, model.local_window};
   uint64_t hash = hashBytes(numbers, sizeof(numbers));
+  hash = hashBytes(model.local_layers, sizeof(model.local_layers), hash);
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
     const uint8_t formats[] = {static_cast<uint8_t>(plan.formats.keys(layer)),
                                static_cast<uint8_t>(plan.formats.values(layer))};

@@ -477,4 +477,13 @@ bool GgufArrayReader::nextInt(int64_t* value) {
   return true;
 }
 
+bool GgufArrayReader::nextBool(bool* value) {
+  if (index_ >= array_.count || array_.element_type != kBool || at_ >= array_.end) {
+    return false;
+  }
+  *value = *at_++ != 0;
+  ++index_;
+  return true;
+}
+
 }  // namespace oriel

@@ -21,7 +21,23 @@ constexpr uint64_t kMaxDataAlignment = 65536;
 
 /// Tensor element types by their number in the file. Others exist; tensorTypeName() knows their names so
 /// that an error can say what was found.
-enum class TensorType : uint32_t { kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ8_0 = 8, kBf16 = 30 };
+enum class TensorType : uint32_t {
+  kF32 = 0,
+  kF16 = 1,
+  kQ4_0 = 2,
+  kQ4_1 = 3,
+  kQ5_0 = 6,
+  kQ5_1 = 7,
+  kQ8_0 = 8,
+  kQ2_K = 10,
+  kQ3_K = 11,
+  kQ4_K = 12,
+  kQ5_K = 13,
+  kQ6_K = 14,
+  kIq4Nl = 20,
+  kIq4Xs = 23,
+  kBf16 = 30,
+};
 
 /// "Q4_K"; "unassigned" for numbers nobody has given a meaning. NUL-terminated constant.
 const char* tensorTypeName(uint32_t type);
@@ -53,7 +69,7 @@ struct GgufTensor {
   uint64_t bytes = 0;
 };
 
-/// Array of strings, floats or integers inside the file.
+/// Array of strings, floats, integers or booleans inside the file.
 struct GgufArray {
   uint32_t element_type = 0;
   uint64_t count = 0;
@@ -111,6 +127,7 @@ class GgufArrayReader {
   bool nextString(GgufString* value);
   bool nextFloat(float* value);
   bool nextInt(int64_t* value);
+  bool nextBool(bool* value);
 
  private:
   GgufArray array_;

@@ -1,5 +1,7 @@
 #include "kv/cache_layout.h"
 
+#include <algorithm>
+
 namespace oriel {
 
 const char* kvFormatName(KvFormat format) {
@@ -12,6 +14,16 @@ const char* kvFormatName(KvFormat format) {
       return "int4";
   }
   return "?";
+}
+
+CacheShape localShape(const CacheShape& cache, uint32_t local_window) {
+  const uint64_t visible = static_cast<uint64_t>(cache.sinks) + cache.window;
+  const uint32_t slack = cache.ring - cache.window;
+  CacheShape local = cache;
+  local.sinks = 0;
+  local.window = static_cast<uint32_t>(std::min<uint64_t>(local_window, visible));
+  local.ring = local.window + slack;
+  return local;
 }
 
 SideLayout sideLayout(KvFormat format, const CacheShape& shape) {

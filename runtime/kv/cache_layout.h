@@ -29,10 +29,11 @@ class CacheFormats {
   /// Layers that few bits would ruin: keys in f16 and values in no less than int8, whatever is asked for.
   uint64_t needs_f16[kMaxLayers / 64] = {};
   uint64_t needs_int8[kMaxLayers / 64] = {};  ///< layers whose keys get int8 where `k` says int4
-
-  uint64_t whole_f16[kMaxLayers / 64] = {};  ///< layers with keys and values in f16: asked for
+  uint64_t wide_norms[kMaxLayers / 64] = {};  ///< of both: because of the key norm, not of a bias
+  uint64_t whole_f16[kMaxLayers / 64] = {};   ///< layers with keys and values in f16: asked for
 
   void keepF16(uint32_t layer) { whole_f16[layer / 64] |= uint64_t{1} << (layer % 64); }
+  void blameNorm(uint32_t layer) { wide_norms[layer / 64] |= uint64_t{1} << (layer % 64); }
   void requireF16(uint32_t layer) { needs_f16[layer / 64] |= uint64_t{1} << (layer % 64); }
   void requireInt8(uint32_t layer) { needs_int8[layer / 64] |= uint64_t{1} << (layer % 64); }
   KvFormat keys(uint32_t layer) const {
@@ -42,6 +43,7 @@ class CacheFormats {
   }
   /// By a guard.
   bool keysRaised(uint32_t layer) const { return keys(layer) != k && !in(whole_f16, layer); }
+  bool raisedByNorm(uint32_t layer) const { return keysRaised(layer) && in(wide_norms, layer); }
   KvFormat values(uint32_t layer) const {
     return in(whole_f16, layer)                           ? KvFormat::kF16
            : v == KvFormat::kInt4 && in(needs_f16, layer) ? KvFormat::kInt8 : v;
@@ -63,6 +65,10 @@ struct CacheShape {
   uint32_t window = 0;
   uint32_t ring = 0;
 };
+
+/// Slots of a layer that sees at most `local_window` tokens and no sinks, in a session of `cache`: never
+/// more than the session's other layers see, and the same slack.
+CacheShape localShape(const CacheShape& cache, uint32_t local_window);
 
 /// 32-bit words of the values of one head of one token, without scales.
 constexpr uint32_t kvValueWords(KvFormat format, uint32_t head_dim) {

@@ -13,16 +13,19 @@ namespace oriel {
 /// (float32 products are wrong by 0.01 rad after 2^20).
 class RopePhases {
  public:
-  /// Frequencies theta^(-2i / rope_dims) for i < rope_dims / 2.
-  void init(double theta, uint32_t rope_dims);
+  /// Frequencies theta^(-2i / rope_dims) / divisors[i] for i < rope_dims / 2 (null: all 1). Pairs are
+  /// multiplied by `magnitude`.
+  void init(double theta, uint32_t rope_dims, const double* divisors = nullptr,
+            double magnitude = 1.0);
 
-  /// Writes rope_dims / 2 pairs (cos, sin) for `position`.
+  /// Writes rope_dims / 2 pairs (cos, sin), times the magnitude, for `position`.
   void rotations(uint64_t position, float* pairs) const;
 
   uint64_t step(uint32_t i) const { return steps_[i]; }
 
  private:
   uint32_t n_ = 0;
+  double magnitude_ = 1.0;
   uint64_t steps_[kMaxHeadDim / 2] = {};
 };
 

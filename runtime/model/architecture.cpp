@@ -11,7 +11,7 @@ constexpr uint32_t countOf(const T (&)[N]) {
 }
 
 // The shared vocabulary of decoder-only transformers.
-constexpr CountKey kLlamaCounts[] = {
+constexpr CountKey kCounts[] = {
     {"block_count", &ModelDesc::n_layers, 1, kMaxLayers, true},
     {"embedding_length", &ModelDesc::n_embd, 1, kMaxEmbedding, true},
     {"feed_forward_length", &ModelDesc::n_ff, 1, kMaxFeedForward, true},
@@ -23,23 +23,34 @@ constexpr CountKey kLlamaCounts[] = {
     {"vocab_size", &ModelDesc::n_vocab, 1, kMaxVocabulary, false},
 };
 
-// What every layer of this family has; each architecture adds its own.
-#define ORIEL_LLAMA_TENSORS \
+// What every layer of every architecture has; each adds its own.
+#define ORIEL_FRAME_TENSORS \
     {TensorRole::kTokenEmbedding, "token_embd.weight", false, Extent::kVocabulary, \
      Extent::kEmbedding, true}, \
     {TensorRole::kOutputNorm, "output_norm.weight", false, Extent::kOne, Extent::kEmbedding, true}, \
     {TensorRole::kOutput, "output.weight", false, Extent::kVocabulary, Extent::kEmbedding, false}, \
+    {TensorRole::kRopeFactors, "rope_freqs.weight", false, Extent::kOne, Extent::kRopePairs, \
+     false}, \
     {TensorRole::kAttentionNorm, "attn_norm.weight", true, Extent::kOne, Extent::kEmbedding, true}, \
-    {TensorRole::kQuery, "attn_q.weight", true, Extent::kQueries, Extent::kEmbedding, true}, \
-    {TensorRole::kKey, "attn_k.weight", true, Extent::kKeyValues, Extent::kEmbedding, true}, \
-    {TensorRole::kValue, "attn_v.weight", true, Extent::kKeyValues, Extent::kEmbedding, true}, \
     {TensorRole::kAttentionOut, "attn_output.weight", true, Extent::kEmbedding, Extent::kQueries, \
      true}, \
     {TensorRole::kFeedForwardNorm, "ffn_norm.weight", true, Extent::kOne, Extent::kEmbedding, true}, \
-    {TensorRole::kGate, "ffn_gate.weight", true, Extent::kFeedForward, Extent::kEmbedding, true}, \
-    {TensorRole::kUp, "ffn_up.weight", true, Extent::kFeedForward, Extent::kEmbedding, true}, \
     {TensorRole::kDown, "ffn_down.weight", true, Extent::kEmbedding, Extent::kFeedForward, true},
 
+#define ORIEL_LLAMA_TENSORS \
+    ORIEL_FRAME_TENSORS \
+    {TensorRole::kQuery, "attn_q.weight", true, Extent::kQueries, Extent::kEmbedding, true}, \
+    {TensorRole::kKey, "attn_k.weight", true, Extent::kKeyValues, Extent::kEmbedding, true}, \
+    {TensorRole::kValue, "attn_v.weight", true, Extent::kKeyValues, Extent::kEmbedding, true}, \
+    {TensorRole::kGate, "ffn_gate.weight", true, Extent::kFeedForward, Extent::kEmbedding, true}, \
+    {TensorRole::kUp, "ffn_up.weight", true, Extent::kFeedForward, Extent::kEmbedding, true},
+
+// One norm for all heads, before RoPE.
+#define ORIEL_HEAD_NORMS \
+    {TensorRole::kQueryNorm, "attn_q_norm.weight", true, Extent::kOne, Extent::kHead, true}, \
+    {TensorRole::kKeyNorm, "attn_k_norm.weight", true, Extent::kOne, Extent::kHead, true},
+
+// Llama 1 to 3, Mistral, SmolLM 1 and 2, TinyLlama, and most that were converted to look like them.
 constexpr TensorRule kLlamaTensors[] = {ORIEL_LLAMA_TENSORS};
 
 constexpr TensorRule kQwen2Tensors[] = {
@@ -49,33 +60,81 @@ constexpr TensorRule kQwen2Tensors[] = {
     {TensorRole::kValueBias, "attn_v.bias", true, Extent::kOne, Extent::kKeyValues, true},
 };
 
-static_assert(countOf(kQwen2Tensors) <= kMaxTensorRules, "raise kMaxTensorRules");
+constexpr TensorRule kQwen3Tensors[] = {ORIEL_LLAMA_TENSORS ORIEL_HEAD_NORMS};
 
-// The rotation's inverse frequencies, which rope_theta gives anyway.
-constexpr const char* kLlamaIgnored[] = {"attn_rot_embd.weight", nullptr};
+// Norm weights come with the 1 that Gemma adds to them.
+constexpr TensorRule kGemma3Tensors[] = {
+    ORIEL_LLAMA_TENSORS ORIEL_HEAD_NORMS
+    {TensorRole::kAttentionPostNorm, "post_attention_norm.weight", true, Extent::kOne,
+     Extent::kEmbedding, true},
+    {TensorRole::kFeedForwardPostNorm, "post_ffw_norm.weight", true, Extent::kOne,
+     Extent::kEmbedding, true},
+};
+constexpr Quirks gemma3Quirks() {
+  Quirks quirks;
+  quirks.gelu = true;
+  quirks.scaled_embedding = true;
+  quirks.local_period = 6;
+  quirks.local_rope_theta = 10000.0;
+  quirks.width_scaled_layers = 62;  // 27B; all others have scores scaled by the head as usual
+  return quirks;
+}
+
+constexpr Quirks smolLm3Quirks() {
+  Quirks quirks;
+  quirks.no_rope_period = 4;
+  return quirks;
+}
+
+constexpr TensorRule kPhi3Tensors[] = {
+    ORIEL_FRAME_TENSORS
+    {TensorRole::kQkv, "attn_qkv.weight", true, Extent::kQkv, Extent::kEmbedding, true},
+    {TensorRole::kGateUp, "ffn_up.weight", true, Extent::kGateUp, Extent::kEmbedding, true},
+    {TensorRole::kRopeFactorsLong, "rope_factors_long.weight", false, Extent::kOne,
+     Extent::kRopePairs, false},
+    {TensorRole::kRopeFactorsShort, "rope_factors_short.weight", false, Extent::kOne,
+     Extent::kRopePairs, false},
+};
+
+#undef ORIEL_FRAME_TENSORS
+#undef ORIEL_LLAMA_TENSORS
+#undef ORIEL_HEAD_NORMS
+
+// The rotation's inverse frequencies, which rope.freq_base gives anyway.
+constexpr const char* kIgnored[] = {"attn_rot_embd.weight", nullptr};
+
+template <uint32_t N>
+constexpr ArchitectureTable table(Architecture architecture, const char* name, RopePairing pairing,
+                                  const TensorRule (&tensors)[N], const Quirks& quirks = Quirks()) {
+  static_assert(N <= kMaxTensorRules, "raise kMaxTensorRules");
+  return {architecture, name, pairing, kCounts, countOf(kCounts), tensors, N, kIgnored, quirks};
+}
 
 constexpr ArchitectureTable kArchitectures[] = {
-    {Architecture::kLlama, "llama", RopePairing::kInterleaved, kLlamaCounts, countOf(kLlamaCounts),
-     kLlamaTensors, countOf(kLlamaTensors), false, kLlamaIgnored},
-    {Architecture::kQwen2, "qwen2", RopePairing::kHalves, kLlamaCounts, countOf(kLlamaCounts),
-     kQwen2Tensors, countOf(kQwen2Tensors), true, kLlamaIgnored},
+    table(Architecture::kLlama, "llama", RopePairing::kInterleaved, kLlamaTensors),
+    table(Architecture::kQwen2, "qwen2", RopePairing::kHalves, kQwen2Tensors),
+    table(Architecture::kQwen3, "qwen3", RopePairing::kHalves, kQwen3Tensors),
+    table(Architecture::kGemma3, "gemma3", RopePairing::kHalves, kGemma3Tensors, gemma3Quirks()),
+    table(Architecture::kSmolLm3, "smollm3", RopePairing::kInterleaved, kLlamaTensors,
+          smolLm3Quirks()),
+    table(Architecture::kPhi3, "phi3", RopePairing::kHalves, kPhi3Tensors),
 };
 
 }  // namespace
 
 const ArchitectureTable* findArchitecture(const GgufString& name) {
-  for (const ArchitectureTable& table : kArchitectures) {
-    if (name.equals(table.name)) {
-      return &table;
+  for (const ArchitectureTable& found : kArchitectures) {
+    if (name.equals(found.name)) {
+      return &found;
     }
   }
   return nullptr;
 }
 
 const ArchitectureTable& architectureTable(Architecture architecture) {
-  for (const ArchitectureTable& table : kArchitectures) {
-    if (table.architecture == architecture) {
-      return table;
+  for (const ArchitectureTable& found : kArchitectures) {
+    if (found.architecture == architecture) {
+      return found;
     }
   }
   return kArchitectures[0];

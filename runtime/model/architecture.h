@@ -19,7 +19,18 @@ struct CountKey {
 };
 
 /// Rows or columns of a tensor, in terms of the model's numbers.
-enum class Extent : uint8_t { kOne, kEmbedding, kQueries, kKeyValues, kFeedForward, kVocabulary };
+enum class Extent : uint8_t {
+  kOne,
+  kEmbedding,
+  kHead,         ///< head_dim
+  kQueries,      ///< n_heads * head_dim
+  kKeyValues,    ///< n_kv_heads * head_dim
+  kQkv,          ///< queries, keys and values
+  kFeedForward,
+  kGateUp,       ///< 2 n_ff
+  kVocabulary,
+  kRopePairs,    ///< rope_dims / 2
+};
 
 struct TensorRule {
   TensorRole role;
@@ -33,6 +44,19 @@ struct TensorRule {
 /// Bounds the table of tensors, so that a reader can count on the stack.
 constexpr uint32_t kMaxTensorRules = 64;
 
+/// What an architecture does that its files do not say.
+struct Quirks {
+  bool gelu = false;               ///< GELU instead of SiLU in the feed-forward
+  bool scaled_embedding = false;   ///< embeddings times sqrt(n_embd)
+  uint32_t no_rope_period = 0;     ///< ModelDesc::no_rope_period
+  /// One layer of so many is global, the last of them, the others are local, unless the file has a
+  /// pattern of its own. 0: no local layers; then a sliding window in the file is one of all layers.
+  uint32_t local_period = 0;
+  double local_rope_theta = 0;     ///< of local layers, unless the file says otherwise
+  /// Models of so many layers scale scores by 1 / sqrt(n_embd / n_heads). 0: none.
+  uint32_t width_scaled_layers = 0;
+};
+
 struct ArchitectureTable {
   Architecture architecture;
   const char* name;  ///< general.architecture
@@ -41,16 +65,16 @@ struct ArchitectureTable {
   uint32_t n_counts;
   const TensorRule* tensors;
   uint32_t n_tensors;
-  bool qkv_bias;
   /// Names (as in TensorRule, ends at null) that may be there and carry nothing: derived values that
   /// old converters wrote.
   const char* const* ignored;
+  Quirks quirks;
 };
 
 /// Null when there is no such architecture.
 const ArchitectureTable* findArchitecture(const GgufString& name);
 const ArchitectureTable& architectureTable(Architecture architecture);
 /// Names of all architectures, for messages.
-constexpr const char* kSupportedArchitectures = "llama, qwen2";
+constexpr const char* kSupportedArchitectures = "llama, qwen2, qwen3, gemma3, smollm3, phi3";
 
 }  // namespace oriel

@@ -6,17 +6,12 @@
 #include <cstring>
 
 #include "model/architecture.h"
+#include "model/keys.h"
+#include "model/rope_scaling.h"
+#include "model/unsupported.h"
 
 namespace oriel {
 namespace {
-
-/// "llama.block_count": the longest architecture and suffix of the tables fit with room to spare.
-struct KeyName {
-  KeyName(const ArchitectureTable& table, const char* suffix) {
-    std::snprintf(text, sizeof(text), "%s.%s", table.name, suffix);
-  }
-  char text[96];
-};
 
 /// "blk.3.attn_q.weight"
 struct TensorName {
@@ -31,70 +26,6 @@ struct TensorName {
 };
 
 // --- Numbers -------------------------------------------------------------------------------------
-
-/// A whole number, or an array of one number per layer as long as they are all the same.
-Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t* value) {
-  if (file.getUint(key, value)) {
-    return kOk;
-  }
-  GgufArray array;
-  (void)file.getArray(key, &array);  // stays empty when it is no array
-  GgufArrayReader reader(array);
-  int64_t first = 0;
-  if (reader.nextInt(&first) && first >= 0) {
-    for (int64_t other = 0; reader.nextInt(&other);) {
-      if (other != first) {
-        return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                        "%s differs between layers (%" PRId64 " and %" PRId64
-                        "), which this build cannot run: use another model",
-                        key, first, other);
-      }
-    }
-    *value = static_cast<uint64_t>(first);
-    return kOk;
-  }
-  return log.fail(ORIEL_ERROR_FORMAT,
-                  "%s is not a whole number in the GGUF file: convert the model again", key);
-}
-
-Status readCounts(const GgufFile& file, const ArchitectureTable& table, const Log& log,
-                  ModelDesc* desc) {
-  for (uint32_t i = 0; i < table.n_counts; ++i) {
-    const CountKey& count = table.counts[i];
-    const KeyName key(table, count.suffix);
-    if (!file.has(key.text)) {
-      if (count.required) {
-        return log.fail(ORIEL_ERROR_FORMAT,
-                        "%s is missing from the GGUF file: convert the model again", key.text);
-      }
-      continue;
-    }
-    uint64_t value = 0;
-    ORIEL_TRY(readCount(file, key.text, log, &value));
-    if (value < count.minimum || value > count.maximum) {
-      return log.fail(value == 0 ? ORIEL_ERROR_FORMAT : ORIEL_ERROR_UNSUPPORTED,
-                      "%s is %" PRIu64 ", this build runs %" PRIu32 " to %" PRIu32
-                      ": use another model",
-                      key.text, value, count.minimum, count.maximum);
-    }
-    desc->*count.field = static_cast<uint32_t>(value);
-  }
-  return kOk;
-}
-
-/// A positive, finite number; `*value` stays as it is when the key is missing and not required.
-Status readReal(const GgufFile& file, const ArchitectureTable& table, const char* suffix,
-                bool required, const Log& log, double* value) {
-  const KeyName key(table, suffix);
-  if (!required && !file.has(key.text)) {
-    return kOk;
-  }
-  if (!file.getFloat(key.text, value) || !std::isfinite(*value) || *value <= 0) {
-    return log.fail(ORIEL_ERROR_FORMAT, "%s is %s in the GGUF file: convert the model again",
-                    key.text, file.has(key.text) ? "not a positive number" : "missing");
-  }
-  return kOk;
-}
 
 /// Fills in what optional keys left open and checks how the numbers fit together.
 Status completeHeads(const GgufFile& file, const ArchitectureTable& table, const Log& log,
@@ -148,45 +79,86 @@ Status completeHeads(const GgufFile& file, const ArchitectureTable& table, const
   return kOk;
 }
 
-/// Refuses what would change the arithmetic and is not implemented.
-Status refuseVariants(const GgufFile& file, const ArchitectureTable& table, const Log& log) {
-  const KeyName experts(table, "expert_count");
-  uint64_t n_experts = 0;
-  if (file.getUint(experts.text, &n_experts) && n_experts > 0) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "%s is %" PRIu64
-                    ", and this build does not run mixtures of experts: use a dense "
-                    "model",
-                    experts.text, n_experts);
-  }
-  const KeyName causal(table, "attention.causal");
-  bool is_causal = true;
-  if (file.getBool(causal.text, &is_causal) && !is_causal) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "%s is false, the model embeds text rather than writes it: use a chat model",
-                    causal.text);
-  }
-  const KeyName scaling(table, "rope.scaling.type");
-  GgufString type;
-  if (file.has(scaling.text)) {
-    if (!file.getString(scaling.text, &type) || !type.equals("none")) {
-      return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                      "%s is \"%s\", and this build runs unscaled RoPE only: use another model",
-                      scaling.text, PrintableText(type).text);
+// Which layers see a short window: a period, a flag for each layer, or what the architecture does.
+Status readLocalPattern(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                        ModelDesc* desc) {
+  const KeyName key(table, "attention.sliding_window_pattern");
+  GgufArray flags;
+  if (file.getArray(key.text, &flags)) {
+    if (flags.count != desc->n_layers) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s has %" PRIu64 " entries for %" PRIu32 " layers: convert the model again",
+                      key.text, flags.count, desc->n_layers);
+    }
+    GgufArrayReader reader(flags);
+    bool local = false;
+    for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+      if (!reader.nextBool(&local)) {
+        return log.fail(ORIEL_ERROR_FORMAT,
+                        "%s is neither a number nor a list of booleans: convert the model again",
+                        key.text);
+      }
+      desc->local_layers[layer / 64] |= uint64_t{local ? 1u : 0u} << (layer % 64);
     }
     return kOk;
   }
-  // A factor without a type means linear scaling; 0 and 1 mean none.
-  constexpr const char* kFactors[] = {"rope.scaling.factor", "rope.scale_linear"};
-  for (const char* suffix : kFactors) {
-    const KeyName key(table, suffix);
-    double factor = 1.0;
-    if (file.getFloat(key.text, &factor) && !(factor == 0.0 || factor == 1.0)) {
-      return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                      "%s is %g, and this build runs unscaled RoPE only: use another model",
-                      key.text, factor);
-    }
+  uint64_t period = table.quirks.local_period;
+  if (file.has(key.text)) {
+    ORIEL_TRY(readCount(file, key.text, log, &period));
   }
+  if (period == 0 || period > kMaxLayers) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s is %" PRIu64 ", not a period of 1 to %" PRIu32
+                    " layers: convert the model again",
+                    key.text, period, kMaxLayers);
+  }
+  for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+    const bool local = layer % period != period - 1;
+    desc->local_layers[layer / 64] |= uint64_t{local ? 1u : 0u} << (layer % 64);
+  }
+  return kOk;
+}
+
+Status readWindows(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                   ModelDesc* desc) {
+  const KeyName key(table, "attention.sliding_window");
+  if (!file.has(key.text)) {
+    return table.quirks.local_period == 0
+               ? kOk
+               : log.fail(ORIEL_ERROR_FORMAT,
+                          "%s is missing from the GGUF file: convert the model again", key.text);
+  }
+  uint64_t window = 0;
+  ORIEL_TRY(readCount(file, key.text, log, &window));
+  if (table.quirks.local_period == 0) {
+    desc->window_train = static_cast<uint32_t>(std::min<uint64_t>(window, kMaxWindow));
+    return kOk;
+  }
+  if (window == 0 || window > kMaxWindow) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s is %" PRIu64 ", not a window of 1 to %" PRIu32
+                    " tokens: convert the model again",
+                    key.text, window, kMaxWindow);
+  }
+  desc->local_window = static_cast<uint32_t>(window);
+  ORIEL_TRY(readLocalPattern(file, table, log, desc));
+  desc->local_window = desc->localLayers() != 0 ? desc->local_window : 0;
+  return kOk;
+}
+
+/// Constants of the arithmetic that are no shapes.
+Status readScales(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                  ModelDesc* desc) {
+  const Quirks& quirks = table.quirks;
+  desc->gelu = quirks.gelu;
+  desc->no_rope_period = quirks.no_rope_period;
+  const float width = static_cast<float>(desc->n_embd);
+  desc->embedding_scale = quirks.scaled_embedding ? std::sqrt(width) : 1.0f;
+  const bool by_width = quirks.width_scaled_layers == desc->n_layers;
+  double scale = 1.0 / std::sqrt(by_width ? static_cast<double>(desc->n_embd) / desc->n_heads
+                                          : static_cast<double>(desc->head_dim));
+  ORIEL_TRY(readReal(file, table, "attention.scale", Need::kOptional, log, &scale));
+  desc->attention_scale = static_cast<float>(scale);
   return kOk;
 }
 
@@ -202,8 +174,16 @@ uint64_t extentOf(const ModelDesc& desc, Extent extent) {
       return static_cast<uint64_t>(desc.n_heads) * desc.head_dim;
     case Extent::kKeyValues:
       return static_cast<uint64_t>(desc.n_kv_heads) * desc.head_dim;
+    case Extent::kHead:
+      return desc.head_dim;
+    case Extent::kQkv:
+      return (desc.n_heads + 2ull * desc.n_kv_heads) * desc.head_dim;
     case Extent::kFeedForward:
       return desc.n_ff;
+    case Extent::kGateUp:
+      return 2ull * desc.n_ff;
+    case Extent::kRopePairs:
+      return desc.rope_dims / 2;
     case Extent::kVocabulary:
       return desc.n_vocab;
   }
@@ -248,30 +228,24 @@ bool isIgnored(const ArchitectureTable& table, const GgufString& name) {
   return false;
 }
 
-bool endsWith(const GgufString& name, const char* end) {
-  const size_t length = std::strlen(end);
-  return name.bytes >= length && std::memcmp(name.data + name.bytes - length, end, length) == 0;
-}
-
-/// What a tensor that no rule knows would do.
-const char* unknownTensorPurpose(const GgufString& name) {
-  if (endsWith(name, "rope_freqs.weight")) {
-    return "holds frequency factors of scaled RoPE";
-  }
-  if (endsWith(name, ".bias")) {
-    return "is a bias";
-  }
-  return "is not part of the architecture as known here";
-}
-
 bool isRunnable(uint32_t type, bool matrix) {
   switch (static_cast<TensorType>(type)) {
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBf16:
       return true;
-    case TensorType::kQ8_0:
     case TensorType::kQ4_0:
+    case TensorType::kQ4_1:
+    case TensorType::kQ5_0:
+    case TensorType::kQ5_1:
+    case TensorType::kQ8_0:
+    case TensorType::kQ2_K:
+    case TensorType::kQ3_K:
+    case TensorType::kQ4_K:
+    case TensorType::kQ5_K:
+    case TensorType::kQ6_K:
+    case TensorType::kIq4Nl:
+    case TensorType::kIq4Xs:
       return matrix;
   }
   return false;
@@ -295,7 +269,8 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "tensor %s has type %s, this build runs %s: use a file in one of these",
                     PrintableText(tensor.name).text, tensorTypeName(tensor.type),
-                    matrix ? "F32, F16, BF16, Q8_0 and Q4_0" : "F32, F16 and BF16 there");
+                    matrix ? "F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL and IQ4_XS"
+                           : "F32, F16 and BF16 there");
   }
   return kOk;
 }
@@ -384,23 +359,29 @@ Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc) {
   }
   const ArchitectureTable* table = findArchitecture(name);
   if (table == nullptr) {
+    const char* missing = missingFor(name);
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "architecture \"%s\" is not supported: use a model of one of these: %s",
-                    PrintableText(name).text, kSupportedArchitectures);
+                    "architecture \"%s\" %s%s%s: use a model of one of these: %s",
+                    PrintableText(name).text, missing != nullptr ? "needs " : "is not supported",
+                    missing != nullptr ? missing : "",
+                    missing != nullptr ? ", which this build does not have" : "",
+                    kSupportedArchitectures);
   }
   ModelDesc found;
   found.architecture = table->architecture;
   found.rope_pairing = table->rope_pairing;
-  found.qkv_bias = table->qkv_bias;
   ORIEL_TRY(refuseVariants(file, *table, log));
   ORIEL_TRY(readCounts(file, *table, log, &found));
   ORIEL_TRY(completeHeads(file, *table, log, &found));
   double rms_eps = 0;
-  ORIEL_TRY(readReal(file, *table, "attention.layer_norm_rms_epsilon", true, log, &rms_eps));
-  ORIEL_TRY(readReal(file, *table, "rope.freq_base", false, log, &found.rope_theta));
+  ORIEL_TRY(readReal(file, *table, "attention.layer_norm_rms_epsilon", Need::kRequired, log,
+                     &rms_eps));
   found.rms_eps = static_cast<float>(rms_eps);
+  ORIEL_TRY(readWindows(file, *table, log, &found));
+  ORIEL_TRY(readScales(file, *table, log, &found));
   ORIEL_TRY(completeVocabulary(file, log, &found));
   ORIEL_TRY(checkTensors(file, *table, log, &found));
+  ORIEL_TRY(readRope(file, *table, log, &found));
   *desc = found;
   return kOk;
 }
@@ -419,6 +400,16 @@ GgufTensor findTensor(const GgufFile& file, const ModelDesc& desc, TensorRole ro
     }
   }
   return tensor;
+}
+
+bool hasTensor(const ModelDesc& desc, TensorRole role) {
+  const ArchitectureTable& table = architectureTable(desc.architecture);
+  for (uint32_t i = 0; i < table.n_tensors; ++i) {
+    if (table.tensors[i].role == role) {
+      return table.tensors[i].required;
+    }
+  }
+  return false;
 }
 
 }  // namespace oriel

@@ -46,7 +46,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   const uint64_t vector = 4ull * chunk;
 
   PieceCounter kept(ArenaKind::kActivations, 0);
-  layout.device_step = kept.take(stepBytes(chunk, model.rope_dims));
+  layout.device_step = kept.take(stepBytes(chunk, rotationWords(model)));
   layout.residual = kept.take(vector * layout.embd_stride);
   layout.normed = kept.take(vector * layout.embd_stride);
   layout.head_normed = kept.take(4ull * layout.embd_stride);
@@ -69,7 +69,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half) {
   PieceCounter pieces(ArenaKind::kIo, 0);
   IoLayout layout;
-  layout.step = pieces.take(stepBytes(chunk, model.rope_dims));
+  layout.step = pieces.take(stepBytes(chunk, rotationWords(model)));
   layout.logits = pieces.take(4ull * model.n_vocab);
   layout.upload = pieces.take(2 * upload_half);
   layout.bytes = alignUp(pieces.used(), kArenaGranularity);
@@ -81,8 +81,9 @@ bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheForm
   PieceCounter pieces(ArenaKind::kCache, 0);
   uint64_t largest = 0;
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
+    const CacheShape shape = layerShape(model, cache, layer);
     for (const KvFormat format : {formats.keys(layer), formats.values(layer)}) {
-      const uint64_t side = sideLayout(format, cache).bytes;
+      const uint64_t side = sideLayout(format, shape).bytes;
       pieces.take(side);
       largest = std::max(largest, side);
     }

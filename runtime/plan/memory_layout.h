@@ -23,6 +23,16 @@ class PieceCounter {
   uint64_t used_;
 };
 
+/// Slots of one layer in a session of `cache`.
+inline CacheShape layerShape(const ModelDesc& model, const CacheShape& cache, uint32_t layer) {
+  return model.isLocal(layer) ? localShape(cache, model.local_window) : cache;
+}
+
+/// Words of a token's rotations in the step block.
+inline uint32_t rotationWords(const ModelDesc& model) {
+  return rotationWords(model.rope_dims, model.local_window != 0);
+}
+
 /// Slots of attention work per workgroup and how many workgroups share a head when decoding.
 struct AttentionSplit {
   uint32_t splits = 1;

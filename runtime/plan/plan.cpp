@@ -54,7 +54,7 @@ class Builder {
 
   uint64_t weightsBytes() const { return weights_bytes_; }
   uint64_t readBytes() const { return read_bytes_; }
-  uint64_t largestRowBytes() const { return largest_row_bytes_; }
+  uint64_t largestGroupBytes() const { return largest_group_bytes_; }
 
  private:
   enum : uint32_t { kBody = 1u << 0, kHeadList = 1u << 1 };
@@ -111,8 +111,9 @@ class Builder {
       plan_->uploads[plan_->n_uploads] = item;
     }
     ++plan_->n_uploads;
-    const WeightGeometry geometry = weightGeometry(item.type, item.cols);
-    largest_row_bytes_ = std::max(largest_row_bytes_, uint64_t{4} * geometry.words_per_row);
+    const uint64_t group = item.is_vector ? vectorBytes(item.cols)
+                                          : weightGeometry(item.type, item.cols).groupBytes();
+    largest_group_bytes_ = std::max(largest_group_bytes_, group);
   }
 
   // A vector of weights as one float32 row.
@@ -122,7 +123,8 @@ class Builder {
     item.layer = layer;
     item.rows = 1;
     item.cols = cols;
-    item.slice = placeWeights(weightGeometry(WeightType::kF32, cols).sliceBytes(1));
+    item.is_vector = true;
+    item.slice = placeWeights(vectorBytes(cols));
     upload(item);
     read_bytes_ += item.slice.size_bytes;
     return item.slice;
@@ -174,7 +176,6 @@ class Builder {
           item.type = type;
           item.slice = slice;
           item.slice_row = filled;
-          item.scales_word = static_cast<uint32_t>(geometry.scalesWord(rows));
           upload(item);
           filled += item.rows;
           source_row += item.rows;
@@ -191,16 +192,15 @@ class Builder {
   }
 
   Op matmulOp(const MatmulEnds& ends, const BufferRef& slice, WeightType type,
-              const WeightGeometry& geometry, uint32_t cols, uint32_t first_row, uint32_t rows) {
+              const WeightGeometry& geometry, uint32_t first_row, uint32_t rows) {
     Op op = makeOp(OpKind::kMatmul, sizeof(MatmulPush),
                    {slice, act_.device_step, ends.out, ends.in});
     op.weights = type;
     MatmulPush& push = op.push.matmul;
     push.rows = rows;
-    push.units = paddedCols(cols) / kUnit;
-    push.words_per_row = geometry.words_per_row;
-    push.scales_word = static_cast<uint32_t>(geometry.scalesWord(rows));
-    push.blocks_per_row = geometry.blocks_per_row;
+    push.units = geometry.units;
+    push.group_words = geometry.groupWords();
+    push.side_word = geometry.sideWord();
     push.in_stride = ends.in_stride;
     push.out_stride = ends.out_stride;
     push.out_first = first_row;
@@ -213,17 +213,79 @@ class Builder {
     return matrix(parts, cols,
                   [&](const BufferRef& slice, WeightType type, const WeightGeometry& geometry,
                       uint32_t first_row, uint32_t rows) {
-                    emitBody(matmulOp(ends, slice, type, geometry, cols, first_row, rows));
+                    emitBody(matmulOp(ends, slice, type, geometry, first_row, rows));
                   });
   }
 
-  Op rmsNormOp(TensorRole role, uint32_t layer, const BufferRef& out, bool head_row_only) {
-    const BufferRef weight = vector(role, layer, model_.n_embd);
+  struct NormRows {
+    BufferRef in;
+    BufferRef out;
+    uint32_t stride = 0;  // of a token, in both
+    uint32_t cols = 0;
+    uint32_t rows = 1;
+    uint32_t first = 0;
+    bool accumulate = false;
+  };
+
+  Op rmsNormOp(TensorRole role, uint32_t layer, const NormRows& norm) {
+    const BufferRef weight = vector(role, layer, norm.cols);
     Op op = makeOp(OpKind::kRmsNorm, sizeof(RmsNormPush),
-                   {act_.residual, act_.device_step, out, weight});
-    op.push.rms_norm = {model_.n_embd, act_.embd_stride, act_.embd_stride, head_row_only ? 1u : 0u,
-                        model_.rms_eps};
+                   {norm.in, act_.device_step, norm.out, weight});
+    RmsNormPush& push = op.push.rms_norm;
+    push.cols = norm.cols;
+    push.in_stride = norm.stride;
+    push.out_stride = norm.stride;
+    push.eps = model_.rms_eps;
+    push.rows = norm.rows;
+    push.first = norm.first;
+    push.accumulate = norm.accumulate ? 1 : 0;
     return op;
+  }
+
+  // From one vector per token to another.
+  Op rmsNormOp(TensorRole role, uint32_t layer, const BufferRef& in, const BufferRef& out) {
+    NormRows norm;
+    norm.in = in;
+    norm.out = out;
+    norm.stride = act_.embd_stride;
+    norm.cols = model_.n_embd;
+    return rmsNormOp(role, layer, norm);
+  }
+
+  // `rows` heads of every token's qkv, in place, if the architecture has such a norm.
+  void headNorm(TensorRole role, uint32_t layer, uint32_t rows, uint32_t first) {
+    if (hasTensor(model_, role)) {
+      NormRows norm;
+      norm.in = norm.out = act_.qkv;
+      norm.stride = act_.qkv_stride;
+      norm.cols = model_.head_dim;
+      norm.rows = rows;
+      norm.first = first;
+      emitBody(rmsNormOp(role, layer, norm));
+    }
+  }
+
+  // A product that is added to the residual, by way of a norm of its own if the architecture has one.
+  Status addProduct(TensorRole role, TensorRole post_norm, uint32_t layer, uint32_t cols,
+                    const BufferRef& in, uint32_t in_stride) {
+    const bool normed = hasTensor(model_, post_norm);
+    MatmulEnds ends;
+    ends.in = in;
+    ends.in_stride = in_stride;
+    ends.out = normed ? act_.normed : act_.residual;
+    ends.out_stride = act_.embd_stride;
+    ends.accumulate = !normed;
+    ORIEL_TRY(matmul({{role, layer}}, cols, ends));
+    if (normed) {
+      NormRows norm;
+      norm.in = act_.normed;
+      norm.out = act_.residual;
+      norm.stride = act_.embd_stride;
+      norm.cols = model_.n_embd;
+      norm.accumulate = true;
+      emitBody(rmsNormOp(post_norm, layer, norm));
+    }
+    return kOk;
   }
 
   void addBias(TensorRole role, uint32_t layer, uint32_t cols, uint32_t out_first) {
@@ -240,13 +302,15 @@ class Builder {
     ends.in_stride = act_.embd_stride;
     ends.out = io_.logits;
     ends.out_stride = model_.n_vocab;
-    Op op = matmulOp(ends, slice, type, geometry, model_.n_embd, first_row, rows);
+    Op op = matmulOp(ends, slice, type, geometry, first_row, rows);
     op.push.matmul.one_row = 1;
     emitTo(StepList::kHead, op);
   }
 
   Status embedding() {
-    emitTo(StepList::kHead, rmsNormOp(TensorRole::kOutputNorm, 0, act_.head_normed, true));
+    Op head_norm = rmsNormOp(TensorRole::kOutputNorm, 0, act_.residual, act_.head_normed);
+    head_norm.push.rms_norm.head_row_only = 1;
+    emitTo(StepList::kHead, head_norm);
     return matrix(
         {{TensorRole::kTokenEmbedding, 0}}, model_.n_embd,
         [&](const BufferRef& slice, WeightType type, const WeightGeometry& geometry,
@@ -255,18 +319,17 @@ class Builder {
                          {slice, act_.device_step, act_.residual});
           op.weights = type;
           op.push.embed = {model_.n_embd,
-                           geometry.words_per_row,
-                           static_cast<uint32_t>(geometry.scalesWord(rows)),
-                           geometry.blocks_per_row,
+                           geometry.groupWords(),
+                           geometry.sideWord(),
                            first_row,
                            rows,
                            act_.embd_stride,
-                           1.0f};
+                           model_.embedding_scale};
           emitBody(op);
           if (model_.tied_output) {
             headMatmul(slice, type, geometry, first_row, rows);
           } else if (first_row == 0) {
-            read_bytes_ += geometry.sliceBytes(1);
+            read_bytes_ += geometry.rowBytes();
           }
         });
   }
@@ -282,7 +345,8 @@ class Builder {
                   });
   }
 
-  AttentionPush attentionPush(uint32_t splits, uint32_t split_slots, uint32_t out_stride) const {
+  AttentionPush attentionPush(const CacheShape& cache, bool local, uint32_t splits,
+                              uint32_t split_slots, uint32_t out_stride) const {
     AttentionPush push = {};
     push.n_heads = model_.n_heads;
     push.n_kv_heads = model_.n_kv_heads;
@@ -290,36 +354,69 @@ class Builder {
     push.query_stride = act_.query_stride;
     push.out_stride = out_stride;
     push.chunk = chunk_;
-    push.sinks = cache_.sinks;
-    push.ring = cache_.ring;
+    push.sinks = cache.sinks;
+    push.ring = cache.ring;
     push.splits = splits;
     push.split_slots = split_slots;
-    push.scale = 1.0f / std::sqrt(static_cast<float>(model_.head_dim));
+    push.scale = model_.attention_scale;
+    push.local = local ? 1 : 0;
     return push;
   }
 
-  Status attention(uint32_t layer) {
-    emitBody(rmsNormOp(TensorRole::kAttentionNorm, layer, act_.normed, false));
+  RopeAppendPush ropeAppendPush(const CacheShape& cache, uint32_t layer) const {
+    RopeAppendPush push = {};
+    push.n_heads = model_.n_heads;
+    push.n_kv_heads = model_.n_kv_heads;
+    push.head_dim = model_.head_dim;
+    push.rope_dims = model_.ropeDims(layer);
+    push.pair_stride =
+        model_.rope_pairing == RopePairing::kInterleaved ? 1 : model_.rope_dims / 2;
+    push.qkv_stride = act_.qkv_stride;
+    push.query_stride = act_.query_stride;
+    push.chunk = chunk_;
+    push.sinks = cache.sinks;
+    push.ring = cache.ring;
+    push.rotation_stride = rotationWords(model_);
+    push.local = model_.isLocal(layer) ? 1 : 0;
+    push.rotation = push.local != 0 ? kLocalTable * model_.rope_dims : 0;
+    push.sink_rotation = push.local != 0 ? push.rotation : kSinkTable * model_.rope_dims;
+    return push;
+  }
+
+  Status queriesKeysValues(uint32_t layer) {
+    emitBody(rmsNormOp(TensorRole::kAttentionNorm, layer, act_.residual, act_.normed));
     MatmulEnds qkv;
     qkv.in = act_.normed;
     qkv.in_stride = act_.embd_stride;
     qkv.out = act_.qkv;
     qkv.out_stride = act_.qkv_stride;
-    ORIEL_TRY(matmul(
-        {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}},
-        model_.n_embd, qkv));
-    if (model_.qkv_bias) {
-      const uint32_t query_cols = model_.n_heads * model_.head_dim;
-      const uint32_t kv_cols = model_.n_kv_heads * model_.head_dim;
+    if (hasTensor(model_, TensorRole::kQkv)) {
+      ORIEL_TRY(matmul({{TensorRole::kQkv, layer}}, model_.n_embd, qkv));
+    } else {
+      ORIEL_TRY(matmul(
+          {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}},
+          model_.n_embd, qkv));
+    }
+    const uint32_t query_cols = model_.n_heads * model_.head_dim;
+    const uint32_t kv_cols = model_.n_kv_heads * model_.head_dim;
+    if (hasTensor(model_, TensorRole::kQueryBias)) {
       addBias(TensorRole::kQueryBias, layer, query_cols, 0);
       addBias(TensorRole::kKeyBias, layer, kv_cols, query_cols);
       addBias(TensorRole::kValueBias, layer, kv_cols, query_cols + kv_cols);
     }
+    headNorm(TensorRole::kQueryNorm, layer, model_.n_heads, 0);
+    headNorm(TensorRole::kKeyNorm, layer, model_.n_kv_heads, query_cols);
+    return kOk;
+  }
 
+  Status attention(uint32_t layer) {
+    ORIEL_TRY(queriesKeysValues(layer));
+    const CacheShape cache = layerShape(model_, cache_, layer);
+    const bool local = model_.isLocal(layer);
     const KvFormat k_format = formats_.keys(layer);
     const KvFormat v_format = formats_.values(layer);
-    const BufferRef keys = cache_pieces_.take(sideLayout(k_format, cache_).bytes);
-    const BufferRef values = cache_pieces_.take(sideLayout(v_format, cache_).bytes);
+    const BufferRef keys = cache_pieces_.take(sideLayout(k_format, cache).bytes);
+    const BufferRef values = cache_pieces_.take(sideLayout(v_format, cache).bytes);
     const auto withFormats = [&](Op op) {
       op.k_format = k_format;
       op.v_format = v_format;
@@ -327,24 +424,15 @@ class Builder {
     };
     Op append = makeOp(OpKind::kRopeAppend, sizeof(RopeAppendPush),
                        {act_.qkv, act_.device_step, act_.queries, keys, values});
-    append.push.rope_append = {model_.n_heads,
-                               model_.n_kv_heads,
-                               model_.head_dim,
-                               model_.rope_dims,
-                               model_.rope_pairing == RopePairing::kInterleaved ? 1u
-                                                                               : model_.rope_dims / 2,
-                               act_.qkv_stride,
-                               act_.query_stride,
-                               chunk_,
-                               cache_.sinks,
-                               cache_.ring};
+    append.push.rope_append = ropeAppendPush(cache, layer);
     emitBody(withFormats(append));
 
     // A chunk has work enough without sharing a head; one token has not.
-    const AttentionSplit split = decodeSplit(cache_);
+    const AttentionSplit split = decodeSplit(cache);
     Op whole = makeOp(OpKind::kAttention, sizeof(AttentionPush),
                       {act_.queries, act_.device_step, act_.attended, keys, values});
-    whole.push.attention = attentionPush(1, cache_.sinks + cache_.window, act_.attended_stride);
+    whole.push.attention =
+        attentionPush(cache, local, 1, cache.sinks + cache.window, act_.attended_stride);
     emitTo(StepList::kChunk, withFormats(whole));
     if (split.splits == 1) {
       emitTo(StepList::kDecode, withFormats(whole));
@@ -352,7 +440,7 @@ class Builder {
       Op part = makeOp(OpKind::kAttention, sizeof(AttentionPush),
                        {act_.queries, act_.device_step, act_.partials, keys, values});
       part.push.attention = attentionPush(
-          split.splits, split.split_slots,
+          cache, local, split.splits, split.split_slots,
           model_.n_heads * split.splits * (model_.head_dim + kPartialExtra));
       emitTo(StepList::kDecode, withFormats(part));
       Op merge = makeOp(OpKind::kAttentionMerge, sizeof(AttentionMergePush),
@@ -361,39 +449,31 @@ class Builder {
                                     split.splits};
       emitTo(StepList::kDecode, merge);
     }
-
-    MatmulEnds out;
-    out.in = act_.attended;
-    out.in_stride = act_.attended_stride;
-    out.out = act_.residual;
-    out.out_stride = act_.embd_stride;
-    out.accumulate = true;
-    return matmul({{TensorRole::kAttentionOut, layer}}, model_.n_heads * model_.head_dim, out);
+    return addProduct(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
+                      model_.n_heads * model_.head_dim, act_.attended, act_.attended_stride);
   }
 
   Status feedForward(uint32_t layer) {
-    emitBody(rmsNormOp(TensorRole::kFeedForwardNorm, layer, act_.normed, false));
+    emitBody(rmsNormOp(TensorRole::kFeedForwardNorm, layer, act_.residual, act_.normed));
     MatmulEnds gate_up;
     gate_up.in = act_.normed;
     gate_up.in_stride = act_.embd_stride;
     gate_up.out = act_.gate_up;
     gate_up.out_stride = act_.gate_up_stride;
-    ORIEL_TRY(
-        matmul({{TensorRole::kGate, layer}, {TensorRole::kUp, layer}}, model_.n_embd, gate_up));
+    if (hasTensor(model_, TensorRole::kGateUp)) {
+      ORIEL_TRY(matmul({{TensorRole::kGateUp, layer}}, model_.n_embd, gate_up));
+    } else {
+      ORIEL_TRY(
+          matmul({{TensorRole::kGate, layer}, {TensorRole::kUp, layer}}, model_.n_embd, gate_up));
+    }
 
     Op gated = makeOp(OpKind::kGatedActivation, sizeof(GatedActivationPush),
                       {act_.gate_up, act_.device_step, act_.gated});
     gated.push.gated_activation = {model_.n_ff, act_.gate_up_stride, model_.n_ff,
-                                   act_.gated_stride};
+                                   act_.gated_stride, model_.gelu ? 1u : 0u};
     emitBody(gated);
-
-    MatmulEnds down;
-    down.in = act_.gated;
-    down.in_stride = act_.gated_stride;
-    down.out = act_.residual;
-    down.out_stride = act_.embd_stride;
-    down.accumulate = true;
-    return matmul({{TensorRole::kDown, layer}}, model_.n_ff, down);
+    return addProduct(TensorRole::kDown, TensorRole::kFeedForwardPostNorm, layer, model_.n_ff,
+                      act_.gated, act_.gated_stride);
   }
 
   const GgufFile& file_;
@@ -409,14 +489,14 @@ class Builder {
   uint64_t segment_used_ = 0;
   uint64_t weights_bytes_ = 0;
   uint64_t read_bytes_ = 0;
-  uint64_t largest_row_bytes_ = 0;
+  uint64_t largest_group_bytes_ = 0;
 };
 
 }  // namespace
 
-uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_row_bytes) {
+uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes) {
   const uint64_t half = std::clamp(weights_bytes / kUploadShare, kMinUploadHalf, kMaxUploadHalf);
-  return alignUp(std::max(half, largest_row_bytes), kBufferAlignment);
+  return alignUp(std::max(half, largest_group_bytes), kBufferAlignment);
 }
 
 Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& log,
@@ -437,7 +517,7 @@ Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& l
   for (uint32_t i = 0; i < kStepLists; ++i) {
     totals->n_ops[i] = counted.n_ops[i];
   }
-  totals->upload_half_bytes = uploadHalfBytes(totals->weights_bytes, builder.largestRowBytes());
+  totals->upload_half_bytes = uploadHalfBytes(totals->weights_bytes, builder.largestGroupBytes());
   totals->weights_read_bytes_per_token = builder.readBytes();
   if (counted.weight_segments > UINT8_MAX) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "the weights need %u GiB: use a smaller model",
@@ -472,7 +552,7 @@ Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals&
   plan->step = io.step;
   plan->logits = io.logits;
   plan->upload = io.upload;
-  plan->step_decode_bytes = 4 * stepRotationWord(chunk, model.rope_dims, 1);
+  plan->step_decode_bytes = 4 * stepRotationWord(chunk, rotationWords(model), 1);
   plan->weights_bytes = totals.weights_bytes;
   plan->weights_read_bytes_per_token = totals.weights_read_bytes_per_token;
 

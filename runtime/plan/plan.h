@@ -31,8 +31,25 @@ struct BufferRef {
 };
 
 /// How weights are stored on the device; shaders/shared/layout.h has the packing.
-enum class WeightType : uint8_t { kF32, kF16, kBf16, kQ8_0, kQ4_0 };
-const char* weightTypeName(WeightType type);  ///< "f32", "f16", "bf16", "q8_0", "q4_0"
+enum class WeightType : uint8_t {
+  kF32,
+  kF16,
+  kBf16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kIq4Nl,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIq4Xs,
+};
+constexpr uint32_t kWeightTypes = 15;
+const char* weightTypeName(WeightType type);  ///< "f32", "q4_0", ...: as kernels are named
 
 enum class OpKind : uint8_t {
   kEmbed,
@@ -75,7 +92,8 @@ struct Op {
 enum class StepList : uint8_t { kDecode, kChunk, kHead };
 constexpr uint32_t kStepLists = 3;
 
-/// Rows of one file tensor that go into a slice on the device.
+/// Rows of one file tensor that go into a slice on the device. Uploads of one slice follow each other
+/// in the order of its rows.
 struct Upload {
   TensorRole role = TensorRole::kTokenEmbedding;
   uint32_t layer = 0;
@@ -83,9 +101,9 @@ struct Upload {
   uint32_t rows = 0;
   uint32_t cols = 0;
   WeightType type = WeightType::kF32;
+  bool is_vector = false;   ///< plain float32 values, no groups of rows
   BufferRef slice;
   uint32_t slice_row = 0;   ///< where the first row goes
-  uint32_t scales_word = 0; ///< where the slice's scales begin
 };
 
 struct Plan {
@@ -121,15 +139,22 @@ struct Plan {
   uint64_t weights_read_bytes_per_token = 0;
 };
 
-/// Offset in 32-bit words of token `index`'s rotations in the step block: head_dim/2... pairs are
-/// rope_dims / 2 of (cos, sin) for the token's position, then as many for sink keys.
-constexpr uint64_t stepRotationWord(uint32_t chunk, uint32_t rope_dims, uint32_t index) {
-  return kStepHeaderWords + static_cast<uint64_t>(chunk) * kTokenStepWords +
-         static_cast<uint64_t>(index) * 2 * rope_dims;
+/// A token's tables in the step block, each of rope_dims words: its position, sink keys and, in models
+/// that have such layers, its position in local layers.
+constexpr uint32_t kSinkTable = 1;
+constexpr uint32_t kLocalTable = 2;
+constexpr uint32_t rotationWords(uint32_t rope_dims, bool local_layers) {
+  return (local_layers ? 3 : 2) * rope_dims;
 }
 
-constexpr uint64_t stepBytes(uint32_t chunk, uint32_t rope_dims) {
-  return stepRotationWord(chunk, rope_dims, chunk) * 4;
+/// Offset in words of token `index`'s tables in the step block.
+constexpr uint64_t stepRotationWord(uint32_t chunk, uint32_t rotation_words, uint32_t index) {
+  return kStepHeaderWords + static_cast<uint64_t>(chunk) * kTokenStepWords +
+         static_cast<uint64_t>(index) * rotation_words;
+}
+
+constexpr uint64_t stepBytes(uint32_t chunk, uint32_t rotation_words) {
+  return stepRotationWord(chunk, rotation_words, chunk) * 4;
 }
 
 /// What the weights alone decide; the budgeter needs it before there is a plan.
@@ -142,7 +167,7 @@ struct PlanTotals {
   uint64_t weights_read_bytes_per_token = 0;
 };
 /// PlanTotals::upload_half_bytes of so many bytes of weights.
-uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_row_bytes);
+uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);
 Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& log,
                       PlanTotals* totals);
 

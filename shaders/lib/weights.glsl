@@ -1,61 +1,203 @@
-// Binding 0 of the kernels that read weights: a slice packed as shared/layout.h says, one unit of
-// kUnit values at a time. WEIGHT_<TYPE> chooses the format. Integers are converted from `int`, which
-// CPUs do in one instruction; `uint` takes them several.
+// Binding 0 of the kernels that read weights: a slice packed as shared/layout.h says, one unit of a row
+// at a time. WEIGHT_<TYPE> chooses the format. Integers are converted from `int`, which CPUs do in one
+// instruction; `uint` takes them several.
 #include "lib/half.glsl"
 
-#if defined(WEIGHT_Q4_0)
-#define UnitWords uint
-const uint kWordsPerUnit = 1u;
-#elif defined(WEIGHT_Q8_0)
-#define UnitWords uvec2
-const uint kWordsPerUnit = 2u;
-#else
-#define UnitWords uvec4  // F32 takes two of them
-const uint kWordsPerUnit = 4u;
+// What the formats have in common.
+#if defined(WEIGHT_Q4_0) || defined(WEIGHT_Q8_0) || defined(WEIGHT_IQ4_NL)
+#define PAIRED_SCALES
+#endif
+#if defined(WEIGHT_Q4_1) || defined(WEIGHT_Q5_1) || defined(WEIGHT_Q4_K) || \
+    defined(WEIGHT_Q5_K) || defined(WEIGHT_Q2_K)
+#define HAS_MINIMUM  // something is subtracted after scaling
+#endif
+#if defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K) || defined(WEIGHT_Q6_K)
+#define HALF_SCALES  // one scale per 16 values
+#endif
+#if defined(WEIGHT_IQ4_NL) || defined(WEIGHT_IQ4_XS)
+#define TABLE
 #endif
 
 layout(std430, set = 0, binding = 0) readonly buffer Weights {
-  UnitWords weight_units[];
+  uvec4 weight_quads[];
+};
+layout(std430, set = 0, binding = 0) readonly buffer Sides {
+  uint weight_words[];
 };
 
-#if defined(WEIGHT_Q4_0) || defined(WEIGHT_Q8_0)
-layout(std430, set = 0, binding = 0) readonly buffer Scales {
-  uint scale_words[];
+const uint kUnitVectors = kUnit / 4u;  // of four neighbouring values
+
+// A row of a group: where its first quad and its first side word are.
+struct WeightRow {
+  uint quad;
+  uint side;
 };
 
-float unitScale(uint scales_word, uint blocks_per_row, uint row, uint unit) {
-  const uint scale = row * blocks_per_row + unit / (kQuantBlock / kUnit);
-  return exactHalf((scale_words[scales_word + scale / 2u] >> (16u * (scale & 1u))) & 0xffffu);
+WeightRow weightRow(uint group_words, uint side_word, uint row) {
+  const uint group = row / kGroupRows * group_words;
+  return WeightRow(group / 4u + row % kGroupRows, group + side_word + row % kGroupRows);
 }
+
+uvec4 quadOf(WeightRow row, uint quad) { return weight_quads[row.quad + quad * kGroupRows]; }
+uint sideOf(WeightRow row, uint word) { return weight_words[row.side + word * kGroupRows]; }
+
+float lowHalf(uint word) { return exactHalf(word & 0xffffu); }
+float highHalf(uint word) { return exactHalf(word >> 16); }
+float halfAt(uint word, uint index) { return exactHalf((word >> (16u * index)) & 0xffffu); }
+uint byteAt(uint word, uint index) { return (word >> (8u * index)) & 0xffu; }
+int signedByteAt(uint word, uint index) { return int(word << (24u - 8u * index)) >> 24; }
+
+// Value i of a unit is scale[h] * v - minimum[h], with h = i / 16 for HALF_SCALES, else 0; `minimum` is
+// not used without HAS_MINIMUM.
+struct UnitScale {
+  vec2 scale;
+  vec2 minimum;
+};
+
+UnitScale unitScale(WeightRow row, uint unit) {
+  UnitScale s = UnitScale(vec2(1.0), vec2(0.0));
+#if defined(PAIRED_SCALES)
+  s.scale.x = halfAt(sideOf(row, unit / 2u), unit & 1u);
+#elif defined(WEIGHT_Q5_0)
+  s.scale.x = halfAt(sideOf(row, unit / 2u * 3u + 2u), unit & 1u);
+#elif defined(WEIGHT_Q4_1) || defined(WEIGHT_Q5_1)
+#if defined(WEIGHT_Q4_1)
+  const uint both = sideOf(row, unit);
 #else
-float unitScale(uint scales_word, uint blocks_per_row, uint row, uint unit) {
-  return 1.0;
+  const uint both = sideOf(row, 2u * unit + 1u);
+#endif
+  s.scale.x = lowHalf(both);
+  s.minimum.x = -highHalf(both);
+#elif defined(WEIGHT_Q4_K) || defined(WEIGHT_Q5_K)
+#if defined(WEIGHT_Q4_K)
+  const uint at = unit / 8u * 5u;
+#else
+  const uint at = unit / 8u * 13u;
+#endif
+  const uint both = sideOf(row, at);
+  const uint word = at + 1u + (unit & 7u) / 4u;
+  s.scale.x = lowHalf(both) * float(int(byteAt(sideOf(row, word), unit & 3u)));
+  s.minimum.x = highHalf(both) * float(int(byteAt(sideOf(row, word + 2u), unit & 3u)));
+#elif defined(WEIGHT_Q2_K)
+  const uint at = unit / 8u * 5u;
+  const uint both = sideOf(row, at);
+  const uint pair = sideOf(row, at + 1u + (unit & 7u) / 2u) >> (16u * (unit & 1u));
+  s.scale = lowHalf(both) * vec2(ivec2(pair, pair >> 8) & 15);
+  s.minimum = highHalf(both) * vec2(ivec2(pair >> 4, pair >> 12) & 15);
+#elif defined(WEIGHT_Q3_K) || defined(WEIGHT_Q6_K)
+#if defined(WEIGHT_Q3_K)
+  const uint at = unit / 8u * 13u;
+#else
+  const uint at = unit / 8u * 21u;
+#endif
+  const uint pair = sideOf(row, at + 1u + (unit & 7u) / 2u) >> (16u * (unit & 1u));
+  s.scale = lowHalf(sideOf(row, at)) * vec2(ivec2(signedByteAt(pair, 0u), signedByteAt(pair, 1u)));
+#elif defined(WEIGHT_IQ4_XS)
+  const uint at = unit / 8u * 3u;
+  const uint word = sideOf(row, at + 1u + (unit & 7u) / 4u);
+  s.scale.x = lowHalf(sideOf(row, at)) * float(signedByteAt(word, unit & 3u));
+#endif
+  return s;
+}
+
+// Four bytes, each less `offset`.
+vec4 bytesLess(uint bytes, int offset) {
+  return vec4(ivec4(uvec4(bytes, bytes >> 8, bytes >> 16, bytes >> 24) & 255u) - offset);
+}
+// Four nibbles, in the low halves of bytes.
+ivec4 nibbles(uint word) { return ivec4(uvec4(word, word >> 8, word >> 16, word >> 24) & 15u); }
+
+#if defined(TABLE)
+// What a nibble stands for, of: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113.
+float tableValue(int q) {
+  const uint negative = q < 4 ? 0xbfad9881u : 0xf6eaddcfu;
+  const uint positive = q < 12 ? 0x26190d01u : 0x71594535u;
+  return float(signedByteAt(q < 8 ? negative : positive, uint(q & 3)));
+}
+vec4 tableValues(ivec4 q) {
+  return vec4(tableValue(q.x), tableValue(q.y), tableValue(q.z), tableValue(q.w));
 }
 #endif
 
-// Values 0-3 and 4-7 of a unit, still to be multiplied by unitScale.
-void loadUnit(uint words_per_row, uint row, uint unit, out vec4 low, out vec4 high) {
+// The values of a unit, still to be scaled.
+void loadUnit(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
 #if defined(WEIGHT_F32)
-  const uint at = row * (words_per_row / kWordsPerUnit) + 2u * unit;
-  low = uintBitsToFloat(weight_units[at]);
-  high = uintBitsToFloat(weight_units[at + 1u]);
-#else
-  const UnitWords words = weight_units[row * (words_per_row / kWordsPerUnit) + unit];
-#if defined(WEIGHT_F16)
-  low = vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y));
-  high = vec4(unpackHalf2x16(words.z), unpackHalf2x16(words.w));
+  [[unroll]] for (uint i = 0u; i < 8u; ++i) {
+    v[i] = uintBitsToFloat(quadOf(row, 8u * unit + i));
+  }
+#elif defined(WEIGHT_F16)
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    const uvec4 w = quadOf(row, 4u * unit + i);
+    v[2u * i] = vec4(unpackHalf2x16(w.x), unpackHalf2x16(w.y));
+    v[2u * i + 1u] = vec4(unpackHalf2x16(w.z), unpackHalf2x16(w.w));
+  }
 #elif defined(WEIGHT_BF16)
-  const uvec4 even = words << 16;
-  const uvec4 odd = words & 0xffff0000u;
-  low = uintBitsToFloat(uvec4(even.x, odd.x, even.y, odd.y));
-  high = uintBitsToFloat(uvec4(even.z, odd.z, even.w, odd.w));
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    const uvec4 w = quadOf(row, 4u * unit + i);
+    const uvec4 even = w << 16;
+    const uvec4 odd = w & 0xffff0000u;
+    v[2u * i] = uintBitsToFloat(uvec4(even.x, odd.x, even.y, odd.y));
+    v[2u * i + 1u] = uintBitsToFloat(uvec4(even.z, odd.z, even.w, odd.w));
+  }
 #elif defined(WEIGHT_Q8_0)
-  const ivec2 bytes = ivec2(words);
-  low = vec4(ivec4(bytes.x << 24, bytes.x << 16, bytes.x << 8, bytes.x) >> 24);
-  high = vec4(ivec4(bytes.y << 24, bytes.y << 16, bytes.y << 8, bytes.y) >> 24);
-#else  // Q4_0
-  low = vec4((ivec4(uvec4(words, words >> 4, words >> 8, words >> 12) & 15u)) - 8);
-  high = vec4((ivec4(uvec4(words >> 16, words >> 20, words >> 24, words >> 28) & 15u)) - 8);
+  [[unroll]] for (uint i = 0u; i < 2u; ++i) {
+    const ivec4 w = ivec4(quadOf(row, 2u * unit + i));
+    [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+      v[4u * i + j] = vec4(ivec4(w[j] << 24, w[j] << 16, w[j] << 8, w[j]) >> 24);
+    }
+  }
+#elif defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K)
+  const uvec4 quad = quadOf(row, unit / 2u);
+  const uvec2 w = (unit & 1u) == 0u ? quad.xy : quad.zw;
+#if defined(WEIGHT_Q3_K)
+  const uint high = sideOf(row, unit / 8u * 13u + 5u + (unit & 7u));
 #endif
+  [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
+    const uint bytes = (w[i / 4u] >> (2u * (i % 4u))) & 0x03030303u;
+#if defined(WEIGHT_Q3_K)
+    v[i] = bytesLess(bytes | (((high >> i) & 0x01010101u) << 2), 4);
+#else
+    v[i] = bytesLess(bytes, 0);
+#endif
+  }
+#else  // Nibbles
+  const uvec4 w = quadOf(row, unit);
+#if defined(WEIGHT_Q5_0)
+  const uint high = sideOf(row, unit / 2u * 3u + (unit & 1u));
+#elif defined(WEIGHT_Q5_1)
+  const uint high = sideOf(row, 2u * unit);
+#elif defined(WEIGHT_Q5_K)
+  const uint high = sideOf(row, unit / 8u * 13u + 5u + (unit & 7u));
+#elif defined(WEIGHT_Q6_K)
+  const uint at = unit / 8u * 21u + 5u + (unit & 7u) * 2u;
+  const uvec2 high = uvec2(sideOf(row, at), sideOf(row, at + 1u));
+#endif
+  [[unroll]] for (uint j = 0u; j < 4u; ++j) {
+#if defined(WEIGHT_Q4_0)
+    v[j] = vec4(nibbles(w[j]) - 8);
+    v[4u + j] = vec4(nibbles(w[j] >> 4) - 8);
+#elif defined(WEIGHT_Q4_1) || defined(WEIGHT_Q4_K)
+    v[j] = vec4(nibbles(w[j]));
+    v[4u + j] = vec4(nibbles(w[j] >> 4));
+#elif defined(TABLE)
+    v[j] = tableValues(nibbles(w[j]));
+    v[4u + j] = tableValues(nibbles(w[j] >> 4));
+#else
+    const uint first = w[j] & 0x0f0f0f0fu;
+    const uint second = (w[j] >> 4) & 0x0f0f0f0fu;
+#if defined(WEIGHT_Q6_K)
+    v[j] = bytesLess(first | (((high.x >> (2u * j)) & 0x03030303u) << 4), 32);
+    v[4u + j] = bytesLess(second | (((high.y >> (2u * j)) & 0x03030303u) << 4), 32);
+#else
+#if defined(WEIGHT_Q5_0)
+    const int offset = 16;
+#else
+    const int offset = 0;
+#endif
+    v[j] = bytesLess(first | (((high >> j) & 0x01010101u) << 4), offset);
+    v[4u + j] = bytesLess(second | (((high >> (4u + j)) & 0x01010101u) << 4), offset);
+#endif
+#endif
+  }
 #endif
 }

@@ -11,19 +11,40 @@ using uint = uint32_t;
 #define ORIEL_CONST(name, value) const uint name = value
 #endif
 
-// Weights, rows of `cols` values padded with zeros to a multiple of kUnit. A matrix slice is one
-// binding: all quants, row after row, then (quantised types) all scales.
-//   F32   1 word per value
-//   F16   1 word per 2 values, the lower half first; BF16 likewise
-//   Q8_0  1 word per 4 values, lowest byte first, two's complement; one f16 scale per 32 values
-//   Q4_0  1 word per 8 values, lowest nibble first, value = nibble - 8; one f16 scale per 32 values
-// Scales are f16 in the order row * blocks_per_row + block, two to a word, the lower half first.
-ORIEL_CONST(kUnit, 8u);         // values a lane handles at a time; vectors are padded to this, too
-ORIEL_CONST(kQuantBlock, 32u);  // values that share a scale
+// Weights. A matrix slice is one binding: groups of kGroupRows rows, one after another, the last
+// filled up with rows of zeros. Columns are padded with zeros to a multiple of kUnit. A row has `quads`
+// pieces of four words (its quants) and `side` words (scales and the like). A group holds all quads,
+// interleaved by row (quad q of row r is piece q * kGroupRows + r), then all side words likewise: lanes
+// that take a row each read neighbouring pieces. A unit is kUnit neighbouring values of a row.
+// Quads:
+//   F32     8 a unit, a word per value
+//   F16     4 a unit, a word per 2 values, the lower half first; BF16 likewise
+//   Q8_0    2 a unit, a word per 4 values, lowest byte first, two's complement
+//   2 bits  1 per 2 units, a word per 16 values: byte i has value 4f + i in its bits 2f and 2f + 1
+//   4 bits  1 a unit: byte i of word j has value 4j + i in its low and 16 + 4j + i in its high nibble
+// A high-bit word has one more bit of each value of a unit: bit 8i + f belongs to value 4f + i. Side
+// words, in order; halves, bytes and fields from the lowest bits up, d and m are f16:
+//   Q8_0, Q4_0, IQ4_NL  per 2 units: [d, d]; zero where there is no second unit
+//   Q5_0   per 2 units: [high bits], [high bits], [d, d]
+//   Q4_1   per unit: [d, m]
+//   Q5_1   per unit: [high bits], [d, m]
+//   Q4_K   per 8 units: [d, dmin], 2 words of bytes: scales, 2 words of bytes: mins
+//   Q5_K   as Q4_K, then 8 words of high bits
+//   Q6_K   per 8 units: [d], 4 words of int8 scales, one per 16 values, then 2 words a unit: bits 4 and
+//          5 of 16 values each, packed as 2-bit quads are
+//   Q3_K   2-bit quads; per 8 units: [d], 4 words of int8 scales, one per 16 values, 8 of high bits
+//   Q2_K   2-bit quads; per 8 units: [d, dmin], 4 words of bytes: scale in the low, min in the high
+//          nibble, one per 16 values
+//   IQ4_XS per 8 units: [d], 2 words of int8 scales
+// Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
+// d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q].
+ORIEL_CONST(kUnit, 32u);       // vectors are padded to this, too
+ORIEL_CONST(kGroupRows, 16u);
 
-// Step parameters: one StepHeader, then TokenStep[chunk], then for each token of the chunk and each
-// of its two queries head_dim / 2 pairs (cos, sin): first the rotation at the token's position, then
-// the one for sink keys. Everything that changes from step to step is here and nowhere else.
+// Step parameters: one StepHeader, then TokenStep[chunk], then for each token of the chunk its tables
+// of rope_dims / 2 pairs (cos, sin): the rotation at its position, the one that sink keys are scored
+// with and, in models with local layers only, the one at its position with the local layers'
+// frequencies. Everything that changes from step to step is here and nowhere else.
 struct StepHeader {
   uint n_tokens;  // tokens in this submission, at most the chunk
   uint head_row;  // token of the chunk whose logits are computed
@@ -37,9 +58,10 @@ struct TokenStep {
   uint n_sinks;     // sink slots it sees: 0 .. n_sinks - 1
   uint ring_begin;  // first ring slot it sees
   uint n_ring;      // ring slots it sees, walking up and wrapping at the ring's length
-  uint reserved0;
-  uint reserved1;
-  uint reserved2;
+  // The same in local layers, which have a shorter ring and no sinks; unused in models without any.
+  uint local_slot;
+  uint local_begin;
+  uint local_n_ring;
 };
 
 ORIEL_CONST(kStepHeaderWords, 4u);
@@ -50,29 +72,32 @@ ORIEL_CONST(kTokenStepWords, 8u);
 
 struct EmbedPush {     // bindings: 0 weights, 1 step, 2 out
   uint cols;           // n_embd
-  uint words_per_row;
-  uint scales_word;    // where the scales begin in the slice
-  uint blocks_per_row;
+  uint group_words;    // words of a group of rows
+  uint side_word;      // where the side words begin in a group
   uint first_row;      // the slice holds rows first_row .. first_row + rows - 1
   uint rows;
   uint out_stride;
   float scale;         // 1, or what the architecture multiplies embeddings by
 };
 
+// out[t][r] (+)= weight * in[t][r] / rms(in[t][r]), one weight for all rows. In and out may be the same
+// piece: then every row is normed in place.
 struct RmsNormPush {   // bindings: 0 in, 1 step, 2 out, 3 weight
-  uint cols;
-  uint in_stride;
+  uint cols;           // of a row
+  uint in_stride;      // from token to token
   uint out_stride;
-  uint head_row_only;  // 1: only the token `head_row` of the chunk, written to row 0
+  uint head_row_only;  // 1: only the token `head_row` of the chunk, written to token 0
   float eps;
+  uint rows;           // rows of a token, one after the other (heads; else 1)
+  uint first;          // word of a token's first row, in `in` and `out`
+  uint accumulate;     // 1: adds to `out` (residual), 0: overwrites
 };
 
 struct MatmulPush {    // bindings: 0 weights, 1 step, 2 out, 3 in. out[t][r] (+)= W[r] . in[t]
   uint rows;           // rows of this slice
   uint units;          // padded cols / kUnit
-  uint words_per_row;
-  uint scales_word;
-  uint blocks_per_row;
+  uint group_words;
+  uint side_word;
   uint in_stride;
   uint out_stride;
   uint out_first;      // column of `out` where row 0 of this slice goes
@@ -90,13 +115,17 @@ struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v c
   uint n_heads;
   uint n_kv_heads;
   uint head_dim;
-  uint rope_dims;        // the first rope_dims of each head are rotated
+  uint rope_dims;        // the first rope_dims of each head are rotated; 0: none
   uint pair_stride;      // 1: pairs (2i, 2i+1); rope_dims/2: pairs (i, i + rope_dims/2)
   uint qkv_stride;       // per token: n_heads queries, n_kv_heads keys, n_kv_heads values
   uint query_stride;     // per token: [n_heads][2][head_dim]; query 0 at t, query 1 for sinks
   uint chunk;
   uint sinks;            // sink slots
   uint ring;             // ring slots
+  uint rotation_stride;  // words of all tables of a token
+  uint rotation;         // first word of the table at the position, among a token's tables
+  uint sink_rotation;    // likewise for sink keys; the same table in layers without sinks
+  uint local;            // 1: the token's local slot
 };
 
 struct AttentionPush {   // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v cache
@@ -111,6 +140,7 @@ struct AttentionPush {   // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v c
   uint splits;           // workgroups that share one head's slots
   uint split_slots;      // slots per split
   float scale;           // 1 / sqrt(head_dim) unless the architecture says otherwise
+  uint local;            // 1: what the token sees in local layers; no sinks
 };
 
 // A split writes [head_dim] weighted values, then its maximum score and its sum of exponentials,
@@ -124,12 +154,22 @@ struct AttentionMergePush {  // bindings: 0 partials, 1 step, 2 out
   uint splits;
 };
 
-struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = silu(gate) * up
+struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = activation(gate) * up
   uint cols;                  // n_ff
   uint in_stride;             // per token: gate at 0, up at up_offset
   uint up_offset;
   uint out_stride;
+  uint gelu;                  // 0: silu(x) = x / (1 + exp(-x)); 1: GELU, its tanh form
 };
+
+// tanh-GELU is x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks, Gimpel 2016).
+#ifdef __cplusplus
+constexpr float kGeluScale = 0.7978845608f;
+constexpr float kGeluCubic = 0.044715f;
+#else
+const float kGeluScale = 0.7978845608;
+const float kGeluCubic = 0.044715;
+#endif
 
 // Cache of one layer and side, f16: [n_kv_heads][sinks][head_dim / 2 words], then
 // [n_kv_heads][ring][head_dim / 2 words]; two values to a word, the lower half first.
@@ -137,14 +177,14 @@ struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = silu(
 #ifdef __cplusplus
 static_assert(sizeof(StepHeader) == kStepHeaderWords * 4, "shared with shaders");
 static_assert(sizeof(TokenStep) == kTokenStepWords * 4, "shared with shaders");
-static_assert(sizeof(EmbedPush) == 32, "shared with shaders");
-static_assert(sizeof(RmsNormPush) == 20, "shared with shaders");
-static_assert(sizeof(MatmulPush) == 40, "shared with shaders");
+static_assert(sizeof(EmbedPush) == 28, "shared with shaders");
+static_assert(sizeof(RmsNormPush) == 32, "shared with shaders");
+static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
 static_assert(sizeof(AddBiasPush) == 12, "shared with shaders");
-static_assert(sizeof(RopeAppendPush) == 40, "shared with shaders");
-static_assert(sizeof(AttentionPush) == 44, "shared with shaders");
+static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
+static_assert(sizeof(AttentionPush) == 48, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 16, "shared with shaders");
-static_assert(sizeof(GatedActivationPush) == 16, "shared with shaders");
+static_assert(sizeof(GatedActivationPush) == 20, "shared with shaders");
 }  // namespace oriel
 #endif
 #undef ORIEL_CONST

@@ -7,13 +7,10 @@
 #include <functional>
 #include <limits>
 
-#include "support/kernel_data.h"
-#include "support/kernel_rig.h"
+#include "support/kernel_fixture.h"
 
 namespace oriel::test {
 namespace {
-
-enum class Path { kSubgroup, kShared, kReference };
 
 std::vector<Path> paths() {
   return onVulkan() ? std::vector<Path>{Path::kSubgroup, Path::kShared}
@@ -31,21 +28,15 @@ std::string pathName(const testing::TestParamInfo<Path>& info) {
   }
 }
 
-class Kernels : public testing::TestWithParam<Path> {
- protected:
-  void load(KernelRig* rig) {
-    rig->options.allow_subgroups = GetParam() != Path::kShared;
-    ASSERT_TRUE(rig->load().ok()) << rig->log.errors();
-  }
-  void run(KernelRig* rig, StepRun what) {
-    ASSERT_TRUE(rig->executor->run(what).ok()) << rig->log.errors();
-  }
-};
 INSTANTIATE_TEST_SUITE_P(Device, Kernels, testing::ValuesIn(paths()), pathName);
 
-constexpr WeightType kAllWeights[] = {WeightType::kF32, WeightType::kF16, WeightType::kBf16,
-                                      WeightType::kQ8_0, WeightType::kQ4_0};
-constexpr double kUntouched = static_cast<double>(KernelRig::kUntouched);
+std::vector<WeightType> allWeights() {
+  std::vector<WeightType> types;
+  for (uint32_t i = 0; i < kWeightTypes; ++i) {
+    types.push_back(static_cast<WeightType>(i));
+  }
+  return types;
+}
 
 // [tokens][stride] inputs whose padding (cols up to a multiple of kUnit) is zero, as plans promise.
 std::vector<float> paddedRows(uint32_t tokens, uint32_t cols, uint32_t stride, Random* random) {
@@ -62,7 +53,7 @@ std::vector<float> paddedRows(uint32_t tokens, uint32_t cols, uint32_t stride, R
 
 TEST_P(Kernels, embed_gives_the_scaled_row_of_each_token_in_the_slice_and_touches_no_other) {
   constexpr uint32_t kChunk = 5;
-  for (const WeightType type : kAllWeights) {
+  for (const WeightType type : allWeights()) {
     for (const uint32_t cols : {8u, 64u, 172u, 300u}) {
       SCOPED_TRACE(std::string(weightTypeName(type)) + " " + std::to_string(cols));
       Random random(cols);
@@ -75,8 +66,8 @@ TEST_P(Kernels, embed_gives_the_scaled_row_of_each_token_in_the_slice_and_touche
                                      randomMatrix(type, 7, cols, &random)};
       for (int s = 0; s < 2; ++s) {
         const PackedMatrix& m = slices[s];
-        const EmbedPush push = {cols,          m.words_per_row, m.scales_word, m.blocks_per_row,
-                                first_rows[s], m.rows,          stride,        1.5f};
+        const EmbedPush push = {cols,          m.geometry.groupWords(), m.geometry.sideWord(),
+                                first_rows[s], m.rows,                  stride, 1.5f};
         for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
           rig.add(list, OpKind::kEmbed, push, {rig.input(m.words), out}).weights = type;
         }
@@ -122,10 +113,10 @@ TEST_P(Kernels, rms_norm_divides_by_the_root_mean_square_and_multiplies_by_the_w
     const BufferRef weight_piece = rig.input(weight);
     const BufferRef out = rig.output(kChunk * out_stride);
     const BufferRef head_out = rig.output(out_stride);
-    rig.add(StepList::kChunk, OpKind::kRmsNorm, RmsNormPush{cols, in_stride, out_stride, 0, 1e-5f},
-            {in_piece, out, weight_piece});
-    rig.add(StepList::kHead, OpKind::kRmsNorm, RmsNormPush{cols, in_stride, out_stride, 1, 1e-5f},
-            {in_piece, head_out, weight_piece});
+    RmsNormPush push = {cols, in_stride, out_stride, 0, 1e-5f, 1, 0, 0};
+    rig.add(StepList::kChunk, OpKind::kRmsNorm, push, {in_piece, out, weight_piece});
+    push.head_row_only = 1;
+    rig.add(StepList::kHead, OpKind::kRmsNorm, push, {in_piece, head_out, weight_piece});
     load(&rig);
     const auto want = [&](uint32_t t, uint32_t c) {
       double squares = 0;
@@ -170,7 +161,7 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
   constexpr uint32_t kChunk = 11;
   const MatmulCase cases[] = {{1, 8, 0, 0},    {3, 64, 1, 5},   {64, 172, 0, 8}, {33, 96, 1, 0},
                               {100, 40, 0, 3}, {17, 576, 0, 0}, {576, 20, 1, 1}, {2, 1500, 0, 0}};
-  for (const WeightType type : kAllWeights) {
+  for (const WeightType type : allWeights()) {
     Random random(static_cast<uint32_t>(type) + 1);
     KernelRig rig(kChunk);
     struct Placed {
@@ -185,17 +176,16 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
       Placed p;
       p.shape = shape;
       p.matrix = randomMatrix(type, shape.rows, shape.cols, &random);
-      p.in_stride = unitsOf(shape.cols) * kUnit + 8;
+      p.in_stride = p.matrix.geometry.units * kUnit + 8;
       p.out_stride = (shape.out_first + shape.rows + 8) / 8 * 8 + 8;
       p.in = paddedRows(kChunk, shape.cols, p.in_stride, &random);
       p.out = rig.output(kChunk * p.out_stride);
       p.head_out = rig.output(kChunk * p.out_stride);
       MatmulPush push = {};
       push.rows = shape.rows;
-      push.units = unitsOf(shape.cols);
-      push.words_per_row = p.matrix.words_per_row;
-      push.scales_word = p.matrix.scales_word;
-      push.blocks_per_row = p.matrix.blocks_per_row;
+      push.units = p.matrix.geometry.units;
+      push.group_words = p.matrix.geometry.groupWords();
+      push.side_word = p.matrix.geometry.sideWord();
       push.in_stride = p.in_stride;
       push.out_stride = p.out_stride;
       push.out_first = shape.out_first;
@@ -255,15 +245,14 @@ TEST_P(Kernels, matmul_covers_more_rows_than_one_side_of_a_grid_has_workgroups) 
   Random random(9);
   KernelRig rig;
   const PackedMatrix matrix = randomMatrix(WeightType::kQ8_0, kRows, 8, &random);
-  const std::vector<float> in = random.normals(8);
+  const std::vector<float> in = paddedRows(1, 8, kUnit, &random);
   const BufferRef out = rig.output(kRows);
   MatmulPush push = {};
   push.rows = kRows;
   push.units = 1;
-  push.words_per_row = matrix.words_per_row;
-  push.scales_word = matrix.scales_word;
-  push.blocks_per_row = matrix.blocks_per_row;
-  push.in_stride = 8;
+  push.group_words = matrix.geometry.groupWords();
+  push.side_word = matrix.geometry.sideWord();
+  push.in_stride = kUnit;
   push.out_stride = kRows;
   push.one_row = 1;
   rig.add(StepList::kHead, OpKind::kMatmul, push, {rig.input(matrix.words), out, rig.input(in)})
@@ -321,6 +310,8 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
     push.chunk = kChunk;
     push.sinks = kSinks;
     push.ring = kRing;
+    push.rotation_stride = rotationWords(shape.rope_dims, false);
+    push.sink_rotation = shape.rope_dims;
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kRopeAppend, push, {in, queries, keys, values});
     }
@@ -624,9 +615,15 @@ TEST_P(Kernels, attention_survives_scores_far_apart_and_empty_splits) {
 
 // ---- gated_activation ----------------------------------------------------------------------------
 
-TEST_P(Kernels, gated_activation_multiplies_silu_of_the_gate_with_up) {
+TEST_P(Kernels, gated_activation_multiplies_silu_or_gelu_of_the_gate_with_up) {
   constexpr uint32_t kChunk = 3;
-  for (const uint32_t cols : {8u, 172u, 1536u}) {
+  const auto tanhGelu = [](double x) {
+    const double scale = std::sqrt(2 / 3.14159265358979323846);
+    return 0.5 * x * (1 + std::tanh(scale * (x + 0.044715 * x * x * x)));
+  };
+  for (const auto& [cols, gelu] : {std::pair{8u, 0u}, std::pair{172u, 1u}, std::pair{1536u, 0u},
+                                   std::pair{24u, 1u}}) {
+    SCOPED_TRACE(gelu);
     Random random(cols);
     KernelRig rig(kChunk);
     const uint32_t padded = unitsOf(cols) * kUnit;
@@ -636,7 +633,7 @@ TEST_P(Kernels, gated_activation_multiplies_silu_of_the_gate_with_up) {
     const BufferRef out = rig.output(kChunk * padded);
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kGatedActivation,
-              GatedActivationPush{cols, 2 * padded, padded, padded}, {rig.input(in), out});
+              GatedActivationPush{cols, 2 * padded, padded, padded, gelu}, {rig.input(in), out});
     }
     load(&rig);
     for (const uint32_t n_tokens : {1u, kChunk}) {
@@ -648,7 +645,7 @@ TEST_P(Kernels, gated_activation_multiplies_silu_of_the_gate_with_up) {
           double want = kUntouched;
           if (t < n_tokens && c < cols) {
             const double gate = static_cast<double>(in[t * 2 * padded + c]);
-            want = gate / (1 + std::exp(-gate)) *
+            want = (gelu != 0 ? tanhGelu(gate) : gate / (1 + std::exp(-gate))) *
                    static_cast<double>(in[t * 2 * padded + padded + c]);
           }
           ASSERT_NEAR(rig.floats(out)[t * padded + c], want, 1e-6 + 1e-5 * std::fabs(want));
@@ -672,14 +669,16 @@ TEST_P(Kernels, an_op_sees_what_the_ones_before_it_wrote) {
   for (uint32_t c = 0; c < kCols; ++c) {
     in[c] = static_cast<float>(c);
   }
-  const BufferRef weights = rig.input(matrix);
+  const PackedMatrix packed = floatMatrix(kCols, kCols, matrix);
+  const BufferRef weights = rig.input(packed.words);
   const BufferRef start = rig.input(in);
   const BufferRef ping = rig.activation(kCols), pong = rig.activation(kCols);
   const BufferRef out = rig.output(kCols);
   MatmulPush push = {};
   push.rows = kCols;
   push.units = kCols / kUnit;
-  push.words_per_row = kCols;
+  push.group_words = packed.geometry.groupWords();
+  push.side_word = packed.geometry.sideWord();
   push.in_stride = kCols;
   push.out_stride = kCols;
   for (uint32_t i = 0; i < kTimes; ++i) {
@@ -719,6 +718,8 @@ TEST_P(Kernels, the_cache_outlives_a_step_and_is_zero_after_load_and_after_clear
   append.query_stride = 2 * kDim;
   append.chunk = 1;
   append.ring = kRing;
+  append.rotation_stride = rotationWords(kDim, false);
+  append.sink_rotation = kDim;
   rig.add(StepList::kDecode, OpKind::kRopeAppend, append, {in, queries, keys, values});
   rig.add(StepList::kHead, OpKind::kAttention, attentionPush(shape, 1, 2 * kDim, kDim, 0.0f),
           {queries, out, keys, values});

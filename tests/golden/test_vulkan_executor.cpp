@@ -26,7 +26,7 @@ class VulkanExecutor : public testing::Test {
 
 /// A rig that copies a vector in all three lists, into the output `out`, and uses every arena.
 struct Copier {
-  static constexpr uint32_t kCols = 8;
+  static constexpr uint32_t kCols = kUnit;
 
   Copier() : rig(2) {
     std::vector<float> identity(kCols * kCols, 0.0f);
@@ -36,10 +36,12 @@ struct Copier {
     MatmulPush push = {};
     push.rows = kCols;
     push.units = 1;
-    push.words_per_row = kCols;
+    const PackedMatrix matrix = floatMatrix(kCols, kCols, identity);
+    push.group_words = matrix.geometry.groupWords();
+    push.side_word = matrix.geometry.sideWord();
     push.in_stride = kCols;
     push.out_stride = kCols;
-    const BufferRef weights = rig.input(identity);
+    const BufferRef weights = rig.input(matrix.words);
     const BufferRef in = rig.input(std::vector<float>(2 * kCols, 5.0f));
     rig.cache(64);
     out = rig.output(2 * kCols);

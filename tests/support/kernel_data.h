@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/half.h"
-#include "plan/plan.h"
+#include "plan/repack.h"
+#include "plan/weight_layout.h"
+#include "support/file_blocks.h"
 
 namespace oriel::test {
 
@@ -22,6 +24,7 @@ class Random {
     }
     return values;
   }
+  std::mt19937_64& engine() { return engine_; }
 
  private:
   std::mt19937_64 engine_;
@@ -31,11 +34,10 @@ inline uint32_t unitsOf(uint32_t cols) { return (cols + kUnit - 1) / kUnit; }
 
 /// A matrix slice and what it means.
 struct PackedMatrix {
+  WeightType type = WeightType::kF32;
   uint32_t rows = 0;
   uint32_t cols = 0;
-  uint32_t words_per_row = 0;
-  uint32_t blocks_per_row = 0;
-  uint32_t scales_word = 0;
+  WeightGeometry geometry;
   std::vector<uint32_t> words;
   std::vector<double> values;  ///< [rows][cols]
 
@@ -44,61 +46,47 @@ struct PackedMatrix {
   }
 };
 
+/// Random rows of the type. Blocks are whole, so quants past `cols` are not zero: inputs must be.
 inline PackedMatrix randomMatrix(WeightType type, uint32_t rows, uint32_t cols, Random* random) {
+  const TensorType file_type = static_cast<TensorType>(fileTypeOf(type));
+  const uint32_t whole = (cols + blockValues(file_type) - 1) / blockValues(file_type);
+  const uint32_t file_cols = whole * blockValues(file_type);
+  uint32_t n = 0;
+  const float size = blockValues(file_type) == 1    ? 0.5f
+                     : blockValues(file_type) == 32 ? 0.01f
+                                                    : 0.0005f;
+  const std::vector<uint8_t> file =
+      randomBlocks(file_type, size_t{rows} * whole, &random->engine(), [&] {
+        // Every third scale is a subnormal half, as small weights have.
+        const float magnitude = (++n % 3 == 0 ? 2e-5f : size) * (0.5f + std::fabs(random->normal()));
+        return floatToHalf(n % 5 == 0 ? -magnitude : magnitude);
+      });
+  PackedMatrix m;
+  m.type = type;
+  m.rows = rows;
+  m.cols = cols;
+  m.geometry = weightGeometry(type, file_cols);
+  m.words.assign(m.geometry.sliceBytes(rows) / 4, 0);
+  repackRows(type, file.data(), rows, file_cols, 0, m.words.data());
+  const size_t row_bytes = fileRowBytes(fileTypeOf(type), file_cols);
+  for (uint32_t r = 0; r < rows; ++r) {
+    for (uint32_t c = 0; c < cols; ++c) {
+      m.values.push_back(static_cast<double>(rowValue(file_type, file.data() + r * row_bytes, c)));
+    }
+  }
+  return m;
+}
+
+/// An F32 matrix of these values, [rows][cols].
+inline PackedMatrix floatMatrix(uint32_t rows, uint32_t cols, const std::vector<float>& values) {
   PackedMatrix m;
   m.rows = rows;
   m.cols = cols;
-  const uint32_t padded = unitsOf(cols) * kUnit;
-  const bool quantised = type == WeightType::kQ8_0 || type == WeightType::kQ4_0;
-  const uint32_t bits = type == WeightType::kF32    ? 32
-                        : type == WeightType::kQ8_0 ? 8
-                        : type == WeightType::kQ4_0 ? 4
-                                                    : 16;
-  m.words_per_row = padded * bits / 32;
-  m.blocks_per_row = quantised ? (padded + kQuantBlock - 1) / kQuantBlock : 0;
-  m.scales_word = rows * m.words_per_row;
-  m.words.assign(m.scales_word + (rows * m.blocks_per_row + 1) / 2, 0);
-  m.values.resize(static_cast<size_t>(rows) * cols);
-  for (uint32_t r = 0; r < rows; ++r) {
-    std::vector<double> scales(m.blocks_per_row);
-    for (uint32_t b = 0; b < m.blocks_per_row; ++b) {
-      // Every third scale is a subnormal half, as small weights have.
-      const float size = b % 3 == 2 ? 2e-5f : 0.01f;
-      const uint16_t half = floatToHalf(size * (0.5f + std::fabs(random->normal())));
-      const uint32_t index = r * m.blocks_per_row + b;
-      m.words[m.scales_word + index / 2] |= static_cast<uint32_t>(half) << (16 * (index % 2));
-      scales[b] = static_cast<double>(halfToFloat(half));
-    }
-    for (uint32_t c = 0; c < padded; ++c) {
-      const bool padding = c >= cols;
-      const float value = padding ? 0.0f : random->normal(0.5f);
-      uint32_t packed = 0;
-      double meaning = 0;
-      if (type == WeightType::kF32) {
-        packed = floatToBits(value);
-        meaning = static_cast<double>(value);
-      } else if (type == WeightType::kF16) {
-        packed = floatToHalf(value);
-        meaning = static_cast<double>(halfToFloat(static_cast<uint16_t>(packed)));
-      } else if (type == WeightType::kBf16) {
-        packed = floatToBits(value) >> 16;
-        meaning = static_cast<double>(bfloat16ToFloat(static_cast<uint16_t>(packed)));
-      } else if (type == WeightType::kQ8_0) {
-        const int quant = padding ? 0 : static_cast<int>(random->below(256)) - 128;
-        packed = static_cast<uint32_t>(quant) & 0xffu;
-        meaning = quant * scales[c / kQuantBlock];
-      } else {
-        const int quant = padding ? 0 : static_cast<int>(random->below(16)) - 8;
-        packed = static_cast<uint32_t>(quant + 8);
-        meaning = quant * scales[c / kQuantBlock];
-      }
-      const uint32_t per_word = 32 / bits;
-      m.words[r * m.words_per_row + c / per_word] |= packed << (bits * (c % per_word) % 32);
-      if (!padding) {
-        m.values[static_cast<size_t>(r) * cols + c] = meaning;
-      }
-    }
-  }
+  m.geometry = weightGeometry(WeightType::kF32, cols);
+  m.words.assign(m.geometry.sliceBytes(rows) / 4, 0);
+  repackRows(WeightType::kF32, reinterpret_cast<const uint8_t*>(values.data()), rows, cols, 0,
+             m.words.data());
+  m.values.assign(values.begin(), values.end());
   return m;
 }
 

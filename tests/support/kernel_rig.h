@@ -33,11 +33,12 @@ class KernelRig {
   /// Any 32-bit word the kernels would hardly write by themselves; what outputs hold before a run.
   static constexpr float kUntouched = 123.25f;
 
-  explicit KernelRig(uint32_t chunk = 1, uint32_t rope_dims = 0) : rope_dims_(rope_dims) {
+  explicit KernelRig(uint32_t chunk = 1, uint32_t rope_dims = 0, bool local_layers = false)
+      : rotation_words_(rotationWords(rope_dims, local_layers)) {
     plan.chunk_tokens = chunk;
-    plan.step = take(ArenaKind::kIo, stepBytes(chunk, rope_dims));
-    plan.device_step = take(ArenaKind::kActivations, stepBytes(chunk, rope_dims));
-    plan.step_decode_bytes = stepRotationWord(chunk, rope_dims, 1) * 4;
+    plan.step = take(ArenaKind::kIo, stepBytes(chunk, rotation_words_));
+    plan.device_step = take(ArenaKind::kActivations, stepBytes(chunk, rotation_words_));
+    plan.step_decode_bytes = stepRotationWord(chunk, rotation_words_, 1) * 4;
     plan.upload = take(ArenaKind::kIo, kUploadBytes);
     io_kept_ = bytes_[index(ArenaKind::kIo)];
     options.log = log.log();
@@ -138,10 +139,11 @@ class KernelRig {
 
   StepHeader& header() { return *static_cast<StepHeader*>(executor->step()); }
   TokenStep& token(uint32_t t) { return reinterpret_cast<TokenStep*>(&header() + 1)[t]; }
-  /// Pairs (cos, sin): rope_dims / 2 for the token's position, then as many for sink keys.
+  /// Pairs (cos, sin): rope_dims / 2 for the token's position, as many for sink keys, and as many for
+  /// local layers.
   float* rotations(uint32_t t) {
     return static_cast<float*>(executor->step()) +
-           stepRotationWord(plan.chunk_tokens, rope_dims_, t);
+           stepRotationWord(plan.chunk_tokens, rotation_words_, t);
   }
 
   void clearOutputs() {
@@ -182,7 +184,7 @@ class KernelRig {
     return piece;
   }
 
-  uint32_t rope_dims_;
+  uint32_t rotation_words_;
   uint64_t bytes_[kArenaKinds] = {};
   uint64_t io_kept_ = 0;  // step and upload; outputs follow
   uint64_t weight_bytes_ = 0;

@@ -228,6 +228,7 @@ TEST(KnownShapes, local_layers_take_a_ring_of_their_own_window_and_no_sinks) {
   KvShape kv;
   kv.groups[kv.n_groups++] = {2, 1, 64, 0, false};
   kv.groups[kv.n_groups++] = {3, 1, 64, 128, false};
+  kv.second[0] = 0b10110;
   const CacheShape cache = {1, 64, 4, 1000, 1063};
   uint64_t bytes = 0;
   ASSERT_TRUE(kvArenaBytes(kv, cache, kF16, &bytes));

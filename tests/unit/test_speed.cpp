@@ -95,6 +95,7 @@ TEST(Speed, a_pair_that_was_not_measured_is_half_of_each_side) {
 TEST(Speed, layers_with_a_window_of_their_own_stop_costing_when_it_is_full) {
   WorkShape work = workOfModel();
   work.kv.groups[work.kv.n_groups++] = {12, 2, 64, 100, false};
+  work.kv.second[0] = 0xFFF0;
   oriel_step_cost cost;
   ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost));
   EXPECT_EQ(100u, cost.local_window_tokens);
@@ -316,8 +317,8 @@ TEST_F(SpeedFileTest, another_driver_has_rates_of_its_own) {
 
 TEST(Probe, is_a_model_like_any_other) {
   for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kQ4_0,
-                                TensorType::kQ8_0, TensorType::kBf16}) {
-    ProbeShape shape = {2, 64, 6, 2, 32, 96, 32, static_cast<uint32_t>(type)};
+                                TensorType::kQ8_0, TensorType::kBf16, TensorType::kQ6K}) {
+    ProbeShape shape = {2, 256, 8, 2, 32, 512, 32, static_cast<uint32_t>(type)};
     const uint64_t bytes = probeFileBytes(shape);
     ASSERT_NE(0u, bytes);
     std::vector<uint64_t> block(bytes / 8 + 1);  // aligned
@@ -328,13 +329,13 @@ TEST(Probe, is_a_model_like_any_other) {
     ModelDesc desc;
     ASSERT_TRUE(file.open(data, bytes, log.log()).ok()) << log.errors();
     ASSERT_TRUE(readModelDesc(file, log.log(), &desc).ok()) << log.errors();
-    EXPECT_EQ(6u, desc.n_heads);
+    EXPECT_EQ(8u, desc.n_heads);
     EXPECT_EQ(32u, desc.head_dim);
     EXPECT_TRUE(desc.tied_output);
     const WorkShape work = workOf(file, desc, kvShapeOf(desc), PlanTotals());
     ASSERT_EQ(1u, work.n_matrices);
     EXPECT_EQ(shape.bodyWeights(), work.matrices[0].body_weights);
-    EXPECT_EQ(32u * 64, work.matrices[0].head_weights);
+    EXPECT_EQ(32u * 256, work.matrices[0].head_weights);
   }
   ProbeShape odd = {1, 100, 1, 1, 64, 64, 32, kQ4};
   EXPECT_EQ(0u, probeFileBytes(odd)) << "blocks of 32 do not divide rows of 100";

@@ -1,4 +1,4 @@
-// Repacked weights against dequantising the file's blocks, written here from the format's definition.
+// Repacked weights, read back, against dequantising the file's blocks from their definition.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -6,180 +6,177 @@
 #include <vector>
 
 #include "base/half.h"
+#include "exec/reference_weights.h"
+#include "plan/repack.h"
 #include "plan/weight_layout.h"
+#include "support/file_blocks.h"
 
 namespace oriel {
 namespace {
 
-/// Some rows as a file has them, and the values they stand for.
-struct FileRows {
-  std::vector<uint8_t> bytes;
-  std::vector<float> values;
-};
+using test::blockValues;
+using test::randomBlocks;
+using test::randomHalf;
+using test::rowValue;
 
-template <typename T>
-void put(std::vector<uint8_t>* bytes, T value) {
-  const size_t at = bytes->size();
-  bytes->resize(at + sizeof(T));
-  std::memcpy(bytes->data() + at, &value, sizeof(T));
-}
+constexpr uint32_t kCanary = 0xffffffffu;
 
-// A half without NaN or infinity.
-uint16_t randomHalf(std::mt19937* random) {
-  uint16_t half = 0;
-  do {
-    half = static_cast<uint16_t>((*random)());
-  } while ((half & 0x7c00) == 0x7c00);
-  return half;
-}
-
-FileRows makeRows(TensorType type, uint32_t rows, uint32_t cols, std::mt19937* random) {
-  FileRows made;
-  if (type == TensorType::kQ8_0 || type == TensorType::kQ4_0) {
-    for (uint32_t b = 0; b < rows * cols / 32; ++b) {
-      const uint16_t scale = randomHalf(random);
-      put(&made.bytes, scale);
-      const float d = halfToFloat(scale);
-      if (type == TensorType::kQ8_0) {
-        for (int i = 0; i < 32; ++i) {
-          const int8_t q = static_cast<int8_t>((*random)());
-          put(&made.bytes, q);
-          made.values.push_back(d * q);
-        }
-        continue;
-      }
-      uint8_t nibbles[16];
-      for (uint8_t& pair : nibbles) {
-        pair = static_cast<uint8_t>((*random)());
-        put(&made.bytes, pair);
-      }
-      for (int i = 0; i < 32; ++i) {
-        const int q = i < 16 ? nibbles[i] & 15 : nibbles[i - 16] >> 4;
-        made.values.push_back(d * static_cast<float>(q - 8));
-      }
-    }
-    return made;
+std::vector<WeightType> allTypes() {
+  std::vector<WeightType> types;
+  for (uint32_t i = 0; i < kWeightTypes; ++i) {
+    types.push_back(static_cast<WeightType>(i));
   }
-  for (uint32_t i = 0; i < rows * cols; ++i) {
-    if (type == TensorType::kF32) {
-      const float value = std::uniform_real_distribution<float>(-4, 4)(*random);
-      put(&made.bytes, value);
-      made.values.push_back(value);
-    } else {
-      const uint16_t half = randomHalf(random);
-      put(&made.bytes, half);
-      made.values.push_back(type == TensorType::kF16 ? halfToFloat(half) : bfloat16ToFloat(half));
-    }
-  }
-  return made;
+  return types;
 }
 
-/// A slice on the device, read as shaders/shared/layout.h describes it.
-struct Slice {
+/// Groups on the device: rows by the reference executor's eyes, words where shared/layout.h says.
+struct Groups {
   WeightType type;
   WeightGeometry geometry;
   std::vector<uint32_t> words;
-  std::vector<uint16_t> scales;
 
+  uint32_t quant(uint32_t row, uint32_t word) const {
+    return words[row / 16 * geometry.groupWords() + 4 * (word / 4 * 16 + row % 16) + word % 4];
+  }
+  uint32_t side(uint32_t row, uint32_t word) const {
+    return words[row / 16 * geometry.groupWords() + 64 * geometry.quads + word * 16 + row % 16];
+  }
   float at(uint32_t row, uint32_t col) const {
-    const uint32_t* w = words.data() + row * geometry.words_per_row;
-    const auto scale = [&] {
-      return halfToFloat(scales[row * geometry.blocks_per_row + col / kQuantBlock]);
-    };
-    switch (type) {
-      case WeightType::kF32: {
-        float value;
-        std::memcpy(&value, w + col, sizeof(value));
-        return value;
-      }
-      case WeightType::kF16:
-        return halfToFloat(static_cast<uint16_t>(w[col / 2] >> (col % 2 * 16)));
-      case WeightType::kBf16:
-        return bfloat16ToFloat(static_cast<uint16_t>(w[col / 2] >> (col % 2 * 16)));
-      case WeightType::kQ8_0:
-        return scale() * static_cast<int8_t>(w[col / 4] >> (col % 4 * 8));
-      case WeightType::kQ4_0:
-        return scale() * static_cast<float>(static_cast<int>(w[col / 8] >> (col % 8 * 4) & 15) - 8);
-    }
-    return 0;
+    const WeightRows rows = {type, words.data(), geometry.groupWords(), geometry.sideWord()};
+    float unit[kUnit];
+    rows.unpack(row, col / kUnit, unit);
+    return unit[col % kUnit];
   }
 };
 
-Slice repack(TensorType file_type, WeightType type, const FileRows& file, uint32_t rows,
-             uint32_t cols) {
-  Slice slice;
-  slice.type = type;
-  slice.geometry = weightGeometry(type, cols);
-  // Filled with ones, so that padding left as it was shows; a word more, so that one too far does.
-  slice.words.assign(rows * slice.geometry.words_per_row + 1, 0xffffffffu);
-  slice.scales.assign(rows * slice.geometry.blocks_per_row + 1, 0xffffu);
-  const uint32_t file_number = static_cast<uint32_t>(file_type);
-  EXPECT_EQ(file.bytes.size(), rows * fileRowBytes(file_number, cols));
-  repackQuants(file_number, type, file.bytes.data(), rows, cols, slice.words.data());
-  if (slice.geometry.blocks_per_row != 0) {
-    repackScales(file_number, file.bytes.data(), rows, cols, slice.scales.data());
+void expectCanaries(const Groups& groups, uint32_t begin, uint32_t end) {
+  for (uint32_t r = begin; r < end; ++r) {
+    for (uint32_t w = 0; w < 4 * groups.geometry.quads; ++w) {
+      ASSERT_EQ(kCanary, groups.quant(r, w)) << "row " << r;
+    }
+    for (uint32_t w = 0; w < groups.geometry.side; ++w) {
+      ASSERT_EQ(kCanary, groups.side(r, w)) << "row " << r;
+    }
   }
-  EXPECT_EQ(0xffffffffu, slice.words.back());
-  EXPECT_EQ(0xffffu, slice.scales.back());
-  return slice;
 }
 
-void expectLossless(TensorType file_type, WeightType type, uint32_t rows, uint32_t cols) {
+void expectLossless(WeightType type, uint32_t rows, uint32_t cols, uint32_t first_row) {
+  SCOPED_TRACE(std::string(weightTypeName(type)) + " " + std::to_string(rows) + " x " +
+               std::to_string(cols) + " at " + std::to_string(first_row));
   std::mt19937 random(rows * 1000 + cols);
-  const FileRows file = makeRows(file_type, rows, cols, &random);
-  const Slice slice = repack(file_type, type, file, rows, cols);
-  for (uint32_t r = 0; r < rows; ++r) {
-    for (uint32_t c = 0; c < cols; ++c) {
-      ASSERT_EQ(file.values[r * cols + c], slice.at(r, c)) << "row " << r << " column " << c;
-    }
-    for (uint32_t c = cols; c < paddedCols(cols); ++c) {
-      ASSERT_EQ(0.0f, slice.at(r, c)) << "padding of row " << r << " at " << c;
+  const TensorType file_type = static_cast<TensorType>(fileTypeOf(type));
+  const std::vector<uint8_t> file =
+      randomBlocks(file_type, rows * cols / blockValues(file_type), &random,
+                   [&] { return randomHalf(&random); });
+  const uint64_t row_bytes = fileRowBytes(fileTypeOf(type), cols);
+  ASSERT_EQ(file.size(), rows * row_bytes);
+  Groups groups;
+  groups.type = type;
+  groups.geometry = weightGeometry(type, cols);
+  groups.words.assign(groups.geometry.sliceBytes(first_row + rows) / 4 + 1, kCanary);
+  repackRows(type, file.data(), rows, cols, first_row, groups.words.data());
+  ASSERT_EQ(kCanary, groups.words.back());
+  const uint32_t end = first_row + rows;
+  const uint32_t filled = (end + 15) / 16 * 16;
+  expectCanaries(groups, 0, first_row);
+  expectCanaries(groups, end, filled);
+  clearRows(type, filled - end, cols, end, groups.words.data());
+  clearRows(type, first_row, cols, 0, groups.words.data());
+  for (uint32_t r = 0; r < filled; ++r) {
+    const bool padding_row = r < first_row || r >= end;
+    for (uint32_t c = 0; c < paddedCols(cols); ++c) {
+      if (padding_row || c >= cols) {
+        ASSERT_EQ(0.0f, groups.at(r, c)) << "row " << r << " column " << c;
+        continue;
+      }
+      const float want = rowValue(file_type, file.data() + (r - first_row) * row_bytes, c);
+      ASSERT_EQ(floatToBits(want), floatToBits(groups.at(r, c))) << "row " << r << " column " << c;
     }
   }
 }
 
 TEST(WeightLayout, floats_survive_whatever_the_number_of_columns) {
-  for (const uint32_t cols : {1u, 2u, 3u, 7u, 8u, 9u, 31u, 33u, 64u, 191u}) {
-    SCOPED_TRACE(cols);
-    expectLossless(TensorType::kF32, WeightType::kF32, 5, cols);
-    expectLossless(TensorType::kF16, WeightType::kF16, 5, cols);
-    expectLossless(TensorType::kBf16, WeightType::kBf16, 5, cols);
-  }
-}
-
-TEST(WeightLayout, vectors_of_any_float_type_become_f32) {
-  for (const uint32_t cols : {1u, 13u, 64u}) {
-    expectLossless(TensorType::kF16, WeightType::kF32, 1, cols);
-    expectLossless(TensorType::kBf16, WeightType::kF32, 1, cols);
-  }
-}
-
-TEST(WeightLayout, quantised_blocks_survive) {
-  for (const uint32_t cols : {32u, 64u, 96u, 416u}) {
-    for (const uint32_t rows : {1u, 2u, 5u}) {
-      SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols));
-      expectLossless(TensorType::kQ8_0, WeightType::kQ8_0, rows, cols);
-      expectLossless(TensorType::kQ4_0, WeightType::kQ4_0, rows, cols);
+  for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kBf16}) {
+    for (const uint32_t cols : {1u, 2u, 3u, 7u, 8u, 9u, 31u, 33u, 64u, 191u}) {
+      expectLossless(type, 5, cols, 0);
     }
   }
 }
 
-TEST(WeightLayout, a_slice_has_room_for_exactly_its_quants_and_scales) {
-  // Three rows of three blocks: nine f16 scales need five words.
+TEST(WeightLayout, blocks_survive_whatever_their_number) {
+  for (const WeightType type : allTypes()) {
+    for (const uint32_t blocks : {1u, 2u, 3u, 13u}) {
+      expectLossless(type, 5, blockValues(static_cast<TensorType>(fileTypeOf(type))) * blocks, 0);
+    }
+  }
+}
+
+TEST(WeightLayout, rows_begin_anywhere_in_a_group_and_touch_no_other_row) {
+  for (const WeightType type : allTypes()) {
+    for (const uint32_t first_row : {1u, 8u, 15u, 16u, 24u}) {
+      for (const uint32_t rows : {1u, 8u, 15u, 16u, 24u, 50u}) {
+        expectLossless(type, rows, 256, first_row);
+      }
+    }
+  }
+}
+
+TEST(WeightLayout, nibbles_of_4_bits_stay_the_bytes_of_the_file) {
+  std::mt19937 random(5);
+  const std::vector<uint8_t> file =
+      randomBlocks(TensorType::kQ4_0, 2 * 20, &random, [&] { return randomHalf(&random); });
+  const WeightGeometry geometry = weightGeometry(WeightType::kQ4_0, 64);
+  std::vector<uint32_t> words(geometry.sliceBytes(20) / 4);
+  repackRows(WeightType::kQ4_0, file.data(), 20, 64, 0, words.data());
+  // Row 18 is row 2 of the second group, which begins after 16 rows of 2 quads and 1 side word.
+  const uint32_t* group = words.data() + 16 * 9;
+  for (uint32_t unit = 0; unit < 2; ++unit) {
+    const uint8_t* block = file.data() + (18 * 2 + unit) * 18;
+    EXPECT_EQ(0, std::memcmp(block + 2, group + 4 * (unit * 16 + 2), 16));
+    EXPECT_EQ(block[0] | block[1] << 8, group[16 * 8 + 2] >> (16 * unit) & 0xffff);
+  }
+}
+
+// What a device needs more than a file, for every type: the most is 5.5%, for Q3_K.
+TEST(WeightLayout, a_slice_is_little_larger_than_the_file) {
+  for (const WeightType type : allTypes()) {
+    const uint64_t device = weightGeometry(type, 2048).sliceBytes(2048);
+    const uint64_t file = 2048 * fileRowBytes(fileTypeOf(type), 2048);
+    EXPECT_GE(device, file) << weightTypeName(type);
+    EXPECT_LE(device * 1000, file * 1055) << weightTypeName(type);
+  }
+}
+
+TEST(WeightLayout, vectors_of_any_float_type_become_f32) {
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBf16}) {
+    for (const uint32_t cols : {1u, 13u, 64u}) {
+      std::mt19937 random(cols);
+      const std::vector<uint8_t> file =
+          randomBlocks(type, cols, &random, [&] { return randomHalf(&random); });
+      std::vector<float> values(vectorBytes(cols) / 4 + 1, 7.0f);
+      repackVector(static_cast<uint32_t>(type), file.data(), cols, values.data());
+      for (uint32_t c = 0; c + 1 < values.size(); ++c) {
+        EXPECT_EQ(c < cols ? rowValue(type, file.data(), c) : 0.0f, values[c]);
+      }
+      EXPECT_EQ(7.0f, values.back());
+    }
+  }
+}
+
+TEST(WeightLayout, a_slice_is_whole_groups_of_rows) {
+  // Three blocks a row: two words of scales.
   const WeightGeometry q8 = weightGeometry(WeightType::kQ8_0, 96);
-  EXPECT_EQ(24u, q8.words_per_row);
-  EXPECT_EQ(3u, q8.blocks_per_row);
-  EXPECT_EQ(4u * (3 * 24 + 5), q8.sliceBytes(3));
+  EXPECT_EQ(16u * 4 * (24 + 2), q8.sliceBytes(3));
+  EXPECT_EQ(2u * 16 * 4 * (24 + 2), q8.sliceBytes(17));
   const WeightGeometry q4 = weightGeometry(WeightType::kQ4_0, 96);
-  EXPECT_EQ(4u * (3 * 12 + 5), q4.sliceBytes(3));
-  EXPECT_EQ(4u * 3 * 16, weightGeometry(WeightType::kF32, 9).sliceBytes(3));
-  EXPECT_EQ(4u * 3 * 8, weightGeometry(WeightType::kF16, 9).sliceBytes(3));
+  EXPECT_EQ(16u * 4 * (12 + 2), q4.sliceBytes(16));
+  EXPECT_EQ(16u * 4 * 32, weightGeometry(WeightType::kF32, 9).sliceBytes(3));
+  EXPECT_EQ(16u * 4 * 16, weightGeometry(WeightType::kF16, 9).sliceBytes(3));
 }
 
 TEST(WeightLayout, the_largest_slice_fits_a_binding_and_one_step_more_does_not) {
-  for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kQ8_0,
-                                WeightType::kQ4_0}) {
-    for (const uint32_t cols : {64u, 4096u, 16384u}) {
+  for (const WeightType type : allTypes()) {
+    for (const uint32_t cols : {256u, 4096u, 16384u}) {
       const WeightGeometry geometry = weightGeometry(type, cols);
       const uint32_t rows = maxSliceRows(geometry);
       EXPECT_GT(rows, 0u);

@@ -1,0 +1,190 @@
+#include "exec/reference_weights.h"
+
+#include "base/half.h"
+#include "plan/weight_layout.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kLanes = 8;  // partial sums of a dot product; lets compilers vectorise it
+static_assert(kUnit % kLanes == 0, "a unit is whole steps of all lanes");
+
+float sumLanes(const float (&lanes)[kLanes]) {
+  return ((lanes[0] + lanes[4]) + (lanes[1] + lanes[5])) +
+         ((lanes[2] + lanes[6]) + (lanes[3] + lanes[7]));
+}
+
+float lowHalf(uint32_t word) { return halfToFloat(static_cast<uint16_t>(word)); }
+float highHalf(uint32_t word) { return halfToFloat(static_cast<uint16_t>(word >> 16)); }
+
+/// One row of a group.
+struct Row {
+  const uint32_t* quads;
+  const uint32_t* sides;
+
+  uint32_t quant(uint32_t word) const { return quads[word / 4 * (4 * kGroupRows) + word % 4]; }
+  uint32_t side(uint32_t word) const { return sides[word * kGroupRows]; }
+};
+
+// The scale of a unit among its pair's.
+float pairScale(uint32_t pair, uint32_t unit) {
+  return unit % 2 == 0 ? lowHalf(pair) : highHalf(pair);
+}
+
+// Byte i of side words that begin at `word`.
+uint32_t sideByte(const Row& row, uint32_t word, uint32_t i) {
+  return row.side(word + i / 4) >> (8 * (i % 4)) & 0xff;
+}
+
+// Value i of a unit in a quad of nibbles, in 2-bit quads, in a high-bit word.
+uint32_t nibble(const Row& row, uint32_t unit, uint32_t i) {
+  return row.quant(4 * unit + i % 16 / 4) >> (8 * (i % 4) + i / 16 * 4) & 15;
+}
+uint32_t twoBits(uint32_t word, uint32_t i) { return word >> (8 * (i % 4) + i % 16 / 4 * 2) & 3; }
+uint32_t highBit(uint32_t word, uint32_t i) { return word >> (8 * (i % 4) + i / 4) & 1; }
+
+/// What IQ4 quants stand for.
+constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                   1,    13,   25,  38,  53,  69,  89,  113};
+
+// Every product below is exact in float32, so fusing it with a sum changes nothing.
+template <typename Quant>
+void scaled(float scale, const Quant& quant, float (&out)[kUnit]) {
+  for (uint32_t i = 0; i < kUnit; ++i) {
+    out[i] = scale * static_cast<float>(static_cast<int32_t>(quant(i)));
+  }
+}
+
+template <typename Quant>
+void scaledPlus(float scale, float add, const Quant& quant, float (&out)[kUnit]) {
+  for (uint32_t i = 0; i < kUnit; ++i) {
+    out[i] = scale * static_cast<float>(static_cast<int32_t>(quant(i))) + add;
+  }
+}
+
+// Types with blocks of 256 values; `u` is the unit within its block.
+void unpack256(WeightType type, const Row& row, uint32_t unit, uint32_t side_words,
+               float (&out)[kUnit]) {
+  const uint32_t u = unit % 8;
+  const uint32_t at = unit / 8 * side_words;  // of the block's side words
+  const float d = lowHalf(row.side(at));
+  const float dmin = highHalf(row.side(at));
+  const auto twoBitQuant = [&](uint32_t i) { return twoBits(row.quant(2 * unit + i / 16), i); };
+  // Scales of the two halves of the unit, as signed bytes.
+  const auto scale16 = [&](uint32_t i) {
+    return static_cast<float>(static_cast<int8_t>(sideByte(row, at + 1, 2 * u + i / 16)));
+  };
+  switch (type) {
+    case WeightType::kQ2_K:
+      for (uint32_t i = 0; i < kUnit; ++i) {
+        const uint32_t both = sideByte(row, at + 1, 2 * u + i / 16);
+        out[i] = d * static_cast<float>(both & 15) * static_cast<float>(twoBitQuant(i)) -
+                 dmin * static_cast<float>(both >> 4);
+      }
+      return;
+    case WeightType::kQ3_K:
+      for (uint32_t i = 0; i < kUnit; ++i) {
+        const uint32_t q = twoBitQuant(i) + 4 * highBit(row.side(at + 5 + u), i);
+        out[i] = d * scale16(i) * static_cast<float>(static_cast<int32_t>(q) - 4);
+      }
+      return;
+    case WeightType::kQ6_K:
+      for (uint32_t i = 0; i < kUnit; ++i) {
+        const uint32_t q =
+            nibble(row, unit, i) + 16 * twoBits(row.side(at + 5 + 2 * u + i / 16), i);
+        out[i] = d * scale16(i) * static_cast<float>(static_cast<int32_t>(q) - 32);
+      }
+      return;
+    case WeightType::kIq4Xs:
+      return scaled(d * static_cast<float>(static_cast<int8_t>(sideByte(row, at + 1, u))),
+                    [&](uint32_t i) { return kIq4Values[nibble(row, unit, i)]; }, out);
+    default: {  // Q4_K, Q5_K
+      const uint32_t high = type == WeightType::kQ5_K ? row.side(at + 5 + u) : 0;
+      return scaledPlus(d * static_cast<float>(sideByte(row, at + 1, u)),
+                        -dmin * static_cast<float>(sideByte(row, at + 3, u)),
+                        [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i); },
+                        out);
+    }
+  }
+}
+
+}  // namespace
+
+void WeightRows::unpack(uint32_t r, uint32_t unit, float (&out)[kUnit]) const {
+  const uint32_t* group = words + static_cast<uint64_t>(r / kGroupRows) * group_words;
+  const Row row = {group + 4 * (r % kGroupRows), group + side_word + r % kGroupRows};
+  switch (type) {
+    case WeightType::kF32:
+      for (uint32_t i = 0; i < kUnit; ++i) {
+        out[i] = bitsToFloat(row.quant(unit * kUnit + i));
+      }
+      return;
+    case WeightType::kF16:
+      for (uint32_t i = 0; i < kUnit; i += 2) {
+        const uint32_t pair = row.quant((unit * kUnit + i) / 2);
+        out[i] = lowHalf(pair);
+        out[i + 1] = highHalf(pair);
+      }
+      return;
+    case WeightType::kBf16:
+      for (uint32_t i = 0; i < kUnit; i += 2) {
+        const uint32_t pair = row.quant((unit * kUnit + i) / 2);
+        out[i] = bitsToFloat(pair << 16);
+        out[i + 1] = bitsToFloat(pair & 0xffff0000u);
+      }
+      return;
+    case WeightType::kQ8_0:
+      return scaled(pairScale(row.side(unit / 2), unit),
+                    [&](uint32_t i) {
+                      return static_cast<int8_t>(row.quant(8 * unit + i / 4) >> (8 * (i % 4)) & 255);
+                    },
+                    out);
+    case WeightType::kQ4_0:
+      return scaled(pairScale(row.side(unit / 2), unit),
+                    [&](uint32_t i) { return nibble(row, unit, i) - 8; }, out);
+    case WeightType::kIq4Nl:
+      return scaled(pairScale(row.side(unit / 2), unit),
+                    [&](uint32_t i) { return kIq4Values[nibble(row, unit, i)]; }, out);
+    case WeightType::kQ5_0: {
+      const uint32_t at = unit / 2 * 3;
+      const uint32_t high = row.side(at + unit % 2);
+      return scaled(pairScale(row.side(at + 2), unit),
+                    [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i) - 16; },
+                    out);
+    }
+    case WeightType::kQ4_1:
+      return scaledPlus(lowHalf(row.side(unit)), highHalf(row.side(unit)),
+                        [&](uint32_t i) { return nibble(row, unit, i); }, out);
+    case WeightType::kQ5_1: {
+      const uint32_t high = row.side(2 * unit);
+      const uint32_t both = row.side(2 * unit + 1);
+      return scaledPlus(lowHalf(both), highHalf(both),
+                        [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i); },
+                        out);
+    }
+    default:
+      return unpack256(type, row, unit, weightGeometry(type, 256).side, out);
+  }
+}
+
+void WeightRows::dots(uint32_t row, uint32_t units, const float* x, uint32_t stride, uint32_t n,
+                      float* products) const {
+  float lanes[kTokenBlock][kLanes] = {};
+  float values[kUnit];
+  for (uint32_t unit = 0; unit < units; ++unit) {
+    unpack(row, unit, values);
+    for (uint32_t t = 0; t < n; ++t) {
+      const float* in = x + static_cast<uint64_t>(t) * stride + unit * kUnit;
+      for (uint32_t i = 0; i < kUnit; i += kLanes) {
+        for (uint32_t lane = 0; lane < kLanes; ++lane) {
+          lanes[t][lane] += values[i + lane] * in[i + lane];
+        }
+      }
+    }
+  }
+  for (uint32_t t = 0; t < n; ++t) {
+    products[t] = sumLanes(lanes[t]);
+  }
+}
+
+}  // namespace oriel

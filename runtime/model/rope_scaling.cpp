@@ -1,0 +1,223 @@
+#include "model/rope_scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "base/half.h"
+#include "model/keys.h"
+
+namespace oriel {
+namespace {
+
+constexpr double kPi = 3.14159265358979323846;
+
+struct Yarn {
+  double factor = 1;
+  double original_context = 0;  ///< tokens
+  double extrapolation = 1;     ///< share of the unscaled angle in fast pairs
+  double beta_fast = 32;        ///< turns in the original context from which a pair is fast
+  double beta_slow = 1;         ///< and below which it is slow
+};
+
+/// Index of the pair that turns `turns` times in the original context.
+double pairOfTurns(const ModelDesc& desc, const Yarn& yarn, double turns) {
+  return desc.rope_dims * std::log(yarn.original_context / (turns * 2 * kPi)) /
+         (2 * std::log(desc.rope.theta));
+}
+
+// Peng et al., "YaRN", 2023, section 3.2 and 3.4: slow pairs are interpolated, fast ones are not, those
+// between partly; the temperature of attention becomes a magnitude of rotated values.
+void applyYarn(const Yarn& yarn, ModelDesc* desc) {
+  const double low = std::max(0.0, std::floor(pairOfTurns(*desc, yarn, yarn.beta_fast)));
+  const double high = std::min(desc->rope_dims - 1.0,
+                               std::ceil(pairOfTurns(*desc, yarn, yarn.beta_slow)));
+  for (uint32_t i = 0; i < desc->rope_dims / 2; ++i) {
+    const double slow = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
+    const double keep = (1 - slow) * yarn.extrapolation;
+    desc->rope.divisors[i] /= (1 - keep) / yarn.factor + keep;
+  }
+  if (yarn.extrapolation != 0) {
+    desc->rope.magnitude *= 1 + 0.1 * std::log(yarn.factor);
+  }
+}
+
+double valueAt(const GgufTensor& tensor, uint32_t i) {
+  if (static_cast<TensorType>(tensor.type) == TensorType::kF32) {
+    float value;
+    std::memcpy(&value, tensor.data + 4ull * i, sizeof(value));
+    return static_cast<double>(value);
+  }
+  uint16_t bits;
+  std::memcpy(&bits, tensor.data + 2ull * i, sizeof(bits));
+  return static_cast<double>(static_cast<TensorType>(tensor.type) == TensorType::kF16
+                                 ? halfToFloat(bits)
+                                 : bfloat16ToFloat(bits));
+}
+
+/// Divides the table by a tensor's factors if the file has them.
+Status applyFactors(const GgufFile& file, TensorRole role, const Log& log, const ModelDesc& desc,
+                    bool* found, RopeTable* rope) {
+  const GgufTensor tensor = findTensor(file, desc, role, 0);
+  *found = tensor.data != nullptr;
+  for (uint32_t i = 0; *found && i < desc.rope_dims / 2; ++i) {
+    const double factor = valueAt(tensor, i);
+    if (!std::isfinite(factor) || factor <= 0) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "tensor %s has a value that is not a positive number: convert the model again",
+                      PrintableText(tensor.name).text);
+    }
+    rope->divisors[i] *= factor;
+  }
+  return kOk;
+}
+
+Status readYarn(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                const ModelDesc& desc, Yarn* yarn) {
+  yarn->original_context = desc.context_train;
+  ORIEL_TRY(readCountAsReal(file, table, "rope.scaling.original_context_length", log,
+                            &yarn->original_context));
+  ORIEL_TRY(readReal(file, table, "rope.scaling.yarn_ext_factor", Need::kOptional, log,
+                     &yarn->extrapolation));
+  ORIEL_TRY(readReal(file, table, "rope.scaling.yarn_beta_fast", Need::kOptional, log,
+                     &yarn->beta_fast));
+  ORIEL_TRY(readReal(file, table, "rope.scaling.yarn_beta_slow", Need::kOptional, log,
+                     &yarn->beta_slow));
+  if (yarn->original_context <= 0 || desc.rope.theta <= 1) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s is missing from the GGUF file: convert the model again",
+                    KeyName(table, "rope.scaling.original_context_length").text);
+  }
+  return kOk;
+}
+
+/// One factor for all pairs, under its present or its former name.
+Status readFactor(const GgufFile& file, const ArchitectureTable& table, Need need, const Log& log,
+                  double* factor) {
+  const bool former = !file.has(KeyName(table, "rope.scaling.factor").text) &&
+                      file.has(KeyName(table, "rope.scale_linear").text);
+  const char* suffix = former ? "rope.scale_linear" : "rope.scaling.factor";
+  double none = 1;
+  if (file.getFloat(KeyName(table, suffix).text, &none) && none == 0) {
+    return kOk;  // how some converters say "not scaled"
+  }
+  return readReal(file, table, suffix, need, log, factor);
+}
+
+Status applyScaling(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                    ModelDesc* desc) {
+  const KeyName type(table, "rope.scaling.type");
+  GgufString name;
+  const bool named = file.getString(type.text, &name);
+  double factor = 1;
+  if (named && name.equals("none")) {
+    return kOk;
+  }
+  ORIEL_TRY(readReal(file, table, "rope.scaling.attn_factor", Need::kOptional, log,
+                     &desc->rope.magnitude));
+  if (!named || name.equals("linear")) {
+    // A factor alone means linear scaling.
+    ORIEL_TRY(readFactor(file, table, named ? Need::kRequired : Need::kOptional, log, &factor));
+    for (double& divisor : desc->rope.divisors) {
+      divisor *= factor;
+    }
+    desc->rope_scaling = factor != 1 ? RopeScaling::kLinear : RopeScaling::kNone;
+    return kOk;
+  }
+  if (name.equals("yarn")) {
+    Yarn yarn;
+    ORIEL_TRY(readFactor(file, table, Need::kRequired, log, &yarn.factor));
+    if (yarn.factor < 1) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s is %g, YaRN stretches by 1 or more: convert the model again",
+                      KeyName(table, "rope.scaling.factor").text, yarn.factor);
+    }
+    ORIEL_TRY(readYarn(file, table, log, *desc, &yarn));
+    applyYarn(yarn, desc);
+    desc->rope_scaling = RopeScaling::kYarn;
+    return kOk;
+  }
+  if (name.equals("longrope")) {
+    desc->rope_scaling = RopeScaling::kLongrope;
+    return kOk;
+  }
+  return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                  "%s is \"%s\", this build runs none, linear, yarn and longrope: use another model",
+                  type.text, PrintableText(name).text);
+}
+
+/// Two sets of factors and the context from which on the long ones count.
+Status applyLongrope(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                     ModelDesc* desc) {
+  bool has_long = false;
+  bool has_short = false;
+  desc->rope_long = desc->rope;
+  ORIEL_TRY(applyFactors(file, TensorRole::kRopeFactorsLong, log, *desc, &has_long,
+                         &desc->rope_long));
+  ORIEL_TRY(applyFactors(file, TensorRole::kRopeFactorsShort, log, *desc, &has_short, &desc->rope));
+  if (has_long != has_short ||
+      (!has_long && desc->rope_scaling == RopeScaling::kLongrope)) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "tensor rope_factors_%s.weight is missing from the GGUF file: convert the model "
+                    "again",
+                    has_long ? "short" : "long");
+  }
+  if (has_long) {
+    double original = desc->context_train;
+    ORIEL_TRY(readCountAsReal(file, table, "rope.scaling.original_context_length", log, &original));
+    desc->rope_short_tokens = static_cast<uint32_t>(std::min<double>(original, kMaxWindow));
+    desc->rope_scaling = RopeScaling::kLongrope;
+  }
+  return kOk;
+}
+
+Status checkTable(const ModelDesc& desc, const RopeTable& rope, const Log& log) {
+  for (uint32_t i = 0; i < desc.rope_dims / 2; ++i) {
+    if (!std::isfinite(rope.divisors[i]) || rope.divisors[i] <= 0) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "the scaling of RoPE is out of any range: convert the model again");
+    }
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Status readRope(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                ModelDesc* desc) {
+  ORIEL_TRY(readReal(file, table, "rope.freq_base", Need::kOptional, log, &desc->rope.theta));
+  // What scales the context of the others is of no use to layers with a short window.
+  desc->rope_local = desc->rope;
+  if (table.quirks.local_rope_theta != 0) {
+    desc->rope_local.theta = table.quirks.local_rope_theta;
+  }
+  ORIEL_TRY(readReal(file, table, "rope.freq_base_swa", Need::kOptional, log,
+                     &desc->rope_local.theta));
+  ORIEL_TRY(applyScaling(file, table, log, desc));
+  bool has_factors = false;
+  ORIEL_TRY(applyFactors(file, TensorRole::kRopeFactors, log, *desc, &has_factors, &desc->rope));
+  if (has_factors && desc->rope_scaling == RopeScaling::kNone) {
+    desc->rope_scaling = RopeScaling::kFactors;
+  }
+  ORIEL_TRY(applyLongrope(file, table, log, desc));
+  ORIEL_TRY(checkTable(*desc, desc->rope, log));
+  return checkTable(*desc, desc->rope_long, log);
+}
+
+const char* ropeScalingName(RopeScaling scaling) {
+  switch (scaling) {
+    case RopeScaling::kNone:
+      return "none";
+    case RopeScaling::kLinear:
+      return "linear";
+    case RopeScaling::kFactors:
+      return "llama3";
+    case RopeScaling::kYarn:
+      return "yarn";
+    case RopeScaling::kLongrope:
+      return "longrope";
+  }
+  return "?";
+}
+
+}  // namespace oriel

@@ -1,0 +1,15 @@
+// Scaled RoPE as files describe it, reduced to tables of divisors.
+#pragma once
+
+#include "gguf/gguf.h"
+#include "model/architecture.h"
+
+namespace oriel {
+
+/// Fills in everything about rotations but which layers have none: bases, scaling, factors. Needs the
+/// counts, and tensors that were checked. ORIEL_ERROR_FORMAT for numbers and factors that are missing or
+/// not positive and finite, ORIEL_ERROR_UNSUPPORTED for kinds of scaling that are not known.
+Status readRope(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+                ModelDesc* desc);
+
+}  // namespace oriel

@@ -1,0 +1,147 @@
+#include "model/unsupported.h"
+
+#include <cinttypes>
+#include <cstring>
+
+#include "model/keys.h"
+
+namespace oriel {
+namespace {
+
+constexpr const char* kExperts = "a mixture of experts";
+constexpr const char* kStateSpace = "state-space or recurrent layers";
+constexpr const char* kLatent = "multi-head latent attention";
+constexpr const char* kMedia = "images or sound";
+constexpr const char* kEncoder = "an encoder";
+constexpr const char* kSoftCaps = "soft caps on logits";
+constexpr const char* kLayerNorm = "layer norms with biases";
+
+struct Needed {
+  const char* text;
+  const char* what;
+};
+
+// By general.architecture; names of GGUF converters.
+constexpr Needed kArchitectures[] = {
+    {"qwen2moe", kExperts},      {"qwen3moe", kExperts},     {"olmoe", kExperts},
+    {"phimoe", kExperts},        {"dbrx", kExperts},         {"grok", kExperts},
+    {"gpt-oss", kExperts},       {"llama4", kExperts},       {"granitemoe", kExperts},
+    {"ernie4_5-moe", kExperts},  {"glm4moe", kExperts},      {"hunyuan-moe", kExperts},
+    {"bailingmoe", kExperts},    {"arctic", kExperts},       {"dots1", kExperts},
+    {"minimax-m2", kExperts},    {"deepseek", kExperts},     {"deepseek2", kLatent},
+    {"minicpm3", kLatent},       {"plm", kLatent},           {"mamba", kStateSpace},
+    {"mamba2", kStateSpace},     {"rwkv6", kStateSpace},     {"rwkv6qwen2", kStateSpace},
+    {"rwkv7", kStateSpace},      {"arwkv7", kStateSpace},    {"jamba", kStateSpace},
+    {"falcon-h1", kStateSpace},  {"nemotron_h", kStateSpace}, {"granitehybrid", kStateSpace},
+    {"plamo2", kStateSpace},     {"qwen3next", kStateSpace}, {"lfm2", "short convolutions"},
+    {"lfm2moe", kExperts},       {"clip", kMedia},           {"mllama", kMedia},
+    {"qwen2vl", kMedia},         {"qwen3vl", kMedia},        {"qwen3vlmoe", kMedia},
+    {"wavtokenizer-dec", kMedia}, {"bert", kEncoder},        {"modern-bert", kEncoder},
+    {"nomic-bert", kEncoder},    {"nomic-bert-moe", kEncoder}, {"jina-bert-v2", kEncoder},
+    {"neo-bert", kEncoder},      {"t5", kEncoder},           {"t5encoder", kEncoder},
+    {"gemma-embedding", kEncoder}, {"gemma2", kSoftCaps},    {"gemma3n", "nested layers that share caches"},
+    {"gemma", "a table of its tensors (of Gemma, Gemma 3 runs)"},
+    {"gpt2", kLayerNorm},        {"gptj", kLayerNorm},       {"gptneox", kLayerNorm},
+    {"falcon", kLayerNorm},      {"phi2", kLayerNorm},       {"bloom", kLayerNorm},
+    {"mpt", kLayerNorm},         {"starcoder", kLayerNorm},  {"starcoder2", kLayerNorm},
+    {"stablelm", kLayerNorm},    {"command-r", kLayerNorm},  {"cohere2", kLayerNorm},
+    {"olmo2", "norms of whole queries and keys"},
+};
+
+// By a part of a tensor's name.
+constexpr Needed kTensors[] = {
+    {"_exps.", "belongs to a mixture of experts"},
+    {"_shexp.", "belongs to a mixture of experts"},
+    {"ffn_gate_inp", "belongs to a mixture of experts"},
+    {".ssm_", "belongs to a state-space layer"},
+    {".time_mix_", "belongs to a recurrent layer"},
+    {".shortconv", "belongs to a short convolution"},
+    {"attn_q_a", "belongs to multi-head latent attention"},
+    {"attn_kv_a", "belongs to multi-head latent attention"},
+    {"attn_kv_b", "belongs to multi-head latent attention"},
+    {"attn_sinks", "holds learned attention sinks"},
+    {"cross_attn", "belongs to cross attention, for images or sound"},
+    {"v.blk.", "belongs to an image encoder"},
+    {"mm.", "belongs to a projection of images or sound"},
+    {"position_embd", "is an embedding of positions"},
+    {"rope_factors_", "holds frequency factors of scaled RoPE"},
+    {"rope_freqs", "holds frequency factors of scaled RoPE"},
+    {"_norm.weight", "is a norm"},
+    {".bias", "is a bias"},
+};
+
+// Keys that are there and not zero.
+constexpr Needed kKeys[] = {
+    {"expert_count", kExperts},
+    {"ssm.state_size", kStateSpace},
+    {"ssm.conv_kernel", kStateSpace},
+    {"attention.kv_lora_rank", kLatent},
+    {"attention.q_lora_rank", kLatent},
+    {"attn_logit_softcapping", kSoftCaps},
+    {"final_logit_softcapping", kSoftCaps},
+    {"attention.max_alibi_bias", "position biases"},
+    {"attention.clamp_kqv", "clamped queries and keys"},
+    {"attention.shared_kv_layers", "layers that share caches"},
+    {"logit_scale", "scaled logits"},
+    {"residual_scale", "scaled residuals"},
+    {"embedding_scale", "scaled embeddings of its own"},
+};
+
+bool contains(const GgufString& text, const char* part) {
+  const size_t length = std::strlen(part);
+  for (uint64_t at = 0; at + length <= text.bytes; ++at) {
+    if (std::memcmp(text.data + at, part, length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+const char* missingFor(const GgufString& architecture) {
+  for (const Needed& known : kArchitectures) {
+    if (architecture.equals(known.text)) {
+      return known.what;
+    }
+  }
+  return contains(architecture, "moe") ? kExperts : nullptr;
+}
+
+const char* unknownTensorPurpose(const GgufString& name) {
+  for (const Needed& known : kTensors) {
+    if (contains(name, known.text)) {
+      return known.what;
+    }
+  }
+  return "is not part of the architecture as known here";
+}
+
+Status refuseVariants(const GgufFile& file, const ArchitectureTable& table, const Log& log) {
+  for (const Needed& needed : kKeys) {
+    const KeyName key(table, needed.text);
+    uint64_t count = 0;
+    double value = 0;
+    if (file.getUint(key.text, &count)) {
+      value = static_cast<double>(count);
+    } else if (!file.getFloat(key.text, &value)) {
+      continue;
+    }
+    if (value != 0) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "%s is %g: the model needs %s, which this build does not have: use another "
+                      "model",
+                      key.text, value, needed.what);
+    }
+  }
+  const KeyName causal(table, "attention.causal");
+  bool is_causal = true;
+  if (file.getBool(causal.text, &is_causal) && !is_causal) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "%s is false, the model embeds text rather than writes it: use a chat model",
+                    causal.text);
+  }
+  return kOk;
+}
+
+}  // namespace oriel

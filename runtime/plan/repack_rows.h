@@ -1,0 +1,69 @@
+// Some rows of one group: what the repacking of every type is made of. For plan/repack*.cpp only.
+#pragma once
+
+#include <cstring>
+
+#include "plan/weight_layout.h"
+
+namespace oriel {
+
+inline uint32_t readU16(const uint8_t* bytes) {
+  uint16_t value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return value;
+}
+
+inline uint32_t readU32(const uint8_t* bytes) {
+  uint32_t value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return value;
+}
+
+struct GroupRows {
+  const uint8_t* source;  ///< of row `begin`
+  uint64_t row_bytes;     ///< in the file
+  uint32_t begin, end;    ///< rows of the group
+  uint32_t cols;
+  WeightGeometry geometry;
+  uint32_t* words;  ///< the group
+
+  const uint8_t* row(uint32_t r) const { return source + (r - begin) * row_bytes; }
+  uint32_t* quad(uint32_t q, uint32_t r) const { return words + 4 * (q * kGroupRows + r); }
+  uint32_t* side(uint32_t s, uint32_t r) const {
+    return words + geometry.sideWord() + s * kGroupRows + r;
+  }
+};
+
+/// From one word of a row's quads or side words to the next.
+constexpr uint32_t kQuadStep = 4 * kGroupRows;
+constexpr uint32_t kSideStep = kGroupRows;
+
+/// Bit `bit` of 32 bytes as a high-bit word.
+inline uint32_t highBits(const uint8_t* bytes, uint32_t bit) {
+  uint32_t word = 0;
+  for (uint32_t f = 0; f < 8; ++f) {
+    word |= (readU32(bytes + 4 * f) >> bit & 0x01010101u) << f;
+  }
+  return word;
+}
+
+/// Calls pack(block, quads, side) for every block of every row, a block of all rows at a time: the
+/// device's memory, which may be slow to write in jumps, is written in order.
+template <uint32_t kBlockBytes, uint32_t kQuads, uint32_t kSide, typename Pack>
+void packBlocks(const GroupRows& rows, uint32_t blocks, const Pack& pack) {
+  for (uint32_t b = 0; b < blocks; ++b) {
+    for (uint32_t r = rows.begin; r < rows.end; ++r) {
+      pack(rows.row(r) + static_cast<uint64_t>(b) * kBlockBytes, rows.quad(b * kQuads, r),
+           rows.side(b * kSide, r));
+    }
+  }
+}
+
+void packQ2K(const GroupRows& rows);
+void packQ3K(const GroupRows& rows);
+void packQ4K(const GroupRows& rows);
+void packQ5K(const GroupRows& rows);
+void packQ6K(const GroupRows& rows);
+void packIq4Xs(const GroupRows& rows);
+
+}  // namespace oriel

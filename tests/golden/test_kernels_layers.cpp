@@ -1,0 +1,253 @@
+// What only some architectures ask of the kernels: norms over heads and of products, layers with a
+// window of their own, layers without rotation.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "support/kernel_fixture.h"
+
+namespace oriel::test {
+namespace {
+
+double rmsNormed(const std::vector<float>& in, size_t row, uint32_t cols, uint32_t c,
+                 const std::vector<float>& weight) {
+  double squares = 0;
+  for (uint32_t i = 0; i < cols; ++i) {
+    squares += std::pow(static_cast<double>(in[row + i]), 2);
+  }
+  return static_cast<double>(in[row + c]) / std::sqrt(squares / cols + 1e-6) *
+         static_cast<double>(weight[c]);
+}
+
+TEST_P(Kernels, rms_norm_over_heads_leaves_their_neighbours_alone_also_in_place) {
+  constexpr uint32_t kChunk = 4, kHeads = 3, kFirst = 24;
+  for (const uint32_t cols : {8u, 20u, 128u, 250u, 256u}) {
+    SCOPED_TRACE(cols);
+    Random random(cols);
+    KernelRig rig(kChunk);
+    const uint32_t stride = kFirst + (kHeads + 1) * cols;
+    const std::vector<float> in = random.normals(size_t{kChunk} * stride, 3.0f);
+    const std::vector<float> weight = random.normals(cols);
+    const BufferRef weights = rig.input(weight);
+    const BufferRef from = rig.input(in);
+    const BufferRef out = rig.output(kChunk * stride);
+    // An embedding of each token's own row copies `in` into `copy`, which is then normed in place.
+    const BufferRef copy = rig.output(kChunk * stride);
+    const RmsNormPush push = {cols, stride, stride, 0, 1e-6f, kHeads, kFirst, 0};
+    const uint32_t padded = unitsOf(stride) * kUnit;
+    std::vector<float> rows(size_t{kChunk} * padded);
+    for (uint32_t t = 0; t < kChunk; ++t) {
+      std::copy_n(in.begin() + t * stride, stride, rows.begin() + t * padded);
+    }
+    const BufferRef table = rig.input(rows);
+    for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
+      rig.add(list, OpKind::kRmsNorm, push, {from, out, weights});
+      rig.add(list, OpKind::kEmbed,
+              EmbedPush{stride, padded, kChunk * padded, 0, 0, kChunk, stride, 1.0f},
+              {table, copy});
+      rig.add(list, OpKind::kRmsNorm, push, {copy, copy, weights});
+    }
+    load(&rig);
+    for (const uint32_t n_tokens : {1u, 3u, kChunk}) {
+      rig.clearOutputs();
+      rig.header().n_tokens = n_tokens;
+      for (uint32_t t = 0; t < kChunk; ++t) {
+        rig.token(t).token = t;
+      }
+      run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
+      for (uint32_t t = 0; t < kChunk; ++t) {
+        for (uint32_t i = 0; i < stride; ++i) {
+          const size_t at = size_t{t} * stride + i;
+          const bool head = i >= kFirst && i < kFirst + kHeads * cols;
+          const size_t row = head ? at - (i - kFirst) % cols : 0;
+          const double normed = head ? rmsNormed(in, row, cols, (i - kFirst) % cols, weight) : 0;
+          const double error = 1e-6 + 1e-5 * std::fabs(normed);
+          ASSERT_NEAR(rig.floats(out)[at], t < n_tokens && head ? normed : kUntouched, error);
+          const double kept = t < n_tokens ? static_cast<double>(in[at]) : kUntouched;
+          ASSERT_NEAR(rig.floats(copy)[at], t < n_tokens && head ? normed : kept, error);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, rms_norm_of_a_product_adds_to_the_residual) {
+  constexpr uint32_t kChunk = 3, kCols = 172, kStride = 176;
+  Random random(5);
+  KernelRig rig(kChunk);
+  const std::vector<float> in = random.normals(kChunk * kStride);
+  const std::vector<float> weight = random.normals(kCols);
+  const BufferRef out = rig.output(kChunk * kStride);
+  rig.add(StepList::kChunk, OpKind::kRmsNorm,
+          RmsNormPush{kCols, kStride, kStride, 0, 1e-6f, 1, 0, 1},
+          {rig.input(in), out, rig.input(weight)});
+  load(&rig);
+  rig.header().n_tokens = 2;
+  run(&rig, StepRun::kChunk);
+  run(&rig, StepRun::kChunk);
+  for (uint32_t t = 0; t < kChunk; ++t) {
+    for (uint32_t c = 0; c < kStride; ++c) {
+      const double twice =
+          t < 2 && c < kCols ? 2 * rmsNormed(in, size_t{t} * kStride, kCols, c, weight) : 0;
+      ASSERT_NEAR(rig.floats(out)[t * kStride + c], kUntouched + twice, 3e-5);
+    }
+  }
+}
+
+// ---- Local layers --------------------------------------------------------------------------------
+
+/// A layer that takes qkv and gives what its heads attend to, with equal keys: the mean of the values it
+/// sees. Value of token i is i + 1 in every dimension.
+struct MeanLayer {
+  static constexpr uint32_t kDim = 32, kRing = 6, kSinks = 2;
+
+  MeanLayer(KernelRig* rig, bool local, KvFormat format, uint32_t chunk, const BufferRef& qkv)
+      : keys(rig->cache(cacheWords(local, format))), values(rig->cache(cacheWords(local, format))),
+        out(rig->output(chunk * kDim)) {
+    const BufferRef queries = rig->activation(chunk * 2 * kDim);
+    RopeAppendPush append = {};
+    append.n_heads = 1;
+    append.n_kv_heads = 1;
+    append.head_dim = kDim;
+    append.rope_dims = kDim;
+    append.pair_stride = kDim / 2;
+    append.qkv_stride = 3 * kDim;
+    append.query_stride = 2 * kDim;
+    append.chunk = chunk;
+    append.sinks = local ? 0 : kSinks;
+    append.ring = kRing;
+    append.rotation_stride = rotationWords(kDim, true);
+    append.rotation = local ? 2 * kDim : 0;
+    append.sink_rotation = local ? 2 * kDim : kDim;
+    append.local = local ? 1 : 0;
+    AttentionPush attend = {};
+    attend.n_heads = 1;
+    attend.n_kv_heads = 1;
+    attend.head_dim = kDim;
+    attend.query_stride = 2 * kDim;
+    attend.out_stride = kDim;
+    attend.chunk = chunk;
+    attend.sinks = append.sinks;
+    attend.ring = kRing;
+    attend.splits = 1;
+    attend.split_slots = kRing + kSinks;
+    attend.scale = 0.3f;
+    attend.local = append.local;
+    const auto add = [&](OpKind kind, const auto& push, const std::vector<BufferRef>& bindings) {
+      Op& op = rig->add(StepList::kChunk, kind, push, bindings);
+      op.k_format = op.v_format = format;
+    };
+    add(OpKind::kRopeAppend, append, {qkv, queries, keys, values});
+    add(OpKind::kAttention, attend, {queries, out, keys, values});
+  }
+
+  static uint64_t cacheWords(bool local, KvFormat format) {
+    return sideLayout(format, {1, kDim, local ? 0 : kSinks, 0, kRing}).bytes / 4;
+  }
+
+  BufferRef keys, values, out;
+};
+
+TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
+  constexpr uint32_t kChunk = 3, kDim = MeanLayer::kDim;
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
+    SCOPED_TRACE(kvFormatName(format));
+    KernelRig rig(kChunk, kDim, true);
+    std::vector<float> qkv(kChunk * 3 * kDim, 0.0f);
+    for (uint32_t t = 0; t < kChunk; ++t) {
+      std::fill_n(qkv.begin() + t * 3 * kDim + 2 * kDim, kDim, static_cast<float>(t + 1));
+    }
+    const BufferRef in = rig.input(qkv);
+    const MeanLayer global(&rig, false, format, kChunk, in);
+    const MeanLayer local(&rig, true, format, kChunk, in);
+    load(&rig);
+    rig.header().n_tokens = kChunk;
+    const uint32_t slots[] = {1, 2, 3}, local_slots[] = {5, 0, 1};
+    for (uint32_t t = 0; t < kChunk; ++t) {
+      TokenStep& step = rig.token(t);
+      step.slot = slots[t];
+      step.n_sinks = 2;
+      step.ring_begin = 0;
+      step.n_ring = t;
+      step.local_slot = local_slots[t];
+      step.local_begin = t < 2 ? 5 : 0;
+      step.local_n_ring = t == 0 ? 1 : 2;
+      std::fill_n(rig.rotations(t), rotationWords(kDim, true), 0.0f);
+    }
+    run(&rig, StepRun::kChunk);
+    // Sink 0 was never written: zeros. Then tokens 0 .. t.
+    const float global_means[] = {1.0f / 2, 3.0f / 3, 6.0f / 4};
+    const float local_means[] = {1.0f, 1.5f, 2.5f};
+    const float error = format == KvFormat::kF16 ? 1e-6f : 0.02f;
+    for (uint32_t t = 0; t < kChunk; ++t) {
+      for (uint32_t c = 0; c < kDim; ++c) {
+        ASSERT_NEAR(rig.floats(global.out)[t * kDim + c], global_means[t], error) << t;
+        ASSERT_NEAR(rig.floats(local.out)[t * kDim + c], local_means[t], error) << t;
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_without_dims) {
+  constexpr uint32_t kDim = 16, kWords = rotationWords(kDim, true);
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8}) {
+    for (const bool rotates : {true, false}) {
+      Random random(7);
+      KernelRig rig(1, kDim, true);
+      const std::vector<float> qkv = random.normals(3 * kDim);
+      const BufferRef queries = rig.output(2 * kDim);
+      const uint64_t cache_words = sideLayout(format, {1, kDim, 1, 0, 4}).bytes / 4;
+      const BufferRef keys = rig.output(cache_words), values = rig.output(cache_words);
+      RopeAppendPush push = {};
+      push.n_heads = 1;
+      push.n_kv_heads = 1;
+      push.head_dim = kDim;
+      push.rope_dims = rotates ? kDim : 0;
+      push.pair_stride = rotates ? 1 : 0;
+      push.qkv_stride = 3 * kDim;
+      push.query_stride = 2 * kDim;
+      push.chunk = 1;
+      push.sinks = 1;  // the key lands in a sink, which is f16 and not mixed
+      push.ring = 4;
+      push.rotation_stride = kWords;
+      push.rotation = 2 * kDim;
+      push.sink_rotation = kDim;
+      Op& op = rig.add(StepList::kDecode, OpKind::kRopeAppend, push,
+                       {rig.input(qkv), queries, keys, values});
+      op.k_format = op.v_format = format;
+      load(&rig);
+      rig.header().n_tokens = 1;
+      rig.token(0).slot = 0;
+      const auto angle = [](uint32_t pair) { return 0.3 * pair + 0.1; };
+      for (uint32_t pair = 0; pair < kWords / 2; ++pair) {
+        rig.rotations(0)[2 * pair] = static_cast<float>(std::cos(angle(pair)));
+        rig.rotations(0)[2 * pair + 1] = static_cast<float>(std::sin(angle(pair)));
+      }
+      run(&rig, StepRun::kDecode);
+      const auto rotated = [&](size_t at, uint32_t dim, uint32_t table) {
+        const double x = static_cast<double>(qkv[at + dim]);
+        if (!rotates) {
+          return x;
+        }
+        const double partner = static_cast<double>(qkv[at + (dim ^ 1u)]);
+        const double a = angle(table * kDim / 2 + dim / 2);
+        return x * std::cos(a) + (dim % 2 == 0 ? -1 : 1) * partner * std::sin(a);
+      };
+      for (uint32_t dim = 0; dim < kDim; ++dim) {
+        // The window query is mixed with int8 keys; its length tells, the sink query's values do.
+        EXPECT_NEAR(rig.floats(queries)[kDim + dim], rotated(0, dim, 1), 2e-6);
+        const uint32_t word = rig.words(keys)[dim / 2];
+        const double key = static_cast<double>(
+            halfToFloat(static_cast<uint16_t>(word >> (16 * (dim % 2)))));
+        EXPECT_NEAR(key, rotated(kDim, dim, 2), 2e-3);
+        if (format == KvFormat::kF16) {
+          EXPECT_NEAR(rig.floats(queries)[dim], rotated(0, dim, 2), 2e-6);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oriel::test

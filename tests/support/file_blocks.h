@@ -1,0 +1,161 @@
+// Rows as a file has them, and what they stand for: one value at a time, from the formats' definitions.
+// Shares nothing with the library but half.h. Tests only.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "base/half.h"
+#include "gguf/gguf.h"
+
+namespace oriel::test {
+
+inline uint32_t blockValues(TensorType type) {
+  uint32_t values = 0, bytes = 0;
+  return tensorTypeSize(static_cast<uint32_t>(type), &values, &bytes) ? values : 0;
+}
+inline uint32_t blockBytes(TensorType type) {
+  uint32_t values = 0, bytes = 0;
+  return tensorTypeSize(static_cast<uint32_t>(type), &values, &bytes) ? bytes : 0;
+}
+
+/// Where the f16 numbers of a block are.
+inline std::vector<uint32_t> scaleOffsets(TensorType type) {
+  switch (type) {
+    case TensorType::kQ4_1:
+    case TensorType::kQ5_1:
+    case TensorType::kQ4_K:
+    case TensorType::kQ5_K:
+      return {0, 2};
+    case TensorType::kQ2_K:
+      return {80, 82};
+    case TensorType::kQ3_K:
+      return {108};
+    case TensorType::kQ6_K:
+      return {208};
+    default:
+      return {0};
+  }
+}
+
+inline float halfIn(const uint8_t* bytes) {
+  uint16_t half;
+  std::memcpy(&half, bytes, 2);
+  return halfToFloat(half);
+}
+
+/// Value i of a block.
+inline float blockValue(TensorType type, const uint8_t* b, uint32_t i) {
+  static const int kTable[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                 1,    13,   25,  38,  53,  69,  89,  113};
+  const auto f = [](int value) { return static_cast<float>(value); };
+  const auto bit = [](const uint8_t* bytes, uint32_t n) { return bytes[n / 8] >> (n % 8) & 1; };
+  const auto nibble32 = [&](const uint8_t* qs) { return i < 16 ? qs[i] & 15 : qs[i - 16] >> 4; };
+  // 256 values: two halves of four runs of 32.
+  const uint32_t half = i / 128, run = i % 128 / 32, l = i % 32, sub = i / 32;
+  const auto nibble256 = [&](const uint8_t* qs) {
+    return sub % 2 == 0 ? qs[sub / 2 * 32 + l] & 15 : qs[sub / 2 * 32 + l] >> 4;
+  };
+  const auto scaleMin = [&](const uint8_t* s, int* scale, int* min) {
+    *scale = sub < 4 ? s[sub] & 63 : (s[sub + 4] & 15) | (s[sub - 4] >> 6) << 4;
+    *min = sub < 4 ? s[sub + 4] & 63 : (s[sub + 4] >> 4) | (s[sub] >> 6) << 4;
+  };
+  int scale = 0, min = 0;
+  switch (type) {
+    case TensorType::kF32: {
+      float value;
+      std::memcpy(&value, b, 4);
+      return value;
+    }
+    case TensorType::kF16:
+      return halfIn(b);
+    case TensorType::kBf16:
+      return bitsToFloat(static_cast<uint32_t>(b[0]) << 16 | static_cast<uint32_t>(b[1]) << 24);
+    case TensorType::kQ8_0:
+      return halfIn(b) * f(static_cast<int8_t>(b[2 + i]));
+    case TensorType::kQ4_0:
+      return halfIn(b) * f(nibble32(b + 2) - 8);
+    case TensorType::kIq4Nl:
+      return halfIn(b) * f(kTable[nibble32(b + 2)]);
+    case TensorType::kQ4_1:
+      return halfIn(b) * f(nibble32(b + 4)) + halfIn(b + 2);
+    case TensorType::kQ5_0:
+      return halfIn(b) * f((nibble32(b + 6) | bit(b + 2, i) << 4) - 16);
+    case TensorType::kQ5_1:
+      return halfIn(b) * f(nibble32(b + 8) | bit(b + 4, i) << 4) + halfIn(b + 2);
+    case TensorType::kQ2_K: {
+      const int both = b[i / 16];
+      const int q = b[16 + half * 32 + l] >> (2 * run) & 3;
+      return halfIn(b + 80) * f(both & 15) * f(q) - halfIn(b + 82) * f(both >> 4);
+    }
+    case TensorType::kQ3_K: {
+      const uint32_t s = i / 16;
+      const uint8_t* scales = b + 96;
+      const int low = s < 8 ? scales[s] & 15 : scales[s - 8] >> 4;
+      scale = (low | (scales[8 + s % 4] >> (2 * (s / 4)) & 3) << 4) - 32;
+      const int q = (b[32 + half * 32 + l] >> (2 * run) & 3) - ((b[l] >> sub & 1) != 0 ? 0 : 4);
+      return halfIn(b + 108) * f(scale) * f(q);
+    }
+    case TensorType::kQ4_K:
+      scaleMin(b + 4, &scale, &min);
+      return halfIn(b) * f(scale) * f(nibble256(b + 16)) - halfIn(b + 2) * f(min);
+    case TensorType::kQ5_K:
+      scaleMin(b + 4, &scale, &min);
+      return halfIn(b) * f(scale) * f(nibble256(b + 48) | (b[16 + l] >> sub & 1) << 4) -
+             halfIn(b + 2) * f(min);
+    case TensorType::kQ6_K: {
+      const int pair = b[half * 64 + run % 2 * 32 + l];
+      const int q = (run < 2 ? pair & 15 : pair >> 4) | (b[128 + half * 32 + l] >> (2 * run) & 3) << 4;
+      return halfIn(b + 208) * f(static_cast<int8_t>(b[192 + i / 16])) * f(q - 32);
+    }
+    case TensorType::kIq4Xs: {
+      const int high = b[2] | b[3] << 8;
+      scale = (b[4 + sub / 2] >> (4 * (sub % 2)) & 15) | (high >> (2 * sub) & 3) << 4;
+      const int pair = b[8 + sub * 16 + i % 16];
+      return halfIn(b) * f(scale - 32) * f(kTable[l < 16 ? pair & 15 : pair >> 4]);
+    }
+  }
+  return 0;
+}
+
+inline float rowValue(TensorType type, const uint8_t* row, uint32_t col) {
+  const uint32_t values = blockValues(type);
+  return blockValue(type, row + static_cast<size_t>(col / values) * blockBytes(type), col % values);
+}
+
+/// A half that is neither NaN nor infinite.
+template <typename Engine>
+uint16_t randomHalf(Engine* engine) {
+  uint16_t half = 0;
+  do {
+    half = static_cast<uint16_t>((*engine)());
+  } while ((half & 0x7c00) == 0x7c00);
+  return half;
+}
+
+/// `count` blocks of random bits whose scales are halfOf().
+template <typename Engine, typename HalfOf>
+std::vector<uint8_t> randomBlocks(TensorType type, size_t count, Engine* engine,
+                                  const HalfOf& halfOf) {
+  std::vector<uint8_t> bytes(count * blockBytes(type));
+  for (uint8_t& byte : bytes) {
+    byte = static_cast<uint8_t>((*engine)());
+  }
+  for (size_t i = 0; i < count; ++i) {
+    uint8_t* block = bytes.data() + i * blockBytes(type);
+    if (type == TensorType::kF32) {
+      const float value = halfToFloat(halfOf());
+      std::memcpy(block, &value, 4);
+      continue;
+    }
+    for (const uint32_t offset : scaleOffsets(type)) {
+      const uint16_t half = halfOf();
+      std::memcpy(block + offset, &half, 2);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace oriel::test

@@ -1,0 +1,435 @@
+// Architectures as data: what each table reads out of a file, and what it refuses.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/model_desc.h"
+#include "tests/support/captured_log.h"
+#include "tests/support/tiny_llama.h"
+
+namespace oriel {
+namespace {
+
+using test::CapturedLog;
+using test::GgufWriter;
+using test::TinyLlama;
+using test::ValueType;
+
+struct Described {
+  explicit Described(const GgufWriter& writer) : image(writer.build()), file(new GgufFile) {
+    EXPECT_TRUE(file->open(image.data(), image.size(), log.log()).ok()) << log.errors();
+    status = readModelDesc(*file, log.log(), &desc).code();
+  }
+
+  std::vector<uint8_t> image;
+  CapturedLog log;
+  std::unique_ptr<GgufFile> file;
+  ModelDesc desc;
+  oriel_status status = ORIEL_OK;
+};
+
+using Change = std::function<void(GgufWriter*)>;
+
+/// A small model of any architecture that has llama's tensors and perhaps more; heads of 8, 8 layers.
+GgufWriter smallModel(const std::string& architecture) {
+  TinyLlama shape;
+  shape.n_layers = 8;
+  const GgufWriter llama = shape.writer();
+  GgufWriter out = llama;
+  out.addString("general.architecture", architecture);
+  for (const auto& [key, value] : std::vector<std::pair<std::string, uint32_t>>{
+           {"block_count", 8}, {"embedding_length", 32}, {"feed_forward_length", 64},
+           {"attention.head_count", 4}, {"attention.head_count_kv", 2}, {"context_length", 128}}) {
+    out.addUint32(architecture + "." + key, value);
+  }
+  out.addFloat32(architecture + ".attention.layer_norm_rms_epsilon", 1e-6f);
+  const auto vector = [&](const std::string& name, uint64_t size) {
+    out.addTensor(name, 0, {size}, std::vector<uint8_t>(size * 4));
+  };
+  for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    if (architecture == "qwen3" || architecture == "gemma3") {
+      vector(prefix + "attn_q_norm.weight", 8);
+      vector(prefix + "attn_k_norm.weight", 8);
+    }
+    if (architecture == "gemma3") {
+      vector(prefix + "post_attention_norm.weight", 32);
+      vector(prefix + "post_ffw_norm.weight", 32);
+    }
+    if (architecture == "phi3") {
+      for (const std::string name : {"attn_q", "attn_k", "attn_v", "ffn_gate"}) {
+        out.removeTensor(prefix + name + ".weight");
+      }
+      TinyLlama::addMatrix(&out, prefix + "attn_qkv.weight", 64, 32);
+      TinyLlama::addMatrix(&out, prefix + "ffn_up.weight", 128, 32);
+    }
+  }
+  if (architecture == "gemma3") {
+    out.addUint32("gemma3.attention.sliding_window", 16);
+  }
+  return out;
+}
+
+ModelDesc describe(const std::string& architecture, const Change& change = nullptr) {
+  GgufWriter writer = smallModel(architecture);
+  if (change) {
+    change(&writer);
+  }
+  const Described described(writer);
+  EXPECT_EQ(described.status, ORIEL_OK) << described.log.errors();
+  return described.desc;
+}
+
+void expectRefused(const std::string& architecture, oriel_status status,
+                   const std::vector<std::string>& words, const Change& change) {
+  GgufWriter writer = smallModel(architecture);
+  change(&writer);
+  const Described described(writer);
+  EXPECT_EQ(described.status, status) << described.log.errors();
+  for (const std::string& word : words) {
+    EXPECT_TRUE(described.log.says(word)) << "\"" << word << "\" in: " << described.log.errors();
+  }
+}
+
+// ---- What an architecture is ---------------------------------------------------------------------
+
+TEST(Architectures, each_has_its_own_arithmetic) {
+  for (const std::string name : {"llama", "qwen3", "gemma3", "smollm3", "phi3"}) {
+    SCOPED_TRACE(name);
+    const ModelDesc desc = describe(name);
+    EXPECT_EQ(architectureName(desc.architecture), name);
+    EXPECT_EQ(desc.gelu, name == "gemma3");
+    EXPECT_EQ(desc.embedding_scale, name == "gemma3" ? std::sqrt(32.0f) : 1.0f);
+    EXPECT_EQ(desc.attention_scale, 1.0f / std::sqrt(8.0f));
+    EXPECT_EQ(desc.rope_pairing, name == "llama" || name == "smollm3" ? RopePairing::kInterleaved
+                                                                       : RopePairing::kHalves);
+    EXPECT_EQ(hasTensor(desc, TensorRole::kQueryNorm), name == "qwen3" || name == "gemma3");
+    EXPECT_EQ(hasTensor(desc, TensorRole::kAttentionPostNorm), name == "gemma3");
+    EXPECT_EQ(hasTensor(desc, TensorRole::kQkv), name == "phi3");
+    EXPECT_EQ(hasTensor(desc, TensorRole::kQuery), name != "phi3");
+    EXPECT_EQ(desc.localLayers(), name == "gemma3" ? 7u : 0u);
+    for (uint32_t layer = 0; layer < 8; ++layer) {
+      EXPECT_EQ(desc.ropeDims(layer), name == "smollm3" && layer % 4 == 3 ? 0u : 8u);
+    }
+  }
+}
+
+TEST(Architectures, a_gemma_of_62_layers_scales_scores_by_its_width) {
+  // Heads of 16, which is not width over heads.
+  for (const uint32_t layers : {61u, 62u}) {
+    GgufWriter writer = smallModel("gemma3");
+    writer.addUint32("gemma3.block_count", layers);
+    writer.addUint32("gemma3.attention.key_length", 16);
+    for (uint32_t layer = 0; layer < layers; ++layer) {
+      const std::string prefix = "blk." + std::to_string(layer) + ".";
+      const auto matrix = [&](const std::string& name, uint64_t rows, uint64_t cols) {
+        TinyLlama::addMatrix(&writer, prefix + name + ".weight", rows, cols);
+      };
+      matrix("attn_q", 64, 32);
+      matrix("attn_k", 32, 32);
+      matrix("attn_v", 32, 32);
+      matrix("attn_output", 32, 64);
+      matrix("ffn_gate", 64, 32);
+      matrix("ffn_up", 64, 32);
+      matrix("ffn_down", 32, 64);
+      for (const std::string name : {"attn_norm", "ffn_norm", "post_attention_norm",
+                                     "post_ffw_norm"}) {
+        writer.addTensor(prefix + name + ".weight", 0, {32}, std::vector<uint8_t>(128));
+      }
+      for (const std::string name : {"attn_q_norm", "attn_k_norm"}) {
+        writer.addTensor(prefix + name + ".weight", 0, {16}, std::vector<uint8_t>(64));
+      }
+    }
+    const Described described(writer);
+    ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
+    EXPECT_EQ(described.desc.attention_scale, 1.0f / std::sqrt(layers == 62 ? 8.0f : 16.0f));
+  }
+  EXPECT_EQ(describe("gemma3", [](GgufWriter* w) {
+              w->addFloat32("gemma3.attention.scale", 0.25f);
+            }).attention_scale, 0.25f);
+}
+
+// ---- Local layers --------------------------------------------------------------------------------
+
+std::string localPattern(const ModelDesc& desc) {
+  std::string pattern;
+  for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
+    pattern += desc.isLocal(layer) ? 'l' : 'G';
+  }
+  return pattern;
+}
+
+void addBools(GgufWriter* writer, const std::string& key, const std::vector<bool>& values) {
+  test::ByteWriter out;
+  out.put<uint32_t>(static_cast<uint32_t>(ValueType::kBool));
+  out.put<uint64_t>(values.size());
+  for (const bool value : values) {
+    out.put<uint8_t>(value ? 1 : 0);
+  }
+  writer->addRaw(key, static_cast<uint32_t>(ValueType::kArray), out.bytes);
+}
+
+TEST(Architectures, local_layers_follow_the_architecture_a_period_or_a_list) {
+  const std::string key = "gemma3.attention.sliding_window_pattern";
+  EXPECT_EQ(localPattern(describe("gemma3")), "lllllGll");
+  EXPECT_EQ(localPattern(describe("gemma3", [&](GgufWriter* w) { w->addUint32(key, 2); })),
+            "lGlGlGlG");
+  EXPECT_EQ(localPattern(describe("gemma3", [&](GgufWriter* w) { w->addUint32(key, 1); })),
+            "GGGGGGGG");
+  EXPECT_EQ(localPattern(describe("gemma3", [&](GgufWriter* w) { w->addUint32(key, 512); })),
+            "llllllll");
+  EXPECT_EQ(localPattern(describe("gemma3",
+                                  [&](GgufWriter* w) {
+                                    addBools(w, key, {false, true, true, false, false, false, true,
+                                                      false});
+                                  })),
+            "GllGGGlG");
+  EXPECT_EQ(describe("gemma3").local_window, 16u);
+  EXPECT_EQ(describe("gemma3", [&](GgufWriter* w) { w->addUint32(key, 1); }).local_window, 0u)
+      << "a window that no layer has";
+}
+
+TEST(Architectures, local_layers_have_a_base_of_their_own_that_no_scaling_touches) {
+  const ModelDesc desc = describe("gemma3", [](GgufWriter* w) {
+    w->addFloat32("gemma3.rope.freq_base", 1e6f);
+    w->addString("gemma3.rope.scaling.type", "linear");
+    w->addFloat32("gemma3.rope.scaling.factor", 8.0f);
+  });
+  EXPECT_EQ(desc.rope.theta, 1e6);
+  EXPECT_EQ(desc.rope_local.theta, 1e4);
+  EXPECT_EQ(desc.rope_scaling, RopeScaling::kLinear);
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(desc.rope.divisors[i], 8.0);
+    EXPECT_EQ(desc.rope_local.divisors[i], 1.0);
+  }
+  EXPECT_EQ(describe("gemma3", [](GgufWriter* w) {
+              w->addFloat32("gemma3.rope.freq_base_swa", 5e4f);
+            }).rope_local.theta, 5e4);
+}
+
+TEST(Architectures, local_patterns_out_of_range_are_refused) {
+  const std::string pattern = "gemma3.attention.sliding_window_pattern";
+  const std::string window = "gemma3.attention.sliding_window";
+  expectRefused("gemma3", ORIEL_ERROR_FORMAT, {pattern, " is 0"},
+                [&](GgufWriter* w) { w->addUint32(pattern, 0); });
+  expectRefused("gemma3", ORIEL_ERROR_FORMAT, {pattern, "513"},
+                [&](GgufWriter* w) { w->addUint32(pattern, 513); });
+  expectRefused("gemma3", ORIEL_ERROR_FORMAT, {pattern},
+                [&](GgufWriter* w) { w->addString(pattern, "lllllG"); });
+  expectRefused("gemma3", ORIEL_ERROR_FORMAT, {pattern, "7 entries for 8 layers"},
+                [&](GgufWriter* w) { addBools(w, pattern, std::vector<bool>(7, true)); });
+  expectRefused("gemma3", ORIEL_ERROR_FORMAT, {pattern, "booleans"},
+                [&](GgufWriter* w) { w->addFloat32s(pattern, std::vector<float>(8, 1.0f)); });
+  expectRefused("gemma3", ORIEL_ERROR_FORMAT, {window, "missing"},
+                [&](GgufWriter* w) { w->removeKey(window); });
+  expectRefused("gemma3", ORIEL_ERROR_FORMAT, {window, " is 0"},
+                [&](GgufWriter* w) { w->addUint32(window, 0); });
+  expectRefused("gemma3", ORIEL_ERROR_FORMAT, {window, "4194305"},
+                [&](GgufWriter* w) { w->addUint32(window, kMaxWindow + 1); });
+  expectRefused("gemma3", ORIEL_ERROR_FORMAT, {window},
+                [&](GgufWriter* w) { w->addFloat32(window, 16.0f); });
+}
+
+TEST(Architectures, a_window_of_all_layers_bounds_what_a_query_was_trained_to_see) {
+  for (const std::string name : {"llama", "phi3"}) {
+    const ModelDesc desc = describe(
+        name, [&](GgufWriter* w) { w->addUint32(name + ".attention.sliding_window", 47); });
+    EXPECT_EQ(desc.localLayers(), 0u);
+    EXPECT_EQ(desc.context_train, 128u);
+    EXPECT_EQ(desc.visibleTrain(), 47u);
+    EXPECT_EQ(describe(name).visibleTrain(), 128u);
+    EXPECT_EQ(describe(name, [&](GgufWriter* w) {
+                w->addUint32(name + ".attention.sliding_window", 262144);
+              }).visibleTrain(), 128u);
+  }
+}
+
+// ---- Scaled RoPE ---------------------------------------------------------------------------------
+
+TEST(RopeScaling, linear_scaling_divides_every_frequency) {
+  const auto scaled = [](const std::string& key, float factor) {
+    return describe("llama", [&](GgufWriter* w) { w->addFloat32(key, factor); });
+  };
+  EXPECT_EQ(scaled("llama.rope.scaling.factor", 4.0f).rope.divisors[3], 4.0);
+  EXPECT_EQ(scaled("llama.rope.scale_linear", 2.0f).rope.divisors[0], 2.0);
+  EXPECT_EQ(scaled("llama.rope.scaling.factor", 0.0f).rope_scaling, RopeScaling::kNone);
+  EXPECT_EQ(scaled("llama.rope.scaling.factor", 1.0f).rope_scaling, RopeScaling::kNone);
+}
+
+TEST(RopeScaling, stored_factors_divide_each_frequency) {
+  const ModelDesc desc = describe("llama", [](GgufWriter* w) {
+    w->addTensorF32("rope_freqs.weight", {4}, {1, 1.5f, 4, 8});
+  });
+  EXPECT_EQ(desc.rope_scaling, RopeScaling::kFactors);
+  EXPECT_EQ(desc.rope.divisors[1], 1.5);
+  EXPECT_EQ(desc.rope.divisors[3], 8.0);
+}
+
+// Against figures worked out by hand from the paper: heads of 128, base 10000, trained on 2048 tokens,
+// stretched 16 times. Pair i makes 2048 / (2 pi 10000^(i/64)) turns: more than 32 up to pair 16.1, fewer
+// than 1 from pair 40.2 on.
+TEST(RopeScaling, yarn_keeps_fast_pairs_stretches_slow_ones_and_warms_attention) {
+  TinyLlama shape;
+  shape.n_layers = 1;
+  shape.n_embd = 256;
+  shape.n_heads = 2;
+  shape.n_kv_heads = 1;
+  GgufWriter writer = shape.writer();
+  writer.addString("llama.rope.scaling.type", "yarn");
+  writer.addFloat32("llama.rope.scaling.factor", 16.0f);
+  writer.addUint32("llama.rope.scaling.original_context_length", 2048);
+  const Described described(writer);
+  ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
+  const RopeTable& rope = described.desc.rope;
+  for (uint32_t i = 0; i <= 16; ++i) {
+    EXPECT_DOUBLE_EQ(rope.divisors[i], 1.0) << i;
+  }
+  for (uint32_t i = 41; i < 64; ++i) {
+    EXPECT_DOUBLE_EQ(rope.divisors[i], 16.0) << i;
+  }
+  EXPECT_NEAR(rope.divisors[28], 1 / (0.48 / 16 + 0.52), 1e-12);  // 12 of 25 steps
+  EXPECT_NEAR(rope.magnitude, 1 + 0.1 * std::log(16.0), 1e-12);
+  EXPECT_EQ(described.desc.rope_scaling, RopeScaling::kYarn);
+
+  writer.addFloat32("llama.rope.scaling.attn_factor", 0.5f);
+  writer.addFloat32("llama.rope.scaling.yarn_beta_fast", 1e9f);
+  const Described other(writer);
+  ASSERT_EQ(other.status, ORIEL_OK) << other.log.errors();
+  EXPECT_NEAR(other.desc.rope.magnitude, 0.5 * (1 + 0.1 * std::log(16.0)), 1e-12);
+  EXPECT_GT(other.desc.rope.divisors[16], 1.0);
+}
+
+TEST(RopeScaling, longrope_has_factors_for_short_and_for_long_caches) {
+  const ModelDesc desc = describe("phi3", [](GgufWriter* w) {
+    w->addTensorF32("rope_factors_short.weight", {4}, {1, 1, 2, 2});
+    w->addTensorF32("rope_factors_long.weight", {4}, {1, 4, 8, 16});
+    w->addUint32("phi3.rope.scaling.original_context_length", 64);
+    w->addFloat32("phi3.rope.scaling.attn_factor", 1.19f);
+  });
+  EXPECT_EQ(desc.rope_scaling, RopeScaling::kLongrope);
+  EXPECT_EQ(desc.ropeFor(64).divisors[3], 2.0);
+  EXPECT_EQ(desc.ropeFor(65).divisors[3], 16.0);
+  EXPECT_NEAR(desc.ropeFor(64).magnitude, 1.19, 1e-7);
+  EXPECT_NEAR(desc.ropeFor(65).magnitude, 1.19, 1e-7);
+}
+
+TEST(RopeScaling, what_makes_no_sense_is_refused_by_name) {
+  const std::string prefix = "llama.rope.scaling.";
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinite = std::numeric_limits<float>::infinity();
+  for (const float value : {nan, infinite, -1.0f}) {
+    for (const std::string type : {"linear", "yarn"}) {
+      expectRefused("llama", ORIEL_ERROR_FORMAT, {prefix + "factor"}, [&](GgufWriter* w) {
+        w->addString(prefix + "type", type);
+        w->addFloat32(prefix + "factor", value);
+      });
+    }
+    for (const std::string key : {"attn_factor", "yarn_ext_factor", "yarn_beta_fast", "yarn_beta_slow"}) {
+      expectRefused("llama", ORIEL_ERROR_FORMAT, {prefix + key}, [&](GgufWriter* w) {
+        w->addString(prefix + "type", "yarn");
+        w->addFloat32(prefix + "factor", 4.0f);
+        w->addFloat32(prefix + key, value);
+      });
+    }
+    expectRefused("llama", ORIEL_ERROR_FORMAT, {"rope_freqs.weight", "positive"},
+                  [&](GgufWriter* w) {
+                    w->addTensorF32("rope_freqs.weight", {4}, {1, 1, value, 1});
+                  });
+    expectRefused("gemma3", ORIEL_ERROR_FORMAT, {"gemma3.rope.freq_base_swa"}, [&](GgufWriter* w) {
+      w->addFloat32("gemma3.rope.freq_base_swa", value);
+    });
+  }
+  expectRefused("llama", ORIEL_ERROR_FORMAT, {prefix + "factor", "missing"},
+                [&](GgufWriter* w) { w->addString(prefix + "type", "linear"); });
+  expectRefused("llama", ORIEL_ERROR_FORMAT, {prefix + "factor", "missing"},
+                [&](GgufWriter* w) { w->addString(prefix + "type", "yarn"); });
+  expectRefused("llama", ORIEL_ERROR_FORMAT, {prefix + "original_context_length", "0"},
+                [&](GgufWriter* w) {
+                  w->addString(prefix + "type", "yarn");
+                  w->addFloat32(prefix + "factor", 4.0f);
+                  w->addUint32(prefix + "original_context_length", 0);
+                });
+  expectRefused("llama", ORIEL_ERROR_UNSUPPORTED, {prefix + "type", "\"dynamic\""},
+                [&](GgufWriter* w) { w->addString(prefix + "type", "dynamic"); });
+  expectRefused("phi3", ORIEL_ERROR_FORMAT, {"rope_factors_long.weight is missing"},
+                [](GgufWriter* w) { w->addString("phi3.rope.scaling.type", "longrope"); });
+  expectRefused("phi3", ORIEL_ERROR_FORMAT, {"rope_factors_short.weight is missing"},
+                [](GgufWriter* w) {
+                  w->addTensorF32("rope_factors_long.weight", {4}, {1, 4, 8, 16});
+                });
+}
+
+TEST(RopeScaling, factors_of_a_wrong_length_are_refused) {
+  for (const uint64_t count : {1u, 3u, 5u, 8u}) {
+    expectRefused("llama", ORIEL_ERROR_FORMAT, {"rope_freqs.weight", "ask for 1 rows of 4:"},
+                  [&](GgufWriter* w) {
+                    w->addTensorF32("rope_freqs.weight", {count}, std::vector<float>(count, 1.0f));
+                  });
+    expectRefused("phi3", ORIEL_ERROR_FORMAT, {"rope_factors_long.weight", "ask for 1 rows of 4:"},
+                  [&](GgufWriter* w) {
+                    w->addTensorF32("rope_factors_long.weight", {count},
+                                    std::vector<float>(count, 1.0f));
+                  });
+  }
+}
+
+// ---- Bad files -----------------------------------------------------------------------------------
+
+TEST(Architectures, any_missing_tensor_and_any_wrong_shape_is_named) {
+  for (const std::string architecture : {"qwen3", "gemma3", "smollm3", "phi3"}) {
+    const GgufWriter whole = smallModel(architecture);
+    const Described described(whole);
+    ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
+    GgufTensor tensor;
+    uint64_t cursor = 0;
+    while (described.file->nextTensor(&cursor, &tensor)) {
+      const std::string name(tensor.name.data, tensor.name.bytes);
+      if (name.find("blk.") == 0 && name.find("blk.5.") != 0) {
+        continue;
+      }
+      expectRefused(architecture, ORIEL_ERROR_FORMAT, {"tensor " + name + " is missing"},
+                    [&](GgufWriter* w) { w->removeTensor(name); });
+      expectRefused(architecture, ORIEL_ERROR_FORMAT, {"tensor " + name + " ", "7 rows of 33"},
+                    [&](GgufWriter* w) { TinyLlama::addMatrix(w, name, 7, 33); });
+    }
+  }
+}
+
+TEST(Architectures, what_is_missing_for_others_is_named) {
+  const std::vector<std::pair<std::string, std::string>> needs = {
+      {"qwen3moe", "mixture of experts"}, {"nobodymoe", "mixture of experts"},
+      {"deepseek2", "latent attention"},  {"mamba2", "state-space"},
+      {"qwen2vl", "images"},              {"bert", "encoder"},
+      {"gemma2", "soft caps"},            {"gpt2", "layer norms"}};
+  for (const auto& [name, what] : needs) {
+    expectRefused("llama", ORIEL_ERROR_UNSUPPORTED, {"\"" + name + "\"", what, "gemma3"},
+                  [&](GgufWriter* w) { w->addString("general.architecture", name); });
+  }
+  const std::vector<std::pair<std::string, std::string>> keys = {
+      {"expert_count", "mixture of experts"},
+      {"ssm.state_size", "state-space"},
+      {"attention.kv_lora_rank", "latent attention"},
+      {"final_logit_softcapping", "soft caps"}};
+  for (const auto& [key, what] : keys) {
+    expectRefused("llama", ORIEL_ERROR_UNSUPPORTED, {"llama." + key, what},
+                  [&](GgufWriter* w) { w->addUint32("llama." + key, 8); });
+  }
+  const std::vector<std::pair<std::string, std::string>> tensors = {
+      {"blk.0.ffn_gate_exps.weight", "mixture of experts"},
+      {"blk.0.ssm_in.weight", "state-space"},
+      {"blk.0.attn_kv_a_mqa.weight", "latent attention"},
+      {"v.blk.0.attn_q.weight", "image"},
+      {"position_embd.weight", "positions"}};
+  for (const auto& [name, what] : tensors) {
+    expectRefused("llama", ORIEL_ERROR_UNSUPPORTED, {"tensor " + name, what},
+                  [&](GgufWriter* w) { w->addTensorF32(name, {4}, {1, 2, 3, 4}); });
+  }
+}
+
+}  // namespace
+}  // namespace oriel
