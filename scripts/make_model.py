@@ -246,6 +246,8 @@ def list_tensors(shape, file_type, pure, rng):
     # What each half of a layer adds to the residual stream: enough in all to drown the token's own
     # embedding, which would else be its own successor.
     branch = math.sqrt(3 / shape.n_layers)
+    # Gemma scales embeddings by sqrt(width) and norms what is added.
+    post_norm = 2.5 * math.sqrt(embd / (2 * shape.n_layers))
 
     def matrix(name, cols, rows, gain, layer=None):
         full = name if layer is None else f"blk.{layer}.{name}"
@@ -277,13 +279,13 @@ def list_tensors(shape, file_type, pure, rng):
             norm("attn_q_norm.weight", shape.head_dim, layer, 1.5)
             norm("attn_k_norm.weight", shape.head_dim, layer, 1.5)
         if shape.arch == "gemma3":
-            norm("post_attention_norm.weight", embd, layer)
+            norm("post_attention_norm.weight", embd, layer, post_norm)
         norm("ffn_norm.weight", embd, layer)
         matrix("ffn_gate.weight", embd, ff, 1.0, layer)
         matrix("ffn_up.weight", embd, ff, 1.0, layer)
         matrix("ffn_down.weight", ff, embd, branch / 0.6, layer)
         if shape.arch == "gemma3":
-            norm("post_ffw_norm.weight", embd, layer)
+            norm("post_ffw_norm.weight", embd, layer, post_norm)
     norm("output_norm.weight", embd)
     if not shape.tied:
         matrix("output.weight", embd, shape.n_vocab, 2.5)

@@ -94,7 +94,7 @@ int onFirstToken(const oriel_token_event*, void* user) {
 /// One run: the prompt, then decoding, in a new session that assumes its depth.
 void measure(const BenchOptions& options, const Model& model, const std::vector<int32_t>& ids,
              Measured* measured) {
-  Session own(model, options.depth);
+  Session own(model, {}, options.depth);
   Session* const session = &own;
   const CancelOnInterrupt cancel(session->get());
   const Clock::time_point start = Clock::now();

@@ -8,6 +8,7 @@
 
 #include <oriel/oriel.h>
 
+#include "chat_options.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -63,21 +64,20 @@ class Model {
   /// Only with Load::kDevice.
   const oriel_plan& plan() const { return plan_; }
   double loadMs() const { return load_ms_; }
-  bool hasChatTemplate() const { return std::string_view(info_.chat_template) != "none"; }
+  /// Name of the format that conversations get; "none" without one.
+  std::string chatFormat(const ChatFormatOptions& options) const;
 
   /// `flags` are ORIEL_TEXT_...
   std::vector<int32_t> tokenize(std::string_view text, uint32_t flags) const;
   std::string detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
-  /// `template_name` empty: the model's own.
-  std::string render(const std::string& template_name, const std::vector<Message>& messages,
+  std::string render(const ChatFormatOptions& options, const std::vector<Message>& messages,
                      bool generation_prompt) const;
   /// Ids of a rendered conversation: the template's control tokens are recognised, those that
-  /// somebody wrote inside a message are not, as in a chat session.
-  std::vector<int32_t> renderedIds(const std::string& template_name,
-                                   const std::vector<Message>& messages,
-                                   bool generation_prompt) const;
-  /// What a new session appends for these messages: the same, with the BOS the model may ask for.
-  std::vector<int32_t> chatIds(const std::vector<Message>& messages, bool generation_prompt) const;
+  /// somebody wrote inside a message are not. With ORIEL_TEXT_BOS in `flags` what a new session appends
+  /// for these messages.
+  std::vector<int32_t> renderedIds(const ChatFormatOptions& options,
+                                   const std::vector<Message>& messages, bool generation_prompt,
+                                   uint32_t flags) const;
 
  private:
   Diagnostics diagnostics_;
@@ -90,7 +90,8 @@ class Model {
 class Session {
  public:
   /// As if `assumed_tokens` had been appended: oriel_session_options.
-  explicit Session(const Model& model, uint64_t assumed_tokens = 0);
+  explicit Session(const Model& model, const ChatFormatOptions& chat = {},
+                   uint64_t assumed_tokens = 0);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

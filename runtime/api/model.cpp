@@ -4,7 +4,11 @@
 #include "api/api.h"
 #include "base/hash.h"
 #include "exec/load_weights.h"
+#include "os/thread.h"
 #include "text/pretokenizer.h"
+#if ORIEL_CPU_SIMD
+#include "cpu/cpu_executor.h"
+#endif
 #if ORIEL_VULKAN
 #include "vulkan/vulkan_executor.h"
 #endif
@@ -19,6 +23,7 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
   if (options.device_timeout_ms != 0) {
     executor_options.timeout_ms = options.device_timeout_ms;
   }
+  executor_options.cpu_threads = std::min(options.cpu_threads, allowedProcessors());
   executor_options.cache_dir = options.cache_dir;
   executor_options.allocator = &allocator;
   executor_options.log = log;
@@ -39,10 +44,24 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
     return log.fail(ORIEL_ERROR_NO_DEVICE, "this build has no Vulkan: use the CPU");
   }
 #endif
+#if ORIEL_CPU_SIMD
+  if (cpuExecutorUsable()) {
+    return createCpuExecutor(plan, executor_options, memory, executor);
+  }
+#endif
   return createReferenceExecutor(plan, executor_options, memory, executor);
 }
 
 namespace {
+
+const char* cpuDriver() {
+#if ORIEL_CPU_SIMD
+  if (cpuExecutorUsable()) {
+    return cpuExecutorDriver();
+  }
+#endif
+  return "Oriel reference executor";
+}
 
 // "Q8_0 x 43, F32 x 13", in the order in which the types first appear.
 void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint64_t* parameters) {
@@ -107,13 +126,8 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
   if (prepared.file.getString("general.name", &text)) {
     copyText(text.data, text.bytes, info.name);
   }
-  if (tokenizer.kind() == TokenizerKind::kSpm) {
-    copyText("spm", 3, info.tokenizer);
-  } else {
-    std::snprintf(info.tokenizer, sizeof(info.tokenizer), "bpe (%s)",
-                  preTokenizerName(tokenizer.preTokenizer()));
-  }
-  const char* format = chatFormatName(model->chat_format);
+  describeTokenizer(tokenizer, info.tokenizer);
+  const char* format = model->chat.name();
   copyText(format, std::strlen(format), info.chat_template);
   describeTensorTypes(prepared.file, info.tensor_types, sizeof(info.tensor_types),
                       &info.parameters);
@@ -133,6 +147,7 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
   info.bos_id = tokenizer.bosId();
   info.eos_id = tokenizer.eosId();
   info.add_bos = tokenizer.addBos() ? 1 : 0;
+  describeContext(desc, &info);
 }
 
 Status refuse(const PreparedModel& prepared, const Log& log) {
@@ -156,7 +171,7 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
                 oriel_model* model) {
   const Log log = logOf(options);
   ORIEL_TRY(Tokenizer::build(prepared.file, log, arena, &model->tokenizer));
-  model->chat_format = recogniseChatFormat(prepared.file);
+  model->chat = recogniseChat(prepared.file, log);
   if (options.device != ORIEL_DEVICE_NONE) {
     model->desc = prepared.desc;
     model->hash = modelHash(prepared.file);
@@ -179,6 +194,15 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
 }
 
 }  // namespace
+
+void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]) {
+  if (tokenizer.kind() == TokenizerKind::kSpm) {
+    copyText("spm", 3, out);
+  } else {
+    std::snprintf(out, sizeof(out), "bpe (%s)", preTokenizerName(tokenizer.preTokenizer()));
+  }
+}
+
 }  // namespace oriel
 
 using namespace oriel;
@@ -293,7 +317,8 @@ oriel_status oriel_device_list(oriel_log_fn log, void* log_user, oriel_device_in
 #endif
   oriel_device_info& cpu = found[count++];
   copyText("CPU", 3, cpu.name);
-  copyText("Oriel reference executor", 24, cpu.driver);
+  const char* driver = cpuDriver();
+  copyText(driver, std::strlen(driver), cpu.driver);
   copyText("cpu", 3, cpu.kind);
   cpu.usable = 1;
   *needed = count;

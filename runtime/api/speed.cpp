@@ -52,8 +52,10 @@ Status measure(const char* path, const oriel_options& options, oriel_speed* spee
   DeviceChoice choice;
   choice.options = &options;
   choice.allocator = options.allocator != nullptr ? *options.allocator : defaultAllocator();
-  return measureSpeed({makeExecutor, &choice}, types, n_types, options.cache_dir, choice.allocator,
-                      log, speed);
+  // What is kept is for the default number of threads.
+  const char* const cache_dir = options.cpu_threads == 0 ? options.cache_dir : nullptr;
+  return measureSpeed({makeExecutor, &choice}, types, n_types, cache_dir, choice.allocator, log,
+                      speed);
 }
 
 }  // namespace

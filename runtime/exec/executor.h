@@ -73,9 +73,11 @@ struct ExecutorOptions {
   bool device_is_optional = false;
   uint32_t timeout_ms = 60000;
   const char* cache_dir = nullptr;
+  uint32_t cpu_threads = 0;  ///< of the CPU executor; 0: one per core, at most 8
   const oriel_allocator* allocator = nullptr;
   Log log;
   // For tests only.
+  uint32_t cpu_simd_level = UINT32_MAX;  ///< the best SimdTarget that may be used
   bool allow_subgroups = true;  ///< false: the shared-memory variants, whatever the device can do
   /// Called with the entry points each time some have been loaded (before and after the instance is
   /// made); may replace them.
@@ -83,7 +85,7 @@ struct ExecutorOptions {
   void* wrap_api_user = nullptr;
 };
 
-/// The portable reference executor: plain C++ over host memory. Destroy with destroyExecutor.
+/// The reference executor: plain C++ over host memory, one thread. Destroy with destroyExecutor.
 Status createReferenceExecutor(const Plan& plan, const ExecutorOptions& options,
                                const ExecutorMemory& memory, Executor** executor);
 

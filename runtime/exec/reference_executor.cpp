@@ -1,13 +1,12 @@
-// The portable executor: every op in plain scalar C++, in the order and the formats of the plan. It is
-// the oracle that kernels are compared with, and what runs where there is no Vulkan.
+// The reference executor: every op in plain scalar C++, in the order and the formats of the plan. It is
+// the oracle that kernels are compared with, and what runs where there are no vector instructions.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <new>
 
 #include "base/half.h"
-#include "base/workspace.h"
-#include "exec/executor.h"
+#include "exec/host_executor.h"
 #include "exec/reference_weights.h"
 #include "kv/kv_side.h"
 #include "kv/quantise.h"
@@ -15,62 +14,10 @@
 namespace oriel {
 namespace {
 
-class ReferenceExecutor final : public Executor {
+class ReferenceExecutor final : public HostExecutor {
  public:
   ReferenceExecutor(const Plan& plan, const ExecutorOptions& options)
-      : plan_(plan), allocator_(*options.allocator), log_(options.log) {}
-
-  ~ReferenceExecutor() override {
-    for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-      for (uint32_t s = 0; s < segmentCount(kind); ++s) {
-        void* block = segment(kind, s);
-        if (block != nullptr) {
-          allocator_.release(block, segmentBytes(kind, s), allocator_.user);
-        }
-      }
-    }
-  }
-
-  Status allocate() {
-    for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-      for (uint32_t s = 0; s < segmentCount(kind); ++s) {
-        const uint64_t bytes = segmentBytes(kind, s);
-        void* block = bytes <= SIZE_MAX / 2 ? allocateZeroed(allocator_, bytes) : nullptr;
-        if (block == nullptr) {
-          return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                           "the system refused %llu bytes: close other programs or give less memory",
-                           static_cast<unsigned long long>(bytes));
-        }
-        allocated_[kind] += bytes;
-        (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
-      }
-    }
-    return kOk;
-  }
-
-  Status beginWrite(uint64_t bytes, void** piece) override {
-    if (bytes > plan_.upload.size_bytes / 2) {
-      return log_.fail(ORIEL_ERROR_INTERNAL, "an upload of %llu bytes exceeds the ring",
-                       static_cast<unsigned long long>(bytes));
-    }
-    *piece = at(plan_.upload);
-    return kOk;
-  }
-
-  Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) override {
-    std::memcpy(at(destination) + offset_bytes, at(plan_.upload), bytes);
-    return kOk;
-  }
-
-  Status finishLoad() override { return kOk; }
-  Status finishWrites() override { return kOk; }
-  Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t,
-              const void** piece) override {
-    *piece = at(source) + offset_bytes;
-    return kOk;
-  }
-  void* step() override { return at(plan_.step); }
-  float* logits() override { return reinterpret_cast<float*>(at(plan_.logits)); }
+      : HostExecutor(plan, options) {}
 
   Status run(StepRun what) override {
     std::memcpy(at(plan_.device_step), at(plan_.step), plan_.step.size_bytes);
@@ -93,45 +40,9 @@ class ReferenceExecutor final : public Executor {
     return kOk;
   }
 
-  Status clearCache() override {
-    std::memset(single_[static_cast<uint32_t>(ArenaKind::kCache)], 0, plan_.cache_bytes);
-    return kOk;
-  }
-
-  uint64_t allocatedBytes(ArenaKind kind) const override {
-    return allocated_[static_cast<uint32_t>(kind)];
-  }
-  const char* deviceName() const override { return "CPU"; }
   const char* driverName() const override { return "Oriel reference executor"; }
 
  private:
-  uint32_t segmentCount(uint32_t kind) const { return kind == 0 ? plan_.weight_segments : 1; }
-  uint64_t segmentBytes(uint32_t kind, uint32_t s) const {
-    switch (static_cast<ArenaKind>(kind)) {
-      case ArenaKind::kWeights:
-        return plan_.weight_segment_bytes[s];
-      case ArenaKind::kCache:
-        return plan_.cache_bytes;
-      case ArenaKind::kActivations:
-        return plan_.activation_bytes;
-      case ArenaKind::kIo:
-        return plan_.io_bytes;
-    }
-    return 0;
-  }
-  uint8_t* segment(uint32_t kind, uint32_t s) const {
-    return kind == 0 ? weights_[s] : single_[kind];
-  }
-  uint8_t* at(const BufferRef& ref) const {
-    return segment(static_cast<uint32_t>(ref.arena), ref.segment) + ref.offset_bytes;
-  }
-  float* floats(const Op& op, uint32_t binding) const {
-    return reinterpret_cast<float*>(at(op.bindings[binding]));
-  }
-  uint32_t* words(const Op& op, uint32_t binding) const {
-    return reinterpret_cast<uint32_t*>(at(op.bindings[binding]));
-  }
-
   const StepHeader& header() const {
     return *reinterpret_cast<const StepHeader*>(at(plan_.device_step));
   }
@@ -417,13 +328,6 @@ class ReferenceExecutor final : public Executor {
       }
     }
   }
-
-  const Plan& plan_;
-  const oriel_allocator allocator_;
-  const Log log_;
-  uint8_t* weights_[UINT8_MAX + 1] = {};
-  uint8_t* single_[kArenaKinds] = {};
-  uint64_t allocated_[kArenaKinds] = {};
 };
 static_assert(sizeof(ReferenceExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
 

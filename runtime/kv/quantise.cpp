@@ -6,12 +6,6 @@
 namespace oriel {
 namespace {
 
-constexpr uint32_t kInt4Levels = 16;
-constexpr uint32_t kCandidates = 16;
-// Scales to try, as multiples of the value of largest magnitude, times 2048. Chosen on Gaussian noise.
-constexpr float kCandidate[kCandidates] = {-270, -220, -215, -210, -205, -185, -180, -175,
-                                           -170, -165, -160, 195,  200,  205,  210,  255};
-
 // Number of borders between levels that `value` exceeds; `scale` is positive or zero.
 uint8_t int4Code(float value, float scale) {
   uint32_t code = 0;
@@ -45,7 +39,7 @@ uint16_t quantiseInt4(const float* values, uint32_t n, uint8_t* codes) {
   }
   uint16_t best_bits = 0;
   float best_error = INFINITY;
-  for (const float candidate : kCandidate) {
+  for (const float candidate : kInt4Candidate) {
     const uint16_t bits = floatToHalf(extreme * (candidate * (1.0f / 2048.0f)));
     const float scale = halfToFloat(bits);
     float error = 0;

@@ -21,6 +21,12 @@ inline float int4Level(uint32_t code) {
   return t + t * t * t * (1.0f / 128.0f);
 }
 
+constexpr uint32_t kInt4Levels = 16;
+/// Scales to try, as multiples of the value of largest magnitude, times 2048. Chosen on Gaussian noise.
+constexpr uint32_t kInt4Candidates = 16;
+constexpr float kInt4Candidate[kInt4Candidates] = {-270, -220, -215, -210, -205, -185, -180, -175,
+                                                   -170, -165, -160, 195,  200,  205,  210,  255};
+
 /// What a stored code stands for, before its scale: int8 in two's complement, or an int4 level.
 inline float kvCodeValue(KvFormat format, uint32_t code) {
   return format == KvFormat::kInt8 ? static_cast<float>(static_cast<int8_t>(code))

@@ -45,6 +45,7 @@ class TokenEncoder {
     ORIEL_TRY(check(bytes));
     text_ = text;
     end_ = bytes;
+    after_special_ = !options_.continues;
     if (options_.bos && t_.add_bos_) {
       emit(t_.bos_id_);
     }

@@ -44,6 +44,7 @@ struct EncodeOptions {
   /// Put BOS first if the model asks for one. (EOS is never added: what is encoded here is to be
   /// continued.)
   bool bos = false;
+  bool continues = false;  ///< text goes before this one: SPM puts no space in front
   /// Ranges of the text, in order, in which no control token may be recognised (what a user typed).
   /// Merges do not stop at their borders.
   const TextRange* literal = nullptr;

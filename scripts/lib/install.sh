@@ -47,6 +47,7 @@ build   glslang-tools           must  cmd:glslangValidator
 build   spirv-tools             must  cmd:spirv-val
 build   libvulkan-dev           must  inc:vulkan/vulkan.h
 build   libcli11-dev            must  inc:CLI/CLI.hpp
+build   libhwy-dev              may   inc:hwy/highway.h
 build   nlohmann-json3-dev      must  inc:nlohmann/json.hpp
 build   python3                 must  cmd:python3
 runtime libvulkan1              may   lib:libvulkan.so.1

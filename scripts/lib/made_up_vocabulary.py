@@ -62,7 +62,7 @@ def made_up_pieces(alphabet, spell, space, count, rng):
     tails = [s for s in syllables if len(s) > 1 and s in known]
     longest = len(space) + 14
     while len(merges) < count:
-        picks = rng.random((1 << 14, 2)) ** 2  # shorter and older ones more often
+        picks = rng.random((1 << 14, 2)) ** 6  # shorter and older ones more often
         for left, right in picks:
             left = stems[int(left * len(stems))]
             right = tails[int(right * len(tails))]

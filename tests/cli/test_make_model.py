@@ -58,7 +58,8 @@ def test_it_runs(*how):
     text = "The house was small, and they said:\n\n    return 42\tna\u00efve \u4e2d\u6587"
     ids = oriel("tokenize", model, text=text)["ids"]
     check("text comes back", oriel("tokenize", model, "--decode", *ids)["text"] == text, ids)
-    check("a common word is one token", len(oriel("tokenize", model, text=" the")["ids"]) == 1)
+    word = "the" if how[0] == "tinyllama-1.1b" else " the"  # the space comes with the tokenizer there
+    check("a common word is one token", len(oriel("tokenize", model, text=word)["ids"]) == 1)
 
     cpu = ["--device", "cpu", "--memory", "64MiB", "--kv", "f16"]
     logits = scratch / "logits"
@@ -78,7 +79,8 @@ def main():
         test_a_full_size_file_has_the_published_numbers()
         for kind in ("q4_0", "q8_0", "f16"):
             test_it_runs("smollm2-135m", kind, "--pure")
-        test_it_runs("qwen2.5-0.5b", "q4_0", "--pure", "--pre", "smollm")
+        for shape in ("qwen2.5-0.5b", "qwen3-0.6b", "llama-3.2-1b", "tinyllama-1.1b", "gemma-3-270m"):
+            test_it_runs(shape, "q4_0", "--pure")
     finally:
         shutil.rmtree(scratch)
     print(f"{failures} failed")

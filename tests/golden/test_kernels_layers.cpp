@@ -36,15 +36,17 @@ TEST_P(Kernels, rms_norm_over_heads_leaves_their_neighbours_alone_also_in_place)
     const BufferRef copy = rig.output(kChunk * stride);
     const RmsNormPush push = {cols, stride, stride, 0, 1e-6f, kHeads, kFirst, 0};
     const uint32_t padded = unitsOf(stride) * kUnit;
-    std::vector<float> rows(size_t{kChunk} * padded);
+    std::vector<float> rows(size_t{kGroupRows} * padded);
     for (uint32_t t = 0; t < kChunk; ++t) {
-      std::copy_n(in.begin() + t * stride, stride, rows.begin() + t * padded);
+      for (uint32_t i = 0; i < stride; ++i) {
+        rows[(i / 4 * kGroupRows + t) * 4 + i % 4] = in[t * stride + i];
+      }
     }
     const BufferRef table = rig.input(rows);
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kRmsNorm, push, {from, out, weights});
       rig.add(list, OpKind::kEmbed,
-              EmbedPush{stride, padded, kChunk * padded, 0, 0, kChunk, stride, 1.0f},
+              EmbedPush{stride, kGroupRows * padded, kGroupRows * padded, 0, kChunk, stride, 1.0f},
               {table, copy});
       rig.add(list, OpKind::kRmsNorm, push, {copy, copy, weights});
     }

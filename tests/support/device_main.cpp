@@ -1,5 +1,5 @@
 // Runs the device tests on one device, ORIEL_TEST_TARGET (a compile definition, one program each):
-//   cpu               the reference executor
+//   cpu               the CPU executor; kernels on the reference executor, too
 //   vulkan=ICD        the Vulkan driver with this ICD json, and no other
 //   validation=ICD    the same under the Khronos validation layer with synchronisation validation; any
 //                     message fails the run

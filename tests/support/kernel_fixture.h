@@ -1,5 +1,6 @@
-// Tests of single kernels: on Vulkan each runs with and without subgroup arithmetic. Instantiated in
-// golden/test_kernels.cpp.
+// Tests of single kernels: on Vulkan each runs with and without subgroup arithmetic; on the CPU on the
+// reference executor, and with every set of instructions that this machine has and several numbers of
+// threads. Instantiated in golden/test_kernels.cpp.
 #pragma once
 
 #include <string>
@@ -10,12 +11,21 @@
 
 namespace oriel::test {
 
-enum class Path { kSubgroup, kShared, kReference };
+enum class Path { kSubgroup, kShared, kReference, kSimd };
 
-class Kernels : public testing::TestWithParam<Path> {
+struct Variant {
+  Path path;
+  uint32_t simd_level = 0;
+  uint32_t threads = 1;
+};
+
+class Kernels : public testing::TestWithParam<Variant> {
  protected:
   void load(KernelRig* rig) {
-    rig->options.allow_subgroups = GetParam() != Path::kShared;
+    rig->options.allow_subgroups = GetParam().path != Path::kShared;
+    rig->on_reference = GetParam().path == Path::kReference;
+    rig->options.cpu_simd_level = GetParam().simd_level;
+    rig->options.cpu_threads = GetParam().threads;
     ASSERT_TRUE(rig->load().ok()) << rig->log.errors();
   }
   void run(KernelRig* rig, StepRun what) {

@@ -20,6 +20,10 @@
 #include "exec/executor.h"
 #include "support/captured_log.h"
 #include "support/target.h"
+#ifdef ORIEL_CPU_SIMD
+#include "cpu/cpu_executor.h"
+#include "cpu/simd.h"
+#endif
 #ifdef ORIEL_VULKAN
 #include "vulkan/vulkan_executor.h"
 #endif
@@ -108,14 +112,17 @@ class KernelRig {
     host_.assign(measure.used() / 16 + 1, {});
     Arena arena(host_.data(), measure.used());
     const ExecutorMemory memory = takeExecutorMemory(plan, &arena);
-    if (!onVulkan()) {
-      return createReferenceExecutor(plan, options, memory, &executor);
-    }
 #ifdef ORIEL_VULKAN
-    return createVulkanExecutor(plan, options, memory, &executor);
-#else
-    return ORIEL_ERROR_UNSUPPORTED;
+    if (onVulkan()) {
+      return createVulkanExecutor(plan, options, memory, &executor);
+    }
 #endif
+#ifdef ORIEL_CPU_SIMD
+    if (!on_reference) {
+      return createCpuExecutor(plan, options, memory, &executor);
+    }
+#endif
+    return createReferenceExecutor(plan, options, memory, &executor);
   }
 
   Status upload() {
@@ -159,6 +166,7 @@ class KernelRig {
 
   Plan plan;
   ExecutorOptions options;
+  bool on_reference = true;  ///< else, without Vulkan, on the CPU executor
   CapturedLog log;
   Executor* executor = nullptr;
 

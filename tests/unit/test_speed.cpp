@@ -317,7 +317,7 @@ TEST_F(SpeedFileTest, another_driver_has_rates_of_its_own) {
 
 TEST(Probe, is_a_model_like_any_other) {
   for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kQ4_0,
-                                TensorType::kQ8_0, TensorType::kBf16, TensorType::kQ6K}) {
+                                TensorType::kQ8_0, TensorType::kBf16, TensorType::kQ6_K}) {
     ProbeShape shape = {2, 256, 8, 2, 32, 512, 32, static_cast<uint32_t>(type)};
     const uint64_t bytes = probeFileBytes(shape);
     ASSERT_NE(0u, bytes);

@@ -1,0 +1,26 @@
+# Sets ORIEL_HIGHWAY_HEADERS to the folder with hwy/highway.h, or leaves it empty: then the CPU runs plain
+# code. Only headers are used; nothing is linked.
+set(ORIEL_HIGHWAY_HEADERS "")
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|aarch64|arm64|ARM64)$")
+  message(STATUS "no vector kernels for ${CMAKE_SYSTEM_PROCESSOR}: plain code on the CPU")
+  return()
+endif()
+find_path(ORIEL_HIGHWAY_INSTALLED hwy/highway.h DOC "Highway's headers (package libhwy-dev)")
+if(ORIEL_HIGHWAY_INSTALLED)
+  set(ORIEL_HIGHWAY_HEADERS ${ORIEL_HIGHWAY_INSTALLED})
+  return()
+endif()
+option(ORIEL_FETCH_HIGHWAY "Download Highway where it is not installed" OFF)
+if(ORIEL_FETCH_HIGHWAY)
+  include(FetchContent)
+  FetchContent_Declare(highway GIT_REPOSITORY https://github.com/google/highway.git GIT_TAG 1.0.3
+                       GIT_SHALLOW ON)
+  FetchContent_GetProperties(highway)
+  if(NOT highway_POPULATED)
+    FetchContent_Populate(highway)
+  endif()
+  set(ORIEL_HIGHWAY_HEADERS ${highway_SOURCE_DIR})
+else()
+  message(STATUS "Highway was not found (package libhwy-dev, or -DORIEL_FETCH_HIGHWAY=ON): "
+                 "plain code on the CPU")
+endif()

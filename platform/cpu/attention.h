@@ -1,0 +1,29 @@
+// Attention of all query heads of one key head over their window. Bytes moved: the slots' keys and values,
+// once for up to kMostQueries queries; 4 * head_dim operations per query and slot.
+#pragma once
+
+#include "cpu/simd.h"
+#include "plan/plan.h"
+
+namespace oriel {
+
+struct AttentionTask {
+  AttentionPush push = {};
+  KvFormat k_format = KvFormat::kF16;
+  KvFormat v_format = KvFormat::kF16;
+  const float* queries = nullptr;
+  const TokenStep* tokens = nullptr;
+  const uint32_t* keys = nullptr;
+  const uint32_t* values = nullptr;
+  float* out = nullptr;
+};
+
+/// Queries worked on at a time.
+constexpr uint32_t kMostQueries = 8;
+
+/// Tokens first .. first + count - 1 with all query heads of `kv_head`; their share `split` of the slots.
+using AttendFn = void (*)(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_t count,
+                          uint32_t split);
+AttendFn attendKernel(SimdTarget target);
+
+}  // namespace oriel

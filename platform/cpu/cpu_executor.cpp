@@ -1,0 +1,495 @@
+#include "cpu/cpu_executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/checked.h"
+#include "cpu/attention.h"
+#include "cpu/matmul.h"
+#include "cpu/pool.h"
+#include "cpu/rope_append.h"
+#include "cpu/small_ops.h"
+#include "exec/host_executor.h"
+#include "exec/reference_weights.h"
+#include "os/os.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kDefaultThreads = 8;   // at most, when the app does not say: memory is what limits
+constexpr uint32_t kPiecesPerThread = 4;  // of an op: a thread that was held up takes fewer
+constexpr uint32_t kTokensPerPiece = 4;   // of a chunk's attention
+constexpr uint64_t kLine = 64;            // keeps threads' scratch apart
+
+bool samePiece(const BufferRef& a, const BufferRef& b) {
+  return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes;
+}
+
+/// Every thread of the team walks the op list. Large ops are shared out in pieces; tiny ones are done by
+/// thread 0, or by every thread for itself where all need the result anyway: an op that feeds a product of
+/// one token. Staged activations lie in the upload ring, which nothing else uses while ops run.
+class CpuExecutor final : public HostExecutor {
+ public:
+  CpuExecutor(const Plan& plan, const ExecutorOptions& options, SimdTarget target)
+      : HostExecutor(plan, options), timeout_ms_(options.timeout_ms), target_(target),
+        matmul_(matmulKernels(target)), small_(smallKernels(target)),
+        attend_(attendKernel(target)), rope_append_(ropeAppendKernel(target)) {
+    // More threads than cores would wait for each other; tests may want just that.
+    pool_.start(options.cpu_threads != 0 ? options.cpu_threads
+                                         : std::min(allowedCores(), kDefaultThreads),
+                options.cpu_threads == 0);
+  }
+
+  Status finishLoad() override {
+    uint32_t units = 0;
+    for (uint32_t list = 0; list < kStepLists; ++list) {
+      for (uint32_t n = 0; n < plan_.n_ops[list]; ++n) {
+        const Op& op = plan_.ops[list][n];
+        if (op.kind == OpKind::kMatmul) {
+          units = std::max(units, op.push.matmul.units);
+        }
+      }
+    }
+    row_bytes_ = alignUp(intRowBytes(units), kLine);
+    private_bytes_ = row_bytes_ + alignUp(uint64_t{4} * kUnit * units, kLine);
+    const uint64_t room = plan_.upload.size_bytes;
+    private_rows_ = private_bytes_ * pool_.size() <= room;
+    most_tiles_ = units == 0 ? 0 : static_cast<uint32_t>(room / intTilesBytes(units));
+    if (row_bytes_ > room) {
+      return log_.fail(ORIEL_ERROR_INTERNAL, "the upload ring holds no row of %u values",
+                       units * kUnit);
+    }
+    return kOk;
+  }
+
+  Status run(StepRun what) override {
+    if (lost_) {
+      return ORIEL_ERROR_TIMEOUT;
+    }
+    what_ = what;
+    deadline_ms_ = nowMs() + timeout_ms_;
+    stopped_at_.store(UINT32_MAX, std::memory_order_relaxed);
+    pool_.run([](void* self, uint32_t thread) { static_cast<CpuExecutor*>(self)->walk(thread); },
+              this);
+    if (stopped_at_.load(std::memory_order_relaxed) != UINT32_MAX) {
+      lost_ = true;
+      return log_.fail(ORIEL_ERROR_TIMEOUT,
+                       "the processor did not finish in %u ms: allow more time or a smaller chunk",
+                       timeout_ms_);
+    }
+    return kOk;
+  }
+
+  const char* driverName() const override { return simdTargetName(target_); }
+
+ private:
+  struct Walk {
+    uint32_t thread;
+    const Op* ops;
+    uint32_t n_ops;
+    uint32_t n_tokens;
+    uint32_t first_number;  ///< of op 0 among all ops of the run
+  };
+
+  const StepHeader& header() const {
+    return *reinterpret_cast<const StepHeader*>(at(plan_.step));
+  }
+  const TokenStep* tokens() const {
+    return reinterpret_cast<const TokenStep*>(at(plan_.step) + sizeof(StepHeader));
+  }
+
+  void walk(uint32_t thread) {
+    if (what_ == StepRun::kDecode && !walkList(thread, StepList::kDecode, 0)) {
+      return;
+    }
+    if ((what_ == StepRun::kChunk || what_ == StepRun::kChunkHead) &&
+        !walkList(thread, StepList::kChunk, 0)) {
+      return;
+    }
+    if (what_ != StepRun::kChunk) {
+      (void)walkList(thread, StepList::kHead, 1u << 30);
+    }
+  }
+
+  // False: time was up.
+  bool walkList(uint32_t thread, StepList list, uint32_t first_number) {
+    const uint32_t i = static_cast<uint32_t>(list);
+    Walk walk = {thread, plan_.ops[i], plan_.n_ops[i], header().n_tokens, first_number};
+    for (uint32_t n = 0; n < walk.n_ops;) {
+      n = runFrom(walk, n);
+      const uint32_t number = first_number + n;
+      if (thread == 0 && nowMs() > deadline_ms_) {
+        stopped_at_.store(number, std::memory_order_relaxed);
+      }
+      pool_.sync();
+      // Thread 0 may already be past the next op and have stopped there; all leave at the same one.
+      if (stopped_at_.load(std::memory_order_relaxed) <= number) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Runs ops from `n` on that need no waiting in between; the number of the next one.
+  uint32_t runFrom(const Walk& walk, uint32_t n) {
+    const Op& op = walk.ops[n];
+    if (feedsMatmul(walk, n)) {
+      return matmuls(walk, n + 1, &op);
+    }
+    switch (op.kind) {
+      case OpKind::kMatmul:
+        return matmuls(walk, n, nullptr);
+      case OpKind::kAttention:
+        attention(walk, op);
+        return n + 1;
+      case OpKind::kRopeAppend:
+        ropeAppend(walk, op);
+        return n + 1;
+      default:
+        break;
+    }
+    if (walk.n_tokens > 1 && !ofOneRow(op)) {
+      for (uint32_t t = pool_.claim(); t < walk.n_tokens; t = pool_.claim()) {
+        runToken(op, t);
+      }
+      return n + 1;
+    }
+    // One thread does what follows without a matmul in between, in order.
+    do {
+      if (walk.thread == 0) {
+        runToken(walk.ops[n], 0);
+      }
+      ++n;
+    } while (n < walk.n_ops && isSmall(walk.ops[n]) && !feedsMatmul(walk, n) &&
+             (walk.n_tokens == 1 || ofOneRow(walk.ops[n])));
+    return n;
+  }
+
+  static bool isSmall(const Op& op) {
+    return op.kind != OpKind::kMatmul && op.kind != OpKind::kAttention &&
+           op.kind != OpKind::kRopeAppend;
+  }
+  // Works on one row whatever the number of tokens.
+  static bool ofOneRow(const Op& op) {
+    return (op.kind == OpKind::kRmsNorm && op.push.rms_norm.head_row_only != 0) ||
+           (op.kind == OpKind::kMatmul && op.push.matmul.one_row != 0);
+  }
+
+  // The op makes, of one token, the vector that the matmul after it reads, and changes nothing else.
+  bool feedsMatmul(const Walk& walk, uint32_t n) const {
+    const Op& op = walk.ops[n];
+    if (!private_rows_ || n + 1 >= walk.n_ops || walk.ops[n + 1].kind != OpKind::kMatmul ||
+        (walk.n_tokens > 1 && !ofOneRow(op)) ||
+        !samePiece(op.bindings[2], walk.ops[n + 1].bindings[3])) {
+      return false;
+    }
+    switch (op.kind) {
+      case OpKind::kRmsNorm:
+        return op.push.rms_norm.accumulate == 0 && op.push.rms_norm.rows == 1 &&
+               op.push.rms_norm.first == 0 && !samePiece(op.bindings[0], op.bindings[2]);
+      case OpKind::kGatedActivation:
+      case OpKind::kAttentionMerge:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  void runToken(const Op& op, uint32_t t) {
+    if (op.kind == OpKind::kEmbed) {
+      return embed(op, t);
+    }
+    if (op.kind == OpKind::kAddBias) {
+      const AddBiasPush& p = op.push.add_bias;
+      return small_.addBias(floats(op, 0), p.cols,
+                            floats(op, 2) + uint64_t{t} * p.out_stride + p.out_first);
+    }
+    uint32_t stride = 0;
+    switch (op.kind) {
+      case OpKind::kRmsNorm:
+        stride = op.push.rms_norm.out_stride;
+        break;
+      case OpKind::kGatedActivation:
+        stride = op.push.gated_activation.out_stride;
+        break;
+      default:
+        stride = op.push.attention_merge.out_stride;
+        break;
+    }
+    produce(op, t, floats(op, 2) + uint64_t{t} * stride);
+  }
+
+  // Columns of what a producer makes of a token.
+  static uint32_t colsOf(const Op& op) {
+    switch (op.kind) {
+      case OpKind::kRmsNorm:
+        return op.push.rms_norm.cols;
+      case OpKind::kGatedActivation:
+        return op.push.gated_activation.cols;
+      default:
+        return op.push.attention_merge.n_heads * op.push.attention_merge.head_dim;
+    }
+  }
+
+  // A norm, an activation or a merge, token t of it, to `out`.
+  void produce(const Op& op, uint32_t t, float* out) const {
+    const float* in = floats(op, 0);
+    if (op.kind == OpKind::kRmsNorm) {
+      const RmsNormPush& p = op.push.rms_norm;
+      const uint32_t source = p.head_row_only != 0 ? header().head_row : t;
+      small_.rmsNorm(p, in + uint64_t{source} * p.in_stride + p.first, floats(op, 3),
+                     out + p.first);
+    } else if (op.kind == OpKind::kGatedActivation) {
+      const GatedActivationPush& p = op.push.gated_activation;
+      small_.gatedActivation(p, in + uint64_t{t} * p.in_stride, 0, p.cols, out);
+    } else {
+      const AttentionMergePush& p = op.push.attention_merge;
+      small_.attentionMerge(
+          p, in + uint64_t{t} * p.n_heads * p.splits * (p.head_dim + kPartialExtra), 0, p.n_heads,
+          out);
+    }
+  }
+
+  void embed(const Op& op, uint32_t t) {
+    const EmbedPush& p = op.push.embed;
+    const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
+    const uint32_t row = tokens()[t].token - p.first_row;  // wraps for rows before the slice
+    if (row >= p.rows) {
+      return;
+    }
+    float* out = floats(op, 2) + uint64_t{t} * p.out_stride;
+    for (uint32_t c = 0; c < p.cols; c += kUnit) {
+      float values[kUnit];
+      rows.unpack(row, c / kUnit, values);
+      for (uint32_t i = 0; i < std::min(kUnit, p.cols - c); ++i) {
+        out[c + i] = p.scale * values[i];
+      }
+    }
+  }
+
+  // ---- Products ----
+
+  MatmulTask taskOf(const Op& op, uint32_t n_tokens) const {
+    const MatmulPush& p = op.push.matmul;
+    MatmulTask task;
+    task.weights = words(op, 0);
+    task.group_words = p.group_words;
+    task.side_word = p.side_word;
+    task.units = p.units;
+    task.rows = p.rows;
+    task.n_tokens = n_tokens;
+    task.out = floats(op, 2) + p.out_first;
+    task.out_stride = p.out_stride;
+    task.accumulate = p.accumulate != 0;
+    return task;
+  }
+
+  // The matmuls from `first` on that read the same vectors, fed by `producer` if there is one.
+  uint32_t matmuls(const Walk& walk, uint32_t first, const Op* producer) {
+    const Op& head = walk.ops[first];
+    const uint32_t n_tokens = ofOneRow(head) ? 1 : walk.n_tokens;
+    uint32_t end = first + 1;
+    while (end < walk.n_ops && walk.ops[end].kind == OpKind::kMatmul &&
+           samePiece(walk.ops[end].bindings[3], head.bindings[3]) &&
+           ofOneRow(walk.ops[end]) == ofOneRow(head)) {
+      ++end;
+    }
+    const float* in = floats(head, 3);
+    uint8_t* scratch = at(plan_.upload);
+    const Op* quantised =
+        std::find_if(&head, walk.ops + end, [](const Op& op) { return !readsFloats(op.weights); });
+    const bool stages = quantised != walk.ops + end;
+    if (n_tokens == 1) {
+      uint8_t* row = scratch + (private_rows_ ? walk.thread * private_bytes_ : 0);
+      if (producer != nullptr) {
+        float* out = reinterpret_cast<float*>(row + row_bytes_);
+        if (walk.thread == 0) {
+          out = floats(*producer, 2);
+        } else {
+          const uint32_t cols = colsOf(*producer);
+          std::fill(out + cols, out + alignUp(cols, kUnit), 0.0f);
+        }
+        produce(*producer, 0, out);
+        in = out;
+      }
+      if (stages && (private_rows_ || walk.thread == 0)) {
+        matmul_.quantiseRow(in, quantised->push.matmul.units, row);
+      }
+      if (stages && !private_rows_) {
+        pool_.sync();
+      }
+      products(&head, end - first, in, 1, row);
+      return end;
+    }
+    if (!stages) {
+      products(&head, end - first, in, n_tokens, nullptr);
+      return end;
+    }
+    const uint32_t units = quantised->push.matmul.units;
+    const uint32_t stride = head.push.matmul.in_stride;
+    if (most_tiles_ == 0) {
+      for (uint32_t t = 0; t < n_tokens; ++t) {
+        pool_.sync();
+        if (walk.thread == 0) {
+          matmul_.quantiseRow(in + uint64_t{t} * stride, units, scratch);
+        }
+        pool_.sync();
+        products(&head, end - first, in, 1, scratch, t);
+      }
+      return end;
+    }
+    const uint32_t tiles = static_cast<uint32_t>(ceilDiv(n_tokens, kTileTokens));
+    for (uint32_t tile = 0; tile < tiles; tile += most_tiles_) {
+      if (tile != 0) {
+        pool_.sync();  // the tiles before are done with
+      }
+      const uint32_t token = tile * kTileTokens;
+      const uint32_t count = std::min(most_tiles_, tiles - tile);
+      for (uint32_t i = pool_.claim(); i < count; i = pool_.claim()) {
+        const uint32_t t = token + i * kTileTokens;
+        matmul_.quantiseTiles(in + uint64_t{t} * stride, stride, std::min(kTileTokens, n_tokens - t),
+                              units, reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
+      }
+      pool_.sync();
+      products(&head, end - first, in, std::min(count * kTileTokens, n_tokens - token), scratch,
+               token);
+    }
+    return end;
+  }
+
+  // Shares out the rows of all the ops.
+  void products(const Op* ops, uint32_t n_ops, const float* in, uint32_t n_tokens,
+                const uint8_t* staged, uint32_t first_token = 0) {
+    uint32_t groups = 0;
+    for (uint32_t n = 0; n < n_ops; ++n) {
+      groups += groupsOf(ops[n]);
+    }
+    const uint32_t share = std::max<uint32_t>(
+        1, static_cast<uint32_t>(ceilDiv(groups, uint64_t{pool_.size()} * kPiecesPerThread)));
+    uint32_t begin = 0;  // pieces of the ops before
+    const Op* op = ops;
+    for (uint32_t piece = pool_.claim();; piece = pool_.claim()) {
+      uint32_t pieces = static_cast<uint32_t>(ceilDiv(groupsOf(*op), share));
+      while (piece >= begin + pieces) {
+        begin += pieces;
+        if (++op == ops + n_ops) {
+          return;
+        }
+        pieces = static_cast<uint32_t>(ceilDiv(groupsOf(*op), share));
+      }
+      MatmulTask task = taskOf(*op, n_tokens);
+      task.out += uint64_t{first_token} * task.out_stride;
+      task.in_stride = op->push.matmul.in_stride;
+      task.in = staged;
+      if (readsFloats(op->weights)) {
+        task.in = in + uint64_t{first_token} * task.in_stride;
+      }
+      const uint32_t group = (piece - begin) * share;
+      matmul_.run[static_cast<uint32_t>(op->weights)](task, group,
+                                                      std::min(share, groupsOf(*op) - group));
+    }
+  }
+
+  static uint32_t groupsOf(const Op& op) {
+    return static_cast<uint32_t>(ceilDiv(op.push.matmul.rows, kGroupRows));
+  }
+
+  // ---- Attention ----
+
+  void ropeAppend(const Walk& walk, const Op& op) {
+    RopeAppendTask task;
+    const RopeAppendPush& p = task.push = op.push.rope_append;
+    task.k_format = op.k_format;
+    task.v_format = op.v_format;
+    task.qkv = floats(op, 0);
+    task.tokens = tokens();
+    task.rotations = reinterpret_cast<const float*>(at(plan_.step)) +
+                     stepRotationWord(p.chunk, p.rotation_stride, 0);
+    task.queries = floats(op, 2);
+    task.keys = words(op, 3);
+    task.values = words(op, 4);
+    const uint32_t heads = p.n_heads + 2 * p.n_kv_heads;
+    if (walk.n_tokens > 1) {
+      for (uint32_t t = pool_.claim(); t < walk.n_tokens; t = pool_.claim()) {
+        rope_append_(task, t, 0, heads);
+      }
+      return;
+    }
+    const uint32_t share =
+        static_cast<uint32_t>(ceilDiv(heads, uint64_t{pool_.size()} * kPiecesPerThread));
+    for (uint32_t piece = pool_.claim(); piece * share < heads; piece = pool_.claim()) {
+      // From the end: storing costs more than rotating.
+      const uint32_t last = heads - piece * share;
+      rope_append_(task, 0, last - std::min(share, last), last);
+    }
+  }
+
+  void attention(const Walk& walk, const Op& op) {
+    AttentionTask task;
+    const AttentionPush& p = task.push = op.push.attention;
+    task.k_format = op.k_format;
+    task.v_format = op.v_format;
+    task.queries = floats(op, 0);
+    task.tokens = tokens();
+    task.keys = words(op, 3);
+    task.values = words(op, 4);
+    task.out = floats(op, 2);
+    const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.n_tokens, kTokensPerPiece));
+    const uint32_t pieces = blocks * p.n_kv_heads * p.splits;
+    for (uint32_t piece = pool_.claim(); piece < pieces; piece = pool_.claim()) {
+      const uint32_t split = piece % p.splits;
+      const uint32_t head = piece / p.splits % p.n_kv_heads;
+      const uint32_t first = piece / p.splits / p.n_kv_heads * kTokensPerPiece;
+      attend_(task, head, first, std::min(kTokensPerPiece, walk.n_tokens - first), split);
+    }
+  }
+
+  const uint32_t timeout_ms_;
+  const SimdTarget target_;
+  const MatmulKernels& matmul_;
+  const SmallKernels& small_;
+  const AttendFn attend_;
+  const RopeAppendFn rope_append_;
+  uint64_t row_bytes_ = 0;      // of a staged row of integers
+  uint64_t private_bytes_ = 0;  // of a thread's own row, staged and as floats
+  uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
+  bool private_rows_ = false;   // the ring holds one per thread
+  StepRun what_ = StepRun::kDecode;
+  double deadline_ms_ = 0;
+  bool lost_ = false;
+  std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op at which time was up
+  Pool pool_;  // last: its threads end before anything they use
+};
+static_assert(sizeof(CpuExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
+
+}  // namespace
+
+bool cpuExecutorUsable() {
+  SimdTarget target;
+  return chooseSimdTarget(SimdTarget::kAvx512, &target);
+}
+
+const char* cpuExecutorDriver() {
+  SimdTarget target;
+  return chooseSimdTarget(SimdTarget::kAvx512, &target) ? simdTargetName(target) : "";
+}
+
+Status createCpuExecutor(const Plan& plan, const ExecutorOptions& options,
+                         const ExecutorMemory& memory, Executor** executor) {
+  SimdTarget target;
+  const uint32_t most = std::min(options.cpu_simd_level, kSimdTargets - 1);
+  if (!chooseSimdTarget(static_cast<SimdTarget>(most), &target)) {
+    return ORIEL_ERROR_NO_DEVICE;
+  }
+  CpuExecutor* made = new (memory.object) CpuExecutor(plan, options, target);
+  const Status status = made->allocate();
+  if (!status.ok()) {
+    destroyExecutor(made);
+    return status;
+  }
+  *executor = made;
+  return kOk;
+}
+
+}  // namespace oriel

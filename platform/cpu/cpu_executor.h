@@ -1,0 +1,18 @@
+// The CPU executor: a team of threads and vector instructions.
+#pragma once
+
+#include "exec/executor.h"
+
+namespace oriel {
+
+/// False: this processor has none of the instructions that kernels were compiled for (the reference
+/// executor runs everywhere).
+bool cpuExecutorUsable();
+/// What oriel_device_list and driverName() say.
+const char* cpuExecutorDriver();
+
+/// Destroy with destroyExecutor, which ends its threads.
+Status createCpuExecutor(const Plan& plan, const ExecutorOptions& options,
+                         const ExecutorMemory& memory, Executor** executor);
+
+}  // namespace oriel

@@ -1,0 +1,346 @@
+// Weights of every format in vector registers, lanes = rows. Compiled once per target.
+//
+// A group of 16 rows is worked on kN rows at a time. Its quads come as vectors of kN / 4 rows of four
+// words; transposed in blocks of four they are vectors of one word of kN rows each, row
+// (lane % 4) * (kN / 4) + lane / 4 in each lane. Side words are permuted to that order.
+#if defined(ORIEL_CPU_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ORIEL_CPU_FORMATS_INL_H_
+#undef ORIEL_CPU_FORMATS_INL_H_
+#else
+#define ORIEL_CPU_FORMATS_INL_H_
+#endif
+
+#include "cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oriel {
+namespace HWY_NAMESPACE {
+
+constexpr uint32_t kBlockRows = kN / 4;
+
+/// kN rows of a group.
+struct RowsView {
+  const uint32_t* quads;
+  const uint32_t* sides;
+
+  /// Word w of quad q in words[w].
+  HWY_INLINE void quad(uint32_t q, VU (&words)[4]) const {
+    const uint32_t* p = quads + q * (4 * kGroupRows);
+    const VU a = hn::LoadU(kU, p);
+    const VU b = hn::LoadU(kU, p + kN);
+    const VU c = hn::LoadU(kU, p + 2 * kN);
+    const VU d = hn::LoadU(kU, p + 3 * kN);
+    const hn::Repartition<uint64_t, DU> k64;
+    const auto ab = hn::BitCast(k64, hn::InterleaveLower(kU, a, b));
+    const auto cd = hn::BitCast(k64, hn::InterleaveLower(kU, c, d));
+    const auto ab2 = hn::BitCast(k64, hn::InterleaveUpper(kU, a, b));
+    const auto cd2 = hn::BitCast(k64, hn::InterleaveUpper(kU, c, d));
+    words[0] = hn::BitCast(kU, hn::InterleaveLower(k64, ab, cd));
+    words[1] = hn::BitCast(kU, hn::InterleaveUpper(k64, ab, cd));
+    words[2] = hn::BitCast(kU, hn::InterleaveLower(k64, ab2, cd2));
+    words[3] = hn::BitCast(kU, hn::InterleaveUpper(k64, ab2, cd2));
+  }
+
+  HWY_INLINE VU side(uint32_t s) const {
+    return toLanes(hn::LoadU(kU, sides + s * kGroupRows));
+  }
+
+  /// From the order of rows to that of lanes, and back.
+  static HWY_INLINE VU toLanes(VU by_row) {
+    if (kN == 4) {
+      return by_row;
+    }
+    HWY_ALIGN uint32_t index[kN];
+    for (uint32_t i = 0; i < kN; ++i) {
+      index[i] = (i % 4) * kBlockRows + i / 4;
+    }
+    return hn::TableLookupLanes(by_row, hn::SetTableIndices(kU, index));
+  }
+  static HWY_INLINE VF toRows(VF by_lane) {
+    if (kN == 4) {
+      return by_lane;
+    }
+    HWY_ALIGN int32_t index[kN];
+    for (uint32_t i = 0; i < kN; ++i) {
+      index[i] = static_cast<int32_t>((i % kBlockRows) * 4 + i / kBlockRows);
+    }
+    return hn::TableLookupLanes(by_lane, hn::SetTableIndices(kF, index));
+  }
+};
+
+/// A unit of kN rows: values 4j .. 4j + 3 of each row are the bytes of bytes[j]. What they stand for is
+/// scale[h] * (byte - zero) - minimum[h], h = 0 for values 0..15, 1 for 16..31.
+struct ByteUnit {
+  VU bytes[8];
+  VF scale[2];
+  VF minimum[2];
+};
+
+// What a format is: kSigned (bytes in two's complement), kHalves (scale[1] differs from scale[0]),
+// kMinimum, kZero.
+template <bool signed_bytes, bool halves, bool has_minimum, int32_t zero>
+struct Traits {
+  static constexpr bool kSigned = signed_bytes;
+  static constexpr bool kHalves = halves;
+  static constexpr bool kMinimum = has_minimum;
+  static constexpr int32_t kZero = zero;
+};
+
+HWY_INLINE VU nibbles(VU words) { return hn::And(words, hn::Set(kU, 0x0f0f0f0fu)); }
+
+HWY_INLINE void nibbleQuad(const RowsView& rows, uint32_t quad, ByteUnit* unit) {
+  VU words[4];
+  rows.quad(quad, words);
+  for (uint32_t j = 0; j < 4; ++j) {
+    unit->bytes[j] = nibbles(words[j]);
+    unit->bytes[4 + j] = nibbles(hn::ShiftRight<4>(words[j]));
+  }
+}
+
+// The scale of a unit where a word holds those of two.
+HWY_INLINE VF pairedScale(VU word, uint32_t unit) {
+  return unit % 2 == 0 ? lowHalves(word) : highHalves(word);
+}
+
+/// bytes[j] |= bit j of every byte of `bits`, moved up by kBit.
+template <int kBit>
+HWY_INLINE void addHighBits(VU bits, ByteUnit* unit) {
+  const VU one = hn::Set(kU, 0x01010101u);
+  for (int j = 0; j < 8; ++j) {
+    const VU bit = hn::ShiftLeft<kBit>(hn::And(hn::ShiftRightSame(bits, j), one));
+    unit->bytes[j] = hn::Or(unit->bytes[j], bit);
+  }
+}
+
+/// A word of sixteen 2-bit values: values 4f .. 4f + 3 as the bytes of out[f].
+HWY_INLINE void twoBitWord(VU word, VU (&out)[4]) {
+  const VU three = hn::Set(kU, 0x03030303u);
+  out[0] = hn::And(word, three);
+  out[1] = hn::And(hn::ShiftRight<2>(word), three);
+  out[2] = hn::And(hn::ShiftRight<4>(word), three);
+  out[3] = hn::And(hn::ShiftRight<6>(word), three);
+}
+
+/// Byte i % 4 of every word as a float.
+HWY_INLINE VF byteOf(VU words, uint32_t i) {
+  const VU byte = hn::And(hn::ShiftRightSame(words, static_cast<int>(8 * (i % 4))),
+                          hn::Set(kU, 0xffu));
+  return hn::ConvertTo(kF, hn::BitCast(kI, byte));
+}
+HWY_INLINE VF signedByte(VU words, uint32_t i) {
+  const VU top = hn::ShiftLeftSame(words, static_cast<int>(24 - 8 * (i % 4)));
+  return hn::ConvertTo(kF, hn::ShiftRight<24>(hn::BitCast(kI, top)));
+}
+
+struct Q4_0 : Traits<false, false, false, 8> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    nibbleQuad(rows, unit, out);
+    out->scale[0] = pairedScale(rows.side(unit / 2), unit);
+  }
+};
+
+struct Q8_0 : Traits<true, false, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    VU words[4];
+    rows.quad(2 * unit, words);
+    for (uint32_t j = 0; j < 4; ++j) {
+      out->bytes[j] = words[j];
+    }
+    rows.quad(2 * unit + 1, words);
+    for (uint32_t j = 0; j < 4; ++j) {
+      out->bytes[4 + j] = words[j];
+    }
+    out->scale[0] = pairedScale(rows.side(unit / 2), unit);
+  }
+};
+
+struct Q5_0 : Traits<false, false, false, 16> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    const uint32_t at = unit / 2 * 3;
+    nibbleQuad(rows, unit, out);
+    addHighBits<4>(rows.side(at + unit % 2), out);
+    out->scale[0] = pairedScale(rows.side(at + 2), unit);
+  }
+};
+
+struct Q4_1 : Traits<false, false, true, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    nibbleQuad(rows, unit, out);
+    const VU both = rows.side(unit);
+    out->scale[0] = lowHalves(both);
+    out->minimum[0] = hn::Neg(highHalves(both));
+  }
+};
+
+struct Q5_1 : Traits<false, false, true, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    nibbleQuad(rows, unit, out);
+    addHighBits<4>(rows.side(2 * unit), out);
+    const VU both = rows.side(2 * unit + 1);
+    out->scale[0] = lowHalves(both);
+    out->minimum[0] = hn::Neg(highHalves(both));
+  }
+};
+
+/// What the nibbles of IQ4 stand for.
+HWY_INLINE void lookUpIq4(ByteUnit* unit) {
+  HWY_ALIGN static constexpr int8_t kValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                   1,    13,   25,  38,  53,  69,  89,  113};
+  const hn::Repartition<int8_t, DF> k8;
+  const auto table = hn::LoadDup128(k8, kValues);
+  for (VU& bytes : unit->bytes) {
+    bytes = hn::BitCast(kU, hn::TableLookupBytes(table, hn::BitCast(k8, bytes)));
+  }
+}
+
+struct Iq4Nl : Traits<true, false, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    nibbleQuad(rows, unit, out);
+    lookUpIq4(out);
+    out->scale[0] = pairedScale(rows.side(unit / 2), unit);
+  }
+};
+
+// Formats with blocks of 256 values; at = the block's first side word.
+
+struct Iq4Xs : Traits<true, false, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    const uint32_t at = unit / 8 * 3;
+    nibbleQuad(rows, unit, out);
+    lookUpIq4(out);
+    out->scale[0] = hn::Mul(lowHalves(rows.side(at)), signedByte(rows.side(at + 1 + unit % 8 / 4), unit));
+  }
+};
+
+template <uint32_t kSideWords>
+HWY_INLINE void loadKScales(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+  const uint32_t at = unit / 8 * kSideWords;
+  const uint32_t word = unit % 8 / 4;
+  const VU both = rows.side(at);
+  out->scale[0] = hn::Mul(lowHalves(both), byteOf(rows.side(at + 1 + word), unit));
+  out->minimum[0] = hn::Mul(highHalves(both), byteOf(rows.side(at + 3 + word), unit));
+}
+
+struct Q4_K : Traits<false, false, true, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    nibbleQuad(rows, unit, out);
+    loadKScales<5>(rows, unit, out);
+  }
+};
+
+struct Q5_K : Traits<false, false, true, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    nibbleQuad(rows, unit, out);
+    addHighBits<4>(rows.side(unit / 8 * 13 + 5 + unit % 8), out);
+    loadKScales<13>(rows, unit, out);
+  }
+};
+
+// Scales of sixteen values as signed bytes, two to a unit.
+HWY_INLINE void loadHalfScales(const RowsView& rows, uint32_t at, uint32_t unit, ByteUnit* out) {
+  const VF d = lowHalves(rows.side(at));
+  const VU word = rows.side(at + 1 + unit % 8 / 2);
+  out->scale[0] = hn::Mul(d, signedByte(word, 2 * unit));
+  out->scale[1] = hn::Mul(d, signedByte(word, 2 * unit + 1));
+}
+
+struct Q6_K : Traits<false, true, false, 32> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    const uint32_t at = unit / 8 * 21;
+    nibbleQuad(rows, unit, out);
+    for (uint32_t half = 0; half < 2; ++half) {
+      VU high[4];
+      twoBitWord(rows.side(at + 5 + 2 * (unit % 8) + half), high);
+      for (uint32_t f = 0; f < 4; ++f) {
+        VU& bytes = out->bytes[4 * half + f];
+        bytes = hn::Or(bytes, hn::ShiftLeft<4>(high[f]));
+      }
+    }
+    loadHalfScales(rows, at, unit, out);
+  }
+};
+
+HWY_INLINE void twoBitQuad(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+  VU words[4];
+  rows.quad(unit / 2, words);
+  const bool second = unit % 2 != 0;
+  VU low[4];
+  VU high[4];
+  twoBitWord(second ? words[2] : words[0], low);
+  twoBitWord(second ? words[3] : words[1], high);
+  for (uint32_t f = 0; f < 4; ++f) {
+    out->bytes[f] = low[f];
+    out->bytes[4 + f] = high[f];
+  }
+}
+
+struct Q3_K : Traits<false, true, false, 4> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    const uint32_t at = unit / 8 * 13;
+    twoBitQuad(rows, unit, out);
+    addHighBits<2>(rows.side(at + 5 + unit % 8), out);
+    loadHalfScales(rows, at, unit, out);
+  }
+};
+
+struct Q2_K : Traits<false, true, true, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    const uint32_t at = unit / 8 * 5;
+    twoBitQuad(rows, unit, out);
+    const VU both = rows.side(at);
+    const VU word = rows.side(at + 1 + unit % 8 / 2);
+    const VU low = hn::And(word, hn::Set(kU, 0x0f0f0f0fu));
+    const VU high = nibbles(hn::ShiftRight<4>(word));
+    for (uint32_t half = 0; half < 2; ++half) {
+      out->scale[half] = hn::Mul(lowHalves(both), byteOf(low, 2 * unit + half));
+      out->minimum[half] = hn::Mul(highHalves(both), byteOf(high, 2 * unit + half));
+    }
+  }
+};
+
+// Float formats.
+
+struct F32 {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, VF (&values)[kUnit]) {
+    VU words[4];
+    for (uint32_t q = 0; q < 8; ++q) {
+      rows.quad(8 * unit + q, words);
+      for (uint32_t j = 0; j < 4; ++j) {
+        values[4 * q + j] = hn::BitCast(kF, words[j]);
+      }
+    }
+  }
+};
+
+struct F16 {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, VF (&values)[kUnit]) {
+    VU words[4];
+    for (uint32_t q = 0; q < 4; ++q) {
+      rows.quad(4 * unit + q, words);
+      for (uint32_t j = 0; j < 4; ++j) {
+        values[8 * q + 2 * j] = lowHalves(words[j]);
+        values[8 * q + 2 * j + 1] = highHalves(words[j]);
+      }
+    }
+  }
+};
+
+struct Bf16 {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, VF (&values)[kUnit]) {
+    VU words[4];
+    for (uint32_t q = 0; q < 4; ++q) {
+      rows.quad(4 * unit + q, words);
+      for (uint32_t j = 0; j < 4; ++j) {
+        values[8 * q + 2 * j] = hn::BitCast(kF, hn::ShiftLeft<16>(words[j]));
+        values[8 * q + 2 * j + 1] =
+            hn::BitCast(kF, hn::And(words[j], hn::Set(kU, 0xffff0000u)));
+      }
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oriel
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

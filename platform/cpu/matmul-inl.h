@@ -1,0 +1,233 @@
+// Products of rows of weights with activations, lanes = rows. Compiled once per target.
+#if defined(ORIEL_CPU_MATMUL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ORIEL_CPU_MATMUL_INL_H_
+#undef ORIEL_CPU_MATMUL_INL_H_
+#else
+#define ORIEL_CPU_MATMUL_INL_H_
+#endif
+
+#include "cpu/formats-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oriel {
+namespace HWY_NAMESPACE {
+
+/// Bytes 0 and 2, or 1 and 3, of every word as 16-bit numbers.
+template <bool kSigned>
+HWY_INLINE VI16 evenBytes(VU words) {
+  if (kSigned) {
+    return hn::ShiftRight<8>(hn::ShiftLeft<8>(hn::BitCast(kI16, words)));
+  }
+  return hn::BitCast(kI16, hn::And(words, hn::Set(kU, 0x00ff00ffu)));
+}
+template <bool kSigned>
+HWY_INLINE VI16 oddBytes(VU words) {
+  if (kSigned) {
+    return hn::ShiftRight<8>(hn::BitCast(kI16, words));
+  }
+  return hn::BitCast(kI16, hn::ShiftRight<8>(hn::BitCast(kU16, words)));
+}
+
+/// A pair of activations in every lane.
+HWY_INLINE VI16 pairOf(const IntUnit& unit, uint32_t pair) {
+  int32_t both;
+  hwy::CopyBytes<4>(unit.values + 2 * pair, &both);
+  return hn::BitCast(kI16, hn::Set(kI, both));
+}
+
+/// sum0 + sum1 += w . x, in pairs; RearrangeToOddPlusEven brings both together.
+HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
+#if HWY_TARGET == HWY_AVX3
+  (void)sum1;
+  return VI{_mm512_dpwssd_epi32(sum0.raw, w.raw, x.raw)};
+#else
+  return hn::ReorderWidenMulAccumulate(kI, w, x, sum0, sum1);
+#endif
+}
+
+/// Integer dot products of kN rows; two, so that additions do not wait for each other.
+struct Sums {
+  VI low0, low1, high0, high1;
+
+  // Not a constructor: those that compilers make up lack the target's instructions.
+  HWY_INLINE void clear() { low0 = low1 = high0 = high1 = hn::Zero(kI); }
+
+  HWY_INLINE void addLow(VI16 w, VI16 x) {
+    low0 = addProducts(w, x, low0, low1);
+  }
+  HWY_INLINE void addHigh(VI16 w, VI16 x) {
+    high0 = addProducts(w, x, high0, high1);
+  }
+  HWY_INLINE VF low() const {
+    return hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(low0, low1));
+  }
+  HWY_INLINE VF high() const {
+    return hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(high0, high1));
+  }
+  HWY_INLINE VF both() const {
+    return hn::ConvertTo(kF, hn::Add(hn::RearrangeToOddPlusEven(low0, low1),
+                                     hn::RearrangeToOddPlusEven(high0, high1)));
+  }
+};
+
+// Formats without a minimum but with a zero point get zero * scale for one.
+template <class Format>
+constexpr bool subtracts() {
+  return Format::kMinimum || Format::kZero != 0;
+}
+
+/// Half h of a unit, or all of it: what to subtract per unit of the activations' sum.
+template <class Format>
+HWY_INLINE VF subtrahend(const ByteUnit& unit, uint32_t half) {
+  return Format::kMinimum ? unit.minimum[half]
+                          : hn::Mul(unit.scale[half], hn::Set(kF, static_cast<float>(Format::kZero)));
+}
+
+/// kN rows times one token, in the order of operations that dotTile has.
+template <class Format>
+HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, const void* in) {
+  const IntUnit* x = static_cast<const IntUnit*>(in);
+  const IntUnitSums* x_sums = reinterpret_cast<const IntUnitSums*>(x + units);
+  VF total = hn::Zero(kF);
+  for (uint32_t u = 0; u < units; ++u) {
+    ByteUnit unit;
+    Format::load(rows, u, &unit);
+    Sums sums;
+    sums.clear();
+    for (uint32_t j = 0; j < 4; ++j) {
+      const VU low = unit.bytes[j];
+      const VU high = unit.bytes[4 + j];
+      sums.addLow(evenBytes<Format::kSigned>(low), pairOf(x[u], 2 * j));
+      sums.addHigh(evenBytes<Format::kSigned>(high), pairOf(x[u], 8 + 2 * j));
+      sums.addLow(oddBytes<Format::kSigned>(low), pairOf(x[u], 2 * j + 1));
+      sums.addHigh(oddBytes<Format::kSigned>(high), pairOf(x[u], 8 + 2 * j + 1));
+    }
+    const VF x_scale = hn::Set(kF, x_sums[u].scale);
+    for (uint32_t half = 0; half < (Format::kHalves ? 2 : 1); ++half) {
+      const VF dot = !Format::kHalves ? sums.both() : half == 0 ? sums.low() : sums.high();
+      total = hn::MulAdd(hn::Mul(dot, x_scale), unit.scale[half], total);
+      if (subtracts<Format>()) {
+        const float sum = !Format::kHalves ? x_sums[u].scaled
+                          : half == 0      ? x_sums[u].scaled_low
+                                           : x_sums[u].scaled_high;
+        total = hn::NegMulAdd(subtrahend<Format>(unit, half), hn::Set(kF, sum), total);
+      }
+    }
+  }
+  return total;
+}
+
+/// A unit of kN rows, widened, in memory: unpacked once for all tokens of a chunk.
+struct WideUnit {
+  HWY_ALIGN int16_t values[16][2 * kN];
+  HWY_ALIGN float scale[2][kN];
+  HWY_ALIGN float subtract[2][kN];
+};
+constexpr uint32_t kWideUnits = 8;  // of 16 rows: 9 KiB
+
+template <class Format>
+HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, WideUnit* out) {
+  for (uint32_t u = 0; u < count; ++u) {
+    ByteUnit unit;
+    Format::load(rows, first + u, &unit);
+    for (uint32_t j = 0; j < 8; ++j) {
+      hn::Store(evenBytes<Format::kSigned>(unit.bytes[j]), kI16, out[u].values[2 * j]);
+      hn::Store(oddBytes<Format::kSigned>(unit.bytes[j]), kI16, out[u].values[2 * j + 1]);
+    }
+    for (uint32_t half = 0; half < (Format::kHalves ? 2 : 1); ++half) {
+      hn::Store(unit.scale[half], kF, out[u].scale[half]);
+      if (subtracts<Format>()) {
+        hn::Store(subtrahend<Format>(unit, half), kF, out[u].subtract[half]);
+      }
+    }
+  }
+}
+
+HWY_INLINE VI16 pairOf(const IntTile& tile, uint32_t pair, uint32_t token) {
+  int32_t both;
+  hwy::CopyBytes<4>(tile.values[pair][token], &both);
+  return hn::BitCast(kI16, hn::Set(kI, both));
+}
+
+/// totals[t][kN] += `count` units of kN rows times the tokens of a tile.
+template <bool kHalves, bool kSubtract>
+HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t count, const IntTile* x, float* totals) {
+  VF total[kTileTokens];
+  for (uint32_t t = 0; t < kTileTokens; ++t) {
+    total[t] = hn::Load(kF, totals + t * kN);
+  }
+  for (uint32_t u = 0; u < count; ++u) {
+    const WideUnit& unit = wide[u];
+    const IntTile& tile = x[u];
+    for (uint32_t half = 0; half < (kHalves ? 2 : 1); ++half) {
+      VI sum0[kTileTokens];
+      VI sum1[kTileTokens];
+      for (uint32_t t = 0; t < kTileTokens; ++t) {
+        sum0[t] = hn::Zero(kI);
+        sum1[t] = hn::Zero(kI);
+      }
+      constexpr uint32_t kPairs = kHalves ? 8 : 16;
+      for (uint32_t i = kPairs * half; i < kPairs * half + kPairs; ++i) {
+        const VI16 w = hn::Load(kI16, unit.values[i]);
+        for (uint32_t t = 0; t < kTileTokens; ++t) {
+          sum0[t] = addProducts(w, pairOf(tile, i, t), sum0[t], sum1[t]);
+        }
+      }
+      const VF scale = hn::Load(kF, unit.scale[half]);
+      for (uint32_t t = 0; t < kTileTokens; ++t) {
+        const VF dot = hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(sum0[t], sum1[t]));
+        total[t] = hn::MulAdd(hn::Mul(dot, hn::Set(kF, tile.scale[t])), scale, total[t]);
+        if (kSubtract) {
+          const float sum = kHalves ? tile.scaled_half[half][t] : tile.scaled[t];
+          total[t] = hn::NegMulAdd(hn::Load(kF, unit.subtract[half]), hn::Set(kF, sum), total[t]);
+        }
+      }
+    }
+  }
+  for (uint32_t t = 0; t < kTileTokens; ++t) {
+    hn::Store(total[t], kF, totals + t * kN);
+  }
+}
+
+// ---- Float weights ---------------------------------------------------------------------------------
+
+template <class Format>
+HWY_INLINE VF dotOneFloat(const RowsView& rows, uint32_t units, const float* in) {
+  VF total[4] = {hn::Zero(kF), hn::Zero(kF), hn::Zero(kF), hn::Zero(kF)};
+  for (uint32_t u = 0; u < units; ++u) {
+    VF values[kUnit];
+    Format::load(rows, u, values);
+    for (uint32_t i = 0; i < kUnit; ++i) {
+      total[i % 4] = hn::MulAdd(values[i], hn::Set(kF, in[u * kUnit + i]), total[i % 4]);
+    }
+  }
+  return hn::Add(hn::Add(total[0], total[1]), hn::Add(total[2], total[3]));
+}
+
+struct FloatUnit {
+  HWY_ALIGN float values[kUnit][kN];
+};
+
+template <uint32_t kTokens>
+HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const float* x, uint32_t stride,
+                            float* totals) {
+  VF total[kTokens];
+  for (uint32_t t = 0; t < kTokens; ++t) {
+    total[t] = hn::Load(kF, totals + t * kN);
+  }
+  for (uint32_t i = 0; i < count * kUnit; ++i) {
+    const VF w = hn::Load(kF, wide[i / kUnit].values[i % kUnit]);
+    for (uint32_t t = 0; t < kTokens; ++t) {
+      total[t] = hn::MulAdd(w, hn::Set(kF, x[uint64_t{t} * stride + i]), total[t]);
+    }
+  }
+  for (uint32_t t = 0; t < kTokens; ++t) {
+    hn::Store(total[t], kF, totals + t * kN);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oriel
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

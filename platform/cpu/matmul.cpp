@@ -1,0 +1,222 @@
+#include "cpu/matmul.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/matmul.cpp"
+#include "cpu/targets.h"
+
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "cpu/matmul-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oriel {
+namespace HWY_NAMESPACE {
+
+constexpr uint32_t kMostTokens = 64;  // whose totals are kept at a time
+
+RowsView rowsOf(const MatmulTask& task, uint32_t group, uint32_t first_row) {
+  const uint32_t* words = task.weights + static_cast<uint64_t>(group) * task.group_words;
+  return {words + 4 * first_row, words + task.side_word + first_row};
+}
+
+// Writes kN rows of one token that begin at `row`, as many of them as there are.
+HWY_INLINE void store(const MatmulTask& task, uint32_t row, uint32_t token, VF by_lane) {
+  const VF values = RowsView::toRows(by_lane);
+  float* out = task.out + static_cast<uint64_t>(token) * task.out_stride + row;
+  if (row + kN <= task.rows) {
+    hn::StoreU(task.accumulate ? hn::Add(hn::LoadU(kF, out), values) : values, kF, out);
+    return;
+  }
+  HWY_ALIGN float some[kN];
+  hn::Store(values, kF, some);
+  for (uint32_t i = 0; row + i < task.rows; ++i) {
+    out[i] = task.accumulate ? out[i] + some[i] : some[i];
+  }
+}
+
+template <class Format>
+struct IntKernel {
+  using Wide = WideUnit;
+  static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
+    return dotOne<Format>(rows, task.units, task.in);
+  }
+  static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
+    widen<Format>(rows, first, count, wide);
+  }
+  // Up to kTileTokens tokens from a multiple of it.
+  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                              uint32_t count, uint32_t token, uint32_t, float* totals) {
+    const IntTile* tiles = static_cast<const IntTile*>(task.in) +
+                           static_cast<uint64_t>(token / kTileTokens) * task.units + first;
+    dotTile<Format::kHalves, subtracts<Format>()>(wide, count, tiles, totals);
+  }
+};
+
+template <class Format>
+struct FloatKernel {
+  using Wide = FloatUnit;
+  static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
+    return dotOneFloat<Format>(rows, task.units, static_cast<const float*>(task.in));
+  }
+  static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
+    for (uint32_t u = 0; u < count; ++u) {
+      VF values[kUnit];
+      Format::load(rows, first + u, values);
+      for (uint32_t i = 0; i < kUnit; ++i) {
+        hn::Store(values[i], kF, wide[u].values[i]);
+      }
+    }
+  }
+  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
+    const float* x = static_cast<const float*>(task.in) +
+                     static_cast<uint64_t>(token) * task.in_stride + first * kUnit;
+    if (n == kTileTokens) {
+      return dotFloats<kTileTokens>(wide, count, x, task.in_stride, totals);
+    }
+    for (uint32_t t = 0; t < n; ++t) {
+      dotFloats<1>(wide, count, x + static_cast<uint64_t>(t) * task.in_stride, 0,
+                   totals + t * kN);
+    }
+  }
+};
+
+template <class Kernel>
+HWY_NOINLINE void runMany(const MatmulTask& task, uint32_t group, uint32_t first_row,
+                          uint32_t first_token, uint32_t n) {
+  typename Kernel::Wide wide[kWideUnits];
+  HWY_ALIGN float totals[kMostTokens * kN] = {};
+  const RowsView rows = rowsOf(task, group, first_row);
+  for (uint32_t unit = 0; unit < task.units; unit += kWideUnits) {
+    const uint32_t count = HWY_MIN(kWideUnits, task.units - unit);
+    Kernel::unpack(rows, unit, count, wide);
+    for (uint32_t t = 0; t < n; t += kTileTokens) {
+      Kernel::tile(task, wide, unit, count, first_token + t, HWY_MIN(kTileTokens, n - t),
+                   totals + t * kN);
+    }
+  }
+  for (uint32_t t = 0; t < n; ++t) {
+    store(task, group * kGroupRows + first_row, first_token + t, hn::Load(kF, totals + t * kN));
+  }
+}
+
+template <class Kernel>
+void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
+  for (uint32_t group = first_group; group < first_group + count; ++group) {
+    for (uint32_t row = 0; row < kGroupRows && group * kGroupRows + row < task.rows; row += kN) {
+      if (task.n_tokens == 1) {
+        store(task, group * kGroupRows + row, 0, Kernel::one(task, rowsOf(task, group, row)));
+        continue;
+      }
+      for (uint32_t t = 0; t < task.n_tokens; t += kMostTokens) {
+        runMany<Kernel>(task, group, row, t, HWY_MIN(kMostTokens, task.n_tokens - t));
+      }
+    }
+  }
+}
+
+/// kUnit floats to pairs of integers.
+HWY_INLINE IntUnitSums quantiseUnit(const float* in, int16_t* out) {
+  const hn::Repartition<uint64_t, DF> k64;
+  constexpr uint32_t kVectors = kUnit / kN;
+  VF x[kVectors];
+  VF most = hn::Zero(kF);
+  for (uint32_t i = 0; i < kVectors; ++i) {
+    x[i] = hn::LoadU(kF, in + i * kN);
+    most = hn::Max(most, hn::Abs(x[i]));
+  }
+  IntUnitSums sums;
+  sums.scale = hn::GetLane(hn::MaxOfLanes(kF, most)) * (1.0f / 32767.0f);
+  // A scale too small to have an inverse belongs to values that are as good as zero.
+  const VF inverse = hn::Set(kF, sums.scale > 1e-37f ? 1.0f / sums.scale : 0.0f);
+  VI codes[kVectors];
+  for (uint32_t i = 0; i < kVectors; ++i) {
+    codes[i] = hn::Max(hn::Min(hn::NearestInt(hn::Mul(x[i], inverse)), hn::Set(kI, 32767)),
+                       hn::Set(kI, -32767));
+  }
+  VI low = codes[0];
+  VI high = codes[kVectors / 2];
+  for (uint32_t i = 1; i < kVectors / 2; ++i) {
+    low = hn::Add(low, codes[i]);
+    high = hn::Add(high, codes[kVectors / 2 + i]);
+  }
+  const int32_t low_sum = hn::GetLane(hn::SumOfLanes(kI, low));
+  const int32_t high_sum = hn::GetLane(hn::SumOfLanes(kI, high));
+  sums.scaled = sums.scale * static_cast<float>(low_sum + high_sum);
+  sums.scaled_low = sums.scale * static_cast<float>(low_sum);
+  sums.scaled_high = sums.scale * static_cast<float>(high_sum);
+  for (uint32_t i = 0; i < kVectors; i += 2) {
+    VU pairs[2];
+    for (uint32_t k = 0; k < 2; ++k) {
+      const VU code = hn::BitCast(kU, codes[i + k]);
+      pairs[k] = hn::Or(hn::And(code, hn::Set(kU, 0xffffu)),
+                        hn::ShiftLeft<16>(hn::Shuffle1032(code)));
+    }
+    // The lower 64 bits of each 128 hold the pairs of four values.
+    const auto both = hn::ConcatEven(k64, hn::BitCast(k64, pairs[1]), hn::BitCast(k64, pairs[0]));
+    hn::StoreU(hn::BitCast(kI16, both), kI16, out + i * kN);
+  }
+  return sums;
+}
+
+void quantiseRow(const float* in, uint32_t units, void* row) {
+  IntUnit* out = static_cast<IntUnit*>(row);
+  IntUnitSums* sums = reinterpret_cast<IntUnitSums*>(out + units);
+  for (uint32_t u = 0; u < units; ++u) {
+    sums[u] = quantiseUnit(in + u * kUnit, out[u].values);
+  }
+}
+
+void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t units,
+                   IntTile* tiles) {
+  for (uint32_t u = 0; u < units; ++u) {
+    IntTile& tile = tiles[u];
+    if (count < kTileTokens) {
+      tile = IntTile();
+    }
+    for (uint32_t t = 0; t < count; ++t) {
+      IntUnit unit;
+      const IntUnitSums sums =
+          quantiseUnit(in + static_cast<uint64_t>(t) * in_stride + u * kUnit, unit.values);
+      for (uint32_t i = 0; i < 16; ++i) {
+        hwy::CopyBytes<4>(unit.values + 2 * i, tile.values[i][t]);
+      }
+      tile.scale[t] = sums.scale;
+      tile.scaled[t] = sums.scaled;
+      tile.scaled_half[0][t] = sums.scaled_low;
+      tile.scaled_half[1][t] = sums.scaled_high;
+    }
+  }
+}
+
+// In the order of WeightType.
+const MatmulKernels kMatmulKernels = {
+    {&run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>,
+     &run<IntKernel<Q8_0>>, &run<IntKernel<Q4_0>>, &run<IntKernel<Q4_1>>, &run<IntKernel<Q5_0>>,
+     &run<IntKernel<Q5_1>>, &run<IntKernel<Iq4Nl>>, &run<IntKernel<Q2_K>>, &run<IntKernel<Q3_K>>,
+     &run<IntKernel<Q4_K>>, &run<IntKernel<Q5_K>>, &run<IntKernel<Q6_K>>,
+     &run<IntKernel<Iq4Xs>>},
+    &quantiseRow,
+    &quantiseTiles};
+static_assert(kWeightTypes == 15, "a kernel for each");
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oriel
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oriel {
+
+const MatmulKernels& matmulKernels(SimdTarget target) {
+  return ORIEL_CPU_PICK(target, kMatmulKernels);
+}
+
+bool readsFloats(WeightType type) {
+  return type == WeightType::kF32 || type == WeightType::kF16 || type == WeightType::kBf16;
+}
+
+}  // namespace oriel
+#endif

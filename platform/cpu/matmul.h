@@ -1,0 +1,40 @@
+// Matrix times activations: out[t][r] (+)= W[r] . in[t]. Bytes moved: the weights once per call and
+// group; two operations per weight and token.
+#pragma once
+
+#include "cpu/rows.h"
+#include "cpu/simd.h"
+#include "plan/plan.h"
+
+namespace oriel {
+
+struct MatmulTask {
+  const uint32_t* weights = nullptr;  ///< the slice
+  uint32_t group_words = 0;
+  uint32_t side_word = 0;
+  uint32_t units = 0;
+  uint32_t rows = 0;
+  uint32_t n_tokens = 0;
+  /// Float weights: floats, `in_stride` from one token to the next. Others: of one token IntUnits, else
+  /// IntTiles, those of the first kTileTokens tokens first.
+  const void* in = nullptr;
+  uint32_t in_stride = 0;
+  float* out = nullptr;  ///< where row 0 of token 0 goes
+  uint32_t out_stride = 0;
+  bool accumulate = false;
+};
+
+struct MatmulKernels {
+  /// Rows of groups first .. first + count - 1.
+  using Run = void (*)(const MatmulTask& task, uint32_t first_group, uint32_t count);
+  Run run[kWeightTypes];
+  /// `units` * 32 floats to a row of IntUnits and their sums.
+  void (*quantiseRow)(const float* in, uint32_t units, void* row);
+  /// `count` <= kTileTokens rows of floats, `in_stride` apart, to a tile of each unit.
+  void (*quantiseTiles)(const float* in, uint32_t in_stride, uint32_t count, uint32_t units,
+                        IntTile* tiles);
+};
+const MatmulKernels& matmulKernels(SimdTarget target);
+bool readsFloats(WeightType type);
+
+}  // namespace oriel

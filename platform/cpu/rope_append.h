@@ -1,0 +1,27 @@
+// Rotates queries and keys and stores keys and values in the cache, to the bit as kv/kv_side.h does.
+#pragma once
+
+#include "cpu/simd.h"
+#include "plan/plan.h"
+
+namespace oriel {
+
+struct RopeAppendTask {
+  RopeAppendPush push = {};
+  KvFormat k_format = KvFormat::kF16;
+  KvFormat v_format = KvFormat::kF16;
+  const float* qkv = nullptr;
+  const TokenStep* tokens = nullptr;
+  const float* rotations = nullptr;  ///< of token 0
+  float* queries = nullptr;
+  uint32_t* keys = nullptr;
+  uint32_t* values = nullptr;
+};
+
+/// Heads first .. last - 1 of a token, counted over queries, keys and values. Different heads may run at
+/// the same time.
+using RopeAppendFn = void (*)(const RopeAppendTask& task, uint32_t token, uint32_t first,
+                              uint32_t last);
+RopeAppendFn ropeAppendKernel(SimdTarget target);
+
+}  // namespace oriel

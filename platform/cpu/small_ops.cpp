@@ -1,0 +1,137 @@
+#include "cpu/small_ops.h"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cpu/small_ops.cpp"
+#include "cpu/targets.h"
+
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "cpu/vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oriel {
+namespace HWY_NAMESPACE {
+
+void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float* out) {
+  const uint32_t whole = p.cols / kN * kN;
+  for (uint32_t row = 0; row < p.rows; ++row, in += p.cols, out += p.cols) {
+    VF sums[4] = {hn::Zero(kF), hn::Zero(kF), hn::Zero(kF), hn::Zero(kF)};
+    for (uint32_t c = 0; c < whole; c += kN) {
+      const VF x = hn::LoadU(kF, in + c);
+      sums[c / kN % 4] = hn::MulAdd(x, x, sums[c / kN % 4]);
+    }
+    double sum = static_cast<double>(hn::GetLane(hn::SumOfLanes(
+        kF, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])))));
+    for (uint32_t c = whole; c < p.cols; ++c) {
+      sum += static_cast<double>(in[c]) * static_cast<double>(in[c]);
+    }
+    const float scale =
+        static_cast<float>(1.0 / std::sqrt(sum / p.cols + static_cast<double>(p.eps)));
+    const VF scale_v = hn::Set(kF, scale);
+    for (uint32_t c = 0; c < whole; c += kN) {
+      VF normed = hn::Mul(hn::Mul(hn::LoadU(kF, in + c), scale_v), hn::LoadU(kF, weight + c));
+      if (p.accumulate != 0) {
+        normed = hn::Add(hn::LoadU(kF, out + c), normed);
+      }
+      hn::StoreU(normed, kF, out + c);
+    }
+    for (uint32_t c = whole; c < p.cols; ++c) {
+      const float normed = in[c] * scale * weight[c];
+      out[c] = p.accumulate != 0 ? out[c] + normed : normed;
+    }
+  }
+}
+
+// SiLU is x / (1 + e^-x); GELU has 2 u(x) in place of the x in the exponent (layout.h).
+template <bool kGelu>
+HWY_INLINE VF activate(VF x) {
+  VF y = x;
+  if (kGelu) {
+    const VF cubed = hn::Mul(hn::Mul(x, x), x);
+    y = hn::Mul(hn::Set(kF, 2.0f * kGeluScale),
+                hn::MulAdd(hn::Set(kF, kGeluCubic), cubed, x));
+  }
+  // Beyond 87 the exponential would overflow; the quotient is 0 to within 1e-36 * x there.
+  const VF e = expOf(hn::Min(hn::Neg(y), hn::Set(kF, 87.0f)));
+  return hn::Div(x, hn::Add(hn::Set(kF, 1.0f), e));
+}
+
+template <bool kGelu>
+void gated(const GatedActivationPush& p, const float* in, uint32_t first, uint32_t last,
+           float* out) {
+  const float* up = in + p.up_offset;
+  uint32_t c = first;
+  for (; c + kN <= last; c += kN) {
+    const VF x = activate<kGelu>(hn::LoadU(kF, in + c));
+    hn::StoreU(hn::Mul(x, hn::LoadU(kF, up + c)), kF, out + c);
+  }
+  for (; c < last; ++c) {
+    out[c] = hn::GetLane(activate<kGelu>(hn::Set(kF, in[c]))) * up[c];
+  }
+}
+
+void gatedActivation(const GatedActivationPush& p, const float* in, uint32_t first, uint32_t last,
+                     float* out) {
+  p.gelu != 0 ? gated<true>(p, in, first, last, out) : gated<false>(p, in, first, last, out);
+}
+
+void attentionMerge(const AttentionMergePush& p, const float* in, uint32_t first, uint32_t last,
+                    float* out) {
+  const uint32_t d = p.head_dim;
+  const uint64_t stride = d + kPartialExtra;
+  const uint32_t whole = d / kN * kN;
+  for (uint32_t h = first; h < last; ++h) {
+    const float* parts = in + h * p.splits * stride;
+    float most = parts[d];
+    for (uint32_t s = 1; s < p.splits; ++s) {
+      most = std::max(most, parts[s * stride + d]);
+    }
+    float* head = out + static_cast<uint64_t>(h) * d;
+    std::fill(head, head + d, 0.0f);
+    float sum = 0;
+    for (uint32_t s = 0; s < p.splits; ++s) {
+      const float* part = parts + s * stride;
+      if (part[d + 1] == 0) {
+        continue;  // a share without slots
+      }
+      const float weight = hn::GetLane(expOf(hn::Set(kF, part[d] - most)));
+      sum += weight * part[d + 1];
+      const VF weight_v = hn::Set(kF, weight);
+      for (uint32_t c = 0; c < whole; c += kN) {
+        hn::StoreU(hn::MulAdd(weight_v, hn::LoadU(kF, part + c), hn::LoadU(kF, head + c)), kF,
+                   head + c);
+      }
+      for (uint32_t c = whole; c < d; ++c) {
+        head[c] += weight * part[c];
+      }
+    }
+    const float inverse = 1.0f / sum;
+    for (uint32_t c = 0; c < d; ++c) {
+      head[c] *= inverse;
+    }
+  }
+}
+
+void addBias(const float* bias, uint32_t cols, float* out) {
+  for (uint32_t c = 0; c < cols; ++c) {
+    out[c] += bias[c];
+  }
+}
+
+const SmallKernels kSmallKernels = {&rmsNorm, &gatedActivation, &attentionMerge, &addBias};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oriel
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oriel {
+const SmallKernels& smallKernels(SimdTarget target) {
+  return ORIEL_CPU_PICK(target, kSmallKernels);
+}
+}  // namespace oriel
+#endif

@@ -1,0 +1,86 @@
+// Vector helpers shared by the kernels; compiled once per target.
+#if defined(ORIEL_CPU_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ORIEL_CPU_VECTORS_INL_H_
+#undef ORIEL_CPU_VECTORS_INL_H_
+#else
+#define ORIEL_CPU_VECTORS_INL_H_
+#endif
+
+#include <hwy/highway.h>
+
+#if HWY_TARGET == HWY_AVX3
+// Every processor worth compiling for has this, too; simd.cpp asks for it.
+#undef HWY_TARGET_STR
+#define HWY_TARGET_STR HWY_TARGET_STR_AVX3 ",avx512vnni"
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace oriel {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DF = hn::ScalableTag<float>;
+using DU = hn::RebindToUnsigned<DF>;
+using DI = hn::RebindToSigned<DF>;
+using DI16 = hn::Repartition<int16_t, DF>;
+using DU16 = hn::Repartition<uint16_t, DF>;
+using DU8 = hn::Repartition<uint8_t, DF>;
+using VF = hn::Vec<DF>;
+using VU = hn::Vec<DU>;
+using VI = hn::Vec<DI>;
+using VI16 = hn::Vec<DI16>;
+
+constexpr DF kF{};
+constexpr DU kU{};
+constexpr DI kI{};
+constexpr DI16 kI16{};
+constexpr DU16 kU16{};
+/// Lanes of a vector of floats: 4, 8 or 16.
+constexpr uint32_t kN = static_cast<uint32_t>(hn::MaxLanes(DF()));
+static_assert(kN == 4 || kN == 8 || kN == 16, "groups of rows are made for these");
+
+/// kN halves from memory as floats.
+HWY_INLINE VF loadHalves(const uint16_t* halves) {
+  const hn::Rebind<hwy::float16_t, DF> half;
+  const hn::Rebind<uint16_t, DF> bits;
+  return hn::PromoteTo(kF, hn::BitCast(half, hn::LoadU(bits, halves)));
+}
+
+/// The lower or upper half of each word as a float.
+HWY_INLINE VF lowHalves(VU words) {
+  const hn::Rebind<hwy::float16_t, DF> half;
+  const hn::Rebind<uint16_t, DF> bits;
+  return hn::PromoteTo(
+      kF, hn::BitCast(half, hn::TruncateTo(bits, hn::And(words, hn::Set(kU, 0xffffu)))));
+}
+HWY_INLINE VF highHalves(VU words) {
+  const hn::Rebind<hwy::float16_t, DF> half;
+  const hn::Rebind<uint16_t, DF> bits;
+  return hn::PromoteTo(kF, hn::BitCast(half, hn::TruncateTo(bits, hn::ShiftRight<16>(words))));
+}
+
+/// e^x for x <= 88, to 2 units in the last place; below -87 it is 0.
+/// x = n ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series to r^7.
+HWY_INLINE VF expOf(VF x) {
+  const VF scaled = hn::Mul(x, hn::Set(kF, 1.44269504089f));
+  const VI n = hn::NearestInt(scaled);
+  const VF nf = hn::ConvertTo(kF, n);
+  VF r = hn::NegMulAdd(nf, hn::Set(kF, 0.693145751953125f), x);
+  r = hn::NegMulAdd(nf, hn::Set(kF, 1.42860682030941723212e-6f), r);
+  VF p = hn::Set(kF, 1.0f / 5040);
+  p = hn::MulAdd(p, r, hn::Set(kF, 1.0f / 720));
+  p = hn::MulAdd(p, r, hn::Set(kF, 1.0f / 120));
+  p = hn::MulAdd(p, r, hn::Set(kF, 1.0f / 24));
+  p = hn::MulAdd(p, r, hn::Set(kF, 1.0f / 6));
+  p = hn::MulAdd(p, r, hn::Set(kF, 0.5f));
+  p = hn::MulAdd(p, r, hn::Set(kF, 1.0f));
+  p = hn::MulAdd(p, r, hn::Set(kF, 1.0f));
+  const VF power = hn::BitCast(kF, hn::ShiftLeft<23>(hn::Add(n, hn::Set(kI, 127))));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(kF, -87.0f)), hn::Mul(p, power));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oriel
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,147 @@
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#include "os/thread.h"
+
+namespace oriel {
+
+static_assert(sizeof(pthread_t) <= sizeof(uintptr_t), "a handle holds a pthread_t");
+
+struct ThreadEntry {
+  static void* run(void* thread) {
+    Thread* self = static_cast<Thread*>(thread);
+    self->body_(self->user_);
+    return nullptr;
+  }
+};
+
+bool Thread::start(void (*body)(void* user), void* user, uint32_t stack_bytes) {
+  body_ = body;
+  user_ = user;
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) {
+    return false;
+  }
+  const long page = sysconf(_SC_PAGESIZE);
+  const size_t granularity = page > 0 ? static_cast<size_t>(page) : 65536;
+  size_t bytes = std::max<size_t>(stack_bytes, PTHREAD_STACK_MIN);
+  bytes = (bytes + granularity - 1) / granularity * granularity;
+  pthread_t handle = {};
+  running_ = pthread_attr_setstacksize(&attributes, bytes) == 0 &&
+             pthread_create(&handle, &attributes, &ThreadEntry::run, this) == 0;
+  (void)pthread_attr_destroy(&attributes);
+  std::memcpy(&handle_, &handle, sizeof(handle));
+  return running_;
+}
+
+void Thread::join() {
+  if (running_) {
+    pthread_t handle;
+    std::memcpy(&handle, &handle_, sizeof(handle));
+    (void)pthread_join(handle, nullptr);
+    running_ = false;
+  }
+}
+
+#if defined(__linux__)
+namespace {
+
+// The processor by which its core is known: the lowest of those that share it.
+int coreOf(int processor) {
+  char path[96];
+  std::snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+                processor);
+  int first = processor;
+  if (FILE* file = std::fopen(path, "re"); file != nullptr) {
+    if (std::fscanf(file, "%d", &first) != 1) {
+      first = processor;
+    }
+    std::fclose(file);
+  }
+  return first;
+}
+
+// Calls visit(core number, processor) for every allowed processor, cores numbered from 0.
+template <typename Visit>
+uint32_t visitCores(const Visit& visit) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) != 0) {
+    return 0;
+  }
+  int seen[CPU_SETSIZE];
+  uint32_t cores = 0;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &allowed)) {
+      continue;
+    }
+    const int core = coreOf(processor);
+    uint32_t number = 0;
+    while (number < cores && seen[number] != core) {
+      ++number;
+    }
+    if (number == cores) {
+      seen[cores++] = core;
+    }
+    visit(number, processor);
+  }
+  return cores;
+}
+
+}  // namespace
+
+uint32_t allowedProcessors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) != 0) {
+    return 1;
+  }
+  return static_cast<uint32_t>(std::max(CPU_COUNT(&allowed), 1));
+}
+
+uint32_t allowedCores() {
+  return std::max(visitCores([](uint32_t, int) {}), 1u);
+}
+
+void pinToCore(uint32_t index) {
+  cpu_set_t wanted;
+  CPU_ZERO(&wanted);
+  (void)visitCores([&](uint32_t core, int processor) {
+    if (core == index) {
+      CPU_SET(processor, &wanted);
+    }
+  });
+  if (CPU_COUNT(&wanted) > 0) {
+    (void)sched_setaffinity(0, sizeof(wanted), &wanted);  // of the calling thread
+  }
+}
+
+uint32_t currentCore() {
+  const int here = sched_getcpu();
+  uint32_t found = UINT32_MAX;
+  (void)visitCores([&](uint32_t core, int processor) {
+    if (processor == here) {
+      found = core;
+    }
+  });
+  return found;
+}
+#else
+uint32_t allowedProcessors() {
+  const long online = sysconf(_SC_NPROCESSORS_ONLN);
+  return online > 0 ? static_cast<uint32_t>(online) : 1;
+}
+uint32_t allowedCores() { return allowedProcessors(); }
+void pinToCore(uint32_t) {}
+uint32_t currentCore() { return UINT32_MAX; }
+#endif
+
+void yieldProcessor() { (void)sched_yield(); }
+
+}  // namespace oriel

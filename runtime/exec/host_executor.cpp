@@ -1,0 +1,80 @@
+#include "exec/host_executor.h"
+
+#include <cstring>
+
+#include "base/workspace.h"
+
+namespace oriel {
+
+HostExecutor::HostExecutor(const Plan& plan, const ExecutorOptions& options)
+    : plan_(plan), log_(options.log), allocator_(*options.allocator) {}
+
+HostExecutor::~HostExecutor() {
+  for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
+    for (uint32_t s = 0; s < segmentCount(kind); ++s) {
+      void* block = segment(kind, s);
+      if (block != nullptr) {
+        allocator_.release(block, segmentBytes(kind, s), allocator_.user);
+      }
+    }
+  }
+}
+
+Status HostExecutor::allocate() {
+  for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
+    for (uint32_t s = 0; s < segmentCount(kind); ++s) {
+      const uint64_t bytes = segmentBytes(kind, s);
+      void* block = bytes <= SIZE_MAX / 2 ? allocateZeroed(allocator_, bytes) : nullptr;
+      if (block == nullptr) {
+        return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                         "the system refused %llu bytes: close other programs or give less memory",
+                         static_cast<unsigned long long>(bytes));
+      }
+      allocated_[kind] += bytes;
+      (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
+    }
+  }
+  return kOk;
+}
+
+Status HostExecutor::beginWrite(uint64_t bytes, void** piece) {
+  if (bytes > plan_.upload.size_bytes / 2) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "an upload of %llu bytes exceeds the ring",
+                     static_cast<unsigned long long>(bytes));
+  }
+  *piece = at(plan_.upload);
+  return kOk;
+}
+
+Status HostExecutor::endWrite(const BufferRef& destination, uint64_t offset_bytes,
+                              uint64_t bytes) {
+  std::memcpy(at(destination) + offset_bytes, at(plan_.upload), bytes);
+  return kOk;
+}
+
+Status HostExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint64_t,
+                          const void** piece) {
+  *piece = at(source) + offset_bytes;
+  return kOk;
+}
+
+Status HostExecutor::clearCache() {
+  std::memset(single_[static_cast<uint32_t>(ArenaKind::kCache)], 0, plan_.cache_bytes);
+  return kOk;
+}
+
+uint64_t HostExecutor::segmentBytes(uint32_t kind, uint32_t s) const {
+  switch (static_cast<ArenaKind>(kind)) {
+    case ArenaKind::kWeights:
+      return plan_.weight_segment_bytes[s];
+    case ArenaKind::kCache:
+      return plan_.cache_bytes;
+    case ArenaKind::kActivations:
+      return plan_.activation_bytes;
+    case ArenaKind::kIo:
+      return plan_.io_bytes;
+  }
+  return 0;
+}
+
+}  // namespace oriel

@@ -1,0 +1,57 @@
+// What executors that work in host memory have in common: the arenas, and uploads that are copies.
+#pragma once
+
+#include "exec/executor.h"
+
+namespace oriel {
+
+class HostExecutor : public Executor {
+ public:
+  HostExecutor(const Plan& plan, const ExecutorOptions& options);
+  ~HostExecutor() override;
+
+  /// Takes every arena of the plan from the app's allocator.
+  Status allocate();
+
+  Status beginWrite(uint64_t bytes, void** piece) override;
+  Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) override;
+  Status finishLoad() override { return kOk; }
+  Status finishWrites() override { return kOk; }
+  Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
+              const void** piece) override;
+  void* step() override { return at(plan_.step); }
+  float* logits() override { return reinterpret_cast<float*>(at(plan_.logits)); }
+  Status clearCache() override;
+  uint64_t allocatedBytes(ArenaKind kind) const override {
+    return allocated_[static_cast<uint32_t>(kind)];
+  }
+  const char* deviceName() const override { return "CPU"; }
+
+ protected:
+  uint8_t* at(const BufferRef& ref) const {
+    return segment(static_cast<uint32_t>(ref.arena), ref.segment) + ref.offset_bytes;
+  }
+  float* floats(const Op& op, uint32_t binding) const {
+    return reinterpret_cast<float*>(at(op.bindings[binding]));
+  }
+  uint32_t* words(const Op& op, uint32_t binding) const {
+    return reinterpret_cast<uint32_t*>(at(op.bindings[binding]));
+  }
+
+  const Plan& plan_;
+  const Log log_;
+
+ private:
+  uint32_t segmentCount(uint32_t kind) const { return kind == 0 ? plan_.weight_segments : 1; }
+  uint64_t segmentBytes(uint32_t kind, uint32_t s) const;
+  uint8_t* segment(uint32_t kind, uint32_t s) const {
+    return kind == 0 ? weights_[s] : single_[kind];
+  }
+
+  const oriel_allocator allocator_;
+  uint8_t* weights_[UINT8_MAX + 1] = {};
+  uint8_t* single_[kArenaKinds] = {};
+  uint64_t allocated_[kArenaKinds] = {};
+};
+
+}  // namespace oriel
