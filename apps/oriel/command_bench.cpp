@@ -262,7 +262,8 @@ Command addBenchCommand(CLI::App* program) {
   app->add_option("--decode", options->decode, "Tokens to generate (default 64)")
       ->type_name("N")
       ->check(between(0, 1e6));
-  app->add_option("--depth", options->depth, "Tokens that the session is taken to hold before the prompt (default 0)")
+  app->add_option("--depth", options->depth,
+                  "Tokens that the session is taken to hold before the prompt (default 0)")
       ->type_name("N")
       ->check(between(0, 1e6));
   app->add_option("--repeat", options->repeat, "Runs after the warm-up (default 3)")

@@ -109,8 +109,8 @@ class Session {
   oriel_session* session_ = nullptr;
 };
 
-/// Rates of the device that the options name, for this file (empty: for known shapes); measured, or kept in the
-/// user's cache folder. Throws Failure.
+/// Rates of the device that the options name, for this file (empty: for known shapes); measured, or
+/// kept in the user's cache folder. Throws Failure.
 oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
                         Diagnostics* diagnostics);
 

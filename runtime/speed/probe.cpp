@@ -10,13 +10,13 @@
 namespace oriel {
 namespace {
 
-// Runs of one timing: after a first that compiles, at least so many and, if they are short, as many as fit
-// into so many milliseconds. The least counts: whatever else the machine does only ever adds.
-constexpr uint32_t kLeastRuns = 3;
-constexpr uint32_t kMostRuns = 25;
-constexpr double kRunsMs = 25.0;
-// A run this long is measured well enough by one more.
-constexpr double kLongRunMs = 60.0;
+// Runs of one timing, after a first that compiles. The least counts: whatever else the machine does only ever
+// adds. So many, and while they are short more; slow steps fewer.
+constexpr uint32_t kEnoughRuns = 8;
+constexpr uint32_t kMostRuns = 30;
+constexpr double kRunsMs = 10.0;
+constexpr uint32_t kFewestRuns = 2;
+constexpr double kSlowRunsMs = 60.0;
 constexpr uint32_t kMaxProbeChunk = 64;
 
 template <typename Run>
@@ -32,7 +32,7 @@ Status leastSeconds(const Run& run, double* seconds) {
     }
     least_ms = i == 1 ? ms : std::min(least_ms, ms);
     spent_ms += ms;
-    if (ms > kLongRunMs || (i >= kLeastRuns && spent_ms > kRunsMs)) {
+    if ((i >= kEnoughRuns && spent_ms > kRunsMs) || (i >= kFewestRuns && spent_ms > kSlowRunsMs)) {
       break;
     }
   }
