@@ -32,7 +32,7 @@ struct ChatOptions {
 /// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
 /// format puts in its place if there is memory for it. 0: nothing that counts.
 uint32_t pinnedTokens(const ChatOptions& options) {
-  const Model text_only(options.common, Load::kText);
+  const Model text_only(options.common, Load::kGlance);
   if (text_only.chatFormat(options.chat) == "none") {
     throw Failure{kExitFailed,
                   "the model has no chat format: name one with --template, or use oriel run --raw"};

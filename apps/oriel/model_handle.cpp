@@ -44,8 +44,9 @@ std::vector<oriel_message> messageList(const std::vector<Message>& messages) {
 
 }  // namespace
 
-Diagnostics::Diagnostics(bool verbose)
-    : verbose_(verbose), shows_warnings_(verbose || isTerminal(Stream::kErr)) {}
+Diagnostics::Diagnostics(bool verbose, bool warns)
+    : verbose_(verbose && warns),
+      shows_warnings_(warns && (verbose || isTerminal(Stream::kErr))) {}
 
 void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) {
   auto* self = static_cast<Diagnostics*>(user);
@@ -91,7 +92,7 @@ void Diagnostics::check(oriel_status status, Blame blame) const {
 }
 
 Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
-    : diagnostics_(options.verbose) {
+    : diagnostics_(options.verbose, load != Load::kGlance) {
   const std::string path = modelPath(options);
   const std::string cache = load == Load::kDevice ? pipelineFolder(options) : "";
   oriel_options library_options = planOptions(options);
@@ -107,7 +108,7 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
   const std::optional<oriel_speed> speed =
       needs_speed ? std::optional(deviceSpeed(path, options, &diagnostics_)) : std::nullopt;
   library_options.speed = speed ? &*speed : nullptr;
-  if (load == Load::kText) {
+  if (load != Load::kDevice) {
     library_options.min_tokens_per_s = 0;
     library_options.device = ORIEL_DEVICE_NONE;
     library_options.device_number = 0;

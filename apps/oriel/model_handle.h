@@ -17,7 +17,7 @@ namespace cli {
 /// Keeps the reason of the last failed call, which the library gives to its log callback.
 class Diagnostics {
  public:
-  explicit Diagnostics(bool verbose);
+  explicit Diagnostics(bool verbose, bool warns = true);
   Diagnostics(const Diagnostics&) = delete;
   Diagnostics& operator=(const Diagnostics&) = delete;
 
@@ -48,6 +48,7 @@ struct Message {
 
 enum class Load {
   kText,    ///< header and tokenizer only; needs no device
+  kGlance,  ///< the same without warnings: the file is about to be loaded as a whole
   kDevice,  ///< everything that a session needs
 };
 

@@ -15,13 +15,14 @@ constexpr const char* kStopNames[] = {
 /// Tokens of these names open a turn or name who speaks.
 constexpr const char* kTurnNames[] = {
     "<|im_start|>",      "<start_of_turn>", "<|start_header_id|>", "<|end_header_id|>",
-    "<|begin_of_text|>", "<|user|>",        "<|assistant|>",       "<|system|>"};
+    "<|begin_of_text|>", "<|user|>",        "<|assistant|>",       "<|system|>",
+    "[INST]",            "[/INST]"};
 /// Ends a text, too, unless it is user-defined: then it is HTML, as in Gemma's vocabulary.
 constexpr const char* kCloseName = "</s>";
 
 template <size_t n>
 bool isOneOf(const GgufString& text, const char* const (&names)[n]) {
-  if (text.bytes == 0 || text.data[0] != '<') {
+  if (text.bytes == 0 || (text.data[0] != '<' && text.data[0] != '[')) {
     return false;  // as nearly all are: none of the names begins otherwise
   }
   for (const char* name : names) {
