@@ -502,6 +502,19 @@ def test_info():
         strange.write_bytes(bad)
         fails(f"info of a bad file ({name})", 1, "info", strange)
     fails("info of no file", 1, "info", scratch / "none.gguf")
+    gemma = DATA / "models" / "gemma3.gguf"
+    local = json_of("info of gemma", "info", gemma)
+    check("info: local layers", (local["local_layers"], local["local_window_tokens"]) == (6, 32)
+          and local["rope_scaling"] == "none", local)
+    check("info: scaled RoPE", json_of("info of a llama 3", "info", DATA / "models" / "llama3-rope.gguf")
+          ["rope_scaling"] == "llama3")
+    check("info for people: local layers",
+          b"6 layers see the last 32" in succeeds("info text of gemma", "info", gemma).out)
+    plan = json_of("plan of gemma", "plan", gemma, "--memory", "8MiB")
+    check("plan: local layers", (plan["local_layers"], plan["local_window_tokens"],
+                                 plan["local_ring_tokens"]) == (6, 32, 31 + plan["chunk_tokens"]), plan)
+    check("plan for people: local layers", b"6 layers see the last 32 tokens"
+          in succeeds("plan text of gemma", "plan", gemma, "--memory", "8MiB").out)
 
 
 def usable_vulkan():

@@ -37,6 +37,10 @@ void expectReference(const std::string& path, uint32_t sinks, uint32_t window, u
                               << chunk;
 }
 
+void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+}
+
 /// A Gemma of few layers whose window of 8 is soon full.
 RandomLlama smallGemma() {
   RandomLlama gemma;
@@ -115,13 +119,14 @@ TEST(LocalLayers, chunk_size_and_split_do_not_change_what_they_see) {
   gemma.local_window = 200;  // long enough to be split when it is decoded
   const TemporaryModel file(gemma);
   const std::vector<int32_t> ids = someIds(320, static_cast<int32_t>(gemma.n_vocab));
-  const auto want = evaluate(load(file.path(), windowOptions(4, 300, 64)), ids);
+  const auto logitsWith = [&](uint32_t chunk) {
+    const Loaded loaded = load(file.path(), windowOptions(4, 300, chunk));
+    append(loaded, ids);
+    return logitsOf(loaded);
+  };
+  const std::vector<float> want = logitsWith(64);
   for (const uint32_t chunk : {1u, 7u}) {
-    const auto got = evaluate(load(file.path(), windowOptions(4, 300, chunk)), ids);
-    for (size_t t = 0; t < ids.size(); ++t) {
-      ASSERT_LT(relativeL2(got[t], want[t]), 1e-3)
-          << "chunk " << chunk << " token " << t;
-    }
+    EXPECT_LT(relativeL2(logitsWith(chunk), want), 1e-3) << "chunk " << chunk;
   }
 }
 
@@ -183,32 +188,31 @@ TEST(LocalLayers, a_model_of_nothing_else_needs_no_more_memory_for_a_longer_wind
   EXPECT_EQ(plan.kv_bytes, planOf(load(file.path(), windowOptions(4, 400, 16))).kv_bytes);
 }
 
-void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
-  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
-}
-
 TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
   const TemporaryModel file(smallGemma());
-  for (const oriel_kv_format format : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
-    // Before any wrap, between the wraps of local and global rings, and after both.
-    for (const size_t tokens : {5u, 40u, 150u}) {
-      const oriel_options options = windowOptions(4, 60, 8, format, format);
-      const Loaded loaded = load(file.path(), options);
-      append(loaded, someIds(tokens, 320));
-      size_t needed = 0;
-      EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-                oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
-      std::vector<uint8_t> bytes(needed);
-      ASSERT_EQ(ORIEL_OK,
-                oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
-      const auto expected = greedy(loaded, 90);
-      const auto expected_logits = logitsOf(loaded);
-      const Loaded fresh = load(file.path(), options);
-      append(fresh, someIds(111, 300));
-      ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.session.get(), bytes.data(), bytes.size()));
-      EXPECT_EQ(expected, greedy(fresh, 90)) << "format " << format << " after " << tokens;
-      EXPECT_EQ(expected_logits, logitsOf(fresh));
-    }
+  struct Case {
+    oriel_kv_format format;
+    size_t tokens;
+  };
+  // Before any wrap, between the wraps of local and global rings, and after both.
+  for (const Case& c : {Case{ORIEL_KV_F16, 5}, Case{ORIEL_KV_F16, 150}, Case{ORIEL_KV_INT8, 40},
+                        Case{ORIEL_KV_INT4, 150}}) {
+    const oriel_options options = windowOptions(4, 60, 8, c.format, c.format);
+    const Loaded loaded = load(file.path(), options);
+    append(loaded, someIds(c.tokens, 320));
+    size_t needed = 0;
+    EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
+              oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
+    std::vector<uint8_t> bytes(needed);
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+    const auto expected = greedy(loaded, 70);
+    const auto expected_logits = logitsOf(loaded);
+    const Loaded fresh = load(file.path(), options);
+    append(fresh, someIds(111, 300));
+    ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.session.get(), bytes.data(), bytes.size()));
+    EXPECT_EQ(expected, greedy(fresh, 70)) << "format " << c.format << " after " << c.tokens;
+    EXPECT_EQ(expected_logits, logitsOf(fresh));
   }
 }
 
@@ -245,6 +249,30 @@ TEST(LocalLayers, the_view_says_what_they_saw) {
   EXPECT_EQ(50u, view.position);
   EXPECT_EQ(42u, view.local_first_visible);
   EXPECT_EQ(30u, view.first_visible);
+}
+
+TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
+  RandomLlama gemma = smallGemma();
+  gemma.local_window = 90;
+  gemma.chat_template = "<|im_start|>";
+  const TemporaryModel file(gemma);
+  oriel_options options = windowOptions(4, 100, 16);
+  options.device = ORIEL_DEVICE_CPU;  // nothing here but indices
+  const Loaded loaded = load(file.path(), options);
+  const std::string text = "one message, spelt in bytes";
+  uint32_t bounded = 0;
+  for (int turn = 0; turn < 12; ++turn) {
+    ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
+    oriel_view view = {};
+    view.struct_size = sizeof(view);
+    ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+    const uint64_t own = view.position > 90 ? view.position - 90 : 0;
+    const bool evicted = view.position > 4 + 100;
+    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, view.local_first_visible)
+        << "turn " << turn;
+    bounded += evicted && view.first_visible > own ? 1 : 0;
+  }
+  EXPECT_GT(bounded, 0u) << "the rule was never put to the test";
 }
 
 // ---- Windows of all layers -----------------------------------------------------------------------

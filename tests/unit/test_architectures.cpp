@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "budget/kv_shape.h"
 #include "model/model_desc.h"
+#include "plan/memory_layout.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/tiny_llama.h"
 
@@ -247,6 +249,24 @@ TEST(Architectures, a_window_of_all_layers_bounds_what_a_query_was_trained_to_se
                 w->addUint32(name + ".attention.sliding_window", 262144);
               }).visibleTrain(), 128u);
   }
+}
+
+TEST(Architectures, budgeter_and_plan_count_the_same_bytes_where_local_and_raised_layers_mix) {
+  const ModelDesc desc = describe("gemma3");  // lllllGll
+  CacheFormats formats;
+  formats.k = formats.v = KvFormat::kInt4;
+  formats.requireF16(2);
+  formats.requireInt8(5);
+  for (const uint32_t window : {3u, 14u, 500u}) {
+    const CacheShape cache = {desc.n_kv_heads, desc.head_dim, 4, window, window + 9};
+    uint64_t of_plan = 0;
+    uint64_t of_budget = 0;
+    ASSERT_TRUE(cacheBytes(desc, cache, formats, &of_plan));
+    ASSERT_TRUE(kvArenaBytes(kvShapeOf(desc), cache, formats, &of_budget));
+    EXPECT_EQ(of_plan, of_budget);
+  }
+  // One layer grows, and that one has int8 keys (two heads of 8, one scale each) and int4 values.
+  EXPECT_EQ(kvGrowthBytesPerToken(kvShapeOf(desc), formats), 2u * (8 + 2) + 2u * (4 + 2));
 }
 
 // ---- Scaled RoPE ---------------------------------------------------------------------------------
