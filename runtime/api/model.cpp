@@ -14,7 +14,6 @@
 #endif
 
 namespace oriel {
-namespace {
 
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
                       const oriel_allocator& allocator, Executor** executor) {
@@ -52,6 +51,8 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
 #endif
   return createReferenceExecutor(plan, executor_options, memory, executor);
 }
+
+namespace {
 
 const char* cpuDriver() {
 #if ORIEL_CPU_SIMD
