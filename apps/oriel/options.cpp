@@ -116,6 +116,11 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
   addText(command, options, "--device", "DEVICE", device,
           "auto, cpu, vulkan or vulkan:N (see `oriel devices`)", setDevice);
   command
+      ->add_option("--threads", options->threads,
+                   "Threads that compute on the CPU (default: one per core, at most 8)")
+      ->check(CLI::Range(1, 1024))
+      ->group(device);
+  command
       ->add_flag("--no-cache", options->no_cache,
                  "Do not keep compiled pipelines in the user's cache folder")
       ->group(device);
@@ -169,6 +174,7 @@ oriel_options planOptions(const CommonOptions& options) {
   result.v_format = options.v_format;
   result.device = options.device;
   result.device_number = options.device_number;
+  result.cpu_threads = options.threads;
   return result;
 }
 

@@ -27,6 +27,7 @@ struct CommonOptions {
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
+  uint32_t threads = 0;
   bool no_cache = false;
 
   uint64_t seed = 0;
