@@ -24,6 +24,11 @@ struct Segment {
   uint64_t tokens() const { return end - begin; }
 };
 
+/// Tokens that the newest one saw in layers with a short window of their own.
+uint64_t localSeen(const CacheView& cache) {
+  return cache.view.position - cache.view.local_first_visible;
+}
+
 /// The conversation from its first token, and the room left in the window behind it. No empty segments.
 std::vector<Segment> segmentsOf(const CacheView& cache) {
   const oriel_view& view = cache.view;
@@ -229,6 +234,7 @@ CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinne
   cache.pinned_tokens = pinned_tokens;
   cache.window_tokens = model.plan().window_tokens;
   cache.kv_bytes = model.plan().kv_bytes;
+  cache.local_layers = model.plan().local_layers;
   size_t needed = 0;
   cache.turns.resize(cache.view.turn_count);
   session.check(oriel_session_get_turns(session.get(), cache.turns.data(), cache.turns.size(), &needed));
@@ -267,6 +273,10 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
     }
     text += "\n";
   }
+  if (localSeen(cache) != 0) {
+    text += std::to_string(cache.local_layers) + " layers see the last " +
+            std::to_string(localSeen(cache)) + " tokens only\n";
+  }
   return text + "one letter a layer: F f16, 8 int8, 4 int4; " + formatSize(cache.kv_bytes) + "\n";
 }
 
@@ -277,6 +287,9 @@ std::string cacheSvg(const CacheView& cache) {
   svg.text({kLeft, 30},
            std::to_string(view.position) + " tokens so far, the last one saw " +
                std::to_string(view.position - view.first_visible + view.sinks_used) +
+               (localSeen(cache) != 0 ? " (" + std::to_string(localSeen(cache)) + " in " +
+                                             std::to_string(cache.local_layers) + " layers)"
+                                       : "") +
                "; the cache takes " + formatSize(cache.kv_bytes),
            Svg::Anchor::kStart, 15, kInk, true);
   drawStrip(cache, segments, 56, &svg);

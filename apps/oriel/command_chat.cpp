@@ -13,6 +13,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "plan_source.h"
 #include "reply.h"
 #include "sizes.h"
 #include "system.h"
@@ -23,17 +24,49 @@ namespace {
 
 struct ChatOptions {
   CommonOptions common;
+  ChatFormatOptions chat;
   std::string system;
   uint32_t reply_tokens = 2048;
 };
 
-/// Tokens of the rendered system message, which stay in the cache for ever. 0 without one.
+/// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
+/// format puts in its place if there is memory for it. 0: nothing that counts.
 uint32_t pinnedTokens(const ChatOptions& options) {
-  if (options.system.empty()) {
-    return 0;
+  const Model text_only(options.common, Load::kGlance);
+  if (text_only.chatFormat(options.chat) == "none") {
+    throw Failure{kExitFailed,
+                  "the model has no chat format: name one with --template, or use oriel run --raw"};
   }
-  const Model text_only(options.common, Load::kText);
-  return static_cast<uint32_t>(text_only.chatIds({{"system", options.system}}, false).size());
+  std::vector<Message> before;
+  if (!options.system.empty()) {
+    before.push_back({"system", options.system});
+  }
+  const size_t count =
+      text_only.renderedIds(options.chat, before, false, ORIEL_TEXT_BOS).size();
+  if (options.system.empty()) {
+    oriel_options plan_options = planOptions(options.common);
+    plan_options.pinned_tokens = static_cast<uint32_t>(count);
+    oriel_plan plan;
+    const PlanSource source = PlanSource::ofFile(modelPath(options.common));
+    if (count <= 1 || !source.tryPlan(plan_options, &plan) || plan.fits == 0) {
+      return 0;
+    }
+  }
+  return static_cast<uint32_t>(count);
+}
+
+/// Where a reply stops being thought and starts being said.
+ThinkTags thinkTags(const Model& model, const ChatFormatOptions& chat) {
+  const std::vector<int32_t> open = model.tokenize("<think>", ORIEL_TEXT_SPECIAL);
+  const std::vector<int32_t> close = model.tokenize("</think>", ORIEL_TEXT_SPECIAL);
+  if (open.size() != 1 || close.size() != 1) {
+    return {};
+  }
+  const std::string opening = model.render(chat, {}, true);
+  const std::string_view end = "<think>\n";
+  const bool starts_open = opening.size() >= end.size() &&
+                           opening.compare(opening.size() - end.size(), end.size(), end) == 0;
+  return {open[0], close[0], starts_open};
 }
 
 class Chat {
@@ -42,7 +75,8 @@ class Chat {
       : options_(options),
         pinned_tokens_(pinnedTokens(options)),
         model_(options.common, Load::kDevice, pinned_tokens_),
-        session_(model_) {
+        session_(model_, options.chat),
+        think_tags_(thinkTags(model_, options.chat)) {
     addSystem();
   }
 
@@ -235,6 +269,8 @@ class Chat {
     const bool json = options_.common.json;
     Reply reply;
     reply.streams = !json;
+    reply.think_tags = think_tags_;
+    reply.shows_thoughts = interactive_ && !json && isTerminal(Stream::kErr);
     chatReply(session_, generateOptions(options_.common, options_.reply_tokens), &reply);
     const oriel_stats stats = session_.stats();
     if (json) {
@@ -274,6 +310,7 @@ class Chat {
   const uint32_t pinned_tokens_;
   Model model_;
   Session session_;
+  const ThinkTags think_tags_;
   LineReader reader_;
   bool interactive_ = false;
 };
@@ -288,8 +325,13 @@ Command addChatCommand(CLI::App* program) {
   app->add_option("--tokens", options->reply_tokens,
                   "Longest reply (default 2048; 0: until it ends by itself)")
       ->type_name("N");
+  addChatFormatOptions(app, &options->chat);
   addCommonOptions(app, &options->common, Uses::kSampling);
-  return {app, [options] { return Chat(*options).run(); }};
+  return {app, [options] {
+            // Somebody is talking now; scripts that want the same every day say --date.
+            options->chat.date = options->chat.date != 0 ? options->chat.date : today();
+            return Chat(*options).run();
+          }};
 }
 
 }  // namespace cli

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -11,68 +14,225 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "plan_source.h"
+#include "report.h"
 #include "sizes.h"
 #include "terminal.h"
 
 namespace cli {
 namespace {
 
-/// "Q8_0 x 43, F32 x 13" as an object of counts.
-Json tensorTypes(const std::string& text) {
-  Json types = Json::object();
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(", ", begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    const size_t times = part.find(" x ");
-    if (times != std::string::npos) {
-      types[part.substr(0, times)] = std::strtoull(part.c_str() + times + 3, nullptr, 10);
-    }
-    begin = end + 2;
-  }
-  return types;
-}
+/// A window that most conversations never fill.
+constexpr uint32_t kComfortableTokens = 8192;
+/// Where values begin, and how wide people's terminals are at the least.
+constexpr size_t kIndent = 15;
+constexpr size_t kColumns = 80;
 
-/// The least memory a session with this file can run in.
-uint64_t minimumBytes(const CommonOptions& options) {
-  Diagnostics diagnostics(options.verbose);
+struct FileReport {
+  std::string path;
+  oriel_file_info info = {};
+  oriel_plan here = {};         ///< with --memory, or what a load takes by default; only of files that run
+  oriel_plan comfortable = {};  ///< total_bytes 0: cannot be planned
+};
+
+FileReport inspect(const CommonOptions& options) {
+  const Diagnostics diagnostics(options.verbose);
+  FileReport report;
+  report.path = modelPath(options);
+  report.info.struct_size = sizeof(report.info);
   oriel_options plan_options = planOptions(options);
   plan_options.log = Diagnostics::onLog;
-  plan_options.log_user = &diagnostics;
-  return planFile(modelPath(options), plan_options, diagnostics).minimum_bytes;
+  plan_options.log_user = const_cast<Diagnostics*>(&diagnostics);
+  diagnostics.check(oriel_inspect(report.path.c_str(), &plan_options, &report.info),
+                    Diagnostics::Blame::kOptions);
+  if (report.info.runs == 0) {
+    return report;
+  }
+  const PlanSource source = PlanSource::ofFile(report.path);
+  report.here = source.plan(plan_options, diagnostics);
+  oriel_options roomy = planOptions(options);
+  const uint32_t trained = report.info.context_train;
+  roomy.window_tokens = 0;  // the trained context
+  if (trained == 0 || trained > kComfortableTokens) {
+    roomy.window_tokens = kComfortableTokens - report.here.sink_tokens;
+  }
+  roomy.min_window_tokens = 0;
+  roomy.memory_bytes = UINT64_MAX / 2;
+  if (!source.tryPlan(roomy, &report.comfortable)) {
+    report.comfortable = {};
+  }
+  return report;
 }
 
-void describe(const Model& model, uint64_t minimum_bytes) {
-  const oriel_model_info& info = model.info();
-  char text[2048];
-  std::snprintf(text, sizeof(text),
-                "name           %s\n"
-                "architecture   %s: %u layers of %u, %u heads and %u KV heads of %u, FFN %u\n"
-                "parameters     %.2f million\n"
-                "tensors        %s\n"
-                "trained on     %u tokens\n"
-                "tokenizer      %s, %u tokens\n"
-                "chat format    %s\n"
-                "file           %s\n"
-                "least memory   %s\n",
-                terminalSafe(info.name).c_str(), terminalSafe(info.architecture).c_str(),
-                info.n_layers, info.n_embd, info.n_heads, info.n_kv_heads, info.head_dim, info.n_ff,
-                static_cast<double>(info.parameters) / 1e6, info.tensor_types, info.context_train,
-                terminalSafe(info.tokenizer).c_str(), info.n_vocab, info.chat_template,
-                formatSize(info.file_bytes).c_str(), formatSize(minimum_bytes).c_str());
+// --- For people ----------------------------------------------------------------------------------
+
+/// One line "label   text", wrapped at spaces and indented; an item "- text" a little more.
+std::string row(const std::string& label, const std::string& text) {
+  const size_t hanging = text.compare(0, 2, "- ") == 0 ? 2 : 0;
+  std::string out;
+  std::string line = label;
+  line.resize(std::max(kIndent, label.size() + 1), ' ');
+  bool begun = false;  // a word stands on the line
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    if (begun && line.size() + 1 + end - at > kColumns) {
+      out += line + '\n';
+      line.assign(kIndent + hanging, ' ');
+      begun = false;
+    }
+    line += begun ? " " : "";
+    line.append(text, at, end - at);
+    begun = true;
+    at = end + 1;
+  }
+  return out + line + '\n';
+}
+
+std::string formatted(const char* format, ...) __attribute__((format(printf, 1, 2)));
+std::string formatted(const char* format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  va_end(arguments);
+  return text;
+}
+
+/// "134.5 million", "1.24 billion".
+std::string countName(uint64_t count) {
+  const double n = static_cast<double>(count);
+  return n >= 1e9   ? formatted("%.2f billion", n / 1e9)
+         : n >= 1e6 ? formatted("%.1f million", n / 1e6)
+                    : std::to_string(count);
+}
+
+std::string architectureLine(const oriel_file_info& info) {
+  std::string line = terminalSafe(info.architecture);
+  if (line.empty()) {
+    return "not stated";
+  }
+  if (info.n_layers != 0 && info.n_embd != 0) {
+    line += formatted(", %u layers of width %u", info.n_layers, info.n_embd);
+  }
+  if (info.n_heads != 0) {
+    line += formatted(", %u heads of %u", info.n_heads, info.head_dim);
+    if (info.n_kv_heads != info.n_heads) {
+      line += formatted(" (%u for KV)", info.n_kv_heads);
+    }
+  }
+  if (info.n_experts != 0) {
+    line += formatted(", %u experts", info.n_experts);
+  }
+  return line;
+}
+
+/// Shares of all tensor bytes, largest first.
+std::string weightsLine(const oriel_file_info& info) {
+  std::vector<oriel_tensor_type> types(info.tensor_types, info.tensor_types + info.tensor_type_count);
+  std::stable_sort(types.begin(), types.end(), [](const auto& a, const auto& b) {
+    return a.bytes > b.bytes;
+  });
+  uint64_t total = 0;
+  for (const oriel_tensor_type& type : types) {
+    total += type.bytes;
+  }
+  std::string line;
+  for (const oriel_tensor_type& type : types) {
+    const double share =
+        total == 0 ? 0 : 100.0 * static_cast<double>(type.bytes) / static_cast<double>(total);
+    line += formatted("%s%s %.*f%% (%u)", line.empty() ? "" : ", ", type.name,
+                      share >= 10 && share < 99.5 ? 0 : 1, share, type.tensors);
+  }
+  return line.empty() ? "none" : line + (info.tensor_count == 1 ? " of 1 tensor" : " of " +
+                                         std::to_string(info.tensor_count) + " tensors");
+}
+
+std::string planLine(const oriel_plan& plan) {
+  std::string line = formatSize(plan.total_bytes) + " remembers ";
+  const uint32_t tokens = plan.sink_tokens + plan.window_tokens;
+  line += tokens == plan.context_train_tokens
+              ? "all " + std::to_string(tokens) + " tokens it was trained on"
+              : std::to_string(tokens) + " tokens";
+  return line + ", cache in " + formatsName(plan.k_format, plan.v_format);
+}
+
+std::string trainedLine(const oriel_file_info& info) {
+  if (info.context_train == 0) {
+    return "contexts of unknown length";
+  }
+  std::string line = "contexts of " + std::to_string(info.context_train) + " tokens";
+  if (info.local_layers != 0) {
+    line += "; " + std::to_string(info.local_layers) + " layers see the last " +
+            std::to_string(info.local_window_tokens);
+  } else if (info.window_train != 0 && info.window_train < info.context_train) {
+    line += ", of which each sees the last " + std::to_string(info.window_train);
+  }
+  return line;
+}
+
+void describe(const FileReport& report) {
+  const oriel_file_info& info = report.info;
+  const std::filesystem::path path = std::filesystem::u8path(report.path);
+  const auto orNone = [](const char* text) {
+    return *text != '\0' ? terminalSafe(text) : std::string("not stated");
+  };
+  std::string text = row("name", orNone(info.name));
+  text += row("file", terminalSafe(path.filename().u8string()) + ", " + formatSize(info.file_bytes));
+  text += row("architecture", architectureLine(info));
+  text += row("parameters", countName(info.parameters));
+  text += row("weights", weightsLine(info));
+  text += row("tokenizer", orNone(info.tokenizer) + ", " + std::to_string(info.n_vocab) + " tokens");
+  text += row("chat format", std::string(info.chat_template) == "plain"
+                                 ? "not known here; gets plain \"User:\" and \"Assistant:\" lines"
+                                 : info.chat_template);
+  text += row("trained on", trainedLine(info));
+  if (std::strcmp(info.rope_scaling, "none") != 0 && info.rope_scaling[0] != '\0') {
+    text += row("RoPE scaling", info.rope_scaling);
+  }
+  text += row("licence", orNone(info.license)) + "\n";
+  if (info.runs == 0) {
+    text += row("runs here", "no");
+    for (uint32_t i = 0; i < info.missing_count; ++i) {
+      text += row("", "- " + terminalSafe(info.missing[i]));
+    }
+    print(text);
+    return;
+  }
+  const oriel_plan& here = report.here;
+  text += row("runs here", here.fits != 0
+                               ? "yes"
+                               : "not in " + formatSize(here.memory_bytes) + ": give it at least " +
+                                     suggestSize(here.minimum_bytes) + " with --memory");
+  text += row("memory", formatSize(here.minimum_bytes) + " at the least");
+  if (report.comfortable.total_bytes != 0) {
+    text += row("", planLine(report.comfortable));
+  }
+  if (here.fits != 0 && here.total_bytes != report.comfortable.total_bytes) {
+    text += row("", "up to " + formatSize(here.memory_bytes) + " given here: " + planLine(here));
+  }
   print(text);
 }
 
-int runInfo(const CommonOptions& options) {
-  const Model model(options, Load::kText);
-  const uint64_t minimum_bytes = minimumBytes(options);
-  if (!options.json) {
-    describe(model, minimum_bytes);
-    return kExitDone;
-  }
-  const oriel_model_info& info = model.info();
+// --- For programs --------------------------------------------------------------------------------
+
+Json planFields(const oriel_plan& plan) {
+  Json json;
+  json["memory_bytes"] = plan.memory_bytes;
+  json["total_bytes"] = plan.total_bytes;
+  json["window_tokens"] = plan.window_tokens;
+  json["sink_tokens"] = plan.sink_tokens;
+  json["k_format"] = kvFormatName(plan.k_format);
+  json["v_format"] = kvFormatName(plan.v_format);
+  return json;
+}
+
+Json fields(const FileReport& report) {
+  const oriel_file_info& info = report.info;
   Json json;
   json["name"] = info.name;
   json["architecture"] = info.architecture;
+  json["size_label"] = info.size_label;
+  json["license"] = info.license;
   json["n_layers"] = info.n_layers;
   json["n_heads"] = info.n_heads;
   json["n_kv_heads"] = info.n_kv_heads;
@@ -80,17 +240,56 @@ int runInfo(const CommonOptions& options) {
   json["n_embd"] = info.n_embd;
   json["n_ff"] = info.n_ff;
   json["n_vocab"] = info.n_vocab;
+  json["n_experts"] = info.n_experts;
   json["context_train"] = info.context_train;
+  json["rope_scaling"] = info.rope_scaling;
+  json["local_layers"] = info.local_layers;
+  json["local_window_tokens"] = info.local_window_tokens;
+  json["window_train"] = info.window_train;
   json["parameters"] = info.parameters;
   json["file_bytes"] = info.file_bytes;
-  json["tensor_types"] = tensorTypes(info.tensor_types);
+  json["tensor_count"] = info.tensor_count;
+  Json counts = Json::object();
+  Json sizes = Json::object();
+  for (uint32_t i = 0; i < info.tensor_type_count; ++i) {
+    const oriel_tensor_type& type = info.tensor_types[i];
+    counts[type.name] = type.tensors;
+    sizes[type.name] = {{"tensors", type.tensors},
+                        {"parameters", type.parameters},
+                        {"bytes", type.bytes}};
+  }
+  json["tensor_types"] = counts;
+  json["tensor_sizes"] = sizes;
   json["tokenizer"] = info.tokenizer;
   json["chat_template"] = info.chat_template;
   json["bos_id"] = info.bos_id < 0 ? Json(nullptr) : Json(info.bos_id);
   json["eos_id"] = info.eos_id < 0 ? Json(nullptr) : Json(info.eos_id);
   json["add_bos"] = info.add_bos != 0;
-  json["minimum_bytes"] = minimum_bytes;
-  printJson(json);
+  json["runs"] = info.runs != 0;
+  Json missing = Json::array();
+  for (uint32_t i = 0; i < info.missing_count; ++i) {
+    missing.push_back(info.missing[i]);
+  }
+  json["missing"] = missing;
+  const bool planned = info.runs != 0;
+  json["fits"] = planned && report.here.fits != 0;
+  json["minimum_bytes"] = planned ? Json(report.here.minimum_bytes) : Json(nullptr);
+  json["here"] = planned && report.here.fits != 0 ? planFields(report.here) : Json(nullptr);
+  json["comfortable"] =
+      report.comfortable.total_bytes != 0 ? planFields(report.comfortable) : Json(nullptr);
+  if (report.comfortable.total_bytes != 0) {
+    json["comfortable"]["memory_bytes"] = report.comfortable.total_bytes;
+  }
+  return json;
+}
+
+int runInfo(const CommonOptions& options) {
+  const FileReport report = inspect(options);
+  if (options.json) {
+    printJson(fields(report));
+  } else {
+    describe(report);
+  }
   return kExitDone;
 }
 
@@ -98,9 +297,9 @@ int runInfo(const CommonOptions& options) {
 
 Command addInfoCommand(CLI::App* program) {
   auto options = std::make_shared<CommonOptions>();
-  CLI::App* app = program->add_subcommand("info", "What is in a model file");
+  CLI::App* app = program->add_subcommand("info", "What a model file is and what it takes to run it");
   addModelOption(app, options.get());
-  addCommonOptions(app, options.get(), Uses::kText);
+  addCommonOptions(app, options.get(), Uses::kPlan);
   return {app, [options] { return runInfo(*options); }};
 }
 

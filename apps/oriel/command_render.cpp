@@ -18,7 +18,7 @@ namespace {
 struct RenderOptions {
   CommonOptions common;
   std::string messages_file;
-  std::string template_name;
+  ChatFormatOptions chat;
   bool no_generation_prompt = false;
 };
 
@@ -45,13 +45,13 @@ int runRender(const RenderOptions& options) {
   const std::vector<Message> messages = readMessages(options.messages_file);
   const Model model(options.common, Load::kText);
   const bool prompt = !options.no_generation_prompt;
-  const std::string text = model.render(options.template_name, messages, prompt);
+  const std::string format = model.chatFormat(options.chat);
+  const std::string text = model.render(options.chat, messages, prompt);
   if (options.common.json) {
     Json json;
     json["text"] = text;
-    json["template"] =
-        options.template_name.empty() ? model.info().chat_template : options.template_name;
-    json["token_ids"] = model.renderedIds(options.template_name, messages, prompt);
+    json["template"] = format;
+    json["token_ids"] = model.renderedIds(options.chat, messages, prompt, 0);
     printJson(json);
   } else {
     print(isTerminal(Stream::kOut) ? terminalSafe(text) : text);
@@ -69,11 +69,9 @@ Command addRenderCommand(CLI::App* program) {
                   R"(JSON [{"role": ..., "content": ...}, ...]; -: stdin)")
       ->type_name("FILE")
       ->required();
-  app->add_option("--template", options->template_name,
-                  "Chat format by name, e.g. chatml (default: the model's own)")
-      ->type_name("NAME");
   app->add_flag("--no-generation-prompt", options->no_generation_prompt,
                 "Do not open the assistant's turn at the end");
+  addChatFormatOptions(app, &options->chat);
   addCommonOptions(app, &options->common, Uses::kText);
   return {app, [options] { return runRender(*options); }};
 }

@@ -16,6 +16,7 @@ namespace {
 
 struct RunOptions {
   CommonOptions common;
+  ChatFormatOptions chat;
   std::string prompt;
   std::string prompt_file;
   std::string tokens_file;
@@ -35,15 +36,15 @@ struct Prompt {
 
 int runRun(const RunOptions& options, Prompt prompt) {
   const Model model(options.common, Load::kDevice);
-  const bool chat = !options.raw && !prompt.from_ids && model.hasChatTemplate();
-  const Session session(model);
+  const bool chat = !options.raw && !prompt.from_ids && model.chatFormat(options.chat) != "none";
+  const Session session(model, options.chat);
   const CancelOnInterrupt cancel(session.get());
   oriel_generate_options sampling = generateOptions(options.common, options.tokens);
   sampling.ignore_stop = options.ignore_stop ? 1 : 0;
   Reply reply;
   reply.streams = !options.common.json;
   if (chat) {
-    prompt.ids = model.chatIds({{"user", prompt.text}}, true);
+    prompt.ids = model.renderedIds(options.chat, {{"user", prompt.text}}, true, ORIEL_TEXT_BOS);
     session.check(oriel_chat_add(session.get(), "user", prompt.text.data(), prompt.text.size()));
     chatReply(session, sampling, &reply);
   } else {
@@ -90,6 +91,7 @@ Command addRunCommand(CLI::App* program) {
   app->add_flag("--raw", options->raw, "Continue the text as it is, without the chat format");
   app->add_flag("--ignore-stop", options->ignore_stop,
                 "Generate stop tokens like any other, until --tokens");
+  addChatFormatOptions(app, &options->chat);
   addCommonOptions(app, &options->common, Uses::kSampling);
   return {app, [options, prompt, file, tokens_file] {
             if (prompt->empty() && file->empty() && tokens_file->empty()) {

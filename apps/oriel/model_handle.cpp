@@ -34,10 +34,19 @@ std::string pipelineFolder(const CommonOptions& options) {
   return error ? "" : folder.u8string();
 }
 
+std::vector<oriel_message> messageList(const std::vector<Message>& messages) {
+  std::vector<oriel_message> list;
+  for (const Message& message : messages) {
+    list.push_back({message.role.c_str(), message.text.data(), message.text.size()});
+  }
+  return list;
+}
+
 }  // namespace
 
-Diagnostics::Diagnostics(bool verbose)
-    : verbose_(verbose), shows_warnings_(verbose || isTerminal(Stream::kErr)) {}
+Diagnostics::Diagnostics(bool verbose, bool warns)
+    : verbose_(verbose && warns),
+      shows_warnings_(warns && (verbose || isTerminal(Stream::kErr))) {}
 
 void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) {
   auto* self = static_cast<Diagnostics*>(user);
@@ -83,7 +92,7 @@ void Diagnostics::check(oriel_status status, Blame blame) const {
 }
 
 Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
-    : diagnostics_(options.verbose) {
+    : diagnostics_(options.verbose, load != Load::kGlance) {
   const std::string path = modelPath(options);
   const std::string cache = load == Load::kDevice ? pipelineFolder(options) : "";
   oriel_options library_options = planOptions(options);
@@ -93,7 +102,7 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
   library_options.pinned_tokens = pinned_tokens;
   library_options.log = Diagnostics::onLog;
   library_options.log_user = &diagnostics_;
-  if (load == Load::kText) {
+  if (load != Load::kDevice) {
     library_options.device = ORIEL_DEVICE_NONE;
     library_options.device_number = 0;
   } else {
@@ -153,74 +162,63 @@ std::string Model::detokenize(const std::vector<int32_t>& ids, uint32_t flags) c
   return text;
 }
 
-std::string Model::render(const std::string& template_name, const std::vector<Message>& messages,
+std::string Model::chatFormat(const ChatFormatOptions& options) const {
+  const oriel_chat_options chat = chatOptions(options);
+  const char* const name = oriel_chat_template(model_, &chat);
+  diagnostics_.check(name == nullptr ? ORIEL_ERROR_ARGUMENT : ORIEL_OK, Diagnostics::Blame::kOptions);
+  return name;
+}
+
+std::string Model::render(const ChatFormatOptions& options, const std::vector<Message>& messages,
                           bool generation_prompt) const {
-  std::vector<oriel_message> list;
-  list.reserve(messages.size());
-  size_t bytes = 256;
-  for (const Message& message : messages) {
-    list.push_back({message.role.c_str(), message.text.data(), message.text.size()});
-    bytes += message.text.size() + 256;
-  }
-  const char* name = template_name.empty() ? nullptr : template_name.c_str();
+  const std::vector<oriel_message> list = messageList(messages);
+  const oriel_chat_options chat = chatOptions(options);
   const int prompt = generation_prompt ? 1 : 0;
   size_t needed = 0;
-  std::string text(bytes, '\0');
-  oriel_status status = oriel_render(model_, name, list.data(), list.size(), prompt, text.data(),
-                                     text.size(), &needed);
+  std::string text(4096, '\0');
+  const auto render = [&] {
+    return oriel_render(model_, &chat, list.data(), list.size(), prompt, text.data(), text.size(),
+                        &needed);
+  };
+  oriel_status status = render();
   if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
     text.resize(needed);
-    status = oriel_render(model_, name, list.data(), list.size(), prompt, text.data(), text.size(),
-                          &needed);
+    status = render();
   }
-  diagnostics_.check(status,
-                     name == nullptr ? Diagnostics::Blame::kData : Diagnostics::Blame::kOptions);
+  diagnostics_.check(status);
   text.resize(needed);
   return text;
 }
 
-std::vector<int32_t> Model::renderedIds(const std::string& template_name,
+std::vector<int32_t> Model::renderedIds(const ChatFormatOptions& options,
                                         const std::vector<Message>& messages,
-                                        bool generation_prompt) const {
-  const std::string text = render(template_name, messages, generation_prompt);
-  // Nearly always no message holds anything that reads as a control token, and one pass is exact.
-  // Otherwise such a message is cut out and tokenised by itself.
-  std::vector<int32_t> ids;
-  size_t done = 0;
-  size_t begin = 0;  // of the message's rendering
-  for (const Message& message : messages) {
-    // Where the text lies is seen with a text that no template writes.
-    const std::string probe = render(template_name, {{message.role, "\x01"}}, false);
-    const size_t at = begin + probe.find('\x01');
-    const size_t end = at + message.text.size();
-    begin += probe.size() - 1 + message.text.size();
-    const std::vector<int32_t> plain = tokenize(message.text, 0);
-    if (plain == tokenize(message.text, ORIEL_TEXT_SPECIAL)) {
-      continue;
-    }
-    const std::vector<int32_t> before =
-        tokenize(std::string_view(text).substr(done, at - done), ORIEL_TEXT_SPECIAL);
-    ids.insert(ids.end(), before.begin(), before.end());
-    ids.insert(ids.end(), plain.begin(), plain.end());
-    done = end;
+                                        bool generation_prompt, uint32_t flags) const {
+  const std::vector<oriel_message> list = messageList(messages);
+  const oriel_chat_options chat = chatOptions(options);
+  const int prompt = generation_prompt ? 1 : 0;
+  size_t needed = 0;
+  std::vector<int32_t> ids(1024);
+  const auto render = [&] {
+    return oriel_render_tokens(model_, &chat, list.data(), list.size(), prompt, flags, ids.data(),
+                               ids.size(), &needed);
+  };
+  oriel_status status = render();
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    ids.resize(needed);
+    status = render();
   }
-  const std::vector<int32_t> rest =
-      tokenize(std::string_view(text).substr(done), ORIEL_TEXT_SPECIAL);
-  ids.insert(ids.end(), rest.begin(), rest.end());
+  diagnostics_.check(status);
+  ids.resize(needed);
   return ids;
 }
 
-std::vector<int32_t> Model::chatIds(const std::vector<Message>& messages,
-                                    bool generation_prompt) const {
-  std::vector<int32_t> ids = renderedIds("", messages, generation_prompt);
-  if (info_.add_bos != 0 && info_.bos_id >= 0) {
-    ids.insert(ids.begin(), info_.bos_id);
-  }
-  return ids;
-}
-
-Session::Session(const Model& model) : diagnostics_(model.diagnostics()) {
-  check(oriel_session_create(model.get(), nullptr, &session_));
+Session::Session(const Model& model, const ChatFormatOptions& chat)
+    : diagnostics_(model.diagnostics()) {
+  const oriel_chat_options chat_options = chatOptions(chat);
+  oriel_session_options options = {};
+  options.struct_size = sizeof(options);
+  options.chat = &chat_options;
+  check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
 }
 
 Session::~Session() { oriel_session_destroy(session_); }

@@ -8,6 +8,7 @@
 
 #include <oriel/oriel.h>
 
+#include "chat_options.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -16,7 +17,7 @@ namespace cli {
 /// Keeps the reason of the last failed call, which the library gives to its log callback.
 class Diagnostics {
  public:
-  explicit Diagnostics(bool verbose);
+  explicit Diagnostics(bool verbose, bool warns = true);
   Diagnostics(const Diagnostics&) = delete;
   Diagnostics& operator=(const Diagnostics&) = delete;
 
@@ -47,6 +48,7 @@ struct Message {
 
 enum class Load {
   kText,    ///< header and tokenizer only; needs no device
+  kGlance,  ///< the same without warnings: the file is about to be loaded as a whole
   kDevice,  ///< everything that a session needs
 };
 
@@ -63,21 +65,20 @@ class Model {
   /// Only with Load::kDevice.
   const oriel_plan& plan() const { return plan_; }
   double loadMs() const { return load_ms_; }
-  bool hasChatTemplate() const { return std::string_view(info_.chat_template) != "none"; }
+  /// Name of the format that conversations get; "none" without one.
+  std::string chatFormat(const ChatFormatOptions& options) const;
 
   /// `flags` are ORIEL_TEXT_...
   std::vector<int32_t> tokenize(std::string_view text, uint32_t flags) const;
   std::string detokenize(const std::vector<int32_t>& ids, uint32_t flags) const;
-  /// `template_name` empty: the model's own.
-  std::string render(const std::string& template_name, const std::vector<Message>& messages,
+  std::string render(const ChatFormatOptions& options, const std::vector<Message>& messages,
                      bool generation_prompt) const;
   /// Ids of a rendered conversation: the template's control tokens are recognised, those that
-  /// somebody wrote inside a message are not, as in a chat session.
-  std::vector<int32_t> renderedIds(const std::string& template_name,
-                                   const std::vector<Message>& messages,
-                                   bool generation_prompt) const;
-  /// What a new session appends for these messages: the same, with the BOS the model may ask for.
-  std::vector<int32_t> chatIds(const std::vector<Message>& messages, bool generation_prompt) const;
+  /// somebody wrote inside a message are not. With ORIEL_TEXT_BOS in `flags` what a new session appends
+  /// for these messages.
+  std::vector<int32_t> renderedIds(const ChatFormatOptions& options,
+                                   const std::vector<Message>& messages, bool generation_prompt,
+                                   uint32_t flags) const;
 
  private:
   Diagnostics diagnostics_;
@@ -89,7 +90,7 @@ class Model {
 
 class Session {
  public:
-  explicit Session(const Model& model);
+  explicit Session(const Model& model, const ChatFormatOptions& chat = {});
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

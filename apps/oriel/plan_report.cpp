@@ -152,6 +152,25 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
   return possible ? plan.kv_bytes_per_token : 0;
 }
 
+/// Numbers of the layers whose bit is set.
+std::vector<uint32_t> layersOf(const uint64_t (&bits)[8]) {
+  std::vector<uint32_t> layers;
+  for (uint32_t layer = 0; layer < 512; ++layer) {
+    if ((bits[layer / 64] >> (layer % 64) & 1) != 0) {
+      layers.push_back(layer);
+    }
+  }
+  return layers;
+}
+
+std::string layerList(const uint64_t (&bits)[8]) {
+  std::string text;
+  for (const uint32_t layer : layersOf(bits)) {
+    text += (text.empty() ? "" : ", ") + std::to_string(layer);
+  }
+  return text;
+}
+
 constexpr struct {
   const char* field;
   oriel_kv_format k;
@@ -188,8 +207,19 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
           std::to_string(plan.sink_tokens) + "; keys " + kvFormatName(plan.k_format) + ", values " +
           kvFormatName(plan.v_format) + ", " + formatSize(plan.kv_bytes_per_token) + " a token\n";
   if (plan.kv_local_bytes != 0) {
-    text += "  local       layers with a short window of their own hold " +
-            formatSize(plan.kv_local_bytes) + " when full\n";
+    text += plan.local_layers != 0
+                ? "  local       " + std::to_string(plan.local_layers) + " layers see the last " +
+                      std::to_string(plan.local_window_tokens) + " tokens and hold "
+                : "  local       layers with a short window of their own hold ";
+    text += formatSize(plan.kv_local_bytes) + " when full\n";
+  }
+  const std::string biased = layerList(plan.raised_by_bias);
+  const std::string wide = layerList(plan.raised_by_norm);
+  if (!biased.empty()) {
+    text += "  guards      extreme key biases: more bits for layers " + biased + "\n";
+  }
+  if (!wide.empty()) {
+    text += "  guards      wide key norms: more bits for layers " + wide + "\n";
   }
   text += "  why         " + why(plan, options) + "\n";
   text += format("  loss        %.4f nats a token expected by %s\n", plan.loss_nats,
@@ -198,7 +228,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
           std::to_string(plan.minimum_bytes) + " bytes)\n";
   if (plan.weights_unknown != 0) {
     text += "  weights     not known for this model: the memory is for everything else\n";
-  } else {
+  } else if (plan.crossover_tokens != 0) {
     text += "  crossover   at " + std::to_string(plan.crossover_tokens) +
             " tokens reading the cache costs as much as reading the weights\n";
   }
@@ -214,6 +244,11 @@ Json planJson(const PlanSource& source, const oriel_plan& plan,
   json.update(planFields(plan));
   json["kv_growth_bytes_per_token"] = plan.kv_bytes_per_token;
   json["kv_local_bytes"] = plan.kv_local_bytes;
+  json["local_layers"] = plan.local_layers;
+  json["local_window_tokens"] = plan.local_window_tokens;
+  json["local_ring_tokens"] = plan.local_ring_tokens;
+  json["raised_by_bias"] = layersOf(plan.raised_by_bias);
+  json["raised_by_norm"] = layersOf(plan.raised_by_norm);
   json["kv_bytes_at"] = plan.kv_window_bytes;
   json["predicted"] = predictedFields(plan);
   json["choices"] = Json::array();

@@ -5,14 +5,33 @@
 #include "interrupt.h"
 #include "report.h"
 #include "system.h"
+#include "terminal.h"
 
 namespace cli {
 namespace {
 
+struct Progress {
+  Reply* reply;
+  ThoughtSplitter splitter;
+};
+
+void showThought(const std::string& text, bool first) {
+  tell((first ? dim("(thinking)") + "\n" : "") + dim(terminalSafe(text)));
+}
+
 int onToken(const oriel_token_event* event, void* user) {
-  auto* reply = static_cast<Reply*>(user);
-  const std::string_view text(event->text, event->text_bytes);
+  auto* progress = static_cast<Progress*>(user);
+  Reply* const reply = progress->reply;
+  const auto [thought, text] =
+      progress->splitter.feed(event->id, std::string_view(event->text, event->text_bytes));
   reply->ids.push_back(event->id);
+  if (reply->shows_thoughts && !thought.empty()) {
+    showThought(thought, reply->thought.empty());
+  } else if (reply->shows_thoughts && !text.empty() && reply->text.empty() &&
+             !reply->thought.empty()) {
+    tell("\n\n");
+  }
+  reply->thought += thought;
   reply->text += text;
   if (!reply->streams || text.empty()) {
     return 0;
@@ -26,10 +45,12 @@ using Generate = decltype(&oriel_session_generate);
 void run(Generate call, const Session& session, const oriel_generate_options& options,
          Reply* reply) {
   reply->text.clear();
+  reply->thought.clear();
   reply->ids.clear();
   reply->result = {};
   reply->result.struct_size = sizeof(reply->result);
-  const oriel_status status = call(session.get(), &options, onToken, reply, &reply->result);
+  Progress progress = {reply, ThoughtSplitter(reply->think_tags)};
+  const oriel_status status = call(session.get(), &options, onToken, &progress, &reply->result);
   reply->cancelled = status == ORIEL_ERROR_CANCELLED;
   if (!reply->cancelled) {
     session.check(status, Diagnostics::Blame::kOptions);
@@ -52,6 +73,9 @@ void chatReply(const Session& session, const oriel_generate_options& options, Re
 Json replyFields(const Reply& reply, const oriel_stats& stats) {
   Json json;
   json["text"] = reply.text;
+  if (!reply.thought.empty()) {
+    json["thought"] = reply.thought;
+  }
   json["tokens"] = reply.result.tokens;
   json["prompt_tokens"] = reply.result.prompt_tokens;
   json["stop_reason"] = reply.cancelled ? "cancelled" : stopReasonName(reply.result.stop_reason);

@@ -9,12 +9,16 @@
 
 #include "model_handle.h"
 #include "output.h"
+#include "thinking.h"
 
 namespace cli {
 
 struct Reply {
   bool streams = false;  ///< show text on stdout at once
+  ThinkTags think_tags;
+  bool shows_thoughts = false;  ///< quietly, on stderr
   std::string text;
+  std::string thought;
   std::vector<int32_t> ids;
   oriel_generation result = {};
   bool cancelled = false;

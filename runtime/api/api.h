@@ -13,6 +13,8 @@
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
+struct oriel_model;
+
 namespace oriel {
 
 /// Copies a caller's options over zeros. An app newer than this library may have set fields that are
@@ -71,6 +73,16 @@ void copyText(const char* text, size_t bytes, char (&out)[N]) {
   out[n] = '\0';
 }
 
+/// What positions mean to a model, for oriel_model_info and oriel_file_info.
+template <typename Info>
+void describeContext(const ModelDesc& desc, Info* info) {
+  const char* const scaling = ropeScalingName(desc.rope_scaling);
+  copyText(scaling, std::strlen(scaling), info->rope_scaling);
+  info->local_layers = desc.localLayers();
+  info->local_window_tokens = desc.local_window;
+  info->window_train = desc.window_train;
+}
+
 /// A file that was opened and checked, with everything decided that needs no device.
 struct PreparedModel {
   MappedFile mapping;
@@ -89,6 +101,13 @@ struct PreparedModel {
 /// What the options ask of the budgeter, defaults applied; host_bytes and kv are the caller's.
 Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request);
 
+/// The template and options that an app chose, defaults applied; null: all defaults.
+Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatTemplate* chat,
+                ChatOptions* options);
+
+/// "bpe (smollm)", "spm".
+void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
+
 /// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
 /// after the tokenizer.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
@@ -106,7 +125,7 @@ struct oriel_model {
   uint64_t hash = 0;  ///< of what the file says, for snapshots
   oriel::ModelDesc desc;
   oriel::Tokenizer* tokenizer = nullptr;
-  oriel::ChatFormat chat_format = oriel::ChatFormat::kNone;
+  oriel::ChatTemplate chat;
   oriel::Plan plan;
   oriel::Executor* executor = nullptr;  ///< null for ORIEL_DEVICE_NONE
   oriel_model_info info = {};

@@ -125,13 +125,8 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
   if (prepared.file.getString("general.name", &text)) {
     copyText(text.data, text.bytes, info.name);
   }
-  if (tokenizer.kind() == TokenizerKind::kSpm) {
-    copyText("spm", 3, info.tokenizer);
-  } else {
-    std::snprintf(info.tokenizer, sizeof(info.tokenizer), "bpe (%s)",
-                  preTokenizerName(tokenizer.preTokenizer()));
-  }
-  const char* format = chatFormatName(model->chat_format);
+  describeTokenizer(tokenizer, info.tokenizer);
+  const char* format = model->chat.name();
   copyText(format, std::strlen(format), info.chat_template);
   describeTensorTypes(prepared.file, info.tensor_types, sizeof(info.tensor_types),
                       &info.parameters);
@@ -151,6 +146,7 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
   info.bos_id = tokenizer.bosId();
   info.eos_id = tokenizer.eosId();
   info.add_bos = tokenizer.addBos() ? 1 : 0;
+  describeContext(desc, &info);
 }
 
 Status refuse(const PreparedModel& prepared, const Log& log) {
@@ -174,7 +170,7 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
                 oriel_model* model) {
   const Log log = logOf(options);
   ORIEL_TRY(Tokenizer::build(prepared.file, log, arena, &model->tokenizer));
-  model->chat_format = recogniseChatFormat(prepared.file);
+  model->chat = recogniseChat(prepared.file, log);
   if (options.device != ORIEL_DEVICE_NONE) {
     model->desc = prepared.desc;
     model->hash = modelHash(prepared.file);
@@ -197,6 +193,15 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
 }
 
 }  // namespace
+
+void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]) {
+  if (tokenizer.kind() == TokenizerKind::kSpm) {
+    copyText("spm", 3, out);
+  } else {
+    std::snprintf(out, sizeof(out), "bpe (%s)", preTokenizerName(tokenizer.preTokenizer()));
+  }
+}
+
 }  // namespace oriel
 
 using namespace oriel;

@@ -167,8 +167,20 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.staging_bytes = budget.bytes.io;
   plan.host_bytes = budget.bytes.host;
   plan.minimum_bytes = budget.minimum_bytes;
+  static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
-    plan.raised_layers += budget.formats.keysRaised(layer) ? 1 : 0;
+    if (budget.formats.keysRaised(layer)) {
+      ++plan.raised_layers;
+      uint64_t* why =
+          budget.formats.raisedByNorm(layer) ? plan.raised_by_norm : plan.raised_by_bias;
+      why[layer / 64] |= uint64_t{1} << (layer % 64);
+    }
+  }
+  if (desc.local_window != 0) {
+    const CacheShape local = localShape(budget.cache, desc.local_window);
+    plan.local_layers = desc.localLayers();
+    plan.local_window_tokens = local.window;
+    plan.local_ring_tokens = local.ring;
   }
   plan.kv_bytes_per_token = kvGrowthBytesPerToken(prepared.kv, budget.formats);
   plan.kv_local_bytes = kvLocalBytes(prepared.kv, budget.formats);

@@ -91,15 +91,19 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
         .fail(ORIEL_ERROR_STATE, "the model already has a session: destroy or reset that one")
         .code();
   }
+  SessionContext context = {&model->desc,     &model->plan,      model->tokenizer, {}, {},
+                            model->executor, &model->allocator, model->log,       model->hash};
+  if (const Status status = readChat(*model, options.chat, &context.chat, &context.chat_options);
+      !status.ok()) {
+    model->has_session.store(false);
+    return status.code();
+  }
   const uint64_t bytes = model->session_host_bytes;
   void* block = allocateZeroed(model->allocator, bytes);
   Arena arena(block, bytes);
   Session* session = nullptr;
   oriel_session* handle = nullptr;
   if (block != nullptr) {
-    const SessionContext context = {&model->desc,    &model->plan,      model->tokenizer,
-                                    model->chat_format, model->executor, &model->allocator,
-                                    model->log,      model->hash};
     handle = new (arena.take<oriel_session>(1)) oriel_session();
     session = Session::create(context, options.first_position, options.split_turns == 0, &arena);
   }

@@ -11,6 +11,26 @@ Workspace borrowingWorkspace(const oriel_model& model) {
 
 }  // namespace
 
+Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given, ChatTemplate* chat,
+                       ChatOptions* options) {
+  oriel_chat_options chosen;
+  if (!readOptions(given, &chosen)) {
+    return model.log.fail(ORIEL_ERROR_ARGUMENT, "chat options of a newer version: update Oriel");
+  }
+  *options = ChatOptions();
+  options->thinking = chosen.no_thinking == 0;
+  if (chosen.date != 0) {
+    const uint32_t month = chosen.date / 100 % 100;
+    const uint32_t day = chosen.date % 100;
+    if (month < 1 || month > 12 || day < 1 || day > 31 || chosen.date > 99991231) {
+      return model.log.fail(ORIEL_ERROR_ARGUMENT,
+                            "%u is no date: write year, month and day, as in 20240726", chosen.date);
+    }
+    options->date = chosen.date;
+  }
+  return chooseChat(model.chat, chosen.chat_template, model.log, chat);
+}
+
 oriel_status oriel_tokenize(const oriel_model* model, const char* text, size_t bytes,
                             uint32_t flags, int32_t* ids, size_t capacity, size_t* needed) {
   if (model == nullptr || (text == nullptr && bytes != 0) || needed == nullptr ||
@@ -47,7 +67,14 @@ oriel_status oriel_detokenize(const oriel_model* model, const int32_t* ids, size
       .code();
 }
 
-oriel_status oriel_render(const oriel_model* model, const char* template_name,
+const char* oriel_chat_template(const oriel_model* model, const oriel_chat_options* options) {
+  ChatTemplate chat;
+  ChatOptions chosen;
+  const bool known = model != nullptr && readChat(*model, options, &chat, &chosen).ok();
+  return known ? chat.name() : nullptr;
+}
+
+oriel_status oriel_render(const oriel_model* model, const oriel_chat_options* options,
                           const oriel_message* messages, size_t count, int add_generation_prompt,
                           char* text, size_t capacity, size_t* needed) {
   if (model == nullptr || needed == nullptr || (messages == nullptr && count != 0) ||
@@ -55,40 +82,74 @@ oriel_status oriel_render(const oriel_model* model, const char* template_name,
     return ORIEL_ERROR_ARGUMENT;
   }
   *needed = 0;
-  const ChatFormat format =
-      template_name != nullptr ? chatFormatByName(template_name) : model->chat_format;
-  if (format == ChatFormat::kNone) {
+  ChatTemplate chat;
+  ChatOptions chosen;
+  if (const Status status = readChat(*model, options, &chat, &chosen); !status.ok()) {
+    return status.code();
+  }
+  RenderedConversation out;
+  out.text = text;
+  out.capacity = capacity;
+  const Status status = renderConversation(chat, chosen, messages, count,
+                                           add_generation_prompt != 0, true, model->log, &out);
+  *needed = out.needed;
+  return status.code();
+}
+
+oriel_status oriel_render_tokens(const oriel_model* model, const oriel_chat_options* options,
+                                 const oriel_message* messages, size_t count,
+                                 int add_generation_prompt, uint32_t flags, int32_t* ids,
+                                 size_t capacity, size_t* needed) {
+  if (model == nullptr || needed == nullptr || (messages == nullptr && count != 0) ||
+      (ids == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  ChatTemplate chat;
+  ChatOptions chosen;
+  if (const Status status = readChat(*model, options, &chat, &chosen); !status.ok()) {
+    return status.code();
+  }
+  const bool as_session = (flags & ORIEL_TEXT_BOS) != 0;
+  const auto render = [&](RenderedConversation* out) {
+    return renderConversation(chat, chosen, messages, count, add_generation_prompt != 0, !as_session,
+                              model->log, out);
+  };
+  RenderedConversation out;
+  const Status sized = render(&out);
+  if (!sized.ok() && sized.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return sized.code();
+  }
+  Workspace workspace = borrowingWorkspace(*model);
+  const BorrowedBytes text(&workspace, out.needed + 1);
+  const BorrowedBytes literals(&workspace, (2 * count + 1) * sizeof(TextRange));
+  if (text.data() == nullptr || literals.data() == nullptr) {
     return model->log
-        .fail(template_name != nullptr ? ORIEL_ERROR_ARGUMENT : ORIEL_ERROR_UNSUPPORTED,
-              "%s is no chat template that is known here: use chatml",
-              template_name != nullptr ? template_name : "the model's")
+        .fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation of %zu bytes", out.needed)
         .code();
   }
-  size_t used = 0;
-  const auto roomAt = [&](size_t at) { return at < capacity ? capacity - at : 0; };
-  for (size_t i = 0; i < count; ++i) {
-    const oriel_message& message = messages[i];
-    if (message.role == nullptr || (message.text == nullptr && message.text_bytes != 0)) {
-      return ORIEL_ERROR_ARGUMENT;
-    }
-    RenderedText rendered;
-    rendered.capacity = roomAt(used);
-    rendered.text = rendered.capacity != 0 ? text + used : nullptr;
-    const Status status = renderMessage(format, message.role, message.text, message.text_bytes,
-                                        model->log, &rendered);
-    if (!status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
-      return status.code();
-    }
-    used += rendered.needed;
+  out.text = text.as<char>();
+  out.capacity = out.needed;
+  out.literals = literals.as<TextRange>();
+  if (const Status status = render(&out); !status.ok()) {
+    return status.code();
   }
-  if (add_generation_prompt != 0) {
-    const char* prompt = generationPrompt(format);
-    const size_t bytes = std::strlen(prompt);
-    if (bytes <= roomAt(used)) {
-      std::memcpy(text + used, prompt, bytes);
-    }
-    used += bytes;
+  const Tokenizer& tokenizer = *model->tokenizer;
+  // As Session::missingBos(): what the template writes and the model does not ask for.
+  const bool extra_bos =
+      as_session && chat.begin[0] != '\0' && !tokenizer.addBos() && tokenizer.bosId() >= 0;
+  const size_t n_bos = extra_bos ? 1 : 0;
+  if (extra_bos && capacity != 0) {
+    ids[0] = tokenizer.bosId();
   }
-  *needed = used;
-  return used <= capacity ? ORIEL_OK : ORIEL_ERROR_BUFFER_TOO_SMALL;
+  EncodeOptions encoding;
+  encoding.special = true;
+  encoding.bos = as_session;
+  encoding.literal = out.literals;
+  encoding.n_literal = out.n_literals;
+  const size_t room = capacity > n_bos ? capacity - n_bos : 0;
+  const Status status = tokenizer.encode(out.text, out.needed, encoding, &workspace, model->log,
+                                         room != 0 ? ids + n_bos : nullptr, room, needed);
+  *needed += n_bos;
+  return *needed > capacity && status.ok() ? ORIEL_ERROR_BUFFER_TOO_SMALL : status.code();
 }

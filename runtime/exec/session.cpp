@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/hash.h"
 #include "os/os.h"
 #include "text/utf8.h"
 
@@ -13,8 +14,6 @@ namespace {
 // Planned working memory for tokenising: enough for a message of some 2,000 characters; longer ones
 // borrow from the allocator.
 constexpr size_t kWorkspaceBytes = 64 * 1024;
-// "<|im_end|>\n" and the like.
-constexpr size_t kMaxReplyEndTokens = 16;
 
 }  // namespace
 
@@ -53,10 +52,12 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 Status Session::reset() {
   ORIEL_TRY(context_.executor->clearCache());
   position_ = 0;
+  last_token_ = -1;
   stored_ = 0;
   has_logits_ = false;
   reply_open_ = false;
   reply_begin_ = reply_end_ = 0;
+  turn_open_ = system_joins_ = switched_thinking_ = false;
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
   turns_.clear();
@@ -87,7 +88,8 @@ TokenStep Session::stepOf(uint64_t t) const {
   const uint64_t floor = evicted && whole_turns_ ? turns_.firstWholeTurn(oldest) : 0;
   TokenStep step = window_.step(t, floor);
   if (has_local_) {
-    const TokenStep local = local_window_.step(t, floor);
+    // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
+    const TokenStep local = local_window_.step(t, floor > oldest ? floor : 0);
     step.local_slot = local.slot;
     step.local_begin = local.ring_begin;
     step.local_n_ring = local.n_ring;
@@ -130,6 +132,7 @@ Status Session::submit(StepRun what) {
 
 void Session::commit(const int32_t* ids, uint32_t count) {
   position_ += count;
+  last_token_ = ids[count - 1];
   stored_ = std::max(stored_, position_);
   for (uint32_t i = 0; i < count; ++i) {
     sampler_.accept(ids[i]);
@@ -147,10 +150,16 @@ Status Session::rewind(uint64_t position) {
   }
   if (position != position_) {
     position_ = position;
+    last_token_ = -1;
     has_logits_ = false;
     // Inside or right behind the latest reply its end is still to come.
     reply_open_ = position > reply_begin_ && position <= reply_end_;
+    // Behind the system text, and behind the opening of a later turn that stands in for it.
+    turn_open_ = system_joins_ && turns_.has(position);
     turns_.truncate(position);
+    if (position == 0) {
+      system_joins_ = switched_thinking_ = false;
+    }
   }
   return kOk;
 }
@@ -164,12 +173,16 @@ SessionState Session::state() const {
   state.reply_open = reply_open_ ? 1 : 0;
   state.reply_begin = reply_begin_;
   state.reply_end = reply_end_;
+  state.chat = (turn_open_ ? kTurnOpen : 0) | (system_joins_ ? kSystemJoins : 0) |
+               (switched_thinking_ ? kSwitchedThinking : 0);
   state.sampler = sampler_.state();
   return state;
 }
 
 SnapshotKey Session::snapshotKey() const {
-  return {context_.model_hash, layoutHash(*context_.plan, *context_.model, whole_turns_)};
+  const char* const chat = context_.chat.name();
+  return {context_.model_hash, hashBytes(chat, std::strlen(chat),
+                                         layoutHash(*context_.plan, *context_.model, whole_turns_))};
 }
 
 uint64_t Session::snapshotBytes() const {
@@ -186,12 +199,16 @@ Status Session::restore(const void* data, uint64_t bytes) {
   ORIEL_TRY(readSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), data, bytes,
                          context_.log, context_.executor, &state, &turns_));
   position_ = state.position;
+  last_token_ = -1;
   stored_ = state.stored;
   first_position_ = state.first_position;
   has_logits_ = state.has_logits != 0;
   reply_open_ = state.reply_open != 0;
   reply_begin_ = state.reply_begin;
   reply_end_ = state.reply_end;
+  turn_open_ = (state.chat & kTurnOpen) != 0;
+  system_joins_ = (state.chat & kSystemJoins) != 0;
+  switched_thinking_ = (state.chat & kSwitchedThinking) != 0;
   sampler_.restore(state.sampler);
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
@@ -205,8 +222,11 @@ oriel_view Session::view() const {
   view.position = position_;
   view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache.sinks));
   view.first_visible = view.sinks_used;
-  if (position_ > cache.sinks) {
-    view.first_visible = position_ - stepOf(position_ - 1).n_ring;
+  view.local_first_visible = position_;
+  if (position_ != 0) {
+    const TokenStep newest = stepOf(position_ - 1);
+    view.first_visible = position_ - newest.n_ring;
+    view.local_first_visible = position_ - newest.local_n_ring;
   }
   view.first_stored = std::max<uint64_t>(view.sinks_used, stored_ - std::min<uint64_t>(stored_, cache.ring));
   view.turn_count = turns_.count();
@@ -248,18 +268,20 @@ Workspace Session::makeWorkspace() const {
 }
 
 Status Session::appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
-                              Workspace* workspace) {
-  // An id takes at least a byte of text; BOS and the space SPM puts first are extra.
-  const size_t capacity = bytes + 2;
+                              Workspace* workspace, int32_t bos) {
+  const size_t capacity = context_.tokenizer->idsAtMost(bytes) + 1;
   const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
   if (ids.data() == nullptr) {
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                              "no memory to tokenise %zu bytes: append the text in parts", bytes);
   }
+  int32_t* const first = ids.as<int32_t>();
+  const size_t n_bos = bos >= 0 ? 1 : 0;
+  *first = bos;
   size_t count = 0;
-  ORIEL_TRY(context_.tokenizer->encode(text, bytes, options, workspace, context_.log,
-                                       ids.as<int32_t>(), capacity, &count));
-  return append(ids.as<int32_t>(), count);
+  ORIEL_TRY(context_.tokenizer->encode(text, bytes, options, workspace, context_.log, first + n_bos,
+                                       capacity - n_bos, &count));
+  return append(first, n_bos + count);
 }
 
 Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {
@@ -297,7 +319,8 @@ Status Session::logits(const float** values) const {
 }
 
 Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
-                         oriel_token_fn on_token, void* user, oriel_generation* result) {
+                         oriel_token_fn on_token, void* user, oriel_generation* result,
+                         int32_t stop_id) {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "there is nothing to continue: append a prompt first");
@@ -322,7 +345,7 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
       break;
     }
     id = sampler_.sample(context_.executor->logits());
-    if (!ignore_stop && context_.tokenizer->isStop(id)) {
+    if (!ignore_stop && (id == stop_id || context_.tokenizer->isStop(id))) {
       result->stop_reason = ORIEL_STOP_TOKEN;
       break;
     }
@@ -358,92 +381,17 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
   return status;
 }
 
-Status Session::appendRendered(const char* text, size_t bytes, const TextRange& literal,
-                               Workspace* workspace) {
-  EncodeOptions options;
-  options.special = true;
-  options.bos = position_ == 0;
-  options.literal = &literal;
-  options.n_literal = 1;
-  return appendEncoded(text, bytes, options, workspace);
-}
-
 // Half a message must not stay behind a failure. One that is longer than the ring's slack does: what
 // was evicted for it is gone.
 Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& before) {
   if (!done.ok() && position_ != begin && canRewind(begin)) {
     prompt_tokens_ -= static_cast<uint32_t>(position_ - begin);
+    const bool turn_open = turn_open_;
     ORIEL_TRY(rewind(begin));
+    turn_open_ = turn_open;
     sampler_.restore(before);
   }
   return done;
-}
-
-Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
-  if (context_.chat_format == ChatFormat::kNone) {
-    return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
-                             "the model has no chat format that is known here: use it without one");
-  }
-  size_t bad = 0;
-  if (!isValidUtf8(text, bytes, &bad)) {
-    return context_.log.fail(ORIEL_ERROR_TEXT,
-                             "the message is not valid UTF-8 at byte %zu: convert it first", bad);
-  }
-  // The end of the last reply goes in front, in the same submission.
-  const char* end = reply_open_ ? replyEnd(context_.chat_format) : "";
-  const size_t end_bytes = std::strlen(end);
-  RenderedText rendered;
-  const Status sized =
-      renderMessage(context_.chat_format, role, text, bytes, context_.log, &rendered);
-  if (sized.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    return sized;
-  }
-  Workspace workspace = makeWorkspace();
-  const BorrowedBytes room(&workspace, end_bytes + rendered.needed);
-  if (room.data() == nullptr) {
-    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message of %zu bytes", bytes);
-  }
-  std::memcpy(room.data(), end, end_bytes);
-  rendered.text = room.as<char>() + end_bytes;
-  rendered.capacity = rendered.needed;
-  ORIEL_TRY(renderMessage(context_.chat_format, role, text, bytes, context_.log, &rendered));
-  const TextRange literal = {rendered.literal.begin + end_bytes, rendered.literal.end + end_bytes};
-  const uint64_t begin = position_;
-  size_t end_tokens = 0;
-  if (end_bytes != 0) {
-    int32_t ids[kMaxReplyEndTokens];
-    EncodeOptions options;
-    options.special = true;
-    ORIEL_TRY(context_.tokenizer->encode(end, end_bytes, options, &workspace, context_.log, ids,
-                                         kMaxReplyEndTokens, &end_tokens));
-  }
-  const SamplerState before = sampler_.state();
-  ORIEL_TRY(takeBackUnless(
-      appendRendered(room.as<char>(), end_bytes + rendered.needed, literal, &workspace), begin,
-      before));
-  if (std::strcmp(role, "user") == 0) {
-    turns_.mark(begin + end_tokens);
-  }
-  reply_open_ = false;
-  return kOk;
-}
-
-Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens,
-                          oriel_token_fn on_token, void* user, oriel_generation* result) {
-  if (context_.chat_format == ChatFormat::kNone || position_ == 0 || reply_open_) {
-    return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
-  }
-  const char* prompt = generationPrompt(context_.chat_format);
-  Workspace workspace = makeWorkspace();
-  const uint64_t begin = position_;
-  const SamplerState before = sampler_.state();
-  ORIEL_TRY(takeBackUnless(appendRendered(prompt, std::strlen(prompt), TextRange(), &workspace),
-                           begin, before));
-  reply_open_ = true;
-  reply_begin_ = begin;
-  const Status status = generate(sampling, max_tokens, false, on_token, user, result);
-  reply_end_ = position_;
-  return status;
 }
 
 }  // namespace oriel

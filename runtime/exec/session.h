@@ -20,7 +20,8 @@ struct SessionContext {
   const ModelDesc* model = nullptr;
   const Plan* plan = nullptr;
   const Tokenizer* tokenizer = nullptr;
-  ChatFormat chat_format = ChatFormat::kNone;
+  ChatTemplate chat;
+  ChatOptions chat_options;
   Executor* executor = nullptr;
   const oriel_allocator* allocator = nullptr;
   Log log;
@@ -48,8 +49,10 @@ class Session {
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
   Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user);
   Status logits(const float** values) const;
+  /// `stop_id` ends it besides the model's own stop tokens; -1: none.
   Status generate(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
-                  oriel_token_fn on_token, void* user, oriel_generation* result);
+                  oriel_token_fn on_token, void* user, oriel_generation* result,
+                  int32_t stop_id = -1);
 
   Status chatAdd(const char* role, const char* text, size_t bytes);
   Status chatReply(const SamplerOptions& sampling, uint32_t max_tokens, oriel_token_fn on_token,
@@ -78,9 +81,14 @@ class Session {
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
   Status appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
-                       Workspace* workspace);
-  Status appendRendered(const char* text, size_t bytes, const TextRange& literal,
+                       Workspace* workspace, int32_t bos = -1);
+  Status appendRendered(const char* text, size_t bytes, const TextRange* literals, size_t n_literals,
                         Workspace* workspace);
+  Status countTokens(const char* text, size_t bytes, Workspace* workspace, size_t* count) const;
+  bool continuesText() const;
+  int32_t missingBos() const;
+  ChatOptions chatOptions() const;
+  ChatPlace chatPlace() const;
 
   const SessionContext context_;
   SlidingWindow window_;
@@ -96,6 +104,7 @@ class Session {
   void* workspace_block_ = nullptr;
   std::atomic<bool> cancelled_{false};
   uint64_t position_ = 0;  ///< tokens committed
+  int32_t last_token_ = -1;  ///< the latest of them, where that is known
   /// Tokens whose slots were ever written: at least position_, more after a rewind. What they overwrote
   /// in the ring does not come back.
   uint64_t stored_ = 0;
@@ -103,6 +112,9 @@ class Session {
   bool reply_open_ = false;  ///< the assistant's turn still wants its end
   uint64_t reply_begin_ = 0;  ///< tokens of the latest reply, its opening included
   uint64_t reply_end_ = 0;
+  bool turn_open_ = false;      ///< the system text opened the user's turn, which goes on
+  bool system_joins_ = false;   ///< it did, at the beginning of this conversation
+  bool switched_thinking_ = false;  ///< a system message chose against chat_options
   uint64_t submissions_ = 0;
   uint32_t prompt_tokens_ = 0;  ///< appended since the last reply
   double prompt_ms_ = 0;        ///< and how long that took

@@ -190,7 +190,7 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
   }
   if (header.layout_hash != key.layout_hash) {
     return log.fail(ORIEL_ERROR_FORMAT,
-                    "the snapshot was made with another window, chunk or cache format: ask for the same");
+                    "the snapshot was made with another window, chunk, cache or chat format: ask for the same");
   }
   if (header.n_turns > TurnMarks::kCapacity ||
       header.total_bytes != snapshotBytes(plan, n_vocab, header.state, header.n_turns)) {

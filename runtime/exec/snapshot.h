@@ -13,7 +13,12 @@
 
 namespace oriel {
 
-constexpr uint32_t kSnapshotVersion = 1;
+constexpr uint32_t kSnapshotVersion = 2;
+
+/// Where a conversation stands between two messages: bits of SessionState::chat.
+constexpr uint32_t kTurnOpen = 1;
+constexpr uint32_t kSystemJoins = 2;
+constexpr uint32_t kSwitchedThinking = 4;
 
 /// What a session is besides its cache.
 struct SessionState {
@@ -24,6 +29,8 @@ struct SessionState {
   uint32_t reply_open = 0;
   uint64_t reply_begin = 0;  ///< the latest reply's tokens: [begin, end)
   uint64_t reply_end = 0;
+  uint32_t chat = 0;  ///< bits as above
+  uint32_t reserved = 0;
   SamplerState sampler;
 };
 

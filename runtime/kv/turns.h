@@ -42,6 +42,10 @@ class TurnMarks {
     }
   }
   void clear() { count_ = 0; }
+  bool has(uint64_t token) const {
+    const uint64_t found = firstWholeTurn(token);
+    return count_ != 0 && at(count_ - 1) >= token && found == token;
+  }
 
   uint32_t count() const { return count_; }
   uint64_t at(uint32_t i) const { return starts_[(begin_ + i) % kCapacity]; }

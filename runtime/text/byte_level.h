@@ -3,7 +3,10 @@
 // order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "text/utf8.h"
 
 namespace oriel {
 
@@ -20,6 +23,21 @@ constexpr int byteOfCharacter(uint32_t code_point) {
     return static_cast<int>(code_point - 0x121 + 0x7F);  // 0x7F .. 0xA0
   }
   return code_point == 0x143 ? 0xAD : -1;
+}
+
+/// Bytes that text in the byte-level alphabet stands for; false when a character is not of it.
+inline bool decodeByteLevel(const char* text, size_t bytes, char* out, size_t* n_out) {
+  *n_out = 0;
+  for (size_t at = 0; at < bytes;) {
+    const Utf8Char c = decodeUtf8(text + at, bytes - at);
+    const int byte = c.valid ? byteOfCharacter(c.code_point) : -1;
+    if (byte < 0) {
+      return false;
+    }
+    out[(*n_out)++] = static_cast<char>(byte);
+    at += c.bytes;
+  }
+  return true;
 }
 
 }  // namespace oriel

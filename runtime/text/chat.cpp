@@ -1,44 +1,89 @@
+// Renders messages into the frames of a chat format.
 #include "text/chat.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <cstring>
+
+#include "text/unicode.h"
+#include "text/utf8.h"
 
 namespace oriel {
 namespace {
 
 constexpr size_t kMaxRoleBytes = 32;
-constexpr char kChatMlOpen[] = "<|im_start|>";
-constexpr char kChatMlClose[] = "<|im_end|>\n";
+constexpr char kThinkOpen[] = "<think>";
+constexpr char kThinkClose[] = "</think>";
 
-bool contains(const GgufString& text, const char* part) {
-  const size_t n_part = std::strlen(part);
-  for (uint64_t at = 0; at + n_part <= text.bytes; ++at) {
-    if (std::memcmp(text.data + at, part, n_part) == 0) {
-      return true;
-    }
-  }
-  return false;
+/// Bytes of somebody's text.
+struct Slice {
+  const char* data = nullptr;
+  size_t bytes = 0;
+};
+
+Slice sliceOf(const char* text) { return {text, std::strlen(text)}; }
+
+bool startsWith(Slice text, Slice part) {
+  return part.bytes <= text.bytes && std::memcmp(text.data, part.data, part.bytes) == 0;
 }
 
-bool hasControlToken(const GgufFile& file, const char* name) {
-  // Numbers of tokenizer.ggml.token_type.
-  constexpr int64_t kControl = 3;
-  constexpr int64_t kUserDefined = 4;
-  GgufArray tokens;
-  GgufArray types;
-  if (!file.getArray("tokenizer.ggml.tokens", &tokens) ||
-      !file.getArray("tokenizer.ggml.token_type", &types)) {
-    return false;
-  }
-  GgufArrayReader token_reader(tokens);
-  GgufArrayReader type_reader(types);
-  GgufString token;
-  int64_t type = 0;
-  while (token_reader.nextString(&token) && type_reader.nextInt(&type)) {
-    if ((type == kControl || type == kUserDefined) && token.equals(name)) {
-      return true;
+/// The first or last place of `part`, or text.bytes.
+size_t findFirst(Slice text, const char* part) {
+  const Slice wanted = sliceOf(part);
+  for (size_t at = 0; at + wanted.bytes <= text.bytes; ++at) {
+    if (startsWith({text.data + at, text.bytes - at}, wanted)) {
+      return at;
     }
   }
-  return false;
+  return text.bytes;
+}
+
+size_t findLast(Slice text, const char* part) {
+  const Slice wanted = sliceOf(part);
+  for (size_t at = text.bytes + 1; at-- > 0;) {
+    if (startsWith({text.data + at, text.bytes - at}, wanted)) {
+      return at;
+    }
+  }
+  return text.bytes;
+}
+
+bool isSpaceAt(Slice text, size_t at, size_t* bytes) {
+  const Utf8Char c = decodeUtf8(text.data + at, text.bytes - at);
+  *bytes = c.bytes;
+  // Separators of files and records count as white space where templates come from.
+  return c.valid && (charClass(c.code_point) == CharClass::kSpace ||
+                     (c.code_point >= 0x1C && c.code_point <= 0x1F));
+}
+
+Slice trimmed(Slice text, Trim trim) {
+  size_t bytes = 0;
+  while ((trim & kTrimStart) != 0 && text.bytes != 0 && isSpaceAt(text, 0, &bytes)) {
+    text.data += bytes;
+    text.bytes -= bytes;
+  }
+  while ((trim & kTrimEnd) != 0 && text.bytes != 0) {
+    size_t at = text.bytes - 1;
+    while (at > 0 && text.bytes - at < 4 && (static_cast<uint8_t>(text.data[at]) & 0xC0) == 0x80) {
+      --at;
+    }
+    if (!isSpaceAt(text, at, &bytes) || at + bytes != text.bytes) {
+      break;
+    }
+    text.bytes = at;
+  }
+  return text;
+}
+
+Slice withoutLines(Slice text, Trim ends) {
+  while ((ends & kTrimStart) != 0 && text.bytes != 0 && text.data[0] == '\n') {
+    ++text.data;
+    --text.bytes;
+  }
+  while ((ends & kTrimEnd) != 0 && text.bytes != 0 && text.data[text.bytes - 1] == '\n') {
+    --text.bytes;
+  }
+  return text;
 }
 
 /// Bytes of `role`, or 0 when it is not one.
@@ -53,46 +98,220 @@ size_t roleBytes(const char* role) {
   return n <= kMaxRoleBytes ? n : 0;
 }
 
-char* append(char* to, const char* from, size_t bytes) {
-  if (bytes != 0) {
-    std::memcpy(to, from, bytes);
+/// Counts what is rendered, and writes it while it fits.
+class Renderer {
+ public:
+  Renderer(const ChatTemplate& chat, const ChatOptions& options, RenderedText* out)
+      : chat_(chat), format_(*chat.format), options_(options), out_(out) {
+    out_->needed = 0;
+    out_->body = 0;
+    out_->n_literal = 0;
+    out_->turn_open = false;
+    out_->thinking = options.thinking;
   }
-  return to + bytes;
+
+  void put(Slice text) {
+    const size_t at = out_->needed;
+    if (text.bytes != 0 && at <= out_->capacity && text.bytes <= out_->capacity - at) {
+      std::memcpy(out_->text + at, text.data, text.bytes);
+    }
+    out_->needed += text.bytes;
+  }
+
+  void putLiteral(Slice text) {
+    const size_t begin = out_->needed;
+    put(text);
+    markLiteral(begin);
+  }
+
+  /// A string of the format's tables.
+  void putPattern(const char* pattern, Slice role = {}) {
+    for (const char* at = pattern; *at != '\0';) {
+      const char* brace = std::strchr(at, '{');
+      const size_t plain = brace == nullptr ? std::strlen(at) : static_cast<size_t>(brace - at);
+      put({at, plain});
+      at += plain;
+      if (brace == nullptr) {
+        return;
+      }
+      const Slice name = {brace + 1, static_cast<size_t>(std::strchr(brace, '}') - brace - 1)};
+      at = name.data + name.bytes + 1;
+      char date[32];
+      put(startsWith(name, sliceOf("role"))   ? role
+          : startsWith(name, sliceOf("eos"))  ? sliceOf(chat_.eos)
+          : startsWith(name, sliceOf("date")) ? dateText(date)
+                                              : sliceOf(mode()));
+    }
+  }
+
+  void beginning(const ChatPlace& place) {
+    if (place.begins && place.writes_bos) {
+      put(sliceOf(chat_.begin));
+    }
+  }
+
+  void defaultSystem() {
+    if (format_.default_system != nullptr || chat_.default_system_bytes != 0) {
+      const Slice role = sliceOf("system");
+      putPattern(format_.system.open, role);
+      put(defaultText());
+      putPattern(format_.system.close, role);
+    }
+  }
+
+  void framed(const MessageFrame& frame, Slice role, Slice text) {
+    out_->body = out_->needed;
+    putPattern(frame.open, role);
+    putLiteral(trimmed(text, frame.trim));
+    putPattern(frame.close, role);
+  }
+
+  /// A system message whose switches are obeyed and taken out.
+  void switchedSystem(Slice role, Slice text) {
+    const SystemSwitches& switches = *format_.switches;
+    const auto has = [&](const char* word) { return findFirst(text, word) != text.bytes; };
+    if (has(switches.no_think) || has(switches.think)) {
+      out_->thinking = !has(switches.no_think);
+    }
+    const bool bare = has(switches.bare);
+    const MessageFrame& frame = bare ? switches.bare_frame : format_.system;
+    out_->body = out_->needed;
+    putPattern(frame.open, role);
+    const size_t begin = out_->needed;
+    const char* const words[] = {switches.no_think, switches.think, bare ? switches.bare : ""};
+    const auto wordAt = [&](size_t at) {
+      for (const char* word : words) {
+        if (*word != '\0' && startsWith({text.data + at, text.bytes - at}, sliceOf(word))) {
+          return std::strlen(word);
+        }
+      }
+      return size_t{0};
+    };
+    // White space at the end goes once the switches are out.
+    size_t end = text.bytes;
+    for (size_t before = end + 1; before != end;) {
+      before = end;
+      end = trimmed({text.data, end}, kTrimEnd).bytes;
+      for (const char* word : words) {
+        const size_t n = std::strlen(word);
+        if (n != 0 && n <= end && std::memcmp(text.data + end - n, word, n) == 0) {
+          end -= n;
+        }
+      }
+    }
+    for (size_t at = 0; at < end;) {
+      if (const size_t skip = wordAt(at); skip != 0) {
+        at += skip;
+      } else {
+        put({text.data + at, 1});
+        ++at;
+      }
+    }
+    if (out_->needed != begin) {
+      markLiteral(begin);
+    } else if (!bare) {
+      put(defaultText());
+    }
+    putPattern(frame.close, role);
+  }
+
+  void assistant(const ChatPlace& place, Slice role, Slice text) {
+    const MessageFrame& frame = format_.assistant;
+    if (format_.drops_thinking) {
+      return thoughtful(place, role, text);
+    }
+    if (!options_.thinking && format_.no_think_answer[0] != '\0') {
+      out_->body = out_->needed;
+      putPattern(frame.open, role);
+      put(sliceOf(format_.no_think_answer));
+      putLiteral(withoutLines(text, kTrimStart));
+      putPattern(frame.close, role);
+      return;
+    }
+    framed(frame, role, format_.switches != nullptr ? withoutLines(text, kTrimStart) : text);
+  }
+
+  const ChatFormat& format() const { return format_; }
+
+ private:
+  /// Earlier answers are written without what was thought, the last one with a block for it.
+  void thoughtful(const ChatPlace& place, Slice role, Slice text) {
+    Slice answer = text;
+    Slice thought;
+    if (const size_t last = findLast(text, kThinkClose); last != text.bytes) {
+      const size_t behind = last + sizeof(kThinkClose) - 1;
+      answer = withoutLines({text.data + behind, text.bytes - behind}, kTrimStart);
+      thought = {text.data, findFirst(text, kThinkClose)};
+      if (const size_t open = findLast(thought, kThinkOpen); open != thought.bytes) {
+        const size_t inside = open + sizeof(kThinkOpen) - 1;
+        thought = {thought.data + inside, thought.bytes - inside};
+      }
+      thought = withoutLines(thought, kTrimBoth);
+    }
+    out_->body = out_->needed;
+    putPattern(format_.assistant.open, role);
+    if (place.last_answer) {
+      put(sliceOf("<think>\n"));
+      putLiteral(thought);
+      put(sliceOf("\n</think>\n\n"));
+      answer = withoutLines(answer, kTrimStart);
+    }
+    putLiteral(answer);
+    putPattern(format_.assistant.close, role);
+  }
+
+  void markLiteral(size_t begin) {
+    constexpr uint32_t kRoom = sizeof(out_->literal) / sizeof(out_->literal[0]);
+    if (out_->n_literal < kRoom) {
+      out_->literal[out_->n_literal++] = {begin, out_->needed};
+    }
+  }
+
+  Slice defaultText() const {
+    if (!out_->thinking && format_.default_system_no_think != nullptr) {
+      return sliceOf(format_.default_system_no_think);
+    }
+    if (chat_.default_system_bytes != 0) {
+      return {chat_.default_system, chat_.default_system_bytes};
+    }
+    return sliceOf(format_.default_system);
+  }
+
+  const char* mode() const {
+    const SystemSwitches* switches = format_.switches;
+    return switches == nullptr ? "" : out_->thinking ? switches->think : switches->no_think;
+  }
+
+  Slice dateText(char (&date)[32]) const {
+    static constexpr const char* kMonths[] = {
+        "January", "February", "March",     "April",   "May",      "June",
+        "July",    "August",   "September", "October", "November", "December"};
+    const char* month = kMonths[(options_.date / 100 % 100 + 11) % 12];
+    std::snprintf(date, sizeof(date), "%02u %.*s %u", options_.date % 100,
+                  format_.long_month ? 9 : 3, month, options_.date / 10000);
+    return sliceOf(date);
+  }
+
+  const ChatTemplate& chat_;
+  const ChatFormat& format_;
+  const ChatOptions& options_;
+  RenderedText* out_;
+};
+
+Status fits(const RenderedText& out) {
+  return out.needed > out.capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
 }
 
 }  // namespace
 
-ChatFormat recogniseChatFormat(const GgufFile& file) {
-  GgufString chat_template;
-  if (file.getString("tokenizer.chat_template", &chat_template)) {
-    return contains(chat_template, kChatMlOpen) ? ChatFormat::kChatMl : ChatFormat::kNone;
-  }
-  const bool has_tokens = hasControlToken(file, kChatMlOpen) && hasControlToken(file, "<|im_end|>");
-  return has_tokens ? ChatFormat::kChatMl : ChatFormat::kNone;
-}
-
-const char* chatFormatName(ChatFormat format) {
-  switch (format) {
-    case ChatFormat::kNone:
-      return "none";
-    case ChatFormat::kChatMl:
-      return "chatml";
-  }
-  return "none";
-}
-
-ChatFormat chatFormatByName(const char* name) {
-  return name != nullptr && std::strcmp(name, "chatml") == 0 ? ChatFormat::kChatMl
-                                                             : ChatFormat::kNone;
-}
-
-Status renderMessage(ChatFormat format, const char* role, const char* text, size_t bytes,
-                     const Log& log, RenderedText* out) {
+Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,
+                     const char* role, const char* text, size_t bytes, const Log& log,
+                     RenderedText* out) {
   out->needed = 0;
-  out->literal = {};
-  if (format == ChatFormat::kNone) {
+  out->n_literal = 0;
+  if (chat.format == nullptr) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "the model has no chat format known here: name one, or complete plain text");
+                    "the model has no chat format: name one, or complete plain text");
   }
   const size_t n_role = roleBytes(role);
   if (n_role == 0) {
@@ -101,31 +320,168 @@ Status renderMessage(ChatFormat format, const char* role, const char* text, size
                     "\"assistant\"",
                     static_cast<unsigned>(kMaxRoleBytes));
   }
-  const size_t n_open = sizeof(kChatMlOpen) - 1;
-  const size_t n_close = sizeof(kChatMlClose) - 1;
-  const size_t before = n_open + n_role + 1;
   if (bytes > SIZE_MAX / 2) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a message is longer than memory: check its length");
   }
-  out->needed = before + bytes + n_close;
-  out->literal = {before, before + bytes};
-  if (out->needed > out->capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  const ChatFormat& format = *chat.format;
+  const Slice who = {role, n_role};
+  const bool is_system = std::strcmp(role, "system") == 0;
+  const bool is_user = std::strcmp(role, "user") == 0;
+  const bool is_assistant = std::strcmp(role, "assistant") == 0;
+  const bool joins = is_user && place.turn_open;
+  const MessageFrame& frame = is_system      ? (place.leads ? format.system : format.later_system)
+                              : joins        ? format.joined_user
+                              : is_user      ? format.user
+                              : is_assistant ? format.assistant
+                                             : format.other;
+  if (frame.open == nullptr) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    is_system ? "the chat format %s has no place for this \"%s\" message: put it first"
+                              : "the chat format %s has no role \"%s\": use \"user\" or \"assistant\"",
+                    format.name, role);
   }
-  char* to = append(out->text, kChatMlOpen, n_open);
-  to = append(to, role, n_role);
-  *to++ = '\n';
-  to = append(to, text, bytes);
-  append(to, kChatMlClose, n_close);
+  Renderer renderer(chat, options, out);
+  renderer.beginning(place);
+  if (place.begins && !is_system) {
+    renderer.defaultSystem();
+  }
+  if (place.turn_open && !joins) {
+    renderer.putPattern(format.joined_user.close);
+  }
+  if (is_system && place.leads && format.switches != nullptr) {
+    renderer.switchedSystem(who, {text, bytes});
+  } else if (is_assistant) {
+    renderer.assistant(place, who, {text, bytes});
+  } else {
+    renderer.framed(frame, who, {text, bytes});
+  }
+  out->turn_open = is_system && place.leads && format.joined_user.open != nullptr;
+  return fits(*out);
+}
+
+Status renderBeginning(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,
+                       RenderedText* out) {
+  Renderer renderer(chat, options, out);
+  renderer.beginning(place);
+  renderer.defaultSystem();
+  return fits(*out);
+}
+
+Status renderGeneration(const ChatTemplate& chat, const ChatOptions& options,
+                        const ChatPlace& place, RenderedText* out) {
+  Renderer renderer(chat, options, out);
+  const ChatFormat& format = renderer.format();
+  if (place.turn_open) {
+    renderer.putPattern(format.joined_user.close);
+  }
+  renderer.putPattern(!options.thinking && format.generation_no_think != nullptr
+                          ? format.generation_no_think
+                          : format.generation);
+  return fits(*out);
+}
+
+Status renderReplyEnd(const ChatTemplate& chat, RenderedText* out) {
+  const ChatOptions options;
+  Renderer renderer(chat, options, out);
+  renderer.putPattern(chat.format->reply_end);
+  return fits(*out);
+}
+
+namespace {
+
+Status checkOrder(const ChatFormat& format, const oriel_message* messages, size_t count,
+                  const Log& log) {
+  const size_t first = std::strcmp(messages[0].role, "system") == 0 ? 1 : 0;
+  for (size_t i = first; i < count && format.alternates; ++i) {
+    if (std::strcmp(messages[i].role, (i - first) % 2 == 0 ? "user" : "assistant") != 0) {
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "message %u has the role \"%s\", and the chat format %s wants user and assistant "
+                      "in turns: begin with a user's, after a system message if there is one",
+                      static_cast<unsigned>(i + 1), messages[i].role, format.name);
+    }
+  }
   return kOk;
 }
 
-const char* generationPrompt(ChatFormat format) {
-  return format == ChatFormat::kChatMl ? "<|im_start|>assistant\n" : "";
-}
+}  // namespace
 
-const char* replyEnd(ChatFormat format) {
-  return format == ChatFormat::kChatMl ? kChatMlClose : "";
+Status renderConversation(const ChatTemplate& chat, ChatOptions options,
+                          const oriel_message* messages, size_t count, bool generation,
+                          bool writes_bos, const Log& log, RenderedConversation* out) {
+  out->needed = 0;
+  out->n_literals = 0;
+  ChatPlace place;
+  place.begins = place.leads = true;
+  place.writes_bos = writes_bos;
+  const auto pieceHere = [&] {
+    RenderedText piece;
+    piece.capacity = out->needed < out->capacity ? out->capacity - out->needed : 0;
+    piece.text = piece.capacity != 0 ? out->text + out->needed : nullptr;
+    return piece;
+  };
+  const auto take = [&](const RenderedText& piece) {
+    for (uint32_t i = 0; i < piece.n_literal && out->literals != nullptr; ++i) {
+      out->literals[out->n_literals++] = {out->needed + piece.literal[i].begin,
+                                          out->needed + piece.literal[i].end};
+    }
+    out->needed += piece.needed;
+    options.thinking = piece.thinking;
+    place.turn_open = piece.turn_open;
+    place.begins = place.leads = false;
+  };
+  // Too small a buffer still has to be measured to its end.
+  const auto add = [&](const oriel_message& message) -> Status {
+    RenderedText piece = pieceHere();
+    const Status status = renderMessage(chat, options, place, message.role, message.text,
+                                        message.text_bytes, log, &piece);
+    if (!status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+      return status;
+    }
+    take(piece);
+    return kOk;
+  };
+  for (size_t i = 0; i < count; ++i) {
+    if (messages[i].role == nullptr || (messages[i].text == nullptr && messages[i].text_bytes != 0)) {
+      return ORIEL_ERROR_ARGUMENT;
+    }
+  }
+  if (chat.format == nullptr) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "the model has no chat format: name one, or complete plain text");
+  }
+  if (count == 0) {
+    RenderedText piece = pieceHere();
+    (void)renderBeginning(chat, options, place, &piece);
+    take(piece);
+  } else {
+    ORIEL_TRY(checkOrder(*chat.format, messages, count, log));
+  }
+  size_t last_user = 0;
+  for (size_t i = 0; i < count; ++i) {
+    last_user = std::strcmp(messages[i].role, "user") == 0 ? i : last_user;
+  }
+  const bool system_waits = chat.format->system_in_last_user && count > 2 &&
+                            std::strcmp(messages[0].role, "system") == 0;
+  for (size_t i = system_waits ? 1 : 0; i < count; ++i) {
+    if (system_waits && i + 1 == count && std::strcmp(messages[i].role, "user") == 0) {
+      place.leads = true;
+      ORIEL_TRY(add(messages[0]));
+    }
+    place.last_answer = i > last_user;
+    ORIEL_TRY(add(messages[i]));
+  }
+  if (generation || chat.always_generates) {
+    RenderedText piece = pieceHere();
+    (void)renderGeneration(chat, options, place, &piece);
+    take(piece);
+  } else if (chat.writes_end) {
+    const Slice end = sliceOf(chat.format->end);
+    if (out->needed + end.bytes <= out->capacity) {
+      std::memcpy(out->text + out->needed, end.data, end.bytes);
+    }
+    out->needed += end.bytes;
+  }
+  return out->needed > out->capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
 }
 
 }  // namespace oriel

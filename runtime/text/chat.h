@@ -1,5 +1,6 @@
 // Chat formats: the text around messages, one message at a time, so that a new turn never
-// re-renders what is already in the cache.
+// re-renders what is already in the cache. A format is data (chat_formats.cpp); which one a model was
+// trained with is read off its Jinja template (chat_recognise.cpp), which is never run.
 #pragma once
 
 #include "gguf/gguf.h"
@@ -7,32 +8,157 @@
 
 namespace oriel {
 
-enum class ChatFormat : uint8_t { kNone, kChatMl };
+/// Which ends of a message lose their white space.
+enum Trim : uint8_t { kTrimNone = 0, kTrimStart = 1, kTrimEnd = 2, kTrimBoth = 3 };
 
-/// Recognised from the file's tokenizer.chat_template (by the markers it writes) or, without one,
-/// from the vocabulary's control tokens.
-ChatFormat recogniseChatFormat(const GgufFile& file);
-const char* chatFormatName(ChatFormat format);
-/// kNone for a name nobody knows; "none" is not a name.
-ChatFormat chatFormatByName(const char* name);
+/// The text around one kind of message. `open` null: the format has no such message.
+///
+/// In these strings {role} stands for the message's role, {eos} for the text of the model's EOS, {date}
+/// for the date and {mode} for the word that says whether to think.
+struct MessageFrame {
+  const char* open = nullptr;
+  const char* close = nullptr;
+  Trim trim = kTrimNone;
+};
 
-/// A rendered piece of conversation. `literal` is the part that came from the user and must never
-/// be read as control tokens.
+/// Words in a system message that a template acts upon and takes out.
+struct SystemSwitches {
+  const char* think;
+  const char* no_think;
+  const char* bare;  ///< the message then stands in `bare_frame`, without a header
+  MessageFrame bare_frame;
+};
+
+/// Where a template's own text holds the system prompt that it uses when there is none: between `before`
+/// (as matched by templateContains) and `after`, beginning with `begins`.
+struct DefaultSystemMarks {
+  const char* before;
+  const char* begins;
+  const char* after;
+};
+
+struct ChatFormat {
+  const char* name = nullptr;
+  const char* begin = "";  ///< BOS as the template writes it; empty: it writes none
+
+  MessageFrame system;        ///< when it comes first
+  MessageFrame later_system;  ///< when it does not
+  MessageFrame user;
+  MessageFrame joined_user;  ///< goes on in the turn that the system text has opened
+  MessageFrame assistant;
+  MessageFrame other;  ///< every other role
+
+  const char* generation = "";              ///< opens a reply
+  const char* generation_no_think = nullptr;  ///< the same with thinking switched off, if that differs
+  const char* reply_end = "";               ///< closes a reply; its first token is the model's
+  const char* end = "";  ///< behind the last message when no reply is opened
+
+  const char* default_system = nullptr;  ///< put first when no system message is; null: nothing is
+  const char* default_system_no_think = nullptr;
+  const DefaultSystemMarks* marks = nullptr;  ///< how to find the default in a template
+  const SystemSwitches* switches = nullptr;
+
+  const char* no_think_answer = "";  ///< in front of an assistant's text with thinking switched off
+  bool drops_thinking = false;  ///< earlier answers lose what they thought; the last has a block for it
+  bool system_in_last_user = false;  ///< in a text rendered whole the system text joins the last message
+  bool alternates = false;  ///< the template refuses all but user, assistant, user, ...
+  bool always_generates = false;  ///< a reply is opened whether it is asked for or not
+  bool long_month = false;        ///< {date} is "26 July 2024" rather than "26 Jul 2024"
+};
+
+/// Null for a name that nobody knows.
+const ChatFormat* chatFormatByName(const char* name);
+/// "chatml, gemma2, ...", for messages.
+extern const char kChatFormatNames[];
+
+/// A format as one model uses it. Trivially copyable; refers to nothing but the constant tables.
+struct ChatTemplate {
+  static constexpr size_t kMaxDefaultSystem = 2048;  ///< bytes; SmolLM3's has 1,300
+  static constexpr size_t kMaxToken = 64;
+
+  const ChatFormat* format = nullptr;  ///< null: no chat format
+  bool always_generates = false;
+  bool writes_end = false;
+  char begin[kMaxToken] = "";
+  char eos[kMaxToken] = "</s>";
+  uint32_t default_system_bytes = 0;  ///< 0: the format's own
+  char default_system[kMaxDefaultSystem] = "";
+
+  const char* name() const { return format == nullptr ? "none" : format->name; }
+};
+
+/// The format as its tables have it.
+ChatTemplate chatTemplateOf(const ChatFormat& format);
+/// Recognised by the markers that a Jinja template writes; "plain" when none is known.
+ChatTemplate recogniseChatTemplate(const char* text, size_t bytes);
+/// From the file's tokenizer.chat_template (a warning when it is not known) or, without one, from the
+/// vocabulary's control tokens.
+ChatTemplate recogniseChat(const GgufFile& file, const Log& log);
+/// A format's name or the text of a Jinja template. Null: the model's own. ORIEL_ERROR_ARGUMENT for what is
+/// neither.
+Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, ChatTemplate* out);
+
+/// What the app may choose.
+struct ChatOptions {
+  bool thinking = true;
+  uint32_t date = 20240726;  ///< year, month, day: the date of templates that are given none
+};
+
+/// Where in a conversation a message stands.
+struct ChatPlace {
+  bool begins = false;     ///< nothing was written before
+  bool writes_bos = false; ///< with `begins`: as text
+  bool leads = false;      ///< no message came before: a system message is the conversation's
+  bool turn_open = false;  ///< the system text has opened the user's turn
+  bool last_answer = false;  ///< an assistant's message behind the last user's
+};
+
+/// A rendered piece of conversation. `literal` is what came from the user and must never be read as
+/// control tokens.
 struct RenderedText {
   char* text = nullptr;  ///< caller's buffer
   size_t capacity = 0;
-  size_t needed = 0;  ///< set by the renderer; more than capacity: nothing was written
-  TextRange literal;
+  size_t needed = 0;  ///< set by the renderer; more than capacity: what was written is of no use
+  size_t body = 0;    ///< where the message's own frame begins, behind BOS and default system text
+  TextRange literal[2];
+  uint32_t n_literal = 0;
+  bool turn_open = false;  ///< the user's turn goes on with the next message
+  bool thinking = true;    ///< as a system message may have switched it
 };
 
 /// One whole message, e.g. "<|im_start|>user\nHello<|im_end|>\n". A role is 1 to 32 characters of
-/// [a-z_]; anything else is ORIEL_ERROR_ARGUMENT.
-Status renderMessage(ChatFormat format, const char* role, const char* text, size_t bytes,
-                     const Log& log, RenderedText* out);
-/// What opens the assistant's turn, e.g. "<|im_start|>assistant\n".
-const char* generationPrompt(ChatFormat format);
-/// What closes it, and the part of that which the model itself writes (a stop token), e.g.
-/// "<|im_end|>\n" of which the first token is the model's.
-const char* replyEnd(ChatFormat format);
+/// [a-z_] that the format has a place for; anything else is ORIEL_ERROR_ARGUMENT.
+Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,
+                     const char* role, const char* text, size_t bytes, const Log& log,
+                     RenderedText* out);
+/// What stands before the first message when that is no system message.
+Status renderBeginning(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,
+                       RenderedText* out);
+/// What opens a reply, e.g. "<|im_start|>assistant\n".
+Status renderGeneration(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,
+                        RenderedText* out);
+/// What closes a reply, e.g. "<|im_end|>\n", of which the first token is the model's own. At most
+/// kMaxReplyEnd bytes.
+constexpr size_t kMaxReplyEnd = 96;
+Status renderReplyEnd(const ChatTemplate& chat, RenderedText* out);
+
+/// A whole conversation in one buffer.
+struct RenderedConversation {
+  char* text = nullptr;
+  size_t capacity = 0;
+  size_t needed = 0;
+  TextRange* literals = nullptr;  ///< room for two per message, or null
+  size_t n_literals = 0;
+};
+
+/// As the template renders it: with `generation` the assistant's turn is opened at the end. Without
+/// messages: what stands before the first. ORIEL_ERROR_BUFFER_TOO_SMALL as everywhere.
+Status renderConversation(const ChatTemplate& chat, ChatOptions options,
+                          const oriel_message* messages, size_t count, bool generation,
+                          bool writes_bos, const Log& log, RenderedConversation* out);
+
+/// True if `part` is in a template's text. In `part`, ' matches either quote and a line feed also the
+/// escape \n; a template writes both as it likes.
+bool templateContains(const char* text, size_t bytes, const char* part);
 
 }  // namespace oriel

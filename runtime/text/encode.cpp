@@ -4,6 +4,7 @@
 #include "text/merge.h"
 #include "text/pretokenizer.h"
 #include "text/tokenizer.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 
 namespace oriel {
@@ -44,6 +45,7 @@ class TokenEncoder {
     ORIEL_TRY(check(bytes));
     text_ = text;
     end_ = bytes;
+    after_special_ = !options_.continues;
     if (options_.bos && t_.add_bos_) {
       emit(t_.bos_id_);
     }
@@ -68,7 +70,7 @@ class TokenEncoder {
       } else {
         ORIEL_TRY(encodeGroup(at, group_end));
       }
-      at = group_end;
+      at = run_begin_ > group_end ? run_begin_ : group_end;
     }
     ORIEL_TRY(encodeRun(run_begin_, end_));
     *needed = n_ids_;
@@ -125,39 +127,56 @@ class TokenEncoder {
     return low < options_.n_literal && options_.literal[low].begin < end;
   }
 
-  /// The token that may be recognised in [at, at + bytes), whose hash is `hash`; -1: none.
-  int32_t specialAt(size_t at, size_t bytes, uint64_t hash) const {
-    const int32_t id = t_.lookUp(hash, true, text_ + at, bytes);
-    if (id < 0) {
-      return -1;
-    }
-    switch (t_.type(id)) {
-      case Tokenizer::kUserDefined:
-        return id;
-      case Tokenizer::kControl:
-      case Tokenizer::kUnknown:
-        return options_.special && !touchesLiteral(at, at + bytes) ? id : -1;
-      default:
-        return -1;
-    }
+  /// True when the special token `id` may be recognised in [at, at + bytes).
+  bool maySpecial(int32_t id, size_t at, size_t bytes) const {
+    return t_.type(id) == Tokenizer::kUserDefined ||
+           (options_.special && !touchesLiteral(at, at + bytes));
   }
 
+  /// Walks down the sorted special tokens, byte by byte: all in [first, last) begin with the bytes
+  /// read so far, and the shortest comes first.
   Match longestSpecial(size_t at) const {
+    const uint8_t head = static_cast<uint8_t>(text_[at]);
+    uint32_t first = t_.special_first_[head];
+    uint32_t last = t_.special_first_[head + 1];
     Match best;
-    if (!hasBit(t_.special_first_, static_cast<uint8_t>(text_[at]))) {
-      return best;
-    }
-    KeyHash hash = Tokenizer::keyHash(true);
-    const size_t limit = shorter(end_ - at, t_.longest_special_);
-    for (size_t bytes = 1; bytes <= limit; ++bytes) {
-      hash.add(text_[at + bytes - 1]);
-      if (hasBit(t_.special_lengths_, bytes)) {
-        if (const int32_t id = specialAt(at, bytes, hash.end()); id >= 0) {
-          best = {bytes, id};
-        }
+    for (size_t bytes = 1; first < last; ++bytes) {
+      int32_t complete = -1;
+      for (; first < last && specialPiece(first).bytes == bytes; ++first) {
+        complete = static_cast<int32_t>(t_.specials_[first]);
+      }
+      if (complete >= 0 && maySpecial(complete, at, bytes)) {
+        best = {bytes, complete};
+      }
+      if (first == last || at + bytes == end_) {
+        break;
+      }
+      const uint8_t next = static_cast<uint8_t>(text_[at + bytes]);
+      if (specialByte(first, bytes) != next || specialByte(last - 1, bytes) != next) {
+        first = firstNotBelow(first, last, bytes, next);
+        last = firstNotBelow(first, last, bytes, uint32_t{next} + 1);
       }
     }
     return best;
+  }
+
+  Tokenizer::Piece specialPiece(uint32_t index) const {
+    return t_.bytesOf(static_cast<int32_t>(t_.specials_[index]));
+  }
+  uint8_t specialByte(uint32_t index, size_t at) const {
+    return static_cast<uint8_t>(specialPiece(index).data[at]);
+  }
+  /// The first in [first, last) whose byte `at` is `byte` or more.
+  uint32_t firstNotBelow(uint32_t first, uint32_t last, size_t at, uint32_t byte) const {
+    while (first < last) {
+      const uint32_t middle = first + (last - first) / 2;
+      if (specialByte(middle, at) < byte) {
+        first = middle + 1;
+      } else {
+        last = middle;
+      }
+    }
+    return first;
   }
 
   /// Ends the run of plain text before `at` and starts the next one after the token.
@@ -166,6 +185,15 @@ class TokenEncoder {
     emit(match.id);
     after_special_ = true;
     run_begin_ = at + match.bytes;
+    if ((t_.flags_[match.id] & Tokenizer::kStripsRight) != 0) {
+      while (run_begin_ < end_) {
+        const Utf8Char c = decodeUtf8(text_ + run_begin_, end_ - run_begin_);
+        if (!c.valid || charClass(c.code_point) != CharClass::kSpace) {
+          break;
+        }
+        run_begin_ += c.bytes;
+      }
+    }
     return kOk;
   }
 
@@ -210,20 +238,20 @@ class TokenEncoder {
   }
 
   int32_t exactSpecial(size_t at, size_t bytes) const {
-    if (!hasBit(t_.special_first_, static_cast<uint8_t>(text_[at]))) {
+    const uint8_t head = static_cast<uint8_t>(text_[at]);
+    if (t_.special_first_[head] == t_.special_first_[head + 1]) {
       return -1;
     }
-    KeyHash hash = Tokenizer::keyHash(true);
-    hash.add(text_ + at, bytes);
-    return specialAt(at, bytes, hash.end());
+    const int32_t id = t_.lookUp(true, text_ + at, bytes);
+    return id >= 0 && Tokenizer::isWhole(t_.type(id)) && maySpecial(id, at, bytes) ? id : -1;
   }
 
   // --- Plain text --------------------------------------------------------------------------------
 
   /// Text between two special tokens (or the ends).
   Status encodeRun(size_t begin, size_t end) {
-    if (begin == end) {
-      return kOk;
+    if (begin >= end) {
+      return kOk;  // nothing, or white space that the token before took
     }
     const bool prefix = t_.add_space_prefix_ && after_special_;
     after_special_ = false;
@@ -262,6 +290,12 @@ class TokenEncoder {
       emitByte(*word);
       return kOk;
     }
+    if (t_.whole_words_ && bytes <= t_.longest_ordinary_) {
+      if (const int32_t id = t_.lookUp(false, word, bytes); id >= 0) {
+        emit(id);
+        return kOk;
+      }
+    }
     BorrowedBytes symbol_memory(workspace_, bytes * kSymbolBytes);
     BorrowedBytes candidate_memory(workspace_, bytes * kCandidateBytes);
     Symbol* symbols = symbol_memory.as<Symbol>();
@@ -274,17 +308,17 @@ class TokenEncoder {
       symbols[i].id = t_.byte_ids_[static_cast<uint8_t>(word[i])];
     }
     const auto pair = [&](uint32_t left, uint32_t right, MergeCandidate* candidate) {
-      const int32_t left_id = symbols[left].id;
-      const int32_t right_id = symbols[right].id;
-      const uint32_t rank =
-          t_.merge_index_.find(Tokenizer::pairHash(left_id, right_id), [&](uint32_t other) {
-            return t_.merges_[other].left == left_id && t_.merges_[other].right == right_id;
-          });
+      if (symbols[left].id < 0 || symbols[right].id < 0) {
+        return false;
+      }
+      const uint64_t ids = Tokenizer::Merge::pairOf(symbols[left].id, symbols[right].id);
+      const uint32_t rank = t_.merge_index_.find(
+          KeyHash::mix(ids), [&](uint32_t other) { return t_.merges_[other].pair() == ids; });
       if (rank == IndexTable::kNone) {
         return false;
       }
       candidate->priority = rank;
-      candidate->merged = t_.merges_[rank].merged;
+      candidate->merged = t_.merges_[rank].merged();
       return true;
     };
     const uint32_t word_bytes = static_cast<uint32_t>(bytes);
@@ -325,7 +359,8 @@ class TokenEncoder {
     }
     const auto pair = [&](uint32_t left, uint32_t right, MergeCandidate* candidate) {
       const uint32_t together = symbols[left].bytes + symbols[right].bytes;
-      const int32_t id = together > kMaxTokenBytes ? -1 : t_.lookUp(false, word + left, together);
+      const int32_t id =
+          together > t_.longest_ordinary_ ? -1 : t_.lookUp(false, word + left, together);
       if (id < 0) {
         return false;
       }

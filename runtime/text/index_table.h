@@ -40,14 +40,10 @@ class IndexTable {
   /// At half load, a search this long happens by chance once in 10^15 tables of a million keys.
   static constexpr uint32_t kMaxProbes = 256;
 
-  /// Memory for `count` <= kMaxCount keys. False when the arena gave none.
+  /// Memory for `count` <= kMaxCount keys: eight bytes each. False when the arena gave none.
   bool take(Arena* arena, uint32_t count) {
-    uint32_t n_slots = 16;
-    while (n_slots < 2 * count) {
-      n_slots *= 2;
-    }
-    slots_ = arena->take<uint32_t>(n_slots);
-    mask_ = n_slots - 1;
+    n_slots_ = count < 8 ? 16 : 2 * count;
+    slots_ = arena->take<uint32_t>(n_slots_);
     return slots_ != nullptr;
   }
 
@@ -83,19 +79,21 @@ class IndexTable {
   /// The slot that holds the key, or the empty one where it belongs; null after kMaxProbes.
   template <typename Equals>
   uint32_t* search(uint64_t hash, const Equals& equals) const {
-    uint32_t at = static_cast<uint32_t>(hash) & mask_;
-    for (uint32_t probe = 0; probe < kMaxProbes; ++probe, at = (at + 1) & mask_) {
+    // The low half of the hash, scaled to the number of slots.
+    uint32_t at = static_cast<uint32_t>((hash & 0xFFFFFFFFu) * n_slots_ >> 32);
+    for (uint32_t probe = 0; probe < kMaxProbes; ++probe) {
       const uint32_t slot = slots_[at];
       const bool same_tag = (slot & ~((1u << kIndexBits) - 1)) == tagOf(hash);
       if (slot == 0 || (same_tag && equals(numberOf(slot)))) {
         return &slots_[at];
       }
+      at = at + 1 == n_slots_ ? 0 : at + 1;
     }
     return nullptr;
   }
 
   uint32_t* slots_ = nullptr;
-  uint32_t mask_ = 0;
+  uint32_t n_slots_ = 0;
 };
 
 }  // namespace oriel

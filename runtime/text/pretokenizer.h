@@ -9,8 +9,17 @@
 
 namespace oriel {
 
-/// The pre-tokenizer a file names in tokenizer.ggml.pre; false when it is not known here.
-bool preTokenizerByName(const GgufString& name, PreTokenizer* pre);
+/// What a name in tokenizer.ggml.pre stands for.
+struct PreTokenizerRules {
+  PreTokenizer pre = PreTokenizer::kNone;
+  /// A word that is a token is taken whole, whatever the merges would make of it.
+  bool whole_words = false;
+  /// BOS is asked for where the file does not say.
+  bool add_bos = false;
+};
+
+/// False when the name is not known here.
+bool preTokenizerByName(const GgufString& name, PreTokenizerRules* rules);
 /// "smollm"; a NUL-terminated constant.
 const char* preTokenizerName(PreTokenizer pre);
 

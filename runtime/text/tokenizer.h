@@ -20,7 +20,16 @@ constexpr size_t kMaxTextBytes = SIZE_MAX / 128 < (1u << 30) ? SIZE_MAX / 128 : 
 
 enum class TokenizerKind : uint8_t { kBpe, kSpm };
 /// How text is cut into words before BPE merges them.
-enum class PreTokenizer : uint8_t { kNone, kGpt2, kSmolLm };
+enum class PreTokenizer : uint8_t {
+  kNone,
+  kGpt2,
+  kSmolLm,
+  kQwen2,
+  kQwen35,
+  kLlama3,
+  kTekken,
+  kGpt4o,
+};
 
 /// A part of a text, in bytes.
 struct TextRange {
@@ -32,7 +41,10 @@ struct EncodeOptions {
   /// Control tokens written in the text become their ids. (User-defined tokens always do: the model
   /// knows them as ordinary text.)
   bool special = false;
-  bool bos = false;  ///< put BOS first if the model asks for one
+  /// Put BOS first if the model asks for one. (EOS is never added: what is encoded here is to be
+  /// continued.)
+  bool bos = false;
+  bool continues = false;  ///< text goes before this one: SPM puts no space in front
   /// Ranges of the text, in order, in which no control token may be recognised (what a user typed).
   /// Merges do not stop at their borders.
   const TextRange* literal = nullptr;
@@ -60,6 +72,13 @@ class Tokenizer {
   Status encode(const char* text, size_t bytes, const EncodeOptions& options, Workspace* workspace,
                 const Log& log, int32_t* ids, size_t capacity, size_t* needed) const;
 
+  /// Ids that encode() gives at most: one a byte, BOS, and for SPM a space before the first word and
+  /// after every special token.
+  size_t idsAtMost(size_t bytes) const {
+    const bool one_byte_specials = (special_lengths_[0] & 2) != 0;
+    return (add_space_prefix_ && one_byte_specials ? 2 * bytes : bytes) + 2;
+  }
+
   /// Bytes of one token, as it appears inside a text. Control tokens give nothing unless `special`.
   /// The pointer lives as long as the tokenizer.
   struct Piece {
@@ -81,8 +100,8 @@ class Tokenizer {
   bool addBos() const;
   /// SPM: encode() puts a space before the first word, so a decoded text begins with one to drop.
   bool addsSpacePrefix() const;
-  /// True for tokens that end a text or a turn: EOS, EOT, and the end-of-turn tokens chat formats
-  /// use.
+  /// True for tokens that end a text or a turn: EOS, EOT, EOM, and the end-of-turn tokens chat
+  /// formats use.
   bool isStop(int32_t id) const;
   /// Id of the token written exactly like this, -1 if there is none.
   int32_t find(const char* text, size_t bytes) const;
@@ -95,14 +114,27 @@ class Tokenizer {
   /// By the numbers of tokenizer.ggml.token_type.
   enum Type : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
   static constexpr uint8_t kTypeMask = 7;
+  /// Found in a text as a whole, before anything is merged.
+  static bool isWhole(int64_t type) {
+    return type == kUnknown || type == kControl || type == kUserDefined;
+  }
   static constexpr uint8_t kStop = 8;
   /// Stands for exactly its text and takes no part in merges.
   static constexpr uint8_t kVerbatim = 16;
+  /// White space after it belongs to it, and encodes to nothing.
+  static constexpr uint8_t kStripsRight = 32;
 
+  /// A pair of ids and what it merges into, 21 bits each: a vocabulary's merges are its largest
+  /// table.
   struct Merge {
-    int32_t left;  ///< -1: names tokens that the vocabulary lacks
-    int32_t right;
-    int32_t merged;
+    static constexpr uint32_t kIdBits = IndexTable::kIndexBits;
+    uint64_t packed = UINT64_MAX;  ///< all ones: names tokens that the vocabulary lacks
+
+    static uint64_t pairOf(int32_t left, int32_t right) {
+      return uint64_t{static_cast<uint32_t>(left)} << kIdBits | static_cast<uint32_t>(right);
+    }
+    uint64_t pair() const { return packed >> kIdBits; }
+    int32_t merged() const { return static_cast<int32_t>(packed & ((1u << kIdBits) - 1)); }
   };
 
   Tokenizer() = default;
@@ -115,15 +147,13 @@ class Tokenizer {
   static KeyHash keyHash(bool verbatim) { return KeyHash(verbatim ? 1 : 0); }
   int32_t lookUp(uint64_t hash, bool verbatim, const char* text, size_t bytes) const;
   int32_t lookUp(bool verbatim, const char* text, size_t bytes) const;
-  static uint64_t pairHash(int32_t left, int32_t right) {
-    return KeyHash::mix(uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right));
-  }
 
   uint32_t n_vocab_ = 0;
   TokenizerKind kind_ = TokenizerKind::kBpe;
   PreTokenizer pre_ = PreTokenizer::kNone;
   bool add_bos_ = false;
   bool add_space_prefix_ = false;
+  bool whole_words_ = false;  ///< BPE: a word that is a token is not merged but taken
   /// SPM: no piece has white space after something else, so words can be merged one by one.
   bool words_end_at_spaces_ = false;
   int32_t bos_id_ = -1;
@@ -135,10 +165,14 @@ class Tokenizer {
   const uint32_t* priorities_ = nullptr;  ///< [n_vocab] SPM: less for a better score
   const Merge* merges_ = nullptr;         ///< BPE, best first
   IndexTable tokens_;
-  IndexTable merge_index_;          ///< BPE: pair of ids to index in merges_
-  int32_t byte_ids_[256] = {};      ///< token of a byte, -1: none
-  uint32_t longest_special_ = 0;    ///< bytes
-  uint64_t special_first_[4] = {};  ///< bit set of first bytes of control and user-defined tokens
+  IndexTable merge_index_;         ///< BPE: pair of ids to index in merges_
+  int32_t byte_ids_[256] = {};     ///< token of a byte, -1: none
+  uint32_t longest_ordinary_ = 0;  ///< bytes of the longest token that merges can make
+  uint32_t longest_special_ = 0;   ///< bytes
+  /// Control, user-defined and unknown tokens in order of their bytes, of equals the one that counts
+  /// last; those that begin with byte b lie in [special_first_[b], special_first_[b + 1]).
+  const uint32_t* specials_ = nullptr;
+  uint32_t special_first_[257] = {};
   uint64_t special_lengths_[kMaxTokenBytes / 64 + 1] = {};  ///< bit set of their lengths
 };
 

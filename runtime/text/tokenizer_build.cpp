@@ -1,5 +1,6 @@
 // Reads a tokenizer from a file into its tables. Everything in the file is hostile: counts are
 // checked before they size anything, and an odd token is refused or loses its part in merges.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -7,61 +8,12 @@
 #include "base/half.h"
 #include "text/byte_level.h"
 #include "text/pretokenizer.h"
+#include "text/token_names.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
+#include "text/tokenizer_source.h"
 
 namespace oriel {
 namespace {
-
-/// Opens a turn: never to be had by typing it, even in files that call it user-defined.
-constexpr const char* kTurnOpener = "<|im_start|>";
-/// Tokens of these names end a text or a turn, whatever else the file says about them.
-constexpr const char* kStopNames[] = {"<|im_end|>", "<|eot_id|>",    "<end_of_turn>",
-                                      "<|end|>",    "<|endoftext|>", "</s>"};
-
-bool isStopName(const GgufString& text) {
-  for (const char* name : kStopNames) {
-    if (text.equals(name)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-int hexDigit(char c) {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  if (c >= 'A' && c <= 'F') {
-    return c - 'A' + 10;
-  }
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/// "<0x0A>" is 10; -1 for any other form.
-int parseByteToken(const GgufString& text) {
-  if (text.bytes != 6 || std::memcmp(text.data, "<0x", 3) != 0 || text.data[5] != '>') {
-    return -1;
-  }
-  const int high = hexDigit(text.data[3]);
-  const int low = hexDigit(text.data[4]);
-  return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
-/// Bytes that text in the byte-level alphabet stands for; false when a character is not of it.
-bool decodeByteLevel(const char* text, size_t bytes, char* out, size_t* n_out) {
-  *n_out = 0;
-  for (size_t at = 0; at < bytes;) {
-    const Utf8Char c = decodeUtf8(text + at, bytes - at);
-    const int byte = c.valid ? byteOfCharacter(c.code_point) : -1;
-    if (byte < 0) {
-      return false;
-    }
-    out[(*n_out)++] = static_cast<char>(byte);
-    at += c.bytes;
-  }
-  return true;
-}
 
 /// Unsigned numbers in the order of descending scores; NaN comes last.
 uint32_t priorityOfScore(float score) {
@@ -76,23 +28,25 @@ uint32_t priorityOfScore(float score) {
 
 class TokenizerBuilder {
  public:
-  TokenizerBuilder(const GgufFile& file, const Log& log) : file_(file), log_(log) {}
+  TokenizerBuilder(const GgufFile& file, const Log& log)
+      : file_(file), log_(log), source_(file, log) {}
 
   Status build(Arena* arena, Tokenizer** tokenizer) {
     *tokenizer = nullptr;
-    ORIEL_TRY(readKind());
-    ORIEL_TRY(readArrays());
+    ORIEL_TRY(source_.read());
+    readIds(!arena->measuring());
     ORIEL_TRY(measureTokens());
     Tokenizer* memory = arena->take<Tokenizer>(1);
-    offsets_ = arena->take<uint32_t>(uint64_t{n_vocab_} + 1);
-    flags_ = arena->take<uint8_t>(n_vocab_);
+    offsets_ = arena->take<uint32_t>(uint64_t{source_.n_vocab} + 1);
+    flags_ = arena->take<uint8_t>(source_.n_vocab);
     pool_ = arena->take<char>(pool_bytes_);
-    target_.tokens_.take(arena, n_vocab_);
-    if (kind_ == TokenizerKind::kSpm) {
-      priorities_ = arena->take<uint32_t>(n_vocab_);
+    specials_ = arena->take<uint32_t>(n_specials_);
+    target_.tokens_.take(arena, source_.n_vocab);
+    if (source_.kind == TokenizerKind::kSpm) {
+      priorities_ = arena->take<uint32_t>(source_.n_vocab);
     } else {
-      merges_ = arena->take<Tokenizer::Merge>(n_merges_);
-      target_.merge_index_.take(arena, n_merges_);
+      merges_ = arena->take<Tokenizer::Merge>(source_.n_merges);
+      target_.merge_index_.take(arena, source_.n_merges);
     }
     if (arena->measuring()) {
       return kOk;
@@ -102,17 +56,19 @@ class TokenizerBuilder {
           ORIEL_ERROR_INTERNAL,
           "the tokenizer's tables need more memory than was planned: please report it");
     }
-    target_.n_vocab_ = n_vocab_;
-    target_.kind_ = kind_;
-    target_.pre_ = pre_;
+    target_.n_vocab_ = source_.n_vocab;
+    target_.kind_ = source_.kind;
+    target_.pre_ = source_.rules.pre;
+    target_.whole_words_ = source_.rules.whole_words;
+    target_.specials_ = specials_;
     target_.pool_ = pool_;
     target_.offsets_ = offsets_;
     target_.flags_ = flags_;
     target_.priorities_ = priorities_;
     target_.merges_ = merges_;
-    readIds();
     ORIEL_TRY(fillTokens());
-    if (kind_ == TokenizerKind::kBpe) {
+    sortSpecials();
+    if (source_.kind == TokenizerKind::kBpe) {
       ORIEL_TRY(fillMerges());
     }
     *tokenizer = new (memory) Tokenizer(target_);
@@ -131,96 +87,13 @@ class TokenizerBuilder {
   /// Walks the tokens with their types and scores.
   struct Walk {
     explicit Walk(const TokenizerBuilder& builder)
-        : tokens(builder.tokens_), types(builder.types_), scores(builder.scores_) {}
+        : tokens(builder.source_.tokens),
+          types(builder.source_.types),
+          scores(builder.source_.scores) {}
     GgufArrayReader tokens;
     GgufArrayReader types;
     GgufArrayReader scores;
   };
-
-  /// Found in a text as a whole, before anything is merged.
-  static bool isWhole(int64_t type) {
-    return type == Tokenizer::kUnknown || type == Tokenizer::kControl ||
-           type == Tokenizer::kUserDefined;
-  }
-
-  Status missing(const char* key) const {
-    return log_.fail(ORIEL_ERROR_FORMAT,
-                     "the file has no usable %s: convert the model again with its tokenizer", key);
-  }
-
-  Status readKind() {
-    GgufString model;
-    if (!file_.getString("tokenizer.ggml.model", &model)) {
-      return missing("tokenizer.ggml.model");
-    }
-    if (model.equals("llama")) {
-      kind_ = TokenizerKind::kSpm;
-      return kOk;
-    }
-    if (!model.equals("gpt2")) {
-      return log_.fail(
-          ORIEL_ERROR_UNSUPPORTED,
-          "tokenizer.ggml.model is \"%s\": use a model with a \"gpt2\" (byte-level BPE) "
-          "or \"llama\" (SentencePiece) tokenizer",
-          PrintableText(model).text);
-    }
-    kind_ = TokenizerKind::kBpe;
-    GgufString pre;
-    if (!file_.getString("tokenizer.ggml.pre", &pre) || pre.equals("default")) {
-      pre_ = PreTokenizer::kGpt2;
-      pre_guessed_ = true;
-    } else if (!preTokenizerByName(pre, &pre_)) {
-      return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                       "tokenizer.ggml.pre is \"%s\", which this build does not know: use a newer "
-                       "build, or a model with the pre-tokenizer gpt-2 or smollm",
-                       PrintableText(pre).text);
-    }
-    return kOk;
-  }
-
-  Status readArrays() {
-    if (!file_.getArray("tokenizer.ggml.tokens", &tokens_) || tokens_.count == 0) {
-      return missing("tokenizer.ggml.tokens");
-    }
-    if (tokens_.count > kMaxVocabulary) {
-      return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                       "the vocabulary has %llu tokens: use a model with at most %u",
-                       static_cast<unsigned long long>(tokens_.count), kMaxVocabulary);
-    }
-    n_vocab_ = static_cast<uint32_t>(tokens_.count);
-    has_types_ = file_.has("tokenizer.ggml.token_type");
-    if (has_types_) {
-      ORIEL_TRY(readParallel("tokenizer.ggml.token_type", &types_));
-    }
-    if (kind_ == TokenizerKind::kSpm) {
-      return readParallel("tokenizer.ggml.scores", &scores_);
-    }
-    GgufArray merges;
-    if (!file_.getArray("tokenizer.ggml.merges", &merges)) {
-      return missing("tokenizer.ggml.merges");
-    }
-    if (merges.count > IndexTable::kMaxCount) {
-      return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                       "the tokenizer has %llu merges: use a model with at most %u",
-                       static_cast<unsigned long long>(merges.count), IndexTable::kMaxCount);
-    }
-    merge_array_ = merges;
-    n_merges_ = static_cast<uint32_t>(merges.count);
-    return kOk;
-  }
-
-  /// An array with one entry per token.
-  Status readParallel(const char* key, GgufArray* array) {
-    if (!file_.getArray(key, array)) {
-      return missing(key);
-    }
-    if (array->count != n_vocab_) {
-      return log_.fail(ORIEL_ERROR_FORMAT,
-                       "%s has %llu entries for %u tokens: convert the model again", key,
-                       static_cast<unsigned long long>(array->count), n_vocab_);
-    }
-    return kOk;
-  }
 
   /// Reads the next token of `walk`, number `id`, and works out what it stands for.
   Status nextToken(Walk* walk, uint32_t id, Decoded* token, float* score) const {
@@ -228,13 +101,13 @@ class TokenizerBuilder {
     int64_t type = Tokenizer::kNormal;
     *score = 0.0f;
     if (!walk->tokens.nextString(&text)) {
-      return missing("tokenizer.ggml.tokens");
+      return source_.missing("tokenizer.ggml.tokens");
     }
-    if (has_types_ && !walk->types.nextInt(&type)) {
-      return missing("tokenizer.ggml.token_type");
+    if (source_.has_types && !walk->types.nextInt(&type)) {
+      return source_.missing("tokenizer.ggml.token_type");
     }
-    if (kind_ == TokenizerKind::kSpm && !walk->scores.nextFloat(score)) {
-      return missing("tokenizer.ggml.scores");
+    if (source_.kind == TokenizerKind::kSpm && !walk->scores.nextFloat(score)) {
+      return source_.missing("tokenizer.ggml.scores");
     }
     if (text.bytes > kMaxTokenBytes) {
       return log_.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -244,14 +117,13 @@ class TokenizerBuilder {
     if (type < Tokenizer::kNormal || type > Tokenizer::kByte) {
       type = Tokenizer::kNormal;  // "undefined", and whatever later versions add
     }
-    const bool stop = isStopName(text);
-    if ((stop || text.equals(kTurnOpener)) && type == Tokenizer::kUserDefined) {
-      // Some converters mark turn tokens so; then typing one would end the user's turn or open another.
+    const int32_t own_id = static_cast<int32_t>(id);
+    if (isTurnToken(text, type, own_id)) {
       type = Tokenizer::kControl;
     }
     token->byte = -1;
-    if (kind_ == TokenizerKind::kSpm) {
-      token->byte = !has_types_ || type == Tokenizer::kByte ? parseByteToken(text) : -1;
+    if (source_.kind == TokenizerKind::kSpm) {
+      token->byte = !source_.has_types || type == Tokenizer::kByte ? parseByteToken(text) : -1;
       if (type == Tokenizer::kByte && token->byte < 0) {
         return log_.fail(ORIEL_ERROR_FORMAT,
                          "token %u is a byte token but reads \"%s\": convert the model again", id,
@@ -263,8 +135,11 @@ class TokenizerBuilder {
     } else if (type == Tokenizer::kByte) {
       type = Tokenizer::kNormal;  // byte-level BPE needs no byte tokens
     }
-    const bool verbatim = isWhole(type) || !decodeOrdinary(text, token);
-    if (verbatim) {
+    // SentencePiece takes user-defined runs of spaces from the text as it takes other symbols.
+    const bool spaced = source_.kind == TokenizerKind::kSpm && type == Tokenizer::kUserDefined;
+    const bool decoded = (!Tokenizer::isWhole(type) || spaced) && decodeOrdinary(text, token);
+    const bool verbatim = Tokenizer::isWhole(type) || !decoded;
+    if (!decoded) {
       std::memcpy(token->bytes, text.data, text.bytes);
       token->n_bytes = text.bytes;
     }
@@ -276,16 +151,32 @@ class TokenizerBuilder {
     if (verbatim || token->byte >= 0) {
       token->flags |= Tokenizer::kVerbatim;
     }
-    if (stop && type == Tokenizer::kControl) {
+    const bool stops = isOneOf(text, kStopNames) || text.equals(kCloseName);
+    if (isEndId(own_id) || (stops && type == Tokenizer::kControl)) {
       token->flags |= Tokenizer::kStop;
     }
+    if (strips_right_ && Tokenizer::isWhole(type) && own_id != target_.bos_id_ &&
+        own_id != target_.unknown_id_ && !text.equals("<|endoftext|>")) {
+      token->flags |= Tokenizer::kStripsRight;
+    }
     return kOk;
+  }
+
+  /// True for tokens that mark turns although the file calls them ordinary or user-defined: typing
+  /// one would end the user's turn or open another.
+  bool isTurnToken(const GgufString& text, int64_t type, int32_t id) const {
+    if (type == Tokenizer::kUserDefined) {
+      return isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) || isEndId(id);
+    }
+    const bool untyped = !source_.has_types && (isEndId(id) || id == target_.bos_id_);
+    return type == Tokenizer::kNormal && (isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) ||
+                                          text.equals(kCloseName) || untyped);
   }
 
   /// What an ordinary token stands for. False for text that encoding can never arrive at by
   /// merging: it is then shown as it is written.
   bool decodeOrdinary(const GgufString& text, Decoded* token) const {
-    if (kind_ == TokenizerKind::kBpe) {
+    if (source_.kind == TokenizerKind::kBpe) {
       return decodeByteLevel(text.data, text.bytes, token->bytes, &token->n_bytes);
     }
     // SentencePiece writes a space as U+2581. Spaces are kept plain here, in vocabulary and text
@@ -305,14 +196,20 @@ class TokenizerBuilder {
     return true;
   }
 
+  static bool isSpecial(const Decoded& token) {
+    return token.n_bytes != 0 && Tokenizer::isWhole(token.flags & Tokenizer::kTypeMask);
+  }
+  bool isEndId(int32_t id) const { return id == target_.eos_id_ || id == eot_id_ || id == eom_id_; }
+
   Status measureTokens() {
     Walk walk(*this);
     Decoded token;
     float score = 0.0f;
     uint64_t total = 0;
-    for (uint32_t id = 0; id < n_vocab_; ++id) {
+    for (uint32_t id = 0; id < source_.n_vocab; ++id) {
       ORIEL_TRY(nextToken(&walk, id, &token, &score));
       total += token.n_bytes;
+      n_specials_ += isSpecial(token) ? 1 : 0;
     }
     pool_bytes_ = total;  // at most kMaxVocabulary * kMaxTokenBytes = 2^30
     return kOk;
@@ -323,11 +220,12 @@ class TokenizerBuilder {
     Decoded token;
     float score = 0.0f;
     uint32_t at = 0;
+    uint32_t n_specials = 0;
     for (int32_t& id : target_.byte_ids_) {
       id = -1;
     }
-    target_.words_end_at_spaces_ = kind_ == TokenizerKind::kSpm;
-    for (uint32_t number = 0; number < n_vocab_; ++number) {
+    target_.words_end_at_spaces_ = source_.kind == TokenizerKind::kSpm;
+    for (uint32_t number = 0; number < source_.n_vocab; ++number) {
       const int32_t id = static_cast<int32_t>(number);
       ORIEL_TRY(nextToken(&walk, number, &token, &score));
       std::memcpy(pool_ + at, token.bytes, token.n_bytes);
@@ -335,8 +233,8 @@ class TokenizerBuilder {
       at += static_cast<uint32_t>(token.n_bytes);
       offsets_[number + 1] = at;
       flags_[number] = token.flags;
-      if (id == target_.eos_id_ || id == eot_id_) {
-        flags_[number] |= Tokenizer::kStop;
+      if (isSpecial(token)) {
+        specials_[n_specials++] = number;
       }
       if (priorities_ != nullptr) {
         priorities_[number] = priorityOfScore(score);
@@ -372,19 +270,19 @@ class TokenizerBuilder {
           "the vocabulary looks made to be slow to search: get the model from a source "
           "you trust");
     }
-    const uint8_t first = static_cast<uint8_t>(token.bytes[0]);
+    const uint32_t bytes = static_cast<uint32_t>(token.n_bytes);
     if (!verbatim) {
-      if (kind_ == TokenizerKind::kBpe && token.n_bytes == 1) {
-        target_.byte_ids_[first] = id;
+      target_.longest_ordinary_ =
+          bytes > target_.longest_ordinary_ ? bytes : target_.longest_ordinary_;
+      if (source_.kind == TokenizerKind::kBpe && token.n_bytes == 1) {
+        target_.byte_ids_[static_cast<uint8_t>(token.bytes[0])] = id;
       }
       for (size_t i = 1; i < token.n_bytes; ++i) {
         if (token.bytes[i] == ' ' && token.bytes[i - 1] != ' ') {
           target_.words_end_at_spaces_ = false;
         }
       }
-    } else if (isWhole(token.flags & Tokenizer::kTypeMask)) {
-      target_.special_first_[first / 64] |= uint64_t{1} << (first % 64);
-      const uint32_t bytes = static_cast<uint32_t>(token.n_bytes);
+    } else if (isSpecial(token)) {
       target_.longest_special_ =
           bytes > target_.longest_special_ ? bytes : target_.longest_special_;
       target_.special_lengths_[token.n_bytes / 64] |= uint64_t{1} << (token.n_bytes % 64);
@@ -392,27 +290,52 @@ class TokenizerBuilder {
     return kOk;
   }
 
+  void sortSpecials() {
+    std::sort(specials_, specials_ + n_specials_, [this](uint32_t a, uint32_t b) {
+      const Tokenizer::Piece left = target_.bytesOf(static_cast<int32_t>(a));
+      const Tokenizer::Piece right = target_.bytesOf(static_cast<int32_t>(b));
+      const int order =
+          std::memcmp(left.data, right.data, left.bytes < right.bytes ? left.bytes : right.bytes);
+      if (order != 0) {
+        return order < 0;
+      }
+      return left.bytes != right.bytes ? left.bytes < right.bytes : a < b;
+    });
+    uint32_t next = 0;
+    for (uint32_t byte = 0; byte <= 256; ++byte) {
+      while (next < n_specials_ && firstByte(specials_[next]) < byte) {
+        ++next;
+      }
+      target_.special_first_[byte] = next;
+    }
+  }
+
+  uint8_t firstByte(uint32_t id) const {
+    return static_cast<uint8_t>(target_.bytesOf(static_cast<int32_t>(id)).data[0]);
+  }
+
   Status fillMerges() {
-    GgufArrayReader reader(merge_array_);
+    GgufArrayReader reader(source_.merges);
     uint32_t n_ignored = 0;
-    for (uint32_t rank = 0; rank < n_merges_; ++rank) {
+    for (uint32_t rank = 0; rank < source_.n_merges; ++rank) {
       GgufString text;
       if (!reader.nextString(&text)) {
-        return missing("tokenizer.ggml.merges");
+        return source_.missing("tokenizer.ggml.merges");
       }
       Tokenizer::Merge* merge = &merges_[rank];
       if (!parseMerge(text, merge)) {
         // Symbols are ids here; a merge through a text without an id has no place. Published
         // vocabularies have none, and other tokenizers refuse such files.
-        *merge = {-1, -1, -1};
+        *merge = {};
         ++n_ignored;
         continue;
       }
-      const auto same = [&](uint32_t other) {
-        return merges_[other].left == merge->left && merges_[other].right == merge->right;
-      };
-      if (target_.merge_index_.insert(Tokenizer::pairHash(merge->left, merge->right), rank, false,
-                                      same) == IndexTable::Inserted::kTooMany) {
+      if (merge->packed == UINT64_MAX) {
+        continue;
+      }
+      const auto same = [&](uint32_t other) { return merges_[other].pair() == merge->pair(); };
+      if (target_.merge_index_.insert(KeyHash::mix(merge->pair()), rank, false, same) ==
+          IndexTable::Inserted::kTooMany) {
         return log_.fail(
             ORIEL_ERROR_FORMAT,
             "the tokenizer's merges look made to be slow to search: get the model from "
@@ -424,12 +347,13 @@ class TokenizerBuilder {
           ORIEL_LOG_WARNING,
           "%u of %u merges name tokens that the vocabulary lacks and are ignored: text may be "
           "split differently from how the model was trained",
-          n_ignored, n_merges_);
+          n_ignored, source_.n_merges);
     }
     return kOk;
   }
 
-  /// "left right", both in the byte-level alphabet, which has no space.
+  /// "left right", both in the byte-level alphabet, which has no space. What would make a special
+  /// token stays empty: nobody may type one.
   bool parseMerge(const GgufString& text, Tokenizer::Merge* merge) const {
     if (text.bytes == 0 || text.bytes > 2 * kMaxTokenBytes) {
       return false;
@@ -449,65 +373,73 @@ class TokenizerBuilder {
     if (n_left == 0 || n_right == 0) {
       return false;
     }
-    merge->left = target_.lookUp(false, bytes, n_left);
-    merge->right = target_.lookUp(false, bytes + n_left, n_right);
-    merge->merged = target_.lookUp(false, bytes, n_left + n_right);
-    return merge->left >= 0 && merge->right >= 0 && merge->merged >= 0;
+    const int32_t left = target_.lookUp(false, bytes, n_left);
+    const int32_t right = target_.lookUp(false, bytes + n_left, n_right);
+    const int32_t merged = target_.lookUp(false, bytes, n_left + n_right);
+    if (left < 0 || right < 0 || merged < 0) {
+      *merge = {};
+      return merged < 0 && target_.lookUp(true, bytes, n_left + n_right) >= 0;
+    }
+    merge->packed = Tokenizer::Merge::pairOf(left, right) << Tokenizer::Merge::kIdBits |
+                    static_cast<uint32_t>(merged);
+    return true;
   }
 
   /// The id stored under `key`, `otherwise` when there is none; -1 for one outside the vocabulary.
-  int32_t readId(const char* key, int32_t otherwise) const {
+  int32_t readId(const char* key, int32_t otherwise, bool warn) const {
     uint64_t id = 0;
     if (!file_.getUint(key, &id)) {
-      return otherwise >= 0 && static_cast<uint32_t>(otherwise) < n_vocab_ ? otherwise : -1;
+      return otherwise >= 0 && static_cast<uint32_t>(otherwise) < source_.n_vocab ? otherwise : -1;
     }
-    if (id >= n_vocab_) {
-      log_.write(ORIEL_LOG_WARNING, "%s is %llu, but there are %u tokens: it is ignored", key,
-                 static_cast<unsigned long long>(id), n_vocab_);
+    if (id >= source_.n_vocab) {
+      if (warn) {
+        log_.write(ORIEL_LOG_WARNING, "%s is %llu, but there are %u tokens: it is ignored", key,
+                   static_cast<unsigned long long>(id), source_.n_vocab);
+      }
       return -1;
     }
     return static_cast<int32_t>(id);
   }
 
-  void readIds() {
-    const bool spm = kind_ == TokenizerKind::kSpm;
-    if (pre_guessed_) {
-      log_.write(
-          ORIEL_LOG_WARNING,
-          "the file names no pre-tokenizer and gpt-2 is used: if text comes out badly, convert "
-          "the model again with a newer converter");
+  void readIds(bool warn) {
+    const bool spm = source_.kind == TokenizerKind::kSpm;
+    if (source_.pre_guessed && warn) {
+      log_.write(ORIEL_LOG_WARNING,
+                 "the file names no pre-tokenizer and %s is used: if text comes out badly, convert "
+                 "the model again with a newer converter",
+                 preTokenizerName(source_.rules.pre));
     }
     // The defaults are SentencePiece's own order: <unk>, <s>, </s>.
-    target_.unknown_id_ = readId("tokenizer.ggml.unknown_token_id", spm ? 0 : -1);
-    target_.bos_id_ = readId("tokenizer.ggml.bos_token_id", spm ? 1 : -1);
-    target_.eos_id_ = readId("tokenizer.ggml.eos_token_id", spm ? 2 : -1);
-    eot_id_ = readId("tokenizer.ggml.eot_token_id", -1);
-    target_.add_bos_ = spm;
+    target_.unknown_id_ = readId("tokenizer.ggml.unknown_token_id", spm ? 0 : -1, warn);
+    target_.bos_id_ = readId("tokenizer.ggml.bos_token_id", spm ? 1 : -1, warn);
+    target_.eos_id_ = readId("tokenizer.ggml.eos_token_id", spm ? 2 : -1, warn);
+    eot_id_ = readId("tokenizer.ggml.eot_token_id", -1, warn);
+    eom_id_ = readId("tokenizer.ggml.eom_token_id", -1, warn);
+    target_.add_bos_ = spm || source_.rules.add_bos;
     file_.getBool("tokenizer.ggml.add_bos_token", &target_.add_bos_);
     target_.add_bos_ = target_.add_bos_ && target_.bos_id_ >= 0;
     target_.add_space_prefix_ = spm;
     if (spm) {
       file_.getBool("tokenizer.ggml.add_space_prefix", &target_.add_space_prefix_);
     }
+    // Phi-3 and 3.5 were trained so; files do not say it. (Later ones have byte-level BPE.)
+    GgufString architecture;
+    strips_right_ = spm && file_.getString("general.architecture", &architecture) &&
+                    architecture.equals("phi3");
   }
 
   const GgufFile& file_;
   const Log& log_;
-  TokenizerKind kind_ = TokenizerKind::kBpe;
-  PreTokenizer pre_ = PreTokenizer::kNone;
-  bool pre_guessed_ = false;
-  bool has_types_ = false;
-  GgufArray tokens_;
-  GgufArray types_;
-  GgufArray scores_;
-  GgufArray merge_array_;
-  uint32_t n_vocab_ = 0;
-  uint32_t n_merges_ = 0;
+  TokenizerSource source_;
+  bool strips_right_ = false;
+  uint32_t n_specials_ = 0;
   uint64_t pool_bytes_ = 0;
   int32_t eot_id_ = -1;
+  int32_t eom_id_ = -1;
   uint32_t* offsets_ = nullptr;
   uint8_t* flags_ = nullptr;
   char* pool_ = nullptr;
+  uint32_t* specials_ = nullptr;
   uint32_t* priorities_ = nullptr;
   Tokenizer::Merge* merges_ = nullptr;
   Tokenizer target_;

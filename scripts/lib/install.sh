@@ -54,6 +54,7 @@ runtime libvulkan1              may   lib:libvulkan.so.1
 runtime mesa-vulkan-drivers     may   file:/usr/share/vulkan/icd.d/lvp_icd*.json
 test    libgtest-dev            must  inc:gtest/gtest.h
 test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
+test    python3-numpy           may   file:/usr/lib/python3/dist-packages/numpy
 test    unicode-data            may   file:/usr/share/unicode/UnicodeData.txt
 '
 

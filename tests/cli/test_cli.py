@@ -341,7 +341,60 @@ def test_render():
     check("control tokens inside a message are text", ids.count(end) == 1, ids)
     fails("render of nothing", 1, "render", BUNDLED, "--messages", "-", stdin=b"not json")
     unknown = oriel("render", BUNDLED, "--messages", path, "--template", "nope")
-    check("render with an unknown template", one_line_failure(unknown, 2), unknown)
+    check("render with an unknown template", one_line_failure(unknown, 2)
+          and b"gemma3" in unknown.err, unknown)
+
+
+def test_chat_formats():
+    hello = scratch / "hello.json"
+    hello.write_text(json.dumps([{"role": "system", "content": "Be brief."},
+                                 {"role": "user", "content": " Hi "}]))
+    named = json_of("render --template NAME", "render", BUNDLED, "--messages", hello,
+                    "--template", "gemma3")
+    check("render by name", named["template"] == "gemma3" and named["text"] ==
+          "<bos><start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\n", named)
+    jinja = scratch / "template.jinja"
+    jinja.write_text("{% for m in messages %}{{ '<start_of_turn>' + m.role + '\n' + first_user_prefix }}"
+                     "{{ '<end_of_turn>\n' }}{% endfor %}")
+    check("render by a file with a template",
+          json_of("render --template FILE", "render", BUNDLED, "--messages", hello, "--template",
+                  jinja) == named)
+    jinja.write_text("no template")
+    fails("render by a file without a template", 2, "render", BUNDLED, "--messages", hello,
+          "--template", jinja)
+    jinja.write_text("{{ '@@' + message.content }}")
+    check("a template that is not known is plain", json_of(
+        "render unknown", "render", BUNDLED, "--messages", hello, "--template",
+        jinja)["template"] == "plain")
+    think = ["render", BUNDLED, "--messages", hello, "--template", "qwen3"]
+    on, off = json_of("--think", *think, "--think"), json_of("--no-think", *think, "--no-think")
+    check("--no-think", off["text"] == on["text"] + "<think>\n\n</think>\n\n"
+          and on == json_of("thinking is the default", *think), (on, off))
+    dated = ["render", BUNDLED, "--messages", hello, "--template", "llama3.2"]
+    check("--date", "Today Date: 26 Jul 2024\n" in json_of("no date", *dated)["text"]
+          and "Today Date: 05 Jan 2026\n" in
+          json_of("a date", *dated, "--date", "2026-01-05")["text"])
+    fails("--date of nonsense", 2, *dated, "--date", "5.1.26")
+    roles = json.dumps([{"role": "tool", "content": "x"}]).encode()
+    fails("a role that the format lacks", 1, "render", BUNDLED, "--messages", "-", "--template",
+          "gemma3", stdin=roles)
+    empty = json_of("render of no messages", "render", BUNDLED, "--messages", "-", "--template",
+                    "qwen2.5", "--no-generation-prompt", stdin=b"[]")
+    check("no messages: what stands before the first", empty["text"].startswith("<|im_start|>system"),
+          empty)
+    other = succeeds("chat in another format", "chat", SMALL, *FIXED, "--template", "llama3.2",
+                     "--tokens", "3", "--system", "Be brief.", "--no-think", stdin=b"Hi\nHo\n")
+    check("chat in another format replies twice", other.out.count(b"\n\n") >= 2, other)
+    fails("chat in a format nobody knows", 2, "chat", SMALL, *FIXED, "--template", "nope",
+          stdin=b"Hi\n")
+    run = json_of("run in another format", "run", SMALL, *FIXED, "--prompt", "Hi", "--tokens", "2",
+                  "--template", "mistral-v1")
+    user = scratch / "user.json"
+    user.write_text(json.dumps([{"role": "user", "content": "Hi"}]))
+    text = json_of("its text", "render", SMALL, "--messages", user, "--template", "mistral-v1")["text"]
+    decoded = oriel("tokenize", SMALL, "--decode", "--special", *run["prompt_token_ids"]).out.decode()
+    check("run in another format asks as render shows", text == "<s> [INST] Hi [/INST]"
+          and decoded.endswith(" [INST] Hi [/INST]"), (text, decoded))
 
 
 def test_eval():
@@ -412,7 +465,43 @@ def test_info():
     plan = json_of("plan for info", "plan", EXACT, "--memory", "1GiB")
     check("info: the minimum is that of plan", info["minimum_bytes"] == plan["minimum_bytes"],
           (info, plan))
-    check("info for people", b"llama" in succeeds("info text", "info", EXACT).out)
+    people = succeeds("info text", "info", EXACT).out.decode()
+    check("info for people", "llama" in people and "runs here      yes" in people
+          and max(map(len, people.splitlines())) <= 80, people)
+    check("info: it runs", info["runs"] is True and info["missing"] == [] and info["fits"]
+          and info["comfortable"]["total_bytes"] >= info["minimum_bytes"]
+          and info["comfortable"]["window_tokens"] + info["comfortable"]["sink_tokens"]
+          == info["context_train"]
+          and sum(t["bytes"] for t in info["tensor_sizes"].values()) < info["file_bytes"], info)
+    little = json_of("info in little memory", "info", EXACT, "--memory", "300KB")
+    check("info in little memory", little["runs"] and not little["fits"] and little["here"] is None
+          and little["minimum_bytes"] == info["minimum_bytes"], little)
+    given = json_of("info in given memory", "info", EXACT, "--memory", "8MiB")
+    check("info in given memory", given["here"]["memory_bytes"] == 8 << 20
+          and given["here"]["total_bytes"] <= 8 << 20, given)
+
+    whole = EXACT.read_bytes()
+    strange = scratch / "strange.gguf"
+    strange.write_bytes(whole.replace(b"llama", b"mamba"))
+    other = json_of("info of an architecture that does not run", "info", strange)
+    check("info of an architecture that does not run",
+          other["architecture"] == "mamba" and other["runs"] is False and other["n_layers"] == 2
+          and other["n_embd"] == info["n_embd"] and other["parameters"] == info["parameters"]
+          and other["minimum_bytes"] is None and other["comfortable"] is None
+          and "mamba" in other["missing"][0], other)
+    people = succeeds("info text of it", "info", strange).out.decode()
+    check("info for people says what is missing", "runs here      no" in people
+          and "- architecture \"mamba\"" in people
+          and max(map(len, people.splitlines())) <= 80, people)
+    strange.write_bytes(whole.replace(b"gpt2", b"what"))
+    other = json_of("info of a tokenizer that is not known", "info", strange)
+    check("info of a tokenizer that is not known", other["runs"] is False
+          and other["tokenizer"].startswith("what") and "what" in other["missing"][0], other)
+    for name, bad in [("half", whole[:len(whole) // 2]), ("header", whole[:100]), ("empty", b""),
+                      ("text", b"hello " * 50)]:
+        strange.write_bytes(bad)
+        fails(f"info of a bad file ({name})", 1, "info", strange)
+    fails("info of no file", 1, "info", scratch / "none.gguf")
 
 
 def usable_vulkan():

@@ -79,6 +79,7 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
       {testModel("q4_0"), 1000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO},
       {testModel("mha"), 64u << 20, 100, 7, 33, ORIEL_KV_F16, ORIEL_KV_F16},
       {kTrained, 7000001, 0, UINT32_MAX, 0, ORIEL_KV_F16, ORIEL_KV_F16},
+      {ORIEL_TEST_DATA "/models/gemma3.gguf", 5000000, 50, 4, 9, ORIEL_KV_INT8, ORIEL_KV_INT4},
   };
   if (targetDevice() == ORIEL_DEVICE_CPU) {
     for (const char* name : {"f32", "f16", "bf16", "q8_0", "q4_0", "mha", "mqa"}) {
@@ -86,6 +87,12 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
       cases.push_back({testModel(name), 64u << 20, 1, 1, 1, ORIEL_KV_F16, ORIEL_KV_F16});
       cases.push_back({testModel(name), 64u << 20, 3000, 50, 512, ORIEL_KV_INT8, ORIEL_KV_INT4});
       cases.push_back({testModel(name), 64u << 20, 129, UINT32_MAX, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
+    }
+    for (const char* name : {"gemma3", "qwen3", "smollm3", "phi3", "llama3-rope"}) {
+      const std::string path = std::string(ORIEL_TEST_DATA "/models/") + name + ".gguf";
+      cases.push_back({path, 5000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
+      cases.push_back({path, 64u << 20, 7, 1, 3, ORIEL_KV_INT8, ORIEL_KV_INT4});
+      cases.push_back({path, 64u << 20, 300, UINT32_MAX, 17, ORIEL_KV_INT4, ORIEL_KV_F16});
     }
     cases.push_back({kTrained, 1u << 30, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
   }

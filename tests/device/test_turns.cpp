@@ -78,12 +78,8 @@ uint32_t pinnedTokens(const std::string& system) {
   EXPECT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
   const ModelPtr owner(model);
   const oriel_message only = {"system", system.data(), system.size()};
-  std::string text(1024, '\0');
-  size_t bytes = 0;
-  EXPECT_EQ(ORIEL_OK, oriel_render(model, nullptr, &only, 1, 0, text.data(), text.size(), &bytes));
   size_t count = 0;
-  (void)oriel_tokenize(model, text.data(), bytes, ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS, nullptr, 0,
-                       &count);
+  (void)oriel_render_tokens(model, nullptr, &only, 1, 0, ORIEL_TEXT_BOS, nullptr, 0, &count);
   return static_cast<uint32_t>(count);
 }
 

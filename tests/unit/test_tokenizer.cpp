@@ -8,6 +8,7 @@
 
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
+#include "text/merge.h"
 
 namespace oriel::test {
 namespace {
@@ -353,6 +354,32 @@ TEST(Tokenizer, overlapping_special_tokens_go_longest_first) {
 
 std::string doubling(size_t n) { return std::string(size_t{1} << n, 'a'); }
 
+TEST(Tokenizer, merging_looks_at_three_pairs_a_byte_at_most) {
+  // Any two symbols of equal length merge: as many merges as there can be.
+  for (const uint32_t n : {1u, 1000u, 1u << 20}) {
+    std::vector<Symbol> symbols(n);
+    std::vector<MergeCandidate> heap(mergeCandidateCapacity(n));
+    for (Symbol& symbol : symbols) {
+      symbol.bytes = 1;
+      symbol.id = 0;
+    }
+    uint64_t n_looked_at = 0;
+    const auto pair = [&](uint32_t left, uint32_t right, MergeCandidate* candidate) {
+      ++n_looked_at;
+      candidate->priority = symbols[left].bytes;
+      candidate->merged = static_cast<int32_t>(symbols[left].bytes);
+      return symbols[left].bytes == symbols[right].bytes;
+    };
+    mergeSymbols(symbols.data(), n, heap.data(), pair);
+    EXPECT_LE(n_looked_at, uint64_t{3} * n);
+    uint32_t end = 0;
+    for (; end < n; end += symbols[end].bytes) {
+      ASSERT_NE(symbols[end].bytes, 0u);
+    }
+    EXPECT_EQ(end, n);
+  }
+}
+
 TEST(Tokenizer, a_megabyte_of_one_letter_takes_no_quadratic_time) {
   // With quadratic merging or scanning this would run for hours.
   Vocabulary bpe;
@@ -395,6 +422,26 @@ TEST(Tokenizer, a_megabyte_of_anything_takes_no_quadratic_time) {
        {words, punctuation, spaces, control, randomBytes(&random, 1'000'000)}) {
     EXPECT_EQ(c.decode(c.encode(text, options), true), text);
   }
+}
+
+TEST(Tokenizer, a_megabyte_of_runs_that_are_user_defined_takes_no_quadratic_time) {
+  // As Gemma has them: runs of up to 31 of the same character, of which any number can follow.
+  Vocabulary v;
+  v.startSpm(true);
+  v.add("a");
+  const int32_t one = v.add("\xE2\x96\x81");
+  for (size_t n = 2; n < 32; ++n) {
+    v.add(std::string(n, ' '), kUserType);
+    v.add(std::string(n, '\n'), kUserType);
+  }
+  GgufWriter file = v.writer();
+  file.addBool("tokenizer.ggml.add_space_prefix", false);
+  TokenizerCase c(file.build());
+  const int32_t longest = one + 2 * 29 + 1;
+  Ids expected(31'000, longest);
+  expected.push_back(one);
+  EXPECT_EQ(c.encode(std::string(31'000 * 31 + 1, ' ')), expected);
+  EXPECT_EQ(c.encode(std::string(31'000 * 31, '\n')), Ids(31'000, longest + 1));
 }
 
 TEST(Tokenizer, a_megabyte_of_overlapping_special_tokens_takes_no_quadratic_time) {

@@ -1,6 +1,7 @@
 // What the tokenizer makes of files: good, odd and hostile ones.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "support/tokenizer_case.h"
@@ -92,6 +93,17 @@ TEST(TokenizerFile, without_a_pre_tokenizer_gpt2_is_used_and_said) {
   }
 }
 
+TEST(TokenizerFile, a_qwen_file_without_a_pre_tokenizer_gets_its_own) {
+  Vocabulary v = smallBpe();
+  v.pre = "";
+  GgufWriter file = v.writer();
+  file.addString("general.architecture", "qwen2");
+  TokenizerCase c(file.build());
+  ASSERT_NE(c.tokenizer, nullptr);
+  EXPECT_EQ(c.tokenizer->preTokenizer(), PreTokenizer::kQwen2);
+  EXPECT_TRUE(warns(c, "qwen2 is used"));
+}
+
 TEST(TokenizerFile, too_long_a_token_is_refused) {
   Vocabulary v = smallBpe();
   v.add(std::string(kMaxTokenBytes, 'a'));
@@ -142,13 +154,13 @@ TEST(TokenizerFile, repeated_and_empty_tokens_do_no_harm) {
 }
 
 TEST(TokenizerFile, tokens_made_to_collide_end_in_an_error_not_in_a_slow_search) {
-  // 300 words that all belong in the same one of 1024 slots.
+  // More words than a search may pass that all belong in the first slot, of however many.
   Vocabulary v;
   for (int i = 0; v.tokens.size() <= IndexTable::kMaxProbes; ++i) {
     const std::string text = std::to_string(i);
     KeyHash hash(0);
     hash.add(text.data(), text.size());
-    if (hash.end() % 1024 == 0) {
+    if ((hash.end() & 0xFFFFFFFF) < (1u << 22)) {
       v.add(text);
     }
   }
@@ -179,16 +191,158 @@ TEST(TokenizerFile, stop_tokens_are_eos_eot_and_the_known_names) {
   v.add("</s>");
   v.add("<|eot_id|>", kControlType);
   v.add("<other>", kControlType);
+  for (const char* name : {"<end_of_turn>", "<|end|>", "<|endoftext|>", "<|eom_id|>"}) {
+    v.add(name, kControlType);
+  }
+  v.add("<|end_of_text|>");
+  v.add("<custom_eom>", kUserType);
   GgufWriter file = v.writer();
   file.addUint32("tokenizer.ggml.eos_token_id", 1);
   file.addUint32("tokenizer.ggml.eot_token_id", 2);
+  file.addUint32("tokenizer.ggml.eom_token_id", 15);
   TokenizerCase c(file.build());
-  const std::vector<bool> expected = {true,  true, true,  false, false,
-                                      false, true, false, true,  false};
-  for (int32_t id = 0; id < 10; ++id) {
+  const std::vector<bool> expected = {true, true,  true, false, false, false, true, true,
+                                      true, false, true, true,  true,  true,  true, true};
+  ASSERT_EQ(c.tokenizer->vocabSize(), expected.size());
+  for (int32_t id = 0; id < 16; ++id) {
     EXPECT_EQ(c.tokenizer->isStop(id), expected[static_cast<size_t>(id)]) << id;
   }
-  EXPECT_TRUE(c.tokenizer->isControl(6)) << "or a user could type it";
+  for (const int32_t id : {6, 7, 14, 15}) {
+    EXPECT_TRUE(c.tokenizer->isControl(id)) << "or a user could type " << id;
+  }
+}
+
+TEST(TokenizerFile, a_closing_tag_that_is_user_defined_is_html) {
+  Vocabulary v = smallBpe();
+  const int32_t tag = v.add("</s>", kUserType);
+  TokenizerCase c(v.writer().build());
+  EXPECT_FALSE(c.tokenizer->isStop(tag));
+  EXPECT_EQ(c.encode("ab</s>a"), (Ids{4, tag, 1}));
+  EXPECT_EQ(c.decode({4, tag}), "ab</s>");
+  GgufWriter file = v.writer();
+  file.addUint32("tokenizer.ggml.eos_token_id", static_cast<uint32_t>(tag));
+  TokenizerCase eos(file.build());
+  EXPECT_TRUE(eos.tokenizer->isStop(tag) && eos.tokenizer->isControl(tag));
+}
+
+TEST(TokenizerFile, turn_tokens_cannot_be_typed_whatever_type_the_file_gives_them) {
+  for (const int32_t type : {kNormalType, kControlType, kUserType}) {
+    for (const std::string name : {"<|im_start|>", "<start_of_turn>", "<|start_header_id|>",
+                                   "<|user|>", "<|assistant|>", "<|im_end|>", "<end_of_turn>"}) {
+      Vocabulary v = smallBpe();
+      for (const char c : std::string("<|>_imstaroflenduh")) {
+        if (c != 'a') {
+          v.add(std::string(1, c));
+        }
+      }
+      const int32_t turn = v.add(name, type);
+      v.merges.push_back(name.substr(0, 1) + " " + name.substr(1));
+      TokenizerCase c(v.writer().build());
+      const Ids typed = c.encode("a" + name);
+      EXPECT_EQ(std::count(typed.begin(), typed.end(), turn), 0) << name << type;
+      EXPECT_EQ(c.decode(typed), "a" + name);
+      EncodeOptions options;
+      options.special = true;
+      EXPECT_EQ(c.encode("a" + name, options), (Ids{1, turn})) << name << type;
+    }
+  }
+}
+
+TEST(TokenizerFile, a_file_without_types_still_has_control_tokens) {
+  Vocabulary v;
+  v.startSpm(true);
+  v.add("a");
+  GgufWriter file = v.writer();
+  file.removeKey("tokenizer.ggml.token_type");
+  TokenizerCase c(file.build());
+  ASSERT_NE(c.tokenizer, nullptr);
+  EXPECT_TRUE(c.tokenizer->isControl(1) && c.tokenizer->isControl(2));
+  EXPECT_TRUE(c.tokenizer->isStop(2));
+}
+
+TEST(TokenizerFile, words_that_are_tokens_are_taken_whole_where_the_pre_tokenizer_says_so) {
+  Vocabulary v;
+  for (const char* token : {"a", "b", "c"}) {
+    v.add(token);
+  }
+  v.addMerge("b", "c");
+  const int32_t word = v.add("abc");  // merges never arrive at it
+  v.add("<s>", kControlType);
+  GgufWriter file = v.writer();
+  file.addUint32("tokenizer.ggml.bos_token_id", 5);
+  EXPECT_EQ(TokenizerCase(file.build()).encode("abc"), (Ids{0, 3}));
+  EncodeOptions options;
+  options.bos = true;
+  for (const char* pre : {"llama-bpe", "tekken"}) {
+    v.pre = pre;
+    file = v.writer();
+    file.addUint32("tokenizer.ggml.bos_token_id", 5);
+    TokenizerCase c(file.build());
+    EXPECT_EQ(c.encode("abc", options), (Ids{5, word})) << "and BOS unless the file says no";
+    EXPECT_EQ(c.encode("bca"), (Ids{3, 0}));
+    file.addBool("tokenizer.ggml.add_bos_token", false);
+    EXPECT_EQ(TokenizerCase(file.build()).encode("abc", options), (Ids{word}));
+  }
+  v.pre = "smaug-bpe";
+  EXPECT_EQ(TokenizerCase(v.writer().build()).encode("abc"), (Ids{0, 3}));
+}
+
+TEST(TokenizerFile, merges_that_make_a_control_token_are_left_out_in_silence) {
+  Vocabulary v = smallBpe();
+  v.add("</");
+  v.add("s>");
+  v.add("</s>");
+  v.merges.push_back("</ s>");
+  TokenizerCase c(v.writer().build());
+  EXPECT_FALSE(warns(c, "merges"));
+}
+
+TEST(TokenizerFile, spaces_in_user_defined_tokens_are_written_either_way) {
+  // Gemma: runs of white space are tokens of their own, and no space is put in front.
+  for (const std::string space : {" ", "\xE2\x96\x81"}) {
+    Vocabulary v;
+    v.startSpm(true);
+    const int32_t one = v.add("\xE2\x96\x81", kNormalType, -1.0f);
+    const int32_t a = v.add("a", kNormalType, -1.0f);
+    const int32_t spaced = v.add(
+        "\xE2\x96\x81"
+        "a",
+        kNormalType, -0.5f);
+    const int32_t two = v.add(space + space, kUserType, -1000.0f);
+    const int32_t three = v.add(space + space + space, kUserType, -1000.0f);
+    const int32_t lines = v.add("\n\n", kUserType, -1000.0f);
+    GgufWriter file = v.writer();
+    file.addBool("tokenizer.ggml.add_space_prefix", false);
+    TokenizerCase c(file.build());
+    EXPECT_EQ(c.encode("a a"), (Ids{a, spaced}));
+    EXPECT_EQ(c.encode("a  a   a"), (Ids{a, two, a, three, a}));
+    EXPECT_EQ(c.encode("    "), (Ids{three, one}));
+    EXPECT_EQ(c.encode("\n\n\n  "), (Ids{lines, 3 + '\n', two}));
+    EXPECT_EQ(c.decode({a, two, three, lines, a}), "a     \n\na");
+  }
+}
+
+TEST(TokenizerFile, phi3_tokens_take_the_white_space_behind_them) {
+  Vocabulary v;
+  v.startSpm(true);
+  const int32_t space = v.add("\xE2\x96\x81");
+  const int32_t a = v.add("a");
+  const int32_t user = v.add("<|user|>", kControlType);
+  const int32_t end = v.add("<|end|>", kControlType);
+  const int32_t text_end = v.add("<|endoftext|>", kControlType);
+  GgufWriter file = v.writer();
+  file.addString("general.architecture", "phi3");
+  EncodeOptions options;
+  options.special = true;
+  TokenizerCase c(file.build());
+  EXPECT_EQ(c.encode("<|user|>\na<|end|>\n<|user|> \t a", options),
+            (Ids{user, space, a, end, user, space, a}));
+  EXPECT_EQ(c.encode("<|end|> \n", options), (Ids{end}));
+  EXPECT_EQ(c.encode("<|endoftext|>\na<s>\na", options),
+            (Ids{text_end, space, 3 + '\n', a, 1, space, 3 + '\n', a}));
+  EXPECT_EQ(c.encode("a\na"), (Ids{space, a, 3 + '\n', a}));
+  TokenizerCase other(v.writer().build());
+  EXPECT_EQ(other.encode("<|end|>\na", options), (Ids{end, space, 3 + '\n', a}));
 }
 
 TEST(TokenizerFile, merges_never_make_a_control_token) {
@@ -260,6 +414,27 @@ TEST(TokenizerFile, spm_prefix_follows_the_file) {
   TokenizerCase without(file.build());
   EXPECT_EQ(without.encode("a</s>a", options), (Ids{a, 2, a}));
   EXPECT_EQ(without.decode({space, a}), " a");
+}
+
+TEST(TokenizerFile, ids_at_most_counts_the_spaces_put_after_special_tokens) {
+  Vocabulary v;
+  v.startSpm(true);
+  const int32_t space = v.add("\xE2\x96\x81");
+  const int32_t a = v.add("a");
+  EXPECT_EQ(TokenizerCase(v.writer().build()).tokenizer->idsAtMost(100), 102u);
+  const int32_t line = v.add("\n", kUserType);
+  TokenizerCase c(v.writer().build());
+  EncodeOptions options;
+  options.bos = true;
+  Ids ids(c.tokenizer->idsAtMost(6));
+  Workspace workspace(nullptr, 0, &defaultAllocator());
+  size_t needed = 0;
+  ASSERT_TRUE(c.tokenizer
+                  ->encode("a\na\na\n", 6, options, &workspace, c.log.log(), ids.data(), ids.size(),
+                           &needed)
+                  .ok());
+  ids.resize(needed);
+  EXPECT_EQ(ids, (Ids{1, space, a, line, space, a, line, space, a, line}));
 }
 
 TEST(TokenizerFile, a_byte_token_that_is_not_written_as_one_is_refused) {

@@ -1,33 +1,16 @@
-// Character classes, UTF-8, the byte-level alphabet and the pre-tokenizers that stand on them.
+// Character classes, UTF-8 and the byte-level alphabet.
 #include "text/unicode.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "text/byte_level.h"
-#include "text/pretokenizer.h"
 #include "text/utf8.h"
 
 namespace oriel::test {
 namespace {
-
-using Words = std::vector<std::string>;
-
-Words split(PreTokenizer pre, const std::string& text) {
-  Words words;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = wordEnd(pre, text.data(), at, text.size());
-    EXPECT_GT(end, at);
-    EXPECT_LE(end, text.size());
-    words.push_back(text.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
 
 TEST(Unicode, white_space_is_the_property_exactly) {
   std::set<uint32_t> expected = {0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
@@ -134,50 +117,6 @@ TEST(ByteLevel, every_byte_has_exactly_one_character) {
   EXPECT_EQ(n_characters, 256);
   EXPECT_EQ(byteOfCharacter(0x120), ' ');
   EXPECT_EQ(byteOfCharacter(0x10A), '\n');
-}
-
-TEST(PreTokenizer, gpt2_splits_as_its_expression_does) {
-  const auto words = [](const std::string& text) { return split(PreTokenizer::kGpt2, text); };
-  EXPECT_EQ(words("Hello world"), (Words{"Hello", " world"}));
-  EXPECT_EQ(words("a  b"), (Words{"a", " ", " b"}));
-  EXPECT_EQ(words("a \n b"), (Words{"a", " \n", " b"}));
-  EXPECT_EQ(words("a  "), (Words{"a", "  "}));
-  EXPECT_EQ(words("a\tb"), (Words{"a", "\t", "b"}));
-  EXPECT_EQ(words("a\xC2\xA0\xC2\xA0\x62"), (Words{"a", "\xC2\xA0", "\xC2\xA0", "b"}));
-  EXPECT_EQ(words("x=12 345!"), (Words{"x", "=", "12", " 345", "!"}));
-  EXPECT_EQ(words("it's I'll 'tis can'tn"),
-            (Words{"it", "'s", " I", "'ll", " '", "tis", " can", "'t", "n"}));
-  EXPECT_EQ(words("IT'S '"), (Words{"IT", "'", "S", " '"}));
-  EXPECT_EQ(words("'"), (Words{"'"}));
-  EXPECT_EQ(words("'r'l"), (Words{"'", "r", "'", "l"}));
-  EXPECT_EQ(words("e\xCC\x81"), (Words{"e", "\xCC\x81"}));
-}
-
-TEST(PreTokenizer, smollm_takes_numbers_one_by_one_and_first) {
-  const auto words = [](const std::string& text) { return split(PreTokenizer::kSmolLm, text); };
-  EXPECT_EQ(words("a 12"), (Words{"a", " ", "1", "2"}));
-  EXPECT_EQ(words("a  1"), (Words{"a", "  ", "1"})) << "the text ends before a number";
-  EXPECT_EQ(words("v2.5s"), (Words{"v", "2", ".", "5", "s"}));
-  EXPECT_EQ(words("\xC2\xBDx"), (Words{"\xC2\xBD", "x"}));
-  EXPECT_EQ(words("'1's"), (Words{"'", "1", "'s"}));
-}
-
-TEST(PreTokenizer, broken_bytes_count_as_symbols_and_are_kept) {
-  for (const PreTokenizer pre : {PreTokenizer::kGpt2, PreTokenizer::kSmolLm}) {
-    EXPECT_EQ(split(pre, "a\xFF\xFE!b"), (Words{"a", "\xFF\xFE!", "b"}));
-    EXPECT_EQ(split(pre, " \xE2\x82"), (Words{" \xE2\x82"}));
-    EXPECT_EQ(split(pre, "\xC3(a"), (Words{"\xC3(", "a"}));
-  }
-}
-
-TEST(PreTokenizer, names_go_both_ways) {
-  for (const PreTokenizer pre : {PreTokenizer::kGpt2, PreTokenizer::kSmolLm}) {
-    const std::string name = preTokenizerName(pre);
-    PreTokenizer found = PreTokenizer::kNone;
-    EXPECT_TRUE(preTokenizerByName({name.data(), name.size()}, &found));
-    EXPECT_EQ(found, pre);
-  }
-  EXPECT_STREQ(preTokenizerName(PreTokenizer::kNone), "none");
 }
 
 }  // namespace

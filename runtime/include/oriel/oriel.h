@@ -26,9 +26,9 @@
  *    oriel_session_cancel alone may be called from any thread while another call runs.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
  *    plan states. Generating takes none. Borrowed for the length of a call only: working memory of
- *    oriel_tokenize, of text with an unbroken word above 1 KiB or messages above 2 KiB in a session, and of
- *    saving to a file. What the Vulkan driver allocates for its own bookkeeping is outside the plan: Oriel
- *    cannot see it.
+ *    oriel_tokenize and oriel_render_tokens, of text with an unbroken word above 1 KiB or messages above
+ *    2 KiB in a session, and of saving to a file. What the Vulkan driver allocates for its own bookkeeping
+ *    is outside the plan: Oriel cannot see it.
  */
 #ifndef ORIEL_ORIEL_H_
 #define ORIEL_ORIEL_H_
@@ -212,7 +212,7 @@ typedef struct oriel_plan {
   uint64_t weights_read_bytes_per_token; /* what one decoded token reads of the weights */
   uint64_t crossover_tokens; /* depth at which reading the cache costs as much as the weights */
   double loss_nats;          /* expected, per token, against an endless cache in f16 */
-  uint32_t raised_layers;    /* layers that a guard gives more bits: extreme key biases */
+  uint32_t raised_layers;    /* layers that a guard gives more bits: extreme key biases, wide key norms */
   uint32_t choice_count;     /* of choices */
   oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
   uint32_t calibrated; /* 1: loss_nats follows oriel_options.calibration; 0: published priors */
@@ -221,12 +221,61 @@ typedef struct oriel_plan {
   uint64_t kv_window_bytes; /* of window_tokens tokens */
   uint64_t kv_local_bytes;  /* of layers that see only a short window of their own, when it is full; what
                              * kv_bytes_per_token does not count */
+  /* Layers that see only a short window of their own, and no sinks: tokens they see, and their slots
+   * (chunk slack included). 0: none, or only known as a shape. */
+  uint32_t local_layers;
+  uint32_t local_window_tokens;
+  uint32_t local_ring_tokens;
+  /* Which layers a guard raised and why, layer i in bit i % 64 of word i / 64. */
+  uint64_t raised_by_bias[8];
+  uint64_t raised_by_norm[8];
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header only. Returns ORIEL_OK also when
  * nothing fits (plan->fits tells). With memory_bytes 0 plans for half of the system's free memory. */
 ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options,
                                        oriel_plan *plan);
+
+/* ---- What a file is --------------------------------------------------------------------------- */
+
+typedef struct oriel_tensor_type {
+  char name[16]; /* "Q4_K" */
+  uint32_t tensors;
+  uint32_t reserved;
+  uint64_t parameters;
+  uint64_t bytes;
+} oriel_tensor_type;
+
+/* Numbers and texts that the file does not give are 0 and empty. */
+typedef struct oriel_file_info {
+  size_t struct_size;
+  char architecture[64];
+  char name[128];
+  char size_label[32]; /* "135M" */
+  char license[64];
+  char tokenizer[64];     /* "bpe (smollm)", "spm"; as in the file for one that is not known here */
+  char chat_template[64]; /* as in oriel_model_info */
+  uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab, n_experts;
+  uint32_t context_train;
+  uint32_t tensor_count;
+  uint64_t parameters;
+  uint64_t file_bytes;
+  int32_t bos_id, eos_id; /* -1: none */
+  uint32_t add_bos;
+  uint32_t tensor_type_count;
+  oriel_tensor_type tensor_types[24]; /* in the order in which they first appear */
+  uint32_t runs;          /* this build can run it, given the memory */
+  uint32_t missing_count; /* why not, each as "WHAT IS MISSING: WHAT TO DO" */
+  char missing[4][512];
+  /* As in oriel_model_info; empty and 0 for an architecture that this build does not know. */
+  char rope_scaling[16];
+  uint32_t local_layers, local_window_tokens, window_train;
+} oriel_file_info;
+
+/* Also for files that this build cannot run; fails only for what is no sound GGUF file. Touches no device;
+ * borrows memory for the tokenizer. Of the options, log and allocator count. */
+ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *options,
+                                     oriel_file_info *info);
 
 /* ---- Planning without a file ----------------------------------------------------------------- */
 
@@ -293,7 +342,7 @@ typedef struct oriel_model_info {
   char architecture[64];
   char name[128];
   char tokenizer[64];     /* "bpe (smollm)", "spm" */
-  char chat_template[64]; /* "chatml", or "none" */
+  char chat_template[64]; /* "chatml"; "plain" for one that is not known; "none" */
   char tensor_types[256]; /* "Q8_0 x 43, F32 x 13" */
   char device[256];       /* what it runs on; "none" for ORIEL_DEVICE_NONE */
   char driver[256];
@@ -303,6 +352,10 @@ typedef struct oriel_model_info {
   uint64_t file_bytes;
   int32_t bos_id, eos_id; /* -1: none */
   uint32_t add_bos;       /* the file asks for a BOS before raw text */
+  char rope_scaling[16];  /* "none", "linear", "llama3", "yarn", "longrope" */
+  uint32_t local_layers;        /* of n_layers, see only local_window_tokens, and no sinks */
+  uint32_t local_window_tokens;
+  uint32_t window_train;  /* tokens that every layer was trained to see at most; 0: as context_train */
 } oriel_model_info;
 
 ORIEL_API oriel_status oriel_model_get_info(const oriel_model *model, oriel_model_info *info);
@@ -328,11 +381,37 @@ typedef struct oriel_message {
   size_t text_bytes;
 } oriel_message;
 
-/* The text a conversation becomes. `template_name` NULL: the model's own. */
-ORIEL_API oriel_status oriel_render(const oriel_model *model, const char *template_name,
+/* How a conversation becomes text. */
+typedef struct oriel_chat_options {
+  size_t struct_size;
+  /* The name of a chat format ("gemma3"; a wrong one is answered with all of them) or the text of a Jinja
+   * template, of which the format is recognised. NULL: the model's own. Read by the call only. */
+  const char *chat_template;
+  /* Non-zero: models that can think before they answer are told not to. */
+  uint32_t no_thinking;
+  /* For formats that tell the model a date: year * 10000 + month * 100 + day. 0: 20240726. */
+  uint32_t date;
+} oriel_chat_options;
+
+/* The name of the format that these options mean: "none" for a model without one, "plain" for a template
+ * that is not known, NULL for options that are wrong. A constant; never to be freed. */
+ORIEL_API const char *oriel_chat_template(const oriel_model *model,
+                                          const oriel_chat_options *options);
+
+/* The text a conversation becomes when its template renders all of it. Without messages: what stands
+ * before the first. */
+ORIEL_API oriel_status oriel_render(const oriel_model *model, const oriel_chat_options *options,
                                     const oriel_message *messages, size_t count,
                                     int add_generation_prompt, char *text, size_t capacity,
                                     size_t *needed);
+/* Its ids: control tokens of the template are recognised, those inside messages are not. With
+ * ORIEL_TEXT_BOS those that a new session appends for it; else those of the text. Borrows working
+ * memory. */
+ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model,
+                                           const oriel_chat_options *options,
+                                           const oriel_message *messages, size_t count,
+                                           int add_generation_prompt, uint32_t flags, int32_t *ids,
+                                           size_t capacity, size_t *needed);
 
 /* ---- Session --------------------------------------------------------------------------------- */
 
@@ -347,6 +426,8 @@ typedef struct oriel_session_options {
    * whole turn still inside the window and what follows (and the sinks). Non-zero: token by token, as
    * text that was appended without oriel_chat_add always is. */
   uint32_t split_turns;
+  /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
+  const oriel_chat_options *chat;
 } oriel_session_options;
 
 /* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
@@ -446,7 +527,10 @@ ORIEL_API oriel_status oriel_session_generate(oriel_session *session,
                                               oriel_token_fn on_token, void *user,
                                               oriel_generation *result);
 
-/* Appends one message in the model's chat format. Text is never read as control tokens. */
+/* Appends one message in the session's chat format. Text is never read as control tokens. Roles are those
+ * that the format has; where it has no system role, the text goes in front of the first user's, as the
+ * template does it. What is in the cache stays as it was written: formats that rewrite earlier messages
+ * when a new one comes (dropping what was thought, moving the system text) do that in oriel_render only. */
 ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text,
                                       size_t bytes);
 /* Opens the assistant's turn and generates until it ends. What closes the turn is written with the next
@@ -478,6 +562,8 @@ typedef struct oriel_view {
   uint64_t first_stored;  /* first token behind the sinks whose slot is not overwritten yet */
   uint32_t sinks_used;    /* the tokens below this number stay for ever */
   uint32_t turn_count;    /* turns whose start is known; oriel_session_get_turns */
+  /* As first_visible, in layers that see a short window of their own; position when there are none. */
+  uint64_t local_first_visible;
 } oriel_view;
 
 ORIEL_API oriel_status oriel_session_get_view(const oriel_session *session, oriel_view *view);
@@ -490,7 +576,7 @@ typedef struct oriel_layer_formats {
   oriel_kv_format v;
 } oriel_layer_formats;
 
-/* How the cache of each layer is stored; guards keep the keys of some layers in f16. ORIEL_ERROR_STATE
+/* How the cache of each layer is stored; guards keep the keys of some layers in more bits. ORIEL_ERROR_STATE
  * for a model loaded with ORIEL_DEVICE_NONE. */
 ORIEL_API oriel_status oriel_model_get_layer_formats(const oriel_model *model,
                                                      oriel_layer_formats *layers, size_t capacity,

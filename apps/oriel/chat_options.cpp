@@ -1,0 +1,83 @@
+#include "chat_options.h"
+
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+
+#include "output.h"
+
+namespace cli {
+namespace {
+
+void setTemplate(const std::string& name, ChatFormatOptions* options) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(std::filesystem::u8path(name), error)) {
+    options->chat_template = name;
+    return;
+  }
+  options->chat_template = readAll(name);
+  if (options->chat_template.find('{') == std::string::npos) {
+    throw CLI::ValidationError("--template", name + " holds no Jinja template");
+  }
+}
+
+void setDate(const std::string& text, ChatFormatOptions* options) {
+  unsigned year = 0;
+  unsigned month = 0;
+  unsigned day = 0;
+  int used = 0;
+  if (text == "today") {
+    options->date = today();
+  } else if (std::sscanf(text.c_str(), "%4u-%2u-%2u%n", &year, &month, &day, &used) == 3 &&
+             static_cast<size_t>(used) == text.size() && month >= 1 && month <= 12 && day >= 1 &&
+             day <= 31) {
+    options->date = year * 10000 + month * 100 + day;
+  } else {
+    throw CLI::ValidationError("--date", "'" + text + "' is no date: write 2024-07-26, or today");
+  }
+}
+
+}  // namespace
+
+void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
+  const char* const group = "Chat format";
+  command
+      ->add_option_function<std::string>(
+          "--template", [options](const std::string& text) { setTemplate(text, options); },
+          "Chat format by name, e.g. gemma3, or a file with a Jinja template whose format is "
+          "recognised (default: the model's own)")
+      ->type_name("NAME|FILE")
+      ->group(group);
+  command
+      ->add_flag("--think,!--no-think", [options](int64_t times) { options->no_thinking = times < 0; },
+                 "Whether models that can think before they answer do so (default: they do)")
+      ->group(group);
+  command
+      ->add_option_function<std::string>(
+          "--date", [options](const std::string& text) { setDate(text, options); },
+          "The date told to models that want one: 2024-07-26, or today")
+      ->type_name("DATE")
+      ->group(group);
+}
+
+oriel_chat_options chatOptions(const ChatFormatOptions& options) {
+  oriel_chat_options result = {};
+  result.struct_size = sizeof(result);
+  result.chat_template = options.chat_template.empty() ? nullptr : options.chat_template.c_str();
+  result.no_thinking = options.no_thinking ? 1 : 0;
+  result.date = options.date;
+  return result;
+}
+
+uint32_t today() {
+  const std::time_t now = std::time(nullptr);
+  const std::tm* const local = std::localtime(&now);
+  return local == nullptr ? 0
+                          : static_cast<uint32_t>((local->tm_year + 1900) * 10000 +
+                                                  (local->tm_mon + 1) * 100 + local->tm_mday);
+}
+
+}  // namespace cli

@@ -1,0 +1,28 @@
+// How conversations become text: options of the commands that hold one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <oriel/oriel.h>
+
+namespace CLI {
+class App;
+}
+
+namespace cli {
+
+struct ChatFormatOptions {
+  std::string chat_template;  ///< a format's name or a Jinja template; empty: the model's own
+  bool no_thinking = false;
+  uint32_t date = 0;  ///< 20240726; 0: that of the format
+};
+
+/// `options` must outlive the parsing.
+void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options);
+/// Points into `options`.
+oriel_chat_options chatOptions(const ChatFormatOptions& options);
+/// As in ChatFormatOptions::date.
+uint32_t today();
+
+}  // namespace cli

@@ -1,0 +1,186 @@
+// What a file is, whether or not this build can run it.
+#include <cstdio>
+
+#include "api/api.h"
+#include "text/pretokenizer.h"
+
+namespace oriel {
+namespace {
+
+/// Keeps the reasons of failures instead of passing them on.
+class Reasons {
+ public:
+  explicit Reasons(oriel_file_info* info) : info_(info) {}
+  Log log() { return {&Reasons::keep, this}; }
+
+ private:
+  static void keep(oriel_log_level level, const char* message, void* user) {
+    oriel_file_info* const info = static_cast<Reasons*>(user)->info_;
+    constexpr uint32_t kRoom = sizeof(info->missing) / sizeof(info->missing[0]);
+    if (level == ORIEL_LOG_ERROR && info->missing_count < kRoom) {
+      copyText(message, std::strlen(message), info->missing[info->missing_count++]);
+    }
+  }
+
+  oriel_file_info* info_;
+};
+
+template <size_t N>
+void readText(const GgufFile& file, const char* key, char (&out)[N]) {
+  GgufString text;
+  if (file.getString(key, &text)) {
+    copyText(text.data, text.bytes, out);
+  }
+}
+
+/// "<architecture>.<suffix>"; 0 when it is not there, is a list or is too large to be true.
+uint32_t readNumber(const GgufFile& file, const oriel_file_info& info, const char* suffix) {
+  char key[sizeof(info.architecture) + 64];
+  std::snprintf(key, sizeof(key), "%s.%s", info.architecture, suffix);
+  uint64_t value = 0;
+  return file.getUint(key, &value) && value <= UINT32_MAX ? static_cast<uint32_t>(value) : 0;
+}
+
+void readShape(const GgufFile& file, oriel_file_info* info) {
+  info->n_layers = readNumber(file, *info, "block_count");
+  info->n_heads = readNumber(file, *info, "attention.head_count");
+  info->n_kv_heads = readNumber(file, *info, "attention.head_count_kv");
+  info->n_embd = readNumber(file, *info, "embedding_length");
+  info->n_ff = readNumber(file, *info, "feed_forward_length");
+  info->head_dim = readNumber(file, *info, "attention.key_length");
+  info->context_train = readNumber(file, *info, "context_length");
+  info->n_experts = readNumber(file, *info, "expert_count");
+  if (info->n_kv_heads == 0) {
+    info->n_kv_heads = info->n_heads;
+  }
+  if (info->head_dim == 0 && info->n_heads != 0) {
+    info->head_dim = info->n_embd / info->n_heads;
+  }
+  GgufArray tokens;
+  GgufTensor embedding;
+  if (file.getArray("tokenizer.ggml.tokens", &tokens)) {
+    info->n_vocab = static_cast<uint32_t>(std::min<uint64_t>(tokens.count, UINT32_MAX));
+  } else if (file.findTensor("token_embd.weight", &embedding)) {
+    info->n_vocab = static_cast<uint32_t>(std::min<uint64_t>(embedding.dims[1], UINT32_MAX));
+  }
+}
+
+void countTensors(const GgufFile& file, oriel_file_info* info) {
+  constexpr uint32_t kRoom = sizeof(info->tensor_types) / sizeof(info->tensor_types[0]);
+  uint64_t cursor = 0;
+  GgufTensor tensor;
+  while (file.nextTensor(&cursor, &tensor)) {
+    uint64_t values = 1;
+    for (uint32_t d = 0; d < tensor.n_dims; ++d) {
+      values *= tensor.dims[d];
+    }
+    info->parameters += values;
+    ++info->tensor_count;
+    const char* const name = tensorTypeName(tensor.type);
+    uint32_t i = 0;
+    while (i < info->tensor_type_count && std::strcmp(info->tensor_types[i].name, name) != 0) {
+      ++i;
+    }
+    if (i == kRoom) {
+      continue;
+    }
+    oriel_tensor_type& type = info->tensor_types[i];
+    if (i == info->tensor_type_count) {
+      ++info->tensor_type_count;
+      copyText(name, std::strlen(name), type.name);
+    }
+    ++type.tensors;
+    type.parameters += values;
+    type.bytes += tensor.bytes;
+  }
+}
+
+Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, const Log& reasons,
+                     const Log& log, oriel_file_info* info) {
+  info->bos_id = info->eos_id = -1;
+  Arena measure;
+  Tokenizer* tokenizer = nullptr;
+  if (!Tokenizer::build(file, reasons, &measure, &tokenizer).ok()) {
+    char model[48] = "";
+    char pre[48] = "";
+    readText(file, "tokenizer.ggml.model", model);
+    readText(file, "tokenizer.ggml.pre", pre);
+    std::snprintf(info->tokenizer, sizeof(info->tokenizer), pre[0] != '\0' ? "%.30s (%.30s)" : "%.30s",
+                  model, pre);
+    return kOk;
+  }
+  void* const block = allocateZeroed(allocator, measure.used());
+  if (block == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "the system refused %llu bytes: close other programs",
+                    static_cast<unsigned long long>(measure.used()));
+  }
+  Arena arena(block, measure.used());
+  const Status built = Tokenizer::build(file, reasons, &arena, &tokenizer);
+  if (built.ok()) {
+    info->bos_id = tokenizer->bosId();
+    info->eos_id = tokenizer->eosId();
+    info->add_bos = tokenizer->addBos() ? 1 : 0;
+    describeTokenizer(*tokenizer, info->tokenizer);
+  }
+  allocator.release(block, measure.used(), allocator.user);
+  return kOk;
+}
+
+}  // namespace
+}  // namespace oriel
+
+using namespace oriel;
+
+oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_file_info* out) {
+  oriel_options options;
+  if (!readOptions(given, &options) || path == nullptr || !validResult(out)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const Log log = logOf(options);
+  const oriel_allocator allocator =
+      options.allocator != nullptr ? *options.allocator : defaultAllocator();
+  oriel_file_info info = {};
+  Reasons reasons(&info);
+  {
+    MappedFile mapping;
+    GgufFile file;
+    if (const Status status = mapping.open(path, log); !status.ok()) {
+      return status.code();
+    }
+    if (const Status status = file.open(mapping.data(), mapping.bytes(), log); !status.ok()) {
+      return status.code();
+    }
+    info.struct_size = sizeof(info);
+    info.file_bytes = mapping.bytes();
+    readText(file, "general.architecture", info.architecture);
+    readText(file, "general.name", info.name);
+    readText(file, "general.size_label", info.size_label);
+    readText(file, "general.license", info.license);
+    readShape(file, &info);
+    countTensors(file, &info);
+    const ChatTemplate chat = recogniseChat(file, Log());
+    copyText(chat.name(), std::strlen(chat.name()), info.chat_template);
+    ModelDesc desc;
+    const bool described = readModelDesc(file, reasons.log(), &desc).ok();
+    if (described) {
+      describeContext(desc, &info);
+    }
+    if (const Status status = readTokenizer(file, allocator, reasons.log(), log, &info);
+        !status.ok()) {
+      return status.code();
+    }
+    info.runs = described && info.missing_count == 0 ? 1 : 0;
+  }
+  if (info.runs != 0) {
+    // What else loading would find wrong.
+    oriel_options plan_options = {};
+    plan_options.struct_size = sizeof(plan_options);
+    plan_options.log = reasons.log().callback;
+    plan_options.log_user = reasons.log().user;
+    plan_options.allocator = options.allocator;
+    PreparedModel prepared;
+    info.runs = prepareModel(path, plan_options, &prepared).ok() ? 1 : 0;
+  }
+  writeResult(info, out);
+  return ORIEL_OK;
+}

@@ -1,0 +1,250 @@
+// Which chat format a Jinja template writes, seen by the markers in its text.
+#include <cstring>
+
+#include "text/chat.h"
+
+namespace oriel {
+namespace {
+
+/// A format whose template holds all of `has` and none of `lacks`.
+struct MarkerRule {
+  const char* format;
+  const char* has[3];
+  const char* lacks[2];
+};
+
+// The first that holds counts.
+constexpr MarkerRule kRules[] = {
+    {"smollm3", {"<|im_start|>", "Reasoning Mode: "}, {}},
+    {"qwen3-thinking", {"<|im_start|>assistant\n<think>\n'", "<|im_end|>"}, {"enable_thinking"}},
+    {"qwen3", {"<|im_start|>", "enable_thinking", "</think>"}, {}},
+    {"phi4", {"<|im_start|>", "<|im_sep|>"}, {}},
+    {"smollm2", {"<|im_start|>", "named SmolLM"}, {}},
+    {"qwen2.5", {"<|im_start|>", "You are Qwen"}, {}},
+    {"chatml", {"<|im_start|>"}, {"<|im_middle|>"}},
+    {"llama3.2", {"<|start_header_id|>", "Cutting Knowledge Date: "}, {}},
+    {"llama3", {"<|start_header_id|>", "<|eot_id|>"}, {}},
+    {"gemma3", {"<start_of_turn>", "first_user_prefix"}, {}},
+    {"gemma2", {"<start_of_turn>", "<end_of_turn>"}, {}},
+    {"phi3.5", {"<|user|>", "<|end|>", "<|system|>"}, {}},
+    {"phi3", {"<|user|>", "<|end|>"}, {}},
+    {"phi4-mini", {"'<|'", "<|end|>", "<|assistant|>"}, {}},
+    {"zephyr", {"<|user|>\n", "<|assistant|>", "eos_token"}, {"[gMASK]", "<|endoftext|>"}},
+    {"mistral-v7", {"[INST]", "[SYSTEM_PROMPT]"}, {}},
+    {"mistral-v1", {"' [INST] "}, {"<<SYS>>"}},
+    {"mistral-nemo", {"'[INST]'"}, {"<<SYS>>"}},
+    {"mistral-v3", {"'[INST] '", "'[/INST]'"}, {"<<SYS>>"}},
+    {"mistral-v2", {"'[INST] '", " [/INST]"}, {"<<SYS>>"}},
+};
+
+struct Span {
+  const char* data;
+  size_t bytes;
+  Span from(size_t at) const { return {data + at, bytes - at}; }
+};
+
+/// Bytes of `text` that `part` matches at its beginning; 0: none.
+size_t matchBytes(Span text, const char* part) {
+  size_t at = 0;
+  for (; *part != '\0'; ++part, ++at) {
+    if (at >= text.bytes) {
+      return 0;
+    }
+    const char c = text.data[at];
+    if (*part == '\n' && c == '\\' && at + 1 < text.bytes && text.data[at + 1] == 'n') {
+      ++at;
+    } else if (!(c == *part || (*part == '\'' && c == '"'))) {
+      return 0;
+    }
+  }
+  return at;
+}
+
+/// The first match of `part`: its place, and how long it is (0: none).
+size_t find(Span text, const char* part, size_t* match_bytes) {
+  for (size_t at = 0; at < text.bytes; ++at) {
+    *match_bytes = matchBytes(text.from(at), part);
+    if (*match_bytes != 0) {
+      return at;
+    }
+  }
+  *match_bytes = 0;
+  return text.bytes;
+}
+
+bool contains(Span text, const char* part) {
+  size_t match_bytes = 0;
+  (void)find(text, part, &match_bytes);
+  return match_bytes != 0;
+}
+
+/// Copies a string of the template without its escapes; false when it does not fit or is no plain string.
+bool copyPlainString(Span text, char* out, size_t capacity, uint32_t* bytes) {
+  size_t n = 0;
+  for (size_t at = 0; at < text.bytes; ++at, ++n) {
+    char c = text.data[at];
+    const bool code = c == '{' && at + 1 < text.bytes &&
+                      (text.data[at + 1] == '{' || text.data[at + 1] == '%');
+    if (n == capacity || code) {
+      return false;
+    }
+    if (c == '\\' && at + 1 < text.bytes) {
+      c = text.data[++at];
+      c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
+    }
+    out[n] = c;
+  }
+  *bytes = static_cast<uint32_t>(n);
+  return true;
+}
+
+/// Models of one format differ in the system prompt that they put first by default.
+void readDefaultSystem(Span text, const DefaultSystemMarks& marks, ChatTemplate* chat) {
+  size_t match_bytes = 0;
+  for (size_t at = 0; at < text.bytes; ++at) {
+    at += find(text.from(at), marks.before, &match_bytes);
+    if (match_bytes == 0) {
+      return;
+    }
+    const Span inside = text.from(at + match_bytes);
+    const bool begins = *marks.begins == '\0' || matchBytes(inside, marks.begins) != 0;
+    size_t after_bytes = 0;
+    const size_t end = find(inside, marks.after, &after_bytes);
+    // A quote right away: the string ends there, and what follows is code.
+    const bool is_text = end != 0 && inside.data[0] != '\'' && inside.data[0] != '"';
+    if (begins && after_bytes != 0 && is_text &&
+        copyPlainString({inside.data, end}, chat->default_system, sizeof(chat->default_system),
+                        &chat->default_system_bytes)) {
+      return;
+    }
+  }
+}
+
+/// Text of the token whose id is in `key`.
+void readToken(const GgufFile& file, const char* key, char (&out)[ChatTemplate::kMaxToken]) {
+  uint64_t id = 0;
+  GgufArray tokens;
+  if (!file.getUint(key, &id) || !file.getArray("tokenizer.ggml.tokens", &tokens) ||
+      id >= tokens.count) {
+    return;
+  }
+  GgufArrayReader reader(tokens);
+  GgufString token;
+  for (uint64_t i = 0; i <= id; ++i) {
+    if (!reader.nextString(&token)) {
+      return;
+    }
+  }
+  if (token.bytes < sizeof(out)) {
+    std::memcpy(out, token.data, token.bytes);
+    out[token.bytes] = '\0';
+  }
+}
+
+bool hasControlToken(const GgufFile& file, const char* name) {
+  // Numbers of tokenizer.ggml.token_type.
+  constexpr int64_t kControl = 3;
+  constexpr int64_t kUserDefined = 4;
+  GgufArray tokens;
+  GgufArray types;
+  if (!file.getArray("tokenizer.ggml.tokens", &tokens) ||
+      !file.getArray("tokenizer.ggml.token_type", &types)) {
+    return false;
+  }
+  GgufArrayReader token_reader(tokens);
+  GgufArrayReader type_reader(types);
+  GgufString token;
+  int64_t type = 0;
+  while (token_reader.nextString(&token) && type_reader.nextInt(&type)) {
+    if ((type == kControl || type == kUserDefined) && token.equals(name)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool templateContains(const char* text, size_t bytes, const char* part) {
+  return contains({text, bytes}, part);
+}
+
+ChatTemplate chatTemplateOf(const ChatFormat& format) {
+  ChatTemplate chat;
+  chat.format = &format;
+  chat.always_generates = format.always_generates;
+  chat.writes_end = format.end[0] != '\0';
+  std::strncpy(chat.begin, format.begin, sizeof(chat.begin) - 1);
+  return chat;
+}
+
+ChatTemplate recogniseChatTemplate(const char* data, size_t bytes) {
+  const Span text = {data, bytes};
+  for (const MarkerRule& rule : kRules) {
+    bool holds = true;
+    for (const char* part : rule.has) {
+      holds = holds && (part == nullptr || contains(text, part));
+    }
+    for (const char* part : rule.lacks) {
+      holds = holds && (part == nullptr || !contains(text, part));
+    }
+    if (!holds) {
+      continue;
+    }
+    const ChatFormat& format = *chatFormatByName(rule.format);
+    ChatTemplate chat = chatTemplateOf(format);
+    chat.always_generates = format.always_generates && !contains(text, "add_generation_prompt");
+    chat.writes_end = chat.writes_end && contains(text, "eos_token");
+    if (format.marks != nullptr) {
+      readDefaultSystem(text, *format.marks, &chat);
+    }
+    return chat;
+  }
+  return chatTemplateOf(*chatFormatByName("plain"));
+}
+
+ChatTemplate recogniseChat(const GgufFile& file, const Log& log) {
+  GgufString text;
+  if (!file.getString("tokenizer.chat_template", &text) || text.bytes == 0) {
+    const bool has_tokens =
+        hasControlToken(file, "<|im_start|>") && hasControlToken(file, "<|im_end|>");
+    return has_tokens ? chatTemplateOf(*chatFormatByName("chatml")) : ChatTemplate();
+  }
+  ChatTemplate chat = recogniseChatTemplate(text.data, text.bytes);
+  readToken(file, "tokenizer.ggml.eos_token_id", chat.eos);
+  if (chat.begin[0] == '\0' && contains({text.data, text.bytes}, "bos_token")) {
+    readToken(file, "tokenizer.ggml.bos_token_id", chat.begin);
+  }
+  if (std::strcmp(chat.name(), "plain") == 0) {
+    log.write(ORIEL_LOG_WARNING,
+              "the model's chat template is not known here: it gets plain \"User:\" and \"Assistant:\" "
+              "lines; name a format (%s) if you know better",
+              kChatFormatNames);
+  }
+  return chat;
+}
+
+Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, ChatTemplate* out) {
+  if (wanted == nullptr) {
+    *out = own;
+    return kOk;
+  }
+  if (const ChatFormat* format = chatFormatByName(wanted); format != nullptr) {
+    *out = chatTemplateOf(*format);
+    return kOk;
+  }
+  // Jinja text has a brace somewhere; no name has.
+  const size_t bytes = std::strlen(wanted);
+  if (!contains({wanted, bytes}, "{")) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "\"%.64s\" is no chat format: use one of %s", wanted,
+                    kChatFormatNames);
+  }
+  *out = recogniseChatTemplate(wanted, bytes);
+  if (std::strcmp(out->name(), "plain") == 0) {
+    log.write(ORIEL_LOG_WARNING,
+              "the chat template is not known here: plain \"User:\" and \"Assistant:\" lines are used");
+  }
+  return kOk;
+}
+
+}  // namespace oriel

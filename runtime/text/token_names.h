@@ -1,0 +1,56 @@
+// Tokens whose text says what they are, whatever type a file gives them.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+
+#include "gguf/gguf.h"
+
+namespace oriel {
+
+/// Tokens of these names end a text or a turn, whatever else the file says about them.
+constexpr const char* kStopNames[] = {
+    "<|im_end|>",    "<|eot_id|>",      "<|eom_id|>",         "<end_of_turn>", "<|end|>",
+    "<|endoftext|>", "<|end_of_text|>", "<end_of_utterance>", "<EOT>",         "<eos>"};
+/// Tokens of these names open a turn or name who speaks.
+constexpr const char* kTurnNames[] = {
+    "<|im_start|>",      "<start_of_turn>", "<|start_header_id|>", "<|end_header_id|>",
+    "<|begin_of_text|>", "<|user|>",        "<|assistant|>",       "<|system|>",
+    "[INST]",            "[/INST]"};
+/// Ends a text, too, unless it is user-defined: then it is HTML, as in Gemma's vocabulary.
+constexpr const char* kCloseName = "</s>";
+
+template <size_t n>
+bool isOneOf(const GgufString& text, const char* const (&names)[n]) {
+  if (text.bytes == 0 || (text.data[0] != '<' && text.data[0] != '[')) {
+    return false;  // as nearly all are: none of the names begins otherwise
+  }
+  for (const char* name : names) {
+    if (text.equals(name)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+inline int hexDigit(char c) {
+  if (c >= '0' && c <= '9') {
+    return c - '0';
+  }
+  if (c >= 'A' && c <= 'F') {
+    return c - 'A' + 10;
+  }
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/// "<0x0A>" is 10; -1 for any other form.
+inline int parseByteToken(const GgufString& text) {
+  if (text.bytes != 6 || std::memcmp(text.data, "<0x", 3) != 0 || text.data[5] != '>') {
+    return -1;
+  }
+  const int high = hexDigit(text.data[3]);
+  const int low = hexDigit(text.data[4]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+}  // namespace oriel

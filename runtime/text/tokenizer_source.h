@@ -1,0 +1,44 @@
+// What a file holds of a tokenizer: its kind and its lists, found and counted but not yet read.
+#pragma once
+
+#include <cstdint>
+
+#include "base/log.h"
+#include "gguf/gguf.h"
+#include "text/pretokenizer.h"
+#include "text/tokenizer.h"
+
+namespace oriel {
+
+class TokenizerSource {
+ public:
+  TokenizerSource(const GgufFile& file, const Log& log) : file_(file), log_(log) {}
+
+  /// Finds everything below; errors name the key that is missing or unknown.
+  Status read();
+  /// The error for a key that is not there or cannot be read.
+  Status missing(const char* key) const;
+
+  TokenizerKind kind = TokenizerKind::kBpe;
+  PreTokenizerRules rules;
+  bool pre_guessed = false;  ///< the file names none, as old converters did
+  bool has_types = false;
+  GgufArray tokens;
+  GgufArray types;   ///< if has_types: one for each token
+  GgufArray scores;  ///< SPM: one for each token
+  GgufArray merges;  ///< BPE
+  uint32_t n_vocab = 0;
+  uint32_t n_merges = 0;
+
+ private:
+  Status readKind();
+  void guessPreTokenizer();
+  Status readArrays();
+  /// An array with one entry per token.
+  Status readParallel(const char* key, GgufArray* array);
+
+  const GgufFile& file_;
+  const Log& log_;
+};
+
+}  // namespace oriel

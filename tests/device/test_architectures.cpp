@@ -1,0 +1,298 @@
+// Architectures beyond llama: any shape and any window against float64, and what layers with a short
+// window of their own do to snapshots, rewinding, formats and bytes.
+#include <gtest/gtest.h>
+
+#include "support/api.h"
+#include "support/files.h"
+#include "support/float64_model.h"
+#include "support/random_llama.h"
+
+namespace oriel::test {
+namespace {
+
+oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
+                            oriel_kv_format k = ORIEL_KV_F16, oriel_kv_format v = ORIEL_KV_F16) {
+  oriel_options options = makeOptions();
+  options.memory_bytes = 256u << 20;
+  options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
+  options.window_tokens = window;
+  options.chunk_tokens = chunk;
+  options.k_format = k;
+  options.v_format = v;
+  return options;
+}
+
+void expectReference(const std::string& path, uint32_t sinks, uint32_t window, uint32_t chunk,
+                     const std::vector<int32_t>& ids, double tolerance) {
+  const Loaded loaded = load(path, windowOptions(sinks, window, chunk));
+  ASSERT_TRUE(loaded.session);
+  const auto rows = evaluate(loaded, ids);
+  ASSERT_EQ(ids.size(), rows.size());
+  Float64Model reference(path);
+  double worst = 0;
+  for (size_t t = 0; t < ids.size(); ++t) {
+    worst = std::max(worst, relativeL2(rows[t], reference.step(ids[t], sinks, window)));
+  }
+  EXPECT_LT(worst, tolerance) << path << " sinks " << sinks << " window " << window << " chunk "
+                              << chunk;
+}
+
+/// A Gemma of few layers whose window of 8 is soon full.
+RandomLlama smallGemma() {
+  RandomLlama gemma;
+  gemma.architecture = "gemma3";
+  gemma.n_layers = 5;
+  gemma.local_window = 8;
+  gemma.local_period = 3;  // two local layers, one global
+  gemma.rope_base = 1e6f;
+  return gemma;
+}
+
+// ---- Against float64 -----------------------------------------------------------------------------
+
+TEST(Architectures, streaming_past_every_window_equals_float64) {
+  struct Setting {
+    uint32_t sinks, window, chunk;
+  };
+  for (const std::string name : {"qwen2", "qwen3", "smollm3", "phi3", "gemma3"}) {
+    RandomLlama model = name == "gemma3" ? smallGemma() : RandomLlama();
+    model.architecture = name;
+    model.n_layers = 5;
+    const TemporaryModel file(model);
+    const std::vector<int32_t> ids = someIds(70, static_cast<int32_t>(model.n_vocab));
+    // Local windows of 8: shorter than the session's, as long as it, longer.
+    for (const Setting s : {Setting{4, 20, 8}, Setting{0, 8, 1}, Setting{2, 3, 5}}) {
+      expectReference(file.path(), s.sinks, s.window, s.chunk, ids, 2.5e-3);
+    }
+  }
+}
+
+TEST(Architectures, odd_shapes_equal_float64) {
+  struct Shape {
+    const char* architecture;
+    uint32_t n_embd, n_heads, n_kv_heads, head_dim, n_ff, local_window, local_period;
+    bool tied;
+  };
+  for (const Shape& s :
+       {Shape{"gemma3", 60, 3, 1, 20, 100, 5, 2, true}, Shape{"gemma3", 33, 4, 2, 8, 50, 1, 6, false},
+        Shape{"gemma3", 48, 2, 2, 256, 31, 17, 1, true}, Shape{"qwen3", 100, 6, 3, 10, 172, 0, 0, true},
+        Shape{"qwen3", 20, 8, 1, 24, 77, 0, 0, false}, Shape{"smollm3", 50, 5, 5, 12, 33, 0, 0, true},
+        Shape{"phi3", 36, 3, 1, 12, 41, 0, 0, false}, Shape{"phi3", 96, 2, 2, 48, 20, 0, 0, true}}) {
+    RandomLlama model;
+    model.architecture = s.architecture;
+    model.n_layers = 5;
+    model.n_embd = s.n_embd;
+    model.n_heads = s.n_heads;
+    model.n_kv_heads = s.n_kv_heads;
+    model.head_dim = s.head_dim;
+    model.n_ff = s.n_ff;
+    model.local_window = s.local_window;
+    model.local_period = s.local_period;
+    model.tied_output = s.tied;
+    const TemporaryModel file(model);
+    SCOPED_TRACE(s.head_dim);
+    expectReference(file.path(), 3, 14, 6, someIds(40, static_cast<int32_t>(model.n_vocab)), 2.5e-3);
+  }
+}
+
+TEST(Architectures, scaled_rope_equals_float64_past_the_window) {
+  RandomLlama factors;
+  factors.rope_freqs = {1, 1, 1.5f, 2, 4, 7.5f, 8, 8};
+  RandomLlama linear;
+  linear.rope_factor = 4;
+  RandomLlama gemma = smallGemma();
+  gemma.rope_factor = 8;  // of global layers only
+  for (const RandomLlama& model : {factors, linear, gemma}) {
+    const TemporaryModel file(model);
+    expectReference(file.path(), 2, 20, 7, someIds(60, static_cast<int32_t>(model.n_vocab)), 2.5e-3);
+  }
+}
+
+// ---- Local layers --------------------------------------------------------------------------------
+
+TEST(LocalLayers, chunk_size_and_split_do_not_change_what_they_see) {
+  RandomLlama gemma = smallGemma();
+  gemma.local_window = 200;  // long enough to be split when it is decoded
+  const TemporaryModel file(gemma);
+  const std::vector<int32_t> ids = someIds(320, static_cast<int32_t>(gemma.n_vocab));
+  const auto want = evaluate(load(file.path(), windowOptions(4, 300, 64)), ids);
+  for (const uint32_t chunk : {1u, 7u}) {
+    const auto got = evaluate(load(file.path(), windowOptions(4, 300, chunk)), ids);
+    for (size_t t = 0; t < ids.size(); ++t) {
+      ASSERT_LT(relativeL2(got[t], want[t]), 1e-3)
+          << "chunk " << chunk << " token " << t;
+    }
+  }
+}
+
+TEST(LocalLayers, far_from_zero_is_as_exact_as_near_it) {
+  const TemporaryModel file(smallGemma());
+  const std::vector<int32_t> ids = someIds(40, 320);
+  const auto rows =
+      evaluate(load(file.path(), windowOptions(2, 20, 8), (uint64_t{1} << 40) + 12345), ids);
+  Float64Model reference(file.path());
+  for (size_t t = 0; t < ids.size(); ++t) {
+    EXPECT_LT(relativeL2(rows[t], reference.step(ids[t], 2, 20)), 2.5e-3) << t;
+  }
+}
+
+TEST(LocalLayers, every_device_agrees_with_the_reference_executor_in_every_format) {
+  const TemporaryModel file(smallGemma());
+  const std::vector<int32_t> ids = someIds(50, 320);
+  for (const oriel_kv_format k : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
+    for (const oriel_kv_format v : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
+      oriel_options options = windowOptions(3, 24, 8, k, v);
+      const auto got = evaluate(load(file.path(), options), ids);
+      options.device = ORIEL_DEVICE_CPU;
+      const auto want = evaluate(load(file.path(), options), ids);
+      for (size_t t = 0; t < ids.size(); ++t) {
+        // As in test_cache_formats.cpp: a last bit upstream may tip a code.
+        EXPECT_LT(relativeL2(got[t], want[t]), 0.03)
+            << "k " << k << " v " << v << " token " << t;
+      }
+    }
+  }
+}
+
+TEST(LocalLayers, their_rings_are_short_and_the_plan_says_so) {
+  const TemporaryModel file(smallGemma());
+  const oriel_plan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
+  EXPECT_EQ(4u, plan.local_layers);
+  EXPECT_EQ(8u, plan.local_window_tokens);
+  EXPECT_EQ(8u + 16u - 1u, plan.local_ring_tokens);
+  EXPECT_EQ(115u, plan.ring_tokens);
+  // Two KV heads of 16 in f16; keys and values.
+  const auto side = [](uint64_t slots) { return (slots * 2 * 16 * 2 + 255) / 256 * 256; };
+  EXPECT_EQ((2 * (side(4 + 115) + 4 * side(23)) + 4095) / 4096 * 4096, plan.kv_bytes);
+  EXPECT_EQ(2u * 2 * 16 * 2, plan.kv_bytes_per_token) << "one layer grows";
+  EXPECT_EQ(4u * 8 * 2 * 2 * 16 * 2, plan.kv_local_bytes);
+  // A session that sees less than the local window: so do the local layers.
+  const oriel_plan narrow = planOf(load(file.path(), windowOptions(2, 4, 3)));
+  EXPECT_EQ(6u, narrow.local_window_tokens);
+  EXPECT_EQ(8u, narrow.local_ring_tokens);
+}
+
+TEST(LocalLayers, a_model_of_nothing_else_needs_no_more_memory_for_a_longer_window) {
+  RandomLlama gemma = smallGemma();
+  gemma.n_layers = 2;  // the first global layer would be the third
+  const TemporaryModel file(gemma);
+  const oriel_plan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
+  EXPECT_EQ(2u, plan.local_layers);
+  EXPECT_EQ(0u, plan.kv_bytes_per_token);
+  EXPECT_EQ(0u, plan.crossover_tokens);
+  EXPECT_EQ(plan.kv_bytes, planOf(load(file.path(), windowOptions(4, 400, 16))).kv_bytes);
+}
+
+void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+}
+
+TEST(LocalLayers, a_snapshot_goes_on_to_the_bit) {
+  const TemporaryModel file(smallGemma());
+  for (const oriel_kv_format format : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
+    // Before any wrap, between the wraps of local and global rings, and after both.
+    for (const size_t tokens : {5u, 40u, 150u}) {
+      const oriel_options options = windowOptions(4, 60, 8, format, format);
+      const Loaded loaded = load(file.path(), options);
+      append(loaded, someIds(tokens, 320));
+      size_t needed = 0;
+      EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
+                oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
+      std::vector<uint8_t> bytes(needed);
+      ASSERT_EQ(ORIEL_OK,
+                oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+      const auto expected = greedy(loaded, 90);
+      const auto expected_logits = logitsOf(loaded);
+      const Loaded fresh = load(file.path(), options);
+      append(fresh, someIds(111, 300));
+      ASSERT_EQ(ORIEL_OK, oriel_session_restore(fresh.session.get(), bytes.data(), bytes.size()));
+      EXPECT_EQ(expected, greedy(fresh, 90)) << "format " << format << " after " << tokens;
+      EXPECT_EQ(expected_logits, logitsOf(fresh));
+    }
+  }
+}
+
+TEST(LocalLayers, rewinding_stops_where_their_ring_has_been_overwritten) {
+  const TemporaryModel file(smallGemma());
+  const std::vector<int32_t> ids = someIds(60, 320);
+  const oriel_options options = windowOptions(4, 100, 6);
+  const Loaded loaded = load(file.path(), options);
+  append(loaded, ids);
+  // The global layers still have everything; the local ones 8 + 5 tokens.
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 53));
+  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 54));
+  append(loaded, {ids.begin() + 54, ids.end()});
+  const auto again = logitsOf(loaded);
+  const Loaded fresh = load(file.path(), options);
+  append(fresh, ids);
+  EXPECT_LT(relativeL2(again, logitsOf(fresh)), 1e-3);
+  // While the local ring has never wrapped, anything goes.
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+  append(loaded, {ids.begin(), ids.begin() + 13});
+  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 1));
+}
+
+TEST(LocalLayers, the_view_says_what_they_saw) {
+  const TemporaryModel file(smallGemma());
+  const Loaded loaded = load(file.path(), windowOptions(4, 20, 8));
+  oriel_view view = {};
+  view.struct_size = sizeof(view);
+  append(loaded, someIds(6, 320));
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+  EXPECT_EQ(0u, view.local_first_visible);
+  append(loaded, someIds(44, 320));
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+  EXPECT_EQ(50u, view.position);
+  EXPECT_EQ(42u, view.local_first_visible);
+  EXPECT_EQ(30u, view.first_visible);
+}
+
+// ---- Windows of all layers -----------------------------------------------------------------------
+
+TEST(Architectures, a_window_of_all_layers_bounds_the_window_that_is_chosen) {
+  RandomLlama phi;
+  phi.architecture = "phi3";
+  phi.local_window = 130;
+  const TemporaryModel file(phi);
+  oriel_options options = makeOptions();
+  options.memory_bytes = 256u << 20;
+  const Loaded loaded = load(file.path(), options);
+  EXPECT_EQ(130u, planOf(loaded).window_tokens + planOf(loaded).sink_tokens);
+  EXPECT_EQ(0u, planOf(loaded).local_layers);
+}
+
+// ---- Key guard -----------------------------------------------------------------------------------
+
+TEST(Architectures, wide_key_norms_get_more_bits_and_the_plan_says_which_and_why) {
+  const std::vector<int32_t> ids = someIds(120, 320);
+  struct Case {
+    float gain;
+    oriel_kv_format int8_becomes, int4_becomes;
+  };
+  for (const Case& c : {Case{1, ORIEL_KV_INT8, ORIEL_KV_INT4}, Case{8, ORIEL_KV_INT8, ORIEL_KV_INT8},
+                        Case{120, ORIEL_KV_F16, ORIEL_KV_F16}}) {
+    RandomLlama qwen;
+    qwen.architecture = "qwen3";
+    qwen.head_dim = 64;
+    qwen.key_norm_gain = c.gain;
+    const TemporaryModel file(qwen);
+    const auto exact = evaluate(load(file.path(), windowOptions(4, 200, 8)), ids);
+    for (const oriel_kv_format asked : {ORIEL_KV_INT8, ORIEL_KV_INT4}) {
+      SCOPED_TRACE("gain " + std::to_string(c.gain) + " asked " + std::to_string(asked));
+      const Loaded loaded = load(file.path(), windowOptions(4, 200, 8, asked, ORIEL_KV_F16));
+      const oriel_kv_format want = asked == ORIEL_KV_INT8 ? c.int8_becomes : c.int4_becomes;
+      oriel_layer_formats layers[2];
+      size_t needed = 0;
+      ASSERT_EQ(ORIEL_OK, oriel_model_get_layer_formats(loaded.model.get(), layers, 2, &needed));
+      EXPECT_EQ(want, layers[0].k);
+      EXPECT_EQ(want, layers[1].k);
+      EXPECT_EQ(want == asked ? 0u : 3u, planOf(loaded).raised_by_norm[0]);
+      EXPECT_EQ(0u, planOf(loaded).raised_by_bias[0]);
+      EXPECT_EQ(want == asked ? 0u : 2u, planOf(loaded).raised_layers);
+      EXPECT_LT(meanDivergence(exact, evaluate(loaded, ids)), 0.05);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oriel::test

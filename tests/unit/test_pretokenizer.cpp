@@ -1,0 +1,170 @@
+// Pre-tokenizers against the regular expressions that models were trained with.
+#include "text/pretokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/files.h"
+
+namespace oriel::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words split(PreTokenizer pre, const std::string& text) {
+  Words words;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = wordEnd(pre, text.data(), at, text.size());
+    EXPECT_GT(end, at);
+    EXPECT_LE(end, text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+constexpr PreTokenizer kAll[] = {
+    PreTokenizer::kGpt2,   PreTokenizer::kSmolLm, PreTokenizer::kQwen2, PreTokenizer::kQwen35,
+    PreTokenizer::kLlama3, PreTokenizer::kTekken, PreTokenizer::kGpt4o,
+};
+
+PreTokenizerRules rulesOf(const std::string& name) {
+  PreTokenizerRules rules;
+  EXPECT_TRUE(preTokenizerByName({name.data(), name.size()}, &rules)) << name;
+  return rules;
+}
+
+TEST(PreTokenizer, words_are_those_of_the_published_expressions) {
+  // Written by scripts/make_pretokenizer_cases.py with an ordinary backtracking engine.
+  const nlohmann::json golden =
+      readJson(std::string(ORIEL_TEST_DATA) + "/tokenizer/pretokenizer-cases.json");
+  size_t n_compared = 0;
+  for (const nlohmann::json& one : golden["cases"]) {
+    const std::string text = one["text"].get<std::string>();
+    for (const auto& [name, expected] : one["word_bytes"].items()) {
+      std::vector<size_t> found;
+      for (const std::string& word : split(rulesOf(name).pre, text)) {
+        found.push_back(word.size());
+      }
+      ASSERT_EQ(found, expected.get<std::vector<size_t>>())
+          << name << " of " << nlohmann::json(text).dump(-1, ' ', true);
+      ++n_compared;
+    }
+  }
+  EXPECT_GE(n_compared, 7u * 500);
+}
+
+TEST(PreTokenizer, gpt2_splits_as_its_expression_does) {
+  const auto words = [](const std::string& text) { return split(PreTokenizer::kGpt2, text); };
+  EXPECT_EQ(words("Hello world"), (Words{"Hello", " world"}));
+  EXPECT_EQ(words("a  b"), (Words{"a", " ", " b"}));
+  EXPECT_EQ(words("a \n b"), (Words{"a", " \n", " b"}));
+  EXPECT_EQ(words("a  "), (Words{"a", "  "}));
+  EXPECT_EQ(words("a\tb"), (Words{"a", "\t", "b"}));
+  EXPECT_EQ(words("a\xC2\xA0\xC2\xA0\x62"), (Words{"a", "\xC2\xA0", "\xC2\xA0", "b"}));
+  EXPECT_EQ(words("x=12 345!"), (Words{"x", "=", "12", " 345", "!"}));
+  EXPECT_EQ(words("it's I'll 'tis can'tn"),
+            (Words{"it", "'s", " I", "'ll", " '", "tis", " can", "'t", "n"}));
+  EXPECT_EQ(words("IT'S '"), (Words{"IT", "'", "S", " '"}));
+  EXPECT_EQ(words("'"), (Words{"'"}));
+  EXPECT_EQ(words("'r'l"), (Words{"'", "r", "'", "l"}));
+  EXPECT_EQ(words("e\xCC\x81"), (Words{"e", "\xCC\x81"}));
+}
+
+TEST(PreTokenizer, smollm_takes_numbers_one_by_one_and_first) {
+  const auto words = [](const std::string& text) { return split(PreTokenizer::kSmolLm, text); };
+  EXPECT_EQ(words("a 12"), (Words{"a", " ", "1", "2"}));
+  EXPECT_EQ(words("a  1"), (Words{"a", "  ", "1"})) << "the text ends before a number";
+  EXPECT_EQ(words("v2.5s"), (Words{"v", "2", ".", "5", "s"}));
+  EXPECT_EQ(words("\xC2\xBDx"), (Words{"\xC2\xBD", "x"}));
+  EXPECT_EQ(words("'1's"), (Words{"'", "1", "'s"}));
+}
+
+TEST(PreTokenizer, broken_bytes_count_as_symbols_and_are_kept) {
+  for (const PreTokenizer pre : kAll) {
+    EXPECT_EQ(split(pre, "a\xFF\xFE!b"), (Words{"a", "\xFF\xFE!", "b"}));
+    EXPECT_EQ(split(pre, " \xE2\x82"), (Words{" \xE2\x82"}));
+    EXPECT_EQ(split(pre, "\xC3(\na").front(),
+              pre == PreTokenizer::kGpt2 || pre == PreTokenizer::kSmolLm ? "\xC3(" : "\xC3(\n");
+  }
+}
+
+TEST(PreTokenizer, names_go_both_ways) {
+  for (const PreTokenizer pre : kAll) {
+    const std::string name = preTokenizerName(pre);
+    PreTokenizerRules found;
+    EXPECT_TRUE(preTokenizerByName({name.data(), name.size()}, &found));
+    EXPECT_EQ(found.pre, pre);
+  }
+  EXPECT_STREQ(preTokenizerName(PreTokenizer::kNone), "none");
+}
+
+TEST(PreTokenizer, families_share_an_expression_but_not_their_habits) {
+  for (const char* name : {"llama-bpe", "llama3", "llama-v3", "falcon3", "pixtral", "lfm2"}) {
+    const PreTokenizerRules rules = rulesOf(name);
+    EXPECT_EQ(rules.pre, PreTokenizer::kLlama3) << name;
+    EXPECT_TRUE(rules.whole_words && rules.add_bos) << name;
+  }
+  for (const char* name : {"smaug-bpe", "dbrx", "glm4"}) {
+    const PreTokenizerRules rules = rulesOf(name);
+    EXPECT_EQ(rules.pre, PreTokenizer::kLlama3) << name;
+    EXPECT_FALSE(rules.whole_words || rules.add_bos) << name;
+  }
+  EXPECT_TRUE(rulesOf("tekken").whole_words && rulesOf("tekken").add_bos);
+  for (const char* name : {"qwen2", "gpt-4o", "gpt-2", "smollm", "phi-2"}) {
+    EXPECT_FALSE(rulesOf(name).whole_words || rulesOf(name).add_bos) << name;
+  }
+  EXPECT_EQ(rulesOf("deepseek-r1-qwen").pre, PreTokenizer::kQwen2);
+  EXPECT_EQ(rulesOf("phi-2").pre, PreTokenizer::kGpt2);
+  PreTokenizerRules rules;
+  EXPECT_FALSE(preTokenizerByName({"llama", 5}, &rules));
+}
+
+TEST(PreTokenizer, random_bytes_are_cut_into_whole_words_without_loss) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 2000; ++i) {
+    std::string text(random() % 60, 0);
+    for (char& c : text) {
+      c = i % 2 == 0 ? static_cast<char>(random()) : "aB1 \n'/\xC3\xA9\xCC\x81"[random() % 11];
+    }
+    for (const PreTokenizer pre : kAll) {
+      split(pre, text);  // checks that every word has an end
+    }
+  }
+}
+
+TEST(PreTokenizer, a_megabyte_of_anything_takes_no_quadratic_time) {
+  // Each of these makes some expression look ahead or give back; done naively it would take hours.
+  const size_t n = 1u << 20;
+  const auto repeated = [&](const std::string& part) {
+    std::string text;
+    while (text.size() < n) {
+      text += part;
+    }
+    return text;
+  };
+  for (const std::string& text :
+       {repeated("a"), repeated("A"), repeated(" "), repeated("\n"), repeated(" \n"), repeated("1"),
+        "\n" + repeated(" ") + "x", repeated("\xCC\x81"), repeated("\xCA\xB0") + repeated("A"),
+        repeated("\xE6\x97\xA5"
+                 "A"),
+        repeated("'"), repeated("/"), repeated("!\n"), repeated("\xF0\x9F\x98\x80"),
+        repeated("\xFF")}) {
+    for (const PreTokenizer pre : kAll) {
+      size_t at = 0;
+      while (at < text.size()) {
+        const size_t end = wordEnd(pre, text.data(), at, text.size());
+        ASSERT_GT(end, at);
+        at = end;
+      }
+      EXPECT_EQ(at, text.size());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oriel::test
