@@ -125,6 +125,11 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
   addText(command, options, "--device", "DEVICE", device,
           "auto, cpu, vulkan or vulkan:N (see `oriel devices`)", setDevice);
   command
+      ->add_option("--threads", options->threads,
+                   "Threads that compute on the CPU (default: one per core, at most 8)")
+      ->check(CLI::Range(1, 1024))
+      ->group(device);
+  command
       ->add_flag("--no-cache", options->no_cache,
                  "Do not keep compiled pipelines in the user's cache folder")
       ->group(device);
@@ -181,6 +186,7 @@ oriel_options planOptions(const CommonOptions& options) {
   result.device = options.device;
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;
+  result.cpu_threads = options.threads;
   return result;
 }
 

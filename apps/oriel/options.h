@@ -32,6 +32,7 @@ struct CommonOptions {
   bool device_named = false;   ///< --device was given
   double min_tokens_per_s = 0;
   bool predict = false;        ///< no option: the command reports predicted speed
+  uint32_t threads = 0;
   bool no_cache = false;
 
   uint64_t seed = 0;
