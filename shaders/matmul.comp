@@ -1,9 +1,9 @@
 // out[t][out_first + r] (+)= weights[r] . in[t], accumulated in float32.
-// Reads every weight once per kTokens tokens and the inputs once per kGroups rows; 2 operations per
+// Reads every weight once per kTokens tokens and the inputs once per kRows rows; 2 operations per
 // weight and token, plus unpacking once per weight and kTokens tokens.
 //
-// A lane owns one row of each of kGroups groups. The workgroup's kLanes / kGroupRows teams share the
-// units of these rows and add up what they found at the end.
+// A workgroup works on kTeamLanes * kRows rows. Lane i of a team owns rows i, i + kTeamLanes, ... of
+// them; the kLanes / kTeamLanes teams share the units and add up what they found at the end.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -11,8 +11,9 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;   // the workgroup's size, whole teams
-layout(constant_id = 1) const uint kGroups = 2u;   // groups of rows a workgroup works on
-layout(constant_id = 2) const uint kTokens = 1u;   // tokens a workgroup works on
+layout(constant_id = 1) const uint kRows = 2u;    // rows of a lane
+layout(constant_id = 2) const uint kTokens = 1u;  // tokens a workgroup works on
+layout(constant_id = 3) const uint kTeamLanes = 16u;
 
 layout(push_constant) uniform Push { MatmulPush push; };
 #include "lib/step.glsl"
@@ -20,18 +21,19 @@ layout(push_constant) uniform Push { MatmulPush push; };
 layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 layout(std430, set = 0, binding = 3) readonly buffer In { vec4 values[]; };
 
-float sums[kGroups * kTokens];                    // [group][token]
-shared float partial[kLanes * kGroups * kTokens];  // [group][token][lane]
+float sums[kRows * kTokens];                    // [row][token]
+shared float partial[kLanes * kRows * kTokens];  // [row][token][lane]
 
 float total(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
 
-// Inputs are added up once for all groups: compilers see that it is the same sum.
+// Inputs are added up once for all rows of a lane: compilers see that it is the same sum.
 float scaledDot(vec4 v[kUnitVectors], UnitScale s, vec4 x[kUnitVectors]) {
   vec2 dots = vec2(0.0);
   vec2 sums = vec2(0.0);
   [[unroll]] for (uint h = 0u; h < 2u; ++h) {
     const uint i = h * 4u;
-    dots[h] = total((v[i] * x[i] + v[i + 1u] * x[i + 1u]) + (v[i + 2u] * x[i + 2u] + v[i + 3u] * x[i + 3u]));
+    dots[h] = total((v[i] * x[i] + v[i + 1u] * x[i + 1u]) +
+                    (v[i + 2u] * x[i + 2u] + v[i + 3u] * x[i + 3u]));
 #ifdef HAS_MINIMUM
     sums[h] = total((x[i] + x[i + 1u]) + (x[i + 2u] + x[i + 3u]));
 #endif
@@ -49,34 +51,34 @@ float scaledDot(vec4 v[kUnitVectors], UnitScale s, vec4 x[kUnitVectors]) {
   return sum;
 }
 
-// Groups and tokens past the end repeat the last one; their sums are never written.
+// Rows and tokens past the end repeat the last one; their sums are never written.
 void accumulate(uint first_row, uint first_token, uint n_tokens, uint team, uint teams) {
-  const uint last_row = (push.rows - 1u) / kGroupRows * kGroupRows + first_row % kGroupRows;
-  WeightRow rows[kGroups];
-  [[unroll]] for (uint g = 0u; g < kGroups; ++g) {
-    rows[g] = weightRow(push.group_words, push.side_word, min(first_row + g * kGroupRows, last_row));
+  WeightRow rows[kRows];
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    const uint row = min(first_row + r * kTeamLanes, push.rows - 1u);
+    rows[r] = weightRow(push.group_words, push.side_word, row);
   }
   uint in_at[kTokens];
   [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
     in_at[t] = min(first_token + t, n_tokens - 1u) * (push.in_stride / 4u);
   }
-  [[unroll]] for (uint i = 0u; i < kGroups * kTokens; ++i) {
+  [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
     sums[i] = 0.0;
   }
   for (uint unit = team; unit < push.units; unit += teams) {
-    vec4 v[kGroups][kUnitVectors];
-    UnitScale s[kGroups];
-    [[unroll]] for (uint g = 0u; g < kGroups; ++g) {
-      loadUnit(rows[g], unit, v[g]);
-      s[g] = unitScale(rows[g], unit);
+    vec4 v[kRows][kUnitVectors];
+    UnitScale s[kRows];
+    [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+      loadUnit(rows[r], unit, v[r]);
+      s[r] = unitScale(rows[r], unit);
     }
     [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
       vec4 x[kUnitVectors];
       [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
         x[i] = values[in_at[t] + kUnitVectors * unit + i];
       }
-      [[unroll]] for (uint g = 0u; g < kGroups; ++g) {
-        sums[g * kTokens + t] += scaledDot(v[g], s[g], x);
+      [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+        sums[r * kTokens + t] += scaledDot(v[r], s[r], x);
       }
     }
   }
@@ -87,27 +89,27 @@ void main() {
   const uint n_tokens = push.one_row != 0u ? 1u : step_.header.n_tokens;
   const uint first_token = gl_WorkGroupID.x * kTokens;
   const uint tile = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;
-  const uint tile_row = tile * kGroups * kGroupRows;
+  const uint tile_row = tile * kRows * kTeamLanes;
   if (first_token >= n_tokens || tile_row >= push.rows) {
     return;
   }
   const uint lane = gl_LocalInvocationIndex;
-  const uint teams = kLanes / kGroupRows;
-  accumulate(tile_row + lane % kGroupRows, first_token, n_tokens, lane / kGroupRows, teams);
-  [[unroll]] for (uint i = 0u; i < kGroups * kTokens; ++i) {
+  const uint teams = kLanes / kTeamLanes;
+  accumulate(tile_row + lane % kTeamLanes, first_token, n_tokens, lane / kTeamLanes, teams);
+  [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
     partial[i * kLanes + lane] = sums[i];
   }
   barrier();
-  for (uint i = lane; i < kGroups * kTokens * kGroupRows; i += kLanes) {
-    const uint pair = i / kGroupRows;  // group and token
-    const uint row = tile_row + pair / kTokens * kGroupRows + i % kGroupRows;
+  for (uint i = lane; i < kRows * kTokens * kTeamLanes; i += kLanes) {
+    const uint pair = i / kTeamLanes;  // row of a lane and token
+    const uint row = tile_row + pair / kTokens * kTeamLanes + i % kTeamLanes;
     const uint token = first_token + pair % kTokens;
     if (row >= push.rows || token >= n_tokens) {
       continue;
     }
     float sum = 0.0;
     for (uint team = 0u; team < teams; ++team) {
-      sum += partial[pair * kLanes + team * kGroupRows + i % kGroupRows];
+      sum += partial[pair * kLanes + team * kTeamLanes + i % kTeamLanes];
     }
     const uint at = token * push.out_stride + push.out_first + row;
     result[at] = push.accumulate != 0u ? result[at] + sum : sum;

@@ -14,25 +14,29 @@ namespace {
 constexpr uint32_t kLanes = 64;
 /// Workgroups along one side of a grid that every device allows, less what rounds.
 constexpr uint32_t kMaxGridSide = 32768;
-/// Tokens that share one unpacking of the weights; bounded by registers.
-constexpr uint32_t kMatmulTokens = 8;
-
-/// How matmul divides its work. `groups`: of rows that a workgroup works on at once; more reuse each
-/// input more often but leave fewer workgroups.
+/// How matmul divides its work: matmul.comp says what the numbers are. More rows a lane reuse each input
+/// more often, more tokens each unpacked weight; both leave fewer workgroups and take registers.
 struct MatmulShape {
   uint32_t lanes;
-  uint32_t groups;
+  uint32_t team_lanes;
+  uint32_t rows;
+  uint32_t tokens;
 };
-constexpr MatmulShape kSoftwareMatmul = {32, 4};
+/// Measured on lavapipe (2 cores, subgroups of 8). A team alone reads its rows as streams: twice the
+/// speed of teams that take turns once a matrix is larger than the caches. 8 rows gain up to a quarter
+/// over 4, but leave small matrices too few workgroups.
+constexpr MatmulShape kSoftwareMatmul = {8, 8, 8, 4};
+constexpr MatmulShape kSmallSoftwareMatmul = {8, 8, 4, 4};
+constexpr uint32_t kSmallRows = 1024;
 /// GPUs have lanes to spare and too few rows per matrix to fill them.
-constexpr MatmulShape kGpuDecodeMatmul = {64, 1};
-constexpr MatmulShape kGpuChunkMatmul = {64, 2};
+constexpr MatmulShape kGpuDecodeMatmul = {64, kGroupRows, 1, 1};
+constexpr MatmulShape kGpuChunkMatmul = {64, kGroupRows, 2, 8};
 
-constexpr bool fitsSharedMemory(MatmulShape shape, uint32_t tokens) {
-  return shape.lanes * shape.groups * tokens * sizeof(float) <= 16384;
+constexpr bool fitsSharedMemory(MatmulShape shape) {
+  return shape.lanes * shape.rows * shape.tokens * sizeof(float) <= 16384;
 }
-static_assert(fitsSharedMemory(kSoftwareMatmul, kMatmulTokens), "matmul's partial sums");
-static_assert(fitsSharedMemory(kGpuChunkMatmul, kMatmulTokens), "matmul's partial sums");
+static_assert(fitsSharedMemory(kSoftwareMatmul), "matmul's partial sums");
+static_assert(fitsSharedMemory(kGpuChunkMatmul), "matmul's partial sums");
 
 uint32_t workgroups(uint32_t items, uint32_t per_group) {
   return static_cast<uint32_t>(ceilDiv(items, per_group));
@@ -41,17 +45,19 @@ uint32_t workgroups(uint32_t items, uint32_t per_group) {
 void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
                   Kernel* kernel) {
   tokens = push.one_row != 0 ? 1 : tokens;
+  const MatmulShape shape = caps.isSoftware() ? push.rows < kSmallRows ? kSmallSoftwareMatmul
+                                                                       : kSoftwareMatmul
+                            : tokens == 1     ? kGpuDecodeMatmul
+                                              : kGpuChunkMatmul;
   uint32_t tile = 1;
-  while (tile < kMatmulTokens && tile < tokens) {
+  while (tile < shape.tokens && tile < tokens) {
     tile *= 2;
   }
-  const MatmulShape shape = caps.isSoftware() ? kSoftwareMatmul
-                            : tile == 1       ? kGpuDecodeMatmul
-                                              : kGpuChunkMatmul;
   kernel->constants[0] = shape.lanes;
-  kernel->constants[1] = shape.groups;
+  kernel->constants[1] = shape.rows;
   kernel->constants[2] = tile;
-  const uint32_t row_groups = workgroups(push.rows, shape.groups * kGroupRows);
+  kernel->constants[3] = shape.team_lanes;
+  const uint32_t row_groups = workgroups(push.rows, shape.rows * shape.team_lanes);
   kernel->grid[0] = workgroups(tokens, tile);
   kernel->grid[1] = std::min(row_groups, kMaxGridSide);
   kernel->grid[2] = workgroups(row_groups, kernel->grid[1]);
