@@ -8,15 +8,18 @@
 namespace oriel {
 namespace {
 
+/// How far before a piece its pages are dropped again: the one an earlier piece ended in is among them.
+constexpr uint64_t kPageReach = 64 << 10;
+
 bool sameSlice(const BufferRef& a, const BufferRef& b) {
   return a.segment == b.segment && a.offset_bytes == b.offset_bytes;
 }
 
 class Loader {
  public:
-  Loader(const GgufFile& file, const ModelDesc& model, const Plan& plan,
+  Loader(const MappedFile& mapping, const GgufFile& file, const ModelDesc& model, const Plan& plan,
          const LoadProgress& progress, const Log& log, Executor* executor)
-      : file_(file), model_(model), plan_(plan), progress_(progress), log_(log),
+      : mapping_(mapping), file_(file), model_(model), plan_(plan), progress_(progress), log_(log),
         executor_(executor), end_(plan.uploads + plan.n_uploads) {}
 
   Status run() {
@@ -81,8 +84,12 @@ class Loader {
     const GgufTensor tensor = findTensor(file_, model_, item.role, item.layer);
     const uint64_t row_bytes = fileRowBytes(tensor.type, item.cols);
     const uint32_t source_row = item.source_row + (from - item.slice_row);
-    repackRows(item.type, tensor.data + source_row * row_bytes, to - from, item.cols, from - first,
-               words);
+    const uint64_t begin = source_row * row_bytes;
+    repackRows(item.type, tensor.data + begin, to - from, item.cols, from - first, words);
+    // Pages of a mapping count as the process's memory until they are given back.
+    const uint64_t reach = std::min(begin, kPageReach);
+    mapping_.dropPages(static_cast<uint64_t>(tensor.data - mapping_.data()) + begin - reach,
+                       reach + (to - from) * row_bytes);
   }
 
   Status endWrite(const BufferRef& slice, uint64_t offset_bytes, uint64_t bytes) {
@@ -94,6 +101,7 @@ class Loader {
     return kOk;
   }
 
+  const MappedFile& mapping_;
   const GgufFile& file_;
   const ModelDesc& model_;
   const Plan& plan_;
@@ -107,9 +115,10 @@ class Loader {
 
 }  // namespace
 
-Status loadWeights(const GgufFile& file, const ModelDesc& model, const Plan& plan,
-                   const LoadProgress& progress, const Log& log, Executor* executor) {
-  return Loader(file, model, plan, progress, log, executor).run();
+Status loadWeights(const MappedFile& mapping, const GgufFile& file, const ModelDesc& model,
+                   const Plan& plan, const LoadProgress& progress, const Log& log,
+                   Executor* executor) {
+  return Loader(mapping, file, model, plan, progress, log, executor).run();
 }
 
 }  // namespace oriel
