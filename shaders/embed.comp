@@ -12,8 +12,8 @@ layout(push_constant) uniform Push { EmbedPush push; };
 #include "lib/weights.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
 
-// As the file's format defines it, to the bit where push.scale is 1. (Float types are not multiplied then:
-// a device may flush subnormals when it computes.)
+// As the file's format defines it, to the bit where push.scale is 1. (Float types are not
+// multiplied then: a device may flush subnormals when it computes.)
 float scaled(float v, UnitScale s, uint i) {
 #ifdef HALF_SCALES
   const uint h = i / 16u;

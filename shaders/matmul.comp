@@ -2,8 +2,8 @@
 // Reads every weight once per kTokens tokens and the inputs once per kRows rows; 2 operations per
 // weight and token, plus unpacking once per weight and kTokens tokens.
 //
-// A workgroup works on kTeamLanes * kRows rows. Lane i of a team owns rows i, i + kTeamLanes, ... of
-// them; the kLanes / kTeamLanes teams share the units and add up what they found at the end.
+// A workgroup works on kTeamLanes * kRows rows. Lane i of a team owns rows i, i + kTeamLanes, ...
+// of them; the kLanes / kTeamLanes teams share the units and add up what they found at the end.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require

@@ -10,21 +10,23 @@
 namespace oriel {
 namespace {
 
-/// Workgroup size of kernels that work on one value per lane; two to eight subgroups on most devices.
+/// Workgroup size of kernels that work on one value per lane; two to eight subgroups on most
+/// devices.
 constexpr uint32_t kLanes = 64;
 /// Workgroups along one side of a grid that every device allows, less what rounds.
 constexpr uint32_t kMaxGridSide = 32768;
-/// How matmul divides its work: matmul.comp says what the numbers are. More rows a lane reuse each input
-/// more often, more tokens each unpacked weight; both leave fewer workgroups and take registers.
+/// How matmul divides its work: matmul.comp says what the numbers are. More rows a lane reuse each
+/// input more often, more tokens each unpacked weight; both leave fewer workgroups and take
+/// registers.
 struct MatmulShape {
   uint32_t lanes;
   uint32_t team_lanes;
   uint32_t rows;
   uint32_t tokens;
 };
-/// Measured on lavapipe (2 cores, subgroups of 8). A team alone reads its rows as streams: twice the
-/// speed of teams that take turns once a matrix is larger than the caches. 8 rows gain up to a quarter
-/// over 4, but leave small matrices too few workgroups.
+/// Measured on lavapipe (2 cores, subgroups of 8). A team alone reads its rows as streams: twice
+/// the speed of teams that take turns once a matrix is larger than the caches. 8 rows gain up to a
+/// quarter over 4, but leave small matrices too few workgroups.
 constexpr MatmulShape kSoftwareMatmul = {8, 8, 8, 4};
 constexpr MatmulShape kSmallSoftwareMatmul = {8, 8, 4, 4};
 constexpr uint32_t kSmallRows = 1024;

@@ -8,7 +8,8 @@
 namespace oriel {
 namespace {
 
-/// How far before a piece its pages are dropped again: the one an earlier piece ended in is among them.
+/// How far before a piece its pages are dropped again: the one an earlier piece ended in is among
+/// them.
 constexpr uint64_t kPageReach = 64 << 10;
 
 bool sameSlice(const BufferRef& a, const BufferRef& b) {

@@ -136,7 +136,8 @@ void WeightRows::unpack(uint32_t r, uint32_t unit, float (&out)[kUnit]) const {
     case WeightType::kQ8_0:
       return scaled(pairScale(row.side(unit / 2), unit),
                     [&](uint32_t i) {
-                      return static_cast<int8_t>(row.quant(8 * unit + i / 4) >> (8 * (i % 4)) & 255);
+                      const uint32_t word = row.quant(8 * unit + i / 4);
+                      return static_cast<int8_t>(word >> (8 * (i % 4)) & 255);
                     },
                     out);
     case WeightType::kQ4_0:

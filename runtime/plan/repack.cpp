@@ -26,7 +26,8 @@ void packPlain(const GroupRows& rows) {
   }
 }
 
-// Blocks of an f16 scale and 16 * kQuads bytes of quants that stay as they are; two scales to a word.
+// Blocks of an f16 scale and 16 * kQuads bytes of quants that stay as they are; two scales to a
+// word.
 template <uint32_t kQuads>
 void packScaled(const GroupRows& rows) {
   constexpr uint32_t kBlockBytes = 2 + 16 * kQuads;

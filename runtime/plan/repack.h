@@ -7,8 +7,9 @@
 
 namespace oriel {
 
-/// Repacks `rows` rows of the type's file format to rows first_row, first_row + 1, ... of the groups
-/// that begin at `groups`. Touches nothing else, so that parts of several tensors can share a group.
+/// Repacks `rows` rows of the type's file format to rows first_row, first_row + 1, ... of the
+/// groups that begin at `groups`. Touches nothing else, so that parts of several tensors can share
+/// a group.
 void repackRows(WeightType type, const uint8_t* source, uint32_t rows, uint32_t cols,
                 uint32_t first_row, uint32_t* groups);
 

@@ -1,5 +1,5 @@
-// Types whose blocks are 256 values: the K types and IQ4_XS. The comment above each gives the file's
-// block in order, with byte offsets.
+// Types whose blocks are 256 values: the K types and IQ4_XS. The comment above each gives the
+// file's block in order, with byte offsets.
 #include "plan/repack_rows.h"
 
 namespace oriel {
@@ -28,7 +28,8 @@ void nibbleQuad(const uint8_t* bytes, uint32_t half, uint32_t* quad) {
   }
 }
 
-// Quads of 128 bytes of nibbles: 32 bytes have a unit in their low and the next in their high nibbles.
+// Quads of 128 bytes of nibbles: 32 bytes have a unit in their low and the next in their high
+// nibbles.
 void nibbleQuads(const uint8_t* bytes, uint32_t* quads) {
   for (uint32_t u = 0; u < kUnits; ++u) {
     nibbleQuad(bytes + u / 2 * 32, u % 2, quads + u * kQuadStep);
@@ -42,8 +43,9 @@ void twoBitQuads(const uint8_t* bytes, uint32_t* quads) {
   }
 }
 
-// 12 bytes of eight 6-bit scales and eight 6-bit mins: the first four of each in the low 6 bits of bytes
-// 0-3 and 4-7, the others' low nibbles in bytes 8-11 and their high two bits on top of the first.
+// 12 bytes of eight 6-bit scales and eight 6-bit mins: the first four of each in the low 6 bits of
+// bytes 0-3 and 4-7, the others' low nibbles in bytes 8-11 and their high two bits on top of the
+// first.
 void scalesAndMins(const uint8_t* bytes, uint32_t* side) {
   const uint32_t a = readU32(bytes);
   const uint32_t b = readU32(bytes + 4);
@@ -75,8 +77,8 @@ void packQ2K(const GroupRows& rows) {
                        });
 }
 
-// High bits (32), quants (64), scales (12), d. Scales: low nibbles of 0-7 in the low, of 8-15 in the high
-// nibbles of bytes 0-7; the high two bits of scale i in byte 8 + i % 4, at bits 2 (i / 4).
+// High bits (32), quants (64), scales (12), d. Scales: low nibbles of 0-7 in the low, of 8-15 in
+// the high nibbles of bytes 0-7; the high two bits of scale i in byte 8 + i % 4, at bits 2 (i / 4).
 void packQ3K(const GroupRows& rows) {
   packBlocks<110, 4, 13>(rows, blocksOf(rows),
                          [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
@@ -86,7 +88,8 @@ void packQ3K(const GroupRows& rows) {
                            for (uint32_t w = 0; w < 4; ++w) {
                              const uint32_t low = readU32(block + 96 + w % 2 * 4) >> (w / 2 * 4);
                              side[(1 + w) * kSideStep] =
-                                 minus32((low & 0x0f0f0f0fu) | (high >> (2 * w) & 0x03030303u) << 4);
+                                 minus32((low & 0x0f0f0f0fu) |
+                                         (high >> (2 * w) & 0x03030303u) << 4);
                            }
                            for (uint32_t u = 0; u < kUnits; ++u) {
                              side[(5 + u) * kSideStep] = highBits(block, u);
@@ -117,8 +120,8 @@ void packQ5K(const GroupRows& rows) {
                          });
 }
 
-// Low nibbles (128), high two bits (64), int8 scales (16), d. Each half of the block has 64 bytes of
-// nibbles: units 0 and 1 low, 2 and 3 high; and 32 bytes with the high bits of its four units.
+// Low nibbles (128), high two bits (64), int8 scales (16), d. Each half of the block has 64 bytes
+// of nibbles: units 0 and 1 low, 2 and 3 high; and 32 bytes with the high bits of its four units.
 void packQ6K(const GroupRows& rows) {
   packBlocks<210, 8, 21>(rows, blocksOf(rows),
                          [](const uint8_t* block, uint32_t* quads, uint32_t* side) {

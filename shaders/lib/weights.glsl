@@ -1,6 +1,6 @@
-// Binding 0 of the kernels that read weights: a slice packed as shared/layout.h says, one unit of a row
-// at a time. WEIGHT_<TYPE> chooses the format. Integers are converted from `int`, which CPUs do in one
-// instruction; `uint` takes them several.
+// Binding 0 of the kernels that read weights: a slice packed as shared/layout.h says, one unit of a
+// row at a time. WEIGHT_<TYPE> chooses the format. Integers are converted from `int`, which CPUs do
+// in one instruction; `uint` takes them several.
 #include "lib/half.glsl"
 
 // What the formats have in common.
@@ -47,8 +47,8 @@ float halfAt(uint word, uint index) { return exactHalf((word >> (16u * index)) &
 uint byteAt(uint word, uint index) { return (word >> (8u * index)) & 0xffu; }
 int signedByteAt(uint word, uint index) { return int(word << (24u - 8u * index)) >> 24; }
 
-// Value i of a unit is scale[h] * v - minimum[h], with h = i / 16 for HALF_SCALES, else 0; `minimum` is
-// not used without HAS_MINIMUM.
+// Value i of a unit is scale[h] * v - minimum[h], with h = i / 16 for HALF_SCALES, else 0;
+// `minimum` is not used without HAS_MINIMUM.
 struct UnitScale {
   vec2 scale;
   vec2 minimum;

@@ -1,5 +1,5 @@
-// Blocks of every type against published dequantisation, to the bit: through repacking and the embed
-// kernel of the executor under test.
+// Blocks of every type against published dequantisation, to the bit: through repacking and the
+// embed kernel of the executor under test.
 #include <gtest/gtest.h>
 
 #include "plan/repack.h"

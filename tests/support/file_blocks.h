@@ -1,5 +1,5 @@
-// Rows as a file has them, and what they stand for: one value at a time, from the formats' definitions.
-// Shares nothing with the library but half.h. Tests only.
+// Rows as a file has them, and what they stand for: one value at a time, from the formats'
+// definitions. Shares nothing with the library but half.h. Tests only.
 #pragma once
 
 #include <cmath>
