@@ -32,6 +32,18 @@ constexpr Constant kConstants[] = {
     {"keys_int4", &oriel_calibration::keys_int4},
     {"values_int8", &oriel_calibration::values_int8},
     {"values_int4", &oriel_calibration::values_int4},
+    {"kl_limit", &oriel_calibration::kl_limit},
+};
+
+struct LayerConstant {
+  const char* name;
+  double oriel_layer_calibration::*value;
+};
+constexpr LayerConstant kLayerConstants[] = {
+    {"keys_int8", &oriel_layer_calibration::keys_int8},
+    {"keys_int4", &oriel_layer_calibration::keys_int4},
+    {"values_int8", &oriel_layer_calibration::values_int8},
+    {"values_int4", &oriel_layer_calibration::values_int4},
 };
 
 /// Tells model files apart: size, and FNV-1a of the first and the last MiB.
@@ -81,6 +93,33 @@ bool readConstants(const Json& constants, oriel_calibration* calibration) {
   return true;
 }
 
+/// No list: not measured. False for what no measurement can give.
+bool readLayers(const Json& json, std::vector<oriel_layer_calibration>* layers) {
+  const auto list = json.find("layers");
+  if (list == json.end() || list->is_null()) {
+    return true;
+  }
+  if (!list->is_array()) {
+    return false;
+  }
+  for (const Json& entry : *list) {
+    oriel_layer_calibration layer = {};
+    for (const LayerConstant& constant : kLayerConstants) {
+      if (!entry.is_object() || !entry.contains(constant.name) ||
+          !entry[constant.name].is_number()) {
+        return false;
+      }
+      const double value = entry[constant.name].get<double>();
+      if (!std::isfinite(value) || value < 0) {
+        return false;
+      }
+      layer.*constant.value = value;
+    }
+    layers->push_back(layer);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string sidecarPath(const std::string& model_path) { return model_path + ".calibration.json"; }
@@ -94,13 +133,26 @@ Json calibrationFields(const oriel_calibration& calibration) {
   return json;
 }
 
+Json layerFields(const std::vector<oriel_layer_calibration>& layers) {
+  Json list = Json::array();
+  for (const oriel_layer_calibration& layer : layers) {
+    Json entry;
+    for (const LayerConstant& constant : kLayerConstants) {
+      entry[constant.name] = layer.*constant.value;
+    }
+    list.push_back(entry);
+  }
+  return list;
+}
+
 void writeSidecar(const std::string& path, const std::string& model_path,
-                  const oriel_calibration& calibration, const Json& details) {
+                  const Calibration& calibration, const Json& details) {
   Json json;
   json["format"] = "oriel calibration";
   json["version"] = kSidecarVersion;
   json["model"] = identity(model_path);
-  json["constants"] = calibrationFields(calibration);
+  json["constants"] = calibrationFields(calibration.constants);
+  json["layers"] = layerFields(calibration.layers);
   json["measured"] = details;
   // Beside it first: a reader never meets half a file.
   const std::string unfinished = path + ".new";
@@ -118,13 +170,13 @@ void writeSidecar(const std::string& path, const std::string& model_path,
   }
 }
 
-std::optional<oriel_calibration> readSidecar(const std::string& model_path, bool verbose) {
+std::optional<Calibration> readSidecar(const std::string& model_path, bool verbose) {
   const std::string path = sidecarPath(model_path);
   std::error_code error;
   if (!fs::is_regular_file(fs::u8path(path), error)) {
     return std::nullopt;
   }
-  const auto refuse = [&](const char* reason) -> std::optional<oriel_calibration> {
+  const auto refuse = [&](const char* reason) -> std::optional<Calibration> {
     if (verbose || isTerminal(Stream::kErr)) {
       tell(dim("oriel: warning: " + path + " " + reason + ": measure again with `oriel calibrate`") +
            "\n");
@@ -143,9 +195,9 @@ std::optional<oriel_calibration> readSidecar(const std::string& model_path, bool
   if (json["model"] != identity(model_path)) {
     return refuse("was measured on another file");
   }
-  oriel_calibration calibration = {};
-  calibration.struct_size = sizeof(calibration);
-  if (!readConstants(json["constants"], &calibration)) {
+  Calibration calibration;
+  if (!readConstants(json["constants"], &calibration.constants) ||
+      !readLayers(json, &calibration.layers)) {
     return refuse("has a constant that cannot be a measurement");
   }
   return calibration;

@@ -64,6 +64,10 @@ Json median(std::vector<double> values) {
   return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+Json fastest(const std::vector<double>& values) {
+  return values.empty() ? Json(nullptr) : Json(*std::max_element(values.begin(), values.end()));
+}
+
 oriel_generate_options greedyOptions(uint32_t max_tokens) {
   oriel_generate_options options = {};
   options.struct_size = sizeof(options);
@@ -87,15 +91,14 @@ int onFirstToken(const oriel_token_event*, void* user) {
   return 0;
 }
 
-/// One run: depth, then the prompt, then decoding, in one session.
-void measure(const BenchOptions& options, const std::vector<int32_t>& ids, Session* session,
+/// One run: the prompt, then decoding, in a new session that assumes its depth.
+void measure(const BenchOptions& options, const Model& model, const std::vector<int32_t>& ids,
              Measured* measured) {
-  session->reset();
-  if (options.depth > 0) {
-    session->append(ids.data(), options.depth);
-  }
+  Session own(model, {}, options.depth);
+  Session* const session = &own;
+  const CancelOnInterrupt cancel(session->get());
   const Clock::time_point start = Clock::now();
-  session->append(ids.data() + options.depth, options.prefill);
+  session->append(ids.data(), options.prefill);
   const double prefill_s = secondsSince(start);
   measured->prefill_tokens_per_s.push_back(options.prefill / prefill_s);
   if (options.decode == 0) {
@@ -167,14 +170,23 @@ void describe(const Json& json, const BenchOptions& options) {
   const auto number = [&](const char* field) {
     return json[field].is_null() ? 0.0 : json[field].get<double>();
   };
+  const auto predicted = [&](const char* field) -> std::string {
+    const Json& value = json["predicted"][field];
+    char words[64] = "";
+    if (!value.is_null()) {
+      std::snprintf(words, sizeof(words), "; predicted %.1f", value.get<double>());
+    }
+    return words;
+  };
   std::snprintf(line, sizeof(line),
-                "prefill      %10.1f tokens/s  (%u tokens at depth %u)\n"
+                "prefill      %10.1f tokens/s  (%u tokens at depth %u)%s\n"
                 "first token  %10.1f ms\n"
-                "decode       %10.1f tokens/s  (%u tokens)\n"
+                "decode       %10.1f tokens/s  (%u tokens)%s\n"
                 "load         %10.1f ms\n",
                 number("prefill_tokens_per_s"), options.prefill, options.depth,
-                number("time_to_first_token_ms"), number("decode_tokens_per_s"), options.decode,
-                number("load_ms"));
+                predicted("prefill_tokens_per_s").c_str(), number("time_to_first_token_ms"),
+                number("decode_tokens_per_s"), options.decode,
+                predicted("decode_tokens_per_s").c_str(), number("load_ms"));
   text += line;
   text += "device       " + formatSize(json["device_bytes"].get<uint64_t>()) + ", host " +
           formatSize(json["host_bytes"].get<uint64_t>()) + ", together " +
@@ -195,18 +207,19 @@ void describe(const Json& json, const BenchOptions& options) {
 }
 
 int runBench(const BenchOptions& options) {
-  const Model model(options.common, Load::kDevice);
-  Session session(model);
-  const CancelOnInterrupt cancel(session.get());
-  const std::vector<int32_t> ids =
-      arbitraryIds(size_t{options.depth} + options.prefill, model.info().n_vocab);
+  CommonOptions common = options.common;
+  common.predict = true;
+  const Model model(common, Load::kDevice);
+  const std::vector<int32_t> ids = arbitraryIds(options.prefill, model.info().n_vocab);
 
   Measured warm_up;
-  measure(options, ids, &session, &warm_up);
+  measure(options, model, ids, &warm_up);
   Measured measured;
   for (uint32_t i = 0; i < options.repeat; ++i) {
-    measure(options, ids, &session, &measured);
+    measure(options, model, ids, &measured);
   }
+  Session session(model);
+  const CancelOnInterrupt cancel(session.get());
 
   const oriel_plan& plan = model.plan();
   Json json;
@@ -214,6 +227,8 @@ int runBench(const BenchOptions& options) {
   json["driver"] = model.info().driver;
   json["prefill_tokens_per_s"] = median(measured.prefill_tokens_per_s);
   json["decode_tokens_per_s"] = median(measured.decode_tokens_per_s);
+  json["fastest"]["prefill_tokens_per_s"] = fastest(measured.prefill_tokens_per_s);
+  json["fastest"]["decode_tokens_per_s"] = fastest(measured.decode_tokens_per_s);
   json["time_to_first_token_ms"] = median(measured.time_to_first_token_ms);
   json["load_ms"] = model.loadMs();
   if (options.soak > 0) {
@@ -224,7 +239,9 @@ int runBench(const BenchOptions& options) {
   json["total_bytes"] = plan.total_bytes;
   json["peak_host_bytes"] = std::max(peakResidentBytes(), residentBytes());
   json["window_tokens"] = plan.window_tokens;
-  json["predicted"] = predictedFields(plan);
+  const PredictedAt at = {options.depth + options.prefill + options.decode / 2.0, options.depth,
+                          options.prefill};
+  json["predicted"] = predictedFields(plan, at);
   if (options.common.json) {
     printJson(json);
   } else {
@@ -245,7 +262,8 @@ Command addBenchCommand(CLI::App* program) {
   app->add_option("--decode", options->decode, "Tokens to generate (default 64)")
       ->type_name("N")
       ->check(between(0, 1e6));
-  app->add_option("--depth", options->depth, "Tokens in the session before the prompt (default 0)")
+  app->add_option("--depth", options->depth,
+                  "Tokens that the session is taken to hold before the prompt (default 0)")
       ->type_name("N")
       ->check(between(0, 1e6));
   app->add_option("--repeat", options->repeat, "Runs after the warm-up (default 3)")

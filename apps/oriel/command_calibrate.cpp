@@ -17,6 +17,7 @@
 #include "output.h"
 #include "report.h"
 #include "terminal.h"
+#include "validators.h"
 
 namespace cli {
 namespace {
@@ -27,11 +28,17 @@ struct CalibrateOptions {
   std::string tokens_file;
   std::string out;
   size_t max_tokens = 2048;
+  double kl_limit = 0.1;
+  bool whole_model = false;
 };
 
 /// Less text than this gives numbers that mean nothing.
 constexpr size_t kLeastTokens = 256;
 constexpr uint32_t kShortestWindow = 32;
+/// Layers are measured one by one up to so many, then in groups of neighbours, with this part of the tokens:
+/// so that all layers together take about as long as the rest.
+constexpr uint32_t kMostGroups = 8;
+constexpr size_t kTokenShareOfLayers = 4;
 /// When a file does not state the context it was trained with.
 constexpr uint32_t kAssumedContext = 4096;
 
@@ -93,15 +100,15 @@ bool fitForgetting(const std::vector<Forgetting>& points, oriel_calibration* cal
   return found;
 }
 
-class Calibration {
+class Measuring {
  public:
-  explicit Calibration(const CalibrateOptions& options) : options_(options) {
+  explicit Measuring(const CalibrateOptions& options) : options_(options) {
     if (options.text_file.empty()) {
       ids_ = idsFromJson(readJson(options.tokens_file), options.tokens_file);
     } else {
       text_ = readAll(options.text_file);
     }
-    result_.struct_size = sizeof(result_);
+    result_.kl_limit = options.kl_limit;
   }
 
   void run() {
@@ -118,10 +125,13 @@ class Calibration {
                                           loss.name);
       result_.*loss.constant = loss.divergence.kl_mean;
     }
+    if (!options_.whole_model) {
+      measureLayers(reference);
+    }
     measureForgetting(reference);
   }
 
-  const oriel_calibration& result() const { return result_; }
+  Calibration result() const { return {result_, layers_}; }
   bool forgets() const { return forgets_; }
 
   Json details() const {
@@ -131,6 +141,7 @@ class Calibration {
     json["window_tokens"] = plan_.window_tokens;
     json["sink_tokens"] = plan_.sink_tokens;
     json["scored_from"] = scored_from_;
+    json["layer_tokens"] = layer_tokens_;
     json["formats"] = Json::array();
     for (const FormatLoss& loss : formats_) {
       Json entry;
@@ -139,6 +150,7 @@ class Calibration {
       entry["kl_mean"] = loss.divergence.kl_mean;
       entry["kl_max"] = loss.divergence.kl_max;
       entry["top1_agreement"] = loss.divergence.top1_agreement;
+      entry["failed"] = loss.divergence.kl_mean > options_.kl_limit;
       json["formats"].push_back(entry);
     }
     json["forgetting"] = Json::array();
@@ -159,6 +171,18 @@ class Calibration {
       std::snprintf(line, sizeof(line), "%-12s %.6f nats a token, same first choice %.2f %%\n",
                     loss.name, loss.divergence.kl_mean, 100 * loss.divergence.top1_agreement);
       text += line;
+    }
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      std::snprintf(line, sizeof(line), "layer %-6zu keys int4 %.6f, values int4 %.6f\n", i,
+                    layers_[i].keys_int4, layers_[i].values_int4);
+      text += line;
+    }
+    for (const FormatLoss& loss : formats_) {
+      if (loss.divergence.kl_mean > options_.kl_limit) {
+        std::snprintf(line, sizeof(line), "%s failed: beyond %g nats it is never chosen\n", loss.name,
+                      options_.kl_limit);
+        text += line;
+      }
     }
     for (const Forgetting& point : forgetting_) {
       std::snprintf(line, sizeof(line), "window %-5u %+.6f nats a token\n", point.window_tokens,
@@ -197,6 +221,50 @@ class Calibration {
     }
   }
 
+  /// One side in int4 in one group of layers, all others in f16. The error of int8 is the same at a
+  /// sixteenth of the step, so that layers share it alike.
+  void measureLayers(const Model& reference) {
+    const uint32_t n_layers = reference.info().n_layers;
+    const uint32_t size = (n_layers + kMostGroups - 1) / kMostGroups;
+    const std::vector<int32_t> ids(
+        ids_.begin(), ids_.begin() + static_cast<std::ptrdiff_t>(std::max(
+                                         kLeastTokens, ids_.size() / kTokenShareOfLayers)));
+    layer_tokens_ = ids.size();
+    layers_.resize(n_layers);
+    for (const bool keys : {true, false}) {
+      for (uint32_t begin = 0; begin < n_layers; begin += size) {
+        const uint32_t end = std::min(begin + size, n_layers);
+        CommonOptions single = withFormats(options_.common, plan_,
+                                           keys ? ORIEL_KV_INT4 : ORIEL_KV_F16,
+                                           keys ? ORIEL_KV_F16 : ORIEL_KV_INT4);
+        single.f16_layers.assign(n_layers, 1);
+        std::fill(single.f16_layers.begin() + begin, single.f16_layers.begin() + end, uint8_t{0});
+        const Model rounded(single, Load::kDevice);
+        const std::string label = std::string(keys ? "keys" : "values") + " of layer " +
+                                  std::to_string(begin) + " of " + std::to_string(n_layers);
+        const double kl =
+            measureDivergence(Session(reference), Session(rounded), ids, RowFn(), label).kl_mean;
+        for (uint32_t layer = begin; layer < end; ++layer) {
+          oriel_layer_calibration& entry = layers_[layer];
+          (keys ? entry.keys_int4 : entry.values_int4) = kl / (end - begin);
+        }
+      }
+    }
+    const auto total = [&](double oriel_layer_calibration::*side) {
+      double sum = 0;
+      for (const oriel_layer_calibration& layer : layers_) {
+        sum += layer.*side;
+      }
+      return sum;
+    };
+    const double of_keys = total(&oriel_layer_calibration::keys_int4);
+    const double of_values = total(&oriel_layer_calibration::values_int4);
+    for (oriel_layer_calibration& layer : layers_) {
+      layer.keys_int8 = of_keys > 0 ? result_.keys_int8 * layer.keys_int4 / of_keys : 0;
+      layer.values_int8 = of_values > 0 ? result_.values_int8 * layer.values_int4 / of_values : 0;
+    }
+  }
+
   /// Every window is scored on the same tokens: those before which the longest shortened one is full.
   void measureForgetting(const Model& reference) {
     std::vector<uint32_t> windows;
@@ -230,6 +298,8 @@ class Calibration {
       {"keys int4", ORIEL_KV_INT4, ORIEL_KV_F16, &oriel_calibration::keys_int4, {}},
       {"values int8", ORIEL_KV_F16, ORIEL_KV_INT8, &oriel_calibration::values_int8, {}},
       {"values int4", ORIEL_KV_F16, ORIEL_KV_INT4, &oriel_calibration::values_int4, {}}};
+  std::vector<oriel_layer_calibration> layers_;
+  size_t layer_tokens_ = 0;
   std::vector<Forgetting> forgetting_;
   size_t scored_from_ = 0;
   bool forgets_ = false;
@@ -239,14 +309,15 @@ class Calibration {
 int runCalibrate(const CalibrateOptions& options) {
   const std::string model_path = modelPath(options.common);
   const std::string path = options.out.empty() ? sidecarPath(model_path) : options.out;
-  Calibration calibration(options);
+  Measuring calibration(options);
   calibration.run();
   const Json details = calibration.details();
   writeSidecar(path, model_path, calibration.result(), details);
   if (options.common.json) {
     Json json;
     json["sidecar"] = path;
-    json["constants"] = calibrationFields(calibration.result());
+    json["constants"] = calibrationFields(calibration.result().constants);
+    json["layers"] = layerFields(calibration.result().layers);
     json["measured"] = details;
     printJson(json);
   } else {
@@ -271,6 +342,11 @@ Command addCalibrateCommand(CLI::App* program) {
                             ->excludes(text);
   app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens (default 2048)")
       ->type_name("N");
+  app->add_option("--kl-limit", options->kl_limit,
+                  "Formats that cost more nats a token by rounding are never chosen (default 0.1)")
+      ->type_name("NATS")
+      ->check(between(1e-6, 100.0));
+  app->add_flag("--whole-model", options->whole_model, "Do not tell single layers apart: faster");
   app->add_option("--out", options->out,
                   "Where to write (default: MODEL.calibration.json, which is then used)")
       ->type_name("FILE");

@@ -41,6 +41,7 @@ FileReport inspect(const CommonOptions& options) {
   report.path = modelPath(options);
   report.info.struct_size = sizeof(report.info);
   oriel_options plan_options = planOptions(options);
+  plan_options.min_tokens_per_s = 0;
   plan_options.log = Diagnostics::onLog;
   plan_options.log_user = const_cast<Diagnostics*>(&diagnostics);
   diagnostics.check(oriel_inspect(report.path.c_str(), &plan_options, &report.info),

@@ -76,9 +76,17 @@ int runPlan(const PlanOptions& options) {
   oriel_options plan_options = planOptions(options);
   plan_options.log = Diagnostics::onLog;
   plan_options.log_user = &diagnostics;
-  const std::optional<oriel_calibration> calibration =
+  const std::optional<Calibration> sidecar =
       source.isShape() ? std::nullopt : readSidecar(source.name(), options.verbose);
-  plan_options.calibration = calibration ? &*calibration : nullptr;
+  const oriel_calibration calibration = sidecar ? sidecar->option() : oriel_calibration();
+  plan_options.calibration = sidecar ? &calibration : nullptr;
+
+  const bool device_known = options.device_named || options.min_tokens_per_s > 0;
+  std::optional<oriel_speed> speed;
+  if (device_known) {
+    speed = deviceSpeed(source.isShape() ? "" : source.name(), options, &diagnostics);
+  }
+  plan_options.speed = speed ? &*speed : nullptr;
 
   const oriel_plan plan = source.plan(plan_options, diagnostics);
   const std::vector<Neighbour> neighbours = neighboursOf(source, plan_options, plan);
@@ -86,7 +94,7 @@ int runPlan(const PlanOptions& options) {
     writePlot(options.plot_path, plotPlan(source, plan_options, plan));
   }
   if (options.json) {
-    printJson(planJson(source, plan, neighbours));
+    printJson(planJson(source, plan, plan_options.speed, neighbours));
   } else {
     print(describePlan(source, plan_options, plan, neighbours));
   }

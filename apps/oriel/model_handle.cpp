@@ -96,13 +96,20 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
   const std::string path = modelPath(options);
   const std::string cache = load == Load::kDevice ? pipelineFolder(options) : "";
   oriel_options library_options = planOptions(options);
-  const std::optional<oriel_calibration> calibration =
+  const std::optional<Calibration> sidecar =
       load == Load::kDevice ? readSidecar(path, options.verbose) : std::nullopt;
-  library_options.calibration = calibration ? &*calibration : nullptr;
+  const oriel_calibration calibration = sidecar ? sidecar->option() : oriel_calibration();
+  library_options.calibration = sidecar ? &calibration : nullptr;
   library_options.pinned_tokens = pinned_tokens;
   library_options.log = Diagnostics::onLog;
   library_options.log_user = &diagnostics_;
+  const bool needs_speed =
+      load == Load::kDevice && (options.predict || options.min_tokens_per_s > 0);
+  const std::optional<oriel_speed> speed =
+      needs_speed ? std::optional(deviceSpeed(path, options, &diagnostics_)) : std::nullopt;
+  library_options.speed = speed ? &*speed : nullptr;
   if (load != Load::kDevice) {
+    library_options.min_tokens_per_s = 0;
     library_options.device = ORIEL_DEVICE_NONE;
     library_options.device_number = 0;
   } else {
@@ -212,12 +219,13 @@ std::vector<int32_t> Model::renderedIds(const ChatFormatOptions& options,
   return ids;
 }
 
-Session::Session(const Model& model, const ChatFormatOptions& chat)
+Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens)
     : diagnostics_(model.diagnostics()) {
   const oriel_chat_options chat_options = chatOptions(chat);
   oriel_session_options options = {};
   options.struct_size = sizeof(options);
   options.chat = &chat_options;
+  options.assumed_tokens = assumed_tokens;
   check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
 }
 
@@ -234,6 +242,21 @@ oriel_stats Session::stats() const {
   stats.struct_size = sizeof(stats);
   check(oriel_session_get_stats(session_, &stats));
   return stats;
+}
+
+oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
+                        Diagnostics* diagnostics) {
+  const std::string cache = pipelineFolder(options);
+  oriel_options library_options = planOptions(options);
+  library_options.min_tokens_per_s = 0;
+  library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();
+  library_options.log = Diagnostics::onLog;
+  library_options.log_user = diagnostics;
+  oriel_speed speed = {};
+  speed.struct_size = sizeof(speed);
+  diagnostics->check(
+      oriel_speed_measure(path.empty() ? nullptr : path.c_str(), &library_options, &speed));
+  return speed;
 }
 
 oriel_plan planFile(const std::string& path, const oriel_options& options,

@@ -90,7 +90,9 @@ class Model {
 
 class Session {
  public:
-  explicit Session(const Model& model, const ChatFormatOptions& chat = {});
+  /// As if `assumed_tokens` had been appended: oriel_session_options.
+  explicit Session(const Model& model, const ChatFormatOptions& chat = {},
+                   uint64_t assumed_tokens = 0);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -107,6 +109,11 @@ class Session {
   const Diagnostics& diagnostics_;
   oriel_session* session_ = nullptr;
 };
+
+/// Rates of the device that the options name, for this file (empty: for known shapes); measured, or
+/// kept in the user's cache folder. Throws Failure.
+oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
+                        Diagnostics* diagnostics);
 
 /// Plans for the file without loading it; the plan may be one that does not fit.
 oriel_plan planFile(const std::string& path, const oriel_options& options,

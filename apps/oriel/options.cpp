@@ -48,6 +48,7 @@ void setKvFormat(const std::string& text, CommonOptions* options) {
 void setDevice(const std::string& text, CommonOptions* options) {
   const std::string vulkan = "vulkan";
   options->device_number = 0;
+  options->device_named = true;
   if (text == "auto") {
     options->device = ORIEL_DEVICE_AUTO;
     return;
@@ -112,9 +113,22 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->group(memory);
   addText(command, options, "--kv", "FORMAT", memory, "Cache format: auto, f16, k8v8, k8v4 or k4v4", setKvFormat);
 
-  const char* const device = uses >= Uses::kDevice ? "Device" : "";
+  command
+      ->add_option("--min-speed", options->min_tokens_per_s,
+                   "Least tokens/s of a reply with the window full, as predicted for the device: shorter "
+                   "windows and faster formats are chosen for it")
+      ->type_name("N")
+      ->check(between(0.0, 1e9))
+      ->group(memory);
+
+  const char* const device = uses >= Uses::kPlan ? "Device" : "";
   addText(command, options, "--device", "DEVICE", device,
           "auto, cpu, vulkan or vulkan:N (see `oriel devices`)", setDevice);
+  command
+      ->add_option("--threads", options->threads,
+                   "Threads that compute on the CPU (default: one per core, at most 8)")
+      ->check(CLI::Range(1, 1024))
+      ->group(device);
   command
       ->add_flag("--no-cache", options->no_cache,
                  "Do not keep compiled pipelines in the user's cache folder")
@@ -167,8 +181,12 @@ oriel_options planOptions(const CommonOptions& options) {
   result.chunk_tokens = options.chunk_tokens;
   result.k_format = options.k_format;
   result.v_format = options.v_format;
+  result.f16_layers = options.f16_layers.empty() ? nullptr : options.f16_layers.data();
+  result.f16_layer_count = static_cast<uint32_t>(options.f16_layers.size());
   result.device = options.device;
   result.device_number = options.device_number;
+  result.min_tokens_per_s = options.min_tokens_per_s;
+  result.cpu_threads = options.threads;
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <oriel/oriel.h>
 
@@ -23,10 +24,15 @@ struct CommonOptions {
   uint32_t min_window_tokens = 0;
   std::optional<uint32_t> sink_tokens;
   uint32_t chunk_tokens = 0;  ///< no option: for commands that load a model twice alike
+  std::vector<uint8_t> f16_layers;  ///< no option: as oriel_options.f16_layers
   oriel_kv_format k_format = ORIEL_KV_AUTO;
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
+  bool device_named = false;   ///< --device was given
+  double min_tokens_per_s = 0;
+  bool predict = false;        ///< no option: the command reports predicted speed
+  uint32_t threads = 0;
   bool no_cache = false;
 
   uint64_t seed = 0;

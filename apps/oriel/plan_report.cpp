@@ -69,6 +69,12 @@ bool isChosen(const oriel_plan& plan, const oriel_plan_choice& choice) {
 
 /// Why one pair of formats was or was not taken.
 std::string verdict(const oriel_plan& plan, const oriel_plan_choice& choice) {
+  if (choice.refused == ORIEL_REFUSED_QUALITY) {
+    return "never chosen: it failed the calibration of this model";
+  }
+  if (choice.refused == ORIEL_REFUSED_SPEED) {
+    return "slower than was asked for";
+  }
   if (choice.fits == 0) {
     return format("does not fit: %llu bytes short",
                   static_cast<unsigned long long>(choice.minimum_bytes - plan.memory_bytes));
@@ -180,6 +186,63 @@ constexpr struct {
                {"k8v4", ORIEL_KV_INT8, ORIEL_KV_INT4},
                {"k4v4", ORIEL_KV_INT4, ORIEL_KV_INT4}};
 
+std::vector<uint64_t> depthsOf(const oriel_plan& plan) {
+  const uint64_t full = uint64_t{plan.sink_tokens} + plan.window_tokens;
+  std::vector<uint64_t> depths;
+  for (const uint64_t depth : {64, 256, 1024, 4096, 16384, 65536}) {
+    if (depth < full) {
+      depths.push_back(depth);
+    }
+  }
+  depths.push_back(full);
+  return depths;
+}
+
+/// As predictedFields, with the window full, and for several depths.
+Json planPredictions(const oriel_plan& plan, const oriel_speed* speed) {
+  const std::vector<uint64_t> depths = depthsOf(plan);
+  Json json = predictedFields(plan, {static_cast<double>(depths.back()), 0, 0});
+  json["device"] = speed != nullptr ? Json(speed->device) : Json(nullptr);
+  const bool known = plan.decode.tokens != 0;
+  json["reason"] = known               ? Json(nullptr)
+                   : speed == nullptr ? Json("no device was named: add --device")
+                                      : Json("the weights of this model are not known");
+  json["at_depths"] = Json::array();
+  for (const uint64_t depth : depths) {
+    oriel_prediction prediction;
+    if (predict(plan, depth, 0, &prediction)) {
+      Json entry;
+      entry["depth"] = depth;
+      entry["decode_tokens_per_s"] = prediction.decode_tokens_per_s;
+      entry["prefill_tokens_per_s"] = prediction.prefill_tokens_per_s;
+      entry["decode_limit"] = limitName(prediction.decode_limit);
+      json["at_depths"].push_back(entry);
+    }
+  }
+  return json;
+}
+
+std::string speedTable(const oriel_plan& plan, const oriel_speed& speed) {
+  std::string text =
+      format("  speed       predicted for %s\n  %-12s%14s%15s  %s\n", speed.device, "depth",
+             "decode tok/s", "prefill tok/s", "decoding is limited by");
+  for (const uint64_t depth : depthsOf(plan)) {
+    oriel_prediction prediction;
+    if (!predict(plan, depth, 0, &prediction)) {
+      return "  speed       not known: the weights of this model are not\n";
+    }
+    text += format("  %-12llu%14.1f%15.1f  %s\n", static_cast<unsigned long long>(depth),
+                   prediction.decode_tokens_per_s, prediction.prefill_tokens_per_s,
+                   limitName(prediction.decode_limit));
+  }
+  oriel_prediction prediction;
+  if (predict(plan, 0, 0, &prediction) && prediction.crossover_tokens > 0) {
+    text += format("  reading the cache takes as long as the weights at %.0f tokens\n",
+                   prediction.crossover_tokens);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::vector<Neighbour> neighboursOf(const PlanSource& source, const oriel_options& options,
@@ -232,10 +295,13 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
     text += "  crossover   at " + std::to_string(plan.crossover_tokens) +
             " tokens reading the cache costs as much as reading the weights\n";
   }
+  if (options.speed != nullptr) {
+    text += "\n" + speedTable(plan, *options.speed);
+  }
   return text + "\n" + choiceTable(plan) + "\n" + neighbourTable(plan, neighbours);
 }
 
-Json planJson(const PlanSource& source, const oriel_plan& plan,
+Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_speed* speed,
               const std::vector<Neighbour>& neighbours) {
   Json json;
   if (source.isShape()) {
@@ -250,7 +316,7 @@ Json planJson(const PlanSource& source, const oriel_plan& plan,
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);
   json["kv_bytes_at"] = plan.kv_window_bytes;
-  json["predicted"] = predictedFields(plan);
+  json["predicted"] = planPredictions(plan, speed);
   json["choices"] = Json::array();
   for (uint32_t i = 0; i < plan.choice_count; ++i) {
     const oriel_plan_choice& choice = plan.choices[i];
@@ -264,6 +330,11 @@ Json planJson(const PlanSource& source, const oriel_plan& plan,
     entry["total_bytes"] = choice.total_bytes;
     entry["minimum_bytes"] = choice.minimum_bytes;
     entry["loss_nats"] = choice.loss_nats;
+    entry["decode_tokens_per_s"] =
+        choice.decode_tokens_per_s > 0 ? Json(choice.decode_tokens_per_s) : Json(nullptr);
+    entry["refused"] = choice.refused == ORIEL_REFUSED_QUALITY ? Json("quality")
+                       : choice.refused == ORIEL_REFUSED_SPEED ? Json("speed")
+                                                               : Json(nullptr);
     entry["why"] = verdict(plan, choice);
     json["choices"].push_back(entry);
   }

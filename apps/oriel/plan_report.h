@@ -19,7 +19,8 @@ std::vector<Neighbour> neighboursOf(const PlanSource& source, const oriel_option
 
 std::string describePlan(const PlanSource& source, const oriel_options& options,
                          const oriel_plan& plan, const std::vector<Neighbour>& neighbours);
-Json planJson(const PlanSource& source, const oriel_plan& plan,
+/// `speed` null: no device was named.
+Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_speed* speed,
               const std::vector<Neighbour>& neighbours);
 
 /// The table of `oriel plan --list`.

@@ -39,10 +39,37 @@ Json planFields(const oriel_plan& plan) {
   return json;
 }
 
-Json predictedFields(const oriel_plan& plan) {
+bool predict(const oriel_plan& plan, uint64_t depth, uint32_t prompt_tokens,
+             oriel_prediction* prediction) {
+  *prediction = {};
+  prediction->struct_size = sizeof(*prediction);
+  return oriel_plan_predict(&plan, depth, prompt_tokens, prediction) == ORIEL_OK;
+}
+
+const char* limitName(oriel_speed_limit limit) {
+  switch (limit) {
+    case ORIEL_LIMIT_WEIGHTS:
+      return "weights";
+    case ORIEL_LIMIT_CACHE:
+      return "cache";
+    case ORIEL_LIMIT_OVERHEAD:
+      return "overhead";
+  }
+  return "unknown";
+}
+
+Json predictedFields(const oriel_plan& plan, const PredictedAt& at) {
   Json json;
-  json["decode_tokens_per_s"] = nullptr;
-  json["prefill_tokens_per_s"] = nullptr;
+  oriel_prediction decode;
+  oriel_prediction prompt;
+  const bool known =
+      predict(plan, static_cast<uint64_t>(at.decode_depth), 0, &decode) &&
+      predict(plan, at.prompt_depth, at.prompt_tokens, &prompt);
+  json["decode_tokens_per_s"] = known ? Json(decode.decode_tokens_per_s) : Json(nullptr);
+  json["prefill_tokens_per_s"] = known ? Json(prompt.prefill_tokens_per_s) : Json(nullptr);
+  json["decode_limit"] = known ? Json(limitName(decode.decode_limit)) : Json(nullptr);
+  json["time_crossover_tokens"] =
+      known && decode.crossover_tokens > 0 ? Json(decode.crossover_tokens) : Json(nullptr);
   json["crossover_tokens"] = plan.crossover_tokens;
   json["loss_nats"] = plan.loss_nats;
   json["calibrated"] = plan.calibrated != 0;

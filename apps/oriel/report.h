@@ -11,8 +11,19 @@ namespace cli {
 const char* kvFormatName(oriel_kv_format format);
 /// Bytes by purpose and the choices of a plan.
 Json planFields(const oriel_plan& plan);
-/// The object `predicted`: what is known before anything has been measured; null is "not known".
-Json predictedFields(const oriel_plan& plan);
+/// The object `predicted`: what is known before anything has been measured; null is "not known". Decoding
+/// at this depth, and a prompt of so many tokens (0: one chunk) behind `prompt_depth`.
+struct PredictedAt {
+  double decode_depth = 0;
+  uint64_t prompt_depth = 0;
+  uint32_t prompt_tokens = 0;
+};
+Json predictedFields(const oriel_plan& plan, const PredictedAt& at);
+/// False for a plan without predictions.
+bool predict(const oriel_plan& plan, uint64_t depth, uint32_t prompt_tokens,
+             oriel_prediction* prediction);
+/// "weights", "cache", "overhead".
+const char* limitName(oriel_speed_limit limit);
 /// "length", "stop", "callback", "cancelled".
 const char* stopReasonName(oriel_stop_reason reason);
 

@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
-constexpr uint32_t kMostSlots = 32;       // of a block
+constexpr uint32_t kMostSlots = 64;       // of a block
 constexpr uint32_t kBlockFloats = 4096;   // of keys or values unpacked: well inside a first-level cache
 constexpr float kLeast = -3.0e38f;        // below any score
 static_assert(kBlockFloats / kMaxHeadDim >= 4, "scores are made four at a time");
@@ -44,7 +44,6 @@ struct Query {
   uint32_t block_from = 0;  // of the block at hand
   uint32_t block_to = 0;
   float most = kLeast;
-  float sum = 0;
 };
 
 /// Slots of one head and side that lie one after another.
@@ -56,10 +55,19 @@ struct Slots {
 
 struct Scratch {
   Query queries[kMostQueries];
-  HWY_ALIGN float rotated[2][kMostQueries][kMaxHeadDim];  // for window keys, for sinks
-  HWY_ALIGN float gathered[kMostQueries][kMaxHeadDim];
+  // Rows of `stride` floats: close together, or they would push each other out of the cache.
+  HWY_ALIGN float rotated_rows[2 * kMostQueries * kMaxHeadDim];
+  HWY_ALIGN float gathered_rows[kMostQueries * kMaxHeadDim];
   HWY_ALIGN float block[kBlockFloats];
   HWY_ALIGN float weights[kMostQueries][kMostSlots];
+  HWY_ALIGN float sums[kMostQueries][kN];  // of weights, lane by lane
+  uint32_t stride;
+
+  // Query q for window keys (0) or for sinks (1).
+  float* rotated(uint32_t which, uint32_t q) {
+    return rotated_rows + (which * kMostQueries + q) * stride;
+  }
+  float* gathered(uint32_t q) { return gathered_rows + q * stride; }
 };
 
 Slots slotsOf(const AttentionPush& p, KvFormat format, const uint32_t* side, uint32_t head,
@@ -83,50 +91,84 @@ HWY_INLINE VF int4Levels(VI codes) {
   return hn::MulAdd(hn::Mul(hn::Mul(t, t), t), hn::Set(kF, 1.0f / 128.0f), t);
 }
 
+/// Half floats that lie one after another.
+void unpackHalves(const uint16_t* halves, uint32_t count, float* out) {
+  uint32_t i = 0;
+  for (; i + kN <= count; i += kN) {
+    hn::StoreU(loadHalves(halves + i), kF, out + i);
+  }
+  for (; i < count; ++i) {
+    out[i] = halfToFloat(halves[i]);
+  }
+}
+
+/// kN codes of a low-bit format from `bytes` on, without their scale.
+template <KvFormat kFormat>
+HWY_INLINE VF codeValues(const uint8_t* bytes) {
+  if (kFormat == KvFormat::kInt8) {
+    const hn::Rebind<int8_t, DF> k8;
+    return hn::ConvertTo(
+        kF, hn::PromoteTo(kI, hn::LoadU(k8, reinterpret_cast<const int8_t*>(bytes))));
+  }
+  // A byte holds two codes: spread bytes to pairs of bytes, then those to lanes.
+  const hn::Rebind<uint8_t, hn::Half<DF>> k8;
+  const hn::Rebind<uint16_t, hn::Half<DF>> k16;
+  const auto pairs = hn::PromoteTo(k16, hn::LoadU(k8, bytes));
+  const auto spread = hn::And(hn::Or(pairs, hn::ShiftLeft<4>(pairs)), hn::Set(k16, 0x0f0f));
+  const hn::Rebind<uint8_t, DF> codes8;
+  const VI codes = hn::PromoteTo(kI, hn::BitCast(codes8, spread));
+#if HWY_MAX_BYTES == 64
+  HWY_ALIGN static constexpr float kLevels[kInt4Levels] = {
+      int4Level(0), int4Level(1), int4Level(2),  int4Level(3),  int4Level(4),  int4Level(5),
+      int4Level(6), int4Level(7), int4Level(8),  int4Level(9),  int4Level(10), int4Level(11),
+      int4Level(12), int4Level(13), int4Level(14), int4Level(15)};
+  return hn::TableLookupLanes(hn::Load(kF, kLevels), hn::IndicesFromVec(kF, codes));
+#else
+  return int4Levels(codes);
+#endif
+}
+
+template <KvFormat kFormat>
+void unpackLowBits(const Slots& slots, uint32_t count, uint32_t head_dim, uint32_t stride,
+                   float* out) {
+  const uint32_t words = kvValueWords(kFormat, head_dim);
+  const uint32_t groups = kvGroups(head_dim);
+  const uint32_t whole = head_dim / kN * kN;
+  float scales[kMostSlots * kvGroups(kMaxHeadDim)];
+  unpackHalves(slots.scales, count * groups, scales);
+  for (uint32_t s = 0; s < count; ++s, out += stride) {
+    const uint8_t* bytes =
+        reinterpret_cast<const uint8_t*>(slots.words + static_cast<uint64_t>(s) * words);
+    const float* scale = scales + s * groups;
+    for (uint32_t c = 0; c < whole; c += kN) {
+      const VF values = codeValues<kFormat>(bytes + (kFormat == KvFormat::kInt8 ? c : c / 2));
+      hn::Store(hn::Mul(values, hn::Set(kF, scale[c / kKvGroup])), kF, out + c);
+    }
+    for (uint32_t c = whole; c < head_dim; ++c) {
+      const uint32_t code = kFormat == KvFormat::kInt8
+                                ? bytes[c]
+                                : static_cast<uint32_t>(bytes[c / 2] >> (4 * (c % 2)) & 15);
+      out[c] = scale[c / kKvGroup] * kvCodeValue(kFormat, code);
+    }
+    std::fill(out + head_dim, out + stride, 0.0f);
+  }
+}
+
 /// `count` slots of head_dim values as floats, `stride` apart, padded with zeros to `stride`.
 void unpackSlots(const Slots& slots, uint32_t count, uint32_t head_dim, uint32_t stride,
                  float* out) {
-  const uint32_t words = kvValueWords(slots.format, head_dim);
-  const uint32_t whole = head_dim / kN * kN;
-  for (uint32_t s = 0; s < count; ++s, out += stride) {
-    const uint32_t* row = slots.words + static_cast<uint64_t>(s) * words;
-    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(row);
-    std::fill(out + whole, out + stride, 0.0f);
-    if (slots.format == KvFormat::kF16) {
-      const uint16_t* halves = reinterpret_cast<const uint16_t*>(row);
-      for (uint32_t c = 0; c < whole; c += kN) {
-        hn::Store(loadHalves(halves + c), kF, out + c);
-      }
-      for (uint32_t c = whole; c < head_dim; ++c) {
-        out[c] = halfToFloat(halves[c]);
-      }
-      continue;
-    }
-    const uint16_t* scales = slots.scales + static_cast<uint64_t>(s) * kvGroups(head_dim);
-    for (uint32_t c = 0; c < whole; c += kN) {
-      const VF scale = hn::Set(kF, halfToFloat(scales[c / kKvGroup]));
-      if (slots.format == KvFormat::kInt8) {
-        const hn::Rebind<int8_t, DF> k8;
-        const VI codes = hn::PromoteTo(
-            kI, hn::LoadU(k8, reinterpret_cast<const int8_t*>(bytes + c)));
-        hn::Store(hn::Mul(hn::ConvertTo(kF, codes), scale), kF, out + c);
-        continue;
-      }
-      // A byte holds two codes: spread bytes to pairs of bytes, then those to lanes.
-      const hn::Rebind<uint8_t, hn::Half<DF>> k8;
-      const hn::Rebind<uint16_t, hn::Half<DF>> k16;
-      const auto pairs = hn::PromoteTo(k16, hn::LoadU(k8, bytes + c / 2));
-      const auto spread = hn::And(hn::Or(pairs, hn::ShiftLeft<4>(pairs)), hn::Set(k16, 0x0f0f));
-      const hn::Rebind<uint8_t, DF> codes8;
-      const VI codes = hn::PromoteTo(kI, hn::BitCast(codes8, spread));
-      hn::Store(hn::Mul(int4Levels(codes), scale), kF, out + c);
-    }
-    for (uint32_t c = whole; c < head_dim; ++c) {
-      const uint32_t code = slots.format == KvFormat::kInt8
-                                ? bytes[c]
-                                : static_cast<uint32_t>(bytes[c / 2] >> (4 * (c % 2)) & 15);
-      out[c] = halfToFloat(scales[c / kKvGroup]) * kvCodeValue(slots.format, code);
-    }
+  switch (slots.format) {
+    case KvFormat::kInt8:
+      return unpackLowBits<KvFormat::kInt8>(slots, count, head_dim, stride, out);
+    case KvFormat::kInt4:
+      return unpackLowBits<KvFormat::kInt4>(slots, count, head_dim, stride, out);
+    case KvFormat::kF16:
+      break;
+  }
+  const uint16_t* halves = reinterpret_cast<const uint16_t*>(slots.words);
+  for (uint32_t s = 0; s < count; ++s) {
+    unpackHalves(halves + static_cast<uint64_t>(s) * head_dim, head_dim, out + s * stride);
+    std::fill(out + s * stride + head_dim, out + (s + 1) * stride, 0.0f);
   }
 }
 
@@ -207,41 +249,45 @@ HWY_INLINE void gather(const float* const* weights, const float* values, uint32_
 }
 
 /// Turns the scores of a block into weights relative to the largest score so far, and scales down what was
-/// gathered under a smaller one.
-void soften(float scale, uint32_t stride, Query* query, float* scores, float* gathered) {
+/// gathered under a smaller one. `sums` are the weights so far, lane by lane.
+void soften(float scale, uint32_t stride, Query* query, float* scores, float* sums,
+            float* gathered) {
   const uint32_t from = query->block_from;
   const uint32_t to = query->block_to;
   const uint32_t end = (to + kN - 1) / kN * kN;
   const VF scale_v = hn::Set(kF, scale);
-  VF most_v = hn::Set(kF, query->most);
+  const VF old_most = hn::Set(kF, query->most);
+  VF most_v = old_most;
   for (uint32_t s = 0; s < end; s += kN) {
-    const VI slot = hn::Iota(kI, static_cast<int32_t>(s));
-    const auto seen = hn::RebindMask(
-        kF, hn::And(hn::Gt(slot, hn::Set(kI, static_cast<int32_t>(from) - 1)),
-                    hn::Lt(slot, hn::Set(kI, static_cast<int32_t>(to)))));
-    const VF value =
-        hn::IfThenElse(seen, hn::Mul(hn::Load(kF, scores + s), scale_v), hn::Set(kF, kLeast));
+    VF value = hn::Mul(hn::Load(kF, scores + s), scale_v);
+    if (s < from || s + kN > to) {
+      const VI slot = hn::Iota(kI, static_cast<int32_t>(s));
+      const auto seen = hn::RebindMask(
+          kF, hn::And(hn::Gt(slot, hn::Set(kI, static_cast<int32_t>(from) - 1)),
+                      hn::Lt(slot, hn::Set(kI, static_cast<int32_t>(to)))));
+      value = hn::IfThenElse(seen, value, hn::Set(kF, kLeast));
+    }
     hn::Store(value, kF, scores + s);
     most_v = hn::Max(most_v, value);
   }
-  const float most = hn::GetLane(hn::MaxOfLanes(kF, most_v));
-  const VF largest = hn::Set(kF, most);
-  if (most > query->most) {
-    const VF shrink = expOf(hn::Sub(hn::Set(kF, query->most), largest));
-    query->sum *= hn::GetLane(shrink);
+  VF sum = hn::Load(kF, sums);
+  if (!hn::AllFalse(kF, hn::Gt(most_v, old_most))) {
+    const VF largest = hn::MaxOfLanes(kF, most_v);
+    const VF shrink = expOf(hn::Sub(old_most, largest));
+    sum = hn::Mul(sum, shrink);
     for (uint32_t c = 0; c < stride; c += kN) {
       hn::Store(hn::Mul(hn::Load(kF, gathered + c), shrink), kF, gathered + c);
     }
-    query->most = most;
+    query->most = hn::GetLane(largest);
   }
-  VF sum = hn::Zero(kF);
+  const VF largest = hn::Set(kF, query->most);
   for (uint32_t s = 0; s < end; s += kN) {
     const VF weight = expOf(hn::Sub(hn::Load(kF, scores + s), largest));
     hn::Store(weight, kF, scores + s);
     sum = hn::Add(sum, weight);
   }
+  hn::Store(sum, kF, sums);
   std::fill(scores + end, scores + kMostSlots, 0.0f);  // others may see these slots
-  query->sum += hn::GetLane(hn::SumOfLanes(kF, sum));
 }
 
 /// `count` <= kMostSlots slots for all queries, each of which sees block_from .. block_to - 1 of them.
@@ -251,6 +297,7 @@ void attendBlock(const AttentionTask& task, const Slots& keys, const Slots& valu
   const float* rotated[kMostQueries];
   float* weights[kMostQueries];
   float* gathered[kMostQueries];
+  float* sums[kMostQueries];
   uint32_t n = 0;
   uint32_t from = count;
   uint32_t to = 0;
@@ -260,9 +307,10 @@ void attendBlock(const AttentionTask& task, const Slots& keys, const Slots& valu
       from = std::min(from, query.block_from);
       to = std::max(to, query.block_to);
       seeing[n] = &query;
-      rotated[n] = scratch->rotated[sinks ? 1 : 0][q];
+      rotated[n] = scratch->rotated(sinks ? 1 : 0, q);
       weights[n] = scratch->weights[q];
-      gathered[n++] = scratch->gathered[q];
+      sums[n] = scratch->sums[q];
+      gathered[n++] = scratch->gathered(q);
     }
   }
   if (n == 0) {
@@ -280,7 +328,7 @@ void attendBlock(const AttentionTask& task, const Slots& keys, const Slots& valu
     score<1>(rotated + q, scratch->block, count, stride, weights + q);
   }
   for (q = 0; q < n; ++q) {
-    soften(task.push.scale, stride, seeing[q], weights[q], gathered[q]);
+    soften(task.push.scale, stride, seeing[q], weights[q], sums[q], gathered[q]);
   }
   unpackSlots(values, count, head_dim, stride, scratch->block);
   for (uint32_t c = 0; c < stride;) {
@@ -304,11 +352,12 @@ void attendBlock(const AttentionTask& task, const Slots& keys, const Slots& valu
 
 // Writes what a query gathered: normalised, or as the share of a split.
 void finish(const AttentionTask& task, uint32_t token, uint32_t head, uint32_t split,
-            const Query& query, const float* gathered) {
+            float most, const float* sums, const float* gathered) {
   const AttentionPush& p = task.push;
+  const float sum = hn::GetLane(hn::SumOfLanes(kF, hn::Load(kF, sums)));
   if (p.splits == 1) {
     float* out = task.out + static_cast<uint64_t>(token) * p.out_stride + head * p.head_dim;
-    const float inverse = 1.0f / query.sum;
+    const float inverse = 1.0f / sum;
     for (uint32_t c = 0; c < p.head_dim; ++c) {
       out[c] = gathered[c] * inverse;
     }
@@ -316,9 +365,11 @@ void finish(const AttentionTask& task, uint32_t token, uint32_t head, uint32_t s
   }
   float* out = task.out + ((static_cast<uint64_t>(token) * p.n_heads + head) * p.splits + split) *
                               (p.head_dim + kPartialExtra);
-  std::copy(gathered, gathered + p.head_dim, out);
-  out[p.head_dim] = query.most;
-  out[p.head_dim + 1] = query.sum;
+  if (sum != 0) {  // else the merge looks no further
+    std::copy(gathered, gathered + p.head_dim, out);
+  }
+  out[p.head_dim] = most;
+  out[p.head_dim + 1] = sum;
 }
 
 // At most kMostQueries queries: `n_heads` heads from `first_head` for each token.
@@ -330,6 +381,7 @@ void attendQueries(const AttentionTask& task, uint32_t kv_head, uint32_t first_t
   const uint32_t n_queries = n_tokens * n_heads;
   const uint32_t block_slots = std::min(kMostSlots, kBlockFloats / stride / 4 * 4);
   Scratch scratch;
+  scratch.stride = stride;
   const View first = viewOf(task, first_token);
   uint32_t most_sinks = 0;
   uint32_t ring_slots = 0;
@@ -345,10 +397,11 @@ void attendQueries(const AttentionTask& task, uint32_t kv_head, uint32_t first_t
     const float* in = task.queries + static_cast<uint64_t>(t) * p.query_stride +
                       static_cast<uint64_t>(first_head + q % n_heads) * 2 * d;
     for (uint32_t which = 0; which < 2; ++which) {
-      std::copy(in + which * d, in + (which + 1) * d, scratch.rotated[which][q]);
-      std::fill(scratch.rotated[which][q] + d, scratch.rotated[which][q] + stride, 0.0f);
+      std::copy(in + which * d, in + (which + 1) * d, scratch.rotated(which, q));
+      std::fill(scratch.rotated(which, q) + d, scratch.rotated(which, q) + stride, 0.0f);
     }
-    std::fill(scratch.gathered[q], scratch.gathered[q] + stride, 0.0f);
+    std::fill(scratch.gathered(q), scratch.gathered(q) + stride, 0.0f);
+    std::fill(scratch.sums[q], scratch.sums[q] + kN, 0.0f);
   }
 
   // Its share of the sinks and then of the ring.
@@ -391,8 +444,8 @@ void attendQueries(const AttentionTask& task, uint32_t kv_head, uint32_t first_t
     s += count;
   }
   for (uint32_t q = 0; q < n_queries; ++q) {
-    finish(task, first_token + q / n_heads, first_head + q % n_heads, split, scratch.queries[q],
-           scratch.gathered[q]);
+    finish(task, first_token + q / n_heads, first_head + q % n_heads, split,
+           scratch.queries[q].most, scratch.sums[q], scratch.gathered(q));
   }
 }
 

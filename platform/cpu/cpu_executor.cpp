@@ -285,14 +285,24 @@ class CpuExecutor final : public HostExecutor {
     return task;
   }
 
+  // Both read the same vectors, and neither writes what the other reads or writes.
+  static bool goTogether(const Op& op, const Op& next) {
+    if (next.kind != OpKind::kMatmul || ofOneRow(next) != ofOneRow(op) ||
+        !samePiece(next.bindings[3], op.bindings[3]) ||
+        samePiece(next.bindings[2], op.bindings[3])) {
+      return false;
+    }
+    const MatmulPush& a = op.push.matmul;
+    return !samePiece(next.bindings[2], op.bindings[2]) ||
+           next.push.matmul.out_first >= a.out_first + a.rows;
+  }
+
   // The matmuls from `first` on that read the same vectors, fed by `producer` if there is one.
   uint32_t matmuls(const Walk& walk, uint32_t first, const Op* producer) {
     const Op& head = walk.ops[first];
     const uint32_t n_tokens = ofOneRow(head) ? 1 : walk.n_tokens;
     uint32_t end = first + 1;
-    while (end < walk.n_ops && walk.ops[end].kind == OpKind::kMatmul &&
-           samePiece(walk.ops[end].bindings[3], head.bindings[3]) &&
-           ofOneRow(walk.ops[end]) == ofOneRow(head)) {
+    while (end < walk.n_ops && goTogether(walk.ops[end - 1], walk.ops[end])) {
       ++end;
     }
     const float* in = floats(head, 3);

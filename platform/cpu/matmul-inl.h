@@ -83,13 +83,23 @@ HWY_INLINE VF subtrahend(const ByteUnit& unit, uint32_t half) {
                           : hn::Mul(unit.scale[half], hn::Set(kF, static_cast<float>(Format::kZero)));
 }
 
+/// Asks for the words that will be read after kAheadBytes more: processors look ahead, but not across pages.
+HWY_INLINE void prefetch(const uint32_t* words, uint32_t count) {
+  constexpr uint32_t kAheadBytes = 4096;
+  for (uint32_t w = 0; w < count; w += 16) {
+    hwy::Prefetch(words + kAheadBytes / 4 + w);
+  }
+}
+
 /// kN rows times one token, in the order of operations that dotTile has.
 template <class Format>
-HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, const void* in) {
+HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, uint32_t words_per_unit,
+                     const void* in) {
   const IntUnit* x = static_cast<const IntUnit*>(in);
   const IntUnitSums* x_sums = reinterpret_cast<const IntUnitSums*>(x + units);
   VF total = hn::Zero(kF);
   for (uint32_t u = 0; u < units; ++u) {
+    prefetch(rows.quads + u * words_per_unit, words_per_unit);
     ByteUnit unit;
     Format::load(rows, u, &unit);
     Sums sums;
@@ -192,9 +202,11 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t count, const IntTile* x
 // ---- Float weights ---------------------------------------------------------------------------------
 
 template <class Format>
-HWY_INLINE VF dotOneFloat(const RowsView& rows, uint32_t units, const float* in) {
+HWY_INLINE VF dotOneFloat(const RowsView& rows, uint32_t units, uint32_t words_per_unit,
+                          const float* in) {
   VF total[4] = {hn::Zero(kF), hn::Zero(kF), hn::Zero(kF), hn::Zero(kF)};
   for (uint32_t u = 0; u < units; ++u) {
+    prefetch(rows.quads + u * words_per_unit, words_per_unit);
     VF values[kUnit];
     Format::load(rows, u, values);
     for (uint32_t i = 0; i < kUnit; ++i) {

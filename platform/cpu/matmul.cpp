@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "cpu/matmul.cpp"
 #include "cpu/targets.h"
 
+#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -41,7 +42,7 @@ template <class Format>
 struct IntKernel {
   using Wide = WideUnit;
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
-    return dotOne<Format>(rows, task.units, task.in);
+    return dotOne<Format>(rows, task.units, task.side_word / task.units, task.in);
   }
   static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
     widen<Format>(rows, first, count, wide);
@@ -59,7 +60,8 @@ template <class Format>
 struct FloatKernel {
   using Wide = FloatUnit;
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
-    return dotOneFloat<Format>(rows, task.units, static_cast<const float*>(task.in));
+    return dotOneFloat<Format>(rows, task.units, task.side_word / task.units,
+                               static_cast<const float*>(task.in));
   }
   static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
     for (uint32_t u = 0; u < count; ++u) {

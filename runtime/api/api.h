@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "budget/budget.h"
+#include "budget/speed.h"
 #include "exec/session.h"
 #include "oriel/oriel.h"
 #include "os/os.h"
@@ -95,11 +96,16 @@ struct PreparedModel {
   uint64_t session_host_bytes = 0;
   uint64_t memory_bytes = 0;        ///< the cap, default applied
   bool calibrated = false;          ///< the budget weighs measured constants
+  WorkShape work;                   ///< with options.speed only
   Budget budget;
 };
 
 /// What the options ask of the budgeter, defaults applied; host_bytes and kv are the caller's.
 Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request);
+
+/// Rates, layers of the calibration and layers that stay in f16, once the model is known.
+Status readModelRequest(const oriel_options& options, const PreparedModel& prepared, const Log& log,
+                        BudgetRequest* request);
 
 /// The template and options that an app chose, defaults applied; null: all defaults.
 Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatTemplate* chat,
@@ -112,7 +118,10 @@ void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
 /// after the tokenizer.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
 oriel_plan planResult(const PreparedModel& prepared);
-oriel_kv_format publicFormat(KvFormat format);
+
+/// On the device that the options name.
+Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
+                      const oriel_allocator& allocator, Executor** executor);
 
 }  // namespace oriel
 

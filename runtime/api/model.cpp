@@ -14,7 +14,6 @@
 #endif
 
 namespace oriel {
-namespace {
 
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
                       const oriel_allocator& allocator, Executor** executor) {
@@ -52,6 +51,8 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
 #endif
   return createReferenceExecutor(plan, executor_options, memory, executor);
 }
+
+namespace {
 
 const char* cpuDriver() {
 #if ORIEL_CPU_SIMD
@@ -183,7 +184,7 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
     ORIEL_TRY(createExecutor(options, model->plan, memory, model->allocator, &model->executor));
-    ORIEL_TRY(loadWeights(prepared.mapping, prepared.file, model->desc, model->plan,
+    ORIEL_TRY(loadWeights(&prepared.mapping, prepared.file, model->desc, model->plan,
                           {options.progress, options.progress_user}, log, model->executor));
     ORIEL_TRY(model->executor->finishLoad());
     logPlan(model->plan_result, model->executor->deviceName(), log);

@@ -40,7 +40,7 @@ bool readFormat(int wanted, bool* fixed, KvFormat* format) {
 // Measured constants in place of the priors. False when one of them cannot be a measurement.
 bool readCalibration(const oriel_calibration* given, LossModel* loss) {
   oriel_calibration measured;
-  if (!readOptions(given, &measured)) {
+  if (!readOptions(given, &measured) || (measured.layers == nullptr) != (measured.layer_count == 0)) {
     return false;
   }
   const struct {
@@ -51,7 +51,8 @@ bool readCalibration(const oriel_calibration* given, LossModel* loss) {
                    {measured.keys_int8, &loss->keys_int8},
                    {measured.keys_int4, &loss->keys_int4},
                    {measured.values_int8, &loss->values_int8},
-                   {measured.values_int4, &loss->values_int4}};
+                   {measured.values_int4, &loss->values_int4},
+                   {measured.kl_limit, &loss->kl_limit}};
   for (const auto& entry : constants) {
     if (!std::isfinite(entry.measured) || entry.measured < 0) {
       return false;
@@ -60,22 +61,20 @@ bool readCalibration(const oriel_calibration* given, LossModel* loss) {
       *entry.constant = entry.measured;
     }
   }
+  for (uint32_t layer = 0; layer < measured.layer_count; ++layer) {
+    const oriel_layer_calibration& costs = measured.layers[layer];
+    for (const double cost :
+         {costs.keys_int8, costs.keys_int4, costs.values_int8, costs.values_int4}) {
+      if (!std::isfinite(cost) || cost < 0) {
+        return false;
+      }
+    }
+  }
+  loss->layers = measured.layers;
   return true;
 }
 
 }  // namespace
-
-oriel_kv_format publicFormat(KvFormat format) {
-  switch (format) {
-    case KvFormat::kF16:
-      return ORIEL_KV_F16;
-    case KvFormat::kInt8:
-      return ORIEL_KV_INT8;
-    case KvFormat::kInt4:
-      return ORIEL_KV_INT4;
-  }
-  return ORIEL_KV_AUTO;
-}
 
 Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request) {
   *request = BudgetRequest();
@@ -96,6 +95,12 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a constant of the calibration is negative or not a number: measure again");
   }
+  if (!std::isfinite(options.min_tokens_per_s) || options.min_tokens_per_s < 0 ||
+      (options.min_tokens_per_s > 0 && options.speed == nullptr)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a least speed needs the rates of the device: measure them with "
+                    "oriel_speed_measure");
+  }
   request->memory_bytes = memoryCap(options);
   request->window = options.window_tokens;
   request->min_window = options.min_window_tokens;
@@ -104,6 +109,45 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
                                                        : options.sink_tokens;
   request->pinned = options.pinned_tokens;
   request->chunk = options.chunk_tokens;
+  return kOk;
+}
+
+Status readModelRequest(const oriel_options& options, const PreparedModel& prepared, const Log& log,
+                        BudgetRequest* request) {
+  const uint32_t n_layers = prepared.desc.n_layers;
+  // Constants that were not measured are priors still.
+  oriel_calibration measured;
+  (void)readOptions(options.calibration, &measured);
+  const double key_scale = LossModel::keyPriorScale(prepared.desc.head_dim);
+  request->loss.keys_int8 *= measured.keys_int8 == 0 ? key_scale : 1;
+  request->loss.keys_int4 *= measured.keys_int4 == 0 ? key_scale : 1;
+  if (options.calibration != nullptr && request->loss.layers != nullptr &&
+      options.calibration->layer_count != n_layers) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "the calibration has %u layers and the model %u: measure this model",
+                    options.calibration->layer_count, n_layers);
+  }
+  if (options.f16_layers != nullptr) {
+    if (options.f16_layer_count != n_layers) {
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "%u numbers say which layers stay in f16 but the model has %u: give one for each",
+                      options.f16_layer_count, n_layers);
+    }
+    for (uint32_t layer = 0; layer < n_layers; ++layer) {
+      if (options.f16_layers[layer] != 0) {
+        request->formats.keepF16(layer);
+      }
+    }
+  }
+  if (options.speed != nullptr) {
+    if (options.speed->struct_size != sizeof(oriel_speed) || !validSpeed(*options.speed)) {
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "the rates of the device are not measurements: call oriel_speed_measure");
+    }
+    request->speed = options.speed;
+    request->work = &prepared.work;
+    request->min_tokens_per_s = options.min_tokens_per_s;
+  }
   return kOk;
 }
 
@@ -134,6 +178,10 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   ORIEL_TRY(measureWeights(prepared->file, prepared->desc, log, &prepared->totals));
 
   guardKeys(prepared->file, prepared->desc, &request.formats);
+  ORIEL_TRY(readModelRequest(options, *prepared, log, &request));
+  if (request.speed != nullptr) {
+    prepared->work = workOf(prepared->file, prepared->desc, prepared->kv, prepared->totals);
+  }
 
   // Host bytes depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
@@ -211,7 +259,11 @@ oriel_plan planResult(const PreparedModel& prepared) {
     out.total_bytes = choice.bytes.total();
     out.minimum_bytes = choice.minimum_bytes;
     out.loss_nats = choice.loss;
+    out.refused = choice.refused;
+    out.decode_tokens_per_s = choice.decode_tokens_per_s;
   }
+  plan.decode = budget.decode;
+  plan.prefill = budget.prefill;
   return plan;
 }
 

@@ -114,6 +114,9 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
       : session == nullptr ? model->log.fail(ORIEL_ERROR_INTERNAL,
                                              "the session's arena is too small: please report this")
                            : session->reset();
+  if (status.ok()) {
+    session->pretendPosition(options.assumed_tokens);
+  }
   if (!status.ok()) {
     if (block != nullptr) {
       model->allocator.release(block, bytes, model->allocator.user);

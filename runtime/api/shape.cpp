@@ -57,6 +57,8 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
                                kHostBytesPerLayer * shape->n_layers;
   request.host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
   request.kv = &prepared->kv;
+  ORIEL_TRY(readModelRequest(options, *prepared, log, &request));
+  prepared->work = workOf(*shape, type);
   return chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget);
 }
 

@@ -37,6 +37,8 @@ const char* oriel_status_text(oriel_status status) {
       return "the text is not valid UTF-8";
     case ORIEL_ERROR_INTERNAL:
       return "a defect in Oriel";
+    case ORIEL_ERROR_SPEED:
+      return "slower than the speed asked for";
   }
   return "unknown status";
 }

@@ -40,6 +40,7 @@ class Weigher {
     uint32_t chunk = least_chunk;
     BudgetChoice choice;
     choice.formats = formats_;
+    choice.refused = refusal();
     choice.minimum_bytes = bytesOf(window, chunk).total();
     choice.fits = fits(window, chunk);
     if (choice.fits) {
@@ -51,7 +52,25 @@ class Weigher {
     choice.loss =
         request_.loss.expected(formats_, cachedLayers(), static_cast<uint64_t>(sinks_) + window,
                                model_.visibleTrain());
+    choice.decode_tokens_per_s = tokensPerSecond(window);
     return choice;
+  }
+
+  // Shortens the range to windows that are fast enough. The shortest stays.
+  void limitToFastWindows() {
+    const auto fast = [this](uint32_t window) {
+      return tokensPerSecond(window) >= request_.min_tokens_per_s;
+    };
+    uint32_t low = windows_.least;
+    while (low < windows_.most) {
+      const uint32_t middle = low + (windows_.most - low + 1) / 2;
+      if (fast(middle)) {
+        low = middle;
+      } else {
+        windows_.most = middle - 1;
+      }
+    }
+    windows_.most = low;
   }
 
   // Whether even the smallest choice could ever be bound by a kernel.
@@ -62,6 +81,31 @@ class Weigher {
   }
 
  private:
+  // Predicted for a token that sees the whole window; 0: not known.
+  double tokensPerSecond(uint32_t window) const {
+    oriel_step_cost cost;
+    if (request_.speed == nullptr ||
+        !stepCost(*request_.speed, *request_.work, formats_, 0, &cost)) {
+      return 0;
+    }
+    const double seconds = stepSeconds(cost, static_cast<double>(sinks_) + window) + cost.head_s;
+    return seconds > 0 ? 1 / seconds : 0;
+  }
+
+  oriel_refusal refusal() const {
+    const LossModel& loss = request_.loss;
+    const double rounding =
+        (request_.fixed_k ? 0 : loss.roundingOfKeys(formats_, cachedLayers())) +
+        (request_.fixed_v ? 0 : loss.roundingOfValues(formats_, cachedLayers()));
+    if (rounding > loss.kl_limit) {
+      return ORIEL_REFUSED_QUALITY;
+    }
+    return request_.min_tokens_per_s > 0 &&
+                   tokensPerSecond(windows_.least) < request_.min_tokens_per_s
+               ? ORIEL_REFUSED_SPEED
+               : ORIEL_REFUSED_NOT;
+  }
+
   CacheShape shapeOf(uint32_t window, uint32_t chunk) const {
     return {model_.n_kv_heads, model_.head_dim, sinks_, window, window + chunk - 1};
   }
@@ -196,6 +240,27 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
   return kOk;
 }
 
+// f16 never fails for quality, so that what is left when all are refused is speed.
+Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log& log) {
+  const BudgetChoice* best = nullptr;
+  for (uint32_t i = 0; i < budget.n_choices; ++i) {
+    const BudgetChoice& choice = budget.choices[i];
+    if (choice.refused == ORIEL_REFUSED_SPEED &&
+        (best == nullptr || choice.decode_tokens_per_s > best->decode_tokens_per_s)) {
+      best = &choice;
+    }
+  }
+  if (best == nullptr || best->decode_tokens_per_s == 0) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "the speed of this model cannot be predicted: leave the least speed open");
+  }
+  return log.fail(ORIEL_ERROR_SPEED,
+                  "%.1f tokens/s are out of reach on %s, the best is %.1f with keys in %s, values in "
+                  "%s and %u tokens: ask for at most that, or take a smaller model",
+                  request.min_tokens_per_s, request.speed->device, best->decode_tokens_per_s,
+                  kvFormatName(best->formats.k), kvFormatName(best->formats.v), best->cache.window);
+}
+
 }  // namespace
 
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,
@@ -249,7 +314,10 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
     CacheFormats formats = request.formats;
     formats.k = pairs[i].k;
     formats.v = pairs[i].v;
-    const Weigher weigher(model, totals, request, sinks, windows, formats);
+    Weigher weigher(model, totals, request, sinks, windows, formats);
+    if (request.min_tokens_per_s > 0) {
+      weigher.limitToFastWindows();
+    }
     if (weigher.possible()) {
       budget->choices[budget->n_choices++] = weigher.weigh();
     }
@@ -260,7 +328,9 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
                     windows.least, static_cast<unsigned long long>(kMaxBindingBytes));
   }
   const auto better = [](const BudgetChoice& a, const BudgetChoice& b) {
-    return a.fits != b.fits ? a.fits
+    return (a.refused == ORIEL_REFUSED_NOT) != (b.refused == ORIEL_REFUSED_NOT)
+               ? a.refused == ORIEL_REFUSED_NOT
+           : a.fits != b.fits ? a.fits
            : a.fits         ? a.loss <= b.loss
                             : a.minimum_bytes < b.minimum_bytes;
   };
@@ -270,6 +340,9 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
     }
   }
   const BudgetChoice& chosen = budget->choices[budget->chosen];
+  if (chosen.refused != ORIEL_REFUSED_NOT) {
+    return refuseSpeed(*budget, request, log);
+  }
   budget->fits = chosen.fits;
   budget->cache = chosen.cache;
   budget->formats = chosen.formats;
@@ -278,7 +351,14 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   budget->loss = chosen.loss;
   budget->minimum_bytes = chosen.minimum_bytes;
   for (uint32_t i = 0; i < budget->n_choices; ++i) {
-    budget->minimum_bytes = std::min(budget->minimum_bytes, budget->choices[i].minimum_bytes);
+    if (budget->choices[i].refused == ORIEL_REFUSED_NOT) {
+      budget->minimum_bytes = std::min(budget->minimum_bytes, budget->choices[i].minimum_bytes);
+    }
+  }
+  if (request.speed != nullptr &&
+      !(stepCost(*request.speed, *request.work, budget->formats, 0, &budget->decode) &&
+        stepCost(*request.speed, *request.work, budget->formats, budget->chunk, &budget->prefill))) {
+    budget->decode = budget->prefill = {};
   }
   return kOk;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "budget/kv_shape.h"
 #include "budget/loss.h"
+#include "budget/speed.h"
 #include "plan/plan.h"
 
 namespace oriel {
@@ -37,6 +38,10 @@ struct BudgetRequest {
   uint64_t host_bytes = 0;
   /// Layers that differ in what they cache; nullptr: all alike, as the model says.
   const KvShape* kv = nullptr;
+  /// Rates and work for predictions; both or neither.
+  const oriel_speed* speed = nullptr;
+  const WorkShape* work = nullptr;
+  double min_tokens_per_s = 0;  ///< of a token that sees a full window; 0: any
 };
 
 /// Exact bytes of one choice.
@@ -58,6 +63,8 @@ struct BudgetChoice {
   BudgetBytes bytes;
   uint64_t minimum_bytes = 0;  ///< least memory_bytes for this pair
   double loss = 0;             ///< expected, nats per token
+  oriel_refusal refused = ORIEL_REFUSED_NOT;
+  double decode_tokens_per_s = 0;  ///< with the window full; 0: not known
 };
 
 struct Budget {
@@ -67,6 +74,8 @@ struct Budget {
   uint32_t chunk = 0;
   BudgetBytes bytes;
   double loss = 0;
+  oriel_step_cost decode = {};   ///< tokens 0: not known
+  oriel_step_cost prefill = {};
   uint64_t minimum_bytes = 0;  ///< least memory_bytes that this request can be met in
   /// Everything that was weighed, in the order of kFormatPairs (those the request allows).
   BudgetChoice choices[kFormatPairCount];
@@ -79,8 +88,10 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
                         const CacheShape& cache, const CacheFormats& formats, uint32_t chunk);
 
 /// Weighs every allowed pair of formats with the largest window that fits with it (up to the trained
-/// context, and with the largest chunk whose ring slack does not cost the window much) and takes the
-/// pair of least expected loss; of equals the dearer. ORIEL_ERROR_ARGUMENT for values out of range,
+/// context, fast enough where a speed is asked for, and with the largest chunk whose ring slack does not
+/// cost the window much) and takes the pair of least expected loss; of equals the dearer. Pairs whose
+/// rounding is beyond the limit are weighed but not taken, unless they were asked for.
+/// ORIEL_ERROR_SPEED when nothing is fast enough, ORIEL_ERROR_ARGUMENT for values out of range,
 /// ORIEL_ERROR_UNSUPPORTED for a latent cache in anything but f16,
 /// ORIEL_ERROR_CONTEXT when the pinned text leaves no room in the window; a budget that is too small is not
 /// an error here (Budget::fits).

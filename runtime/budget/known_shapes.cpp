@@ -209,6 +209,25 @@ uint64_t shapeParameters(const ModelShape& shape) {
   return counter.count;
 }
 
+WorkShape workOf(const ModelShape& shape, WeightType type) {
+  // Kernels of a layer: two norms, four matrices, rotation, attention and its merge, activation.
+  constexpr uint32_t kOpsPerLayer = 10;
+  const uint64_t embedding = uint64_t{shape.n_vocab} * shape.n_embd;
+  const uint64_t looked_up = (shape.features & kTied) != 0 ? embedding : 2 * embedding;
+  const uint64_t parameters = shapeParameters(shape);
+  WorkShape work;
+  work.known = shape.weightsKnown() && parameters > looked_up;
+  work.n_heads = shape.n_heads;
+  work.kv = kvShapeOf(shape);
+  work.n_ops[static_cast<uint32_t>(StepList::kDecode)] = 1 + kOpsPerLayer * shape.n_layers;
+  work.n_ops[static_cast<uint32_t>(StepList::kChunk)] = 1 + (kOpsPerLayer - 1) * shape.n_layers;
+  work.n_ops[static_cast<uint32_t>(StepList::kHead)] = 2;
+  if (work.known) {
+    work.add(fileTypeOf(type), parameters - looked_up, embedding);
+  }
+  return work;
+}
+
 PlanTotals measureShape(const ModelShape& shape, WeightType type) {
   WeightCounter counter;
   counter.type = type;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "budget/kv_shape.h"
+#include "budget/speed.h"
 #include "plan/plan.h"
 
 namespace oriel {
@@ -51,5 +52,8 @@ uint64_t shapeParameters(const ModelShape& shape);
 /// Weights with every matrix in `type`, embeddings included, and every vector in f32, laid out as the
 /// plan of a file does it. For a shape whose weights are not known: none.
 PlanTotals measureShape(const ModelShape& shape, WeightType type);
+
+/// The work of a step as measureShape counts the matrices; not known where they are not.
+WorkShape workOf(const ModelShape& shape, WeightType type);
 
 }  // namespace oriel

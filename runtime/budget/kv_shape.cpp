@@ -11,8 +11,7 @@ namespace {
 template <typename Visit>
 void forEachLayer(const KvShape& kv, const CacheFormats& formats, const Visit& visit) {
   for (uint32_t layer = 0; layer < kv.layers(); ++layer) {
-    const bool second = (kv.second[layer / 64] >> (layer % 64) & 1) != 0;
-    visit(kv.groups[second ? 1 : 0], formats.keys(layer), formats.values(layer));
+    visit(kv.groupOf(layer), formats.keys(layer), formats.values(layer));
   }
 }
 

@@ -27,6 +27,9 @@ struct KvShape {
   uint64_t second[kMaxLayers / 64] = {};  ///< layers that belong to groups[1]
 
   uint32_t layers() const;
+  const KvGroup& groupOf(uint32_t layer) const {
+    return groups[second[layer / 64] >> (layer % 64) & 1];
+  }
   bool latent() const { return n_groups != 0 && groups[0].latent; }
 };
 

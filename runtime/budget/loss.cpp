@@ -1,17 +1,57 @@
 #include "budget/loss.h"
 
 #include <cmath>
+#include <initializer_list>
 
 namespace oriel {
+namespace {
+
+/// Sum over the layers of cost(format) times the layer's share of it.
+template <typename FormatOf, typename CostOf, typename ShareOf>
+double sumOverLayers(uint32_t n_layers, const FormatOf& formatOf, const CostOf& costOf,
+                     const ShareOf& shareOf) {
+  double sum = 0;
+  for (const KvFormat format : {KvFormat::kInt8, KvFormat::kInt4}) {
+    double all = 0;
+    double rounded = 0;
+    for (uint32_t layer = 0; layer < n_layers; ++layer) {
+      const double share = shareOf(layer, format);
+      all += share;
+      rounded += formatOf(layer) == format ? share : 0;
+    }
+    sum += all > 0 ? costOf(format) * rounded / all : 0;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double LossModel::roundingOfKeys(const CacheFormats& formats, uint32_t n_layers) const {
+  return sumOverLayers(
+      n_layers, [&](uint32_t layer) { return formats.keys(layer); },
+      [&](KvFormat format) { return keys(format); },
+      [&](uint32_t layer, KvFormat format) {
+        return layers == nullptr          ? 1.0
+               : format == KvFormat::kInt8 ? layers[layer].keys_int8
+                                           : layers[layer].keys_int4;
+      });
+}
+
+double LossModel::roundingOfValues(const CacheFormats& formats, uint32_t n_layers) const {
+  return sumOverLayers(
+      n_layers, [&](uint32_t layer) { return formats.values(layer); },
+      [&](KvFormat format) { return values(format); },
+      [&](uint32_t layer, KvFormat format) {
+        return layers == nullptr          ? 1.0
+               : format == KvFormat::kInt8 ? layers[layer].values_int8
+                                           : layers[layer].values_int4;
+      });
+}
 
 double LossModel::expected(const CacheFormats& formats, uint32_t n_layers, uint64_t visible,
                            uint32_t context_train) const {
-  double rounding = 0;
-  for (uint32_t layer = 0; layer < n_layers; ++layer) {
-    rounding += keys(formats.keys(layer)) + values(formats.values(layer));
-  }
   double loss = forget_scale * std::pow(static_cast<double>(visible), -forget_power) +
-                rounding / n_layers;
+                roundingOfKeys(formats, n_layers) + roundingOfValues(formats, n_layers);
   if (context_train != 0 && visible > context_train) {
     loss += beyond_trained * std::log2(static_cast<double>(visible) / context_train);
   }

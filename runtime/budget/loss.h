@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kv/cache_layout.h"
+#include "oriel/oriel.h"
 
 namespace oriel {
 
@@ -20,9 +21,21 @@ struct LossModel {
   double keys_int4 = 0.0094;
   double values_int8 = 0.0001;
   double values_int4 = 0.0041;
+  /// How layers share the four above, one entry each; nullptr: all alike.
+  const oriel_layer_calibration* layers = nullptr;
+  /// Rounding beyond this is no longer what the sum above describes: such formats are never chosen. At a
+  /// mean divergence of 0.1 nats one token in seven or eight is chosen differently, and measured losses
+  /// (docs/budgeter.md) fall apart soon behind it.
+  double kl_limit = 0.1;
   // Per doubling beyond the trained context; quality falls off a cliff there, so it only has to be
   // dearer than any window inside.
   double beyond_trained = 0.5;
+
+  /// What rounding keys costs with heads of this many values, of the priors above, which are for 128. To
+  /// tell one token from all others a score must reach some size, whatever the head; a score is rms(q) *
+  /// rms(k) * sqrt(head_dim) at most, and rounding shifts it by rms(q) * rms(k) times the relative error:
+  /// so the shift's square, which the divergence follows, goes with 1 / head_dim.
+  static double keyPriorScale(uint32_t head_dim) { return 128.0 / head_dim; }
 
   double keys(KvFormat format) const {
     return format == KvFormat::kF16 ? 0 : format == KvFormat::kInt8 ? keys_int8 : keys_int4;
@@ -30,8 +43,10 @@ struct LossModel {
   double values(KvFormat format) const {
     return format == KvFormat::kF16 ? 0 : format == KvFormat::kInt8 ? values_int8 : values_int4;
   }
-  /// Expected loss of a window of `visible` tokens (sinks included) in these formats, the rounding
-  /// averaged over the layers.
+  /// Expected cost of rounding alone, of keys and of values.
+  double roundingOfKeys(const CacheFormats& formats, uint32_t n_layers) const;
+  double roundingOfValues(const CacheFormats& formats, uint32_t n_layers) const;
+  /// Expected loss of a window of `visible` tokens (sinks included) in these formats.
   double expected(const CacheFormats& formats, uint32_t n_layers, uint64_t visible,
                   uint32_t context_train) const;
 };

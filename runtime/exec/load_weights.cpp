@@ -18,7 +18,7 @@ bool sameSlice(const BufferRef& a, const BufferRef& b) {
 
 class Loader {
  public:
-  Loader(const MappedFile& mapping, const GgufFile& file, const ModelDesc& model, const Plan& plan,
+  Loader(const MappedFile* mapping, const GgufFile& file, const ModelDesc& model, const Plan& plan,
          const LoadProgress& progress, const Log& log, Executor* executor)
       : mapping_(mapping), file_(file), model_(model), plan_(plan), progress_(progress), log_(log),
         executor_(executor), end_(plan.uploads + plan.n_uploads) {}
@@ -87,10 +87,12 @@ class Loader {
     const uint32_t source_row = item.source_row + (from - item.slice_row);
     const uint64_t begin = source_row * row_bytes;
     repackRows(item.type, tensor.data + begin, to - from, item.cols, from - first, words);
-    // Pages of a mapping count as the process's memory until they are given back.
-    const uint64_t reach = std::min(begin, kPageReach);
-    mapping_.dropPages(static_cast<uint64_t>(tensor.data - mapping_.data()) + begin - reach,
-                       reach + (to - from) * row_bytes);
+    if (mapping_ != nullptr) {
+      // Pages of a mapping count as the process's memory until they are given back.
+      const uint64_t reach = std::min(begin, kPageReach);
+      mapping_->dropPages(static_cast<uint64_t>(tensor.data - mapping_->data()) + begin - reach,
+                          reach + (to - from) * row_bytes);
+    }
   }
 
   Status endWrite(const BufferRef& slice, uint64_t offset_bytes, uint64_t bytes) {
@@ -102,7 +104,7 @@ class Loader {
     return kOk;
   }
 
-  const MappedFile& mapping_;
+  const MappedFile* mapping_;
   const GgufFile& file_;
   const ModelDesc& model_;
   const Plan& plan_;
@@ -116,7 +118,7 @@ class Loader {
 
 }  // namespace
 
-Status loadWeights(const MappedFile& mapping, const GgufFile& file, const ModelDesc& model,
+Status loadWeights(const MappedFile* mapping, const GgufFile& file, const ModelDesc& model,
                    const Plan& plan, const LoadProgress& progress, const Log& log,
                    Executor* executor) {
   return Loader(mapping, file, model, plan, progress, log, executor).run();

@@ -11,9 +11,10 @@ struct LoadProgress {
   void* user = nullptr;
 };
 
-/// Carries out plan.uploads, giving the pages of `mapping`, which `file` lies in, back as it goes.
+/// Carries out plan.uploads, giving the pages of `mapping`, which `file` lies in (null: in memory), back as
+/// it goes.
 /// ORIEL_ERROR_CANCELLED when the callback asks to stop.
-Status loadWeights(const MappedFile& mapping, const GgufFile& file, const ModelDesc& model,
+Status loadWeights(const MappedFile* mapping, const GgufFile& file, const ModelDesc& model,
                    const Plan& plan, const LoadProgress& progress, const Log& log,
                    Executor* executor);
 

@@ -37,6 +37,11 @@ class Session {
                          Arena* arena);
 
   Status reset();
+  /// For timing only: as if so many tokens had been committed, whatever the cache holds.
+  void pretendPosition(uint64_t position) {
+    position_ = stored_ = position;
+    has_logits_ = false;
+  }
   /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack.
   Status rewind(uint64_t position);
 

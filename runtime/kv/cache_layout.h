@@ -21,7 +21,7 @@ const char* kvFormatName(KvFormat format);  ///< "f16", "int8", "int4"
 constexpr uint32_t kKvGroup = 32;
 constexpr uint32_t kvGroups(uint32_t head_dim) { return (head_dim + kKvGroup - 1) / kKvGroup; }
 
-/// Formats of every layer: the ones asked for, but for keys of layers that a guard raised.
+/// Formats of every layer: the ones asked for, but for layers that a guard or the caller raised.
 class CacheFormats {
  public:
   KvFormat k = KvFormat::kF16;
@@ -29,21 +29,24 @@ class CacheFormats {
   /// Layers that few bits would ruin: keys in f16 and values in no less than int8, whatever is asked for.
   uint64_t needs_f16[kMaxLayers / 64] = {};
   uint64_t needs_int8[kMaxLayers / 64] = {};  ///< layers whose keys get int8 where `k` says int4
-
   uint64_t wide_norms[kMaxLayers / 64] = {};  ///< of both: because of the key norm, not of a bias
+  uint64_t whole_f16[kMaxLayers / 64] = {};   ///< layers with keys and values in f16: asked for
 
+  void keepF16(uint32_t layer) { whole_f16[layer / 64] |= uint64_t{1} << (layer % 64); }
   void blameNorm(uint32_t layer) { wide_norms[layer / 64] |= uint64_t{1} << (layer % 64); }
   void requireF16(uint32_t layer) { needs_f16[layer / 64] |= uint64_t{1} << (layer % 64); }
   void requireInt8(uint32_t layer) { needs_int8[layer / 64] |= uint64_t{1} << (layer % 64); }
   KvFormat keys(uint32_t layer) const {
-    return in(needs_f16, layer)                             ? KvFormat::kF16
+    return in(needs_f16, layer) || in(whole_f16, layer)     ? KvFormat::kF16
            : k == KvFormat::kInt4 && in(needs_int8, layer) ? KvFormat::kInt8
                                                            : k;
   }
-  bool keysRaised(uint32_t layer) const { return keys(layer) != k; }
+  /// By a guard.
+  bool keysRaised(uint32_t layer) const { return keys(layer) != k && !in(whole_f16, layer); }
   bool raisedByNorm(uint32_t layer) const { return keysRaised(layer) && in(wide_norms, layer); }
   KvFormat values(uint32_t layer) const {
-    return v == KvFormat::kInt4 && in(needs_f16, layer) ? KvFormat::kInt8 : v;
+    return in(whole_f16, layer)                           ? KvFormat::kF16
+           : v == KvFormat::kInt4 && in(needs_f16, layer) ? KvFormat::kInt8 : v;
   }
 
  private:

@@ -16,7 +16,7 @@ void hadamard(float* values, uint32_t n, uint32_t block);
 
 /// Levels of int4: unevenly spaced, close to the best for a Gaussian group whose scale is searched, and
 /// exact in float32 however the operations are ordered or fused.
-inline float int4Level(uint32_t code) {
+constexpr float int4Level(uint32_t code) {
   const float t = static_cast<float>(code) - 7.875f;
   return t + t * t * t * (1.0f / 128.0f);
 }

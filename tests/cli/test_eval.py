@@ -121,6 +121,11 @@ def test_calibrate():
     written = json.loads(sidecar.read_text())
     check("the sidecar has a version and the constants", written["version"] == 1
           and written["constants"] == constants and len(written["measured"]["formats"]) == 4, written)
+    layers = written["layers"]
+    check("each layer has its share", len(layers) == 2 and all(
+        layer["keys_int4"] > 0 and layer["values_int4"] > 0 for layer in layers), layers)
+    whole = sum(layer["keys_int8"] for layer in layers)
+    check("of int8, too", abs(whole / constants["keys_int8"] - 1) < 1e-9, layers)
     after = json_of("a plan after", *plan)
     check("follows the measurements", after["predicted"]["calibrated"] is True, after)
     check("and says so", "measurements beside the model" in
@@ -142,6 +147,16 @@ def test_calibrate():
     check("takes the longest window", coarse["k_format"] == "int4"
           and coarse["window_tokens"] > fine["window_tokens"], (coarse, fine))
 
+    written["constants"].update(keys_int4=0.5, kl_limit=0.1)
+    sidecar.write_text(json.dumps(written))
+    gated = json_of("a plan where int4 keys failed", *tight)
+    check("they are not chosen, however dear forgetting is", gated["k_format"] != "int4"
+          and [c["refused"] for c in gated["choices"]][0] == "quality", gated)
+    check("and the plan says so", b"failed the calibration" in succeeds("in words", *tight).out)
+    forced = json_of("unless asked for", *tight, "--kv", "k4v4")
+    check("then they are", forced["k_format"] == "int4", forced)
+    written["constants"].update(keys_int4=1e-9)
+
     good = dict(written)
     for name, broken in {
         "not JSON": "{",
@@ -151,6 +166,8 @@ def test_calibrate():
         "a constant that is no number": json.dumps({**good, "constants": {"keys_int8": "x"}}),
         "no constants": json.dumps({**good, "constants": None}),
         "not an object": "[1]",
+        "layers that are no list": json.dumps({**good, "layers": 3}),
+        "a layer without numbers": json.dumps({**good, "layers": [{}, {}]}),
     }.items():
         sidecar.write_text(broken)
         got = json_of(f"a sidecar with {name} is not used", *plan)

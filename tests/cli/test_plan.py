@@ -135,6 +135,42 @@ def test_choice():
     check("more memory was never worse", True)
 
 
+def test_speed():
+    blind = plan_of(SMALL, "--memory", "16MiB")["predicted"]
+    check("without a device no speed, and why", blind["decode_tokens_per_s"] is None
+          and blind["prefill_tokens_per_s"] is None and blind["at_depths"] == []
+          and "--device" in blind["reason"], blind)
+    os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")
+    cpu = ["--memory", "16MiB", "--device", "cpu"]
+    plan = plan_of(SMALL, *cpu)
+    told = plan["predicted"]
+    check("with a device a speed", told["decode_tokens_per_s"] > 0 and told["prefill_tokens_per_s"] > 0
+          and told["reason"] is None and told["device"] == "CPU", told)
+    speeds = [at["decode_tokens_per_s"] for at in told["at_depths"]]
+    check("slower with depth, down to the full window", len(speeds) >= 2
+          and speeds == sorted(speeds, reverse=True) and speeds[-1] == told["decode_tokens_per_s"]
+          and told["at_depths"][-1]["depth"] == plan["window_tokens"] + plan["sink_tokens"], told)
+    kept = list((scratch / "cache").rglob("*.speed"))
+    check("rates are kept", len(kept) == 1, kept)
+    check("and used again", plan_of(SMALL, *cpu)["predicted"] == told)
+    fast = (speeds[0] + speeds[-1]) / 2
+    shorter = plan_of(SMALL, *cpu, "--min-speed", fast)
+    check("a least speed shortens the window or changes the formats",
+          shorter["predicted"]["decode_tokens_per_s"] >= fast
+          and (shorter["window_tokens"] < plan["window_tokens"]
+               or shorter["k_format"] != plan["k_format"]), shorter)
+    done = oriel(SMALL, *cpu, "--min-speed", "1e8")
+    check("a speed out of reach is refused with the best", done.returncode == 1
+          and b"the best is" in done.stderr and done.stderr.count(b"\n") == 1, done)
+    shape = plan_of("--arch", "smollm2-135m", "--memory", "256MiB", "--device", "cpu")["predicted"]
+    check("a known shape has a speed, too", shape["decode_tokens_per_s"] > 0, shape)
+    unknown = plan_of("--arch", "deepseek-v3", "--memory", "4GiB", "--device", "cpu")["predicted"]
+    check("unless its weights are not known", unknown["decode_tokens_per_s"] is None
+          and "weights" in unknown["reason"], unknown)
+    text = oriel(SMALL, *cpu).stdout
+    check("in words", b"decoding is limited by" in text, text)
+
+
 def test_words():
     text = oriel("--arch", "smollm2-135m", "--memory", "128MiB").stdout.decode("utf-8")
     for word in ("weights", "cache", "K4V4", "K8V4", "K8V8", "f16", "worse", "chosen", "64.0 MiB",

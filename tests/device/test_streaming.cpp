@@ -76,6 +76,9 @@ TEST(Streaming, before_the_window_fills_a_ring_equals_a_full_cache_to_the_bit) {
 TEST(Streaming, chunk_size_does_not_change_what_is_seen) {
   const std::string model = ORIEL_TEST_DATA "/models/llama-q4_0.gguf";
   const std::vector<int32_t> ids = someIds(200, 384);
+  // The CPU rounds activations to 15 bits for quantised weights: sums that differ in their last bit, because
+  // the ring's length differs, may round to neighbouring integers. A token seen wrongly changes percents.
+  const double tolerance = targetDevice() == ORIEL_DEVICE_CPU ? 5e-4 : 1e-4;
   std::vector<std::vector<float>> first;
   for (const uint32_t chunk : {1u, 3u, 16u, 64u, 200u}) {
     const Loaded loaded = load(model, windowOptions(3, 40, chunk));
@@ -85,7 +88,7 @@ TEST(Streaming, chunk_size_does_not_change_what_is_seen) {
       continue;
     }
     for (size_t t = 0; t < ids.size(); ++t) {
-      ASSERT_LT(relativeL2(rows[t], first[t]), 1e-4) << "chunk " << chunk << " token " << t;
+      ASSERT_LT(relativeL2(rows[t], first[t]), tolerance) << "chunk " << chunk << " token " << t;
     }
   }
 }

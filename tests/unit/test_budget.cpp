@@ -201,6 +201,66 @@ TEST(Budget, more_memory_never_makes_the_expected_loss_larger) {
   }
 }
 
+TEST(Budget, formats_grow_finer_with_memory_from_4_bits_to_16) {
+  for (const Shape& shape : shapes()) {
+    if (shape.model.context_train < 1000) {
+      continue;  // the longest window fits before anything else is worth the memory
+    }
+    uint32_t last = 0;
+    bool taken[kFormatPairCount] = {};
+    sweep(shape, requestOf(0), [&](const BudgetRequest& request, const Budget& budget) {
+      for (uint32_t i = 0; i < kFormatPairCount; ++i) {
+        if (budget.formats.k == kFormatPairs[i].k && budget.formats.v == kFormatPairs[i].v) {
+          ASSERT_GE(i, last) << request.memory_bytes;
+          last = i;
+          taken[i] = true;
+        }
+      }
+    });
+    EXPECT_TRUE(taken[0]) << shape.name;
+    EXPECT_TRUE(taken[1] || taken[2]) << shape.name;
+    EXPECT_TRUE(taken[kFormatPairCount - 1]) << shape.name;
+  }
+}
+
+TEST(Budget, formats_beyond_the_limit_of_rounding_are_not_chosen_unless_asked_for) {
+  for (const Shape& shape : shapes()) {
+    BudgetRequest request = requestOf(0);
+    request.loss.keys_int4 = 0.2;  // beyond the limit of 0.1
+    sweep(shape, request, [&](const BudgetRequest& now, const Budget& budget) {
+      ASSERT_NE(KvFormat::kInt4, budget.formats.k) << now.memory_bytes;
+      ASSERT_EQ(ORIEL_REFUSED_QUALITY, budget.choices[0].refused);
+      ASSERT_EQ(ORIEL_REFUSED_NOT, budget.choices[1].refused);
+    });
+    request.memory_bytes = uint64_t{1} << 40;
+    request.fixed_k = true;
+    request.formats.k = KvFormat::kInt4;
+    EXPECT_EQ(KvFormat::kInt4, choose(shape, request).formats.k);
+    request = requestOf(uint64_t{1} << 40);
+    request.loss.keys_int8 = request.loss.keys_int4 = request.loss.values_int4 = 5;
+    EXPECT_EQ(KvFormat::kF16, choose(shape, request).formats.k);
+  }
+}
+
+TEST(Budget, layers_that_stay_in_f16_are_counted_to_the_byte) {
+  const Shape shape = shapes()[2];
+  BudgetRequest request = requestOf(uint64_t{1} << 40);
+  request.fixed_k = request.fixed_v = true;
+  request.formats.k = request.formats.v = KvFormat::kInt4;
+  request.window = 500;
+  const uint64_t rounded = choose(shape, request).bytes.cache;
+  request.formats.keepF16(3);
+  const uint64_t one = choose(shape, request).bytes.cache;
+  for (uint32_t layer = 0; layer < shape.model.n_layers; ++layer) {
+    request.formats.keepF16(layer);
+  }
+  const uint64_t all = choose(shape, request).bytes.cache;
+  request.formats = CacheFormats();
+  EXPECT_EQ(choose(shape, request).bytes.cache, all);
+  EXPECT_NEAR(static_cast<double>(all - rounded) / shape.model.n_layers,
+              static_cast<double>(one - rounded), 4096.0);
+}
+
 TEST(Budget, a_larger_chunk_costs_at_most_an_eighth_of_the_window) {
   for (const Shape& shape : shapes()) {
     BudgetRequest request = requestOf(0);

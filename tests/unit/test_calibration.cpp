@@ -81,5 +81,39 @@ TEST(Calibration, what_no_measurement_can_give_is_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, planWith(&forgotten).status);
 }
 
+TEST(Calibration, a_format_that_failed_is_never_chosen) {
+  oriel_calibration calibration = blank();
+  calibration.keys_int4 = calibration.keys_int8 = 0.5;
+  calibration.forget_scale = 1e6;  // nothing is as dear as forgetting
+  calibration.forget_power = 0.1;
+  const Planned failed = planWith(&calibration);
+  EXPECT_EQ(ORIEL_KV_F16, failed.plan.k_format);
+  ASSERT_EQ(4u, failed.plan.choice_count);
+  EXPECT_EQ(ORIEL_REFUSED_QUALITY, failed.plan.choices[0].refused);
+  EXPECT_EQ(ORIEL_REFUSED_QUALITY, failed.plan.choices[2].refused);
+  EXPECT_EQ(ORIEL_REFUSED_NOT, failed.plan.choices[3].refused);
+  calibration.kl_limit = 1;
+  EXPECT_EQ(ORIEL_REFUSED_NOT, planWith(&calibration).plan.choices[0].refused);
+}
+
+TEST(Calibration, of_another_number_of_layers_is_refused) {
+  oriel_layer_calibration layers[3] = {};
+  oriel_calibration calibration = blank();
+  calibration.layers = layers;
+  for (const uint32_t count : {1u, 3u}) {
+    calibration.layer_count = count;
+    CapturedLog log;
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, planWith(&calibration, &log).status);
+    EXPECT_TRUE(log.says("layers"));
+  }
+  calibration.layer_count = 2;
+  EXPECT_EQ(ORIEL_OK, planWith(&calibration).status);
+  layers[1].values_int4 = -1;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, planWith(&calibration).status);
+  layers[1].values_int4 = 0;
+  calibration.layer_count = 0;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, planWith(&calibration).status);
+}
+
 }  // namespace
 }  // namespace oriel::test

@@ -23,7 +23,9 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"plan", {"gguf", "model", "kv", "shaders"}},
     {"budget", {"gguf", "model", "kv", "plan"}},
     {"exec", {"os", "gguf", "model", "text", "kv", "plan", "shaders"}},
-    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "cpu", "vulkan"}},
+    {"speed", {"os", "gguf", "model", "kv", "plan", "budget", "exec"}},
+    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "cpu",
+             "vulkan"}},
     {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
 };

@@ -78,6 +78,31 @@ TEST(Loss, rounding_is_averaged_over_layers_and_raised_keys_are_exact) {
   EXPECT_NEAR(LossModel().keys_int4 / 2, all - half, 1e-12);
 }
 
+TEST(Loss, layers_share_the_rounding_as_they_were_measured) {
+  oriel_layer_calibration layers[4] = {};
+  layers[0].keys_int4 = 7;
+  layers[1].keys_int4 = layers[2].keys_int4 = layers[3].keys_int4 = 1;
+  LossModel loss;
+  loss.layers = layers;
+  CacheFormats formats;
+  formats.k = KvFormat::kInt4;
+  EXPECT_NEAR(loss.keys_int4, loss.roundingOfKeys(formats, 4), 1e-15);
+  formats.keepF16(0);
+  EXPECT_NEAR(loss.keys_int4 * 0.3, loss.roundingOfKeys(formats, 4), 1e-15);
+  formats.keepF16(1);
+  formats.keepF16(2);
+  formats.keepF16(3);
+  EXPECT_EQ(0, loss.roundingOfKeys(formats, 4));
+  EXPECT_EQ(0, loss.roundingOfValues(formats, 4));
+}
+
+TEST(Loss, small_heads_make_keys_dearer) {
+  EXPECT_EQ(1, LossModel::keyPriorScale(128));
+  EXPECT_EQ(2, LossModel::keyPriorScale(64));
+  EXPECT_GT(LossModel().keys_int4 * LossModel::keyPriorScale(8), LossModel().kl_limit)
+      << "measured 0.25 nats on a model with heads of 8";
+}
+
 TEST(Loss, past_the_trained_context_more_is_worse) {
   for (const uint32_t trained : {1024u, 8192u, 131072u}) {
     EXPECT_DOUBLE_EQ(lossOf(kF16, trained), lossOf(kF16, trained, trained));

@@ -70,7 +70,8 @@ typedef enum oriel_status {
   ORIEL_ERROR_STATE = 12,           /* not allowed now, e.g. generating from an empty session */
   ORIEL_ERROR_CONTEXT = 13,         /* pinned text longer than the window allows */
   ORIEL_ERROR_TEXT = 14,            /* a prompt that is not valid UTF-8 */
-  ORIEL_ERROR_INTERNAL = 15         /* a defect in Oriel; please report it */
+  ORIEL_ERROR_INTERNAL = 15,        /* a defect in Oriel; please report it */
+  ORIEL_ERROR_SPEED = 16            /* slower than min_tokens_per_s whatever is chosen */
 } oriel_status;
 
 /* A short English name such as "does not fit the memory given"; never NULL. */
@@ -117,6 +118,14 @@ typedef enum oriel_kv_format {
   ORIEL_KV_INT4 = 3  /* 4.5 bits */
 } oriel_kv_format;
 
+/* What rounding the cache of one layer alone costs: mean KL divergence from a cache in f16, in nats. */
+typedef struct oriel_layer_calibration {
+  double keys_int8;
+  double keys_int4;
+  double values_int8;
+  double values_int4;
+} oriel_layer_calibration;
+
 /* What a window and a cache format cost in quality, in nats of loss per token. The constants of one model,
  * as `oriel calibrate` measures them; they decide between a longer window and finer formats. 0: the
  * published prior. Negative or not finite: ORIEL_ERROR_ARGUMENT. */
@@ -130,7 +139,51 @@ typedef struct oriel_calibration {
   double keys_int4;
   double values_int8;
   double values_int4;
+  /* How the layers share these four: layer_count entries, one for each layer of the model. A layer that
+   * stays in f16 takes its share away. NULL: all alike. */
+  const oriel_layer_calibration *layers;
+  uint32_t layer_count;
+  uint32_t reserved;
+  /* Formats that are expected to cost more than this by rounding are not chosen, whatever the memory; only
+   * options that ask for them get them. 0: 0.1 nats, which is one token in seven or eight chosen
+   * differently. */
+  double kl_limit;
 } oriel_calibration;
+
+/* How long work takes on one device, measured with the kernels that will do it: oriel_speed_measure. */
+typedef struct oriel_weight_speed {
+  uint32_t tensor_type;  /* as GGUF numbers it */
+  uint32_t reserved;
+  double decode_ns;      /* one weight times one token */
+  double chunk_ns;       /* one weight of a chunk of tokens, and ... */
+  double chunk_token_ns; /* ... for each token of the chunk */
+} oriel_weight_speed;
+
+typedef struct oriel_cache_speed {
+  oriel_kv_format k_format;
+  oriel_kv_format v_format;
+  /* A query's head against one cached token, its key and its value, divided by head_dim. */
+  double decode_ns;
+  double chunk_ns;        /* the same in a chunk, for each of its tokens */
+  /* Rotating and storing a token, divided by layers, query heads and head_dim. */
+  double append_ns;
+  double chunk_append_ns;
+} oriel_cache_speed;
+
+#define ORIEL_SPEED_WEIGHTS 16
+#define ORIEL_SPEED_CACHES 4
+
+typedef struct oriel_speed {
+  size_t struct_size;
+  char device[256];
+  char driver[256];
+  double submit_ns;   /* one step, however little it does */
+  double dispatch_ns; /* one kernel of a step, however little it does */
+  uint32_t weight_count;
+  uint32_t cache_count;
+  oriel_weight_speed weights[ORIEL_SPEED_WEIGHTS];
+  oriel_cache_speed caches[ORIEL_SPEED_CACHES];
+} oriel_speed;
 
 typedef struct oriel_options {
   size_t struct_size;
@@ -175,7 +228,24 @@ typedef struct oriel_options {
   /* Threads that compute on the CPU, the caller's included; they are made with the model and end with it.
    * Never more than the processors this process may use. 0: one per core, at most 8. */
   uint32_t cpu_threads;
+  uint32_t f16_layer_count;
+  /* f16_layer_count numbers, one for each layer of the model: the cache of a layer with a number other than
+   * 0 stays in f16, whatever the formats. Read by the call only. NULL: none. */
+  const uint8_t *f16_layers;
+  /* Rates of the device that the plan is for: fills in the predictions of the plan. Read by the call
+   * only. NULL: nothing is predicted. */
+  const oriel_speed *speed;
+  /* Least tokens/s, by that prediction, of a decoded token that sees a full window: windows and formats that
+   * are slower are not chosen. ORIEL_ERROR_SPEED, the log naming the best, when all are. Needs `speed`
+   * (ORIEL_ERROR_ARGUMENT). 0: any. */
+  double min_tokens_per_s;
 } oriel_options;
+
+typedef enum oriel_refusal {
+  ORIEL_REFUSED_NOT = 0,
+  ORIEL_REFUSED_QUALITY = 1, /* rounding beyond kl_limit */
+  ORIEL_REFUSED_SPEED = 2    /* slower than min_tokens_per_s with the shortest window */
+} oriel_refusal;
 
 /* One pair of formats that was weighed, with the largest window that fits with it. */
 typedef struct oriel_plan_choice {
@@ -184,11 +254,24 @@ typedef struct oriel_plan_choice {
   uint32_t fits;
   uint32_t window_tokens;
   uint32_t chunk_tokens;
-  uint32_t reserved;
+  oriel_refusal refused; /* why it is not chosen even where it fits */
   uint64_t total_bytes;
   uint64_t minimum_bytes;
   double loss_nats;
+  double decode_tokens_per_s; /* predicted, with the window full; 0: not known */
 } oriel_plan_choice;
+
+/* What a step of `tokens` tokens is predicted to take, in seconds. */
+typedef struct oriel_step_cost {
+  uint32_t tokens;             /* 0: not known */
+  uint32_t local_window_tokens;/* of layers that see only so many; 0: no such layers */
+  double overhead_s;           /* submission, kernels, storing keys and values */
+  double weights_s;            /* matrices of the layers, of which ... */
+  double weights_once_s;       /* ... however few tokens a chunk has */
+  double head_s;               /* logits of one token: only steps that want them */
+  double cache_s_per_token;    /* for each token that is seen */
+  double local_s_per_token;    /* for each token that layers with a window of their own see */
+} oriel_step_cost;
 
 typedef struct oriel_plan {
   size_t struct_size;
@@ -229,6 +312,8 @@ typedef struct oriel_plan {
   /* Which layers a guard raised and why, layer i in bit i % 64 of word i / 64. */
   uint64_t raised_by_bias[8];
   uint64_t raised_by_norm[8];
+  oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
+  oriel_step_cost prefill;  /* chunk_tokens tokens */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header only. Returns ORIEL_OK also when
@@ -276,6 +361,35 @@ typedef struct oriel_file_info {
  * borrows memory for the tokenizer. Of the options, log and allocator count. */
 ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *options,
                                      oriel_file_info *info);
+/* ---- Speed ------------------------------------------------------------------------------------ */
+
+/* The rates of the device that the options name, for the types of weights in the file (`path` NULL: F16, Q8_0
+ * and Q4_0). Measured with small made-up models, in a second or two (software
+ * devices take longer), and kept in cache_dir if there is one:
+ * the next call for this device, driver and library only reads them. Takes up to some 100 MB while it
+ * measures. Uses device, device_number, device_timeout_ms, cache_dir, log and allocator of the options. */
+ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options,
+                                           oriel_speed *speed);
+
+typedef enum oriel_speed_limit {
+  ORIEL_LIMIT_WEIGHTS = 0,  /* multiplying with the matrices */
+  ORIEL_LIMIT_CACHE = 1,    /* attention */
+  ORIEL_LIMIT_OVERHEAD = 2  /* everything that each step costs however little it does */
+} oriel_speed_limit;
+
+typedef struct oriel_prediction {
+  size_t struct_size;
+  double decode_tokens_per_s;   /* of a token that sees depth_tokens tokens */
+  double prefill_tokens_per_s;  /* of prompt_tokens tokens behind depth_tokens */
+  oriel_speed_limit decode_limit; /* what takes the largest part of the time */
+  uint32_t reserved;
+  double crossover_tokens;      /* depth at which attention takes as long as the matrices; 0: never */
+} oriel_prediction;
+
+/* What a plan made with oriel_options.speed predicts at this depth (more than the window: the window) and for
+ * a prompt of this length (0: one chunk). ORIEL_ERROR_STATE for a plan without predictions. */
+ORIEL_API oriel_status oriel_plan_predict(const oriel_plan *plan, uint64_t depth_tokens,
+                                          uint32_t prompt_tokens, oriel_prediction *prediction);
 
 /* ---- Planning without a file ----------------------------------------------------------------- */
 
@@ -428,6 +542,10 @@ typedef struct oriel_session_options {
   uint32_t split_turns;
   /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
   const oriel_chat_options *chat;
+  /* For measuring at a depth without getting there: the session starts as if so many tokens had been
+   * appended, with zeros for what they left in the cache, and so with the wrong text but the right speed.
+   * Reset returns to an empty context. */
+  uint64_t assumed_tokens;
 } oriel_session_options;
 
 /* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */

@@ -1,0 +1,120 @@
+#include "speed/measure_speed.h"
+
+#include "api/api.h"
+
+namespace oriel {
+namespace {
+
+struct DeviceChoice {
+  const oriel_options* options;
+  oriel_allocator allocator;
+};
+
+Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory& memory,
+                    Executor** executor) {
+  const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
+  return createExecutor(*choice.options, plan, memory, choice.allocator, executor);
+}
+
+/// Types of the file's matrices, each once.
+Status readTypes(const char* path, const Log& log, uint32_t (&types)[ORIEL_SPEED_WEIGHTS],
+                 uint32_t* count) {
+  MappedFile mapping;
+  GgufFile file;
+  ModelDesc desc;
+  ORIEL_TRY(mapping.open(path, log));
+  ORIEL_TRY(file.open(mapping.data(), mapping.bytes(), log));
+  ORIEL_TRY(readModelDesc(file, log, &desc));
+  const WorkShape work = workOf(file, desc, kvShapeOf(desc), PlanTotals());
+  for (uint32_t i = 0; i < work.n_matrices; ++i) {
+    if (work.matrices[i].body_weights + work.matrices[i].head_weights != 0) {
+      types[(*count)++] = work.matrices[i].tensor_type;
+    }
+  }
+  return kOk;
+}
+
+Status measure(const char* path, const oriel_options& options, oriel_speed* speed) {
+  const Log log = logOf(options);
+  BudgetRequest checked;
+  ORIEL_TRY(readRequest(options, log, &checked));
+  if (options.device == ORIEL_DEVICE_NONE) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to measure: name one");
+  }
+  uint32_t types[ORIEL_SPEED_WEIGHTS] = {static_cast<uint32_t>(TensorType::kF16),
+                                         static_cast<uint32_t>(TensorType::kQ8_0),
+                                         static_cast<uint32_t>(TensorType::kQ4_0)};
+  uint32_t n_types = 3;
+  if (path != nullptr) {
+    n_types = 0;
+    ORIEL_TRY(readTypes(path, log, types, &n_types));
+  }
+  DeviceChoice choice;
+  choice.options = &options;
+  choice.allocator = options.allocator != nullptr ? *options.allocator : defaultAllocator();
+  // What is kept is for the default number of threads.
+  const char* const cache_dir = options.cpu_threads == 0 ? options.cache_dir : nullptr;
+  return measureSpeed({makeExecutor, &choice}, types, n_types, cache_dir, choice.allocator, log,
+                      speed);
+}
+
+}  // namespace
+}  // namespace oriel
+
+using namespace oriel;
+
+oriel_status oriel_speed_measure(const char* path, const oriel_options* given, oriel_speed* speed) {
+  oriel_options options;
+  if (!readOptions(given, &options) || !validResult(speed)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  oriel_speed measured;
+  const Status status = measure(path, options, &measured);
+  if (status.ok()) {
+    writeResult(measured, speed);
+  }
+  return status.code();
+}
+
+oriel_status oriel_plan_predict(const oriel_plan* given, uint64_t depth_tokens,
+                                uint32_t prompt_tokens, oriel_prediction* out) {
+  oriel_plan plan;
+  if (given == nullptr || !readOptions(given, &plan) || !validResult(out)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  if (plan.decode.tokens == 0 || plan.prefill.tokens == 0) {
+    return ORIEL_ERROR_STATE;
+  }
+  const double visible = static_cast<double>(plan.sink_tokens) + plan.window_tokens;
+  const double depth = std::min(static_cast<double>(depth_tokens), visible);
+  oriel_prediction prediction = {};
+  const oriel_step_cost& decode = plan.decode;
+  const double seconds = stepSeconds(decode, depth) + decode.head_s;
+  prediction.decode_tokens_per_s = seconds > 0 ? 1 / seconds : 0;
+  const double weights = decode.weights_s + decode.head_s;
+  const double cache = stepSeconds(decode, depth) - stepSeconds(decode, 0);
+  prediction.decode_limit = weights >= cache && weights >= decode.overhead_s ? ORIEL_LIMIT_WEIGHTS
+                            : cache >= decode.overhead_s                      ? ORIEL_LIMIT_CACHE
+                                                                              : ORIEL_LIMIT_OVERHEAD;
+  // Local windows only ever make it deeper than this line says.
+  if (decode.cache_s_per_token > 0) {
+    prediction.crossover_tokens = weights / decode.cache_s_per_token;
+  }
+  const uint32_t prompt = prompt_tokens != 0 ? prompt_tokens : plan.prefill.tokens;
+  double prefill_seconds = 0;
+  for (uint32_t done = 0; done < prompt; done += plan.prefill.tokens) {
+    const uint32_t tokens = std::min(plan.prefill.tokens, prompt - done);
+    const double seen = std::min(depth + done + (tokens + 1) / 2.0, visible);
+    oriel_step_cost cost = plan.prefill;
+    const double share = static_cast<double>(tokens) / plan.prefill.tokens;
+    // A shorter last chunk still unpacks all weights.
+    cost.cache_s_per_token *= share;
+    cost.local_s_per_token *= share;
+    cost.weights_s = cost.weights_once_s + (cost.weights_s - cost.weights_once_s) * share;
+    prefill_seconds += stepSeconds(cost, seen);
+  }
+  prefill_seconds += decode.head_s;
+  prediction.prefill_tokens_per_s = prefill_seconds > 0 ? prompt / prefill_seconds : 0;
+  writeResult(prediction, out);
+  return ORIEL_OK;
+}

@@ -1,0 +1,125 @@
+#include "speed/probe.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/workspace.h"
+#include "exec/load_weights.h"
+#include "os/os.h"
+
+namespace oriel {
+namespace {
+
+// Runs of one timing, after a first that compiles. The least counts: whatever else the machine does only ever
+// adds. So many, and while they are short more; slow steps fewer.
+constexpr uint32_t kEnoughRuns = 8;
+constexpr uint32_t kMostRuns = 30;
+constexpr double kRunsMs = 10.0;
+constexpr uint32_t kFewestRuns = 2;
+constexpr double kSlowRunsMs = 60.0;
+constexpr uint32_t kMaxProbeChunk = 64;
+
+template <typename Run>
+Status leastSeconds(const Run& run, double* seconds) {
+  double least_ms = 0;
+  double spent_ms = 0;
+  for (uint32_t i = 0; i <= kMostRuns; ++i) {
+    const double begin = nowMs();
+    ORIEL_TRY(run());
+    const double ms = nowMs() - begin;
+    if (i == 0) {
+      continue;
+    }
+    least_ms = i == 1 ? ms : std::min(least_ms, ms);
+    spent_ms += ms;
+    if ((i >= kEnoughRuns && spent_ms > kRunsMs) || (i >= kFewestRuns && spent_ms > kSlowRunsMs)) {
+      break;
+    }
+  }
+  *seconds = least_ms / 1000;
+  return kOk;
+}
+
+}  // namespace
+
+Probe::~Probe() {
+  destroyExecutor(executor_);
+  while (n_blocks_ != 0) {
+    --n_blocks_;
+    allocator_.release(blocks_[n_blocks_], block_bytes_[n_blocks_], allocator_.user);
+  }
+}
+
+Status Probe::take(uint64_t bytes, void** block) {
+  *block = allocateZeroed(allocator_, bytes);
+  if (*block == nullptr) {
+    return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                     "the system refused %llu bytes to measure with: close other programs",
+                     static_cast<unsigned long long>(bytes));
+  }
+  blocks_[n_blocks_] = *block;
+  block_bytes_[n_blocks_++] = bytes;
+  return kOk;
+}
+
+Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_t window,
+                   uint32_t chunk, const ExecutorMaker& maker) {
+  const uint64_t file_bytes = probeFileBytes(shape);
+  if (file_bytes == 0) {
+    return ORIEL_ERROR_UNSUPPORTED;
+  }
+  void* bytes = nullptr;
+  ORIEL_TRY(take(file_bytes, &bytes));
+  writeProbeFile(shape, static_cast<uint8_t*>(bytes));
+  ORIEL_TRY(file_.open(static_cast<const uint8_t*>(bytes), file_bytes, log_));
+  // A type without a kernel is an answer, not an error.
+  ORIEL_TRY(readModelDesc(file_, Log(), &desc_));
+  PlanTotals totals;
+  ORIEL_TRY(measureWeights(file_, desc_, log_, &totals));
+
+  const CacheShape cache = {desc_.n_kv_heads, desc_.head_dim, kDefaultSinks, window,
+                            window + chunk - 1};
+  ExecutorMemory memory;
+  const auto build = [&](Arena* arena) -> Status {
+    ORIEL_TRY(buildPlan(file_, desc_, totals, cache, formats, chunk, log_, arena, &plan_));
+    memory = takeExecutorMemory(plan_, arena);
+    SessionContext context;
+    context.model = &desc_;
+    context.plan = &plan_;
+    context.log = log_;
+    if (!arena->measuring()) {
+      ORIEL_TRY(maker.make(maker.context, plan_, memory, &executor_));
+    }
+    context.executor = executor_;
+    session_ = Session::create(context, 0, false, arena);
+    return kOk;
+  };
+  Arena measuring;
+  ORIEL_TRY(build(&measuring));
+  void* block = nullptr;
+  ORIEL_TRY(take(measuring.used(), &block));
+  Arena arena(block, measuring.used());
+  ORIEL_TRY(build(&arena));
+  if (session_ == nullptr) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "the probe's arena is too small: please report this");
+  }
+  ORIEL_TRY(loadWeights(nullptr, file_, desc_, plan_, LoadProgress(), log_, executor_));
+  ORIEL_TRY(executor_->finishLoad());
+  return session_->reset();
+}
+
+Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds) {
+  static const int32_t kIds[kMaxProbeChunk] = {};
+  return leastSeconds(
+      [&] {
+        session_->pretendPosition(depth > tokens ? depth - tokens : 0);
+        return session_->append(kIds, std::min(tokens, kMaxProbeChunk));
+      },
+      seconds);
+}
+
+Status Probe::timeHead(double* seconds) {
+  return leastSeconds([&] { return executor_->run(StepRun::kHead); }, seconds);
+}
+
+}  // namespace oriel

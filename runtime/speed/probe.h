@@ -1,0 +1,48 @@
+// One made-up model on a device, and the time of its steps.
+#pragma once
+
+#include "exec/executor.h"
+#include "exec/session.h"
+#include "speed/measure_speed.h"
+#include "speed/probe_file.h"
+
+namespace oriel {
+
+/// Everything that one probe holds; released with it. The executor sees an ordinary plan.
+class Probe {
+ public:
+  Probe(const oriel_allocator& allocator, const Log& log) : allocator_(allocator), log_(log) {}
+  ~Probe();
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+  /// ORIEL_ERROR_UNSUPPORTED when no kernel takes this type of weights.
+  Status open(const ProbeShape& shape, const CacheFormats& formats, uint32_t window, uint32_t chunk,
+              const ExecutorMaker& maker);
+
+  /// Least seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
+  /// the window).
+  Status time(uint32_t tokens, uint32_t depth, double* seconds);
+  /// Least seconds of computing logits alone. After a time().
+  Status timeHead(double* seconds);
+
+  const char* device() const { return executor_->deviceName(); }
+  const char* driver() const { return executor_->driverName(); }
+  uint32_t ops(StepList list) const { return plan_.n_ops[static_cast<uint32_t>(list)]; }
+
+ private:
+  Status take(uint64_t bytes, void** block);
+
+  oriel_allocator allocator_;
+  Log log_;
+  GgufFile file_;
+  ModelDesc desc_;
+  Plan plan_;
+  Executor* executor_ = nullptr;
+  Session* session_ = nullptr;
+  void* blocks_[2] = {};
+  uint64_t block_bytes_[2] = {};
+  uint32_t n_blocks_ = 0;
+};
+
+}  // namespace oriel

@@ -1,0 +1,88 @@
+#include "speed/speed_file.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "base/hash.h"
+#include "budget/speed.h"
+#include "os/os.h"
+
+namespace oriel {
+namespace {
+
+constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'S', 'P', '\n'};
+/// Raised whenever rates come to mean something else, or kernels change that they were measured with.
+constexpr uint32_t kVersion = 1;
+constexpr size_t kMaxPath = 1024;
+
+struct SpeedFile {
+  char magic[8];
+  uint32_t version;
+  uint32_t file_bytes;
+  uint64_t key;  ///< keyOf
+  uint64_t rates_hash;
+  oriel_speed rates;
+};
+
+uint64_t keyOf(const oriel_speed& speed) {
+  const char* version = oriel_version();
+  uint64_t hash = hashBytes(version, std::strlen(version));
+  hash = hashBytes(speed.device, std::strlen(speed.device), hash);
+  return hashBytes(speed.driver, std::strlen(speed.driver), hash);
+}
+
+// Padding is never hashed: the rates are zeroed before they are filled.
+SpeedFile fileOf(const oriel_speed& speed) {
+  SpeedFile file;
+  std::memset(static_cast<void*>(&file), 0, sizeof(file));
+  std::memcpy(file.magic, kMagic, sizeof(kMagic));
+  file.version = kVersion;
+  file.file_bytes = sizeof(file);
+  file.key = keyOf(speed);
+  std::memcpy(static_cast<void*>(&file.rates), &speed, sizeof(speed));
+  file.rates_hash = hashBytes(&file.rates, sizeof(file.rates));
+  return file;
+}
+
+// False: the path is too long.
+bool makePath(const char* dir, const oriel_speed& speed, char (&path)[kMaxPath]) {
+  const int length = std::snprintf(path, sizeof(path), "%s/oriel-%016llx.speed", dir,
+                                   static_cast<unsigned long long>(keyOf(speed)));
+  return length > 0 && static_cast<size_t>(length) < sizeof(path);
+}
+
+}  // namespace
+
+bool readSpeedFile(const char* dir, oriel_speed* speed) {
+  char path[kMaxPath];
+  MappedFile mapping;
+  if (dir == nullptr || !makePath(dir, *speed, path) || !mapping.openIfThere(path).ok() ||
+      mapping.bytes() != sizeof(SpeedFile)) {
+    return false;
+  }
+  SpeedFile file;
+  std::memcpy(static_cast<void*>(&file), mapping.data(), sizeof(file));
+  const SpeedFile expected = fileOf(file.rates);
+  if (std::memcmp(&file, &expected, offsetof(SpeedFile, rates)) != 0 ||
+      file.rates.struct_size != sizeof(oriel_speed) ||
+      std::memcmp(file.rates.device, speed->device, sizeof(speed->device)) != 0 ||
+      std::memcmp(file.rates.driver, speed->driver, sizeof(speed->driver)) != 0 ||
+      !validSpeed(file.rates)) {
+    return false;
+  }
+  std::memcpy(static_cast<void*>(speed), &file.rates, sizeof(*speed));
+  return true;
+}
+
+void writeSpeedFile(const char* dir, const oriel_speed& speed, const Log& log) {
+  char path[kMaxPath];
+  if (dir == nullptr || !makePath(dir, speed, path)) {
+    return;
+  }
+  const SpeedFile file = fileOf(speed);
+  if (!writeFileAtomically(path, &file, sizeof(file), Log()).ok()) {
+    log.write(ORIEL_LOG_DEBUG, "cannot write %s; rates are not kept", path);
+  }
+}
+
+}  // namespace oriel

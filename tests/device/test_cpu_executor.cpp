@@ -1,0 +1,96 @@
+// What is the CPU executor's own: threads, instruction sets, time limits.
+#include <gtest/gtest.h>
+
+#include "support/api.h"
+#include "support/kernel_data.h"
+#include "support/kernel_rig.h"
+
+#ifdef ORIEL_CPU_SIMD
+
+namespace oriel::test {
+namespace {
+
+const char* const kModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+
+class CpuExecutor : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (onVulkan()) {
+      GTEST_SKIP() << "of the CPU";
+    }
+  }
+};
+
+TEST_F(CpuExecutor, logits_do_not_depend_on_the_number_of_threads) {
+  std::vector<std::vector<float>> first;
+  for (const uint32_t threads : {1u, 2u}) {
+    oriel_options options = makeOptions();
+    options.cpu_threads = threads;
+    options.window_tokens = 256;  // a split one
+    const Loaded loaded = load(kModel, options);
+    ASSERT_TRUE(loaded.session);
+    const auto rows = evaluate(loaded, someIds(150, 2048));
+    if (first.empty()) {
+      first = rows;
+    }
+    EXPECT_EQ(first, rows) << threads << " threads";
+  }
+}
+
+TEST_F(CpuExecutor, more_threads_than_processors_are_not_an_error) {
+  oriel_options options = makeOptions();
+  options.cpu_threads = UINT32_MAX;
+  options.window_tokens = 64;
+  const Loaded loaded = load(kModel, options);
+  ASSERT_TRUE(loaded.session);
+  EXPECT_EQ(8u, greedy(loaded, 8).size());
+}
+
+/// Products that take some milliseconds on any machine.
+struct SlowRig {
+  SlowRig() : rig(kChunk) {
+    Random random(1);
+    const uint32_t cols = 2048, rows = 512;
+    const PackedMatrix matrix = randomMatrix(WeightType::kF32, rows, cols, &random);
+    const BufferRef weights = rig.input(matrix.words);
+    const BufferRef in = rig.input(random.normals(kChunk * cols));
+    const BufferRef out = rig.output(kChunk * rows);
+    MatmulPush push = {};
+    push.rows = rows;
+    push.units = cols / kUnit;
+    push.group_words = matrix.geometry.groupWords();
+    push.side_word = matrix.geometry.sideWord();
+    push.in_stride = cols;
+    push.out_stride = rows;
+    for (int i = 0; i < 20; ++i) {
+      rig.add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, in});
+    }
+    rig.on_reference = false;
+    rig.options.cpu_threads = 3;
+  }
+  static constexpr uint32_t kChunk = 64;
+  KernelRig rig;
+};
+
+TEST_F(CpuExecutor, a_step_that_takes_too_long_ends_and_so_does_every_later_one) {
+  SlowRig slow;
+  slow.rig.options.timeout_ms = 1;
+  ASSERT_TRUE(slow.rig.load().ok()) << slow.rig.log.errors();
+  slow.rig.header().n_tokens = SlowRig::kChunk;
+  EXPECT_EQ(ORIEL_ERROR_TIMEOUT, slow.rig.executor->run(StepRun::kChunk).code());
+  EXPECT_TRUE(slow.rig.log.says("1 ms")) << slow.rig.log.errors();
+  slow.rig.header().n_tokens = 1;
+  EXPECT_EQ(ORIEL_ERROR_TIMEOUT, slow.rig.executor->run(StepRun::kHead).code());
+}
+
+TEST_F(CpuExecutor, a_step_within_its_time_succeeds) {
+  SlowRig slow;
+  ASSERT_TRUE(slow.rig.load().ok()) << slow.rig.log.errors();
+  slow.rig.header().n_tokens = SlowRig::kChunk;
+  EXPECT_TRUE(slow.rig.executor->run(StepRun::kChunk).ok()) << slow.rig.log.errors();
+}
+
+}  // namespace
+}  // namespace oriel::test
+
+#endif

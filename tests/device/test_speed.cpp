@@ -1,0 +1,119 @@
+// Rates measured on the device under test, and plans made with them.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "support/api.h"
+#include "support/files.h"
+
+namespace oriel::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const kModel = ORIEL_TEST_DATA "/models/llama-q4_0.gguf";
+
+class SpeedOnDevice : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = (fs::temp_directory_path() / "oriel-test-speed").string();
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  oriel_speed measure(const char* path) {
+    oriel_options options = makeOptions(&log_);
+    options.cache_dir = folder_.c_str();
+    oriel_speed speed;
+    std::memset(static_cast<void*>(&speed), 0, sizeof(speed));
+    speed.struct_size = sizeof(speed);
+    EXPECT_EQ(ORIEL_OK, oriel_speed_measure(path, &options, &speed)) << log_.errors();
+    return speed;
+  }
+  std::string file() const {
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().extension() == ".speed") {
+        return entry.path().string();
+      }
+    }
+    return "";
+  }
+
+  CapturedLog log_;
+  std::string folder_;
+};
+
+oriel_plan planWith(const oriel_speed* speed, double least = 0, oriel_status expected = ORIEL_OK) {
+  oriel_options options = makeOptions();
+  options.memory_bytes = 32u << 20;
+  options.speed = speed;
+  options.min_tokens_per_s = least;
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  EXPECT_EQ(expected, oriel_plan_file(kModel, &options, &plan));
+  return plan;
+}
+
+oriel_prediction predictionAt(const oriel_plan& plan, uint64_t depth) {
+  oriel_prediction prediction = {};
+  prediction.struct_size = sizeof(prediction);
+  EXPECT_EQ(ORIEL_OK, oriel_plan_predict(&plan, depth, 0, &prediction));
+  return prediction;
+}
+
+// One test, for measuring takes a while on slow devices.
+TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is_damaged) {
+  const oriel_speed first = measure(kModel);
+  EXPECT_STRNE("", first.device);
+  ASSERT_EQ(1u, first.weight_count);
+  EXPECT_EQ(2u, first.weights[0].tensor_type) << "Q4_0";
+  EXPECT_GT(first.weights[0].decode_ns, 0);
+  EXPECT_GT(first.weights[0].chunk_ns + first.weights[0].chunk_token_ns, 0);
+  ASSERT_EQ(4u, first.cache_count);
+  for (const oriel_cache_speed& cache : first.caches) {
+    EXPECT_GT(cache.decode_ns, 0);
+    EXPECT_GT(cache.chunk_ns, 0);
+  }
+  ASSERT_NE("", file());
+  const oriel_speed kept = measure(kModel);
+  EXPECT_EQ(0, std::memcmp(&first, &kept, sizeof(first))) << "read, not measured";
+
+  // Plans predict with it.
+  const oriel_plan plan = planWith(&first);
+  const oriel_prediction shallow = predictionAt(plan, 16);
+  const oriel_prediction deep = predictionAt(plan, plan.sink_tokens + plan.window_tokens);
+  EXPECT_GT(shallow.decode_tokens_per_s, deep.decode_tokens_per_s);
+  EXPECT_GT(deep.decode_tokens_per_s, 0);
+  EXPECT_GT(deep.prefill_tokens_per_s, 0);
+  EXPECT_EQ(deep.decode_tokens_per_s, predictionAt(plan, UINT64_MAX).decode_tokens_per_s);
+  planWith(&first, deep.decode_tokens_per_s * 0.9);
+  planWith(&first, 1e9, ORIEL_ERROR_SPEED);
+  planWith(nullptr, 1, ORIEL_ERROR_ARGUMENT);
+  oriel_prediction none = {};
+  none.struct_size = sizeof(none);
+  const oriel_plan blind = planWith(nullptr);
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_plan_predict(&blind, 16, 0, &none));
+  oriel_speed broken = first;
+  broken.submit_ns = -1;
+  planWith(&broken, 0, ORIEL_ERROR_ARGUMENT);
+
+  // Another type of weights is added to what is there.
+  const oriel_speed more = measure(ORIEL_TEST_DATA "/models/llama-q8_0.gguf");
+  ASSERT_EQ(2u, more.weight_count);
+  EXPECT_EQ(0, std::memcmp(first.caches, more.caches, sizeof(first.caches)));
+  EXPECT_EQ(first.weights[0].decode_ns, more.weights[0].decode_ns);
+
+  std::vector<uint8_t> bytes = readBytes(file());
+  bytes[bytes.size() / 2] ^= 1;
+  std::ofstream(file(), std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  const oriel_speed again = measure(kModel);
+  EXPECT_EQ(1u, again.weight_count);
+  EXPECT_NE(0, std::memcmp(&first, &again, sizeof(first))) << "times repeat to the bit only when read";
+}
+
+}  // namespace
+}  // namespace oriel::test

@@ -1,0 +1,101 @@
+// The team of threads: every piece once, nobody early, nobody left behind.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "cpu/pool.h"
+
+#ifdef ORIEL_CPU_SIMD
+
+namespace oriel::test {
+namespace {
+
+constexpr uint32_t kPieces = 37;
+constexpr uint32_t kRounds = 200;
+
+struct Job {
+  Pool* pool = nullptr;
+  std::vector<uint32_t> done;     // how often each piece was done in this round; not atomic on purpose
+  std::atomic<uint32_t> wrong{0};
+  std::chrono::microseconds pause{0};
+};
+
+// Each thread does pieces, waits, and checks what all the others did.
+void rounds(void* user, uint32_t) {
+  Job* job = static_cast<Job*>(user);
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    for (uint32_t i = job->pool->claim(); i < kPieces; i = job->pool->claim()) {
+      ++job->done[i];
+      if (job->pause.count() != 0 && i == round % kPieces) {
+        std::this_thread::sleep_for(job->pause);
+      }
+    }
+    job->pool->sync();
+    for (const uint32_t times : job->done) {
+      job->wrong += times != round ? 1 : 0;
+    }
+    job->pool->sync();
+  }
+}
+
+TEST(Pool, every_piece_is_done_once_and_seen_by_all_after_a_sync) {
+  for (const uint32_t threads : {1u, 2u, 3u, 7u}) {
+    Pool pool;
+    pool.start(threads, false);
+    ASSERT_EQ(threads, pool.size());
+    Job job;
+    job.pool = &pool;
+    for (int run = 0; run < 3; ++run) {
+      job.done.assign(kPieces, 0);
+      pool.run(&rounds, &job);
+      EXPECT_EQ(0u, job.wrong.load()) << threads << " threads";
+    }
+  }
+}
+
+TEST(Pool, who_waits_long_sleeps_and_is_woken) {
+  Pool pool;
+  pool.start(3, false);
+  Job job;
+  job.pool = &pool;
+  // Longer than anyone spins, within a run and between runs.
+  job.pause = std::chrono::milliseconds(2);
+  for (int run = 0; run < 2; ++run) {
+    job.done.assign(kPieces, 0);
+    pool.run(&rounds, &job);
+    EXPECT_EQ(0u, job.wrong.load());
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+TEST(Pool, ends_with_or_without_having_worked) {
+  { Pool pool; }
+  for (int i = 0; i < 50; ++i) {
+    Pool pool;
+    pool.start(4, true);
+    if (i % 2 == 0) {
+      pool.run([](void*, uint32_t) {}, nullptr);
+    }
+  }
+}
+
+TEST(Pool, threads_are_numbered_and_no_more_than_there_is_room_for) {
+  Pool pool;
+  pool.start(1000, false);
+  EXPECT_LE(pool.size(), Pool::kMaxThreads);
+  std::vector<std::atomic<uint32_t>> seen(Pool::kMaxThreads);
+  pool.run([](void* user, uint32_t thread) {
+    ++(*static_cast<std::vector<std::atomic<uint32_t>>*>(user))[thread];
+  }, &seen);
+  for (uint32_t i = 0; i < pool.size(); ++i) {
+    EXPECT_EQ(1u, seen[i].load());
+  }
+}
+
+}  // namespace
+}  // namespace oriel::test
+
+#endif

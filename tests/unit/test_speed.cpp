@@ -1,0 +1,347 @@
+// Predicted speed: what it adds up from, what a least speed does to the choice, and how rates are kept.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "budget/budget.h"
+#include "budget/known_shapes.h"
+#include "speed/probe_file.h"
+#include "speed/speed_file.h"
+#include "support/captured_log.h"
+#include "support/files.h"
+
+namespace oriel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t kQ4 = static_cast<uint32_t>(TensorType::kQ4_0);
+
+/// Round numbers: 0.1 ms a step, 10 us a kernel, 1 ns a Q4_0 weight.
+oriel_speed roundSpeed() {
+  oriel_speed speed;
+  std::memset(&speed, 0, sizeof(speed));
+  speed.struct_size = sizeof(speed);
+  std::strcpy(speed.device, "Slide Rule");
+  std::strcpy(speed.driver, "1.0");
+  speed.submit_ns = 1e5;
+  speed.dispatch_ns = 1e4;
+  speed.weight_count = 1;
+  speed.weights[0] = {kQ4, 0, 1.0, 0.5, 0.25};
+  const struct {
+    oriel_kv_format k, v;
+    double ns;
+  } pairs[] = {{ORIEL_KV_F16, ORIEL_KV_F16, 2},
+               {ORIEL_KV_INT8, ORIEL_KV_INT8, 1.5},
+               {ORIEL_KV_INT8, ORIEL_KV_INT4, 1.2},
+               {ORIEL_KV_INT4, ORIEL_KV_INT4, 1}};
+  for (const auto& pair : pairs) {
+    speed.caches[speed.cache_count++] = {pair.k, pair.v, pair.ns, pair.ns / 2, 10 - pair.ns, 5};
+  }
+  return speed;
+}
+
+WorkShape workOfModel() {
+  WorkShape work;
+  work.known = true;
+  work.n_ops[0] = 50;
+  work.n_ops[1] = 40;
+  work.n_ops[2] = 2;
+  work.n_heads = 8;
+  work.kv.groups[work.kv.n_groups++] = {4, 2, 64, 0, false};
+  work.add(kQ4, 1000000, 100000);
+  return work;
+}
+
+CacheFormats formatsOf(KvFormat k, KvFormat v) {
+  CacheFormats formats;
+  formats.k = k;
+  formats.v = v;
+  return formats;
+}
+
+TEST(Speed, a_step_is_the_sum_of_overhead_weights_and_cache) {
+  oriel_step_cost cost;
+  const CacheFormats f16;
+  ASSERT_TRUE(stepCost(roundSpeed(), workOfModel(), f16, 0, &cost));
+  const double values = 4 * 8 * 64;  // layers, heads, head_dim
+  EXPECT_NEAR(1e-9 * (1e5 + 50 * 1e4 + values * 8), cost.overhead_s, 1e-15);
+  EXPECT_NEAR(1e-3, cost.weights_s, 1e-15);
+  EXPECT_NEAR(1e-9 * (1e5 + 2 * 1e4), cost.head_s, 1e-15);
+  EXPECT_NEAR(1e-9 * values * 2, cost.cache_s_per_token, 1e-18);
+  EXPECT_NEAR(cost.overhead_s + cost.weights_s + 1000 * cost.cache_s_per_token,
+              stepSeconds(cost, 1000), 1e-15);
+
+  ASSERT_TRUE(stepCost(roundSpeed(), workOfModel(), f16, 16, &cost));
+  EXPECT_EQ(16u, cost.tokens);
+  EXPECT_NEAR(1e-9 * 1000000 * (0.5 + 16 * 0.25), cost.weights_s, 1e-12);
+  EXPECT_NEAR(1e-9 * 1000000 * 0.5, cost.weights_once_s, 1e-12);
+  EXPECT_NEAR(1e-9 * values * 16 * 1, cost.cache_s_per_token, 1e-15);
+}
+
+TEST(Speed, a_pair_that_was_not_measured_is_half_of_each_side) {
+  oriel_step_cost mixed, f16, int4;
+  const WorkShape work = workOfModel();
+  ASSERT_TRUE(stepCost(roundSpeed(), work, formatsOf(KvFormat::kF16, KvFormat::kInt4), 0, &mixed));
+  ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &f16));
+  ASSERT_TRUE(stepCost(roundSpeed(), work, formatsOf(KvFormat::kInt4, KvFormat::kInt4), 0, &int4));
+  EXPECT_NEAR((f16.cache_s_per_token + int4.cache_s_per_token) / 2, mixed.cache_s_per_token, 1e-15);
+}
+
+TEST(Speed, layers_with_a_window_of_their_own_stop_costing_when_it_is_full) {
+  WorkShape work = workOfModel();
+  work.kv.groups[work.kv.n_groups++] = {12, 2, 64, 100, false};
+  work.kv.second[0] = 0xFFF0;
+  oriel_step_cost cost;
+  ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost));
+  EXPECT_EQ(100u, cost.local_window_tokens);
+  EXPECT_NEAR(3 * cost.cache_s_per_token, cost.local_s_per_token, 1e-15);
+  EXPECT_NEAR(4 * 50 * cost.cache_s_per_token, stepSeconds(cost, 50) - stepSeconds(cost, 0), 1e-12);
+  EXPECT_NEAR(100 * cost.cache_s_per_token, stepSeconds(cost, 300) - stepSeconds(cost, 200), 1e-12);
+}
+
+TEST(Speed, nothing_is_predicted_from_rates_that_are_not_there) {
+  oriel_step_cost cost;
+  WorkShape work = workOfModel();
+  work.add(static_cast<uint32_t>(TensorType::kF16), 0, 0);
+  EXPECT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost)) << "only looked up";
+  work.add(static_cast<uint32_t>(TensorType::kF16), 1, 0);
+  EXPECT_FALSE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost));
+  work = workOfModel();
+  work.known = false;
+  EXPECT_FALSE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost));
+  for (uint32_t type = 0; type <= kMaxWorkTypes; ++type) {
+    work.known = true;
+    work.add(100 + type, 1, 1);
+  }
+  EXPECT_FALSE(work.known) << "more types than there is room for";
+}
+
+TEST(Speed, rates_that_no_measurement_can_give_are_not_valid) {
+  EXPECT_TRUE(validSpeed(roundSpeed()));
+  for (const double value : {-1.0, std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::quiet_NaN()}) {
+    for (double oriel_speed::*const field : {&oriel_speed::submit_ns, &oriel_speed::dispatch_ns}) {
+      oriel_speed speed = roundSpeed();
+      speed.*field = value;
+      EXPECT_FALSE(validSpeed(speed));
+    }
+    oriel_speed speed = roundSpeed();
+    speed.weights[0].chunk_ns = value;
+    EXPECT_FALSE(validSpeed(speed));
+    speed = roundSpeed();
+    speed.caches[3].append_ns = value;
+    EXPECT_FALSE(validSpeed(speed));
+  }
+  oriel_speed speed = roundSpeed();
+  speed.weight_count = ORIEL_SPEED_WEIGHTS + 1;
+  EXPECT_FALSE(validSpeed(speed));
+}
+
+// ---- A least speed ----
+
+struct Planned {
+  oriel_status status = ORIEL_OK;
+  Budget budget;
+  std::string error;
+};
+
+const ModelShape& smallModel() { return *findShape("smollm2-135m"); }
+
+Planned planWith(const oriel_speed& speed, double min_tokens_per_s, uint64_t memory_bytes,
+                 uint32_t window = 0, bool f16 = false) {
+  const ModelDesc model = modelDescOf(smallModel());
+  const WorkShape work = workOf(smallModel(), WeightType::kQ4_0);
+  BudgetRequest request;
+  request.memory_bytes = memory_bytes;
+  request.window = window;
+  request.fixed_k = request.fixed_v = f16;
+  request.speed = &speed;
+  request.work = &work;
+  request.min_tokens_per_s = min_tokens_per_s;
+  test::CapturedLog log;
+  Planned planned;
+  planned.status = chooseBudget(model, measureShape(smallModel(), WeightType::kQ4_0), request,
+                                log.log(), &planned.budget)
+                       .code();
+  planned.error = log.errors();
+  return planned;
+}
+
+double predictedSpeed(const Budget& budget) {
+  return 1 / (stepSeconds(budget.decode, budget.cache.sinks + budget.cache.window) +
+              budget.decode.head_s);
+}
+
+TEST(Speed, a_least_speed_is_kept_by_a_shorter_window_which_is_the_longest_that_keeps_it) {
+  const oriel_speed speed = roundSpeed();
+  const Planned free_choice = planWith(speed, 0, 1ull << 30, 0, true);
+  ASSERT_EQ(ORIEL_OK, free_choice.status);
+  const double slow = predictedSpeed(free_choice.budget);
+  double last_window = 1e9;
+  for (const double factor : {0.9, 1.01, 1.05, 1.2, 1.3}) {
+    const Planned planned = planWith(speed, slow * factor, 1ull << 30, 0, true);
+    ASSERT_EQ(ORIEL_OK, planned.status) << factor << planned.error;
+    EXPECT_GE(predictedSpeed(planned.budget), slow * factor);
+    EXPECT_LE(planned.budget.cache.window, last_window);
+    last_window = planned.budget.cache.window;
+    const BudgetChoice& chosen = planned.budget.choices[planned.budget.chosen];
+    EXPECT_EQ(chosen.decode_tokens_per_s, predictedSpeed(planned.budget));
+    if (factor > 1) {
+      EXPECT_LT(planned.budget.cache.window, free_choice.budget.cache.window);
+      const oriel_step_cost& cost = planned.budget.decode;
+      const double longer = planned.budget.cache.sinks + planned.budget.cache.window + 1.0;
+      EXPECT_LT(1 / (stepSeconds(cost, longer) + cost.head_s), slow * factor);
+    }
+  }
+}
+
+TEST(Speed, a_faster_format_keeps_a_longer_window) {
+  const oriel_speed speed = roundSpeed();
+  const double floor = predictedSpeed(planWith(speed, 0, 1ull << 30, 0, true).budget) * 1.2;
+  const Planned f16 = planWith(speed, floor, 1ull << 30, 0, true);
+  const Planned open = planWith(speed, floor, 1ull << 30);
+  EXPECT_NE(KvFormat::kF16, open.budget.formats.k);
+  EXPECT_GT(open.budget.cache.window, f16.budget.cache.window);
+  EXPECT_LT(open.budget.loss, f16.budget.loss);
+}
+
+TEST(Speed, a_speed_out_of_reach_is_refused_with_the_best_there_is) {
+  const oriel_speed speed = roundSpeed();
+  const Planned planned = planWith(speed, 1e6, 1ull << 30);
+  EXPECT_EQ(ORIEL_ERROR_SPEED, planned.status);
+  EXPECT_NE(std::string::npos, planned.error.find("Slide Rule")) << planned.error;
+  const size_t at = planned.error.find("the best is ");
+  ASSERT_NE(std::string::npos, at) << planned.error;
+  const double best = std::stod(planned.error.substr(at + 12));
+  EXPECT_EQ(ORIEL_OK, planWith(speed, best - 0.1, 1ull << 30).status);
+  EXPECT_EQ(ORIEL_ERROR_SPEED, planWith(speed, best + 0.1, 1ull << 30).status);
+}
+
+TEST(Speed, a_window_that_was_asked_for_is_not_shortened) {
+  const oriel_speed speed = roundSpeed();
+  const double slow = predictedSpeed(planWith(speed, 0, 1ull << 30, 1000).budget);
+  EXPECT_EQ(1000u, planWith(speed, slow * 0.99, 1ull << 30, 1000).budget.cache.window);
+  const Planned faster = planWith(speed, slow * 1.01, 1ull << 30, 1000);
+  if (faster.status == ORIEL_OK) {
+    EXPECT_EQ(1000u, faster.budget.cache.window) << "in a faster format";
+  } else {
+    EXPECT_EQ(ORIEL_ERROR_SPEED, faster.status);
+  }
+}
+
+TEST(Speed, with_a_least_speed_more_memory_never_costs) {
+  const oriel_speed speed = roundSpeed();
+  const double floor = predictedSpeed(planWith(speed, 0, 1ull << 30).budget) * 1.1;
+  double last = 1e300;
+  const uint64_t minimum = planWith(speed, floor, 1).budget.minimum_bytes;
+  for (uint64_t memory = minimum; memory < 8 * minimum; memory += memory / 30) {
+    const Planned planned = planWith(speed, floor, memory);
+    ASSERT_EQ(ORIEL_OK, planned.status);
+    ASSERT_TRUE(planned.budget.fits);
+    ASSERT_LE(planned.budget.bytes.total(), memory);
+    ASSERT_LE(planned.budget.loss, last);
+    ASSERT_GE(predictedSpeed(planned.budget), floor);
+    last = planned.budget.loss;
+  }
+}
+
+// ---- Rates on disk ----
+
+class SpeedFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = (fs::temp_directory_path() / "oriel-test-speed-file").string();
+    fs::remove_all(folder_);
+    writeSpeedFile(folder_.c_str(), roundSpeed(), Log());
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      path_ = entry.path().string();
+    }
+    ASSERT_FALSE(path_.empty());
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  bool read(oriel_speed* speed) const {
+    const oriel_speed wanted = roundSpeed();
+    std::memset(static_cast<void*>(speed), 0, sizeof(*speed));
+    std::memcpy(speed->device, wanted.device, sizeof(wanted.device));
+    std::memcpy(speed->driver, wanted.driver, sizeof(wanted.driver));
+    return readSpeedFile(folder_.c_str(), speed);
+  }
+  void write(const std::vector<uint8_t>& bytes) const {
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  }
+
+  std::string folder_;
+  std::string path_;
+};
+
+TEST_F(SpeedFileTest, what_was_written_is_read) {
+  oriel_speed speed;
+  ASSERT_TRUE(read(&speed));
+  const oriel_speed wanted = roundSpeed();
+  EXPECT_EQ(0, std::memcmp(&wanted, &speed, sizeof(speed)));
+}
+
+TEST_F(SpeedFileTest, a_damaged_byte_makes_it_as_good_as_none) {
+  const std::vector<uint8_t> good = test::readBytes(path_);
+  for (size_t at = 0; at < good.size(); ++at) {
+    std::vector<uint8_t> bad = good;
+    bad[at] ^= 0x10;
+    write(bad);
+    oriel_speed speed;
+    ASSERT_FALSE(read(&speed)) << at;
+    EXPECT_EQ(0u, speed.weight_count);
+  }
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{31}, good.size() - 1}) {
+    write({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(bytes)});
+    oriel_speed speed;
+    EXPECT_FALSE(read(&speed)) << bytes;
+  }
+}
+
+TEST_F(SpeedFileTest, another_driver_has_rates_of_its_own) {
+  oriel_speed speed = roundSpeed();
+  std::strcpy(speed.driver, "1.1");
+  EXPECT_FALSE(readSpeedFile(folder_.c_str(), &speed));
+  EXPECT_FALSE(readSpeedFile(nullptr, &speed));
+  EXPECT_FALSE(readSpeedFile((folder_ + "/none").c_str(), &speed));
+}
+
+// ---- The models that are timed ----
+
+TEST(Probe, is_a_model_like_any_other) {
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kQ4_0,
+                                TensorType::kQ8_0, TensorType::kBf16, TensorType::kQ6_K}) {
+    ProbeShape shape = {2, 256, 8, 2, 32, 512, 32, static_cast<uint32_t>(type)};
+    const uint64_t bytes = probeFileBytes(shape);
+    ASSERT_NE(0u, bytes);
+    std::vector<uint64_t> block(bytes / 8 + 1);  // aligned
+    uint8_t* const data = reinterpret_cast<uint8_t*>(block.data());
+    writeProbeFile(shape, data);
+    test::CapturedLog log;
+    GgufFile file;
+    ModelDesc desc;
+    ASSERT_TRUE(file.open(data, bytes, log.log()).ok()) << log.errors();
+    ASSERT_TRUE(readModelDesc(file, log.log(), &desc).ok()) << log.errors();
+    EXPECT_EQ(8u, desc.n_heads);
+    EXPECT_EQ(32u, desc.head_dim);
+    EXPECT_TRUE(desc.tied_output);
+    const WorkShape work = workOf(file, desc, kvShapeOf(desc), PlanTotals());
+    ASSERT_EQ(1u, work.n_matrices);
+    EXPECT_EQ(shape.bodyWeights(), work.matrices[0].body_weights);
+    EXPECT_EQ(32u * 256, work.matrices[0].head_weights);
+  }
+  ProbeShape odd = {1, 100, 1, 1, 64, 64, 32, kQ4};
+  EXPECT_EQ(0u, probeFileBytes(odd)) << "blocks of 32 do not divide rows of 100";
+  odd.tensor_type = 12345;
+  EXPECT_EQ(0u, probeFileBytes(odd));
+}
+
+}  // namespace
+}  // namespace oriel
