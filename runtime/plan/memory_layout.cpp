@@ -10,7 +10,7 @@ namespace {
 // At most this many workgroups share one head: beyond it merging costs more than it spreads.
 constexpr uint32_t kMaxSplits = 32;
 // Fewer slots than this are not worth a workgroup of their own.
-constexpr uint32_t kMinSplitSlots = 128;
+constexpr uint32_t kMinSplitSlots = 256;
 constexpr uint32_t kSplitGranularity = 64;
 
 uint64_t visibleSlots(const CacheShape& cache) {
