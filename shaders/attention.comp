@@ -1,12 +1,13 @@
-// softmax(scale * q . K) V over the slots a token sees, for up to kQueries queries of one KV head (heads of
-// one token, or of neighbouring ones) and one split of the slots.
-// Reads each key and value of the slots once per kQueries queries; 4 * head_dim operations a slot and
-// query, plus unpacking once. K_INT8, K_INT4, V_INT8, V_INT4 choose how ring keys and values are stored
+// softmax(scale * q . K) V over the slots a token sees, for up to kQueries queries of one KV head
+// (heads of one token, or of neighbouring ones) and one split of the slots. Reads each key and
+// value of the slots once per kQueries queries; 4 * head_dim operations a slot and query, plus
+// unpacking once. K_INT8, K_INT4, V_INT8, V_INT4 choose how ring keys and values are stored
 // (neither: f16).
 //
-// A team of kPieces lanes holds one vector of head_dim values, kLaneOctets octets a lane: of every query and
-// of every sum. Teams walk the slots side by side, each with a running softmax of its own (Milakov and
-// Gimelshein 2018), and are joined at the end. A team of one lane needs nothing from other lanes until then.
+// A team of kPieces lanes holds one vector of head_dim values, kLaneOctets octets a lane: of every
+// query and of every sum. Teams walk the slots side by side, each with a running softmax of its own
+// (Milakov and Gimelshein 2018), and are joined at the end. A team of one lane needs nothing from
+// other lanes until then.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -48,8 +49,8 @@ vec4 total[kQueries * kLaneVectors];
 float maximum[kQueries];
 float sum[kQueries];
 float scores[kSlots * kQueries];  // [slot][query], then the weights
-// What a query sees: sink slots, and ring slots from `ring_from` on, counted from the first that the
-// workgroup walks.
+// What a query sees: sink slots, and ring slots from `ring_from` on, counted from the first that
+// the workgroup walks.
 uint sinks_seen[kQueries];
 uint ring_from[kQueries];
 uint ring_seen[kQueries];
@@ -64,7 +65,8 @@ struct Place {  // of a lane
   uint first_octet;
 };
 
-// Where this workgroup's KV head lies on one side: words of its sinks, of its ring, and its first scale.
+// Where this workgroup's KV head lies on one side: words of its sinks, of its ring, and its first
+// scale.
 struct Side {
   uint sink_word;
   uint ring_word;
@@ -77,10 +79,11 @@ Side sideOf(uint kv_head, uint words) {
               ring_word + push.n_kv_heads * push.ring * words, kv_head * push.ring * kGroups);
 }
 
-// The f16 scales of a lane's two groups from octet `octet` of a ring slot on, packed as they are stored;
-// with an odd number of groups to a vector just one, in the lower half.
+// The f16 scales of a lane's two groups from octet `octet` of a ring slot on, packed as they are
+// stored; with an odd number of groups to a vector just one, in the lower half.
 #define ORIEL_SCALES(side, words, slot, octet) \
-  scalesFrom(words[side.scales_word + scaleIndex(side, slot, octet) / 2u], scaleIndex(side, slot, octet))
+  scalesFrom(words[side.scales_word + scaleIndex(side, slot, octet) / 2u], \
+             scaleIndex(side, slot, octet))
 const uint kGroupOctets = kKvGroup / 8u;
 const uint kScalesAtOnce = kGroups % 2u + kLaneOctets % (2u * kGroupOctets) == 0u ? 2u : 1u;
 uint scaleIndex(Side side, uint slot, uint octet) {
@@ -98,10 +101,12 @@ void loadQueries(bool for_sinks, uint first, uint last, uint kv_head, Place plac
   [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
     const uint index = min(first + q, last);
     const uint head = kv_head * heads + index % heads;
-    const uint at = index / heads * push.query_stride + (2u * head + (for_sinks ? 1u : 0u)) * kHeadDim;
+    const uint which = 2u * head + (for_sinks ? 1u : 0u);
+    const uint at = index / heads * push.query_stride + which * kHeadDim;
     [[unroll]] for (uint i = 0u; i < kLaneValues; ++i) {
       const uint dim = 8u * place.first_octet + i;
-      query[q * kLaneVectors + i / 4u][i % 4u] = dim < kHeadDim ? push.scale * queries[at + dim] : 0.0;
+      query[q * kLaneVectors + i / 4u][i % 4u] =
+          dim < kHeadDim ? push.scale * queries[at + dim] : 0.0;
     }
   }
 }
@@ -169,7 +174,8 @@ void addValues(const bool sink, Side side, uint slot, Place place, uint first_sc
 }
 
 // Slots begin .. end - 1 of the walk, sinks or ring slots (from `ring_begin` on, wrapping).
-void walk(const bool sink, Side keys, Side values, uint begin, uint end, uint ring_begin, Place place) {
+void walk(const bool sink, Side keys, Side values, uint begin, uint end, uint ring_begin,
+          Place place) {
   uint turn = 0u;
   for (uint tile = begin; tile < end; tile += kTeams * kSlots) {
     uint slots[kSlots];
@@ -278,8 +284,8 @@ void join(uint split, uint first, uint last, uint kv_head, Place place) {
   }
 }
 
-// Grid (KV heads, tiles of queries, splits). Queries of a KV head are numbered token by token; with more
-// than one split a tile holds queries of one token only.
+// Grid (KV heads, tiles of queries, splits). Queries of a KV head are numbered token by token; with
+// more than one split a tile holds queries of one token only.
 void main() {
   const uint kv_head = gl_WorkGroupID.x;
   const uint split = gl_WorkGroupID.z;

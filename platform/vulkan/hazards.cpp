@@ -32,8 +32,8 @@ Columns columnsOf(const Op& op) {
   return {};
 }
 
-// Of two ops that write to the same piece: they write, and read, different words of it. Slices of an
-// embedding have different tokens.
+// Of two ops that write to the same piece: they write, and read, different words of it. Slices of
+// an embedding have different tokens.
 bool apart(const Op& a, const Op& b) {
   if (a.bindings[kOut].offset_bytes != b.bindings[kOut].offset_bytes) {
     return false;

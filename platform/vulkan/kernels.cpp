@@ -47,8 +47,8 @@ struct AttentionShape {
   uint32_t lane_octets;  // at least
   uint32_t most_pieces;  // lanes that hold a vector together
 };
-/// A whole head in a lane: lanes of a CPU's vector have no quick way to each other, and its compiler takes
-/// too long over more values than these.
+/// A whole head in a lane: lanes of a CPU's vector have no quick way to each other, and its
+/// compiler takes too long over more values than these.
 constexpr AttentionShape kSoftwareAttention = {8, 1, 8, 8};
 /// Neighbouring lanes read neighbouring pieces; registers bound the queries.
 constexpr AttentionShape kGpuAttention = {128, 4, 1, 16};
@@ -58,7 +58,7 @@ constexpr uint32_t attentionSharedBytes(AttentionShape shape, uint32_t lane_octe
               2 * shape.lanes * shape.queries);
 }
 static_assert(attentionSharedBytes(kGpuAttention, 2) <= 16384, "attention's scores and totals");
-static_assert(attentionSharedBytes(kSoftwareAttention, 8) <= 16384, "attention's scores and totals");
+static_assert(attentionSharedBytes(kSoftwareAttention, 8) <= 16384, "likewise");
 
 uint32_t workgroups(uint32_t items, uint32_t per_group) {
   return static_cast<uint32_t>(ceilDiv(items, per_group));

@@ -45,8 +45,8 @@ uint32_t Sampler::penalised(const float* logits, Candidate* out) const {
   return static_cast<uint32_t>(std::unique(out, out + n, same_id) - out);
 }
 
-// One pass over the vocabulary, which is large: almost every logit is compared with the least of the best so
-// far and forgotten. Ids come in order, so that a later one loses a tie.
+// One pass over the vocabulary, which is large: almost every logit is compared with the least of
+// the best so far and forgotten. Ids come in order, so that a later one loses a tie.
 uint32_t Sampler::best(const float* logits, uint32_t k) {
   Candidate changed[SamplerState::kRecentTokens];
   const uint32_t n_changed = penalised(logits, changed);

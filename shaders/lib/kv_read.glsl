@@ -1,11 +1,12 @@
-// Stored keys and values, eight neighbouring values (an octet) at a time: 4, 2 or 1 words. Needs k_words,
-// k_pairs, k_quads and v_words, v_pairs, v_quads: the two cache sides as words, uvec2 and uvec4.
+// Stored keys and values, eight neighbouring values (an octet) at a time: 4, 2 or 1 words. Needs
+// k_words, k_pairs, k_quads and v_words, v_pairs, v_quads: the two cache sides as words, uvec2 and
+// uvec4.
 const uint kOctets = (kHeadDim + 7u) / 8u;
 // Vectors begin on whole octets, so that one load gets one. Else words are read one by one.
 const bool kWholeOctets = kHeadDim % 8u == 0u;
 
-// What is loaded is the level of the code divided by a power of two (kKeyUnit, kValueUnit), which saves an
-// operation or two a value.
+// What is loaded is the level of the code divided by a power of two (kKeyUnit, kValueUnit), which
+// saves an operation or two a value.
 const float kInt8Unit = 1.0 / 16777216.0;
 const float kInt4Unit = 1.0 / 128.0;
 #if defined(K_INT8)
@@ -54,7 +55,8 @@ void halfOctet(uvec4 words, out vec4 a, out vec4 b) {
                 : uvec2(ORIEL_WORD(side, at, 2u * (octet), kInt8Words), \
                         ORIEL_WORD(side, at, 2u * (octet) + 1u, kInt8Words)))
 
-// Octet `octet` of the vector whose words begin at `at`, still to be multiplied by its group's scale.
+// Octet `octet` of the vector whose words begin at `at`, still to be multiplied by its group's
+// scale.
 void keyOctet(const bool sink, uint at, uint octet, out vec4 a, out vec4 b) {
 #if defined(K_INT8)
   if (!sink) {

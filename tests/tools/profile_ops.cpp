@@ -1,8 +1,9 @@
-// Milliseconds of every kind of op of a model's plan, on any device: each kind runs alone, in a plan that
-// holds nothing else, as often as a step would run it. The depth is made up: kernels are told that so many
-// slots are visible, whatever is in them.
+// Milliseconds of every kind of op of a model's plan, on any device: each kind runs alone, in a
+// plan that holds nothing else, as often as a step would run it. The depth is made up: kernels are
+// told that so many slots are visible, whatever is in them.
 //
-// Processor time is what counts on software devices of a machine that others use, too; wall time on GPUs.
+// Processor time is what counts on software devices of a machine that others use, too; wall time on
+// GPUs.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -117,9 +118,11 @@ class Runner {
       fail("a build without Vulkan");
 #endif
     }
-    if (!status.ok() ||
-        !loadWeights(prepared.mapping, prepared.file, prepared.desc, plan, {}, options.log, executor_).ok() ||
-        !executor_->finishLoad().ok()) {
+    if (status.ok()) {
+      status = loadWeights(&prepared.mapping, prepared.file, prepared.desc, plan, {}, options.log,
+                           executor_);
+    }
+    if (!status.ok() || !executor_->finishLoad().ok()) {
       fail("loading");
     }
   }
@@ -206,9 +209,8 @@ int profile(const Options& given) {
   Plan plan;
   const auto build = [&](Arena* arena) {
     return buildPlan(prepared.file, prepared.desc, prepared.totals, prepared.budget.cache,
-                     prepared.budget.formats, prepared.budget.chunk, options.log ? Log{printLog, nullptr}
-                                                                                 : Log(),
-                     arena, &plan);
+                     prepared.budget.formats, prepared.budget.chunk, {printLog, nullptr}, arena,
+                     &plan);
   };
   if (!build(&measure).ok()) {
     fail("measuring");
