@@ -364,7 +364,8 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
 /* ---- Speed ------------------------------------------------------------------------------------ */
 
 /* The rates of the device that the options name, for the types of weights in the file (`path` NULL: F16, Q8_0
- * and Q4_0). Measured with small made-up models, in about a second, and kept in cache_dir if there is one:
+ * and Q4_0). Measured with small made-up models, in a second or two (software
+ * devices take longer), and kept in cache_dir if there is one:
  * the next call for this device, driver and library only reads them. Takes up to some 100 MB while it
  * measures. Uses device, device_number, device_timeout_ms, cache_dir, log and allocator of the options. */
 ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options,
