@@ -198,6 +198,10 @@ ModelDesc modelDescOf(const ModelShape& shape) {
   model.context_train = shape.context_train;
   model.rope_dims = shape.head_dim;
   model.tied_output = (shape.features & kTied) != 0;
+  if (shape.local_layers != 0) {
+    model.local_window = shape.local_window;
+    std::copy_n(kvShapeOf(shape).second, kMaxLayers / 64, model.local_layers);
+  }
   return model;
 }
 

@@ -43,6 +43,8 @@ TEST_F(CpuExecutor, more_threads_than_processors_are_not_an_error) {
   options.window_tokens = 64;
   const Loaded loaded = load(kModel, options);
   ASSERT_TRUE(loaded.session);
+  const std::vector<int32_t> ids = someIds(20, 2048);
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
   EXPECT_EQ(8u, greedy(loaded, 8).size());
 }
 

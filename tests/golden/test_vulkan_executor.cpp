@@ -10,6 +10,8 @@
 #include "support/kernel_data.h"
 #include "support/kernel_rig.h"
 
+#ifdef ORIEL_VULKAN
+
 namespace oriel::test {
 namespace {
 
@@ -372,3 +374,5 @@ TEST_F(PipelineFile, that_cannot_be_written_fails_nothing) {
 
 }  // namespace
 }  // namespace oriel::test
+
+#endif

@@ -364,5 +364,17 @@ TEST(KnownShapes, precision_grows_with_memory_and_loss_only_falls) {
   }
 }
 
+TEST(KnownShapes, layers_with_a_window_of_their_own_take_rotations_of_their_own) {
+  ModelShape plain = *findShape("gemma-3-270m");
+  const ModelDesc with = modelDescOf(plain);
+  EXPECT_EQ(15u, with.localLayers());
+  EXPECT_EQ(512u, with.local_window);
+  plain.local_layers = 0;
+  constexpr uint32_t kChunk = 64;
+  // A third table of 256 / 2 pairs for each token of the chunk.
+  EXPECT_EQ(kChunk * 256u * sizeof(float), layoutIo(with, kChunk, 4096).step.size_bytes -
+                                               layoutIo(modelDescOf(plain), kChunk, 4096).step.size_bytes);
+}
+
 }  // namespace
 }  // namespace oriel
