@@ -23,7 +23,6 @@ constexpr uint32_t kNarrowWindow = 1536;
 constexpr uint32_t kNarrowChunk = 8;
 constexpr uint32_t kShallow = 16;
 constexpr uint32_t kDeep = 1500;
-constexpr uint32_t kChunkDeep = 500;  // a chunk has work enough
 
 // Probes of matrices, 7 and 45 million weights; the second where the first takes less than this, so that
 // neither overheads nor caches flatter a fast device.
@@ -35,6 +34,7 @@ constexpr uint32_t kWideChunk = 32;
 constexpr uint32_t kWidePart = 8;
 
 constexpr uint32_t kRounds = 3;
+constexpr uint32_t kMostRounds = 12;  // while noise hides what depth costs
 
 double positive(double value) { return std::max(value, 0.0); }
 
@@ -55,7 +55,10 @@ double meanDepth(uint32_t tokens, uint32_t depth) { return depth - (tokens - 1) 
 
 Status timeNarrow(Probe* probe, NarrowTimes* times) {
   // Round by round, so that a busy moment of the machine does not fall on one of them alone.
-  for (uint32_t round = 0; round < kRounds; ++round) {
+  const auto plausible = [times] {
+    return times->decode_deep > times->decode_shallow && times->chunk_deep > times->chunk_shallow;
+  };
+  for (uint32_t round = 0; round < kRounds || (round < kMostRounds && !plausible()); ++round) {
     const auto keepLeast = [round](double seconds, double* least) {
       *least = round == 0 ? seconds : std::min(*least, seconds);
     };
@@ -65,7 +68,7 @@ Status timeNarrow(Probe* probe, NarrowTimes* times) {
     } steps[] = {{1, kShallow, &times->decode_shallow},
                  {1, kDeep, &times->decode_deep},
                  {kNarrowChunk, kShallow, &times->chunk_shallow},
-                 {kNarrowChunk, kChunkDeep, &times->chunk_deep}};
+                 {kNarrowChunk, kDeep, &times->chunk_deep}};
     double seconds = 0;
     for (const auto& step : steps) {
       ORIEL_TRY(probe->time(step.tokens, step.depth, &seconds));
@@ -87,7 +90,7 @@ void narrowRates(const NarrowTimes& times, const NarrowTimes& f16, const oriel_s
   rate->decode_ns =
       positive(times.decode_deep - times.decode_shallow) / (values * (kDeep - kShallow)) / kNano;
   rate->chunk_ns = positive(times.chunk_deep - times.chunk_shallow) /
-                   (values * (kChunkDeep - kShallow) * kNarrowChunk) / kNano;
+                   (values * (kDeep - kShallow) * kNarrowChunk) / kNano;
   rate->append_ns = positive(times.decode_shallow - f16.decode_shallow) / values / kNano;
   const double chunk_ops = times.chunk_ops + times.head_ops;
   const double rest = times.chunk_shallow - kNano * (speed.submit_ns + chunk_ops * speed.dispatch_ns) -
