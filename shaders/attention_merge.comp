@@ -1,4 +1,5 @@
-// Joins the splits of attention: partial results weighted by exp(maximum - largest maximum).
+// Joins the splits of attention: partial results weighted by exp(maximum - largest maximum). Splits that no
+// slot fell into were not run.
 // Reads splits * (head_dim + 2) words and writes head_dim per token and head; 2 operations a word.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -19,16 +20,19 @@ void main() {
   if (t >= step_.header.n_tokens) {
     return;
   }
+  const TokenStep token = step_.tokens[t];
+  const uint seen = push.local != 0u ? token.local_n_ring : token.n_sinks + token.n_ring;
+  const uint splits = clamp((seen + push.split_slots - 1u) / push.split_slots, 1u, push.splits);
   const uint words = push.head_dim + kPartialExtra;
   const uint first = (t * push.n_heads + head) * push.splits * words;
   float maximum = partials[first + push.head_dim];
-  for (uint s = 1u; s < push.splits; ++s) {
+  for (uint s = 1u; s < splits; ++s) {
     maximum = max(maximum, partials[first + s * words + push.head_dim]);
   }
   for (uint d = gl_LocalInvocationIndex; d < push.head_dim; d += kLanes) {
     float value = 0.0;
     float sum = 0.0;
-    for (uint s = 0u; s < push.splits; ++s) {
+    for (uint s = 0u; s < splits; ++s) {
       const uint at = first + s * words;
       const float weight = exp(partials[at + push.head_dim] - maximum);
       value += weight * partials[at + d];

@@ -68,6 +68,9 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
   buffer_info.size = bytes;
   buffer_info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                       VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  if (kind == ArenaKind::kIo) {
+    buffer_info.usage |= VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;  // the step block
+  }
   buffer_info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   VkResult result = api.vkCreateBuffer(device.device, &buffer_info, nullptr, &segment->buffer);
   if (result < 0) {

@@ -105,7 +105,7 @@ bool Session::canRewind(uint64_t position) const {
 void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
   const uint32_t rope_dims = context_.model->rope_dims;
   uint32_t* words = static_cast<uint32_t*>(context_.executor->step());
-  const StepHeader header = {count, head_row, 0, 0};
+  const StepHeader header = {count, head_row, 0, 0, {}};
   std::memcpy(words, &header, sizeof(header));
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t t = position_ + i;

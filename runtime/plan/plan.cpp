@@ -445,8 +445,8 @@ class Builder {
       emitTo(StepList::kDecode, withFormats(part));
       Op merge = makeOp(OpKind::kAttentionMerge, sizeof(AttentionMergePush),
                         {act_.partials, act_.device_step, act_.attended});
-      merge.push.attention_merge = {model_.n_heads, model_.head_dim, act_.attended_stride,
-                                    split.splits};
+      merge.push.attention_merge = {model_.n_heads, model_.head_dim,   act_.attended_stride,
+                                    split.splits,   split.split_slots, local ? 1u : 0u};
       emitTo(StepList::kDecode, merge);
     }
     return addProduct(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,

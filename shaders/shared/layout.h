@@ -50,6 +50,10 @@ struct StepHeader {
   uint head_row;  // token of the chunk whose logits are computed
   uint reserved0;
   uint reserved1;
+  // Executors' own: workgroups of a decoding token's attention, as an indirect dispatch takes them, for
+  // layers that see the session's window and for local layers. Most splits of a long window are empty
+  // until it fills.
+  uint attention_groups[8];
 };
 
 struct TokenStep {
@@ -64,7 +68,7 @@ struct TokenStep {
   uint local_n_ring;
 };
 
-ORIEL_CONST(kStepHeaderWords, 4u);
+ORIEL_CONST(kStepHeaderWords, 12u);
 ORIEL_CONST(kTokenStepWords, 8u);
 
 // Push constants, one struct per kernel; all constant for the life of a plan. Strides and offsets
@@ -151,7 +155,9 @@ struct AttentionMergePush {  // bindings: 0 partials, 1 step, 2 out
   uint n_heads;
   uint head_dim;
   uint out_stride;
-  uint splits;
+  uint splits;               // as in AttentionPush
+  uint split_slots;
+  uint local;
 };
 
 struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = activation(gate) * up
@@ -183,7 +189,7 @@ static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
 static_assert(sizeof(AddBiasPush) == 12, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 48, "shared with shaders");
-static_assert(sizeof(AttentionMergePush) == 16, "shared with shaders");
+static_assert(sizeof(AttentionMergePush) == 24, "shared with shaders");
 static_assert(sizeof(GatedActivationPush) == 20, "shared with shaders");
 }  // namespace oriel
 #endif
