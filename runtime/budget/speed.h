@@ -17,6 +17,10 @@ namespace oriel {
 /// Types of matrices that one model can mix; more are rare, and then nothing is predicted.
 constexpr uint32_t kMaxWorkTypes = 8;
 
+/// Models of at most so many weights are near the processor, of at least so many are far from it.
+constexpr double kNearWeights = 6.5e6;
+constexpr double kFarWeights = 94e6;
+
 /// What a step has to do, independent of window and formats.
 struct WorkShape {
   struct Matrices {

@@ -24,9 +24,11 @@ constexpr uint32_t kNarrowChunk = 8;
 constexpr uint32_t kShallow = 16;
 constexpr uint32_t kDeep = 1500;
 
-// Probes of matrices, 7 and 45 million weights; the second where the first takes less than this, so that
-// neither overheads nor caches flatter a fast device.
-constexpr ProbeShape kWide[] = {{1, 768, 12, 6, 64, 2048, 32, 0}, {1, 2048, 32, 8, 64, 5632, 32, 0}};
+// Probes of matrices: kNearWeights, and kFarWeights (half of that in types that would take too much memory)
+// where the first takes less than this, so that neither overheads nor caches flatter a fast device.
+constexpr ProbeShape kWide[] = {{1, 768, 12, 6, 64, 2048, 32, 0},
+                                {2, 2048, 32, 8, 64, 5632, 32, 0},
+                                {1, 2048, 32, 8, 64, 5632, 32, 0}};
 constexpr double kLongEnoughSeconds = 0.8e-3;
 constexpr uint64_t kMostFileBytes = 64ull << 20;
 constexpr uint32_t kWideWindow = 64;
@@ -107,7 +109,7 @@ Status measureWeightType(const ExecutorMaker& maker, uint32_t type, const oriel_
   for (ProbeShape shape : kWide) {
     shape.tensor_type = type;
     if (rate->decode_ns != 0 && probeFileBytes(shape) > kMostFileBytes) {
-      break;
+      continue;
     }
     Probe probe(allocator, log);
     ORIEL_TRY(probe.open(shape, CacheFormats(), kWideWindow, kWideChunk, maker));
@@ -136,11 +138,13 @@ Status measureWeightType(const ExecutorMaker& maker, uint32_t type, const oriel_
     const double of_part = positive(part - withoutMatrices(kWidePart, meanDepth(kWidePart, kWidePart)));
     const double of_whole =
         positive(whole - withoutMatrices(kWideChunk, meanDepth(kWideChunk, kWideChunk)));
+    const bool first = rate->decode_ns == 0;
     rate->decode_ns = matrices / weights / kNano;
+    rate->decode_near_ns = first ? rate->decode_ns : rate->decode_near_ns;
     rate->chunk_token_ns =
         positive(of_whole - of_part) / (kWideChunk - kWidePart) / weights / kNano;
     rate->chunk_ns = positive(of_whole / weights / kNano - kWideChunk * rate->chunk_token_ns);
-    if (matrices > kLongEnoughSeconds) {
+    if (!first || matrices > kLongEnoughSeconds) {
       break;
     }
   }

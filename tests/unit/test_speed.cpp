@@ -31,7 +31,7 @@ oriel_speed roundSpeed() {
   speed.submit_ns = 1e5;
   speed.dispatch_ns = 1e4;
   speed.weight_count = 1;
-  speed.weights[0] = {kQ4, 0, 1.0, 0.5, 0.25};
+  speed.weights[0] = {kQ4, 0, 1.0, 0.5, 0.25, 1.0};
   const struct {
     oriel_kv_format k, v;
     double ns;
@@ -62,6 +62,25 @@ CacheFormats formatsOf(KvFormat k, KvFormat v) {
   formats.k = k;
   formats.v = v;
   return formats;
+}
+
+TEST(Speed, weights_cost_more_in_models_that_no_cache_holds) {
+  oriel_speed speed = roundSpeed();
+  speed.weights[0].decode_near_ns = 0.5;
+  const auto perWeight = [&](double weights) {
+    WorkShape work = workOfModel();
+    work.matrices[0] = {};
+    work.n_matrices = 0;
+    work.add(kQ4, static_cast<uint64_t>(weights), 0);
+    oriel_step_cost cost;
+    EXPECT_TRUE(stepCost(speed, work, CacheFormats(), 0, &cost));
+    return cost.weights_s / weights * 1e9;
+  };
+  EXPECT_NEAR(0.5, perWeight(1e6), 1e-9);
+  EXPECT_NEAR(0.5, perWeight(kNearWeights), 1e-9);
+  EXPECT_NEAR(0.75, perWeight(std::sqrt(kNearWeights * kFarWeights)), 1e-6);
+  EXPECT_NEAR(1.0, perWeight(kFarWeights), 1e-9);
+  EXPECT_NEAR(1.0, perWeight(1e9), 1e-9);
 }
 
 TEST(Speed, a_step_is_the_sum_of_overhead_weights_and_cache) {

@@ -154,9 +154,10 @@ typedef struct oriel_calibration {
 typedef struct oriel_weight_speed {
   uint32_t tensor_type;  /* as GGUF numbers it */
   uint32_t reserved;
-  double decode_ns;      /* one weight times one token */
+  double decode_ns;      /* one weight of a large model times one token */
   double chunk_ns;       /* one weight of a chunk of tokens, and ... */
   double chunk_token_ns; /* ... for each token of the chunk */
+  double decode_near_ns; /* as decode_ns, of a model that the device's caches hold */
 } oriel_weight_speed;
 
 typedef struct oriel_cache_speed {
