@@ -10,8 +10,8 @@
 namespace oriel {
 namespace {
 
-// Runs of one timing, after a first that compiles. The least counts: whatever else the machine does only ever
-// adds. So many, and while they are short more; slow steps fewer.
+// Runs of one timing, after a first that compiles. The median counts: what a step usually takes, waiting for
+// threads included, which the least would leave out. So many, and while they are short more; slow steps fewer.
 constexpr uint32_t kEnoughRuns = 8;
 constexpr uint32_t kMostRuns = 30;
 constexpr double kRunsMs = 10.0;
@@ -20,8 +20,9 @@ constexpr double kSlowRunsMs = 60.0;
 constexpr uint32_t kMaxProbeChunk = 64;
 
 template <typename Run>
-Status leastSeconds(const Run& run, double* seconds) {
-  double least_ms = 0;
+Status medianSeconds(const Run& run, double* seconds) {
+  double runs_ms[kMostRuns];
+  uint32_t n = 0;
   double spent_ms = 0;
   for (uint32_t i = 0; i <= kMostRuns; ++i) {
     const double begin = nowMs();
@@ -30,13 +31,14 @@ Status leastSeconds(const Run& run, double* seconds) {
     if (i == 0) {
       continue;
     }
-    least_ms = i == 1 ? ms : std::min(least_ms, ms);
+    runs_ms[n++] = ms;
     spent_ms += ms;
     if ((i >= kEnoughRuns && spent_ms > kRunsMs) || (i >= kFewestRuns && spent_ms > kSlowRunsMs)) {
       break;
     }
   }
-  *seconds = least_ms / 1000;
+  std::nth_element(runs_ms, runs_ms + n / 2, runs_ms + n);
+  *seconds = runs_ms[n / 2] / 1000;
   return kOk;
 }
 
@@ -110,7 +112,7 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
 
 Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds) {
   static const int32_t kIds[kMaxProbeChunk] = {};
-  return leastSeconds(
+  return medianSeconds(
       [&] {
         session_->pretendPosition(depth > tokens ? depth - tokens : 0);
         return session_->append(kIds, std::min(tokens, kMaxProbeChunk));
@@ -119,7 +121,7 @@ Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds) {
 }
 
 Status Probe::timeHead(double* seconds) {
-  return leastSeconds([&] { return executor_->run(StepRun::kHead); }, seconds);
+  return medianSeconds([&] { return executor_->run(StepRun::kHead); }, seconds);
 }
 
 }  // namespace oriel

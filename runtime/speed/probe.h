@@ -20,10 +20,10 @@ class Probe {
   Status open(const ProbeShape& shape, const CacheFormats& formats, uint32_t window, uint32_t chunk,
               const ExecutorMaker& maker);
 
-  /// Least seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
+  /// Median seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
   /// the window).
   Status time(uint32_t tokens, uint32_t depth, double* seconds);
-  /// Least seconds of computing logits alone. After a time().
+  /// Median seconds of computing logits alone. After a time().
   Status timeHead(double* seconds);
 
   const char* device() const { return executor_->deviceName(); }

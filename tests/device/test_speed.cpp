@@ -1,5 +1,6 @@
 // Rates measured on the device under test, and plans made with them.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstring>
@@ -19,7 +20,7 @@ const char* const kModel = ORIEL_TEST_DATA "/models/llama-q4_0.gguf";
 class SpeedOnDevice : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = (fs::temp_directory_path() / "oriel-test-speed").string();
+    folder_ = (fs::temp_directory_path() / ("oriel-test-speed-" + std::to_string(getpid()))).string();
     fs::remove_all(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }

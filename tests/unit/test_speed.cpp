@@ -1,5 +1,6 @@
 // Predicted speed: what it adds up from, what a least speed does to the choice, and how rates are kept.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
@@ -274,7 +275,7 @@ TEST(Speed, with_a_least_speed_more_memory_never_costs) {
 class SpeedFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = (fs::temp_directory_path() / "oriel-test-speed-file").string();
+    folder_ = (fs::temp_directory_path() / ("oriel-test-speed-file-" + std::to_string(getpid()))).string();
     fs::remove_all(folder_);
     writeSpeedFile(folder_.c_str(), roundSpeed(), Log());
     for (const auto& entry : fs::directory_iterator(folder_)) {
