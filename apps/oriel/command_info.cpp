@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -87,16 +86,6 @@ std::string row(const std::string& label, const std::string& text) {
     at = end + 1;
   }
   return out + line + '\n';
-}
-
-std::string formatted(const char* format, ...) __attribute__((format(printf, 1, 2)));
-std::string formatted(const char* format, ...) {
-  char text[512];
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  return text;
 }
 
 /// "134.5 million", "1.24 billion".

@@ -1,6 +1,7 @@
 #include "output.h"
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -33,6 +34,15 @@ void print(std::string_view text) {
   }
   throw Failure{kExitFailed, std::string("stdout cannot be written (") +
                                  std::strerror(write_error) + "): check where the output goes"};
+}
+
+std::string formatted(const char* pattern, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, pattern);
+  std::vsnprintf(text, sizeof(text), pattern, arguments);
+  va_end(arguments);
+  return text;
 }
 
 void printJson(const Json& json) {

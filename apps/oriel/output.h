@@ -20,6 +20,13 @@ void print(std::string_view text);
 /// and the next print() throws.
 bool tryPrint(std::string_view text) noexcept;
 
+/// As printf writes it, at most 511 bytes.
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+std::string
+formatted(const char* pattern, ...);
+
 /// One object on one line. Text that is not UTF-8 is repaired with U+FFFD.
 void printJson(const Json& json);
 

@@ -1,7 +1,6 @@
 #include "plan_report.h"
 
 #include <algorithm>
-#include <cstdarg>
 #include <cstdio>
 
 #include "report.h"
@@ -10,19 +9,6 @@
 
 namespace cli {
 namespace {
-
-#if defined(__GNUC__)
-__attribute__((format(printf, 1, 2)))
-#endif
-std::string
-format(const char* pattern, ...) {
-  char line[512];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(line, sizeof(line), pattern, arguments);
-  va_end(arguments);
-  return line;
-}
 
 std::string bytesByPurpose(const oriel_plan& plan) {
   const struct {
@@ -36,15 +22,15 @@ std::string bytesByPurpose(const oriel_plan& plan) {
   std::string text;
   for (const auto& row : rows) {
     if (&row == &rows[0] && plan.weights_unknown != 0) {
-      text += format("  %-12s%12s\n", row.name, "not known");
+      text += formatted("  %-12s%12s\n", row.name, "not known");
       continue;
     }
     const double share = plan.total_bytes == 0 ? 0
                                                : static_cast<double>(row.bytes) /
                                                      static_cast<double>(plan.total_bytes);
-    text += format("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) + bar(share, 32) + "\n";
+    text += formatted("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) + bar(share, 32) + "\n";
   }
-  return text + format("  %-12s%12s  (%llu bytes)\n", "total", formatSize(plan.total_bytes).c_str(),
+  return text + formatted("  %-12s%12s  (%llu bytes)\n", "total", formatSize(plan.total_bytes).c_str(),
                        static_cast<unsigned long long>(plan.total_bytes));
 }
 
@@ -76,41 +62,41 @@ std::string verdict(const oriel_plan& plan, const oriel_plan_choice& choice) {
     return "slower than was asked for";
   }
   if (choice.fits == 0) {
-    return format("does not fit: %llu bytes short",
+    return formatted("does not fit: %llu bytes short",
                   static_cast<unsigned long long>(choice.minimum_bytes - plan.memory_bytes));
   }
   if (isChosen(plan, choice)) {
     return "chosen: the least expected loss";
   }
-  const std::string cost = format("%.4f worse: ", choice.loss_nats - plan.loss_nats);
+  const std::string cost = formatted("%.4f worse: ", choice.loss_nats - plan.loss_nats);
   if (choice.window_tokens > plan.window_tokens) {
-    return cost + format("coarser, and its %u tokens more do not make up for it",
+    return cost + formatted("coarser, and its %u tokens more do not make up for it",
                          choice.window_tokens - plan.window_tokens);
   }
   if (choice.window_tokens < plan.window_tokens) {
-    return cost + format("finer, but %u tokens less", plan.window_tokens - choice.window_tokens);
+    return cost + formatted("finer, but %u tokens less", plan.window_tokens - choice.window_tokens);
   }
   return cost + "coarser, with the same window";
 }
 
 std::string choiceTable(const oriel_plan& plan) {
-  std::string text = "  formats     " + format("%10s  %8s", "window", "loss") + "\n";
+  std::string text = "  formats     " + formatted("%10s  %8s", "window", "loss") + "\n";
   for (uint32_t i = 0; i < plan.choice_count; ++i) {
     const oriel_plan_choice& choice = plan.choices[i];
     const std::string name = formatsName(choice.k_format, choice.v_format);
     const bool chosen = plan.fits != 0 && isChosen(plan, choice);
-    text += format("  %c %-10s%10u  %8.4f  %s\n", chosen ? '>' : ' ', name.c_str(),
+    text += formatted("  %c %-10s%10u  %8.4f  %s\n", chosen ? '>' : ' ', name.c_str(),
                    choice.window_tokens, choice.loss_nats, verdict(plan, choice).c_str());
   }
   return text;
 }
 
 std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>& neighbours) {
-  std::string text = "  memory      " + format("%10s  %8s", "window", "loss") + "\n";
+  std::string text = "  memory      " + formatted("%10s  %8s", "window", "loss") + "\n";
   const auto row = [&](uint64_t memory, const oriel_plan& other, bool given) {
     const std::string size = formatSize(memory);
     if (other.fits == 0) {
-      return format("  %c %-10s%10s  %8s  does not fit: %llu bytes short\n", given ? '>' : ' ',
+      return formatted("  %c %-10s%10s  %8s  does not fit: %llu bytes short\n", given ? '>' : ' ',
                     size.c_str(), "-", "-",
                     static_cast<unsigned long long>(other.minimum_bytes - memory));
     }
@@ -118,19 +104,19 @@ std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>&
     if (given) {
       verdict += ", as given";
     } else if (plan.fits == 0) {
-      verdict += format(", %s more than given", formatSize(memory - plan.memory_bytes).c_str());
+      verdict += formatted(", %s more than given", formatSize(memory - plan.memory_bytes).c_str());
     } else if (other.total_bytes == plan.total_bytes && other.loss_nats >= plan.loss_nats) {
       verdict += memory < plan.memory_bytes ? ", enough for the same" : ", nothing more to gain";
     } else if (memory < plan.memory_bytes) {
-      verdict += format(", %s less cost %.4f nats",
+      verdict += formatted(", %s less cost %.4f nats",
                         formatSize(plan.memory_bytes - memory).c_str(),
                         other.loss_nats - plan.loss_nats);
     } else {
-      verdict += format(", %s more would save %.4f nats",
+      verdict += formatted(", %s more would save %.4f nats",
                         formatSize(memory - plan.memory_bytes).c_str(),
                         plan.loss_nats - other.loss_nats);
     }
-    return format("  %c %-10s%10u  %8.4f  %s\n", given ? '>' : ' ', size.c_str(),
+    return formatted("  %c %-10s%10u  %8.4f  %s\n", given ? '>' : ' ', size.c_str(),
                   other.window_tokens, other.loss_nats, verdict.c_str());
   };
   bool given_shown = false;
@@ -224,20 +210,20 @@ Json planPredictions(const oriel_plan& plan, const oriel_speed* speed) {
 
 std::string speedTable(const oriel_plan& plan, const oriel_speed& speed) {
   std::string text =
-      format("  speed       predicted for %s\n  %-12s%14s%15s  %s\n", speed.device, "depth",
+      formatted("  speed       predicted for %s\n  %-12s%14s%15s  %s\n", speed.device, "depth",
              "decode tok/s", "prefill tok/s", "decoding is limited by");
   for (const uint64_t depth : depthsOf(plan)) {
     oriel_prediction prediction;
     if (!predict(plan, depth, 0, &prediction)) {
       return "  speed       not known: the weights of this model are not\n";
     }
-    text += format("  %-12llu%14.1f%15.1f  %s\n", static_cast<unsigned long long>(depth),
+    text += formatted("  %-12llu%14.1f%15.1f  %s\n", static_cast<unsigned long long>(depth),
                    prediction.decode_tokens_per_s, prediction.prefill_tokens_per_s,
                    limitName(prediction.decode_limit));
   }
   oriel_prediction prediction;
   if (predict(plan, 0, 0, &prediction) && prediction.crossover_tokens > 0) {
-    text += format("  reading the cache takes as long as the weights at %.0f tokens\n",
+    text += formatted("  reading the cache takes as long as the weights at %.0f tokens\n",
                    prediction.crossover_tokens);
   }
   return text;
@@ -285,7 +271,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
     text += "  guards      wide key norms: more bits for layers " + wide + "\n";
   }
   text += "  why         " + why(plan, options) + "\n";
-  text += format("  loss        %.4f nats a token expected by %s\n", plan.loss_nats,
+  text += formatted("  loss        %.4f nats a token expected by %s\n", plan.loss_nats,
                  plan.calibrated != 0 ? "the measurements beside the model" : "published priors");
   text += "  least       " + formatSize(plan.minimum_bytes) + " (" +
           std::to_string(plan.minimum_bytes) + " bytes)\n";
@@ -367,7 +353,7 @@ std::vector<oriel_shape_info> knownShapes() {
 }
 
 std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
-  std::string text = format("%-15s %6s %11s %9s %8s   %s\n", "name", "layers", "heads", "context",
+  std::string text = formatted("%-15s %6s %11s %9s %8s   %s\n", "name", "layers", "heads", "context",
                             "params", "cache bytes a token: f16, K8V4, K4V4");
   for (const oriel_shape_info& shape : shapes) {
     uint64_t bytes[4];
@@ -378,17 +364,17 @@ std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
     const std::string heads = std::to_string(shape.n_heads) + "/" + std::to_string(shape.n_kv_heads) +
                               "/" + std::to_string(shape.head_dim);
     const std::string parameters =
-        shape.parameters == 0 ? "?" : format("%.2f B", static_cast<double>(shape.parameters) / 1e9);
-    text += format("%-15s %6u %11s %9u %8s   %8llu", shape.name, shape.n_layers, heads.c_str(),
+        shape.parameters == 0 ? "?" : formatted("%.2f B", static_cast<double>(shape.parameters) / 1e9);
+    text += formatted("%-15s %6u %11s %9u %8s   %8llu", shape.name, shape.n_layers, heads.c_str(),
                    shape.context_train, parameters.c_str(), static_cast<unsigned long long>(bytes[0]));
     if (shape.latent_dim != 0) {
-      text += format("  (one vector of %u values)\n", shape.latent_dim);
+      text += formatted("  (one vector of %u values)\n", shape.latent_dim);
       continue;
     }
-    text += format(" %8llu %8llu", static_cast<unsigned long long>(bytes[2]),
+    text += formatted(" %8llu %8llu", static_cast<unsigned long long>(bytes[2]),
                    static_cast<unsigned long long>(bytes[3]));
     if (shape.local_layers != 0) {
-      text += format("  and %llu in f16 for %u layers that see %u tokens",
+      text += formatted("  and %llu in f16 for %u layers that see %u tokens",
                      static_cast<unsigned long long>(local[0]), shape.local_layers,
                      shape.local_window_tokens);
     }

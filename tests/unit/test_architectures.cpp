@@ -11,29 +11,16 @@
 #include "budget/kv_shape.h"
 #include "model/model_desc.h"
 #include "plan/memory_layout.h"
-#include "tests/support/captured_log.h"
+#include "tests/support/described.h"
 #include "tests/support/tiny_llama.h"
 
 namespace oriel {
 namespace {
 
-using test::CapturedLog;
+using test::Described;
 using test::GgufWriter;
 using test::TinyLlama;
 using test::ValueType;
-
-struct Described {
-  explicit Described(const GgufWriter& writer) : image(writer.build()), file(new GgufFile) {
-    EXPECT_TRUE(file->open(image.data(), image.size(), log.log()).ok()) << log.errors();
-    status = readModelDesc(*file, log.log(), &desc).code();
-  }
-
-  std::vector<uint8_t> image;
-  CapturedLog log;
-  std::unique_ptr<GgufFile> file;
-  ModelDesc desc;
-  oriel_status status = ORIEL_OK;
-};
 
 using Change = std::function<void(GgufWriter*)>;
 

@@ -11,29 +11,17 @@
 
 #include "os/os.h"
 #include "tests/support/captured_log.h"
+#include "tests/support/described.h"
 #include "tests/support/tiny_llama.h"
 
 namespace oriel {
 namespace {
 
 using test::CapturedLog;
+using test::Described;
 using test::GgufWriter;
 using test::TinyLlama;
 using test::ValueType;
-
-struct Described {
-  explicit Described(const GgufWriter& writer) : image(writer.build()), file(new GgufFile) {
-    EXPECT_TRUE(file->open(image.data(), image.size(), log.log()).ok()) << log.errors();
-    status = readModelDesc(*file, log.log(), &desc).code();
-    EXPECT_EQ(status == ORIEL_OK, log.errors().empty());
-  }
-
-  std::vector<uint8_t> image;
-  CapturedLog log;
-  std::unique_ptr<GgufFile> file;
-  ModelDesc desc;
-  oriel_status status = ORIEL_OK;
-};
 
 /// A tiny llama with one change must be refused, with a message that has these words in it.
 void expectRefused(oriel_status status, const std::vector<std::string>& words,

@@ -1,0 +1,29 @@
+// A model file in memory and what readModelDesc makes of it. Tests only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "model/model_desc.h"
+#include "tests/support/captured_log.h"
+#include "tests/support/gguf_writer.h"
+
+namespace oriel::test {
+
+struct Described {
+  explicit Described(const GgufWriter& writer) : image(writer.build()), file(new GgufFile) {
+    EXPECT_TRUE(file->open(image.data(), image.size(), log.log()).ok()) << log.errors();
+    status = readModelDesc(*file, log.log(), &desc).code();
+    EXPECT_EQ(status == ORIEL_OK, log.errors().empty());
+  }
+
+  std::vector<uint8_t> image;
+  CapturedLog log;
+  std::unique_ptr<GgufFile> file;
+  ModelDesc desc;
+  oriel_status status = ORIEL_OK;
+};
+
+}  // namespace oriel::test
