@@ -1,11 +1,11 @@
 #include "vulkan/vulkan_executor.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <initializer_list>
 #include <new>
 
+#include "vulkan/attention_groups.h"
 #include "vulkan/hazards.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipeline_cache.h"
@@ -66,13 +66,6 @@ class VulkanExecutor final : public Executor {
   const char* driverName() const override { return device_.caps.driver; }
 
  private:
-  // The grid of a decoding token's attention where it is split; `splits` 0: there is none.
-  struct SplitGrid {
-    uint32_t across[2];
-    uint32_t splits;
-    uint32_t split_slots;
-  };
-
   uint32_t tokensOf(StepList list) const {
     return list == StepList::kChunk ? plan_.chunk_tokens : 1;
   }
@@ -93,8 +86,6 @@ class VulkanExecutor final : public Executor {
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written,
                VkPipelineStageFlags to, VkAccessFlags used) const;
   void recordList(VkCommandBuffer commands, StepList list) const;
-  const SplitGrid* splitGridOf(StepList list, const Op& op) const;
-  void writeAttentionGroups();
   Status recordStep(StepRun what);
   Status recordClear();
   Status clearDeviceMemory();
@@ -123,7 +114,7 @@ class VulkanExecutor final : public Executor {
   VkFence fences_[kFences] = {};
   bool in_flight_[kFences] = {};
   uint32_t upload_half_ = 0;
-  SplitGrid split_grids_[2] = {};  // as StepHeader::attention_groups
+  AttentionGroups attention_groups_;
   Status failed_;
 };
 
@@ -246,7 +237,7 @@ Status VulkanExecutor::submitAndWait(VkCommandBuffer commands) {
 
 Status VulkanExecutor::run(StepRun what) {
   ORIEL_TRY(failed_);
-  writeAttentionGroups();
+  attention_groups_.write(step());
   return settle(submitAndWait(commands_[static_cast<uint32_t>(what)]));
 }
 
@@ -379,13 +370,7 @@ Status VulkanExecutor::createPipelines() {
       ORIEL_TRY(
           chooseKernel(plan_.ops[l][i], tokensOf(list), device_.caps, options_.log, &kernel));
       ORIEL_TRY(pipelines_.add(kernel, options_.log, &handles[i].pipeline));
-      const Op& op = plan_.ops[l][i];
-      if (list == StepList::kDecode && op.kind == OpKind::kAttention &&
-          op.push.attention.splits > 1) {
-        const AttentionPush& push = op.push.attention;
-        split_grids_[push.local != 0 ? 1 : 0] = {
-            {kernel.grid[0], kernel.grid[1]}, push.splits, push.split_slots};
-      }
+      attention_groups_.add(list, plan_.ops[l][i], kernel);
     }
   }
   ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, options_.log));
@@ -474,35 +459,6 @@ void VulkanExecutor::barrier(VkCommandBuffer commands, VkPipelineStageFlags from
   device_.api.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
-// Null for ops that always run in whole.
-const VulkanExecutor::SplitGrid* VulkanExecutor::splitGridOf(StepList list, const Op& op) const {
-  if (list != StepList::kDecode || op.kind != OpKind::kAttention || op.push.attention.splits == 1) {
-    return nullptr;
-  }
-  const AttentionPush& push = op.push.attention;
-  const SplitGrid& grid = split_grids_[push.local != 0 ? 1 : 0];
-  return grid.splits == push.splits && grid.split_slots == push.split_slots ? &grid : nullptr;
-}
-
-// Called before every submission: which splits have slots changes from token to token.
-void VulkanExecutor::writeAttentionGroups() {
-  uint8_t* const block = static_cast<uint8_t*>(step());
-  TokenStep token;
-  std::memcpy(&token, block + sizeof(StepHeader), sizeof(token));
-  uint32_t groups[8] = {};
-  for (uint32_t local = 0; local < 2; ++local) {
-    const SplitGrid& grid = split_grids_[local];
-    if (grid.splits != 0) {
-      const uint32_t seen = local != 0 ? token.local_n_ring : token.n_sinks + token.n_ring;
-      groups[4 * local] = grid.across[0];
-      groups[4 * local + 1] = grid.across[1];
-      groups[4 * local + 2] = static_cast<uint32_t>(std::min<uint64_t>(
-          std::max<uint64_t>(ceilDiv(seen, grid.split_slots), 1), grid.splits));
-    }
-  }
-  std::memcpy(block + offsetof(StepHeader, attention_groups), groups, sizeof(groups));
-}
-
 void VulkanExecutor::recordList(VkCommandBuffer commands, StepList list) const {
   const VulkanApi& api = device_.api;
   const Op* ops = plan_.ops[static_cast<uint32_t>(list)];
@@ -526,11 +482,10 @@ void VulkanExecutor::recordList(VkCommandBuffer commands, StepList list) const {
                                 &handles[i].set, 0, nullptr);
     api.vkCmdPushConstants(commands, pipeline_layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                            ops[i].push_bytes, &ops[i].push);
-    const SplitGrid* const splits = splitGridOf(list, ops[i]);
-    if (splits != nullptr) {
-      const uint64_t word = offsetof(StepHeader, attention_groups) / 4 + 4 * (splits - split_grids_);
+    uint32_t offset = 0;
+    if (attention_groups_.covers(list, ops[i], &offset)) {
       api.vkCmdDispatchIndirect(commands, arenas_.buffer(plan_.step.arena),
-                                plan_.step.offset_bytes + 4 * word);
+                                plan_.step.offset_bytes + offset);
     } else {
       api.vkCmdDispatch(commands, kernel.grid[0], kernel.grid[1], kernel.grid[2]);
     }
