@@ -99,14 +99,19 @@ class Threads extends Checks {
     AtomicBoolean in_listener = new AtomicBoolean();
     AtomicBoolean overlapped = new AtomicBoolean();
     CountDownLatch speaking = new CountDownLatch(1);
+    AtomicBoolean about_to_close = new AtomicBoolean();
     Task closer = new Task(() -> {
       speaking.await();
+      about_to_close.set(true);
       session.close();
       overlapped.set(in_listener.get());
     });
     OrielReply reply = session.chat(INTRODUCE, greedy(0), piece -> {
       in_listener.set(true);
       speaking.countDown();
+      while (!about_to_close.get()) {
+        Thread.yield();
+      }
       awaitBlocked(closer);
       in_listener.set(false);
       return true;
@@ -168,6 +173,15 @@ class Threads extends Checks {
         }
       });
       expectEqual(OrielReply.Stop.LENGTH, reply.stop);
+    }
+  }
+
+  static void an_interrupted_thread_does_not_begin() throws Exception {
+    try (OrielSession session = open()) {
+      Thread.currentThread().interrupt();
+      expectThrows(CancellationException.class, () -> session.chat(SUM));
+      expect(Thread.interrupted(), "the interruption was swallowed");
+      expectEqual(0L, session.stats().position);
     }
   }
 

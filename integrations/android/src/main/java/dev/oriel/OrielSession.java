@@ -236,12 +236,15 @@ public final class OrielSession implements AutoCloseable {
     }
   }
 
-  /** Waits for its turn. Interrupting a thread that waits makes it leave with CancellationException. */
+  /** Waits for its turn. A thread that is interrupted before it comes leaves with CancellationException. */
   private void begin(Object listener) {
     synchronized (lock) {
       if (running == Thread.currentThread()) {
         throw new IllegalStateException(
             "a listener called the session that called it: return first, then call");
+      }
+      if (Thread.currentThread().isInterrupted()) {
+        throw new CancellationException("the thread was interrupted");
       }
       while (running != null && !closing) {
         try {
