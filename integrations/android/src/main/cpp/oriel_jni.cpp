@@ -4,20 +4,17 @@
 #include <oriel/oriel.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "jni_support.h"
+
+namespace oriel_jni {
 namespace {
 
-jmethodID g_on_text = nullptr;      // set once, by JNI_OnLoad
+jmethodID g_on_text = nullptr;  // set once, by JNI_OnLoad
 jmethodID g_on_progress = nullptr;
-
-/// The latest error line of the library, kept for the exception that will carry it.
-struct ErrorLine {
-  char text[1024] = "";
-};
 
 struct Handle {
   ErrorLine error;
@@ -30,127 +27,6 @@ struct Handle {
 };
 
 Handle* handleOf(jlong handle) { return reinterpret_cast<Handle*>(static_cast<intptr_t>(handle)); }
-
-void onLog(oriel_log_level level, const char* message, void* user) {
-  if (level == ORIEL_LOG_ERROR) {
-    ErrorLine* line = static_cast<ErrorLine*>(user);
-    std::snprintf(line->text, sizeof(line->text), "%s", message);
-  }
-}
-
-/// A copy of a byte[], with a NUL behind it; null for a null array.
-class Bytes {
- public:
-  Bytes(JNIEnv* env, jbyteArray from) {
-    if (from == nullptr) {
-      return;
-    }
-    const jsize size = env->GetArrayLength(from);
-    data_ = static_cast<char*>(std::malloc(static_cast<size_t>(size) + 1));
-    if (data_ == nullptr) {
-      missing_ = true;
-      return;
-    }
-    size_ = static_cast<size_t>(size);
-    env->GetByteArrayRegion(from, 0, size, reinterpret_cast<jbyte*>(data_));
-    data_[size_] = '\0';
-  }
-  ~Bytes() { std::free(data_); }
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
-
-  const char* data() const { return data_; }
-  size_t size() const { return size_; }
-  /// There was no memory for the copy.
-  bool missing() const { return missing_; }
-
- private:
-  char* data_ = nullptr;
-  size_t size_ = 0;
-  bool missing_ = false;
-};
-
-jbyteArray newBytes(JNIEnv* env, const char* text, size_t bytes) {
-  const jbyteArray array = env->NewByteArray(static_cast<jsize>(bytes));
-  if (array != nullptr) {
-    env->SetByteArrayRegion(array, 0, static_cast<jsize>(bytes),
-                            reinterpret_cast<const jbyte*>(text));
-  }
-  return array;
-}
-
-void setBytes(JNIEnv* env, jobjectArray array, jsize index, const char* text, size_t bytes) {
-  const jbyteArray element = newBytes(env, text, bytes);
-  if (element != nullptr) {
-    env->SetObjectArrayElement(array, index, element);
-    env->DeleteLocalRef(element);
-  }
-}
-
-void setText(JNIEnv* env, jobjectArray array, jsize index, const char* text) {
-  setBytes(env, array, index, text, std::strlen(text));
-}
-
-/// The element of a byte[][]; null where it has none.
-jbyteArray element(JNIEnv* env, jobjectArray array, jsize index) {
-  return static_cast<jbyteArray>(env->GetObjectArrayElement(array, index));
-}
-
-/// Ends a call: its status, with the line that explains it in error[0]. What a callback threw goes first.
-jint finish(JNIEnv* env, oriel_status status, ErrorLine* line, jobjectArray error) {
-  if (status != ORIEL_OK && env->ExceptionCheck() == JNI_FALSE) {
-    setText(env, error, 0, line->text[0] != '\0' ? line->text : oriel_status_text(status));
-  }
-  line->text[0] = '\0';
-  return status;
-}
-
-uint32_t u32(jlong value) { return static_cast<uint32_t>(value); }
-
-// The order of OrielOptions.pack().
-enum Option {
-  kMemoryBytes, kWindow, kSinks, kPinned, kChunk, kKeyFormat, kValueFormat, kDevice, kTimeout, kMinWindow,
-  kThreads, kNoThinking, kDate, kOptionCount
-};
-
-/// Options as Java packs them; `texts` (cache folder, chat format) may be null. Only good while this lives.
-class Options {
- public:
-  Options(JNIEnv* env, jlongArray numbers, jobjectArray texts, ErrorLine* line)
-      : cache_dir_(env, texts == nullptr ? nullptr : element(env, texts, 0)),
-        template_(env, texts == nullptr ? nullptr : element(env, texts, 1)) {
-    jlong n[kOptionCount] = {};
-    env->GetLongArrayRegion(numbers, 0, kOptionCount, n);
-    options.struct_size = sizeof(options);
-    options.memory_bytes = static_cast<uint64_t>(n[kMemoryBytes]);
-    options.window_tokens = u32(n[kWindow]);
-    options.sink_tokens = u32(n[kSinks]);
-    options.pinned_tokens = u32(n[kPinned]);
-    options.chunk_tokens = u32(n[kChunk]);
-    options.k_format = static_cast<oriel_kv_format>(n[kKeyFormat]);
-    options.v_format = static_cast<oriel_kv_format>(n[kValueFormat]);
-    options.device = static_cast<oriel_device_kind>(n[kDevice]);
-    options.device_timeout_ms = u32(n[kTimeout]);
-    options.min_window_tokens = u32(n[kMinWindow]);
-    options.cpu_threads = u32(n[kThreads]);
-    options.cache_dir = cache_dir_.data();
-    options.log = onLog;
-    options.log_user = line;
-    chat.struct_size = sizeof(chat);
-    chat.chat_template = template_.data();
-    chat.no_thinking = n[kNoThinking] != 0;
-    chat.date = u32(n[kDate]);
-  }
-
-  bool missing() const { return cache_dir_.missing() || template_.missing(); }
-
-  oriel_options options = {};
-  oriel_chat_options chat = {};
-
- private:
-  Bytes cache_dir_;
-  Bytes template_;
-};
 
 // ---- Callbacks ----------------------------------------------------------------------------------
 
@@ -201,12 +77,23 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
   std::memcpy(&loss, &plan.loss_nats, sizeof(loss));
   const auto number = [](uint64_t value) { return static_cast<jlong>(value); };
   // The order of OrielPlan's constructor.
-  const jlong n[] = {plan.fits, number(plan.memory_bytes), number(plan.total_bytes),
-                     number(plan.weights_bytes), number(plan.kv_bytes),
-                     number(plan.activation_bytes), number(plan.staging_bytes),
-                     number(plan.host_bytes), number(plan.minimum_bytes),
-                     number(plan.kv_bytes_per_token), plan.window_tokens, plan.sink_tokens,
-                     plan.chunk_tokens, plan.context_train_tokens, plan.k_format, plan.v_format, loss};
+  const jlong n[] = {plan.fits,
+                     number(plan.memory_bytes),
+                     number(plan.total_bytes),
+                     number(plan.weights_bytes),
+                     number(plan.kv_bytes),
+                     number(plan.activation_bytes),
+                     number(plan.staging_bytes),
+                     number(plan.host_bytes),
+                     number(plan.minimum_bytes),
+                     number(plan.kv_bytes_per_token),
+                     plan.window_tokens,
+                     plan.sink_tokens,
+                     plan.chunk_tokens,
+                     plan.context_train_tokens,
+                     plan.k_format,
+                     plan.v_format,
+                     loss};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 
@@ -243,8 +130,8 @@ jint inspect(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectAr
       file.missing() ? ORIEL_ERROR_OUT_OF_MEMORY : oriel_inspect(file.data(), &options, &info);
   if (status == ORIEL_OK) {
     // The order of OrielFileInfo's constructor.
-    const char* all[] = {info.architecture, info.name, info.size_label, info.license,
-                         info.tokenizer, info.chat_template};
+    const char* all[] = {info.architecture, info.name,      info.size_label,
+                         info.license,      info.tokenizer, info.chat_template};
     jsize at = 0;
     for (const char* text : all) {
       setText(env, texts, at++, text);
@@ -252,17 +139,22 @@ jint inspect(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectAr
     for (uint32_t i = 0; i < info.missing_count; ++i) {
       setText(env, texts, at++, info.missing[i]);
     }
-    const jlong n[] = {info.n_layers, info.n_vocab, info.context_train,
-                       static_cast<jlong>(info.parameters), static_cast<jlong>(info.file_bytes),
-                       info.runs, info.missing_count};
+    const jlong n[] = {info.n_layers,
+                       info.n_vocab,
+                       info.context_train,
+                       static_cast<jlong>(info.parameters),
+                       static_cast<jlong>(info.file_bytes),
+                       info.runs,
+                       info.missing_count};
     env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
   }
   return finish(env, status, &line, error);
 }
 
 /// What the system message takes at the start of a session, as the model's tokenizer counts it.
-jint countPinned(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray option_texts,
-                 jbyteArray system, jintArray tokens, jobjectArray error) {
+jint countPinned(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers,
+                 jobjectArray option_texts, jbyteArray system, jintArray tokens,
+                 jobjectArray error) {
   ErrorLine line;
   const Bytes file(env, path);
   const Bytes text(env, system);
@@ -276,7 +168,8 @@ jint countPinned(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobje
   }
   if (status == ORIEL_OK) {
     const oriel_message message = {"system", text.data(), text.size()};
-    status = oriel_render_tokens(model, &with.chat, &message, 1, 0, ORIEL_TEXT_BOS, nullptr, 0, &count);
+    status =
+        oriel_render_tokens(model, &with.chat, &message, 1, 0, ORIEL_TEXT_BOS, nullptr, 0, &count);
     status = status == ORIEL_ERROR_BUFFER_TOO_SMALL ? ORIEL_OK : status;
     oriel_model_free(model);
   }
@@ -360,9 +253,9 @@ jint append(JNIEnv* env, jclass, jlong handle, jbyteArray text, jobjectArray err
   Handle* on = handleOf(handle);
   const Bytes what(env, text);
   const oriel_status status =
-      what.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
-                     : oriel_session_append_text(on->session, what.data(), what.size(),
-                                                 ORIEL_TEXT_SPECIAL);
+      what.missing()
+          ? ORIEL_ERROR_OUT_OF_MEMORY
+          : oriel_session_append_text(on->session, what.data(), what.size(), ORIEL_TEXT_SPECIAL);
   return finish(env, status, &on->error, error);
 }
 
@@ -384,16 +277,15 @@ oriel_generate_options replyOptions(JNIEnv* env, jlongArray numbers, jfloatArray
   return options;
 }
 
-jint generate(JNIEnv* env, jclass, jlong handle, jboolean chat, jlongArray numbers, jfloatArray floats,
-              jobject callbacks, jdoubleArray reply, jobjectArray error) {
+jint generate(JNIEnv* env, jclass, jlong handle, jboolean chat, jlongArray numbers,
+              jfloatArray floats, jobject callbacks, jdoubleArray reply, jobjectArray error) {
   Handle* on = handleOf(handle);
   const oriel_generate_options options = replyOptions(env, numbers, floats);
   oriel_generation result = {};
   result.struct_size = sizeof(result);
   Caller caller = {env, callbacks};
-  const oriel_status status =
-      (chat == JNI_TRUE ? oriel_chat_reply : oriel_session_generate)(on->session, &options, onText,
-                                                                     &caller, &result);
+  const oriel_status status = (chat == JNI_TRUE ? oriel_chat_reply : oriel_session_generate)(
+      on->session, &options, onText, &caller, &result);
   if (env->ExceptionCheck() == JNI_FALSE) {
     const jdouble n[] = {static_cast<jdouble>(result.stop_reason),
                          static_cast<jdouble>(result.tokens),
@@ -439,8 +331,11 @@ jint stats(JNIEnv* env, jclass, jlong handle, jlongArray numbers, jobjectArray e
   stats.struct_size = sizeof(stats);
   const oriel_status status = oriel_session_get_stats(on->session, &stats);
   // The order of OrielStats's constructor.
-  const jlong n[] = {static_cast<jlong>(stats.position), stats.window_used, stats.window_capacity,
-                     static_cast<jlong>(stats.evicted), static_cast<jlong>(stats.device_bytes),
+  const jlong n[] = {static_cast<jlong>(stats.position),
+                     stats.window_used,
+                     stats.window_capacity,
+                     static_cast<jlong>(stats.evicted),
+                     static_cast<jlong>(stats.device_bytes),
                      static_cast<jlong>(stats.host_bytes)};
   env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
   return finish(env, status, &on->error, error);
@@ -497,14 +392,15 @@ jint detokenize(JNIEnv* env, jclass, jlong handle, jintArray tokens, jobjectArra
 template <typename Function>
 JNINativeMethod native(const char* name, const char* signature, Function function) {
   // The field types of JNINativeMethod are not const in every jni.h.
-  return {const_cast<char*>(name), const_cast<char*>(signature),
-          reinterpret_cast<void*>(function)};
+  return {const_cast<char*>(name), const_cast<char*>(signature), reinterpret_cast<void*>(function)};
 }
 
 }  // namespace
+}  // namespace oriel_jni
 
 // Registering by name and signature: a mismatch fails when the library is loaded, not when it is called.
 extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
+  using namespace oriel_jni;
   JNIEnv* env = nullptr;
   if (vm->GetEnv(reinterpret_cast<void**>(&env), JNI_VERSION_1_6) != JNI_OK) {
     return JNI_ERR;
