@@ -9,8 +9,8 @@ android {
     ndkVersion = "27.2.12479018"
 
     defaultConfig {
-        // The first Android with a Vulkan loader. Where the driver is older than Vulkan 1.1, or there is none,
-        // the CPU runs the same plan; nothing else asks for more.
+        // The first Android with a Vulkan loader. Where the driver is older than Vulkan 1.1, or
+        // there is none, the CPU runs the same plan; nothing else asks for more.
         minSdk = 24
         consumerProguardFiles("consumer-rules.pro")
         ndk {
@@ -19,7 +19,8 @@ android {
         externalNativeBuild {
             cmake {
                 targets += "oriel_jni"
-                // Highway: headers of the CPU's vector kernels; without them the CPU is many times slower.
+                // Highway: headers of the CPU's vector kernels; without them the CPU is many times
+                // slower.
                 arguments += listOf("-DANDROID_STL=c++_static", "-DORIEL_FETCH_HIGHWAY=ON")
             }
         }

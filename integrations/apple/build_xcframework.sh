@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Builds build/COriel.xcframework: the library for iOS, its simulator and macOS, on Apple silicon. To be run
-# on a Mac with Xcode, CMake and Ninja.
+# Builds build/COriel.xcframework: the library for iOS, its simulator and macOS, on Apple silicon. To
+# be run on a Mac with Xcode, CMake and Ninja.
 #
-#   ORIEL_VULKAN=ON build_xcframework.sh     with the Vulkan executor, for apps that embed MoltenVK; needs
-#                                            glslang, spirv-tools and vulkan-headers on the Mac
+#   ORIEL_VULKAN=ON build_xcframework.sh
+#
+# builds the Vulkan executor, too, for apps that embed MoltenVK; that needs glslang, spirv-tools and
+# vulkan-headers on the Mac.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 root=$(cd ../.. && pwd)

@@ -97,7 +97,8 @@ class Failures extends Checks {
   static void a_closed_session_says_so() throws Exception {
     OrielSession session = open();
     session.close();
-    String message = expectThrows(IllegalStateException.class, () -> session.chat("Hi")).getMessage();
+    String message =
+        expectThrows(IllegalStateException.class, () -> session.chat("Hi")).getMessage();
     expect(message.contains("closed"), message);
     expectEqual(MEMORY, session.plan().memoryBytes); // what was read at the start stays
   }

@@ -224,7 +224,8 @@ class Threads extends Checks {
           // closed before it began
         }
       });
-      Task[] closers = {new Task(session::close), new Task(session::close), new Task(session::close)};
+      Task[] closers = {
+          new Task(session::close), new Task(session::close), new Task(session::close)};
       for (Task closer : closers) {
         closer.join();
       }

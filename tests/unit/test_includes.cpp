@@ -25,8 +25,8 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"budget", {"gguf", "model", "kv", "plan"}},
     {"exec", {"os", "gguf", "model", "text", "kv", "plan", "shaders"}},
     {"speed", {"os", "gguf", "model", "kv", "plan", "budget", "exec"}},
-    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "cpu",
-             "vulkan"}},
+    {"api",
+     {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "cpu", "vulkan"}},
     {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
 };
@@ -89,7 +89,7 @@ TEST(Includes, integrations_name_only_what_the_public_header_has) {
   int files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(root / "integrations")) {
     const std::string extension = entry.path().extension().string();
-    if (extension != ".swift" && extension != ".cpp" && extension != ".java" && extension != ".kt") {
+    if (std::set<std::string>{".swift", ".cpp", ".h", ".java", ".kt"}.count(extension) == 0) {
       continue;
     }
     ++files;

@@ -316,7 +316,8 @@ TEST_F(Os, a_descriptor_that_was_handed_over_opens_what_its_path_may_not) {
     for (const char* folder : {"/dev/fd/", "/proc/self/fd/"}) {
       MappedFile file;
       ASSERT_TRUE(file.open((folder + std::to_string(fd)).c_str(), Log{}).ok()) << folder;
-      EXPECT_EQ("what is in it", std::string(reinterpret_cast<const char*>(file.data()), file.bytes()));
+      EXPECT_EQ("what is in it",
+                std::string(reinterpret_cast<const char*>(file.data()), file.bytes()));
     }
   }
   EXPECT_EQ(5, ::lseek(fd, 0, SEEK_CUR)) << "the caller's place in it was moved";

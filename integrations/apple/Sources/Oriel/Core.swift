@@ -1,8 +1,8 @@
 import COriel
 import Foundation
 
-/// The C objects. Everything but `cancel` and `beginClosing` is called by one thread at a time (the queue of
-/// Session), which is what C asks for; those two take the lock.
+/// The C objects. Everything but `cancel` and `beginClosing` is called by one thread at a time (the
+/// queue of Session), which is what C asks for; those two take the lock.
 final class Core: @unchecked Sendable {
   /// One call, so that a cancelled task stops its own call only.
   final class Call: @unchecked Sendable {
@@ -62,7 +62,9 @@ final class Core: @unchecked Sendable {
   deinit { free() }
 
   /// Tokens of the system prompt with what stands before it; 0 without one.
-  static func pinnedTokens(_ path: String, _ memoryBytes: UInt64, _ options: Options) throws -> UInt32 {
+  static func pinnedTokens(
+    _ path: String, _ memoryBytes: UInt64, _ options: Options
+  ) throws -> UInt32 {
     guard let prompt = options.systemPrompt else { return 0 }
     let log = ErrorLine()
     return try withExtendedLifetime(log) {
@@ -75,7 +77,8 @@ final class Core: @unchecked Sendable {
         let status = withBytes(prompt) { text, bytes in
           "system".withCString { role -> oriel_status in
             var message = oriel_message(role: role, text: text, text_bytes: bytes)
-            return oriel_render_tokens(model, &chat, &message, 1, 0, ORIEL_TEXT_BOS, nil, 0, &needed)
+            return oriel_render_tokens(
+              model, &chat, &message, 1, 0, ORIEL_TEXT_BOS, nil, 0, &needed)
           }
         }
         if status != ORIEL_ERROR_BUFFER_TOO_SMALL { try log.check(status) }
@@ -84,7 +87,9 @@ final class Core: @unchecked Sendable {
     }
   }
 
-  func chat(_ text: String, _ sampling: Sampling, _ call: Call, onText: @escaping (String) -> Void) throws {
+  func chat(
+    _ text: String, _ sampling: Sampling, _ call: Call, onText: @escaping (String) -> Void
+  ) throws {
     try begin(call)
     defer { end() }
     let added = run(call) { session in withBytes(text) { oriel_chat_add(session, "user", $0, $1) } }
@@ -112,7 +117,9 @@ final class Core: @unchecked Sendable {
     guard let prompt = systemPrompt else { return }
     var status: oriel_status
     repeat {  // not to be left without it: only closing interrupts this
-      status = run(this) { session in withBytes(prompt) { oriel_chat_add(session, "system", $0, $1) } }
+      status = run(this) { session in
+        withBytes(prompt) { oriel_chat_add(session, "system", $0, $1) }
+      }
     } while status == ORIEL_ERROR_CANCELLED && !isClosing
     try log.check(status)
   }
@@ -171,8 +178,8 @@ final class Core: @unchecked Sendable {
     lock.unlock()
   }
 
-  /// A cancel that came too late for the call before is answered by this one, says oriel_session_cancel: it
-  /// had not begun, so it is made again.
+  /// A cancel that came too late for the call before is answered by this one, says
+  /// oriel_session_cancel: it had not begun, so it is made again.
   private func run(_ call: Call, _ body: (OpaquePointer?) -> oriel_status) -> oriel_status {
     let status = body(session)
     if status != ORIEL_ERROR_CANCELLED { return status }
@@ -194,7 +201,8 @@ private final class Sink {
   static let receive: oriel_token_fn = { event, user in
     guard let event = event, let user = user, event.pointee.text_bytes > 0 else { return 0 }
     let bytes = UnsafeRawBufferPointer(start: event.pointee.text, count: event.pointee.text_bytes)
-    Unmanaged<Sink>.fromOpaque(user).takeUnretainedValue().onText(String(decoding: bytes, as: UTF8.self))
+    Unmanaged<Sink>.fromOpaque(user).takeUnretainedValue()
+      .onText(String(decoding: bytes, as: UTF8.self))
     return 0
   }
 }

@@ -147,8 +147,8 @@ func withBytes<Result>(
   return try bytes.withUnsafeBufferPointer { try body($0.baseAddress!, $0.count - 1) }
 }
 
-/// The latest error line of the library, kept for the error that will carry it. The library calls it on the
-/// thread that called the library, and calls on one session never overlap.
+/// The latest error line of the library, kept for the error that will carry it. The library calls
+/// it on the thread that called the library, and calls on one session never overlap.
 final class ErrorLine {
   private var line = ""
 

@@ -6,7 +6,9 @@ public enum Oriel {
   public static var version: String { String(cString: oriel_version()) }
 
   /// What would be allocated. Reads the file's header only; fast, touches no device.
-  public static func plan(path: String, memoryBytes: UInt64, options: Options = Options()) throws -> Plan {
+  public static func plan(
+    path: String, memoryBytes: UInt64, options: Options = Options()
+  ) throws -> Plan {
     let log = ErrorLine()
     return try withExtendedLifetime(log) {
       let pinned = try Core.pinnedTokens(path, memoryBytes, options)
@@ -20,21 +22,23 @@ public enum Oriel {
   }
 }
 
-/// A model with a conversation. Calls may come from any task and are done one after the other, on a thread of
-/// the session's own; `cancel` and `close` need not wait for their turn.
+/// A model with a conversation. Calls may come from any task and are done one after the other, on a
+/// thread of the session's own; `cancel` and `close` need not wait for their turn.
 public final class Session: @unchecked Sendable {
   private let core: Core
   private let queue = DispatchQueue(label: "oriel.session", qos: .userInitiated)
 
-  /// Loads a GGUF file and makes a conversation with it, all inside `memoryBytes` (0: half of what the
-  /// system has free).
+  /// Loads a GGUF file and makes a conversation with it, all inside `memoryBytes` (0: half of what
+  /// the system has free).
   public static func open(
     path: String, memoryBytes: UInt64, options: Options = Options()
   ) async throws -> Session {
     try await withCheckedThrowingContinuation { continuation in
       DispatchQueue.global(qos: .userInitiated).async {
         continuation.resume(
-          with: Result { try Session(Core(path: path, memoryBytes: memoryBytes, options: options)) })
+          with: Result {
+            try Session(Core(path: path, memoryBytes: memoryBytes, options: options))
+          })
       }
     }
   }
@@ -46,10 +50,12 @@ public final class Session: @unchecked Sendable {
   /// What it runs on.
   public var device: String { core.device }
 
-  /// Says something; the stream is the answer as it is generated. Cancelling the task that reads it cancels
-  /// the reply. One that `cancel` or `close` ends simply ends the stream; what was generated stays part of the
-  /// conversation.
-  public func chat(_ text: String, sampling: Sampling = Sampling()) -> AsyncThrowingStream<String, Error> {
+  /// Says something; the stream is the answer as it is generated. Cancelling the task that reads it
+  /// cancels the reply. One that `cancel` or `close` ends simply ends the stream; what was
+  /// generated stays part of the conversation.
+  public func chat(
+    _ text: String, sampling: Sampling = Sampling()
+  ) -> AsyncThrowingStream<String, Error> {
     let core = self.core
     return AsyncThrowingStream { continuation in
       let call = Core.Call()
@@ -57,7 +63,8 @@ public final class Session: @unchecked Sendable {
         if case .cancelled = termination { core.cancel(call) }
       }
       queue.async {
-        continuation.finish(with: Result { try core.chat(text, sampling, call) { continuation.yield($0) } })
+        continuation.finish(
+          with: Result { try core.chat(text, sampling, call) { continuation.yield($0) } })
       }
     }
   }
@@ -83,8 +90,8 @@ public final class Session: @unchecked Sendable {
   /// Stops the call that runs, before its next step. Without one, nothing happens.
   public func cancel() { core.cancel(nil) }
 
-  /// Frees everything, after the call that runs was cancelled. Later calls throw. Dropping the last reference
-  /// frees, too, once nothing runs.
+  /// Frees everything, after the call that runs was cancelled. Later calls throw. Dropping the last
+  /// reference frees, too, once nothing runs.
   public func close() async {
     let core = self.core
     core.beginClosing()

@@ -6,7 +6,8 @@ import XCTest
 /// On a Mac: build_xcframework.sh, then `swift test`.
 final class OrielTests: XCTestCase {
   private let model = URL(fileURLWithPath: #filePath)
-    .appendingPathComponent("../../../../../models/oriel-tiny/oriel-tiny-q8_0.gguf").standardized.path
+    .appendingPathComponent("../../../../../models/oriel-tiny/oriel-tiny-q8_0.gguf")
+    .standardized.path
   private var greedy: Sampling {
     var sampling = Sampling()
     sampling.greedy = true

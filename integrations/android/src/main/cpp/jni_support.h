@@ -82,7 +82,8 @@ inline jbyteArray element(JNIEnv* env, jobjectArray array, jsize index) {
   return static_cast<jbyteArray>(env->GetObjectArrayElement(array, index));
 }
 
-/// Ends a call: its status, with the line that explains it in error[0]. What a callback threw goes first.
+/// Ends a call: its status, with the line that explains it in error[0]. What a callback threw goes
+/// first.
 inline jint finish(JNIEnv* env, oriel_status status, ErrorLine* line, jobjectArray error) {
   if (status != ORIEL_OK && env->ExceptionCheck() == JNI_FALSE) {
     setText(env, error, 0, line->text[0] != '\0' ? line->text : oriel_status_text(status));
@@ -111,7 +112,8 @@ enum Option {
   kOptionCount
 };
 
-/// Options as Java packs them; `texts` (cache folder, chat format) may be null. Only good while this lives.
+/// Options as Java packs them; `texts` (cache folder, chat format) may be null. Only good while
+/// this lives.
 class Options {
  public:
   Options(JNIEnv* env, jlongArray numbers, jobjectArray texts, ErrorLine* line)

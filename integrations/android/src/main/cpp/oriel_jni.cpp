@@ -1,5 +1,6 @@
-// Native.java's other side, over the public C API. Every function is one C call with its arguments copied in
-// and its results copied out; threads and lifetimes are OrielSession.java's. Text crosses as byte[] in UTF-8.
+// Native.java's other side, over the public C API. Every function is one C call with its arguments
+// copied in and its results copied out; threads and lifetimes are OrielSession.java's. Text crosses
+// as byte[] in UTF-8.
 #include <jni.h>
 #include <oriel/oriel.h>
 
@@ -30,7 +31,8 @@ Handle* handleOf(jlong handle) { return reinterpret_cast<Handle*>(static_cast<in
 
 // ---- Callbacks ----------------------------------------------------------------------------------
 
-/// Calls back into Native.Callbacks. After an exception nothing more is called: it waits to be thrown.
+/// Calls back into Native.Callbacks. After an exception nothing more is called: it waits to be
+/// thrown.
 struct Caller {
   JNIEnv* env;
   jobject callbacks;
@@ -398,7 +400,8 @@ JNINativeMethod native(const char* name, const char* signature, Function functio
 }  // namespace
 }  // namespace oriel_jni
 
-// Registering by name and signature: a mismatch fails when the library is loaded, not when it is called.
+// Registering by name and signature: a mismatch fails when the library is loaded, not when it is
+// called.
 extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
   using namespace oriel_jni;
   JNIEnv* env = nullptr;

@@ -1,8 +1,9 @@
 package dev.oriel;
 
 /**
- * The C++ side, oriel_jni.cpp. Calls return an oriel_status and, where it is not 0, put the line that explains
- * it into error[0]. Arrays are filled in the order in which the classes that read them do.
+ * The C++ side, oriel_jni.cpp. Calls return an oriel_status and, where it is not 0, put the line
+ * that explains it into error[0]. Arrays are filled in the order in which the classes that read
+ * them do.
  */
 final class Native {
   private Native() {}

@@ -5,8 +5,8 @@ public final class Oriel {
   private Oriel() {}
 
   /**
-   * Loads a GGUF file and makes a conversation with it, all inside {@code memoryBytes}. Takes seconds: call
-   * it on a background thread.
+   * Loads a GGUF file and makes a conversation with it, all inside {@code memoryBytes}. Takes
+   * seconds: call it on a background thread.
    *
    * @param memoryBytes cap for model and conversation together; 0: half of what the system has free
    * @throws OrielException the message says what to do about it
@@ -16,8 +16,9 @@ public final class Oriel {
   }
 
   /**
-   * As above, from a descriptor that is open for reading, such as ParcelFileDescriptor.getFd() of a document
-   * that the user picked. The descriptor stays the caller's and may be closed when this returns.
+   * As above, from a descriptor that is open for reading, such as ParcelFileDescriptor.getFd() of a
+   * document that the user picked. The descriptor stays the caller's and may be closed when this
+   * returns.
    */
   public static OrielSession open(int fileDescriptor, long memoryBytes, OrielOptions options) {
     return OrielSession.open(pathOf(fileDescriptor), memoryBytes, options);

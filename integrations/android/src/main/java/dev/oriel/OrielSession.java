@@ -3,9 +3,9 @@ package dev.oriel;
 import java.util.concurrent.CancellationException;
 
 /**
- * A model with a conversation. Calls wait for the device: make them on a background thread. Any thread may
- * make them, one at a time: a call waits until the one before it is done. {@link #cancel} and {@link #close}
- * may be called at any time from any thread, also from a listener.
+ * A model with a conversation. Calls wait for the device: make them on a background thread. Any
+ * thread may make them, one at a time: a call waits until the one before it is done. {@link
+ * #cancel} and {@link #close} may be called at any time from any thread, also from a listener.
  *
  * <p>Failures are {@link OrielException}; a call on a closed session throws IllegalStateException.
  */
@@ -80,8 +80,8 @@ public final class OrielSession implements AutoCloseable {
   /**
    * Says something and returns the answer.
    *
-   * <p>A cancelled one returns too, with stop CANCELLED: while the message is still being read it is taken
-   * back, later what was generated stays part of the conversation.
+   * <p>A cancelled one returns too, with stop CANCELLED: while the message is still being read it
+   * is taken back, later what was generated stays part of the conversation.
    *
    * @param sampling null: the defaults
    * @param listener null: only the whole reply is wanted
@@ -152,7 +152,10 @@ public final class OrielSession implements AutoCloseable {
     }
   }
 
-  /** Forgets everything from a position on, e.g. to answer again; see oriel_session_rewind for how far. */
+  /**
+   * Forgets everything from a position on, e.g. to answer again; see oriel_session_rewind for how
+   * far.
+   */
   public void rewind(long position) {
     OrielOptions.checked("position", position);
     perform(null, (h, e) -> Native.rewind(h, position, e));
@@ -209,8 +212,8 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * Frees everything. A call that runs is cancelled and waited for, which takes one step of the model at
-   * most; from inside its listener, it ends when that call does. Closing twice is fine.
+   * Frees everything. A call that runs is cancelled and waited for, which takes one step of the
+   * model at most; from inside its listener, it ends when that call does. Closing twice is fine.
    */
   @Override
   public void close() {
@@ -236,7 +239,10 @@ public final class OrielSession implements AutoCloseable {
     }
   }
 
-  /** Waits for its turn. A thread that is interrupted before it comes leaves with CancellationException. */
+  /**
+   * Waits for its turn. A thread that is interrupted before it comes leaves with
+   * CancellationException.
+   */
   private void begin(Object listener) {
     synchronized (lock) {
       if (running == Thread.currentThread()) {
@@ -282,8 +288,8 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * One native call. A cancel that came too late for the call before this one is answered by this one, says
-   * oriel_session_cancel: it had not begun, so it is made again.
+   * One native call. A cancel that came too late for the call before this one is answered by this
+   * one, says oriel_session_cancel: it had not begun, so it is made again.
    */
   private int run(Call call, byte[][] error) {
     int status = call.run(handle, error);
@@ -315,7 +321,8 @@ public final class OrielSession implements AutoCloseable {
     Native.Callbacks callbacks = new Native.Callbacks(listener, null);
     double[] result = new double[5];
     byte[][] error = new byte[1][];
-    int status = run((h, e) -> Native.generate(h, chat, numbers, floats, callbacks, result, e), error);
+    int status = run(
+        (h, e) -> Native.generate(h, chat, numbers, floats, callbacks, result, e), error);
     if (isCancelled(status)) {
       result[0] = OrielReply.Stop.CANCELLED.ordinal();
     } else {

@@ -28,9 +28,9 @@ suspend fun openOriel(
 }
 
 /**
- * The reply to [text], piece by piece, generated while it is collected. Cancelling the collector cancels the
- * reply; failures are thrown where it is collected. A reply that [OrielSession.cancel] or close ends simply
- * ends the flow.
+ * The reply to [text], piece by piece, generated while it is collected. Cancelling the collector
+ * cancels the reply; failures are thrown where it is collected. A reply that [OrielSession.cancel]
+ * or close ends simply ends the flow.
  */
 fun OrielSession.chatFlow(text: String, sampling: OrielSampling? = null): Flow<String> {
     val session = this
