@@ -96,7 +96,7 @@ class Chatting extends Checks {
   static void calls_of_two_threads_take_turns() throws Exception {
     try (OrielSession session = open()) {
       Body body = () -> {
-        for (int i = 0; i < 20; ++i) {
+        for (int i = 0; i < 5; ++i) {
           expect(!session.chat(SUM, greedy(4), null).text.isEmpty(), "an empty reply");
         }
       };

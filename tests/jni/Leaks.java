@@ -26,7 +26,7 @@ class Leaks extends Checks {
     try (OrielSession session = Oriel.open(RANDOM, MEMORY, options())) {
       session.append("A");
       int[] pieces = new int[1];
-      session.generate(greedy(3000), piece -> ++pieces[0] > 0);
+      session.generate(greedy(1000), piece -> ++pieces[0] > 0);
       expect(pieces[0] > 100, "only " + pieces[0] + " pieces");
     }
   }

@@ -1,27 +1,6 @@
 import COriel
 import Foundation
 
-/// What needs no open model.
-public enum Oriel {
-  public static var version: String { String(cString: oriel_version()) }
-
-  /// What would be allocated. Reads the file's header only; fast, touches no device.
-  public static func plan(
-    path: String, memoryBytes: UInt64, options: Options = Options()
-  ) throws -> Plan {
-    let log = ErrorLine()
-    return try withExtendedLifetime(log) {
-      let pinned = try Core.pinnedTokens(path, memoryBytes, options)
-      var plan = oriel_plan()
-      plan.struct_size = MemoryLayout<oriel_plan>.stride
-      try options.withC(memoryBytes: memoryBytes, pinnedTokens: pinned, log: log) { c, _ in
-        try log.check(oriel_plan_file(path, &c, &plan))
-      }
-      return Plan(plan)
-    }
-  }
-}
-
 /// A model with a conversation. Calls may come from any task and are done one after the other, on a
 /// thread of the session's own; `cancel` and `close` need not wait for their turn.
 public final class Session: @unchecked Sendable {
@@ -40,6 +19,22 @@ public final class Session: @unchecked Sendable {
             try Session(Core(path: path, memoryBytes: memoryBytes, options: options))
           })
       }
+    }
+  }
+
+  /// What would be allocated. Reads the file's header only; fast, touches no device.
+  public static func plan(
+    path: String, memoryBytes: UInt64, options: Options = Options()
+  ) throws -> Plan {
+    let log = ErrorLine()
+    return try withExtendedLifetime(log) {
+      let pinned = try Core.pinnedTokens(path, memoryBytes, options)
+      var plan = oriel_plan()
+      plan.struct_size = MemoryLayout<oriel_plan>.stride
+      try options.withC(memoryBytes: memoryBytes, pinnedTokens: pinned, log: log) { c, _ in
+        try log.check(oriel_plan_file(path, &c, &plan))
+      }
+      return Plan(plan)
     }
   }
 

@@ -192,7 +192,10 @@ public final class OrielSession implements AutoCloseable {
     return Utf8.decode(text[0]);
   }
 
-  /** Stops the call that runs, before its next step. Without one, nothing happens. */
+  /**
+   * Stops the call that runs, before its next step. A reply then returns with stop CANCELLED; other
+   * calls throw OrielException with status CANCELLED. Without a running call, nothing happens.
+   */
   public void cancel() {
     synchronized (lock) {
       if (running != null) {
