@@ -69,6 +69,7 @@ void Pipelines::release(const VulkanDevice& device) {
   for (uint32_t i = 0; i < count_; ++i) {
     if (entries_[i].pipeline != VK_NULL_HANDLE) {
       device.api.vkDestroyPipeline(device.device, entries_[i].pipeline, nullptr);
+      entries_[i].pipeline = VK_NULL_HANDLE;
     }
   }
   count_ = 0;

@@ -211,7 +211,8 @@ typedef struct oriel_options {
   uint32_t device_number;
   /* Longest wait for one submission, in milliseconds. 0: 60000. */
   uint32_t device_timeout_ms;
-  /* Folder for compiled pipelines; created if missing. NULL: nothing is written or read. */
+  /* Folder for compiled pipelines, measured rates and measured choices of kernels; created if missing.
+   * NULL: nothing is written or read. */
   const char *cache_dir;
   oriel_log_fn log;
   void *log_user;
@@ -240,6 +241,10 @@ typedef struct oriel_options {
    * are slower are not chosen. ORIEL_ERROR_SPEED, the log naming the best, when all are. Needs `speed`
    * (ORIEL_ERROR_ARGUMENT). 0: any. */
   double min_tokens_per_s;
+  /* Optional Vulkan features to do without, by name and separated by commas ("subgroup,integer_dot"; "all"):
+   * the device is then used as one that does not have them, for tests and around faulty drivers. Read by
+   * the call only. A name that is not known is ORIEL_ERROR_ARGUMENT; the log says which are. NULL: none. */
+  const char *disabled_features;
 } oriel_options;
 
 typedef enum oriel_refusal {
