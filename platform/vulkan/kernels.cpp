@@ -139,6 +139,10 @@ Status findShader(const char* name, const Log& log, uint32_t* shader) {
 
 }  // namespace
 
+const char* subgroupPath(const DeviceCaps& caps) {
+  return caps.has(VulkanFeature::kSubgroup) ? "subgroup" : "shared";
+}
+
 Status chooseStaging(const Op& op, const DeviceCaps& caps, const Log& log, Kernel* kernel) {
   *kernel = Kernel();
   kernel->constants[0] = caps.isSoftware() ? kSoftwareStagingLanes : kGpuStagingLanes;
@@ -150,7 +154,7 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
                     const MatvecChoices& choices, const Log& log, Kernel* kernel) {
   *kernel = Kernel();
   char name[64] = "";
-  const char* path = caps.has(VulkanFeature::kSubgroup) ? "subgroup" : "shared";
+  const char* path = subgroupPath(caps);
   const char* weights = weightTypeName(op.weights);
   char cache[24];
   switch (op.kind) {

@@ -15,6 +15,9 @@ struct Kernel {
   bool staged = false;  ///< its input must have been through chooseStaging()'s kernel
 };
 
+/// "subgroup" or "shared": the last part of the names of kernels that come in both.
+const char* subgroupPath(const DeviceCaps& caps);
+
 /// `tokens`: the most the op ever works on at once in its list.
 Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
                     const MatvecChoices& choices, const Log& log, Kernel* kernel);

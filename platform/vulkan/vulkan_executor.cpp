@@ -69,6 +69,10 @@ class VulkanExecutor final : public Executor {
   uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
   const char* deviceName() const override { return device_.caps.name; }
   const char* driverName() const override { return device_.caps.driver; }
+  void describeFeatures(char* text, size_t capacity) const override {
+    oriel::describeFeatures(device_.caps, text, capacity);
+  }
+  const char* pathName() const override { return subgroupPath(device_.caps); }
   const char* matvecCandidate(WeightType type, uint32_t index) const override {
     const MatvecCandidate* const candidate = choices_.candidate(type, index);
     return candidate != nullptr ? candidate->name : nullptr;
@@ -384,7 +388,6 @@ Status VulkanExecutor::takeMatvec(WeightType type, uint32_t index) {
     return options_.log.fail(ORIEL_ERROR_INTERNAL, "no such kernel candidate: please report it");
   }
   choices_.take(type, index);
-  pipelines_.release(device_);
   ORIEL_TRY(settle(choosePipelines()));
   ORIEL_TRY(settle(pipelines_.compile(device_, pipeline_layout_, pipeline_cache_.handle(),
                                       options_.log)));
@@ -423,7 +426,7 @@ Status VulkanExecutor::createPipelines() {
   const double begin_ms = nowMs();
   ORIEL_TRY(pipelines_.compile(device_, pipeline_layout_, pipeline_cache_.handle(), options_.log));
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms", pipelines_.count(),
-                     device_.caps.has(VulkanFeature::kSubgroup) ? "subgroup" : "shared memory",
+                     subgroupPath(device_.caps),
                      nowMs() - begin_ms);
   // The upload ring is idle by now.
   pipeline_cache_.save(device_, arenas_.mapped(plan_.upload), plan_.upload.size_bytes,

@@ -50,6 +50,10 @@ class Executor {
   virtual uint64_t allocatedBytes(ArenaKind kind) const = 0;
   virtual const char* deviceName() const = 0;
   virtual const char* driverName() const = 0;
+  /// Optional features of the device in use, for people: "" for none.
+  virtual void describeFeatures(char* text, size_t /*capacity*/) const { text[0] = '\0'; }
+  /// How lanes are summed up, as kernels are named: "subgroup", "shared"; "" where there is but one way.
+  virtual const char* pathName() const { return ""; }
 
   // Matrices of a type can be multiplied with one vector in several ways, and which is fastest is a matter of
   // the device. Executors with no choice have no candidates. All of this after finishLoad().
