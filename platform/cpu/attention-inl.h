@@ -111,31 +111,31 @@ HWY_INLINE VF codeValues(const uint8_t* bytes) {
 #endif
 }
 
-/// Turns the scores of slots from .. to - 1 of a block into weights relative to the largest score so far, and
-/// scales down what was gathered under a smaller one. Of the block's other slots the weight is 0. `sums` are
-/// the weights so far, lane by lane.
-inline void soften(float scale, uint32_t from, uint32_t to, uint32_t stride, float* most,
-                   float* scores, float* sums, float* gathered) {
+/// Turns the scores of slots from .. to - 1 of a block into weights relative to `most`, and scales down what
+/// was gathered when `most` has to rise: a score may exceed it by kSlack, so that this happens rarely. Of the
+/// block's other slots the weight is 0. `sums` are the weights so far, lane by lane.
+inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, float* scores,
+                   float* sums, float* gathered) {
+  constexpr float kSlack = 8.0f;  // weights up to 3000
   const uint32_t end = (to + kN - 1) / kN * kN;
-  const VF scale_v = hn::Set(kF, scale);
-  const VF old_most = hn::Set(kF, *most);
-  VF most_v = old_most;
+  VF most_v = hn::Set(kF, kLeast);
   for (uint32_t s = 0; s < end; s += kN) {
-    VF value = hn::Mul(hn::Load(kF, scores + s), scale_v);
+    VF value = hn::Load(kF, scores + s);
     if (s < from || s + kN > to) {
       const VI slot = hn::Iota(kI, static_cast<int32_t>(s));
       const auto seen = hn::RebindMask(
           kF, hn::And(hn::Gt(slot, hn::Set(kI, static_cast<int32_t>(from) - 1)),
                       hn::Lt(slot, hn::Set(kI, static_cast<int32_t>(to)))));
       value = hn::IfThenElse(seen, value, hn::Set(kF, kLeast));
+      hn::Store(value, kF, scores + s);
     }
-    hn::Store(value, kF, scores + s);
     most_v = hn::Max(most_v, value);
   }
   VF sum = hn::Load(kF, sums);
-  if (!hn::AllFalse(kF, hn::Gt(most_v, old_most))) {
+  if (HWY_UNLIKELY(
+          !hn::AllFalse(kF, hn::Gt(hn::Sub(most_v, hn::Set(kF, kSlack)), hn::Set(kF, *most))))) {
     const VF largest = hn::MaxOfLanes(kF, most_v);
-    const VF shrink = expOf(hn::Sub(old_most, largest));
+    const VF shrink = expOf(hn::Sub(hn::Set(kF, *most), largest));
     sum = hn::Mul(sum, shrink);
     for (uint32_t c = 0; c < stride; c += kN) {
       hn::Store(hn::Mul(hn::Load(kF, gathered + c), shrink), kF, gathered + c);
@@ -152,16 +152,24 @@ inline void soften(float scale, uint32_t from, uint32_t to, uint32_t stride, flo
   std::fill(scores + end, scores + kMostSlots, 0.0f);
 }
 
+/// Neighbouring splits that are worked on as one.
+struct Splits {
+  uint32_t first;
+  uint32_t count;
+};
+
 /// Calls attend(sinks, slot, order, count) for blocks of at most `block_slots` slots that lie one after another:
-/// this split's share of `n_sinks` sinks, and then of `n_ring` ring slots from `ring_begin` on. `order` counts
+/// the splits' share of `n_sinks` sinks, and then of `n_ring` ring slots from `ring_begin` on. `order` counts
 /// from the first of either. Blocks of the ring end at the same slots whatever is seen, so that a token's result
 /// does not depend on the tokens that share its chunk.
 template <class Attend>
-HWY_INLINE void forEachBlock(const AttentionPush& p, uint32_t split, uint32_t n_sinks,
+HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint32_t n_sinks,
                              uint32_t ring_begin, uint32_t n_ring, uint32_t block_slots,
                              const Attend& attend) {
-  const uint64_t begin = static_cast<uint64_t>(split) * p.split_slots;
-  const uint64_t end = p.splits == 1 ? UINT64_MAX : begin + p.split_slots;
+  const uint64_t begin = static_cast<uint64_t>(splits.first) * p.split_slots;
+  const uint64_t end = p.splits == 1
+                           ? UINT64_MAX
+                           : begin + static_cast<uint64_t>(splits.count) * p.split_slots;
   const auto share = [&](uint64_t first_slot, uint32_t slots, uint32_t* from, uint32_t* to) {
     const uint64_t last = first_slot + slots;
     *from = static_cast<uint32_t>(std::clamp(begin, first_slot, last) - first_slot);
@@ -182,9 +190,9 @@ HWY_INLINE void forEachBlock(const AttentionPush& p, uint32_t split, uint32_t n_
   }
 }
 
-// Writes what a query gathered: normalised, or as the share of a split.
-inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, uint32_t split,
-            float most, const float* sums, const float* gathered) {
+// Writes what a query gathered: normalised, or as the share of the first of the splits. The others have none.
+inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, const Splits& splits,
+                   float most, const float* sums, const float* gathered) {
   const AttentionPush& p = task.push;
   const float sum = hn::GetLane(hn::SumOfLanes(kF, hn::Load(kF, sums)));
   if (p.splits == 1) {
@@ -195,13 +203,16 @@ inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, uin
     }
     return;
   }
-  float* out = task.out + ((static_cast<uint64_t>(token) * p.n_heads + head) * p.splits + split) *
-                              (p.head_dim + kPartialExtra);
-  if (sum != 0) {  // else the merge looks no further
-    std::copy(gathered, gathered + p.head_dim, out);
+  for (uint32_t i = 0; i < splits.count; ++i) {
+    float* out = task.out +
+                 ((static_cast<uint64_t>(token) * p.n_heads + head) * p.splits + splits.first + i) *
+                     (p.head_dim + kPartialExtra);
+    if (i == 0 && sum != 0) {  // else the merge looks no further
+      std::copy(gathered, gathered + p.head_dim, out);
+    }
+    out[p.head_dim] = i == 0 ? most : kLeast;
+    out[p.head_dim + 1] = i == 0 ? sum : 0.0f;
   }
-  out[p.head_dim] = most;
-  out[p.head_dim + 1] = sum;
 }
 
 }  // namespace HWY_NAMESPACE

@@ -15,7 +15,8 @@ namespace oriel {
 namespace HWY_NAMESPACE {
 
 void attend(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_t count,
-            uint32_t split) {
+            uint32_t first_split, uint32_t n_splits) {
+  const Splits splits = {first_split, n_splits};
   const AttentionPush& p = task.push;
   const uint32_t group = p.n_heads / p.n_kv_heads;
   const bool split_up = p.splits > 1;  // shares of different tokens begin at different slots
@@ -29,9 +30,9 @@ void attend(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_
       const uint32_t head = kv_head * group + h;
       const uint32_t n_heads = std::min(heads, group - h);
       if (one) {
-        attendOne(task, kv_head, first + t, head, n_heads, split);
+        attendOne(task, kv_head, first + t, head, n_heads, splits);
       } else {
-        attendMany(task, kv_head, first + t, std::min(tokens, count - t), head, n_heads, split);
+        attendMany(task, kv_head, first + t, std::min(tokens, count - t), head, n_heads, splits);
       }
     }
   }

@@ -27,9 +27,10 @@ constexpr uint32_t attentionTokens(uint32_t group) {
   return group < kMostQueries ? kMostQueries / group : 1;
 }
 
-/// Tokens first .. first + count - 1 with all query heads of `kv_head`; their share `split` of the slots.
+/// Tokens first .. first + count - 1 with all query heads of `kv_head`; the share of `n_splits` splits, which is
+/// written as the first one's.
 using AttendFn = void (*)(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_t count,
-                          uint32_t split);
+                          uint32_t first_split, uint32_t n_splits);
 AttendFn attendKernel(SimdTarget target);
 
 }  // namespace oriel

@@ -126,7 +126,7 @@ HWY_INLINE void transposeTile(const float* in, uint32_t in_stride, float* out,
 /// Scores of kScoreQueries queries with kVectors vectors of slots.
 template <uint32_t kVectors>
 HWY_NOINLINE void scoreTile(const float* const* queries, const float* columns, uint32_t stride,
-                            uint32_t head_dim, uint32_t slot, float* const* scores) {
+                            uint32_t head_dim, float scale, uint32_t slot, float* const* scores) {
   VF sums[kScoreQueries][kVectors];
   for (uint32_t q = 0; q < kScoreQueries; ++q) {
     for (uint32_t i = 0; i < kVectors; ++i) {
@@ -148,7 +148,7 @@ HWY_NOINLINE void scoreTile(const float* const* queries, const float* columns, u
   }
   for (uint32_t q = 0; q < kScoreQueries; ++q) {
     for (uint32_t i = 0; i < kVectors; ++i) {
-      hn::Store(sums[q][i], kF, scores[q] + slot + i * kN);
+      hn::Store(hn::Mul(sums[q][i], hn::Set(kF, scale)), kF, scores[q] + slot + i * kN);
     }
   }
 }
@@ -220,16 +220,16 @@ inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slot
     }
     uint32_t s = 0;
     for (; s + 2 * kN <= slots; s += 2 * kN) {
-      scoreTile<2>(rotated, queries->columns, slots, d, s, queries->weights + q);
+      scoreTile<2>(rotated, queries->columns, slots, d, task.push.scale, s, queries->weights + q);
     }
     if (s < slots) {
-      scoreTile<1>(rotated, queries->columns, slots, d, s, queries->weights + q);
+      scoreTile<1>(rotated, queries->columns, slots, d, task.push.scale, s, queries->weights + q);
     }
   }
   for (uint32_t q = 0; q < n; ++q) {
     if (from[q] < to[q]) {
-      soften(task.push.scale, from[q], to[q], stride, &queries->most[q], queries->weights[q],
-             queries->sums[q], queries->gathered[q]);
+      soften(from[q], to[q], stride, &queries->most[q], queries->weights[q], queries->sums[q],
+             queries->gathered[q]);
     } else {
       std::fill(queries->weights[q], queries->weights[q] + kMostSlots, 0.0f);
     }
@@ -249,7 +249,8 @@ inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slot
 
 /// At most kMostQueries queries: `n_heads` heads from `first_head` for each token.
 inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t first_token,
-                       uint32_t n_tokens, uint32_t first_head, uint32_t n_heads, uint32_t split) {
+                       uint32_t n_tokens, uint32_t first_head, uint32_t n_heads,
+                       const Splits& splits) {
   const AttentionPush& p = task.push;
   const uint32_t d = p.head_dim;
   const uint32_t stride = (d + kN - 1) / kN * kN;
@@ -278,14 +279,14 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
   const uint32_t whole = (n + kSumQueries - 1) / kSumQueries * kSumQueries;
   std::fill(queries.gathered_rows, queries.gathered_rows + whole * stride, 0.0f);
   std::fill(queries.sums[0], queries.sums[0] + n * kN, 0.0f);
-  forEachBlock(p, split, most_sinks, first.ring_begin, ring_slots, block_slots,
+  forEachBlock(p, splits, most_sinks, first.ring_begin, ring_slots, block_slots,
                [&](bool sinks, uint32_t slot, uint32_t order, uint32_t count) {
                  attendBlock(task, slotsOf(p, task.k_format, task.keys, kv_head, sinks, slot),
                              slotsOf(p, task.v_format, task.values, kv_head, sinks, slot), sinks,
                              order, count, n, stride, &queries);
                });
   for (uint32_t q = 0; q < n; ++q) {
-    finish(task, first_token + q / n_heads, first_head + q % n_heads, split, queries.most[q],
+    finish(task, first_token + q / n_heads, first_head + q % n_heads, splits, queries.most[q],
            queries.sums[q], queries.gathered[q]);
   }
 }

@@ -76,21 +76,26 @@ void reorder(uint32_t head_dim, float* values) {
   }
 }
 
-/// The sums of the lanes of four vectors, as four floats.
-HWY_INLINE void sumFour(VF a, VF b, VF c, VF d, float* out) {
+/// The sums of the lanes of four vectors, block by block: lane i of each block belongs to vector i.
+HWY_INLINE VF sumFour(VF a, VF b, VF c, VF d) {
   const VF ac = hn::Add(hn::InterleaveLower(kF, a, c), hn::InterleaveUpper(kF, a, c));
   const VF bd = hn::Add(hn::InterleaveLower(kF, b, d), hn::InterleaveUpper(kF, b, d));
-  const VF sums = hn::Add(hn::InterleaveLower(kF, ac, bd), hn::InterleaveUpper(kF, ac, bd));
+  return hn::Add(hn::InterleaveLower(kF, ac, bd), hn::InterleaveUpper(kF, ac, bd));
+}
+
+/// The sums of the blocks of kN / 4 vectors: block b of the result belongs to fours[b].
+HWY_INLINE VF sumBlocks(const VF* fours) {
 #if HWY_MAX_BYTES == 64
-  const hn::Half<DF> half;
-  const hn::Half<decltype(half)> quarter;
-  const auto h = hn::Add(hn::LowerHalf(half, sums), hn::UpperHalf(half, sums));
-  hn::StoreU(hn::Add(hn::LowerHalf(quarter, h), hn::UpperHalf(quarter, h)), quarter, out);
+  const VF a = hn::Add(hn::ConcatLowerLower(kF, fours[2], fours[0]),
+                       hn::ConcatUpperUpper(kF, fours[2], fours[0]));
+  const VF b = hn::Add(hn::ConcatLowerLower(kF, fours[3], fours[1]),
+                       hn::ConcatUpperUpper(kF, fours[3], fours[1]));
+  return hn::Add(hn::OddEvenBlocks(b, a), hn::SwapAdjacentBlocks(hn::OddEvenBlocks(a, b)));
 #elif HWY_MAX_BYTES == 32
-  const hn::Half<DF> half;
-  hn::StoreU(hn::Add(hn::LowerHalf(half, sums), hn::UpperHalf(half, sums)), half, out);
+  return hn::Add(hn::ConcatLowerLower(kF, fours[1], fours[0]),
+                 hn::ConcatUpperUpper(kF, fours[1], fours[0]));
 #else
-  hn::StoreU(sums, kF, out);
+  return fours[0];
 #endif
 }
 
@@ -101,39 +106,45 @@ HWY_INLINE void prefetchRow(const Rows& rows, uint32_t slot) {
   }
 }
 
-/// Scores of kHeads heads with all slots, rounded up to fours.
+/// Scores of kHeads heads with all slots, rounded up to whole vectors.
 template <KvFormat kFormat, uint32_t kHeads>
 HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kMaxHeadDim], Heads* heads) {
-  for (uint32_t s = 0; s < keys.count; s += 4) {
-    const uint8_t* slots[4];
-    for (uint32_t i = 0; i < 4; ++i) {
-      const uint32_t slot = HWY_MIN(s + i, keys.count - 1);
-      slots[i] = keys.first + static_cast<uint64_t>(slot) * keys.bytes;
-      prefetchRow(keys, s + i);
-    }
-    VF sums[kHeads][4];
-    for (uint32_t h = 0; h < kHeads; ++h) {
+  for (uint32_t s = 0; s < keys.count; s += kN) {
+    VF fours[kHeads][kN / 4];
+    for (uint32_t f = 0; f < kN / 4; ++f) {
+      const uint8_t* slots[4];
       for (uint32_t i = 0; i < 4; ++i) {
-        sums[h][i] = hn::Zero(kF);
+        const uint32_t slot = HWY_MIN(s + 4 * f + i, keys.count - 1);
+        slots[i] = keys.first + static_cast<uint64_t>(slot) * keys.bytes;
+        prefetchRow(keys, s + 4 * f + i);
       }
-    }
-    for (uint32_t c = 0; c < keys.head_dim; c += kN) {
-      VF key[4];
-      for (uint32_t i = 0; i < 4; ++i) {
-        key[i] = valuesAt<kFormat>(slots[i], c);
-        if (kFormat != KvFormat::kF16) {
-          key[i] = hn::Mul(key[i], hn::Set(kF, heads->scales[c / kKvGroup][s + i]));
+      VF sums[kHeads][4];
+      for (uint32_t h = 0; h < kHeads; ++h) {
+        for (uint32_t i = 0; i < 4; ++i) {
+          sums[h][i] = hn::Zero(kF);
+        }
+      }
+      for (uint32_t c = 0; c < keys.head_dim; c += kN) {
+        VF key[4];
+        for (uint32_t i = 0; i < 4; ++i) {
+          key[i] = valuesAt<kFormat>(slots[i], c);
+          if (kFormat != KvFormat::kF16) {
+            key[i] = hn::Mul(key[i], hn::Set(kF, heads->scales[c / kKvGroup][s + 4 * f + i]));
+          }
+        }
+        for (uint32_t h = 0; h < kHeads; ++h) {
+          const VF query = hn::Load(kF, queries[h] + c);
+          for (uint32_t i = 0; i < 4; ++i) {
+            sums[h][i] = hn::MulAdd(query, key[i], sums[h][i]);
+          }
         }
       }
       for (uint32_t h = 0; h < kHeads; ++h) {
-        const VF query = hn::Load(kF, queries[h] + c);
-        for (uint32_t i = 0; i < 4; ++i) {
-          sums[h][i] = hn::MulAdd(query, key[i], sums[h][i]);
-        }
+        fours[h][f] = sumFour(sums[h][0], sums[h][1], sums[h][2], sums[h][3]);
       }
     }
     for (uint32_t h = 0; h < kHeads; ++h) {
-      sumFour(sums[h][0], sums[h][1], sums[h][2], sums[h][3], heads->weights[h] + s);
+      hn::Store(sumBlocks(fours[h]), kF, heads->weights[h] + s);
     }
   }
 }
@@ -241,7 +252,7 @@ inline void scaleWeights(uint32_t groups, uint32_t n_heads, Heads* heads) {
 
 /// Reads slots straight into registers; needs whole vectors: head_dim % kN == 0.
 inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t token, uint32_t first_head,
-               uint32_t n_heads, uint32_t split) {
+                      uint32_t n_heads, const Splits& splits) {
   const AttentionPush& p = task.push;
   const uint32_t d = p.head_dim;
   const uint32_t groups = kvGroups(d);
@@ -249,8 +260,10 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
   for (uint32_t h = 0; h < n_heads; ++h) {
     const float* in = task.queries + static_cast<uint64_t>(token) * p.query_stride +
                       static_cast<uint64_t>(first_head + h) * 2 * d;
-    std::copy(in, in + d, heads.queries[0][h]);
-    std::copy(in + d, in + 2 * d, heads.queries[1][h]);
+    for (uint32_t c = 0; c < d; ++c) {
+      heads.queries[0][h][c] = p.scale * in[c];
+      heads.queries[1][h][c] = p.scale * in[d + c];
+    }
     if (task.k_format == KvFormat::kInt4) {
       reorder<true>(d, heads.queries[0][h]);
     }
@@ -272,7 +285,7 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
   const BlockFns key_fns = blockFnsOf(task.k_format, n_heads);
   const BlockFns value_fns = blockFnsOf(task.v_format, n_heads);
   forEachBlock(
-      p, split, view.n_sinks, view.ring_begin, view.n_ring, kMostSlots,
+      p, splits, view.n_sinks, view.ring_begin, view.n_ring, kMostSlots,
       [&](bool sinks, uint32_t slot, uint32_t, uint32_t count) {
         const Slots keys = slotsOf(p, task.k_format, task.keys, kv_head, sinks, slot);
         const Slots values = slotsOf(p, task.v_format, task.values, kv_head, sinks, slot);
@@ -287,7 +300,7 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
         }
         (sinks ? sink_fns : key_fns).score(k, sinks, &heads);
         for (uint32_t h = 0; h < n_heads; ++h) {
-          soften(p.scale, 0, count, d, &heads.most[h], heads.weights[h], heads.sums[h],
+          soften(0, count, d, &heads.most[h], heads.weights[h], heads.sums[h],
                  heads.gathered[h]);
         }
         if (values.scales != nullptr) {
@@ -298,7 +311,7 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
       });
   turn(false);
   for (uint32_t h = 0; h < n_heads; ++h) {
-    finish(task, token, first_head + h, split, heads.most[h], heads.sums[h], heads.gathered[h]);
+    finish(task, token, first_head + h, splits, heads.most[h], heads.sums[h], heads.gathered[h]);
   }
 }
 

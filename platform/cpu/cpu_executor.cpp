@@ -452,12 +452,17 @@ class CpuExecutor final : public HostExecutor {
       share = (share + 1) / 2;
     }
     const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.n_tokens, share));
-    const uint32_t pieces = blocks * p.n_kv_heads * p.splits;
+    // Threads are fewer than splits: several go together, and are no work for the merge.
+    const uint32_t at_once = static_cast<uint32_t>(
+        std::max<uint64_t>(1, uint64_t{blocks} * p.n_kv_heads * p.splits / (2 * least)));
+    const uint32_t shares = static_cast<uint32_t>(ceilDiv(p.splits, at_once));
+    const uint32_t pieces = blocks * p.n_kv_heads * shares;
     for (uint32_t piece = pool_.claim(); piece < pieces; piece = pool_.claim()) {
-      const uint32_t split = piece % p.splits;
-      const uint32_t head = piece / p.splits % p.n_kv_heads;
-      const uint32_t first = piece / p.splits / p.n_kv_heads * share;
-      attend_(task, head, first, std::min(share, walk.n_tokens - first), split);
+      const uint32_t split = piece % shares * at_once;
+      const uint32_t head = piece / shares % p.n_kv_heads;
+      const uint32_t first = piece / shares / p.n_kv_heads * share;
+      attend_(task, head, first, std::min(share, walk.n_tokens - first), split,
+              std::min(at_once, p.splits - split));
     }
   }
 
