@@ -6,6 +6,7 @@ foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6
   string(TOLOWER ${type} name)
   oriel_shader(embed_${name} embed.comp WEIGHT_${type})
   oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
+  oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
 endforeach()
 
 oriel_shader(rms_norm_subgroup rms_norm.comp SUBGROUP)

@@ -182,6 +182,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
       (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
       (subgroup.supportedOperations & kNeededOperations) == kNeededOperations &&
       subgroup.subgroupSize > 1;
+  caps.texel_buffers = properties.limits.maxTexelBufferElements >= kMaxBindingBytes / 4;
   const bool has_compute = findComputeFamily(api, physical, &caps.compute_family);
   explainRefusal(properties.limits, has_compute, &caps);
   return caps;

@@ -20,6 +20,7 @@ struct DeviceCaps {
   bool needs_portability_subset;
   bool subgroup_arithmetic;
   uint32_t subgroup_size;  ///< as declared; a driver may run narrower ones
+  bool texel_buffers;  ///< whole pieces can be seen as texels
   uint64_t max_allocation_bytes;
   uint64_t memory_bytes;  ///< of the largest device-local heap
 
@@ -27,6 +28,8 @@ struct DeviceCaps {
 
   bool usable() const { return reason[0] == '\0'; }
   bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU && !divide_as_gpu; }
+  /// Whether kernels read weights, inputs and caches as texels: see texel_views.h.
+  bool readsTexels() const { return isSoftware() && texel_buffers; }
 };
 
 /// Owns everything up to the queue. destroy() is safe at any stage of creation.

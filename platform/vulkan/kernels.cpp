@@ -137,6 +137,7 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
   *kernel = Kernel();
   char name[64] = "";
   const char* path = caps.subgroup_arithmetic ? "subgroup" : "shared";
+  const char* texels = caps.readsTexels() ? "_texel" : "";
   const char* weights = weightTypeName(op.weights);
   char cache[24];
   switch (op.kind) {
@@ -150,7 +151,7 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
       kernel->grid[1] = op.push.rms_norm.head_row_only != 0 ? 1 : tokens;
       break;
     case OpKind::kMatmul:
-      std::snprintf(name, sizeof(name), "matmul_%s", weights);
+      std::snprintf(name, sizeof(name), "matmul_%s%s", weights, texels);
       divideMatmul(op.push.matmul, tokens, caps, kernel);
       break;
     case OpKind::kAddBias:
