@@ -172,7 +172,8 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
       break;
     }
     case OpKind::kAttention:
-      std::snprintf(name, sizeof(name), "attention_%s", cacheName(op, cache, sizeof(cache)));
+      std::snprintf(name, sizeof(name), "attention_%s%s", cacheName(op, cache, sizeof(cache)),
+                    texels);
       divideAttention(op.push.attention, tokens, caps, kernel);
       break;
     case OpKind::kAttentionMerge:
