@@ -25,8 +25,9 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"budget", {"gguf", "model", "kv", "plan"}},
     {"exec", {"os", "gguf", "model", "text", "kv", "plan", "shaders"}},
     {"speed", {"os", "gguf", "model", "kv", "plan", "budget", "exec"}},
-    {"api",
-     {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "cpu", "vulkan"}},
+    {"selftest", {"kv", "plan", "exec"}},
+    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "selftest",
+             "cpu", "vulkan"}},
     {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
 };
