@@ -20,6 +20,7 @@ constexpr uint32_t kNeededSharedBytes = 16384;
 constexpr uint32_t kNeededPushBytes = 64;
 
 constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";
+constexpr const char* kCreationFeedback = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME;
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
 constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
 
@@ -149,6 +150,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
     n_extensions = 0;
   }
   caps.needs_portability_subset = hasExtension(extensions, n_extensions, kPortabilitySubset);
+  caps.creation_feedback = hasExtension(extensions, n_extensions, kCreationFeedback);
 
   VkPhysicalDeviceDriverPropertiesKHR driver = {};
   driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES_KHR;
@@ -300,9 +302,13 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue_info;
+  const char* extensions[2];
+  info.ppEnabledExtensionNames = extensions;
   if (caps.needs_portability_subset) {
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = &kPortabilitySubset;
+    extensions[info.enabledExtensionCount++] = kPortabilitySubset;
+  }
+  if (caps.creation_feedback) {
+    extensions[info.enabledExtensionCount++] = kCreationFeedback;
   }
   const VkResult result = api.vkCreateDevice(physical, &info, nullptr, &device);
   if (result < 0) {

@@ -18,6 +18,7 @@ struct DeviceCaps {
   uint8_t device_uuid[VK_UUID_SIZE];
   uint32_t compute_family;
   bool needs_portability_subset;
+  bool creation_feedback;  ///< says whether a pipeline came from the cache
   bool subgroup_arithmetic;
   uint32_t subgroup_size;  ///< as declared; a driver may run narrower ones
   uint64_t max_allocation_bytes;

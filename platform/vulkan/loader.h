@@ -58,6 +58,7 @@
   X(vkCmdBindDescriptorSets)                \
   X(vkCmdPushConstants)                     \
   X(vkCmdDispatch)                          \
+  X(vkCmdDispatchBase)                      \
   X(vkCmdDispatchIndirect)                  \
   X(vkCmdPipelineBarrier)                   \
   X(vkCmdCopyBuffer)                        \

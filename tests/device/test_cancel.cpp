@@ -12,8 +12,9 @@ class CancellingExecutor final : public Executor {
  public:
   explicit CancellingExecutor(Executor* inner) : inner_(inner) {}
 
-  Status run(StepRun what) override {
-    const Status status = inner_->run(what);
+  using Executor::run;
+  Status run(StepRun what, const StopCheck& stop) override {
+    const Status status = inner_->run(what, stop);
     if (runs_left != 0 && --runs_left == 0) {
       oriel_session_cancel(session);
     }
