@@ -440,9 +440,9 @@ Status VulkanExecutor::startPipelines() {
 Status VulkanExecutor::finishPipelines() {
   ORIEL_TRY(pipelines_.finish(options_.log));
   const PipelineStats stats = pipelines_.stats();
-  options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %u of them from the cache",
+  options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",
                      stats.total, device_.caps.subgroup_arithmetic ? "subgroup" : "shared memory",
-                     stats.ms, stats.from_cache);
+                     stats.ms, stats.known ? "" : "at least ", stats.from_cache);
   // The upload ring is idle by now.
   pipeline_cache_.save(device_, arenas_.mapped(plan_.upload), plan_.upload.size_bytes,
                        options_.log);

@@ -325,6 +325,7 @@ class PipelineFile : public VulkanExecutor {
       }
     };
     EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+    stats_ = copier.rig.executor->pipelineStats();
     EXPECT_TRUE(copier.copies());
     return handed;
   }
@@ -369,6 +370,101 @@ TEST_F(PipelineFile, is_not_handed_to_the_driver_when_any_byte_is_damaged_or_mis
 TEST_F(PipelineFile, that_cannot_be_written_fails_nothing) {
   std::ofstream(folder_) << "a file where the folder should be";
   EXPECT_EQ(loadAndRun(), 0u);
+}
+
+TEST_F(PipelineFile, spares_a_second_start_all_compiling) {
+  loadAndRun();
+  const PipelineStats first = stats_;
+  EXPECT_GT(first.total, 0u);
+  if (!first.known) {
+    GTEST_SKIP() << "the driver does not say where a pipeline came from";
+  }
+  EXPECT_EQ(first.from_cache, 0u);
+  constexpr size_t kFileHeader = 72, kDriverHeader = 32;
+  if (read().size() <= kFileHeader + kDriverHeader) {
+    GTEST_SKIP() << "the driver puts nothing into a pipeline cache";
+  }
+  loadAndRun();
+  EXPECT_EQ(stats_.from_cache, stats_.total);
+}
+
+TEST_F(PipelineFile, that_a_driver_did_not_survive_is_not_handed_to_it_again) {
+  loadAndRun();
+  ASSERT_GT(loadAndRun(), 0u);
+  // What a process leaves behind that ends while the driver opens the file.
+  fs::path marker = fs::directory_iterator(folder_)->path();
+  marker.replace_extension(".opening");
+  std::ofstream(marker) << "x";
+  EXPECT_EQ(loadAndRun(), 0u);
+  EXPECT_FALSE(fs::exists(marker)) << "its successor is trusted again";
+  EXPECT_GT(loadAndRun(), 0u);
+}
+
+// ---- Pieces ----
+
+/// A rig whose chunk is a row of products that a submission can hold a few of, each worth several pieces.
+struct LongChunk {
+  static constexpr uint32_t kTokens = 64, kCols = 1024, kRows = 512, kProducts = 16;
+
+  LongChunk() : rig(kTokens) {
+    Random random(7);
+    const PackedMatrix matrix = randomMatrix(WeightType::kQ8_0, kRows, kCols, &random);
+    const BufferRef weights = rig.input(matrix.words);
+    const BufferRef in = rig.input(random.normals(kTokens * kCols));
+    MatmulPush push = {};
+    push.rows = kRows;
+    push.units = kCols / kUnit;
+    push.group_words = matrix.geometry.groupWords();
+    push.side_word = matrix.geometry.sideWord();
+    push.in_stride = kCols;
+    push.out_stride = kRows;
+    for (uint32_t i = 0; i < kProducts; ++i) {
+      outs.push_back(rig.output(kTokens * kRows));
+      rig.add(StepList::kChunk, OpKind::kMatmul, push, {weights, outs.back(), in});
+    }
+  }
+  KernelRig rig;
+  std::vector<BufferRef> outs;
+};
+
+TEST_F(VulkanExecutor, a_long_step_is_several_submissions_and_all_of_it_is_done) {
+  VulkanTap tap;
+  LongChunk chunk;
+  chunk.rig.options.wrap_api = VulkanTap::wrap;
+  ASSERT_TRUE(chunk.rig.load().ok()) << chunk.rig.log.errors();
+  EXPECT_GT(tap.calls["vkCmdDispatchBase"], 0) << "products of more work than a piece are divided";
+  tap.calls.clear();
+  chunk.rig.header().n_tokens = LongChunk::kTokens;
+  ASSERT_TRUE(chunk.rig.executor->run(StepRun::kChunk).ok());
+  EXPECT_GT(tap.calls["vkQueueSubmit"], 2);
+  EXPECT_EQ(tap.calls["vkBeginCommandBuffer"], 0);
+  EXPECT_EQ(tap.calls["vkAllocateCommandBuffers"], 0);
+  const float* first = chunk.rig.floats(chunk.outs[0]);
+  for (uint32_t i = 0; i < LongChunk::kTokens * LongChunk::kRows; ++i) {
+    ASSERT_NE(first[i], KernelRig::kUntouched) << i;
+  }
+  for (const BufferRef& out : chunk.outs) {
+    EXPECT_EQ(0, std::memcmp(first, chunk.rig.floats(out),
+                             LongChunk::kTokens * LongChunk::kRows * sizeof(float)));
+  }
+}
+
+TEST_F(VulkanExecutor, nothing_is_submitted_once_a_step_was_told_to_stop) {
+  VulkanTap tap;
+  LongChunk chunk;
+  chunk.rig.options.wrap_api = VulkanTap::wrap;
+  ASSERT_TRUE(chunk.rig.load().ok()) << chunk.rig.log.errors();
+  chunk.rig.header().n_tokens = LongChunk::kTokens;
+  int asked = 0;
+  const auto stop = [](void* user) { return ++*static_cast<int*>(user) == 3; };
+  tap.calls.clear();
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, chunk.rig.executor->run(StepRun::kChunk, {stop, &asked}).code());
+  EXPECT_EQ(3, asked);
+  EXPECT_EQ(2, tap.calls["vkQueueSubmit"]);
+  // What had been begun is over, and the executor as good as before.
+  chunk.rig.clearOutputs();
+  ASSERT_TRUE(chunk.rig.executor->run(StepRun::kChunk).ok());
+  EXPECT_NE(chunk.rig.floats(chunk.outs.back())[0], KernelRig::kUntouched);
 }
 
 }  // namespace
