@@ -326,6 +326,7 @@ class PipelineFile : public VulkanExecutor {
     };
     EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
     stats_ = copier.rig.executor->pipelineStats();
+    stats_ = copier.rig.executor->pipelineStats();
     EXPECT_TRUE(copier.copies());
     return handed;
   }
@@ -340,6 +341,7 @@ class PipelineFile : public VulkanExecutor {
   fs::path path() const { return fs::directory_iterator(folder_)->path(); }
 
   fs::path folder_;
+  PipelineStats stats_;  ///< of the latest load
 };
 
 TEST_F(PipelineFile, is_written_by_the_first_load_and_used_by_the_second) {
