@@ -37,28 +37,28 @@ std::string describePipelines(const Json& fields) {
   return line;
 }
 
-Json cancelLatency(const Model& model, const std::vector<int32_t>& ids, uint32_t times) {
-  Session session(model);
+Json cancelLatency(const std::vector<int32_t>& ids, uint32_t times, Session* session) {
+  session->reset();
   const Clock::time_point start = Clock::now();
-  session.append(ids.data(), ids.size());
+  session->append(ids.data(), ids.size());
   const double whole_ms = millisecondsSince(start);
   std::vector<double> latencies;
   for (uint32_t i = 0; i < times; ++i) {
-    session.reset();
+    session->reset();
     Clock::time_point asked;
     std::thread canceller([&] {
       std::this_thread::sleep_for(
           std::chrono::duration<double, std::milli>(whole_ms * (i + 0.5) / times));
       asked = Clock::now();
-      oriel_session_cancel(session.get());
+      oriel_session_cancel(session->get());
     });
-    const oriel_status status = oriel_session_append(session.get(), ids.data(), ids.size());
+    const oriel_status status = oriel_session_append(session->get(), ids.data(), ids.size());
     const Clock::time_point ended = Clock::now();
     canceller.join();
     if (status == ORIEL_ERROR_CANCELLED) {
       latencies.push_back(std::chrono::duration<double, std::milli>(ended - asked).count());
     } else {
-      session.check(status);  // it was over before
+      session->check(status);  // it was over before
     }
   }
   Json fields;

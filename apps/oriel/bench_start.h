@@ -17,7 +17,7 @@ std::string describePipelines(const Json& fields);
 
 /// Begins to append `ids` over and over and cancels it from another thread, each time a little later.
 /// {median, worst} milliseconds from asking until the call had returned.
-Json cancelLatency(const Model& model, const std::vector<int32_t>& ids, uint32_t times);
+Json cancelLatency(const std::vector<int32_t>& ids, uint32_t times, Session* session);
 std::string describeCancels(const Json& fields);
 
 }  // namespace cli

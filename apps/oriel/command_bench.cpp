@@ -239,7 +239,7 @@ int runBench(const BenchOptions& options) {
   json["load_ms"] = model.loadMs();
   json["pipelines"] = pipelineFields(model.info());
   if (options.cancels > 0) {
-    json["cancel_ms"] = cancelLatency(model, ids, options.cancels);
+    json["cancel_ms"] = cancelLatency(ids, options.cancels, &session);
   }
   if (options.soak > 0) {
     json["soak"] = runSoak(options.soak, ids, &session);

@@ -22,6 +22,7 @@ Status Pipelines::add(const Kernel& kernel, const Log& log, uint32_t* index) {
   Entry* entry = &entries_[count_];
   entry->shader = kernel.shader;
   std::memcpy(entry->constants, kernel.constants, sizeof(kernel.constants));
+  entry->divisible = kernel.divisible;
   *index = count_++;
   return kOk;
 }
@@ -30,6 +31,7 @@ void Pipelines::start(const VulkanDevice& device, VkPipelineLayout layout, VkPip
   device_ = &device;
   layout_ = layout;
   cache_ = cache;
+  next_.store(0, std::memory_order_relaxed);
   begin_ms_ = nowMs();
   const uint32_t threads = std::min({allowedProcessors() - 1, kMaxThreads, count_});
   for (uint32_t i = 0; i < threads; ++i) {
@@ -42,7 +44,9 @@ void Pipelines::compileAll(void* pipelines) {
   Pipelines* self = static_cast<Pipelines*>(pipelines);
   for (uint32_t i = self->next_.fetch_add(1, std::memory_order_relaxed); i < self->count_;
        i = self->next_.fetch_add(1, std::memory_order_relaxed)) {
-    self->entries_[i].result = self->compile(&self->entries_[i]);
+    if (self->entries_[i].pipeline == VK_NULL_HANDLE) {
+      self->entries_[i].result = self->compile(&self->entries_[i]);
+    }
   }
 }
 
@@ -66,7 +70,7 @@ VkResult Pipelines::compile(Entry* entry) const {
                                           entry->constants};
   VkComputePipelineCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
-  info.flags = entry->divided ? VkPipelineCreateFlags{VK_PIPELINE_CREATE_DISPATCH_BASE} : 0;
+  info.flags = entry->divisible ? VkPipelineCreateFlags{VK_PIPELINE_CREATE_DISPATCH_BASE} : 0;
   info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
@@ -133,6 +137,7 @@ void Pipelines::release(const VulkanDevice& device) {
   for (uint32_t i = 0; i < count_; ++i) {
     if (entries_[i].pipeline != VK_NULL_HANDLE) {
       device.api.vkDestroyPipeline(device.device, entries_[i].pipeline, nullptr);
+      entries_[i].pipeline = VK_NULL_HANDLE;
     }
   }
   count_ = 0;

@@ -10,11 +10,8 @@ namespace oriel {
 
 class Pipelines {
  public:
-  /// The index of the pipeline for `kernel`, to be compiled later.
+  /// The index of the pipeline for `kernel`, to be compiled later if it is new.
   Status add(const Kernel& kernel, const Log& log, uint32_t* index);
-  /// Its grid will be dispatched in parts (vkCmdDispatchBase).
-  void divide(uint32_t index) { entries_[index].divided = true; }
-
   /// Begins to compile on threads of its own: a few, and none where this process has one processor. Nothing
   /// else may be called before finish() but join().
   void start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache);
@@ -32,14 +29,15 @@ class Pipelines {
   struct Entry {
     uint32_t shader;
     uint32_t constants[kMaxSpecConstants];
-    bool divided;
+    bool divisible;
     bool told;        ///< the driver said where the pipeline came from
     bool from_cache;  ///< and what it said
     VkResult result;
     VkPipeline pipeline;
   };
-  /// A plan has at most 5 weight types in 3 lists and a handful of other ops.
-  static constexpr uint32_t kMaxPipelines = 64;
+  /// A model's plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test has
+  /// every kernel.
+  static constexpr uint32_t kMaxPipelines = 192;
   /// More gain little: a plan has some ten pipelines, and weights are being repacked meanwhile.
   static constexpr uint32_t kMaxThreads = 3;
   /// Drivers' compilers recurse deeply.

@@ -15,6 +15,18 @@ static_assert(16 + 128 + 8 + kStepLists + 1 <= StepCommands::kMaxPieces, "one mo
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;
 
+/// Of a kMatmul op.
+constexpr uint32_t kMatmulInput = 3;
+
+// Whether two products, one after the other, have the same input, which the first leaves as it is.
+bool shareInput(const Op& later, const Op& earlier) {
+  const BufferRef& a = later.bindings[kMatmulInput];
+  const BufferRef& b = earlier.bindings[kMatmulInput];
+  return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes &&
+         a.size_bytes == b.size_bytes && later.push.matmul.units == earlier.push.matmul.units &&
+         !mustWait(later, earlier);
+}
+
 const OpHandles* handlesOf(const StepCommands::Source& source, StepList list) {
   const OpHandles* handles = source.handles;
   for (uint32_t i = 0; i < static_cast<uint32_t>(list); ++i) {
@@ -37,7 +49,7 @@ double pieceWork(const Plan& plan, StepList list) {
 // Along the second axis: rows of a product, tokens of everything else. matmul.comp counts its rows over
 // the whole grid when there is a third.
 uint32_t partsOf(const Op& op, uint32_t tokens, const Kernel& kernel, double piece_work) {
-  if (kernel.grid[2] != 1) {
+  if (kernel.grid[2] != 1 || !kernel.divisible) {
     return 1;
   }
   const double parts = opWork(op, tokens).most() / piece_work;
@@ -93,6 +105,7 @@ StepLoad StepCommands::load(const Plan& plan, StepRun what, const void* step) {
 }
 
 Status StepCommands::record(const Source& source) {
+  count_ = 0;
   ORIEL_TRY(recordList(source, StepList::kDecode, &decode_));
   ORIEL_TRY(recordList(source, StepList::kChunk, &chunk_));
   ORIEL_TRY(recordList(source, StepList::kHead, &head_));
@@ -109,15 +122,18 @@ Status StepCommands::open(const Source& source) {
     return source.log.fail(ORIEL_ERROR_INTERNAL, "a step of more than %u pieces: please report it",
                            kMaxPieces);
   }
-  VkCommandBufferAllocateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  info.commandPool = source.pool;
-  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  info.commandBufferCount = 1;
   StepPiece* piece = &pieces_[count_];
-  ORIEL_TRY(checkVk(source.device->api.vkAllocateCommandBuffers(source.device->device, &info,
-                                                                &piece->commands),
-                    "allocate command buffers", source.log));
+  if (piece->commands == VK_NULL_HANDLE) {
+    VkCommandBufferAllocateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    info.commandPool = source.pool;
+    info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    info.commandBufferCount = 1;
+    ORIEL_TRY(checkVk(source.device->api.vkAllocateCommandBuffers(source.device->device, &info,
+                                                                  &piece->commands),
+                      "allocate command buffers", source.log));
+  }
+  piece->fixed = piece->per_seen = piece->per_local_seen = 0;
   ++count_;
   return beginCommands(*source.device, piece->commands, 0, source.log);
 }
@@ -141,6 +157,17 @@ Status StepCommands::recordStepCopy(const Source& source, uint64_t bytes) {
   return kOk;
 }
 
+void StepCommands::recordBindings(const Source& source, const Op& op, const OpHandles& handles,
+                                  uint32_t pipeline) const {
+  const VulkanApi& api = source.device->api;
+  api.vkCmdBindPipeline(commands(), VK_PIPELINE_BIND_POINT_COMPUTE,
+                        source.pipelines->at(pipeline));
+  api.vkCmdBindDescriptorSets(commands(), VK_PIPELINE_BIND_POINT_COMPUTE, source.layout, 0, 1,
+                              &handles.set, 0, nullptr);
+  api.vkCmdPushConstants(commands(), source.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, op.push_bytes,
+                         &op.push);
+}
+
 Status StepCommands::recordList(const Source& source, StepList list, Range* range) {
   const VulkanApi& api = source.device->api;
   const Plan& plan = *source.plan;
@@ -161,9 +188,16 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
     for (uint32_t earlier = running; earlier < i && !wait; ++earlier) {
       wait = mustWait(ops[i], ops[earlier]);
     }
+    bool stages = handles[i].staging != kNoPipeline &&
+                  !(i > 0 && handles[i - 1].staging != kNoPipeline &&
+                    shareInput(ops[i], ops[i - 1]));
+    for (uint32_t earlier = running; stages && earlier < i && !wait; ++earlier) {
+      wait = handles[earlier].staging != kNoPipeline;  // it may still read what was staged for it
+    }
     Kernel kernel;
     // Was chosen before, when its pipeline was made.
-    (void)chooseKernel(ops[i], tokensOf(plan, list), source.device->caps, source.log, &kernel);
+    (void)chooseKernel(ops[i], tokensOf(plan, list), source.device->caps, *source.choices,
+                       source.log, &kernel);
     const OpWork work = opWork(ops[i], tokensOf(plan, list));
     const uint32_t parts = handles[i].parts;
     for (uint32_t part = 0; part < parts; ++part) {
@@ -178,13 +212,17 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
         running = i;
         wait = false;
       }
+      if (stages) {
+        Kernel staging;
+        (void)chooseStaging(ops[i], source.device->caps, source.log, &staging);
+        recordBindings(source, ops[i], handles[i], handles[i].staging);
+        api.vkCmdDispatch(commands(), staging.grid[0], 1, 1);
+        recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
+        running = i;
+        stages = false;
+      }
       if (part == 0 || opens) {
-        api.vkCmdBindPipeline(commands(), VK_PIPELINE_BIND_POINT_COMPUTE,
-                              source.pipelines->at(handles[i].pipeline));
-        api.vkCmdBindDescriptorSets(commands(), VK_PIPELINE_BIND_POINT_COMPUTE, source.layout, 0,
-                                    1, &handles[i].set, 0, nullptr);
-        api.vkCmdPushConstants(commands(), source.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                               ops[i].push_bytes, &ops[i].push);
+        recordBindings(source, ops[i], handles[i], handles[i].pipeline);
       }
       uint32_t offset = 0;
       if (source.groups->covers(list, ops[i], &offset)) {

@@ -11,9 +11,11 @@ namespace oriel {
 /// What is kept per op, in ExecutorMemory.per_op: by list, then in order.
 struct OpHandles {
   VkDescriptorSet set;
-  uint32_t pipeline;
-  uint32_t parts;  ///< dispatches that the op's grid is divided into
+  uint16_t pipeline;
+  uint16_t staging;  ///< pipeline that goes before; kNoPipeline: none
+  uint32_t parts;    ///< dispatches that the op's grid is divided into
 };
+constexpr uint16_t kNoPipeline = UINT16_MAX;
 static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
 
 /// Tokens that an op of the list works on at most.
@@ -23,8 +25,7 @@ constexpr uint32_t tokensOf(const Plan& plan, StepList list) {
 
 /// Work (plan/op_work.h) that a piece of the list should have.
 double pieceWork(const Plan& plan, StepList list);
-/// How many dispatches to divide an op into whose pieces should have so much work. More than one: the
-/// pipeline must be made for that (Pipelines::divide).
+/// How many dispatches to divide an op into whose pieces should have so much work.
 uint32_t partsOf(const Op& op, uint32_t tokens, const Kernel& kernel, double piece_work);
 
 /// Commands that go into a queue one after the other. They wait for what they need of earlier ones
@@ -56,12 +57,14 @@ class StepCommands {
     const VulkanDevice* device;
     const DeviceArenas* arenas;
     const Pipelines* pipelines;
+    const MatvecChoices* choices;
     const AttentionGroups* groups;
     VkPipelineLayout layout;
     VkCommandPool pool;  ///< the pieces' commands are taken from it and freed with it
     const OpHandles* handles;
     Log log;
   };
+  /// May be called again when pipelines have changed, with no step in flight.
   Status record(const Source& source);
 
   struct Range {
@@ -80,6 +83,8 @@ class StepCommands {
 
  private:
   Status recordList(const Source& source, StepList list, Range* range);
+  void recordBindings(const Source& source, const Op& op, const OpHandles& handles,
+                      uint32_t pipeline) const;
   Status recordStepCopy(const Source& source, uint64_t bytes);
   Status open(const Source& source);
   Status close(const Source& source);

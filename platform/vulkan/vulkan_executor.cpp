@@ -31,6 +31,10 @@ constexpr uint32_t kFlights = 2;
 constexpr uint32_t kRunFence = kUploadHalves;
 constexpr uint32_t kFences = kRunFence + kFlights;
 
+/// Of a kMatmul op; where its input in integers is.
+constexpr uint32_t kStagedBinding = 4;
+
+
 class VulkanExecutor final : public Executor {
  public:
   VulkanExecutor(const Plan& plan, const ExecutorOptions& options, void* per_op)
@@ -52,6 +56,20 @@ class VulkanExecutor final : public Executor {
   const char* deviceName() const override { return device_.caps.name; }
   const char* driverName() const override { return device_.caps.driver; }
   PipelineStats pipelineStats() const override { return pipelines_.stats(); }
+  void describeFeatures(char* text, size_t capacity) const override {
+    oriel::describeFeatures(device_.caps, text, capacity);
+  }
+  const char* pathName() const override { return subgroupPath(device_.caps); }
+  const char* matvecCandidate(WeightType type, uint32_t index) const override {
+    const MatvecCandidate* const candidate = choices_.candidate(type, index);
+    return candidate != nullptr ? candidate->name : nullptr;
+  }
+  uint32_t matvecStandard(WeightType type) const override { return choices_.standard(type); }
+  bool matvecMeasured(WeightType type) const override { return choices_.measured(type); }
+  Status takeMatvec(WeightType type, uint32_t index) override;
+  bool keepMatvec(WeightType type, uint32_t index) override {
+    return choices_.keep(type, index, options_.log);
+  }
 
  private:
   OpHandles* handlesOf(StepList list) const;
@@ -61,8 +79,10 @@ class VulkanExecutor final : public Executor {
   }
 
   Status createLayouts();
+  Status choosePipelines();
   Status startPipelines();
   Status finishPipelines();
+  Status recordSteps();
   Status createDescriptorSets();
   void writeDescriptorSet(const Op& op, VkDescriptorSet set) const;
   VkDescriptorBufferInfo bufferInfo(const BufferRef& piece) const;
@@ -94,6 +114,7 @@ class VulkanExecutor final : public Executor {
   DeviceArenas arenas_;
   PipelineCache pipeline_cache_;
   Pipelines pipelines_;
+  MatvecChoices choices_;
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
   VkDescriptorPool descriptor_pool_ = VK_NULL_HANDLE;
@@ -372,8 +393,7 @@ Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(settle(finishPipelines()));
   ORIEL_TRY(settle(createDescriptorSets()));
-  ORIEL_TRY(settle(steps_.record({&plan_, &device_, &arenas_, &pipelines_, &attention_groups_,
-                                  pipeline_layout_, command_pool_, handles_, options_.log})));
+  ORIEL_TRY(settle(recordSteps()));
   ORIEL_TRY(settle(recordClear()));
   ORIEL_TRY(settle(clearDeviceMemory()));
 
@@ -412,7 +432,20 @@ Status VulkanExecutor::createLayouts() {
                  "create a pipeline layout", options_.log);
 }
 
-Status VulkanExecutor::startPipelines() {
+Status VulkanExecutor::takeMatvec(WeightType type, uint32_t index) {
+  ORIEL_TRY(failed_);
+  if (choices_.candidate(type, index) == nullptr) {
+    return options_.log.fail(ORIEL_ERROR_INTERNAL, "no such kernel candidate: please report it");
+  }
+  choices_.take(type, index);
+  ORIEL_TRY(settle(choosePipelines()));
+  pipelines_.start(device_, pipeline_layout_, pipeline_cache_.handle());
+  ORIEL_TRY(settle(pipelines_.finish(options_.log)));
+  return settle(recordSteps());
+}
+
+// Pipelines of every op, still to be compiled.
+Status VulkanExecutor::choosePipelines() {
   for (uint32_t l = 0; l < kStepLists; ++l) {
     const StepList list = static_cast<StepList>(l);
     const uint32_t tokens = tokensOf(plan_, list);
@@ -421,17 +454,32 @@ Status VulkanExecutor::startPipelines() {
     for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
       const Op& op = plan_.ops[l][i];
       Kernel kernel;
-      ORIEL_TRY(chooseKernel(op, tokens, device_.caps, options_.log, &kernel));
-      ORIEL_TRY(pipelines_.add(kernel, options_.log, &handles[i].pipeline));
+      ORIEL_TRY(chooseKernel(op, tokens, device_.caps, choices_, options_.log, &kernel));
+      uint32_t pipeline = 0;
+      ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
+      handles[i].pipeline = static_cast<uint16_t>(pipeline);
       attention_groups_.add(list, op, kernel);
       uint32_t offset = 0;
       const bool indirect = attention_groups_.covers(list, op, &offset);
       handles[i].parts = indirect ? 1 : partsOf(op, tokens, kernel, piece_work);
-      if (handles[i].parts > 1) {
-        pipelines_.divide(handles[i].pipeline);
+      handles[i].staging = kNoPipeline;
+      if (kernel.staged) {
+        if (4ull * kStagedUnitWords * op.push.matmul.units > plan_.staged.size_bytes) {
+          return options_.log.fail(ORIEL_ERROR_INTERNAL,
+                                   "a row longer than planned: please report it");
+        }
+        ORIEL_TRY(chooseStaging(op, device_.caps, options_.log, &kernel));
+        ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
+        handles[i].staging = static_cast<uint16_t>(pipeline);
       }
     }
   }
+  return kOk;
+}
+
+Status VulkanExecutor::startPipelines() {
+  choices_.create(device_.caps, options_.cache_dir, options_.log);
+  ORIEL_TRY(choosePipelines());
   ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, options_.log));
   pipelines_.start(device_, pipeline_layout_, pipeline_cache_.handle());
   return kOk;
@@ -441,7 +489,7 @@ Status VulkanExecutor::finishPipelines() {
   ORIEL_TRY(pipelines_.finish(options_.log));
   const PipelineStats stats = pipelines_.stats();
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",
-                     stats.total, device_.caps.subgroup_arithmetic ? "subgroup" : "shared memory",
+                     stats.total, subgroupPath(device_.caps),
                      stats.ms, stats.known ? "" : "at least ", stats.from_cache);
   // The upload ring is idle by now.
   pipeline_cache_.save(device_, arenas_.mapped(plan_.upload), plan_.upload.size_bytes,
@@ -490,6 +538,9 @@ void VulkanExecutor::writeDescriptorSet(const Op& op, VkDescriptorSet set) const
     // Bindings that a kernel does not have must hold something valid; no shader touches it.
     buffers[i] = bufferInfo(i < op.n_bindings ? op.bindings[i] : plan_.device_step);
   }
+  if (op.kind == OpKind::kMatmul && plan_.staged.size_bytes != 0) {
+    buffers[kStagedBinding] = bufferInfo(plan_.staged);
+  }
   VkWriteDescriptorSet write = {};
   write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
   write.dstSet = set;
@@ -500,6 +551,11 @@ void VulkanExecutor::writeDescriptorSet(const Op& op, VkDescriptorSet set) const
 }
 
 // ---- Recording -----------------------------------------------------------------------------------
+
+Status VulkanExecutor::recordSteps() {
+  return steps_.record({&plan_, &device_, &arenas_, &pipelines_, &choices_, &attention_groups_,
+                        pipeline_layout_, command_pool_, handles_, options_.log});
+}
 
 // Zeros in the whole arena; nothing for an arena of no bytes.
 void recordFill(const VulkanApi& api, VkCommandBuffer commands, VkBuffer buffer) {

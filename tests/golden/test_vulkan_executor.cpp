@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
@@ -382,12 +383,69 @@ TEST_F(PipelineFile, spares_a_second_start_all_compiling) {
     GTEST_SKIP() << "the driver does not say where a pipeline came from";
   }
   EXPECT_EQ(first.from_cache, 0u);
-  constexpr size_t kFileHeader = 72, kDriverHeader = 32;
-  if (read().size() <= kFileHeader + kDriverHeader) {
-    GTEST_SKIP() << "the driver puts nothing into a pipeline cache";
+  // A kernel is at least a few hundred instructions.
+  constexpr size_t kHeaders = 72 + 32, kLeastKernel = 256;
+  if (read().size() < kHeaders + first.total * kLeastKernel) {
+    GTEST_SKIP() << "the driver puts no kernels into a pipeline cache";
   }
   loadAndRun();
   EXPECT_EQ(stats_.from_cache, stats_.total);
+}
+
+TEST_F(PipelineFile, hits_that_a_driver_reports_are_counted_and_all_pipelines_ask) {
+  // Drivers of software devices keep nothing: this one says that all it was handed was found.
+  static size_t handed;
+  static std::atomic<int> asked;
+  static PFN_vkCreatePipelineCache real_cache;
+  static PFN_vkCreateComputePipelines real_compile;
+  const std::string folder = folder_.string();
+  const auto load = [&] {
+    handed = 0;
+    asked = 0;
+    Copier copier;
+    copier.rig.options.cache_dir = folder.c_str();
+    copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
+      if (api->vkCreatePipelineCache == nullptr) {
+        return;
+      }
+      real_cache = api->vkCreatePipelineCache;
+      real_compile = api->vkCreateComputePipelines;
+      api->vkCreatePipelineCache = [](VkDevice device, const VkPipelineCacheCreateInfo* info,
+                                      const VkAllocationCallbacks* allocator,
+                                      VkPipelineCache* cache) {
+        handed = info->initialDataSize;
+        return real_cache(device, info, allocator, cache);
+      };
+      api->vkCreateComputePipelines = [](VkDevice device, VkPipelineCache cache, uint32_t count,
+                                         const VkComputePipelineCreateInfo* info,
+                                         const VkAllocationCallbacks* allocator,
+                                         VkPipeline* pipelines) {
+        const VkResult result = real_compile(device, cache, count, info, allocator, pipelines);
+        if (info->pNext != nullptr) {
+          ++asked;
+          static_cast<const VkPipelineCreationFeedbackCreateInfoEXT*>(info->pNext)
+              ->pPipelineCreationFeedback->flags =
+              VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT_EXT |
+              (handed != 0
+                   ? VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT_EXT
+                   : 0);
+        }
+        return result;
+      };
+    };
+    EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+    return copier.rig.executor->pipelineStats();
+  };
+  const PipelineStats first = load();
+  if (asked == 0) {
+    GTEST_SKIP() << "the device lacks VK_EXT_pipeline_creation_feedback";
+  }
+  EXPECT_EQ(static_cast<int>(first.total), asked);
+  EXPECT_TRUE(first.known);
+  EXPECT_EQ(0u, first.from_cache);
+  const PipelineStats second = load();
+  EXPECT_EQ(first.total, second.total);
+  EXPECT_EQ(second.total, second.from_cache);
 }
 
 TEST_F(PipelineFile, that_a_driver_did_not_survive_is_not_handed_to_it_again) {
