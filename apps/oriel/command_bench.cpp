@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench_start.h"
 #include "commands.h"
 #include "failure.h"
 #include "interrupt.h"
@@ -29,6 +30,7 @@ struct BenchOptions {
   uint32_t depth = 0;
   uint32_t repeat = 3;
   uint32_t soak = 0;
+  uint32_t cancels = 0;
 };
 
 constexpr uint32_t kSoakStep = 1000;
@@ -193,6 +195,10 @@ void describe(const Json& json, const BenchOptions& options) {
           formatSize(json["total_bytes"].get<uint64_t>()) + "\n";
   text += "process      " + formatSize(json["peak_host_bytes"].get<uint64_t>()) +
           " at most, with the driver and this program\n";
+  text += describePipelines(json["pipelines"]);
+  if (json.contains("cancel_ms")) {
+    text += describeCancels(json["cancel_ms"]);
+  }
   if (json.contains("soak")) {
     text += "soak\n";
     for (const Json& step : json["soak"]) {
@@ -231,6 +237,10 @@ int runBench(const BenchOptions& options) {
   json["fastest"]["decode_tokens_per_s"] = fastest(measured.decode_tokens_per_s);
   json["time_to_first_token_ms"] = median(measured.time_to_first_token_ms);
   json["load_ms"] = model.loadMs();
+  json["pipelines"] = pipelineFields(model.info());
+  if (options.cancels > 0) {
+    json["cancel_ms"] = cancelLatency(ids, options.cancels, &session);
+  }
   if (options.soak > 0) {
     json["soak"] = runSoak(options.soak, ids, &session);
   }
@@ -272,6 +282,10 @@ Command addBenchCommand(CLI::App* program) {
   app->add_option("--soak", options->soak,
                   "Afterwards generate N tokens at a stretch: speed and memory of every 1000")
       ->type_name("N");
+  app->add_option("--cancel", options->cancels,
+                  "Afterwards cancel N prefills at different moments: how long each takes to end")
+      ->type_name("N")
+      ->check(between(1, 1000));
   addCommonOptions(app, &options->common, Uses::kDevice);
   return {app, [options] { return runBench(*options); }};
 }

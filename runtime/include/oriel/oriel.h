@@ -26,6 +26,9 @@
  *    of no use.
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs.
+ *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them: those
+ *    that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels during
+ *    oriel_model_load on a Vulkan device, gone when it returns.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
  *    plan states. Generating takes none. Borrowed for the length of a call only: working memory of
  *    oriel_tokenize and oriel_render_tokens, of text with an unbroken word above 1 KiB or messages above
@@ -202,7 +205,7 @@ typedef struct oriel_options {
    * ORIEL_ERROR_CONTEXT when it is longer than window_tokens or, with window_tokens 0, than the trained
    * context less 16. */
   uint32_t pinned_tokens;
-  /* Prompt tokens processed per submission. 0: chosen. 1 to 512. */
+  /* Prompt tokens processed together. 0: chosen. 1 to 512. */
   uint32_t chunk_tokens;
   /* Formats of keys and values behind the sinks (which are f16). ORIEL_KV_AUTO: the pair of least
    * expected loss for the memory given. */
@@ -528,6 +531,11 @@ typedef struct oriel_model_info {
   uint32_t local_layers;        /* of n_layers, see only local_window_tokens, and no sinks */
   uint32_t local_window_tokens;
   uint32_t window_train;  /* tokens that every layer was trained to see at most; 0: as context_train */
+  /* Kernels compiled for the device, those among them that the driver says it found in cache_dir, and the
+   * milliseconds until all were ready. On the CPU there are none. */
+  uint32_t pipelines;
+  uint32_t pipelines_from_cache; /* UINT32_MAX: the driver does not say */
+  double pipelines_ms;
 } oriel_model_info;
 
 ORIEL_API oriel_status oriel_model_get_info(const oriel_model *model, oriel_model_info *info);
@@ -633,10 +641,12 @@ ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void 
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
-/* Makes the running call return ORIEL_ERROR_CANCELLED before its next submission. What was committed
- * stays, but for a message of oriel_chat_add or the opening of a reply, which are taken back whole where
- * the ring's slack allows. When the running call has no further submission it completes, and the next call
- * is the one that is cancelled; so it is without a running call. Callable from any thread. */
+/* Makes the running call return ORIEL_ERROR_CANCELLED as soon as the device has done what it was given: on
+ * Vulkan about 40 ms of work twice over, on the CPU one operation. The chunk of tokens it was at is as if it
+ * had not begun; what was committed before stays, but for a message of oriel_chat_add or the opening of a
+ * reply, which are taken back whole where the ring's slack allows. A generated token that the app was given
+ * is finished first. A call that has nothing further to begin completes, and the next one is cancelled; so it
+ * is without a running call. Callable from any thread. */
 ORIEL_API void oriel_session_cancel(oriel_session *session);
 
 /* Appends tokens (prefill in chunks). Logits of the last one are then available. */
@@ -724,7 +734,7 @@ typedef struct oriel_stats {
   uint64_t evicted;         /* tokens that no query will see again */
   uint64_t device_bytes;    /* really allocated: weights + cache + activations + staging */
   uint64_t host_bytes;      /* really allocated by Oriel on the host */
-  uint64_t submissions;     /* to the device, since the session was made */
+  uint64_t submissions;     /* steps that the device carried out since the session was made */
 } oriel_stats;
 
 ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
