@@ -5,6 +5,7 @@
 #include "vulkan/attention_groups.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipelines.h"
+#include "vulkan/texel_views.h"
 
 namespace oriel {
 
@@ -14,6 +15,7 @@ struct OpHandles {
   uint16_t pipeline;
   uint16_t staging;  ///< pipeline that goes before; kNoPipeline: none
   uint32_t parts;    ///< dispatches that the op's grid is divided into
+  VkBufferView texels[kMaxTexelViews];
 };
 constexpr uint16_t kNoPipeline = UINT16_MAX;
 static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
