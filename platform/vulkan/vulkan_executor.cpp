@@ -8,6 +8,7 @@
 #include "exec/pace.h"
 #include "vulkan/pipeline_cache.h"
 #include "vulkan/step_commands.h"
+#include "vulkan/texel_views.h"
 
 namespace oriel {
 namespace {
