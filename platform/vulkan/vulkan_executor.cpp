@@ -88,8 +88,6 @@ class VulkanExecutor final : public Executor {
   Status recordSteps();
   Status createDescriptorSets();
   void writeDescriptorSet(const Op& op, VkDescriptorSet set) const;
-  Status writeTexelViews(const Op& op, OpHandles* handles) const;
-  void releaseTexelViews();
   VkDescriptorBufferInfo bufferInfo(const BufferRef& piece) const;
 
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags flags) const {
@@ -200,7 +198,9 @@ VulkanExecutor::~VulkanExecutor() {
     }
     api.vkDestroyCommandPool(device_.device, command_pool_, nullptr);
     api.vkDestroyDescriptorPool(device_.device, descriptor_pool_, nullptr);
-    releaseTexelViews();
+    for (uint32_t i = 0; i < plan_.n_ops[0] + plan_.n_ops[1] + plan_.n_ops[2]; ++i) {
+      releaseTexelViews(device_, handles_[i].texels);
+    }
     pipelines_.release(device_);
     pipeline_cache_.release(device_);
     api.vkDestroyPipelineLayout(device_.device, pipeline_layout_, nullptr);
@@ -533,9 +533,8 @@ Status VulkanExecutor::createDescriptorSets() {
       ORIEL_TRY(checkVk(api.vkAllocateDescriptorSets(device_.device, &info, &handles[i].set),
                         "allocate a descriptor set", options_.log));
       writeDescriptorSet(plan_.ops[l][i], handles[i].set);
-      if (device_.caps.readsTexels()) {
-        ORIEL_TRY(writeTexelViews(plan_.ops[l][i], &handles[i]));
-      }
+      ORIEL_TRY(writeTexelViews(device_, arenas_, plan_.ops[l][i], handles[i].set, options_.log,
+                                handles[i].texels));
     }
   }
   return kOk;
@@ -561,40 +560,6 @@ void VulkanExecutor::writeDescriptorSet(const Op& op, VkDescriptorSet set) const
   write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
   write.pBufferInfo = buffers;
   device_.api.vkUpdateDescriptorSets(device_.device, 1, &write, 0, nullptr);
-}
-
-Status VulkanExecutor::writeTexelViews(const Op& op, OpHandles* handles) const {
-  TexelView views[kMaxTexelViews];
-  const uint32_t n_views = texelViewsOf(op.kind, views);
-  if (n_views == 0) {
-    return kOk;
-  }
-  for (uint32_t i = 0; i < n_views; ++i) {
-    const BufferRef& piece = op.bindings[views[i].binding];
-    ORIEL_TRY(createTexelView(device_, arenas_.buffer(piece.arena, piece.segment), piece,
-                              views[i].format, options_.log, &handles->texels[i]));
-  }
-  VkWriteDescriptorSet write = {};
-  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-  write.dstSet = handles->set;
-  write.dstBinding = kMaxOpBindings;
-  write.descriptorCount = n_views;  // consecutive bindings
-  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
-  write.pTexelBufferView = handles->texels;
-  device_.api.vkUpdateDescriptorSets(device_.device, 1, &write, 0, nullptr);
-  return kOk;
-}
-
-void VulkanExecutor::releaseTexelViews() {
-  if (!device_.caps.readsTexels()) {
-    return;
-  }
-  OpHandles* handles = handlesOf(StepList::kDecode);
-  for (uint32_t i = 0; i < plan_.n_ops[0] + plan_.n_ops[1] + plan_.n_ops[2]; ++i) {
-    for (VkBufferView view : handles[i].texels) {
-      device_.api.vkDestroyBufferView(device_.device, view, nullptr);
-    }
-  }
 }
 
 // ---- Recording -----------------------------------------------------------------------------------
