@@ -22,9 +22,8 @@ class Pipelines {
     uint32_t constants[kMaxSpecConstants];
     VkPipeline pipeline;
   };
-  /// A model's plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test has
-  /// every kernel.
-  static constexpr uint32_t kMaxPipelines = 192;
+  /// A plan has at most 5 weight types in 3 lists and a handful of other ops.
+  static constexpr uint32_t kMaxPipelines = 64;
 
   Entry entries_[kMaxPipelines] = {};
   uint32_t count_ = 0;
