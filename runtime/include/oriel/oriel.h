@@ -18,7 +18,9 @@
  *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
  *    default, and a library newer than the app knows which fields the app does not have. A NULL
  *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too.
- *  - Text is UTF-8, given as (pointer, bytes); it may contain NUL. Paths are UTF-8 and end in NUL.
+ *  - Text is UTF-8, given as (pointer, bytes); it may contain NUL. Paths are UTF-8 and end in NUL. Files that
+ *    are read may also be given as open descriptors: "/dev/fd/N" or "/proc/self/fd/N" is the file that this
+ *    process has open as N (not on Windows). It stays the caller's, and may be closed after the call.
  *  - A call that fills a buffer takes (pointer, capacity, needed): *needed is always set; when the
  *    capacity is too small it fails with ORIEL_ERROR_BUFFER_TOO_SMALL, and what the buffer then holds is
  *    of no use.
