@@ -35,9 +35,8 @@ class Pipelines {
     VkResult result;
     VkPipeline pipeline;
   };
-  /// A model's plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test has
-  /// every kernel.
-  static constexpr uint32_t kMaxPipelines = 192;
+  /// A plan has at most 5 weight types in 3 lists and a handful of other ops.
+  static constexpr uint32_t kMaxPipelines = 64;
   /// More gain little: a plan has some ten pipelines, and weights are being repacked meanwhile.
   static constexpr uint32_t kMaxThreads = 3;
   /// Drivers' compilers recurse deeply.
