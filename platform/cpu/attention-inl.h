@@ -111,6 +111,39 @@ HWY_INLINE VF codeValues(const uint8_t* bytes) {
 #endif
 }
 
+/// Lane r of tile[c] becomes lane c of tile[r].
+HWY_INLINE void transpose(VF (&tile)[kN]) {
+  const hn::Repartition<double, DF> k64;
+  for (uint32_t g = 0; g < kN; g += 4) {  // 4 by 4 in blocks of 128 bits
+    const auto ab = hn::BitCast(k64, hn::InterleaveLower(kF, tile[g], tile[g + 1]));
+    const auto cd = hn::BitCast(k64, hn::InterleaveLower(kF, tile[g + 2], tile[g + 3]));
+    const auto ab2 = hn::BitCast(k64, hn::InterleaveUpper(kF, tile[g], tile[g + 1]));
+    const auto cd2 = hn::BitCast(k64, hn::InterleaveUpper(kF, tile[g + 2], tile[g + 3]));
+    tile[g] = hn::BitCast(kF, hn::InterleaveLower(k64, ab, cd));
+    tile[g + 1] = hn::BitCast(kF, hn::InterleaveUpper(k64, ab, cd));
+    tile[g + 2] = hn::BitCast(kF, hn::InterleaveLower(k64, ab2, cd2));
+    tile[g + 3] = hn::BitCast(kF, hn::InterleaveUpper(k64, ab2, cd2));
+  }
+#if HWY_MAX_BYTES == 64
+  for (uint32_t w = 0; w < 4; ++w) {
+    const VF lower02 = hn::ConcatLowerLower(kF, tile[8 + w], tile[w]);
+    const VF lower13 = hn::ConcatLowerLower(kF, tile[12 + w], tile[4 + w]);
+    const VF upper02 = hn::ConcatUpperUpper(kF, tile[8 + w], tile[w]);
+    const VF upper13 = hn::ConcatUpperUpper(kF, tile[12 + w], tile[4 + w]);
+    tile[w] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(lower13), lower02);
+    tile[4 + w] = hn::OddEvenBlocks(lower13, hn::SwapAdjacentBlocks(lower02));
+    tile[8 + w] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(upper13), upper02);
+    tile[12 + w] = hn::OddEvenBlocks(upper13, hn::SwapAdjacentBlocks(upper02));
+  }
+#elif HWY_MAX_BYTES == 32
+  for (uint32_t w = 0; w < 4; ++w) {
+    const VF lower = tile[w];
+    tile[w] = hn::ConcatLowerLower(kF, tile[4 + w], lower);
+    tile[4 + w] = hn::ConcatUpperUpper(kF, tile[4 + w], lower);
+  }
+#endif
+}
+
 /// Turns the scores of slots from .. to - 1 of a block into weights relative to `most`, and scales down what
 /// was gathered when `most` has to rise: a score may exceed it by kSlack, so that this happens rarely. Of the
 /// block's other slots the weight is 0. `sums` are the weights so far, lane by lane.

@@ -84,42 +84,13 @@ struct Queries {
 /// out[c][r] = in[r][c], kN by kN.
 HWY_INLINE void transposeTile(const float* in, uint32_t in_stride, float* out,
                               uint32_t out_stride) {
-  const hn::Repartition<double, DF> k64;
-  VF blocks[kN / 4][4];  // 4 by 4 in blocks of 128 bits
-  for (uint32_t g = 0; g < kN / 4; ++g) {
-    const float* rows = in + 4 * g * in_stride;
-    const VF a = hn::Load(kF, rows);
-    const VF b = hn::Load(kF, rows + in_stride);
-    const VF c = hn::Load(kF, rows + 2 * in_stride);
-    const VF d = hn::Load(kF, rows + 3 * in_stride);
-    const auto ab = hn::BitCast(k64, hn::InterleaveLower(kF, a, b));
-    const auto cd = hn::BitCast(k64, hn::InterleaveLower(kF, c, d));
-    const auto ab2 = hn::BitCast(k64, hn::InterleaveUpper(kF, a, b));
-    const auto cd2 = hn::BitCast(k64, hn::InterleaveUpper(kF, c, d));
-    blocks[g][0] = hn::BitCast(kF, hn::InterleaveLower(k64, ab, cd));
-    blocks[g][1] = hn::BitCast(kF, hn::InterleaveUpper(k64, ab, cd));
-    blocks[g][2] = hn::BitCast(kF, hn::InterleaveLower(k64, ab2, cd2));
-    blocks[g][3] = hn::BitCast(kF, hn::InterleaveUpper(k64, ab2, cd2));
+  VF tile[kN];
+  for (uint32_t r = 0; r < kN; ++r) {
+    tile[r] = hn::Load(kF, in + r * in_stride);
   }
-  for (uint32_t w = 0; w < 4; ++w) {
-    float* to = out + w * out_stride;
-    const uint32_t four = 4 * out_stride;
-#if HWY_MAX_BYTES == 64
-    const VF lower02 = hn::ConcatLowerLower(kF, blocks[2][w], blocks[0][w]);
-    const VF lower13 = hn::ConcatLowerLower(kF, blocks[3][w], blocks[1][w]);
-    const VF upper02 = hn::ConcatUpperUpper(kF, blocks[2][w], blocks[0][w]);
-    const VF upper13 = hn::ConcatUpperUpper(kF, blocks[3][w], blocks[1][w]);
-    hn::Store(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(lower13), lower02), kF, to);
-    hn::Store(hn::OddEvenBlocks(lower13, hn::SwapAdjacentBlocks(lower02)), kF, to + four);
-    hn::Store(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(upper13), upper02), kF, to + 2 * four);
-    hn::Store(hn::OddEvenBlocks(upper13, hn::SwapAdjacentBlocks(upper02)), kF, to + 3 * four);
-#elif HWY_MAX_BYTES == 32
-    hn::Store(hn::ConcatLowerLower(kF, blocks[1][w], blocks[0][w]), kF, to);
-    hn::Store(hn::ConcatUpperUpper(kF, blocks[1][w], blocks[0][w]), kF, to + four);
-#else
-    (void)four;
-    hn::Store(blocks[0][w], kF, to);
-#endif
+  transpose(tile);
+  for (uint32_t c = 0; c < kN; ++c) {
+    hn::Store(tile[c], kF, out + c * out_stride);
   }
 }
 

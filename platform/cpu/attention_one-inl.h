@@ -10,6 +10,7 @@
 #include <hwy/cache_control.h>
 
 #include "cpu/attention-inl.h"
+#include "cpu/integers-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
@@ -21,6 +22,8 @@ constexpr uint32_t kMostGroups = kvGroups(kMaxHeadDim);
 /// Some query heads of a token, and what they have gathered so far.
 struct Heads {
   HWY_ALIGN float queries[2][kMostHeads][kMaxHeadDim];  // for window keys, as their format has its lanes; for sinks
+  IntUnit integers[kMostHeads][kMostGroups];  // queries for window keys again, and their scales
+  float integer_scales[kMostHeads][kMostGroups];
   HWY_ALIGN float gathered[kMostHeads][kMaxHeadDim];
   HWY_ALIGN float weights[kMostHeads][kMostSlots];
   HWY_ALIGN float scaled[kMostGroups][kMostHeads][kMostSlots];  // weights times a group's scales
@@ -149,6 +152,60 @@ HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kMaxHeadDim
   }
 }
 
+/// The same of int8 keys in integers, lanes = slots: of kN slots by kN words at a time.
+constexpr uint32_t kTileValues = 4 * kN;
+template <uint32_t kHeads>
+HWY_NOINLINE void scoreIntegers(const Rows& keys, Heads* heads) {
+  constexpr uint32_t kWords = HWY_MIN(kN, kKvGroup / 4);  // of a group in a tile
+  for (uint32_t s = 0; s < keys.count; s += kN) {
+    VF totals[kHeads];
+    for (uint32_t h = 0; h < kHeads; ++h) {
+      totals[h] = hn::Zero(kF);
+    }
+    for (uint32_t c = 0; c < keys.head_dim; c += kTileValues) {
+      VF tile[kN];
+      for (uint32_t i = 0; i < kN; ++i) {
+        const uint32_t slot = HWY_MIN(s + i, keys.count - 1);
+        if (c == 0) {
+          prefetchRow(keys, s + i);
+        }
+        tile[i] = hn::LoadU(kF, reinterpret_cast<const float*>(
+                                    keys.first + static_cast<uint64_t>(slot) * keys.bytes + c));
+      }
+      transpose(tile);
+      for (uint32_t first = 0; first < kN; first += kWords) {
+        const uint32_t value = c + 4 * first;
+        VI sum0[kHeads];
+        VI sum1[kHeads];
+        for (uint32_t h = 0; h < kHeads; ++h) {
+          sum0[h] = sum1[h] = hn::Zero(kI);
+        }
+        for (uint32_t w = 0; w < kWords; ++w) {
+          const VU words = hn::BitCast(kU, tile[first + w]);
+          const VI16 even = evenBytes<true>(words);
+          const VI16 odd = oddBytes<true>(words);
+          for (uint32_t h = 0; h < kHeads; ++h) {
+            const IntUnit& query = heads->integers[h][value / kKvGroup];
+            const uint32_t pair = 2 * (value % kKvGroup / 4 + w);
+            sum0[h] = addProducts(even, pairOf(query, pair), sum0[h], sum1[h]);
+            sum0[h] = addProducts(odd, pairOf(query, pair + 1), sum0[h], sum1[h]);
+          }
+        }
+        const VF scale = hn::Load(kF, heads->scales[value / kKvGroup] + s);
+        for (uint32_t h = 0; h < kHeads; ++h) {
+          const VF dot = hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(sum0[h], sum1[h]));
+          const VF both =
+              hn::Mul(scale, hn::Set(kF, heads->integer_scales[h][value / kKvGroup]));
+          totals[h] = hn::MulAdd(dot, both, totals[h]);
+        }
+      }
+    }
+    for (uint32_t h = 0; h < kHeads; ++h) {
+      hn::Store(totals[h], kF, heads->weights[h] + s);
+    }
+  }
+}
+
 /// gathered[h] += weight * value over all slots, in kVectors vectors from value `c` on.
 template <KvFormat kFormat, uint32_t kHeads, uint32_t kVectors>
 HWY_NOINLINE void gatherRows(const Rows& values, uint32_t c, Heads* heads) {
@@ -182,6 +239,9 @@ HWY_NOINLINE void gatherRows(const Rows& values, uint32_t c, Heads* heads) {
 
 template <KvFormat kFormat, uint32_t kHeads>
 void scoreBlock(const Rows& keys, bool sinks, Heads* heads) {
+  if (kFormat == KvFormat::kInt8 && keys.head_dim % kTileValues == 0) {
+    return scoreIntegers<kHeads>(keys, heads);
+  }
   scoreRows<kFormat, kHeads>(keys, heads->queries[sinks ? 1 : 0], heads);
 }
 
@@ -195,6 +255,8 @@ void gatherBlock(const Rows& values, bool, Heads* heads) {
     gatherRows<kFormat, kHeads, 1>(values, c, heads);
   }
 }
+
+static_assert(kUnit == kKvGroup, "queries are rounded like activations");
 
 using BlockFn = void (*)(const Rows& rows, bool sinks, Heads* heads);
 struct BlockFns {
@@ -256,6 +318,7 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
   const AttentionPush& p = task.push;
   const uint32_t d = p.head_dim;
   const uint32_t groups = kvGroups(d);
+  const bool integers = task.k_format == KvFormat::kInt8 && d % kTileValues == 0;
   Heads heads;
   for (uint32_t h = 0; h < n_heads; ++h) {
     const float* in = task.queries + static_cast<uint64_t>(token) * p.query_stride +
@@ -266,6 +329,10 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
     }
     if (task.k_format == KvFormat::kInt4) {
       reorder<true>(d, heads.queries[0][h]);
+    }
+    for (uint32_t g = 0; g < groups && integers; ++g) {
+      heads.integer_scales[h][g] =
+          quantiseUnit(heads.queries[0][h] + g * kKvGroup, heads.integers[h][g].values).scale;
     }
     std::fill(heads.gathered[h], heads.gathered[h] + d, 0.0f);
     std::fill(heads.sums[h], heads.sums[h] + kN, 0.0f);
