@@ -102,10 +102,22 @@ HWY_INLINE VF sumBlocks(const VF* fours) {
 #endif
 }
 
-HWY_INLINE void prefetchRow(const Rows& rows, uint32_t slot) {
-  const uint8_t* row = rows.ahead + static_cast<uint64_t>(slot) * rows.ahead_bytes;
-  for (uint32_t i = 0; i < rows.ahead_bytes; i += 64) {
-    hwy::Prefetch(row + i);
+/// What lies ahead of slots first .. first + count - 1.
+HWY_INLINE void prefetch(const Rows& rows, uint32_t first, uint32_t count) {
+  const uint8_t* begin = rows.ahead + static_cast<uint64_t>(first) * rows.ahead_bytes;
+  const uint8_t* end = begin + static_cast<uint64_t>(count) * rows.ahead_bytes;
+  for (; begin < end; begin += 64) {
+    hwy::Prefetch(begin);
+  }
+}
+
+/// The slots s .. s + kCount - 1; the last one again for those that are not there.
+template <uint32_t kCount>
+HWY_INLINE void slotsFrom(const Rows& rows, uint32_t s, const uint8_t* (&slots)[kCount]) {
+  const uint8_t* slot = rows.first + static_cast<uint64_t>(HWY_MIN(s, rows.count - 1)) * rows.bytes;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    slots[i] = slot;
+    slot += s + i + 1 < rows.count ? rows.bytes : 0;
   }
 }
 
@@ -116,11 +128,8 @@ HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kMaxHeadDim
     VF fours[kHeads][kN / 4];
     for (uint32_t f = 0; f < kN / 4; ++f) {
       const uint8_t* slots[4];
-      for (uint32_t i = 0; i < 4; ++i) {
-        const uint32_t slot = HWY_MIN(s + 4 * f + i, keys.count - 1);
-        slots[i] = keys.first + static_cast<uint64_t>(slot) * keys.bytes;
-        prefetchRow(keys, s + 4 * f + i);
-      }
+      slotsFrom(keys, s + 4 * f, slots);
+      prefetch(keys, s + 4 * f, 4);
       VF sums[kHeads][4];
       for (uint32_t h = 0; h < kHeads; ++h) {
         for (uint32_t i = 0; i < 4; ++i) {
@@ -162,23 +171,20 @@ HWY_NOINLINE void scoreIntegers(const Rows& keys, Heads* heads) {
     for (uint32_t h = 0; h < kHeads; ++h) {
       totals[h] = hn::Zero(kF);
     }
+    const uint8_t* slots[kN];
+    slotsFrom(keys, s, slots);
+    prefetch(keys, s, kN);
     for (uint32_t c = 0; c < keys.head_dim; c += kTileValues) {
       VF tile[kN];
       for (uint32_t i = 0; i < kN; ++i) {
-        const uint32_t slot = HWY_MIN(s + i, keys.count - 1);
-        if (c == 0) {
-          prefetchRow(keys, s + i);
-        }
-        tile[i] = hn::LoadU(kF, reinterpret_cast<const float*>(
-                                    keys.first + static_cast<uint64_t>(slot) * keys.bytes + c));
+        tile[i] = hn::LoadU(kF, reinterpret_cast<const float*>(slots[i] + c));
       }
       transpose(tile);
       for (uint32_t first = 0; first < kN; first += kWords) {
         const uint32_t value = c + 4 * first;
-        VI sum0[kHeads];
-        VI sum1[kHeads];
+        Sums sums[kHeads];
         for (uint32_t h = 0; h < kHeads; ++h) {
-          sum0[h] = sum1[h] = hn::Zero(kI);
+          sums[h].clear();
         }
         for (uint32_t w = 0; w < kWords; ++w) {
           const VU words = hn::BitCast(kU, tile[first + w]);
@@ -187,16 +193,15 @@ HWY_NOINLINE void scoreIntegers(const Rows& keys, Heads* heads) {
           for (uint32_t h = 0; h < kHeads; ++h) {
             const IntUnit& query = heads->integers[h][value / kKvGroup];
             const uint32_t pair = 2 * (value % kKvGroup / 4 + w);
-            sum0[h] = addProducts(even, pairOf(query, pair), sum0[h], sum1[h]);
-            sum0[h] = addProducts(odd, pairOf(query, pair + 1), sum0[h], sum1[h]);
+            sums[h].addLow(even, pairOf(query, pair));
+            sums[h].addHigh(odd, pairOf(query, pair + 1));
           }
         }
         const VF scale = hn::Load(kF, heads->scales[value / kKvGroup] + s);
         for (uint32_t h = 0; h < kHeads; ++h) {
-          const VF dot = hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(sum0[h], sum1[h]));
           const VF both =
               hn::Mul(scale, hn::Set(kF, heads->integer_scales[h][value / kKvGroup]));
-          totals[h] = hn::MulAdd(dot, both, totals[h]);
+          totals[h] = hn::MulAdd(sums[h].both(), both, totals[h]);
         }
       }
     }
@@ -220,8 +225,8 @@ HWY_NOINLINE void gatherRows(const Rows& values, uint32_t c, Heads* heads) {
   }
   const uint8_t* slot = values.first;
   for (uint32_t s = 0; s < values.count; ++s, slot += values.bytes) {
-    if (c == 0) {
-      prefetchRow(values, s);
+    if (c == 0 && s % 4 == 0) {
+      prefetch(values, s, 4);
     }
     for (uint32_t i = 0; i < kVectors; ++i) {
       const VF value = valuesAt<kFormat>(slot, c + i * kN);

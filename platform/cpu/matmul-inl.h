@@ -13,31 +13,6 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
-/// Integer dot products of kN rows; two, so that additions do not wait for each other.
-struct Sums {
-  VI low0, low1, high0, high1;
-
-  // Not a constructor: those that compilers make up lack the target's instructions.
-  HWY_INLINE void clear() { low0 = low1 = high0 = high1 = hn::Zero(kI); }
-
-  HWY_INLINE void addLow(VI16 w, VI16 x) {
-    low0 = addProducts(w, x, low0, low1);
-  }
-  HWY_INLINE void addHigh(VI16 w, VI16 x) {
-    high0 = addProducts(w, x, high0, high1);
-  }
-  HWY_INLINE VF low() const {
-    return hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(low0, low1));
-  }
-  HWY_INLINE VF high() const {
-    return hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(high0, high1));
-  }
-  HWY_INLINE VF both() const {
-    return hn::ConvertTo(kF, hn::Add(hn::RearrangeToOddPlusEven(low0, low1),
-                                     hn::RearrangeToOddPlusEven(high0, high1)));
-  }
-};
-
 // Formats without a minimum but with a zero point get zero * scale for one.
 template <class Format>
 constexpr bool subtracts() {
