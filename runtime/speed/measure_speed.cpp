@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "speed/probe.h"
 #include "speed/speed_file.h"
+#include "speed/tune.h"
 
 namespace oriel {
 namespace {
@@ -192,6 +193,13 @@ Status measureSpeed(const ExecutorMaker& maker, const uint32_t* types, uint32_t 
   for (uint32_t i = 0; i < n_types && speed->weight_count < ORIEL_SPEED_WEIGHTS; ++i) {
     if (hasWeightRate(*speed, types[i])) {
       continue;
+    }
+    if (cache_dir != nullptr) {  // else the choice would not be there for those who plan with these rates
+      MatvecTimes times;
+      const Status tuned = tuneMatvec(maker, types[i], false, allocator, log, &times);
+      if (!tuned.ok() && tuned.code() != ORIEL_ERROR_UNSUPPORTED) {
+        return tuned;
+      }
     }
     oriel_weight_speed rate;
     const Status status = measureWeightType(maker, types[i], allocator, log, *speed, &rate);

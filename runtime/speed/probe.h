@@ -26,6 +26,7 @@ class Probe {
   /// Median seconds of computing logits alone. After a time().
   Status timeHead(double* seconds);
 
+  Executor* executor() const { return executor_; }
   const char* device() const { return executor_->deviceName(); }
   const char* driver() const { return executor_->driverName(); }
   uint32_t ops(StepList list) const { return plan_.n_ops[static_cast<uint32_t>(list)]; }
