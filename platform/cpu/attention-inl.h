@@ -1,5 +1,5 @@
-// What reading the cache and softening scores have in common, for one token and for chunks. Compiled once
-// per target.
+// What reading the cache and softening scores have in common, for one token and for chunks.
+// Compiled once per target.
 #if defined(ORIEL_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_INL_H_
 #undef ORIEL_CPU_ATTENTION_INL_H_
@@ -20,8 +20,8 @@ namespace HWY_NAMESPACE {
 
 constexpr uint32_t kMostSlots = 64;  // of a block
 constexpr float kLeast = -3.0e38f;   // below any score
-/// Vectors of a row that are summed up at a time, and queries that share what was loaded: as many as there
-/// are registers for.
+/// Vectors of a row that are summed up at a time, and queries that share what was loaded: as many
+/// as there are registers for.
 constexpr bool kManyRegisters = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM_A64;
 constexpr uint32_t kWide = kManyRegisters ? 4 : 2;
 
@@ -144,9 +144,10 @@ HWY_INLINE void transpose(VF (&tile)[kN]) {
 #endif
 }
 
-/// Turns the scores of slots from .. to - 1 of a block into weights relative to `most`, and scales down what
-/// was gathered when `most` has to rise: a score may exceed it by kSlack, so that this happens rarely. Of the
-/// block's other slots the weight is 0. `sums` are the weights so far, lane by lane.
+/// Turns the scores of slots from .. to - 1 of a block into weights relative to `most`, and scales
+/// down what was gathered when `most` has to rise: a score may exceed it by kSlack, so that this
+/// happens rarely. Of the block's other slots the weight is 0. `sums` are the weights so far, lane
+/// by lane.
 inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, float* scores,
                    float* sums, float* gathered) {
   constexpr float kSlack = 8.0f;  // weights up to 3000
@@ -191,10 +192,11 @@ struct Splits {
   uint32_t count;
 };
 
-/// Calls attend(sinks, slot, order, count) for blocks of at most `block_slots` slots that lie one after another:
-/// the splits' share of `n_sinks` sinks, and then of `n_ring` ring slots from `ring_begin` on. `order` counts
-/// from the first of either. Blocks of the ring end at the same slots whatever is seen, so that a token's result
-/// does not depend on the tokens that share its chunk.
+/// Calls attend(sinks, slot, order, count) for blocks of at most `block_slots` slots that lie one
+/// after another: the splits' share of `n_sinks` sinks, and then of `n_ring` ring slots from
+/// `ring_begin` on. `order` counts from the first of either. Blocks of the ring end at the same
+/// slots whatever is seen, so that a token's result does not depend on the tokens that share its
+/// chunk.
 template <class Attend>
 HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint32_t n_sinks,
                              uint32_t ring_begin, uint32_t n_ring, uint32_t block_slots,
@@ -223,7 +225,8 @@ HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint3
   }
 }
 
-// Writes what a query gathered: normalised, or as the share of the first of the splits. The others have none.
+// Writes what a query gathered: normalised, or as the share of the first of the splits. The others
+// have none.
 inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, const Splits& splits,
                    float most, const float* sums, const float* gathered) {
   const AttentionPush& p = task.push;

@@ -1,5 +1,6 @@
-// Attention of a chunk: arithmetic is what it costs. A block of slots is unpacked to floats once, its keys turned
-// so that lanes are slots, and serves all query heads of several tokens. Compiled once per target.
+// Attention of a chunk: arithmetic is what it costs. A block of slots is unpacked to floats once,
+// its keys turned so that lanes are slots, and serves all query heads of several tokens. Compiled
+// once per target.
 #if defined(ORIEL_CPU_ATTENTION_CHUNK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_CHUNK_INL_H_
 #undef ORIEL_CPU_ATTENTION_CHUNK_INL_H_
@@ -57,10 +58,11 @@ inline void unpackSlots(const Slots& slots, uint32_t count, uint32_t head_dim, u
   }
 }
 
-/// Scores are made of this many queries and two vectors of slots at a time, sums of kSumQueries and kWide vectors.
+/// Scores are made of this many queries and two vectors of slots at a time, sums of kSumQueries and
+/// kWide vectors.
 constexpr uint32_t kScoreQueries = kManyRegisters ? 8 : 4;
 constexpr uint32_t kSumQueries = 4;
-constexpr uint32_t kBlockFloats = 4096;  // of keys or values unpacked: well inside a first-level cache
+constexpr uint32_t kBlockFloats = 4096;  // of keys or values unpacked: first-level cache
 static_assert(kBlockFloats / kMaxHeadDim >= kN, "a block has whole vectors of slots");
 static_assert(kMostQueries % kScoreQueries == 0, "whole tiles of queries");
 
@@ -70,12 +72,13 @@ struct Queries {
   float* weights[kMostQueries];
   float* gathered[kMostQueries];
   uint32_t n_sinks[kMostQueries];
-  uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any of them sees
+  uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any sees
   uint32_t ring_to[kMostQueries];
   float most[kMostQueries];
   HWY_ALIGN float sums[kMostQueries][kN];  // of weights, lane by lane
   HWY_ALIGN float weight_rows[kMostQueries][kMostSlots];
-  // Rows of head_dim floats and padding: close together, or they would push each other out of the cache.
+  // Rows of head_dim floats and padding: close together, or they would push each other out of the
+  // cache.
   HWY_ALIGN float gathered_rows[kMostQueries * kMaxHeadDim];
   HWY_ALIGN float rows[kBlockFloats];     // [slot][value]
   HWY_ALIGN float columns[kBlockFloats];  // [value][slot]
@@ -124,7 +127,8 @@ HWY_NOINLINE void scoreTile(const float* const* queries, const float* columns, u
   }
 }
 
-/// gathered[q] += weights[q][slot] * row[slot], for slots first .. last - 1 and kVectors vectors from `c`.
+/// gathered[q] += weights[q][slot] * row[slot], for slots first .. last - 1 and kVectors vectors
+/// from `c`.
 template <uint32_t kVectors>
 HWY_NOINLINE void sumTile(const float* const* weights, const float* rows, uint32_t first,
                           uint32_t last, uint32_t stride, uint32_t c, float* const* gathered) {

@@ -1,5 +1,5 @@
-// Attention of one token: reading the cache is what it costs, so that slots go from memory straight into
-// registers, once for all query heads that share them. Compiled once per target.
+// Attention of one token: reading the cache is what it costs, so that slots go from memory straight
+// into registers, once for all query heads that share them. Compiled once per target.
 #if defined(ORIEL_CPU_ATTENTION_ONE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_ONE_INL_H_
 #undef ORIEL_CPU_ATTENTION_ONE_INL_H_
@@ -21,7 +21,8 @@ constexpr uint32_t kMostGroups = kvGroups(kMaxHeadDim);
 
 /// Some query heads of a token, and what they have gathered so far.
 struct Heads {
-  HWY_ALIGN float queries[2][kMostHeads][kMaxHeadDim];  // for window keys, as their format has its lanes; for sinks
+  // For window keys, as their format has its lanes, and for sinks.
+  HWY_ALIGN float queries[2][kMostHeads][kMaxHeadDim];
   IntUnit integers[kMostHeads][kMostGroups];  // queries for window keys again, and their scales
   float integer_scales[kMostHeads][kMostGroups];
   HWY_ALIGN float gathered[kMostHeads][kMaxHeadDim];
@@ -55,7 +56,8 @@ HWY_INLINE VF valuesAt(const uint8_t* slot, uint32_t c) {
     return codeValues<KvFormat::kInt8>(slot + c);
   }
 #if HWY_MAX_BYTES == 64
-  // Even lanes hold the first eight codes, odd ones the others; a look-up sees the lowest four bits.
+  // Even lanes hold the first eight codes, odd ones the others; a look-up sees the lowest four
+  // bits.
   HWY_ALIGN static constexpr uint32_t kShift[kN] = {0,  0,  4,  4,  8,  8,  12, 12,
                                                     16, 16, 20, 20, 24, 24, 28, 28};
   const hn::Repartition<uint64_t, DF> k64;
@@ -318,8 +320,8 @@ inline void scaleWeights(uint32_t groups, uint32_t n_heads, Heads* heads) {
 }
 
 /// Reads slots straight into registers; needs whole vectors: head_dim % kN == 0.
-inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t token, uint32_t first_head,
-                      uint32_t n_heads, const Splits& splits) {
+inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t token,
+                      uint32_t first_head, uint32_t n_heads, const Splits& splits) {
   const AttentionPush& p = task.push;
   const uint32_t d = p.head_dim;
   const uint32_t groups = kvGroups(d);
