@@ -13,6 +13,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "prediction.h"
 #include "report.h"
 #include "sizes.h"
 #include "system.h"
@@ -207,8 +208,7 @@ void describe(const Json& json, const BenchOptions& options) {
 }
 
 int runBench(const BenchOptions& options) {
-  CommonOptions common = options.common;
-  common.predict = true;
+  const CommonOptions& common = options.common;
   const Model model(common, Load::kDevice);
   const std::vector<int32_t> ids = arbitraryIds(options.prefill, model.info().n_vocab);
 
@@ -241,7 +241,9 @@ int runBench(const BenchOptions& options) {
   json["window_tokens"] = plan.window_tokens;
   const PredictedAt at = {options.depth + options.prefill + options.decode / 2.0, options.depth,
                           options.prefill};
-  json["predicted"] = predictedFields(plan, at);
+  Diagnostics diagnostics(common.verbose);
+  const oriel_speed speed = deviceSpeed(modelPath(common), common, &diagnostics);
+  json["predicted"] = predictedFields(predictedPlan(model, common, speed), at);
   if (options.common.json) {
     printJson(json);
   } else {

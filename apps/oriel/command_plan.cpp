@@ -84,7 +84,7 @@ int runPlan(const PlanOptions& options) {
   const bool device_known = options.device_named || options.min_tokens_per_s > 0;
   std::optional<oriel_speed> speed;
   if (device_known) {
-    speed = deviceSpeed(source.isShape() ? "" : source.name(), options, &diagnostics);
+    speed = source.speed(options, &diagnostics);
   }
   plan_options.speed = speed ? &*speed : nullptr;
 

@@ -52,27 +52,28 @@ class Writer {
   uint64_t at_ = 0;
 };
 
-/// visit(name, rows, cols); a vector has one row.
+constexpr uint32_t kTensorsOfLayer = 9;
+
+/// visit(name, rows, cols, layer); a vector has one row. What is in no layer comes first, as layer 0.
 template <typename Visit>
 void forEachTensor(const ProbeShape& shape, const Visit& visit) {
   const uint64_t queries = uint64_t{shape.n_heads} * shape.head_dim;
   const uint64_t keys = uint64_t{shape.n_kv_heads} * shape.head_dim;
   const uint64_t embd = shape.n_embd;
-  visit("token_embd.weight", shape.n_vocab, embd);
-  visit("output_norm.weight", 1, embd);
+  visit("token_embd.weight", shape.n_vocab, embd, 0u);
+  visit("output_norm.weight", 1, embd, 0u);
   const struct {
     const char* name;
     uint64_t rows, cols;
-  } tensors[] = {{"attn_norm", 1, embd},       {"attn_q", queries, embd},
-                 {"attn_k", keys, embd},       {"attn_v", keys, embd},
-                 {"attn_output", embd, queries}, {"ffn_norm", 1, embd},
-                 {"ffn_gate", shape.n_ff, embd}, {"ffn_up", shape.n_ff, embd},
-                 {"ffn_down", embd, shape.n_ff}};
+  } tensors[kTensorsOfLayer] = {
+      {"attn_norm", 1, embd},         {"attn_q", queries, embd},   {"attn_k", keys, embd},
+      {"attn_v", keys, embd},         {"attn_output", embd, queries}, {"ffn_norm", 1, embd},
+      {"ffn_gate", shape.n_ff, embd}, {"ffn_up", shape.n_ff, embd},   {"ffn_down", embd, shape.n_ff}};
   for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
     for (const auto& tensor : tensors) {
       char name[64];
       std::snprintf(name, sizeof(name), "blk.%u.%s.weight", layer, tensor.name);
-      visit(name, tensor.rows, tensor.cols);
+      visit(name, tensor.rows, tensor.cols, layer);
     }
   }
 }
@@ -98,7 +99,7 @@ bool write(const ProbeShape& shape, Writer* out) {
   constexpr uint32_t kFloat32 = 6;
   constexpr uint64_t kKeys = 11;
   uint64_t n_tensors = 0;
-  forEachTensor(shape, [&](const char*, uint64_t, uint64_t) { ++n_tensors; });
+  forEachTensor(shape, [&](const char*, uint64_t, uint64_t, uint32_t) { ++n_tensors; });
   out->raw("GGUF", 4);
   out->number32(kVersion);
   out->number64(n_tensors);
@@ -120,9 +121,12 @@ bool write(const ProbeShape& shape, Writer* out) {
   const float epsilon = 1e-5f;
   out->raw(&epsilon, sizeof(epsilon));
 
+  // All layers have the first one's data: the file stays small, and on the device each has its own.
+  uint64_t offsets[kTensorsOfLayer + 2];
   uint64_t offset = 0;
+  uint64_t index = 0;
   bool possible = true;
-  forEachTensor(shape, [&](const char* name, uint64_t rows, uint64_t cols) {
+  forEachTensor(shape, [&](const char* name, uint64_t rows, uint64_t cols, uint32_t layer) {
     uint64_t bytes = 0;
     possible = possible && tensorBytes(typeOf(shape, rows), rows, cols, &bytes);
     out->string(name);
@@ -132,11 +136,18 @@ bool write(const ProbeShape& shape, Writer* out) {
       out->number64(rows);
     }
     out->number32(typeOf(shape, rows));
-    out->number64(offset);
-    offset += alignUp(bytes, kDataAlignment);
+    if (layer == 0) {
+      offsets[index] = offset;
+      offset += alignUp(bytes, kDataAlignment);
+    }
+    out->number64(offsets[index - uint64_t{layer} * kTensorsOfLayer]);
+    ++index;
   });
   out->align();
-  forEachTensor(shape, [&](const char*, uint64_t rows, uint64_t cols) {
+  forEachTensor(shape, [&](const char*, uint64_t rows, uint64_t cols, uint32_t layer) {
+    if (layer != 0) {
+      return;
+    }
     uint64_t bytes = 0;
     possible = possible && tensorBytes(typeOf(shape, rows), rows, cols, &bytes);
     if (rows != 1) {
