@@ -21,10 +21,10 @@ class Probe {
   Status open(const ProbeShape& shape, const CacheFormats& formats, uint32_t window, uint32_t chunk,
               const ExecutorMaker& maker);
 
-  /// Median seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
+  /// Usual seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
   /// the window).
   Status time(uint32_t tokens, uint32_t depth, double* seconds);
-  /// Median seconds of computing logits alone, the caches warm. After a time().
+  /// Usual seconds of computing logits alone, the caches warm. After a time().
   Status timeHead(double* seconds);
   /// The same behind a chunk of two tokens each time, so that the layers are what the caches hold.
   Status timeHeadAfterLayers(double* seconds);

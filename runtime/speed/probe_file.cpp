@@ -1,5 +1,6 @@
 #include "speed/probe_file.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -10,8 +11,11 @@ namespace oriel {
 namespace {
 
 constexpr uint64_t kDataAlignment = 32;  // GGUF's default
-// As half, float, bfloat16 and block scale about 1, as quants neither zero nor all alike.
-constexpr uint8_t kWeightByte = 0x3C;
+// Bytes of weights have all the bits of the first and any of the second. As half, float,
+// bfloat16 and block scale that is of either sign and neither tiny nor huge. All alike would not do: their
+// rotations cancel, and what is left takes a processor longer than ordinary numbers.
+constexpr uint64_t kWeightBits = 0x3838383838383838;
+constexpr uint64_t kWeightVaries = 0x8787878787878787;
 // Keeps what one layer hands to the next within the range of half floats.
 constexpr float kNormWeight = 1e-3f;
 
@@ -30,6 +34,17 @@ class Writer {
   void fill(uint8_t value, uint64_t bytes) {
     if (out_ != nullptr) {
       std::memset(out_ + at_, value, bytes);
+    }
+    at_ += bytes;
+  }
+  void weights(uint64_t bytes) {
+    uint64_t state = 0x9E3779B97F4A7C15ull;
+    for (uint64_t done = 0; out_ != nullptr && done < bytes; done += sizeof(state)) {
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+      const uint64_t word = kWeightBits | (state & kWeightVaries);
+      std::memcpy(out_ + at_ + done, &word, std::min<uint64_t>(sizeof(word), bytes - done));
     }
     at_ += bytes;
   }
@@ -151,7 +166,7 @@ bool write(const ProbeShape& shape, Writer* out) {
     uint64_t bytes = 0;
     possible = possible && tensorBytes(typeOf(shape, rows), rows, cols, &bytes);
     if (rows != 1) {
-      out->fill(kWeightByte, bytes);
+      out->weights(bytes);
     } else {
       for (uint64_t i = 0; i < cols; ++i) {
         out->raw(&kNormWeight, sizeof(kNormWeight));
