@@ -145,7 +145,9 @@ bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormat
     }
     const double values = kNano * tokens * work.n_heads * group.head_dim;
     const double seen = values * (chunk == 0 ? rate.decode_ns : rate.chunk_ns);
-    cost->overhead_s += values * (chunk == 0 ? rate.append_ns : rate.chunk_append_ns);
+    // In a chunk that is for each token, as most of the matrices' time is.
+    (chunk == 0 ? cost->overhead_s : cost->weights_s) +=
+        values * (chunk == 0 ? rate.append_ns : rate.chunk_append_ns);
     if (group.local_window == 0) {
       cost->cache_s_per_token += seen;
     } else {

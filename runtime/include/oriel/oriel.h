@@ -270,9 +270,9 @@ typedef struct oriel_plan_choice {
 typedef struct oriel_step_cost {
   uint32_t tokens;             /* 0: not known */
   uint32_t local_window_tokens;/* of layers that see only so many; 0: no such layers */
-  double overhead_s;           /* submission, kernels, storing keys and values */
-  double weights_s;            /* matrices of the layers, of which ... */
-  double weights_once_s;       /* ... however few tokens a chunk has */
+  double overhead_s;           /* submission, kernels; of one token also storing its key and value */
+  double weights_s;            /* matrices of the layers (of a chunk also storing its keys and values), ... */
+  double weights_once_s;       /* ... of which however few tokens a chunk has */
   double head_s;               /* logits of one token: only steps that want them */
   double cache_s_per_token;    /* for each token that is seen */
   double local_s_per_token;    /* for each token that layers with a window of their own see */
