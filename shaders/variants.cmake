@@ -8,6 +8,13 @@ foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6
   oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
 endforeach()
 
+# `dot`: matrix times one vector, by packed integer dot products.
+foreach(type Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K Q4_K Q5_K Q6_K)
+  string(TOLOWER ${type} name)
+  oriel_shader(matmul_${name}_dot matmul_dot.comp WEIGHT_${type})
+endforeach()
+oriel_shader(stage_input stage_input.comp)
+
 oriel_shader(rms_norm_subgroup rms_norm.comp SUBGROUP)
 oriel_shader(rms_norm_shared rms_norm.comp)
 

@@ -36,20 +36,6 @@ std::vector<oriel_device_info> listDevices(Diagnostics* diagnostics) {
   }
 }
 
-Json featureList(const std::string& features) {
-  Json list = Json::array();
-  for (size_t begin = 0; begin < features.size();) {
-    const size_t comma = features.find(',', begin);
-    const size_t end = comma == std::string::npos ? features.size() : comma;
-    const size_t first = features.find_first_not_of(' ', begin);
-    if (first < end) {
-      list.push_back(features.substr(first, end - first));
-    }
-    begin = end + 1;
-  }
-  return list;
-}
-
 int runDevices(const CommonOptions& options) {
   Diagnostics diagnostics(options.verbose);
   const std::vector<oriel_device_info> devices = listDevices(&diagnostics);
@@ -66,7 +52,7 @@ int runDevices(const CommonOptions& options) {
     entry["kind"] = device.kind;
     entry["usable"] = device.usable != 0;
     entry["reason"] = device.reason;
-    entry["features"] = featureList(device.features);
+    entry["features"] = listOf(device.features);
     entry["memory_bytes"] = device.memory_bytes;
     list.push_back(entry);
 

@@ -24,5 +24,6 @@ Command addTokenizeCommand(CLI::App* program);
 Command addRenderCommand(CLI::App* program);
 Command addInfoCommand(CLI::App* program);
 Command addDevicesCommand(CLI::App* program);
+Command addDoctorCommand(CLI::App* program);
 
 }  // namespace cli

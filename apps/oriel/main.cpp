@@ -39,7 +39,7 @@ int runCommand(int argc, char** argv) {
       addChatCommand(&program),     addRunCommand(&program),    addPlanCommand(&program),
       addBenchCommand(&program),    addEvalCommand(&program),   addCalibrateCommand(&program),
       addInfoCommand(&program),     addTokenizeCommand(&program), addRenderCommand(&program),
-      addDevicesCommand(&program),
+      addDevicesCommand(&program), addDoctorCommand(&program),
   };
   try {
     program.parse(argc, argv);

@@ -24,16 +24,6 @@ std::string oneLine(const char* message) {
   return line;
 }
 
-/// The folder for compiled pipelines; empty when there is none to be had.
-std::string pipelineFolder(const CommonOptions& options) {
-  const std::filesystem::path folder = options.no_cache ? "" : userCacheFolder();
-  std::error_code error;
-  if (!folder.empty()) {
-    std::filesystem::create_directories(folder, error);
-  }
-  return error ? "" : folder.u8string();
-}
-
 std::vector<oriel_message> messageList(const std::vector<Message>& messages) {
   std::vector<oriel_message> list;
   for (const Message& message : messages) {
@@ -43,6 +33,15 @@ std::vector<oriel_message> messageList(const std::vector<Message>& messages) {
 }
 
 }  // namespace
+
+std::string cacheFolder(const CommonOptions& options) {
+  const std::filesystem::path folder = options.no_cache ? "" : userCacheFolder();
+  std::error_code error;
+  if (!folder.empty()) {
+    std::filesystem::create_directories(folder, error);
+  }
+  return error ? "" : folder.u8string();
+}
 
 Diagnostics::Diagnostics(bool verbose, bool warns)
     : verbose_(verbose && warns),
@@ -94,7 +93,7 @@ void Diagnostics::check(oriel_status status, Blame blame) const {
 Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
     : diagnostics_(options.verbose, load != Load::kGlance) {
   const std::string path = modelPath(options);
-  const std::string cache = load == Load::kDevice ? pipelineFolder(options) : "";
+  const std::string cache = load == Load::kDevice ? cacheFolder(options) : "";
   oriel_options library_options = planOptions(options);
   const std::optional<Calibration> sidecar =
       load == Load::kDevice ? readSidecar(path, options.verbose) : std::nullopt;
@@ -246,7 +245,7 @@ oriel_stats Session::stats() const {
 
 oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure,
                         Diagnostics* diagnostics) {
-  const std::string cache = pipelineFolder(options);
+  const std::string cache = cacheFolder(options);
   oriel_options library_options = planOptions(options);
   library_options.min_tokens_per_s = 0;
   library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();

@@ -187,6 +187,7 @@ oriel_options planOptions(const CommonOptions& options) {
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;
   result.cpu_threads = options.threads;
+  result.disabled_features = std::getenv("ORIEL_DISABLE");
   return result;
 }
 

@@ -49,6 +49,20 @@ void printJson(const Json& json) {
   print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+Json listOf(const std::string& parts) {
+  Json list = Json::array();
+  for (size_t begin = 0; begin < parts.size();) {
+    const size_t comma = parts.find(',', begin);
+    const size_t end = comma == std::string::npos ? parts.size() : comma;
+    const size_t first = parts.find_first_not_of(' ', begin);
+    if (first < end) {
+      list.push_back(parts.substr(first, end - first));
+    }
+    begin = end + 1;
+  }
+  return list;
+}
+
 std::string readAll(const std::string& path) {
   std::string text;
   char buffer[65536];

@@ -30,6 +30,9 @@ formatted(const char* pattern, ...);
 /// One object on one line. Text that is not UTF-8 is repaired with U+FFFD.
 void printJson(const Json& json);
 
+/// The parts of a text that commas separate.
+Json listOf(const std::string& parts);
+
 /// "-" is stdin.
 std::string readAll(const std::string& path);
 Json readJson(const std::string& path);

@@ -19,7 +19,6 @@ namespace {
 
 constexpr uint32_t kDefaultThreads = 8;   // at most, when the app does not say: memory is what limits
 constexpr uint32_t kPiecesPerThread = 4;  // of an op: a thread that was held up takes fewer
-constexpr uint32_t kTokensPerPiece = 4;   // of a chunk's attention
 constexpr uint64_t kLine = 64;            // keeps threads' scratch apart
 
 bool samePiece(const BufferRef& a, const BufferRef& b) {
@@ -445,13 +444,25 @@ class CpuExecutor final : public HostExecutor {
     task.keys = words(op, 3);
     task.values = words(op, 4);
     task.out = floats(op, 2);
-    const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.n_tokens, kTokensPerPiece));
-    const uint32_t pieces = blocks * p.n_kv_heads * p.splits;
+    task.chunk = walk.n_tokens > 1;
+    // As many tokens to a piece as can share what is read, but pieces for every thread.
+    const uint64_t least = uint64_t{pool_.size()} * kPiecesPerThread;
+    uint32_t share = attentionTokens(p.n_heads / p.n_kv_heads);
+    while (share > 1 && ceilDiv(walk.n_tokens, share) * p.n_kv_heads * p.splits < least) {
+      share = (share + 1) / 2;
+    }
+    const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.n_tokens, share));
+    // Threads are fewer than splits: several go together, and are no work for the merge.
+    const uint32_t at_once = static_cast<uint32_t>(
+        std::max<uint64_t>(1, uint64_t{blocks} * p.n_kv_heads * p.splits / (2 * least)));
+    const uint32_t shares = static_cast<uint32_t>(ceilDiv(p.splits, at_once));
+    const uint32_t pieces = blocks * p.n_kv_heads * shares;
     for (uint32_t piece = pool_.claim(); piece < pieces; piece = pool_.claim()) {
-      const uint32_t split = piece % p.splits;
-      const uint32_t head = piece / p.splits % p.n_kv_heads;
-      const uint32_t first = piece / p.splits / p.n_kv_heads * kTokensPerPiece;
-      attend_(task, head, first, std::min(kTokensPerPiece, walk.n_tokens - first), split);
+      const uint32_t split = piece % shares * at_once;
+      const uint32_t head = piece / shares % p.n_kv_heads;
+      const uint32_t first = piece / shares / p.n_kv_heads * share;
+      attend_(task, head, first, std::min(share, walk.n_tokens - first), split,
+              std::min(at_once, p.splits - split));
     }
   }
 

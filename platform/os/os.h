@@ -19,7 +19,8 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  /// `path` is UTF-8. ORIEL_ERROR_IO with a reason (missing, a folder, empty, no permission, too large
+  /// `path` is UTF-8; on POSIX systems "/dev/fd/N" and "/proc/self/fd/N" are the descriptor N itself, which
+  /// stays open where it is. ORIEL_ERROR_IO with a reason (missing, a folder, empty, no permission, too large
   /// for a 32-bit process).
   Status open(const char* path, const Log& log);
   /// As open, but says nothing and fails quietly when the file is not there.

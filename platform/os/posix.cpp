@@ -52,6 +52,25 @@ int openRetrying(const char* path, int flags, mode_t mode = 0) {
   return fd;
 }
 
+/// A file that this process has open already, from "/dev/fd/N" or "/proc/self/fd/N"; -1: another path.
+/// Opening such a path anew would ask for rights that who handed the descriptor over may have only
+/// himself, as with documents that a user picks on Android.
+int openDescriptorIn(const char* path) {
+  for (const char* folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    const size_t length = std::strlen(folder);
+    if (std::strncmp(path, folder, length) != 0) {
+      continue;
+    }
+    const char* digit = path + length;
+    int number = 0;
+    for (; *digit >= '0' && *digit <= '9' && number < 100000000; ++digit) {
+      number = number * 10 + (*digit - '0');
+    }
+    return *digit == '\0' && digit != path + length ? number : -1;
+  }
+  return -1;
+}
+
 // Messages cut a path (%.600s) rather than the advice after it.
 
 /// "WHAT TO DO" for an errno; a constant (strerror is not thread-safe everywhere).
@@ -60,6 +79,8 @@ const char* adviceFor(int error) {
     case ENOENT:
     case ENOTDIR:
       return "it is not there, check the path";
+    case EBADF:
+      return "no such descriptor is open, check its number";
     case EACCES:
     case EPERM:
       return "no permission, check its access rights";
@@ -213,8 +234,10 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 Status MappedFile::open(const char* path, const Log& log) {
   *this = MappedFile();
+  const int given = openDescriptorIn(path);
   // O_NONBLOCK: opening a pipe must not wait for somebody to write to it.
-  const Descriptor file(openRetrying(path, O_RDONLY | O_NONBLOCK));
+  const Descriptor file(given >= 0 ? ::fcntl(given, F_DUPFD_CLOEXEC, 0)
+                                   : openRetrying(path, O_RDONLY | O_NONBLOCK));
   struct stat info = {};
   if (!file.valid() || ::fstat(file.get(), &info) != 0) {
     return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));

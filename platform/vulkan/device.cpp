@@ -20,6 +20,7 @@ constexpr uint32_t kNeededSharedBytes = 16384;
 constexpr uint32_t kNeededPushBytes = 64;
 
 constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";
+constexpr const char* kIntegerDotProduct = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
 constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
 
@@ -116,6 +117,27 @@ int preference(VkPhysicalDeviceType type) {
   }
 }
 
+// Devices that have the extension.
+void readIntegerDot(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* caps) {
+  VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {};
+  dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;
+  VkPhysicalDeviceFeatures2 features = {};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  features.pNext = &dot;
+  api.vkGetPhysicalDeviceFeatures2(physical, &features);
+  if (dot.shaderIntegerDotProduct == VK_FALSE) {
+    return;
+  }
+  caps->features |= featureBit(VulkanFeature::kIntegerDot);
+  VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR how = {};
+  how.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR;
+  VkPhysicalDeviceProperties2 properties = {};
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  properties.pNext = &how;
+  api.vkGetPhysicalDeviceProperties2(physical, &properties);
+  caps->fast_integer_dot = how.integerDotProduct4x8BitPackedSignedAccelerated != VK_FALSE;
+}
+
 void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
   if (options.wrap_api != nullptr) {
     options.wrap_api(api, options.wrap_api_user);
@@ -123,6 +145,17 @@ void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
 }
 
 }  // namespace
+
+void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity) {
+  char lanes[48] = "";
+  if (caps.has(VulkanFeature::kSubgroup)) {
+    std::snprintf(lanes, sizeof(lanes), "subgroup arithmetic (%u lanes)", caps.subgroup_size);
+  }
+  const char* const dot = !caps.has(VulkanFeature::kIntegerDot) ? ""
+                          : caps.fast_integer_dot ? "packed integer dot product (accelerated)"
+                                                  : "packed integer dot product";
+  std::snprintf(text, capacity, "%s%s%s", lanes, lanes[0] != '\0' && dot[0] != '\0' ? ", " : "", dot);
+}
 
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
   DeviceCaps caps = {};
@@ -178,10 +211,14 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
   constexpr VkSubgroupFeatureFlags kNeededOperations =
       VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
   caps.subgroup_size = subgroup.subgroupSize;
-  caps.subgroup_arithmetic =
-      (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+  if ((subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
       (subgroup.supportedOperations & kNeededOperations) == kNeededOperations &&
-      subgroup.subgroupSize > 1;
+      subgroup.subgroupSize > 1) {
+    caps.features |= featureBit(VulkanFeature::kSubgroup);
+  }
+  if (hasExtension(extensions, n_extensions, kIntegerDotProduct)) {
+    readIntegerDot(api, physical, &caps);
+  }
   const bool has_compute = findComputeFamily(api, physical, &caps.compute_family);
   explainRefusal(properties.limits, has_compute, &caps);
   return caps;
@@ -254,6 +291,8 @@ Status enumerateDevices(const VulkanDevice& device, const Log& log,
 
 Status VulkanDevice::create(const ExecutorOptions& options) {
   const Log& log = options.log;
+  uint32_t disabled = 0;
+  ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
   ORIEL_TRY(createInstance(options, this));
   VkPhysicalDevice all[kMaxPhysicalDevices];
   uint32_t count = 0;
@@ -285,9 +324,7 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
     return log.fail(ORIEL_ERROR_NO_DEVICE,
                     "no usable Vulkan device (%u found): install a driver or use the CPU", count);
   }
-  if (!options.allow_subgroups) {
-    caps.subgroup_arithmetic = false;
-  }
+  caps.features &= ~disabled;
   caps.divide_as_gpu = options.divide_as_gpu;
 
   const float priority = 1.0f;
@@ -300,9 +337,17 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue_info;
+  const char* extensions[2];
+  info.ppEnabledExtensionNames = extensions;
   if (caps.needs_portability_subset) {
-    info.enabledExtensionCount = 1;
-    info.ppEnabledExtensionNames = &kPortabilitySubset;
+    extensions[info.enabledExtensionCount++] = kPortabilitySubset;
+  }
+  VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {};
+  dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;
+  dot.shaderIntegerDotProduct = VK_TRUE;
+  if (caps.has(VulkanFeature::kIntegerDot)) {
+    extensions[info.enabledExtensionCount++] = kIntegerDotProduct;
+    info.pNext = &dot;
   }
   const VkResult result = api.vkCreateDevice(physical, &info, nullptr, &device);
   if (result < 0) {
@@ -346,11 +391,7 @@ Status listVulkanDevices(const Log& log, oriel_device_info* devices, size_t capa
     std::snprintf(info->name, sizeof(info->name), "%s", caps.name);
     std::snprintf(info->driver, sizeof(info->driver), "%s", caps.driver);
     std::snprintf(info->kind, sizeof(info->kind), "%s", kindName(caps.type));
-    info->features[0] = '\0';
-    if (caps.subgroup_arithmetic) {
-      std::snprintf(info->features, sizeof(info->features), "subgroup arithmetic (%u lanes)",
-                    caps.subgroup_size);
-    }
+    describeFeatures(caps, info->features, sizeof(info->features));
     std::snprintf(info->reason, sizeof(info->reason), "%s", caps.reason);
     info->usable = caps.usable() ? 1 : 0;
     info->memory_bytes = caps.memory_bytes;

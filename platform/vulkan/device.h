@@ -1,6 +1,7 @@
 // A Vulkan device fit for Oriel: instance, choice, capabilities, logical device and its one queue.
 #pragma once
 
+#include "vulkan/features.h"
 #include "vulkan/loader.h"
 
 namespace oriel {
@@ -18,13 +19,15 @@ struct DeviceCaps {
   uint8_t device_uuid[VK_UUID_SIZE];
   uint32_t compute_family;
   bool needs_portability_subset;
-  bool subgroup_arithmetic;
+  uint32_t features;  ///< featureBit()s of what it has, less what was turned off
+  bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
   uint32_t subgroup_size;  ///< as declared; a driver may run narrower ones
   uint64_t max_allocation_bytes;
   uint64_t memory_bytes;  ///< of the largest device-local heap
 
   bool divide_as_gpu;  ///< tests only: whatever the device is, work is divided as on a GPU
 
+  bool has(VulkanFeature feature) const { return (features & featureBit(feature)) != 0; }
   bool usable() const { return reason[0] == '\0'; }
   bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU && !divide_as_gpu; }
 };
@@ -53,6 +56,8 @@ constexpr uint32_t kMaxPhysicalDevices = 16;
 
 Status enumerateDevices(const VulkanDevice& device, const Log& log,
                         VkPhysicalDevice physical[kMaxPhysicalDevices], uint32_t* count);
+/// What of `caps.features` kernels can use, for people.
+void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity);
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical);
 
 }  // namespace oriel

@@ -40,6 +40,10 @@ constexpr bool fitsSharedMemory(MatmulShape shape) {
 static_assert(fitsSharedMemory(kSoftwareMatmul), "matmul's partial sums");
 static_assert(fitsSharedMemory(kGpuChunkMatmul), "matmul's partial sums");
 
+/// Units a workgroup of stage_input turns into integers: one a lane, few so that a GPU gets several groups.
+constexpr uint32_t kSoftwareStagingLanes = 8;
+constexpr uint32_t kGpuStagingLanes = 32;
+
 /// How attention divides its work: see shaders/attention.comp.
 struct AttentionShape {
   uint32_t lanes;
@@ -65,9 +69,12 @@ uint32_t workgroups(uint32_t items, uint32_t per_group) {
 }
 
 void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
-                  Kernel* kernel) {
+                  const MatvecCandidate* candidate, Kernel* kernel) {
   tokens = push.one_row != 0 ? 1 : tokens;
-  const MatmulShape shape = caps.isSoftware() ? push.rows < kSmallRows ? kSmallSoftwareMatmul
+  const bool own = candidate != nullptr && candidate->lanes != 0;
+  const MatmulShape shape = own ? MatmulShape{candidate->lanes, candidate->team_lanes,
+                                              candidate->rows, 1}
+                            : caps.isSoftware() ? push.rows < kSmallRows ? kSmallSoftwareMatmul
                                                                        : kSoftwareMatmul
                             : tokens == 1     ? kGpuDecodeMatmul
                                               : kGpuChunkMatmul;
@@ -132,11 +139,22 @@ Status findShader(const char* name, const Log& log, uint32_t* shader) {
 
 }  // namespace
 
-Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const Log& log,
-                    Kernel* kernel) {
+const char* subgroupPath(const DeviceCaps& caps) {
+  return caps.has(VulkanFeature::kSubgroup) ? "subgroup" : "shared";
+}
+
+Status chooseStaging(const Op& op, const DeviceCaps& caps, const Log& log, Kernel* kernel) {
+  *kernel = Kernel();
+  kernel->constants[0] = caps.isSoftware() ? kSoftwareStagingLanes : kGpuStagingLanes;
+  kernel->grid[0] = workgroups(op.push.matmul.units, kernel->constants[0]);
+  return findShader("stage_input", log, &kernel->shader);
+}
+
+Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
+                    const MatvecChoices& choices, const Log& log, Kernel* kernel) {
   *kernel = Kernel();
   char name[64] = "";
-  const char* path = caps.subgroup_arithmetic ? "subgroup" : "shared";
+  const char* path = subgroupPath(caps);
   const char* weights = weightTypeName(op.weights);
   char cache[24];
   switch (op.kind) {
@@ -149,10 +167,13 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const
       kernel->grid[0] = op.push.rms_norm.rows;
       kernel->grid[1] = op.push.rms_norm.head_row_only != 0 ? 1 : tokens;
       break;
-    case OpKind::kMatmul:
-      std::snprintf(name, sizeof(name), "matmul_%s", weights);
-      divideMatmul(op.push.matmul, tokens, caps, kernel);
+    case OpKind::kMatmul: {
+      const MatvecCandidate* const candidate = choices.candidateFor(op, tokens);
+      kernel->staged = candidate != nullptr && candidate->dot;
+      std::snprintf(name, sizeof(name), "matmul_%s%s", weights, kernel->staged ? "_dot" : "");
+      divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
       break;
+    }
     case OpKind::kAddBias:
       std::snprintf(name, sizeof(name), "add_bias");
       divideItems(op.push.add_bias.cols, tokens, kernel);

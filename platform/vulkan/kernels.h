@@ -2,7 +2,7 @@
 // C++ that knows how the shaders divide their work.
 #pragma once
 
-#include "vulkan/device.h"
+#include "vulkan/matvec.h"
 
 namespace oriel {
 
@@ -12,10 +12,17 @@ struct Kernel {
   uint32_t shader = 0;  ///< index into kShaders
   uint32_t constants[kMaxSpecConstants] = {};  ///< by constant_id; ids a shader lacks are ignored
   uint32_t grid[3] = {1, 1, 1};
+  bool staged = false;  ///< its input must have been through chooseStaging()'s kernel
 };
 
+/// "subgroup" or "shared": the last part of the names of kernels that come in both.
+const char* subgroupPath(const DeviceCaps& caps);
+
 /// `tokens`: the most the op ever works on at once in its list.
-Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps, const Log& log,
-                    Kernel* kernel);
+Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
+                    const MatvecChoices& choices, const Log& log, Kernel* kernel);
+
+/// What prepares the input of `op`: the same push constants and bindings.
+Status chooseStaging(const Op& op, const DeviceCaps& caps, const Log& log, Kernel* kernel);
 
 }  // namespace oriel

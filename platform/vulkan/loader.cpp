@@ -9,6 +9,7 @@ constexpr const char* kLoaderNames[] = {
     "vulkan-1.dll",
 #elif defined(__APPLE__)
     "libvulkan.1.dylib", "libvulkan.dylib", "libMoltenVK.dylib",
+    "@rpath/MoltenVK.framework/MoltenVK",  // embedded in an app
 #else
     "libvulkan.so.1", "libvulkan.so",
 #endif

@@ -34,6 +34,9 @@ Status Pipelines::compile(const VulkanDevice& device, VkPipelineLayout layout,
   }
   for (uint32_t i = 0; i < count_; ++i) {
     Entry* entry = &entries_[i];
+    if (entry->pipeline != VK_NULL_HANDLE) {
+      continue;
+    }
     const ShaderCode& code = kShaders[entry->shader];
     VkShaderModuleCreateInfo module_info = {};
     module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
@@ -69,6 +72,7 @@ void Pipelines::release(const VulkanDevice& device) {
   for (uint32_t i = 0; i < count_; ++i) {
     if (entries_[i].pipeline != VK_NULL_HANDLE) {
       device.api.vkDestroyPipeline(device.device, entries_[i].pipeline, nullptr);
+      entries_[i].pipeline = VK_NULL_HANDLE;
     }
   }
   count_ = 0;

@@ -7,7 +7,7 @@ namespace oriel {
 
 class Pipelines {
  public:
-  /// The index of the pipeline for `kernel`, to be compiled by compile().
+  /// The index of the pipeline for `kernel`, to be compiled by compile() if it is new.
   Status add(const Kernel& kernel, const Log& log, uint32_t* index);
   Status compile(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
                  const Log& log);
@@ -22,8 +22,9 @@ class Pipelines {
     uint32_t constants[kMaxSpecConstants];
     VkPipeline pipeline;
   };
-  /// A plan has at most 5 weight types in 3 lists and a handful of other ops.
-  static constexpr uint32_t kMaxPipelines = 64;
+  /// A model's plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test has
+  /// every kernel.
+  static constexpr uint32_t kMaxPipelines = 192;
 
   Entry entries_[kMaxPipelines] = {};
   uint32_t count_ = 0;

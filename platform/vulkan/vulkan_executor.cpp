@@ -36,9 +36,14 @@ constexpr uint32_t kFences = kUploadHalves + 1;
 struct OpHandles {
   VkDescriptorSet set;
   uint32_t pipeline;
-  uint32_t reserved;
+  uint32_t staging;  // pipeline that goes before, kNoPipeline: none
 };
+constexpr uint32_t kNoPipeline = UINT32_MAX;
 static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
+
+/// Of a kMatmul op; where its input in integers is.
+constexpr uint32_t kMatmulInput = 3;
+constexpr uint32_t kStagedBinding = 4;
 
 constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -64,6 +69,20 @@ class VulkanExecutor final : public Executor {
   uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
   const char* deviceName() const override { return device_.caps.name; }
   const char* driverName() const override { return device_.caps.driver; }
+  void describeFeatures(char* text, size_t capacity) const override {
+    oriel::describeFeatures(device_.caps, text, capacity);
+  }
+  const char* pathName() const override { return subgroupPath(device_.caps); }
+  const char* matvecCandidate(WeightType type, uint32_t index) const override {
+    const MatvecCandidate* const candidate = choices_.candidate(type, index);
+    return candidate != nullptr ? candidate->name : nullptr;
+  }
+  uint32_t matvecStandard(WeightType type) const override { return choices_.standard(type); }
+  bool matvecMeasured(WeightType type) const override { return choices_.measured(type); }
+  Status takeMatvec(WeightType type, uint32_t index) override;
+  bool keepMatvec(WeightType type, uint32_t index) override {
+    return choices_.keep(type, index, options_.log);
+  }
 
  private:
   uint32_t tokensOf(StepList list) const {
@@ -76,7 +95,9 @@ class VulkanExecutor final : public Executor {
   }
 
   Status createLayouts();
+  Status choosePipelines();
   Status createPipelines();
+  Status recordSteps();
   Status createDescriptorSets();
   void writeDescriptorSet(const Op& op, VkDescriptorSet set) const;
   VkDescriptorBufferInfo bufferInfo(const BufferRef& piece) const;
@@ -85,6 +106,8 @@ class VulkanExecutor final : public Executor {
   Status end(VkCommandBuffer commands) const;
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written,
                VkPipelineStageFlags to, VkAccessFlags used) const;
+  void recordDispatch(VkCommandBuffer commands, const Op& op, VkDescriptorSet set,
+                      uint32_t pipeline) const;
   void recordList(VkCommandBuffer commands, StepList list) const;
   Status recordStep(StepRun what);
   Status recordClear();
@@ -106,6 +129,7 @@ class VulkanExecutor final : public Executor {
   DeviceArenas arenas_;
   PipelineCache pipeline_cache_;
   Pipelines pipelines_;
+  MatvecChoices choices_;
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
   VkDescriptorPool descriptor_pool_ = VK_NULL_HANDLE;
@@ -321,10 +345,7 @@ Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(settle(createLayouts()));
   ORIEL_TRY(settle(createPipelines()));
   ORIEL_TRY(settle(createDescriptorSets()));
-  for (const StepRun what :
-       {StepRun::kDecode, StepRun::kChunk, StepRun::kChunkHead, StepRun::kHead}) {
-    ORIEL_TRY(settle(recordStep(what)));
-  }
+  ORIEL_TRY(settle(recordSteps()));
   ORIEL_TRY(settle(recordClear()));
   ORIEL_TRY(settle(clearDeviceMemory()));
 
@@ -361,23 +382,51 @@ Status VulkanExecutor::createLayouts() {
                  "create a pipeline layout", options_.log);
 }
 
-Status VulkanExecutor::createPipelines() {
+Status VulkanExecutor::takeMatvec(WeightType type, uint32_t index) {
+  ORIEL_TRY(failed_);
+  if (choices_.candidate(type, index) == nullptr) {
+    return options_.log.fail(ORIEL_ERROR_INTERNAL, "no such kernel candidate: please report it");
+  }
+  choices_.take(type, index);
+  ORIEL_TRY(settle(choosePipelines()));
+  ORIEL_TRY(settle(pipelines_.compile(device_, pipeline_layout_, pipeline_cache_.handle(),
+                                      options_.log)));
+  return settle(recordSteps());
+}
+
+// Pipelines of every op, still to be compiled.
+Status VulkanExecutor::choosePipelines() {
   for (uint32_t l = 0; l < kStepLists; ++l) {
     const StepList list = static_cast<StepList>(l);
     OpHandles* handles = handlesOf(list);
     for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
       Kernel kernel;
-      ORIEL_TRY(
-          chooseKernel(plan_.ops[l][i], tokensOf(list), device_.caps, options_.log, &kernel));
+      const Op& op = plan_.ops[l][i];
+      ORIEL_TRY(chooseKernel(op, tokensOf(list), device_.caps, choices_, options_.log, &kernel));
       ORIEL_TRY(pipelines_.add(kernel, options_.log, &handles[i].pipeline));
-      attention_groups_.add(list, plan_.ops[l][i], kernel);
+      attention_groups_.add(list, op, kernel);
+      handles[i].staging = kNoPipeline;
+      if (kernel.staged) {
+        if (4ull * kStagedUnitWords * op.push.matmul.units > plan_.staged.size_bytes) {
+          return options_.log.fail(ORIEL_ERROR_INTERNAL,
+                                   "a row longer than planned: please report it");
+        }
+        ORIEL_TRY(chooseStaging(op, device_.caps, options_.log, &kernel));
+        ORIEL_TRY(pipelines_.add(kernel, options_.log, &handles[i].staging));
+      }
     }
   }
+  return kOk;
+}
+
+Status VulkanExecutor::createPipelines() {
+  choices_.create(device_.caps, options_.cache_dir, options_.log);
+  ORIEL_TRY(choosePipelines());
   ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, options_.log));
   const double begin_ms = nowMs();
   ORIEL_TRY(pipelines_.compile(device_, pipeline_layout_, pipeline_cache_.handle(), options_.log));
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms", pipelines_.count(),
-                     device_.caps.subgroup_arithmetic ? "subgroup" : "shared memory",
+                     subgroupPath(device_.caps),
                      nowMs() - begin_ms);
   // The upload ring is idle by now.
   pipeline_cache_.save(device_, arenas_.mapped(plan_.upload), plan_.upload.size_bytes,
@@ -426,6 +475,9 @@ void VulkanExecutor::writeDescriptorSet(const Op& op, VkDescriptorSet set) const
     // Bindings that a kernel does not have must hold something valid; no shader touches it.
     buffers[i] = bufferInfo(i < op.n_bindings ? op.bindings[i] : plan_.device_step);
   }
+  if (op.kind == OpKind::kMatmul && plan_.staged.size_bytes != 0) {
+    buffers[kStagedBinding] = bufferInfo(plan_.staged);
+  }
   VkWriteDescriptorSet write = {};
   write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
   write.dstSet = set;
@@ -459,6 +511,33 @@ void VulkanExecutor::barrier(VkCommandBuffer commands, VkPipelineStageFlags from
   device_.api.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
+void VulkanExecutor::recordDispatch(VkCommandBuffer commands, const Op& op, VkDescriptorSet set,
+                                    uint32_t pipeline) const {
+  const VulkanApi& api = device_.api;
+  api.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.at(pipeline));
+  api.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_layout_, 0, 1,
+                              &set, 0, nullptr);
+  api.vkCmdPushConstants(commands, pipeline_layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, op.push_bytes,
+                         &op.push);
+}
+
+Status VulkanExecutor::recordSteps() {
+  for (const StepRun what :
+       {StepRun::kDecode, StepRun::kChunk, StepRun::kChunkHead, StepRun::kHead}) {
+    ORIEL_TRY(recordStep(what));
+  }
+  return kOk;
+}
+
+// Whether two products, one after the other, have the same input, which the first leaves as it is.
+bool shareInput(const Op& later, const Op& earlier) {
+  const BufferRef& a = later.bindings[kMatmulInput];
+  const BufferRef& b = earlier.bindings[kMatmulInput];
+  return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes &&
+         a.size_bytes == b.size_bytes && later.push.matmul.units == earlier.push.matmul.units &&
+         !mustWait(later, earlier);
+}
+
 void VulkanExecutor::recordList(VkCommandBuffer commands, StepList list) const {
   const VulkanApi& api = device_.api;
   const Op* ops = plan_.ops[static_cast<uint32_t>(list)];
@@ -469,19 +548,27 @@ void VulkanExecutor::recordList(VkCommandBuffer commands, StepList list) const {
     for (uint32_t earlier = running; earlier < i && !wait; ++earlier) {
       wait = mustWait(ops[i], ops[earlier]);
     }
+    const bool staged = handles[i].staging != kNoPipeline;
+    const bool stages = staged && !(i > 0 && handles[i - 1].staging != kNoPipeline &&
+                                    shareInput(ops[i], ops[i - 1]));
+    for (uint32_t earlier = running; stages && earlier < i && !wait; ++earlier) {
+      wait = handles[earlier].staging != kNoPipeline;  // it may still read what was staged for it
+    }
     if (wait) {
       barrier(commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
       running = i;
     }
     Kernel kernel;
     // Was chosen before, by createPipelines.
-    (void)chooseKernel(ops[i], tokensOf(list), device_.caps, options_.log, &kernel);
-    api.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                          pipelines_.at(handles[i].pipeline));
-    api.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_layout_, 0, 1,
-                                &handles[i].set, 0, nullptr);
-    api.vkCmdPushConstants(commands, pipeline_layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                           ops[i].push_bytes, &ops[i].push);
+    if (stages) {
+      (void)chooseStaging(ops[i], device_.caps, options_.log, &kernel);
+      recordDispatch(commands, ops[i], handles[i].set, handles[i].staging);
+      api.vkCmdDispatch(commands, kernel.grid[0], 1, 1);
+      barrier(commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
+      running = i;
+    }
+    (void)chooseKernel(ops[i], tokensOf(list), device_.caps, choices_, options_.log, &kernel);
+    recordDispatch(commands, ops[i], handles[i].set, handles[i].pipeline);
     uint32_t offset = 0;
     if (attention_groups_.covers(list, ops[i], &offset)) {
       api.vkCmdDispatchIndirect(commands, arenas_.buffer(plan_.step.arena),

@@ -25,6 +25,7 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
   }
   executor_options.cpu_threads = std::min(options.cpu_threads, allowedProcessors());
   executor_options.cache_dir = options.cache_dir;
+  executor_options.disabled_features = options.disabled_features;
   executor_options.allocator = &allocator;
   executor_options.log = log;
 #if ORIEL_VULKAN

@@ -50,6 +50,24 @@ class Executor {
   virtual uint64_t allocatedBytes(ArenaKind kind) const = 0;
   virtual const char* deviceName() const = 0;
   virtual const char* driverName() const = 0;
+  /// Optional features of the device in use, for people: "" for none.
+  virtual void describeFeatures(char* text, size_t /*capacity*/) const { text[0] = '\0'; }
+  /// How lanes are summed up, as kernels are named: "subgroup", "shared"; "" where there is but one way.
+  virtual const char* pathName() const { return ""; }
+
+  // Matrices of a type can be multiplied with one vector in several ways, and which is fastest is a matter of
+  // the device. Executors with no choice have no candidates. All of this after finishLoad().
+
+  /// The name of candidate `index`; null: there is no such candidate for this type here.
+  virtual const char* matvecCandidate(WeightType, uint32_t /*index*/) const { return nullptr; }
+  /// What is used where nothing was measured.
+  virtual uint32_t matvecStandard(WeightType) const { return 0; }
+  /// Whether what is used was measured, at whatever time.
+  virtual bool matvecMeasured(WeightType) const { return false; }
+  /// From now on uses the candidate.
+  virtual Status takeMatvec(WeightType, uint32_t /*index*/) { return kOk; }
+  /// Keeps the candidate in the cache folder for executors to come; false: there is none, or it failed.
+  virtual bool keepMatvec(WeightType, uint32_t /*index*/) { return false; }
 };
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and one
@@ -73,12 +91,12 @@ struct ExecutorOptions {
   bool device_is_optional = false;
   uint32_t timeout_ms = 60000;
   const char* cache_dir = nullptr;
+  const char* disabled_features = nullptr;  ///< as in oriel_options
   uint32_t cpu_threads = 0;  ///< of the CPU executor; 0: one per core, at most 8
   const oriel_allocator* allocator = nullptr;
   Log log;
   // For tests only.
   uint32_t cpu_simd_level = UINT32_MAX;  ///< the best SimdTarget that may be used
-  bool allow_subgroups = true;  ///< false: the shared-memory variants, whatever the device can do
   bool divide_as_gpu = false;   ///< true: kernels divide their work as on a GPU, on software devices too
   /// Called with the entry points each time some have been loaded (before and after the instance is
   /// made); may replace them.

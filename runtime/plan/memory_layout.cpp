@@ -47,6 +47,9 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
 
   PieceCounter kept(ArenaKind::kActivations, 0);
   layout.device_step = kept.take(stepBytes(chunk, rotationWords(model)));
+  const uint32_t longest =
+      std::max({layout.embd_stride, layout.attended_stride, layout.gated_stride});
+  layout.staged = kept.take(4ull * kStagedUnitWords * (longest / kUnit));
   layout.residual = kept.take(vector * layout.embd_stride);
   layout.normed = kept.take(vector * layout.embd_stride);
   layout.head_normed = kept.take(4ull * layout.embd_stride);

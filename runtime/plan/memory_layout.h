@@ -43,6 +43,7 @@ AttentionSplit decodeSplit(const CacheShape& cache);
 /// Vectors between kernels, all float32, [chunk][stride words].
 struct ActivationLayout {
   BufferRef device_step;
+  BufferRef staged;      ///< Plan::staged
   BufferRef residual;    ///< [chunk][n_embd]
   BufferRef normed;      ///< [chunk][n_embd]
   BufferRef head_normed; ///< [n_embd]

@@ -42,6 +42,7 @@ class Builder {
 
   Status run() {
     plan_->device_step = act_.device_step;
+    plan_->staged = act_.staged;
     ORIEL_TRY(embedding());
     for (uint32_t layer = 0; layer < model_.n_layers; ++layer) {
       ORIEL_TRY(attention(layer));

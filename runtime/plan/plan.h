@@ -71,6 +71,9 @@ struct Op {
   WeightType weights = WeightType::kF32;       ///< kEmbed, kMatmul
   KvFormat k_format = KvFormat::kF16;          ///< kRopeAppend, kAttention
   KvFormat v_format = KvFormat::kF16;
+  /// kMatmul, for measuring and tests: 1 + the candidate to use (Executor::matvecCandidate); 0: the executor
+  /// chooses.
+  uint8_t candidate = 0;
   uint8_t n_bindings = 0;
   BufferRef bindings[kMaxOpBindings];
   union Push {
@@ -126,6 +129,9 @@ struct Plan {
   BufferRef upload;     ///< host writes while loading; two halves used in turn
   /// Copy of `step` in kActivations that kernels read; every submission begins with this copy.
   BufferRef device_step;
+  /// In kActivations, for executors that round the input of a matrix-vector product before they use it:
+  /// kStagedUnitWords for each unit of the longest row.
+  BufferRef staged;
   uint64_t step_decode_bytes = 0;  ///< how much of `step` a kDecode submission needs
 
   // Work.

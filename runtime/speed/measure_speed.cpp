@@ -9,6 +9,7 @@
 #include "speed/probe.h"
 #include "speed/probe_shape.h"
 #include "speed/speed_file.h"
+#include "speed/tune.h"
 
 namespace oriel {
 namespace {
@@ -249,6 +250,19 @@ Status measureOverhead(const Bench& bench, const char* cache_dir, oriel_speed* s
   return kOk;
 }
 
+/// Chooses among the device's ways to multiply; models that are loaded later take what was chosen.
+Status tuneTypes(const Bench& bench) {
+  for (uint32_t i = 0; i < bench.target.n_matrices; ++i) {
+    MatvecTimes times;
+    const Status status = tuneMatvec(bench.maker, bench.target.matrices[i].tensor_type, false,
+                                     bench.allocator, bench.log, &times);
+    if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
+      return status;
+    }
+  }
+  return kOk;
+}
+
 /// The type that most of the layers' weights have.
 uint32_t mainMatrices(const SpeedTarget& target) {
   uint32_t best = 0;
@@ -273,6 +287,9 @@ Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const
   ORIEL_TRY(measureOverhead(bench, cache_dir, speed, &kept));
   if (kept) {
     return kOk;
+  }
+  if (cache_dir != nullptr) {  // else the choice would not be there for those who plan with these rates
+    ORIEL_TRY(tuneTypes(bench));
   }
   const uint32_t main = mainMatrices(target);
   if (target.n_matrices != 0) {

@@ -29,6 +29,7 @@ class Probe {
   /// The same behind a chunk of two tokens each time, so that the layers are what the caches hold.
   Status timeHeadAfterLayers(double* seconds);
 
+  Executor* executor() const { return executor_; }
   const char* device() const { return executor_->deviceName(); }
   const char* driver() const { return executor_->driverName(); }
   uint32_t ops(StepList list) const { return plan_.n_ops[static_cast<uint32_t>(list)]; }

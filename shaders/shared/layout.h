@@ -177,6 +177,14 @@ const float kGeluScale = 0.7978845608;
 const float kGeluCubic = 0.044715;
 #endif
 
+// The input of a matrix-vector product as matmul_*_dot reads it, written by stage_input (binding 4 of both;
+// their push constants and other bindings are those of the product). Per unit: the high and then the low
+// bytes of its values in 16 bits, four to a word, lowest first; what they are multiplied by (float); the
+// sums of the first and of the last 16 values; nothing.
+ORIEL_CONST(kStagedUnitWords, 20u);
+// A value is 256 high + low, both signed bytes.
+ORIEL_CONST(kStagedMost, 32639u);
+
 // Cache of one layer and side, f16: [n_kv_heads][sinks][head_dim / 2 words], then
 // [n_kv_heads][ring][head_dim / 2 words]; two values to a word, the lower half first.
 

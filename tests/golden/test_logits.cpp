@@ -4,47 +4,24 @@
 #include "support/api.h"
 #include "support/files.h"
 #include "support/float64_model.h"
+#include "support/golden.h"
 #include "support/random_llama.h"
 
 namespace oriel::test {
 namespace {
 
-struct Case {
-  const char* model;
-  double tolerance;  ///< relative L2, against the dequantised weights, cache in f16
-};
-
-std::string caseName(const testing::TestParamInfo<Case>& tested) {
-  std::string name = tested.param.model;
+std::string caseName(const testing::TestParamInfo<GoldenModel>& tested) {
+  std::string name = tested.param.name;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 }
 
-class ModelLogits : public testing::TestWithParam<Case> {};
-
-// Greedy continuations must be equal up to the first step whose two best logits lie closer than the
-// error that the tolerance allows one of them: six times the root mean square.
-size_t trustedSteps(const nlohmann::json& exact, double tolerance) {
-  const std::vector<float> logits = base64As<float>(exact["logits_f32_b64"]);
-  double norm = 0;
-  for (const float logit : logits) {
-    norm += static_cast<double>(logit) * logit;
-  }
-  const double error = 6 * tolerance * std::sqrt(norm / static_cast<double>(logits.size()));
-  size_t steps = 0;
-  for (const double margin : exact["greedy_margin"]) {
-    if (margin < error) {
-      break;
-    }
-    ++steps;
-  }
-  return steps;
-}
+class ModelLogits : public testing::TestWithParam<GoldenModel> {};
 
 TEST_P(ModelLogits, equal_the_float64_reference) {
-  const Case& c = GetParam();
-  ORIEL_NEED_DATA(model, std::string("models/") + c.model + ".gguf");
-  ORIEL_NEED_DATA(golden, std::string("logits/") + c.model + ".json");
+  const GoldenModel& c = GetParam();
+  ORIEL_NEED_DATA(model, "models/" + c.name + ".gguf");
+  ORIEL_NEED_DATA(golden, "logits/" + c.name + ".json");
   const nlohmann::json prompts = readJson(golden)["prompts"];
   ASSERT_FALSE(prompts.empty());
   for (const uint32_t chunk : {0u, 1u, 7u}) {
@@ -60,11 +37,11 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
       ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
       const nlohmann::json& exact = prompt["exact"];
       EXPECT_LT(relativeL2(logitsOf(loaded), base64As<float>(exact["logits_f32_b64"])), c.tolerance)
-          << c.model << " chunk " << chunk << " prompt of " << ids.size();
+          << c.name << " chunk " << chunk << " prompt of " << ids.size();
       std::vector<int32_t> want = exact["greedy"];
       want.resize(std::min(want.size(), trustedSteps(exact, c.tolerance)));
       if (!want.empty()) {  // none asked for would mean no end
-        EXPECT_EQ(want, greedy(loaded, static_cast<uint32_t>(want.size()))) << c.model;
+        EXPECT_EQ(want, greedy(loaded, static_cast<uint32_t>(want.size()))) << c.name;
         compared += want.size();
       }
     }
@@ -72,19 +49,14 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
   }
 }
 
-// smollm3: the same float64 forward pass with nothing but keys and values rounded to f16 is 2.24e-3 away.
-INSTANTIATE_TEST_SUITE_P(
-    Models, ModelLogits,
-    testing::Values(Case{"llama-f32", 2e-3}, Case{"llama-f16", 2e-3}, Case{"llama-bf16", 2e-3},
-                    Case{"llama-mha", 2e-3}, Case{"llama-mqa", 2e-3}, Case{"stories260K", 2e-3},
-                    Case{"llama-q8_0", 5e-3}, Case{"llama-q4_0", 5e-3}, Case{"llama-q4_1", 5e-3},
-                    Case{"llama-q5_0", 5e-3}, Case{"llama-q5_1", 5e-3}, Case{"llama-iq4_nl", 5e-3},
-                    Case{"llama-q2_k", 5e-3}, Case{"llama-q3_k", 5e-3}, Case{"llama-q4_k", 5e-3},
-                    Case{"llama-q4_k_m", 5e-3}, Case{"llama-q5_k", 5e-3}, Case{"llama-q6_k", 5e-3},
-                    Case{"TinyStories-656K-Q2_K", 1e-3}, Case{"llama3-rope", 2e-3},
-                    Case{"qwen3", 2e-3}, Case{"gemma3", 2e-3}, Case{"smollm3", 2.5e-3},
-                    Case{"phi3", 2e-3}),
-    caseName);
+std::vector<GoldenModel> everyModel() {
+  std::vector<GoldenModel> models = goldenModels(ORIEL_TEST_DATA "/logits/tolerances.json");
+  models.push_back({"stories260K", 2e-3});
+  models.push_back({"TinyStories-656K-Q2_K", 1e-3});
+  return models;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ModelLogits, testing::ValuesIn(everyModel()), caseName);
 
 // Shapes that no published model has: odd rows, every GQA ratio, heads of any even size.
 TEST(Logits, odd_shapes_equal_the_float64_reference) {

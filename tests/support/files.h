@@ -1,18 +1,13 @@
-// Where test data is, and how its JSON encodes arrays.
+// Where test data is.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
+
+#include "support/encoding.h"
 
 namespace oriel::test {
-
-inline bool fileExists(const std::string& path) { return std::ifstream(path).good(); }
 
 /// `relative` below tests/data if it is there, else below shared/golden; empty if in neither.
 inline std::string dataFile(const std::string& relative) {
@@ -22,44 +17,6 @@ inline std::string dataFile(const std::string& relative) {
     }
   }
   return "";
-}
-
-inline nlohmann::json readJson(const std::string& path) {
-  std::ifstream file(path);
-  return nlohmann::json::parse(file);
-}
-
-inline std::vector<uint8_t> readBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-inline std::vector<uint8_t> base64(const std::string& text) {
-  std::vector<uint8_t> bytes;
-  uint32_t bits = 0;
-  int n_bits = 0;
-  for (const char c : text) {
-    const char* alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char* found = std::strchr(alphabet, c);
-    if (found == nullptr || c == '\0') {
-      continue;
-    }
-    bits = bits << 6 | static_cast<uint32_t>(found - alphabet);
-    n_bits += 6;
-    if (n_bits >= 8) {
-      n_bits -= 8;
-      bytes.push_back(static_cast<uint8_t>(bits >> n_bits));
-    }
-  }
-  return bytes;
-}
-
-template <typename T>
-std::vector<T> base64As(const std::string& text) {
-  const std::vector<uint8_t> bytes = base64(text);
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
-  return values;
 }
 
 }  // namespace oriel::test

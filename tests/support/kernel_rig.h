@@ -44,9 +44,11 @@ class KernelRig {
     plan.device_step = take(ArenaKind::kActivations, stepBytes(chunk, rotation_words_));
     plan.step_decode_bytes = stepRotationWord(chunk, rotation_words_, 1) * 4;
     plan.upload = take(ArenaKind::kIo, kUploadBytes);
+    plan.staged = take(ArenaKind::kActivations, 4 * kStagedUnitWords * kMostUnits);
     io_kept_ = bytes_[index(ArenaKind::kIo)];
     options.log = log.log();
     options.allocator = &defaultAllocator();
+    options.disabled_features = disabledFeatures();
   }
   ~KernelRig() { destroyExecutor(executor); }
   KernelRig(const KernelRig&) = delete;
@@ -77,6 +79,7 @@ class KernelRig {
     std::copy(bindings.begin(), bindings.end(), op.bindings);
     std::memcpy(&op.push, &push, sizeof(push));
     op.push_bytes = sizeof(push);
+    op.candidate = candidate;
     return op;
   }
 
@@ -166,12 +169,14 @@ class KernelRig {
 
   Plan plan;
   ExecutorOptions options;
+  uint8_t candidate = 1;  ///< Op::candidate of what is added: in float
   bool on_reference = true;  ///< else, without Vulkan, on the CPU executor
   CapturedLog log;
   Executor* executor = nullptr;
 
  private:
   static constexpr uint64_t kUploadBytes = 1u << 16;
+  static constexpr uint64_t kMostUnits = 64;  // of a row
 
   struct Uploaded {
     BufferRef where;

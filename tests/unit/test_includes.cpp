@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -24,8 +25,9 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"budget", {"gguf", "model", "kv", "plan"}},
     {"exec", {"os", "gguf", "model", "text", "kv", "plan", "shaders"}},
     {"speed", {"os", "gguf", "model", "kv", "plan", "budget", "exec"}},
-    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "cpu",
-             "vulkan"}},
+    {"selftest", {"kv", "plan", "exec"}},
+    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "selftest",
+             "cpu", "vulkan"}},
     {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
 };
@@ -71,6 +73,32 @@ TEST(Includes, apps_see_the_public_header_only) {
       }
     }
   }
+}
+
+// Bindings that are not built on every system must not name what the header no longer has.
+TEST(Includes, integrations_name_only_what_the_public_header_has) {
+  const fs::path root = ORIEL_SOURCE_DIR;
+  const std::regex name("\\b(oriel_[a-z0-9_]+|ORIEL_[A-Z0-9_]+)\\b");
+  const auto namesIn = [&](const fs::path& file) {
+    std::ifstream in(file);
+    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    return std::set<std::string>(std::sregex_token_iterator(text.begin(), text.end(), name),
+                                 std::sregex_token_iterator());
+  };
+  std::set<std::string> known = namesIn(root / "runtime/include/oriel/oriel.h");
+  known.insert("oriel_jni");  // the library's own name
+  int files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(root / "integrations")) {
+    const std::string extension = entry.path().extension().string();
+    if (std::set<std::string>{".swift", ".cpp", ".h", ".java", ".kt"}.count(extension) == 0) {
+      continue;
+    }
+    ++files;
+    for (const std::string& used : namesIn(entry.path())) {
+      EXPECT_EQ(1u, known.count(used)) << entry.path() << ": " << used;
+    }
+  }
+  EXPECT_GT(files, 10);
 }
 
 }  // namespace

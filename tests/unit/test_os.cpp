@@ -14,6 +14,7 @@
 #include "tests/support/captured_log.h"
 
 #if !defined(_WIN32)
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #endif
@@ -288,6 +289,44 @@ TEST_F(Os, a_shared_library_gives_its_symbols) {
   EXPECT_FALSE(library.open("no-such-library-anywhere"));
   EXPECT_FALSE(library.isOpen());
 }
+
+#if !defined(_WIN32)
+/// As somebody who owns nothing, also where the tests run as root.
+class AsNobody {
+ public:
+  AsNobody() : user_(::geteuid()) { done_ = user_ != 0 || ::seteuid(65534) == 0; }
+  ~AsNobody() { EXPECT_EQ(0, ::seteuid(user_)); }
+  bool done() const { return done_; }
+
+ private:
+  uid_t user_;
+  bool done_;
+};
+
+TEST_F(Os, a_descriptor_that_was_handed_over_opens_what_its_path_may_not) {
+  const std::string name = write("private", "what is in it");
+  const int fd = ::open(name.c_str(), O_RDONLY);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(5, ::lseek(fd, 5, SEEK_SET));
+  ASSERT_EQ(0, ::chmod(name.c_str(), 0));
+  {
+    const AsNobody nobody;
+    ASSERT_TRUE(nobody.done());
+    EXPECT_EQ(-1, ::open(name.c_str(), O_RDONLY)) << "the file is not private";
+    for (const char* folder : {"/dev/fd/", "/proc/self/fd/"}) {
+      MappedFile file;
+      ASSERT_TRUE(file.open((folder + std::to_string(fd)).c_str(), Log{}).ok()) << folder;
+      EXPECT_EQ("what is in it",
+                std::string(reinterpret_cast<const char*>(file.data()), file.bytes()));
+    }
+  }
+  EXPECT_EQ(5, ::lseek(fd, 0, SEEK_CUR)) << "the caller's place in it was moved";
+  ::close(fd);
+  expectNoMapping("/dev/fd/" + std::to_string(fd), "descriptor");
+  expectNoMapping("/dev/fd/", "folder");
+  expectNoMapping("/dev/fd/x", "not there");
+}
+#endif
 
 }  // namespace
 }  // namespace oriel

@@ -18,7 +18,9 @@
  *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
  *    default, and a library newer than the app knows which fields the app does not have. A NULL
  *    options pointer means all defaults. Structs that Oriel fills need struct_size set, too.
- *  - Text is UTF-8, given as (pointer, bytes); it may contain NUL. Paths are UTF-8 and end in NUL.
+ *  - Text is UTF-8, given as (pointer, bytes); it may contain NUL. Paths are UTF-8 and end in NUL. Files that
+ *    are read may also be given as open descriptors: "/dev/fd/N" or "/proc/self/fd/N" is the file that this
+ *    process has open as N (not on Windows). It stays the caller's, and may be closed after the call.
  *  - A call that fills a buffer takes (pointer, capacity, needed): *needed is always set; when the
  *    capacity is too small it fails with ORIEL_ERROR_BUFFER_TOO_SMALL, and what the buffer then holds is
  *    of no use.
@@ -215,7 +217,8 @@ typedef struct oriel_options {
   uint32_t device_number;
   /* Longest wait for one submission, in milliseconds. 0: 60000. */
   uint32_t device_timeout_ms;
-  /* Folder for compiled pipelines; created if missing. NULL: nothing is written or read. */
+  /* Folder for compiled pipelines, measured rates and measured choices of kernels; created if missing.
+   * NULL: nothing is written or read. */
   const char *cache_dir;
   oriel_log_fn log;
   void *log_user;
@@ -244,6 +247,10 @@ typedef struct oriel_options {
    * are slower are not chosen. ORIEL_ERROR_SPEED, the log naming the best, when all are. Needs `speed`
    * (ORIEL_ERROR_ARGUMENT). 0: any. */
   double min_tokens_per_s;
+  /* Optional Vulkan features to do without, by name and separated by commas ("subgroup,integer_dot"; "all"):
+   * the device is then used as one that does not have them, for tests and around faulty drivers. Read by
+   * the call only. A name that is not known is ORIEL_ERROR_ARGUMENT; the log says which are. NULL: none. */
+  const char *disabled_features;
 } oriel_options;
 
 typedef enum oriel_refusal {
@@ -397,6 +404,56 @@ typedef struct oriel_prediction {
  * a prompt of this length (0: one chunk). ORIEL_ERROR_STATE for a plan without predictions. */
 ORIEL_API oriel_status oriel_plan_predict(const oriel_plan *plan, uint64_t depth_tokens,
                                           uint32_t prompt_tokens, oriel_prediction *prediction);
+
+/* ---- Self-test -------------------------------------------------------------------------------- */
+
+typedef enum oriel_check_result {
+  ORIEL_CHECK_PASSED = 0,
+  ORIEL_CHECK_FAILED = 1,
+  ORIEL_CHECK_SKIPPED = 2 /* this device has no use for it; the reason says why */
+} oriel_check_result;
+
+/* One kernel variant on the device beside plain code on the CPU. */
+typedef struct oriel_check {
+  size_t struct_size;
+  char name[64];     /* "matmul_q4_0_dot" */
+  oriel_check_result result;
+  uint32_t reserved;
+  double error;      /* largest difference, relative to the root mean square of what should be */
+  double limit;
+  char reason[256];  /* why it failed or was skipped */
+} oriel_check;
+
+/* One way to multiply a matrix with a vector, timed on the device. */
+typedef struct oriel_candidate {
+  size_t struct_size;
+  char op[64];       /* "matvec q4_0" */
+  char name[64];     /* "dot, 64 lanes, 1 row each" */
+  double microseconds; /* of a token of a small made-up model */
+  uint32_t chosen;   /* the fastest; what models loaded with the same cache_dir will use */
+  uint32_t standard; /* what is used where nothing was measured */
+} oriel_candidate;
+
+typedef void (*oriel_check_fn)(const oriel_check *check, void *user);
+typedef void (*oriel_candidate_fn)(const oriel_candidate *candidate, void *user);
+
+typedef struct oriel_self_test_result {
+  size_t struct_size;
+  char device[256];
+  char driver[256];
+  char features[256]; /* optional features in use, as in oriel_device_info */
+  char feature_names[256]; /* every name that disabled_features knows, comma-separated */
+  uint32_t passed, failed, skipped;
+  uint32_t candidates_kept; /* 1: the choices were written to cache_dir */
+} oriel_self_test_result;
+
+/* Runs every kernel variant that the device named by the options could use on made-up data, with and without
+ * its optional features, and then times the candidates; the winners are kept in cache_dir. Either callback
+ * may be NULL; without on_candidate nothing is timed. ORIEL_OK also when checks failed. Uses the same options
+ * as oriel_speed_measure, and disabled_features. */
+ORIEL_API oriel_status oriel_self_test(const oriel_options *options, oriel_check_fn on_check,
+                                       oriel_candidate_fn on_candidate, void *user,
+                                       oriel_self_test_result *result);
 
 /* ---- Planning without a file ----------------------------------------------------------------- */
 

@@ -1,0 +1,78 @@
+package dev.oriel;
+
+/**
+ * The C++ side, oriel_jni.cpp. Calls return an oriel_status and, where it is not 0, put the line
+ * that explains it into error[0]. Arrays are filled in the order in which the classes that read
+ * them do.
+ */
+final class Native {
+  private Native() {}
+
+  static {
+    System.loadLibrary("oriel_jni");
+  }
+
+  /** What C++ calls back. */
+  static final class Callbacks {
+    private final OrielText listener;
+    private final OrielOptions.Progress progress;
+    final StringBuilder text = new StringBuilder();
+
+    Callbacks(OrielText listener, OrielOptions.Progress progress) {
+      this.listener = listener;
+      this.progress = progress;
+    }
+
+    boolean onText(byte[] bytes) {
+      String piece = Utf8.decode(bytes);
+      text.append(piece);
+      return listener == null || listener.onText(piece);
+    }
+
+    boolean onProgress(long done, long total) {
+      return progress.onProgress(done, total);
+    }
+  }
+
+  static native byte[] version();
+
+  static native int plan(byte[] path, long[] options, long[] plan, byte[][] error);
+
+  static native int inspect(byte[] path, long[] numbers, byte[][] texts, byte[][] error);
+
+  static native int countPinned(byte[] path, long[] options, byte[][] optionTexts, byte[] system,
+      int[] tokens, byte[][] error);
+
+  /** handle[0] is 0 on failure. `callbacks` is null where nobody wants to know. */
+  static native int open(byte[] path, long[] options, byte[][] optionTexts, Callbacks callbacks,
+      long[] handle, byte[][] error);
+
+  static native void close(long handle);
+
+  static native void cancel(long handle);
+
+  /** texts: device, driver, chat template. */
+  static native int describe(long handle, long[] plan, byte[][] texts, byte[][] error);
+
+  static native int chatAdd(long handle, byte[] role, byte[] text, byte[][] error);
+
+  static native int append(long handle, byte[] text, byte[][] error);
+
+  static native int generate(long handle, boolean chat, long[] numbers, float[] floats,
+      Callbacks callbacks, double[] reply, byte[][] error);
+
+  static native int reset(long handle, byte[][] error);
+
+  static native int rewind(long handle, long position, byte[][] error);
+
+  static native int save(long handle, byte[] path, byte[][] error);
+
+  static native int restore(long handle, byte[] path, byte[][] error);
+
+  static native int stats(long handle, long[] stats, byte[][] error);
+
+  /** ids[0] is the result. */
+  static native int tokenize(long handle, byte[] text, int[][] ids, byte[][] error);
+
+  static native int detokenize(long handle, int[] ids, byte[][] text, byte[][] error);
+}

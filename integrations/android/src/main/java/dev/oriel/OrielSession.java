@@ -1,0 +1,346 @@
+package dev.oriel;
+
+import java.util.concurrent.CancellationException;
+
+/**
+ * A model with a conversation. Calls wait for the device: make them on a background thread. Any
+ * thread may make them, one at a time: a call waits until the one before it is done. {@link
+ * #cancel} and {@link #close} may be called at any time from any thread, also from a listener.
+ *
+ * <p>Failures are {@link OrielException}; a call on a closed session throws IllegalStateException.
+ */
+public final class OrielSession implements AutoCloseable {
+  private static final byte[] USER = Utf8.encode("user", "role");
+  private static final byte[] SYSTEM = Utf8.encode("system", "role");
+
+  private final Object lock = new Object();
+  private final byte[] systemPrompt;
+  private final OrielPlan plan;
+  private final String device;
+  private final String driver;
+
+  // All under the lock.
+  private long handle; // 0: closed
+  private Thread running; // inside a call
+  private Object runningFor; // whose cancel(Object) is meant
+  private boolean cancelled; // since `running` began
+  private boolean closing;
+
+  private interface Call {
+    int run(long handle, byte[][] error);
+  }
+
+  static OrielSession open(String path, long memoryBytes, OrielOptions options) {
+    byte[][] error = new byte[1][];
+    byte[] file = Utf8.path(path);
+    long[] numbers = options.pack(memoryBytes);
+    byte[][] texts = options.packTexts();
+    Native.Callbacks callbacks =
+        options.progress == null ? null : new Native.Callbacks(null, options.progress);
+    numbers[OrielOptions.PINNED] = Oriel.pinned(file, options, numbers);
+    long[] handle = new long[1];
+    OrielException.check(Native.open(file, numbers, texts, callbacks, handle, error), error);
+    try {
+      return new OrielSession(handle[0], options.systemPrompt);
+    } catch (RuntimeException e) {
+      Native.close(handle[0]);
+      throw e;
+    }
+  }
+
+  private OrielSession(long handle, String prompt) {
+    this.handle = handle;
+    systemPrompt = prompt == null ? null : Utf8.encode(prompt, "systemPrompt");
+    byte[][] error = new byte[1][];
+    byte[][] texts = new byte[2][];
+    long[] numbers = new long[OrielPlan.COUNT];
+    OrielException.check(Native.describe(handle, numbers, texts, error), error);
+    plan = new OrielPlan(numbers);
+    device = Utf8.decode(texts[0]);
+    driver = Utf8.decode(texts[1]);
+    if (systemPrompt != null) {
+      OrielException.check(Native.chatAdd(handle, SYSTEM, systemPrompt, error), error);
+    }
+  }
+
+  /** The plan that was carried out. */
+  public OrielPlan plan() {
+    return plan;
+  }
+
+  /** What it runs on, e.g. "Adreno (TM) 740", and its driver. */
+  public String device() {
+    return device;
+  }
+
+  public String driver() {
+    return driver;
+  }
+
+  /**
+   * Says something and returns the answer.
+   *
+   * <p>A cancelled one returns too, with stop CANCELLED: while the message is still being read it
+   * is taken back, later what was generated stays part of the conversation.
+   *
+   * @param sampling null: the defaults
+   * @param listener null: only the whole reply is wanted
+   */
+  public OrielReply chat(String text, OrielSampling sampling, OrielText listener) {
+    byte[] message = Utf8.encode(text, "text");
+    begin(listener);
+    try {
+      byte[][] error = new byte[1][];
+      int added = run((h, e) -> Native.chatAdd(h, USER, message, e), error);
+      if (isCancelled(added)) {
+        return OrielReply.nothing();
+      }
+      OrielException.check(added, error);
+      return reply(true, sampling, listener);
+    } finally {
+      end();
+    }
+  }
+
+  public OrielReply chat(String text, OrielText listener) {
+    return chat(text, null, listener);
+  }
+
+  public OrielReply chat(String text) {
+    return chat(text, null, null);
+  }
+
+  /** Adds a message without asking for a reply, e.g. an earlier conversation. */
+  public void add(String role, String text) {
+    byte[] who = Utf8.path(role); // it ends in NUL, too
+    byte[] what = Utf8.encode(text, "text");
+    perform(null, (h, e) -> Native.chatAdd(h, who, what, e));
+  }
+
+  /** Appends raw text, for models that do not chat. Control tokens in it count as such. */
+  public void append(String text) {
+    byte[] what = Utf8.encode(text, "text");
+    perform(null, (h, e) -> Native.append(h, what, e));
+  }
+
+  /** Continues what was appended. */
+  public OrielReply generate(OrielSampling sampling, OrielText listener) {
+    begin(listener);
+    try {
+      return reply(false, sampling, listener);
+    } finally {
+      end();
+    }
+  }
+
+  /** Back to a new conversation (with the system prompt), which takes no new memory. */
+  public void reset() {
+    begin(null);
+    try {
+      byte[][] error = new byte[1][];
+      OrielException.check(run(Native::reset, error), error);
+      if (systemPrompt != null) {
+        // Not to be left without it: only closing interrupts this.
+        int added;
+        do {
+          added = run((h, e) -> Native.chatAdd(h, SYSTEM, systemPrompt, e), error);
+        } while (isCancelled(added) && !isClosing());
+        OrielException.check(added, error);
+      }
+    } finally {
+      end();
+    }
+  }
+
+  /**
+   * Forgets everything from a position on, e.g. to answer again; see oriel_session_rewind for how
+   * far.
+   */
+  public void rewind(long position) {
+    OrielOptions.checked("position", position);
+    perform(null, (h, e) -> Native.rewind(h, position, e));
+  }
+
+  /** Writes the conversation to a file, atomically. */
+  public void save(String path) {
+    byte[] file = Utf8.path(path);
+    perform(null, (h, e) -> Native.save(h, file, e));
+  }
+
+  /** Goes on where {@link #save} was called, given the same model, memory and options. */
+  public void restore(String path) {
+    byte[] file = Utf8.path(path);
+    perform(null, (h, e) -> Native.restore(h, file, e));
+  }
+
+  public OrielStats stats() {
+    long[] numbers = new long[OrielStats.COUNT];
+    perform(null, (h, e) -> Native.stats(h, numbers, e));
+    return new OrielStats(numbers);
+  }
+
+  public int[] tokenize(String text) {
+    byte[] what = Utf8.encode(text, "text");
+    int[][] ids = new int[1][];
+    perform(null, (h, e) -> Native.tokenize(h, what, ids, e));
+    return ids[0];
+  }
+
+  public String detokenize(int[] ids) {
+    byte[][] text = new byte[1][];
+    perform(null, (h, e) -> Native.detokenize(h, ids, text, e));
+    return Utf8.decode(text[0]);
+  }
+
+  /**
+   * Stops the call that runs, before its next step. A reply then returns with stop CANCELLED; other
+   * calls throw OrielException with status CANCELLED. Without a running call, nothing happens.
+   */
+  public void cancel() {
+    synchronized (lock) {
+      if (running != null) {
+        cancelled = true;
+        Native.cancel(handle);
+      }
+    }
+  }
+
+  /** Stops the call that runs if it was made with this listener. */
+  void cancel(Object listener) {
+    synchronized (lock) {
+      if (runningFor == listener) {
+        cancel();
+      }
+    }
+  }
+
+  /**
+   * Frees everything. A call that runs is cancelled and waited for, which takes one step of the
+   * model at most; from inside its listener, it ends when that call does. Closing twice is fine.
+   */
+  @Override
+  public void close() {
+    synchronized (lock) {
+      closing = true;
+      lock.notifyAll();
+      cancel();
+      if (running == Thread.currentThread()) {
+        return;
+      }
+      boolean interrupted = false;
+      while (running != null) {
+        try {
+          lock.wait();
+        } catch (InterruptedException e) {
+          interrupted = true;
+        }
+      }
+      free();
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /**
+   * Waits for its turn. A thread that is interrupted before it comes leaves with
+   * CancellationException.
+   */
+  private void begin(Object listener) {
+    synchronized (lock) {
+      if (running == Thread.currentThread()) {
+        throw new IllegalStateException(
+            "a listener called the session that called it: return first, then call");
+      }
+      if (Thread.currentThread().isInterrupted()) {
+        throw new CancellationException("the thread was interrupted");
+      }
+      while (running != null && !closing) {
+        try {
+          lock.wait();
+        } catch (InterruptedException e) {
+          Thread.currentThread().interrupt();
+          throw new CancellationException("interrupted while another call was running");
+        }
+      }
+      if (closing) {
+        throw new IllegalStateException("the session is closed: open another one");
+      }
+      running = Thread.currentThread();
+      runningFor = listener;
+      cancelled = false;
+    }
+  }
+
+  private void end() {
+    synchronized (lock) {
+      running = null;
+      runningFor = null;
+      if (closing) {
+        free();
+      }
+      lock.notifyAll();
+    }
+  }
+
+  private void free() {
+    if (handle != 0) {
+      Native.close(handle);
+      handle = 0;
+    }
+  }
+
+  /**
+   * One native call. A cancel that came too late for the call before this one is answered by this
+   * one, says oriel_session_cancel: it had not begun, so it is made again.
+   */
+  private int run(Call call, byte[][] error) {
+    int status = call.run(handle, error);
+    if (isCancelled(status)) {
+      synchronized (lock) {
+        if (cancelled) {
+          return status;
+        }
+      }
+      status = call.run(handle, error);
+    }
+    return status;
+  }
+
+  private void perform(Object listener, Call call) {
+    begin(listener);
+    try {
+      byte[][] error = new byte[1][];
+      OrielException.check(run(call, error), error);
+    } finally {
+      end();
+    }
+  }
+
+  private OrielReply reply(boolean chat, OrielSampling sampling, OrielText listener) {
+    OrielSampling how = sampling == null ? new OrielSampling() : sampling;
+    long[] numbers = how.packNumbers();
+    float[] floats = how.packFloats();
+    Native.Callbacks callbacks = new Native.Callbacks(listener, null);
+    double[] result = new double[5];
+    byte[][] error = new byte[1][];
+    int status = run(
+        (h, e) -> Native.generate(h, chat, numbers, floats, callbacks, result, e), error);
+    if (isCancelled(status)) {
+      result[0] = OrielReply.Stop.CANCELLED.ordinal();
+    } else {
+      OrielException.check(status, error);
+    }
+    return new OrielReply(callbacks.text.toString(), result);
+  }
+
+  private boolean isClosing() {
+    synchronized (lock) {
+      return closing;
+    }
+  }
+
+  private static boolean isCancelled(int status) {
+    return status == OrielException.Status.CANCELLED.ordinal();
+  }
+}

@@ -1,0 +1,35 @@
+package dev.oriel;
+
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+
+/** Text crosses to C as UTF-8 bytes: JNI's own strings are another encoding (modified UTF-8). */
+final class Utf8 {
+  private Utf8() {}
+
+  /** Refuses halves of surrogate pairs rather than sending something else than was written. */
+  static byte[] encode(String text, String what) {
+    try {
+      ByteBuffer bytes = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(text));
+      byte[] exact = new byte[bytes.remaining()];
+      bytes.get(exact);
+      return exact;
+    } catch (CharacterCodingException e) {
+      throw new IllegalArgumentException(
+          what + " has half of a surrogate pair: cut strings between whole characters", e);
+    }
+  }
+
+  static byte[] path(String path) {
+    if (path.indexOf('\0') >= 0) {
+      throw new IllegalArgumentException("a path has a NUL in it: check where it comes from");
+    }
+    return encode(path, "path");
+  }
+
+  static String decode(byte[] bytes) {
+    return new String(bytes, StandardCharsets.UTF_8);
+  }
+}

@@ -1,0 +1,222 @@
+// What reading the cache and softening scores have in common, for one token and for chunks. Compiled once
+// per target.
+#if defined(ORIEL_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef ORIEL_CPU_ATTENTION_INL_H_
+#undef ORIEL_CPU_ATTENTION_INL_H_
+#else
+#define ORIEL_CPU_ATTENTION_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "base/half.h"
+#include "cpu/attention.h"
+#include "cpu/vectors-inl.h"
+#include "kv/quantise.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace oriel {
+namespace HWY_NAMESPACE {
+
+constexpr uint32_t kMostSlots = 64;  // of a block
+constexpr float kLeast = -3.0e38f;   // below any score
+/// Vectors of a row that are summed up at a time, and queries that share what was loaded: as many as there
+/// are registers for.
+constexpr bool kManyRegisters = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM_A64;
+constexpr uint32_t kWide = kManyRegisters ? 4 : 2;
+
+/// What a token sees.
+struct View {
+  uint32_t n_sinks;
+  uint32_t ring_begin;
+  uint32_t n_ring;
+};
+
+inline View viewOf(const AttentionTask& task, uint32_t token) {
+  const TokenStep& step = task.tokens[token];
+  return task.push.local != 0 ? View{0, step.local_begin, step.local_n_ring}
+                              : View{step.n_sinks, step.ring_begin, step.n_ring};
+}
+
+/// Slots of one head and side that lie one after another.
+struct Slots {
+  KvFormat format;
+  const uint32_t* words;
+  const uint16_t* scales;  // low-bit formats only
+};
+
+inline Slots slotsOf(const AttentionPush& p, KvFormat format, const uint32_t* side, uint32_t head,
+              bool sinks, uint32_t first) {
+  if (sinks) {
+    return {KvFormat::kF16,
+            side + (static_cast<uint64_t>(head) * p.sinks + first) *
+                       kvValueWords(KvFormat::kF16, p.head_dim),
+            nullptr};
+  }
+  const SideLayout layout = sideLayout(format, {p.n_kv_heads, p.head_dim, p.sinks, 0, p.ring});
+  const uint64_t slot = static_cast<uint64_t>(head) * p.ring + first;
+  return {format, side + layout.ring_word + slot * kvValueWords(format, p.head_dim),
+          reinterpret_cast<const uint16_t*>(side + layout.scales_word) +
+              slot * kvGroups(p.head_dim)};
+}
+
+// What int4 codes stand for, before their scale.
+HWY_INLINE VF int4Levels(VI codes) {
+  const VF t = hn::Sub(hn::ConvertTo(kF, codes), hn::Set(kF, 7.875f));
+  return hn::MulAdd(hn::Mul(hn::Mul(t, t), t), hn::Set(kF, 1.0f / 128.0f), t);
+}
+
+/// Half floats that lie one after another.
+inline void unpackHalves(const uint16_t* halves, uint32_t count, float* out) {
+  uint32_t i = 0;
+  for (; i + kN <= count; i += kN) {
+    hn::StoreU(loadHalves(halves + i), kF, out + i);
+  }
+  for (; i < count; ++i) {
+    out[i] = halfToFloat(halves[i]);
+  }
+}
+
+#if HWY_MAX_BYTES == 64
+/// The levels of int4 codes, in the lowest four bits of each lane.
+HWY_INLINE VF levelsOf(VU codes) {
+  HWY_ALIGN static constexpr float kLevels[kInt4Levels] = {
+      int4Level(0), int4Level(1), int4Level(2),  int4Level(3),  int4Level(4),  int4Level(5),
+      int4Level(6), int4Level(7), int4Level(8),  int4Level(9),  int4Level(10), int4Level(11),
+      int4Level(12), int4Level(13), int4Level(14), int4Level(15)};
+  return hn::TableLookupLanes(hn::Load(kF, kLevels),
+                              hn::IndicesFromVec(kF, hn::BitCast(kI, codes)));
+}
+#endif
+
+/// kN codes of a low-bit format from `bytes` on, without their scale.
+template <KvFormat kFormat>
+HWY_INLINE VF codeValues(const uint8_t* bytes) {
+  if (kFormat == KvFormat::kInt8) {
+    const hn::Rebind<int8_t, DF> k8;
+    return hn::ConvertTo(
+        kF, hn::PromoteTo(kI, hn::LoadU(k8, reinterpret_cast<const int8_t*>(bytes))));
+  }
+  // A byte holds two codes: spread bytes to pairs of bytes, then those to lanes.
+  const hn::Rebind<uint8_t, hn::Half<DF>> k8;
+  const hn::Rebind<uint16_t, hn::Half<DF>> k16;
+  const auto pairs = hn::PromoteTo(k16, hn::LoadU(k8, bytes));
+  const auto spread = hn::And(hn::Or(pairs, hn::ShiftLeft<4>(pairs)), hn::Set(k16, 0x0f0f));
+  const hn::Rebind<uint8_t, DF> codes8;
+  const VI codes = hn::PromoteTo(kI, hn::BitCast(codes8, spread));
+#if HWY_MAX_BYTES == 64
+  return levelsOf(hn::BitCast(kU, codes));
+#else
+  return int4Levels(codes);
+#endif
+}
+
+/// Turns the scores of slots from .. to - 1 of a block into weights relative to `most`, and scales down what
+/// was gathered when `most` has to rise: a score may exceed it by kSlack, so that this happens rarely. Of the
+/// block's other slots the weight is 0. `sums` are the weights so far, lane by lane.
+inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, float* scores,
+                   float* sums, float* gathered) {
+  constexpr float kSlack = 8.0f;  // weights up to 3000
+  const uint32_t end = (to + kN - 1) / kN * kN;
+  VF most_v = hn::Set(kF, kLeast);
+  for (uint32_t s = 0; s < end; s += kN) {
+    VF value = hn::Load(kF, scores + s);
+    if (s < from || s + kN > to) {
+      const VI slot = hn::Iota(kI, static_cast<int32_t>(s));
+      const auto seen = hn::RebindMask(
+          kF, hn::And(hn::Gt(slot, hn::Set(kI, static_cast<int32_t>(from) - 1)),
+                      hn::Lt(slot, hn::Set(kI, static_cast<int32_t>(to)))));
+      value = hn::IfThenElse(seen, value, hn::Set(kF, kLeast));
+      hn::Store(value, kF, scores + s);
+    }
+    most_v = hn::Max(most_v, value);
+  }
+  VF sum = hn::Load(kF, sums);
+  if (HWY_UNLIKELY(
+          !hn::AllFalse(kF, hn::Gt(hn::Sub(most_v, hn::Set(kF, kSlack)), hn::Set(kF, *most))))) {
+    const VF largest = hn::MaxOfLanes(kF, most_v);
+    const VF shrink = expOf(hn::Sub(hn::Set(kF, *most), largest));
+    sum = hn::Mul(sum, shrink);
+    for (uint32_t c = 0; c < stride; c += kN) {
+      hn::Store(hn::Mul(hn::Load(kF, gathered + c), shrink), kF, gathered + c);
+    }
+    *most = hn::GetLane(largest);
+  }
+  const VF largest = hn::Set(kF, *most);
+  for (uint32_t s = 0; s < end; s += kN) {
+    const VF weight = expOf(hn::Sub(hn::Load(kF, scores + s), largest));
+    hn::Store(weight, kF, scores + s);
+    sum = hn::Add(sum, weight);
+  }
+  hn::Store(sum, kF, sums);
+  std::fill(scores + end, scores + kMostSlots, 0.0f);
+}
+
+/// Neighbouring splits that are worked on as one.
+struct Splits {
+  uint32_t first;
+  uint32_t count;
+};
+
+/// Calls attend(sinks, slot, order, count) for blocks of at most `block_slots` slots that lie one after another:
+/// the splits' share of `n_sinks` sinks, and then of `n_ring` ring slots from `ring_begin` on. `order` counts
+/// from the first of either. Blocks of the ring end at the same slots whatever is seen, so that a token's result
+/// does not depend on the tokens that share its chunk.
+template <class Attend>
+HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint32_t n_sinks,
+                             uint32_t ring_begin, uint32_t n_ring, uint32_t block_slots,
+                             const Attend& attend) {
+  const uint64_t begin = static_cast<uint64_t>(splits.first) * p.split_slots;
+  const uint64_t end = p.splits == 1
+                           ? UINT64_MAX
+                           : begin + static_cast<uint64_t>(splits.count) * p.split_slots;
+  const auto share = [&](uint64_t first_slot, uint32_t slots, uint32_t* from, uint32_t* to) {
+    const uint64_t last = first_slot + slots;
+    *from = static_cast<uint32_t>(std::clamp(begin, first_slot, last) - first_slot);
+    *to = static_cast<uint32_t>(std::clamp(end, first_slot, last) - first_slot);
+  };
+  uint32_t from = 0;
+  uint32_t to = 0;
+  share(0, n_sinks, &from, &to);
+  for (uint32_t s = from; s < to; s += block_slots) {
+    attend(true, s, s, std::min(block_slots, to - s));
+  }
+  share(n_sinks, n_ring, &from, &to);
+  for (uint32_t s = from; s < to;) {
+    const uint32_t slot = static_cast<uint32_t>((static_cast<uint64_t>(ring_begin) + s) % p.ring);
+    const uint32_t count = std::min({block_slots - slot % block_slots, to - s, p.ring - slot});
+    attend(false, slot, s, count);
+    s += count;
+  }
+}
+
+// Writes what a query gathered: normalised, or as the share of the first of the splits. The others have none.
+inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, const Splits& splits,
+                   float most, const float* sums, const float* gathered) {
+  const AttentionPush& p = task.push;
+  const float sum = hn::GetLane(hn::SumOfLanes(kF, hn::Load(kF, sums)));
+  if (p.splits == 1) {
+    float* out = task.out + static_cast<uint64_t>(token) * p.out_stride + head * p.head_dim;
+    const float inverse = 1.0f / sum;
+    for (uint32_t c = 0; c < p.head_dim; ++c) {
+      out[c] = gathered[c] * inverse;
+    }
+    return;
+  }
+  for (uint32_t i = 0; i < splits.count; ++i) {
+    float* out = task.out +
+                 ((static_cast<uint64_t>(token) * p.n_heads + head) * p.splits + splits.first + i) *
+                     (p.head_dim + kPartialExtra);
+    if (i == 0 && sum != 0) {  // else the merge looks no further
+      std::copy(gathered, gathered + p.head_dim, out);
+    }
+    out[p.head_dim] = i == 0 ? most : kLeast;
+    out[p.head_dim + 1] = i == 0 ? sum : 0.0f;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oriel
+HWY_AFTER_NAMESPACE();
+
+#endif  // per target

@@ -1,0 +1,32 @@
+// Optional features of Vulkan devices by the names that oriel_options.disabled_features takes. The baseline
+// needs none of them.
+#pragma once
+
+#include <cstdint>
+
+#include "base/log.h"
+
+namespace oriel {
+
+enum class VulkanFeature : uint32_t {
+  kSubgroup,    ///< arithmetic over the lanes of a subgroup
+  kIntegerDot,  ///< dot products of four packed bytes
+  kFirstUnused,
+};
+
+/// Names of features that no kernel uses yet are known, too: turning them off changes nothing.
+constexpr const char* kVulkanFeatureNames[] = {"subgroup",      "integer_dot",   "float16",
+                                               "int8_storage",  "int16_storage", "timeline",
+                                               "cooperative_matrix"};
+constexpr uint32_t kVulkanFeatures = sizeof(kVulkanFeatureNames) / sizeof(kVulkanFeatureNames[0]);
+
+constexpr uint32_t featureBit(VulkanFeature feature) { return 1u << static_cast<uint32_t>(feature); }
+
+/// Reads names separated by commas ("all": every one; null: none) into a set of bits, one per entry of
+/// kVulkanFeatureNames. ORIEL_ERROR_ARGUMENT, the log saying which names there are, for any other.
+Status readFeatureNames(const char* names, const Log& log, uint32_t* bits);
+
+/// The names of `bits`, separated by commas.
+void writeFeatureNames(uint32_t bits, char* text, size_t capacity);
+
+}  // namespace oriel

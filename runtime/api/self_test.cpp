@@ -1,0 +1,105 @@
+#include "selftest/self_test.h"
+
+#include <cstdio>
+
+#include "api/api.h"
+#include "plan/weight_layout.h"
+#include "speed/tune.h"
+#if ORIEL_VULKAN
+#include "vulkan/features.h"
+#endif
+
+namespace oriel {
+namespace {
+
+// Types of weights whose candidates are timed: what models commonly come in.
+constexpr WeightType kTimedTypes[] = {WeightType::kF16, WeightType::kQ8_0, WeightType::kQ4_0,
+                                      WeightType::kQ4_K, WeightType::kQ6_K};
+
+struct DeviceChoice {
+  oriel_options options;
+  oriel_allocator allocator;
+};
+
+Status makeForChecks(const void* context, const Plan& plan, bool baseline,
+                     const ExecutorMemory& memory, Executor** executor) {
+  const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
+  oriel_options options = choice.options;
+  options.cache_dir = nullptr;  // pipelines of all kernels are nobody's cache
+  if (baseline) {
+    options.disabled_features = "all";
+  }
+  return createExecutor(options, plan, memory, choice.allocator, executor);
+}
+
+Status makeForProbe(const void* context, const Plan& plan, const ExecutorMemory& memory,
+                    Executor** executor) {
+  const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
+  return createExecutor(choice.options, plan, memory, choice.allocator, executor);
+}
+
+Status timeCandidates(const DeviceChoice& choice, const Log& log, oriel_candidate_fn on_candidate,
+                      void* user, oriel_self_test_result* result) {
+  for (const WeightType type : kTimedTypes) {
+    MatvecTimes times;
+    ORIEL_TRY(tuneMatvec({makeForProbe, &choice}, fileTypeOf(type), true, choice.allocator, log,
+                         &times));
+    result->candidates_kept |= times.kept ? 1 : 0;
+    for (uint32_t i = 0; i < times.count; ++i) {
+      oriel_candidate candidate = {};
+      candidate.struct_size = sizeof(candidate);
+      std::snprintf(candidate.op, sizeof(candidate.op), "matvec %s", weightTypeName(type));
+      std::snprintf(candidate.name, sizeof(candidate.name), "%s", times.names[i]);
+      candidate.microseconds = times.microseconds[i];
+      candidate.chosen = i == times.chosen ? 1 : 0;
+      candidate.standard = i == times.standard ? 1 : 0;
+      on_candidate(&candidate, user);
+    }
+  }
+  return kOk;
+}
+
+Status selfTest(const oriel_options& options, oriel_check_fn on_check,
+                oriel_candidate_fn on_candidate, void* user, oriel_self_test_result* result) {
+  const Log log = logOf(options);
+  BudgetRequest checked;
+  ORIEL_TRY(readRequest(options, log, &checked));
+  if (options.device == ORIEL_DEVICE_NONE) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to test: name one");
+  }
+  const DeviceChoice choice = {options,
+                               options.allocator != nullptr ? *options.allocator : defaultAllocator()};
+  TestedDevice device;
+  device.make = makeForChecks;
+  device.context = &choice;
+#if ORIEL_VULKAN
+  writeFeatureNames(UINT32_MAX, result->feature_names, sizeof(result->feature_names));
+#endif
+  const CheckSink sink = {on_check, user, result};
+  ORIEL_TRY(runSelfTest(device, choice.allocator, log, sink));
+  if (on_candidate != nullptr) {
+    ORIEL_TRY(timeCandidates(choice, log, on_candidate, user, result));
+  }
+  return kOk;
+}
+
+}  // namespace
+}  // namespace oriel
+
+using namespace oriel;
+
+oriel_status oriel_self_test(const oriel_options* given, oriel_check_fn on_check,
+                             oriel_candidate_fn on_candidate, void* user,
+                             oriel_self_test_result* out) {
+  oriel_options options;
+  if (!readOptions(given, &options) || !validResult(out)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  oriel_self_test_result result = {};
+  result.struct_size = sizeof(result);
+  const Status status = selfTest(options, on_check, on_candidate, user, &result);
+  if (status.ok()) {
+    writeResult(result, out);
+  }
+  return status.code();
+}

@@ -1,0 +1,328 @@
+#include "selftest/check_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <initializer_list>
+
+#include "base/limits.h"
+#include "plan/weight_layout.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kChunk = 8;
+constexpr uint32_t kRows = 40;  // of matrices: not whole groups
+constexpr uint32_t kCols = 512;
+constexpr uint32_t kHeads = 4;
+constexpr uint32_t kKvHeads = 2;
+constexpr uint32_t kHeadDim = 64;
+constexpr uint32_t kQkvStride = (kHeads + 2 * kKvHeads) * kHeadDim;
+constexpr uint32_t kQueryStride = kHeads * 2 * kHeadDim;
+constexpr uint32_t kOutStride = kHeads * kHeadDim;
+constexpr uint32_t kSinks = 2;
+constexpr uint32_t kRing = 40;
+constexpr uint32_t kSplits = 2;
+constexpr uint32_t kSplitSlots = 24;
+constexpr uint64_t kUploadHalf = 128 << 10;
+constexpr uint8_t kCandidates = 6;  // tried of each type; executors say which there are
+
+// Sums in another order, or inputs in 16 bits, are off by a few 1e-5; one wrong product of kCols by 4e-2.
+constexpr double kFloatLimit = 3e-4;
+constexpr double kWordsLimit = 0.01;
+
+constexpr StepList kLists[] = {StepList::kDecode, StepList::kChunk};
+
+// A number for each word of an input, always the same (Steele et al., SplitMix, 2014).
+uint32_t noise(uint64_t seed, uint64_t index) {
+  uint64_t x = (seed << 40) + (index + 1) * 0x9e3779b97f4a7c15ull;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+  return static_cast<uint32_t>((x ^ (x >> 31)) >> 16);
+}
+
+// Random quants. Values and scales get exponents that keep sums ordinary; the halves of a side word are
+// small f16 numbers then, and their bytes do as scales of blocks.
+uint32_t weightWord(WeightType type, bool side, uint32_t word) {
+  switch (type) {
+    case WeightType::kF32:
+      return (word & 0x807fffffu) | 0x3d800000u;
+    case WeightType::kBf16:
+      return (word & 0x807f807fu) | 0x3d803d80u;
+    case WeightType::kF16:
+      return (word & 0x83ff83ffu) | 0x2c002c00u;
+    default:
+      return side ? (word & 0x83ff83ffu) | 0x24002400u : word;
+  }
+}
+
+}  // namespace
+
+BufferRef CheckPlan::take(ArenaKind kind, uint64_t words) {
+  uint64_t* const bytes = &bytes_[static_cast<uint32_t>(kind)];
+  const BufferRef piece = {kind, 0, *bytes, 4 * words};
+  *bytes = alignUp(*bytes + piece.size_bytes, kBufferAlignment);
+  return piece;
+}
+
+BufferRef CheckPlan::vector(uint64_t words) {
+  const BufferRef piece = take(ArenaKind::kWeights, words);
+  inputs_[n_inputs_++] = {piece, WeightType::kF32, false};
+  return piece;
+}
+
+BufferRef CheckPlan::matrix(WeightType type) {
+  const uint64_t bytes = weightGeometry(type, kCols).sliceBytes(kRows);
+  const BufferRef piece = take(ArenaKind::kWeights, bytes / 4);
+  inputs_[n_inputs_++] = {piece, type, true};
+  return piece;
+}
+
+// `bindings`: 0, 2, 3, ... of the op; 1 is the step block.
+template <typename Push, uint32_t kBindings>
+Op* CheckPlan::add(StepList list, OpKind kind, const Push& push,
+                   const BufferRef (&bindings)[kBindings]) {
+  static_assert(kBindings < kMaxOpBindings, "bindings of an op");
+  const uint32_t l = static_cast<uint32_t>(list);
+  Op* const op = &ops_[l][plan_.n_ops[l]++];
+  op->kind = kind;
+  op->bindings[0] = bindings[0];
+  op->bindings[1] = plan_.device_step;
+  std::copy(bindings + 1, bindings + kBindings, op->bindings + 2);
+  op->n_bindings = kBindings + 1;
+  std::memcpy(static_cast<void*>(&op->push), &push, sizeof(push));
+  op->push_bytes = sizeof(push);
+  return op;
+}
+
+Check* CheckPlan::expect(StepList list, const char* name, const BufferRef& out, double limit) {
+  Check* const check = &checks_[n_checks_++];
+  std::snprintf(check->name, sizeof(check->name), "%s%s", name,
+                list == StepList::kChunk ? " of a chunk" : "");
+  check->list = list;
+  check->out = out;
+  check->limit = limit;
+  return check;
+}
+
+void CheckPlan::addNorms() {
+  const BufferRef weight = vector(kCols);
+  for (const StepList list : kLists) {
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);
+    add(list, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 0, 1e-5f, 1, 0, 0},
+        {in_, out, weight});
+    expect(list, "rms_norm", out, kFloatLimit);
+  }
+}
+
+void CheckPlan::addSmallOps() {
+  const BufferRef bias = vector(kCols);
+  for (const StepList list : kLists) {
+    const BufferRef biased = take(ArenaKind::kActivations, kChunk * kCols);
+    // Nothing lies there yet: what is added to is zero, and grows with every chunk.
+    add(list, OpKind::kAddBias, AddBiasPush{kCols, kCols, 0}, {bias, biased});
+    expect(list, "add_bias", biased, kFloatLimit);
+    for (const uint32_t gelu : {0u, 1u}) {
+      const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols / 2);
+      add(list, OpKind::kGatedActivation,
+          GatedActivationPush{kCols / 2, kCols, kCols / 2, kCols / 2, gelu}, {in_, out});
+      expect(list, gelu != 0 ? "gated_activation (gelu)" : "gated_activation", out, kFloatLimit);
+    }
+  }
+}
+
+void CheckPlan::addMatrix(WeightType type) {
+  const WeightGeometry geometry = weightGeometry(type, kCols);
+  const BufferRef weights = matrix(type);
+  char name[32];
+  const EmbedPush embed = {kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols, 1.5f};
+  std::snprintf(name, sizeof(name), "embed_%s", weightTypeName(type));
+  for (const StepList list : kLists) {
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);
+    add(list, OpKind::kEmbed, embed, {weights, out})->weights = type;
+    expect(list, name, out, kFloatLimit);
+  }
+  MatmulPush push = {};
+  push.rows = kRows;
+  push.units = geometry.units;
+  push.group_words = geometry.groupWords();
+  push.side_word = geometry.sideWord();
+  push.in_stride = kCols;
+  push.out_stride = kRows;
+  std::snprintf(name, sizeof(name), "matmul_%s", weightTypeName(type));
+  for (uint8_t candidate = 0; candidate <= kCandidates; ++candidate) {
+    const StepList list = candidate == 0 ? StepList::kChunk : StepList::kDecode;
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kRows);
+    Op* const op = add(list, OpKind::kMatmul, push, {weights, out, in_});
+    op->weights = type;
+    op->candidate = candidate;
+    Check* const check = expect(list, name, out, kFloatLimit);
+    check->weights = type;
+    check->candidate = candidate;
+  }
+}
+
+void CheckPlan::addCache(KvFormat k, KvFormat v) {
+  char formats[24];
+  std::snprintf(formats, sizeof(formats), k == v ? "%s" : "%s_%s", kvFormatName(k), kvFormatName(v));
+  const CacheShape shape = {kKvHeads, kHeadDim, kSinks, kRing - kChunk + 1, kRing};
+  const BufferRef keys = take(ArenaKind::kCache, sideLayout(k, shape).bytes / 4);
+  const BufferRef values = take(ArenaKind::kCache, sideLayout(v, shape).bytes / 4);
+  const BufferRef queries = take(ArenaKind::kActivations, kChunk * kQueryStride);
+  RopeAppendPush append = {};
+  append.n_heads = kHeads;
+  append.n_kv_heads = kKvHeads;
+  append.head_dim = kHeadDim;
+  append.rope_dims = kHeadDim;
+  append.pair_stride = kHeadDim / 2;
+  append.qkv_stride = kQkvStride;
+  append.query_stride = kQueryStride;
+  append.chunk = kChunk;
+  append.sinks = kSinks;
+  append.ring = kRing;
+  append.rotation_stride = rotationWords(kHeadDim, false);
+  append.sink_rotation = kHeadDim;
+  AttentionPush attend = {};
+  attend.n_heads = kHeads;
+  attend.n_kv_heads = kKvHeads;
+  attend.head_dim = kHeadDim;
+  attend.query_stride = kQueryStride;
+  attend.out_stride = kOutStride;
+  attend.chunk = kChunk;
+  attend.sinks = kSinks;
+  attend.ring = kRing;
+  attend.scale = 0.125f;
+  char name[48];
+  for (const StepList list : kLists) {
+    Op* op = add(list, OpKind::kRopeAppend, append, {qkv_, queries, keys, values});
+    op->k_format = k;
+    op->v_format = v;
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kOutStride);
+    const bool split = list == StepList::kDecode;
+    const BufferRef partials =
+        split ? take(ArenaKind::kActivations, kHeads * kSplits * (kHeadDim + kPartialExtra)) : out;
+    attend.splits = split ? kSplits : 1;
+    attend.split_slots = split ? kSplitSlots : kSinks + kRing;
+    op = add(list, OpKind::kAttention, attend, {queries, partials, keys, values});
+    op->k_format = k;
+    op->v_format = v;
+    if (split) {
+      add(list, OpKind::kAttentionMerge,
+          AttentionMergePush{kHeads, kHeadDim, kOutStride, kSplits, kSplitSlots, 0},
+          {partials, out});
+    }
+    std::snprintf(name, sizeof(name), "attention_%s", formats);
+    expect(list, name, out, kFloatLimit);
+  }
+  std::snprintf(name, sizeof(name), "rope_append_%s", formats);
+  expect(StepList::kDecode, name, queries, kFloatLimit);
+  std::snprintf(name, sizeof(name), "rope_append_%s (keys)", formats);
+  expect(StepList::kDecode, name, keys, kWordsLimit)->words = true;
+  std::snprintf(name, sizeof(name), "rope_append_%s (values)", formats);
+  expect(StepList::kDecode, name, values, kWordsLimit)->words = true;
+}
+
+CheckPlan::CheckPlan(bool norms_only) {
+  plan_.chunk_tokens = kChunk;
+  const uint32_t rotations = rotationWords(kHeadDim, false);
+  plan_.step = take(ArenaKind::kIo, stepBytes(kChunk, rotations) / 4);
+  plan_.device_step = take(ArenaKind::kActivations, stepBytes(kChunk, rotations) / 4);
+  plan_.step_decode_bytes = 4 * stepRotationWord(kChunk, rotations, 1);
+  plan_.staged = take(ArenaKind::kActivations, kStagedUnitWords * (kCols / kUnit));
+  plan_.upload = take(ArenaKind::kIo, 2 * kUploadHalf / 4);
+  plan_.logits = take(ArenaKind::kIo, 1);
+  in_ = vector(kChunk * kCols);
+  addNorms();
+  if (!norms_only) {
+    addSmallOps();
+    for (uint32_t type = 0; type < kWeightTypes; ++type) {
+      addMatrix(static_cast<WeightType>(type));
+    }
+    qkv_ = vector(kChunk * kQkvStride);
+    for (const KvFormat k : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
+      for (const KvFormat v : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
+        addCache(k, v);
+      }
+    }
+  }
+  for (uint64_t& bytes : bytes_) {
+    bytes = alignUp(bytes, kArenaGranularity);
+  }
+  const auto bytesOf = [this](ArenaKind kind) { return bytes_[static_cast<uint32_t>(kind)]; };
+  weight_bytes_ = bytesOf(ArenaKind::kWeights);
+  plan_.weight_segments = 1;
+  plan_.weight_segment_bytes = &weight_bytes_;
+  plan_.weights_bytes = weight_bytes_;
+  plan_.cache_bytes = bytesOf(ArenaKind::kCache);
+  plan_.activation_bytes = bytesOf(ArenaKind::kActivations);
+  plan_.io_bytes = bytesOf(ArenaKind::kIo);
+  for (uint32_t l = 0; l < kStepLists; ++l) {
+    plan_.ops[l] = ops_[l];
+    plan_.op_capacity += plan_.n_ops[l];
+  }
+}
+
+void CheckPlan::fill(const Input& input, uint64_t first_word, uint32_t* words,
+                     uint64_t count) const {
+  const WeightGeometry geometry = weightGeometry(input.type, kCols);
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t at = first_word + i;
+    const uint32_t word = noise(input.piece.offset_bytes, at);
+    if (input.matrix) {
+      words[i] = weightWord(input.type, at % geometry.groupWords() >= geometry.sideWord(), word);
+    } else {
+      const float number = static_cast<float>(static_cast<int32_t>(word)) / 1073741824.0f;
+      std::memcpy(&words[i], &number, sizeof(number));
+    }
+  }
+}
+
+Status CheckPlan::load(Executor* executor) const {
+  for (uint32_t i = 0; i < n_inputs_; ++i) {
+    const Input& input = inputs_[i];
+    for (uint64_t done = 0; done < input.piece.size_bytes;) {
+      const uint64_t bytes = std::min(kUploadHalf, input.piece.size_bytes - done);
+      void* ring = nullptr;
+      ORIEL_TRY(executor->beginWrite(bytes, &ring));
+      fill(input, done / 4, static_cast<uint32_t*>(ring), bytes / 4);
+      ORIEL_TRY(executor->endWrite(input.piece, done, bytes));
+      done += bytes;
+    }
+  }
+  return executor->finishLoad();
+}
+
+void CheckPlan::writeStep(uint32_t chunk, void* step) const {
+  std::memset(step, 0, static_cast<size_t>(plan_.step.size_bytes));
+  StepHeader header = {};
+  header.n_tokens = chunk < kChunks ? kChunk : 1;
+  std::memcpy(step, &header, sizeof(header));
+  for (uint32_t t = 0; t < header.n_tokens; ++t) {
+    const uint32_t position = chunk * kChunk + t;
+    TokenStep token = {};
+    token.token = (7 * position + 3) % kRows;
+    token.slot = position;  // the ring never wraps
+    token.n_sinks = std::min(position + 1, kSinks);
+    token.n_ring = position + 1 - token.n_sinks;
+    std::memcpy(static_cast<uint8_t*>(step) + sizeof(header) + t * sizeof(token), &token,
+                sizeof(token));
+    float* const rotations = static_cast<float*>(step) +
+                             stepRotationWord(kChunk, rotationWords(kHeadDim, false), t);
+    for (uint32_t pair = 0; pair < kHeadDim; ++pair) {  // of both tables
+      const double angle = position * 0.37 / (1 + pair % (kHeadDim / 2));
+      rotations[2 * pair] = static_cast<float>(std::cos(angle));
+      rotations[2 * pair + 1] = static_cast<float>(std::sin(angle));
+    }
+  }
+}
+
+Status CheckPlan::run(Executor* executor) const {
+  for (uint32_t chunk = 0; chunk <= kChunks; ++chunk) {
+    writeStep(chunk, executor->step());
+    ORIEL_TRY(executor->run(chunk < kChunks ? StepRun::kChunk : StepRun::kDecode));
+  }
+  return kOk;
+}
+
+}  // namespace oriel

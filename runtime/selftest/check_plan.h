@@ -1,0 +1,77 @@
+// Every kernel as ops of one small plan on made-up data, so that one executor can be compared with another.
+// Nothing of it depends on the device.
+#pragma once
+
+#include "exec/executor.h"
+
+namespace oriel {
+
+/// What the op of one check leaves behind.
+struct Check {
+  char name[64];
+  StepList list;
+  bool words;         ///< words of a cache: all but a few on the brink of rounding must be equal
+  uint8_t candidate;  ///< kMatmul: Op::candidate; else 0
+  WeightType weights; ///< of that op
+  BufferRef out;
+  double limit;       ///< of the difference, in root mean squares of what should be; of words, their share
+};
+
+/// Large: to be made in memory of the app's allocator, not on the stack.
+class CheckPlan {
+ public:
+  /// Chunks that fill the cache, one after the other, before one decoded token.
+  static constexpr uint32_t kChunks = 4;
+
+  /// `norms_only`: just the kernels that come with and without subgroups.
+  explicit CheckPlan(bool norms_only);
+  CheckPlan(const CheckPlan&) = delete;
+  CheckPlan& operator=(const CheckPlan&) = delete;
+
+  /// Uploads the made-up inputs and finishes loading.
+  Status load(Executor* executor) const;
+  /// Runs the chunks and the token.
+  Status run(Executor* executor) const;
+
+  const Plan& plan() const { return plan_; }
+  uint32_t checks() const { return n_checks_; }
+  const Check& check(uint32_t i) const { return checks_[i]; }
+
+ private:
+  static constexpr uint32_t kMaxOps = 192;  // of a list
+  static constexpr uint32_t kMaxInputs = 48;
+  static constexpr uint32_t kMaxChecks = 256;
+
+  struct Input {
+    BufferRef piece;
+    WeightType type;
+    bool matrix;  // else a vector of numbers about 1
+  };
+
+  BufferRef take(ArenaKind kind, uint64_t words);
+  BufferRef vector(uint64_t words);
+  BufferRef matrix(WeightType type);
+  template <typename Push, uint32_t kBindings>
+  Op* add(StepList list, OpKind kind, const Push& push, const BufferRef (&bindings)[kBindings]);
+  Check* expect(StepList list, const char* name, const BufferRef& out, double limit);
+
+  void addNorms();
+  void addSmallOps();
+  void addMatrix(WeightType type);
+  void addCache(KvFormat k, KvFormat v);
+  void writeStep(uint32_t chunk, void* step) const;
+  void fill(const Input& input, uint64_t first_word, uint32_t* words, uint64_t count) const;
+
+  Plan plan_;
+  uint64_t weight_bytes_ = 0;
+  uint64_t bytes_[kArenaKinds] = {};
+  BufferRef in_;   // [kChunk][kCols]
+  BufferRef qkv_;
+  Op ops_[kStepLists][kMaxOps] = {};
+  Check checks_[kMaxChecks] = {};
+  Input inputs_[kMaxInputs] = {};
+  uint32_t n_inputs_ = 0;
+  uint32_t n_checks_ = 0;
+};
+
+}  // namespace oriel

@@ -1,0 +1,214 @@
+#include "selftest/self_test.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "base/workspace.h"
+
+namespace oriel {
+namespace {
+
+/// Memory of the app's allocator, given back with the scope.
+class Block {
+ public:
+  Block(const oriel_allocator& allocator, size_t bytes)
+      : allocator_(allocator), bytes_(bytes), data_(allocateZeroed(allocator, bytes)) {}
+  ~Block() {
+    if (data_ != nullptr) {
+      allocator_.release(data_, bytes_, allocator_.user);
+    }
+  }
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  const oriel_allocator& allocator_;
+  size_t bytes_;
+  void* data_;
+};
+
+/// An executor with the memory it lives in.
+class Tested {
+ public:
+  Tested(const CheckPlan& plan, const oriel_allocator& allocator)
+      : block_(allocator, bytesFor(plan)), arena_(block_.data(), bytesFor(plan)) {
+    if (block_.data() != nullptr) {
+      memory = takeExecutorMemory(plan.plan(), &arena_);
+    }
+  }
+  ~Tested() { destroyExecutor(executor); }
+  Tested(const Tested&) = delete;
+  Tested& operator=(const Tested&) = delete;
+  bool good() const { return block_.data() != nullptr; }
+
+  ExecutorMemory memory;
+  Executor* executor = nullptr;
+
+ private:
+  static size_t bytesFor(const CheckPlan& plan) {
+    Arena measuring;
+    (void)takeExecutorMemory(plan.plan(), &measuring);
+    return static_cast<size_t>(measuring.used());
+  }
+  Block block_;
+  Arena arena_;
+};
+
+Status outOfMemory(const Log& log) {
+  return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                  "the system refused memory for the self-test: close other programs");
+}
+
+double difference(const Check& check, const void* got, const void* want) {
+  const uint64_t count = check.out.size_bytes / 4;
+  if (check.words) {
+    const uint32_t* const a = static_cast<const uint32_t*>(got);
+    const uint32_t* const b = static_cast<const uint32_t*>(want);
+    uint64_t differ = 0;
+    for (uint64_t i = 0; i < count; ++i) {
+      differ += a[i] != b[i] ? 1 : 0;
+    }
+    return static_cast<double>(differ) / static_cast<double>(count);
+  }
+  const float* const a = static_cast<const float*>(got);
+  const float* const b = static_cast<const float*>(want);
+  double squares = 0;
+  double most = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    const double error = std::fabs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (!(error <= std::numeric_limits<double>::max())) {
+      return std::numeric_limits<double>::infinity();  // not a number on either side
+    }
+    most = std::fmax(most, error);
+    squares += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  // All zeros means that the reference did nothing, which nothing may pass.
+  return squares > 0 ? most / std::sqrt(squares / static_cast<double>(count))
+                     : std::numeric_limits<double>::infinity();
+}
+
+// False: there is no such variant on this device.
+bool nameOf(const Check& check, const Executor& executor, char (&name)[64]) {
+  constexpr const char* kNorm = "rms_norm";
+  const bool norm = std::strncmp(check.name, kNorm, std::strlen(kNorm)) == 0;
+  if (norm && executor.pathName()[0] != '\0') {
+    std::snprintf(name, sizeof(name), "rms_norm_%s%s", executor.pathName(),
+                  check.name + std::strlen(kNorm));
+    return true;
+  }
+  std::snprintf(name, sizeof(name), "%s", check.name);
+  if (check.candidate == 0) {
+    return true;
+  }
+  const char* const candidate = executor.matvecCandidate(check.weights, check.candidate - 1u);
+  if (candidate == nullptr) {
+    return check.candidate == 1;  // an executor without a choice
+  }
+  std::snprintf(name, sizeof(name), "%s (%s)", check.name, candidate);
+  return true;
+}
+
+void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
+  oriel_self_test_result* const result = sink.counts;
+  std::snprintf(result->device, sizeof(result->device), "%s", executor.deviceName());
+  std::snprintf(result->driver, sizeof(result->driver), "%s", executor.driverName());
+  executor.describeFeatures(result->features, sizeof(result->features));
+  if (executor.pathName()[0] == '\0') {
+    return;  // nothing is optional
+  }
+  if (!subgroups) {
+    sink.report("rms_norm_subgroup", ORIEL_CHECK_SKIPPED, 0, 0,
+                "the device has no subgroup arithmetic, or it is turned off");
+  }
+  bool dot = false;
+  for (uint32_t i = 0; executor.matvecCandidate(WeightType::kQ8_0, i) != nullptr; ++i) {
+    dot = dot || std::strncmp(executor.matvecCandidate(WeightType::kQ8_0, i), "dot", 3) == 0;
+  }
+  if (!dot) {
+    sink.report("matmul with dot products", ORIEL_CHECK_SKIPPED, 0, 0,
+                "the device has no packed integer dot product, or it is turned off");
+  }
+}
+
+Status runChecks(const TestedDevice& device, bool baseline, const oriel_allocator& allocator,
+                 const Log& log, const CheckSink& sink, bool* subgroups) {
+  const Block block(allocator, sizeof(CheckPlan));
+  if (block.data() == nullptr) {
+    return outOfMemory(log);
+  }
+  const CheckPlan& plan = *new (block.data()) CheckPlan(baseline);
+  Tested tested(plan, allocator);
+  Tested reference(plan, allocator);
+  if (!tested.good() || !reference.good()) {
+    return outOfMemory(log);
+  }
+  ExecutorOptions options;
+  options.allocator = &allocator;
+  options.log = log;
+  ORIEL_TRY(createReferenceExecutor(plan.plan(), options, reference.memory, &reference.executor));
+  ORIEL_TRY(device.make(device.context, plan.plan(), baseline, tested.memory, &tested.executor));
+  Executor& executor = *tested.executor;
+  ORIEL_TRY(plan.load(reference.executor));
+  ORIEL_TRY(plan.load(&executor));
+  ORIEL_TRY(plan.run(reference.executor));
+  ORIEL_TRY(plan.run(&executor));
+  *subgroups = std::strcmp(executor.pathName(), "subgroup") == 0;
+  if (!baseline) {
+    describe(executor, *subgroups, sink);
+  }
+  for (uint32_t i = 0; i < plan.checks(); ++i) {
+    const Check& check = plan.check(i);
+    char name[64];
+    if (!nameOf(check, executor, name)) {
+      continue;
+    }
+    const void* got = nullptr;
+    const void* want = nullptr;
+    ORIEL_TRY(executor.read(check.out, 0, check.out.size_bytes, &got));
+    ORIEL_TRY(reference.executor->read(check.out, 0, check.out.size_bytes, &want));
+    const double error = difference(check, got, want);
+    if (error <= check.limit) {
+      sink.report(name, ORIEL_CHECK_PASSED, error, check.limit, "");
+    } else {
+      sink.report(name, ORIEL_CHECK_FAILED, error, check.limit,
+                  "it differs from the same work in plain code: update the driver, or choose another "
+                  "device");
+    }
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void CheckSink::report(const char* name, oriel_check_result result, double error, double limit,
+                       const char* reason) const {
+  uint32_t* const count = result == ORIEL_CHECK_PASSED   ? &counts->passed
+                          : result == ORIEL_CHECK_FAILED ? &counts->failed
+                                                         : &counts->skipped;
+  ++*count;
+  if (on_check == nullptr) {
+    return;
+  }
+  oriel_check check = {};
+  check.struct_size = sizeof(check);
+  std::snprintf(check.name, sizeof(check.name), "%s", name);
+  check.result = result;
+  check.error = error;
+  check.limit = limit;
+  std::snprintf(check.reason, sizeof(check.reason), "%s", reason);
+  on_check(&check, user);
+}
+
+Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator, const Log& log,
+                   const CheckSink& sink) {
+  bool subgroups = false;
+  ORIEL_TRY(runChecks(device, false, allocator, log, sink, &subgroups));
+  // The twins that use shared memory.
+  return subgroups ? runChecks(device, true, allocator, log, sink, &subgroups) : kOk;
+}
+
+}  // namespace oriel

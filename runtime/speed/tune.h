@@ -1,0 +1,24 @@
+// Which of a device's ways to multiply a matrix with a vector is fastest, by trying them.
+#pragma once
+
+#include "speed/measure_speed.h"
+
+namespace oriel {
+
+constexpr uint32_t kMostMatvecCandidates = 8;
+
+struct MatvecTimes {
+  char names[kMostMatvecCandidates][64];
+  double microseconds[kMostMatvecCandidates];  ///< of a token of a small made-up model
+  uint32_t count;     ///< 0: the device has no choice, or it was measured before
+  uint32_t chosen;
+  uint32_t standard;  ///< what is used where nothing was measured
+  bool kept;          ///< in the cache folder
+};
+
+/// Times the candidates for matrices of `tensor_type` (as GGUF numbers it) and keeps the fastest, unless that
+/// was done before and `again` is false. ORIEL_ERROR_UNSUPPORTED when no kernel takes the type.
+Status tuneMatvec(const ExecutorMaker& maker, uint32_t tensor_type, bool again,
+                  const oriel_allocator& allocator, const Log& log, MatvecTimes* times);
+
+}  // namespace oriel

@@ -1,0 +1,97 @@
+// matmul.comp for one token, with the input that stage_input left and integer dot products: sums of a unit
+// are exact, whatever the format. Reads every weight once and 2.5 bytes of input per column and kRows rows;
+// two dot products per four weights, plus unpacking.
+//
+// Workgroups, teams and lanes share the work as in matmul.comp.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_spirv_intrinsics : require
+#include "shared/layout.h"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLanes = 64u;
+layout(constant_id = 1) const uint kRows = 2u;
+layout(constant_id = 3) const uint kTeamLanes = 16u;
+
+layout(push_constant) uniform Push { MatmulPush push; };
+#include "lib/step.glsl"
+#include "lib/weights_packed.glsl"
+layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Staged { uvec4 staged[]; };
+
+// OpSDotKHR of SPV_KHR_integer_dot_product; capabilities DotProductKHR, DotProductInput4x8BitPackedKHR.
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
+                  id = 4450) int packedDot(uint a, uint b, spirv_literal int format);
+const int kPacked4x8 = 0;
+
+shared float partial[kLanes * kRows];  // [row][lane]
+
+int dot16(uvec4 a, uvec4 b) {
+  return (packedDot(a.x, b.x, kPacked4x8) + packedDot(a.y, b.y, kPacked4x8)) +
+         (packedDot(a.z, b.z, kPacked4x8) + packedDot(a.w, b.w, kPacked4x8));
+}
+
+// Grid (1, row tiles, further row tiles).
+void main() {
+  const uint n_tokens = push.one_row != 0u ? 1u : step_.header.n_tokens;
+  const uint tile = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;
+  const uint tile_row = tile * kRows * kTeamLanes;
+  if (n_tokens == 0u || tile_row >= push.rows) {
+    return;
+  }
+  const uint lane = gl_LocalInvocationIndex;
+  const uint teams = kLanes / kTeamLanes;
+  WeightRow rows[kRows];
+  float sums[kRows];
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    const uint row = min(tile_row + lane % kTeamLanes + r * kTeamLanes, push.rows - 1u);
+    rows[r] = weightRow(push.group_words, push.side_word, row);
+    sums[r] = 0.0;
+  }
+  for (uint unit = lane / kTeamLanes; unit < push.units; unit += teams) {
+    const uint at = unit * (kStagedUnitWords / 4u);
+    const uvec4 high0 = staged[at];
+    const uvec4 high1 = staged[at + 1u];
+    const uvec4 low0 = staged[at + 2u];
+    const uvec4 low1 = staged[at + 3u];
+    const uvec4 rest = staged[at + 4u];
+    const float scale = uintBitsToFloat(rest.x);
+    const ivec2 totals = ivec2(rest.yz);
+    [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+      uvec4 w0;
+      uvec4 w1;
+      loadPacked(rows[r], unit, w0, w1);
+      const UnitScale s = unitScale(rows[r], unit);
+      const ivec2 dots = ivec2(dot16(w0, high0), dot16(w1, high1)) * 256 +
+                         ivec2(dot16(w0, low0), dot16(w1, low1)) - kPackedOffset * totals;
+#if defined(HALF_SCALES)
+      float sum = s.scale.x * float(dots.x) + s.scale.y * float(dots.y);
+#else
+      float sum = s.scale.x * float(dots.x + dots.y);
+#endif
+#if defined(HAS_MINIMUM) && defined(HALF_SCALES)
+      sum -= s.minimum.x * float(totals.x) + s.minimum.y * float(totals.y);
+#elif defined(HAS_MINIMUM)
+      sum -= s.minimum.x * float(totals.x + totals.y);
+#endif
+      sums[r] += sum * scale;
+    }
+  }
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    partial[r * kLanes + lane] = sums[r];
+  }
+  barrier();
+  for (uint i = lane; i < kRows * kTeamLanes; i += kLanes) {
+    const uint row = tile_row + i;
+    if (row >= push.rows) {
+      continue;
+    }
+    float sum = 0.0;
+    for (uint team = 0u; team < teams; ++team) {
+      sum += partial[i / kTeamLanes * kLanes + team * kTeamLanes + i % kTeamLanes];
+    }
+    const uint at = push.out_first + row;
+    result[at] = push.accumulate != 0u ? result[at] + sum : sum;
+  }
+}

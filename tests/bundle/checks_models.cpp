@@ -1,0 +1,94 @@
+#include <exception>
+
+#include "bundle/checks.h"
+#include "support/golden.h"
+
+namespace oriel::bundle {
+namespace {
+
+using nlohmann::json;
+using test::base64As;
+using test::readJson;
+using test::relativeL2;
+
+void checkGolden(const Device& device, const test::GoldenModel& golden, CheckList* list) {
+  const Loaded loaded = open(device.model(golden.name), device.options());
+  const json file = readJson(device.data + "/logits/" + golden.name + ".json");
+  double worst = 0;
+  size_t compared = 0;
+  for (const json& prompt : file["prompts"]) {
+    require(oriel_session_reset(loaded.session.get()), "resetting");
+    append(loaded, prompt["ids"]);
+    const json& exact = prompt["exact"];
+    worst = std::max(worst, relativeL2(logits(loaded), base64As<float>(exact["logits_f32_b64"])));
+    std::vector<int32_t> want = exact["greedy"];
+    want.resize(std::min(want.size(), test::trustedSteps(exact, golden.tolerance)));
+    if (!want.empty() && greedy(loaded, static_cast<uint32_t>(want.size())) != want) {
+      list->end(false, "greedy tokens differ", {{"value", worst}, {"limit", golden.tolerance}});
+      return;
+    }
+    compared += want.size();
+  }
+  if (compared == 0) {
+    list->end(false, "no greedy token could be compared");
+    return;
+  }
+  list->atMost(worst, golden.tolerance, "relative L2, greedy tokens equal");
+}
+
+void checkBundled(const json& c, const Loaded& loaded, CheckList* list) {
+  require(oriel_session_reset(loaded.session.get()), "resetting");
+  const std::string text = c["prompt"];
+  require(oriel_session_append_text(loaded.session.get(), text.data(), text.size(),
+                                    ORIEL_TEXT_SPECIAL),
+          "appending");
+  const std::vector<float> all = logits(loaded);
+  std::vector<float> top;
+  for (const int32_t id : c["top_ids"]) {
+    top.push_back(all[static_cast<size_t>(id)]);
+  }
+  const double error = relativeL2(top, c["top_logits"].get<std::vector<double>>());
+  const std::vector<int32_t> want = c["greedy_ids"];
+  const std::vector<int32_t> got = greedy(loaded, static_cast<uint32_t>(want.size()));
+  if (got != want) {
+    list->end(false, "greedy text differs", {{"value", error}, {"greedy_ids", got}});
+    return;
+  }
+  list->atMost(error, 2e-3, "relative L2, greedy text equal");
+}
+
+}  // namespace
+
+void checkModels(const Device& device, CheckList* list) {
+  for (const test::GoldenModel& golden :
+       test::goldenModels(device.data + "/logits/tolerances.json")) {
+    list->begin("models", golden.name);
+    try {
+      checkGolden(device, golden, list);
+    } catch (const std::exception& error) {
+      list->end(false, error.what());
+    }
+  }
+  const json golden = readJson(device.data + "/oriel-tiny-golden.json");
+  for (const json& file : golden["files"]) {
+    const std::string name = file["file"];
+    const std::string path = device.data + "/models/" + name;
+    if (!test::fileExists(path)) {
+      continue;  // the bundle carries one of them
+    }
+    Loaded loaded;
+    for (const json& c : file["cases"]) {
+      list->begin("models", name + ":" + c["name"].get<std::string>());
+      try {
+        if (!loaded.session) {
+          loaded = open(path, device.options());
+        }
+        checkBundled(c, loaded, list);
+      } catch (const std::exception& error) {
+        list->end(false, error.what());
+      }
+    }
+  }
+}
+
+}  // namespace oriel::bundle

@@ -1,0 +1,92 @@
+#include "bundle/device.h"
+
+#include <stdexcept>
+
+namespace oriel::bundle {
+namespace {
+
+std::string last_error;
+
+void keepError(oriel_log_level level, const char* message, void*) {
+  if (level == ORIEL_LOG_ERROR) {
+    last_error = message;
+  }
+}
+
+int keepId(const oriel_token_event* event, void* user) {
+  static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
+  return 0;
+}
+
+int keepRow(size_t, const float* logits, size_t n, void* user) {
+  static_cast<std::vector<std::vector<float>>*>(user)->emplace_back(logits, logits + n);
+  return 0;
+}
+
+}  // namespace
+
+std::string lastError() { return last_error; }
+void clearLastError() { last_error.clear(); }
+
+oriel_options Device::options() const {
+  oriel_options options = {};
+  options.struct_size = sizeof(options);
+  options.memory_bytes = 256u << 20;
+  options.device = kind;
+  options.device_number = number;
+  options.log = keepError;
+  return options;
+}
+
+void require(oriel_status status, const std::string& what) {
+  if (status != ORIEL_OK) {
+    throw std::runtime_error(what + ": " + oriel_status_text(status) +
+                             (last_error.empty() ? "" : " (" + last_error + ")"));
+  }
+}
+
+Loaded open(const std::string& path, const oriel_options& options) {
+  Loaded loaded;
+  oriel_model* model = nullptr;
+  require(oriel_model_load(path.c_str(), &options, &model), "loading");
+  loaded.model.reset(model);
+  oriel_session* session = nullptr;
+  require(oriel_session_create(model, nullptr, &session), "creating a session");
+  loaded.session.reset(session);
+  return loaded;
+}
+
+std::vector<float> logits(const Loaded& loaded) {
+  const float* values = nullptr;
+  size_t count = 0;
+  require(oriel_session_logits(loaded.session.get(), &values, &count), "reading logits");
+  return {values, values + count};
+}
+
+void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  require(oriel_session_append(loaded.session.get(), ids.data(), ids.size()), "appending");
+}
+
+std::vector<std::vector<float>> evaluate(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  std::vector<std::vector<float>> rows;
+  require(oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), keepRow, &rows),
+          "evaluating");
+  return rows;
+}
+
+std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens) {
+  oriel_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = tokens;
+  options.greedy = 1;
+  options.ignore_stop = 1;
+  std::vector<int32_t> ids;
+  require(oriel_session_generate(loaded.session.get(), &options, keepId, &ids, nullptr),
+          "generating");
+  if (ids.size() > tokens) {
+    ids.resize(tokens);  // the last event may carry the rest of a character
+  }
+  return ids;
+}
+
+}  // namespace oriel::bundle

@@ -1,0 +1,42 @@
+// The device under test and the folder of the bundle; models opened on it through the public API.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "oriel/oriel.h"
+#include "support/owners.h"
+
+namespace oriel::bundle {
+
+using test::Loaded;
+
+struct Device {
+  oriel_device_kind kind = ORIEL_DEVICE_CPU;
+  uint32_t number = 0;        ///< as in oriel_options.device_number
+  std::string data;           ///< the bundle's folder
+  std::string scratch;        ///< a folder of this run's own, removed at the end
+
+  std::string model(const std::string& name) const { return data + "/models/" + name + ".gguf"; }
+  /// 256 MiB, no cache folder, the log kept in lastError().
+  oriel_options options() const;
+};
+
+/// The error line logged last; empty when nothing failed since `clear`.
+std::string lastError();
+void clearLastError();
+
+/// Opens a model with a session, or throws std::runtime_error with the reason.
+Loaded open(const std::string& path, const oriel_options& options);
+
+/// Logits after the last appended token.
+std::vector<float> logits(const Loaded& loaded);
+void append(const Loaded& loaded, const std::vector<int32_t>& ids);
+/// Logits after each token.
+std::vector<std::vector<float>> evaluate(const Loaded& loaded, const std::vector<int32_t>& ids);
+std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens);
+
+/// Throws std::runtime_error unless the call went well.
+void require(oriel_status status, const std::string& what);
+
+}  // namespace oriel::bundle

@@ -1,0 +1,153 @@
+"""Tests of the device bundle's scripts: test_bundle.py BUNDLE"""
+
+import html.parser
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path(__file__).resolve().parent.parent / "device"
+BUNDLE = None  # the folder under test
+
+
+def script(name, *arguments, **environment):
+    return subprocess.run([sys.executable, SCRIPTS / name, *map(str, arguments)],
+                          capture_output=True, text=True, timeout=280,
+                          env={**os.environ, **environment})
+
+
+class Parser(html.parser.HTMLParser):
+    """Counts tags and checks that they are closed in order."""
+
+    VOID = {"meta", "br", "link", "img"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.rows, self.links = [], 0, []
+
+    def handle_starttag(self, tag, attrs):
+        self.rows += tag == "tr"
+        self.links += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+
+class DeviceBundle(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def test_the_cpu_passes_and_the_report_shows_every_check(self):
+        result_path = self.folder / "cpu.json"
+        done = script("run.py", "local", "--bundle", BUNDLE, "--devices", "cpu", "--no-bench",
+                      "--label", "this <machine>", "--out", result_path)
+        self.assertEqual(0, done.returncode, done.stderr)
+        result = json.loads(result_path.read_text())
+        self.assertEqual(1, len(result["runs"]))
+        run = result["runs"][0]
+        self.assertEqual({"models", "streaming", "faults"}, {c["group"] for c in run["checks"]})
+        self.assertGreater(run["passed"], 35)
+        self.assertEqual(run["passed"], sum(c["status"] == "passed" for c in run["checks"]))
+
+        failing = json.loads(result_path.read_text())
+        failing["runs"][0]["checks"][0].update(status="failed", value=9.0, limit=0.002)
+        failing["runs"][0]["failed"] = 1
+        failing_path = self.folder / "failing.json"
+        failing_path.write_text(json.dumps(failing))
+        report = self.folder / "report.html"
+        done = script("report.py", result_path, failing_path, "--out", report)
+        self.assertEqual(0, done.returncode, done.stderr)
+        page = report.read_text()
+        parser = Parser()
+        parser.feed(page)
+        self.assertEqual([], [tag for tag in parser.open if tag != "html"])
+        self.assertEqual([], parser.links, "the page must work offline")
+        self.assertGreater(parser.rows, len(run["checks"]))
+        self.assertIn("this &lt;machine&gt;", page)
+        self.assertIn("1 checks failed", page)
+        self.assertIn('class="failed odd"', page)
+        for check in run["checks"]:
+            self.assertIn(f"<th>{check['name']}</th>", page)
+
+    def test_a_crash_is_a_result_that_names_the_check(self):
+        bundle = self.folder / "bundle"
+        bundle.mkdir()
+        program = bundle / "crasher.py"
+        program.write_text(
+            "import os, sys\n"
+            "if '--list' in sys.argv:\n"
+            "    print('[{\"option\": \"cpu\", \"name\": \"C\", \"driver\": \"\", \"kind\": \"cpu\","
+            " \"usable\": true, \"features\": \"\"}]')\n"
+            "else:\n"
+            "    print('models/first ... passed (x)', flush=True)\n"
+            "    print('models/the second ... ', end='', flush=True)\n"
+            "    os.abort()\n")
+        (bundle / "manifest.json").write_text(json.dumps(
+            {"program": program.name, "system": "Linux", "processor": "x", "files": {},
+             "emulator": [sys.executable]}))
+        out = self.folder / "crash.json"
+        done = script("run.py", "local", "--bundle", bundle, "--out", out)
+        self.assertEqual(1, done.returncode, done.stderr)
+        run = json.loads(out.read_text())["runs"][0]
+        self.assertEqual("models/the second", run["crashed"]["during"])
+        self.assertEqual(1, run["failed"])
+        done = script("report.py", out, "--out", self.folder / "report.html")
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("crashed in models/the second", (self.folder / "report.html").read_text())
+
+    @unittest.skipIf(os.name == "nt", "the stand-in for adb is a shell script")
+    def test_a_phone_is_a_folder_behind_adb(self):
+        phone = self.folder / "phone"
+        phone.mkdir()
+        adb = self.folder / "adb"
+        adb.write_text("#!/bin/sh\n"
+                       "# A phone on this machine: its /data/local/tmp is a folder here.\n"
+                       "[ \"$1 $2\" = \"-s emulator-1\" ] || exit 9\n"
+                       "shift 2\n"
+                       "there() { printf '%s' \"$1\" | sed \"s:/data/local/tmp:$PHONE:g\"; }\n"
+                       "case $1 in\n"
+                       "  shell) exec sh -c \"$(there \"$2\")\" ;;\n"
+                       "  push) exec cp -R \"$2\" \"$(there \"$3\")\" ;;\n"
+                       "esac\n"
+                       "exit 9\n")
+        adb.chmod(0o755)
+        out = self.folder / "phone.json"
+        done = script("run.py", "adb:emulator-1", "--bundle", BUNDLE, "--devices", "cpu",
+                      "--no-bench", "--out", out, ADB=str(adb), PHONE=str(phone))
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertGreater(json.loads(out.read_text())["passed"], 35)
+        done = script("run.py", "adb:another", "--bundle", BUNDLE, ADB=str(adb), PHONE=str(phone))
+        self.assertEqual(2, done.returncode, done.stderr)
+
+    def test_a_damaged_bundle_is_refused(self):
+        bundle = self.folder / "bundle"
+        shutil.copytree(BUNDLE, bundle)
+        with open(bundle / "models" / "llama-q4_0.gguf", "r+b") as model:
+            model.seek(1000)
+            model.write(b"damage")
+        done = script("run.py", "local", "--bundle", bundle)
+        self.assertEqual(2, done.returncode)
+        self.assertIn("llama-q4_0.gguf is not what the manifest says", done.stderr)
+
+    def test_wrong_use_is_explained(self):
+        done = script("run.py", "local", "--bundle", BUNDLE, "--devices", "vulkan:77")
+        self.assertEqual(2, done.returncode)
+        self.assertIn("there is no device vulkan:77", done.stderr)
+        done = script("run.py", "local", "--bundle", self.folder)
+        self.assertEqual(2, done.returncode)
+        self.assertIn("is no device bundle", done.stderr)
+        done = script("report.py", self.folder / "none.json")
+        self.assertEqual(1, done.returncode)
+        self.assertIn("cannot be used", done.stderr)
+
+
+if __name__ == "__main__":
+    BUNDLE = pathlib.Path(sys.argv.pop(1))
+    unittest.main()

@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Makes one HTML page of the JSONs that run.py wrote: a column for each device, differences marked.
+
+    report.py RESULT.json... [--out report.html]
+
+The page needs nothing but itself.
+"""
+
+import argparse
+import html
+import json
+import pathlib
+import sys
+
+STYLE = """
+:root { color-scheme: light dark; --line: #8884; --good: #2a7d3f; --bad: #c22f2f; --odd: #e8a33d55; }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2.2rem 0 .5rem }
+p { margin: .4rem 0; max-width: 46rem }
+.scroll { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left;
+         vertical-align: top }
+th { font-weight: 600 } td.number { text-align: right; white-space: nowrap }
+thead th { max-width: 14rem }
+.passed { color: var(--good) } .failed { color: var(--bad); font-weight: 600 }
+.skipped, .absent { color: #888 } .odd { background: var(--odd) }
+small { color: #888; font-weight: 400; display: block }
+"""
+
+FIGURES = [  # field, words, unit, divisor, more is better
+    ("prefill_tokens_per_s", "prompt of 128, bundled model", "tokens/s", 1, True),
+    ("decode_tokens_per_s", "decoding behind it", "tokens/s", 1, True),
+    ("start_without_pipelines_ms", "load to first token, no pipelines kept", "ms", 1, False),
+    ("start_with_pipelines_ms", "load to first token, pipelines kept", "ms", 1, False),
+    ("pipeline_file_bytes", "pipelines on disk", "KB", 1e3, False),
+    ("device_bytes", "memory on the device", "MB", 1e6, False),
+    ("host_bytes", "memory on the host", "MB", 1e6, False),
+]
+
+
+def escape(value):
+    return html.escape(str(value))
+
+
+def cell(text, *classes, number=False, title=""):
+    names = " ".join(filter(None, [*classes, "number" if number else ""]))
+    attributes = f' class="{names}"' if names else ""
+    attributes += f' title="{escape(title)}"' if title else ""
+    return f"<td{attributes}>{text}</td>"
+
+
+def most_common(values):
+    return max(sorted(set(values)), key=values.count) if values else None
+
+
+def heading(columns, first=""):
+    cells = "".join(f"<th>{escape(run['label'])}<small>{escape(run['device']['name'])}</small></th>"
+                    for run in columns)
+    return f"<thead><tr><th>{first}</th>{cells}</tr></thead>"
+
+
+def table(columns, rows, first=""):
+    body = "".join(f"<tr><th>{name}</th>{''.join(cells)}</tr>" for name, cells in rows)
+    return f'<div class="scroll"><table>{heading(columns, first)}<tbody>{body}</tbody></table></div>'
+
+
+def overview(columns):
+    def row(name, text):
+        return name, [cell(text(run)) for run in columns]
+
+    def counts(run):
+        text = f'<span class="passed">{run["passed"]} passed</span>'
+        if run["failed"]:
+            text += f', <span class="failed">{run["failed"]} failed</span>'
+        if run["skipped"]:
+            text += f', <span class="skipped">{run["skipped"]} skipped</span>'
+        if "crashed" in run:
+            crash = run["crashed"]
+            text += (f'<small class="failed">crashed in {escape(crash["during"] or "its start")}'
+                     f' (exit code {escape(crash["exit_code"])})</small>')
+        return text
+
+    def system(run):
+        about = run.get("system", {})
+        text = f"{about.get('os', '?')} {about.get('processor', '?')}, {about.get('pointer_bits', '?')} bits"
+        return escape(text) + ("<small>emulated</small>" if run["emulated"] else "")
+
+    return table(columns, [
+        row("result", counts),
+        row("driver", lambda run: escape(run["device"]["driver"] or "–")),
+        row("kind", lambda run: escape(run["device"]["kind"])),
+        row("system", system),
+        row("Oriel", lambda run: escape(run.get("oriel", "?"))),
+        row("tested", lambda run: escape(run["when"].replace("T", " ").replace("Z", " UTC"))),
+    ])
+
+
+def features(columns):
+    owned = [{part.strip() for part in run["device"].get("features", "").split(",")} - {""}
+             for run in columns]
+    rows = []
+    for feature in sorted(set().union(*owned)):
+        has = [feature in own for own in owned]
+        differs = len(set(has)) > 1
+        rows.append((escape(feature), [
+            cell("yes" if own else "no", "" if own else "absent",
+                 "odd" if differs and not own else "") for own in has]))
+    return table(columns, rows)
+
+
+def figures(columns):
+    rows = []
+    for field, words, unit, divisor, more in FIGURES:
+        values = [run.get("figures", {}).get(field) for run in columns]
+        known = [value for value in values if value is not None]
+        if not known:
+            continue
+        best = max(known) if more else min(known)
+        rows.append((f"{escape(words)}<small>{unit}</small>", [
+            cell("–", "absent") if value is None else
+            cell(f"{value / divisor:,.1f}", "passed" if value == best and len(known) > 1 else "",
+                 number=True) for value in values]))
+    peaks = [run.get("peak_resident_bytes") for run in columns]
+    if any(peaks):
+        rows.append(("peak of the process<small>MB</small>",
+                     [cell(f"{peak / 1e6:,.1f}" if peak else "–", number=True) for peak in peaks]))
+    hottest = [[max(run.get("figures", {}).get(when, {}).values(), default=None)
+                for when in ("temperatures_before", "temperatures_after")] for run in columns]
+    if any(before is not None for before, _ in hottest):
+        rows.append(("hottest sensor, before and after<small>°C</small>",
+                     [cell("–" if before is None else f"{before:.1f} → {after:.1f}", number=True)
+                      for before, after in hottest]))
+    return table(columns, rows)
+
+
+def check_cell(check, usual, best):
+    if check is None:
+        return cell("–", "absent", "odd" if usual is not None else "", title="was not run")
+    text = {"passed": "passed", "failed": "FAILED", "skipped": "skipped"}[check["status"]]
+    if "value" in check:
+        text += f"<small>{check['value']:.2g} of {check['limit']:.2g}</small>"
+    elif check["status"] != "passed":
+        text += f"<small>{escape(check['detail'])}</small>"
+    # Other than the rest: by result, or ten times less exact than the best.
+    odd = check["status"] != usual
+    if best and "value" in check:
+        odd = odd or not check["value"] <= 10 * best
+    return cell(text, check["status"], "odd" if odd else "", title=check["detail"])
+
+
+def checks(columns, group):
+    by_run = [{check["name"]: check for check in run["checks"] if check["group"] == group}
+              for run in columns]
+    names = list(dict.fromkeys(name for own in by_run for name in own))
+    rows = []
+    for name in names:
+        found = [own.get(name) for own in by_run]
+        here = [check for check in found if check]
+        usual = most_common([check["status"] for check in here])
+        values = [check["value"] for check in here if check.get("value", 0) > 0]
+        best = min(values) if values else None
+        rows.append((escape(name), [check_cell(check, usual, best) for check in found]))
+    return table(columns, rows)
+
+
+def page(results):
+    columns = [{**run, "label": result["label"], "when": result["when"],
+                "emulated": result["emulated"]} for result in results for run in result["runs"]]
+    groups = list(dict.fromkeys(check["group"] for run in columns for check in run["checks"]))
+    failed = sum(run["failed"] for run in columns)
+    verdict = f"{failed} checks failed" if failed else "nothing failed"
+    parts = [f"<h1>Oriel on {len(columns)} devices: {verdict}</h1>",
+             "<p>Marked cells differ from most others in their row: another result, a feature that is "
+             "missing, or an error ten times that of the most exact device. Figures of emulated and "
+             "software devices say nothing about hardware.</p>",
+             overview(columns), "<h2>Optional features</h2>", features(columns),
+             "<h2>Figures</h2>", figures(columns)]
+    for group in groups:
+        parts += [f"<h2>Checks: {escape(group)}</h2>", checks(columns, group)]
+    return ("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
+            "<meta name=\"viewport\" content=\"width=device-width\">"
+            f"<title>Oriel on devices</title><style>{STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", nargs="+", type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("report.html"))
+    arguments = parser.parse_args()
+    results = []
+    for path in arguments.results:
+        try:
+            result = json.loads(path.read_text(encoding="utf-8"))
+            if result["format"] != 1:
+                raise ValueError("written by another version")
+            results.append(result)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            print(f"report.py: {path} cannot be used ({error}): give files that run.py wrote",
+                  file=sys.stderr)
+            return 1
+    arguments.out.write_text(page(results), encoding="utf-8")
+    print(arguments.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

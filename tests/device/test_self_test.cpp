@@ -1,0 +1,151 @@
+// oriel_self_test on the device under test, and that it sees a kernel that computes something else.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "base/workspace.h"
+#include "selftest/self_test.h"
+#include "support/api.h"
+
+namespace oriel::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Findings {
+  std::map<std::string, oriel_check> checks;
+  std::vector<oriel_candidate> candidates;
+};
+void onCheck(const oriel_check* check, void* user) {
+  EXPECT_TRUE(static_cast<Findings*>(user)->checks.emplace(check->name, *check).second)
+      << check->name << " twice";
+}
+void onCandidate(const oriel_candidate* candidate, void* user) {
+  static_cast<Findings*>(user)->candidates.push_back(*candidate);
+}
+
+TEST(SelfTest, passes_every_check_on_this_device_and_counts_them) {
+  CapturedLog log;
+  const oriel_options options = makeOptions(&log);
+  Findings findings;
+  oriel_self_test_result result = {};
+  result.struct_size = sizeof(result);
+  ASSERT_EQ(ORIEL_OK, oriel_self_test(&options, onCheck, nullptr, &findings, &result))
+      << log.errors();
+  EXPECT_EQ(result.failed, 0u);
+  EXPECT_GT(result.passed, 100u);
+  EXPECT_EQ(result.passed + result.skipped, findings.checks.size());
+  EXPECT_NE(std::string(result.device), "");
+  for (const auto& [name, check] : findings.checks) {
+    EXPECT_NE(check.result, ORIEL_CHECK_FAILED) << name << ": " << check.error;
+    EXPECT_EQ(check.result == ORIEL_CHECK_SKIPPED, check.reason[0] != '\0') << name;
+  }
+  for (const char* name : {"embed_q4_k", "matmul_q6_k of a chunk", "attention_int8_int4",
+                           "rope_append_int4 (keys)", "gated_activation (gelu)"}) {
+    EXPECT_EQ(findings.checks.count(name), 1u) << name;
+  }
+  if (targetDevice() == ORIEL_DEVICE_VULKAN) {
+    EXPECT_EQ(findings.checks.count("rms_norm_shared"), 1u);
+    EXPECT_EQ(findings.checks.count("rms_norm_subgroup"), 1u);  // may be skipped, but not left out
+    EXPECT_NE(std::string(result.feature_names).find("integer_dot"), std::string::npos);
+  }
+}
+
+/// The reference executor, with one word of every output changed on its way out.
+class WrongExecutor final : public Executor {
+ public:
+  WrongExecutor(Executor* real, double factor) : real_(real), factor_(factor) {}
+  ~WrongExecutor() override { destroyExecutor(real_); }
+  Status beginWrite(uint64_t bytes, void** piece) override { return real_->beginWrite(bytes, piece); }
+  Status endWrite(const BufferRef& to, uint64_t offset, uint64_t bytes) override {
+    return real_->endWrite(to, offset, bytes);
+  }
+  Status finishLoad() override { return real_->finishLoad(); }
+  Status finishWrites() override { return real_->finishWrites(); }
+  Status read(const BufferRef& from, uint64_t offset, uint64_t bytes, const void** piece) override {
+    const Status status = real_->read(from, offset, bytes, piece);
+    float* const values = static_cast<float*>(const_cast<void*>(*piece));
+    values[kWrong] = static_cast<float>(static_cast<double>(values[kWrong]) * factor_);
+    return status;
+  }
+  void* step() override { return real_->step(); }
+  Status run(StepRun what) override { return real_->run(what); }
+  float* logits() override { return real_->logits(); }
+  Status clearCache() override { return real_->clearCache(); }
+  uint64_t allocatedBytes(ArenaKind kind) const override { return real_->allocatedBytes(kind); }
+  const char* deviceName() const override { return "wrong"; }
+  const char* driverName() const override { return "wrong"; }
+
+ private:
+  static constexpr size_t kWrong = 5;  // within what the shortest output holds
+  Executor* real_;
+  double factor_;
+};
+
+uint32_t failuresWith(double factor, uint32_t* passed) {
+  struct Context {
+    double factor;
+    std::vector<std::unique_ptr<char[]>> blocks;
+  } context = {factor, {}};
+  TestedDevice device;
+  device.context = &context;
+  device.make = [](const void* user, const Plan& plan, bool, const ExecutorMemory& memory,
+                   Executor** executor) -> Status {
+    auto* own = static_cast<Context*>(const_cast<void*>(user));
+    ExecutorOptions options;
+    options.allocator = &defaultAllocator();
+    Executor* real = nullptr;
+    ORIEL_TRY(createReferenceExecutor(plan, options, memory, &real));
+    own->blocks.push_back(std::make_unique<char[]>(sizeof(WrongExecutor)));
+    *executor = new (own->blocks.back().get()) WrongExecutor(real, own->factor);
+    return kOk;
+  };
+  oriel_self_test_result result = {};
+  const CheckSink sink = {nullptr, nullptr, &result};
+  EXPECT_TRUE(runSelfTest(device, defaultAllocator(), Log(), sink).ok());
+  *passed = result.passed;
+  return result.failed;
+}
+
+TEST(SelfTest, fails_kernels_of_which_one_value_is_off_or_no_number) {
+  uint32_t passed = 0;
+  EXPECT_EQ(failuresWith(1.0, &passed), 0u);
+  const uint32_t all = passed;
+  // Not caches, of which a word may be on the brink of rounding.
+  EXPECT_GT(failuresWith(1.5, &passed), all * 3 / 4);
+  EXPECT_GT(failuresWith(std::nan(""), &passed), all * 3 / 4);
+}
+
+TEST(SelfTest, keeps_the_fastest_candidates_in_the_cache_folder) {
+  if (targetDevice() != ORIEL_DEVICE_VULKAN) {
+    GTEST_SKIP() << "the target is not Vulkan";
+  }
+  const fs::path folder = fs::temp_directory_path() / ("oriel-self-test-" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  const std::string path = folder.string();
+  oriel_options options = makeOptions();
+  options.cache_dir = path.c_str();
+  Findings findings;
+  oriel_self_test_result result = {};
+  result.struct_size = sizeof(result);
+  ASSERT_EQ(ORIEL_OK, oriel_self_test(&options, onCheck, onCandidate, &findings, &result));
+  std::map<std::string, std::pair<double, double>> fastest_and_chosen;
+  for (const oriel_candidate& candidate : findings.candidates) {
+    EXPECT_GT(candidate.microseconds, 0) << candidate.name;
+    auto& op = fastest_and_chosen.try_emplace(candidate.op, 1e30, 0).first->second;
+    op.first = std::min(op.first, candidate.microseconds);
+    op.second = candidate.chosen != 0 ? candidate.microseconds : op.second;
+  }
+  for (const auto& [op, times] : fastest_and_chosen) {
+    EXPECT_LE(times.second, times.first / 0.97) << op;
+    EXPECT_GT(times.second, 0) << op;
+  }
+  EXPECT_EQ(result.candidates_kept, findings.candidates.empty() ? 0u : 1u);
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace oriel::test

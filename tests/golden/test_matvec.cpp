@@ -1,0 +1,369 @@
+// Every way to multiply a matrix with a vector on Vulkan against a plain computation in double, and how one
+// of them is chosen. Needs a Vulkan target.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "support/api.h"
+#include "support/files.h"
+#include "support/kernel_data.h"
+#include "support/kernel_rig.h"
+
+#ifdef ORIEL_VULKAN
+
+namespace oriel::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t kMostCandidates = 8;
+
+/// A matrix, an input, and where the product goes; added as a decoding op and as a head's.
+struct Product {
+  Product(KernelRig* rig, WeightType type, uint32_t rows, uint32_t cols, Random* random,
+          bool accumulate = false, uint32_t out_first = 0)
+      : matrix(randomMatrix(type, rows, cols, random)), in(matrix.geometry.units * kUnit, 0.0f),
+        first(out_first), adds(accumulate) {
+    for (uint32_t c = 0; c < cols; ++c) {
+      in[c] = random->normal() * (c % 37 == 5 ? 30.0f : 1.0f);  // an outlier in most units
+    }
+    out = rig->output(first + rows + 8);
+    head_out = rig->output(first + rows + 8);
+    MatmulPush push = {};
+    push.rows = rows;
+    push.units = matrix.geometry.units;
+    push.group_words = matrix.geometry.groupWords();
+    push.side_word = matrix.geometry.sideWord();
+    push.in_stride = static_cast<uint32_t>(in.size());
+    push.out_stride = first + rows + 8;
+    push.out_first = first;
+    push.accumulate = accumulate ? 1 : 0;
+    const BufferRef weights = rig->input(matrix.words);
+    const BufferRef values = rig->input(in);
+    rig->add(StepList::kDecode, OpKind::kMatmul, push, {weights, out, values}).weights = type;
+    push.one_row = 1;
+    rig->add(StepList::kHead, OpKind::kMatmul, push, {weights, head_out, values}).weights = type;
+  }
+
+  /// `bits16`: the input is rounded to 1/32639 of the largest value of its unit.
+  void check(const float* got, bool bits16) const {
+    for (uint32_t i = 0; i < first + matrix.rows + 8; ++i) {
+      const bool written = i >= first && i < first + matrix.rows;
+      double want = !written || adds ? static_cast<double>(KernelRig::kUntouched) : 0;
+      double tolerance = 1e-6 * std::fabs(want);
+      for (uint32_t c = 0; written && c < matrix.cols; ++c) {
+        const double weight = matrix.at(i - first, c);
+        want += weight * static_cast<double>(in[c]);
+        tolerance += 1e-6 * std::fabs(weight * static_cast<double>(in[c]));
+        tolerance += bits16 ? std::fabs(weight) * 0.5001 * largestOfUnit(c) / 32639 : 0;
+      }
+      ASSERT_NEAR(got[i], want, tolerance)
+          << weightTypeName(matrix.type) << " rows " << matrix.rows << " cols " << matrix.cols
+          << " at " << i;
+    }
+  }
+
+  double largestOfUnit(uint32_t col) const {
+    double most = 0;
+    for (uint32_t c = col / kUnit * kUnit; c < col / kUnit * kUnit + kUnit; ++c) {
+      most = std::max(most, std::fabs(static_cast<double>(in[c])));
+    }
+    return most;
+  }
+
+  PackedMatrix matrix;
+  std::vector<float> in;
+  uint32_t first;
+  bool adds;
+  BufferRef out, head_out;
+};
+
+class Matvec : public testing::TestWithParam<bool> {  // divided as on a GPU
+ protected:
+  void SetUp() override {
+    if (!onVulkan()) {
+      GTEST_SKIP() << "the target is not Vulkan";
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Device, Matvec, testing::Bool(), [](const auto& tested) {
+  return std::string(tested.param ? "as_gpu" : "as_it_is");
+});
+
+TEST_P(Matvec, every_candidate_multiplies_every_row_and_writes_nothing_else) {
+  int dot_products = 0;
+  for (uint32_t t = 0; t < kWeightTypes; ++t) {
+    const WeightType type = static_cast<WeightType>(t);
+    for (uint32_t index = 0; index < kMostCandidates; ++index) {
+      Random random(t + 1);
+      KernelRig rig;
+      rig.options.divide_as_gpu = GetParam();
+      rig.candidate = static_cast<uint8_t>(index + 1);
+      const Product products[] = {{&rig, type, 1, 8, &random},          {&rig, type, 3, 64, &random, true, 5},
+                                  {&rig, type, 64, 172, &random},       {&rig, type, 33, 96, &random, true},
+                                  {&rig, type, 100, 40, &random, false, 3}, {&rig, type, 17, 576, &random},
+                                  {&rig, type, 200, 300, &random, true, 1}, {&rig, type, 2, 1500, &random}};
+      ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+      const char* const name = rig.executor->matvecCandidate(type, index);
+      if (name == nullptr) {
+        break;  // there are no more for this type
+      }
+      SCOPED_TRACE(name);
+      const bool dot = std::string(name).compare(0, 3, "dot") == 0;
+      dot_products += dot;
+      for (int run = 0; run < 2; ++run) {
+        rig.clearOutputs();
+        rig.header().n_tokens = 1;
+        ASSERT_TRUE(rig.executor->run(StepRun::kDecode).ok()) << rig.log.errors();
+        for (const Product& product : products) {
+          product.check(rig.floats(product.out), dot);
+          product.check(rig.floats(product.head_out), dot);
+        }
+      }
+    }
+  }
+  const std::string disabled = disabledFeatures() != nullptr ? disabledFeatures() : "";
+  if (disabled.find("integer_dot") != std::string::npos || disabled == "all") {
+    EXPECT_EQ(dot_products, 0);
+  } else {
+    EXPECT_GE(dot_products, 20) << "both software devices have packed dot products";
+  }
+}
+
+TEST_P(Matvec, staged_inputs_follow_what_the_ops_before_wrote) {
+  // A permutation applied many times over through the same two vectors, by products with dot products: an
+  // input that was staged too early or kept too long shows. Q8_0 holds 64 and 0 exactly.
+  constexpr uint32_t kCols = 64, kTimes = 24;
+  KernelRig rig;
+  rig.options.divide_as_gpu = GetParam();
+  rig.candidate = GetParam() ? 4 : 2;
+  std::vector<uint8_t> file;
+  for (uint32_t r = 0; r < kCols; ++r) {
+    for (uint32_t block = 0; block < kCols / 32; ++block) {
+      const uint16_t scale = floatToHalf(1.0f / 64);
+      file.push_back(static_cast<uint8_t>(scale & 0xff));
+      file.push_back(static_cast<uint8_t>(scale >> 8));
+      for (uint32_t i = 0; i < 32; ++i) {
+        file.push_back(block * 32 + i == (r + 1) % kCols ? 64 : 0);
+      }
+    }
+  }
+  const WeightGeometry geometry = weightGeometry(WeightType::kQ8_0, kCols);
+  std::vector<uint32_t> words(geometry.sliceBytes(kCols) / 4, 0);
+  repackRows(WeightType::kQ8_0, file.data(), kCols, kCols, 0, words.data());
+  std::vector<float> in(kCols);
+  for (uint32_t c = 0; c < kCols; ++c) {
+    in[c] = static_cast<float>(c);
+  }
+  const BufferRef weights = rig.input(words);
+  const BufferRef start = rig.input(in);
+  const BufferRef ping = rig.activation(kCols), pong = rig.activation(kCols);
+  const BufferRef out = rig.output(kCols), twin = rig.output(kCols);
+  MatmulPush push = {};
+  push.rows = kCols;
+  push.units = kCols / kUnit;
+  push.group_words = geometry.groupWords();
+  push.side_word = geometry.sideWord();
+  push.in_stride = push.out_stride = kCols;
+  for (uint32_t i = 0; i < kTimes; ++i) {
+    const BufferRef from = i == 0 ? start : (i % 2 != 0 ? ping : pong);
+    const BufferRef to = i == kTimes - 1 ? out : (i % 2 != 0 ? pong : ping);
+    rig.add(StepList::kDecode, OpKind::kMatmul, push, {weights, to, from}).weights =
+        WeightType::kQ8_0;
+    if (i == kTimes - 1) {  // shares the input
+      rig.add(StepList::kDecode, OpKind::kMatmul, push, {weights, twin, from}).weights =
+          WeightType::kQ8_0;
+    }
+  }
+  ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    rig.clearOutputs();
+    rig.header().n_tokens = 1;
+    ASSERT_TRUE(rig.executor->run(StepRun::kDecode).ok());
+    for (uint32_t c = 0; c < kCols; ++c) {
+      ASSERT_NEAR(rig.floats(out)[c], static_cast<float>((c + kTimes) % kCols), 0.03f);
+      ASSERT_EQ(rig.floats(out)[c], rig.floats(twin)[c]);
+    }
+  }
+}
+
+// ---- The choice ----------------------------------------------------------------------------------
+
+class MatvecChoice : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!onVulkan()) {
+      GTEST_SKIP() << "the target is not Vulkan";
+    }
+    folder_ = fs::temp_directory_path() / ("oriel-choices-" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  /// Loads with the folder; what an executor then says of Q8_0.
+  struct Seen {
+    bool measured;
+    std::string log;
+  };
+  Seen load(uint32_t keep = UINT32_MAX, const char* disabled = nullptr) {
+    KernelRig rig;
+    Random random(1);
+    rig.candidate = 0;
+    const Product product(&rig, WeightType::kQ8_0, 40, 64, &random);
+    const std::string folder = folder_.string();
+    rig.options.cache_dir = folder.c_str();
+    if (disabled != nullptr) {
+      rig.options.disabled_features = disabled;
+    }
+    EXPECT_TRUE(rig.load().ok()) << rig.log.errors();
+    Seen seen = {rig.executor->matvecMeasured(WeightType::kQ8_0), ""};
+    for (const CapturedLog::Line& line : rig.log.lines) {
+      seen.log += line.text + "\n";
+    }
+    if (keep != UINT32_MAX) {
+      EXPECT_TRUE(rig.executor->takeMatvec(WeightType::kQ8_0, keep).ok());
+      rig.clearOutputs();
+      rig.header().n_tokens = 1;
+      EXPECT_TRUE(rig.executor->run(StepRun::kDecode).ok());
+      product.check(rig.floats(product.out), true);
+      EXPECT_TRUE(rig.executor->keepMatvec(WeightType::kQ8_0, keep));
+    }
+    return seen;
+  }
+  fs::path file() const {
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().extension() == ".kernels") {
+        return entry.path();
+      }
+    }
+    return {};
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(MatvecChoice, is_kept_for_executors_to_come) {
+  EXPECT_FALSE(load(0).measured);
+  ASSERT_FALSE(file().empty());
+  EXPECT_TRUE(load().measured);
+}
+
+TEST_F(MatvecChoice, made_with_other_features_is_not_used) {
+  load(0, "all");
+  EXPECT_TRUE(load(UINT32_MAX, "all").measured);
+  EXPECT_FALSE(load(UINT32_MAX, "").measured);
+}
+
+TEST_F(MatvecChoice, from_a_damaged_or_cut_file_is_not_used_and_one_line_says_so) {
+  load(0);
+  std::ifstream in(file(), std::ios::binary);
+  const std::vector<char> good{std::istreambuf_iterator<char>(in), {}};
+  ASSERT_GT(good.size(), 80u);
+  const fs::path path = file();
+  const auto write = [&](const std::vector<char>& bytes) {
+    std::ofstream(path, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  };
+  const auto lines = [&path](const std::string& log) {
+    size_t n = 0;
+    for (size_t at = log.find(path.string()); at != std::string::npos;
+         at = log.find(path.string(), at + 1)) {
+      ++n;
+    }
+    return n;
+  };
+  for (size_t at = 0; at < good.size(); at += 13) {
+    SCOPED_TRACE(at);
+    std::vector<char> damaged = good;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x20);
+    write(damaged);
+    const Seen seen = load();
+    EXPECT_FALSE(seen.measured);
+    EXPECT_EQ(lines(seen.log), 1u) << seen.log;
+    write({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at)});
+    EXPECT_FALSE(load().measured);
+  }
+  write(good);
+  EXPECT_TRUE(load().measured);
+}
+
+TEST_F(MatvecChoice, of_dot_products_keeps_logits_within_what_the_float_kernels_are_held_to) {
+  {
+    KernelRig rig;
+    Random random(1);
+    const Product product(&rig, WeightType::kQ8_0, 40, 64, &random);
+    const std::string folder = folder_.string();
+    rig.options.cache_dir = folder.c_str();
+    ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+    uint32_t kept = 0;
+    for (uint32_t t = 0; t < kWeightTypes; ++t) {
+      const WeightType type = static_cast<WeightType>(t);
+      for (uint32_t i = 0; i < kMostCandidates; ++i) {
+        const char* const name = rig.executor->matvecCandidate(type, i);
+        if (name != nullptr && std::string(name).compare(0, 3, "dot") == 0) {
+          EXPECT_TRUE(rig.executor->keepMatvec(type, i));
+          ++kept;
+          break;
+        }
+      }
+    }
+    if (kept == 0) {
+      GTEST_SKIP() << "the device has no packed integer dot product, or it is turned off";
+    }
+  }
+  const std::string folder = folder_.string();
+  double worst[2] = {};  // with dot products, in float
+  for (const char* name : {"llama-q8_0", "llama-q4_0", "llama-q4_1", "llama-q5_0", "llama-q5_1",
+                           "llama-q2_k", "llama-q3_k", "llama-q4_k", "llama-q4_k_m", "llama-q5_k",
+                           "llama-q6_k"}) {
+    SCOPED_TRACE(name);
+    ORIEL_NEED_DATA(model, std::string("models/") + name + ".gguf");
+    ORIEL_NEED_DATA(golden, std::string("logits/") + name + ".json");
+    oriel_options options = makeOptions();
+    options.memory_bytes = 256u << 20;
+    options.chunk_tokens = 1;  // so that every token is one vector
+    options.cache_dir = folder.c_str();
+    const Loaded with_dot = oriel::test::load(model, options);
+    options.disabled_features = "all";
+    const Loaded in_float = oriel::test::load(model, options);
+    ASSERT_TRUE(with_dot.session && in_float.session);
+    const nlohmann::json prompts = readJson(golden)["prompts"];
+    ASSERT_FALSE(prompts.empty());
+    for (const nlohmann::json& prompt : prompts) {
+      const std::vector<int32_t> ids = prompt["ids"];
+      std::vector<float> logits[2];
+      for (const Loaded* loaded : {&with_dot, &in_float}) {
+        ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded->session.get()));
+        ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded->session.get(), ids.data(), ids.size()));
+        logits[loaded == &in_float] = logitsOf(*loaded);
+      }
+      const std::vector<float> exact = base64As<float>(prompt["exact"]["logits_f32_b64"]);
+      for (int i = 0; i < 2; ++i) {
+        const double error = relativeL2(logits[i], exact);
+        EXPECT_LT(error, 5e-3) << "prompt of " << ids.size();
+        worst[i] = std::max(worst[i], error);
+      }
+      EXPECT_NE(logits[0], logits[1]) << "dot products were not used";
+    }
+  }
+  std::printf("worst relative error of logits: %.2e with dot products, %.2e in float\n", worst[0],
+              worst[1]);
+}
+
+TEST_F(MatvecChoice, names_of_features_that_do_not_exist_are_refused_with_those_that_do) {
+  KernelRig rig;
+  rig.options.disabled_features = "subgroup,warp_speed";
+  EXPECT_EQ(rig.load().code(), ORIEL_ERROR_ARGUMENT);
+  EXPECT_TRUE(rig.log.says("warp_speed")) << rig.log.errors();
+  EXPECT_TRUE(rig.log.says("integer_dot")) << rig.log.errors();
+}
+
+}  // namespace
+}  // namespace oriel::test
+
+#endif

@@ -1,0 +1,173 @@
+package dev.oriel;
+
+import java.io.FileDescriptor;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.nio.file.StandardCopyOption;
+
+/** What the checks have in common; `main` runs the one that is named. */
+class Checks {
+  static final String SOURCE = System.getProperty("oriel.source");
+  static final String TINY = SOURCE + "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+  static final String RANDOM = SOURCE + "/tests/data/models/llama-q8_0.gguf";
+  static final long MEMORY = 16 << 20;
+
+  /** The greedy reply to INTRODUCE, from models/oriel-tiny/recipe (oriel-tiny-golden.json). */
+  static final String INTRODUCE = "Introduce yourself.";
+  static final String ORIEL =
+      "I am Oriel, a small program that chats. I work without the internet.";
+  static final String SUM = "What is 27 + 35?";
+  static final String IS_62 = "27 plus 35 is 62.";
+
+  interface Body {
+    void run() throws Exception;
+  }
+
+  static void expect(boolean what, String otherwise) {
+    if (!what) {
+      throw new AssertionError(otherwise);
+    }
+  }
+
+  static void expectEqual(Object expected, Object got) {
+    expect(expected.equals(got), "expected <" + expected + ">, got <" + got + ">");
+  }
+
+  static <T extends Throwable> T expectThrows(Class<T> type, Body body) throws Exception {
+    try {
+      body.run();
+    } catch (Throwable t) {
+      if (type.isInstance(t)) {
+        return type.cast(t);
+      }
+      throw new AssertionError("expected " + type.getName(), t);
+    }
+    throw new AssertionError("nothing was thrown; expected " + type.getName());
+  }
+
+  /** The message must have what happened and what to do. */
+  static String expectFails(OrielException.Status status, Body body) throws Exception {
+    OrielException e = expectThrows(OrielException.class, body);
+    expectEqual(status, e.status());
+    expect(e.getMessage().indexOf(": ") > 0, "no advice in <" + e.getMessage() + ">");
+    return e.getMessage();
+  }
+
+  static OrielOptions options() {
+    OrielOptions options = new OrielOptions();
+    options.device = OrielOptions.Device.valueOf(System.getProperty("oriel.device", "CPU"));
+    options.cpuThreads = 2;
+    return options;
+  }
+
+  static OrielSession open() {
+    return Oriel.open(TINY, MEMORY, options());
+  }
+
+  static OrielSampling greedy(int maxTokens) {
+    OrielSampling sampling = new OrielSampling();
+    sampling.greedy = true;
+    sampling.maxTokens = maxTokens;
+    return sampling;
+  }
+
+  /** A thread whose exception `join` throws. */
+  static final class Task {
+    private final Thread thread;
+    private Throwable thrown;
+
+    Task(Body body) {
+      thread = new Thread(() -> {
+        try {
+          body.run();
+        } catch (Throwable t) {
+          thrown = t;
+        }
+      });
+      thread.start();
+    }
+
+    /** Waits until the thread waits for somebody else. */
+    void awaitBlocked() throws InterruptedException {
+      while (thread.getState() != Thread.State.WAITING) {
+        expect(thread.isAlive(), "the thread has ended");
+        Thread.sleep(1);
+      }
+    }
+
+    void interrupt() {
+      thread.interrupt();
+    }
+
+    boolean isAlive() {
+      return thread.isAlive();
+    }
+
+    void join() throws Exception {
+      thread.join(60000);
+      expect(!thread.isAlive(), "a thread hangs");
+      if (thrown instanceof Error) {
+        throw (Error) thrown;
+      }
+      if (thrown != null) {
+        throw (Exception) thrown;
+      }
+    }
+  }
+
+  static Path temporary(String suffix) throws IOException {
+    Path path = Files.createTempFile("oriel", suffix);
+    path.toFile().deleteOnExit();
+    return path;
+  }
+
+  static Path copyOf(String path) throws IOException {
+    Path copy = temporary(".gguf");
+    Files.copy(Paths.get(path), copy, StandardCopyOption.REPLACE_EXISTING);
+    return copy;
+  }
+
+  /** Android hands the number out; a JDK hides it (--add-opens java.base/java.io=ALL-UNNAMED). */
+  static int numberOf(FileDescriptor descriptor) throws Exception {
+    Field field = FileDescriptor.class.getDeclaredField("fd");
+    field.setAccessible(true);
+    return field.getInt(descriptor);
+  }
+
+  static long residentBytes() throws IOException {
+    for (String line : Files.readAllLines(Paths.get("/proc/self/status"))) {
+      if (line.startsWith("VmRSS:")) {
+        return Long.parseLong(line.replaceAll("[^0-9]", "")) * 1024;
+      }
+    }
+    throw new IOException("/proc/self/status has no VmRSS");
+  }
+
+  static String outputOf(String... command) throws Exception {
+    Process process =
+        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    String text;
+    try (InputStream out = process.getInputStream()) {
+      text = new String(out.readAllBytes(), StandardCharsets.UTF_8);
+    }
+    expectEqual(0, process.waitFor());
+    return text;
+  }
+
+  /** Checks CLASS METHOD */
+  public static void main(String[] names) throws Throwable {
+    try {
+      Class.forName("dev.oriel." + names[0]).getDeclaredMethod(names[1]).invoke(null);
+    } catch (InvocationTargetException e) {
+      throw e.getCause();
+    }
+    System.out.println("passed");
+  }
+}

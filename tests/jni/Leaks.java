@@ -1,0 +1,33 @@
+package dev.oriel;
+
+/** Memory does not grow. */
+class Leaks extends Checks {
+  static void a_thousand_sessions_leave_nothing_behind() throws Exception {
+    String model = SOURCE + "/tests/data/models/llama-q2_k.gguf";
+    long before = 0;
+    for (int i = 0; i < 1000; ++i) {
+      if (i == 200) {
+        before = residentBytes();
+      }
+      OrielSession session = Oriel.open(model, MEMORY, options());
+      session.append("A");
+      session.generate(greedy(1), null);
+      session.close();
+      expectThrows(OrielException.class, () -> Oriel.open(model, 1000, options()));
+    }
+    long grown = residentBytes() - before;
+    // The model alone takes over 300 KB.
+    expect(grown < 4 << 20, "grew by " + grown + " bytes in 800 sessions");
+    System.out.println("grew by " + grown + " bytes in 800 sessions");
+  }
+
+  static void a_long_reply_needs_no_more_references_than_a_short_one() {
+    // -Xcheck:jni warns when references pile up; the test fails by that line.
+    try (OrielSession session = Oriel.open(RANDOM, MEMORY, options())) {
+      session.append("A");
+      int[] pieces = new int[1];
+      session.generate(greedy(1000), piece -> ++pieces[0] > 0);
+      expect(pieces[0] > 100, "only " + pieces[0] + " pieces");
+    }
+  }
+}

@@ -1,0 +1,66 @@
+package dev.oriel;
+
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Text is UTF-8 in both directions, never JNI's own encoding. */
+class Unicode extends Checks {
+  static void any_character_goes_there_and_back() {
+    String[] texts = {"plain", "", "gr\u00fc\u00df Gott",
+        "\uD83D\uDE80 \uD83D\uDC69\u200D\uD83D\uDCBB",
+        "a\0b\0", "\u0000", "\uDBFF\uDFFF", "e\u0301 \u05e9\u05dc\u05d5\u05dd \u6f22\u5b57"};
+    try (OrielSession session = open()) {
+      for (String text : texts) {
+        expectEqual(text, session.detokenize(session.tokenize(text)));
+      }
+      // A message with each of them is read as it is: NUL does not end it.
+      long with_tail = positionAfter(session, "a\0\uD83D\uDE80 and a tail of several words");
+      expect(with_tail > positionAfter(session, "a") + 8, "the message was cut");
+    }
+  }
+
+  private static long positionAfter(OrielSession session, String text) {
+    session.reset();
+    session.add("user", text);
+    return session.stats().position;
+  }
+
+  static void a_character_costs_its_utf8_bytes_as_c_counts_them() {
+    // The vocabulary has single bytes for what it does not know: four for an emoji, where modified
+    // UTF-8 would be six, and one for NUL, where it would be two.
+    try (OrielSession session = open()) {
+      expectEqual(1, session.tokenize("\0").length);
+      expect(session.tokenize("\uDBFF\uDFFF").length <= 4, "surrogates crossed one by one");
+    }
+  }
+
+  static void half_a_surrogate_pair_is_refused() throws Exception {
+    try (OrielSession session = open()) {
+      for (String text : new String[] {"\uD83D", "a\uDE80", "\uD83D b"}) {
+        expectThrows(IllegalArgumentException.class, () -> session.chat(text));
+      }
+      expectEqual(0L, session.stats().position);
+    }
+  }
+
+  static void pieces_are_whole_characters() throws Exception {
+    // A model with random weights writes bytes from everywhere; the program's output is the
+    // reference.
+    String program = System.getProperty("oriel.program");
+    String expected = outputOf(program, "run", RANDOM, "--raw", "--greedy", "--ignore-stop",
+        "--device", "cpu", "--memory", "16MiB", "--tokens", "300", "--no-cache", "--prompt", "A");
+    try (OrielSession session = Oriel.open(RANDOM, MEMORY, options())) {
+      session.append("A");
+      AtomicInteger cut = new AtomicInteger();
+      OrielReply reply = session.generate(greedy(300), piece -> {
+        if (Character.isLowSurrogate(piece.charAt(0))
+            || Character.isHighSurrogate(piece.charAt(piece.length() - 1))) {
+          cut.incrementAndGet();
+        }
+        return true;
+      });
+      expectEqual(0, cut.get());
+      expect(expected.contains(reply.text) && reply.text.length() > 100, reply.text);
+      expect(reply.text.chars().anyMatch(c -> c > 127), "nothing but ASCII was written");
+    }
+  }
+}
