@@ -24,12 +24,6 @@ layout(push_constant) uniform Push { AttentionPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer Queries { float queries[]; };
 #include "lib/step.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
-layout(std430, set = 0, binding = 3) readonly buffer Keys { uint k_words[]; };
-layout(std430, set = 0, binding = 3) readonly buffer KeyPairs { uvec2 k_pairs[]; };
-layout(std430, set = 0, binding = 3) readonly buffer KeyQuads { uvec4 k_quads[]; };
-layout(std430, set = 0, binding = 4) readonly buffer Values { uint v_words[]; };
-layout(std430, set = 0, binding = 4) readonly buffer ValuePairs { uvec2 v_pairs[]; };
-layout(std430, set = 0, binding = 4) readonly buffer ValueQuads { uvec4 v_quads[]; };
 #include "lib/kv.glsl"
 #include "lib/kv_read.glsl"
 
@@ -82,7 +76,7 @@ Side sideOf(uint kv_head, uint words) {
 // The f16 scales of a lane's two groups from octet `octet` of a ring slot on, packed as they are
 // stored; with an odd number of groups to a vector just one, in the lower half.
 #define ORIEL_SCALES(side, words, slot, octet) \
-  scalesFrom(words[side.scales_word + scaleIndex(side, slot, octet) / 2u], \
+  scalesFrom(words(side.scales_word + scaleIndex(side, slot, octet) / 2u), \
              scaleIndex(side, slot, octet))
 const uint kGroupOctets = kKvGroup / 8u;
 const uint kScalesAtOnce = kGroups % 2u + kLaneOctets % (2u * kGroupOctets) == 0u ? 2u : 1u;
@@ -122,11 +116,11 @@ void dots(const bool sink, Side side, uint slot, Place place, uint first_score) 
   [[unroll]] for (uint o = 0u; o < kLaneOctets; ++o) {
     const uint octet = place.first_octet + o;
     vec4 a, b;
-    keyOctet(sink, at, min(octet, kOctets - 1u), a, b);
+    keyOctet(sink, at, min(octet, kOctets - 1u), o, a, b);
     const bool first = o % kGroupOctets == 0u;
 #if defined(K_INT8) || defined(K_INT4)
     if (!sink && o % (kScalesAtOnce * kGroupOctets) == 0u) {
-      scales = ORIEL_SCALES(side, k_words, slot, min(octet, kOctets - 1u));
+      scales = ORIEL_SCALES(side, keyWord, slot, min(octet, kOctets - 1u));
     }
 #endif
     [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
@@ -156,14 +150,14 @@ void addValues(const bool sink, Side side, uint slot, Place place, uint first_sc
     const uint octet = min(place.first_octet + o, kOctets - 1u);
 #if defined(V_INT8) || defined(V_INT4)
     if (!sink && o % (kScalesAtOnce * kGroupOctets) == 0u) {
-      scales = ORIEL_SCALES(side, v_words, slot, octet);
+      scales = ORIEL_SCALES(side, valueWord, slot, octet);
     }
     if (!sink && o % kGroupOctets == 0u) {
       scale = kValueUnit * scaleOf(scales, o);
     }
 #endif
     vec4 a, b;
-    valueOctet(sink, at, octet, a, b);
+    valueOctet(sink, at, octet, o, a, b);
     [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
       const uint v = q * kLaneVectors + 2u * o;
       const float weight = scale * scores[first_score + q];

@@ -19,7 +19,13 @@ layout(push_constant) uniform Push { MatmulPush push; };
 #include "lib/step.glsl"
 #include "lib/weights.glsl"
 layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
+#if defined(TEXELS)
+layout(set = 0, binding = 7, rgba32f) readonly uniform imageBuffer values;
+vec4 inputQuad(uint at) { return imageLoad(values, int(at)); }
+#else
 layout(std430, set = 0, binding = 3) readonly buffer In { vec4 values[]; };
+vec4 inputQuad(uint at) { return values[at]; }
+#endif
 
 float sums[kRows * kTokens];                    // [row][token]
 shared float partial[kLanes * kRows * kTokens];  // [row][token][lane]
@@ -75,7 +81,7 @@ void accumulate(uint first_row, uint first_token, uint n_tokens, uint team, uint
     [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
       vec4 x[kUnitVectors];
       [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
-        x[i] = values[in_at[t] + kUnitVectors * unit + i];
+        x[i] = inputQuad(in_at[t] + kUnitVectors * unit + i);
       }
       [[unroll]] for (uint r = 0u; r < kRows; ++r) {
         sums[r * kTokens + t] += scaledDot(v[r], s[r], x);

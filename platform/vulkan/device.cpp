@@ -154,7 +154,15 @@ void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity) {
   const char* const dot = !caps.has(VulkanFeature::kIntegerDot) ? ""
                           : caps.fast_integer_dot ? "packed integer dot product (accelerated)"
                                                   : "packed integer dot product";
-  std::snprintf(text, capacity, "%s%s%s", lanes, lanes[0] != '\0' && dot[0] != '\0' ? ", " : "", dot);
+  const char* const texels = caps.has(VulkanFeature::kTexels) ? "long texel buffers" : "";
+  size_t used = 0;
+  text[0] = '\0';
+  for (const char* feature : {static_cast<const char*>(lanes), dot, texels}) {
+    if (feature[0] != '\0' && used < capacity) {
+      const int n = std::snprintf(text + used, capacity - used, "%s%s", used == 0 ? "" : ", ", feature);
+      used += n > 0 ? static_cast<size_t>(n) : 0;
+    }
+  }
 }
 
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
@@ -218,6 +226,9 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
   }
   if (hasExtension(extensions, n_extensions, kIntegerDotProduct)) {
     readIntegerDot(api, physical, &caps);
+  }
+  if (properties.limits.maxTexelBufferElements >= kMaxBindingBytes / 4) {
+    caps.features |= featureBit(VulkanFeature::kTexels);
   }
   const bool has_compute = findComputeFamily(api, physical, &caps.compute_family);
   explainRefusal(properties.limits, has_compute, &caps);

@@ -30,6 +30,8 @@ struct DeviceCaps {
   bool has(VulkanFeature feature) const { return (features & featureBit(feature)) != 0; }
   bool usable() const { return reason[0] == '\0'; }
   bool isSoftware() const { return type == VK_PHYSICAL_DEVICE_TYPE_CPU && !divide_as_gpu; }
+  /// Whether kernels read weights, inputs and caches as texels: see texel_views.h.
+  bool readsTexels() const { return isSoftware() && has(VulkanFeature::kTexels); }
 };
 
 /// Owns everything up to the queue. destroy() is safe at any stage of creation.

@@ -155,6 +155,7 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
   *kernel = Kernel();
   char name[64] = "";
   const char* path = subgroupPath(caps);
+  const char* texels = caps.readsTexels() ? "_texel" : "";
   const char* weights = weightTypeName(op.weights);
   char cache[24];
   switch (op.kind) {
@@ -170,7 +171,7 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
     case OpKind::kMatmul: {
       const MatvecCandidate* const candidate = choices.candidateFor(op, tokens);
       kernel->staged = candidate != nullptr && candidate->dot;
-      std::snprintf(name, sizeof(name), "matmul_%s%s", weights, kernel->staged ? "_dot" : "");
+      std::snprintf(name, sizeof(name), "matmul_%s%s", weights, kernel->staged ? "_dot" : texels);
       divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
       break;
     }
@@ -192,7 +193,8 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
       break;
     }
     case OpKind::kAttention:
-      std::snprintf(name, sizeof(name), "attention_%s", cacheName(op, cache, sizeof(cache)));
+      std::snprintf(name, sizeof(name), "attention_%s%s", cacheName(op, cache, sizeof(cache)),
+                    texels);
       divideAttention(op.push.attention, tokens, caps, kernel);
       break;
     case OpKind::kAttentionMerge:

@@ -30,6 +30,8 @@
   X(vkGetDeviceQueue)                       \
   X(vkCreateBuffer)                         \
   X(vkDestroyBuffer)                        \
+  X(vkCreateBufferView)                     \
+  X(vkDestroyBufferView)                    \
   X(vkGetBufferMemoryRequirements)          \
   X(vkAllocateMemory)                       \
   X(vkFreeMemory)                           \

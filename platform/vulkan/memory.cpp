@@ -71,6 +71,9 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
   if (kind == ArenaKind::kIo) {
     buffer_info.usage |= VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;  // the step block
   }
+  if (device.caps.readsTexels()) {
+    buffer_info.usage |= VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
+  }
   buffer_info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   VkResult result = api.vkCreateBuffer(device.device, &buffer_info, nullptr, &segment->buffer);
   if (result < 0) {

@@ -10,6 +10,7 @@
 #include "vulkan/memory.h"
 #include "vulkan/pipeline_cache.h"
 #include "vulkan/pipelines.h"
+#include "vulkan/texel_views.h"
 
 namespace oriel {
 namespace {
@@ -37,6 +38,7 @@ struct OpHandles {
   VkDescriptorSet set;
   uint32_t pipeline;
   uint32_t staging;  // pipeline that goes before, kNoPipeline: none
+  VkBufferView texels[kMaxTexelViews];
 };
 constexpr uint32_t kNoPipeline = UINT32_MAX;
 static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
@@ -52,7 +54,9 @@ constexpr VkAccessFlags kShaderUse = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADE
 class VulkanExecutor final : public Executor {
  public:
   VulkanExecutor(const Plan& plan, const ExecutorOptions& options, void* per_op)
-      : plan_(plan), options_(options), handles_(static_cast<OpHandles*>(per_op)), device_() {}
+      : plan_(plan), options_(options), handles_(static_cast<OpHandles*>(per_op)), device_() {
+    std::fill_n(handles_, plan.n_ops[0] + plan.n_ops[1] + plan.n_ops[2], OpHandles());
+  }
   ~VulkanExecutor() override;
   Status create();
 
@@ -100,6 +104,8 @@ class VulkanExecutor final : public Executor {
   Status recordSteps();
   Status createDescriptorSets();
   void writeDescriptorSet(const Op& op, VkDescriptorSet set) const;
+  Status writeTexelViews(const Op& op, OpHandles* handles) const;
+  void releaseTexelViews();
   VkDescriptorBufferInfo bufferInfo(const BufferRef& piece) const;
 
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags flags) const;
@@ -198,6 +204,7 @@ VulkanExecutor::~VulkanExecutor() {
     }
     api.vkDestroyCommandPool(device_.device, command_pool_, nullptr);
     api.vkDestroyDescriptorPool(device_.device, descriptor_pool_, nullptr);
+    releaseTexelViews();
     pipelines_.release(device_);
     pipeline_cache_.release(device_);
     api.vkDestroyPipelineLayout(device_.device, pipeline_layout_, nullptr);
@@ -357,16 +364,18 @@ Status VulkanExecutor::finishLoad() {
 
 Status VulkanExecutor::createLayouts() {
   const VulkanApi& api = device_.api;
-  VkDescriptorSetLayoutBinding bindings[kMaxOpBindings] = {};
-  for (uint32_t i = 0; i < kMaxOpBindings; ++i) {
+  VkDescriptorSetLayoutBinding bindings[kMaxOpBindings + kMaxTexelViews] = {};
+  const uint32_t n_bindings = kMaxOpBindings + (device_.caps.readsTexels() ? kMaxTexelViews : 0);
+  for (uint32_t i = 0; i < n_bindings; ++i) {
     bindings[i].binding = i;
-    bindings[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    bindings[i].descriptorType = i < kMaxOpBindings ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
+                                                    : VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
     bindings[i].descriptorCount = 1;
     bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
   }
   VkDescriptorSetLayoutCreateInfo set_info = {};
   set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
-  set_info.bindingCount = kMaxOpBindings;
+  set_info.bindingCount = n_bindings;
   set_info.pBindings = bindings;
   ORIEL_TRY(checkVk(
       api.vkCreateDescriptorSetLayout(device_.device, &set_info, nullptr, &set_layout_),
@@ -440,12 +449,14 @@ Status VulkanExecutor::createDescriptorSets() {
   if (n_ops == 0) {
     return kOk;
   }
-  const VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, n_ops * kMaxOpBindings};
+  const VkDescriptorPoolSize sizes[] = {
+      {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, n_ops * kMaxOpBindings},
+      {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, n_ops * kMaxTexelViews}};
   VkDescriptorPoolCreateInfo pool_info = {};
   pool_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
   pool_info.maxSets = n_ops;
-  pool_info.poolSizeCount = 1;
-  pool_info.pPoolSizes = &size;
+  pool_info.poolSizeCount = device_.caps.readsTexels() ? 2 : 1;
+  pool_info.pPoolSizes = sizes;
   ORIEL_TRY(
       checkVk(api.vkCreateDescriptorPool(device_.device, &pool_info, nullptr, &descriptor_pool_),
               "create a descriptor pool", options_.log));
@@ -460,6 +471,9 @@ Status VulkanExecutor::createDescriptorSets() {
       ORIEL_TRY(checkVk(api.vkAllocateDescriptorSets(device_.device, &info, &handles[i].set),
                         "allocate a descriptor set", options_.log));
       writeDescriptorSet(plan_.ops[l][i], handles[i].set);
+      if (device_.caps.readsTexels()) {
+        ORIEL_TRY(writeTexelViews(plan_.ops[l][i], &handles[i]));
+      }
     }
   }
   return kOk;
@@ -485,6 +499,40 @@ void VulkanExecutor::writeDescriptorSet(const Op& op, VkDescriptorSet set) const
   write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
   write.pBufferInfo = buffers;
   device_.api.vkUpdateDescriptorSets(device_.device, 1, &write, 0, nullptr);
+}
+
+Status VulkanExecutor::writeTexelViews(const Op& op, OpHandles* handles) const {
+  TexelView views[kMaxTexelViews];
+  const uint32_t n_views = texelViewsOf(op.kind, views);
+  if (n_views == 0) {
+    return kOk;
+  }
+  for (uint32_t i = 0; i < n_views; ++i) {
+    const BufferRef& piece = op.bindings[views[i].binding];
+    ORIEL_TRY(createTexelView(device_, arenas_.buffer(piece.arena, piece.segment), piece,
+                              views[i].format, options_.log, &handles->texels[i]));
+  }
+  VkWriteDescriptorSet write = {};
+  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+  write.dstSet = handles->set;
+  write.dstBinding = kMaxOpBindings;
+  write.descriptorCount = n_views;  // consecutive bindings
+  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
+  write.pTexelBufferView = handles->texels;
+  device_.api.vkUpdateDescriptorSets(device_.device, 1, &write, 0, nullptr);
+  return kOk;
+}
+
+void VulkanExecutor::releaseTexelViews() {
+  if (!device_.caps.readsTexels()) {
+    return;
+  }
+  OpHandles* handles = handlesOf(StepList::kDecode);
+  for (uint32_t i = 0; i < plan_.n_ops[0] + plan_.n_ops[1] + plan_.n_ops[2]; ++i) {
+    for (VkBufferView view : handles[i].texels) {
+      device_.api.vkDestroyBufferView(device_.device, view, nullptr);
+    }
+  }
 }
 
 // ---- Recording -----------------------------------------------------------------------------------

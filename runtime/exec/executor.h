@@ -70,10 +70,10 @@ class Executor {
   virtual bool keepMatvec(WeightType, uint32_t /*index*/) { return false; }
 };
 
-/// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and one
-/// handle per op. Device-independent, so that a plan is, too.
+/// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few
+/// handles per op. Device-independent, so that a plan is, too.
 constexpr uint64_t kExecutorObjectBytes = 16384;
-constexpr uint64_t kExecutorBytesPerOp = 16;
+constexpr uint64_t kExecutorBytesPerOp = 48;
 
 /// Takes kExecutorObjectBytes and n_ops * kExecutorBytesPerOp from `host` in one piece each; does the
 /// same when measuring (then *executor stays null).

@@ -1,9 +1,33 @@
-// Stored keys and values, eight neighbouring values (an octet) at a time: 4, 2 or 1 words. Needs
-// k_words, k_pairs, k_quads and v_words, v_pairs, v_quads: the two cache sides as words, uvec2 and
-// uvec4.
+// Bindings 3 and 4 of attention: stored keys and values, eight neighbouring values (an octet) at a
+// time: 4, 2 or 1 words. Needs kLaneOctets.
+#if defined(TEXELS)
+layout(set = 0, binding = 5, rgba32ui) readonly uniform uimageBuffer k_quads;
+layout(set = 0, binding = 6, r32ui) readonly uniform uimageBuffer k_words;
+layout(set = 0, binding = 7, rgba32ui) readonly uniform uimageBuffer v_quads;
+layout(set = 0, binding = 8, r32ui) readonly uniform uimageBuffer v_words;
+uint keyWord(uint at) { return imageLoad(k_words, int(at)).x; }
+uint valueWord(uint at) { return imageLoad(v_words, int(at)).x; }
+uvec4 keyQuad(uint at) { return imageLoad(k_quads, int(at)); }
+uvec4 valueQuad(uint at) { return imageLoad(v_quads, int(at)); }
+#else
+layout(std430, set = 0, binding = 3) readonly buffer Keys { uint k_words[]; };
+layout(std430, set = 0, binding = 3) readonly buffer KeyPairs { uvec2 k_pairs[]; };
+layout(std430, set = 0, binding = 3) readonly buffer KeyQuads { uvec4 k_quads[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Values { uint v_words[]; };
+layout(std430, set = 0, binding = 4) readonly buffer ValuePairs { uvec2 v_pairs[]; };
+layout(std430, set = 0, binding = 4) readonly buffer ValueQuads { uvec4 v_quads[]; };
+uint keyWord(uint at) { return k_words[at]; }
+uint valueWord(uint at) { return v_words[at]; }
+uvec4 keyQuad(uint at) { return k_quads[at]; }
+uvec4 valueQuad(uint at) { return v_quads[at]; }
+#endif
 const uint kOctets = (kHeadDim + 7u) / 8u;
 // Vectors begin on whole octets, so that one load gets one. Else words are read one by one.
 const bool kWholeOctets = kHeadDim % 8u == 0u;
+#if defined(TEXELS)
+// Lanes begin on whole quads of every format: octets of a quad share one load.
+const bool kWholeQuads = kHeadDim % 32u + kLaneOctets % 4u == 0u;
+#endif
 
 // What is loaded is the level of the code divided by a power of two (kKeyUnit, kValueUnit), which
 // saves an operation or two a value.
@@ -42,46 +66,58 @@ void halfOctet(uvec4 words, out vec4 a, out vec4 b) {
 }
 
 // One word of a vector; zero past its end.
-#define ORIEL_WORD(side, at, word, words) ((word) < (words) ? side[(at) + (word)] : 0u)
+#define ORIEL_WORD(word_of, at, word, words) ((word) < (words) ? word_of((at) + (word)) : 0u)
 // Four words of a vector in f16.
-#define ORIEL_HALVES(side, quads, at, octet)                               \
-  (kWholeOctets ? quads[(at) / 4u + (octet)]                               \
-                : uvec4(ORIEL_WORD(side, at, 4u * (octet), kHalfWords),    \
-                        ORIEL_WORD(side, at, 4u * (octet) + 1u, kHalfWords), \
-                        ORIEL_WORD(side, at, 4u * (octet) + 2u, kHalfWords), \
-                        ORIEL_WORD(side, at, 4u * (octet) + 3u, kHalfWords)))
-#define ORIEL_BYTES(side, pairs, at, octet)                             \
-  (kWholeOctets ? pairs[(at) / 2u + (octet)]                            \
-                : uvec2(ORIEL_WORD(side, at, 2u * (octet), kInt8Words), \
-                        ORIEL_WORD(side, at, 2u * (octet) + 1u, kInt8Words)))
+#define ORIEL_HALVES(word_of, quad_of, at, octet)                               \
+  (kWholeOctets ? quad_of((at) / 4u + (octet))                                  \
+                : uvec4(ORIEL_WORD(word_of, at, 4u * (octet), kHalfWords),      \
+                        ORIEL_WORD(word_of, at, 4u * (octet) + 1u, kHalfWords), \
+                        ORIEL_WORD(word_of, at, 4u * (octet) + 2u, kHalfWords), \
+                        ORIEL_WORD(word_of, at, 4u * (octet) + 3u, kHalfWords)))
+// Two words in int8, one in int4; `o` is the octet counted from the lane's first.
+#define ORIEL_WORD_PAIR(word_of, at, octet)                        \
+  uvec2(ORIEL_WORD(word_of, at, 2u * (octet), kInt8Words),         \
+        ORIEL_WORD(word_of, at, 2u * (octet) + 1u, kInt8Words))
+#if defined(TEXELS)
+uvec2 pairOf(uvec4 quad, uint o) { return (o & 1u) == 0u ? quad.xy : quad.zw; }
+#define ORIEL_BYTES(word_of, quad_of, pairs, at, octet, o)              \
+  (kWholeQuads ? pairOf(quad_of((at) / 4u + (octet) / 2u), o)           \
+               : ORIEL_WORD_PAIR(word_of, at, octet))
+#define ORIEL_NIBBLES(word_of, quad_of, at, octet, o) \
+  (kWholeQuads ? quad_of((at) / 4u + (octet) / 4u)[(o) & 3u] : word_of((at) + (octet)))
+#else
+#define ORIEL_BYTES(word_of, quad_of, pairs, at, octet, o) \
+  (kWholeOctets ? pairs[(at) / 2u + (octet)] : ORIEL_WORD_PAIR(word_of, at, octet))
+#define ORIEL_NIBBLES(word_of, quad_of, at, octet, o) word_of((at) + (octet))
+#endif
 
 // Octet `octet` of the vector whose words begin at `at`, still to be multiplied by its group's
-// scale.
-void keyOctet(const bool sink, uint at, uint octet, out vec4 a, out vec4 b) {
+// scale; `o`: the same counted from the lane's first.
+void keyOctet(const bool sink, uint at, uint octet, uint o, out vec4 a, out vec4 b) {
 #if defined(K_INT8)
   if (!sink) {
-    int8Octet(ORIEL_BYTES(k_words, k_pairs, at, octet), a, b);
+    int8Octet(ORIEL_BYTES(keyWord, keyQuad, k_pairs, at, octet, o), a, b);
     return;
   }
 #elif defined(K_INT4)
   if (!sink) {
-    int4Octet(k_words[at + octet], a, b);
+    int4Octet(ORIEL_NIBBLES(keyWord, keyQuad, at, octet, o), a, b);
     return;
   }
 #endif
-  halfOctet(ORIEL_HALVES(k_words, k_quads, at, octet), a, b);
+  halfOctet(ORIEL_HALVES(keyWord, keyQuad, at, octet), a, b);
 }
-void valueOctet(const bool sink, uint at, uint octet, out vec4 a, out vec4 b) {
+void valueOctet(const bool sink, uint at, uint octet, uint o, out vec4 a, out vec4 b) {
 #if defined(V_INT8)
   if (!sink) {
-    int8Octet(ORIEL_BYTES(v_words, v_pairs, at, octet), a, b);
+    int8Octet(ORIEL_BYTES(valueWord, valueQuad, v_pairs, at, octet, o), a, b);
     return;
   }
 #elif defined(V_INT4)
   if (!sink) {
-    int4Octet(v_words[at + octet], a, b);
+    int4Octet(ORIEL_NIBBLES(valueWord, valueQuad, at, octet, o), a, b);
     return;
   }
 #endif
-  halfOctet(ORIEL_HALVES(v_words, v_quads, at, octet), a, b);
+  halfOctet(ORIEL_HALVES(valueWord, valueQuad, at, octet), a, b);
 }

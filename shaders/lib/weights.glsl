@@ -18,12 +18,17 @@
 #define TABLE
 #endif
 
+#if defined(TEXELS)
+layout(set = 0, binding = 5, rgba32ui) readonly uniform uimageBuffer weight_quads;
+layout(set = 0, binding = 6, r32ui) readonly uniform uimageBuffer weight_words;
+#else
 layout(std430, set = 0, binding = 0) readonly buffer Weights {
   uvec4 weight_quads[];
 };
 layout(std430, set = 0, binding = 0) readonly buffer Sides {
   uint weight_words[];
 };
+#endif
 
 const uint kUnitVectors = kUnit / 4u;  // of four neighbouring values
 
@@ -38,8 +43,17 @@ WeightRow weightRow(uint group_words, uint side_word, uint row) {
   return WeightRow(group / 4u + row % kGroupRows, group + side_word + row % kGroupRows);
 }
 
+#if defined(TEXELS)
+uvec4 quadOf(WeightRow row, uint quad) {
+  return imageLoad(weight_quads, int(row.quad + quad * kGroupRows));
+}
+uint sideOf(WeightRow row, uint word) {
+  return imageLoad(weight_words, int(row.side + word * kGroupRows)).x;
+}
+#else
 uvec4 quadOf(WeightRow row, uint quad) { return weight_quads[row.quad + quad * kGroupRows]; }
 uint sideOf(WeightRow row, uint word) { return weight_words[row.side + word * kGroupRows]; }
+#endif
 
 float lowHalf(uint word) { return exactHalf(word & 0xffffu); }
 float highHalf(uint word) { return exactHalf(word >> 16); }

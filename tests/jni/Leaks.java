@@ -6,7 +6,7 @@ class Leaks extends Checks {
     String model = SOURCE + "/tests/data/models/llama-q2_k.gguf";
     long before = 0;
     for (int i = 0; i < 1000; ++i) {
-      if (i == 200) {
+      if (i == 400) {
         before = residentBytes();
       }
       OrielSession session = Oriel.open(model, MEMORY, options());
@@ -16,9 +16,9 @@ class Leaks extends Checks {
       expectThrows(OrielException.class, () -> Oriel.open(model, 1000, options()));
     }
     long grown = residentBytes() - before;
-    // The model alone takes over 300 KB.
-    expect(grown < 4 << 20, "grew by " + grown + " bytes in 800 sessions");
-    System.out.println("grew by " + grown + " bytes in 800 sessions");
+    // Java's heap is all there from the start (AlwaysPreTouch): what grows is C's.
+    System.out.println("grew by " + grown + " bytes in 600 sessions");
+    expect(grown < 1 << 20, "that is too much");
   }
 
   static void a_long_reply_needs_no_more_references_than_a_short_one() {
