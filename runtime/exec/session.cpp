@@ -384,7 +384,8 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
     emit(id, text, bytes);
   }
   if (result->tokens > 1) {
-    result->decode_tokens_per_s = (result->tokens - 1) / ((nowMs() - first_ms) / 1000.0);
+    // A step follows every token, the last one as well.
+    result->decode_tokens_per_s = result->tokens / ((nowMs() - first_ms) / 1000.0);
   }
   prompt_tokens_ = 0;
   prompt_ms_ = 0;

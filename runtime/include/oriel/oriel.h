@@ -155,14 +155,15 @@ typedef struct oriel_calibration {
   double kl_limit;
 } oriel_calibration;
 
-/* How long work takes on one device, measured with the kernels that will do it: oriel_speed_measure. */
+/* How long work takes on one device, measured with the kernels that will do it, in layers like those of the
+ * model: oriel_speed_measure. */
 typedef struct oriel_weight_speed {
   uint32_t tensor_type;  /* as GGUF numbers it */
   uint32_t reserved;
-  double decode_ns;      /* one weight of a large model times one token */
+  double decode_ns;      /* one weight of a layer times one token */
   double chunk_ns;       /* one weight of a chunk of tokens, and ... */
   double chunk_token_ns; /* ... for each token of the chunk */
-  double decode_near_ns; /* as decode_ns, of a model that the device's caches hold */
+  double head_ns;        /* one weight of the output matrix times one token */
 } oriel_weight_speed;
 
 typedef struct oriel_cache_speed {
@@ -185,6 +186,9 @@ typedef struct oriel_speed {
   char driver[256];
   double submit_ns;   /* one step, however little it does */
   double dispatch_ns; /* one kernel of a step, however little it does */
+  /* How fast weights are read at best: matrices of float32, too many for most caches, times one token. */
+  double read_bytes_per_s;
+  uint64_t shape; /* which shape of layers they were measured with: a hash */
   uint32_t weight_count;
   uint32_t cache_count;
   oriel_weight_speed weights[ORIEL_SPEED_WEIGHTS];
@@ -276,9 +280,9 @@ typedef struct oriel_plan_choice {
 typedef struct oriel_step_cost {
   uint32_t tokens;             /* 0: not known */
   uint32_t local_window_tokens;/* of layers that see only so many; 0: no such layers */
-  double overhead_s;           /* submission, kernels, storing keys and values */
-  double weights_s;            /* matrices of the layers, of which ... */
-  double weights_once_s;       /* ... however few tokens a chunk has */
+  double overhead_s;           /* submission, kernels; of one token also storing its key and value */
+  double weights_s;            /* matrices of the layers (of a chunk also storing its keys and values), ... */
+  double weights_once_s;       /* ... of which however few tokens a chunk has */
   double head_s;               /* logits of one token: only steps that want them */
   double cache_s_per_token;    /* for each token that is seen */
   double local_s_per_token;    /* for each token that layers with a window of their own see */
@@ -323,6 +327,8 @@ typedef struct oriel_plan {
   /* Which layers a guard raised and why, layer i in bit i % 64 of word i / 64. */
   uint64_t raised_by_bias[8];
   uint64_t raised_by_norm[8];
+  uint64_t head_read_bytes; /* of weights_read_bytes_per_token, what only logits need */
+  uint64_t kv_local_bytes_per_token; /* of kv_local_bytes, what one token takes in those layers */
   oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
   oriel_step_cost prefill;  /* chunk_tokens tokens */
 } oriel_plan;
@@ -374,11 +380,11 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
                                      oriel_file_info *info);
 /* ---- Speed ------------------------------------------------------------------------------------ */
 
-/* The rates of the device that the options name, for the types of weights in the file (`path` NULL: F16, Q8_0
- * and Q4_0). Measured with small made-up models, in a second or two (software
- * devices take longer), and kept in cache_dir if there is one:
- * the next call for this device, driver and library only reads them. Takes up to some 100 MB while it
- * measures. Uses device, device_number, device_timeout_ms, cache_dir, log and allocator of the options. */
+/* The rates of the device that the options name, for models like the file: its widths, heads and types of
+ * weights. Measured with made-up layers, in about a second (software devices take several), and kept in
+ * cache_dir if there is one: the next call for this device, driver, library and shape only reads them. Takes up
+ * to some 200 MB while it measures, three times that on devices that are too fast to be timed with less.
+ * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms, cache_dir, log and allocator of the options. */
 ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options,
                                            oriel_speed *speed);
 
@@ -482,6 +488,10 @@ typedef enum oriel_weight_format {
  * nothing fits; ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
 ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights,
                                         const oriel_options *options, oriel_plan *plan);
+
+/* As oriel_speed_measure, for models of that shape. */
+ORIEL_API oriel_status oriel_speed_measure_shape(const char *name, oriel_weight_format weights,
+                                                 const oriel_options *options, oriel_speed *speed);
 
 /* ---- Devices --------------------------------------------------------------------------------- */
 
