@@ -51,9 +51,9 @@ def metadata(cfg, tok, name, label, file_type):
         ("general.architecture", g.STRING, "llama"),
         ("general.type", g.STRING, "model"),
         ("general.name", g.STRING, name),
-        ("general.author", g.STRING, "the oriel authors"),
+        ("general.author", g.STRING, "the Oriel authors"),
         ("general.license", g.STRING, "apache-2.0"),
-        ("general.description", g.STRING, "Tiny chat model trained from scratch on generated dialogues; a demo for the oriel runtime."),
+        ("general.description", g.STRING, "Tiny chat model trained from scratch on generated dialogues; a demo for the Oriel runtime."),
         ("general.size_label", g.STRING, label),
         ("general.languages", g.ARRAY, (g.STRING, ["en"])),
         ("general.file_type", g.U32, file_type),
@@ -90,7 +90,7 @@ def main():
     ap.add_argument("--tokenizer", default="tokenizer.json")
     ap.add_argument("--out", default="../oriel-tiny", help="path without the ending")
     ap.add_argument("--name", default="Oriel Tiny")
-    ap.add_argument("--types", nargs="+", default=["f16", "q8_0"], choices=sorted(KIND))
+    ap.add_argument("--types", nargs="+", default=["f16", "q8_0", "q4_0"], choices=sorted(KIND))
     a = ap.parse_args()
     ck = torch.load(a.model, map_location="cpu")
     cfg, tok = ck["config"], Tokenizer.load(a.tokenizer)

@@ -1,6 +1,6 @@
 """Generates multi-turn chat dialogues from word banks and small grammars.
 
-    python3 make_corpus.py --train 180000 --val 1500 --out data
+    python3 make_corpus.py --train 160000 --val 1500 --out data
 
 writes data/train.jsonl and data/val.jsonl, one dialogue per line:
     {"system": str or null, "turns": [{"user", "assistant", "skill", "gold"}]}
@@ -62,7 +62,7 @@ def questions(d, count):
             small(d)
 
 
-def distraction(d, story_share=0.25):
+def distraction(d, story_share=0.15):
     if d.p(story_share):
         story(d, d.c(0, 0, 1, 2))
     elif d.p(0.08):
@@ -88,6 +88,19 @@ def plan_drill(d):
             sequence, compare, sort_numbers, explain, fun, identity, fallback, check_sum, ask_unknown, table, passage)
     for _ in range(d.rng.randint(2, 5 if f in (table, passage) else 12)):
         f(d)
+
+
+def plan_sums(d):
+    """Sums, differences and products, one after the other."""
+    ops = d.c(("+",), ("-",), ("x",), ("+", "-"), ("+", "-", "x"), ("+", "-", "x"))
+    for _ in range(d.rng.randint(5, 18)):
+        arithmetic(d, ops)
+
+
+def plan_letters(d):
+    """Spelling, repeating, reversing, lists."""
+    for _ in range(d.rng.randint(4, 12)):
+        text_task(d)
 
 
 def plan_story(d):
@@ -141,9 +154,9 @@ def plan_memory_long(d):
     """As plan_memory, up to the whole context between statement and question."""
     for i in range(d.c(1, 2, 3)):
         tell(d, "name" if i == 0 and d.p(0.3) else None)
-    goal = d.rng.randint(1200, 2900)  # characters
+    goal = d.rng.randint(1000, 3400)  # characters, up to nine tenths of the context
     while d.chars < goal:
-        distraction(d, 0.4)
+        distraction(d, 0.3)
     questions(d, d.c(2, 3, 4))
 
 
@@ -234,8 +247,8 @@ def plan_asked_style(d):
         one_of(d, SHORT_ONES)
 
 
-PLANS = [(plan_small, 9), (plan_drill, 26), (plan_story, 14), (plan_memory, 20), (plan_memory_long, 5), (plan_interview, 9),
-         (plan_needle, 7), (plan_lookup, 10), (plan_system_fact, 4), (plan_pinned, 8), (plan_asked_style, 2)]
+PLANS = [(plan_small, 8), (plan_drill, 20), (plan_sums, 12), (plan_letters, 6), (plan_story, 13), (plan_memory, 20), (plan_memory_long, 7),
+         (plan_interview, 9), (plan_needle, 7), (plan_lookup, 11), (plan_system_fact, 4), (plan_pinned, 9), (plan_asked_style, 2)]
 
 
 def make_dialogue(seed, split, index):
@@ -267,7 +280,7 @@ def write_split(path, seed, split, count, processes):
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--out", default="data")
-    ap.add_argument("--train", type=int, default=180000)
+    ap.add_argument("--train", type=int, default=160000)
     ap.add_argument("--val", type=int, default=1500)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--processes", type=int, default=os.cpu_count())

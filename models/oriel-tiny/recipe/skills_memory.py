@@ -26,7 +26,7 @@ def fact_of(slot):
 def low(s):
     """For the second half of a sentence: "My name" -> "my name", but "I am" and names stay."""
     first = s.split()[0]
-    return s[0].lower() + s[1:] if first in ("My", "The", "Everyone", "They", "You", "In", "People", "We", "At", "What", "Where", "Who", "Which", "Do",
+    return s[0].lower() + s[1:] if first in ("My", "The", "Everyone", "They", "You", "In", "People", "We", "At", "Our", "Home", "What", "Where", "Who", "Which", "Do",
                                              "How", "When", "Can", "Could", "Tell", "Say", "And", "Give", "Remind", "Please", "Your", "It", "From") else s
 
 
@@ -45,13 +45,23 @@ def clashes(d, slot):
     return any(slot in g and any(s in g for s in d.facts) for g in ALIKE)
 
 
+COMMON = ["name", "name", "age", "colour", "food", "city", "code", "word", "birthday", "friend", "job", "number", "hobby", "animal", "drink",
+          "pet cat", "pet dog", "rel sister", "rel brother"]
+
+
+def any_slot(d):
+    """What people tell most often comes most often."""
+    x = d.rng.random()
+    return d.c(COMMON) if x < 0.45 else d.c(CORE) if x < 0.75 else d.c(list(FACTS))
+
+
 def some_slot(d):
     for _ in range(40):
         if d.p(0.08):
             name = d.c(sorted(s[0] for s in d.facts if isinstance(s, tuple))) if d.p(0.4) and any(isinstance(s, tuple) for s in d.facts) else coined.first_name(d.rng)
             slot = (name, d.c(sorted(PERSON)))
         else:
-            slot = d.c(CORE) if d.p(0.7) else d.c(list(FACTS))
+            slot = any_slot(d)
         if slot not in d.facts and not clashes(d, slot):
             return slot
     return slot
@@ -157,7 +167,7 @@ def ask_unknown(d):
             name = d.c(people)[0] if d.p(0.5) else coined.first_name(d.rng)
             slot = (name, d.c(sorted(PERSON)))
         else:
-            slot = d.c(CORE) if d.p(0.65) else d.c(list(FACTS))
+            slot = any_slot(d)
         if slot not in d.facts and not clashes(d, slot):
             break
     else:

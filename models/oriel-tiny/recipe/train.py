@@ -214,7 +214,7 @@ def options():
     ap.add_argument("--data", default="data")
     ap.add_argument("--out", default="run")
     ap.add_argument("--tokenizer", default="tokenizer.json")
-    ap.add_argument("--tokens", type=float, default=58e6, help="token budget (padding not counted)")
+    ap.add_argument("--tokens", type=float, default=54e6, help="token budget (padding not counted)")
     ap.add_argument("--batch-tokens", type=int, default=16384)
     ap.add_argument("--lr", type=float, default=3e-3)
     ap.add_argument("--warmup", type=float, default=0.01, help="share of the tokens")
@@ -320,7 +320,7 @@ def main():
             seen += count
             run_loss += float(loss) * n
             run_n += n
-            if step % 50 == 0:
+            if step % 50 == 0 or step == a.stop_steps:
                 speed = (seen - seen0) / (time.time() - t0)
                 print(f"step {step} tokens {seen / 1e6:.2f}M {clock() / 60:.1f} min lr {a.lr * rate:.5f} loss {run_loss / run_n:.4f} "
                       f"{speed:.0f} tok/s, {(a.tokens - seen) / speed / 60:.0f} min to go", flush=True)
