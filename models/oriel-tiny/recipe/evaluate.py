@@ -96,6 +96,8 @@ def right_turn(turn, text):
         return list_is_right(turn["skill"], text)
     if turn["skill"] == "recall unknown":
         return any(t in text.casefold() for t in checks.TOLD_UNKNOWN)
+    if turn["skill"] == "letter":
+        return re.search(rf"\b{turn['gold'][0]}(\W|$)", text.casefold().split(" is ")[-1]) is not None
     if turn["gold"].isdigit():
         return checks.number_in(text, turn["gold"])
     return turn["gold"].casefold() in text.casefold()

@@ -7,6 +7,7 @@
 import re
 
 _TOKEN = re.compile(r"[()\[\]|]|[^()\[\]|]+")
+_BEFORE_SIGN = re.compile(r" ([.?!,])")
 _PARSED = {}
 
 
@@ -15,8 +16,12 @@ def _alternatives(tokens, at, end):
     options, pieces = [], []
     while at < len(tokens) and tokens[at] != end:
         t = tokens[at]
+        if t in (")", "]"):
+            raise ValueError("unbalanced brackets: " + "".join(tokens))
         if t in "([":
             inner, at = _alternatives(tokens, at + 1, ")" if t == "(" else "]")
+            if at == len(tokens):
+                raise ValueError("unbalanced brackets: " + "".join(tokens))
             pieces.append((t, inner))
         elif t == "|":
             options.append(pieces)
@@ -42,11 +47,8 @@ def say(rng, pattern):
     parsed = _PARSED.get(pattern)
     if parsed is None:
         tokens = _TOKEN.findall(pattern)
-        parsed, end = _alternatives(tokens, 0, None)
-        if end != len(tokens):
-            raise ValueError("unbalanced brackets: " + pattern)
-        _PARSED[pattern] = parsed
-    text = " ".join(_pick(rng, parsed).split())
+        parsed = _PARSED[pattern] = _alternatives(tokens, 0, None)[0]
+    text = _BEFORE_SIGN.sub(r"\1", " ".join(_pick(rng, parsed).split()))
     return text[:1].upper() + text[1:]
 
 

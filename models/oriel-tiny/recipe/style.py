@@ -57,9 +57,9 @@ class Style:
                                 f"|{every} (must|has to|should) (start|begin) with {quoted}).")
         elif kind == "title":
             w = self.value = rng.choice(TITLES) if rng.random() < 0.5 else coined.first_name(rng)
-            self.ask = say(rng, f"([always|please|you must always] (call|address) the user [as] {w}|[always|please] call me {w} [in (every|each) answer]"
+            self.ask = say(rng, f"([always|please|you must always] (call the user|address the user as) {w}|[always|please] call me {w} [in (every|each) answer]"
                                 f"|(address|speak to|talk to) the user as {w}|the user (wants|likes) to be called {w} in (every|each) answer"
-                                f"|(use the name|say the title) {w} in {every}|call the user {w} in {every}).").replace("address the user " + w, "address the user as " + w)
+                                f"|(use the name|say the title) {w} in {every}|call the user {w} in {every}).")
         elif kind == "manner":
             self.value = rng.choice(sorted(MANNERS))
             names, before, behind = MANNERS[self.value]
