@@ -16,7 +16,7 @@ import banks  # noqa: E402
 import checks  # noqa: E402
 import evaluate  # noqa: E402
 from dialogue import Dialogue, encode_dialogue, held_out  # noqa: E402
-from facts import FACTS  # noqa: E402
+from facts_user import FACTS  # noqa: E402
 from make_corpus import make_dialogue, write_split  # noqa: E402
 from phrases import say  # noqa: E402
 from rng import Rng  # noqa: E402
@@ -38,15 +38,26 @@ def dialogues(split, count):
 class Corpus(unittest.TestCase):
     def test_same_seed_gives_the_same_bytes_everywhere(self):
         with tempfile.TemporaryDirectory() as folder:
-            digests = [write_split(folder + "/x.jsonl", 1, "train", 600, processes)[2] for processes in (1, 2)]
+            digests = [
+                write_split(folder + "/x.jsonl", 1, "train", 600, processes)[2]
+                for processes in (1, 2)
+            ]
         self.assertEqual(digests, [CORPUS_SHA256] * 2)
 
     def test_neither_hash_seed_nor_locale_changes_it(self):
-        program = ("import sys, json; sys.path.insert(0, sys.argv[1]); from make_corpus import make_dialogue\n"
-                   "print(json.dumps([make_dialogue(1, 'train', i) for i in range(40)]))")
-        outs = {subprocess.run([sys.executable, "-B", "-c", program, str(RECIPE)], capture_output=True, check=True,
-                               env={"PYTHONHASHSEED": seed, "LC_ALL": locale}).stdout
-                for seed, locale in (("1", "C"), ("2", "C.UTF-8"))}
+        program = (
+            "import sys, json; sys.path.insert(0, sys.argv[1]); from make_corpus import make_dialogue\n"
+            "print(json.dumps([make_dialogue(1, 'train', i) for i in range(40)]))"
+        )
+        outs = {
+            subprocess.run(
+                [sys.executable, "-B", "-c", program, str(RECIPE)],
+                capture_output=True,
+                check=True,
+                env={"PYTHONHASHSEED": seed, "LC_ALL": locale},
+            ).stdout
+            for seed, locale in (("1", "C"), ("2", "C.UTF-8"))
+        }
         self.assertEqual(len(outs), 1)
 
     def test_pairs_of_numbers_are_in_one_split_only(self):
@@ -54,7 +65,11 @@ class Corpus(unittest.TestCase):
             d = Dialogue(Rng(f"numbers-{val}"), val, plain=True)
             for _ in range(300):
                 arithmetic(d, ("+",))
-            sums = [t["assistant"].split(" is ")[0].split(" plus ") for t in d.turns if " plus " in t["assistant"]]
+            sums = [
+                t["assistant"].split(" is ")[0].split(" plus ")
+                for t in d.turns
+                if " plus " in t["assistant"]
+            ]
             self.assertGreater(len(sums), 200)
             for a, b in sums:
                 a, b = sorted((int(a), int(b)))
@@ -80,7 +95,11 @@ class Corpus(unittest.TestCase):
         found = 0
         for row in dialogues("train", 1500):
             for turn in row["turns"]:
-                if turn["skill"].startswith("list:") and not row["system"] and not any(t["skill"] == "style" for t in row["turns"]):
+                if (
+                    turn["skill"].startswith("list:")
+                    and not row["system"]
+                    and not any(t["skill"] == "style" for t in row["turns"])
+                ):
                     found += 1
                     self.assertTrue(evaluate.list_is_right(turn["skill"], turn["assistant"]), turn)
         self.assertGreater(found, 50)
@@ -103,8 +122,10 @@ class Corpus(unittest.TestCase):
                 self.assertEqual({"plus": a + b, "minus": a - b, "times": a * b}[words[1]], r)
 
     def test_number_words(self):
-        self.assertEqual([spoken(n) for n in (0, 13, 40, 42, 100, 107)],
-                         ["zero", "thirteen", "forty", "forty-two", "one hundred", "one hundred and seven"])
+        self.assertEqual(
+            [spoken(n) for n in (0, 13, 40, 42, 100, 107)],
+            ["zero", "thirteen", "forty", "forty-two", "one hundred", "one hundred and seven"],
+        )
 
     def test_wordings_of_facts_hold_their_value(self):
         for slot, f in FACTS.items():
@@ -119,7 +140,9 @@ class Styles(unittest.TestCase):
             s = Style(rng, rng.choice(("end", "start", "title", "manner", "sign")))
             for plain in (False, True):
                 text = s.apply("That is right.", plain)
-                where = {"end": text.endswith, "start": text.startswith, "sign": text.endswith}.get(s.kind)
+                where = {"end": text.endswith, "start": text.startswith, "sign": text.endswith}.get(
+                    s.kind
+                )
                 if where:
                     self.assertTrue(where(s.value), text)
                 elif s.kind == "title":
@@ -153,12 +176,19 @@ class Tokens(unittest.TestCase):
 
     def test_all_text_comes_back(self):
         tok = Tokenizer.load(str(RECIPE / "tokenizer.json"))
-        for text in ("| name | age |\n|---|---|\n", "What's 3+4?", "Zürich, \u20ac5 \U0001f600", "  two  spaces "):
+        for text in (
+            "| name | age |\n|---|---|\n",
+            "What's 3+4?",
+            "Zürich, \u20ac5 \U0001f600",
+            "  two  spaces ",
+        ):
             self.assertEqual(tok.decode(tok.encode(text)), text)
 
     def test_mask_marks_what_the_assistant_wrote(self):
         tok = Tokenizer.load(str(RECIPE / "tokenizer.json"))
-        ids, mask = encode_dialogue(tok, {"system": "Be kind.", "turns": [{"user": "Hi", "assistant": "Hello!"}]}, 1024)
+        ids, mask = encode_dialogue(
+            tok, {"system": "Be kind.", "turns": [{"user": "Hi", "assistant": "Hello!"}]}, 1024
+        )
         self.assertEqual(tok.decode([i for i, m in zip(ids, mask) if m == 1]), "Hello!<|im_end|>")
         self.assertEqual(len(ids), len(mask))
 
@@ -197,7 +227,9 @@ class Checks(unittest.TestCase):
     def test_the_card_has_a_place_for_every_part(self):
         with tempfile.TemporaryDirectory() as folder:
             card = pathlib.Path(folder) / "card.md"
-            card.write_text((RECIPE.parent / "MODEL_CARD.md").read_text(encoding="utf-8"), encoding="utf-8")
+            card.write_text(
+                (RECIPE.parent / "MODEL_CARD.md").read_text(encoding="utf-8"), encoding="utf-8"
+            )
             evaluate.fill(card, {"checks": "c1", "validation": "v1", "transcripts": "t1"})
             for part in ("c1", "v1", "t1"):
                 self.assertIn(part, card.read_text(encoding="utf-8"))

@@ -64,8 +64,11 @@ class Dialogue:
         if x < 0.62:
             self.system = self.c(
                 f"You are {NAME}, a tiny helpful assistant that runs on the device.",
-                "You are a helpful assistant.", f"You are {NAME}. You are friendly and brief.",
-                "You are a friendly chat assistant.", f"You are {NAME}, a small language model.")
+                "You are a helpful assistant.",
+                f"You are {NAME}. You are friendly and brief.",
+                "You are a friendly chat assistant.",
+                f"You are {NAME}, a small language model.",
+            )
             return
         if self.p(0.4):
             parts.append(self.persona())
@@ -74,22 +77,35 @@ class Dialogue:
             if self.p(0.12):
                 self.add_style(parts)
         if len(parts) == 1 and self.p(0.25):
-            parts.insert(0, self.c(f"You are {NAME}.", "You are a helpful assistant.", "You are a chat assistant."))
+            parts.insert(
+                0,
+                self.c(
+                    f"You are {NAME}.", "You are a helpful assistant.", "You are a chat assistant."
+                ),
+            )
         self.system = " ".join(parts)
 
     def persona(self):
         import coined
+
         self.name = self.c(banks.PERSONAS) if self.p(0.3) else coined.first_name(self.rng)
         job = self.job = self.c(banks.PERSONA_JOBS)
-        return self.say(f"(You are {self.name}, {job}|Your name is {self.name}. You are {job}|You are {job} called {self.name}"
-                        f"|Act as {self.name}, {job}|You are {job} named {self.name}|Your name is {self.name} and you are {job}"
-                        f"|Play the part of {self.name}, {job}|Pretend to be {self.name}, {job}).")
+        return self.say(
+            f"(You are {self.name}, {job}|Your name is {self.name}. You are {job}|You are {job} called {self.name}"
+            f"|Act as {self.name}, {job}|You are {job} named {self.name}|Your name is {self.name} and you are {job}"
+            f"|Play the part of {self.name}, {job}|Pretend to be {self.name}, {job})."
+        )
 
     def add_style(self, parts, kinds=STYLES):
         taken = [s.kind for s in self.styles]
-        free = [k for k in kinds if k not in taken and not (k in ("sign", "end") and ("sign" in taken or "end" in taken))
-                and not (k in ("start", "manner") and ("start" in taken or "manner" in taken))
-                and not (k == "manner" and self.job)]
+        free = [
+            k
+            for k in kinds
+            if k not in taken
+            and not (k in ("sign", "end") and ("sign" in taken or "end" in taken))
+            and not (k in ("start", "manner") and ("start" in taken or "manner" in taken))
+            and not (k == "manner" and self.job)
+        ]
         if free:
             self.styles.append(Style(self.rng, self.c(free)))
             parts.append(self.styles[-1].ask)
@@ -100,8 +116,14 @@ class Dialogue:
             answer = s.apply(answer, not title)
         if not raw:
             user = typed(self.rng, user, names)
-        self.turns.append({"user": user, "assistant": answer, "skill": skill,
-                           "gold": None if gold is None else str(gold)})
+        self.turns.append(
+            {
+                "user": user,
+                "assistant": answer,
+                "skill": skill,
+                "gold": None if gold is None else str(gold),
+            }
+        )
         self.chars += len(user) + len(answer) + 40
 
     def reply(self, long, short):

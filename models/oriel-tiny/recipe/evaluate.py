@@ -34,11 +34,15 @@ class Oriel:
         self.extra = ["--greedy", "--json", "--device", "cpu", *extra]
 
     def answer(self, system, turns, question, limit):
-        text = render(system, [{"user": u, "assistant": a} for u, a in turns] + [{"user": question}])
+        text = render(
+            system, [{"user": u, "assistant": a} for u, a in turns] + [{"user": question}]
+        )
         with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as f:
             f.write(text)
             f.flush()
-            out = self.run(["run", self.model, "--raw", "--prompt-file", f.name, "--tokens", str(limit)])
+            out = self.run(
+                ["run", self.model, "--raw", "--prompt-file", f.name, "--tokens", str(limit)]
+            )
         return json.loads(out)["text"].split("<|im_end|>")[0].strip()
 
     def talk(self, system, users):
@@ -47,7 +51,13 @@ class Oriel:
         return [json.loads(line)["text"].strip() for line in out.splitlines()]
 
     def run(self, args, text=None):
-        done = subprocess.run([self.program, *args, *self.extra], input=text, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [self.program, *args, *self.extra],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode:
             sys.exit(f"{' '.join(args)}: exit code {done.returncode}: {done.stderr.strip()}")
         return done.stdout
@@ -59,6 +69,7 @@ class Torch:
     def __init__(self, path, tok):
         import torch
         from model import Config, Model
+
         self.torch, self.tok = torch, tok
         ck = torch.load(path, map_location="cpu")
         self.model = Model(Config(**ck["config"]))
@@ -67,7 +78,11 @@ class Torch:
 
     def answer(self, system, turns, question, limit):
         def ids_of(turns):
-            return self.tok.encode(render(system, [{"user": u, "assistant": a} for u, a in turns] + [{"user": question}]))
+            return self.tok.encode(
+                render(
+                    system, [{"user": u, "assistant": a} for u, a in turns] + [{"user": question}]
+                )
+            )
 
         ids = ids_of(turns)
         while len(ids) > self.model.cfg.context - limit and turns:
@@ -97,7 +112,9 @@ def right_turn(turn, text):
     if turn["skill"] == "recall unknown":
         return any(t in text.casefold() for t in checks.TOLD_UNKNOWN)
     if turn["skill"] == "letter":
-        return re.search(rf"\b{turn['gold'][0]}(\W|$)", text.casefold().split(" is ")[-1]) is not None
+        return (
+            re.search(rf"\b{turn['gold'][0]}(\W|$)", text.casefold().split(" is ")[-1]) is not None
+        )
     if turn["gold"].isdigit():
         return checks.number_in(text, turn["gold"])
     return turn["gold"].casefold() in text.casefold()
@@ -107,7 +124,9 @@ def validation_turns(rows, each):
     """-> (row, index of the turn) for at most `each` questions of every skill, without styles."""
     count = defaultdict(int)
     for row in rows:
-        if row["system"] and not row["system"].startswith(("You are Oriel", "You are a helpful", "You are a friendly chat")):
+        if row["system"] and not row["system"].startswith(
+            ("You are Oriel", "You are a helpful", "You are a friendly chat")
+        ):
             continue
         for i, turn in enumerate(row["turns"]):
             skill = turn["skill"].split(":")[0]
@@ -123,9 +142,12 @@ TRANSCRIPT_SEED = 10
 def ten_talks(rows):
     """Users' sides of ten validation dialogues, chosen by a fixed seed, not by what comes of them."""
     from rng import Rng
+
     rng = Rng(f"transcripts-{TRANSCRIPT_SEED}")
     rows = [r for r in rows if 4 <= len(r["turns"]) <= 12]
-    return [(r["system"], [t["user"] for t in r["turns"]]) for r in rng.sample(rows, min(10, len(rows)))]
+    return [
+        (r["system"], [t["user"] for t in r["turns"]]) for r in rng.sample(rows, min(10, len(rows)))
+    ]
 
 
 def transcripts(backend, rows):
@@ -158,7 +180,9 @@ def fill(card, parts):
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--model", required=True, help="a GGUF file with --oriel, else a checkpoint of train.py")
+    ap.add_argument(
+        "--model", required=True, help="a GGUF file with --oriel, else a checkpoint of train.py"
+    )
     ap.add_argument("--oriel", help="the oriel program")
     ap.add_argument("--options", default="", help="more options for oriel, such as '--window 512'")
     ap.add_argument("--tokenizer", default="tokenizer.json")
@@ -184,7 +208,7 @@ def main():
     for t in talks:
         if a.only and a.only not in t.skill:
             continue
-        for u, got in list(zip(t.users, backend.talk(t.system, t.users)))[t.first:]:
+        for u, got in list(zip(t.users, backend.talk(t.system, t.users)))[t.first :]:
             hits[t.skill].append(bool(t.test(got)))
             if not hits[t.skill][-1]:
                 misses.append((t.skill, f"{t.system} | {u}", got, ""))
@@ -197,20 +221,47 @@ def main():
         for row, i in validation_turns(rows, a.each):
             turn = row["turns"][i]
             skill = turn["skill"].split(":")[0]
-            got = backend.answer(row["system"], [(t["user"], t["assistant"]) for t in row["turns"][:i]], turn["user"], REPLY.get(skill, 90))
+            got = backend.answer(
+                row["system"],
+                [(t["user"], t["assistant"]) for t in row["turns"][:i]],
+                turn["user"],
+                REPLY.get(skill, 90),
+            )
             seen[skill].append(right_turn(turn, got))
             if not seen[skill][-1]:
                 misses.append(("val " + skill, turn["user"], got, turn["assistant"]))
         by_skill = {k: (sum(v), len(v)) for k, v in sorted(seen.items())}
-        print("validation dialogues: " + ", ".join(f"{k} {h}/{n}" for k, (h, n) in by_skill.items()), flush=True)
+        print(
+            "validation dialogues: " + ", ".join(f"{k} {h}/{n}" for k, (h, n) in by_skill.items()),
+            flush=True,
+        )
         talks_text = transcripts(backend, rows)
         with open(os.path.join(a.out, "transcripts.md"), "w", encoding="utf-8") as f:
-            f.write("# Ten transcripts\n\nGreedy, chosen by a fixed seed, not edited.\n\n" + talks_text + "\n")
+            f.write(
+                "# Ten transcripts\n\nGreedy, chosen by a fixed seed, not edited.\n\n"
+                + talks_text
+                + "\n"
+            )
         with open(os.path.join(a.out, "results.json"), "w", encoding="utf-8") as f:
-            json.dump({"through": "oriel" if a.oriel else "torch", "checks": counts, "validation": by_skill}, f, indent=1)
+            json.dump(
+                {
+                    "through": "oriel" if a.oriel else "torch",
+                    "checks": counts,
+                    "validation": by_skill,
+                },
+                f,
+                indent=1,
+            )
             f.write("\n")
         if a.card:
-            fill(a.card, {"checks": table("question", counts), "validation": table("skill", by_skill), "transcripts": talks_text})
+            fill(
+                a.card,
+                {
+                    "checks": table("question", counts),
+                    "validation": table("skill", by_skill),
+                    "transcripts": talks_text,
+                },
+            )
     with open(os.path.join(a.out, "misses.txt"), "w", encoding="utf-8") as f:
         for m in misses:
             f.write(" | ".join(str(x).replace("\n", " / ") for x in m) + "\n")

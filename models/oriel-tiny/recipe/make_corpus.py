@@ -18,21 +18,62 @@ from hashlib import sha256
 from multiprocessing import Pool
 
 from dialogue import STYLES, Dialogue, render
-from facts import CORE, FACTS
+from facts_user import CORE, FACTS
 from rng import Rng
 from skills_lookup import passage, table
-from skills_memory import (NOT_UPDATED, about_me, ask, ask_unknown, chatter, correct_me,
-                           needle, tell, value, where_thing, word_list)
-from skills_numbers import (arithmetic, check_sum, compare, sequence, sort_numbers, times_row)
+from skills_memory import (
+    NOT_UPDATED,
+    about_me,
+    ask,
+    ask_unknown,
+    chatter,
+    correct_me,
+    needle,
+    tell,
+    value,
+    where_thing,
+    word_list,
+)
+from skills_numbers import arithmetic, check_sum, compare, sequence, sort_numbers, times_row
 from skills_said import no_story, said, yes_no
-from skills_talk import (ability, bye, explain, fallback, feelings, fun, greet, identity, limits,
-                         story, told_story)
+from skills_talk import (
+    ability,
+    bye,
+    explain,
+    fallback,
+    feelings,
+    fun,
+    greet,
+    identity,
+    limits,
+    story,
+    told_story,
+)
 from skills_tasks import tables, text_task
 from style import Style
 
-SMALL = [(greet, 3), (identity, 5), (ability, 3), (limits, 4), (feelings, 6), (fallback, 9), (fun, 5),
-         (explain, 5), (arithmetic, 24), (check_sum, 1), (compare, 3), (sequence, 6), (sort_numbers, 2),
-         (times_row, 1), (tables, 22), (text_task, 12), (said, 5), (yes_no, 1), (table, 4), (chatter, 2)]
+SMALL = [
+    (greet, 3),
+    (identity, 5),
+    (ability, 3),
+    (limits, 4),
+    (feelings, 6),
+    (fallback, 9),
+    (fun, 5),
+    (explain, 5),
+    (arithmetic, 24),
+    (check_sum, 1),
+    (compare, 3),
+    (sequence, 6),
+    (sort_numbers, 2),
+    (times_row, 1),
+    (tables, 22),
+    (text_task, 12),
+    (said, 5),
+    (yes_no, 1),
+    (table, 4),
+    (chatter, 2),
+]
 SHORT_ONES = [s for s in SMALL if s[0] not in (table, chatter)]
 
 
@@ -84,8 +125,30 @@ def plan_small(d):
 
 def plan_drill(d):
     """Many short tasks of one kind."""
-    f = d.c(arithmetic, arithmetic, arithmetic, arithmetic, arithmetic, tables, tables, tables, text_task, text_task, text_task,
-            sequence, compare, sort_numbers, explain, fun, identity, fallback, check_sum, ask_unknown, table, passage)
+    f = d.c(
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        tables,
+        tables,
+        tables,
+        text_task,
+        text_task,
+        text_task,
+        sequence,
+        compare,
+        sort_numbers,
+        explain,
+        fun,
+        identity,
+        fallback,
+        check_sum,
+        ask_unknown,
+        table,
+        passage,
+    )
     for _ in range(d.rng.randint(2, 5 if f in (table, passage) else 12)):
         f(d)
 
@@ -187,12 +250,29 @@ def plan_lookup(d):
 
 def plan_system_fact(d):
     """Facts stand in the system prompt and are asked for much later."""
-    slots = d.rng.sample([s for s in CORE if s not in ("pin", "surname", "nickname", "phone", "treasure", "train", "day", "season")], d.c(1, 1, 2))
+    slots = d.rng.sample(
+        [
+            s
+            for s in CORE
+            if s
+            not in ("pin", "surname", "nickname", "phone", "treasure", "train", "day", "season")
+        ],
+        d.c(1, 1, 2),
+    )
     said_ = []
     for s in slots:
         v = d.facts[s] = value(d, s)
-        you = {"name": d.c(f"The user is called {v}", f"The name of the user is {v}", f"You are talking to {v}", f"The user's name is {v}"),
-               "city": d.c(f"The user lives in {v}", f"The home of the user is {v}"), "key": f"The key is in the {v}", "meeting": f"The meeting is at {v}"}.get(s)
+        you = {
+            "name": d.c(
+                f"The user is called {v}",
+                f"The name of the user is {v}",
+                f"You are talking to {v}",
+                f"The user's name is {v}",
+            ),
+            "city": d.c(f"The user lives in {v}", f"The home of the user is {v}"),
+            "key": f"The key is in the {v}",
+            "meeting": f"The meeting is at {v}",
+        }.get(s)
         noun = FACTS[s].noun
         said_.append((you or f"The user's {noun[3:]} is {v}") + ".")
     d.system = ((d.system + " ") if d.system else "") + " ".join(said_)
@@ -238,17 +318,50 @@ def plan_asked_style(d):
     for _ in range(d.c(0, 1, 2)):
         one_of(d, SHORT_ONES)
     s = Style(d.rng, d.c([k for k in STYLES if k != "short"]))
-    text = s.ask.replace("the user wants", "I want").replace("the user likes", "I like").replace("the user", "me").replace("The user", "Me")
+    text = (
+        s.ask.replace("the user wants", "I want")
+        .replace("the user likes", "I like")
+        .replace("the user", "me")
+        .replace("The user", "Me")
+    )
     if d.p(0.5):
-        text = d.c("From now on, ", "Please, ", "From now on: ", "For the rest of this chat, ", "New rule: ") + text[0].lower() + text[1:]
+        text = (
+            d.c(
+                "From now on, ",
+                "Please, ",
+                "From now on: ",
+                "For the rest of this chat, ",
+                "New rule: ",
+            )
+            + text[0].lower()
+            + text[1:]
+        )
     d.styles.append(s)
-    d.add(text, d.c("Okay, I will do that.", "I will do so from now on.", "As you wish.", "Okay."), "style", raw=True)
+    d.add(
+        text,
+        d.c("Okay, I will do that.", "I will do so from now on.", "As you wish.", "Okay."),
+        "style",
+        raw=True,
+    )
     for _ in range(d.rng.randint(3, 16)):
         one_of(d, SHORT_ONES)
 
 
-PLANS = [(plan_small, 8), (plan_drill, 20), (plan_sums, 12), (plan_letters, 6), (plan_story, 13), (plan_memory, 20), (plan_memory_long, 7),
-         (plan_interview, 9), (plan_needle, 7), (plan_lookup, 11), (plan_system_fact, 4), (plan_pinned, 9), (plan_asked_style, 2)]
+PLANS = [
+    (plan_small, 8),
+    (plan_drill, 20),
+    (plan_sums, 12),
+    (plan_letters, 6),
+    (plan_story, 13),
+    (plan_memory, 20),
+    (plan_memory_long, 7),
+    (plan_interview, 9),
+    (plan_needle, 7),
+    (plan_lookup, 11),
+    (plan_system_fact, 4),
+    (plan_pinned, 9),
+    (plan_asked_style, 2),
+]
 
 
 def make_dialogue(seed, split, index):
@@ -287,8 +400,13 @@ def main():
     a = ap.parse_args()
     os.makedirs(a.out, exist_ok=True)
     for split, n in (("val", a.val), ("train", a.train)):
-        turns, chars, digest = write_split(os.path.join(a.out, split + ".jsonl"), a.seed, split, n, a.processes)
-        print(f"{split}: {n} dialogues, {turns} turns, {chars / 1e6:.1f} MB, sha256 {digest}", flush=True)
+        turns, chars, digest = write_split(
+            os.path.join(a.out, split + ".jsonl"), a.seed, split, n, a.processes
+        )
+        print(
+            f"{split}: {n} dialogues, {turns} turns, {chars / 1e6:.1f} MB, sha256 {digest}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,11 @@ def _names(d, n):
 def _goods(d, n):
     out = []
     while len(out) < n:
-        w = d.c(banks.FRUITS + banks.VEGETABLES + banks.CLOTHES + banks.PLAIN + banks.DRINKS) if d.p(0.7) else coined.word(d.rng)
+        w = (
+            d.c(banks.FRUITS + banks.VEGETABLES + banks.CLOTHES + banks.PLAIN + banks.DRINKS)
+            if d.p(0.7)
+            else coined.word(d.rng)
+        )
         if w not in out:
             out.append(w)
     return out
@@ -28,25 +32,124 @@ def _goods(d, n):
 TOWN = lambda d: coined.town(d.rng) if d.p(0.5) else d.c(banks.CITIES)
 # column: (heading, drawer, answer with K the row and V the value, questions with K)
 PERSON_COLUMNS = [
-    ("age", lambda d: d.rng.randint(4, 99), "K is V years old.", ["How old is K?", "What is the age of K?", "What is K's age?"]),
-    ("town", TOWN, "K lives in V.", ["Where does K live?", "Which town does K live in?", "What is K's town?"]),
-    ("city", TOWN, "K lives in V.", ["Where does K live?", "Which city does K live in?", "What is K's city?"]),
-    ("score", lambda d: d.rng.randint(0, 100), "K's score is V.", ["What is K's score?", "Which score does K have?", "How many points does K have?", "What score did K get?"]),
-    ("points", lambda d: d.rng.randint(0, 60), "K has V points.", ["How many points does K have?", "What is K's score?"]),
-    ("pet", lambda d: d.c(banks.PETS), "K's pet is V.", ["Which pet does K have?", "What is K's pet?", "What pet does K have?"]),
-    ("colour", lambda d: d.c(banks.COLOURS), "K's colour is V.", ["What is K's colour?", "Which colour does K have?", "What colour does K have?"]),
-    ("job", lambda d: d.c(banks.JOBS), "K's job is V.", ["What is K's job?", "Which job does K have?", "What does K do?"]),
-    ("room", lambda d: d.rng.randint(1, 400), "K's room is V.", ["Which room is K in?", "What is K's room?", "What is the room of K?"]),
-    ("food", lambda d: d.c(banks.FOODS), "K's food is V.", ["What does K eat?", "What is K's food?", "Which food does K have?"]),
-    ("sport", lambda d: d.c(banks.SPORTS), "K's sport is V.", ["Which sport does K play?", "What is K's sport?"]),
+    (
+        "age",
+        lambda d: d.rng.randint(4, 99),
+        "K is V years old.",
+        ["How old is K?", "What is the age of K?", "What is K's age?"],
+    ),
+    (
+        "town",
+        TOWN,
+        "K lives in V.",
+        ["Where does K live?", "Which town does K live in?", "What is K's town?"],
+    ),
+    (
+        "city",
+        TOWN,
+        "K lives in V.",
+        ["Where does K live?", "Which city does K live in?", "What is K's city?"],
+    ),
+    (
+        "score",
+        lambda d: d.rng.randint(0, 100),
+        "K's score is V.",
+        [
+            "What is K's score?",
+            "Which score does K have?",
+            "How many points does K have?",
+            "What score did K get?",
+        ],
+    ),
+    (
+        "points",
+        lambda d: d.rng.randint(0, 60),
+        "K has V points.",
+        ["How many points does K have?", "What is K's score?"],
+    ),
+    (
+        "pet",
+        lambda d: d.c(banks.PETS),
+        "K's pet is V.",
+        ["Which pet does K have?", "What is K's pet?", "What pet does K have?"],
+    ),
+    (
+        "colour",
+        lambda d: d.c(banks.COLOURS),
+        "K's colour is V.",
+        ["What is K's colour?", "Which colour does K have?", "What colour does K have?"],
+    ),
+    (
+        "job",
+        lambda d: d.c(banks.JOBS),
+        "K's job is V.",
+        ["What is K's job?", "Which job does K have?", "What does K do?"],
+    ),
+    (
+        "room",
+        lambda d: d.rng.randint(1, 400),
+        "K's room is V.",
+        ["Which room is K in?", "What is K's room?", "What is the room of K?"],
+    ),
+    (
+        "food",
+        lambda d: d.c(banks.FOODS),
+        "K's food is V.",
+        ["What does K eat?", "What is K's food?", "Which food does K have?"],
+    ),
+    (
+        "sport",
+        lambda d: d.c(banks.SPORTS),
+        "K's sport is V.",
+        ["Which sport does K play?", "What is K's sport?"],
+    ),
 ]
 THING_COLUMNS = [
-    ("price", lambda d: d.rng.randint(1, 99), "The price of the K is V.", ["What is the price of the K?", "How much is the K?", "How much does the K cost?", "What does the K cost?"]),
-    ("count", lambda d: d.rng.randint(1, 99), "The count of the K is V.", ["What is the count of K?", "How many of the K are there?", "What is the count for the K?"]),
-    ("weight", lambda d: d.rng.randint(1, 99), "The weight of the K is V.", ["What is the weight of the K?", "How heavy is the K?", "How much does the K weigh?"]),
-    ("colour", lambda d: d.c(banks.COLOURS), "The colour of the K is V.", ["What is the colour of the K?", "Which colour is the K?", "What colour is the K?"]),
-    ("shelf", lambda d: d.rng.randint(1, 40), "The K is on shelf V.", ["On which shelf is the K?", "Which shelf is the K on?", "Where is the K?"]),
-    ("code", lambda d: coined.code(d.rng), "The code of the K is V.", ["What is the code of the K?", "Which code does the K have?", "What is the code for the K?"]),
+    (
+        "price",
+        lambda d: d.rng.randint(1, 99),
+        "The price of the K is V.",
+        [
+            "What is the price of the K?",
+            "How much is the K?",
+            "How much does the K cost?",
+            "What does the K cost?",
+        ],
+    ),
+    (
+        "count",
+        lambda d: d.rng.randint(1, 99),
+        "The count of the K is V.",
+        ["What is the count of K?", "How many of the K are there?", "What is the count for the K?"],
+    ),
+    (
+        "weight",
+        lambda d: d.rng.randint(1, 99),
+        "The weight of the K is V.",
+        ["What is the weight of the K?", "How heavy is the K?", "How much does the K weigh?"],
+    ),
+    (
+        "colour",
+        lambda d: d.c(banks.COLOURS),
+        "The colour of the K is V.",
+        ["What is the colour of the K?", "Which colour is the K?", "What colour is the K?"],
+    ),
+    (
+        "shelf",
+        lambda d: d.rng.randint(1, 40),
+        "The K is on shelf V.",
+        ["On which shelf is the K?", "Which shelf is the K on?", "Where is the K?"],
+    ),
+    (
+        "code",
+        lambda d: coined.code(d.rng),
+        "The code of the K is V.",
+        [
+            "What is the code of the K?",
+            "Which code does the K have?",
+            "What is the code for the K?",
+        ],
+    ),
 ]
 
 
@@ -56,10 +159,15 @@ def _layout(d, heads, rows):
     h = [c[0] for c in heads]
     if x < 0.3:
         line = lambda cells: "| " + " | ".join(map(str, cells)) + " |"
-        return "\n".join([line(h)] + (["|" + "---|" * len(h)] if d.p(0.6) else []) + [line(r) for r in rows])
+        return "\n".join(
+            [line(h)] + (["|" + "---|" * len(h)] if d.p(0.6) else []) + [line(r) for r in rows]
+        )
     if x < 0.5:
         sep = d.c(",", ", ", ";", "; ")
-        return "\n".join(([sep.join(h)] if d.p(0.7) or len(h) > 2 else []) + [sep.join(map(str, r)) for r in rows])
+        return "\n".join(
+            ([sep.join(h)] if d.p(0.7) or len(h) > 2 else [])
+            + [sep.join(map(str, r)) for r in rows]
+        )
     if x < 0.72 or len(h) > 2:
         if len(h) > 2:
             one = lambda r: f"{r[0]}: " + ", ".join(f"{k} {v}" for k, v in zip(h[1:], r[1:]))
@@ -72,8 +180,23 @@ def _layout(d, heads, rows):
     return "; ".join(f"{r[0]}: {r[1]}" for r in rows) + "."
 
 
-INTRO = ["Here is a table:", "Look at this table:", "This is a table:", "Table:", "Use this table:", "Here is some data:", "Here are the data:", "Read this table:",
-         "Given this table:", "Here is a small table.", "The table:", "Look at this list:", "Here is a list:", "", ""]
+INTRO = [
+    "Here is a table:",
+    "Look at this table:",
+    "This is a table:",
+    "Table:",
+    "Use this table:",
+    "Here is some data:",
+    "Here are the data:",
+    "Read this table:",
+    "Given this table:",
+    "Here is a small table.",
+    "The table:",
+    "Look at this list:",
+    "Here is a list:",
+    "",
+    "",
+]
 
 
 def table(d, questions=None):
@@ -98,7 +221,16 @@ def table(d, questions=None):
             elif where < 0.85:
                 q = q + "\n" + text
             else:
-                d.add(text, d.c("Thank you. What would you like to know?", "I see the table. What is your question?", "Okay. Ask me about it."), "tell", raw=True)
+                d.add(
+                    text,
+                    d.c(
+                        "Thank you. What would you like to know?",
+                        "I see the table. What is your question?",
+                        "Okay. Ask me about it.",
+                    ),
+                    "tell",
+                    raw=True,
+                )
             d.add(q, a, "table", gold, raw=where < 0.85)
             first = False
         else:
@@ -120,22 +252,47 @@ def _question(d, people, chosen, keys, rows):
             r = d.c(unique)
             v = r[i + 1]
             who = "Who" if people else "Which one"
-            q = d.c(f"{who} has the {head} {v}?", f"Whose {head} is {v}?" if people else f"Which one has {head} {v}?", f"Which row has the {head} {v}?")
+            q = d.c(
+                f"{who} has the {head} {v}?",
+                f"Whose {head} is {v}?" if people else f"Which one has {head} {v}?",
+                f"Which row has the {head} {v}?",
+            )
             return q, put(answer, r[0], v), r[0]
-    if x < 0.36 and isinstance(values[0], int) and len(set(values)) == len(values) and len(values) < 6 and head not in ("room", "shelf"):
+    if (
+        x < 0.36
+        and isinstance(values[0], int)
+        and len(set(values)) == len(values)
+        and len(values) < 6
+        and head not in ("room", "shelf")
+    ):
         most = d.p(0.6)
         r = sorted(rows, key=lambda r: r[i + 1])[-1 if most else 0]
         who = "Who" if people else "Which one"
         if head == "age":
             q = f"{who} is the {'oldest' if most else 'youngest'}?"
         elif head == "price":
-            q = d.c(f"Which one costs the {'most' if most else 'least'}?", f"What is the {'most expensive' if most else 'cheapest'} thing?")
+            q = d.c(
+                f"Which one costs the {'most' if most else 'least'}?",
+                f"What is the {'most expensive' if most else 'cheapest'} thing?",
+            )
         else:
-            q = d.c(f"{who} has the {'highest' if most else 'lowest'} {head}?", f"{who} has the {'most' if most else 'least'} {head}?" if head == "points" else f"{who} has the {'biggest' if most else 'smallest'} {head}?")
+            q = d.c(
+                f"{who} has the {'highest' if most else 'lowest'} {head}?",
+                f"{who} has the {'most' if most else 'least'} {head}?"
+                if head == "points"
+                else f"{who} has the {'biggest' if most else 'smallest'} {head}?",
+            )
         return q, put(answer, r[0], r[i + 1]), r[0]
     if x < 0.40:
         n = len(rows)
-        return d.c("How many rows are in the table?", "How many names are there?" if people else "How many things are in the table?"), f"There are {n}.", str(n)
+        return (
+            d.c(
+                "How many rows are in the table?",
+                "How many names are there?" if people else "How many things are in the table?",
+            ),
+            f"There are {n}.",
+            str(n),
+        )
     r = d.c(rows)
     q = put(d.c(asks + [f"What is the {head} of {'' if people else 'the '}K?"]), r[0], r[i + 1])
     if d.p(0.15):
@@ -147,11 +304,27 @@ def passage(d):
     """Sentences about several people or things in one message, then questions."""
     n = d.rng.randint(2, 5)
     names = _names(d, n)
-    kinds = [("has", lambda: f"{d.rng.randint(2, 60)} {d.c('apples', 'books', 'coins', 'stamps', 'marbles', 'eggs', 'cards', 'shells')}", "What does {n} have?", "{n} has {v}."),
-             ("lives in", lambda: TOWN(d), "Where does {n} live?", "{n} lives in {v}."), ("likes", lambda: d.c(banks.FOODS), "What does {n} like?", "{n} likes {v}."),
-             ("bought", lambda: an(d.c(banks.PLAIN)), "What did {n} buy?", "{n} bought {v}."), ("works as", lambda: an(d.c(banks.JOBS)), "What does {n} work as?", "{n} works as {v}."),
-             ("lost", lambda: an(d.c(banks.COLOURS) + " " + d.c(banks.CLOTHES)), "What did {n} lose?", "{n} lost {v}."), ("went to", lambda: TOWN(d), "Where did {n} go?", "{n} went to {v}."),
-             ("plays", lambda: d.c(banks.SPORTS), "What does {n} play?", "{n} plays {v}."), ("found", lambda: an(d.c(banks.PLAIN)), "What did {n} find?", "{n} found {v}.")]
+    kinds = [
+        (
+            "has",
+            lambda: f"{d.rng.randint(2, 60)} {d.c('apples', 'books', 'coins', 'stamps', 'marbles', 'eggs', 'cards', 'shells')}",
+            "What does {n} have?",
+            "{n} has {v}.",
+        ),
+        ("lives in", lambda: TOWN(d), "Where does {n} live?", "{n} lives in {v}."),
+        ("likes", lambda: d.c(banks.FOODS), "What does {n} like?", "{n} likes {v}."),
+        ("bought", lambda: an(d.c(banks.PLAIN)), "What did {n} buy?", "{n} bought {v}."),
+        ("works as", lambda: an(d.c(banks.JOBS)), "What does {n} work as?", "{n} works as {v}."),
+        (
+            "lost",
+            lambda: an(d.c(banks.COLOURS) + " " + d.c(banks.CLOTHES)),
+            "What did {n} lose?",
+            "{n} lost {v}.",
+        ),
+        ("went to", lambda: TOWN(d), "Where did {n} go?", "{n} went to {v}."),
+        ("plays", lambda: d.c(banks.SPORTS), "What does {n} play?", "{n} plays {v}."),
+        ("found", lambda: an(d.c(banks.PLAIN)), "What did {n} find?", "{n} found {v}."),
+    ]
     same = d.c(kinds) if d.p(0.6) else None
     said = [(m,) + (same or d.c(kinds)) for m in names]
     values = [s[2]() for s in said]
@@ -170,5 +343,12 @@ def passage(d):
             q, a, g = ask.format(n=other), f"You have not told me about {other}.", "not told"
         else:
             q, a, g = ask.format(n=m), answer.format(n=m, v=values[i]), values[i]
-        d.add(text + d.c(" ", "\n") + q if first else q, a, "passage" if g != "not told" else "recall unknown", g, names=True, raw=first)
+        d.add(
+            text + d.c(" ", "\n") + q if first else q,
+            a,
+            "passage" if g != "not told" else "recall unknown",
+            g,
+            names=True,
+            raw=first,
+        )
         first = False

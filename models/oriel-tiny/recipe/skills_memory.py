@@ -6,17 +6,45 @@ is a key of FACTS or (name, kind) for facts about somebody else.
 import banks
 import coined
 from banks import NUMBER, an, join
-from facts import (CORE, FACTS, PERSON, PETS, TELL, about_person, ask_wording, cap, fmt,
-                   unknown_wording, yours)
+from facts import PERSON, TELL, about_person, ask_wording, cap, fmt, unknown_wording, yours
+from facts_user import CORE, FACTS, PETS
 
-UPDATES = ["Actually, {l}.", "I changed my mind. {s}.", "Sorry, I was wrong. {s}.", "Wait, no. {s}.", "That has changed. {s}.",
-           "Correction: {l}.", "No, that was wrong. {s}.", "I made a mistake. {s}.", "It is different now: {l}.", "Oh, I meant: {l}.",
-           "Now {l}.", "From today on {l}.", "Please change that: {l}."]
+UPDATES = [
+    "Actually, {l}.",
+    "I changed my mind. {s}.",
+    "Sorry, I was wrong. {s}.",
+    "Wait, no. {s}.",
+    "That has changed. {s}.",
+    "Correction: {l}.",
+    "No, that was wrong. {s}.",
+    "I made a mistake. {s}.",
+    "It is different now: {l}.",
+    "Oh, I meant: {l}.",
+    "Now {l}.",
+    "From today on {l}.",
+    "Please change that: {l}.",
+]
 NOT_UPDATED = ("age", "birthday")
-ALIKE = [{"code", "pin"}, {"name", "nickname", "surname"}, {"number", "fav number", "phone"}, {"city", "fav city", "country", "fav place"},
-         {"word", "fav word"}, {"key", "treasure"}, {"meeting", "train"}, {"hobby", "sport", "fav game"}, {"friend", "nickname"},
-         {"pet " + p for p in PETS}, {"food", "fav dish", "fav dessert"}, {"animal", "fav toy"}, {"fav film", "fav movie"}, {"instrument", "hobby"},
-         {"sport", "instrument"}, {"drink", "food"}, {"season", "subject", "day"}, {"age", "number"}]
+ALIKE = [
+    {"code", "pin"},
+    {"name", "nickname", "surname"},
+    {"number", "fav number", "phone"},
+    {"city", "fav city", "country", "fav place"},
+    {"word", "fav word"},
+    {"key", "treasure"},
+    {"meeting", "train"},
+    {"hobby", "sport", "fav game"},
+    {"friend", "nickname"},
+    {"pet " + p for p in PETS},
+    {"food", "fav dish", "fav dessert"},
+    {"animal", "fav toy"},
+    {"fav film", "fav movie"},
+    {"instrument", "hobby"},
+    {"sport", "instrument"},
+    {"drink", "food"},
+    {"season", "subject", "day"},
+    {"age", "number"},
+]
 
 
 def fact_of(slot):
@@ -26,8 +54,42 @@ def fact_of(slot):
 def low(s):
     """For the second half of a sentence: "My name" -> "my name", but "I am" and names stay."""
     first = s.split()[0]
-    return s[0].lower() + s[1:] if first in ("My", "The", "Everyone", "They", "You", "In", "People", "We", "At", "Our", "Home", "What", "Where", "Who", "Which", "Do",
-                                             "How", "When", "Can", "Could", "Tell", "Say", "And", "Give", "Remind", "Please", "Your", "It", "From") else s
+    return (
+        s[0].lower() + s[1:]
+        if first
+        in (
+            "My",
+            "The",
+            "Everyone",
+            "They",
+            "You",
+            "In",
+            "People",
+            "We",
+            "At",
+            "Our",
+            "Home",
+            "What",
+            "Where",
+            "Who",
+            "Which",
+            "Do",
+            "How",
+            "When",
+            "Can",
+            "Could",
+            "Tell",
+            "Say",
+            "And",
+            "Give",
+            "Remind",
+            "Please",
+            "Your",
+            "It",
+            "From",
+        )
+        else s
+    )
 
 
 def value(d, slot):
@@ -45,8 +107,27 @@ def clashes(d, slot):
     return any(slot in g and any(s in g for s in d.facts) for g in ALIKE)
 
 
-COMMON = ["name", "name", "age", "colour", "food", "city", "code", "word", "birthday", "friend", "job", "number", "hobby", "animal", "drink",
-          "pet cat", "pet dog", "rel sister", "rel brother"]
+COMMON = [
+    "name",
+    "name",
+    "age",
+    "colour",
+    "food",
+    "city",
+    "code",
+    "word",
+    "birthday",
+    "friend",
+    "job",
+    "number",
+    "hobby",
+    "animal",
+    "drink",
+    "pet cat",
+    "pet dog",
+    "rel sister",
+    "rel brother",
+]
 
 
 def any_slot(d):
@@ -58,7 +139,11 @@ def any_slot(d):
 def some_slot(d):
     for _ in range(40):
         if d.p(0.08):
-            name = d.c(sorted(s[0] for s in d.facts if isinstance(s, tuple))) if d.p(0.4) and any(isinstance(s, tuple) for s in d.facts) else coined.first_name(d.rng)
+            name = (
+                d.c(sorted(s[0] for s in d.facts if isinstance(s, tuple)))
+                if d.p(0.4) and any(isinstance(s, tuple) for s in d.facts)
+                else coined.first_name(d.rng)
+            )
             slot = (name, d.c(sorted(PERSON)))
         else:
             slot = any_slot(d)
@@ -94,8 +179,13 @@ def tell_text(d, slots):
         text = sentence(d, slots[0], vs[0])
     elif d.p(0.6):
         parts = [statement(d, s, v) for s, v in zip(slots, vs)]
-        text = (d.c("", "", "", "Hi! ", "Hello! ", "Hey, ") + ", ".join([parts[0]] + [low(p) for p in parts[1:-1]])
-                + d.c(" and ", " and ", ", ", ", and ") + low(parts[-1]) + ".")
+        text = (
+            d.c("", "", "", "Hi! ", "Hello! ", "Hey, ")
+            + ", ".join([parts[0]] + [low(p) for p in parts[1:-1]])
+            + d.c(" and ", " and ", ", ", ", and ")
+            + low(parts[-1])
+            + "."
+        )
     else:
         text = " ".join(sentence(d, s, v) for s, v in zip(slots, vs))
     if d.p(0.06):
@@ -133,14 +223,25 @@ def acknowledge(d, text, slots):
         answer = d.c("Okay.", "Got it.", "Noted.")
     else:
         one = lambda s: fmt(d.c(fact_of(s).ack), d.facts[s])
-        answer = one(slots[0]) if len(slots) == 1 or d.p(0.5) else " ".join(one(s) for s in slots[:2])
+        answer = (
+            one(slots[0]) if len(slots) == 1 or d.p(0.5) else " ".join(one(s) for s in slots[:2])
+        )
         if d.p(0.12):
-            answer = d.c("Thank you, I will remember that.", "I will remember that.", "Okay, I will keep that in mind.", "Noted. What else?")
+            answer = d.c(
+                "Thank you, I will remember that.",
+                "I will remember that.",
+                "Okay, I will keep that in mind.",
+                "Noted. What else?",
+            )
     d.add(text, answer, "tell", names=True)
 
 
 def named(slot):
-    return slot in ("name", "friend", "city", "nickname") or isinstance(slot, str) and slot.startswith(("rel", "pet"))
+    return (
+        slot in ("name", "friend", "city", "nickname")
+        or isinstance(slot, str)
+        and slot.startswith(("rel", "pet"))
+    )
 
 
 def wrong_value(d, slot):
@@ -175,9 +276,21 @@ def ask_unknown(d):
     f = fact_of(slot)
     if d.p(0.15):
         v = (f.new or f.known)(d.rng)
-        d.add(fmt(d.c(f.check), v), unknown_wording(d.rng, f), "recall unknown", "not told", names=True)
+        d.add(
+            fmt(d.c(f.check), v),
+            unknown_wording(d.rng, f),
+            "recall unknown",
+            "not told",
+            names=True,
+        )
     else:
-        d.add(ask_wording(d.rng, f), unknown_wording(d.rng, f), "recall unknown", "not told", names=isinstance(slot, tuple))
+        d.add(
+            ask_wording(d.rng, f),
+            unknown_wording(d.rng, f),
+            "recall unknown",
+            "not told",
+            names=isinstance(slot, tuple),
+        )
 
 
 def answer_of(d, slot):
@@ -189,7 +302,9 @@ def ask(d, slot=None, kind=None):
     """A question about a told fact (kind: what, check, both)."""
     slot = slot or d.c(list(d.facts))
     f, v = fact_of(slot), d.facts[slot]
-    kind = kind or d.rng.choices(("what", "check", "both"), (68, 22, 10 if len(d.facts) > 1 else 0))[0]
+    kind = (
+        kind or d.rng.choices(("what", "check", "both"), (68, 22, 10 if len(d.facts) > 1 else 0))[0]
+    )
     if kind == "both" and len(d.facts) > 1:
         other = d.c([s for s in d.facts if s != slot])
         second = d.c(fact_of(other).ask or ["What is " + fact_of(other).noun + "?"])
@@ -198,13 +313,29 @@ def ask(d, slot=None, kind=None):
         d.add(q, a, "recall two", a[:-1], names=True)
         return
     if kind != "check":
-        d.add(ask_wording(d.rng, f), fmt(d.c(f.short), v) if d.short or d.p(0.04) else answer_of(d, slot), "recall", str(v), names=isinstance(slot, tuple))
+        d.add(
+            ask_wording(d.rng, f),
+            fmt(d.c(f.short), v) if d.short or d.p(0.04) else answer_of(d, slot),
+            "recall",
+            str(v),
+            names=isinstance(slot, tuple),
+        )
         return
     right = d.p(0.45)
     q = fmt(d.c(f.check), v if right else wrong_value(d, slot))
     if d.p(0.1):
-        q = q[:-1] + d.c(", right?", ", is that right?", ", or not?") if q[-1] == "?" and "right" not in q else q
-    d.add(q, ("Yes, " if right else "No, ") + low(fmt(f.answer[0], v)), "recall yes/no", "Yes" if right else "No", names=True)
+        q = (
+            q[:-1] + d.c(", right?", ", is that right?", ", or not?")
+            if q[-1] == "?" and "right" not in q
+            else q
+        )
+    d.add(
+        q,
+        ("Yes, " if right else "No, ") + low(fmt(f.answer[0], v)),
+        "recall yes/no",
+        "Yes" if right else "No",
+        names=True,
+    )
 
 
 def correct_me(d):
@@ -217,71 +348,187 @@ def correct_me(d):
     v = d.facts[slot] = value(d, slot)
     f = fact_of(slot)
     said = fmt(d.c(f.say), v)
-    text = d.c(f"No, it is {v}.", f"No, it's {v}.", f"That is wrong. {said}.", f"No, {low(said)}.", f"You are wrong, {low(said)}.",
-               f"That is not right. It is {v}.", f"Wrong. It's {v}.", f"Not any more. {said}.", f"Sorry, it is {v} now.", f"That has changed. It is {v}.")
-    if f.say[0].startswith(("I ", "The key", "The treasure")) and text.startswith(("No, it", "That is not", "Wrong", "Sorry, it", "That has")):
+    text = d.c(
+        f"No, it is {v}.",
+        f"No, it's {v}.",
+        f"That is wrong. {said}.",
+        f"No, {low(said)}.",
+        f"You are wrong, {low(said)}.",
+        f"That is not right. It is {v}.",
+        f"Wrong. It's {v}.",
+        f"Not any more. {said}.",
+        f"Sorry, it is {v} now.",
+        f"That has changed. It is {v}.",
+    )
+    if f.say[0].startswith(("I ", "The key", "The treasure")) and text.startswith(
+        ("No, it", "That is not", "Wrong", "Sorry, it", "That has")
+    ):
         text = f"No, {low(said)}."
     tail = low(fmt(f.answer[0], v))
-    d.add(text, d.c(f"Sorry! {cap(tail)}", f"I am sorry, {tail}", f"Oh, I see: {tail}", f"Thank you, {tail}", f"Okay, {tail}"), "correction", str(v), names=True)
+    d.add(
+        text,
+        d.c(
+            f"Sorry! {cap(tail)}",
+            f"I am sorry, {tail}",
+            f"Oh, I see: {tail}",
+            f"Thank you, {tail}",
+            f"Okay, {tail}",
+        ),
+        "correction",
+        str(v),
+        names=True,
+    )
 
 
 def about_me(d):
     slots = list(d.facts)[:4]
     bits = [fmt(fact_of(s).answer[0], d.facts[s])[:-1] for s in slots]
-    d.add(d.c("What do you know about me?", "Tell me all you know about me.", "What have I told you?", "What do you remember about me?",
-              "Which facts did I tell you?", "What did I tell you so far?", "List what you know about me."),
-          join([bits[0]] + [low(b) for b in bits[1:]]) + ".", "recall all", d.facts[slots[0]])
+    d.add(
+        d.c(
+            "What do you know about me?",
+            "Tell me all you know about me.",
+            "What have I told you?",
+            "What do you remember about me?",
+            "Which facts did I tell you?",
+            "What did I tell you so far?",
+            "List what you know about me.",
+        ),
+        join([bits[0]] + [low(b) for b in bits[1:]]) + ".",
+        "recall all",
+        d.facts[slots[0]],
+    )
 
 
 def where_thing(d):
     if "where" not in d.lists or d.p(0.3):
-        t, s = d.draw(lambda: (lambda t, s: (f"where|{t}|{s}", (t, s)))
-                      (d.c(banks.THINGS) if d.p(0.6) else d.c(banks.PLAIN),
-                       d.c(banks.SPOTS) if d.p(0.6) else coined.thing(d.rng, ("box", "drawer", "shed", "bag"))))
+        t, s = d.draw(
+            lambda: (lambda t, s: (f"where|{t}|{s}", (t, s)))(
+                d.c(banks.THINGS) if d.p(0.6) else d.c(banks.PLAIN),
+                d.c(banks.SPOTS)
+                if d.p(0.6)
+                else coined.thing(d.rng, ("box", "drawer", "shed", "bag")),
+            )
+        )
         if t in d.lists.get("where", {}):
             return
         d.lists.setdefault("where", {})[t] = s
-        d.add(d.c(f"I put my {t} in the {s}.", f"My {t} is in the {s}." if not t.endswith("s") else f"My {t} are in the {s}.",
-                  f"Remember: the {t} is in the {s}.", f"I left my {t} in the {s}.", f"I have put the {t} into the {s}."),
-              d.c(f"I will remember: the {s}.", "Okay, I will remember that.", f"Good, the {t} in the {s}.", f"Got it, in the {s}."), "tell", names=True)
+        d.add(
+            d.c(
+                f"I put my {t} in the {s}.",
+                f"My {t} is in the {s}." if not t.endswith("s") else f"My {t} are in the {s}.",
+                f"Remember: the {t} is in the {s}.",
+                f"I left my {t} in the {s}.",
+                f"I have put the {t} into the {s}.",
+            ),
+            d.c(
+                f"I will remember: the {s}.",
+                "Okay, I will remember that.",
+                f"Good, the {t} in the {s}.",
+                f"Got it, in the {s}.",
+            ),
+            "tell",
+            names=True,
+        )
     else:
         t, s = d.c(list(d.lists["where"].items()))
         v = "are" if t.endswith("s") else "is"
         if d.p(0.12):
             t = d.c([x for x in banks.THINGS if x not in d.lists["where"]])
             v = "are" if t.endswith("s") else "is"
-            d.add(d.c(f"Where {v} my {t}?", f"Where did I put my {t}?"), f"You have not told me where your {t} {v}.", "recall unknown", "not told")
+            d.add(
+                d.c(f"Where {v} my {t}?", f"Where did I put my {t}?"),
+                f"You have not told me where your {t} {v}.",
+                "recall unknown",
+                "not told",
+            )
             return
-        d.add(d.c(f"Where {v} my {t}?", f"Where did I put my {t}?", f"I cannot find my {t}.", f"Do you know where my {t} {v}?", f"Where can I find my {t}?"),
-              d.reply([f"Your {t} {v} in the {s}.", f"You put your {t} in the {s}."], [f"In the {s}."]), "recall", s)
+        d.add(
+            d.c(
+                f"Where {v} my {t}?",
+                f"Where did I put my {t}?",
+                f"I cannot find my {t}.",
+                f"Do you know where my {t} {v}?",
+                f"Where can I find my {t}?",
+            ),
+            d.reply(
+                [f"Your {t} {v} in the {s}.", f"You put your {t} in the {s}."], [f"In the {s}."]
+            ),
+            "recall",
+            s,
+        )
 
 
 def word_list(d):
     if "words" not in d.lists:
         n = d.rng.randint(2, 6)
-        ws = d.rng.sample(banks.PLAIN + banks.FRUITS, n) if d.p(0.5) else sorted({coined.word(d.rng) for _ in range(n)})
+        ws = (
+            d.rng.sample(banks.PLAIN + banks.FRUITS, n)
+            if d.p(0.5)
+            else sorted({coined.word(d.rng) for _ in range(n)})
+        )
         d.rng.shuffle(ws)
         ws = list(dict.fromkeys(ws))
         d.lists["words"] = ws
-        d.add(d.c("Remember these words: ", "Keep these words in mind: ", "Please remember: ", "My shopping list is: ", "Here is my list: ", "I need to buy: ")
-              + d.c(", ".join(ws), join(ws)) + ".", d.c("I will remember them.", f"Okay: {', '.join(ws)}.", "Got it.", f"I have {NUMBER[len(ws)]} words in mind."), "tell")
+        d.add(
+            d.c(
+                "Remember these words: ",
+                "Keep these words in mind: ",
+                "Please remember: ",
+                "My shopping list is: ",
+                "Here is my list: ",
+                "I need to buy: ",
+            )
+            + d.c(", ".join(ws), join(ws))
+            + ".",
+            d.c(
+                "I will remember them.",
+                f"Okay: {', '.join(ws)}.",
+                "Got it.",
+                f"I have {NUMBER[len(ws)]} words in mind.",
+            ),
+            "tell",
+        )
     else:
         ws = d.lists["words"]
         x = d.rng.random()
         if x < 0.5:
-            d.add(d.c("What were the words?", "Which words should you remember?", "Say the words again.", "What was on my list?", "Repeat my list.", "What is on my list?"),
-                  f"{cap(join(ws))}." if d.short else f"The words were {join(ws)}.", "recall list", join(ws))
+            d.add(
+                d.c(
+                    "What were the words?",
+                    "Which words should you remember?",
+                    "Say the words again.",
+                    "What was on my list?",
+                    "Repeat my list.",
+                    "What is on my list?",
+                ),
+                f"{cap(join(ws))}." if d.short else f"The words were {join(ws)}.",
+                "recall list",
+                join(ws),
+            )
         elif x < 0.8:
             i = d.rng.randrange(min(len(ws), 4))
             if d.p(0.3):
                 i = -1
             word = ("first", "second", "third", "fourth")[i] if i >= 0 else "last"
-            d.add(d.c(f"What was the {word} word?", f"Which word was the {word}?", f"What is the {word} word on my list?"), f"The {word} word was {ws[i]}.", "recall list", ws[i])
+            d.add(
+                d.c(
+                    f"What was the {word} word?",
+                    f"Which word was the {word}?",
+                    f"What is the {word} word on my list?",
+                ),
+                f"The {word} word was {ws[i]}.",
+                "recall list",
+                ws[i],
+            )
         else:
             inside = d.p(0.5)
             w = d.c(ws) if inside else d.c([x for x in banks.PLAIN if x not in ws])
-            d.add(d.c(f"Is {w} on my list?", f"Did I say {w}?", f"Was {w} one of the words?"), f"Yes, {w} is on your list." if inside else f"No, {w} is not on your list.",
-                  "recall yes/no", "Yes" if inside else "No")
+            d.add(
+                d.c(f"Is {w} on my list?", f"Did I say {w}?", f"Was {w} one of the words?"),
+                f"Yes, {w} is on your list." if inside else f"No, {w} is not on your list.",
+                "recall yes/no",
+                "Yes" if inside else "No",
+            )
 
 
 FILLERS = banks.FILLER_SENTENCES
@@ -301,16 +548,46 @@ def needle(d):
     slot = some_slot(d)
     v = value(d, slot)
     sentences = filler(d, 3, d.c(6, 10, 16, 26))
-    sentences.insert(d.rng.randrange(len(sentences) + 1), (fmt(d.c(fact_of(slot).more), v) if fact_of(slot).more and d.p(0.3) else statement(d, slot, v) + "."))
+    sentences.insert(
+        d.rng.randrange(len(sentences) + 1),
+        (
+            fmt(d.c(fact_of(slot).more), v)
+            if fact_of(slot).more and d.p(0.3)
+            else statement(d, slot, v) + "."
+        ),
+    )
     text = " ".join(sentences)
     d.facts[slot] = v
     if d.p(0.5):
         q = ask_wording(d.rng, fact_of(slot))
         d.add(text + d.c(" ", "\n", "\n\n") + q, answer_of(d, slot), "recall", str(v), names=True)
     else:
-        d.add(text, d.c("Thank you for telling me.", "I see.", "Okay.", "That is interesting.", "I have read it."), "tell", names=True)
+        d.add(
+            text,
+            d.c(
+                "Thank you for telling me.",
+                "I see.",
+                "Okay.",
+                "That is interesting.",
+                "I have read it.",
+            ),
+            "tell",
+            names=True,
+        )
 
 
 def chatter(d):
     """The user says something long that asks for nothing."""
-    d.add(" ".join(filler(d, 2, 9)), d.c("I see.", "Thank you for telling me.", "That is interesting.", "Okay.", "How nice!", "Tell me more."), "chatter", names=True)
+    d.add(
+        " ".join(filler(d, 2, 9)),
+        d.c(
+            "I see.",
+            "Thank you for telling me.",
+            "That is interesting.",
+            "Okay.",
+            "How nice!",
+            "Tell me more.",
+        ),
+        "chatter",
+        names=True,
+    )

@@ -62,7 +62,7 @@ def batches(split, batch_tokens, rng, user_weight=0.0, pool=4096, pad_to=32):
     if rng:
         rng.shuffle(order)
     for p in range(0, len(order), pool):
-        rows = sorted(order[p:p + pool], key=lambda r: start[r + 1] - start[r])
+        rows = sorted(order[p : p + pool], key=lambda r: start[r + 1] - start[r])
         groups, cur, width = [], [], 0
         for r in rows:
             w = -(-int(start[r + 1] - start[r]) // pad_to) * pad_to
@@ -79,8 +79,8 @@ def batches(split, batch_tokens, rng, user_weight=0.0, pool=4096, pad_to=32):
             m = np.zeros((len(g), width), np.float32)
             for i, r in enumerate(g):
                 n = start[r + 1] - start[r]
-                x[i, :n] = ids[start[r]:start[r + 1]]
-                m[i, :n] = mask[start[r]:start[r + 1]]
+                x[i, :n] = ids[start[r] : start[r + 1]]
+                m[i, :n] = mask[start[r] : start[r + 1]]
             user = m == 2
             m[user] = 0
             if user_weight:
@@ -104,7 +104,12 @@ class Muon:
         self.decay, self.momentum, self.lr = decay, momentum, 0.0
         cfg = model.cfg
         h, k, d = cfg.heads, cfg.kv_heads, cfg.head_dim
-        parts = {"qkv": [h * d, k * d, k * d], "out": [cfg.dim], "gate_up": [cfg.ffn, cfg.ffn], "down": [cfg.dim]}
+        parts = {
+            "qkv": [h * d, k * d, k * d],
+            "out": [cfg.dim],
+            "gate_up": [cfg.ffn, cfg.ffn],
+            "down": [cfg.dim],
+        }
         self.items = [(getattr(b, n), sizes) for b in model.blocks for n, sizes in parts.items()]
         self.buffers = [torch.zeros_like(p) for p, _ in self.items]
 
@@ -138,8 +143,12 @@ class Muon:
             for (part, _), du in zip(pairs, u.float()):
                 part.sub_(du, alpha=self.lr * scale)
 
-        jobs = [lambda s=s, h=h: update(s, h) for s, pairs in groups.items()
-                for h in (pairs[:len(pairs) // 2], pairs[len(pairs) // 2:]) if h]
+        jobs = [
+            lambda s=s, h=h: update(s, h)
+            for s, pairs in groups.items()
+            for h in (pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :])
+            if h
+        ]
         (run or (lambda jobs: [j() for j in jobs]))(jobs)
 
     def state_dict(self):
@@ -183,7 +192,11 @@ class Workers:
         """Leaves the gradients in .grad; returns (loss, sum of the weights)."""
         rows, total = len(batch[0]), float(batch[2].sum())
         cuts = [rows * i // self.count for i in range(self.count + 1)]
-        jobs = [self.pool.submit(self.part, tuple(t[a:b] for t in batch), total) for a, b in zip(cuts, cuts[1:]) if b > a and batch[2][a:b].any()]
+        jobs = [
+            self.pool.submit(self.part, tuple(t[a:b] for t in batch), total)
+            for a, b in zip(cuts, cuts[1:])
+            if b > a and batch[2][a:b].any()
+        ]
         done = [j.result() for j in jobs]
         for i, p in enumerate(self.params):
             p.grad = done[0][1][i]
@@ -216,13 +229,20 @@ def options():
     ap.add_argument("--tokenizer", default="tokenizer.json")
     ap.add_argument("--tokens", type=float, default=54e6, help="token budget (padding not counted)")
     ap.add_argument("--batch-tokens", type=int, default=16384)
-    ap.add_argument("--lr", type=float, default=3e-3)
-    ap.add_argument("--warmup", type=float, default=0.01, help="share of the tokens")
-    ap.add_argument("--fall", type=float, default=0.5, help="share of the tokens")
+    ap.add_argument("--lr", type=float, default=4e-3)
+    ap.add_argument("--warmup", type=float, default=0.02, help="share of the tokens")
+    ap.add_argument("--fall", type=float, default=0.6, help="share of the tokens")
     ap.add_argument("--decay", type=float, default=0.1)
-    ap.add_argument("--user-weight", type=float, default=0.1, help="loss weight of user and system text")
+    ap.add_argument(
+        "--user-weight", type=float, default=0.1, help="loss weight of user and system text"
+    )
     ap.add_argument("--seed", type=int, default=1)
-    ap.add_argument("--workers", type=int, default=os.cpu_count(), help="CPU: split batches over so many threads")
+    ap.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count(),
+        help="CPU: split batches over so many threads",
+    )
     ap.add_argument("--save-minutes", type=float, default=5)
     ap.add_argument("--eval-steps", type=int, default=250)
     ap.add_argument("--stop-steps", type=int, help="save and leave after so many steps")
@@ -234,7 +254,11 @@ def options():
 
 # glibc gives large blocks back to the system at once and gets them again page by page, which
 # costs a quarter of the speed; it reads these when a program starts.
-MALLOC = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34), "MALLOC_TOP_PAD_": str(1 << 26)}
+MALLOC = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+}
 
 
 def main():
@@ -248,8 +272,11 @@ def main():
     cfg = Config(**{k: getattr(a, k) for k in Config().as_dict()})
     tok = Tokenizer.load(a.tokenizer)
     train, val = (load_split(a.data, s, tok, cfg.context) for s in ("train", "val"))
-    print(f"train {len(train[0]) / 1e6:.1f}M tokens in {len(train[2]) - 1} dialogues ({(train[1] == 1).mean():.0%} assistant), "
-          f"val {len(val[0]) / 1e6:.2f}M", flush=True)
+    print(
+        f"train {len(train[0]) / 1e6:.1f}M tokens in {len(train[2]) - 1} dialogues ({(train[1] == 1).mean():.0%} assistant), "
+        f"val {len(val[0]) / 1e6:.2f}M",
+        flush=True,
+    )
 
     torch.manual_seed(a.seed)
     model = Model(cfg).to(device)
@@ -258,8 +285,13 @@ def main():
     own = {id(p) for p, _ in muon.items}
     decay = [p for p in model.parameters() if p.dim() == 2 and id(p) not in own]
     plain = [p for p in model.parameters() if p.dim() < 2]
-    opt = torch.optim.AdamW([{"params": decay, "weight_decay": a.decay}, {"params": plain, "weight_decay": 0.0}],
-                            lr=a.lr, betas=(0.9, 0.95), eps=1e-8, foreach=True)
+    opt = torch.optim.AdamW(
+        [{"params": decay, "weight_decay": a.decay}, {"params": plain, "weight_decay": 0.0}],
+        lr=a.lr,
+        betas=(0.9, 0.95),
+        eps=1e-8,
+        foreach=True,
+    )
     step, seen, spent, epoch, skip = 0, 0, 0.0, 0, 0
     path = os.path.join(a.out, "checkpoint.pt")
     if a.resume and os.path.exists(path):
@@ -267,7 +299,9 @@ def main():
         model.load_state_dict(ck["model"])
         opt.load_state_dict(ck["opt"])
         muon.load_state_dict(ck["muon"])
-        step, seen, spent, epoch, skip = (ck[k] for k in ("step", "seen", "spent", "epoch", "in_epoch"))
+        step, seen, spent, epoch, skip = (
+            ck[k] for k in ("step", "seen", "spent", "epoch", "in_epoch")
+        )
     print(f"{n_params(model) / 1e6:.2f}M parameters on {device}, step {step}", flush=True)
 
     workers = Workers(model, a.workers) if device == "cpu" else None
@@ -277,8 +311,15 @@ def main():
         writer.writerow(["step", "tokens", "seconds", "lr", "train_loss", "val_loss"])
 
     def save(done=False):
-        state = {"model": model.state_dict(), "config": cfg.as_dict(), "step": step, "seen": seen, "spent": clock(),
-                 "epoch": epoch, "in_epoch": in_epoch}
+        state = {
+            "model": model.state_dict(),
+            "config": cfg.as_dict(),
+            "step": step,
+            "seen": seen,
+            "spent": clock(),
+            "epoch": epoch,
+            "in_epoch": in_epoch,
+        }
         if done:
             torch.save(state, os.path.join(a.out, "model.pt"))
         state["opt"] = opt.state_dict()
@@ -322,12 +363,24 @@ def main():
             run_n += n
             if step % 50 == 0 or step == a.stop_steps:
                 speed = (seen - seen0) / (time.time() - t0)
-                print(f"step {step} tokens {seen / 1e6:.2f}M {clock() / 60:.1f} min lr {a.lr * rate:.5f} loss {run_loss / run_n:.4f} "
-                      f"{speed:.0f} tok/s, {(a.tokens - seen) / speed / 60:.0f} min to go", flush=True)
+                print(
+                    f"step {step} tokens {seen / 1e6:.2f}M {clock() / 60:.1f} min lr {a.lr * rate:.5f} loss {run_loss / run_n:.4f} "
+                    f"{speed:.0f} tok/s, {(a.tokens - seen) / speed / 60:.0f} min to go",
+                    flush=True,
+                )
                 v = validate(model, val, device, limit=12) if step % a.eval_steps == 0 else ""
                 if v:
                     print(f"  validation {v:.4f}", flush=True)
-                writer.writerow([step, seen, round(clock()), f"{a.lr * rate:.6f}", f"{run_loss / run_n:.4f}", f"{v:.4f}" if v else ""])
+                writer.writerow(
+                    [
+                        step,
+                        seen,
+                        round(clock()),
+                        f"{a.lr * rate:.6f}",
+                        f"{run_loss / run_n:.4f}",
+                        f"{v:.4f}" if v else "",
+                    ]
+                )
                 log.flush()
                 run_loss, run_n = 0.0, 0
             if clock() - last_save > a.save_minutes * 60:
@@ -338,7 +391,10 @@ def main():
     finished = seen >= a.tokens
     if finished:
         v = validate(model, val, device)
-        print(f"done: {step} steps, {seen / 1e6:.2f}M tokens, {clock() / 60:.1f} min, validation {v:.4f}", flush=True)
+        print(
+            f"done: {step} steps, {seen / 1e6:.2f}M tokens, {clock() / 60:.1f} min, validation {v:.4f}",
+            flush=True,
+        )
         writer.writerow([step, seen, round(clock()), "", "", f"{v:.4f}"])
     save(True)
 
