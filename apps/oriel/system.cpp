@@ -6,7 +6,9 @@
 #include <system_error>
 
 #ifdef _WIN32
-#define NOMINMAX
+#ifndef NOMINMAX
+#define NOMINMAX  // MinGW's own C++ headers may have it
+#endif
 #include <windows.h>
 // After windows.h, which it needs.
 #include <fcntl.h>
