@@ -69,7 +69,7 @@ else
     VK_ICD_FILENAMES=$icd LIBGL_ALWAYS_SOFTWARE=1
   cat >"$cross/emulate" <<SCRIPT
 #!/bin/sh
-WINEPREFIX='$WINEPREFIX' WINEDEBUG=-all exec /usr/lib/wine/wine64 "\$@"
+LC_ALL=C.UTF-8 WINEPREFIX='$WINEPREFIX' WINEDEBUG=-all exec /usr/lib/wine/wine64 "\$@"
 SCRIPT
 fi
 chmod +x "$cross/emulate"

@@ -1,8 +1,11 @@
 // oriel: the command line program. docs/cli.md says what scripts may rely on.
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <oriel/oriel.h>
 #include <CLI/CLI.hpp>
@@ -41,8 +44,10 @@ int runCommand(int argc, char** argv) {
       addInfoCommand(&program),     addTokenizeCommand(&program), addRenderCommand(&program),
       addDevicesCommand(&program), addDoctorCommand(&program),
   };
+  std::vector<std::string> texts = arguments(argc, argv);
+  std::reverse(texts.begin(), texts.end());  // CLI11 takes them from the back
   try {
-    program.parse(argc, argv);
+    program.parse(std::move(texts));
   } catch (const CLI::ParseError& error) {
     return endParsing(program, error);
   }
