@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
