@@ -26,7 +26,7 @@ fail() {
 }
 
 target=${1:-}
-shift
+shift || true
 # Debian's name for the architecture, the release to take its files from ("": this system's), qemu's name.
 case $target in
   linux-aarch64) arch=arm64 suite='' cpu=aarch64 ;;
@@ -94,10 +94,12 @@ launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 
 if [[ ! -f $prefix/.complete ]]; then
-  oriel_logged cmake -S "$headers/usr/src/googletest" -B "$cross/googletest" -G Ninja \
-    --toolchain "$oriel_root/toolchains/$target.cmake" -DCMAKE_BUILD_TYPE=Release \
-    -DBUILD_GMOCK=OFF "${launcher[@]}" "-DCMAKE_INSTALL_PREFIX=$prefix" &&
-    oriel_logged cmake --build "$cross/googletest" -t install && : >"$prefix/.complete" ||
+  {
+    oriel_logged cmake -S "$headers/usr/src/googletest" -B "$cross/googletest" -G Ninja \
+      --toolchain "$oriel_root/toolchains/$target.cmake" -DCMAKE_BUILD_TYPE=Release \
+      -DBUILD_GMOCK=OFF "${launcher[@]}" "-DCMAKE_INSTALL_PREFIX=$prefix" &&
+      oriel_logged cmake --build "$cross/googletest" -t install && : >"$prefix/.complete"
+  } ||
     fail "GoogleTest could not be built"
 fi
 

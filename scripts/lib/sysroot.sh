@@ -38,6 +38,7 @@ oriel_unpack() {
 
 # One `deb` line for each of this system's Debian sources, or for suite $1 from the same mirror.
 oriel_sources() {
+  # shellcheck disable=SC2016
   apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
     awk -v suite="$1" '$1 == "Debian" && (suite == "" || $3 !~ /-/) {
       print "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] " $2 " " \
