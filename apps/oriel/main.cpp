@@ -37,6 +37,7 @@ int runCommand(int argc, char** argv) {
   CLI::App program("Chat with a language model inside a memory budget you choose.", "oriel");
   program.set_version_flag("--version", std::string("oriel ") + oriel_version());
   program.require_subcommand(0, 1);
+  program.allow_windows_style_options(false);  // what begins with a slash is a path there, too
   program.get_formatter()->column_width(28);
   const Command commands[] = {
       addChatCommand(&program),     addRunCommand(&program),    addPlanCommand(&program),

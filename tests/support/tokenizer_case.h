@@ -52,8 +52,8 @@ class TokenizerCase {
     EXPECT_EQ(tokenizer, nullptr);
     planned_bytes = measure.used();
     EXPECT_FALSE(measure.exhausted());
-    block_.reset(alignedBlock(planned_bytes));
-    std::memset(block_.get(), 0, planned_bytes);
+    block_.reset(alignedBlock(static_cast<size_t>(planned_bytes)));
+    std::memset(block_.get(), 0, static_cast<size_t>(planned_bytes));
     Arena arena(block_.get(), planned_bytes);
     status = Tokenizer::build(*file, out, &arena, &tokenizer);
     used_bytes = arena.used();
