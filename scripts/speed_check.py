@@ -2,7 +2,7 @@
 """Predicted beside measured speed: `oriel bench` at several depths, formats, models and devices.
 
     python3 scripts/speed_check.py build/release/apps/oriel MODEL... [--devices cpu,vulkan] [--kv f16,k8v4]
-                                   [--depths 64,256,1024,4000] [--repeat 5]
+                                   [--depths 64,256,1024,4000] [--repeat 5] [--decode 12]
 
 Both figures are of the fastest run: what other programs take from the machine is no part of the prediction.
 Exits with 1 when a prediction of decoding is more than a quarter off. Nothing but the standard library.
@@ -22,6 +22,7 @@ def main():
     parser.add_argument("--kv", default="f16,k8v4")
     parser.add_argument("--depths", default="64,256,1024,4000")
     parser.add_argument("--repeat", default="5")
+    parser.add_argument("--decode", default="12", help="more for small models, whose steps are short")
     options = parser.parse_args()
     print("| model | device | cache | depth | decode tok/s: predicted | measured | off | prefill: predicted |"
           " measured | off | limit |")
@@ -33,8 +34,8 @@ def main():
                 for depth in map(int, options.depths.split(",")):
                     done = subprocess.run(
                         [options.oriel, "bench", model, "--device", device, "--kv", kv, "--depth", str(depth),
-                         "--window", "4096", "--prefill", "16", "--decode", "12", "--repeat",
-                         options.repeat, "--memory", "4GiB", "--json"], stdout=subprocess.PIPE, check=True)
+                         "--window", "4096", "--prefill", "16", "--decode", options.decode,
+                         "--repeat", options.repeat, "--memory", "4GiB", "--json"], stdout=subprocess.PIPE, check=True)
                     result = json.loads(done.stdout)
                     row = [os.path.basename(model), device, kv, str(depth)]
                     for kind in ("decode", "prefill"):

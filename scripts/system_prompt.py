@@ -12,7 +12,6 @@ Nothing but the standard library.
 import argparse
 import json
 import pathlib
-import random
 import subprocess
 import sys
 
@@ -22,8 +21,10 @@ sys.dont_write_bytecode = True
 
 import banks  # noqa: E402
 from dialogue import Dialogue  # noqa: E402
+from rng import Rng  # noqa: E402
 from skills_memory import value  # noqa: E402
-from skills_tasks import arithmetic, compare, tables  # noqa: E402
+from skills_numbers import arithmetic, compare  # noqa: E402
+from skills_tasks import tables  # noqa: E402
 from skills_talk import explain, limits  # noqa: E402
 
 EARLY, PROBES = 5, 5
@@ -36,7 +37,7 @@ def words(text):
 
 def make_chat(kind, rng):
     """-> system prompt, five questions, a test of an answer."""
-    d = Dialogue(rng, True)
+    d = Dialogue(rng, True, plain=True)
     if kind == "title":  # seen in every answer
         title = rng.choice(banks.TITLES)
         asked = ["What is 12 + 30?", "What is the capital of Japan?", "Who are you?",
@@ -52,7 +53,7 @@ def make_chat(kind, rng):
                  "What are you good at?"]
         return "Answer in one short sentence.", asked, lambda text: words(text) <= 8
     slot = rng.choice(["code", "word", "city"])
-    told = value(d, slot)
+    told = str(value(d, slot))
     text, question = {"code": (f"The secret code is {told}.", "What is the code?"),
                       "word": (f"The secret word is {told}.", "What is the secret word?"),
                       "city": (f"The user lives in {told}.", "Where do I live?")}[slot]
@@ -60,8 +61,7 @@ def make_chat(kind, rng):
 
 
 def filler(rng, count):
-    d = Dialogue(rng, False)
-    d.system = d.title = None
+    d = Dialogue(rng, False, plain=True)
     while len(d.turns) < count:
         rng.choice([arithmetic, arithmetic, compare, tables, tables, explain, limits])(d)
     return [turn["user"].replace("\n", " ") for turn in d.turns[:count]]
@@ -103,7 +103,7 @@ def main():
                       flush=True)
 
         for chat in range(options.chats):
-            rng = random.Random(f"{kind}-{chat}")
+            rng = Rng(f"{kind}-{chat}")
             system, asked, follows = make_chat(kind, rng)
             # The i-th turn, counting from 1, is users[i - 1].
             users = filler(rng, EARLY - 1) + asked + filler(rng, late - EARLY - PROBES) + asked

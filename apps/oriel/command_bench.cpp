@@ -1,20 +1,22 @@
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "bench_run.h"
+#include "bench_start.h"
 #include "commands.h"
 #include "failure.h"
 #include "interrupt.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "prediction.h"
 #include "report.h"
 #include "sizes.h"
+#include "sweep.h"
 #include "system.h"
 #include "terminal.h"
 #include "validators.h"
@@ -29,30 +31,12 @@ struct BenchOptions {
   uint32_t depth = 0;
   uint32_t repeat = 3;
   uint32_t soak = 0;
+  uint32_t cancels = 0;
+  std::string sweep;
+  double sweep_seconds = 60;
 };
 
 constexpr uint32_t kSoakStep = 1000;
-
-using Clock = std::chrono::steady_clock;
-
-double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Ids that repeat nothing and are the same everywhere (xorshift32). The first 256 are left out
-/// where there are more: control and byte tokens live there.
-std::vector<int32_t> arbitraryIds(size_t count, uint32_t n_vocab) {
-  const uint32_t first = n_vocab > 512 ? 256 : 0;
-  uint32_t state = 0x9E3779B9u;
-  std::vector<int32_t> ids(count);
-  for (int32_t& id : ids) {
-    state ^= state << 13;
-    state ^= state >> 17;
-    state ^= state << 5;
-    id = static_cast<int32_t>(first + state % (n_vocab - first));
-  }
-  return ids;
-}
 
 /// null of nothing.
 Json median(std::vector<double> values) {
@@ -68,51 +52,21 @@ Json fastest(const std::vector<double>& values) {
   return values.empty() ? Json(nullptr) : Json(*std::max_element(values.begin(), values.end()));
 }
 
-oriel_generate_options greedyOptions(uint32_t max_tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = max_tokens;
-  options.greedy = 1;
-  options.ignore_stop = 1;
-  return options;
-}
-
 struct Measured {
   std::vector<double> prefill_tokens_per_s;
   std::vector<double> decode_tokens_per_s;
   std::vector<double> time_to_first_token_ms;
 };
 
-int onFirstToken(const oriel_token_event*, void* user) {
-  auto* first = static_cast<Clock::time_point*>(user);
-  if (*first == Clock::time_point()) {
-    *first = Clock::now();
-  }
-  return 0;
-}
-
-/// One run: the prompt, then decoding, in a new session that assumes its depth.
 void measure(const BenchOptions& options, const Model& model, const std::vector<int32_t>& ids,
              Measured* measured) {
-  Session own(model, {}, options.depth);
-  Session* const session = &own;
-  const CancelOnInterrupt cancel(session->get());
-  const Clock::time_point start = Clock::now();
-  session->append(ids.data(), options.prefill);
-  const double prefill_s = secondsSince(start);
-  measured->prefill_tokens_per_s.push_back(options.prefill / prefill_s);
-  if (options.decode == 0) {
-    return;
+  const BenchRun run = runBenchOnce(model, {options.prefill, options.decode, options.depth}, ids);
+  measured->prefill_tokens_per_s.push_back(run.prefill_tokens_per_s);
+  if (run.decode_tokens_per_s) {
+    measured->decode_tokens_per_s.push_back(*run.decode_tokens_per_s);
   }
-  oriel_generation result = {};
-  result.struct_size = sizeof(result);
-  const oriel_generate_options sampling = greedyOptions(options.decode);
-  Clock::time_point first;
-  session->check(oriel_session_generate(session->get(), &sampling, onFirstToken, &first, &result));
-  const std::chrono::duration<double, std::milli> until_first = first - start;
-  measured->time_to_first_token_ms.push_back(until_first.count());
-  if (result.tokens > 1) {
-    measured->decode_tokens_per_s.push_back(result.decode_tokens_per_s);
+  if (run.time_to_first_token_ms) {
+    measured->time_to_first_token_ms.push_back(*run.time_to_first_token_ms);
   }
 }
 
@@ -124,7 +78,7 @@ struct SoakStep {
 
 struct Soak {
   std::vector<SoakStep> steps;  ///< room reserved: the callback takes no memory
-  Clock::time_point step_start;
+  BenchClock::time_point step_start;
   uint32_t tokens = 0;
   ProgressBar progress{"soaking"};
   uint32_t total = 0;
@@ -134,7 +88,7 @@ int onSoakToken(const oriel_token_event*, void* user) {
   auto* soak = static_cast<Soak*>(user);
   if (++soak->tokens % kSoakStep == 0) {
     soak->steps.push_back({secondsSince(soak->step_start), residentBytes()});
-    soak->step_start = Clock::now();
+    soak->step_start = BenchClock::now();
     soak->progress.show(soak->tokens, soak->total);
   }
   return 0;
@@ -150,7 +104,7 @@ Json runSoak(uint32_t tokens, const std::vector<int32_t>& ids, Session* session)
   const oriel_generate_options sampling = greedyOptions(tokens);
   oriel_generation result = {};
   result.struct_size = sizeof(result);
-  soak.step_start = Clock::now();
+  soak.step_start = BenchClock::now();
   session->check(oriel_session_generate(session->get(), &sampling, onSoakToken, &soak, &result));
   Json list = Json::array();
   for (size_t i = 0; i < soak.steps.size(); ++i) {
@@ -163,52 +117,113 @@ Json runSoak(uint32_t tokens, const std::vector<int32_t>& ids, Session* session)
   return list;
 }
 
+double numberOf(const Json& value) { return value.is_null() ? 0.0 : value.get<double>(); }
+
+/// "  1234.5 tokens/s   predicted   1300.0 (measured -5 %)   1.2 MiB/token, 43 % of bandwidth".
+std::string speedLine(const char* name, const Json& json, const std::string& kind) {
+  const std::string field = kind + "_tokens_per_s";
+  std::string line = formatted("%-12s %10.1f tokens/s", name, numberOf(json[field]));
+  const Json& predicted = json["predicted"][field];
+  if (!predicted.is_null()) {
+    line += formatted("   predicted %.1f", predicted.get<double>());
+    const Json& off = json["off"][kind + "_percent"];
+    line += off.is_null() ? "" : formatted(" (measured %+.0f %%)", off.get<double>());
+  }
+  const Json& moved = json["moved"];
+  line += "   " + formatSize(static_cast<uint64_t>(numberOf(moved[kind + "_bytes_per_token"]))) +
+          " a token";
+  const Json& share = moved[kind + "_bandwidth_share"];
+  return line +
+         (share.is_null() ? "" : formatted(", %.0f %% of bandwidth", 100 * share.get<double>())) + "\n";
+}
+
 void describe(const Json& json, const BenchOptions& options) {
-  char line[384];
   std::string text =
-      json["device"].get<std::string>() + " (" + json["driver"].get<std::string>() + ")\n";
-  const auto number = [&](const char* field) {
-    return json[field].is_null() ? 0.0 : json[field].get<double>();
-  };
-  const auto predicted = [&](const char* field) -> std::string {
-    const Json& value = json["predicted"][field];
-    char words[64] = "";
-    if (!value.is_null()) {
-      std::snprintf(words, sizeof(words), "; predicted %.1f", value.get<double>());
-    }
-    return words;
-  };
-  std::snprintf(line, sizeof(line),
-                "prefill      %10.1f tokens/s  (%u tokens at depth %u)%s\n"
-                "first token  %10.1f ms\n"
-                "decode       %10.1f tokens/s  (%u tokens)%s\n"
-                "load         %10.1f ms\n",
-                number("prefill_tokens_per_s"), options.prefill, options.depth,
-                predicted("prefill_tokens_per_s").c_str(), number("time_to_first_token_ms"),
-                number("decode_tokens_per_s"), options.decode,
-                predicted("decode_tokens_per_s").c_str(), number("load_ms"));
-  text += line;
+      json["device"].get<std::string>() + " (" + json["driver"].get<std::string>() + ")";
+  const Json& bandwidth = json["moved"]["read_bytes_per_s"];
+  text += bandwidth.is_null() ? "\n" : formatted(", reads %.1f GB/s\n", bandwidth.get<double>() / 1e9);
+  text += speedLine("prefill", json, "prefill");
+  if (!json["decode_tokens_per_s"].is_null()) {
+    text += speedLine("decode", json, "decode");
+    text += formatted("first token  %10.1f ms\n", numberOf(json["time_to_first_token_ms"]));
+  }
+  text += formatted("load         %10.1f ms\n", numberOf(json["load_ms"]));
+  text += formatted("of           %u tokens at depth %u, then %u\n", options.prefill, options.depth,
+                    options.decode);
   text += "device       " + formatSize(json["device_bytes"].get<uint64_t>()) + ", host " +
           formatSize(json["host_bytes"].get<uint64_t>()) + ", together " +
           formatSize(json["total_bytes"].get<uint64_t>()) + "\n";
   text += "process      " + formatSize(json["peak_host_bytes"].get<uint64_t>()) +
           " at most, with the driver and this program\n";
+  text += describePipelines(json["pipelines"]);
+  if (json.contains("cancel_ms")) {
+    text += describeCancels(json["cancel_ms"]);
+  }
   if (json.contains("soak")) {
     text += "soak\n";
     for (const Json& step : json["soak"]) {
-      std::snprintf(line, sizeof(line), "  %8llu tokens  %10.1f tokens/s  %s\n",
-                    static_cast<unsigned long long>(step["tokens"].get<uint64_t>()),
-                    step["tokens_per_s"].get<double>(),
-                    formatSize(step["resident_bytes"].get<uint64_t>()).c_str());
-      text += line;
+      text += formatted("  %8llu tokens  %10.1f tokens/s  %s\n",
+                        static_cast<unsigned long long>(step["tokens"].get<uint64_t>()),
+                        step["tokens_per_s"].get<double>(),
+                        formatSize(step["resident_bytes"].get<uint64_t>()).c_str());
     }
   }
   print(text);
 }
 
+/// `predicted`, `off` (how far the measured figures are from it) and `moved`.
+void addPrediction(const BenchOptions& options, const oriel_plan& plan, double read_bytes_per_s,
+                   Json* json) {
+  const PredictedAt at = {options.depth + options.prefill + options.decode / 2.0, options.depth,
+                          options.prefill};
+  (*json)["predicted"] = predictedFields(plan, at);
+  const double bytes[] = {prefillBytes(plan, options.depth, options.prefill) / options.prefill,
+                          decodeBytes(plan, at.decode_depth)};
+  Json off;
+  Json moved;
+  moved["read_bytes_per_s"] = read_bytes_per_s > 0 ? Json(read_bytes_per_s) : Json(nullptr);
+  size_t i = 0;
+  for (const std::string kind : {"prefill", "decode"}) {
+    const Json& measured = (*json)[kind + "_tokens_per_s"];
+    const Json& predicted = (*json)["predicted"][kind + "_tokens_per_s"];
+    const bool comparable =
+        !measured.is_null() && !predicted.is_null() && predicted.get<double>() > 0;
+    off[kind + "_percent"] =
+        comparable ? Json(100 * (measured.get<double>() / predicted.get<double>() - 1)) : Json(nullptr);
+    moved[kind + "_bytes_per_token"] = bytes[i];
+    moved[kind + "_bandwidth_share"] =
+        !measured.is_null() && read_bytes_per_s > 0
+            ? Json(measured.get<double>() * bytes[i] / read_bytes_per_s)
+            : Json(nullptr);
+    ++i;
+  }
+  (*json)["off"] = off;
+  (*json)["moved"] = moved;
+}
+
+int runSweepCommand(const BenchOptions& options) {
+  const Sweep sweep =
+      runSweep(options.common, {options.sweep, options.sweep_seconds, options.prefill, options.decode});
+  Json json;
+  json["device"] = sweep.device;
+  json["csv"] = options.sweep + ".csv";
+  json["svg"] = options.sweep + ".svg";
+  json["points"] = sweep.points.size();
+  json["points_planned"] = sweep.planned;
+  if (options.common.json) {
+    printJson(json);
+  } else {
+    print(formatted("%zu of %u points: ", sweep.points.size(), sweep.planned) + options.sweep +
+          ".csv and .svg\n");
+  }
+  return kExitDone;
+}
+
 int runBench(const BenchOptions& options) {
-  CommonOptions common = options.common;
-  common.predict = true;
+  if (!options.sweep.empty()) {
+    return runSweepCommand(options);
+  }
+  const CommonOptions& common = options.common;
   const Model model(common, Load::kDevice);
   const std::vector<int32_t> ids = arbitraryIds(options.prefill, model.info().n_vocab);
 
@@ -231,6 +246,10 @@ int runBench(const BenchOptions& options) {
   json["fastest"]["decode_tokens_per_s"] = fastest(measured.decode_tokens_per_s);
   json["time_to_first_token_ms"] = median(measured.time_to_first_token_ms);
   json["load_ms"] = model.loadMs();
+  json["pipelines"] = pipelineFields(model.info());
+  if (options.cancels > 0) {
+    json["cancel_ms"] = cancelLatency(ids, options.cancels, &session);
+  }
   if (options.soak > 0) {
     json["soak"] = runSoak(options.soak, ids, &session);
   }
@@ -239,9 +258,13 @@ int runBench(const BenchOptions& options) {
   json["total_bytes"] = plan.total_bytes;
   json["peak_host_bytes"] = std::max(peakResidentBytes(), residentBytes());
   json["window_tokens"] = plan.window_tokens;
-  const PredictedAt at = {options.depth + options.prefill + options.decode / 2.0, options.depth,
-                          options.prefill};
-  json["predicted"] = predictedFields(plan, at);
+  // Only now: what measuring the device takes is no part of what the process took.
+  Diagnostics diagnostics(common.verbose);
+  const oriel_speed speed = deviceSpeed(modelPath(common), common, &diagnostics);
+  if (interrupts() != 0) {
+    throw Failure{kExitCancelled, ""};
+  }
+  addPrediction(options, predictedPlan(model, common, speed), speed.read_bytes_per_s, &json);
   if (options.common.json) {
     printJson(json);
   } else {
@@ -272,6 +295,17 @@ Command addBenchCommand(CLI::App* program) {
   app->add_option("--soak", options->soak,
                   "Afterwards generate N tokens at a stretch: speed and memory of every 1000")
       ->type_name("N");
+  app->add_option("--cancel", options->cancels,
+                  "Afterwards cancel N prefills at different moments: how long each takes to end")
+      ->type_name("N")
+      ->check(between(1, 1000));
+  app->add_option("--sweep", options->sweep,
+                  "Instead: depths, windows and cache formats, into STEM.csv and STEM.svg")
+      ->type_name("STEM");
+  app->add_option("--sweep-seconds", options->sweep_seconds,
+                  "What a sweep may take, besides loading (default 60): more points, and more exact")
+      ->type_name("S")
+      ->check(between(0.1, 1e6));
   addCommonOptions(app, &options->common, Uses::kDevice);
   return {app, [options] { return runBench(*options); }};
 }

@@ -1,7 +1,3 @@
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "calibration.h"
+#include "chart.h"
 #include "commands.h"
 #include "failure.h"
 #include "model_handle.h"
@@ -44,17 +41,6 @@ void setWeights(const std::string& text, PlanOptions* options) {
                              "'" + text + "' is not a weight format: use q4_0, q8_0 or f16");
 }
 
-void writePlot(const std::string& path, const std::string& document) {
-  errno = 0;
-  std::ofstream file(std::filesystem::u8path(path), std::ios::binary | std::ios::trunc);
-  file << document;
-  file.close();
-  if (!file) {
-    throw Failure{kExitFailed, path + " cannot be written (" + std::strerror(errno) +
-                                   "): check the folder and its permissions"};
-  }
-}
-
 int listShapes(const PlanOptions& options) {
   const std::vector<oriel_shape_info> shapes = knownShapes();
   if (options.json) {
@@ -84,14 +70,14 @@ int runPlan(const PlanOptions& options) {
   const bool device_known = options.device_named || options.min_tokens_per_s > 0;
   std::optional<oriel_speed> speed;
   if (device_known) {
-    speed = deviceSpeed(source.isShape() ? "" : source.name(), options, &diagnostics);
+    speed = source.speed(options, &diagnostics);
   }
   plan_options.speed = speed ? &*speed : nullptr;
 
   const oriel_plan plan = source.plan(plan_options, diagnostics);
   const std::vector<Neighbour> neighbours = neighboursOf(source, plan_options, plan);
   if (!options.plot_path.empty()) {
-    writePlot(options.plot_path, plotPlan(source, plan_options, plan));
+    writeTextFile(options.plot_path, plotPlan(source, plan_options, plan));
   }
   if (options.json) {
     printJson(planJson(source, plan, plan_options.speed, neighbours));

@@ -103,7 +103,7 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
   library_options.log = Diagnostics::onLog;
   library_options.log_user = &diagnostics_;
   const bool needs_speed =
-      load == Load::kDevice && (options.predict || options.min_tokens_per_s > 0);
+      load == Load::kDevice && options.min_tokens_per_s > 0;
   const std::optional<oriel_speed> speed =
       needs_speed ? std::optional(deviceSpeed(path, options, &diagnostics_)) : std::nullopt;
   library_options.speed = speed ? &*speed : nullptr;
@@ -243,7 +243,7 @@ oriel_stats Session::stats() const {
   return stats;
 }
 
-oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
+oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure,
                         Diagnostics* diagnostics) {
   const std::string cache = cacheFolder(options);
   oriel_options library_options = planOptions(options);
@@ -253,9 +253,16 @@ oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
   library_options.log_user = diagnostics;
   oriel_speed speed = {};
   speed.struct_size = sizeof(speed);
-  diagnostics->check(
-      oriel_speed_measure(path.empty() ? nullptr : path.c_str(), &library_options, &speed));
+  diagnostics->check(measure(library_options, &speed));
   return speed;
+}
+
+oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
+                        Diagnostics* diagnostics) {
+  const auto measure = [&path](const oriel_options& library_options, oriel_speed* speed) {
+    return oriel_speed_measure(path.c_str(), &library_options, speed);
+  };
+  return deviceSpeed(options, measure, diagnostics);
 }
 
 oriel_plan planFile(const std::string& path, const oriel_options& options,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -110,8 +111,11 @@ class Session {
   oriel_session* session_ = nullptr;
 };
 
-/// Rates of the device that the options name, for this file (empty: for known shapes); measured, or
-/// kept in the user's cache folder. Throws Failure.
+/// Rates of the device that the options name; measured, or kept in the user's cache folder. Throws Failure.
+using SpeedMeasurer = std::function<oriel_status(const oriel_options&, oriel_speed*)>;
+oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure,
+                        Diagnostics* diagnostics);
+/// For this file.
 oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
                         Diagnostics* diagnostics);
 

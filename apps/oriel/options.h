@@ -31,7 +31,6 @@ struct CommonOptions {
   uint32_t device_number = 0;
   bool device_named = false;   ///< --device was given
   double min_tokens_per_s = 0;
-  bool predict = false;        ///< no option: the command reports predicted speed
   uint32_t threads = 0;
   bool no_cache = false;
 

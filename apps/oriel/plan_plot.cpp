@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <iterator>
 #include <vector>
 
+#include "chart.h"
+#include "output.h"
 #include "sizes.h"
-#include "svg.h"
 
 namespace cli {
 namespace {
@@ -19,10 +20,7 @@ constexpr double kPlotHeight = 320;
 constexpr double kBarsX = 720;
 constexpr double kBarsWidth = 190;
 constexpr int kSamples = 64;
-constexpr const char* kAxis = "#888888";
-constexpr const char* kGrid = "#e6e6e6";
-constexpr const char* kQuiet = "#666666";
-constexpr const char* kChosen = "#111111";
+constexpr const char* kRule = "#888888";
 
 struct Curve {
   std::string name;
@@ -32,13 +30,11 @@ struct Curve {
   std::vector<Point> points;  // bytes, tokens
 };
 
-/// Colours that people who see red and green alike can tell apart.
 std::vector<Curve> curvesOf(const oriel_plan& plan) {
-  static const char* const kColours[] = {"#d55e00", "#0072b2", "#009e73", "#cc79a7"};
   std::vector<Curve> curves;
   for (uint32_t i = 0; i < plan.choice_count; ++i) {
     const oriel_plan_choice& choice = plan.choices[i];
-    curves.push_back({formatsName(choice.k_format, choice.v_format), kColours[i], choice.k_format,
+    curves.push_back({formatsName(choice.k_format, choice.v_format), kLineColours[i], choice.k_format,
                       choice.v_format, {}});
   }
   return curves;
@@ -54,21 +50,8 @@ void addPoints(const oriel_plan& plan, uint64_t memory_bytes, std::vector<Curve>
   }
 }
 
-struct Ranges {
-  double first_bytes = 0;
-  double last_bytes = 0;
-  double most_tokens = 0;
-
-  double x(double bytes) const {
-    return kPlot.x + (bytes - first_bytes) / (last_bytes - first_bytes) * kPlotWidth;
-  }
-  double y(double tokens) const {
-    return kPlot.y + kPlotHeight - tokens / most_tokens * kPlotHeight;
-  }
-};
-
-/// Around the memory given, as far as more of it changes anything.
-Ranges rangesOf(const oriel_plan& open, const oriel_plan& everything, uint64_t memory_bytes) {
+/// Axes around the memory given, as far as more of it changes anything.
+Chart chartOf(const oriel_plan& open, const oriel_plan& everything, uint64_t memory_bytes) {
   double least = static_cast<double>(open.choices[0].minimum_bytes);
   double enough = 0;
   for (uint32_t i = 0; i < open.choice_count; ++i) {
@@ -76,14 +59,11 @@ Ranges rangesOf(const oriel_plan& open, const oriel_plan& everything, uint64_t m
     enough = std::max(enough, static_cast<double>(everything.choices[i].total_bytes));
   }
   const double given = static_cast<double>(memory_bytes);
-  Ranges ranges;
-  ranges.first_bytes = std::min(least, given);
-  ranges.last_bytes = std::min(enough, std::max(given, least) * 2 - ranges.first_bytes);
-  ranges.last_bytes = std::max(ranges.last_bytes, ranges.first_bytes + (enough - least) / 16);
-  const double margin = (ranges.last_bytes - ranges.first_bytes) / 24 + 1;
-  ranges.first_bytes = std::max(0.0, ranges.first_bytes - margin);
-  ranges.last_bytes += margin;
-  return ranges;
+  double first = std::min(least, given);
+  double last = std::min(enough, std::max(given, least) * 2 - first);
+  last = std::max(last, first + (enough - least) / 16);
+  const double margin = (last - first) / 24 + 1;
+  return {kPlot, kPlotWidth, kPlotHeight, std::max(0.0, first - margin), last + margin, 1};
 }
 
 std::string shortSize(double bytes) {
@@ -92,59 +72,34 @@ std::string shortSize(double bytes) {
   return zero == std::string::npos ? text : text.erase(zero, 2);
 }
 
-void drawAxes(const Ranges& ranges, Svg* svg) {
-  const double bottom = kPlot.y + kPlotHeight;
+void drawAxes(const Chart& chart, Svg* svg) {
+  static const char* const kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
   double unit = 1;
-  while (unit * 1024 <= ranges.last_bytes) {
+  size_t name = 0;
+  while (unit * 1024 <= chart.x_last && name + 1 < std::size(kUnits)) {
     unit *= 1024;
+    ++name;
   }
-  const double x_step = niceStep(ranges.last_bytes - ranges.first_bytes, 6, unit);
-  for (double at = std::ceil(ranges.first_bytes / x_step) * x_step; at <= ranges.last_bytes;
-       at += x_step) {
-    svg->line({ranges.x(at), kPlot.y}, {ranges.x(at), bottom}, {kGrid, 1, false});
-    char label[32];
-    const double value = at / unit;
-    std::snprintf(label, sizeof(label), "%.*f", x_step >= unit ? 0 : x_step * 10 >= unit ? 1 : 2,
-                  value);
-    svg->text({ranges.x(at), bottom + 20}, label, Svg::Anchor::kMiddle, 12, kQuiet);
+  const double step = niceStep(chart.x_last - chart.x_first, 6, unit);
+  std::vector<Tick> ticks;
+  for (double at = std::ceil(chart.x_first / step) * step; at <= chart.x_last; at += step) {
+    const int decimals = step >= unit ? 0 : step * 10 >= unit ? 1 : 2;
+    ticks.push_back({at, formatted("%.*f", decimals, at / unit)});
   }
-  const double y_step = std::max(1.0, niceStep(ranges.most_tokens, 6));
-  for (double at = 0; at <= ranges.most_tokens; at += y_step) {
-    svg->line({kPlot.x, ranges.y(at)}, {kPlot.x + kPlotWidth, ranges.y(at)}, {kGrid, 1, false});
-    svg->text({kPlot.x - 8, ranges.y(at) + 4}, std::to_string(std::llround(at)),
-              Svg::Anchor::kEnd, 12, kQuiet);
-  }
-  svg->line({kPlot.x, bottom}, {kPlot.x + kPlotWidth, bottom}, {kAxis, 1, false});
-  svg->line({kPlot.x, kPlot.y}, {kPlot.x, bottom}, {kAxis, 1, false});
-  const char* const unit_name = unit >= 1024.0 * 1024 * 1024 * 1024 ? "TiB"
-                                : unit >= 1024.0 * 1024 * 1024      ? "GiB"
-                                : unit >= 1024.0 * 1024             ? "MiB"
-                                : unit >= 1024.0                    ? "KiB"
-                                                                    : "bytes";
-  svg->text({kPlot.x + kPlotWidth / 2, bottom + 44}, std::string("memory, ") + unit_name,
-            Svg::Anchor::kMiddle);
-  svg->textUpwards({26, kPlot.y + kPlotHeight / 2}, "window, tokens");
+  chart.drawAxes(ticks, std::string("memory, ") + kUnits[name], "window, tokens", kPlot.x - 26, svg);
 }
 
 /// One row above the axes: curves run everywhere inside them.
 void drawLegend(const std::vector<Curve>& curves, bool has_chosen, bool has_limit, Svg* svg) {
-  double x = kPlot.x;
-  const double y = kPlot.y - 16;
-  const auto label = [&](const std::string& text) {
-    svg->text({x + 28, y + 4}, text, Svg::Anchor::kStart, 12);
-    x += 28 + 7.2 * static_cast<double>(text.size()) + 20;
-  };
+  Legend legend({kPlot.x, kPlot.y - 16}, svg);
   for (const Curve& curve : curves) {
-    svg->line({x, y}, {x + 22, y}, {curve.colour, 3, false});
-    label(curve.name);
+    legend.line(curve.name, {curve.colour, 3, false});
   }
   if (has_chosen) {
-    svg->dot({x + 14, y}, 5, "#ffffff", kChosen);
-    label("chosen");
+    legend.dot("chosen", "#ffffff", kStrongColour);
   }
   if (has_limit) {
-    svg->line({x, y}, {x + 22, y}, {kChosen, 1.5, true});
-    label("memory given");
+    legend.line("memory given", {kStrongColour, 1.5, true});
   }
 }
 
@@ -166,7 +121,7 @@ void drawBars(const oriel_plan& plan, Svg* svg) {
   svg->text({kBarsX - 84, kPlot.y - 12}, "bytes by purpose", Svg::Anchor::kStart, 13, "#333", true);
   for (const auto& row : rows) {
     if (&row == &rows[5]) {
-      svg->line({kBarsX - 84, y - 4}, {kBarsX + kBarsWidth + 90, y - 4}, {kAxis, 1, false});
+      svg->line({kBarsX - 84, y - 4}, {kBarsX + kBarsWidth + 90, y - 4}, {kRule, 1, false});
       y += 14;
     }
     const bool unknown = &row == &rows[0] && plan.weights_unknown != 0;
@@ -195,14 +150,14 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
   oriel_plan open = {};
   oriel_plan everything = {};
   std::vector<Curve> curves;
-  Ranges ranges;
+  Chart chart = {kPlot, kPlotWidth, kPlotHeight};
   if (source.tryPlan(open_options, &open) && source.tryPlan(most_options, &everything)) {
     curves = curvesOf(open);
-    ranges = rangesOf(open, everything, plan.memory_bytes);
+    chart = chartOf(open, everything, plan.memory_bytes);
     std::vector<uint64_t> memory;
     for (int i = 0; i <= kSamples; ++i) {
       memory.push_back(static_cast<uint64_t>(
-          ranges.first_bytes + (ranges.last_bytes - ranges.first_bytes) * i / kSamples));
+          chart.x_first + (chart.x_last - chart.x_first) * i / kSamples));
     }
     for (uint32_t i = 0; i < open.choice_count; ++i) {
       memory.push_back(open.choices[i].minimum_bytes);
@@ -211,7 +166,7 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
     for (const uint64_t bytes : memory) {
       open_options.memory_bytes = bytes;
       // To the library 0 bytes mean "choose".
-      if (bytes != 0 && static_cast<double>(bytes) <= ranges.last_bytes &&
+      if (bytes != 0 && static_cast<double>(bytes) <= chart.x_last &&
           source.tryPlan(open_options, &open)) {
         addPoints(open, bytes, &curves);
       }
@@ -219,13 +174,13 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
   }
   for (const Curve& curve : curves) {
     for (const Point& point : curve.points) {
-      ranges.most_tokens = std::max(ranges.most_tokens, point.y);
+      chart.y_last = std::max(chart.y_last, point.y);
     }
   }
-  ranges.most_tokens =
-      std::max({1.0, ranges.most_tokens, plan.fits != 0 ? double(plan.window_tokens) : 0.0}) * 1.06;
-  if (!(ranges.last_bytes > ranges.first_bytes)) {
-    ranges.last_bytes = ranges.first_bytes + 1;
+  chart.y_last =
+      std::max({1.0, chart.y_last, plan.fits != 0 ? double(plan.window_tokens) : 0.0}) * 1.06;
+  if (!(chart.x_last > chart.x_first)) {
+    chart.x_last = chart.x_first + 1;
   }
 
   Svg svg(kWidth, kHeight);
@@ -237,27 +192,23 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
                     ? ": " + formats + ", " + std::to_string(plan.window_tokens) + " tokens"
                     : ": it needs " + formatSize(plan.minimum_bytes)),
            Svg::Anchor::kStart, 18, "#111", true);
-  drawAxes(ranges, &svg);
+  drawAxes(chart, &svg);
   for (const Curve& curve : curves) {
-    std::vector<Point> points;
-    for (const Point& point : curve.points) {
-      points.push_back({ranges.x(point.x), ranges.y(point.y)});
-    }
-    if (!points.empty()) {
-      svg.polyline(points, {curve.colour, 2.5, false});
+    if (!curve.points.empty()) {
+      svg.polyline(chart.at(curve.points), {curve.colour, 2.5, false});
     }
   }
   const double given = static_cast<double>(plan.memory_bytes);
-  const bool has_limit = given >= ranges.first_bytes && given <= ranges.last_bytes;
+  const bool has_limit = given >= chart.x_first && given <= chart.x_last;
   if (has_limit) {
-    svg.line({ranges.x(given), kPlot.y}, {ranges.x(given), kPlot.y + kPlotHeight},
-             {kChosen, 1.5, true});
+    const double x = chart.at(given, 0).x;
+    svg.line({x, kPlot.y}, {x, chart.bottom()}, {kStrongColour, 1.5, true});
   }
   const double taken = static_cast<double>(plan.total_bytes);
   const bool has_chosen =
-      plan.fits != 0 && taken >= ranges.first_bytes && taken <= ranges.last_bytes;
+      plan.fits != 0 && taken >= chart.x_first && taken <= chart.x_last;
   if (has_chosen) {
-    svg.dot({ranges.x(taken), ranges.y(plan.window_tokens)}, 6, "#ffffff", kChosen);
+    svg.dot(chart.at(taken, plan.window_tokens), 6, "#ffffff", kStrongColour);
   }
   drawLegend(curves, has_chosen, has_limit, &svg);
   drawBars(plan, &svg);

@@ -1,5 +1,5 @@
-// What reading the cache and softening scores have in common, for one token and for chunks. Compiled once
-// per target.
+// What reading the cache and softening scores have in common, for one token and for chunks.
+// Compiled once per target.
 #if defined(ORIEL_CPU_ATTENTION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_INL_H_
 #undef ORIEL_CPU_ATTENTION_INL_H_
@@ -20,8 +20,8 @@ namespace HWY_NAMESPACE {
 
 constexpr uint32_t kMostSlots = 64;  // of a block
 constexpr float kLeast = -3.0e38f;   // below any score
-/// Vectors of a row that are summed up at a time, and queries that share what was loaded: as many as there
-/// are registers for.
+/// Vectors of a row that are summed up at a time, and queries that share what was loaded: as many
+/// as there are registers for.
 constexpr bool kManyRegisters = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM_A64;
 constexpr uint32_t kWide = kManyRegisters ? 4 : 2;
 
@@ -111,9 +111,43 @@ HWY_INLINE VF codeValues(const uint8_t* bytes) {
 #endif
 }
 
-/// Turns the scores of slots from .. to - 1 of a block into weights relative to `most`, and scales down what
-/// was gathered when `most` has to rise: a score may exceed it by kSlack, so that this happens rarely. Of the
-/// block's other slots the weight is 0. `sums` are the weights so far, lane by lane.
+/// Lane r of tile[c] becomes lane c of tile[r].
+HWY_INLINE void transpose(VF (&tile)[kN]) {
+  const hn::Repartition<double, DF> k64;
+  for (uint32_t g = 0; g < kN; g += 4) {  // 4 by 4 in blocks of 128 bits
+    const auto ab = hn::BitCast(k64, hn::InterleaveLower(kF, tile[g], tile[g + 1]));
+    const auto cd = hn::BitCast(k64, hn::InterleaveLower(kF, tile[g + 2], tile[g + 3]));
+    const auto ab2 = hn::BitCast(k64, hn::InterleaveUpper(kF, tile[g], tile[g + 1]));
+    const auto cd2 = hn::BitCast(k64, hn::InterleaveUpper(kF, tile[g + 2], tile[g + 3]));
+    tile[g] = hn::BitCast(kF, hn::InterleaveLower(k64, ab, cd));
+    tile[g + 1] = hn::BitCast(kF, hn::InterleaveUpper(k64, ab, cd));
+    tile[g + 2] = hn::BitCast(kF, hn::InterleaveLower(k64, ab2, cd2));
+    tile[g + 3] = hn::BitCast(kF, hn::InterleaveUpper(k64, ab2, cd2));
+  }
+#if HWY_MAX_BYTES == 64
+  for (uint32_t w = 0; w < 4; ++w) {
+    const VF lower02 = hn::ConcatLowerLower(kF, tile[8 + w], tile[w]);
+    const VF lower13 = hn::ConcatLowerLower(kF, tile[12 + w], tile[4 + w]);
+    const VF upper02 = hn::ConcatUpperUpper(kF, tile[8 + w], tile[w]);
+    const VF upper13 = hn::ConcatUpperUpper(kF, tile[12 + w], tile[4 + w]);
+    tile[w] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(lower13), lower02);
+    tile[4 + w] = hn::OddEvenBlocks(lower13, hn::SwapAdjacentBlocks(lower02));
+    tile[8 + w] = hn::OddEvenBlocks(hn::SwapAdjacentBlocks(upper13), upper02);
+    tile[12 + w] = hn::OddEvenBlocks(upper13, hn::SwapAdjacentBlocks(upper02));
+  }
+#elif HWY_MAX_BYTES == 32
+  for (uint32_t w = 0; w < 4; ++w) {
+    const VF lower = tile[w];
+    tile[w] = hn::ConcatLowerLower(kF, tile[4 + w], lower);
+    tile[4 + w] = hn::ConcatUpperUpper(kF, tile[4 + w], lower);
+  }
+#endif
+}
+
+/// Turns the scores of slots from .. to - 1 of a block into weights relative to `most`, and scales
+/// down what was gathered when `most` has to rise: a score may exceed it by kSlack, so that this
+/// happens rarely. Of the block's other slots the weight is 0. `sums` are the weights so far, lane
+/// by lane.
 inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, float* scores,
                    float* sums, float* gathered) {
   constexpr float kSlack = 8.0f;  // weights up to 3000
@@ -158,10 +192,11 @@ struct Splits {
   uint32_t count;
 };
 
-/// Calls attend(sinks, slot, order, count) for blocks of at most `block_slots` slots that lie one after another:
-/// the splits' share of `n_sinks` sinks, and then of `n_ring` ring slots from `ring_begin` on. `order` counts
-/// from the first of either. Blocks of the ring end at the same slots whatever is seen, so that a token's result
-/// does not depend on the tokens that share its chunk.
+/// Calls attend(sinks, slot, order, count) for blocks of at most `block_slots` slots that lie one
+/// after another: the splits' share of `n_sinks` sinks, and then of `n_ring` ring slots from
+/// `ring_begin` on. `order` counts from the first of either. Blocks of the ring end at the same
+/// slots whatever is seen, so that a token's result does not depend on the tokens that share its
+/// chunk.
 template <class Attend>
 HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint32_t n_sinks,
                              uint32_t ring_begin, uint32_t n_ring, uint32_t block_slots,
@@ -190,7 +225,8 @@ HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint3
   }
 }
 
-// Writes what a query gathered: normalised, or as the share of the first of the splits. The others have none.
+// Writes what a query gathered: normalised, or as the share of the first of the splits. The others
+// have none.
 inline void finish(const AttentionTask& task, uint32_t token, uint32_t head, const Splits& splits,
                    float most, const float* sums, const float* gathered) {
   const AttentionPush& p = task.push;

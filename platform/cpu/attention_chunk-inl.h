@@ -1,5 +1,6 @@
-// Attention of a chunk: arithmetic is what it costs. A block of slots is unpacked to floats once, its keys turned
-// so that lanes are slots, and serves all query heads of several tokens. Compiled once per target.
+// Attention of a chunk: arithmetic is what it costs. A block of slots is unpacked to floats once,
+// its keys turned so that lanes are slots, and serves all query heads of several tokens. Compiled
+// once per target.
 #if defined(ORIEL_CPU_ATTENTION_CHUNK_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_CHUNK_INL_H_
 #undef ORIEL_CPU_ATTENTION_CHUNK_INL_H_
@@ -57,10 +58,11 @@ inline void unpackSlots(const Slots& slots, uint32_t count, uint32_t head_dim, u
   }
 }
 
-/// Scores are made of this many queries and two vectors of slots at a time, sums of kSumQueries and kWide vectors.
+/// Scores are made of this many queries and two vectors of slots at a time, sums of kSumQueries and
+/// kWide vectors.
 constexpr uint32_t kScoreQueries = kManyRegisters ? 8 : 4;
 constexpr uint32_t kSumQueries = 4;
-constexpr uint32_t kBlockFloats = 4096;  // of keys or values unpacked: well inside a first-level cache
+constexpr uint32_t kBlockFloats = 4096;  // of keys or values unpacked: first-level cache
 static_assert(kBlockFloats / kMaxHeadDim >= kN, "a block has whole vectors of slots");
 static_assert(kMostQueries % kScoreQueries == 0, "whole tiles of queries");
 
@@ -70,12 +72,13 @@ struct Queries {
   float* weights[kMostQueries];
   float* gathered[kMostQueries];
   uint32_t n_sinks[kMostQueries];
-  uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any of them sees
+  uint32_t ring_from[kMostQueries];  // its window, counted from the first slot that any sees
   uint32_t ring_to[kMostQueries];
   float most[kMostQueries];
   HWY_ALIGN float sums[kMostQueries][kN];  // of weights, lane by lane
   HWY_ALIGN float weight_rows[kMostQueries][kMostSlots];
-  // Rows of head_dim floats and padding: close together, or they would push each other out of the cache.
+  // Rows of head_dim floats and padding: close together, or they would push each other out of the
+  // cache.
   HWY_ALIGN float gathered_rows[kMostQueries * kMaxHeadDim];
   HWY_ALIGN float rows[kBlockFloats];     // [slot][value]
   HWY_ALIGN float columns[kBlockFloats];  // [value][slot]
@@ -84,42 +87,13 @@ struct Queries {
 /// out[c][r] = in[r][c], kN by kN.
 HWY_INLINE void transposeTile(const float* in, uint32_t in_stride, float* out,
                               uint32_t out_stride) {
-  const hn::Repartition<double, DF> k64;
-  VF blocks[kN / 4][4];  // 4 by 4 in blocks of 128 bits
-  for (uint32_t g = 0; g < kN / 4; ++g) {
-    const float* rows = in + 4 * g * in_stride;
-    const VF a = hn::Load(kF, rows);
-    const VF b = hn::Load(kF, rows + in_stride);
-    const VF c = hn::Load(kF, rows + 2 * in_stride);
-    const VF d = hn::Load(kF, rows + 3 * in_stride);
-    const auto ab = hn::BitCast(k64, hn::InterleaveLower(kF, a, b));
-    const auto cd = hn::BitCast(k64, hn::InterleaveLower(kF, c, d));
-    const auto ab2 = hn::BitCast(k64, hn::InterleaveUpper(kF, a, b));
-    const auto cd2 = hn::BitCast(k64, hn::InterleaveUpper(kF, c, d));
-    blocks[g][0] = hn::BitCast(kF, hn::InterleaveLower(k64, ab, cd));
-    blocks[g][1] = hn::BitCast(kF, hn::InterleaveUpper(k64, ab, cd));
-    blocks[g][2] = hn::BitCast(kF, hn::InterleaveLower(k64, ab2, cd2));
-    blocks[g][3] = hn::BitCast(kF, hn::InterleaveUpper(k64, ab2, cd2));
+  VF tile[kN];
+  for (uint32_t r = 0; r < kN; ++r) {
+    tile[r] = hn::Load(kF, in + r * in_stride);
   }
-  for (uint32_t w = 0; w < 4; ++w) {
-    float* to = out + w * out_stride;
-    const uint32_t four = 4 * out_stride;
-#if HWY_MAX_BYTES == 64
-    const VF lower02 = hn::ConcatLowerLower(kF, blocks[2][w], blocks[0][w]);
-    const VF lower13 = hn::ConcatLowerLower(kF, blocks[3][w], blocks[1][w]);
-    const VF upper02 = hn::ConcatUpperUpper(kF, blocks[2][w], blocks[0][w]);
-    const VF upper13 = hn::ConcatUpperUpper(kF, blocks[3][w], blocks[1][w]);
-    hn::Store(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(lower13), lower02), kF, to);
-    hn::Store(hn::OddEvenBlocks(lower13, hn::SwapAdjacentBlocks(lower02)), kF, to + four);
-    hn::Store(hn::OddEvenBlocks(hn::SwapAdjacentBlocks(upper13), upper02), kF, to + 2 * four);
-    hn::Store(hn::OddEvenBlocks(upper13, hn::SwapAdjacentBlocks(upper02)), kF, to + 3 * four);
-#elif HWY_MAX_BYTES == 32
-    hn::Store(hn::ConcatLowerLower(kF, blocks[1][w], blocks[0][w]), kF, to);
-    hn::Store(hn::ConcatUpperUpper(kF, blocks[1][w], blocks[0][w]), kF, to + four);
-#else
-    (void)four;
-    hn::Store(blocks[0][w], kF, to);
-#endif
+  transpose(tile);
+  for (uint32_t c = 0; c < kN; ++c) {
+    hn::Store(tile[c], kF, out + c * out_stride);
   }
 }
 
@@ -153,7 +127,8 @@ HWY_NOINLINE void scoreTile(const float* const* queries, const float* columns, u
   }
 }
 
-/// gathered[q] += weights[q][slot] * row[slot], for slots first .. last - 1 and kVectors vectors from `c`.
+/// gathered[q] += weights[q][slot] * row[slot], for slots first .. last - 1 and kVectors vectors
+/// from `c`.
 template <uint32_t kVectors>
 HWY_NOINLINE void sumTile(const float* const* weights, const float* rows, uint32_t first,
                           uint32_t last, uint32_t stride, uint32_t c, float* const* gathered) {

@@ -1,5 +1,5 @@
-// Attention of one token: reading the cache is what it costs, so that slots go from memory straight into
-// registers, once for all query heads that share them. Compiled once per target.
+// Attention of one token: reading the cache is what it costs, so that slots go from memory straight
+// into registers, once for all query heads that share them. Compiled once per target.
 #if defined(ORIEL_CPU_ATTENTION_ONE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef ORIEL_CPU_ATTENTION_ONE_INL_H_
 #undef ORIEL_CPU_ATTENTION_ONE_INL_H_
@@ -10,6 +10,7 @@
 #include <hwy/cache_control.h>
 
 #include "cpu/attention-inl.h"
+#include "cpu/integers-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
@@ -20,7 +21,10 @@ constexpr uint32_t kMostGroups = kvGroups(kMaxHeadDim);
 
 /// Some query heads of a token, and what they have gathered so far.
 struct Heads {
-  HWY_ALIGN float queries[2][kMostHeads][kMaxHeadDim];  // for window keys, as their format has its lanes; for sinks
+  // For window keys, as their format has its lanes, and for sinks.
+  HWY_ALIGN float queries[2][kMostHeads][kMaxHeadDim];
+  IntUnit integers[kMostHeads][kMostGroups];  // queries for window keys again, and their scales
+  float integer_scales[kMostHeads][kMostGroups];
   HWY_ALIGN float gathered[kMostHeads][kMaxHeadDim];
   HWY_ALIGN float weights[kMostHeads][kMostSlots];
   HWY_ALIGN float scaled[kMostGroups][kMostHeads][kMostSlots];  // weights times a group's scales
@@ -52,7 +56,8 @@ HWY_INLINE VF valuesAt(const uint8_t* slot, uint32_t c) {
     return codeValues<KvFormat::kInt8>(slot + c);
   }
 #if HWY_MAX_BYTES == 64
-  // Even lanes hold the first eight codes, odd ones the others; a look-up sees the lowest four bits.
+  // Even lanes hold the first eight codes, odd ones the others; a look-up sees the lowest four
+  // bits.
   HWY_ALIGN static constexpr uint32_t kShift[kN] = {0,  0,  4,  4,  8,  8,  12, 12,
                                                     16, 16, 20, 20, 24, 24, 28, 28};
   const hn::Repartition<uint64_t, DF> k64;
@@ -99,10 +104,22 @@ HWY_INLINE VF sumBlocks(const VF* fours) {
 #endif
 }
 
-HWY_INLINE void prefetchRow(const Rows& rows, uint32_t slot) {
-  const uint8_t* row = rows.ahead + static_cast<uint64_t>(slot) * rows.ahead_bytes;
-  for (uint32_t i = 0; i < rows.ahead_bytes; i += 64) {
-    hwy::Prefetch(row + i);
+/// What lies ahead of slots first .. first + count - 1.
+HWY_INLINE void prefetch(const Rows& rows, uint32_t first, uint32_t count) {
+  const uint8_t* begin = rows.ahead + static_cast<uint64_t>(first) * rows.ahead_bytes;
+  const uint8_t* end = begin + static_cast<uint64_t>(count) * rows.ahead_bytes;
+  for (; begin < end; begin += 64) {
+    hwy::Prefetch(begin);
+  }
+}
+
+/// The slots s .. s + kCount - 1; the last one again for those that are not there.
+template <uint32_t kCount>
+HWY_INLINE void slotsFrom(const Rows& rows, uint32_t s, const uint8_t* (&slots)[kCount]) {
+  const uint8_t* slot = rows.first + static_cast<uint64_t>(HWY_MIN(s, rows.count - 1)) * rows.bytes;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    slots[i] = slot;
+    slot += s + i + 1 < rows.count ? rows.bytes : 0;
   }
 }
 
@@ -113,11 +130,8 @@ HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kMaxHeadDim
     VF fours[kHeads][kN / 4];
     for (uint32_t f = 0; f < kN / 4; ++f) {
       const uint8_t* slots[4];
-      for (uint32_t i = 0; i < 4; ++i) {
-        const uint32_t slot = HWY_MIN(s + 4 * f + i, keys.count - 1);
-        slots[i] = keys.first + static_cast<uint64_t>(slot) * keys.bytes;
-        prefetchRow(keys, s + 4 * f + i);
-      }
+      slotsFrom(keys, s + 4 * f, slots);
+      prefetch(keys, s + 4 * f, 4);
       VF sums[kHeads][4];
       for (uint32_t h = 0; h < kHeads; ++h) {
         for (uint32_t i = 0; i < 4; ++i) {
@@ -149,6 +163,56 @@ HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kMaxHeadDim
   }
 }
 
+/// The same of int8 keys in integers, lanes = slots: of kN slots by kN words at a time.
+constexpr uint32_t kTileValues = 4 * kN;
+template <uint32_t kHeads>
+HWY_NOINLINE void scoreIntegers(const Rows& keys, Heads* heads) {
+  constexpr uint32_t kWords = HWY_MIN(kN, kKvGroup / 4);  // of a group in a tile
+  for (uint32_t s = 0; s < keys.count; s += kN) {
+    VF totals[kHeads];
+    for (uint32_t h = 0; h < kHeads; ++h) {
+      totals[h] = hn::Zero(kF);
+    }
+    const uint8_t* slots[kN];
+    slotsFrom(keys, s, slots);
+    prefetch(keys, s, kN);
+    for (uint32_t c = 0; c < keys.head_dim; c += kTileValues) {
+      VF tile[kN];
+      for (uint32_t i = 0; i < kN; ++i) {
+        tile[i] = hn::LoadU(kF, reinterpret_cast<const float*>(slots[i] + c));
+      }
+      transpose(tile);
+      for (uint32_t first = 0; first < kN; first += kWords) {
+        const uint32_t value = c + 4 * first;
+        Sums sums[kHeads];
+        for (uint32_t h = 0; h < kHeads; ++h) {
+          sums[h].clear();
+        }
+        for (uint32_t w = 0; w < kWords; ++w) {
+          const VU words = hn::BitCast(kU, tile[first + w]);
+          const VI16 even = evenBytes<true>(words);
+          const VI16 odd = oddBytes<true>(words);
+          for (uint32_t h = 0; h < kHeads; ++h) {
+            const IntUnit& query = heads->integers[h][value / kKvGroup];
+            const uint32_t pair = 2 * (value % kKvGroup / 4 + w);
+            sums[h].addLow(even, pairOf(query, pair));
+            sums[h].addHigh(odd, pairOf(query, pair + 1));
+          }
+        }
+        const VF scale = hn::Load(kF, heads->scales[value / kKvGroup] + s);
+        for (uint32_t h = 0; h < kHeads; ++h) {
+          const VF both =
+              hn::Mul(scale, hn::Set(kF, heads->integer_scales[h][value / kKvGroup]));
+          totals[h] = hn::MulAdd(sums[h].both(), both, totals[h]);
+        }
+      }
+    }
+    for (uint32_t h = 0; h < kHeads; ++h) {
+      hn::Store(totals[h], kF, heads->weights[h] + s);
+    }
+  }
+}
+
 /// gathered[h] += weight * value over all slots, in kVectors vectors from value `c` on.
 template <KvFormat kFormat, uint32_t kHeads, uint32_t kVectors>
 HWY_NOINLINE void gatherRows(const Rows& values, uint32_t c, Heads* heads) {
@@ -163,8 +227,8 @@ HWY_NOINLINE void gatherRows(const Rows& values, uint32_t c, Heads* heads) {
   }
   const uint8_t* slot = values.first;
   for (uint32_t s = 0; s < values.count; ++s, slot += values.bytes) {
-    if (c == 0) {
-      prefetchRow(values, s);
+    if (c == 0 && s % 4 == 0) {
+      prefetch(values, s, 4);
     }
     for (uint32_t i = 0; i < kVectors; ++i) {
       const VF value = valuesAt<kFormat>(slot, c + i * kN);
@@ -182,6 +246,9 @@ HWY_NOINLINE void gatherRows(const Rows& values, uint32_t c, Heads* heads) {
 
 template <KvFormat kFormat, uint32_t kHeads>
 void scoreBlock(const Rows& keys, bool sinks, Heads* heads) {
+  if (kFormat == KvFormat::kInt8 && keys.head_dim % kTileValues == 0) {
+    return scoreIntegers<kHeads>(keys, heads);
+  }
   scoreRows<kFormat, kHeads>(keys, heads->queries[sinks ? 1 : 0], heads);
 }
 
@@ -195,6 +262,8 @@ void gatherBlock(const Rows& values, bool, Heads* heads) {
     gatherRows<kFormat, kHeads, 1>(values, c, heads);
   }
 }
+
+static_assert(kUnit == kKvGroup, "queries are rounded like activations");
 
 using BlockFn = void (*)(const Rows& rows, bool sinks, Heads* heads);
 struct BlockFns {
@@ -251,11 +320,12 @@ inline void scaleWeights(uint32_t groups, uint32_t n_heads, Heads* heads) {
 }
 
 /// Reads slots straight into registers; needs whole vectors: head_dim % kN == 0.
-inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t token, uint32_t first_head,
-                      uint32_t n_heads, const Splits& splits) {
+inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t token,
+                      uint32_t first_head, uint32_t n_heads, const Splits& splits) {
   const AttentionPush& p = task.push;
   const uint32_t d = p.head_dim;
   const uint32_t groups = kvGroups(d);
+  const bool integers = task.k_format == KvFormat::kInt8 && d % kTileValues == 0;
   Heads heads;
   for (uint32_t h = 0; h < n_heads; ++h) {
     const float* in = task.queries + static_cast<uint64_t>(token) * p.query_stride +
@@ -266,6 +336,10 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
     }
     if (task.k_format == KvFormat::kInt4) {
       reorder<true>(d, heads.queries[0][h]);
+    }
+    for (uint32_t g = 0; g < groups && integers; ++g) {
+      heads.integer_scales[h][g] =
+          quantiseUnit(heads.queries[0][h] + g * kKvGroup, heads.integers[h][g].values).scale;
     }
     std::fill(heads.gathered[h], heads.gathered[h] + d, 0.0f);
     std::fill(heads.sums[h], heads.sums[h] + kN, 0.0f);

@@ -62,15 +62,23 @@ class CpuExecutor final : public HostExecutor {
     return kOk;
   }
 
-  Status run(StepRun what) override {
+  Status run(StepRun what, const StopCheck& stop) override {
     if (lost_) {
       return ORIEL_ERROR_TIMEOUT;
     }
+    if (what != StepRun::kHead && stop()) {
+      return ORIEL_ERROR_CANCELLED;
+    }
     what_ = what;
+    stop_ = &stop;
+    cancelled_ = false;
     deadline_ms_ = nowMs() + timeout_ms_;
     stopped_at_.store(UINT32_MAX, std::memory_order_relaxed);
     pool_.run([](void* self, uint32_t thread) { static_cast<CpuExecutor*>(self)->walk(thread); },
               this);
+    if (cancelled_) {
+      return ORIEL_ERROR_CANCELLED;
+    }
     if (stopped_at_.load(std::memory_order_relaxed) != UINT32_MAX) {
       lost_ = true;
       return log_.fail(ORIEL_ERROR_TIMEOUT,
@@ -111,15 +119,18 @@ class CpuExecutor final : public HostExecutor {
     }
   }
 
-  // False: time was up.
+  // False: time was up, or the run is to end.
   bool walkList(uint32_t thread, StepList list, uint32_t first_number) {
     const uint32_t i = static_cast<uint32_t>(list);
     Walk walk = {thread, plan_.ops[i], plan_.n_ops[i], header().n_tokens, first_number};
     for (uint32_t n = 0; n < walk.n_ops;) {
       n = runFrom(walk, n);
       const uint32_t number = first_number + n;
-      if (thread == 0 && nowMs() > deadline_ms_) {
-        stopped_at_.store(number, std::memory_order_relaxed);
+      if (thread == 0) {
+        cancelled_ = list != StepList::kHead && (*stop_)();
+        if (cancelled_ || nowMs() > deadline_ms_) {
+          stopped_at_.store(number, std::memory_order_relaxed);
+        }
       }
       pool_.sync();
       // Thread 0 may already be past the next op and have stopped there; all leave at the same one.
@@ -477,9 +488,11 @@ class CpuExecutor final : public HostExecutor {
   uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
   bool private_rows_ = false;   // the ring holds one per thread
   StepRun what_ = StepRun::kDecode;
+  const StopCheck* stop_ = nullptr;  // of the run in progress; asked by thread 0
+  bool cancelled_ = false;           // it said yes
   double deadline_ms_ = 0;
   bool lost_ = false;
-  std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op at which time was up
+  std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op after which the team stopped
   Pool pool_;  // last: its threads end before anything they use
 };
 static_assert(sizeof(CpuExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");

@@ -7,69 +7,11 @@
 #endif
 
 #include "cpu/formats-inl.h"
+#include "cpu/integers-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
-
-/// Bytes 0 and 2, or 1 and 3, of every word as 16-bit numbers.
-template <bool kSigned>
-HWY_INLINE VI16 evenBytes(VU words) {
-  if (kSigned) {
-    return hn::ShiftRight<8>(hn::ShiftLeft<8>(hn::BitCast(kI16, words)));
-  }
-  return hn::BitCast(kI16, hn::And(words, hn::Set(kU, 0x00ff00ffu)));
-}
-template <bool kSigned>
-HWY_INLINE VI16 oddBytes(VU words) {
-  if (kSigned) {
-    return hn::ShiftRight<8>(hn::BitCast(kI16, words));
-  }
-  return hn::BitCast(kI16, hn::ShiftRight<8>(hn::BitCast(kU16, words)));
-}
-
-/// A pair of activations in every lane.
-HWY_INLINE VI16 pairOf(const IntUnit& unit, uint32_t pair) {
-  int32_t both;
-  hwy::CopyBytes<4>(unit.values + 2 * pair, &both);
-  return hn::BitCast(kI16, hn::Set(kI, both));
-}
-
-/// sum0 + sum1 += w . x, in pairs; RearrangeToOddPlusEven brings both together.
-HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
-#if HWY_TARGET == HWY_AVX3
-  (void)sum1;
-  return VI{_mm512_dpwssd_epi32(sum0.raw, w.raw, x.raw)};
-#else
-  return hn::ReorderWidenMulAccumulate(kI, w, x, sum0, sum1);
-#endif
-}
-
-/// Integer dot products of kN rows; two, so that additions do not wait for each other.
-struct Sums {
-  VI low0, low1, high0, high1;
-
-  // Constructors that compilers make up lack the target's instructions.
-  HWY_INLINE Sums() {}
-  HWY_INLINE void clear() { low0 = low1 = high0 = high1 = hn::Zero(kI); }
-
-  HWY_INLINE void addLow(VI16 w, VI16 x) {
-    low0 = addProducts(w, x, low0, low1);
-  }
-  HWY_INLINE void addHigh(VI16 w, VI16 x) {
-    high0 = addProducts(w, x, high0, high1);
-  }
-  HWY_INLINE VF low() const {
-    return hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(low0, low1));
-  }
-  HWY_INLINE VF high() const {
-    return hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(high0, high1));
-  }
-  HWY_INLINE VF both() const {
-    return hn::ConvertTo(kF, hn::Add(hn::RearrangeToOddPlusEven(low0, low1),
-                                     hn::RearrangeToOddPlusEven(high0, high1)));
-  }
-};
 
 // Formats without a minimum but with a zero point get zero * scale for one.
 template <class Format>

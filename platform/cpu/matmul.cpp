@@ -120,50 +120,6 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
   }
 }
 
-/// kUnit floats to pairs of integers.
-HWY_INLINE IntUnitSums quantiseUnit(const float* in, int16_t* out) {
-  const hn::Repartition<uint64_t, DF> k64;
-  constexpr uint32_t kVectors = kUnit / kN;
-  VF x[kVectors];
-  VF most = hn::Zero(kF);
-  for (uint32_t i = 0; i < kVectors; ++i) {
-    x[i] = hn::LoadU(kF, in + i * kN);
-    most = hn::Max(most, hn::Abs(x[i]));
-  }
-  IntUnitSums sums;
-  sums.scale = hn::GetLane(hn::MaxOfLanes(kF, most)) * (1.0f / 32767.0f);
-  // A scale too small to have an inverse belongs to values that are as good as zero.
-  const VF inverse = hn::Set(kF, sums.scale > 1e-37f ? 1.0f / sums.scale : 0.0f);
-  VI codes[kVectors];
-  for (uint32_t i = 0; i < kVectors; ++i) {
-    codes[i] = hn::Max(hn::Min(hn::NearestInt(hn::Mul(x[i], inverse)), hn::Set(kI, 32767)),
-                       hn::Set(kI, -32767));
-  }
-  VI low = codes[0];
-  VI high = codes[kVectors / 2];
-  for (uint32_t i = 1; i < kVectors / 2; ++i) {
-    low = hn::Add(low, codes[i]);
-    high = hn::Add(high, codes[kVectors / 2 + i]);
-  }
-  const int32_t low_sum = hn::GetLane(hn::SumOfLanes(kI, low));
-  const int32_t high_sum = hn::GetLane(hn::SumOfLanes(kI, high));
-  sums.scaled = sums.scale * static_cast<float>(low_sum + high_sum);
-  sums.scaled_low = sums.scale * static_cast<float>(low_sum);
-  sums.scaled_high = sums.scale * static_cast<float>(high_sum);
-  for (uint32_t i = 0; i < kVectors; i += 2) {
-    VU pairs[2];
-    for (uint32_t k = 0; k < 2; ++k) {
-      const VU code = hn::BitCast(kU, codes[i + k]);
-      pairs[k] = hn::Or(hn::And(code, hn::Set(kU, 0xffffu)),
-                        hn::ShiftLeft<16>(hn::Shuffle1032(code)));
-    }
-    // The lower 64 bits of each 128 hold the pairs of four values.
-    const auto both = hn::ConcatEven(k64, hn::BitCast(k64, pairs[1]), hn::BitCast(k64, pairs[0]));
-    hn::StoreU(hn::BitCast(kI16, both), kI16, out + i * kN);
-  }
-  return sums;
-}
-
 void quantiseRow(const float* in, uint32_t units, void* row) {
   IntUnit* out = static_cast<IntUnit*>(row);
   IntUnitSums* sums = reinterpret_cast<IntUnitSums*>(out + units);

@@ -148,6 +148,25 @@ uint16_t quantiseInt4Group(const float* values, uint32_t n, uint8_t* codes) {
   return best_bits;
 }
 
+/// quantiseGroup() of kv/quantise.h for int8 and a whole group.
+uint16_t quantiseInt8Group(const float* values, int8_t* codes) {
+  VF most = hn::Zero(kF);
+  for (uint32_t i = 0; i < kKvGroup; i += kN) {
+    most = hn::Max(most, hn::Abs(hn::LoadU(kF, values + i)));
+  }
+  const uint16_t bits = floatToHalf(hn::GetLane(hn::MaxOfLanes(kF, most)) * (1.0f / 127.0f));
+  const float scale = halfToFloat(bits);
+  const VF inverse = hn::Set(kF, scale != 0 ? 1.0f / scale : 0.0f);
+  const VF limit = hn::Set(kF, 127.0f);
+  const hn::Rebind<int8_t, DF> k8;
+  for (uint32_t i = 0; i < kKvGroup; i += kN) {
+    const VF scaled = hn::Mul(hn::LoadU(kF, values + i), inverse);
+    const VF clamped = hn::Min(hn::Max(scaled, hn::Neg(limit)), limit);
+    hn::StoreU(hn::DemoteTo(k8, hn::NearestInt(clamped)), k8, codes + i);
+  }
+  return bits;
+}
+
 void storeLowBits(KvFormat format, const float* values, uint32_t head_dim, uint32_t* words,
                   uint16_t* scales) {
   uint8_t* bytes = reinterpret_cast<uint8_t*>(words);
@@ -157,6 +176,11 @@ void storeLowBits(KvFormat format, const float* values, uint32_t head_dim, uint3
   }
   for (uint32_t first = 0; first < head_dim; first += kKvGroup) {
     const uint32_t n = std::min(kKvGroup, head_dim - first);
+    if (format == KvFormat::kInt8 && n == kKvGroup) {
+      scales[first / kKvGroup] =
+          quantiseInt8Group(values + first, reinterpret_cast<int8_t*>(bytes) + first);
+      continue;
+    }
     uint8_t codes[kKvGroup + 1] = {};
     if (format == KvFormat::kInt8) {
       scales[first / kKvGroup] = quantiseGroup(format, values + first, n, codes);

@@ -40,6 +40,9 @@ class MappedFile {
 /// the new file, never a part. Creates the folder (one level and its parents) if missing.
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log);
 
+/// Does nothing where there is no such file, or it cannot be removed.
+void removeFile(const char* path);
+
 /// Memory the system could give without swapping, in bytes; 0: unknown.
 uint64_t freeMemoryBytes();
 /// Monotonic, in milliseconds.

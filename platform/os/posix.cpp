@@ -315,6 +315,8 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, con
   return kOk;
 }
 
+void removeFile(const char* path) { (void)::unlink(path); }
+
 // --- Memory, time, chance ------------------------------------------------------------------------
 
 uint64_t freeMemoryBytes() {

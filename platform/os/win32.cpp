@@ -235,6 +235,13 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, con
   return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(error));
 }
 
+void removeFile(const char* path) {
+  WidePath wide;
+  if (wide.set(path)) {
+    (void)DeleteFileW(wide.text);
+  }
+}
+
 // --- Memory, time, chance ------------------------------------------------------------------------
 
 uint64_t freeMemoryBytes() {

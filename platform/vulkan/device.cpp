@@ -20,6 +20,7 @@ constexpr uint32_t kNeededSharedBytes = 16384;
 constexpr uint32_t kNeededPushBytes = 64;
 
 constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";
+constexpr const char* kCreationFeedback = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME;
 constexpr const char* kIntegerDotProduct = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
 constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
@@ -190,6 +191,7 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
     n_extensions = 0;
   }
   caps.needs_portability_subset = hasExtension(extensions, n_extensions, kPortabilitySubset);
+  caps.creation_feedback = hasExtension(extensions, n_extensions, kCreationFeedback);
 
   VkPhysicalDeviceDriverPropertiesKHR driver = {};
   driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES_KHR;
@@ -352,6 +354,9 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   info.ppEnabledExtensionNames = extensions;
   if (caps.needs_portability_subset) {
     extensions[info.enabledExtensionCount++] = kPortabilitySubset;
+  }
+  if (caps.creation_feedback) {
+    extensions[info.enabledExtensionCount++] = kCreationFeedback;
   }
   VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {};
   dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;

@@ -19,6 +19,7 @@ struct DeviceCaps {
   uint8_t device_uuid[VK_UUID_SIZE];
   uint32_t compute_family;
   bool needs_portability_subset;
+  bool creation_feedback;  ///< says whether a pipeline came from the cache
   uint32_t features;  ///< featureBit()s of what it has, less what was turned off
   bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
   uint32_t subgroup_size;  ///< as declared; a driver may run narrower ones

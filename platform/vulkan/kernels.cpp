@@ -153,6 +153,7 @@ Status chooseStaging(const Op& op, const DeviceCaps& caps, const Log& log, Kerne
 Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
                     const MatvecChoices& choices, const Log& log, Kernel* kernel) {
   *kernel = Kernel();
+  kernel->divisible = op.kind == OpKind::kMatmul || op.kind == OpKind::kAttention;
   char name[64] = "";
   const char* path = subgroupPath(caps);
   const char* texels = caps.readsTexels() ? "_texel" : "";

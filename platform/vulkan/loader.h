@@ -61,6 +61,7 @@
   X(vkCmdBindDescriptorSets)                \
   X(vkCmdPushConstants)                     \
   X(vkCmdDispatch)                          \
+  X(vkCmdDispatchBase)                      \
   X(vkCmdDispatchIndirect)                  \
   X(vkCmdPipelineBarrier)                   \
   X(vkCmdCopyBuffer)                        \

@@ -80,13 +80,14 @@ bool checkFile(const DeviceCaps& caps, const MappedFile& file, const uint8_t** p
 }
 
 // One file per device; a new driver or build replaces it. False: the path is too long.
-bool makePath(const DeviceCaps& caps, const char* dir, char* path, size_t capacity) {
+bool makePath(const DeviceCaps& caps, const char* dir, const char* kind, char* path,
+              size_t capacity) {
   char uuid[2 * VK_UUID_SIZE + 1];
   for (uint32_t i = 0; i < VK_UUID_SIZE; ++i) {
     std::snprintf(uuid + 2 * i, 3, "%02x", caps.device_uuid[i]);
   }
-  const int length = std::snprintf(path, capacity, "%s/oriel-%04x-%04x-%s.pipelines", dir,
-                                   caps.vendor_id, caps.device_id, uuid);
+  const int length = std::snprintf(path, capacity, "%s/oriel-%04x-%04x-%s.%s", dir,
+                                   caps.vendor_id, caps.device_id, uuid, kind);
   return length > 0 && static_cast<size_t>(length) < capacity;
 }
 
@@ -96,23 +97,33 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, const 
   VkPipelineCacheCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
   MappedFile file;
-  if (dir != nullptr && !makePath(device.caps, dir, path_, sizeof(path_))) {
+  if (dir != nullptr &&
+      !(makePath(device.caps, dir, "pipelines", path_, sizeof(path_)) &&
+        makePath(device.caps, dir, "opening", marker_, sizeof(marker_)))) {
     log.write(ORIEL_LOG_DEBUG, "the path of the cache folder is too long; pipelines are not kept");
     path_[0] = '\0';
   }
   if (path_[0] != '\0' && file.openIfThere(path_).ok()) {
     const uint8_t* payload = nullptr;
     uint64_t payload_bytes = 0;
-    if (checkFile(device.caps, file, &payload, &payload_bytes)) {
+    MappedFile marker;
+    if (marker.openIfThere(marker_).ok()) {
+      log.write(ORIEL_LOG_DEBUG, "the driver did not survive %s; not used", path_);
+    } else if (checkFile(device.caps, file, &payload, &payload_bytes)) {
       info.pInitialData = payload;
       info.initialDataSize = static_cast<size_t>(payload_bytes);
       loaded_bytes_ = payload_bytes;
+      // A folder that cannot be written to leaves the file without this protection.
+      (void)writeFileAtomically(marker_, kMagic, sizeof(kMagic), Log());
     } else {
       log.write(ORIEL_LOG_DEBUG, "%s is damaged or from another build or driver; not used", path_);
     }
   }
   VkResult result =
       device.api.vkCreatePipelineCache(device.device, &info, nullptr, &cache_);
+  if (info.initialDataSize != 0) {
+    removeFile(marker_);
+  }
   if (result < 0 && info.initialDataSize != 0) {
     info.initialDataSize = 0;
     info.pInitialData = nullptr;
@@ -149,7 +160,9 @@ void PipelineCache::save(const VulkanDevice& device, void* scratch, uint64_t scr
   std::memcpy(scratch, &header, sizeof(header));
   if (!writeFileAtomically(path_, scratch, bytes + sizeof(header), Log()).ok()) {
     log.write(ORIEL_LOG_DEBUG, "cannot write %s; pipelines are not kept", path_);
+    return;
   }
+  removeFile(marker_);
 }
 
 void PipelineCache::release(const VulkanDevice& device) {

@@ -1,6 +1,7 @@
 // Compiled pipelines kept on disk. Drivers trust what they are handed, so a file is checked first: ours
 // (magic, version, hash), for these shaders, this device and this driver. A file that fails is ignored
-// and replaced. Nothing here can fail a load; the worst is that pipelines are compiled again.
+// and replaced. While the driver opens it a marker lies beside it: a process that finds one that another left
+// behind takes it that the driver crashed, and does not hand it the file again. Nothing here can fail a load; the worst is that pipelines are compiled again.
 #pragma once
 
 #include "vulkan/device.h"
@@ -19,7 +20,8 @@ class PipelineCache {
 
  private:
   VkPipelineCache cache_ = VK_NULL_HANDLE;
-  char path_[1024] = "";         // empty: no file
+  char path_[1024] = "";       // empty: no file
+  char marker_[1024] = "";
   uint64_t loaded_bytes_ = 0;  // of a good file's payload
 };
 

@@ -1,33 +1,59 @@
-// The pipelines a plan needs, each compiled once.
+// The pipelines a plan needs, each compiled once, beside whatever the caller does meanwhile.
 #pragma once
 
+#include <atomic>
+
+#include "os/thread.h"
 #include "vulkan/kernels.h"
 
 namespace oriel {
 
 class Pipelines {
  public:
-  /// The index of the pipeline for `kernel`, to be compiled by compile() if it is new.
+  /// The index of the pipeline for `kernel`, to be compiled later if it is new.
   Status add(const Kernel& kernel, const Log& log, uint32_t* index);
-  Status compile(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache,
-                 const Log& log);
+  /// Begins to compile on threads of its own: a few, and none where this process has one processor. Nothing
+  /// else may be called before finish() but join().
+  void start(const VulkanDevice& device, VkPipelineLayout layout, VkPipelineCache cache);
+  /// Helps, and waits. Names the kernel that did not compile.
+  Status finish(const Log& log);
+  /// Lets the threads end what they are at, for a load that is given up.
+  void join();
   void release(const VulkanDevice& device);
 
   VkPipeline at(uint32_t index) const { return entries_[index].pipeline; }
-  uint32_t count() const { return count_; }
+  /// After finish().
+  PipelineStats stats() const;
 
  private:
   struct Entry {
     uint32_t shader;
     uint32_t constants[kMaxSpecConstants];
+    bool divisible;
+    bool told;        ///< the driver said where the pipeline came from
+    bool from_cache;  ///< and what it said
+    VkResult result;
     VkPipeline pipeline;
   };
-  /// A model's plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test has
-  /// every kernel.
-  static constexpr uint32_t kMaxPipelines = 192;
+  /// A plan has at most 5 weight types in 3 lists and a handful of other ops.
+  static constexpr uint32_t kMaxPipelines = 64;
+  /// More gain little: a plan has some ten pipelines, and weights are being repacked meanwhile.
+  static constexpr uint32_t kMaxThreads = 3;
+  /// Drivers' compilers recurse deeply.
+  static constexpr uint32_t kStackBytes = 8u << 20;
+
+  static void compileAll(void* pipelines);
+  VkResult compile(Entry* entry) const;
 
   Entry entries_[kMaxPipelines] = {};
   uint32_t count_ = 0;
+  const VulkanDevice* device_ = nullptr;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkPipelineCache cache_ = VK_NULL_HANDLE;
+  std::atomic<uint32_t> next_{0};
+  double begin_ms_ = 0;
+  double took_ms_ = 0;
+  Thread threads_[kMaxThreads];
 };
 
 }  // namespace oriel

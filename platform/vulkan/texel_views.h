@@ -2,7 +2,7 @@
 // lanes with vector loads, but walk from lane to lane to load from a storage buffer.
 #pragma once
 
-#include "vulkan/device.h"
+#include "vulkan/memory.h"
 
 namespace oriel {
 
@@ -10,16 +10,11 @@ namespace oriel {
 /// allows.
 constexpr uint32_t kMaxTexelViews = 4;
 
-struct TexelView {
-  uint32_t binding;  ///< of the op
-  VkFormat format;
-};
+/// Makes the views that the kernel of `op` reads through and writes them to `set`; none where
+/// kernels read storage only. `views` must be null and holds what was made, also after a failure.
+Status writeTexelViews(const VulkanDevice& device, const DeviceArenas& arenas, const Op& op,
+                       VkDescriptorSet set, const Log& log, VkBufferView views[kMaxTexelViews]);
 
-/// What kernels of `kind` see as texels, in the order of their texel bindings; returns how many.
-uint32_t texelViewsOf(OpKind kind, TexelView views[kMaxTexelViews]);
-
-/// Makes a view of `piece`, which lies in `buffer`.
-Status createTexelView(const VulkanDevice& device, VkBuffer buffer, const BufferRef& piece,
-                       VkFormat format, const Log& log, VkBufferView* view);
+void releaseTexelViews(const VulkanDevice& device, VkBufferView views[kMaxTexelViews]);
 
 }  // namespace oriel

@@ -5,11 +5,9 @@
 #include <initializer_list>
 #include <new>
 
-#include "vulkan/attention_groups.h"
-#include "vulkan/hazards.h"
-#include "vulkan/memory.h"
+#include "exec/pace.h"
 #include "vulkan/pipeline_cache.h"
-#include "vulkan/pipelines.h"
+#include "vulkan/step_commands.h"
 #include "vulkan/texel_views.h"
 
 namespace oriel {
@@ -21,35 +19,22 @@ constexpr double kWaitSliceMs = 1000.0;
 constexpr uint32_t kPushBytes = 64;
 static_assert(sizeof(Op::Push) <= kPushBytes, "push constants");
 
-/// Recorded command buffers: one per StepRun, one that clears the cache, one per half of the upload
-/// ring.
-constexpr uint32_t kStepRuns = 4;
-constexpr uint32_t kClearCommands = kStepRuns;
+/// Command buffers besides those of steps: one that clears the cache, one per half of the upload ring.
+constexpr uint32_t kClearCommands = 0;
 constexpr uint32_t kUploadCommands = kClearCommands + 1;
 constexpr uint32_t kUploadHalves = 2;
 constexpr uint32_t kCommandBuffers = kUploadCommands + kUploadHalves;
 
-/// One fence per upload half, one for everything else.
+/// Submissions of a step that the queue holds at a time: the device goes on with one while the host takes
+/// note of the other.
+constexpr uint32_t kFlights = 2;
+/// One fence per upload half, one per flight; everything else uses the first of those.
 constexpr uint32_t kRunFence = kUploadHalves;
-constexpr uint32_t kFences = kUploadHalves + 1;
-
-/// What is kept per op, in ExecutorMemory.per_op: by list, then in order.
-struct OpHandles {
-  VkDescriptorSet set;
-  uint32_t pipeline;
-  uint32_t staging;  // pipeline that goes before, kNoPipeline: none
-  VkBufferView texels[kMaxTexelViews];
-};
-constexpr uint32_t kNoPipeline = UINT32_MAX;
-static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
+constexpr uint32_t kFences = kRunFence + kFlights;
 
 /// Of a kMatmul op; where its input in integers is.
-constexpr uint32_t kMatmulInput = 3;
 constexpr uint32_t kStagedBinding = 4;
 
-constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
-constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
-constexpr VkAccessFlags kShaderUse = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
 
 class VulkanExecutor final : public Executor {
  public:
@@ -67,12 +52,13 @@ class VulkanExecutor final : public Executor {
   Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
               const void** piece) override;
   void* step() override { return arenas_.mapped(plan_.step); }
-  Status run(StepRun what) override;
+  Status run(StepRun what, const StopCheck& stop) override;
   float* logits() override { return reinterpret_cast<float*>(arenas_.mapped(plan_.logits)); }
   Status clearCache() override;
   uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
   const char* deviceName() const override { return device_.caps.name; }
   const char* driverName() const override { return device_.caps.driver; }
+  PipelineStats pipelineStats() const override { return pipelines_.stats(); }
   void describeFeatures(char* text, size_t capacity) const override {
     oriel::describeFeatures(device_.caps, text, capacity);
   }
@@ -89,9 +75,6 @@ class VulkanExecutor final : public Executor {
   }
 
  private:
-  uint32_t tokensOf(StepList list) const {
-    return list == StepList::kChunk ? plan_.chunk_tokens : 1;
-  }
   OpHandles* handlesOf(StepList list) const;
 
   uint64_t uploadHalfOffset(uint32_t half) const {
@@ -100,28 +83,27 @@ class VulkanExecutor final : public Executor {
 
   Status createLayouts();
   Status choosePipelines();
-  Status createPipelines();
+  Status startPipelines();
+  Status finishPipelines();
   Status recordSteps();
   Status createDescriptorSets();
   void writeDescriptorSet(const Op& op, VkDescriptorSet set) const;
-  Status writeTexelViews(const Op& op, OpHandles* handles) const;
-  void releaseTexelViews();
   VkDescriptorBufferInfo bufferInfo(const BufferRef& piece) const;
 
-  Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags flags) const;
-  Status end(VkCommandBuffer commands) const;
-  void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags written,
-               VkPipelineStageFlags to, VkAccessFlags used) const;
-  void recordDispatch(VkCommandBuffer commands, const Op& op, VkDescriptorSet set,
-                      uint32_t pipeline) const;
-  void recordList(VkCommandBuffer commands, StepList list) const;
-  Status recordStep(StepRun what);
+  Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags flags) const {
+    return beginCommands(device_, commands, flags, options_.log);
+  }
+  Status end(VkCommandBuffer commands) const {
+    return endCommands(device_, commands, options_.log);
+  }
   Status recordClear();
   Status clearDeviceMemory();
 
-  Status submit(VkCommandBuffer commands, uint32_t fence);
+  Status submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence);
   Status wait(uint32_t fence);
   Status submitAndWait(VkCommandBuffer commands);
+  Status submitStep(StepRun what, const StopCheck& stop);
+  Status land(uint32_t flight);
   /// Remembers a failure that nothing can follow.
   Status settle(Status status);
 
@@ -144,6 +126,15 @@ class VulkanExecutor final : public Executor {
   VkFence fences_[kFences] = {};
   bool in_flight_[kFences] = {};
   uint32_t upload_half_ = 0;
+  StepCommands steps_;
+  struct Flight {
+    double work;
+    double sent_ms;
+  };
+  Flight flights_[kFlights] = {};
+  double landed_ms_ = 0;  // when the latest flight was seen to be done
+  Pace paces_[2];         // of one token, of a chunk
+  Pace* pace_ = nullptr;  // of the run in progress
   AttentionGroups attention_groups_;
   Status failed_;
 };
@@ -183,11 +174,14 @@ Status VulkanExecutor::create() {
     ORIEL_TRY(checkVk(api.vkCreateFence(device_.device, &fence_info, nullptr, &fence),
                       "create a fence", log));
   }
+  ORIEL_TRY(createLayouts());
+  ORIEL_TRY(startPipelines());
   log.write(ORIEL_LOG_INFO, "running on %s (%s)", device_.caps.name, device_.caps.driver);
   return kOk;
 }
 
 VulkanExecutor::~VulkanExecutor() {
+  pipelines_.join();
   for (uint32_t i = 0; i < kFences; ++i) {
     // Whatever went wrong: objects in use must not be destroyed.
     (void)wait(i);
@@ -204,7 +198,9 @@ VulkanExecutor::~VulkanExecutor() {
     }
     api.vkDestroyCommandPool(device_.device, command_pool_, nullptr);
     api.vkDestroyDescriptorPool(device_.device, descriptor_pool_, nullptr);
-    releaseTexelViews();
+    for (uint32_t i = 0; i < plan_.n_ops[0] + plan_.n_ops[1] + plan_.n_ops[2]; ++i) {
+      releaseTexelViews(device_, handles_[i].texels);
+    }
     pipelines_.release(device_);
     pipeline_cache_.release(device_);
     api.vkDestroyPipelineLayout(device_.device, pipeline_layout_, nullptr);
@@ -224,15 +220,15 @@ Status VulkanExecutor::settle(Status status) {
 
 // ---- Submissions ---------------------------------------------------------------------------------
 
-Status VulkanExecutor::submit(VkCommandBuffer commands, uint32_t fence) {
+Status VulkanExecutor::submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence) {
   const VulkanApi& api = device_.api;
   ORIEL_TRY(wait(fence));  // a wait that failed may have left it in use
   ORIEL_TRY(checkVk(api.vkResetFences(device_.device, 1, &fences_[fence]), "reset a fence",
                     options_.log));
   VkSubmitInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &commands;
+  info.commandBufferCount = count;
+  info.pCommandBuffers = commands;
   ORIEL_TRY(checkVk(api.vkQueueSubmit(device_.queue, 1, &info, fences_[fence]),
                     "submit work to the device", options_.log));
   in_flight_[fence] = true;
@@ -262,14 +258,66 @@ Status VulkanExecutor::wait(uint32_t fence) {
 }
 
 Status VulkanExecutor::submitAndWait(VkCommandBuffer commands) {
-  ORIEL_TRY(submit(commands, kRunFence));
+  ORIEL_TRY(submit(&commands, 1, kRunFence));
   return wait(kRunFence);
 }
 
-Status VulkanExecutor::run(StepRun what) {
+Status VulkanExecutor::run(StepRun what, const StopCheck& stop) {
   ORIEL_TRY(failed_);
   attention_groups_.write(step());
-  return settle(submitAndWait(commands_[static_cast<uint32_t>(what)]));
+  const Status status = submitStep(what, stop);
+  for (uint32_t flight = 0; flight < kFlights && !status.ok(); ++flight) {
+    ORIEL_TRY(settle(wait(kRunFence + flight)));  // the step block is in use until then
+  }
+  return settle(status);
+}
+
+// Waits for a flight, if it has not landed, and learns from how long it took.
+Status VulkanExecutor::land(uint32_t flight) {
+  if (in_flight_[kRunFence + flight]) {
+    ORIEL_TRY(wait(kRunFence + flight));
+    const double now_ms = nowMs();
+    pace_->took(flights_[flight].work,
+                now_ms - std::max(flights_[flight].sent_ms, landed_ms_));
+    landed_ms_ = now_ms;
+  }
+  return kOk;
+}
+
+// As many pieces at a time as the device does in a moment.
+Status VulkanExecutor::submitStep(StepRun what, const StopCheck& stop) {
+  const StepCommands::Range body = steps_.body(what);
+  const StepCommands::Range head = steps_.head(what);
+  const uint32_t body_count = body.end - body.begin;
+  const uint32_t count = body_count + head.end - head.begin;
+  const StepLoad load = steps_.load(plan_, what, step());
+  pace_ = &paces_[what == StepRun::kChunk || what == StepRun::kChunkHead ? 1 : 0];
+  uint32_t flight = 0;
+  for (uint32_t next = 0; next < count; flight = (flight + 1) % kFlights) {
+    ORIEL_TRY(land(flight));
+    if (what != StepRun::kHead && next < body_count && stop()) {
+      return ORIEL_ERROR_CANCELLED;
+    }
+    VkCommandBuffer commands[StepCommands::kMaxPieces];
+    uint32_t n = 0;
+    double work = 0;
+    for (; next < count; ++next) {
+      const StepPiece& piece =
+          steps_.piece(next < body_count ? body.begin + next : head.begin + next - body_count);
+      const double more = load.of(piece, next < body_count);
+      if (n != 0 && work + more > pace_->work()) {
+        break;
+      }
+      commands[n++] = piece.commands;
+      work += more;
+    }
+    flights_[flight] = {work, nowMs()};
+    ORIEL_TRY(submit(commands, n, kRunFence + flight));
+  }
+  for (uint32_t i = 0; i < kFlights; ++i) {
+    ORIEL_TRY(land((flight + i) % kFlights));
+  }
+  return kOk;
 }
 
 Status VulkanExecutor::clearCache() {
@@ -305,14 +353,14 @@ Status VulkanExecutor::endWrite(const BufferRef& destination, uint64_t offset_by
   const VkCommandBuffer commands = commands_[kUploadCommands + half];
   ORIEL_TRY(settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
   // A restored cache overwrites what earlier steps wrote.
-  barrier(commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+  recordBarrier(device_.api, commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
           kTransfer, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
   const VkBufferCopy region = {uploadHalfOffset(half), destination.offset_bytes + offset_bytes,
                                bytes};
   device_.api.vkCmdCopyBuffer(commands, arenas_.buffer(ArenaKind::kIo),
                               arenas_.buffer(destination.arena, destination.segment), 1, &region);
   ORIEL_TRY(settle(end(commands)));
-  ORIEL_TRY(settle(submit(commands, half)));
+  ORIEL_TRY(settle(submit(&commands, 1, half)));
   upload_half_ = (half + 1) % kUploadHalves;
   return kOk;
 }
@@ -334,12 +382,12 @@ Status VulkanExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint
   }
   const VkCommandBuffer commands = commands_[kUploadCommands];
   ORIEL_TRY(settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
-  barrier(commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+  recordBarrier(device_.api, commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
           kTransfer, VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
   const VkBufferCopy region = {source.offset_bytes + offset_bytes, uploadHalfOffset(0), bytes};
   device_.api.vkCmdCopyBuffer(commands, arenas_.buffer(source.arena, source.segment),
                               arenas_.buffer(ArenaKind::kIo), 1, &region);
-  barrier(commands, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+  recordBarrier(device_.api, commands, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
           VK_ACCESS_HOST_READ_BIT);
   ORIEL_TRY(settle(end(commands)));
   ORIEL_TRY(settle(submitAndWait(commands)));
@@ -349,8 +397,7 @@ Status VulkanExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint
 
 Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(finishWrites());
-  ORIEL_TRY(settle(createLayouts()));
-  ORIEL_TRY(settle(createPipelines()));
+  ORIEL_TRY(settle(finishPipelines()));
   ORIEL_TRY(settle(createDescriptorSets()));
   ORIEL_TRY(settle(recordSteps()));
   ORIEL_TRY(settle(recordClear()));
@@ -358,8 +405,10 @@ Status VulkanExecutor::finishLoad() {
 
   // Some drivers compile at the first dispatch. No tokens: nothing but the head does any work.
   std::memset(step(), 0, static_cast<size_t>(plan_.step.size_bytes));
-  ORIEL_TRY(run(StepRun::kDecode));
-  return run(StepRun::kChunk);
+  ORIEL_TRY(run(StepRun::kDecode, StopCheck()));
+  ORIEL_TRY(run(StepRun::kChunk, StopCheck()));
+  paces_[0] = paces_[1] = Pace();
+  return kOk;
 }
 
 Status VulkanExecutor::createLayouts() {
@@ -398,8 +447,8 @@ Status VulkanExecutor::takeMatvec(WeightType type, uint32_t index) {
   }
   choices_.take(type, index);
   ORIEL_TRY(settle(choosePipelines()));
-  ORIEL_TRY(settle(pipelines_.compile(device_, pipeline_layout_, pipeline_cache_.handle(),
-                                      options_.log)));
+  pipelines_.start(device_, pipeline_layout_, pipeline_cache_.handle());
+  ORIEL_TRY(settle(pipelines_.finish(options_.log)));
   return settle(recordSteps());
 }
 
@@ -407,13 +456,20 @@ Status VulkanExecutor::takeMatvec(WeightType type, uint32_t index) {
 Status VulkanExecutor::choosePipelines() {
   for (uint32_t l = 0; l < kStepLists; ++l) {
     const StepList list = static_cast<StepList>(l);
+    const uint32_t tokens = tokensOf(plan_, list);
+    const double piece_work = pieceWork(plan_, list);
     OpHandles* handles = handlesOf(list);
     for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
-      Kernel kernel;
       const Op& op = plan_.ops[l][i];
-      ORIEL_TRY(chooseKernel(op, tokensOf(list), device_.caps, choices_, options_.log, &kernel));
-      ORIEL_TRY(pipelines_.add(kernel, options_.log, &handles[i].pipeline));
+      Kernel kernel;
+      ORIEL_TRY(chooseKernel(op, tokens, device_.caps, choices_, options_.log, &kernel));
+      uint32_t pipeline = 0;
+      ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
+      handles[i].pipeline = static_cast<uint16_t>(pipeline);
       attention_groups_.add(list, op, kernel);
+      uint32_t offset = 0;
+      const bool indirect = attention_groups_.covers(list, op, &offset);
+      handles[i].parts = indirect ? 1 : partsOf(op, tokens, kernel, piece_work);
       handles[i].staging = kNoPipeline;
       if (kernel.staged) {
         if (4ull * kStagedUnitWords * op.push.matmul.units > plan_.staged.size_bytes) {
@@ -421,22 +477,28 @@ Status VulkanExecutor::choosePipelines() {
                                    "a row longer than planned: please report it");
         }
         ORIEL_TRY(chooseStaging(op, device_.caps, options_.log, &kernel));
-        ORIEL_TRY(pipelines_.add(kernel, options_.log, &handles[i].staging));
+        ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
+        handles[i].staging = static_cast<uint16_t>(pipeline);
       }
     }
   }
   return kOk;
 }
 
-Status VulkanExecutor::createPipelines() {
+Status VulkanExecutor::startPipelines() {
   choices_.create(device_.caps, options_.cache_dir, options_.log);
   ORIEL_TRY(choosePipelines());
   ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, options_.log));
-  const double begin_ms = nowMs();
-  ORIEL_TRY(pipelines_.compile(device_, pipeline_layout_, pipeline_cache_.handle(), options_.log));
-  options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms", pipelines_.count(),
-                     subgroupPath(device_.caps),
-                     nowMs() - begin_ms);
+  pipelines_.start(device_, pipeline_layout_, pipeline_cache_.handle());
+  return kOk;
+}
+
+Status VulkanExecutor::finishPipelines() {
+  ORIEL_TRY(pipelines_.finish(options_.log));
+  const PipelineStats stats = pipelines_.stats();
+  options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",
+                     stats.total, subgroupPath(device_.caps),
+                     stats.ms, stats.known ? "" : "at least ", stats.from_cache);
   // The upload ring is idle by now.
   pipeline_cache_.save(device_, arenas_.mapped(plan_.upload), plan_.upload.size_bytes,
                        options_.log);
@@ -471,9 +533,8 @@ Status VulkanExecutor::createDescriptorSets() {
       ORIEL_TRY(checkVk(api.vkAllocateDescriptorSets(device_.device, &info, &handles[i].set),
                         "allocate a descriptor set", options_.log));
       writeDescriptorSet(plan_.ops[l][i], handles[i].set);
-      if (device_.caps.readsTexels()) {
-        ORIEL_TRY(writeTexelViews(plan_.ops[l][i], &handles[i]));
-      }
+      ORIEL_TRY(writeTexelViews(device_, arenas_, plan_.ops[l][i], handles[i].set, options_.log,
+                                handles[i].texels));
     }
   }
   return kOk;
@@ -501,156 +562,11 @@ void VulkanExecutor::writeDescriptorSet(const Op& op, VkDescriptorSet set) const
   device_.api.vkUpdateDescriptorSets(device_.device, 1, &write, 0, nullptr);
 }
 
-Status VulkanExecutor::writeTexelViews(const Op& op, OpHandles* handles) const {
-  TexelView views[kMaxTexelViews];
-  const uint32_t n_views = texelViewsOf(op.kind, views);
-  if (n_views == 0) {
-    return kOk;
-  }
-  for (uint32_t i = 0; i < n_views; ++i) {
-    const BufferRef& piece = op.bindings[views[i].binding];
-    ORIEL_TRY(createTexelView(device_, arenas_.buffer(piece.arena, piece.segment), piece,
-                              views[i].format, options_.log, &handles->texels[i]));
-  }
-  VkWriteDescriptorSet write = {};
-  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-  write.dstSet = handles->set;
-  write.dstBinding = kMaxOpBindings;
-  write.descriptorCount = n_views;  // consecutive bindings
-  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
-  write.pTexelBufferView = handles->texels;
-  device_.api.vkUpdateDescriptorSets(device_.device, 1, &write, 0, nullptr);
-  return kOk;
-}
-
-void VulkanExecutor::releaseTexelViews() {
-  if (!device_.caps.readsTexels()) {
-    return;
-  }
-  OpHandles* handles = handlesOf(StepList::kDecode);
-  for (uint32_t i = 0; i < plan_.n_ops[0] + plan_.n_ops[1] + plan_.n_ops[2]; ++i) {
-    for (VkBufferView view : handles[i].texels) {
-      device_.api.vkDestroyBufferView(device_.device, view, nullptr);
-    }
-  }
-}
-
 // ---- Recording -----------------------------------------------------------------------------------
 
-Status VulkanExecutor::begin(VkCommandBuffer commands, VkCommandBufferUsageFlags flags) const {
-  VkCommandBufferBeginInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  info.flags = flags;
-  return checkVk(device_.api.vkBeginCommandBuffer(commands, &info), "begin a command buffer",
-                 options_.log);
-}
-
-Status VulkanExecutor::end(VkCommandBuffer commands) const {
-  return checkVk(device_.api.vkEndCommandBuffer(commands), "end a command buffer", options_.log);
-}
-
-void VulkanExecutor::barrier(VkCommandBuffer commands, VkPipelineStageFlags from,
-                             VkAccessFlags written, VkPipelineStageFlags to,
-                             VkAccessFlags used) const {
-  VkMemoryBarrier memory = {};
-  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = written;
-  memory.dstAccessMask = used;
-  device_.api.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
-}
-
-void VulkanExecutor::recordDispatch(VkCommandBuffer commands, const Op& op, VkDescriptorSet set,
-                                    uint32_t pipeline) const {
-  const VulkanApi& api = device_.api;
-  api.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.at(pipeline));
-  api.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_layout_, 0, 1,
-                              &set, 0, nullptr);
-  api.vkCmdPushConstants(commands, pipeline_layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, op.push_bytes,
-                         &op.push);
-}
-
 Status VulkanExecutor::recordSteps() {
-  for (const StepRun what :
-       {StepRun::kDecode, StepRun::kChunk, StepRun::kChunkHead, StepRun::kHead}) {
-    ORIEL_TRY(recordStep(what));
-  }
-  return kOk;
-}
-
-// Whether two products, one after the other, have the same input, which the first leaves as it is.
-bool shareInput(const Op& later, const Op& earlier) {
-  const BufferRef& a = later.bindings[kMatmulInput];
-  const BufferRef& b = earlier.bindings[kMatmulInput];
-  return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes &&
-         a.size_bytes == b.size_bytes && later.push.matmul.units == earlier.push.matmul.units &&
-         !mustWait(later, earlier);
-}
-
-void VulkanExecutor::recordList(VkCommandBuffer commands, StepList list) const {
-  const VulkanApi& api = device_.api;
-  const Op* ops = plan_.ops[static_cast<uint32_t>(list)];
-  const OpHandles* handles = handlesOf(list);
-  uint32_t running = 0;  // the first op since the last barrier
-  for (uint32_t i = 0; i < plan_.n_ops[static_cast<uint32_t>(list)]; ++i) {
-    bool wait = false;
-    for (uint32_t earlier = running; earlier < i && !wait; ++earlier) {
-      wait = mustWait(ops[i], ops[earlier]);
-    }
-    const bool staged = handles[i].staging != kNoPipeline;
-    const bool stages = staged && !(i > 0 && handles[i - 1].staging != kNoPipeline &&
-                                    shareInput(ops[i], ops[i - 1]));
-    for (uint32_t earlier = running; stages && earlier < i && !wait; ++earlier) {
-      wait = handles[earlier].staging != kNoPipeline;  // it may still read what was staged for it
-    }
-    if (wait) {
-      barrier(commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
-      running = i;
-    }
-    Kernel kernel;
-    // Was chosen before, by createPipelines.
-    if (stages) {
-      (void)chooseStaging(ops[i], device_.caps, options_.log, &kernel);
-      recordDispatch(commands, ops[i], handles[i].set, handles[i].staging);
-      api.vkCmdDispatch(commands, kernel.grid[0], 1, 1);
-      barrier(commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
-      running = i;
-    }
-    (void)chooseKernel(ops[i], tokensOf(list), device_.caps, choices_, options_.log, &kernel);
-    recordDispatch(commands, ops[i], handles[i].set, handles[i].pipeline);
-    uint32_t offset = 0;
-    if (attention_groups_.covers(list, ops[i], &offset)) {
-      api.vkCmdDispatchIndirect(commands, arenas_.buffer(plan_.step.arena),
-                                plan_.step.offset_bytes + offset);
-    } else {
-      api.vkCmdDispatch(commands, kernel.grid[0], kernel.grid[1], kernel.grid[2]);
-    }
-  }
-  barrier(commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
-}
-
-Status VulkanExecutor::recordStep(StepRun what) {
-  const VkCommandBuffer commands = commands_[static_cast<uint32_t>(what)];
-  ORIEL_TRY(begin(commands, 0));
-  // After everything earlier: uploads, fills, the step before.
-  barrier(commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-          kCompute | kTransfer, kShaderUse | VK_ACCESS_TRANSFER_WRITE_BIT);
-  const bool chunk = what == StepRun::kChunk || what == StepRun::kChunkHead;
-  VkBufferCopy region = {};
-  region.srcOffset = plan_.step.offset_bytes;
-  region.dstOffset = plan_.device_step.offset_bytes;
-  region.size = chunk ? plan_.step.size_bytes : plan_.step_decode_bytes;
-  device_.api.vkCmdCopyBuffer(commands, arenas_.buffer(plan_.step.arena),
-                              arenas_.buffer(plan_.device_step.arena), 1, &region);
-  barrier(commands, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kCompute, VK_ACCESS_SHADER_READ_BIT);
-  if (what != StepRun::kHead) {
-    recordList(commands, chunk ? StepList::kChunk : StepList::kDecode);
-  }
-  if (what != StepRun::kChunk) {
-    recordList(commands, StepList::kHead);
-  }
-  barrier(commands, kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-          VK_ACCESS_HOST_READ_BIT);
-  return end(commands);
+  return steps_.record({&plan_, &device_, &arenas_, &pipelines_, &choices_, &attention_groups_,
+                        pipeline_layout_, command_pool_, handles_, options_.log});
 }
 
 // Zeros in the whole arena; nothing for an arena of no bytes.
@@ -663,7 +579,7 @@ void recordFill(const VulkanApi& api, VkCommandBuffer commands, VkBuffer buffer)
 Status VulkanExecutor::recordClear() {
   const VkCommandBuffer commands = commands_[kClearCommands];
   ORIEL_TRY(begin(commands, 0));
-  barrier(commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
+  recordBarrier(device_.api, commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
           kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT);
   recordFill(device_.api, commands, arenas_.buffer(ArenaKind::kCache));
   return end(commands);

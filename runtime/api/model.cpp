@@ -136,6 +136,13 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
   const char* driver = model->executor != nullptr ? model->executor->driverName() : "";
   copyText(device, std::strlen(device), info.device);
   copyText(driver, std::strlen(driver), info.driver);
+  if (model->executor != nullptr) {
+    const PipelineStats pipelines = model->executor->pipelineStats();
+    info.pipelines = pipelines.total;
+    const bool says = pipelines.known || pipelines.total == 0;
+    info.pipelines_from_cache = says ? pipelines.from_cache : UINT32_MAX;
+    info.pipelines_ms = pipelines.ms;
+  }
   info.n_layers = desc.n_layers;
   info.n_heads = desc.n_heads;
   info.n_kv_heads = desc.n_kv_heads;

@@ -239,6 +239,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   }
   plan.kv_bytes_per_token = kvGrowthBytesPerToken(prepared.kv, budget.formats);
   plan.kv_local_bytes = kvLocalBytes(prepared.kv, budget.formats);
+  plan.kv_local_bytes_per_token = kvLocalBytesPerToken(prepared.kv, budget.formats);
   plan.kv_window_bytes = kvBytesAt(prepared.kv, budget.formats, budget.cache.window);
   plan.weights_unknown = prepared.weights_unknown ? 1 : 0;
   plan.window_tokens = budget.cache.window;
@@ -249,6 +250,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.k_format = publicFormat(budget.formats.k);
   plan.v_format = publicFormat(budget.formats.v);
   plan.weights_read_bytes_per_token = prepared.totals.weights_read_bytes_per_token;
+  plan.head_read_bytes = prepared.totals.head_read_bytes;
   // Never, where every layer has a short window of its own.
   plan.crossover_tokens =
       plan.kv_bytes_per_token != 0 ? plan.weights_read_bytes_per_token / plan.kv_bytes_per_token : 0;

@@ -25,18 +25,29 @@ bool readWeights(oriel_weight_format format, WeightType* type) {
   return false;
 }
 
-Status prepareShape(const char* name, oriel_weight_format weights, const oriel_options& options,
-                    PreparedModel* prepared) {
-  const Log log = logOf(options);
-  const ModelShape* shape = findShape(name);
-  if (shape == nullptr) {
+}  // namespace
+
+Status readShape(const char* name, oriel_weight_format weights, const Log& log,
+                 const ModelShape** shape, WeightType* type) {
+  *shape = findShape(name);
+  if (*shape == nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "no shape of the name %s is known: take one of the list (oriel plan --list)", name);
   }
-  WeightType type;
-  if (!readWeights(weights, &type)) {
+  if (!readWeights(weights, type)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a weight format is not known: use Q4_0, Q8_0 or F16");
   }
+  return kOk;
+}
+
+namespace {
+
+Status prepareShape(const char* name, oriel_weight_format weights, const oriel_options& options,
+                    PreparedModel* prepared) {
+  const Log log = logOf(options);
+  const ModelShape* shape = nullptr;
+  WeightType type = WeightType::kQ4_0;
+  ORIEL_TRY(readShape(name, weights, log, &shape, &type));
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;

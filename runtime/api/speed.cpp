@@ -1,6 +1,7 @@
 #include "speed/measure_speed.h"
 
 #include "api/api.h"
+#include "budget/known_shapes.h"
 
 namespace oriel {
 namespace {
@@ -16,46 +17,57 @@ Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory&
   return createExecutor(*choice.options, plan, memory, choice.allocator, executor);
 }
 
-/// Types of the file's matrices, each once.
-Status readTypes(const char* path, const Log& log, uint32_t (&types)[ORIEL_SPEED_WEIGHTS],
-                 uint32_t* count) {
+Status readTarget(const char* path, const Log& log, SpeedTarget* target) {
+  if (path == nullptr) {
+    *target = anySpeedTarget();
+    return kOk;
+  }
   MappedFile mapping;
   GgufFile file;
   ModelDesc desc;
   ORIEL_TRY(mapping.open(path, log));
   ORIEL_TRY(file.open(mapping.data(), mapping.bytes(), log));
   ORIEL_TRY(readModelDesc(file, log, &desc));
-  const WorkShape work = workOf(file, desc, kvShapeOf(desc), PlanTotals());
-  for (uint32_t i = 0; i < work.n_matrices; ++i) {
-    if (work.matrices[i].body_weights + work.matrices[i].head_weights != 0) {
-      types[(*count)++] = work.matrices[i].tensor_type;
-    }
-  }
+  *target = speedTargetOf(desc, workOf(file, desc, kvShapeOf(desc), PlanTotals()));
   return kOk;
 }
 
-Status measure(const char* path, const oriel_options& options, oriel_speed* speed) {
+Status checkDevice(const oriel_options& options) {
   const Log log = logOf(options);
   BudgetRequest checked;
   ORIEL_TRY(readRequest(options, log, &checked));
   if (options.device == ORIEL_DEVICE_NONE) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to measure: name one");
   }
-  uint32_t types[ORIEL_SPEED_WEIGHTS] = {static_cast<uint32_t>(TensorType::kF16),
-                                         static_cast<uint32_t>(TensorType::kQ8_0),
-                                         static_cast<uint32_t>(TensorType::kQ4_0)};
-  uint32_t n_types = 3;
-  if (path != nullptr) {
-    n_types = 0;
-    ORIEL_TRY(readTypes(path, log, types, &n_types));
-  }
+  return kOk;
+}
+
+Status measure(const SpeedTarget& target, const oriel_options& options, oriel_speed* speed) {
   DeviceChoice choice;
   choice.options = &options;
   choice.allocator = options.allocator != nullptr ? *options.allocator : defaultAllocator();
   // What is kept is for the default number of threads.
   const char* const cache_dir = options.cpu_threads == 0 ? options.cache_dir : nullptr;
-  return measureSpeed({makeExecutor, &choice}, types, n_types, cache_dir, choice.allocator, log,
+  return measureSpeed({makeExecutor, &choice}, target, cache_dir, choice.allocator, logOf(options),
                       speed);
+}
+
+Status measureFile(const char* path, const oriel_options& options, oriel_speed* speed) {
+  SpeedTarget target;
+  ORIEL_TRY(checkDevice(options));
+  ORIEL_TRY(readTarget(path, logOf(options), &target));
+  return measure(target, options, speed);
+}
+
+Status measureShape(const char* name, oriel_weight_format weights, const oriel_options& options,
+                    oriel_speed* speed) {
+  const ModelShape* shape = nullptr;
+  WeightType type = WeightType::kQ4_0;
+  ORIEL_TRY(checkDevice(options));
+  ORIEL_TRY(readShape(name, weights, logOf(options), &shape, &type));
+  const WorkShape work = workOf(*shape, type);
+  return measure(work.known ? speedTargetOf(modelDescOf(*shape), work) : anySpeedTarget(), options,
+                 speed);
 }
 
 }  // namespace
@@ -69,7 +81,21 @@ oriel_status oriel_speed_measure(const char* path, const oriel_options* given, o
     return ORIEL_ERROR_ARGUMENT;
   }
   oriel_speed measured;
-  const Status status = measure(path, options, &measured);
+  const Status status = measureFile(path, options, &measured);
+  if (status.ok()) {
+    writeResult(measured, speed);
+  }
+  return status.code();
+}
+
+oriel_status oriel_speed_measure_shape(const char* name, oriel_weight_format weights,
+                                       const oriel_options* given, oriel_speed* speed) {
+  oriel_options options;
+  if (!readOptions(given, &options) || name == nullptr || !validResult(speed)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  oriel_speed measured;
+  const Status status = measureShape(name, weights, options, &measured);
   if (status.ok()) {
     writeResult(measured, speed);
   }

@@ -238,6 +238,10 @@ PlanTotals measureShape(const ModelShape& shape, WeightType type) {
   if (shape.weightsKnown()) {
     visitWeights(shape, &counter);
     counter.closeSegment();
+    WeightCounter head;
+    head.type = type;
+    head.matrix(shape.n_vocab, shape.n_embd, false);
+    counter.totals.head_read_bytes = head.totals.weights_read_bytes_per_token;
   }
   counter.totals.upload_half_bytes =
       uploadHalfBytes(counter.totals.weights_bytes, counter.largest_group_bytes);

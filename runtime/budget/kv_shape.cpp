@@ -83,6 +83,14 @@ uint64_t kvGrowthBytesPerToken(const KvShape& kv, const CacheFormats& formats) {
   return bytes;
 }
 
+uint64_t kvLocalBytesPerToken(const KvShape& kv, const CacheFormats& formats) {
+  uint64_t bytes = 0;
+  forEachLayer(kv, formats, [&](const KvGroup& group, KvFormat k, KvFormat v) {
+    bytes += group.local_window != 0 ? tokenBytes(group, k, v) : 0;
+  });
+  return bytes;
+}
+
 uint64_t kvLocalBytes(const KvShape& kv, const CacheFormats& formats) {
   uint64_t bytes = 0;
   forEachLayer(kv, formats, [&](const KvGroup& group, KvFormat k, KvFormat v) {

@@ -46,6 +46,8 @@ bool kvArenaBytes(const KvShape& kv, const CacheShape& cache, const CacheFormats
 uint64_t kvBytesAt(const KvShape& kv, const CacheFormats& formats, uint64_t tokens);
 /// What one more token adds once every local window is full.
 uint64_t kvGrowthBytesPerToken(const KvShape& kv, const CacheFormats& formats);
+/// What one more token adds to the layers with a local window while it is not full.
+uint64_t kvLocalBytesPerToken(const KvShape& kv, const CacheFormats& formats);
 /// What the local windows hold when full: kvBytesAt(n) = growth * n + local from there on.
 uint64_t kvLocalBytes(const KvShape& kv, const CacheFormats& formats);
 

@@ -50,15 +50,6 @@ bool cacheRate(const oriel_speed& speed, KvFormat keys, KvFormat values, oriel_c
   return true;
 }
 
-/// One weight times one token, in a model of so many weights: near to the processor or far from it, and in
-/// between by the logarithm of the size.
-double decodeRate(const oriel_weight_speed& rate, uint64_t model_weights) {
-  const double n = static_cast<double>(std::max<uint64_t>(model_weights, 1));
-  const double far = std::log(n / kNearWeights) / std::log(kFarWeights / kNearWeights);
-  const double share = std::clamp(far, 0.0, 1.0);
-  return rate.decode_near_ns + share * (rate.decode_ns - rate.decode_near_ns);
-}
-
 }  // namespace
 
 oriel_kv_format publicFormat(KvFormat format) {
@@ -130,10 +121,6 @@ bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormat
   cost->tokens = chunk == 0 ? 1 : chunk;
   cost->overhead_s = kNano * (speed.submit_ns + ops * speed.dispatch_ns);
   cost->head_s = kNano * head_ops * speed.dispatch_ns;
-  uint64_t model_weights = 0;
-  for (uint32_t i = 0; i < work.n_matrices; ++i) {
-    model_weights += work.matrices[i].body_weights + work.matrices[i].head_weights;
-  }
   for (uint32_t i = 0; i < work.n_matrices; ++i) {
     const WorkShape::Matrices& matrices = work.matrices[i];
     if (matrices.body_weights + matrices.head_weights == 0) {
@@ -143,13 +130,12 @@ bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormat
     if (rate == nullptr) {
       return false;
     }
-    const double decode = decodeRate(*rate, model_weights);
     const double each =
-        chunk == 0 ? decode : rate->chunk_ns + tokens * rate->chunk_token_ns;
+        chunk == 0 ? rate->decode_ns : rate->chunk_ns + tokens * rate->chunk_token_ns;
     cost->weights_s += kNano * each * static_cast<double>(matrices.body_weights);
     cost->weights_once_s +=
         chunk == 0 ? 0 : kNano * rate->chunk_ns * static_cast<double>(matrices.body_weights);
-    cost->head_s += kNano * decode * static_cast<double>(matrices.head_weights);
+    cost->head_s += kNano * rate->head_ns * static_cast<double>(matrices.head_weights);
   }
   for (uint32_t layer = 0; layer < work.kv.layers(); ++layer) {
     const KvGroup& group = work.kv.groupOf(layer);
@@ -159,7 +145,9 @@ bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormat
     }
     const double values = kNano * tokens * work.n_heads * group.head_dim;
     const double seen = values * (chunk == 0 ? rate.decode_ns : rate.chunk_ns);
-    cost->overhead_s += values * (chunk == 0 ? rate.append_ns : rate.chunk_append_ns);
+    // In a chunk that is for each token, as most of the matrices' time is.
+    (chunk == 0 ? cost->overhead_s : cost->weights_s) +=
+        values * (chunk == 0 ? rate.append_ns : rate.chunk_append_ns);
     if (group.local_window == 0) {
       cost->cache_s_per_token += seen;
     } else {
@@ -176,18 +164,14 @@ double stepSeconds(const oriel_step_cost& cost, double depth) {
          cost.local_s_per_token * local;
 }
 
-bool hasWeightRate(const oriel_speed& speed, uint32_t tensor_type) {
-  return findWeights(speed, tensor_type) != nullptr;
-}
-
 bool validSpeed(const oriel_speed& speed) {
   const auto valid = [](double value) { return std::isfinite(value) && value >= 0; };
   bool good = speed.weight_count <= ORIEL_SPEED_WEIGHTS && speed.cache_count <= ORIEL_SPEED_CACHES &&
-              valid(speed.submit_ns) && valid(speed.dispatch_ns);
+              valid(speed.submit_ns) && valid(speed.dispatch_ns) && valid(speed.read_bytes_per_s);
   for (uint32_t i = 0; good && i < speed.weight_count; ++i) {
     const oriel_weight_speed& rate = speed.weights[i];
     good = valid(rate.decode_ns) && valid(rate.chunk_ns) && valid(rate.chunk_token_ns) &&
-           valid(rate.decode_near_ns);
+           valid(rate.head_ns);
   }
   for (uint32_t i = 0; good && i < speed.cache_count; ++i) {
     const oriel_cache_speed& rate = speed.caches[i];

@@ -17,10 +17,6 @@ namespace oriel {
 /// Types of matrices that one model can mix; more are rare, and then nothing is predicted.
 constexpr uint32_t kMaxWorkTypes = 8;
 
-/// Models of at most so many weights are near the processor, of at least so many are far from it.
-constexpr double kNearWeights = 6.5e6;
-constexpr double kFarWeights = 94e6;
-
 /// What a step has to do, independent of window and formats.
 struct WorkShape {
   struct Matrices {
@@ -51,9 +47,6 @@ bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormat
 double stepSeconds(const oriel_step_cost& cost, double depth);
 
 oriel_kv_format publicFormat(KvFormat format);
-
-/// The rates cover these types: what a measurement has to add.
-bool hasWeightRate(const oriel_speed& speed, uint32_t tensor_type);
 
 /// False for rates that no measurement can give: not finite, negative, counts out of range.
 bool validSpeed(const oriel_speed& speed);

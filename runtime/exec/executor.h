@@ -16,9 +16,25 @@ enum class StepRun : uint8_t {
   kHead,       ///< kHead alone: logits of another token of the last chunk
 };
 
-/// Carries out one plan on one device. Life: create (takes every arena of the plan, nothing else) ->
-/// beginWrite/endWrite for all uploads -> finishLoad (compiles and records everything) -> run, run,
-/// run (allocates nothing). Not thread-safe. After ORIEL_ERROR_DEVICE or ORIEL_ERROR_TIMEOUT every
+/// Compiled kernels of a device, and where they came from.
+struct PipelineStats {
+  uint32_t total = 0;
+  uint32_t from_cache = 0;  ///< of the folder that ExecutorOptions names, by the driver's word
+  bool known = false;       ///< the driver gave its word on all of them
+  double ms = 0;            ///< from the first being begun until all were there
+};
+
+/// How a run learns that it is to end early.
+struct StopCheck {
+  bool (*asked)(void* user) = nullptr;  ///< called on the thread that called run(); null: never
+  void* user = nullptr;
+
+  bool operator()() const { return asked != nullptr && asked(user); }
+};
+
+/// Carries out one plan on one device. Life: create (takes every arena of the plan and begins to compile) ->
+/// beginWrite/endWrite for all uploads -> finishLoad (waits for pipelines and records everything) -> run,
+/// run, run (allocates nothing). Not thread-safe. After ORIEL_ERROR_DEVICE or ORIEL_ERROR_TIMEOUT every
 /// later call fails with the same status; destruction is still safe.
 class Executor {
  public:
@@ -39,8 +55,12 @@ class Executor {
 
   /// The step block (plan.step), for the host to fill before run().
   virtual void* step() = 0;
-  /// Runs and waits (bounded). On success logits() holds the result where the run has a head.
-  virtual Status run(StepRun what) = 0;
+  /// Runs and waits (bounded). On success logits() holds the result where the run has a head. `stop` is asked
+  /// before each piece of the work that is begun, until it says yes or the head has begun: then what was
+  /// begun is waited for and ORIEL_ERROR_CANCELLED returned. Logits are then what they were; what the cache
+  /// holds for the tokens of the step is undefined.
+  virtual Status run(StepRun what, const StopCheck& stop) = 0;
+  Status run(StepRun what) { return run(what, StopCheck()); }
   virtual float* logits() = 0;
 
   /// Overwrites the cache with zeros.
@@ -50,6 +70,7 @@ class Executor {
   virtual uint64_t allocatedBytes(ArenaKind kind) const = 0;
   virtual const char* deviceName() const = 0;
   virtual const char* driverName() const = 0;
+  virtual PipelineStats pipelineStats() const { return {}; }
   /// Optional features of the device in use, for people: "" for none.
   virtual void describeFeatures(char* text, size_t /*capacity*/) const { text[0] = '\0'; }
   /// How lanes are summed up, as kernels are named: "subgroup", "shared"; "" where there is but one way.
@@ -72,7 +93,7 @@ class Executor {
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few
 /// handles per op. Device-independent, so that a plan is, too.
-constexpr uint64_t kExecutorObjectBytes = 16384;
+constexpr uint64_t kExecutorObjectBytes = 24576;
 constexpr uint64_t kExecutorBytesPerOp = 48;
 
 /// Takes kExecutorObjectBytes and n_ops * kExecutorBytesPerOp from `host` in one piece each; does the

@@ -19,24 +19,15 @@ class ReferenceExecutor final : public HostExecutor {
   ReferenceExecutor(const Plan& plan, const ExecutorOptions& options)
       : HostExecutor(plan, options) {}
 
-  Status run(StepRun what) override {
+  Status run(StepRun what, const StopCheck& stop) override {
     std::memcpy(at(plan_.device_step), at(plan_.step),
                 static_cast<size_t>(plan_.step.size_bytes));
-    switch (what) {
-      case StepRun::kDecode:
-        runList(StepList::kDecode);
-        runList(StepList::kHead);
-        break;
-      case StepRun::kChunk:
-        runList(StepList::kChunk);
-        break;
-      case StepRun::kChunkHead:
-        runList(StepList::kChunk);
-        runList(StepList::kHead);
-        break;
-      case StepRun::kHead:
-        runList(StepList::kHead);
-        break;
+    if (what != StepRun::kHead &&
+        !runList(what == StepRun::kDecode ? StepList::kDecode : StepList::kChunk, stop)) {
+      return ORIEL_ERROR_CANCELLED;
+    }
+    if (what != StepRun::kChunk) {
+      (void)runList(StepList::kHead, StopCheck());
     }
     return kOk;
   }
@@ -56,11 +47,16 @@ class ReferenceExecutor final : public HostExecutor {
            stepRotationWord(p.chunk, p.rotation_stride, t);
   }
 
-  void runList(StepList list) {
+  // False: stopped.
+  bool runList(StepList list, const StopCheck& stop) {
     const uint32_t i = static_cast<uint32_t>(list);
     for (uint32_t n = 0; n < plan_.n_ops[i]; ++n) {
+      if (stop()) {
+        return false;
+      }
       runOp(plan_.ops[i][n]);
     }
+    return true;
   }
 
   void runOp(const Op& op) {

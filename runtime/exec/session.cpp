@@ -77,10 +77,6 @@ Status Session::checkIds(const int32_t* ids, size_t count) const {
   return kOk;
 }
 
-Status Session::checkCancelled() {
-  return cancelled_.exchange(false, std::memory_order_relaxed) ? Status(ORIEL_ERROR_CANCELLED) : kOk;
-}
-
 // While everything is still seen there is nothing to round to whole turns.
 TokenStep Session::stepOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
@@ -107,6 +103,7 @@ void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
   uint32_t* words = static_cast<uint32_t*>(context_.executor->step());
   const StepHeader header = {count, head_row, 0, 0, {}};
   std::memcpy(words, &header, sizeof(header));
+  stored_ = std::max(stored_, position_ + count);
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t t = position_ + i;
     TokenStep step = stepOf(t);
@@ -124,8 +121,12 @@ void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
   }
 }
 
-Status Session::submit(StepRun what) {
-  ORIEL_TRY(context_.executor->run(what));
+Status Session::submit(StepRun what, bool may_stop) {
+  StopCheck stop;
+  if (may_stop) {
+    stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+  }
+  ORIEL_TRY(context_.executor->run(what, stop));
   ++submissions_;
   return kOk;
 }
@@ -133,7 +134,6 @@ Status Session::submit(StepRun what) {
 void Session::commit(const int32_t* ids, uint32_t count) {
   position_ += count;
   last_token_ = ids[count - 1];
-  stored_ = std::max(stored_, position_);
   for (uint32_t i = 0; i < count; ++i) {
     sampler_.accept(ids[i]);
   }
@@ -241,9 +241,13 @@ Status Session::append(const int32_t* ids, size_t count) {
     ORIEL_TRY(checkCancelled());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
     const bool last = done + n == count;
+    const bool had_logits = has_logits_;
     has_logits_ = false;
     fillStep(ids + done, n, n - 1);
-    ORIEL_TRY(submit(n == 1 ? StepRun::kDecode : last ? StepRun::kChunkHead : StepRun::kChunk));
+    const StepRun what = n == 1 ? StepRun::kDecode : last ? StepRun::kChunkHead : StepRun::kChunk;
+    const Status status = submit(what, true);
+    has_logits_ = had_logits && status.code() == ORIEL_ERROR_CANCELLED;
+    ORIEL_TRY(status);
     commit(ids + done, n);
     has_logits_ = last;
     done += n;
@@ -296,8 +300,14 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
     uint32_t shown = 0;
     for (; shown < n && !stop; ++shown) {
       const uint32_t row = shown;
+      if (row != 0) {
+        ORIEL_TRY(checkCancelled());
+      }
       fillStep(ids + done, n, row);
-      ORIEL_TRY(submit(n == 1 ? StepRun::kDecode : row == 0 ? StepRun::kChunkHead : StepRun::kHead));
+      ORIEL_TRY(submit(n == 1     ? StepRun::kDecode
+                       : row == 0 ? StepRun::kChunkHead
+                                  : StepRun::kHead,
+                       row == 0));
       stop = on_logits(done + row, context_.executor->logits(), n_vocab, user) != 0;
     }
     commit(ids + done, n);
@@ -359,7 +369,7 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
     const bool stop = emit(id, text, bytes);
     has_logits_ = false;
     fillStep(&id, 1, 0);
-    ORIEL_TRY(submit(StepRun::kDecode));
+    ORIEL_TRY(submit(StepRun::kDecode, false));
     commit(&id, 1);
     has_logits_ = true;
     if (stop) {
@@ -374,7 +384,8 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
     emit(id, text, bytes);
   }
   if (result->tokens > 1) {
-    result->decode_tokens_per_s = (result->tokens - 1) / ((nowMs() - first_ms) / 1000.0);
+    // A step follows every token, the last one as well.
+    result->decode_tokens_per_s = result->tokens / ((nowMs() - first_ms) / 1000.0);
   }
   prompt_tokens_ = 0;
   prompt_ms_ = 0;

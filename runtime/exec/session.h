@@ -29,7 +29,8 @@ struct SessionContext {
 };
 
 /// See oriel.h for what the calls promise. A step is committed only after the executor said it
-/// succeeded; until then it has touched ring slots that no committed query can see.
+/// succeeded; until then it has touched ring slots that no committed query can see. A call that is cancelled
+/// ends within its step, but the step of a token that was handed out already is finished.
 class Session {
  public:
   /// Takes all memory the session will ever need from `arena` (null when measuring).
@@ -75,13 +76,14 @@ class Session {
   Session(const SessionContext& context, uint64_t first_position, bool whole_turns);
 
   Status checkIds(const int32_t* ids, size_t count) const;
-  Status checkCancelled();
+  bool takeCancel() { return cancelled_.exchange(false, std::memory_order_relaxed); }
+  Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
   SessionState state() const;
   SnapshotKey snapshotKey() const;
   TokenStep stepOf(uint64_t t) const;
   bool canRewind(uint64_t position) const;
   void fillStep(const int32_t* ids, uint32_t count, uint32_t head_row);
-  Status submit(StepRun what);
+  Status submit(StepRun what, bool may_stop);
   void commit(const int32_t* ids, uint32_t count);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
@@ -110,8 +112,8 @@ class Session {
   std::atomic<bool> cancelled_{false};
   uint64_t position_ = 0;  ///< tokens committed
   int32_t last_token_ = -1;  ///< the latest of them, where that is known
-  /// Tokens whose slots were ever written: at least position_, more after a rewind. What they overwrote
-  /// in the ring does not come back.
+  /// Tokens whose slots were ever written, if only in part: at least position_, more after a rewind or a
+  /// step that failed. What they overwrote in the ring does not come back.
   uint64_t stored_ = 0;
   bool has_logits_ = false;
   bool reply_open_ = false;  ///< the assistant's turn still wants its end

@@ -55,6 +55,7 @@ class Builder {
 
   uint64_t weightsBytes() const { return weights_bytes_; }
   uint64_t readBytes() const { return read_bytes_; }
+  uint64_t headBytes() const { return head_bytes_; }
   uint64_t largestGroupBytes() const { return largest_group_bytes_; }
 
  private:
@@ -305,6 +306,7 @@ class Builder {
     ends.out_stride = model_.n_vocab;
     Op op = matmulOp(ends, slice, type, geometry, first_row, rows);
     op.push.matmul.one_row = 1;
+    head_bytes_ += slice.size_bytes;
     emitTo(StepList::kHead, op);
   }
 
@@ -490,6 +492,7 @@ class Builder {
   uint64_t segment_used_ = 0;
   uint64_t weights_bytes_ = 0;
   uint64_t read_bytes_ = 0;
+  uint64_t head_bytes_ = 0;
   uint64_t largest_group_bytes_ = 0;
 };
 
@@ -520,6 +523,7 @@ Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& l
   }
   totals->upload_half_bytes = uploadHalfBytes(totals->weights_bytes, builder.largestGroupBytes());
   totals->weights_read_bytes_per_token = builder.readBytes();
+  totals->head_read_bytes = builder.headBytes();
   if (counted.weight_segments > UINT8_MAX) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "the weights need %u GiB: use a smaller model",
                     counted.weight_segments);

@@ -171,6 +171,7 @@ struct PlanTotals {
   uint32_t n_ops[kStepLists] = {};    ///< most ops any plan of this model has
   uint64_t upload_half_bytes = 0;     ///< half of the upload ring
   uint64_t weights_read_bytes_per_token = 0;
+  uint64_t head_read_bytes = 0;       ///< of these, the output matrix
 };
 /// PlanTotals::upload_half_bytes of so many bytes of weights.
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);

@@ -223,7 +223,7 @@ void CheckPlan::addCache(KvFormat k, KvFormat v) {
   expect(StepList::kDecode, name, values, kWordsLimit)->words = true;
 }
 
-CheckPlan::CheckPlan(bool norms_only) {
+CheckPlan::CheckPlan(CheckPart part) {
   plan_.chunk_tokens = kChunk;
   const uint32_t rotations = rotationWords(kHeadDim, false);
   plan_.step = take(ArenaKind::kIo, stepBytes(kChunk, rotations) / 4);
@@ -233,18 +233,30 @@ CheckPlan::CheckPlan(bool norms_only) {
   plan_.upload = take(ArenaKind::kIo, 2 * kUploadHalf / 4);
   plan_.logits = take(ArenaKind::kIo, 1);
   in_ = vector(kChunk * kCols);
-  addNorms();
-  if (!norms_only) {
-    addSmallOps();
-    for (uint32_t type = 0; type < kWeightTypes; ++type) {
-      addMatrix(static_cast<WeightType>(type));
-    }
-    qkv_ = vector(kChunk * kQkvStride);
-    for (const KvFormat k : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
-      for (const KvFormat v : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
-        addCache(k, v);
+  switch (part) {
+    case CheckPart::kNorms:
+      addNorms();
+      break;
+    case CheckPart::kSmallOps:
+      addNorms();
+      addSmallOps();
+      break;
+    case CheckPart::kWeights0:
+    case CheckPart::kWeights1:
+    case CheckPart::kWeights2:
+      for (uint32_t type = static_cast<uint32_t>(part) - static_cast<uint32_t>(CheckPart::kWeights0);
+           type < kWeightTypes; type += 3) {
+        addMatrix(static_cast<WeightType>(type));
       }
-    }
+      break;
+    case CheckPart::kCache:
+      qkv_ = vector(kChunk * kQkvStride);
+      for (const KvFormat k : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
+        for (const KvFormat v : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
+          addCache(k, v);
+        }
+      }
+      break;
   }
   for (uint64_t& bytes : bytes_) {
     bytes = alignUp(bytes, kArenaGranularity);

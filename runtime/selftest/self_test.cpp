@@ -134,13 +134,14 @@ void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
   }
 }
 
-Status runChecks(const TestedDevice& device, bool baseline, const oriel_allocator& allocator,
+Status runChecks(const TestedDevice& device, CheckPart part, const oriel_allocator& allocator,
                  const Log& log, const CheckSink& sink, bool* subgroups) {
+  const bool baseline = part == CheckPart::kNorms;
   const Block block(allocator, sizeof(CheckPlan));
   if (block.data() == nullptr) {
     return outOfMemory(log);
   }
-  const CheckPlan& plan = *new (block.data()) CheckPlan(baseline);
+  const CheckPlan& plan = *new (block.data()) CheckPlan(part);
   Tested tested(plan, allocator);
   Tested reference(plan, allocator);
   if (!tested.good() || !reference.good()) {
@@ -157,7 +158,7 @@ Status runChecks(const TestedDevice& device, bool baseline, const oriel_allocato
   ORIEL_TRY(plan.run(reference.executor));
   ORIEL_TRY(plan.run(&executor));
   *subgroups = std::strcmp(executor.pathName(), "subgroup") == 0;
-  if (!baseline) {
+  if (part == CheckPart::kSmallOps) {
     describe(executor, *subgroups, sink);
   }
   for (uint32_t i = 0; i < plan.checks(); ++i) {
@@ -206,9 +207,11 @@ void CheckSink::report(const char* name, oriel_check_result result, double error
 Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator, const Log& log,
                    const CheckSink& sink) {
   bool subgroups = false;
-  ORIEL_TRY(runChecks(device, false, allocator, log, sink, &subgroups));
+  for (const CheckPart part : kAllKernels) {
+    ORIEL_TRY(runChecks(device, part, allocator, log, sink, &subgroups));
+  }
   // The twins that use shared memory.
-  return subgroups ? runChecks(device, true, allocator, log, sink, &subgroups) : kOk;
+  return subgroups ? runChecks(device, CheckPart::kNorms, allocator, log, sink, &subgroups) : kOk;
 }
 
 }  // namespace oriel

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "budget/budget.h"
-#include "budget/speed.h"
 #include "os/os.h"
 #include "speed/probe.h"
+#include "speed/probe_shape.h"
 #include "speed/speed_file.h"
 #include "speed/tune.h"
 
@@ -16,204 +16,299 @@ namespace {
 
 constexpr double kNano = 1e-9;
 constexpr uint32_t kF16Type = static_cast<uint32_t>(TensorType::kF16);
+constexpr uint32_t kF32Type = static_cast<uint32_t>(TensorType::kF32);
 
-// Probe of everything but large matrices: narrow, with attention like that of small models (three query
-// heads to a KV head). The difference between a shallow and a deep step is attention alone.
+// What a step and its kernels cost however little they do.
 constexpr ProbeShape kNarrow = {2, 32, 6, 2, 64, 32, 32, kF16Type};
-constexpr uint32_t kNarrowWindow = 1536;
-constexpr uint32_t kNarrowChunk = 8;
+// Reading at best: 70 MB, and four times that where those take less than kLongEnoughSeconds.
+constexpr ProbeShape kStream = {3, 1024, 16, 4, 64, 1024, 32, kF32Type};
+
+constexpr uint32_t kShortWindow = 64;
+constexpr uint32_t kLongWindow = 2048;
 constexpr uint32_t kShallow = 16;
-constexpr uint32_t kDeep = 1500;
+constexpr uint32_t kDeep = 2000;
+constexpr uint32_t kPart = 16;  // tokens of a chunk that is not full
+constexpr uint32_t kWhole = kMaxProbeChunk;
 
-// Probes of matrices: kNearWeights, and kFarWeights (half of that in types that would take too much memory)
-// where the first takes less than this, so that neither overheads nor caches flatter a fast device.
-constexpr ProbeShape kWide[] = {{1, 768, 12, 6, 64, 2048, 32, 0},
-                                {2, 2048, 32, 8, 64, 5632, 32, 0},
-                                {1, 2048, 32, 8, 64, 5632, 32, 0}};
-constexpr double kLongEnoughSeconds = 0.8e-3;
-constexpr uint64_t kMostFileBytes = 64ull << 20;
-constexpr uint32_t kWideWindow = 64;
-constexpr uint32_t kWideChunk = 32;
-constexpr uint32_t kWidePart = 8;
+// Layers are as many as the model has, unless that takes more memory or, on slow devices, more time: what
+// caches hold in the model they hold in the probe, and what they do not they do not.
+constexpr uint64_t kMostBytes = 96ull << 20;
+constexpr uint64_t kMostBytesFast = 4 * kMostBytes;
+constexpr double kLongEnoughSeconds = 1e-3;
+constexpr double kSlowSeconds = 12e-3;  // of decoding one token
+constexpr uint64_t kMostHeadBytes = 4ull << 20;
+constexpr uint32_t kFewLayers = 2;
 
-constexpr uint32_t kRounds = 3;
-constexpr uint32_t kMostRounds = 12;  // while noise hides what depth costs
+constexpr uint32_t kFewRounds = 2;
+constexpr uint32_t kRounds = 3;    // while they take less than ...
+constexpr double kPairMs = 150.0;  // ... or noise hides what depth costs
 
 double positive(double value) { return std::max(value, 0.0); }
-
-/// Times of the narrow probe with one pair of formats.
-struct NarrowTimes {
-  double decode_shallow = 0;
-  double decode_deep = 0;
-  double chunk_shallow = 0;
-  double chunk_deep = 0;
-  double head = 0;
-  uint32_t decode_ops = 0;
-  uint32_t chunk_ops = 0;
-  uint32_t head_ops = 0;
-};
 
 // Tokens that a token of a chunk sees on average, when the last sees `depth`.
 double meanDepth(uint32_t tokens, uint32_t depth) { return depth - (tokens - 1) / 2.0; }
 
-Status timeNarrow(Probe* probe, NarrowTimes* times) {
-  // Round by round, so that a busy moment of the machine does not fall on one of them alone.
-  const auto plausible = [times] {
-    return times->decode_deep > times->decode_shallow && times->chunk_deep > times->chunk_shallow;
-  };
-  for (uint32_t round = 0; round < kRounds || (round < kMostRounds && !plausible()); ++round) {
-    const auto keepLeast = [round](double seconds, double* least) {
-      *least = round == 0 ? seconds : std::min(*least, seconds);
-    };
-    const struct {
-      uint32_t tokens, depth;
-      double* least;
-    } steps[] = {{1, kShallow, &times->decode_shallow},
-                 {1, kDeep, &times->decode_deep},
-                 {kNarrowChunk, kShallow, &times->chunk_shallow},
-                 {kNarrowChunk, kDeep, &times->chunk_deep}};
-    double seconds = 0;
+/// What every measurement needs.
+struct Bench {
+  const ExecutorMaker& maker;
+  const SpeedTarget& target;
+  const oriel_allocator& allocator;
+  const Log& log;
+};
+
+/// Seconds that a step costs without matrices and attention.
+double overheadSeconds(const oriel_speed& speed, const Probe& probe, StepList list) {
+  const uint32_t ops = probe.ops(list) + (list != StepList::kHead ? probe.ops(StepList::kHead) : 0);
+  return kNano * (speed.submit_ns + ops * speed.dispatch_ns);
+}
+
+double attendedValues(const ProbeShape& shape) {
+  return 1.0 * shape.n_layers * shape.n_heads * shape.head_dim;
+}
+
+/// Times of one pair of cache formats.
+struct PairTimes {
+  double decode = 0;
+  double decode_deep = 0;
+  double part = 0;
+  double part_deep = 0;
+};
+
+/// Round by round, so that a busy moment of the machine does not fall on one of them alone; the least of each.
+Status timePair(Probe* probe, PairTimes* times) {
+  const double begin = nowMs();
+  const struct {
+    uint32_t tokens, depth;
+    double PairTimes::*least;
+  } steps[] = {{1, kShallow, &PairTimes::decode},
+               {1, kDeep, &PairTimes::decode_deep},
+               {kPart, kShallow, &PairTimes::part},
+               {kPart, kDeep, &PairTimes::part_deep}};
+  for (uint32_t round = 0; round < kRounds; ++round) {
     for (const auto& step : steps) {
+      double seconds = 0;
       ORIEL_TRY(probe->time(step.tokens, step.depth, &seconds));
-      keepLeast(seconds, step.least);
+      double& least = times->*step.least;
+      least = round == 0 ? seconds : std::min(least, seconds);
     }
-    ORIEL_TRY(probe->timeHead(&seconds));
-    keepLeast(seconds, &times->head);
-  }
-  times->decode_ops = probe->ops(StepList::kDecode);
-  times->chunk_ops = probe->ops(StepList::kChunk);
-  times->head_ops = probe->ops(StepList::kHead);
-  return kOk;
-}
-
-/// Solves the narrow probe's equations. `f16` are the times that everything else is compared with.
-void narrowRates(const NarrowTimes& times, const NarrowTimes& f16, const oriel_speed& speed,
-                 oriel_cache_speed* rate) {
-  const double values = double{kNarrow.n_layers} * kNarrow.n_heads * kNarrow.head_dim;
-  rate->decode_ns =
-      positive(times.decode_deep - times.decode_shallow) / (values * (kDeep - kShallow)) / kNano;
-  rate->chunk_ns = positive(times.chunk_deep - times.chunk_shallow) /
-                   (values * (kDeep - kShallow) * kNarrowChunk) / kNano;
-  rate->append_ns = positive(times.decode_shallow - f16.decode_shallow) / values / kNano;
-  const double chunk_ops = times.chunk_ops + times.head_ops;
-  const double rest = times.chunk_shallow - kNano * (speed.submit_ns + chunk_ops * speed.dispatch_ns) -
-                      kNano * rate->chunk_ns * values * kNarrowChunk *
-                          meanDepth(kNarrowChunk, kShallow);
-  rate->chunk_append_ns = positive(rest) / (values * kNarrowChunk) / kNano;
-}
-
-/// The rates of matrices of the type, given everything else in `speed`.
-Status measureWeightType(const ExecutorMaker& maker, uint32_t type, const oriel_allocator& allocator,
-                         const Log& log, const oriel_speed& speed, oriel_weight_speed* rate) {
-  *rate = {};
-  rate->tensor_type = type;
-  for (ProbeShape shape : kWide) {
-    shape.tensor_type = type;
-    if (rate->decode_ns != 0 && probeFileBytes(shape) > kMostFileBytes) {
-      continue;
-    }
-    Probe probe(allocator, log);
-    ORIEL_TRY(probe.open(shape, CacheFormats(), kWideWindow, kWideChunk, maker));
-    double decode = 0;
-    double part = 0;
-    double whole = 0;
-    ORIEL_TRY(probe.time(1, kShallow, &decode));
-    ORIEL_TRY(probe.time(kWidePart, kWidePart, &part));
-    ORIEL_TRY(probe.time(kWideChunk, kWideChunk, &whole));
-
-    // What remains without matrices is the same model with weights that cost nothing.
-    WorkShape work;
-    work.known = true;
-    work.n_heads = shape.n_heads;
-    work.kv.groups[work.kv.n_groups++] = {shape.n_layers, shape.n_kv_heads, shape.head_dim, 0, false};
-    for (const StepList list : {StepList::kDecode, StepList::kChunk, StepList::kHead}) {
-      work.n_ops[static_cast<uint32_t>(list)] = probe.ops(list);
-    }
-    const auto withoutMatrices = [&](uint32_t chunk, double depth) {
-      oriel_step_cost cost;
-      (void)stepCost(speed, work, CacheFormats(), chunk, &cost);
-      return stepSeconds(cost, depth) + cost.head_s;
-    };
-    const double weights = static_cast<double>(shape.bodyWeights());
-    const double matrices = positive(decode - withoutMatrices(0, kShallow));
-    const double of_part = positive(part - withoutMatrices(kWidePart, meanDepth(kWidePart, kWidePart)));
-    const double of_whole =
-        positive(whole - withoutMatrices(kWideChunk, meanDepth(kWideChunk, kWideChunk)));
-    const bool first = rate->decode_ns == 0;
-    rate->decode_ns = matrices / weights / kNano;
-    rate->decode_near_ns = first ? rate->decode_ns : rate->decode_near_ns;
-    rate->chunk_token_ns =
-        positive(of_whole - of_part) / (kWideChunk - kWidePart) / weights / kNano;
-    rate->chunk_ns = positive(of_whole / weights / kNano - kWideChunk * rate->chunk_token_ns);
-    if (!first || matrices > kLongEnoughSeconds) {
+    const bool plausible = times->decode_deep > times->decode && times->part_deep > times->part;
+    if (plausible && round + 1 >= kFewRounds && nowMs() - begin > kPairMs) {
       break;
     }
   }
   return kOk;
 }
 
-}  // namespace
+oriel_cache_speed cacheRate(const FormatPair& pair, const ProbeShape& shape, const PairTimes& times,
+                            const PairTimes& f16) {
+  const double values = attendedValues(shape) * kNano;
+  oriel_cache_speed rate = {};
+  rate.k_format = publicFormat(pair.k);
+  rate.v_format = publicFormat(pair.v);
+  rate.decode_ns = positive(times.decode_deep - times.decode) / (values * (kDeep - kShallow));
+  rate.chunk_ns = positive(times.part_deep - times.part) / (values * (kDeep - kShallow) * kPart);
+  // What it takes to store f16 is in the rate of the weights: both are of the same layers.
+  rate.append_ns = positive(times.decode - f16.decode) / values;
+  rate.chunk_append_ns = positive(times.part - f16.part) / (values * kPart);
+  return rate;
+}
 
-Status measureSpeed(const ExecutorMaker& maker, const uint32_t* types, uint32_t n_types,
-                    const char* cache_dir, const oriel_allocator& allocator, const Log& log,
-                    oriel_speed* speed) {
-  const double begin = nowMs();
-  std::memset(static_cast<void*>(speed), 0, sizeof(*speed));
-  speed->struct_size = sizeof(*speed);
-  bool changed = false;
-  NarrowTimes f16;
+/// Solves for the weights, given everything else.
+Status weightRate(const oriel_speed& speed, const ProbeShape& shape, const oriel_cache_speed& cache,
+                  double decode, double part, Probe* probe, oriel_weight_speed* rate) {
+  double head = 0;
+  double whole = 0;
+  ORIEL_TRY(probe->timeHeadAfterLayers(&head));
+  ORIEL_TRY(probe->time(kWhole, kWhole, &whole));
+  *rate = {};
+  rate->tensor_type = shape.tensor_type;
+  const double weights = static_cast<double>(shape.bodyWeights()) * kNano;
+  const double head_weights = 1.0 * shape.n_vocab * shape.n_embd * kNano;
+  const double values = attendedValues(shape) * kNano;
+  const double head_s = positive(head - overheadSeconds(speed, *probe, StepList::kHead));
+  rate->head_ns = head_s / head_weights;
+  rate->decode_ns = positive(decode - head_s - overheadSeconds(speed, *probe, StepList::kDecode) -
+                             values * cache.decode_ns * kShallow) /
+                    weights;
+  const auto matrices = [&](double seconds, uint32_t tokens) {
+    return positive(seconds - head_s - overheadSeconds(speed, *probe, StepList::kChunk) -
+                    values * cache.chunk_ns * tokens * meanDepth(tokens, tokens)) /
+           weights;
+  };
+  const double of_part = matrices(part, kPart);
+  const double of_whole = matrices(whole, kWhole);
+  rate->chunk_token_ns =
+      std::min(positive(of_whole - of_part) / (kWhole - kPart), of_whole / kWhole);
+  rate->chunk_ns = positive(of_whole - kWhole * rate->chunk_token_ns);
+  return kOk;
+}
+
+/// Opens a probe of as many layers as are worth their time. `shape` has as many as the model.
+Status openLayers(const Bench& bench, const CacheFormats& formats, uint32_t window, Probe* probe,
+                  ProbeShape* shape) {
+  const ProbeShape model = *shape;
+  uint32_t layers = std::min(kFewLayers, layersWithin(model, kMostBytes));
+  for (uint32_t attempt = 0; attempt < 3; ++attempt) {
+    shape->n_layers = layers;
+    ORIEL_TRY(probe->open(*shape, formats, window, kWhole, bench.maker));
+    double seconds = 0;
+    ORIEL_TRY(probe->time(1, kShallow, &seconds));
+    const uint32_t most = layersWithin(
+        model, attempt != 0 && seconds < kLongEnoughSeconds ? kMostBytesFast : kMostBytes);
+    const uint32_t affordable = static_cast<uint32_t>(kSlowSeconds / (seconds / layers));
+    const uint32_t wanted = std::min(most, affordable);
+    if (wanted <= layers) {
+      break;
+    }
+    layers = wanted;
+  }
+  return kOk;
+}
+
+/// The rates of the caches, and of the first type of weights.
+Status measureLayers(const Bench& bench, uint32_t type, oriel_speed* speed) {
+  ProbeShape shape;
+  if (!shapeOfType(bench.target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
+    return ORIEL_ERROR_UNSUPPORTED;
+  }
+  PairTimes f16;
   for (uint32_t i = kFormatPairCount; i-- > 0;) {  // f16 comes last there, and first here
     const FormatPair& pair = kFormatPairs[i];
     CacheFormats formats;
     formats.k = pair.k;
     formats.v = pair.v;
-    Probe probe(allocator, log);
-    ORIEL_TRY(probe.open(kNarrow, formats, kNarrowWindow, kNarrowChunk, maker));
     const bool first = speed->cache_count == 0;
+    Probe probe(bench.allocator, bench.log);
     if (first) {
-      std::snprintf(speed->device, sizeof(speed->device), "%s", probe.device());
-      std::snprintf(speed->driver, sizeof(speed->driver), "%s", probe.driver());
-      if (readSpeedFile(cache_dir, speed)) {
-        break;
+      ORIEL_TRY(openLayers(bench, formats, kLongWindow, &probe, &shape));
+    } else {
+      ORIEL_TRY(probe.open(shape, formats, kLongWindow, kWhole, bench.maker));
+    }
+    PairTimes times;
+    ORIEL_TRY(timePair(&probe, &times));
+    f16 = first ? times : f16;
+    const oriel_cache_speed rate = cacheRate(pair, shape, times, f16);
+    speed->caches[speed->cache_count++] = rate;
+    if (first) {
+      ORIEL_TRY(weightRate(*speed, shape, rate, times.decode, times.part, &probe,
+                           &speed->weights[speed->weight_count]));
+      ++speed->weight_count;
+    }
+  }
+  return kOk;
+}
+
+/// The rates of another type of weights.
+Status measureType(const Bench& bench, uint32_t type, oriel_speed* speed) {
+  ProbeShape shape;
+  if (!shapeOfType(bench.target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
+    return ORIEL_ERROR_UNSUPPORTED;
+  }
+  Probe probe(bench.allocator, bench.log);
+  ORIEL_TRY(openLayers(bench, CacheFormats(), kShortWindow, &probe, &shape));
+  double decode = 0;
+  double part = 0;
+  ORIEL_TRY(probe.time(1, kShallow, &decode));
+  ORIEL_TRY(probe.time(kPart, kPart, &part));
+  ORIEL_TRY(weightRate(*speed, shape, speed->caches[0], decode, part, &probe,
+                       &speed->weights[speed->weight_count]));
+  ++speed->weight_count;
+  return kOk;
+}
+
+Status measureReading(const Bench& bench, oriel_speed* speed) {
+  ProbeShape shape = kStream;
+  for (double seconds = 0; seconds < kLongEnoughSeconds; shape.n_layers *= 4) {
+    Probe probe(bench.allocator, bench.log);
+    ORIEL_TRY(probe.open(shape, CacheFormats(), kShortWindow, 1, bench.maker));
+    ORIEL_TRY(probe.time(1, 1, &seconds));
+    const double bytes = 4.0 * static_cast<double>(shape.bodyWeights());
+    speed->read_bytes_per_s = seconds > 0 ? bytes / seconds : 0;
+    if (shape.n_layers != kStream.n_layers) {
+      break;
+    }
+  }
+  return kOk;
+}
+
+/// Submission and kernels; before that, which device it is. *kept: its rates were in the folder.
+Status measureOverhead(const Bench& bench, const char* cache_dir, oriel_speed* speed, bool* kept) {
+  Probe probe(bench.allocator, bench.log);
+  ORIEL_TRY(probe.open(kNarrow, CacheFormats(), kShortWindow, 1, bench.maker));
+  std::snprintf(speed->device, sizeof(speed->device), "%s", probe.device());
+  std::snprintf(speed->driver, sizeof(speed->driver), "%s", probe.driver());
+  *kept = readSpeedFile(cache_dir, speed);
+  if (*kept) {
+    return kOk;
+  }
+  double decode = 0;
+  double head = 0;
+  ORIEL_TRY(probe.time(1, kShallow, &decode));
+  ORIEL_TRY(probe.timeHead(&head));
+  speed->dispatch_ns = positive(decode - head) / probe.ops(StepList::kDecode) / kNano;
+  speed->submit_ns = positive(head / kNano - probe.ops(StepList::kHead) * speed->dispatch_ns);
+  return kOk;
+}
+
+/// Chooses among the device's ways to multiply; models that are loaded later take what was chosen.
+Status tuneTypes(const Bench& bench) {
+  for (uint32_t i = 0; i < bench.target.n_matrices; ++i) {
+    MatvecTimes times;
+    const Status status = tuneMatvec(bench.maker, bench.target.matrices[i].tensor_type, false,
+                                     bench.allocator, bench.log, &times);
+    if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
+      return status;
+    }
+  }
+  return kOk;
+}
+
+/// The type that most of the layers' weights have.
+uint32_t mainMatrices(const SpeedTarget& target) {
+  uint32_t best = 0;
+  for (uint32_t i = 1; i < target.n_matrices; ++i) {
+    if (target.matrices[i].body_weights > target.matrices[best].body_weights) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const char* cache_dir,
+                    const oriel_allocator& allocator, const Log& log, oriel_speed* speed) {
+  const double begin = nowMs();
+  std::memset(static_cast<void*>(speed), 0, sizeof(*speed));
+  speed->struct_size = sizeof(*speed);
+  speed->shape = target.hash();
+  const Bench bench = {maker, target, allocator, log};
+  bool kept = false;
+  ORIEL_TRY(measureOverhead(bench, cache_dir, speed, &kept));
+  if (kept) {
+    return kOk;
+  }
+  if (cache_dir != nullptr) {  // else the choice would not be there for those who plan with these rates
+    ORIEL_TRY(tuneTypes(bench));
+  }
+  const uint32_t main = mainMatrices(target);
+  if (target.n_matrices != 0) {
+    const Status status = measureLayers(bench, target.matrices[main].tensor_type, speed);
+    if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
+      return status;
+    }
+  }
+  for (uint32_t i = 0; i < target.n_matrices && speed->cache_count != 0; ++i) {
+    if (i != main) {
+      const Status status = measureType(bench, target.matrices[i].tensor_type, speed);
+      if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
+        return status;
       }
     }
-    NarrowTimes times;
-    ORIEL_TRY(timeNarrow(&probe, &times));
-    if (first) {
-      f16 = times;
-      speed->dispatch_ns = positive(f16.decode_shallow - f16.head) / f16.decode_ops / kNano;
-      speed->submit_ns = positive(f16.head / kNano - f16.head_ops * speed->dispatch_ns);
-    }
-    oriel_cache_speed* rate = &speed->caches[speed->cache_count++];
-    rate->k_format = publicFormat(pair.k);
-    rate->v_format = publicFormat(pair.v);
-    narrowRates(times, f16, *speed, rate);
-    changed = true;
   }
-  for (uint32_t i = 0; i < n_types && speed->weight_count < ORIEL_SPEED_WEIGHTS; ++i) {
-    if (hasWeightRate(*speed, types[i])) {
-      continue;
-    }
-    if (cache_dir != nullptr) {  // else the choice would not be there for those who plan with these rates
-      MatvecTimes times;
-      const Status tuned = tuneMatvec(maker, types[i], false, allocator, log, &times);
-      if (!tuned.ok() && tuned.code() != ORIEL_ERROR_UNSUPPORTED) {
-        return tuned;
-      }
-    }
-    oriel_weight_speed rate;
-    const Status status = measureWeightType(maker, types[i], allocator, log, *speed, &rate);
-    if (status.code() == ORIEL_ERROR_UNSUPPORTED) {
-      continue;
-    }
-    ORIEL_TRY(status);
-    speed->weights[speed->weight_count++] = rate;
-    changed = true;
-  }
-  if (changed) {
-    log.write(ORIEL_LOG_INFO, "measured the speed of %s in %.0f ms", speed->device, nowMs() - begin);
-    writeSpeedFile(cache_dir, *speed, log);
-  }
+  ORIEL_TRY(measureReading(bench, speed));
+  log.write(ORIEL_LOG_INFO, "measured the speed of %s in %.0f ms", speed->device, nowMs() - begin);
+  writeSpeedFile(cache_dir, *speed, log);
   return kOk;
 }
 

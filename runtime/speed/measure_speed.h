@@ -1,8 +1,10 @@
-// Times the library's own kernels on one device with small made-up models, and turns the times into rates.
+// Times the library's own kernels on one device with made-up layers, and turns the times into rates.
 #pragma once
 
+#include "budget/speed.h"
 #include "exec/executor.h"
 #include "oriel/oriel.h"
+#include "speed/probe_file.h"
 
 namespace oriel {
 
@@ -13,10 +15,24 @@ struct ExecutorMaker {
   const void* context = nullptr;
 };
 
-/// Fills in the rates of `n_types` tensor types (as GGUF numbers them; types that no kernel takes are left
-/// out), taking from `cache_dir` (may be null) what was measured before.
-Status measureSpeed(const ExecutorMaker& maker, const uint32_t* types, uint32_t n_types,
-                    const char* cache_dir, const oriel_allocator& allocator, const Log& log,
-                    oriel_speed* speed);
+/// The model that rates are for.
+struct SpeedTarget {
+  ProbeShape shape;  ///< tensor_type does not count
+  /// By type: how many are in layers and how many in the output matrix.
+  WorkShape::Matrices matrices[kMaxWorkTypes];
+  uint32_t n_matrices = 0;
+
+  /// Equal for models whose rates are the same.
+  uint64_t hash() const;
+};
+
+SpeedTarget speedTargetOf(const ModelDesc& model, const WorkShape& work);
+/// No model in particular: layers of a middling size in F16, Q8_0 and Q4_0.
+SpeedTarget anySpeedTarget();
+
+/// Fills in the rates (types that no kernel takes are left out), or takes from `cache_dir` (may be null) what
+/// was measured before.
+Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const char* cache_dir,
+                    const oriel_allocator& allocator, const Log& log, oriel_speed* speed);
 
 }  // namespace oriel

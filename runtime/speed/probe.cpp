@@ -10,42 +10,48 @@
 namespace oriel {
 namespace {
 
-// Runs of one timing, after a first that compiles. The median counts: what a step usually takes, waiting for
-// threads included, which the least would leave out. So many, and while they are short more; slow steps fewer.
-constexpr uint32_t kEnoughRuns = 8;
+// Runs of one timing, after a first that warms up (where it is not long enough not to matter). The median
+// counts, of two the faster: what a step usually takes, waiting for threads included, which the least would
+// leave out. So many runs, and while they are short more; slow steps fewer.
+constexpr uint32_t kEnoughRuns = 6;
 constexpr uint32_t kMostRuns = 30;
 constexpr double kRunsMs = 10.0;
 constexpr uint32_t kFewestRuns = 2;
-constexpr double kSlowRunsMs = 60.0;
-constexpr uint32_t kMaxProbeChunk = 64;
+constexpr double kSlowRunsMs = 30.0;
 
-template <typename Run>
-Status medianSeconds(const Run& run, double* seconds) {
+template <typename Prepare, typename Run>
+Status usualSeconds(const Prepare& prepare, const Run& run, double* seconds) {
   double runs_ms[kMostRuns];
   uint32_t n = 0;
   double spent_ms = 0;
   for (uint32_t i = 0; i <= kMostRuns; ++i) {
+    ORIEL_TRY(prepare());
     const double begin = nowMs();
     ORIEL_TRY(run());
     const double ms = nowMs() - begin;
-    if (i == 0) {
+    if (i == 0 && ms < kSlowRunsMs) {
       continue;
     }
     runs_ms[n++] = ms;
     spent_ms += ms;
-    if ((i >= kEnoughRuns && spent_ms > kRunsMs) || (i >= kFewestRuns && spent_ms > kSlowRunsMs)) {
+    if ((i >= kEnoughRuns && spent_ms > kRunsMs) || (n >= kFewestRuns && spent_ms > kSlowRunsMs)) {
       break;
     }
   }
-  std::nth_element(runs_ms, runs_ms + n / 2, runs_ms + n);
-  *seconds = runs_ms[n / 2] / 1000;
+  const uint32_t middle = (n - 1) / 2;
+  std::nth_element(runs_ms, runs_ms + middle, runs_ms + n);
+  *seconds = runs_ms[middle] / 1000;
   return kOk;
 }
 
+Status nothing() { return kOk; }
+
 }  // namespace
 
-Probe::~Probe() {
+void Probe::close() {
   destroyExecutor(executor_);
+  executor_ = nullptr;
+  session_ = nullptr;
   while (n_blocks_ != 0) {
     --n_blocks_;
     release(allocator_, blocks_[n_blocks_], block_bytes_[n_blocks_]);
@@ -70,12 +76,15 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
   if (file_bytes == 0) {
     return ORIEL_ERROR_UNSUPPORTED;
   }
+  close();
   void* bytes = nullptr;
   ORIEL_TRY(take(file_bytes, &bytes));
   writeProbeFile(shape, static_cast<uint8_t*>(bytes));
   ORIEL_TRY(file_.open(static_cast<const uint8_t*>(bytes), file_bytes, log_));
   // A type without a kernel is an answer, not an error.
-  ORIEL_TRY(readModelDesc(file_, Log(), &desc_));
+  if (!readModelDesc(file_, Log(), &desc_).ok()) {
+    return ORIEL_ERROR_UNSUPPORTED;
+  }
   PlanTotals totals;
   ORIEL_TRY(measureWeights(file_, desc_, log_, &totals));
 
@@ -112,7 +121,8 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
 
 Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds) {
   static const int32_t kIds[kMaxProbeChunk] = {};
-  return medianSeconds(
+  return usualSeconds(
+      nothing,
       [&] {
         session_->pretendPosition(depth > tokens ? depth - tokens : 0);
         return session_->append(kIds, std::min(tokens, kMaxProbeChunk));
@@ -121,7 +131,15 @@ Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds) {
 }
 
 Status Probe::timeHead(double* seconds) {
-  return medianSeconds([&] { return executor_->run(StepRun::kHead); }, seconds);
+  return usualSeconds(nothing, [&] { return executor_->run(StepRun::kHead); }, seconds);
+}
+
+Status Probe::timeHeadAfterLayers(double* seconds) {
+  static const int32_t kIds[2] = {};
+  session_->pretendPosition(0);
+  ORIEL_TRY(session_->append(kIds, 2));
+  return usualSeconds([&] { return executor_->run(StepRun::kChunk); },
+                       [&] { return executor_->run(StepRun::kHead); }, seconds);
 }
 
 }  // namespace oriel

@@ -4,27 +4,30 @@
 #include "exec/executor.h"
 #include "exec/session.h"
 #include "speed/measure_speed.h"
-#include "speed/probe_file.h"
 
 namespace oriel {
+
+constexpr uint32_t kMaxProbeChunk = 64;
 
 /// Everything that one probe holds; released with it. The executor sees an ordinary plan.
 class Probe {
  public:
   Probe(const oriel_allocator& allocator, const Log& log) : allocator_(allocator), log_(log) {}
-  ~Probe();
+  ~Probe() { close(); }
   Probe(const Probe&) = delete;
   Probe& operator=(const Probe&) = delete;
 
-  /// ORIEL_ERROR_UNSUPPORTED when no kernel takes this type of weights.
+  /// In place of what it held before. ORIEL_ERROR_UNSUPPORTED when no kernel takes this type of weights.
   Status open(const ProbeShape& shape, const CacheFormats& formats, uint32_t window, uint32_t chunk,
               const ExecutorMaker& maker);
 
-  /// Median seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
+  /// Usual seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
   /// the window).
   Status time(uint32_t tokens, uint32_t depth, double* seconds);
-  /// Median seconds of computing logits alone. After a time().
+  /// Usual seconds of computing logits alone, the caches warm. After a time().
   Status timeHead(double* seconds);
+  /// The same behind a chunk of two tokens each time, so that the layers are what the caches hold.
+  Status timeHeadAfterLayers(double* seconds);
 
   Executor* executor() const { return executor_; }
   const char* device() const { return executor_->deviceName(); }
@@ -32,6 +35,7 @@ class Probe {
   uint32_t ops(StepList list) const { return plan_.n_ops[static_cast<uint32_t>(list)]; }
 
  private:
+  void close();
   Status take(uint64_t bytes, void** block);
 
   oriel_allocator allocator_;

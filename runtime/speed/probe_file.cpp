@@ -1,5 +1,6 @@
 #include "speed/probe_file.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -10,8 +11,11 @@ namespace oriel {
 namespace {
 
 constexpr uint64_t kDataAlignment = 32;  // GGUF's default
-// As half, float, bfloat16 and block scale about 1, as quants neither zero nor all alike.
-constexpr uint8_t kWeightByte = 0x3C;
+// Bytes of weights have all the bits of the first and any of the second. As half, float,
+// bfloat16 and block scale that is of either sign and neither tiny nor huge. All alike would not do: their
+// rotations cancel, and what is left takes a processor longer than ordinary numbers.
+constexpr uint64_t kWeightBits = 0x3838383838383838;
+constexpr uint64_t kWeightVaries = 0x8787878787878787;
 // Keeps what one layer hands to the next within the range of half floats.
 constexpr float kNormWeight = 1e-3f;
 
@@ -30,6 +34,17 @@ class Writer {
   void fill(uint8_t value, uint64_t bytes) {
     if (out_ != nullptr) {
       std::memset(out_ + at_, value, static_cast<size_t>(bytes));
+    }
+    at_ += bytes;
+  }
+  void weights(uint64_t bytes) {
+    uint64_t state = 0x9E3779B97F4A7C15ull;
+    for (uint64_t done = 0; out_ != nullptr && done < bytes; done += sizeof(state)) {
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
+      const uint64_t word = kWeightBits | (state & kWeightVaries);
+      std::memcpy(out_ + at_ + done, &word, std::min<uint64_t>(sizeof(word), bytes - done));
     }
     at_ += bytes;
   }
@@ -52,27 +67,28 @@ class Writer {
   uint64_t at_ = 0;
 };
 
-/// visit(name, rows, cols); a vector has one row.
+constexpr uint32_t kTensorsOfLayer = 9;
+
+/// visit(name, rows, cols, layer); a vector has one row. What is in no layer comes first, as layer 0.
 template <typename Visit>
 void forEachTensor(const ProbeShape& shape, const Visit& visit) {
   const uint64_t queries = uint64_t{shape.n_heads} * shape.head_dim;
   const uint64_t keys = uint64_t{shape.n_kv_heads} * shape.head_dim;
   const uint64_t embd = shape.n_embd;
-  visit("token_embd.weight", shape.n_vocab, embd);
-  visit("output_norm.weight", 1, embd);
+  visit("token_embd.weight", shape.n_vocab, embd, 0u);
+  visit("output_norm.weight", 1, embd, 0u);
   const struct {
     const char* name;
     uint64_t rows, cols;
-  } tensors[] = {{"attn_norm", 1, embd},       {"attn_q", queries, embd},
-                 {"attn_k", keys, embd},       {"attn_v", keys, embd},
-                 {"attn_output", embd, queries}, {"ffn_norm", 1, embd},
-                 {"ffn_gate", shape.n_ff, embd}, {"ffn_up", shape.n_ff, embd},
-                 {"ffn_down", embd, shape.n_ff}};
+  } tensors[kTensorsOfLayer] = {
+      {"attn_norm", 1, embd},         {"attn_q", queries, embd},   {"attn_k", keys, embd},
+      {"attn_v", keys, embd},         {"attn_output", embd, queries}, {"ffn_norm", 1, embd},
+      {"ffn_gate", shape.n_ff, embd}, {"ffn_up", shape.n_ff, embd},   {"ffn_down", embd, shape.n_ff}};
   for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
     for (const auto& tensor : tensors) {
       char name[64];
       std::snprintf(name, sizeof(name), "blk.%u.%s.weight", layer, tensor.name);
-      visit(name, tensor.rows, tensor.cols);
+      visit(name, tensor.rows, tensor.cols, layer);
     }
   }
 }
@@ -98,7 +114,7 @@ bool write(const ProbeShape& shape, Writer* out) {
   constexpr uint32_t kFloat32 = 6;
   constexpr uint64_t kKeys = 11;
   uint64_t n_tensors = 0;
-  forEachTensor(shape, [&](const char*, uint64_t, uint64_t) { ++n_tensors; });
+  forEachTensor(shape, [&](const char*, uint64_t, uint64_t, uint32_t) { ++n_tensors; });
   out->raw("GGUF", 4);
   out->number32(kVersion);
   out->number64(n_tensors);
@@ -120,9 +136,12 @@ bool write(const ProbeShape& shape, Writer* out) {
   const float epsilon = 1e-5f;
   out->raw(&epsilon, sizeof(epsilon));
 
+  // All layers have the first one's data: the file stays small, and on the device each has its own.
+  uint64_t offsets[kTensorsOfLayer + 2];
   uint64_t offset = 0;
+  uint64_t index = 0;
   bool possible = true;
-  forEachTensor(shape, [&](const char* name, uint64_t rows, uint64_t cols) {
+  forEachTensor(shape, [&](const char* name, uint64_t rows, uint64_t cols, uint32_t layer) {
     uint64_t bytes = 0;
     possible = possible && tensorBytes(typeOf(shape, rows), rows, cols, &bytes);
     out->string(name);
@@ -132,15 +151,22 @@ bool write(const ProbeShape& shape, Writer* out) {
       out->number64(rows);
     }
     out->number32(typeOf(shape, rows));
-    out->number64(offset);
-    offset += alignUp(bytes, kDataAlignment);
+    if (layer == 0) {
+      offsets[index] = offset;
+      offset += alignUp(bytes, kDataAlignment);
+    }
+    out->number64(offsets[index - uint64_t{layer} * kTensorsOfLayer]);
+    ++index;
   });
   out->align();
-  forEachTensor(shape, [&](const char*, uint64_t rows, uint64_t cols) {
+  forEachTensor(shape, [&](const char*, uint64_t rows, uint64_t cols, uint32_t layer) {
+    if (layer != 0) {
+      return;
+    }
     uint64_t bytes = 0;
     possible = possible && tensorBytes(typeOf(shape, rows), rows, cols, &bytes);
     if (rows != 1) {
-      out->fill(kWeightByte, bytes);
+      out->weights(bytes);
     } else {
       for (uint64_t i = 0; i < cols; ++i) {
         out->raw(&kNormWeight, sizeof(kNormWeight));

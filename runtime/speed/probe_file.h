@@ -1,4 +1,4 @@
-// A small made-up llama model as the bytes of a GGUF file, so that what is timed goes the way of any model:
+// A made-up llama model as the bytes of a GGUF file, so that what is timed goes the way of any model:
 // file, plan, executor.
 #pragma once
 
@@ -24,7 +24,7 @@ struct ProbeShape {
   }
 };
 
-/// Bytes of the file; 0 for a type whose size is not known or whose blocks do not divide the rows.
+/// Bytes of the file, which holds one layer whatever n_layers: they share its data. 0 for a type whose size is not known or whose blocks do not divide the rows.
 uint64_t probeFileBytes(const ProbeShape& shape);
 /// Writes exactly that many. Every number in it is ordinary: neither zero, denormal nor so large that a
 /// layer overflows.

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'S', 'P', '\n'};
 /// Raised whenever rates come to mean something else, or kernels change that they were measured with.
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr size_t kMaxPath = 1024;
 
 struct SpeedFile {
@@ -28,7 +28,8 @@ uint64_t keyOf(const oriel_speed& speed) {
   const char* version = oriel_version();
   uint64_t hash = hashBytes(version, std::strlen(version));
   hash = hashBytes(speed.device, std::strlen(speed.device), hash);
-  return hashBytes(speed.driver, std::strlen(speed.driver), hash);
+  hash = hashBytes(speed.driver, std::strlen(speed.driver), hash);
+  return hashBytes(&speed.shape, sizeof(speed.shape), hash);
 }
 
 // Padding is never hashed: the rates are zeroed before they are filled.
@@ -67,6 +68,7 @@ bool readSpeedFile(const char* dir, oriel_speed* speed) {
       file.rates.struct_size != sizeof(oriel_speed) ||
       std::memcmp(file.rates.device, speed->device, sizeof(speed->device)) != 0 ||
       std::memcmp(file.rates.driver, speed->driver, sizeof(speed->driver)) != 0 ||
+      file.rates.shape != speed->shape ||
       !validSpeed(file.rates)) {
     return false;
   }

@@ -1,5 +1,7 @@
-// Cancelling between any two submissions leaves no half messages behind.
+// Cancelling between any two pieces of work ends the call at once and leaves nothing half done.
 #include <gtest/gtest.h>
+
+#include <thread>
 
 #include "api/api.h"
 #include "support/api.h"
@@ -12,8 +14,15 @@ class CancellingExecutor final : public Executor {
  public:
   explicit CancellingExecutor(Executor* inner) : inner_(inner) {}
 
-  Status run(StepRun what) override {
-    const Status status = inner_->run(what);
+  using Executor::run;
+  Status run(StepRun what, const StopCheck& stop) override {
+    run_asked_ = 0;
+    stop_ = stop;
+    const Status status =
+        inner_->run(what, {[](void* self) {
+                             return static_cast<CancellingExecutor*>(self)->ask();
+                           },
+                           this});
     if (runs_left != 0 && --runs_left == 0) {
       oriel_session_cancel(session);
     }
@@ -36,10 +45,25 @@ class CancellingExecutor final : public Executor {
   const char* driverName() const override { return inner_->driverName(); }
 
   uint32_t runs_left = 0;
+  /// Before the piece of this number in any run another thread cancels the session. 0: never.
+  uint32_t cancel_before_piece = 0;
+  uint32_t asked_since_cancelled = 0;
   oriel_session* session = nullptr;
 
  private:
+  bool ask() {
+    if (asked_since_cancelled != 0) {
+      ++asked_since_cancelled;
+    } else if (stop_.asked != nullptr && ++run_asked_ == cancel_before_piece) {
+      std::thread([this] { oriel_session_cancel(session); }).join();
+      asked_since_cancelled = 1;
+    }
+    return stop_();
+  }
+
   Executor* inner_;
+  StopCheck stop_;  // of the run in progress
+  uint32_t run_asked_ = 0;
 };
 
 class Cancel : public testing::Test {
@@ -91,6 +115,84 @@ TEST_F(Cancel, while_a_reply_is_opened_takes_its_opening_back) {
   options.struct_size = sizeof(options);
   options.max_tokens = 3;
   EXPECT_EQ(ORIEL_OK, oriel_chat_reply(session(), &options, nullptr, nullptr, nullptr));
+}
+
+/// On the device under test, with a ring that has wrapped and chunks of several pieces: the pace of chunks
+/// is still what it is at first, since all tokens so far came one by one.
+class CancelPrefill : public testing::Test {
+ protected:
+  static constexpr uint32_t kWindow = 64, kChunk = 64, kBefore = 140;
+
+  struct Wrapped {
+    Wrapped() {
+      oriel_options options = makeOptions();
+      options.chunk_tokens = kChunk;
+      options.window_tokens = kWindow;
+      oriel_model* model = nullptr;
+      EXPECT_EQ(ORIEL_OK,
+                oriel_model_load(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf",
+                                 &options, &model));
+      loaded.model.reset(model);
+      real = model->executor;
+      executor = std::make_unique<CancellingExecutor>(real);
+      model->executor = executor.get();
+      oriel_session* session = nullptr;
+      EXPECT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session));
+      loaded.session.reset(session);
+      executor->session = session;
+      for (const int32_t id : someIds(kBefore, 2048)) {
+        EXPECT_EQ(ORIEL_OK, oriel_session_append(session, &id, 1));
+      }
+    }
+    ~Wrapped() {
+      loaded.session.reset();
+      loaded.model->executor = real;
+    }
+    oriel_status append(uint32_t count) {
+      const std::vector<int32_t> ids(count, 77);
+      return oriel_session_append(loaded.session.get(), ids.data(), ids.size());
+    }
+    std::vector<float> logits() {
+      const float* values = nullptr;
+      size_t count = 0;
+      EXPECT_EQ(ORIEL_OK, oriel_session_logits(loaded.session.get(), &values, &count));
+      return values == nullptr ? std::vector<float>() : std::vector<float>(values, values + count);
+    }
+
+    Loaded loaded;
+    Executor* real = nullptr;
+    std::unique_ptr<CancellingExecutor> executor;
+  };
+};
+
+TEST_F(CancelPrefill, from_another_thread_ends_it_before_another_piece_begins) {
+  Wrapped wrapped;
+  wrapped.executor->cancel_before_piece = 3;
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(10 * kChunk));
+  EXPECT_EQ(1u, wrapped.executor->asked_since_cancelled) << "the answer was yes at once";
+  EXPECT_EQ(kBefore, statsOf(wrapped.loaded).position) << "in its first chunk";
+}
+
+TEST_F(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begun) {
+  Wrapped plain;
+  Wrapped wrapped;
+  const std::vector<float> before = wrapped.logits();
+  wrapped.executor->cancel_before_piece = 3;
+  ASSERT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(kChunk));
+  ASSERT_EQ(kBefore, statsOf(wrapped.loaded).position);
+  EXPECT_EQ(before, wrapped.logits()) << "still those of the last committed token";
+  ASSERT_EQ(ORIEL_OK, wrapped.append(kChunk));
+  ASSERT_EQ(ORIEL_OK, plain.append(kChunk));
+  EXPECT_EQ(plain.logits(), wrapped.logits());
+}
+
+TEST_F(CancelPrefill, does_not_let_go_back_to_what_its_chunk_may_have_overwritten) {
+  Wrapped wrapped;
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(wrapped.loaded.session.get(), kBefore - 1));
+  wrapped.executor->cancel_before_piece = 3;
+  ASSERT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(kChunk));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(wrapped.loaded.session.get(), kBefore - 2));
+  EXPECT_EQ(kBefore - 1, statsOf(wrapped.loaded).position);
 }
 
 }  // namespace

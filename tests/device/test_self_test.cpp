@@ -72,7 +72,7 @@ class WrongExecutor final : public Executor {
     return status;
   }
   void* step() override { return real_->step(); }
-  Status run(StepRun what) override { return real_->run(what); }
+  Status run(StepRun what, const StopCheck& stop) override { return real_->run(what, stop); }
   float* logits() override { return real_->logits(); }
   Status clearCache() override { return real_->clearCache(); }
   uint64_t allocatedBytes(ArenaKind kind) const override { return real_->allocatedBytes(kind); }

@@ -72,6 +72,9 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   ASSERT_EQ(1u, first.weight_count);
   EXPECT_EQ(2u, first.weights[0].tensor_type) << "Q4_0";
   EXPECT_GT(first.weights[0].decode_ns, 0);
+  EXPECT_GT(first.weights[0].head_ns, 0);
+  EXPECT_GT(first.read_bytes_per_s, 0);
+  EXPECT_NE(0u, first.shape);
   EXPECT_GT(first.weights[0].chunk_ns + first.weights[0].chunk_token_ns, 0);
   ASSERT_EQ(4u, first.cache_count);
   for (const oriel_cache_speed& cache : first.caches) {
@@ -100,12 +103,6 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   oriel_speed broken = first;
   broken.submit_ns = -1;
   planWith(&broken, 0, ORIEL_ERROR_ARGUMENT);
-
-  // Another type of weights is added to what is there.
-  const oriel_speed more = measure(ORIEL_TEST_DATA "/models/llama-q8_0.gguf");
-  ASSERT_EQ(2u, more.weight_count);
-  EXPECT_EQ(0, std::memcmp(first.caches, more.caches, sizeof(first.caches)));
-  EXPECT_EQ(first.weights[0].decode_ns, more.weights[0].decode_ns);
 
   std::vector<uint8_t> bytes = readBytes(file());
   bytes[bytes.size() / 2] ^= 1;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kv/kv_side.h"
 #include "support/kernel_fixture.h"
 
 namespace oriel::test {
@@ -172,6 +173,158 @@ TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
       for (uint32_t c = 0; c < kDim; ++c) {
         ASSERT_NEAR(rig.floats(global.out)[t * kDim + c], global_means[t], error) << t;
         ASSERT_NEAR(rig.floats(local.out)[t * kDim + c], local_means[t], error) << t;
+      }
+    }
+  }
+}
+
+// ---- Low-bit caches ------------------------------------------------------------------------------
+
+struct LowBitCase {
+  KvFormat k, v;
+  uint32_t n_heads, n_kv_heads, head_dim, splits;
+};
+
+TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
+  constexpr uint32_t kChunk = 5, kSinks = 3, kRing = 150, kSeen = 140;
+  constexpr KvFormat kF = KvFormat::kF16, k8 = KvFormat::kInt8, k4 = KvFormat::kInt4;
+  const LowBitCase cases[] = {{k8, k8, 9, 3, 64, 1}, {k8, k4, 9, 3, 64, 3}, {k4, k4, 9, 3, 64, 3},
+                              {kF, k8, 4, 1, 64, 3}, {k8, k4, 5, 1, 128, 2}, {k4, k8, 2, 1, 128, 1},
+                              {k8, k4, 2, 2, 96, 3}, {k4, k4, 3, 1, 48, 2},  {k8, k4, 3, 1, 20, 2}};
+  for (const LowBitCase& shape : cases) {
+    SCOPED_TRACE(std::string(kvFormatName(shape.k)) + " " + kvFormatName(shape.v) + " " +
+                 std::to_string(shape.head_dim));
+    // Queries for int8 keys may have 16 bits: 64 roundings by 5e-5 at most move a score by some 3e-5.
+    const double error = shape.k == k8 && GetParam().path == Path::kSimd ? 6e-5 : 2e-5;
+    Random random(shape.head_dim + shape.splits);
+    KernelRig rig(kChunk);
+    const uint32_t d = shape.head_dim;
+    const CacheShape cache = {shape.n_kv_heads, d, kSinks, 0, kRing};
+    std::vector<uint32_t> k_words(sideLayout(shape.k, cache).bytes / 4);
+    std::vector<uint32_t> v_words(sideLayout(shape.v, cache).bytes / 4);
+    KvSide k_side(shape.k, shape.n_kv_heads, d, kSinks, kRing, k_words.data());
+    KvSide v_side(shape.v, shape.n_kv_heads, d, kSinks, kRing, v_words.data());
+    for (uint32_t head = 0; head < shape.n_kv_heads; ++head) {
+      for (uint32_t slot = 0; slot < kSinks + kRing; ++slot) {
+        const std::vector<float> key = random.normals(d), value = random.normals(d);
+        slot < kSinks ? k_side.storeSink(head, slot, key.data())
+                      : k_side.storeRing(head, slot - kSinks, key.data());
+        slot < kSinks ? v_side.storeSink(head, slot, value.data())
+                      : v_side.storeRing(head, slot - kSinks, value.data());
+      }
+    }
+    const uint32_t width = shape.n_heads * d;
+    const std::vector<float> queries = random.normals(kChunk * 2 * width);
+    AttentionPush push = {};
+    push.n_heads = shape.n_heads;
+    push.n_kv_heads = shape.n_kv_heads;
+    push.head_dim = d;
+    push.query_stride = 2 * width;
+    push.out_stride = width;
+    push.chunk = kChunk;
+    push.sinks = kSinks;
+    push.ring = kRing;
+    push.splits = shape.splits;
+    push.split_slots = (kSinks + kRing + shape.splits - 1) / shape.splits;
+    push.scale = 0.15f;
+    const BufferRef out = rig.output(kChunk * width);
+    const BufferRef partials =
+        shape.splits == 1
+            ? out
+            : rig.activation(kChunk * shape.n_heads * shape.splits * (d + kPartialExtra));
+    const std::vector<BufferRef> bindings = {rig.input(queries), partials, rig.input(k_words),
+                                             rig.input(v_words)};
+    for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
+      Op& op = rig.add(list, OpKind::kAttention, push, bindings);
+      op.k_format = shape.k;
+      op.v_format = shape.v;
+      if (shape.splits > 1) {
+        rig.add(list, OpKind::kAttentionMerge,
+                AttentionMergePush{shape.n_heads, d, width, shape.splits, push.split_slots, 0},
+                {partials, out});
+      }
+    }
+    load(&rig);
+    for (const uint32_t n_tokens : {1u, kChunk}) {
+      rig.header().n_tokens = n_tokens;
+      for (uint32_t t = 0; t < kChunk; ++t) {
+        rig.token(t).n_sinks = kSinks;
+        rig.token(t).ring_begin = 100 + t;  // wraps
+        rig.token(t).n_ring = kSeen;
+      }
+      run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
+      for (uint32_t i = 0; i < n_tokens * shape.n_heads; ++i) {
+        const uint32_t t = i / shape.n_heads, head = i % shape.n_heads;
+        const uint32_t kv_head = head / (shape.n_heads / shape.n_kv_heads);
+        std::vector<double> want(d, 0.0);
+        double sum = 0;
+        for (uint32_t n = 0; n < kSinks + kSeen; ++n) {
+          std::vector<float> key(d), value(d);
+          const uint32_t slot = (100 + t + n - kSinks) % kRing;
+          n < kSinks ? k_side.loadSink(kv_head, n, key.data())
+                     : k_side.loadRing(kv_head, slot, key.data());
+          n < kSinks ? v_side.loadSink(kv_head, n, value.data())
+                     : v_side.loadRing(kv_head, slot, value.data());
+          double score = 0;
+          for (uint32_t c = 0; c < d; ++c) {
+            score += static_cast<double>(key[c]) *
+                     static_cast<double>(
+                         queries[t * 2 * width + (2 * head + (n < kSinks ? 1 : 0)) * d + c]);
+          }
+          const double weight = std::exp(score * static_cast<double>(push.scale));
+          sum += weight;
+          for (uint32_t c = 0; c < d; ++c) {
+            want[c] += weight * static_cast<double>(value[c]);
+          }
+        }
+        for (uint32_t c = 0; c < d; ++c) {
+          ASSERT_NEAR(rig.floats(out)[t * width + head * d + c], want[c] / sum, error)
+              << "token " << t << " head " << head << " dim " << c;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
+  constexpr uint32_t kSinks = 1, kRing = 3, kSlot = 2;
+  for (const KvFormat format : {KvFormat::kInt8, KvFormat::kInt4}) {
+    for (const uint32_t d : {20u, 64u, 96u, 128u}) {
+      SCOPED_TRACE(std::string(kvFormatName(format)) + " " + std::to_string(d));
+      Random random(d);
+      KernelRig rig(1, 2);
+      std::vector<float> qkv = random.normals(3 * d, 3.0f);
+      std::fill_n(qkv.begin() + 2 * d, 4, 0.0f);
+      qkv[2 * d + 5] = -40.0f;
+      const uint64_t words = sideLayout(format, {1, d, kSinks, 0, kRing}).bytes / 4;
+      const BufferRef keys = rig.output(words), values = rig.output(words);
+      RopeAppendPush push = {};
+      push.n_heads = push.n_kv_heads = 1;
+      push.head_dim = d;
+      push.qkv_stride = 3 * d;
+      push.query_stride = 2 * d;
+      push.chunk = 1;
+      push.sinks = kSinks;
+      push.ring = kRing;
+      push.rotation_stride = rotationWords(2, false);
+      Op& op = rig.add(StepList::kDecode, OpKind::kRopeAppend, push,
+                       {rig.input(qkv), rig.output(2 * d), keys, values});
+      op.k_format = op.v_format = format;
+      load(&rig);
+      rig.header().n_tokens = 1;
+      rig.token(0).slot = kSinks + kSlot;
+      run(&rig, StepRun::kDecode);
+      std::vector<uint32_t> want_words(words), got_words(rig.words(values), rig.words(values) + words);
+      KvSide want_side(format, 1, d, kSinks, kRing, want_words.data());
+      want_side.storeRing(0, kSlot, qkv.data() + 2 * d);
+      const KvSide got_side(format, 1, d, kSinks, kRing, got_words.data());
+      std::vector<float> want(d), got(d);
+      want_side.loadRing(0, kSlot, want.data());
+      got_side.loadRing(0, kSlot, got.data());
+      // Devices may round the inverse of a scale differently, where a value lies between two steps.
+      const double step = onVulkan() && format == KvFormat::kInt8 ? 40.5 / 127 : 0;
+      for (uint32_t c = 0; c < d; ++c) {
+        ASSERT_NEAR(got[c], want[c], step) << c;
       }
     }
   }

@@ -1,4 +1,5 @@
-// Counts every call into Vulkan and can fail any of them. Tests only; one tap at a time.
+// Counts every call into Vulkan and can fail any of them; `fail` is asked by one thread at a time. Tests
+// only; one tap at a time.
 //
 //   VulkanTap tap;
 //   options.wrap_api = VulkanTap::wrap;
@@ -8,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <type_traits>
 
@@ -62,12 +64,14 @@ class VulkanTap {
     }
     static VKAPI_ATTR Result VKAPI_CALL call(Arguments... arguments) {
       if (active_ != nullptr) {
+        std::unique_lock<std::mutex> lock(active_->mutex_);
         const int nth = ++active_->calls[name];
         if constexpr (std::is_same_v<Result, VkResult>) {
           if (active_->fail) {
             if (const VkResult result = active_->fail(name, nth); result != VK_SUCCESS) {
               // A lost device does no more work; the real one is let finish what it has.
               if (id == Id::vkWaitForFences && result == VK_ERROR_DEVICE_LOST) {
+                lock.unlock();
                 (void)real(arguments...);
               }
               return result;
@@ -84,6 +88,7 @@ class VulkanTap {
   };
 
   static inline VulkanTap* active_ = nullptr;
+  std::mutex mutex_;  // pipelines are compiled by several threads
 };
 
 }  // namespace oriel::test

@@ -10,7 +10,9 @@
 
 #include "budget/budget.h"
 #include "budget/known_shapes.h"
+#include "speed/measure_speed.h"
 #include "speed/probe_file.h"
+#include "speed/probe_shape.h"
 #include "speed/speed_file.h"
 #include "support/captured_log.h"
 #include "support/files.h"
@@ -32,7 +34,9 @@ oriel_speed roundSpeed() {
   speed.submit_ns = 1e5;
   speed.dispatch_ns = 1e4;
   speed.weight_count = 1;
-  speed.weights[0] = {kQ4, 0, 1.0, 0.5, 0.25, 1.0};
+  speed.weights[0] = {kQ4, 0, 1.0, 0.5, 0.25, 0.8};
+  speed.read_bytes_per_s = 1e10;
+  speed.shape = 77;
   const struct {
     oriel_kv_format k, v;
     double ns;
@@ -65,25 +69,6 @@ CacheFormats formatsOf(KvFormat k, KvFormat v) {
   return formats;
 }
 
-TEST(Speed, weights_cost_more_in_models_that_no_cache_holds) {
-  oriel_speed speed = roundSpeed();
-  speed.weights[0].decode_near_ns = 0.5;
-  const auto perWeight = [&](double weights) {
-    WorkShape work = workOfModel();
-    work.matrices[0] = {};
-    work.n_matrices = 0;
-    work.add(kQ4, static_cast<uint64_t>(weights), 0);
-    oriel_step_cost cost;
-    EXPECT_TRUE(stepCost(speed, work, CacheFormats(), 0, &cost));
-    return cost.weights_s / weights * 1e9;
-  };
-  EXPECT_NEAR(0.5, perWeight(1e6), 1e-9);
-  EXPECT_NEAR(0.5, perWeight(kNearWeights), 1e-9);
-  EXPECT_NEAR(0.75, perWeight(std::sqrt(kNearWeights * kFarWeights)), 1e-6);
-  EXPECT_NEAR(1.0, perWeight(kFarWeights), 1e-9);
-  EXPECT_NEAR(1.0, perWeight(1e9), 1e-9);
-}
-
 TEST(Speed, a_step_is_the_sum_of_overhead_weights_and_cache) {
   oriel_step_cost cost;
   const CacheFormats f16;
@@ -91,16 +76,37 @@ TEST(Speed, a_step_is_the_sum_of_overhead_weights_and_cache) {
   const double values = 4 * 8 * 64;  // layers, heads, head_dim
   EXPECT_NEAR(1e-9 * (1e5 + 50 * 1e4 + values * 8), cost.overhead_s, 1e-15);
   EXPECT_NEAR(1e-3, cost.weights_s, 1e-15);
-  EXPECT_NEAR(1e-9 * (1e5 + 2 * 1e4), cost.head_s, 1e-15);
+  EXPECT_NEAR(1e-9 * (100000 * 0.8 + 2 * 1e4), cost.head_s, 1e-15);
   EXPECT_NEAR(1e-9 * values * 2, cost.cache_s_per_token, 1e-18);
   EXPECT_NEAR(cost.overhead_s + cost.weights_s + 1000 * cost.cache_s_per_token,
               stepSeconds(cost, 1000), 1e-15);
 
   ASSERT_TRUE(stepCost(roundSpeed(), workOfModel(), f16, 16, &cost));
   EXPECT_EQ(16u, cost.tokens);
-  EXPECT_NEAR(1e-9 * 1000000 * (0.5 + 16 * 0.25), cost.weights_s, 1e-12);
+  EXPECT_NEAR(1e-9 * (1000000 * (0.5 + 16 * 0.25) + values * 16 * 5), cost.weights_s, 1e-12);
+  EXPECT_NEAR(1e-9 * (1e5 + 40 * 1e4), cost.overhead_s, 1e-15);
   EXPECT_NEAR(1e-9 * 1000000 * 0.5, cost.weights_once_s, 1e-12);
   EXPECT_NEAR(1e-9 * values * 16 * 1, cost.cache_s_per_token, 1e-15);
+}
+
+TEST(Speed, more_work_is_never_predicted_to_take_less_time) {
+  const WorkShape work = workOfModel();
+  for (const uint32_t chunk : {0u, 16u}) {
+    oriel_step_cost cost;
+    ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), chunk, &cost));
+    double last = 0;
+    for (double depth = 1; depth < 1e6; depth *= 2) {
+      EXPECT_GT(stepSeconds(cost, depth), last);
+      last = stepSeconds(cost, depth);
+    }
+  }
+  double last = 0;
+  for (uint32_t chunk = 1; chunk <= 64; ++chunk) {
+    oriel_step_cost cost;
+    ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), chunk, &cost));
+    EXPECT_GT(stepSeconds(cost, 100), last);
+    last = stepSeconds(cost, 100);
+  }
 }
 
 TEST(Speed, a_pair_that_was_not_measured_is_half_of_each_side) {
@@ -145,7 +151,8 @@ TEST(Speed, rates_that_no_measurement_can_give_are_not_valid) {
   EXPECT_TRUE(validSpeed(roundSpeed()));
   for (const double value : {-1.0, std::numeric_limits<double>::infinity(),
                              std::numeric_limits<double>::quiet_NaN()}) {
-    for (double oriel_speed::*const field : {&oriel_speed::submit_ns, &oriel_speed::dispatch_ns}) {
+    for (double oriel_speed::*const field : {&oriel_speed::submit_ns, &oriel_speed::dispatch_ns,
+                                             &oriel_speed::read_bytes_per_s}) {
       oriel_speed speed = roundSpeed();
       speed.*field = value;
       EXPECT_FALSE(validSpeed(speed));
@@ -290,6 +297,7 @@ class SpeedFileTest : public testing::Test {
     std::memset(static_cast<void*>(speed), 0, sizeof(*speed));
     std::memcpy(speed->device, wanted.device, sizeof(wanted.device));
     std::memcpy(speed->driver, wanted.driver, sizeof(wanted.driver));
+    speed->shape = wanted.shape;
     return readSpeedFile(folder_.c_str(), speed);
   }
   void write(const std::vector<uint8_t>& bytes) const {
@@ -325,8 +333,11 @@ TEST_F(SpeedFileTest, a_damaged_byte_makes_it_as_good_as_none) {
   }
 }
 
-TEST_F(SpeedFileTest, another_driver_has_rates_of_its_own) {
+TEST_F(SpeedFileTest, another_driver_or_shape_has_rates_of_its_own) {
   oriel_speed speed = roundSpeed();
+  speed.shape = 78;
+  EXPECT_FALSE(readSpeedFile(folder_.c_str(), &speed));
+  speed = roundSpeed();
   std::strcpy(speed.driver, "1.1");
   EXPECT_FALSE(readSpeedFile(folder_.c_str(), &speed));
   EXPECT_FALSE(readSpeedFile(nullptr, &speed));
@@ -361,6 +372,63 @@ TEST(Probe, is_a_model_like_any_other) {
   EXPECT_EQ(0u, probeFileBytes(odd)) << "blocks of 32 do not divide rows of 100";
   odd.tensor_type = 12345;
   EXPECT_EQ(0u, probeFileBytes(odd));
+}
+
+TEST(Probe, has_layers_that_share_their_bytes) {
+  ProbeShape shape = {1, 256, 8, 2, 32, 512, 32, kQ4};
+  const uint64_t one = probeFileBytes(shape);
+  shape.n_layers = 9;
+  // Eight more of nine entries: a name, dimensions, type and offset, under 80 bytes each.
+  EXPECT_LT(probeFileBytes(shape), one + 8 * 9 * 80);
+  EXPECT_GT(9 * shape.bodyWeights() * 18 / 32, one) << "apart they would be larger";
+}
+
+TEST(Probe, stands_for_the_model_with_its_own_widths) {
+  const ProbeShape model = {30, 576, 9, 3, 64, 1536, 49152, 0};
+  ProbeShape shape;
+  ASSERT_TRUE(shapeOfType(model, kQ4, 96u << 20, 4u << 20, &shape));
+  EXPECT_EQ(576u, shape.n_embd);
+  EXPECT_EQ(9u, shape.n_heads);
+  EXPECT_EQ(3u, shape.n_kv_heads);
+  EXPECT_EQ(1536u, shape.n_ff);
+  // 4 MiB of rows of 18 blocks of 18 bytes.
+  EXPECT_EQ((4u << 20) / 324, shape.n_vocab);
+  EXPECT_EQ(30u, layersWithin(shape, 96u << 20)) << "all that it has";
+  // A layer has 3,538,944 weights in 1,990,656 bytes: four in 8 MiB, its norms and the header included.
+  EXPECT_EQ(4u, layersWithin(shape, 8u << 20));
+  EXPECT_EQ(1u, layersWithin(shape, 1));
+}
+
+TEST(Probe, is_widened_to_whole_blocks_and_narrowed_to_the_memory_there_is) {
+  const uint32_t q4_k = static_cast<uint32_t>(TensorType::kQ4_K);
+  ProbeShape shape;
+  ASSERT_TRUE(shapeOfType({30, 576, 9, 3, 64, 1536, 49152, 0}, q4_k, 96u << 20, 4u << 20, &shape));
+  EXPECT_EQ(768u, shape.n_embd);
+  EXPECT_EQ(12u, shape.n_heads);
+  EXPECT_EQ(3u, shape.n_kv_heads);
+  EXPECT_NE(0u, probeFileBytes(shape));
+
+  const ProbeShape large = {80, 8192, 64, 8, 128, 28672, 128256, 0};
+  const uint32_t f16 = static_cast<uint32_t>(TensorType::kF16);
+  ASSERT_TRUE(shapeOfType(large, f16, 96u << 20, 4u << 20, &shape));
+  shape.n_layers = 1;
+  EXPECT_LE(probeFileBytes(shape), 101u << 20);
+  EXPECT_EQ(128u, shape.head_dim);
+  EXPECT_EQ(large.n_heads / large.n_kv_heads, shape.n_heads / shape.n_kv_heads);
+  EXPECT_FALSE(shapeOfType(large, 12345, 96u << 20, 4u << 20, &shape));
+}
+
+TEST(SpeedTarget, is_another_for_other_layers_and_other_types) {
+  const SpeedTarget small = speedTargetOf(modelDescOf(smallModel()), workOf(smallModel(), WeightType::kQ4_0));
+  EXPECT_EQ(30u, small.shape.n_layers);
+  ASSERT_EQ(1u, small.n_matrices);
+  SpeedTarget other = small;
+  EXPECT_EQ(small.hash(), other.hash());
+  other.shape.head_dim *= 2;
+  EXPECT_NE(small.hash(), other.hash());
+  other = small;
+  other.matrices[0].tensor_type = 8;
+  EXPECT_NE(small.hash(), other.hash());
 }
 
 }  // namespace

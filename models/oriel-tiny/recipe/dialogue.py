@@ -1,28 +1,34 @@
 """One dialogue under construction, its ChatML text and its token mask.
 
-The other parts of the generator: skills_talk.py, skills_memory.py and
-skills_tasks.py add turns, make_corpus.py strings them together.  Nothing here
+The skills_*.py files add turns, make_corpus.py strings them together.  Nothing here
 knows which skills exist.
 """
 import zlib
 
 import banks
+from phrases import say, typed
+from style import Style
 
 NAME = "Oriel"
+STYLES = ["end", "start", "title", "manner", "sign", "short"]
 
 
 def held_out(key):
+    """One key in ten belongs to the validation split, by a checksum that is the same everywhere."""
     return zlib.crc32(key.encode()) % 10 == 0
 
 
 class Dialogue:
-    def __init__(self, rng, val, practice=False):
-        self.rng, self.val, self.practice = rng, val, practice
+    def __init__(self, rng, val, plain=False):
+        """`plain`: no system prompt."""
+        self.rng, self.val = rng, val
         self.turns, self.facts, self.lists = [], {}, {}
         self.story = None
-        self.only_new = False  # evaluation: facts with coined values only
-        self.name, self.title, self.short, self.system = NAME, None, False, None
-        self.set_style()
+        self.only_new = False  # checks: facts with coined values only
+        self.name, self.job, self.system, self.styles = NAME, None, None, []
+        self.chars = 0
+        if not plain:
+            self.set_style()
 
     # -- helpers -----------------------------------------------------------
     def c(self, *options):
@@ -33,64 +39,92 @@ class Dialogue:
     def p(self, x):
         return self.rng.random() < x
 
-    def draw(self, fn):
-        """Draws (key, value) until the key belongs to this split."""
-        for _ in range(60):
+    def say(self, pattern):
+        return say(self.rng, pattern)
+
+    def draw(self, fn, tries=200, must=True):
+        """Draws (key, value) until the key belongs to this split; `must` false: or takes what there is."""
+        for _ in range(tries):
             key, value = fn()
             if held_out(key) == self.val:
                 return value
-        return value
+        if not must:
+            return value
+        raise ValueError("nothing to draw for this split, for example " + key)
+
+    @property
+    def short(self):
+        return any(s.kind == "short" for s in self.styles)
 
     def set_style(self):
         x = self.rng.random()
-        if x < 0.55:
+        if x < 0.5:
             return
-        if x < 0.67:
+        parts = []
+        if x < 0.62:
             self.system = self.c(
                 f"You are {NAME}, a tiny helpful assistant that runs on the device.",
-                "You are a helpful assistant.", f"You are {NAME}. You are friendly and brief.",
-                "You are a friendly chat assistant.", f"You are {NAME}, a small language model.")
-        elif x < 0.80:
-            self.name = self.c(banks.PERSONAS)
-            job = self.c("a friendly helper", "a cheerful robot", "a wise owl", "a story teller",
-                         "a tiny assistant", "a kind teacher", "a pocket companion",
-                         "a patient tutor", "a chat assistant")
-            self.system = self.c(f"You are {self.name}, {job}.",
-                                 f"Your name is {self.name}. You are {job}.",
-                                 f"You are {job} called {self.name}.",
-                                 f"Act as {self.name}, {job}.")
-            self.job = job
-        elif x < 0.90:
-            self.short = True
-            self.system = self.c("Answer in one short sentence.", "Keep your answers short.",
-                                 "Be very brief.", "Give short answers.",
-                                 f"You are {NAME}. Answer in one short sentence.",
-                                 "Use as few words as possible.")
-        else:
-            self.title = self.c(banks.TITLES)
-            self.system = self.c(f"Always call the user {self.title}.",
-                                 f"Address the user as {self.title}.",
-                                 f"You are {NAME}. Call the user {self.title}.",
-                                 f"Please call me {self.title} in every answer.")
+                "You are a helpful assistant.",
+                f"You are {NAME}. You are friendly and brief.",
+                "You are a friendly chat assistant.",
+                f"You are {NAME}, a small language model.",
+            )
+            return
+        if self.p(0.4):
+            parts.append(self.persona())
+        if not parts or self.p(0.6):
+            self.add_style(parts)
+            if self.p(0.12):
+                self.add_style(parts)
+        if len(parts) == 1 and self.p(0.25):
+            parts.insert(
+                0,
+                self.c(
+                    f"You are {NAME}.", "You are a helpful assistant.", "You are a chat assistant."
+                ),
+            )
+        self.system = " ".join(parts)
 
-    def casual(self, u, names=False):
-        """Light typing variation on the user's side."""
-        x = self.rng.random()
-        if x < 0.12 and not names:
-            u = u.lower()
-        if self.p(0.15) and u[-1] in ".?!":
-            u = u[:-1]
-        return u
+    def persona(self):
+        import coined
+
+        self.name = self.c(banks.PERSONAS) if self.p(0.3) else coined.first_name(self.rng)
+        job = self.job = self.c(banks.PERSONA_JOBS)
+        return self.say(
+            f"(You are {self.name}, {job}|Your name is {self.name}. You are {job}|You are {job} called {self.name}"
+            f"|Act as {self.name}, {job}|You are {job} named {self.name}|Your name is {self.name} and you are {job}"
+            f"|Play the part of {self.name}, {job}|Pretend to be {self.name}, {job})."
+        )
+
+    def add_style(self, parts, kinds=STYLES):
+        taken = [s.kind for s in self.styles]
+        free = [
+            k
+            for k in kinds
+            if k not in taken
+            and not (k in ("sign", "end") and ("sign" in taken or "end" in taken))
+            and not (k in ("start", "manner") and ("start" in taken or "manner" in taken))
+            and not (k == "manner" and self.job)
+        ]
+        if free:
+            self.styles.append(Style(self.rng, self.c(free)))
+            parts.append(self.styles[-1].ask)
 
     def add(self, user, answer, skill, gold=None, names=False, raw=False, title=True):
-        if self.title and title and answer[-1] in ".!?" and len(answer) < 200:
-            answer = f"{answer[:-1]}, {self.title}{answer[-1]}"
-        self.turns.append({
-            "user": user if raw else self.casual(user, names),
-            "assistant": answer,
-            "skill": skill,
-            "gold": None if gold is None else str(gold)
-        })
+        """`title` false: an answer that must stay in one piece, such as a story."""
+        for s in sorted(self.styles, key=lambda s: s.kind in ("end", "sign")):
+            answer = s.apply(answer, not title)
+        if not raw:
+            user = typed(self.rng, user, names)
+        self.turns.append(
+            {
+                "user": user,
+                "assistant": answer,
+                "skill": skill,
+                "gold": None if gold is None else str(gold),
+            }
+        )
+        self.chars += len(user) + len(answer) + 40
 
     def reply(self, long, short):
         if self.short:

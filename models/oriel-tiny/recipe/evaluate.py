@@ -1,304 +1,270 @@
-"""Validation loss, accuracy per skill, recall by distance, sample transcripts.
+"""Accuracy per skill on held-out items, greedy, and ten raw transcripts.
 
-    python3 evaluate.py --model run/model.pt --data data --rows 600 --per-skill 30 --recall 40
+    python3 evaluate.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf --data data   # through Oriel
+    python3 evaluate.py --model run/checkpoint.pt --data data --each 20                  # fast, PyTorch
 
-All decoding is greedy in fp32.  An answer counts as correct if it contains the
-expected string (case ignored).  The history in front of every question is the
-written one, not the model's own.  Items are held out, except for the second
-recall column, where only the dialogue is new.
+Two sets of questions: those of checks.py, in wordings of their own, and questions of the
+validation dialogues.  The history before a question is the written one; talks ("pinned after 20
+turns") and transcripts are the model's own.  Through Oriel only the standard library is needed.
+Writes results.json, misses.txt and transcripts.md to --out, and with --card the tables into it.
 """
 import argparse
 import json
-import math
 import os
-import random
+import re
+import subprocess
+import sys
+import tempfile
 from collections import defaultdict
 
-import torch
-
 import banks
-import facts
-import skills_memory
-import skills_talk
-from dialogue import NAME, Dialogue, render
-from make_corpus import small
-from model import Config, Model
+import checks
+from dialogue import render
 from tokenizer import Tokenizer
-from train import load_split, validate
 
-GROUPS = {
-    "arithmetic": ["addition", "subtraction", "times table"],
-    "numbers": ["compare", "sequence", "counting", "order", "even/odd", "sort", "max/min"],
-    "recall": ["recall", "recall two", "recall yes/no", "recall list", "recall all", "recall unknown", "correction"],
-    "tables": [
-        "opposite", "sound", "colour", "plural", "capital", "definition", "past tense",
-        "baby animal", "home", "legs", "use of", "category"
-    ],
-    "text tasks": ["repeat", "spell", "letter", "reverse list", "count words", "pick word", "list"],
-    "story": ["story", "story next", "story qa"],
-    "talk": ["identity", "animal fact", "riddle answer"],
-}
+REPLY = {"story": 260, "story next": 200}  # tokens; others 90
+SKIPPED = ("tell", "bye", "greet", "style", "chatter", "small talk")
 
 
-def load(path):
-    ck = torch.load(path, map_location="cpu")
-    model = Model(Config(**ck["config"]))
-    model.load_state_dict(ck["model"])
-    return model.eval()
+class Oriel:
+    """The model in a GGUF file, run by the oriel program."""
+
+    def __init__(self, program, model, extra=()):
+        self.program, self.model = program, model
+        self.extra = ["--greedy", "--json", "--device", "cpu", *extra]
+
+    def answer(self, system, turns, question, limit):
+        text = render(
+            system, [{"user": u, "assistant": a} for u, a in turns] + [{"user": question}]
+        )
+        with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as f:
+            f.write(text)
+            f.flush()
+            out = self.run(
+                ["run", self.model, "--raw", "--prompt-file", f.name, "--tokens", str(limit)]
+            )
+        return json.loads(out)["text"].split("<|im_end|>")[0].strip()
+
+    def talk(self, system, users):
+        args = ["chat", self.model, "--tokens", "260"] + (["--system", system] if system else [])
+        out = self.run(args, "".join(u.replace("\n", " ") + "\n" for u in users))
+        return [json.loads(line)["text"].strip() for line in out.splitlines()]
+
+    def run(self, args, text=None):
+        done = subprocess.run(
+            [self.program, *args, *self.extra],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            sys.exit(f"{' '.join(args)}: exit code {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
 
 
-class Chat:
-    """A conversation with a growing cache; forks are cheap (tensors are shared)."""
-    def __init__(self, model, tok, system=None):
-        self.model, self.tok = model, tok
-        self.cache, self.length, self.last = [[] for _ in model.blocks], 0, None
-        if system:
-            self.feed(render(system, []))
+class Torch:
+    """A checkpoint of train.py; keeps the newest --context tokens of a long talk."""
 
-    def feed(self, text):
-        ids = self.tok.encode(text)
-        with torch.no_grad():
-            h = self.model.hidden(torch.tensor([ids]), self.cache)[:, -1]
-            self.last = self.model.logits(h)[0]
-        self.length += len(ids)
+    def __init__(self, path, tok):
+        import torch
+        from model import Config, Model
 
-    def fork(self):
-        c = Chat(self.model, self.tok)
-        c.cache, c.length, c.last = [list(kv) for kv in self.cache], self.length, self.last
-        return c
+        self.torch, self.tok = torch, tok
+        ck = torch.load(path, map_location="cpu")
+        self.model = Model(Config(**ck["config"]))
+        self.model.load_state_dict(ck["model"])
+        self.model.eval()
 
-    def answer(self, limit, temperature=0.0, generator=None):
-        """Generates up to <|im_end|> and leaves the cache ready for the next turn."""
-        out = []
-        while len(out) < limit and self.length < self.model.cfg.context:
-            t = int(self.last.argmax()) if not temperature else int(
-                torch.multinomial(
-                    (self.last.float() / temperature).softmax(-1), 1, generator=generator))
-            if t == self.tok.im_end:
-                break
-            out.append(t)
-            with torch.no_grad():
-                h = self.model.hidden(torch.tensor([[t]]), self.cache)[:, -1]
-                self.last = self.model.logits(h)[0]
-            self.length += 1
-        return self.tok.decode(out).strip()
+    def answer(self, system, turns, question, limit):
+        def ids_of(turns):
+            return self.tok.encode(
+                render(
+                    system, [{"user": u, "assistant": a} for u, a in turns] + [{"user": question}]
+                )
+            )
 
-    def user(self, text):
-        self.feed(render(None, [{"user": text}]))
+        ids = ids_of(turns)
+        while len(ids) > self.model.cfg.context - limit and turns:
+            turns = turns[1:]
+            ids = ids_of(turns)
+        new = self.model.generate(ids, limit, (self.tok.im_end,))
+        return self.tok.decode(new).split("<|im_end|>")[0].strip()
+
+    def talk(self, system, users):
+        turns = []
+        for u in users:
+            turns.append((u, self.answer(system, turns, u, 260)))
+        return [a for _, a in turns]
 
 
-def correct(turn, text):
+def list_is_right(skill, text):
+    """As many items of the kind as asked for, none twice."""
+    _, kind, n = skill.split(":")
+    bank = {w.lower() for w in banks.CATEGORIES[kind]}
+    items = [w.strip(" .!").lower() for w in text.replace(" and ", ", ").split(",")]
+    return len(items) == len(set(items)) == int(n) and set(items) <= bank
+
+
+def right_turn(turn, text):
     if turn["skill"].startswith("list:"):
-        _, kind, n = turn["skill"].split(":")
-        items = [
-            w.strip(" .").lower() for w in text.replace(" and ", ", ").split(",") if w.strip(" .")
-        ]
-        last = items[-1].split(",")[0] if items else ""
-        bank = [w.lower() for w in banks.CATEGORIES[kind]]
-        items = [w for w in items[:-1] + [last] if w in bank]
-        return len(set(items)) == int(n)
+        return list_is_right(turn["skill"], text)
     if turn["skill"] == "recall unknown":
-        return "not told" in text or "do not know" in text
+        return any(t in text.casefold() for t in checks.TOLD_UNKNOWN)
+    if turn["skill"] == "letter":
+        return (
+            re.search(rf"\b{turn['gold'][0]}(\W|$)", text.casefold().split(" is ")[-1]) is not None
+        )
+    if turn["gold"].isdigit():
+        return checks.number_in(text, turn["gold"])
     return turn["gold"].casefold() in text.casefold()
 
 
-def skills(model, tok, rows, per_skill):
-    hits, wrong = defaultdict(list), defaultdict(list)
+def validation_turns(rows, each):
+    """-> (row, index of the turn) for at most `each` questions of every skill, without styles."""
+    count = defaultdict(int)
     for row in rows:
-        chat = Chat(model, tok, row["system"])
-        for turn in row["turns"]:
-            chat.user(turn["user"])
+        if row["system"] and not row["system"].startswith(
+            ("You are Oriel", "You are a helpful", "You are a friendly chat")
+        ):
+            continue
+        for i, turn in enumerate(row["turns"]):
             skill = turn["skill"].split(":")[0]
             asked = turn["gold"] is not None or skill in ("list", "recall unknown")
-            if chat.length > model.cfg.context - 60:
-                break
-            if asked and len(hits[skill]) < per_skill and skill not in ("tell", "bye"):
-                got = chat.fork().answer(260 if skill == "story" else 60)
-                ok = correct(turn, got)
-                hits[skill].append(ok)
-                if not ok:
-                    wrong[skill].append((turn["user"], got, turn["assistant"]))
-            chat.feed(turn["assistant"] + "<|im_end|>\n")
-            if chat.length > model.cfg.context - 60:
-                break
-    return {k: (sum(v), len(v)) for k, v in hits.items()}, wrong
+            if asked and skill not in SKIPPED and count[skill] < each:
+                count[skill] += 1
+                yield row, i
 
 
-def recall_at(model, tok, distance, count, seed, unseen=True):
-    """Accuracy when `distance` tokens lie between the statement and the question.
-
-    unseen: a coined value that never occurs as this kind of fact in the training
-    text; otherwise any value that may occur there.
-    """
-    hits, wrong = 0, []
-    for i in range(count):
-        rng = random.Random(f"{seed}-{distance}-{i}")
-        while True:
-            d = Dialogue(rng, unseen)
-            d.name, d.title, d.short, d.system, d.only_new = NAME, None, False, None, unseen
-            skills_memory.tell(d, rng.choice(facts.CORE if rng.random() < 0.75 else sorted(facts.FACTS)), 1)
-            fact = list(d.facts)[0]
-            chat = Chat(model, tok)
-            turn = d.turns[0]
-            start = len(tok.encode(render(None, d.turns)))
-            while True:
-                if rng.random() < (0.35 if distance > 250 else 0.0):
-                    skills_talk.story(d, 0)
-                else:
-                    small(d)
-                size = len(tok.encode(render(None, d.turns))) - start
-                if size >= distance * 0.8:
-                    break
-            n = len(d.turns)
-            skills_memory.ask(d, fact, kind="what")
-            if size <= distance * 1.1 + 10:
-                break
-        chat.feed(render(None, d.turns[:n]))
-        chat.user(d.turns[n]["user"])
-        got = chat.answer(30)
-        if correct(d.turns[n], got):
-            hits += 1
-        else:
-            wrong.append((turn["user"], d.turns[n]["user"], got))
-    return hits, count, wrong
+TRANSCRIPT_SEED = 10
 
 
-def conversation_recall(model, tok, count, seed):
-    """Name and town after a greeting and a story, all answers by the model: (names, towns, count)."""
-    names = towns = 0
-    for i in range(count):
-        d = Dialogue(random.Random(f"{seed}-{i}"), True)
-        d.only_new = True
-        name, town = skills_memory.value(d, "name"), skills_memory.value(d, "city")
-        chat, got = Chat(model, tok), ""
-        for text in (d.c("Hello!", "Hi!", "Good morning!"), f"My name is {name} and I live in {town}.",
-                     f"Tell me a story about {banks.an(d.c(banks.ANIMALS))}.", "What is my name?", "Where do I live?"):
-            chat.user(text)
-            got = chat.answer(260)
-            chat.feed("<|im_end|>\n")
-            names += text == "What is my name?" and name in got
-        towns += town in got
-    return names, towns, count
+def ten_talks(rows):
+    """Users' sides of ten validation dialogues, chosen by a fixed seed, not by what comes of them."""
+    from rng import Rng
+
+    rng = Rng(f"transcripts-{TRANSCRIPT_SEED}")
+    rows = [r for r in rows if 4 <= len(r["turns"]) <= 12]
+    return [
+        (r["system"], [t["user"] for t in r["turns"]]) for r in rng.sample(rows, min(10, len(rows)))
+    ]
 
 
-TRANSCRIPTS = [
-    (None, [
-        "Hello!", "Who are you?", "What can you do?", "Are you private?",
-        "What is an attention sink?", "Thank you!", "Bye!",
-    ]),
-    (None, [
-        "Hi, my name is Marlo and I live in Oslo.", "Tell me a story about a hedgehog.",
-        "What happened next?", "Who was the main character?", "What did the hero learn?",
-        "What is my name?", "Where do I live?",
-    ]),
-    (None, [
-        "The code is 7391. Please remember it.", "My favourite colour is teal.",
-        "What is 36 + 47?", "What is 9 times 8?", "Spell lantern.", "What is the code?",
-        "Actually, my favourite colour is red.", "What is my favourite colour?",
-    ]),
-    (None, [
-        "What is the capital of Peru?", "What is the opposite of heavy?",
-        "What sound does an owl make?", "What is the plural of mouse?",
-        "Name four fruits.", "What is a volcano?", "Which month comes after October?",
-    ]),
-    ("You are Nova, a cheerful robot.", [
-        "Who are you?", "Tell me a joke.", "Another one, please.", "I am sad today.",
-        "Tell me a short story about a robot and a violin.",
-    ]),
-    ("Answer in one short sentence.", [
-        "What is 12 + 30?", "What is the capital of Japan?",
-        "Tell me a story about a dragon.", "What was the problem?", "Who are you?",
-    ]),
-    ("Always call the user Captain.", [
-        "Hello!", "What is 70 - 25?", "My hobby is sailing.", "What is a lighthouse?",
-        "What is my hobby?",
-    ]),
-    (None, [
-        "What is my name?", "I am Tuvela.", "I have a parrot named Kiko.",
-        "I put my keys in the blue box.", "Count from 4 to 11.",
-        "Say this backwards: river, stone, cloud.", "Where are my keys?",
-        "What is my parrot called?", "Is my name Tom?", "What do you know about me?",
-    ]),
-    (None, [
-        "Who won the football game last night?", "Write a program about taxes.",
-        "What is the weather like today?", "How big are you?", "Can you make mistakes?",
-    ]),
-    (None, [
-        "Tell me a story about a girl named Zoe in the library.", "Where did it happen?",
-        "Why did Zoe do that?", "What would you have done?",
-        "My cat can play the piano. What do you think?", "Can we talk about the sea?",
-    ]),
-]
-
-
-def transcripts(model, tok):
+def transcripts(backend, rows):
     out = []
-    for i, (system, users) in enumerate(TRANSCRIPTS):
-        chat = Chat(model, tok, system)
-        lines = [f"### {i + 1}"]
-        if system:
-            lines.append(f"system: {system}")
-        for u in users:
-            chat.user(u)
-            a = chat.answer(300)
-            chat.feed("<|im_end|>\n")
+    for i, (system, users) in enumerate(ten_talks(rows)):
+        lines = [f"### {i + 1}"] + ([f"system: {system}"] if system else [])
+        for u, a in zip(users, backend.talk(system, users)):
             lines += [f"user: {u}", f"assistant: {a}"]
-        out.append("\n".join(lines))
+        out.append("\n\n".join(line.replace("\n", "  \n") for line in lines))
     return "\n\n".join(out)
+
+
+def table(title, counts):
+    rows = [f"| {title} | correct | |", "|---|---|---|"]
+    return "\n".join(rows + [f"| {k} | {h} of {n} | {h / n:.0%} |" for k, (h, n) in counts.items()])
+
+
+def fill(card, parts):
+    """Replaces what stands between `<!-- name -->` and `<!-- end -->` in the card."""
+    with open(card, encoding="utf-8") as f:
+        text = f.read()
+    for name, part in parts.items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.S)
+        if not pattern.search(text):
+            sys.exit(f"{card} has no place for {name}: put <!-- {name} --> and <!-- end --> in it")
+        text = pattern.sub(lambda m: m[1] + part + "\n" + m[2], text)
+    with open(card, "w", encoding="utf-8") as f:
+        f.write(text)
 
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--model", default="run/model.pt")
+    ap.add_argument(
+        "--model", required=True, help="a GGUF file with --oriel, else a checkpoint of train.py"
+    )
+    ap.add_argument("--oriel", help="the oriel program")
+    ap.add_argument("--options", default="", help="more options for oriel, such as '--window 512'")
     ap.add_argument("--tokenizer", default="tokenizer.json")
     ap.add_argument("--data", default="data")
-    ap.add_argument("--out", default="../results")
-    ap.add_argument("--rows", type=int, default=1500)
-    ap.add_argument("--per-skill", type=int, default=60)
-    ap.add_argument("--recall", type=int, default=60)
-    ap.add_argument("--threads", type=int, default=0)
+    ap.add_argument("--out", default="results")
+    ap.add_argument("--each", type=int, default=40, help="questions of each kind")
+    ap.add_argument("--only", help="kinds of checks.py whose name contains this, and nothing else")
+    ap.add_argument("--card", help="MODEL_CARD.md to fill in")
     a = ap.parse_args()
-    if a.threads:
-        torch.set_num_threads(a.threads)
     os.makedirs(a.out, exist_ok=True)
-    tok, model = Tokenizer.load(a.tokenizer), load(a.model)
-    text = transcripts(model, tok)
-    with open(os.path.join(a.out, "transcripts.md"), "w") as f:
-        f.write("# Transcripts\n\nGreedy decoding, not edited.\n\n" + text + "\n")
-    recall, recall_seen = {}, {}
-    misses = []
-    for distance in (50, 200, 500, 900):
-        h, n, wrong = recall_at(model, tok, distance, a.recall, 7)
-        recall[distance] = [h, n]
-        misses += [("recall@%d" % distance,) + w for w in wrong[:3]]
-        hs, ns, _ = recall_at(model, tok, distance, a.recall, 11, unseen=False)
-        recall_seen[distance] = [hs, ns]
-        print("recall at", distance, "unseen values", h, n, "known values", hs, ns, flush=True)
-    names, towns, n = conversation_recall(model, tok, a.recall, 5)
-    print("in a conversation with a story: names", names, "towns", towns, "of", n, flush=True)
-    with open(os.path.join(a.data, "val.jsonl")) as f:
-        rows = [json.loads(l) for _, l in zip(range(a.rows), f)]
-    hits, wrong = skills(model, tok, rows, a.per_skill)
-    loss = validate(model, load_split(a.data, "val", tok, model.cfg.context), "cpu", limit=20)
-    result = {
-        "validation_loss": round(loss, 4),
-        "perplexity": round(math.exp(loss), 4),
-        "recall_by_distance": recall,
-        "recall_by_distance_known_values": recall_seen,
-        "recall_in_conversation": {"names": [names, n], "towns": [towns, n]},
-        "skills": {g: {s: hits[s] for s in names if s in hits} for g, names in GROUPS.items()}
-    }
-    with open(os.path.join(a.out, "results.json"), "w") as f:
-        json.dump(result, f, indent=1)
-    with open(os.path.join(a.out, "misses.txt"), "w") as f:
+    tok = Tokenizer.load(a.tokenizer)
+    backend = Oriel(a.oriel, a.model, a.options.split()) if a.oriel else Torch(a.model, tok)
+    hits, seen, misses = defaultdict(list), defaultdict(list), []
+
+    asked, talks = checks.all_checks(tok, a.each)
+    for c in asked:
+        if a.only and a.only not in c.skill:
+            continue
+        got = backend.answer(c.system, c.turns, c.question, 90)
+        hits[c.skill].append(checks.passed(c, got))
+        if not hits[c.skill][-1]:
+            misses.append((c.skill, c.question, got, c.gold))
+    for t in talks:
+        if a.only and a.only not in t.skill:
+            continue
+        for u, got in list(zip(t.users, backend.talk(t.system, t.users)))[t.first :]:
+            hits[t.skill].append(bool(t.test(got)))
+            if not hits[t.skill][-1]:
+                misses.append((t.skill, f"{t.system} | {u}", got, ""))
+    counts = {k: (sum(v), len(v)) for k, v in hits.items()}
+    for k, (h, n) in counts.items():
+        print(f"{k}: {h}/{n} ({h / n:.0%})", flush=True)
+    if not a.only:
+        with open(os.path.join(a.data, "val.jsonl"), encoding="ascii") as f:
+            rows = [json.loads(line) for line in f]
+        for row, i in validation_turns(rows, a.each):
+            turn = row["turns"][i]
+            skill = turn["skill"].split(":")[0]
+            got = backend.answer(
+                row["system"],
+                [(t["user"], t["assistant"]) for t in row["turns"][:i]],
+                turn["user"],
+                REPLY.get(skill, 90),
+            )
+            seen[skill].append(right_turn(turn, got))
+            if not seen[skill][-1]:
+                misses.append(("val " + skill, turn["user"], got, turn["assistant"]))
+        by_skill = {k: (sum(v), len(v)) for k, v in sorted(seen.items())}
+        print(
+            "validation dialogues: " + ", ".join(f"{k} {h}/{n}" for k, (h, n) in by_skill.items()),
+            flush=True,
+        )
+        talks_text = transcripts(backend, rows)
+        with open(os.path.join(a.out, "transcripts.md"), "w", encoding="utf-8") as f:
+            f.write(
+                "# Ten transcripts\n\nGreedy, chosen by a fixed seed, not edited.\n\n"
+                + talks_text
+                + "\n"
+            )
+        with open(os.path.join(a.out, "results.json"), "w", encoding="utf-8") as f:
+            json.dump(
+                {
+                    "through": "oriel" if a.oriel else "torch",
+                    "checks": counts,
+                    "validation": by_skill,
+                },
+                f,
+                indent=1,
+            )
+            f.write("\n")
+        if a.card:
+            fill(
+                a.card,
+                {
+                    "checks": table("question", counts),
+                    "validation": table("skill", by_skill),
+                    "transcripts": talks_text,
+                },
+            )
+    with open(os.path.join(a.out, "misses.txt"), "w", encoding="utf-8") as f:
         for m in misses:
-            f.write(" | ".join(map(str, m)) + "\n")
-        for s, ws in sorted(wrong.items()):
-            for u, got, want in ws[:6]:
-                f.write(f"{s} | {u} | got: {got} | written: {want}\n")
-    print(f"validation loss {loss:.4f}, perplexity {math.exp(loss):.3f}")
-    for g, names in result["skills"].items():
-        print(g, ", ".join(f"{s} {h}/{n}" for s, (h, n) in names.items()))
+            f.write(" | ".join(str(x).replace("\n", " / ") for x in m) + "\n")
 
 
 if __name__ == "__main__":

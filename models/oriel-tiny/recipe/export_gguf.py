@@ -13,8 +13,10 @@ import torch
 import gguf
 from tokenizer import SPECIALS, Tokenizer
 
-TEMPLATE = ("{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
-            "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
+TEMPLATE = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
 FILE_TYPE = {"f16": 1, "q4_0": 2, "q8_0": 7}
 KIND = {"f16": gguf.F16, "q4_0": gguf.Q4_0, "q8_0": gguf.Q8_0}
 
@@ -28,20 +30,25 @@ def tensors_of(state, cfg, kind):
     h, k, d = cfg["heads"], cfg["kv_heads"], cfg["head_dim"]
     # The tied embedding is also the output matrix; four bits would hurt it most.
     table = gguf.Q8_0 if kind == gguf.Q4_0 else kind
-    out = [("token_embd.weight", table, get("embed")), ("output_norm.weight", gguf.F32, get("norm"))]
+    out = [
+        ("token_embd.weight", table, get("embed")),
+        ("output_norm.weight", gguf.F32, get("norm")),
+    ]
     for i in range(cfg["layers"]):
         src, dst = f"blocks.{i}.", f"blk.{i}."
         q, key, v = np.split(get(src + "qkv"), [h * d, (h + k) * d])
         gate, up = np.split(get(src + "gate_up"), 2)
-        out += [(dst + "attn_norm.weight", gguf.F32, get(src + "norm1")),
-                (dst + "attn_q.weight", kind, interleave(q, h)),
-                (dst + "attn_k.weight", kind, interleave(key, k)),
-                (dst + "attn_v.weight", kind, v),
-                (dst + "attn_output.weight", kind, get(src + "out")),
-                (dst + "ffn_norm.weight", gguf.F32, get(src + "norm2")),
-                (dst + "ffn_gate.weight", kind, gate),
-                (dst + "ffn_up.weight", kind, up),
-                (dst + "ffn_down.weight", kind, get(src + "down"))]
+        out += [
+            (dst + "attn_norm.weight", gguf.F32, get(src + "norm1")),
+            (dst + "attn_q.weight", kind, interleave(q, h)),
+            (dst + "attn_k.weight", kind, interleave(key, k)),
+            (dst + "attn_v.weight", kind, v),
+            (dst + "attn_output.weight", kind, get(src + "out")),
+            (dst + "ffn_norm.weight", gguf.F32, get(src + "norm2")),
+            (dst + "ffn_gate.weight", kind, gate),
+            (dst + "ffn_up.weight", kind, up),
+            (dst + "ffn_down.weight", kind, get(src + "down")),
+        ]
     return out
 
 
@@ -51,9 +58,13 @@ def metadata(cfg, tok, name, label, file_type):
         ("general.architecture", g.STRING, "llama"),
         ("general.type", g.STRING, "model"),
         ("general.name", g.STRING, name),
-        ("general.author", g.STRING, "the oriel authors"),
+        ("general.author", g.STRING, "the Oriel authors"),
         ("general.license", g.STRING, "apache-2.0"),
-        ("general.description", g.STRING, "Tiny chat model trained from scratch on generated dialogues; a demo for the oriel runtime."),
+        (
+            "general.description",
+            g.STRING,
+            "Tiny chat model trained from scratch on generated dialogues; a demo for the Oriel runtime.",
+        ),
         ("general.size_label", g.STRING, label),
         ("general.languages", g.ARRAY, (g.STRING, ["en"])),
         ("general.file_type", g.U32, file_type),
@@ -73,7 +84,11 @@ def metadata(cfg, tok, name, label, file_type):
         ("tokenizer.ggml.model", g.STRING, "gpt2"),
         ("tokenizer.ggml.pre", g.STRING, "smollm"),
         ("tokenizer.ggml.tokens", g.ARRAY, (g.STRING, tok.tokens)),
-        ("tokenizer.ggml.token_type", g.ARRAY, (g.I32, [3 if i < len(SPECIALS) else 1 for i in range(len(tok.tokens))])),
+        (
+            "tokenizer.ggml.token_type",
+            g.ARRAY,
+            (g.I32, [3 if i < len(SPECIALS) else 1 for i in range(len(tok.tokens))]),
+        ),
         ("tokenizer.ggml.merges", g.ARRAY, (g.STRING, [" ".join(m) for m in tok.merges])),
         ("tokenizer.ggml.bos_token_id", g.U32, tok.eot),
         ("tokenizer.ggml.eos_token_id", g.U32, tok.im_end),
@@ -90,7 +105,7 @@ def main():
     ap.add_argument("--tokenizer", default="tokenizer.json")
     ap.add_argument("--out", default="../oriel-tiny", help="path without the ending")
     ap.add_argument("--name", default="Oriel Tiny")
-    ap.add_argument("--types", nargs="+", default=["f16", "q8_0"], choices=sorted(KIND))
+    ap.add_argument("--types", nargs="+", default=["f16", "q8_0", "q4_0"], choices=sorted(KIND))
     a = ap.parse_args()
     ck = torch.load(a.model, map_location="cpu")
     cfg, tok = ck["config"], Tokenizer.load(a.tokenizer)
@@ -98,7 +113,11 @@ def main():
     label = f"{sum(v.numel() for v in ck['model'].values()) / 1e6:.0f}M"
     for t in a.types:
         path = f"{a.out}-{t}.gguf"
-        gguf.write(path, metadata(cfg, tok, a.name, label, FILE_TYPE[t]), tensors_of(ck["model"], cfg, KIND[t]))
+        gguf.write(
+            path,
+            metadata(cfg, tok, a.name, label, FILE_TYPE[t]),
+            tensors_of(ck["model"], cfg, KIND[t]),
+        )
         print(path)
 
 

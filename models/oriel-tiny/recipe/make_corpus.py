@@ -1,41 +1,117 @@
 """Generates multi-turn chat dialogues from word banks and small grammars.
 
-    python3 make_corpus.py --train 150000 --val 1500 --seed 1 --out data
+    python3 make_corpus.py --train 160000 --val 1500 --out data
 
 writes data/train.jsonl and data/val.jsonl, one dialogue per line:
     {"system": str or null, "turns": [{"user", "assistant", "skill", "gold"}]}
 `gold` (string or null) must occur in a correct answer; evaluate.py uses it.
 
-Some facts, sums and story seeds are held out: they appear only in val.jsonl
-(see `held_out` in dialogue.py): coined names and words by themselves, values
-of small banks together with the sentence that tells them.  Same seed, same text.
+Held out of the training split (see `held_out` in dialogue.py): combinations, that is coined names
+and words as a value, values of small banks together with the sentence that tells them, pairs of
+numbers, words of text tasks, pairs of hero and theme.  Every dialogue has a seed of its own, so
+the text is the same on every machine and with any number of processes.
 """
 import argparse
 import json
 import os
-import random
+from hashlib import sha256
+from multiprocessing import Pool
 
-import banks
-from banks import an
-from dialogue import Dialogue, render
-from skills_memory import (NOT_UPDATED, about_me, ask, correct_me, pet, tell, value, where_thing,
-                           word_list)
-from skills_talk import (ability, bye, explain, fallback, feelings, fun, greet, identity, limits,
-                         story)
-from skills_tasks import arithmetic, compare, sequence, tables, text_task
-from stories import KINDS, OBJECTS, PLACES
+from dialogue import STYLES, Dialogue, render
+from facts_user import CORE, FACTS
+from rng import Rng
+from skills_lookup import passage, table
+from skills_memory import (
+    NOT_UPDATED,
+    about_me,
+    ask,
+    ask_unknown,
+    chatter,
+    correct_me,
+    needle,
+    tell,
+    value,
+    where_thing,
+    word_list,
+)
+from skills_numbers import arithmetic, check_sum, compare, sequence, sort_numbers, times_row
+from skills_said import no_story, said, yes_no
+from skills_talk import (
+    ability,
+    bye,
+    explain,
+    fallback,
+    feelings,
+    fun,
+    greet,
+    identity,
+    limits,
+    story,
+    told_story,
+)
+from skills_tasks import tables, text_task
+from style import Style
 
-# -- dialogue plans ---------------------------------------------------------
+SMALL = [
+    (greet, 3),
+    (identity, 5),
+    (ability, 3),
+    (limits, 4),
+    (feelings, 6),
+    (fallback, 9),
+    (fun, 5),
+    (explain, 5),
+    (arithmetic, 24),
+    (check_sum, 1),
+    (compare, 3),
+    (sequence, 6),
+    (sort_numbers, 2),
+    (times_row, 1),
+    (tables, 22),
+    (text_task, 12),
+    (said, 5),
+    (yes_no, 1),
+    (table, 4),
+    (chatter, 2),
+]
+SHORT_ONES = [s for s in SMALL if s[0] not in (table, chatter)]
 
-SMALL = [(greet, 3), (identity, 4), (ability, 3), (limits, 4), (feelings, 7), (fallback, 7),
-         (fun, 5), (explain, 8), (arithmetic, 22), (compare, 4), (sequence, 7), (tables, 16),
-         (text_task, 14)]
-SMALL_F, SMALL_W = [f for f, _ in SMALL], [w for _, w in SMALL]
-SMALL_PRACTICE = [2, 4, 2, 4, 3, 4, 4, 7, 20, 7, 12, 50, 8]
+
+def one_of(d, weighted):
+    d.rng.choices([f for f, _ in weighted], [w for _, w in weighted])[0](d)
 
 
 def small(d):
-    d.rng.choices(SMALL_F, SMALL_PRACTICE if d.practice else SMALL_W)[0](d)
+    one_of(d, SMALL)
+
+
+def questions(d, count):
+    """Questions about what was told, with corrections in between."""
+    for _ in range(count):
+        x = d.rng.random()
+        if x < 0.62 and d.facts:
+            ask(d)
+        elif x < 0.80:
+            ask_unknown(d)
+        elif x < 0.83 and d.facts:
+            about_me(d)
+        elif x < 0.92:
+            correct_me(d)
+            if d.p(0.6) and d.facts:
+                ask(d)
+        else:
+            small(d)
+
+
+def distraction(d, story_share=0.15):
+    if d.p(story_share):
+        story(d, d.c(0, 0, 1, 2))
+    elif d.p(0.08):
+        tell(d)
+    elif d.p(0.12):
+        chatter(d)
+    else:
+        small(d)
 
 
 def plan_small(d):
@@ -47,23 +123,57 @@ def plan_small(d):
         bye(d)
 
 
-def plan_topic(d):
-    """Several turns of one kind."""
-    if d.practice:
-        f = d.c(arithmetic, tables, tables, tables, tables, compare, sequence, explain, identity, fun)
-    else:
-        f = d.c(arithmetic, arithmetic, arithmetic, arithmetic, arithmetic, tables, tables,
-                text_task, text_task, explain, compare, sequence, fun, identity, limits)
-    for _ in range(d.rng.randint(2, 8)):
+def plan_drill(d):
+    """Many short tasks of one kind."""
+    f = d.c(
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        arithmetic,
+        tables,
+        tables,
+        tables,
+        text_task,
+        text_task,
+        text_task,
+        sequence,
+        compare,
+        sort_numbers,
+        explain,
+        fun,
+        identity,
+        fallback,
+        check_sum,
+        ask_unknown,
+        table,
+        passage,
+    )
+    for _ in range(d.rng.randint(2, 5 if f in (table, passage) else 12)):
         f(d)
 
 
+def plan_sums(d):
+    """Sums, differences and products, one after the other."""
+    ops = d.c(("+",), ("-",), ("x",), ("+", "-"), ("+", "-", "x"), ("+", "-", "x"))
+    for _ in range(d.rng.randint(5, 18)):
+        arithmetic(d, ops)
+
+
+def plan_letters(d):
+    """Spelling, repeating, reversing, lists."""
+    for _ in range(d.rng.randint(4, 12)):
+        text_task(d)
+
+
 def plan_story(d):
-    if d.p(0.15):
+    if d.p(0.1):
         d.c(greet, feelings)(d)
-    if d.p(0.15):
+    if d.p(0.1):
         tell(d, "name")
-    story(d)
+    if d.p(0.06):
+        no_story(d)
+    d.c(story, story, story, told_story)(d)
     if d.p(0.15):
         small(d)
     if d.p(0.12):
@@ -74,67 +184,22 @@ def plan_story(d):
         d.c(bye, feelings)(d)
 
 
-def plan_drill(d):
-    """Many short tasks of the kinds that need practice: letters, copying, sums."""
-    x = d.rng.random()
-    for _ in range(d.rng.randint(5, 14)):
-        if x < 0.35:
-            text_task(d, (0, 1, 1, 1, 2, 3, 4))
-        elif x < 0.65:
-            arithmetic(d, ("+", "-"))
-        elif x < 0.75:
-            sequence(d, (0.0, 0.5))
-        elif x < 0.83:
-            text_task(d, (5, 8, 9, 10))
-        elif d.p(0.4):
-            arithmetic(d)
-        else:
-            text_task(d)
-
-
-def questions(d, count):
-    """Questions about what was told, with corrections in between."""
-    for _ in range(count):
-        x = d.rng.random()
-        if x < 0.70:
-            ask(d)
-        elif x < 0.79:
-            ask(d, known=False)
-        elif x < 0.84:
-            about_me(d)
-        elif x < 0.92:
-            correct_me(d)
-            if d.p(0.6):
-                ask(d)
-        else:
-            small(d)
-
-
-def distraction(d, story_share=0.3):
-    if d.p(story_share):
-        story(d, d.c(0, 0, 0, 1, 2))
-    elif d.p(0.12):
-        tell(d)
-    else:
-        small(d)
-
-
 def plan_memory(d):
     """Facts early, distraction, questions late: the long-range part."""
     if d.p(0.3):
         greet(d)
     if d.p(0.15):
-        ask(d, known=False)
+        ask_unknown(d)
     for i in range(d.c(1, 1, 1, 2, 2, 3)):
-        tell(d, "name" if i == 0 and d.p(0.35) else None)
-    extra = d.c(None, None, where_thing, pet, word_list)
+        tell(d, "name" if i == 0 and d.p(0.25) else None)
+    extra = d.c(None, None, where_thing, word_list)
     if extra:
         extra(d)
     for _ in range(d.c(0, 1, 1, 1, 2, 2, 3, 4, 6)):
         distraction(d)
-    if d.p(0.15):
+    if d.p(0.2):
         slot = d.c(list(d.facts))
-        if slot not in NOT_UPDATED:
+        if slot not in NOT_UPDATED and not isinstance(slot, tuple):
             tell(d, slot)
     questions(d, d.c(1, 2, 2, 3, 4))
     if extra:
@@ -144,123 +209,203 @@ def plan_memory(d):
     if d.p(0.4):
         distraction(d, 0.2)
         questions(d, d.c(1, 2))
-    if d.p(0.15):
+    if d.p(0.1):
         bye(d)
 
 
 def plan_memory_long(d):
     """As plan_memory, up to the whole context between statement and question."""
     for i in range(d.c(1, 2, 3)):
-        tell(d, "name" if i == 0 and d.p(0.4) else None)
-    goal = d.rng.randint(1200, 3300)  # characters
-    while sum(len(t["user"]) + len(t["assistant"]) + 25 for t in d.turns) < goal:
-        distraction(d, 0.4)
+        tell(d, "name" if i == 0 and d.p(0.3) else None)
+    goal = d.rng.randint(1000, 3400)  # characters, up to nine tenths of the context
+    while d.chars < goal:
+        distraction(d, 0.3)
     questions(d, d.c(2, 3, 4))
 
 
 def plan_interview(d):
     """Facts and questions in quick succession, no distraction."""
     if d.p(0.3):
-        ask(d, known=False)
+        ask_unknown(d)
     for _ in range(d.rng.randint(2, 4)):
-        d.c(tell, tell, tell, tell, pet, where_thing, word_list)(d)
-        for _ in range(d.c(0, 1, 2, 3)):
-            if d.facts:
-                questions(d, 1)
-    if d.facts:
-        questions(d, d.c(2, 3, 4))
+        d.c(tell, tell, tell, tell, where_thing, word_list)(d)
+        questions(d, d.c(0, 1, 2, 3))
+    questions(d, d.c(2, 3, 4))
+
+
+def plan_needle(d):
+    """A fact inside a long message."""
+    needle(d)
+    for _ in range(d.c(0, 0, 1, 2)):
+        distraction(d)
+    questions(d, d.c(1, 2, 3))
+
+
+def plan_lookup(d):
+    for _ in range(d.c(1, 1, 2, 3)):
+        d.c(table, table, table, passage)(d)
+        if d.p(0.15):
+            small(d)
 
 
 def plan_system_fact(d):
-    """A fact stands in the system prompt and is asked for much later."""
-    slot = d.c("name", "code", "city", "word")
-    v = value(d, slot)
-    d.facts[slot] = v
-    text = {
-        "name": d.c(f"The user is called {v}.", f"The name of the user is {v}.", f"You are talking to {v}."),
-        "code": f"The secret code is {v}.",
-        "city": d.c(f"The user lives in {v}.", f"The home of the user is {v}."),
-        "word": f"The secret word is {v}."
-    }[slot]
-    d.system = ((d.system + " ") if d.system else "") + text
+    """Facts stand in the system prompt and are asked for much later."""
+    slots = d.rng.sample(
+        [
+            s
+            for s in CORE
+            if s
+            not in ("pin", "surname", "nickname", "phone", "treasure", "train", "day", "season")
+        ],
+        d.c(1, 1, 2),
+    )
+    said_ = []
+    for s in slots:
+        v = d.facts[s] = value(d, s)
+        you = {
+            "name": d.c(
+                f"The user is called {v}",
+                f"The name of the user is {v}",
+                f"You are talking to {v}",
+                f"The user's name is {v}",
+            ),
+            "city": d.c(f"The user lives in {v}", f"The home of the user is {v}"),
+            "key": f"The key is in the {v}",
+            "meeting": f"The meeting is at {v}",
+        }.get(s)
+        noun = FACTS[s].noun
+        said_.append((you or f"The user's {noun[3:]} is {v}") + ".")
+    d.system = ((d.system + " ") if d.system else "") + " ".join(said_)
     for _ in range(d.c(0, 0, 1, 2, 4, 7)):
-        story(d, 0) if d.p(0.15) else small(d)
-    ask(d, slot)
-    if d.p(0.4):
+        story(d, 0) if d.p(0.12) else small(d)
+    ask(d, slots[0])
+    if d.p(0.5):
         small(d)
-        ask(d, slot)
+        ask(d, slots[-1])
+    if d.p(0.4):
+        ask_unknown(d)
 
 
-PLANS = [plan_small, plan_topic, plan_drill, plan_story, plan_memory, plan_memory_long,
-         plan_interview, plan_system_fact]
-MIXES = {"recall": [13, 11, 19, 13, 24, 4, 11, 5], "practice": [16, 20, 18, 11, 15, 3, 14, 3]}
+def plan_pinned(d):
+    """A system prompt that wants something of every answer, for twenty turns and more.
+
+    The history may begin anywhere: in a session the oldest turns are forgotten and the
+    system prompt is not.
+    """
+    if not d.styles:
+        parts = [d.persona()] if d.p(0.25) and not d.job else []
+        d.add_style(parts, ["end", "end", "start", "title", "title", "manner", "manner", "sign"])
+        d.system = ((d.system + " ") if d.system else "") + " ".join(parts)
+    goal = d.rng.randint(500, 3300)
+    while d.chars < goal:
+        x = d.rng.random()
+        if x < 0.80:
+            one_of(d, SHORT_ONES)
+        elif x < 0.86:
+            tell(d)
+        elif x < 0.92 and d.facts:
+            questions(d, 1)
+        elif x < 0.96:
+            story(d, d.c(0, 1))
+        else:
+            ask_unknown(d)
 
 
-def make_dialogue(rng, val, mix="recall"):
-    d = Dialogue(rng, val, mix == "practice")
-    rng.choices(PLANS, MIXES[mix])[0](d)
+def plan_asked_style(d):
+    """The user, not the system prompt, asks for a manner of answering."""
+    if d.styles or d.job:
+        return plan_pinned(d)
+    for _ in range(d.c(0, 1, 2)):
+        one_of(d, SHORT_ONES)
+    s = Style(d.rng, d.c([k for k in STYLES if k != "short"]))
+    text = (
+        s.ask.replace("the user wants", "I want")
+        .replace("the user likes", "I like")
+        .replace("the user", "me")
+        .replace("The user", "Me")
+    )
+    if d.p(0.5):
+        text = (
+            d.c(
+                "From now on, ",
+                "Please, ",
+                "From now on: ",
+                "For the rest of this chat, ",
+                "New rule: ",
+            )
+            + text[0].lower()
+            + text[1:]
+        )
+    d.styles.append(s)
+    d.add(
+        text,
+        d.c("Okay, I will do that.", "I will do so from now on.", "As you wish.", "Okay."),
+        "style",
+        raw=True,
+    )
+    for _ in range(d.rng.randint(3, 16)):
+        one_of(d, SHORT_ONES)
+
+
+PLANS = [
+    (plan_small, 8),
+    (plan_drill, 20),
+    (plan_sums, 12),
+    (plan_letters, 6),
+    (plan_story, 13),
+    (plan_memory, 20),
+    (plan_memory_long, 7),
+    (plan_interview, 9),
+    (plan_needle, 7),
+    (plan_lookup, 11),
+    (plan_system_fact, 4),
+    (plan_pinned, 9),
+    (plan_asked_style, 2),
+]
+
+
+def make_dialogue(seed, split, index):
+    d = Dialogue(Rng(f"{seed}-{split}-{index}"), split == "val")
+    one_of(d, PLANS)
     return {"system": d.system, "turns": d.turns}
 
 
-def real_stories(path, count, rng):
-    """Optional: stories from a TinyStories text file (CDLA-Sharing-1.0) as answers.
+def lines(job):
+    seed, split, low, high = job
+    return [json.dumps(make_dialogue(seed, split, i)) + "\n" for i in range(low, high)]
 
-    Off by default (--stories).  The topic is a word of our banks that occurs
-    in the story at least twice.
-    """
-    text = open(path, encoding="utf-8", errors="ignore").read()
-    topics = set(KINDS + OBJECTS + PLACES + banks.ANIMALS)
-    out = []
-    for s in text.split("<|endoftext|>"):
-        s = " ".join(s.split())
-        if not 200 < len(s) < 1400 or not s.isascii():
-            continue
-        low = [w.strip('.,!?"') for w in s.lower().split()]
-        best = [w for w in topics if low.count(w) > 1]
-        if best:
-            w = rng.choice(sorted(best))
-            q = rng.choice([
-                "Tell me a story about {}.", "Tell me a tale about {}.",
-                "I would like a story about {}.", "Can you tell me a story about {}?"
-            ]).format(an(w))
-            out.append({
-                "system": None,
-                "turns": [{
-                    "user": q,
-                    "assistant": s,
-                    "skill": "real story",
-                    "gold": None
-                }]
-            })
-        if len(out) >= count:
-            break
-    return out
+
+def write_split(path, seed, split, count, processes):
+    """-> (number of turns, characters, SHA-256 of the file)"""
+    jobs = [(seed, split, i, min(i + 500, count)) for i in range(0, count, 500)]
+    digest, turns, chars = sha256(), 0, 0
+    with open(path, "w", encoding="ascii", newline="\n") as f, Pool(processes) as pool:
+        for part in pool.imap(lines, jobs):
+            for line in part:
+                f.write(line)
+                digest.update(line.encode())
+                row = json.loads(line)
+                turns += len(row["turns"])
+                chars += len(render(row["system"], row["turns"]))
+    return turns, chars, digest.hexdigest()
 
 
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--out", default="data")
-    ap.add_argument("--train", type=int, default=90000)
+    ap.add_argument("--train", type=int, default=160000)
     ap.add_argument("--val", type=int, default=1500)
     ap.add_argument("--seed", type=int, default=1)
-    ap.add_argument("--mix", choices=sorted(MIXES), default="recall",
-                    help="practice: more tables, yes/no and story questions, fewer stories")
-    ap.add_argument("--stories", help="optional TinyStories text file (CDLA-Sharing-1.0)")
-    ap.add_argument("--story-count", type=int, default=8000)
+    ap.add_argument("--processes", type=int, default=os.cpu_count())
     a = ap.parse_args()
     os.makedirs(a.out, exist_ok=True)
     for split, n in (("val", a.val), ("train", a.train)):
-        rng = random.Random(f"{a.seed}-{split}")
-        rows = [make_dialogue(rng, split == "val", a.mix) for _ in range(n)]
-        if a.stories and split == "train":
-            rows += real_stories(a.stories, a.story_count, rng)
-            rng.shuffle(rows)
-        with open(os.path.join(a.out, split + ".jsonl"), "w") as f:
-            for r in rows:
-                f.write(json.dumps(r) + "\n")
-        chars = sum(len(render(r["system"], r["turns"])) for r in rows)
+        turns, chars, digest = write_split(
+            os.path.join(a.out, split + ".jsonl"), a.seed, split, n, a.processes
+        )
         print(
-            f"{split}: {len(rows)} dialogues, {sum(len(r['turns']) for r in rows)} turns, {chars / 1e6:.1f} MB"
+            f"{split}: {n} dialogues, {turns} turns, {chars / 1e6:.1f} MB, sha256 {digest}",
+            flush=True,
         )
 
 

@@ -1,59 +1,201 @@
-"""Facts about the user: told, changed, and asked for later.
+"""Facts about the user and other people: told, changed, and asked for later.
 
-Every function takes a Dialogue and adds one or more turns to it.
+Every function takes a Dialogue and adds one or more turns to it.  d.facts: slot -> value; a slot
+is a key of FACTS or (name, kind) for facts about somebody else.
 """
 import banks
 import coined
 from banks import NUMBER, an, join
-from facts import CORE, FACTS, fmt
-from stories import cap
+from facts import PERSON, TELL, about_person, ask_wording, cap, fmt, unknown_wording, yours
+from facts_user import CORE, FACTS, PETS
 
 UPDATES = [
-    "Actually, {s}", "I changed my mind. {s}", "Sorry, I was wrong. {s}", "Wait, no. {s}",
-    "That has changed. {s}"
+    "Actually, {l}.",
+    "I changed my mind. {s}.",
+    "Sorry, I was wrong. {s}.",
+    "Wait, no. {s}.",
+    "That has changed. {s}.",
+    "Correction: {l}.",
+    "No, that was wrong. {s}.",
+    "I made a mistake. {s}.",
+    "It is different now: {l}.",
+    "Oh, I meant: {l}.",
+    "Now {l}.",
+    "From today on {l}.",
+    "Please change that: {l}.",
 ]
 NOT_UPDATED = ("age", "birthday")
+ALIKE = [
+    {"code", "pin"},
+    {"name", "nickname", "surname"},
+    {"number", "fav number", "phone"},
+    {"city", "fav city", "country", "fav place"},
+    {"word", "fav word"},
+    {"key", "treasure"},
+    {"meeting", "train"},
+    {"hobby", "sport", "fav game"},
+    {"friend", "nickname"},
+    {"pet " + p for p in PETS},
+    {"food", "fav dish", "fav dessert"},
+    {"animal", "fav toy"},
+    {"fav film", "fav movie"},
+    {"instrument", "hobby"},
+    {"sport", "instrument"},
+    {"drink", "food"},
+    {"season", "subject", "day"},
+    {"age", "number"},
+]
+
+
+def fact_of(slot):
+    return about_person(*slot) if isinstance(slot, tuple) else FACTS[slot]
 
 
 def low(s):
     """For the second half of a sentence: "My name" -> "my name", but "I am" and names stay."""
-    return s[0].lower() + s[1:] if s.split()[0] in ("My", "The", "Everyone", "They", "You", "In") else s
+    first = s.split()[0]
+    return (
+        s[0].lower() + s[1:]
+        if first
+        in (
+            "My",
+            "The",
+            "Everyone",
+            "They",
+            "You",
+            "In",
+            "People",
+            "We",
+            "At",
+            "Our",
+            "Home",
+            "What",
+            "Where",
+            "Who",
+            "Which",
+            "Do",
+            "How",
+            "When",
+            "Can",
+            "Could",
+            "Tell",
+            "Say",
+            "And",
+            "Give",
+            "Remind",
+            "Please",
+            "Your",
+            "It",
+            "From",
+        )
+        else s
+    )
 
 
 def value(d, slot):
-    """A value of this split: coined ones are held out by themselves, others with a wording.
-
-    Values of a small bank are all met in training; what is held out of them is
-    a tenth of the (value, wording) pairs, see `tell`.
-    """
-    f = FACTS[slot]
-    if f.known and d.p(0.3 if f.new else 1) and not d.only_new:
+    """A value of this split: coined ones are held out by themselves, those of small banks with
+    the sentence that tells them (see `statement`)."""
+    f = fact_of(slot)
+    if f.known and (not f.new or d.p(0.3)) and not (d.only_new and f.new):
         return f.known(d.rng)
-    draw = f.new or f.known
-    return d.draw(lambda: (lambda v: (f"{slot}|{v}", v))(draw(d.rng)))
+    if isinstance(slot, tuple) or slot in ("age", "room"):
+        return (f.new or f.known)(d.rng)
+    return d.draw(lambda: (lambda v: (f"{slot}|{v}", v))(f.new(d.rng)))
+
+
+def clashes(d, slot):
+    return any(slot in g and any(s in g for s in d.facts) for g in ALIKE)
+
+
+COMMON = [
+    "name",
+    "name",
+    "age",
+    "colour",
+    "food",
+    "city",
+    "code",
+    "word",
+    "birthday",
+    "friend",
+    "job",
+    "number",
+    "hobby",
+    "animal",
+    "drink",
+    "pet cat",
+    "pet dog",
+    "rel sister",
+    "rel brother",
+]
+
+
+def any_slot(d):
+    """What people tell most often comes most often."""
+    x = d.rng.random()
+    return d.c(COMMON) if x < 0.45 else d.c(CORE) if x < 0.75 else d.c(list(FACTS))
 
 
 def some_slot(d):
-    new = [s for s in CORE if s not in d.facts]
-    if new and d.p(0.75):
-        return d.c(new)
-    new = [s for s in FACTS if s not in d.facts]
-    return d.c(new or list(FACTS))
+    for _ in range(40):
+        if d.p(0.08):
+            name = (
+                d.c(sorted(s[0] for s in d.facts if isinstance(s, tuple)))
+                if d.p(0.4) and any(isinstance(s, tuple) for s in d.facts)
+                else coined.first_name(d.rng)
+            )
+            slot = (name, d.c(sorted(PERSON)))
+        else:
+            slot = any_slot(d)
+        if slot not in d.facts and not clashes(d, slot):
+            return slot
+    return slot
 
 
-def statement(d, slot, v, clause=False):
-    f = FACTS[slot]
-    say = f.say if clause else [s + "." for s in f.say] + f.more
-    return fmt(d.draw(lambda: (lambda s: (f"{slot}|{v}|{s}", s))(d.c(say))), v)
+def statement(d, slot, v):
+    """A clause without a full stop; what is held out is the pair of value and wording."""
+    f = fact_of(slot)
+    if isinstance(slot, tuple) or len(f.say) < 4:
+        return fmt(d.c(f.say), v)
+    return fmt(d.draw(lambda: (lambda s: (f"{slot}|{v}|{s}", s))(d.c(f.say)), 40, False), v)
 
 
-def typed(d, text, slots):
-    """Lower-case typing also changes the value, so it is only done here."""
+def sentence(d, slot, v):
+    f = fact_of(slot)
+    if f.more and d.p(0.3):
+        return fmt(d.c(f.more), v)
+    s = statement(d, slot, v)
+    frame = d.c(TELL)
+    if isinstance(slot, tuple) and "about me" in frame:
+        frame = "{s}."
+    return frame.format(s=s, l=low(s))
+
+
+def tell_text(d, slots):
+    """One to three facts as one text; returns it and takes note of them."""
+    vs = [value(d, s) for s in slots]
+    d.facts.update(zip(slots, vs))
+    if len(slots) == 1:
+        text = sentence(d, slots[0], vs[0])
+    elif d.p(0.6):
+        parts = [statement(d, s, v) for s, v in zip(slots, vs)]
+        text = (
+            d.c("", "", "", "Hi! ", "Hello! ", "Hey, ")
+            + ", ".join([parts[0]] + [low(p) for p in parts[1:-1]])
+            + d.c(" and ", " and ", ", ", ", and ")
+            + low(parts[-1])
+            + "."
+        )
+    else:
+        text = " ".join(sentence(d, s, v) for s, v in zip(slots, vs))
     if d.p(0.06):
         for s in slots:
-            if isinstance(d.facts[s], str):
+            if isinstance(d.facts[s], str) and not isinstance(s, tuple):
                 d.facts[s] = d.facts[s].lower()
-        return text.lower()
+        if not any(isinstance(s, tuple) for s in slots):
+            text = text.lower()
+        else:
+            d.facts.update(zip(slots, vs))
     return text
 
 
@@ -61,46 +203,50 @@ def tell(d, slot=None, count=None):
     """One to three facts in one message."""
     update = slot in d.facts
     slots = [slot or some_slot(d)]
-    count = count or (1 if update else d.c(1, 1, 1, 1, 2, 2, 2, 3))
+    count = count or (1 if update else d.c(1, 1, 1, 1, 2, 2, 3))
     while len(slots) < count:
+        d.facts[slots[-1]] = "?"
         s = some_slot(d)
         if s not in slots:
             slots.append(s)
-    if count > 1 and d.p(0.3):
-        slots[0] = "name" if "name" not in d.facts and "name" not in slots else slots[0]
-    vs = [value(d, s) for s in slots]
-    d.facts.update(zip(slots, vs))
-    if count == 1:
-        text = statement(d, slots[0], vs[0])
-    elif d.p(0.7):
-        parts = [statement(d, s, v, True) for s, v in zip(slots, vs)]
-        sep = d.c(" and ", " and ", ", ", ", and ", " but ")
-        text = (d.c("", "", "", "Hi! ", "Hello! ", "Hey, ") + ", ".join([parts[0]] + [low(p) for p in parts[1:-1]])
-                + sep + low(parts[-1]) + ".")
-    else:
-        text = " ".join(statement(d, s, v) for s, v in zip(slots, vs))
     if update:
-        text = d.c(UPDATES).format(s=text)
-    text = typed(d, text, slots)
-    vs = [d.facts[s] for s in slots]
+        v = d.facts[slot] = value(d, slot)
+        s = statement(d, slot, v)
+        text = d.c(UPDATES).format(s=s, l=low(s))
+    else:
+        text = tell_text(d, slots)
+    acknowledge(d, text, slots)
+
+
+def acknowledge(d, text, slots):
     if d.short and d.p(0.7):
         answer = d.c("Okay.", "Got it.", "Noted.")
-    elif count == 1:
-        answer = fmt(d.c(FACTS[slots[0]].ack), vs[0])
     else:
-        answer = d.c(" ".join(fmt(d.c(FACTS[s].ack), v) for s, v in list(zip(slots, vs))[:2]),
-                     fmt(d.c(FACTS[slots[0]].ack), vs[0]), fmt(d.c(FACTS[slots[0]].ack), vs[0]),
-                     "Thank you, I will remember that.", "I will remember that.")
+        one = lambda s: fmt(d.c(fact_of(s).ack), d.facts[s])
+        answer = (
+            one(slots[0]) if len(slots) == 1 or d.p(0.5) else " ".join(one(s) for s in slots[:2])
+        )
+        if d.p(0.12):
+            answer = d.c(
+                "Thank you, I will remember that.",
+                "I will remember that.",
+                "Okay, I will keep that in mind.",
+                "Noted. What else?",
+            )
     d.add(text, answer, "tell", names=True)
 
 
 def named(slot):
-    return slot in ("name", "friend", "city") or slot.startswith("rel")
+    return (
+        slot in ("name", "friend", "city", "nickname")
+        or isinstance(slot, str)
+        and slot.startswith(("rel", "pet"))
+    )
 
 
 def wrong_value(d, slot):
     """Another value of the same kind, now and then one that was named in this chat."""
-    v = str(d.facts[slot]).lower()
+    v, f = str(d.facts[slot]).lower(), fact_of(slot)
     for _ in range(20):
         others = [x for s, x in d.facts.items() if s != slot and named(s) and named(slot)]
         if slot in ("name", "friend") and d.story and d.p(0.4):
@@ -108,150 +254,340 @@ def wrong_value(d, slot):
         elif others and d.p(0.25):
             w = d.c(others)
         else:
-            f = FACTS[slot]
             w = f.known(d.rng) if f.known and d.p(0.5) else (f.new or f.known)(d.rng)
         if str(w).lower() != v:
             return w
     return w
 
 
-def ask(d, slot=None, known=True, kind=None):
-    """A question about a told fact (kind: what, check, both) or about an unknown one."""
-    if not known:
-        slot = slot or d.c([s for s in (CORE if d.p(0.8) else FACTS) if s not in d.facts] or list(FACTS))
-        f = FACTS[slot]
-        if d.p(0.25):
-            v = value(d, slot)
-            d.add(fmt(f.check, v), d.c(f.unknown), "recall unknown", None, names=True)
+def ask_unknown(d):
+    """Never told: says so, also when something close to it is known."""
+    for _ in range(60):
+        people = [s for s in d.facts if isinstance(s, tuple)]
+        if people and d.p(0.3):
+            name = d.c(people)[0] if d.p(0.5) else coined.first_name(d.rng)
+            slot = (name, d.c(sorted(PERSON)))
         else:
-            d.add(d.c(f.ask), d.c(f.unknown), "recall unknown", None)
+            slot = any_slot(d)
+        if slot not in d.facts and not clashes(d, slot):
+            break
+    else:
         return
+    f = fact_of(slot)
+    if d.p(0.15):
+        v = (f.new or f.known)(d.rng)
+        d.add(
+            fmt(d.c(f.check), v),
+            unknown_wording(d.rng, f),
+            "recall unknown",
+            "not told",
+            names=True,
+        )
+    else:
+        d.add(
+            ask_wording(d.rng, f),
+            unknown_wording(d.rng, f),
+            "recall unknown",
+            "not told",
+            names=isinstance(slot, tuple),
+        )
+
+
+def answer_of(d, slot):
+    f = fact_of(slot)
+    return fmt(f.answer[0] if d.p(0.6) else d.c(f.answer), d.facts[slot])
+
+
+def ask(d, slot=None, kind=None):
+    """A question about a told fact (kind: what, check, both)."""
     slot = slot or d.c(list(d.facts))
-    f, v = FACTS[slot], d.facts[slot]
-    kind = kind or d.rng.choices(("what", "check", "both"), (70, 60 if d.practice else 22, 8 if len(d.facts) > 1 else 0))[0]
+    f, v = fact_of(slot), d.facts[slot]
+    kind = (
+        kind or d.rng.choices(("what", "check", "both"), (68, 22, 10 if len(d.facts) > 1 else 0))[0]
+    )
     if kind == "both" and len(d.facts) > 1:
         other = d.c([s for s in d.facts if s != slot])
-        second = [q for q in FACTS[other].ask if not q.startswith("And ") or not d.practice]
-        q = d.c(f.ask).rstrip("?.") + " and " + low_question(d.c(second))
-        a = fmt(f.answer[0], v)[:-1] + " and " + low_question(fmt(FACTS[other].answer[0], d.facts[other]))
-        d.add(q, a, "recall two", a[:-1])
+        second = d.c(fact_of(other).ask or ["What is " + fact_of(other).noun + "?"])
+        q = d.c(f.ask or ["What is " + f.noun + "?"]).rstrip("?.") + " and " + low(second)
+        a = fmt(f.answer[0], v)[:-1] + " and " + low(fmt(fact_of(other).answer[0], d.facts[other]))
+        d.add(q, a, "recall two", a[:-1], names=True)
         return
     if kind != "check":
-        d.add(d.c(f.ask), fmt(d.reply(f.answer, f.short), v), "recall", fmt("{v}", v))
+        d.add(
+            ask_wording(d.rng, f),
+            fmt(d.c(f.short), v) if d.short or d.p(0.04) else answer_of(d, slot),
+            "recall",
+            str(v),
+            names=isinstance(slot, tuple),
+        )
         return
     right = d.p(0.45)
-    w = v if right else wrong_value(d, slot)
-    tail = fmt(f.answer[0], v)
-    q = fmt(f.check, w)
-    if d.p(0.25) and slot == "name":
-        q = d.c(f"Am I {w}?", f"You know that my name is {w}, right?", f"My name is {w}, right?", f"Am I called {w}?")
-    elif d.p(0.25) and slot == "city":
-        q = d.c(f"Am I from {w}?", f"Is my home in {w}?", f"I live in {w}, right?")
-    d.add(q, ("Yes, " if right else "No, ") + low_question(tail), "recall yes/no",
-          "Yes" if right else "No", names=True)
-
-
-def low_question(s):
-    return s if s.startswith(("I ", "I'")) or s.split()[0] not in (
-        "Your", "You", "The", "It", "What", "What's", "Where", "Who", "Which", "Do", "How", "When", "Can", "Tell", "Say",
-        "In", "And", "Give", "Remind") else s[0].lower() + s[1:]
+    q = fmt(d.c(f.check), v if right else wrong_value(d, slot))
+    if d.p(0.1):
+        q = (
+            q[:-1] + d.c(", right?", ", is that right?", ", or not?")
+            if q[-1] == "?" and "right" not in q
+            else q
+        )
+    d.add(
+        q,
+        ("Yes, " if right else "No, ") + low(fmt(f.answer[0], v)),
+        "recall yes/no",
+        "Yes" if right else "No",
+        names=True,
+    )
 
 
 def correct_me(d):
     """A question, then the user contradicts; the new value counts from now on."""
-    slots = [s for s in d.facts if s not in NOT_UPDATED]
+    slots = [s for s in d.facts if s not in NOT_UPDATED and not isinstance(s, tuple)]
     if not slots:
         return
     slot = d.c(slots)
     ask(d, slot, kind=d.c("what", "what", "check"))
     v = d.facts[slot] = value(d, slot)
-    f = FACTS[slot]
-    said = statement(d, slot, v, True)
-    text = d.c(f"No, it is {v}.", f"No, it's {v}.", f"That is wrong. {said}.", f"No, {low(said)}.",
-               f"You are wrong, {low(said)}.", f"That is not right. It is {v}.", f"Wrong. It's {v}.")
-    tail = low_question(fmt(d.c(f.answer[:2]), v))
-    d.add(text, d.c(f"Sorry! {cap(tail)}", f"I am sorry, {tail}", f"Oh, I see: {tail}", f"Thank you, {tail}"),
-          "correction", fmt("{v}", v), names=True)
+    f = fact_of(slot)
+    said = fmt(d.c(f.say), v)
+    text = d.c(
+        f"No, it is {v}.",
+        f"No, it's {v}.",
+        f"That is wrong. {said}.",
+        f"No, {low(said)}.",
+        f"You are wrong, {low(said)}.",
+        f"That is not right. It is {v}.",
+        f"Wrong. It's {v}.",
+        f"Not any more. {said}.",
+        f"Sorry, it is {v} now.",
+        f"That has changed. It is {v}.",
+    )
+    if f.say[0].startswith(("I ", "The key", "The treasure")) and text.startswith(
+        ("No, it", "That is not", "Wrong", "Sorry, it", "That has")
+    ):
+        text = f"No, {low(said)}."
+    tail = low(fmt(f.answer[0], v))
+    d.add(
+        text,
+        d.c(
+            f"Sorry! {cap(tail)}",
+            f"I am sorry, {tail}",
+            f"Oh, I see: {tail}",
+            f"Thank you, {tail}",
+            f"Okay, {tail}",
+        ),
+        "correction",
+        str(v),
+        names=True,
+    )
 
 
 def about_me(d):
-    bits = [fmt(FACTS[s].answer[0], v)[:-1] for s, v in d.facts.items()]
-    bits = bits[:4]
-    text = join([bits[0]] + [low_question(b) for b in bits[1:]]) + "."
+    slots = list(d.facts)[:4]
+    bits = [fmt(fact_of(s).answer[0], d.facts[s])[:-1] for s in slots]
     d.add(
-        d.c("What do you know about me?", "Tell me all you know about me.", "What have I told you?",
-            "What do you remember about me?"), text, "recall all", d.facts[list(d.facts)[0]])
+        d.c(
+            "What do you know about me?",
+            "Tell me all you know about me.",
+            "What have I told you?",
+            "What do you remember about me?",
+            "Which facts did I tell you?",
+            "What did I tell you so far?",
+            "List what you know about me.",
+        ),
+        join([bits[0]] + [low(b) for b in bits[1:]]) + ".",
+        "recall all",
+        d.facts[slots[0]],
+    )
 
 
 def where_thing(d):
     if "where" not in d.lists or d.p(0.3):
-        t, s = d.draw(lambda: (lambda t, s: (f"where|{t}|{s}", (t, s)))
-                      (d.c(banks.THINGS) if d.p(0.6) else d.c(banks.PLAIN),
-                       d.c(banks.SPOTS) if d.p(0.6) else coined.thing(d.rng, ("box", "drawer", "shed", "bag"))))
+        t, s = d.draw(
+            lambda: (lambda t, s: (f"where|{t}|{s}", (t, s)))(
+                d.c(banks.THINGS) if d.p(0.6) else d.c(banks.PLAIN),
+                d.c(banks.SPOTS)
+                if d.p(0.6)
+                else coined.thing(d.rng, ("box", "drawer", "shed", "bag")),
+            )
+        )
+        if t in d.lists.get("where", {}):
+            return
         d.lists.setdefault("where", {})[t] = s
         d.add(
-            d.c(f"I put my {t} in the {s}.",
+            d.c(
+                f"I put my {t} in the {s}.",
                 f"My {t} is in the {s}." if not t.endswith("s") else f"My {t} are in the {s}.",
-                f"Remember: the {t} is in the {s}.", f"I left my {t} in the {s}."),
-            d.c(f"I will remember: the {s}.", "Okay, I will remember that.",
-                f"Good, the {t} in the {s}.", f"Got it, in the {s}."), "tell")
+                f"Remember: the {t} is in the {s}.",
+                f"I left my {t} in the {s}.",
+                f"I have put the {t} into the {s}.",
+            ),
+            d.c(
+                f"I will remember: the {s}.",
+                "Okay, I will remember that.",
+                f"Good, the {t} in the {s}.",
+                f"Got it, in the {s}.",
+            ),
+            "tell",
+            names=True,
+        )
     else:
         t, s = d.c(list(d.lists["where"].items()))
         v = "are" if t.endswith("s") else "is"
-        d.add(
-            d.c(f"Where {v} my {t}?", f"Where did I put my {t}?", f"I cannot find my {t}.",
-                f"Do you know where my {t} {v}?"),
-            d.reply([f"Your {t} {v} in the {s}.", f"You put your {t} in the {s}."],
-                    [f"In the {s}."]), "recall", s)
-
-
-def pet(d):
-    if "pet" not in d.lists:
-        k = d.c(banks.PETS)
-        n = d.draw(lambda: (lambda n: (f"pet|{n}", n))(d.c(banks.PETNAMES)
-                                                       if d.p(0.3) else coined.first_name(d.rng)))
-        d.lists["pet"] = (k, n)
-        d.add(
-            d.c(f"I have {an(k)} named {n}.", f"My {k} is called {n}.",
-                f"I have a pet, {an(k)}. The name is {n}.", f"My pet is {an(k)} called {n}."),
-            d.c(f"{n} is a lovely name for {an(k)}.", f"I would like to meet {n}.",
-                f"How nice! I will remember {n}.", f"{n} the {k} sounds sweet."), "tell",
-            names=True)
-    else:
-        k, n = d.lists["pet"]
-        if d.p(0.7):
+        if d.p(0.12):
+            t = d.c([x for x in banks.THINGS if x not in d.lists["where"]])
+            v = "are" if t.endswith("s") else "is"
             d.add(
-                d.c(f"What is the name of my {k}?", "What is my pet called?",
-                    f"What is my {k} called?", "Do you remember the name of my pet?"),
-                d.reply([f"Your {k} is called {n}.", f"The name of your {k} is {n}."], [f"{n}."]),
-                "recall", n)
-        else:
-            d.add(
-                d.c("What kind of pet do I have?", f"What kind of animal is {n}?",
-                    "Which pet do I have?"),
-                d.reply([f"You have {an(k)}.", f"{n} is {an(k)}."], [cap(an(k)) + "."]), "recall",
-                k, names=True)
+                d.c(f"Where {v} my {t}?", f"Where did I put my {t}?"),
+                f"You have not told me where your {t} {v}.",
+                "recall unknown",
+                "not told",
+            )
+            return
+        d.add(
+            d.c(
+                f"Where {v} my {t}?",
+                f"Where did I put my {t}?",
+                f"I cannot find my {t}.",
+                f"Do you know where my {t} {v}?",
+                f"Where can I find my {t}?",
+            ),
+            d.reply(
+                [f"Your {t} {v} in the {s}.", f"You put your {t} in the {s}."], [f"In the {s}."]
+            ),
+            "recall",
+            s,
+        )
 
 
 def word_list(d):
     if "words" not in d.lists:
-        n = d.rng.randint(2, 5)
-        ws = d.rng.sample(banks.PLAIN, n) if d.p(0.5) else [coined.word(d.rng) for _ in range(n)]
+        n = d.rng.randint(2, 6)
+        ws = (
+            d.rng.sample(banks.PLAIN + banks.FRUITS, n)
+            if d.p(0.5)
+            else sorted({coined.word(d.rng) for _ in range(n)})
+        )
+        d.rng.shuffle(ws)
+        ws = list(dict.fromkeys(ws))
         d.lists["words"] = ws
         d.add(
-            d.c("Remember these words: ", "Keep these words in mind: ", "Please remember: ",
-                "My shopping list is: ") + ", ".join(ws) + ".",
-            d.c("I will remember them.", f"Okay: {', '.join(ws)}.", "Got it.",
-                f"I have {NUMBER[len(ws)]} words in mind."), "tell")
+            d.c(
+                "Remember these words: ",
+                "Keep these words in mind: ",
+                "Please remember: ",
+                "My shopping list is: ",
+                "Here is my list: ",
+                "I need to buy: ",
+            )
+            + d.c(", ".join(ws), join(ws))
+            + ".",
+            d.c(
+                "I will remember them.",
+                f"Okay: {', '.join(ws)}.",
+                "Got it.",
+                f"I have {NUMBER[len(ws)]} words in mind.",
+            ),
+            "tell",
+        )
     else:
         ws = d.lists["words"]
         x = d.rng.random()
-        if x < 0.6:
+        if x < 0.5:
             d.add(
-                d.c("What were the words?", "Which words should you remember?",
-                    "Say the words again.", "What was on my list?"),
-                d.c(f"The words were {join(ws)}.", f"{cap(join(ws))}."), "recall list", ws[-1])
+                d.c(
+                    "What were the words?",
+                    "Which words should you remember?",
+                    "Say the words again.",
+                    "What was on my list?",
+                    "Repeat my list.",
+                    "What is on my list?",
+                ),
+                f"{cap(join(ws))}." if d.short else f"The words were {join(ws)}.",
+                "recall list",
+                join(ws),
+            )
+        elif x < 0.8:
+            i = d.rng.randrange(min(len(ws), 4))
+            if d.p(0.3):
+                i = -1
+            word = ("first", "second", "third", "fourth")[i] if i >= 0 else "last"
+            d.add(
+                d.c(
+                    f"What was the {word} word?",
+                    f"Which word was the {word}?",
+                    f"What is the {word} word on my list?",
+                ),
+                f"The {word} word was {ws[i]}.",
+                "recall list",
+                ws[i],
+            )
         else:
-            i = 0 if x < 0.8 else -1
-            d.add(f"What was the {'first' if i == 0 else 'last'} word?",
-                  f"The {'first' if i == 0 else 'last'} word was {ws[i]}.", "recall list", ws[i])
+            inside = d.p(0.5)
+            w = d.c(ws) if inside else d.c([x for x in banks.PLAIN if x not in ws])
+            d.add(
+                d.c(f"Is {w} on my list?", f"Did I say {w}?", f"Was {w} one of the words?"),
+                f"Yes, {w} is on your list." if inside else f"No, {w} is not on your list.",
+                "recall yes/no",
+                "Yes" if inside else "No",
+            )
+
+
+FILLERS = banks.FILLER_SENTENCES
+
+
+def filler(d, low_, high):
+    out = []
+    for _ in range(d.rng.randint(low_, high)):
+        s = d.say(d.c(FILLERS))
+        if s not in out:
+            out.append(s)
+    return out
+
+
+def needle(d):
+    """A fact inside a longer text of the user, and the question at its end or right after it."""
+    slot = some_slot(d)
+    v = value(d, slot)
+    sentences = filler(d, 3, d.c(6, 10, 16, 26))
+    sentences.insert(
+        d.rng.randrange(len(sentences) + 1),
+        (
+            fmt(d.c(fact_of(slot).more), v)
+            if fact_of(slot).more and d.p(0.3)
+            else statement(d, slot, v) + "."
+        ),
+    )
+    text = " ".join(sentences)
+    d.facts[slot] = v
+    if d.p(0.5):
+        q = ask_wording(d.rng, fact_of(slot))
+        d.add(text + d.c(" ", "\n", "\n\n") + q, answer_of(d, slot), "recall", str(v), names=True)
+    else:
+        d.add(
+            text,
+            d.c(
+                "Thank you for telling me.",
+                "I see.",
+                "Okay.",
+                "That is interesting.",
+                "I have read it.",
+            ),
+            "tell",
+            names=True,
+        )
+
+
+def chatter(d):
+    """The user says something long that asks for nothing."""
+    d.add(
+        " ".join(filler(d, 2, 9)),
+        d.c(
+            "I see.",
+            "Thank you for telling me.",
+            "That is interesting.",
+            "Okay.",
+            "How nice!",
+            "Tell me more.",
+        ),
+        "chatter",
+        names=True,
+    )

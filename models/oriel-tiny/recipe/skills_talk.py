@@ -3,9 +3,11 @@
 Every function takes a Dialogue and adds one or more turns to it.
 """
 import banks
+import coined
 from banks import an
 from dialogue import NAME, held_out
-from stories import KINDS, OBJECTS, PLACES, PLOTS, Story, cap
+from facts import cap
+from stories import KINDS, OBJECTS, PLACES, PLOTS, Story
 
 # -- (a) small talk ---------------------------------------------------------
 
@@ -28,8 +30,11 @@ def identity(d):
     q = d.c("Who are you?", "What is your name?", "What are you?", "Tell me about yourself.",
             "What should I call you?", "Do you have a name?", "Are you a human?",
             "Are you a robot?", "Who am I talking to?", "Introduce yourself.", "What's your name?",
-            "Are you real?")
-    if d.name != NAME:
+            "Are you real?", "Tell me who you are.", "What do they call you?",
+            "Do you know who you are?", "Can you tell me your name?", "May I know your name?",
+            "Your name?", "How are you called?", "Say who you are.", "Please introduce yourself.",
+            "What kind of thing are you?", "Are you an AI?", "Are you a person?")
+    if d.job and d.name != NAME:
         a = d.reply([
             f"I am {d.name}, {d.job}.", f"My name is {d.name}. I am {d.job}.",
             f"You can call me {d.name}. I am {d.job}."
@@ -179,7 +184,7 @@ def bye(d):
     q = d.c("Bye!", "Goodbye.", "See you!", "Good night.", "I have to go now.",
             "That is all for today.", "Bye bye!", "See you later.", "I am done.")
     n = d.facts.get("name")
-    end = f", {n}" if n and d.p(0.5) and not d.title else ""
+    end = f", {n}" if n and d.p(0.5) and not d.styles else ""
     d.add(
         q,
         d.c(f"Goodbye{end}!", f"Bye{end}! It was nice to talk to you.", f"See you{end}!",
@@ -213,6 +218,8 @@ def fallback(d):
             "I have a headache, what medicine should I take?", "What is the square root of two?",
             "Who will win the election?", "What is the capital of Mars?",
             "How far away is the sun?", "Can you draw a picture?", "Show me a photo."))()
+    if d.p(0.55):
+        q = odd_question(d)
     a = d.reply([
         "I am a tiny model, I do not know that. I can tell a story, though.",
         "I am sorry, I do not know that. I can help with small sums or tell a story.",
@@ -223,6 +230,23 @@ def fallback(d):
         "I have no way to know that. I run without the internet."
     ], ["I do not know that.", "Sorry, I do not know."])
     d.add(q, a, "fallback")
+
+
+def odd_question(d):
+    """Something outside of all skills; half of the things in it are made up."""
+    thing = coined.word(d.rng) if d.p(0.6) else d.c(banks.PLAIN)
+    person = coined.full_name(d.rng) if d.p(0.5) else f"{d.c(banks.SHE + banks.HE)} {d.c(banks.SURNAMES)}"
+    town = coined.town(d.rng) if d.p(0.6) else d.c(banks.CITIES)
+    return d.say(d.c(
+        f"(who (is|was)|tell me about|what do you know about|when was|where does) {person} (famous for|born|live|)?",
+        f"(how (far|big|old|deep|expensive) is|what can I see in|where is|how do I get to|who lives in|what is the best hotel in|how many people live in) {town}?",
+        f"(how do I (repair|build|cook|clean|sell)|where can I buy|how much (is|costs)|why is there|who invented|what is the history of) (a|an old|the) {thing}?",
+        f"(what will happen|who will win|will it rain|what should I do|where should I go|what should I cook) (tomorrow|next week|on {d.c(banks.DAYS)}|in {d.c(banks.MONTHS)}|tonight)?",
+        f"(explain|describe|write an essay about|give me a lecture on|summarise) (the theory of {thing}|the politics of {town}|modern {thing} (science|law|trade)|the life of {person}).",
+        f"(what is|who wrote|who sang|when was) (the (book|film|song|poem) (called|named)) {cap(thing)} (about|made|)?",
+        f"(call|phone|email|text|send a message to) {person}[ for me].", f"(open|close|start|stop|turn on|turn off) the (radio|door|light|{thing}|app|camera|heating).",
+        f"(book|order|buy) (a table|a ticket|a taxi|a pizza|a flight) (in|to) {town}.",
+        f"translate ({thing}|the word {thing}|this sentence) into {d.c(banks.LANGUAGES)}.", f"what is {d.rng.randint(200, 9999)} (times|divided by|plus) {d.rng.randint(101, 9999)}?"))
 
 
 JOKES = [("Why did the clock go to school?", "It wanted to learn the time."),
@@ -460,7 +484,8 @@ def story(d, questions=None):
         ask_ = f"about {an(kw['kind'])}"
     elif x < 0.42:
         kw["kind"], kw["she"] = d.c(KINDS[:45]), d.p(0.5)
-        kw["name"] = d.c(banks.SHE if kw["she"] else banks.HE)
+        kw["name"] = (d.c(banks.SHE if kw["she"] else banks.HE) if d.p(0.4) else
+                      coined.title(coined.word(d.rng)) if d.p(0.4) else coined.title(coined.FIRST.draw(d.rng)))
         ask_ = f"about {an(kw['kind'])} {d.c('named', 'called')} {kw['name']}"
     elif x < 0.54:
         themes = ("losing something", "honesty", "sharing", "never giving up", "practice",
@@ -497,22 +522,37 @@ def story(d, questions=None):
     q = d.c(f"Tell me {tale} {ask_}", f"Tell me {tale} {ask_}", f"Can you tell me {tale} {ask_}",
             f"Please tell me {tale} {ask_}", f"I would like to hear {tale} {ask_}",
             f"Make up {tale} {ask_}", f"Write {tale} {ask_}", f"Do you know {tale} {ask_}",
-            f"Now tell me {tale} {ask_}", f"I want {tale} {ask_}").strip()
-    q += "?" if q.startswith(("Can", "Do")) else "."
+            f"Now tell me {tale} {ask_}", f"I want {tale} {ask_}", f"Give me {tale} {ask_}",
+            f"Could you tell me {tale} {ask_}", f"Do you have {tale} {ask_}", f"Please write {tale} {ask_}",
+            f"Invent {tale} {ask_}", f"I'd like {tale} {ask_}").strip()
+    q += "?" if q.startswith(("Can", "Do", "Could")) else "."
     d.add(q, s.short if d.short else s.text, "story", s.kind if "kind" in kw else None, names="name"
           in kw, title=False)
     if questions is None:
-        questions = d.c(1, 2, 3, 4, 5) if d.practice else d.c(0, 0, 1, 1, 2, 2, 3, 4)
+        questions = d.c(0, 1, 2, 2, 3, 4, 5, 6)
     story_questions(d, questions)
 
 
-def story_questions(d, n):
+def told_story(d):
+    """The user tells the story; the question comes with it or after it."""
+    d.story = s = Story(d.rng)
+    qs = [q for q in s.questions() if not q[1].startswith("Because")]
+    q, a, g = d.c(qs)
+    intro = d.c("", "", "Here is a story: ", "Listen to this story. ", "Read this story: ", "Story: ", "I will tell you a story. ")
+    if d.p(0.6):
+        d.add(intro + s.text + d.c(" ", "\n", "\n\n") + q, a, "story qa", g, names=True, raw=True)
+    else:
+        d.add(intro + s.text, d.c("What a nice story!", "Thank you for the story.", "I like that story.", "That was a good story."), "chatter", names=True)
+    story_questions(d, d.c(0, 1, 2, 3), False)
+
+
+def story_questions(d, n, may_go_on=True):
     s = d.story
     qs = s.questions()
     d.rng.shuffle(qs)
     told_next = False
     for _ in range(n):
-        if not told_next and not d.short and d.p(0.22):
+        if may_go_on and not told_next and not d.short and d.p(0.15):
             told_next = True
             d.add(
                 d.c("What happened next?", "And then?", "Tell me more.", "Please go on.",

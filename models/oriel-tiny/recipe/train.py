@@ -1,22 +1,22 @@
 """Trains oriel-tiny on the generated dialogues.
 
-    python3 train.py --data data --out run --tokens 30e6
-    python3 train.py --data data --out run --minutes 60     # budget by the clock
+    python3 train.py --data data --out run                 # CPU or CUDA
+    python3 train.py --data data --out run --resume        # go on after a stop
 
-    python3 train.py --data data --out run --init ../oriel-tiny-f16.gguf   # continue
-
-The loss is taken on assistant tokens, with --user-weight also a little on the rest.  Dialogues are batched with others
-of similar length, one per row, starting at position 0.  The learning rate goes
-up linearly, then down as a cosine over the token or time budget.  A checkpoint
-is written every --save-minutes and picked up again by --resume.
-Matrix products run in bf16 (CPU with AMX or CUDA), master weights are fp32.
+The loss is taken on assistant tokens, and with a tenth of the weight on user and system text.
+Every row of a batch is one dialogue that starts at position 0, so that nothing can be recalled
+from another one; rows of similar length share a batch of --batch-tokens.  The learning rate goes
+up linearly, stays, and falls to zero over the last part of --tokens, so the schedule does not
+depend on the machine.  A checkpoint with the state of the optimisers is written every
+--save-minutes; a run that was stopped and resumed makes the same steps as one that was not.
+Matrix products run in bf16, master weights are fp32.
 """
 import argparse
 import csv
 import json
-import math
 import os
-import random
+import signal
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -24,8 +24,8 @@ import numpy as np
 import torch
 
 from dialogue import encode_dialogue
-from import_gguf import weights
 from model import Config, Model, n_params
+from rng import Rng
 from tokenizer import Tokenizer
 
 
@@ -57,12 +57,12 @@ def batches(split, batch_tokens, rng, user_weight=0.0, pool=4096, pad_to=32):
     Assistant tokens weigh 1, user and system tokens `user_weight` on average.
     """
     ids, mask, start = split
-    noise = np.random.default_rng(rng.getrandbits(32)) if rng else None
+    noise = np.random.default_rng(rng.randrange(1 << 32)) if rng else None
     order = list(range(len(start) - 1))
     if rng:
         rng.shuffle(order)
     for p in range(0, len(order), pool):
-        rows = sorted(order[p:p + pool], key=lambda r: start[r + 1] - start[r])
+        rows = sorted(order[p : p + pool], key=lambda r: start[r + 1] - start[r])
         groups, cur, width = [], [], 0
         for r in rows:
             w = -(-int(start[r + 1] - start[r]) // pad_to) * pad_to
@@ -79,8 +79,8 @@ def batches(split, batch_tokens, rng, user_weight=0.0, pool=4096, pad_to=32):
             m = np.zeros((len(g), width), np.float32)
             for i, r in enumerate(g):
                 n = start[r + 1] - start[r]
-                x[i, :n] = ids[start[r]:start[r + 1]]
-                m[i, :n] = mask[start[r]:start[r + 1]]
+                x[i, :n] = ids[start[r] : start[r + 1]]
+                m[i, :n] = mask[start[r] : start[r + 1]]
             user = m == 2
             m[user] = 0
             if user_weight:
@@ -104,7 +104,12 @@ class Muon:
         self.decay, self.momentum, self.lr = decay, momentum, 0.0
         cfg = model.cfg
         h, k, d = cfg.heads, cfg.kv_heads, cfg.head_dim
-        parts = {"qkv": [h * d, k * d, k * d], "out": [cfg.dim], "gate_up": [cfg.ffn, cfg.ffn], "down": [cfg.dim]}
+        parts = {
+            "qkv": [h * d, k * d, k * d],
+            "out": [cfg.dim],
+            "gate_up": [cfg.ffn, cfg.ffn],
+            "down": [cfg.dim],
+        }
         self.items = [(getattr(b, n), sizes) for b in model.blocks for n, sizes in parts.items()]
         self.buffers = [torch.zeros_like(p) for p, _ in self.items]
 
@@ -122,7 +127,8 @@ class Muon:
         return x.transpose(1, 2) if tall else x
 
     @torch.no_grad()
-    def step(self):
+    def step(self, run=None):
+        """`run(jobs)` calls functions, maybe on several threads; default: one by one."""
         groups = {}
         for (p, sizes), m in zip(self.items, self.buffers):
             m.mul_(self.momentum).add_(p.grad)
@@ -130,11 +136,20 @@ class Muon:
             p.mul_(1 - self.lr * self.decay)
             for part, grad in zip(p.split(sizes), g.split(sizes)):
                 groups.setdefault(tuple(part.shape), []).append((part, grad))
-        for shape, pairs in groups.items():
+
+        def update(shape, pairs):
             u = self.orthogonalise(torch.stack([g for _, g in pairs]))
             scale = 0.2 * max(shape) ** 0.5
             for (part, _), du in zip(pairs, u.float()):
                 part.sub_(du, alpha=self.lr * scale)
+
+        jobs = [
+            lambda s=s, h=h: update(s, h)
+            for s, pairs in groups.items()
+            for h in (pairs[: len(pairs) // 2], pairs[len(pairs) // 2 :])
+            if h
+        ]
+        (run or (lambda jobs: [j() for j in jobs]))(jobs)
 
     def state_dict(self):
         return self.buffers
@@ -165,6 +180,10 @@ class Workers:
         self.params = list(model.parameters())
         self.pool = ThreadPoolExecutor(count, initializer=torch.set_num_threads, initargs=(1,))
 
+    def run(self, jobs):
+        for j in [self.pool.submit(torch.no_grad()(f)) for f in jobs]:
+            j.result()
+
     def part(self, batch, total):
         loss, n = batch_loss(self.model, batch, "cpu")
         return float(loss) * n / total, torch.autograd.grad(loss * (n / total), self.params)
@@ -173,7 +192,11 @@ class Workers:
         """Leaves the gradients in .grad; returns (loss, sum of the weights)."""
         rows, total = len(batch[0]), float(batch[2].sum())
         cuts = [rows * i // self.count for i in range(self.count + 1)]
-        jobs = [self.pool.submit(self.part, tuple(t[a:b] for t in batch), total) for a, b in zip(cuts, cuts[1:]) if b > a and batch[2][a:b].any()]
+        jobs = [
+            self.pool.submit(self.part, tuple(t[a:b] for t in batch), total)
+            for a, b in zip(cuts, cuts[1:])
+            if b > a and batch[2][a:b].any()
+        ]
         done = [j.result() for j in jobs]
         for i, p in enumerate(self.params):
             p.grad = done[0][1][i]
@@ -194,95 +217,137 @@ def validate(model, split, device, limit=None):
     return total / count
 
 
-def main():
+def rate_at(done, warm, fall):
+    """Warm-up, plateau, and a fall to zero; `done` is the share of the tokens seen."""
+    return min(done / warm, 1.0, (1 - done) / fall)
+
+
+def options():
     ap = argparse.ArgumentParser()
     ap.add_argument("--data", default="data")
     ap.add_argument("--out", default="run")
     ap.add_argument("--tokenizer", default="tokenizer.json")
-    ap.add_argument("--tokens", type=float, default=30e6, help="token budget (padding not counted)")
-    ap.add_argument("--minutes", type=float, help="clock budget instead of a token budget")
-    ap.add_argument("--batch-tokens", type=int, default=8192)
-    ap.add_argument("--lr", type=float, default=2e-3)
-    ap.add_argument("--optimizer", choices=("adamw", "muon"), default="adamw",
-                    help="muon: orthogonalised momentum for block matrices, AdamW for the rest")
-    ap.add_argument("--min-lr", type=float, default=0.02, help="final rate as a share of --lr")
-    ap.add_argument("--warmup", type=int, default=150, help="steps")
+    ap.add_argument("--tokens", type=float, default=58e6, help="token budget (padding not counted)")
+    ap.add_argument("--batch-tokens", type=int, default=16384)
+    ap.add_argument("--lr", type=float, default=4e-3)
+    ap.add_argument("--warmup", type=float, default=0.02, help="share of the tokens")
+    ap.add_argument("--fall", type=float, default=0.6, help="share of the tokens")
     ap.add_argument("--decay", type=float, default=0.1)
+    ap.add_argument(
+        "--user-weight", type=float, default=0.1, help="loss weight of user and system text"
+    )
     ap.add_argument("--seed", type=int, default=1)
-    ap.add_argument("--threads", type=int, default=0)
-    ap.add_argument("--workers", type=int, default=0, help="CPU: split batches over this many threads instead")
-    ap.add_argument("--save-minutes", type=float, default=8)
+    ap.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count(),
+        help="CPU: split batches over so many threads",
+    )
+    ap.add_argument("--save-minutes", type=float, default=5)
     ap.add_argument("--eval-steps", type=int, default=250)
+    ap.add_argument("--stop-steps", type=int, help="save and leave after so many steps")
     ap.add_argument("--resume", action="store_true")
-    ap.add_argument("--init", help="start from the weights of this GGUF file")
-    ap.add_argument("--user-weight", type=float, default=0.0, help="loss weight of user and system text")
     for k, v in Config().as_dict().items():
         ap.add_argument("--" + k.replace("_", "-"), type=type(v), default=v)
-    a = ap.parse_args()
-    if a.threads:
-        torch.set_num_threads(a.threads)
+    return ap.parse_args()
+
+
+# glibc gives large blocks back to the system at once and gets them again page by page, which
+# costs a quarter of the speed; it reads these when a program starts.
+MALLOC = {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 34),
+    "MALLOC_TOP_PAD_": str(1 << 26),
+}
+
+
+def main():
+    a = options()
+    if "MALLOC_MMAP_MAX_" not in os.environ:
+        os.execve(sys.executable, [sys.executable] + sys.argv, {**os.environ, **MALLOC})
     os.makedirs(a.out, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        torch.set_num_threads(1)
     cfg = Config(**{k: getattr(a, k) for k in Config().as_dict()})
     tok = Tokenizer.load(a.tokenizer)
     train, val = (load_split(a.data, s, tok, cfg.context) for s in ("train", "val"))
-    print(f"train {len(train[0]) / 1e6:.1f}M tokens in {len(train[2]) - 1} dialogues ({(train[1] == 1).mean():.0%} assistant), "
-          f"val {len(val[0]) / 1e6:.2f}M", flush=True)
+    print(
+        f"train {len(train[0]) / 1e6:.1f}M tokens in {len(train[2]) - 1} dialogues ({(train[1] == 1).mean():.0%} assistant), "
+        f"val {len(val[0]) / 1e6:.2f}M",
+        flush=True,
+    )
 
     torch.manual_seed(a.seed)
     model = Model(cfg).to(device)
-    if a.init:
-        model.load_state_dict(weights(a.init)[0])
     model.compute = torch.bfloat16
-    muon = Muon(model, a.decay) if a.optimizer == "muon" else None
-    own = {id(p) for p, _ in muon.items} if muon else set()
+    muon = Muon(model, a.decay)
+    own = {id(p) for p, _ in muon.items}
     decay = [p for p in model.parameters() if p.dim() == 2 and id(p) not in own]
     plain = [p for p in model.parameters() if p.dim() < 2]
-    opt = torch.optim.AdamW([{"params": decay, "weight_decay": a.decay}, {"params": plain, "weight_decay": 0.0}],
-                            lr=a.lr, betas=(0.9, 0.95), eps=1e-8, foreach=True)
+    opt = torch.optim.AdamW(
+        [{"params": decay, "weight_decay": a.decay}, {"params": plain, "weight_decay": 0.0}],
+        lr=a.lr,
+        betas=(0.9, 0.95),
+        eps=1e-8,
+        foreach=True,
+    )
     step, seen, spent, epoch, skip = 0, 0, 0.0, 0, 0
     path = os.path.join(a.out, "checkpoint.pt")
     if a.resume and os.path.exists(path):
         ck = torch.load(path, map_location=device)
         model.load_state_dict(ck["model"])
         opt.load_state_dict(ck["opt"])
-        if muon:
-            muon.load_state_dict(ck["muon"])
-        step, seen, spent, epoch, skip = (ck[k] for k in ("step", "seen", "spent", "epoch", "in_epoch"))
+        muon.load_state_dict(ck["muon"])
+        step, seen, spent, epoch, skip = (
+            ck[k] for k in ("step", "seen", "spent", "epoch", "in_epoch")
+        )
     print(f"{n_params(model) / 1e6:.2f}M parameters on {device}, step {step}", flush=True)
 
-    workers = Workers(model, a.workers) if a.workers else None
+    workers = Workers(model, a.workers) if device == "cpu" else None
     log = open(os.path.join(a.out, "log.csv"), "a" if step else "w", newline="")
     writer = csv.writer(log)
     if not step:
         writer.writerow(["step", "tokens", "seconds", "lr", "train_loss", "val_loss"])
 
     def save(done=False):
-        state = {"model": model.state_dict(), "config": cfg.as_dict(), "step": step, "seen": seen, "spent": clock(),
-                 "epoch": epoch, "in_epoch": in_epoch}
+        state = {
+            "model": model.state_dict(),
+            "config": cfg.as_dict(),
+            "step": step,
+            "seen": seen,
+            "spent": clock(),
+            "epoch": epoch,
+            "in_epoch": in_epoch,
+        }
         if done:
             torch.save(state, os.path.join(a.out, "model.pt"))
         state["opt"] = opt.state_dict()
-        state["muon"] = muon.state_dict() if muon else None
+        state["muon"] = muon.state_dict()
         torch.save(state, path + ".tmp")
         os.replace(path + ".tmp", path)
 
-    t0 = time.time()
+    # Ctrl-C or kill: finish the step, save, leave.
+    for s in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(s, lambda *_: setattr(a, "stop_steps", 1))
+    t0, seen0 = time.time(), seen
     clock = lambda: spent + time.time() - t0
     last_save, run_loss, run_n, in_epoch, done = clock(), 0.0, 0, 0, False
     while not done:
         in_epoch = 0
-        for b in batches(train, a.batch_tokens, random.Random(f"{a.seed}-{epoch}"), a.user_weight):
-            in_epoch += 1
-            if in_epoch <= skip:
+        for b in batches(train, a.batch_tokens, Rng(f"{a.seed}-{epoch}"), a.user_weight):
+            if in_epoch < skip:
+                in_epoch += 1
                 continue
-            at = clock() / (a.minutes * 60) if a.minutes else seen / a.tokens
-            if at >= 1:
+            if seen >= a.tokens or a.stop_steps and step >= a.stop_steps:
                 done = True
                 break
-            rate = min((step + 1) / a.warmup, 1.0) * (a.min_lr + (1 - a.min_lr) * 0.5 * (1 + math.cos(math.pi * at)))
+            in_epoch += 1
+            count = int((b[0] != 0).sum())
+            rate = rate_at(min(seen + count, a.tokens - 1) / a.tokens, a.warmup, a.fall)
             for g in opt.param_groups:
                 g["lr"] = a.lr * rate
+            muon.lr = a.lr * rate
             if workers:
                 loss, n = workers.step(b)
             else:
@@ -291,20 +356,31 @@ def main():
                 loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             opt.step()
-            if muon:
-                muon.lr = a.lr * rate
-                muon.step()
+            muon.step(workers.run if workers else None)
             step += 1
-            seen += int((b[0] != 0).sum())
+            seen += count
             run_loss += float(loss) * n
             run_n += n
-            if step % 50 == 0:
-                print(f"step {step} tokens {seen / 1e6:.2f}M {clock() / 60:.1f} min lr {a.lr * rate:.5f} "
-                      f"loss {run_loss / run_n:.4f} {seen / clock():.0f} tok/s", flush=True)
+            if step % 50 == 0 or step == a.stop_steps:
+                speed = (seen - seen0) / (time.time() - t0)
+                print(
+                    f"step {step} tokens {seen / 1e6:.2f}M {clock() / 60:.1f} min lr {a.lr * rate:.5f} loss {run_loss / run_n:.4f} "
+                    f"{speed:.0f} tok/s, {(a.tokens - seen) / speed / 60:.0f} min to go",
+                    flush=True,
+                )
                 v = validate(model, val, device, limit=12) if step % a.eval_steps == 0 else ""
                 if v:
                     print(f"  validation {v:.4f}", flush=True)
-                writer.writerow([step, seen, round(clock()), f"{a.lr * rate:.6f}", f"{run_loss / run_n:.4f}", f"{v:.4f}" if v else ""])
+                writer.writerow(
+                    [
+                        step,
+                        seen,
+                        round(clock()),
+                        f"{a.lr * rate:.6f}",
+                        f"{run_loss / run_n:.4f}",
+                        f"{v:.4f}" if v else "",
+                    ]
+                )
                 log.flush()
                 run_loss, run_n = 0.0, 0
             if clock() - last_save > a.save_minutes * 60:
@@ -312,10 +388,15 @@ def main():
                 last_save = clock()
         else:
             epoch, skip = epoch + 1, 0
-    v = validate(model, val, device)
-    print(f"done: {step} steps, {seen / 1e6:.2f}M tokens, {clock() / 60:.1f} min, validation {v:.4f}", flush=True)
-    writer.writerow([step, seen, round(clock()), "", "", f"{v:.4f}"])
-    save(done=True)
+    finished = seen >= a.tokens
+    if finished:
+        v = validate(model, val, device)
+        print(
+            f"done: {step} steps, {seen / 1e6:.2f}M tokens, {clock() / 60:.1f} min, validation {v:.4f}",
+            flush=True,
+        )
+        writer.writerow([step, seen, round(clock()), "", "", f"{v:.4f}"])
+    save(True)
 
 
 if __name__ == "__main__":

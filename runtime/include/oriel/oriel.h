@@ -26,6 +26,9 @@
  *    of no use.
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs.
+ *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them: those
+ *    that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels during
+ *    oriel_model_load on a Vulkan device, gone when it returns.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
  *    plan states. Generating takes none. Borrowed for the length of a call only: working memory of
  *    oriel_tokenize and oriel_render_tokens, of text with an unbroken word above 1 KiB or messages above
@@ -152,14 +155,15 @@ typedef struct oriel_calibration {
   double kl_limit;
 } oriel_calibration;
 
-/* How long work takes on one device, measured with the kernels that will do it: oriel_speed_measure. */
+/* How long work takes on one device, measured with the kernels that will do it, in layers like those of the
+ * model: oriel_speed_measure. */
 typedef struct oriel_weight_speed {
   uint32_t tensor_type;  /* as GGUF numbers it */
   uint32_t reserved;
-  double decode_ns;      /* one weight of a large model times one token */
+  double decode_ns;      /* one weight of a layer times one token */
   double chunk_ns;       /* one weight of a chunk of tokens, and ... */
   double chunk_token_ns; /* ... for each token of the chunk */
-  double decode_near_ns; /* as decode_ns, of a model that the device's caches hold */
+  double head_ns;        /* one weight of the output matrix times one token */
 } oriel_weight_speed;
 
 typedef struct oriel_cache_speed {
@@ -182,6 +186,9 @@ typedef struct oriel_speed {
   char driver[256];
   double submit_ns;   /* one step, however little it does */
   double dispatch_ns; /* one kernel of a step, however little it does */
+  /* How fast weights are read at best: matrices of float32, too many for most caches, times one token. */
+  double read_bytes_per_s;
+  uint64_t shape; /* which shape of layers they were measured with: a hash */
   uint32_t weight_count;
   uint32_t cache_count;
   oriel_weight_speed weights[ORIEL_SPEED_WEIGHTS];
@@ -202,7 +209,7 @@ typedef struct oriel_options {
    * ORIEL_ERROR_CONTEXT when it is longer than window_tokens or, with window_tokens 0, than the trained
    * context less 16. */
   uint32_t pinned_tokens;
-  /* Prompt tokens processed per submission. 0: chosen. 1 to 512. */
+  /* Prompt tokens processed together. 0: chosen. 1 to 512. */
   uint32_t chunk_tokens;
   /* Formats of keys and values behind the sinks (which are f16). ORIEL_KV_AUTO: the pair of least
    * expected loss for the memory given. */
@@ -273,9 +280,9 @@ typedef struct oriel_plan_choice {
 typedef struct oriel_step_cost {
   uint32_t tokens;             /* 0: not known */
   uint32_t local_window_tokens;/* of layers that see only so many; 0: no such layers */
-  double overhead_s;           /* submission, kernels, storing keys and values */
-  double weights_s;            /* matrices of the layers, of which ... */
-  double weights_once_s;       /* ... however few tokens a chunk has */
+  double overhead_s;           /* submission, kernels; of one token also storing its key and value */
+  double weights_s;            /* matrices of the layers (of a chunk also storing its keys and values), ... */
+  double weights_once_s;       /* ... of which however few tokens a chunk has */
   double head_s;               /* logits of one token: only steps that want them */
   double cache_s_per_token;    /* for each token that is seen */
   double local_s_per_token;    /* for each token that layers with a window of their own see */
@@ -320,6 +327,8 @@ typedef struct oriel_plan {
   /* Which layers a guard raised and why, layer i in bit i % 64 of word i / 64. */
   uint64_t raised_by_bias[8];
   uint64_t raised_by_norm[8];
+  uint64_t head_read_bytes; /* of weights_read_bytes_per_token, what only logits need */
+  uint64_t kv_local_bytes_per_token; /* of kv_local_bytes, what one token takes in those layers */
   oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
   oriel_step_cost prefill;  /* chunk_tokens tokens */
 } oriel_plan;
@@ -371,11 +380,11 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
                                      oriel_file_info *info);
 /* ---- Speed ------------------------------------------------------------------------------------ */
 
-/* The rates of the device that the options name, for the types of weights in the file (`path` NULL: F16, Q8_0
- * and Q4_0). Measured with small made-up models, in a second or two (software
- * devices take longer), and kept in cache_dir if there is one:
- * the next call for this device, driver and library only reads them. Takes up to some 100 MB while it
- * measures. Uses device, device_number, device_timeout_ms, cache_dir, log and allocator of the options. */
+/* The rates of the device that the options name, for models like the file: its widths, heads and types of
+ * weights. Measured with made-up layers, in about a second (software devices take several), and kept in
+ * cache_dir if there is one: the next call for this device, driver, library and shape only reads them. Takes up
+ * to some 200 MB while it measures, three times that on devices that are too fast to be timed with less.
+ * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms, cache_dir, log and allocator of the options. */
 ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options,
                                            oriel_speed *speed);
 
@@ -480,6 +489,10 @@ typedef enum oriel_weight_format {
 ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights,
                                         const oriel_options *options, oriel_plan *plan);
 
+/* As oriel_speed_measure, for models of that shape. */
+ORIEL_API oriel_status oriel_speed_measure_shape(const char *name, oriel_weight_format weights,
+                                                 const oriel_options *options, oriel_speed *speed);
+
 /* ---- Devices --------------------------------------------------------------------------------- */
 
 typedef struct oriel_device_info {
@@ -528,6 +541,11 @@ typedef struct oriel_model_info {
   uint32_t local_layers;        /* of n_layers, see only local_window_tokens, and no sinks */
   uint32_t local_window_tokens;
   uint32_t window_train;  /* tokens that every layer was trained to see at most; 0: as context_train */
+  /* Kernels compiled for the device, those among them that the driver says it found in cache_dir, and the
+   * milliseconds until all were ready. On the CPU there are none. */
+  uint32_t pipelines;
+  uint32_t pipelines_from_cache; /* UINT32_MAX: the driver does not say */
+  double pipelines_ms;
 } oriel_model_info;
 
 ORIEL_API oriel_status oriel_model_get_info(const oriel_model *model, oriel_model_info *info);
@@ -633,10 +651,12 @@ ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void 
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
-/* Makes the running call return ORIEL_ERROR_CANCELLED before its next submission. What was committed
- * stays, but for a message of oriel_chat_add or the opening of a reply, which are taken back whole where
- * the ring's slack allows. When the running call has no further submission it completes, and the next call
- * is the one that is cancelled; so it is without a running call. Callable from any thread. */
+/* Makes the running call return ORIEL_ERROR_CANCELLED as soon as the device has done what it was given: on
+ * Vulkan about 40 ms of work twice over, on the CPU one operation. The chunk of tokens it was at is as if it
+ * had not begun; what was committed before stays, but for a message of oriel_chat_add or the opening of a
+ * reply, which are taken back whole where the ring's slack allows. A generated token that the app was given
+ * is finished first. A call that has nothing further to begin completes, and the next one is cancelled; so it
+ * is without a running call. Callable from any thread. */
 ORIEL_API void oriel_session_cancel(oriel_session *session);
 
 /* Appends tokens (prefill in chunks). Logits of the last one are then available. */
@@ -724,7 +744,7 @@ typedef struct oriel_stats {
   uint64_t evicted;         /* tokens that no query will see again */
   uint64_t device_bytes;    /* really allocated: weights + cache + activations + staging */
   uint64_t host_bytes;      /* really allocated by Oriel on the host */
-  uint64_t submissions;     /* to the device, since the session was made */
+  uint64_t submissions;     /* steps that the device carried out since the session was made */
 } oriel_stats;
 
 ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);

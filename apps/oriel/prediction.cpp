@@ -1,0 +1,58 @@
+#include "prediction.h"
+
+#include <algorithm>
+
+namespace cli {
+namespace {
+
+/// Of keys and values: what is seen behind `depth` tokens.
+double cacheBytes(const oriel_plan& plan, double depth) {
+  const double visible = static_cast<double>(plan.sink_tokens) + plan.window_tokens;
+  double bytes = std::min(depth, visible) * static_cast<double>(plan.kv_bytes_per_token);
+  if (plan.local_layers != 0) {
+    bytes += std::min(depth, static_cast<double>(plan.local_window_tokens)) *
+             static_cast<double>(plan.kv_local_bytes_per_token);
+  }
+  return bytes;
+}
+
+double storedBytes(const oriel_plan& plan) {
+  return static_cast<double>(plan.kv_bytes_per_token + plan.kv_local_bytes_per_token);
+}
+
+}  // namespace
+
+oriel_plan predictedPlan(const Model& model, const CommonOptions& options, const oriel_speed& speed) {
+  const oriel_plan& loaded = model.plan();
+  oriel_options again = planOptions(options);
+  again.min_tokens_per_s = 0;
+  again.memory_bytes = loaded.memory_bytes;
+  again.window_tokens = loaded.window_tokens;
+  again.sink_tokens = loaded.sink_tokens == 0 ? UINT32_MAX : loaded.sink_tokens;
+  again.chunk_tokens = loaded.chunk_tokens;
+  again.k_format = loaded.k_format;
+  again.v_format = loaded.v_format;
+  again.speed = &speed;
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  model.diagnostics().check(oriel_plan_file(modelPath(options).c_str(), &again, &plan));
+  return plan;
+}
+
+double decodeBytes(const oriel_plan& plan, double depth) {
+  return static_cast<double>(plan.weights_read_bytes_per_token) + cacheBytes(plan, depth) +
+         storedBytes(plan);
+}
+
+double prefillBytes(const oriel_plan& plan, double depth, uint32_t prompt_tokens) {
+  const double head = static_cast<double>(plan.head_read_bytes);
+  const double layers = static_cast<double>(plan.weights_read_bytes_per_token) - head;
+  double bytes = head;
+  for (uint32_t done = 0; done < prompt_tokens; done += plan.chunk_tokens) {
+    const uint32_t tokens = std::min(plan.chunk_tokens, prompt_tokens - done);
+    bytes += layers + cacheBytes(plan, depth + done + tokens) + tokens * storedBytes(plan);
+  }
+  return bytes;
+}
+
+}  // namespace cli

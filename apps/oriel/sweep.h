@@ -1,0 +1,66 @@
+// `oriel bench --sweep`: how speed depends on depth, on the window and on the cache's formats.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "options.h"
+#include "output.h"
+
+namespace cli {
+
+enum class SweepKind { kDepth, kWindow };
+
+/// One measured place, and what was predicted for it.
+struct SweepPoint {
+  SweepKind kind = SweepKind::kDepth;
+  std::string formats;  ///< "K8V4"
+  uint32_t window_tokens = 0;
+  uint64_t depth_tokens = 0;
+  uint32_t prompt_tokens = 0;
+  uint32_t generated_tokens = 0;
+  uint64_t total_bytes = 0;
+  double prefill_tokens_per_s = 0;
+  double decode_tokens_per_s = 0;
+  double predicted_prefill = 0;  ///< tokens/s; 0: not known
+  double predicted_decode = 0;
+  double prefill_bytes_per_token = 0;
+  double decode_bytes_per_token = 0;
+};
+
+/// A line of predictions: tokens/s over depth.
+struct PredictedLine {
+  SweepKind kind = SweepKind::kDepth;
+  std::string formats;
+  std::vector<double> tokens;
+  std::vector<double> prefill;
+  std::vector<double> decode;
+};
+
+struct Sweep {
+  std::string model;   ///< the file's name
+  std::string device;
+  double read_bytes_per_s = 0;
+  uint32_t deepest = 0;
+  uint32_t planned = 0;  ///< points, had there been time
+  std::vector<SweepPoint> points;
+  std::vector<PredictedLine> lines;
+};
+
+struct SweepOptions {
+  std::string stem;      ///< .csv and .svg are added
+  double seconds = 60;
+  uint32_t prefill = 64; ///< tokens of a point at most
+  uint32_t decode = 64;
+};
+
+std::string sweepCsvHeader();
+std::string sweepCsvRow(const SweepPoint& point, double read_bytes_per_s);
+
+/// Measures, writing each row of the CSV when it is known, and draws; also after Ctrl-C, which then throws.
+Sweep runSweep(const CommonOptions& common, const SweepOptions& options);
+
+/// An SVG document.
+std::string plotSweep(const Sweep& sweep);
+
+}  // namespace cli

@@ -1,0 +1,252 @@
+#include "vulkan/step_commands.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "plan/op_work.h"
+#include "vulkan/hazards.h"
+
+namespace oriel {
+namespace {
+
+/// Pieces of a list: enough that one is short where a whole step takes seconds.
+constexpr uint32_t kMostPieces[kStepLists] = {16, 128, 8};
+static_assert(16 + 128 + 8 + kStepLists + 1 <= StepCommands::kMaxPieces, "one more for what rounds");
+/// Shorter pieces than this would only cost.
+constexpr double kLeastPieceWork = 1 << 23;
+
+/// Of a kMatmul op.
+constexpr uint32_t kMatmulInput = 3;
+
+// Whether two products, one after the other, have the same input, which the first leaves as it is.
+bool shareInput(const Op& later, const Op& earlier) {
+  const BufferRef& a = later.bindings[kMatmulInput];
+  const BufferRef& b = earlier.bindings[kMatmulInput];
+  return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes &&
+         a.size_bytes == b.size_bytes && later.push.matmul.units == earlier.push.matmul.units &&
+         !mustWait(later, earlier);
+}
+
+const OpHandles* handlesOf(const StepCommands::Source& source, StepList list) {
+  const OpHandles* handles = source.handles;
+  for (uint32_t i = 0; i < static_cast<uint32_t>(list); ++i) {
+    handles += source.plan->n_ops[i];
+  }
+  return handles;
+}
+
+}  // namespace
+
+double pieceWork(const Plan& plan, StepList list) {
+  const uint32_t l = static_cast<uint32_t>(list);
+  double work = 0;
+  for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
+    work += opWork(plan.ops[l][i], tokensOf(plan, list)).most();
+  }
+  return std::max(work / kMostPieces[l], kLeastPieceWork);
+}
+
+// Along the second axis: rows of a product, tokens of everything else. matmul.comp counts its rows over
+// the whole grid when there is a third.
+uint32_t partsOf(const Op& op, uint32_t tokens, const Kernel& kernel, double piece_work) {
+  if (kernel.grid[2] != 1 || !kernel.divisible) {
+    return 1;
+  }
+  const double parts = opWork(op, tokens).most() / piece_work;
+  return std::max(1u, static_cast<uint32_t>(std::min(parts + 0.5, double{1} * kernel.grid[1])));
+}
+
+void recordBarrier(const VulkanApi& api, VkCommandBuffer commands, VkPipelineStageFlags from,
+                   VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used) {
+  VkMemoryBarrier memory = {};
+  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  memory.srcAccessMask = written;
+  memory.dstAccessMask = used;
+  api.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
+Status beginCommands(const VulkanDevice& device, VkCommandBuffer commands,
+                     VkCommandBufferUsageFlags flags, const Log& log) {
+  VkCommandBufferBeginInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
+  info.flags = flags;
+  return checkVk(device.api.vkBeginCommandBuffer(commands, &info), "begin a command buffer", log);
+}
+
+Status endCommands(const VulkanDevice& device, VkCommandBuffer commands, const Log& log) {
+  return checkVk(device.api.vkEndCommandBuffer(commands), "end a command buffer", log);
+}
+
+StepCommands::Range StepCommands::body(StepRun what) const {
+  switch (what) {
+    case StepRun::kDecode:
+      return decode_;
+    case StepRun::kChunk:
+    case StepRun::kChunkHead:
+      return chunk_;
+    case StepRun::kHead:
+      break;
+  }
+  return copy_;
+}
+
+StepLoad StepCommands::load(const Plan& plan, StepRun what, const void* step) {
+  const uint8_t* const block = static_cast<const uint8_t*>(step);
+  StepHeader header;
+  std::memcpy(&header, block, sizeof(header));
+  const uint32_t room = what == StepRun::kDecode ? 1 : plan.chunk_tokens;
+  const uint32_t tokens = std::min(header.n_tokens, room);
+  TokenStep last = {};
+  if (tokens != 0) {
+    std::memcpy(&last, block + sizeof(header) + (tokens - 1) * sizeof(last), sizeof(last));
+  }
+  return {double{1} * tokens / room, double{1} * last.n_sinks + last.n_ring,
+          double{1} * last.local_n_ring};
+}
+
+Status StepCommands::record(const Source& source) {
+  count_ = 0;
+  ORIEL_TRY(recordList(source, StepList::kDecode, &decode_));
+  ORIEL_TRY(recordList(source, StepList::kChunk, &chunk_));
+  ORIEL_TRY(recordList(source, StepList::kHead, &head_));
+  copy_.begin = count_;
+  ORIEL_TRY(open(source));
+  ORIEL_TRY(recordStepCopy(source, source.plan->step_decode_bytes));
+  ORIEL_TRY(close(source));
+  copy_.end = count_;
+  return kOk;
+}
+
+Status StepCommands::open(const Source& source) {
+  if (count_ == kMaxPieces) {
+    return source.log.fail(ORIEL_ERROR_INTERNAL, "a step of more than %u pieces: please report it",
+                           kMaxPieces);
+  }
+  StepPiece* piece = &pieces_[count_];
+  if (piece->commands == VK_NULL_HANDLE) {
+    VkCommandBufferAllocateInfo info = {};
+    info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+    info.commandPool = source.pool;
+    info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+    info.commandBufferCount = 1;
+    ORIEL_TRY(checkVk(source.device->api.vkAllocateCommandBuffers(source.device->device, &info,
+                                                                  &piece->commands),
+                      "allocate command buffers", source.log));
+  }
+  piece->fixed = piece->per_seen = piece->per_local_seen = 0;
+  ++count_;
+  return beginCommands(*source.device, piece->commands, 0, source.log);
+}
+
+Status StepCommands::close(const Source& source) {
+  return endCommands(*source.device, commands(), source.log);
+}
+
+Status StepCommands::recordStepCopy(const Source& source, uint64_t bytes) {
+  const VulkanApi& api = source.device->api;
+  const Plan& plan = *source.plan;
+  // After everything earlier: uploads, fills, the step before.
+  recordBarrier(api, commands(), kCompute | kTransfer,
+                VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kCompute | kTransfer,
+                kShaderUse | VK_ACCESS_TRANSFER_WRITE_BIT);
+  const VkBufferCopy region = {plan.step.offset_bytes, plan.device_step.offset_bytes, bytes};
+  api.vkCmdCopyBuffer(commands(), source.arenas->buffer(plan.step.arena),
+                      source.arenas->buffer(plan.device_step.arena), 1, &region);
+  recordBarrier(api, commands(), kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kCompute,
+                VK_ACCESS_SHADER_READ_BIT);
+  return kOk;
+}
+
+void StepCommands::recordBindings(const Source& source, const Op& op, const OpHandles& handles,
+                                  uint32_t pipeline) const {
+  const VulkanApi& api = source.device->api;
+  api.vkCmdBindPipeline(commands(), VK_PIPELINE_BIND_POINT_COMPUTE,
+                        source.pipelines->at(pipeline));
+  api.vkCmdBindDescriptorSets(commands(), VK_PIPELINE_BIND_POINT_COMPUTE, source.layout, 0, 1,
+                              &handles.set, 0, nullptr);
+  api.vkCmdPushConstants(commands(), source.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, op.push_bytes,
+                         &op.push);
+}
+
+Status StepCommands::recordList(const Source& source, StepList list, Range* range) {
+  const VulkanApi& api = source.device->api;
+  const Plan& plan = *source.plan;
+  const uint32_t l = static_cast<uint32_t>(list);
+  const Op* ops = plan.ops[l];
+  const OpHandles* handles = handlesOf(source, list);
+  const double piece_work = pieceWork(plan, list);
+  range->begin = count_;
+  ORIEL_TRY(open(source));
+  if (list != StepList::kHead) {
+    ORIEL_TRY(recordStepCopy(source, list == StepList::kChunk ? plan.step.size_bytes
+                                                              : plan.step_decode_bytes));
+  }
+  double open_work = 0;  // of the last piece
+  uint32_t running = 0;  // the first op since the last barrier
+  for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
+    bool wait = false;
+    for (uint32_t earlier = running; earlier < i && !wait; ++earlier) {
+      wait = mustWait(ops[i], ops[earlier]);
+    }
+    bool stages = handles[i].staging != kNoPipeline &&
+                  !(i > 0 && handles[i - 1].staging != kNoPipeline &&
+                    shareInput(ops[i], ops[i - 1]));
+    for (uint32_t earlier = running; stages && earlier < i && !wait; ++earlier) {
+      wait = handles[earlier].staging != kNoPipeline;  // it may still read what was staged for it
+    }
+    Kernel kernel;
+    // Was chosen before, when its pipeline was made.
+    (void)chooseKernel(ops[i], tokensOf(plan, list), source.device->caps, *source.choices,
+                       source.log, &kernel);
+    const OpWork work = opWork(ops[i], tokensOf(plan, list));
+    const uint32_t parts = handles[i].parts;
+    for (uint32_t part = 0; part < parts; ++part) {
+      const bool opens = open_work >= piece_work;
+      if (opens) {
+        ORIEL_TRY(close(source));
+        ORIEL_TRY(open(source));
+        open_work = 0;
+      }
+      if (wait) {
+        recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
+        running = i;
+        wait = false;
+      }
+      if (stages) {
+        Kernel staging;
+        (void)chooseStaging(ops[i], source.device->caps, source.log, &staging);
+        recordBindings(source, ops[i], handles[i], handles[i].staging);
+        api.vkCmdDispatch(commands(), staging.grid[0], 1, 1);
+        recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
+        running = i;
+        stages = false;
+      }
+      if (part == 0 || opens) {
+        recordBindings(source, ops[i], handles[i], handles[i].pipeline);
+      }
+      uint32_t offset = 0;
+      if (source.groups->covers(list, ops[i], &offset)) {
+        api.vkCmdDispatchIndirect(commands(), source.arenas->buffer(plan.step.arena),
+                                  plan.step.offset_bytes + offset);
+      } else if (parts == 1) {
+        api.vkCmdDispatch(commands(), kernel.grid[0], kernel.grid[1], kernel.grid[2]);
+      } else {
+        const uint32_t first = static_cast<uint32_t>(uint64_t{kernel.grid[1]} * part / parts);
+        const uint32_t end = static_cast<uint32_t>(uint64_t{kernel.grid[1]} * (part + 1) / parts);
+        api.vkCmdDispatchBase(commands(), 0, first, 0, kernel.grid[0], end - first, 1);
+      }
+      StepPiece* piece = &pieces_[count_ - 1];
+      piece->fixed += static_cast<float>(work.fixed / parts);
+      piece->per_seen += static_cast<float>(work.per_seen / parts);
+      piece->per_local_seen += static_cast<float>(work.per_local_seen / parts);
+      open_work += work.most() / parts;
+    }
+  }
+  recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT,
+                kCompute | VK_PIPELINE_STAGE_HOST_BIT, kShaderUse | VK_ACCESS_HOST_READ_BIT);
+  ORIEL_TRY(close(source));
+  range->end = count_;
+  return kOk;
+}
+
+}  // namespace oriel

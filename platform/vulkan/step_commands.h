@@ -1,0 +1,114 @@
+// The commands of a step: recorded once, in pieces, so that a submission may hold as many of them as the
+// device does in a moment.
+#pragma once
+
+#include "vulkan/attention_groups.h"
+#include "vulkan/memory.h"
+#include "vulkan/pipelines.h"
+#include "vulkan/texel_views.h"
+
+namespace oriel {
+
+/// What is kept per op, in ExecutorMemory.per_op: by list, then in order.
+struct OpHandles {
+  VkDescriptorSet set;
+  uint16_t pipeline;
+  uint16_t staging;  ///< pipeline that goes before; kNoPipeline: none
+  uint32_t parts;    ///< dispatches that the op's grid is divided into
+  VkBufferView texels[kMaxTexelViews];
+};
+constexpr uint16_t kNoPipeline = UINT16_MAX;
+static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
+
+/// Tokens that an op of the list works on at most.
+constexpr uint32_t tokensOf(const Plan& plan, StepList list) {
+  return list == StepList::kChunk ? plan.chunk_tokens : 1;
+}
+
+/// Work (plan/op_work.h) that a piece of the list should have.
+double pieceWork(const Plan& plan, StepList list);
+/// How many dispatches to divide an op into whose pieces should have so much work.
+uint32_t partsOf(const Op& op, uint32_t tokens, const Kernel& kernel, double piece_work);
+
+/// Commands that go into a queue one after the other. They wait for what they need of earlier ones
+/// themselves.
+struct StepPiece {
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  float fixed = 0;  ///< work, as in OpWork
+  float per_seen = 0;
+  float per_local_seen = 0;
+};
+
+/// What a run has to do of what its pieces could have to.
+struct StepLoad {
+  double share;  ///< of the tokens that the body has room for
+  double seen;   ///< tokens that the last one sees
+  double local_seen;
+
+  double of(const StepPiece& piece, bool of_body) const {
+    const double work =
+        piece.fixed + piece.per_seen * seen + piece.per_local_seen * local_seen;
+    return of_body ? work * share : work;
+  }
+};
+
+class StepCommands {
+ public:
+  struct Source {
+    const Plan* plan;
+    const VulkanDevice* device;
+    const DeviceArenas* arenas;
+    const Pipelines* pipelines;
+    const MatvecChoices* choices;
+    const AttentionGroups* groups;
+    VkPipelineLayout layout;
+    VkCommandPool pool;  ///< the pieces' commands are taken from it and freed with it
+    const OpHandles* handles;
+    Log log;
+  };
+  /// May be called again when pipelines have changed, with no step in flight.
+  Status record(const Source& source);
+
+  struct Range {
+    uint32_t begin = 0;
+    uint32_t end = 0;
+  };
+  /// A run is its body, then its head.
+  Range body(StepRun what) const;
+  Range head(StepRun what) const { return what == StepRun::kChunk ? Range() : head_; }
+  const StepPiece& piece(uint32_t index) const { return pieces_[index]; }
+  /// As the step block has it.
+  static StepLoad load(const Plan& plan, StepRun what, const void* step);
+
+  /// Pieces of all lists together, at most.
+  static constexpr uint32_t kMaxPieces = 192;
+
+ private:
+  Status recordList(const Source& source, StepList list, Range* range);
+  void recordBindings(const Source& source, const Op& op, const OpHandles& handles,
+                      uint32_t pipeline) const;
+  Status recordStepCopy(const Source& source, uint64_t bytes);
+  Status open(const Source& source);
+  Status close(const Source& source);
+  VkCommandBuffer commands() const { return pieces_[count_ - 1].commands; }
+
+  StepPiece pieces_[kMaxPieces] = {};
+  uint32_t count_ = 0;
+  Range decode_;
+  Range chunk_;
+  Range head_;
+  Range copy_;  ///< of the step block alone, before a head that is run by itself
+};
+
+/// Makes what was `written` in the stages `from` visible to what is `used` in the stages `to`.
+void recordBarrier(const VulkanApi& api, VkCommandBuffer commands, VkPipelineStageFlags from,
+                   VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used);
+Status beginCommands(const VulkanDevice& device, VkCommandBuffer commands,
+                     VkCommandBufferUsageFlags flags, const Log& log);
+Status endCommands(const VulkanDevice& device, VkCommandBuffer commands, const Log& log);
+
+constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kShaderUse = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+
+}  // namespace oriel

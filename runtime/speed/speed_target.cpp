@@ -1,0 +1,39 @@
+#include "base/hash.h"
+#include "speed/measure_speed.h"
+
+namespace oriel {
+
+uint64_t SpeedTarget::hash() const {
+  const uint32_t dims[] = {shape.n_layers, shape.n_embd, shape.n_heads, shape.n_kv_heads,
+                           shape.head_dim, shape.n_ff,   shape.n_vocab};
+  uint64_t hash = hashBytes(dims, sizeof(dims));
+  for (uint32_t i = 0; i < n_matrices; ++i) {
+    const uint64_t work[] = {matrices[i].tensor_type, matrices[i].body_weights,
+                             matrices[i].head_weights};
+    hash = hashBytes(work, sizeof(work), hash);
+  }
+  return hash;
+}
+
+SpeedTarget speedTargetOf(const ModelDesc& model, const WorkShape& work) {
+  SpeedTarget target;
+  target.shape = {model.n_layers, model.n_embd, model.n_heads, model.n_kv_heads,
+                  model.head_dim, model.n_ff,   model.n_vocab};
+  for (uint32_t i = 0; i < work.n_matrices; ++i) {
+    if (work.matrices[i].body_weights + work.matrices[i].head_weights != 0) {
+      target.matrices[target.n_matrices++] = work.matrices[i];
+    }
+  }
+  return target;
+}
+
+SpeedTarget anySpeedTarget() {
+  SpeedTarget target;
+  target.shape = {16, 2048, 32, 8, 64, 5632, 32000};
+  for (const TensorType type : {TensorType::kF16, TensorType::kQ8_0, TensorType::kQ4_0}) {
+    target.matrices[target.n_matrices++] = {static_cast<uint32_t>(type), 1, 1};
+  }
+  return target;
+}
+
+}  // namespace oriel
