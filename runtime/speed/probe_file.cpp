@@ -44,7 +44,8 @@ class Writer {
       state ^= state >> 7;
       state ^= state << 17;
       const uint64_t word = kWeightBits | (state & kWeightVaries);
-      std::memcpy(out_ + at_ + done, &word, std::min<uint64_t>(sizeof(word), bytes - done));
+      const uint64_t piece = std::min<uint64_t>(sizeof(word), bytes - done);
+      std::memcpy(out_ + at_ + done, &word, static_cast<size_t>(piece));
     }
     at_ += bytes;
   }

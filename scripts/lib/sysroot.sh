@@ -72,6 +72,8 @@ oriel_sysroot() {
     return 1
   }
   oriel_unpack_files "$folder/packages" "$folder" || return 1
+  # Newer releases keep everything below /usr and have an old system's folders linked there.
+  [[ -e $folder/lib ]] || ln -s usr/lib "$folder/lib"
   oriel_relative_links "$folder"
   rm -rf "$folder/packages" "$root"
   echo "$suite $*" >"$folder/.complete"
