@@ -179,7 +179,9 @@ class Sweeper {
         const double tokens = std::min(seconds * tokens_per_s / 2, 1e6);
         return std::min(std::max(static_cast<uint32_t>(tokens), kFewTokens), most);
       };
-      load.prefill = within(prediction.prefill_tokens_per_s, load.prefill);
+      // A chunk that is not full costs more than its share.
+      load.prefill = std::max(within(prediction.prefill_tokens_per_s, load.prefill),
+                              std::min(load.prefill, plan.chunk_tokens));
       load.decode = within(prediction.decode_tokens_per_s, load.decode);
     }
     return load;

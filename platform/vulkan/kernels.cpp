@@ -44,10 +44,6 @@ static_assert(fitsSharedMemory(kGpuChunkMatmul), "matmul's partial sums");
 constexpr uint32_t kSoftwareStagingLanes = 8;
 constexpr uint32_t kGpuStagingLanes = 32;
 
-/// llvmpipe gives each thread one contiguous share of a grid. Of a chunk that is not full only the first
-/// tokens have work, all of it in the first threads' shares; parts of so many tokens are shared by all.
-constexpr uint32_t kSoftwarePartTokens = 8;
-
 /// How attention divides its work: see shaders/attention.comp.
 struct AttentionShape {
   uint32_t lanes;
@@ -113,7 +109,6 @@ void divideAttention(const AttentionPush& push, uint32_t tokens, const DeviceCap
   kernel->grid[0] = push.n_kv_heads;
   kernel->grid[1] = split ? tiles * tokens : tiles;
   kernel->grid[2] = push.splits;
-  kernel->least_parts = caps.isSoftware() && !split ? workgroups(tokens, kSoftwarePartTokens) : 1;
 }
 
 // One lane per item of a token.

@@ -12,7 +12,6 @@ struct Kernel {
   uint32_t shader = 0;  ///< index into kShaders
   uint32_t constants[kMaxSpecConstants] = {};  ///< by constant_id; ids a shader lacks are ignored
   uint32_t grid[3] = {1, 1, 1};
-  uint32_t least_parts = 1;  ///< that a divisible grid is dispatched in
   bool divisible = false;  ///< its grid may be dispatched in parts (vkCmdDispatchBase)
   bool staged = false;  ///< its input must have been through chooseStaging()'s kernel
 };

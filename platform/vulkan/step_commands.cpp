@@ -53,8 +53,7 @@ uint32_t partsOf(const Op& op, uint32_t tokens, const Kernel& kernel, double pie
     return 1;
   }
   const double parts = opWork(op, tokens).most() / piece_work;
-  return static_cast<uint32_t>(
-      std::min(std::max(parts + 0.5, double{1} * kernel.least_parts), double{1} * kernel.grid[1]));
+  return std::max(1u, static_cast<uint32_t>(std::min(parts + 0.5, double{1} * kernel.grid[1])));
 }
 
 void recordBarrier(const VulkanApi& api, VkCommandBuffer commands, VkPipelineStageFlags from,

@@ -28,6 +28,7 @@ constexpr uint32_t kShortWindow = 64;
 constexpr uint32_t kLongWindow = 2048;
 constexpr uint32_t kShallow = 16;
 constexpr uint32_t kDeep = 2000;
+constexpr uint32_t kFewTokens = 2;
 constexpr uint32_t kPart = 16;  // tokens of a chunk that is not full
 constexpr uint32_t kWhole = kMaxProbeChunk;
 
@@ -58,6 +59,7 @@ struct Bench {
   const Log& log;
   double begin = nowMs();
   uint32_t done = 0;
+  uint32_t layers = 0;  ///< of the probes of the main type
 
   /// One of the measurements that take about as long as each other was made.
   Status advance() {
@@ -128,20 +130,26 @@ oriel_cache_speed cacheRate(const FormatPair& pair, const ProbeShape& shape, con
   return rate;
 }
 
+/// Nanoseconds for a weight of the output matrix.
+Status headRate(const oriel_speed& speed, const ProbeShape& shape, Probe* probe, double* head_ns) {
+  double head = 0;
+  ORIEL_TRY(probe->timeHeadAfterLayers(&head));
+  const double head_weights = 1.0 * shape.n_vocab * shape.n_embd * kNano;
+  *head_ns = positive(head - overheadSeconds(speed, *probe, StepList::kHead)) / head_weights;
+  return kOk;
+}
+
 /// Solves for the weights, given everything else.
 Status weightRate(const oriel_speed& speed, const ProbeShape& shape, const oriel_cache_speed& cache,
                   double decode, double part, Probe* probe, oriel_weight_speed* rate) {
-  double head = 0;
   double whole = 0;
-  ORIEL_TRY(probe->timeHeadAfterLayers(&head));
-  ORIEL_TRY(probe->time(kWhole, kWhole, &whole));
   *rate = {};
+  ORIEL_TRY(headRate(speed, shape, probe, &rate->head_ns));
+  ORIEL_TRY(probe->time(kWhole, kWhole, &whole));
   rate->tensor_type = shape.tensor_type;
   const double weights = static_cast<double>(shape.bodyWeights()) * kNano;
-  const double head_weights = 1.0 * shape.n_vocab * shape.n_embd * kNano;
   const double values = attendedValues(shape) * kNano;
-  const double head_s = positive(head - overheadSeconds(speed, *probe, StepList::kHead));
-  rate->head_ns = head_s / head_weights;
+  const double head_s = kNano * rate->head_ns * shape.n_vocab * shape.n_embd;
   rate->decode_ns = positive(decode - head_s - overheadSeconds(speed, *probe, StepList::kDecode) -
                              values * cache.decode_ns * kShallow) /
                     weights;
@@ -196,6 +204,7 @@ Status measureLayers(Bench* bench, uint32_t type, oriel_speed* speed) {
     Probe probe(bench->allocator, bench->log);
     if (first) {
       ORIEL_TRY(openLayers(bench, formats, kLongWindow, &probe, &shape));
+      bench->layers = shape.n_layers;
     } else {
       ORIEL_TRY(probe.open(shape, formats, kLongWindow, kWhole, bench->maker));
     }
@@ -214,13 +223,22 @@ Status measureLayers(Bench* bench, uint32_t type, oriel_speed* speed) {
   return kOk;
 }
 
-/// The rates of another type of weights.
-Status measureType(Bench* bench, uint32_t type, oriel_speed* speed) {
+/// The rates of another type of weights. Where no layer has it, of the output matrix alone.
+Status measureType(Bench* bench, const WorkShape::Matrices& matrices, oriel_speed* speed) {
   ProbeShape shape;
+  const uint32_t type = matrices.tensor_type;
   if (!shapeOfType(bench->target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
     return ORIEL_ERROR_UNSUPPORTED;
   }
   Probe probe(bench->allocator, bench->log);
+  if (matrices.body_weights == 0) {
+    shape.n_layers = std::min(bench->layers, layersWithin(shape, kMostBytes));
+    ORIEL_TRY(probe.open(shape, CacheFormats(), kShortWindow, kFewTokens, bench->maker));
+    oriel_weight_speed* const rate = &speed->weights[speed->weight_count++];
+    rate->tensor_type = type;
+    ORIEL_TRY(headRate(*speed, shape, &probe, &rate->head_ns));
+    return bench->advance();
+  }
   ORIEL_TRY(openLayers(bench, CacheFormats(), kShortWindow, &probe, &shape));
   double decode = 0;
   double part = 0;
@@ -332,7 +350,7 @@ Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const
   }
   for (uint32_t i = 0; i < target.n_matrices && speed->cache_count != 0; ++i) {
     if (i != main) {
-      const Status status = measureType(&bench, target.matrices[i].tensor_type, speed);
+      const Status status = measureType(&bench, target.matrices[i], speed);
       if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
         return status;
       }
