@@ -37,7 +37,7 @@ constexpr uint32_t kWhole = kMaxProbeChunk;
 constexpr uint64_t kMostBytes = 96ull << 20;
 constexpr uint64_t kMostBytesFast = 4 * kMostBytes;
 constexpr double kLongEnoughSeconds = 1e-3;
-constexpr double kSlowSeconds = 12e-3;  // of decoding one token
+constexpr double kSlowSeconds = 6e-3;  // of decoding one token
 constexpr uint64_t kMostHeadBytes = 4ull << 20;
 constexpr uint32_t kFewLayers = 2;
 
@@ -87,8 +87,8 @@ double attendedValues(const ProbeShape& shape) {
 struct PairTimes {
   double decode = 0;
   double decode_deep = 0;
-  double part = 0;
-  double part_deep = 0;
+  double whole = 0;
+  double whole_deep = 0;
 };
 
 /// Round by round, so that a busy moment of the machine does not fall on one of them alone; the least of each.
@@ -99,8 +99,8 @@ Status timePair(Probe* probe, PairTimes* times) {
     double PairTimes::*least;
   } steps[] = {{1, kShallow, &PairTimes::decode},
                {1, kDeep, &PairTimes::decode_deep},
-               {kPart, kShallow, &PairTimes::part},
-               {kPart, kDeep, &PairTimes::part_deep}};
+               {kWhole, kWhole, &PairTimes::whole},
+               {kWhole, kDeep, &PairTimes::whole_deep}};
   for (uint32_t round = 0; round < kRounds; ++round) {
     for (const auto& step : steps) {
       double seconds = 0;
@@ -108,7 +108,7 @@ Status timePair(Probe* probe, PairTimes* times) {
       double& least = times->*step.least;
       least = round == 0 ? seconds : std::min(least, seconds);
     }
-    const bool plausible = times->decode_deep > times->decode && times->part_deep > times->part;
+    const bool plausible = times->decode_deep > times->decode && times->whole_deep > times->whole;
     if (plausible && round + 1 >= kFewRounds && nowMs() - begin > kPairMs) {
       break;
     }
@@ -123,10 +123,10 @@ oriel_cache_speed cacheRate(const FormatPair& pair, const ProbeShape& shape, con
   rate.k_format = publicFormat(pair.k);
   rate.v_format = publicFormat(pair.v);
   rate.decode_ns = positive(times.decode_deep - times.decode) / (values * (kDeep - kShallow));
-  rate.chunk_ns = positive(times.part_deep - times.part) / (values * (kDeep - kShallow) * kPart);
+  rate.chunk_ns = positive(times.whole_deep - times.whole) / (values * (kDeep - kWhole) * kWhole);
   // What it takes to store f16 is in the rate of the weights: both are of the same layers.
   rate.append_ns = positive(times.decode - f16.decode) / values;
-  rate.chunk_append_ns = positive(times.part - f16.part) / (values * kPart);
+  rate.chunk_append_ns = positive(times.whole - f16.whole) / (values * kWhole);
   return rate;
 }
 
@@ -141,11 +141,11 @@ Status headRate(const oriel_speed& speed, const ProbeShape& shape, Probe* probe,
 
 /// Solves for the weights, given everything else.
 Status weightRate(const oriel_speed& speed, const ProbeShape& shape, const oriel_cache_speed& cache,
-                  double decode, double part, Probe* probe, oriel_weight_speed* rate) {
-  double whole = 0;
+                  double decode, double whole, Probe* probe, oriel_weight_speed* rate) {
+  double part = 0;
   *rate = {};
   ORIEL_TRY(headRate(speed, shape, probe, &rate->head_ns));
-  ORIEL_TRY(probe->time(kWhole, kWhole, &whole));
+  ORIEL_TRY(probe->time(kPart, kPart, &part));
   rate->tensor_type = shape.tensor_type;
   const double weights = static_cast<double>(shape.bodyWeights()) * kNano;
   const double values = attendedValues(shape) * kNano;
@@ -214,7 +214,7 @@ Status measureLayers(Bench* bench, uint32_t type, oriel_speed* speed) {
     const oriel_cache_speed rate = cacheRate(pair, shape, times, f16);
     speed->caches[speed->cache_count++] = rate;
     if (first) {
-      ORIEL_TRY(weightRate(*speed, shape, rate, times.decode, times.part, &probe,
+      ORIEL_TRY(weightRate(*speed, shape, rate, times.decode, times.whole, &probe,
                            &speed->weights[speed->weight_count]));
       ++speed->weight_count;
     }
@@ -241,10 +241,10 @@ Status measureType(Bench* bench, const WorkShape::Matrices& matrices, oriel_spee
   }
   ORIEL_TRY(openLayers(bench, CacheFormats(), kShortWindow, &probe, &shape));
   double decode = 0;
-  double part = 0;
+  double whole = 0;
   ORIEL_TRY(probe.time(1, kShallow, &decode));
-  ORIEL_TRY(probe.time(kPart, kPart, &part));
-  ORIEL_TRY(weightRate(*speed, shape, speed->caches[0], decode, part, &probe,
+  ORIEL_TRY(probe.time(kWhole, kWhole, &whole));
+  ORIEL_TRY(weightRate(*speed, shape, speed->caches[0], decode, whole, &probe,
                        &speed->weights[speed->weight_count]));
   ++speed->weight_count;
   return bench->advance();
