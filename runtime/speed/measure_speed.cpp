@@ -37,7 +37,7 @@ constexpr uint32_t kWhole = kMaxProbeChunk;
 constexpr uint64_t kMostBytes = 96ull << 20;
 constexpr uint64_t kMostBytesFast = 4 * kMostBytes;
 constexpr double kLongEnoughSeconds = 1e-3;
-constexpr double kSlowSeconds = 6e-3;  // of decoding one token
+constexpr double kSlowSeconds = 12e-3;  // of decoding one token
 constexpr uint64_t kMostHeadBytes = 4ull << 20;
 constexpr uint32_t kFewLayers = 2;
 
