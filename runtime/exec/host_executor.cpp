@@ -14,7 +14,7 @@ HostExecutor::~HostExecutor() {
     for (uint32_t s = 0; s < segmentCount(kind); ++s) {
       void* block = segment(kind, s);
       if (block != nullptr) {
-        allocator_.release(block, segmentBytes(kind, s), allocator_.user);
+        release(allocator_, block, segmentBytes(kind, s));
       }
     }
   }
@@ -24,7 +24,7 @@ Status HostExecutor::allocate() {
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
     for (uint32_t s = 0; s < segmentCount(kind); ++s) {
       const uint64_t bytes = segmentBytes(kind, s);
-      void* block = bytes <= SIZE_MAX / 2 ? allocateZeroed(allocator_, bytes) : nullptr;
+      void* block = allocateZeroed(allocator_, bytes);
       if (block == nullptr) {
         return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                          "the system refused %llu bytes: close other programs or give less memory",
@@ -48,7 +48,7 @@ Status HostExecutor::beginWrite(uint64_t bytes, void** piece) {
 
 Status HostExecutor::endWrite(const BufferRef& destination, uint64_t offset_bytes,
                               uint64_t bytes) {
-  std::memcpy(at(destination) + offset_bytes, at(plan_.upload), bytes);
+  std::memcpy(at(destination) + offset_bytes, at(plan_.upload), static_cast<size_t>(bytes));
   return kOk;
 }
 
@@ -59,7 +59,8 @@ Status HostExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint64
 }
 
 Status HostExecutor::clearCache() {
-  std::memset(single_[static_cast<uint32_t>(ArenaKind::kCache)], 0, plan_.cache_bytes);
+  std::memset(single_[static_cast<uint32_t>(ArenaKind::kCache)], 0,
+              static_cast<size_t>(plan_.cache_bytes));
   return kOk;
 }
 
