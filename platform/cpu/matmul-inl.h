@@ -26,7 +26,8 @@ HWY_INLINE VF subtrahend(const ByteUnit& unit, uint32_t half) {
                           : hn::Mul(unit.scale[half], hn::Set(kF, static_cast<float>(Format::kZero)));
 }
 
-/// Asks for the words that will be read after kAheadBytes more: processors look ahead, but not across pages.
+/// Asks for the words that will be read after kAheadBytes more: processors look ahead, but not across pages,
+/// and not along a group's quads and sides at once. Past the end of either lies what is read next.
 HWY_INLINE void prefetch(const uint32_t* words, uint32_t count) {
   constexpr uint32_t kAheadBytes = 4096;
   for (uint32_t w = 0; w < count; w += 16) {
@@ -37,12 +38,13 @@ HWY_INLINE void prefetch(const uint32_t* words, uint32_t count) {
 /// kN rows times one token, in the order of operations that dotTile has.
 template <class Format>
 HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, uint32_t words_per_unit,
-                     const void* in) {
+                     uint32_t side_words, const void* in) {
   const IntUnit* x = static_cast<const IntUnit*>(in);
   const IntUnitSums* x_sums = reinterpret_cast<const IntUnitSums*>(x + units);
   VF total = hn::Zero(kF);
   for (uint32_t u = 0; u < units; ++u) {
     prefetch(rows.quads + u * words_per_unit, words_per_unit);
+    prefetch(rows.sides + u * side_words, side_words);
     ByteUnit unit;
     Format::load(rows, u, &unit);
     Sums sums;

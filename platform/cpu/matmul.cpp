@@ -42,7 +42,8 @@ template <class Format>
 struct IntKernel {
   using Wide = WideUnit;
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
-    return dotOne<Format>(rows, task.units, task.side_word / task.units, task.in);
+    return dotOne<Format>(rows, task.units, task.side_word / task.units,
+                          (task.group_words - task.side_word) / task.units, task.in);
   }
   static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
     widen<Format>(rows, first, count, wide);
