@@ -55,9 +55,9 @@ inline Slots slotsOf(const AttentionPush& p, KvFormat format, const uint32_t* si
   }
   const SideLayout layout = sideLayout(format, {p.n_kv_heads, p.head_dim, p.sinks, 0, p.ring});
   const uint64_t slot = static_cast<uint64_t>(head) * p.ring + first;
+  const uint16_t* scales = reinterpret_cast<const uint16_t*>(side + layout.scales_word);
   return {format, side + layout.ring_word + slot * kvValueWords(format, p.head_dim),
-          reinterpret_cast<const uint16_t*>(side + layout.scales_word) +
-              slot * kvGroups(p.head_dim)};
+          format == KvFormat::kF16 ? nullptr : scales + slot * kvGroups(p.head_dim)};
 }
 
 // What int4 codes stand for, before their scale.
