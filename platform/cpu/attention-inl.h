@@ -42,7 +42,7 @@ inline View viewOf(const AttentionTask& task, uint32_t token) {
 struct Slots {
   KvFormat format;
   const uint32_t* words;
-  const uint16_t* scales;  // low-bit formats only
+  const uint16_t* scales;  // null: the format has none
 };
 
 inline Slots slotsOf(const AttentionPush& p, KvFormat format, const uint32_t* side, uint32_t head,
@@ -55,7 +55,7 @@ inline Slots slotsOf(const AttentionPush& p, KvFormat format, const uint32_t* si
   }
   const SideLayout layout = sideLayout(format, {p.n_kv_heads, p.head_dim, p.sinks, 0, p.ring});
   const uint64_t slot = static_cast<uint64_t>(head) * p.ring + first;
-  const uint16_t* scales = reinterpret_cast<const uint16_t*>(side + layout.scales_word);
+  const auto* scales = reinterpret_cast<const uint16_t*>(side + layout.scales_word);
   return {format, side + layout.ring_word + slot * kvValueWords(format, p.head_dim),
           format == KvFormat::kF16 ? nullptr : scales + slot * kvGroups(p.head_dim)};
 }

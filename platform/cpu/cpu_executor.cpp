@@ -19,6 +19,7 @@ namespace {
 
 constexpr uint32_t kDefaultThreads = 8;   // at most, when the app does not say: memory is what limits
 constexpr uint32_t kPiecesPerThread = 4;  // of an op: a thread that was held up takes fewer
+constexpr uint32_t kAttentionPieces = 12; // at least, of attention, for threads to share
 constexpr uint64_t kLine = 64;            // keeps threads' scratch apart
 
 bool samePiece(const BufferRef& a, const BufferRef& b) {
@@ -456,8 +457,9 @@ class CpuExecutor final : public HostExecutor {
     task.values = words(op, 4);
     task.out = floats(op, 2);
     task.chunk = walk.n_tokens > 1;
-    // As many tokens to a piece as can share what is read, but pieces for every thread.
-    const uint64_t least = uint64_t{pool_.size()} * kPiecesPerThread;
+    // As many tokens to a piece as can share what is read, but pieces for several threads. How many there
+    // really are must not matter: what is added in which order follows from the pieces.
+    const uint64_t least = kAttentionPieces;
     uint32_t share = attentionTokens(p.n_heads / p.n_kv_heads);
     while (share > 1 && ceilDiv(walk.n_tokens, share) * p.n_kv_heads * p.splits < least) {
       share = (share + 1) / 2;

@@ -16,6 +16,9 @@ namespace {
 constexpr WeightType kTimedTypes[] = {WeightType::kF16, WeightType::kQ8_0, WeightType::kQ4_0,
                                       WeightType::kQ4_K, WeightType::kQ6_K};
 
+// Some drivers compile at the first dispatch, and a plan of the self-test has dozens of kernels.
+constexpr uint32_t kTimeoutMs = 600000;
+
 struct DeviceChoice {
   oriel_options options;
   oriel_allocator allocator;
@@ -26,6 +29,9 @@ Status makeForChecks(const void* context, const Plan& plan, bool baseline,
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
   oriel_options options = choice.options;
   options.cache_dir = nullptr;  // pipelines of all kernels are nobody's cache
+  if (options.device_timeout_ms == 0) {
+    options.device_timeout_ms = kTimeoutMs;
+  }
   if (baseline) {
     options.disabled_features = "all";
   }

@@ -6,6 +6,9 @@
 
 namespace oriel::bundle {
 
+/// Every kernel variant that the device can use against plain code. Returns the candidates of each op with
+/// their times, if asked for.
+Json checkKernels(const Device& device, bool time_candidates, CheckList* list);
 /// Logits and greedy text of small models of every tensor type and architecture, and of the bundled model.
 void checkModels(const Device& device, CheckList* list);
 /// The sliding window: logits at chosen tokens of a stream against StreamingLLM in float64, far from zero,

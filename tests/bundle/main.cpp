@@ -164,6 +164,7 @@ int run(const Arguments& arguments) {
   Json result = {{"oriel", oriel_version()}, {"system", system()}};
   result["device"] = chooseDevice(arguments.device, &device);
   CheckList list;
+  const Json candidates = checkKernels(device, arguments.bench, &list);
   checkModels(device, &list);
   checkStreaming(device, &list);
   checkFaults(device, &list);
@@ -174,6 +175,9 @@ int run(const Arguments& arguments) {
       list.begin("figures", "measuring");
       list.end(false, error.what());
     }
+  }
+  if (arguments.bench) {
+    result["candidates"] = candidates;
   }
   result["peak_resident_bytes"] = cli::peakResidentBytes();
   result["passed"] = list.passed();

@@ -61,7 +61,9 @@ def test_divergence():
           and small["reference_nll_mean"] != same["nll_mean"], small)
     alone = json_of("f16 with that window alone", "eval", BUNDLED, "--tokens-file", ids, "--nll",
                     "--kv", "f16", "--window", "50", "--memory", "64MiB", *CPU)
-    check("it scores as the reference did", alone["nll_mean"] == small["reference_nll_mean"],
+    # Not to the bit: the two cut the text into chunks at other places.
+    check("it scores as the reference did",
+          abs(alone["nll_mean"] - small["reference_nll_mean"]) < 1e-4,
           (alone, small))
     # --memory caps the model under test alone.
     tight = json_of("a plan", "plan", BUNDLED, "--memory", "64MiB", "--kv", "k8v8")["total_bytes"]

@@ -31,8 +31,10 @@ small { color: #888; font-weight: 400; display: block }
 FIGURES = [  # field, words, unit, divisor, more is better
     ("prefill_tokens_per_s", "prompt of 128, bundled model", "tokens/s", 1, True),
     ("decode_tokens_per_s", "decoding behind it", "tokens/s", 1, True),
-    ("start_without_pipelines_ms", "load to first token, no pipelines kept", "ms", 1, False),
-    ("start_with_pipelines_ms", "load to first token, pipelines kept", "ms", 1, False),
+    ("first_start.ms", "load to first token, nothing kept", "ms", 1, False),
+    ("second_start.ms", "load to first token, pipelines kept", "ms", 1, False),
+    ("first_start.pipelines_ms", "of it compiling, nothing kept", "ms", 1, False),
+    ("second_start.pipelines_ms", "of it compiling, pipelines kept", "ms", 1, False),
     ("pipeline_file_bytes", "pipelines on disk", "KB", 1e3, False),
     ("device_bytes", "memory on the device", "MB", 1e6, False),
     ("host_bytes", "memory on the host", "MB", 1e6, False),
@@ -109,10 +111,18 @@ def features(columns):
     return table(columns, rows)
 
 
+def figure(run, field):
+    """`a.b` is field b of a; None where it is not known."""
+    value = run.get("figures", {})
+    for part in field.split("."):
+        value = value.get(part) if value else None
+    return value
+
+
 def figures(columns):
     rows = []
     for field, words, unit, divisor, more in FIGURES:
-        values = [run.get("figures", {}).get(field) for run in columns]
+        values = [figure(run, field) for run in columns]
         known = [value for value in values if value is not None]
         if not known:
             continue
@@ -131,6 +141,19 @@ def figures(columns):
         rows.append(("hottest sensor, before and after<small>°C</small>",
                      [cell("–" if before is None else f"{before:.1f} → {after:.1f}", number=True)
                       for before, after in hottest]))
+    return table(columns, rows)
+
+
+def candidates(columns):
+    """Microseconds of each way to do an op; the one that is used marked."""
+    by_run = [{(c["op"], c["name"]): c for c in run.get("candidates", [])} for run in columns]
+    rows = []
+    for key in dict.fromkeys(key for own in by_run for key in own):
+        found = [own.get(key) for own in by_run]
+        rows.append((f"{escape(key[0])}<small>{escape(key[1])}</small>", [
+            cell("–", "absent") if c is None else
+            cell(f"{c['microseconds']:,.0f}" + (" ✓" if c["chosen"] else ""),
+                 "passed" if c["chosen"] else "", number=True) for c in found]))
     return table(columns, rows)
 
 
@@ -176,6 +199,8 @@ def page(results):
              "software devices say nothing about hardware.</p>",
              overview(columns), "<h2>Optional features</h2>", features(columns),
              "<h2>Figures</h2>", figures(columns)]
+    if any(run.get("candidates") for run in columns):
+        parts += ["<h2>Kernel variants, microseconds (✓ used)</h2>", candidates(columns)]
     for group in groups:
         parts += [f"<h2>Checks: {escape(group)}</h2>", checks(columns, group)]
     return ("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"

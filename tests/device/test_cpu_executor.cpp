@@ -22,18 +22,31 @@ class CpuExecutor : public testing::Test {
 };
 
 TEST_F(CpuExecutor, logits_do_not_depend_on_the_number_of_threads) {
-  std::vector<std::vector<float>> first;
-  for (const uint32_t threads : {1u, 2u}) {
-    oriel_options options = makeOptions();
-    options.cpu_threads = threads;
-    options.window_tokens = 256;  // a split one
-    const Loaded loaded = load(kModel, options);
-    ASSERT_TRUE(loaded.session);
-    const auto rows = evaluate(loaded, someIds(150, 2048));
-    if (first.empty()) {
-      first = rows;
+  for (const uint32_t window : {50u, 256u, 2048u}) {  // unsplit, and split in more and more pieces
+    for (const oriel_kv_format format : {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4}) {
+      std::vector<std::vector<float>> first;
+      std::vector<float> first_deep;
+      for (const uint32_t threads : {1u, 2u}) {
+        oriel_options options = makeOptions();
+        options.cpu_threads = threads;
+        options.window_tokens = window;
+        options.k_format = options.v_format = format;
+        const Loaded loaded = load(kModel, options);
+        ASSERT_TRUE(loaded.session);
+        const auto rows = evaluate(loaded, someIds(150, 2048));
+        const std::vector<int32_t> more = someIds(window, 2048);
+        ASSERT_EQ(ORIEL_OK,
+                  oriel_session_append(loaded.session.get(), more.data(), more.size()));
+        ASSERT_EQ(3u, greedy(loaded, 3).size());
+        const std::vector<float> deep = logitsOf(loaded);
+        if (first.empty()) {
+          first = rows;
+          first_deep = deep;
+        }
+        EXPECT_EQ(first, rows) << threads << " threads, window " << window;
+        EXPECT_EQ(first_deep, deep) << threads << " threads, window " << window << ", full";
+      }
     }
-    EXPECT_EQ(first, rows) << threads << " threads";
   }
 }
 

@@ -453,7 +453,7 @@ typedef struct oriel_self_test_result {
 /* Runs every kernel variant that the device named by the options could use on made-up data, with and without
  * its optional features, and then times the candidates; the winners are kept in cache_dir. Either callback
  * may be NULL; without on_candidate nothing is timed. ORIEL_OK also when checks failed. Uses the same options
- * as oriel_speed_measure, and disabled_features. */
+ * as oriel_speed_measure, and disabled_features; without a device_timeout_ms it waits ten minutes. */
 ORIEL_API oriel_status oriel_self_test(const oriel_options *options, oriel_check_fn on_check,
                                        oriel_candidate_fn on_candidate, void *user,
                                        oriel_self_test_result *result);
