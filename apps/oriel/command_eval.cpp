@@ -20,6 +20,7 @@
 #include "options.h"
 #include "output.h"
 #include "report.h"
+#include "system.h"
 #include "terminal.h"
 
 namespace cli {
@@ -44,7 +45,7 @@ constexpr size_t kTop = 10;
 class LogitsFile {
  public:
   explicit LogitsFile(std::string path) : path_(std::move(path)) {
-    if (!path_.empty() && (file_ = std::fopen(path_.c_str(), "wb")) == nullptr) {
+    if (!path_.empty() && (file_ = openFile(path_, "wb")) == nullptr) {
       fail();
     }
   }

@@ -1,8 +1,11 @@
 // oriel: the command line program. docs/cli.md says what scripts may rely on.
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <oriel/oriel.h>
 #include <CLI/CLI.hpp>
@@ -34,6 +37,7 @@ int runCommand(int argc, char** argv) {
   CLI::App program("Chat with a language model inside a memory budget you choose.", "oriel");
   program.set_version_flag("--version", std::string("oriel ") + oriel_version());
   program.require_subcommand(0, 1);
+  program.allow_windows_style_options(false);  // what begins with a slash is a path there, too
   program.get_formatter()->column_width(28);
   const Command commands[] = {
       addChatCommand(&program),     addRunCommand(&program),    addPlanCommand(&program),
@@ -41,8 +45,10 @@ int runCommand(int argc, char** argv) {
       addInfoCommand(&program),     addTokenizeCommand(&program), addRenderCommand(&program),
       addDevicesCommand(&program), addDoctorCommand(&program),
   };
+  std::vector<std::string> texts = arguments(argc, argv);
+  std::reverse(texts.begin(), texts.end());  // CLI11 takes them from the back
   try {
-    program.parse(argc, argv);
+    program.parse(std::move(texts));
   } catch (const CLI::ParseError& error) {
     return endParsing(program, error);
   }

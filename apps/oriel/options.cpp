@@ -215,7 +215,7 @@ std::string modelPath(const CommonOptions& options) {
   if (!options.model.empty()) {
     return options.model;
   }
-  if (const char* path = std::getenv("ORIEL_MODEL"); path != nullptr && *path != '\0') {
+  if (const std::string path = variable("ORIEL_MODEL"); !path.empty()) {
     return path;
   }
   // Installed, the model is in share beside bin; in a build tree, in the sources around it.

@@ -77,7 +77,7 @@ std::string readAll(const std::string& path) {
     }
     return text;
   }
-  std::FILE* file = std::fopen(path.c_str(), "rb");
+  std::FILE* file = openFile(path, "rb");
   bool failed = file == nullptr;
   if (file != nullptr) {
     for (size_t count = 0; (count = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) {

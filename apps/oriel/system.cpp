@@ -1,17 +1,21 @@
 #include "system.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <system_error>
 
 #ifdef _WIN32
-#define NOMINMAX
+#ifndef NOMINMAX
+#define NOMINMAX  // MinGW's own C++ headers may have it
+#endif
 #include <windows.h>
 // After windows.h, which it needs.
 #include <fcntl.h>
 #include <io.h>
 #include <psapi.h>
+#include <shellapi.h>
 #else
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -27,8 +31,7 @@ namespace cli {
 namespace {
 
 std::filesystem::path fromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? std::filesystem::path() : std::filesystem::u8path(value);
+  return std::filesystem::u8path(variable(name));
 }
 
 std::filesystem::path rawExecutablePath() {
@@ -69,6 +72,26 @@ std::filesystem::path userCacheFolder() {
 
 #ifdef _WIN32
 
+std::vector<std::string> arguments(int, char**) {
+  std::vector<std::string> texts;
+  int count = 0;
+  wchar_t** const wide = CommandLineToArgvW(GetCommandLineW(), &count);
+  for (int i = 1; i < count; ++i) {
+    texts.push_back(std::filesystem::path(wide[i]).u8string());
+  }
+  LocalFree(wide);
+  return texts;
+}
+
+std::string variable(const char* name) {
+  const wchar_t* value = _wgetenv(std::filesystem::u8path(name).c_str());
+  return value == nullptr ? std::string() : std::filesystem::path(value).u8string();
+}
+
+std::FILE* openFile(const std::string& path, const char* mode) {
+  return _wfopen(std::filesystem::u8path(path).c_str(), std::filesystem::u8path(mode).c_str());
+}
+
 void prepareStreams() {
   _setmode(0, _O_BINARY);
   _setmode(1, _O_BINARY);
@@ -105,6 +128,19 @@ long readStdin(char* buffer, size_t capacity) {
 }
 
 #else
+
+std::vector<std::string> arguments(int argc, char** argv) {
+  return {argv + std::min(argc, 1), argv + argc};
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : value;
+}
+
+std::FILE* openFile(const std::string& path, const char* mode) {
+  return std::fopen(path.c_str(), mode);
+}
 
 void prepareStreams() { std::signal(SIGPIPE, SIG_IGN); }
 

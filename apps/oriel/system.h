@@ -3,7 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 namespace cli {
 
@@ -12,6 +15,14 @@ enum class Stream { kIn, kOut, kErr };
 /// Once, before anything else: stdin and stdout carry bytes, and a closed pipe is an error of the
 /// write, not the end of the process.
 void prepareStreams();
+
+// Text is UTF-8 everywhere in the program; on Windows the C library's is not.
+/// What the program was started with, its own name left out.
+std::vector<std::string> arguments(int argc, char** argv);
+/// A variable of the environment; empty when it is not set.
+std::string variable(const char* name);
+/// As std::fopen.
+std::FILE* openFile(const std::string& path, const char* mode);
 
 bool isTerminal(Stream stream);
 /// Columns of the terminal behind stderr; 80 when unknown.

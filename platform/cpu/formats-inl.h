@@ -71,6 +71,7 @@ struct RowsView {
 /// A unit of kN rows: values 4j .. 4j + 3 of each row are the bytes of bytes[j]. What they stand for is
 /// scale[h] * (byte - zero) - minimum[h], h = 0 for values 0..15, 1 for 16..31.
 struct ByteUnit {
+  HWY_INLINE ByteUnit() {}  // one that the compiler made up would lack the target's instructions
   VU bytes[8];
   VF scale[2];
   VF minimum[2];

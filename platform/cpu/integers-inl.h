@@ -50,7 +50,8 @@ HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
 struct Sums {
   VI low0, low1, high0, high1;
 
-  // Not a constructor: those that compilers make up lack the target's instructions.
+  // Constructors that compilers make up lack the target's instructions.
+  HWY_INLINE Sums() {}
   HWY_INLINE void clear() { low0 = low1 = high0 = high1 = hn::Zero(kI); }
 
   HWY_INLINE void addLow(VI16 w, VI16 x) {

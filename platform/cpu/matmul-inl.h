@@ -186,10 +186,20 @@ HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const float* 
   for (uint32_t t = 0; t < kTokens; ++t) {
     total[t] = hn::Load(kF, totals + t * kN);
   }
-  for (uint32_t i = 0; i < count * kUnit; ++i) {
-    const VF w = hn::Load(kF, wide[i / kUnit].values[i % kUnit]);
+  // Unit by unit: a sum of so few terms is rounded less often than one of a whole row.
+  for (uint32_t u = 0; u < count; ++u) {
+    VF sum[kTokens];
     for (uint32_t t = 0; t < kTokens; ++t) {
-      total[t] = hn::MulAdd(w, hn::Set(kF, x[uint64_t{t} * stride + i]), total[t]);
+      sum[t] = hn::Zero(kF);
+    }
+    for (uint32_t i = 0; i < kUnit; ++i) {
+      const VF w = hn::Load(kF, wide[u].values[i]);
+      for (uint32_t t = 0; t < kTokens; ++t) {
+        sum[t] = hn::MulAdd(w, hn::Set(kF, x[uint64_t{t} * stride + u * kUnit + i]), sum[t]);
+      }
+    }
+    for (uint32_t t = 0; t < kTokens; ++t) {
+      total[t] = hn::Add(total[t], sum[t]);
     }
   }
   for (uint32_t t = 0; t < kTokens; ++t) {

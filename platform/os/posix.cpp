@@ -1,4 +1,5 @@
 // Linux, Android, macOS and other POSIX systems.
+#define _FILE_OFFSET_BITS 64  // 32-bit systems: what is too large to map is told from what is not there
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -90,6 +90,22 @@ void makeParents(const WidePath& path) {
   }
 }
 
+/// Renames over what is there. While another writer does the same the system refuses for a moment.
+bool replaceFile(const wchar_t* from, const wchar_t* to) {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    if (MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING) != 0) {
+      return true;
+    }
+    const DWORD error = GetLastError();
+    if (error != ERROR_ACCESS_DENIED && error != ERROR_SHARING_VIOLATION) {
+      return false;
+    }
+    Sleep(4);
+    SetLastError(error);
+  }
+  return false;
+}
+
 bool writeAll(HANDLE file, const void* data, size_t bytes) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -213,8 +229,7 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, con
   if (!writeAll(file.get(), data, bytes)) {
     error = GetLastError();
     (void)file.close();  // an open file cannot be deleted
-  } else if (!file.close() ||
-             MoveFileExW(temporary.text, wide.text, MOVEFILE_REPLACE_EXISTING) == 0) {
+  } else if (!file.close() || !replaceFile(temporary.text, wide.text)) {
     error = GetLastError();
   } else {
     return kOk;

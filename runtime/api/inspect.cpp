@@ -122,7 +122,7 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
     info->add_bos = tokenizer->addBos() ? 1 : 0;
     describeTokenizer(*tokenizer, info->tokenizer);
   }
-  allocator.release(block, measure.used(), allocator.user);
+  release(allocator, block, measure.used());
   return kOk;
 }
 

@@ -260,7 +260,7 @@ void oriel_model_free(oriel_model* model) {
   const oriel_allocator allocator = model->allocator;
   const uint64_t bytes = model->host_bytes;
   model->~oriel_model();
-  allocator.release(model, bytes, allocator.user);
+  release(allocator, model, bytes);
 }
 
 oriel_status oriel_model_get_info(const oriel_model* model, oriel_model_info* info) {

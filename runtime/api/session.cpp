@@ -119,7 +119,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   }
   if (!status.ok()) {
     if (block != nullptr) {
-      model->allocator.release(block, bytes, model->allocator.user);
+      release(model->allocator, block, bytes);
     }
     model->has_session.store(false);
     return status.code();
@@ -138,7 +138,7 @@ void oriel_session_destroy(oriel_session* handle) {
   oriel_model* model = handle->model;
   (void)handle->session->reset();  // a lost device has nothing left to wipe
   handle->session->~Session();
-  model->allocator.release(handle, handle->host_bytes, model->allocator.user);
+  release(model->allocator, handle, handle->host_bytes);
   model->has_session.store(false);
 }
 
@@ -184,7 +184,7 @@ oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
   if (const Status status = handle->session->save(block.data()); !status.ok()) {
     return status.code();
   }
-  return writeFileAtomically(path, block.data(), bytes, model.log).code();
+  return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), model.log).code();
 }
 
 oriel_status oriel_session_restore_file(oriel_session* handle, const char* path) {

@@ -24,7 +24,7 @@ class Arena {
 
   Arena() = default;  // measures
   /// `block` is zeroed, aligned to kAlignment and outlives the Arena's pieces.
-  Arena(void* block, size_t bytes) : block_(static_cast<uint8_t*>(block)), capacity_(bytes) {}
+  Arena(void* block, uint64_t bytes) : block_(static_cast<uint8_t*>(block)), capacity_(bytes) {}
 
   bool measuring() const { return block_ == nullptr; }
   uint64_t used() const { return used_; }

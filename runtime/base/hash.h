@@ -23,7 +23,7 @@ inline uint64_t hashBytes(const void* data, uint64_t bytes, uint64_t hash = 0x9e
   }
   uint64_t tail = 0;
   if (bytes != 0) {
-    std::memcpy(&tail, at, bytes);
+    std::memcpy(&tail, at, static_cast<size_t>(bytes));
   }
   mix(tail | bytes << 56);
   return hash;

@@ -3,6 +3,14 @@
 
 #include "base/status.h"
 
+// Arguments are checked as C99's printf: elsewhere than on Windows that is what printf is, and there
+// cmake/warnings.cmake asks for it.
+#if defined(__MINGW32__) && !defined(__clang__)
+#define ORIEL_PRINTF(format_at, arguments_at) __attribute__((format(gnu_printf, format_at, arguments_at)))
+#else
+#define ORIEL_PRINTF(format_at, arguments_at) __attribute__((format(printf, format_at, arguments_at)))
+#endif
+
 namespace oriel {
 
 /// Where messages go. A default-constructed Log drops everything.
@@ -12,12 +20,12 @@ struct Log {
 
   /// printf-style; formatted on the stack (cut at kMaxMessageBytes), never allocates.
   void write(oriel_log_level level, const char* format, ...) const
-      __attribute__((format(printf, 3, 4)));
+      ORIEL_PRINTF(3, 4);
 
   /// Logs one error of the form "WHAT HAPPENED: WHAT TO DO" and returns its code, so that a failure
   /// is reported once and handed on in one line: `return log.fail(ORIEL_ERROR_FORMAT, "...", ...);`
   Status fail(oriel_status code, const char* format, ...) const
-      __attribute__((format(printf, 3, 4)));
+      ORIEL_PRINTF(3, 4);
 };
 
 }  // namespace oriel

@@ -38,16 +38,19 @@ const oriel_allocator& defaultAllocator() {
   return kMalloc;
 }
 
-void* allocateZeroed(const oriel_allocator& allocator, size_t bytes) {
-  void* block = allocator.allocate(bytes, allocator.user);
+void* allocateZeroed(const oriel_allocator& allocator, uint64_t bytes) {
+  if (bytes > SIZE_MAX / 2) {
+    return nullptr;
+  }
+  void* block = allocator.allocate(static_cast<size_t>(bytes), allocator.user);
   if (block != nullptr) {
-    std::memset(block, 0, bytes);
+    std::memset(block, 0, static_cast<size_t>(bytes));
   }
   return block;
 }
 
-BorrowedBytes::BorrowedBytes(Workspace* workspace, size_t bytes)
-    : workspace_(workspace), bytes_(bytes) {
+BorrowedBytes::BorrowedBytes(Workspace* workspace, uint64_t bytes)
+    : workspace_(workspace), bytes_(static_cast<size_t>(bytes)) {
   if (bytes > SIZE_MAX / 2) {
     return;
   }

@@ -11,8 +11,13 @@ namespace oriel {
 /// malloc and free, for apps that bring no allocator.
 const oriel_allocator& defaultAllocator();
 
-/// Zeroed, 64-byte aligned host memory from the app's allocator; null when it refuses.
-void* allocateZeroed(const oriel_allocator& allocator, size_t bytes);
+/// Zeroed, 64-byte aligned host memory from the app's allocator; null when it refuses or when there are
+/// not so many addresses.
+void* allocateZeroed(const oriel_allocator& allocator, uint64_t bytes);
+/// Gives it back.
+inline void release(const oriel_allocator& allocator, void* block, uint64_t bytes) {
+  allocator.release(block, static_cast<size_t>(bytes), allocator.user);
+}
 
 /// Stack-like: pieces are given back in reverse order, by Borrowed's destructor.
 class Workspace {
@@ -32,7 +37,7 @@ class Workspace {
 /// 16-byte aligned, not zeroed.
 class BorrowedBytes {
  public:
-  BorrowedBytes(Workspace* workspace, size_t bytes);
+  BorrowedBytes(Workspace* workspace, uint64_t bytes);
   ~BorrowedBytes();
   BorrowedBytes(const BorrowedBytes&) = delete;
   BorrowedBytes& operator=(const BorrowedBytes&) = delete;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/workspace.h"
 #include "os/os.h"
 
 namespace oriel {
@@ -14,7 +15,7 @@ HostExecutor::~HostExecutor() {
     for (uint32_t s = 0; s < segmentCount(kind); ++s) {
       void* block = segment(kind, s);
       if (block != nullptr) {
-        allocator_.release(block, segmentBytes(kind, s), allocator_.user);
+        release(allocator_, block, segmentBytes(kind, s));
       }
     }
   }
@@ -24,15 +25,16 @@ Status HostExecutor::allocate() {
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
     for (uint32_t s = 0; s < segmentCount(kind); ++s) {
       const uint64_t bytes = segmentBytes(kind, s);
-      void* block =
-          bytes <= SIZE_MAX / 2 ? allocator_.allocate(bytes, allocator_.user) : nullptr;
+      void* block = bytes <= SIZE_MAX / 2
+                        ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)
+                        : nullptr;
       if (block == nullptr) {
         return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                          "the system refused %llu bytes: close other programs or give less memory",
                          static_cast<unsigned long long>(bytes));
       }
       preferLargePages(block, bytes);  // before anything touches it
-      std::memset(block, 0, bytes);
+      std::memset(block, 0, static_cast<size_t>(bytes));
       allocated_[kind] += bytes;
       (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
     }
@@ -51,7 +53,7 @@ Status HostExecutor::beginWrite(uint64_t bytes, void** piece) {
 
 Status HostExecutor::endWrite(const BufferRef& destination, uint64_t offset_bytes,
                               uint64_t bytes) {
-  std::memcpy(at(destination) + offset_bytes, at(plan_.upload), bytes);
+  std::memcpy(at(destination) + offset_bytes, at(plan_.upload), static_cast<size_t>(bytes));
   return kOk;
 }
 
@@ -62,7 +64,8 @@ Status HostExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint64
 }
 
 Status HostExecutor::clearCache() {
-  std::memset(single_[static_cast<uint32_t>(ArenaKind::kCache)], 0, plan_.cache_bytes);
+  std::memset(single_[static_cast<uint32_t>(ArenaKind::kCache)], 0,
+              static_cast<size_t>(plan_.cache_bytes));
   return kOk;
 }
 

@@ -20,7 +20,8 @@ class ReferenceExecutor final : public HostExecutor {
       : HostExecutor(plan, options) {}
 
   Status run(StepRun what, const StopCheck& stop) override {
-    std::memcpy(at(plan_.device_step), at(plan_.step), plan_.step.size_bytes);
+    std::memcpy(at(plan_.device_step), at(plan_.step),
+                static_cast<size_t>(plan_.step.size_bytes));
     if (what != StepRun::kHead &&
         !runList(what == StepRun::kDecode ? StepList::kDecode : StepList::kChunk, stop)) {
       return ORIEL_ERROR_CANCELLED;

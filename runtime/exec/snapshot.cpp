@@ -125,7 +125,7 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
                      void* out) {
   uint8_t* at = static_cast<uint8_t*>(out);
   const auto put = [&at](const void* data, uint64_t bytes) {
-    std::memcpy(at, data, bytes);
+    std::memcpy(at, data, static_cast<size_t>(bytes));
     at += bytes;
   };
   SnapshotHeader header;
@@ -218,7 +218,7 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
     return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
       void* piece = nullptr;
       ORIEL_TRY(executor->beginWrite(piece_bytes, &piece));
-      std::memcpy(piece, at, piece_bytes);
+      std::memcpy(piece, at, static_cast<size_t>(piece_bytes));
       at += piece_bytes;
       return executor->endWrite(side, offset_bytes + done, piece_bytes);
     });

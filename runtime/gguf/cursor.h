@@ -131,7 +131,7 @@ class Cursor {
       at_ = begin;
       return false;
     }
-    *string = {reinterpret_cast<const char*>(text), bytes};
+    *string = {reinterpret_cast<const char*>(text), static_cast<size_t>(bytes)};
     return true;
   }
 

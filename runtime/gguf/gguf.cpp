@@ -179,7 +179,7 @@ Status GgufFile::readMetadata(uint64_t* at, const Log& log) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "key %" PRIu64 " of the GGUF file has a name of %" PRIu64
                       " bytes: the file is damaged, download it again",
-                      n_keys_, key.bytes);
+                      n_keys_, uint64_t{key.bytes});
     }
     for (uint64_t i = 0; i < n_keys_; ++i) {
       Cursor other(data_, bytes_, key_offsets_[i]);
@@ -251,7 +251,7 @@ Status GgufFile::readTensors(uint64_t* at, const Log& log) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "tensor %" PRIu64 " (%s) has a name of %" PRIu64
                       " bytes instead of 1 to %" PRIu64 ": the file is damaged, download it again",
-                      i, name.text, tensor.name.bytes, kMaxTensorNameBytes);
+                      i, name.text, uint64_t{tensor.name.bytes}, kMaxTensorNameBytes);
     }
     if (tensor.n_dims == 0 || tensor.n_dims > kMaxTensorDims) {
       return log.fail(ORIEL_ERROR_FORMAT,

@@ -48,7 +48,7 @@ bool tensorTypeSize(uint32_t type, uint32_t* block_values, uint32_t* block_bytes
 /// Bytes in the mapped file; not NUL-terminated.
 struct GgufString {
   const char* data = nullptr;
-  uint64_t bytes = 0;
+  size_t bytes = 0;  ///< it lies in the mapping
   bool equals(const char* text) const;  ///< `text` ends in NUL
 };
 

@@ -206,7 +206,7 @@ bool splitLayer(const GgufString& name, uint32_t* layer, GgufString* rest) {
     return false;
   }
   *layer = static_cast<uint32_t>(number);
-  *rest = {name.data + at + 1, name.bytes - at - 1};
+  *rest = {name.data + at + 1, static_cast<size_t>(name.bytes - at - 1)};
   return true;
 }
 

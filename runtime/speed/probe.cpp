@@ -54,7 +54,7 @@ void Probe::close() {
   session_ = nullptr;
   while (n_blocks_ != 0) {
     --n_blocks_;
-    allocator_.release(blocks_[n_blocks_], block_bytes_[n_blocks_], allocator_.user);
+    release(allocator_, blocks_[n_blocks_], block_bytes_[n_blocks_]);
   }
 }
 

@@ -27,13 +27,13 @@ class Writer {
   uint64_t bytes() const { return at_; }
   void raw(const void* data, uint64_t bytes) {
     if (out_ != nullptr) {
-      std::memcpy(out_ + at_, data, bytes);
+      std::memcpy(out_ + at_, data, static_cast<size_t>(bytes));
     }
     at_ += bytes;
   }
   void fill(uint8_t value, uint64_t bytes) {
     if (out_ != nullptr) {
-      std::memset(out_ + at_, value, bytes);
+      std::memset(out_ + at_, value, static_cast<size_t>(bytes));
     }
     at_ += bytes;
   }
@@ -44,7 +44,8 @@ class Writer {
       state ^= state >> 7;
       state ^= state << 17;
       const uint64_t word = kWeightBits | (state & kWeightVaries);
-      std::memcpy(out_ + at_ + done, &word, std::min<uint64_t>(sizeof(word), bytes - done));
+      const uint64_t piece = std::min<uint64_t>(sizeof(word), bytes - done);
+      std::memcpy(out_ + at_ + done, &word, static_cast<size_t>(piece));
     }
     at_ += bytes;
   }

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # What the scripts need on a machine: packages and a software Vulkan driver. To be sourced.
 #
-#   oriel_install_packages GROUP...   build, runtime, test; installs what is missing
+#   oriel_install_packages GROUP...   build, runtime, test or a target of cross.sh; installs what is
+#                                     missing
 #   oriel_find_swiftshader            puts SwiftShader under build/swiftshader
 #   oriel_configure [CMAKE_ARG...]    the release preset in build/release
 #   oriel_say TEXT                    one line for the person, on stderr
@@ -57,6 +58,15 @@ test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/Vk
 test    python3-numpy           may   file:/usr/lib/python3/dist-packages/numpy
 test    unicode-data            may   file:/usr/share/unicode/UnicodeData.txt
 test    openjdk-17-jdk-headless may   cmd:javac
+linux-aarch64 g++-aarch64-linux-gnu      must cmd:aarch64-linux-gnu-g++
+linux-aarch64 qemu-user-static           must cmd:qemu-aarch64-static
+linux-armhf   g++-arm-linux-gnueabihf    must cmd:arm-linux-gnueabihf-g++
+linux-armhf   qemu-user-static           must cmd:qemu-arm-static
+linux-riscv64 g++-riscv64-linux-gnu      must cmd:riscv64-linux-gnu-g++
+linux-riscv64 qemu-user-static           must cmd:qemu-riscv64-static
+windows-x64   g++-mingw-w64-x86-64-posix must cmd:x86_64-w64-mingw32-g++-posix
+windows-x64   wine64                     must file:/usr/lib/wine/wine64
+windows-x64   xvfb                       must cmd:Xvfb
 '
 
 oriel_probe() {

@@ -674,6 +674,9 @@ def test_vulkan():
 def test_model_choice():
     prompt = ["run", "--prompt", "Hello!", "--tokens", "6", "--greedy", *FIXED]
     want = json_of("the bundled model by name", "run", BUNDLED, *prompt[1:])["token_ids"]
+    if ORIEL.name == "oriel-emulated":  # a script: what is found beside the program is not beside it
+        print("skipped where the model is looked for: the program runs in an emulator")
+        return
     installed = scratch / "installed"
     (installed / "bin").mkdir(parents=True)
     models = installed / "share" / "oriel" / "models"

@@ -5,14 +5,15 @@
 //                     message fails the run
 #include <gtest/gtest.h>
 #include <stdlib.h>
-#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <optional>
 #include <string>
 
+#include "os/os.h"
 #include "support/target.h"
 
 namespace {
@@ -25,30 +26,36 @@ bool takePrefix(std::string* text, const std::string& prefix) {
   return true;
 }
 
+void setVariable(const char* name, const std::string& value) {
+#ifdef _WIN32
+  _putenv_s(name, value.c_str());
+#else
+  setenv(name, value.c_str(), 1);
+#endif
+}
+
 void useDriver(const std::string& icd) {
-  setenv("VK_ICD_FILENAMES", icd.c_str(), 1);
-  setenv("VK_DRIVER_FILES", icd.c_str(), 1);
+  setVariable("VK_ICD_FILENAMES", icd);
+  setVariable("VK_DRIVER_FILES", icd);
 }
 
 // A folder for the layer's settings and log, removed at the end.
 class ValidationLog {
  public:
   ValidationLog() {
-    char folder[] = "/tmp/oriel-validation-XXXXXX";
-    folder_ = mkdtemp(folder);
-    std::ofstream settings(folder_ + "/vk_layer_settings.txt");
+    std::filesystem::create_directories(folder_);
+    std::ofstream settings(folder_ / "vk_layer_settings.txt");
     settings << "khronos_validation.debug_action = VK_DBG_LAYER_ACTION_LOG_MSG\n"
              << "khronos_validation.report_flags = error,warn,perf\n"
              << "khronos_validation.log_filename = " << path() << "\n"
              << "khronos_validation.enables = "
                 "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT\n";
-    setenv("VK_LAYER_SETTINGS_PATH", folder_.c_str(), 1);
-    setenv("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation", 1);
+    setVariable("VK_LAYER_SETTINGS_PATH", folder_.string());
+    setVariable("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation");
   }
   ~ValidationLog() {
-    unlink(path().c_str());
-    unlink((folder_ + "/vk_layer_settings.txt").c_str());
-    rmdir(folder_.c_str());
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
   }
   std::string messages() const {
     std::ifstream log(path());
@@ -56,8 +63,9 @@ class ValidationLog {
   }
 
  private:
-  std::string path() const { return folder_ + "/messages.txt"; }
-  std::string folder_;
+  std::string path() const { return (folder_ / "messages.txt").string(); }
+  const std::filesystem::path folder_ = std::filesystem::temp_directory_path() /
+                                        ("oriel-validation-" + std::to_string(oriel::entropy()));
 };
 
 }  // namespace

@@ -3,11 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 
 #include "oriel/oriel.h"
+#include "support/aligned.h"
 
 namespace oriel::test {
 
@@ -27,15 +28,13 @@ class Ledger {
   bool refuse_all = false;
 
  private:
-  static constexpr size_t kAlignment = 64;
-
   static void* allocate(size_t bytes, void* user) {
     Ledger* self = static_cast<Ledger*>(user);
     ++self->calls;
     if (self->refuse_all || self->calls == self->refuse_nth) {
       return nullptr;
     }
-    void* block = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    void* block = alignedBlock(bytes);
     self->blocks_[block] = bytes;
     self->live_bytes += bytes;
     self->peak_bytes = std::max(self->peak_bytes, self->live_bytes);
@@ -51,7 +50,7 @@ class Ledger {
     EXPECT_EQ(known->second, bytes) << "released with another size than it was taken with";
     self->live_bytes -= known->second;
     self->blocks_.erase(known);
-    std::free(block);
+    freeAligned(block);
   }
 
   oriel_allocator table_;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "support/aligned.h"
 #include "support/captured_log.h"
 #include "support/files.h"
 #include "text/tokenizer.h"
@@ -51,9 +52,8 @@ class TokenizerCase {
     EXPECT_EQ(tokenizer, nullptr);
     planned_bytes = measure.used();
     EXPECT_FALSE(measure.exhausted());
-    block_ = std::unique_ptr<void, decltype(&std::free)>(
-        std::aligned_alloc(64, (planned_bytes + 63) / 64 * 64), &std::free);
-    std::memset(block_.get(), 0, planned_bytes);
+    block_.reset(alignedBlock(static_cast<size_t>(planned_bytes)));
+    std::memset(block_.get(), 0, static_cast<size_t>(planned_bytes));
     Arena arena(block_.get(), planned_bytes);
     status = Tokenizer::build(*file, out, &arena, &tokenizer);
     used_bytes = arena.used();
@@ -92,7 +92,7 @@ class TokenizerCase {
   uint64_t used_bytes = 0;
 
  private:
-  std::unique_ptr<void, decltype(&std::free)> block_{nullptr, &std::free};
+  std::unique_ptr<void, decltype(&freeAligned)> block_{nullptr, &freeAligned};
 };
 
 }  // namespace oriel::test

@@ -38,7 +38,7 @@ GgufWriter smallModel(const std::string& architecture) {
   }
   out.addFloat32(architecture + ".attention.layer_norm_rms_epsilon", 1e-6f);
   const auto vector = [&](const std::string& name, uint64_t size) {
-    out.addTensor(name, 0, {size}, std::vector<uint8_t>(size * 4));
+    out.addTensor(name, 0, {size}, std::vector<uint8_t>(static_cast<size_t>(size) * 4));
   };
   for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
     const std::string prefix = "blk." + std::to_string(layer) + ".";
@@ -375,12 +375,12 @@ TEST(RopeScaling, factors_of_a_wrong_length_are_refused) {
   for (const uint64_t count : {1u, 3u, 5u, 8u}) {
     expectRefused("llama", ORIEL_ERROR_FORMAT, {"rope_freqs.weight", "ask for 1 rows of 4:"},
                   [&](GgufWriter* w) {
-                    w->addTensorF32("rope_freqs.weight", {count}, std::vector<float>(count, 1.0f));
+                    w->addTensorF32("rope_freqs.weight", {count}, std::vector<float>(static_cast<size_t>(count), 1.0f));
                   });
     expectRefused("phi3", ORIEL_ERROR_FORMAT, {"rope_factors_long.weight", "ask for 1 rows of 4:"},
                   [&](GgufWriter* w) {
                     w->addTensorF32("rope_factors_long.weight", {count},
-                                    std::vector<float>(count, 1.0f));
+                                    std::vector<float>(static_cast<size_t>(count), 1.0f));
                   });
   }
 }

@@ -126,6 +126,15 @@ TEST_F(Os, what_cannot_be_mapped_is_refused_with_a_reason) {
   expectNoMapping("", "it is not there");
 }
 
+TEST_F(Os, what_the_address_space_cannot_hold_is_refused_with_a_reason) {
+  if (sizeof(size_t) > 4) {
+    GTEST_SKIP() << "64 bits can hold any file";
+  }
+  fs::resize_file(write("large", "x"), uint64_t{3} << 30);  // takes no room on the disk
+  expectNoMapping(path("large"), "3221225472 bytes");
+  expectNoMapping(path("large"), "64-bit build");
+}
+
 #if !defined(_WIN32)
 TEST_F(Os, a_pipe_is_refused_without_waiting) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);

@@ -38,6 +38,11 @@ std::vector<uint8_t> readMaybePacked(const std::string& path) {
 }
 
 void checkCases(const std::string& folder, const std::string& name, const std::string& vocab_path) {
+#ifdef _WIN32
+  if (vocab_path.find(".gz") != std::string::npos) {
+    GTEST_SKIP() << "Windows has no gzip to read " << vocab_path;
+  }
+#endif
   const json golden = readJson(folder + "/tokenizer/cases-" + name + ".json");
   TokenizerCase c(readMaybePacked(vocab_path));
   ASSERT_TRUE(c.status.ok()) << c.log.errors();

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Builds for another system and runs its tests here, in an emulator.
+#
+#   scripts/cross.sh TARGET [CTEST_ARGS...]     e.g. scripts/cross.sh linux-aarch64 -R '^cpu'
+#
+# TARGET: linux-aarch64, linux-armhf, linux-riscv64 (qemu-user) or windows-x64 (wine). Nothing of the
+# target is installed: its libraries and lavapipe are unpacked below build/cross. CTEST_ARGS may name a
+# part of the tests; ORIEL_CROSS_JOBS (1) says how many run at once.
+#
+# The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
+# code is 0 only if none failed and at least one passed.
+set -uo pipefail
+exec </dev/null
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=scripts/lib/install.sh
+. "$here/lib/install.sh"
+# shellcheck source=scripts/lib/sysroot.sh
+. "$here/lib/sysroot.sh"
+
+# Ends before any test ran.
+fail() {
+  oriel_say "$1"
+  echo "0 passed, 0 failed"
+  exit 1
+}
+
+target=${1:-}
+shift || true
+# Debian's name for the architecture, the release to take its files from ("": this system's), qemu's name.
+# Debian 12's lavapipe fails on 64-bit Arm (LLVM 15 cannot select an instruction), and it has no RISC-V.
+case $target in
+  linux-aarch64) arch=arm64 suite=trixie cpu=aarch64 ;;
+  linux-armhf) arch=armhf suite='' cpu=arm ;;
+  linux-riscv64) arch=riscv64 suite=trixie cpu=riscv64 ;;
+  windows-x64) arch='' ;;
+  *) fail "cross.sh TARGET: linux-aarch64, linux-armhf, linux-riscv64 or windows-x64" ;;
+esac
+
+cross=$oriel_root/build/cross/$target
+headers=$oriel_root/build/cross/headers
+prefix=$cross/prefix
+build=$oriel_root/build/$target
+report=$cross/test-report.xml
+
+groups=(build "$target")
+[[ $target == windows-x64 ]] && groups+=(runtime)
+oriel_install_packages "${groups[@]}" || fail "packages are missing"
+mkdir -p "$cross" || fail "cannot write to $cross"
+
+# Headers and sources that are the same for every target.
+oriel_unpack "$headers" libvulkan-dev libhwy-dev libcli11-dev nlohmann-json3-dev googletest ||
+  fail "the tests' headers could not be had"
+
+# How a program of the target is started: $cross/emulate PROGRAM ARGS...
+icd=
+if [[ -n $arch ]]; then
+  oriel_sysroot "$cross/sysroot" "$arch" "$suite" libstdc++6 libvulkan1 mesa-vulkan-drivers ||
+    fail "$arch libraries could not be had"
+  # As the program sees it: qemu looks below the sysroot first.
+  icd=$(compgen -G "$cross/sysroot/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
+  icd=${icd#"$cross/sysroot"}
+  cat >"$cross/emulate" <<SCRIPT
+#!/bin/sh
+exec qemu-$cpu-static -L '$cross/sysroot' "\$@"
+SCRIPT
+else
+  icd=$(compgen -G "/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
+  export WINEPREFIX=$cross/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=' \
+    VK_ICD_FILENAMES=$icd LIBGL_ALWAYS_SOFTWARE=1
+  cat >"$cross/emulate" <<SCRIPT
+#!/bin/sh
+LC_ALL=C.UTF-8 WINEPREFIX='$WINEPREFIX' WINEDEBUG=-all exec /usr/lib/wine/wine64 "\$@"
+SCRIPT
+fi
+chmod +x "$cross/emulate"
+
+# wine's Vulkan wants a display. Its helpers outlive the program that started them and would hold on to a
+# pipe, so they are started first, apart, and ended at the end.
+if [[ $target == windows-x64 ]]; then
+  Xvfb -displayfd 3 -screen 0 640x480x24 3>"$cross/display" >/dev/null 2>&1 &
+  xvfb=$!
+  trap '/usr/lib/wine/wineserver64 -k >/dev/null 2>&1; kill "$xvfb" 2>/dev/null' EXIT
+  for ((i = 0; i < 50; i++)); do
+    [[ -s $cross/display ]] && break
+    sleep 0.2
+  done
+  DISPLAY=:$(<"$cross/display")
+  export DISPLAY
+  /usr/lib/wine/wineserver64 -p >/dev/null 2>&1
+  "$cross/emulate" wineboot -i >"$cross/wineboot.log" 2>&1
+fi
+
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+
+if [[ ! -f $prefix/.complete ]]; then
+  {
+    oriel_logged cmake -S "$headers/usr/src/googletest" -B "$cross/googletest" -G Ninja \
+      --toolchain "$oriel_root/toolchains/$target.cmake" -DCMAKE_BUILD_TYPE=Release \
+      -DBUILD_GMOCK=OFF "${launcher[@]}" "-DCMAKE_INSTALL_PREFIX=$prefix" &&
+      oriel_logged cmake --build "$cross/googletest" -t install && : >"$prefix/.complete"
+  } ||
+    fail "GoogleTest could not be built"
+fi
+
+(cd "$oriel_root" && oriel_logged cmake --preset "$target" "${launcher[@]}" -DORIEL_BUILD_TESTS=ON \
+  "-DCMAKE_FIND_ROOT_PATH=$headers/usr;$prefix" "-DCMAKE_CROSSCOMPILING_EMULATOR=$cross/emulate" \
+  "-DORIEL_LAVAPIPE_ICD=$icd") || fail "configuring failed"
+cmake --build "$build" || fail "building failed"
+
+rm -f "$report"
+ctest --test-dir "$build" -j"${ORIEL_CROSS_JOBS:-1}" --output-on-failure --timeout 1800 \
+  --output-junit "$report" "$@"
+ctest_code=$?
+
+[[ -s $report ]] || fail "ctest wrote no report (exit code $ctest_code)"
+python3 "$oriel_root/scripts/lib/test_summary.py" "$report"
+summary_code=$?
+((ctest_code == 0 && summary_code == 0))

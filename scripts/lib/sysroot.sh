@@ -1,0 +1,90 @@
+# shellcheck shell=bash
+# Files of other architectures, out of Debian packages, without touching what this system has installed.
+# To be sourced behind install.sh.
+#
+#   oriel_unpack FOLDER PACKAGE...              packages of this system, unpacked below FOLDER
+#   oriel_sysroot FOLDER ARCH SUITE PACKAGE...  packages of ARCH with all they depend on
+#
+# SUITE is a release's name, or "" for this system's. Folders that are complete are left alone.
+
+# Unpacks the packages in folder $1 below $2.
+oriel_unpack_files() {
+  local file
+  for file in "$1"/*.deb; do
+    oriel_logged dpkg-deb -x "$file" "$2" || return 1
+  done
+}
+
+# Starts folder $1 afresh, unless the stamp in it says that it holds all of $2. 1: it does.
+oriel_begin_folder() {
+  [[ -f $1/.complete && $(<"$1/.complete") == "$2" ]] && return 1
+  rm -rf "$1"
+  mkdir -p "$1/packages"
+}
+
+oriel_unpack() {
+  local folder=$1
+  shift
+  oriel_begin_folder "$folder" "$*" || return 0
+  # Older lists than the mirror's are what makes it fail.
+  (cd "$folder/packages" && oriel_retry 5 oriel_logged apt-get -q download "$@") || {
+    oriel_say "could not download $*: run apt-get update, check the network"
+    return 1
+  }
+  oriel_unpack_files "$folder/packages" "$folder" || return 1
+  rm -rf "$folder/packages"
+  echo "$*" >"$folder/.complete"
+}
+
+# One `deb` line for each of this system's Debian sources, or for suite $1 from the same mirror.
+oriel_sources() {
+  # shellcheck disable=SC2016
+  apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE)' 'Created-By: Packages' |
+    awk -v suite="$1" '$1 == "Debian" && (suite == "" || $3 !~ /-/) {
+      print "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] " $2 " " \
+            (suite == "" ? $3 : suite) " main"
+    }' | sort -u
+}
+
+oriel_sysroot() {
+  local folder=$1 arch=$2 suite=$3
+  shift 3
+  oriel_begin_folder "$folder" "$suite $*" || return 0
+  # An apt of its own: sources, lists and an empty list of what is installed.
+  local root=$folder/apt
+  mkdir -p "$root"/{etc/preferences.d,lists/partial,cache} "$folder/packages/partial"
+  : >"$root/status"
+  oriel_sources "$suite" >"$root/etc/sources.list"
+  if [[ ! -s $root/etc/sources.list ]]; then
+    oriel_say "no Debian source is set up here: $arch libraries cannot be had"
+    return 1
+  fi
+  local apt=(apt-get -q -y -o "APT::Architecture=$arch" -o "APT::Architectures=$arch"
+    -o "Dir::Etc::sourcelist=$root/etc/sources.list" -o Dir::Etc::sourceparts=/dev/null
+    -o "Dir::Etc::preferencesparts=$root/etc/preferences.d" -o Dir::Etc::preferences=/dev/null
+    -o "Dir::State=$root" -o "Dir::State::lists=$root/lists" -o "Dir::State::status=$root/status"
+    -o "Dir::Cache=$root/cache" -o "Dir::Cache::archives=$folder/packages"
+    -o APT::Sandbox::User=root -o Acquire::Languages=none -o Debug::NoLocking=1)
+  # One source of several may be out of step for hours; the install decides.
+  oriel_retry 3 oriel_logged "${apt[@]}" update || true
+  oriel_retry 5 oriel_logged "${apt[@]}" install --no-install-recommends --download-only "$@" || {
+    oriel_say "could not download $* for $arch"
+    return 1
+  }
+  oriel_unpack_files "$folder/packages" "$folder" || return 1
+  # Newer releases keep everything below /usr and have an old system's folders linked there.
+  [[ -e $folder/lib ]] || ln -s usr/lib "$folder/lib"
+  oriel_relative_links "$folder"
+  rm -rf "$folder/packages" "$root"
+  echo "$suite $*" >"$folder/.complete"
+}
+
+# Absolute links would point at this system's files.
+oriel_relative_links() {
+  local link to
+  while read -r link; do
+    to=$(readlink "$link")
+    [[ $to == /* ]] && ln -sfnr "$1$to" "$link"
+  done < <(find "$1" -type l)
+  return 0
+}

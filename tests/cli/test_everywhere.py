@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""What must be the same on every system, emulated ones included: test_everywhere.py ORIEL TEST_DATA_DIR
+
+The bundled model's greedy words are those of its float64 reference, from a folder whose name has spaces
+and letters outside ASCII. One line per check; exits with 1 when one failed.
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ORIEL = pathlib.Path(sys.argv[1]).resolve()
+DATA = pathlib.Path(sys.argv[2]).resolve()
+MODELS = DATA.parent.parent / "models" / "oriel-tiny"
+MODEL = "oriel-tiny-q8_0.gguf"
+QUESTION = {"hello": "Introduce yourself.", "sum": "What is 27 + 35?",
+            "story": "Tell me a story about a robot in the harbour."}
+
+failures = 0
+
+
+def check(name, condition, detail=""):
+    global failures
+    failures += not condition
+    print(f"ok      {name}" if condition else f"FAILED  {name}: {str(detail)[:600]}", flush=True)
+
+
+def oriel(*args, cwd):
+    done = subprocess.run([str(ORIEL), *map(str, args)], stdin=subprocess.DEVNULL, cwd=cwd,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
+    return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+
+def main():
+    golden = json.loads((DATA / "oriel-tiny-golden.json").read_text("utf-8"))
+    cases = {c["name"]: c for f in golden["files"] if f["file"] == MODEL for c in f["cases"]}
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="ö r i e l 模型 "))
+    try:
+        model = folder / "my größtes 模 model.gguf"
+        shutil.copy(MODELS / MODEL, model)
+        for name, question in QUESTION.items():
+            want = cases[name]["greedy_text"].split("<|im_end|>")[0]
+            ended = "<|im_end|>" in cases[name]["greedy_text"]
+            tokens = len(cases[name]["greedy_ids"])
+            code, out, err = oriel("run", model, "--prompt", question, "--tokens", tokens, "--greedy",
+                                   "--device", "cpu", "--kv", "f16", "--json", cwd=folder)
+            check(f"{name} is answered", code == 0, (code, out, err))
+            got = json.loads(out)["text"] if code == 0 else ""
+            check(f"{name}: the reference's words", got == want if ended else got.startswith(want),
+                  (got, want))
+        (folder / "frage ü.txt").write_text(cases["plain"]["prompt"], "utf-8")
+        code, out, err = oriel("run", model.name, "--prompt-file", "frage ü.txt", "--raw", "--tokens", 24,
+                               "--greedy", "--device", "cpu", "--kv", "f16", "--json", cwd=folder)
+        check("a relative path and a prompt's file", code == 0, (code, out, err))
+        got = json.loads(out)["token_ids"] if code == 0 else []
+        check("plain text: the reference's words", got == cases["plain"]["greedy_ids"][:24], got)
+        code, out, err = oriel("info", folder / "kein größtes 模.gguf", cwd=folder)
+        check("a missing file is named", code == 1 and "kein größtes 模.gguf" in err, (code, out, err))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+// Blocks on 64 bytes: what an app's allocator has to give. Not aligned_alloc, which Windows lacks.
+#pragma once
+
+#include <cstddef>
+#include <new>
+
+namespace oriel::test {
+
+/// nullptr when there is no memory.
+inline void* alignedBlock(size_t bytes) {
+  return ::operator new(bytes, std::align_val_t{64}, std::nothrow);
+}
+inline void freeAligned(void* block) { ::operator delete(block, std::align_val_t{64}); }
+
+}  // namespace oriel::test
