@@ -26,7 +26,8 @@ HWY_INLINE VF subtrahend(const ByteUnit& unit, uint32_t half) {
                           : hn::Mul(unit.scale[half], hn::Set(kF, static_cast<float>(Format::kZero)));
 }
 
-/// Asks for the words that will be read after kAheadBytes more: processors look ahead, but not across pages.
+/// Asks for the words that will be read after kAheadBytes more: processors look ahead, but not across pages,
+/// and not along a group's quads and sides at once. Past the end of either lies what is read next.
 HWY_INLINE void prefetch(const uint32_t* words, uint32_t count) {
   constexpr uint32_t kAheadBytes = 4096;
   for (uint32_t w = 0; w < count; w += 16) {
@@ -37,12 +38,13 @@ HWY_INLINE void prefetch(const uint32_t* words, uint32_t count) {
 /// kN rows times one token, in the order of operations that dotTile has.
 template <class Format>
 HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, uint32_t words_per_unit,
-                     const void* in) {
+                     uint32_t side_words, const void* in) {
   const IntUnit* x = static_cast<const IntUnit*>(in);
   const IntUnitSums* x_sums = reinterpret_cast<const IntUnitSums*>(x + units);
   VF total = hn::Zero(kF);
   for (uint32_t u = 0; u < units; ++u) {
     prefetch(rows.quads + u * words_per_unit, words_per_unit);
+    prefetch(rows.sides + u * side_words, side_words);
     ByteUnit unit;
     Format::load(rows, u, &unit);
     Sums sums;
@@ -102,43 +104,57 @@ HWY_INLINE VI16 pairOf(const IntTile& tile, uint32_t pair, uint32_t token) {
   return hn::BitCast(kI16, hn::Set(kI, both));
 }
 
-/// totals[t][kN] += `count` units of kN rows times the tokens of a tile.
-template <bool kHalves, bool kSubtract>
-HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t count, const IntTile* x, float* totals) {
-  VF total[kTileTokens];
-  for (uint32_t t = 0; t < kTileTokens; ++t) {
-    total[t] = hn::Load(kF, totals + t * kN);
-  }
+/// Vectors of rows that dotTile works on at once: of two, each pair of activations is loaded for twice the
+/// products. Processors with half of AVX-512's registers have no room for their sums.
+constexpr uint32_t kTileVectors = kN == 16 ? 2 : 1;
+
+/// totals[v][t][kN] += `count` units of vector v of kN rows times the tokens of a tile; vectors lie
+/// `wide_stride` units and `totals_stride` floats apart.
+template <bool kHalves, bool kSubtract, uint32_t kVectors>
+HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t count,
+                          const IntTile* x, float* totals, uint32_t totals_stride) {
   for (uint32_t u = 0; u < count; ++u) {
-    const WideUnit& unit = wide[u];
     const IntTile& tile = x[u];
     for (uint32_t half = 0; half < (kHalves ? 2 : 1); ++half) {
-      VI sum0[kTileTokens];
-      VI sum1[kTileTokens];
-      for (uint32_t t = 0; t < kTileTokens; ++t) {
-        sum0[t] = hn::Zero(kI);
-        sum1[t] = hn::Zero(kI);
+      VI sum0[kVectors][kTileTokens];
+      VI sum1[kVectors][kTileTokens];
+      for (uint32_t t = 0; t < kVectors * kTileTokens; ++t) {
+        sum0[t / kTileTokens][t % kTileTokens] = hn::Zero(kI);
+        sum1[t / kTileTokens][t % kTileTokens] = hn::Zero(kI);
       }
       constexpr uint32_t kPairs = kHalves ? 8 : 16;
-      for (uint32_t i = kPairs * half; i < kPairs * half + kPairs; ++i) {
-        const VI16 w = hn::Load(kI16, unit.values[i]);
+#if HWY_COMPILER_GCC_ACTUAL
+#pragma GCC unroll 16  // or it copies every sum to another register and back for each pair
+#endif
+      for (uint32_t j = 0; j < kPairs; ++j) {
+        const uint32_t i = kPairs * half + j;
+        VI16 w[kVectors];
+        for (uint32_t v = 0; v < kVectors; ++v) {
+          w[v] = hn::Load(kI16, wide[v * wide_stride + u].values[i]);
+        }
         for (uint32_t t = 0; t < kTileTokens; ++t) {
-          sum0[t] = addProducts(w, pairOf(tile, i, t), sum0[t], sum1[t]);
+          const VI16 pair = pairOf(tile, i, t);
+          for (uint32_t v = 0; v < kVectors; ++v) {
+            sum0[v][t] = addProducts(w[v], pair, sum0[v][t], sum1[v][t]);
+          }
         }
       }
-      const VF scale = hn::Load(kF, unit.scale[half]);
-      for (uint32_t t = 0; t < kTileTokens; ++t) {
-        const VF dot = hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(sum0[t], sum1[t]));
-        total[t] = hn::MulAdd(hn::Mul(dot, hn::Set(kF, tile.scale[t])), scale, total[t]);
-        if (kSubtract) {
-          const float sum = kHalves ? tile.scaled_half[half][t] : tile.scaled[t];
-          total[t] = hn::NegMulAdd(hn::Load(kF, unit.subtract[half]), hn::Set(kF, sum), total[t]);
+      for (uint32_t v = 0; v < kVectors; ++v) {
+        const WideUnit& unit = wide[v * wide_stride + u];
+        const VF scale = hn::Load(kF, unit.scale[half]);
+        for (uint32_t t = 0; t < kTileTokens; ++t) {
+          float* const at = totals + v * totals_stride + t * kN;
+          const VF dot = hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(sum0[v][t], sum1[v][t]));
+          VF total =
+              hn::MulAdd(hn::Mul(dot, hn::Set(kF, tile.scale[t])), scale, hn::Load(kF, at));
+          if (kSubtract) {
+            const float sum = kHalves ? tile.scaled_half[half][t] : tile.scaled[t];
+            total = hn::NegMulAdd(hn::Load(kF, unit.subtract[half]), hn::Set(kF, sum), total);
+          }
+          hn::Store(total, kF, at);
         }
       }
     }
-  }
-  for (uint32_t t = 0; t < kTileTokens; ++t) {
-    hn::Store(total[t], kF, totals + t * kN);
   }
 }
 

@@ -18,9 +18,11 @@ namespace HWY_NAMESPACE {
 
 constexpr uint32_t kMostTokens = 64;  // whose totals are kept at a time
 
-RowsView rowsOf(const MatmulTask& task, uint32_t group, uint32_t first_row) {
-  const uint32_t* words = task.weights + static_cast<uint64_t>(group) * task.group_words;
-  return {words + 4 * first_row, words + task.side_word + first_row};
+// kN rows from a multiple of kN.
+RowsView rowsFrom(const MatmulTask& task, uint32_t row) {
+  const uint32_t* words =
+      task.weights + static_cast<uint64_t>(row / kGroupRows) * task.group_words;
+  return {words + 4 * (row % kGroupRows), words + task.side_word + row % kGroupRows};
 }
 
 // Writes kN rows of one token that begin at `row`, as many of them as there are.
@@ -41,24 +43,29 @@ HWY_INLINE void store(const MatmulTask& task, uint32_t row, uint32_t token, VF b
 template <class Format>
 struct IntKernel {
   using Wide = WideUnit;
+  static constexpr uint32_t kVectors = kTileVectors;
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
-    return dotOne<Format>(rows, task.units, task.side_word / task.units, task.in);
+    return dotOne<Format>(rows, task.units, task.side_word / task.units,
+                          (task.group_words - task.side_word) / task.units, task.in);
   }
   static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
     widen<Format>(rows, first, count, wide);
   }
-  // Up to kTileTokens tokens from a multiple of it.
+  // kN rows, or kVectors times as many, times up to kTileTokens tokens from a multiple of it.
+  template <uint32_t kMany>
   static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
                               uint32_t count, uint32_t token, uint32_t, float* totals) {
     const IntTile* tiles = static_cast<const IntTile*>(task.in) +
                            static_cast<uint64_t>(token / kTileTokens) * task.units + first;
-    dotTile<Format::kHalves, subtracts<Format>()>(wide, count, tiles, totals);
+    dotTile<Format::kHalves, subtracts<Format>(), kMany>(wide, kWideUnits, count, tiles, totals,
+                                                         kMostTokens * kN);
   }
 };
 
 template <class Format>
 struct FloatKernel {
   using Wide = FloatUnit;
+  static constexpr uint32_t kVectors = 1;
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
     return dotOneFloat<Format>(rows, task.units, task.side_word / task.units,
                                static_cast<const float*>(task.in));
@@ -72,6 +79,7 @@ struct FloatKernel {
       }
     }
   }
+  template <uint32_t>
   static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
                               uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const float* x = static_cast<const float*>(task.in) +
@@ -86,37 +94,50 @@ struct FloatKernel {
   }
 };
 
-template <class Kernel>
-HWY_NOINLINE void runMany(const MatmulTask& task, uint32_t group, uint32_t first_row,
-                          uint32_t first_token, uint32_t n) {
-  typename Kernel::Wide wide[kWideUnits];
-  HWY_ALIGN float totals[kMostTokens * kN] = {};
-  const RowsView rows = rowsOf(task, group, first_row);
+// kMany times kN rows that begin at `row`.
+template <class Kernel, uint32_t kMany>
+HWY_NOINLINE void runMany(const MatmulTask& task, uint32_t row, uint32_t first_token, uint32_t n) {
+  typename Kernel::Wide wide[kMany][kWideUnits];
+  HWY_ALIGN float totals[kMany][kMostTokens * kN];
+  hwy::ZeroBytes<sizeof(totals)>(totals);
   for (uint32_t unit = 0; unit < task.units; unit += kWideUnits) {
     const uint32_t count = HWY_MIN(kWideUnits, task.units - unit);
-    Kernel::unpack(rows, unit, count, wide);
+    for (uint32_t v = 0; v < kMany; ++v) {
+      Kernel::unpack(rowsFrom(task, row + v * kN), unit, count, wide[v]);
+    }
     for (uint32_t t = 0; t < n; t += kTileTokens) {
-      Kernel::tile(task, wide, unit, count, first_token + t, HWY_MIN(kTileTokens, n - t),
-                   totals + t * kN);
+      Kernel::template tile<kMany>(task, wide[0], unit, count, first_token + t,
+                                   HWY_MIN(kTileTokens, n - t), totals[0] + t * kN);
     }
   }
-  for (uint32_t t = 0; t < n; ++t) {
-    store(task, group * kGroupRows + first_row, first_token + t, hn::Load(kF, totals + t * kN));
+  for (uint32_t v = 0; v < kMany; ++v) {
+    for (uint32_t t = 0; t < n; ++t) {
+      store(task, row + v * kN, first_token + t, hn::Load(kF, totals[v] + t * kN));
+    }
   }
 }
 
 template <class Kernel>
 void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
-  for (uint32_t group = first_group; group < first_group + count; ++group) {
-    for (uint32_t row = 0; row < kGroupRows && group * kGroupRows + row < task.rows; row += kN) {
-      if (task.n_tokens == 1) {
-        store(task, group * kGroupRows + row, 0, Kernel::one(task, rowsOf(task, group, row)));
-        continue;
-      }
-      for (uint32_t t = 0; t < task.n_tokens; t += kMostTokens) {
-        runMany<Kernel>(task, group, row, t, HWY_MIN(kMostTokens, task.n_tokens - t));
+  const uint32_t end = HWY_MIN((first_group + count) * kGroupRows, task.rows);
+  uint32_t row = first_group * kGroupRows;
+  if (task.n_tokens == 1) {
+    for (; row < end; row += kN) {
+      store(task, row, 0, Kernel::one(task, rowsFrom(task, row)));
+    }
+    return;
+  }
+  while (row < end) {
+    const bool many = row + (Kernel::kVectors - 1) * kN < end;
+    for (uint32_t t = 0; t < task.n_tokens; t += kMostTokens) {
+      const uint32_t n = HWY_MIN(kMostTokens, task.n_tokens - t);
+      if (many) {
+        runMany<Kernel, Kernel::kVectors>(task, row, t, n);
+      } else {
+        runMany<Kernel, 1>(task, row, t, n);
       }
     }
+    row += many ? Kernel::kVectors * kN : kN;
   }
 }
 

@@ -43,6 +43,11 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, con
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);
 
+/// Asks for pages of 2 MiB where whole ones fit into a block that nothing has touched yet: one that is read
+/// from end to end is read faster so. Takes no more memory than the block has; where the system has none such,
+/// nothing happens.
+void preferLargePages(void* block, uint64_t bytes);
+
 /// Memory the system could give without swapping, in bytes; 0: unknown.
 uint64_t freeMemoryBytes();
 /// Monotonic, in milliseconds.

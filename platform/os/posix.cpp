@@ -290,6 +290,22 @@ void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
   }
 }
 
+void preferLargePages(void* block, uint64_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  constexpr uint64_t kLargePage = 2 << 20;
+  const uint64_t begin = reinterpret_cast<uintptr_t>(block);
+  const uint64_t first = (begin + kLargePage - 1) / kLargePage * kLargePage;
+  const uint64_t last = (begin + bytes) / kLargePage * kLargePage;
+  if (first < last) {
+    (void)::madvise(static_cast<uint8_t*>(block) + (first - begin),
+                    static_cast<size_t>(last - first), MADV_HUGEPAGE);
+  }
+#else
+  (void)block;
+  (void)bytes;
+#endif
+}
+
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log) {
   char temporary[kMaxPathBytes];
   const int length =

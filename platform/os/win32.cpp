@@ -201,6 +201,9 @@ void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
   }
 }
 
+// Windows has large pages only for privileged processes.
+void preferLargePages(void*, uint64_t) {}
+
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log) {
   char name[kMaxPathUnits];
   WidePath wide;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/workspace.h"
+#include "os/os.h"
 
 namespace oriel {
 
@@ -24,12 +25,16 @@ Status HostExecutor::allocate() {
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
     for (uint32_t s = 0; s < segmentCount(kind); ++s) {
       const uint64_t bytes = segmentBytes(kind, s);
-      void* block = allocateZeroed(allocator_, bytes);
+      void* block = bytes <= SIZE_MAX / 2
+                        ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)
+                        : nullptr;
       if (block == nullptr) {
         return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                          "the system refused %llu bytes: close other programs or give less memory",
                          static_cast<unsigned long long>(bytes));
       }
+      preferLargePages(block, bytes);  // before anything touches it
+      std::memset(block, 0, static_cast<size_t>(bytes));
       allocated_[kind] += bytes;
       (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
     }

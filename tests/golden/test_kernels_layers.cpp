@@ -2,6 +2,10 @@
 // window of their own, layers without rotation.
 #include <gtest/gtest.h>
 
+#if !defined(_WIN32)
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 #include <cmath>
 
@@ -179,6 +183,72 @@ TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
 }
 
 // ---- Low-bit caches ------------------------------------------------------------------------------
+
+#if !defined(_WIN32)
+// Blocks of whole pages, with a page behind each that nobody may touch.
+constexpr size_t kGuard = 65536;
+void* allocateGuarded(size_t bytes, void*) {
+  const size_t size = alignUp(bytes, kGuard);
+  void* pages = ::mmap(nullptr, size + kGuard, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) {
+    return nullptr;
+  }
+  uint8_t* const end = static_cast<uint8_t*>(pages) + size;
+  EXPECT_EQ(0, ::mprotect(end, kGuard, PROT_NONE));
+  return end - bytes;
+}
+void releaseGuarded(void* block, size_t bytes, void*) {
+  const size_t size = alignUp(bytes, kGuard);
+  ::munmap(static_cast<uint8_t*>(block) + bytes - size, size + kGuard);
+}
+
+TEST_P(Kernels, attention_reads_nothing_behind_the_cache) {
+  if (onVulkan()) {
+    GTEST_SKIP() << "a device's memory has no guard page";
+  }
+  static constexpr oriel_allocator kGuarded = {allocateGuarded, releaseGuarded, nullptr};
+  constexpr uint32_t kChunk = 2, kRing = 128, kDim = 64;
+  constexpr KvFormat kFormats[] = {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4};
+  for (const KvFormat format : kFormats) {
+    SCOPED_TRACE(kvFormatName(format));
+    KernelRig rig(kChunk);
+    rig.options.allocator = &kGuarded;
+    const uint64_t words = sideLayout(format, {1, kDim, 0, 0, kRing}).bytes / 4;
+    (void)rig.cache(alignUp(2 * words, kArenaGranularity / 4) - 2 * words);
+    const BufferRef keys = rig.cache(words), values = rig.cache(words);
+    AttentionPush push = {};
+    push.n_heads = push.n_kv_heads = push.splits = 1;
+    push.head_dim = kDim;
+    push.query_stride = 2 * kDim;
+    push.out_stride = kDim;
+    push.chunk = kChunk;
+    push.ring = push.split_slots = kRing;
+    push.scale = 1;
+    const BufferRef out = rig.output(kChunk * kDim);
+    const BufferRef queries = rig.input(std::vector<float>(kChunk * 2 * kDim, 1.0f));
+    for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
+      Op& op = rig.add(list, OpKind::kAttention, push, {queries, out, keys, values});
+      op.k_format = op.v_format = format;
+    }
+    load(&rig);
+    ASSERT_EQ(rig.plan.cache_bytes, values.offset_bytes + 4 * words);
+    for (const uint32_t n_tokens : {1u, kChunk}) {
+      rig.clearOutputs();
+      rig.header().n_tokens = n_tokens;
+      for (uint32_t t = 0; t < n_tokens; ++t) {
+        rig.token(t).n_sinks = 0;
+        rig.token(t).ring_begin = 3;
+        rig.token(t).n_ring = kRing;
+      }
+      run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
+      for (uint32_t i = 0; i < n_tokens * kDim; ++i) {
+        ASSERT_EQ(0.0f, rig.floats(out)[i]) << i;  // an empty cache holds zeros
+      }
+    }
+  }
+}
+#endif
 
 struct LowBitCase {
   KvFormat k, v;

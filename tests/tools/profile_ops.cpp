@@ -16,6 +16,9 @@
 #include "api/api.h"
 #include "base/workspace.h"
 #include "exec/load_weights.h"
+#ifdef ORIEL_CPU_SIMD
+#include "cpu/cpu_executor.h"
+#endif
 #ifdef ORIEL_VULKAN
 #include "vulkan/vulkan_executor.h"
 #endif
@@ -110,7 +113,11 @@ class Runner {
     options.timeout_ms = 600000;
     Status status;
     if (given.device == "cpu") {
+#ifdef ORIEL_CPU_SIMD
+      status = createCpuExecutor(plan, options, memory, &executor_);
+#else
       status = createReferenceExecutor(plan, options, memory, &executor_);
+#endif
     } else {
 #ifdef ORIEL_VULKAN
       status = createVulkanExecutor(plan, options, memory, &executor_);

@@ -299,6 +299,23 @@ TEST_F(Os, a_shared_library_gives_its_symbols) {
   EXPECT_FALSE(library.isOpen());
 }
 
+// What lies beside the block keeps its pages; what is in it is as it was.
+TEST(LargePages, are_asked_for_within_a_block_wherever_it_begins_and_ends) {
+  constexpr size_t kBytes = 9 << 20;
+  std::vector<uint8_t> bytes(kBytes);
+  for (size_t i = 0; i < kBytes; ++i) {
+    bytes[i] = static_cast<uint8_t>(i * 7 + (i >> 12));
+  }
+  const std::vector<uint8_t> before = bytes;
+  const std::pair<size_t, size_t> blocks[] = {{0, 0}, {1, 5}, {64, 4096}, {64, kBytes - 128},
+                                              {4097, (4 << 20) + 1}};
+  for (const auto& [at, size] : blocks) {
+    preferLargePages(bytes.data() + at, size);
+    EXPECT_EQ(before, bytes) << at << " " << size;
+  }
+  preferLargePages(nullptr, 0);
+}
+
 #if !defined(_WIN32)
 /// As somebody who owns nothing, also where the tests run as root.
 class AsNobody {
