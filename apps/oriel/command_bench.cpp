@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,7 @@ struct BenchOptions {
   uint32_t prefill = 64;
   uint32_t decode = 64;
   uint32_t depth = 0;
-  uint32_t repeat = 3;
+  uint32_t repeat = 0;  // kRuns, and while they are short, more
   uint32_t soak = 0;
   uint32_t cancels = 0;
   std::string sweep;
@@ -37,6 +38,8 @@ struct BenchOptions {
 };
 
 constexpr uint32_t kSoakStep = 1000;
+constexpr uint32_t kRuns = 3;
+constexpr double kEnoughSeconds = 0.25;
 
 /// null of nothing.
 Json median(std::vector<double> values) {
@@ -68,6 +71,19 @@ void measure(const BenchOptions& options, const Model& model, const std::vector<
   if (run.time_to_first_token_ms) {
     measured->time_to_first_token_ms.push_back(*run.time_to_first_token_ms);
   }
+}
+
+/// After a run that warms up.
+Measured measureAll(const BenchOptions& options, const Model& model, const std::vector<int32_t>& ids) {
+  Measured warm_up;
+  measure(options, model, ids, &warm_up);
+  Measured measured;
+  const BenchClock::time_point begin = BenchClock::now();
+  const uint32_t runs = options.repeat != 0 ? options.repeat : kRuns;
+  for (uint32_t i = 0; i < runs || (options.repeat == 0 && secondsSince(begin) < kEnoughSeconds); ++i) {
+    measure(options, model, ids, &measured);
+  }
+  return measured;
 }
 
 /// A stretch of kSoakStep tokens of one long generation.
@@ -219,32 +235,14 @@ int runSweepCommand(const BenchOptions& options) {
   return kExitDone;
 }
 
-int runBench(const BenchOptions& options) {
-  if (!options.sweep.empty()) {
-    return runSweepCommand(options);
-  }
-  const CommonOptions& common = options.common;
-  const Model model(common, Load::kDevice);
-  const std::vector<int32_t> ids = arbitraryIds(options.prefill, model.info().n_vocab);
-
-  Measured warm_up;
-  measure(options, model, ids, &warm_up);
-  Measured measured;
-  for (uint32_t i = 0; i < options.repeat; ++i) {
-    measure(options, model, ids, &measured);
-  }
+/// What a model that was just measured took, and what else was asked for.
+Json loadedFields(const BenchOptions& options, const Model& model, const std::vector<int32_t>& ids) {
   Session session(model);
   const CancelOnInterrupt cancel(session.get());
-
   const oriel_plan& plan = model.plan();
   Json json;
   json["device"] = model.info().device;
   json["driver"] = model.info().driver;
-  json["prefill_tokens_per_s"] = median(measured.prefill_tokens_per_s);
-  json["decode_tokens_per_s"] = median(measured.decode_tokens_per_s);
-  json["fastest"]["prefill_tokens_per_s"] = fastest(measured.prefill_tokens_per_s);
-  json["fastest"]["decode_tokens_per_s"] = fastest(measured.decode_tokens_per_s);
-  json["time_to_first_token_ms"] = median(measured.time_to_first_token_ms);
   json["load_ms"] = model.loadMs();
   json["pipelines"] = pipelineFields(model.info());
   if (options.cancels > 0) {
@@ -258,13 +256,34 @@ int runBench(const BenchOptions& options) {
   json["total_bytes"] = plan.total_bytes;
   json["peak_host_bytes"] = std::max(peakResidentBytes(), residentBytes());
   json["window_tokens"] = plan.window_tokens;
+  return json;
+}
+
+int runBench(const BenchOptions& options) {
+  if (!options.sweep.empty()) {
+    return runSweepCommand(options);
+  }
+  const CommonOptions& common = options.common;
+  std::optional<Model> model(std::in_place, common, Load::kDevice);
+  const std::vector<int32_t> ids = arbitraryIds(options.prefill, model->info().n_vocab);
+  Measured measured = measureAll(options, *model, ids);
+  Json json = loadedFields(options, *model, ids);
   // Only now: what measuring the device takes is no part of what the process took.
-  Diagnostics diagnostics(common.verbose);
-  const oriel_speed speed = deviceSpeed(modelPath(common), common, &diagnostics);
+  const oriel_speed speed = deviceSpeed(modelPath(common), common);
+  if (speed.kernels_changed != 0) {  // what is predicted is not what was loaded
+    model.reset();
+    model.emplace(common, Load::kDevice);
+    measured = measureAll(options, *model, ids);
+  }
   if (interrupts() != 0) {
     throw Failure{kExitCancelled, ""};
   }
-  addPrediction(options, predictedPlan(model, common, speed), speed.read_bytes_per_s, &json);
+  json["prefill_tokens_per_s"] = median(measured.prefill_tokens_per_s);
+  json["decode_tokens_per_s"] = median(measured.decode_tokens_per_s);
+  json["fastest"]["prefill_tokens_per_s"] = fastest(measured.prefill_tokens_per_s);
+  json["fastest"]["decode_tokens_per_s"] = fastest(measured.decode_tokens_per_s);
+  json["time_to_first_token_ms"] = median(measured.time_to_first_token_ms);
+  addPrediction(options, predictedPlan(*model, common, speed), speed.read_bytes_per_s, &json);
   if (options.common.json) {
     printJson(json);
   } else {
@@ -289,7 +308,8 @@ Command addBenchCommand(CLI::App* program) {
                   "Tokens that the session is taken to hold before the prompt (default 0)")
       ->type_name("N")
       ->check(between(0, 1e6));
-  app->add_option("--repeat", options->repeat, "Runs after the warm-up (default 3)")
+  app->add_option("--repeat", options->repeat,
+                  "Runs after the warm-up (default 3, and while they are short more)")
       ->type_name("R")
       ->check(between(1, 1000));
   app->add_option("--soak", options->soak,

@@ -70,7 +70,7 @@ int runPlan(const PlanOptions& options) {
   const bool device_known = options.device_named || options.min_tokens_per_s > 0;
   std::optional<oriel_speed> speed;
   if (device_known) {
-    speed = source.speed(options, &diagnostics);
+    speed = source.speed(options);
   }
   plan_options.speed = speed ? &*speed : nullptr;
 

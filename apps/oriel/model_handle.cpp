@@ -43,9 +43,10 @@ std::string cacheFolder(const CommonOptions& options) {
   return error ? "" : folder.u8string();
 }
 
-Diagnostics::Diagnostics(bool verbose, bool warns)
+Diagnostics::Diagnostics(bool verbose, bool warns, std::string progress)
     : verbose_(verbose && warns),
-      shows_warnings_(warns && (verbose || isTerminal(Stream::kErr))) {}
+      shows_warnings_(warns && (verbose || isTerminal(Stream::kErr))),
+      progress_(std::move(progress)) {}
 
 void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) {
   auto* self = static_cast<Diagnostics*>(user);
@@ -105,7 +106,7 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
   const bool needs_speed =
       load == Load::kDevice && options.min_tokens_per_s > 0;
   const std::optional<oriel_speed> speed =
-      needs_speed ? std::optional(deviceSpeed(path, options, &diagnostics_)) : std::nullopt;
+      needs_speed ? std::optional(deviceSpeed(path, options)) : std::nullopt;
   library_options.speed = speed ? &*speed : nullptr;
   if (load != Load::kDevice) {
     library_options.min_tokens_per_s = 0;
@@ -243,26 +244,28 @@ oriel_stats Session::stats() const {
   return stats;
 }
 
-oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure,
-                        Diagnostics* diagnostics) {
+oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure) {
+  catchInterrupts();
+  Diagnostics diagnostics(options.verbose, true, "measuring the device");
   const std::string cache = cacheFolder(options);
   oriel_options library_options = planOptions(options);
   library_options.min_tokens_per_s = 0;
   library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();
   library_options.log = Diagnostics::onLog;
-  library_options.log_user = diagnostics;
+  library_options.log_user = &diagnostics;
+  library_options.progress = Diagnostics::onProgress;
+  library_options.progress_user = &diagnostics;
   oriel_speed speed = {};
   speed.struct_size = sizeof(speed);
-  diagnostics->check(measure(library_options, &speed));
+  diagnostics.check(measure(library_options, &speed));
   return speed;
 }
 
-oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
-                        Diagnostics* diagnostics) {
+oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options) {
   const auto measure = [&path](const oriel_options& library_options, oriel_speed* speed) {
     return oriel_speed_measure(path.c_str(), &library_options, speed);
   };
-  return deviceSpeed(options, measure, diagnostics);
+  return deviceSpeed(options, measure);
 }
 
 oriel_plan planFile(const std::string& path, const oriel_options& options,

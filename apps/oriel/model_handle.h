@@ -18,13 +18,13 @@ namespace cli {
 /// Keeps the reason of the last failed call, which the library gives to its log callback.
 class Diagnostics {
  public:
-  explicit Diagnostics(bool verbose, bool warns = true);
+  explicit Diagnostics(bool verbose, bool warns = true, std::string progress = "loading");
   Diagnostics(const Diagnostics&) = delete;
   Diagnostics& operator=(const Diagnostics&) = delete;
 
   /// For oriel_log_fn; `user` is the object.
   static void onLog(oriel_log_level level, const char* message, void* user);
-  /// For oriel_progress_fn; draws the bar, and stops the load after Ctrl-C.
+  /// For oriel_progress_fn; draws the bar, and stops what is going on after Ctrl-C.
   static int onProgress(uint64_t done, uint64_t total, void* user);
 
   /// What a bad argument means: the person's options (exit code 2) or the data being worked on (1).
@@ -38,7 +38,7 @@ class Diagnostics {
   bool verbose_;
   bool shows_warnings_;
   std::string last_error_;
-  ProgressBar progress_{"loading"};
+  ProgressBar progress_;
 };
 
 /// One message of a conversation.
@@ -113,11 +113,9 @@ class Session {
 
 /// Rates of the device that the options name; measured, or kept in the user's cache folder. Throws Failure.
 using SpeedMeasurer = std::function<oriel_status(const oriel_options&, oriel_speed*)>;
-oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure,
-                        Diagnostics* diagnostics);
+oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure);
 /// For this file.
-oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options,
-                        Diagnostics* diagnostics);
+oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options);
 
 /// The user's cache folder, made if need be; empty when there is none to be had, or --no-cache says so.
 std::string cacheFolder(const CommonOptions& options);

@@ -32,12 +32,12 @@ oriel_plan PlanSource::plan(const oriel_options& options, const Diagnostics& dia
   return plan;
 }
 
-oriel_speed PlanSource::speed(const CommonOptions& options, Diagnostics* diagnostics) const {
+oriel_speed PlanSource::speed(const CommonOptions& options) const {
   const auto measure = [this](const oriel_options& library_options, oriel_speed* speed) {
     return is_shape_ ? oriel_speed_measure_shape(name_.c_str(), weights_, &library_options, speed)
                      : oriel_speed_measure(name_.c_str(), &library_options, speed);
   };
-  return deviceSpeed(options, measure, diagnostics);
+  return deviceSpeed(options, measure);
 }
 
 bool PlanSource::tryPlan(oriel_options options, oriel_plan* plan) const {

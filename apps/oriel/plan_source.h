@@ -16,7 +16,7 @@ class PlanSource {
 
   /// Throws Failure; a plan that does not fit is none.
   oriel_plan plan(const oriel_options& options, const Diagnostics& diagnostics) const;
-  oriel_speed speed(const CommonOptions& options, Diagnostics* diagnostics) const;
+  oriel_speed speed(const CommonOptions& options) const;
   /// Silent: false when such a plan is not possible.
   bool tryPlan(oriel_options options, oriel_plan* plan) const;
 

@@ -22,7 +22,9 @@ namespace {
 constexpr uint32_t kLongestWindow = 4096;  // where none was asked for
 constexpr uint32_t kShortestWindow = 128;
 constexpr uint32_t kFewTokens = 4;
-constexpr uint32_t kMostRuns = 5;
+// Of a point: so many runs, and while they are so short that one late thread shows, more.
+constexpr uint32_t kEnoughRuns = 5;
+constexpr double kEnoughSeconds = 0.2;
 constexpr int kLineSteps = 48;
 
 struct Pair {
@@ -97,8 +99,7 @@ class Sweeper {
   }
 
   void run() {
-    Diagnostics diagnostics(common_.verbose);
-    speed_ = deviceSpeed(path_, common_, &diagnostics);
+    speed_ = deviceSpeed(path_, common_);
     sweep_.device = speed_.device;
     sweep_.read_bytes_per_s = speed_.read_bytes_per_s;
     sweep_.deepest = windowOf(common_, path_);
@@ -178,7 +179,9 @@ class Sweeper {
         const double tokens = std::min(seconds * tokens_per_s / 2, 1e6);
         return std::min(std::max(static_cast<uint32_t>(tokens), kFewTokens), most);
       };
-      load.prefill = within(prediction.prefill_tokens_per_s, load.prefill);
+      // A chunk that is not full costs more than its share.
+      load.prefill = std::max(within(prediction.prefill_tokens_per_s, load.prefill),
+                              std::min(load.prefill, plan.chunk_tokens));
       load.decode = within(prediction.decode_tokens_per_s, load.decode);
     }
     return load;
@@ -190,11 +193,13 @@ class Sweeper {
     const std::vector<int32_t> ids = arbitraryIds(load.prefill, model.info().n_vocab);
     std::vector<double> prefill;
     std::vector<double> decode;
+    const BenchClock::time_point begin = BenchClock::now();
     do {
       const BenchRun run = runBenchOnce(model, load, ids);
       prefill.push_back(run.prefill_tokens_per_s);
       decode.push_back(run.decode_tokens_per_s.value_or(0));
-    } while (secondsLeft() > deadline && prefill.size() < kMostRuns);
+    } while (secondsLeft() > deadline &&
+             (prefill.size() < kEnoughRuns || secondsSince(begin) < kEnoughSeconds));
     const auto middle = [](std::vector<double>* values) {
       const auto at = values->begin() + static_cast<std::ptrdiff_t>(values->size() / 2);
       std::nth_element(values->begin(), at, values->end());

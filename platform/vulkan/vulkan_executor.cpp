@@ -67,6 +67,7 @@ class VulkanExecutor final : public Executor {
     const MatvecCandidate* const candidate = choices_.candidate(type, index);
     return candidate != nullptr ? candidate->name : nullptr;
   }
+  uint32_t matvecChoice(WeightType type) const override { return choices_.choice(type); }
   uint32_t matvecStandard(WeightType type) const override { return choices_.standard(type); }
   bool matvecMeasured(WeightType type) const override { return choices_.measured(type); }
   Status takeMatvec(WeightType type, uint32_t index) override;

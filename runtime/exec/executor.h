@@ -81,6 +81,8 @@ class Executor {
 
   /// The name of candidate `index`; null: there is no such candidate for this type here.
   virtual const char* matvecCandidate(WeightType, uint32_t /*index*/) const { return nullptr; }
+  /// What is used now.
+  virtual uint32_t matvecChoice(WeightType) const { return 0; }
   /// What is used where nothing was measured.
   virtual uint32_t matvecStandard(WeightType) const { return 0; }
   /// Whether what is used was measured, at whatever time.

@@ -6,6 +6,7 @@
 
 #include "budget/budget.h"
 #include "os/os.h"
+#include "plan/weight_layout.h"
 #include "speed/probe.h"
 #include "speed/probe_shape.h"
 #include "speed/speed_file.h"
@@ -27,6 +28,7 @@ constexpr uint32_t kShortWindow = 64;
 constexpr uint32_t kLongWindow = 2048;
 constexpr uint32_t kShallow = 16;
 constexpr uint32_t kDeep = 2000;
+constexpr uint32_t kFewTokens = 2;
 constexpr uint32_t kPart = 16;  // tokens of a chunk that is not full
 constexpr uint32_t kWhole = kMaxProbeChunk;
 
@@ -42,6 +44,7 @@ constexpr uint32_t kFewLayers = 2;
 constexpr uint32_t kFewRounds = 2;
 constexpr uint32_t kRounds = 3;    // while they take less than ...
 constexpr double kPairMs = 150.0;  // ... or noise hides what depth costs
+constexpr double kLongSeconds = 0.1;  // a busy moment is a small part of a step that takes so long: once is enough
 
 double positive(double value) { return std::max(value, 0.0); }
 
@@ -51,9 +54,24 @@ double meanDepth(uint32_t tokens, uint32_t depth) { return depth - (tokens - 1) 
 /// What every measurement needs.
 struct Bench {
   const ExecutorMaker& maker;
-  const SpeedTarget& target;
+  SpeedTarget target;
+  const LoadProgress& progress;
   const oriel_allocator& allocator;
   const Log& log;
+  double begin = nowMs();
+  uint32_t done = 0;
+  uint32_t layers = 0;  ///< of the probes of the main type
+
+  /// One of the measurements that take about as long as each other was made.
+  Status advance() {
+    // Overhead, reading, formats, and two for each type: which kernel, and how fast.
+    const uint32_t all = 2 + kFormatPairCount + 2 * target.n_matrices;
+    done = std::min(done + 1, all);
+    log.write(ORIEL_LOG_DEBUG, "measured %u of %u after %.0f ms", done, all, nowMs() - begin);
+    return progress.callback != nullptr && progress.callback(done, all, progress.user) != 0
+               ? Status(ORIEL_ERROR_CANCELLED)
+               : kOk;
+  }
 };
 
 /// Seconds that a step costs without matrices and attention.
@@ -70,8 +88,8 @@ double attendedValues(const ProbeShape& shape) {
 struct PairTimes {
   double decode = 0;
   double decode_deep = 0;
-  double part = 0;
-  double part_deep = 0;
+  double whole = 0;
+  double whole_deep = 0;
 };
 
 /// Round by round, so that a busy moment of the machine does not fall on one of them alone; the least of each.
@@ -82,16 +100,19 @@ Status timePair(Probe* probe, PairTimes* times) {
     double PairTimes::*least;
   } steps[] = {{1, kShallow, &PairTimes::decode},
                {1, kDeep, &PairTimes::decode_deep},
-               {kPart, kShallow, &PairTimes::part},
-               {kPart, kDeep, &PairTimes::part_deep}};
+               {kWhole, kWhole, &PairTimes::whole},
+               {kWhole, kDeep, &PairTimes::whole_deep}};
   for (uint32_t round = 0; round < kRounds; ++round) {
     for (const auto& step : steps) {
-      double seconds = 0;
-      ORIEL_TRY(probe->time(step.tokens, step.depth, &seconds));
       double& least = times->*step.least;
+      if (round + 1 == kFewRounds && least > kLongSeconds) {
+        continue;
+      }
+      double seconds = 0;
+      ORIEL_TRY(probe->time(step.tokens, step.depth, &seconds, 1));
       least = round == 0 ? seconds : std::min(least, seconds);
     }
-    const bool plausible = times->decode_deep > times->decode && times->part_deep > times->part;
+    const bool plausible = times->decode_deep > times->decode && times->whole_deep > times->whole;
     if (plausible && round + 1 >= kFewRounds && nowMs() - begin > kPairMs) {
       break;
     }
@@ -106,27 +127,33 @@ oriel_cache_speed cacheRate(const FormatPair& pair, const ProbeShape& shape, con
   rate.k_format = publicFormat(pair.k);
   rate.v_format = publicFormat(pair.v);
   rate.decode_ns = positive(times.decode_deep - times.decode) / (values * (kDeep - kShallow));
-  rate.chunk_ns = positive(times.part_deep - times.part) / (values * (kDeep - kShallow) * kPart);
+  rate.chunk_ns = positive(times.whole_deep - times.whole) / (values * (kDeep - kWhole) * kWhole);
   // What it takes to store f16 is in the rate of the weights: both are of the same layers.
   rate.append_ns = positive(times.decode - f16.decode) / values;
-  rate.chunk_append_ns = positive(times.part - f16.part) / (values * kPart);
+  rate.chunk_append_ns = positive(times.whole - f16.whole) / (values * kWhole);
   return rate;
+}
+
+/// Nanoseconds for a weight of the output matrix.
+Status headRate(const oriel_speed& speed, const ProbeShape& shape, Probe* probe, double* head_ns) {
+  double head = 0;
+  ORIEL_TRY(probe->timeHeadAfterLayers(&head));
+  const double head_weights = 1.0 * shape.n_vocab * shape.n_embd * kNano;
+  *head_ns = positive(head - overheadSeconds(speed, *probe, StepList::kHead)) / head_weights;
+  return kOk;
 }
 
 /// Solves for the weights, given everything else.
 Status weightRate(const oriel_speed& speed, const ProbeShape& shape, const oriel_cache_speed& cache,
-                  double decode, double part, Probe* probe, oriel_weight_speed* rate) {
-  double head = 0;
-  double whole = 0;
-  ORIEL_TRY(probe->timeHeadAfterLayers(&head));
-  ORIEL_TRY(probe->time(kWhole, kWhole, &whole));
+                  double decode, double whole, Probe* probe, oriel_weight_speed* rate) {
+  double part = 0;
   *rate = {};
+  ORIEL_TRY(headRate(speed, shape, probe, &rate->head_ns));
+  ORIEL_TRY(probe->time(kPart, kPart, &part));
   rate->tensor_type = shape.tensor_type;
   const double weights = static_cast<double>(shape.bodyWeights()) * kNano;
-  const double head_weights = 1.0 * shape.n_vocab * shape.n_embd * kNano;
   const double values = attendedValues(shape) * kNano;
-  const double head_s = positive(head - overheadSeconds(speed, *probe, StepList::kHead));
-  rate->head_ns = head_s / head_weights;
+  const double head_s = kNano * rate->head_ns * shape.n_vocab * shape.n_embd;
   rate->decode_ns = positive(decode - head_s - overheadSeconds(speed, *probe, StepList::kDecode) -
                              values * cache.decode_ns * kShallow) /
                     weights;
@@ -144,13 +171,13 @@ Status weightRate(const oriel_speed& speed, const ProbeShape& shape, const oriel
 }
 
 /// Opens a probe of as many layers as are worth their time. `shape` has as many as the model.
-Status openLayers(const Bench& bench, const CacheFormats& formats, uint32_t window, Probe* probe,
+Status openLayers(Bench* bench, const CacheFormats& formats, uint32_t window, Probe* probe,
                   ProbeShape* shape) {
   const ProbeShape model = *shape;
   uint32_t layers = std::min(kFewLayers, layersWithin(model, kMostBytes));
   for (uint32_t attempt = 0; attempt < 3; ++attempt) {
     shape->n_layers = layers;
-    ORIEL_TRY(probe->open(*shape, formats, window, kWhole, bench.maker));
+    ORIEL_TRY(probe->open(*shape, formats, window, kWhole, bench->maker));
     double seconds = 0;
     ORIEL_TRY(probe->time(1, kShallow, &seconds));
     const uint32_t most = layersWithin(
@@ -166,9 +193,9 @@ Status openLayers(const Bench& bench, const CacheFormats& formats, uint32_t wind
 }
 
 /// The rates of the caches, and of the first type of weights.
-Status measureLayers(const Bench& bench, uint32_t type, oriel_speed* speed) {
+Status measureLayers(Bench* bench, uint32_t type, oriel_speed* speed) {
   ProbeShape shape;
-  if (!shapeOfType(bench.target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
+  if (!shapeOfType(bench->target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
     return ORIEL_ERROR_UNSUPPORTED;
   }
   PairTimes f16;
@@ -178,11 +205,12 @@ Status measureLayers(const Bench& bench, uint32_t type, oriel_speed* speed) {
     formats.k = pair.k;
     formats.v = pair.v;
     const bool first = speed->cache_count == 0;
-    Probe probe(bench.allocator, bench.log);
+    Probe probe(bench->allocator, bench->log);
     if (first) {
       ORIEL_TRY(openLayers(bench, formats, kLongWindow, &probe, &shape));
+      bench->layers = shape.n_layers;
     } else {
-      ORIEL_TRY(probe.open(shape, formats, kLongWindow, kWhole, bench.maker));
+      ORIEL_TRY(probe.open(shape, formats, kLongWindow, kWhole, bench->maker));
     }
     PairTimes times;
     ORIEL_TRY(timePair(&probe, &times));
@@ -190,37 +218,47 @@ Status measureLayers(const Bench& bench, uint32_t type, oriel_speed* speed) {
     const oriel_cache_speed rate = cacheRate(pair, shape, times, f16);
     speed->caches[speed->cache_count++] = rate;
     if (first) {
-      ORIEL_TRY(weightRate(*speed, shape, rate, times.decode, times.part, &probe,
+      ORIEL_TRY(weightRate(*speed, shape, rate, times.decode, times.whole, &probe,
                            &speed->weights[speed->weight_count]));
       ++speed->weight_count;
     }
+    ORIEL_TRY(bench->advance());
   }
   return kOk;
 }
 
-/// The rates of another type of weights.
-Status measureType(const Bench& bench, uint32_t type, oriel_speed* speed) {
+/// The rates of another type of weights. Where no layer has it, of the output matrix alone.
+Status measureType(Bench* bench, const WorkShape::Matrices& matrices, oriel_speed* speed) {
   ProbeShape shape;
-  if (!shapeOfType(bench.target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
+  const uint32_t type = matrices.tensor_type;
+  if (!shapeOfType(bench->target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
     return ORIEL_ERROR_UNSUPPORTED;
   }
-  Probe probe(bench.allocator, bench.log);
+  Probe probe(bench->allocator, bench->log);
+  if (matrices.body_weights == 0) {
+    shape.n_layers = std::min(bench->layers, layersWithin(shape, kMostBytes));
+    ORIEL_TRY(probe.open(shape, CacheFormats(), kShortWindow, kFewTokens, bench->maker));
+    oriel_weight_speed* const rate = &speed->weights[speed->weight_count++];
+    rate->tensor_type = type;
+    ORIEL_TRY(headRate(*speed, shape, &probe, &rate->head_ns));
+    return bench->advance();
+  }
   ORIEL_TRY(openLayers(bench, CacheFormats(), kShortWindow, &probe, &shape));
   double decode = 0;
-  double part = 0;
+  double whole = 0;
   ORIEL_TRY(probe.time(1, kShallow, &decode));
-  ORIEL_TRY(probe.time(kPart, kPart, &part));
-  ORIEL_TRY(weightRate(*speed, shape, speed->caches[0], decode, part, &probe,
+  ORIEL_TRY(probe.time(kWhole, kWhole, &whole));
+  ORIEL_TRY(weightRate(*speed, shape, speed->caches[0], decode, whole, &probe,
                        &speed->weights[speed->weight_count]));
   ++speed->weight_count;
-  return kOk;
+  return bench->advance();
 }
 
-Status measureReading(const Bench& bench, oriel_speed* speed) {
+Status measureReading(Bench* bench, oriel_speed* speed) {
   ProbeShape shape = kStream;
   for (double seconds = 0; seconds < kLongEnoughSeconds; shape.n_layers *= 4) {
-    Probe probe(bench.allocator, bench.log);
-    ORIEL_TRY(probe.open(shape, CacheFormats(), kShortWindow, 1, bench.maker));
+    Probe probe(bench->allocator, bench->log);
+    ORIEL_TRY(probe.open(shape, CacheFormats(), kShortWindow, 1, bench->maker));
     ORIEL_TRY(probe.time(1, 1, &seconds));
     const double bytes = 4.0 * static_cast<double>(shape.bodyWeights());
     speed->read_bytes_per_s = seconds > 0 ? bytes / seconds : 0;
@@ -231,34 +269,44 @@ Status measureReading(const Bench& bench, oriel_speed* speed) {
   return kOk;
 }
 
-/// Submission and kernels; before that, which device it is. *kept: its rates were in the folder.
-Status measureOverhead(const Bench& bench, const char* cache_dir, oriel_speed* speed, bool* kept) {
-  Probe probe(bench.allocator, bench.log);
-  ORIEL_TRY(probe.open(kNarrow, CacheFormats(), kShortWindow, 1, bench.maker));
-  std::snprintf(speed->device, sizeof(speed->device), "%s", probe.device());
-  std::snprintf(speed->driver, sizeof(speed->driver), "%s", probe.driver());
-  *kept = readSpeedFile(cache_dir, speed);
-  if (*kept) {
-    return kOk;
-  }
+/// Submission and kernels.
+Status measureOverhead(Probe* probe, oriel_speed* speed) {
   double decode = 0;
   double head = 0;
-  ORIEL_TRY(probe.time(1, kShallow, &decode));
-  ORIEL_TRY(probe.timeHead(&head));
-  speed->dispatch_ns = positive(decode - head) / probe.ops(StepList::kDecode) / kNano;
-  speed->submit_ns = positive(head / kNano - probe.ops(StepList::kHead) * speed->dispatch_ns);
+  ORIEL_TRY(probe->time(1, kShallow, &decode));
+  ORIEL_TRY(probe->timeHead(&head));
+  speed->dispatch_ns = positive(decode - head) / probe->ops(StepList::kDecode) / kNano;
+  speed->submit_ns = positive(head / kNano - probe->ops(StepList::kHead) * speed->dispatch_ns);
   return kOk;
 }
 
+/// Which rates these are to be: of what device, and with which kernels.
+void identify(const Executor& executor, SpeedTarget* target, oriel_speed* speed) {
+  std::snprintf(speed->device, sizeof(speed->device), "%s", executor.deviceName());
+  std::snprintf(speed->driver, sizeof(speed->driver), "%s", executor.driverName());
+  for (uint32_t i = 0; i < target->n_matrices; ++i) {
+    WeightType type;
+    if (weightTypeOf(target->matrices[i].tensor_type, &type)) {
+      target->kernels[i] = executor.matvecChoice(type);
+    }
+  }
+  speed->shape = target->hash();
+}
+
 /// Chooses among the device's ways to multiply; models that are loaded later take what was chosen.
-Status tuneTypes(const Bench& bench) {
-  for (uint32_t i = 0; i < bench.target.n_matrices; ++i) {
+Status tuneTypes(Bench* bench, bool* changed) {
+  for (uint32_t i = 0; i < bench->target.n_matrices; ++i) {
     MatvecTimes times;
-    const Status status = tuneMatvec(bench.maker, bench.target.matrices[i].tensor_type, false,
-                                     bench.allocator, bench.log, &times);
+    const Status status = tuneMatvec(bench->maker, bench->target.matrices[i].tensor_type, false,
+                                     bench->allocator, bench->log, &times);
     if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
       return status;
     }
+    if (times.kept && times.chosen != times.standard) {
+      bench->target.kernels[i] = times.chosen;
+      *changed = true;
+    }
+    ORIEL_TRY(bench->advance());
   }
   return kOk;
 }
@@ -277,38 +325,45 @@ uint32_t mainMatrices(const SpeedTarget& target) {
 }  // namespace
 
 Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const char* cache_dir,
-                    const oriel_allocator& allocator, const Log& log, oriel_speed* speed) {
-  const double begin = nowMs();
+                    const LoadProgress& progress, const oriel_allocator& allocator, const Log& log,
+                    oriel_speed* speed) {
   std::memset(static_cast<void*>(speed), 0, sizeof(*speed));
   speed->struct_size = sizeof(*speed);
-  speed->shape = target.hash();
-  const Bench bench = {maker, target, allocator, log};
-  bool kept = false;
-  ORIEL_TRY(measureOverhead(bench, cache_dir, speed, &kept));
-  if (kept) {
-    return kOk;
+  Bench bench = {maker, target, progress, allocator, log};
+  bool changed = false;
+  {
+    Probe probe(allocator, log);
+    ORIEL_TRY(probe.open(kNarrow, CacheFormats(), kShortWindow, 1, maker));
+    identify(*probe.executor(), &bench.target, speed);
+    if (readSpeedFile(cache_dir, speed)) {
+      return kOk;
+    }
+    ORIEL_TRY(measureOverhead(&probe, speed));
+    ORIEL_TRY(bench.advance());
   }
   if (cache_dir != nullptr) {  // else the choice would not be there for those who plan with these rates
-    ORIEL_TRY(tuneTypes(bench));
+    ORIEL_TRY(tuneTypes(&bench, &changed));
+    speed->shape = bench.target.hash();
   }
   const uint32_t main = mainMatrices(target);
   if (target.n_matrices != 0) {
-    const Status status = measureLayers(bench, target.matrices[main].tensor_type, speed);
+    const Status status = measureLayers(&bench, target.matrices[main].tensor_type, speed);
     if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
       return status;
     }
   }
   for (uint32_t i = 0; i < target.n_matrices && speed->cache_count != 0; ++i) {
     if (i != main) {
-      const Status status = measureType(bench, target.matrices[i].tensor_type, speed);
+      const Status status = measureType(&bench, target.matrices[i], speed);
       if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
         return status;
       }
     }
   }
-  ORIEL_TRY(measureReading(bench, speed));
-  log.write(ORIEL_LOG_INFO, "measured the speed of %s in %.0f ms", speed->device, nowMs() - begin);
+  ORIEL_TRY(measureReading(&bench, speed));
+  log.write(ORIEL_LOG_INFO, "measured the speed of %s in %.0f ms", speed->device, nowMs() - bench.begin);
   writeSpeedFile(cache_dir, *speed, log);
+  speed->kernels_changed = changed ? 1 : 0;  // by this call: not in the file
   return kOk;
 }
 

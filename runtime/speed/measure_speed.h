@@ -3,6 +3,7 @@
 
 #include "budget/speed.h"
 #include "exec/executor.h"
+#include "exec/load_weights.h"
 #include "oriel/oriel.h"
 #include "speed/probe_file.h"
 
@@ -20,6 +21,7 @@ struct SpeedTarget {
   ProbeShape shape;  ///< tensor_type does not count
   /// By type: how many are in layers and how many in the output matrix.
   WorkShape::Matrices matrices[kMaxWorkTypes];
+  uint32_t kernels[kMaxWorkTypes] = {};  ///< which of the device's ways to multiply each type
   uint32_t n_matrices = 0;
 
   /// Equal for models whose rates are the same.
@@ -31,8 +33,9 @@ SpeedTarget speedTargetOf(const ModelDesc& model, const WorkShape& work);
 SpeedTarget anySpeedTarget();
 
 /// Fills in the rates (types that no kernel takes are left out), or takes from `cache_dir` (may be null) what
-/// was measured before.
+/// was measured before with the kernels that are used now. `progress` is told of nothing that is read.
 Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const char* cache_dir,
-                    const oriel_allocator& allocator, const Log& log, oriel_speed* speed);
+                    const LoadProgress& progress, const oriel_allocator& allocator, const Log& log,
+                    oriel_speed* speed);
 
 }  // namespace oriel

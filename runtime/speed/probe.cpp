@@ -12,15 +12,14 @@ namespace {
 
 // Runs of one timing, after a first that warms up (where it is not long enough not to matter). The median
 // counts, of two the faster: what a step usually takes, waiting for threads included, which the least would
-// leave out. So many runs, and while they are short more; slow steps fewer.
+// leave out. So many runs, and while they are short more; slow steps as few as the caller will have.
 constexpr uint32_t kEnoughRuns = 6;
 constexpr uint32_t kMostRuns = 30;
 constexpr double kRunsMs = 10.0;
-constexpr uint32_t kFewestRuns = 2;
 constexpr double kSlowRunsMs = 30.0;
 
 template <typename Prepare, typename Run>
-Status usualSeconds(const Prepare& prepare, const Run& run, double* seconds) {
+Status usualSeconds(const Prepare& prepare, const Run& run, double* seconds, uint32_t fewest = 2) {
   double runs_ms[kMostRuns];
   uint32_t n = 0;
   double spent_ms = 0;
@@ -34,7 +33,7 @@ Status usualSeconds(const Prepare& prepare, const Run& run, double* seconds) {
     }
     runs_ms[n++] = ms;
     spent_ms += ms;
-    if ((i >= kEnoughRuns && spent_ms > kRunsMs) || (n >= kFewestRuns && spent_ms > kSlowRunsMs)) {
+    if ((i >= kEnoughRuns && spent_ms > kRunsMs) || (n >= fewest && spent_ms > kSlowRunsMs)) {
       break;
     }
   }
@@ -119,7 +118,7 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
   return session_->reset();
 }
 
-Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds) {
+Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds, uint32_t fewest) {
   static const int32_t kIds[kMaxProbeChunk] = {};
   return usualSeconds(
       nothing,
@@ -127,7 +126,7 @@ Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds) {
         session_->pretendPosition(depth > tokens ? depth - tokens : 0);
         return session_->append(kIds, std::min(tokens, kMaxProbeChunk));
       },
-      seconds);
+      seconds, fewest);
 }
 
 Status Probe::timeHead(double* seconds) {

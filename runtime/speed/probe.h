@@ -22,8 +22,8 @@ class Probe {
               const ExecutorMaker& maker);
 
   /// Usual seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
-  /// the window).
-  Status time(uint32_t tokens, uint32_t depth, double* seconds);
+  /// the window). Of at least `fewest` runs, more where they are quick.
+  Status time(uint32_t tokens, uint32_t depth, double* seconds, uint32_t fewest = 2);
   /// Usual seconds of computing logits alone, the caches warm. After a time().
   Status timeHead(double* seconds);
   /// The same behind a chunk of two tokens each time, so that the layers are what the caches hold.

@@ -9,7 +9,7 @@ uint64_t SpeedTarget::hash() const {
   uint64_t hash = hashBytes(dims, sizeof(dims));
   for (uint32_t i = 0; i < n_matrices; ++i) {
     const uint64_t work[] = {matrices[i].tensor_type, matrices[i].body_weights,
-                             matrices[i].head_weights};
+                             matrices[i].head_weights, kernels[i]};
     hash = hashBytes(work, sizeof(work), hash);
   }
   return hash;

@@ -325,8 +325,8 @@ def test_probe_is_no_part_of_other_figures():
     cache = scratch / "fresh"
     env = environment(XDG_CACHE_HOME=str(cache))
     rates = lambda: list(cache.rglob("*.speed"))
-    succeeds("chat at a first start", "chat", SMALL, *FIXED, stdin=b"Hello\n", env=env)
-    succeeds("run at a first start", "run", SMALL, *FIXED, "--prompt", "Hello", "--tokens", "2", env=env)
+    succeeds("chat at a first start", "chat", SMALL, *FIXED, "--greedy", stdin=b"Hello\n", env=env)
+    succeeds("run at a first start", "run", SMALL, *FIXED, "--greedy", "--prompt", "Hello", "--tokens", "2", env=env)
     check("nobody waits for a measurement of the device", not rates(), rates())
     bench = ["bench", SMALL, *FIXED, "--prefill", "4", "--decode", "4", "--repeat", "1"]
     first = json_of("bench at a first start", *bench, env=env)

@@ -221,9 +221,11 @@ TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
   EXPECT_EQ(rows.back(), logitsOf(loaded));  // nothing has changed
 
   ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), end - chunk));
+  // One token at a time adds in another order than a chunk does, so that the CPU rounds some activations to
+  // neighbouring integers (as in Streaming.chunk_size_does_not_change_what_is_seen).
   for (uint64_t t = end - chunk; t < end; ++t) {
     ASSERT_EQ(ORIEL_OK, append(loaded, {ids[t]}));
-    EXPECT_LT(relativeL2(logitsOf(loaded), rows[t]), 1e-5) << "token " << t;
+    EXPECT_LT(relativeL2(logitsOf(loaded), rows[t]), 5e-4) << "token " << t;
   }
 }
 

@@ -418,7 +418,7 @@ TEST(Probe, is_widened_to_whole_blocks_and_narrowed_to_the_memory_there_is) {
   EXPECT_FALSE(shapeOfType(large, 12345, 96u << 20, 4u << 20, &shape));
 }
 
-TEST(SpeedTarget, is_another_for_other_layers_and_other_types) {
+TEST(SpeedTarget, is_another_for_other_layers_types_and_kernels) {
   const SpeedTarget small = speedTargetOf(modelDescOf(smallModel()), workOf(smallModel(), WeightType::kQ4_0));
   EXPECT_EQ(30u, small.shape.n_layers);
   ASSERT_EQ(1u, small.n_matrices);
@@ -429,6 +429,9 @@ TEST(SpeedTarget, is_another_for_other_layers_and_other_types) {
   other = small;
   other.matrices[0].tensor_type = 8;
   EXPECT_NE(small.hash(), other.hash());
+  other = small;
+  other.kernels[0] = 1;
+  EXPECT_NE(small.hash(), other.hash()) << "rates are of the kernel that was chosen";
 }
 
 }  // namespace

@@ -188,11 +188,15 @@ typedef struct oriel_speed {
   double dispatch_ns; /* one kernel of a step, however little it does */
   /* How fast weights are read at best: matrices of float32, too many for most caches, times one token. */
   double read_bytes_per_s;
-  uint64_t shape; /* which shape of layers they were measured with: a hash */
+  uint64_t shape; /* which shape of layers they were measured with, and which kernels: a hash */
   uint32_t weight_count;
   uint32_t cache_count;
   oriel_weight_speed weights[ORIEL_SPEED_WEIGHTS];
   oriel_cache_speed caches[ORIEL_SPEED_CACHES];
+  /* 1: the call that measured them found faster kernels than were used before; these rates are of those, and
+   * models that were loaded before keep the others. */
+  uint32_t kernels_changed;
+  uint32_t reserved;
 } oriel_speed;
 
 typedef struct oriel_options {
@@ -384,7 +388,9 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
  * weights. Measured with made-up layers, in about a second (software devices take several), and kept in
  * cache_dir if there is one: the next call for this device, driver, library and shape only reads them. Takes up
  * to some 200 MB while it measures, three times that on devices that are too fast to be timed with less.
- * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms, cache_dir, log and allocator of the options. */
+ * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms,
+ * cache_dir, progress, log and allocator of the options. progress is called only while something is measured, and
+ * may end that: ORIEL_ERROR_CANCELLED. */
 ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options,
                                            oriel_speed *speed);
 
