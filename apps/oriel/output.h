@@ -21,7 +21,9 @@ void print(std::string_view text);
 bool tryPrint(std::string_view text) noexcept;
 
 /// As printf writes it, at most 511 bytes.
-#if defined(__GNUC__)
+#if defined(__MINGW32__)
+__attribute__((format(gnu_printf, 1, 2)))
+#elif defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
 std::string

@@ -312,9 +312,9 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   ORIEL_TRY(enumerateDevices(*this, log, all, &count));
   if (options.device_number > count) {
     return log.fail(ORIEL_ERROR_NO_DEVICE,
-                    "Vulkan device number %u (counted from 1) was asked for, %u found: choose one "
-                    "that is listed",
-                    options.device_number, count);
+                    "there is no Vulkan device %u (counted from 0), %u found: choose one that the list "
+                    "of devices shows",
+                    options.device_number - 1, count);
   }
   for (uint32_t i = 0; i < count; ++i) {
     if (options.device_number != 0 && options.device_number != i + 1) {

@@ -97,7 +97,8 @@ typedef enum oriel_log_level {
 /* `message` has no newline and lives until the callback returns. Called on the calling thread. */
 typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
 
-/* `done` of `total` bytes of weights are on the device. Return non-zero to stop the load. */
+/* `done` of `total` bytes of weights are on the device (oriel_speed_measure: of its measurements are made).
+ * Return non-zero to stop. */
 typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
 
 /* Host memory. `bytes` is the same in both calls; blocks are aligned to 64 bytes. NULL = refused. */
@@ -389,8 +390,9 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
  * cache_dir if there is one: the next call for this device, driver, library and shape only reads them. Takes up
  * to some 200 MB while it measures, three times that on devices that are too fast to be timed with less.
  * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms,
- * cache_dir, progress, log and allocator of the options. progress is called only while something is measured, and
- * may end that: ORIEL_ERROR_CANCELLED. */
+ * cpu_threads (other than 0: nothing is read from or kept in cache_dir), disabled_features, cache_dir, progress, log
+ * and allocator of the options. progress is called only while something is measured, and may end that:
+ * ORIEL_ERROR_CANCELLED. */
 ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options,
                                            oriel_speed *speed);
 
@@ -439,7 +441,8 @@ typedef struct oriel_candidate {
   char op[64];       /* "matvec q4_0" */
   char name[64];     /* "dot, 64 lanes, 1 row each" */
   double microseconds; /* of a token of a small made-up model */
-  uint32_t chosen;   /* the fastest; what models loaded with the same cache_dir will use */
+  uint32_t chosen;   /* the fastest, if it gains 3% on the standard one, else that: what models loaded with
+                      * the same cache_dir will use */
   uint32_t standard; /* what is used where nothing was measured */
 } oriel_candidate;
 

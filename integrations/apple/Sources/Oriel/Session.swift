@@ -82,7 +82,7 @@ public final class Session: @unchecked Sendable {
     try await perform { core in try core.call { oriel_session_restore_file($0, path) } }
   }
 
-  /// Stops the call that runs, before its next step. Without one, nothing happens.
+  /// Stops the call that runs, as soon as the device has done what it was given. Without one, nothing happens.
   public func cancel() { core.cancel(nil) }
 
   /// Frees everything, after the call that runs was cancelled. Later calls throw. Dropping the last

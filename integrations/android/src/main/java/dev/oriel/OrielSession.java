@@ -193,7 +193,7 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * Stops the call that runs, before its next step. A reply then returns with stop CANCELLED; other
+   * Stops the call that runs, as soon as the device has done what it was given. A reply then returns with stop CANCELLED; other
    * calls throw OrielException with status CANCELLED. Without a running call, nothing happens.
    */
   public void cancel() {
