@@ -337,6 +337,8 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
     if (task.k_format == KvFormat::kInt4) {
       reorder<true>(d, heads.queries[0][h]);
     }
+    // A last group may be shorter: its scale is that of what is there.
+    std::fill(heads.queries[0][h] + d, heads.queries[0][h] + groups * kKvGroup, 0.0f);
     for (uint32_t g = 0; g < groups && integers; ++g) {
       heads.integer_scales[h][g] =
           quantiseUnit(heads.queries[0][h] + g * kKvGroup, heads.integers[h][g].values).scale;

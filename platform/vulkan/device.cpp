@@ -350,7 +350,7 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue_info;
-  const char* extensions[2];
+  const char* extensions[3];
   info.ppEnabledExtensionNames = extensions;
   if (caps.needs_portability_subset) {
     extensions[info.enabledExtensionCount++] = kPortabilitySubset;

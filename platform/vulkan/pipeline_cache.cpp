@@ -114,16 +114,13 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, const 
       info.initialDataSize = static_cast<size_t>(payload_bytes);
       loaded_bytes_ = payload_bytes;
       // A folder that cannot be written to leaves the file without this protection.
-      (void)writeFileAtomically(marker_, kMagic, sizeof(kMagic), Log());
+      marked_ = writeFileAtomically(marker_, kMagic, sizeof(kMagic), Log()).ok();
     } else {
       log.write(ORIEL_LOG_DEBUG, "%s is damaged or from another build or driver; not used", path_);
     }
   }
   VkResult result =
       device.api.vkCreatePipelineCache(device.device, &info, nullptr, &cache_);
-  if (info.initialDataSize != 0) {
-    removeFile(marker_);
-  }
   if (result < 0 && info.initialDataSize != 0) {
     info.initialDataSize = 0;
     info.pInitialData = nullptr;
@@ -134,6 +131,13 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, const 
     cache_ = VK_NULL_HANDLE;
   }
   return checkVk(result, "create a pipeline cache", log);
+}
+
+void PipelineCache::survived() {
+  if (marked_) {
+    removeFile(marker_);
+    marked_ = false;
+  }
 }
 
 void PipelineCache::save(const VulkanDevice& device, void* scratch, uint64_t scratch_bytes,
@@ -166,6 +170,7 @@ void PipelineCache::save(const VulkanDevice& device, void* scratch, uint64_t scr
 }
 
 void PipelineCache::release(const VulkanDevice& device) {
+  survived();  // a load that was given up is no crash
   if (cache_ != VK_NULL_HANDLE) {
     device.api.vkDestroyPipelineCache(device.device, cache_, nullptr);
     cache_ = VK_NULL_HANDLE;

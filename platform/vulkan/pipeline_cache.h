@@ -12,6 +12,8 @@ class PipelineCache {
  public:
   /// Makes the cache, from the file in `dir` (null: no file) if there is a good one.
   Status create(const VulkanDevice& device, const char* dir, const Log& log);
+  /// The driver has made every pipeline: what it was given did it no harm.
+  void survived();
   /// Writes the file if something was added, when it fits into `scratch` (any host memory).
   void save(const VulkanDevice& device, void* scratch, uint64_t scratch_bytes, const Log& log);
   void release(const VulkanDevice& device);
@@ -23,6 +25,7 @@ class PipelineCache {
   char path_[1024] = "";       // empty: no file
   char marker_[1024] = "";
   uint64_t loaded_bytes_ = 0;  // of a good file's payload
+  bool marked_ = false;        // the marker says that the driver is at work on the file
 };
 
 }  // namespace oriel

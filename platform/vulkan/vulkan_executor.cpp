@@ -266,11 +266,14 @@ Status VulkanExecutor::submitAndWait(VkCommandBuffer commands) {
 Status VulkanExecutor::run(StepRun what, const StopCheck& stop) {
   ORIEL_TRY(failed_);
   attention_groups_.write(step());
-  const Status status = submitStep(what, stop);
+  const Status status = settle(submitStep(what, stop));
   for (uint32_t flight = 0; flight < kFlights && !status.ok(); ++flight) {
-    ORIEL_TRY(settle(wait(kRunFence + flight)));  // the step block is in use until then
+    (void)settle(wait(kRunFence + flight));  // the step block is in use until then
+    if (in_flight_[kRunFence + flight]) {
+      failed_ = status;  // and still is: nothing may follow
+    }
   }
-  return settle(status);
+  return status;
 }
 
 // Waits for a flight, if it has not landed, and learns from how long it took.
@@ -496,6 +499,7 @@ Status VulkanExecutor::startPipelines() {
 
 Status VulkanExecutor::finishPipelines() {
   ORIEL_TRY(pipelines_.finish(options_.log));
+  pipeline_cache_.survived();
   const PipelineStats stats = pipelines_.stats();
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",
                      stats.total, subgroupPath(device_.caps),

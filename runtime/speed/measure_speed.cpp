@@ -182,7 +182,8 @@ Status openLayers(Bench* bench, const CacheFormats& formats, uint32_t window, Pr
     ORIEL_TRY(probe->time(1, kShallow, &seconds));
     const uint32_t most = layersWithin(
         model, attempt != 0 && seconds < kLongEnoughSeconds ? kMostBytesFast : kMostBytes);
-    const uint32_t affordable = static_cast<uint32_t>(kSlowSeconds / (seconds / layers));
+    const uint32_t affordable = static_cast<uint32_t>(
+        std::min(kSlowSeconds * layers / std::max(seconds, kNano), 1e9));
     const uint32_t wanted = std::min(most, affordable);
     if (wanted <= layers) {
       break;

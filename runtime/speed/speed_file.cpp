@@ -63,12 +63,14 @@ bool readSpeedFile(const char* dir, oriel_speed* speed) {
   }
   SpeedFile file;
   std::memcpy(static_cast<void*>(&file), mapping.data(), sizeof(file));
+  // Names first: they are texts that end when they are the right ones.
+  if (std::memcmp(file.rates.device, speed->device, sizeof(speed->device)) != 0 ||
+      std::memcmp(file.rates.driver, speed->driver, sizeof(speed->driver)) != 0) {
+    return false;
+  }
   const SpeedFile expected = fileOf(file.rates);
   if (std::memcmp(&file, &expected, offsetof(SpeedFile, rates)) != 0 ||
-      file.rates.struct_size != sizeof(oriel_speed) ||
-      std::memcmp(file.rates.device, speed->device, sizeof(speed->device)) != 0 ||
-      std::memcmp(file.rates.driver, speed->driver, sizeof(speed->driver)) != 0 ||
-      file.rates.shape != speed->shape ||
+      file.rates.struct_size != sizeof(oriel_speed) || file.rates.shape != speed->shape ||
       !validSpeed(file.rates)) {
     return false;
   }

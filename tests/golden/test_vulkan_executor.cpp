@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -251,7 +253,7 @@ TEST_F(VulkanExecutor, a_device_number_that_does_not_exist_is_refused_with_a_rea
   Copier copier;
   copier.rig.options.device_number = 99;
   EXPECT_EQ(copier.rig.load().code(), ORIEL_ERROR_NO_DEVICE);
-  EXPECT_TRUE(copier.rig.log.says("99")) << copier.rig.log.errors();
+  EXPECT_TRUE(copier.rig.log.says("98 (counted from 0)")) << copier.rig.log.errors();
 }
 
 TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
@@ -458,6 +460,50 @@ TEST_F(PipelineFile, that_a_driver_did_not_survive_is_not_handed_to_it_again) {
   EXPECT_EQ(loadAndRun(), 0u);
   EXPECT_FALSE(fs::exists(marker)) << "its successor is trusted again";
   EXPECT_GT(loadAndRun(), 0u);
+}
+
+TEST_F(PipelineFile, a_device_with_every_extension_is_asked_for_all_of_them_once) {
+  static std::vector<std::string> asked;
+  static PFN_vkEnumerateDeviceExtensionProperties real_list;
+  static PFN_vkCreateDevice real_create;
+  asked.clear();
+  Copier copier;
+  copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
+    if (api->vkEnumerateDeviceExtensionProperties == nullptr) {
+      return;
+    }
+    real_list = api->vkEnumerateDeviceExtensionProperties;
+    real_create = api->vkCreateDevice;
+    api->vkEnumerateDeviceExtensionProperties = [](VkPhysicalDevice device, const char* layer,
+                                                   uint32_t* count,
+                                                   VkExtensionProperties* extensions) {
+      const uint32_t room = *count;
+      const VkResult result = real_list(device, layer, count, extensions);
+      if (result >= 0 && extensions != nullptr && *count < room) {
+        std::strcpy(extensions[(*count)++].extensionName, "VK_KHR_portability_subset");
+      }
+      return result;
+    };
+    // The real device has no such extension.
+    api->vkCreateDevice = [](VkPhysicalDevice device, const VkDeviceCreateInfo* info,
+                             const VkAllocationCallbacks* allocator, VkDevice* created) {
+      std::vector<const char*> real;
+      for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
+        asked.emplace_back(info->ppEnabledExtensionNames[i]);
+        if (asked.back() != "VK_KHR_portability_subset") {
+          real.push_back(info->ppEnabledExtensionNames[i]);
+        }
+      }
+      VkDeviceCreateInfo less = *info;
+      less.enabledExtensionCount = static_cast<uint32_t>(real.size());
+      less.ppEnabledExtensionNames = real.data();
+      return real_create(device, &less, allocator, created);
+    };
+  };
+  EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+  std::sort(asked.begin(), asked.end());
+  EXPECT_EQ(1, std::count(asked.begin(), asked.end(), "VK_KHR_portability_subset"));
+  EXPECT_EQ(asked.end(), std::unique(asked.begin(), asked.end()));
 }
 
 // ---- Pieces ----

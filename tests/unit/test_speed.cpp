@@ -326,6 +326,9 @@ TEST_F(SpeedFileTest, a_damaged_byte_makes_it_as_good_as_none) {
     ASSERT_FALSE(read(&speed)) << at;
     EXPECT_EQ(0u, speed.weight_count);
   }
+  write(std::vector<uint8_t>(good.size(), 0xff));  // no text in it ends
+  oriel_speed nothing;
+  EXPECT_FALSE(read(&nothing));
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{31}, good.size() - 1}) {
     write({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(bytes)});
     oriel_speed speed;
