@@ -8,6 +8,8 @@ foreach(name spirv IN ZIP_LISTS NAMES SPIRV)
   string(APPEND arrays "const uint32_t k_${name}[] = {${words}};\n")
   string(APPEND table "    {\"${name}\", k_${name}, sizeof(k_${name})},\n")
 endforeach()
+string(SHA256 hash "${table}${arrays}")
+string(SUBSTRING ${hash} 0 16 hash)
 file(WRITE ${OUTPUT}
 "// Generated from shaders/variants.cmake.
 #include \"vulkan/shader_table.h\"
@@ -21,6 +23,7 @@ ${arrays}
 const ShaderCode kShaders[] = {
 ${table}};
 const uint32_t kShaderCount = sizeof(kShaders) / sizeof(kShaders[0]);
+const uint64_t kShadersHash = 0x${hash};
 
 }  // namespace oriel
 ")

@@ -195,8 +195,8 @@ struct Splits {
 /// Calls attend(sinks, slot, order, count) for blocks of at most `block_slots` slots that lie one
 /// after another: the splits' share of `n_sinks` sinks, and then of `n_ring` ring slots from
 /// `ring_begin` on. `order` counts from the first of either. Blocks of the ring end at the same
-/// slots whatever is seen, so that a token's result does not depend on the tokens that share its
-/// chunk.
+/// slots whatever is seen; only the first may begin elsewhere, where tokens that share a block see
+/// more, and is then added up in another order.
 template <class Attend>
 HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint32_t n_sinks,
                              uint32_t ring_begin, uint32_t n_ring, uint32_t block_slots,

@@ -148,21 +148,19 @@ void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
 }  // namespace
 
 void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity) {
-  char lanes[48] = "";
-  if (caps.has(VulkanFeature::kSubgroup)) {
-    std::snprintf(lanes, sizeof(lanes), "subgroup arithmetic (%u lanes)", caps.subgroup_size);
-  }
-  const char* const dot = !caps.has(VulkanFeature::kIntegerDot) ? ""
-                          : caps.fast_integer_dot ? "packed integer dot product (accelerated)"
-                                                  : "packed integer dot product";
-  const char* const texels = caps.has(VulkanFeature::kTexels) ? "long texel buffers" : "";
-  size_t used = 0;
   text[0] = '\0';
-  for (const char* feature : {static_cast<const char*>(lanes), dot, texels}) {
-    if (feature[0] != '\0' && used < capacity) {
-      const int n = std::snprintf(text + used, capacity - used, "%s%s", used == 0 ? "" : ", ", feature);
-      used += n > 0 ? static_cast<size_t>(n) : 0;
-    }
+  if (caps.has(VulkanFeature::kSubgroup)) {
+    char lanes[48];
+    std::snprintf(lanes, sizeof(lanes), "subgroup arithmetic (%u lanes)", caps.subgroup_size);
+    appendToList(lanes, text, capacity);
+  }
+  if (caps.has(VulkanFeature::kIntegerDot)) {
+    appendToList(caps.fast_integer_dot ? "packed integer dot product (accelerated)"
+                                       : "packed integer dot product",
+                 text, capacity);
+  }
+  if (caps.has(VulkanFeature::kTexels)) {
+    appendToList("long texel buffers", text, capacity);
   }
 }
 

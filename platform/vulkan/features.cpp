@@ -42,14 +42,16 @@ Status readFeatureNames(const char* names, const Log& log, uint32_t* bits) {
   return kOk;
 }
 
+void appendToList(const char* item, char* list, size_t capacity) {
+  const size_t used = std::strlen(list);
+  std::snprintf(list + used, capacity - used, "%s%s", used == 0 ? "" : ", ", item);
+}
+
 void writeFeatureNames(uint32_t bits, char* text, size_t capacity) {
-  size_t used = 0;
   text[0] = '\0';
   for (uint32_t i = 0; i < kVulkanFeatures; ++i) {
-    if ((bits >> i & 1u) != 0 && used < capacity) {
-      const int n = std::snprintf(text + used, capacity - used, "%s%s", used == 0 ? "" : ", ",
-                                  kVulkanFeatureNames[i]);
-      used += n > 0 ? static_cast<size_t>(n) : 0;
+    if ((bits >> i & 1u) != 0) {
+      appendToList(kVulkanFeatureNames[i], text, capacity);
     }
   }
 }

@@ -2,6 +2,7 @@
 // needs none of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/log.h"
@@ -12,7 +13,6 @@ enum class VulkanFeature : uint32_t {
   kSubgroup,    ///< arithmetic over the lanes of a subgroup
   kIntegerDot,  ///< dot products of four packed bytes
   kTexels,      ///< texel buffers as long as the longest binding
-  kFirstUnused,
 };
 
 /// Names of features that no kernel uses yet are known, too: turning them off changes nothing.
@@ -26,6 +26,9 @@ constexpr uint32_t featureBit(VulkanFeature feature) { return 1u << static_cast<
 /// Reads names separated by commas ("all": every one; null: none) into a set of bits, one per entry of
 /// kVulkanFeatureNames. ORIEL_ERROR_ARGUMENT, the log saying which names there are, for any other.
 Status readFeatureNames(const char* names, const Log& log, uint32_t* bits);
+
+/// Adds an item to a list that is separated by commas.
+void appendToList(const char* item, char* list, size_t capacity);
 
 /// The names of `bits`, separated by commas.
 void writeFeatureNames(uint32_t bits, char* text, size_t capacity);

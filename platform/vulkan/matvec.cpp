@@ -1,11 +1,11 @@
 #include "vulkan/matvec.h"
 
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
 
 #include "base/hash.h"
 #include "os/os.h"
+#include "vulkan/cache_path.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel {
@@ -54,10 +54,7 @@ ChoicesFile expectedFile(const DeviceCaps& caps) {
   std::memcpy(file.magic, kMagic, sizeof(kMagic));
   file.version = kVersion;
   file.features = caps.features;
-  file.shaders_hash = hashBytes(nullptr, 0);
-  for (uint32_t i = 0; i < kShaderCount; ++i) {
-    file.shaders_hash = hashBytes(kShaders[i].words, kShaders[i].bytes, file.shaders_hash);
-  }
+  file.shaders_hash = kShadersHash;
   file.vendor_id = caps.vendor_id;
   file.device_id = caps.device_id;
   file.driver_version = caps.driver_version;
@@ -68,17 +65,6 @@ ChoicesFile expectedFile(const DeviceCaps& caps) {
 }
 
 uint64_t hashOf(const ChoicesFile& file) { return hashBytes(&file, offsetof(ChoicesFile, hash)); }
-
-// One file per device; a new driver or build replaces it. False: the path is too long.
-bool makePath(const DeviceCaps& caps, const char* dir, char* path, size_t capacity) {
-  char uuid[2 * VK_UUID_SIZE + 1];
-  for (uint32_t i = 0; i < VK_UUID_SIZE; ++i) {
-    std::snprintf(uuid + 2 * i, 3, "%02x", caps.device_uuid[i]);
-  }
-  const int length = std::snprintf(path, capacity, "%s/oriel-%04x-%04x-%s.kernels", dir,
-                                   caps.vendor_id, caps.device_id, uuid);
-  return length > 0 && static_cast<size_t>(length) < capacity;
-}
 
 bool hasDotKernel(WeightType type) {
   switch (type) {
@@ -140,7 +126,7 @@ void MatvecChoices::create(const DeviceCaps& caps, const char* dir, const Log& l
     measured_[t] = 0;
   }
   MappedFile mapping;
-  if (dir == nullptr || !makePath(caps, dir, path_, sizeof(path_))) {
+  if (dir == nullptr || !makeCachePath(caps, dir, "kernels", path_, sizeof(path_))) {
     path_[0] = '\0';
     return;
   }

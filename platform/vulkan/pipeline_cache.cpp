@@ -1,10 +1,10 @@
 #include "vulkan/pipeline_cache.h"
 
 #include <cinttypes>
-#include <cstdio>
 #include <cstring>
 
 #include "base/hash.h"
+#include "vulkan/cache_path.h"
 #include "vulkan/shader_table.h"
 
 namespace oriel {
@@ -44,10 +44,7 @@ FileHeader expectedHeader(const DeviceCaps& caps) {
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   header.version = kVersion;
   header.header_bytes = sizeof(FileHeader);
-  header.shaders_hash = hashBytes(nullptr, 0);
-  for (uint32_t i = 0; i < kShaderCount; ++i) {
-    header.shaders_hash = hashBytes(kShaders[i].words, kShaders[i].bytes, header.shaders_hash);
-  }
+  header.shaders_hash = kShadersHash;
   header.vendor_id = caps.vendor_id;
   header.device_id = caps.device_id;
   header.driver_version = caps.driver_version;
@@ -79,18 +76,6 @@ bool checkFile(const DeviceCaps& caps, const MappedFile& file, const uint8_t** p
          std::memcmp(driver.pipeline_cache_uuid, caps.pipeline_cache_uuid, VK_UUID_SIZE) == 0;
 }
 
-// One file per device; a new driver or build replaces it. False: the path is too long.
-bool makePath(const DeviceCaps& caps, const char* dir, const char* kind, char* path,
-              size_t capacity) {
-  char uuid[2 * VK_UUID_SIZE + 1];
-  for (uint32_t i = 0; i < VK_UUID_SIZE; ++i) {
-    std::snprintf(uuid + 2 * i, 3, "%02x", caps.device_uuid[i]);
-  }
-  const int length = std::snprintf(path, capacity, "%s/oriel-%04x-%04x-%s.%s", dir,
-                                   caps.vendor_id, caps.device_id, uuid, kind);
-  return length > 0 && static_cast<size_t>(length) < capacity;
-}
-
 }  // namespace
 
 Status PipelineCache::create(const VulkanDevice& device, const char* dir, const Log& log) {
@@ -98,8 +83,8 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, const 
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
   MappedFile file;
   if (dir != nullptr &&
-      !(makePath(device.caps, dir, "pipelines", path_, sizeof(path_)) &&
-        makePath(device.caps, dir, "opening", marker_, sizeof(marker_)))) {
+      !(makeCachePath(device.caps, dir, "pipelines", path_, sizeof(path_)) &&
+        makeCachePath(device.caps, dir, "opening", marker_, sizeof(marker_)))) {
     log.write(ORIEL_LOG_DEBUG, "the path of the cache folder is too long; pipelines are not kept");
     path_[0] = '\0';
   }

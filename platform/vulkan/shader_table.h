@@ -14,5 +14,7 @@ struct ShaderCode {
 
 extern const ShaderCode kShaders[];
 extern const uint32_t kShaderCount;
+/// Of all of them, names included.
+extern const uint64_t kShadersHash;
 
 }  // namespace oriel

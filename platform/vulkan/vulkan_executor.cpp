@@ -35,7 +35,6 @@ constexpr uint32_t kFences = kRunFence + kFlights;
 /// Of a kMatmul op; where its input in integers is.
 constexpr uint32_t kStagedBinding = 4;
 
-
 class VulkanExecutor final : public Executor {
  public:
   VulkanExecutor(const Plan& plan, const ExecutorOptions& options, void* per_op)
