@@ -5,44 +5,27 @@
 
 #include "api/api.h"
 #include "support/api.h"
+#include "support/forwarding_executor.h"
 
 namespace oriel::test {
 namespace {
 
 /// Hands everything on, and cancels the session after a number of runs.
-class CancellingExecutor final : public Executor {
+class CancellingExecutor final : public ForwardingExecutor {
  public:
-  explicit CancellingExecutor(Executor* inner) : inner_(inner) {}
+  using ForwardingExecutor::ForwardingExecutor;
 
   using Executor::run;
   Status run(StepRun what, const StopCheck& stop) override {
     run_asked_ = 0;
     stop_ = stop;
-    const Status status =
-        inner_->run(what, {[](void* self) {
-                             return static_cast<CancellingExecutor*>(self)->ask();
-                           },
-                           this});
+    const Status status = ForwardingExecutor::run(
+        what, {[](void* self) { return static_cast<CancellingExecutor*>(self)->ask(); }, this});
     if (runs_left != 0 && --runs_left == 0) {
       oriel_session_cancel(session);
     }
     return status;
   }
-  Status beginWrite(uint64_t bytes, void** piece) override { return inner_->beginWrite(bytes, piece); }
-  Status endWrite(const BufferRef& to, uint64_t offset, uint64_t bytes) override {
-    return inner_->endWrite(to, offset, bytes);
-  }
-  Status finishLoad() override { return inner_->finishLoad(); }
-  Status finishWrites() override { return inner_->finishWrites(); }
-  Status read(const BufferRef& from, uint64_t offset, uint64_t bytes, const void** piece) override {
-    return inner_->read(from, offset, bytes, piece);
-  }
-  void* step() override { return inner_->step(); }
-  float* logits() override { return inner_->logits(); }
-  Status clearCache() override { return inner_->clearCache(); }
-  uint64_t allocatedBytes(ArenaKind kind) const override { return inner_->allocatedBytes(kind); }
-  const char* deviceName() const override { return inner_->deviceName(); }
-  const char* driverName() const override { return inner_->driverName(); }
 
   uint32_t runs_left = 0;
   /// Before the piece of this number in any run another thread cancels the session. 0: never.
@@ -61,7 +44,6 @@ class CancellingExecutor final : public Executor {
     return stop_();
   }
 
-  Executor* inner_;
   StopCheck stop_;  // of the run in progress
   uint32_t run_asked_ = 0;
 };

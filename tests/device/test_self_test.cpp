@@ -9,6 +9,7 @@
 #include "base/workspace.h"
 #include "selftest/self_test.h"
 #include "support/api.h"
+#include "support/forwarding_executor.h"
 
 namespace oriel::test {
 namespace {
@@ -55,27 +56,17 @@ TEST(SelfTest, passes_every_check_on_this_device_and_counts_them) {
 }
 
 /// The reference executor, with one word of every output changed on its way out.
-class WrongExecutor final : public Executor {
+class WrongExecutor final : public ForwardingExecutor {
  public:
-  WrongExecutor(Executor* real, double factor) : real_(real), factor_(factor) {}
+  WrongExecutor(Executor* real, double factor)
+      : ForwardingExecutor(real), real_(real), factor_(factor) {}
   ~WrongExecutor() override { destroyExecutor(real_); }
-  Status beginWrite(uint64_t bytes, void** piece) override { return real_->beginWrite(bytes, piece); }
-  Status endWrite(const BufferRef& to, uint64_t offset, uint64_t bytes) override {
-    return real_->endWrite(to, offset, bytes);
-  }
-  Status finishLoad() override { return real_->finishLoad(); }
-  Status finishWrites() override { return real_->finishWrites(); }
   Status read(const BufferRef& from, uint64_t offset, uint64_t bytes, const void** piece) override {
-    const Status status = real_->read(from, offset, bytes, piece);
+    const Status status = ForwardingExecutor::read(from, offset, bytes, piece);
     float* const values = static_cast<float*>(const_cast<void*>(*piece));
     values[kWrong] = static_cast<float>(static_cast<double>(values[kWrong]) * factor_);
     return status;
   }
-  void* step() override { return real_->step(); }
-  Status run(StepRun what, const StopCheck& stop) override { return real_->run(what, stop); }
-  float* logits() override { return real_->logits(); }
-  Status clearCache() override { return real_->clearCache(); }
-  uint64_t allocatedBytes(ArenaKind kind) const override { return real_->allocatedBytes(kind); }
   const char* deviceName() const override { return "wrong"; }
   const char* driverName() const override { return "wrong"; }
 

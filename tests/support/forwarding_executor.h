@@ -1,0 +1,55 @@
+// An executor in front of another, for tests that watch or change single calls.
+#pragma once
+
+#include "exec/executor.h"
+
+namespace oriel::test {
+
+/// Hands every call on to `inner`, which stays its owner's.
+class ForwardingExecutor : public Executor {
+ public:
+  explicit ForwardingExecutor(Executor* inner) : inner_(inner) {}
+
+  Status beginWrite(uint64_t bytes, void** piece) override { return inner_->beginWrite(bytes, piece); }
+  Status endWrite(const BufferRef& to, uint64_t offset, uint64_t bytes) override {
+    return inner_->endWrite(to, offset, bytes);
+  }
+  Status finishLoad() override { return inner_->finishLoad(); }
+  Status finishWrites() override { return inner_->finishWrites(); }
+  Status read(const BufferRef& from, uint64_t offset, uint64_t bytes, const void** piece) override {
+    return inner_->read(from, offset, bytes, piece);
+  }
+
+  void* step() override { return inner_->step(); }
+  using Executor::run;
+  Status run(StepRun what, const StopCheck& stop) override { return inner_->run(what, stop); }
+  float* logits() override { return inner_->logits(); }
+  Status clearCache() override { return inner_->clearCache(); }
+
+  uint64_t allocatedBytes(ArenaKind kind) const override { return inner_->allocatedBytes(kind); }
+  const char* deviceName() const override { return inner_->deviceName(); }
+  const char* driverName() const override { return inner_->driverName(); }
+  PipelineStats pipelineStats() const override { return inner_->pipelineStats(); }
+  void describeFeatures(char* text, size_t capacity) const override {
+    inner_->describeFeatures(text, capacity);
+  }
+  const char* pathName() const override { return inner_->pathName(); }
+
+  const char* matvecCandidate(WeightType type, uint32_t index) const override {
+    return inner_->matvecCandidate(type, index);
+  }
+  uint32_t matvecChoice(WeightType type) const override { return inner_->matvecChoice(type); }
+  uint32_t matvecStandard(WeightType type) const override { return inner_->matvecStandard(type); }
+  bool matvecMeasured(WeightType type) const override { return inner_->matvecMeasured(type); }
+  Status takeMatvec(WeightType type, uint32_t index) override {
+    return inner_->takeMatvec(type, index);
+  }
+  bool keepMatvec(WeightType type, uint32_t index) override {
+    return inner_->keepMatvec(type, index);
+  }
+
+ private:
+  Executor* inner_;
+};
+
+}  // namespace oriel::test
