@@ -48,102 +48,97 @@ class CancellingExecutor final : public ForwardingExecutor {
   uint32_t run_asked_ = 0;
 };
 
+/// The bundled model in a session on a CancellingExecutor.
+struct Cancellable {
+  explicit Cancellable(const oriel_options& options) {
+    oriel_model* model = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_model_load(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf",
+                                         &options, &model));
+    if (model == nullptr) {
+      return;
+    }
+    loaded.model.reset(model);
+    real = model->executor;
+    executor = std::make_unique<CancellingExecutor>(real);
+    model->executor = executor.get();
+    oriel_session* session = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session));
+    loaded.session.reset(session);
+    executor->session = session;
+  }
+  ~Cancellable() {
+    loaded.session.reset();
+    if (loaded.model != nullptr) {
+      loaded.model->executor = real;
+    }
+  }
+  Cancellable(const Cancellable&) = delete;
+  Cancellable& operator=(const Cancellable&) = delete;
+  oriel_session* session() const { return loaded.session.get(); }
+
+  Loaded loaded;
+  Executor* real = nullptr;
+  std::unique_ptr<CancellingExecutor> executor;
+};
+
 class Cancel : public testing::Test {
  protected:
-  void SetUp() override {
+  static oriel_options options() {
     oriel_options options = makeOptions();
     options.device = ORIEL_DEVICE_CPU;  // the rule is the session's
     options.chunk_tokens = 2;
     options.window_tokens = 256;
-    oriel_model* model = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_model_load(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf",
-                                         &options, &model));
-    loaded_.model.reset(model);
-    real_ = model->executor;
-    executor_ = std::make_unique<CancellingExecutor>(real_);
-    model->executor = executor_.get();
-    oriel_session* session = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session));
-    loaded_.session.reset(session);
-    executor_->session = session;
+    return options;
   }
-  void TearDown() override {
-    loaded_.session.reset();
-    loaded_.model->executor = real_;
-  }
-  oriel_session* session() { return loaded_.session.get(); }
+  void SetUp() override { ASSERT_NE(nullptr, session()); }
+  oriel_session* session() const { return model_.session(); }
 
-  Loaded loaded_;
-  Executor* real_ = nullptr;
-  std::unique_ptr<CancellingExecutor> executor_;
+  Cancellable model_{options()};
 };
 
 TEST_F(Cancel, in_the_middle_of_a_message_takes_the_message_back) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
-  const uint64_t before = statsOf(loaded_).position;
-  executor_->runs_left = 2;
+  const uint64_t before = statsOf(model_.loaded).position;
+  model_.executor->runs_left = 2;
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_chat_add(session(), "user", "And one more thing, please.", 27));
-  EXPECT_EQ(before, statsOf(loaded_).position);
+  EXPECT_EQ(before, statsOf(model_.loaded).position);
   EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "And one more thing, please.", 27));
 }
 
 TEST_F(Cancel, while_a_reply_is_opened_takes_its_opening_back) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
-  const uint64_t before = statsOf(loaded_).position;
-  executor_->runs_left = 1;
+  const uint64_t before = statsOf(model_.loaded).position;
+  model_.executor->runs_left = 1;
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_chat_reply(session(), nullptr, nullptr, nullptr, nullptr));
-  EXPECT_EQ(before, statsOf(loaded_).position);
+  EXPECT_EQ(before, statsOf(model_.loaded).position);
   oriel_generate_options options = {};
   options.struct_size = sizeof(options);
   options.max_tokens = 3;
   EXPECT_EQ(ORIEL_OK, oriel_chat_reply(session(), &options, nullptr, nullptr, nullptr));
 }
 
-/// On the device under test, with a ring that has wrapped and chunks of several pieces: the pace of chunks
-/// is still what it is at first, since all tokens so far came one by one.
 class CancelPrefill : public testing::Test {
  protected:
   static constexpr uint32_t kWindow = 64, kChunk = 64, kBefore = 140;
 
-  struct Wrapped {
-    Wrapped() {
+  /// On the device under test, with a ring that has wrapped and chunks of several pieces: the pace of
+  /// chunks is still what it is at first, since all tokens so far came one by one.
+  struct Wrapped : Cancellable {
+    Wrapped() : Cancellable(options()) {
+      for (const int32_t id : someIds(kBefore, 2048)) {
+        EXPECT_EQ(ORIEL_OK, oriel_session_append(session(), &id, 1));
+      }
+    }
+    static oriel_options options() {
       oriel_options options = makeOptions();
       options.chunk_tokens = kChunk;
       options.window_tokens = kWindow;
-      oriel_model* model = nullptr;
-      EXPECT_EQ(ORIEL_OK,
-                oriel_model_load(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf",
-                                 &options, &model));
-      loaded.model.reset(model);
-      real = model->executor;
-      executor = std::make_unique<CancellingExecutor>(real);
-      model->executor = executor.get();
-      oriel_session* session = nullptr;
-      EXPECT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session));
-      loaded.session.reset(session);
-      executor->session = session;
-      for (const int32_t id : someIds(kBefore, 2048)) {
-        EXPECT_EQ(ORIEL_OK, oriel_session_append(session, &id, 1));
-      }
-    }
-    ~Wrapped() {
-      loaded.session.reset();
-      loaded.model->executor = real;
+      return options;
     }
     oriel_status append(uint32_t count) {
       const std::vector<int32_t> ids(count, 77);
-      return oriel_session_append(loaded.session.get(), ids.data(), ids.size());
+      return oriel_session_append(session(), ids.data(), ids.size());
     }
-    std::vector<float> logits() {
-      const float* values = nullptr;
-      size_t count = 0;
-      EXPECT_EQ(ORIEL_OK, oriel_session_logits(loaded.session.get(), &values, &count));
-      return values == nullptr ? std::vector<float>() : std::vector<float>(values, values + count);
-    }
-
-    Loaded loaded;
-    Executor* real = nullptr;
-    std::unique_ptr<CancellingExecutor> executor;
   };
 };
 
@@ -158,22 +153,22 @@ TEST_F(CancelPrefill, from_another_thread_ends_it_before_another_piece_begins) {
 TEST_F(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begun) {
   Wrapped plain;
   Wrapped wrapped;
-  const std::vector<float> before = wrapped.logits();
+  const std::vector<float> before = logitsOf(wrapped.loaded);
   wrapped.executor->cancel_before_piece = 3;
   ASSERT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(kChunk));
   ASSERT_EQ(kBefore, statsOf(wrapped.loaded).position);
-  EXPECT_EQ(before, wrapped.logits()) << "still those of the last committed token";
+  EXPECT_EQ(before, logitsOf(wrapped.loaded)) << "still those of the last committed token";
   ASSERT_EQ(ORIEL_OK, wrapped.append(kChunk));
   ASSERT_EQ(ORIEL_OK, plain.append(kChunk));
-  EXPECT_EQ(plain.logits(), wrapped.logits());
+  EXPECT_EQ(logitsOf(plain.loaded), logitsOf(wrapped.loaded));
 }
 
 TEST_F(CancelPrefill, does_not_let_go_back_to_what_its_chunk_may_have_overwritten) {
   Wrapped wrapped;
-  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(wrapped.loaded.session.get(), kBefore - 1));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(wrapped.session(), kBefore - 1));
   wrapped.executor->cancel_before_piece = 3;
   ASSERT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(kChunk));
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(wrapped.loaded.session.get(), kBefore - 2));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(wrapped.session(), kBefore - 2));
   EXPECT_EQ(kBefore - 1, statsOf(wrapped.loaded).position);
 }
 
