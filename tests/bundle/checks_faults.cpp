@@ -125,9 +125,7 @@ void checkCancel(const Device& device, CheckList* list) {
     }
     return 0;
   };
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.greedy = 1;
+  oriel_generate_options options = test::greedyOptions(0);
   options.ignore_stop = 1;
   const oriel_status status =
       oriel_session_generate(loaded.session.get(), &options, on_token, &started, nullptr);

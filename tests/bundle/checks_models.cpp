@@ -1,6 +1,7 @@
 #include <exception>
 
 #include "bundle/checks.h"
+#include "support/distances.h"
 #include "support/golden.h"
 
 namespace oriel::bundle {

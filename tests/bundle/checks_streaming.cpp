@@ -1,6 +1,7 @@
 #include <exception>
 
 #include "bundle/checks.h"
+#include "support/distances.h"
 #include "support/encoding.h"
 
 namespace oriel::bundle {

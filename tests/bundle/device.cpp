@@ -13,16 +13,6 @@ void keepError(oriel_log_level level, const char* message, void*) {
   }
 }
 
-int keepId(const oriel_token_event* event, void* user) {
-  static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
-  return 0;
-}
-
-int keepRow(size_t, const float* logits, size_t n, void* user) {
-  static_cast<std::vector<std::vector<float>>*>(user)->emplace_back(logits, logits + n);
-  return 0;
-}
-
 }  // namespace
 
 std::string lastError() { return last_error; }
@@ -69,19 +59,17 @@ void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
 
 std::vector<std::vector<float>> evaluate(const Loaded& loaded, const std::vector<int32_t>& ids) {
   std::vector<std::vector<float>> rows;
-  require(oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), keepRow, &rows),
+  require(oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), test::keepRow,
+                                 &rows),
           "evaluating");
   return rows;
 }
 
 std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = tokens;
-  options.greedy = 1;
+  oriel_generate_options options = test::greedyOptions(tokens);
   options.ignore_stop = 1;
   std::vector<int32_t> ids;
-  require(oriel_session_generate(loaded.session.get(), &options, keepId, &ids, nullptr),
+  require(oriel_session_generate(loaded.session.get(), &options, test::keepId, &ids, nullptr),
           "generating");
   if (ids.size() > tokens) {
     ids.resize(tokens);  // the last event may carry the rest of a character

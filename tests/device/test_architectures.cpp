@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/api.h"
+#include "support/distances.h"
 #include "support/files.h"
 #include "support/float64_model.h"
 #include "support/random_llama.h"

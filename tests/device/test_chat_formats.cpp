@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "support/api.h"
+#include "support/distances.h"
 #include "support/random_llama.h"
 
 namespace oriel::test {
@@ -77,10 +78,7 @@ class Talk {
 
   /// Ids of a greedy reply.
   std::vector<int32_t> reply(uint32_t tokens, oriel_stop_reason* reason = nullptr) {
-    oriel_generate_options options = {};
-    options.struct_size = sizeof(options);
-    options.max_tokens = tokens;
-    options.greedy = 1;
+    const oriel_generate_options options = greedyOptions(tokens);
     std::vector<int32_t> ids;
     oriel_generation result = {};
     result.struct_size = sizeof(result);

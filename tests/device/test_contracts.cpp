@@ -79,10 +79,7 @@ TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
 TEST(Contracts, editing_the_last_message_gives_the_same_conversation) {
   const Loaded loaded = load(kTiny, cpuOptions());
   oriel_session* session = loaded.session.get();
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.greedy = 1;
-  options.max_tokens = 10;
+  const oriel_generate_options options = greedyOptions(10);
   const auto say = [&](const char* text) {
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(session, "user", text, std::strlen(text)));
   };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/api.h"
+#include "support/distances.h"
 #include "support/files.h"
 
 namespace oriel::test {

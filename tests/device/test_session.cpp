@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "support/api.h"
+#include "support/distances.h"
 #include "support/files.h"
 #include "text/utf8.h"
 
@@ -77,17 +78,9 @@ oriel_status append(const Loaded& loaded, const std::vector<int32_t>& ids) {
   return oriel_session_append(loaded.session.get(), ids.data(), ids.size());
 }
 
-oriel_generate_options generateOptions(uint32_t max_tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = max_tokens;
-  options.greedy = 1;
-  return options;
-}
-
 /// Everything sampled alike: a random walk through the vocabulary, stop tokens included.
 oriel_generate_options wildOptions(uint32_t max_tokens, uint64_t seed) {
-  oriel_generate_options options = generateOptions(max_tokens);
+  oriel_generate_options options = greedyOptions(max_tokens);
   options.greedy = 0;
   options.seed = seed;
   options.temperature = 100;
@@ -140,7 +133,7 @@ TEST(Chat, a_reply_equals_continuing_the_rendered_text_to_the_bit) {
   for (const Message& message : messages) {
     ASSERT_EQ(ORIEL_OK, add(loaded, message.role, message.text));
   }
-  const Heard chat = listen(oriel_chat_reply, loaded, generateOptions(16));
+  const Heard chat = listen(oriel_chat_reply, loaded, greedyOptions(16));
   ASSERT_EQ(ORIEL_OK, chat.status);
   EXPECT_GT(chat.result.tokens, 0u);
   const uint64_t position = statsOf(loaded).position;
@@ -159,7 +152,7 @@ TEST(Chat, a_reply_equals_continuing_the_rendered_text_to_the_bit) {
   EXPECT_EQ(tokens(loaded, rendered(loaded, messages, true), ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS),
             all);
   EXPECT_EQ(all.size(), chat.result.prompt_tokens);
-  const Heard plain = listen(oriel_session_generate, loaded, generateOptions(16));
+  const Heard plain = listen(oriel_session_generate, loaded, greedyOptions(16));
   EXPECT_EQ(chat.ids, plain.ids);
   EXPECT_EQ(chat.text, plain.text);
   EXPECT_EQ(chat.result.stop_reason, plain.result.stop_reason);
@@ -173,7 +166,7 @@ TEST(Chat, turn_by_turn_equals_the_whole_conversation_at_once) {
   ASSERT_TRUE(loaded.session);
   const std::string second = "And what can you do?";
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello!"));
-  const Heard reply = listen(oriel_chat_reply, loaded, generateOptions(12));
+  const Heard reply = listen(oriel_chat_reply, loaded, greedyOptions(12));
   ASSERT_EQ(ORIEL_OK, reply.status);
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", second));
   const std::vector<float> by_turns = logitsOf(loaded);
@@ -235,15 +228,15 @@ TEST(Chat, control_tokens_that_a_user_writes_stay_text) {
 TEST(Chat, a_reply_needs_a_message_to_answer) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
-  EXPECT_EQ(ORIEL_ERROR_STATE, listen(oriel_chat_reply, loaded, generateOptions(1)).status);
+  EXPECT_EQ(ORIEL_ERROR_STATE, listen(oriel_chat_reply, loaded, greedyOptions(1)).status);
   EXPECT_EQ(1u, errorLines(log));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hi"));
-  ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, generateOptions(3)).status);
+  ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(3)).status);
   log.clear();
-  EXPECT_EQ(ORIEL_ERROR_STATE, listen(oriel_chat_reply, loaded, generateOptions(1)).status);
+  EXPECT_EQ(ORIEL_ERROR_STATE, listen(oriel_chat_reply, loaded, greedyOptions(1)).status);
   EXPECT_EQ(1u, errorLines(log));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Well?"));
-  EXPECT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, generateOptions(3)).status);
+  EXPECT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded, greedyOptions(3)).status);
 }
 
 TEST(Chat, a_role_that_could_break_out_of_its_place_is_refused) {
@@ -277,7 +270,7 @@ TEST(Session, another_thread_can_cancel_and_the_session_goes_on_as_if_nothing_ha
     }
     oriel_session_cancel(loaded.session.get());
   });
-  oriel_generate_options endless = generateOptions(0);
+  oriel_generate_options endless = greedyOptions(0);
   endless.ignore_stop = 1;
   progress.heard.result.struct_size = sizeof(oriel_generation);
   const oriel_status status = oriel_session_generate(
@@ -355,16 +348,16 @@ TEST(Session, a_cancelled_reply_says_so_and_can_be_asked_for_again) {
   const Loaded loaded = load(kRandom, cpuOptions(&log));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello"));
   oriel_session_cancel(loaded.session.get());
-  const Heard cancelled = listen(oriel_chat_reply, loaded, generateOptions(8));
+  const Heard cancelled = listen(oriel_chat_reply, loaded, greedyOptions(8));
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, cancelled.status);
   EXPECT_EQ(ORIEL_STOP_CANCELLED, cancelled.result.stop_reason);
   EXPECT_EQ(0u, cancelled.result.tokens);
-  const Heard again = listen(oriel_chat_reply, loaded, generateOptions(8));
+  const Heard again = listen(oriel_chat_reply, loaded, greedyOptions(8));
   EXPECT_EQ(ORIEL_OK, again.status);
 
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello"));
-  EXPECT_EQ(again.ids, listen(oriel_chat_reply, loaded, generateOptions(8)).ids);
+  EXPECT_EQ(again.ids, listen(oriel_chat_reply, loaded, greedyOptions(8)).ids);
 }
 
 TEST(Session, a_callback_stops_after_the_token_it_was_shown) {
@@ -374,7 +367,7 @@ TEST(Session, a_callback_stops_after_the_token_it_was_shown) {
   oriel_generation result = {};
   result.struct_size = sizeof(result);
   int seen = 0;
-  oriel_generate_options options = generateOptions(50);
+  oriel_generate_options options = greedyOptions(50);
   options.ignore_stop = 1;
   ASSERT_EQ(ORIEL_OK, oriel_session_generate(
                           loaded.session.get(), &options,
@@ -394,7 +387,7 @@ TEST(Session, max_tokens_is_exact) {
   const Loaded loaded = load(kRandom, cpuOptions(&log));
   ASSERT_EQ(ORIEL_OK, append(loaded, {5}));
   for (const uint32_t n : {1u, 2u, 17u}) {
-    oriel_generate_options options = generateOptions(n);
+    oriel_generate_options options = greedyOptions(n);
     options.ignore_stop = 1;
     const uint64_t before = statsOf(loaded).position;
     const Heard heard = listen(oriel_session_generate, loaded, options);
@@ -494,7 +487,7 @@ TEST(Session, events_show_the_text_of_the_ids) {
   CapturedLog log;
   const Loaded loaded = load(kTrained, cpuOptions(&log));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Tell me a story."));
-  oriel_generate_options options = generateOptions(60);
+  oriel_generate_options options = greedyOptions(60);
   options.seed = 4;
   options.greedy = 0;
   const Heard heard = listen(oriel_chat_reply, loaded, options);
@@ -520,7 +513,7 @@ TEST(Session, an_empty_session_has_nothing_to_show_or_continue) {
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
   EXPECT_EQ(1u, errorLines(log));
   log.clear();
-  EXPECT_EQ(ORIEL_ERROR_STATE, listen(oriel_session_generate, loaded, generateOptions(1)).status);
+  EXPECT_EQ(ORIEL_ERROR_STATE, listen(oriel_session_generate, loaded, greedyOptions(1)).status);
   EXPECT_EQ(1u, errorLines(log));
   // Appending nothing is allowed and is nothing.
   EXPECT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), nullptr, 0));
@@ -614,7 +607,7 @@ TEST(Session, structs_without_their_size_are_refused) {
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_generate(loaded.session.get(), &sampling, nullptr, nullptr, nullptr));
   oriel_generation result = {};
-  sampling = generateOptions(1);
+  sampling = greedyOptions(1);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_generate(loaded.session.get(), &sampling, nullptr, nullptr, &result));
   oriel_session_options session_options = {};
@@ -632,7 +625,7 @@ TEST(Session, structs_of_a_newer_app_are_taken_when_what_is_new_is_zero) {
   struct NewerOptions {
     oriel_generate_options options;
     uint64_t unknown;
-  } options = {generateOptions(1), 0};
+  } options = {greedyOptions(1), 0};
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));
   ASSERT_EQ(ORIEL_OK, append(loaded, {1}));
@@ -658,18 +651,18 @@ TEST(Session, sampling_options_out_of_range_are_refused_with_one_line) {
     return listen(oriel_session_generate, loaded, options).status == ORIEL_ERROR_ARGUMENT &&
            errorLines(log) == 1 && statsOf(loaded).position == 1;
   };
-  oriel_generate_options options = generateOptions(1);
+  oriel_generate_options options = greedyOptions(1);
   options.temperature = -1;
   EXPECT_TRUE(refused(options));
   options.temperature = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(refused(options));
-  options = generateOptions(1);
+  options = greedyOptions(1);
   options.top_p = 1.5f;
   EXPECT_TRUE(refused(options));
-  options = generateOptions(1);
+  options = greedyOptions(1);
   options.min_p = 2;
   EXPECT_TRUE(refused(options));
-  options = generateOptions(1);
+  options = greedyOptions(1);
   options.repeat_penalty = std::numeric_limits<float>::infinity();
   EXPECT_TRUE(refused(options));
 }

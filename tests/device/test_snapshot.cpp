@@ -136,10 +136,7 @@ TEST(Snapshot, a_conversation_goes_on_with_its_turns) {
   for (const char* text : {"One", "Two", "Three", "Four", "Five", "Six"}) {
     ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
   }
-  oriel_generate_options few = {};
-  few.struct_size = sizeof(few);
-  few.max_tokens = 5;
-  few.greedy = 1;
+  const oriel_generate_options few = greedyOptions(5);
   ASSERT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), &few, nullptr, nullptr, nullptr));
   const Bytes snapshot = save(loaded);
   const Loaded other = load(kSmall, options);

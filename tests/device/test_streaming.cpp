@@ -4,6 +4,7 @@
 #include <map>
 
 #include "support/api.h"
+#include "support/distances.h"
 #include "support/files.h"
 #include "support/float64_model.h"
 
@@ -20,15 +21,7 @@ oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk) {
 }
 
 double nll(const std::vector<float>& logits, int32_t id) {
-  double most = -1e300;
-  for (const float logit : logits) {
-    most = std::max<double>(most, logit);
-  }
-  double sum = 0;
-  for (const float logit : logits) {
-    sum += std::exp(logit - most);
-  }
-  return most + std::log(sum) - logits[static_cast<size_t>(id)];
+  return logSumExp(logits) - logits[static_cast<size_t>(id)];
 }
 
 TEST(Streaming, every_position_equals_streaming_llm_computed_in_float64) {

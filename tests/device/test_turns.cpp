@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "support/api.h"
+#include "support/distances.h"
 
 namespace oriel::test {
 namespace {
@@ -54,10 +55,7 @@ oriel_status append(const Loaded& loaded, const std::vector<int32_t>& ids) {
 }
 
 oriel_status reply(const Loaded& loaded, uint32_t max_tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = max_tokens;
-  options.greedy = 1;
+  const oriel_generate_options options = greedyOptions(max_tokens);
   return oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr);
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "support/api.h"
+#include "support/distances.h"
 #include "support/files.h"
 #include "support/kernel_data.h"
 #include "support/kernel_rig.h"

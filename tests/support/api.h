@@ -68,25 +68,13 @@ inline std::vector<float> logitsOf(const Loaded& loaded) {
 inline std::vector<std::vector<float>> evaluate(const Loaded& loaded,
                                                 const std::vector<int32_t>& ids) {
   std::vector<std::vector<float>> rows;
-  const auto keep = [](size_t, const float* logits, size_t n, void* user) {
-    static_cast<std::vector<std::vector<float>>*>(user)->emplace_back(logits, logits + n);
-    return 0;
-  };
-  EXPECT_EQ(ORIEL_OK, oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), keep,
+  EXPECT_EQ(ORIEL_OK, oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), keepRow,
                                              &rows));
   return rows;
 }
 
-inline int keepId(const oriel_token_event* event, void* user) {
-  static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
-  return 0;
-}
-
 inline std::vector<int32_t> greedy(const Loaded& loaded, uint32_t tokens) {
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = tokens;
-  options.greedy = 1;
+  oriel_generate_options options = greedyOptions(tokens);
   options.ignore_stop = 1;
   std::vector<int32_t> ids;
   EXPECT_EQ(ORIEL_OK,

@@ -1,7 +1,6 @@
-// The public API with owners, without a test framework.
+// The public API with owners and what calls of it take, without a test framework.
 #pragma once
 
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -24,6 +23,27 @@ struct Loaded {
   SessionPtr session;
 };
 
+/// Callback of a generation: collects the ids in `user`, a std::vector<int32_t>.
+inline int keepId(const oriel_token_event* event, void* user) {
+  static_cast<std::vector<int32_t>*>(user)->push_back(event->id);
+  return 0;
+}
+
+/// Callback of an evaluation: collects the logits in `user`, a std::vector<std::vector<float>>.
+inline int keepRow(size_t, const float* logits, size_t n, void* user) {
+  static_cast<std::vector<std::vector<float>>*>(user)->emplace_back(logits, logits + n);
+  return 0;
+}
+
+/// The most likely token each time, at most `max_tokens` times (0: without end), until a stop token.
+inline oriel_generate_options greedyOptions(uint32_t max_tokens) {
+  oriel_generate_options options = {};
+  options.struct_size = sizeof(options);
+  options.max_tokens = max_tokens;
+  options.greedy = 1;
+  return options;
+}
+
 /// `n` ids below `n_vocab`, always the same.
 inline std::vector<int32_t> someIds(size_t n, int32_t n_vocab) {
   std::vector<int32_t> ids(n);
@@ -33,48 +53,6 @@ inline std::vector<int32_t> someIds(size_t n, int32_t n_vocab) {
     id = static_cast<int32_t>((state >> 8) % static_cast<uint32_t>(n_vocab));
   }
   return ids;
-}
-
-/// Infinite when the sizes differ.
-template <typename A, typename B>
-double relativeL2(const std::vector<A>& got, const std::vector<B>& want) {
-  if (got.size() != want.size()) {
-    return HUGE_VAL;
-  }
-  double error = 0;
-  double norm = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const double d = static_cast<double>(got[i]) - static_cast<double>(want[i]);
-    error += d * d;
-    norm += static_cast<double>(want[i]) * static_cast<double>(want[i]);
-  }
-  return std::sqrt(error / norm);
-}
-
-/// Mean KL(reference || other) in nats over the rows.
-inline double meanDivergence(const std::vector<std::vector<float>>& reference,
-                      const std::vector<std::vector<float>>& other) {
-  double total = 0;
-  const auto logSumExp = [](const std::vector<float>& logits) {
-    double most = -1e300;
-    for (const float logit : logits) {
-      most = std::max<double>(most, logit);
-    }
-    double sum = 0;
-    for (const float logit : logits) {
-      sum += std::exp(logit - most);
-    }
-    return most + std::log(sum);
-  };
-  for (size_t t = 0; t < reference.size(); ++t) {
-    const double zp = logSumExp(reference[t]);
-    const double zq = logSumExp(other[t]);
-    for (size_t i = 0; i < reference[t].size(); ++i) {
-      const double log_p = reference[t][i] - zp;
-      total += std::exp(log_p) * (log_p - (other[t][i] - zq));
-    }
-  }
-  return total / static_cast<double>(reference.size());
 }
 
 }  // namespace oriel::test

@@ -1,9 +1,9 @@
 // The committed logits of a sliding window against the float64 pass that they came from.
 #include <gtest/gtest.h>
 
+#include "support/distances.h"
 #include "support/files.h"
 #include "support/float64_model.h"
-#include "support/owners.h"
 
 namespace oriel::test {
 namespace {
