@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -20,6 +21,17 @@ class CheckList {
   /// Ends the check begun last. `detail` is for people; more fields may be added to `extra`.
   void end(bool passed, const std::string& detail, const Json& extra = Json::object());
   void skip(const std::string& reason);
+
+  /// Begins a check and calls `check`, which ends it; when that throws instead, the check has failed.
+  template <typename Check>
+  void run(const std::string& group, const std::string& name, const Check& check) {
+    begin(group, name);
+    try {
+      check();
+    } catch (const std::exception& error) {
+      end(false, error.what());
+    }
+  }
 
   /// Passed when `value` is at most `limit` (and a number).
   void atMost(double value, double limit, const std::string& unit);

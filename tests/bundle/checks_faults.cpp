@@ -1,5 +1,4 @@
 #include <cstdlib>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -141,17 +140,10 @@ void checkCancel(const Device& device, CheckList* list) {
 }  // namespace
 
 void checkFaults(const Device& device, CheckList* list) {
-  const auto guarded = [list](const std::string& name, auto&& check) {
-    list->begin("faults", name);
-    try {
-      check();
-    } catch (const std::exception& error) {
-      list->end(false, error.what());
-    }
-  };
+  const std::string group = "faults";
   const auto refused = [&](const std::string& name, const std::string& path,
                            const oriel_options& options, oriel_status wanted) {
-    guarded(name, [&] { list->status(tryToLoad(path, options), wanted); });
+    list->run(group, name, [&] { list->status(tryToLoad(path, options), wanted); });
   };
   refused("a file that is not there", device.scratch + "/none.gguf", device.options(),
           ORIEL_ERROR_IO);
@@ -172,9 +164,9 @@ void checkFaults(const Device& device, CheckList* list) {
   options.device_number = 99;
   refused("a device that is not there", device.model(kModel), options, ORIEL_ERROR_NO_DEVICE);
 
-  guarded("memory that is refused", [&] { checkRefusedMemory(device, list); });
-  guarded("a damaged cache folder", [&] { checkDamagedCache(device, list); });
-  guarded("cancelled from another thread", [&] { checkCancel(device, list); });
+  list->run(group, "memory that is refused", [&] { checkRefusedMemory(device, list); });
+  list->run(group, "a damaged cache folder", [&] { checkDamagedCache(device, list); });
+  list->run(group, "cancelled from another thread", [&] { checkCancel(device, list); });
 }
 
 }  // namespace oriel::bundle

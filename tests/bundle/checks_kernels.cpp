@@ -1,5 +1,3 @@
-#include <exception>
-
 #include "bundle/checks.h"
 
 namespace oriel::bundle {

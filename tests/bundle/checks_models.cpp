@@ -1,5 +1,3 @@
-#include <exception>
-
 #include "bundle/checks.h"
 #include "support/distances.h"
 #include "support/golden.h"
@@ -61,14 +59,10 @@ void checkBundled(const json& c, const Loaded& loaded, CheckList* list) {
 }  // namespace
 
 void checkModels(const Device& device, CheckList* list) {
+  const std::string group = "models";
   for (const test::GoldenModel& golden :
        test::goldenModels(device.data + "/logits/tolerances.json")) {
-    list->begin("models", golden.name);
-    try {
-      checkGolden(device, golden, list);
-    } catch (const std::exception& error) {
-      list->end(false, error.what());
-    }
+    list->run(group, golden.name, [&] { checkGolden(device, golden, list); });
   }
   const json golden = readJson(device.data + "/oriel-tiny-golden.json");
   for (const json& file : golden["files"]) {
@@ -79,15 +73,12 @@ void checkModels(const Device& device, CheckList* list) {
     }
     Loaded loaded;
     for (const json& c : file["cases"]) {
-      list->begin("models", name + ":" + c["name"].get<std::string>());
-      try {
+      list->run(group, name + ":" + c["name"].get<std::string>(), [&] {
         if (!loaded.session) {
           loaded = open(path, device.options());
         }
         checkBundled(c, loaded, list);
-      } catch (const std::exception& error) {
-        list->end(false, error.what());
-      }
+      });
     }
   }
 }

@@ -1,5 +1,3 @@
-#include <exception>
-
 #include "bundle/checks.h"
 #include "support/distances.h"
 #include "support/encoding.h"
@@ -59,27 +57,23 @@ void checkFormats(const Device& device, const json& file, oriel_kv_format k, ori
 
 void checkStreaming(const Device& device, CheckList* list) {
   const json file = test::readJson(device.data + "/streaming/llama-mqa.json");
-  const auto guarded = [list](const std::string& name, auto&& check) {
-    list->begin("streaming", name);
-    try {
-      check();
-    } catch (const std::exception& error) {
-      list->end(false, error.what());
-    }
-  };
+  const std::string group = "streaming";
   for (const json& run : file["runs"]) {
     const std::string name = "sinks " + run["sinks"].dump() + ", window " + run["window"].dump() +
                              ", chunk " + run["chunk"].dump();
-    guarded(name, [&] { checkRun(device, file, run, 0, list); });
-    guarded(name + ", from position 2^40",
-            [&] { checkRun(device, file, run, uint64_t{1} << 40, list); });
+    list->run(group, name, [&] { checkRun(device, file, run, 0, list); });
+    list->run(group, name + ", from position 2^40",
+              [&] { checkRun(device, file, run, uint64_t{1} << 40, list); });
   }
   if (device.kind == ORIEL_DEVICE_CPU) {
     return;  // it would be compared with itself
   }
-  guarded("k8v8", [&] { checkFormats(device, file, ORIEL_KV_INT8, ORIEL_KV_INT8, list); });
-  guarded("k8v4", [&] { checkFormats(device, file, ORIEL_KV_INT8, ORIEL_KV_INT4, list); });
-  guarded("k4v4", [&] { checkFormats(device, file, ORIEL_KV_INT4, ORIEL_KV_INT4, list); });
+  const auto run_formats = [&](const char* name, oriel_kv_format k, oriel_kv_format v) {
+    list->run(group, name, [&] { checkFormats(device, file, k, v, list); });
+  };
+  run_formats("k8v8", ORIEL_KV_INT8, ORIEL_KV_INT8);
+  run_formats("k8v4", ORIEL_KV_INT8, ORIEL_KV_INT4);
+  run_formats("k4v4", ORIEL_KV_INT4, ORIEL_KV_INT4);
 }
 
 }  // namespace oriel::bundle
