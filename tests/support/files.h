@@ -9,9 +9,10 @@
 
 namespace oriel::test {
 
-/// `relative` below tests/data if it is there, else below shared/golden; empty if in neither.
+/// `relative` below tests/data if it is there, else below the folder of reference data
+/// (tests/data/README.md); empty if in neither.
 inline std::string dataFile(const std::string& relative) {
-  for (const std::string root : {ORIEL_TEST_DATA, ORIEL_SHARED_GOLDEN}) {
+  for (const std::string root : {ORIEL_TEST_DATA, ORIEL_REFERENCE_DATA}) {
     if (fileExists(root + "/" + relative)) {
       return root + "/" + relative;
     }
@@ -22,8 +23,12 @@ inline std::string dataFile(const std::string& relative) {
 }  // namespace oriel::test
 
 /// Skips the test, saying why, when data that may not be copied into the repository is not at hand.
-#define ORIEL_NEED_DATA(variable, relative)                                        \
-  const std::string variable = ::oriel::test::dataFile(relative);                  \
-  if (variable.empty()) {                                                          \
-    GTEST_SKIP() << relative << " is neither in tests/data nor in ../shared/golden"; \
+#define ORIEL_SKIP_WITHOUT(found, what)                                                      \
+  if (!(found)) {                                                                            \
+    GTEST_SKIP() << what << ": not in the repository, and not in the folder of reference "   \
+                 << "data (CMake's ORIEL_REFERENCE_DATA; see tests/data/README.md)";         \
   }
+/// A constant with the path of a file that the test needs.
+#define ORIEL_NEED_DATA(variable, relative)                       \
+  const std::string variable = ::oriel::test::dataFile(relative); \
+  ORIEL_SKIP_WITHOUT(!variable.empty(), relative)

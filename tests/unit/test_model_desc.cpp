@@ -12,6 +12,7 @@
 #include "os/os.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/described.h"
+#include "tests/support/files.h"
 #include "tests/support/tiny_llama.h"
 
 namespace oriel {
@@ -372,10 +373,8 @@ TEST(ModelDesc, the_bundled_model_is_described) {
 }
 
 TEST(ModelDesc, published_models_are_described) {
-  const std::string folder = ORIEL_SHARED_GOLDEN "/models";
-  if (!std::filesystem::is_directory(folder)) {
-    GTEST_SKIP() << "the published models are not there: " << folder;
-  }
+  const std::string folder = ORIEL_REFERENCE_DATA "/models";
+  ORIEL_SKIP_WITHOUT(std::filesystem::is_directory(folder), "published models");
   expectDescribed(folder, {"stories260K.gguf", 5, 64, 8, 4, 8, 172, 512, true});
   expectDescribed(folder, {"TinyStories-656K-Q2_K.gguf", 2, 128, 8, 4, 16, 384, 2048, true});
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "support/files.h"
 #include "support/tokenizer_case.h"
 
 namespace oriel::test {
@@ -94,10 +95,8 @@ TEST(TokenizerGolden, bpe2048_gives_the_reference_ids) {
 class SharedTokenizerGolden : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(SharedTokenizerGolden, gives_the_reference_ids) {
-  const std::string folder = ORIEL_SHARED_GOLDEN;
-  if (!fileExists(folder + "/README.md")) {
-    GTEST_SKIP() << "published vocabularies are not in the repository: no folder " << folder;
-  }
+  const std::string folder = ORIEL_REFERENCE_DATA;
+  ORIEL_SKIP_WITHOUT(fileExists(folder + "/README.md"), "published vocabularies");
   checkCases(folder, GetParam().first, folder + "/" + GetParam().second);
 }
 
