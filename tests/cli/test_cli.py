@@ -1,132 +1,22 @@
 #!/usr/bin/env python3
-"""What docs/cli.md promises to scripts: test_cli.py ORIEL_BINARY TEST_DATA_DIR
-
-One line per check; exits with 1 when one failed. Nothing but the standard library. Models are compared
-with themselves and with tests/data, never with fixed words: the bundled one may be exchanged.
+"""What docs/cli.md promises of every command, and of plan, info and devices:
+test_cli.py ORIEL_BINARY TEST_DATA_DIR
 """
 
 import base64
-import csv
 import json
-import math
 import os
-import pathlib
 import shutil
-import signal
-import struct
 import subprocess
 import sys
-import tempfile
-import threading
 import time
-import traceback
-import xml.etree.ElementTree
 
-ORIEL = pathlib.Path(sys.argv[1]).resolve()
-DATA = pathlib.Path(sys.argv[2]).resolve()
-BUNDLED = DATA.parent.parent / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf"
-SMALL = DATA / "models" / "llama-mqa.gguf"
-EXACT = DATA / "models" / "llama-f32.gguf"
-CPU = ["--device", "cpu"]
-FIXED = ["--memory", "64MiB", "--kv", "f16"] + CPU
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from program import (BUNDLED, CPU, DATA, EXACT, FIXED, ORIEL, SMALL, Result, check, environment, fails,
+                     floats, has_fields, interrupt, json_of, one_line_failure, oriel, relative_l2,
+                     run_tests, scratch, succeeds, write_ids)
 
-scratch = pathlib.Path(tempfile.mkdtemp(prefix="oriel-cli-"))
-failures = 0
-
-
-def check(name, condition, detail=""):
-    global failures
-    if condition:
-        print(f"ok      {name}")
-    else:
-        failures += 1
-        print(f"FAILED  {name}: {str(detail)[:600]}")
-    sys.stdout.flush()
-    return bool(condition)
-
-
-class Result:
-    def __init__(self, code, out, err, args):
-        self.code, self.out, self.err, self.args = code, out, err, args
-
-    def __repr__(self):
-        return f"{self.args} -> {self.code}, stdout {self.out[:300]!r}, stderr {self.err[:300]!r}"
-
-    @property
-    def json(self):
-        return json.loads(self.out)
-
-
-def environment(**more):
-    env = {k: v for k, v in os.environ.items() if k != "ORIEL_MODEL"}
-    env["XDG_CACHE_HOME"] = str(scratch / "cache")
-    env.update(more)
-    return env
-
-
-def oriel(*args, stdin=b"", env=None, cwd=None, binary=ORIEL, **options):
-    args = [str(a) for a in args]
-    done = subprocess.run([str(binary)] + args, input=stdin, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, env=env or environment(), cwd=cwd, timeout=120,
-                          **options)
-    result = Result(done.returncode, done.stdout, done.stderr, args)
-    if b"\x1b" in result.out or b"\x1b" in result.err:
-        check(f"no terminal escapes off a terminal: {args}", False, result)
-    return result
-
-
-def succeeds(name, *args, **options):
-    """Exit code 0 and, as nobody is watching, a silent stderr."""
-    result = oriel(*args, **options)
-    check(name, result.code == 0 and result.err == b"", result)
-    return result
-
-
-def one_line_failure(result, code):
-    lines = result.err.decode("utf-8").splitlines()
-    return (result.code == code and len(lines) == 1 and lines[0].startswith("oriel: ")
-            and result.err.endswith(b"\n"))
-
-
-def says_what_to_do(result):
-    return ": " in result.err.decode("utf-8")[len("oriel: "):]
-
-
-def fails(name, code, *args, **options):
-    result = oriel(*args, **options)
-    check(name, one_line_failure(result, code) and says_what_to_do(result), result)
-    return result
-
-
-def json_of(name, *args, **options):
-    """Exactly one JSON object on one line of stdout and nothing else anywhere."""
-    result = succeeds(name, *args, "--json", **options)
-    check(f"{name}: one object on one line",
-          result.out.count(b"\n") == 1 and isinstance(result.json, dict), result)
-    return result.json
-
-
-def has_fields(name, what, fields):
-    missing = [field for field in fields.split() if field not in what]
-    check(f"{name}: has its fields", not missing, f"missing {missing} in {what}")
-
-
-def relative_l2(got, want):
-    error = math.sqrt(sum((g - w) ** 2 for g, w in zip(got, want)))
-    return error / math.sqrt(sum(w * w for w in want))
-
-
-def floats(data):
-    return list(struct.unpack(f"<{len(data) // 4}f", data))
-
-
-def write_ids(ids, name="ids.json"):
-    path = scratch / name
-    path.write_text(json.dumps({"ids": ids}))
-    return path
-
-
-# ---- Usage and sizes ------------------------------------------------------------------------------
+# ---- Usage and sizes ---------------------------------------------------------------------------
 
 COMMANDS = "chat run plan eval calibrate bench tokenize render info devices".split()
 
@@ -165,8 +55,7 @@ def test_sizes():
         result = oriel("plan", SMALL, "--memory", text)
         check(f"size {text!r} is none", one_line_failure(result, 2), result)
 
-
-# ---- plan, bench ----------------------------------------------------------------------------------
+# ---- plan, info, devices -----------------------------------------------------------------------
 
 PARTS = "weights_bytes kv_bytes activation_bytes staging_bytes host_bytes".split()
 
@@ -198,376 +87,6 @@ def test_plan():
     succeeds("run at the minimum", "run", SMALL, *prompt, "--memory", minimum)
     below = fails("run below the minimum", 3, "run", SMALL, *prompt, "--memory", minimum - 1)
     check("run says what would do", str(minimum) in below.err.decode() and below.out == b"", below)
-
-
-def test_bench():
-    for options in (["--memory", "16MiB"], ["--memory", "8MiB", "--window", "50", "--sinks", "0"]):
-        plan = json_of("plan for bench", "plan", SMALL, *options)
-        bench = json_of("bench", "bench", SMALL, *options, *CPU, "--prefill", "20", "--decode",
-                        "8", "--repeat", "1", "--depth", "5")
-        check("bench takes what plan says",
-              bench["total_bytes"] == plan["total_bytes"]
-              and bench["device_bytes"] + bench["host_bytes"] == plan["total_bytes"]
-              and bench["window_tokens"] == plan["window_tokens"], (bench, plan))
-    has_fields("bench", bench,
-               "device driver prefill_tokens_per_s decode_tokens_per_s time_to_first_token_ms "
-               "load_ms device_bytes host_bytes total_bytes peak_host_bytes window_tokens predicted "
-               "off moved")
-    for kind in ("prefill", "decode"):
-        measured, predicted = bench[f"{kind}_tokens_per_s"], bench["predicted"][f"{kind}_tokens_per_s"]
-        check(f"bench: how far {kind} is from its prediction",
-              abs(bench["off"][f"{kind}_percent"] - 100 * (measured / predicted - 1)) < 1e-6, bench)
-        moved = bench["moved"]
-        check(f"bench: the share of bandwidth of {kind}",
-              abs(moved[f"{kind}_bandwidth_share"] * moved["read_bytes_per_s"]
-                  / (measured * moved[f"{kind}_bytes_per_token"]) - 1) < 1e-6, bench)
-    check("bench measured something",
-          bench["prefill_tokens_per_s"] > 0 and bench["decode_tokens_per_s"] > 0, bench)
-    soak = json_of("bench --soak", "bench", SMALL, *FIXED, "--window", "64", "--prefill", "1",
-                   "--decode", "2", "--repeat", "1", "--soak", "4000")["soak"]
-    check("soak reports every thousand",
-          [s["tokens"] for s in soak] == [1000, 2000, 3000, 4000], soak)
-    # The first report itself brings in pages of the program.
-    check("soak holds its memory", soak[3]["resident_bytes"] <= soak[1]["resident_bytes"] + 65536,
-          soak)
-
-
-def matrix_bytes(rows, cols):
-    """In f32, as stored: groups of 16 rows, a row a multiple of 32 columns."""
-    return -(-rows // 16) * 16 * -(-cols // 32) * 32 * 4
-
-
-def test_bytes_moved():
-    """By hand, from what info says of the shape; the file is all f32 and not tied."""
-    info = json_of("info for bytes", "info", EXACT)
-    layers, embd, ff, vocab = info["n_layers"], info["n_embd"], info["n_ff"], info["n_vocab"]
-    dim = info["head_dim"]
-    query, kv = info["n_heads"] * dim, info["n_kv_heads"] * dim
-    padded = lambda count: -(-count * 4 // 256) * 256
-    body = layers * (matrix_bytes(query + 2 * kv, embd) + matrix_bytes(embd, query)
-                     + matrix_bytes(2 * ff, embd) + matrix_bytes(embd, ff))
-    head = matrix_bytes(vocab, embd)
-    bench = json_of("bench for bytes", "bench", EXACT, *FIXED, "--window", "64", "--sinks", "4",
-                    "--prefill", "8", "--decode", "16", "--depth", "20", "--repeat", "1")
-    token = layers * 2 * kv * 2                  # a key and a value, two bytes each
-    depth = 20 + 8 + 16 / 2
-    decode = bench["moved"]["decode_bytes_per_token"]
-    norms = decode - body - head - (depth + 1) * token
-    check("bench: a decoded token moves the matrices once and what it sees of the cache",
-          (2 * layers + 1) * embd * 4 <= norms <= (2 * layers + 1) * padded(embd) + embd * 4, (norms, bench))
-    prefill = 8 * bench["moved"]["prefill_bytes_per_token"]
-    check("bench: a prompt of one chunk moves them once, too",
-          abs(prefill - (body + head + norms + (20 + 8) * token + 8 * token)) < 1, (prefill, norms, bench))
-    deep = json_of("bench deeper than the window", "bench", EXACT, *FIXED, "--window", "64", "--sinks",
-                   "4", "--prefill", "8", "--decode", "16", "--depth", "2000", "--repeat", "1")
-    check("bench: beyond the window nothing more is read",
-          abs(deep["moved"]["decode_bytes_per_token"] - decode - (64 + 4 - depth) * token) < 1, deep)
-
-
-SWEEP_COLUMNS = ("sweep kv window_tokens depth_tokens prompt_tokens generated_tokens total_bytes "
-                 "prefill_tokens_per_s predicted_prefill_tokens_per_s prefill_bytes_per_token "
-                 "prefill_bandwidth_share decode_tokens_per_s predicted_decode_tokens_per_s "
-                 "decode_bytes_per_token decode_bandwidth_share").split()
-
-
-def sweep_rows(stem):
-    with open(f"{stem}.csv", newline="") as file:
-        rows = list(csv.reader(file))
-    check("sweep: the columns", rows[:1] == [SWEEP_COLUMNS], rows[:1])
-    return [dict(zip(SWEEP_COLUMNS, row)) for row in rows[1:]]
-
-
-def test_sweep():
-    stem = scratch / "sweep"
-    done = json_of("sweep", "bench", SMALL, "--memory", "64MiB", *CPU, "--window", "256",
-                   "--prefill", "8", "--decode", "8", "--sweep", stem, "--sweep-seconds", "90")
-    rows = sweep_rows(stem)
-    has_fields("sweep", done, "device csv svg points points_planned")
-    check("sweep: a row a point", len(rows) == done["points"] <= done["points_planned"], done)
-    check("sweep: everything was measured", done["points"] == done["points_planned"], done)
-    check("sweep: all formats", {row["kv"] for row in rows} == {"f16", "k8v8", "k8v4", "k4v4"}, rows)
-    check("sweep: depths from none to the window",
-          {int(row["depth_tokens"]) for row in rows if row["sweep"] == "depth"}
-          == {0, 16, 32, 64, 128, 192, 256}, rows)
-    check("sweep: windows", {int(row["window_tokens"]) for row in rows if row["sweep"] == "window"}
-          == {128, 256}, rows)
-    numbers = [column for column in SWEEP_COLUMNS if column not in ("sweep", "kv", "depth_tokens")]
-    check("sweep: every cell is a number above nothing",
-          all(float(row[column]) > 0 for row in rows for column in numbers), rows)
-    picture = xml.etree.ElementTree.parse(f"{stem}.svg").getroot()
-    texts = [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")]
-    check("sweep: the picture names its axes and lines",
-          {"tokens/s", "window, tokens", "measured", "predicted", "f16", "K4V4"} <= set(texts), texts)
-    dots = len(list(picture.iter("{http://www.w3.org/2000/svg}circle")))
-    # Prompts and decoding are two pictures of depths; one dot more is in the legend.
-    wanted = sum(2 if row["sweep"] == "depth" else 1 for row in rows) + 1
-    check("sweep: a dot for each figure", dots == wanted, (dots, wanted))
-    fails("sweep into no folder", 1, "bench", SMALL, *FIXED, "--sweep", scratch / "no" / "where")
-
-    stem = scratch / "cut"
-
-    def some_rows(process):
-        path = pathlib.Path(f"{stem}.csv")
-        while process.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") > 1):
-            time.sleep(0.01)
-        return b""
-
-    cut = interrupt(["bench", BUNDLED, "--memory", "64MiB", *CPU, "--sweep", stem, "--sweep-seconds",
-                     "3000", "--decode", "200"], some_rows)
-    rows = sweep_rows(stem)
-    check("Ctrl-C ends a sweep and keeps what was measured",
-          cut.code == 130 and cut.err == b"" and 0 < len(rows) < 40
-          and all(len(row) == len(SWEEP_COLUMNS) for row in rows), (cut, rows))
-    xml.etree.ElementTree.parse(f"{stem}.svg")
-
-
-def test_probe_is_no_part_of_other_figures():
-    cache = scratch / "fresh"
-    env = environment(XDG_CACHE_HOME=str(cache))
-    rates = lambda: list(cache.rglob("*.speed"))
-    succeeds("chat at a first start", "chat", SMALL, *FIXED, "--greedy", stdin=b"Hello\n", env=env)
-    succeeds("run at a first start", "run", SMALL, *FIXED, "--greedy", "--prompt", "Hello", "--tokens", "2", env=env)
-    check("nobody waits for a measurement of the device", not rates(), rates())
-    bench = ["bench", SMALL, *FIXED, "--prefill", "4", "--decode", "4", "--repeat", "1"]
-    first = json_of("bench at a first start", *bench, env=env)
-    check("which bench makes, and keeps", len(rates()) == 1, rates())
-    second = json_of("bench after that", *bench, env=env)
-    # Measuring takes tens of megabytes.
-    check("peak_host_bytes is the same with rates measured or kept",
-          abs(first["peak_host_bytes"] - second["peak_host_bytes"]) < 4 << 20, (first, second))
-
-
-# ---- run, chat ------------------------------------------------------------------------------------
-
-REPLY_FIELDS = ("text tokens prompt_tokens stop_reason time_to_first_token_ms decode_tokens_per_s "
-                "window_used window_capacity evicted")
-
-
-def decode(model, ids):
-    return json_of("decode", "tokenize", model, "--decode", stdin=json.dumps(ids).encode())["text"]
-
-
-def test_run():
-    prompt = ["--prompt", "Hello! Who are you?", "--tokens", "20", "--greedy"]
-    run = json_of("run", "run", BUNDLED, *prompt, *FIXED)
-    has_fields("run", run, REPLY_FIELDS + " token_ids prompt_token_ids")
-    check("run: as many ids as tokens", run["tokens"] == len(run["token_ids"]) <= 20, run)
-    check("run: a reason", run["stop_reason"] in ("stop", "length"), run)
-    check("run: the text is that of the ids", run["text"] == decode(BUNDLED, run["token_ids"]), run)
-    check("run: prompt_tokens counts the prompt's ids",
-          run["prompt_tokens"] == len(run["prompt_token_ids"]), run)
-    messages = json.dumps([{"role": "user", "content": "Hello! Who are you?"}]).encode()
-    rendered = json_of("render for run", "render", BUNDLED, "--messages", "-", stdin=messages)
-    check("run: the prompt is the rendered conversation",
-          rendered["token_ids"] == run["prompt_token_ids"], (rendered, run))
-    plain = succeeds("run text", "run", BUNDLED, *prompt, *FIXED)
-    check("run: stdout is the text and a newline",
-          plain.out.decode() == run["text"] + "\n", (plain, run))
-    (scratch / "prompt.txt").write_text("Hello! Who are you?")
-    from_file = json_of("run --prompt-file", "run", BUNDLED, "--prompt-file", scratch / "prompt.txt",
-                        *prompt[2:], *FIXED)
-    from_stdin = json_of("run --prompt-file -", "run", BUNDLED, "--prompt-file", "-", *prompt[2:],
-                         *FIXED, stdin=b"Hello! Who are you?")
-    check("run: prompts from files and stdin are the same",
-          from_file["token_ids"] == from_stdin["token_ids"] == run["token_ids"])
-    seeded = [json_of("run --seed", "run", SMALL, "--prompt", "x", "--tokens", "20", "--seed", seed,
-                      "--temperature", "5", "--top-k", "0", *FIXED)["token_ids"]
-              for seed in (7, 7, 8)]
-    check("run: seeds reproduce", seeded[0] == seeded[1] != seeded[2], seeded)
-    verbose = oriel("run", SMALL, "--prompt", "x", "--tokens", "2", "--json", "--verbose", *FIXED)
-    check("run --verbose tells on stderr and leaves stdout alone",
-          verbose.code == 0 and verbose.err and verbose.json["tokens"] <= 2, verbose)
-
-
-def test_raw():
-    text = "<|im_start|>user\nHi<|im_end|>\n"
-    raw = json_of("run --raw", "run", SMALL, "--raw", "--prompt", text, "--tokens", "5", "--greedy",
-                  *FIXED)
-    ids = json_of("tokenize --special", "tokenize", SMALL, "--special", stdin=text.encode())["ids"]
-    check("run --raw reads control tokens and adds nothing",
-          raw["prompt_token_ids"] == ids and raw["prompt_tokens"] == len(ids), (raw, ids))
-
-
-def test_chat():
-    turns = ["Hello!", "What is your name?", "Tell me a story.", "Thank you."]
-    options = ["--tokens", "12", "--greedy", *FIXED]
-    text = "\n".join(turns).encode()  # no newline at the end
-    replies = succeeds("chat --json", "chat", BUNDLED, *options, "--json", stdin=text)
-    objects = [json.loads(line) for line in replies.out.splitlines()]
-    check("chat: four turns, four replies", len(objects) == 4, replies)
-    for reply in objects:
-        has_fields("chat", reply, REPLY_FIELDS)
-    used = [reply["window_used"] for reply in objects]
-    check("chat: the window fills up", used == sorted(used) and used[0] < used[3]
-          and used[3] <= objects[3]["window_capacity"], used)
-    plain = succeeds("chat text", "chat", BUNDLED, *options, stdin=text)
-    want = "".join(reply["text"] + "\n\n" for reply in objects)
-    check("chat: each reply is followed by an empty line", plain.out.decode() == want, (plain, want))
-    windows = succeeds("chat, lines of other systems", "chat", BUNDLED, *options,
-                       stdin=b"\n \n" + b"\r\n\r\n".join(t.encode() for t in turns) + b"\r\n")
-    check("chat: empty lines and carriage returns are no turns", windows.out == plain.out, windows)
-    check("chat: no turns, no replies", succeeds("chat of nothing", "chat", SMALL, *FIXED).out == b"")
-
-    endless = succeeds("chat past a small window", "chat", SMALL, "--tokens", "30", "--window", "40",
-                       "--greedy", "--system", "Be kind.", *FIXED, "--json",
-                       stdin=b"Tell me more.\n" * 6)
-    last = json.loads(endless.out.splitlines()[-1])
-    check("chat: old tokens are forgotten", last["evicted"] > 0
-          and 0 < last["window_used"] <= last["window_capacity"], last)
-
-
-# ---- tokenize, render, eval -----------------------------------------------------------------------
-
-
-def test_tokenize():
-    for text in ("Hello, world!", "  two  spaces\n\n\ttabs", "Größe 模型 🙂 e\u0301", "", "x" * 3000,
-                 "<|im_end|>"):
-        ids = json_of("tokenize", "tokenize", BUNDLED, stdin=text.encode())["ids"]
-        check(f"tokenize and back: {text[:20]!r}", decode(BUNDLED, ids) == text, ids)
-    plain = succeeds("tokenize for people", "tokenize", BUNDLED, stdin=b"Hello")
-    back = succeeds("decode for people", "tokenize", BUNDLED, "--decode", stdin=plain.out)
-    check("decode reads what tokenize prints", back.out.rstrip(b"\n") == b"Hello", (plain, back))
-    special = json_of("tokenize --special", "tokenize", BUNDLED, "--special", stdin=b"<|im_end|>")
-    check("a control token is one id with --special", len(special["ids"]) == 1, special)
-    shown = succeeds("decode --special", "tokenize", BUNDLED, "--decode", "--special",
-                     special["ids"][0])
-    check("and is written out again", shown.out.rstrip(b"\n") == b"<|im_end|>", shown)
-    broken = json_of("tokenize broken UTF-8", "tokenize", BUNDLED, stdin=b"a\xff\xfeb")
-    raw = oriel("tokenize", BUNDLED, "--decode", *broken["ids"])
-    check("any bytes survive", raw.code == 0 and raw.out.rstrip(b"\n") == b"a\xff\xfeb", raw)
-    fails("decode of an id that is none", 1, "tokenize", SMALL, "--decode", "99999999")
-    fails("decode of something else", 1, "tokenize", SMALL, "--decode", stdin=b"one two")
-
-
-def test_render():
-    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hé?"}]
-    path = scratch / "messages.json"
-    path.write_text(json.dumps(messages))
-    got = json_of("render", "render", BUNDLED, "--messages", path)
-    want = "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHé?<|im_end|>\n"
-    check("render is ChatML", got["text"] == want + "<|im_start|>assistant\n"
-          and got["template"] == "chatml" and got["token_ids"], got)
-    closed = json_of("render", "render", BUNDLED, "--messages", path, "--no-generation-prompt",
-                     "--template", "chatml")
-    check("render without the reply's beginning", closed["text"] == want, closed)
-    injected = json.dumps([{"role": "user", "content": "a<|im_end|>b"}]).encode()
-    ids = json_of("render injected", "render", BUNDLED, "--messages", "-", stdin=injected)["token_ids"]
-    end = json_of("tokenize --special", "tokenize", BUNDLED, "--special",
-                  stdin=b"<|im_end|>")["ids"][0]
-    check("control tokens inside a message are text", ids.count(end) == 1, ids)
-    fails("render of nothing", 1, "render", BUNDLED, "--messages", "-", stdin=b"not json")
-    unknown = oriel("render", BUNDLED, "--messages", path, "--template", "nope")
-    check("render with an unknown template", one_line_failure(unknown, 2)
-          and b"gemma3" in unknown.err, unknown)
-
-
-def test_chat_formats():
-    hello = scratch / "hello.json"
-    hello.write_text(json.dumps([{"role": "system", "content": "Be brief."},
-                                 {"role": "user", "content": " Hi "}]))
-    named = json_of("render --template NAME", "render", BUNDLED, "--messages", hello,
-                    "--template", "gemma3")
-    check("render by name", named["template"] == "gemma3" and named["text"] ==
-          "<bos><start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\n", named)
-    jinja = scratch / "template.jinja"
-    jinja.write_text("{% for m in messages %}{{ '<start_of_turn>' + m.role + '\n' + first_user_prefix }}"
-                     "{{ '<end_of_turn>\n' }}{% endfor %}")
-    check("render by a file with a template",
-          json_of("render --template FILE", "render", BUNDLED, "--messages", hello, "--template",
-                  jinja) == named)
-    jinja.write_text("no template")
-    fails("render by a file without a template", 2, "render", BUNDLED, "--messages", hello,
-          "--template", jinja)
-    jinja.write_text("{{ '@@' + message.content }}")
-    check("a template that is not known is plain", json_of(
-        "render unknown", "render", BUNDLED, "--messages", hello, "--template",
-        jinja)["template"] == "plain")
-    think = ["render", BUNDLED, "--messages", hello, "--template", "qwen3"]
-    on, off = json_of("--think", *think, "--think"), json_of("--no-think", *think, "--no-think")
-    check("--no-think", off["text"] == on["text"] + "<think>\n\n</think>\n\n"
-          and on == json_of("thinking is the default", *think), (on, off))
-    dated = ["render", BUNDLED, "--messages", hello, "--template", "llama3.2"]
-    check("--date", "Today Date: 26 Jul 2024\n" in json_of("no date", *dated)["text"]
-          and "Today Date: 05 Jan 2026\n" in
-          json_of("a date", *dated, "--date", "2026-01-05")["text"])
-    fails("--date of nonsense", 2, *dated, "--date", "5.1.26")
-    roles = json.dumps([{"role": "tool", "content": "x"}]).encode()
-    fails("a role that the format lacks", 1, "render", BUNDLED, "--messages", "-", "--template",
-          "gemma3", stdin=roles)
-    empty = json_of("render of no messages", "render", BUNDLED, "--messages", "-", "--template",
-                    "qwen2.5", "--no-generation-prompt", stdin=b"[]")
-    check("no messages: what stands before the first", empty["text"].startswith("<|im_start|>system"),
-          empty)
-    other = succeeds("chat in another format", "chat", SMALL, *FIXED, "--template", "llama3.2",
-                     "--tokens", "3", "--system", "Be brief.", "--no-think", stdin=b"Hi\nHo\n")
-    check("chat in another format replies twice", other.out.count(b"\n\n") >= 2, other)
-    fails("chat in a format nobody knows", 2, "chat", SMALL, *FIXED, "--template", "nope",
-          stdin=b"Hi\n")
-    run = json_of("run in another format", "run", SMALL, *FIXED, "--prompt", "Hi", "--tokens", "2",
-                  "--template", "mistral-v1")
-    user = scratch / "user.json"
-    user.write_text(json.dumps([{"role": "user", "content": "Hi"}]))
-    text = json_of("its text", "render", SMALL, "--messages", user, "--template", "mistral-v1")["text"]
-    decoded = oriel("tokenize", SMALL, "--decode", "--special", *run["prompt_token_ids"]).out.decode()
-    check("run in another format asks as render shows", text == "<s> [INST] Hi [/INST]"
-          and decoded.endswith(" [INST] Hi [/INST]"), (text, decoded))
-
-
-def test_eval():
-    golden = json.loads((DATA / "logits" / "llama-f32.json").read_text())
-    out = scratch / "logits.bin"
-    for prompt in golden["prompts"]:
-        ids = prompt["ids"]
-        want = floats(base64.b64decode(prompt["exact"]["logits_f32_b64"]))
-        got = json_of("eval", "eval", EXACT, "--tokens-file", write_ids(ids), "--logits-out", out,
-                      *FIXED)
-        has_fields("eval", got, "tokens top window_used evicted")
-        check("eval: one float for each token of the vocabulary",
-              out.stat().st_size == 4 * len(want), out.stat())
-        logits = floats(out.read_bytes())
-        check("eval: equal to the reference", relative_l2(logits, want) < 2e-3,
-              relative_l2(logits, want))
-        order = sorted(range(len(logits)), key=lambda i: (-logits[i], i))[:10]
-        check("eval: top ten", [t[0] for t in got["top"]] == order
-              and all(abs(t[1] - logits[t[0]]) < 1e-4 for t in got["top"]), (got["top"], order))
-        check("eval: counts", got["tokens"] == len(ids) and "nll_mean" not in got, got)
-
-        every = json_of("eval --nll --all-logits", "eval", EXACT, "--tokens-file", "-", "--nll",
-                        "--per-token", "--all-logits", "--logits-out", out, *FIXED,
-                        stdin=json.dumps({"ids": ids}).encode())
-        rows = floats(out.read_bytes())
-        n_vocab = len(want)
-        check("eval: all logits", len(rows) == n_vocab * len(ids)
-              and relative_l2(rows[-n_vocab:], want) < 2e-3, len(rows))
-        nll = []
-        for i, token in enumerate(ids[1:]):
-            row = rows[i * n_vocab:(i + 1) * n_vocab]
-            most = max(row)
-            nll.append(most + math.log(sum(math.exp(x - most) for x in row)) - row[token])
-        check("eval: the score of each token",
-              len(every["nll"]) == len(nll)
-              and all(abs(a - b) < 1e-4 for a, b in zip(every["nll"], nll)), (every, nll))
-        if nll:
-            mean = sum(nll) / len(nll)
-            check("eval: mean and perplexity", abs(every["nll_mean"] - mean) < 1e-4
-                  and abs(every["perplexity"] / math.exp(mean) - 1) < 1e-3, every)
-
-    text = scratch / "text.txt"
-    text.write_text("The quick brown fox jumps over the lazy dog. " * 8)
-    scored = json_of("eval --text", "eval", BUNDLED, "--text", text, "--window", "40", *FIXED)
-    check("eval --text is always scored, past the window, too",
-          scored["nll_mean"] > 0 and scored["evicted"] > 0 and scored["tokens"] > 44, scored)
-    check("eval --max-tokens", json_of("eval --max-tokens", "eval", BUNDLED, "--text", "-",
-                                       "--max-tokens", "7", *FIXED,
-                                       stdin=text.read_bytes())["tokens"] == 7)
-    succeeds("eval for people", "eval", SMALL, "--tokens-file", write_ids([1, 2, 3]), "--nll", *FIXED)
-    fails("eval of an id that is none", 1, "eval", SMALL, "--tokens-file", write_ids([1, 99999]),
-          *FIXED)
-    fails("eval of no ids", 1, "eval", SMALL, "--tokens-file", write_ids([]), *FIXED)
-    fails("eval of a missing file", 1, "eval", SMALL, "--tokens-file", scratch / "none.json", *FIXED)
-
-
-# ---- info, devices --------------------------------------------------------------------------------
 
 
 def test_info():
@@ -667,8 +186,7 @@ def test_vulkan():
                   "vulkan", "--memory", "16MiB", "--kv", "f16")
     check("Vulkan answers", run["tokens"] <= 5, run)
 
-
-# ---- Models, paths, streams -----------------------------------------------------------------------
+# ---- Models, paths, streams --------------------------------------------------------------------
 
 
 def test_model_choice():
@@ -764,24 +282,7 @@ def test_streams():
     os.close(writer)
     check("a reader that left is none", done.returncode == 0 and done.stderr == b"", done)
 
-
-# ---- Ctrl-C ---------------------------------------------------------------------------------------
-
-
-def interrupt(args, ready, stdin=subprocess.DEVNULL):
-    """Starts, waits for `ready(process)`, interrupts, and returns the result."""
-    process = subprocess.Popen([str(ORIEL)] + [str(a) for a in args], stdin=stdin,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-    # A program that ignores it must not hang the tests.
-    guard = threading.Timer(60, process.kill)
-    guard.start()
-    head = ready(process)
-    process.send_signal(signal.SIGINT)
-    if process.stdin:
-        process.wait()  # before communicate() closes its stdin: that would end it, too
-    out, err = process.communicate()
-    guard.cancel()
-    return Result(process.returncode, head + out, err, args)
+# ---- Ctrl-C ------------------------------------------------------------------------------------
 
 
 def test_interrupt():
@@ -811,20 +312,5 @@ def test_interrupt():
     check("Ctrl-C ends a chat that waits for a line", waiting.code == 130, waiting)
 
 
-def main():
-    for name, test in sorted(globals().items()):
-        if not name.startswith("test_"):
-            continue
-        start = time.time()
-        try:
-            test()
-        except Exception:  # one broken test does not hide the others
-            check(name, False, traceback.format_exc())
-        print(f"        {name} took {time.time() - start:.1f} s")
-    shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{failures} failed" if failures else "all passed")
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(globals()))

@@ -1,23 +1,22 @@
 #!/usr/bin/env python3
-"""What docs/cli.md promises of eval --against and --picture, of calibrate, and of the commands inside a
-chat: test_eval.py ORIEL_BINARY TEST_DATA_DIR
-
-Output and exit code as test_cli.py, whose helpers it uses.
+"""What docs/cli.md promises of eval, of calibrate, and of the commands inside a chat:
+test_eval.py ORIEL_BINARY TEST_DATA_DIR
 """
 
+import base64
 import json
+import math
 import os
 import select
 import shutil
 import subprocess
 import sys
 import time
-import traceback
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-import test_cli as cli
-from test_cli import BUNDLED, CPU, SMALL, check, fails, json_of, scratch, succeeds, write_ids
+from program import (BUNDLED, CPU, DATA, EXACT, FIXED, ORIEL, SMALL, check, environment, fails, floats,
+                     has_fields, json_of, oriel, relative_l2, run_tests, scratch, succeeds, write_ids)
 
 FORMATS = ["f16", "k8v8", "k8v4", "k4v4"]
 
@@ -29,6 +28,63 @@ def story_ids(count):
     return made["prompt_token_ids"] + made["token_ids"]
 
 
+# ---- eval --------------------------------------------------------------------------------------
+
+
+def test_eval():
+    golden = json.loads((DATA / "logits" / "llama-f32.json").read_text())
+    out = scratch / "logits.bin"
+    for prompt in golden["prompts"]:
+        ids = prompt["ids"]
+        want = floats(base64.b64decode(prompt["exact"]["logits_f32_b64"]))
+        got = json_of("eval", "eval", EXACT, "--tokens-file", write_ids(ids), "--logits-out", out,
+                      *FIXED)
+        has_fields("eval", got, "tokens top window_used evicted")
+        check("eval: one float for each token of the vocabulary",
+              out.stat().st_size == 4 * len(want), out.stat())
+        logits = floats(out.read_bytes())
+        check("eval: equal to the reference", relative_l2(logits, want) < 2e-3,
+              relative_l2(logits, want))
+        order = sorted(range(len(logits)), key=lambda i: (-logits[i], i))[:10]
+        check("eval: top ten", [t[0] for t in got["top"]] == order
+              and all(abs(t[1] - logits[t[0]]) < 1e-4 for t in got["top"]), (got["top"], order))
+        check("eval: counts", got["tokens"] == len(ids) and "nll_mean" not in got, got)
+
+        every = json_of("eval --nll --all-logits", "eval", EXACT, "--tokens-file", "-", "--nll",
+                        "--per-token", "--all-logits", "--logits-out", out, *FIXED,
+                        stdin=json.dumps({"ids": ids}).encode())
+        rows = floats(out.read_bytes())
+        n_vocab = len(want)
+        check("eval: all logits", len(rows) == n_vocab * len(ids)
+              and relative_l2(rows[-n_vocab:], want) < 2e-3, len(rows))
+        nll = []
+        for i, token in enumerate(ids[1:]):
+            row = rows[i * n_vocab:(i + 1) * n_vocab]
+            most = max(row)
+            nll.append(most + math.log(sum(math.exp(x - most) for x in row)) - row[token])
+        check("eval: the score of each token",
+              len(every["nll"]) == len(nll)
+              and all(abs(a - b) < 1e-4 for a, b in zip(every["nll"], nll)), (every, nll))
+        if nll:
+            mean = sum(nll) / len(nll)
+            check("eval: mean and perplexity", abs(every["nll_mean"] - mean) < 1e-4
+                  and abs(every["perplexity"] / math.exp(mean) - 1) < 1e-3, every)
+
+    text = scratch / "text.txt"
+    text.write_text("The quick brown fox jumps over the lazy dog. " * 8)
+    scored = json_of("eval --text", "eval", BUNDLED, "--text", text, "--window", "40", *FIXED)
+    check("eval --text is always scored, past the window, too",
+          scored["nll_mean"] > 0 and scored["evicted"] > 0 and scored["tokens"] > 44, scored)
+    check("eval --max-tokens", json_of("eval --max-tokens", "eval", BUNDLED, "--text", "-",
+                                       "--max-tokens", "7", *FIXED,
+                                       stdin=text.read_bytes())["tokens"] == 7)
+    succeeds("eval for people", "eval", SMALL, "--tokens-file", write_ids([1, 2, 3]), "--nll", *FIXED)
+    fails("eval of an id that is none", 1, "eval", SMALL, "--tokens-file", write_ids([1, 99999]),
+          *FIXED)
+    fails("eval of no ids", 1, "eval", SMALL, "--tokens-file", write_ids([]), *FIXED)
+    fails("eval of a missing file", 1, "eval", SMALL, "--tokens-file", scratch / "none.json", *FIXED)
+
+
 # ---- eval --against -------------------------------------------------------------------------------
 
 
@@ -38,9 +94,9 @@ def test_divergence():
     seen = {}
     for kv in FORMATS:
         seen[kv] = got = json_of(f"{kv} against f16", *base, "--kv", kv)
-        cli.has_fields(kv, got, "tokens kl_mean kl_max top1_agreement nll_mean perplexity "
-                                "reference_nll_mean reference_perplexity k_format v_format "
-                                "window_tokens sink_tokens top")
+        has_fields(kv, got, "tokens kl_mean kl_max top1_agreement nll_mean perplexity "
+                            "reference_nll_mean reference_perplexity k_format v_format "
+                            "window_tokens sink_tokens top")
         check(f"{kv}: the numbers can be", got["tokens"] == 240
               and 0 <= got["kl_mean"] <= got["kl_max"] and 0 <= got["top1_agreement"] <= 1, got)
     same = seen["f16"]
@@ -116,8 +172,8 @@ def test_calibrate():
     sidecar = scratch / "model.gguf.calibration.json"
     check("names its sidecar", done["sidecar"] == str(sidecar) and sidecar.exists(), done)
     constants = done["constants"]
-    cli.has_fields("constants", constants,
-                   "forget_scale forget_power keys_int8 keys_int4 values_int8 values_int4")
+    has_fields("constants", constants,
+               "forget_scale forget_power keys_int8 keys_int4 values_int8 values_int4")
     check("fewer bits cost more", 0 < constants["keys_int8"] < constants["keys_int4"]
           and 0 < constants["values_int8"] < constants["values_int4"], constants)
     written = json.loads(sidecar.read_text())
@@ -174,7 +230,7 @@ def test_calibrate():
         sidecar.write_text(broken)
         got = json_of(f"a sidecar with {name} is not used", *plan)
         check(f"{name}: priors", got["predicted"]["calibrated"] is False, got["predicted"])
-    warned = cli.oriel(*plan, "--verbose")
+    warned = oriel(*plan, "--verbose")
     check("--verbose warns of it", b"calibration" in warned.err and warned.code == 0, warned)
 
     other = scratch / "elsewhere.json"
@@ -200,8 +256,8 @@ class Terminal:
     def __init__(self, *args):
         import pty
         self.fd, theirs = pty.openpty()
-        env = cli.environment(NO_COLOR="1", TERM="dumb")
-        self.process = subprocess.Popen([str(cli.ORIEL)] + [str(a) for a in args], stdin=theirs,
+        env = environment(NO_COLOR="1", TERM="dumb")
+        self.process = subprocess.Popen([str(ORIEL)] + [str(a) for a in args], stdin=theirs,
                                         stdout=theirs, stderr=theirs, env=env, close_fds=True)
         os.close(theirs)
         self.greeting = self.answer()
@@ -299,20 +355,5 @@ def test_chat_commands():
     chat.leave()
 
 
-def main():
-    for name, test in sorted(globals().items()):
-        if not name.startswith("test_") or not callable(test):
-            continue
-        start = time.time()
-        try:
-            test()
-        except Exception:  # one broken test does not hide the others
-            check(name, False, traceback.format_exc())
-        print(f"        {name} took {time.time() - start:.1f} s")
-    shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{cli.failures} failed" if cli.failures else "all passed")
-    return 1 if cli.failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(globals()))

@@ -108,4 +108,16 @@ inline PackedHalves packHalves(const std::vector<float>& values) {
   return packed;
 }
 
+/// [tokens][stride] inputs whose padding (cols up to a multiple of kUnit) is zero, as plans promise.
+inline std::vector<float> paddedRows(uint32_t tokens, uint32_t cols, uint32_t stride,
+                                     Random* random) {
+  std::vector<float> rows(static_cast<size_t>(tokens) * stride, 0.0f);
+  for (uint32_t t = 0; t < tokens; ++t) {
+    for (uint32_t c = 0; c < cols; ++c) {
+      rows[static_cast<size_t>(t) * stride + c] = random->normal();
+    }
+  }
+  return rows;
+}
+
 }  // namespace oriel::test

@@ -1,0 +1,154 @@
+"""The program under test and what its tests have in common; sys.argv: ORIEL_BINARY TEST_DATA_DIR
+
+One line per check; a file's tests exit with 1 when one failed. Nothing but the standard library. Models
+are compared with themselves and with tests/data, never with fixed words: the bundled one may be exchanged.
+"""
+
+import json
+import math
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+ORIEL = pathlib.Path(sys.argv[1]).resolve()
+DATA = pathlib.Path(sys.argv[2]).resolve()
+BUNDLED = DATA.parent.parent / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf"
+SMALL = DATA / "models" / "llama-mqa.gguf"
+EXACT = DATA / "models" / "llama-f32.gguf"
+CPU = ["--device", "cpu"]
+FIXED = ["--memory", "64MiB", "--kv", "f16"] + CPU
+
+scratch = pathlib.Path(tempfile.mkdtemp(prefix="oriel-cli-"))
+failures = 0
+
+
+def check(name, condition, detail=""):
+    global failures
+    if condition:
+        print(f"ok      {name}")
+    else:
+        failures += 1
+        print(f"FAILED  {name}: {str(detail)[:600]}")
+    sys.stdout.flush()
+    return bool(condition)
+
+
+class Result:
+    def __init__(self, code, out, err, args):
+        self.code, self.out, self.err, self.args = code, out, err, args
+
+    def __repr__(self):
+        return f"{self.args} -> {self.code}, stdout {self.out[:300]!r}, stderr {self.err[:300]!r}"
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if k != "ORIEL_MODEL"}
+    env["XDG_CACHE_HOME"] = str(scratch / "cache")
+    env.update(more)
+    return env
+
+
+def oriel(*args, stdin=b"", env=None, cwd=None, binary=ORIEL, **options):
+    args = [str(a) for a in args]
+    done = subprocess.run([str(binary)] + args, input=stdin, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, env=env or environment(), cwd=cwd, timeout=120,
+                          **options)
+    result = Result(done.returncode, done.stdout, done.stderr, args)
+    if b"\x1b" in result.out or b"\x1b" in result.err:
+        check(f"no terminal escapes off a terminal: {args}", False, result)
+    return result
+
+
+def succeeds(name, *args, **options):
+    """Exit code 0 and, as nobody is watching, a silent stderr."""
+    result = oriel(*args, **options)
+    check(name, result.code == 0 and result.err == b"", result)
+    return result
+
+
+def one_line_failure(result, code):
+    lines = result.err.decode("utf-8").splitlines()
+    return (result.code == code and len(lines) == 1 and lines[0].startswith("oriel: ")
+            and result.err.endswith(b"\n"))
+
+
+def says_what_to_do(result):
+    return ": " in result.err.decode("utf-8")[len("oriel: "):]
+
+
+def fails(name, code, *args, **options):
+    result = oriel(*args, **options)
+    check(name, one_line_failure(result, code) and says_what_to_do(result), result)
+    return result
+
+
+def json_of(name, *args, **options):
+    """Exactly one JSON object on one line of stdout and nothing else anywhere."""
+    result = succeeds(name, *args, "--json", **options)
+    check(f"{name}: one object on one line",
+          result.out.count(b"\n") == 1 and isinstance(result.json, dict), result)
+    return result.json
+
+
+def has_fields(name, what, fields):
+    missing = [field for field in fields.split() if field not in what]
+    check(f"{name}: has its fields", not missing, f"missing {missing} in {what}")
+
+
+def relative_l2(got, want):
+    error = math.sqrt(sum((g - w) ** 2 for g, w in zip(got, want)))
+    return error / math.sqrt(sum(w * w for w in want))
+
+
+def floats(data):
+    return list(struct.unpack(f"<{len(data) // 4}f", data))
+
+
+def write_ids(ids, name="ids.json"):
+    path = scratch / name
+    path.write_text(json.dumps({"ids": ids}))
+    return path
+
+
+def interrupt(args, ready, stdin=subprocess.DEVNULL):
+    """Starts, waits for `ready(process)`, interrupts, and returns the result."""
+    process = subprocess.Popen([str(ORIEL)] + [str(a) for a in args], stdin=stdin,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
+    # A program that ignores it must not hang the tests.
+    guard = threading.Timer(60, process.kill)
+    guard.start()
+    head = ready(process)
+    process.send_signal(signal.SIGINT)
+    if process.stdin:
+        process.wait()  # before communicate() closes its stdin: that would end it, too
+    out, err = process.communicate()
+    guard.cancel()
+    return Result(process.returncode, head + out, err, args)
+
+
+def run_tests(names):
+    """Calls each test of a module's names, in their order; returns the exit code."""
+    for name, test in sorted(names.items()):
+        if not name.startswith("test_"):
+            continue
+        start = time.time()
+        try:
+            test()
+        except Exception:  # one broken test does not hide the others
+            check(name, False, traceback.format_exc())
+        print(f"        {name} took {time.time() - start:.1f} s")
+    shutil.rmtree(scratch, ignore_errors=True)
+    print(f"{failures} failed" if failures else "all passed")
+    return 1 if failures else 0

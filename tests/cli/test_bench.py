@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""What docs/cli.md promises of bench: test_bench.py ORIEL_BINARY TEST_DATA_DIR"""
+
+import csv
+import pathlib
+import sys
+import time
+import xml.etree.ElementTree
+
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from program import (BUNDLED, CPU, EXACT, FIXED, SMALL, check, environment, fails, has_fields,
+                     interrupt, json_of, run_tests, scratch, succeeds)
+
+
+def test_bench():
+    for options in (["--memory", "16MiB"], ["--memory", "8MiB", "--window", "50", "--sinks", "0"]):
+        plan = json_of("plan for bench", "plan", SMALL, *options)
+        bench = json_of("bench", "bench", SMALL, *options, *CPU, "--prefill", "20", "--decode",
+                        "8", "--repeat", "1", "--depth", "5")
+        check("bench takes what plan says",
+              bench["total_bytes"] == plan["total_bytes"]
+              and bench["device_bytes"] + bench["host_bytes"] == plan["total_bytes"]
+              and bench["window_tokens"] == plan["window_tokens"], (bench, plan))
+    has_fields("bench", bench,
+               "device driver prefill_tokens_per_s decode_tokens_per_s time_to_first_token_ms "
+               "load_ms device_bytes host_bytes total_bytes peak_host_bytes window_tokens predicted "
+               "off moved")
+    for kind in ("prefill", "decode"):
+        measured, predicted = bench[f"{kind}_tokens_per_s"], bench["predicted"][f"{kind}_tokens_per_s"]
+        check(f"bench: how far {kind} is from its prediction",
+              abs(bench["off"][f"{kind}_percent"] - 100 * (measured / predicted - 1)) < 1e-6, bench)
+        moved = bench["moved"]
+        check(f"bench: the share of bandwidth of {kind}",
+              abs(moved[f"{kind}_bandwidth_share"] * moved["read_bytes_per_s"]
+                  / (measured * moved[f"{kind}_bytes_per_token"]) - 1) < 1e-6, bench)
+    check("bench measured something",
+          bench["prefill_tokens_per_s"] > 0 and bench["decode_tokens_per_s"] > 0, bench)
+    soak = json_of("bench --soak", "bench", SMALL, *FIXED, "--window", "64", "--prefill", "1",
+                   "--decode", "2", "--repeat", "1", "--soak", "4000")["soak"]
+    check("soak reports every thousand",
+          [s["tokens"] for s in soak] == [1000, 2000, 3000, 4000], soak)
+    # The first report itself brings in pages of the program.
+    check("soak holds its memory", soak[3]["resident_bytes"] <= soak[1]["resident_bytes"] + 65536,
+          soak)
+
+
+def matrix_bytes(rows, cols):
+    """In f32, as stored: groups of 16 rows, a row a multiple of 32 columns."""
+    return -(-rows // 16) * 16 * -(-cols // 32) * 32 * 4
+
+
+def test_bytes_moved():
+    """By hand, from what info says of the shape; the file is all f32 and not tied."""
+    info = json_of("info for bytes", "info", EXACT)
+    layers, embd, ff, vocab = info["n_layers"], info["n_embd"], info["n_ff"], info["n_vocab"]
+    dim = info["head_dim"]
+    query, kv = info["n_heads"] * dim, info["n_kv_heads"] * dim
+    padded = lambda count: -(-count * 4 // 256) * 256
+    body = layers * (matrix_bytes(query + 2 * kv, embd) + matrix_bytes(embd, query)
+                     + matrix_bytes(2 * ff, embd) + matrix_bytes(embd, ff))
+    head = matrix_bytes(vocab, embd)
+    bench = json_of("bench for bytes", "bench", EXACT, *FIXED, "--window", "64", "--sinks", "4",
+                    "--prefill", "8", "--decode", "16", "--depth", "20", "--repeat", "1")
+    token = layers * 2 * kv * 2                  # a key and a value, two bytes each
+    depth = 20 + 8 + 16 / 2
+    decode = bench["moved"]["decode_bytes_per_token"]
+    norms = decode - body - head - (depth + 1) * token
+    check("bench: a decoded token moves the matrices once and what it sees of the cache",
+          (2 * layers + 1) * embd * 4 <= norms <= (2 * layers + 1) * padded(embd) + embd * 4, (norms, bench))
+    prefill = 8 * bench["moved"]["prefill_bytes_per_token"]
+    check("bench: a prompt of one chunk moves them once, too",
+          abs(prefill - (body + head + norms + (20 + 8) * token + 8 * token)) < 1, (prefill, norms, bench))
+    deep = json_of("bench deeper than the window", "bench", EXACT, *FIXED, "--window", "64", "--sinks",
+                   "4", "--prefill", "8", "--decode", "16", "--depth", "2000", "--repeat", "1")
+    check("bench: beyond the window nothing more is read",
+          abs(deep["moved"]["decode_bytes_per_token"] - decode - (64 + 4 - depth) * token) < 1, deep)
+
+SWEEP_COLUMNS = ("sweep kv window_tokens depth_tokens prompt_tokens generated_tokens total_bytes "
+                 "prefill_tokens_per_s predicted_prefill_tokens_per_s prefill_bytes_per_token "
+                 "prefill_bandwidth_share decode_tokens_per_s predicted_decode_tokens_per_s "
+                 "decode_bytes_per_token decode_bandwidth_share").split()
+
+
+def sweep_rows(stem):
+    with open(f"{stem}.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    check("sweep: the columns", rows[:1] == [SWEEP_COLUMNS], rows[:1])
+    return [dict(zip(SWEEP_COLUMNS, row)) for row in rows[1:]]
+
+
+def test_sweep():
+    stem = scratch / "sweep"
+    done = json_of("sweep", "bench", SMALL, "--memory", "64MiB", *CPU, "--window", "256",
+                   "--prefill", "8", "--decode", "8", "--sweep", stem, "--sweep-seconds", "90")
+    rows = sweep_rows(stem)
+    has_fields("sweep", done, "device csv svg points points_planned")
+    check("sweep: a row a point", len(rows) == done["points"] <= done["points_planned"], done)
+    check("sweep: everything was measured", done["points"] == done["points_planned"], done)
+    check("sweep: all formats", {row["kv"] for row in rows} == {"f16", "k8v8", "k8v4", "k4v4"}, rows)
+    check("sweep: depths from none to the window",
+          {int(row["depth_tokens"]) for row in rows if row["sweep"] == "depth"}
+          == {0, 16, 32, 64, 128, 192, 256}, rows)
+    check("sweep: windows", {int(row["window_tokens"]) for row in rows if row["sweep"] == "window"}
+          == {128, 256}, rows)
+    numbers = [column for column in SWEEP_COLUMNS if column not in ("sweep", "kv", "depth_tokens")]
+    check("sweep: every cell is a number above nothing",
+          all(float(row[column]) > 0 for row in rows for column in numbers), rows)
+    picture = xml.etree.ElementTree.parse(f"{stem}.svg").getroot()
+    texts = [node.text for node in picture.iter("{http://www.w3.org/2000/svg}text")]
+    check("sweep: the picture names its axes and lines",
+          {"tokens/s", "window, tokens", "measured", "predicted", "f16", "K4V4"} <= set(texts), texts)
+    dots = len(list(picture.iter("{http://www.w3.org/2000/svg}circle")))
+    # Prompts and decoding are two pictures of depths; one dot more is in the legend.
+    wanted = sum(2 if row["sweep"] == "depth" else 1 for row in rows) + 1
+    check("sweep: a dot for each figure", dots == wanted, (dots, wanted))
+    fails("sweep into no folder", 1, "bench", SMALL, *FIXED, "--sweep", scratch / "no" / "where")
+
+    stem = scratch / "cut"
+
+    def some_rows(process):
+        path = pathlib.Path(f"{stem}.csv")
+        while process.poll() is None and not (path.exists() and path.read_bytes().count(b"\n") > 1):
+            time.sleep(0.01)
+        return b""
+
+    cut = interrupt(["bench", BUNDLED, "--memory", "64MiB", *CPU, "--sweep", stem, "--sweep-seconds",
+                     "3000", "--decode", "200"], some_rows)
+    rows = sweep_rows(stem)
+    check("Ctrl-C ends a sweep and keeps what was measured",
+          cut.code == 130 and cut.err == b"" and 0 < len(rows) < 40
+          and all(len(row) == len(SWEEP_COLUMNS) for row in rows), (cut, rows))
+    xml.etree.ElementTree.parse(f"{stem}.svg")
+
+
+def test_probe_is_no_part_of_other_figures():
+    cache = scratch / "fresh"
+    env = environment(XDG_CACHE_HOME=str(cache))
+    rates = lambda: list(cache.rglob("*.speed"))
+    succeeds("chat at a first start", "chat", SMALL, *FIXED, "--greedy", stdin=b"Hello\n", env=env)
+    succeeds("run at a first start", "run", SMALL, *FIXED, "--greedy", "--prompt", "Hello", "--tokens", "2", env=env)
+    check("nobody waits for a measurement of the device", not rates(), rates())
+    bench = ["bench", SMALL, *FIXED, "--prefill", "4", "--decode", "4", "--repeat", "1"]
+    first = json_of("bench at a first start", *bench, env=env)
+    check("which bench makes, and keeps", len(rates()) == 1, rates())
+    second = json_of("bench after that", *bench, env=env)
+    # Measuring takes tens of megabytes.
+    check("peak_host_bytes is the same with rates measured or kept",
+          abs(first["peak_host_bytes"] - second["peak_host_bytes"]) < 4 << 20, (first, second))
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

@@ -1,0 +1,123 @@
+// Sessions for tests of what they promise, through the public API: messages in, words out.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "support/api.h"
+#include "text/utf8.h"
+
+namespace oriel::test {
+
+// Its words may change with every training run: it is only ever compared with itself.
+inline const char* const kTrained =
+    ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+inline const char* const kRandom = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
+
+inline oriel_options sessionOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
+  oriel_options options = makeOptions(log);
+  options.memory_bytes = 64u << 20;
+  options.window_tokens = window;
+  options.chunk_tokens = chunk;
+  options.k_format = ORIEL_KV_F16;
+  options.v_format = ORIEL_KV_F16;
+  return options;
+}
+
+inline oriel_options cpuOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
+  oriel_options options = sessionOptions(log, window, chunk);
+  options.device = ORIEL_DEVICE_CPU;
+  return options;
+}
+
+inline size_t errorLines(const CapturedLog& log) {
+  return static_cast<size_t>(std::count_if(
+      log.lines.begin(), log.lines.end(),
+      [](const CapturedLog::Line& line) { return line.level == ORIEL_LOG_ERROR; }));
+}
+
+inline std::vector<int32_t> tokens(const Loaded& loaded, const std::string& text, uint32_t flags) {
+  size_t needed = 0;
+  std::vector<int32_t> ids(text.size() + 2);
+  EXPECT_EQ(ORIEL_OK, oriel_tokenize(loaded.model.get(), text.data(), text.size(), flags,
+                                     ids.data(), ids.size(), &needed));
+  ids.resize(needed);
+  return ids;
+}
+
+struct Message {
+  std::string role;
+  std::string text;
+};
+
+inline std::string rendered(const Loaded& loaded, const std::vector<Message>& messages,
+                     bool generation_prompt) {
+  std::vector<oriel_message> list;
+  for (const Message& message : messages) {
+    list.push_back({message.role.c_str(), message.text.data(), message.text.size()});
+  }
+  size_t needed = 0;
+  (void)oriel_render(loaded.model.get(), nullptr, list.data(), list.size(), generation_prompt,
+                     nullptr, 0, &needed);
+  std::string text(needed, '\0');
+  EXPECT_EQ(ORIEL_OK, oriel_render(loaded.model.get(), nullptr, list.data(), list.size(),
+                                   generation_prompt, text.data(), text.size(), &needed));
+  return text;
+}
+
+inline oriel_status add(const Loaded& loaded, const std::string& role, const std::string& text) {
+  return oriel_chat_add(loaded.session.get(), role.c_str(), text.data(), text.size());
+}
+
+inline oriel_status append(const Loaded& loaded, const std::vector<int32_t>& ids) {
+  return oriel_session_append(loaded.session.get(), ids.data(), ids.size());
+}
+
+/// Everything sampled alike: a random walk through the vocabulary, stop tokens included.
+inline oriel_generate_options wildOptions(uint32_t max_tokens, uint64_t seed) {
+  oriel_generate_options options = greedyOptions(max_tokens);
+  options.greedy = 0;
+  options.seed = seed;
+  options.temperature = 100;
+  options.top_k = UINT32_MAX;
+  options.top_p = 1;
+  options.min_p = -1;
+  return options;
+}
+
+/// What a generation gave.
+struct Heard {
+  oriel_status status = ORIEL_OK;
+  std::vector<int32_t> ids;
+  std::string text;
+  oriel_generation result = {};
+};
+
+inline bool isText(const std::string& bytes) {
+  size_t bad = 0;
+  return isValidUtf8(bytes.data(), bytes.size(), &bad);
+}
+
+inline int hear(const oriel_token_event* event, void* user) {
+  Heard* heard = static_cast<Heard*>(user);
+  heard->ids.push_back(event->id);
+  EXPECT_TRUE(isText(std::string(event->text, event->text_bytes)));
+  heard->text.append(event->text, event->text_bytes);
+  return 0;
+}
+
+using Generate = decltype(&oriel_session_generate);
+
+inline Heard listen(Generate call, const Loaded& loaded, const oriel_generate_options& options) {
+  Heard heard;
+  heard.result.struct_size = sizeof(heard.result);
+  heard.status = call(loaded.session.get(), &options, hear, &heard, &heard.result);
+  // The last event may be the rest of a character.
+  heard.ids.resize(std::min<size_t>(heard.ids.size(), heard.result.tokens));
+  return heard;
+}
+
+}  // namespace oriel::test
