@@ -47,18 +47,19 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
   command
       ->add_option_function<std::string>(
           "--template", [options](const std::string& text) { setTemplate(text, options); },
-          "Chat format by name, e.g. gemma3, or a file with a Jinja template whose format is "
+          "Chat format: a name, e.g. gemma3, or a file with a Jinja template whose format is "
           "recognised (default: the model's own)")
       ->type_name("NAME|FILE")
       ->group(group);
   command
       ->add_flag("--think,!--no-think", [options](int64_t times) { options->no_thinking = times < 0; },
-                 "Whether models that can think before they answer do so (default: they do)")
+                 "Whether a model that can think before it answers does so (default: it does)")
       ->group(group);
   command
       ->add_option_function<std::string>(
           "--date", [options](const std::string& text) { setDate(text, options); },
-          "The date told to models that want one: 2024-07-26, or today")
+          "The date told to models that want one: 2024-07-26, or today (default: today in chat, else "
+          "the format's own)")
       ->type_name("DATE")
       ->group(group);
 }

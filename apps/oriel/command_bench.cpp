@@ -296,37 +296,39 @@ int runBench(const BenchOptions& options) {
 
 Command addBenchCommand(CLI::App* program) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* app = program->add_subcommand("bench", "Measure speed and memory");
+  CLI::App* app = program->add_subcommand("bench", "Measure speed and memory, beside what was predicted");
   addModelOption(app, &options->common);
-  app->add_option("--prefill", options->prefill, "Prompt tokens (default 64)")
+  app->footer("Example:\n  oriel bench model.gguf --memory 1GiB");
+  app->add_option("--prefill", options->prefill, "Prompt of N tokens (default 64)")
       ->type_name("N")
       ->check(between(1, 1e6));
-  app->add_option("--decode", options->decode, "Tokens to generate (default 64)")
+  app->add_option("--decode", options->decode, "Generate N tokens after it (default 64)")
       ->type_name("N")
       ->check(between(0, 1e6));
   app->add_option("--depth", options->depth,
-                  "Tokens that the session is taken to hold before the prompt (default 0)")
+                  "Measure as if the session held N tokens already (default 0)")
       ->type_name("N")
       ->check(between(0, 1e6));
   app->add_option("--repeat", options->repeat,
-                  "Runs after the warm-up (default 3, and while they are short more)")
+                  "Runs after the warm-up (default 3, and more while they are short)")
       ->type_name("R")
       ->check(between(1, 1000));
   app->add_option("--soak", options->soak,
-                  "Afterwards generate N tokens at a stretch: speed and memory of every 1000")
+                  "Afterwards generate N tokens at a stretch, and report every 1000")
       ->type_name("N");
   app->add_option("--cancel", options->cancels,
-                  "Afterwards cancel N prefills at different moments: how long each takes to end")
+                  "Afterwards cancel N prompts, each at another moment, and report how long it "
+                  "takes")
       ->type_name("N")
       ->check(between(1, 1000));
   app->add_option("--sweep", options->sweep,
-                  "Instead: depths, windows and cache formats, into STEM.csv and STEM.svg")
+                  "Instead measure depths, windows and cache formats, into STEM.csv and STEM.svg")
       ->type_name("STEM");
   app->add_option("--sweep-seconds", options->sweep_seconds,
-                  "What a sweep may take, besides loading (default 60): more points, and more exact")
+                  "What a sweep may take (default 60); longer: more points, and more exact")
       ->type_name("S")
       ->check(between(0.1, 1e6));
-  addCommonOptions(app, &options->common, Uses::kDevice);
+  addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options] { return runBench(*options); }};
 }
 

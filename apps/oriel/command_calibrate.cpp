@@ -331,26 +331,29 @@ int runCalibrate(const CalibrateOptions& options) {
 Command addCalibrateCommand(CLI::App* program) {
   auto options = std::make_shared<CalibrateOptions>();
   CLI::App* app = program->add_subcommand(
-      "calibrate", "Measure what windows and cache formats cost with this model");
+      "calibrate", "Measure what windows and cache formats cost");
   addModelOption(app, &options->common);
+  app->footer("Example:\n  oriel calibrate model.gguf --text book.txt");
   CLI::Option* text =
-      app->add_option("--text", options->text_file, "Text to measure with; -: stdin")
+      app->add_option("--text", options->text_file,
+                      "Text to measure with; - is stdin; this or --tokens-file is needed")
           ->type_name("FILE");
   CLI::Option* tokens = app->add_option("--tokens-file", options->tokens_file,
-                                        R"(The same as JSON {"ids": [...]}; -: stdin)")
+                                        R"(The same as token ids, JSON {"ids": [...]}; - is stdin)")
                             ->type_name("FILE")
                             ->excludes(text);
-  app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens (default 2048)")
+  app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only (default 2048)")
       ->type_name("N");
   app->add_option("--kl-limit", options->kl_limit,
-                  "Formats that cost more nats a token by rounding are never chosen (default 0.1)")
+                  "Never choose formats whose rounding costs more than NATS a token (default 0.1)")
       ->type_name("NATS")
       ->check(between(1e-6, 100.0));
-  app->add_flag("--whole-model", options->whole_model, "Do not tell single layers apart: faster");
+  app->add_flag("--whole-model", options->whole_model,
+                "Measure all layers together only: half the time");
   app->add_option("--out", options->out,
-                  "Where to write (default: MODEL.calibration.json, which is then used)")
+                  "Where to write (default: MODEL.calibration.json, which is used from then on)")
       ->type_name("FILE");
-  addCommonOptions(app, &options->common, Uses::kDevice);
+  addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options, text, tokens] {
             if (text->empty() && tokens->empty()) {
               throw Failure{kExitUsage,

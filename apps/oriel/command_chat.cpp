@@ -319,14 +319,17 @@ class Chat {
 
 Command addChatCommand(CLI::App* program) {
   auto options = std::make_shared<ChatOptions>();
-  CLI::App* app = program->add_subcommand("chat", "Talk with the model");
+  CLI::App* app = program->add_subcommand("chat", "Talk with a model, for as long as you like");
   addModelOption(app, &options->common);
+  app->footer("In a chat, /help lists its commands. Example:\n"
+              "  oriel chat model.gguf --memory 1GiB --system \"You answer briefly.\"");
   app->add_option("--system", options->system, "System message; it is never forgotten");
   app->add_option("--tokens", options->reply_tokens,
-                  "Longest reply (default 2048; 0: until it ends by itself)")
+                  "Longest reply in tokens (default 2048; 0: until it ends by itself)")
       ->type_name("N");
   addChatFormatOptions(app, &options->chat);
   addCommonOptions(app, &options->common, Uses::kSampling);
+  app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options] {
             // Somebody is talking now; scripts that want the same every day say --date.
             options->chat.date = options->chat.date != 0 ? options->chat.date : today();

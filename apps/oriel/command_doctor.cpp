@@ -146,8 +146,9 @@ int runDoctor(const DoctorOptions& options) {
 
 Command addDoctorCommand(CLI::App* program) {
   auto options = std::make_shared<DoctorOptions>();
-  CLI::App* app = program->add_subcommand("doctor", "Test every kernel on a device, and time them");
-  app->add_flag("--no-timing", options->no_timing, "Only test");
+  CLI::App* app =
+      program->add_subcommand("doctor", "Test every kernel on a device, and keep the fastest");
+  app->add_flag("--no-timing", options->no_timing, "Only test; time nothing");
   addCommonOptions(app, &options->common, Uses::kDevice);
   return {app, [options] { return runDoctor(*options); }};
 }

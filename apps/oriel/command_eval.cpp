@@ -305,31 +305,35 @@ int runEval(const EvalOptions& options) {
 
 Command addEvalCommand(CLI::App* program) {
   auto options = std::make_shared<EvalOptions>();
-  CLI::App* app = program->add_subcommand("eval", "Logits and likelihood of a given text");
+  CLI::App* app = program->add_subcommand("eval", "Score a given text, or write its logits");
   addModelOption(app, &options->common);
+  app->footer("Example:\n  oriel eval model.gguf --text book.txt --max-tokens 500");
   CLI::Option* tokens =
-      app->add_option("--tokens-file", options->tokens_file, R"(JSON {"ids": [...]}; -: stdin)")
+      app->add_option("--tokens-file", options->tokens_file,
+                      R"(Token ids, JSON {"ids": [...]}; - is stdin; this or --text is needed)")
           ->type_name("FILE");
   CLI::Option* text =
-      app->add_option("--text", options->text_file, "Score a text, without a BOS; -: stdin")
+      app->add_option("--text", options->text_file,
+                      "Score a text as it is, without a BOS; - is stdin")
           ->type_name("FILE")
           ->excludes(tokens);
   CLI::Option* logits = app->add_option("--logits-out", options->logits_out,
-                                        "Write the last position's logits, float32 little-endian")
+                                        "Write the logits after the last token, little-endian float32")
                             ->type_name("FILE");
-  app->add_flag("--all-logits", options->all_logits, "Write those of every position")
+  app->add_flag("--all-logits", options->all_logits,
+                "With --logits-out: write those after every token")
       ->needs(logits);
-  app->add_flag("--nll", options->nll, "Score the ids of --tokens-file");
+  app->add_flag("--nll", options->nll, "Score --tokens-file, too, as --text always is");
   app->add_flag("--per-token", options->per_token, "Report the score of each token, too");
   app->add_option("--against", options->against,
-                  "Compare with the same model whose cache is in f16, loaded beside it")
+                  "Compare with the same model with its cache in f16, which is loaded beside it")
       ->type_name("f16")
-      ->check(CLI::IsMember({"f16"}));
-  app->add_option("--picture", options->picture, "Draw the cache as it is at the end, as SVG")
-      ->type_name("FILE");
+      ->check(CLI::IsMember({"f16"}).description(""));
+  app->add_option("--picture", options->picture, "Draw the cache as it is at the end")
+      ->type_name("FILE.svg");
   app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only")
       ->type_name("N");
-  addCommonOptions(app, &options->common, Uses::kDevice);
+  addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options, tokens, text] {
             if (tokens->empty() && text->empty()) {
               throw Failure{kExitUsage, "there is nothing to score: give --tokens-file or --text"};

@@ -287,9 +287,10 @@ int runInfo(const CommonOptions& options) {
 
 Command addInfoCommand(CLI::App* program) {
   auto options = std::make_shared<CommonOptions>();
-  CLI::App* app = program->add_subcommand("info", "What a model file is and what it takes to run it");
+  CLI::App* app =
+      program->add_subcommand("info", "Show what a file is and what it takes to run it");
   addModelOption(app, options.get());
-  addCommonOptions(app, options.get(), Uses::kPlan);
+  addCommonOptions(app, options.get(), Uses::kMemory);
   return {app, [options] { return runInfo(*options); }};
 }
 

@@ -99,22 +99,24 @@ int runPlan(const PlanOptions& options) {
 Command addPlanCommand(CLI::App* program) {
   auto options = std::make_shared<PlanOptions>();
   PlanOptions* const raw = options.get();
-  CLI::App* app = program->add_subcommand("plan", "Show what would be chosen for a memory size");
+  CLI::App* app = program->add_subcommand("plan", "Show what a memory budget buys, and why");
+  app->footer("Example:\n  oriel plan --arch llama-3.2-1b --memory 1GiB");
   addModelOption(app, raw);
   CLI::Option* const model = app->get_option("MODEL");
   CLI::Option* const shape =
-      app->add_option("--arch", raw->shape, "Plan for a published model without its file (see --list)")
+      app->add_option("--arch", raw->shape,
+                      "Plan for a published model without its file, instead of MODEL")
           ->type_name("NAME")
           ->excludes(model);
   app->add_option_function<std::string>(
          "--weights", [raw](const std::string& text) { setWeights(text, raw); },
-         "With --arch: how its matrices are stored, q4_0 (default), q8_0 or f16")
+         "With --arch: how its matrices are stored, q4_0, q8_0 or f16 (default: q4_0)")
       ->type_name("FORMAT")
       ->needs(shape);
-  app->add_flag("--list", raw->list, "The names for --arch")->excludes(model)->excludes(shape);
-  app->add_option("--plot", raw->plot_path, "Also draw it: window against memory for each format")
+  app->add_flag("--list", raw->list, "List the names for --arch")->excludes(model)->excludes(shape);
+  app->add_option("--plot", raw->plot_path, "Also draw window against memory for each cache format")
       ->type_name("FILE.svg");
-  addCommonOptions(app, raw, Uses::kPlan);
+  addCommonOptions(app, raw, Uses::kModel);
   return {app, [options] { return runPlan(*options); }};
 }
 

@@ -63,10 +63,13 @@ int runRender(const RenderOptions& options) {
 
 Command addRenderCommand(CLI::App* program) {
   auto options = std::make_shared<RenderOptions>();
-  CLI::App* app = program->add_subcommand("render", "The text that a conversation becomes");
+  CLI::App* app = program->add_subcommand("render", "Show the text that a conversation becomes");
   addModelOption(app, &options->common);
+  app->footer(R"(Example:
+  echo '[{"role": "user", "content": "Hello!"}]' | oriel render --messages -)");
   app->add_option("--messages", options->messages_file,
-                  R"(JSON [{"role": ..., "content": ...}, ...]; -: stdin)")
+                  "The conversation (needed; - is stdin), as JSON "
+                  R"([{"role": ..., "content": ...}, ...])")
       ->type_name("FILE")
       ->required();
   app->add_flag("--no-generation-prompt", options->no_generation_prompt,

@@ -74,23 +74,25 @@ Command addRunCommand(CLI::App* program) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* app = program->add_subcommand("run", "Answer or continue one prompt");
   addModelOption(app, &options->common);
-  CLI::Option* prompt = app->add_option("--prompt", options->prompt, "The prompt");
+  app->footer("Example:\n  oriel run --prompt \"Tell me a story.\" --tokens 100");
+  CLI::Option* prompt = app->add_option(
+      "--prompt", options->prompt, "The prompt; this, --prompt-file or --tokens-file is needed");
   CLI::Option* file =
-      app->add_option("--prompt-file", options->prompt_file, "A file with the prompt; -: stdin")
+      app->add_option("--prompt-file", options->prompt_file, "A file with the prompt; - is stdin")
           ->type_name("FILE")
           ->excludes(prompt);
   CLI::Option* tokens_file =
       app->add_option("--tokens-file", options->tokens_file,
-                      R"(A prompt as ids, JSON {"ids": [...]}, continued as it is; -: stdin)")
+                      R"(A prompt as token ids, JSON {"ids": [...]}, continued as it is; - is stdin)")
           ->type_name("FILE")
           ->excludes(prompt)
           ->excludes(file);
   app->add_option("--tokens", options->tokens,
-                  "At most this many (default 256; 0: until it ends by itself)")
+                  "Generate at most N tokens (default 256; 0: until it ends by itself)")
       ->type_name("N");
   app->add_flag("--raw", options->raw, "Continue the text as it is, without the chat format");
   app->add_flag("--ignore-stop", options->ignore_stop,
-                "Generate stop tokens like any other, until --tokens");
+                "Go on past stop tokens, until there are --tokens");
   addChatFormatOptions(app, &options->chat);
   addCommonOptions(app, &options->common, Uses::kSampling);
   return {app, [options, prompt, file, tokens_file] {

@@ -94,12 +94,16 @@ int runTokenize(const TokenizeOptions& options) {
 
 Command addTokenizeCommand(CLI::App* program) {
   auto options = std::make_shared<TokenizeOptions>();
-  CLI::App* app = program->add_subcommand("tokenize", "Text from stdin to token ids, or back");
+  CLI::App* app =
+      program->add_subcommand("tokenize", "Turn text from stdin into token ids, or back");
   addModelOption(app, &options->common);
-  app->add_option("IDS", options->ids, "With --decode: the ids (default: those on stdin)")
+  app->footer("Example:\n  printf Hello | oriel tokenize");
+  app->add_option("IDS", options->ids,
+                  "With --decode: the ids, after MODEL (default: those on stdin)")
       ->type_name("");
   app->add_flag("--decode", options->decode, "From ids to text");
-  app->add_flag("--special", options->special, "Control tokens are text, too");
+  app->add_flag("--special", options->special,
+                "Recognise control tokens that stand in the text; with --decode: show them");
   addCommonOptions(app, &options->common, Uses::kText);
   return {app, [options] { return runTokenize(*options); }};
 }

@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "help.h"
 #include "system.h"
 #include "terminal.h"
 
@@ -35,16 +36,21 @@ int endParsing(const CLI::App& program, const CLI::ParseError& error) {
 
 int runCommand(int argc, char** argv) {
   CLI::App program("Chat with a language model inside a memory budget you choose.", "oriel");
-  program.set_version_flag("--version", std::string("oriel ") + oriel_version());
+  program.set_help_flag("-h,--help", "Show this and exit");
+  program.set_version_flag("--version", std::string("oriel ") + oriel_version(),
+                           "Show the version and exit");
   program.require_subcommand(0, 1);
   program.allow_windows_style_options(false);  // what begins with a slash is a path there, too
-  program.get_formatter()->column_width(28);
+  program.formatter(helpFormatter());
   const Command commands[] = {
       addChatCommand(&program),     addRunCommand(&program),    addPlanCommand(&program),
       addBenchCommand(&program),    addEvalCommand(&program),   addCalibrateCommand(&program),
       addInfoCommand(&program),     addTokenizeCommand(&program), addRenderCommand(&program),
       addDevicesCommand(&program), addDoctorCommand(&program),
   };
+  program.footer(  // now: commands take over what is set before
+      "MODEL is a GGUF file; by default a small one that comes with the program.\n"
+      "`oriel COMMAND --help` says what a command takes. To begin: oriel chat");
   std::vector<std::string> texts = arguments(argc, argv);
   std::reverse(texts.begin(), texts.end());  // CLI11 takes them from the back
   try {

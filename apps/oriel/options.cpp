@@ -85,87 +85,112 @@ void addText(CLI::App* command, CommonOptions* options, const char* name, const 
 }  // namespace
 
 void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
-  const char* const output = "Output";
-  command->add_flag("--json", options->json, "One JSON object on stdout, nothing else")
-      ->group(output);
-  command->add_flag("--verbose", options->verbose, "Say on stderr what is being decided")
-      ->group(output);
-
   // Options in the group "" are accepted but not shown.
-  const char* const memory = uses >= Uses::kPlan ? "Memory" : "";
+  const auto shown = [uses](const char* group, Uses with) {
+    const auto bits = static_cast<unsigned>(with);
+    return (static_cast<unsigned>(uses) & bits) == bits ? group : "";
+  };
+  const char* const memory = shown("Memory", Uses::kMemory);
   addText(command, options, "--memory", "SIZE", memory,
-          "Hard cap for model and session: bytes, 300MB or 300MiB (default: half of what is free)",
+          "Most memory for model and session together: 300MB, 300MiB or bytes (default: half of "
+          "what is free)",
           setMemory);
   command
       ->add_option("--window", options->window_tokens,
-                   "Tokens to remember (default: as many as fit, up to the trained context)")
+                   "Tokens to remember, besides the first few (default: as many as fit, up to the "
+                   "trained context)")
       ->type_name("N")
       ->group(memory);
   command
       ->add_option("--min-window", options->min_window_tokens,
-                   "Fewest tokens to remember: formats that cannot hold so many are not chosen")
+                   "Remember at least N tokens: cache formats that cannot hold them are not chosen")
       ->type_name("N")
       ->group(memory);
   command
       ->add_option("--sinks", options->sink_tokens,
-                   "First tokens of the session to keep for ever (default 4)")
+                   "First tokens to keep for ever, whatever else is forgotten (default 4)")
       ->type_name("N")
       ->group(memory);
-  addText(command, options, "--kv", "FORMAT", memory, "Cache format: auto, f16, k8v8, k8v4 or k4v4", setKvFormat);
-
+  addText(command, options, "--kv", "FORMAT", memory,
+          "How the cache is stored: f16, k8v8, k8v4 or k4v4, from large to small (default: auto, which "
+          "chooses)",
+          setKvFormat);
   command
       ->add_option("--min-speed", options->min_tokens_per_s,
-                   "Least tokens/s of a reply with the window full, as predicted for the device: shorter "
-                   "windows and faster formats are chosen for it")
+                   "Reply with at least N tokens/s when the window is full, as predicted for the "
+                   "device: windows and cache formats are chosen for it")
       ->type_name("N")
       ->check(between(0.0, 1e9))
-      ->group(memory);
+      ->group(shown("Memory", Uses::kModel));
 
-  const char* const device = uses >= Uses::kPlan ? "Device" : "";
+  const char* const device = shown("Device", Uses::kDevice);
   addText(command, options, "--device", "DEVICE", device,
-          "auto, cpu, vulkan or vulkan:N (see `oriel devices`)", setDevice);
+          "cpu, vulkan or vulkan:N as `oriel devices` lists them (default: auto, the best Vulkan "
+          "device, else the CPU)",
+          setDevice);
   command
       ->add_option("--threads", options->threads,
                    "Threads that compute on the CPU (default: one per core, at most 8)")
-      ->check(CLI::Range(1, 1024))
+      ->type_name("N")
+      ->check(between(1, 1024))
       ->group(device);
   command
       ->add_flag("--no-cache", options->no_cache,
-                 "Do not keep compiled pipelines in the user's cache folder")
+                 "Keep neither compiled kernels nor measurements in the user's cache folder")
       ->group(device);
 
-  const char* const sampling = uses >= Uses::kSampling ? "Sampling" : "";
-  command->add_option("--seed", options->seed, "0: from the clock (default)")
+  const char* const sampling = shown("Sampling", Uses::kSampling);
+  command
+      ->add_option("--seed", options->seed,
+                   "The same N gives the same text again (default 0: another each time)")
       ->type_name("N")
       ->group(sampling);
-  command->add_flag("--greedy", options->greedy, "Always the most likely token")->group(sampling);
-  command->add_option("--temperature", options->temperature, "Default 0.7; 0: as --greedy")
+  command->add_flag("--greedy", options->greedy, "Take the most likely token each time")
+      ->group(sampling);
+  command
+      ->add_option("--temperature", options->temperature,
+                   "How freely to choose (default 0.7; 0: as --greedy)")
       ->type_name("T")
       ->check(between(0.0, 100.0))
       ->group(sampling);
-  command->add_option("--top-k", options->top_k, "Default 40; 0: all tokens")
+  command
+      ->add_option("--top-k", options->top_k,
+                   "Choose among the K most likely tokens (default 40; 0: all)")
       ->type_name("K")
       ->group(sampling);
-  command->add_option("--top-p", options->top_p, "Default 0.95; 1: all tokens")
+  command
+      ->add_option("--top-p", options->top_p,
+                   "Choose among the most likely tokens that together have probability P (default "
+                   "0.95; 1: all)")
       ->type_name("P")
       ->check(between(0.0001, 1.0))
       ->group(sampling);
-  command->add_option("--min-p", options->min_p, "Default 0.05; 0: off")
+  command
+      ->add_option("--min-p", options->min_p,
+                   "Leave out tokens less than P times as likely as the likeliest (default 0.05; 0: "
+                   "none)")
       ->type_name("P")
       ->check(between(0.0, 1.0))
       ->group(sampling);
   command
       ->add_option("--repeat-penalty", options->repeat_penalty,
-                   "For the last 64 tokens; default 1: off")
+                   "Above 1, the last 64 tokens are less likely to come again (default 1: off)")
       ->type_name("R")
       ->check(between(0.01, 100.0))
       ->group(sampling);
+
+  const char* const output = "Output";
+  command->add_flag("--json", options->json, "One JSON object on one line instead of text")
+      ->group(output);
+  command->add_flag("--verbose", options->verbose, "Say on stderr what is being decided")
+      ->group(output);
 }
 
 void addModelOption(CLI::App* command, CommonOptions* options) {
   command
       ->add_option("MODEL", options->model,
-                   "GGUF file (default: the environment's ORIEL_MODEL, else the bundled model)")
+                   "GGUF file (default: the one that the environment variable ORIEL_MODEL names, else "
+                   "the bundled model)")
       ->type_name("");
 }
 

@@ -43,10 +43,11 @@ struct CommonOptions {
   std::optional<float> repeat_penalty;
 };
 
-/// Every command accepts every common option; its help shows those that change what it does.
-enum class Uses { kText, kPlan, kDevice, kSampling };
+/// Every command accepts every common option; its help shows those that change what it does, in groups
+/// by bits.
+enum class Uses : unsigned { kText = 0, kMemory = 1, kDevice = 2, kModel = 3, kSampling = 7 };
 
-/// `options` must outlive the parsing. Uses::kSampling implies kDevice, and that kPlan.
+/// `options` must outlive the parsing. To be called last: help keeps the order.
 void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses);
 /// The optional positional MODEL.
 void addModelOption(CLI::App* command, CommonOptions* options);

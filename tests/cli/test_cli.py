@@ -6,6 +6,7 @@ test_cli.py ORIEL_BINARY TEST_DATA_DIR
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,10 @@ from program import (BUNDLED, CPU, DATA, EXACT, FIXED, ORIEL, SMALL, Result, che
 
 # ---- Usage and sizes ---------------------------------------------------------------------------
 
-COMMANDS = "chat run plan eval calibrate bench tokenize render info devices".split()
+COMMANDS = "chat run plan eval calibrate bench tokenize render info devices doctor".split()
+# Types, checks and ties of options, as parsers write them.
+INNARDS = re.compile(r"\b(UINT|INT|FLOAT|NUMBER|BOOLEAN|REQUIRED|SUBCOMMANDS?)\b|TEXT:|"
+                     r"\b(Excludes|Needs|Positionals)\b|\{(true|false)\}|:\{| in \[|\(Env")
 
 
 def test_usage():
@@ -42,6 +46,21 @@ def test_usage():
         result = oriel(*args)
         check(f"wrong usage: {' '.join(map(str, args)).replace(str(DATA), '')}",
               one_line_failure(result, 2) and result.out == b"", result)
+
+
+def test_help():
+    for command in [[]] + [[command] for command in COMMANDS]:
+        name = " ".join(command + ["--help"])
+        page = succeeds(name, *command, "--help").out.decode()
+        found = INNARDS.search(page)
+        check(f"{name}: nothing of how it is parsed", not found, found)
+        check(f"{name}: within 80 columns", max(map(len, page.splitlines())) <= 80, page)
+        rows = re.findall(r"^  (?:-h, )?--\S+.*(?:\n {10,}\S.*)*", page, re.M)
+        silent = [row for row in rows if not re.search(r"(  |\n) *[A-Za-z]+ \S", row)]
+        check(f"{name}: says what each option does", rows and not silent, (rows, silent))
+    memory = oriel("plan", "--help").out.decode().partition("--memory SIZE")[2].partition("--")[0]
+    check("--memory may be left out, and help says so", "default:" in memory, memory)
+    succeeds("plan without --memory", "plan", SMALL)
 
 
 def test_sizes():

@@ -1,0 +1,16 @@
+// What --help prints.
+#pragma once
+
+#include <memory>
+
+namespace CLI {
+class FormatterBase;
+}
+
+namespace cli {
+
+/// Two columns within 80 of what commands say about their options, and nothing of how these are parsed
+/// and checked.
+std::shared_ptr<CLI::FormatterBase> helpFormatter();
+
+}  // namespace cli
