@@ -26,9 +26,9 @@ bool samePiece(const BufferRef& a, const BufferRef& b) {
   return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes;
 }
 
-/// Every thread of the team walks the op list. Large ops are shared out in pieces; tiny ones are done by
-/// thread 0, or by every thread for itself where all need the result anyway: an op that feeds a product of
-/// one token. Staged activations lie in the upload ring, which nothing else uses while ops run.
+/// Every thread of the team walks the op list, and skips what the others did while it was held up. Large
+/// ops are shared out in pieces; tiny ones are done by thread 0, or by every thread for itself where all
+/// need the result anyway: an op that feeds a product of one token. Staged activations lie in the upload ring, which nothing else uses while ops run.
 class CpuExecutor final : public HostExecutor {
  public:
   CpuExecutor(const Plan& plan, const ExecutorOptions& options, SimdTarget target)
@@ -108,22 +108,24 @@ class CpuExecutor final : public HostExecutor {
   }
 
   void walk(uint32_t thread) {
-    if (what_ == StepRun::kDecode && !walkList(thread, StepList::kDecode, 0)) {
+    const StepRun what = what_;
+    const uint32_t n_tokens = header().n_tokens;
+    if (what == StepRun::kDecode && !walkList(thread, StepList::kDecode, n_tokens, 0)) {
       return;
     }
-    if ((what_ == StepRun::kChunk || what_ == StepRun::kChunkHead) &&
-        !walkList(thread, StepList::kChunk, 0)) {
+    if ((what == StepRun::kChunk || what == StepRun::kChunkHead) &&
+        !walkList(thread, StepList::kChunk, n_tokens, 0)) {
       return;
     }
-    if (what_ != StepRun::kChunk) {
-      (void)walkList(thread, StepList::kHead, 1u << 30);
+    if (what != StepRun::kChunk) {
+      (void)walkList(thread, StepList::kHead, n_tokens, 1u << 30);
     }
   }
 
   // False: time was up, or the run is to end.
-  bool walkList(uint32_t thread, StepList list, uint32_t first_number) {
+  bool walkList(uint32_t thread, StepList list, uint32_t n_tokens, uint32_t first_number) {
     const uint32_t i = static_cast<uint32_t>(list);
-    Walk walk = {thread, plan_.ops[i], plan_.n_ops[i], header().n_tokens, first_number};
+    const Walk walk = {thread, plan_.ops[i], plan_.n_ops[i], n_tokens, first_number};
     for (uint32_t n = 0; n < walk.n_ops;) {
       n = runFrom(walk, n);
       const uint32_t number = first_number + n;
@@ -133,7 +135,7 @@ class CpuExecutor final : public HostExecutor {
           stopped_at_.store(number, std::memory_order_relaxed);
         }
       }
-      pool_.sync();
+      pool_.sync(walk.thread);
       // Thread 0 may already be past the next op and have stopped there; all leave at the same one.
       if (stopped_at_.load(std::memory_order_relaxed) <= number) {
         return false;
@@ -161,7 +163,8 @@ class CpuExecutor final : public HostExecutor {
         break;
     }
     if (walk.n_tokens > 1 && !ofOneRow(op)) {
-      for (uint32_t t = pool_.claim(); t < walk.n_tokens; t = pool_.claim()) {
+      const uint32_t thread = walk.thread;
+      for (uint32_t t = pool_.claim(thread); t < walk.n_tokens; t = pool_.claim(thread)) {
         runToken(op, t);
       }
       return n + 1;
@@ -323,7 +326,8 @@ class CpuExecutor final : public HostExecutor {
     const bool stages = quantised != walk.ops + end;
     if (n_tokens == 1) {
       uint8_t* row = scratch + (private_rows_ ? walk.thread * private_bytes_ : 0);
-      if (producer != nullptr) {
+      const bool present = pool_.present(walk.thread);
+      if (producer != nullptr && present) {
         float* out = reinterpret_cast<float*>(row + row_bytes_);
         if (walk.thread == 0) {
           out = floats(*producer, 2);
@@ -334,54 +338,55 @@ class CpuExecutor final : public HostExecutor {
         produce(*producer, 0, out);
         in = out;
       }
-      if (stages && (private_rows_ || walk.thread == 0)) {
+      if (stages && present && (private_rows_ || walk.thread == 0)) {
         matmul_.quantiseRow(in, quantised->push.matmul.units, row);
       }
       if (stages && !private_rows_) {
-        pool_.sync();
+        pool_.sync(walk.thread);
       }
-      products(&head, end - first, in, 1, row);
+      products(walk, &head, end - first, in, 1, row);
       return end;
     }
     if (!stages) {
-      products(&head, end - first, in, n_tokens, nullptr);
+      products(walk, &head, end - first, in, n_tokens, nullptr);
       return end;
     }
     const uint32_t units = quantised->push.matmul.units;
     const uint32_t stride = head.push.matmul.in_stride;
     if (most_tiles_ == 0) {
       for (uint32_t t = 0; t < n_tokens; ++t) {
-        pool_.sync();
+        pool_.sync(walk.thread);
         if (walk.thread == 0) {
           matmul_.quantiseRow(in + uint64_t{t} * stride, units, scratch);
         }
-        pool_.sync();
-        products(&head, end - first, in, 1, scratch, t);
+        pool_.sync(walk.thread);
+        products(walk, &head, end - first, in, 1, scratch, t);
       }
       return end;
     }
     const uint32_t tiles = static_cast<uint32_t>(ceilDiv(n_tokens, kTileTokens));
     for (uint32_t tile = 0; tile < tiles; tile += most_tiles_) {
       if (tile != 0) {
-        pool_.sync();  // the tiles before are done with
+        pool_.sync(walk.thread);  // the tiles before are done with
       }
       const uint32_t token = tile * kTileTokens;
       const uint32_t count = std::min(most_tiles_, tiles - tile);
-      for (uint32_t i = pool_.claim(); i < count; i = pool_.claim()) {
+      const uint32_t thread = walk.thread;
+      for (uint32_t i = pool_.claim(thread); i < count; i = pool_.claim(thread)) {
         const uint32_t t = token + i * kTileTokens;
         matmul_.quantiseTiles(in + uint64_t{t} * stride, stride, std::min(kTileTokens, n_tokens - t),
                               units, reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
       }
-      pool_.sync();
-      products(&head, end - first, in, std::min(count * kTileTokens, n_tokens - token), scratch,
+      pool_.sync(walk.thread);
+      products(walk, &head, end - first, in, std::min(count * kTileTokens, n_tokens - token), scratch,
                token);
     }
     return end;
   }
 
   // Shares out the rows of all the ops.
-  void products(const Op* ops, uint32_t n_ops, const float* in, uint32_t n_tokens,
-                const uint8_t* staged, uint32_t first_token = 0) {
+  void products(const Walk& walk, const Op* ops, uint32_t n_ops, const float* in,
+                uint32_t n_tokens, const uint8_t* staged, uint32_t first_token = 0) {
     uint32_t groups = 0;
     for (uint32_t n = 0; n < n_ops; ++n) {
       groups += groupsOf(ops[n]);
@@ -390,7 +395,8 @@ class CpuExecutor final : public HostExecutor {
         1, static_cast<uint32_t>(ceilDiv(groups, uint64_t{pool_.size()} * kPiecesPerThread)));
     uint32_t begin = 0;  // pieces of the ops before
     const Op* op = ops;
-    for (uint32_t piece = pool_.claim();; piece = pool_.claim()) {
+    const uint32_t thread = walk.thread;
+    for (uint32_t piece = pool_.claim(thread);; piece = pool_.claim(thread)) {
       uint32_t pieces = static_cast<uint32_t>(ceilDiv(groupsOf(*op), share));
       while (piece >= begin + pieces) {
         begin += pieces;
@@ -431,15 +437,17 @@ class CpuExecutor final : public HostExecutor {
     task.keys = words(op, 3);
     task.values = words(op, 4);
     const uint32_t heads = p.n_heads + 2 * p.n_kv_heads;
+    const uint32_t thread = walk.thread;
     if (walk.n_tokens > 1) {
-      for (uint32_t t = pool_.claim(); t < walk.n_tokens; t = pool_.claim()) {
+      for (uint32_t t = pool_.claim(thread); t < walk.n_tokens; t = pool_.claim(thread)) {
         rope_append_(task, t, 0, heads);
       }
       return;
     }
     const uint32_t share =
         static_cast<uint32_t>(ceilDiv(heads, uint64_t{pool_.size()} * kPiecesPerThread));
-    for (uint32_t piece = pool_.claim(); piece * share < heads; piece = pool_.claim()) {
+    const uint32_t pieces = static_cast<uint32_t>(ceilDiv(heads, share));
+    for (uint32_t piece = pool_.claim(thread); piece < pieces; piece = pool_.claim(thread)) {
       // From the end: storing costs more than rotating.
       const uint32_t last = heads - piece * share;
       rope_append_(task, 0, last - std::min(share, last), last);
@@ -470,7 +478,8 @@ class CpuExecutor final : public HostExecutor {
         std::max<uint64_t>(1, uint64_t{blocks} * p.n_kv_heads * p.splits / (2 * least)));
     const uint32_t shares = static_cast<uint32_t>(ceilDiv(p.splits, at_once));
     const uint32_t pieces = blocks * p.n_kv_heads * shares;
-    for (uint32_t piece = pool_.claim(); piece < pieces; piece = pool_.claim()) {
+    const uint32_t thread = walk.thread;
+    for (uint32_t piece = pool_.claim(thread); piece < pieces; piece = pool_.claim(thread)) {
       const uint32_t split = piece % shares * at_once;
       const uint32_t head = piece / shares % p.n_kv_heads;
       const uint32_t first = piece / shares / p.n_kv_heads * share;

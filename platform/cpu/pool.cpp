@@ -17,7 +17,27 @@ constexpr uint32_t kWorkerStackBytes = 256 << 10;  // attention keeps its blocks
 constexpr double kSpinInRunMs = 1.0;
 constexpr double kSpinBetweenRunsMs = 0.3;
 constexpr uint32_t kPausesPerLook = 32;     // at the clock
-constexpr uint32_t kLooksBeforeYield = 16;  // a core with other work to do gets to do it
+
+// Pool's state: the section in the high bits; how many workers are in it in the lowest.
+constexpr uint64_t kInside = 0xFFFF;
+constexpr uint64_t kCallerLeft = 1u << 16;  // all pieces are claimed
+constexpr uint64_t kLast = 1u << 17;        // of its run, set together with kCallerLeft
+constexpr uint64_t kOpen = 1u << 18;        // within a run
+constexpr uint64_t kStopping = 1u << 19;
+constexpr uint32_t kSectionShift = 20;
+constexpr uint64_t kSectionMask = ~uint64_t{0} << kSectionShift;
+/// A run begins at a multiple of this. A worker that is held up can be many runs late: what it takes for
+/// its section must not be one of another run, so numbers come back only after millions of runs.
+constexpr uint64_t kSectionsPerRun = 1u << 21;
+
+constexpr uint64_t sectionOf(uint64_t state) { return state >> kSectionShift; }
+constexpr uint64_t firstOfRun(uint64_t section) { return section / kSectionsPerRun * kSectionsPerRun; }
+
+// The state after the last one has left.
+constexpr uint64_t afterSection(uint64_t section, bool last) {
+  return last ? (firstOfRun(section) + kSectionsPerRun) << kSectionShift
+              : ((section + 1) << kSectionShift) | kOpen;
+}
 
 void pauseProcessor() {
 #if defined(__x86_64__) || defined(__i386__) || defined(_M_X64)
@@ -50,8 +70,8 @@ void Pool::start(uint32_t threads, bool pin) {
 }
 
 void Pool::stop() {
-  stopping_ = true;
-  release(&runs_, runs_.load(std::memory_order_relaxed) + 1);
+  state_.fetch_or(kStopping);
+  wake();
   for (Worker& worker : workers_) {
     worker.thread.join();
   }
@@ -60,75 +80,126 @@ void Pool::stop() {
 void Pool::run(void (*body)(void* user, uint32_t thread), void* user) {
   body_ = body;
   user_ = user;
-  next_piece_.store(0, std::memory_order_relaxed);
-  if (size_ > 1) {
-    release(&runs_, runs_.load(std::memory_order_relaxed) + 1);
-  }
+  Member& caller = members_[0];
+  caller.section = sectionOf(state_.load(std::memory_order_relaxed));
+  caller.present = true;
+  next_piece_[caller.section & 1].value.store(0, std::memory_order_relaxed);
+  state_.fetch_or(kOpen);
+  wake();
   body(user, 0);
-  sync();
+  leave(0, true);
+  waitWhile(caller.section << kSectionShift, kSectionMask, kSpinInRunMs);
 }
 
 void Pool::workerMain(void* self) {
   Worker* worker = static_cast<Worker*>(self);
-  Pool* pool = worker->pool;
   if (worker->core != UINT32_MAX) {
     pinToCore(worker->core);
   }
-  for (uint32_t seen = 0;; ++seen) {
-    pool->waitWhile(pool->runs_, seen, kSpinBetweenRunsMs);
-    if (pool->stopping_) {
+  worker->pool->work(worker->number);
+}
+
+void Pool::work(uint32_t thread) {
+  Member& member = members_[thread];
+  for (;;) {
+    uint64_t state = state_.load(std::memory_order_acquire);
+    if ((state & kStopping) != 0) {
       return;
     }
-    pool->body_(pool->user_, worker->number);
-    pool->sync();
-  }
-}
-
-void Pool::sync() {
-  const uint32_t phase = phase_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 < size_) {
-    waitWhile(phase_, phase, kSpinInRunMs);
-    return;
-  }
-  arrived_.store(0, std::memory_order_relaxed);
-  next_piece_.store(0, std::memory_order_relaxed);
-  release(&phase_, phase + 1);
-}
-
-void Pool::waitWhile(const std::atomic<uint32_t>& value, uint32_t old, double spin_ms) {
-  double deadline = 0;
-  for (uint32_t looks = 0; value.load(std::memory_order_acquire) == old; ++looks) {
-    for (uint32_t i = 0; i < kPausesPerLook; ++i) {
-      pauseProcessor();
-      if (value.load(std::memory_order_acquire) != old) {
-        return;
+    const bool open = (state & kOpen) != 0;
+    if (!open || (state & kCallerLeft) != 0) {
+      waitWhile(state & ~kInside, ~kInside, open ? kSpinInRunMs : kSpinBetweenRunsMs);
+    } else if (enter(sectionOf(state))) {
+      member.joined = sectionOf(state);
+      member.section = firstOfRun(member.joined);
+      member.present = member.section == member.joined;
+      body_(user_, thread);
+      if (member.present || member.section < member.joined) {
+        leave(thread, false);
       }
     }
+  }
+}
+
+// False: the section is over, or there is nothing left to do in it.
+bool Pool::enter(uint64_t section) {
+  uint64_t state = state_.load(std::memory_order_acquire);
+  while (sectionOf(state) == section && (state & (kCallerLeft | kOpen)) == kOpen) {
+    if (state_.compare_exchange_weak(state, state + 1)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Pool::leave(uint32_t thread, bool last) {
+  uint64_t state = state_.load(std::memory_order_acquire);
+  for (;;) {
+    const uint64_t section = sectionOf(state);
+    uint64_t next;
+    if (thread == 0) {
+      next = (state & kInside) == 0 ? afterSection(section, last)
+                                    : state | kCallerLeft | (last ? kLast : 0);
+    } else {
+      next = (state & (kInside | kCallerLeft)) == (1 | kCallerLeft)
+                 ? afterSection(section, (state & kLast) != 0)
+                 : state - 1;
+    }
+    const bool over = sectionOf(next) != section;
+    if (over && (next & kOpen) != 0) {
+      // Nobody uses this one: it is of the section before and of the one after.
+      next_piece_[(section + 1) & 1].value.store(0, std::memory_order_relaxed);
+    }
+    if (state_.compare_exchange_weak(state, next)) {
+      if (over) {
+        wake();
+      }
+      return;
+    }
+  }
+}
+
+void Pool::sync(uint32_t thread) {
+  Member& member = members_[thread];
+  if (member.present) {
+    leave(thread, false);
+  }
+  waitWhile(member.section << kSectionShift, kSectionMask, kSpinInRunMs);
+  ++member.section;
+  member.present = thread == 0 || member.section == member.joined || enter(member.section);
+}
+
+// As long as the masked bits of the state are these.
+void Pool::waitWhile(uint64_t state, uint64_t mask, double spin_ms) {
+  const auto same = [this, state, mask](std::memory_order order) {
+    return (state_.load(order) & mask) == state;
+  };
+  double deadline = 0;
+  while (same(std::memory_order_acquire)) {
+    for (uint32_t i = 0; i < kPausesPerLook && same(std::memory_order_acquire); ++i) {
+      pauseProcessor();
+    }
     const double now = nowMs();
-    if (looks == 0) {
+    if (deadline == 0) {
       deadline = now + spin_ms;
     } else if (now > deadline) {
       break;
     }
-    if (looks > kLooksBeforeYield) {
-      yieldProcessor();
-    }
   }
-  if (value.load(std::memory_order_acquire) != old) {
+  if (!same(std::memory_order_acquire)) {
     return;
   }
-  // release() stores, then looks for sleepers; this counts itself, then looks at the value: in the one
-  // order of sequentially consistent operations at least one of them sees the other.
+  // Who changes the state then looks for sleepers; this counts itself, then looks at the state: in the
+  // one order of sequentially consistent operations at least one of them sees the other.
   std::unique_lock<std::mutex> lock(mutex_);
   sleepers_.fetch_add(1);
-  while (value.load() == old) {
+  while (same(std::memory_order_seq_cst)) {
     woken_.wait(lock);
   }
   sleepers_.fetch_sub(1);
 }
 
-void Pool::release(std::atomic<uint32_t>* value, uint32_t next) {
-  value->store(next);
+void Pool::wake() {
   if (sleepers_.load() > 0) {
     { const std::lock_guard<std::mutex> lock(mutex_); }
     woken_.notify_all();

@@ -10,12 +10,18 @@
 
 namespace oriel {
 
-/// The caller and size() - 1 workers. Between two sync() calls of all of them the team shares out
-/// pieces of one operation by claim(). Threads are made by start and ended by the destructor; nothing else
-/// allocates. Whoever waits spins for a moment and then sleeps.
+/// The caller and size() - 1 workers go through the sections of a run; sync() ends a section. A section
+/// waits for the caller and for workers that take part in it, never for one that has not come: a worker
+/// whose core has other things to do misses sections instead of holding everybody up. So whatever must
+/// happen is done in claimed pieces or by the caller, and a worker touches nothing that changes unless
+/// present().
+///
+/// Threads are made by start and ended by the destructor; nothing else allocates. Whoever waits spins for
+/// a moment and then sleeps.
 class Pool {
  public:
   static constexpr uint32_t kMaxThreads = 64;
+  static constexpr uint32_t kNoPiece = UINT32_MAX >> 1;
 
   Pool() = default;
   ~Pool() { stop(); }
@@ -27,16 +33,24 @@ class Pool {
   void start(uint32_t threads, bool pin);
   uint32_t size() const { return size_; }
 
-  /// body(user, thread) on every thread of the team, the caller being thread 0; returns when all have
-  /// returned.
+  /// body(user, thread) by the caller, which is thread 0, and by every worker that comes in time; returns
+  /// when the caller has returned and nobody takes part any more. All must go through the same sections.
+  /// Until its first sync() the body may read what changes from run to run, present() or not.
   void run(void (*body)(void* user, uint32_t thread), void* user);
 
   // Of a running body only.
 
-  /// 0, 1, 2, ...: each number to one thread, from 0 again after each sync().
-  uint32_t claim() { return next_piece_.fetch_add(1, std::memory_order_relaxed); }
-  /// Waits for all threads of the team; what any wrote before is seen by all afterwards.
-  void sync();
+  /// Takes part in this section. Always true of thread 0.
+  bool present(uint32_t thread) const { return members_[thread].present; }
+  /// 0, 1, 2, ... in each section, each number to one thread; kNoPiece to those who are not present.
+  uint32_t claim(uint32_t thread) {
+    const Member& member = members_[thread];
+    return member.present
+               ? next_piece_[member.section & 1].value.fetch_add(1, std::memory_order_relaxed)
+               : kNoPiece;
+  }
+  /// Ends a section: what any thread wrote in it is seen by all who are present in a later one.
+  void sync(uint32_t thread);
 
  private:
   struct Worker {
@@ -48,30 +62,38 @@ class Pool {
   struct Gap {
     char bytes[64];  // keeps what different threads write out of one cache line
   };
+  struct Member {
+    uint64_t section = 0;  // where the body is; counted on from run to run
+    uint64_t joined = 0;   // the section that the thread is in since before the body reached it
+    bool present = false;
+    Gap gap;
+  };
+  struct Counter {
+    std::atomic<uint32_t> value{0};
+    Gap gap;
+  };
 
   static void workerMain(void* worker);
   void stop();
-  void waitWhile(const std::atomic<uint32_t>& value, uint32_t old, double spin_ms);
-  void release(std::atomic<uint32_t>* value, uint32_t next);
+  void work(uint32_t thread);
+  bool enter(uint64_t section);
+  void leave(uint32_t thread, bool last);
+  void waitWhile(uint64_t state, uint64_t mask, double spin_ms);
+  void wake();
 
   uint32_t size_ = 1;
   void (*body_)(void* user, uint32_t thread) = nullptr;
   void* user_ = nullptr;
-  bool stopping_ = false;
   Worker workers_[kMaxThreads - 1];
+  Member members_[kMaxThreads];
   std::mutex mutex_;
   std::condition_variable woken_;
   Gap gap0_;
   std::atomic<uint32_t> sleepers_{0};
   Gap gap1_;
-  std::atomic<uint32_t> runs_{0};  // one more with each run(): workers wait for it
+  std::atomic<uint64_t> state_{0};  // which section, who is in it: see pool.cpp
   Gap gap2_;
-  std::atomic<uint32_t> phase_{0};  // one more with each sync()
-  Gap gap3_;
-  std::atomic<uint32_t> arrived_{0};
-  Gap gap4_;
-  std::atomic<uint32_t> next_piece_{0};
-  Gap gap5_;
+  Counter next_piece_[2];  // of even and of odd sections
 };
 
 }  // namespace oriel

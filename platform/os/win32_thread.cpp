@@ -49,6 +49,5 @@ uint32_t allowedProcessors() {
 uint32_t allowedCores() { return allowedProcessors(); }
 void pinToCore(uint32_t) {}
 uint32_t currentCore() { return UINT32_MAX; }
-void yieldProcessor() { (void)SwitchToThread(); }
 
 }  // namespace oriel
