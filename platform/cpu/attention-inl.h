@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
-constexpr uint32_t kMostSlots = 64;  // of a block
+constexpr uint32_t kMostSlots = 64;  // of a block of a chunk
 constexpr float kLeast = -3.0e38f;   // below any score
 /// Vectors of a row that are summed up at a time, and queries that share what was loaded: as many
 /// as there are registers for.
@@ -144,38 +144,48 @@ HWY_INLINE void transpose(VF (&tile)[kN]) {
 #endif
 }
 
-/// Turns the scores of slots from .. to - 1 of a block into weights relative to `most`, and scales
-/// down what was gathered when `most` has to rise: a score may exceed it by kSlack, so that this
-/// happens rarely. Of the block's other slots the weight is 0. `sums` are the weights so far, lane
-/// by lane.
-inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, float* scores,
-                   float* sums, float* gathered) {
-  constexpr float kSlack = 8.0f;  // weights up to 3000
-  const uint32_t end = (to + kN - 1) / kN * kN;
-  VF most_v = hn::Set(kF, kLeast);
-  for (uint32_t s = 0; s < end; s += kN) {
-    VF value = hn::Load(kF, scores + s);
-    if (s < from || s + kN > to) {
-      const VI slot = hn::Iota(kI, static_cast<int32_t>(s));
-      const auto seen = hn::RebindMask(
-          kF, hn::And(hn::Gt(slot, hn::Set(kI, static_cast<int32_t>(from) - 1)),
-                      hn::Lt(slot, hn::Set(kI, static_cast<int32_t>(to)))));
-      value = hn::IfThenElse(seen, value, hn::Set(kF, kLeast));
-      hn::Store(value, kF, scores + s);
-    }
-    most_v = hn::Max(most_v, value);
-  }
-  VF sum = hn::Load(kF, sums);
+/// Weights are relative to `most`, which a score may exceed by kSlack: so it rises rarely.
+constexpr float kSlack = 8.0f;  // weights up to 3000
+
+/// Lets `most` rise to the largest of scores that lie too far above, and scales down what was
+/// gathered, and the sums of weights so far, lane by lane.
+HWY_INLINE void raiseMost(VF scores, uint32_t stride, float* most, float* sums, float* gathered) {
   if (HWY_UNLIKELY(
-          !hn::AllFalse(kF, hn::Gt(hn::Sub(most_v, hn::Set(kF, kSlack)), hn::Set(kF, *most))))) {
-    const VF largest = hn::MaxOfLanes(kF, most_v);
+          !hn::AllFalse(kF, hn::Gt(hn::Sub(scores, hn::Set(kF, kSlack)), hn::Set(kF, *most))))) {
+    const VF largest = hn::MaxOfLanes(kF, scores);
     const VF shrink = expOf(hn::Sub(hn::Set(kF, *most), largest));
-    sum = hn::Mul(sum, shrink);
+    hn::Store(hn::Mul(hn::Load(kF, sums), shrink), kF, sums);
     for (uint32_t c = 0; c < stride; c += kN) {
       hn::Store(hn::Mul(hn::Load(kF, gathered + c), shrink), kF, gathered + c);
     }
     *most = hn::GetLane(largest);
   }
+}
+
+/// The scores of slots s .. s + kN - 1 where they lie in from .. to - 1, and else less than any.
+HWY_INLINE VF seenScores(VF scores, uint32_t s, uint32_t from, uint32_t to) {
+  const VI slot = hn::Iota(kI, static_cast<int32_t>(s));
+  const auto seen = hn::And(hn::Gt(slot, hn::Set(kI, static_cast<int32_t>(from) - 1)),
+                            hn::Lt(slot, hn::Set(kI, static_cast<int32_t>(to))));
+  return hn::IfThenElse(hn::RebindMask(kF, seen), scores, hn::Set(kF, kLeast));
+}
+
+/// Turns the scores of slots from .. to - 1 of a block into weights. Of the others up to a whole
+/// vector the weight is 0.
+inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, float* scores,
+                   float* sums, float* gathered) {
+  const uint32_t end = (to + kN - 1) / kN * kN;
+  VF most_v = hn::Set(kF, kLeast);
+  for (uint32_t s = 0; s < end; s += kN) {
+    VF value = hn::Load(kF, scores + s);
+    if (s < from || s + kN > to) {
+      value = seenScores(value, s, from, to);
+      hn::Store(value, kF, scores + s);
+    }
+    most_v = hn::Max(most_v, value);
+  }
+  raiseMost(most_v, stride, most, sums, gathered);
+  VF sum = hn::Load(kF, sums);
   const VF largest = hn::Set(kF, *most);
   for (uint32_t s = 0; s < end; s += kN) {
     const VF weight = expOf(hn::Sub(hn::Load(kF, scores + s), largest));
@@ -183,7 +193,6 @@ inline void soften(uint32_t from, uint32_t to, uint32_t stride, float* most, flo
     sum = hn::Add(sum, weight);
   }
   hn::Store(sum, kF, sums);
-  std::fill(scores + end, scores + kMostSlots, 0.0f);
 }
 
 /// Neighbouring splits that are worked on as one.

@@ -205,9 +205,9 @@ inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slot
     if (from[q] < to[q]) {
       soften(from[q], to[q], stride, &queries->most[q], queries->weights[q], queries->sums[q],
              queries->gathered[q]);
-    } else {
-      std::fill(queries->weights[q], queries->weights[q] + kMostSlots, 0.0f);
     }
+    const uint32_t end = from[q] < to[q] ? (to[q] + kN - 1) / kN * kN : 0;
+    std::fill(queries->weights[q] + end, queries->weights[q] + kMostSlots, 0.0f);
   }
   unpackSlots(values, count, d, stride, queries->rows);
   for (uint32_t q = 0; q < n; q += kSumQueries) {

@@ -10,6 +10,7 @@
 #include <hwy/cache_control.h>
 
 #include "cpu/attention-inl.h"
+#include "cpu/attention_values-inl.h"
 #include "cpu/integers-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,6 +18,7 @@ namespace oriel {
 namespace HWY_NAMESPACE {
 
 constexpr uint32_t kMostHeads = kManyRegisters ? 4 : 2;  // worked on at a time
+constexpr uint32_t kBlockSlots = 128;  // at most
 constexpr uint32_t kMostGroups = kvGroups(kMaxHeadDim);
 
 /// Some query heads of a token, and what they have gathered so far.
@@ -26,14 +28,14 @@ struct Heads {
   IntUnit integers[kMostHeads][kMostGroups];  // queries for window keys again, and their scales
   float integer_scales[kMostHeads][kMostGroups];
   HWY_ALIGN float gathered[kMostHeads][kMaxHeadDim];
-  HWY_ALIGN float weights[kMostHeads][kMostSlots];
-  HWY_ALIGN float scaled[kMostGroups][kMostHeads][kMostSlots];  // weights times a group's scales
-  HWY_ALIGN float scales[kMostGroups][kMostSlots];              // of the block at hand
-  HWY_ALIGN float sums[kMostHeads][kN];                         // of weights, lane by lane
+  HWY_ALIGN float weights[kMostHeads][kBlockSlots];
+  HWY_ALIGN float scaled[kMostGroups][kMostHeads][kBlockSlots];  // weights times a group's scales
+  HWY_ALIGN float scales[kMostGroups][kBlockSlots];              // of the block at hand
+  HWY_ALIGN float sums[kMostHeads][kN];                          // of weights, lane by lane
   float most[kMostHeads];
 };
 
-/// Slots to read, and what will be read next, as far apart: asked for meanwhile.
+/// Slots to read, and what will be read next, as many of them: asked for meanwhile.
 struct Rows {
   const uint8_t* first;
   uint32_t bytes;  // from one to the next
@@ -42,44 +44,6 @@ struct Rows {
   uint32_t count;
   uint32_t head_dim;
 };
-
-// Sixteen codes of int4 are read in an order of their own.
-constexpr uint32_t laneOf(uint32_t value) { return value < 8 ? 2 * value : 2 * value - 15; }
-
-/// Values c .. c + kN - 1 of a slot; low bits without their scale, int4 in order of lanes.
-template <KvFormat kFormat>
-HWY_INLINE VF valuesAt(const uint8_t* slot, uint32_t c) {
-  if (kFormat == KvFormat::kF16) {
-    return loadHalves(reinterpret_cast<const uint16_t*>(slot) + c);
-  }
-  if (kFormat == KvFormat::kInt8) {
-    return codeValues<KvFormat::kInt8>(slot + c);
-  }
-#if HWY_MAX_BYTES == 64
-  // Even lanes hold the first eight codes, odd ones the others; a look-up sees the lowest four
-  // bits.
-  HWY_ALIGN static constexpr uint32_t kShift[kN] = {0,  0,  4,  4,  8,  8,  12, 12,
-                                                    16, 16, 20, 20, 24, 24, 28, 28};
-  const hn::Repartition<uint64_t, DF> k64;
-  uint64_t codes;
-  hwy::CopyBytes<8>(slot + c / 2, &codes);
-  return levelsOf(hn::Shr(hn::BitCast(kU, hn::Set(k64, codes)), hn::Load(kU, kShift)));
-#else
-  return codeValues<KvFormat::kInt4>(slot + c / 2);
-#endif
-}
-
-/// Between the order of values and that of lanes.
-template <bool kToLanes>
-void reorder(uint32_t head_dim, float* values) {
-  for (uint32_t c = 0; kN == 16 && c < head_dim; c += 16) {
-    float old[16];
-    std::copy(values + c, values + c + 16, old);
-    for (uint32_t i = 0; i < 16; ++i) {
-      values[c + (kToLanes ? laneOf(i) : i)] = old[kToLanes ? i : laneOf(i)];
-    }
-  }
-}
 
 /// The sums of the lanes of four vectors, block by block: lane i of each block belongs to vector i.
 HWY_INLINE VF sumFour(VF a, VF b, VF c, VF d) {
@@ -104,13 +68,18 @@ HWY_INLINE VF sumBlocks(const VF* fours) {
 #endif
 }
 
-/// What lies ahead of slots first .. first + count - 1.
-HWY_INLINE void prefetch(const Rows& rows, uint32_t first, uint32_t count) {
-  const uint8_t* begin = rows.ahead + static_cast<uint64_t>(first) * rows.ahead_bytes;
-  const uint8_t* end = begin + static_cast<uint64_t>(count) * rows.ahead_bytes;
-  for (; begin < end; begin += 64) {
+/// Asks for what is read soon; may reach behind the cache, as nothing is read yet.
+HWY_INLINE void askFor(const void* first, uint64_t bytes) {
+  const uint8_t* begin = static_cast<const uint8_t*>(first);
+  for (const uint8_t* end = begin + bytes; begin < end; begin += 64) {
     hwy::Prefetch(begin);
   }
+}
+
+/// What lies ahead of slots first .. first + count - 1.
+HWY_INLINE void prefetch(const Rows& rows, uint32_t first, uint32_t count) {
+  askFor(rows.ahead + static_cast<uint64_t>(first) * rows.ahead_bytes,
+         static_cast<uint64_t>(count) * rows.ahead_bytes);
 }
 
 /// The slots s .. s + kCount - 1; the last one again for those that are not there.
@@ -123,9 +92,32 @@ HWY_INLINE void slotsFrom(const Rows& rows, uint32_t s, const uint8_t* (&slots)[
   }
 }
 
+/// Adds to the products of kHeads heads with four slots those of values c .. c + kVectors * kN - 1.
+template <KvFormat kFormat, uint32_t kHeads, uint32_t kVectors>
+HWY_INLINE void addScores(const uint8_t* const (&slots)[4], uint32_t s, uint32_t c,
+                          const float (*queries)[kMaxHeadDim], const Heads& heads,
+                          VF (&sums)[kHeads][4]) {
+  VF keys[4][kVectors];
+  for (uint32_t i = 0; i < 4; ++i) {
+    valuesAt<kFormat>(slots[i], c, keys[i]);
+    for (uint32_t v = 0; v < kVectors && kFormat != KvFormat::kF16; ++v) {
+      keys[i][v] = hn::Mul(keys[i][v], hn::Set(kF, heads.scales[c / kKvGroup][s + i]));
+    }
+  }
+  for (uint32_t v = 0; v < kVectors; ++v) {
+    for (uint32_t h = 0; h < kHeads; ++h) {
+      const VF query = hn::Load(kF, queries[h] + c + v * kN);
+      for (uint32_t i = 0; i < 4; ++i) {
+        sums[h][i] = hn::MulAdd(query, keys[i][v], sums[h][i]);
+      }
+    }
+  }
+}
+
 /// Scores of kHeads heads with all slots, rounded up to whole vectors.
 template <KvFormat kFormat, uint32_t kHeads>
 HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kMaxHeadDim], Heads* heads) {
+  constexpr uint32_t kVectors = kFormat == KvFormat::kInt4 && kN == 16 ? kGroupVectors : 1;
   for (uint32_t s = 0; s < keys.count; s += kN) {
     VF fours[kHeads][kN / 4];
     for (uint32_t f = 0; f < kN / 4; ++f) {
@@ -138,20 +130,12 @@ HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kMaxHeadDim
           sums[h][i] = hn::Zero(kF);
         }
       }
-      for (uint32_t c = 0; c < keys.head_dim; c += kN) {
-        VF key[4];
-        for (uint32_t i = 0; i < 4; ++i) {
-          key[i] = valuesAt<kFormat>(slots[i], c);
-          if (kFormat != KvFormat::kF16) {
-            key[i] = hn::Mul(key[i], hn::Set(kF, heads->scales[c / kKvGroup][s + 4 * f + i]));
-          }
-        }
-        for (uint32_t h = 0; h < kHeads; ++h) {
-          const VF query = hn::Load(kF, queries[h] + c);
-          for (uint32_t i = 0; i < 4; ++i) {
-            sums[h][i] = hn::MulAdd(query, key[i], sums[h][i]);
-          }
-        }
+      uint32_t c = 0;
+      for (; c + kVectors * kN <= keys.head_dim; c += kVectors * kN) {
+        addScores<kFormat, kHeads, kVectors>(slots, s + 4 * f, c, queries, *heads, sums);
+      }
+      if (c < keys.head_dim) {
+        addScores<kFormat, kHeads, 1>(slots, s + 4 * f, c, queries, *heads, sums);
       }
       for (uint32_t h = 0; h < kHeads; ++h) {
         fours[h][f] = sumFour(sums[h][0], sums[h][1], sums[h][2], sums[h][3]);
@@ -163,48 +147,66 @@ HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kMaxHeadDim
   }
 }
 
-/// The same of int8 keys in integers, lanes = slots: of kN slots by kN words at a time.
+/// Adds to the scores of kHeads heads with kN slots the products of one group's words, lanes =
+/// slots: at most kN of them, from value `c` on.
+constexpr uint32_t kTileWords = HWY_MIN(kN, kKvGroup / 4);
+template <uint32_t kHeads>
+HWY_INLINE void addTile(const VF* words, uint32_t s, uint32_t c, const Heads& heads,
+                        VF (&totals)[kHeads]) {
+  const uint32_t group = c / kKvGroup;
+  Sums sums[kHeads];
+  for (uint32_t h = 0; h < kHeads; ++h) {
+    sums[h].clear();
+  }
+  for (uint32_t w = 0; w < kTileWords; ++w) {
+    const VU word = hn::BitCast(kU, words[w]);
+    const VI16 even = evenBytes<true>(word);
+    const VI16 odd = oddBytes<true>(word);
+    const uint32_t pair = 2 * (c % kKvGroup / 4 + w);
+    for (uint32_t h = 0; h < kHeads; ++h) {
+      sums[h].addLow(even, pairOf(heads.integers[h][group], pair));
+      sums[h].addHigh(odd, pairOf(heads.integers[h][group], pair + 1));
+    }
+  }
+  const VF scale = hn::Load(kF, heads.scales[group] + s);
+  for (uint32_t h = 0; h < kHeads; ++h) {
+    const VF both = hn::Mul(scale, hn::Set(kF, heads.integer_scales[h][group]));
+    totals[h] = hn::MulAdd(sums[h].both(), both, totals[h]);
+  }
+}
+
+/// The same as scoreRows of int8 keys in integers: of kN slots by kN words at a time.
 constexpr uint32_t kTileValues = 4 * kN;
 template <uint32_t kHeads>
 HWY_NOINLINE void scoreIntegers(const Rows& keys, Heads* heads) {
-  constexpr uint32_t kWords = HWY_MIN(kN, kKvGroup / 4);  // of a group in a tile
   for (uint32_t s = 0; s < keys.count; s += kN) {
     VF totals[kHeads];
     for (uint32_t h = 0; h < kHeads; ++h) {
       totals[h] = hn::Zero(kF);
     }
-    const uint8_t* slots[kN];
-    slotsFrom(keys, s, slots);
     prefetch(keys, s, kN);
+    const uint64_t bytes = keys.bytes;
+    const uint8_t* first = keys.first + s * bytes;
     for (uint32_t c = 0; c < keys.head_dim; c += kTileValues) {
       VF tile[kN];
-      for (uint32_t i = 0; i < kN; ++i) {
-        tile[i] = hn::LoadU(kF, reinterpret_cast<const float*>(slots[i] + c));
+      const uint8_t* slot = first + c;
+      if (HWY_LIKELY(s + kN <= keys.count)) {
+        for (uint32_t i = 0; i < kN; i += 4, slot += 4 * bytes) {
+          tile[i] = hn::LoadU(kF, reinterpret_cast<const float*>(slot));
+          tile[i + 1] = hn::LoadU(kF, reinterpret_cast<const float*>(slot + bytes));
+          tile[i + 2] = hn::LoadU(kF, reinterpret_cast<const float*>(slot + 2 * bytes));
+          tile[i + 3] = hn::LoadU(kF, reinterpret_cast<const float*>(slot + 3 * bytes));
+        }
+      } else {
+        for (uint32_t i = 0; i < kN; ++i) {  // the last one again for those that are not there
+          tile[i] = hn::LoadU(kF, reinterpret_cast<const float*>(slot));
+          slot += s + i + 1 < keys.count ? bytes : 0;
+        }
       }
       transpose(tile);
-      for (uint32_t first = 0; first < kN; first += kWords) {
-        const uint32_t value = c + 4 * first;
-        Sums sums[kHeads];
-        for (uint32_t h = 0; h < kHeads; ++h) {
-          sums[h].clear();
-        }
-        for (uint32_t w = 0; w < kWords; ++w) {
-          const VU words = hn::BitCast(kU, tile[first + w]);
-          const VI16 even = evenBytes<true>(words);
-          const VI16 odd = oddBytes<true>(words);
-          for (uint32_t h = 0; h < kHeads; ++h) {
-            const IntUnit& query = heads->integers[h][value / kKvGroup];
-            const uint32_t pair = 2 * (value % kKvGroup / 4 + w);
-            sums[h].addLow(even, pairOf(query, pair));
-            sums[h].addHigh(odd, pairOf(query, pair + 1));
-          }
-        }
-        const VF scale = hn::Load(kF, heads->scales[value / kKvGroup] + s);
-        for (uint32_t h = 0; h < kHeads; ++h) {
-          const VF both =
-              hn::Mul(scale, hn::Set(kF, heads->integer_scales[h][value / kKvGroup]));
-          totals[h] = hn::MulAdd(sums[h].both(), both, totals[h]);
-        }
+      addTile(tile, s, c, *heads, totals);
+      if (kTileWords < kN) {
+        addTile(tile + kN - kTileWords, s, c + 4 * (kN - kTileWords), *heads, totals);
       }
     }
     for (uint32_t h = 0; h < kHeads; ++h) {
@@ -212,28 +214,35 @@ HWY_NOINLINE void scoreIntegers(const Rows& keys, Heads* heads) {
     }
   }
 }
+static_assert(kN == kTileWords || kN == 2 * kTileWords, "a tile has one or two parts");
 
-/// gathered[h] += weight * value over all slots, in kVectors vectors from value `c` on.
+/// gathered[h] += weight * value over all slots, in kVectors vectors from value `c` on: of one
+/// group, or of whole groups.
 template <KvFormat kFormat, uint32_t kHeads, uint32_t kVectors>
 HWY_NOINLINE void gatherRows(const Rows& values, uint32_t c, Heads* heads) {
+  constexpr uint32_t kPart = HWY_MIN(kVectors, kGroupVectors);  // with the same scale
   VF sums[kHeads][kVectors];
-  const float(*weights[kVectors])[kMostSlots];
-  for (uint32_t i = 0; i < kVectors; ++i) {
-    weights[i] = kFormat == KvFormat::kF16 ? heads->weights
-                                           : heads->scaled[(c + i * kN) / kKvGroup];
-    for (uint32_t h = 0; h < kHeads; ++h) {
+  for (uint32_t h = 0; h < kHeads; ++h) {
+    for (uint32_t i = 0; i < kVectors; ++i) {
       sums[h][i] = hn::Load(kF, heads->gathered[h] + c + i * kN);
     }
   }
+  const float(*weights)[kMostHeads][kBlockSlots] =
+      kFormat == KvFormat::kF16 ? &heads->weights : heads->scaled + c / kKvGroup;
   const uint8_t* slot = values.first;
   for (uint32_t s = 0; s < values.count; ++s, slot += values.bytes) {
     if (c == 0 && s % 4 == 0) {
       prefetch(values, s, 4);
     }
-    for (uint32_t i = 0; i < kVectors; ++i) {
-      const VF value = valuesAt<kFormat>(slot, c + i * kN);
+    for (uint32_t i = 0; i < kVectors; i += kPart) {
+      VF part[kPart];
+      valuesAt<kFormat>(slot, c + i * kN, part);
       for (uint32_t h = 0; h < kHeads; ++h) {
-        sums[h][i] = hn::MulAdd(hn::Set(kF, weights[i][h][s]), value, sums[h][i]);
+        const VF weight =
+            hn::Set(kF, weights[kFormat == KvFormat::kF16 ? 0 : i / kGroupVectors][h][s]);
+        for (uint32_t v = 0; v < kPart; ++v) {
+          sums[h][i + v] = hn::MulAdd(weight, part[v], sums[h][i + v]);
+        }
       }
     }
   }
@@ -258,8 +267,55 @@ void gatherBlock(const Rows& values, bool, Heads* heads) {
   for (; c + kWide * kN <= values.head_dim; c += kWide * kN) {
     gatherRows<kFormat, kHeads, kWide>(values, c, heads);
   }
+  if constexpr (kN == 16 && kFormat == KvFormat::kInt4) {  // lanes have an order of their own
+    for (; c + kKvGroup <= values.head_dim; c += kKvGroup) {
+      gatherRows<kFormat, kHeads, kGroupVectors>(values, c, heads);
+    }
+  }
   for (; c < values.head_dim; c += kN) {
     gatherRows<kFormat, kHeads, 1>(values, c, heads);
+  }
+}
+
+/// Turns the scores of all heads into weights; of low bits into those times a group's scales.
+template <KvFormat kFormat, uint32_t kHeads>
+HWY_NOINLINE void softenBlock(const Rows& values, bool, Heads* heads) {
+  const uint32_t end = (values.count + kN - 1) / kN * kN;
+  const uint32_t groups = kvGroups(values.head_dim);
+  VF most[kHeads];
+  VF sums[kHeads];
+  for (uint32_t h = 0; h < kHeads; ++h) {
+    float* scores = heads->weights[h];
+    if (values.count != end) {
+      const VF last = hn::Load(kF, scores + end - kN);
+      hn::Store(seenScores(last, end - kN, 0, values.count), kF, scores + end - kN);
+    }
+    VF largest = hn::Load(kF, scores);
+    for (uint32_t s = kN; s < end; s += kN) {
+      largest = hn::Max(largest, hn::Load(kF, scores + s));
+    }
+    raiseMost(largest, values.head_dim, &heads->most[h], heads->sums[h], heads->gathered[h]);
+    most[h] = hn::Set(kF, heads->most[h]);
+    sums[h] = hn::Load(kF, heads->sums[h]);
+  }
+  for (uint32_t s = 0; s < end; s += kN) {
+    VF weights[kHeads];
+    for (uint32_t h = 0; h < kHeads; ++h) {
+      weights[h] = expOf(hn::Sub(hn::Load(kF, heads->weights[h] + s), most[h]));
+      sums[h] = hn::Add(sums[h], weights[h]);
+      if (kFormat == KvFormat::kF16) {
+        hn::Store(weights[h], kF, heads->weights[h] + s);
+      }
+    }
+    for (uint32_t g = 0; g < groups && kFormat != KvFormat::kF16; ++g) {
+      const VF scale = hn::Load(kF, heads->scales[g] + s);
+      for (uint32_t h = 0; h < kHeads; ++h) {
+        hn::Store(hn::Mul(weights[h], scale), kF, heads->scaled[g][h] + s);
+      }
+    }
+  }
+  for (uint32_t h = 0; h < kHeads; ++h) {
+    hn::Store(sums[h], kF, heads->sums[h]);
   }
 }
 
@@ -267,11 +323,12 @@ static_assert(kUnit == kKvGroup, "queries are rounded like activations");
 
 using BlockFn = void (*)(const Rows& rows, bool sinks, Heads* heads);
 struct BlockFns {
-  BlockFn score, gather;
+  BlockFn score, soften, gather;
 };
 template <KvFormat kFormat, uint32_t kHeads>
 constexpr BlockFns blockFns() {
-  return {&scoreBlock<kFormat, kHeads>, &gatherBlock<kFormat, kHeads>};
+  return {&scoreBlock<kFormat, kHeads>, &softenBlock<kFormat, kHeads>,
+          &gatherBlock<kFormat, kHeads>};
 }
 template <KvFormat kFormat>
 BlockFns blockFnsOf(uint32_t n_heads) {
@@ -287,9 +344,9 @@ inline BlockFns blockFnsOf(KvFormat format, uint32_t n_heads) {
                                      : blockFnsOf<KvFormat::kInt4>(n_heads);
 }
 
-/// scales[group][slot] from [slot][group].
+/// scales[group][slot] from [slot][group], and zeros up to whole vectors.
 inline void unpackScales(const uint16_t* halves, uint32_t count, uint32_t groups,
-                         float (*scales)[kMostSlots]) {
+                         float (*scales)[kBlockSlots]) {
   uint32_t s = 0;
   if (groups == 2) {
     for (; s + kN <= count; s += kN) {
@@ -304,19 +361,17 @@ inline void unpackScales(const uint16_t* halves, uint32_t count, uint32_t groups
     }
   }
   for (uint32_t g = 0; g < groups; ++g) {
-    std::fill(scales[g] + count, scales[g] + kMostSlots, 0.0f);
+    std::fill(scales[g] + count, scales[g] + (count + kN - 1) / kN * kN, 0.0f);
   }
 }
 
-inline void scaleWeights(uint32_t groups, uint32_t n_heads, Heads* heads) {
-  for (uint32_t g = 0; g < groups; ++g) {
-    for (uint32_t h = 0; h < n_heads; ++h) {
-      for (uint32_t s = 0; s < kMostSlots; s += kN) {
-        hn::Store(hn::Mul(hn::Load(kF, heads->weights[h] + s), hn::Load(kF, heads->scales[g] + s)),
-                  kF, heads->scaled[g][h] + s);
-      }
-    }
-  }
+/// Slots of a block. What lies between scores and sums costs the same for any number, so of few
+/// bits there are many; the first-level cache holds a block and what is asked for meanwhile.
+inline uint32_t blockSlots(const AttentionTask& task) {
+  constexpr uint32_t kMostBytes = 16384;
+  const uint32_t bytes = 4 * (kvValueWords(task.k_format, task.push.head_dim) +
+                              kvValueWords(task.v_format, task.push.head_dim));
+  return bytes * kBlockSlots <= kMostBytes ? kBlockSlots : kBlockSlots / 2;
 }
 
 /// Reads slots straight into registers; needs whole vectors: head_dim % kN == 0.
@@ -347,21 +402,23 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
     std::fill(heads.sums[h], heads.sums[h] + kN, 0.0f);
     heads.most[h] = kLeast;
   }
-  bool in_lanes = false;  // gathered
+  bool any = false;  // gathered
+  bool in_lanes = false;
   const auto turn = [&](bool to_lanes) {
-    if (task.v_format == KvFormat::kInt4 && in_lanes != to_lanes) {
+    if (any && task.v_format == KvFormat::kInt4 && in_lanes != to_lanes) {
       for (uint32_t h = 0; h < n_heads; ++h) {
         to_lanes ? reorder<true>(d, heads.gathered[h]) : reorder<false>(d, heads.gathered[h]);
       }
-      in_lanes = to_lanes;
     }
+    any = true;
+    in_lanes = to_lanes;
   };
   const View view = viewOf(task, token);
   const BlockFns sink_fns = blockFnsOf(KvFormat::kF16, n_heads);
   const BlockFns key_fns = blockFnsOf(task.k_format, n_heads);
   const BlockFns value_fns = blockFnsOf(task.v_format, n_heads);
   forEachBlock(
-      p, splits, view.n_sinks, view.ring_begin, view.n_ring, kMostSlots,
+      p, splits, view.n_sinks, view.ring_begin, view.n_ring, blockSlots(task),
       [&](bool sinks, uint32_t slot, uint32_t, uint32_t count) {
         const Slots keys = slotsOf(p, task.k_format, task.keys, kv_head, sinks, slot);
         const Slots values = slotsOf(p, task.v_format, task.values, kv_head, sinks, slot);
@@ -371,18 +428,17 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
         const Rows v = {k.ahead, k.ahead_bytes, k.first + static_cast<uint64_t>(count) * k.bytes,
                         k.bytes, count, d};
         turn(!sinks);
+        const uint32_t n_scales = count * groups;
         if (keys.scales != nullptr) {
+          askFor(keys.scales + n_scales, sizeof(uint16_t) * n_scales);  // of the next block
           unpackScales(keys.scales, count, groups, heads.scales);
         }
         (sinks ? sink_fns : key_fns).score(k, sinks, &heads);
-        for (uint32_t h = 0; h < n_heads; ++h) {
-          soften(0, count, d, &heads.most[h], heads.weights[h], heads.sums[h],
-                 heads.gathered[h]);
-        }
         if (values.scales != nullptr) {
+          askFor(values.scales + n_scales, sizeof(uint16_t) * n_scales);
           unpackScales(values.scales, count, groups, heads.scales);
-          scaleWeights(groups, n_heads, &heads);
         }
+        (sinks ? sink_fns : value_fns).soften(v, sinks, &heads);
         (sinks ? sink_fns : value_fns).gather(v, sinks, &heads);
       });
   turn(false);

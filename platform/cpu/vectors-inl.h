@@ -59,12 +59,16 @@ HWY_INLINE VF highHalves(VU words) {
   return hn::PromoteTo(kF, hn::BitCast(half, hn::TruncateTo(bits, hn::ShiftRight<16>(words))));
 }
 
-/// e^x for x <= 88, to 2 units in the last place; below -87 it is 0.
+/// e^x for x <= 88, to 2 units in the last place; far below -87 it is 0.
 /// x = n ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series to r^7.
 HWY_INLINE VF expOf(VF x) {
-  const VF scaled = hn::Mul(x, hn::Set(kF, 1.44269504089f));
-  const VI n = hn::NearestInt(scaled);
+#if HWY_TARGET == HWY_AVX3
+  x = hn::Max(hn::Set(kF, -110.0f), x);  // what is no number stays none
+  const VF nf = hn::Round(hn::Mul(x, hn::Set(kF, 1.44269504089f)));
+#else
+  const VI n = hn::NearestInt(hn::Mul(x, hn::Set(kF, 1.44269504089f)));
   const VF nf = hn::ConvertTo(kF, n);
+#endif
   VF r = hn::NegMulAdd(nf, hn::Set(kF, 0.693145751953125f), x);
   r = hn::NegMulAdd(nf, hn::Set(kF, 1.42860682030941723212e-6f), r);
   VF p = hn::Set(kF, 1.0f / 5040);
@@ -75,8 +79,12 @@ HWY_INLINE VF expOf(VF x) {
   p = hn::MulAdd(p, r, hn::Set(kF, 0.5f));
   p = hn::MulAdd(p, r, hn::Set(kF, 1.0f));
   p = hn::MulAdd(p, r, hn::Set(kF, 1.0f));
+#if HWY_TARGET == HWY_AVX3
+  return VF{_mm512_scalef_ps(p.raw, nf.raw)};
+#else
   const VF power = hn::BitCast(kF, hn::ShiftLeft<23>(hn::Add(n, hn::Set(kI, 127))));
   return hn::IfThenZeroElse(hn::Lt(x, hn::Set(kF, -87.0f)), hn::Mul(p, power));
+#endif
 }
 
 }  // namespace HWY_NAMESPACE
