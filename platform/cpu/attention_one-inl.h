@@ -374,6 +374,23 @@ inline uint32_t blockSlots(const AttentionTask& task) {
   return bytes * kBlockSlots <= kMostBytes ? kBlockSlots : kBlockSlots / 2;
 }
 
+/// Asks for the first keys of the ring, which no block before them does.
+inline void askForFirst(const AttentionTask& task, const View& view, uint32_t kv_head,
+                        const Splits& splits) {
+  const AttentionPush& p = task.push;
+  const uint64_t skipped = static_cast<uint64_t>(splits.first) * p.split_slots;
+  const uint64_t order = skipped > view.n_sinks ? skipped - view.n_sinks : 0;
+  if (order < view.n_ring) {
+    const uint64_t count = std::min<uint64_t>(blockSlots(task), view.n_ring - order);
+    const uint32_t slot = static_cast<uint32_t>((view.ring_begin + order) % p.ring);
+    const Slots keys = slotsOf(p, task.k_format, task.keys, kv_head, false, slot);
+    askFor(keys.words, count * 4 * kvValueWords(keys.format, p.head_dim));
+    if (keys.scales != nullptr) {
+      askFor(keys.scales, count * sizeof(uint16_t) * kvGroups(p.head_dim));
+    }
+  }
+}
+
 /// Reads slots straight into registers; needs whole vectors: head_dim % kN == 0.
 inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t token,
                       uint32_t first_head, uint32_t n_heads, const Splits& splits) {
@@ -381,6 +398,8 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
   const uint32_t d = p.head_dim;
   const uint32_t groups = kvGroups(d);
   const bool integers = task.k_format == KvFormat::kInt8 && d % kTileValues == 0;
+  const View view = viewOf(task, token);
+  askForFirst(task, view, kv_head, splits);
   Heads heads;
   for (uint32_t h = 0; h < n_heads; ++h) {
     const float* in = task.queries + static_cast<uint64_t>(token) * p.query_stride +
@@ -413,7 +432,6 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
     any = true;
     in_lanes = to_lanes;
   };
-  const View view = viewOf(task, token);
   const BlockFns sink_fns = blockFnsOf(KvFormat::kF16, n_heads);
   const BlockFns key_fns = blockFnsOf(task.k_format, n_heads);
   const BlockFns value_fns = blockFnsOf(task.v_format, n_heads);
