@@ -6,6 +6,7 @@
 #include <new>
 
 #include "exec/pace.h"
+#include "vulkan/bindings.h"
 #include "vulkan/pipeline_cache.h"
 #include "vulkan/step_commands.h"
 #include "vulkan/texel_views.h"
@@ -15,10 +16,6 @@ namespace {
 
 /// Longest single wait; some drivers mishandle very long ones.
 constexpr double kWaitSliceMs = 1000.0;
-/// The push-constant range of every kernel; the Vulkan minimum is 128.
-constexpr uint32_t kPushBytes = 64;
-static_assert(sizeof(Op::Push) <= kPushBytes, "push constants");
-
 /// Command buffers besides those of steps: one that clears the cache, one per half of the upload ring.
 constexpr uint32_t kClearCommands = 0;
 constexpr uint32_t kUploadCommands = kClearCommands + 1;
@@ -31,9 +28,6 @@ constexpr uint32_t kFlights = 2;
 /// One fence per upload half, one per flight; everything else uses the first of those.
 constexpr uint32_t kRunFence = kUploadHalves;
 constexpr uint32_t kFences = kRunFence + kFlights;
-
-/// Of a kMatmul op; where its input in integers is.
-constexpr uint32_t kStagedBinding = 4;
 
 class VulkanExecutor final : public Executor {
  public:
@@ -81,14 +75,10 @@ class VulkanExecutor final : public Executor {
     return plan_.upload.offset_bytes + half * (plan_.upload.size_bytes / kUploadHalves);
   }
 
-  Status createLayouts();
   Status choosePipelines();
   Status startPipelines();
   Status finishPipelines();
   Status recordSteps();
-  Status createDescriptorSets();
-  void writeDescriptorSet(const Op& op, VkDescriptorSet set) const;
-  VkDescriptorBufferInfo bufferInfo(const BufferRef& piece) const;
 
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags flags) const {
     return beginCommands(device_, commands, flags, options_.log);
@@ -118,9 +108,7 @@ class VulkanExecutor final : public Executor {
   PipelineCache pipeline_cache_;
   Pipelines pipelines_;
   MatvecChoices choices_;
-  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
-  VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
-  VkDescriptorPool descriptor_pool_ = VK_NULL_HANDLE;
+  Bindings bindings_;
   VkCommandPool command_pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_[kCommandBuffers] = {};
   VkFence fences_[kFences] = {};
@@ -174,7 +162,7 @@ Status VulkanExecutor::create() {
     ORIEL_TRY(checkVk(api.vkCreateFence(device_.device, &fence_info, nullptr, &fence),
                       "create a fence", log));
   }
-  ORIEL_TRY(createLayouts());
+  ORIEL_TRY(bindings_.createLayouts(device_, log));
   ORIEL_TRY(startPipelines());
   log.write(ORIEL_LOG_INFO, "running on %s (%s)", device_.caps.name, device_.caps.driver);
   return kOk;
@@ -197,14 +185,12 @@ VulkanExecutor::~VulkanExecutor() {
       api.vkDestroyFence(device_.device, fence, nullptr);
     }
     api.vkDestroyCommandPool(device_.device, command_pool_, nullptr);
-    api.vkDestroyDescriptorPool(device_.device, descriptor_pool_, nullptr);
     for (uint32_t i = 0; i < plan_.n_ops[0] + plan_.n_ops[1] + plan_.n_ops[2]; ++i) {
       releaseTexelViews(device_, handles_[i].texels);
     }
     pipelines_.release(device_);
     pipeline_cache_.release(device_);
-    api.vkDestroyPipelineLayout(device_.device, pipeline_layout_, nullptr);
-    api.vkDestroyDescriptorSetLayout(device_.device, set_layout_, nullptr);
+    bindings_.release(device_);
     arenas_.release(device_);
   }
   device_.destroy();
@@ -401,7 +387,7 @@ Status VulkanExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint
 Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(settle(finishPipelines()));
-  ORIEL_TRY(settle(createDescriptorSets()));
+  ORIEL_TRY(settle(bindings_.createSets(device_, arenas_, plan_, options_.log, handles_)));
   ORIEL_TRY(settle(recordSteps()));
   ORIEL_TRY(settle(recordClear()));
   ORIEL_TRY(settle(clearDeviceMemory()));
@@ -414,35 +400,6 @@ Status VulkanExecutor::finishLoad() {
   return kOk;
 }
 
-Status VulkanExecutor::createLayouts() {
-  const VulkanApi& api = device_.api;
-  VkDescriptorSetLayoutBinding bindings[kMaxOpBindings + kMaxTexelViews] = {};
-  const uint32_t n_bindings = kMaxOpBindings + (device_.caps.readsTexels() ? kMaxTexelViews : 0);
-  for (uint32_t i = 0; i < n_bindings; ++i) {
-    bindings[i].binding = i;
-    bindings[i].descriptorType = i < kMaxOpBindings ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
-                                                    : VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
-    bindings[i].descriptorCount = 1;
-    bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
-  }
-  VkDescriptorSetLayoutCreateInfo set_info = {};
-  set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
-  set_info.bindingCount = n_bindings;
-  set_info.pBindings = bindings;
-  ORIEL_TRY(checkVk(
-      api.vkCreateDescriptorSetLayout(device_.device, &set_info, nullptr, &set_layout_),
-      "create a descriptor set layout", options_.log));
-  const VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
-  VkPipelineLayoutCreateInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
-  info.setLayoutCount = 1;
-  info.pSetLayouts = &set_layout_;
-  info.pushConstantRangeCount = 1;
-  info.pPushConstantRanges = &range;
-  return checkVk(api.vkCreatePipelineLayout(device_.device, &info, nullptr, &pipeline_layout_),
-                 "create a pipeline layout", options_.log);
-}
-
 Status VulkanExecutor::takeMatvec(WeightType type, uint32_t index) {
   ORIEL_TRY(failed_);
   if (choices_.candidate(type, index) == nullptr) {
@@ -450,7 +407,7 @@ Status VulkanExecutor::takeMatvec(WeightType type, uint32_t index) {
   }
   choices_.take(type, index);
   ORIEL_TRY(settle(choosePipelines()));
-  pipelines_.start(device_, pipeline_layout_, pipeline_cache_.handle());
+  pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle());
   ORIEL_TRY(settle(pipelines_.finish(options_.log)));
   return settle(recordSteps());
 }
@@ -492,7 +449,7 @@ Status VulkanExecutor::startPipelines() {
   choices_.create(device_.caps, options_.cache_dir, options_.log);
   ORIEL_TRY(choosePipelines());
   ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, options_.log));
-  pipelines_.start(device_, pipeline_layout_, pipeline_cache_.handle());
+  pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle());
   return kOk;
 }
 
@@ -509,68 +466,11 @@ Status VulkanExecutor::finishPipelines() {
   return kOk;
 }
 
-Status VulkanExecutor::createDescriptorSets() {
-  const VulkanApi& api = device_.api;
-  const uint32_t n_ops = plan_.n_ops[0] + plan_.n_ops[1] + plan_.n_ops[2];
-  if (n_ops == 0) {
-    return kOk;
-  }
-  const VkDescriptorPoolSize sizes[] = {
-      {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, n_ops * kMaxOpBindings},
-      {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, n_ops * kMaxTexelViews}};
-  VkDescriptorPoolCreateInfo pool_info = {};
-  pool_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
-  pool_info.maxSets = n_ops;
-  pool_info.poolSizeCount = device_.caps.readsTexels() ? 2 : 1;
-  pool_info.pPoolSizes = sizes;
-  ORIEL_TRY(
-      checkVk(api.vkCreateDescriptorPool(device_.device, &pool_info, nullptr, &descriptor_pool_),
-              "create a descriptor pool", options_.log));
-  for (uint32_t l = 0; l < kStepLists; ++l) {
-    OpHandles* handles = handlesOf(static_cast<StepList>(l));
-    for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
-      VkDescriptorSetAllocateInfo info = {};
-      info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
-      info.descriptorPool = descriptor_pool_;
-      info.descriptorSetCount = 1;
-      info.pSetLayouts = &set_layout_;
-      ORIEL_TRY(checkVk(api.vkAllocateDescriptorSets(device_.device, &info, &handles[i].set),
-                        "allocate a descriptor set", options_.log));
-      writeDescriptorSet(plan_.ops[l][i], handles[i].set);
-      ORIEL_TRY(writeTexelViews(device_, arenas_, plan_.ops[l][i], handles[i].set, options_.log,
-                                handles[i].texels));
-    }
-  }
-  return kOk;
-}
-
-VkDescriptorBufferInfo VulkanExecutor::bufferInfo(const BufferRef& piece) const {
-  return {arenas_.buffer(piece.arena, piece.segment), piece.offset_bytes, piece.size_bytes};
-}
-
-void VulkanExecutor::writeDescriptorSet(const Op& op, VkDescriptorSet set) const {
-  VkDescriptorBufferInfo buffers[kMaxOpBindings];
-  for (uint32_t i = 0; i < kMaxOpBindings; ++i) {
-    // Bindings that a kernel does not have must hold something valid; no shader touches it.
-    buffers[i] = bufferInfo(i < op.n_bindings ? op.bindings[i] : plan_.device_step);
-  }
-  if (op.kind == OpKind::kMatmul && plan_.staged.size_bytes != 0) {
-    buffers[kStagedBinding] = bufferInfo(plan_.staged);
-  }
-  VkWriteDescriptorSet write = {};
-  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-  write.dstSet = set;
-  write.descriptorCount = kMaxOpBindings;  // consecutive bindings
-  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-  write.pBufferInfo = buffers;
-  device_.api.vkUpdateDescriptorSets(device_.device, 1, &write, 0, nullptr);
-}
-
 // ---- Recording -----------------------------------------------------------------------------------
 
 Status VulkanExecutor::recordSteps() {
   return steps_.record({&plan_, &device_, &arenas_, &pipelines_, &choices_, &attention_groups_,
-                        pipeline_layout_, command_pool_, handles_, options_.log});
+                        bindings_.layout(), command_pool_, handles_, options_.log});
 }
 
 // Zeros in the whole arena; nothing for an arena of no bytes.
@@ -583,8 +483,9 @@ void recordFill(const VulkanApi& api, VkCommandBuffer commands, VkBuffer buffer)
 Status VulkanExecutor::recordClear() {
   const VkCommandBuffer commands = commands_[kClearCommands];
   ORIEL_TRY(begin(commands, 0));
-  recordBarrier(device_.api, commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
-          kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT);
+  recordBarrier(device_.api, commands, kCompute | kTransfer,
+                VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
+                VK_ACCESS_TRANSFER_WRITE_BIT);
   recordFill(device_.api, commands, arenas_.buffer(ArenaKind::kCache));
   return end(commands);
 }

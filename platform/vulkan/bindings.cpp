@@ -1,0 +1,107 @@
+#include "vulkan/bindings.h"
+
+namespace oriel {
+namespace {
+
+/// The push-constant range of every kernel; the Vulkan minimum is 128.
+constexpr uint32_t kPushBytes = 64;
+static_assert(sizeof(Op::Push) <= kPushBytes, "push constants");
+
+/// Of a kMatmul op; where its input in integers is.
+constexpr uint32_t kStagedBinding = 4;
+
+VkDescriptorBufferInfo bufferInfo(const DeviceArenas& arenas, const BufferRef& piece) {
+  return {arenas.buffer(piece.arena, piece.segment), piece.offset_bytes, piece.size_bytes};
+}
+
+void writeSet(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
+              const Op& op, VkDescriptorSet set) {
+  VkDescriptorBufferInfo buffers[kMaxOpBindings];
+  for (uint32_t i = 0; i < kMaxOpBindings; ++i) {
+    // Bindings that a kernel does not have must hold something valid; no shader touches it.
+    buffers[i] = bufferInfo(arenas, i < op.n_bindings ? op.bindings[i] : plan.device_step);
+  }
+  if (op.kind == OpKind::kMatmul && plan.staged.size_bytes != 0) {
+    buffers[kStagedBinding] = bufferInfo(arenas, plan.staged);
+  }
+  VkWriteDescriptorSet write = {};
+  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+  write.dstSet = set;
+  write.descriptorCount = kMaxOpBindings;  // consecutive bindings
+  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+  write.pBufferInfo = buffers;
+  device.api.vkUpdateDescriptorSets(device.device, 1, &write, 0, nullptr);
+}
+
+}  // namespace
+
+Status Bindings::createLayouts(const VulkanDevice& device, const Log& log) {
+  VkDescriptorSetLayoutBinding bindings[kMaxOpBindings + kMaxTexelViews] = {};
+  const uint32_t n_bindings = kMaxOpBindings + (device.caps.readsTexels() ? kMaxTexelViews : 0);
+  for (uint32_t i = 0; i < n_bindings; ++i) {
+    bindings[i].binding = i;
+    bindings[i].descriptorType = i < kMaxOpBindings ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
+                                                    : VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER;
+    bindings[i].descriptorCount = 1;
+    bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
+  }
+  VkDescriptorSetLayoutCreateInfo set_info = {};
+  set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
+  set_info.bindingCount = n_bindings;
+  set_info.pBindings = bindings;
+  ORIEL_TRY(checkVk(
+      device.api.vkCreateDescriptorSetLayout(device.device, &set_info, nullptr, &set_layout_),
+      "create a descriptor set layout", log));
+  const VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, kPushBytes};
+  VkPipelineLayoutCreateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
+  info.setLayoutCount = 1;
+  info.pSetLayouts = &set_layout_;
+  info.pushConstantRangeCount = 1;
+  info.pPushConstantRanges = &range;
+  return checkVk(
+      device.api.vkCreatePipelineLayout(device.device, &info, nullptr, &pipeline_layout_),
+      "create a pipeline layout", log);
+}
+
+Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& arenas,
+                            const Plan& plan, const Log& log, OpHandles* handles) {
+  const VulkanApi& api = device.api;
+  const uint32_t n_ops = plan.n_ops[0] + plan.n_ops[1] + plan.n_ops[2];
+  if (n_ops == 0) {
+    return kOk;
+  }
+  const VkDescriptorPoolSize sizes[] = {
+      {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, n_ops * kMaxOpBindings},
+      {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, n_ops * kMaxTexelViews}};
+  VkDescriptorPoolCreateInfo pool_info = {};
+  pool_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
+  pool_info.maxSets = n_ops;
+  pool_info.poolSizeCount = device.caps.readsTexels() ? 2 : 1;
+  pool_info.pPoolSizes = sizes;
+  ORIEL_TRY(checkVk(api.vkCreateDescriptorPool(device.device, &pool_info, nullptr, &pool_),
+                    "create a descriptor pool", log));
+  for (uint32_t l = 0; l < kStepLists; ++l) {
+    for (uint32_t i = 0; i < plan.n_ops[l]; ++i, ++handles) {
+      VkDescriptorSetAllocateInfo info = {};
+      info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
+      info.descriptorPool = pool_;
+      info.descriptorSetCount = 1;
+      info.pSetLayouts = &set_layout_;
+      ORIEL_TRY(checkVk(api.vkAllocateDescriptorSets(device.device, &info, &handles->set),
+                        "allocate a descriptor set", log));
+      writeSet(device, arenas, plan, plan.ops[l][i], handles->set);
+      ORIEL_TRY(writeTexelViews(device, arenas, plan.ops[l][i], handles->set, log,
+                                handles->texels));
+    }
+  }
+  return kOk;
+}
+
+void Bindings::release(const VulkanDevice& device) {
+  device.api.vkDestroyDescriptorPool(device.device, pool_, nullptr);
+  device.api.vkDestroyPipelineLayout(device.device, pipeline_layout_, nullptr);
+  device.api.vkDestroyDescriptorSetLayout(device.device, set_layout_, nullptr);
+}
+
+}  // namespace oriel

@@ -1,0 +1,25 @@
+// What the kernels of a plan read and write: one layout for all of them, one descriptor set per op, written
+// once.
+#pragma once
+
+#include "vulkan/step_commands.h"
+
+namespace oriel {
+
+class Bindings {
+ public:
+  Status createLayouts(const VulkanDevice& device, const Log& log);
+  VkPipelineLayout layout() const { return pipeline_layout_; }
+  /// Sets and texel views of all ops, to their handles: list after list. Also after a failure `handles`
+  /// hold what was made.
+  Status createSets(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
+                    const Log& log, OpHandles* handles);
+  void release(const VulkanDevice& device);
+
+ private:
+  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
+  VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
+  VkDescriptorPool pool_ = VK_NULL_HANDLE;
+};
+
+}  // namespace oriel
