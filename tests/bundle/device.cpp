@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "support/patience.h"
+
 namespace oriel::bundle {
 namespace {
 
@@ -24,6 +26,7 @@ oriel_options Device::options() const {
   options.memory_bytes = 256u << 20;
   options.device = kind;
   options.device_number = number;
+  options.device_timeout_ms = test::deviceTimeoutMs();
   options.log = keepError;
   return options;
 }

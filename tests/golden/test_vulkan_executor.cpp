@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -269,6 +270,11 @@ TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
                 devices[i].name, devices[i].driver, devices[i].kind, devices[i].features,
                 devices[i].usable, devices[i].reason,
                 static_cast<unsigned long long>(devices[i].memory_bytes));
+    // Lavapipe can be told the width of its vectors: a subgroup is as many 32-bit lanes.
+    if (const char* bits = std::getenv("LP_NATIVE_VECTOR_WIDTH")) {
+      const std::string lanes = "(" + std::to_string(std::stoi(bits) / 32) + " lanes)";
+      EXPECT_NE(std::string(devices[i].features).find(lanes), std::string::npos) << lanes;
+    }
     if (devices[i].usable != 0) {
       Copier copier;
       copier.rig.options.device_number = static_cast<uint32_t>(i + 1);

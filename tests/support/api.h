@@ -18,6 +18,7 @@ inline oriel_options makeOptions(CapturedLog* log = nullptr) {
   oriel_options options = {};
   options.struct_size = sizeof(options);
   options.device = targetDevice();
+  options.device_timeout_ms = deviceTimeoutMs();
   options.disabled_features = disabledFeatures();
   if (log != nullptr) {
     options.log = log->log().callback;

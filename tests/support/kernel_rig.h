@@ -49,6 +49,7 @@ class KernelRig {
     options.log = log.log();
     options.allocator = &defaultAllocator();
     options.disabled_features = disabledFeatures();
+    options.timeout_ms = deviceTimeoutMs();
   }
   ~KernelRig() { destroyExecutor(executor); }
   KernelRig(const KernelRig&) = delete;

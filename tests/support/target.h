@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "oriel/oriel.h"
+#include "support/patience.h"
 
 namespace oriel::test {
 

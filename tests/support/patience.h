@@ -1,0 +1,18 @@
+// How long tests wait for a device.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+namespace oriel::test {
+
+/// For oriel_options.device_timeout_ms: the library's own 60 s times ORIEL_TEST_PATIENCE, a variable of
+/// the environment. In an emulator a driver takes minutes to compile kernels at the first dispatch.
+inline uint32_t deviceTimeoutMs() {
+  const char* text = std::getenv("ORIEL_TEST_PATIENCE");
+  const long times = text == nullptr ? 1 : std::strtol(text, nullptr, 10);
+  return 60000 * static_cast<uint32_t>(std::clamp(times, 1L, 1000L));
+}
+
+}  // namespace oriel::test
