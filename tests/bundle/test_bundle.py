@@ -12,11 +12,12 @@ import unittest
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent / "device"
 BUNDLE = None  # the folder under test
+PATIENCE = int(os.environ.get("ORIEL_TEST_PATIENCE", "1"))  # in emulators: times longer
 
 
 def script(name, *arguments, **environment):
     return subprocess.run([sys.executable, SCRIPTS / name, *map(str, arguments)],
-                          capture_output=True, text=True, timeout=280,
+                          capture_output=True, text=True, timeout=280 * PATIENCE,
                           env={**os.environ, **environment})
 
 

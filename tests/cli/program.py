@@ -24,6 +24,7 @@ BUNDLED = DATA.parent.parent / "models" / "oriel-tiny" / "oriel-tiny-q8_0.gguf"
 SMALL = DATA / "models" / "llama-mqa.gguf"
 EXACT = DATA / "models" / "llama-f32.gguf"
 CPU = ["--device", "cpu"]
+PATIENCE = int(os.environ.get("ORIEL_TEST_PATIENCE", "1"))  # in emulators: times longer
 FIXED = ["--memory", "64MiB", "--kv", "f16"] + CPU
 
 scratch = pathlib.Path(tempfile.mkdtemp(prefix="oriel-cli-"))
@@ -63,8 +64,8 @@ def environment(**more):
 def oriel(*args, stdin=b"", env=None, cwd=None, binary=ORIEL, **options):
     args = [str(a) for a in args]
     done = subprocess.run([str(binary)] + args, input=stdin, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, env=env or environment(), cwd=cwd, timeout=120,
-                          **options)
+                          stderr=subprocess.PIPE, env=env or environment(), cwd=cwd,
+                          timeout=120 * PATIENCE, **options)
     result = Result(done.returncode, done.stdout, done.stderr, args)
     if b"\x1b" in result.out or b"\x1b" in result.err:
         check(f"no terminal escapes off a terminal: {args}", False, result)

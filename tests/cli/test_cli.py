@@ -13,9 +13,9 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import (BUNDLED, CPU, DATA, EXACT, FIXED, ORIEL, SMALL, Result, check, environment, fails,
-                     floats, has_fields, interrupt, json_of, one_line_failure, oriel, relative_l2,
-                     run_tests, scratch, succeeds, write_ids)
+from program import (BUNDLED, CPU, DATA, EXACT, FIXED, ORIEL, PATIENCE, SMALL, Result, check,
+                     environment, fails, floats, has_fields, interrupt, json_of, one_line_failure,
+                     oriel, relative_l2, run_tests, scratch, succeeds, write_ids)
 
 # ---- Usage and sizes ---------------------------------------------------------------------------
 
@@ -278,26 +278,26 @@ def test_streams():
 
     run = [str(ORIEL), "run", str(SMALL), "--prompt", "x", "--tokens", "5"] + FIXED
     closed = subprocess.run(run, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            preexec_fn=close(0), timeout=60)
+                            preexec_fn=close(0), timeout=60 * PATIENCE)
     check("run with stdin closed", closed.returncode == 0 and closed.stdout, closed)
     chat = [str(ORIEL), "chat", str(SMALL)] + FIXED
     closed = subprocess.run(chat, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            preexec_fn=close(0), timeout=60)
+                            preexec_fn=close(0), timeout=60 * PATIENCE)
     check("chat with stdin closed ends with one line",
           one_line_failure(Result(closed.returncode, closed.stdout, closed.stderr, chat), 1), closed)
     closed = subprocess.run(run + ["--json"], env=environment(), stdin=subprocess.DEVNULL,
-                            stderr=subprocess.PIPE, preexec_fn=close(1), timeout=60)
+                            stderr=subprocess.PIPE, preexec_fn=close(1), timeout=60 * PATIENCE)
     check("run with stdout closed fails", closed.returncode == 1 and closed.stderr, closed)
     if os.path.exists("/dev/full"):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(run, env=environment(), stdin=subprocess.DEVNULL, stdout=full,
-                                  stderr=subprocess.PIPE, timeout=60)
+                                  stderr=subprocess.PIPE, timeout=60 * PATIENCE)
         check("a full disk is a failure",
               one_line_failure(Result(done.returncode, b"", done.stderr, run), 1), done)
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(run, env=environment(), stdin=subprocess.DEVNULL, stdout=writer,
-                          stderr=subprocess.PIPE, timeout=60)
+                          stderr=subprocess.PIPE, timeout=60 * PATIENCE)
     os.close(writer)
     check("a reader that left is none", done.returncode == 0 and done.stderr == b"", done)
 

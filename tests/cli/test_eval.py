@@ -15,8 +15,9 @@ import time
 import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import (BUNDLED, CPU, DATA, EXACT, FIXED, ORIEL, SMALL, check, environment, fails, floats,
-                     has_fields, json_of, oriel, relative_l2, run_tests, scratch, succeeds, write_ids)
+from program import (BUNDLED, CPU, DATA, EXACT, FIXED, ORIEL, PATIENCE, SMALL, check, environment,
+                     fails, floats, has_fields, json_of, oriel, relative_l2, run_tests, scratch,
+                     succeeds, write_ids)
 
 FORMATS = ["f16", "k8v8", "k8v4", "k4v4"]
 
@@ -286,7 +287,7 @@ class Terminal:
         os.write(self.fd, b"/quit\n")
         self.answer()
         os.close(self.fd)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=30 * PATIENCE)
 
 
 def reply_of(answer):

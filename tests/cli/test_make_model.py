@@ -7,6 +7,7 @@ numbers stand here.
 
 import array
 import json
+import os
 import pathlib
 import shutil
 import statistics
@@ -16,6 +17,7 @@ import tempfile
 
 ORIEL = pathlib.Path(sys.argv[1]).resolve()
 SCRIPT = pathlib.Path(sys.argv[2]).resolve().parent.parent / "scripts" / "make_model.py"
+PATIENCE = int(os.environ.get("ORIEL_TEST_PATIENCE", "1"))  # in emulators: times longer
 
 scratch = pathlib.Path(tempfile.mkdtemp(prefix="oriel-make-model-"))
 failures = 0
@@ -30,7 +32,7 @@ def check(name, condition, detail=""):
 
 def oriel(*args, text=None):
     done = subprocess.run([str(ORIEL), *map(str, args), "--json"], input=text, encoding="utf-8",
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240 * PATIENCE)
     check(args[0], done.returncode == 0, done)
     return json.loads(done.stdout or "{}")
 
@@ -38,7 +40,7 @@ def oriel(*args, text=None):
 def make(*args):
     path = scratch / "model.gguf"
     done = subprocess.run([sys.executable, str(SCRIPT), *args[:2], str(path), *args[2:]],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=240 * PATIENCE)
     check("make " + " ".join(args), done.returncode == 0, done)
     return path
 

@@ -15,6 +15,7 @@ import xml.etree.ElementTree
 ORIEL = pathlib.Path(sys.argv[1]).resolve()
 DATA = pathlib.Path(sys.argv[2]).resolve()
 SMALL = DATA / "models" / "llama-mqa.gguf"
+PATIENCE = int(os.environ.get("ORIEL_TEST_PATIENCE", "1"))  # in emulators: times longer
 
 scratch = pathlib.Path(tempfile.mkdtemp(prefix="oriel-plan-"))
 failures = 0
@@ -57,7 +58,7 @@ def check(name, condition, detail=""):
 def oriel(*args):
     env = {k: v for k, v in os.environ.items() if k != "ORIEL_MODEL"}
     return subprocess.run([str(ORIEL), "plan"] + [str(a) for a in args], env=env,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120 * PATIENCE)
 
 
 def plan_of(*args, code=0):

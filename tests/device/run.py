@@ -44,11 +44,14 @@ class Local:
 
     def __init__(self, bundle, manifest):
         self.command = [*manifest["emulator"], str(bundle / manifest["program"])]
+        self.environment = dict(os.environ)
+        if manifest["emulator"]:  # compiling kernels takes minutes there
+            self.environment.setdefault("ORIEL_TEST_PATIENCE", "20")
         self.scratch = tempfile.TemporaryDirectory(prefix="oriel-device-")
 
     def start(self, arguments):
         return subprocess.Popen([*self.command, *arguments], stdout=subprocess.PIPE, text=True,
-                                errors="replace")
+                                errors="replace", env=self.environment)
 
     def result_path(self):
         return os.path.join(self.scratch.name, "result.json")
