@@ -17,8 +17,8 @@ STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2.2rem 0 .5rem }
 p { margin: .4rem 0; max-width: 46rem }
-.scroll { overflow-x: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums }
+table { border-collapse: separate; border-spacing: 0; font-variant-numeric: tabular-nums }
+thead th { position: sticky; top: 0; background: Canvas }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left;
          vertical-align: top }
 th { font-weight: 600 } td.number { text-align: right; white-space: nowrap }
@@ -56,15 +56,16 @@ def most_common(values):
     return max(sorted(set(values)), key=values.count) if values else None
 
 
-def heading(columns, first=""):
+def heading(columns, *first):
     cells = "".join(f"<th>{escape(run['label'])}<small>{escape(run['device']['name'])}</small></th>"
                     for run in columns)
-    return f"<thead><tr><th>{first}</th>{cells}</tr></thead>"
+    return f"<thead><tr><th></th>{''.join(f'<th>{word}</th>' for word in first)}{cells}</tr></thead>"
 
 
-def table(columns, rows, first=""):
-    body = "".join(f"<tr><th>{name}</th>{''.join(cells)}</tr>" for name, cells in rows)
-    return f'<div class="scroll"><table>{heading(columns, first)}<tbody>{body}</tbody></table></div>'
+def table(columns, rows, *first):
+    """`first`: headings of columns in front of the devices'."""
+    body = "".join(f"<tr><th>{name}</th>{''.join(cells)}</tr>\n" for name, cells in rows)
+    return f"<table>{heading(columns, *first)}<tbody>\n{body}</tbody></table>"
 
 
 def overview(columns):
@@ -161,15 +162,16 @@ def check_cell(check, usual, best):
     if check is None:
         return cell("–", "absent", "odd" if usual is not None else "", title="was not run")
     text = {"passed": "passed", "failed": "FAILED", "skipped": "skipped"}[check["status"]]
-    if "value" in check:
-        text += f"<small>{check['value']:.2g} of {check['limit']:.2g}</small>"
-    elif check["status"] != "passed":
+    if check["status"] != "passed":
         text += f"<small>{escape(check['detail'])}</small>"
+    elif "value" in check:
+        text = f"{check['value']:.1e}" if check["value"] else "0"
     # Other than the rest: by result, or ten times less exact than the best.
     odd = check["status"] != usual
     if best and "value" in check:
         odd = odd or not check["value"] <= 10 * best
-    return cell(text, check["status"], "odd" if odd else "", title=check["detail"])
+    return cell(text, check["status"], "odd" if odd else "",
+                title="" if check["status"] == "passed" else check["detail"])
 
 
 def checks(columns, group):
@@ -183,8 +185,10 @@ def checks(columns, group):
         usual = most_common([check["status"] for check in here])
         values = [check["value"] for check in here if check.get("value", 0) > 0]
         best = min(values) if values else None
-        rows.append((escape(name), [check_cell(check, usual, best) for check in found]))
-    return table(columns, rows)
+        limits = [f"{check['limit']:.2g}" for check in here if "limit" in check]
+        rows.append((escape(name), [cell(" or ".join(dict.fromkeys(limits)) or "–", "absent")] +
+                     [check_cell(check, usual, best) for check in found]))
+    return table(columns, rows, "at most")
 
 
 def page(results):
@@ -195,8 +199,9 @@ def page(results):
     verdict = f"{failed} checks failed" if failed else "nothing failed"
     parts = [f"<h1>Oriel on {len(columns)} devices: {verdict}</h1>",
              "<p>Marked cells differ from most others in their row: another result, a feature that is "
-             "missing, or an error ten times that of the most exact device. Figures of emulated and "
-             "software devices say nothing about hardware.</p>",
+             "missing, or an error ten times that of the most exact device. A figure in a check is its "
+             "error, and it passed: the error is at most what the first column allows. Speeds and times of "
+             "emulated and software devices say nothing about hardware.</p>",
              overview(columns), "<h2>Optional features</h2>", features(columns),
              "<h2>Figures</h2>", figures(columns)]
     if any(run.get("candidates") for run in columns):
