@@ -144,7 +144,7 @@ struct oriel_model {
   oriel::Executor* executor = nullptr;  ///< null for ORIEL_DEVICE_NONE
   oriel_model_info info = {};
   oriel_plan plan_result = {};
-  std::atomic<bool> has_session{false};
+  std::atomic<uint32_t> has_session{0};  // 1: yes; not bool: RISC-V has no exchange of a byte
 };
 
 /// Lives at the start of its own host block.

@@ -86,7 +86,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
         .fail(ORIEL_ERROR_STATE, "the model was loaded without weights: load it with a device")
         .code();
   }
-  if (model->has_session.exchange(true)) {
+  if (model->has_session.exchange(1) != 0) {
     return model->log
         .fail(ORIEL_ERROR_STATE, "the model already has a session: destroy or reset that one")
         .code();
@@ -95,7 +95,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
                             model->executor, &model->allocator, model->log,       model->hash};
   if (const Status status = readChat(*model, options.chat, &context.chat, &context.chat_options);
       !status.ok()) {
-    model->has_session.store(false);
+    model->has_session.store(0);
     return status.code();
   }
   const uint64_t bytes = model->session_host_bytes;
@@ -121,7 +121,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
     if (block != nullptr) {
       release(model->allocator, block, bytes);
     }
-    model->has_session.store(false);
+    model->has_session.store(0);
     return status.code();
   }
   handle->model = model;
@@ -139,7 +139,7 @@ void oriel_session_destroy(oriel_session* handle) {
   (void)handle->session->reset();  // a lost device has nothing left to wipe
   handle->session->~Session();
   release(model->allocator, handle, handle->host_bytes);
-  model->has_session.store(false);
+  model->has_session.store(0);
 }
 
 oriel_status oriel_session_reset(oriel_session* handle) {

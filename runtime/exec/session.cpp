@@ -62,7 +62,7 @@ Status Session::reset() {
   prompt_ms_ = 0;
   turns_.clear();
   sampler_.forget();
-  cancelled_.store(false, std::memory_order_relaxed);
+  cancelled_.store(0, std::memory_order_relaxed);
   return kOk;
 }
 

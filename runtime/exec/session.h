@@ -49,7 +49,7 @@ class Session {
   uint64_t snapshotBytes() const;
   Status save(void* out) const;
   Status restore(const void* data, uint64_t bytes);
-  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
 
   Status append(const int32_t* ids, size_t count);
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
@@ -76,7 +76,7 @@ class Session {
   Session(const SessionContext& context, uint64_t first_position, bool whole_turns);
 
   Status checkIds(const int32_t* ids, size_t count) const;
-  bool takeCancel() { return cancelled_.exchange(false, std::memory_order_relaxed); }
+  bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
   Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
   SessionState state() const;
   SnapshotKey snapshotKey() const;
@@ -109,7 +109,7 @@ class Session {
   Sampler sampler_;
   StreamDecoder decoder_;
   void* workspace_block_ = nullptr;
-  std::atomic<bool> cancelled_{false};
+  std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
   uint64_t position_ = 0;  ///< tokens committed
   int32_t last_token_ = -1;  ///< the latest of them, where that is known
   /// Tokens whose slots were ever written, if only in part: at least position_, more after a rewind or a

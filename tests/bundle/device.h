@@ -16,8 +16,15 @@ struct Device {
   uint32_t number = 0;        ///< as in oriel_options.device_number
   std::string data;           ///< the bundle's folder
   std::string scratch;        ///< a folder of this run's own, removed at the end
+  std::string only;           ///< a group, or a group/ and how a model's name begins; "": everything
 
   std::string model(const std::string& name) const { return data + "/models/" + name + ".gguf"; }
+  bool wants(const std::string& group) const {
+    return only.empty() || only.substr(0, only.find('/')) == group;
+  }
+  bool wantsModel(const std::string& name) const {
+    return only.find('/') == std::string::npos || ("models/" + name).rfind(only, 0) == 0;
+  }
   /// 256 MiB, no cache folder, the log kept in lastError().
   oriel_options options() const;
 };

@@ -77,6 +77,16 @@ class DeviceBundle(unittest.TestCase):
         for check in run["checks"]:
             self.assertIn(f"<th>{check['name']}</th>", page)
 
+    def test_a_part_can_be_had_alone(self):
+        for only, checks in (("models/llama-q4_", {"llama-q4_0", "llama-q4_1", "llama-q4_k", "llama-q4_k_m"}),
+                             ("models/qwen3", {"qwen3"})):
+            out = self.folder / "part.json"
+            done = script("run.py", "local", "--bundle", BUNDLE, "--devices", "cpu", "--no-bench",
+                          "--only", only, "--out", out)
+            self.assertEqual(0, done.returncode, done.stderr)
+            run = json.loads(out.read_text())["runs"][0]
+            self.assertEqual(checks, {check["name"] for check in run["checks"]})
+
     def test_a_crash_is_a_result_that_names_the_check(self):
         bundle = self.folder / "bundle"
         bundle.mkdir()

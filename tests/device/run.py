@@ -9,6 +9,7 @@
     --bundle DIR   another bundle           --devices LIST   cpu,vulkan:0 (default: all that are usable)
     --out FILE     default: device-NAME.json                --no-bench       checks only
     --label TEXT   what the report calls it (default: the target)
+    --only WHAT    kernels, models, streaming or faults; models/NAME for models whose names begin so
 
 One process tests one device of the target, so a driver that crashes is reported with the check it
 crashed in. Exit codes: 0 all passed, 1 something failed, 2 wrong usage or no contact.
@@ -180,6 +181,7 @@ def test_device(target, device, arguments):
     path = target.result_path()
     target.forget(path)
     options = ["--device", device["option"], "--out", path]
+    options += ["--only", arguments.only] if arguments.only else []
     process = target.start([*options, *(["--no-bench"] if arguments.no_bench else [])])
     last = ""
     for line in process.stdout:
@@ -205,6 +207,7 @@ def main():
     parser.add_argument("--devices")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--label")
+    parser.add_argument("--only")
     parser.add_argument("--no-bench", action="store_true")
     parser.add_argument("--verbose", action="store_true", help="show each check as it runs")
     arguments = parser.parse_args()
