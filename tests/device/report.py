@@ -52,6 +52,11 @@ def cell(text, *classes, number=False, title=""):
     return f"<td{attributes}>{text}</td>"
 
 
+def is_cpu(run):
+    """Oriel's own executor, which lacks what is there for Vulkan drivers."""
+    return run["device"]["kind"] == "cpu"
+
+
 def most_common(values):
     return max(sorted(set(values)), key=values.count) if values else None
 
@@ -104,11 +109,11 @@ def features(columns):
              for run in columns]
     rows = []
     for feature in sorted(set().union(*owned)):
-        has = [feature in own for own in owned]
-        differs = len(set(has)) > 1
+        has = [None if is_cpu(run) else feature in own for run, own in zip(columns, owned)]
+        differs = True in has and False in has
         rows.append((escape(feature), [
-            cell("yes" if own else "no", "" if own else "absent",
-                 "odd" if differs and not own else "") for own in has]))
+            cell("–" if own is None else "yes" if own else "no", "" if own else "absent",
+                 "odd" if differs and own is False else "") for own in has]))
     return table(columns, rows)
 
 
@@ -158,9 +163,9 @@ def candidates(columns):
     return table(columns, rows)
 
 
-def check_cell(check, usual, best):
+def check_cell(check, usual, best, expected):
     if check is None:
-        return cell("–", "absent", "odd" if usual is not None else "", title="was not run")
+        return cell("–", "absent", "odd" if expected else "", title="was not run")
     text = {"passed": "passed", "failed": "FAILED", "skipped": "skipped"}[check["status"]]
     if check["status"] != "passed":
         text += f"<small>{escape(check['detail'])}</small>"
@@ -185,9 +190,11 @@ def checks(columns, group):
         usual = most_common([check["status"] for check in here])
         values = [check["value"] for check in here if check.get("value", 0) > 0]
         best = min(values) if values else None
+        ran = {is_cpu(run) for run, check in zip(columns, found) if check}  # on which sort of device
         limits = [f"{check['limit']:.2g}" for check in here if "limit" in check]
         rows.append((escape(name), [cell(" or ".join(dict.fromkeys(limits)) or "–", "absent")] +
-                     [check_cell(check, usual, best) for check in found]))
+                     [check_cell(check, usual, best, is_cpu(run) in ran)
+                      for run, check in zip(columns, found)]))
     return table(columns, rows, "at most")
 
 
