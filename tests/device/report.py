@@ -83,6 +83,8 @@ def overview(columns):
             text += f', <span class="failed">{run["failed"]} failed</span>'
         if run["skipped"]:
             text += f', <span class="skipped">{run["skipped"]} skipped</span>'
+        if run["only"]:
+            text += f"<small>only {escape(run['only'])}</small>"
         if "crashed" in run:
             crash = run["crashed"]
             text += (f'<small class="failed">crashed in {escape(crash["during"] or "its start")}'
@@ -105,15 +107,20 @@ def overview(columns):
 
 
 def features(columns):
-    owned = [{part.strip() for part in run["device"].get("features", "").split(",")} - {""}
-             for run in columns]
+    """A row for each feature; `subgroup arithmetic (8 lanes)` is one with a value."""
+    owned = []
+    for run in columns:
+        parts = [part.strip() for part in run["device"].get("features", "").split(",")]
+        named = [part.rstrip(")").partition(" (") for part in parts if part]
+        owned.append({name: value or "yes" for name, _, value in named})
     rows = []
     for feature in sorted(set().union(*owned)):
-        has = [None if is_cpu(run) else feature in own for run, own in zip(columns, owned)]
-        differs = True in has and False in has
+        differs = any(feature not in own for run, own in zip(columns, owned) if not is_cpu(run))
         rows.append((escape(feature), [
-            cell("–" if own is None else "yes" if own else "no", "" if own else "absent",
-                 "odd" if differs and own is False else "") for own in has]))
+            cell("–", "absent") if is_cpu(run) else
+            cell(escape(own.get(feature, "no")), "" if feature in own else "absent",
+                 "odd" if differs and feature not in own else "")
+            for run, own in zip(columns, owned)]))
     return table(columns, rows)
 
 
@@ -193,14 +200,15 @@ def checks(columns, group):
         ran = {is_cpu(run) for run, check in zip(columns, found) if check}  # on which sort of device
         limits = [f"{check['limit']:.2g}" for check in here if "limit" in check]
         rows.append((escape(name), [cell(" or ".join(dict.fromkeys(limits)) or "–", "absent")] +
-                     [check_cell(check, usual, best, is_cpu(run) in ran)
+                     [check_cell(check, usual, best, is_cpu(run) in ran and not run["only"])
                       for run, check in zip(columns, found)]))
     return table(columns, rows, "at most")
 
 
 def page(results):
     columns = [{**run, "label": result["label"], "when": result["when"],
-                "emulated": result["emulated"]} for result in results for run in result["runs"]]
+                "emulated": result["emulated"], "only": result.get("only")}
+               for result in results for run in result["runs"]]
     groups = list(dict.fromkeys(check["group"] for run in columns for check in run["checks"]))
     failed = sum(run["failed"] for run in columns)
     verdict = f"{failed} checks failed" if failed else "nothing failed"

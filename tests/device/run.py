@@ -244,7 +244,8 @@ def main():
     result = {"format": 1, "label": arguments.label or arguments.target,
               "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
               "built_for": f"{manifest['system']} {manifest['processor']}",
-              "emulated": bool(manifest["emulator"]), "devices": devices, "runs": runs}
+              "emulated": bool(manifest["emulator"]), "only": arguments.only, "devices": devices,
+              "runs": runs}
     for count in ("passed", "failed", "skipped"):
         result[count] = sum(run[count] for run in runs)
     name = re.sub(r"[^A-Za-z0-9.-]+", "-", arguments.target)
