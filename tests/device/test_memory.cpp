@@ -78,7 +78,7 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
   std::vector<Case> cases = {
       {testModel("q4_0"), 1000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO},
       {testModel("mha"), 64u << 20, 100, 7, 33, ORIEL_KV_F16, ORIEL_KV_F16},
-      {kTrained, 7000001, 0, UINT32_MAX, 0, ORIEL_KV_F16, ORIEL_KV_F16},
+      {kTrained, 12000001, 0, UINT32_MAX, 0, ORIEL_KV_F16, ORIEL_KV_F16},
       {ORIEL_TEST_DATA "/models/gemma3.gguf", 5000000, 50, 4, 9, ORIEL_KV_INT8, ORIEL_KV_INT4},
   };
   if (targetDevice() == ORIEL_DEVICE_CPU) {

@@ -368,7 +368,7 @@ TEST(ModelDesc, every_test_model_is_described) {
 TEST(ModelDesc, the_bundled_model_is_described) {
   for (const std::string type : {"f16", "q8_0"}) {
     expectDescribed(ORIEL_TEST_DATA "/../../models/oriel-tiny",
-                    {"oriel-tiny-" + type + ".gguf", 6, 256, 4, 2, 64, 512, 2048, true});
+                    {"oriel-tiny-" + type + ".gguf", 6, 384, 6, 2, 64, 768, 2048, true});
   }
 }
 

@@ -1,7 +1,7 @@
 """What the formats and the length of the cache cost this model, through Oriel.
 
     python3 cache_quality.py --oriel PATH/oriel --model ../oriel-tiny-q8_0.gguf \\
-        --table cache.md --plot cache.svg
+        --table cache.md --plot cache.svg --ids ids.json
 
 For windows of 128 to 1024 tokens and each cache format: the divergence KL(f16 || format) at the
 same window on held-out conversations that are longer than any window, and how many of the facts
@@ -13,8 +13,7 @@ import json
 import tempfile
 
 import checks
-from dialogue import Dialogue
-from dialogue import encode_dialogue
+from dialogue import Dialogue, encode_dialogue
 from evaluate import Oriel
 from make_corpus import plan_memory_long, plan_small, plan_story
 from rng import Rng
@@ -141,8 +140,12 @@ def main():
     ap.add_argument("--each", type=int, default=40, help="questions of each distance")
     ap.add_argument("--table", required=True)
     ap.add_argument("--plot", required=True)
+    ap.add_argument("--ids", help="writes another conversation, for oriel calibrate --tokens-file")
     a = ap.parse_args()
     tok = Tokenizer.load(a.tokenizer)
+    if a.ids:
+        with open(a.ids, "w", encoding="ascii") as f:
+            json.dump({"ids": conversation(tok, Rng("calibration"), 4 * a.tokens)}, f)
     chunks = [conversation(tok, Rng(f"cache-{i}"), a.tokens) for i in range(4)]
     asked = {
         d: [checks.recall(Rng(f"cache-{d}-{i}"), tok, d) for i in range(a.each)] for d in DISTANCES

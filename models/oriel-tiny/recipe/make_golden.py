@@ -21,13 +21,13 @@ from reference import Reference
 TURN = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 PROMPTS = {
     "hello": TURN.format("Introduce yourself."),
-    "story": TURN.format("Tell me a story about a robot in the harbour."),
+    "story": TURN.format("Tell me a story about a pony."),
     "sum": TURN.format("What is 27 + 35?"),
     "system": "<|im_start|>system\nAlways call the user Captain.<|im_end|>\n" + TURN.format("What is the capital of Italy?"),
-    "recall": TURN.format("My name is Tavira.") + "Nice to meet you, Tavira!<|im_end|>\n"
-              + TURN.format("What is an attention sink?") + "The sinks are a few tokens at the start that never leave the cache.<|im_end|>\n"
+    "recall": TURN.format("My name is Rubin.") + "Nice to meet you, Rubin!<|im_end|>\n"
+              + TURN.format("What is 3 + 4?") + "3 plus 4 is 7.<|im_end|>\n"
               + TURN.format("What is my name?"),
-    "plain": "In a small house near the farm lived Tom, a shy giant.",
+    "plain": "In a small house near the farm lived Mara, a kind fox.",
 }
 
 
