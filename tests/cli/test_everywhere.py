@@ -6,6 +6,7 @@ and letters outside ASCII. One line per check; exits with 1 when one failed.
 """
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -15,8 +16,9 @@ ORIEL = pathlib.Path(sys.argv[1]).resolve()
 DATA = pathlib.Path(sys.argv[2]).resolve()
 MODELS = DATA.parent.parent / "models" / "oriel-tiny"
 MODEL = "oriel-tiny-q8_0.gguf"
-QUESTION = {"hello": "Introduce yourself.", "sum": "What is 27 + 35?",
-            "story": "Tell me a story about a robot in the harbour."}
+# As in the reference's file, where each stands in the chat format.
+QUESTIONS = ("hello", "sum", "story")
+TURN = re.compile(r"<\|im_start\|>user\n(.*)<\|im_end\|>\n<\|im_start\|>assistant\n")
 
 failures = 0
 
@@ -40,7 +42,8 @@ def main():
     try:
         model = folder / "my größtes 模 model.gguf"
         shutil.copy(MODELS / MODEL, model)
-        for name, question in QUESTION.items():
+        for name in QUESTIONS:
+            question = TURN.fullmatch(cases[name]["prompt"])[1]
             want = cases[name]["greedy_text"].split("<|im_end|>")[0]
             ended = "<|im_end|>" in cases[name]["greedy_text"]
             tokens = len(cases[name]["greedy_ids"])
