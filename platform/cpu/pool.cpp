@@ -17,6 +17,7 @@ constexpr uint32_t kWorkerStackBytes = 256 << 10;  // attention keeps its blocks
 constexpr double kSpinInRunMs = 1.0;
 constexpr double kSpinBetweenRunsMs = 0.3;
 constexpr uint32_t kPausesPerLook = 32;     // at the clock
+constexpr uint32_t kLooksBeforeYield = 16;  // a core with other work to do gets to do it
 
 // Pool's state: the section in the high bits; how many workers are in it in the lowest.
 constexpr uint64_t kInside = 0xFFFF;
@@ -28,7 +29,9 @@ constexpr uint32_t kSectionShift = 20;
 constexpr uint64_t kSectionMask = ~uint64_t{0} << kSectionShift;
 /// A run begins at a multiple of this. A worker that is held up can be many runs late: what it takes for
 /// its section must not be one of another run, so numbers come back only after millions of runs.
-constexpr uint64_t kSectionsPerRun = 1u << 21;
+constexpr uint32_t kRunBits = 21;
+constexpr uint64_t kSectionsPerRun = 1u << kRunBits;
+constexpr uint64_t kRunMask = kSectionMask << kRunBits;
 
 constexpr uint64_t sectionOf(uint64_t state) { return state >> kSectionShift; }
 constexpr uint64_t firstOfRun(uint64_t section) { return section / kSectionsPerRun * kSectionsPerRun; }
@@ -101,13 +104,16 @@ void Pool::workerMain(void* self) {
 
 void Pool::work(uint32_t thread) {
   Member& member = members_[thread];
+  uint64_t done = kInside;  // the run that it has been through; at first none
   for (;;) {
-    uint64_t state = state_.load(std::memory_order_acquire);
+    const uint64_t state = state_.load(std::memory_order_acquire);
     if ((state & kStopping) != 0) {
       return;
     }
     const bool open = (state & kOpen) != 0;
-    if (!open || (state & kCallerLeft) != 0) {
+    if ((state & kRunMask) == done) {
+      waitWhile(done, kRunMask, kSpinInRunMs);
+    } else if (!open || (state & kCallerLeft) != 0) {
       waitWhile(state & ~kInside, ~kInside, open ? kSpinInRunMs : kSpinBetweenRunsMs);
     } else if (enter(sectionOf(state))) {
       member.joined = sectionOf(state);
@@ -117,6 +123,7 @@ void Pool::work(uint32_t thread) {
       if (member.present || member.section < member.joined) {
         leave(thread, false);
       }
+      done = (member.joined << kSectionShift) & kRunMask;
     }
   }
 }
@@ -175,6 +182,7 @@ void Pool::waitWhile(uint64_t state, uint64_t mask, double spin_ms) {
     return (state_.load(order) & mask) == state;
   };
   double deadline = 0;
+  uint32_t looks = 0;
   while (same(std::memory_order_acquire)) {
     for (uint32_t i = 0; i < kPausesPerLook && same(std::memory_order_acquire); ++i) {
       pauseProcessor();
@@ -184,6 +192,9 @@ void Pool::waitWhile(uint64_t state, uint64_t mask, double spin_ms) {
       deadline = now + spin_ms;
     } else if (now > deadline) {
       break;
+    }
+    if (++looks > kLooksBeforeYield) {
+      yieldProcessor();
     }
   }
   if (!same(std::memory_order_acquire)) {

@@ -142,4 +142,6 @@ void pinToCore(uint32_t) {}
 uint32_t currentCore() { return UINT32_MAX; }
 #endif
 
+void yieldProcessor() { (void)sched_yield(); }
+
 }  // namespace oriel

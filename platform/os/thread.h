@@ -36,5 +36,7 @@ uint32_t allowedCores();
 void pinToCore(uint32_t index);
 /// Which of allowedCores() the calling thread runs on just now; UINT32_MAX: unknown.
 uint32_t currentCore();
+/// Lets another thread run, if one wants to.
+void yieldProcessor();
 
 }  // namespace oriel

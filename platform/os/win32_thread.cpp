@@ -49,5 +49,6 @@ uint32_t allowedProcessors() {
 uint32_t allowedCores() { return allowedProcessors(); }
 void pinToCore(uint32_t) {}
 uint32_t currentCore() { return UINT32_MAX; }
+void yieldProcessor() { (void)SwitchToThread(); }
 
 }  // namespace oriel
