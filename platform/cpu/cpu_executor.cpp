@@ -107,6 +107,9 @@ class CpuExecutor final : public HostExecutor {
     return reinterpret_cast<const TokenStep*>(at(plan_.step) + sizeof(StepHeader));
   }
 
+  uint32_t claim(const Walk& walk) { return pool_.claim(walk.thread); }
+  void sync(const Walk& walk) { pool_.sync(walk.thread); }
+
   void walk(uint32_t thread) {
     const StepRun what = what_;
     const uint32_t n_tokens = header().n_tokens;
@@ -135,7 +138,7 @@ class CpuExecutor final : public HostExecutor {
           stopped_at_.store(number, std::memory_order_relaxed);
         }
       }
-      pool_.sync(walk.thread);
+      sync(walk);
       // Thread 0 may already be past the next op and have stopped there; all leave at the same one.
       if (stopped_at_.load(std::memory_order_relaxed) <= number) {
         return false;
@@ -163,8 +166,7 @@ class CpuExecutor final : public HostExecutor {
         break;
     }
     if (walk.n_tokens > 1 && !ofOneRow(op)) {
-      const uint32_t thread = walk.thread;
-      for (uint32_t t = pool_.claim(thread); t < walk.n_tokens; t = pool_.claim(thread)) {
+      for (uint32_t t = claim(walk); t < walk.n_tokens; t = claim(walk)) {
         runToken(op, t);
       }
       return n + 1;
@@ -342,7 +344,7 @@ class CpuExecutor final : public HostExecutor {
         matmul_.quantiseRow(in, quantised->push.matmul.units, row);
       }
       if (stages && !private_rows_) {
-        pool_.sync(walk.thread);
+        sync(walk);
       }
       products(walk, &head, end - first, in, 1, row);
       return end;
@@ -355,11 +357,11 @@ class CpuExecutor final : public HostExecutor {
     const uint32_t stride = head.push.matmul.in_stride;
     if (most_tiles_ == 0) {
       for (uint32_t t = 0; t < n_tokens; ++t) {
-        pool_.sync(walk.thread);
+        sync(walk);
         if (walk.thread == 0) {
           matmul_.quantiseRow(in + uint64_t{t} * stride, units, scratch);
         }
-        pool_.sync(walk.thread);
+        sync(walk);
         products(walk, &head, end - first, in, 1, scratch, t);
       }
       return end;
@@ -367,17 +369,16 @@ class CpuExecutor final : public HostExecutor {
     const uint32_t tiles = static_cast<uint32_t>(ceilDiv(n_tokens, kTileTokens));
     for (uint32_t tile = 0; tile < tiles; tile += most_tiles_) {
       if (tile != 0) {
-        pool_.sync(walk.thread);  // the tiles before are done with
+        sync(walk);  // the tiles before are done with
       }
       const uint32_t token = tile * kTileTokens;
       const uint32_t count = std::min(most_tiles_, tiles - tile);
-      const uint32_t thread = walk.thread;
-      for (uint32_t i = pool_.claim(thread); i < count; i = pool_.claim(thread)) {
+      for (uint32_t i = claim(walk); i < count; i = claim(walk)) {
         const uint32_t t = token + i * kTileTokens;
         matmul_.quantiseTiles(in + uint64_t{t} * stride, stride, std::min(kTileTokens, n_tokens - t),
                               units, reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
       }
-      pool_.sync(walk.thread);
+      sync(walk);
       products(walk, &head, end - first, in, std::min(count * kTileTokens, n_tokens - token), scratch,
                token);
     }
@@ -395,8 +396,7 @@ class CpuExecutor final : public HostExecutor {
         1, static_cast<uint32_t>(ceilDiv(groups, uint64_t{pool_.size()} * kPiecesPerThread)));
     uint32_t begin = 0;  // pieces of the ops before
     const Op* op = ops;
-    const uint32_t thread = walk.thread;
-    for (uint32_t piece = pool_.claim(thread);; piece = pool_.claim(thread)) {
+    for (uint32_t piece = claim(walk);; piece = claim(walk)) {
       uint32_t pieces = static_cast<uint32_t>(ceilDiv(groupsOf(*op), share));
       while (piece >= begin + pieces) {
         begin += pieces;
@@ -437,9 +437,8 @@ class CpuExecutor final : public HostExecutor {
     task.keys = words(op, 3);
     task.values = words(op, 4);
     const uint32_t heads = p.n_heads + 2 * p.n_kv_heads;
-    const uint32_t thread = walk.thread;
     if (walk.n_tokens > 1) {
-      for (uint32_t t = pool_.claim(thread); t < walk.n_tokens; t = pool_.claim(thread)) {
+      for (uint32_t t = claim(walk); t < walk.n_tokens; t = claim(walk)) {
         rope_append_(task, t, 0, heads);
       }
       return;
@@ -447,7 +446,7 @@ class CpuExecutor final : public HostExecutor {
     const uint32_t share =
         static_cast<uint32_t>(ceilDiv(heads, uint64_t{pool_.size()} * kPiecesPerThread));
     const uint32_t pieces = static_cast<uint32_t>(ceilDiv(heads, share));
-    for (uint32_t piece = pool_.claim(thread); piece < pieces; piece = pool_.claim(thread)) {
+    for (uint32_t piece = claim(walk); piece < pieces; piece = claim(walk)) {
       // From the end: storing costs more than rotating.
       const uint32_t last = heads - piece * share;
       rope_append_(task, 0, last - std::min(share, last), last);
@@ -478,8 +477,7 @@ class CpuExecutor final : public HostExecutor {
         std::max<uint64_t>(1, uint64_t{blocks} * p.n_kv_heads * p.splits / (2 * least)));
     const uint32_t shares = static_cast<uint32_t>(ceilDiv(p.splits, at_once));
     const uint32_t pieces = blocks * p.n_kv_heads * shares;
-    const uint32_t thread = walk.thread;
-    for (uint32_t piece = pool_.claim(thread); piece < pieces; piece = pool_.claim(thread)) {
+    for (uint32_t piece = claim(walk); piece < pieces; piece = claim(walk)) {
       const uint32_t split = piece % shares * at_once;
       const uint32_t head = piece / shares % p.n_kv_heads;
       const uint32_t first = piece / shares / p.n_kv_heads * share;

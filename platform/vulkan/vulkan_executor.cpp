@@ -16,6 +16,7 @@ namespace {
 
 /// Longest single wait; some drivers mishandle very long ones.
 constexpr double kWaitSliceMs = 1000.0;
+
 /// Command buffers besides those of steps: one that clears the cache, one per half of the upload ring.
 constexpr uint32_t kClearCommands = 0;
 constexpr uint32_t kUploadCommands = kClearCommands + 1;

@@ -2,7 +2,7 @@
 """What must be the same on every system, emulated ones included: test_everywhere.py ORIEL TEST_DATA_DIR
 
 The bundled model's greedy words are those of its float64 reference, from a folder whose name has spaces
-and letters outside ASCII. One line per check; exits with 1 when one failed.
+and letters outside ASCII.
 """
 import json
 import pathlib
@@ -12,21 +12,12 @@ import subprocess
 import sys
 import tempfile
 
-ORIEL = pathlib.Path(sys.argv[1]).resolve()
-DATA = pathlib.Path(sys.argv[2]).resolve()
-MODELS = DATA.parent.parent / "models" / "oriel-tiny"
-MODEL = "oriel-tiny-q8_0.gguf"
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from program import BUNDLED, DATA, ORIEL, check, run_tests
+
 # As in the reference's file, where each stands in the chat format.
 QUESTIONS = ("hello", "sum", "story")
 TURN = re.compile(r"<\|im_start\|>user\n(.*)<\|im_end\|>\n<\|im_start\|>assistant\n")
-
-failures = 0
-
-
-def check(name, condition, detail=""):
-    global failures
-    failures += not condition
-    print(f"ok      {name}" if condition else f"FAILED  {name}: {str(detail)[:600]}", flush=True)
 
 
 def oriel(*args, cwd):
@@ -35,13 +26,13 @@ def oriel(*args, cwd):
     return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
 
 
-def main():
+def test_the_same_words_everywhere():
     golden = json.loads((DATA / "oriel-tiny-golden.json").read_text("utf-8"))
-    cases = {c["name"]: c for f in golden["files"] if f["file"] == MODEL for c in f["cases"]}
+    cases = {c["name"]: c for f in golden["files"] if f["file"] == BUNDLED.name for c in f["cases"]}
     folder = pathlib.Path(tempfile.mkdtemp(prefix="ö r i e l 模型 "))
     try:
         model = folder / "my größtes 模 model.gguf"
-        shutil.copy(MODELS / MODEL, model)
+        shutil.copy(BUNDLED, model)
         for name in QUESTIONS:
             question = TURN.fullmatch(cases[name]["prompt"])[1]
             want = cases[name]["greedy_text"].split("<|im_end|>")[0]
@@ -63,8 +54,7 @@ def main():
         check("a missing file is named", code == 1 and "kein größtes 模.gguf" in err, (code, out, err))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(globals()))

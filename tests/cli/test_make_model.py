@@ -1,38 +1,25 @@
 #!/usr/bin/env python3
 """scripts/make_model.py writes models that run: test_make_model.py ORIEL_BINARY TEST_DATA_DIR
 
-One line per check; exits with 1 when one failed. What is in a file is asked of the program; the published
+What is in a file is asked of the program; the published
 numbers stand here.
 """
 
 import array
 import json
-import os
-import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 
-ORIEL = pathlib.Path(sys.argv[1]).resolve()
-SCRIPT = pathlib.Path(sys.argv[2]).resolve().parent.parent / "scripts" / "make_model.py"
-PATIENCE = int(os.environ.get("ORIEL_TEST_PATIENCE", "1"))  # in emulators: times longer
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from program import DATA, ORIEL, PATIENCE, check, environment, run_tests, scratch
 
-scratch = pathlib.Path(tempfile.mkdtemp(prefix="oriel-make-model-"))
-failures = 0
-
-
-def check(name, condition, detail=""):
-    global failures
-    failures += not condition
-    print(f"ok      {name}" if condition else f"FAILED  {name}: {str(detail)[:600]}")
-    sys.stdout.flush()
+SCRIPT = DATA.parent.parent / "scripts" / "make_model.py"
 
 
 def oriel(*args, text=None):
     done = subprocess.run([str(ORIEL), *map(str, args), "--json"], input=text, encoding="utf-8",
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240 * PATIENCE)
+                          env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=240 * PATIENCE)
     check(args[0], done.returncode == 0, done)
     return json.loads(done.stdout or "{}")
 
@@ -55,7 +42,7 @@ def test_a_full_size_file_has_the_published_numbers():
     check("as published", {key: info.get(key) for key in want} == want, info)
 
 
-def test_it_runs(*how):
+def runs(*how):
     model = make(*how, "--tiny")
     text = "The house was small, and they said:\n\n    return 42\tna\u00efve \u4e2d\u6587"
     ids = oriel("tokenize", model, text=text)["ids"]
@@ -76,17 +63,12 @@ def test_it_runs(*how):
     check("the output varies", len(words) == 24 and len(set(words)) > 6, words)
 
 
-def main():
-    try:
-        test_a_full_size_file_has_the_published_numbers()
-        for kind in ("q4_0", "q8_0", "f16"):
-            test_it_runs("smollm2-135m", kind, "--pure")
-        for shape in ("qwen2.5-0.5b", "qwen3-0.6b", "llama-3.2-1b", "tinyllama-1.1b", "gemma-3-270m"):
-            test_it_runs(shape, "q4_0", "--pure")
-    finally:
-        shutil.rmtree(scratch)
-    print(f"{failures} failed")
-    sys.exit(failures != 0)
+def test_every_shape_and_type_runs():
+    for kind in ("q4_0", "q8_0", "f16"):
+        runs("smollm2-135m", kind, "--pure")
+    for shape in ("qwen2.5-0.5b", "qwen3-0.6b", "llama-3.2-1b", "tinyllama-1.1b", "gemma-3-270m"):
+        runs(shape, "q4_0", "--pure")
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

@@ -1,24 +1,13 @@
 #!/usr/bin/env python3
-"""`oriel plan` without a device or a file: test_plan.py ORIEL_BINARY TEST_DATA_DIR
-
-One line per check; exits with 1 when one failed. Nothing but the standard library.
-"""
+"""`oriel plan` without a device or a file: test_plan.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import json
-import os
-import pathlib
-import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree
 
-ORIEL = pathlib.Path(sys.argv[1]).resolve()
-DATA = pathlib.Path(sys.argv[2]).resolve()
-SMALL = DATA / "models" / "llama-mqa.gguf"
-PATIENCE = int(os.environ.get("ORIEL_TEST_PATIENCE", "1"))  # in emulators: times longer
-
-scratch = pathlib.Path(tempfile.mkdtemp(prefix="oriel-plan-"))
-failures = 0
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+import program
+from program import SMALL, check, run_tests, scratch
 
 # f16, K8V4, K4V4: published shapes, bytes of keys and values for one token.
 PER_TOKEN = {
@@ -45,27 +34,15 @@ LOCAL = {
 PARTS = "weights_bytes kv_bytes activation_bytes staging_bytes host_bytes".split()
 
 
-def check(name, condition, detail=""):
-    global failures
-    if condition:
-        print(f"ok      {name}")
-    else:
-        failures += 1
-        print(f"FAILED  {name}: {str(detail)[:600]}")
-    sys.stdout.flush()
-
-
 def oriel(*args):
-    env = {k: v for k, v in os.environ.items() if k != "ORIEL_MODEL"}
-    return subprocess.run([str(ORIEL), "plan"] + [str(a) for a in args], env=env,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120 * PATIENCE)
+    return program.oriel("plan", *args)
 
 
 def plan_of(*args, code=0):
     done = oriel(*args, "--json")
-    check(f"plan {' '.join(map(str, args))}", done.returncode == code and done.stdout.count(b"\n") == 1,
+    check(f"plan {' '.join(map(str, args))}", done.code == code and done.out.count(b"\n") == 1,
           done)
-    return json.loads(done.stdout)
+    return json.loads(done.out)
 
 
 def test_bytes_per_token():
@@ -77,7 +54,7 @@ def test_bytes_per_token():
         got = plan_of("--arch", name, "--memory", "1TiB")
         check(f"{name}: latents", got["kv_bytes_per_token"] == want and got["weights_bytes"] is None, got)
         check(f"{name}: f16 only",
-              oriel("--arch", name, "--kv", "k8v8", "--memory", "1TiB").returncode == 1)
+              oriel("--arch", name, "--kv", "k8v8", "--memory", "1TiB").code == 1)
     for name, (growth, local, at_8192) in LOCAL.items():
         got = plan_of("--arch", name, "--kv", "f16", "--window", 8192, "--memory", "1TiB")
         check(f"{name}: growth and local part",
@@ -95,14 +72,14 @@ def test_known_measurements():
 
 def test_list():
     listed = oriel("--list", "--json")
-    shapes = {shape["name"]: shape for shape in json.loads(listed.stdout)["shapes"]}
+    shapes = {shape["name"]: shape for shape in json.loads(listed.out)["shapes"]}
     check("--list names every shape", set(shapes) >= set(PER_TOKEN) | set(LATENT) | set(LOCAL), shapes)
     check("--list has the bytes", all(
         tuple(shapes[name]["kv_bytes_per_token"][kv] for kv in ("f16", "k8v4", "k4v4")) == row
         for name, row in PER_TOKEN.items()))
     text = oriel("--list")
-    check("--list for people", text.returncode == 0 and b"llama-3.2-1b" in text.stdout
-          and max(map(len, text.stdout.splitlines())) < 160, text)
+    check("--list for people", text.code == 0 and b"llama-3.2-1b" in text.out
+          and max(map(len, text.out.splitlines())) < 160, text)
 
 
 def test_choice():
@@ -128,7 +105,7 @@ def test_choice():
     last = float("inf")
     for mib in range(84, 300, 3):
         done = oriel("--arch", "smollm2-135m", "--memory", f"{mib}MiB", "--json")
-        plan = json.loads(done.stdout)
+        plan = json.loads(done.out)
         if not (plan["fits"] and plan["total_bytes"] <= mib << 20
                 and plan["predicted"]["loss_nats"] <= last):
             check(f"more memory is never worse: {mib} MiB", False, plan)
@@ -141,7 +118,6 @@ def test_speed():
     check("without a device no speed, and why", blind["decode_tokens_per_s"] is None
           and blind["prefill_tokens_per_s"] is None and blind["at_depths"] == []
           and "--device" in blind["reason"], blind)
-    os.environ["XDG_CACHE_HOME"] = str(scratch / "cache")
     cpu = ["--memory", "16MiB", "--device", "cpu"]
     plan = plan_of(SMALL, *cpu)
     told = plan["predicted"]
@@ -161,23 +137,23 @@ def test_speed():
           and (shorter["window_tokens"] < plan["window_tokens"]
                or shorter["k_format"] != plan["k_format"]), shorter)
     done = oriel(SMALL, *cpu, "--min-speed", "1e8")
-    check("a speed out of reach is refused with the best", done.returncode == 1
-          and b"the best is" in done.stderr and done.stderr.count(b"\n") == 1, done)
+    check("a speed out of reach is refused with the best", done.code == 1
+          and b"the best is" in done.err and done.err.count(b"\n") == 1, done)
     shape = plan_of("--arch", "smollm2-135m", "--memory", "256MiB", "--device", "cpu")["predicted"]
     check("a known shape has a speed, too", shape["decode_tokens_per_s"] > 0, shape)
     unknown = plan_of("--arch", "deepseek-v3", "--memory", "4GiB", "--device", "cpu")["predicted"]
     check("unless its weights are not known", unknown["decode_tokens_per_s"] is None
           and "weights" in unknown["reason"], unknown)
-    text = oriel(SMALL, *cpu).stdout
+    text = oriel(SMALL, *cpu).out
     check("in words", b"decoding is limited by" in text, text)
 
 
 def test_words():
-    text = oriel("--arch", "smollm2-135m", "--memory", "128MiB").stdout.decode("utf-8")
+    text = oriel("--arch", "smollm2-135m", "--memory", "128MiB").out.decode("utf-8")
     for word in ("weights", "cache", "K4V4", "K8V4", "K8V8", "f16", "worse", "chosen", "64.0 MiB",
                  "256.0 MiB", "bytes short"):
         check(f"plan explains: {word}", word in text, text)
-    text = oriel("--arch", "gemma-3n-e2b", "--memory", "128MiB").stdout.decode("utf-8")
+    text = oriel("--arch", "gemma-3n-e2b", "--memory", "128MiB").out.decode("utf-8")
     check("unknown weights are said to be unknown", "not known" in text, text)
 
 
@@ -187,8 +163,8 @@ def test_usage():
                  ["--arch", "llama-3.2-1b", "--weights", "q9"],
                  ["--arch", "llama-3.2-1b", "--window", "10", "--min-window", "11"]):
         done = oriel(*args)
-        check(f"wrong usage: {args}", done.returncode == 2 and done.stdout == b""
-              and done.stderr.count(b"\n") == 1, done)
+        check(f"wrong usage: {args}", done.code == 2 and done.out == b""
+              and done.err.count(b"\n") == 1, done)
 
 
 def test_plot():
@@ -197,7 +173,7 @@ def test_plot():
                        ("latent", ["--arch", "deepseek-v3", "--memory", "4GiB"])):
         path = scratch / f"{name}.svg"
         done = oriel(*args, "--plot", path)
-        check(f"plot of a {name}", done.returncode == 0 and path.exists(), done)
+        check(f"plot of a {name}", done.code == 0 and path.exists(), done)
         root = xml.etree.ElementTree.parse(path).getroot()
         space = "{http://www.w3.org/2000/svg}"
         words = [node.text for node in root.iter(space + "text")]
@@ -206,14 +182,11 @@ def test_plot():
               root.tag == space + "svg" and len(list(root.iter(space + "polyline"))) == curves
               and {"weights", "cache", "total", "window, tokens"} <= set(words), words)
     done = oriel("--arch", "smollm2-135m", "--memory", "8MiB", "--plot", scratch / "refused.svg")
-    check("a plan that does not fit is drawn, too", done.returncode == 3 and (scratch / "refused.svg").exists())
+    check("a plan that does not fit is drawn, too", done.code == 3 and (scratch / "refused.svg").exists())
     done = oriel("--arch", "smollm2-135m", "--memory", "1GiB", "--plot", scratch / "none" / "a.svg")
-    check("a plot that cannot be written is a failure", done.returncode == 1
-          and done.stderr.count(b"\n") == 1, done)
+    check("a plot that cannot be written is a failure", done.code == 1
+          and done.err.count(b"\n") == 1, done)
 
 
-for name, test in list(globals().items()):
-    if name.startswith("test_"):
-        test()
-print("all held" if failures == 0 else f"{failures} failed")
-sys.exit(1 if failures else 0)
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

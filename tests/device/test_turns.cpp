@@ -4,30 +4,11 @@
 
 #include <algorithm>
 
-#include "support/api.h"
 #include "support/distances.h"
+#include "support/sessions.h"
 
 namespace oriel::test {
 namespace {
-
-const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
-const char* const kSmall = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
-
-oriel_options turnOptions(CapturedLog* log, uint32_t window, uint32_t chunk = 16) {
-  oriel_options options = makeOptions(log);
-  options.memory_bytes = 64u << 20;
-  options.window_tokens = window;
-  options.chunk_tokens = chunk;
-  options.k_format = ORIEL_KV_F16;
-  options.v_format = ORIEL_KV_F16;
-  return options;
-}
-
-oriel_options cpuOptions(CapturedLog* log, uint32_t window, uint32_t chunk = 16) {
-  oriel_options options = turnOptions(log, window, chunk);
-  options.device = ORIEL_DEVICE_CPU;
-  return options;
-}
 
 oriel_view viewOf(const Loaded& loaded) {
   oriel_view view = {};
@@ -44,14 +25,6 @@ std::vector<uint64_t> turnsOf(const Loaded& loaded) {
                                               &needed));
   EXPECT_EQ(starts.size(), viewOf(loaded).turn_count);
   return starts;
-}
-
-oriel_status add(const Loaded& loaded, const std::string& role, const std::string& text) {
-  return oriel_chat_add(loaded.session.get(), role.c_str(), text.data(), text.size());
-}
-
-oriel_status append(const Loaded& loaded, const std::vector<int32_t>& ids) {
-  return oriel_session_append(loaded.session.get(), ids.data(), ids.size());
 }
 
 oriel_status reply(const Loaded& loaded, uint32_t max_tokens) {
@@ -124,7 +97,7 @@ TEST(Turns, split_turns_evicts_token_by_token) {
   CapturedLog log;
   const oriel_options options = cpuOptions(&log, 64);
   oriel_model* model = nullptr;
-  ASSERT_EQ(ORIEL_OK, oriel_model_load(kSmall, &options, &model));
+  ASSERT_EQ(ORIEL_OK, oriel_model_load(kRandom, &options, &model));
   Loaded loaded;
   loaded.model.reset(model);
   oriel_session_options session_options = {};
@@ -143,7 +116,7 @@ TEST(Turns, split_turns_evicts_token_by_token) {
 
 TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
   CapturedLog log;
-  const Loaded loaded = load(kSmall, cpuOptions(&log, 32));
+  const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", std::string(300, 'a')));
   const oriel_view view = viewOf(loaded);
   EXPECT_EQ(32u, view.position - view.first_visible);
@@ -151,7 +124,7 @@ TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
 
 TEST(Turns, the_view_of_a_new_session_is_empty) {
   CapturedLog log;
-  const Loaded loaded = load(kSmall, cpuOptions(&log, 32));
+  const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
   const oriel_view view = viewOf(loaded);
   EXPECT_EQ(0u, view.position);
   EXPECT_EQ(0u, view.first_visible);
@@ -173,7 +146,7 @@ TEST(Turns, the_view_of_a_new_session_is_empty) {
 
 TEST(Rewind, the_same_text_again_gives_the_same_logits) {
   CapturedLog log;
-  const Loaded loaded = load(kSmall, turnOptions(&log, 200));
+  const Loaded loaded = load(kRandom, sessionOptions(&log, 200));
   ASSERT_TRUE(loaded.session);
   ASSERT_EQ(ORIEL_OK, add(loaded, "system", "Be brief."));
   ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello!"));
@@ -205,7 +178,7 @@ TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
   CapturedLog log;
   const uint32_t window = 64;
   const uint32_t chunk = 16;
-  const Loaded loaded = load(kSmall, cpuOptions(&log, window, chunk));
+  const Loaded loaded = load(kRandom, cpuOptions(&log, window, chunk));
   std::vector<int32_t> ids(301);
   for (size_t i = 0; i < ids.size(); ++i) {
     ids[i] = static_cast<int32_t>(i * 31 % 200);
@@ -231,7 +204,7 @@ TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
 TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   CapturedLog log;
   const uint32_t chunk = 16;
-  const Loaded loaded = load(kSmall, cpuOptions(&log, 64, chunk));
+  const Loaded loaded = load(kRandom, cpuOptions(&log, 64, chunk));
   ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 5)));
   ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 290));
   ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 300 - chunk));

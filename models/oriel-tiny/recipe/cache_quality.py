@@ -10,6 +10,7 @@ Greedy, on the CPU.  Nothing but the standard library.
 """
 import argparse
 import json
+import math
 import tempfile
 
 import checks
@@ -101,8 +102,6 @@ def panel(x0, title, ticks, lines):
 
 
 def plot(rows, each):
-    import math
-
     of = {(r["window"], r["kv"]): r for r in rows}
     lowest, highest = -5, 0  # powers of ten
     height = lambda kl: (math.log10(max(kl, 10**lowest)) - lowest) / (highest - lowest)
