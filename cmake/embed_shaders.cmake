@@ -8,6 +8,11 @@ foreach(name spirv IN ZIP_LISTS NAMES SPIRV)
   string(APPEND arrays "const uint32_t k_${name}[] = {${words}};\n")
   string(APPEND table "    {\"${name}\", k_${name}, sizeof(k_${name})},\n")
 endforeach()
+list(FIND NAMES stage_half found)
+set(has_matrix_kernels true)
+if(found LESS 0)
+  set(has_matrix_kernels false)
+endif()
 string(SHA256 hash "${table}${arrays}")
 string(SUBSTRING ${hash} 0 16 hash)
 file(WRITE ${OUTPUT}
@@ -24,6 +29,7 @@ const ShaderCode kShaders[] = {
 ${table}};
 const uint32_t kShaderCount = sizeof(kShaders) / sizeof(kShaders[0]);
 const uint64_t kShadersHash = 0x${hash};
+const bool kHasMatrixKernels = ${has_matrix_kernels};
 
 }  // namespace oriel
 ")

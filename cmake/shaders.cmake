@@ -2,6 +2,34 @@
 find_program(ORIEL_GLSLANG glslangValidator REQUIRED DOC "GLSL compiler (package glslang-tools)")
 find_program(ORIEL_SPIRV_VAL spirv-val REQUIRED DOC "SPIR-V validator (package spirv-tools)")
 
+# Kernels for matrix units are left out where the tools are older than GL_KHR_cooperative_matrix.
+function(oriel_find_cooperative_matrix)
+  set(probe ${CMAKE_CURRENT_BINARY_DIR}/cooperative_matrix)
+  file(WRITE ${probe}.comp "#version 450
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+layout(binding = 0) buffer Data { float data[]; };
+void main() {
+  coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> sums;
+  coopMatLoad(sums, data, 0u, 16u, gl_CooperativeMatrixLayoutRowMajor);
+}
+")
+  set(found OFF)
+  execute_process(COMMAND ${ORIEL_GLSLANG} --quiet --target-env vulkan1.1 -V -S comp -o ${probe}.spv ${probe}.comp
+                  RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(NOT failed)
+    execute_process(COMMAND ${ORIEL_SPIRV_VAL} --target-env vulkan1.1 ${probe}.spv
+                    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  endif()
+  if(NOT failed)
+    set(found ON)
+  endif()
+  message(STATUS "Kernels for matrix units (GL_KHR_cooperative_matrix): ${found}")
+  set(ORIEL_COOPERATIVE_MATRIX ${found} PARENT_SCOPE)
+endfunction()
+oriel_find_cooperative_matrix()
+
 set(ORIEL_SHADER_NAMES "")
 set(ORIEL_SHADER_SPIRV "")
 

@@ -1,6 +1,6 @@
-// matmul.comp for one token, with the input that stage_input left and integer dot products: sums of a unit
-// are exact, whatever the format. Reads every weight once and 2.5 bytes of input per column and kRows rows;
-// two dot products per four weights, plus unpacking.
+// matmul.comp with the input that stage_input left and integer dot products: sums of a unit are exact, whatever
+// the format. Reads every weight once per kTokens tokens and 2.5 bytes of input per column and kRows rows; two
+// dot products per four weights and token, plus unpacking.
 //
 // Workgroups, teams and lanes share the work as in matmul.comp.
 #version 450
@@ -12,6 +12,7 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;
 layout(constant_id = 1) const uint kRows = 2u;
+layout(constant_id = 2) const uint kTokens = 1u;
 layout(constant_id = 3) const uint kTeamLanes = 16u;
 
 layout(push_constant) uniform Push { MatmulPush push; };
@@ -25,73 +26,89 @@ spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [
                   id = 4450) int packedDot(uint a, uint b, spirv_literal int format);
 const int kPacked4x8 = 0;
 
-shared float partial[kLanes * kRows];  // [row][lane]
+shared float partial[kLanes * kRows * kTokens];  // [row][token][lane]
 
 int dot16(uvec4 a, uvec4 b) {
   return (packedDot(a.x, b.x, kPacked4x8) + packedDot(a.y, b.y, kPacked4x8)) +
          (packedDot(a.z, b.z, kPacked4x8) + packedDot(a.w, b.w, kPacked4x8));
 }
 
-// Grid (1, row tiles, further row tiles).
+// Grid (token tiles, row tiles, further row tiles).
 void main() {
   const uint n_tokens = push.one_row != 0u ? 1u : step_.header.n_tokens;
+  const uint first_token = gl_WorkGroupID.x * kTokens;
   const uint tile = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;
   const uint tile_row = tile * kRows * kTeamLanes;
-  if (n_tokens == 0u || tile_row >= push.rows) {
+  if (first_token >= n_tokens || tile_row >= push.rows) {
     return;
   }
   const uint lane = gl_LocalInvocationIndex;
   const uint teams = kLanes / kTeamLanes;
   WeightRow rows[kRows];
-  float sums[kRows];
+  uint in_at[kTokens];
+  float sums[kRows * kTokens];
+  // Rows and tokens past the end repeat the last one; their sums are never written.
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
     const uint row = min(tile_row + lane % kTeamLanes + r * kTeamLanes, push.rows - 1u);
     rows[r] = weightRow(push.group_words, push.side_word, row);
-    sums[r] = 0.0;
+  }
+  [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
+    in_at[t] = min(first_token + t, n_tokens - 1u) * push.units * (kStagedUnitWords / 4u);
+  }
+  [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
+    sums[i] = 0.0;
   }
   for (uint unit = lane / kTeamLanes; unit < push.units; unit += teams) {
-    const uint at = unit * (kStagedUnitWords / 4u);
-    const uvec4 high0 = staged[at];
-    const uvec4 high1 = staged[at + 1u];
-    const uvec4 low0 = staged[at + 2u];
-    const uvec4 low1 = staged[at + 3u];
-    const uvec4 rest = staged[at + 4u];
-    const float scale = uintBitsToFloat(rest.x);
-    const ivec2 totals = ivec2(rest.yz);
+    uvec4 w0[kRows];
+    uvec4 w1[kRows];
+    UnitScale s[kRows];
     [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-      uvec4 w0;
-      uvec4 w1;
-      loadPacked(rows[r], unit, w0, w1);
-      const UnitScale s = unitScale(rows[r], unit);
-      const ivec2 dots = ivec2(dot16(w0, high0), dot16(w1, high1)) * 256 +
-                         ivec2(dot16(w0, low0), dot16(w1, low1)) - kPackedOffset * totals;
+      loadPacked(rows[r], unit, w0[r], w1[r]);
+      s[r] = unitScale(rows[r], unit);
+    }
+    [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
+      const uint at = in_at[t] + unit * (kStagedUnitWords / 4u);
+      const uvec4 high0 = staged[at];
+      const uvec4 high1 = staged[at + 1u];
+      const uvec4 low0 = staged[at + 2u];
+      const uvec4 low1 = staged[at + 3u];
+      const uvec4 rest = staged[at + 4u];
+      const float scale = uintBitsToFloat(rest.x);
+      const ivec2 totals = ivec2(rest.yz);
+      [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+        const ivec2 dots = ivec2(dot16(w0[r], high0), dot16(w1[r], high1)) * 256 +
+                           ivec2(dot16(w0[r], low0), dot16(w1[r], low1)) -
+                           kPackedOffset * totals;
 #if defined(HALF_SCALES)
-      float sum = s.scale.x * float(dots.x) + s.scale.y * float(dots.y);
+        float sum = s[r].scale.x * float(dots.x) + s[r].scale.y * float(dots.y);
 #else
-      float sum = s.scale.x * float(dots.x + dots.y);
+        float sum = s[r].scale.x * float(dots.x + dots.y);
 #endif
 #if defined(HAS_MINIMUM) && defined(HALF_SCALES)
-      sum -= s.minimum.x * float(totals.x) + s.minimum.y * float(totals.y);
+        sum -= s[r].minimum.x * float(totals.x) + s[r].minimum.y * float(totals.y);
 #elif defined(HAS_MINIMUM)
-      sum -= s.minimum.x * float(totals.x + totals.y);
+        sum -= s[r].minimum.x * float(totals.x + totals.y);
 #endif
-      sums[r] += sum * scale;
+        sums[r * kTokens + t] += sum * scale;
+      }
     }
   }
-  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    partial[r * kLanes + lane] = sums[r];
+  [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
+    partial[i * kLanes + lane] = sums[i];
   }
   barrier();
-  for (uint i = lane; i < kRows * kTeamLanes; i += kLanes) {
-    const uint row = tile_row + i;
-    if (row >= push.rows) {
+  for (uint i = lane; i < kRows * kTokens * kTeamLanes; i += kLanes) {
+    const uint pair = i / kTeamLanes;  // row of a lane and token
+    const uint row = tile_row + pair / kTokens * kTeamLanes + i % kTeamLanes;
+    const uint token = first_token + pair % kTokens;
+    if (row >= push.rows || token >= n_tokens) {
       continue;
     }
     float sum = 0.0;
     for (uint team = 0u; team < teams; ++team) {
-      sum += partial[i / kTeamLanes * kLanes + team * kTeamLanes + i % kTeamLanes];
+      sum += partial[pair * kLanes + team * kTeamLanes + i % kTeamLanes];
     }
-    const uint at = push.out_first + row;
+    const uint at = token * push.out_stride + push.out_first + row;
     result[at] = push.accumulate != 0u ? result[at] + sum : sum;
   }
 }

@@ -1,5 +1,5 @@
-// The input of a matrix-vector product in 16 bits: every unit's values divided by kStagedMost-th of the
-// largest, as kStagedUnitWords describes. Reads the vector once and writes 5/8 of its bytes.
+// The input of a product in 16 bits: every unit's values divided by kStagedMost-th of the largest, as
+// kStagedUnitWords describes. Reads it once and writes 5/8 of its bytes. Grid (units, tokens).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -8,6 +8,7 @@
 layout(local_size_x_id = 0) in;  // a lane for each unit
 
 layout(push_constant) uniform Push { MatmulPush push; };
+#include "lib/step.glsl"
 layout(std430, set = 0, binding = 3) readonly buffer In { vec4 values[]; };
 layout(std430, set = 0, binding = 4) writeonly buffer Staged { uvec4 staged[]; };
 
@@ -17,13 +18,15 @@ const float kLeast = 1e-30;
 
 void main() {
   const uint unit = gl_GlobalInvocationID.x;
-  if (unit >= push.units) {
+  const uint token = gl_WorkGroupID.y;
+  if (unit >= push.units || token >= (push.one_row != 0u ? 1u : step_.header.n_tokens)) {
     return;
   }
+  const uint in_at = token * (push.in_stride / 4u) + unit * kVectors;
   vec4 v[kVectors];
   vec4 most = vec4(0.0);
   [[unroll]] for (uint i = 0u; i < kVectors; ++i) {
-    v[i] = values[unit * kVectors + i];
+    v[i] = values[in_at + i];
     most = max(most, abs(v[i]));
   }
   const float largest = max(max(most.x, most.y), max(most.z, most.w));
@@ -41,7 +44,7 @@ void main() {
     low[i] = low_bytes.x | low_bytes.y << 8 | low_bytes.z << 16 | low_bytes.w << 24;
     sums[i / 4u] += x;
   }
-  const uint at = unit * (kStagedUnitWords / 4u);
+  const uint at = (token * push.units + unit) * (kStagedUnitWords / 4u);
   staged[at] = uvec4(high[0], high[1], high[2], high[3]);
   staged[at + 1u] = uvec4(high[4], high[5], high[6], high[7]);
   staged[at + 2u] = uvec4(low[0], low[1], low[2], low[3]);

@@ -7,9 +7,6 @@ namespace {
 constexpr uint32_t kPushBytes = 64;
 static_assert(sizeof(Op::Push) <= kPushBytes, "push constants");
 
-/// Of a kMatmul op; where its input in integers is.
-constexpr uint32_t kStagedBinding = 4;
-
 VkDescriptorBufferInfo bufferInfo(const DeviceArenas& arenas, const BufferRef& piece) {
   return {arenas.buffer(piece.arena, piece.segment), piece.offset_bytes, piece.size_bytes};
 }
@@ -20,9 +17,6 @@ void writeSet(const VulkanDevice& device, const DeviceArenas& arenas, const Plan
   for (uint32_t i = 0; i < kMaxOpBindings; ++i) {
     // Bindings that a kernel does not have must hold something valid; no shader touches it.
     buffers[i] = bufferInfo(arenas, i < op.n_bindings ? op.bindings[i] : plan.device_step);
-  }
-  if (op.kind == OpKind::kMatmul && plan.staged.size_bytes != 0) {
-    buffers[kStagedBinding] = bufferInfo(arenas, plan.staged);
   }
   VkWriteDescriptorSet write = {};
   write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/limits.h"
+#include "vulkan/shader_table.h"
 #include "vulkan/vulkan_executor.h"
 
 namespace oriel {
@@ -159,6 +160,12 @@ void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity) {
                                        : "packed integer dot product",
                  text, capacity);
   }
+  if (caps.has(VulkanFeature::kCooperativeMatrix)) {
+    char matrix[64];
+    std::snprintf(matrix, sizeof(matrix), "matrix units (f16, %ux%ux%u)", caps.matrix.m,
+                  caps.matrix.n, caps.matrix.k);
+    appendToList(matrix, text, capacity);
+  }
   if (caps.has(VulkanFeature::kTexels)) {
     appendToList("long texel buffers", text, capacity);
   }
@@ -226,6 +233,16 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
   }
   if (hasExtension(extensions, n_extensions, kIntegerDotProduct)) {
     readIntegerDot(api, physical, &caps);
+  }
+  bool matrix_extensions = kHasMatrixKernels;
+  for (const char* name : kMatrixExtensions) {
+    matrix_extensions = matrix_extensions && hasExtension(extensions, n_extensions, name);
+  }
+  if (matrix_extensions) {
+    caps.matrix = findMatrixShape(api, physical, caps.subgroup_size);
+  }
+  if (caps.matrix.m != 0) {
+    caps.features |= featureBit(VulkanFeature::kCooperativeMatrix);
   }
   if (properties.limits.maxTexelBufferElements >= kMaxBindingBytes / 4) {
     caps.features |= featureBit(VulkanFeature::kTexels);
@@ -348,7 +365,7 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue_info;
-  const char* extensions[3];
+  const char* extensions[3 + kMatrixExtensionCount];
   info.ppEnabledExtensionNames = extensions;
   if (caps.needs_portability_subset) {
     extensions[info.enabledExtensionCount++] = kPortabilitySubset;
@@ -362,6 +379,19 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   if (caps.has(VulkanFeature::kIntegerDot)) {
     extensions[info.enabledExtensionCount++] = kIntegerDotProduct;
     info.pNext = &dot;
+  }
+  MatrixFeatures matrices;
+  if (caps.has(VulkanFeature::kCooperativeMatrix)) {
+    for (const char* name : kMatrixExtensions) {
+      extensions[info.enabledExtensionCount++] = name;
+    }
+    // Known to be there; asked for once more rather than spelled out once more.
+    VkPhysicalDeviceFeatures2 all_features = {};
+    all_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    all_features.pNext = matrices.chain(nullptr);
+    api.vkGetPhysicalDeviceFeatures2(physical, &all_features);
+    (void)matrices.keepNeeded();
+    info.pNext = matrices.chain(const_cast<void*>(info.pNext));
   }
   const VkResult result = api.vkCreateDevice(physical, &info, nullptr, &device);
   if (result < 0) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "vulkan/features.h"
-#include "vulkan/loader.h"
+#include "vulkan/matrix_units.h"
 
 namespace oriel {
 
@@ -23,6 +23,7 @@ struct DeviceCaps {
   uint32_t features;  ///< featureBit()s of what it has, less what was turned off
   bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
   uint32_t subgroup_size;  ///< as declared; a driver may run narrower ones
+  MatrixShape matrix;      ///< of kCooperativeMatrix
   uint64_t max_allocation_bytes;
   uint64_t memory_bytes;  ///< of the largest device-local heap
 

@@ -13,6 +13,7 @@ enum class VulkanFeature : uint32_t {
   kSubgroup,    ///< arithmetic over the lanes of a subgroup
   kIntegerDot,  ///< dot products of four packed bytes
   kTexels,      ///< texel buffers as long as the longest binding
+  kCooperativeMatrix = 7,  ///< matrix_units.h
 };
 
 /// Names of features that no kernel uses yet are known, too: turning them off changes nothing.

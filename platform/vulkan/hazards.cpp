@@ -6,7 +6,13 @@ namespace {
 constexpr uint32_t kOut = 2;  // what every kernel writes, if nothing else
 
 bool writes(const Op& op, uint32_t binding) {
-  return binding == kOut || (op.kind == OpKind::kRopeAppend && binding > kOut);
+  return binding == kOut || (op.kind == OpKind::kRopeAppend && binding > kOut) ||
+         (op.kind == OpKind::kMatmul && binding == kMatmulStaged);
+}
+
+bool samePiece(const BufferRef& a, const BufferRef& b) {
+  return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes &&
+         a.size_bytes == b.size_bytes;
 }
 
 bool overlap(const BufferRef& a, const BufferRef& b) {
@@ -46,14 +52,28 @@ bool apart(const Op& a, const Op& b) {
   return x.stride == y.stride && (x.end <= y.first || y.end <= x.first);
 }
 
+// Of two products that stage their inputs in the same piece: whoever stages looks after that.
+bool bothStage(const Op& a, uint32_t i, const Op& b, uint32_t j) {
+  return a.kind == OpKind::kMatmul && b.kind == OpKind::kMatmul && i == kMatmulStaged &&
+         j == kMatmulStaged && shareInput(a, b);
+}
+
 }  // namespace
+
+bool shareInput(const Op& a, const Op& b) {
+  return a.n_bindings > kMatmulStaged && b.n_bindings > kMatmulStaged &&
+         samePiece(a.bindings[kMatmulInput], b.bindings[kMatmulInput]) &&
+         samePiece(a.bindings[kMatmulStaged], b.bindings[kMatmulStaged]) &&
+         a.push.matmul.units == b.push.matmul.units &&
+         a.push.matmul.in_stride == b.push.matmul.in_stride;
+}
 
 bool mustWait(const Op& later, const Op& earlier) {
   for (uint32_t i = 0; i < later.n_bindings; ++i) {
     for (uint32_t j = 0; j < earlier.n_bindings; ++j) {
       if ((writes(later, i) || writes(earlier, j)) &&
           overlap(later.bindings[i], earlier.bindings[j]) &&
-          !(i == kOut && j == kOut && apart(later, earlier))) {
+          !(i == kOut && j == kOut && apart(later, earlier)) && !bothStage(later, i, earlier, j)) {
         return true;
       }
     }

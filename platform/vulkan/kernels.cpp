@@ -43,6 +43,8 @@ static_assert(fitsSharedMemory(kGpuChunkMatmul), "matmul's partial sums");
 /// Units a workgroup of stage_input turns into integers: one a lane, few so that a GPU gets several groups.
 constexpr uint32_t kSoftwareStagingLanes = 8;
 constexpr uint32_t kGpuStagingLanes = 32;
+/// Of stage_half, which has a token a workgroup.
+constexpr uint32_t kHalvesLanes = 128;
 
 /// How attention divides its work: see shaders/attention.comp.
 struct AttentionShape {
@@ -68,16 +70,20 @@ uint32_t workgroups(uint32_t items, uint32_t per_group) {
   return static_cast<uint32_t>(ceilDiv(items, per_group));
 }
 
+void divideRows(uint32_t rows, uint32_t tile_rows, Kernel* kernel) {
+  const uint32_t row_groups = workgroups(rows, tile_rows);
+  kernel->grid[1] = std::min(row_groups, kMaxGridSide);
+  kernel->grid[2] = workgroups(row_groups, kernel->grid[1]);
+}
+
 void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
-                  const MatvecCandidate* candidate, Kernel* kernel) {
-  tokens = push.one_row != 0 ? 1 : tokens;
-  const bool own = candidate != nullptr && candidate->lanes != 0;
-  const MatmulShape shape = own ? MatmulShape{candidate->lanes, candidate->team_lanes,
-                                              candidate->rows, 1}
-                            : caps.isSoftware() ? push.rows < kSmallRows ? kSmallSoftwareMatmul
-                                                                       : kSoftwareMatmul
-                            : tokens == 1     ? kGpuDecodeMatmul
-                                              : kGpuChunkMatmul;
+                  const MatmulCandidate& candidate, Kernel* kernel) {
+  const MatmulShape shape =
+      candidate.lanes != 0
+          ? MatmulShape{candidate.lanes, candidate.team_lanes, candidate.rows, candidate.tokens}
+      : caps.isSoftware() ? push.rows < kSmallRows ? kSmallSoftwareMatmul : kSoftwareMatmul
+      : tokens == 1       ? kGpuDecodeMatmul
+                          : kGpuChunkMatmul;
   uint32_t tile = 1;
   while (tile < shape.tokens && tile < tokens) {
     tile *= 2;
@@ -86,10 +92,34 @@ void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& cap
   kernel->constants[1] = shape.rows;
   kernel->constants[2] = tile;
   kernel->constants[3] = shape.team_lanes;
-  const uint32_t row_groups = workgroups(push.rows, shape.rows * shape.team_lanes);
   kernel->grid[0] = workgroups(tokens, tile);
-  kernel->grid[1] = std::min(row_groups, kMaxGridSide);
-  kernel->grid[2] = workgroups(row_groups, kernel->grid[1]);
+  divideRows(push.rows, shape.rows * shape.team_lanes, kernel);
+}
+
+// Tiles as the candidate has them, fewer tokens where there are fewer; subgroups share them as squarely as
+// they can, so that each loads few matrices for its products.
+void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
+                    const MatmulCandidate& candidate, Kernel* kernel) {
+  const MatrixShape& matrix = caps.matrix;
+  const uint32_t subgroups = candidate.lanes / caps.subgroup_size;
+  uint32_t token_matrices = 1;
+  while (token_matrices * matrix.n < std::min(tokens, candidate.tokens)) {
+    token_matrices *= 2;
+  }
+  uint32_t across = 1;  // subgroups along the tokens
+  while (4 * across * across <= subgroups && 2 * across <= token_matrices) {
+    across *= 2;
+  }
+  const uint32_t down = subgroups / across;
+  const uint32_t own_rows = std::max(1u, candidate.rows / matrix.m / down);
+  const uint32_t own_tokens = token_matrices / across;
+  const uint32_t constants[] = {candidate.lanes, matrix.m,   matrix.n, matrix.k,
+                                own_rows,        own_tokens, down,     subgroups};
+  static_assert(sizeof(constants) == sizeof(kernel->constants), "as matmul_matrix.comp has them");
+  std::copy(constants, constants + kMaxSpecConstants, kernel->constants);
+  kernel->subgroup_size = caps.subgroup_size;
+  kernel->grid[0] = workgroups(tokens, token_matrices * matrix.n);
+  divideRows(push.rows, down * own_rows * matrix.m, kernel);
 }
 
 void divideAttention(const AttentionPush& push, uint32_t tokens, const DeviceCaps& caps,
@@ -143,15 +173,49 @@ const char* subgroupPath(const DeviceCaps& caps) {
   return caps.has(VulkanFeature::kSubgroup) ? "subgroup" : "shared";
 }
 
-Status chooseStaging(const Op& op, const DeviceCaps& caps, const Log& log, Kernel* kernel) {
+Status chooseStaging(const Op& op, uint32_t tokens, Staging staging, const DeviceCaps& caps,
+                     const Log& log, Kernel* kernel) {
   *kernel = Kernel();
+  tokens = op.push.matmul.one_row != 0 ? 1 : tokens;
+  if (staging == Staging::kHalves) {
+    kernel->constants[0] = kHalvesLanes;
+    kernel->grid[0] = tokens;
+    return findShader("stage_half", log, &kernel->shader);
+  }
   kernel->constants[0] = caps.isSoftware() ? kSoftwareStagingLanes : kGpuStagingLanes;
   kernel->grid[0] = workgroups(op.push.matmul.units, kernel->constants[0]);
+  kernel->grid[1] = tokens;
   return findShader("stage_input", log, &kernel->shader);
 }
 
+Status chooseMatmul(const Op& op, uint32_t tokens, const DeviceCaps& caps,
+                    const MatmulChoices& choices, const Log& log, Kernel* kernel) {
+  const MatmulCandidate& candidate = choices.candidateFor(op, tokens);
+  tokens = op.push.matmul.one_row != 0 ? 1 : tokens;
+  const char* path = "";
+  switch (candidate.kernel) {
+    case MatmulKernel::kFloat:
+      path = caps.readsTexels() ? "_texel" : "";
+      divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
+      break;
+    case MatmulKernel::kDot:
+      path = "_dot";
+      kernel->staging = Staging::kIntegers;
+      divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
+      break;
+    case MatmulKernel::kMatrix:
+      path = "_matrix";
+      kernel->staging = Staging::kHalves;
+      divideMatrices(op.push.matmul, tokens, caps, candidate, kernel);
+      break;
+  }
+  char name[64];
+  std::snprintf(name, sizeof(name), "matmul_%s%s", weightTypeName(op.weights), path);
+  return findShader(name, log, &kernel->shader);
+}
+
 Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
-                    const MatvecChoices& choices, const Log& log, Kernel* kernel) {
+                    const MatmulChoices& choices, const Log& log, Kernel* kernel) {
   *kernel = Kernel();
   kernel->divisible = op.kind == OpKind::kMatmul || op.kind == OpKind::kAttention;
   char name[64] = "";
@@ -169,13 +233,8 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
       kernel->grid[0] = op.push.rms_norm.rows;
       kernel->grid[1] = op.push.rms_norm.head_row_only != 0 ? 1 : tokens;
       break;
-    case OpKind::kMatmul: {
-      const MatvecCandidate* const candidate = choices.candidateFor(op, tokens);
-      kernel->staged = candidate != nullptr && candidate->dot;
-      std::snprintf(name, sizeof(name), "matmul_%s%s", weights, kernel->staged ? "_dot" : texels);
-      divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
-      break;
-    }
+    case OpKind::kMatmul:
+      return chooseMatmul(op, tokens, caps, choices, log, kernel);
     case OpKind::kAddBias:
       std::snprintf(name, sizeof(name), "add_bias");
       divideItems(op.push.add_bias.cols, tokens, kernel);

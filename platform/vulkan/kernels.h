@@ -2,18 +2,22 @@
 // C++ that knows how the shaders divide their work.
 #pragma once
 
-#include "vulkan/matvec.h"
+#include "vulkan/matmul_choices.h"
 
 namespace oriel {
 
-constexpr uint32_t kMaxSpecConstants = 4;
+constexpr uint32_t kMaxSpecConstants = 8;
+
+/// What a product's input becomes first, in kMatmulStaged.
+enum class Staging : uint8_t { kNone, kIntegers, kHalves };
 
 struct Kernel {
   uint32_t shader = 0;  ///< index into kShaders
   uint32_t constants[kMaxSpecConstants] = {};  ///< by constant_id; ids a shader lacks are ignored
   uint32_t grid[3] = {1, 1, 1};
   bool divisible = false;  ///< its grid may be dispatched in parts (vkCmdDispatchBase)
-  bool staged = false;  ///< its input must have been through chooseStaging()'s kernel
+  Staging staging = Staging::kNone;  ///< its input must have been through that kernel
+  uint32_t subgroup_size = 0;        ///< that it takes for granted; 0: none
 };
 
 /// "subgroup" or "shared": the last part of the names of kernels that come in both.
@@ -21,9 +25,10 @@ const char* subgroupPath(const DeviceCaps& caps);
 
 /// `tokens`: the most the op ever works on at once in its list.
 Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
-                    const MatvecChoices& choices, const Log& log, Kernel* kernel);
+                    const MatmulChoices& choices, const Log& log, Kernel* kernel);
 
 /// What prepares the input of `op`: the same push constants and bindings.
-Status chooseStaging(const Op& op, const DeviceCaps& caps, const Log& log, Kernel* kernel);
+Status chooseStaging(const Op& op, uint32_t tokens, Staging staging, const DeviceCaps& caps,
+                     const Log& log, Kernel* kernel);
 
 }  // namespace oriel

@@ -77,6 +77,8 @@ bool loadInstanceFunctions(VkInstance instance, VulkanApi* api) {
 #define ORIEL_LOAD(name) complete = load(*api, instance, #name, &api->name) && complete;
   ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_LOAD)
 #undef ORIEL_LOAD
+  (void)load(*api, instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR",
+             &api->cooperativeMatrixProperties);
   return complete;
 }
 

@@ -74,6 +74,25 @@
 
 namespace oriel {
 
+// Of VK_KHR_cooperative_matrix, which the oldest headers that will do do not know.
+struct CooperativeMatrixProperties {  // VkCooperativeMatrixPropertiesKHR
+  VkStructureType type;
+  void* next;
+  uint32_t m, n, k;
+  int32_t a_type, b_type, c_type, result_type;
+  VkBool32 saturating;
+  int32_t scope;
+};
+struct CooperativeMatrixFeatures {  // VkPhysicalDeviceCooperativeMatrixFeaturesKHR
+  VkStructureType type;
+  void* next;
+  VkBool32 matrix, robust_access;
+};
+constexpr VkStructureType kCooperativeMatrixFeaturesType = static_cast<VkStructureType>(1000506000);
+constexpr VkStructureType kCooperativeMatrixPropertiesType = static_cast<VkStructureType>(1000506001);
+using CooperativeMatrixPropertiesFunction = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*,
+                                                                 CooperativeMatrixProperties*);
+
 /// Every call into Vulkan goes through one of these tables, so that tests can count and fail them.
 struct VulkanApi {
   PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr = nullptr;
@@ -81,6 +100,8 @@ struct VulkanApi {
   ORIEL_VULKAN_GLOBAL_FUNCTIONS(ORIEL_DECLARE)
   ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_DECLARE)
 #undef ORIEL_DECLARE
+  /// vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR; null where the loader does not know it.
+  CooperativeMatrixPropertiesFunction cooperativeMatrixProperties = nullptr;
 };
 
 /// Opens the Vulkan loader and fills the global entry points. False: no loader of version 1.1 here.

@@ -22,6 +22,7 @@ Status Pipelines::add(const Kernel& kernel, const Log& log, uint32_t* index) {
   Entry* entry = &entries_[count_];
   entry->shader = kernel.shader;
   std::memcpy(entry->constants, kernel.constants, sizeof(kernel.constants));
+  entry->subgroup_size = kernel.subgroup_size;
   entry->divisible = kernel.divisible;
   *index = count_++;
   return kOk;
@@ -76,6 +77,13 @@ VkResult Pipelines::compile(Entry* entry) const {
   info.stage.module = module;
   info.stage.pName = "main";
   info.stage.pSpecializationInfo = &constants;
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfoEXT subgroups = {};
+  subgroups.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO_EXT;
+  subgroups.requiredSubgroupSize = entry->subgroup_size;
+  if (entry->subgroup_size != 0) {
+    info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT_EXT;
+    info.stage.pNext = &subgroups;
+  }
   info.layout = layout_;
   VkPipelineCreationFeedbackEXT whole = {};
   VkPipelineCreationFeedbackEXT stage = {};

@@ -29,6 +29,7 @@ class Pipelines {
   struct Entry {
     uint32_t shader;
     uint32_t constants[kMaxSpecConstants];
+    uint32_t subgroup_size;
     bool divisible;
     bool told;        ///< the driver said where the pipeline came from
     bool from_cache;  ///< and what it said

@@ -16,5 +16,7 @@ extern const ShaderCode kShaders[];
 extern const uint32_t kShaderCount;
 /// Of all of them, names included.
 extern const uint64_t kShadersHash;
+/// False: the build's tools did not know GL_KHR_cooperative_matrix.
+extern const bool kHasMatrixKernels;
 
 }  // namespace oriel

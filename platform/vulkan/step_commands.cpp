@@ -15,18 +15,6 @@ static_assert(16 + 128 + 8 + kStepLists + 1 <= StepCommands::kMaxPieces, "one mo
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;
 
-/// Of a kMatmul op.
-constexpr uint32_t kMatmulInput = 3;
-
-// Whether two products, one after the other, have the same input, which the first leaves as it is.
-bool shareInput(const Op& later, const Op& earlier) {
-  const BufferRef& a = later.bindings[kMatmulInput];
-  const BufferRef& b = earlier.bindings[kMatmulInput];
-  return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes &&
-         a.size_bytes == b.size_bytes && later.push.matmul.units == earlier.push.matmul.units &&
-         !mustWait(later, earlier);
-}
-
 const OpHandles* handlesOf(const StepCommands::Source& source, StepList list) {
   const OpHandles* handles = source.handles;
   for (uint32_t i = 0; i < static_cast<uint32_t>(list); ++i) {
@@ -189,8 +177,8 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
       wait = mustWait(ops[i], ops[earlier]);
     }
     bool stages = handles[i].staging != kNoPipeline &&
-                  !(i > 0 && handles[i - 1].staging != kNoPipeline &&
-                    shareInput(ops[i], ops[i - 1]));
+                  !(i > 0 && handles[i - 1].staging == handles[i].staging &&
+                    shareInput(ops[i], ops[i - 1]) && !mustWait(ops[i], ops[i - 1]));
     for (uint32_t earlier = running; stages && earlier < i && !wait; ++earlier) {
       wait = handles[earlier].staging != kNoPipeline;  // it may still read what was staged for it
     }
@@ -214,9 +202,10 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
       }
       if (stages) {
         Kernel staging;
-        (void)chooseStaging(ops[i], source.device->caps, source.log, &staging);
+        (void)chooseStaging(ops[i], tokensOf(plan, list), kernel.staging, source.device->caps,
+                            source.log, &staging);
         recordBindings(source, ops[i], handles[i], handles[i].staging);
-        api.vkCmdDispatch(commands(), staging.grid[0], 1, 1);
+        api.vkCmdDispatch(commands(), staging.grid[0], staging.grid[1], 1);
         recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
         running = i;
         stages = false;

@@ -59,7 +59,7 @@ class StepCommands {
     const VulkanDevice* device;
     const DeviceArenas* arenas;
     const Pipelines* pipelines;
-    const MatvecChoices* choices;
+    const MatmulChoices* choices;
     const AttentionGroups* groups;
     VkPipelineLayout layout;
     VkCommandPool pool;  ///< the pieces' commands are taken from it and freed with it

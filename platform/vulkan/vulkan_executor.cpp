@@ -57,16 +57,22 @@ class VulkanExecutor final : public Executor {
     oriel::describeFeatures(device_.caps, text, capacity);
   }
   const char* pathName() const override { return subgroupPath(device_.caps); }
-  const char* matvecCandidate(WeightType type, uint32_t index) const override {
-    const MatvecCandidate* const candidate = choices_.candidate(type, index);
+  const char* matmulCandidate(MatmulUse use, WeightType type, uint32_t index) const override {
+    const MatmulCandidate* const candidate = choices_.candidate(use, type, index);
     return candidate != nullptr ? candidate->name : nullptr;
   }
-  uint32_t matvecChoice(WeightType type) const override { return choices_.choice(type); }
-  uint32_t matvecStandard(WeightType type) const override { return choices_.standard(type); }
-  bool matvecMeasured(WeightType type) const override { return choices_.measured(type); }
-  Status takeMatvec(WeightType type, uint32_t index) override;
-  bool keepMatvec(WeightType type, uint32_t index) override {
-    return choices_.keep(type, index, options_.log);
+  uint32_t matmulChoice(MatmulUse use, WeightType type) const override {
+    return choices_.choice(use, type);
+  }
+  uint32_t matmulStandard(MatmulUse use, WeightType type) const override {
+    return choices_.standard(use, type);
+  }
+  bool matmulMeasured(MatmulUse use, WeightType type) const override {
+    return choices_.measured(use, type);
+  }
+  Status takeMatmul(MatmulUse use, WeightType type, uint32_t index) override;
+  bool keepMatmul(MatmulUse use, WeightType type, uint32_t index) override {
+    return choices_.keep(use, type, index, options_.log);
   }
 
  private:
@@ -108,7 +114,7 @@ class VulkanExecutor final : public Executor {
   DeviceArenas arenas_;
   PipelineCache pipeline_cache_;
   Pipelines pipelines_;
-  MatvecChoices choices_;
+  MatmulChoices choices_;
   Bindings bindings_;
   VkCommandPool command_pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_[kCommandBuffers] = {};
@@ -401,12 +407,12 @@ Status VulkanExecutor::finishLoad() {
   return kOk;
 }
 
-Status VulkanExecutor::takeMatvec(WeightType type, uint32_t index) {
+Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index) {
   ORIEL_TRY(failed_);
-  if (choices_.candidate(type, index) == nullptr) {
+  if (choices_.candidate(use, type, index) == nullptr) {
     return options_.log.fail(ORIEL_ERROR_INTERNAL, "no such kernel candidate: please report it");
   }
-  choices_.take(type, index);
+  choices_.take(use, type, index);
   ORIEL_TRY(settle(choosePipelines()));
   pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle());
   ORIEL_TRY(settle(pipelines_.finish(options_.log)));
@@ -432,12 +438,14 @@ Status VulkanExecutor::choosePipelines() {
       const bool indirect = attention_groups_.covers(list, op, &offset);
       handles[i].parts = indirect ? 1 : partsOf(op, tokens, kernel, piece_work);
       handles[i].staging = kNoPipeline;
-      if (kernel.staged) {
-        if (4ull * kStagedUnitWords * op.push.matmul.units > plan_.staged.size_bytes) {
+      if (kernel.staging != Staging::kNone) {
+        const uint32_t rows = op.push.matmul.one_row != 0 ? 1 : tokens;
+        if (4ull * kStagedUnitWords * op.push.matmul.units * rows >
+            op.bindings[kMatmulStaged].size_bytes) {
           return options_.log.fail(ORIEL_ERROR_INTERNAL,
                                    "a row longer than planned: please report it");
         }
-        ORIEL_TRY(chooseStaging(op, device_.caps, options_.log, &kernel));
+        ORIEL_TRY(chooseStaging(op, tokens, kernel.staging, device_.caps, options_.log, &kernel));
         ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
         handles[i].staging = static_cast<uint16_t>(pipeline);
       }

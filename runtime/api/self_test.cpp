@@ -44,17 +44,19 @@ Status makeForProbe(const void* context, const Plan& plan, const ExecutorMemory&
   return createExecutor(choice.options, plan, memory, choice.allocator, executor);
 }
 
-Status timeCandidates(const DeviceChoice& choice, const Log& log, oriel_candidate_fn on_candidate,
-                      void* user, oriel_self_test_result* result) {
+Status timeCandidates(const DeviceChoice& choice, MatmulUse use, const Log& log,
+                      oriel_candidate_fn on_candidate, void* user,
+                      oriel_self_test_result* result) {
   for (const WeightType type : kTimedTypes) {
-    MatvecTimes times;
-    ORIEL_TRY(tuneMatvec({makeForProbe, &choice}, fileTypeOf(type), true, choice.allocator, log,
-                         &times));
+    MatmulTimes times;
+    ORIEL_TRY(tuneMatmul({makeForProbe, &choice}, use, fileTypeOf(type), true, choice.allocator,
+                         log, &times));
     result->candidates_kept |= times.kept ? 1 : 0;
     for (uint32_t i = 0; i < times.count; ++i) {
       oriel_candidate candidate = {};
       candidate.struct_size = sizeof(candidate);
-      std::snprintf(candidate.op, sizeof(candidate.op), "matvec %s", weightTypeName(type));
+      std::snprintf(candidate.op, sizeof(candidate.op), "%s %s",
+                    use == MatmulUse::kVector ? "matvec" : "matmul", weightTypeName(type));
       std::snprintf(candidate.name, sizeof(candidate.name), "%s", times.names[i]);
       candidate.microseconds = times.microseconds[i];
       candidate.chosen = i == times.chosen ? 1 : 0;
@@ -84,7 +86,9 @@ Status selfTest(const oriel_options& options, oriel_check_fn on_check,
   const CheckSink sink = {on_check, user, result};
   ORIEL_TRY(runSelfTest(device, choice.allocator, log, sink));
   if (on_candidate != nullptr) {
-    ORIEL_TRY(timeCandidates(choice, log, on_candidate, user, result));
+    for (const MatmulUse use : {MatmulUse::kVector, MatmulUse::kChunk}) {
+      ORIEL_TRY(timeCandidates(choice, use, log, on_candidate, user, result));
+    }
   }
   return kOk;
 }

@@ -16,6 +16,10 @@ enum class StepRun : uint8_t {
   kHead,       ///< kHead alone: logits of another token of the last chunk
 };
 
+/// How many vectors a product has: one, when decoding and in the head, or those of a chunk.
+enum class MatmulUse : uint8_t { kVector, kChunk };
+constexpr uint32_t kMatmulUses = 2;
+
 /// Compiled kernels of a device, and where they came from.
 struct PipelineStats {
   uint32_t total = 0;
@@ -76,21 +80,23 @@ class Executor {
   /// How lanes are summed up, as kernels are named: "subgroup", "shared"; "" where there is but one way.
   virtual const char* pathName() const { return ""; }
 
-  // Matrices of a type can be multiplied with one vector in several ways, and which is fastest is a matter of
-  // the device. Executors with no choice have no candidates. All of this after finishLoad().
+  // Matrices of a type can be multiplied in several ways, and which is fastest is a matter of the device and of
+  // how many vectors there are. Executors with no choice have no candidates. All of this after finishLoad().
 
   /// The name of candidate `index`; null: there is no such candidate for this type here.
-  virtual const char* matvecCandidate(WeightType, uint32_t /*index*/) const { return nullptr; }
+  virtual const char* matmulCandidate(MatmulUse, WeightType, uint32_t /*index*/) const {
+    return nullptr;
+  }
   /// What is used now.
-  virtual uint32_t matvecChoice(WeightType) const { return 0; }
+  virtual uint32_t matmulChoice(MatmulUse, WeightType) const { return 0; }
   /// What is used where nothing was measured.
-  virtual uint32_t matvecStandard(WeightType) const { return 0; }
+  virtual uint32_t matmulStandard(MatmulUse, WeightType) const { return 0; }
   /// Whether what is used was measured, at whatever time.
-  virtual bool matvecMeasured(WeightType) const { return false; }
+  virtual bool matmulMeasured(MatmulUse, WeightType) const { return false; }
   /// From now on uses the candidate.
-  virtual Status takeMatvec(WeightType, uint32_t /*index*/) { return kOk; }
+  virtual Status takeMatmul(MatmulUse, WeightType, uint32_t /*index*/) { return kOk; }
   /// Keeps the candidate in the cache folder for executors to come; false: there is none, or it failed.
-  virtual bool keepMatvec(WeightType, uint32_t /*index*/) { return false; }
+  virtual bool keepMatmul(MatmulUse, WeightType, uint32_t /*index*/) { return false; }
 };
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few

@@ -47,9 +47,6 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
 
   PieceCounter kept(ArenaKind::kActivations, 0);
   layout.device_step = kept.take(stepBytes(chunk, rotationWords(model)));
-  const uint32_t longest =
-      std::max({layout.embd_stride, layout.attended_stride, layout.gated_stride});
-  layout.staged = kept.take(4ull * kStagedUnitWords * (longest / kUnit));
   layout.residual = kept.take(vector * layout.embd_stride);
   layout.normed = kept.take(vector * layout.embd_stride);
   layout.head_normed = kept.take(4ull * layout.embd_stride);
@@ -65,8 +62,24 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.gate_up = feed_forward.take(vector * layout.gate_up_stride);
   layout.gated = feed_forward.take(vector * layout.gated_stride);
 
-  layout.bytes = alignUp(std::max(attention.used(), feed_forward.used()), kArenaGranularity);
+  layout.padded = layout.embd_stride != model.n_embd || layout.gated_stride != model.n_ff ||
+                  layout.attended_stride != model.n_heads * model.head_dim;
+  // The other products' inputs in another form are shorter than what lies there.
+  const auto endOfStaged = [&](const BufferRef& piece) {
+    const BufferRef staged = layout.stagedAt(piece, layout.embd_stride, chunk);
+    return staged.offset_bytes + staged.size_bytes;
+  };
+  layout.bytes = alignUp(std::max({attention.used(), feed_forward.used(),
+                                   endOfStaged(layout.queries), endOfStaged(layout.gated)}),
+                         kArenaGranularity);
   return layout;
+}
+
+BufferRef ActivationLayout::stagedAt(const BufferRef& piece, uint32_t stride,
+                                     uint32_t tokens) const {
+  BufferRef staged = piece;
+  staged.size_bytes = padded ? 0 : 4ull * kStagedUnitWords * (stride / kUnit) * tokens;
+  return staged;
 }
 
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half) {

@@ -43,7 +43,6 @@ AttentionSplit decodeSplit(const CacheShape& cache);
 /// Vectors between kernels, all float32, [chunk][stride words].
 struct ActivationLayout {
   BufferRef device_step;
-  BufferRef staged;      ///< Plan::staged
   BufferRef residual;    ///< [chunk][n_embd]
   BufferRef normed;      ///< [chunk][n_embd]
   BufferRef head_normed; ///< [n_embd]
@@ -59,6 +58,11 @@ struct ActivationLayout {
 
   uint32_t embd_stride = 0, qkv_stride = 0, query_stride = 0, attended_stride = 0;
   uint32_t gate_up_stride = 0, gated_stride = 0;  ///< words
+  bool padded = false;  ///< some row ends in words that are never written
+
+  /// What kMatmulStaged of a product with rows of `stride` words may be, at a piece that it does not touch and
+  /// that `bytes` allows for; of no bytes: nothing.
+  BufferRef stagedAt(const BufferRef& piece, uint32_t stride, uint32_t tokens) const;
 };
 ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cache, uint32_t chunk);
 

@@ -28,6 +28,7 @@ struct MatmulEnds {
   BufferRef out;
   uint32_t out_stride = 0;
   bool accumulate = false;
+  BufferRef staged;  // of no bytes: none
 };
 
 /// Walks the model once and emits placements, uploads and ops. Run with a plan without lists it only
@@ -42,7 +43,6 @@ class Builder {
 
   Status run() {
     plan_->device_step = act_.device_step;
-    plan_->staged = act_.staged;
     ORIEL_TRY(embedding());
     for (uint32_t layer = 0; layer < model_.n_layers; ++layer) {
       ORIEL_TRY(attention(layer));
@@ -197,6 +197,9 @@ class Builder {
               const WeightGeometry& geometry, uint32_t first_row, uint32_t rows) {
     Op op = makeOp(OpKind::kMatmul, sizeof(MatmulPush),
                    {slice, act_.device_step, ends.out, ends.in});
+    if (ends.staged.size_bytes != 0) {
+      op.bindings[op.n_bindings++] = ends.staged;
+    }
     op.weights = type;
     MatmulPush& push = op.push.matmul;
     push.rows = rows;
@@ -267,9 +270,10 @@ class Builder {
     }
   }
 
-  // A product that is added to the residual, by way of a norm of its own if the architecture has one.
+  // A product that is added to the residual, by way of a norm of its own if the architecture has one;
+  // meanwhile the piece `unused` is.
   Status addProduct(TensorRole role, TensorRole post_norm, uint32_t layer, uint32_t cols,
-                    const BufferRef& in, uint32_t in_stride) {
+                    const BufferRef& in, uint32_t in_stride, const BufferRef& unused) {
     const bool normed = hasTensor(model_, post_norm);
     MatmulEnds ends;
     ends.in = in;
@@ -277,6 +281,7 @@ class Builder {
     ends.out = normed ? act_.normed : act_.residual;
     ends.out_stride = act_.embd_stride;
     ends.accumulate = !normed;
+    ends.staged = act_.stagedAt(unused, in_stride, plan_->chunk_tokens);
     ORIEL_TRY(matmul({{role, layer}}, cols, ends));
     if (normed) {
       NormRows norm;
@@ -304,6 +309,7 @@ class Builder {
     ends.in_stride = act_.embd_stride;
     ends.out = io_.logits;
     ends.out_stride = model_.n_vocab;
+    ends.staged = act_.stagedAt(act_.qkv, act_.embd_stride, 1);
     Op op = matmulOp(ends, slice, type, geometry, first_row, rows);
     op.push.matmul.one_row = 1;
     head_bytes_ += slice.size_bytes;
@@ -393,6 +399,7 @@ class Builder {
     qkv.in_stride = act_.embd_stride;
     qkv.out = act_.qkv;
     qkv.out_stride = act_.qkv_stride;
+    qkv.staged = act_.stagedAt(act_.queries, act_.embd_stride, plan_->chunk_tokens);
     if (hasTensor(model_, TensorRole::kQkv)) {
       ORIEL_TRY(matmul({{TensorRole::kQkv, layer}}, model_.n_embd, qkv));
     } else {
@@ -453,7 +460,8 @@ class Builder {
       emitTo(StepList::kDecode, merge);
     }
     return addProduct(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
-                      model_.n_heads * model_.head_dim, act_.attended, act_.attended_stride);
+                      model_.n_heads * model_.head_dim, act_.attended, act_.attended_stride,
+                      act_.queries);
   }
 
   Status feedForward(uint32_t layer) {
@@ -463,6 +471,7 @@ class Builder {
     gate_up.in_stride = act_.embd_stride;
     gate_up.out = act_.gate_up;
     gate_up.out_stride = act_.gate_up_stride;
+    gate_up.staged = act_.stagedAt(act_.gated, act_.embd_stride, plan_->chunk_tokens);
     if (hasTensor(model_, TensorRole::kGateUp)) {
       ORIEL_TRY(matmul({{TensorRole::kGateUp, layer}}, model_.n_embd, gate_up));
     } else {
@@ -476,7 +485,7 @@ class Builder {
                                    act_.gated_stride, model_.gelu ? 1u : 0u};
     emitBody(gated);
     return addProduct(TensorRole::kDown, TensorRole::kFeedForwardPostNorm, layer, model_.n_ff,
-                      act_.gated, act_.gated_stride);
+                      act_.gated, act_.gated_stride, act_.gate_up);
   }
 
   const GgufFile& file_;

@@ -63,6 +63,11 @@ enum class OpKind : uint8_t {
 };
 
 constexpr uint32_t kMaxOpBindings = 5;
+/// Of a kMatmul op. The second is memory that nobody else uses meanwhile, for executors that change a product's
+/// input into another form first: [tokens][units][kStagedUnitWords]. Models whose vectors have padding have none,
+/// because what is left there must be finite as floats.
+constexpr uint32_t kMatmulInput = 3;
+constexpr uint32_t kMatmulStaged = 4;
 
 /// One kernel dispatch. `push` is the kernel's push-constant block; `bindings` are in the order that
 /// shaders/shared/layout.h gives for the kernel.
@@ -71,7 +76,7 @@ struct Op {
   WeightType weights = WeightType::kF32;       ///< kEmbed, kMatmul
   KvFormat k_format = KvFormat::kF16;          ///< kRopeAppend, kAttention
   KvFormat v_format = KvFormat::kF16;
-  /// kMatmul, for measuring and tests: 1 + the candidate to use (Executor::matvecCandidate); 0: the executor
+  /// kMatmul, for measuring and tests: 1 + the candidate to use (Executor::matmulCandidate); 0: the executor
   /// chooses.
   uint8_t candidate = 0;
   uint8_t n_bindings = 0;
@@ -129,9 +134,6 @@ struct Plan {
   BufferRef upload;     ///< host writes while loading; two halves used in turn
   /// Copy of `step` in kActivations that kernels read; every submission begins with this copy.
   BufferRef device_step;
-  /// In kActivations, for executors that round the input of a matrix-vector product before they use it:
-  /// kStagedUnitWords for each unit of the longest row.
-  BufferRef staged;
   uint64_t step_decode_bytes = 0;  ///< how much of `step` a kDecode submission needs
 
   // Work.

@@ -26,7 +26,7 @@ constexpr uint32_t kRing = 40;
 constexpr uint32_t kSplits = 2;
 constexpr uint32_t kSplitSlots = 24;
 constexpr uint64_t kUploadHalf = 128 << 10;
-constexpr uint8_t kCandidates = 6;  // tried of each type; executors say which there are
+constexpr uint8_t kCandidates = 6;  // tried of each type and use; executors say which there are
 
 // Sums in another order, or inputs in 16 bits, are off by a few 1e-5; one wrong product of kCols by 4e-2.
 constexpr double kFloatLimit = 3e-4;
@@ -151,15 +151,16 @@ void CheckPlan::addMatrix(WeightType type) {
   push.in_stride = kCols;
   push.out_stride = kRows;
   std::snprintf(name, sizeof(name), "matmul_%s", weightTypeName(type));
-  for (uint8_t candidate = 0; candidate <= kCandidates; ++candidate) {
-    const StepList list = candidate == 0 ? StepList::kChunk : StepList::kDecode;
-    const BufferRef out = take(ArenaKind::kActivations, kChunk * kRows);
-    Op* const op = add(list, OpKind::kMatmul, push, {weights, out, in_});
-    op->weights = type;
-    op->candidate = candidate;
-    Check* const check = expect(list, name, out, kFloatLimit);
-    check->weights = type;
-    check->candidate = candidate;
+  for (const StepList list : kLists) {
+    for (uint8_t candidate = 1; candidate <= kCandidates; ++candidate) {
+      const BufferRef out = take(ArenaKind::kActivations, kChunk * kRows);
+      Op* const op = add(list, OpKind::kMatmul, push, {weights, out, in_, staged_});
+      op->weights = type;
+      op->candidate = candidate;
+      Check* const check = expect(list, name, out, kFloatLimit);
+      check->weights = type;
+      check->candidate = candidate;
+    }
   }
 }
 
@@ -229,7 +230,7 @@ CheckPlan::CheckPlan(CheckPart part) {
   plan_.step = take(ArenaKind::kIo, stepBytes(kChunk, rotations) / 4);
   plan_.device_step = take(ArenaKind::kActivations, stepBytes(kChunk, rotations) / 4);
   plan_.step_decode_bytes = 4 * stepRotationWord(kChunk, rotations, 1);
-  plan_.staged = take(ArenaKind::kActivations, kStagedUnitWords * (kCols / kUnit));
+  staged_ = take(ArenaKind::kActivations, kChunk * kStagedUnitWords * (kCols / kUnit));
   plan_.upload = take(ArenaKind::kIo, 2 * kUploadHalf / 4);
   plan_.logits = take(ArenaKind::kIo, 1);
   in_ = vector(kChunk * kCols);

@@ -46,7 +46,7 @@ class CheckPlan {
  private:
   static constexpr uint32_t kMaxOps = 48;  // of a list
   static constexpr uint32_t kMaxInputs = 16;
-  static constexpr uint32_t kMaxChecks = 64;
+  static constexpr uint32_t kMaxChecks = 96;
 
   struct Input {
     BufferRef piece;
@@ -72,6 +72,7 @@ class CheckPlan {
   uint64_t weight_bytes_ = 0;
   uint64_t bytes_[kArenaKinds] = {};
   BufferRef in_;   // [kChunk][kCols]
+  BufferRef staged_;  // kMatmulStaged of all products
   BufferRef qkv_;
   Op ops_[kStepLists][kMaxOps] = {};
   Check checks_[kMaxChecks] = {};

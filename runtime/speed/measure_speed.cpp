@@ -281,6 +281,9 @@ Status measureOverhead(Probe* probe, oriel_speed* speed) {
   return kOk;
 }
 
+/// SpeedTarget::kernels counts ways to multiply with one vector, and in these the others.
+constexpr uint32_t kChunkKernels = 256;
+
 /// Which rates these are to be: of what device, and with which kernels.
 void identify(const Executor& executor, SpeedTarget* target, oriel_speed* speed) {
   std::snprintf(speed->device, sizeof(speed->device), "%s", executor.deviceName());
@@ -288,7 +291,8 @@ void identify(const Executor& executor, SpeedTarget* target, oriel_speed* speed)
   for (uint32_t i = 0; i < target->n_matrices; ++i) {
     WeightType type;
     if (weightTypeOf(target->matrices[i].tensor_type, &type)) {
-      target->kernels[i] = executor.matvecChoice(type);
+      target->kernels[i] = executor.matmulChoice(MatmulUse::kVector, type) +
+                           kChunkKernels * executor.matmulChoice(MatmulUse::kChunk, type);
     }
   }
   speed->shape = target->hash();
@@ -297,15 +301,18 @@ void identify(const Executor& executor, SpeedTarget* target, oriel_speed* speed)
 /// Chooses among the device's ways to multiply; models that are loaded later take what was chosen.
 Status tuneTypes(Bench* bench, bool* changed) {
   for (uint32_t i = 0; i < bench->target.n_matrices; ++i) {
-    MatvecTimes times;
-    const Status status = tuneMatvec(bench->maker, bench->target.matrices[i].tensor_type, false,
-                                     bench->allocator, bench->log, &times);
-    if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
-      return status;
-    }
-    if (times.kept && times.chosen != times.standard) {
-      bench->target.kernels[i] = times.chosen;
-      *changed = true;
+    for (const MatmulUse use : {MatmulUse::kVector, MatmulUse::kChunk}) {
+      MatmulTimes times;
+      const Status status = tuneMatmul(bench->maker, use, bench->target.matrices[i].tensor_type,
+                                       false, bench->allocator, bench->log, &times);
+      if (!status.ok() && status.code() != ORIEL_ERROR_UNSUPPORTED) {
+        return status;
+      }
+      if (times.kept && times.chosen != times.standard) {
+        const uint32_t unit = use == MatmulUse::kVector ? 1 : kChunkKernels;
+        bench->target.kernels[i] += unit * (times.chosen - times.standard);
+        *changed = true;
+      }
     }
     ORIEL_TRY(bench->advance());
   }

@@ -17,20 +17,21 @@ constexpr ProbeShape kLarge = {1, 2048, 32, 8, 64, 5632, 32, 0};
 constexpr double kLongEnoughSeconds = 1e-3;
 constexpr uint64_t kMostFileBytes = 64ull << 20;
 constexpr uint32_t kWindow = 64;
-constexpr uint32_t kDepth = 16;
+constexpr uint32_t kDepth = 32;
 // Twice where it is quick; software devices are given no more time than they need.
 constexpr double kQuickSeconds = 5e-3;
 // Another candidate is taken for a gain that is more than noise.
 constexpr double kWorthwhile = 0.97;
 
-Status timeCandidates(Probe* probe, WeightType type, uint32_t rounds, MatvecTimes* times) {
+Status timeCandidates(Probe* probe, MatmulUse use, WeightType type, uint32_t rounds,
+                      MatmulTimes* times) {
   Executor* const executor = probe->executor();
   // Round by round, so that a busy moment of the machine does not fall on one of them alone.
   for (uint32_t round = 0; round < rounds; ++round) {
     for (uint32_t i = 0; i < times->count; ++i) {
-      ORIEL_TRY(executor->takeMatvec(type, i));
+      ORIEL_TRY(executor->takeMatmul(use, type, i));
       double seconds = 0;
-      ORIEL_TRY(probe->time(1, kDepth, &seconds));
+      ORIEL_TRY(probe->time(tunedTokens(use), kDepth, &seconds));
       const double microseconds = seconds * 1e6;
       times->microseconds[i] =
           round == 0 ? microseconds : std::min(times->microseconds[i], microseconds);
@@ -39,16 +40,16 @@ Status timeCandidates(Probe* probe, WeightType type, uint32_t rounds, MatvecTime
   const double* const all = times->microseconds;
   const uint32_t best = static_cast<uint32_t>(std::min_element(all, all + times->count) - all);
   times->chosen = all[best] < kWorthwhile * all[times->standard] ? best : times->standard;
-  ORIEL_TRY(executor->takeMatvec(type, times->chosen));
-  times->kept = executor->keepMatvec(type, times->chosen);
+  ORIEL_TRY(executor->takeMatmul(use, type, times->chosen));
+  times->kept = executor->keepMatmul(use, type, times->chosen);
   return kOk;
 }
 
 }  // namespace
 
-Status tuneMatvec(const ExecutorMaker& maker, uint32_t tensor_type, bool again,
-                  const oriel_allocator& allocator, const Log& log, MatvecTimes* times) {
-  *times = MatvecTimes();
+Status tuneMatmul(const ExecutorMaker& maker, MatmulUse use, uint32_t tensor_type, bool again,
+                  const oriel_allocator& allocator, const Log& log, MatmulTimes* times) {
+  *times = MatmulTimes();
   WeightType type;
   if (!weightTypeOf(tensor_type, &type)) {
     return ORIEL_ERROR_UNSUPPORTED;
@@ -59,23 +60,24 @@ Status tuneMatvec(const ExecutorMaker& maker, uint32_t tensor_type, bool again,
   for (ProbeShape shape : {kSmall, kLarge}) {
     shape.tensor_type = tensor_type;
     Probe probe(allocator, log);
-    ORIEL_TRY(probe.open(shape, CacheFormats(), kWindow, 1, maker));
+    ORIEL_TRY(probe.open(shape, CacheFormats(), kWindow, tunedTokens(use), maker));
     const Executor& executor = *probe.executor();
-    if (executor.matvecCandidate(type, 1) == nullptr || (!again && executor.matvecMeasured(type))) {
+    if (executor.matmulCandidate(use, type, 1) == nullptr ||
+        (!again && executor.matmulMeasured(use, type))) {
       return kOk;
     }
     double seconds = 0;
-    ORIEL_TRY(probe.time(1, kDepth, &seconds));
+    ORIEL_TRY(probe.time(tunedTokens(use), kDepth, &seconds));
     if (seconds < kLongEnoughSeconds && has_larger && shape.n_embd == kSmall.n_embd) {
       continue;
     }
-    times->standard = executor.matvecStandard(type);
-    for (const char* name = executor.matvecCandidate(type, 0);
-         name != nullptr && times->count < kMostMatvecCandidates;
-         name = executor.matvecCandidate(type, times->count)) {
+    times->standard = executor.matmulStandard(use, type);
+    for (const char* name = executor.matmulCandidate(use, type, 0);
+         name != nullptr && times->count < kMostMatmulCandidates;
+         name = executor.matmulCandidate(use, type, times->count)) {
       std::snprintf(times->names[times->count++], sizeof(times->names[0]), "%s", name);
     }
-    return timeCandidates(&probe, type, seconds < kQuickSeconds ? 2 : 1, times);
+    return timeCandidates(&probe, use, type, seconds < kQuickSeconds ? 2 : 1, times);
   }
   return kOk;
 }

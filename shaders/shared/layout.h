@@ -97,7 +97,7 @@ struct RmsNormPush {   // bindings: 0 in, 1 step, 2 out, 3 weight
   uint accumulate;     // 1: adds to `out` (residual), 0: overwrites
 };
 
-struct MatmulPush {    // bindings: 0 weights, 1 step, 2 out, 3 in. out[t][r] (+)= W[r] . in[t]
+struct MatmulPush {    // bindings: 0 weights, 1 step, 2 out, 3 in, maybe 4. out[t][r] (+)= W[r] . in[t]
   uint rows;           // rows of this slice
   uint units;          // padded cols / kUnit
   uint group_words;
@@ -177,10 +177,11 @@ const float kGeluScale = 0.7978845608;
 const float kGeluCubic = 0.044715;
 #endif
 
-// The input of a matrix-vector product as matmul_*_dot reads it, written by stage_input (binding 4 of both;
-// their push constants and other bindings are those of the product). Per unit: the high and then the low
-// bytes of its values in 16 bits, four to a word, lowest first; what they are multiplied by (float); the
-// sums of the first and of the last 16 values; nothing.
+// The input of a product in another form (binding 4; push constants and other bindings are those of the
+// product), so many words for every unit of a row, row by row. For matmul_*_dot, from stage_input, each unit: the
+// high and then the low bytes of its values in 16 bits, four to a word, lowest first; what they are multiplied
+// by (float); the sums of the first and of the last 16 values; nothing. For matmul_*_matrix, from stage_half,
+// each row: its values as f16, two to a word, the lower half first; what they are multiplied by (float); nothing.
 ORIEL_CONST(kStagedUnitWords, 20u);
 // A value is 256 high + low, both signed bytes.
 ORIEL_CONST(kStagedMost, 32639u);

@@ -35,17 +35,23 @@ class ForwardingExecutor : public Executor {
   }
   const char* pathName() const override { return inner_->pathName(); }
 
-  const char* matvecCandidate(WeightType type, uint32_t index) const override {
-    return inner_->matvecCandidate(type, index);
+  const char* matmulCandidate(MatmulUse use, WeightType type, uint32_t index) const override {
+    return inner_->matmulCandidate(use, type, index);
   }
-  uint32_t matvecChoice(WeightType type) const override { return inner_->matvecChoice(type); }
-  uint32_t matvecStandard(WeightType type) const override { return inner_->matvecStandard(type); }
-  bool matvecMeasured(WeightType type) const override { return inner_->matvecMeasured(type); }
-  Status takeMatvec(WeightType type, uint32_t index) override {
-    return inner_->takeMatvec(type, index);
+  uint32_t matmulChoice(MatmulUse use, WeightType type) const override {
+    return inner_->matmulChoice(use, type);
   }
-  bool keepMatvec(WeightType type, uint32_t index) override {
-    return inner_->keepMatvec(type, index);
+  uint32_t matmulStandard(MatmulUse use, WeightType type) const override {
+    return inner_->matmulStandard(use, type);
+  }
+  bool matmulMeasured(MatmulUse use, WeightType type) const override {
+    return inner_->matmulMeasured(use, type);
+  }
+  Status takeMatmul(MatmulUse use, WeightType type, uint32_t index) override {
+    return inner_->takeMatmul(use, type, index);
+  }
+  bool keepMatmul(MatmulUse use, WeightType type, uint32_t index) override {
+    return inner_->keepMatmul(use, type, index);
   }
 
  private:

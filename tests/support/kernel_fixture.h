@@ -1,5 +1,5 @@
 // Tests of single kernels: on Vulkan each runs as the device does, and once without any optional feature
-// and divided as on a GPU (what else may multiply a matrix with a vector is in test_matvec.cpp); on the CPU
+// and divided as on a GPU (what else may multiply a matrix with a vector is in test_matmul.cpp); on the CPU
 // on the reference executor, and with every set of instructions that this machine has and several numbers
 // of threads. Instantiated in golden/test_kernels.cpp.
 #pragma once

@@ -44,7 +44,7 @@ class KernelRig {
     plan.device_step = take(ArenaKind::kActivations, stepBytes(chunk, rotation_words_));
     plan.step_decode_bytes = stepRotationWord(chunk, rotation_words_, 1) * 4;
     plan.upload = take(ArenaKind::kIo, kUploadBytes);
-    plan.staged = take(ArenaKind::kActivations, 4 * kStagedUnitWords * kMostUnits);
+    staged_ = take(ArenaKind::kActivations, 4 * kStagedUnitWords * kMostUnits * chunk);
     io_kept_ = bytes_[index(ArenaKind::kIo)];
     options.log = log.log();
     options.allocator = &defaultAllocator();
@@ -76,6 +76,9 @@ class KernelRig {
     Op& op = ops_[static_cast<uint32_t>(list)].back();
     op.kind = kind;
     bindings.insert(bindings.begin() + 1, plan.device_step);
+    if (kind == OpKind::kMatmul) {
+      bindings.push_back(staged_);
+    }
     op.n_bindings = static_cast<uint8_t>(bindings.size());
     std::copy(bindings.begin(), bindings.end(), op.bindings);
     std::memcpy(&op.push, &push, sizeof(push));
@@ -199,6 +202,7 @@ class KernelRig {
   }
 
   uint32_t rotation_words_;
+  BufferRef staged_;  // of all products
   uint64_t bytes_[kArenaKinds] = {};
   uint64_t io_kept_ = 0;  // step and upload; outputs follow
   uint64_t weight_bytes_ = 0;

@@ -435,12 +435,12 @@ typedef struct oriel_check {
   char reason[256];  /* why it failed or was skipped */
 } oriel_check;
 
-/* One way to multiply a matrix with a vector, timed on the device. */
+/* One way to multiply a matrix with a vector, or with those of a chunk of 32 tokens, timed on the device. */
 typedef struct oriel_candidate {
   size_t struct_size;
-  char op[64];       /* "matvec q4_0" */
+  char op[64];       /* "matvec q4_0", of a chunk "matmul q4_0" */
   char name[64];     /* "dot, 64 lanes, 1 row each" */
-  double microseconds; /* of a token of a small made-up model */
+  double microseconds; /* of a step of a small made-up model */
   uint32_t chosen;   /* the fastest, if it gains 3% on the standard one, else that: what models loaded with
                       * the same cache_dir will use */
   uint32_t standard; /* what is used where nothing was measured */

@@ -1,5 +1,5 @@
-// Every way to multiply a matrix with a vector on Vulkan against a plain computation in double, and how one
-// of them is chosen. Needs a Vulkan target.
+// Every way to multiply a matrix with a vector, or with those of a chunk, on Vulkan against a plain computation in
+// double, and how one of them is chosen. Needs a Vulkan target.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,67 +22,98 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kMostCandidates = 8;
 
-/// A matrix, an input, and where the product goes; added as a decoding op and as a head's.
+/// What a candidate rounds before it multiplies.
+enum class Rounds { kNothing, kInputsTo16Bits, kBothToHalves };
+
+Rounds roundsOf(const std::string& candidate) {
+  return candidate.compare(0, 3, "dot") == 0      ? Rounds::kInputsTo16Bits
+         : candidate.compare(0, 6, "matrix") == 0 ? Rounds::kBothToHalves
+                                                  : Rounds::kNothing;
+}
+
+/// A matrix, inputs, and where the products go; added as a decoding op and as a head's, and as a chunk's where
+/// there are several tokens.
 struct Product {
   Product(KernelRig* rig, WeightType type, uint32_t rows, uint32_t cols, Random* random,
-          bool accumulate = false, uint32_t out_first = 0)
-      : matrix(randomMatrix(type, rows, cols, random)), in(matrix.geometry.units * kUnit, 0.0f),
-        first(out_first), adds(accumulate) {
-    for (uint32_t c = 0; c < cols; ++c) {
-      in[c] = random->normal() * (c % 37 == 5 ? 30.0f : 1.0f);  // an outlier in most units
+          bool accumulate = false, uint32_t out_first = 0, uint32_t tokens = 1)
+      : matrix(randomMatrix(type, rows, cols, random)), in_stride(matrix.geometry.units * kUnit),
+        in(size_t{in_stride} * tokens, 0.0f), first(out_first), out_stride(first + rows + 8),
+        adds(accumulate) {
+    for (uint32_t t = 0; t < tokens; ++t) {
+      const float size = std::exp2(static_cast<float>(t % 5) * 7.0f - 14.0f);  // of tokens: nothing alike
+      for (uint32_t c = 0; c < cols; ++c) {
+        in[in_stride * t + c] = random->normal() * (c % 37 == 5 ? 30.0f : 1.0f) *  // an outlier in most units
+                                (tokens == 1 ? 1.0f : size);
+      }
     }
-    out = rig->output(first + rows + 8);
-    head_out = rig->output(first + rows + 8);
+    out = rig->output(out_stride * tokens);
+    head_out = rig->output(out_stride);
     MatmulPush push = {};
     push.rows = rows;
     push.units = matrix.geometry.units;
     push.group_words = matrix.geometry.groupWords();
     push.side_word = matrix.geometry.sideWord();
-    push.in_stride = static_cast<uint32_t>(in.size());
-    push.out_stride = first + rows + 8;
+    push.in_stride = in_stride;
+    push.out_stride = out_stride;
     push.out_first = first;
     push.accumulate = accumulate ? 1 : 0;
     const BufferRef weights = rig->input(matrix.words);
     const BufferRef values = rig->input(in);
     rig->add(StepList::kDecode, OpKind::kMatmul, push, {weights, out, values}).weights = type;
+    if (tokens > 1) {
+      rig->add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, values}).weights = type;
+    }
     push.one_row = 1;
     rig->add(StepList::kHead, OpKind::kMatmul, push, {weights, head_out, values}).weights = type;
   }
 
-  /// `bits16`: the input is rounded to 1/32639 of the largest value of its unit.
-  void check(const float* got, bool bits16) const {
-    for (uint32_t i = 0; i < first + matrix.rows + 8; ++i) {
-      const bool written = i >= first && i < first + matrix.rows;
-      double want = !written || adds ? static_cast<double>(KernelRig::kUntouched) : 0;
-      double tolerance = 1e-6 * std::fabs(want);
-      for (uint32_t c = 0; written && c < matrix.cols; ++c) {
-        const double weight = matrix.at(i - first, c);
-        want += weight * static_cast<double>(in[c]);
-        tolerance += 1e-6 * std::fabs(weight * static_cast<double>(in[c]));
-        tolerance += bits16 ? std::fabs(weight) * 0.5001 * largestOfUnit(c) / 32639 : 0;
+  /// kInputsTo16Bits: to 1/32639 of the largest value of their unit; kBothToHalves: each to 1/2048 of itself,
+  /// weights to 2^-25 if they are smaller than what that is.
+  void check(const float* got, Rounds rounds, uint32_t n_tokens = 1) const {
+    for (uint32_t t = 0; t < in.size() / in_stride; ++t) {
+      for (uint32_t i = 0; i < out_stride; ++i) {
+        const bool written = t < n_tokens && i >= first && i < first + matrix.rows;
+        double want = !written || adds ? static_cast<double>(KernelRig::kUntouched) : 0;
+        double tolerance = 1e-6 * std::fabs(want);
+        for (uint32_t c = 0; written && c < matrix.cols; ++c) {
+          const double weight = matrix.at(i - first, c);
+          const double value = static_cast<double>(in[in_stride * t + c]);
+          want += weight * value;
+          tolerance += 1e-6 * std::fabs(weight * value);
+          if (rounds == Rounds::kInputsTo16Bits) {
+            tolerance += std::fabs(weight) * 0.5001 * largestOfUnit(t, c) / 32639;
+          } else if (rounds == Rounds::kBothToHalves) {
+            tolerance += std::fabs(value) * (std::fabs(weight) / 1023 + 3e-8);
+          }
+        }
+        ASSERT_NEAR(got[out_stride * t + i], want, tolerance)
+            << weightTypeName(matrix.type) << " rows " << matrix.rows << " cols " << matrix.cols
+            << " at " << i << " token " << t << " of " << n_tokens;
       }
-      ASSERT_NEAR(got[i], want, tolerance)
-          << weightTypeName(matrix.type) << " rows " << matrix.rows << " cols " << matrix.cols
-          << " at " << i;
+      if (n_tokens == 1) {
+        break;  // there may be room for no more
+      }
     }
   }
 
-  double largestOfUnit(uint32_t col) const {
+  double largestOfUnit(uint32_t token, uint32_t col) const {
     double most = 0;
     for (uint32_t c = col / kUnit * kUnit; c < col / kUnit * kUnit + kUnit; ++c) {
-      most = std::max(most, std::fabs(static_cast<double>(in[c])));
+      most = std::max(most, std::fabs(static_cast<double>(in[in_stride * token + c])));
     }
     return most;
   }
 
   PackedMatrix matrix;
+  uint32_t in_stride;
   std::vector<float> in;
   uint32_t first;
+  uint32_t out_stride;
   bool adds;
   BufferRef out, head_out;
 };
 
-class Matvec : public testing::TestWithParam<bool> {  // divided as on a GPU
+class Matmul : public testing::TestWithParam<bool> {  // divided as on a GPU
  protected:
   void SetUp() override {
     if (!onVulkan()) {
@@ -91,11 +122,11 @@ class Matvec : public testing::TestWithParam<bool> {  // divided as on a GPU
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Device, Matvec, testing::Bool(), [](const auto& tested) {
+INSTANTIATE_TEST_SUITE_P(Device, Matmul, testing::Bool(), [](const auto& tested) {
   return std::string(tested.param ? "as_gpu" : "as_it_is");
 });
 
-TEST_P(Matvec, every_candidate_multiplies_every_row_and_writes_nothing_else) {
+TEST_P(Matmul, every_candidate_multiplies_every_row_and_writes_nothing_else) {
   int dot_products = 0;
   for (uint32_t t = 0; t < kWeightTypes; ++t) {
     const WeightType type = static_cast<WeightType>(t);
@@ -109,20 +140,19 @@ TEST_P(Matvec, every_candidate_multiplies_every_row_and_writes_nothing_else) {
                                   {&rig, type, 100, 40, &random, false, 3}, {&rig, type, 17, 576, &random},
                                   {&rig, type, 200, 300, &random, true, 1}, {&rig, type, 2, 1500, &random}};
       ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
-      const char* const name = rig.executor->matvecCandidate(type, index);
+      const char* const name = rig.executor->matmulCandidate(MatmulUse::kVector, type, index);
       if (name == nullptr) {
         break;  // there are no more for this type
       }
       SCOPED_TRACE(name);
-      const bool dot = std::string(name).compare(0, 3, "dot") == 0;
-      dot_products += dot;
+      dot_products += roundsOf(name) == Rounds::kInputsTo16Bits;
       for (int run = 0; run < 2; ++run) {
         rig.clearOutputs();
         rig.header().n_tokens = 1;
         ASSERT_TRUE(rig.executor->run(StepRun::kDecode).ok()) << rig.log.errors();
         for (const Product& product : products) {
-          product.check(rig.floats(product.out), dot);
-          product.check(rig.floats(product.head_out), dot);
+          product.check(rig.floats(product.out), roundsOf(name));
+          product.check(rig.floats(product.head_out), roundsOf(name));
         }
       }
     }
@@ -135,7 +165,52 @@ TEST_P(Matvec, every_candidate_multiplies_every_row_and_writes_nothing_else) {
   }
 }
 
-TEST_P(Matvec, staged_inputs_follow_what_the_ops_before_wrote) {
+TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_nothing_else) {
+  constexpr uint32_t kChunk = 35;
+  int dot_products = 0;
+  int matrix_units = 0;
+  for (uint32_t t = 0; t < kWeightTypes; ++t) {
+    const WeightType type = static_cast<WeightType>(t);
+    for (uint32_t index = 0; index < kMostCandidates; ++index) {
+      Random random(t + 1);
+      KernelRig rig(kChunk);
+      rig.options.divide_as_gpu = GetParam();
+      rig.candidate = static_cast<uint8_t>(index + 1);
+      const Product products[] = {{&rig, type, 3, 64, &random, true, 5, kChunk},
+                                  {&rig, type, 70, 40, &random, false, 3, kChunk},
+                                  {&rig, type, 150, 96, &random, true, 0, kChunk},
+                                  {&rig, type, 17, 576, &random, false, 0, kChunk}};
+      ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+      const char* const name = rig.executor->matmulCandidate(MatmulUse::kChunk, type, index);
+      if (name == nullptr) {
+        break;  // there are no more for this type
+      }
+      SCOPED_TRACE(name);
+      dot_products += roundsOf(name) == Rounds::kInputsTo16Bits;
+      matrix_units += roundsOf(name) == Rounds::kBothToHalves;
+      for (const uint32_t n_tokens : {kChunk, 2u, 8u}) {
+        rig.clearOutputs();
+        rig.header().n_tokens = n_tokens;
+        ASSERT_TRUE(rig.executor->run(StepRun::kChunk).ok()) << rig.log.errors();
+        for (const Product& product : products) {
+          product.check(rig.floats(product.out), roundsOf(name), n_tokens);
+        }
+      }
+    }
+  }
+  std::printf("%d candidates with dot products, %d with matrix units\n", dot_products, matrix_units);
+  const std::string disabled = disabledFeatures() != nullptr ? disabledFeatures() : "";
+  if (disabled.find("integer_dot") != std::string::npos || disabled == "all") {
+    EXPECT_EQ(dot_products, 0);
+  } else {
+    EXPECT_GE(dot_products, 20) << "both software devices have packed dot products";
+  }
+  if (disabled.find("cooperative_matrix") != std::string::npos || disabled == "all") {
+    EXPECT_EQ(matrix_units, 0);
+  }
+}
+
+TEST_P(Matmul, staged_inputs_follow_what_the_ops_before_wrote) {
   // A permutation applied many times over through the same two vectors, by products with dot products: an
   // input that was staged too early or kept too long shows. Q8_0 holds 64 and 0 exactly.
   constexpr uint32_t kCols = 64, kTimes = 24;
@@ -194,7 +269,7 @@ TEST_P(Matvec, staged_inputs_follow_what_the_ops_before_wrote) {
 
 // ---- The choice ----------------------------------------------------------------------------------
 
-class MatvecChoice : public testing::Test {
+class MatmulChoice : public testing::Test {
  protected:
   void SetUp() override {
     if (!onVulkan()) {
@@ -222,17 +297,17 @@ class MatvecChoice : public testing::Test {
       rig.options.disabled_features = disabled;
     }
     EXPECT_TRUE(rig.load().ok()) << rig.log.errors();
-    Seen seen = {rig.executor->matvecMeasured(WeightType::kQ8_0), ""};
+    Seen seen = {rig.executor->matmulMeasured(MatmulUse::kVector, WeightType::kQ8_0), ""};
     for (const CapturedLog::Line& line : rig.log.lines) {
       seen.log += line.text + "\n";
     }
     if (keep != UINT32_MAX) {
-      EXPECT_TRUE(rig.executor->takeMatvec(WeightType::kQ8_0, keep).ok());
+      EXPECT_TRUE(rig.executor->takeMatmul(MatmulUse::kVector, WeightType::kQ8_0, keep).ok());
       rig.clearOutputs();
       rig.header().n_tokens = 1;
       EXPECT_TRUE(rig.executor->run(StepRun::kDecode).ok());
-      product.check(rig.floats(product.out), true);
-      EXPECT_TRUE(rig.executor->keepMatvec(WeightType::kQ8_0, keep));
+      product.check(rig.floats(product.out), Rounds::kInputsTo16Bits);
+      EXPECT_TRUE(rig.executor->keepMatmul(MatmulUse::kVector, WeightType::kQ8_0, keep));
     }
     return seen;
   }
@@ -248,19 +323,19 @@ class MatvecChoice : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(MatvecChoice, is_kept_for_executors_to_come) {
+TEST_F(MatmulChoice, is_kept_for_executors_to_come) {
   EXPECT_FALSE(load(0).measured);
   ASSERT_FALSE(file().empty());
   EXPECT_TRUE(load().measured);
 }
 
-TEST_F(MatvecChoice, made_with_other_features_is_not_used) {
+TEST_F(MatmulChoice, made_with_other_features_is_not_used) {
   load(0, "all");
   EXPECT_TRUE(load(UINT32_MAX, "all").measured);
   EXPECT_FALSE(load(UINT32_MAX, "").measured);
 }
 
-TEST_F(MatvecChoice, from_a_damaged_or_cut_file_is_not_used_and_one_line_says_so) {
+TEST_F(MatmulChoice, from_a_damaged_or_cut_file_is_not_used_and_one_line_says_so) {
   load(0);
   std::ifstream in(file(), std::ios::binary);
   const std::vector<char> good{std::istreambuf_iterator<char>(in), {}};
@@ -293,7 +368,7 @@ TEST_F(MatvecChoice, from_a_damaged_or_cut_file_is_not_used_and_one_line_says_so
   EXPECT_TRUE(load().measured);
 }
 
-TEST_F(MatvecChoice, of_dot_products_keeps_logits_within_what_the_float_kernels_are_held_to) {
+TEST_F(MatmulChoice, of_dot_products_keeps_logits_within_what_the_float_kernels_are_held_to) {
   {
     KernelRig rig;
     Random random(1);
@@ -305,9 +380,9 @@ TEST_F(MatvecChoice, of_dot_products_keeps_logits_within_what_the_float_kernels_
     for (uint32_t t = 0; t < kWeightTypes; ++t) {
       const WeightType type = static_cast<WeightType>(t);
       for (uint32_t i = 0; i < kMostCandidates; ++i) {
-        const char* const name = rig.executor->matvecCandidate(type, i);
+        const char* const name = rig.executor->matmulCandidate(MatmulUse::kVector, type, i);
         if (name != nullptr && std::string(name).compare(0, 3, "dot") == 0) {
-          EXPECT_TRUE(rig.executor->keepMatvec(type, i));
+          EXPECT_TRUE(rig.executor->keepMatmul(MatmulUse::kVector, type, i));
           ++kept;
           break;
         }
@@ -356,7 +431,7 @@ TEST_F(MatvecChoice, of_dot_products_keeps_logits_within_what_the_float_kernels_
               worst[1]);
 }
 
-TEST_F(MatvecChoice, names_of_features_that_do_not_exist_are_refused_with_those_that_do) {
+TEST_F(MatmulChoice, names_of_features_that_do_not_exist_are_refused_with_those_that_do) {
   KernelRig rig;
   rig.options.disabled_features = "subgroup,warp_speed";
   EXPECT_EQ(rig.load().code(), ORIEL_ERROR_ARGUMENT);

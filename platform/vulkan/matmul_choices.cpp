@@ -1,0 +1,231 @@
+#include "vulkan/matmul_choices.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "base/hash.h"
+#include "os/os.h"
+#include "vulkan/cache_path.h"
+#include "vulkan/shader_table.h"
+
+namespace oriel {
+namespace {
+
+// Few, so that they are all tried in a moment. The first is what the kernel table says.
+constexpr MatmulKernel kFloat = MatmulKernel::kFloat;
+constexpr MatmulKernel kDot = MatmulKernel::kDot;
+constexpr MatmulKernel kMatrix = MatmulKernel::kMatrix;
+constexpr MatmulCandidate kSoftwareVector[] = {
+    {"float", kFloat, 0, 0, 0, 0},
+    {"dot, 8 lanes, 8 rows each", kDot, 8, 8, 8, 1},
+    {"dot, 8 lanes, 4 rows each", kDot, 8, 8, 4, 1},
+};
+constexpr MatmulCandidate kGpuVector[] = {
+    {"float", kFloat, 0, 0, 0, 0},
+    {"float, 64 lanes, 2 rows each", kFloat, 64, kGroupRows, 2, 1},
+    {"float, 32 lanes, 1 row each", kFloat, 32, kGroupRows, 1, 1},
+    {"dot, 64 lanes, 1 row each", kDot, 64, kGroupRows, 1, 1},
+    {"dot, 64 lanes, 2 rows each", kDot, 64, kGroupRows, 2, 1},
+    {"dot, 32 lanes, 1 row each", kDot, 32, kGroupRows, 1, 1},
+};
+constexpr MatmulCandidate kSoftwareChunk[] = {
+    {"float", kFloat, 0, 0, 0, 0},
+    {"dot, 8 lanes, 4 rows each, 4 tokens", kDot, 8, 8, 4, 4},
+    {"dot, 8 lanes, 2 rows each, 8 tokens", kDot, 8, 8, 2, 8},
+};
+constexpr MatmulCandidate kGpuChunk[] = {
+    {"float", kFloat, 0, 0, 0, 0},
+    {"dot, 64 lanes, 2 rows each, 8 tokens", kDot, 64, kGroupRows, 2, 8},
+    {"dot, 64 lanes, 1 row each, 8 tokens", kDot, 64, kGroupRows, 1, 8},
+    {"matrix units, 64 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 64, 64},
+    {"matrix units, 32 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 32, 64},
+    {"matrix units, 64 rows, 32 tokens", kMatrix, kMatrixLanes, 0, 64, 32},
+};
+
+struct Candidates {
+  const MatmulCandidate* first;
+  uint32_t count;
+};
+template <uint32_t kCount>
+constexpr Candidates all(const MatmulCandidate (&table)[kCount]) {
+  return {table, kCount};
+}
+
+Candidates candidatesOf(MatmulUse use, bool software) {
+  if (use == MatmulUse::kVector) {
+    return software ? all(kSoftwareVector) : all(kGpuVector);
+  }
+  return software ? all(kSoftwareChunk) : all(kGpuChunk);
+}
+
+constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'K', 'C', '\n'};
+constexpr uint32_t kVersion = 2;
+constexpr uint32_t kFileChoices = kMatmulUses * kWeightTypes;
+
+struct ChoicesFile {
+  char magic[8];
+  uint32_t version;
+  uint32_t features;        ///< in use when it was measured
+  uint64_t shaders_hash;    ///< of all SPIR-V in this build
+  uint32_t vendor_id;
+  uint32_t device_id;
+  uint32_t driver_version;
+  uint32_t divided_as_gpu;  ///< tests only
+  uint8_t device_uuid[VK_UUID_SIZE];
+  uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
+  uint32_t chosen[kFileChoices];    ///< by use, then by type
+  uint32_t measured[kFileChoices];
+  uint64_t hash;            ///< of everything before
+};
+static_assert(sizeof(ChoicesFile) == 72 + 8 * kFileChoices + 8, "no padding: hashed as bytes");
+
+// Everything but the choices and the hash.
+ChoicesFile expectedFile(const DeviceCaps& caps) {
+  ChoicesFile file;
+  std::memset(&file, 0, sizeof(file));
+  std::memcpy(file.magic, kMagic, sizeof(kMagic));
+  file.version = kVersion;
+  file.features = caps.features;
+  file.shaders_hash = kShadersHash;
+  file.vendor_id = caps.vendor_id;
+  file.device_id = caps.device_id;
+  file.driver_version = caps.driver_version;
+  file.divided_as_gpu = caps.divide_as_gpu ? 1 : 0;
+  std::memcpy(file.device_uuid, caps.device_uuid, VK_UUID_SIZE);
+  std::memcpy(file.pipeline_cache_uuid, caps.pipeline_cache_uuid, VK_UUID_SIZE);
+  return file;
+}
+
+uint64_t hashOf(const ChoicesFile& file) { return hashBytes(&file, offsetof(ChoicesFile, hash)); }
+
+bool hasDotKernel(WeightType type) {
+  switch (type) {
+    case WeightType::kQ8_0:
+    case WeightType::kQ4_0:
+    case WeightType::kQ4_1:
+    case WeightType::kQ5_0:
+    case WeightType::kQ5_1:
+    case WeightType::kQ2_K:
+    case WeightType::kQ3_K:
+    case WeightType::kQ4_K:
+    case WeightType::kQ5_K:
+    case WeightType::kQ6_K:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Types whose numbers f16 holds to its own precision.
+bool hasMatrixKernel(WeightType type) {
+  return type != WeightType::kF32 && type != WeightType::kBf16;
+}
+
+MatmulUse useOf(uint32_t choice) { return static_cast<MatmulUse>(choice / kWeightTypes); }
+WeightType typeOf(uint32_t choice) { return static_cast<WeightType>(choice % kWeightTypes); }
+
+}  // namespace
+
+bool MatmulChoices::runs(const MatmulCandidate& candidate, WeightType type) const {
+  switch (candidate.kernel) {
+    case MatmulKernel::kFloat:
+      break;
+    case MatmulKernel::kDot:
+      return hasDotKernel(type) && caps_.has(VulkanFeature::kIntegerDot);
+    case MatmulKernel::kMatrix:
+      return hasMatrixKernel(type) && caps_.has(VulkanFeature::kCooperativeMatrix);
+  }
+  return true;
+}
+
+const MatmulCandidate* MatmulChoices::candidate(MatmulUse use, WeightType type,
+                                                uint32_t index) const {
+  const Candidates candidates = candidatesOf(use, caps_.isSoftware());
+  for (uint32_t i = 0; i < candidates.count; ++i) {
+    if (runs(candidates.first[i], type) && index-- == 0) {
+      return &candidates.first[i];
+    }
+  }
+  return nullptr;
+}
+
+// One vector: the first with dot products where the driver calls those accelerated. For chunks nothing but a
+// measurement says that another kernel is faster than the one that every device has been seen with.
+uint32_t MatmulChoices::standard(MatmulUse use, WeightType type) const {
+  if (use == MatmulUse::kVector && caps_.fast_integer_dot) {
+    const MatmulCandidate* c = candidate(use, type, 0);
+    for (uint32_t i = 0; c != nullptr; c = candidate(use, type, ++i)) {
+      if (c->kernel == MatmulKernel::kDot) {
+        return i;
+      }
+    }
+  }
+  return 0;
+}
+
+const MatmulCandidate& MatmulChoices::candidateFor(const Op& op, uint32_t tokens) const {
+  const MatmulUse use =
+      tokens == 1 || op.push.matmul.one_row != 0 ? MatmulUse::kVector : MatmulUse::kChunk;
+  const MatmulCandidate* const chosen =
+      candidate(use, op.weights, op.candidate != 0 ? op.candidate - 1u : choice(use, op.weights));
+  const bool can_run = chosen != nullptr && (chosen->kernel == MatmulKernel::kFloat ||
+                                             op.n_bindings > kMatmulStaged);
+  return can_run ? *chosen : *candidate(use, op.weights, 0);
+}
+
+void MatmulChoices::create(const DeviceCaps& caps, const char* dir, const Log& log) {
+  caps_ = caps;
+  for (uint32_t i = 0; i < kChoices; ++i) {
+    chosen_[i] = standard(useOf(i), typeOf(i));
+    measured_[i] = 0;
+  }
+  MappedFile mapping;
+  if (dir == nullptr || !makeCachePath(caps, dir, "kernels", path_, sizeof(path_))) {
+    path_[0] = '\0';
+    return;
+  }
+  if (!mapping.openIfThere(path_).ok()) {
+    return;
+  }
+  const ChoicesFile expected = expectedFile(caps);
+  ChoicesFile file;
+  bool good = mapping.bytes() == sizeof(file);
+  if (good) {
+    std::memcpy(&file, mapping.data(), sizeof(file));
+    good = std::memcmp(&file, &expected, offsetof(ChoicesFile, chosen)) == 0 &&
+           file.hash == hashOf(file);
+  }
+  for (uint32_t i = 0; good && i < kChoices; ++i) {
+    good = file.measured[i] == 0 || candidate(useOf(i), typeOf(i), file.chosen[i]) != nullptr;
+  }
+  if (!good) {
+    log.write(ORIEL_LOG_INFO,
+              "%s is damaged or from another build, driver or set of features; not used", path_);
+    return;
+  }
+  for (uint32_t i = 0; i < kChoices; ++i) {
+    if (file.measured[i] != 0) {
+      chosen_[i] = file.chosen[i];
+      measured_[i] = 1;
+    }
+  }
+}
+
+bool MatmulChoices::keep(MatmulUse use, WeightType type, uint32_t index, const Log& log) {
+  take(use, type, index);
+  measured_[at(use, type)] = 1;
+  if (path_[0] == '\0') {
+    return false;
+  }
+  ChoicesFile file = expectedFile(caps_);
+  std::memcpy(file.chosen, chosen_, sizeof(file.chosen));
+  std::memcpy(file.measured, measured_, sizeof(file.measured));
+  file.hash = hashOf(file);
+  if (!writeFileAtomically(path_, &file, sizeof(file), Log()).ok()) {
+    log.write(ORIEL_LOG_DEBUG, "cannot write %s; choices of kernels are not kept", path_);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace oriel

@@ -1,0 +1,102 @@
+#include "vulkan/matrix_units.h"
+
+#include "shaders/shared/layout.h"
+
+namespace oriel {
+namespace {
+
+// Of VkComponentTypeKHR and VkScopeKHR.
+constexpr int32_t kFloat16 = 0;
+constexpr int32_t kFloat32 = 1;
+constexpr int32_t kSubgroupScope = 3;
+constexpr uint32_t kMostShapes = 64;
+
+bool isPowerOfTwo(uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+bool hasRightSize(const CooperativeMatrixProperties& shape, uint32_t subgroup_size) {
+  return isPowerOfTwo(shape.m) && isPowerOfTwo(shape.n) && isPowerOfTwo(shape.k) && shape.k >= 4 &&
+         shape.k <= kUnit &&
+         uint64_t{shape.m} * shape.n * (kMatrixLanes / subgroup_size) <= kMatrixSums;
+}
+
+bool hasRightTypes(const CooperativeMatrixProperties& shape) {
+  return shape.a_type == kFloat16 && shape.b_type == kFloat16 && shape.c_type == kFloat32 &&
+         shape.result_type == kFloat32 && shape.saturating == VK_FALSE &&
+         shape.scope == kSubgroupScope;
+}
+
+// Lanes of a workgroup are whole subgroups of that size, if the kernel asks for it.
+bool canFixSubgroups(const VulkanApi& api, VkPhysicalDevice physical, uint32_t subgroup_size) {
+  VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {};
+  sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT;
+  VkPhysicalDeviceProperties2 properties = {};
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  properties.pNext = &sizes;
+  api.vkGetPhysicalDeviceProperties2(physical, &properties);
+  return isPowerOfTwo(subgroup_size) && subgroup_size <= kMatrixLanes &&
+         subgroup_size >= sizes.minSubgroupSize && subgroup_size <= sizes.maxSubgroupSize &&
+         (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+         kMatrixLanes / subgroup_size <= sizes.maxComputeWorkgroupSubgroups &&
+         properties.properties.limits.maxComputeSharedMemorySize >= kMatrixSharedBytes;
+}
+
+}  // namespace
+
+MatrixFeatures::MatrixFeatures() {
+  half_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR;
+  memory_model_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR;
+  subgroups_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT;
+  matrices_.type = kCooperativeMatrixFeaturesType;
+}
+
+void* MatrixFeatures::chain(void* next) {
+  half_.pNext = next;
+  memory_model_.pNext = &half_;
+  subgroups_.pNext = &memory_model_;
+  matrices_.next = &subgroups_;
+  return &matrices_;
+}
+
+bool MatrixFeatures::keepNeeded() {
+  const bool all = half_.shaderFloat16 != VK_FALSE && memory_model_.vulkanMemoryModel != VK_FALSE &&
+                   subgroups_.subgroupSizeControl != VK_FALSE &&
+                   subgroups_.computeFullSubgroups != VK_FALSE && matrices_.matrix != VK_FALSE;
+  half_.shaderInt8 = VK_FALSE;
+  memory_model_.vulkanMemoryModelDeviceScope = VK_FALSE;
+  memory_model_.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
+  matrices_.robust_access = VK_FALSE;
+  return all;
+}
+
+MatrixShape findMatrixShape(const VulkanApi& api, VkPhysicalDevice physical,
+                            uint32_t subgroup_size) {
+  MatrixShape best;
+  MatrixFeatures features;
+  VkPhysicalDeviceFeatures2 all = {};
+  all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  all.pNext = features.chain(nullptr);
+  api.vkGetPhysicalDeviceFeatures2(physical, &all);
+  if (!features.keepNeeded() || api.cooperativeMatrixProperties == nullptr ||
+      !canFixSubgroups(api, physical, subgroup_size)) {
+    return best;
+  }
+  CooperativeMatrixProperties shapes[kMostShapes] = {};
+  for (CooperativeMatrixProperties& shape : shapes) {
+    shape.type = kCooperativeMatrixPropertiesType;
+  }
+  uint32_t count = kMostShapes;
+  if (api.cooperativeMatrixProperties(physical, &count, shapes) < 0) {
+    return best;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const CooperativeMatrixProperties& shape = shapes[i];
+    // The largest sums: fewest loads for each product.
+    if (hasRightTypes(shape) && hasRightSize(shape, subgroup_size) &&
+        shape.m * shape.n > best.m * best.n) {
+      best = {shape.m, shape.n, shape.k};
+    }
+  }
+  return best;
+}
+
+}  // namespace oriel

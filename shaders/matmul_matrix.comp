@@ -1,0 +1,146 @@
+// matmul.comp for many tokens on matrix units (VK_KHR_cooperative_matrix), with the input that stage_half left:
+// weights are rounded to f16 on their way, sums are float32. Reads every weight once per kTileTokens tokens,
+// the staged inputs once per kTileRows rows; 2 operations per weight and token, plus unpacking once per
+// weight and kTileTokens tokens.
+//
+// A workgroup's tile is divided among its subgroups, kSubgroupRows of them along the rows; each holds kMatRows
+// times kMatTokens sums of kM rows by kN tokens. Grid (token tiles, row tiles, further row tiles).
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#include "shared/layout.h"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLanes = 128u;  // whole subgroups, kSubgroups of them
+layout(constant_id = 1) const uint kM = 16u;       // what the device's matrices measure
+layout(constant_id = 2) const uint kN = 16u;
+layout(constant_id = 3) const uint kK = 16u;       // divides kUnit
+layout(constant_id = 4) const uint kMatRows = 2u;
+layout(constant_id = 5) const uint kMatTokens = 2u;
+layout(constant_id = 6) const uint kSubgroupRows = 2u;
+layout(constant_id = 7) const uint kSubgroups = 4u;
+
+layout(push_constant) uniform Push { MatmulPush push; };
+#include "lib/step.glsl"
+#include "lib/weights.glsl"
+layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Staged { uvec4 staged[]; };
+
+const uint kTileRows = kSubgroupRows * kMatRows * kM;
+const uint kTileTokens = kSubgroups / kSubgroupRows * kMatTokens * kN;
+const uint kStepUnits = 2u;  // units of a row in shared memory at a time
+const uint kStepPieces = kStepUnits * kUnit / 4u;
+const uint kRowPieces = kStepPieces + 2u;  // so that rows begin in different banks
+
+shared f16vec4 weight_tile[kTileRows * kRowPieces];  // [row][column]
+shared f16vec4 input_tile[kTileTokens * kRowPieces];  // [token][column]
+shared float sum_tiles[kSubgroups * kM * kN];         // [subgroup][token][row]
+
+void loadWeights(uint tile_row, uint unit, uint lane) {
+  for (uint i = lane; i < kTileRows * kStepUnits; i += kLanes) {
+    const uint row = i % kTileRows;
+    const uint at = row * kRowPieces + i / kTileRows * kUnitVectors;
+    const uint from = unit + i / kTileRows;
+    if (from >= push.units) {
+      [[unroll]] for (uint v = 0u; v < kUnitVectors; ++v) {
+        weight_tile[at + v] = f16vec4(0.0);
+      }
+      continue;
+    }
+    // Rows past the end repeat the last one; their sums are never written.
+    const WeightRow weights =
+        weightRow(push.group_words, push.side_word, min(tile_row + row, push.rows - 1u));
+    vec4 values[kUnitVectors];
+    loadUnit(weights, from, values);
+    const UnitScale s = unitScale(weights, from);
+    [[unroll]] for (uint v = 0u; v < kUnitVectors; ++v) {
+#if defined(HALF_SCALES)
+      const uint h = v / 4u;
+#else
+      const uint h = 0u;
+#endif
+#if defined(HAS_MINIMUM)
+      weight_tile[at + v] = f16vec4(s.scale[h] * values[v] - s.minimum[h]);
+#else
+      weight_tile[at + v] = f16vec4(s.scale[h] * values[v]);
+#endif
+    }
+  }
+}
+
+uint stagedRow(uint token) { return token * push.units * (kStagedUnitWords / 4u); }
+
+void loadInputs(uint first_token, uint n_tokens, uint unit, uint lane) {
+  const uint quads = kStepPieces / 2u;  // of a row and step
+  const uint end = push.units * (kUnit / 8u);
+  for (uint i = lane; i < kTileTokens * quads; i += kLanes) {
+    const uint token = i / quads;
+    const uint quad = unit * (kUnit / 8u) + i % quads;
+    uvec4 w = uvec4(0u);
+    if (quad < end && first_token + token < n_tokens) {
+      w = staged[stagedRow(first_token + token) + quad];
+    }
+    const uint at = token * kRowPieces + i % quads * 2u;
+    input_tile[at] = f16vec4(unpackFloat2x16(w.x), unpackFloat2x16(w.y));
+    input_tile[at + 1u] = f16vec4(unpackFloat2x16(w.z), unpackFloat2x16(w.w));
+  }
+}
+
+void main() {
+  const uint n_tokens = push.one_row != 0u ? 1u : step_.header.n_tokens;
+  const uint first_token = gl_WorkGroupID.x * kTileTokens;
+  const uint tile = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;
+  const uint tile_row = tile * kTileRows;
+  if (first_token >= n_tokens || tile_row >= push.rows) {
+    return;
+  }
+  const uint lane = gl_LocalInvocationIndex;
+  const uint first_row_matrix = gl_SubgroupID % kSubgroupRows * kMatRows;
+  const uint first_token_matrix = gl_SubgroupID / kSubgroupRows * kMatTokens;
+  coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator> sums[kMatRows * kMatTokens];
+  [[unroll]] for (uint i = 0u; i < kMatRows * kMatTokens; ++i) {
+    sums[i] = coopmat<float, gl_ScopeSubgroup, kM, kN, gl_MatrixUseAccumulator>(0.0);
+  }
+  for (uint unit = 0u; unit < push.units; unit += kStepUnits) {
+    loadWeights(tile_row, unit, lane);
+    loadInputs(first_token, n_tokens, unit, lane);
+    barrier();
+    for (uint k = 0u; k < kStepUnits * kUnit; k += kK) {
+      coopmat<float16_t, gl_ScopeSubgroup, kK, kN, gl_MatrixUseB> inputs[kMatTokens];
+      [[unroll]] for (uint t = 0u; t < kMatTokens; ++t) {
+        coopMatLoad(inputs[t], input_tile, (first_token_matrix + t) * kN * kRowPieces + k / 4u,
+                    kRowPieces, gl_CooperativeMatrixLayoutColumnMajor);
+      }
+      [[unroll]] for (uint r = 0u; r < kMatRows; ++r) {
+        coopmat<float16_t, gl_ScopeSubgroup, kM, kK, gl_MatrixUseA> weights;
+        coopMatLoad(weights, weight_tile, (first_row_matrix + r) * kM * kRowPieces + k / 4u,
+                    kRowPieces, gl_CooperativeMatrixLayoutRowMajor);
+        [[unroll]] for (uint t = 0u; t < kMatTokens; ++t) {
+          sums[r * kMatTokens + t] = coopMatMulAdd(weights, inputs[t], sums[r * kMatTokens + t]);
+        }
+      }
+    }
+    barrier();
+  }
+  const uint own = gl_SubgroupID * kM * kN;
+  [[unroll]] for (uint i = 0u; i < kMatRows * kMatTokens; ++i) {
+    coopMatStore(sums[i], sum_tiles, own, kM, gl_CooperativeMatrixLayoutColumnMajor);
+    barrier();
+    for (uint j = gl_SubgroupInvocationID; j < kM * kN; j += gl_SubgroupSize) {
+      const uint row = tile_row + (first_row_matrix + i / kMatTokens) * kM + j % kM;
+      const uint token = first_token + (first_token_matrix + i % kMatTokens) * kN + j / kM;
+      if (row < push.rows && token < n_tokens) {
+        const float scale =
+            uintBitsToFloat(staged[stagedRow(token) + push.units * (kUnit / 8u)].x);
+        const uint at = token * push.out_stride + push.out_first + row;
+        const float sum = sum_tiles[own + j] * scale;
+        result[at] = push.accumulate != 0u ? result[at] + sum : sum;
+      }
+    }
+    barrier();
+  }
+}
