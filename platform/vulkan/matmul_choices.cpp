@@ -31,7 +31,7 @@ constexpr MatmulCandidate kGpuVector[] = {
 constexpr MatmulCandidate kSoftwareChunk[] = {
     {"float", kFloat, 0, 0, 0, 0},
     {"dot, 8 lanes, 4 rows each, 4 tokens", kDot, 8, 8, 4, 4},
-    {"dot, 8 lanes, 2 rows each, 8 tokens", kDot, 8, 8, 2, 8},
+    {"matrix units, 64 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 64, 64},
 };
 constexpr MatmulCandidate kGpuChunk[] = {
     {"float", kFloat, 0, 0, 0, 0},

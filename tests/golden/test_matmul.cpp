@@ -368,67 +368,99 @@ TEST_F(MatmulChoice, from_a_damaged_or_cut_file_is_not_used_and_one_line_says_so
   EXPECT_TRUE(load().measured);
 }
 
-TEST_F(MatmulChoice, of_dot_products_keeps_logits_within_what_the_float_kernels_are_held_to) {
-  {
+// Logits of published models with the first candidate of a kind, and with what every device has.
+class MatmulChoiceOf : public MatmulChoice {
+ protected:
+  /// How many types of weights have such a candidate; it is then kept for them.
+  uint32_t keepFirst(MatmulUse use, const std::string& kind) {
     KernelRig rig;
     Random random(1);
     const Product product(&rig, WeightType::kQ8_0, 40, 64, &random);
     const std::string folder = folder_.string();
     rig.options.cache_dir = folder.c_str();
-    ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+    EXPECT_TRUE(rig.load().ok()) << rig.log.errors();
     uint32_t kept = 0;
     for (uint32_t t = 0; t < kWeightTypes; ++t) {
       const WeightType type = static_cast<WeightType>(t);
       for (uint32_t i = 0; i < kMostCandidates; ++i) {
-        const char* const name = rig.executor->matmulCandidate(MatmulUse::kVector, type, i);
-        if (name != nullptr && std::string(name).compare(0, 3, "dot") == 0) {
-          EXPECT_TRUE(rig.executor->keepMatmul(MatmulUse::kVector, type, i));
+        const char* const name = rig.executor->matmulCandidate(use, type, i);
+        if (name != nullptr && std::string(name).compare(0, kind.size(), kind) == 0) {
+          EXPECT_TRUE(rig.executor->keepMatmul(use, type, i));
           ++kept;
           break;
         }
       }
     }
-    if (kept == 0) {
-      GTEST_SKIP() << "the device has no packed integer dot product, or it is turned off";
-    }
+    return kept;
   }
-  const std::string folder = folder_.string();
-  double worst[2] = {};  // with dot products, in float
-  for (const char* name : {"llama-q8_0", "llama-q4_0", "llama-q4_1", "llama-q5_0", "llama-q5_1",
-                           "llama-q2_k", "llama-q3_k", "llama-q4_k", "llama-q4_k_m", "llama-q5_k",
-                           "llama-q6_k"}) {
-    SCOPED_TRACE(name);
-    ORIEL_NEED_DATA(model, std::string("models/") + name + ".gguf");
-    ORIEL_NEED_DATA(golden, std::string("logits/") + name + ".json");
-    oriel_options options = makeOptions();
-    options.memory_bytes = 256u << 20;
-    options.chunk_tokens = 1;  // so that every token is one vector
-    options.cache_dir = folder.c_str();
-    const Loaded with_dot = oriel::test::load(model, options);
-    options.disabled_features = "all";
-    const Loaded in_float = oriel::test::load(model, options);
-    ASSERT_TRUE(with_dot.session && in_float.session);
-    const nlohmann::json prompts = readJson(golden)["prompts"];
-    ASSERT_FALSE(prompts.empty());
-    for (const nlohmann::json& prompt : prompts) {
-      const std::vector<int32_t> ids = prompt["ids"];
-      std::vector<float> logits[2];
-      for (const Loaded* loaded : {&with_dot, &in_float}) {
-        ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded->session.get()));
-        ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded->session.get(), ids.data(), ids.size()));
-        logits[loaded == &in_float] = logitsOf(*loaded);
+
+  void checkLogits(MatmulUse use, const std::string& kind, std::vector<std::string> models) {
+    const std::string folder = folder_.string();
+    double worst[2] = {};  // with those candidates, in float
+    for (const std::string& name : models) {
+      SCOPED_TRACE(name);
+      ORIEL_NEED_DATA(model, "models/" + name + ".gguf");
+      ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
+      oriel_options options = makeOptions();
+      options.memory_bytes = 256u << 20;
+      options.chunk_tokens = use == MatmulUse::kVector ? 1 : 0;  // 1: every token is one vector
+      options.cache_dir = folder.c_str();
+      const Loaded with_kind = oriel::test::load(model, options);
+      options.disabled_features = "all";
+      const Loaded in_float = oriel::test::load(model, options);
+      ASSERT_TRUE(with_kind.session && in_float.session);
+      const nlohmann::json prompts = readJson(golden)["prompts"];
+      ASSERT_FALSE(prompts.empty());
+      bool differ = false;
+      for (const nlohmann::json& prompt : prompts) {
+        const std::vector<int32_t> ids = prompt["ids"];
+        std::vector<float> logits[2];
+        for (const Loaded* loaded : {&with_kind, &in_float}) {
+          ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded->session.get()));
+          ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded->session.get(), ids.data(), ids.size()));
+          logits[loaded == &in_float] = logitsOf(*loaded);
+        }
+        const std::vector<float> exact = base64As<float>(prompt["exact"]["logits_f32_b64"]);
+        for (int i = 0; i < 2; ++i) {
+          const double error = relativeL2(logits[i], exact);
+          EXPECT_LT(error, 5e-3) << "prompt of " << ids.size();
+          worst[i] = std::max(worst[i], error);
+        }
+        differ = differ || logits[0] != logits[1];
       }
-      const std::vector<float> exact = base64As<float>(prompt["exact"]["logits_f32_b64"]);
-      for (int i = 0; i < 2; ++i) {
-        const double error = relativeL2(logits[i], exact);
-        EXPECT_LT(error, 5e-3) << "prompt of " << ids.size();
-        worst[i] = std::max(worst[i], error);
-      }
-      EXPECT_NE(logits[0], logits[1]) << "dot products were not used";
+      EXPECT_TRUE(differ) << kind << " was not used";
     }
+    std::printf("worst relative error of logits: %.2e with %s, %.2e in float\n", worst[0],
+                kind.c_str(), worst[1]);
   }
-  std::printf("worst relative error of logits: %.2e with dot products, %.2e in float\n", worst[0],
-              worst[1]);
+};
+
+const std::vector<std::string> kDotModels = {
+    "llama-q8_0", "llama-q4_0", "llama-q4_1",   "llama-q5_0", "llama-q5_1", "llama-q2_k",
+    "llama-q3_k", "llama-q4_k", "llama-q4_k_m", "llama-q5_k", "llama-q6_k"};
+
+TEST_F(MatmulChoiceOf, dot_products_keeps_logits_within_what_the_float_kernels_are_held_to) {
+  if (keepFirst(MatmulUse::kVector, "dot") == 0) {
+    GTEST_SKIP() << "the device has no packed integer dot product, or it is turned off";
+  }
+  checkLogits(MatmulUse::kVector, "dot products", kDotModels);
+}
+
+TEST_F(MatmulChoiceOf, dot_products_for_chunks_keeps_logits_within_what_the_float_kernels_are_held_to) {
+  if (keepFirst(MatmulUse::kChunk, "dot") == 0) {
+    GTEST_SKIP() << "the device has no packed integer dot product, or it is turned off";
+  }
+  checkLogits(MatmulUse::kChunk, "dot products", {"llama-q8_0", "llama-q4_0", "llama-q4_k_m"});
+}
+
+TEST_F(MatmulChoiceOf, matrix_units_keeps_logits_within_what_the_float_kernels_are_held_to) {
+  if (keepFirst(MatmulUse::kChunk, "matrix") == 0) {
+    GTEST_SKIP() << "the device has no matrix units that multiply f16, they are turned off, or this build has "
+                    "no kernels for them";
+  }
+  std::vector<std::string> models = kDotModels;
+  models.insert(models.end(), {"llama-f16", "llama-iq4_nl"});
+  checkLogits(MatmulUse::kChunk, "matrix units", models);
 }
 
 TEST_F(MatmulChoice, names_of_features_that_do_not_exist_are_refused_with_those_that_do) {
