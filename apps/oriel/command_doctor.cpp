@@ -104,7 +104,7 @@ std::string textOf(const oriel_self_test_result& result, const Findings& finding
       op = candidate.op;
       text += "\n" + op + "\n";
     }
-    text += formatted("  %s %-30s %10.0f us%s\n", candidate.chosen != 0 ? "*" : " ", candidate.name,
+    text += formatted("  %s %-38s %10.0f us%s\n", candidate.chosen != 0 ? "*" : " ", candidate.name,
                       candidate.microseconds,
                       candidate.standard != 0 ? "  (where nothing was measured)" : "");
   }

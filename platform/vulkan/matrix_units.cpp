@@ -59,10 +59,11 @@ void* MatrixFeatures::chain(void* next) {
 
 bool MatrixFeatures::keepNeeded() {
   const bool all = half_.shaderFloat16 != VK_FALSE && memory_model_.vulkanMemoryModel != VK_FALSE &&
+                   // The other kernels' atomics need it as soon as the memory model is turned on.
+                   memory_model_.vulkanMemoryModelDeviceScope != VK_FALSE &&
                    subgroups_.subgroupSizeControl != VK_FALSE &&
                    subgroups_.computeFullSubgroups != VK_FALSE && matrices_.matrix != VK_FALSE;
   half_.shaderInt8 = VK_FALSE;
-  memory_model_.vulkanMemoryModelDeviceScope = VK_FALSE;
   memory_model_.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
   matrices_.robust_access = VK_FALSE;
   return all;
