@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Builds with the shader compiler of a newer Debian, and runs the tests of kernels and the self-test on its
+# lavapipe: that has matrix units (VK_KHR_cooperative_matrix), which those of Debian 12 and 13 have not.
+#
+#   scripts/newer_lavapipe.sh [GTEST_FILTER]
+#
+# ORIEL_NEWER_SUITE (testing) is the release. Nothing of it is installed: it is unpacked below build/newer, and the
+# tests are started with its libraries. The exit code is 0 only if they all pass; 77 if it cannot be had.
+set -uo pipefail
+exec </dev/null
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=scripts/lib/install.sh
+. "$here/lib/install.sh"
+# shellcheck source=scripts/lib/sysroot.sh
+. "$here/lib/sysroot.sh"
+
+skip() {
+  oriel_say "skipped: $1"
+  exit 77
+}
+
+filter=${1:-'Device/Matmul.*:MatmulChoice*:SelfTest.passes*:Device/Kernels.matmul*'}
+newer=$oriel_root/build/newer
+root=$newer/sysroot
+[[ $(uname -m) == x86_64 ]] || skip "only written for amd64"
+oriel_install_packages build runtime test || skip "packages are missing"
+mkdir -p "$newer/bin"
+oriel_sysroot "$root" amd64 "${ORIEL_NEWER_SUITE:-testing}" libstdc++6 libvulkan1 mesa-vulkan-drivers \
+  vulkan-validationlayers glslang-tools spirv-tools || skip "a newer release could not be had"
+
+# Programs of the release, and ours with its libraries: bin/with PROGRAM ARGS...
+lib=$root/usr/lib/x86_64-linux-gnu
+cat >"$newer/bin/with" <<SCRIPT
+#!/bin/sh
+exec '$lib/ld-linux-x86-64.so.2' --library-path '$lib' "\$@"
+SCRIPT
+for program in glslangValidator spirv-val; do
+  printf '#!/bin/sh\nexec "%s" "%s" "$@"\n' "$newer/bin/with" "$root/usr/bin/$program" >"$newer/bin/$program"
+done
+chmod +x "$newer"/bin/*
+
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+build=$newer/build
+icd=$(compgen -G "$root/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
+(cd "$oriel_root" && oriel_logged cmake --preset release -B "$build" "${launcher[@]}" -DORIEL_BUILD_TESTS=ON \
+  "-DORIEL_GLSLANG=$newer/bin/glslangValidator" "-DORIEL_SPIRV_VAL=$newer/bin/spirv-val" \
+  "-DORIEL_LAVAPIPE_ICD=$icd") || exit 1
+cmake --build "$build" --target oriel_tests_lavapipe oriel_tests_validation || exit 1
+
+"$newer/bin/with" "$build/tests/oriel_tests_lavapipe" "--gtest_filter=$filter" || exit 1
+VK_LAYER_PATH=$root/usr/share/vulkan/explicit_layer.d \
+  "$newer/bin/with" "$build/tests/oriel_tests_validation" \
+  '--gtest_filter=Validation.*:Device/Matmul.staged*:SelfTest.passes*'
