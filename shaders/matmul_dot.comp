@@ -45,29 +45,21 @@ void main() {
   const uint lane = gl_LocalInvocationIndex;
   const uint teams = kLanes / kTeamLanes;
   WeightRow rows[kRows];
-  uint in_at[kTokens];
   float sums[kRows * kTokens];
   // Rows and tokens past the end repeat the last one; their sums are never written.
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
     const uint row = min(tile_row + lane % kTeamLanes + r * kTeamLanes, push.rows - 1u);
     rows[r] = weightRow(push.group_words, push.side_word, row);
   }
-  [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-    in_at[t] = min(first_token + t, n_tokens - 1u) * push.units * (kStagedUnitWords / 4u);
-  }
   [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
     sums[i] = 0.0;
   }
   for (uint unit = lane / kTeamLanes; unit < push.units; unit += teams) {
-    uvec4 w0[kRows];
-    uvec4 w1[kRows];
-    UnitScale s[kRows];
-    [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-      loadPacked(rows[r], unit, w0[r], w1[r]);
-      s[r] = unitScale(rows[r], unit);
-    }
+    // A row's weights are the same for all tokens, as compilers see; what they are kept in between is theirs to
+    // say, since arrays of them are slow where compilers are simple.
     [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-      const uint at = in_at[t] + unit * (kStagedUnitWords / 4u);
+      const uint token = min(first_token + t, n_tokens - 1u);
+      const uint at = (token * push.units + unit) * (kStagedUnitWords / 4u);
       const uvec4 high0 = staged[at];
       const uvec4 high1 = staged[at + 1u];
       const uvec4 low0 = staged[at + 2u];
@@ -76,18 +68,21 @@ void main() {
       const float scale = uintBitsToFloat(rest.x);
       const ivec2 totals = ivec2(rest.yz);
       [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-        const ivec2 dots = ivec2(dot16(w0[r], high0), dot16(w1[r], high1)) * 256 +
-                           ivec2(dot16(w0[r], low0), dot16(w1[r], low1)) -
-                           kPackedOffset * totals;
+        uvec4 w0;
+        uvec4 w1;
+        loadPacked(rows[r], unit, w0, w1);
+        const UnitScale s = unitScale(rows[r], unit);
+        const ivec2 dots = ivec2(dot16(w0, high0), dot16(w1, high1)) * 256 +
+                           ivec2(dot16(w0, low0), dot16(w1, low1)) - kPackedOffset * totals;
 #if defined(HALF_SCALES)
-        float sum = s[r].scale.x * float(dots.x) + s[r].scale.y * float(dots.y);
+        float sum = s.scale.x * float(dots.x) + s.scale.y * float(dots.y);
 #else
-        float sum = s[r].scale.x * float(dots.x + dots.y);
+        float sum = s.scale.x * float(dots.x + dots.y);
 #endif
 #if defined(HAS_MINIMUM) && defined(HALF_SCALES)
-        sum -= s[r].minimum.x * float(totals.x) + s[r].minimum.y * float(totals.y);
+        sum -= s.minimum.x * float(totals.x) + s.minimum.y * float(totals.y);
 #elif defined(HAS_MINIMUM)
-        sum -= s[r].minimum.x * float(totals.x + totals.y);
+        sum -= s.minimum.x * float(totals.x + totals.y);
 #endif
         sums[r * kTokens + t] += sum * scale;
       }

@@ -35,8 +35,8 @@ constexpr MatmulCandidate kSoftwareChunk[] = {
 };
 constexpr MatmulCandidate kGpuChunk[] = {
     {"float", kFloat, 0, 0, 0, 0},
-    {"dot, 64 lanes, 2 rows each, 8 tokens", kDot, 64, kGroupRows, 2, 8},
-    {"dot, 64 lanes, 1 row each, 8 tokens", kDot, 64, kGroupRows, 1, 8},
+    {"dot, 64 lanes, 2 rows each, 4 tokens", kDot, 64, kGroupRows, 2, 4},
+    {"dot, 64 lanes, 4 rows each, 4 tokens", kDot, 64, kGroupRows, 4, 4},
     {"matrix units, 64 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 64, 64},
     {"matrix units, 32 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 32, 64},
     {"matrix units, 64 rows, 32 tokens", kMatrix, kMatrixLanes, 0, 64, 32},
