@@ -13,9 +13,10 @@ constexpr uint32_t kMostShapes = 64;
 
 bool isPowerOfTwo(uint32_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
+// With these no tile has more than 128 rows and 64 tokens, however subgroups share it: kMatrixSharedBytes.
 bool hasRightSize(const CooperativeMatrixProperties& shape, uint32_t subgroup_size) {
-  return isPowerOfTwo(shape.m) && isPowerOfTwo(shape.n) && isPowerOfTwo(shape.k) && shape.k >= 4 &&
-         shape.k <= kUnit &&
+  return isPowerOfTwo(shape.m) && isPowerOfTwo(shape.n) && isPowerOfTwo(shape.k) && shape.m >= 8 &&
+         shape.m <= 16 && shape.n >= 8 && shape.n <= 32 && shape.k >= 8 && shape.k <= kUnit &&
          uint64_t{shape.m} * shape.n * (kMatrixLanes / subgroup_size) <= kMatrixSums;
 }
 

@@ -439,21 +439,21 @@ const std::vector<std::string> kDotModels = {
     "llama-q8_0", "llama-q4_0", "llama-q4_1",   "llama-q5_0", "llama-q5_1", "llama-q2_k",
     "llama-q3_k", "llama-q4_k", "llama-q4_k_m", "llama-q5_k", "llama-q6_k"};
 
-TEST_F(MatmulChoiceOf, dot_products_keeps_logits_within_what_the_float_kernels_are_held_to) {
+TEST_F(MatmulChoiceOf, dot_products_keep_logits_within_what_the_float_kernels_are_held_to) {
   if (keepFirst(MatmulUse::kVector, "dot") == 0) {
     GTEST_SKIP() << "the device has no packed integer dot product, or it is turned off";
   }
   checkLogits(MatmulUse::kVector, "dot products", kDotModels);
 }
 
-TEST_F(MatmulChoiceOf, dot_products_for_chunks_keeps_logits_within_what_the_float_kernels_are_held_to) {
+TEST_F(MatmulChoiceOf, dot_products_for_chunks_keep_logits_within_what_the_float_kernels_are_held_to) {
   if (keepFirst(MatmulUse::kChunk, "dot") == 0) {
     GTEST_SKIP() << "the device has no packed integer dot product, or it is turned off";
   }
   checkLogits(MatmulUse::kChunk, "dot products", {"llama-q8_0", "llama-q4_0", "llama-q4_k_m"});
 }
 
-TEST_F(MatmulChoiceOf, matrix_units_keeps_logits_within_what_the_float_kernels_are_held_to) {
+TEST_F(MatmulChoiceOf, matrix_units_keep_logits_within_what_the_float_kernels_are_held_to) {
   if (keepFirst(MatmulUse::kChunk, "matrix") == 0) {
     GTEST_SKIP() << "the device has no matrix units that multiply f16, they are turned off, or this build has "
                     "no kernels for them";
