@@ -39,6 +39,11 @@ constexpr bool fitsSharedMemory(MatmulShape shape) {
 }
 static_assert(fitsSharedMemory(kSoftwareMatmul), "matmul's partial sums");
 static_assert(fitsSharedMemory(kGpuChunkMatmul), "matmul's partial sums");
+/// Two units and what keeps rows apart, as f16, for a row of weights or a token.
+constexpr uint32_t kMatrixStepBytes = 2 * (2 * kUnit + 8);
+/// Largest tile that divideMatrices() makes: see findMatrixShape().
+static_assert((128 + 64) * kMatrixStepBytes + 4 * kMatrixSums <= kMatrixSharedBytes,
+              "matmul_matrix.comp's tiles");
 
 /// Units a workgroup of stage_input turns into integers: one a lane, few so that a GPU gets several groups.
 constexpr uint32_t kSoftwareStagingLanes = 8;
