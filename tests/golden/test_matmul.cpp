@@ -203,7 +203,7 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
   if (disabled.find("integer_dot") != std::string::npos || disabled == "all") {
     EXPECT_EQ(dot_products, 0);
   } else {
-    EXPECT_GE(dot_products, 20) << "both software devices have packed dot products";
+    EXPECT_GE(dot_products, 10) << "both software devices have packed dot products, for ten types";
   }
   if (disabled.find("cooperative_matrix") != std::string::npos || disabled == "all") {
     EXPECT_EQ(matrix_units, 0);
