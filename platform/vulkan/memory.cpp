@@ -37,7 +37,7 @@ bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind 
   if (kind == ArenaKind::kIo) {
     constexpr VkMemoryPropertyFlags kMapped =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    // Cached: the host reads all logits of every token.
+    // Cached: the host reads the best tokens of every step, and sometimes all logits.
     return findMemoryType(memory, allowed, kMapped | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, type) ||
            findMemoryType(memory, allowed, kMapped, type);
   }

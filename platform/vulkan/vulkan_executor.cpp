@@ -17,9 +17,11 @@ namespace {
 /// Longest single wait; some drivers mishandle very long ones.
 constexpr double kWaitSliceMs = 1000.0;
 
-/// Command buffers besides those of steps: one that clears the cache, one per half of the upload ring.
+/// Command buffers besides those of steps: one that clears the cache, one that copies the logits to the
+/// host, one per half of the upload ring.
 constexpr uint32_t kClearCommands = 0;
-constexpr uint32_t kUploadCommands = kClearCommands + 1;
+constexpr uint32_t kLogitsCommands = kClearCommands + 1;
+constexpr uint32_t kUploadCommands = kLogitsCommands + 1;
 constexpr uint32_t kUploadHalves = 2;
 constexpr uint32_t kCommandBuffers = kUploadCommands + kUploadHalves;
 
@@ -47,7 +49,10 @@ class VulkanExecutor final : public Executor {
               const void** piece) override;
   void* step() override { return arenas_.mapped(plan_.step); }
   Status run(StepRun what, const StopCheck& stop) override;
-  float* logits() override { return reinterpret_cast<float*>(arenas_.mapped(plan_.logits)); }
+  const TopTokens* top() const override {
+    return reinterpret_cast<const TopTokens*>(arenas_.mapped(plan_.top));
+  }
+  Status logits(const float** values) override;
   Status clearCache() override;
   uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
   const char* deviceName() const override { return device_.caps.name; }
@@ -88,6 +93,7 @@ class VulkanExecutor final : public Executor {
     return endCommands(device_, commands, options_.log);
   }
   Status recordClear();
+  Status recordLogits();
   Status clearDeviceMemory();
 
   Status submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence);
@@ -385,12 +391,20 @@ Status VulkanExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint
   return kOk;
 }
 
+Status VulkanExecutor::logits(const float** values) {
+  ORIEL_TRY(finishWrites());  // the copy goes where uploads come from
+  ORIEL_TRY(settle(submitAndWait(commands_[kLogitsCommands])));
+  *values = reinterpret_cast<const float*>(arenas_.mapped(plan_.host_logits));
+  return kOk;
+}
+
 Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(settle(finishPipelines()));
   ORIEL_TRY(settle(bindings_.createSets(device_, arenas_, plan_, options_.log, handles_)));
   ORIEL_TRY(settle(recordSteps()));
   ORIEL_TRY(settle(recordClear()));
+  ORIEL_TRY(settle(recordLogits()));
   ORIEL_TRY(settle(clearDeviceMemory()));
 
   // Some drivers compile at the first dispatch. No tokens: nothing but the head does any work.
@@ -488,6 +502,23 @@ Status VulkanExecutor::recordClear() {
                 VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
                 VK_ACCESS_TRANSFER_WRITE_BIT);
   recordFill(device_.api, commands, arenas_.buffer(ArenaKind::kCache));
+  return end(commands);
+}
+
+Status VulkanExecutor::recordLogits() {
+  const VkCommandBuffer commands = commands_[kLogitsCommands];
+  ORIEL_TRY(begin(commands, 0));
+  recordBarrier(device_.api, commands, kCompute | kTransfer,
+                VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
+                VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  const uint64_t bytes = plan_.host_logits.size_bytes;
+  if (bytes != 0) {
+    const VkBufferCopy region = {plan_.logits.offset_bytes, plan_.host_logits.offset_bytes, bytes};
+    device_.api.vkCmdCopyBuffer(commands, arenas_.buffer(plan_.logits.arena),
+                                arenas_.buffer(plan_.host_logits.arena), 1, &region);
+  }
+  recordBarrier(device_.api, commands, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT,
+                VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   return end(commands);
 }
 

@@ -55,13 +55,17 @@ class Executor {
 
   /// The step block (plan.step), for the host to fill before run().
   virtual void* step() = 0;
-  /// Runs and waits (bounded). On success logits() holds the result where the run has a head. `stop` is asked
+  /// Runs and waits (bounded). On success top() holds the result where the run has a head. `stop` is asked
   /// before each piece of the work that is begun, until it says yes or the head has begun: then what was
-  /// begun is waited for and ORIEL_ERROR_CANCELLED returned. Logits are then what they were; what the cache
+  /// begun is waited for and ORIEL_ERROR_CANCELLED returned. Logits and top() are then what they were; what the cache
   /// holds for the tokens of the step is undefined.
   virtual Status run(StepRun what, const StopCheck& stop) = 0;
   Status run(StepRun what) { return run(what, StopCheck()); }
-  virtual float* logits() = 0;
+  /// The best tokens after the latest head: what the host reads of every token.
+  virtual const TopTokens* top() const = 0;
+  /// Waits for all logits of the latest head, or what was written to plan.logits since; *values is valid until
+  /// the next call but top().
+  virtual Status logits(const float** values) = 0;
 
   /// Overwrites the cache with zeros.
   virtual Status clearCache() = 0;

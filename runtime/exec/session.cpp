@@ -127,6 +127,7 @@ Status Session::submit(StepRun what, bool may_stop) {
     stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
+  has_top_ = has_top_ || what != StepRun::kChunk;
   ++submissions_;
   return kOk;
 }
@@ -137,6 +138,19 @@ void Session::commit(const int32_t* ids, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     sampler_.accept(ids[i]);
   }
+}
+
+// From the best tokens alone where they are enough.
+Status Session::choose(int32_t* id) {
+  const TopTokens* const top = context_.executor->top();
+  if (has_top_ && sampler_.suffices(*top)) {
+    *id = sampler_.sample(*top);
+    return kOk;
+  }
+  const float* logits = nullptr;
+  ORIEL_TRY(context_.executor->logits(&logits));
+  *id = sampler_.sample(logits);
+  return kOk;
 }
 
 Status Session::rewind(uint64_t position) {
@@ -209,6 +223,7 @@ Status Session::restore(const void* data, uint64_t bytes) {
   stored_ = state.stored;
   first_position_ = state.first_position;
   has_logits_ = state.has_logits != 0;
+  has_top_ = false;
   reply_open_ = state.reply_open != 0;
   reply_begin_ = state.reply_begin;
   reply_end_ = state.reply_end;
@@ -314,7 +329,9 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
                        : row == 0 ? StepRun::kChunkHead
                                   : StepRun::kHead,
                        row == 0));
-      stop = on_logits(done + row, context_.executor->logits(), n_vocab, user) != 0;
+      const float* logits = nullptr;
+      ORIEL_TRY(context_.executor->logits(&logits));
+      stop = on_logits(done + row, logits, n_vocab, user) != 0;
     }
     commit(ids + done, n);
     has_logits_ = shown == n;  // else they are those of an earlier token
@@ -330,8 +347,7 @@ Status Session::logits(const float** values) const {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
   }
-  *values = context_.executor->logits();
-  return kOk;
+  return context_.executor->logits(values);
 }
 
 Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
@@ -360,7 +376,7 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
       result->stop_reason = ORIEL_STOP_CANCELLED;
       break;
     }
-    id = sampler_.sample(context_.executor->logits());
+    ORIEL_TRY(choose(&id));
     if (!ignore_stop && (id == stop_id || context_.tokenizer->isStop(id))) {
       result->stop_reason = ORIEL_STOP_TOKEN;
       break;
