@@ -131,6 +131,8 @@ void main() {
     top.all = fit && low == 1u && n_found <= kTopCapacity ? 1u : 0u;
     if (!fit) {
       top.best[0] = TopToken(uintBitsToFloat(logits[best_id]), best_id);
+    } else if (n_found == 0u) {
+      top.best[0] = TopToken(0.0, 0u);
     }
   }
 }

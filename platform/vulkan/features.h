@@ -13,12 +13,13 @@ enum class VulkanFeature : uint32_t {
   kSubgroup,    ///< arithmetic over the lanes of a subgroup
   kIntegerDot,  ///< dot products of four packed bytes
   kTexels,      ///< texel buffers as long as the longest binding
+  kRunAhead,    ///< no processor: gains from going on with the best token before the host has seen it
 };
 
 /// Names of features that no kernel uses yet are known, too: turning them off changes nothing.
 constexpr const char* kVulkanFeatureNames[] = {"subgroup",      "integer_dot",  "texel_buffers",
-                                               "float16",       "int8_storage", "int16_storage",
-                                               "timeline",      "cooperative_matrix"};
+                                               "run_ahead",     "float16",      "int8_storage",
+                                               "int16_storage", "timeline",     "cooperative_matrix"};
 constexpr uint32_t kVulkanFeatures = sizeof(kVulkanFeatureNames) / sizeof(kVulkanFeatureNames[0]);
 
 constexpr uint32_t featureBit(VulkanFeature feature) { return 1u << static_cast<uint32_t>(feature); }

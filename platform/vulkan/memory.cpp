@@ -68,7 +68,7 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
   buffer_info.size = bytes;
   buffer_info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                       VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  if (kind == ArenaKind::kIo) {
+  if (kind == ArenaKind::kActivations) {
     buffer_info.usage |= VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;  // the step block
   }
   if (device.caps.readsTexels()) {

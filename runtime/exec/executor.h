@@ -67,6 +67,24 @@ class Executor {
   /// the next call but top().
   virtual Status logits(const float** values) = 0;
 
+  // Greedy decoding need not wait for the host between tokens: the device goes on with the best token itself.
+
+  /// Whether that gains anything here.
+  virtual bool runsAhead() const { return false; }
+  /// The step block of the token after the one that runs, for the host to fill before runAhead(true).
+  virtual void* aheadStep() { return nullptr; }
+  /// As run(kDecode), of the step in step() or, where the call before left *more true, of the one that was in
+  /// aheadStep(). If *more, also begins what follows: everything but the head of the step in aheadStep(), for
+  /// the token that this head finds to be the best. Does not wait for that. *more becomes false where a token
+  /// is too long for it.
+  virtual Status runAhead(bool* more) {
+    *more = false;
+    return run(StepRun::kDecode);
+  }
+  /// Waits for what runAhead() began, which then counts for nothing: logits and top() are those of the head
+  /// before; what the cache holds for the token is undefined.
+  virtual Status dropAhead() { return kOk; }
+
   /// Overwrites the cache with zeros.
   virtual Status clearCache() = 0;
 

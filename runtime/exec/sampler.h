@@ -45,6 +45,8 @@ class Sampler {
   /// Whether these say as much as all logits would. They do for greedy choice and for a top-k of at most
   /// kMostTopK. A penalty of at least 1 can only move recent tokens down, so as many more are enough.
   bool suffices(const TopTokens& top) const;
+  /// Whether the best token is taken, whatever came before.
+  bool takesTheBest() const { return options_.greedy && options_.repeat_penalty == 1.0f; }
   /// The same token as sample() of all logits, if they suffice.
   int32_t sample(const TopTokens& top);
 

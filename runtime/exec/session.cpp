@@ -99,13 +99,18 @@ bool Session::canRewind(uint64_t position) const {
 }
 
 void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
+  stored_ = std::max(stored_, position_ + count);
+  fillBlock(context_.executor->step(), position_, ids, count, head_row);
+}
+
+void Session::fillBlock(void* block, uint64_t position, const int32_t* ids, uint32_t count,
+                        uint32_t head_row) const {
   const uint32_t rope_dims = context_.model->rope_dims;
-  uint32_t* words = static_cast<uint32_t*>(context_.executor->step());
+  uint32_t* words = static_cast<uint32_t*>(block);
   const StepHeader header = {count, head_row, 0, 0, {}};
   std::memcpy(words, &header, sizeof(header));
-  stored_ = std::max(stored_, position_ + count);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t t = position_ + i;
+    const uint64_t t = position + i;
     TokenStep step = stepOf(t);
     step.token = static_cast<uint32_t>(ids[i]);
     std::memcpy(words + kStepHeaderWords + i * kTokenStepWords, &step, sizeof(step));
@@ -130,6 +135,49 @@ Status Session::submit(StepRun what, bool may_stop) {
   has_top_ = has_top_ || what != StepRun::kChunk;
   ++submissions_;
   return kOk;
+}
+
+// The token after the next must be the best one, and nothing lost if it is dropped: it may be a stop token, which
+// is never fed, and going back must lead as far as ever. So it takes no slot that another token was in.
+bool Session::mayRunAhead() const {
+  const uint64_t t = position_ + 1;
+  return context_.executor->runsAhead() && sampler_.takesTheBest() && window_.isFresh(t) &&
+         (!has_local_ || local_window_.isFresh(t));
+}
+
+// The step of a token that was chosen; the executor may have begun it. `more`: another token will be wanted.
+Status Session::decode(int32_t id, bool more) {
+  has_logits_ = false;
+  if (ahead_) {
+    stored_ = std::max(stored_, position_ + 1);
+  } else {
+    fillStep(&id, 1, 0);
+  }
+  more = more && mayRunAhead();
+  if (more || ahead_) {
+    if (more) {
+      const int32_t unknown = 0;
+      fillBlock(context_.executor->aheadStep(), position_ + 1, &unknown, 1, 0);
+    }
+    ahead_ = false;
+    ORIEL_TRY(context_.executor->runAhead(&more));
+    ahead_ = more;
+    has_top_ = true;
+    ++submissions_;
+  } else {
+    ORIEL_TRY(submit(StepRun::kDecode, false));
+  }
+  commit(&id, 1);
+  has_logits_ = true;
+  return kOk;
+}
+
+Status Session::dropAhead() {
+  if (!ahead_) {
+    return kOk;
+  }
+  ahead_ = false;
+  return context_.executor->dropAhead();
 }
 
 void Session::commit(const int32_t* ids, uint32_t count) {
@@ -389,16 +437,14 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
     size_t bytes = 0;
     decoder_.push(context_.tokenizer->piece(id, false), &text, &bytes);
     const bool stop = emit(id, text, bytes);
-    has_logits_ = false;
-    fillStep(&id, 1, 0);
-    ORIEL_TRY(submit(StepRun::kDecode, false));
-    commit(&id, 1);
-    has_logits_ = true;
+    const bool more = !stop && (max_tokens == 0 || result->tokens < max_tokens);
+    ORIEL_TRY(decode(id, more));
     if (stop) {
       result->stop_reason = ORIEL_STOP_CALLBACK;
       break;
     }
   }
+  ORIEL_TRY(dropAhead());
   const char* text = nullptr;
   size_t bytes = 0;
   decoder_.finish(&text, &bytes);

@@ -75,6 +75,7 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half) 
   PieceCounter pieces(ArenaKind::kIo, 0);
   IoLayout layout;
   layout.step = pieces.take(stepBytes(chunk, rotationWords(model)));
+  layout.step_ahead = pieces.take(4 * stepRotationWord(chunk, rotationWords(model), 1));
   layout.top = pieces.take(sizeof(TopTokens));
   const uint64_t logits_bytes = 4ull * model.n_vocab;
   layout.upload = layout.host_logits = pieces.take(std::max(2 * upload_half, logits_bytes));

@@ -71,7 +71,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
 
 /// Host-visible memory.
 struct IoLayout {
-  BufferRef step, top, upload;
+  BufferRef step, step_ahead, top, upload;
   BufferRef host_logits;  ///< Plan::host_logits
   uint64_t bytes = 0;
 };

@@ -128,6 +128,7 @@ struct Plan {
 
   // Pieces of kIo that the host touches.
   BufferRef step;       ///< host writes: StepHeader, TokenStep[chunk], rotations
+  BufferRef step_ahead; ///< likewise, the part for one token: of the token after the one that runs
   BufferRef top;        ///< host reads: TopTokens
   BufferRef upload;     ///< host writes while loading; two halves used in turn
   BufferRef host_logits;  ///< where a copy of `logits` goes for the host; shares bytes with `upload`

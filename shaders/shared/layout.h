@@ -188,7 +188,7 @@ struct TopTokens {
   uint all;    // 1: no other token has any probability
   uint reserved0;
   uint reserved1;
-  TopToken best[kTopCapacity];
+  TopToken best[kTopCapacity];  // best[0].id is 0 where there is none
 };
 
 // tanh-GELU is x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks, Gimpel 2016).

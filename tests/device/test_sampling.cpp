@@ -21,8 +21,22 @@ class WatchingExecutor final : public ForwardingExecutor {
     return ForwardingExecutor::logits(values);
   }
 
+  bool runsAhead() const override { return ahead; }
+  Status runAhead(bool* more) override {
+    const Status status = ForwardingExecutor::runAhead(more);
+    begun_ahead += *more ? 1 : 0;
+    return status;
+  }
+  Status dropAhead() override {
+    ++dropped;
+    return ForwardingExecutor::dropAhead();
+  }
+
   bool hidden = false;
+  bool ahead = false;  ///< whether the device is a GPU or not
   uint32_t logits_asked = 0;
+  uint32_t begun_ahead = 0;
+  uint32_t dropped = 0;
 
  private:
   TopTokens nothing_ = {};
@@ -33,8 +47,13 @@ class Sampling : public testing::Test {
   static constexpr uint32_t kTokens = 48;
 
   void SetUp() override {
+    load(64);
+  }
+  void TearDown() override { unload(); }
+
+  void load(uint32_t window) {
     oriel_options options = makeOptions(&log_);
-    options.window_tokens = 64;
+    options.window_tokens = window;
     options.chunk_tokens = 8;
     oriel_model* model = nullptr;
     ASSERT_EQ(ORIEL_OK, oriel_model_load(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf",
@@ -48,7 +67,7 @@ class Sampling : public testing::Test {
     ASSERT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session));
     loaded_.session.reset(session);
   }
-  void TearDown() override {
+  void unload() {
     loaded_.session.reset();
     if (loaded_.model != nullptr) {
       loaded_.model->executor = real_;
@@ -73,9 +92,18 @@ class Sampling : public testing::Test {
     return goOn(sampling);
   }
 
+  std::vector<uint8_t> save() {
+    size_t needed = 0;
+    (void)oriel_session_save(loaded_.session.get(), nullptr, 0, &needed);
+    std::vector<uint8_t> snapshot(needed);
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_save(loaded_.session.get(), snapshot.data(), needed, &needed));
+    return snapshot;
+  }
+
   std::vector<int32_t> goOn(const oriel_generate_options& sampling) {
     std::vector<int32_t> ids;
-    executor_->logits_asked = 0;
+    executor_->logits_asked = executor_->begun_ahead = executor_->dropped = 0;
     EXPECT_EQ(ORIEL_OK,
               oriel_session_generate(loaded_.session.get(), &sampling, keepId, &ids, nullptr))
         << log_.errors();
@@ -131,15 +159,12 @@ TEST_F(Sampling, asks_for_all_logits_where_any_token_may_be_drawn) {
 TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
   const oriel_generate_options sampling = options();
   (void)draw(sampling);
-  size_t needed = 0;
-  (void)oriel_session_save(loaded_.session.get(), nullptr, 0, &needed);
-  std::vector<uint8_t> snapshot(needed);
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded_.session.get(), snapshot.data(), needed, &needed));
+  const std::vector<uint8_t> snapshot = save();
   const std::vector<float> logits = logitsOf(loaded_);
   const std::vector<int32_t> ids = goOn(sampling);
   EXPECT_EQ(0u, executor_->logits_asked);
   EXPECT_NE(logits, logitsOf(loaded_));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded_.session.get(), snapshot.data(), needed));
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded_.session.get(), snapshot.data(), snapshot.size()));
   EXPECT_EQ(logits, logitsOf(loaded_));
   EXPECT_EQ(ids, goOn(sampling));
   EXPECT_EQ(1u, executor_->logits_asked);
@@ -149,11 +174,143 @@ TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
 TEST_F(Sampling, logits_are_there_again_after_a_snapshot_went_where_they_lay) {
   (void)draw(options());
   const std::vector<float> logits = logitsOf(loaded_);
-  size_t needed = 0;
-  (void)oriel_session_save(loaded_.session.get(), nullptr, 0, &needed);
-  std::vector<uint8_t> snapshot(needed);
-  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded_.session.get(), snapshot.data(), needed, &needed));
+  const std::vector<uint8_t> snapshot = save();
   EXPECT_EQ(logits, logitsOf(loaded_));
+}
+
+// ---- Ahead of the host ----
+
+class RunningAhead : public Sampling {
+ protected:
+  void SetUp() override {
+    Sampling::SetUp();
+    if (targetDevice() != ORIEL_DEVICE_VULKAN) {
+      GTEST_SKIP() << "the CPU executor does not run ahead";
+    }
+  }
+  static oriel_generate_options greedyOptions() {
+    oriel_generate_options options = Sampling::options();
+    options.greedy = 1;
+    return options;
+  }
+  uint64_t position() { return statsOf(loaded_).position; }
+
+  /// The same twice, once ahead of the host; returns what it gave and left behind both times.
+  template <typename Work>
+  void expectTheSame(const Work& work) {
+    executor_->ahead = false;
+    const std::vector<int32_t> ids = work();
+    EXPECT_EQ(0u, executor_->begun_ahead);
+    const std::vector<float> logits = logitsOf(loaded_);
+    const std::vector<uint8_t> snapshot = save();
+    executor_->ahead = true;
+    EXPECT_EQ(ids, work());
+    EXPECT_EQ(logits, logitsOf(loaded_));
+    EXPECT_EQ(snapshot, save()) << "cache, position, what can be taken back";
+    const std::vector<int32_t> next = goOn(greedyOptions());
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_restore(loaded_.session.get(), snapshot.data(), snapshot.size()));
+    EXPECT_EQ(next, goOn(greedyOptions()));
+  }
+};
+
+TEST_F(RunningAhead, gives_the_same_tokens_and_leaves_the_same_session) {
+  expectTheSame([&] { return draw(greedyOptions()); });
+  unload();
+  load(200);
+  expectTheSame([&] { return draw(greedyOptions()); });
+  (void)draw(greedyOptions());
+  EXPECT_EQ(kTokens - 1, executor_->begun_ahead) << "every token but the first";
+  EXPECT_EQ(0u, executor_->dropped) << "none after the last that was asked for";
+  EXPECT_EQ(kTokens, statsOf(loaded_).position - 5);
+}
+
+// There is no slot that a token which may be dropped could take for nothing.
+TEST_F(RunningAhead, ends_where_the_window_is_full) {
+  oriel_generate_options sampling = greedyOptions();
+  sampling.max_tokens = 200;
+  expectTheSame([&] { return draw(sampling); });
+  (void)draw(sampling);
+  const oriel_plan plan = planOf(loaded_);
+  const uint32_t slots = plan.sink_tokens + plan.window_tokens + plan.chunk_tokens - 1;
+  EXPECT_EQ(slots - 5 - 1, executor_->begun_ahead);
+}
+
+TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
+  const std::string question = "Hello there!";
+  bool stopped = false;
+  const auto reply = [&] {
+    EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+    EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded_.session.get(), "user", question.data(), question.size()));
+    oriel_generate_options sampling = greedyOptions();
+    sampling.ignore_stop = 0;
+    sampling.max_tokens = 150;
+    std::vector<int32_t> ids;
+    oriel_generation result = {};
+    result.struct_size = sizeof(result);
+    executor_->begun_ahead = executor_->dropped = 0;
+    EXPECT_EQ(ORIEL_OK,
+              oriel_chat_reply(loaded_.session.get(), &sampling, keepId, &ids, &result));
+    stopped = result.stop_reason == ORIEL_STOP_TOKEN;
+    return ids;
+  };
+  unload();
+  load(200);
+  expectTheSame(reply);
+  (void)reply();
+  ASSERT_TRUE(stopped);
+  EXPECT_EQ(1u, executor_->dropped);
+  EXPECT_GT(executor_->begun_ahead, 3u);
+  // The next message follows the reply as if nothing had been begun.
+  expectTheSame([&] {
+    std::vector<int32_t> ids = reply();
+    const std::vector<int32_t> more = reply();
+    ids.insert(ids.end(), more.begin(), more.end());
+    return ids;
+  });
+}
+
+TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
+  unload();
+  load(200);
+  struct Stop {
+    oriel_session* session;
+    bool cancels;
+    std::vector<int32_t> ids;
+  };
+  for (const bool cancels : {false, true}) {
+    expectTheSame([&] {
+      EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+      const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
+      EXPECT_EQ(ORIEL_OK,
+                oriel_session_append(loaded_.session.get(), prompt.data(), prompt.size()));
+      Stop stop = {loaded_.session.get(), cancels, {}};
+      const auto note = [](const oriel_token_event* event, void* user) {
+        Stop* const self = static_cast<Stop*>(user);
+        self->ids.push_back(event->id);
+        if (self->ids.size() == 10 && self->cancels) {
+          oriel_session_cancel(self->session);
+        }
+        return self->ids.size() == 10 && !self->cancels ? 1 : 0;
+      };
+      const oriel_generate_options sampling = greedyOptions();
+      EXPECT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_OK,
+                oriel_session_generate(loaded_.session.get(), &sampling, note, &stop, nullptr));
+      EXPECT_EQ(15u, position());
+      return stop.ids;
+    });
+  }
+}
+
+TEST_F(RunningAhead, does_not_where_the_next_token_is_drawn_or_penalised) {
+  executor_->ahead = true;
+  oriel_generate_options sampling = options();
+  (void)draw(sampling);
+  EXPECT_EQ(0u, executor_->begun_ahead);
+  sampling.greedy = 1;
+  sampling.repeat_penalty = 1.1f;
+  (void)draw(sampling);
+  EXPECT_EQ(0u, executor_->begun_ahead);
 }
 
 }  // namespace

@@ -242,6 +242,7 @@ TEST_F(SamplerTest, the_best_tokens_do_not_do_where_one_outside_could_be_drawn) 
   EXPECT_TRUE(sampler.suffices(few)) << "two tokens can move down";
   sampler.accept(7);
   EXPECT_FALSE(sampler.suffices(few)) << "three can";
+  EXPECT_FALSE(sampler.takesTheBest());
   few.all = 1;
   EXPECT_TRUE(sampler.suffices(few));
 }
