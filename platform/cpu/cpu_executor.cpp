@@ -12,6 +12,7 @@
 #include "cpu/small_ops.h"
 #include "exec/host_executor.h"
 #include "exec/reference_weights.h"
+#include "exec/top_tokens.h"
 #include "os/os.h"
 
 namespace oriel {
@@ -189,7 +190,8 @@ class CpuExecutor final : public HostExecutor {
   // Works on one row whatever the number of tokens.
   static bool ofOneRow(const Op& op) {
     return (op.kind == OpKind::kRmsNorm && op.push.rms_norm.head_row_only != 0) ||
-           (op.kind == OpKind::kMatmul && op.push.matmul.one_row != 0);
+           (op.kind == OpKind::kMatmul && op.push.matmul.one_row != 0) ||
+           op.kind == OpKind::kTopBlocks || op.kind == OpKind::kTopTokens;
   }
 
   // The op makes, of one token, the vector that the matmul after it reads, and changes nothing else.
@@ -215,6 +217,13 @@ class CpuExecutor final : public HostExecutor {
   void runToken(const Op& op, uint32_t t) {
     if (op.kind == OpKind::kEmbed) {
       return embed(op, t);
+    }
+    if (op.kind == OpKind::kTopBlocks) {
+      return topBlocks(floats(op, 0), op.push.top, words(op, 2));
+    }
+    if (op.kind == OpKind::kTopTokens) {
+      return topTokens(floats(op, 0), op.push.top, words(op, 3),
+                       reinterpret_cast<TopTokens*>(words(op, 2)));
     }
     if (op.kind == OpKind::kAddBias) {
       const AddBiasPush& p = op.push.add_bias;

@@ -169,6 +169,9 @@ void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity) {
   if (caps.has(VulkanFeature::kTexels)) {
     appendToList("long texel buffers", text, capacity);
   }
+  if (caps.has(VulkanFeature::kRunAhead)) {
+    appendToList("runs ahead of the host", text, capacity);
+  }
 }
 
 DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
@@ -246,6 +249,9 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
   }
   if (properties.limits.maxTexelBufferElements >= kMaxBindingBytes / 4) {
     caps.features |= featureBit(VulkanFeature::kTexels);
+  }
+  if (properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU) {
+    caps.features |= featureBit(VulkanFeature::kRunAhead);
   }
   const bool has_compute = findComputeFamily(api, physical, &caps.compute_family);
   explainRefusal(properties.limits, has_compute, &caps);

@@ -13,13 +13,15 @@ enum class VulkanFeature : uint32_t {
   kSubgroup,    ///< arithmetic over the lanes of a subgroup
   kIntegerDot,  ///< dot products of four packed bytes
   kTexels,      ///< texel buffers as long as the longest binding
-  kCooperativeMatrix = 7,  ///< matrix_units.h
+  kRunAhead,    ///< no processor: gains from going on with the best token before the host has seen it
+  kCooperativeMatrix,  ///< matrix_units.h
 };
 
 /// Names of features that no kernel uses yet are known, too: turning them off changes nothing.
 constexpr const char* kVulkanFeatureNames[] = {"subgroup",      "integer_dot",  "texel_buffers",
+                                               "run_ahead",     "cooperative_matrix",
                                                "float16",       "int8_storage", "int16_storage",
-                                               "timeline",      "cooperative_matrix"};
+                                               "timeline"};
 constexpr uint32_t kVulkanFeatures = sizeof(kVulkanFeatureNames) / sizeof(kVulkanFeatureNames[0]);
 
 constexpr uint32_t featureBit(VulkanFeature feature) { return 1u << static_cast<uint32_t>(feature); }

@@ -13,6 +13,8 @@ namespace {
 /// Workgroup size of kernels that work on one value per lane; two to eight subgroups on most
 /// devices.
 constexpr uint32_t kLanes = 64;
+/// Likewise, where a lane works on many values, one after the other.
+constexpr uint32_t kTopBlocksLanes = 128;
 /// Workgroups along one side of a grid that every device allows, less what rounds.
 constexpr uint32_t kMaxGridSide = 32768;
 /// How matmul divides its work: matmul.comp says what the numbers are. More rows a lane reuse each
@@ -271,6 +273,14 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
     case OpKind::kGatedActivation:
       std::snprintf(name, sizeof(name), "gated_activation");
       divideItems(op.push.gated_activation.cols, tokens, kernel);
+      break;
+    case OpKind::kTopBlocks:
+      std::snprintf(name, sizeof(name), "top_blocks");
+      kernel->constants[0] = kTopBlocksLanes;
+      kernel->grid[0] = workgroups(op.push.top.blocks, kTopBlocksLanes);
+      break;
+    case OpKind::kTopTokens:
+      std::snprintf(name, sizeof(name), "top_tokens");
       break;
   }
   return findShader(name, log, &kernel->shader);

@@ -37,7 +37,7 @@ bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind 
   if (kind == ArenaKind::kIo) {
     constexpr VkMemoryPropertyFlags kMapped =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    // Cached: the host reads all logits of every token.
+    // Cached: the host reads the best tokens of every step, and sometimes all logits.
     return findMemoryType(memory, allowed, kMapped | VK_MEMORY_PROPERTY_HOST_CACHED_BIT, type) ||
            findMemoryType(memory, allowed, kMapped, type);
   }
@@ -68,7 +68,7 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
   buffer_info.size = bytes;
   buffer_info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                       VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  if (kind == ArenaKind::kIo) {
+  if (kind == ArenaKind::kActivations) {
     buffer_info.usage |= VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;  // the step block
   }
   if (device.caps.readsTexels()) {

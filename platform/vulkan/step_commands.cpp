@@ -1,6 +1,7 @@
 #include "vulkan/step_commands.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "plan/op_work.h"
@@ -11,7 +12,9 @@ namespace {
 
 /// Pieces of a list: enough that one is short where a whole step takes seconds.
 constexpr uint32_t kMostPieces[kStepLists] = {16, 128, 8};
-static_assert(16 + 128 + 8 + kStepLists + 1 <= StepCommands::kMaxPieces, "one more for what rounds");
+constexpr uint32_t kCopies = 4;
+static_assert(16 + 128 + 8 + kStepLists + kCopies <= StepCommands::kMaxPieces,
+              "one more of each for what rounds");
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;
 
@@ -75,7 +78,7 @@ StepCommands::Range StepCommands::body(StepRun what) const {
     case StepRun::kHead:
       break;
   }
-  return copy_;
+  return {};
 }
 
 StepLoad StepCommands::load(const Plan& plan, StepRun what, const void* step) {
@@ -97,11 +100,13 @@ Status StepCommands::record(const Source& source) {
   ORIEL_TRY(recordList(source, StepList::kDecode, &decode_));
   ORIEL_TRY(recordList(source, StepList::kChunk, &chunk_));
   ORIEL_TRY(recordList(source, StepList::kHead, &head_));
-  copy_.begin = count_;
-  ORIEL_TRY(open(source));
-  ORIEL_TRY(recordStepCopy(source, source.plan->step_decode_bytes));
-  ORIEL_TRY(close(source));
-  copy_.end = count_;
+  const Plan& plan = *source.plan;
+  ORIEL_TRY(recordStepCopy(source, plan.step, plan.step.size_bytes, false, &copy_chunk_));
+  ORIEL_TRY(recordStepCopy(source, plan.step, plan.step_decode_bytes, false, &copy_decode_));
+  for (uint32_t i = 0; i < 2 && plan.step_ahead.size_bytes != 0; ++i) {
+    ORIEL_TRY(recordStepCopy(source, i == 0 ? plan.step : plan.step_ahead, plan.step_decode_bytes,
+                             true, &copy_ahead_[i]));
+  }
   return kOk;
 }
 
@@ -130,19 +135,31 @@ Status StepCommands::close(const Source& source) {
   return endCommands(*source.device, commands(), source.log);
 }
 
-Status StepCommands::recordStepCopy(const Source& source, uint64_t bytes) {
+Status StepCommands::recordStepCopy(const Source& source, const BufferRef& step, uint64_t bytes,
+                                    bool of_best, uint32_t* index) {
   const VulkanApi& api = source.device->api;
   const Plan& plan = *source.plan;
+  *index = count_;
+  ORIEL_TRY(open(source));
   // After everything earlier: uploads, fills, the step before.
-  recordBarrier(api, commands(), kCompute | kTransfer,
+  recordBarrier(api, commands(), kCompute | kTransfer | kIndirect,
                 VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kCompute | kTransfer,
-                kShaderUse | VK_ACCESS_TRANSFER_WRITE_BIT);
-  const VkBufferCopy region = {plan.step.offset_bytes, plan.device_step.offset_bytes, bytes};
-  api.vkCmdCopyBuffer(commands(), source.arenas->buffer(plan.step.arena),
-                      source.arenas->buffer(plan.device_step.arena), 1, &region);
-  recordBarrier(api, commands(), kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kCompute,
-                VK_ACCESS_SHADER_READ_BIT);
-  return kOk;
+                kShaderUse | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  const VkBuffer to = source.arenas->buffer(plan.device_step.arena);
+  const VkBufferCopy region = {step.offset_bytes, plan.device_step.offset_bytes, bytes};
+  api.vkCmdCopyBuffer(commands(), source.arenas->buffer(step.arena), to, 1, &region);
+  if (of_best) {
+    recordBarrier(api, commands(), kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
+                  VK_ACCESS_TRANSFER_WRITE_BIT);
+    const VkBufferCopy token = {
+        plan.top.offset_bytes + offsetof(TopTokens, best) + offsetof(TopToken, id),
+        plan.device_step.offset_bytes + sizeof(StepHeader) + offsetof(TokenStep, token),
+        sizeof(TokenStep::token)};
+    api.vkCmdCopyBuffer(commands(), source.arenas->buffer(plan.top.arena), to, 1, &token);
+  }
+  recordBarrier(api, commands(), kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT, kCompute | kIndirect,
+                VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_INDIRECT_COMMAND_READ_BIT);
+  return close(source);
 }
 
 void StepCommands::recordBindings(const Source& source, const Op& op, const OpHandles& handles,
@@ -165,10 +182,6 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   const double piece_work = pieceWork(plan, list);
   range->begin = count_;
   ORIEL_TRY(open(source));
-  if (list != StepList::kHead) {
-    ORIEL_TRY(recordStepCopy(source, list == StepList::kChunk ? plan.step.size_bytes
-                                                              : plan.step_decode_bytes));
-  }
   double open_work = 0;  // of the last piece
   uint32_t running = 0;  // the first op since the last barrier
   for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
@@ -215,8 +228,8 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
       }
       uint32_t offset = 0;
       if (source.groups->covers(list, ops[i], &offset)) {
-        api.vkCmdDispatchIndirect(commands(), source.arenas->buffer(plan.step.arena),
-                                  plan.step.offset_bytes + offset);
+        api.vkCmdDispatchIndirect(commands(), source.arenas->buffer(plan.device_step.arena),
+                                  plan.device_step.offset_bytes + offset);
       } else if (parts == 1) {
         api.vkCmdDispatch(commands(), kernel.grid[0], kernel.grid[1], kernel.grid[2]);
       } else {

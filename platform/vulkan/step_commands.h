@@ -73,7 +73,13 @@ class StepCommands {
     uint32_t begin = 0;
     uint32_t end = 0;
   };
-  /// A run is its body, then its head.
+  /// A run is a copy of the step block, then its body, then its head.
+  VkCommandBuffer copy(StepRun what) const {
+    return pieces_[what == StepRun::kChunk || what == StepRun::kChunkHead ? copy_chunk_ : copy_decode_]
+        .commands;
+  }
+  /// Of step (0) or step_ahead (1), with the best token of the head before in place of its own.
+  VkCommandBuffer copyAhead(uint32_t block) const { return pieces_[copy_ahead_[block]].commands; }
   Range body(StepRun what) const;
   Range head(StepRun what) const { return what == StepRun::kChunk ? Range() : head_; }
   const StepPiece& piece(uint32_t index) const { return pieces_[index]; }
@@ -87,7 +93,8 @@ class StepCommands {
   Status recordList(const Source& source, StepList list, Range* range);
   void recordBindings(const Source& source, const Op& op, const OpHandles& handles,
                       uint32_t pipeline) const;
-  Status recordStepCopy(const Source& source, uint64_t bytes);
+  Status recordStepCopy(const Source& source, const BufferRef& step, uint64_t bytes, bool of_best,
+                        uint32_t* index);
   Status open(const Source& source);
   Status close(const Source& source);
   VkCommandBuffer commands() const { return pieces_[count_ - 1].commands; }
@@ -97,7 +104,9 @@ class StepCommands {
   Range decode_;
   Range chunk_;
   Range head_;
-  Range copy_;  ///< of the step block alone, before a head that is run by itself
+  uint32_t copy_chunk_ = 0;
+  uint32_t copy_decode_ = 0;
+  uint32_t copy_ahead_[2] = {};
 };
 
 /// Makes what was `written` in the stages `from` visible to what is `used` in the stages `to`.
@@ -109,6 +118,7 @@ Status endCommands(const VulkanDevice& device, VkCommandBuffer commands, const L
 
 constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
 constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkPipelineStageFlags kIndirect = VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
 constexpr VkAccessFlags kShaderUse = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
 
 }  // namespace oriel

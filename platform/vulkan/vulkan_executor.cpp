@@ -17,18 +17,23 @@ namespace {
 /// Longest single wait; some drivers mishandle very long ones.
 constexpr double kWaitSliceMs = 1000.0;
 
-/// Command buffers besides those of steps: one that clears the cache, one per half of the upload ring.
+/// Command buffers besides those of steps: one that clears the cache, one that copies the logits to the
+/// host, one per half of the upload ring.
 constexpr uint32_t kClearCommands = 0;
-constexpr uint32_t kUploadCommands = kClearCommands + 1;
+constexpr uint32_t kLogitsCommands = kClearCommands + 1;
+constexpr uint32_t kUploadCommands = kLogitsCommands + 1;
 constexpr uint32_t kUploadHalves = 2;
 constexpr uint32_t kCommandBuffers = kUploadCommands + kUploadHalves;
 
 /// Submissions of a step that the queue holds at a time: the device goes on with one while the host takes
 /// note of the other.
 constexpr uint32_t kFlights = 2;
-/// One fence per upload half, one per flight; everything else uses the first of those.
+/// One fence per upload half, one per flight, which everything else uses the first of, and one per step block
+/// for what runs ahead.
 constexpr uint32_t kRunFence = kUploadHalves;
-constexpr uint32_t kFences = kRunFence + kFlights;
+constexpr uint32_t kAheadFence = kRunFence + kFlights;
+constexpr uint32_t kStepBlocks = 2;
+constexpr uint32_t kFences = kAheadFence + kStepBlocks;
 
 class VulkanExecutor final : public Executor {
  public:
@@ -47,7 +52,14 @@ class VulkanExecutor final : public Executor {
               const void** piece) override;
   void* step() override { return arenas_.mapped(plan_.step); }
   Status run(StepRun what, const StopCheck& stop) override;
-  float* logits() override { return reinterpret_cast<float*>(arenas_.mapped(plan_.logits)); }
+  const TopTokens* top() const override {
+    return reinterpret_cast<const TopTokens*>(arenas_.mapped(plan_.top));
+  }
+  Status logits(const float** values) override;
+  bool runsAhead() const override { return device_.caps.has(VulkanFeature::kRunAhead); }
+  void* aheadStep() override { return stepBlock(ahead_ ? 1 - block_ : 1); }
+  Status runAhead(bool* more) override;
+  Status dropAhead() override;
   Status clearCache() override;
   uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
   const char* deviceName() const override { return device_.caps.name; }
@@ -94,13 +106,20 @@ class VulkanExecutor final : public Executor {
     return endCommands(device_, commands, options_.log);
   }
   Status recordClear();
+  Status recordLogits();
   Status clearDeviceMemory();
 
   Status submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence);
   Status wait(uint32_t fence);
   Status submitAndWait(VkCommandBuffer commands);
   Status submitStep(StepRun what, const StopCheck& stop);
+  Status submitAhead(bool* more);
   Status land(uint32_t flight);
+  /// Waits for whatever of a run that failed is still under way.
+  Status endRun(Status status);
+  void* stepBlock(uint32_t block) const {
+    return arenas_.mapped(block == 0 ? plan_.step : plan_.step_ahead);
+  }
   /// Remembers a failure that nothing can follow.
   Status settle(Status status);
 
@@ -130,6 +149,8 @@ class VulkanExecutor final : public Executor {
   double landed_ms_ = 0;  // when the latest flight was seen to be done
   Pace paces_[2];         // of one token, of a chunk
   Pace* pace_ = nullptr;  // of the run in progress
+  uint32_t block_ = 0;    // step block of the latest run, or of what runs ahead
+  bool ahead_ = false;    // all but the head of the step in that block was begun
   AttentionGroups attention_groups_;
   Status failed_;
 };
@@ -256,12 +277,17 @@ Status VulkanExecutor::submitAndWait(VkCommandBuffer commands) {
 }
 
 Status VulkanExecutor::run(StepRun what, const StopCheck& stop) {
-  ORIEL_TRY(failed_);
+  ORIEL_TRY(dropAhead());
+  block_ = 0;
   attention_groups_.write(step());
-  const Status status = settle(submitStep(what, stop));
-  for (uint32_t flight = 0; flight < kFlights && !status.ok(); ++flight) {
-    (void)settle(wait(kRunFence + flight));  // the step block is in use until then
-    if (in_flight_[kRunFence + flight]) {
+  return endRun(submitStep(what, stop));
+}
+
+Status VulkanExecutor::endRun(Status status) {
+  status = settle(status);
+  for (uint32_t fence = kRunFence; fence < kFences && !status.ok(); ++fence) {
+    (void)settle(wait(fence));  // the step block is in use until then
+    if (in_flight_[fence]) {
       failed_ = status;  // and still is: nothing may follow
     }
   }
@@ -291,17 +317,21 @@ Status VulkanExecutor::submitStep(StepRun what, const StopCheck& stop) {
   uint32_t flight = 0;
   for (uint32_t next = 0; next < count; flight = (flight + 1) % kFlights) {
     ORIEL_TRY(land(flight));
-    if (what != StepRun::kHead && next < body_count && stop()) {
+    if (next < body_count && stop()) {
       return ORIEL_ERROR_CANCELLED;
     }
     VkCommandBuffer commands[StepCommands::kMaxPieces];
     uint32_t n = 0;
+    if (next == 0) {
+      commands[n++] = steps_.copy(what);
+    }
+    const uint32_t first = next;
     double work = 0;
     for (; next < count; ++next) {
       const StepPiece& piece =
           steps_.piece(next < body_count ? body.begin + next : head.begin + next - body_count);
       const double more = load.of(piece, next < body_count);
-      if (n != 0 && work + more > pace_->work()) {
+      if (next != first && work + more > pace_->work()) {
         break;
       }
       commands[n++] = piece.commands;
@@ -314,6 +344,76 @@ Status VulkanExecutor::submitStep(StepRun what, const StopCheck& stop) {
     ORIEL_TRY(land((flight + i) % kFlights));
   }
   return kOk;
+}
+
+Status VulkanExecutor::runAhead(bool* more) {
+  ORIEL_TRY(failed_);
+  if (!ahead_) {
+    block_ = 0;
+    attention_groups_.write(step());
+  }
+  const Status status = endRun(submitAhead(more));
+  ahead_ = status.ok() && *more;
+  return status;
+}
+
+// The device is to have all of the next token but its head when it is done with this one; that head waits until
+// the host has seen this one's result, so that it can be kept. A token is one submission then, and what is
+// under way when a call is cancelled two of them at most.
+Status VulkanExecutor::submitAhead(bool* more) {
+  const StepCommands::Range body = steps_.body(StepRun::kDecode);
+  const StepCommands::Range head = steps_.head(StepRun::kDecode);
+  const StepLoad load = steps_.load(plan_, StepRun::kDecode, stepBlock(block_));
+  double work = 0;
+  for (uint32_t i = body.begin; i < body.end; ++i) {
+    work += load.of(steps_.piece(i), true);
+  }
+  for (uint32_t i = head.begin; i < head.end; ++i) {
+    work += load.of(steps_.piece(i), false);
+  }
+  *more = *more && work <= paces_[0].work();
+  if (!*more && !ahead_) {
+    return submitStep(StepRun::kDecode, StopCheck());
+  }
+  VkCommandBuffer commands[StepCommands::kMaxPieces];
+  uint32_t n = 0;
+  const auto add = [&](const StepCommands::Range& range) {
+    for (uint32_t i = range.begin; i < range.end; ++i) {
+      commands[n++] = steps_.piece(i).commands;
+    }
+  };
+  if (!ahead_) {
+    commands[n++] = steps_.copy(StepRun::kDecode);
+    add(body);
+  }
+  add(head);
+  const double sent_ms = nowMs();
+  ORIEL_TRY(submit(commands, n, kRunFence));
+  if (*more) {
+    const uint32_t next = 1 - block_;
+    attention_groups_.write(stepBlock(next));
+    n = 0;
+    commands[n++] = steps_.copyAhead(next);
+    add(body);
+    ORIEL_TRY(submit(commands, n, kAheadFence + next));
+    block_ = next;
+  }
+  ORIEL_TRY(wait(kRunFence));
+  landed_ms_ = nowMs();
+  // When the device began is known only where it had nothing before; that it was slow, always.
+  if (const double ms = landed_ms_ - sent_ms; !ahead_ || ms > kSubmissionMs) {
+    paces_[0].took(work, ms);
+  }
+  return kOk;
+}
+
+Status VulkanExecutor::dropAhead() {
+  ORIEL_TRY(failed_);
+  if (!ahead_) {
+    return kOk;
+  }
+  ahead_ = false;
+  return endRun(wait(kAheadFence + block_));
 }
 
 Status VulkanExecutor::clearCache() {
@@ -391,12 +491,20 @@ Status VulkanExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint
   return kOk;
 }
 
+Status VulkanExecutor::logits(const float** values) {
+  ORIEL_TRY(finishWrites());  // the copy goes where uploads come from
+  ORIEL_TRY(settle(submitAndWait(commands_[kLogitsCommands])));
+  *values = reinterpret_cast<const float*>(arenas_.mapped(plan_.host_logits));
+  return kOk;
+}
+
 Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(settle(finishPipelines()));
   ORIEL_TRY(settle(bindings_.createSets(device_, arenas_, plan_, options_.log, handles_)));
   ORIEL_TRY(settle(recordSteps()));
   ORIEL_TRY(settle(recordClear()));
+  ORIEL_TRY(settle(recordLogits()));
   ORIEL_TRY(settle(clearDeviceMemory()));
 
   // Some drivers compile at the first dispatch. No tokens: nothing but the head does any work.
@@ -496,6 +604,23 @@ Status VulkanExecutor::recordClear() {
                 VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
                 VK_ACCESS_TRANSFER_WRITE_BIT);
   recordFill(device_.api, commands, arenas_.buffer(ArenaKind::kCache));
+  return end(commands);
+}
+
+Status VulkanExecutor::recordLogits() {
+  const VkCommandBuffer commands = commands_[kLogitsCommands];
+  ORIEL_TRY(begin(commands, 0));
+  recordBarrier(device_.api, commands, kCompute | kTransfer,
+                VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
+                VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  const uint64_t bytes = plan_.host_logits.size_bytes;
+  if (bytes != 0) {
+    const VkBufferCopy region = {plan_.logits.offset_bytes, plan_.host_logits.offset_bytes, bytes};
+    device_.api.vkCmdCopyBuffer(commands, arenas_.buffer(plan_.logits.arena),
+                                arenas_.buffer(plan_.host_logits.arena), 1, &region);
+  }
+  recordBarrier(device_.api, commands, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT,
+                VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   return end(commands);
 }
 

@@ -225,7 +225,7 @@ WorkShape workOf(const ModelShape& shape, WeightType type) {
   work.kv = kvShapeOf(shape);
   work.n_ops[static_cast<uint32_t>(StepList::kDecode)] = 1 + kOpsPerLayer * shape.n_layers;
   work.n_ops[static_cast<uint32_t>(StepList::kChunk)] = 1 + (kOpsPerLayer - 1) * shape.n_layers;
-  work.n_ops[static_cast<uint32_t>(StepList::kHead)] = 2;
+  work.n_ops[static_cast<uint32_t>(StepList::kHead)] = 4;
   if (work.known) {
     work.add(fileTypeOf(type), parameters - looked_up, embedding);
   }

@@ -59,13 +59,35 @@ class Executor {
 
   /// The step block (plan.step), for the host to fill before run().
   virtual void* step() = 0;
-  /// Runs and waits (bounded). On success logits() holds the result where the run has a head. `stop` is asked
+  /// Runs and waits (bounded). On success top() holds the result where the run has a head. `stop` is asked
   /// before each piece of the work that is begun, until it says yes or the head has begun: then what was
-  /// begun is waited for and ORIEL_ERROR_CANCELLED returned. Logits are then what they were; what the cache
+  /// begun is waited for and ORIEL_ERROR_CANCELLED returned. Logits and top() are then what they were; what the cache
   /// holds for the tokens of the step is undefined.
   virtual Status run(StepRun what, const StopCheck& stop) = 0;
   Status run(StepRun what) { return run(what, StopCheck()); }
-  virtual float* logits() = 0;
+  /// The best tokens after the latest head: what the host reads of every token.
+  virtual const TopTokens* top() const = 0;
+  /// Waits for all logits of the latest head, or what was written to plan.logits since; *values is valid until
+  /// the next call but top().
+  virtual Status logits(const float** values) = 0;
+
+  // Greedy decoding need not wait for the host between tokens: the device goes on with the best token itself.
+
+  /// Whether that gains anything here.
+  virtual bool runsAhead() const { return false; }
+  /// The step block of the token after the one that runs, for the host to fill before runAhead(true).
+  virtual void* aheadStep() { return nullptr; }
+  /// As run(kDecode), of the step in step() or, where the call before left *more true, of the one that was in
+  /// aheadStep(). If *more, also begins what follows: everything but the head of the step in aheadStep(), for
+  /// the token that this head finds to be the best. Does not wait for that. *more becomes false where a token
+  /// is too long for it.
+  virtual Status runAhead(bool* more) {
+    *more = false;
+    return run(StepRun::kDecode);
+  }
+  /// Waits for what runAhead() began, which then counts for nothing: logits and top() are those of the head
+  /// before; what the cache holds for the token is undefined.
+  virtual Status dropAhead() { return kOk; }
 
   /// Overwrites the cache with zeros.
   virtual Status clearCache() = 0;

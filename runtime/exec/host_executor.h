@@ -20,7 +20,13 @@ class HostExecutor : public Executor {
   Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
               const void** piece) override;
   void* step() override { return at(plan_.step); }
-  float* logits() override { return reinterpret_cast<float*>(at(plan_.logits)); }
+  const TopTokens* top() const override {
+    return reinterpret_cast<const TopTokens*>(at(plan_.top));
+  }
+  Status logits(const float** values) override {
+    *values = reinterpret_cast<const float*>(at(plan_.logits));
+    return kOk;
+  }
   Status clearCache() override;
   uint64_t allocatedBytes(ArenaKind kind) const override {
     return allocated_[static_cast<uint32_t>(kind)];

@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "exec/host_executor.h"
 #include "exec/reference_weights.h"
+#include "exec/top_tokens.h"
 #include "kv/kv_side.h"
 #include "kv/quantise.h"
 
@@ -77,6 +78,11 @@ class ReferenceExecutor final : public HostExecutor {
         return attentionMerge(op);
       case OpKind::kGatedActivation:
         return gatedActivation(op);
+      case OpKind::kTopBlocks:
+        return topBlocks(floats(op, 0), op.push.top, words(op, 2));
+      case OpKind::kTopTokens:
+        return topTokens(floats(op, 0), op.push.top, words(op, 3),
+                         reinterpret_cast<TopTokens*>(words(op, 2)));
     }
   }
 

@@ -30,26 +30,30 @@ double Sampler::uniform() {
   return static_cast<double>(z >> 11) * 0x1.0p-53;
 }
 
-// Each recent token once, however often it occurred, in the order of ids.
-uint32_t Sampler::penalised(const float* logits, Candidate* out) const {
-  const uint64_t recent = std::min<uint64_t>(state_.n_recent, SamplerState::kRecentTokens);
-  uint32_t n = 0;
-  for (uint64_t i = 0; i < recent && options_.repeat_penalty != 1.0f; ++i) {
-    const int32_t id = state_.recent[i];
-    const float logit = logits[id];
-    out[n++] = {logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty, id};
+uint32_t Sampler::topK() const {
+  return options_.greedy ? 1 : std::min(options_.top_k, n_vocab_);
+}
+
+uint32_t Sampler::penalisedIds(int32_t* ids) const {
+  if (options_.repeat_penalty == 1.0f) {
+    return 0;
   }
-  const auto by_id = [](const Candidate& a, const Candidate& b) { return a.id < b.id; };
-  const auto same_id = [](const Candidate& a, const Candidate& b) { return a.id == b.id; };
-  std::sort(out, out + n, by_id);
-  return static_cast<uint32_t>(std::unique(out, out + n, same_id) - out);
+  int32_t* const end =
+      std::copy_n(state_.recent,
+                  std::min<uint64_t>(state_.n_recent, SamplerState::kRecentTokens), ids);
+  std::sort(ids, end);
+  return static_cast<uint32_t>(std::unique(ids, end) - ids);
+}
+
+float Sampler::penalised(float logit) const {
+  return logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
 }
 
 // One pass over the vocabulary, which is large: almost every logit is compared with the least of
 // the best so far and forgotten. Ids come in order, so that a later one loses a tie.
 uint32_t Sampler::best(const float* logits, uint32_t k) {
-  Candidate changed[SamplerState::kRecentTokens];
-  const uint32_t n_changed = penalised(logits, changed);
+  int32_t changed[SamplerState::kRecentTokens];
+  const uint32_t n_changed = penalisedIds(changed);
   const uint32_t room = static_cast<uint32_t>(std::min<uint64_t>(n_vocab_, k + std::max(k, 64u)));
   uint32_t n = 0;
   float least = -INFINITY;
@@ -69,12 +73,13 @@ uint32_t Sampler::best(const float* logits, uint32_t k) {
   };
   uint32_t id = 0;
   for (uint32_t i = 0; i <= n_changed; ++i) {
-    const uint32_t end = i < n_changed ? static_cast<uint32_t>(changed[i].id) : n_vocab_;
+    const uint32_t end = i < n_changed ? static_cast<uint32_t>(changed[i]) : n_vocab_;
     for (; id < end; ++id) {
       offer(logits[id], id);
     }
     if (i < n_changed) {
-      offer(changed[i].logit, id++);
+      offer(penalised(logits[id]), id);
+      ++id;
     }
   }
   if (n > k) {
@@ -84,7 +89,39 @@ uint32_t Sampler::best(const float* logits, uint32_t k) {
 }
 
 int32_t Sampler::sample(const float* logits) {
-  uint32_t n = best(logits, options_.greedy ? 1 : std::min(options_.top_k, n_vocab_));
+  return draw(best(logits, topK()));
+}
+
+bool Sampler::suffices(const TopTokens& top) const {
+  const uint32_t k = topK();
+  if (k > kMostTopK || !(options_.repeat_penalty >= 1.0f)) {
+    return false;
+  }
+  int32_t changed[SamplerState::kRecentTokens];
+  return top.all != 0 || k + penalisedIds(changed) <= top.count;
+}
+
+int32_t Sampler::sample(const TopTokens& top) {
+  int32_t changed[SamplerState::kRecentTokens];
+  const uint32_t n_changed = penalisedIds(changed);
+  const uint32_t k = topK();
+  const uint32_t enough = std::min(top.count, k + n_changed);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < enough; ++i) {
+    const int32_t id = static_cast<int32_t>(top.best[i].id);
+    const bool recent = std::binary_search(changed, changed + n_changed, id);
+    const float logit = recent ? penalised(top.best[i].logit) : top.best[i].logit;
+    if (logit > -INFINITY) {
+      candidates_[n++] = {logit, id};
+    }
+  }
+  if (n > k) {
+    std::nth_element(candidates_, candidates_ + (k - 1), candidates_ + n);
+  }
+  return draw(std::min(n, k));
+}
+
+int32_t Sampler::draw(uint32_t n) {
   if (n == 0) {
     return 0;  // minus infinity everywhere
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/arena.h"
+#include "shaders/shared/layout.h"
 
 namespace oriel {
 
@@ -41,8 +42,19 @@ class Sampler {
   void restore(const SamplerState& state) { state_ = state; }
   /// Not-a-number counts as minus infinity. Ties go to the lower id.
   int32_t sample(const float* logits);
+  /// Whether these say as much as all logits would. They do for greedy choice and for a top-k of at most
+  /// kMostTopK. A penalty of at least 1 can only move recent tokens down, so as many more are enough.
+  bool suffices(const TopTokens& top) const;
+  /// Whether the best token is taken, whatever came before.
+  bool takesTheBest() const { return options_.greedy && options_.repeat_penalty == 1.0f; }
+  /// The same token as sample() of all logits, if they suffice.
+  int32_t sample(const TopTokens& top);
 
  private:
+  /// Of more, sums would depend on the order in which candidates come.
+  static constexpr uint32_t kMostTopK = 64;
+  static_assert(kMostTopK + SamplerState::kRecentTokens <= kTopCapacity, "with a penalty, too");
+
   struct Candidate {
     float logit;
     int32_t id;
@@ -50,10 +62,14 @@ class Sampler {
       return logit > other.logit || (logit == other.logit && id < other.id);
     }
   };
-  /// Recent tokens with their logits after the penalty; at most kRecentTokens, none without a penalty.
-  uint32_t penalised(const float* logits, Candidate* out) const;
+  uint32_t topK() const;
+  /// Tokens that the penalty is for, each once, in order; at most kRecentTokens, none without a penalty.
+  uint32_t penalisedIds(int32_t* ids) const;
+  float penalised(float logit) const;
   /// The k best, in no order, at the front of candidates_; fewer where the others are minus infinity.
   uint32_t best(const float* logits, uint32_t k);
+  /// Chooses among candidates_, the k best.
+  int32_t draw(uint32_t n);
   double uniform();
 
   SamplerOptions options_;

@@ -99,13 +99,18 @@ bool Session::canRewind(uint64_t position) const {
 }
 
 void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
+  stored_ = std::max(stored_, position_ + count);
+  fillBlock(context_.executor->step(), position_, ids, count, head_row);
+}
+
+void Session::fillBlock(void* block, uint64_t position, const int32_t* ids, uint32_t count,
+                        uint32_t head_row) const {
   const uint32_t rope_dims = context_.model->rope_dims;
-  uint32_t* words = static_cast<uint32_t*>(context_.executor->step());
+  uint32_t* words = static_cast<uint32_t*>(block);
   const StepHeader header = {count, head_row, 0, 0, {}};
   std::memcpy(words, &header, sizeof(header));
-  stored_ = std::max(stored_, position_ + count);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t t = position_ + i;
+    const uint64_t t = position + i;
     TokenStep step = stepOf(t);
     step.token = static_cast<uint32_t>(ids[i]);
     std::memcpy(words + kStepHeaderWords + i * kTokenStepWords, &step, sizeof(step));
@@ -127,8 +132,52 @@ Status Session::submit(StepRun what, bool may_stop) {
     stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
+  has_top_ = has_top_ || what != StepRun::kChunk;
   ++submissions_;
   return kOk;
+}
+
+// The token after the next must be the best one, and nothing lost if it is dropped: it may be a stop token, which
+// is never fed, and going back must lead as far as ever. So it takes no slot that another token was in.
+bool Session::mayRunAhead() const {
+  const uint64_t t = position_ + 1;
+  return context_.executor->runsAhead() && sampler_.takesTheBest() && window_.isFresh(t) &&
+         (!has_local_ || local_window_.isFresh(t));
+}
+
+// The step of a token that was chosen; the executor may have begun it. `more`: another token will be wanted.
+Status Session::decode(int32_t id, bool more) {
+  has_logits_ = false;
+  if (ahead_) {
+    stored_ = std::max(stored_, position_ + 1);
+  } else {
+    fillStep(&id, 1, 0);
+  }
+  more = more && mayRunAhead();
+  if (more || ahead_) {
+    if (more) {
+      const int32_t unknown = 0;
+      fillBlock(context_.executor->aheadStep(), position_ + 1, &unknown, 1, 0);
+    }
+    ahead_ = false;
+    ORIEL_TRY(context_.executor->runAhead(&more));
+    ahead_ = more;
+    has_top_ = true;
+    ++submissions_;
+  } else {
+    ORIEL_TRY(submit(StepRun::kDecode, false));
+  }
+  commit(&id, 1);
+  has_logits_ = true;
+  return kOk;
+}
+
+Status Session::dropAhead() {
+  if (!ahead_) {
+    return kOk;
+  }
+  ahead_ = false;
+  return context_.executor->dropAhead();
 }
 
 void Session::commit(const int32_t* ids, uint32_t count) {
@@ -137,6 +186,19 @@ void Session::commit(const int32_t* ids, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     sampler_.accept(ids[i]);
   }
+}
+
+// From the best tokens alone where they are enough.
+Status Session::choose(int32_t* id) {
+  const TopTokens* const top = context_.executor->top();
+  if (has_top_ && sampler_.suffices(*top)) {
+    *id = sampler_.sample(*top);
+    return kOk;
+  }
+  const float* logits = nullptr;
+  ORIEL_TRY(context_.executor->logits(&logits));
+  *id = sampler_.sample(logits);
+  return kOk;
 }
 
 Status Session::rewind(uint64_t position) {
@@ -209,6 +271,7 @@ Status Session::restore(const void* data, uint64_t bytes) {
   stored_ = state.stored;
   first_position_ = state.first_position;
   has_logits_ = state.has_logits != 0;
+  has_top_ = false;
   reply_open_ = state.reply_open != 0;
   reply_begin_ = state.reply_begin;
   reply_end_ = state.reply_end;
@@ -314,7 +377,9 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
                        : row == 0 ? StepRun::kChunkHead
                                   : StepRun::kHead,
                        row == 0));
-      stop = on_logits(done + row, context_.executor->logits(), n_vocab, user) != 0;
+      const float* logits = nullptr;
+      ORIEL_TRY(context_.executor->logits(&logits));
+      stop = on_logits(done + row, logits, n_vocab, user) != 0;
     }
     commit(ids + done, n);
     has_logits_ = shown == n;  // else they are those of an earlier token
@@ -330,8 +395,7 @@ Status Session::logits(const float** values) const {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
   }
-  *values = context_.executor->logits();
-  return kOk;
+  return context_.executor->logits(values);
 }
 
 Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
@@ -360,7 +424,7 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
       result->stop_reason = ORIEL_STOP_CANCELLED;
       break;
     }
-    id = sampler_.sample(context_.executor->logits());
+    ORIEL_TRY(choose(&id));
     if (!ignore_stop && (id == stop_id || context_.tokenizer->isStop(id))) {
       result->stop_reason = ORIEL_STOP_TOKEN;
       break;
@@ -373,16 +437,14 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
     size_t bytes = 0;
     decoder_.push(context_.tokenizer->piece(id, false), &text, &bytes);
     const bool stop = emit(id, text, bytes);
-    has_logits_ = false;
-    fillStep(&id, 1, 0);
-    ORIEL_TRY(submit(StepRun::kDecode, false));
-    commit(&id, 1);
-    has_logits_ = true;
+    const bool more = !stop && (max_tokens == 0 || result->tokens < max_tokens);
+    ORIEL_TRY(decode(id, more));
     if (stop) {
       result->stop_reason = ORIEL_STOP_CALLBACK;
       break;
     }
   }
+  ORIEL_TRY(dropAhead());
   const char* text = nullptr;
   size_t bytes = 0;
   decoder_.finish(&text, &bytes);

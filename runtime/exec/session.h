@@ -83,8 +83,14 @@ class Session {
   TokenStep stepOf(uint64_t t) const;
   bool canRewind(uint64_t position) const;
   void fillStep(const int32_t* ids, uint32_t count, uint32_t head_row);
+  void fillBlock(void* block, uint64_t position, const int32_t* ids, uint32_t count,
+                 uint32_t head_row) const;
+  bool mayRunAhead() const;
+  Status decode(int32_t id, bool more);
+  Status dropAhead();
   Status submit(StepRun what, bool may_stop);
   void commit(const int32_t* ids, uint32_t count);
+  Status choose(int32_t* id);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
   Status appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
@@ -116,6 +122,8 @@ class Session {
   /// step that failed. What they overwrote in the ring does not come back.
   uint64_t stored_ = 0;
   bool has_logits_ = false;
+  bool has_top_ = false;  ///< and the executor's top() is of the same token
+  bool ahead_ = false;  ///< the executor has begun with the token that it found to be the best
   bool reply_open_ = false;  ///< the assistant's turn still wants its end
   uint64_t reply_begin_ = 0;  ///< tokens of the latest reply, its opening included
   uint64_t reply_end_ = 0;

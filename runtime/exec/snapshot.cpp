@@ -145,7 +145,9 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
     put(&start, sizeof(start));
   }
   if (state.has_logits != 0) {
-    put(executor->logits(), 4ull * n_vocab);
+    const float* logits = nullptr;
+    ORIEL_TRY(executor->logits(&logits));
+    put(logits, 4ull * n_vocab);
   }
   const auto putRun = [&](const BufferRef& side, uint64_t offset_bytes, uint64_t run_bytes) {
     return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
@@ -212,10 +214,6 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
     turns->mark(start);
     at += sizeof(start);
   }
-  if (state->has_logits != 0) {
-    std::memcpy(executor->logits(), at, 4ull * n_vocab);
-    at += 4ull * n_vocab;
-  }
   const auto sendRun = [&](const BufferRef& side, uint64_t offset_bytes, uint64_t run_bytes) {
     return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
       void* piece = nullptr;
@@ -225,6 +223,9 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
       return executor->endWrite(side, offset_bytes + done, piece_bytes);
     });
   };
+  if (state->has_logits != 0) {
+    ORIEL_TRY(sendRun(plan.logits, 0, 4ull * n_vocab));
+  }
   ORIEL_TRY(forEachUsedRun(plan, state->position, sendRun));
   return executor->finishWrites();
 }

@@ -50,6 +50,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.residual = kept.take(vector * layout.embd_stride);
   layout.normed = kept.take(vector * layout.embd_stride);
   layout.head_normed = kept.take(4ull * layout.embd_stride);
+  layout.logits = kept.take(4ull * model.n_vocab);
+  layout.top_keys = kept.take(4ull * topBlocks(model.n_vocab));
 
   PieceCounter attention(ArenaKind::kActivations, kept.used());
   layout.qkv = attention.take(vector * layout.qkv_stride);
@@ -86,8 +88,12 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half) 
   PieceCounter pieces(ArenaKind::kIo, 0);
   IoLayout layout;
   layout.step = pieces.take(stepBytes(chunk, rotationWords(model)));
-  layout.logits = pieces.take(4ull * model.n_vocab);
-  layout.upload = pieces.take(2 * upload_half);
+  layout.step_ahead = pieces.take(4 * stepRotationWord(chunk, rotationWords(model), 1));
+  layout.top = pieces.take(sizeof(TopTokens));
+  const uint64_t logits_bytes = 4ull * model.n_vocab;
+  layout.upload = layout.host_logits = pieces.take(std::max(2 * upload_half, logits_bytes));
+  layout.upload.size_bytes = 2 * upload_half;
+  layout.host_logits.size_bytes = logits_bytes;
   layout.bytes = alignUp(pieces.used(), kArenaGranularity);
   return layout;
 }

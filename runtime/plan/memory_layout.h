@@ -40,12 +40,19 @@ struct AttentionSplit {
 };
 AttentionSplit decodeSplit(const CacheShape& cache);
 
+/// Blocks that so many logits are divided into.
+constexpr uint32_t topBlocks(uint32_t n_vocab) {
+  return n_vocab < kMaxTopBlocks ? n_vocab : kMaxTopBlocks;
+}
+
 /// Vectors between kernels, all float32, [chunk][stride words].
 struct ActivationLayout {
   BufferRef device_step;
   BufferRef residual;    ///< [chunk][n_embd]
   BufferRef normed;      ///< [chunk][n_embd]
   BufferRef head_normed; ///< [n_embd]
+  BufferRef logits;      ///< [n_vocab]
+  BufferRef top_keys;    ///< [topBlocks(n_vocab)]
   // Attention and feed-forward never live at the same time and share their bytes. What one leaves in
   // the padding columns of the other is finite and meets zero weights.
   BufferRef qkv;         ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
@@ -68,7 +75,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
 
 /// Host-visible memory.
 struct IoLayout {
-  BufferRef step, logits, upload;
+  BufferRef step, step_ahead, top, upload;
+  BufferRef host_logits;  ///< Plan::host_logits
   uint64_t bytes = 0;
 };
 /// `upload_half` as PlanTotals gives it.

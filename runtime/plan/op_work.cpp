@@ -50,6 +50,15 @@ OpWork opWork(const Op& op, uint32_t tokens) {
     case OpKind::kGatedActivation:
       values = op.push.gated_activation.cols;
       break;
+    case OpKind::kTopBlocks:
+      tokens = 1;
+      values = op.push.top.n_vocab / kPerValue;
+      break;
+    case OpKind::kTopTokens:
+      // Sorts as many, and reads the blocks that they are in.
+      tokens = 1;
+      values = double{1} * kTopCapacity * (kTopCapacity + op.push.top.n_vocab / op.push.top.blocks);
+      break;
   }
   work.fixed += kStart + kPerValue * values * tokens;
   return work;

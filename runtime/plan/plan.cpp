@@ -43,12 +43,14 @@ class Builder {
 
   Status run() {
     plan_->device_step = act_.device_step;
+    plan_->logits = act_.logits;
     ORIEL_TRY(embedding());
     for (uint32_t layer = 0; layer < model_.n_layers; ++layer) {
       ORIEL_TRY(attention(layer));
       ORIEL_TRY(feedForward(layer));
     }
     ORIEL_TRY(head());
+    topTokens();
     closeSegment();
     return kOk;
   }
@@ -307,7 +309,7 @@ class Builder {
     MatmulEnds ends;
     ends.in = act_.head_normed;
     ends.in_stride = act_.embd_stride;
-    ends.out = io_.logits;
+    ends.out = act_.logits;
     ends.out_stride = model_.n_vocab;
     ends.staged = act_.stagedAt(act_.qkv, act_.embd_stride, 1);
     Op op = matmulOp(ends, slice, type, geometry, first_row, rows);
@@ -352,6 +354,18 @@ class Builder {
                       uint32_t first_row, uint32_t rows) {
                     headMatmul(slice, type, geometry, first_row, rows);
                   });
+  }
+
+  void topTokens() {
+    const TopPush push = {model_.n_vocab, topBlocks(model_.n_vocab)};
+    Op blocks = makeOp(OpKind::kTopBlocks, sizeof(TopPush),
+                       {act_.logits, act_.device_step, act_.top_keys});
+    blocks.push.top = push;
+    emitTo(StepList::kHead, blocks);
+    Op best = makeOp(OpKind::kTopTokens, sizeof(TopPush),
+                     {act_.logits, act_.device_step, io_.top, act_.top_keys});
+    best.push.top = push;
+    emitTo(StepList::kHead, best);
   }
 
   AttentionPush attentionPush(const CacheShape& cache, bool local, uint32_t splits,
@@ -564,9 +578,11 @@ Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals&
   plan->activation_bytes = activations.bytes;
   plan->io_bytes = io.bytes;
   plan->step = io.step;
-  plan->logits = io.logits;
+  plan->step_ahead = io.step_ahead;
+  plan->top = io.top;
   plan->upload = io.upload;
-  plan->step_decode_bytes = 4 * stepRotationWord(chunk, rotationWords(model), 1);
+  plan->host_logits = io.host_logits;
+  plan->step_decode_bytes = io.step_ahead.size_bytes;
   plan->weights_bytes = totals.weights_bytes;
   plan->weights_read_bytes_per_token = totals.weights_read_bytes_per_token;
 

@@ -18,7 +18,7 @@ enum class ArenaKind : uint8_t {
   kWeights,      ///< device-local; one or more segments of at most kMaxAllocationBytes
   kCache,        ///< device-local; one segment
   kActivations,  ///< device-local
-  kIo,           ///< host-visible: step parameters, logits, upload ring
+  kIo,           ///< host-visible: step parameters, best tokens, upload ring
 };
 constexpr uint32_t kArenaKinds = 4;
 
@@ -60,6 +60,8 @@ enum class OpKind : uint8_t {
   kAttention,
   kAttentionMerge,
   kGatedActivation,
+  kTopBlocks,
+  kTopTokens,
 };
 
 constexpr uint32_t kMaxOpBindings = 5;
@@ -90,13 +92,14 @@ struct Op {
     AttentionPush attention;
     AttentionMergePush attention_merge;
     GatedActivationPush gated_activation;
+    TopPush top;
   } push = {};
   uint32_t push_bytes = 0;
 };
 
 /// A recorded sequence of ops. kDecode works on one token (n_tokens is 1), kChunk on up to
 /// chunk_tokens; both leave the residual stream of every token. kHead turns the residual of token
-/// head_row into logits.
+/// head_row into logits and finds the best tokens.
 enum class StepList : uint8_t { kDecode, kChunk, kHead };
 constexpr uint32_t kStepLists = 3;
 
@@ -130,8 +133,12 @@ struct Plan {
 
   // Pieces of kIo that the host touches.
   BufferRef step;       ///< host writes: StepHeader, TokenStep[chunk], rotations
-  BufferRef logits;     ///< host reads: n_vocab floats
+  BufferRef step_ahead; ///< likewise, the part for one token: of the token after the one that runs
+  BufferRef top;        ///< host reads: TopTokens
   BufferRef upload;     ///< host writes while loading; two halves used in turn
+  BufferRef host_logits;  ///< where a copy of `logits` goes for the host; shares bytes with `upload`
+  /// In kActivations: n_vocab floats of the latest head.
+  BufferRef logits;
   /// Copy of `step` in kActivations that kernels read; every submission begins with this copy.
   BufferRef device_step;
   uint64_t step_decode_bytes = 0;  ///< how much of `step` a kDecode submission needs

@@ -132,6 +132,18 @@ void CheckPlan::addSmallOps() {
   }
 }
 
+// Inputs are different from each other, so that their order is one.
+void CheckPlan::addTop() {
+  const TopPush push = {kChunk * kCols, kChunk * kCols / 3};
+  const BufferRef keys = take(ArenaKind::kActivations, push.blocks);
+  const BufferRef top = take(ArenaKind::kActivations, sizeof(TopTokens) / 4);
+  const StepList list = StepList::kDecode;
+  add(list, OpKind::kTopBlocks, push, {in_, keys});
+  add(list, OpKind::kTopTokens, push, {in_, top, keys});
+  expect(list, "top_blocks", keys, 0)->words = true;
+  expect(list, "top_tokens", top, 0)->words = true;
+}
+
 void CheckPlan::addMatrix(WeightType type) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   const BufferRef weights = matrix(type);
@@ -232,7 +244,6 @@ CheckPlan::CheckPlan(CheckPart part) {
   plan_.step_decode_bytes = 4 * stepRotationWord(kChunk, rotations, 1);
   staged_ = take(ArenaKind::kActivations, kChunk * kStagedUnitWords * (kCols / kUnit));
   plan_.upload = take(ArenaKind::kIo, 2 * kUploadHalf / 4);
-  plan_.logits = take(ArenaKind::kIo, 1);
   in_ = vector(kChunk * kCols);
   switch (part) {
     case CheckPart::kNorms:
@@ -241,6 +252,7 @@ CheckPlan::CheckPlan(CheckPart part) {
     case CheckPart::kSmallOps:
       addNorms();
       addSmallOps();
+      addTop();
       break;
     case CheckPart::kWeights0:
     case CheckPart::kWeights1:

@@ -63,6 +63,7 @@ class CheckPlan {
 
   void addNorms();
   void addSmallOps();
+  void addTop();
   void addMatrix(WeightType type);
   void addCache(KvFormat k, KvFormat v);
   void writeStep(uint32_t chunk, void* step) const;

@@ -168,6 +168,29 @@ struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = activ
   uint gelu;                  // 0: silu(x) = x / (1 + exp(-x)); 1: GELU, its tanh form
 };
 
+// The best tokens of a step, so that the host need not read all logits. A logit's key orders as the logit
+// does: 0 for minus infinity and for what is no number, else its bits, inverted if negative, else with the
+// sign bit set; both zeros have one key. Token i is in block i % blocks: tokens of like rank often have ids
+// of like size.
+struct TopPush {  // top_blocks: 0 logits, 1 step, 2 out: keys[blocks], each the largest of its block
+  uint n_vocab;   // top_tokens: 0 logits, 1 step, 2 out: TopTokens, 3 keys
+  uint blocks;    // at most kMaxTopBlocks
+};
+ORIEL_CONST(kMaxTopBlocks, 2048u);
+ORIEL_CONST(kTopCapacity, 128u);
+
+struct TopToken {
+  float logit;
+  uint id;
+};
+struct TopTokens {
+  uint count;  // the best so many, in order; of equals the lower id is the better
+  uint all;    // 1: no other token has any probability
+  uint reserved0;
+  uint reserved1;
+  TopToken best[kTopCapacity];  // best[0].id is 0 where there is none
+};
+
 // tanh-GELU is x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3) (Hendrycks, Gimpel 2016).
 #ifdef __cplusplus
 constexpr float kGeluScale = 0.7978845608f;
@@ -200,6 +223,8 @@ static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 48, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 24, "shared with shaders");
 static_assert(sizeof(GatedActivationPush) == 20, "shared with shaders");
+static_assert(sizeof(TopPush) == 8, "shared with shaders");
+static_assert(sizeof(TopTokens) == 16 + 8 * kTopCapacity, "shared with shaders");
 }  // namespace oriel
 #endif
 #undef ORIEL_CONST

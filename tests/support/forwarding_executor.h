@@ -23,7 +23,12 @@ class ForwardingExecutor : public Executor {
   void* step() override { return inner_->step(); }
   using Executor::run;
   Status run(StepRun what, const StopCheck& stop) override { return inner_->run(what, stop); }
-  float* logits() override { return inner_->logits(); }
+  bool runsAhead() const override { return inner_->runsAhead(); }
+  void* aheadStep() override { return inner_->aheadStep(); }
+  Status runAhead(bool* more) override { return inner_->runAhead(more); }
+  Status dropAhead() override { return inner_->dropAhead(); }
+  const TopTokens* top() const override { return inner_->top(); }
+  Status logits(const float** values) override { return inner_->logits(values); }
   Status clearCache() override { return inner_->clearCache(); }
 
   uint64_t allocatedBytes(ArenaKind kind) const override { return inner_->allocatedBytes(kind); }

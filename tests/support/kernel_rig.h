@@ -100,9 +100,6 @@ class KernelRig {
       plan.n_ops[l] = static_cast<uint32_t>(lists_[l].size());
       plan.op_capacity += plan.n_ops[l];
     }
-    plan.logits.arena = ArenaKind::kIo;
-    plan.logits.offset_bytes = io_kept_;
-    plan.logits.size_bytes = bytes_[index(ArenaKind::kIo)] - io_kept_;
     for (uint64_t& bytes : bytes_) {
       bytes = alignUp(bytes, kArenaGranularity);
     }
@@ -161,11 +158,11 @@ class KernelRig {
   }
 
   void clearOutputs() {
-    float* all = const_cast<float*>(executor->logits());
-    std::fill(all, all + plan.logits.size_bytes / 4, kUntouched);
+    float* all = const_cast<float*>(hostFloats(io_kept_));
+    std::fill(all, all + (plan.io_bytes - io_kept_) / 4, kUntouched);
   }
   const float* floats(const BufferRef& output) const {
-    return executor->logits() + (output.offset_bytes - io_kept_) / 4;
+    return hostFloats(output.offset_bytes);
   }
   const uint32_t* words(const BufferRef& output) const {
     return reinterpret_cast<const uint32_t*>(floats(output));
@@ -189,6 +186,11 @@ class KernelRig {
   struct alignas(16) Line {
     uint8_t bytes[16];
   };
+
+  // What lies in the host-visible arena, of which the step block is the beginning.
+  const float* hostFloats(uint64_t offset_bytes) const {
+    return static_cast<const float*>(executor->step()) + offset_bytes / 4;
+  }
 
   static uint32_t index(ArenaKind kind) { return static_cast<uint32_t>(kind); }
 

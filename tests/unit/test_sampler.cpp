@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <random>
 #include <set>
 #include <vector>
 
 #include "exec/sampler.h"
+#include "exec/top_tokens.h"
 
 namespace oriel {
 namespace {
@@ -153,6 +155,96 @@ TEST_F(SamplerTest, top_k_of_many_is_what_sorting_all_of_them_gives) {
     sampler.start(options);
     EXPECT_EQ(sampler.sample(logits.data()), ids[0]);
   }
+}
+
+TopTokens bestOf(const std::vector<float>& logits) {
+  const TopPush push = {static_cast<uint32_t>(logits.size()),
+                        std::min(static_cast<uint32_t>(logits.size()), kMaxTopBlocks)};
+  std::vector<uint32_t> keys(push.blocks);
+  topBlocks(logits.data(), push, keys.data());
+  TopTokens top;
+  topTokens(logits.data(), push, keys.data(), &top);
+  return top;
+}
+
+// Logits of 1000 steps, every other with many equals, and tokens that were drawn before come again.
+TEST_F(SamplerTest, the_best_tokens_give_what_all_logits_give) {
+  constexpr uint32_t kVocab = 3000;
+  std::vector<SamplerOptions> all;
+  for (const uint32_t k : {1u, 3u, 40u, 64u}) {
+    for (const float penalty : {1.0f, 1.3f, 20.0f}) {
+      SamplerOptions options;
+      options.top_k = k;
+      options.repeat_penalty = penalty;
+      options.temperature = 2.0f;
+      all.push_back(options);
+      options.top_p = 1;
+      options.min_p = 0;
+      options.temperature = 50.0f;
+      all.push_back(options);
+      options.greedy = true;
+      all.push_back(options);
+    }
+  }
+  std::mt19937 random(5);
+  std::set<int32_t> seen;
+  for (const SamplerOptions& options : all) {
+    std::vector<float> logits(kVocab);
+    Sampler from_all = make(logits, options);
+    const std::vector<Block> kept = std::move(block_);
+    Sampler from_best = make(logits, options);
+    for (int step = 0; step < 100; ++step) {
+      for (float& logit : logits) {
+        const float value = std::normal_distribution<float>(0, 4)(random);
+        logit = step % 2 == 0 ? value : std::floor(4 * value);
+      }
+      logits[step] = step % 3 == 0 ? NAN : -INFINITY;
+      logits[step + 1] = 30;  // likely twice: the penalty has something to do
+      const TopTokens top = bestOf(logits);
+      ASSERT_EQ(kTopCapacity, top.count);
+      ASSERT_TRUE(from_best.suffices(top));
+      const int32_t id = from_all.sample(logits.data());
+      ASSERT_EQ(id, from_best.sample(top)) << "k " << options.top_k << " step " << step;
+      seen.insert(id);
+      from_all.accept(id);
+      from_best.accept(id);
+      from_all.accept(step + 2);
+      from_best.accept(step + 2);
+    }
+    EXPECT_EQ(from_all.state().random, from_best.state().random);
+  }
+  EXPECT_GT(seen.size(), 200u);
+}
+
+TEST_F(SamplerTest, the_best_tokens_do_not_do_where_one_outside_could_be_drawn) {
+  std::vector<float> logits(3000);
+  for (size_t i = 0; i < logits.size(); ++i) {
+    logits[i] = 0.01f * static_cast<float>(i % 1777);
+  }
+  const TopTokens top = bestOf(logits);
+  SamplerOptions options;
+  EXPECT_TRUE(make(logits, options).suffices(top));
+  options.top_k = UINT32_MAX;
+  EXPECT_FALSE(make(logits, options).suffices(top)) << "top-p alone";
+  options.greedy = true;
+  EXPECT_TRUE(make(logits, options).suffices(top));
+  options.repeat_penalty = 0.5f;
+  EXPECT_FALSE(make(logits, options).suffices(top)) << "moves recent tokens up";
+  options.greedy = false;
+  options.top_k = 40;
+  options.repeat_penalty = 1.1f;
+  TopTokens few = top;
+  few.count = 42;
+  Sampler sampler = make(logits, options);
+  for (const int32_t id : {5, 6, 5, 6}) {
+    sampler.accept(id);
+  }
+  EXPECT_TRUE(sampler.suffices(few)) << "two tokens can move down";
+  sampler.accept(7);
+  EXPECT_FALSE(sampler.suffices(few)) << "three can";
+  EXPECT_FALSE(sampler.takesTheBest());
+  few.all = 1;
+  EXPECT_TRUE(sampler.suffices(few));
 }
 
 TEST_F(SamplerTest, same_seed_same_tokens) {
