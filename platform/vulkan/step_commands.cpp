@@ -110,7 +110,7 @@ Status StepCommands::record(const Source& source) {
   return kOk;
 }
 
-Status StepCommands::open(const Source& source) {
+Status StepCommands::open(const Source& source, VkCommandBufferUsageFlags usage) {
   if (count_ == kMaxPieces) {
     return source.log.fail(ORIEL_ERROR_INTERNAL, "a step of more than %u pieces: please report it",
                            kMaxPieces);
@@ -128,7 +128,7 @@ Status StepCommands::open(const Source& source) {
   }
   piece->fixed = piece->per_seen = piece->per_local_seen = 0;
   ++count_;
-  return beginCommands(*source.device, piece->commands, 0, source.log);
+  return beginCommands(*source.device, piece->commands, usage, source.log);
 }
 
 Status StepCommands::close(const Source& source) {
@@ -181,7 +181,10 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   const OpHandles* handles = handlesOf(source, list);
   const double piece_work = pieceWork(plan, list);
   range->begin = count_;
-  ORIEL_TRY(open(source));
+  // The token that runs ahead is sent before the one in front of it is known to have ended.
+  const VkCommandBufferUsageFlags usage =
+      list == StepList::kDecode ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : 0;
+  ORIEL_TRY(open(source, usage));
   double open_work = 0;  // of the last piece
   uint32_t running = 0;  // the first op since the last barrier
   for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
@@ -205,7 +208,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
       const bool opens = open_work >= piece_work;
       if (opens) {
         ORIEL_TRY(close(source));
-        ORIEL_TRY(open(source));
+        ORIEL_TRY(open(source, usage));
         open_work = 0;
       }
       if (wait) {

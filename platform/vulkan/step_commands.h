@@ -95,7 +95,7 @@ class StepCommands {
                       uint32_t pipeline) const;
   Status recordStepCopy(const Source& source, const BufferRef& step, uint64_t bytes, bool of_best,
                         uint32_t* index);
-  Status open(const Source& source);
+  Status open(const Source& source, VkCommandBufferUsageFlags usage = 0);
   Status close(const Source& source);
   VkCommandBuffer commands() const { return pieces_[count_ - 1].commands; }
 
