@@ -1,11 +1,20 @@
 """What users tell about themselves: the facts of facts.py by slot, with their wordings."""
+import re
+
 import banks
 import coined
 from banks import an
 from facts import fact, pick
+from tellings import CLAUSES, OF_FAVOURITE, OF_NOUN, OF_PERSON, OF_PET, OF_PLACE
 
 NAMES = banks.SHE + banks.HE
 DISHES = ("soup", "pie", "stew", "cake", "bread", "salad", "curry", "rice", "jam", "pudding")
+
+
+def noun_in(pattern, noun):
+    """The patterns of tellings.py with N for a noun, Ns for its plural."""
+    pattern = re.sub(r"\ba N\b", an(noun), pattern)
+    return re.sub(r"\bN(?=s?\b)", noun, pattern)
 
 
 def things(bank):
@@ -639,11 +648,14 @@ for _slot in ("animal", "instrument", "key", "treasure", "meeting", "train"):
     _f = FACTS[_slot]
     FACTS[_slot] = _f._replace(
         say=_f.say[1:],
+        more=_f.more[: -len(OF_NOUN)],
         answer=_f.answer[1:],
         check=_f.check[1:] or _f.check,
         ack=["I will remember that.", "Got it."] + _f.ack[3:],
     )
 FACTS["treasure"] = FACTS["treasure"]._replace(check=["Is the treasure under the {v}?"])
+for _slot, _clauses in CLAUSES.items():
+    FACTS[_slot].say.extend(_clauses)
 CORE = list(FACTS)
 
 RELATIONS = banks.words(
@@ -683,7 +695,11 @@ for _r in RELATIONS + PETS:
             f"We call our {_r} {{v}}",
             f"My {_r} goes by the name {{v}}",
         ]
-        + ([f"My {_r} is {{v}}"] if _human else []),
+        + ([f"My {_r} is {{v}}"] if _human else [])
+        + [
+            noun_in(p, _r)
+            for p in (OF_PET if _pet else OF_PERSON if _human else OF_PLACE)
+        ],
         [f"{{v}} is the name of my {_r}.", f"{{v}} is my {_r}."],
         [
             f"What is my {_r} called?",
@@ -711,7 +727,10 @@ for _f in FAVOURITES:
         None,
         FAVOURITE_NEW.get(_f)
         or (lambda r: coined.town(r) if r.random() < 0.5 else coined.thing(r, banks.PLAIN)),
-        [f"The {_f} I like best is {{v}}", f"My favorite {_f} is {{v}}"],
+        [f"The {_f} I like best is {{v}}", f"My favorite {_f} is {{v}}"]
+        + [
+            noun_in(p, _f) for p in OF_FAVOURITE if "Ns" not in p or _f[-1] not in "syh"
+        ],
         [f"{{V}} is my favourite {_f}."],
         [f"Which {_f} do I like best?", f"What {_f} do I like?", f"What is my favorite {_f}?"],
         [f"The {_f} you like best is {{v}}."],
