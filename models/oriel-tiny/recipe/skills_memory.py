@@ -7,7 +7,7 @@ import banks
 import coined
 from banks import NUMBER, an, join
 from facts import PERSON, TELL, about_person, ask_wording, cap, fmt, told, unknown_wording, yours
-from facts_user import CORE, FACTS, PETS
+from facts_user import CORE, FACTS
 from tellings import PLAIN_ACK
 
 UPDATES = [
@@ -36,7 +36,7 @@ ALIKE = [
     {"meeting", "train"},
     {"hobby", "sport", "fav game"},
     {"friend", "nickname"},
-    {"pet " + p for p in PETS},
+    {"pet " + p for p in banks.PETS},
     {"food", "fav dish", "fav dessert"},
     {"animal", "fav toy"},
     {"fav film", "fav movie"},
