@@ -163,8 +163,6 @@ class Wordings(unittest.TestCase):
         with self.assertRaises(ValueError):
             say(Rng(1), "(a|b))")
 
-
-class Wordings(unittest.TestCase):
     def test_every_way_to_tell_a_fact_holds_its_value_and_no_sign_of_the_grammar(self):
         rng = Rng("tellings")
         for slot, fact in FACTS.items():
