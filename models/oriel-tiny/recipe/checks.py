@@ -1,7 +1,7 @@
 """Questions for a trained model, in wordings of their own.
 
 The generator's wordings are what the model was trained on; a person's are a little different, and
-so are these.  Values, pairs of numbers, words and story seeds are held out as in the validation
+so are these: no fact is told here in a sentence of the generator's.  Values, pairs of numbers, words and story seeds are held out as in the validation
 split (`held_out`), the rest comes from a fixed seed.  Nothing but the standard library.
 
     python3 checks.py            # prints one example of every kind
