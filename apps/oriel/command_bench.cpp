@@ -301,26 +301,27 @@ Command addBenchCommand(CLI::App* program) {
   app->footer("Example:\n  oriel bench model.gguf --memory 1GiB");
   app->add_option("--prefill", options->prefill, "Prompt of N tokens (default 64)")
       ->type_name("N")
-      ->check(between(1, 1e6));
+      ->transform(wholeNumber(1, 1000000));
   app->add_option("--decode", options->decode, "Generate N tokens after it (default 64)")
       ->type_name("N")
-      ->check(between(0, 1e6));
+      ->transform(wholeNumber(0, 1000000));
   app->add_option("--depth", options->depth,
                   "Measure as if the session held N tokens already (default 0)")
       ->type_name("N")
-      ->check(between(0, 1e6));
+      ->transform(wholeNumber(0, 1000000));
   app->add_option("--repeat", options->repeat,
                   "Runs after the warm-up (default 3, and more while they are short)")
       ->type_name("R")
-      ->check(between(1, 1000));
+      ->transform(wholeNumber(1, 1000));
   app->add_option("--soak", options->soak,
                   "Afterwards generate N tokens at a stretch, and report every 1000")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(wholeNumber(0, UINT32_MAX));
   app->add_option("--cancel", options->cancels,
                   "Afterwards cancel N prompts, each at another moment, and report how long it "
                   "takes")
       ->type_name("N")
-      ->check(between(1, 1000));
+      ->transform(wholeNumber(1, 1000));
   app->add_option("--sweep", options->sweep,
                   "Instead measure depths, windows and cache formats, into STEM.csv and STEM.svg")
       ->type_name("STEM");

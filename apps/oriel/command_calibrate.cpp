@@ -343,7 +343,8 @@ Command addCalibrateCommand(CLI::App* program) {
                             ->type_name("FILE")
                             ->excludes(text);
   app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only (default 2048)")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(wholeNumber(0, SIZE_MAX));
   app->add_option("--kl-limit", options->kl_limit,
                   "Never choose formats whose rounding costs more than NATS a token (default 0.1)")
       ->type_name("NATS")

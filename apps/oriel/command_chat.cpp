@@ -18,6 +18,7 @@
 #include "sizes.h"
 #include "system.h"
 #include "terminal.h"
+#include "validators.h"
 
 namespace cli {
 namespace {
@@ -28,6 +29,9 @@ struct ChatOptions {
   std::string system;
   uint32_t reply_tokens = 2048;
 };
+
+/// What Linux's terminals pass on of a line; the rest is lost.
+constexpr size_t kTerminalLineBytes = 4095;
 
 /// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
 /// format puts in its place if there is memory for it. 0: nothing that counts.
@@ -83,24 +87,30 @@ class Chat {
   /// Until the input ends; returns the exit code.
   int run() {
     interactive_ = isTerminal(Stream::kIn);
-    if (interactive_) {
+    const bool watched =
+        interactive_ && (isTerminal(Stream::kErr) || options_.common.verbose);
+    if (watched) {
       greet();
     }
     bool leaving = false;  // Ctrl-C was the last thing that happened
     for (std::string line;;) {
-      if (interactive_) {
+      if (watched) {
         tell(bold("> "));
+      }
+      if (interactive_) {
         clearInterrupts();
       }
       switch (reader_.next(&line)) {
         case LineReader::Result::kEnd:
-          tell(interactive_ ? "\n" : "");
+          tell(watched ? "\n" : "");
           return kExitDone;
         case LineReader::Result::kInterrupted:
           if (!interactive_) {
             return kExitCancelled;
           }
-          tell(leaving ? "\n" : "\n" + dim("Ctrl-C again or Ctrl-D leaves") + "\n");
+          if (watched) {
+            tell(leaving ? "\n" : "\n" + dim("Ctrl-C again or Ctrl-D leaves") + "\n");
+          }
           if (leaving) {
             return kExitDone;
           }
@@ -111,6 +121,11 @@ class Chat {
       }
       leaving = false;
       if (line.find_first_not_of(" \t") == std::string::npos) {
+        continue;
+      }
+      if (interactive_ && line.size() >= kTerminalLineBytes) {
+        tell("oriel: the terminal cuts lines after " + std::to_string(kTerminalLineBytes) +
+             " bytes: send the message in parts, or through a pipe\n");
         continue;
       }
       if (interactive_ && line[0] == '/') {
@@ -146,7 +161,8 @@ class Chat {
     const std::string all = line.substr(0, line.find_last_not_of(" \t") + 1);
     const std::string command = all.substr(0, all.find_first_of(" \t"));
     const size_t argument_at = all.find_first_not_of(" \t", command.size());
-    const std::string argument = argument_at == std::string::npos ? "" : all.substr(argument_at);
+    const std::string argument =
+        argument_at == std::string::npos ? "" : withHome(all.substr(argument_at));
     if (command == "/quit" || command == "/exit") {
       return false;
     }
@@ -326,7 +342,8 @@ Command addChatCommand(CLI::App* program) {
   app->add_option("--system", options->system, "System message; it is never forgotten");
   app->add_option("--tokens", options->reply_tokens,
                   "Longest reply in tokens (default 2048; 0: until it ends by itself)")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(wholeNumber(0, UINT32_MAX));
   addChatFormatOptions(app, &options->chat);
   addCommonOptions(app, &options->common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");

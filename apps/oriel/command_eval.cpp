@@ -22,6 +22,7 @@
 #include "report.h"
 #include "system.h"
 #include "terminal.h"
+#include "validators.h"
 
 namespace cli {
 namespace {
@@ -332,7 +333,8 @@ Command addEvalCommand(CLI::App* program) {
   app->add_option("--picture", options->picture, "Draw the cache as it is at the end")
       ->type_name("FILE.svg");
   app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(wholeNumber(0, SIZE_MAX));
   addCommonOptions(app, &options->common, Uses::kModel);
   return {app, [options, tokens, text] {
             if (tokens->empty() && text->empty()) {

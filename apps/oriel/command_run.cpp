@@ -10,6 +10,7 @@
 #include "options.h"
 #include "output.h"
 #include "reply.h"
+#include "validators.h"
 
 namespace cli {
 namespace {
@@ -89,7 +90,8 @@ Command addRunCommand(CLI::App* program) {
           ->excludes(file);
   app->add_option("--tokens", options->tokens,
                   "Generate at most N tokens (default 256; 0: until it ends by itself)")
-      ->type_name("N");
+      ->type_name("N")
+      ->transform(wholeNumber(0, UINT32_MAX));
   app->add_flag("--raw", options->raw, "Continue the text as it is, without the chat format");
   app->add_flag("--ignore-stop", options->ignore_stop,
                 "Go on past stop tokens, until there are --tokens");

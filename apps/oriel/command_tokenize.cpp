@@ -35,9 +35,10 @@ std::vector<int32_t> parseIds(const std::string& text) {
   }
   std::vector<int32_t> ids;
   const char* at = text.c_str();
+  const char* const text_end = at + text.size();
   for (;;) {
     at += std::strspn(at, " \t\r\n,");
-    if (*at == '\0') {
+    if (at == text_end) {
       return ids;
     }
     char* end = nullptr;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <new>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,24 +15,51 @@
 #include "commands.h"
 #include "failure.h"
 #include "help.h"
+#include "output.h"
 #include "system.h"
 #include "terminal.h"
+#include "validators.h"
 
 namespace {
 
 using namespace cli;
 
+/// On one line, whatever names and paths are in it.
+void complain(const std::string& message) {
+  std::string line = terminalSafe(message);
+  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  tell("oriel: " + line + "\n");
+}
+
+/// Options whose value may be empty: texts, not names.
+bool mayBeEmpty(const CLI::Option* option) {
+  return option->check_lname("prompt") || option->check_lname("system");
+}
+
+void refuseEmptyValues(CLI::App* program) {
+  const std::function<bool(CLI::App*)> all;
+  for (CLI::App* command : program->get_subcommands(all)) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_type_size() != 0 && !mayBeEmpty(option)) {
+        option->check(notEmpty());
+      }
+    }
+  }
+}
+
 /// Help and version go to stdout, wrong usage to stderr.
 int endParsing(const CLI::App& program, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) {
-    program.exit(error);
+    std::ostringstream out;
+    program.exit(error, out, out);
+    print(out.str());
     return kExitDone;
   }
   std::string command = "oriel";
   for (const CLI::App* app : program.get_subcommands()) {
     command += " " + app->get_name();
   }
-  tell("oriel: " + std::string(error.what()) + " (see `" + command + " --help`)\n");
+  complain(std::string(error.what()) + " (see `" + command + " --help`)");
   return kExitUsage;
 }
 
@@ -51,6 +80,7 @@ int runCommand(int argc, char** argv) {
   program.footer(  // now: commands take over what is set before
       "MODEL is a GGUF file; by default a small one that comes with the program.\n"
       "`oriel COMMAND --help` says what a command takes. To begin: oriel chat");
+  refuseEmptyValues(&program);
   std::vector<std::string> texts = arguments(argc, argv);
   std::reverse(texts.begin(), texts.end());  // CLI11 takes them from the back
   try {
@@ -75,7 +105,7 @@ int main(int argc, char** argv) {
     return runCommand(argc, argv);
   } catch (const Failure& failure) {
     if (!failure.message.empty()) {
-      tell("oriel: " + failure.message + "\n");
+      complain(failure.message);
     }
     return failure.exit_code;
   } catch (const std::bad_alloc&) {

@@ -15,6 +15,8 @@ namespace cli {
 namespace {
 
 constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
+/// What the library takes; beyond, its number for "none" would be hit.
+constexpr uint32_t kMostSinks = 4194304;
 
 void setMemory(const std::string& text, CommonOptions* options) {
   if (!parseSize(text, &options->memory_bytes)) {
@@ -100,16 +102,19 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
                    "Tokens to remember, besides the first few (default: as many as fit, up to the "
                    "trained context)")
       ->type_name("N")
+      ->transform(wholeNumber(0, UINT32_MAX))
       ->group(memory);
   command
       ->add_option("--min-window", options->min_window_tokens,
                    "Remember at least N tokens: cache formats that cannot hold them are not chosen")
       ->type_name("N")
+      ->transform(wholeNumber(0, UINT32_MAX))
       ->group(memory);
   command
       ->add_option("--sinks", options->sink_tokens,
                    "First tokens to keep for ever, whatever else is forgotten (default 4)")
       ->type_name("N")
+      ->transform(wholeNumber(0, kMostSinks))
       ->group(memory);
   addText(command, options, "--kv", "FORMAT", memory,
           "How the cache is stored: f16, k8v8, k8v4 or k4v4, from large to small (default: auto, which "
@@ -132,7 +137,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->add_option("--threads", options->threads,
                    "Threads that compute on the CPU (default: one per core, at most 8)")
       ->type_name("N")
-      ->check(between(1, 1024))
+      ->transform(wholeNumber(1, 1024))
       ->group(device);
   command
       ->add_flag("--no-cache", options->no_cache,
@@ -144,6 +149,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->add_option("--seed", options->seed,
                    "The same N gives the same text again (default 0: another each time)")
       ->type_name("N")
+      ->transform(wholeNumber(0, UINT64_MAX))
       ->group(sampling);
   command->add_flag("--greedy", options->greedy, "Take the most likely token each time")
       ->group(sampling);
@@ -157,6 +163,7 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->add_option("--top-k", options->top_k,
                    "Choose among the K most likely tokens (default 40; 0: all)")
       ->type_name("K")
+      ->transform(wholeNumber(0, UINT32_MAX))
       ->group(sampling);
   command
       ->add_option("--top-p", options->top_p,

@@ -57,6 +57,15 @@ std::filesystem::path executablePath() {
   return error ? std::filesystem::path() : path;
 }
 
+std::string withHome(const std::string& path) {
+#ifdef _WIN32
+  const std::string home = variable("USERPROFILE");
+#else
+  const std::string home = variable("HOME");
+#endif
+  return path.compare(0, 2, "~/") == 0 && !home.empty() ? home + path.substr(1) : path;
+}
+
 std::filesystem::path userCacheFolder() {
 #ifdef _WIN32
   const std::filesystem::path base = fromEnvironment("LOCALAPPDATA");

@@ -30,6 +30,8 @@ unsigned terminalColumns();
 
 /// This program's file with links resolved; empty when unknown.
 std::filesystem::path executablePath();
+/// `path` with the user's home folder for "~/" at its beginning, as shells have it.
+std::string withHome(const std::string& path);
 /// Where this program may keep files that can be made again; empty when the user has no such place.
 std::filesystem::path userCacheFolder();
 

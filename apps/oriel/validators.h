@@ -1,7 +1,10 @@
 // Checks of option values.
 #pragma once
 
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -19,6 +22,33 @@ inline CLI::Validator between(double least, double most) {
         char message[96];
         std::snprintf(message, sizeof(message), "must be from %.10g to %.10g", least, most);
         return "'" + text + "' is not allowed: it " + message;
+      },
+      "");
+}
+
+/// A whole number in decimal digits, no sign. For transform(): zeros in front are taken away, which the
+/// parser would read as "what follows is octal".
+inline CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        errno = 0;
+        const unsigned long long value = digits ? std::strtoull(text.c_str(), nullptr, 10) : 0;
+        if (!digits || errno != 0 || value < least || value > most) {
+          return "'" + text + "' is not allowed: it must be a whole number from " +
+                 std::to_string(least) + " to " + std::to_string(most);
+        }
+        text = std::to_string(value);
+        return std::string();
+      },
+      "");
+}
+
+/// Anything but an empty text: a script's variable that is not set is no value.
+inline CLI::Validator notEmpty() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        return text.empty() ? std::string("an empty text is not allowed") : std::string();
       },
       "");
 }

@@ -37,7 +37,8 @@ class MappedFile {
 };
 
 /// Writes `bytes` to a temporary file beside `path` and renames it over `path`: readers see the old or
-/// the new file, never a part. Creates the folder (one level and its parents) if missing.
+/// the new file, never a part. Creates the folder (one level and its parents) if missing. Refuses to
+/// replace what is no file.
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log);
 
 /// Does nothing where there is no such file, or it cannot be removed.

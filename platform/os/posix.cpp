@@ -307,6 +307,11 @@ void preferLargePages(void* block, uint64_t bytes) {
 }
 
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log) {
+  struct stat old = {};
+  if (::stat(path, &old) == 0 && !S_ISREG(old.st_mode)) {  // which renaming would replace
+    return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path,
+                    S_ISDIR(old.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
+  }
   char temporary[kMaxPathBytes];
   const int length =
       std::snprintf(temporary, sizeof(temporary), "%s.%016" PRIx64 ".tmp", path, entropy());

@@ -113,6 +113,9 @@ Status readModelRequest(const oriel_options& options, const PreparedModel& prepa
 Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatTemplate* chat,
                 ChatOptions* options);
 
+/// What calls that need a device say of a model that was loaded with ORIEL_DEVICE_NONE.
+oriel_status withoutWeights(const oriel_model& model);
+
 /// "bpe (smollm)", "spm".
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
 

@@ -193,7 +193,7 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
     }
     ORIEL_TRY(createExecutor(options, model->plan, memory, model->allocator, &model->executor));
     ORIEL_TRY(loadWeights(&prepared.mapping, prepared.file, model->desc, model->plan,
-                          {options.progress, options.progress_user}, log, model->executor));
+                          {options.progress, options.progress_user}, model->executor));
     ORIEL_TRY(model->executor->finishLoad());
     logPlan(model->plan_result, model->executor->deviceName(), log);
   }
@@ -202,6 +202,12 @@ Status loadInto(const PreparedModel& prepared, const oriel_options& options, Are
 }
 
 }  // namespace
+
+oriel_status withoutWeights(const oriel_model& model) {
+  return model.log
+      .fail(ORIEL_ERROR_STATE, "the model was loaded without weights: load it with a device")
+      .code();
+}
 
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]) {
   if (tokenizer.kind() == TokenizerKind::kSpm) {
@@ -276,7 +282,7 @@ oriel_status oriel_model_get_plan(const oriel_model* model, oriel_plan* plan) {
     return ORIEL_ERROR_ARGUMENT;
   }
   if (model->executor == nullptr) {
-    return ORIEL_ERROR_STATE;
+    return withoutWeights(*model);
   }
   writeResult(model->plan_result, plan);
   return ORIEL_OK;
@@ -288,7 +294,7 @@ oriel_status oriel_model_get_layer_formats(const oriel_model* model, oriel_layer
     return ORIEL_ERROR_ARGUMENT;
   }
   if (model->executor == nullptr) {
-    return ORIEL_ERROR_STATE;
+    return withoutWeights(*model);
   }
   *needed = model->desc.n_layers;
   if (*needed > capacity) {

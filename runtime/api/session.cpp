@@ -4,6 +4,7 @@
 #include <new>
 
 #include "api/api.h"
+#include "base/limits.h"
 
 using namespace oriel;
 
@@ -28,7 +29,8 @@ Status readGenerateOptions(const oriel_generate_options* given, const Log& log,
                            GenerateRequest* request) {
   oriel_generate_options options;
   if (!readOptions(given, &options)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "generate options of a newer version: update Oriel");
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "generate options without struct_size, or of a newer version: set it, or update Oriel");
   }
   if (!inRange(options.temperature, 0, 100) || !inRange(options.top_p, 0, 1) ||
       !inRange(options.min_p, -1, 1) || !inRange(options.repeat_penalty, 0, 100)) {
@@ -82,8 +84,11 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   }
   *out = nullptr;
   if (model->executor == nullptr) {
+    return withoutWeights(*model);
+  }
+  if (options.first_position > kMaxFirstPosition || options.assumed_tokens > kMaxFirstPosition) {
     return model->log
-        .fail(ORIEL_ERROR_STATE, "the model was loaded without weights: load it with a device")
+        .fail(ORIEL_ERROR_ARGUMENT, "a session's first position is out of range: begin at 2^62 at most")
         .code();
   }
   if (model->has_session.exchange(1) != 0) {
@@ -264,7 +269,8 @@ oriel_status oriel_chat_reply(oriel_session* handle, const oriel_generate_option
   return generateWith(handle, options, out,
                       [&](const GenerateRequest& request, oriel_generation* result) {
                         return handle->session->chatReply(request.sampling, request.max_tokens,
-                                                          on_token, user, result);
+                                                          request.ignore_stop, on_token, user,
+                                                          result);
                       });
 }
 

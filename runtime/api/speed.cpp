@@ -129,16 +129,19 @@ oriel_status oriel_plan_predict(const oriel_plan* given, uint64_t depth_tokens,
   }
   const uint32_t prompt = prompt_tokens != 0 ? prompt_tokens : plan.prefill.tokens;
   double prefill_seconds = 0;
-  for (uint32_t done = 0; done < prompt; done += plan.prefill.tokens) {
+  for (uint32_t done = 0; done < prompt;) {
     const uint32_t tokens = std::min(plan.prefill.tokens, prompt - done);
     const double seen = std::min(depth + done + (tokens + 1) / 2.0, visible);
+    // Once the window is full all whole chunks take the same.
+    const uint32_t alike = seen < visible ? 1 : (prompt - done) / tokens;
     oriel_step_cost cost = plan.prefill;
     const double share = static_cast<double>(tokens) / plan.prefill.tokens;
     // A shorter last chunk still unpacks all weights.
     cost.cache_s_per_token *= share;
     cost.local_s_per_token *= share;
     cost.weights_s = cost.weights_once_s + (cost.weights_s - cost.weights_once_s) * share;
-    prefill_seconds += stepSeconds(cost, seen);
+    prefill_seconds += alike * stepSeconds(cost, seen);
+    done += alike * tokens;
   }
   prefill_seconds += decode.head_s;
   prediction.prefill_tokens_per_s = prefill_seconds > 0 ? prompt / prefill_seconds : 0;

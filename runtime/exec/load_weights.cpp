@@ -19,8 +19,8 @@ bool sameSlice(const BufferRef& a, const BufferRef& b) {
 class Loader {
  public:
   Loader(const MappedFile* mapping, const GgufFile& file, const ModelDesc& model, const Plan& plan,
-         const LoadProgress& progress, const Log& log, Executor* executor)
-      : mapping_(mapping), file_(file), model_(model), plan_(plan), progress_(progress), log_(log),
+         const LoadProgress& progress, Executor* executor)
+      : mapping_(mapping), file_(file), model_(model), plan_(plan), progress_(progress),
         executor_(executor), end_(plan.uploads + plan.n_uploads) {}
 
   Status run() {
@@ -99,7 +99,7 @@ class Loader {
     ORIEL_TRY(executor_->endWrite(slice, offset_bytes, bytes));
     done_ += bytes;
     if (progress_.callback != nullptr && progress_.callback(done_, total_, progress_.user) != 0) {
-      return log_.fail(ORIEL_ERROR_CANCELLED, "loading was stopped by the app");
+      return ORIEL_ERROR_CANCELLED;
     }
     return kOk;
   }
@@ -109,7 +109,6 @@ class Loader {
   const ModelDesc& model_;
   const Plan& plan_;
   const LoadProgress& progress_;
-  const Log& log_;
   Executor* executor_;
   const Upload* end_;
   uint64_t total_ = 0;
@@ -119,9 +118,8 @@ class Loader {
 }  // namespace
 
 Status loadWeights(const MappedFile* mapping, const GgufFile& file, const ModelDesc& model,
-                   const Plan& plan, const LoadProgress& progress, const Log& log,
-                   Executor* executor) {
-  return Loader(mapping, file, model, plan, progress, log, executor).run();
+                   const Plan& plan, const LoadProgress& progress, Executor* executor) {
+  return Loader(mapping, file, model, plan, progress, executor).run();
 }
 
 }  // namespace oriel

@@ -15,7 +15,6 @@ struct LoadProgress {
 /// it goes.
 /// ORIEL_ERROR_CANCELLED when the callback asks to stop.
 Status loadWeights(const MappedFile* mapping, const GgufFile& file, const ModelDesc& model,
-                   const Plan& plan, const LoadProgress& progress, const Log& log,
-                   Executor* executor);
+                   const Plan& plan, const LoadProgress& progress, Executor* executor);
 
 }  // namespace oriel

@@ -140,7 +140,13 @@ void Session::commit(const int32_t* ids, uint32_t count) {
 }
 
 Status Session::rewind(uint64_t position) {
-  if (position > position_ || !canRewind(position)) {
+  if (position > position_) {
+    return context_.log.fail(ORIEL_ERROR_CONTEXT,
+                             "cannot go to token %llu, there are %llu so far: give an earlier one",
+                             static_cast<unsigned long long>(position),
+                             static_cast<unsigned long long>(position_));
+  }
+  if (!canRewind(position)) {
     return context_.log.fail(ORIEL_ERROR_CONTEXT,
                              "cannot go back from token %llu to %llu, the tokens before it are gone: go "
                              "back %u tokens at most, or reset",

@@ -61,8 +61,8 @@ class Session {
                   int32_t stop_id = -1);
 
   Status chatAdd(const char* role, const char* text, size_t bytes);
-  Status chatReply(const SamplerOptions& sampling, uint32_t max_tokens, oriel_token_fn on_token,
-                   void* user, oriel_generation* result);
+  Status chatReply(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
+                   oriel_token_fn on_token, void* user, oriel_generation* result);
 
   uint64_t position() const { return position_; }
   uint32_t windowUsed() const {

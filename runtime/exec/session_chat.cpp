@@ -122,7 +122,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   return kOk;
 }
 
-Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens,
+Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
                           oriel_token_fn on_token, void* user, oriel_generation* result) {
   const ChatTemplate& chat = context_.chat;
   if (chat.format == nullptr || position_ == 0 || reply_open_) {
@@ -152,7 +152,7 @@ Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens,
   turn_open_ = false;
   reply_open_ = true;
   reply_begin_ = begin;
-  const Status status = generate(sampling, max_tokens, false, on_token, user, result, stop_id);
+  const Status status = generate(sampling, max_tokens, ignore_stop, on_token, user, result, stop_id);
   reply_end_ = position_;
   return status;
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "base/limits.h"
 
 namespace oriel {
 namespace {
@@ -71,10 +72,11 @@ Status forEachPiece(const Plan& plan, uint64_t bytes, const Visit& visit) {
 
 // Everything that is used as an index or a position. The checksum is no proof of who wrote the bytes.
 bool plausible(const SnapshotHeader& header, const uint8_t* turn_starts, uint32_t n_vocab) {
-  constexpr uint64_t kMostTokens = uint64_t{1} << 62;
+  // Twice what a session may begin with is more than it can get to.
+  constexpr uint64_t kMostTokens = 2 * kMaxFirstPosition;
   const SessionState& state = header.state;
   if (state.position > state.stored || state.stored > kMostTokens ||
-      state.first_position > kMostTokens) {
+      state.first_position > kMaxFirstPosition) {
     return false;
   }
   const uint64_t n_recent =

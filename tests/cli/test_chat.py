@@ -45,6 +45,10 @@ def test_run():
                       "--temperature", "5", "--top-k", "0", *FIXED)["token_ids"]
               for seed in (7, 7, 8)]
     check("run: seeds reproduce", seeded[0] == seeded[1] != seeded[2], seeded)
+    past = json_of("run --ignore-stop", "run", BUNDLED, "--prompt", "Hello!", "--tokens", "60", "--greedy",
+                   "--ignore-stop", *FIXED)
+    check("run --ignore-stop: stop tokens are generated like any other",
+          past["tokens"] == 60 and past["stop_reason"] == "length", past)
     verbose = oriel("run", SMALL, "--prompt", "x", "--tokens", "2", "--json", "--verbose", *FIXED)
     check("run --verbose tells on stderr and leaves stdout alone",
           verbose.code == 0 and verbose.err and verbose.json["tokens"] <= 2, verbose)
@@ -105,6 +109,7 @@ def test_tokenize():
     check("any bytes survive", raw.code == 0 and raw.out.rstrip(b"\n") == b"a\xff\xfeb", raw)
     fails("decode of an id that is none", 1, "tokenize", SMALL, "--decode", "99999999")
     fails("decode of something else", 1, "tokenize", SMALL, "--decode", stdin=b"one two")
+    fails("decode of ids behind a NUL", 1, "tokenize", SMALL, "--decode", stdin=b"1 2\0 3")
 
 
 def test_render():

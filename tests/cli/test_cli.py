@@ -42,10 +42,23 @@ def test_usage():
                  ["run", SMALL, "--prompt", "x", "--temperature", "-1"],
                  ["run", SMALL, "--prompt", "x", "--top-p", "1.5"],
                  ["plan", SMALL, "--kv", "f99"], ["info", SMALL, "--device", "gpu"],
-                 ["plan", SMALL, "--memory", "64MiB", "--window", "4194305"]):
+                 ["plan", SMALL, "--memory", "64MiB", "--window", "4194305"],
+                 ["run", SMALL, "--prompt", "x", "--tokens", ""],  # 0 would be: without an end
+                 ["run", SMALL, "--prompt", "x", "--tokens", "0x10"],
+                 ["run", SMALL, "--prompt", "x", "--seed", "-1"],
+                 ["run", SMALL, "--prompt", "x", "--seed", "18446744073709551616"],
+                 ["plan", SMALL, "--sinks", "4294967295"], ["info", ""], ["plan", "--arch", ""],
+                 ["plan", SMALL, "--plot", ""], ["run", SMALL, "--prompt-file", ""],
+                 ["plan", SMALL, "--kv", "two\nlines"]):
         result = oriel(*args)
         check(f"wrong usage: {' '.join(map(str, args)).replace(str(DATA), '')}",
               one_line_failure(result, 2) and result.out == b"", result)
+
+
+def test_numbers_are_decimal():
+    run = json_of("run --tokens 010", "run", SMALL, "--prompt", "x", "--tokens", "010", "--ignore-stop",
+                  *FIXED, "--seed", "3")
+    check("a zero in front does not make it octal", run["tokens"] == 10, run)
 
 
 def test_help():
@@ -237,6 +250,10 @@ def test_model_choice():
 
 
 def test_paths():
+    for strange in ("two\nlines", "red\x1b[31m"):
+        missing = fails(f"a file of a strange name: {strange!r}", 1, "run", SMALL, "--prompt-file",
+                        scratch / strange)
+        check("its name cannot drive a terminal", b"\x1b" not in missing.err, missing)
     folder = scratch / "ein Ordner mit Größe 模型"
     folder.mkdir()
     model = folder / "my 模 model.gguf"
@@ -290,10 +307,11 @@ def test_streams():
     check("run with stdout closed fails", closed.returncode == 1 and closed.stderr, closed)
     if os.path.exists("/dev/full"):
         with open("/dev/full", "wb") as full:
-            done = subprocess.run(run, env=environment(), stdin=subprocess.DEVNULL, stdout=full,
-                                  stderr=subprocess.PIPE, timeout=60 * PATIENCE)
-        check("a full disk is a failure",
-              one_line_failure(Result(done.returncode, b"", done.stderr, run), 1), done)
+            for args in (run, [str(ORIEL), "--help"], [str(ORIEL), "run", "--help"]):
+                done = subprocess.run(args, env=environment(), stdin=subprocess.DEVNULL, stdout=full,
+                                      stderr=subprocess.PIPE, timeout=60 * PATIENCE)
+                check("a full disk is a failure",
+                      one_line_failure(Result(done.returncode, b"", done.stderr, args), 1), done)
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(run, env=environment(), stdin=subprocess.DEVNULL, stdout=writer,

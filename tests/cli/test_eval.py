@@ -257,7 +257,7 @@ class Terminal:
     def __init__(self, *args):
         import pty
         self.fd, theirs = pty.openpty()
-        env = environment(NO_COLOR="1", TERM="dumb")
+        env = environment(NO_COLOR="1", TERM="dumb", HOME=str(scratch))
         self.process = subprocess.Popen([str(ORIEL)] + [str(a) for a in args], stdin=theirs,
                                         stdout=theirs, stderr=theirs, env=env, close_fds=True)
         os.close(theirs)
@@ -331,6 +331,17 @@ def test_chat_commands():
     missing = chat.say("/load there-is-no-such-file")
     check("a file that is not there is told of", missing.startswith("oriel: "), missing)
     check("/load wants a name", "needs" in chat.say("/load"))
+    chat.say("/save ~/at-home.bin")
+    check("~/ is the user's folder", (scratch / "at-home.bin").exists())
+    pipe = scratch / "pipe"
+    os.mkfifo(pipe)
+    check("a pipe is not replaced by a file", chat.say(f"/save {pipe}").startswith("oriel: ")
+          and pipe.is_fifo())
+    if sys.platform == "linux":
+        before = chat.say("/stats")
+        cut = chat.say("x" * 5000)
+        check("a message that the terminal cut off is not answered", cut.startswith("oriel: ")
+              and chat.say("/stats") == before, cut)
     check("there are no other commands", "no command" in chat.say("/nonsense"))
     check("the chat ends with 0", chat.leave() == 0)
 
@@ -354,6 +365,24 @@ def test_chat_commands():
     check("/undo says when it is too late", any("too late" in line for line in said), said)
     check("and the chat goes on", len(reply_of(chat.say("Hello!"))) > 0)
     chat.leave()
+
+
+def test_a_chat_whose_stderr_is_a_file():
+    try:
+        import pty
+    except ImportError:
+        check("SKIPPED: no terminals on this system", True)
+        return
+    ours, theirs = pty.openpty()
+    log = scratch / "stderr.txt"
+    with open(log, "wb") as stderr:
+        process = subprocess.Popen([str(ORIEL), "chat", str(SMALL), *FIXED], stdin=theirs,
+                                   stdout=subprocess.DEVNULL, stderr=stderr, env=environment())
+    os.write(ours, b"/quit\n")
+    check("it ends", process.wait(timeout=30 * PATIENCE) == 0)
+    os.close(ours)
+    os.close(theirs)
+    check("greetings and prompts are for terminals only", log.read_bytes() == b"", log.read_bytes())
 
 
 if __name__ == "__main__":

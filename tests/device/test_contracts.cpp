@@ -93,6 +93,24 @@ TEST(Contracts, editing_the_last_message_gives_the_same_conversation) {
   EXPECT_EQ(want, logitsOf(loaded));
 }
 
+TEST(Contracts, a_reply_goes_on_past_its_end_when_told_to) {
+  const Loaded loaded = load(kTiny, cpuOptions());
+  const auto reply = [&](uint32_t ignore_stop) {
+    EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", "Hello!", 6));
+    oriel_generate_options options = greedyOptions(60);
+    options.ignore_stop = ignore_stop;
+    oriel_generation result = {};
+    result.struct_size = sizeof(result);
+    EXPECT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, &result));
+    return result;
+  };
+  ASSERT_EQ(ORIEL_STOP_TOKEN, reply(0).stop_reason);
+  const oriel_generation endless = reply(1);
+  EXPECT_EQ(ORIEL_STOP_LENGTH, endless.stop_reason);
+  EXPECT_EQ(60u, endless.tokens);
+}
+
 TEST(Contracts, a_long_system_prompt_is_pinned_as_far_as_the_trained_context_allows) {
   oriel_options options = cpuOptions();
   options.window_tokens = 0;
@@ -106,6 +124,43 @@ TEST(Contracts, a_long_system_prompt_is_pinned_as_far_as_the_trained_context_all
   EXPECT_EQ(ORIEL_OK, oriel_plan_file(kTiny, &options, &plan));
   options.pinned_tokens = 1024 - 15;
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_plan_file(kTiny, &options, &plan));
+}
+
+TEST(Contracts, a_load_that_the_app_stops_is_cancelled_and_no_error_is_logged) {
+  CapturedLog log;
+  oriel_options options = cpuOptions(&log);
+  options.progress = [](uint64_t, uint64_t, void*) { return 1; };
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_model_load(kTiny, &options, &model));
+  EXPECT_EQ(nullptr, model);
+  EXPECT_EQ("", log.errors());
+}
+
+// 1 ms a chunk of 64 tokens, and another for what a full window of 1024 adds.
+TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  plan.sink_tokens = 4;
+  plan.window_tokens = 1020;
+  plan.decode.tokens = 1;
+  plan.decode.overhead_s = 1e-3;
+  plan.prefill.tokens = 64;
+  plan.prefill.overhead_s = 1e-3;
+  plan.prefill.cache_s_per_token = 1e-3 / 1024;
+  const auto seconds = [&](uint64_t depth, uint32_t tokens) {
+    oriel_prediction prediction = {};
+    prediction.struct_size = sizeof(prediction);
+    EXPECT_EQ(ORIEL_OK, oriel_plan_predict(&plan, depth, tokens, &prediction));
+    return tokens / prediction.prefill_tokens_per_s;
+  };
+  EXPECT_NEAR(2e-3, seconds(1024, 64), 1e-9);
+  EXPECT_NEAR(20e-3, seconds(1024, 640), 1e-9);
+  // Into an empty window, then past its end, then a part of a chunk: the sum of these.
+  EXPECT_NEAR(seconds(0, 1024) + seconds(1024, 640) + seconds(1024, 10), seconds(0, 1674), 1e-9);
+  const double chunks = static_cast<double>(UINT32_MAX) / 64;
+  EXPECT_NEAR(chunks * 2e-3, seconds(UINT64_MAX, UINT32_MAX), 1);
+  plan.prefill.tokens = 1;
+  EXPECT_GT(seconds(0, UINT32_MAX), 4e6);
 }
 
 TEST(Contracts, devices_are_listed_in_two_calls) {

@@ -91,6 +91,37 @@ TEST(Session, a_model_without_weights_has_none) {
   oriel_plan plan = {};
   plan.struct_size = sizeof(plan);
   EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_plan(model, &plan));
+  size_t needed = 0;
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_model_get_layer_formats(model, nullptr, 0, &needed));
+  EXPECT_EQ(3u, errorLines(log));  // one for each
+}
+
+// Counting in 64 bits must not wrap in the middle of a session.
+TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
+  CapturedLog log;
+  Loaded loaded = load(kRandom, cpuOptions(&log));
+  loaded.session.reset();
+  const uint64_t most = 1ull << 62;
+  for (const auto field : {&oriel_session_options::first_position, &oriel_session_options::assumed_tokens}) {
+    oriel_session_options options = {};
+    options.struct_size = sizeof(options);
+    oriel_session* session = nullptr;
+    for (const uint64_t position : {most + 1, UINT64_MAX}) {
+      options.*field = position;
+      EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(loaded.model.get(), &options, &session));
+    }
+    options.*field = most;
+    ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded.model.get(), &options, &session));
+    const SessionPtr owner(session);
+    const int32_t ids[] = {1, 2, 3};
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(session, ids, 3));
+    size_t bytes = 0;
+    (void)oriel_session_save(session, nullptr, 0, &bytes);
+    std::vector<uint8_t> snapshot(bytes);
+    ASSERT_EQ(ORIEL_OK, oriel_session_save(session, snapshot.data(), bytes, &bytes));
+    EXPECT_EQ(ORIEL_OK, oriel_session_restore(session, snapshot.data(), bytes));
+  }
+  EXPECT_EQ(4u, errorLines(log));
 }
 
 TEST(Session, structs_without_their_size_are_refused) {
@@ -110,6 +141,7 @@ TEST(Session, structs_without_their_size_are_refused) {
   oriel_generate_options sampling = {};
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_session_generate(loaded.session.get(), &sampling, nullptr, nullptr, nullptr));
+  EXPECT_TRUE(log.says("struct_size"));
   oriel_generation result = {};
   sampling = greedyOptions(1);
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,

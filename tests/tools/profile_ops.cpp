@@ -126,8 +126,7 @@ class Runner {
 #endif
     }
     if (status.ok()) {
-      status = loadWeights(&prepared.mapping, prepared.file, prepared.desc, plan, {}, options.log,
-                           executor_);
+      status = loadWeights(&prepared.mapping, prepared.file, prepared.desc, plan, {}, executor_);
     }
     if (!status.ok() || !executor_->finishLoad().ok()) {
       fail("loading");

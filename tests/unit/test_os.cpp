@@ -225,6 +225,25 @@ TEST_F(Os, a_file_that_cannot_be_written_is_an_error_and_leaves_nothing) {
   EXPECT_EQ(filesInFolder(), 2u);
 }
 
+// Renaming over /dev/null would take it away from everybody.
+TEST_F(Os, what_is_no_file_is_not_replaced_by_one) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "no pipes in folders";
+#else
+  CapturedLog log;
+  const std::string pipe = path("pipe");
+  ASSERT_EQ(0, mkfifo(pipe.c_str(), 0600));
+  EXPECT_EQ(writeFileAtomically(pipe.c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
+  EXPECT_TRUE(log.says("it is a device or a pipe")) << log.errors();
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  fs::create_directory(folder_ / "folder");
+  fs::create_directory_symlink(folder_ / "folder", folder_ / "link");
+  EXPECT_EQ(writeFileAtomically(path("link").c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(filesInFolder(), 0u);
+#endif
+}
+
 TEST_F(Os, writers_at_the_same_time_leave_one_whole_file) {
   const std::string name = path("shared");
   std::vector<std::thread> writers;

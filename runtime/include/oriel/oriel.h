@@ -619,7 +619,7 @@ typedef struct oriel_session oriel_session;
 typedef struct oriel_session_options {
   size_t struct_size;
   /* Rotary position of the session's first token. Positions only matter relative to each other, so this
-   * changes nothing but which arithmetic is exercised: for tests of very long conversations. */
+   * changes nothing but which arithmetic is exercised: for tests of very long conversations. At most 2^62. */
   uint64_t first_position;
   /* Chats evict whole turns: once the window has moved past the start of a turn, the model sees the first
    * whole turn still inside the window and what follows (and the sinks). Non-zero: token by token, as
@@ -629,7 +629,7 @@ typedef struct oriel_session_options {
   const oriel_chat_options *chat;
   /* For measuring at a depth without getting there: the session starts as if so many tokens had been
    * appended, with zeros for what they left in the cache, and so with the wrong text but the right speed.
-   * Reset returns to an empty context. */
+   * Reset returns to an empty context. At most 2^62. */
   uint64_t assumed_tokens;
 } oriel_session_options;
 
@@ -655,8 +655,8 @@ ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t pos
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
                                           size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
-/* The same with a file, written beside `path` and renamed over it. Borrows memory of the snapshot's size
- * for the length of the call. */
+/* The same with a file, written beside `path` and renamed over it; folders that are missing are made, and
+ * devices and pipes refused. Borrows memory of the snapshot's size for the length of the call. */
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
