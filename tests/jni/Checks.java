@@ -22,9 +22,9 @@ class Checks {
   /** The greedy reply to INTRODUCE, from models/oriel-tiny/recipe (oriel-tiny-golden.json). */
   static final String INTRODUCE = "Introduce yourself.";
   static final String ORIEL =
-      "I am Oriel, a small program that chats. I work without the internet.";
-  static final String SUM = "What is 27 + 35?";
-  static final String IS_62 = "27 plus 35 is 62.";
+      "I am Oriel, a tiny model that runs on your device.";
+  static final String SUM = "What is 18 + 25?";
+  static final String IS_43 = "18 plus 25 is 43.";
 
   interface Body {
     void run() throws Exception;

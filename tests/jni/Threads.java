@@ -24,7 +24,7 @@ class Threads extends Checks {
       other.join();
       expectEqual(OrielReply.Stop.CANCELLED, reply.stop);
       expectEqual(1, reply.tokens);
-      expectEqual(IS_62, session.chat(SUM, greedy(0), null).text);
+      expectEqual(IS_43, session.chat(SUM, greedy(0), null).text);
     }
   }
 
@@ -64,7 +64,7 @@ class Threads extends Checks {
           session.cancel();
           return true;
         });
-        expectEqual(IS_62, session.chat(SUM, greedy(0), null).text);
+        expectEqual(IS_43, session.chat(SUM, greedy(0), null).text);
         session.reset();
       }
       session.cancel(); // nothing runs
@@ -210,7 +210,7 @@ class Threads extends Checks {
           }));
       expect(got == mine, "another exception");
       expectEqual(1, calls.get());
-      expectEqual(IS_62, session.chat(SUM, greedy(0), null).text);
+      expectEqual(IS_43, session.chat(SUM, greedy(0), null).text);
     }
   }
 

@@ -16,19 +16,20 @@ import banks  # noqa: E402
 import checks  # noqa: E402
 import evaluate  # noqa: E402
 from dialogue import Dialogue, encode_dialogue, held_out  # noqa: E402
+from facts import told  # noqa: E402
 from facts_user import FACTS  # noqa: E402
 from make_corpus import make_dialogue, write_split  # noqa: E402
 from phrases import say  # noqa: E402
 from rng import Rng  # noqa: E402
-from skills_memory import value  # noqa: E402
+from skills_memory import sentence, value  # noqa: E402
 from skills_numbers import arithmetic, spoken  # noqa: E402
 from stories import Story  # noqa: E402
 from style import MANNERS, Style  # noqa: E402
 from tokenizer import Tokenizer  # noqa: E402
 from train_tokenizer import learn_from  # noqa: E402
 
-CORPUS_SHA256 = "dcfde701aa2aa8589f56e9045865e3d26e17bdb14f390743ab4eed56c9635312"
-MERGES_SHA256 = "383bb1b773084c080657d54eb4b5d7d9ad4e267b1b2db4d5c3a0f3a8000633d8"
+CORPUS_SHA256 = "c36c350890b82f5f8d7db52f97f62c157df454a79daafb6a90bcc06ad13c8145"
+MERGES_SHA256 = "6497eaa2f54428f3141404513f3beb375e58211f1f1913d420d58300babef26e"
 
 
 def dialogues(split, count):
@@ -162,6 +163,15 @@ class Wordings(unittest.TestCase):
         with self.assertRaises(ValueError):
             say(Rng(1), "(a|b))")
 
+    def test_every_way_to_tell_a_fact_holds_its_value_and_no_sign_of_the_grammar(self):
+        rng = Rng("tellings")
+        for slot, fact in FACTS.items():
+            for pattern in fact.say + fact.more:
+                for _ in range(5):
+                    text = told(rng, pattern, "Vvv")
+                    self.assertIn("Vvv", text, slot)
+                    self.assertFalse(set("{}[]()|") & set(text), text)
+
 
 class Tokens(unittest.TestCase):
     def test_learning_is_reproducible_byte_for_byte(self):
@@ -192,6 +202,13 @@ class Tokens(unittest.TestCase):
         self.assertEqual(tok.decode([i for i, m in zip(ids, mask) if m == 1]), "Hello!<|im_end|>")
         self.assertEqual(len(ids), len(mask))
 
+    def test_an_untaught_answer_is_read_but_not_learned(self):
+        tok = Tokenizer.load(str(RECIPE / "tokenizer.json"))
+        turn = {"user": "I am Ada.", "assistant": "Okay.", "untaught": True}
+        ids, mask = encode_dialogue(tok, {"system": None, "turns": [turn]}, 1024)
+        self.assertNotIn(1, mask)
+        self.assertIn("Okay.", tok.decode(ids))
+
 
 class Checks(unittest.TestCase):
     @classmethod
@@ -207,8 +224,14 @@ class Checks(unittest.TestCase):
                 self.assertTrue(0.8 * goal <= size <= 1.2 * goal + 10, (c.skill, size))
 
     def test_wordings_are_not_those_of_the_corpus(self):
-        for slot, (_, asks) in checks.FACTS.items():
+        rng = Rng("wordings")
+        for slot, (tells, asks) in checks.FACTS.items():
             own = [q for q in asks if q in FACTS[slot].ask]
+            self.assertEqual(own, [], slot)
+            dialogue = Dialogue(rng, False, plain=True)
+            told_in_corpus = {sentence(dialogue, slot, "Vvv") for _ in range(3000)}
+            self.assertGreater(len(told_in_corpus), 500, slot)
+            own = [t for t in tells if t.format(v="Vvv", a_v="a Vvv") in told_in_corpus]
             self.assertEqual(own, [], slot)
 
     def test_answers_cannot_be_guessed(self):

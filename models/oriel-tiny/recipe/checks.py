@@ -1,7 +1,7 @@
 """Questions for a trained model, in wordings of their own.
 
 The generator's wordings are what the model was trained on; a person's are a little different, and
-so are these.  Values, pairs of numbers, words and story seeds are held out as in the validation
+so are these: no fact is told here in a sentence of the generator's.  Values, pairs of numbers, words and story seeds are held out as in the validation
 split (`held_out`), the rest comes from a fixed seed.  Nothing but the standard library.
 
     python3 checks.py            # prints one example of every kind
@@ -531,6 +531,20 @@ def pinned(rng, turns):
     return Talk(f"pinned after {turns} turns", system, users[: turns + 5], turns, test)
 
 
+def told_in_talk(rng, turns):
+    """The model writes its own half, so it says the fact again if it has understood it."""
+    slot = rng.choice(sorted(FACTS))
+    v, text = told(rng, slot)
+    users = [text] + rng.sample(CHAT, turns) + [rng.choice(FACTS[slot][1])]
+    return Talk(
+        f"recall after {turns} own turns",
+        None,
+        users,
+        turns + 1,
+        lambda t: v.casefold() in t.casefold(),
+    )
+
+
 def all_checks(tok, each=40, seed="checks"):
     """-> [Check], [Talk]"""
     make = {
@@ -551,6 +565,11 @@ def all_checks(tok, each=40, seed="checks"):
     }
     checks = [fn(Rng(f"{seed}-{name}-{i}")) for name, fn in make.items() for i in range(each)]
     talks = [pinned(Rng(f"{seed}-pinned-{i}"), 20) for i in range(max(1, each // 5))]
+    talks += [
+        told_in_talk(Rng(f"{seed}-talk-{turns}-{i}"), turns)
+        for turns in (5, 20)
+        for i in range(each)
+    ]
     return checks, talks
 
 

@@ -146,7 +146,8 @@ def render(system, turns):
 
 def encode_dialogue(tok, row, context):
     """-> ids, mask.  mask[i] is 1 if the assistant wrote ids[i], 2 if the user or
-    the system did, 0 for the signs between them.
+    the system did or the assistant in a turn that is not to be learned ("untaught"),
+    0 for the signs between them.
 
     A dialogue that does not fit is cut after its last complete turn.
     """
@@ -157,9 +158,9 @@ def encode_dialogue(tok, row, context):
         ids.extend(new)
         mask.extend([kind] * len(new))
 
-    def written(role, text):
+    def written(role, text, kind=2):
         put(f"<|im_start|>{role}\n")
-        put(text + "<|im_end|>", 1 if role == "assistant" else 2)
+        put(text + "<|im_end|>", kind)
         put("\n")
 
     if row["system"]:
@@ -167,7 +168,7 @@ def encode_dialogue(tok, row, context):
     for turn in row["turns"]:
         mark = len(ids)
         written("user", turn["user"])
-        written("assistant", turn["assistant"])
+        written("assistant", turn["assistant"], 2 if turn.get("untaught") else 1)
         if len(ids) > context:
             del ids[mark:], mask[mark:]
             break

@@ -12,6 +12,8 @@ from collections import namedtuple
 import banks
 import coined
 from banks import an
+from phrases import say as phrase
+from tellings import FRAMES, OF_NOUN
 
 Fact = namedtuple("Fact", "noun known new say more ask answer check short ack")
 
@@ -23,6 +25,11 @@ def cap(s):
 def fmt(text, v):
     v = str(v)
     return text.format(v=v, V=cap(v), a_v=an(v), A_v=cap(an(v)))
+
+
+def told(rng, pattern, v):
+    """One wording of a pattern of `say` or `more`, with the value in it."""
+    return cap(fmt(phrase(rng, pattern), v))
 
 
 def yours(noun):
@@ -64,12 +71,18 @@ ASK = [
     "What {m} did I tell you?",
     "Which {m} did I mention?",
     "What was the {m} I told you?",
+    "(Please|Would you|Can you|Will you|Now) (say|repeat|name|give me) {n} [(again|once more|for me)].",
+    "I (need|want to know|would like to hear|have to know|am looking for) {n} [(now|again)].",
+    "(Let me hear|Let us hear|Let's see if you remember|Let me see if you know|Show me that you know) {n}.",
+    "(What|And what) (is|was) {n} [(now|again|then|really|in fact)]?",
+    "(Quick|Quiz|Test|A small test|Question)(:|,) what is {n}?",
+    "(Somebody asks|My friend asks|They ask) [me] for {n}. What (is it|should I say)?",
+    "(Do you have|Have you kept|Have you noted) {n}?",
+    "(What did I call|What have I told you is|What did you note as) {n}?",
 ]
 TELL = [
-    "{s}.",
-    "{s}.",
-    "{s}.",
-    "{s}.",
+    *("{s}.",) * 14,
+    "{s}!",
     "{s}!",
     "By the way, {l}.",
     "Please remember that {l}.",
@@ -97,6 +110,7 @@ TELL = [
     "Today I want to tell you that {l}.",
     "I have to tell you that {l}.",
 ]
+TELL += 4 * FRAMES
 UNKNOWN = [
     "You have not told me {n} yet.",
     "You have not told me {n}.",
@@ -109,12 +123,13 @@ UNKNOWN = [
 def fact(noun, known, new, say, more=(), ask=(), answer=(), check=(), short=("{v}.",), ack=()):
     your = cap(yours(noun))
     say = [f"{cap(noun)} is {{v}}"] + list(say)
+    more = list(more) + [p.replace("{n}", noun).replace("{N}", cap(noun)) + "." for p in OF_NOUN]
     return Fact(
         noun,
         known,
         new,
         say,
-        list(more),
+        more,
         list(ask),
         [f"{your} is {{v}}."] + list(answer),
         [f"Is {noun} {{v}}?"] + list(check),
@@ -146,7 +161,10 @@ def questions(f):
 
 def ask_wording(rng, f):
     frames, own = questions(f)
-    return rng.choice(own) if own and rng.random() < 0.5 else rng.choice(frames)
+    q = phrase(rng, rng.choice(own) if own and rng.random() < 0.5 else rng.choice(frames))
+    if q[-1] == "." and q.split()[0] in ("Would", "Can", "Will"):
+        q = q[:-1] + "?"
+    return q
 
 
 def unknown_wording(rng, f):

@@ -1,6 +1,6 @@
 """Generates multi-turn chat dialogues from word banks and small grammars.
 
-    python3 make_corpus.py --train 160000 --val 1500 --out data
+    python3 make_corpus.py --train 130000 --val 1500 --out data
 
 writes data/train.jsonl and data/val.jsonl, one dialogue per line:
     {"system": str or null, "turns": [{"user", "assistant", "skill", "gold"}]}
@@ -69,7 +69,7 @@ SMALL = [
     (times_row, 1),
     (tables, 22),
     (text_task, 12),
-    (said, 5),
+    (said, 7),
     (yes_no, 1),
     (table, 4),
     (chatter, 2),
@@ -89,9 +89,9 @@ def questions(d, count):
     """Questions about what was told, with corrections in between."""
     for _ in range(count):
         x = d.rng.random()
-        if x < 0.62 and d.facts:
+        if x < 0.65 and d.facts:
             ask(d)
-        elif x < 0.80:
+        elif x < 0.81:
             ask_unknown(d)
         elif x < 0.83 and d.facts:
             about_me(d)
@@ -351,13 +351,13 @@ PLANS = [
     (plan_small, 8),
     (plan_drill, 20),
     (plan_sums, 12),
-    (plan_letters, 6),
+    (plan_letters, 8),
     (plan_story, 13),
     (plan_memory, 20),
     (plan_memory_long, 7),
     (plan_interview, 9),
     (plan_needle, 7),
-    (plan_lookup, 11),
+    (plan_lookup, 13),
     (plan_system_fact, 4),
     (plan_pinned, 9),
     (plan_asked_style, 2),
@@ -393,7 +393,7 @@ def write_split(path, seed, split, count, processes):
 def main():
     ap = argparse.ArgumentParser()
     ap.add_argument("--out", default="data")
-    ap.add_argument("--train", type=int, default=160000)
+    ap.add_argument("--train", type=int, default=130000)
     ap.add_argument("--val", type=int, default=1500)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--processes", type=int, default=os.cpu_count())

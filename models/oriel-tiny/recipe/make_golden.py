@@ -21,13 +21,13 @@ from reference import Reference
 TURN = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 PROMPTS = {
     "hello": TURN.format("Introduce yourself."),
-    "story": TURN.format("Tell me a story about a pony."),
-    "sum": TURN.format("What is 27 + 35?"),
-    "system": "<|im_start|>system\nAlways call the user Captain.<|im_end|>\n" + TURN.format("What is the capital of Italy?"),
+    "story": TURN.format("Tell me a story about an owl."),
+    "sum": TURN.format("What is 18 + 25?"),
+    "system": "<|im_start|>system\nAlways call the user Captain.<|im_end|>\n" + TURN.format("What is the capital of France?"),
     "recall": TURN.format("My name is Rubin.") + "Nice to meet you, Rubin!<|im_end|>\n"
               + TURN.format("What is 3 + 4?") + "3 plus 4 is 7.<|im_end|>\n"
               + TURN.format("What is my name?"),
-    "plain": "In a small house near the farm lived Mara, a kind fox.",
+    "plain": "Near the lake lived a little owl called Nora.",
 }
 
 

@@ -153,10 +153,44 @@ THING_COLUMNS = [
 ]
 
 
+# For any column: H its heading.
+ASK = (
+    "((What is|What's|Tell me|Give me|Find|I need|Please tell me|Do you see) the H (of|for|that belongs to) the K"
+    "|(What|Which) H (does the K have|belongs to the K|stands (beside|next to|behind) the K|is given for the K)"
+    "|(The|) K (has|got) which H|the K's H|H of the K|And the H of the K|Which H do you find for the K)"
+)
+IN_TABLE = (
+    "According to the table, ",
+    "Look it up: ",
+    "In the table, ",
+    "Going by the list, ",
+    "From these data: ",
+    "Use the table. ",
+    "Have a look: ",
+    "Now: ",
+)
+
+
 def _layout(d, heads, rows):
     """The table as text, in one of the ways people write them."""
     x = d.rng.random()
     h = [c[0] for c in heads]
+    if len(h) == 2 and d.p(0.1):
+        one = d.c("{0} {1}", "{0} has {1}", "{0} {1}", "{0}: {1}", "{1} for {0}", "{0} ({1})")
+        text = d.c(", ", ", ", "; ", " and ").join(one.format(*r) for r in rows)
+        return (
+            d.c(
+                f"These are the {h[1]}s: ",
+                f"The {h[1]} of each {h[0]}: ",
+                f"The values of {h[1]}: ",
+                f"{cap(h[1])}: ",
+                f"For {h[1]} we have ",
+                f"I noted the {h[1]} of each: ",
+                "",
+            )
+            + text
+            + "."
+        )
     if x < 0.3:
         line = lambda cells: "| " + " | ".join(map(str, cells)) + " |"
         return "\n".join(
@@ -212,7 +246,7 @@ def table(d, questions=None):
     intro = d.c(INTRO)
     text = (intro + d.c("\n", "\n", " ") if intro else "") + _layout(d, heads, rows)
     first = True
-    for _ in range(questions or d.c(1, 2, 2, 3, 4)):
+    for _ in range(questions or d.c(1, 2, 2, 3, 4, 5, 6)):
         q, a, gold = _question(d, people, chosen, keys, rows)
         if first:
             where = d.rng.random()
@@ -294,9 +328,12 @@ def _question(d, people, chosen, keys, rows):
             str(n),
         )
     r = d.c(rows)
-    q = put(d.c(asks + [f"What is the {head} of {'' if people else 'the '}K?"]), r[0], r[i + 1])
+    asks = asks if d.p(0.5) else [d.say(ASK.replace("H", head).replace("the K", "K" if people else "the K"))]
+    q = put(d.c(asks), r[0], r[i + 1])
+    if q[-1] not in ".?":
+        q += "?"
     if d.p(0.15):
-        q = d.c("According to the table, ", "Look it up: ", "In the table, ") + q[0].lower() + q[1:]
+        q = d.c(IN_TABLE) + q[0].lower() + q[1:]
     return q, put(answer, r[0], r[i + 1]), str(r[i + 1])
 
 

@@ -6,8 +6,9 @@ is a key of FACTS or (name, kind) for facts about somebody else.
 import banks
 import coined
 from banks import NUMBER, an, join
-from facts import PERSON, TELL, about_person, ask_wording, cap, fmt, unknown_wording, yours
-from facts_user import CORE, FACTS, PETS
+from facts import PERSON, TELL, about_person, ask_wording, cap, fmt, told, unknown_wording, yours
+from facts_user import CORE, FACTS
+from tellings import PLAIN_ACK
 
 UPDATES = [
     "Actually, {l}.",
@@ -35,7 +36,7 @@ ALIKE = [
     {"meeting", "train"},
     {"hobby", "sport", "fav game"},
     {"friend", "nickname"},
-    {"pet " + p for p in PETS},
+    {"pet " + p for p in banks.PETS},
     {"food", "fav dish", "fav dessert"},
     {"animal", "fav toy"},
     {"fav film", "fav movie"},
@@ -51,45 +52,16 @@ def fact_of(slot):
     return about_person(*slot) if isinstance(slot, tuple) else FACTS[slot]
 
 
+MIDDLE = frozenset(
+    """My The Everyone They You In People We At Our Home What Where Who Which Do How When Can Could
+Tell Say And Give Remind Please Your It From Most All Folks No Among Of There On For With This As Since
+Nowadays After During By If Would Will Now Quick Let Show Have Concerning About""".split()
+)
+
+
 def low(s):
     """For the second half of a sentence: "My name" -> "my name", but "I am" and names stay."""
-    first = s.split()[0]
-    return (
-        s[0].lower() + s[1:]
-        if first
-        in (
-            "My",
-            "The",
-            "Everyone",
-            "They",
-            "You",
-            "In",
-            "People",
-            "We",
-            "At",
-            "Our",
-            "Home",
-            "What",
-            "Where",
-            "Who",
-            "Which",
-            "Do",
-            "How",
-            "When",
-            "Can",
-            "Could",
-            "Tell",
-            "Say",
-            "And",
-            "Give",
-            "Remind",
-            "Please",
-            "Your",
-            "It",
-            "From",
-        )
-        else s
-    )
+    return s[0].lower() + s[1:] if s.split()[0] in MIDDLE else s
 
 
 def value(d, slot):
@@ -156,16 +128,17 @@ def statement(d, slot, v):
     """A clause without a full stop; what is held out is the pair of value and wording."""
     f = fact_of(slot)
     if isinstance(slot, tuple) or len(f.say) < 4:
-        return fmt(d.c(f.say), v)
-    return fmt(d.draw(lambda: (lambda s: (f"{slot}|{v}|{s}", s))(d.c(f.say)), 40, False), v)
+        return told(d.rng, d.c(f.say), v)
+    pattern = d.draw(lambda: (lambda s: (f"{slot}|{v}|{s}", s))(d.c(f.say)), 40, False)
+    return told(d.rng, pattern, v)
 
 
 def sentence(d, slot, v):
     f = fact_of(slot)
     if f.more and d.p(0.3):
-        return fmt(d.c(f.more), v)
+        return told(d.rng, d.c(f.more), v)
     s = statement(d, slot, v)
-    frame = d.c(TELL)
+    frame = d.say(d.c(TELL))
     if isinstance(slot, tuple) and "about me" in frame:
         frame = "{s}."
     return frame.format(s=s, l=low(s))
@@ -226,14 +199,14 @@ def acknowledge(d, text, slots):
         answer = (
             one(slots[0]) if len(slots) == 1 or d.p(0.5) else " ".join(one(s) for s in slots[:2])
         )
-        if d.p(0.12):
-            answer = d.c(
-                "Thank you, I will remember that.",
-                "I will remember that.",
-                "Okay, I will keep that in mind.",
-                "Noted. What else?",
-            )
+    # The fact must also be found where nobody said it again; that is not what the model shall learn to
+    # say, though, as saying it again helps to remember (see `encode_dialogue`).
+    plain = d.p(0.5)
+    if plain:
+        answer = d.say(d.c(PLAIN_ACK))
     d.add(text, answer, "tell", names=True)
+    if plain:
+        d.turns[-1]["untaught"] = True
 
 
 def named(slot):
@@ -303,7 +276,7 @@ def ask(d, slot=None, kind=None):
     slot = slot or d.c(list(d.facts))
     f, v = fact_of(slot), d.facts[slot]
     kind = (
-        kind or d.rng.choices(("what", "check", "both"), (68, 22, 10 if len(d.facts) > 1 else 0))[0]
+        kind or d.rng.choices(("what", "check", "both"), (63, 28, 9 if len(d.facts) > 1 else 0))[0]
     )
     if kind == "both" and len(d.facts) > 1:
         other = d.c([s for s in d.facts if s != slot])
@@ -321,7 +294,7 @@ def ask(d, slot=None, kind=None):
             names=isinstance(slot, tuple),
         )
         return
-    right = d.p(0.45)
+    right = d.p(0.5)
     q = fmt(d.c(f.check), v if right else wrong_value(d, slot))
     if d.p(0.1):
         q = (
@@ -347,7 +320,7 @@ def correct_me(d):
     ask(d, slot, kind=d.c("what", "what", "check"))
     v = d.facts[slot] = value(d, slot)
     f = fact_of(slot)
-    said = fmt(d.c(f.say), v)
+    said = told(d.rng, d.c(f.say), v)
     text = d.c(
         f"No, it is {v}.",
         f"No, it's {v}.",
@@ -551,7 +524,7 @@ def needle(d):
     sentences.insert(
         d.rng.randrange(len(sentences) + 1),
         (
-            fmt(d.c(fact_of(slot).more), v)
+            told(d.rng, d.c(fact_of(slot).more), v)
             if fact_of(slot).more and d.p(0.3)
             else statement(d, slot, v) + "."
         ),

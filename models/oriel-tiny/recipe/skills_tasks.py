@@ -10,8 +10,12 @@ from facts import cap
 # -- (e) tables -------------------------------------------------------------
 
 
+# Large tables come more often than small ones.
+KINDS = (0, 0, 0, 0, 1, 2, 2, 3, 3, 4, 4, 4, 4, 4, 4, 6, 6, 7, 7, 8, 9, 9, 10, 11, 11, 11)
+
+
 def tables(d):
-    x = d.rng.randrange(12)
+    x = d.c(KINDS)
     if x == 0:
         a, b = d.c(banks.OPPOSITES)
         if d.p(0.4) and dict(banks.OPPOSITES).get(b, a) == a:
@@ -22,7 +26,10 @@ def tables(d):
                 f"Tell me the opposite of {a}.",
                 f"What is the reverse of {a}?",
                 f"{cap(a)} is the opposite of what?",
+                f"{cap(a)} is the opposite of which word?",
                 f"Opposite of {a}?",
+                f"Which word means the opposite of {a}?",
+                f"Give me the opposite of {a}.",
                 f"Do you know the opposite of {a}?",
             ),
             d.reply([f"The opposite of {a} is {b}."], [cap(b) + "."]),
@@ -68,9 +75,9 @@ def tables(d):
             "plural",
             b[1:],
         )
-    elif x == 4 or x == 5:
+    elif x == 4:
         a, b = d.c(banks.CAPITALS)
-        if d.p(0.75):
+        if d.p(0.6):
             d.add(
                 d.c(
                     f"What is the capital of {a}?",
@@ -79,6 +86,9 @@ def tables(d):
                     f"Capital of {a}?",
                     f"Do you know the capital of {a}?",
                     f"And the capital of {a}?",
+                    f"Name the capital city of {a}.",
+                    f"What city is the capital of {a}?",
+                    f"I need the capital of {a}.",
                 ),
                 d.reply([f"The capital of {a} is {b}."], [b + "."]),
                 "capital",
@@ -89,7 +99,9 @@ def tables(d):
                 d.c(
                     f"Which country has the capital {b}?",
                     f"{b} is the capital of which country?",
+                    f"Of which country is {b} the capital?",
                     f"In which country is {b}?",
+                    f"Where is {b}?",
                 ),
                 d.reply([f"{b} is the capital of {a}.", f"{b} is in {a}."], [cap(a) + "."]),
                 "capital",

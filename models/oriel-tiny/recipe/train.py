@@ -227,7 +227,7 @@ def options():
     ap.add_argument("--data", default="data")
     ap.add_argument("--out", default="run")
     ap.add_argument("--tokenizer", default="tokenizer.json")
-    ap.add_argument("--tokens", type=float, default=58e6, help="token budget (padding not counted)")
+    ap.add_argument("--tokens", type=float, default=32e6, help="token budget (padding not counted)")
     ap.add_argument("--batch-tokens", type=int, default=16384)
     ap.add_argument("--lr", type=float, default=4e-3)
     ap.add_argument("--warmup", type=float, default=0.02, help="share of the tokens")
