@@ -91,6 +91,7 @@ chmod +x "$cross/emulate"
 # wine's Vulkan wants a display. Its helpers outlive the program that started them and would hold on to a
 # pipe, so they are started first, apart, and ended at the end.
 if [[ $target == windows-x64 ]]; then
+  rm -f "$cross/display"  # of a run before
   Xvfb -displayfd 3 -screen 0 640x480x24 3>"$cross/display" >/dev/null 2>&1 &
   xvfb=$!
   trap '/usr/lib/wine/wineserver64 -k >/dev/null 2>&1; kill "$xvfb" 2>/dev/null' EXIT
