@@ -30,7 +30,8 @@ Status readGenerateOptions(const oriel_generate_options* given, const Log& log,
   oriel_generate_options options;
   if (!readOptions(given, &options)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "generate options without struct_size, or of a newer version: set it, or update Oriel");
+                    "generate options without struct_size, or of a newer version: set it, or "
+                    "update Oriel");
   }
   if (!inRange(options.temperature, 0, 100) || !inRange(options.top_p, 0, 1) ||
       !inRange(options.min_p, -1, 1) || !inRange(options.repeat_penalty, 0, 100)) {

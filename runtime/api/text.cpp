@@ -15,8 +15,9 @@ Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given
                        ChatOptions* options) {
   oriel_chat_options chosen;
   if (!readOptions(given, &chosen)) {
-    return model.log.fail(ORIEL_ERROR_ARGUMENT, 
-                          "chat options without struct_size, or of a newer version: set it, or update Oriel");
+    return model.log.fail(ORIEL_ERROR_ARGUMENT,
+                          "chat options without struct_size, or of a newer version: set it, or "
+                          "update Oriel");
   }
   *options = ChatOptions();
   options->thinking = chosen.no_thinking == 0;
