@@ -123,20 +123,14 @@ int preference(VkPhysicalDeviceType type) {
 void readIntegerDot(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* caps) {
   VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR dot = {};
   dot.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR;
-  VkPhysicalDeviceFeatures2 features = {};
-  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-  features.pNext = &dot;
-  api.vkGetPhysicalDeviceFeatures2(physical, &features);
+  readFeatures(api, physical, &dot);
   if (dot.shaderIntegerDotProduct == VK_FALSE) {
     return;
   }
   caps->features |= featureBit(VulkanFeature::kIntegerDot);
   VkPhysicalDeviceShaderIntegerDotProductPropertiesKHR how = {};
   how.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES_KHR;
-  VkPhysicalDeviceProperties2 properties = {};
-  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  properties.pNext = &how;
-  api.vkGetPhysicalDeviceProperties2(physical, &properties);
+  (void)readProperties(api, physical, &how);
   caps->fast_integer_dot = how.integerDotProduct4x8BitPackedSignedAccelerated != VK_FALSE;
 }
 
@@ -211,15 +205,12 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
   VkPhysicalDeviceIDProperties id = {};
   id.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES;
   id.pNext = &maintenance;
-  VkPhysicalDeviceProperties2 properties2 = {};
-  properties2.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  properties2.pNext = &id;
   const bool names_driver =
       hasExtension(extensions, n_extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
   if (names_driver) {
     subgroup.pNext = &driver;
   }
-  api.vkGetPhysicalDeviceProperties2(physical, &properties2);
+  (void)readProperties(api, physical, &id);
   if (names_driver) {
     std::snprintf(caps.driver, sizeof(caps.driver), "%.120s%s%.120s", driver.driverName,
                   driver.driverInfo[0] != '\0' ? " " : "", driver.driverInfo);
@@ -392,10 +383,7 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
       extensions[info.enabledExtensionCount++] = name;
     }
     // Known to be there; asked for once more rather than spelled out once more.
-    VkPhysicalDeviceFeatures2 all_features = {};
-    all_features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    all_features.pNext = matrices.chain(nullptr);
-    api.vkGetPhysicalDeviceFeatures2(physical, &all_features);
+    readFeatures(api, physical, matrices.chain(nullptr));
     (void)matrices.keepNeeded();
     info.pNext = matrices.chain(const_cast<void*>(info.pNext));
   }

@@ -107,4 +107,20 @@ Status checkVk(VkResult result, const char* what, const Log& log) {
   }
 }
 
+void readFeatures(const VulkanApi& api, VkPhysicalDevice physical, void* chain) {
+  VkPhysicalDeviceFeatures2 features = {};
+  features.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  features.pNext = chain;
+  api.vkGetPhysicalDeviceFeatures2(physical, &features);
+}
+
+VkPhysicalDeviceProperties readProperties(const VulkanApi& api, VkPhysicalDevice physical,
+                                          void* chain) {
+  VkPhysicalDeviceProperties2 properties = {};
+  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+  properties.pNext = chain;
+  api.vkGetPhysicalDeviceProperties2(physical, &properties);
+  return properties.properties;
+}
+
 }  // namespace oriel

@@ -104,6 +104,12 @@ struct VulkanApi {
   CooperativeMatrixPropertiesFunction cooperativeMatrixProperties = nullptr;
 };
 
+/// Asks a device of Vulkan 1.1 for the features in a chain of feature structures.
+void readFeatures(const VulkanApi& api, VkPhysicalDevice physical, void* chain);
+/// The same with a chain of property structures; gives those of Vulkan 1.0 back.
+VkPhysicalDeviceProperties readProperties(const VulkanApi& api, VkPhysicalDevice physical,
+                                          void* chain);
+
 /// Opens the Vulkan loader and fills the global entry points. False: no loader of version 1.1 here.
 bool loadGlobalFunctions(SharedLibrary* library, VulkanApi* api);
 /// Fills the others. False: the loader lacks one.

@@ -30,15 +30,12 @@ bool hasRightTypes(const CooperativeMatrixProperties& shape) {
 bool canFixSubgroups(const VulkanApi& api, VkPhysicalDevice physical, uint32_t subgroup_size) {
   VkPhysicalDeviceSubgroupSizeControlPropertiesEXT sizes = {};
   sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES_EXT;
-  VkPhysicalDeviceProperties2 properties = {};
-  properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-  properties.pNext = &sizes;
-  api.vkGetPhysicalDeviceProperties2(physical, &properties);
+  const VkPhysicalDeviceProperties device = readProperties(api, physical, &sizes);
   return isPowerOfTwo(subgroup_size) && subgroup_size <= kMatrixLanes &&
          subgroup_size >= sizes.minSubgroupSize && subgroup_size <= sizes.maxSubgroupSize &&
          (sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
          kMatrixLanes / subgroup_size <= sizes.maxComputeWorkgroupSubgroups &&
-         properties.properties.limits.maxComputeSharedMemorySize >= kMatrixSharedBytes;
+         device.limits.maxComputeSharedMemorySize >= kMatrixSharedBytes;
 }
 
 }  // namespace
@@ -74,10 +71,7 @@ MatrixShape findMatrixShape(const VulkanApi& api, VkPhysicalDevice physical,
                             uint32_t subgroup_size) {
   MatrixShape best;
   MatrixFeatures features;
-  VkPhysicalDeviceFeatures2 all = {};
-  all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-  all.pNext = features.chain(nullptr);
-  api.vkGetPhysicalDeviceFeatures2(physical, &all);
+  readFeatures(api, physical, features.chain(nullptr));
   if (!features.keepNeeded() || api.cooperativeMatrixProperties == nullptr ||
       !canFixSubgroups(api, physical, subgroup_size)) {
     return best;
