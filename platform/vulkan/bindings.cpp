@@ -61,7 +61,7 @@ Status Bindings::createLayouts(const VulkanDevice& device, const Log& log) {
 Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& arenas,
                             const Plan& plan, const Log& log, OpHandles* handles) {
   const VulkanApi& api = device.api;
-  const uint32_t n_ops = plan.n_ops[0] + plan.n_ops[1] + plan.n_ops[2];
+  const uint32_t n_ops = plan.opsBefore(kStepLists);
   if (n_ops == 0) {
     return kOk;
   }

@@ -183,7 +183,7 @@ const char* subgroupPath(const DeviceCaps& caps) {
 Status chooseStaging(const Op& op, uint32_t tokens, Staging staging, const DeviceCaps& caps,
                      const Log& log, Kernel* kernel) {
   *kernel = Kernel();
-  tokens = op.push.matmul.one_row != 0 ? 1 : tokens;
+  tokens = productRows(op, tokens);
   if (staging == Staging::kHalves) {
     kernel->constants[0] = kHalvesLanes;
     kernel->grid[0] = tokens;
@@ -198,7 +198,7 @@ Status chooseStaging(const Op& op, uint32_t tokens, Staging staging, const Devic
 Status chooseMatmul(const Op& op, uint32_t tokens, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel) {
   const MatmulCandidate& candidate = choices.candidateFor(op, tokens);
-  tokens = op.push.matmul.one_row != 0 ? 1 : tokens;
+  tokens = productRows(op, tokens);
   const char* path = "";
   switch (candidate.kernel) {
     case MatmulKernel::kFloat:

@@ -165,7 +165,7 @@ uint32_t MatmulChoices::standard(MatmulUse use, WeightType type) const {
 
 const MatmulCandidate& MatmulChoices::candidateFor(const Op& op, uint32_t tokens) const {
   const MatmulUse use =
-      tokens == 1 || op.push.matmul.one_row != 0 ? MatmulUse::kVector : MatmulUse::kChunk;
+      productRows(op, tokens) == 1 ? MatmulUse::kVector : MatmulUse::kChunk;
   const MatmulCandidate* const chosen =
       candidate(use, op.weights, op.candidate != 0 ? op.candidate - 1u : choice(use, op.weights));
   const bool can_run = chosen != nullptr && (chosen->kernel == MatmulKernel::kFloat ||

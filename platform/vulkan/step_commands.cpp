@@ -18,14 +18,6 @@ static_assert(16 + 128 + 8 + kStepLists + kCopies <= StepCommands::kMaxPieces,
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;
 
-const OpHandles* handlesOf(const StepCommands::Source& source, StepList list) {
-  const OpHandles* handles = source.handles;
-  for (uint32_t i = 0; i < static_cast<uint32_t>(list); ++i) {
-    handles += source.plan->n_ops[i];
-  }
-  return handles;
-}
-
 }  // namespace
 
 double pieceWork(const Plan& plan, StepList list) {
@@ -178,7 +170,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   const Plan& plan = *source.plan;
   const uint32_t l = static_cast<uint32_t>(list);
   const Op* ops = plan.ops[l];
-  const OpHandles* handles = handlesOf(source, list);
+  const OpHandles* handles = source.handles + plan.opsBefore(l);
   const double piece_work = pieceWork(plan, list);
   range->begin = count_;
   // The token that runs ahead is sent before the one in front of it is known to have ended.

@@ -17,11 +17,9 @@ namespace {
 /// Longest single wait; some drivers mishandle very long ones.
 constexpr double kWaitSliceMs = 1000.0;
 
-/// Command buffers besides those of steps: one that clears the cache, one that copies the logits to the
-/// host, one per half of the upload ring.
+/// Command buffers besides those of steps: one that clears the cache, one per half of the upload ring.
 constexpr uint32_t kClearCommands = 0;
-constexpr uint32_t kLogitsCommands = kClearCommands + 1;
-constexpr uint32_t kUploadCommands = kLogitsCommands + 1;
+constexpr uint32_t kUploadCommands = kClearCommands + 1;
 constexpr uint32_t kUploadHalves = 2;
 constexpr uint32_t kCommandBuffers = kUploadCommands + kUploadHalves;
 
@@ -39,7 +37,7 @@ class VulkanExecutor final : public Executor {
  public:
   VulkanExecutor(const Plan& plan, const ExecutorOptions& options, void* per_op)
       : plan_(plan), options_(options), handles_(static_cast<OpHandles*>(per_op)), device_() {
-    std::fill_n(handles_, plan.n_ops[0] + plan.n_ops[1] + plan.n_ops[2], OpHandles());
+    std::fill_n(handles_, plan.opsBefore(kStepLists), OpHandles());
   }
   ~VulkanExecutor() override;
   Status create();
@@ -88,8 +86,6 @@ class VulkanExecutor final : public Executor {
   }
 
  private:
-  OpHandles* handlesOf(StepList list) const;
-
   uint64_t uploadHalfOffset(uint32_t half) const {
     return plan_.upload.offset_bytes + half * (plan_.upload.size_bytes / kUploadHalves);
   }
@@ -106,7 +102,8 @@ class VulkanExecutor final : public Executor {
     return endCommands(device_, commands, options_.log);
   }
   Status recordClear();
-  Status recordLogits();
+  Status copyToHost(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
+                    const void** piece);
   Status clearDeviceMemory();
 
   Status submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence);
@@ -154,14 +151,6 @@ class VulkanExecutor final : public Executor {
   AttentionGroups attention_groups_;
   Status failed_;
 };
-
-OpHandles* VulkanExecutor::handlesOf(StepList list) const {
-  OpHandles* handles = handles_;
-  for (uint32_t i = 0; i < static_cast<uint32_t>(list); ++i) {
-    handles += plan_.n_ops[i];
-  }
-  return handles;
-}
 
 // ---- Life ----------------------------------------------------------------------------------------
 
@@ -213,7 +202,7 @@ VulkanExecutor::~VulkanExecutor() {
       api.vkDestroyFence(device_.device, fence, nullptr);
     }
     api.vkDestroyCommandPool(device_.device, command_pool_, nullptr);
-    for (uint32_t i = 0; i < plan_.n_ops[0] + plan_.n_ops[1] + plan_.n_ops[2]; ++i) {
+    for (uint32_t i = 0; i < plan_.opsBefore(kStepLists); ++i) {
       releaseTexelViews(device_, handles_[i].texels);
     }
     pipelines_.release(device_);
@@ -471,11 +460,18 @@ Status VulkanExecutor::finishWrites() {
 
 Status VulkanExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
                             const void** piece) {
-  ORIEL_TRY(finishWrites());
+  ORIEL_TRY(failed_);
   if (bytes > plan_.upload.size_bytes / kUploadHalves || offset_bytes > source.size_bytes ||
       bytes > source.size_bytes - offset_bytes) {
     return options_.log.fail(ORIEL_ERROR_INTERNAL, "a read past its source: please report it");
   }
+  return copyToHost(source, offset_bytes, bytes, piece);
+}
+
+// To the beginning of the upload ring, whose uploads must be over.
+Status VulkanExecutor::copyToHost(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
+                                  const void** piece) {
+  ORIEL_TRY(finishWrites());
   const VkCommandBuffer commands = commands_[kUploadCommands];
   ORIEL_TRY(settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
   recordBarrier(device_.api, commands, kCompute | kTransfer, VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT,
@@ -492,9 +488,9 @@ Status VulkanExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint
 }
 
 Status VulkanExecutor::logits(const float** values) {
-  ORIEL_TRY(finishWrites());  // the copy goes where uploads come from
-  ORIEL_TRY(settle(submitAndWait(commands_[kLogitsCommands])));
-  *values = reinterpret_cast<const float*>(arenas_.mapped(plan_.host_logits));
+  const void* piece = nullptr;
+  ORIEL_TRY(copyToHost(plan_.logits, 0, plan_.logits.size_bytes, &piece));
+  *values = static_cast<const float*>(piece);
   return kOk;
 }
 
@@ -504,7 +500,6 @@ Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(settle(bindings_.createSets(device_, arenas_, plan_, options_.log, handles_)));
   ORIEL_TRY(settle(recordSteps()));
   ORIEL_TRY(settle(recordClear()));
-  ORIEL_TRY(settle(recordLogits()));
   ORIEL_TRY(settle(clearDeviceMemory()));
 
   // Some drivers compile at the first dispatch. No tokens: nothing but the head does any work.
@@ -533,7 +528,7 @@ Status VulkanExecutor::choosePipelines() {
     const StepList list = static_cast<StepList>(l);
     const uint32_t tokens = tokensOf(plan_, list);
     const double piece_work = pieceWork(plan_, list);
-    OpHandles* handles = handlesOf(list);
+    OpHandles* handles = handles_ + plan_.opsBefore(l);
     for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
       const Op& op = plan_.ops[l][i];
       Kernel kernel;
@@ -547,8 +542,7 @@ Status VulkanExecutor::choosePipelines() {
       handles[i].parts = indirect ? 1 : partsOf(op, tokens, kernel, piece_work);
       handles[i].staging = kNoPipeline;
       if (kernel.staging != Staging::kNone) {
-        const uint32_t rows = op.push.matmul.one_row != 0 ? 1 : tokens;
-        if (4ull * kStagedUnitWords * op.push.matmul.units * rows >
+        if (4ull * kStagedUnitWords * op.push.matmul.units * productRows(op, tokens) >
             op.bindings[kMatmulStaged].size_bytes) {
           return options_.log.fail(ORIEL_ERROR_INTERNAL,
                                    "a row longer than planned: please report it");
@@ -604,23 +598,6 @@ Status VulkanExecutor::recordClear() {
                 VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
                 VK_ACCESS_TRANSFER_WRITE_BIT);
   recordFill(device_.api, commands, arenas_.buffer(ArenaKind::kCache));
-  return end(commands);
-}
-
-Status VulkanExecutor::recordLogits() {
-  const VkCommandBuffer commands = commands_[kLogitsCommands];
-  ORIEL_TRY(begin(commands, 0));
-  recordBarrier(device_.api, commands, kCompute | kTransfer,
-                VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
-                VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
-  const uint64_t bytes = plan_.host_logits.size_bytes;
-  if (bytes != 0) {
-    const VkBufferCopy region = {plan_.logits.offset_bytes, plan_.host_logits.offset_bytes, bytes};
-    device_.api.vkCmdCopyBuffer(commands, arenas_.buffer(plan_.logits.arena),
-                                arenas_.buffer(plan_.host_logits.arena), 1, &region);
-  }
-  recordBarrier(device_.api, commands, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT,
-                VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   return end(commands);
 }
 

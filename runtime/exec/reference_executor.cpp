@@ -130,7 +130,7 @@ class ReferenceExecutor final : public HostExecutor {
   void matmul(const Op& op) {
     const MatmulPush& p = op.push.matmul;
     const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
-    const uint32_t n = p.one_row != 0 ? 1 : header().n_tokens;
+    const uint32_t n = productRows(op, header().n_tokens);
     for (uint32_t r = 0; r < p.rows; ++r) {
       for (uint32_t first = 0; first < n; first += kTokenBlock) {
         const uint32_t block = std::min(kTokenBlock, n - first);

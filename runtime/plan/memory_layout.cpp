@@ -90,10 +90,9 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half) 
   layout.step = pieces.take(stepBytes(chunk, rotationWords(model)));
   layout.step_ahead = pieces.take(4 * stepRotationWord(chunk, rotationWords(model), 1));
   layout.top = pieces.take(sizeof(TopTokens));
-  const uint64_t logits_bytes = 4ull * model.n_vocab;
-  layout.upload = layout.host_logits = pieces.take(std::max(2 * upload_half, logits_bytes));
+  // All logits come to the host this way.
+  layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.n_vocab));
   layout.upload.size_bytes = 2 * upload_half;
-  layout.host_logits.size_bytes = logits_bytes;
   layout.bytes = alignUp(pieces.used(), kArenaGranularity);
   return layout;
 }

@@ -76,7 +76,6 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
 /// Host-visible memory.
 struct IoLayout {
   BufferRef step, step_ahead, top, upload;
-  BufferRef host_logits;  ///< Plan::host_logits
   uint64_t bytes = 0;
 };
 /// `upload_half` as PlanTotals gives it.

@@ -23,7 +23,7 @@ OpWork opWork(const Op& op, uint32_t tokens) {
       break;
     case OpKind::kMatmul: {
       const MatmulPush& p = op.push.matmul;
-      tokens = p.one_row != 0 ? 1 : tokens;
+      tokens = productRows(op, tokens);
       work.fixed = double{kUnit} * p.rows * p.units * tokens;
       break;
     }

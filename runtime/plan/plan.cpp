@@ -581,7 +581,6 @@ Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals&
   plan->step_ahead = io.step_ahead;
   plan->top = io.top;
   plan->upload = io.upload;
-  plan->host_logits = io.host_logits;
   plan->step_decode_bytes = io.step_ahead.size_bytes;
   plan->weights_bytes = totals.weights_bytes;
   plan->weights_read_bytes_per_token = totals.weights_read_bytes_per_token;

@@ -97,6 +97,11 @@ struct Op {
   uint32_t push_bytes = 0;
 };
 
+/// Rows of its input that a product (kMatmul) works on in a step of so many tokens.
+inline uint32_t productRows(const Op& op, uint32_t tokens) {
+  return op.push.matmul.one_row != 0 ? 1 : tokens;
+}
+
 /// A recorded sequence of ops. kDecode works on one token (n_tokens is 1), kChunk on up to
 /// chunk_tokens; both leave the residual stream of every token. kHead turns the residual of token
 /// head_row into logits and finds the best tokens.
@@ -135,8 +140,8 @@ struct Plan {
   BufferRef step;       ///< host writes: StepHeader, TokenStep[chunk], rotations
   BufferRef step_ahead; ///< likewise, the part for one token: of the token after the one that runs
   BufferRef top;        ///< host reads: TopTokens
-  BufferRef upload;     ///< host writes while loading; two halves used in turn
-  BufferRef host_logits;  ///< where a copy of `logits` goes for the host; shares bytes with `upload`
+  /// Host writes while loading; two halves used in turn. What it lies in is as long as `logits`, too.
+  BufferRef upload;
   /// In kActivations: n_vocab floats of the latest head.
   BufferRef logits;
   /// Copy of `step` in kActivations that kernels read; every submission begins with this copy.
@@ -147,6 +152,14 @@ struct Plan {
   Op* ops[kStepLists] = {};
   uint32_t n_ops[kStepLists] = {};
   uint32_t op_capacity = 0;  ///< most ops any plan of this model has, over all lists
+  /// Where list number `list` begins in an array over all ops; kStepLists: how many there are.
+  uint32_t opsBefore(uint32_t list) const {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < list; ++i) {
+      count += n_ops[i];
+    }
+    return count;
+  }
   Upload* uploads = nullptr;
   uint32_t n_uploads = 0;
 
