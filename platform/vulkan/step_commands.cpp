@@ -39,27 +39,6 @@ uint32_t partsOf(const Op& op, uint32_t tokens, const Kernel& kernel, double pie
   return std::max(1u, static_cast<uint32_t>(std::min(parts + 0.5, double{1} * kernel.grid[1])));
 }
 
-void recordBarrier(const VulkanApi& api, VkCommandBuffer commands, VkPipelineStageFlags from,
-                   VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used) {
-  VkMemoryBarrier memory = {};
-  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = written;
-  memory.dstAccessMask = used;
-  api.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
-}
-
-Status beginCommands(const VulkanDevice& device, VkCommandBuffer commands,
-                     VkCommandBufferUsageFlags flags, const Log& log) {
-  VkCommandBufferBeginInfo info = {};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  info.flags = flags;
-  return checkVk(device.api.vkBeginCommandBuffer(commands, &info), "begin a command buffer", log);
-}
-
-Status endCommands(const VulkanDevice& device, VkCommandBuffer commands, const Log& log) {
-  return checkVk(device.api.vkEndCommandBuffer(commands), "end a command buffer", log);
-}
-
 StepCommands::Range StepCommands::body(StepRun what) const {
   switch (what) {
     case StepRun::kDecode:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "vulkan/attention_groups.h"
+#include "vulkan/commands.h"
 #include "vulkan/memory.h"
 #include "vulkan/pipelines.h"
 #include "vulkan/texel_views.h"
@@ -108,17 +109,5 @@ class StepCommands {
   uint32_t copy_decode_ = 0;
   uint32_t copy_ahead_[2] = {};
 };
-
-/// Makes what was `written` in the stages `from` visible to what is `used` in the stages `to`.
-void recordBarrier(const VulkanApi& api, VkCommandBuffer commands, VkPipelineStageFlags from,
-                   VkAccessFlags written, VkPipelineStageFlags to, VkAccessFlags used);
-Status beginCommands(const VulkanDevice& device, VkCommandBuffer commands,
-                     VkCommandBufferUsageFlags flags, const Log& log);
-Status endCommands(const VulkanDevice& device, VkCommandBuffer commands, const Log& log);
-
-constexpr VkPipelineStageFlags kCompute = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
-constexpr VkPipelineStageFlags kTransfer = VK_PIPELINE_STAGE_TRANSFER_BIT;
-constexpr VkPipelineStageFlags kIndirect = VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
-constexpr VkAccessFlags kShaderUse = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
 
 }  // namespace oriel

@@ -1,0 +1,110 @@
+#include "vulkan/queue.h"
+
+#include <algorithm>
+
+namespace oriel {
+namespace {
+
+/// Longest single wait; some drivers mishandle very long ones.
+constexpr double kWaitSliceMs = 1000.0;
+
+}  // namespace
+
+Status Queue::create(const VulkanDevice& device, uint32_t timeout_ms, const Log& log) {
+  device_ = &device;
+  timeout_ms_ = timeout_ms;
+  log_ = log;
+  const VulkanApi& api = device.api;
+  VkCommandPoolCreateInfo pool_info = {};
+  pool_info.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
+  pool_info.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
+  pool_info.queueFamilyIndex = device.caps.compute_family;
+  ORIEL_TRY(checkVk(api.vkCreateCommandPool(device.device, &pool_info, nullptr, &pool_),
+                    "create a command pool", log));
+  VkFenceCreateInfo fence_info = {};
+  fence_info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
+  for (VkFence& fence : fences_) {
+    ORIEL_TRY(checkVk(api.vkCreateFence(device.device, &fence_info, nullptr, &fence),
+                      "create a fence", log));
+  }
+  return kOk;
+}
+
+bool Queue::drain() {
+  bool drained = true;
+  for (uint32_t i = 0; i < kFences; ++i) {
+    (void)wait(i);
+    drained = drained && !in_flight_[i];
+  }
+  return drained;
+}
+
+void Queue::release() {
+  if (device_ == nullptr) {
+    return;
+  }
+  for (VkFence fence : fences_) {
+    device_->api.vkDestroyFence(device_->device, fence, nullptr);
+  }
+  device_->api.vkDestroyCommandPool(device_->device, pool_, nullptr);
+}
+
+Status Queue::takeCommands(VkCommandBuffer* commands, uint32_t count) const {
+  VkCommandBufferAllocateInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
+  info.commandPool = pool_;
+  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  info.commandBufferCount = count;
+  return checkVk(device_->api.vkAllocateCommandBuffers(device_->device, &info, commands),
+                 "allocate command buffers", log_);
+}
+
+Status Queue::submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence) {
+  const VulkanApi& api = device_->api;
+  ORIEL_TRY(wait(fence));  // a wait that failed may have left it in use
+  ORIEL_TRY(
+      checkVk(api.vkResetFences(device_->device, 1, &fences_[fence]), "reset a fence", log_));
+  VkSubmitInfo info = {};
+  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
+  info.commandBufferCount = count;
+  info.pCommandBuffers = commands;
+  ORIEL_TRY(checkVk(api.vkQueueSubmit(device_->queue, 1, &info, fences_[fence]),
+                    "submit work to the device", log_));
+  in_flight_[fence] = true;
+  return kOk;
+}
+
+Status Queue::wait(uint32_t fence) {
+  if (!in_flight_[fence]) {
+    return kOk;
+  }
+  const double deadline = nowMs() + timeout_ms_;
+  VkResult result = VK_TIMEOUT;
+  for (double left = timeout_ms_; result == VK_TIMEOUT && left > 0; left = deadline - nowMs()) {
+    const uint64_t slice_ns = static_cast<uint64_t>(std::min(left, kWaitSliceMs) * 1e6);
+    result = device_->api.vkWaitForFences(device_->device, 1, &fences_[fence], VK_TRUE, slice_ns);
+  }
+  if (result == VK_TIMEOUT) {
+    return log_.fail(ORIEL_ERROR_TIMEOUT,
+                     "%s did not answer within %u ms: free the model, then load it with a longer "
+                     "timeout or a smaller chunk",
+                     device_->caps.name, timeout_ms_);
+  }
+  // Finished, or lost: a lost device does no more work.
+  in_flight_[fence] = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;
+  return checkVk(result, "wait for the device", log_);
+}
+
+Status Queue::submitAndWait(VkCommandBuffer commands) {
+  ORIEL_TRY(submit(&commands, 1, kRunFence));
+  return wait(kRunFence);
+}
+
+Status Queue::settle(Status status) {
+  if (status.code() == ORIEL_ERROR_DEVICE || status.code() == ORIEL_ERROR_TIMEOUT) {
+    failed_ = status;
+  }
+  return status;
+}
+
+}  // namespace oriel

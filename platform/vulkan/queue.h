@@ -1,0 +1,61 @@
+// What is sent to the device: submissions, each with a fence, and the failure that nothing can follow.
+#pragma once
+
+#include "vulkan/device.h"
+
+namespace oriel {
+
+/// Halves of the upload ring, used in turn.
+constexpr uint32_t kUploadHalves = 2;
+/// Submissions of a step that the queue holds at a time: the device goes on with one while the host takes
+/// note of the other.
+constexpr uint32_t kFlights = 2;
+/// Blocks that a step's numbers are written to: Plan::step and Plan::step_ahead.
+constexpr uint32_t kStepBlocks = 2;
+
+/// Fences: one per upload half, one per flight, which everything else uses the first of, and one per step
+/// block for what runs ahead.
+constexpr uint32_t kUploadFence = 0;
+constexpr uint32_t kRunFence = kUploadFence + kUploadHalves;
+constexpr uint32_t kAheadFence = kRunFence + kFlights;
+constexpr uint32_t kFences = kAheadFence + kStepBlocks;
+
+/// Of one thread at a time.
+class Queue {
+ public:
+  /// `device` outlives the queue.
+  Status create(const VulkanDevice& device, uint32_t timeout_ms, const Log& log);
+  /// Waits for all that is under way. False: the device never came back, so that nothing of it may be
+  /// destroyed.
+  bool drain();
+  /// All command buffers of the pool go with it.
+  void release();
+
+  VkCommandPool pool() const { return pool_; }
+  /// From the pool.
+  Status takeCommands(VkCommandBuffer* commands, uint32_t count) const;
+
+  /// Waits for the fence's submission before, if that is still under way.
+  Status submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence);
+  /// For the fence's submission, if there is one. ORIEL_ERROR_TIMEOUT: it is still under way.
+  Status wait(uint32_t fence);
+  Status submitAndWait(VkCommandBuffer commands);
+  bool inFlight(uint32_t fence) const { return in_flight_[fence]; }
+
+  /// The failure that nothing can follow, or OK.
+  Status failed() const { return failed_; }
+  /// Remembers such a failure; gives `status` back.
+  Status settle(Status status);
+  void fail(Status status) { failed_ = status; }
+
+ private:
+  const VulkanDevice* device_ = nullptr;
+  uint32_t timeout_ms_ = 0;
+  Log log_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  VkFence fences_[kFences] = {};
+  bool in_flight_[kFences] = {};
+  Status failed_;
+};
+
+}  // namespace oriel

@@ -1,0 +1,135 @@
+#include "vulkan/transfers.h"
+
+#include "vulkan/commands.h"
+
+namespace oriel {
+namespace {
+
+// An arena of no bytes has no buffer.
+void recordFill(const VulkanApi& api, VkCommandBuffer commands, VkBuffer buffer) {
+  if (buffer != VK_NULL_HANDLE) {
+    api.vkCmdFillBuffer(commands, buffer, 0, VK_WHOLE_SIZE, 0);
+  }
+}
+
+bool isWithin(const BufferRef& piece, uint64_t offset_bytes, uint64_t bytes) {
+  return offset_bytes <= piece.size_bytes && bytes <= piece.size_bytes - offset_bytes;
+}
+
+}  // namespace
+
+Status Transfers::create(const VulkanDevice& device, Queue* queue, const DeviceArenas& arenas,
+                         const Plan& plan, const Log& log) {
+  device_ = &device;
+  queue_ = queue;
+  arenas_ = &arenas;
+  plan_ = &plan;
+  log_ = log;
+  ORIEL_TRY(queue->takeCommands(commands_, kCommands));
+  ORIEL_TRY(recordRead(commands_[kLogitsCommands], 0, plan.logits, 0, plan.logits.size_bytes));
+  ORIEL_TRY(begin(commands_[kClearCommands], 0));
+  recordFill(device.api, commands_[kClearCommands], arenas.buffer(ArenaKind::kCache));
+  return endCommands(device, commands_[kClearCommands], log);
+}
+
+Status Transfers::beginWrite(uint64_t bytes, void** piece) {
+  ORIEL_TRY(queue_->failed());
+  if (bytes > halfBytes()) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "an upload larger than its ring: please report it");
+  }
+  ORIEL_TRY(queue_->settle(queue_->wait(kUploadFence + half_)));
+  *piece = arenas_->mapped(plan_->upload) + half_ * halfBytes();
+  return kOk;
+}
+
+Status Transfers::endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) {
+  ORIEL_TRY(queue_->failed());
+  if (!isWithin(destination, offset_bytes, bytes)) {
+    return log_.fail(ORIEL_ERROR_INTERNAL,
+                     "an upload past its destination: please report it");
+  }
+  if (bytes == 0) {
+    return kOk;
+  }
+  const VkCommandBuffer commands = commands_[half_];
+  ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
+  const VkBufferCopy region = {plan_->upload.offset_bytes + half_ * halfBytes(),
+                               destination.offset_bytes + offset_bytes, bytes};
+  device_->api.vkCmdCopyBuffer(commands, arenas_->buffer(ArenaKind::kIo),
+                               arenas_->buffer(destination.arena, destination.segment), 1,
+                               &region);
+  ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
+  ORIEL_TRY(queue_->settle(queue_->submit(&commands, 1, kUploadFence + half_)));
+  half_ = (half_ + 1) % kUploadHalves;
+  return kOk;
+}
+
+Status Transfers::finishWrites() {
+  ORIEL_TRY(queue_->failed());
+  for (uint32_t half = 0; half < kUploadHalves; ++half) {
+    ORIEL_TRY(queue_->settle(queue_->wait(kUploadFence + half)));
+  }
+  return kOk;
+}
+
+Status Transfers::read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes,
+                       const void** piece) {
+  ORIEL_TRY(queue_->failed());
+  if (bytes > halfBytes() || !isWithin(source, offset_bytes, bytes)) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "a read past its source: please report it");
+  }
+  ORIEL_TRY(finishWrites());
+  ORIEL_TRY(queue_->settle(recordRead(commands_[0], VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+                                      source, offset_bytes, bytes)));
+  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands_[0])));
+  *piece = arenas_->mapped(plan_->upload);
+  return kOk;
+}
+
+Status Transfers::logits(const float** values) {
+  ORIEL_TRY(finishWrites());
+  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands_[kLogitsCommands])));
+  *values = reinterpret_cast<const float*>(arenas_->mapped(plan_->upload));
+  return kOk;
+}
+
+Status Transfers::clearCache() {
+  ORIEL_TRY(queue_->failed());
+  return queue_->settle(queue_->submitAndWait(commands_[kClearCommands]));
+}
+
+Status Transfers::clearActivations() {
+  ORIEL_TRY(finishWrites());
+  const VkCommandBuffer commands = commands_[0];
+  ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
+  recordFill(device_->api, commands, arenas_->buffer(ArenaKind::kActivations));
+  ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
+  return queue_->settle(queue_->submitAndWait(commands));
+}
+
+// After whatever steps and transfers before wrote.
+Status Transfers::begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const {
+  ORIEL_TRY(beginCommands(*device_, commands, usage, log_));
+  recordBarrier(device_->api, commands, kCompute | kTransfer,
+                VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kTransfer,
+                VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT);
+  return kOk;
+}
+
+// To the beginning of the upload ring, whose uploads must be over.
+Status Transfers::recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
+                             const BufferRef& source, uint64_t offset_bytes,
+                             uint64_t bytes) const {
+  ORIEL_TRY(begin(commands, usage));
+  if (bytes != 0) {
+    const VkBufferCopy region = {source.offset_bytes + offset_bytes, plan_->upload.offset_bytes,
+                                 bytes};
+    device_->api.vkCmdCopyBuffer(commands, arenas_->buffer(source.arena, source.segment),
+                                 arenas_->buffer(ArenaKind::kIo), 1, &region);
+  }
+  recordBarrier(device_->api, commands, kTransfer, VK_ACCESS_TRANSFER_WRITE_BIT,
+                VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+  return endCommands(*device_, commands, log_);
+}
+
+}  // namespace oriel

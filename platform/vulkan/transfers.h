@@ -1,0 +1,48 @@
+// Bytes between the host and the device's arenas, through the upload ring (Plan::upload).
+#pragma once
+
+#include "vulkan/memory.h"
+#include "vulkan/queue.h"
+
+namespace oriel {
+
+/// Every function but the first gives the queue's failure back, if it has one, and remembers its own there.
+class Transfers {
+ public:
+  /// All four outlive it.
+  Status create(const VulkanDevice& device, Queue* queue, const DeviceArenas& arenas,
+                const Plan& plan, const Log& log);
+
+  /// As in Executor.
+  Status beginWrite(uint64_t bytes, void** piece);
+  Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes);
+  Status finishWrites();
+  Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes, const void** piece);
+  /// As read(), of all logits.
+  Status logits(const float** values);
+
+  /// Zeros.
+  Status clearCache();
+  /// Likewise: their padding is read by products and must be zero, never NaN.
+  Status clearActivations();
+
+ private:
+  Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const;
+  Status recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
+                    const BufferRef& source, uint64_t offset_bytes, uint64_t bytes) const;
+  uint64_t halfBytes() const { return plan_->upload.size_bytes / kUploadHalves; }
+
+  const VulkanDevice* device_ = nullptr;
+  Queue* queue_ = nullptr;
+  const DeviceArenas* arenas_ = nullptr;
+  const Plan* plan_ = nullptr;
+  Log log_;
+  /// After those of the halves, the first of which all that is waited for uses, too; recorded once.
+  static constexpr uint32_t kClearCommands = kUploadHalves;
+  static constexpr uint32_t kLogitsCommands = kClearCommands + 1;
+  static constexpr uint32_t kCommands = kLogitsCommands + 1;
+  VkCommandBuffer commands_[kCommands] = {};
+  uint32_t half_ = 0;
+};
+
+}  // namespace oriel
