@@ -362,22 +362,39 @@ PLANS = [
     (plan_pinned, 9),
     (plan_asked_style, 2),
 ]
+# The second stage: more of what takes longest to learn, enough of the rest to keep it.
+MEMORY_PLANS = [
+    (plan_small, 5),
+    (plan_drill, 10),
+    (plan_sums, 5),
+    (plan_letters, 9),
+    (plan_story, 7),
+    (plan_memory, 26),
+    (plan_memory_long, 8),
+    (plan_interview, 17),
+    (plan_needle, 8),
+    (plan_lookup, 18),
+    (plan_system_fact, 4),
+    (plan_pinned, 5),
+    (plan_asked_style, 1),
+]
+MIXES = {"all": PLANS, "memory": MEMORY_PLANS}
 
 
-def make_dialogue(seed, split, index):
+def make_dialogue(seed, split, index, mix="all"):
     d = Dialogue(Rng(f"{seed}-{split}-{index}"), split == "val")
-    one_of(d, PLANS)
+    one_of(d, MIXES[mix])
     return {"system": d.system, "turns": d.turns}
 
 
 def lines(job):
-    seed, split, low, high = job
-    return [json.dumps(make_dialogue(seed, split, i)) + "\n" for i in range(low, high)]
+    seed, split, mix, low, high = job
+    return [json.dumps(make_dialogue(seed, split, i, mix)) + "\n" for i in range(low, high)]
 
 
-def write_split(path, seed, split, count, processes):
+def write_split(path, seed, split, count, processes, mix="all"):
     """-> (number of turns, characters, SHA-256 of the file)"""
-    jobs = [(seed, split, i, min(i + 500, count)) for i in range(0, count, 500)]
+    jobs = [(seed, split, mix, i, min(i + 500, count)) for i in range(0, count, 500)]
     digest, turns, chars = sha256(), 0, 0
     with open(path, "w", encoding="ascii", newline="\n") as f, Pool(processes) as pool:
         for part in pool.imap(lines, jobs):
@@ -396,12 +413,13 @@ def main():
     ap.add_argument("--train", type=int, default=130000)
     ap.add_argument("--val", type=int, default=1500)
     ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--mix", choices=sorted(MIXES), default="all")
     ap.add_argument("--processes", type=int, default=os.cpu_count())
     a = ap.parse_args()
     os.makedirs(a.out, exist_ok=True)
     for split, n in (("val", a.val), ("train", a.train)):
         turns, chars, digest = write_split(
-            os.path.join(a.out, split + ".jsonl"), a.seed, split, n, a.processes
+            os.path.join(a.out, split + ".jsonl"), a.seed, split, n, a.processes, a.mix
         )
         print(
             f"{split}: {n} dialogues, {turns} turns, {chars / 1e6:.1f} MB, sha256 {digest}",

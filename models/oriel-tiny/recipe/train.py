@@ -2,6 +2,7 @@
 
     python3 train.py --data data --out run                 # CPU or CUDA
     python3 train.py --data data --out run --resume        # go on after a stop
+    python3 train.py --data more --out run2 --start-from run/model.pt   # a second stage
 
 The loss is taken on assistant tokens, and with a tenth of the weight on user and system text.
 Every row of a batch is one dialogue that starts at position 0, so that nothing can be recalled
@@ -247,6 +248,7 @@ def options():
     ap.add_argument("--eval-steps", type=int, default=250)
     ap.add_argument("--stop-steps", type=int, help="save and leave after so many steps")
     ap.add_argument("--resume", action="store_true")
+    ap.add_argument("--start-from", metavar="MODEL", help="weights to begin with, a model.pt")
     for k, v in Config().as_dict().items():
         ap.add_argument("--" + k.replace("_", "-"), type=type(v), default=v)
     return ap.parse_args()
@@ -292,6 +294,8 @@ def main():
         eps=1e-8,
         foreach=True,
     )
+    if a.start_from:
+        model.load_state_dict(torch.load(a.start_from, map_location=device)["model"])
     step, seen, spent, epoch, skip = 0, 0, 0.0, 0, 0
     path = os.path.join(a.out, "checkpoint.pt")
     if a.resume and os.path.exists(path):
