@@ -119,7 +119,7 @@ TEST_F(Cancel, while_a_reply_is_opened_takes_its_opening_back) {
 
 class CancelPrefill : public testing::Test {
  protected:
-  static constexpr uint32_t kWindow = 64, kChunk = 64, kBefore = 140;
+  static constexpr uint32_t kWindow = 32, kChunk = 32, kBefore = 72;
 
   /// On the device under test, with a ring that has wrapped and chunks of several pieces: the pace of
   /// chunks is still what it is at first, since all tokens so far came one by one.

@@ -299,13 +299,14 @@ TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordina
     for (uint32_t end = kFirstWord; end < llama.n_vocab; ++end) {
       llama.renamed = {{end, "<end_of_turn>"}};
       const TemporaryModel named(llama);
-      Talk talk(windowOf(256), "gemma3", named.path());
-      (void)talk.logitsAfter(talk.rendered({{"user", "One?"}}, true));
-      const std::vector<int32_t> said = greedy(talk.loaded, 1);
-      if (said.empty() || said[0] != static_cast<int32_t>(end)) {
+      oriel_options quick = windowOf(256);
+      quick.device = ORIEL_DEVICE_CPU;  // for the search: a device may take a second to load a model
+      Talk search(quick, "gemma3", named.path());
+      (void)search.logitsAfter(search.rendered({{"user", "One?"}}, true));
+      if (greedy(search.loaded, 1) != std::vector<int32_t>{static_cast<int32_t>(end)}) {
         continue;
       }
-      ASSERT_EQ(ORIEL_OK, oriel_session_reset(talk.loaded.session.get()));
+      Talk talk(windowOf(256), "gemma3", named.path());
       talk.add("user", "One?");
       oriel_stop_reason reason = ORIEL_STOP_LENGTH;
       EXPECT_TRUE(talk.reply(4, &reason).empty());
