@@ -9,10 +9,10 @@
 #include "shared/layout.h"
 #include "lib/half.glsl"
 
-const uint kLanes = 64u;
 const uint kMaxHeadDim = 256u;
-layout(local_size_x = 64) in;
-layout(constant_id = 0) const uint kHeadDim = 64u;
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLanes = 64u;
+layout(constant_id = 1) const uint kHeadDim = 64u;
 #include "lib/kv.glsl"
 
 layout(push_constant) uniform Push { RopeAppendPush push; };

@@ -13,6 +13,9 @@ namespace {
 /// Workgroup size of kernels that work on one value per lane; two to eight subgroups on most
 /// devices.
 constexpr uint32_t kLanes = 64;
+/// The same for kernels with many barriers, at each of which software changes from one subgroup of the
+/// workgroup to the next: half the time and less.
+constexpr uint32_t kSoftwareLanes = 8;
 /// Likewise, where a lane works on many values, one after the other.
 constexpr uint32_t kTopBlocksLanes = 128;
 /// Workgroups along one side of a grid that every device allows, less what rounds.
@@ -253,7 +256,8 @@ Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
       if (op.k_format == KvFormat::kF16 && op.v_format == KvFormat::kF16) {
         divideItems(vectors * (push.head_dim / 2), tokens, kernel);
       } else {
-        kernel->constants[0] = push.head_dim;
+        kernel->constants[0] = caps.isSoftware() ? kSoftwareLanes : kLanes;
+        kernel->constants[1] = push.head_dim;
         kernel->grid[0] = vectors;
         kernel->grid[1] = tokens;
       }

@@ -41,10 +41,12 @@ constexpr double kSlowSeconds = 12e-3;  // of decoding one token
 constexpr uint64_t kMostHeadBytes = 4ull << 20;
 constexpr uint32_t kFewLayers = 2;
 
-constexpr uint32_t kFewRounds = 2;
-constexpr uint32_t kRounds = 3;    // while they take less than ...
-constexpr double kPairMs = 150.0;  // ... or noise hides what depth costs
-constexpr double kLongSeconds = 0.1;  // a busy moment is a small part of a step that takes so long: once is enough
+constexpr uint32_t kFewRounds = 3;
+constexpr uint32_t kRounds = 6;    // while they take less than ...
+constexpr double kPairMs = 300.0;  // ... or noise hides what depth costs
+// A busy moment is a small part of a step that takes so long: twice, or once, is enough.
+constexpr double kLongSeconds = 0.3;
+constexpr double kVeryLongSeconds = 1.0;
 
 double positive(double value) { return std::max(value, 0.0); }
 
@@ -105,7 +107,7 @@ Status timePair(Probe* probe, PairTimes* times) {
   for (uint32_t round = 0; round < kRounds; ++round) {
     for (const auto& step : steps) {
       double& least = times->*step.least;
-      if (round + 1 == kFewRounds && least > kLongSeconds) {
+      if ((round == 1 && least > kVeryLongSeconds) || (round > 1 && least > kLongSeconds)) {
         continue;
       }
       double seconds = 0;
@@ -149,7 +151,7 @@ Status weightRate(const oriel_speed& speed, const ProbeShape& shape, const oriel
   double part = 0;
   *rate = {};
   ORIEL_TRY(headRate(speed, shape, probe, &rate->head_ns));
-  ORIEL_TRY(probe->time(kPart, kPart, &part));
+  ORIEL_TRY(probe->time(kPart, kPart, &part, kFewRounds));
   rate->tensor_type = shape.tensor_type;
   const double weights = static_cast<double>(shape.bodyWeights()) * kNano;
   const double values = attendedValues(shape) * kNano;
