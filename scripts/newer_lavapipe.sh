@@ -20,7 +20,7 @@ skip() {
   exit 77
 }
 
-filter=${1:-'Device/Matmul.*:MatmulChoice*:SelfTest.passes*:Device/Kernels.matmul*'}
+filter=${1:-'Device/Matmul*:MatmulChoice*:SelfTest.passes*:Device/Kernels.matmul*'}
 newer=$oriel_root/build/newer
 root=$newer/sysroot
 [[ $(uname -m) == x86_64 ]] || skip "only written for amd64"

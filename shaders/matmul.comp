@@ -2,11 +2,16 @@
 // Reads every weight once per kTokens tokens and the inputs once per kRows rows; 2 operations per
 // weight and token, plus unpacking once per weight and kTokens tokens.
 //
+// HALF: products in half precision, with the input that stage_half left; sums of 32 values or fewer go on in float32.
+//
 // A workgroup works on kTeamLanes * kRows rows. Lane i of a team owns rows i, i + kTeamLanes, ...
 // of them; the kLanes / kTeamLanes teams share the units and add up what they found at the end.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#if defined(HALF)
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#endif
 #include "shared/layout.h"
 
 layout(local_size_x_id = 0) in;
@@ -17,8 +22,14 @@ layout(constant_id = 3) const uint kTeamLanes = 16u;
 
 layout(push_constant) uniform Push { MatmulPush push; };
 #include "lib/step.glsl"
-#include "lib/weights.glsl"
 layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
+#if defined(HALF)
+layout(std430, set = 0, binding = 4) readonly buffer Staged { uvec4 staged[]; };
+#include "lib/weights_half.glsl"
+#define Quad f16vec4
+#else
+#include "lib/weights.glsl"
+#define Quad vec4
 #if defined(TEXELS)
 layout(set = 0, binding = 7, rgba32f) readonly uniform imageBuffer values;
 vec4 inputQuad(uint at) { return imageLoad(values, int(at)); }
@@ -26,10 +37,12 @@ vec4 inputQuad(uint at) { return imageLoad(values, int(at)); }
 layout(std430, set = 0, binding = 3) readonly buffer In { vec4 values[]; };
 vec4 inputQuad(uint at) { return values[at]; }
 #endif
+#endif
 
 float sums[kRows * kTokens];                    // [row][token]
 shared float partial[kLanes * kRows * kTokens];  // [row][token][lane]
 
+#if !defined(HALF)
 float total(vec4 v) { return (v.x + v.y) + (v.z + v.w); }
 
 // Inputs are added up once for all rows of a lane: compilers see that it is the same sum.
@@ -56,6 +69,16 @@ float scaledDot(vec4 v[kUnitVectors], UnitScale s, vec4 x[kUnitVectors]) {
 #endif
   return sum;
 }
+#endif
+
+// Where a token's input begins.
+uint inputRow(uint token) {
+#if defined(HALF)
+  return token * push.units * (kStagedUnitWords / 4u);
+#else
+  return token * (push.in_stride / 4u);
+#endif
+}
 
 // Rows and tokens past the end repeat the last one; their sums are never written.
 void accumulate(uint first_row, uint first_token, uint n_tokens, uint team, uint teams) {
@@ -66,23 +89,31 @@ void accumulate(uint first_row, uint first_token, uint n_tokens, uint team, uint
   }
   uint in_at[kTokens];
   [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-    in_at[t] = min(first_token + t, n_tokens - 1u) * (push.in_stride / 4u);
+    in_at[t] = inputRow(min(first_token + t, n_tokens - 1u));
   }
   [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
     sums[i] = 0.0;
   }
   for (uint unit = team; unit < push.units; unit += teams) {
-    vec4 v[kRows][kUnitVectors];
+    Quad v[kRows][kUnitVectors];
     UnitScale s[kRows];
     [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+#if defined(HALF)
+      loadHalves(rows[r], unit, v[r], s[r]);
+#else
       loadUnit(rows[r], unit, v[r]);
       s[r] = unitScale(rows[r], unit);
+#endif
     }
     [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
+#if defined(HALF)
+      const StagedUnit x = stagedUnit(in_at[t], push.units, unit);
+#else
       vec4 x[kUnitVectors];
       [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
         x[i] = inputQuad(in_at[t] + kUnitVectors * unit + i);
       }
+#endif
       [[unroll]] for (uint r = 0u; r < kRows; ++r) {
         sums[r * kTokens + t] += scaledDot(v[r], s[r], x);
       }
@@ -117,6 +148,9 @@ void main() {
     for (uint team = 0u; team < teams; ++team) {
       sum += partial[pair * kLanes + team * kTeamLanes + i % kTeamLanes];
     }
+#if defined(HALF)
+    sum *= uintBitsToFloat(staged[inputRow(token) + push.units * (kUnit / 8u)].x);
+#endif
     const uint at = token * push.out_stride + push.out_first + row;
     result[at] = push.accumulate != 0u ? result[at] + sum : sum;
   }

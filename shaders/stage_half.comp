@@ -1,5 +1,6 @@
 // The input of a product in f16: every token's values times a power of two that brings the largest of them to
-// 2^14 .. 2^15, as kStagedUnitWords describes. Reads a row twice and writes half of its bytes. Grid (tokens).
+// 2^kTop .. 2^(kTop + 1), as kStagedUnitWords describes. Reads a row twice (three times with sums) and writes half
+// of its bytes. Grid (tokens).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -7,6 +8,8 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 128u;
+layout(constant_id = 1) const uint kTop = 14u;
+layout(constant_id = 2) const bool kForHalves = false;  // else for matrix units
 
 layout(push_constant) uniform Push { MatmulPush push; };
 #include "lib/half.glsl"
@@ -35,17 +38,32 @@ void main() {
     }
     barrier();
   }
-  // Exponents as floats have them; rows that are next to nothing become zero.
-  const uint exponent = max(floatBitsToUint(largest[0]) >> 23, 15u);
-  const float up = uintBitsToFloat((268u - exponent) << 23);
+  const vec2 scales = halfScales(largest[0], kTop);
+  const float up = scales.x;
+  const uint down = floatBitsToUint(scales.y);
   const uint row = token * push.units * (kStagedUnitWords / 4u);
+  const uint rest = row + push.units * (kUnit / 8u);
   for (uint i = lane; i < push.units * (kUnit / 8u); i += kLanes) {
-    const vec4 a = values[in_at + 2u * i] * up;
-    const vec4 b = values[in_at + 2u * i + 1u] * up;
+    vec4 a = values[in_at + 2u * i] * up;
+    vec4 b = values[in_at + 2u * i + 1u] * up;
+    if (kForHalves) {
+      a = a.xzyw;
+      b = b.xzyw;
+    }
     staged[row + i] =
         uvec4(packHalves(a.xy), packHalves(a.zw), packHalves(b.xy), packHalves(b.zw));
   }
-  if (lane == 0u) {
-    staged[row + push.units * (kUnit / 8u)] = uvec4((exponent - 14u) << 23, 0u, 0u, 0u);
+  if (kForHalves) {
+    for (uint unit = lane; unit < push.units; unit += kLanes) {
+      vec4 sums[2] = vec4[2](vec4(0.0), vec4(0.0));
+      [[unroll]] for (uint i = 0u; i < kUnit / 4u; ++i) {
+        sums[i / 4u] += values[in_at + unit * (kUnit / 4u) + i] * up;
+      }
+      const vec2 total = vec2((sums[0].x + sums[0].y) + (sums[0].z + sums[0].w),
+                              (sums[1].x + sums[1].y) + (sums[1].z + sums[1].w));
+      staged[rest + unit] = uvec4(down, floatBitsToUint(total), 0u);
+    }
+  } else if (lane == 0u) {
+    staged[rest] = uvec4(down, 0u, 0u, 0u);
   }
 }

@@ -16,13 +16,19 @@ foreach(type Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 Q2_K Q3_K Q4_K Q5_K Q6_K)
 endforeach()
 oriel_shader(stage_input stage_input.comp)
 
+# `half`: in half precision.
+foreach(type F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
+  string(TOLOWER ${type} name)
+  oriel_shader(matmul_${name}_half matmul.comp WEIGHT_${type} HALF)
+endforeach()
+oriel_shader(stage_half stage_half.comp)
+
 # `matrix`: many tokens, by matrix units.
 if(ORIEL_COOPERATIVE_MATRIX)
   foreach(type F16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
     string(TOLOWER ${type} name)
     oriel_shader(matmul_${name}_matrix matmul_matrix.comp WEIGHT_${type})
   endforeach()
-  oriel_shader(stage_half stage_half.comp)
 endif()
 
 oriel_shader(rms_norm_subgroup rms_norm.comp SUBGROUP)

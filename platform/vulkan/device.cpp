@@ -23,6 +23,7 @@ constexpr uint32_t kNeededPushBytes = 64;
 constexpr const char* kPortabilitySubset = "VK_KHR_portability_subset";
 constexpr const char* kCreationFeedback = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME;
 constexpr const char* kIntegerDotProduct = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
+constexpr const char* kFloat16Int8 = VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME;
 constexpr const char* kPortabilityEnumeration = "VK_KHR_portability_enumeration";
 constexpr VkInstanceCreateFlags kEnumeratePortability = 1;  // not in headers before 1.3.207
 
@@ -134,6 +135,16 @@ void readIntegerDot(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps*
   caps->fast_integer_dot = how.integerDotProduct4x8BitPackedSignedAccelerated != VK_FALSE;
 }
 
+// Devices that have the extension.
+void readFloat16(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* caps) {
+  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR half = {};
+  half.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR;
+  readFeatures(api, physical, &half);
+  if (half.shaderFloat16 != VK_FALSE) {
+    caps->features |= featureBit(VulkanFeature::kFloat16);
+  }
+}
+
 void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
   if (options.wrap_api != nullptr) {
     options.wrap_api(api, options.wrap_api_user);
@@ -153,6 +164,9 @@ void describeFeatures(const DeviceCaps& caps, char* text, size_t capacity) {
     appendToList(caps.fast_integer_dot ? "packed integer dot product (accelerated)"
                                        : "packed integer dot product",
                  text, capacity);
+  }
+  if (caps.has(VulkanFeature::kFloat16)) {
+    appendToList("f16 arithmetic", text, capacity);
   }
   if (caps.has(VulkanFeature::kCooperativeMatrix)) {
     char matrix[64];
@@ -228,7 +242,10 @@ DeviceCaps readDeviceCaps(const VulkanApi& api, VkPhysicalDevice physical) {
   if (hasExtension(extensions, n_extensions, kIntegerDotProduct)) {
     readIntegerDot(api, physical, &caps);
   }
-  bool matrix_extensions = kHasMatrixKernels;
+  if (hasExtension(extensions, n_extensions, kFloat16Int8)) {
+    readFloat16(api, physical, &caps);
+  }
+  bool matrix_extensions = kHasMatrixKernels && caps.has(VulkanFeature::kFloat16);
   for (const char* name : kMatrixExtensions) {
     matrix_extensions = matrix_extensions && hasExtension(extensions, n_extensions, name);
   }
@@ -350,6 +367,9 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
                     "no usable Vulkan device (%u found): install a driver or use the CPU", count);
   }
   caps.features &= ~disabled;
+  if (!caps.has(VulkanFeature::kFloat16)) {
+    caps.features &= ~featureBit(VulkanFeature::kCooperativeMatrix);
+  }
   caps.divide_as_gpu = options.divide_as_gpu;
 
   const float priority = 1.0f;
@@ -362,7 +382,7 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   info.queueCreateInfoCount = 1;
   info.pQueueCreateInfos = &queue_info;
-  const char* extensions[3 + kMatrixExtensionCount];
+  const char* extensions[4 + kMatrixExtensionCount];
   info.ppEnabledExtensionNames = extensions;
   if (caps.needs_portability_subset) {
     extensions[info.enabledExtensionCount++] = kPortabilitySubset;
@@ -376,6 +396,14 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   if (caps.has(VulkanFeature::kIntegerDot)) {
     extensions[info.enabledExtensionCount++] = kIntegerDotProduct;
     info.pNext = &dot;
+  }
+  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR half = {};
+  half.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR;
+  half.shaderFloat16 = VK_TRUE;
+  if (caps.has(VulkanFeature::kFloat16)) {
+    extensions[info.enabledExtensionCount++] = kFloat16Int8;
+    half.pNext = const_cast<void*>(info.pNext);
+    info.pNext = &half;
   }
   MatrixFeatures matrices;
   if (caps.has(VulkanFeature::kCooperativeMatrix)) {

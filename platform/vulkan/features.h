@@ -15,6 +15,7 @@ enum class VulkanFeature : uint32_t {
   kTexels,      ///< texel buffers as long as the longest binding
   kRunAhead,    ///< no processor: gains from going on with the best token before the host has seen it
   kCooperativeMatrix,  ///< matrix_units.h
+  kFloat16,            ///< arithmetic in half precision; matrix units need it, too
 };
 
 /// Names of features that no kernel uses yet are known, too: turning them off changes nothing.

@@ -55,6 +55,10 @@ constexpr uint32_t kSoftwareStagingLanes = 8;
 constexpr uint32_t kGpuStagingLanes = 32;
 /// Of stage_half, which has a token a workgroup.
 constexpr uint32_t kHalvesLanes = 128;
+/// Inputs are at most 2^(top + 1) in f16, so that 16 products with weights of at most 128 are in its range; matrix
+/// units add up in float32.
+constexpr uint32_t kHalvesTop = 3;
+constexpr uint32_t kMatrixHalvesTop = 14;
 
 /// How attention divides its work: see shaders/attention.comp.
 struct AttentionShape {
@@ -187,8 +191,11 @@ Status chooseStaging(const Op& op, uint32_t tokens, Staging staging, const Devic
                      const Log& log, Kernel* kernel) {
   *kernel = Kernel();
   tokens = productRows(op, tokens);
-  if (staging == Staging::kHalves) {
+  if (staging == Staging::kHalves || staging == Staging::kMatrixHalves) {
+    const bool matrix = staging == Staging::kMatrixHalves;
     kernel->constants[0] = kHalvesLanes;
+    kernel->constants[1] = matrix ? kMatrixHalvesTop : kHalvesTop;
+    kernel->constants[2] = matrix ? 0 : 1;
     kernel->grid[0] = tokens;
     return findShader("stage_half", log, &kernel->shader);
   }
@@ -213,9 +220,14 @@ Status chooseMatmul(const Op& op, uint32_t tokens, const DeviceCaps& caps,
       kernel->staging = Staging::kIntegers;
       divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
       break;
+    case MatmulKernel::kHalf:
+      path = "_half";
+      kernel->staging = Staging::kHalves;
+      divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
+      break;
     case MatmulKernel::kMatrix:
       path = "_matrix";
-      kernel->staging = Staging::kHalves;
+      kernel->staging = Staging::kMatrixHalves;
       divideMatrices(op.push.matmul, tokens, caps, candidate, kernel);
       break;
   }

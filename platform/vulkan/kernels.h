@@ -9,7 +9,7 @@ namespace oriel {
 constexpr uint32_t kMaxSpecConstants = 8;
 
 /// What a product's input becomes first, in kMatmulStaged.
-enum class Staging : uint8_t { kNone, kIntegers, kHalves };
+enum class Staging : uint8_t { kNone, kIntegers, kHalves, kMatrixHalves };
 
 struct Kernel {
   uint32_t shader = 0;  ///< index into kShaders

@@ -14,6 +14,7 @@ namespace {
 // Few, so that they are all tried in a moment. The first is what the kernel table says.
 constexpr MatmulKernel kFloat = MatmulKernel::kFloat;
 constexpr MatmulKernel kDot = MatmulKernel::kDot;
+constexpr MatmulKernel kHalf = MatmulKernel::kHalf;
 constexpr MatmulKernel kMatrix = MatmulKernel::kMatrix;
 constexpr MatmulCandidate kSoftwareVector[] = {
     {"float", kFloat, 0, 0, 0, 0},
@@ -31,12 +32,15 @@ constexpr MatmulCandidate kGpuVector[] = {
 constexpr MatmulCandidate kSoftwareChunk[] = {
     {"float", kFloat, 0, 0, 0, 0},
     {"dot, 8 lanes, 4 rows each, 4 tokens", kDot, 8, 8, 4, 4},
+    {"half, 8 lanes, 4 rows each, 4 tokens", kHalf, 8, 8, 4, 4},
     {"matrix units, 64 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 64, 64},
 };
 constexpr MatmulCandidate kGpuChunk[] = {
     {"float", kFloat, 0, 0, 0, 0},
     {"dot, 64 lanes, 2 rows each, 4 tokens", kDot, 64, kGroupRows, 2, 4},
     {"dot, 64 lanes, 4 rows each, 4 tokens", kDot, 64, kGroupRows, 4, 4},
+    {"half, 64 lanes, 2 rows each, 8 tokens", kHalf, 64, kGroupRows, 2, 8},
+    {"half, 64 lanes, 4 rows each, 8 tokens", kHalf, 64, kGroupRows, 4, 8},
     {"matrix units, 64 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 64, 64},
     {"matrix units, 32 rows, 64 tokens", kMatrix, kMatrixLanes, 0, 32, 64},
     {"matrix units, 64 rows, 32 tokens", kMatrix, kMatrixLanes, 0, 64, 32},
@@ -116,7 +120,10 @@ bool hasDotKernel(WeightType type) {
   }
 }
 
-// Types whose numbers f16 holds to its own precision.
+// Types whose numbers f16 holds to its own precision; with a scale for each unit.
+bool hasHalfKernel(WeightType type) { return type != WeightType::kF32; }
+
+// Without.
 bool hasMatrixKernel(WeightType type) {
   return type != WeightType::kF32 && type != WeightType::kBf16;
 }
@@ -132,6 +139,8 @@ bool MatmulChoices::runs(const MatmulCandidate& candidate, WeightType type) cons
       break;
     case MatmulKernel::kDot:
       return hasDotKernel(type) && caps_.has(VulkanFeature::kIntegerDot);
+    case MatmulKernel::kHalf:
+      return hasHalfKernel(type) && caps_.has(VulkanFeature::kFloat16);
     case MatmulKernel::kMatrix:
       return hasMatrixKernel(type) && caps_.has(VulkanFeature::kCooperativeMatrix);
   }

@@ -11,6 +11,7 @@ namespace oriel {
 enum class MatmulKernel : uint8_t {
   kFloat,   ///< matmul.comp
   kDot,     ///< matmul_dot.comp: packed integer dot products
+  kHalf,    ///< matmul.comp in half precision
   kMatrix,  ///< matmul_matrix.comp: matrix units
 };
 

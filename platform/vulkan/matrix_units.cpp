@@ -41,27 +41,24 @@ bool canFixSubgroups(const VulkanApi& api, VkPhysicalDevice physical, uint32_t s
 }  // namespace
 
 MatrixFeatures::MatrixFeatures() {
-  half_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES_KHR;
   memory_model_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES_KHR;
   subgroups_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES_EXT;
   matrices_.type = kCooperativeMatrixFeaturesType;
 }
 
 void* MatrixFeatures::chain(void* next) {
-  half_.pNext = next;
-  memory_model_.pNext = &half_;
+  memory_model_.pNext = next;
   subgroups_.pNext = &memory_model_;
   matrices_.next = &subgroups_;
   return &matrices_;
 }
 
 bool MatrixFeatures::keepNeeded() {
-  const bool all = half_.shaderFloat16 != VK_FALSE && memory_model_.vulkanMemoryModel != VK_FALSE &&
+  const bool all = memory_model_.vulkanMemoryModel != VK_FALSE &&
                    // The other kernels' atomics need it as soon as the memory model is turned on.
                    memory_model_.vulkanMemoryModelDeviceScope != VK_FALSE &&
                    subgroups_.subgroupSizeControl != VK_FALSE &&
                    subgroups_.computeFullSubgroups != VK_FALSE && matrices_.matrix != VK_FALSE;
-  half_.shaderInt8 = VK_FALSE;
   memory_model_.vulkanMemoryModelAvailabilityVisibilityChains = VK_FALSE;
   matrices_.robust_access = VK_FALSE;
   return all;

@@ -1,5 +1,5 @@
 // Matrix units (VK_KHR_cooperative_matrix) that multiply f16 and add up in float32, and all that kernels for them
-// take for granted: shaders in f16, Vulkan's memory model, subgroups of a known size.
+// take for granted besides shaders in f16 (VulkanFeature::kFloat16): Vulkan's memory model, subgroups of a known size.
 #pragma once
 
 #include "vulkan/loader.h"
@@ -14,9 +14,9 @@ constexpr uint32_t kMatrixSharedBytes = 32768;
 constexpr uint32_t kMatrixSums = 1024;
 
 constexpr const char* kMatrixExtensions[] = {
-    "VK_KHR_cooperative_matrix", VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
-    VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME};
-constexpr uint32_t kMatrixExtensionCount = 4;
+    "VK_KHR_cooperative_matrix", VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME,
+    VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME};
+constexpr uint32_t kMatrixExtensionCount = 3;
 
 /// The feature structures behind those extensions, all in one chain; to be asked with, and to be enabled with.
 class MatrixFeatures {
@@ -29,7 +29,6 @@ class MatrixFeatures {
   bool keepNeeded();
 
  private:
-  VkPhysicalDeviceShaderFloat16Int8FeaturesKHR half_ = {};
   VkPhysicalDeviceVulkanMemoryModelFeaturesKHR memory_model_ = {};
   VkPhysicalDeviceSubgroupSizeControlFeaturesEXT subgroups_ = {};
   CooperativeMatrixFeatures matrices_ = {};
@@ -42,7 +41,7 @@ struct MatrixShape {
   uint32_t k = 0;
 };
 
-/// Of a device that has the extensions, with subgroups of `subgroup_size` lanes.
+/// Of a device that has the extensions and shaders in f16, with subgroups of `subgroup_size` lanes.
 MatrixShape findMatrixShape(const VulkanApi& api, VkPhysicalDevice physical,
                             uint32_t subgroup_size);
 

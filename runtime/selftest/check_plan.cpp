@@ -26,7 +26,7 @@ constexpr uint32_t kRing = 40;
 constexpr uint32_t kSplits = 2;
 constexpr uint32_t kSplitSlots = 24;
 constexpr uint64_t kUploadHalf = 128 << 10;
-constexpr uint8_t kCandidates = 6;  // tried of each type and use; executors say which there are
+constexpr uint8_t kCandidates = 8;  // tried of each type and use; executors say which there are
 
 // Sums in another order, or inputs in 16 bits, are off by a few 1e-5; one wrong product of kCols by 4e-2.
 constexpr double kFloatLimit = 3e-4;

@@ -94,6 +94,7 @@ double difference(const Check& check, const void* got, const void* want) {
 /// Of kernels that multiply in f16: weights and inputs are rounded to 11 bits. One wrong product of a check is
 /// ten times as far off.
 constexpr double kHalfLimit = 4e-3;
+constexpr const char* kHalfCandidate = "half";
 constexpr const char* kMatrixCandidate = "matrix";
 
 bool beginsWith(const char* text, const char* beginning) {
@@ -129,7 +130,7 @@ bool nameOf(const Check& check, const Executor& executor, char (&name)[64], doub
   if (candidate == nullptr) {
     return check.candidate == 1;  // an executor without a choice
   }
-  if (beginsWith(candidate, kMatrixCandidate)) {
+  if (beginsWith(candidate, kHalfCandidate) || beginsWith(candidate, kMatrixCandidate)) {
     *limit = kHalfLimit;
   }
   std::snprintf(name, sizeof(name), "%s (%s)", check.name, candidate);
@@ -151,6 +152,10 @@ void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
   if (!hasCandidate(executor, MatmulUse::kVector, "dot")) {
     sink.report("matmul with dot products", ORIEL_CHECK_SKIPPED, 0, 0,
                 "the device has no packed integer dot product, or it is turned off");
+  }
+  if (!hasCandidate(executor, MatmulUse::kChunk, kHalfCandidate)) {
+    sink.report("matmul in half precision", ORIEL_CHECK_SKIPPED, 0, 0,
+                "the device has no arithmetic in f16, or it is turned off");
   }
   if (!hasCandidate(executor, MatmulUse::kChunk, kMatrixCandidate)) {
     sink.report("matmul with matrix units", ORIEL_CHECK_SKIPPED, 0, 0,

@@ -35,6 +35,13 @@ uint toHalfBits(float value) {
   return sign | ((mantissa + (1u << (shift - 1u)) - 1u + odd) >> shift);
 }
 
+// Powers of two: what brings values whose largest magnitude is `most` to 2^top .. 2^(top + 1), and what undoes it.
+// Values that are next to nothing become zero.
+vec2 halfScales(float most, uint top) {
+  const uint exponent = max(floatBitsToUint(most) >> 23, top + 1u);  // as floats have it
+  return uintBitsToFloat(uvec2(254u + top - exponent, exponent - top) << 23);
+}
+
 uint packHalves(vec2 values) {
   return toHalfBits(values.x) | (toHalfBits(values.y) << 16);
 }

@@ -205,6 +205,8 @@ const float kGeluCubic = 0.044715;
 // high and then the low bytes of its values in 16 bits, four to a word, lowest first; what they are multiplied
 // by (float); the sums of the first and of the last 16 values; nothing. For matmul_*_matrix, from stage_half,
 // each row: its values as f16, two to a word, the lower half first; what they are multiplied by (float); nothing.
+// For matmul_*_half, from stage_half, each row: its values as f16, every four of them in the order 0, 2, 1, 3; then
+// each unit: what they are multiplied by (float); the sums of the first and of the last 16 values (float); nothing.
 ORIEL_CONST(kStagedUnitWords, 20u);
 // A value is 256 high + low, both signed bytes.
 ORIEL_CONST(kStagedMost, 32639u);

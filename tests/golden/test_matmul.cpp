@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "support/api.h"
 #include "support/distances.h"
 #include "support/files.h"
-#include "support/kernel_data.h"
-#include "support/kernel_rig.h"
+#include "support/product.h"
 
 #ifdef ORIEL_VULKAN
 
@@ -20,107 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint32_t kMostCandidates = 8;
-
-/// What a candidate rounds before it multiplies.
-enum class Rounds { kNothing, kInputsTo16Bits, kBothToHalves };
-
-Rounds roundsOf(const std::string& candidate) {
-  return candidate.compare(0, 3, "dot") == 0      ? Rounds::kInputsTo16Bits
-         : candidate.compare(0, 6, "matrix") == 0 ? Rounds::kBothToHalves
-                                                  : Rounds::kNothing;
-}
-
-/// A matrix, inputs, and where the products go; added as a decoding op and as a head's, and as a chunk's where
-/// there are several tokens.
-struct Product {
-  Product(KernelRig* rig, WeightType type, uint32_t rows, uint32_t cols, Random* random,
-          bool accumulate = false, uint32_t out_first = 0, uint32_t tokens = 1)
-      : matrix(randomMatrix(type, rows, cols, random)), in_stride(matrix.geometry.units * kUnit),
-        in(size_t{in_stride} * tokens, 0.0f), first(out_first), out_stride(first + rows + 8),
-        adds(accumulate) {
-    for (uint32_t t = 0; t < tokens; ++t) {
-      const float size = std::exp2(static_cast<float>(t % 5) * 7.0f - 14.0f);  // of tokens: nothing alike
-      for (uint32_t c = 0; c < cols; ++c) {
-        in[in_stride * t + c] = random->normal() * (c % 37 == 5 ? 30.0f : 1.0f) *  // an outlier in most units
-                                (tokens == 1 ? 1.0f : size);
-      }
-    }
-    out = rig->output(out_stride * tokens);
-    head_out = rig->output(out_stride);
-    MatmulPush push = {};
-    push.rows = rows;
-    push.units = matrix.geometry.units;
-    push.group_words = matrix.geometry.groupWords();
-    push.side_word = matrix.geometry.sideWord();
-    push.in_stride = in_stride;
-    push.out_stride = out_stride;
-    push.out_first = first;
-    push.accumulate = accumulate ? 1 : 0;
-    const BufferRef weights = rig->input(matrix.words);
-    const BufferRef values = rig->input(in);
-    rig->add(StepList::kDecode, OpKind::kMatmul, push, {weights, out, values}).weights = type;
-    if (tokens > 1) {
-      rig->add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, values}).weights = type;
-    }
-    push.one_row = 1;
-    rig->add(StepList::kHead, OpKind::kMatmul, push, {weights, head_out, values}).weights = type;
-  }
-
-  /// kInputsTo16Bits: to 1/32639 of the largest value of their unit; kBothToHalves: each to 1/2048 of itself,
-  /// weights to 2^-25 if they are smaller than what that is.
-  void check(const float* got, Rounds rounds, uint32_t n_tokens = 1) const {
-    for (uint32_t t = 0; t < in.size() / in_stride; ++t) {
-      for (uint32_t i = 0; i < out_stride; ++i) {
-        const bool written = t < n_tokens && i >= first && i < first + matrix.rows;
-        double want = !written || adds ? static_cast<double>(KernelRig::kUntouched) : 0;
-        double tolerance = 1e-6 * std::fabs(want);
-        for (uint32_t c = 0; written && c < matrix.cols; ++c) {
-          const double weight = matrix.at(i - first, c);
-          const double value = static_cast<double>(in[in_stride * t + c]);
-          want += weight * value;
-          tolerance += 1e-6 * std::fabs(weight * value);
-          if (rounds == Rounds::kInputsTo16Bits) {
-            tolerance += std::fabs(weight) * 0.5001 * largestOfUnit(t, c) / 32639;
-          } else if (rounds == Rounds::kBothToHalves) {
-            tolerance += std::fabs(value) * (std::fabs(weight) / 1023 + 3e-8);
-          }
-        }
-        ASSERT_NEAR(got[out_stride * t + i], want, tolerance)
-            << weightTypeName(matrix.type) << " rows " << matrix.rows << " cols " << matrix.cols
-            << " at " << i << " token " << t << " of " << n_tokens;
-      }
-      if (n_tokens == 1) {
-        break;  // there may be room for no more
-      }
-    }
-  }
-
-  double largestOfUnit(uint32_t token, uint32_t col) const {
-    double most = 0;
-    for (uint32_t c = col / kUnit * kUnit; c < col / kUnit * kUnit + kUnit; ++c) {
-      most = std::max(most, std::fabs(static_cast<double>(in[in_stride * token + c])));
-    }
-    return most;
-  }
-
-  PackedMatrix matrix;
-  uint32_t in_stride;
-  std::vector<float> in;
-  uint32_t first;
-  uint32_t out_stride;
-  bool adds;
-  BufferRef out, head_out;
-};
-
-class Matmul : public testing::TestWithParam<bool> {  // divided as on a GPU
- protected:
-  void SetUp() override {
-    if (!onVulkan()) {
-      GTEST_SKIP() << "the target is not Vulkan";
-    }
-  }
-};
+class Matmul : public Products {};
 
 INSTANTIATE_TEST_SUITE_P(Device, Matmul, testing::Bool(), [](const auto& tested) {
   return std::string(tested.param ? "as_gpu" : "as_it_is");
@@ -169,6 +67,8 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
   constexpr uint32_t kChunk = 35;
   int dot_products = 0;
   int matrix_units = 0;
+  int halves = 0;
+  char features[256] = "";
   for (uint32_t t = 0; t < kWeightTypes; ++t) {
     const WeightType type = static_cast<WeightType>(t);
     for (uint32_t index = 0; index < kMostCandidates; ++index) {
@@ -188,6 +88,8 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
       SCOPED_TRACE(name);
       dot_products += roundsOf(name) == Rounds::kInputsTo16Bits;
       matrix_units += roundsOf(name) == Rounds::kBothToHalves;
+      halves += roundsOf(name) == Rounds::kInputsAndRunsToHalves;
+      rig.executor->describeFeatures(features, sizeof(features));
       for (const uint32_t n_tokens : {kChunk, 2u, 8u}) {
         rig.clearOutputs();
         rig.header().n_tokens = n_tokens;
@@ -198,7 +100,8 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
       }
     }
   }
-  std::printf("%d candidates with dot products, %d with matrix units\n", dot_products, matrix_units);
+  std::printf("%d candidates with dot products, %d in half precision, %d with matrix units\n",
+              dot_products, halves, matrix_units);
   const std::string disabled = disabledFeatures() != nullptr ? disabledFeatures() : "";
   if (disabled.find("integer_dot") != std::string::npos || disabled == "all") {
     EXPECT_EQ(dot_products, 0);
@@ -207,6 +110,11 @@ TEST_P(Matmul, every_candidate_multiplies_every_token_of_a_chunk_and_writes_noth
   }
   if (disabled.find("cooperative_matrix") != std::string::npos || disabled == "all") {
     EXPECT_EQ(matrix_units, 0);
+  }
+  if (std::string(features).find("f16 arithmetic") == std::string::npos) {
+    EXPECT_EQ(halves, 0);
+  } else {
+    EXPECT_GE(halves, 14) << "every type but F32";
   }
 }
 
@@ -451,6 +359,15 @@ TEST_F(MatmulChoiceOf, dot_products_for_chunks_keep_logits_within_what_the_float
     GTEST_SKIP() << "the device has no packed integer dot product, or it is turned off";
   }
   checkLogits(MatmulUse::kChunk, "dot products", {"llama-q8_0", "llama-q4_0", "llama-q4_k_m"});
+}
+
+TEST_F(MatmulChoiceOf, half_precision_keeps_logits_within_what_the_float_kernels_are_held_to) {
+  if (keepFirst(MatmulUse::kChunk, "half") == 0) {
+    GTEST_SKIP() << "the device has no arithmetic in f16, or it is turned off";
+  }
+  std::vector<std::string> models = kDotModels;
+  models.insert(models.end(), {"llama-f16", "llama-bf16", "llama-iq4_nl"});
+  checkLogits(MatmulUse::kChunk, "half precision", models);
 }
 
 TEST_F(MatmulChoiceOf, matrix_units_keep_logits_within_what_the_float_kernels_are_held_to) {

@@ -1,0 +1,99 @@
+// A unit of weights as halves, and products of units in half precision with what stage_half leaves for them. Halves
+// never overflow: weights are at most 128, inputs 2^(kHalvesTop + 1) = 16, and no more than 16 products are added up
+// before the sum goes on as a float.
+#include "lib/weights_packed.glsl"
+
+// Packed weights less this are as far from zero to either side as they can be; quants whose minimum is given apart
+// have to be moved there.
+#if defined(WEIGHT_Q8_0)
+const int kCentre = 128;  // once the sign bit is turned over
+#elif defined(WEIGHT_Q4_1) || defined(WEIGHT_Q4_K)
+const int kCentre = 8;
+#elif defined(WEIGHT_Q5_1) || defined(WEIGHT_Q5_K)
+const int kCentre = 16;
+#elif defined(WEIGHT_Q2_K)
+const int kCentre = 2;
+#else
+const int kCentre = kPackedOffset;
+#endif
+
+// Every four values in the order 0, 2, 1, 3: so bytes fall apart into pairs of halves.
+void loadHalves(WeightRow row, uint unit, out f16vec4 v[kUnitVectors], out UnitScale s) {
+#if defined(WEIGHT_F16) || defined(WEIGHT_BF16) || defined(TABLE)
+  vec4 values[kUnitVectors];
+  loadUnit(row, unit, values);
+  s = unitScale(row, unit);
+  float up = 1.0;
+#if !defined(TABLE)
+  vec4 most = vec4(0.0);
+  [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
+    most = max(most, abs(values[i]));
+  }
+  const vec2 scales = halfScales(max(max(most.x, most.y), max(most.z, most.w)), 6u);
+  up = scales.x;
+  s.scale.x = scales.y;
+#endif
+  [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
+    v[i] = f16vec4(values[i].xzyw * up);
+  }
+#else
+  uvec4 bytes[2];
+  loadPacked(row, unit, bytes[0], bytes[1]);
+  s = unitScale(row, unit);
+#if defined(HAS_MINIMUM)
+  s.minimum -= float(kCentre) * s.scale;
+#endif
+  [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
+    uint word = bytes[i / 4u][i % 4u];
+#if defined(WEIGHT_Q8_0)
+    word ^= 0x80808080u;
+#endif
+    // A byte in the low bits of the half 1024 adds to it.
+    const uvec2 pairs = (uvec2(word, word >> 8) & 0x00ff00ffu) | 0x64006400u;
+    v[i] = f16vec4(unpackFloat2x16(pairs.x), unpackFloat2x16(pairs.y)) - float16_t(1024 + kCentre);
+  }
+#endif
+}
+
+struct StagedUnit {
+  f16vec4 values[kUnitVectors];
+  vec2 totals;
+};
+
+// `row`: the first quad of a token's, of `units` units.
+StagedUnit stagedUnit(uint row, uint units, uint unit) {
+  StagedUnit x;
+  [[unroll]] for (uint i = 0u; i < kUnit / 8u; ++i) {
+    const uvec4 w = staged[row + unit * (kUnit / 8u) + i];
+    x.values[2u * i] = f16vec4(unpackFloat2x16(w.x), unpackFloat2x16(w.y));
+    x.values[2u * i + 1u] = f16vec4(unpackFloat2x16(w.z), unpackFloat2x16(w.w));
+  }
+#if defined(HAS_MINIMUM)
+  x.totals = uintBitsToFloat(staged[row + units * (kUnit / 8u) + unit].yz);
+#endif
+  return x;
+}
+
+// Four sums of `count` products each, two of which are joined.
+float halfDot(f16vec4 v[kUnitVectors], StagedUnit x, uint first, uint count) {
+  f16vec4 run = v[first] * x.values[first];
+  [[unroll]] for (uint i = 1u; i < count; ++i) {
+    run += v[first + i] * x.values[first + i];
+  }
+  const vec2 two = vec2(run.xy + run.zw);
+  return two.x + two.y;
+}
+
+float scaledDot(f16vec4 v[kUnitVectors], UnitScale s, StagedUnit x) {
+#if defined(HALF_SCALES)
+  float sum = s.scale.x * halfDot(v, x, 0u, 4u) + s.scale.y * halfDot(v, x, 4u, 4u);
+#else
+  float sum = s.scale.x * halfDot(v, x, 0u, 8u);
+#endif
+#if defined(HAS_MINIMUM) && defined(HALF_SCALES)
+  sum -= s.minimum.x * x.totals.x + s.minimum.y * x.totals.y;
+#elif defined(HAS_MINIMUM)
+  sum -= s.minimum.x * (x.totals.x + x.totals.y);
+#endif
+  return sum;
+}

@@ -1,0 +1,160 @@
+// One product of a matrix and the vectors of a chunk in a KernelRig, with what it may be off by.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/kernel_data.h"
+#include "support/kernel_rig.h"
+
+namespace oriel::test {
+
+constexpr uint32_t kMostCandidates = 8;
+
+/// What a candidate rounds before it multiplies.
+enum class Rounds { kNothing, kInputsTo16Bits, kBothToHalves, kInputsAndRunsToHalves };
+
+inline Rounds roundsOf(const std::string& candidate) {
+  return candidate.compare(0, 3, "dot") == 0      ? Rounds::kInputsTo16Bits
+         : candidate.compare(0, 6, "matrix") == 0 ? Rounds::kBothToHalves
+         : candidate.compare(0, 4, "half") == 0   ? Rounds::kInputsAndRunsToHalves
+                                                  : Rounds::kNothing;
+}
+
+inline bool hasMinimum(WeightType type) {
+  return type == WeightType::kQ4_1 || type == WeightType::kQ5_1 || type == WeightType::kQ2_K ||
+         type == WeightType::kQ4_K || type == WeightType::kQ5_K;
+}
+
+/// A matrix, inputs, and where the products go; added as a decoding op and as a head's, and as a chunk's where
+/// there are several tokens.
+struct Product {
+  Product(KernelRig* rig, WeightType type, uint32_t rows, uint32_t cols, Random* random,
+          bool accumulate = false, uint32_t out_first = 0, uint32_t tokens = 1)
+      : Product(rig, randomMatrix(type, rows, cols, random), tokens, accumulate, out_first,
+                [&](uint32_t t, uint32_t c) {
+                  const float size = std::exp2(static_cast<float>(t % 5) * 7.0f - 14.0f);
+                  return random->normal() * (c % 37 == 5 ? 30.0f : 1.0f) *  // an outlier in most units
+                         (tokens == 1 ? 1.0f : size);                       // of tokens: nothing alike
+                }) {}
+
+  /// `input(token, column)` gives the values.
+  template <typename Input>
+  Product(KernelRig* rig, PackedMatrix given, uint32_t tokens, bool accumulate, uint32_t out_first,
+          const Input& input)
+      : matrix(std::move(given)), in_stride(matrix.geometry.units * kUnit),
+        in(size_t{in_stride} * tokens, 0.0f), first(out_first), out_stride(first + matrix.rows + 8),
+        adds(accumulate) {
+    for (uint32_t t = 0; t < tokens; ++t) {
+      for (uint32_t c = 0; c < matrix.cols; ++c) {
+        in[in_stride * t + c] = input(t, c);
+      }
+    }
+    out = rig->output(out_stride * tokens);
+    head_out = rig->output(out_stride);
+    MatmulPush push = {};
+    push.rows = matrix.rows;
+    push.units = matrix.geometry.units;
+    push.group_words = matrix.geometry.groupWords();
+    push.side_word = matrix.geometry.sideWord();
+    push.in_stride = in_stride;
+    push.out_stride = out_stride;
+    push.out_first = first;
+    push.accumulate = accumulate ? 1 : 0;
+    const BufferRef weights = rig->input(matrix.words);
+    const BufferRef values = rig->input(in);
+    rig->add(StepList::kDecode, OpKind::kMatmul, push, {weights, out, values}).weights = matrix.type;
+    if (tokens > 1) {
+      rig->add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, values}).weights = matrix.type;
+    }
+    push.one_row = 1;
+    rig->add(StepList::kHead, OpKind::kMatmul, push, {weights, head_out, values}).weights = matrix.type;
+  }
+
+  /// kInputsTo16Bits: to 1/32639 of the largest value of their unit; kBothToHalves: each to 1/2048 of itself,
+  /// weights to 2^-25 if they are smaller than what that is; kInputsAndRunsToHalves: an input and what it is
+  /// multiplied by (the weight, or how far it is from the middle of its unit), the product, and the up to 8 sums
+  /// that this goes into, to 1/2048 of themselves, nothing below 2^-17 of the token's largest input being certain.
+  void check(const float* got, Rounds rounds, uint32_t n_tokens = 1) const {
+    for (uint32_t t = 0; t < in.size() / in_stride; ++t) {
+      const double token_most = largestOfToken(t);
+      for (uint32_t i = 0; i < out_stride; ++i) {
+        const bool written = t < n_tokens && i >= first && i < first + matrix.rows;
+        double want = !written || adds ? static_cast<double>(KernelRig::kUntouched) : 0;
+        double tolerance = 1e-6 * std::fabs(want);
+        for (uint32_t c = 0; written && c < matrix.cols; ++c) {
+          const double weight = matrix.at(i - first, c);
+          const double value = static_cast<double>(in[in_stride * t + c]);
+          want += weight * value;
+          tolerance += 1e-6 * std::fabs(weight * value);
+          if (rounds == Rounds::kInputsTo16Bits) {
+            tolerance += std::fabs(weight) * 0.5001 * largestOfUnit(t, c) / 32639;
+          } else if (rounds == Rounds::kBothToHalves) {
+            tolerance += std::fabs(value) * (std::fabs(weight) / 1023 + 3e-8);
+          } else if (rounds == Rounds::kInputsAndRunsToHalves) {
+            const double factor = hasMinimum(matrix.type) ? spreadOfUnit(i - first, c) : std::fabs(weight);
+            tolerance += factor * (std::fabs(value) * 10 / 2048 +
+                                   std::min(std::fabs(value), token_most / (1 << 17)));
+          }
+        }
+        ASSERT_NEAR(got[out_stride * t + i], want, tolerance)
+            << weightTypeName(matrix.type) << " rows " << matrix.rows << " cols " << matrix.cols
+            << " at " << i << " token " << t << " of " << n_tokens;
+      }
+      if (n_tokens == 1) {
+        break;  // there may be room for no more
+      }
+    }
+  }
+
+  double largestOfToken(uint32_t token) const {
+    double most = 0;
+    for (uint32_t c = 0; c < matrix.cols; ++c) {
+      most = std::max(most, std::fabs(static_cast<double>(in[in_stride * token + c])));
+    }
+    return most;
+  }
+
+  double spreadOfUnit(uint32_t row, uint32_t col) const {
+    double least = matrix.at(row, col);
+    double most = least;
+    for (uint32_t c = col / kUnit * kUnit; c < std::min(matrix.cols, col / kUnit * kUnit + kUnit); ++c) {
+      least = std::min(least, matrix.at(row, c));
+      most = std::max(most, matrix.at(row, c));
+    }
+    return most - least;
+  }
+
+  double largestOfUnit(uint32_t token, uint32_t col) const {
+    double most = 0;
+    for (uint32_t c = col / kUnit * kUnit; c < col / kUnit * kUnit + kUnit; ++c) {
+      most = std::max(most, std::fabs(static_cast<double>(in[in_stride * token + c])));
+    }
+    return most;
+  }
+
+  PackedMatrix matrix;
+  uint32_t in_stride;
+  std::vector<float> in;
+  uint32_t first;
+  uint32_t out_stride;
+  bool adds;
+  BufferRef out, head_out;
+};
+
+/// Tests of products on Vulkan; the parameter: divided as on a GPU.
+class Products : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    if (!onVulkan()) {
+      GTEST_SKIP() << "the target is not Vulkan";
+    }
+  }
+};
+
+}  // namespace oriel::test
