@@ -58,6 +58,7 @@ constexpr uint32_t kHalvesLanes = 128;
 /// Inputs are at most 2^(top + 1) in f16, so that 16 products with weights of at most 128 are in its range; matrix
 /// units add up in float32.
 constexpr uint32_t kHalvesTop = 3;
+static_assert((2 << kHalvesTop) * 16 * 128 <= 65504, "weights_half.glsl's sums");
 constexpr uint32_t kMatrixHalvesTop = 14;
 
 /// How attention divides its work: see shaders/attention.comp.

@@ -74,21 +74,27 @@ StagedUnit stagedUnit(uint row, uint units, uint unit) {
   return x;
 }
 
-// Four sums of `count` products each, two of which are joined.
-float halfDot(f16vec4 v[kUnitVectors], StagedUnit x, uint first, uint count) {
-  f16vec4 run = v[first] * x.values[first];
-  [[unroll]] for (uint i = 1u; i < count; ++i) {
-    run += v[first + i] * x.values[first + i];
-  }
-  const vec2 two = vec2(run.xy + run.zw);
-  return two.x + two.y;
-}
-
-float scaledDot(f16vec4 v[kUnitVectors], UnitScale s, StagedUnit x) {
 #if defined(HALF_SCALES)
-  float sum = s.scale.x * halfDot(v, x, 0u, 4u) + s.scale.y * halfDot(v, x, 4u, 4u);
+const uint kRun = 4u;  // of four values: what has one scale
 #else
-  float sum = s.scale.x * halfDot(v, x, 0u, 8u);
+const uint kRun = 8u;
+#endif
+
+// Four sums of kRun products each, two of which are joined before they go on as floats.
+float scaledDot(f16vec4 v[kUnitVectors], UnitScale s, StagedUnit x) {
+  vec2 dots = vec2(0.0);
+  [[unroll]] for (uint h = 0u; h < kUnitVectors / kRun; ++h) {
+    f16vec4 run = v[h * kRun] * x.values[h * kRun];
+    [[unroll]] for (uint i = 1u; i < kRun; ++i) {
+      run += v[h * kRun + i] * x.values[h * kRun + i];
+    }
+    const vec2 two = vec2(run.xy + run.zw);
+    dots[h] = two.x + two.y;
+  }
+#if defined(HALF_SCALES)
+  float sum = s.scale.x * dots.x + s.scale.y * dots.y;
+#else
+  float sum = s.scale.x * dots.x;
 #endif
 #if defined(HAS_MINIMUM) && defined(HALF_SCALES)
   sum -= s.minimum.x * x.totals.x + s.minimum.y * x.totals.y;

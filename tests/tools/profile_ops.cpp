@@ -36,6 +36,7 @@ struct Options {
   uint32_t depth = 0;
   uint32_t chunk = 0;
   uint32_t repeat = 5;
+  uint32_t candidate = 0;
 };
 
 struct Group {
@@ -79,12 +80,13 @@ void printLog(oriel_log_level level, const char* message, void*) {
 // A plan with the ops of one group only.
 class Part {
  public:
-  Part(const Plan& whole, const Group& group) : plan_(whole) {
+  Part(const Plan& whole, const Group& group, uint32_t candidate) : plan_(whole) {
     for (uint32_t l = 0; l < kStepLists; ++l) {
       const bool is_head = static_cast<StepList>(l) == StepList::kHead;
       for (uint32_t i = 0; i < whole.n_ops[l]; ++i) {
         if (is_head == group.head && (is_head || whole.ops[l][i].kind == group.kind)) {
           ops_[l].push_back(whole.ops[l][i]);
+          ops_[l].back().candidate = static_cast<uint8_t>(candidate);
         }
       }
       plan_.ops[l] = ops_[l].data();
@@ -235,7 +237,7 @@ int profile(const Options& given) {
     chunk.push_back({});
     decode_ops.push_back(0);
     chunk_ops.push_back(0);
-    const Part part(plan, group);
+    const Part part(plan, group, given.candidate);
     const size_t n_decode = part.count(group.head ? StepList::kHead : StepList::kDecode);
     const size_t n_chunk = part.count(StepList::kChunk);
     if (n_decode + n_chunk == 0 || (!given.only.empty() && given.only != group.name)) {
@@ -275,6 +277,8 @@ int main(int argc, char** argv) {
   app.add_option("--repeat", options.repeat, "Runs; the least counts");
   app.add_option("--list", options.list, "decode or chunk: that one only");
   app.add_option("--only", options.only, "One kind");
+  app.add_option("--candidate", options.candidate,
+                 "Multiply matrices in the N-th way that doctor lists, from 1; 0: as chosen");
   CLI11_PARSE(app, argc, argv);
   return oriel::profile(options);
 }
