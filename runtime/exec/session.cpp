@@ -137,23 +137,23 @@ Status Session::submit(StepRun what, bool may_stop) {
   return kOk;
 }
 
-// The token after the next must be the best one, and nothing lost if it is dropped: it may be a stop token, which
-// is never fed, and going back must lead as far as ever. So it takes no slot that another token was in.
+// The token after the next must be the best one. It may turn out to be a stop token, which is never fed, but has
+// taken the slot of the oldest token: with slack in the ring, one that only going back could have led to.
 bool Session::mayRunAhead() const {
-  const uint64_t t = position_ + 1;
-  return context_.executor->runsAhead() && sampler_.takesTheBest() && window_.isFresh(t) &&
-         (!has_local_ || local_window_.isFresh(t));
+  const CacheShape& cache = context_.plan->cache;
+  return sampler_.takesTheBest() && cache.ring > cache.window;
 }
 
 // The step of a token that was chosen; the executor may have begun it. `more`: another token will be wanted.
 Status Session::decode(int32_t id, bool more) {
   has_logits_ = false;
-  if (ahead_) {
-    stored_ = std::max(stored_, position_ + 1);
-  } else {
+  if (!ahead_) {
     fillStep(&id, 1, 0);
   }
   more = more && mayRunAhead();
+  // On devices that do not run ahead, too: a session is the same on all of them.
+  stored_ = std::max(stored_, position_ + (more ? 2 : 1));
+  more = more && context_.executor->runsAhead();
   if (more || ahead_) {
     if (more) {
       const int32_t unknown = 0;
@@ -209,12 +209,15 @@ Status Session::rewind(uint64_t position) {
                              static_cast<unsigned long long>(position_));
   }
   if (!canRewind(position)) {
+    const CacheShape& cache = context_.plan->cache;
+    const uint64_t slack = uint64_t{cache.ring} - cache.window + 1;
+    const uint64_t taken = std::min(stored_ - position_, slack);
     return context_.log.fail(ORIEL_ERROR_CONTEXT,
                              "cannot go back from token %llu to %llu, the tokens before it are gone: go "
-                             "back %u tokens at most, or reset",
+                             "back %llu tokens at most, or reset",
                              static_cast<unsigned long long>(position_),
                              static_cast<unsigned long long>(position),
-                             context_.plan->cache.ring - context_.plan->cache.window + 1);
+                             static_cast<unsigned long long>(slack - taken));
   }
   if (position != position_) {
     position_ = position;

@@ -118,8 +118,9 @@ class Session {
   std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
   uint64_t position_ = 0;  ///< tokens committed
   int32_t last_token_ = -1;  ///< the latest of them, where that is known
-  /// Tokens whose slots were ever written, if only in part: at least position_, more after a rewind or a
-  /// step that failed. What they overwrote in the ring does not come back.
+  /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
+  /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
+  /// not come back.
   uint64_t stored_ = 0;
   bool has_logits_ = false;
   bool has_top_ = false;  ///< and the executor's top() is of the same token

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "kv/window.h"
 
 namespace oriel {
 namespace {
@@ -22,6 +23,7 @@ Status forEachSide(const Plan& plan, const Visit& visit) {
       CacheShape shape = plan.cache;
       shape.sinks = op.push.rope_append.sinks;
       shape.ring = op.push.rope_append.ring;
+      shape.window = shape.ring - (plan.cache.ring - plan.cache.window);
       ORIEL_TRY(visit(op.bindings[3], op.k_format, shape));
       ORIEL_TRY(visit(op.bindings[4], op.v_format, shape));
     }
@@ -29,7 +31,18 @@ Status forEachSide(const Plan& plan, const Visit& visit) {
   return kOk;
 }
 
-// Calls visit(side, offset_bytes, bytes) for every run of cache bytes that holds something.
+/// Used slots of one head that lie one behind another.
+struct SlotRun {
+  const BufferRef& side;
+  const CacheShape& cache;
+  bool in_ring;  ///< else sinks
+  uint64_t offset_bytes;
+  uint64_t slots;
+  uint64_t slot_bytes;  ///< of values or of scales
+  uint64_t bytes() const { return slots * slot_bytes; }
+};
+
+// Calls visit(run) for everything in the cache that holds something.
 template <typename Visit>
 Status forEachUsedRun(const Plan& plan, uint64_t position, const Visit& visit) {
   return forEachSide(plan, [&](const BufferRef& side, KvFormat format,
@@ -41,11 +54,13 @@ Status forEachUsedRun(const Plan& plan, uint64_t position, const Visit& visit) {
     const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
     const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
     for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
-      ORIEL_TRY(visit(side, head * cache.sinks * sink_bytes, sinks * sink_bytes));
-      ORIEL_TRY(visit(side, 4 * layout.ring_word + head * cache.ring * value_bytes,
-                      ring * value_bytes));
-      ORIEL_TRY(visit(side, 4 * layout.scales_word + head * cache.ring * scale_bytes,
-                      ring * scale_bytes));
+      ORIEL_TRY(visit(SlotRun{side, cache, false, head * cache.sinks * sink_bytes, sinks, sink_bytes}));
+      ORIEL_TRY(visit(SlotRun{side, cache, true,
+                              4 * layout.ring_word + head * cache.ring * value_bytes, ring,
+                              value_bytes}));
+      ORIEL_TRY(visit(SlotRun{side, cache, true,
+                              4 * layout.scales_word + head * cache.ring * scale_bytes, ring,
+                              scale_bytes}));
     }
     return kOk;
   });
@@ -53,11 +68,24 @@ Status forEachUsedRun(const Plan& plan, uint64_t position, const Visit& visit) {
 
 uint64_t usedCacheBytes(const Plan& plan, uint64_t position) {
   uint64_t bytes = 0;
-  (void)forEachUsedRun(plan, position, [&](const BufferRef&, uint64_t, uint64_t run_bytes) -> Status {
-    bytes += run_bytes;
+  (void)forEachUsedRun(plan, position, [&](const SlotRun& run) -> Status {
+    bytes += run.bytes();
     return kOk;
   });
   return bytes;
+}
+
+// Zeros the slots that tokens took which are not, or no longer, part of the session, unless they hold what
+// its next token will see. `slots` is a copy of the run.
+void clearUnseen(const SlotRun& run, const SessionState& state, uint8_t* slots) {
+  const CacheShape& cache = run.cache;
+  const SlidingWindow window(cache);
+  const uint64_t used_before = uint64_t{cache.sinks} + cache.ring;
+  const uint64_t end = std::min(state.stored, window.oldest(state.position) + cache.ring);
+  for (uint64_t t = std::max(state.position, used_before); run.in_ring && t < end; ++t) {
+    std::memset(slots + (window.slot(t) - cache.sinks) * run.slot_bytes, 0,
+                static_cast<size_t>(run.slot_bytes));
+  }
 }
 
 // Splits a run into pieces that fit half the upload ring.
@@ -149,13 +177,17 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
     ORIEL_TRY(executor->logits(&logits));
     put(logits, 4ull * n_vocab);
   }
-  const auto putRun = [&](const BufferRef& side, uint64_t offset_bytes, uint64_t run_bytes) {
-    return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
+  const auto putRun = [&](const SlotRun& run) -> Status {
+    uint8_t* const slots = at;
+    const auto putPiece = [&](uint64_t done, uint64_t piece_bytes) -> Status {
       const void* piece = nullptr;
-      ORIEL_TRY(executor->read(side, offset_bytes + done, piece_bytes, &piece));
+      ORIEL_TRY(executor->read(run.side, run.offset_bytes + done, piece_bytes, &piece));
       put(piece, piece_bytes);
       return kOk;
-    });
+    };
+    const Status status = forEachPiece(plan, run.bytes(), putPiece);
+    clearUnseen(run, state, slots);
+    return status;
   };
   ORIEL_TRY(forEachUsedRun(plan, state.position, putRun));
   const uint64_t checksum =
@@ -214,19 +246,21 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
     turns->mark(start);
     at += sizeof(start);
   }
-  const auto sendRun = [&](const BufferRef& side, uint64_t offset_bytes, uint64_t run_bytes) {
+  const auto send = [&](const BufferRef& to, uint64_t offset_bytes, uint64_t run_bytes) {
     return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
       void* piece = nullptr;
       ORIEL_TRY(executor->beginWrite(piece_bytes, &piece));
       std::memcpy(piece, at, static_cast<size_t>(piece_bytes));
       at += piece_bytes;
-      return executor->endWrite(side, offset_bytes + done, piece_bytes);
+      return executor->endWrite(to, offset_bytes + done, piece_bytes);
     });
   };
   if (state->has_logits != 0) {
-    ORIEL_TRY(sendRun(plan.logits, 0, 4ull * n_vocab));
+    ORIEL_TRY(send(plan.logits, 0, 4ull * n_vocab));
   }
-  ORIEL_TRY(forEachUsedRun(plan, state->position, sendRun));
+  ORIEL_TRY(forEachUsedRun(plan, state->position, [&](const SlotRun& run) {
+    return send(run.side, run.offset_bytes, run.bytes());
+  }));
   return executor->finishWrites();
 }
 

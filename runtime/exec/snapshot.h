@@ -4,7 +4,8 @@
 //   SnapshotHeader | turn starts u64[n_turns] | logits f32[n_vocab] if any | used cache slots | checksum
 //
 // Little-endian. Cache slots: layer by layer, keys then values, head by head: used sinks, used ring values,
-// used ring scales. A snapshot is refused unless version, model, layout, sizes and checksum all match.
+// used ring scales. Slots that no token will ever see are zeros, so that what was dropped or taken back makes no
+// difference. A snapshot is refused unless version, model, layout, sizes and checksum all match.
 #pragma once
 
 #include "exec/executor.h"

@@ -37,9 +37,6 @@ class SlidingWindow {
   /// First token that the window of token t reaches.
   uint64_t oldest(uint64_t t) const { return t + 1 > shape_.window ? t + 1 - shape_.window : 0; }
 
-  /// True if no other token was ever stored in the slot of token t.
-  bool isFresh(uint64_t t) const { return t < uint64_t{shape_.sinks} + shape_.ring; }
-
   /// Index that a query is rotated to when it scores sink keys. Inside the cache a sink stands at its own
   /// index and the newest token right behind everything it sees; RoPE scores depend on differences only, so
   /// rotating the query there is exactly StreamingLLM's positions-in-cache.

@@ -42,17 +42,6 @@ void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
   ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
 }
 
-/// A Gemma of few layers whose window of 8 is soon full.
-RandomLlama smallGemma() {
-  RandomLlama gemma;
-  gemma.architecture = "gemma3";
-  gemma.n_layers = 5;
-  gemma.local_window = 8;
-  gemma.local_period = 3;  // two local layers, one global
-  gemma.rope_base = 1e6f;
-  return gemma;
-}
-
 // ---- Against float64 -----------------------------------------------------------------------------
 
 TEST(Architectures, streaming_past_every_window_equals_float64) {

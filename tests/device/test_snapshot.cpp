@@ -107,6 +107,45 @@ INSTANTIATE_TEST_SUITE_P(Snapshot, SnapshotFormats,
                                                                 : "int4";
                          });
 
+// Going back into the sinks leaves the whole ring to tokens that come a second time.
+TEST(Snapshot, holds_what_was_said_after_going_back_to_the_sinks) {
+  CapturedLog log;
+  const oriel_options options = snapshotOptions(&log, 24);
+  for (const size_t again : {10u, 30u, 60u}) {  // less than the ring, into its wrap, past it
+    const Loaded loaded = load(kSmall, options);
+    append(loaded, someIds(300, 200));
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 2));
+    append(loaded, someIds(again, 200, 2));
+    const Bytes snapshot = save(loaded);
+    const Loaded fresh = load(kSmall, options);
+    ASSERT_EQ(ORIEL_OK, restore(fresh, snapshot)) << log.errors();
+    EXPECT_EQ(snapshot, save(fresh));
+    EXPECT_EQ(greedy(loaded, 30), greedy(fresh, 30)) << again;
+    EXPECT_EQ(logitsOf(loaded), logitsOf(fresh)) << again;
+  }
+}
+
+TEST(Snapshot, says_nothing_of_what_was_taken_back) {
+  CapturedLog log;
+  const Loaded loaded = load(kSmall, snapshotOptions(&log, 24));
+  std::vector<Bytes> snapshots;
+  for (const uint32_t seed : {1u, 2u}) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    append(loaded, someIds(16, 200));  // in the same chunks both times
+    append(loaded, someIds(96, 200));
+    append(loaded, someIds(5, 200, seed));
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 112));
+    append(loaded, {7});
+    snapshots.push_back(save(loaded));
+  }
+  EXPECT_NE(someIds(5, 200, 1), someIds(5, 200, 2));
+  // The penalty still remembers them: its tokens are in the header.
+  const size_t differ = static_cast<size_t>(std::count_if(
+      snapshots[0].begin(), snapshots[0].end(),
+      [&, i = size_t{0}](uint8_t byte) mutable { return byte != snapshots[1][i++]; }));
+  EXPECT_LE(differ, 5 * sizeof(int32_t) + sizeof(uint64_t)) << "the checksum";
+}
+
 TEST(Snapshot, through_a_file_it_is_the_same) {
   CapturedLog log;
   const std::string path = testing::TempDir() + "oriel-snapshot-test.bin";

@@ -200,6 +200,38 @@ TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
   }
 }
 
+// A device may have begun with the token that would have followed. That it counts on all of them makes
+// sessions the same on all of them.
+TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_less) {
+  CapturedLog log;
+  const uint32_t chunk = 16;
+  const Loaded loaded = load(kRandom, sessionOptions(&log, 64, chunk));
+  oriel_session* const session = loaded.session.get();
+  const oriel_token_fn cancel_at_once = [](const oriel_token_event*, void* user) {
+    oriel_session_cancel(static_cast<oriel_session*>(user));
+    return 0;
+  };
+  for (const bool greedily : {true, false}) {
+    for (const uint32_t tokens : {0u, 1u}) {  // until it is cancelled; as many as were asked for
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
+      ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 5)));
+      oriel_generate_options options = greedyOptions(tokens);
+      options.greedy = greedily ? 1 : 0;
+      options.ignore_stop = 1;
+      options.seed = 1;
+      ASSERT_EQ(tokens == 0 ? ORIEL_ERROR_CANCELLED : ORIEL_OK,
+                oriel_session_generate(session, &options, tokens == 0 ? cancel_at_once : nullptr,
+                                       session, nullptr));
+      ASSERT_EQ(301u, statsOf(loaded).position);
+      const uint32_t most = greedily && tokens == 0 ? chunk - 1 : chunk;
+      log.clear();
+      EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(session, 301 - most - 1));
+      EXPECT_TRUE(log.says("back " + std::to_string(most) + " tokens at most"));
+      EXPECT_EQ(ORIEL_OK, oriel_session_rewind(session, 301 - most));
+    }
+  }
+}
+
 // What was overwritten stays overwritten, however many steps it takes to go back.
 TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   CapturedLog log;

@@ -35,6 +35,7 @@ struct RandomLlama {
   std::vector<float> rope_freqs;
   float key_norm_gain = 1;    ///< of architectures with norms over heads
   uint32_t seed = 1;
+  uint32_t eos = 2;
   std::string chat_template;
   std::vector<std::string> control_tokens = {};  ///< behind the byte tokens
   /// Ids that get another text, as ordinary tokens.
@@ -173,9 +174,20 @@ struct RandomLlama {
     out->addInt32s("tokenizer.ggml.token_type", types);
     out->addFloat32s("tokenizer.ggml.scores", std::vector<float>(tokens.size(), 0.0f));
     out->addUint32("tokenizer.ggml.bos_token_id", 1);
-    out->addUint32("tokenizer.ggml.eos_token_id", 2);
+    out->addUint32("tokenizer.ggml.eos_token_id", eos);
   }
 };
+
+/// A Gemma of few layers whose window of 8 is soon full.
+inline RandomLlama smallGemma() {
+  RandomLlama gemma;
+  gemma.architecture = "gemma3";
+  gemma.n_layers = 5;
+  gemma.local_window = 8;
+  gemma.local_period = 3;  // two local layers, one global
+  gemma.rope_base = 1e6f;
+  return gemma;
+}
 
 /// Such a file on disk for the length of a scope.
 class TemporaryModel {

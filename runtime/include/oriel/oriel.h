@@ -645,7 +645,8 @@ ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
  * remembers them). Inside or right behind the latest reply that reply counts as open again; behind an
  * older one the app writes what closes it. Going back is possible while
  * what the remaining text would see is still stored: always before the window has filled, later for up
- * to chunk_tokens; beyond that ORIEL_ERROR_CONTEXT, and nothing changes. */
+ * to chunk_tokens, one less right behind a greedy reply that a stop token or a cancel ended; beyond that
+ * ORIEL_ERROR_CONTEXT, and nothing changes. */
 ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
 
 /* A session as bytes: used cache slots, position, sampler, turns. Restored into a session of the same

@@ -1,0 +1,329 @@
+// Greedy decoding that goes on before the host has seen the last token leaves nothing behind that would tell.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "support/random_llama.h"
+#include "support/watched_session.h"
+
+namespace oriel::test {
+namespace {
+
+class RunningAhead : public WatchedSession {
+ protected:
+  void SetUp() override {
+    if (targetDevice() != ORIEL_DEVICE_VULKAN) {
+      GTEST_SKIP() << "the CPU executor does not run ahead";
+    }
+    WatchedSession::SetUp();
+  }
+  static oriel_generate_options greedyOptions() {
+    oriel_generate_options options = WatchedSession::options();
+    options.greedy = 1;
+    return options;
+  }
+  /// What a device is given ahead follows from how long its tokens take.
+  static void skipIfTooSlow(uint32_t times) {
+    if (times == 0) {
+      GTEST_SKIP() << "no token was short enough to go ahead of: a busy machine";
+    }
+  }
+  uint64_t position() { return statsOf(loaded_).position; }
+
+  /// From an empty session, so many tokens of a prompt.
+  void begin(size_t tokens) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+    append(tokens);
+  }
+  void append(size_t tokens) {
+    std::vector<int32_t> ids(tokens);
+    for (size_t i = 0; i < tokens; ++i) {
+      ids[i] = static_cast<int32_t>((i + 3) * 31 % 300);
+    }
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded_.session.get(), ids.data(), ids.size()));
+  }
+  /// A reply that is cancelled at its third token, so that what was begun of a fourth is dropped.
+  std::vector<int32_t> cancelledReply() {
+    struct Reply {
+      oriel_session* session;
+      std::vector<int32_t> ids;
+    } reply = {loaded_.session.get(), {}};
+    const auto note = [](const oriel_token_event* event, void* user) {
+      Reply* const self = static_cast<Reply*>(user);
+      self->ids.push_back(event->id);
+      if (self->ids.size() == 3) {
+        oriel_session_cancel(self->session);
+      }
+      return 0;
+    };
+    const oriel_generate_options sampling = greedyOptions();
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED,
+              oriel_session_generate(loaded_.session.get(), &sampling, note, &reply, nullptr));
+    EXPECT_LE(3u, reply.ids.size());  // the last event may carry the rest of a character
+    return reply.ids;
+  }
+
+  /// The same twice, once ahead of the host: gives and leaves behind the same both times.
+  template <typename Work>
+  void expectTheSame(const Work& work, uint32_t next_tokens = kTokens) {
+    oriel_generate_options after = greedyOptions();
+    after.max_tokens = next_tokens;
+    executor_->ahead = false;
+    executor_->forgetCounts();
+    const std::vector<int32_t> ids = work();
+    EXPECT_EQ(0u, executor_->asked_ahead);
+    const std::vector<float> logits = logitsOf(loaded_);
+    const std::vector<uint8_t> snapshot = save();
+    const std::vector<int32_t> next = goOn(after);
+    executor_->ahead = true;
+    executor_->forgetCounts();
+    EXPECT_EQ(ids, work());
+    EXPECT_EQ(logits, logitsOf(loaded_));
+    EXPECT_EQ(snapshot, save()) << "cache, position, what can be taken back";
+    EXPECT_EQ(next, goOn(after));
+    ASSERT_EQ(ORIEL_OK,
+              oriel_session_restore(loaded_.session.get(), snapshot.data(), snapshot.size()));
+    EXPECT_EQ(next, goOn(after));
+  }
+};
+
+TEST_F(RunningAhead, gives_the_same_tokens_and_leaves_the_same_session) {
+  expectTheSame([&] { return draw(greedyOptions()); });
+  load(200);
+  expectTheSame([&] { return draw(greedyOptions()); });
+  (void)draw(greedyOptions());
+  EXPECT_LE(executor_->begun_ahead, kTokens - 1) << "every token but the first";
+  EXPECT_EQ(0u, executor_->dropped) << "none after the last that was asked for";
+  EXPECT_EQ(kTokens, statsOf(loaded_).position - 5);
+  skipIfTooSlow(executor_->begun_ahead);
+}
+
+TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
+  const std::string question = "Hello there!";
+  bool stopped = false;
+  const auto answer = [&] {
+    EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded_.session.get(), "user", question.data(),
+                                       question.size()));
+    oriel_generate_options sampling = greedyOptions();
+    sampling.ignore_stop = 0;
+    sampling.max_tokens = 150;
+    std::vector<int32_t> ids;
+    oriel_generation result = {};
+    result.struct_size = sizeof(result);
+    executor_->forgetCounts();
+    EXPECT_EQ(ORIEL_OK,
+              oriel_chat_reply(loaded_.session.get(), &sampling, keepId, &ids, &result));
+    stopped = result.stop_reason == ORIEL_STOP_TOKEN;
+    return ids;
+  };
+  const auto reply = [&] {
+    EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+    return answer();
+  };
+  const char* const trained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+  load(200, trained);  // its replies end
+  expectTheSame(reply);
+  // A machine that is busy with other things takes some tokens too long to go ahead of.
+  for (int attempt = 0; attempt < 3 && executor_->dropped == 0; ++attempt) {
+    (void)reply();
+    ASSERT_TRUE(stopped);
+  }
+  const uint32_t dropped = executor_->dropped;
+  EXPECT_LE(dropped, 1u);
+  // The next message follows the reply as if nothing had been begun, with whole turns forgotten as well.
+  for (const uint32_t window : {200u, 24u}) {
+    load(window, trained);
+    expectTheSame([&] {
+      std::vector<int32_t> ids = reply();
+      const std::vector<int32_t> more = answer();
+      ids.insert(ids.end(), more.begin(), more.end());
+      return ids;
+    });
+  }
+  skipIfTooSlow(dropped);
+}
+
+TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
+  load(200);
+  struct Stop {
+    oriel_session* session;
+    bool cancels;
+    std::vector<int32_t> ids;
+  };
+  for (const bool cancels : {false, true}) {
+    expectTheSame([&] {
+      EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+      const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
+      EXPECT_EQ(ORIEL_OK,
+                oriel_session_append(loaded_.session.get(), prompt.data(), prompt.size()));
+      Stop stop = {loaded_.session.get(), cancels, {}};
+      const auto note = [](const oriel_token_event* event, void* user) {
+        Stop* const self = static_cast<Stop*>(user);
+        self->ids.push_back(event->id);
+        if (self->ids.size() == 10 && self->cancels) {
+          oriel_session_cancel(self->session);
+        }
+        return self->ids.size() == 10 && !self->cancels ? 1 : 0;
+      };
+      const oriel_generate_options sampling = greedyOptions();
+      EXPECT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_OK,
+                oriel_session_generate(loaded_.session.get(), &sampling, note, &stop, nullptr));
+      EXPECT_EQ(15u, position());
+      return stop.ids;
+    });
+  }
+}
+
+TEST_F(RunningAhead, does_not_where_the_next_token_is_drawn_or_penalised) {
+  executor_->ahead = true;
+  oriel_generate_options sampling = options();
+  (void)draw(sampling);
+  EXPECT_EQ(0u, executor_->asked_ahead);
+  sampling.greedy = 1;
+  sampling.repeat_penalty = 1.1f;
+  (void)draw(sampling);
+  EXPECT_EQ(0u, executor_->asked_ahead);
+}
+
+// ---- In a full window ----------------------------------------------------------------------------
+
+struct Case {
+  const char* name;
+  bool mixed;  ///< local layers, too: rings of two lengths
+  oriel_kv_format k;
+  oriel_kv_format v;
+  uint32_t chunk;
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+class RunningAheadFull : public RunningAhead, public testing::WithParamInterface<Case> {
+ protected:
+  static constexpr uint32_t kSinks = 4;
+  static constexpr uint32_t kWindow = 12;
+
+  void SetUp() override {
+    if (targetDevice() != ORIEL_DEVICE_VULKAN) {
+      GTEST_SKIP() << "the CPU executor does not run ahead";
+    }
+    loadCase(2);
+  }
+  void loadCase(int32_t eos, uint32_t chunk = GetParam().chunk) {
+    RandomLlama model = GetParam().mixed ? smallGemma() : RandomLlama();
+    model.tied_output = false;  // else the next token is often the last one again
+    model.eos = static_cast<uint32_t>(eos);
+    const TemporaryModel file(model);
+    load(file.path(), optionsOf(chunk));
+  }
+  oriel_options optionsOf(uint32_t chunk) {
+    oriel_options options = makeOptions(&log_);
+    options.memory_bytes = 64u << 20;
+    options.sink_tokens = kSinks;
+    options.window_tokens = kWindow;
+    options.chunk_tokens = chunk;
+    options.k_format = GetParam().k;
+    options.v_format = GetParam().v;
+    return options;
+  }
+  uint32_t ring() const { return planOf(loaded_).ring_tokens; }
+  /// After a reply that ended where another token had been begun.
+  void expectOneDropped(uint64_t asked) {
+    const WatchingExecutor& executor = *executor_;
+    EXPECT_EQ(executor.ahead ? asked : 0u, executor.asked_ahead);
+    if (executor.begun_ahead == executor.asked_ahead) {
+      EXPECT_EQ(executor.ahead ? 1u : 0u, executor.dropped);
+    }
+    dropped_ += executor.dropped;
+  }
+
+  uint32_t dropped_ = 0;
+};
+
+TEST_P(RunningAheadFull, goes_on_however_often_the_ring_wraps) {
+  oriel_generate_options sampling = greedyOptions();
+  sampling.max_tokens = 10 * ring();
+  expectTheSame([&] { return draw(sampling); });
+  (void)draw(sampling);
+  EXPECT_EQ(sampling.max_tokens - 1, executor_->asked_ahead) << "every token but the first";
+  EXPECT_EQ(0u, executor_->dropped);
+  skipIfTooSlow(executor_->begun_ahead);
+}
+
+TEST_P(RunningAheadFull, leaves_the_same_session_wherever_in_the_ring_a_step_is_dropped) {
+  for (uint32_t phase = 0; phase <= ring(); ++phase) {
+    SCOPED_TRACE(phase);
+    expectTheSame([&] {
+      begin(kSinks + ring() + phase);
+      executor_->forgetCounts();
+      const std::vector<int32_t> ids = cancelledReply();
+      EXPECT_EQ(kSinks + ring() + phase + 3, position());
+      expectOneDropped(3);
+      return ids;
+    }, 4);
+  }
+  skipIfTooSlow(dropped_);
+}
+
+TEST_P(RunningAheadFull, drops_the_step_of_a_stop_token) {
+  oriel_generate_options sampling = greedyOptions();
+  sampling.max_tokens = 24;
+  begin(50);
+  std::vector<int32_t> endless = goOn(sampling);
+  endless.resize(sampling.max_tokens);
+  // The last token of them that was not there before is to end the reply.
+  size_t end = endless.size() - 1;
+  while (end > 0 && std::find(endless.begin(), endless.begin() + static_cast<ptrdiff_t>(end),
+                              endless[end]) != endless.begin() + static_cast<ptrdiff_t>(end)) {
+    --end;
+  }
+  ASSERT_GT(end, 0u) << "always the same token";
+  loadCase(endless[end]);
+  sampling.ignore_stop = 0;
+  expectTheSame([&] {
+    begin(50);
+    const std::vector<int32_t> ids = goOn(sampling);
+    EXPECT_EQ(50 + end, position());
+    expectOneDropped(end);
+    return ids;
+  });
+  skipIfTooSlow(dropped_);
+}
+
+TEST_P(RunningAheadFull, goes_back_as_far_whether_a_step_was_dropped_or_not) {
+  const uint32_t chunk = GetParam().chunk;
+  expectTheSame([&] {
+    begin(50);
+    const std::vector<int32_t> ids = cancelledReply();
+    EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded_.session.get(), 53 - chunk));
+    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded_.session.get(), 53 - chunk + 1));
+    append(1);
+    return ids;
+  });
+}
+
+// Where the device began with a token and then failed, the token before it would miss what it sees.
+TEST_P(RunningAheadFull, does_not_where_the_ring_has_no_slack) {
+  loadCase(2, 1);
+  expectTheSame([&] {
+    begin(50);
+    executor_->forgetCounts();
+    const std::vector<int32_t> ids = cancelledReply();
+    EXPECT_EQ(0u, executor_->asked_ahead);
+    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded_.session.get(), 52));
+    append(1);
+    return ids;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, RunningAheadFull,
+    testing::Values(Case{"f16", false, ORIEL_KV_F16, ORIEL_KV_F16, 2},
+                    Case{"k8v4", false, ORIEL_KV_INT8, ORIEL_KV_INT4, 5},
+                    Case{"k4v4", false, ORIEL_KV_INT4, ORIEL_KV_INT4, 8},
+                    Case{"mixed_f16", true, ORIEL_KV_F16, ORIEL_KV_F16, 5},
+                    Case{"mixed_k8v4", true, ORIEL_KV_INT8, ORIEL_KV_INT4, 8},
+                    Case{"mixed_k4v4", true, ORIEL_KV_INT4, ORIEL_KV_INT4, 2}),
+    [](const testing::TestParamInfo<Case>& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace oriel::test
