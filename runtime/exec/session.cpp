@@ -229,6 +229,7 @@ Status Session::rewind(uint64_t position) {
     turn_open_ = system_joins_ && turns_.has(position);
     turns_.truncate(position);
     if (position == 0) {
+      stored_ = 0;
       system_joins_ = switched_thinking_ = false;
     }
   }

@@ -200,6 +200,20 @@ TEST(Rewind, past_the_window_it_goes_back_by_the_slack_and_no_further) {
   }
 }
 
+TEST(Rewind, to_the_beginning_makes_everything_possible_that_was_at_first) {
+  CapturedLog log;
+  const Loaded loaded = load(kRandom, sessionOptions(&log, 64, 16));
+  const std::vector<int32_t> ids(70, 5);
+  ASSERT_EQ(ORIEL_OK, append(loaded, ids));
+  const std::vector<float> expected = logitsOf(loaded);
+  ASSERT_EQ(ORIEL_OK, append(loaded, std::vector<int32_t>(300, 7)));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 0));
+  ASSERT_EQ(ORIEL_OK, append(loaded, ids));
+  EXPECT_EQ(expected, logitsOf(loaded));
+  EXPECT_EQ(viewOf(loaded).sinks_used, viewOf(loaded).first_stored);
+  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 10));
+}
+
 // A device may have begun with the token that would have followed. That it counts on all of them makes
 // sessions the same on all of them.
 TEST(Rewind, behind_a_greedy_reply_that_was_cut_short_it_goes_back_one_token_less) {
