@@ -54,7 +54,8 @@ Status forEachUsedRun(const Plan& plan, uint64_t position, const Visit& visit) {
     const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
     const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
     for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
-      ORIEL_TRY(visit(SlotRun{side, cache, false, head * cache.sinks * sink_bytes, sinks, sink_bytes}));
+      ORIEL_TRY(visit(SlotRun{side, cache, false, head * cache.sinks * sink_bytes, sinks,
+                              sink_bytes}));
       ORIEL_TRY(visit(SlotRun{side, cache, true,
                               4 * layout.ring_word + head * cache.ring * value_bytes, ring,
                               value_bytes}));
@@ -75,8 +76,8 @@ uint64_t usedCacheBytes(const Plan& plan, uint64_t position) {
   return bytes;
 }
 
-// Zeros the slots that tokens took which are not, or no longer, part of the session, unless they hold what
-// its next token will see. `slots` is a copy of the run.
+// Zeros the slots that tokens took which are not, or no longer, part of the session, unless they hold
+// what its next token will see. `slots` is a copy of the run.
 void clearUnseen(const SlotRun& run, const SessionState& state, uint8_t* slots) {
   const CacheShape& cache = run.cache;
   const SlidingWindow window(cache);

@@ -1,4 +1,4 @@
-// Greedy decoding that goes on before the host has seen the last token leaves nothing behind that would tell.
+// Greedy decoding that goes on before the host has seen the last token leaves no trace of that.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -131,7 +131,7 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   }
   const uint32_t dropped = executor_->dropped;
   EXPECT_LE(dropped, 1u);
-  // The next message follows the reply as if nothing had been begun, with whole turns forgotten as well.
+  // The next message follows the reply as if nothing had been begun, with turns forgotten as well.
   for (const uint32_t window : {200u, 24u}) {
     load(window, trained);
     expectTheSame([&] {
@@ -241,25 +241,34 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
 
 TEST_P(RunningAheadFull, goes_on_however_often_the_ring_wraps) {
   oriel_generate_options sampling = greedyOptions();
-  sampling.max_tokens = 10 * ring();
-  expectTheSame([&] { return draw(sampling); });
-  (void)draw(sampling);
-  EXPECT_EQ(sampling.max_tokens - 1, executor_->asked_ahead) << "every token but the first";
-  EXPECT_EQ(0u, executor_->dropped);
-  skipIfTooSlow(executor_->begun_ahead);
+  sampling.max_tokens = 5 * ring();
+  uint32_t begun = 0;
+  expectTheSame(
+      [&] {
+        const std::vector<int32_t> ids = draw(sampling);
+        EXPECT_EQ(executor_->ahead ? sampling.max_tokens - 1 : 0u, executor_->asked_ahead)
+            << "every token but the first";
+        EXPECT_EQ(0u, executor_->dropped);
+        begun = executor_->begun_ahead;
+        return ids;
+      },
+      4);
+  skipIfTooSlow(begun);
 }
 
 TEST_P(RunningAheadFull, leaves_the_same_session_wherever_in_the_ring_a_step_is_dropped) {
-  for (uint32_t phase = 0; phase <= ring(); ++phase) {
+  for (uint32_t phase = 0; phase <= ring(); phase += GetParam().chunk / 2) {
     SCOPED_TRACE(phase);
-    expectTheSame([&] {
-      begin(kSinks + ring() + phase);
-      executor_->forgetCounts();
-      const std::vector<int32_t> ids = cancelledReply();
-      EXPECT_EQ(kSinks + ring() + phase + 3, position());
-      expectOneDropped(3);
-      return ids;
-    }, 4);
+    expectTheSame(
+        [&] {
+          begin(kSinks + ring() + phase);
+          executor_->forgetCounts();
+          const std::vector<int32_t> ids = cancelledReply();
+          EXPECT_EQ(kSinks + ring() + phase + 3, position());
+          expectOneDropped(3);
+          return ids;
+        },
+        4);
   }
   skipIfTooSlow(dropped_);
 }
@@ -279,13 +288,17 @@ TEST_P(RunningAheadFull, drops_the_step_of_a_stop_token) {
   ASSERT_GT(end, 0u) << "always the same token";
   loadCase(endless[end]);
   sampling.ignore_stop = 0;
-  expectTheSame([&] {
-    begin(50);
-    const std::vector<int32_t> ids = goOn(sampling);
-    EXPECT_EQ(50 + end, position());
-    expectOneDropped(end);
-    return ids;
-  });
+  for (int attempt = 0; attempt < 3 && dropped_ == 0; ++attempt) {
+    expectTheSame(
+        [&] {
+          begin(50);
+          const std::vector<int32_t> ids = goOn(sampling);
+          EXPECT_EQ(50 + end, position());
+          expectOneDropped(end);
+          return ids;
+        },
+        kWindow);
+  }
   skipIfTooSlow(dropped_);
 }
 
