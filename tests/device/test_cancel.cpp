@@ -3,9 +3,7 @@
 
 #include <thread>
 
-#include "api/api.h"
-#include "support/api.h"
-#include "support/forwarding_executor.h"
+#include "support/watched_model.h"
 
 namespace oriel::test {
 namespace {
@@ -49,36 +47,13 @@ class CancellingExecutor final : public ForwardingExecutor {
 };
 
 /// The bundled model in a session on a CancellingExecutor.
-struct Cancellable {
-  explicit Cancellable(const oriel_options& options) {
-    oriel_model* model = nullptr;
-    EXPECT_EQ(ORIEL_OK, oriel_model_load(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf",
-                                         &options, &model));
-    if (model == nullptr) {
-      return;
-    }
-    loaded.model.reset(model);
-    real = model->executor;
-    executor = std::make_unique<CancellingExecutor>(real);
-    model->executor = executor.get();
-    oriel_session* session = nullptr;
-    EXPECT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session));
-    loaded.session.reset(session);
-    executor->session = session;
-  }
-  ~Cancellable() {
-    loaded.session.reset();
-    if (loaded.model != nullptr) {
-      loaded.model->executor = real;
+struct Cancellable : WatchedModel<CancellingExecutor> {
+  explicit Cancellable(const oriel_options& options)
+      : WatchedModel(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf", options) {
+    if (executor != nullptr) {
+      executor->session = session();
     }
   }
-  Cancellable(const Cancellable&) = delete;
-  Cancellable& operator=(const Cancellable&) = delete;
-  oriel_session* session() const { return loaded.session.get(); }
-
-  Loaded loaded;
-  Executor* real = nullptr;
-  std::unique_ptr<CancellingExecutor> executor;
 };
 
 class Cancel : public testing::Test {

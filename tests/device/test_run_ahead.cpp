@@ -29,11 +29,11 @@ class RunningAhead : public WatchedSession {
       GTEST_SKIP() << "no token was short enough to go ahead of: a busy machine";
     }
   }
-  uint64_t position() { return statsOf(loaded_).position; }
+  uint64_t position() { return statsOf(model_->loaded).position; }
 
   /// From an empty session, so many tokens of a prompt.
   void begin(size_t tokens) {
-    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     append(tokens);
   }
   void append(size_t tokens) {
@@ -41,14 +41,14 @@ class RunningAhead : public WatchedSession {
     for (size_t i = 0; i < tokens; ++i) {
       ids[i] = static_cast<int32_t>((i + 3) * 31 % 300);
     }
-    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded_.session.get(), ids.data(), ids.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(model_->session(), ids.data(), ids.size()));
   }
   /// A reply that is cancelled at its third token, so that what was begun of a fourth is dropped.
   std::vector<int32_t> cancelledReply() {
     struct Reply {
       oriel_session* session;
       std::vector<int32_t> ids;
-    } reply = {loaded_.session.get(), {}};
+    } reply = {model_->session(), {}};
     const auto note = [](const oriel_token_event* event, void* user) {
       Reply* const self = static_cast<Reply*>(user);
       self->ids.push_back(event->id);
@@ -59,7 +59,7 @@ class RunningAhead : public WatchedSession {
     };
     const oriel_generate_options sampling = greedyOptions();
     EXPECT_EQ(ORIEL_ERROR_CANCELLED,
-              oriel_session_generate(loaded_.session.get(), &sampling, note, &reply, nullptr));
+              oriel_session_generate(model_->session(), &sampling, note, &reply, nullptr));
     EXPECT_LE(3u, reply.ids.size());  // the last event may carry the rest of a character
     return reply.ids;
   }
@@ -69,21 +69,21 @@ class RunningAhead : public WatchedSession {
   void expectTheSame(const Work& work, uint32_t next_tokens = kTokens) {
     oriel_generate_options after = greedyOptions();
     after.max_tokens = next_tokens;
-    executor_->ahead = false;
-    executor_->forgetCounts();
+    model_->executor->ahead = false;
+    model_->executor->forgetCounts();
     const std::vector<int32_t> ids = work();
-    EXPECT_EQ(0u, executor_->asked_ahead);
-    const std::vector<float> logits = logitsOf(loaded_);
+    EXPECT_EQ(0u, model_->executor->asked_ahead);
+    const std::vector<float> logits = logitsOf(model_->loaded);
     const std::vector<uint8_t> snapshot = save();
     const std::vector<int32_t> next = goOn(after);
-    executor_->ahead = true;
-    executor_->forgetCounts();
+    model_->executor->ahead = true;
+    model_->executor->forgetCounts();
     EXPECT_EQ(ids, work());
-    EXPECT_EQ(logits, logitsOf(loaded_));
+    EXPECT_EQ(logits, logitsOf(model_->loaded));
     EXPECT_EQ(snapshot, save()) << "cache, position, what can be taken back";
     EXPECT_EQ(next, goOn(after));
     ASSERT_EQ(ORIEL_OK,
-              oriel_session_restore(loaded_.session.get(), snapshot.data(), snapshot.size()));
+              oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
     EXPECT_EQ(next, goOn(after));
   }
 };
@@ -93,17 +93,17 @@ TEST_F(RunningAhead, gives_the_same_tokens_and_leaves_the_same_session) {
   load(200);
   expectTheSame([&] { return draw(greedyOptions()); });
   (void)draw(greedyOptions());
-  EXPECT_LE(executor_->begun_ahead, kTokens - 1) << "every token but the first";
-  EXPECT_EQ(0u, executor_->dropped) << "none after the last that was asked for";
-  EXPECT_EQ(kTokens, statsOf(loaded_).position - 5);
-  skipIfTooSlow(executor_->begun_ahead);
+  EXPECT_LE(model_->executor->begun_ahead, kTokens - 1) << "every token but the first";
+  EXPECT_EQ(0u, model_->executor->dropped) << "none after the last that was asked for";
+  EXPECT_EQ(kTokens, statsOf(model_->loaded).position - 5);
+  skipIfTooSlow(model_->executor->begun_ahead);
 }
 
 TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   const std::string question = "Hello there!";
   bool stopped = false;
   const auto answer = [&] {
-    EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded_.session.get(), "user", question.data(),
+    EXPECT_EQ(ORIEL_OK, oriel_chat_add(model_->session(), "user", question.data(),
                                        question.size()));
     oriel_generate_options sampling = greedyOptions();
     sampling.ignore_stop = 0;
@@ -111,25 +111,25 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
     std::vector<int32_t> ids;
     oriel_generation result = {};
     result.struct_size = sizeof(result);
-    executor_->forgetCounts();
+    model_->executor->forgetCounts();
     EXPECT_EQ(ORIEL_OK,
-              oriel_chat_reply(loaded_.session.get(), &sampling, keepId, &ids, &result));
+              oriel_chat_reply(model_->session(), &sampling, keepId, &ids, &result));
     stopped = result.stop_reason == ORIEL_STOP_TOKEN;
     return ids;
   };
   const auto reply = [&] {
-    EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     return answer();
   };
   const char* const trained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
   load(200, trained);  // its replies end
   expectTheSame(reply);
   // A machine that is busy with other things takes some tokens too long to go ahead of.
-  for (int attempt = 0; attempt < 3 && executor_->dropped == 0; ++attempt) {
+  for (int attempt = 0; attempt < 3 && model_->executor->dropped == 0; ++attempt) {
     (void)reply();
     ASSERT_TRUE(stopped);
   }
-  const uint32_t dropped = executor_->dropped;
+  const uint32_t dropped = model_->executor->dropped;
   EXPECT_LE(dropped, 1u);
   // The next message follows the reply as if nothing had been begun, with turns forgotten as well.
   for (const uint32_t window : {200u, 24u}) {
@@ -153,11 +153,11 @@ TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
   };
   for (const bool cancels : {false, true}) {
     expectTheSame([&] {
-      EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+      EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
       const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
       EXPECT_EQ(ORIEL_OK,
-                oriel_session_append(loaded_.session.get(), prompt.data(), prompt.size()));
-      Stop stop = {loaded_.session.get(), cancels, {}};
+                oriel_session_append(model_->session(), prompt.data(), prompt.size()));
+      Stop stop = {model_->session(), cancels, {}};
       const auto note = [](const oriel_token_event* event, void* user) {
         Stop* const self = static_cast<Stop*>(user);
         self->ids.push_back(event->id);
@@ -168,7 +168,7 @@ TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
       };
       const oriel_generate_options sampling = greedyOptions();
       EXPECT_EQ(cancels ? ORIEL_ERROR_CANCELLED : ORIEL_OK,
-                oriel_session_generate(loaded_.session.get(), &sampling, note, &stop, nullptr));
+                oriel_session_generate(model_->session(), &sampling, note, &stop, nullptr));
       EXPECT_EQ(15u, position());
       return stop.ids;
     });
@@ -176,14 +176,14 @@ TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
 }
 
 TEST_F(RunningAhead, does_not_where_the_next_token_is_drawn_or_penalised) {
-  executor_->ahead = true;
+  model_->executor->ahead = true;
   oriel_generate_options sampling = options();
   (void)draw(sampling);
-  EXPECT_EQ(0u, executor_->asked_ahead);
+  EXPECT_EQ(0u, model_->executor->asked_ahead);
   sampling.greedy = 1;
   sampling.repeat_penalty = 1.1f;
   (void)draw(sampling);
-  EXPECT_EQ(0u, executor_->asked_ahead);
+  EXPECT_EQ(0u, model_->executor->asked_ahead);
 }
 
 // ---- In a full window ----------------------------------------------------------------------------
@@ -225,10 +225,10 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
     options.v_format = GetParam().v;
     return options;
   }
-  uint32_t ring() const { return planOf(loaded_).ring_tokens; }
+  uint32_t ring() const { return planOf(model_->loaded).ring_tokens; }
   /// After a reply that ended where another token had been begun.
   void expectOneDropped(uint64_t asked) {
-    const WatchingExecutor& executor = *executor_;
+    const WatchingExecutor& executor = *model_->executor;
     EXPECT_EQ(executor.ahead ? asked : 0u, executor.asked_ahead);
     if (executor.begun_ahead == executor.asked_ahead) {
       EXPECT_EQ(executor.ahead ? 1u : 0u, executor.dropped);
@@ -246,10 +246,10 @@ TEST_P(RunningAheadFull, goes_on_however_often_the_ring_wraps) {
   expectTheSame(
       [&] {
         const std::vector<int32_t> ids = draw(sampling);
-        EXPECT_EQ(executor_->ahead ? sampling.max_tokens - 1 : 0u, executor_->asked_ahead)
+        EXPECT_EQ(model_->executor->ahead ? sampling.max_tokens - 1 : 0u, model_->executor->asked_ahead)
             << "every token but the first";
-        EXPECT_EQ(0u, executor_->dropped);
-        begun = executor_->begun_ahead;
+        EXPECT_EQ(0u, model_->executor->dropped);
+        begun = model_->executor->begun_ahead;
         return ids;
       },
       4);
@@ -262,7 +262,7 @@ TEST_P(RunningAheadFull, leaves_the_same_session_wherever_in_the_ring_a_step_is_
     expectTheSame(
         [&] {
           begin(kSinks + ring() + phase);
-          executor_->forgetCounts();
+          model_->executor->forgetCounts();
           const std::vector<int32_t> ids = cancelledReply();
           EXPECT_EQ(kSinks + ring() + phase + 3, position());
           expectOneDropped(3);
@@ -307,8 +307,8 @@ TEST_P(RunningAheadFull, goes_back_as_far_whether_a_step_was_dropped_or_not) {
   expectTheSame([&] {
     begin(50);
     const std::vector<int32_t> ids = cancelledReply();
-    EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded_.session.get(), 53 - chunk));
-    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded_.session.get(), 53 - chunk + 1));
+    EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(model_->session(), 53 - chunk));
+    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(model_->session(), 53 - chunk + 1));
     append(1);
     return ids;
   });
@@ -319,10 +319,10 @@ TEST_P(RunningAheadFull, does_not_where_the_ring_has_no_slack) {
   loadCase(2, 1);
   expectTheSame([&] {
     begin(50);
-    executor_->forgetCounts();
+    model_->executor->forgetCounts();
     const std::vector<int32_t> ids = cancelledReply();
-    EXPECT_EQ(0u, executor_->asked_ahead);
-    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded_.session.get(), 52));
+    EXPECT_EQ(0u, model_->executor->asked_ahead);
+    EXPECT_EQ(ORIEL_OK, oriel_session_rewind(model_->session(), 52));
     append(1);
     return ids;
   });

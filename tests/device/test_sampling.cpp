@@ -18,12 +18,12 @@ TEST_F(Sampling, reads_the_best_tokens_only_and_draws_what_it_would_from_all_log
     sampling.greedy = c.greedy;
     sampling.top_k = c.top_k;
     sampling.repeat_penalty = c.repeat_penalty;
-    executor_->hidden = false;
+    model_->executor->hidden = false;
     const std::vector<int32_t> ids = draw(sampling);
-    EXPECT_EQ(0u, executor_->logits_asked);
-    executor_->hidden = true;
+    EXPECT_EQ(0u, model_->executor->logits_asked);
+    model_->executor->hidden = true;
     EXPECT_EQ(draw(sampling), ids);
-    EXPECT_EQ(kTokens, executor_->logits_asked);
+    EXPECT_EQ(kTokens, model_->executor->logits_asked);
     for (const std::vector<int32_t>& others : drawn) {
       EXPECT_NE(others, ids) << "the options made no difference";
     }
@@ -35,14 +35,14 @@ TEST_F(Sampling, asks_for_all_logits_where_any_token_may_be_drawn) {
   oriel_generate_options sampling = options();
   sampling.top_k = UINT32_MAX;
   (void)draw(sampling);
-  EXPECT_EQ(kTokens, executor_->logits_asked);
+  EXPECT_EQ(kTokens, model_->executor->logits_asked);
   sampling.top_k = 65;
   (void)draw(sampling);
-  EXPECT_EQ(kTokens, executor_->logits_asked);
+  EXPECT_EQ(kTokens, model_->executor->logits_asked);
   sampling.top_k = 40;
   sampling.repeat_penalty = 0.9f;
   (void)draw(sampling);
-  EXPECT_EQ(kTokens, executor_->logits_asked);
+  EXPECT_EQ(kTokens, model_->executor->logits_asked);
 }
 
 // The executor's best tokens are then of another step than the session's logits.
@@ -50,22 +50,22 @@ TEST_F(Sampling, goes_on_from_a_snapshot_with_the_logits_that_it_holds) {
   const oriel_generate_options sampling = options();
   (void)draw(sampling);
   const std::vector<uint8_t> snapshot = save();
-  const std::vector<float> logits = logitsOf(loaded_);
+  const std::vector<float> logits = logitsOf(model_->loaded);
   const std::vector<int32_t> ids = goOn(sampling);
-  EXPECT_EQ(0u, executor_->logits_asked);
-  EXPECT_NE(logits, logitsOf(loaded_));
-  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded_.session.get(), snapshot.data(), snapshot.size()));
-  EXPECT_EQ(logits, logitsOf(loaded_));
+  EXPECT_EQ(0u, model_->executor->logits_asked);
+  EXPECT_NE(logits, logitsOf(model_->loaded));
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
+  EXPECT_EQ(logits, logitsOf(model_->loaded));
   EXPECT_EQ(ids, goOn(sampling));
-  EXPECT_EQ(1u, executor_->logits_asked);
+  EXPECT_EQ(1u, model_->executor->logits_asked);
 }
 
 // All logits are copied to where uploads and snapshots pass through.
 TEST_F(Sampling, logits_are_there_again_after_a_snapshot_went_where_they_lay) {
   (void)draw(options());
-  const std::vector<float> logits = logitsOf(loaded_);
+  const std::vector<float> logits = logitsOf(model_->loaded);
   const std::vector<uint8_t> snapshot = save();
-  EXPECT_EQ(logits, logitsOf(loaded_));
+  EXPECT_EQ(logits, logitsOf(model_->loaded));
 }
 
 }  // namespace

@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/api.h"
-#include "support/api.h"
-#include "support/forwarding_executor.h"
+#include "support/watched_model.h"
 
 namespace oriel::test {
 
@@ -55,7 +53,6 @@ class WatchedSession : public testing::Test {
   static constexpr uint32_t kTokens = 48;
 
   void SetUp() override { load(64); }
-  void TearDown() override { unload(); }
 
   void load(uint32_t window, const char* path = ORIEL_TEST_DATA "/models/llama-q8_0.gguf") {
     oriel_options options = makeOptions(&log_);
@@ -64,23 +61,9 @@ class WatchedSession : public testing::Test {
     load(path, options);
   }
   void load(const std::string& path, const oriel_options& options) {
-    unload();
-    oriel_model* model = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << log_.errors();
-    loaded_.model.reset(model);
-    real_ = model->executor;
-    executor_ = std::make_unique<WatchingExecutor>(real_);
-    model->executor = executor_.get();
-    oriel_session* session = nullptr;
-    ASSERT_EQ(ORIEL_OK, oriel_session_create(model, nullptr, &session));
-    loaded_.session.reset(session);
-  }
-  void unload() {
-    loaded_.session.reset();
-    if (loaded_.model != nullptr) {
-      loaded_.model->executor = real_;
-    }
-    loaded_.model.reset();
+    model_.reset();
+    model_ = std::make_unique<WatchedModel<WatchingExecutor>>(path.c_str(), options);
+    ASSERT_NE(nullptr, model_->session()) << log_.errors();
   }
 
   static oriel_generate_options options() {
@@ -94,35 +77,33 @@ class WatchedSession : public testing::Test {
   }
 
   std::vector<int32_t> draw(const oriel_generate_options& sampling) {
-    EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
     EXPECT_EQ(ORIEL_OK,
-              oriel_session_append(loaded_.session.get(), prompt.data(), prompt.size()));
+              oriel_session_append(model_->session(), prompt.data(), prompt.size()));
     return goOn(sampling);
   }
 
   std::vector<uint8_t> save() {
     size_t needed = 0;
-    (void)oriel_session_save(loaded_.session.get(), nullptr, 0, &needed);
+    (void)oriel_session_save(model_->session(), nullptr, 0, &needed);
     std::vector<uint8_t> snapshot(needed);
     EXPECT_EQ(ORIEL_OK,
-              oriel_session_save(loaded_.session.get(), snapshot.data(), needed, &needed));
+              oriel_session_save(model_->session(), snapshot.data(), needed, &needed));
     return snapshot;
   }
 
   std::vector<int32_t> goOn(const oriel_generate_options& sampling) {
     std::vector<int32_t> ids;
-    executor_->forgetCounts();
+    model_->executor->forgetCounts();
     EXPECT_EQ(ORIEL_OK,
-              oriel_session_generate(loaded_.session.get(), &sampling, keepId, &ids, nullptr))
+              oriel_session_generate(model_->session(), &sampling, keepId, &ids, nullptr))
         << log_.errors();
     return ids;
   }
 
   CapturedLog log_;
-  Loaded loaded_;
-  Executor* real_ = nullptr;
-  std::unique_ptr<WatchingExecutor> executor_;
+  std::unique_ptr<WatchedModel<WatchingExecutor>> model_;
 };
 
 }  // namespace oriel::test
