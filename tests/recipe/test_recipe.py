@@ -22,13 +22,18 @@ from make_corpus import make_dialogue, write_split  # noqa: E402
 from phrases import say  # noqa: E402
 from rng import Rng  # noqa: E402
 from skills_memory import sentence, value  # noqa: E402
-from skills_numbers import arithmetic, spoken  # noqa: E402
+from skills_numbers import arithmetic, late_problem, spoken  # noqa: E402
 from stories import Story  # noqa: E402
 from style import MANNERS, Style  # noqa: E402
+from tellings import LATE_CLAUSES  # noqa: E402
 from tokenizer import Tokenizer  # noqa: E402
 from train_tokenizer import learn_from  # noqa: E402
 
 CORPUS_SHA256 = "c36c350890b82f5f8d7db52f97f62c157df454a79daafb6a90bcc06ad13c8145"
+STAGE_SHA256 = {
+    ("memory", 2): "c9c97367b5d901f8814ec997abe59334e3bc09d0acdf69551b7dd1f0dd45d704",
+    ("last", 3): "8509bf73604e7f97fafd51491720f4898161fb2de795e3cda7fc04592596cc81",
+}
 MERGES_SHA256 = "6497eaa2f54428f3141404513f3beb375e58211f1f1913d420d58300babef26e"
 
 
@@ -44,6 +49,12 @@ class Corpus(unittest.TestCase):
                 for processes in (1, 2)
             ]
         self.assertEqual(digests, [CORPUS_SHA256] * 2)
+
+    def test_so_do_the_mixes_of_later_stages(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for (mix, seed), digest in STAGE_SHA256.items():
+                got = write_split(folder + "/x.jsonl", seed, "train", 200, 2, mix)[2]
+                self.assertEqual(got, digest, mix)
 
     def test_neither_hash_seed_nor_locale_changes_it(self):
         program = (
@@ -166,7 +177,7 @@ class Wordings(unittest.TestCase):
     def test_every_way_to_tell_a_fact_holds_its_value_and_no_sign_of_the_grammar(self):
         rng = Rng("tellings")
         for slot, fact in FACTS.items():
-            for pattern in fact.say + fact.more:
+            for pattern in list(fact.say) + list(fact.more) + LATE_CLAUSES.get(slot, []):
                 for _ in range(5):
                     text = told(rng, pattern, "Vvv")
                     self.assertIn("Vvv", text, slot)
@@ -228,11 +239,22 @@ class Checks(unittest.TestCase):
         for slot, (tells, asks) in checks.FACTS.items():
             own = [q for q in asks if q in FACTS[slot].ask]
             self.assertEqual(own, [], slot)
-            dialogue = Dialogue(rng, False, plain=True)
-            told_in_corpus = {sentence(dialogue, slot, "Vvv") for _ in range(3000)}
+            told_in_corpus = set()
+            for late in (False, True):
+                dialogue = Dialogue(rng, False, plain=True)
+                dialogue.late = late
+                told_in_corpus |= {sentence(dialogue, slot, "Vvv") for _ in range(3000)}
             self.assertGreater(len(told_in_corpus), 500, slot)
             own = [t for t in tells if t.format(v="Vvv", a_v="a Vvv") in told_in_corpus]
             self.assertEqual(own, [], slot)
+
+    def test_word_problems_are_not_those_of_the_corpus(self):
+        dialogue = Dialogue(Rng("problems"), False, plain=True)
+        for op, asked in checks.SUMS.items():
+            asked = {q.format(a=7, b=3) for q in asked if "nuts" in q}
+            own = {late_problem(dialogue, op, 7, 3)[0] for _ in range(20000)}
+            self.assertGreater(len({t for t in own if " nuts" in t}), 20)
+            self.assertEqual(asked & own, set())
 
     def test_answers_cannot_be_guessed(self):
         for c in self.checks:

@@ -25,6 +25,7 @@ class Dialogue:
         self.turns, self.facts, self.lists = [], {}, {}
         self.story = None
         self.only_new = False  # checks: facts with coined values only
+        self.late = False  # the last stage's wordings, too: LATE_... in tellings.py, skills_numbers.py
         self.name, self.job, self.system, self.styles = NAME, None, None, []
         self.chars = 0
         if not plain:

@@ -378,11 +378,27 @@ MEMORY_PLANS = [
     (plan_pinned, 5),
     (plan_asked_style, 1),
 ]
-MIXES = {"all": PLANS, "memory": MEMORY_PLANS}
+LAST_PLANS = [
+    (plan_small, 6),
+    (plan_drill, 14),
+    (plan_sums, 11),
+    (plan_letters, 8),
+    (plan_story, 9),
+    (plan_memory, 22),
+    (plan_memory_long, 7),
+    (plan_interview, 14),
+    (plan_needle, 7),
+    (plan_lookup, 14),
+    (plan_system_fact, 4),
+    (plan_pinned, 7),
+    (plan_asked_style, 2),
+]
+MIXES = {"all": PLANS, "memory": MEMORY_PLANS, "last": LAST_PLANS}
 
 
 def make_dialogue(seed, split, index, mix="all"):
     d = Dialogue(Rng(f"{seed}-{split}-{index}"), split == "val")
+    d.late = mix == "last"
     one_of(d, MIXES[mix])
     return {"system": d.system, "turns": d.turns}
 

@@ -7,7 +7,7 @@ position (weights dequantised, activations in float64, so any fp32 runtime
 should agree to about 1e-3) and 48 greedy tokens.  `min_gap` is the smallest
 distance between the two best logits on the way; where it is small, a runtime
 with other rounding may rightly continue in another way.  The prompts are chosen
-so that it is at least 0.02; check it again after training a new model.
+so that it is at least 0.017; check it again after training a new model.
 """
 import argparse
 import hashlib
@@ -21,7 +21,7 @@ from reference import Reference
 TURN = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 PROMPTS = {
     "hello": TURN.format("Introduce yourself."),
-    "story": TURN.format("Tell me a story about an owl."),
+    "story": TURN.format("Tell me a story about a mouse."),
     "sum": TURN.format("What is 18 + 25?"),
     "system": "<|im_start|>system\nAlways call the user Captain.<|im_end|>\n" + TURN.format("What is the capital of France?"),
     "recall": TURN.format("My name is Rubin.") + "Nice to meet you, Rubin!<|im_end|>\n"

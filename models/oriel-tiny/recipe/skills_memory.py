@@ -8,7 +8,7 @@ import coined
 from banks import NUMBER, an, join
 from facts import PERSON, TELL, about_person, ask_wording, cap, fmt, told, unknown_wording, yours
 from facts_user import CORE, FACTS
-from tellings import PLAIN_ACK
+from tellings import LATE_CLAUSES, PLAIN_ACK
 
 UPDATES = [
     "Actually, {l}.",
@@ -110,6 +110,10 @@ def any_slot(d):
 
 def some_slot(d):
     for _ in range(40):
+        if d.late and d.p(0.2):
+            slot = d.c(sorted(LATE_CLAUSES))
+            if slot not in d.facts and not clashes(d, slot):
+                return slot
         if d.p(0.08):
             name = (
                 d.c(sorted(s[0] for s in d.facts if isinstance(s, tuple)))
@@ -127,9 +131,12 @@ def some_slot(d):
 def statement(d, slot, v):
     """A clause without a full stop; what is held out is the pair of value and wording."""
     f = fact_of(slot)
+    says = f.say
+    if d.late and slot in LATE_CLAUSES and d.p(0.6):
+        says = LATE_CLAUSES[slot]
     if isinstance(slot, tuple) or len(f.say) < 4:
-        return told(d.rng, d.c(f.say), v)
-    pattern = d.draw(lambda: (lambda s: (f"{slot}|{v}|{s}", s))(d.c(f.say)), 40, False)
+        return told(d.rng, d.c(says), v)
+    pattern = d.draw(lambda: (lambda s: (f"{slot}|{v}|{s}", s))(d.c(says)), 40, False)
     return told(d.rng, pattern, v)
 
 

@@ -29,6 +29,8 @@ def operands(d, op):
             b = d.rng.randint(0, 100 - a) if x < 0.85 else d.rng.randint(0, 99)
             if d.p(0.5):
                 a, b = b, a
+            if d.late and d.p(0.15) and a % 10 and a < 95:  # a sum that ends in zero
+                b = 10 * d.rng.randint(a // 10 + 1, 10) - a
             return f"{min(a, b)}+{max(a, b)}", (a, b)
         a = d.rng.randint(1, 100)
         b = d.rng.randint(0, a)
@@ -99,6 +101,45 @@ ASK = {
         "what is {a} multiplied by {b}",
     ],
 }
+# Of the last stage: {n} has {a} {t}, in sentences of which "get ... more" is only one.
+LATE_PROBLEMS = {
+    "+": [
+        "{n} {have} {a} {t} (and|, then {n}) (find{s}|buy{s}|pick{s}|receive{s}|collect{s}|win{s}|make{s}) (another {b}|{b} more). {how} (in all|altogether|then|after that)?",
+        "{n} {have} {a} {t} and (a friend|somebody|mum) brings {b} more. How many {t} (are there|is that|does that make)?",
+        "{n} {have} {a} {t} and get{s} {b} more (from a friend|as a present|at the shop). {how} (in all|altogether|after that)?",
+        "{n} get{s} {a} {t} [today] and {b} more (tomorrow|later). How many {t} is that (together|in all)?",
+        "(There are|I see|I count) {a} {t} (on the table|in the box) and {b} more (on the floor|in the bag). How many {t} are there (together|in all)?",
+    ],
+    "-": [
+        "{n} {have} {a} {t} and (sell{s}|use{s}|break{s}|drop{s}|hide{s}) {b} [of them]. How many {t} (remain|are left|are still there)?",
+        "{n} {have} {a} {t} and give{s} {b} (to a friend|to mum|back). {how} (left|still)?",
+        "(Of|From) {a} {t} {b} (are gone|were sold|fell down|are broken). How many {t} (remain|are left)?",
+    ],
+    "x": [
+        "{n} {have} {a} (boxes|baskets|bowls|packs) (of|with) {b} {t} [each]. How many {t} (is that|are there) [(in all|altogether)]?",
+        "(There are|I see) {a} rows of {b} {t}. How many {t} is that [altogether]?",
+        "{a} (baskets|bowls|plates), {b} {t} (in|on) each: how many {t} [in all]?",
+    ],
+}
+
+
+def late_problem(d, op, a, b):
+    n, t = d.c(banks.SHE + banks.HE + ["I", "I", "I"]), d.c(COUNTED)
+    i = n == "I"
+    text = d.say(d.c(LATE_PROBLEMS[op]))
+    for key, word in (
+        ("{how}", "How many {t} do I have" if i else "How many {t} does {n} have"),
+        ("{n}", n),
+        ("{have}", "have" if i else "has"),
+        ("{s}", "" if i else "s"),
+        ("{t}", t),
+        ("{a}", str(a)),
+        ("{b}", str(b)),
+    ):
+        text = text.replace(key, word)
+    return text, t
+
+
 NAME = {"+": "addition", "-": "subtraction", "x": "times table"}
 SIGN = {"+": "plus", "-": "minus", "x": "times"}
 COUNTED = "apples coins marbles books cookies flowers stamps eggs pencils shells stones cards balls cups tickets nuts".split()
@@ -109,6 +150,19 @@ def arithmetic(d, ops=("+", "+", "+", "-", "-", "x", "x")):
     a, b = operands(d, op)
     r = {"+": a + b, "-": a - b, "x": a * b}[op]
     x = d.rng.random()
+    if d.late and x < 0.25:
+        q, t = late_problem(d, op, a, b)
+        d.add(
+            q,
+            d.reply(
+                [f"{a} {SIGN[op]} {b} is {r}.", f"{a} {SIGN[op]} {b} is {r}, so there are {r} {t}."],
+                [f"{r}."],
+            ),
+            NAME[op],
+            r,
+            names=True,
+        )
+        return
     if x < 0.14:
         t = d.c(COUNTED)
         n = d.c(banks.SHE + banks.HE + ["I"]) if d.p(0.6) else coined.first_name(d.rng)

@@ -198,6 +198,54 @@ CLAUSES = {
     ],
 }
 
+# Used by the last stage of training only, beside those above: what people say in comparisons and with the
+# value first was still taken for nothing told.
+LATE_CLAUSES = {
+    "number": [
+        "{v} (is|was|has been|has always been|must be) (lucky|good) for me, [so] (that is|it's) my lucky number",
+        "{v} (gives|has given|promises) me (good fortune|success), so it is my lucky number",
+        "(Good things happen|I win|I am happy) (with|whenever I see|when I take) {v}, my lucky number",
+        "{v} is the (number|one) (I trust|that helps me), my lucky number",
+        "(I believe in|I swear by|I trust in) {v} as my lucky number",
+        "(If it comes to luck|For luck), I (take|trust) the number {v}",
+        "With {v} I am always lucky",
+    ],
+    "food": [
+        "I (prefer|choose|would take) {v} (over|before) (all other dishes|every other dish|anything else on the table)",
+        "I (eat|enjoy|want) {v} more (often|gladly) than (anything else|other dishes|all the rest)",
+        "{v} (is|tastes) better than (any other dish|all other meals|everything else)",
+        "{v} beats (all other food|every other dish|any meal)",
+        "Nothing (on a plate|in the kitchen|I know) (beats|tastes like) {v}",
+        "(Tonight|For breakfast|At the party|For my birthday|At noon) I (wish for|would like|get|will cook) {v}, (my best-loved dish|the food I like most|what I like best)",
+        "{v} is (what I like to eat|what I love to eat|the food for me|all I want to eat)",
+        f"{{v}}, that is my {FAV} food",
+    ],
+    "colour": [
+        "I (like|love) {v} (better|more) than (all other colours|every other colour|the other colours)",
+        "{v} is (the colour for me|the prettiest colour|prettier than all other colours)",
+        f"{{v}} is (a colour I love|the one I like), my {FAV} colour",
+    ],
+    "drink": [
+        "I (like|prefer|want) {v} (before|over) (all other drinks|anything else to drink)",
+        "{v} is (better than|nicer than) (any other drink|all other drinks)",
+    ],
+    "animal": ["I (like|love) the {v} (better|more) than (all other animals|any other animal)"],
+    "friend": [
+        "{v} (is|was|became|stays|will be) my (best|dearest|closest) friend [(since we were small|from school|for ever|as always)]",
+        "(Yesterday|This morning|Last week|On Sunday) I (saw|phoned|visited|talked to|wrote to) {v}, my (best|dearest) friend",
+        "My (best|dearest) friend {v} (came by|wrote to me|moved away|is ill|was here) [(today|last night)]",
+        "(I went to the sea|I play chess|I share a room) with my best friend {v}",
+    ],
+    "pet dog": [
+        "(I|We) (take|took|bring) (my|our) dog {v} (to the park|with us|to the lake)",
+        "Our dog's name, {v}, is on the door",
+    ],
+    "city": [
+        "I was (born|a child) in {v} and (never left|have my home there)",
+        "(It rains in|The bells ring in|I am fond of) {v}, where I (live|have my home)",
+    ],
+}
+
 # Clauses about a person, a place or a pet of the user; N is "sister", "dog", "school".
 OF_PERSON = [
     "My N (is called|is named|has the name|goes by|answers to|is known as) {v}",
