@@ -5,4 +5,4 @@ set(CMAKE_SYSTEM_PROCESSOR armv7l)
 set(oriel_triple arm-linux-gnueabihf)
 include(${CMAKE_CURRENT_LIST_DIR}/gnu.cmake)
 # How vectors' iterators are passed changed in GCC 7, which it remarks on at every use.
-string(APPEND CMAKE_CXX_FLAGS_INIT " -Wno-psabi")
+set(CMAKE_CXX_FLAGS_INIT -Wno-psabi)
