@@ -128,7 +128,7 @@ def interrupt(args, ready, stdin=subprocess.DEVNULL):
     process = subprocess.Popen([str(ORIEL)] + [str(a) for a in args], stdin=stdin,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
     # A program that ignores it must not hang the tests.
-    guard = threading.Timer(60, process.kill)
+    guard = threading.Timer(60 * PATIENCE, process.kill)
     guard.start()
     head = ready(process)
     process.send_signal(signal.SIGINT)

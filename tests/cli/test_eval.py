@@ -277,7 +277,7 @@ class Terminal:
 
     def answer(self):
         text = ""
-        end = time.time() + 60
+        end = time.time() + 60 * PATIENCE
         while not text.replace("\r", "").endswith("\n> ") and time.time() < end:
             ready, _, _ = select.select([self.fd], [], [], 0.2)
             if ready:
