@@ -57,6 +57,9 @@ class DeviceBundle(unittest.TestCase):
         self.assertGreater(run["passed"], 100)
         self.assertEqual(run["passed"], sum(c["status"] == "passed" for c in run["checks"]))
 
+        # Exact on one device and wrong on the other, of two.
+        result["runs"][0]["checks"][0]["value"] = 0.0
+        result_path.write_text(json.dumps(result))
         failing = json.loads(result_path.read_text())
         failing["runs"][0]["checks"][0].update(status="failed", value=9.0, limit=0.002)
         failing["runs"][0]["failed"] = 1

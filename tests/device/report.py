@@ -178,8 +178,8 @@ def check_cell(check, usual, best, expected):
         text += f"<small>{escape(check['detail'])}</small>"
     elif "value" in check:
         text = f"{check['value']:.1e}" if check["value"] else "0"
-    # Other than the rest: by result, or ten times less exact than the best.
-    odd = check["status"] != usual
+    # Failed, or other than the rest: by result, or ten times less exact than the best.
+    odd = check["status"] != usual or check["status"] == "failed"
     if best and "value" in check:
         odd = odd or not check["value"] <= 10 * best
     return cell(text, check["status"], "odd" if odd else "",
