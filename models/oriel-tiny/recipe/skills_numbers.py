@@ -145,70 +145,52 @@ SIGN = {"+": "plus", "-": "minus", "x": "times"}
 COUNTED = "apples coins marbles books cookies flowers stamps eggs pencils shells stones cards balls cups tickets nuts".split()
 
 
+def word_problem(d, op, a, b):
+    t = d.c(COUNTED)
+    n = d.c(banks.SHE + banks.HE + ["I"]) if d.p(0.6) else coined.first_name(d.rng)
+    have, get, give, were = (
+        ("have", "get", "give away", "do I")
+        if n == "I"
+        else ("has", "gets", "gives away", "does " + n)
+    )
+    q = d.c(
+        {
+            "+": [
+                f"{n} {have} {a} {t} and {get} {b} more. How many {t} are there now?",
+                f"{n} {have} {a} {t}. Then {n} {get} {b} more. How many {t} {were} have now?",
+                f"There are {a} {t} in one box and {b} {t} in another box. How many {t} are there in all?",
+                f"{n} {have} {a} {t} and finds {b} more. How many is that?"
+                if n != "I"
+                else f"I have {a} {t} and find {b} more. How many is that?",
+            ],
+            "-": [
+                f"{n} {have} {a} {t} and {give} {b}. How many {t} are left?",
+                f"There are {a} {t}. {b} are taken away. How many are left?",
+                f"{n} {have} {a} {t} and loses {b}. How many are left?"
+                if n != "I"
+                else f"I have {a} {t} and lose {b}. How many are left?",
+            ],
+            "x": [
+                f"There are {a} boxes with {b} {t} each. How many {t} are there?",
+                f"{a} bags hold {b} {t} each. How many {t} is that?",
+                f"Each of {a} children has {b} {t}. How many {t} are there?",
+            ],
+        }[op]
+    )
+    return q, t
+
+
 def arithmetic(d, ops=("+", "+", "+", "-", "-", "x", "x")):
     op = d.c(ops)
     a, b = operands(d, op)
     r = {"+": a + b, "-": a - b, "x": a * b}[op]
     x = d.rng.random()
-    if d.late and x < 0.25:
-        q, t = late_problem(d, op, a, b)
-        d.add(
-            q,
-            d.reply(
-                [f"{a} {SIGN[op]} {b} is {r}.", f"{a} {SIGN[op]} {b} is {r}, so there are {r} {t}."],
-                [f"{r}."],
-            ),
-            NAME[op],
-            r,
-            names=True,
-        )
-        return
-    if x < 0.14:
-        t = d.c(COUNTED)
-        n = d.c(banks.SHE + banks.HE + ["I"]) if d.p(0.6) else coined.first_name(d.rng)
-        have, get, give, were = (
-            ("have", "get", "give away", "do I")
-            if n == "I"
-            else ("has", "gets", "gives away", "does " + n)
-        )
-        q = d.c(
-            {
-                "+": [
-                    f"{n} {have} {a} {t} and {get} {b} more. How many {t} are there now?",
-                    f"{n} {have} {a} {t}. Then {n} {get} {b} more. How many {t} {were} have now?",
-                    f"There are {a} {t} in one box and {b} {t} in another box. How many {t} are there in all?",
-                    f"{n} {have} {a} {t} and finds {b} more. How many is that?"
-                    if n != "I"
-                    else f"I have {a} {t} and find {b} more. How many is that?",
-                ],
-                "-": [
-                    f"{n} {have} {a} {t} and {give} {b}. How many {t} are left?",
-                    f"There are {a} {t}. {b} are taken away. How many are left?",
-                    f"{n} {have} {a} {t} and loses {b}. How many are left?"
-                    if n != "I"
-                    else f"I have {a} {t} and lose {b}. How many are left?",
-                ],
-                "x": [
-                    f"There are {a} boxes with {b} {t} each. How many {t} are there?",
-                    f"{a} bags hold {b} {t} each. How many {t} is that?",
-                    f"Each of {a} children has {b} {t}. How many {t} are there?",
-                ],
-            }[op]
-        )
-        d.add(
-            q,
-            d.reply(
-                [
-                    f"{a} {SIGN[op]} {b} is {r}.",
-                    f"There are {r} {t}.",
-                    f"{a} {SIGN[op]} {b} is {r}, so there are {r} {t}.",
-                ],
-                [f"{r}."],
-            ),
-            NAME[op],
-            r,
-            names=True,
-        )
+    if x < (0.25 if d.late else 0.14):
+        q, t = (late_problem if d.late else word_problem)(d, op, a, b)
+        answers = [f"{a} {SIGN[op]} {b} is {r}.", f"{a} {SIGN[op]} {b} is {r}, so there are {r} {t}."]
+        if not d.late:
+            answers.insert(1, f"There are {r} {t}.")
+        d.add(q, d.reply(answers, [f"{r}."]), NAME[op], r, names=True)
         return
     if x < 0.17 and op == "+":
         d.add(f"Which number plus {b} is {r}?", f"{a} plus {b} is {r}.", NAME[op], a)
