@@ -214,24 +214,22 @@ Status chooseMatmul(const Op& op, uint32_t tokens, const DeviceCaps& caps,
   switch (candidate.kernel) {
     case MatmulKernel::kFloat:
       path = caps.readsTexels() ? "_texel" : "";
-      divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
       break;
     case MatmulKernel::kDot:
       path = "_dot";
       kernel->staging = Staging::kIntegers;
-      divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
       break;
     case MatmulKernel::kHalf:
       path = "_half";
       kernel->staging = Staging::kHalves;
-      divideMatmul(op.push.matmul, tokens, caps, candidate, kernel);
       break;
     case MatmulKernel::kMatrix:
       path = "_matrix";
       kernel->staging = Staging::kMatrixHalves;
-      divideMatrices(op.push.matmul, tokens, caps, candidate, kernel);
       break;
   }
+  const auto divide = candidate.kernel == MatmulKernel::kMatrix ? divideMatrices : divideMatmul;
+  divide(op.push.matmul, tokens, caps, candidate, kernel);
   char name[64];
   std::snprintf(name, sizeof(name), "matmul_%s%s", weightTypeName(op.weights), path);
   return findShader(name, log, &kernel->shader);

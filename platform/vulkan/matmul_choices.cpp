@@ -120,10 +120,10 @@ bool hasDotKernel(WeightType type) {
   }
 }
 
-// Types whose numbers f16 holds to its own precision; with a scale for each unit.
+// Types whose numbers f16 holds to its own precision, given a scale for each unit.
 bool hasHalfKernel(WeightType type) { return type != WeightType::kF32; }
 
-// Without.
+// Types that it holds as they are.
 bool hasMatrixKernel(WeightType type) {
   return type != WeightType::kF32 && type != WeightType::kBf16;
 }

@@ -37,7 +37,7 @@ class Transfers {
   const DeviceArenas* arenas_ = nullptr;
   const Plan* plan_ = nullptr;
   Log log_;
-  /// After those of the halves, the first of which all that is waited for uses, too; recorded once.
+  /// One per half, the first also for reads and for clearing activations; then two that are recorded once.
   static constexpr uint32_t kClearCommands = kUploadHalves;
   static constexpr uint32_t kLogitsCommands = kClearCommands + 1;
   static constexpr uint32_t kCommands = kLogitsCommands + 1;

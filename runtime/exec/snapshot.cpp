@@ -79,11 +79,14 @@ uint64_t usedCacheBytes(const Plan& plan, uint64_t position) {
 // Zeros the slots that tokens took which are not, or no longer, part of the session, unless they hold
 // what its next token will see. `slots` is a copy of the run.
 void clearUnseen(const SlotRun& run, const SessionState& state, uint8_t* slots) {
+  if (!run.in_ring) {
+    return;
+  }
   const CacheShape& cache = run.cache;
   const SlidingWindow window(cache);
   const uint64_t used_before = uint64_t{cache.sinks} + cache.ring;
   const uint64_t end = std::min(state.stored, window.oldest(state.position) + cache.ring);
-  for (uint64_t t = std::max(state.position, used_before); run.in_ring && t < end; ++t) {
+  for (uint64_t t = std::max(state.position, used_before); t < end; ++t) {
     std::memset(slots + (window.slot(t) - cache.sinks) * run.slot_bytes, 0,
                 static_cast<size_t>(run.slot_bytes));
   }

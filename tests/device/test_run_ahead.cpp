@@ -124,8 +124,9 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   const char* const trained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
   load(200, trained);  // its replies end
   expectTheSame(reply);
-  if (model_->executor->begun_ahead == 0) {
-    GTEST_SKIP() << "no token of this model is short enough to go ahead of";
+  skipIfTooSlow(model_->executor->begun_ahead);
+  if (IsSkipped()) {
+    return;
   }
   // A machine that is busy with other things takes some tokens too long to go ahead of.
   for (int attempt = 0; attempt < 3 && model_->executor->dropped == 0; ++attempt) {
