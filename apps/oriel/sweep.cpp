@@ -23,7 +23,7 @@ constexpr uint32_t kLongestWindow = 4096;  // where none was asked for
 constexpr uint32_t kShortestWindow = 128;
 constexpr uint32_t kFewTokens = 4;
 // Of a point: so many runs, and while they are so short that one late thread shows, more.
-constexpr uint32_t kEnoughRuns = 5;
+constexpr size_t kEnoughRuns = 5;
 constexpr double kEnoughSeconds = 0.2;
 constexpr int kLineSteps = 48;
 
@@ -120,6 +120,16 @@ class Sweeper {
  private:
   double secondsLeft() const { return options_.seconds - secondsSince(start_); }
 
+  /// Rates of a depth's runs.
+  struct Place {
+    uint64_t depth = 0;
+    BenchLoad load;
+    std::vector<int32_t> ids;
+    std::vector<double> prefill;
+    std::vector<double> decode;
+    double seconds = 0;
+  };
+
   void measure(const Stage& stage) {
     const uint32_t left_after = left_ - static_cast<uint32_t>(stage.depths.size());
     if (secondsLeft() > 0) {
@@ -135,13 +145,7 @@ class Sweeper {
         if (stage.kind == SweepKind::kDepth) {
           addLine(plan);
         }
-        for (const uint64_t depth : stage.depths) {
-          if (secondsLeft() > 0) {
-            measure(stage, model, plan, depth);
-          }
-          --left_;
-          progress_.show(sweep_.planned - left_, sweep_.planned);
-        }
+        measureDepths(stage, model, plan, secondsLeft() * left_after / left_);
       } catch (const Failure& failure) {
         if (failure.exit_code != kExitDoesNotFit) {
           throw;
@@ -152,6 +156,57 @@ class Sweeper {
       }
     }
     left_ = left_after;
+    progress_.show(sweep_.planned - left_, sweep_.planned);
+  }
+
+  /// In rounds over the depths, until `deadline` seconds are left: what slows a machine down for a while
+  /// then slows one run of many points, not all runs of one.
+  void measureDepths(const Stage& stage, const Model& model, const oriel_plan& plan,
+                     double deadline) {
+    std::vector<Place> places;
+    for (const uint64_t depth : stage.depths) {
+      const BenchLoad load = loadOf(plan, depth);
+      places.push_back({depth, load, arbitraryIds(load.prefill, model.info().n_vocab), {}, {}, 0});
+    }
+    std::optional<Failure> failure;
+    try {
+      bool more = true;
+      for (size_t round = 0; more; ++round) {
+        more = false;
+        for (Place& place : places) {
+          if (round == 0 ? secondsLeft() > 0 : secondsLeft() > deadline && !enough(place)) {
+            more = true;
+            runOnce(model, &place);
+          }
+          if (round == 0) {
+            progress_.show(sweep_.planned - left_ + static_cast<uint32_t>(&place - places.data()) + 1,
+                           sweep_.planned);
+          }
+        }
+      }
+    } catch (const Failure& early) {
+      failure = early;  // what was measured is kept
+    }
+    for (Place& place : places) {
+      if (!place.prefill.empty()) {
+        addPoint(stage, plan, &place);
+      }
+    }
+    if (failure) {
+      throw *failure;
+    }
+  }
+
+  static bool enough(const Place& place) {
+    return place.prefill.size() >= kEnoughRuns && place.seconds >= kEnoughSeconds;
+  }
+
+  static void runOnce(const Model& model, Place* place) {
+    const BenchClock::time_point begin = BenchClock::now();
+    const BenchRun run = runBenchOnce(model, place->load, place->ids);
+    place->seconds += secondsSince(begin);
+    place->prefill.push_back(run.prefill_tokens_per_s);
+    place->decode.push_back(run.decode_tokens_per_s.value_or(0));
   }
 
   void addLine(const oriel_plan& plan) {
@@ -187,24 +242,14 @@ class Sweeper {
     return load;
   }
 
-  void measure(const Stage& stage, const Model& model, const oriel_plan& plan, uint64_t depth) {
-    const BenchLoad load = loadOf(plan, depth);
-    const double deadline = secondsLeft() - secondsLeft() / left_;
-    const std::vector<int32_t> ids = arbitraryIds(load.prefill, model.info().n_vocab);
-    std::vector<double> prefill;
-    std::vector<double> decode;
-    const BenchClock::time_point begin = BenchClock::now();
-    do {
-      const BenchRun run = runBenchOnce(model, load, ids);
-      prefill.push_back(run.prefill_tokens_per_s);
-      decode.push_back(run.decode_tokens_per_s.value_or(0));
-    } while (secondsLeft() > deadline &&
-             (prefill.size() < kEnoughRuns || secondsSince(begin) < kEnoughSeconds));
+  void addPoint(const Stage& stage, const oriel_plan& plan, Place* place) {
     const auto middle = [](std::vector<double>* values) {
       const auto at = values->begin() + static_cast<std::ptrdiff_t>(values->size() / 2);
       std::nth_element(values->begin(), at, values->end());
       return *at;
     };
+    const uint64_t depth = place->depth;
+    const BenchLoad& load = place->load;
     const double shown = static_cast<double>(depth) + load.prefill + load.decode / 2.0;
     SweepPoint point;
     point.kind = stage.kind;
@@ -214,8 +259,8 @@ class Sweeper {
     point.prompt_tokens = load.prefill;
     point.generated_tokens = load.decode;
     point.total_bytes = plan.total_bytes;
-    point.prefill_tokens_per_s = middle(&prefill);
-    point.decode_tokens_per_s = middle(&decode);
+    point.prefill_tokens_per_s = middle(&place->prefill);
+    point.decode_tokens_per_s = middle(&place->decode);
     point.prefill_bytes_per_token =
         prefillBytes(plan, static_cast<double>(depth), load.prefill) / load.prefill;
     point.decode_bytes_per_token = decodeBytes(plan, shown);
