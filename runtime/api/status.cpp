@@ -12,7 +12,7 @@ const char* oriel_status_text(oriel_status status) {
     case ORIEL_ERROR_IO:
       return "a file cannot be read or written";
     case ORIEL_ERROR_FORMAT:
-      return "the file is not a valid GGUF model";
+      return "not a whole GGUF model or snapshot";
     case ORIEL_ERROR_UNSUPPORTED:
       return "the model needs something this build does not have";
     case ORIEL_ERROR_MEMORY_BUDGET:
@@ -32,7 +32,7 @@ const char* oriel_status_text(oriel_status status) {
     case ORIEL_ERROR_STATE:
       return "not allowed in this state";
     case ORIEL_ERROR_CONTEXT:
-      return "the pinned text is longer than the window";
+      return "the window does not hold so much";
     case ORIEL_ERROR_TEXT:
       return "the text is not valid UTF-8";
     case ORIEL_ERROR_INTERNAL:

@@ -10,11 +10,13 @@
 namespace oriel {
 namespace {
 
-// One layer with matrices as models of 0.5 to 1 billion weights have them; the larger where the smaller takes
-// no time to speak of.
-constexpr ProbeShape kSmall = {1, 1024, 16, 8, 64, 2816, 32, 0};
+// One layer with matrices as models of 0.5 to 1 billion weights have them; larger ones where these take no
+// time to speak of, smaller ones where they take long.
+constexpr ProbeShape kSmall = {1, 512, 8, 4, 64, 1536, 32, 0};
+constexpr ProbeShape kUsual = {1, 1024, 16, 8, 64, 2816, 32, 0};
 constexpr ProbeShape kLarge = {1, 2048, 32, 8, 64, 5632, 32, 0};
 constexpr double kLongEnoughSeconds = 1e-3;
+constexpr double kTooLongSeconds = 0.1;
 constexpr uint64_t kMostFileBytes = 64ull << 20;
 constexpr uint32_t kWindow = 64;
 constexpr uint32_t kDepth = 32;
@@ -57,7 +59,8 @@ Status tuneMatmul(const ExecutorMaker& maker, MatmulUse use, uint32_t tensor_typ
   ProbeShape larger = kLarge;
   larger.tensor_type = tensor_type;
   const bool has_larger = probeFileBytes(larger) <= kMostFileBytes;
-  for (ProbeShape shape : {kSmall, kLarge}) {
+  ProbeShape shape = kUsual;
+  for (bool first = true;; first = false) {
     shape.tensor_type = tensor_type;
     Probe probe(allocator, log);
     ORIEL_TRY(probe.open(shape, CacheFormats(), kWindow, tunedTokens(use), maker));
@@ -67,8 +70,13 @@ Status tuneMatmul(const ExecutorMaker& maker, MatmulUse use, uint32_t tensor_typ
       return kOk;
     }
     double seconds = 0;
-    ORIEL_TRY(probe.time(tunedTokens(use), kDepth, &seconds));
-    if (seconds < kLongEnoughSeconds && has_larger && shape.n_embd == kSmall.n_embd) {
+    ORIEL_TRY(probe.time(tunedTokens(use), kDepth, &seconds, 1));
+    if (first && seconds < kLongEnoughSeconds && has_larger) {
+      shape = kLarge;
+      continue;
+    }
+    if (first && seconds > kTooLongSeconds) {
+      shape = kSmall;
       continue;
     }
     times->standard = executor.matmulStandard(use, type);
@@ -79,7 +87,6 @@ Status tuneMatmul(const ExecutorMaker& maker, MatmulUse use, uint32_t tensor_typ
     }
     return timeCandidates(&probe, use, type, seconds < kQuickSeconds ? 2 : 1, times);
   }
-  return kOk;
 }
 
 }  // namespace oriel

@@ -63,7 +63,7 @@ typedef enum oriel_status {
   ORIEL_OK = 0,
   ORIEL_ERROR_ARGUMENT = 1,         /* a NULL pointer, a value out of range, an unknown name */
   ORIEL_ERROR_IO = 2,               /* a file cannot be opened, mapped or read */
-  ORIEL_ERROR_FORMAT = 3,           /* not GGUF, truncated, or inconsistent with itself */
+  ORIEL_ERROR_FORMAT = 3,           /* a file not GGUF or a snapshot not one, truncated, or inconsistent */
   ORIEL_ERROR_UNSUPPORTED = 4,      /* well formed, but this build cannot run it; the log says what */
   ORIEL_ERROR_MEMORY_BUDGET = 5,    /* does not fit memory_bytes; oriel_plan.minimum_bytes would do */
   ORIEL_ERROR_OUT_OF_MEMORY = 6,    /* the system or the device refused memory that was planned */
@@ -73,7 +73,7 @@ typedef enum oriel_status {
   ORIEL_ERROR_CANCELLED = 10,       /* oriel_session_cancel, or a callback asked to stop loading */
   ORIEL_ERROR_BUFFER_TOO_SMALL = 11,
   ORIEL_ERROR_STATE = 12,           /* not allowed now, e.g. generating from an empty session */
-  ORIEL_ERROR_CONTEXT = 13,         /* pinned text longer than the window allows */
+  ORIEL_ERROR_CONTEXT = 13,         /* pinned text longer than the window, or a rewind beyond what it holds */
   ORIEL_ERROR_TEXT = 14,            /* a prompt that is not valid UTF-8 */
   ORIEL_ERROR_INTERNAL = 15,        /* a defect in Oriel; please report it */
   ORIEL_ERROR_SPEED = 16            /* slower than min_tokens_per_s whatever is chosen */
