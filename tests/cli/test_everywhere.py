@@ -16,7 +16,7 @@ sys.dont_write_bytecode = True  # nothing appears in the source tree
 from program import BUNDLED, DATA, ORIEL, check, run_tests
 
 # As in the reference's file, where each stands in the chat format.
-QUESTIONS = ("hello", "sum", "story")
+QUESTIONS = ("ability", "sum", "story")
 TURN = re.compile(r"<\|im_start\|>user\n(.*)<\|im_end\|>\n<\|im_start\|>assistant\n")
 
 

@@ -11,24 +11,24 @@ class Chatting extends Checks {
   static void a_reply_is_the_reference_and_arrives_in_pieces() {
     try (OrielSession session = open()) {
       List<String> pieces = new ArrayList<>();
-      OrielReply reply = session.chat(INTRODUCE, greedy(0), pieces::add);
-      expectEqual(ORIEL, reply.text);
-      expectEqual(ORIEL, String.join("", pieces));
+      OrielReply reply = session.chat(ABILITY, greedy(0), pieces::add);
+      expectEqual(ABILITY_REPLY, reply.text);
+      expectEqual(ABILITY_REPLY, String.join("", pieces));
       expect(pieces.size() > 10, "only " + pieces.size() + " pieces");
       expectEqual(OrielReply.Stop.END, reply.stop);
       expect(reply.tokens >= pieces.size(), "fewer tokens than pieces");
       expect(reply.promptTokens > 5 && reply.timeToFirstTokenMs > 0 && reply.tokensPerSecond > 0,
           "no figures");
-      expectEqual(IS_43, session.chat(SUM, greedy(0), null).text);
+      expectEqual(SUM_REPLY, session.chat(SUM, greedy(0), null).text);
     }
   }
 
   static void a_listener_stops_a_reply() {
     try (OrielSession session = open()) {
-      OrielReply reply = session.chat(INTRODUCE, greedy(0), piece -> false);
+      OrielReply reply = session.chat(ABILITY, greedy(0), piece -> false);
       expectEqual(OrielReply.Stop.LISTENER, reply.stop);
       expectEqual(1, reply.tokens);
-      expectEqual(OrielReply.Stop.LENGTH, session.chat(INTRODUCE, greedy(3), null).stop);
+      expectEqual(OrielReply.Stop.LENGTH, session.chat(ABILITY, greedy(3), null).stop);
     }
   }
 
@@ -37,15 +37,15 @@ class Chatting extends Checks {
       session.chat("Tell me a story about a robot in the harbour.", greedy(20), null);
       session.reset();
       expectEqual(0L, session.stats().position);
-      expectEqual(ORIEL, session.chat(INTRODUCE, greedy(0), null).text);
+      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
     }
   }
 
   static void rewinding_allows_another_answer() {
     try (OrielSession session = open()) {
-      OrielReply first = session.chat(INTRODUCE, greedy(0), null);
+      OrielReply first = session.chat(ABILITY, greedy(0), null);
       session.rewind(0);
-      expectEqual(first.text, session.chat(INTRODUCE, greedy(0), null).text);
+      expectEqual(first.text, session.chat(ABILITY, greedy(0), null).text);
     }
   }
 
@@ -57,7 +57,7 @@ class Chatting extends Checks {
       expect(pinned > 10, "the system prompt is not there");
       expect(session.plan().sinkTokens >= pinned, "the system prompt can be forgotten");
       expectEqual(session.plan().sinkTokens, Oriel.plan(TINY, MEMORY, options).sinkTokens);
-      session.chat(INTRODUCE, greedy(8), null);
+      session.chat(ABILITY, greedy(8), null);
       session.reset();
       expectEqual(pinned, session.stats().position);
     }
@@ -85,8 +85,8 @@ class Chatting extends Checks {
   static void two_sessions_of_one_file_do_not_meet() throws Exception {
     try (OrielSession a = open(); OrielSession b = open()) {
       Task[] tasks = {
-          new Task(() -> expectEqual(ORIEL, a.chat(INTRODUCE, greedy(0), null).text)),
-          new Task(() -> expectEqual(IS_43, b.chat(SUM, greedy(0), null).text))};
+          new Task(() -> expectEqual(ABILITY_REPLY, a.chat(ABILITY, greedy(0), null).text)),
+          new Task(() -> expectEqual(SUM_REPLY, b.chat(SUM, greedy(0), null).text))};
       for (Task task : tasks) {
         task.join();
       }
@@ -115,7 +115,7 @@ class Chatting extends Checks {
       expectEqual("llama", Oriel.inspect(Oriel.pathOf(fd)).architecture);
       for (int i = 0; i < 2; ++i) {
         try (OrielSession session = Oriel.open(fd, MEMORY, options())) {
-          expectEqual(IS_43, session.chat(SUM, greedy(0), null).text);
+          expectEqual(SUM_REPLY, session.chat(SUM, greedy(0), null).text);
         }
       }
       expectEqual((int) 'G', file.read()); // it stays open, where it was
@@ -190,24 +190,24 @@ class Chatting extends Checks {
       expect(!wild.equals(again(session, sampling)), "the seed changes nothing");
       // Each of these alone makes it the most likely token.
       sampling.topK = 1;
-      expect(ORIEL.startsWith(again(session, sampling)), "topK");
+      expect(ABILITY_REPLY.startsWith(again(session, sampling)), "topK");
       sampling.topK = -1;
       sampling.topP = 1e-6f;
-      expect(ORIEL.startsWith(again(session, sampling)), "topP");
+      expect(ABILITY_REPLY.startsWith(again(session, sampling)), "topP");
       sampling.topP = 1;
       sampling.minP = 1;
-      expect(ORIEL.startsWith(again(session, sampling)), "minP");
+      expect(ABILITY_REPLY.startsWith(again(session, sampling)), "minP");
       sampling.minP = -1;
       sampling.temperature = 1e-6f;
-      expect(ORIEL.startsWith(again(session, sampling)), "temperature");
+      expect(ABILITY_REPLY.startsWith(again(session, sampling)), "temperature");
       sampling.repeatPenalty = 100;
-      expect(!ORIEL.startsWith(again(session, sampling)), "repeatPenalty");
+      expect(!ABILITY_REPLY.startsWith(again(session, sampling)), "repeatPenalty");
     }
   }
 
   private static String again(OrielSession session, OrielSampling sampling) {
     session.reset();
-    return session.chat(INTRODUCE, sampling, null).text;
+    return session.chat(ABILITY, sampling, null).text;
   }
 
   static void a_file_tells_what_it_is() {

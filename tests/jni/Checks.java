@@ -19,11 +19,11 @@ class Checks {
   static final String RANDOM = SOURCE + "/tests/data/models/llama-q8_0.gguf";
   static final long MEMORY = 16 << 20;
 
-  static final String INTRODUCE = "Introduce yourself.";
-  /** The greedy reply to it. */
-  static final String ORIEL = goldenReply("hello");
-  static final String SUM = "What is 18 + 25?";
-  static final String IS_43 = "18 plus 25 is 43.";
+  /** Prompts of the golden data, and the greedy replies to them. */
+  static final String ABILITY = "What can you do?";
+  static final String ABILITY_REPLY = goldenReply("ability");
+  static final String SUM = "What is 45 + 38?";
+  static final String SUM_REPLY = goldenReply("sum");
 
   /** From what models/oriel-tiny/recipe computed for the Q8_0 file, the second in the golden data. */
   private static String goldenReply(String name) {

@@ -16,7 +16,7 @@ class Threads extends Checks {
         session.cancel();
         cancelled.countDown();
       });
-      OrielReply reply = session.chat(INTRODUCE, greedy(0), piece -> {
+      OrielReply reply = session.chat(ABILITY, greedy(0), piece -> {
         speaking.countDown();
         await(cancelled);
         return true;
@@ -24,7 +24,7 @@ class Threads extends Checks {
       other.join();
       expectEqual(OrielReply.Stop.CANCELLED, reply.stop);
       expectEqual(1, reply.tokens);
-      expectEqual(IS_43, session.chat(SUM, greedy(0), null).text);
+      expectEqual(SUM_REPLY, session.chat(SUM, greedy(0), null).text);
     }
   }
 
@@ -54,21 +54,21 @@ class Threads extends Checks {
     try (OrielSession session = open()) {
       for (int i = 0; i < 3; ++i) {
         // After the last token there is nothing left to cancel.
-        OrielReply reply = session.chat(INTRODUCE, greedy(1), piece -> {
+        OrielReply reply = session.chat(ABILITY, greedy(1), piece -> {
           session.cancel();
           return true;
         });
         expectEqual(OrielReply.Stop.LENGTH, reply.stop);
         session.reset();
-        reply = session.chat(INTRODUCE, greedy(1), piece -> {
+        reply = session.chat(ABILITY, greedy(1), piece -> {
           session.cancel();
           return true;
         });
-        expectEqual(IS_43, session.chat(SUM, greedy(0), null).text);
+        expectEqual(SUM_REPLY, session.chat(SUM, greedy(0), null).text);
         session.reset();
       }
       session.cancel(); // nothing runs
-      expectEqual(ORIEL, session.chat(INTRODUCE, greedy(0), null).text);
+      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
     }
   }
 
@@ -82,7 +82,7 @@ class Threads extends Checks {
           return true;
         }
       };
-      expectEqual(ORIEL, session.chat(INTRODUCE, greedy(0), listener).text);
+      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), listener).text);
       OrielText self = new OrielText() {
         @Override
         public boolean onText(String piece) {
@@ -106,7 +106,7 @@ class Threads extends Checks {
       session.close();
       overlapped.set(in_listener.get());
     });
-    OrielReply reply = session.chat(INTRODUCE, greedy(0), piece -> {
+    OrielReply reply = session.chat(ABILITY, greedy(0), piece -> {
       in_listener.set(true);
       speaking.countDown();
       while (!about_to_close.get()) {
@@ -125,7 +125,7 @@ class Threads extends Checks {
 
   static void close_from_its_own_listener_ends_the_reply() throws Exception {
     OrielSession session = open();
-    OrielReply reply = session.chat(INTRODUCE, greedy(0), piece -> {
+    OrielReply reply = session.chat(ABILITY, greedy(0), piece -> {
       session.close();
       return true;
     });
@@ -137,7 +137,7 @@ class Threads extends Checks {
     OrielSession session = open();
     AtomicInteger refused = new AtomicInteger();
     Task[] waiting = new Task[1];
-    session.chat(INTRODUCE, greedy(0), piece -> {
+    session.chat(ABILITY, greedy(0), piece -> {
       waiting[0] = new Task(() -> {
         expectThrows(IllegalStateException.class, () -> session.chat(SUM));
         refused.incrementAndGet();
@@ -152,7 +152,7 @@ class Threads extends Checks {
 
   static void a_thread_that_waits_can_be_interrupted() throws Exception {
     try (OrielSession session = open()) {
-      OrielReply reply = session.chat(INTRODUCE, greedy(2), new OrielText() {
+      OrielReply reply = session.chat(ABILITY, greedy(2), new OrielText() {
         private boolean tried;
 
         @Override
@@ -187,7 +187,7 @@ class Threads extends Checks {
 
   static void calls_from_a_listener_are_refused() {
     try (OrielSession session = open()) {
-      OrielReply reply = session.chat(INTRODUCE, greedy(1), piece -> {
+      OrielReply reply = session.chat(ABILITY, greedy(1), piece -> {
         try {
           expectThrows(IllegalStateException.class, session::stats);
         } catch (Exception e) {
@@ -204,13 +204,13 @@ class Threads extends Checks {
       RuntimeException mine = new RuntimeException("mine");
       AtomicInteger calls = new AtomicInteger();
       RuntimeException got = expectThrows(RuntimeException.class,
-          () -> session.chat(INTRODUCE, greedy(0), piece -> {
+          () -> session.chat(ABILITY, greedy(0), piece -> {
             calls.incrementAndGet();
             throw mine;
           }));
       expect(got == mine, "another exception");
       expectEqual(1, calls.get());
-      expectEqual(IS_43, session.chat(SUM, greedy(0), null).text);
+      expectEqual(SUM_REPLY, session.chat(SUM, greedy(0), null).text);
     }
   }
 
@@ -219,7 +219,7 @@ class Threads extends Checks {
       OrielSession session = open();
       Task talk = new Task(() -> {
         try {
-          session.chat(INTRODUCE, greedy(0), null);
+          session.chat(ABILITY, greedy(0), null);
         } catch (IllegalStateException e) {
           // closed before it began
         }

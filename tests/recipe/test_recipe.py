@@ -3,6 +3,7 @@
 import hashlib
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from make_corpus import make_dialogue, write_split  # noqa: E402
 from phrases import say  # noqa: E402
 from rng import Rng  # noqa: E402
 from skills_memory import sentence, value  # noqa: E402
-from skills_numbers import arithmetic, late_problem, spoken  # noqa: E402
+from skills_numbers import arithmetic, check_sum, late_problem, spoken  # noqa: E402
 from stories import Story  # noqa: E402
 from style import MANNERS, Style  # noqa: E402
 from tellings import LATE_CLAUSES  # noqa: E402
@@ -33,6 +34,8 @@ CORPUS_SHA256 = "c36c350890b82f5f8d7db52f97f62c157df454a79daafb6a90bcc06ad13c814
 STAGE_SHA256 = {
     ("memory", 2): "c9c97367b5d901f8814ec997abe59334e3bc09d0acdf69551b7dd1f0dd45d704",
     ("last", 3): "8509bf73604e7f97fafd51491720f4898161fb2de795e3cda7fc04592596cc81",
+    ("tables", 4): "5f634ea24b17045c8f54ce9538af4c652f455fcc0285c3e310a2f4789d321867",
+    ("search", 5): "ad43391683b2d991e46b521202eb55d029f0fb0cb28669a942f2c076220b50f2",
 }
 MERGES_SHA256 = "6497eaa2f54428f3141404513f3beb375e58211f1f1913d420d58300babef26e"
 
@@ -96,7 +99,8 @@ class Corpus(unittest.TestCase):
 
     def test_every_gold_answer_is_in_the_written_answer(self):
         checked = 0
-        for row in dialogues("val", 400):
+        later = [make_dialogue(seed, "val", i, mix) for mix, seed in STAGE_SHA256 for i in range(60)]
+        for row in dialogues("val", 400) + later:
             for turn in row["turns"]:
                 if turn["gold"] is not None:
                     checked += 1
@@ -132,6 +136,19 @@ class Corpus(unittest.TestCase):
             if len(words) == 5 and words[1] in ("plus", "minus", "times"):
                 a, b, r = int(words[0]), int(words[2]), int(words[4])
                 self.assertEqual({"plus": a + b, "minus": a - b, "times": a * b}[words[1]], r)
+
+    def test_checked_sums_agree_with_themselves(self):
+        for first in (False, True):
+            d = Dialogue(Rng("checks"), False, plain=True)
+            d.counts_first = first
+            for _ in range(200):
+                check_sum(d)
+            for turn in d.turns:
+                sum_ = re.search(r"([0-9]+) (plus|minus|times) ([0-9]+) is ([0-9]+)", turn["assistant"])
+                a, b, r = (int(sum_[i]) for i in (1, 3, 4))
+                asked = int(re.findall(r"[0-9]+", turn["user"])[2])
+                self.assertEqual({"plus": a + b, "minus": a - b, "times": a * b}[sum_[2]], r)
+                self.assertEqual("Yes" in turn["assistant"], asked == r, turn)
 
     def test_number_words(self):
         self.assertEqual(

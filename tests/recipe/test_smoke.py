@@ -120,6 +120,22 @@ class Recipe(unittest.TestCase):
                 (info["architecture"], info["n_layers"], info["n_vocab"]), ("llama", 2, 320)
             )
 
+    def test_several_models_become_their_mean(self):
+        import torch
+
+        # (1 + 1 + 2 + 4) / 4 = 2, without rounding.
+        run = torch.load(self.at / "run" / "model.pt")
+        for factor in ("2", "4"):
+            run["model"] = {name: 2 * weight for name, weight in run["model"].items()}
+            torch.save(run, self.at / f"times{factor}.pt")
+        export = lambda out, *models: self.script(
+            "export_gguf.py", "--model", *models, "--out", out, "--types", "f16"
+        )
+        export("mean", "run/model.pt", "run/model.pt", "times2.pt", "times4.pt")
+        export("twice", "times2.pt")
+        got, want = ((self.at / f"{x}-f16.gguf").read_bytes() for x in ("mean", "twice"))
+        self.assertTrue(got == want)
+
     def test_oriel_and_pytorch_compute_the_same_logits(self):
         self.script(
             "export_gguf.py", "--model", "run/model.pt", "--out", "logits", "--types", "f16"

@@ -26,6 +26,7 @@ class Dialogue:
         self.story = None
         self.only_new = False  # checks: facts with coined values only
         self.late = False  # the last stage's wordings, too: LATE_... in tellings.py, skills_numbers.py
+        self.counts_first = False  # sums are checked by saying the result, then yes or no
         self.name, self.job, self.system, self.styles = NAME, None, None, []
         self.chars = 0
         if not plain:

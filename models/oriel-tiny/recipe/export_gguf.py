@@ -2,6 +2,9 @@
 
     python3 export_gguf.py --model run/model.pt --out ../oriel-tiny
 
+Several models, all of one shape, become their mean; one that is named twice counts twice. Stages
+of one training are close enough for that (Wortsman et al. 2022, "Model soups").
+
 PyTorch keeps the rotary halves apart; GGUF's llama layout wants the pairs next
 to each other, so the rows of Q and K are permuted within each head.
 """
@@ -99,24 +102,29 @@ def metadata(cfg, tok, name, label, file_type):
     ]
 
 
+def mean_of(states):
+    return {name: sum(s[name].float() for s in states) / len(states) for name in states[0]}
+
+
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--model", default="run/model.pt")
+    ap.add_argument("--model", nargs="+", default=["run/model.pt"])
     ap.add_argument("--tokenizer", default="tokenizer.json")
     ap.add_argument("--out", default="../oriel-tiny", help="path without the ending")
     ap.add_argument("--name", default="Oriel Tiny")
     ap.add_argument("--types", nargs="+", default=["f16", "q8_0", "q4_0"], choices=sorted(KIND))
     a = ap.parse_args()
-    ck = torch.load(a.model, map_location="cpu")
-    cfg, tok = ck["config"], Tokenizer.load(a.tokenizer)
-    assert len(tok.tokens) == cfg["vocab"]
-    label = f"{sum(v.numel() for v in ck['model'].values()) / 1e6:.0f}M"
+    models = [torch.load(path, map_location="cpu") for path in a.model]
+    cfg, tok = models[0]["config"], Tokenizer.load(a.tokenizer)
+    assert len(tok.tokens) == cfg["vocab"] and all(m["config"] == cfg for m in models)
+    state = mean_of([m["model"] for m in models])
+    label = f"{sum(v.numel() for v in state.values()) / 1e6:.0f}M"
     for t in a.types:
         path = f"{a.out}-{t}.gguf"
         gguf.write(
             path,
             metadata(cfg, tok, a.name, label, FILE_TYPE[t]),
-            tensors_of(ck["model"], cfg, KIND[t]),
+            tensors_of(state, cfg, KIND[t]),
         )
         print(path)
 

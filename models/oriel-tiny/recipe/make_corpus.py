@@ -20,7 +20,7 @@ from multiprocessing import Pool
 from dialogue import STYLES, Dialogue, render
 from facts_user import CORE, FACTS
 from rng import Rng
-from skills_lookup import passage, table
+from skills_lookup import passage, table, table_drill, table_search
 from skills_memory import (
     NOT_UPDATED,
     about_me,
@@ -248,6 +248,21 @@ def plan_lookup(d):
             small(d)
 
 
+def plan_table_drill(d):
+    for _ in range(d.c(1, 1, 2)):
+        table_drill(d)
+
+
+def plan_table_search(d):
+    for _ in range(d.c(1, 1, 2)):
+        table_search(d)
+
+
+def plan_check_sums(d):
+    for _ in range(d.rng.randint(2, 8)):
+        check_sum(d) if d.p(0.7) else arithmetic(d)
+
+
 def plan_system_fact(d):
     """Facts stand in the system prompt and are asked for much later."""
     slots = d.rng.sample(
@@ -393,12 +408,53 @@ LAST_PLANS = [
     (plan_pinned, 7),
     (plan_asked_style, 2),
 ]
-MIXES = {"all": PLANS, "memory": MEMORY_PLANS, "last": LAST_PLANS}
+TABLE_PLANS = [
+    (plan_small, 5),
+    (plan_drill, 9),
+    (plan_sums, 8),
+    (plan_letters, 16),
+    (plan_story, 6),
+    (plan_memory, 17),
+    (plan_memory_long, 6),
+    (plan_interview, 12),
+    (plan_needle, 6),
+    (plan_lookup, 8),
+    (plan_table_drill, 40),
+    (plan_system_fact, 3),
+    (plan_pinned, 6),
+    (plan_asked_style, 1),
+]
+SEARCH_PLANS = [
+    (plan_small, 6),
+    (plan_drill, 10),
+    (plan_sums, 6),
+    (plan_check_sums, 8),
+    (plan_letters, 16),
+    (plan_story, 6),
+    (plan_memory, 18),
+    (plan_memory_long, 7),
+    (plan_interview, 12),
+    (plan_needle, 7),
+    (plan_lookup, 6),
+    (plan_table_drill, 8),
+    (plan_table_search, 30),
+    (plan_system_fact, 3),
+    (plan_pinned, 6),
+    (plan_asked_style, 1),
+]
+MIXES = {
+    "all": PLANS,
+    "memory": MEMORY_PLANS,
+    "last": LAST_PLANS,
+    "tables": TABLE_PLANS,
+    "search": SEARCH_PLANS,
+}
 
 
 def make_dialogue(seed, split, index, mix="all"):
     d = Dialogue(Rng(f"{seed}-{split}-{index}"), split == "val")
-    d.late = mix == "last"
+    d.late = mix not in ("all", "memory")
+    d.counts_first = mix == "search"
     one_of(d, MIXES[mix])
     return {"system": d.system, "turns": d.turns}
 

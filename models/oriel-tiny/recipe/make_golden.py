@@ -20,9 +20,9 @@ from reference import Reference
 
 TURN = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n"
 PROMPTS = {
-    "hello": TURN.format("Introduce yourself."),
+    "ability": TURN.format("What can you do?"),
     "story": TURN.format("Tell me a story about a mouse."),
-    "sum": TURN.format("What is 18 + 25?"),
+    "sum": TURN.format("What is 45 + 38?"),
     "system": "<|im_start|>system\nAlways call the user Captain.<|im_end|>\n" + TURN.format("What is the capital of France?"),
     "recall": TURN.format("My name is Rubin.") + "Nice to meet you, Rubin!<|im_end|>\n"
               + TURN.format("What is 3 + 4?") + "3 plus 4 is 7.<|im_end|>\n"

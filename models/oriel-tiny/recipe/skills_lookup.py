@@ -171,11 +171,13 @@ IN_TABLE = (
 )
 
 
-def _layout(d, heads, rows):
-    """The table as text, in one of the ways people write them."""
-    x = d.rng.random()
+def _layout(d, heads, rows, x, prose):
+    """The table as text: as markdown, from x = 0.3 on as CSV, from 0.5 in lines, from 0.72 in one line.
+
+    prose: how often two columns become a sentence instead.
+    """
     h = [c[0] for c in heads]
-    if len(h) == 2 and d.p(0.1):
+    if len(h) == 2 and d.p(prose):
         one = d.c("{0} {1}", "{0} has {1}", "{0} {1}", "{0}: {1}", "{1} for {0}", "{0} ({1})")
         text = d.c(", ", ", ", "; ", " and ").join(one.format(*r) for r in rows)
         return (
@@ -233,21 +235,27 @@ INTRO = [
 ]
 
 
-def table(d, questions=None):
+def _draw(d, columns_wanted, layout, prose=0.1):
+    """-> (about people?, columns, keys, rows, text); the last two arguments are for _layout"""
     people = d.p(0.6)
     n = d.rng.randint(2, 7)
     columns = PERSON_COLUMNS if people else THING_COLUMNS
-    chosen = d.rng.sample(columns, d.c(1, 1, 1, 2, 2, 3))
+    chosen = d.rng.sample(columns, columns_wanted())
     if {"town", "city"} <= {c[0] for c in chosen} or {"score", "points"} <= {c[0] for c in chosen}:
         chosen = chosen[:1]
     keys = _names(d, n) if people else _goods(d, n)
     rows = [[k] + [c[1](d) for c in chosen] for k in keys]
     heads = [("name" if people else d.c("item", "thing", "name"),)] + chosen
     intro = d.c(INTRO)
-    text = (intro + d.c("\n", "\n", " ") if intro else "") + _layout(d, heads, rows)
+    text = intro + d.c("\n", "\n", " ") if intro else ""
+    return people, chosen, keys, rows, text + _layout(d, heads, rows, layout(), prose)
+
+
+def table(d, questions=None):
+    people, chosen, keys, rows, text = _draw(d, lambda: d.c(1, 1, 1, 2, 2, 3), d.rng.random)
     first = True
     for _ in range(questions or d.c(1, 2, 2, 3, 4, 5, 6)):
-        q, a, gold = _question(d, people, chosen, keys, rows)
+        q, a, gold = _question(d, people, chosen, keys, rows, d.rng.random())
         if first:
             where = d.rng.random()
             if where < 0.7:
@@ -271,15 +279,44 @@ def table(d, questions=None):
             d.add(q, a, "table", gold, names=True)
 
 
-def _question(d, people, chosen, keys, rows):
-    x = d.rng.random()
+def table_drill(d):
+    """A table in the layouts that are hardest to read, with a question for each of its rows."""
+    people, chosen, _, rows, text = _draw(
+        d, lambda: d.c(1, 1, 1, 2), lambda: d.c(0.3, 0.72, d.rng.random()), 0.35
+    )
+    below = d.p(0.85)
+    for k, r in enumerate(d.rng.sample(rows, len(rows))):
+        i = d.rng.randrange(len(chosen))
+        q, a, gold = _cell(d, people, chosen[i], r, i)
+        if k == 0:
+            q = text + d.c("\n", "\n\n", "\n\n", " ") + q if below else q + "\n" + text
+            d.add(q, a, "table", gold, raw=True)
+        else:
+            d.add(q, a, "table", gold, names=True)
+
+
+def table_search(d):
+    """A table with more questions that need all of it: whose a value is, which is the most, how many."""
+    people, chosen, keys, rows, text = _draw(d, lambda: d.c(1, 1, 2, 2, 3), d.rng.random)
+    golds = set()
+    for _ in range(d.rng.randint(3, 8)):
+        kind = d.c(0.05, 0.2, 0.2, 0.2, 0.2, 0.3, 0.3, 0.38, 0.9, 0.9)
+        q, a, gold = _question(d, people, chosen, keys, rows, kind)
+        if gold in golds:
+            continue
+        first = not golds
+        d.add(text + "\n\n" + q if first else q, a, "table", gold, raw=first, names=not first)
+        golds.add(gold)
+
+
+def _question(d, people, chosen, keys, rows, x):
+    """One of the kinds: below x = 0.10 a missing row, 0.24 the row of a value, 0.36 an extreme, 0.40 how many."""
     i = d.rng.randrange(len(chosen))
     head, _, answer, asks = chosen[i]
     values = [r[i + 1] for r in rows]
-    put = lambda s, k, v: s.replace("K", "\0").replace("V", str(v)).replace("\0", str(k))
     if x < 0.10:
         k = d.c([w for w in (_names(d, 4) if people else _goods(d, 4)) if w not in keys] or ["Zed"])
-        return put(d.c(asks), k, ""), f"{cap(k)} is not in the table.", "not in the table"
+        return _put(d.c(asks), k, ""), f"{cap(k)} is not in the table.", "not in the table"
     if x < 0.24:
         unique = [r for r in rows if values.count(r[i + 1]) == 1]
         if unique:
@@ -291,7 +328,7 @@ def _question(d, people, chosen, keys, rows):
                 f"Whose {head} is {v}?" if people else f"Which one has {head} {v}?",
                 f"Which row has the {head} {v}?",
             )
-            return q, put(answer, r[0], v), r[0]
+            return q, _put(answer, r[0], v), r[0]
     if (
         x < 0.36
         and isinstance(values[0], int)
@@ -316,7 +353,7 @@ def _question(d, people, chosen, keys, rows):
                 if head == "points"
                 else f"{who} has the {'biggest' if most else 'smallest'} {head}?",
             )
-        return q, put(answer, r[0], r[i + 1]), r[0]
+        return q, _put(answer, r[0], r[i + 1]), r[0]
     if x < 0.40:
         n = len(rows)
         return (
@@ -327,14 +364,25 @@ def _question(d, people, chosen, keys, rows):
             f"There are {n}.",
             str(n),
         )
-    r = d.c(rows)
-    asks = asks if d.p(0.5) else [d.say(ASK.replace("H", head).replace("the K", "K" if people else "the K"))]
-    q = put(d.c(asks), r[0], r[i + 1])
+    return _cell(d, people, chosen[i], d.c(rows), i)
+
+
+def _put(s, k, v):
+    """s with the row's key for K and its value for V"""
+    return s.replace("K", "\0").replace("V", str(v)).replace("\0", str(k))
+
+
+def _cell(d, people, column, r, i):
+    """Asks for the value of row r in column i."""
+    head, _, answer, asks = column
+    if not d.p(0.5):
+        asks = [d.say(ASK.replace("H", head).replace("the K", "K" if people else "the K"))]
+    q = _put(d.c(asks), r[0], r[i + 1])
     if q[-1] not in ".?":
         q += "?"
     if d.p(0.15):
         q = d.c(IN_TABLE) + q[0].lower() + q[1:]
-    return q, put(answer, r[0], r[i + 1]), str(r[i + 1])
+    return q, _put(answer, r[0], r[i + 1]), str(r[i + 1])
 
 
 def passage(d):

@@ -240,6 +240,7 @@ def check_sum(d):
     ok = d.p(0.5)
     w = r if ok else max(0, r + d.c(-10, -2, -1, 1, 2, 10, 20))
     ok = w == r
+    said = f"{a} {SIGN[op]} {b} is {r}. " + ("Yes, that is right." if ok else f"No, it is not {w}.")
     d.add(
         d.c(
             f"Is {a} {SIGN[op]} {b} {w}?",
@@ -247,7 +248,7 @@ def check_sum(d):
             f"{a} {SIGN[op]} {b} is {w}, right?",
             f"Is it true that {a} {SIGN[op]} {b} is {w}?",
         ),
-        f"{'Yes' if ok else 'No'}, {a} {SIGN[op]} {b} is {r}.",
+        said if d.counts_first else f"{'Yes' if ok else 'No'}, {a} {SIGN[op]} {b} is {r}.",
         "check sum",
         "Yes" if ok else "No",
     )
