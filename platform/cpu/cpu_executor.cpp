@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "cpu/attention.h"
 #include "cpu/matmul.h"
+#include "cpu/op_groups.h"
 #include "cpu/pool.h"
 #include "cpu/rope_append.h"
 #include "cpu/small_ops.h"
@@ -18,28 +19,29 @@
 namespace oriel {
 namespace {
 
-constexpr uint32_t kDefaultThreads = 8;   // at most, when the app does not say: memory is what limits
-constexpr uint32_t kPiecesPerThread = 4;  // of an op: a thread that was held up takes fewer
-constexpr uint32_t kAttentionPieces = 12; // at least, of attention, for threads to share
-constexpr uint64_t kLine = 64;            // keeps threads' scratch apart
+constexpr uint32_t kDefaultThreads = 8;    // at most, unless the app says: memory is what limits
+constexpr uint32_t kPiecesPerThread = 4;   // of an op: a thread that was held up takes fewer
+constexpr uint32_t kAttentionPieces = 12;  // at least, of attention, for threads to share
+constexpr uint64_t kLine = 64;             // keeps threads' scratch apart
 
-bool samePiece(const BufferRef& a, const BufferRef& b) {
-  return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes;
-}
-
-/// Every thread of the team walks the op list, and skips what the others did while it was held up. Large
-/// ops are shared out in pieces; tiny ones are done by thread 0, or by every thread for itself where all
-/// need the result anyway: an op that feeds a product of one token. Staged activations lie in the upload ring, which nothing else uses while ops run.
+/// Every thread of the team walks the op list, and skips what the others did while it was held up.
+/// Large ops are shared out in pieces; small ones are done by thread 0, or by every thread for
+/// itself where all need the result anyway: an op that feeds a product of one token. Staged
+/// activations lie in the upload ring, which nothing else uses while ops run.
 class CpuExecutor final : public HostExecutor {
  public:
   CpuExecutor(const Plan& plan, const ExecutorOptions& options, SimdTarget target)
-      : HostExecutor(plan, options), timeout_ms_(options.timeout_ms), target_(target),
-        matmul_(matmulKernels(target)), small_(smallKernels(target)),
-        attend_(attendKernel(target)), rope_append_(ropeAppendKernel(target)) {
+      : HostExecutor(plan, options),
+        timeout_ms_(options.timeout_ms),
+        target_(target),
+        matmul_(matmulKernels(target)),
+        small_(smallKernels(target)),
+        attend_(attendKernel(target)),
+        rope_append_(ropeAppendKernel(target)) {
     // More threads than cores would wait for each other; tests may want just that.
-    pool_.start(options.cpu_threads != 0 ? options.cpu_threads
-                                         : std::min(allowedCores(), kDefaultThreads),
-                options.cpu_threads == 0);
+    pool_.start(
+        options.cpu_threads != 0 ? options.cpu_threads : std::min(allowedCores(), kDefaultThreads),
+        options.cpu_threads == 0);
   }
 
   Status finishLoad() override {
@@ -101,9 +103,7 @@ class CpuExecutor final : public HostExecutor {
     uint32_t first_number;  ///< of op 0 among all ops of the run
   };
 
-  const StepHeader& header() const {
-    return *reinterpret_cast<const StepHeader*>(at(plan_.step));
-  }
+  const StepHeader& header() const { return *reinterpret_cast<const StepHeader*>(at(plan_.step)); }
   const TokenStep* tokens() const {
     return reinterpret_cast<const TokenStep*>(at(plan_.step) + sizeof(StepHeader));
   }
@@ -151,7 +151,7 @@ class CpuExecutor final : public HostExecutor {
   // Runs ops from `n` on that need no waiting in between; the number of the next one.
   uint32_t runFrom(const Walk& walk, uint32_t n) {
     const Op& op = walk.ops[n];
-    if (feedsMatmul(walk, n)) {
+    if (feedsNext(walk, n)) {
       return matmuls(walk, n + 1, &op);
     }
     switch (op.kind) {
@@ -178,40 +178,14 @@ class CpuExecutor final : public HostExecutor {
         runToken(walk.ops[n], 0);
       }
       ++n;
-    } while (n < walk.n_ops && isSmall(walk.ops[n]) && !feedsMatmul(walk, n) &&
+    } while (n < walk.n_ops && isSmall(walk.ops[n]) && !feedsNext(walk, n) &&
              (walk.n_tokens == 1 || ofOneRow(walk.ops[n])));
     return n;
   }
 
-  static bool isSmall(const Op& op) {
-    return op.kind != OpKind::kMatmul && op.kind != OpKind::kAttention &&
-           op.kind != OpKind::kRopeAppend;
-  }
-  // Works on one row whatever the number of tokens.
-  static bool ofOneRow(const Op& op) {
-    return (op.kind == OpKind::kRmsNorm && op.push.rms_norm.head_row_only != 0) ||
-           (op.kind == OpKind::kMatmul && op.push.matmul.one_row != 0) ||
-           op.kind == OpKind::kTopBlocks || op.kind == OpKind::kTopTokens;
-  }
-
-  // The op makes, of one token, the vector that the matmul after it reads, and changes nothing else.
-  bool feedsMatmul(const Walk& walk, uint32_t n) const {
-    const Op& op = walk.ops[n];
-    if (!private_rows_ || n + 1 >= walk.n_ops || walk.ops[n + 1].kind != OpKind::kMatmul ||
-        (walk.n_tokens > 1 && !ofOneRow(op)) ||
-        !samePiece(op.bindings[2], walk.ops[n + 1].bindings[3])) {
-      return false;
-    }
-    switch (op.kind) {
-      case OpKind::kRmsNorm:
-        return op.push.rms_norm.accumulate == 0 && op.push.rms_norm.rows == 1 &&
-               op.push.rms_norm.first == 0 && !samePiece(op.bindings[0], op.bindings[2]);
-      case OpKind::kGatedActivation:
-      case OpKind::kAttentionMerge:
-        return true;
-      default:
-        return false;
-    }
+  // Every thread makes the input of the product after op `n` for itself.
+  bool feedsNext(const Walk& walk, uint32_t n) const {
+    return private_rows_ && feedsMatmul(walk.ops, walk.n_ops, n, walk.n_tokens);
   }
 
   void runToken(const Op& op, uint32_t t) {
@@ -270,9 +244,9 @@ class CpuExecutor final : public HostExecutor {
       small_.gatedActivation(p, in + uint64_t{t} * p.in_stride, 0, p.cols, out);
     } else {
       const AttentionMergePush& p = op.push.attention_merge;
-      small_.attentionMerge(
-          p, in + uint64_t{t} * p.n_heads * p.splits * (p.head_dim + kPartialExtra), 0, p.n_heads,
-          out);
+      small_.attentionMerge(p,
+                            in + uint64_t{t} * p.n_heads * p.splits * (p.head_dim + kPartialExtra),
+                            0, p.n_heads, out);
     }
   }
 
@@ -310,27 +284,12 @@ class CpuExecutor final : public HostExecutor {
     return task;
   }
 
-  // Both read the same vectors, and neither writes what the other reads or writes.
-  static bool goTogether(const Op& op, const Op& next) {
-    if (next.kind != OpKind::kMatmul || ofOneRow(next) != ofOneRow(op) ||
-        !samePiece(next.bindings[3], op.bindings[3]) ||
-        samePiece(next.bindings[2], op.bindings[3])) {
-      return false;
-    }
-    const MatmulPush& a = op.push.matmul;
-    return !samePiece(next.bindings[2], op.bindings[2]) ||
-           next.push.matmul.out_first >= a.out_first + a.rows;
-  }
-
   // The matmuls from `first` on that read the same vectors, fed by `producer` if there is one.
   uint32_t matmuls(const Walk& walk, uint32_t first, const Op* producer) {
     const Op& head = walk.ops[first];
     const uint32_t n_tokens = ofOneRow(head) ? 1 : walk.n_tokens;
-    uint32_t end = first + 1;
-    while (end < walk.n_ops && goTogether(walk.ops[end - 1], walk.ops[end])) {
-      ++end;
-    }
-    const float* in = floats(head, 3);
+    const uint32_t end = endOfMatmuls(walk.ops, walk.n_ops, first);
+    const float* in = floats(head, kMatmulInput);
     uint8_t* scratch = at(plan_.upload);
     const Op* quantised =
         std::find_if(&head, walk.ops + end, [](const Op& op) { return !readsFloats(op.weights); });
@@ -384,19 +343,20 @@ class CpuExecutor final : public HostExecutor {
       const uint32_t count = std::min(most_tiles_, tiles - tile);
       for (uint32_t i = claim(walk); i < count; i = claim(walk)) {
         const uint32_t t = token + i * kTileTokens;
-        matmul_.quantiseTiles(in + uint64_t{t} * stride, stride, std::min(kTileTokens, n_tokens - t),
-                              units, reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
+        matmul_.quantiseTiles(in + uint64_t{t} * stride, stride,
+                              std::min(kTileTokens, n_tokens - t), units,
+                              reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
       }
       sync(walk);
-      products(walk, &head, end - first, in, std::min(count * kTileTokens, n_tokens - token), scratch,
-               token);
+      products(walk, &head, end - first, in, std::min(count * kTileTokens, n_tokens - token),
+               scratch, token);
     }
     return end;
   }
 
   // Shares out the rows of all the ops.
-  void products(const Walk& walk, const Op* ops, uint32_t n_ops, const float* in,
-                uint32_t n_tokens, const uint8_t* staged, uint32_t first_token = 0) {
+  void products(const Walk& walk, const Op* ops, uint32_t n_ops, const float* in, uint32_t n_tokens,
+                const uint8_t* staged, uint32_t first_token = 0) {
     uint32_t groups = 0;
     for (uint32_t n = 0; n < n_ops; ++n) {
       groups += groupsOf(ops[n]);
@@ -473,8 +433,8 @@ class CpuExecutor final : public HostExecutor {
     task.values = words(op, 4);
     task.out = floats(op, 2);
     task.chunk = walk.n_tokens > 1;
-    // As many tokens to a piece as can share what is read, but pieces for several threads. How many there
-    // really are must not matter: what is added in which order follows from the pieces.
+    // As many tokens to a piece as can share what is read, but pieces for several threads. How many
+    // there really are must not matter: what is added in which order follows from the pieces.
     const uint64_t least = kAttentionPieces;
     uint32_t share = attentionTokens(p.n_heads / p.n_kv_heads);
     while (share > 1 && ceilDiv(walk.n_tokens, share) * p.n_kv_heads * p.splits < least) {
@@ -511,7 +471,7 @@ class CpuExecutor final : public HostExecutor {
   double deadline_ms_ = 0;
   bool lost_ = false;
   std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op after which the team stopped
-  Pool pool_;  // last: its threads end before anything they use
+  Pool pool_;                                     // last: its threads end before anything they use
 };
 static_assert(sizeof(CpuExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
 

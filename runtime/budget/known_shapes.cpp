@@ -117,18 +117,15 @@ struct ParameterCounter {
   void vector(uint32_t values) { count += values; }
 };
 
-/// Slices and segments as plan/plan.cpp places them.
+/// Slices and segments as WeightPlacement places them.
 struct WeightCounter {
   WeightType type = WeightType::kQ4_0;
   PlanTotals totals;
-  uint64_t segment_used = 0;
+  WeightSegments segments;
   uint64_t largest_group_bytes = 0;
 
   void place(uint64_t bytes, uint64_t group_bytes, bool read) {
-    if (alignUp(segment_used + bytes, kArenaGranularity) > kMaxAllocationBytes) {
-      closeSegment();
-    }
-    segment_used = alignUp(segment_used + bytes, kBufferAlignment);
+    (void)segments.take(bytes);
     largest_group_bytes = std::max(largest_group_bytes, group_bytes);
     totals.weights_read_bytes_per_token += read ? bytes : 0;
   }
@@ -144,10 +141,10 @@ struct WeightCounter {
 
   void vector(uint32_t values) { place(vectorBytes(values), vectorBytes(values), true); }
 
-  void closeSegment() {
-    totals.weights_bytes += alignUp(segment_used, kArenaGranularity);
-    totals.weight_segments += segment_used != 0 ? 1 : 0;
-    segment_used = 0;
+  void finish() {
+    segments.close();
+    totals.weights_bytes = segments.bytes();
+    totals.weight_segments = segments.count();
   }
 };
 
@@ -237,7 +234,7 @@ PlanTotals measureShape(const ModelShape& shape, WeightType type) {
   counter.type = type;
   if (shape.weightsKnown()) {
     visitWeights(shape, &counter);
-    counter.closeSegment();
+    counter.finish();
     WeightCounter head;
     head.type = type;
     head.matrix(shape.n_vocab, shape.n_embd, false);

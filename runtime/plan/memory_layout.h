@@ -1,4 +1,5 @@
-// Where activations and host-visible blocks lie; pure arithmetic shared by the budgeter and the plan.
+// Where weights, activations and host-visible blocks lie; pure arithmetic shared by the budgeter and
+// the plan.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,44 @@ class PieceCounter {
  private:
   ArenaKind arena_;
   uint64_t used_;
+};
+
+/// Hands out aligned pieces of the weights arena, segment after segment.
+class WeightSegments {
+ public:
+  /// `segment_bytes`: where the segments' sizes go; null: nowhere.
+  explicit WeightSegments(uint64_t* segment_bytes = nullptr) : segment_bytes_(segment_bytes) {}
+
+  BufferRef take(uint64_t bytes) {
+    if (alignUp(used_ + bytes, kArenaGranularity) > kMaxAllocationBytes) {
+      close();
+    }
+    const BufferRef piece = {ArenaKind::kWeights, static_cast<uint8_t>(count_), used_, bytes};
+    used_ = alignUp(used_ + bytes, kBufferAlignment);
+    return piece;
+  }
+  /// After the last piece.
+  void close() {
+    if (used_ == 0) {
+      return;
+    }
+    const uint64_t bytes = alignUp(used_, kArenaGranularity);
+    if (segment_bytes_ != nullptr) {
+      segment_bytes_[count_] = bytes;
+    }
+    ++count_;
+    bytes_ += bytes;
+    used_ = 0;
+  }
+  /// Of the segments that are closed.
+  uint32_t count() const { return count_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  uint64_t* segment_bytes_;
+  uint32_t count_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t used_ = 0;  // of the segment that is open
 };
 
 /// Slots of one layer in a session of `cache`.

@@ -1,69 +1,16 @@
-// What the Vulkan executor promises besides right results: which calls it makes, what it does when one
-// fails, what it keeps on disk. Needs a Vulkan target.
+// What the Vulkan executor promises besides right results: which calls it makes, and what it does
+// when one fails. Needs a Vulkan target.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-
-#include "support/kernel_api_tap.h"
-#include "support/kernel_data.h"
-#include "support/kernel_rig.h"
 
 #ifdef ORIEL_VULKAN
+#include "support/vulkan_rig.h"
 
 namespace oriel::test {
 namespace {
-
-namespace fs = std::filesystem;
-
-class VulkanExecutor : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!onVulkan()) {
-      GTEST_SKIP() << "the target is not Vulkan";
-    }
-  }
-};
-
-/// A rig that copies a vector in all three lists, into the output `out`, and uses every arena.
-struct Copier {
-  static constexpr uint32_t kCols = kUnit;
-
-  Copier() : rig(2) {
-    std::vector<float> identity(kCols * kCols, 0.0f);
-    for (uint32_t i = 0; i < kCols; ++i) {
-      identity[i * kCols + i] = 1.0f;
-    }
-    MatmulPush push = {};
-    push.rows = kCols;
-    push.units = 1;
-    const PackedMatrix matrix = floatMatrix(kCols, kCols, identity);
-    push.group_words = matrix.geometry.groupWords();
-    push.side_word = matrix.geometry.sideWord();
-    push.in_stride = kCols;
-    push.out_stride = kCols;
-    const BufferRef weights = rig.input(matrix.words);
-    const BufferRef in = rig.input(std::vector<float>(2 * kCols, 5.0f));
-    rig.cache(64);
-    out = rig.output(2 * kCols);
-    for (const StepList list : {StepList::kDecode, StepList::kChunk, StepList::kHead}) {
-      rig.add(list, OpKind::kMatmul, push, {weights, out, in});
-    }
-  }
-  bool copies(StepRun what = StepRun::kDecode) {
-    rig.clearOutputs();
-    rig.header().n_tokens = 1;
-    return rig.executor->run(what).ok() && rig.floats(out)[kCols - 1] == 5.0f;
-  }
-
-  KernelRig rig;
-  BufferRef out;
-};
 
 TEST_F(VulkanExecutor, a_step_submits_once_and_creates_allocates_and_records_nothing) {
   VulkanTap tap;
@@ -123,9 +70,9 @@ TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
     copier.rig.options.wrap_api = VulkanTap::wrap;
     ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
   }
-  for (const char* object : {"Instance", "Device", "Buffer", "DescriptorSetLayout",
-                             "DescriptorPool", "PipelineLayout", "PipelineCache", "ShaderModule",
-                             "CommandPool", "Fence"}) {
+  for (const char* object :
+       {"Instance", "Device", "Buffer", "DescriptorSetLayout", "DescriptorPool", "PipelineLayout",
+        "PipelineCache", "ShaderModule", "CommandPool", "Fence"}) {
     EXPECT_EQ(tap.calls[std::string("vkCreate") + object],
               tap.calls[std::string("vkDestroy") + object])
         << object;
@@ -260,8 +207,7 @@ TEST_F(VulkanExecutor, a_device_number_that_does_not_exist_is_refused_with_a_rea
 TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
   CapturedLog log;
   size_t needed = 0;
-  EXPECT_EQ(listVulkanDevices(log.log(), nullptr, 0, &needed).code(),
-            ORIEL_ERROR_BUFFER_TOO_SMALL);
+  EXPECT_EQ(listVulkanDevices(log.log(), nullptr, 0, &needed).code(), ORIEL_ERROR_BUFFER_TOO_SMALL);
   ASSERT_GT(needed, 0u);
   std::vector<oriel_device_info> devices(needed);
   ASSERT_TRUE(listVulkanDevices(log.log(), devices.data(), needed, &needed).ok());
@@ -303,172 +249,7 @@ TEST_F(VulkanExecutor, an_arena_the_device_would_round_up_is_refused_not_overspe
   EXPECT_TRUE(copier.rig.log.says("planned")) << copier.rig.log.errors();
 }
 
-// ---- Pipelines on disk ---------------------------------------------------------------------------
-
-class PipelineFile : public VulkanExecutor {
- protected:
-  void SetUp() override {
-    VulkanExecutor::SetUp();
-    folder_ = fs::temp_directory_path() / ("oriel-pipelines-" + std::to_string(getpid()));
-    fs::remove_all(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  // Loads with the folder; the bytes of pipelines handed to the driver.
-  size_t loadAndRun() {
-    static size_t handed;
-    static PFN_vkCreatePipelineCache real;
-    handed = 0;
-    Copier copier;
-    const std::string folder = folder_.string();
-    copier.rig.options.cache_dir = folder.c_str();
-    copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
-      if (api->vkCreatePipelineCache != nullptr) {
-        real = api->vkCreatePipelineCache;
-        api->vkCreatePipelineCache = [](VkDevice device, const VkPipelineCacheCreateInfo* info,
-                                        const VkAllocationCallbacks* allocator,
-                                        VkPipelineCache* cache) {
-          handed += info->initialDataSize;
-          return real(device, info, allocator, cache);
-        };
-      }
-    };
-    EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
-    stats_ = copier.rig.executor->pipelineStats();
-    stats_ = copier.rig.executor->pipelineStats();
-    EXPECT_TRUE(copier.copies());
-    return handed;
-  }
-  std::vector<char> read() const {
-    std::ifstream file(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  void write(const std::vector<char>& bytes) const {
-    std::ofstream(path(), std::ios::binary)
-        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  }
-  fs::path path() const { return fs::directory_iterator(folder_)->path(); }
-
-  fs::path folder_;
-  PipelineStats stats_;  ///< of the latest load
-};
-
-TEST_F(PipelineFile, is_written_by_the_first_load_and_used_by_the_second) {
-  EXPECT_EQ(loadAndRun(), 0u);
-  ASSERT_TRUE(fs::exists(folder_));
-  EXPECT_GT(loadAndRun(), 0u);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
-}
-
-TEST_F(PipelineFile, is_not_handed_to_the_driver_when_any_byte_is_damaged_or_missing) {
-  loadAndRun();
-  const std::vector<char> good = read();
-  ASSERT_GT(good.size(), 100u);
-  const size_t step = good.size() / 40 + 1;
-  for (size_t at = 0; at < good.size(); at += at < 110 ? 7 : step) {
-    SCOPED_TRACE(at);
-    std::vector<char> damaged = good;
-    damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
-    write(damaged);
-    ASSERT_EQ(loadAndRun(), 0u);
-    write({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at)});
-    ASSERT_EQ(loadAndRun(), 0u);
-  }
-  // And a damaged file is replaced by a good one.
-  EXPECT_GT(loadAndRun(), 0u);
-}
-
-TEST_F(PipelineFile, that_cannot_be_written_fails_nothing) {
-  std::ofstream(folder_) << "a file where the folder should be";
-  EXPECT_EQ(loadAndRun(), 0u);
-}
-
-TEST_F(PipelineFile, spares_a_second_start_all_compiling) {
-  loadAndRun();
-  const PipelineStats first = stats_;
-  EXPECT_GT(first.total, 0u);
-  if (!first.known) {
-    GTEST_SKIP() << "the driver does not say where a pipeline came from";
-  }
-  EXPECT_EQ(first.from_cache, 0u);
-  // A kernel is at least a few hundred instructions.
-  constexpr size_t kHeaders = 72 + 32, kLeastKernel = 256;
-  if (read().size() < kHeaders + first.total * kLeastKernel) {
-    GTEST_SKIP() << "the driver puts no kernels into a pipeline cache";
-  }
-  loadAndRun();
-  EXPECT_EQ(stats_.from_cache, stats_.total);
-}
-
-TEST_F(PipelineFile, hits_that_a_driver_reports_are_counted_and_all_pipelines_ask) {
-  // Drivers of software devices keep nothing: this one says that all it was handed was found.
-  static size_t handed;
-  static std::atomic<int> asked;
-  static PFN_vkCreatePipelineCache real_cache;
-  static PFN_vkCreateComputePipelines real_compile;
-  const std::string folder = folder_.string();
-  const auto load = [&] {
-    handed = 0;
-    asked = 0;
-    Copier copier;
-    copier.rig.options.cache_dir = folder.c_str();
-    copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
-      if (api->vkCreatePipelineCache == nullptr) {
-        return;
-      }
-      real_cache = api->vkCreatePipelineCache;
-      real_compile = api->vkCreateComputePipelines;
-      api->vkCreatePipelineCache = [](VkDevice device, const VkPipelineCacheCreateInfo* info,
-                                      const VkAllocationCallbacks* allocator,
-                                      VkPipelineCache* cache) {
-        handed = info->initialDataSize;
-        return real_cache(device, info, allocator, cache);
-      };
-      api->vkCreateComputePipelines = [](VkDevice device, VkPipelineCache cache, uint32_t count,
-                                         const VkComputePipelineCreateInfo* info,
-                                         const VkAllocationCallbacks* allocator,
-                                         VkPipeline* pipelines) {
-        const VkResult result = real_compile(device, cache, count, info, allocator, pipelines);
-        if (info->pNext != nullptr) {
-          ++asked;
-          static_cast<const VkPipelineCreationFeedbackCreateInfoEXT*>(info->pNext)
-              ->pPipelineCreationFeedback->flags =
-              VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT_EXT |
-              (handed != 0
-                   ? VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT_EXT
-                   : 0);
-        }
-        return result;
-      };
-    };
-    EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
-    return copier.rig.executor->pipelineStats();
-  };
-  const PipelineStats first = load();
-  if (asked == 0) {
-    GTEST_SKIP() << "the device lacks VK_EXT_pipeline_creation_feedback";
-  }
-  EXPECT_EQ(static_cast<int>(first.total), asked);
-  EXPECT_TRUE(first.known);
-  EXPECT_EQ(0u, first.from_cache);
-  const PipelineStats second = load();
-  EXPECT_EQ(first.total, second.total);
-  EXPECT_EQ(second.total, second.from_cache);
-}
-
-TEST_F(PipelineFile, that_a_driver_did_not_survive_is_not_handed_to_it_again) {
-  loadAndRun();
-  ASSERT_GT(loadAndRun(), 0u);
-  // What a process leaves behind that ends while the driver opens the file.
-  fs::path marker = fs::directory_iterator(folder_)->path();
-  marker.replace_extension(".opening");
-  std::ofstream(marker) << "x";
-  EXPECT_EQ(loadAndRun(), 0u);
-  EXPECT_FALSE(fs::exists(marker)) << "its successor is trusted again";
-  EXPECT_GT(loadAndRun(), 0u);
-}
-
-TEST_F(PipelineFile, a_device_with_every_extension_is_asked_for_all_of_them_once) {
+TEST_F(VulkanExecutor, a_device_with_every_extension_is_asked_for_all_of_them_once) {
   static std::vector<std::string> asked;
   static PFN_vkEnumerateDeviceExtensionProperties real_list;
   static PFN_vkCreateDevice real_create;
@@ -512,9 +293,8 @@ TEST_F(PipelineFile, a_device_with_every_extension_is_asked_for_all_of_them_once
   EXPECT_EQ(asked.end(), std::unique(asked.begin(), asked.end()));
 }
 
-// ---- Pieces ----
-
-/// A rig whose chunk is a row of products that a submission can hold a few of, each worth several pieces.
+/// A rig whose chunk is a row of products that a submission can hold a few of, each worth several
+/// pieces.
 struct LongChunk {
   static constexpr uint32_t kTokens = 64, kCols = 1024, kRows = 512, kProducts = 16;
 

@@ -4,7 +4,7 @@ A Fact says how a value is drawn, how it is told (`say`: clauses that can be joi
 sentences), asked for (`ask`, besides the questions that every noun has), answered and checked.
 In the texts {v} is the value, {V} the value with a capital, {a_v} with its article.
 
-facts_user.py holds the user's own; `about_person` makes facts about somebody else, so that
+facts_user.py has all of the user's own; `about_person` makes facts about somebody else, so that
 who is meant has to be read as well as what.
 """
 from collections import namedtuple
@@ -120,27 +120,36 @@ UNKNOWN = [
 ]
 
 
-def fact(noun, known, new, say, more=(), ask=(), answer=(), check=(), short=("{v}.",), ack=()):
-    your = cap(yours(noun))
-    say = [f"{cap(noun)} is {{v}}"] + list(say)
-    more = list(more) + [p.replace("{n}", noun).replace("{N}", cap(noun)) + "." for p in OF_NOUN]
-    return Fact(
-        noun,
-        known,
-        new,
-        say,
-        more,
-        list(ask),
-        [f"{your} is {{v}}."] + list(answer),
-        [f"Is {noun} {{v}}?"] + list(check),
-        list(short),
-        [
+def fact(
+    noun,
+    known,
+    new,
+    say,
+    more=(),
+    ask=(),
+    answer=(),
+    check=(),
+    short=("{v}.",),
+    ack=(),
+    general=True,
+):
+    """`general`: also in the wordings that fit every noun, unless sentences about it need "the" or a
+    preposition before the value."""
+    say, more, answer, check, ack = map(list, (say, more, answer, check, ack))
+    if general:
+        your = cap(yours(noun))
+        say.insert(0, f"{cap(noun)} is {{v}}")
+        more += [p.replace("{n}", noun).replace("{N}", cap(noun)) + "." for p in OF_NOUN]
+        answer.insert(0, f"{your} is {{v}}.")
+        check.insert(0, f"Is {noun} {{v}}?")
+        ack = [
             f"I will remember that {yours(noun)} is {{v}}.",
             f"Got it, {yours(noun)} is {{v}}.",
             "I will remember {v}.",
-        ]
-        + list(ack),
-    )
+        ] + ack
+    else:
+        ack = ["I will remember that.", "Got it."] + ack
+    return Fact(noun, known, new, say, more, list(ask), answer, check, list(short), ack)
 
 
 def pick(bank):

@@ -1,0 +1,22 @@
+// The three op lists of a model: which kernels run in which order, from where to where.
+#pragma once
+
+#include "plan/memory_layout.h"
+
+namespace oriel {
+
+/// What placing and reading the weights comes to.
+struct WeightCounts {
+  uint64_t bytes = 0;
+  uint64_t largest_group_bytes = 0;  ///< of what is repacked at a time
+  uint64_t read_bytes_per_token = 0;
+  uint64_t head_read_bytes = 0;  ///< of these, the output matrix
+};
+
+/// Walks the model once and emits ops, places for weights and their uploads to `plan`, whose cache,
+/// formats and chunk are set; in one without lists it only counts them.
+Status emitSteps(const GgufFile& file, const ModelDesc& model, const Log& log,
+                 const ActivationLayout& activations, const IoLayout& io, Plan* plan,
+                 WeightCounts* counts);
+
+}  // namespace oriel

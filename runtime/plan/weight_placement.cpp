@@ -1,0 +1,85 @@
+#include "plan/weight_placement.h"
+
+#include <algorithm>
+
+namespace oriel {
+
+void WeightPlacement::upload(const Upload& item, uint64_t group_bytes) {
+  if (plan_->uploads != nullptr) {
+    plan_->uploads[plan_->n_uploads] = item;
+  }
+  ++plan_->n_uploads;
+  largest_group_bytes_ = std::max(largest_group_bytes_, group_bytes);
+}
+
+BufferRef WeightPlacement::vector(TensorRole role, uint32_t layer, uint32_t cols) {
+  Upload item;
+  item.role = role;
+  item.layer = layer;
+  item.rows = 1;
+  item.cols = cols;
+  item.is_vector = true;
+  item.slice = segments_.take(vectorBytes(cols));
+  upload(item, item.slice.size_bytes);
+  return item.slice;
+}
+
+// A run: parts of one type that follow each other.
+Status WeightPlacement::beginRun(Stack* stack) {
+  MatrixSlice& slice = stack->slice;
+  const uint32_t file_type = findTensor(file_, model_, stack->part->role, stack->part->layer).type;
+  if (!weightTypeOf(file_type, &slice.type)) {
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED, "tensor type %s has no kernel: convert the model",
+                     tensorTypeName(file_type));
+  }
+  slice.geometry = weightGeometry(slice.type, stack->cols);
+  stack->slice_rows = maxSliceRows(slice.geometry);
+  if (stack->slice_rows == 0) {
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED, "rows of %u values are too long for a kernel",
+                     stack->cols);
+  }
+  for (const MatrixPart* part = stack->part; part != stack->end; ++part) {
+    const GgufTensor tensor = findTensor(file_, model_, part->role, part->layer);
+    if (tensor.type != file_type) {
+      break;
+    }
+    stack->run_rows += tensor.dims[1];
+  }
+  return kOk;
+}
+
+void WeightPlacement::placeSlice(Stack* stack) {
+  MatrixSlice& slice = stack->slice;
+  slice.first_row += slice.rows;
+  slice.rows = static_cast<uint32_t>(std::min<uint64_t>(stack->slice_rows, stack->run_rows));
+  slice.place = segments_.take(slice.geometry.sliceBytes(slice.rows));
+  stack->run_rows -= slice.rows;
+  for (uint32_t filled = 0; filled < slice.rows;) {
+    const MatrixPart& part = *stack->part;
+    const uint32_t part_rows =
+        static_cast<uint32_t>(findTensor(file_, model_, part.role, part.layer).dims[1]);
+    Upload item;
+    item.role = part.role;
+    item.layer = part.layer;
+    item.source_row = stack->source_row;
+    item.rows = std::min(slice.rows - filled, part_rows - stack->source_row);
+    item.cols = stack->cols;
+    item.type = slice.type;
+    item.slice = slice.place;
+    item.slice_row = filled;
+    upload(item, slice.geometry.groupBytes());
+    filled += item.rows;
+    stack->source_row += item.rows;
+    if (stack->source_row == part_rows) {
+      stack->source_row = 0;
+      ++stack->part;
+    }
+  }
+}
+
+void WeightPlacement::finish() {
+  segments_.close();
+  plan_->weight_segments = segments_.count();
+}
+
+}  // namespace oriel

@@ -1,0 +1,79 @@
+// Where the weights of a model go, and what of the file goes there.
+#pragma once
+
+#include <initializer_list>
+
+#include "plan/memory_layout.h"
+#include "plan/weight_layout.h"
+
+namespace oriel {
+
+/// Rows of a stacked matrix that come from one tensor of the file.
+struct MatrixPart {
+  TensorRole role;
+  uint32_t layer;
+};
+
+/// Rows of a stacked matrix, of one type, that a kernel can bind.
+struct MatrixSlice {
+  BufferRef place;
+  WeightType type = WeightType::kF32;
+  WeightGeometry geometry;
+  uint32_t first_row = 0;  ///< of the stack
+  uint32_t rows = 0;
+};
+
+/// Places weights one after the other and notes their uploads in a plan; in one without lists it
+/// only counts them.
+class WeightPlacement {
+ public:
+  WeightPlacement(const GgufFile& file, const ModelDesc& model, const Log& log, Plan* plan)
+      : file_(file), model_(model), log_(log), plan_(plan), segments_(plan->weight_segment_bytes) {}
+
+  /// A vector of weights as one float32 row.
+  BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols);
+
+  /// Stacks the parts by rows, cuts the stack into slices, calls use(const MatrixSlice&) for each.
+  template <typename Use>
+  Status matrix(std::initializer_list<MatrixPart> parts, uint32_t cols, const Use& use) {
+    Stack stack = {parts.begin(), parts.end(), cols, 0, 0, 0, {}};
+    while (stack.part != stack.end) {
+      ORIEL_TRY(beginRun(&stack));
+      while (stack.run_rows != 0) {
+        placeSlice(&stack);
+        use(stack.slice);
+      }
+    }
+    return kOk;
+  }
+
+  /// After the last of them.
+  void finish();
+
+  uint64_t bytes() const { return segments_.bytes(); }
+  /// Of all that is repacked at a time: a vector, or a group of rows.
+  uint64_t largestGroupBytes() const { return largest_group_bytes_; }
+
+ private:
+  struct Stack {
+    const MatrixPart* part;  // that the next row comes from
+    const MatrixPart* end;
+    uint32_t cols;
+    uint32_t source_row;  // of the part
+    uint32_t slice_rows;  // at most
+    uint64_t run_rows;    // left of the parts that have the type of `slice`
+    MatrixSlice slice;    // the latest
+  };
+  Status beginRun(Stack* stack);
+  void placeSlice(Stack* stack);
+  void upload(const Upload& item, uint64_t group_bytes);
+
+  const GgufFile& file_;
+  const ModelDesc& model_;
+  const Log& log_;
+  Plan* plan_;
+  WeightSegments segments_;
+  uint64_t largest_group_bytes_ = 0;
+};
+
+}  // namespace oriel
