@@ -146,6 +146,8 @@ def test_info():
     given = json_of("info in given memory", "info", EXACT, "--memory", "8MiB")
     check("info in given memory", given["here"]["memory_bytes"] == 8 << 20
           and given["here"]["total_bytes"] <= 8 << 20, given)
+    fast = json_of("info with a least speed", "info", EXACT, "--memory", "8MiB", "--min-speed", "10")
+    check("info: speed is not its question", fast == given, fast)
 
     whole = EXACT.read_bytes()
     strange = scratch / "strange.gguf"
