@@ -220,6 +220,13 @@ def test_vulkan():
                   "vulkan", "--memory", "16MiB", "--kv", "f16")
     check("Vulkan answers", run["tokens"] <= 5, run)
 
+    def soon(process):
+        time.sleep(0.3)
+        return b""
+
+    cancelled = interrupt(["doctor", "--device", "vulkan"], soon)
+    check("Ctrl-C ends doctor with 130", cancelled.code == 130 and cancelled.out == b"", cancelled)
+
 # ---- Models, paths, streams --------------------------------------------------------------------
 
 
