@@ -170,14 +170,14 @@ void writeSidecar(const std::string& path, const std::string& model_path,
   }
 }
 
-std::optional<Calibration> readSidecar(const std::string& model_path, bool verbose) {
+std::optional<Calibration> readSidecar(const std::string& model_path, bool verbose, bool warns) {
   const std::string path = sidecarPath(model_path);
   std::error_code error;
   if (!fs::is_regular_file(fs::u8path(path), error)) {
     return std::nullopt;
   }
   const auto refuse = [&](const char* reason) -> std::optional<Calibration> {
-    if (verbose || isTerminal(Stream::kErr)) {
+    if (warns && (verbose || isTerminal(Stream::kErr))) {
       tell(dim("oriel: warning: " + path + " " + reason + ": measure again with `oriel calibrate`") +
            "\n");
     }

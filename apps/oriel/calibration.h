@@ -39,7 +39,8 @@ void writeSidecar(const std::string& path, const std::string& model_path,
                   const Calibration& calibration, const Json& details);
 
 /// What lies beside the model. Nothing when there is no sidecar; one that is damaged or was made for
-/// another model is told of (on terminals) and not used.
-std::optional<Calibration> readSidecar(const std::string& model_path, bool verbose);
+/// another model is told of (on terminals, and if `warns`) and not used.
+std::optional<Calibration> readSidecar(const std::string& model_path, bool verbose,
+                                       bool warns = true);
 
 }  // namespace cli

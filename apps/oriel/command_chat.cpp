@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cache_picture.h"
+#include "calibration.h"
 #include "commands.h"
 #include "failure.h"
 #include "interrupt.h"
@@ -50,8 +51,11 @@ uint32_t pinnedTokens(const ChatOptions& options) {
   if (options.system.empty()) {
     oriel_options plan_options = planOptions(options.common);
     plan_options.pinned_tokens = static_cast<uint32_t>(count);
+    plan_options.min_tokens_per_s = 0;  // a question of memory
     oriel_plan plan;
-    const PlanSource source = PlanSource::ofFile(modelPath(options.common));
+    const std::string path = modelPath(options.common);
+    const PlanSource source =
+        PlanSource::ofFile(path, readSidecar(path, options.common.verbose, /*warns=*/false));
     if (count <= 1 || !source.tryPlan(plan_options, &plan) || plan.fits == 0) {
       return 0;
     }
@@ -204,7 +208,7 @@ class Chat {
     }
     const oriel_status status = oriel_session_rewind(session_.get(), turns.back());
     if (status == ORIEL_ERROR_CONTEXT) {
-      tell(dim("too late: to remember that message, older ones were forgotten for good; /reset starts "
+      tell(dim("too late: some of what came before that message is stored no longer; /reset starts "
                "afresh") +
            "\n");
       return;
@@ -268,13 +272,18 @@ class Chat {
   /// One user message and its reply. False: cancelled, where that ends the program.
   bool turn(const std::string& line) {
     const CancelOnInterrupt cancel(session_.get());
+    const uint64_t begin = session_.stats().position;
     oriel_status added = addUser(line);
     if (added == ORIEL_ERROR_CANCELLED && interrupts() == 0) {
       // A Ctrl-C that came too late for the last reply; it is used up now.
       added = addUser(line);
     }
     if (interactive_ && added == ORIEL_ERROR_CANCELLED) {
-      tell("\n" + dim("stopped before all of the message was read; /reset starts afresh") + "\n");
+      const bool whole = session_.stats().position == begin;
+      tell("\n" +
+           dim(whole ? "stopped; the message is taken back"
+                     : "stopped before all of the message was read; /reset starts afresh") +
+           "\n");
       return true;
     }
     if (interactive_ && added == ORIEL_ERROR_TEXT) {

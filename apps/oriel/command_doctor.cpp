@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "interrupt.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -116,13 +117,16 @@ std::string textOf(const oriel_self_test_result& result, const Findings& finding
 }
 
 int runDoctor(const DoctorOptions& options) {
-  Diagnostics diagnostics(options.common.verbose);
+  catchInterrupts();
+  Diagnostics diagnostics(options.common.verbose, true, "testing the device");
   const std::string cache = cacheFolder(options.common);
   oriel_options library_options = planOptions(options.common);
   library_options.min_tokens_per_s = 0;
   library_options.cache_dir = cache.empty() ? nullptr : cache.c_str();
   library_options.log = Diagnostics::onLog;
   library_options.log_user = &diagnostics;
+  library_options.progress = Diagnostics::onProgress;
+  library_options.progress_user = &diagnostics;
   oriel_self_test_result result = {};
   result.struct_size = sizeof(result);
   Findings findings;

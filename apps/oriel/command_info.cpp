@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "calibration.h"
 #include "commands.h"
 #include "failure.h"
 #include "model_handle.h"
@@ -48,9 +49,10 @@ FileReport inspect(const CommonOptions& options) {
   if (report.info.runs == 0) {
     return report;
   }
-  const PlanSource source = PlanSource::ofFile(report.path);
+  const PlanSource source =
+      PlanSource::ofFile(report.path, readSidecar(report.path, options.verbose));
   report.here = source.plan(plan_options, diagnostics);
-  oriel_options roomy = planOptions(options);
+  oriel_options roomy = plan_options;
   const uint32_t trained = report.info.context_train;
   roomy.window_tokens = 0;  // the trained context
   if (trained == 0 || trained > kComfortableTokens) {

@@ -56,16 +56,13 @@ int runPlan(const PlanOptions& options) {
     return listShapes(options);
   }
   Diagnostics diagnostics(options.verbose);
+  const std::string path = options.shape.empty() ? modelPath(options) : "";
   const PlanSource source = options.shape.empty()
-                                ? PlanSource::ofFile(modelPath(options))
+                                ? PlanSource::ofFile(path, readSidecar(path, options.verbose))
                                 : PlanSource::ofShape(options.shape, options.weights);
   oriel_options plan_options = planOptions(options);
   plan_options.log = Diagnostics::onLog;
   plan_options.log_user = &diagnostics;
-  const std::optional<Calibration> sidecar =
-      source.isShape() ? std::nullopt : readSidecar(source.name(), options.verbose);
-  const oriel_calibration calibration = sidecar ? sidecar->option() : oriel_calibration();
-  plan_options.calibration = sidecar ? &calibration : nullptr;
 
   const bool device_known = options.device_named || options.min_tokens_per_s > 0;
   std::optional<oriel_speed> speed;

@@ -5,9 +5,10 @@
 
 namespace cli {
 
-PlanSource PlanSource::ofFile(std::string path) {
+PlanSource PlanSource::ofFile(std::string path, std::optional<Calibration> sidecar) {
   PlanSource source;
   source.name_ = std::move(path);
+  source.sidecar_ = std::move(sidecar);
   return source;
 }
 
@@ -19,7 +20,9 @@ PlanSource PlanSource::ofShape(std::string name, oriel_weight_format weights) {
   return source;
 }
 
-oriel_status PlanSource::planTo(const oriel_options& options, oriel_plan* plan) const {
+oriel_status PlanSource::planTo(oriel_options options, oriel_plan* plan) const {
+  const oriel_calibration calibration = sidecar_ ? sidecar_->option() : oriel_calibration();
+  options.calibration = sidecar_ ? &calibration : nullptr;
   *plan = {};
   plan->struct_size = sizeof(*plan);
   return is_shape_ ? oriel_plan_shape(name_.c_str(), weights_, &options, plan)

@@ -1,6 +1,10 @@
 #include "prediction.h"
 
 #include <algorithm>
+#include <string>
+
+#include "calibration.h"
+#include "plan_source.h"
 
 namespace cli {
 namespace {
@@ -33,10 +37,9 @@ oriel_plan predictedPlan(const Model& model, const CommonOptions& options, const
   again.k_format = loaded.k_format;
   again.v_format = loaded.v_format;
   again.speed = &speed;
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  model.diagnostics().check(oriel_plan_file(modelPath(options).c_str(), &again, &plan));
-  return plan;
+  const std::string path = modelPath(options);
+  return PlanSource::ofFile(path, readSidecar(path, options.verbose, /*warns=*/false))
+      .plan(again, model.diagnostics());
 }
 
 double decodeBytes(const oriel_plan& plan, double depth) {

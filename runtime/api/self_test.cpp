@@ -1,6 +1,7 @@
 #include "selftest/self_test.h"
 
 #include <cstdio>
+#include <iterator>
 
 #include "api/api.h"
 #include "plan/weight_layout.h"
@@ -16,6 +17,8 @@ namespace {
 constexpr WeightType kTimedTypes[] = {WeightType::kF16, WeightType::kQ8_0, WeightType::kQ4_0,
                                       WeightType::kQ4_K, WeightType::kQ6_K};
 
+constexpr MatmulUse kTimedUses[] = {MatmulUse::kVector, MatmulUse::kChunk};
+
 // Some drivers compile at the first dispatch, and a plan of the self-test has dozens of kernels.
 constexpr uint32_t kTimeoutMs = 600000;
 
@@ -29,9 +32,6 @@ Status makeForChecks(const void* context, const Plan& plan, bool baseline,
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
   oriel_options options = choice.options;
   options.cache_dir = nullptr;  // pipelines of all kernels are nobody's cache
-  if (options.device_timeout_ms == 0) {
-    options.device_timeout_ms = kTimeoutMs;
-  }
   if (baseline) {
     options.disabled_features = "all";
   }
@@ -45,7 +45,7 @@ Status makeForProbe(const void* context, const Plan& plan, const ExecutorMemory&
 }
 
 Status timeCandidates(const DeviceChoice& choice, MatmulUse use, const Log& log,
-                      oriel_candidate_fn on_candidate, void* user,
+                      oriel_candidate_fn on_candidate, void* user, TestProgress* progress,
                       oriel_self_test_result* result) {
   for (const WeightType type : kTimedTypes) {
     MatmulTimes times;
@@ -63,6 +63,7 @@ Status timeCandidates(const DeviceChoice& choice, MatmulUse use, const Log& log,
       candidate.standard = i == times.standard ? 1 : 0;
       on_candidate(&candidate, user);
     }
+    ORIEL_TRY(progress->advance());
   }
   return kOk;
 }
@@ -75,8 +76,11 @@ Status selfTest(const oriel_options& options, oriel_check_fn on_check,
   if (options.device == ORIEL_DEVICE_NONE) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "no device is no device to test: name one");
   }
-  const DeviceChoice choice = {options,
-                               options.allocator != nullptr ? *options.allocator : defaultAllocator()};
+  DeviceChoice choice = {options,
+                         options.allocator != nullptr ? *options.allocator : defaultAllocator()};
+  if (choice.options.device_timeout_ms == 0) {
+    choice.options.device_timeout_ms = kTimeoutMs;
+  }
   TestedDevice device;
   device.make = makeForChecks;
   device.context = &choice;
@@ -84,10 +88,14 @@ Status selfTest(const oriel_options& options, oriel_check_fn on_check,
   writeFeatureNames(UINT32_MAX, result->feature_names, sizeof(result->feature_names));
 #endif
   const CheckSink sink = {on_check, user, result};
-  ORIEL_TRY(runSelfTest(device, choice.allocator, log, sink));
+  TestProgress progress = {{options.progress, options.progress_user}, kSelfTestParts};
   if (on_candidate != nullptr) {
-    for (const MatmulUse use : {MatmulUse::kVector, MatmulUse::kChunk}) {
-      ORIEL_TRY(timeCandidates(choice, use, log, on_candidate, user, result));
+    progress.parts += static_cast<uint32_t>(std::size(kTimedUses) * std::size(kTimedTypes));
+  }
+  ORIEL_TRY(runSelfTest(device, choice.allocator, log, sink, &progress));
+  if (on_candidate != nullptr) {
+    for (const MatmulUse use : kTimedUses) {
+      ORIEL_TRY(timeCandidates(choice, use, log, on_candidate, user, &progress, result));
     }
   }
   return kOk;

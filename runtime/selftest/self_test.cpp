@@ -235,14 +235,24 @@ void CheckSink::report(const char* name, oriel_check_result result, double error
   on_check(&check, user);
 }
 
+Status TestProgress::advance() {
+  ++done;
+  return app.callback != nullptr && app.callback(done, parts, app.user) != 0
+             ? Status(ORIEL_ERROR_CANCELLED)
+             : kOk;
+}
+
 Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator, const Log& log,
-                   const CheckSink& sink) {
+                   const CheckSink& sink, TestProgress* progress) {
   bool subgroups = false;
   for (const CheckPart part : kAllKernels) {
     ORIEL_TRY(runChecks(device, part, allocator, log, sink, &subgroups));
+    ORIEL_TRY(progress->advance());
   }
-  // The twins that use shared memory.
-  return subgroups ? runChecks(device, CheckPart::kNorms, allocator, log, sink, &subgroups) : kOk;
+  if (subgroups) {  // the twins that use shared memory
+    ORIEL_TRY(runChecks(device, CheckPart::kNorms, allocator, log, sink, &subgroups));
+  }
+  return progress->advance();
 }
 
 }  // namespace oriel

@@ -91,6 +91,15 @@ def test_chat():
           and 0 < last["window_used"] <= last["window_capacity"], last)
 
 
+def test_the_format_s_own_system_text_is_pinned():
+    """Where it writes one; --window leaves the sinks to tell how long it is."""
+    options = ["--template", "qwen2.5", "--window", "100", "--tokens", "2", *FIXED, "--json"]
+    plain, fast = (json.loads(succeeds(f"chat {more}", "chat", SMALL, *options, *more, stdin=b"Hi\n").out)
+                   for more in ([], ["--min-speed", "0.001"]))
+    check("more than the usual sinks", plain["window_capacity"] > 100 + 4, plain)
+    check("with a least speed, too", fast["window_capacity"] == plain["window_capacity"], (plain, fast))
+
+
 def test_tokenize():
     for text in ("Hello, world!", "  two  spaces\n\n\ttabs", "Größe 模型 🙂 e\u0301", "", "x" * 3000,
                  "<|im_end|>"):

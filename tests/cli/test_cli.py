@@ -146,6 +146,8 @@ def test_info():
     given = json_of("info in given memory", "info", EXACT, "--memory", "8MiB")
     check("info in given memory", given["here"]["memory_bytes"] == 8 << 20
           and given["here"]["total_bytes"] <= 8 << 20, given)
+    fast = json_of("info with a least speed", "info", EXACT, "--memory", "8MiB", "--min-speed", "10")
+    check("info: speed is not its question", fast == given, fast)
 
     whole = EXACT.read_bytes()
     strange = scratch / "strange.gguf"
@@ -217,6 +219,13 @@ def test_vulkan():
     run = json_of("run on Vulkan", "run", SMALL, "--prompt", "x", "--tokens", "5", "--device",
                   "vulkan", "--memory", "16MiB", "--kv", "f16")
     check("Vulkan answers", run["tokens"] <= 5, run)
+
+    def soon(process):
+        time.sleep(0.3)
+        return b""
+
+    cancelled = interrupt(["doctor", "--device", "vulkan"], soon)
+    check("Ctrl-C ends doctor with 130", cancelled.code == 130 and cancelled.out == b"", cancelled)
 
 # ---- Models, paths, streams --------------------------------------------------------------------
 

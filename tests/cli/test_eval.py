@@ -9,6 +9,7 @@ import math
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -192,6 +193,11 @@ def test_calibrate():
     json_of("a load takes them, too", "eval", model, "--tokens-file", ids, "--max-tokens", "5",
             "--memory", "64MiB", *CPU)
 
+    def info_agrees(name, wanted):
+        here = json_of(f"info {name}", "info", model, "--memory", wanted["memory_bytes"])["here"]
+        check(f"info tells what plan does {name}", here and all(wanted[f] == here[f] for f in here),
+              (here, wanted))
+
     # What is measured decides.
     written["constants"].update(keys_int8=9, keys_int4=9, values_int8=9, values_int4=9,
                                 forget_scale=0.001, forget_power=0.5)
@@ -199,12 +205,24 @@ def test_calibrate():
     tight = ["plan", model, "--memory", str(before["minimum_bytes"] + 20000)]
     fine = json_of("a plan where rounding is dear", *tight)
     check("keeps f16", [fine["k_format"], fine["v_format"]] == ["f16", "f16"], fine)
+    info_agrees("where rounding is dear", fine)
+    least = json_of("the least for a window", *plan, "--min-window", "400")["minimum_bytes"]
+    options = [model, "--memory", least, "--min-window", "400"]
+    usual = json_of("a plan in the least", "plan", *options)
+    chat = oriel("chat", *options, "--template", "qwen2.5", "--tokens", "2", "--json", *CPU, stdin=b"Hi\n")
+    check("a chat in the least has no room for the format's own system text, and does without", chat.code == 0
+          and chat.json["window_capacity"] == usual["window_tokens"] + usual["sink_tokens"], (chat, usual))
     written["constants"].update(keys_int8=1e-9, keys_int4=1e-9, values_int8=1e-9, values_int4=1e-9,
                                 forget_scale=100)
     sidecar.write_text(json.dumps(written))
     coarse = json_of("a plan where forgetting is dear", *tight)
     check("takes the longest window", coarse["k_format"] == "int4"
           and coarse["window_tokens"] > fine["window_tokens"], (coarse, fine))
+    info_agrees("where forgetting is dear", coarse)
+    bench = json_of("bench of it", "bench", *tight[1:], *CPU, "--prefill", "8", "--decode", "4",
+                    "--repeat", "1")["predicted"]
+    check("bench expects what plan does", (bench["loss_nats"], bench["calibrated"])
+          == (coarse["predicted"]["loss_nats"], True), (bench, coarse["predicted"]))
 
     written["constants"].update(keys_int4=0.5, kl_limit=0.1)
     sidecar.write_text(json.dumps(written))
@@ -374,6 +392,42 @@ def test_chat_commands():
     check("/undo says when it is too late", any("too late" in line for line in said), said)
     check("and the chat goes on", len(reply_of(chat.say("Hello!"))) > 0)
     chat.leave()
+
+
+def interrupted_reading(name, wanted, *options):
+    """Ctrl-C at several moments of the reading of a long message, until the chat's answer has `wanted` in it."""
+    message = " ".join(str(i * i % 97) for i in range(1400))[:4000]  # a line can hold no more
+    chat = Terminal("chat", BUNDLED, *options, "--greedy", "--tokens", "1", "--threads", "1",
+                    "--memory", "64MiB", "--kv", "f16", *CPU)
+    begin = time.time()
+    chat.say(message)
+    whole = time.time() - begin
+    done = False
+    for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8) * 4:
+        chat.say("/reset")
+        chat.say("Hello!")  # to the very beginning every chat can go back
+        before = chat.say("/stats").split("device")[0]
+        os.write(chat.fd, (message + "\n").encode())
+        time.sleep(share * whole)
+        chat.process.send_signal(signal.SIGINT)
+        answer = chat.answer()
+        if "leaves" in answer:  # it came before the message
+            chat.answer()
+        elif "stopped before" in answer or "taken back" in answer:  # else it fell into the reply
+            unchanged = chat.say("/stats").split("device")[0] == before
+            done = done or wanted in answer
+            if not check(f"{name}: what the chat says of it is so", ("taken back" in answer) == unchanged,
+                         (answer, before)) or done:
+                break
+    check(name, done)
+    chat.leave()
+
+
+def test_a_message_that_is_cancelled():
+    if no_terminals():
+        return
+    interrupted_reading("a message that is cancelled is taken back", "taken back", "--window", "8000")
+    interrupted_reading("but for one that is too long for it", "/reset starts afresh", "--window", "64")
 
 
 def test_a_chat_whose_stderr_is_a_file():

@@ -98,7 +98,8 @@ uint32_t failuresWith(double factor, uint32_t* passed) {
   };
   oriel_self_test_result result = {};
   const CheckSink sink = {nullptr, nullptr, &result};
-  EXPECT_TRUE(runSelfTest(device, defaultAllocator(), Log(), sink).ok());
+  TestProgress progress = {{}, kSelfTestParts};
+  EXPECT_TRUE(runSelfTest(device, defaultAllocator(), Log(), sink, &progress).ok());
   *passed = result.passed;
   return result.failed;
 }
@@ -110,6 +111,46 @@ TEST(SelfTest, fails_kernels_of_which_one_value_is_off_or_no_number) {
   // Not caches, of which a word may be on the brink of rounding.
   EXPECT_GT(failuresWith(1.5, &passed), all * 3 / 4);
   EXPECT_GT(failuresWith(std::nan(""), &passed), all * 3 / 4);
+}
+
+struct Steps {
+  uint64_t stop_at = UINT64_MAX;
+  uint64_t done = 0;
+  uint64_t total = 0;
+};
+
+int onProgress(uint64_t done, uint64_t total, void* user) {
+  auto* steps = static_cast<Steps*>(user);
+  EXPECT_EQ(done, steps->done + 1);
+  EXPECT_TRUE(steps->total == 0 || steps->total == total);
+  steps->done = done;
+  steps->total = total;
+  return done >= steps->stop_at ? 1 : 0;
+}
+
+TEST(SelfTest, tells_how_far_it_is_and_ends_when_asked_to) {
+  Steps all;
+  oriel_options options = makeOptions();
+  options.progress = onProgress;
+  options.progress_user = &all;
+  oriel_self_test_result result = {};
+  result.struct_size = sizeof(result);
+  ASSERT_EQ(ORIEL_OK, oriel_self_test(&options, nullptr, nullptr, nullptr, &result));
+  EXPECT_GT(all.total, 1u);
+  EXPECT_EQ(all.done, all.total);
+
+  Steps some;
+  some.stop_at = 1;
+  options.progress_user = &some;
+  Findings findings;
+  oriel_self_test_result untouched = {};
+  untouched.struct_size = sizeof(untouched);
+  ASSERT_EQ(ORIEL_ERROR_CANCELLED,
+            oriel_self_test(&options, onCheck, onCandidate, &findings, &untouched));
+  EXPECT_EQ(some.done, 1u);
+  EXPECT_GT(some.total, all.total);  // timing counts
+  EXPECT_EQ(untouched.passed, 0u);
+  EXPECT_LT(findings.checks.size(), result.passed);
 }
 
 TEST(SelfTest, keeps_the_fastest_candidates_in_the_cache_folder) {

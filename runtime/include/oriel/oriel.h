@@ -26,9 +26,9 @@
  *    of no use.
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs.
- *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them: those
- *    that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels during
- *    oriel_model_load on a Vulkan device, gone when it returns.
+ *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them:
+ *    those that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels for a
+ *    Vulkan device during oriel_model_load, oriel_speed_measure and oriel_self_test, gone when those return.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
  *    plan states. Generating takes none. Borrowed for the length of a call only: working memory of
  *    oriel_tokenize and oriel_render_tokens, of text with an unbroken word above 1 KiB or messages above
@@ -97,8 +97,8 @@ typedef enum oriel_log_level {
 /* `message` has no newline and lives until the callback returns. Called on the calling thread. */
 typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
 
-/* `done` of `total` bytes of weights are on the device (oriel_speed_measure: of its measurements are made).
- * Return non-zero to stop. */
+/* `done` of `total` bytes of weights are on the device (oriel_speed_measure: of its measurements, and
+ * oriel_self_test: of its parts, are done). Return non-zero to stop. */
 typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
 
 /* Host memory. `bytes` is the same in both calls; blocks are aligned to 64 bytes. NULL = refused. */
@@ -111,7 +111,7 @@ typedef struct oriel_allocator {
 /* ---- Options and plan ------------------------------------------------------------------------ */
 
 typedef enum oriel_device_kind {
-  ORIEL_DEVICE_AUTO = 0,   /* Vulkan: discrete, then integrated, then software; then the CPU */
+  ORIEL_DEVICE_AUTO = 0,   /* Vulkan: discrete, integrated, virtual, software, other; then the CPU */
   ORIEL_DEVICE_VULKAN = 1, /* Vulkan or an error */
   ORIEL_DEVICE_CPU = 2,    /* the CPU's vector instructions, or plain code where there are none */
   ORIEL_DEVICE_NONE = 3    /* load the header and the tokenizer only; no session can be made */
@@ -173,7 +173,8 @@ typedef struct oriel_cache_speed {
   /* A query's head against one cached token, its key and its value, divided by head_dim. */
   double decode_ns;
   double chunk_ns;        /* the same in a chunk, for each of its tokens */
-  /* Rotating and storing a token, divided by layers, query heads and head_dim. */
+  /* What rotating and storing a token takes more than in f16 (whose own time is in the rates of the weights),
+   * divided by layers, query heads and head_dim; the latter in a chunk. */
   double append_ns;
   double chunk_append_ns;
 } oriel_cache_speed;
@@ -388,7 +389,8 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
 /* The rates of the device that the options name, for models like the file: its widths, heads and types of
  * weights. Measured with made-up layers, in about a second (software devices take several), and kept in
  * cache_dir if there is one: the next call for this device, driver, library and shape only reads them. Takes up
- * to some 200 MB while it measures, three times that on devices that are too fast to be timed with less.
+ * to some 200 MB while it measures, 800 MB on devices that are too fast to be timed with less, half of it on the
+ * device.
  * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms,
  * cpu_threads (other than 0: nothing is read from or kept in cache_dir), disabled_features, cache_dir, progress, log
  * and allocator of the options. progress is called only while something is measured, and may end that:
@@ -461,8 +463,9 @@ typedef struct oriel_self_test_result {
 
 /* Runs every kernel variant that the device named by the options could use on made-up data, with and without
  * its optional features, and then times the candidates; the winners are kept in cache_dir. Either callback
- * may be NULL; without on_candidate nothing is timed. ORIEL_OK also when checks failed. Uses the same options
- * as oriel_speed_measure, and disabled_features; without a device_timeout_ms it waits ten minutes. */
+ * may be NULL; without on_candidate nothing is timed. ORIEL_OK also when checks failed. Uses device,
+ * device_number, device_timeout_ms (0: ten minutes), cpu_threads, disabled_features, cache_dir, progress, log
+ * and allocator of the options. progress is called after each part, and may end it: ORIEL_ERROR_CANCELLED. */
 ORIEL_API oriel_status oriel_self_test(const oriel_options *options, oriel_check_fn on_check,
                                        oriel_candidate_fn on_candidate, void *user,
                                        oriel_self_test_result *result);
@@ -508,7 +511,7 @@ typedef struct oriel_device_info {
   size_t struct_size;
   char name[256];
   char driver[256];   /* driver name and version as the driver words it */
-  char kind[16];      /* "discrete", "integrated", "virtual", "software", "cpu" */
+  char kind[16];      /* "discrete", "integrated", "virtual", "software", "other", "cpu" */
   char features[256]; /* optional features that kernels here can use, comma-separated */
   char reason[256];   /* why it is not usable; empty when it is */
   uint32_t usable;
@@ -642,17 +645,19 @@ ORIEL_API void oriel_session_destroy(oriel_session *session);
 ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
 
 /* Forgets all tokens from `position` on (oriel_stats.position counts them; the repeat penalty still
- * remembers them). Inside or right behind the latest reply that reply counts as open again; behind an
- * older one the app writes what closes it. Going back is possible while
- * what the remaining text would see is still stored: always before the window has filled, later for up
- * to chunk_tokens, one less right behind a greedy reply that a stop token or a cancel ended; beyond that
- * ORIEL_ERROR_CONTEXT, and nothing changes. */
+ * remembers them), and the logits: append before generating. Inside or right behind the latest reply that
+ * reply counts as open again; behind an older one the app writes what closes it. Going back is possible while
+ * what the remaining text would see is still stored: always before the window has filled (where layers have
+ * a shorter one of their own, that: oriel_plan.local_window_tokens), later for up to chunk_tokens, one less
+ * right behind a greedy reply that a stop token or a cancel ended; beyond that ORIEL_ERROR_CONTEXT, and
+ * nothing changes. */
 ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
 
 /* A session as bytes: used cache slots, position, sampler, turns. Restored into a session of the same
- * model file, window, sinks, chunk and formats (on any device), it goes on to the bit as this one would on
- * that device; anything else is refused with ORIEL_ERROR_FORMAT, and the session stays as it was. A system
- * prompt processed once can so be restored for every new conversation. */
+ * model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
+ * (on any device), it goes on to the bit as this one would on that device; anything else is refused with
+ * ORIEL_ERROR_FORMAT, and the session stays as it was. A system prompt processed once can so be restored for
+ * every new conversation. */
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
                                           size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
@@ -676,7 +681,8 @@ ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_
 ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text,
                                                  size_t bytes, uint32_t flags);
 
-/* n_vocab logits after the last committed token; valid until the next call on the session. */
+/* n_vocab logits after the last committed token; valid until the next call on the session. ORIEL_ERROR_STATE
+ * where there are none: in an empty session, after a rewind, or after appending or evaluating ended in between. */
 ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits,
                                             size_t *count);
 
@@ -726,7 +732,7 @@ typedef struct oriel_generation {
   double decode_tokens_per_s; /* of the tokens after the first; 0 with fewer than two */
 } oriel_generation;
 
-/* Generates from the current context. Needs at least one committed token. A cancelled generation
+/* Generates from the current context. Needs logits (oriel_session_logits). A cancelled generation
  * returns ORIEL_ERROR_CANCELLED with `result` filled. */
 ORIEL_API oriel_status oriel_session_generate(oriel_session *session,
                                               const oriel_generate_options *options,

@@ -81,7 +81,8 @@ public final class OrielSession implements AutoCloseable {
    * Says something and returns the answer.
    *
    * <p>A cancelled one returns too, with stop CANCELLED: while the message is still being read it
-   * is taken back, later what was generated stays part of the conversation.
+   * is taken back (unless it is too long for that in a full window: then what was read stays, and
+   * {@link #reset} starts afresh); later what was generated stays part of the conversation.
    *
    * @param sampling null: the defaults
    * @param listener null: only the whole reply is wanted
