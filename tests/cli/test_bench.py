@@ -124,7 +124,7 @@ def test_sweep():
         return b""
 
     cut = interrupt(["bench", BUNDLED, "--memory", "64MiB", *CPU, "--sweep", stem, "--sweep-seconds",
-                     "3000", "--decode", "200"], some_rows)
+                     "3000", "--decode", "40"], some_rows)
     rows = sweep_rows(stem)
     check("Ctrl-C ends a sweep and keeps what was measured",
           cut.code == 130 and cut.err == b"" and 0 < len(rows) < 40
