@@ -188,7 +188,7 @@ def main():
     ap.add_argument("--tokenizer", default="tokenizer.json")
     ap.add_argument("--data", default="data")
     ap.add_argument("--out", default="results")
-    ap.add_argument("--each", type=int, default=40, help="questions of each kind")
+    ap.add_argument("--each", type=int, default=100, help="questions of each kind")
     ap.add_argument("--only", help="kinds of checks.py whose name contains this, and nothing else")
     ap.add_argument("--card", help="MODEL_CARD.md to fill in")
     a = ap.parse_args()
