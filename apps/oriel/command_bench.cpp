@@ -269,7 +269,7 @@ int runBench(const BenchOptions& options) {
   Measured measured = measureAll(options, *model, ids);
   Json json = loadedFields(options, *model, ids);
   // Only now: what measuring the device takes is no part of what the process took.
-  const oriel_speed speed = deviceSpeed(modelPath(common), common);
+  const oriel_speed speed = deviceSpeed(modelPath(common), common, /*again=*/true);
   if (speed.kernels_changed != 0) {  // what is predicted is not what was loaded
     model.reset();
     model.emplace(common, Load::kDevice);
@@ -283,7 +283,7 @@ int runBench(const BenchOptions& options) {
   json["fastest"]["prefill_tokens_per_s"] = fastest(measured.prefill_tokens_per_s);
   json["fastest"]["decode_tokens_per_s"] = fastest(measured.decode_tokens_per_s);
   json["time_to_first_token_ms"] = median(measured.time_to_first_token_ms);
-  addPrediction(options, predictedPlan(*model, common, speed), speed.read_bytes_per_s, &json);
+  addPrediction(options, predictedPlan(model->plan(), common, speed, model->diagnostics()), speed.read_bytes_per_s, &json);
   if (options.common.json) {
     printJson(json);
   } else {

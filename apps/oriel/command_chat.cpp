@@ -6,7 +6,6 @@
 #include <CLI/CLI.hpp>
 
 #include "cache_picture.h"
-#include "calibration.h"
 #include "commands.h"
 #include "failure.h"
 #include "interrupt.h"
@@ -55,7 +54,7 @@ uint32_t pinnedTokens(const ChatOptions& options) {
     oriel_plan plan;
     const std::string path = modelPath(options.common);
     const PlanSource source =
-        PlanSource::ofFile(path, readSidecar(path, options.common.verbose, /*warns=*/false));
+        PlanSource::ofFile(path, options.common.verbose, /*warns=*/false);
     if (count <= 1 || !source.tryPlan(plan_options, &plan) || plan.fits == 0) {
       return 0;
     }

@@ -8,7 +8,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "calibration.h"
 #include "commands.h"
 #include "failure.h"
 #include "model_handle.h"
@@ -50,7 +49,7 @@ FileReport inspect(const CommonOptions& options) {
     return report;
   }
   const PlanSource source =
-      PlanSource::ofFile(report.path, readSidecar(report.path, options.verbose));
+      PlanSource::ofFile(report.path, options.verbose);
   report.here = source.plan(plan_options, diagnostics);
   oriel_options roomy = plan_options;
   const uint32_t trained = report.info.context_train;

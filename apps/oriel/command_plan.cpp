@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "calibration.h"
 #include "chart.h"
 #include "commands.h"
 #include "failure.h"
@@ -58,7 +57,7 @@ int runPlan(const PlanOptions& options) {
   Diagnostics diagnostics(options.verbose);
   const std::string path = options.shape.empty() ? modelPath(options) : "";
   const PlanSource source = options.shape.empty()
-                                ? PlanSource::ofFile(path, readSidecar(path, options.verbose))
+                                ? PlanSource::ofFile(path, options.verbose)
                                 : PlanSource::ofShape(options.shape, options.weights);
   oriel_options plan_options = planOptions(options);
   plan_options.log = Diagnostics::onLog;

@@ -261,8 +261,9 @@ oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measu
   return speed;
 }
 
-oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options) {
-  const auto measure = [&path](const oriel_options& library_options, oriel_speed* speed) {
+oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options, bool again) {
+  const auto measure = [&path, again](oriel_options library_options, oriel_speed* speed) {
+    library_options.measure_again = again ? 1 : 0;
     return oriel_speed_measure(path.c_str(), &library_options, speed);
   };
   return deviceSpeed(options, measure);

@@ -114,8 +114,8 @@ class Session {
 /// Rates of the device that the options name; measured, or kept in the user's cache folder. Throws Failure.
 using SpeedMeasurer = std::function<oriel_status(const oriel_options&, oriel_speed*)>;
 oriel_speed deviceSpeed(const CommonOptions& options, const SpeedMeasurer& measure);
-/// For this file.
-oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options);
+/// For this file. Not kept ones, if `again`: the device may be warmer or busier than it was then.
+oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options, bool again = false);
 
 /// The user's cache folder, made if need be; empty when there is none to be had, or --no-cache says so.
 std::string cacheFolder(const CommonOptions& options);

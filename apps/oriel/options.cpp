@@ -130,8 +130,8 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
 
   const char* const device = shown("Device", Uses::kDevice);
   addText(command, options, "--device", "DEVICE", device,
-          "cpu, vulkan or vulkan:N as `oriel devices` lists them (default: auto, the best Vulkan "
-          "device, else the CPU)",
+          "cpu, vulkan or vulkan:N as `oriel devices` lists them (default: auto, the best GPU, "
+          "else the CPU)",
           setDevice);
   command
       ->add_option("--threads", options->threads,

@@ -5,10 +5,10 @@
 
 namespace cli {
 
-PlanSource PlanSource::ofFile(std::string path, std::optional<Calibration> sidecar) {
+PlanSource PlanSource::ofFile(std::string path, bool verbose, bool warns) {
   PlanSource source;
+  source.sidecar_ = readSidecar(path, verbose, warns);
   source.name_ = std::move(path);
-  source.sidecar_ = std::move(sidecar);
   return source;
 }
 

@@ -13,8 +13,8 @@ namespace cli {
 
 class PlanSource {
  public:
-  /// Planned with what `sidecar` measured, as a load is.
-  static PlanSource ofFile(std::string path, std::optional<Calibration> sidecar = std::nullopt);
+  /// Planned with what the sidecar beside it says, as a load is. Verbose and `warns`: readSidecar.
+  static PlanSource ofFile(std::string path, bool verbose, bool warns = true);
   static PlanSource ofShape(std::string name, oriel_weight_format weights);
 
   /// Throws Failure; a plan that does not fit is none.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <string>
 
-#include "calibration.h"
 #include "plan_source.h"
 
 namespace cli {
@@ -26,8 +25,8 @@ double storedBytes(const oriel_plan& plan) {
 
 }  // namespace
 
-oriel_plan predictedPlan(const Model& model, const CommonOptions& options, const oriel_speed& speed) {
-  const oriel_plan& loaded = model.plan();
+oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
+                         const oriel_speed& speed, const Diagnostics& diagnostics) {
   oriel_options again = planOptions(options);
   again.min_tokens_per_s = 0;
   again.memory_bytes = loaded.memory_bytes;
@@ -38,8 +37,7 @@ oriel_plan predictedPlan(const Model& model, const CommonOptions& options, const
   again.v_format = loaded.v_format;
   again.speed = &speed;
   const std::string path = modelPath(options);
-  return PlanSource::ofFile(path, readSidecar(path, options.verbose, /*warns=*/false))
-      .plan(again, model.diagnostics());
+  return PlanSource::ofFile(path, options.verbose, /*warns=*/false).plan(again, diagnostics);
 }
 
 double decodeBytes(const oriel_plan& plan, double depth) {

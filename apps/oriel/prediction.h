@@ -5,8 +5,9 @@
 
 namespace cli {
 
-/// The plan that `model` was loaded with, as predicted with `speed`.
-oriel_plan predictedPlan(const Model& model, const CommonOptions& options, const oriel_speed& speed);
+/// The plan that the options' model was loaded with, as predicted with `speed`.
+oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
+                         const oriel_speed& speed, const Diagnostics& diagnostics);
 
 /// Least bytes that memory has to move: weights are read once a step, the keys and values that are seen once a
 /// step, those of its tokens written. At `depth` tokens, of which the window shows what it holds.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "bench_run.h"
@@ -22,9 +21,12 @@ namespace {
 constexpr uint32_t kLongestWindow = 4096;  // where none was asked for
 constexpr uint32_t kShortestWindow = 128;
 constexpr uint32_t kFewTokens = 4;
-// Of a point: so many runs, and while they are so short that one late thread shows, more.
-constexpr size_t kEnoughRuns = 5;
-constexpr double kEnoughSeconds = 0.2;
+// Machines get warm, and neighbours busy: a point is visited several times, in turn with all others, and each
+// time measured again while its runs are so short that one late thread shows. Before each turn the device's
+// rates are taken again, too, if so many times as long as that takes has passed.
+constexpr uint32_t kVisits = 5;
+constexpr double kVisitSeconds = 0.04;
+constexpr double kSecondsPerMeasuring = 2;
 constexpr int kLineSteps = 48;
 
 struct Pair {
@@ -35,12 +37,25 @@ constexpr Pair kPairs[] = {{ORIEL_KV_F16, ORIEL_KV_F16},
                            {ORIEL_KV_INT8, ORIEL_KV_INT4},
                            {ORIEL_KV_INT4, ORIEL_KV_INT4}};
 
+/// A depth, and the rates of its runs.
+struct Place {
+  uint64_t depth = 0;
+  BenchLoad load;
+  uint32_t visits = 0;
+  std::vector<double> prefill;
+  std::vector<double> decode;
+  std::vector<size_t> rates;  ///< of each run: which rates were the latest
+};
+
 /// A model to load, and the depths at which it is measured.
 struct Stage {
   SweepKind kind = SweepKind::kDepth;
   Pair pair = {};
   uint32_t window = 0;
-  std::vector<uint64_t> depths;
+  std::vector<Place> places;
+  bool fits = true;
+  std::optional<oriel_plan> loaded;
+  std::vector<oriel_plan> predicted;  ///< the same, with each of the rates so far
 };
 
 std::vector<Pair> pairsOf(const CommonOptions& common) {
@@ -57,30 +72,51 @@ uint32_t windowOf(const CommonOptions& common, const std::string& path) {
   oriel_options options = planOptions(common);
   options.min_tokens_per_s = 0;
   oriel_plan plan = {};
-  const bool known = PlanSource::ofFile(path).tryPlan(options, &plan) && plan.fits != 0;
+  const bool known =
+      PlanSource::ofFile(path, common.verbose, /*warns=*/false).tryPlan(options, &plan) &&
+      plan.fits != 0;
   return known ? std::min(plan.window_tokens, kLongestWindow) : kLongestWindow;
+}
+
+Stage stageOf(SweepKind kind, const Pair& pair, uint32_t window, const std::vector<uint64_t>& depths) {
+  Stage stage;
+  stage.kind = kind;
+  stage.pair = pair;
+  stage.window = window;
+  for (const uint64_t depth : depths) {
+    Place place;
+    place.depth = depth;
+    stage.places.push_back(place);
+  }
+  return stage;
 }
 
 /// What says most comes first: time may be up before the end.
 std::vector<Stage> stagesOf(const CommonOptions& common, uint32_t window) {
   std::vector<Stage> stages;
+  std::vector<uint64_t> depths;
+  for (const double share : {0.0, 1.0, 0.25, 0.5, 0.0625, 0.75, 0.125}) {
+    depths.push_back(static_cast<uint64_t>(share * window));
+  }
   const std::vector<Pair> pairs = pairsOf(common);
   for (const Pair& pair : pairs) {
-    Stage stage = {SweepKind::kDepth, pair, window, {}};
-    for (const double share : {0.0, 1.0, 0.25, 0.5, 0.0625, 0.75, 0.125}) {
-      stage.depths.push_back(static_cast<uint64_t>(share * window));
-    }
-    stages.push_back(stage);
+    stages.push_back(stageOf(SweepKind::kDepth, pair, window, depths));
   }
   for (const Pair& pair : pairs) {
     if (&pair != &pairs.front() && &pair != &pairs.back()) {
       continue;  // between these two
     }
     for (uint32_t size = kShortestWindow; size <= window; size *= 2) {
-      stages.push_back({SweepKind::kWindow, pair, size, {2ull * size}});
+      stages.push_back(stageOf(SweepKind::kWindow, pair, size, {2ull * size}));
     }
   }
   return stages;
+}
+
+double medianOf(std::vector<double> values) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
 }
 
 class Sweeper {
@@ -89,139 +125,119 @@ class Sweeper {
       : common_(common),
         options_(options),
         path_(modelPath(common)),
-        csv_(std::filesystem::u8path(options.stem + ".csv"), std::ios::binary | std::ios::trunc) {
-    csv_ << sweepCsvHeader() << std::flush;
-    if (!csv_) {
-      throw Failure{kExitFailed,
-                    options.stem + ".csv cannot be written: check the folder and its permissions"};
-    }
+        diagnostics_(common.verbose, /*warns=*/false) {
     sweep_.model = std::filesystem::u8path(path_).filename().u8string();
+    writeCsv();
   }
 
+  /// After Ctrl-C, too, take() gives what was measured.
   void run() {
-    speed_ = deviceSpeed(path_, common_);
-    sweep_.device = speed_.device;
-    sweep_.read_bytes_per_s = speed_.read_bytes_per_s;
+    measureDevice();
+    sweep_.device = speeds_.front().device;
     sweep_.deepest = windowOf(common_, path_);
-    const std::vector<Stage> stages = stagesOf(common_, sweep_.deepest);
-    for (const Stage& stage : stages) {
-      sweep_.planned += static_cast<uint32_t>(stage.depths.size());
+    stages_ = stagesOf(common_, sweep_.deepest);
+    for (const Stage& stage : stages_) {
+      sweep_.planned += static_cast<uint32_t>(stage.places.size());
     }
     left_ = sweep_.planned;
     start_ = BenchClock::now();
-    for (const Stage& stage : stages) {
-      measure(stage);
+    for (uint32_t visit = 0; visit < kVisits && secondsLeft() > 0; ++visit) {
+      if (secondsSince(measured_) > kSecondsPerMeasuring * measuring_seconds_) {
+        measureDevice();
+      }
+      for (Stage& stage : stages_) {
+        visitStage(&stage);
+      }
     }
     progress_.clear();
   }
 
-  Sweep&& take() { return std::move(sweep_); }
+  Sweep take() {
+    sweep_.read_bytes_per_s = medianOfRates([](const oriel_speed& speed) { return speed.read_bytes_per_s; });
+    sweep_.points.clear();
+    sweep_.lines.clear();
+    for (Stage& stage : stages_) {
+      predictAgain(&stage);
+      for (const Place& place : stage.places) {
+        if (!place.prefill.empty()) {
+          sweep_.points.push_back(pointOf(stage, place));
+        }
+      }
+      if (stage.kind == SweepKind::kDepth && stage.loaded) {
+        sweep_.lines.push_back(lineOf(stage));
+      }
+    }
+    return sweep_;
+  }
+
+  /// All points so far.
+  void writeCsv() {
+    std::string text = sweepCsvHeader();
+    for (const SweepPoint& point : take().points) {
+      text += sweepCsvRow(point, sweep_.read_bytes_per_s);
+    }
+    writeTextFile(options_.stem + ".csv", text);
+  }
 
  private:
   double secondsLeft() const { return options_.seconds - secondsSince(start_); }
 
-  /// Rates of a depth's runs.
-  struct Place {
-    uint64_t depth = 0;
-    BenchLoad load;
-    std::vector<int32_t> ids;
-    std::vector<double> prefill;
-    std::vector<double> decode;
-    double seconds = 0;
-  };
-
-  void measure(const Stage& stage) {
-    const uint32_t left_after = left_ - static_cast<uint32_t>(stage.depths.size());
-    if (secondsLeft() > 0) {
-      CommonOptions common = common_;
-      common.window_tokens = stage.window;
-      common.k_format = stage.pair.k;
-      common.v_format = stage.pair.v;
-      common.min_tokens_per_s = 0;
-      common.min_window_tokens = 0;
-      try {
-        const Model model(common, Load::kDevice);
-        const oriel_plan plan = predictedPlan(model, common, speed_);
-        if (stage.kind == SweepKind::kDepth) {
-          addLine(plan);
-        }
-        measureDepths(stage, model, plan, secondsLeft() * left_after / left_);
-      } catch (const Failure& failure) {
-        if (failure.exit_code != kExitDoesNotFit) {
-          throw;
-        }
-        if (common_.verbose) {
-          tell("oriel: " + failure.message + "\n");
-        }
-      }
-    }
-    left_ = left_after;
-    progress_.show(sweep_.planned - left_, sweep_.planned);
-  }
-
-  /// In rounds over the depths, until `deadline` seconds are left: what slows a machine down for a while
-  /// then slows one run of many points, not all runs of one.
-  void measureDepths(const Stage& stage, const Model& model, const oriel_plan& plan,
-                     double deadline) {
-    std::vector<Place> places;
-    for (const uint64_t depth : stage.depths) {
-      const BenchLoad load = loadOf(plan, depth);
-      places.push_back({depth, load, arbitraryIds(load.prefill, model.info().n_vocab), {}, {}, 0});
-    }
-    std::optional<Failure> failure;
-    try {
-      bool more = true;
-      for (size_t round = 0; more; ++round) {
-        more = false;
-        for (Place& place : places) {
-          if (round == 0 ? secondsLeft() > 0 : secondsLeft() > deadline && !enough(place)) {
-            more = true;
-            runOnce(model, &place);
-          }
-          if (round == 0) {
-            progress_.show(sweep_.planned - left_ + static_cast<uint32_t>(&place - places.data()) + 1,
-                           sweep_.planned);
-          }
-        }
-      }
-    } catch (const Failure& early) {
-      failure = early;  // what was measured is kept
-    }
-    for (Place& place : places) {
-      if (!place.prefill.empty()) {
-        addPoint(stage, plan, &place);
-      }
-    }
-    if (failure) {
-      throw *failure;
-    }
-  }
-
-  static bool enough(const Place& place) {
-    return place.prefill.size() >= kEnoughRuns && place.seconds >= kEnoughSeconds;
-  }
-
-  static void runOnce(const Model& model, Place* place) {
+  void measureDevice() {
+    progress_.clear();
     const BenchClock::time_point begin = BenchClock::now();
-    const BenchRun run = runBenchOnce(model, place->load, place->ids);
-    place->seconds += secondsSince(begin);
-    place->prefill.push_back(run.prefill_tokens_per_s);
-    place->decode.push_back(run.decode_tokens_per_s.value_or(0));
+    speeds_.push_back(deviceSpeed(path_, common_, /*again=*/true));
+    measured_ = BenchClock::now();
+    measuring_seconds_ = secondsSince(begin);
   }
 
-  void addLine(const oriel_plan& plan) {
-    PredictedLine line;
-    line.formats = formatsName(plan.k_format, plan.v_format);
-    for (int i = 0; i <= kLineSteps; ++i) {
-      const uint64_t depth = uint64_t{sweep_.deepest} * static_cast<uint32_t>(i) / kLineSteps;
-      oriel_prediction prediction;
-      if (predict(plan, depth, options_.prefill, &prediction)) {
-        line.tokens.push_back(static_cast<double>(depth));
-        line.prefill.push_back(prediction.prefill_tokens_per_s);
-        line.decode.push_back(prediction.decode_tokens_per_s);
+  void visitStage(Stage* stage) {
+    if (!stage->fits || secondsLeft() <= 0) {
+      return;
+    }
+    CommonOptions common = common_;
+    common.window_tokens = stage->window;
+    common.k_format = stage->pair.k;
+    common.v_format = stage->pair.v;
+    common.min_tokens_per_s = 0;
+    common.min_window_tokens = 0;
+    try {
+      const Model model(common, Load::kDevice);
+      stage->loaded = model.plan();
+      predictAgain(stage);
+      for (Place& place : stage->places) {
+        if (secondsLeft() > 0) {
+          visit(model, *stage, &place);
+        }
+      }
+    } catch (const Failure& failure) {
+      if (failure.exit_code != kExitDoesNotFit) {
+        throw;
+      }
+      stage->fits = false;
+      left_ -= static_cast<uint32_t>(stage->places.size());
+      if (common_.verbose) {
+        tell("oriel: " + failure.message + "\n");
       }
     }
-    sweep_.lines.push_back(line);
+    writeCsv();
+  }
+
+  void visit(const Model& model, const Stage& stage, Place* place) {
+    if (place->visits == 0) {
+      place->load = loadOf(stage.predicted.back(), place->depth);
+      --left_;
+    }
+    const std::vector<int32_t> ids = arbitraryIds(place->load.prefill, model.info().n_vocab);
+    const BenchClock::time_point begin = BenchClock::now();
+    do {
+      const BenchRun run = runBenchOnce(model, place->load, ids);
+      place->prefill.push_back(run.prefill_tokens_per_s);
+      place->decode.push_back(run.decode_tokens_per_s.value_or(0));
+      place->rates.push_back(speeds_.size() - 1);
+    } while (secondsSince(begin) < kVisitSeconds);
+    ++place->visits;
+    ++visits_;
+    progress_.show(visits_, uint64_t{kVisits} * sweep_.planned);
   }
 
   /// As many tokens as this point's share of the time allows.
@@ -242,80 +258,98 @@ class Sweeper {
     return load;
   }
 
-  void addPoint(const Stage& stage, const oriel_plan& plan, Place* place) {
-    const auto middle = [](std::vector<double>* values) {
-      const auto at = values->begin() + static_cast<std::ptrdiff_t>(values->size() / 2);
-      std::nth_element(values->begin(), at, values->end());
-      return *at;
-    };
-    const uint64_t depth = place->depth;
-    const BenchLoad& load = place->load;
-    const double shown = static_cast<double>(depth) + load.prefill + load.decode / 2.0;
+  template <typename Value>
+  double medianOfRates(const Value& value) const {
+    std::vector<double> values;
+    for (const oriel_speed& speed : speeds_) {
+      values.push_back(value(speed));
+    }
+    return values.empty() ? 0 : medianOf(values);
+  }
+
+  /// With the rates that have come since.
+  void predictAgain(Stage* stage) {
+    while (stage->loaded && stage->predicted.size() < speeds_.size()) {
+      stage->predicted.push_back(
+          predictedPlan(*stage->loaded, common_, speeds_[stage->predicted.size()], diagnostics_));
+    }
+  }
+
+  /// The middle one of what these rates predict, tokens/s; 0: not known.
+  static double predicted(const Stage& stage, const std::vector<size_t>& rates, uint64_t depth,
+                          uint32_t prompt_tokens, double oriel_prediction::*tokens_per_s) {
+    std::vector<double> values;
+    for (const size_t i : rates) {
+      oriel_prediction prediction;
+      if (predict(stage.predicted[i], depth, prompt_tokens, &prediction)) {
+        values.push_back(prediction.*tokens_per_s);
+      }
+    }
+    return values.empty() ? 0 : medianOf(values);
+  }
+
+  PredictedLine lineOf(const Stage& stage) const {
+    std::vector<size_t> all;
+    for (const Place& place : stage.places) {
+      all.insert(all.end(), place.rates.begin(), place.rates.end());
+    }
+    PredictedLine line;
+    line.formats = formatsName(stage.loaded->k_format, stage.loaded->v_format);
+    for (int i = 0; i <= kLineSteps; ++i) {
+      const uint64_t depth = uint64_t{sweep_.deepest} * static_cast<uint32_t>(i) / kLineSteps;
+      const double prefill =
+          predicted(stage, all, depth, options_.prefill, &oriel_prediction::prefill_tokens_per_s);
+      if (prefill > 0) {
+        line.tokens.push_back(static_cast<double>(depth));
+        line.prefill.push_back(prefill);
+        line.decode.push_back(predicted(stage, all, depth, options_.prefill,
+                                        &oriel_prediction::decode_tokens_per_s));
+      }
+    }
+    return line;
+  }
+
+  static SweepPoint pointOf(const Stage& stage, const Place& place) {
+    const oriel_plan& plan = *stage.loaded;
+    const BenchLoad& load = place.load;
+    const double shown = static_cast<double>(place.depth) + load.prefill + load.decode / 2.0;
     SweepPoint point;
     point.kind = stage.kind;
     point.formats = formatsName(plan.k_format, plan.v_format);
     point.window_tokens = plan.window_tokens;
-    point.depth_tokens = depth;
+    point.depth_tokens = place.depth;
     point.prompt_tokens = load.prefill;
     point.generated_tokens = load.decode;
     point.total_bytes = plan.total_bytes;
-    point.prefill_tokens_per_s = middle(&place->prefill);
-    point.decode_tokens_per_s = middle(&place->decode);
+    point.prefill_tokens_per_s = medianOf(place.prefill);
+    point.decode_tokens_per_s = medianOf(place.decode);
     point.prefill_bytes_per_token =
-        prefillBytes(plan, static_cast<double>(depth), load.prefill) / load.prefill;
+        prefillBytes(plan, static_cast<double>(place.depth), load.prefill) / load.prefill;
     point.decode_bytes_per_token = decodeBytes(plan, shown);
-    oriel_prediction prediction;
-    if (predict(plan, depth, load.prefill, &prediction)) {
-      point.predicted_prefill = prediction.prefill_tokens_per_s;
-    }
-    if (predict(plan, static_cast<uint64_t>(shown), 0, &prediction)) {
-      point.predicted_decode = prediction.decode_tokens_per_s;
-    }
-    csv_ << sweepCsvRow(point, sweep_.read_bytes_per_s) << std::flush;
-    sweep_.points.push_back(point);
+    point.predicted_prefill =
+        predicted(stage, place.rates, place.depth, load.prefill,
+                  &oriel_prediction::prefill_tokens_per_s);
+    point.predicted_decode = predicted(stage, place.rates, static_cast<uint64_t>(shown), 0,
+                                       &oriel_prediction::decode_tokens_per_s);
+    return point;
   }
 
   const CommonOptions& common_;
   const SweepOptions& options_;
   const std::string path_;
-  std::ofstream csv_;
+  Diagnostics diagnostics_;
   Sweep sweep_;
-  oriel_speed speed_ = {};
+  std::vector<Stage> stages_;
+  std::vector<oriel_speed> speeds_;
+  BenchClock::time_point measured_;
+  double measuring_seconds_ = 0;
   BenchClock::time_point start_;
-  uint32_t left_ = 0;
+  uint32_t left_ = 0;  ///< points that were not visited yet
+  uint64_t visits_ = 0;
   ProgressBar progress_{"measuring"};
 };
 
-std::string orEmpty(double value) { return value > 0 ? formatted("%.3f", value) : ""; }
-
 }  // namespace
-
-std::string sweepCsvHeader() {
-  return "sweep,kv,window_tokens,depth_tokens,prompt_tokens,generated_tokens,total_bytes,"
-         "prefill_tokens_per_s,predicted_prefill_tokens_per_s,prefill_bytes_per_token,"
-         "prefill_bandwidth_share,decode_tokens_per_s,predicted_decode_tokens_per_s,"
-         "decode_bytes_per_token,decode_bandwidth_share\n";
-}
-
-std::string sweepCsvRow(const SweepPoint& point, double read_bytes_per_s) {
-  const auto share = [&](double tokens_per_s, double bytes_per_token) {
-    return orEmpty(read_bytes_per_s > 0 ? tokens_per_s * bytes_per_token / read_bytes_per_s : 0);
-  };
-  std::string kv = point.formats;
-  std::transform(kv.begin(), kv.end(), kv.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return formatted("%s,%s,%u,%llu,%u,%u,%llu,", point.kind == SweepKind::kDepth ? "depth" : "window",
-                   kv.c_str(), point.window_tokens,
-                   static_cast<unsigned long long>(point.depth_tokens), point.prompt_tokens,
-                   point.generated_tokens, static_cast<unsigned long long>(point.total_bytes)) +
-         orEmpty(point.prefill_tokens_per_s) + "," + orEmpty(point.predicted_prefill) + "," +
-         formatted("%.0f,", point.prefill_bytes_per_token) +
-         share(point.prefill_tokens_per_s, point.prefill_bytes_per_token) + "," +
-         orEmpty(point.decode_tokens_per_s) + "," + orEmpty(point.predicted_decode) + "," +
-         formatted("%.0f,", point.decode_bytes_per_token) +
-         share(point.decode_tokens_per_s, point.decode_bytes_per_token) + "\n";
-}
 
 Sweep runSweep(const CommonOptions& common, const SweepOptions& options) {
   Sweeper sweeper(common, options);
@@ -327,6 +361,7 @@ Sweep runSweep(const CommonOptions& common, const SweepOptions& options) {
   }
   Sweep sweep = sweeper.take();
   if (!sweep.points.empty()) {
+    sweeper.writeCsv();
     writeTextFile(options.stem + ".svg", plotSweep(sweep));
   }
   if (failure) {

@@ -57,7 +57,7 @@ struct SweepOptions {
 std::string sweepCsvHeader();
 std::string sweepCsvRow(const SweepPoint& point, double read_bytes_per_s);
 
-/// Measures, writing each row of the CSV when it is known, and draws; also after Ctrl-C, which then throws.
+/// Measures, writing the CSV whenever more is known, and draws; also after Ctrl-C, which then throws.
 Sweep runSweep(const CommonOptions& common, const SweepOptions& options);
 
 /// An SVG document.

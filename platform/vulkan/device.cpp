@@ -353,6 +353,9 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
     if (!candidate.usable()) {
       log.write(ORIEL_LOG_WARNING, "Vulkan device %u (%s) is not usable: %s", i + 1,
                 candidate.name, candidate.reason);
+    } else if (options.not_software && candidate.isSoftware()) {
+      log.write(ORIEL_LOG_INFO, "Vulkan device %u (%s) is this processor: used only when asked for", i + 1,
+                candidate.name);
     } else if (physical == VK_NULL_HANDLE || preference(candidate.type) > preference(caps.type)) {
       physical = all[i];
       caps = candidate;

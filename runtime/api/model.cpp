@@ -34,6 +34,9 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
   }
   if (options.device == ORIEL_DEVICE_AUTO) {
     executor_options.device_is_optional = true;
+#if ORIEL_CPU_SIMD
+    executor_options.not_software = cpuExecutorUsable();
+#endif
     const Status status = createVulkanExecutor(plan, executor_options, memory, executor);
     if (status.code() != ORIEL_ERROR_NO_DEVICE) {
       return status;

@@ -48,7 +48,7 @@ Status measure(const SpeedTarget& target, const oriel_options& options, oriel_sp
   choice.allocator = options.allocator != nullptr ? *options.allocator : defaultAllocator();
   // What is kept is for the default number of threads.
   const char* const cache_dir = options.cpu_threads == 0 ? options.cache_dir : nullptr;
-  return measureSpeed({makeExecutor, &choice}, target, cache_dir,
+  return measureSpeed({makeExecutor, &choice}, target, cache_dir, options.measure_again != 0,
                       {options.progress, options.progress_user}, choice.allocator, logOf(options),
                       speed);
 }

@@ -140,6 +140,8 @@ struct ExecutorOptions {
   uint32_t device_number = 0;  ///< 1 + index of a Vulkan device; 0: choose
   /// The caller has another executor in reserve: that no device is usable is information, not an error.
   bool device_is_optional = false;
+  /// That one is faster than a Vulkan device that is the same processor: those are not chosen.
+  bool not_software = false;
   uint32_t timeout_ms = 60000;
   const char* cache_dir = nullptr;
   const char* disabled_features = nullptr;  ///< as in oriel_options

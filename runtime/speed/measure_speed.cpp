@@ -37,13 +37,15 @@ constexpr uint32_t kWhole = kMaxProbeChunk;
 constexpr uint64_t kMostBytes = 96ull << 20;
 constexpr uint64_t kMostBytesFast = 4 * kMostBytes;
 constexpr double kLongEnoughSeconds = 1e-3;
-constexpr double kSlowSeconds = 12e-3;  // of decoding one token
+constexpr double kSlowSeconds = 24e-3;  // of decoding one token
 constexpr uint64_t kMostHeadBytes = 4ull << 20;
 constexpr uint32_t kFewLayers = 2;
 
 constexpr uint32_t kFewRounds = 3;
 constexpr uint32_t kRounds = 6;    // while they take less than ...
 constexpr double kPairMs = 300.0;  // ... or noise hides what depth costs
+constexpr double kPairMsSlow = 600.0;
+constexpr uint32_t kLayersPerCacheLayer = 3;  // ops of the cache alone are timed in fewer layers
 // A busy moment is a small part of a step that takes so long: twice, or once, is enough.
 constexpr double kLongSeconds = 0.3;
 constexpr double kVeryLongSeconds = 1.0;
@@ -63,6 +65,7 @@ struct Bench {
   double begin = nowMs();
   uint32_t done = 0;
   uint32_t layers = 0;  ///< of the probes of the main type
+  bool slow = false;    ///< time, not memory, bounds how many
 
   /// One of the measurements that take about as long as each other was made.
   Status advance() {
@@ -95,8 +98,8 @@ struct PairTimes {
 };
 
 /// Round by round, so that a busy moment of the machine does not fall on one of them alone; the median of
-/// each, as users' figures are.
-Status timePair(Probe* probe, PairTimes* times) {
+/// each, as users' figures are. Without `deep` the two behind many tokens are left out.
+Status timePair(const Bench& bench, Probe* probe, bool deep, PairTimes* times) {
   const double begin = nowMs();
   struct Step {
     uint32_t tokens, depth;
@@ -105,11 +108,14 @@ Status timePair(Probe* probe, PairTimes* times) {
     uint32_t n;
   };
   Step steps[] = {{1, kShallow, &PairTimes::decode, {}, 0},
-                  {1, kDeep, &PairTimes::decode_deep, {}, 0},
                   {kWhole, kWhole, &PairTimes::whole, {}, 0},
+                  {1, kDeep, &PairTimes::decode_deep, {}, 0},
                   {kWhole, kDeep, &PairTimes::whole_deep, {}, 0}};
   for (uint32_t round = 0; round < kRounds; ++round) {
     for (Step& step : steps) {
+      if (step.depth == kDeep && !deep) {
+        continue;
+      }
       double& usual = times->*step.usual;
       if ((round == 1 && usual > kVeryLongSeconds) || (round > 1 && usual > kLongSeconds)) {
         continue;
@@ -119,8 +125,9 @@ Status timePair(Probe* probe, PairTimes* times) {
       std::nth_element(step.seconds, middle, step.seconds + step.n);
       usual = *middle;
     }
-    const bool plausible = times->decode_deep > times->decode && times->whole_deep > times->whole;
-    if (plausible && round + 1 >= kFewRounds && nowMs() - begin > kPairMs) {
+    const bool plausible =
+        !deep || (times->decode_deep > times->decode && times->whole_deep > times->whole);
+    if (plausible && round + 1 >= kFewRounds && nowMs() - begin > (bench.slow ? kPairMsSlow : kPairMs)) {
       break;
     }
   }
@@ -197,38 +204,50 @@ Status openLayers(Bench* bench, const CacheFormats& formats, uint32_t window, Pr
     }
     layers = wanted;
   }
+  bench->slow = layers < layersWithin(model, kMostBytes);
   return kOk;
 }
 
-/// The rates of the caches, and of the first type of weights.
+/// The rates of the caches, and of the first type of weights. A rate of a cache is a difference of times: of
+/// whole steps, in which weights take the place of keys and values in the processor's caches as they do in
+/// the model, unless the device is slow. There arithmetic is the limit, so nothing depends on those caches,
+/// and the difference is small beside what a step takes on a busy machine: ops of the cache are timed apart.
 Status measureLayers(Bench* bench, uint32_t type, oriel_speed* speed) {
   ProbeShape shape;
   if (!shapeOfType(bench->target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
     return ORIEL_ERROR_UNSUPPORTED;
   }
+  Probe layers(bench->allocator, bench->log);
+  PairTimes whole_steps;
+  ORIEL_TRY(openLayers(bench, CacheFormats(), kLongWindow, &layers, &shape));
+  bench->layers = shape.n_layers;
+  ORIEL_TRY(timePair(*bench, &layers, !bench->slow, &whole_steps));
+  ProbeShape cached = shape;
+  if (bench->slow) {
+    cached.n_layers = std::max(shape.n_layers / kLayersPerCacheLayer, 1u);
+  }
   PairTimes f16;
   for (uint32_t i = kFormatPairCount; i-- > 0;) {  // f16 comes last there, and first here
     const FormatPair& pair = kFormatPairs[i];
-    CacheFormats formats;
-    formats.k = pair.k;
-    formats.v = pair.v;
     const bool first = speed->cache_count == 0;
-    Probe probe(bench->allocator, bench->log);
-    if (first) {
-      ORIEL_TRY(openLayers(bench, formats, kLongWindow, &probe, &shape));
-      bench->layers = shape.n_layers;
-    } else {
-      ORIEL_TRY(probe.open(shape, formats, kLongWindow, kWhole, bench->maker));
+    PairTimes times = whole_steps;
+    if (bench->slow || !first) {
+      CacheFormats formats;
+      formats.k = pair.k;
+      formats.v = pair.v;
+      Probe probe(bench->allocator, bench->log);
+      ORIEL_TRY(probe.open(cached, formats, kLongWindow, kWhole, bench->maker,
+                           bench->slow ? ProbeOps::kCache : ProbeOps::kAll));
+      ORIEL_TRY(timePair(*bench, &probe, true, &times));
     }
-    PairTimes times;
-    ORIEL_TRY(timePair(&probe, &times));
     f16 = first ? times : f16;
-    const oriel_cache_speed rate = cacheRate(pair, shape, times, f16);
+    const oriel_cache_speed rate = cacheRate(pair, cached, times, f16);
     speed->caches[speed->cache_count++] = rate;
     if (first) {
-      ORIEL_TRY(weightRate(*speed, shape, rate, times.decode, times.whole, &probe,
+      ORIEL_TRY(weightRate(*speed, shape, rate, whole_steps.decode, whole_steps.whole, &layers,
                            &speed->weights[speed->weight_count]));
       ++speed->weight_count;
+      layers.close();
     }
     ORIEL_TRY(bench->advance());
   }
@@ -340,23 +359,27 @@ uint32_t mainMatrices(const SpeedTarget& target) {
 }  // namespace
 
 Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const char* cache_dir,
-                    const LoadProgress& progress, const oriel_allocator& allocator, const Log& log,
-                    oriel_speed* speed) {
+                    bool again, const LoadProgress& progress, const oriel_allocator& allocator,
+                    const Log& log, oriel_speed* speed) {
   std::memset(static_cast<void*>(speed), 0, sizeof(*speed));
   speed->struct_size = sizeof(*speed);
   Bench bench = {maker, target, progress, allocator, log};
+  bool chosen = false;  // which kernels to use, when rates were measured before
   bool changed = false;
   {
     Probe probe(allocator, log);
     ORIEL_TRY(probe.open(kNarrow, CacheFormats(), kShortWindow, 1, maker));
     identify(*probe.executor(), &bench.target, speed);
-    if (readSpeedFile(cache_dir, speed)) {
+    oriel_speed kept = *speed;
+    chosen = readSpeedFile(cache_dir, &kept);
+    if (chosen && !again) {
+      *speed = kept;
       return kOk;
     }
     ORIEL_TRY(measureOverhead(&probe, speed));
     ORIEL_TRY(bench.advance());
   }
-  if (cache_dir != nullptr) {  // else the choice would not be there for those who plan with these rates
+  if (cache_dir != nullptr && !chosen) {  // without one the choice would be gone before it is used
     ORIEL_TRY(tuneTypes(&bench, &changed));
     speed->shape = bench.target.hash();
   }

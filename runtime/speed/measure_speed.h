@@ -32,10 +32,11 @@ SpeedTarget speedTargetOf(const ModelDesc& model, const WorkShape& work);
 /// No model in particular: layers of a middling size in F16, Q8_0 and Q4_0.
 SpeedTarget anySpeedTarget();
 
-/// Fills in the rates (types that no kernel takes are left out), or takes from `cache_dir` (may be null) what
-/// was measured before with the kernels that are used now. `progress` is told of nothing that is read.
+/// Fills in the rates (types that no kernel takes are left out), or, unless `again`, takes from `cache_dir` (may
+/// be null) what was measured before with the kernels that are used now. `progress` is told of nothing that is
+/// read.
 Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const char* cache_dir,
-                    const LoadProgress& progress, const oriel_allocator& allocator, const Log& log,
-                    oriel_speed* speed);
+                    bool again, const LoadProgress& progress, const oriel_allocator& allocator,
+                    const Log& log, oriel_speed* speed);
 
 }  // namespace oriel

@@ -45,6 +45,19 @@ Status usualSeconds(const Prepare& prepare, const Run& run, double* seconds, uin
 
 Status nothing() { return kOk; }
 
+bool isOfCache(const Op& op) {
+  return op.kind == OpKind::kRopeAppend || op.kind == OpKind::kAttention ||
+         op.kind == OpKind::kAttentionMerge;
+}
+
+void keepOpsOfCache(Plan* plan) {
+  for (uint32_t list = 0; list < kStepLists; ++list) {
+    Op* const ops = plan->ops[list];
+    plan->n_ops[list] =
+        static_cast<uint32_t>(std::stable_partition(ops, ops + plan->n_ops[list], isOfCache) - ops);
+  }
+}
+
 }  // namespace
 
 void Probe::close() {
@@ -70,7 +83,7 @@ Status Probe::take(uint64_t bytes, void** block) {
 }
 
 Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_t window,
-                   uint32_t chunk, const ExecutorMaker& maker) {
+                   uint32_t chunk, const ExecutorMaker& maker, ProbeOps ops) {
   const uint64_t file_bytes = probeFileBytes(shape);
   if (file_bytes == 0) {
     return ORIEL_ERROR_UNSUPPORTED;
@@ -92,6 +105,9 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
   ExecutorMemory memory;
   const auto build = [&](Arena* arena) -> Status {
     ORIEL_TRY(buildPlan(file_, desc_, totals, cache, formats, chunk, log_, arena, &plan_));
+    if (ops == ProbeOps::kCache && !arena->measuring()) {
+      keepOpsOfCache(&plan_);
+    }
     memory = takeExecutorMemory(plan_, arena);
     SessionContext context;
     context.model = &desc_;

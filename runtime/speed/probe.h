@@ -9,6 +9,12 @@ namespace oriel {
 
 constexpr uint32_t kMaxProbeChunk = 64;
 
+/// Which ops of a step are run.
+enum class ProbeOps {
+  kAll,
+  kCache  ///< those that store and read keys and values; nothing they compute means anything
+};
+
 /// Everything that one probe holds; released with it. The executor sees an ordinary plan.
 class Probe {
  public:
@@ -19,7 +25,7 @@ class Probe {
 
   /// In place of what it held before. ORIEL_ERROR_UNSUPPORTED when no kernel takes this type of weights.
   Status open(const ProbeShape& shape, const CacheFormats& formats, uint32_t window, uint32_t chunk,
-              const ExecutorMaker& maker);
+              const ExecutorMaker& maker, ProbeOps ops = ProbeOps::kAll);
 
   /// Usual seconds of a step of `tokens` tokens and their logits; the last sees `depth` tokens (at most
   /// the window). Of at least `fewest` runs, more where they are quick.
@@ -29,13 +35,15 @@ class Probe {
   /// The same behind a chunk of two tokens each time, so that the layers are what the caches hold.
   Status timeHeadAfterLayers(double* seconds);
 
+  /// Gives its memory back.
+  void close();
+
   Executor* executor() const { return executor_; }
   const char* device() const { return executor_->deviceName(); }
   const char* driver() const { return executor_->driverName(); }
   uint32_t ops(StepList list) const { return plan_.n_ops[static_cast<uint32_t>(list)]; }
 
  private:
-  void close();
   Status take(uint64_t bytes, void** block);
 
   oriel_allocator allocator_;

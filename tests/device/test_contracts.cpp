@@ -198,5 +198,35 @@ TEST(Contracts, messages_are_one_line_whatever_the_path) {
   EXPECT_EQ(std::string::npos, log.errors().find('\n')) << log.errors();
 }
 
+oriel_model_info infoOn(oriel_device_kind device) {
+  oriel_options options = makeOptions();
+  options.device = device;
+  const Loaded loaded = load(kTiny, options);
+  oriel_model_info info = {};
+  info.struct_size = sizeof(info);
+  EXPECT_EQ(ORIEL_OK, oriel_model_get_info(loaded.model.get(), &info));
+  return info;
+}
+
+TEST(Contracts, a_driver_that_is_the_same_processor_is_not_chosen_before_its_vector_instructions) {
+  oriel_device_info devices[8] = {};
+  for (oriel_device_info& device : devices) {
+    device.struct_size = sizeof(device);
+  }
+  size_t count = 0;
+  ASSERT_EQ(ORIEL_OK, oriel_device_list(nullptr, nullptr, devices, 8, &count));
+  for (size_t i = 0; i < count; ++i) {
+    if (std::strcmp(devices[i].kind, "software") != 0 && std::strcmp(devices[i].kind, "cpu") != 0) {
+      GTEST_SKIP() << "there is a GPU: " << devices[i].name;
+    }
+  }
+  const oriel_model_info cpu = infoOn(ORIEL_DEVICE_CPU);
+  if (std::strstr(cpu.driver, "reference") != nullptr) {
+    GTEST_SKIP() << "plain code only";
+  }
+  EXPECT_STREQ(cpu.device, infoOn(ORIEL_DEVICE_AUTO).device);
+  EXPECT_STREQ(cpu.driver, infoOn(ORIEL_DEVICE_AUTO).driver);
+}
+
 }  // namespace
 }  // namespace oriel::test

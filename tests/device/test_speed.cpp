@@ -86,6 +86,16 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   const oriel_speed kept = measure(kModel);
   EXPECT_EQ(0, std::memcmp(&first, &kept, sizeof(first))) << "read, not measured";
 
+  // Unless it is to be measured again: that asks whether to go on.
+  oriel_options options = makeOptions(&log_);
+  options.cache_dir = folder_.c_str();
+  options.progress = [](uint64_t, uint64_t, void*) { return 1; };
+  oriel_speed stopped = {};
+  stopped.struct_size = sizeof(stopped);
+  EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, &options, &stopped));
+  options.measure_again = 1;
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
+
   // Plans predict with it.
   const oriel_plan plan = planWith(&first);
   const oriel_prediction shallow = predictionAt(plan, 16);

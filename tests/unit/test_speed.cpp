@@ -10,7 +10,10 @@
 
 #include "budget/budget.h"
 #include "budget/known_shapes.h"
+#include "exec/executor.h"
+#include "os/os.h"
 #include "speed/measure_speed.h"
+#include "speed/probe.h"
 #include "speed/probe_file.h"
 #include "speed/probe_shape.h"
 #include "speed/speed_file.h"
@@ -375,6 +378,41 @@ TEST(Probe, is_a_model_like_any_other) {
   EXPECT_EQ(0u, probeFileBytes(odd)) << "blocks of 32 do not divide rows of 100";
   odd.tensor_type = 12345;
   EXPECT_EQ(0u, probeFileBytes(odd));
+}
+
+Status makeReference(const void*, const Plan& plan, const ExecutorMemory& memory, Executor** executor) {
+  ExecutorOptions options;
+  options.allocator = &defaultAllocator();
+  return createReferenceExecutor(plan, options, memory, executor);
+}
+
+TEST(Probe, runs_all_ops_or_those_of_the_cache_alone) {
+  const ProbeShape shape = {3, 64, 2, 1, 32, 64, 32, kQ4};
+  CacheFormats formats;
+  formats.k = KvFormat::kInt8;
+  formats.v = KvFormat::kInt4;
+  test::CapturedLog log;
+  Probe all(defaultAllocator(), log.log());
+  Probe cache(defaultAllocator(), log.log());
+  ASSERT_TRUE(all.open(shape, formats, 32, 16, {makeReference, nullptr}).ok()) << log.errors();
+  ASSERT_TRUE(cache.open(shape, formats, 32, 16, {makeReference, nullptr}, ProbeOps::kCache).ok())
+      << log.errors();
+  // Storing a token and reading what is stored, in each layer; reading may take a second op.
+  for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
+    EXPECT_EQ(0u, cache.ops(list) % 3);
+    EXPECT_GE(cache.ops(list), 3u * 2);
+    EXPECT_LE(cache.ops(list), 3u * 3);
+    EXPECT_GT(all.ops(list), cache.ops(list));
+  }
+  EXPECT_GT(all.ops(StepList::kHead), 0u);
+  EXPECT_EQ(0u, cache.ops(StepList::kHead));
+  for (Probe* probe : {&all, &cache}) {
+    for (const uint32_t tokens : {1u, 16u}) {
+      double seconds = 0;
+      EXPECT_TRUE(probe->time(tokens, 32, &seconds).ok()) << log.errors();
+      EXPECT_GT(seconds, 0);
+    }
+  }
 }
 
 TEST(Probe, has_layers_that_share_their_bytes) {

@@ -111,7 +111,9 @@ typedef struct oriel_allocator {
 /* ---- Options and plan ------------------------------------------------------------------------ */
 
 typedef enum oriel_device_kind {
-  ORIEL_DEVICE_AUTO = 0,   /* Vulkan: discrete, integrated, virtual, software, other; then the CPU */
+  /* Vulkan: discrete, integrated, virtual, other; then the CPU. Vulkan in software only where this library has no
+   * vector instructions for the CPU: it is the slower way to the same processor. */
+  ORIEL_DEVICE_AUTO = 0,
   ORIEL_DEVICE_VULKAN = 1, /* Vulkan or an error */
   ORIEL_DEVICE_CPU = 2,    /* the CPU's vector instructions, or plain code where there are none */
   ORIEL_DEVICE_NONE = 3    /* load the header and the tokenizer only; no session can be made */
@@ -260,6 +262,10 @@ typedef struct oriel_options {
    * the device is then used as one that does not have them, for tests and around faulty drivers. Read by
    * the call only. A name that is not known is ORIEL_ERROR_ARGUMENT; the log says which are. NULL: none. */
   const char *disabled_features;
+  /* 1: oriel_speed_measure measures even where cache_dir has rates, and keeps the new ones: the device may be
+   * warmer, or busier, than it was then. 0: not. */
+  uint32_t measure_again;
+  uint32_t reserved;
 } oriel_options;
 
 typedef enum oriel_refusal {
@@ -392,8 +398,8 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
  * to some 200 MB while it measures, 800 MB on devices that are too fast to be timed with less, half of it on the
  * device.
  * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms,
- * cpu_threads (other than 0: nothing is read from or kept in cache_dir), disabled_features, cache_dir, progress, log
- * and allocator of the options. progress is called only while something is measured, and may end that:
+ * cpu_threads (other than 0: nothing is read from or kept in cache_dir), disabled_features, cache_dir,
+ * measure_again, progress, log and allocator of the options. progress is called only while something is measured, and may end that:
  * ORIEL_ERROR_CANCELLED. */
 ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options,
                                            oriel_speed *speed);
