@@ -7,8 +7,8 @@
 # target is installed: its libraries and lavapipe are unpacked below build/cross.
 #
 # qemu takes hours for the tests on lavapipe, each of which compiles its kernels anew. There they run only
-# with --all; without it, lavapipe is tested by all kernel tests and some whole models in one process and
-# by the device bundle. All else always runs. CTEST_ARGS name another part of the tests.
+# with --all; without it, lavapipe is tested by the kernels without subgroups and some whole models with them in
+# one process, and by the device bundle. All else always runs. CTEST_ARGS name another part of the tests.
 # ORIEL_CROSS_JOBS (1) says how many run at once. build/TARGET/device-TARGET.json is the device bundle's
 # result, for tests/device/report.py.
 #
