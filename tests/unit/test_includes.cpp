@@ -1,4 +1,4 @@
-// The folder map as a test: who may include whom (docs/design.md).
+// The folder map as a test: who may include whom (docs/design.md); and that documents name what is there.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -100,5 +101,32 @@ TEST(Includes, integrations_name_only_what_the_public_header_has) {
   }
   EXPECT_GT(files, 10);
 }
+
+#ifndef _WIN32
+TEST(Documents, programs_that_they_name_are_there_and_can_be_started) {
+  const fs::path root = ORIEL_SOURCE_DIR;
+  std::vector<fs::path> documents = {root / "README.md"};
+  for (const auto& entry : fs::directory_iterator(root / "docs")) {
+    if (entry.path().extension() == ".md") {
+      documents.push_back(entry.path());
+    }
+  }
+  const std::regex named("(scripts|tests/device)/[a-z_]+\\.(sh|py)");
+  std::set<std::string> programs;
+  for (const fs::path& document : documents) {
+    std::ifstream file(document);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    for (std::sregex_iterator it(text.begin(), text.end(), named), end; it != end; ++it) {
+      programs.insert(it->str());
+    }
+  }
+  EXPECT_GT(programs.size(), 6u);
+  for (const std::string& program : programs) {
+    const fs::path path = root / program;
+    ASSERT_TRUE(fs::exists(path)) << program;
+    EXPECT_NE(fs::perms::none, fs::status(path).permissions() & fs::perms::owner_exec) << program;
+  }
+}
+#endif
 
 }  // namespace
