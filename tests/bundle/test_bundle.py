@@ -77,6 +77,7 @@ class DeviceBundle(unittest.TestCase):
         self.assertIn("this &lt;machine&gt;", page)
         self.assertIn("1 checks failed", page)
         self.assertIn('class="failed odd"', page)
+        self.assertEqual(0, page.count('class="passed odd"'), "of two devices the one that passed is not the odd one")
         for check in run["checks"]:
             self.assertIn(f"<th>{check['name']}</th>", page)
 
