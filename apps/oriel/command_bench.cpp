@@ -34,7 +34,7 @@ struct BenchOptions {
   uint32_t soak = 0;
   uint32_t cancels = 0;
   std::string sweep;
-  double sweep_seconds = 60;
+  double sweep_seconds = 180;
 };
 
 constexpr uint32_t kSoakStep = 1000;
@@ -326,7 +326,7 @@ Command addBenchCommand(CLI::App* program) {
                   "Instead measure depths, windows and cache formats, into STEM.csv and STEM.svg")
       ->type_name("STEM");
   app->add_option("--sweep-seconds", options->sweep_seconds,
-                  "What a sweep may take (default 60); longer: more points, and more exact")
+                  "What a sweep may take (default 180); with less, fewer points, measured less often")
       ->type_name("S")
       ->check(between(0.1, 1e6));
   addCommonOptions(app, &options->common, Uses::kModel);

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint32_t kLongestWindow = 4096;  // where none was asked for
 constexpr uint32_t kShortestWindow = 128;
-constexpr uint32_t kFewTokens = 4;
+constexpr uint32_t kFewTokens = 8;
 // Machines get warm, and neighbours busy: a point is visited several times, in turn with all others, and each
 // time measured again while its runs are so short that one late thread shows. Before each turn the device's
 // rates are taken again, too, if so many times as long as that takes has passed.
@@ -245,7 +245,7 @@ class Sweeper {
     BenchLoad load = {options_.prefill, options_.decode, depth};
     oriel_prediction prediction;
     if (predict(plan, depth, options_.prefill, &prediction)) {
-      const double seconds = secondsLeft() / left_ / 2;
+      const double seconds = secondsLeft() / left_ / kVisits;
       const auto within = [&](double tokens_per_s, uint32_t most) {
         const double tokens = std::min(seconds * tokens_per_s / 2, 1e6);
         return std::min(std::max(static_cast<uint32_t>(tokens), kFewTokens), most);

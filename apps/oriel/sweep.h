@@ -49,7 +49,7 @@ struct Sweep {
 
 struct SweepOptions {
   std::string stem;      ///< .csv and .svg are added
-  double seconds = 60;
+  double seconds = 180;
   uint32_t prefill = 64; ///< tokens of a point at most
   uint32_t decode = 64;
 };
