@@ -42,7 +42,8 @@ constexpr uint64_t kMostHeadBytes = 4ull << 20;
 constexpr uint32_t kFewLayers = 2;
 
 constexpr uint32_t kFewRounds = 3;
-constexpr uint32_t kRounds = 6;    // while they take less than ...
+constexpr uint32_t kMostRounds = 12;  // while depth seems to cost nothing, and else ...
+constexpr uint32_t kRounds = 6;       // while they take less than ...
 constexpr double kPairMs = 300.0;  // ... or noise hides what depth costs
 constexpr double kPairMsSlow = 600.0;
 constexpr uint32_t kLayersPerCacheLayer = 3;  // ops of the cache alone are timed in fewer layers
@@ -104,14 +105,14 @@ Status timePair(const Bench& bench, Probe* probe, bool deep, PairTimes* times) {
   struct Step {
     uint32_t tokens, depth;
     double PairTimes::*usual;
-    double seconds[kRounds];
+    double seconds[kMostRounds];
     uint32_t n;
   };
   Step steps[] = {{1, kShallow, &PairTimes::decode, {}, 0},
                   {kWhole, kWhole, &PairTimes::whole, {}, 0},
                   {1, kDeep, &PairTimes::decode_deep, {}, 0},
                   {kWhole, kDeep, &PairTimes::whole_deep, {}, 0}};
-  for (uint32_t round = 0; round < kRounds; ++round) {
+  for (uint32_t round = 0; round < kMostRounds; ++round) {
     for (Step& step : steps) {
       if (step.depth == kDeep && !deep) {
         continue;
@@ -127,6 +128,9 @@ Status timePair(const Bench& bench, Probe* probe, bool deep, PairTimes* times) {
     }
     const bool plausible =
         !deep || (times->decode_deep > times->decode && times->whole_deep > times->whole);
+    if (plausible && round + 1 >= kRounds) {
+      break;
+    }
     if (plausible && round + 1 >= kFewRounds && nowMs() - begin > (bench.slow ? kPairMsSlow : kPairMs)) {
       break;
     }
