@@ -283,7 +283,8 @@ int runBench(const BenchOptions& options) {
   json["fastest"]["prefill_tokens_per_s"] = fastest(measured.prefill_tokens_per_s);
   json["fastest"]["decode_tokens_per_s"] = fastest(measured.decode_tokens_per_s);
   json["time_to_first_token_ms"] = median(measured.time_to_first_token_ms);
-  addPrediction(options, predictedPlan(model->plan(), common, speed, model->diagnostics()), speed.read_bytes_per_s, &json);
+  const oriel_plan predicted = predictedPlan(model->plan(), common, speed, model->diagnostics());
+  addPrediction(options, predicted, speed.read_bytes_per_s, &json);
   if (options.common.json) {
     printJson(json);
   } else {

@@ -53,8 +53,7 @@ uint32_t pinnedTokens(const ChatOptions& options) {
     plan_options.min_tokens_per_s = 0;  // a question of memory
     oriel_plan plan;
     const std::string path = modelPath(options.common);
-    const PlanSource source =
-        PlanSource::ofFile(path, options.common.verbose, /*warns=*/false);
+    const PlanSource source = PlanSource::ofFile(path, options.common.verbose, /*warns=*/false);
     if (count <= 1 || !source.tryPlan(plan_options, &plan) || plan.fits == 0) {
       return 0;
     }

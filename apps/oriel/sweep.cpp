@@ -1,10 +1,9 @@
 #include "sweep.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "bench_run.h"
 #include "chart.h"
@@ -130,7 +129,7 @@ class Sweeper {
     writeCsv();
   }
 
-  /// After Ctrl-C, too, take() gives what was measured.
+  /// After Ctrl-C, too, writeCsv() and take() give what was measured.
   void run() {
     measureDevice();
     sweep_.device = speeds_.front().device;
@@ -139,7 +138,6 @@ class Sweeper {
     for (const Stage& stage : stages_) {
       sweep_.planned += static_cast<uint32_t>(stage.places.size());
     }
-    left_ = sweep_.planned;
     start_ = BenchClock::now();
     for (uint32_t visit = 0; visit < kVisits && secondsLeft() > 0; ++visit) {
       if (secondsSince(measured_) > kSecondsPerMeasuring * measuring_seconds_) {
@@ -153,28 +151,26 @@ class Sweeper {
   }
 
   Sweep take() {
-    sweep_.read_bytes_per_s = medianOfRates([](const oriel_speed& speed) { return speed.read_bytes_per_s; });
-    sweep_.points.clear();
-    sweep_.lines.clear();
-    for (Stage& stage : stages_) {
-      predictAgain(&stage);
-      for (const Place& place : stage.places) {
-        if (!place.prefill.empty()) {
-          sweep_.points.push_back(pointOf(stage, place));
-        }
-      }
+    for (const Stage& stage : stages_) {
       if (stage.kind == SweepKind::kDepth && stage.loaded) {
         sweep_.lines.push_back(lineOf(stage));
       }
     }
-    return sweep_;
+    return std::move(sweep_);
   }
 
   /// All points so far.
   void writeCsv() {
+    sweep_.read_bytes_per_s = readBytesPerSecond();
+    sweep_.points.clear();
     std::string text = sweepCsvHeader();
-    for (const SweepPoint& point : take().points) {
-      text += sweepCsvRow(point, sweep_.read_bytes_per_s);
+    for (const Stage& stage : stages_) {
+      for (const Place& place : stage.places) {
+        if (!place.prefill.empty()) {
+          sweep_.points.push_back(pointOf(stage, place));
+          text += sweepCsvRow(sweep_.points.back(), sweep_.read_bytes_per_s);
+        }
+      }
     }
     writeTextFile(options_.stem + ".csv", text);
   }
@@ -214,7 +210,6 @@ class Sweeper {
         throw;
       }
       stage->fits = false;
-      left_ -= static_cast<uint32_t>(stage->places.size());
       if (common_.verbose) {
         tell("oriel: " + failure.message + "\n");
       }
@@ -225,7 +220,6 @@ class Sweeper {
   void visit(const Model& model, const Stage& stage, Place* place) {
     if (place->visits == 0) {
       place->load = loadOf(stage.predicted.back(), place->depth);
-      --left_;
     }
     const std::vector<int32_t> ids = arbitraryIds(place->load.prefill, model.info().n_vocab);
     const BenchClock::time_point begin = BenchClock::now();
@@ -236,8 +230,24 @@ class Sweeper {
       place->rates.push_back(speeds_.size() - 1);
     } while (secondsSince(begin) < kVisitSeconds);
     ++place->visits;
-    ++visits_;
-    progress_.show(visits_, uint64_t{kVisits} * sweep_.planned);
+    uint64_t visits = 0;
+    for (const Stage& each : stages_) {
+      for (const Place& other : each.places) {
+        visits += other.visits;
+      }
+    }
+    progress_.show(visits, uint64_t{kVisits} * sweep_.planned);
+  }
+
+  /// Points that are still to come for the first time.
+  uint32_t unvisited() const {
+    uint32_t count = 0;
+    for (const Stage& stage : stages_) {
+      for (const Place& place : stage.places) {
+        count += stage.fits && place.visits == 0 ? 1 : 0;
+      }
+    }
+    return count;
   }
 
   /// As many tokens as this point's share of the time allows.
@@ -245,7 +255,7 @@ class Sweeper {
     BenchLoad load = {options_.prefill, options_.decode, depth};
     oriel_prediction prediction;
     if (predict(plan, depth, options_.prefill, &prediction)) {
-      const double seconds = secondsLeft() / left_ / kVisits;
+      const double seconds = secondsLeft() / unvisited() / kVisits;
       const auto within = [&](double tokens_per_s, uint32_t most) {
         const double tokens = std::min(seconds * tokens_per_s / 2, 1e6);
         return std::min(std::max(static_cast<uint32_t>(tokens), kFewTokens), most);
@@ -258,11 +268,10 @@ class Sweeper {
     return load;
   }
 
-  template <typename Value>
-  double medianOfRates(const Value& value) const {
+  double readBytesPerSecond() const {
     std::vector<double> values;
     for (const oriel_speed& speed : speeds_) {
-      values.push_back(value(speed));
+      values.push_back(speed.read_bytes_per_s);
     }
     return values.empty() ? 0 : medianOf(values);
   }
@@ -344,8 +353,6 @@ class Sweeper {
   BenchClock::time_point measured_;
   double measuring_seconds_ = 0;
   BenchClock::time_point start_;
-  uint32_t left_ = 0;  ///< points that were not visited yet
-  uint64_t visits_ = 0;
   ProgressBar progress_{"measuring"};
 };
 
@@ -359,9 +366,9 @@ Sweep runSweep(const CommonOptions& common, const SweepOptions& options) {
   } catch (const Failure& early) {
     failure = early;
   }
+  sweeper.writeCsv();
   Sweep sweep = sweeper.take();
   if (!sweep.points.empty()) {
-    sweeper.writeCsv();
     writeTextFile(options.stem + ".svg", plotSweep(sweep));
   }
   if (failure) {

@@ -44,7 +44,7 @@ constexpr uint32_t kFewLayers = 2;
 constexpr uint32_t kFewRounds = 3;
 constexpr uint32_t kMostRounds = 12;  // while depth seems to cost nothing, and else ...
 constexpr uint32_t kRounds = 6;       // while they take less than ...
-constexpr double kPairMs = 300.0;  // ... or noise hides what depth costs
+constexpr double kPairMs = 300.0;     // ... or noise hides what depth costs
 constexpr double kPairMsSlow = 600.0;
 constexpr uint32_t kLayersPerCacheLayer = 3;  // ops of the cache alone are timed in fewer layers
 // A busy moment is a small part of a step that takes so long: twice, or once, is enough.
@@ -128,10 +128,9 @@ Status timePair(const Bench& bench, Probe* probe, bool deep, PairTimes* times) {
     }
     const bool plausible =
         !deep || (times->decode_deep > times->decode && times->whole_deep > times->whole);
-    if (plausible && round + 1 >= kRounds) {
-      break;
-    }
-    if (plausible && round + 1 >= kFewRounds && nowMs() - begin > (bench.slow ? kPairMsSlow : kPairMs)) {
+    const double enough_ms = bench.slow ? kPairMsSlow : kPairMs;
+    if (plausible && (round + 1 >= kRounds ||
+                      (round + 1 >= kFewRounds && nowMs() - begin > enough_ms))) {
       break;
     }
   }

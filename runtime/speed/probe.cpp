@@ -53,8 +53,9 @@ bool isOfCache(const Op& op) {
 void keepOpsOfCache(Plan* plan) {
   for (uint32_t list = 0; list < kStepLists; ++list) {
     Op* const ops = plan->ops[list];
-    plan->n_ops[list] =
-        static_cast<uint32_t>(std::stable_partition(ops, ops + plan->n_ops[list], isOfCache) - ops);
+    Op* const end = std::remove_if(ops, ops + plan->n_ops[list],
+                                   [](const Op& op) { return !isOfCache(op); });
+    plan->n_ops[list] = static_cast<uint32_t>(end - ops);
   }
 }
 

@@ -399,8 +399,8 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
  * device.
  * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms,
  * cpu_threads (other than 0: nothing is read from or kept in cache_dir), disabled_features, cache_dir,
- * measure_again, progress, log and allocator of the options. progress is called only while something is measured, and may end that:
- * ORIEL_ERROR_CANCELLED. */
+ * measure_again, progress, log and allocator of the options. progress is called only while something is
+ * measured, and may end that: ORIEL_ERROR_CANCELLED. */
 ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options,
                                            oriel_speed *speed);
 
