@@ -171,7 +171,7 @@ HWY_INLINE void addTile(const VF* words, uint32_t s, uint32_t c, const Heads& he
   const VF scale = hn::Load(kF, heads.scales[group] + s);
   for (uint32_t h = 0; h < kHeads; ++h) {
     const VF both = hn::Mul(scale, hn::Set(kF, heads.integer_scales[h][group]));
-    totals[h] = hn::MulAdd(sums[h].both(), both, totals[h]);
+    totals[h] = hn::MulAdd(hn::ConvertTo(kF, sums[h].both()), both, totals[h]);
   }
 }
 
@@ -414,8 +414,10 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
     // A last group may be shorter: its scale is that of what is there.
     std::fill(heads.queries[0][h] + d, heads.queries[0][h] + groups * kKvGroup, 0.0f);
     for (uint32_t g = 0; g < groups && integers; ++g) {
-      heads.integer_scales[h][g] =
-          quantiseUnit(heads.queries[0][h] + g * kKvGroup, heads.integers[h][g].values).scale;
+      Codes codes;
+      quantiseUnit(heads.queries[0][h] + g * kKvGroup, kMostOfPairs, &codes);
+      storePairs(codes, heads.integers[h][g].values);
+      heads.integer_scales[h][g] = codes.sums.scale;
     }
     std::fill(heads.gathered[h], heads.gathered[h] + d, 0.0f);
     std::fill(heads.sums[h], heads.sums[h] + kN, 0.0f);

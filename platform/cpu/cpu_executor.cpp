@@ -341,15 +341,21 @@ class CpuExecutor final : public HostExecutor {
       }
       const uint32_t token = tile * kTileTokens;
       const uint32_t count = std::min(most_tiles_, tiles - tile);
-      for (uint32_t i = claim(walk); i < count; i = claim(walk)) {
-        const uint32_t t = token + i * kTileTokens;
-        matmul_.quantiseTiles(in + uint64_t{t} * stride, stride,
-                              std::min(kTileTokens, n_tokens - t), units,
-                              reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
+      const uint32_t n = std::min(count * kTileTokens, n_tokens - token);
+      if (n == 1) {  // kernels read one token as a row
+        if (walk.thread == 0) {
+          matmul_.quantiseRow(in + uint64_t{token} * stride, units, scratch);
+        }
+      } else {
+        for (uint32_t i = claim(walk); i < count; i = claim(walk)) {
+          const uint32_t t = token + i * kTileTokens;
+          matmul_.quantiseTiles(in + uint64_t{t} * stride, stride,
+                                std::min(kTileTokens, n_tokens - t), units,
+                                reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
+        }
       }
       sync(walk);
-      products(walk, &head, end - first, in, std::min(count * kTileTokens, n_tokens - token),
-               scratch, token);
+      products(walk, &head, end - first, in, n, scratch, token);
     }
     return end;
   }
@@ -361,30 +367,42 @@ class CpuExecutor final : public HostExecutor {
     for (uint32_t n = 0; n < n_ops; ++n) {
       groups += groupsOf(ops[n]);
     }
-    const uint32_t share = std::max<uint32_t>(
-        1, static_cast<uint32_t>(ceilDiv(groups, uint64_t{pool_.size()} * kPiecesPerThread)));
-    uint32_t begin = 0;  // pieces of the ops before
+    // Pieces become smaller towards the end: long ones are read in one go, short ones keep threads from
+    // waiting for the last of them.
     const Op* op = ops;
-    for (uint32_t piece = claim(walk);; piece = claim(walk)) {
-      uint32_t pieces = static_cast<uint32_t>(ceilDiv(groupsOf(*op), share));
-      while (piece >= begin + pieces) {
-        begin += pieces;
-        if (++op == ops + n_ops) {
-          return;
+    uint32_t op_begin = 0;  // groups of the ops before
+    uint32_t begin = 0;     // groups of the pieces before
+    uint32_t next = 0;      // piece that begins there
+    for (uint32_t piece = claim(walk); piece != Pool::kNoPiece; piece = claim(walk)) {
+      uint32_t share = pieceOf(groups - begin);
+      for (; next < piece && begin < groups; ++next) {
+        begin += share;
+        share = pieceOf(groups - begin);
+      }
+      if (begin >= groups) {
+        return;
+      }
+      for (uint32_t end = std::min(begin + share, groups), at = begin; at < end;) {
+        while (at >= op_begin + groupsOf(*op)) {
+          op_begin += groupsOf(*op++);
         }
-        pieces = static_cast<uint32_t>(ceilDiv(groupsOf(*op), share));
+        const uint32_t count = std::min(end, op_begin + groupsOf(*op)) - at;
+        MatmulTask task = taskOf(*op, n_tokens);
+        task.out += uint64_t{first_token} * task.out_stride;
+        task.in_stride = op->push.matmul.in_stride;
+        task.in = staged;
+        if (readsFloats(op->weights)) {
+          task.in = in + uint64_t{first_token} * task.in_stride;
+        }
+        matmul_.run[static_cast<uint32_t>(op->weights)](task, at - op_begin, count);
+        at += count;
       }
-      MatmulTask task = taskOf(*op, n_tokens);
-      task.out += uint64_t{first_token} * task.out_stride;
-      task.in_stride = op->push.matmul.in_stride;
-      task.in = staged;
-      if (readsFloats(op->weights)) {
-        task.in = in + uint64_t{first_token} * task.in_stride;
-      }
-      const uint32_t group = (piece - begin) * share;
-      matmul_.run[static_cast<uint32_t>(op->weights)](task, group,
-                                                      std::min(share, groupsOf(*op) - group));
     }
+  }
+
+  // Of so many groups that are left: groups of the next piece. Even, as chunks take two at once.
+  uint32_t pieceOf(uint32_t left) const {
+    return 2 * static_cast<uint32_t>(ceilDiv(left, uint64_t{4} * pool_.size()));
   }
 
   static uint32_t groupsOf(const Op& op) {

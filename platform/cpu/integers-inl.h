@@ -46,6 +46,20 @@ HWY_INLINE VI addProducts(VI16 w, VI16 x, VI sum0, VI& sum1) {
 #endif
 }
 
+#if HWY_TARGET == HWY_AVX3
+/// sum += w . x over four bytes, w without and x with a sign.
+HWY_INLINE VI addByteProducts(VU w, VI x, VI sum) {
+  return VI{_mm512_dpbusd_epi32(sum.raw, w.raw, x.raw)};
+}
+
+/// Four bytes of a plane in every lane.
+HWY_INLINE VI fourOf(const int8_t* plane, uint32_t j) {
+  int32_t four;
+  hwy::CopyBytes<4>(plane + 4 * j, &four);
+  return hn::Set(kI, four);
+}
+#endif
+
 /// Integer dot products of kN rows; two, so that additions do not wait for each other.
 struct Sums {
   VI low0, low1, high0, high1;
@@ -54,27 +68,21 @@ struct Sums {
   HWY_INLINE Sums() {}
   HWY_INLINE void clear() { low0 = low1 = high0 = high1 = hn::Zero(kI); }
 
-  HWY_INLINE void addLow(VI16 w, VI16 x) {
-    low0 = addProducts(w, x, low0, low1);
-  }
-  HWY_INLINE void addHigh(VI16 w, VI16 x) {
-    high0 = addProducts(w, x, high0, high1);
-  }
-  HWY_INLINE VF low() const {
-    return hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(low0, low1));
-  }
-  HWY_INLINE VF high() const {
-    return hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(high0, high1));
-  }
-  HWY_INLINE VF both() const {
-    return hn::ConvertTo(kF, hn::Add(hn::RearrangeToOddPlusEven(low0, low1),
-                                     hn::RearrangeToOddPlusEven(high0, high1)));
-  }
+  HWY_INLINE void addLow(VI16 w, VI16 x) { low0 = addProducts(w, x, low0, low1); }
+  HWY_INLINE void addHigh(VI16 w, VI16 x) { high0 = addProducts(w, x, high0, high1); }
+  HWY_INLINE VI low() const { return hn::RearrangeToOddPlusEven(low0, low1); }
+  HWY_INLINE VI high() const { return hn::RearrangeToOddPlusEven(high0, high1); }
+  HWY_INLINE VI both() const { return hn::Add(low(), high()); }
 };
 
-/// kUnit floats to pairs of integers.
-HWY_INLINE IntUnitSums quantiseUnit(const float* in, int16_t* out) {
-  const hn::Repartition<uint64_t, DF> k64;
+/// kUnit floats as integers up to `most_code`, and what goes with them.
+struct Codes {
+  HWY_INLINE Codes() {}
+  VI values[kUnit / kN];
+  IntUnitSums sums;
+};
+
+HWY_INLINE void quantiseUnit(const float* in, int32_t most_code, Codes* out) {
   constexpr uint32_t kVectors = kUnit / kN;
   VF x[kVectors];
   VF most = hn::Zero(kF);
@@ -82,38 +90,56 @@ HWY_INLINE IntUnitSums quantiseUnit(const float* in, int16_t* out) {
     x[i] = hn::LoadU(kF, in + i * kN);
     most = hn::Max(most, hn::Abs(x[i]));
   }
-  IntUnitSums sums;
-  sums.scale = hn::GetLane(hn::MaxOfLanes(kF, most)) * (1.0f / 32767.0f);
+  const float scale =
+      hn::GetLane(hn::MaxOfLanes(kF, most)) * (1.0f / static_cast<float>(most_code));
   // A scale too small to have an inverse belongs to values that are as good as zero.
-  const VF inverse = hn::Set(kF, sums.scale > 1e-37f ? 1.0f / sums.scale : 0.0f);
-  VI codes[kVectors];
+  const VF inverse = hn::Set(kF, scale > 1e-37f ? 1.0f / scale : 0.0f);
   for (uint32_t i = 0; i < kVectors; ++i) {
-    codes[i] = hn::Max(hn::Min(hn::NearestInt(hn::Mul(x[i], inverse)), hn::Set(kI, 32767)),
-                       hn::Set(kI, -32767));
+    out->values[i] =
+        hn::Max(hn::Min(hn::NearestInt(hn::Mul(x[i], inverse)), hn::Set(kI, most_code)),
+                hn::Set(kI, -most_code));
   }
-  VI low = codes[0];
-  VI high = codes[kVectors / 2];
+  VI low = out->values[0];
+  VI high = out->values[kVectors / 2];
   for (uint32_t i = 1; i < kVectors / 2; ++i) {
-    low = hn::Add(low, codes[i]);
-    high = hn::Add(high, codes[kVectors / 2 + i]);
+    low = hn::Add(low, out->values[i]);
+    high = hn::Add(high, out->values[kVectors / 2 + i]);
   }
-  const int32_t low_sum = hn::GetLane(hn::SumOfLanes(kI, low));
-  const int32_t high_sum = hn::GetLane(hn::SumOfLanes(kI, high));
-  sums.scaled = sums.scale * static_cast<float>(low_sum + high_sum);
-  sums.scaled_low = sums.scale * static_cast<float>(low_sum);
-  sums.scaled_high = sums.scale * static_cast<float>(high_sum);
-  for (uint32_t i = 0; i < kVectors; i += 2) {
+  int32_t sum[3] = {hn::GetLane(hn::SumOfLanes(kI, low)), hn::GetLane(hn::SumOfLanes(kI, high)), 0};
+  sum[kWhole] = sum[0] + sum[1];
+  out->sums.scale = scale;
+  for (uint32_t part = 0; part < 3; ++part) {
+    out->sums.scaled[part] = scale * static_cast<float>(sum[part]);
+    out->sums.minus_sum[part] = -sum[part];
+  }
+}
+
+HWY_INLINE void storePairs(const Codes& codes, int16_t* out) {
+  const hn::Repartition<uint64_t, DF> k64;
+  for (uint32_t i = 0; i < kUnit / kN; i += 2) {
     VU pairs[2];
     for (uint32_t k = 0; k < 2; ++k) {
-      const VU code = hn::BitCast(kU, codes[i + k]);
-      pairs[k] = hn::Or(hn::And(code, hn::Set(kU, 0xffffu)),
-                        hn::ShiftLeft<16>(hn::Shuffle1032(code)));
+      const VU code = hn::BitCast(kU, codes.values[i + k]);
+      pairs[k] =
+          hn::Or(hn::And(code, hn::Set(kU, 0xffffu)), hn::ShiftLeft<16>(hn::Shuffle1032(code)));
     }
     // The lower 64 bits of each 128 hold the pairs of four values.
     const auto both = hn::ConcatEven(k64, hn::BitCast(k64, pairs[1]), hn::BitCast(k64, pairs[0]));
     hn::StoreU(hn::BitCast(kI16, both), kI16, out + i * kN);
   }
-  return sums;
+}
+
+HWY_INLINE void storePlanes(const Codes& codes, PlaneUnit* out) {
+  const hn::Rebind<uint8_t, DF> bytes;
+  for (uint32_t i = 0; i < kUnit / kN; ++i) {
+    const VI code = codes.values[i];
+    const VI high = hn::ShiftRight<8>(hn::Add(code, hn::Set(kI, 128)));  // low has a sign, too
+    const VU byte = hn::Set(kU, 0xffu);
+    hn::StoreU(hn::TruncateTo(bytes, hn::And(hn::BitCast(kU, high), byte)), bytes,
+               reinterpret_cast<uint8_t*>(out->high) + i * kN);
+    hn::StoreU(hn::TruncateTo(bytes, hn::And(hn::BitCast(kU, code), byte)), bytes,
+               reinterpret_cast<uint8_t*>(out->low) + i * kN);
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -13,33 +13,92 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
-// Formats without a minimum but with a zero point get zero * scale for one.
-template <class Format>
-constexpr bool subtracts() {
-  return Format::kMinimum || Format::kZero != 0;
+/// What a zero point takes from integer products: minus_sum times that power of two.
+template <int32_t kZero>
+HWY_INLINE VI zeroPart(int32_t minus_sum) {
+  static_assert(kZero > 0 && (kZero & (kZero - 1)) == 0, "a power of two");
+  constexpr int kShift = kZero == 4 ? 2 : kZero == 8 ? 3 : kZero == 16 ? 4 : kZero == 32 ? 5 : 7;
+  static_assert(1 << kShift == kZero, "name its shift");
+  return hn::ShiftLeft<kShift>(hn::Set(kI, minus_sum));
 }
 
-/// Half h of a unit, or all of it: what to subtract per unit of the activations' sum.
-template <class Format>
-HWY_INLINE VF subtrahend(const ByteUnit& unit, uint32_t half) {
-  return Format::kMinimum ? unit.minimum[half]
-                          : hn::Mul(unit.scale[half], hn::Set(kF, static_cast<float>(Format::kZero)));
-}
-
-/// Asks for the words that will be read after kAheadBytes more: processors look ahead, but not across pages,
-/// and not along a group's quads and sides at once. Past the end of either lies what is read next.
+/// Asks for the words that will be read after kFarBytes more, into the second level, and for those after
+/// kNearBytes into the first: processors look ahead, but not across pages, and not along a group's quads and
+/// sides at once. Past the end of either lies what is read next.
 HWY_INLINE void prefetch(const uint32_t* words, uint32_t count) {
-  constexpr uint32_t kAheadBytes = 4096;
+  constexpr uint32_t kFarBytes = 16384;
+  constexpr uint32_t kNearBytes = 1024;
   for (uint32_t w = 0; w < count; w += 16) {
-    hwy::Prefetch(words + kAheadBytes / 4 + w);
+    __builtin_prefetch(words + kFarBytes / 4 + w, 0, 2);
+    hwy::Prefetch(words + kNearBytes / 4 + w);
   }
 }
+
+/// Integer products of a unit with one token: dot[0] of the whole, or both of its halves.
+#if HWY_TARGET == HWY_AVX3
+using OneUnit = PlaneUnit;
+constexpr int32_t kMostCode = kMostOfPlanes;  // of chunks, too: their products are the same
+HWY_INLINE void storeOne(const Codes& codes, OneUnit* out) { storePlanes(codes, out); }
+
+template <class Format>
+HWY_INLINE void unitProducts(const ByteUnit& unit, const OneUnit& x, const IntUnitSums& sums,
+                             VI (&dot)[2]) {
+  constexpr uint32_t kParts = Format::kHalves ? 2 : 1;
+  constexpr uint32_t kWords = 8 / kParts;
+  // Bytes with a sign, 128 added, have none.
+  constexpr int32_t kZero = Format::kSigned ? 128 : Format::kZero;
+  for (uint32_t part = 0; part < kParts; ++part) {
+    VI high = hn::Zero(kI);
+    VI low = hn::Zero(kI);
+    if constexpr (kZero != 0) {
+      low = zeroPart<kZero>(sums.minus_sum[Format::kHalves ? part : kWhole]);
+    }
+    for (uint32_t j = part * kWords; j < (part + 1) * kWords; ++j) {
+      const VU bytes =
+          Format::kSigned ? hn::Xor(unit.bytes[j], hn::Set(kU, 0x80808080u)) : unit.bytes[j];
+      high = addByteProducts(bytes, fourOf(x.high, j), high);
+      low = addByteProducts(bytes, fourOf(x.low, j), low);
+    }
+    dot[part] = hn::Add(hn::ShiftLeft<8>(high), low);
+  }
+}
+#else
+using OneUnit = IntUnit;
+constexpr int32_t kMostCode = kMostOfPairs;
+HWY_INLINE void storeOne(const Codes& codes, OneUnit* out) { storePairs(codes, out->values); }
+
+template <class Format>
+HWY_INLINE void unitProducts(const ByteUnit& unit, const OneUnit& x, const IntUnitSums& sums,
+                             VI (&dot)[2]) {
+  Sums by_half;
+  by_half.clear();
+  for (uint32_t j = 0; j < 4; ++j) {
+    const VU low = unit.bytes[j];
+    const VU high = unit.bytes[4 + j];
+    by_half.addLow(evenBytes<Format::kSigned>(low), pairOf(x, 2 * j));
+    by_half.addHigh(evenBytes<Format::kSigned>(high), pairOf(x, 8 + 2 * j));
+    by_half.addLow(oddBytes<Format::kSigned>(low), pairOf(x, 2 * j + 1));
+    by_half.addHigh(oddBytes<Format::kSigned>(high), pairOf(x, 8 + 2 * j + 1));
+  }
+  dot[0] = by_half.low();
+  dot[1] = by_half.high();
+  if (!Format::kHalves) {
+    dot[0] = hn::Add(dot[0], dot[1]);
+  }
+  if constexpr (Format::kZero != 0) {
+    for (uint32_t part = 0; part < (Format::kHalves ? 2 : 1); ++part) {
+      dot[part] = hn::Add(dot[part],
+                          zeroPart<Format::kZero>(sums.minus_sum[Format::kHalves ? part : kWhole]));
+    }
+  }
+}
+#endif
 
 /// kN rows times one token, in the order of operations that dotTile has.
 template <class Format>
 HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, uint32_t words_per_unit,
                      uint32_t side_words, const void* in) {
-  const IntUnit* x = static_cast<const IntUnit*>(in);
+  const OneUnit* x = static_cast<const OneUnit*>(in);
   const IntUnitSums* x_sums = reinterpret_cast<const IntUnitSums*>(x + units);
   VF total = hn::Zero(kF);
   for (uint32_t u = 0; u < units; ++u) {
@@ -47,25 +106,14 @@ HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, uint32_t words_per_un
     prefetch(rows.sides + u * side_words, side_words);
     ByteUnit unit;
     Format::load(rows, u, &unit);
-    Sums sums;
-    sums.clear();
-    for (uint32_t j = 0; j < 4; ++j) {
-      const VU low = unit.bytes[j];
-      const VU high = unit.bytes[4 + j];
-      sums.addLow(evenBytes<Format::kSigned>(low), pairOf(x[u], 2 * j));
-      sums.addHigh(evenBytes<Format::kSigned>(high), pairOf(x[u], 8 + 2 * j));
-      sums.addLow(oddBytes<Format::kSigned>(low), pairOf(x[u], 2 * j + 1));
-      sums.addHigh(oddBytes<Format::kSigned>(high), pairOf(x[u], 8 + 2 * j + 1));
-    }
+    VI dot[2];
+    unitProducts<Format>(unit, x[u], x_sums[u], dot);
     const VF x_scale = hn::Set(kF, x_sums[u].scale);
-    for (uint32_t half = 0; half < (Format::kHalves ? 2 : 1); ++half) {
-      const VF dot = !Format::kHalves ? sums.both() : half == 0 ? sums.low() : sums.high();
-      total = hn::MulAdd(hn::Mul(dot, x_scale), unit.scale[half], total);
-      if (subtracts<Format>()) {
-        const float sum = !Format::kHalves ? x_sums[u].scaled
-                          : half == 0      ? x_sums[u].scaled_low
-                                           : x_sums[u].scaled_high;
-        total = hn::NegMulAdd(subtrahend<Format>(unit, half), hn::Set(kF, sum), total);
+    for (uint32_t part = 0; part < (Format::kHalves ? 2 : 1); ++part) {
+      total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot[part]), x_scale), unit.scale[part], total);
+      if (Format::kMinimum) {
+        const float sum = x_sums[u].scaled[Format::kHalves ? part : kWhole];
+        total = hn::NegMulAdd(unit.minimum[part], hn::Set(kF, sum), total);
       }
     }
   }
@@ -76,7 +124,7 @@ HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, uint32_t words_per_un
 struct WideUnit {
   HWY_ALIGN int16_t values[16][2 * kN];
   HWY_ALIGN float scale[2][kN];
-  HWY_ALIGN float subtract[2][kN];
+  HWY_ALIGN float minimum[2][kN];
 };
 constexpr uint32_t kWideUnits = 8;  // of 16 rows: 9 KiB
 
@@ -91,8 +139,8 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
     }
     for (uint32_t half = 0; half < (Format::kHalves ? 2 : 1); ++half) {
       hn::Store(unit.scale[half], kF, out[u].scale[half]);
-      if (subtracts<Format>()) {
-        hn::Store(subtrahend<Format>(unit, half), kF, out[u].subtract[half]);
+      if (Format::kMinimum) {
+        hn::Store(unit.minimum[half], kF, out[u].minimum[half]);
       }
     }
   }
@@ -110,7 +158,7 @@ constexpr uint32_t kTileVectors = kN == 16 ? 2 : 1;
 
 /// totals[v][t][kN] += `count` units of vector v of kN rows times the tokens of a tile; vectors lie
 /// `wide_stride` units and `totals_stride` floats apart.
-template <bool kHalves, bool kSubtract, uint32_t kVectors>
+template <bool kHalves, bool kMinimum, int32_t kZero, uint32_t kVectors>
 HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t count,
                           const IntTile* x, float* totals, uint32_t totals_stride) {
   for (uint32_t u = 0; u < count; ++u) {
@@ -122,6 +170,7 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t c
         sum0[t / kTileTokens][t % kTileTokens] = hn::Zero(kI);
         sum1[t / kTileTokens][t % kTileTokens] = hn::Zero(kI);
       }
+      const uint32_t part = kHalves ? half : kWhole;
       constexpr uint32_t kPairs = kHalves ? 8 : 16;
 #if HWY_COMPILER_GCC_ACTUAL
 #pragma GCC unroll 16  // or it copies every sum to another register and back for each pair
@@ -144,12 +193,15 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t c
         const VF scale = hn::Load(kF, unit.scale[half]);
         for (uint32_t t = 0; t < kTileTokens; ++t) {
           float* const at = totals + v * totals_stride + t * kN;
-          const VF dot = hn::ConvertTo(kF, hn::RearrangeToOddPlusEven(sum0[v][t], sum1[v][t]));
-          VF total =
-              hn::MulAdd(hn::Mul(dot, hn::Set(kF, tile.scale[t])), scale, hn::Load(kF, at));
-          if (kSubtract) {
-            const float sum = kHalves ? tile.scaled_half[half][t] : tile.scaled[t];
-            total = hn::NegMulAdd(hn::Load(kF, unit.subtract[half]), hn::Set(kF, sum), total);
+          VI dot = hn::RearrangeToOddPlusEven(sum0[v][t], sum1[v][t]);
+          if constexpr (kZero != 0) {
+            dot = hn::Add(dot, zeroPart<kZero>(tile.minus_sum[part][t]));
+          }
+          VF total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot), hn::Set(kF, tile.scale[t])), scale,
+                                hn::Load(kF, at));
+          if (kMinimum) {
+            total = hn::NegMulAdd(hn::Load(kF, unit.minimum[half]),
+                                  hn::Set(kF, tile.scaled[part][t]), total);
           }
           hn::Store(total, kF, at);
         }

@@ -20,8 +20,7 @@ constexpr uint32_t kMostTokens = 64;  // whose totals are kept at a time
 
 // kN rows from a multiple of kN.
 RowsView rowsFrom(const MatmulTask& task, uint32_t row) {
-  const uint32_t* words =
-      task.weights + static_cast<uint64_t>(row / kGroupRows) * task.group_words;
+  const uint32_t* words = task.weights + static_cast<uint64_t>(row / kGroupRows) * task.group_words;
   return {words + 4 * (row % kGroupRows), words + task.side_word + row % kGroupRows};
 }
 
@@ -57,8 +56,8 @@ struct IntKernel {
                               uint32_t count, uint32_t token, uint32_t, float* totals) {
     const IntTile* tiles = static_cast<const IntTile*>(task.in) +
                            static_cast<uint64_t>(token / kTileTokens) * task.units + first;
-    dotTile<Format::kHalves, subtracts<Format>(), kMany>(wide, kWideUnits, count, tiles, totals,
-                                                         kMostTokens * kN);
+    dotTile<Format::kHalves, Format::kMinimum, Format::kZero, kMany>(wide, kWideUnits, count, tiles,
+                                                                     totals, kMostTokens * kN);
   }
 };
 
@@ -88,8 +87,7 @@ struct FloatKernel {
       return dotFloats<kTileTokens>(wide, count, x, task.in_stride, totals);
     }
     for (uint32_t t = 0; t < n; ++t) {
-      dotFloats<1>(wide, count, x + static_cast<uint64_t>(t) * task.in_stride, 0,
-                   totals + t * kN);
+      dotFloats<1>(wide, count, x + static_cast<uint64_t>(t) * task.in_stride, 0, totals + t * kN);
     }
   }
 };
@@ -142,10 +140,13 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
 }
 
 void quantiseRow(const float* in, uint32_t units, void* row) {
-  IntUnit* out = static_cast<IntUnit*>(row);
+  OneUnit* out = static_cast<OneUnit*>(row);
   IntUnitSums* sums = reinterpret_cast<IntUnitSums*>(out + units);
   for (uint32_t u = 0; u < units; ++u) {
-    sums[u] = quantiseUnit(in + u * kUnit, out[u].values);
+    Codes codes;
+    quantiseUnit(in + u * kUnit, kMostCode, &codes);
+    storeOne(codes, out + u);
+    sums[u] = codes.sums;
   }
 }
 
@@ -157,27 +158,28 @@ void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t
       tile = IntTile();
     }
     for (uint32_t t = 0; t < count; ++t) {
+      Codes codes;
+      quantiseUnit(in + static_cast<uint64_t>(t) * in_stride + u * kUnit, kMostCode, &codes);
       IntUnit unit;
-      const IntUnitSums sums =
-          quantiseUnit(in + static_cast<uint64_t>(t) * in_stride + u * kUnit, unit.values);
+      storePairs(codes, unit.values);
       for (uint32_t i = 0; i < 16; ++i) {
         hwy::CopyBytes<4>(unit.values + 2 * i, tile.values[i][t]);
       }
-      tile.scale[t] = sums.scale;
-      tile.scaled[t] = sums.scaled;
-      tile.scaled_half[0][t] = sums.scaled_low;
-      tile.scaled_half[1][t] = sums.scaled_high;
+      tile.scale[t] = codes.sums.scale;
+      for (uint32_t part = 0; part < 3; ++part) {
+        tile.scaled[part][t] = codes.sums.scaled[part];
+        tile.minus_sum[part][t] = codes.sums.minus_sum[part];
+      }
     }
   }
 }
 
 // In the order of WeightType.
 const MatmulKernels kMatmulKernels = {
-    {&run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>,
-     &run<IntKernel<Q8_0>>, &run<IntKernel<Q4_0>>, &run<IntKernel<Q4_1>>, &run<IntKernel<Q5_0>>,
-     &run<IntKernel<Q5_1>>, &run<IntKernel<Iq4Nl>>, &run<IntKernel<Q2_K>>, &run<IntKernel<Q3_K>>,
-     &run<IntKernel<Q4_K>>, &run<IntKernel<Q5_K>>, &run<IntKernel<Q6_K>>,
-     &run<IntKernel<Iq4Xs>>},
+    {&run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>, &run<IntKernel<Q8_0>>,
+     &run<IntKernel<Q4_0>>, &run<IntKernel<Q4_1>>, &run<IntKernel<Q5_0>>, &run<IntKernel<Q5_1>>,
+     &run<IntKernel<Iq4Nl>>, &run<IntKernel<Q2_K>>, &run<IntKernel<Q3_K>>, &run<IntKernel<Q4_K>>,
+     &run<IntKernel<Q5_K>>, &run<IntKernel<Q6_K>>, &run<IntKernel<Iq4Xs>>},
     &quantiseRow,
     &quantiseTiles};
 static_assert(kWeightTypes == 15, "a kernel for each");

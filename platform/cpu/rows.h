@@ -7,17 +7,28 @@
 
 namespace oriel {
 
-/// 32 activations in 15 bits and a sign: x ~ scale * value. Of every four values the first and third, then
-/// the second and fourth, which is the order in which bytes of weight words are widened.
+/// 32 activations as integers: x ~ scale * value. Of every four values the first and third, then the second
+/// and fourth, which is the order in which bytes of weight words are widened.
 struct IntUnit {
   int16_t values[32];
 };
-/// What goes with a unit: kernels read some weights without their zero point and correct by these.
+/// The same for instructions that multiply bytes: value i is 256 * high[i] + low[i].
+struct PlaneUnit {
+  int8_t high[32];
+  int8_t low[32];
+};
+static_assert(sizeof(PlaneUnit) == sizeof(IntUnit), "a row of either takes the same room");
+/// The largest value of each: both bytes have a sign.
+constexpr int32_t kMostOfPairs = 32767;
+constexpr int32_t kMostOfPlanes = 256 * 127 + 127;
+
+/// What goes with a unit: kernels read weights without their zero point or minimum and correct by these. Of
+/// values 0..15, of 16..31 and, kWhole, of all.
+constexpr uint32_t kWhole = 2;
 struct IntUnitSums {
   float scale;
-  float scaled;       ///< scale * sum of all values
-  float scaled_low;   ///< of values 0..15
-  float scaled_high;  ///< of values 16..31
+  float scaled[3];       ///< scale * sum of the values
+  int32_t minus_sum[3];  ///< what a zero point of 1 adds to the products
 };
 
 /// The same of kTileTokens tokens side by side, for chunks.
@@ -25,8 +36,8 @@ constexpr uint32_t kTileTokens = 8;
 struct IntTile {
   int16_t values[16][kTileTokens][2];
   float scale[kTileTokens];
-  float scaled[kTileTokens];       ///< scale * sum of all values
-  float scaled_half[2][kTileTokens];  ///< of values 0..15, of 16..31
+  float scaled[3][kTileTokens];
+  int32_t minus_sum[3][kTileTokens];
 };
 
 /// `units` IntUnits, then as many IntUnitSums.

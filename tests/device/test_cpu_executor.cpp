@@ -1,6 +1,9 @@
 // What is the CPU executor's own: threads, instruction sets, time limits.
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <vector>
+
 #include "support/api.h"
 #include "support/kernel_data.h"
 #include "support/kernel_rig.h"
@@ -103,6 +106,39 @@ TEST_F(CpuExecutor, a_step_within_its_time_succeeds) {
   ASSERT_TRUE(slow.rig.load().ok()) << slow.rig.log.errors();
   slow.rig.header().n_tokens = SlowRig::kChunk;
   EXPECT_TRUE(slow.rig.executor->run(StepRun::kChunk).ok()) << slow.rig.log.errors();
+}
+
+TEST_F(CpuExecutor, a_token_alone_in_the_last_part_of_a_chunk_is_as_good_as_the_others) {
+  constexpr uint32_t kTokens = 9;
+  constexpr uint32_t kCols = 2048;  // of which the upload ring holds eight tokens
+  constexpr uint32_t kRows = 40;
+  Random random(1);
+  KernelRig rig(kTokens);
+  const PackedMatrix matrix = randomMatrix(WeightType::kQ4_0, kRows, kCols, &random);
+  const std::vector<float> token = random.normals(kCols);
+  std::vector<float> tokens;
+  for (uint32_t t = 0; t < kTokens; ++t) {
+    tokens.insert(tokens.end(), token.begin(), token.end());
+  }
+  const BufferRef out = rig.output(kTokens * kRows);
+  MatmulPush push = {};
+  push.rows = kRows;
+  push.units = kCols / kUnit;
+  push.group_words = matrix.geometry.groupWords();
+  push.side_word = matrix.geometry.sideWord();
+  push.in_stride = kCols;
+  push.out_stride = kRows;
+  const BufferRef weights = rig.input(matrix.words);
+  rig.add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, rig.input(tokens)}).weights =
+      WeightType::kQ4_0;
+  rig.on_reference = false;
+  ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+  rig.header().n_tokens = kTokens;
+  ASSERT_TRUE(rig.executor->run(StepRun::kChunk).ok()) << rig.log.errors();
+  const float* rows = rig.floats(out);
+  for (uint32_t t = 1; t < kTokens; ++t) {
+    EXPECT_EQ(0, std::memcmp(rows, rows + t * kRows, kRows * sizeof(float))) << "token " << t;
+  }
 }
 
 }  // namespace

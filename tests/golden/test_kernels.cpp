@@ -164,7 +164,7 @@ struct MatmulCase {
 };
 
 // Most that value i of an input may be off: the CPU executor multiplies quantised weights with
-// activations rounded to 1/32767 of the largest of their unit.
+// activations rounded to 1/32639 of the largest of their unit.
 double rounding(Path path, WeightType type, const float* in, uint32_t cols, uint32_t i) {
   if (path != Path::kSimd || type == WeightType::kF32 || type == WeightType::kF16 ||
       type == WeightType::kBf16) {
@@ -174,7 +174,7 @@ double rounding(Path path, WeightType type, const float* in, uint32_t cols, uint
   for (uint32_t c = i / kUnit * kUnit; c < std::min(cols, i / kUnit * kUnit + kUnit); ++c) {
     most = std::max(most, std::fabs(in[c]));
   }
-  return 0.5001 * static_cast<double>(most) / 32767;
+  return 0.5001 * static_cast<double>(most) / 32639;
 }
 
 TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_else) {
@@ -225,7 +225,7 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
         for (uint32_t c = 0; c < p.out_stride; ++c) {
           double want = kUntouched;
           double magnitude = 0;
-          double rounded = 0;  // of activations in 15 bits
+          double rounded = 0;  // of activations to integers
           if (t < n_tokens && c >= p.shape.out_first && c < p.shape.out_first + p.shape.rows) {
             want = p.shape.accumulate != 0 ? kUntouched : 0;
             magnitude = std::fabs(want);
