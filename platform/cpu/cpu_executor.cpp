@@ -497,12 +497,12 @@ static_assert(sizeof(CpuExecutor) <= kExecutorObjectBytes, "raise kExecutorObjec
 
 bool cpuExecutorUsable() {
   SimdTarget target;
-  return chooseSimdTarget(SimdTarget::kAvx512, &target);
+  return chooseSimdTarget(kBestSimdTarget, &target);
 }
 
 const char* cpuExecutorDriver() {
   SimdTarget target;
-  return chooseSimdTarget(SimdTarget::kAvx512, &target) ? simdTargetName(target) : "";
+  return chooseSimdTarget(kBestSimdTarget, &target) ? simdTargetName(target) : "";
 }
 
 Status createCpuExecutor(const Plan& plan, const ExecutorOptions& options,

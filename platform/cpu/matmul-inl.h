@@ -22,19 +22,27 @@ HWY_INLINE VI zeroPart(int32_t minus_sum) {
   return hn::ShiftLeft<kShift>(hn::Set(kI, minus_sum));
 }
 
-/// Asks for the words that will be read after kFarBytes more, into the second level, and for those after
-/// kNearBytes into the first: processors look ahead, but not across pages, and not along a group's quads and
-/// sides at once. Past the end of either lies what is read next.
-HWY_INLINE void prefetch(const uint32_t* words, uint32_t count) {
-  constexpr uint32_t kFarBytes = 16384;
-  constexpr uint32_t kNearBytes = 1024;
-  for (uint32_t w = 0; w < count; w += 16) {
-    __builtin_prefetch(words + kFarBytes / 4 + w, 0, 2);
-    hwy::Prefetch(words + kNearBytes / 4 + w);
+/// Asks for the words that will be read after 16 KiB more, into the second level, and for those after 1 KiB,
+/// into the first: processors look ahead by themselves, but not across pages, and not along a group's quads and
+/// sides at once. Past the end of either lies what is read next. As a loop: written out, this is slower where
+/// memory is the limit.
+HWY_INLINE void prefetchWords(const uint32_t* words, uint32_t count, uint32_t step) {
+  for (uint32_t w = 0; w < count; w += step) {
+    __builtin_prefetch(words + 16384 / 4 + w, 0, 2);
+    hwy::Prefetch(words + 1024 / 4 + w);
   }
 }
+HWY_INLINE void prefetchQuads(const uint32_t* words, uint32_t count) {
+  // Four rows have one line of four.
+  prefetchWords(words, count, kN == 4 ? 4 * kGroupRows : 16);
+}
+HWY_INLINE void prefetchSides(const uint32_t* words, uint32_t count) {
+  prefetchWords(words, count, 16);
+}
 
-/// Integer products of a unit with one token: dot[0] of the whole, or both of its halves.
+// What matmul_run-inl.h asks for: OneUnit, how a token by itself is rounded, unitProducts of it with a unit
+// (dot[0] of the whole, or both of its halves); Tile, of several tokens, WideUnit, widen and dotTile.
+
 #if HWY_TARGET == HWY_AVX3
 using OneUnit = PlaneUnit;
 constexpr int32_t kMostCode = kMostOfPlanes;  // of chunks, too: their products are the same
@@ -94,31 +102,7 @@ HWY_INLINE void unitProducts(const ByteUnit& unit, const OneUnit& x, const IntUn
 }
 #endif
 
-/// kN rows times one token, in the order of operations that dotTile has.
-template <class Format>
-HWY_INLINE VF dotOne(const RowsView& rows, uint32_t units, uint32_t words_per_unit,
-                     uint32_t side_words, const void* in) {
-  const OneUnit* x = static_cast<const OneUnit*>(in);
-  const IntUnitSums* x_sums = reinterpret_cast<const IntUnitSums*>(x + units);
-  VF total = hn::Zero(kF);
-  for (uint32_t u = 0; u < units; ++u) {
-    prefetch(rows.quads + u * words_per_unit, words_per_unit);
-    prefetch(rows.sides + u * side_words, side_words);
-    ByteUnit unit;
-    Format::load(rows, u, &unit);
-    VI dot[2];
-    unitProducts<Format>(unit, x[u], x_sums[u], dot);
-    const VF x_scale = hn::Set(kF, x_sums[u].scale);
-    for (uint32_t part = 0; part < (Format::kHalves ? 2 : 1); ++part) {
-      total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot[part]), x_scale), unit.scale[part], total);
-      if (Format::kMinimum) {
-        const float sum = x_sums[u].scaled[Format::kHalves ? part : kWhole];
-        total = hn::NegMulAdd(unit.minimum[part], hn::Set(kF, sum), total);
-      }
-    }
-  }
-  return total;
-}
+using Tile = IntTile;
 
 /// A unit of kN rows, widened, in memory: unpacked once for all tokens of a chunk.
 struct WideUnit {
@@ -195,13 +179,13 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t c
           float* const at = totals + v * totals_stride + t * kN;
           VI dot = hn::RearrangeToOddPlusEven(sum0[v][t], sum1[v][t]);
           if constexpr (kZero != 0) {
-            dot = hn::Add(dot, zeroPart<kZero>(tile.minus_sum[part][t]));
+            dot = hn::Add(dot, zeroPart<kZero>(tile.sums.minus_sum[part][t]));
           }
-          VF total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot), hn::Set(kF, tile.scale[t])), scale,
-                                hn::Load(kF, at));
+          VF total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot), hn::Set(kF, tile.sums.scale[t])),
+                                scale, hn::Load(kF, at));
           if (kMinimum) {
             total = hn::NegMulAdd(hn::Load(kF, unit.minimum[half]),
-                                  hn::Set(kF, tile.scaled[part][t]), total);
+                                  hn::Set(kF, tile.sums.scaled[part][t]), total);
           }
           hn::Store(total, kF, at);
         }
@@ -217,7 +201,7 @@ HWY_INLINE VF dotOneFloat(const RowsView& rows, uint32_t units, uint32_t words_p
                           const float* in) {
   VF total[4] = {hn::Zero(kF), hn::Zero(kF), hn::Zero(kF), hn::Zero(kF)};
   for (uint32_t u = 0; u < units; ++u) {
-    prefetch(rows.quads + u * words_per_unit, words_per_unit);
+    prefetchQuads(rows.quads + u * words_per_unit, words_per_unit);
     VF values[kUnit];
     Format::load(rows, u, values);
     for (uint32_t i = 0; i < kUnit; ++i) {

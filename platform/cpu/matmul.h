@@ -32,7 +32,7 @@ struct MatmulKernels {
   void (*quantiseRow)(const float* in, uint32_t units, void* row);
   /// `count` <= kTileTokens rows of floats, `in_stride` apart, to a tile of each unit.
   void (*quantiseTiles)(const float* in, uint32_t in_stride, uint32_t count, uint32_t units,
-                        IntTile* tiles);
+                        void* tiles);
 };
 const MatmulKernels& matmulKernels(SimdTarget target);
 bool readsFloats(WeightType type);

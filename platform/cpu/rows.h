@@ -33,12 +33,20 @@ struct IntUnitSums {
 
 /// The same of kTileTokens tokens side by side, for chunks.
 constexpr uint32_t kTileTokens = 8;
-struct IntTile {
-  int16_t values[16][kTileTokens][2];
+struct TileSums {
   float scale[kTileTokens];
   float scaled[3][kTileTokens];
   int32_t minus_sum[3][kTileTokens];
 };
+struct IntTile {
+  int16_t values[16][kTileTokens][2];
+  TileSums sums;
+};
+struct PlaneTile {
+  PlaneUnit tokens[kTileTokens];
+  TileSums sums;
+};
+static_assert(sizeof(PlaneTile) == sizeof(IntTile), "tiles of either take the same room");
 
 /// `units` IntUnits, then as many IntUnitSums.
 constexpr uint64_t intRowBytes(uint32_t units) {

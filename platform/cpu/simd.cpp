@@ -1,6 +1,7 @@
 #include "cpu/simd.h"
 
 #include "cpu/targets.h"
+#include "os/thread.h"
 
 namespace oriel {
 namespace {
@@ -21,10 +22,13 @@ bool canRun(SimdTarget target) {
       return ORIEL_CPU_HAS_AVX512 && avx2 && __builtin_cpu_supports("avx512f") &&
              __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
              __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni");
+    case SimdTarget::kNeonDot:
+      return false;
   }
   return false;
 #else
-  return target == SimdTarget::kBaseline;
+  return target == SimdTarget::kBaseline ||
+         (target == SimdTarget::kNeonDot && ORIEL_CPU_HAS_NEON_DOT && processorHasDotProducts());
 #endif
 }
 
@@ -44,6 +48,8 @@ const char* simdTargetName(SimdTarget target) {
       return "AVX2";
     case SimdTarget::kAvx512:
       return "AVX-512 VNNI";
+    case SimdTarget::kNeonDot:
+      return "NEON with dot products";
   }
   return "?";
 }

@@ -12,8 +12,10 @@ enum class SimdTarget : uint8_t {
   kBaseline,  ///< x86: SSE4.2; Arm: NEON; else whatever Highway falls back to
   kAvx2,      ///< with FMA and F16C
   kAvx512,    ///< with VNNI, as Ice Lake and Zen 4 have it
+  kNeonDot,   ///< NEON with dot products of bytes, as Cortex-A55, A76 and later have them
 };
-constexpr uint32_t kSimdTargets = 3;
+constexpr uint32_t kSimdTargets = 4;
+constexpr SimdTarget kBestSimdTarget = static_cast<SimdTarget>(kSimdTargets - 1);
 const char* simdTargetName(SimdTarget target);
 
 /// The best that is compiled in and that this processor runs, no better than `most`. False: not even the

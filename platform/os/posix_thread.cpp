@@ -1,6 +1,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
 
 #include <algorithm>
 #include <climits>
@@ -140,6 +146,18 @@ uint32_t allowedProcessors() {
 uint32_t allowedCores() { return allowedProcessors(); }
 void pinToCore(uint32_t) {}
 uint32_t currentCore() { return UINT32_MAX; }
+#endif
+
+#if defined(__aarch64__) && defined(__linux__)
+bool processorHasDotProducts() { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }
+#elif defined(__aarch64__) && defined(__APPLE__)
+bool processorHasDotProducts() {
+  int has = 0;
+  size_t bytes = sizeof(has);
+  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &bytes, nullptr, 0) == 0 && has != 0;
+}
+#else
+bool processorHasDotProducts() { return false; }
 #endif
 
 void yieldProcessor() { (void)sched_yield(); }

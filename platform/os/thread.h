@@ -36,6 +36,8 @@ uint32_t allowedCores();
 void pinToCore(uint32_t index);
 /// Which of allowedCores() the calling thread runs on just now; UINT32_MAX: unknown.
 uint32_t currentCore();
+/// Of a 64-bit Arm processor: it has dot products of bytes (FEAT_DotProd). Of others false.
+bool processorHasDotProducts();
 /// Lets another thread run, if one wants to.
 void yieldProcessor();
 

@@ -49,6 +49,14 @@ uint32_t allowedProcessors() {
 uint32_t allowedCores() { return allowedProcessors(); }
 void pinToCore(uint32_t) {}
 uint32_t currentCore() { return UINT32_MAX; }
+#if defined(_M_ARM64) || defined(__aarch64__)
+bool processorHasDotProducts() {
+  constexpr DWORD kDotProducts = 43;  // PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE
+  return IsProcessorFeaturePresent(kDotProducts) != 0;
+}
+#else
+bool processorHasDotProducts() { return false; }
+#endif
 void yieldProcessor() { (void)SwitchToThread(); }
 
 }  // namespace oriel

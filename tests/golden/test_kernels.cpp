@@ -17,7 +17,7 @@ std::vector<Variant> variants() {
   }
   std::vector<Variant> all = {{Path::kReference}};
 #ifdef ORIEL_CPU_SIMD
-  const uint32_t threads[] = {3, 2, 7};
+  const uint32_t threads[kSimdTargets] = {3, 2, 7, 3};
   for (uint32_t level = 0; level < kSimdTargets; ++level) {
     SimdTarget target;
     if (chooseSimdTarget(static_cast<SimdTarget>(level), &target) &&

@@ -1,0 +1,116 @@
+// Rows of a matrix times tokens. Included inside the namespace of each way to multiply bytes (matmul-inl.h,
+// matmul_dot-inl.h), with whose instructions it is then compiled.
+
+template <class Format>
+struct IntKernel {
+  using Wide = WideUnit;
+  static constexpr uint32_t kVectors = kTileVectors;
+  // In the order of operations that dotTile has.
+  static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
+    const uint32_t units = task.units;
+    const uint32_t quad_words = task.side_word / units;
+    const uint32_t side_words = (task.group_words - task.side_word) / units;
+    const OneUnit* x = static_cast<const OneUnit*>(task.in);
+    const IntUnitSums* sums = reinterpret_cast<const IntUnitSums*>(x + units);
+    VF total = hn::Zero(kF);
+    for (uint32_t u = 0; u < units; ++u) {
+      prefetchQuads(rows.quads + u * quad_words, quad_words);
+      prefetchSides(rows.sides + u * side_words, side_words);
+      ByteUnit unit;
+      Format::load(rows, u, &unit);
+      VI dot[2];
+      unitProducts<Format>(unit, x[u], sums[u], dot);
+      const VF x_scale = hn::Set(kF, sums[u].scale);
+      for (uint32_t part = 0; part < (Format::kHalves ? 2 : 1); ++part) {
+        total = hn::MulAdd(hn::Mul(hn::ConvertTo(kF, dot[part]), x_scale), unit.scale[part], total);
+        if (Format::kMinimum) {
+          const float scaled = sums[u].scaled[Format::kHalves ? part : kWhole];
+          total = hn::NegMulAdd(unit.minimum[part], hn::Set(kF, scaled), total);
+        }
+      }
+    }
+    return total;
+  }
+  static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
+    widen<Format>(rows, first, count, wide);
+  }
+  // kN rows, or kVectors times as many, times up to kTileTokens tokens from a multiple of it.
+  template <uint32_t kMany>
+  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                              uint32_t count, uint32_t token, uint32_t, float* totals) {
+    const Tile* tiles = static_cast<const Tile*>(task.in) +
+                        static_cast<uint64_t>(token / kTileTokens) * task.units + first;
+    dotTile<Format::kHalves, Format::kMinimum, Format::kZero, kMany>(wide, kWideUnits, count, tiles,
+                                                                     totals, kMostTokens * kN);
+  }
+};
+
+// kMany times kN rows that begin at `row`.
+template <class Kernel, uint32_t kMany>
+HWY_NOINLINE void runMany(const MatmulTask& task, uint32_t row, uint32_t first_token, uint32_t n) {
+  typename Kernel::Wide wide[kMany][kWideUnits];
+  HWY_ALIGN float totals[kMany][kMostTokens * kN];
+  hwy::ZeroBytes<sizeof(totals)>(totals);
+  for (uint32_t unit = 0; unit < task.units; unit += kWideUnits) {
+    const uint32_t count = HWY_MIN(kWideUnits, task.units - unit);
+    for (uint32_t v = 0; v < kMany; ++v) {
+      Kernel::unpack(rowsFrom(task, row + v * kN), unit, count, wide[v]);
+    }
+    for (uint32_t t = 0; t < n; t += kTileTokens) {
+      Kernel::template tile<kMany>(task, wide[0], unit, count, first_token + t,
+                                   HWY_MIN(kTileTokens, n - t), totals[0] + t * kN);
+    }
+  }
+  for (uint32_t v = 0; v < kMany; ++v) {
+    for (uint32_t t = 0; t < n; ++t) {
+      store(task, row + v * kN, first_token + t, hn::Load(kF, totals[v] + t * kN));
+    }
+  }
+}
+
+template <class Kernel>
+void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
+  const uint32_t end = HWY_MIN((first_group + count) * kGroupRows, task.rows);
+  uint32_t row = first_group * kGroupRows;
+  if (task.n_tokens == 1) {
+    for (; row < end; row += kN) {
+      store(task, row, 0, Kernel::one(task, rowsFrom(task, row)));
+    }
+    return;
+  }
+  while (row < end) {
+    const bool many = row + (Kernel::kVectors - 1) * kN < end;
+    for (uint32_t t = 0; t < task.n_tokens; t += kMostTokens) {
+      const uint32_t n = HWY_MIN(kMostTokens, task.n_tokens - t);
+      if (many) {
+        runMany<Kernel, Kernel::kVectors>(task, row, t, n);
+      } else {
+        runMany<Kernel, 1>(task, row, t, n);
+      }
+    }
+    row += many ? Kernel::kVectors * kN : kN;
+  }
+}
+
+void quantiseRow(const float* in, uint32_t units, void* row) {
+  OneUnit* out = static_cast<OneUnit*>(row);
+  IntUnitSums* sums = reinterpret_cast<IntUnitSums*>(out + units);
+  for (uint32_t u = 0; u < units; ++u) {
+    Codes codes;
+    quantiseUnit(in + u * kUnit, kMostCode, &codes);
+    storeOne(codes, out + u);
+    sums[u] = codes.sums;
+  }
+}
+
+// In the order of WeightType.
+constexpr MatmulKernels kernelsWith(MatmulKernels::Run f32, MatmulKernels::Run f16,
+                                    MatmulKernels::Run bf16) {
+  return {{f32, f16, bf16, &run<IntKernel<Q8_0>>, &run<IntKernel<Q4_0>>, &run<IntKernel<Q4_1>>,
+           &run<IntKernel<Q5_0>>, &run<IntKernel<Q5_1>>, &run<IntKernel<Iq4Nl>>,
+           &run<IntKernel<Q2_K>>, &run<IntKernel<Q3_K>>, &run<IntKernel<Q4_K>>,
+           &run<IntKernel<Q5_K>>, &run<IntKernel<Q6_K>>, &run<IntKernel<Iq4Xs>>},
+          &quantiseRow,
+          &quantiseTiles};
+}
+static_assert(kWeightTypes == 15, "a kernel for each");
