@@ -143,8 +143,8 @@ constexpr uint32_t kTileVectors = kN == 16 ? 2 : 1;
 /// totals[v][t][kN] += `count` units of vector v of kN rows times the tokens of a tile; vectors lie
 /// `wide_stride` units and `totals_stride` floats apart.
 template <bool kHalves, bool kMinimum, int32_t kZero, uint32_t kVectors>
-HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t count,
-                          const IntTile* x, float* totals, uint32_t totals_stride) {
+static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t count,
+                                 const IntTile* x, float* totals, uint32_t totals_stride) {
   for (uint32_t u = 0; u < count; ++u) {
     const IntTile& tile = x[u];
     for (uint32_t half = 0; half < (kHalves ? 2 : 1); ++half) {
@@ -216,8 +216,8 @@ struct FloatUnit {
 };
 
 template <uint32_t kTokens>
-HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const float* x, uint32_t stride,
-                            float* totals) {
+static HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const float* x,
+                                   uint32_t stride, float* totals) {
   VF total[kTokens];
   for (uint32_t t = 0; t < kTokens; ++t) {
     total[t] = hn::Load(kF, totals + t * kN);
@@ -240,6 +240,70 @@ HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const float* 
   }
   for (uint32_t t = 0; t < kTokens; ++t) {
     hn::Store(total[t], kF, totals + t * kN);
+  }
+}
+
+template <class Format>
+struct FloatKernel {
+  using Wide = FloatUnit;
+  static constexpr uint32_t kVectors = 1;
+  static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
+    return dotOneFloat<Format>(rows, task.units, task.side_word / task.units,
+                               static_cast<const float*>(task.in));
+  }
+  static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
+    for (uint32_t u = 0; u < count; ++u) {
+      VF values[kUnit];
+      Format::load(rows, first + u, values);
+      for (uint32_t i = 0; i < kUnit; ++i) {
+        hn::Store(values[i], kF, wide[u].values[i]);
+      }
+    }
+  }
+  template <uint32_t>
+  static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
+                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
+    const float* x = static_cast<const float*>(task.in) +
+                     static_cast<uint64_t>(token) * task.in_stride + first * kUnit;
+    if (n == kTileTokens) {
+      return dotFloats<kTileTokens>(wide, count, x, task.in_stride, totals);
+    }
+    for (uint32_t t = 0; t < n; ++t) {
+      dotFloats<1>(wide, count, x + static_cast<uint64_t>(t) * task.in_stride, 0, totals + t * kN);
+    }
+  }
+};
+
+// ---- Rows of a matrix ------------------------------------------------------------------------------
+
+constexpr uint32_t kMostTokens = 64;  // whose totals are kept at a time
+
+// kN rows from a multiple of kN.
+HWY_INLINE RowsView rowsFrom(const MatmulTask& task, uint32_t row) {
+  const uint32_t* words = task.weights + static_cast<uint64_t>(row / kGroupRows) * task.group_words;
+  return {words + 4 * (row % kGroupRows), words + task.side_word + row % kGroupRows};
+}
+
+// Writes kN rows of one token that begin at `row`, as many of them as there are.
+HWY_INLINE void store(const MatmulTask& task, uint32_t row, uint32_t token, VF by_lane) {
+  const VF values = RowsView::toRows(by_lane);
+  float* out = task.out + static_cast<uint64_t>(token) * task.out_stride + row;
+  if (row + kN <= task.rows) {
+    hn::StoreU(task.accumulate ? hn::Add(hn::LoadU(kF, out), values) : values, kF, out);
+    return;
+  }
+  HWY_ALIGN float some[kN];
+  hn::Store(values, kF, some);
+  for (uint32_t i = 0; row + i < task.rows; ++i) {
+    out[i] = task.accumulate ? out[i] + some[i] : some[i];
+  }
+}
+
+HWY_INLINE void storeSums(const IntUnitSums& of, uint32_t token, TileSums* sums) {
+  sums->scale[token] = of.scale;
+  for (uint32_t part = 0; part < 3; ++part) {
+    sums->scaled[part][token] = of.scaled[part];
+    sums->minus_sum[part][token] = of.minus_sum[part];
   }
 }
 

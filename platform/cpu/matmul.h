@@ -35,6 +35,9 @@ struct MatmulKernels {
                         void* tiles);
 };
 const MatmulKernels& matmulKernels(SimdTarget target);
+#ifdef ORIEL_CPU_DOT_PRODUCTS
+const MatmulKernels& dotProductKernels();  ///< those of SimdTarget::kNeonDot
+#endif
 bool readsFloats(WeightType type);
 
 }  // namespace oriel

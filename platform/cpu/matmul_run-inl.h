@@ -1,5 +1,5 @@
 // Rows of a matrix times tokens. Included inside the namespace of each way to multiply bytes (matmul-inl.h,
-// matmul_dot-inl.h), with whose instructions it is then compiled.
+// matmul_dot.cpp), with whose instructions it is then compiled.
 
 template <class Format>
 struct IntKernel {

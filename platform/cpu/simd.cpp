@@ -27,8 +27,12 @@ bool canRun(SimdTarget target) {
   }
   return false;
 #else
-  return target == SimdTarget::kBaseline ||
-         (target == SimdTarget::kNeonDot && ORIEL_CPU_HAS_NEON_DOT && processorHasDotProducts());
+#ifdef ORIEL_CPU_DOT_PRODUCTS
+  if (target == SimdTarget::kNeonDot) {
+    return processorHasDotProducts();
+  }
+#endif
+  return target == SimdTarget::kBaseline;
 #endif
 }
 

@@ -52,12 +52,6 @@
 #define ORIEL_CPU_HAS_AVX2 0
 #define ORIEL_CPU_AVX2(name) HWY_STATIC_DISPATCH(name)
 #endif
-// On 64-bit Arm the namespace of NEON holds one more, `dot`.
-#if HWY_ARCH_ARM_A64 && (HWY_TARGETS & HWY_NEON) != 0
-#define ORIEL_CPU_HAS_NEON_DOT 1
-#else
-#define ORIEL_CPU_HAS_NEON_DOT 0
-#endif
 #define ORIEL_CPU_PICK(target, name)                                \
   ((target) == ::oriel::SimdTarget::kAvx512 ? ORIEL_CPU_AVX512(name) \
    : (target) == ::oriel::SimdTarget::kAvx2 ? ORIEL_CPU_AVX2(name)   \

@@ -1,10 +1,19 @@
-// Products of bytes on 64-bit Arm where there is an instruction for four at once (FEAT_DotProd). Compiled for
-// processors that have it; the rest of the CPU's kernels is NEON's.
+// Products of bytes on 64-bit Arm where there is an instruction for four at once (FEAT_DotProd). This file alone is
+// compiled for processors that have it (runtime/CMakeLists.txt), so nothing in it may be shared with others by the
+// linker: what is not inlined is static or in a namespace of its own.
+#ifdef ORIEL_CPU_DOT_PRODUCTS
 
 #include <arm_neon.h>
 
-// The intrinsics ask for all of Armv8.2; processors with dot products have it.
-HWY_PUSH_ATTRIBUTES("arch=armv8.2-a+crypto+dotprod")
+#include "cpu/matmul.h"
+#include "cpu/targets.h"
+
+#include <hwy/cache_control.h>
+#include <hwy/highway.h>
+
+#include "cpu/matmul-inl.h"
+
+HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 namespace dot {
@@ -133,10 +142,14 @@ void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t
 #include "cpu/matmul_run-inl.h"
 
 const MatmulKernels kMatmulKernels =
-    dot::kernelsWith(&HWY_NAMESPACE::run<FloatKernel<F32>>, &HWY_NAMESPACE::run<FloatKernel<F16>>,
-                     &HWY_NAMESPACE::run<FloatKernel<Bf16>>);
+    dot::kernelsWith(&run<FloatKernel<F32>>, &run<FloatKernel<F16>>, &run<FloatKernel<Bf16>>);
 
 }  // namespace dot
 }  // namespace HWY_NAMESPACE
+
+const MatmulKernels& dotProductKernels() { return HWY_NAMESPACE::dot::kMatmulKernels; }
+
 }  // namespace oriel
-HWY_POP_ATTRIBUTES
+HWY_AFTER_NAMESPACE();
+
+#endif  // ORIEL_CPU_DOT_PRODUCTS
