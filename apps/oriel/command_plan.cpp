@@ -63,9 +63,8 @@ int runPlan(const PlanOptions& options) {
   plan_options.log = Diagnostics::onLog;
   plan_options.log_user = &diagnostics;
 
-  const bool device_known = options.device_named || options.min_tokens_per_s > 0;
   std::optional<oriel_speed> speed;
-  if (device_known) {
+  if (options.min_tokens_per_s > 0 || (options.device_named && source.weightsKnown(plan_options))) {
     speed = source.speed(options);
   }
   plan_options.speed = speed ? &*speed : nullptr;

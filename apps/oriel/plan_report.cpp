@@ -191,8 +191,8 @@ Json planPredictions(const oriel_plan& plan, const oriel_speed* speed) {
   json["device"] = speed != nullptr ? Json(speed->device) : Json(nullptr);
   const bool known = plan.decode.tokens != 0;
   json["reason"] = known               ? Json(nullptr)
-                   : speed == nullptr ? Json("no device was named: add --device")
-                                      : Json("the weights of this model are not known");
+                   : plan.weights_unknown != 0 ? Json("the weights of this model are not known")
+                                               : Json("no device was named: add --device");
   json["at_depths"] = Json::array();
   for (const uint64_t depth : depths) {
     oriel_prediction prediction;

@@ -43,6 +43,11 @@ oriel_speed PlanSource::speed(const CommonOptions& options) const {
   return deviceSpeed(options, measure);
 }
 
+bool PlanSource::weightsKnown(const oriel_options& options) const {
+  oriel_plan plan;
+  return !is_shape_ || !tryPlan(options, &plan) || plan.weights_unknown == 0;
+}
+
 bool PlanSource::tryPlan(oriel_options options, oriel_plan* plan) const {
   options.log = nullptr;
   return planTo(options, plan) == ORIEL_OK;

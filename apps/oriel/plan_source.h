@@ -20,6 +20,8 @@ class PlanSource {
   /// Throws Failure; a plan that does not fit is none.
   oriel_plan plan(const oriel_options& options, const Diagnostics& diagnostics) const;
   oriel_speed speed(const CommonOptions& options) const;
+  /// False: of a shape whose matrices are not known, so that no speed can be predicted.
+  bool weightsKnown(const oriel_options& options) const;
   /// Silent: false when such a plan is not possible.
   bool tryPlan(oriel_options options, oriel_plan* plan) const;
 
