@@ -20,7 +20,7 @@ namespace oriel {
 namespace {
 
 constexpr uint32_t kDefaultThreads = 8;    // at most, unless the app says: memory is what limits
-constexpr uint32_t kPiecesPerThread = 4;   // of an op: a thread that was held up takes fewer
+constexpr uint32_t kPiecesPerThread = 4;   // of storing: a thread that was held up takes fewer
 constexpr uint32_t kAttentionPieces = 12;  // at least, of attention, for threads to share
 constexpr uint64_t kLine = 64;             // keeps threads' scratch apart
 

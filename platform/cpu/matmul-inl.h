@@ -8,6 +8,7 @@
 
 #include "cpu/formats-inl.h"
 #include "cpu/integers-inl.h"
+#include "cpu/matmul.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
@@ -104,6 +105,16 @@ HWY_INLINE void unitProducts(const ByteUnit& unit, const OneUnit& x, const IntUn
 
 using Tile = IntTile;
 
+template <class Format, class Wide>
+HWY_INLINE void storeSides(const ByteUnit& unit, Wide* out) {
+  for (uint32_t part = 0; part < (Format::kHalves ? 2 : 1); ++part) {
+    hn::Store(unit.scale[part], kF, out->scale[part]);
+    if (Format::kMinimum) {
+      hn::Store(unit.minimum[part], kF, out->minimum[part]);
+    }
+  }
+}
+
 /// A unit of kN rows, widened, in memory: unpacked once for all tokens of a chunk.
 struct WideUnit {
   HWY_ALIGN int16_t values[16][2 * kN];
@@ -121,12 +132,7 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
       hn::Store(evenBytes<Format::kSigned>(unit.bytes[j]), kI16, out[u].values[2 * j]);
       hn::Store(oddBytes<Format::kSigned>(unit.bytes[j]), kI16, out[u].values[2 * j + 1]);
     }
-    for (uint32_t half = 0; half < (Format::kHalves ? 2 : 1); ++half) {
-      hn::Store(unit.scale[half], kF, out[u].scale[half]);
-      if (Format::kMinimum) {
-        hn::Store(unit.minimum[half], kF, out[u].minimum[half]);
-      }
-    }
+    storeSides<Format>(unit, &out[u]);
   }
 }
 

@@ -68,12 +68,7 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
     for (uint32_t j = 0; j < 8; ++j) {
       hn::Store(unit.bytes[j], kU, out[u].words[j]);
     }
-    for (uint32_t part = 0; part < (Format::kHalves ? 2 : 1); ++part) {
-      hn::Store(unit.scale[part], kF, out[u].scale[part]);
-      if (Format::kMinimum) {
-        hn::Store(unit.minimum[part], kF, out[u].minimum[part]);
-      }
-    }
+    storeSides<Format>(unit, &out[u]);
   }
 }
 

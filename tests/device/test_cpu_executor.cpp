@@ -73,13 +73,7 @@ struct SlowRig {
     const BufferRef weights = rig.input(matrix.words);
     const BufferRef in = rig.input(random.normals(kChunk * cols));
     const BufferRef out = rig.output(kChunk * rows);
-    MatmulPush push = {};
-    push.rows = rows;
-    push.units = cols / kUnit;
-    push.group_words = matrix.geometry.groupWords();
-    push.side_word = matrix.geometry.sideWord();
-    push.in_stride = cols;
-    push.out_stride = rows;
+    const MatmulPush push = matrix.product();
     for (int i = 0; i < 20; ++i) {
       rig.add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, in});
     }
@@ -121,13 +115,7 @@ TEST_F(CpuExecutor, a_token_alone_in_the_last_part_of_a_chunk_is_as_good_as_the_
     tokens.insert(tokens.end(), token.begin(), token.end());
   }
   const BufferRef out = rig.output(kTokens * kRows);
-  MatmulPush push = {};
-  push.rows = kRows;
-  push.units = kCols / kUnit;
-  push.group_words = matrix.geometry.groupWords();
-  push.side_word = matrix.geometry.sideWord();
-  push.in_stride = kCols;
-  push.out_stride = kRows;
+  const MatmulPush push = matrix.product();
   const BufferRef weights = rig.input(matrix.words);
   rig.add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, rig.input(tokens)}).weights =
       WeightType::kQ4_0;

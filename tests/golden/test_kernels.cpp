@@ -355,13 +355,7 @@ TEST_P(Kernels, an_op_sees_what_the_ones_before_it_wrote) {
   const BufferRef start = rig.input(in);
   const BufferRef ping = rig.activation(kCols), pong = rig.activation(kCols);
   const BufferRef out = rig.output(kCols);
-  MatmulPush push = {};
-  push.rows = kCols;
-  push.units = kCols / kUnit;
-  push.group_words = packed.geometry.groupWords();
-  push.side_word = packed.geometry.sideWord();
-  push.in_stride = kCols;
-  push.out_stride = kCols;
+  const MatmulPush push = packed.product();
   for (uint32_t i = 0; i < kTimes; ++i) {
     const BufferRef from = i == 0 ? start : (i % 2 != 0 ? ping : pong);
     const BufferRef to = i == kTimes - 1 ? out : (i % 2 != 0 ? pong : ping);

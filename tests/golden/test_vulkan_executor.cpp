@@ -303,13 +303,7 @@ struct LongChunk {
     const PackedMatrix matrix = randomMatrix(WeightType::kQ8_0, kRows, kCols, &random);
     const BufferRef weights = rig.input(matrix.words);
     const BufferRef in = rig.input(random.normals(kTokens * kCols));
-    MatmulPush push = {};
-    push.rows = kRows;
-    push.units = kCols / kUnit;
-    push.group_words = matrix.geometry.groupWords();
-    push.side_word = matrix.geometry.sideWord();
-    push.in_stride = kCols;
-    push.out_stride = kRows;
+    const MatmulPush push = matrix.product();
     for (uint32_t i = 0; i < kProducts; ++i) {
       outs.push_back(rig.output(kTokens * kRows));
       rig.add(StepList::kChunk, OpKind::kMatmul, push, {weights, outs.back(), in});

@@ -8,6 +8,7 @@
 #include "base/half.h"
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
+#include "shaders/shared/layout.h"
 #include "support/file_blocks.h"
 
 namespace oriel::test {
@@ -43,6 +44,17 @@ struct PackedMatrix {
 
   double at(uint32_t row, uint32_t col) const {
     return values[static_cast<size_t>(row) * cols + col];
+  }
+  /// The whole of it, of inputs and outputs without gaps.
+  MatmulPush product() const {
+    MatmulPush push = {};
+    push.rows = rows;
+    push.units = geometry.units;
+    push.group_words = geometry.groupWords();
+    push.side_word = geometry.sideWord();
+    push.in_stride = geometry.units * kUnit;
+    push.out_stride = rows;
+    return push;
   }
 };
 
