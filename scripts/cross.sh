@@ -9,8 +9,8 @@
 # qemu takes hours for the tests on lavapipe, each of which compiles its kernels anew. There they run only
 # with --all; without it, lavapipe is tested by the kernels without subgroups and some whole models with them in
 # one process, and by the device bundle. All else always runs. CTEST_ARGS name another part of the tests.
-# ORIEL_CROSS_JOBS (1) says how many run at once. build/TARGET/device-TARGET.json is the device bundle's
-# result, for tests/device/report.py.
+# ORIEL_CROSS_JOBS says how many run at once (without it, one for each processor).
+# build/TARGET/device-TARGET.json is the device bundle's result, for tests/device/report.py.
 #
 # The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
 # code is 0 only if none failed and at least one passed.
@@ -32,15 +32,16 @@ fail() {
 
 target=${1:-}
 shift || true
-# Debian's name for the architecture, the release to take its files from ("": this system's), qemu's name.
+# Debian's name for the architecture, the release to take its files from ("": this system's), its qemu.
 # Debian 12's lavapipe fails on 64-bit Arm (LLVM 15 cannot select an instruction), and it has no RISC-V.
 # On 32-bit Arm no software driver works in qemu: what lavapipe compiles calls the run-time library wrongly
 # and ends in a crash (12 and 13), SwiftShader ends with an illegal instruction. It is tested on the CPU.
+# Debian 13 signs return addresses on 64-bit Arm; computing Arm's signatures took qemu nine tenths of its time.
 driver=mesa-vulkan-drivers
 case $target in
-  linux-aarch64) arch=arm64 suite=trixie cpu=aarch64 ;;
-  linux-armhf) arch=armhf suite='' cpu=arm driver='' ;;
-  linux-riscv64) arch=riscv64 suite=trixie cpu=riscv64 ;;
+  linux-aarch64) arch=arm64 suite=trixie qemu='aarch64-static -cpu max,pauth=off' ;;
+  linux-armhf) arch=armhf suite='' qemu=arm-static driver='' ;;
+  linux-riscv64) arch=riscv64 suite=trixie qemu=riscv64-static ;;
   windows-x64) arch='' ;;
   *) fail "cross.sh TARGET: linux-aarch64, linux-armhf, linux-riscv64 or windows-x64" ;;
 esac
@@ -73,10 +74,11 @@ if [[ -n $arch ]]; then
   # As the program sees it: qemu looks below the sysroot first.
   icd=$(compgen -G "$cross/sysroot/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
   icd=${icd#"$cross/sysroot"}
-  # Kernels that lavapipe does not optimise are compiled in two thirds of the time, which is what counts here.
+  # Kernels that lavapipe does not optimise are compiled in two thirds of the time, which is what counts here,
+  # and each of them once: it keeps what it compiled.
   cat >"$cross/emulate" <<SCRIPT
 #!/bin/sh
-GALLIVM_PERF=nopt exec qemu-$cpu-static -L '$cross/sysroot' "\$@"
+GALLIVM_PERF=nopt MESA_SHADER_CACHE_DIR='$cross/kernels' exec qemu-$qemu -L '$cross/sysroot' "\$@"
 SCRIPT
 else
   icd=$(compgen -G "/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
@@ -127,7 +129,7 @@ cmake --build "$build" || fail "building failed"
 # A driver in an emulator takes minutes to compile its kernels.
 export ORIEL_TEST_PATIENCE=20
 rm -f "$report"
-ctest --test-dir "$build" -j"${ORIEL_CROSS_JOBS:-1}" --output-on-failure --timeout 3600 \
+ctest --test-dir "$build" -j"${ORIEL_CROSS_JOBS:-$(nproc)}" --output-on-failure --timeout 3600 \
   --output-junit "$report" "${part[@]}"
 ctest_code=$?
 
