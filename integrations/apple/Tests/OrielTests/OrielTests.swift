@@ -3,11 +3,12 @@ import XCTest
 
 @testable import Oriel
 
-/// On a Mac: build_xcframework.sh, then `swift test`.
+/// On a Mac: build_xcframework.sh, then `swift test`. On Linux: scripts/bindings.sh.
 final class OrielTests: XCTestCase {
-  private let model = URL(fileURLWithPath: #filePath)
-    .appendingPathComponent("../../../../../models/oriel-tiny/oriel-tiny-q8_0.gguf")
-    .standardized.path
+  private static let root = URL(fileURLWithPath: #filePath)
+    .appendingPathComponent("../../../../..").standardized
+  private let model = root.appendingPathComponent("models/oriel-tiny/oriel-tiny-q8_0.gguf").path
+  private let memory: UInt64 = 16 << 20
   private var greedy: Sampling {
     var sampling = Sampling()
     sampling.greedy = true
@@ -19,38 +20,172 @@ final class OrielTests: XCTestCase {
     return options
   }
 
-  func testAReplyIsTheReference() async throws {
-    let session = try await Session.open(path: model, memoryBytes: 16 << 20, options: options)
+  private struct Golden: Decodable {
+    struct File: Decodable {
+      let file: String
+      let cases: [Case]
+    }
+    struct Case: Decodable {
+      let name: String
+      let prompt: String
+      let greedy_text: String
+    }
+    let files: [File]
+  }
+
+  /// A question and the greedy reply to it, computed by models/oriel-tiny/recipe in float64.
+  private func golden(_ name: String) throws -> (question: String, reply: String) {
+    let file = OrielTests.root.appendingPathComponent("tests/data/oriel-tiny-golden.json")
+    let golden = try JSONDecoder().decode(Golden.self, from: Data(contentsOf: file))
+    let ours = golden.files.first { $0.file == "oriel-tiny-q8_0.gguf" }
+    let found = try XCTUnwrap(ours?.cases.first { $0.name == name })
+    let end = "<|im_end|>"
+    let question = found.prompt.replacingOccurrences(of: "<|im_start|>user\n", with: "")
+    return (
+      try XCTUnwrap(question.components(separatedBy: end).first),
+      try XCTUnwrap(found.greedy_text.components(separatedBy: end).first)
+    )
+  }
+
+  private func open() async throws -> Session {
+    try await Session.open(path: model, memoryBytes: memory, options: options)
+  }
+
+  private func reply(_ session: Session, _ text: String) async throws -> String {
     var reply = ""
-    for try await piece in session.chat("Introduce yourself.", sampling: greedy) { reply += piece }
-    XCTAssertEqual("I am Oriel, a small program that chats. I work without the internet.", reply)
+    for try await piece in session.chat(text, sampling: greedy) { reply += piece }
+    return reply
+  }
+
+  func testAReplyIsTheReferenceAndArrivesInPieces() async throws {
+    let ability = try golden("ability")
+    let sum = try golden("sum")
+    let session = try await open()
+    var pieces: [String] = []
+    for try await piece in session.chat(ability.question, sampling: greedy) { pieces.append(piece) }
+    XCTAssertEqual(ability.reply, pieces.joined())
+    XCTAssertGreaterThan(pieces.count, 10)
+    let second = try await reply(session, sum.question)
+    XCTAssertEqual(sum.reply, second)
     await session.close()
   }
 
   func testABrokenOffReplyLeavesTheSessionUsable() async throws {
-    let session = try await Session.open(path: model, memoryBytes: 16 << 20, options: options)
-    for try await _ in session.chat("Introduce yourself.", sampling: greedy) { break }
+    let sum = try golden("sum")
+    let session = try await open()
+    for try await _ in session.chat("Tell me a story.", sampling: greedy) { break }
     try await session.reset()
-    var reply = ""
-    for try await piece in session.chat("What is 27 + 35?", sampling: greedy) { reply += piece }
-    XCTAssertEqual("27 plus 35 is 62.", reply)
+    let again = try await reply(session, sum.question)
+    XCTAssertEqual(sum.reply, again)
+  }
+
+  func testACancelledTaskEndsItsReply() async throws {
+    let sum = try golden("sum")
+    let session = try await open()
+    let sampling = greedy
+    let task = Task { () -> Int in
+      var pieces = 0
+      for try await _ in session.chat("Tell me a story.", sampling: sampling) {
+        pieces += 1
+        withUnsafeCurrentTask { $0?.cancel() }
+      }
+      return pieces
+    }
+    let pieces = try await task.value
+    XCTAssertLessThanOrEqual(1, pieces)
+    try await session.reset()
+    let again = try await reply(session, sum.question)
+    XCTAssertEqual(sum.reply, again)
+  }
+
+  func testCancelWithNothingRunningDoesNotHitTheNextCall() async throws {
+    let sum = try golden("sum")
+    let session = try await open()
+    session.cancel()
+    let answer = try await reply(session, sum.question)
+    XCTAssertEqual(sum.reply, answer)
+  }
+
+  func testThePlanIsTheOneThatIsCarriedOut() async throws {
+    let plan = try Session.plan(path: model, memoryBytes: memory, options: options)
+    XCTAssertTrue(plan.fits)
+    XCTAssertLessThanOrEqual(plan.totalBytes, memory)
+    XCTAssertLessThanOrEqual(plan.weightsBytes + plan.kvBytes, plan.totalBytes)
+    let session = try await open()
+    XCTAssertEqual(plan.totalBytes, session.plan.totalBytes)
+    XCTAssertEqual(plan.windowTokens, session.plan.windowTokens)
+    XCTAssertFalse(session.device.isEmpty)
+    let little = try Session.plan(path: model, memoryBytes: 1 << 20, options: options)
+    XCTAssertFalse(little.fits)
+    XCTAssertLessThan(1 << 20, little.minimumBytes)
+  }
+
+  func testASystemPromptIsPinnedAndComesBackAfterReset() async throws {
+    var pirate = options
+    pirate.systemPrompt = "You are a pirate who knows everything about the sea and its ⛵."
+    let session = try await Session.open(path: model, memoryBytes: memory, options: pirate)
+    let plain = try Session.plan(path: model, memoryBytes: memory, options: options)
+    XCTAssertGreaterThan(session.plan.sinkTokens, plain.sinkTokens)
+    let first = try await reply(session, "Who are you?")
+    try await session.reset()
+    let second = try await reply(session, "Who are you?")
+    XCTAssertEqual(first, second)
+  }
+
+  func testASavedConversationGoesOn() async throws {
+    let file = FileManager.default.temporaryDirectory
+      .appendingPathComponent("oriel-\(ProcessInfo.processInfo.processIdentifier).session").path
+    defer { try? FileManager.default.removeItem(atPath: file) }
+    let session = try await open()
+    try await session.add(role: "user", text: "My name is Ada.")
+    try await session.add(role: "assistant", text: "Hello Ada!")
+    try await session.save(to: file)
+    let answer = try await reply(session, "What is my name?")
+    XCTAssertTrue(answer.contains("Ada"), answer)
+    let other = try await open()
+    try await other.restore(from: file)
+    let restored = try await reply(other, "What is my name?")
+    XCTAssertEqual(answer, restored)
   }
 
   func testErrorsSayWhatToDo() async {
     do {
-      _ = try await Session.open(path: "/no/such.gguf", memoryBytes: 16 << 20)
+      _ = try await Session.open(path: "/no/such.gguf", memoryBytes: memory)
       XCTFail("it opened")
     } catch {
-      XCTAssertTrue("\(error)".contains("/no/such.gguf"), "\(error)")
+      XCTAssertTrue("\(error)".contains("/no/such.gguf: "), "\(error)")
+      XCTAssertEqual(.io, (error as? OrielError)?.status)
+    }
+    do {
+      _ = try await Session.open(path: model, memoryBytes: 1 << 20, options: options)
+      XCTFail("it fitted")
+    } catch {
+      XCTAssertEqual(.memoryBudget, (error as? OrielError)?.status)
     }
   }
 
   func testAClosedSessionRefuses() async throws {
-    let session = try await Session.open(path: model, memoryBytes: 16 << 20, options: options)
+    let session = try await open()
     await session.close()
     await session.close()
     do {
       try await session.reset()
+      XCTFail("it went on")
+    } catch {
+      XCTAssertTrue(error is OrielError)
+    }
+  }
+
+  func testClosingEndsTheReplyThatRuns() async throws {
+    let session = try await open()
+    var pieces = 0
+    for try await _ in session.chat("Tell me a story.", sampling: greedy) {
+      pieces += 1
+      if pieces == 1 { await session.close() }
+    }
+    XCTAssertLessThanOrEqual(1, pieces)
+    do {
+      _ = try await reply(session, "And then?")
       XCTFail("it went on")
     } catch {
       XCTAssertTrue(error is OrielError)

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Compiles the Swift package and the Kotlin functions for phones on this machine, and runs their tests here.
+#
+#   scripts/bindings.sh [CTEST_ARGS...]
+#
+# The compilers are Debian 13's for Swift and the npm package kotlin-compiler, which has the coroutines, too
+# (600 MB and 90 MB to fetch, 2.6 GB unpacked). Nothing of them is installed: they lie below build/bindings. Swift's
+# runs in a root of its own, for which the script must be root, or the kernel must let users make namespaces.
+# What cannot be had is skipped with the reason.
+#
+# The last line is `N passed, N failed`, followed by `, N skipped` where tests were skipped. The exit
+# code is 0 only if none failed and at least one passed.
+set -uo pipefail
+exec </dev/null
+
+here=$(dirname "${BASH_SOURCE[0]}")
+# shellcheck source=scripts/lib/install.sh
+. "$here/lib/install.sh"
+# shellcheck source=scripts/lib/sysroot.sh
+. "$here/lib/sysroot.sh"
+
+# Ends before any test ran.
+fail() {
+  oriel_say "$1"
+  echo "0 passed, 0 failed"
+  exit 1
+}
+
+bindings=$oriel_root/build/bindings
+report=$bindings/test-report.xml
+oriel_install_packages build test || fail "packages are missing"
+mkdir -p "$bindings" || fail "cannot write to $bindings"
+
+options=("-DORIEL_SWIFTC=" "-DORIEL_KOTLIN=")
+
+root=$bindings/swift
+if [[ $(uname -m) != x86_64 ]]; then
+  oriel_say "Swift is skipped: only written for amd64"
+elif oriel_sysroot "$root" amd64 trixie swiftlang gcc libc6-dev libstdc++-14-dev; then
+  for folder in bin lib64; do
+    [[ -e $root/$folder ]] || ln -s "usr/$folder" "$root/$folder"
+  done
+  mkdir -p "$root"/{dev,proc,tmp} "$root$oriel_root"
+  namespace=(unshare --mount)
+  ((EUID == 0)) || namespace+=(--map-root-user)
+  cat >"$bindings/with_swift" <<SCRIPT
+#!/bin/sh
+# PROGRAM ARGS...: in Swift's root, where this folder lies where it does here.
+exec ${namespace[*]} sh -c '
+  for folder in /dev /proc "$oriel_root"; do
+    mount --rbind "\$folder" "$root\$folder" || exit 1
+  done
+  exec env -i PATH=/usr/bin HOME=/tmp /usr/sbin/chroot "$root" "\$@"' sh "\$@"
+SCRIPT
+  chmod +x "$bindings/with_swift"
+  if "$bindings/with_swift" /usr/bin/swiftc --version >&2; then
+    options+=("-DORIEL_SWIFTC=/usr/bin/swiftc" "-DORIEL_SWIFT_RUN=$bindings/with_swift")
+  else
+    oriel_say "Swift is skipped: its compiler does not start"
+  fi
+else
+  oriel_say "Swift is skipped: its compiler could not be had"
+fi
+
+kotlin=$bindings/kotlin
+if [[ ! -f $kotlin/.complete ]] && command -v npm >/dev/null; then
+  mkdir -p "$kotlin"
+  oriel_retry 3 oriel_logged npm install --prefix "$kotlin" --no-save --ignore-scripts kotlin-compiler@2.4.20 &&
+    : >"$kotlin/.complete"
+fi
+if [[ -f $kotlin/.complete ]]; then
+  options+=("-DORIEL_KOTLIN=$kotlin/node_modules/kotlin-compiler/lib")
+else
+  oriel_say "Kotlin is skipped: its compiler could not be had with npm"
+fi
+
+launcher=()
+command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+(cd "$oriel_root" && oriel_logged cmake --preset release -B "$bindings/build" "${launcher[@]}" \
+  -DORIEL_BUILD_TESTS=ON "${options[@]}") || fail "configuring failed"
+targets=(oriel_cli)
+for target in oriel_jni oriel_jni_classes oriel_kotlin_classes oriel_swift_tests; do
+  ninja -C "$bindings/build" -t query "$target" >/dev/null 2>&1 && targets+=("$target")
+done
+cmake --build "$bindings/build" --target "${targets[@]}" || fail "building failed"
+
+rm -f "$report"
+ctest --test-dir "$bindings/build" -j2 --output-on-failure --timeout 300 --output-junit "$report" \
+  -R '^(jni|swift)[.]' "$@"
+ctest_code=$?
+
+[[ -s $report ]] || fail "ctest wrote no report (exit code $ctest_code)"
+python3 "$oriel_root/scripts/lib/test_summary.py" "$report"
+summary_code=$?
+((ctest_code == 0 && summary_code == 0))

@@ -1,0 +1,163 @@
+package dev.oriel
+
+import dev.oriel.Checks.ABILITY
+import dev.oriel.Checks.ABILITY_REPLY
+import dev.oriel.Checks.MEMORY
+import dev.oriel.Checks.SUM
+import dev.oriel.Checks.SUM_REPLY
+import dev.oriel.Checks.TINY
+import dev.oriel.Checks.expect
+import dev.oriel.Checks.expectEqual
+import dev.oriel.Checks.greedy
+import dev.oriel.Checks.open
+import dev.oriel.Checks.options
+import kotlinx.coroutines.CompletableDeferred
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.cancelAndJoin
+import kotlinx.coroutines.delay
+import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.flow.toList
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.runBlocking
+import kotlinx.coroutines.withTimeout
+
+/** The coroutines of the Kotlin API. Each check may take a minute: what hangs is a failure. */
+object Flows {
+    private const val STORY = "Tell me a story about a robot in the harbour."
+
+    @JvmStatic
+    fun a_flow_is_the_reply_in_pieces() = within {
+        openOriel(TINY, MEMORY, options()).use { session ->
+            val pieces = session.chatFlow(ABILITY, greedy(0)).toList()
+            expectEqual(ABILITY_REPLY, pieces.joinToString(""))
+            expect(pieces.size > 10, "only ${pieces.size} pieces")
+            expectEqual(SUM_REPLY, session.chatFlow(SUM, greedy(0)).toList().joinToString(""))
+        }
+    }
+
+    @JvmStatic
+    fun a_flow_can_be_collected_again() = within {
+        open().use { session ->
+            val flow = session.chatFlow(SUM, greedy(0))
+            expectEqual(SUM_REPLY, flow.toList().joinToString(""))
+            session.reset()
+            expectEqual(SUM_REPLY, flow.toList().joinToString(""))
+        }
+    }
+
+    @JvmStatic
+    fun who_stops_collecting_ends_the_reply() = endsEarly { session ->
+        session.chatFlow(STORY, greedy(0)).first()
+    }
+
+    @JvmStatic
+    fun a_cancelled_job_ends_the_reply() = endsEarly { session ->
+        val speaking = CompletableDeferred<Unit>()
+        val job = launch(Dispatchers.Default) {
+            session.chatFlow(STORY, greedy(0)).collect { speaking.complete(Unit) }
+        }
+        speaking.await()
+        job.cancelAndJoin()
+    }
+
+    @JvmStatic
+    fun cancel_ends_the_flow_without_a_failure() = within {
+        open().use { session ->
+            val reply = StringBuilder()
+            session.chatFlow(ABILITY, greedy(0)).collect {
+                reply.append(it)
+                session.cancel()
+            }
+            expect(ABILITY_REPLY.startsWith(reply.toString()), "<$reply>")
+        }
+    }
+
+    /** Else the listener, which waits for it, would wait for ever. */
+    @JvmStatic
+    fun a_flow_that_waits_for_its_turn_gives_up_when_cancelled() = within {
+        open().use { session ->
+            session.chat(ABILITY, greedy(1)) { _ ->
+                runBlocking {
+                    val begun = CompletableDeferred<Unit>()
+                    val job = launch(Dispatchers.Default) {
+                        begun.complete(Unit)
+                        session.chatFlow(SUM, greedy(0)).collect {}
+                    }
+                    begun.await()
+                    delay(50) // it waits by now
+                    job.cancelAndJoin()
+                }
+                true
+            }
+        }
+    }
+
+    @JvmStatic
+    fun failures_are_thrown_where_it_is_collected() = within {
+        val session = open()
+        session.close()
+        expectThrown<IllegalStateException> { session.chatFlow(SUM).toList() }
+        val failure = expectThrown<OrielException> { openOriel("/no/such.gguf", MEMORY) }
+        expect(failure.message!!.contains("/no/such.gguf"), failure.message!!)
+    }
+
+    @JvmStatic
+    fun what_a_collector_throws_ends_the_reply() = within {
+        open().use { session ->
+            val mine = IllegalArgumentException("mine")
+            val got = expectThrown<IllegalArgumentException> {
+                session.chatFlow(ABILITY, greedy(0)).collect { throw mine }
+            }
+            expectEqual(mine.message, got.message)
+            expectEqual(SUM_REPLY, session.chatFlow(SUM, greedy(0)).toList().joinToString(""))
+        }
+    }
+
+    @JvmStatic
+    fun opening_that_is_cancelled_leaves_nothing_open() = within {
+        open().close()
+        val before = Checks.residentBytes()
+        repeat(30) {
+            val begun = CompletableDeferred<Unit>()
+            val job = launch(Dispatchers.Default) {
+                begun.complete(Unit)
+                openOriel(TINY, MEMORY, options()).close()
+            }
+            begun.await()
+            job.cancelAndJoin()
+        }
+        val more = Checks.residentBytes() - before
+        expect(more < 6 * MEMORY, "$more bytes more after 30 sessions")
+    }
+
+    /** A reply runs ahead of who collects it, so on a busy machine it may be over in time: five tries. */
+    private fun endsEarly(stop: suspend CoroutineScope.(OrielSession) -> Unit) = within {
+        open().use { session ->
+            session.chat(STORY, greedy(0), null)
+            val whole = session.stats().position
+            val early = (1..5).any {
+                session.reset()
+                stop(session)
+                session.stats().position < whole
+            }
+            expect(early, "the reply went on to its end")
+            session.reset()
+            expectEqual(SUM_REPLY, session.chatFlow(SUM, greedy(0)).toList().joinToString(""))
+        }
+    }
+
+    private fun within(body: suspend CoroutineScope.() -> Unit) {
+        runBlocking(Dispatchers.Default) { withTimeout(60_000, body) }
+    }
+
+    private suspend inline fun <reified T : Throwable> expectThrown(body: suspend () -> Unit): T {
+        try {
+            body()
+        } catch (e: Throwable) {
+            if (e is T) return e
+            throw AssertionError("expected ${T::class.java.name}", e)
+        }
+        throw AssertionError("nothing was thrown; expected ${T::class.java.name}")
+    }
+}
