@@ -121,7 +121,7 @@ if [[ ! -f $prefix/.complete ]]; then
     fail "GoogleTest could not be built"
 fi
 
-(cd "$oriel_root" && oriel_logged cmake --preset "$target" "${launcher[@]}" -DORIEL_BUILD_TESTS=ON \
+(cd "$oriel_root" && oriel_logged cmake --preset "$target" "${launcher[@]}" -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON \
   "-DCMAKE_FIND_ROOT_PATH=$headers/usr;$prefix" "-DCMAKE_CROSSCOMPILING_EMULATOR=$cross/emulate" \
   "-DORIEL_LAVAPIPE_ICD=$icd") || fail "configuring failed"
 cmake --build "$build" || fail "building failed"

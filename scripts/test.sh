@@ -39,7 +39,8 @@ case $? in
   *) fail "the tests need SwiftShader, which this system offers" ;;
 esac
 
-oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_SWIFTSHADER_ICD="$icd" -DORIEL_TEST_ALL=$all || fail "configuring failed"
+oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON -DORIEL_SWIFTSHADER_ICD="$icd" \
+  -DORIEL_TEST_ALL=$all || fail "configuring failed"
 cmake --build "$build" || fail "building failed"
 
 rm -f "$report"

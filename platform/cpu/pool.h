@@ -88,11 +88,11 @@ class Pool {
   Member members_[kMaxThreads];
   std::mutex mutex_;
   std::condition_variable woken_;
-  Gap gap0_;
+  [[maybe_unused]] Gap gap0_;
   std::atomic<uint32_t> sleepers_{0};
-  Gap gap1_;
+  [[maybe_unused]] Gap gap1_;
   std::atomic<uint64_t> state_{0};  // which section, who is in it: see pool.cpp
-  Gap gap2_;
+  [[maybe_unused]] Gap gap2_;
   Counter next_piece_[2];  // of even and of odd sections
 };
 
