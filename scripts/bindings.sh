@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles the Swift package and the Kotlin functions for phones on this machine, and runs their tests here.
 #
-#   scripts/bindings.sh [CTEST_ARGS...]
+#   scripts/bindings.sh
 #
 # The compilers are Debian 13's for Swift and the npm package kotlin-compiler, which has the coroutines, too
 # (600 MB and 90 MB to fetch, 2.6 GB unpacked). Nothing of them is installed: they lie below build/bindings. Swift's
@@ -63,10 +63,10 @@ else
 fi
 
 kotlin=$bindings/kotlin
-if [[ ! -f $kotlin/.complete ]] && command -v npm >/dev/null; then
-  mkdir -p "$kotlin"
-  oriel_retry 3 oriel_logged npm install --prefix "$kotlin" --no-save --ignore-scripts kotlin-compiler@2.4.20 &&
-    : >"$kotlin/.complete"
+compiler=kotlin-compiler@2.4.20
+if command -v npm >/dev/null && oriel_begin_folder "$kotlin" "$compiler"; then
+  oriel_retry 3 oriel_logged npm install --prefix "$kotlin" --no-save --ignore-scripts "$compiler" &&
+    echo "$compiler" >"$kotlin/.complete"
 fi
 if [[ -f $kotlin/.complete ]]; then
   options+=("-DORIEL_KOTLIN=$kotlin/node_modules/kotlin-compiler/lib")
@@ -74,10 +74,12 @@ else
   oriel_say "Kotlin is skipped: its compiler could not be had with npm"
 fi
 
+# Of a checkout that was moved.
+grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$oriel_root" "$bindings/build/CMakeCache.txt" || rm -rf "$bindings/build"
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 (cd "$oriel_root" && oriel_logged cmake --preset release -B "$bindings/build" "${launcher[@]}" \
-  -DORIEL_BUILD_TESTS=ON "${options[@]}") || fail "configuring failed"
+  -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON "${options[@]}") || fail "configuring failed"
 targets=(oriel_cli)
 for target in oriel_jni oriel_jni_classes oriel_kotlin_classes oriel_swift_tests; do
   ninja -C "$bindings/build" -t query "$target" >/dev/null 2>&1 && targets+=("$target")
@@ -86,7 +88,7 @@ cmake --build "$bindings/build" --target "${targets[@]}" || fail "building faile
 
 rm -f "$report"
 ctest --test-dir "$bindings/build" -j2 --output-on-failure --timeout 300 --output-junit "$report" \
-  -R '^(jni|swift)[.]' "$@"
+  -R '^(jni|swift)[.]'
 ctest_code=$?
 
 [[ -s $report ]] || fail "ctest wrote no report (exit code $ctest_code)"

@@ -45,6 +45,7 @@ command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 build=$newer/build
 icd=$(compgen -G "$root/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
 (cd "$oriel_root" && oriel_logged cmake --preset release -B "$build" "${launcher[@]}" -DORIEL_BUILD_TESTS=ON \
+  -DORIEL_WARNINGS_AS_ERRORS=ON \
   "-DORIEL_GLSLANG=$newer/bin/glslangValidator" "-DORIEL_SPIRV_VAL=$newer/bin/spirv-val" \
   "-DORIEL_LAVAPIPE_ICD=$icd") || exit 1
 cmake --build "$build" --target oriel_tests_lavapipe || exit 1

@@ -22,7 +22,7 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withTimeout
 
-/** The coroutines of the Kotlin API. Each check may take a minute: what hangs is a failure. */
+/** The coroutines of the Kotlin API. */
 object Flows {
     private const val STORY = "Tell me a story about a robot in the harbour."
 
@@ -62,22 +62,22 @@ object Flows {
     }
 
     @JvmStatic
-    fun cancel_ends_the_flow_without_a_failure() = within {
-        open().use { session ->
-            val reply = StringBuilder()
-            session.chatFlow(ABILITY, greedy(0)).collect {
-                reply.append(it)
-                session.cancel()
-            }
-            expect(ABILITY_REPLY.startsWith(reply.toString()), "<$reply>")
+    fun cancel_ends_the_flow_without_a_failure() = endsEarly { session ->
+        var pieces = 0
+        session.chatFlow(STORY, greedy(0)).collect {
+            ++pieces
+            session.cancel()
         }
+        expect(pieces > 0, "nothing was said")
     }
 
     /** Else the listener, which waits for it, would wait for ever. */
     @JvmStatic
     fun a_flow_that_waits_for_its_turn_gives_up_when_cancelled() = within {
         open().use { session ->
+            var heard = false
             session.chat(ABILITY, greedy(1)) { _ ->
+                heard = true
                 runBlocking {
                     val begun = CompletableDeferred<Unit>()
                     val job = launch(Dispatchers.Default) {
@@ -90,6 +90,7 @@ object Flows {
                 }
                 true
             }
+            expect(heard, "the listener was not called")
         }
     }
 
@@ -97,21 +98,19 @@ object Flows {
     fun failures_are_thrown_where_it_is_collected() = within {
         val session = open()
         session.close()
-        expectThrown<IllegalStateException> { session.chatFlow(SUM).toList() }
+        val closed = expectThrown<IllegalStateException> { session.chatFlow(SUM).toList() }
+        expect(closed.message!!.contains("closed"), closed.message!!)
         val failure = expectThrown<OrielException> { openOriel("/no/such.gguf", MEMORY) }
         expect(failure.message!!.contains("/no/such.gguf"), failure.message!!)
     }
 
     @JvmStatic
-    fun what_a_collector_throws_ends_the_reply() = within {
-        open().use { session ->
-            val mine = IllegalArgumentException("mine")
-            val got = expectThrown<IllegalArgumentException> {
-                session.chatFlow(ABILITY, greedy(0)).collect { throw mine }
-            }
-            expectEqual(mine.message, got.message)
-            expectEqual(SUM_REPLY, session.chatFlow(SUM, greedy(0)).toList().joinToString(""))
+    fun what_a_collector_throws_ends_the_reply() = endsEarly { session ->
+        val mine = IllegalArgumentException("mine")
+        val got = expectThrown<IllegalArgumentException> {
+            session.chatFlow(STORY, greedy(0)).collect { throw mine }
         }
+        expectEqual(mine.message, got.message)
     }
 
     @JvmStatic
@@ -131,12 +130,12 @@ object Flows {
         expect(more < 6 * MEMORY, "$more bytes more after 30 sessions")
     }
 
-    /** A reply runs ahead of who collects it, so on a busy machine it may be over in time: five tries. */
+    /** A reply runs ahead of who collects it, so on a busy machine it may be over in time: it has many tries. */
     private fun endsEarly(stop: suspend CoroutineScope.(OrielSession) -> Unit) = within {
         open().use { session ->
             session.chat(STORY, greedy(0), null)
             val whole = session.stats().position
-            val early = (1..5).any {
+            val early = (1..50).any {
                 session.reset()
                 stop(session)
                 session.stats().position < whole

@@ -98,7 +98,7 @@ public final class Session: @unchecked Sendable {
     }
   }
 
-  private func perform(_ body: @escaping @Sendable (Core) throws -> Void) async throws {
+  func perform(_ body: @escaping @Sendable (Core) throws -> Void) async throws {
     let core = self.core
     try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, Error>) in
       queue.async { continuation.resume(with: Result { try body(core) }) }
