@@ -91,9 +91,10 @@ class DeviceBundle(unittest.TestCase):
             run = json.loads(out.read_text())["runs"][0]
             self.assertEqual(checks, {check["name"] for check in run["checks"]})
 
-    def test_a_crash_is_a_result_that_names_the_check(self):
+    def crash_behind(self, printed):
+        """What run.py and report.py say of a program that ends itself when it has printed that."""
         bundle = self.folder / "bundle"
-        bundle.mkdir()
+        bundle.mkdir(exist_ok=True)
         program = bundle / "crasher.py"
         program.write_text(
             "import os, sys\n"
@@ -101,8 +102,7 @@ class DeviceBundle(unittest.TestCase):
             "    print('[{\"option\": \"cpu\", \"name\": \"C\", \"driver\": \"\", \"kind\": \"cpu\","
             " \"usable\": true, \"features\": \"\"}]')\n"
             "else:\n"
-            "    print('models/first ... passed (x)', flush=True)\n"
-            "    print('models/the second ... ', end='', flush=True)\n"
+            f"    print({printed!r}, end='', flush=True)\n"
             "    os.abort()\n")
         (bundle / "manifest.json").write_text(json.dumps(
             {"program": program.name, "system": "Linux", "processor": "x", "files": {},
@@ -111,11 +111,16 @@ class DeviceBundle(unittest.TestCase):
         done = script("run.py", "local", "--bundle", bundle, "--out", out)
         self.assertEqual(1, done.returncode, done.stderr)
         run = json.loads(out.read_text())["runs"][0]
-        self.assertEqual("models/the second", run["crashed"]["during"])
         self.assertEqual(1, run["failed"])
         done = script("report.py", out, "--out", self.folder / "report.html")
         self.assertEqual(0, done.returncode, done.stderr)
-        self.assertIn("crashed in models/the second", (self.folder / "report.html").read_text())
+        self.assertIn("crashed in " + run["crashed"]["during"], (self.folder / "report.html").read_text())
+        return run["crashed"]["during"]
+
+    def test_a_crash_is_a_result_that_names_the_check(self):
+        self.assertEqual("models/the second",
+                         self.crash_behind("models/first ... passed (x)\nmodels/the second ... "))
+        self.assertEqual("what follows models/first", self.crash_behind("models/first ... passed (x)\n"))
 
     @unittest.skipIf(os.name == "nt", "the stand-in for adb is a shell script")
     def test_a_phone_is_a_folder_behind_adb(self):

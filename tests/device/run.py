@@ -185,8 +185,9 @@ def test_device(target, device, arguments):
     process = target.start([*options, *(["--no-bench"] if arguments.no_bench else [])])
     last = ""
     for line in process.stdout:
-        match = re.match(r"(\w+/.*?) \.\.\. ", line)
-        last = match.group(1) if match else last
+        match = re.match(r"(\w+/.*?) \.\.\. (.*)", line)
+        if match:  # a check without a result has not ended; several may be run before they are reported
+            last = f"what follows {match.group(1)}" if match.group(2) else match.group(1)
         if arguments.verbose:
             sys.stderr.write(line)
     code = process.wait()
