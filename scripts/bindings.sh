@@ -16,20 +16,15 @@ exec </dev/null
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=scripts/lib/install.sh
 . "$here/lib/install.sh"
+# shellcheck source=scripts/lib/tests.sh
+. "$here/lib/tests.sh"
 # shellcheck source=scripts/lib/sysroot.sh
 . "$here/lib/sysroot.sh"
 
-# Ends before any test ran.
-fail() {
-  oriel_say "$1"
-  echo "0 passed, 0 failed"
-  exit 1
-}
-
 bindings=$oriel_root/build/bindings
 report=$bindings/test-report.xml
-oriel_install_packages build test || fail "packages are missing"
-mkdir -p "$bindings" || fail "cannot write to $bindings"
+oriel_install_packages build test || oriel_fail "packages are missing"
+mkdir -p "$bindings" || oriel_fail "cannot write to $bindings"
 
 options=("-DORIEL_SWIFTC=" "-DORIEL_KOTLIN=")
 
@@ -79,19 +74,11 @@ grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$oriel_root" "$bindings/build/CMakeCac
 launcher=()
 command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 (cd "$oriel_root" && oriel_logged cmake --preset release -B "$bindings/build" "${launcher[@]}" \
-  -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON "${options[@]}") || fail "configuring failed"
+  -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON "${options[@]}") || oriel_fail "configuring failed"
 targets=(oriel_cli)
 for target in oriel_jni oriel_jni_classes oriel_kotlin_classes oriel_swift_tests; do
   ninja -C "$bindings/build" -t query "$target" >/dev/null 2>&1 && targets+=("$target")
 done
-cmake --build "$bindings/build" --target "${targets[@]}" || fail "building failed"
+cmake --build "$bindings/build" --target "${targets[@]}" || oriel_fail "building failed"
 
-rm -f "$report"
-ctest --test-dir "$bindings/build" -j2 --output-on-failure --timeout 300 --output-junit "$report" \
-  -R '^(jni|swift)[.]'
-ctest_code=$?
-
-[[ -s $report ]] || fail "ctest wrote no report (exit code $ctest_code)"
-python3 "$oriel_root/scripts/lib/test_summary.py" "$report"
-summary_code=$?
-((ctest_code == 0 && summary_code == 0))
+oriel_run_tests "$bindings/build" "$report" -j2 --timeout 300 -R '^(jni|swift)[.]'

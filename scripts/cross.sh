@@ -20,15 +20,10 @@ exec </dev/null
 here=$(dirname "${BASH_SOURCE[0]}")
 # shellcheck source=scripts/lib/install.sh
 . "$here/lib/install.sh"
+# shellcheck source=scripts/lib/tests.sh
+. "$here/lib/tests.sh"
 # shellcheck source=scripts/lib/sysroot.sh
 . "$here/lib/sysroot.sh"
-
-# Ends before any test ran.
-fail() {
-  oriel_say "$1"
-  echo "0 passed, 0 failed"
-  exit 1
-}
 
 target=${1:-}
 shift || true
@@ -44,7 +39,7 @@ case $target in
   linux-armhf) arch=armhf suite='' qemu=arm-static driver='' ;;
   linux-riscv64) arch=riscv64 suite=trixie qemu=riscv64-static driver='' ;;
   windows-x64) arch='' ;;
-  *) fail "cross.sh TARGET: linux-aarch64, linux-armhf, linux-riscv64 or windows-x64" ;;
+  *) oriel_fail "cross.sh TARGET: linux-aarch64, linux-armhf, linux-riscv64 or windows-x64" ;;
 esac
 
 part=("$@")
@@ -59,19 +54,19 @@ report=$cross/test-report.xml
 
 groups=(build "$target")
 [[ $target == windows-x64 ]] && groups+=(runtime)
-oriel_install_packages "${groups[@]}" || fail "packages are missing"
-mkdir -p "$cross" || fail "cannot write to $cross"
+oriel_install_packages "${groups[@]}" || oriel_fail "packages are missing"
+mkdir -p "$cross" || oriel_fail "cannot write to $cross"
 
 # Headers and sources that are the same for every target.
 oriel_unpack "$headers" libvulkan-dev libhwy-dev libcli11-dev nlohmann-json3-dev googletest ||
-  fail "the tests' headers could not be had"
+  oriel_fail "the tests' headers could not be had"
 
 # How a program of the target is started: $cross/emulate PROGRAM ARGS...
 icd=
 if [[ -n $arch ]]; then
   # shellcheck disable=SC2086
   oriel_sysroot "$cross/sysroot" "$arch" "$suite" libstdc++6 libvulkan1 $driver ||
-    fail "$arch libraries could not be had"
+    oriel_fail "$arch libraries could not be had"
   # As the program sees it: qemu looks below the sysroot first.
   icd=$(compgen -G "$cross/sysroot/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
   icd=${icd#"$cross/sysroot"}
@@ -119,22 +114,14 @@ if [[ ! -f $prefix/.complete ]]; then
       -DBUILD_GMOCK=OFF "${launcher[@]}" "-DCMAKE_INSTALL_PREFIX=$prefix" &&
       oriel_logged cmake --build "$cross/googletest" -t install && : >"$prefix/.complete"
   } ||
-    fail "GoogleTest could not be built"
+    oriel_fail "GoogleTest could not be built"
 fi
 
 (cd "$oriel_root" && oriel_logged cmake --preset "$target" "${launcher[@]}" -DORIEL_BUILD_TESTS=ON \
   -DORIEL_WARNINGS_AS_ERRORS=ON "-DCMAKE_FIND_ROOT_PATH=$headers/usr;$prefix" \
-  "-DCMAKE_CROSSCOMPILING_EMULATOR=$cross/emulate" "-DORIEL_LAVAPIPE_ICD=$icd") || fail "configuring failed"
-cmake --build "$build" || fail "building failed"
+  "-DCMAKE_CROSSCOMPILING_EMULATOR=$cross/emulate" "-DORIEL_LAVAPIPE_ICD=$icd") || oriel_fail "configuring failed"
+cmake --build "$build" || oriel_fail "building failed"
 
 # A driver in an emulator takes minutes to compile its kernels.
 export ORIEL_TEST_PATIENCE=20
-rm -f "$report"
-ctest --test-dir "$build" -j"${ORIEL_CROSS_JOBS:-$(nproc)}" --output-on-failure --timeout 3600 \
-  --output-junit "$report" "${part[@]}"
-ctest_code=$?
-
-[[ -s $report ]] || fail "ctest wrote no report (exit code $ctest_code)"
-python3 "$oriel_root/scripts/lib/test_summary.py" "$report"
-summary_code=$?
-((ctest_code == 0 && summary_code == 0))
+oriel_run_tests "$build" "$report" -j"${ORIEL_CROSS_JOBS:-$(nproc)}" --timeout 3600 "${part[@]}"

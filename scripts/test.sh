@@ -12,6 +12,8 @@ exec </dev/null
 
 # shellcheck source=scripts/lib/install.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/install.sh"
+# shellcheck source=scripts/lib/tests.sh
+. "$oriel_root/scripts/lib/tests.sh"
 
 build=$oriel_root/build/release
 report=$oriel_root/build/test-report.xml
@@ -21,33 +23,19 @@ if [[ ${1:-} == --all ]]; then
   shift
 fi
 
-# Ends before any test ran.
-fail() {
-  oriel_say "$1"
-  echo "0 passed, 0 failed"
-  exit 1
-}
-
-oriel_install_packages build runtime test || fail "packages are missing"
-mkdir -p "$oriel_root/build" || fail "cannot write to $oriel_root/build"
+oriel_install_packages build runtime test || oriel_fail "packages are missing"
+mkdir -p "$oriel_root/build" || oriel_fail "cannot write to $oriel_root/build"
 
 icd=
 oriel_find_swiftshader
 case $? in
   0) icd=$oriel_root/build/swiftshader/vk_swiftshader_icd.json ;;
   2) oriel_say "tests on SwiftShader will be skipped" ;;
-  *) fail "the tests need SwiftShader, which this system offers" ;;
+  *) oriel_fail "the tests need SwiftShader, which this system offers" ;;
 esac
 
 oriel_configure -DORIEL_BUILD_TESTS=ON -DORIEL_WARNINGS_AS_ERRORS=ON -DORIEL_SWIFTSHADER_ICD="$icd" \
-  -DORIEL_TEST_ALL=$all || fail "configuring failed"
-cmake --build "$build" || fail "building failed"
+  -DORIEL_TEST_ALL=$all || oriel_fail "configuring failed"
+cmake --build "$build" || oriel_fail "building failed"
 
-rm -f "$report"
-ctest --test-dir "$build" -j2 --output-on-failure --timeout 300 --output-junit "$report" "$@"
-ctest_code=$?
-
-[[ -s $report ]] || fail "ctest wrote no report (exit code $ctest_code)"
-python3 "$oriel_root/scripts/lib/test_summary.py" "$report"
-summary_code=$?
-((ctest_code == 0 && summary_code == 0))
+oriel_run_tests "$build" "$report" -j2 --timeout 300 "$@"
