@@ -34,9 +34,16 @@ void setVariable(const char* name, const std::string& value) {
 #endif
 }
 
-void useDriver(const std::string& icd) {
+bool useDriver(const std::string& icd) {
+#ifndef _WIN32  // There it is a path of the system that emulates Windows.
+  if (!std::filesystem::exists(icd)) {
+    std::cerr << "the Vulkan driver's manifest is gone: " << icd << ": configure the build again\n";
+    return false;
+  }
+#endif
   setVariable("VK_ICD_FILENAMES", icd);
   setVariable("VK_DRIVER_FILES", icd);
+  return true;
 }
 
 // A folder for the layer's settings and log, removed at the end.
@@ -78,7 +85,9 @@ int main(int argc, char** argv) {
     target = "vulkan=" + target;
   }
   if (takePrefix(&target, "vulkan=")) {
-    useDriver(target);
+    if (!useDriver(target)) {
+      return 1;
+    }
     oriel::test::setTargetDevice(ORIEL_DEVICE_VULKAN);
   }
   // Which tests there are depends on the target: only now may they be registered.
