@@ -77,12 +77,21 @@ if [[ -n $arch ]]; then
 GALLIVM_PERF=nopt MESA_SHADER_CACHE_DIR='$cross/kernels' exec qemu-$qemu -L '$cross/sysroot' "\$@"
 SCRIPT
 else
-  icd=$(compgen -G "/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
+  icd=$(oriel_lavapipe_manifest)
   export WINEPREFIX=$cross/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree,mshtml=' \
     VK_ICD_FILENAMES=$icd LIBGL_ALWAYS_SOFTWARE=1
   cat >"$cross/emulate" <<SCRIPT
 #!/bin/sh
-LC_ALL=C.UTF-8 WINEPREFIX='$WINEPREFIX' WINEDEBUG=-all exec /usr/lib/wine/wine64 "\$@"
+# Once in some thousand starts wine's server hangs up before the program has begun; then it is started again.
+said=\$(mktemp)
+trap 'rm -f "\$said"' EXIT
+for attempt in 1 2 3; do
+  LC_ALL=C.UTF-8 WINEPREFIX='$WINEPREFIX' WINEDEBUG=-all /usr/lib/wine/wine64 "\$@" 2>"\$said"
+  code=\$?
+  grep -q '^wine client error:0: recvmsg: Connection reset by peer' "\$said" || break
+done
+cat "\$said" >&2
+exit \$code
 SCRIPT
 fi
 chmod +x "$cross/emulate"

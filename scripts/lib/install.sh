@@ -4,10 +4,11 @@
 #   oriel_install_packages GROUP...   build, runtime, test or a target of cross.sh; installs what is
 #                                     missing
 #   oriel_find_swiftshader            puts SwiftShader under build/swiftshader
+#   oriel_lavapipe_manifest           prints where this system's lavapipe has its manifest
 #   oriel_configure [CMAKE_ARG...]    the release preset in build/release
 #   oriel_say TEXT                    one line for the person, on stderr
 #
-# Nothing here reads stdin or writes to stdout. Output of other programs goes to the file ORIEL_LOG
+# Nothing here reads stdin or writes anything else to stdout. Output of other programs goes to the file ORIEL_LOG
 # where that is set, else to stderr.
 
 oriel_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -184,6 +185,12 @@ oriel_find_swiftshader() {
     oriel_say "SwiftShader needs the libraries above; please install them"
     return 1
   fi
+}
+
+# A system may have lavapipe for several processors.
+oriel_lavapipe_manifest() {
+  local icds=/usr/share/vulkan/icd.d
+  { compgen -G "$icds/lvp_icd*$(uname -m)*.json" || compgen -G "$icds/lvp_icd*.json"; } | head -n 1
 }
 
 # Configures build/release. A build folder that was moved or copied here is started afresh, because

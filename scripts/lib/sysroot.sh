@@ -15,17 +15,23 @@ oriel_unpack_files() {
   done
 }
 
-# Starts folder $1 afresh, unless the stamp in it says that it holds all of $2. 1: it does.
+# Whether the stamp in folder $1 says that it holds all of $2.
+oriel_is_complete() {
+  [[ -f $1/.complete && $(<"$1/.complete") == "$2" ]]
+}
+
+# Starts folder $1 afresh.
 oriel_begin_folder() {
-  [[ -f $1/.complete && $(<"$1/.complete") == "$2" ]] && return 1
-  rm -rf "$1"
-  mkdir -p "$1/packages"
+  rm -rf "$1" && mkdir -p "$1/packages" && return 0
+  oriel_say "cannot write to $1"
+  return 1
 }
 
 oriel_unpack() {
   local folder=$1
   shift
-  oriel_begin_folder "$folder" "$*" || return 0
+  oriel_is_complete "$folder" "$*" && return 0
+  oriel_begin_folder "$folder" || return 1
   # Older lists than the mirror's are what makes it fail.
   (cd "$folder/packages" && oriel_retry 5 oriel_logged apt-get -q download "$@") || {
     oriel_say "could not download $*: run apt-get update, check the network"
@@ -49,7 +55,8 @@ oriel_sources() {
 oriel_sysroot() {
   local folder=$1 arch=$2 suite=$3
   shift 3
-  oriel_begin_folder "$folder" "$suite $*" || return 0
+  oriel_is_complete "$folder" "$suite $*" && return 0
+  oriel_begin_folder "$folder" || return 1
   # An apt of its own: sources, lists and an empty list of what is installed.
   local root=$folder/apt
   mkdir -p "$root"/{etc/preferences.d,lists/partial,cache} "$folder/packages/partial"
