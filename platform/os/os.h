@@ -38,8 +38,11 @@ class MappedFile {
 
 /// Writes `bytes` to a temporary file beside `path` and renames it over `path`: readers see the old or
 /// the new file, never a part. Creates the folder (one level and its parents) if missing. Refuses to
-/// replace what is no file.
-Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log);
+/// replace what is no file. A process that is ended meanwhile leaves nothing (Windows) or one file that the
+/// next write takes up. `lasts`: once written the file survives a power failure, which takes the time of
+/// writing to the disk.
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log,
+                           bool lasts = false);
 
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);

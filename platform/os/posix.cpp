@@ -2,6 +2,7 @@
 #define _FILE_OFFSET_BITS 64  // 32-bit systems: what is too large to map is told from what is not there
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 
 #include <cerrno>
 #include <cinttypes>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -211,6 +213,33 @@ bool writeAll(int fd, const void* data, size_t bytes) {
   return true;
 }
 
+/// Opens the temporary file of a write for this thread alone: another that writes it is waited for, and what
+/// one left that was ended in the middle is written over. -1: errno says why not.
+int openAlone(const char* temporary) {
+  for (;;) {
+    const int fd = openRetrying(temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0666);
+    if (fd < 0) {
+      return -1;
+    }
+    while (::flock(fd, LOCK_EX) != 0 && errno == EINTR) {  // without, where files cannot be locked
+    }
+    struct stat own = {};
+    struct stat named = {};
+    // Who was waited for has renamed it.
+    const bool gone = ::fstat(fd, &own) != 0 || ::lstat(temporary, &named) != 0 ||
+                      own.st_dev != named.st_dev || own.st_ino != named.st_ino;
+    if (!gone && ::ftruncate(fd, 0) == 0) {
+      return fd;
+    }
+    const int error = errno;
+    (void)::close(fd);
+    if (!gone) {
+      errno = error;
+      return -1;
+    }
+  }
+}
+
 }  // namespace
 
 // --- Files ---------------------------------------------------------------------------------------
@@ -306,29 +335,34 @@ void preferLargePages(void* block, uint64_t bytes) {
 #endif
 }
 
-Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log) {
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log,
+                           bool lasts) {
   struct stat old = {};
+  char target[PATH_MAX];  // of a link, which stays
+  if (::lstat(path, &old) == 0 && S_ISLNK(old.st_mode) && ::realpath(path, target) != nullptr) {
+    path = target;
+  }
   if (::stat(path, &old) == 0 && !S_ISREG(old.st_mode)) {  // which renaming would replace
     return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path,
                     S_ISDIR(old.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
   }
   char temporary[kMaxPathBytes];
-  const int length =
-      std::snprintf(temporary, sizeof(temporary), "%s.%016" PRIx64 ".tmp", path, entropy());
+  const int length = std::snprintf(temporary, sizeof(temporary), "%s.oriel-tmp", path);
   if (length < 0 || static_cast<size_t>(length) >= sizeof(temporary)) {
     return log.fail(ORIEL_ERROR_IO, "cannot write a file: %s", adviceFor(ENAMETOOLONG));
   }
-  constexpr int kCreate = O_WRONLY | O_CREAT | O_EXCL;
-  int fd = openRetrying(temporary, kCreate, 0666);
+  int fd = openAlone(temporary);
   if (fd < 0 && errno == ENOENT) {
     makeParents(path);
-    fd = openRetrying(temporary, kCreate, 0666);
+    fd = openAlone(temporary);
   }
   Descriptor file(fd);
   if (!file.valid()) {
     return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(errno));
   }
-  if (!writeAll(file.get(), data, bytes) || !file.close() || ::rename(temporary, path) != 0) {
+  // Closed last: until then nobody else takes up the temporary file.
+  if (!writeAll(file.get(), data, bytes) || (lasts && ::fsync(file.get()) != 0) ||
+      ::rename(temporary, path) != 0) {
     const int error = errno;
     (void)::unlink(temporary);
     return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(error));

@@ -106,6 +106,12 @@ bool replaceFile(const wchar_t* from, const wchar_t* to) {
   return false;
 }
 
+bool deleteOnClose(HANDLE file, bool deletes) {
+  FILE_DISPOSITION_INFO info = {};
+  info.DeleteFile = deletes ? TRUE : FALSE;
+  return SetFileInformationByHandle(file, FileDispositionInfo, &info, sizeof(info)) != 0;
+}
+
 bool writeAll(HANDLE file, const void* data, size_t bytes) {
   const char* from = static_cast<const char*>(data);
   while (bytes > 0) {
@@ -204,7 +210,8 @@ void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
 // Windows has large pages only for privileged processes.
 void preferLargePages(void*, uint64_t) {}
 
-Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log) {
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log,
+                           bool lasts) {
   char name[kMaxPathUnits];
   WidePath wide;
   WidePath temporary;
@@ -214,19 +221,23 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, con
     return log.fail(ORIEL_ERROR_IO,
                     "cannot write a file: its path is too long or not UTF-8, change it");
   }
-  HANDLE handle = CreateFileW(temporary.text, GENERIC_WRITE, 0, nullptr, CREATE_NEW,
+  constexpr DWORD kAccess = GENERIC_WRITE | DELETE;
+  HANDLE handle = CreateFileW(temporary.text, kAccess, 0, nullptr, CREATE_NEW,
                               FILE_ATTRIBUTE_NORMAL, nullptr);
   if (handle == INVALID_HANDLE_VALUE && GetLastError() == ERROR_PATH_NOT_FOUND) {
     makeParents(wide);
-    handle = CreateFileW(temporary.text, GENERIC_WRITE, 0, nullptr, CREATE_NEW,
-                         FILE_ATTRIBUTE_NORMAL, nullptr);
+    handle = CreateFileW(temporary.text, kAccess, 0, nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL,
+                         nullptr);
   }
   Handle file(handle);
   if (!file.valid()) {
     return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(GetLastError()));
   }
+  // Until it is whole the system deletes it when this process ends, however that comes.
+  (void)deleteOnClose(file.get(), true);
   DWORD error = ERROR_SUCCESS;
-  if (!writeAll(file.get(), data, bytes)) {
+  if (!writeAll(file.get(), data, bytes) || (lasts && FlushFileBuffers(file.get()) == 0) ||
+      !deleteOnClose(file.get(), false)) {
     error = GetLastError();
     (void)file.close();  // an open file cannot be deleted
   } else if (!file.close() || !replaceFile(temporary.text, wide.text)) {

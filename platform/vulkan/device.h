@@ -1,7 +1,7 @@
 // A Vulkan device fit for Oriel: instance, choice, capabilities, logical device and its one queue.
 #pragma once
 
-#include "vulkan/features.h"
+#include "exec/features.h"
 #include "vulkan/matrix_units.h"
 
 namespace oriel {

@@ -73,6 +73,8 @@ class VulkanExecutor final : public Executor {
   }
 
  private:
+  /// The device and its memory.
+  Status takeDevice(const ExecutorOptions& options);
   Status choosePipelines();
   Status startPipelines();
   Status finishPipelines();
@@ -117,10 +119,23 @@ class VulkanExecutor final : public Executor {
 
 // ---- Life ----------------------------------------------------------------------------------------
 
+Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
+  ORIEL_TRY(device_.create(options));
+  return arenas_.take(device_, plan_, options.log);
+}
+
 Status VulkanExecutor::create() {
-  ORIEL_TRY(device_.create(options_));
   const Log& log = options_.log;
-  ORIEL_TRY(arenas_.take(device_, plan_, log));
+  if (options_.device_is_optional) {
+    LenientLog lenient(log);
+    ExecutorOptions options = options_;
+    options.log = lenient.log();
+    if (!takeDevice(options).ok()) {
+      return ORIEL_ERROR_NO_DEVICE;
+    }
+  } else {
+    ORIEL_TRY(takeDevice(options_));
+  }
 
   ORIEL_TRY(queue_.create(device_, options_.timeout_ms, log));
   ORIEL_TRY(transfers_.create(device_, &queue_, arenas_, plan_, log));

@@ -1,10 +1,8 @@
 #include <cmath>
 
 #include "api/api.h"
+#include "exec/features.h"
 #include "plan/key_guard.h"
-#if ORIEL_VULKAN
-#include "vulkan/features.h"
-#endif
 
 namespace oriel {
 namespace {
@@ -86,10 +84,8 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
     return log.fail(ORIEL_ERROR_ARGUMENT, "device kind %d is not known: use one of oriel_device_kind",
                     device);
   }
-#if ORIEL_VULKAN
   uint32_t disabled = 0;
   ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
-#endif
   if (options.allocator != nullptr &&
       (options.allocator->allocate == nullptr || options.allocator->release == nullptr)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "the allocator lacks a function: give both, or none");

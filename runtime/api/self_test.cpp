@@ -7,7 +7,7 @@
 #include "plan/weight_layout.h"
 #include "speed/tune.h"
 #if ORIEL_VULKAN
-#include "vulkan/features.h"
+#include "exec/features.h"
 #endif
 
 namespace oriel {
@@ -84,9 +84,7 @@ Status selfTest(const oriel_options& options, oriel_check_fn on_check,
   TestedDevice device;
   device.make = makeForChecks;
   device.context = &choice;
-#if ORIEL_VULKAN
   writeFeatureNames(UINT32_MAX, result->feature_names, sizeof(result->feature_names));
-#endif
   const CheckSink sink = {on_check, user, result};
   TestProgress progress = {{options.progress, options.progress_user}, kSelfTestParts};
   if (on_candidate != nullptr) {

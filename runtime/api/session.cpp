@@ -190,7 +190,8 @@ oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
   if (const Status status = handle->session->save(block.data()); !status.ok()) {
     return status.code();
   }
-  return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), model.log).code();
+  return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), model.log, /*lasts=*/true)
+      .code();
 }
 
 oriel_status oriel_session_restore_file(oriel_session* handle, const char* path) {

@@ -39,4 +39,9 @@ Status Log::fail(oriel_status code, const char* format, ...) const {
   return code;
 }
 
+void LenientLog::handOn(oriel_log_level level, const char* message, void* user) {
+  static_cast<LenientLog*>(user)->to_.write(
+      level == ORIEL_LOG_ERROR ? ORIEL_LOG_WARNING : level, "%s", message);
+}
+
 }  // namespace oriel

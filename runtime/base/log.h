@@ -28,4 +28,19 @@ struct Log {
       ORIEL_PRINTF(3, 4);
 };
 
+/// Hands messages on with errors as warnings: for attempts whose failure is none of the call's. The log it
+/// gives must not be kept.
+class LenientLog {
+ public:
+  explicit LenientLog(const Log& log) : to_(log) {}
+  LenientLog(const LenientLog&) = delete;
+  LenientLog& operator=(const LenientLog&) = delete;
+  Log log() { return {handOn, this}; }
+
+ private:
+  static void handOn(oriel_log_level level, const char* message, void* user);
+
+  const Log to_;
+};
+
 }  // namespace oriel

@@ -138,7 +138,8 @@ struct VulkanApi;  // platform/vulkan/loader.h
 
 struct ExecutorOptions {
   uint32_t device_number = 0;  ///< 1 + index of a Vulkan device; 0: choose
-  /// The caller has another executor in reserve: that no device is usable is information, not an error.
+  /// The caller has another executor in reserve: that no device is usable, or one cannot be set up, is
+  /// information or a warning and ORIEL_ERROR_NO_DEVICE.
   bool device_is_optional = false;
   /// That one is faster than a Vulkan device that is the same processor: those are not chosen.
   bool not_software = false;

@@ -452,7 +452,7 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
   const char* text = nullptr;
   size_t bytes = 0;
   decoder_.finish(&text, &bytes);
-  if (bytes != 0) {
+  if (bytes != 0 && result->stop_reason != ORIEL_STOP_CALLBACK) {  // who said stop is not called again
     emit(id, text, bytes);
   }
   if (result->tokens > 1) {

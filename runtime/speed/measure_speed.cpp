@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/hash.h"
 #include "budget/budget.h"
 #include "os/os.h"
 #include "plan/weight_layout.h"
@@ -324,6 +325,9 @@ void identify(const Executor& executor, SpeedTarget* target, oriel_speed* speed)
                            kChunkKernels * executor.matmulChoice(MatmulUse::kChunk, type);
     }
   }
+  char features[256];
+  executor.describeFeatures(features, sizeof(features));
+  target->features = hashBytes(features, std::strlen(features));
   speed->shape = target->hash();
 }
 

@@ -23,6 +23,7 @@ struct SpeedTarget {
   WorkShape::Matrices matrices[kMaxWorkTypes];
   uint32_t kernels[kMaxWorkTypes] = {};  ///< which of the device's ways to multiply each type
   uint32_t n_matrices = 0;
+  uint64_t features = 0;  ///< a hash of the device's optional features in use
 
   /// Equal for models whose rates are the same.
   uint64_t hash() const;

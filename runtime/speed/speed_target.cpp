@@ -6,7 +6,7 @@ namespace oriel {
 uint64_t SpeedTarget::hash() const {
   const uint32_t dims[] = {shape.n_layers, shape.n_embd, shape.n_heads, shape.n_kv_heads,
                            shape.head_dim, shape.n_ff,   shape.n_vocab};
-  uint64_t hash = hashBytes(dims, sizeof(dims));
+  uint64_t hash = hashBytes(dims, sizeof(dims), hashBytes(&features, sizeof(features)));
   for (uint32_t i = 0; i < n_matrices; ++i) {
     const uint64_t work[] = {matrices[i].tensor_type, matrices[i].body_weights,
                              matrices[i].head_weights, kernels[i]};

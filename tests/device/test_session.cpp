@@ -143,6 +143,37 @@ TEST(Session, a_callback_stops_after_the_token_it_was_shown) {
   EXPECT_EQ(4u, greedy(loaded, 4).size());
 }
 
+TEST(Session, a_callback_that_stopped_is_not_called_again_with_the_rest_of_a_character) {
+  CapturedLog log;
+  const Loaded loaded = load(kRandom, cpuOptions(&log));
+  struct Calls {
+    int all = 0;
+    int after_stop = 0;
+    bool stopped = false;
+  } calls;
+  for (uint64_t seed = 1; seed <= 50 && !calls.stopped; ++seed) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    ASSERT_EQ(ORIEL_OK, append(loaded, {5, 6}));
+    oriel_generate_options options = greedyOptions(50);
+    options.ignore_stop = 1;
+    options.greedy = 0;
+    options.temperature = 5;
+    options.seed = seed;
+    ASSERT_EQ(ORIEL_OK, oriel_session_generate(
+                            loaded.session.get(), &options,
+                            [](const oriel_token_event* event, void* user) {
+                              auto* self = static_cast<Calls*>(user);
+                              ++self->all;
+                              self->after_stop += self->stopped ? 1 : 0;
+                              self->stopped = self->stopped || event->text_bytes == 0;
+                              return self->stopped ? 1 : 0;
+                            },
+                            &calls, nullptr));
+  }
+  EXPECT_TRUE(calls.stopped) << "no token began a character without ending it";
+  EXPECT_EQ(0, calls.after_stop);
+}
+
 TEST(Session, max_tokens_is_exact) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log));

@@ -95,6 +95,12 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   EXPECT_EQ(ORIEL_OK, oriel_speed_measure(kModel, &options, &stopped));
   options.measure_again = 1;
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
+  // Or of other features in use.
+  options.measure_again = 0;
+  if (options.device == ORIEL_DEVICE_VULKAN && options.disabled_features == nullptr) {
+    options.disabled_features = "all";
+    EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_speed_measure(kModel, &options, &stopped));
+  }
 
   // Plans predict with it.
   const oriel_plan plan = planWith(&first);

@@ -204,6 +204,38 @@ TEST_F(VulkanExecutor, a_device_number_that_does_not_exist_is_refused_with_a_rea
   EXPECT_TRUE(copier.rig.log.says("98 (counted from 0)")) << copier.rig.log.errors();
 }
 
+// What the library does for ORIEL_DEVICE_AUTO, which has the CPU in reserve.
+TEST_F(VulkanExecutor, a_device_that_cannot_be_set_up_is_a_warning_where_it_is_optional) {
+  const struct {
+    const char* call;
+    VkResult result;
+  } failures[] = {{"vkCreateInstance", VK_ERROR_INITIALIZATION_FAILED},
+                  {"vkCreateInstance", VK_ERROR_OUT_OF_HOST_MEMORY},
+                  {"vkEnumeratePhysicalDevices", VK_ERROR_OUT_OF_HOST_MEMORY},
+                  {"vkCreateDevice", VK_ERROR_DEVICE_LOST},
+                  {"vkAllocateMemory", VK_ERROR_OUT_OF_DEVICE_MEMORY}};
+  for (const auto& failure : failures) {
+    for (const bool optional : {false, true}) {
+      VulkanTap tap;
+      tap.fail = [&](const std::string& call, int) {
+        return call == failure.call ? failure.result : VK_SUCCESS;
+      };
+      Copier copier;
+      copier.rig.options.wrap_api = VulkanTap::wrap;
+      copier.rig.options.device_is_optional = optional;
+      const Status status = copier.rig.load();
+      const std::vector<CapturedLog::Line>& said = copier.rig.log.lines;
+      const auto warned = [](const CapturedLog::Line& line) {
+        return line.level == ORIEL_LOG_WARNING && line.text.find("cannot ") != std::string::npos;
+      };
+      EXPECT_EQ(optional, std::any_of(said.begin(), said.end(), warned)) << failure.call;
+      EXPECT_EQ(optional, copier.rig.log.errors().empty()) << copier.rig.log.errors();
+      EXPECT_EQ(optional, status.code() == ORIEL_ERROR_NO_DEVICE) << failure.call;
+      EXPECT_FALSE(status.ok());
+    }
+  }
+}
+
 TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
   CapturedLog log;
   size_t needed = 0;

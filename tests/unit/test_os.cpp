@@ -237,10 +237,40 @@ TEST_F(Os, what_is_no_file_is_not_replaced_by_one) {
   EXPECT_TRUE(log.says("it is a device or a pipe")) << log.errors();
   EXPECT_TRUE(fs::is_fifo(pipe));
   fs::create_directory(folder_ / "folder");
-  fs::create_directory_symlink(folder_ / "folder", folder_ / "link");
+  fs::create_directory_symlink(folder_ / "folder", folder_ / "link");  // a folder, too
   EXPECT_EQ(writeFileAtomically(path("link").c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
   EXPECT_TRUE(fs::is_symlink(path("link")));
   EXPECT_EQ(filesInFolder(), 0u);
+#endif
+}
+
+TEST_F(Os, what_a_process_left_that_was_ended_while_writing_is_taken_up) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "the system removes it";
+#else
+  const std::string name = path("kept");
+  for (const bool lasts : {false, true}) {
+    write("kept.oriel-tmp", "half of something longer");
+    ASSERT_TRUE(writeFileAtomically(name.c_str(), "new", 3, Log{}, lasts).ok());
+    EXPECT_EQ(read(name), "new");
+    EXPECT_EQ(filesInFolder(), 1u);
+  }
+#endif
+}
+
+TEST_F(Os, a_link_stays_and_what_it_leads_to_is_replaced) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "links need rights there";
+#else
+  const std::string target = write("target", "old");
+  fs::create_symlink("target", folder_ / "link");
+  ASSERT_TRUE(writeFileAtomically(path("link").c_str(), "new", 3, Log{}).ok());
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read(target), "new");
+  // But not one in the place of the temporary file: somebody else has put it there.
+  fs::create_symlink("target", folder_ / "other.oriel-tmp");
+  EXPECT_EQ(writeFileAtomically(path("other").c_str(), "x", 1, Log{}).code(), ORIEL_ERROR_IO);
+  EXPECT_EQ(read(target), "new");
 #endif
 }
 

@@ -473,6 +473,9 @@ TEST(SpeedTarget, is_another_for_other_layers_types_and_kernels) {
   other = small;
   other.kernels[0] = 1;
   EXPECT_NE(small.hash(), other.hash()) << "rates are of the kernel that was chosen";
+  other = small;
+  other.features = 1;
+  EXPECT_NE(small.hash(), other.hash()) << "and of the features that were in use";
 }
 
 }  // namespace

@@ -112,7 +112,8 @@ typedef struct oriel_allocator {
 
 typedef enum oriel_device_kind {
   /* Vulkan: discrete, integrated, virtual, other; then the CPU. Vulkan in software only where this library has no
-   * vector instructions for the CPU: it is the slower way to the same processor. */
+   * vector instructions for the CPU: it is the slower way to the same processor. A Vulkan that does not work or has
+   * no room for the model is a warning, and the CPU is used. */
   ORIEL_DEVICE_AUTO = 0,
   ORIEL_DEVICE_VULKAN = 1, /* Vulkan or an error */
   ORIEL_DEVICE_CPU = 2,    /* the CPU's vector instructions, or plain code where there are none */
@@ -192,7 +193,7 @@ typedef struct oriel_speed {
   double dispatch_ns; /* one kernel of a step, however little it does */
   /* How fast weights are read at best: matrices of float32, too many for most caches, times one token. */
   double read_bytes_per_s;
-  uint64_t shape; /* which shape of layers they were measured with, and which kernels: a hash */
+  uint64_t shape; /* which shape of layers they were measured with, which kernels and optional features: a hash */
   uint32_t weight_count;
   uint32_t cache_count;
   oriel_weight_speed weights[ORIEL_SPEED_WEIGHTS];
@@ -258,7 +259,7 @@ typedef struct oriel_options {
    * are slower are not chosen. ORIEL_ERROR_SPEED, the log naming the best, when all are. Needs `speed`
    * (ORIEL_ERROR_ARGUMENT). 0: any. */
   double min_tokens_per_s;
-  /* Optional Vulkan features to do without, by name and separated by commas ("subgroup,integer_dot"; "all"):
+  /* Optional Vulkan features to do without, by name, separated by commas or spaces ("subgroup,integer_dot"; "all"):
    * the device is then used as one that does not have them, for tests and around faulty drivers. Read by
    * the call only. A name that is not known is ORIEL_ERROR_ARGUMENT; the log says which are. NULL: none. */
   const char *disabled_features;
@@ -394,7 +395,8 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
 
 /* The rates of the device that the options name, for models like the file: its widths, heads and types of
  * weights. Measured with made-up layers, in about a second (software devices take several), and kept in
- * cache_dir if there is one: the next call for this device, driver, library and shape only reads them. Takes up
+ * cache_dir if there is one: the next call for this device, driver, library, shape and set of
+ * optional features only reads them. Takes up
  * to some 200 MB while it measures, 800 MB on devices that are too fast to be timed with less, half of it on the
  * device.
  * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms,
@@ -525,7 +527,8 @@ typedef struct oriel_device_info {
 } oriel_device_info;
 
 /* Fills up to `capacity` entries (each with struct_size set by the caller), Vulkan devices first in
- * the driver's order (their index is what device_number counts), the CPU last. */
+ * the driver's order (their index is what device_number counts), the CPU last. What is wrong with a Vulkan that
+ * does not work is a warning of the log's. */
 ORIEL_API oriel_status oriel_device_list(oriel_log_fn log, void *log_user, oriel_device_info *devices,
                                          size_t capacity, size_t *needed);
 
@@ -667,8 +670,9 @@ ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t pos
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
                                           size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
-/* The same with a file, written beside `path` and renamed over it; folders that are missing are made, and
- * devices and pipes refused. Borrows memory of the snapshot's size for the length of the call. */
+/* The same with a file, written beside `path` (PATH.oriel-tmp, on Windows a name of its own), on the disk before it
+ * is renamed over it: a process that is ended or a power failure leaves the old snapshot or the new one. Folders
+ * that are missing are made, devices and pipes refused, links followed. Borrows memory of the snapshot's size for the length of the call. */
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
@@ -719,7 +723,8 @@ typedef struct oriel_token_event {
   size_t text_bytes;
 } oriel_token_event;
 
-/* Return non-zero to stop after this token. */
+/* Return non-zero to stop after this token: then it is not called again, so that a character which further tokens
+ * would complete is not shown. */
 typedef int (*oriel_token_fn)(const oriel_token_event *event, void *user);
 
 typedef enum oriel_stop_reason {

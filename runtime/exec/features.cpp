@@ -1,4 +1,4 @@
-#include "vulkan/features.h"
+#include "exec/features.h"
 
 #include <cstdio>
 #include <cstring>

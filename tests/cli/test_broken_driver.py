@@ -1,0 +1,34 @@
+#!/usr/bin/env python3
+"""A machine whose Vulkan does not work still has its CPU:
+test_broken_driver.py ORIEL_BINARY TEST_DATA_DIR, with broken_loader.c in LD_LIBRARY_PATH
+"""
+
+import sys
+
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from program import SMALL, check, fails, json_of, oriel, run_tests
+
+RUN = ["run", SMALL, "--prompt", "x", "--tokens", "2", "--greedy", "--memory", "64MiB", "--kv", "f16",
+       "--no-cache"]
+
+
+def test_the_cpu_is_listed():
+    listed = oriel("devices", "--json", "--verbose")
+    check("devices: the CPU alone", listed.code == 0
+          and [device["option"] for device in listed.json["devices"]] == ["cpu"], listed)
+    check("devices: says what is wrong with Vulkan", b"cannot create a Vulkan instance" in listed.err, listed)
+
+
+def test_without_a_device_named_the_cpu_does_it():
+    auto = oriel(*RUN, "--json", "--device", "auto")
+    check("auto: runs", auto.code == 0, auto)
+    check("auto: on the CPU", auto.json["token_ids"] == json_of("cpu", *RUN, "--device", "cpu")["token_ids"],
+          auto)
+
+
+def test_vulkan_that_was_asked_for_is_an_error():
+    fails("vulkan: an error", 1, *RUN, "--device", "vulkan")
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))
