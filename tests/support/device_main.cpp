@@ -3,6 +3,7 @@
 //   vulkan=ICD        the Vulkan driver with this ICD json, and no other
 //   validation=ICD    the same under the Khronos validation layer with synchronisation validation; any
 //                     message fails the run
+// Each pattern of a filter must name a test that there is. The exit code is 77 if all tests were skipped.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -11,6 +12,7 @@
 #include <iostream>
 #include <iterator>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "os/os.h"
@@ -75,6 +77,43 @@ class ValidationLog {
                                         ("oriel-validation-" + std::to_string(oriel::entropy()));
 };
 
+/// As gtest matches names: * is any text, ? any character.
+bool matches(const char* pattern, const char* name) {
+  if (*pattern == '*') {
+    return matches(pattern + 1, name) || (*name != '\0' && matches(pattern, name + 1));
+  }
+  return *pattern == '\0' ? *name == '\0'
+                          : *name != '\0' && (*pattern == '?' || *pattern == *name) &&
+                                matches(pattern + 1, name + 1);
+}
+
+bool isNameOfATest(const std::string& pattern) {
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    for (int j = 0; j < suite.total_test_count(); ++j) {
+      const std::string name = std::string(suite.name()) + "." + suite.GetTestInfo(j)->name();
+      if (matches(pattern.c_str(), name.c_str())) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// A test that was renamed would silently be missing from the filters that named it.
+bool filterNamesTests() {
+  const std::string filter = testing::GTEST_FLAG(filter);
+  std::istringstream wanted(filter.substr(0, filter.find('-')));
+  for (std::string pattern; std::getline(wanted, pattern, ':');) {
+    if (!isNameOfATest(pattern)) {
+      std::cerr << "no test is called " << pattern << "\n";
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -92,10 +131,16 @@ int main(int argc, char** argv) {
   }
   // Which tests there are depends on the target: only now may they be registered.
   testing::InitGoogleTest(&argc, argv);
+  if (!filterNamesTests()) {
+    return 1;
+  }
   const int result = RUN_ALL_TESTS();
   if (validation && !validation->messages().empty()) {
     std::cerr << "the validation layer said:\n" << validation->messages();
     return 1;
   }
-  return result;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  constexpr int kAllSkipped = 77;
+  return result == 0 && all.successful_test_count() == 0 && all.skipped_test_count() > 0 ? kAllSkipped
+                                                                                       : result;
 }

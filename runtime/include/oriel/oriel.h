@@ -395,10 +395,9 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
 
 /* The rates of the device that the options name, for models like the file: its widths, heads and types of
  * weights. Measured with made-up layers, in about a second (software devices take several), and kept in
- * cache_dir if there is one: the next call for this device, driver, library, shape and set of
- * optional features only reads them. Takes up
- * to some 200 MB while it measures, 800 MB on devices that are too fast to be timed with less, half of it on the
- * device.
+ * cache_dir if there is one: the next call for this device, driver, library, shape and set of optional features
+ * only reads them. Takes up to some 200 MB while it measures, 800 MB on devices that are too fast to be timed with
+ * less, half of it on the device.
  * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms,
  * cpu_threads (other than 0: nothing is read from or kept in cache_dir), disabled_features, cache_dir,
  * measure_again, progress, log and allocator of the options. progress is called only while something is
