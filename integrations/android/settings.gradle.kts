@@ -1,4 +1,5 @@
-// For building this folder alone. An app that includes it as a module brings its own versions.
+// For building this folder alone, with Gradle 9.1 or later and JDK 17. An app that includes it as a module
+// brings its own versions.
 pluginManagement {
     repositories {
         google()
@@ -6,8 +7,7 @@ pluginManagement {
         gradlePluginPortal()
     }
     plugins {
-        id("com.android.library") version "8.7.3"
-        id("org.jetbrains.kotlin.android") version "2.0.21"
+        id("com.android.library") version "9.0.1"
     }
 }
 

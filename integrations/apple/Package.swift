@@ -10,6 +10,7 @@ let package = Package(
     .binaryTarget(name: "COriel", path: "build/COriel.xcframework"),
     .target(
       name: "Oriel", dependencies: ["COriel"],
+      resources: [.process("PrivacyInfo.xcprivacy")],
       linkerSettings: [.linkedLibrary("c++")]),
     .testTarget(name: "OrielTests", dependencies: ["Oriel"]),
   ]

@@ -5,7 +5,8 @@
 #   ORIEL_VULKAN=ON build_xcframework.sh
 #
 # builds the Vulkan executor, too, for apps that embed MoltenVK; that needs glslang, spirv-tools and
-# vulkan-headers on the Mac.
+# vulkan-headers on the Mac. The headers are those of ORIEL_VULKAN_HEADERS (the folder with vulkan/vulkan.h), the
+# Vulkan SDK (VULKAN_SDK) or Homebrew.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 root=$(cd ../.. && pwd)
@@ -14,9 +15,25 @@ vulkan=${ORIEL_VULKAN:-OFF}
 
 headers=$build/include
 rm -rf "$headers" "$build/COriel.xcframework"
-mkdir -p "$headers/oriel"
+# Xcode copies what all packages have into one folder: the module map needs a folder of its own.
+mkdir -p "$headers/oriel" "$headers/COriel"
 cp "$root/runtime/include/oriel/oriel.h" "$headers/oriel/"
-cp module.modulemap "$headers/"
+cp module.modulemap "$headers/COriel/"
+
+options=(-DORIEL_VULKAN="$vulkan")
+if [[ $vulkan == ON ]]; then
+  # CMake does not look outside the SDK of the system that it builds for.
+  vulkan_headers=${ORIEL_VULKAN_HEADERS:-${VULKAN_SDK:+$VULKAN_SDK/include}}
+  if [[ -z $vulkan_headers ]] && command -v brew >/dev/null; then
+    vulkan_headers=$(brew --prefix vulkan-headers 2>/dev/null || true)/include
+  fi
+  if [[ ! -f $vulkan_headers/vulkan/vulkan.h ]]; then
+    echo "no vulkan/vulkan.h in \"$vulkan_headers\": brew install vulkan-headers, or name its folder in" \
+      "ORIEL_VULKAN_HEADERS" >&2
+    exit 1
+  fi
+  options+=(-DORIEL_VULKAN_HEADERS="$vulkan_headers")
+fi
 
 arguments=()
 # build_for NAME SYSTEM SDK MINIMUM
@@ -24,7 +41,7 @@ build_for() {
   cmake -S "$root" -B "$build/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME="$2" \
     -DCMAKE_SYSTEM_PROCESSOR=arm64 -DCMAKE_OSX_SYSROOT="$3" -DCMAKE_OSX_ARCHITECTURES=arm64 \
     -DCMAKE_OSX_DEPLOYMENT_TARGET="$4" -DORIEL_BUILD_CLI=OFF -DORIEL_FETCH_HIGHWAY=ON \
-    -DORIEL_VULKAN="$vulkan"
+    "${options[@]}"
   cmake --build "$build/$1" --target oriel
   arguments+=(-library "$build/$1/runtime/liboriel.a" -headers "$headers")
 }

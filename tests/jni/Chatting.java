@@ -32,6 +32,20 @@ class Chatting extends Checks {
     }
   }
 
+  static void a_listener_that_stopped_is_not_called_again() {
+    // Random weights write parts of characters, of which a rest may be left when a reply ends.
+    try (OrielSession session = Oriel.open(RANDOM, MEMORY, options())) {
+      for (int pieces = 1; pieces <= 40; ++pieces) {
+        session.reset();
+        session.append("A");
+        int last = pieces;
+        int[] calls = new int[1];
+        session.generate(greedy(300), piece -> ++calls[0] < last);
+        expectEqual(last, calls[0]);
+      }
+    }
+  }
+
   static void reset_begins_anew() {
     try (OrielSession session = open()) {
       session.chat("Tell me a story about a robot in the harbour.", greedy(20), null);
@@ -173,6 +187,21 @@ class Chatting extends Checks {
     options = options();
     options.minWindowTokens = 4096;
     expect(Oriel.plan(TINY, 64 << 20, options).windowTokens >= 4096, "shorter than asked for");
+  }
+
+  static void features_to_do_without_are_known_by_name() throws Exception {
+    OrielOptions options = options();
+    options.disabledFeatures = "subgroup,integer_dot";
+    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
+    }
+    // Names are looked at where there can be Vulkan devices.
+    options.device = OrielOptions.Device.VULKAN;
+    options.disabledFeatures = "no-such-feature";
+    OrielException e =
+        expectThrows(OrielException.class, () -> Oriel.open(TINY, MEMORY, options));
+    expect(e.getMessage().contains("no-such-feature") && e.getMessage().contains("subgroup")
+        || e.getMessage().contains("this build has no Vulkan"), e.getMessage());
   }
 
   static void sampling_reaches_its_places() {

@@ -11,6 +11,8 @@ import static dev.oriel.OrielException.Status.STATE;
 import java.io.FileOutputStream;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 
 /** What goes wrong is an exception with a line that helps. */
 class Failures extends Checks {
@@ -63,6 +65,124 @@ class Failures extends Checks {
       sampling.temperature = -1;
       expectFails(ARGUMENT, () -> session.chat("Hi", sampling, null));
     }
+  }
+
+  static void null_is_refused_by_name() throws Exception {
+    expectNull("path", () -> Oriel.open(null, MEMORY, options()));
+    expectNull("path", () -> Oriel.plan(null, MEMORY, options()));
+    expectNull("path", () -> Oriel.inspect(null));
+    expectNull("options", () -> Oriel.open(TINY, MEMORY, null));
+    expectNull("options", () -> Oriel.plan(TINY, MEMORY, null));
+    OrielOptions options = options();
+    options.device = null;
+    expectNull("device", () -> Oriel.open(TINY, MEMORY, options));
+    try (OrielSession session = open()) {
+      expectNull("text", () -> session.chat(null));
+      expectNull("role", () -> session.add(null, "text"));
+      expectNull("text", () -> session.add("user", null));
+      expectNull("text", () -> session.append(null));
+      expectNull("path", () -> session.save(null));
+      expectNull("path", () -> session.restore(null));
+      expectNull("text", () -> session.tokenize(null));
+      expectNull("ids", () -> session.detokenize(null));
+      expectEqual(0L, session.stats().position);
+      expect(!session.chat("Hi", null, null).text.isEmpty(), "the session is of no use any more");
+    }
+  }
+
+  private static void expectNull(String what, Body body) throws Exception {
+    expectEqual(what, expectThrows(NullPointerException.class, body).getMessage());
+  }
+
+  static void a_message_with_wrong_sampling_is_not_said() throws Exception {
+    try (OrielSession session = open()) {
+      session.chat(SUM, greedy(0), null);
+      long position = session.stats().position;
+      OrielSampling hot = new OrielSampling();
+      hot.temperature = -1;
+      expectFails(ARGUMENT, () -> session.chat(ABILITY, hot, null));
+      expectEqual(position, session.stats().position);
+      expectThrows(IllegalArgumentException.class, () -> session.chat(ABILITY, greedy(-1), null));
+      expectEqual(position, session.stats().position);
+      session.reset();
+      expectFails(ARGUMENT, () -> session.chat(ABILITY, hot, null));
+      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
+    }
+  }
+
+  static void a_listener_hears_of_errors_and_warnings() throws Exception {
+    List<String> lines = new ArrayList<>();
+    OrielOptions options = options();
+    options.log = (level, line) -> lines.add(level + " " + line);
+    String message =
+        expectFails(MEMORY_BUDGET, () -> Oriel.open(TINY, 1 << 20, options));
+    expectEqual(List.of("ERROR " + message), lines);
+    lines.clear();
+    message = expectFails(IO, () -> Oriel.plan("/no/such.gguf", MEMORY, options));
+    expectEqual(List.of("ERROR " + message), lines);
+    lines.clear();
+    options.systemPrompt = "Be brief.";
+    options.chatTemplate = "{{ messages[0].content }}";
+    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+      expectEqual(1, lines.size());
+      expect(lines.get(0).startsWith("WARNING "), lines.get(0));
+      lines.clear();
+      // The listener is the session's for as long as it is open, whatever becomes of the options.
+      options.log = null;
+      System.gc();
+      message = expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
+      expectEqual(List.of("ERROR " + message), lines);
+    }
+  }
+
+  static void what_a_log_listener_throws_is_dropped() throws Exception {
+    OrielOptions options = options();
+    int[] calls = new int[1];
+    options.log = (level, line) -> {
+      ++calls[0];
+      throw new IllegalStateException("mine");
+    };
+    expectFails(MEMORY_BUDGET, () -> Oriel.open(TINY, 1 << 20, options));
+    expectEqual(1, calls[0]);
+    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+      expectFails(ARGUMENT, () -> session.add("no-such-role", "text"));
+      expectEqual(2, calls[0]);
+      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
+    }
+  }
+
+  static void a_full_heap_is_an_error() {
+    // -Xcheck:jni warns of calls that are made while an exception waits; the test fails by that line.
+    expect(Oriel.inspect(TINY).runs, "it does not run"); // and all classes are loaded
+    byte[] path = Utf8.path(TINY, "path");
+    byte[][] texts = new byte[OrielFileInfo.TEXTS][];
+    long[] numbers = new long[OrielFileInfo.NUMBERS];
+    byte[][] error = new byte[1][];
+    byte[] nothing = Utf8.path("/no/such.gguf", "path");
+    boolean[] full = new boolean[2];
+    Object[] filled = null;
+    int size = 1 << 20;
+    while (size > 0) {
+      try {
+        filled = new Object[] {filled, new byte[size]};
+      } catch (OutOfMemoryError e) {
+        size /= 2;
+      }
+    }
+    try {
+      Native.inspect(path, numbers, texts, error);
+    } catch (OutOfMemoryError e) {
+      full[0] = true;
+    }
+    try {
+      Native.inspect(nothing, numbers, texts, error);
+    } catch (OutOfMemoryError e) {
+      full[1] = true;
+    }
+    boolean was_filled = filled != null;
+    filled = null;
+    expect(was_filled && full[0] && full[1], "the heap was not full");
+    expect(Oriel.inspect(TINY).runs, "it does not run any more");
   }
 
   static void generating_from_nothing_is_refused() throws Exception {

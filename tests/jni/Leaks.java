@@ -21,6 +21,26 @@ class Leaks extends Checks {
     expect(grown < 1 << 20, "that is too much");
   }
 
+  static void opening_without_heap_leaves_nothing_behind() throws Exception {
+    OrielOptions options = options();
+    String long_prompt = "x".repeat(8 << 20); // its UTF-8 does not fit beside it
+    options.progress = (done, total) -> {
+      options.systemPrompt = long_prompt;
+      return true;
+    };
+    long before = 0;
+    for (int i = 0; i < 20; ++i) {
+      if (i == 5) {
+        before = residentBytes();
+      }
+      options.systemPrompt = null;
+      expectThrows(OutOfMemoryError.class, () -> Oriel.open(TINY, MEMORY, options));
+    }
+    long grown = residentBytes() - before;
+    System.out.println("grew by " + grown + " bytes in 15 sessions");
+    expect(grown < MEMORY, "that is too much");
+  }
+
   static void a_long_reply_needs_no_more_references_than_a_short_one() {
     // -Xcheck:jni warns when references pile up; the test fails by that line.
     try (OrielSession session = Oriel.open(RANDOM, MEMORY, options())) {

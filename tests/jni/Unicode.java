@@ -18,6 +18,18 @@ class Unicode extends Checks {
     }
   }
 
+  static void a_long_text_has_all_its_tokens() {
+    StringBuilder text = new StringBuilder();
+    for (int i = 0; i < 5000; ++i) {
+      text.appendCodePoint(0x1f300 + i % 500).append(i % 7 == 0 ? " " : "");
+    }
+    try (OrielSession session = open()) {
+      int[] ids = session.tokenize(text.toString());
+      expect(ids.length > 5000, "only " + ids.length + " tokens");
+      expectEqual(text.toString(), session.detokenize(ids));
+    }
+  }
+
   private static long positionAfter(OrielSession session, String text) {
     session.reset();
     session.add("user", text);

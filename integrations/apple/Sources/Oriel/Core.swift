@@ -12,7 +12,7 @@ final class Core: @unchecked Sendable {
   let plan: Plan
   let device: String
 
-  private let log: ErrorLine
+  private let log: Log
   private let systemPrompt: String?
   private let lock = NSLock()
   private var model: OpaquePointer?
@@ -22,7 +22,7 @@ final class Core: @unchecked Sendable {
 
   init(path: String, memoryBytes: UInt64, options: Options) throws {
     let pinned = try Core.pinnedTokens(path, memoryBytes, options)
-    let log = ErrorLine()
+    let log = Log(options.log)
     var model: OpaquePointer?
     var session: OpaquePointer?
     var plan = oriel_plan()
@@ -66,7 +66,9 @@ final class Core: @unchecked Sendable {
     _ path: String, _ memoryBytes: UInt64, _ options: Options
   ) throws -> UInt32 {
     guard let prompt = options.systemPrompt else { return 0 }
-    let log = ErrorLine()
+    // The file's warnings come when it is opened.
+    let listener = options.log
+    let log = Log { level, line in if level == .error { listener?(level, line) } }
     return try withExtendedLifetime(log) {
       try options.withC(memoryBytes: memoryBytes, pinnedTokens: 0, log: log) { c, chat in
         c.device = ORIEL_DEVICE_NONE
@@ -92,6 +94,9 @@ final class Core: @unchecked Sendable {
   ) throws {
     try begin(call)
     defer { end() }
+    var before = oriel_stats()
+    before.struct_size = MemoryLayout<oriel_stats>.stride
+    try log.check(oriel_session_get_stats(session, &before))
     let added = run(call) { session in withBytes(text) { oriel_chat_add(session, "user", $0, $1) } }
     if added == ORIEL_ERROR_CANCELLED { return }
     try log.check(added)
@@ -102,7 +107,12 @@ final class Core: @unchecked Sendable {
       run(call) { oriel_chat_reply($0, &options, Sink.receive, sink.pointer, nil) }
     }
     if status == ORIEL_ERROR_CANCELLED { return }
-    try log.check(status)
+    do {
+      try log.check(status)
+    } catch let error as OrielError where error.status == .argument {
+      try? log.check(run(call) { oriel_session_rewind($0, before.position) })
+      throw error
+    }
   }
 
   func add(_ role: String, _ text: String) throws {

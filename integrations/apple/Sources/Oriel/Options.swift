@@ -21,6 +21,13 @@ public struct OrielError: Error, CustomStringConvertible {
     status: .state, message: "the session is closed: open another one")
 }
 
+public enum LogLevel: UInt32, Sendable {
+  /// "WHAT HAPPENED: WHAT TO DO"; the error that follows has the same line.
+  case error = 0
+  /// It works, but not as one might expect: a GPU that is not usable, and why.
+  case warning = 1
+}
+
 public enum Device: UInt32, Sendable {
   case automatic = 0
   case vulkan = 1
@@ -44,6 +51,12 @@ public struct Options: Sendable {
   public var chatTemplate: String?
   /// Models that can think before they answer are told not to.
   public var noThinking = false
+  /// Optional features of the GPU to do without, around a faulty driver: names of docs/porting.md,
+  /// separated by commas, or "all".
+  public var disabledFeatures: String?
+  /// Told of errors and warnings, on the thread of the call that caused them, for as long as the
+  /// session is open.
+  public var log: (@Sendable (LogLevel, String) -> Void)?
 
   public init() {}
 }
@@ -105,27 +118,30 @@ public struct Plan: Sendable {
 extension Options {
   /// Calls `body` with these as C sees them; `log` must outlive what is made with them.
   func withC<Result>(
-    memoryBytes: UInt64, pinnedTokens: UInt32, log: ErrorLine,
+    memoryBytes: UInt64, pinnedTokens: UInt32, log: Log,
     _ body: (inout oriel_options, inout oriel_chat_options) throws -> Result
   ) rethrows -> Result {
     try withOptionalCString(cacheDirectory) { cache in
       try withOptionalCString(chatTemplate) { template in
-        var options = oriel_options()
-        options.struct_size = MemoryLayout<oriel_options>.stride
-        options.memory_bytes = memoryBytes
-        options.window_tokens = windowTokens
-        options.min_window_tokens = minWindowTokens
-        options.pinned_tokens = pinnedTokens
-        options.device = oriel_device_kind(rawValue: device.rawValue)
-        options.cpu_threads = cpuThreads
-        options.cache_dir = cache
-        options.log = ErrorLine.receive
-        options.log_user = log.pointer
-        var chat = oriel_chat_options()
-        chat.struct_size = MemoryLayout<oriel_chat_options>.stride
-        chat.chat_template = template
-        chat.no_thinking = noThinking ? 1 : 0
-        return try body(&options, &chat)
+        try withOptionalCString(disabledFeatures) { features in
+          var options = oriel_options()
+          options.struct_size = MemoryLayout<oriel_options>.stride
+          options.memory_bytes = memoryBytes
+          options.window_tokens = windowTokens
+          options.min_window_tokens = minWindowTokens
+          options.pinned_tokens = pinnedTokens
+          options.device = oriel_device_kind(rawValue: device.rawValue)
+          options.cpu_threads = cpuThreads
+          options.cache_dir = cache
+          options.disabled_features = features
+          options.log = Log.receive
+          options.log_user = log.pointer
+          var chat = oriel_chat_options()
+          chat.struct_size = MemoryLayout<oriel_chat_options>.stride
+          chat.chat_template = template
+          chat.no_thinking = noThinking ? 1 : 0
+          return try body(&options, &chat)
+        }
       }
     }
   }
@@ -147,16 +163,25 @@ func withBytes<Result>(
   return try bytes.withUnsafeBufferPointer { try body($0.baseAddress!, $0.count - 1) }
 }
 
-/// The latest error line of the library, kept for the error that will carry it. The library calls
-/// it on the thread that called the library, and calls on one session never overlap.
-final class ErrorLine {
+/// What the library logs: the latest error is kept for the error that will carry it. The library
+/// calls it on the thread that called the library, and calls on one session never overlap.
+final class Log {
+  typealias Listener = @Sendable (LogLevel, String) -> Void
+
+  private let listener: Listener?
   private var line = ""
+
+  init(_ listener: Listener?) { self.listener = listener }
 
   var pointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
   static let receive: oriel_log_fn = { level, message, user in
-    guard level == ORIEL_LOG_ERROR, let message = message, let user = user else { return }
-    Unmanaged<ErrorLine>.fromOpaque(user).takeUnretainedValue().line = String(cString: message)
+    guard let level = LogLevel(rawValue: level.rawValue), let message = message, let user = user
+    else { return }
+    let log = Unmanaged<Log>.fromOpaque(user).takeUnretainedValue()
+    let line = String(cString: message)
+    if level == .error { log.line = line }
+    log.listener?(level, line)
   }
 
   func check(_ status: oriel_status) throws {

@@ -26,7 +26,7 @@ public final class Session: @unchecked Sendable {
   public static func plan(
     path: String, memoryBytes: UInt64, options: Options = Options()
   ) throws -> Plan {
-    let log = ErrorLine()
+    let log = Log(options.log)
     return try withExtendedLifetime(log) {
       let pinned = try Core.pinnedTokens(path, memoryBytes, options)
       var plan = oriel_plan()
@@ -47,7 +47,8 @@ public final class Session: @unchecked Sendable {
 
   /// Says something; the stream is the answer as it is generated. Cancelling the task that reads it
   /// cancels the reply. One that `cancel` or `close` ends simply ends the stream; what was
-  /// generated stays part of the conversation.
+  /// generated stays part of the conversation. With sampling that is out of range (status argument)
+  /// the message is taken back.
   public func chat(
     _ text: String, sampling: Sampling = Sampling()
   ) -> AsyncThrowingStream<String, Error> {

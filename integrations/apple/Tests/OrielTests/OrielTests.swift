@@ -201,6 +201,89 @@ final class OrielTests: XCTestCase {
     }
   }
 
+  func testAMessageWithWrongSamplingIsNotSaid() async throws {
+    let sum = try golden("sum")
+    let ability = try golden("ability")
+    let session = try await open()
+    let first = try await reply(session, sum.question)
+    XCTAssertEqual(sum.reply, first)
+    let before = try await position(session)
+    var hot = Sampling()
+    hot.temperature = -1
+    do {
+      for try await _ in session.chat(ability.question, sampling: hot) {}
+      XCTFail("it spoke")
+    } catch {
+      XCTAssertEqual(.argument, (error as? OrielError)?.status)
+      XCTAssertTrue("\(error)".contains("temperature"), "\(error)")
+    }
+    let after = try await position(session)
+    XCTAssertEqual(before, after)
+    try await session.reset()
+    let answer = try await reply(session, ability.question)
+    XCTAssertEqual(ability.reply, answer)
+  }
+
+  func testFeaturesAreKnownByName() async throws {
+    var without = options
+    without.disabledFeatures = "subgroup,integer_dot"
+    _ = try await Session.open(path: model, memoryBytes: memory, options: without)
+    // Names are looked at where there can be Vulkan devices.
+    without.device = .vulkan
+    without.disabledFeatures = "no-such-feature"
+    do {
+      _ = try await Session.open(path: model, memoryBytes: memory, options: without)
+      XCTFail("it opened")
+    } catch {
+      let text = "\(error)"
+      XCTAssertTrue(
+        text.contains("no-such-feature") || text.contains("this build has no Vulkan"), text)
+    }
+  }
+
+  private final class Lines: @unchecked Sendable {
+    private let lock = NSLock()
+    private var lines: [String] = []
+
+    func add(_ line: String) {
+      lock.lock()
+      defer { lock.unlock() }
+      lines.append(line)
+    }
+
+    func take() -> [String] {
+      lock.lock()
+      defer { lock.unlock() }
+      let taken = lines
+      lines = []
+      return taken
+    }
+  }
+
+  func testAListenerHearsOfErrorsAndWarnings() async throws {
+    let lines = Lines()
+    var logged = options
+    logged.log = { level, line in lines.add("\(level) \(line)") }
+    do {
+      _ = try await Session.open(path: model, memoryBytes: 1 << 20, options: logged)
+      XCTFail("it fitted")
+    } catch {
+      XCTAssertEqual(["error \(error)"], lines.take())
+    }
+    logged.systemPrompt = "Be brief."
+    logged.chatTemplate = "{{ messages[0].content }}"
+    let session = try await Session.open(path: model, memoryBytes: memory, options: logged)
+    let warnings = lines.take()
+    XCTAssertEqual(1, warnings.count, "\(warnings)")
+    XCTAssertTrue(warnings.first?.hasPrefix("warning ") ?? false, "\(warnings)")
+    do {
+      try await session.add(role: "no-such-role", text: "text")
+      XCTFail("it was added")
+    } catch {
+      XCTAssertEqual(["error \(error)"], lines.take())
+    }
+  }
+
   func testAClosedSessionRefuses() async throws {
     let session = try await open()
     await session.close()

@@ -12,18 +12,6 @@
 
 namespace oriel_jni {
 
-/// The latest error line of the library, kept for the exception that will carry it.
-struct ErrorLine {
-  char text[1024] = "";
-};
-
-inline void onLog(oriel_log_level level, const char* message, void* user) {
-  if (level == ORIEL_LOG_ERROR) {
-    ErrorLine* line = static_cast<ErrorLine*>(user);
-    std::snprintf(line->text, sizeof(line->text), "%s", message);
-  }
-}
-
 /// A copy of a byte[], with a NUL behind it; null for a null array.
 class Bytes {
  public:
@@ -56,7 +44,11 @@ class Bytes {
   bool missing_ = false;
 };
 
+/// Null, with an exception that waits, where Java has no memory for it, or had none before.
 inline jbyteArray newBytes(JNIEnv* env, const char* text, size_t bytes) {
+  if (env->ExceptionCheck() == JNI_TRUE) {
+    return nullptr;
+  }
   const jbyteArray array = env->NewByteArray(static_cast<jsize>(bytes));
   if (array != nullptr) {
     env->SetByteArrayRegion(array, 0, static_cast<jsize>(bytes),
@@ -82,13 +74,42 @@ inline jbyteArray element(JNIEnv* env, jobjectArray array, jsize index) {
   return static_cast<jbyteArray>(env->GetObjectArrayElement(array, index));
 }
 
+inline JavaVM* g_vm = nullptr;  // these two set once, by JNI_OnLoad
+inline jmethodID g_on_log = nullptr;
+
+/// What the library logs: the latest error is kept for the exception that will carry it.
+struct Log {
+  char error[1024] = "";
+  jobject listener = nullptr;  // Native.Log, told of errors and warnings; may be null
+};
+
+/// The library calls this on the thread that called it, which is one of Java's.
+inline void onLog(oriel_log_level level, const char* message, void* user) {
+  Log* log = static_cast<Log*>(user);
+  if (level == ORIEL_LOG_ERROR) {
+    std::snprintf(log->error, sizeof(log->error), "%s", message);
+  }
+  JNIEnv* env = nullptr;
+  if (level > ORIEL_LOG_WARNING || log->listener == nullptr ||
+      g_vm->GetEnv(reinterpret_cast<void**>(&env), JNI_VERSION_1_6) != JNI_OK ||
+      env->ExceptionCheck() == JNI_TRUE) {
+    return;
+  }
+  const jbyteArray line = newBytes(env, message, std::strlen(message));
+  if (line != nullptr) {
+    env->CallVoidMethod(log->listener, g_on_log, static_cast<jint>(level), line);
+  }
+  env->ExceptionClear();  // whatever happened to the line, the call goes on
+  env->DeleteLocalRef(line);
+}
+
 /// Ends a call: its status, with the line that explains it in error[0]. What a callback threw goes
 /// first.
-inline jint finish(JNIEnv* env, oriel_status status, ErrorLine* line, jobjectArray error) {
+inline jint finish(JNIEnv* env, oriel_status status, Log* log, jobjectArray error) {
   if (status != ORIEL_OK && env->ExceptionCheck() == JNI_FALSE) {
-    setText(env, error, 0, line->text[0] != '\0' ? line->text : oriel_status_text(status));
+    setText(env, error, 0, log->error[0] != '\0' ? log->error : oriel_status_text(status));
   }
-  line->text[0] = '\0';
+  log->error[0] = '\0';
   return status;
 }
 
@@ -112,13 +133,14 @@ enum Option {
   kOptionCount
 };
 
-/// Options as Java packs them; `texts` (cache folder, chat format) may be null. Only good while
-/// this lives.
+/// Options as Java packs them; `texts` (cache folder, chat format, features to do without) may be
+/// null. Only good while this lives.
 class Options {
  public:
-  Options(JNIEnv* env, jlongArray numbers, jobjectArray texts, ErrorLine* line)
+  Options(JNIEnv* env, jlongArray numbers, jobjectArray texts, Log* log)
       : cache_dir_(env, texts == nullptr ? nullptr : element(env, texts, 0)),
-        template_(env, texts == nullptr ? nullptr : element(env, texts, 1)) {
+        template_(env, texts == nullptr ? nullptr : element(env, texts, 1)),
+        disabled_features_(env, texts == nullptr ? nullptr : element(env, texts, 2)) {
     jlong n[kOptionCount] = {};
     env->GetLongArrayRegion(numbers, 0, kOptionCount, n);
     options.struct_size = sizeof(options);
@@ -135,14 +157,17 @@ class Options {
     options.cpu_threads = u32(n[kThreads]);
     options.cache_dir = cache_dir_.data();
     options.log = onLog;
-    options.log_user = line;
+    options.log_user = log;
+    options.disabled_features = disabled_features_.data();
     chat.struct_size = sizeof(chat);
     chat.chat_template = template_.data();
     chat.no_thinking = n[kNoThinking] != 0;
     chat.date = u32(n[kDate]);
   }
 
-  bool missing() const { return cache_dir_.missing() || template_.missing(); }
+  bool missing() const {
+    return cache_dir_.missing() || template_.missing() || disabled_features_.missing();
+  }
 
   oriel_options options = {};
   oriel_chat_options chat = {};
@@ -150,6 +175,7 @@ class Options {
  private:
   Bytes cache_dir_;
   Bytes template_;
+  Bytes disabled_features_;
 };
 
 }  // namespace oriel_jni

@@ -18,7 +18,7 @@ jmethodID g_on_text = nullptr;  // set once, by JNI_OnLoad
 jmethodID g_on_progress = nullptr;
 
 struct Handle {
-  ErrorLine error;
+  Log log;
   oriel_model* model = nullptr;
   oriel_session* session = nullptr;
   ~Handle() {
@@ -27,29 +27,34 @@ struct Handle {
   }
 };
 
+void release(JNIEnv* env, Handle* handle) {
+  const jobject listener = handle->log.listener;
+  delete handle;
+  env->DeleteGlobalRef(listener);
+}
+
 Handle* handleOf(jlong handle) { return reinterpret_cast<Handle*>(static_cast<intptr_t>(handle)); }
 
 // ---- Callbacks ----------------------------------------------------------------------------------
 
-/// Calls back into Native.Callbacks. After an exception nothing more is called: it waits to be
-/// thrown.
+/// Calls back into Native.Callbacks. After an exception, which waits to be thrown, or an answer to
+/// stop nothing more is called.
 struct Caller {
   JNIEnv* env;
   jobject callbacks;
+  bool stopped = false;
 
   /// Runs `call`; true when the library should stop.
   template <typename Call>
-  bool stops(Call call) const {
-    if (env->ExceptionCheck() == JNI_TRUE) {
-      return true;
-    }
-    const bool go_on = call();
-    return env->ExceptionCheck() == JNI_TRUE || !go_on;
+  bool stops(Call call) {
+    stopped = stopped || env->ExceptionCheck() == JNI_TRUE || !call() ||
+              env->ExceptionCheck() == JNI_TRUE;
+    return stopped;
   }
 };
 
 int onText(const oriel_token_event* event, void* user) {
-  const Caller& to = *static_cast<const Caller*>(user);
+  Caller& to = *static_cast<Caller*>(user);
   if (event->text_bytes == 0) {
     return 0;
   }
@@ -65,7 +70,7 @@ int onText(const oriel_token_event* event, void* user) {
 }
 
 int onProgress(uint64_t done, uint64_t total, void* user) {
-  const Caller& to = *static_cast<const Caller*>(user);
+  Caller& to = *static_cast<Caller*>(user);
   return to.stops([&] {
     return to.env->CallBooleanMethod(to.callbacks, g_on_progress, static_cast<jlong>(done),
                                      static_cast<jlong>(total)) == JNI_TRUE;
@@ -103,11 +108,12 @@ jbyteArray version(JNIEnv* env, jclass) {
   return newBytes(env, oriel_version(), std::strlen(oriel_version()));
 }
 
-jint planFile(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jlongArray result,
-              jobjectArray error) {
-  ErrorLine line;
+jint planFile(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobject listener,
+              jlongArray result, jobjectArray error) {
+  Log log;
+  log.listener = listener;
   const Bytes file(env, path);
-  const Options with(env, numbers, nullptr, &line);
+  const Options with(env, numbers, nullptr, &log);
   oriel_plan plan = {};
   plan.struct_size = sizeof(plan);
   const oriel_status status = file.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
@@ -115,17 +121,17 @@ jint planFile(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jlongArr
   if (status == ORIEL_OK) {
     setPlan(env, result, plan);
   }
-  return finish(env, status, &line, error);
+  return finish(env, status, &log, error);
 }
 
 jint inspect(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray texts,
              jobjectArray error) {
-  ErrorLine line;
+  Log log;
   const Bytes file(env, path);
   oriel_options options = {};
   options.struct_size = sizeof(options);
   options.log = onLog;
-  options.log_user = &line;
+  options.log_user = &log;
   oriel_file_info info = {};
   info.struct_size = sizeof(info);
   const oriel_status status =
@@ -148,19 +154,22 @@ jint inspect(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectAr
                        static_cast<jlong>(info.file_bytes),
                        info.runs,
                        info.missing_count};
-    env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
+    if (env->ExceptionCheck() == JNI_FALSE) {
+      env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
+    }
   }
-  return finish(env, status, &line, error);
+  return finish(env, status, &log, error);
 }
 
 /// What the system message takes at the start of a session, as the model's tokenizer counts it.
 jint countPinned(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers,
-                 jobjectArray option_texts, jbyteArray system, jintArray tokens,
+                 jobjectArray option_texts, jobject listener, jbyteArray system, jintArray tokens,
                  jobjectArray error) {
-  ErrorLine line;
+  Log log;
+  log.listener = listener;
   const Bytes file(env, path);
   const Bytes text(env, system);
-  Options with(env, numbers, option_texts, &line);
+  Options with(env, numbers, option_texts, &log);
   with.options.device = ORIEL_DEVICE_NONE;
   oriel_model* model = nullptr;
   size_t count = 0;
@@ -177,21 +186,24 @@ jint countPinned(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers,
   }
   const jint result = static_cast<jint>(count);
   env->SetIntArrayRegion(tokens, 0, 1, &result);
-  return finish(env, status, &line, error);
+  return finish(env, status, &log, error);
 }
 
 // ---- Sessions -----------------------------------------------------------------------------------
 
 jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray option_texts,
-          jobject callbacks, jlongArray result, jobjectArray error) {
-  ErrorLine none;
+          jobject callbacks, jobject listener, jlongArray result, jobjectArray error) {
+  Log none;
   Handle* handle = new (std::nothrow) Handle;
   if (handle == nullptr) {
     return finish(env, ORIEL_ERROR_OUT_OF_MEMORY, &none, error);
   }
+  if (listener != nullptr) {
+    handle->log.listener = env->NewGlobalRef(listener);
+  }
   const Bytes file(env, path);
-  Options with(env, numbers, option_texts, &handle->error);
-  Caller caller = {env, callbacks};
+  Options with(env, numbers, option_texts, &handle->log);
+  Caller caller{env, callbacks};
   if (callbacks != nullptr) {
     with.options.progress = onProgress;
     with.options.progress_user = &caller;
@@ -207,8 +219,8 @@ jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray
     status = oriel_session_create(handle->model, &session_options, &handle->session);
   }
   if (status != ORIEL_OK || env->ExceptionCheck() == JNI_TRUE) {
-    const jint code = finish(env, status, &handle->error, error);
-    delete handle;
+    const jint code = finish(env, status, &handle->log, error);
+    release(env, handle);
     return code;
   }
   const jlong value = static_cast<jlong>(reinterpret_cast<intptr_t>(handle));
@@ -216,7 +228,7 @@ jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray
   return ORIEL_OK;
 }
 
-void closeHandle(JNIEnv*, jclass, jlong handle) { delete handleOf(handle); }
+void closeHandle(JNIEnv* env, jclass, jlong handle) { release(env, handleOf(handle)); }
 
 void cancel(JNIEnv*, jclass, jlong handle) { oriel_session_cancel(handleOf(handle)->session); }
 
@@ -236,7 +248,7 @@ jint describe(JNIEnv* env, jclass, jlong handle, jlongArray plan_numbers, jobjec
     setText(env, texts, 0, info.device);
     setText(env, texts, 1, info.driver);
   }
-  return finish(env, status, &on->error, error);
+  return finish(env, status, &on->log, error);
 }
 
 jint chatAdd(JNIEnv* env, jclass, jlong handle, jbyteArray role, jbyteArray text,
@@ -248,7 +260,7 @@ jint chatAdd(JNIEnv* env, jclass, jlong handle, jbyteArray role, jbyteArray text
       who.missing() || what.missing()
           ? ORIEL_ERROR_OUT_OF_MEMORY
           : oriel_chat_add(on->session, who.data(), what.data(), what.size());
-  return finish(env, status, &on->error, error);
+  return finish(env, status, &on->log, error);
 }
 
 jint append(JNIEnv* env, jclass, jlong handle, jbyteArray text, jobjectArray error) {
@@ -258,7 +270,7 @@ jint append(JNIEnv* env, jclass, jlong handle, jbyteArray text, jobjectArray err
       what.missing()
           ? ORIEL_ERROR_OUT_OF_MEMORY
           : oriel_session_append_text(on->session, what.data(), what.size(), ORIEL_TEXT_SPECIAL);
-  return finish(env, status, &on->error, error);
+  return finish(env, status, &on->log, error);
 }
 
 oriel_generate_options replyOptions(JNIEnv* env, jlongArray numbers, jfloatArray floats) {
@@ -285,7 +297,7 @@ jint generate(JNIEnv* env, jclass, jlong handle, jboolean chat, jlongArray numbe
   const oriel_generate_options options = replyOptions(env, numbers, floats);
   oriel_generation result = {};
   result.struct_size = sizeof(result);
-  Caller caller = {env, callbacks};
+  Caller caller{env, callbacks};
   const oriel_status status = (chat == JNI_TRUE ? oriel_chat_reply : oriel_session_generate)(
       on->session, &options, onText, &caller, &result);
   if (env->ExceptionCheck() == JNI_FALSE) {
@@ -295,17 +307,17 @@ jint generate(JNIEnv* env, jclass, jlong handle, jboolean chat, jlongArray numbe
                          result.decode_tokens_per_s};
     env->SetDoubleArrayRegion(reply, 0, sizeof(n) / sizeof(n[0]), n);
   }
-  return finish(env, status, &on->error, error);
+  return finish(env, status, &on->log, error);
 }
 
 jint reset(JNIEnv* env, jclass, jlong handle, jobjectArray error) {
   Handle* on = handleOf(handle);
-  return finish(env, oriel_session_reset(on->session), &on->error, error);
+  return finish(env, oriel_session_reset(on->session), &on->log, error);
 }
 
 jint rewindTo(JNIEnv* env, jclass, jlong handle, jlong position, jobjectArray error) {
   Handle* on = handleOf(handle);
-  return finish(env, oriel_session_rewind(on->session, static_cast<uint64_t>(position)), &on->error,
+  return finish(env, oriel_session_rewind(on->session, static_cast<uint64_t>(position)), &on->log,
                 error);
 }
 
@@ -315,7 +327,7 @@ jint save(JNIEnv* env, jclass, jlong handle, jbyteArray path, jobjectArray error
   return finish(env,
                 file.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
                                : oriel_session_save_file(on->session, file.data()),
-                &on->error, error);
+                &on->log, error);
 }
 
 jint restore(JNIEnv* env, jclass, jlong handle, jbyteArray path, jobjectArray error) {
@@ -324,7 +336,7 @@ jint restore(JNIEnv* env, jclass, jlong handle, jbyteArray path, jobjectArray er
   return finish(env,
                 file.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
                                : oriel_session_restore_file(on->session, file.data()),
-                &on->error, error);
+                &on->log, error);
 }
 
 jint stats(JNIEnv* env, jclass, jlong handle, jlongArray numbers, jobjectArray error) {
@@ -340,20 +352,24 @@ jint stats(JNIEnv* env, jclass, jlong handle, jlongArray numbers, jobjectArray e
                      static_cast<jlong>(stats.device_bytes),
                      static_cast<jlong>(stats.host_bytes)};
   env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
-  return finish(env, status, &on->error, error);
+  return finish(env, status, &on->log, error);
 }
 
 jint tokenize(JNIEnv* env, jclass, jlong handle, jbyteArray text, jobjectArray result,
               jobjectArray error) {
   Handle* on = handleOf(handle);
   const Bytes what(env, text);
-  // A token is a byte at least; some vocabularies put a space in front.
-  const size_t capacity = what.size() + 16;
-  int32_t* ids = static_cast<int32_t*>(std::malloc(capacity * sizeof(int32_t)));
+  int32_t* ids = nullptr;
   size_t count = 0;
   oriel_status status = ORIEL_ERROR_OUT_OF_MEMORY;
-  if (ids != nullptr && !what.missing()) {
-    status = oriel_tokenize(on->model, what.data(), what.size(), 0, ids, capacity, &count);
+  if (!what.missing()) {
+    status = oriel_tokenize(on->model, what.data(), what.size(), 0, nullptr, 0, &count);
+  }
+  if (status == ORIEL_OK || status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    ids = static_cast<int32_t*>(std::malloc(count * sizeof(int32_t) + 1));
+    status = ids == nullptr
+                 ? ORIEL_ERROR_OUT_OF_MEMORY
+                 : oriel_tokenize(on->model, what.data(), what.size(), 0, ids, count, &count);
   }
   if (status == ORIEL_OK) {
     const jintArray array = env->NewIntArray(static_cast<jsize>(count));
@@ -363,7 +379,7 @@ jint tokenize(JNIEnv* env, jclass, jlong handle, jbyteArray text, jobjectArray r
     }
   }
   std::free(ids);
-  return finish(env, status, &on->error, error);
+  return finish(env, status, &on->log, error);
 }
 
 jint detokenize(JNIEnv* env, jclass, jlong handle, jintArray tokens, jobjectArray result,
@@ -388,7 +404,7 @@ jint detokenize(JNIEnv* env, jclass, jlong handle, jintArray tokens, jobjectArra
   }
   std::free(text);
   std::free(ids);
-  return finish(env, status, &on->error, error);
+  return finish(env, status, &on->log, error);
 }
 
 template <typename Function>
@@ -420,16 +436,25 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
   if (g_on_progress == nullptr) {
     return JNI_ERR;
   }
+  const jclass log = env->FindClass("dev/oriel/Native$Log");
+  if (log == nullptr) {
+    return JNI_ERR;
+  }
+  g_on_log = env->GetMethodID(log, "onLog", "(I[B)V");
+  if (g_on_log == nullptr) {
+    return JNI_ERR;
+  }
+  g_vm = vm;
   const jclass natives = env->FindClass("dev/oriel/Native");
   if (natives == nullptr) {
     return JNI_ERR;
   }
   const JNINativeMethod methods[] = {
       native("version", "()[B", version),
-      native("plan", "([B[J[J[[B)I", planFile),
+      native("plan", "([B[JLdev/oriel/Native$Log;[J[[B)I", planFile),
       native("inspect", "([B[J[[B[[B)I", inspect),
-      native("countPinned", "([B[J[[B[B[I[[B)I", countPinned),
-      native("open", "([B[J[[BLdev/oriel/Native$Callbacks;[J[[B)I", open),
+      native("countPinned", "([B[J[[BLdev/oriel/Native$Log;[B[I[[B)I", countPinned),
+      native("open", "([B[J[[BLdev/oriel/Native$Callbacks;Ldev/oriel/Native$Log;[J[[B)I", open),
       native("close", "(J)V", closeHandle),
       native("cancel", "(J)V", cancel),
       native("describe", "(J[J[[B[[B)I", describe),

@@ -34,24 +34,44 @@ final class Native {
     }
   }
 
+  /** What C++ calls with a level and a line, for as long as there is the session. */
+  static final class Log {
+    private static final OrielLog.Level[] LEVELS = OrielLog.Level.values();
+    private final OrielLog listener;
+
+    private Log(OrielLog listener) {
+      this.listener = listener;
+    }
+
+    static Log of(OrielLog listener) {
+      return listener == null ? null : new Log(listener);
+    }
+
+    void onLog(int level, byte[] line) {
+      listener.onLog(LEVELS[level], Utf8.decode(line));
+    }
+  }
+
+  // `callbacks` and `log` are null where nobody wants to know.
+
   static native byte[] version();
 
-  static native int plan(byte[] path, long[] options, long[] plan, byte[][] error);
+  static native int plan(byte[] path, long[] options, Log log, long[] plan, byte[][] error);
 
   static native int inspect(byte[] path, long[] numbers, byte[][] texts, byte[][] error);
 
-  static native int countPinned(byte[] path, long[] options, byte[][] optionTexts, byte[] system,
-      int[] tokens, byte[][] error);
+  static native int countPinned(byte[] path, long[] options, byte[][] optionTexts, Log log,
+      byte[] system, int[] tokens, byte[][] error);
 
-  /** handle[0] is 0 on failure. `callbacks` is null where nobody wants to know. */
+  /** handle[0] is 0 on failure. */
   static native int open(byte[] path, long[] options, byte[][] optionTexts, Callbacks callbacks,
-      long[] handle, byte[][] error);
+      Log log, long[] handle, byte[][] error);
 
   static native void close(long handle);
 
   static native void cancel(long handle);
 
-  /** texts: device, driver, chat template. */
+  /** texts: device, driver. */
   static native int describe(long handle, long[] plan, byte[][] texts, byte[][] error);
 
   static native int chatAdd(long handle, byte[] role, byte[] text, byte[][] error);

@@ -1,5 +1,7 @@
 package dev.oriel;
 
+import java.util.Objects;
+
 /** What needs no open model: planning, looking at a file, the version. */
 public final class Oriel {
   private Oriel() {}
@@ -31,12 +33,14 @@ public final class Oriel {
 
   /** What would be allocated. Reads the file's header only; fast, touches no device. */
   public static OrielPlan plan(String path, long memoryBytes, OrielOptions options) {
+    Objects.requireNonNull(options, "options");
     byte[][] error = new byte[1][];
     long[] numbers = options.pack(memoryBytes);
     long[] plan = new long[OrielPlan.COUNT];
-    byte[] file = Utf8.path(path);
+    byte[] file = Utf8.path(path, "path");
     numbers[OrielOptions.PINNED] = pinned(file, options, numbers);
-    OrielException.check(Native.plan(file, numbers, plan, error), error);
+    OrielException.check(
+        Native.plan(file, numbers, Native.Log.of(options.log), plan, error), error);
     return new OrielPlan(plan);
   }
 
@@ -45,7 +49,7 @@ public final class Oriel {
     byte[][] error = new byte[1][];
     byte[][] texts = new byte[OrielFileInfo.TEXTS][];
     long[] numbers = new long[OrielFileInfo.NUMBERS];
-    OrielException.check(Native.inspect(Utf8.path(path), numbers, texts, error), error);
+    OrielException.check(Native.inspect(Utf8.path(path, "path"), numbers, texts, error), error);
     return new OrielFileInfo(numbers, texts);
   }
 
@@ -59,10 +63,17 @@ public final class Oriel {
     if (options.systemPrompt == null) {
       return 0;
     }
+    // The file's warnings come when it is opened.
+    OrielLog log = options.log;
+    OrielLog errors = log == null ? null : (level, line) -> {
+      if (level == OrielLog.Level.ERROR) {
+        log.onLog(level, line);
+      }
+    };
     byte[][] error = new byte[1][];
     int[] tokens = new int[1];
     OrielException.check(
-        Native.countPinned(path, numbers, options.packTexts(),
+        Native.countPinned(path, numbers, options.packTexts(), Native.Log.of(errors),
             Utf8.encode(options.systemPrompt, "systemPrompt"), tokens, error), error);
     return tokens[0];
   }

@@ -1,5 +1,7 @@
 package dev.oriel;
 
+import java.util.Objects;
+
 /** How to open a model. Every default is sound; see oriel_options in oriel.h for the details. */
 public final class OrielOptions {
   public enum Device { AUTO, VULKAN, CPU }
@@ -33,6 +35,13 @@ public final class OrielOptions {
   public boolean noThinking;
   /** For formats that tell the model a date: year * 10000 + month * 100 + day. */
   public int date;
+  /**
+   * Optional features of the GPU to do without, around a faulty driver: names of docs/porting.md,
+   * separated by commas, or "all".
+   */
+  public String disabledFeatures;
+  /** Told of errors and warnings, for as long as the session is open. */
+  public OrielLog log;
   /** Called on the opening thread while weights are loaded. */
   public Progress progress;
 
@@ -41,23 +50,28 @@ public final class OrielOptions {
     boolean onProgress(long doneBytes, long totalBytes);
   }
 
-  // The order is that of the C++ side (enum Option in oriel_jni.cpp).
+  // The order is that of the C++ side (enum Option in jni_support.h).
   static final int PINNED = 3;
 
   long[] pack(long memoryBytes) {
     return new long[] {
         checked("memoryBytes", memoryBytes), checked("windowTokens", windowTokens),
         sinkTokens == NO_SINKS ? 0xffffffffL : checked("sinkTokens", sinkTokens), 0,
-        checked("chunkTokens", chunkTokens), keyFormat.ordinal(), valueFormat.ordinal(),
-        device.ordinal(), checked("deviceTimeoutMs", deviceTimeoutMs),
-        checked("minWindowTokens", minWindowTokens), checked("cpuThreads", cpuThreads),
-        noThinking ? 1 : 0, checked("date", date)};
+        checked("chunkTokens", chunkTokens), ordinal("keyFormat", keyFormat),
+        ordinal("valueFormat", valueFormat), ordinal("device", device),
+        checked("deviceTimeoutMs", deviceTimeoutMs), checked("minWindowTokens", minWindowTokens),
+        checked("cpuThreads", cpuThreads), noThinking ? 1 : 0, checked("date", date)};
   }
 
-  /** Cache folder and template; null where there is none. */
+  /** Cache folder, template and features; null where there is none. */
   byte[][] packTexts() {
-    return new byte[][] {cacheDir == null ? null : Utf8.path(cacheDir),
-        chatTemplate == null ? null : Utf8.encode(chatTemplate, "chatTemplate")};
+    return new byte[][] {cacheDir == null ? null : Utf8.path(cacheDir, "cacheDir"),
+        chatTemplate == null ? null : Utf8.path(chatTemplate, "chatTemplate"),
+        disabledFeatures == null ? null : Utf8.path(disabledFeatures, "disabledFeatures")};
+  }
+
+  private static int ordinal(String what, Enum<?> value) {
+    return Objects.requireNonNull(value, what).ordinal();
   }
 
   static long checked(String what, long value) {

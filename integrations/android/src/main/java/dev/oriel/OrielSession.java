@@ -1,5 +1,6 @@
 package dev.oriel;
 
+import java.util.Objects;
 import java.util.concurrent.CancellationException;
 
 /**
@@ -30,21 +31,35 @@ public final class OrielSession implements AutoCloseable {
     int run(long handle, byte[][] error);
   }
 
+  /** As C reads it. */
+  private static final class Sampling {
+    final long[] numbers;
+    final float[] floats;
+
+    Sampling(OrielSampling given) {
+      OrielSampling sampling = given == null ? new OrielSampling() : given;
+      numbers = sampling.packNumbers();
+      floats = sampling.packFloats();
+    }
+  }
+
   static OrielSession open(String path, long memoryBytes, OrielOptions options) {
+    Objects.requireNonNull(options, "options");
     byte[][] error = new byte[1][];
-    byte[] file = Utf8.path(path);
+    byte[] file = Utf8.path(path, "path");
     long[] numbers = options.pack(memoryBytes);
     byte[][] texts = options.packTexts();
     Native.Callbacks callbacks =
         options.progress == null ? null : new Native.Callbacks(null, options.progress);
     numbers[OrielOptions.PINNED] = Oriel.pinned(file, options, numbers);
     long[] handle = new long[1];
-    OrielException.check(Native.open(file, numbers, texts, callbacks, handle, error), error);
+    Native.Log log = Native.Log.of(options.log);
+    OrielException.check(Native.open(file, numbers, texts, callbacks, log, handle, error), error);
     try {
       return new OrielSession(handle[0], options.systemPrompt);
-    } catch (RuntimeException e) {
+    } catch (Throwable t) {
       Native.close(handle[0]);
-      throw e;
+      throw t;
     }
   }
 
@@ -82,22 +97,26 @@ public final class OrielSession implements AutoCloseable {
    *
    * <p>A cancelled one returns too, with stop CANCELLED: while the message is still being read it
    * is taken back (unless it is too long for that in a full window: then what was read stays, and
-   * {@link #reset} starts afresh); later what was generated stays part of the conversation.
+   * {@link #reset} starts afresh); later what was generated stays part of the conversation. With
+   * sampling that is out of range (status ARGUMENT) the message is taken back, too.
    *
    * @param sampling null: the defaults
    * @param listener null: only the whole reply is wanted
    */
   public OrielReply chat(String text, OrielSampling sampling, OrielText listener) {
     byte[] message = Utf8.encode(text, "text");
+    Sampling how = new Sampling(sampling);
     begin(listener);
     try {
       byte[][] error = new byte[1][];
+      long[] before = new long[OrielStats.COUNT];
+      OrielException.check(Native.stats(handle, before, error), error);
       int added = run((h, e) -> Native.chatAdd(h, USER, message, e), error);
       if (isCancelled(added)) {
         return OrielReply.nothing();
       }
       OrielException.check(added, error);
-      return reply(true, sampling, listener);
+      return reply(true, how, listener, new OrielStats(before).position);
     } finally {
       end();
     }
@@ -113,7 +132,7 @@ public final class OrielSession implements AutoCloseable {
 
   /** Adds a message without asking for a reply, e.g. an earlier conversation. */
   public void add(String role, String text) {
-    byte[] who = Utf8.path(role); // it ends in NUL, too
+    byte[] who = Utf8.path(role, "role");
     byte[] what = Utf8.encode(text, "text");
     perform(null, (h, e) -> Native.chatAdd(h, who, what, e));
   }
@@ -126,9 +145,10 @@ public final class OrielSession implements AutoCloseable {
 
   /** Continues what was appended. */
   public OrielReply generate(OrielSampling sampling, OrielText listener) {
+    Sampling how = new Sampling(sampling);
     begin(listener);
     try {
-      return reply(false, sampling, listener);
+      return reply(false, how, listener, 0);
     } finally {
       end();
     }
@@ -164,13 +184,13 @@ public final class OrielSession implements AutoCloseable {
 
   /** Writes the conversation to a file, atomically. */
   public void save(String path) {
-    byte[] file = Utf8.path(path);
+    byte[] file = Utf8.path(path, "path");
     perform(null, (h, e) -> Native.save(h, file, e));
   }
 
   /** Goes on where {@link #save} was called, given the same model, memory and options. */
   public void restore(String path) {
-    byte[] file = Utf8.path(path);
+    byte[] file = Utf8.path(path, "path");
     perform(null, (h, e) -> Native.restore(h, file, e));
   }
 
@@ -188,6 +208,7 @@ public final class OrielSession implements AutoCloseable {
   }
 
   public String detokenize(int[] ids) {
+    Objects.requireNonNull(ids, "ids");
     byte[][] text = new byte[1][];
     perform(null, (h, e) -> Native.detokenize(h, ids, text, e));
     return Utf8.decode(text[0]);
@@ -285,9 +306,10 @@ public final class OrielSession implements AutoCloseable {
   }
 
   private void free() {
-    if (handle != 0) {
-      Native.close(handle);
-      handle = 0;
+    long last = handle;
+    handle = 0; // a log listener may close, too
+    if (last != 0) {
+      Native.close(last);
     }
   }
 
@@ -318,18 +340,20 @@ public final class OrielSession implements AutoCloseable {
     }
   }
 
-  private OrielReply reply(boolean chat, OrielSampling sampling, OrielText listener) {
-    OrielSampling how = sampling == null ? new OrielSampling() : sampling;
-    long[] numbers = how.packNumbers();
-    float[] floats = how.packFloats();
+  /** @param message where the message began that a chat answers */
+  private OrielReply reply(boolean chat, Sampling how, OrielText listener, long message) {
     Native.Callbacks callbacks = new Native.Callbacks(listener, null);
     double[] result = new double[5];
     byte[][] error = new byte[1][];
     int status = run(
-        (h, e) -> Native.generate(h, chat, numbers, floats, callbacks, result, e), error);
+        (h, e) -> Native.generate(h, chat, how.numbers, how.floats, callbacks, result, e),
+        error);
     if (isCancelled(status)) {
       result[0] = OrielReply.Stop.CANCELLED.ordinal();
     } else {
+      if (chat && status == OrielException.Status.ARGUMENT.ordinal()) {
+        run((h, e) -> Native.rewind(h, message, e), new byte[1][]);
+      }
       OrielException.check(status, error);
     }
     return new OrielReply(callbacks.text.toString(), result);

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.util.Objects;
 
 /** Text crosses to C as UTF-8 bytes: JNI's own strings are another encoding (modified UTF-8). */
 final class Utf8 {
@@ -11,6 +12,7 @@ final class Utf8 {
 
   /** Refuses halves of surrogate pairs rather than sending something else than was written. */
   static byte[] encode(String text, String what) {
+    Objects.requireNonNull(text, what);
     try {
       ByteBuffer bytes = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(text));
       byte[] exact = new byte[bytes.remaining()];
@@ -22,11 +24,12 @@ final class Utf8 {
     }
   }
 
-  static byte[] path(String path) {
-    if (path.indexOf('\0') >= 0) {
-      throw new IllegalArgumentException("a path has a NUL in it: check where it comes from");
+  /** For what ends in NUL in C. */
+  static byte[] path(String path, String what) {
+    if (Objects.requireNonNull(path, what).indexOf('\0') >= 0) {
+      throw new IllegalArgumentException(what + " has a NUL in it: check where it comes from");
     }
-    return encode(path, "path");
+    return encode(path, what);
   }
 
   static String decode(byte[] bytes) {
