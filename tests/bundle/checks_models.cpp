@@ -1,3 +1,5 @@
+#include <stdexcept>
+
 #include "bundle/checks.h"
 #include "support/distances.h"
 #include "support/golden.h"
@@ -56,13 +58,17 @@ void checkBundled(const json& c, const Loaded& loaded, CheckList* list) {
   list->atMost(error, 2e-3, "relative L2, greedy text equal");
 }
 
-/// The bundled models of the reference that the bundle carries: one.
+/// The files of the bundled model that the bundle carries: one of those in the reference.
 std::vector<json> bundledModels(const Device& device) {
+  const json golden = readJson(device.data + "/oriel-tiny-golden.json");
   std::vector<json> files;
-  for (const json& file : readJson(device.data + "/oriel-tiny-golden.json")["files"]) {
+  for (const json& file : golden["files"]) {
     if (test::fileExists(device.data + "/models/" + file["file"].get<std::string>())) {
       files.push_back(file);
     }
+  }
+  if (files.empty()) {
+    throw std::runtime_error("cannot read " + device.data + "/models/oriel-tiny-*.gguf");
   }
   return files;
 }
