@@ -36,6 +36,7 @@ import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from programs import Problem, Watch, last_line, say  # noqa: E402
+from results import DEVICE, RUN, fault  # noqa: E402
 from targets import Adb, Local, Ssh  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -155,24 +156,9 @@ def list_devices(target, disable, patience, limit):
         devices = json.loads(line)
     except ValueError:
         devices = []
-    texts = ("option", "name", "driver", "kind", "features", "reason")
-    for device in devices:
-        if not isinstance(device, dict) or not isinstance(device.get("usable"), bool) or \
-                not all(isinstance(device.get(name), str) for name in texts):
-            devices = []
-            break
-    if not devices:
+    if not devices or fault(devices, [DEVICE]):
         raise Problem(f"the test program's list of devices cannot be read: {last_line(output, 'nothing')[:200]}")
     return devices
-
-
-def is_result(result):
-    return isinstance(result, dict) and isinstance(result.get("device"), dict) and \
-        all(type(result.get(count)) is int for count in ("passed", "failed", "skipped")) and \
-        isinstance(result.get("checks"), list) and \
-        all(isinstance(check, dict) and
-            all(isinstance(check.get(name), str) for name in ("group", "name", "status", "detail"))
-            for check in result["checks"])
 
 
 def test_device(target, device, arguments, patience, limit):
@@ -200,9 +186,10 @@ def test_device(target, device, arguments, patience, limit):
     if code in (0, 1) and not crash:
         try:
             result = json.loads(target.fetch(path))
-            if is_result(result):
+            wrong = fault(result, RUN)
+            if not wrong:
                 return result
-            crash = {"unreadable": "it is no object with device, counts and checks"}
+            crash = {"unreadable": wrong}
         except (OSError, ValueError, Problem) as error:
             crash = {"unreadable": str(error)}
     crash = {"exit_code": code, "during": watch.during, **crash}
@@ -242,7 +229,7 @@ def choose(devices, names):
         return [device for device in devices if device["option"] in names.split(",")]
     for device in devices:
         if not device["usable"]:
-            say(f"not tested: {device['option']} {device['name']}: {device['reason'] or 'not usable'}")
+            say(f"not tested: {device['option']} {device['name']}: {device.get('reason') or 'not usable'}")
     if not any(device["option"].startswith("vulkan:") for device in devices):
         say("no Vulkan device was found: only the CPU is tested")
     if not any(device["usable"] for device in devices):
