@@ -295,6 +295,7 @@ class RealBundle(InAFolder):
         self.refused("there is no device vulkan:77", "run.py", "local", "--bundle", BUNDLE, "--devices", "vulkan:77")
 
 
+@unittest.skipIf(os.name == "nt", "the stand-ins are shell scripts")
 class WithStandIns(InAFolder):
     """A bundle whose program is a script, on this machine or behind stand-ins for adb and ssh."""
 
@@ -583,6 +584,11 @@ class WithStandIns(InAFolder):
         self.bundle("sys.exit(9)\n")
         for out, said in (("none/x.json", "there is no folder"), (self.folder, "is a folder")):
             self.refused(said, "run.py", "local", "--bundle", self.folder / "bundle", "--out", out)
+
+    def test_the_folder_on_the_other_machine_is_chosen_there_only(self):
+        self.bundle()
+        self.refused("are for adb and ssh", "run.py", "local", "--bundle", self.folder / "bundle", "--keep")
+        self.refused("must begin with a slash", "run.py", "ssh:board", "--bundle", self.folder / "bundle", "--folder", "x")
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "there is no /dev/full")
     def test_a_result_that_cannot_be_written_goes_to_stdout(self):

@@ -103,17 +103,17 @@ def overview(columns):
         text = f"{about.get('os', '?')} {about.get('processor', '?')}, {about.get('pointer_bits', '?')} bits"
         return escape(text) + ("<small>emulated</small>" if run["emulated"] else "")
 
-    return table(columns, [row(name, text) for name, text in (
-        ("result", counts),
-        ("driver", lambda run: escape(run["device"]["driver"] or "–")),
-        ("kind", lambda run: escape(run["device"]["kind"])),
-        ("system", system),
-        ("without", lambda run: escape(run.get("disabled") or "–")),
-        ("Oriel", lambda run: escape(run.get("oriel") or "?")),
-        ("build", lambda run: escape(run.get("build") or "–")),
-        ("tested", lambda run: escape(run["when"].replace("T", " ").replace("Z", " UTC")) +
-         ("<small>interrupted before other devices</small>" if run["interrupted"] else "")),
-    )])
+    rows = [("result", counts),
+            ("driver", lambda run: escape(run["device"]["driver"] or "–")),
+            ("kind", lambda run: escape(run["device"]["kind"])),
+            ("system", system),
+            ("Oriel", lambda run: escape(run.get("oriel") or "?")),
+            ("tested", lambda run: escape(run["when"].replace("T", " ").replace("Z", " UTC")) +
+             ("<small>interrupted before other devices</small>" if run["interrupted"] else ""))]
+    for name, field in (("build", "build"), ("without", "disabled")):
+        if any(run[field] for run in columns):
+            rows.append((name, lambda run, field=field: escape(run[field] or "–")))
+    return table(columns, [row(name, text) for name, text in rows])
 
 
 def ending(crash):
@@ -270,7 +270,8 @@ def page(results):
              "missing, or an error ten times that of the most exact device. A figure in a check is its "
              "error, and it passed: the error is at most what the first column allows. Speeds and times of "
              "emulated and software devices say nothing about hardware.</p>",
-             overview(columns), *failures(columns), *not_tested(results), "<h2>Optional features</h2>", features(columns),
+             overview(columns), *failures(columns), *not_tested(results),
+             "<h2>Optional features</h2>", features(columns),
              "<h2>Figures</h2>", figures(columns)]
     if any(run.get("candidates") for run in columns):
         parts += ["<h2>Kernel variants, microseconds (✓ used)</h2>", candidates(columns)]

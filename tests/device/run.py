@@ -249,6 +249,11 @@ def write(result, out):
         return False
 
 
+def ignore_interrupts():
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def test(target, arguments, manifest):
     label = arguments.label or target.label or arguments.target
     name = re.sub(r"[^\w.-]+", "-", label).strip("-") or "target"
@@ -280,6 +285,7 @@ def test(target, arguments, manifest):
                 broken = True
             else:
                 result["interrupted"] = True
+        ignore_interrupts()  # what is left to do ends by itself, within seconds
     for count in ("passed", "failed", "skipped"):
         result[count] = sum(run[count] for run in runs)
     written = write(result, out)
@@ -294,8 +300,7 @@ def test(target, arguments, manifest):
 
 
 def interrupt(*_):
-    for number in (signal.SIGINT, signal.SIGTERM):  # what is cleaned up now ends by itself
-        signal.signal(number, signal.SIG_IGN)
+    ignore_interrupts()
     raise KeyboardInterrupt
 
 
@@ -308,6 +313,8 @@ def main():
         kind, name, preset = read_target(arguments.target)
         if kind == "local" and (arguments.folder or arguments.keep):
             raise Problem("--folder and --keep are for adb and ssh: nothing is left on this machine")
+        if arguments.folder and not arguments.folder.startswith("/"):
+            raise Problem(f"--folder {arguments.folder} must begin with a slash")
         check_out(arguments.out or pathlib.Path("device.json"))
         bundle = (arguments.bundle or ROOT / "build" / preset / "device-bundle").resolve()
         manifest = read_bundle(bundle)

@@ -18,6 +18,7 @@ import tempfile
 
 from programs import CONTACT_S, OWN_GROUP, Problem, Running, command_output, end_group, last_line, say
 
+PROBE_S = 10  # whether there still is contact
 COPIED_S = 600  # sums of the whole bundle on a slow board
 FAMILIES = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x86_64", "x86-64": "x86_64",
             "riscv64": "riscv64", "arm": "arm", "armv8l": "arm"}
@@ -102,7 +103,7 @@ class Remote:
         self.marker = f"oriel-{secrets.token_hex(6)}"
         self.folder = posixpath.join(options.folder or self.parent, f"oriel-device-test-{secrets.token_hex(4)}")
         self.program = posixpath.join(self.folder, manifest["program"])
-        self.made = False
+        self.made = self.lost = False
 
     def shell(self, command):
         """The command line, here, that runs `command` in a shell there."""
@@ -147,7 +148,7 @@ class Remote:
             return
         if self.keep:
             say(f"{self.folder} is kept on {self.name}")
-        elif self.attempt(f"rm -rf {shlex.quote(self.folder)}")[0] != 0:
+        elif self.lost or self.attempt(f"rm -rf {shlex.quote(self.folder)}")[0] != 0:
             say(f"{self.folder} is left on {self.name}: it could not be removed")
 
     def greet(self):
@@ -194,12 +195,13 @@ class Remote:
     def stop(self, running):
         if running.pid is None:
             running.read(2)  # the process may be known in a moment
-        if running.pid is not None and running.process.poll() is None:
+        if running.pid is not None and running.process.poll() not in (0, 1):  # ssh may end before the program
             self.attempt(f"kill -9 {running.pid}")
         end_group(running.process)
 
     def in_contact(self):
-        return self.attempt("true")[0] == 0
+        self.lost = self.attempt("true", PROBE_S)[0] != 0
+        return not self.lost
 
     def result_path(self):
         return posixpath.join(self.folder, "result.json")
