@@ -1,4 +1,5 @@
-// The checks, one function a group; each reports to the list and throws nothing.
+// The checks, one function a group; each reports to the list. What cannot be read is thrown as
+// std::runtime_error.
 #pragma once
 
 #include "bundle/check_list.h"
@@ -11,6 +12,8 @@ namespace oriel::bundle {
 Json checkKernels(const Device& device, bool time_candidates, CheckList* list);
 /// Logits and greedy text of small models of every tensor type and architecture, and of the bundled model.
 void checkModels(const Device& device, CheckList* list);
+/// Whether --only names some model: models/ and how the name of one begins.
+bool namesModel(const Device& device);
 /// The sliding window: logits at chosen tokens of a stream against StreamingLLM in float64, far from zero,
 /// in quantised caches against the CPU.
 void checkStreaming(const Device& device, CheckList* list);

@@ -34,7 +34,7 @@ void checkRun(const Device& device, const json& file, const json& run, uint64_t 
   double worst = 0;
   for (const json& at : run["logits"]) {
     const auto want = test::base64As<float>(at["logits_f32_b64"]);
-    worst = std::max(worst, test::relativeL2(rows.at(at["token"]), want));
+    worst = test::worse(worst, test::relativeL2(rows.at(at["token"]), want));
   }
   list->atMost(worst, 2e-3, "relative L2 against float64");
 }

@@ -27,6 +27,7 @@ oriel_options Device::options() const {
   options.device = kind;
   options.device_number = number;
   options.device_timeout_ms = test::deviceTimeoutMs();
+  options.disabled_features = disabled.c_str();
   options.log = keepError;
   return options;
 }

@@ -2,17 +2,19 @@
 //
 //   oriel_device_test --list
 //   oriel_device_test --device cpu|vulkan:N [--data FOLDER] [--out FILE] [--no-bench] [--only WHAT]
+//                     [--disable NAMES]
 //
-// --list prints the devices as JSON. --only takes a group, or models/ and how the name begins. Exit codes: 0 all passed, 1 something failed, 2 wrong usage.
+// --list prints the devices as JSON. --only takes a group, or models/ and how the name begins; --disable
+// optional Vulkan features to do without. Exit codes: 0 all passed, 1 something failed, 2 wrong usage.
 // One process tests one device, so that a driver which crashes takes nothing else with it; the line
 // printed last names the check it was in.
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <set>
 #include <stdexcept>
 
 #include "apps/oriel/system.h"
@@ -30,36 +32,39 @@ struct Arguments {
   std::string data;
   std::string out;
   std::string only;
+  std::string disabled;
 };
 
-[[noreturn]] void usage() {
-  std::fprintf(stderr,
-               "usage: oriel_device_test --list | --device cpu|vulkan:N [--data FOLDER] "
-               "[--out FILE] [--no-bench] [--only WHAT]\n");
-  std::exit(2);
-}
+struct WrongUsage : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
-Arguments parse(int argc, char** argv) {
+Arguments parse(const std::vector<std::string>& texts) {
+  const WrongUsage usage(
+      "usage: oriel_device_test --list | --device cpu|vulkan:N [--data FOLDER] [--out FILE] [--no-bench] "
+      "[--only WHAT] [--disable NAMES]");
   Arguments arguments;
   arguments.data = cli::executablePath().parent_path().u8string();
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const std::string& argument = texts[i];
     if (argument == "--list") {
       arguments.list = true;
     } else if (argument == "--no-bench") {
       arguments.bench = false;
-    } else if (i + 1 == argc) {
-      usage();
+    } else if (i + 1 == texts.size()) {
+      throw usage;
     } else if (argument == "--device") {
-      arguments.device = argv[++i];
+      arguments.device = texts[++i];
     } else if (argument == "--data") {
-      arguments.data = argv[++i];
+      arguments.data = texts[++i];
     } else if (argument == "--out") {
-      arguments.out = argv[++i];
+      arguments.out = texts[++i];
     } else if (argument == "--only") {
-      arguments.only = argv[++i];
+      arguments.only = texts[++i];
+    } else if (argument == "--disable") {
+      arguments.disabled = texts[++i];
     } else {
-      usage();
+      throw usage;
     }
   }
   return arguments;
@@ -134,7 +139,40 @@ Json chooseDevice(const std::string& option, Device* device) {
       return entry;
     }
   }
-  throw std::runtime_error("there is no device " + option + ": see --list");
+  throw WrongUsage("there is no device " + option + ": see --list");
+}
+
+void checkOnly(const Device& device) {
+  static const std::set<std::string> groups = {"", "kernels", "models", "streaming", "faults"};
+  const bool one_model = device.only.rfind("models/", 0) == 0;
+  if (one_model ? !namesModel(device) : groups.count(device.only) == 0) {
+    throw WrongUsage("nothing is called " + device.only +
+                     ": kernels, models, streaming, faults or models/NAME");
+  }
+}
+
+/// The library reads the names with all other options, for any model.
+void checkDisabled(const Device& device) {
+  const oriel_options options = device.options();
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  if (oriel_plan_shape("llama-3.2-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan) == ORIEL_ERROR_ARGUMENT) {
+    throw WrongUsage(lastError());
+  }
+}
+
+/// What ends a group before its last check is a failed check of it; the others are run all the same.
+template <typename Group>
+void runGroup(const Device& device, const std::string& name, CheckList* list, const Group& group) {
+  if (!device.wants(name)) {
+    return;
+  }
+  try {
+    group();
+  } catch (const std::exception& error) {
+    list->begin(name, "the rest");
+    list->end(false, error.what());
+  }
 }
 
 /// A folder of this run's own below the system's, removed with its contents.
@@ -149,38 +187,48 @@ class Scratch {
     std::error_code error;
     fs::remove_all(path_, error);
   }
-  std::string path() const { return path_.string(); }
+  std::string path() const { return path_.u8string(); }
 
  private:
   fs::path path_;
 };
 
-int run(const Arguments& arguments) {
-  if (arguments.list) {
-    std::printf("%s\n", listAsJson().dump().c_str());
-    return 0;
+/// Text from drivers need not be UTF-8.
+std::string textOf(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void writeResult(const Json& result, const std::string& path) {
+  std::ofstream out(fs::u8path(path), std::ios::binary);
+  out << textOf(result, 1);
+  out.close();
+  if (!out) {
+    throw std::runtime_error("cannot write " + path);
   }
-  const Scratch scratch;
+}
+
+int run(const Arguments& arguments) {
   Device device;
   device.data = arguments.data;
-  device.scratch = scratch.path();
   device.only = arguments.only;
+  device.disabled = arguments.disabled;
+  checkDisabled(device);
+  if (arguments.list) {
+    std::fputs(textOf(listAsJson(), -1).c_str(), stdout);
+    return 0;
+  }
+  checkOnly(device);
+  const Scratch scratch;
+  device.scratch = scratch.path();
   Json result = {{"oriel", oriel_version()}, {"system", system()}};
   result["device"] = chooseDevice(arguments.device, &device);
   CheckList list;
   Json candidates = Json::array();
-  if (device.wants("kernels")) {
-    candidates = checkKernels(device, arguments.bench, &list);
-  }
-  if (device.wants("models")) {
-    checkModels(device, &list);
-  }
-  if (device.wants("streaming")) {
-    checkStreaming(device, &list);
-  }
-  if (device.wants("faults")) {
-    checkFaults(device, &list);
-  }
+  runGroup(device, "kernels", &list,
+           [&] { candidates = checkKernels(device, arguments.bench, &list); });
+  runGroup(device, "models", &list, [&] { checkModels(device, &list); });
+  runGroup(device, "streaming", &list, [&] { checkStreaming(device, &list); });
+  runGroup(device, "faults", &list, [&] { checkFaults(device, &list); });
   if (arguments.bench) {
     try {
       result["figures"] = measure(device);
@@ -188,8 +236,6 @@ int run(const Arguments& arguments) {
       list.begin("figures", "measuring");
       list.end(false, error.what());
     }
-  }
-  if (arguments.bench) {
     result["candidates"] = candidates;
   }
   result["peak_resident_bytes"] = cli::peakResidentBytes();
@@ -198,10 +244,7 @@ int run(const Arguments& arguments) {
   result["skipped"] = list.skipped();
   result["checks"] = list.results();
   if (!arguments.out.empty()) {
-    std::ofstream out(fs::u8path(arguments.out));
-    if (!(out << result.dump(1) << "\n")) {
-      throw std::runtime_error("cannot write " + arguments.out);
-    }
+    writeResult(result, arguments.out);
   }
   std::printf("%d passed, %d failed, %d skipped\n", list.passed(), list.failed(), list.skipped());
   return list.failed() == 0 && list.passed() > 0 ? 0 : 1;
@@ -211,10 +254,16 @@ int run(const Arguments& arguments) {
 }  // namespace oriel::bundle
 
 int main(int argc, char** argv) {
-  try {
-    return oriel::bundle::run(oriel::bundle::parse(argc, argv));
-  } catch (const std::exception& error) {
+  using namespace oriel::bundle;
+  const auto failed = [](const std::exception& error, int code) {
     std::fprintf(stderr, "oriel_device_test: %s\n", error.what());
-    return 1;
+    return code;
+  };
+  try {
+    return run(parse(cli::arguments(argc, argv)));
+  } catch (const WrongUsage& error) {
+    return failed(error, 2);
+  } catch (const std::exception& error) {
+    return failed(error, 1);
   }
 }

@@ -1,16 +1,21 @@
 # Writes the device bundle: program, models, references and manifest.json with the SHA-256 of every file.
 #   cmake -D FROM=SOURCE -D TO=FOLDER -D PROGRAM=FILE -D SYSTEM=NAME -D PROCESSOR=NAME -D EMULATOR=LIST -P ...
-file(REMOVE_RECURSE ${TO})
-file(COPY ${PROGRAM} DESTINATION ${TO})
-file(COPY ${FROM}/tests/data/models ${FROM}/tests/data/logits ${FROM}/tests/data/streaming
-          ${FROM}/tests/data/oriel-tiny-golden.json DESTINATION ${TO})
-file(COPY ${FROM}/models/oriel-tiny/oriel-tiny-q8_0.gguf DESTINATION ${TO}/models)
+file(REMOVE_RECURSE "${TO}")
+file(COPY "${PROGRAM}" DESTINATION "${TO}")
+foreach(part models logits streaming oriel-tiny-golden.json)
+  file(COPY "${FROM}/tests/data/${part}" DESTINATION "${TO}")
+endforeach()
+file(COPY "${FROM}/models/oriel-tiny/oriel-tiny-q8_0.gguf" DESTINATION "${TO}/models")
 
-file(GLOB_RECURSE files RELATIVE ${TO} ${TO}/*)
+string(REPLACE "[" "[[]" here "${TO}")  # a bracket in the path is no pattern
+file(GLOB_RECURSE files RELATIVE "${TO}" "${here}/*")
 list(SORT files)
+if(NOT files)
+  message(FATAL_ERROR "No file was found in ${TO}: is its path one that CMake can list?")
+endif()
 set(entries "")
 foreach(file ${files})
-  file(SHA256 ${TO}/${file} hash)
+  file(SHA256 "${TO}/${file}" hash)
   string(APPEND entries "${comma}\n  \"${file}\": \"${hash}\"")
   set(comma ",")
 endforeach()
@@ -20,8 +25,8 @@ string(REPLACE ";" "\", \"" EMULATOR "${EMULATOR}")
 if(EMULATOR)
   set(EMULATOR "\"${EMULATOR}\"")
 endif()
-get_filename_component(program ${PROGRAM} NAME)
-file(WRITE ${TO}/manifest.json "{
+get_filename_component(program "${PROGRAM}" NAME)
+file(WRITE "${TO}/manifest.json" "{
  \"program\": \"${program}\",
  \"system\": \"${SYSTEM}\",
  \"processor\": \"${PROCESSOR}\",

@@ -70,11 +70,11 @@ Json measure(const Device& device) {
   figures["temperatures_before"] = temperatures();
 
   const std::string cache = device.scratch + "/start";
-  fs::create_directories(cache);
+  fs::create_directories(fs::u8path(cache));
   figures["first_start"] = start(device, path, cache);
   figures["second_start"] = start(device, path, cache);
   uint64_t cache_bytes = 0;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(cache)) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::u8path(cache))) {
     cache_bytes += entry.is_regular_file() ? entry.file_size() : 0;
   }
   figures["pipeline_file_bytes"] = cache_bytes;

@@ -3,29 +3,33 @@
 
     report.py RESULT.json... [--out report.html]
 
-The page needs nothing but itself.
+The page needs nothing but itself. Exit codes: 0 written, 1 a file that cannot be used or written, 2 wrong usage.
 """
 
 import argparse
 import html
-import json
 import pathlib
 import sys
 
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from results import is_nan, number, numbers, read  # noqa: E402
+
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #2a7d3f; --bad: #c22f2f; --odd: #e8a33d55; }
+@media (prefers-color-scheme: dark) { :root { --good: #6cc083; --bad: #ff7b72; } }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 76rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin: 0 } h2 { font-size: 1.1rem; margin: 2.2rem 0 .5rem }
 p { margin: .4rem 0; max-width: 46rem }
 table { border-collapse: separate; border-spacing: 0; font-variant-numeric: tabular-nums }
-thead th { position: sticky; top: 0; background: Canvas }
+thead th { position: sticky; top: 0; background: Canvas; max-width: 14rem }
+tr > th:first-child { position: sticky; left: 0; background: Canvas }
+thead th:first-child { z-index: 1 }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left;
-         vertical-align: top }
+         vertical-align: top; max-width: 24rem; overflow-wrap: anywhere }
 th { font-weight: 600 } td.number { text-align: right; white-space: nowrap }
-thead th { max-width: 14rem }
 .passed { color: var(--good) } .failed { color: var(--bad); font-weight: 600 }
 .skipped, .absent { color: #888 } .odd { background: var(--odd) }
-small { color: #888; font-weight: 400; display: block }
+small { color: #888; font-weight: 400; display: block } small.failed { color: var(--bad) }
 """
 
 FIGURES = [  # field, words, unit, divisor, more is better
@@ -43,6 +47,10 @@ FIGURES = [  # field, words, unit, divisor, more is better
 
 def escape(value):
     return html.escape(str(value))
+
+
+def counted(count, word):
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def cell(text, *classes, number=False, title=""):
@@ -86,32 +94,74 @@ def overview(columns):
             text += f', <span class="skipped">{run["skipped"]} skipped</span>'
         if run["only"]:
             text += f"<small>only {escape(run['only'])}</small>"
-        if "crashed" in run:
-            crash = run["crashed"]
-            text += (f'<small class="failed">crashed in {escape(crash["during"] or "its start")}'
-                     f' (exit code {escape(crash["exit_code"])})</small>')
+        if run.get("crashed"):
+            text += f'<small class="failed">{escape(ending(run["crashed"]))}</small>'
         return text
 
     def system(run):
-        about = run.get("system", {})
+        about = run.get("system") or {}
         text = f"{about.get('os', '?')} {about.get('processor', '?')}, {about.get('pointer_bits', '?')} bits"
         return escape(text) + ("<small>emulated</small>" if run["emulated"] else "")
 
-    return table(columns, [
-        row("result", counts),
-        row("driver", lambda run: escape(run["device"]["driver"] or "–")),
-        row("kind", lambda run: escape(run["device"]["kind"])),
-        row("system", system),
-        row("Oriel", lambda run: escape(run.get("oriel", "?"))),
-        row("tested", lambda run: escape(run["when"].replace("T", " ").replace("Z", " UTC"))),
-    ])
+    rows = [("result", counts),
+            ("driver", lambda run: escape(run["device"]["driver"] or "–")),
+            ("kind", lambda run: escape(run["device"]["kind"])),
+            ("system", system),
+            ("Oriel", lambda run: escape(run.get("oriel") or "?")),
+            ("tested", lambda run: escape(run["when"].replace("T", " ").replace("Z", " UTC")) +
+             ("<small>interrupted before other devices</small>" if run["interrupted"] else ""))]
+    for name, field in (("build", "build"), ("without", "disabled")):
+        if any(run[field] for run in columns):
+            rows.append((name, lambda run, field=field: escape(run[field] or "–")))
+    return table(columns, [row(name, text) for name, text in rows])
+
+
+def ending(crash):
+    """How a run ended that has no result of its own."""
+    during, code = crash["during"] or "its start", f"exit code {crash.get('exit_code')}"
+    if crash.get("connection_lost"):
+        return f"the connection was lost in {during}"
+    if number(crash.get("silent_s")) is not None:
+        return f"no answer for {crash['silent_s']:g} s in {during}"
+    if crash.get("unreadable"):
+        return f"ended with {code}, but its result cannot be read: {crash['unreadable']}"
+    return f"crashed in {during} ({code})"
+
+
+def plain_table(heads, rows):
+    head = "".join(f"<th>{escape(word)}</th>" for word in heads)
+    body = "".join(f"<tr><th>{escape(first)}</th>{''.join(cell(escape(text)) for text in rest)}</tr>\n"
+                   for first, *rest in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
+
+
+def failures(columns):
+    rows = []
+    for run in columns:
+        who = f"{run['label']}: {run['device']['name']}"
+        rows += [(who, f"{check['group']}/{check['name']}",
+                  ("not a number: " if is_nan(check) else "") + check["detail"])
+                 for check in run["checks"] if check["status"] == "failed"]
+        if run.get("crashed"):
+            rows.append((who, run["crashed"]["during"] or "its start", ending(run["crashed"])))
+    return ["<h2>Failures</h2>", plain_table(("device", "check", "detail"), rows)] if rows else []
+
+
+def not_tested(results):
+    """Devices that are listed and not usable, and results without any Vulkan device."""
+    listed = [(result["label"], result.get("devices") or []) for result in results]
+    rows = [(label, f"{device['option']} {device['name']}", device.get("reason") or "not usable")
+            for label, devices in listed for device in devices if not device["usable"]]
+    rows += [(label, "Vulkan", "no Vulkan device was found") for label, devices in listed
+             if devices and not any(device["option"].startswith("vulkan:") for device in devices)]
+    return ["<h2>Not tested</h2>", plain_table(("label", "device", "reason"), rows)] if rows else []
 
 
 def features(columns):
     """A row for each feature; `subgroup arithmetic (8 lanes)` is one with a value."""
     owned = []
     for run in columns:
-        parts = [part.strip() for part in run["device"].get("features", "").split(",")]
+        parts = [part.strip() for part in (run["device"].get("features") or "").split(",")]
         named = [part.rstrip(")").partition(" (") for part in parts if part]
         owned.append({name: value or "yes" for name, _, value in named})
     rows = []
@@ -127,10 +177,10 @@ def features(columns):
 
 def figure(run, field):
     """`a.b` is field b of a; None where it is not known."""
-    value = run.get("figures", {})
+    value = run.get("figures")
     for part in field.split("."):
-        value = value.get(part) if value else None
-    return value
+        value = value.get(part) if isinstance(value, dict) else None
+    return number(value)
 
 
 def figures(columns):
@@ -145,27 +195,27 @@ def figures(columns):
             cell("–", "absent") if value is None else
             cell(f"{value / divisor:,.1f}", "passed" if value == best and len(known) > 1 else "",
                  number=True) for value in values]))
-    peaks = [run.get("peak_resident_bytes") for run in columns]
+    peaks = [number(run.get("peak_resident_bytes")) for run in columns]
     if any(peaks):
         rows.append(("peak of the process<small>MB</small>",
                      [cell(f"{peak / 1e6:,.1f}" if peak else "–", number=True) for peak in peaks]))
-    hottest = [[max(run.get("figures", {}).get(when, {}).values(), default=None)
+    hottest = [[max(numbers((run.get("figures") or {}).get(when)), default=None)
                 for when in ("temperatures_before", "temperatures_after")] for run in columns]
-    if any(before is not None for before, _ in hottest):
-        rows.append(("hottest sensor, before and after<small>°C</small>",
-                     [cell("–" if before is None else f"{before:.1f} → {after:.1f}", number=True)
-                      for before, after in hottest]))
+    if any(value is not None for pair in hottest for value in pair):
+        rows.append(("hottest sensor, before and after<small>°C</small>", [
+            cell(" → ".join("–" if value is None else f"{value:.1f}" for value in pair), number=True)
+            for pair in hottest]))
     return table(columns, rows)
 
 
 def candidates(columns):
     """Microseconds of each way to do an op; the one that is used marked."""
-    by_run = [{(c["op"], c["name"]): c for c in run.get("candidates", [])} for run in columns]
+    by_run = [{(c["op"], c["name"]): c for c in run.get("candidates") or []} for run in columns]
     rows = []
     for key in dict.fromkeys(key for own in by_run for key in own):
         found = [own.get(key) for own in by_run]
         rows.append((f"{escape(key[0])}<small>{escape(key[1])}</small>", [
-            cell("–", "absent") if c is None else
+            cell("–", "absent") if c is None or number(c["microseconds"]) is None else
             cell(f"{c['microseconds']:,.0f}" + (" ✓" if c["chosen"] else ""),
                  "passed" if c["chosen"] else "", number=True) for c in found]))
     return table(columns, rows)
@@ -174,17 +224,17 @@ def candidates(columns):
 def check_cell(check, usual, best, expected):
     if check is None:
         return cell("–", "absent", "odd" if expected else "", title="was not run")
-    text = {"passed": "passed", "failed": "FAILED", "skipped": "skipped"}[check["status"]]
-    if check["status"] != "passed":
+    value, status = number(check.get("value")), check["status"]
+    text = "FAILED" if status == "failed" else escape(status)
+    if status != "passed":
+        text += "<small>not a number</small>" if is_nan(check) else ""
         text += f"<small>{escape(check['detail'])}</small>"
     elif "value" in check:
-        text = f"{check['value']:.1e}" if check["value"] else "0"
+        text = f"{value:.1e}" if value else "0"
     # Failed, or other than the rest: by result, or ten times less exact than the best.
-    odd = check["status"] != usual or check["status"] == "failed"
-    if best and "value" in check:
-        odd = odd or not check["value"] <= 10 * best
-    return cell(text, check["status"], "odd" if odd else "",
-                title="" if check["status"] == "passed" else check["detail"])
+    odd = status != usual or status == "failed" or (best and value is not None and value > 10 * best)
+    known = status if status in ("passed", "failed", "skipped") else ""
+    return cell(text, known, "odd" if odd else "", title="" if status == "passed" else check["detail"])
 
 
 def checks(columns, group):
@@ -196,10 +246,10 @@ def checks(columns, group):
         found = [own.get(name) for own in by_run]
         here = [check for check in found if check]
         usual = usual_status([check["status"] for check in here])
-        values = [check["value"] for check in here if check.get("value", 0) > 0]
+        values = [check["value"] for check in here if (number(check.get("value")) or 0) > 0]
         best = min(values) if values else None
         ran = {is_cpu(run) for run, check in zip(columns, found) if check}  # on which sort of device
-        limits = [f"{check['limit']:.2g}" for check in here if "limit" in check]
+        limits = [f"{check['limit']:.2g}" for check in here if number(check.get("limit")) is not None]
         rows.append((escape(name), [cell(" or ".join(dict.fromkeys(limits)) or "–", "absent")] +
                      [check_cell(check, usual, best, is_cpu(run) in ran and not run["only"])
                       for run, check in zip(columns, found)]))
@@ -208,17 +258,20 @@ def checks(columns, group):
 
 def page(results):
     columns = [{**run, "label": result["label"], "when": result["when"],
-                "emulated": result["emulated"], "only": result.get("only")}
+                "emulated": result["emulated"], "only": result.get("only"), "build": result.get("build"),
+                "disabled": result.get("disabled"), "interrupted": result.get("interrupted", False)}
                for result in results for run in result["runs"]]
     groups = list(dict.fromkeys(check["group"] for run in columns for check in run["checks"]))
     failed = sum(run["failed"] for run in columns)
-    verdict = f"{failed} checks failed" if failed else "nothing failed"
-    parts = [f"<h1>Oriel on {len(columns)} devices: {verdict}</h1>",
+    title = f"Oriel on {counted(len(columns), 'device')}"
+    verdict = f"{counted(failed, 'check')} failed" if failed else "nothing failed"
+    parts = [f"<h1>{title}: {verdict}</h1>",
              "<p>Marked cells differ from most others in their row: another result, a feature that is "
              "missing, or an error ten times that of the most exact device. A figure in a check is its "
              "error, and it passed: the error is at most what the first column allows. Speeds and times of "
              "emulated and software devices say nothing about hardware.</p>",
-             overview(columns), "<h2>Optional features</h2>", features(columns),
+             overview(columns), *failures(columns), *not_tested(results),
+             "<h2>Optional features</h2>", features(columns),
              "<h2>Figures</h2>", figures(columns)]
     if any(run.get("candidates") for run in columns):
         parts += ["<h2>Kernel variants, microseconds (✓ used)</h2>", candidates(columns)]
@@ -226,7 +279,7 @@ def page(results):
         parts += [f"<h2>Checks: {escape(group)}</h2>", checks(columns, group)]
     return ("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">"
             "<meta name=\"viewport\" content=\"width=device-width\">"
-            f"<title>Oriel on devices</title><style>{STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n")
+            f"<title>{title}</title><style>{STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n")
 
 
 def main():
@@ -238,15 +291,15 @@ def main():
     results = []
     for path in arguments.results:
         try:
-            result = json.loads(path.read_text(encoding="utf-8"))
-            if result["format"] != 1:
-                raise ValueError("written by another version")
-            results.append(result)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            print(f"report.py: {path} cannot be used ({error}): give files that run.py wrote",
-                  file=sys.stderr)
+            results.append(read(path))
+        except (OSError, ValueError, RecursionError) as error:
+            print(f"report.py: {path} cannot be used ({error}): give files that run.py wrote", file=sys.stderr)
             return 1
-    arguments.out.write_text(page(results), encoding="utf-8")
+    try:
+        arguments.out.write_text(page(results), encoding="utf-8", errors="replace")
+    except OSError as error:
+        print(f"report.py: {arguments.out} cannot be written ({error.strerror})", file=sys.stderr)
+        return 1
     print(arguments.out)
     return 0
 

@@ -4,256 +4,334 @@
     run.py local                  this machine, with build/release/device-bundle
     run.py PRESET                 the bundle in build/PRESET; a foreign one runs under its emulator
     run.py adb[:SERIAL]           an Android device, with build/android-arm64/device-bundle
-    run.py ssh:HOST               any machine with a shell
+    run.py ssh:HOST               any machine with a POSIX shell
 
     --bundle DIR   another bundle           --devices LIST   cpu,vulkan:0 (default: all that are usable)
-    --out FILE     default: device-NAME.json                --no-bench       checks only
-    --label TEXT   what the report calls it (default: the target)
+    --label TEXT   what the report calls it (default: the phone's name, else the target)
+    --out FILE     default: device-LABEL.json                --no-bench       checks only
     --only WHAT    kernels, models, streaming or faults; models/NAME for models whose names begin so
+    --disable NAMES   optional Vulkan features to do without (default: ORIEL_DISABLE; docs/porting.md)
+    --patience N   how many times longer devices are waited for (default: ORIEL_TEST_PATIENCE, else 20 in
+                   an emulator, else 1)
+    --limit SECONDS   the longest silence before the program is killed (default: 600 times the patience)
+    --folder DIR   for adb and ssh: where the run makes a folder of its own (/data/local/tmp, /tmp)
+    --keep         leave that folder there   --verbose       show each check as it runs
 
 One process tests one device of the target, so a driver that crashes is reported with the check it
-crashed in. Exit codes: 0 all passed, 1 something failed, 2 wrong usage or no contact.
+crashed in. Exit codes: 0 all passed, 1 something failed, 2 wrong usage, no contact, or a result that cannot be
+read or written, 130 interrupted (what devices that were finished gave is written).
 """
 
 import argparse
 import hashlib
 import json
+import math
 import os
 import pathlib
-import posixpath
 import re
-import shlex
+import signal
 import subprocess
 import sys
-import tempfile
 import time
 
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from programs import Problem, Watch, last_line, say  # noqa: E402
+from results import DEVICE, RUN, fault  # noqa: E402
+from targets import Adb, Local, Ssh  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-ANDROID_FOLDER = "/data/local/tmp/oriel-device-test"
+GROUPS = ("kernels", "models", "streaming", "faults")
 
 
-class NoContact(Exception):
-    """The target cannot be reached or the bundle cannot be used; the text says what to do."""
-
-
-def say(text):
-    print(f"run.py: {text}", file=sys.stderr, flush=True)
-
-
-class Local:
-    """Runs in place, under the emulator that the bundle was configured with, if any."""
-
-    def __init__(self, bundle, manifest):
-        self.command = [*manifest["emulator"], str(bundle / manifest["program"])]
-        self.environment = dict(os.environ)
-        if manifest["emulator"]:  # compiling kernels takes minutes there
-            self.environment.setdefault("ORIEL_TEST_PATIENCE", "20")
-        self.scratch = tempfile.TemporaryDirectory(prefix="oriel-device-")
-
-    def start(self, arguments):
-        return subprocess.Popen([*self.command, *arguments], stdout=subprocess.PIPE, text=True,
-                                errors="replace", env=self.environment)
-
-    def result_path(self):
-        return os.path.join(self.scratch.name, "result.json")
-
-    def fetch(self, path):
-        return pathlib.Path(path).read_text(encoding="utf-8")
-
-    def forget(self, path):
-        pathlib.Path(path).unlink(missing_ok=True)
-
-
-class Remote:
-    """A folder on another machine, reached by copying and by running shell commands."""
-
-    def __init__(self, folder, program):
-        self.folder = folder
-        self.program = posixpath.join(folder, program)
-
-    def shell(self, command):
-        """The command line, here, that runs `command` in a shell there."""
-        raise NotImplementedError
-
-    def copy(self, bundle):
-        """Puts the bundle's contents into the folder."""
-        raise NotImplementedError
-
-    def output(self, command):
-        done = subprocess.run(self.shell(command), stdout=subprocess.PIPE, text=True, errors="replace")
-        if done.returncode != 0:
-            raise NoContact(f"`{command}` failed there with code {done.returncode}")
-        return done.stdout
-
-    def push(self, bundle, manifest):
-        say(f"copying {bundle} to {self.folder}")
-        self.copy(bundle)
-        self.output(f"chmod 755 {shlex.quote(self.program)}")
-        sums = self.output(f"cd {shlex.quote(self.folder)} && find . -type f -exec sha256sum {{}} +")
-        there = {name[2:]: digest for digest, name in
-                 (line.split(None, 1) for line in sums.splitlines() if line)}
-        for name, digest in manifest["files"].items():
-            if there.get(name) != digest:
-                raise NoContact(f"{name} arrived damaged: is there room in {self.folder}?")
-
-    def start(self, arguments):
-        command = " ".join(map(shlex.quote, [self.program, *arguments]))
-        folder = shlex.quote(self.folder)
-        return subprocess.Popen(self.shell(f"cd {folder} && TMPDIR={folder} {command}"),
-                                stdout=subprocess.PIPE, text=True, errors="replace")
-
-    def result_path(self):
-        return posixpath.join(self.folder, "result.json")
-
-    def fetch(self, path):
-        return self.output(f"cat {shlex.quote(path)}")
-
-    def forget(self, path):
-        self.output(f"rm -f {shlex.quote(path)}")
-
-
-class Adb(Remote):
-    def __init__(self, serial, program):
-        super().__init__(ANDROID_FOLDER, program)
-        self.adb = [os.environ.get("ADB", "adb"), *(["-s", serial] if serial else [])]
-
-    def shell(self, command):
-        return [*self.adb, "shell", command]
-
-    def copy(self, bundle):
-        self.output(f"rm -rf {self.folder} && mkdir -p {self.folder}")
-        subprocess.run([*self.adb, "push", f"{bundle}/.", self.folder], check=True,
-                       stdout=subprocess.DEVNULL)
-
-
-class Ssh(Remote):
-    def __init__(self, host, program):
-        super().__init__("/tmp/oriel-device-test", program)
-        self.host = host
-
-    def shell(self, command):
-        return ["ssh", "-o", "BatchMode=yes", self.host, command]
-
-    def copy(self, bundle):
-        self.output(f"rm -rf {self.folder} && mkdir -p {self.folder}")
-        with subprocess.Popen(["tar", "-C", str(bundle), "-cf", "-", "."],
-                              stdout=subprocess.PIPE) as packing:
-            subprocess.run(self.shell(f"tar -C {self.folder} -xf -"), stdin=packing.stdout, check=True)
-
-
-def read_bundle(folder):
-    """The manifest, once every file is as it says."""
-    path = folder / "manifest.json"
-    if not path.is_file():
-        raise NoContact(f"{folder} is no device bundle: build one with "
-                        "`cmake --build BUILD --target device-bundle`")
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    for name, digest in manifest["files"].items():
-        file = folder / name
-        if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != digest:
-            raise NoContact(f"{file} is not what the manifest says: build the bundle again")
-    return manifest
-
-
-def connect(target, bundle, manifest):
-    kind, _, rest = target.partition(":")
-    if kind == "adb":
-        there = Adb(rest, manifest["program"])
-    elif kind == "ssh":
-        there = Ssh(rest, manifest["program"])
-    else:
-        return Local(bundle, manifest)
-    there.push(bundle, manifest)
-    return there
-
-
-def list_devices(target):
-    process = target.start(["--list"])
-    output, _ = process.communicate()
-    lines = [line for line in output.splitlines() if line.startswith("[")]
-    if process.returncode != 0 or not lines:
-        raise NoContact(f"the test program does not run there (exit code {process.returncode})")
-    return json.loads(lines[-1])
-
-
-def test_device(target, device, arguments):
-    """What the program says about one device; a crash is a result, too."""
-    path = target.result_path()
-    target.forget(path)
-    options = ["--device", device["option"], "--out", path]
-    options += ["--only", arguments.only] if arguments.only else []
-    process = target.start([*options, *(["--no-bench"] if arguments.no_bench else [])])
-    last = ""
-    for line in process.stdout:
-        match = re.match(r"(\w+/.*?) \.\.\. (.*)", line)
-        if match:  # a check without a result has not ended; several may be run before they are reported
-            last = f"what follows {match.group(1)}" if match.group(2) else match.group(1)
-        if arguments.verbose:
-            sys.stderr.write(line)
-    code = process.wait()
-    if code in (0, 1):
-        try:
-            return json.loads(target.fetch(path))
-        except (OSError, ValueError, NoContact):
-            pass  # it ended before it could write
-    return {"device": device, "passed": 0, "failed": 1, "skipped": 0, "checks": [],
-            "crashed": {"exit_code": code, "during": last}}
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+def read_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("target")
     parser.add_argument("--bundle", type=pathlib.Path)
     parser.add_argument("--devices")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--label")
     parser.add_argument("--only")
+    parser.add_argument("--disable", default=os.environ.get("ORIEL_DISABLE"))
+    parser.add_argument("--patience", type=int)
+    parser.add_argument("--limit", type=float)
+    parser.add_argument("--folder")
+    parser.add_argument("--keep", action="store_true")
     parser.add_argument("--no-bench", action="store_true")
-    parser.add_argument("--verbose", action="store_true", help="show each check as it runs")
-    arguments = parser.parse_args()
-    kind = arguments.target.partition(":")[0]
-    preset = {"local": "release", "ssh": "release", "adb": "android-arm64"}.get(kind, kind)
-    bundle = (arguments.bundle or ROOT / "build" / preset / "device-bundle").resolve()
-    try:
-        manifest = read_bundle(bundle)
-        target = connect(arguments.target, bundle, manifest)
-        devices = list_devices(target)
-    except (NoContact, OSError, subprocess.CalledProcessError) as error:
-        say(error)
-        return 2
-    wanted = arguments.devices.split(",") if arguments.devices else \
-        [device["option"] for device in devices if device["usable"]]
-    unknown = set(wanted) - {device["option"] for device in devices}
-    if unknown:
-        say(f"there is no device {', '.join(sorted(unknown))}: there are "
-            f"{', '.join(device['option'] for device in devices)}")
-        return 2
+    parser.add_argument("--verbose", action="store_true")
+    return parser.parse_args()
 
-    runs = []
+
+def presets():
+    file = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))
+    return [preset["name"] for preset in file["configurePresets"] if not preset.get("hidden")]
+
+
+def read_target(text):
+    """The target's kind, what follows its colon, and the preset whose bundle it takes."""
+    kind, colon, rest = text.partition(":")
+    if text == "local" or kind == "adb" and bool(colon) == bool(rest) or \
+            kind == "ssh" and rest and not rest.startswith("-"):
+        return kind, rest, "android-arm64" if kind == "adb" else "release"
+    if text in presets():
+        return "local", "", text
+    raise Problem(f"{text} is no target: local, adb[:SERIAL], ssh:HOST or one of {', '.join(presets())}")
+
+
+def read_bundle(folder):
+    """The manifest, once every file is as it says."""
+    path = folder / "manifest.json"
+    if not path.is_file():
+        raise Problem(f"{folder} is no device bundle: build one with "
+                      "`cmake --build BUILD --target device-bundle`")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise Problem(f"{path} is not JSON ({error}): build the bundle again") from error
+    kinds = {"program": str, "system": str, "processor": str, "emulator": list, "files": dict}
+    for name, kind in kinds.items():
+        if not isinstance(manifest, dict) or not isinstance(manifest.get(name), kind):
+            raise Problem(f"{path} lacks {name}: build the bundle again")
+    if not all(isinstance(word, str) for word in (*manifest["emulator"], *manifest["files"].values())):
+        raise Problem(f"{path} has an emulator or files that are not text: build the bundle again")
+    if manifest["program"] not in manifest["files"]:
+        raise Problem(f"{path} has no sum of its program {manifest['program']}: build the bundle again")
+    for name, digest in manifest["files"].items():
+        file = folder / name
+        if not file.is_file() or hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+            raise Problem(f"{file} is not what the manifest says: build the bundle again")
+    return manifest
+
+
+def check_only(only, files):
+    """`only` must name a group, or some model of the bundle; one with a suffix has no logits of its own."""
+    paths = [pathlib.PurePosixPath(name) for name in files if name.startswith("models/")]
+    models = [path.stem if f"logits/{path.stem}.json" in files else path.name for path in paths]
+    group, slash, name = only.partition("/")
+    known = any(model.startswith(name) for model in models) if slash and group == "models" else only in GROUPS
+    if not known:
+        raise Problem(f"nothing is called {only}: {', '.join(GROUPS)} or models/NAME")
+
+
+def check_out(path):
+    folder = path.absolute().parent
+    if path.is_dir():
+        raise Problem(f"{path} is a folder: --out takes a file")
+    if not folder.is_dir():
+        raise Problem(f"{path} cannot be written: there is no folder {folder}")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise Problem(f"{path} cannot be written: no permission")
+
+
+def read_times(arguments, target):
+    """Patience, and seconds without a line after which the program is killed."""
+    patience, name = arguments.patience, "--patience"
+    if patience is None:
+        name = "ORIEL_TEST_PATIENCE"
+        text = os.environ.get(name) or ("20" if target.emulated else "1")
+        patience = int(text) if text.isdecimal() else 0
+    limit = 600 * patience if arguments.limit is None else arguments.limit
+    if patience < 1:
+        raise Problem(f"{name} must be a whole number of at least 1")
+    if not 0 < limit < math.inf:
+        raise Problem("--limit must be a number of seconds")
+    return patience, limit
+
+
+def list_devices(target, disable, patience, limit):
+    running = target.start(["--list", *(["--disable", disable] if disable else [])], patience, True)
+    output, code = "", None
+    try:
+        while chunk := running.read(limit):
+            output += chunk
+        code = None if chunk is None else running.process.wait(limit)
+    except subprocess.TimeoutExpired:
+        pass
+    finally:
+        target.stop(running)
+    if code != 0:
+        reason = f"no answer for {limit:g} s" if code is None else running.last_error() or f"exit code {code}"
+        raise Problem(f"the test program does not list devices on {target.name}: {reason}")
+    line = next((line for line in output.splitlines() if line.startswith("[")), "")
+    try:
+        devices = json.loads(line)
+    except ValueError:
+        devices = []
+    if not devices or fault(devices, [DEVICE]):
+        raise Problem(f"the test program's list of devices cannot be read: {last_line(output, 'nothing')[:200]}")
+    return devices
+
+
+def test_device(target, device, arguments, patience, limit):
+    """What the program says about one device; a crash is a result, too."""
+    path = target.result_path()
+    target.forget(path)
+    options = ["--device", device["option"], "--out", path, *(["--no-bench"] if arguments.no_bench else [])]
+    for name in ("only", "disable"):
+        options += [f"--{name}", getattr(arguments, name)] if getattr(arguments, name) else []
+    watch, crash = Watch(arguments.verbose), {}
+    running = target.start(options, patience)
+    try:
+        while chunk := running.read(limit):
+            watch.see(chunk)
+        if chunk is None:
+            crash = {"silent_s": limit}
+        else:
+            running.process.wait(limit)
+    except subprocess.TimeoutExpired:
+        crash = {"silent_s": limit}
+    finally:
+        watch.show("")
+        target.stop(running)
+    code = running.process.returncode
+    if code in (0, 1) and not crash:
+        try:
+            result = json.loads(target.fetch(path))
+            wrong = fault(result, RUN)
+            if not wrong:
+                return result
+            crash = {"unreadable": wrong}
+        except (OSError, ValueError, Problem) as error:
+            crash = {"unreadable": str(error)}
+    crash = {"exit_code": code, "during": watch.during, **crash}
+    if not target.in_contact():
+        crash["connection_lost"] = True
+    counts = {count: sum(check["status"] == count for check in watch.checks)
+              for count in ("passed", "failed", "skipped")}
+    counts["failed"] += 1
+    return {"device": device, **counts, "checks": watch.checks, "crashed": crash}
+
+
+def tell(run):
+    say(f"  {run['passed']} passed, {run['failed']} failed, {run['skipped']} skipped")
+    for check in run["checks"]:
+        if check["status"] == "failed":
+            say(f"  {check['group']}/{check['name']}: {check['detail']}")
+    crash = run.get("crashed")
+    if not crash:
+        return
+    if "connection_lost" in crash:
+        say(f"  the connection was lost in {crash['during']}")
+    elif "silent_s" in crash:
+        say(f"  no answer for {crash['silent_s']:g} s in {crash['during']}: it was killed")
+    elif "unreadable" in crash:
+        say(f"  ended with code {crash['exit_code']} but its result cannot be read: {crash['unreadable']}")
+    else:
+        say(f"  crashed with {crash['exit_code']} in {crash['during']}")
+
+
+def choose(devices, names):
+    """Those to test; those that cannot be are said where nobody chose."""
+    if names:
+        unknown = set(names.split(",")) - {device["option"] for device in devices}
+        if unknown:
+            raise Problem(f"there is no device {', '.join(sorted(unknown))}: there are "
+                          f"{', '.join(device['option'] for device in devices)}")
+        return [device for device in devices if device["option"] in names.split(",")]
     for device in devices:
-        if device["option"] in wanted:
-            say(f"testing {device['option']}: {device['name']}")
-            run = test_device(target, device, arguments)
-            say(f"  {run['passed']} passed, {run['failed']} failed, {run['skipped']} skipped")
-            for check in run["checks"]:
-                if check["status"] == "failed":
-                    say(f"  {check['group']}/{check['name']}: {check['detail']}")
-            if "crashed" in run:
-                say(f"  crashed with {run['crashed']['exit_code']} in {run['crashed']['during']}")
-            runs.append(run)
-    result = {"format": 1, "label": arguments.label or arguments.target,
-              "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-              "built_for": f"{manifest['system']} {manifest['processor']}",
-              "emulated": bool(manifest["emulator"]), "only": arguments.only, "devices": devices,
-              "runs": runs}
+        if not device["usable"]:
+            say(f"not tested: {device['option']} {device['name']}: {device.get('reason') or 'not usable'}")
+    if not any(device["option"].startswith("vulkan:") for device in devices):
+        say("no Vulkan device was found: only the CPU is tested")
+    if not any(device["usable"] for device in devices):
+        raise Problem("no device is usable")
+    return [device for device in devices if device["usable"]]
+
+
+def write(result, out):
+    """Whether the file could be written; if not, what is in it has gone to stdout."""
+    text = json.dumps(result, indent=1) + "\n"
+    try:
+        out.write_text(text, encoding="utf-8")
+        return True
+    except OSError as error:
+        say(f"{out} cannot be written ({error.strerror}): this is what would be in it")
+        sys.stdout.write(text)
+        return False
+
+
+def ignore_interrupts():
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def test(target, arguments, manifest):
+    label = arguments.label or target.label or arguments.target
+    name = re.sub(r"[^\w.-]+", "-", label).strip("-") or "target"
+    out = arguments.out or pathlib.Path(f"device-{name}.json")
+    check_out(out)
+    patience, limit = read_times(arguments, target)
+    with target:
+        devices = list_devices(target, arguments.disable, patience, limit)
+        wanted = choose(devices, arguments.devices)
+        result = {"format": 1, "label": label, "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                  "built_for": f"{manifest['system']} {manifest['processor']}",
+                  "build": manifest["files"][manifest["program"]][:12], "emulated": target.emulated,
+                  "only": arguments.only, "disabled": arguments.disable or None, "devices": devices, "runs": []}
+        runs, broken = result["runs"], False
+        try:
+            for device in wanted:
+                say(f"testing {device['option']}: {device['name']}")
+                runs.append(test_device(target, device, arguments, patience, limit))
+                tell(runs[-1])
+                crash = runs[-1].get("crashed", {})
+                broken = broken or "unreadable" in crash or "connection_lost" in crash
+                if "connection_lost" in crash:
+                    break
+        except (KeyboardInterrupt, Problem) as error:
+            if not runs:
+                raise
+            if isinstance(error, Problem):
+                say(error)
+                broken = True
+            else:
+                result["interrupted"] = True
+        ignore_interrupts()  # what is left to do ends by itself, within seconds
     for count in ("passed", "failed", "skipped"):
         result[count] = sum(run[count] for run in runs)
-    name = re.sub(r"[^A-Za-z0-9.-]+", "-", arguments.target)
-    out = arguments.out or pathlib.Path(f"device-{name}.json")
-    out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"{result['passed']} passed, {result['failed']} failed, {result['skipped']} skipped: {out}")
+    written = write(result, out)
+    if "interrupted" in result:
+        say(f"interrupted: {len(runs)} of {len(wanted)} devices are in {out if written else 'the text above'}")
+        return 130
+    if written:
+        print(f"{result['passed']} passed, {result['failed']} failed, {result['skipped']} skipped: {out}")
+    if broken or not written:
+        return 2
     return 0 if result["failed"] == 0 and result["passed"] > 0 else 1
+
+
+def interrupt(*_):
+    ignore_interrupts()
+    raise KeyboardInterrupt
+
+
+def main():
+    arguments = read_arguments()
+    signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        kind, name, preset = read_target(arguments.target)
+        if kind == "local" and (arguments.folder or arguments.keep):
+            raise Problem("--folder and --keep are for adb and ssh: nothing is left on this machine")
+        if arguments.folder and not arguments.folder.startswith("/"):
+            raise Problem(f"--folder {arguments.folder} must begin with a slash")
+        check_out(arguments.out or pathlib.Path("device.json"))
+        bundle = (arguments.bundle or ROOT / "build" / preset / "device-bundle").resolve()
+        manifest = read_bundle(bundle)
+        if arguments.only:
+            check_only(arguments.only, manifest["files"])
+        if kind == "local":
+            target = Local(bundle, manifest)
+        else:
+            target = {"adb": Adb, "ssh": Ssh}[kind](name, bundle, manifest, arguments)
+            target.greet()
+        return test(target, arguments, manifest)
+    except (Problem, OSError) as error:
+        say(error)
+        return 2
+    except KeyboardInterrupt:
+        say("interrupted: nothing was written")
+        return 130
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ void expectReference(const std::string& path, uint32_t sinks, uint32_t window, u
   Float64Model reference(path);
   double worst = 0;
   for (size_t t = 0; t < ids.size(); ++t) {
-    worst = std::max(worst, relativeL2(rows[t], reference.step(ids[t], sinks, window)));
+    worst = worse(worst, relativeL2(rows[t], reference.step(ids[t], sinks, window)));
   }
   EXPECT_LT(worst, tolerance) << path << " sinks " << sinks << " window " << window << " chunk "
                               << chunk;

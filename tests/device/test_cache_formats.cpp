@@ -55,7 +55,7 @@ TEST(CacheFormats, every_device_agrees_with_the_reference_executor_in_every_form
         double total = 0;
         for (size_t t = 0; t < ids.size(); ++t) {
           const double error = relativeL2(got[t], want[t]);
-          worst = std::max(worst, error);
+          worst = worse(worst, error);
           total += error / static_cast<double>(ids.size());
         }
         // A last-bit difference upstream may tip a value from one code to the next: rare, and small

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "support/distances.h"
 #include "support/product.h"
 
 #ifdef ORIEL_VULKAN
@@ -58,7 +59,7 @@ class MatmulInHalves : public Products {
           squares += term * term;
         }
         const double value = static_cast<double>(got[product.out_stride * t + r]);
-        worst = std::max(worst, std::fabs(value - sum) / std::sqrt(squares));
+        worst = worse(worst, std::fabs(value - sum) / std::sqrt(squares));
       }
     }
     return worst;
@@ -139,7 +140,7 @@ TEST_P(MatmulInHalves, inputs_of_any_size_are_multiplied) {
     prepare(&rig, candidate);
     const Product product(&rig, randomMatrix(type, 21, 320, &random), kTokens, false, 0,
                           [&](uint32_t token, uint32_t) { return random.normal() * kSizes[token]; });
-    worst = std::max(worst, run(&rig, product, kTokens));
+    worst = worse(worst, run(&rig, product, kTokens));
   }
   if (worst == 0) {
     GTEST_SKIP() << kNoHalves;

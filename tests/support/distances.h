@@ -7,6 +7,9 @@
 
 namespace oriel::test {
 
+/// The greater of two errors, NaN if one is: std::max(a, b) is a where b is NaN.
+inline double worse(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+
 /// Infinite when the sizes differ.
 template <typename A, typename B>
 double relativeL2(const std::vector<A>& got, const std::vector<B>& want) {

@@ -1,0 +1,277 @@
+"""Where run.py tests: this machine, a phone behind adb, a machine behind ssh.
+
+A target is a context: entered it is ready to start the bundle's program, left it keeps nothing of the run.
+"""
+
+import contextlib
+import os
+import pathlib
+import platform
+import posixpath
+import re
+import secrets
+import shlex
+import shutil
+import subprocess
+import tarfile
+import tempfile
+
+from programs import CONTACT_S, OWN_GROUP, Problem, Running, command_output, end_group, last_line, say
+
+PROBE_S = 10  # whether there still is contact
+COPIED_S = 600  # sums of the whole bundle on a slow board
+FAMILIES = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64", "amd64": "x86_64", "x86-64": "x86_64",
+            "riscv64": "riscv64", "arm": "arm", "armv8l": "arm"}
+PRESETS = {("adb", "arm64"): "android-arm64", ("adb", "x86_64"): "android-x64",
+           ("ssh", "arm64"): "linux-aarch64", ("ssh", "arm"): "linux-armhf",
+           ("ssh", "riscv64"): "linux-riscv64", ("ssh", "x86_64"): "release"}
+
+
+def family(processor):
+    """Processors that run the same programs; None for a name that is not known."""
+    name = processor.lower()
+    return "arm" if re.match(r"armv[67]", name) else FAMILIES.get(name)
+
+
+def runs_on(built_for, machine):
+    """Whether a program for one processor runs on the other, as far as their names tell."""
+    program, there = family(built_for), family(machine)
+    return None in (program, there) or program == there or (program, there) == ("arm", "arm64")
+
+
+class Local:
+    """Runs in place, under the emulator that the bundle was configured with where that is there."""
+
+    def __init__(self, bundle, manifest):
+        program, emulator = str(bundle / manifest["program"]), manifest["emulator"]
+        self.name, self.label = "this machine", None
+        self.emulated = bool(emulator) and shutil.which(emulator[0]) is not None
+        here = f"{platform.system()} {platform.machine()}"
+        built_for = f"{manifest['system']} {manifest['processor']}"
+        native = manifest["system"] == platform.system() and runs_on(manifest["processor"], platform.machine())
+        if emulator and not self.emulated and not native:
+            raise Problem(f"the bundle's emulator {emulator[0]} is not there, and this machine ({here}) cannot "
+                          f"run a program for {built_for} without it")
+        if not emulator and not runs_on(manifest["processor"], platform.machine()):
+            raise Problem(f"this bundle is for {built_for} and this machine is {here}: name another by --bundle")
+        self.command = [*(emulator if self.emulated else []), program]
+        self.scratch = None
+
+    def __enter__(self):
+        self.scratch = tempfile.mkdtemp(prefix="oriel-device-")
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def start(self, arguments, patience, quiet=False):
+        """As all targets do: a Running program; `quiet` ones keep what they say on stderr."""
+        folder = os.path.join(self.scratch, "tmp")
+        os.makedirs(folder, exist_ok=True)
+        names = ("TMP", "TEMP") if os.name == "nt" else ("TMPDIR",)
+        environment = {**os.environ, **dict.fromkeys(names, folder), "ORIEL_TEST_PATIENCE": str(patience)}
+        try:
+            return Running([*self.command, *arguments], quiet=quiet, env=environment)
+        except OSError as error:
+            raise Problem(f"{self.command[0]} does not start: {error.strerror}") from error
+
+    def stop(self, running):
+        if running.process.poll() not in (0, 1):  # helpers of one that ended well, as wine's, may go on
+            end_group(running.process)
+
+    def in_contact(self):
+        return True
+
+    def result_path(self):
+        return os.path.join(self.scratch, "result.json")
+
+    def fetch(self, path):
+        return pathlib.Path(path).read_text(encoding="utf-8")
+
+    def forget(self, path):
+        pathlib.Path(path).unlink(missing_ok=True)
+
+
+class Remote:
+    """A folder of this run's own on another machine, reached by copying and by running shell commands."""
+
+    kind, parent = None, None
+    emulated, label = False, None
+
+    def __init__(self, name, bundle, manifest, options):
+        self.name, self.bundle, self.manifest, self.keep = name, bundle, manifest, options.keep
+        self.marker = f"oriel-{secrets.token_hex(6)}"
+        self.folder = posixpath.join(options.folder or self.parent, f"oriel-device-test-{secrets.token_hex(4)}")
+        self.program = posixpath.join(self.folder, manifest["program"])
+        self.made = self.lost = False
+
+    def shell(self, command):
+        """The command line, here, that runs `command` in a shell there."""
+        raise NotImplementedError
+
+    def copy(self):
+        """Puts the bundle's contents into the folder."""
+        raise NotImplementedError
+
+    def advice(self, said):
+        """What to do where there is no contact, by what the connecting program said last."""
+        raise NotImplementedError
+
+    def script(self, command):
+        # A shell of its own: the host's may be of another kind, and greet.
+        return self.shell(f"sh -c {shlex.quote(f'echo {self.marker} $$; {command}')}")
+
+    def attempt(self, command, seconds=CONTACT_S):
+        """Exit code and what the command wrote, without what came before; None in place of it, and why, where
+        the shell was not reached."""
+        code, out, err = command_output(self.script(command), seconds)
+        parts = re.split(self.marker + r" \d+\n", out, maxsplit=1)
+        return code, parts[1] if len(parts) == 2 else None, err
+
+    def output(self, command, seconds=CONTACT_S):
+        code, out, err = self.attempt(command, seconds)
+        if code != 0 or out is None:
+            reason = last_line(err, f"exit code {code}")
+            raise Problem(f"`{command.split(' ')[0]}` failed on {self.name}: {reason}")
+        return out
+
+    def __enter__(self):
+        try:
+            self.push()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if not self.made:
+            return
+        if self.keep:
+            say(f"{self.folder} is kept on {self.name}")
+        elif self.lost or self.attempt(f"rm -rf {shlex.quote(self.folder)}")[0] != 0:
+            say(f"{self.folder} is left on {self.name}: it could not be removed")
+
+    def greet(self):
+        """Contact, and whether the bundle is for what is there; nothing is copied before that is known."""
+        ask = "; ".join(f'echo "$({command} 2>/dev/null)"' for command in (
+            "uname -m", "getprop ro.product.manufacturer", "getprop ro.product.model"))
+        try:
+            code, out, err = self.attempt(ask)
+        except OSError as error:
+            raise Problem(self.advice(f"{self.kind} cannot be started: {error.strerror}")) from error
+        if code != 0 or out is None:
+            raise Problem(self.advice(err.strip() or f"exit code {code}"))
+        machine, maker, model = [*(line.strip() for line in out.splitlines()), "", "", ""][:3]
+        if self.kind == "adb" and model:
+            self.label = model if model.lower().startswith(maker.lower()) else f"{maker} {model}"
+        if not runs_on(self.manifest["processor"], machine):
+            preset = PRESETS.get((self.kind, family(machine)), "PRESET")
+            raise Problem(f"this bundle is for {self.manifest['processor']} and the device is {machine}: "
+                          f"--bundle build/{preset}/device-bundle")
+
+    def push(self):
+        say(f"copying {self.bundle} to {self.folder} on {self.name}")
+        folder = shlex.quote(self.folder)
+        self.made = True  # it may be, even when the answer is lost
+        try:
+            self.output(f"mkdir {folder}")
+        except Problem:
+            self.made = not self.in_contact()
+            raise
+        self.copy()
+        self.output(f"chmod 755 {shlex.quote(self.program)}")
+        sums = self.output(f"cd {folder} && find . -type f -exec sha256sum {{}} +", COPIED_S)
+        pairs = (line.split(None, 1) for line in sums.splitlines())
+        there = {pair[1][2:]: pair[0] for pair in pairs if len(pair) == 2}
+        for name, digest in self.manifest["files"].items():
+            if there.get(name) != digest:
+                raise Problem(f"{name} arrived damaged: is there room in {self.folder}?")
+
+    def start(self, arguments, patience, quiet=False):
+        folder, command = shlex.quote(self.folder), " ".join(map(shlex.quote, [self.program, *arguments]))
+        return Running(self.script(f"cd {folder} && export TMPDIR={folder} ORIEL_TEST_PATIENCE={patience} && "
+                                   f"exec {command}"), self.marker, quiet)
+
+    def stop(self, running):
+        if running.pid is None:
+            running.read(2)  # the process may be known in a moment
+        if running.pid is not None and running.process.poll() not in (0, 1):  # ssh may end before the program
+            self.attempt(f"kill -9 {running.pid}")
+        end_group(running.process)
+
+    def in_contact(self):
+        self.lost = self.attempt("true", PROBE_S)[0] != 0
+        return not self.lost
+
+    def result_path(self):
+        return posixpath.join(self.folder, "result.json")
+
+    def fetch(self, path):
+        return self.output(f"cat {shlex.quote(path)}")
+
+    def forget(self, path):
+        self.output(f"rm -f {shlex.quote(path)}")
+
+
+class Adb(Remote):
+    kind, parent = "adb", "/data/local/tmp"
+
+    def __init__(self, serial, *rest):
+        self.adb = [os.environ.get("ADB") or "adb", *(["-s", serial] if serial else [])]
+        super().__init__(f"the phone {serial}" if serial else "the phone", *rest)
+
+    def shell(self, command):
+        return [*self.adb, "shell", command]
+
+    def advice(self, said):
+        for words, what in (
+                ("cannot be started", "install it (package adb), or set ADB to where it is"),
+                ("more than one", "several phones are connected: name one, adb:SERIAL (see `adb devices`)"),
+                ("unauthorized", "confirm this machine on the phone's screen"),
+                ("no devices", "connect a phone and allow USB debugging on it"),
+                ("not found", "see `adb devices` for those that are connected"),
+                ("offline", "connect it again")):
+            if words in said:
+                return f"{last_line(said, '')}: {what}"
+        return f"no contact through adb: {last_line(said, '')}"
+
+    def copy(self):
+        code, _, err = command_output([*self.adb, "push", f"{self.bundle}/.", self.folder], COPIED_S)
+        if code != 0:
+            raise Problem(f"copying to {self.name} failed: {last_line(err, f'exit code {code}')}")
+
+
+class Ssh(Remote):
+    kind, parent = "ssh", "/tmp"
+
+    def __init__(self, host, *rest):
+        self.host = host
+        super().__init__(host, *rest)
+
+    def shell(self, command):
+        return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15",
+                self.host, command]
+
+    def advice(self, said):
+        what = "install it (package openssh-client)" if "cannot be started" in said else \
+            f"`ssh {self.host}` must work without a password"
+        return f"{last_line(said, '')}: {what}"
+
+    def copy(self):
+        with tempfile.TemporaryFile() as errors, subprocess.Popen(
+                self.shell(f"tar -xof - -C {shlex.quote(self.folder)}"), stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL, stderr=errors, **OWN_GROUP) as unpacking:
+            try:
+                with contextlib.suppress(OSError):  # when it has ended it says why
+                    with tarfile.open(fileobj=unpacking.stdin, mode="w|") as packed:
+                        packed.add(self.bundle, ".")
+                with contextlib.suppress(OSError):
+                    unpacking.stdin.close()
+                code = unpacking.wait()
+            except BaseException:
+                end_group(unpacking)
+                raise
+            if code != 0:
+                errors.seek(0)
+                reason = last_line(errors.read().decode("utf-8", "replace"), f"exit code {code}")
+                raise Problem(f"copying to {self.name} failed: {reason}")
