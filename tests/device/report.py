@@ -25,7 +25,7 @@ thead th { position: sticky; top: 0; background: Canvas; max-width: 14rem }
 tr > th:first-child { position: sticky; left: 0; background: Canvas }
 thead th:first-child { z-index: 1 }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left;
-         vertical-align: top; max-width: 24rem; overflow-wrap: anywhere }
+         vertical-align: top; max-width: 24rem; overflow-wrap: break-word }
 th { font-weight: 600 } td.number { text-align: right; white-space: nowrap }
 .passed { color: var(--good) } .failed { color: var(--bad); font-weight: 600 }
 .skipped, .absent { color: #888 } .odd { background: var(--odd) }
