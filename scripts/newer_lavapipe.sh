@@ -56,6 +56,8 @@ icd=$(compgen -G "$root/usr/share/vulkan/icd.d/lvp_icd*.json" | head -n 1)
   "-DORIEL_LAVAPIPE_ICD=$icd") || exit 1
 cmake --build "$build" --target oriel_tests_lavapipe || exit 1
 
+# Compiling kernels with matrix units at the first dispatch takes this driver minutes.
+export ORIEL_TEST_PATIENCE=20
 tests=("$newer/bin/with" "$build/tests/oriel_tests_lavapipe")
 "${tests[@]}" '--gtest_filter=MatmulChoiceOf.matrix_units_keep*' ||
   give_up "the matrix units fail, or this lavapipe has none"
