@@ -37,6 +37,9 @@ std::vector<Message> readMessages(const std::string& path) {
       throw malformed;
     }
     messages.push_back({item["role"].get<std::string>(), item["content"].get<std::string>()});
+    if (messages.back().role.find('\0') != std::string::npos) {  // C would see less of it
+      throw malformed;
+    }
   }
   return messages;
 }

@@ -176,6 +176,8 @@ def test_chat_formats():
     roles = json.dumps([{"role": "tool", "content": "x"}]).encode()
     fails("a role that the format lacks", 1, "render", BUNDLED, "--messages", "-", "--template",
           "gemma3", stdin=roles)
+    fails("a role with a NUL in it", 1, "render", BUNDLED, "--messages", "-",
+          stdin=b'[{"role": "user\\u0000x", "content": "x"}]')
     empty = json_of("render of no messages", "render", BUNDLED, "--messages", "-", "--template",
                     "qwen2.5", "--no-generation-prompt", stdin=b"[]")
     check("no messages: what stands before the first", empty["text"].startswith("<|im_start|>system"),
