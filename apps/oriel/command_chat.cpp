@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -32,6 +33,16 @@ struct ChatOptions {
 
 /// What Linux's terminals pass on of a line; the rest is lost.
 constexpr size_t kTerminalLineBytes = 4095;
+
+size_t longestLine(const std::string& text) {
+  size_t longest = 0;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    longest = std::max(longest, end - begin);
+    begin = end + 1;
+  }
+  return longest;
+}
 
 /// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
 /// format puts in its place if there is memory for it. 0: nothing that counts.
@@ -96,13 +107,14 @@ class Chat {
     }
     bool leaving = false;  // Ctrl-C was the last thing that happened
     for (std::string line;;) {
+      const bool typed = interactive_ && !reader_.waits();
       if (watched) {
         tell(bold("> "));
       }
       if (interactive_) {
         clearInterrupts();
       }
-      switch (reader_.next(&line)) {
+      switch (typed ? reader_.nextTyped(&line) : reader_.next(&line)) {
         case LineReader::Result::kEnd:
           tell(watched ? "\n" : "");
           return kExitDone;
@@ -122,10 +134,10 @@ class Chat {
           break;
       }
       leaving = false;
-      if (line.find_first_not_of(" \t") == std::string::npos) {
+      if (line.find_first_not_of(" \t\n") == std::string::npos) {
         continue;
       }
-      if (interactive_ && line.size() >= kTerminalLineBytes) {
+      if (interactive_ && longestLine(line) >= kTerminalLineBytes) {
         tell("oriel: the terminal cuts lines after " + std::to_string(kTerminalLineBytes) +
              " bytes: send the message in parts, or through a pipe\n");
         continue;

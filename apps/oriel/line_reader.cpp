@@ -7,6 +7,12 @@
 #include "system.h"
 
 namespace cli {
+namespace {
+
+/// Pasted lines come closer than this, also from afar; those that somebody types do not.
+constexpr int kPasteMs = 30;
+
+}  // namespace
 
 LineReader::Result LineReader::next(std::string* line) {
   char buffer[4096];
@@ -38,6 +44,31 @@ LineReader::Result LineReader::next(std::string* line) {
                                      "): check where the input comes from"};
     }
   }
+}
+
+bool LineReader::waits() const { return !pending_.empty() || stdinWaits(0); }
+
+LineReader::Result LineReader::nextTyped(std::string* text) {
+  Result result = next(text);
+  if (result != Result::kLine || text->compare(0, 1, "/") == 0) {
+    return result;
+  }
+  const auto join = [&] {
+    std::string line;
+    result = next(&line);
+    *text += result == Result::kLine ? "\n" + line : "";
+  };
+  while (result == Result::kLine && stdinWaits(kPasteMs)) {
+    join();
+  }
+  if (result == Result::kLine) {
+    pending_ += takeUnfinishedLine();
+    if (!pending_.empty()) {
+      join();
+    }
+  }
+  text->erase(text->find_last_not_of('\n') + 1);
+  return result == Result::kEnd ? Result::kLine : result;  // the end comes again
 }
 
 }  // namespace cli

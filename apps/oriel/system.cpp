@@ -17,8 +17,10 @@
 #include <psapi.h>
 #include <shellapi.h>
 #else
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <termios.h>
 #include <unistd.h>
 #include <csignal>
 #endif
@@ -136,6 +138,9 @@ long readStdin(char* buffer, size_t capacity) {
   return _read(0, buffer, static_cast<unsigned>(capacity));
 }
 
+bool stdinWaits(int) { return false; }  // consoles do not say
+std::string takeUnfinishedLine() { return {}; }
+
 #else
 
 std::vector<std::string> arguments(int argc, char** argv) {
@@ -195,6 +200,30 @@ uint64_t peakResidentBytes() {
 
 long readStdin(char* buffer, size_t capacity) {
   return static_cast<long>(read(STDIN_FILENO, buffer, capacity));
+}
+
+bool stdinWaits(int milliseconds) {
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  return poll(&input, 1, milliseconds) > 0 && (input.revents & POLLIN) != 0;
+}
+
+std::string takeUnfinishedLine() {
+  termios usual;
+  if (tcgetattr(STDIN_FILENO, &usual) != 0) {
+    return {};
+  }
+  termios at_once = usual;
+  at_once.c_lflag &= ~static_cast<tcflag_t>(ICANON);
+  at_once.c_cc[VMIN] = 0;
+  at_once.c_cc[VTIME] = 0;
+  std::string text;
+  if (tcsetattr(STDIN_FILENO, TCSANOW, &at_once) == 0) {
+    char buffer[4096];
+    const ssize_t count = read(STDIN_FILENO, buffer, sizeof(buffer));
+    text.assign(buffer, static_cast<size_t>(std::max<ssize_t>(count, 0)));
+    tcsetattr(STDIN_FILENO, TCSANOW, &usual);
+  }
+  return text;
 }
 
 #endif

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 import traceback
+import xml.etree.ElementTree
 
 ORIEL = pathlib.Path(sys.argv[1]).resolve()
 DATA = pathlib.Path(sys.argv[2]).resolve()
@@ -116,6 +117,13 @@ def relative_l2(got, want):
 
 def floats(data):
     return list(struct.unpack(f"<{len(data) // 4}f", data))
+
+
+def is_svg(path):
+    try:
+        return xml.etree.ElementTree.parse(path).getroot().tag.endswith("svg")
+    except (OSError, xml.etree.ElementTree.ParseError):
+        return False
 
 
 def write_ids(ids, name="ids.json"):
