@@ -59,7 +59,7 @@ fi
 
 kotlin=$bindings/kotlin
 compiler=kotlin-compiler@2.4.20
-if command -v npm >/dev/null && oriel_begin_folder "$kotlin" "$compiler"; then
+if ! oriel_is_complete "$kotlin" "$compiler" && command -v npm >/dev/null && oriel_begin_folder "$kotlin"; then
   oriel_retry 3 oriel_logged npm install --prefix "$kotlin" --no-save --ignore-scripts "$compiler" &&
     echo "$compiler" >"$kotlin/.complete"
 fi
