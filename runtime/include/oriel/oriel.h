@@ -671,7 +671,8 @@ ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, si
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
 /* The same with a file, written beside `path` (PATH.oriel-tmp, on Windows a name of its own), on the disk before it
  * is renamed over it: a process that is ended or a power failure leaves the old snapshot or the new one. Folders
- * that are missing are made, devices and pipes refused, links followed. Borrows memory of the snapshot's size for the length of the call. */
+ * that are missing are made, devices and pipes refused, links followed (not on Windows). Borrows memory of the
+ * snapshot's size for the length of the call. */
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
