@@ -18,6 +18,7 @@
 #include "report.h"
 #include "terminal.h"
 #include "validators.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -321,7 +322,7 @@ int runCalibrate(const CalibrateOptions& options) {
     json["measured"] = details;
     printJson(json);
   } else {
-    print(calibration.describe() + "written to   " + path + "\n");
+    printText(calibration.describe() + "written to   " + path + "\n");
   }
   return kExitDone;
 }

@@ -23,6 +23,7 @@
 #include "system.h"
 #include "terminal.h"
 #include "validators.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -210,7 +211,7 @@ void describe(const Model& model, const Json& json,
     std::snprintf(line, sizeof(line), "  %8d  %10.4f  ", id, static_cast<double>(logit));
     text += line + terminalSafe(piece) + "\n";
   }
-  print(text);
+  printText(text);
 }
 
 /// The same file with a cache in f16 and the window that was chosen. `--memory` is for the model under test;

@@ -14,6 +14,7 @@
 #include "plan_report.h"
 #include "plan_source.h"
 #include "sizes.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -45,7 +46,7 @@ int listShapes(const PlanOptions& options) {
   if (options.json) {
     printJson(shapesJson(shapes));
   } else {
-    print(describeShapes(shapes));
+    printText(describeShapes(shapes));
   }
   return kExitDone;
 }
@@ -77,7 +78,7 @@ int runPlan(const PlanOptions& options) {
   if (options.json) {
     printJson(planJson(source, plan, plan_options.speed, neighbours));
   } else {
-    print(describePlan(source, plan_options, plan, neighbours));
+    printText(describePlan(source, plan_options, plan, neighbours));
   }
   if (plan.fits == 0) {
     throw Failure{kExitDoesNotFit, source.name() + " does not fit in " +

@@ -10,6 +10,7 @@
 #include "failure.h"
 #include "interrupt.h"
 #include "system.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -57,7 +58,7 @@ void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) 
   const bool is_warning = level == ORIEL_LOG_WARNING;
   if (is_warning ? self->shows_warnings_ : self->verbose_) {
     self->progress_.clear();
-    tell(dim(std::string("oriel: ") + (is_warning ? "warning: " : "") + oneLine(message)) + "\n");
+    tellText(dim(std::string("oriel: ") + (is_warning ? "warning: " : "") + oneLine(message)) + "\n");
   }
 }
 
