@@ -154,7 +154,7 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
     prepared->work = workOf(prepared->file, prepared->desc, prepared->kv, prepared->totals);
   }
 
-  // Host bytes depend on neither window nor chunk: measure them with the smallest.
+  // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   Plan plan;
   ORIEL_TRY(buildPlan(prepared->file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1,
@@ -169,7 +169,9 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
   prepared->session_host_bytes = session_arena.used();
 
   request.host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
-  return chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget);
+  ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget));
+  prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);
+  return kOk;
 }
 
 oriel_plan planResult(const PreparedModel& prepared) {

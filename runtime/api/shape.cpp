@@ -75,7 +75,9 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
   request.kv = &prepared->kv;
   ORIEL_TRY(readModelRequest(options, *prepared, log, &request));
   prepared->work = workOf(*shape, type);
-  return chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget);
+  ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget));
+  prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);
+  return kOk;
 }
 
 }  // namespace
