@@ -324,7 +324,8 @@ typedef struct oriel_step_cost {
 
 typedef struct oriel_plan {
   size_t struct_size;
-  uint32_t fits;            /* 0: everything below describes the smallest plan instead */
+  uint32_t fits;            /* 0: everything below describes the smallest plan instead. 0, too, where
+                             * weights_unknown is 1 */
   uint64_t memory_bytes;    /* the cap that was planned for */
   uint64_t total_bytes;     /* = the five below */
   uint64_t weights_bytes;   /* device: weights as repacked for the kernels */
@@ -332,7 +333,7 @@ typedef struct oriel_plan {
   uint64_t activation_bytes;/* device: vectors between kernels, for one chunk */
   uint64_t staging_bytes;   /* host-visible: upload ring, step parameters, logits */
   uint64_t host_bytes;      /* tokenizer, tables, sampler, the tokens' ids (4 bytes a slot), the objects themselves */
-  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in */
+  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in; 0: weights_unknown */
   uint64_t kv_bytes_per_token; /* growth of kv_bytes for one more token of window */
   uint32_t window_tokens;
   uint32_t sink_tokens;
@@ -348,7 +349,10 @@ typedef struct oriel_plan {
   uint32_t choice_count;     /* of choices */
   oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
   uint32_t calibrated; /* 1: loss_nats follows a calibration (given, or of a file); 0: published priors */
-  uint32_t weights_unknown; /* 1: only from oriel_plan_shape; weights_bytes is 0, the rest is planned */
+  /* 1: only from oriel_plan_shape, whose shape does not describe the weights. Whether the model fits is not known:
+   * fits, weights_bytes, minimum_bytes and those of the choices are 0. Everything else is planned as if all of
+   * memory_bytes were for it (total_bytes > memory_bytes: even that does not fit). */
+  uint32_t weights_unknown;
   /* Keys and values alone, as published figures count them: no sinks, chunk slack or alignment. */
   uint64_t kv_window_bytes; /* of window_tokens tokens */
   uint64_t kv_local_bytes;  /* of layers that see only a short window of their own, when it is full; what
@@ -527,7 +531,7 @@ typedef enum oriel_weight_format {
 
 /* Plans for a shape by name with all matrices in one format. Bytes are exact but for host_bytes, which
  * guesses the tokenizer by the size of the vocabulary. As oriel_plan_file returns ORIEL_OK also when
- * nothing fits; ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
+ * nothing fits, and when nobody can say (oriel_plan.weights_unknown); ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
 ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights,
                                         const oriel_options *options, oriel_plan *plan);
 
