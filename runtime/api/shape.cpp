@@ -50,6 +50,11 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
   ORIEL_TRY(readShape(name, weights, log, &shape, &type));
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
+  if (options.calibration == nullptr && options.calibration_file != nullptr &&
+      options.calibration_file[0] != '\0') {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a shape is no file that was measured: plan for the file, or without a calibration");
+  }
   prepared->memory_bytes = request.memory_bytes;
   prepared->calibrated = options.calibration != nullptr;
   prepared->desc = modelDescOf(*shape);

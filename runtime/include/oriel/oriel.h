@@ -253,8 +253,8 @@ typedef struct oriel_options {
   /* NULL: malloc. Copied; must stay valid until the model is freed. Called from every thread that calls
    * Oriel. */
   const oriel_allocator *allocator;
-  /* What the model at hand loses by windows and formats, instead of published priors. Read by the call
-   * only. */
+  /* What the model at hand loses by windows and formats. Read by the call only. NULL: what calibration_file
+   * says. */
   const oriel_calibration *calibration;
   /* A window that is chosen is at least this long, past the trained context if need be; what cannot hold
    * it does not fit. More than window_tokens: ORIEL_ERROR_ARGUMENT. 0: any. At most 4194304. */
@@ -281,6 +281,13 @@ typedef struct oriel_options {
    * warmer, or busier, than it was then. 0: not. */
   uint32_t measure_again;
   uint32_t reserved;
+  /* A file of `oriel calibrate`, used like `calibration` by every call that plans for a model file.
+   *  - NULL: "<model path>.calibration.json" if there is one. One that is damaged, or was measured on another
+   *    model, is a warning and is not used.
+   *  - "": none. Published priors are used.
+   *  - A path: this file. What is wrong with it is an error (ORIEL_ERROR_IO, ORIEL_ERROR_FORMAT).
+   * Not read when `calibration` is given. */
+  const char *calibration_file;
 } oriel_options;
 
 typedef enum oriel_refusal {
@@ -340,7 +347,7 @@ typedef struct oriel_plan {
   uint32_t raised_layers;    /* layers that a guard gives more bits: extreme key biases, wide key norms */
   uint32_t choice_count;     /* of choices */
   oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
-  uint32_t calibrated; /* 1: loss_nats follows oriel_options.calibration; 0: published priors */
+  uint32_t calibrated; /* 1: loss_nats follows a calibration (given, or of a file); 0: published priors */
   uint32_t weights_unknown; /* 1: only from oriel_plan_shape; weights_bytes is 0, the rest is planned */
   /* Keys and values alone, as published figures count them: no sinks, chunk slack or alignment. */
   uint64_t kv_window_bytes; /* of window_tokens tokens */
@@ -360,8 +367,10 @@ typedef struct oriel_plan {
   oriel_step_cost prefill;  /* chunk_tokens tokens */
 } oriel_plan;
 
-/* Plans for a file without touching a device: reads the header only. Returns ORIEL_OK also when
- * nothing fits (plan->fits tells). With memory_bytes 0 plans for half of the system's free memory. */
+/* Plans for a file without touching a device: reads the header, and the calibration beside the file if there
+ * is one. Returns ORIEL_OK also when nothing fits (plan->fits tells). oriel_model_load with the same options
+ * carries out this plan. With memory_bytes 0 both plan for half of the memory that is free at that moment:
+ * give plan->memory_bytes to the load that is to be the same. */
 ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options,
                                        oriel_plan *plan);
 
