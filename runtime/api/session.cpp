@@ -1,4 +1,5 @@
 #include "exec/session.h"
+#include "exec/snapshot.h"
 
 #include <cmath>
 #include <new>
@@ -73,6 +74,46 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
     writeResult(result, out);
   }
   return status.code();
+}
+
+// What is there already is only replaced if saving has made it, or nothing is in it.
+Status checkReplaced(const char* path, const Log& log) {
+  SmallFile old;
+  ORIEL_TRY(old.openIfThere(path, log));
+  if (!old.isOpen() || old.bytes() == 0) {
+    return kOk;
+  }
+  char begin[kSnapshotMagicBytes] = {};
+  if (old.bytes() >= sizeof(begin)) {
+    ORIEL_TRY(old.read(begin, sizeof(begin), log));
+  }
+  return isSnapshot(begin) ? kOk
+                           : log.fail(ORIEL_ERROR_IO,
+                                      "%.600s is there and is no snapshot: choose another name, or remove it",
+                                      path);
+}
+
+Status restoreFile(Session* session, const char* path, const oriel_allocator& allocator, const Log& log,
+                   const Log& named) {
+  SmallFile file;
+  ORIEL_TRY(file.openIfThere(path, log));
+  if (!file.isOpen()) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is not there, check the path", path);
+  }
+  // Before memory is borrowed for it: any file may be named.
+  SnapshotHeader header;
+  const uint64_t begin = std::min<uint64_t>(file.bytes(), sizeof(header));
+  ORIEL_TRY(file.read(&header, begin, log));
+  ORIEL_TRY(checkSnapshotHeader(&header, begin, file.bytes(), named));
+  Workspace workspace(nullptr, 0, &allocator);
+  const BorrowedBytes block(&workspace, file.bytes());
+  if (block.data() == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "no memory for %.600s, which has %llu bytes: close other programs", path,
+                    static_cast<unsigned long long>(file.bytes()));
+  }
+  ORIEL_TRY(file.read(block.data(), file.bytes(), log));
+  return session->restore(block.data(), file.bytes(), named);
 }
 
 }  // namespace
@@ -170,7 +211,7 @@ oriel_status oriel_session_restore(oriel_session* handle, const void* data, size
   if (handle == nullptr || data == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return handle->session->restore(data, bytes).code();
+  return handle->session->restore(data, bytes, handle->model->log).code();
 }
 
 oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
@@ -178,6 +219,9 @@ oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
     return ORIEL_ERROR_ARGUMENT;
   }
   const oriel_model& model = *handle->model;
+  if (const Status status = checkReplaced(path, model.log); !status.ok()) {
+    return status.code();
+  }
   const uint64_t bytes = handle->session->snapshotBytes();
   Workspace workspace(nullptr, 0, &model.allocator);
   const BorrowedBytes block(&workspace, bytes);
@@ -190,7 +234,7 @@ oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
   if (const Status status = handle->session->save(block.data()); !status.ok()) {
     return status.code();
   }
-  return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), model.log, /*lasts=*/true)
+  return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), FileUse::kKept, model.log)
       .code();
 }
 
@@ -198,11 +242,9 @@ oriel_status oriel_session_restore_file(oriel_session* handle, const char* path)
   if (handle == nullptr || path == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  MappedFile file;
-  if (const Status status = file.open(path, handle->model->log); !status.ok()) {
-    return status.code();
-  }
-  return handle->session->restore(file.data(), file.bytes()).code();
+  const oriel_model& model = *handle->model;
+  NamingLog named(model.log, path);
+  return restoreFile(handle->session, path, model.allocator, model.log, named.log()).code();
 }
 
 void oriel_session_cancel(oriel_session* handle) {
