@@ -6,6 +6,7 @@
 #include "report.h"
 #include "sizes.h"
 #include "terminal.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -19,6 +20,9 @@ std::string bytesByPurpose(const oriel_plan& plan) {
       {"activations", plan.activation_bytes}, {"staging", plan.staging_bytes},
       {"host", plan.host_bytes},
   };
+  constexpr size_t kBarColumn = 28;
+  const auto bar_columns =
+      static_cast<unsigned>(std::clamp<size_t>(resultColumns(), kBarColumn, kBarColumn + 32) - kBarColumn);
   std::string text;
   for (const auto& row : rows) {
     if (&row == &rows[0] && plan.weights_unknown != 0) {
@@ -28,7 +32,7 @@ std::string bytesByPurpose(const oriel_plan& plan) {
     const double share = plan.total_bytes == 0 ? 0
                                                : static_cast<double>(row.bytes) /
                                                      static_cast<double>(plan.total_bytes);
-    text += formatted("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) + bar(share, 32) + "\n";
+    text += formatted("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) + bar(share, bar_columns) + "\n";
   }
   return text + formatted("  %-12s%12s  (%llu bytes)\n", "total", formatSize(plan.total_bytes).c_str(),
                        static_cast<unsigned long long>(plan.total_bytes));
@@ -209,18 +213,17 @@ Json planPredictions(const oriel_plan& plan, const oriel_speed* speed) {
 }
 
 std::string speedTable(const oriel_plan& plan, const oriel_speed& speed) {
-  std::string text =
-      formatted("  speed       predicted for %s\n  %-12s%14s%15s  %s\n", speed.device, "depth",
-             "decode tok/s", "prefill tok/s", "decoding is limited by");
+  Table table({{"depth"}, {"decode tok/s", true}, {"prefill tok/s", true, 1}, {"decoding is limited by", false, 2}});
   for (const uint64_t depth : depthsOf(plan)) {
     oriel_prediction prediction;
     if (!predict(plan, depth, 0, &prediction)) {
       return "  speed       not known: the weights of this model are not\n";
     }
-    text += formatted("  %-12llu%14.1f%15.1f  %s\n", static_cast<unsigned long long>(depth),
-                   prediction.decode_tokens_per_s, prediction.prefill_tokens_per_s,
-                   limitName(prediction.decode_limit));
+    table.row({std::to_string(depth), formatted("%.1f", prediction.decode_tokens_per_s),
+               formatted("%.1f", prediction.prefill_tokens_per_s), limitName(prediction.decode_limit)});
   }
+  std::string text =
+      formatted("  speed       predicted for %s\n", speed.device) + table.text(resultColumns(), 2);
   oriel_prediction prediction;
   if (predict(plan, 0, 0, &prediction) && prediction.crossover_tokens > 0) {
     text += formatted("  reading the cache takes as long as the weights at %.0f tokens\n",
@@ -353,34 +356,35 @@ std::vector<oriel_shape_info> knownShapes() {
 }
 
 std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
-  std::string text = formatted("%-15s %6s %11s %9s %8s   %s\n", "name", "layers", "heads", "context",
-                            "params", "cache bytes a token: f16, K8V4, K4V4");
+  // From 40 columns on there is room for the name and for what a token takes at the most and at the least.
+  Table table({{"name"}, {"layers", true, 5}, {"heads", true, 4}, {"context", true, 3}, {"params", true, 1},
+               {"f16", true}, {"K8V4", true, 2}, {"K4V4", true}});
   for (const oriel_shape_info& shape : shapes) {
-    uint64_t bytes[4];
+    std::string bytes[4];
     uint64_t local[4];
     for (size_t i = 0; i < 4; ++i) {
-      bytes[i] = kvBytesPerToken(shape.name, kListed[i].k, kListed[i].v, &local[i]);
+      bytes[i] = std::to_string(kvBytesPerToken(shape.name, kListed[i].k, kListed[i].v, &local[i]));
     }
-    const std::string heads = std::to_string(shape.n_heads) + "/" + std::to_string(shape.n_kv_heads) +
-                              "/" + std::to_string(shape.head_dim);
-    const std::string parameters =
-        shape.parameters == 0 ? "?" : formatted("%.2f B", static_cast<double>(shape.parameters) / 1e9);
-    text += formatted("%-15s %6u %11s %9u %8s   %8llu", shape.name, shape.n_layers, heads.c_str(),
-                   shape.context_train, parameters.c_str(), static_cast<unsigned long long>(bytes[0]));
+    std::string note;
     if (shape.latent_dim != 0) {
-      text += formatted("  (one vector of %u values)\n", shape.latent_dim);
-      continue;
+      bytes[2] = bytes[3] = "-";
+      note = formatted("one vector of %u values", shape.latent_dim);
+    } else if (shape.local_layers != 0) {
+      note = formatted("and %llu bytes in f16 for %u layers that see %u tokens",
+                       static_cast<unsigned long long>(local[0]), shape.local_layers,
+                       shape.local_window_tokens);
     }
-    text += formatted(" %8llu %8llu", static_cast<unsigned long long>(bytes[2]),
-                   static_cast<unsigned long long>(bytes[3]));
-    if (shape.local_layers != 0) {
-      text += formatted("  and %llu in f16 for %u layers that see %u tokens",
-                     static_cast<unsigned long long>(local[0]), shape.local_layers,
-                     shape.local_window_tokens);
-    }
-    text += "\n";
+    table.row({shape.name, std::to_string(shape.n_layers),
+               std::to_string(shape.n_heads) + "/" + std::to_string(shape.n_kv_heads) + "/" +
+                   std::to_string(shape.head_dim),
+               std::to_string(shape.context_train),
+               shape.parameters == 0 ? "?" : formatted("%.2fB", static_cast<double>(shape.parameters) / 1e9),
+               bytes[0], bytes[2], bytes[3]},
+              note);
   }
-  return text + "\nheads are query/KV/head_dim; `oriel plan --arch NAME --memory SIZE` plans for one\n";
+  return table.text(resultColumns()) +
+         "\nf16, K8V4 and K4V4 are bytes of cache a token; heads are query/KV/head_dim. "
+         "`oriel plan --arch NAME --memory SIZE` plans for one.\n";
 }
 
 Json shapesJson(const std::vector<oriel_shape_info>& shapes) {
