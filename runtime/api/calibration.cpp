@@ -8,34 +8,66 @@ namespace {
 
 constexpr size_t kMaxPath = 4096;
 
-size_t readPiece(void* file, void* buffer, size_t capacity) {
-  return static_cast<InputFile*>(file)->read(buffer, capacity);
+struct TextFile {
+  InputFile file;
+  uint64_t at = 0;
+};
+
+size_t readPiece(void* context, void* buffer, size_t capacity) {
+  TextFile* const text = static_cast<TextFile*>(context);
+  const size_t bytes =
+      static_cast<size_t>(std::min<uint64_t>(capacity, text->file.bytes() - text->at));
+  if (!text->file.read(text->at, buffer, bytes, Log()).ok()) {
+    return 0;
+  }
+  text->at += bytes;
+  return bytes;
 }
 
-// Null: nothing is wrong with it.
-const char* faultOf(InputFile* input, const MappedFile& model, uint32_t n_layers, CalibrationFile* file) {
-  switch (readCalibrationFile({readPiece, input}, file)) {
+Status hashEnds(const ModelFile& model, const Log& log, uint64_t* hash) {
+  uint8_t piece[4096];
+  *hash = kEndsHashBegin;
+  const uint64_t part = std::min(model.bytes(), kEndsHashedBytes);
+  for (const uint64_t begin : {uint64_t{0}, model.bytes() - part}) {
+    for (uint64_t done = 0; done < part;) {
+      const uint64_t bytes = std::min<uint64_t>(sizeof(piece), part - done);
+      ORIEL_TRY(model.read(begin + done, piece, bytes, log));
+      *hash = hashOfEnds(piece, static_cast<size_t>(bytes), *hash);
+      done += bytes;
+    }
+  }
+  return kOk;
+}
+
+// `*fault`: null where nothing is wrong with it.
+Status checkCalibration(TextFile* text, const ModelFile& model, uint32_t n_layers, const Log& log,
+                        CalibrationFile* file, const char** fault) {
+  uint64_t hash = 0;
+  ORIEL_TRY(hashEnds(model, log, &hash));
+  switch (readCalibrationFile({readPiece, text}, file)) {
     case CalibrationFault::kNotOne:
-      return "is not a calibration";
+      *fault = "is not a calibration";
+      return kOk;
     case CalibrationFault::kVersion:
-      return "has a version that is not known here";
+      *fault = "has a version that is not known here";
+      return kOk;
     case CalibrationFault::kConstant:
-      return "has a constant that cannot be a measurement";
+      *fault = "has a constant that cannot be a measurement";
+      return kOk;
     case CalibrationFault::kNone:
       break;
   }
-  if (file->model_bytes != model.bytes() ||
-      file->model_hash != hashOfEnds(model.data(), model.bytes())) {
-    return "was measured on another file";
-  }
-  return file->constants.layer_count == 0 || file->constants.layer_count == n_layers
-             ? nullptr
-             : "has another number of layers than the model";
+  const uint32_t layers = file->constants.layer_count;
+  *fault = file->model_bytes != model.bytes() || file->model_hash != hash
+               ? "was measured on another file"
+           : layers != 0 && layers != n_layers ? "has another number of layers than the model"
+                                               : nullptr;
+  return kOk;
 }
 
 }  // namespace
 
-Status findCalibration(const char* model_path, const MappedFile& model, uint32_t n_layers, const Log& log,
+Status findCalibration(const char* model_path, const ModelFile& model, uint32_t n_layers, const Log& log,
                        oriel_options* options, CalibrationFile* storage) {
   const char* path = options->calibration_file;
   const bool beside = path == nullptr;
@@ -50,15 +82,17 @@ Status findCalibration(const char* model_path, const MappedFile& model, uint32_t
     }
     path = beside_path;
   }
-  InputFile input;
-  bool missing = false;
-  const bool open = input.open(path, &missing);
+  TextFile text;
+  const bool readable = text.file.openIfThere(path, Log()).ok();
+  const bool open = text.file.isOpen();
   if (!open && !beside) {
     return log.fail(ORIEL_ERROR_IO, "the calibration %.600s cannot be read: check the path and its access rights",
                     path);
   }
-  const char* const fault =
-      open ? faultOf(&input, model, n_layers, storage) : missing ? nullptr : "cannot be read";
+  const char* fault = readable ? nullptr : "cannot be read";
+  if (open) {
+    ORIEL_TRY(checkCalibration(&text, model, n_layers, log, storage, &fault));
+  }
   if (fault != nullptr && beside) {
     log.write(ORIEL_LOG_WARNING, "%.600s %s: measure again with `oriel calibrate`", path, fault);
   } else if (fault != nullptr) {

@@ -17,7 +17,7 @@ struct TextSource {
 /// As written. Points into itself: do not copy.
 struct CalibrationFile {
   uint64_t model_bytes = 0;   ///< size of the model's file
-  uint64_t model_hash = 0;    ///< hashOfEnds of it
+  uint64_t model_hash = 0;    ///< hashOfEnds of its ends
   oriel_calibration constants = {};
   oriel_layer_calibration layers[kMaxLayers];
 };
@@ -32,7 +32,10 @@ enum class CalibrationFault {
 /// Reads at most kMaxCalibrationBytes. Allocates nothing. With a fault, `file` holds nothing of use.
 CalibrationFault readCalibrationFile(const TextSource& text, CalibrationFile* file);
 
-/// Tells model files apart: FNV-1a of the first and the last MiB.
-uint64_t hashOfEnds(const uint8_t* data, uint64_t bytes);
+/// Model files are told apart by FNV-1a of their first and last bytes, at most so many of each, one after the
+/// other. Continues `hash`, which begins as kEndsHashBegin.
+constexpr uint64_t kEndsHashBegin = 0xcbf29ce484222325;
+constexpr uint64_t kEndsHashedBytes = 1 << 20;
+uint64_t hashOfEnds(const uint8_t* data, size_t bytes, uint64_t hash);
 
 }  // namespace oriel
