@@ -79,9 +79,10 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
 
 oriel_status oriel::refuseCall(oriel_session* handle) {
   if (handle->refusing.exchange(1) == 0) {
-    (void)handle->model->log.fail(ORIEL_ERROR_STATE,
-                                  "the session is in the middle of another call: wait until that has "
-                                  "returned, and change nothing from inside its callbacks");
+    (void)handle->model->log.fail(
+        ORIEL_ERROR_STATE,
+        "the session is in the middle of another call: wait until that has "
+        "returned, and change nothing from inside its callbacks");
     handle->refusing.store(0);
   }
   return ORIEL_ERROR_STATE;
@@ -210,7 +211,8 @@ oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
                             static_cast<unsigned long long>(bytes));
     }
     ORIEL_TRY(handle->session->save(block.data()));
-    return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), model.log, /*lasts=*/true);
+    return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), model.log,
+                               /*lasts=*/true);
   });
 }
 
