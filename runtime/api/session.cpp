@@ -120,9 +120,10 @@ Status restoreFile(Session* session, const char* path, const oriel_allocator& al
 
 oriel_status oriel::refuseCall(oriel_session* handle) {
   if (handle->refusing.exchange(1) == 0) {
-    (void)handle->model->log.fail(ORIEL_ERROR_STATE,
-                                  "the session is in the middle of another call: wait until that has "
-                                  "returned, and change nothing from inside its callbacks");
+    (void)handle->model->log.fail(
+        ORIEL_ERROR_STATE,
+        "the session is in the middle of another call: wait until that has "
+        "returned, and change nothing from inside its callbacks");
     handle->refusing.store(0);
   }
   return ORIEL_ERROR_STATE;
