@@ -171,9 +171,11 @@ class Chat {
         model_.info().name[0] != '\0' ? model_.info().name : model_.info().architecture;
     tell(bold(terminalSafe(name)) + " on " + terminalSafe(model_.info().device) + "\n" +
          formatSize(plan.total_bytes) + " of " + formatSize(plan.memory_bytes) +
-         " used; remembers the last " + std::to_string(plan.window_tokens) + " tokens, and forgets " +
-         (options_.common.split_turns ? "the oldest token by token" : "whole turns, the oldest first") + "\n" +
-         dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
+         " used; remembers the last " + std::to_string(plan.window_tokens) +
+         " tokens, and forgets " +
+         (options_.common.split_turns ? "the oldest token by token"
+                                      : "whole turns, the oldest first") +
+         "\n" + dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
   }
 
   /// A line that begins with "/". False: leave.
@@ -333,7 +335,8 @@ class Chat {
     const uint64_t first = std::max(begin, seen.sinks);
     if (seen.first_seen > first) {
       const uint64_t tokens = seen.position - begin;
-      tellLoss("the message", seen.first_seen - first, tokens, tokens, options_.common, model_.plan());
+      tellLoss("the message", seen.first_seen - first, tokens, tokens, options_.common,
+               model_.plan());
     }
   }
 
@@ -363,8 +366,10 @@ class Chat {
     tell(dim(line) + "\n");
     const uint64_t longest = longestForgotten(before, now);
     if (4 * longest > model_.plan().window_tokens) {
-      tellText(dim("a turn of " + std::to_string(longest) + " tokens is no longer seen; more --memory or a longer "
-                   "--window holds more, --evict tokens keeps part of a turn") + "\n");
+      tellText(dim("a turn of " + std::to_string(longest) +
+                   " tokens is no longer seen; more --memory or a longer "
+                   "--window holds more, --evict tokens keeps part of a turn") +
+               "\n");
     }
     tell("\n");
   }

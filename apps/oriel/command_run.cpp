@@ -46,8 +46,8 @@ void tellWhatIsLost(const RunOptions& options, const Model& model, const Session
   const uint64_t lost = std::max(stats.evicted, beyond);
   if (lost != 0) {
     const uint64_t sinks = model.plan().sink_tokens;
-    tellLoss("the prompt", lost, tokens, tokens - std::min(tokens, sinks) + options.tokens, options.common,
-             model.plan());
+    tellLoss("the prompt", lost, tokens, tokens - std::min(tokens, sinks) + options.tokens,
+             options.common, model.plan());
   }
 }
 
@@ -56,8 +56,9 @@ int runRun(const RunOptions& options, Prompt prompt) {
   const bool wants_chat = !options.raw && !prompt.from_ids;
   const bool chat = wants_chat && model.chatFormat(options.chat) != "none";
   if (wants_chat && !chat) {
-    model.diagnostics().warn("the model has no chat format: the prompt is continued as it is; name one with --template, "
-                             "or give --raw");
+    model.diagnostics().warn(
+        "the model has no chat format: the prompt is continued as it is; name one with --template, "
+        "or give --raw");
   }
   const Session session(model, options.chat, 0, options.common.split_turns);
   const CancelOnInterrupt cancel(session.get());

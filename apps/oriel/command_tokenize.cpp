@@ -60,7 +60,8 @@ std::vector<int32_t> parseIds(const std::string& text) {
 void takeIdForModel(TokenizeOptions* options) {
   const std::string& model = options->common.model;
   std::error_code error;
-  if (options->decode && !model.empty() && model.find_first_not_of("0123456789,[] ") == std::string::npos &&
+  if (options->decode && !model.empty() &&
+      model.find_first_not_of("0123456789,[] ") == std::string::npos &&
       !std::filesystem::exists(std::filesystem::u8path(model), error)) {
     options->ids.insert(options->ids.begin(), model);
     options->common.model.clear();
@@ -113,9 +114,10 @@ Command addTokenizeCommand(CLI::App* program) {
       program->add_subcommand("tokenize", "Turn text from stdin into token ids, or ids into text");
   addModelOption(app, &options->common);
   app->footer("Examples:\n  printf Hello | oriel tokenize\n  oriel tokenize --decode 15 43");
-  app->add_option("IDS", options->ids,
-                  "With --decode only: the ids, separated by spaces or commas or as JSON (default: those on "
-                  "stdin)")
+  app->add_option(
+         "IDS", options->ids,
+         "With --decode only: the ids, separated by spaces or commas or as JSON (default: those on "
+         "stdin)")
       ->type_name("");
   app->add_flag("--decode", options->decode, "From ids to text");
   app->add_flag("--special", options->special,

@@ -34,9 +34,10 @@ std::string remedy(const CommonOptions& options, const oriel_plan& plan, uint64_
 
 void tellLoss(const std::string& what, uint64_t lost, uint64_t tokens, uint64_t window_tokens,
               const CommonOptions& options, const oriel_plan& plan) {
-  tellText("oriel: warning: " + what + " has " + std::to_string(tokens) + " tokens, and the model no longer sees " +
-           std::to_string(lost) + " of them: it holds " +
-           std::to_string(uint64_t{plan.sink_tokens} + plan.window_tokens) + remedy(options, plan, window_tokens) + "\n");
+  tellText("oriel: warning: " + what + " has " + std::to_string(tokens) +
+           " tokens, and the model no longer sees " + std::to_string(lost) + " of them: it holds " +
+           std::to_string(uint64_t{plan.sink_tokens} + plan.window_tokens) +
+           remedy(options, plan, window_tokens) + "\n");
 }
 
 TurnsSeen turnsSeen(const Session& session) {
@@ -49,7 +50,8 @@ TurnsSeen turnsSeen(const Session& session) {
   seen.sinks = view.sinks_used;
   seen.starts.resize(view.turn_count);
   size_t needed = 0;
-  session.check(oriel_session_get_turns(session.get(), seen.starts.data(), seen.starts.size(), &needed));
+  session.check(
+      oriel_session_get_turns(session.get(), seen.starts.data(), seen.starts.size(), &needed));
   return seen;
 }
 
@@ -63,7 +65,8 @@ std::string forgottenText(const TurnsSeen& before, const TurnsSeen& now) {
     const bool was_seen = before.first_seen < end;
     if (begin < end && was_seen && now.first_seen >= end) {
       ++turns;
-    } else if (begin < now.first_seen && now.first_seen < end && before.first_seen < now.first_seen) {
+    } else if (begin < now.first_seen && now.first_seen < end &&
+               before.first_seen < now.first_seen) {
       part = true;
     }
   }

@@ -187,7 +187,8 @@ std::string Model::chatFormat(const ChatFormatOptions& options) const {
   const char* const name = oriel_chat_template(model_, &chat);
   diagnostics_.check(name == nullptr ? ORIEL_ERROR_ARGUMENT : ORIEL_OK, Diagnostics::Blame::kOptions);
   if (!options.template_file.empty() && name == std::string("plain")) {
-    throw Failure{kExitUsage, options.template_file + " holds no chat template that is known here: " + knownFormats()};
+    throw Failure{kExitUsage, options.template_file +
+                                  " holds no chat template that is known here: " + knownFormats()};
   }
   return name;
 }

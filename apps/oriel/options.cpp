@@ -92,7 +92,8 @@ void setCalibration(const std::string& text, CommonOptions* options) {
 void setEvict(const std::string& given, CommonOptions* options) {
   const std::string text = lowerCase(given);
   if (text != "turns" && text != "tokens") {
-    throw CLI::ValidationError("--evict", "'" + given + "' is not what can be forgotten: use turns or tokens");
+    throw CLI::ValidationError("--evict",
+                               "'" + given + "' is not what can be forgotten: use turns or tokens");
   }
   options->split_turns = text == "tokens";
 }
@@ -156,10 +157,11 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
           "(default)",
           setCalibration);
 
-  addText(command, options, "--evict", "WHAT", shown("Memory", Uses::kSampling),
-          "What goes at once when the window is full: turns, a question with its answer (default), or "
-          "single tokens",
-          setEvict);
+  addText(
+      command, options, "--evict", "WHAT", shown("Memory", Uses::kSampling),
+      "What goes at once when the window is full: turns, a question with its answer (default), or "
+      "single tokens",
+      setEvict);
 
   const char* const device = shown("Device", Uses::kDevice);
   addText(command, options, "--device", "DEVICE", device,

@@ -338,8 +338,8 @@ TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
   // A long message stays where it is between its frame.
   const oriel_message message = {"user", text.data(), text.size()};
   ids.resize(text.size());
-  ASSERT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 0, ORIEL_TEXT_BOS,
-                                          ids.data(), ids.size(), &count));
+  ASSERT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 0,
+                                          ORIEL_TEXT_BOS, ids.data(), ids.size(), &count));
   ids.resize(count);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
   ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));

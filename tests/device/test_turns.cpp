@@ -161,16 +161,19 @@ TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
     uint32_t random = seed * 2654435761u;
     if (seed == 3) {  // text that is no turn, longer than half the window
       const std::string text = words(80);
-      ASSERT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
+      ASSERT_EQ(ORIEL_OK,
+                oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
     }
     for (uint32_t turn = 0; turn < 60; ++turn) {
       random = random * 1664525u + 1013904223u;
-      ASSERT_EQ(ORIEL_OK, add(loaded, "user", words(random >> 30 == 0 ? 90 : 1 + (random >> 20) % 40)));
+      ASSERT_EQ(ORIEL_OK,
+                add(loaded, "user", words(random >> 30 == 0 ? 90 : 1 + (random >> 20) % 40)));
       if (turn % 4 == 1) {
         ASSERT_EQ(ORIEL_OK, reply(loaded, 5));
       }
       const oriel_view view = viewOf(loaded);
-      ASSERT_EQ(firstVisible(turnsOf(loaded), view.position, view.sinks_used, kWindow), view.first_visible)
+      ASSERT_EQ(firstVisible(turnsOf(loaded), view.position, view.sinks_used, kWindow),
+                view.first_visible)
           << "turn " << turn;
       EXPECT_GE(view.first_visible, seen_from) << "what was forgotten stays forgotten";
       seen_from = view.first_visible;
