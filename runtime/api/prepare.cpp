@@ -179,7 +179,8 @@ oriel_plan planResult(const PreparedModel& prepared) {
   const ModelDesc& desc = prepared.desc;
   oriel_plan plan = {};
   plan.struct_size = sizeof(plan);
-  plan.fits = budget.fits ? 1 : 0;
+  // Without the weights nobody can say.
+  plan.fits = budget.fits && !prepared.weights_unknown ? 1 : 0;
   plan.memory_bytes = prepared.memory_bytes;
   plan.total_bytes = budget.bytes.total();
   plan.weights_bytes = budget.bytes.weights;
@@ -187,7 +188,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.activation_bytes = budget.bytes.activations;
   plan.staging_bytes = budget.bytes.io;
   plan.host_bytes = budget.bytes.host;
-  plan.minimum_bytes = budget.minimum_bytes;
+  plan.minimum_bytes = prepared.weights_unknown ? 0 : budget.minimum_bytes;
   static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
     if (budget.formats.keysRaised(layer)) {
@@ -228,11 +229,11 @@ oriel_plan planResult(const PreparedModel& prepared) {
     oriel_plan_choice& out = plan.choices[plan.choice_count];
     out.k_format = publicFormat(choice.formats.k);
     out.v_format = publicFormat(choice.formats.v);
-    out.fits = choice.fits ? 1 : 0;
+    out.fits = choice.fits && !prepared.weights_unknown ? 1 : 0;
     out.window_tokens = choice.cache.window;
     out.chunk_tokens = choice.chunk;
     out.total_bytes = choice.bytes.total();
-    out.minimum_bytes = choice.minimum_bytes;
+    out.minimum_bytes = prepared.weights_unknown ? 0 : choice.minimum_bytes;
     out.loss_nats = choice.loss;
     out.refused = choice.refused;
     out.decode_tokens_per_s = choice.decode_tokens_per_s;

@@ -310,7 +310,7 @@ class Reader {
 
  private:
   bool refuse(CalibrationFault fault) {
-    fault_ = fault;
+    fault_ = json_.next() == -1 ? CalibrationFault::kNotOne : fault;  // it ends here, or is no JSON
     return false;
   }
 

@@ -281,10 +281,10 @@ Status Session::save(void* out) const {
                        ids_, context_.executor, out);
 }
 
-Status Session::restore(const void* data, uint64_t bytes) {
+Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   SessionState state;
   ORIEL_TRY(readSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), data, bytes,
-                         context_.log, context_.executor, &state, &turns_, &ids_));
+                         log, context_.executor, &state, &turns_, &ids_));
   position_ = state.position;
   last_token_ = -1;
   stored_ = state.stored;

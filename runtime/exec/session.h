@@ -50,7 +50,8 @@ class Session {
 
   uint64_t snapshotBytes() const;
   Status save(void* out) const;
-  Status restore(const void* data, uint64_t bytes);
+  /// `log`: of what is wrong with the snapshot.
+  Status restore(const void* data, uint64_t bytes, const Log& log);
   void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
 
   Status append(const int32_t* ids, size_t count);

@@ -45,7 +45,8 @@
  *    plan states. Generating takes none. Borrowed for the length of a call only: by oriel_tokenize 46 bytes for
  *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
  *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
- *    oriel_render_tokens the rendered text besides; for saving to a file the snapshot. What the Vulkan driver
+ *    oriel_render_tokens the rendered text besides; for saving to a file and restoring from one; and for reading
+ *    compiled pipelines that cache_dir keeps when they take more than the upload ring has. What the Vulkan driver
  *    allocates for its own bookkeeping is outside the plan: Oriel cannot see it.
  */
 #ifndef ORIEL_ORIEL_H_
@@ -325,7 +326,8 @@ typedef struct oriel_step_cost {
 
 typedef struct oriel_plan {
   size_t struct_size;
-  uint32_t fits;            /* 0: everything below describes the smallest plan instead */
+  uint32_t fits;            /* 0: everything below describes the smallest plan instead. 0, too, where
+                             * weights_unknown is 1 */
   uint64_t memory_bytes;    /* the cap that was planned for */
   uint64_t total_bytes;     /* = the five below */
   uint64_t weights_bytes;   /* device: weights as repacked for the kernels */
@@ -333,7 +335,7 @@ typedef struct oriel_plan {
   uint64_t activation_bytes;/* device: vectors between kernels, for one chunk */
   uint64_t staging_bytes;   /* host-visible: upload ring, step parameters, logits */
   uint64_t host_bytes;      /* tokenizer, tables, sampler, the tokens' ids (4 bytes a slot), the objects themselves */
-  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in */
+  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in; 0: weights_unknown */
   uint64_t kv_bytes_per_token; /* growth of kv_bytes for one more token of window */
   uint32_t window_tokens;
   uint32_t sink_tokens;
@@ -349,7 +351,10 @@ typedef struct oriel_plan {
   uint32_t choice_count;     /* of choices */
   oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
   uint32_t calibrated; /* 1: loss_nats follows a calibration (given, or of a file); 0: published priors */
-  uint32_t weights_unknown; /* 1: only from oriel_plan_shape; weights_bytes is 0, the rest is planned */
+  /* 1: only from oriel_plan_shape, whose shape does not describe the weights. Whether the model fits is not known:
+   * fits, weights_bytes, minimum_bytes and those of the choices are 0. Everything else is planned as if all of
+   * memory_bytes were for it (total_bytes > memory_bytes: even that does not fit). */
+  uint32_t weights_unknown;
   /* Keys and values alone, as published figures count them: no sinks, chunk slack or alignment. */
   uint64_t kv_window_bytes; /* of window_tokens tokens */
   uint64_t kv_local_bytes;  /* of layers that see only a short window of their own, when it is full; what
@@ -528,7 +533,7 @@ typedef enum oriel_weight_format {
 
 /* Plans for a shape by name with all matrices in one format. Bytes are exact but for host_bytes, which
  * guesses the tokenizer by the size of the vocabulary. As oriel_plan_file returns ORIEL_OK also when
- * nothing fits; ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
+ * nothing fits, and when nobody can say (oriel_plan.weights_unknown); ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
 ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights,
                                         const oriel_options *options, oriel_plan *plan);
 
@@ -697,10 +702,17 @@ ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t pos
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
                                           size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
-/* The same with a file, written beside `path` (PATH.oriel-tmp, on Windows a name of its own), on the disk before it
- * is renamed over it: a process that is ended or a power failure leaves the old snapshot or the new one. Folders
- * that are missing are made, devices and pipes refused, links followed (not on Windows). Borrows memory of the
- * snapshot's size for the length of the call. */
+/* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
+ * is renamed over what is there: a process that is ended or a power failure leaves the old snapshot or the new
+ * one, and what such a process left is removed by the next saving to this path. Never waits for another process.
+ *  - A file that is there is replaced if it is a snapshot of whatever model and version, or empty. Any other is
+ *    ORIEL_ERROR_IO and stays: an app that was told to write over it removes it first. So are folders, devices and
+ *    pipes. Links are followed (not on Windows).
+ *  - The folder must be there: none is made.
+ *  - The file is its owner's alone (mode 0600 on POSIX systems, elsewhere as the folder has it); one that is
+ *    replaced passes on what its own mode forbids.
+ *  - Both calls borrow memory of the snapshot's size. A file that is changed while it is restored is
+ *    ORIEL_ERROR_IO or ORIEL_ERROR_FORMAT. */
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
