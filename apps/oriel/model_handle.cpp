@@ -249,7 +249,7 @@ std::vector<int32_t> Model::renderedIds(const ChatFormatOptions& options,
 
 Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens,
                  bool split_turns)
-    : diagnostics_(model.diagnostics()) {
+    : diagnostics_(model.diagnostics()), split_turns_(split_turns) {
   open(model, chat, assumed_tokens);
 }
 
@@ -259,7 +259,7 @@ void Session::open(const Model& model, const ChatFormatOptions& chat, uint64_t a
   options.struct_size = sizeof(options);
   options.chat = &chat_options;
   options.assumed_tokens = assumed_tokens;
-  options.split_turns = split_turns ? 1 : 0;
+  options.split_turns = split_turns_ ? 1 : 0;
   check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
 }
 

@@ -120,6 +120,7 @@ class Session {
 
  private:
   const Diagnostics& diagnostics_;
+  const bool split_turns_;
   oriel_session* session_ = nullptr;
 };
 
