@@ -9,6 +9,7 @@
 #include "cache_picture.h"
 #include "commands.h"
 #include "failure.h"
+#include "forgetting.h"
 #include "interrupt.h"
 #include "line_reader.h"
 #include "lost_device.h"
@@ -21,6 +22,7 @@
 #include "system.h"
 #include "terminal.h"
 #include "validators.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -96,7 +98,7 @@ class Chat {
       : options_(options),
         pinned_tokens_(pinned_tokens),
         model_(options.common, Load::kDevice, pinned_tokens_),
-        session_(model_, options.chat),
+        session_(model_, options.chat, 0, options.common.split_turns),
         think_tags_(thinkTags(model_, options.chat)) {
     addSystem();
   }
@@ -188,8 +190,11 @@ class Chat {
         model_.info().name[0] != '\0' ? model_.info().name : model_.info().architecture;
     tell(bold(terminalSafe(name)) + " on " + terminalSafe(model_.info().device) + "\n" +
          formatSize(plan.total_bytes) + " of " + formatSize(plan.memory_bytes) +
-         " used; remembers the last " + std::to_string(plan.window_tokens) + " tokens\n" +
-         dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
+         " used; remembers the last " + std::to_string(plan.window_tokens) +
+         " tokens, and forgets " +
+         (options_.common.split_turns ? "the oldest token by token"
+                                      : "whole turns, the oldest first") +
+         "\n" + dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
   }
 
   /// A line that begins with "/". False: leave.
@@ -304,7 +309,8 @@ class Chat {
   /// One user message and its reply. False: cancelled, where that ends the program.
   bool turn(const std::string& line) {
     const CancelOnInterrupt cancel(session_.get());
-    const uint64_t begin = session_.stats().position;
+    const TurnsSeen before = turnsSeen(session_);
+    const uint64_t begin = before.position;
     oriel_status added = addUser(line);
     if (added == ORIEL_ERROR_CANCELLED && interrupts() == 0) {
       // A Ctrl-C that came too late for the last reply; it is used up now.
@@ -323,6 +329,7 @@ class Chat {
       return true;
     }
     session_.check(added);
+    tellWhatIsLost(begin);
     const bool json = options_.common.json;
     Reply reply;
     reply.streams = !json;
@@ -336,12 +343,23 @@ class Chat {
       print(interactive_ ? "\n" : "\n\n");
     }
     if (interactive_ && isTerminal(Stream::kErr)) {
-      showSpeed(reply, stats);
+      showSpeed(reply, stats, before);
     }
     return interactive_ || !reply.cancelled;
   }
 
-  static void showSpeed(const Reply& reply, const oriel_stats& stats) {
+  /// A message that is longer than the window is read, but not answered as a whole.
+  void tellWhatIsLost(uint64_t begin) const {
+    const TurnsSeen seen = turnsSeen(session_);
+    const uint64_t first = std::max(begin, seen.sinks);
+    if (seen.first_seen > first) {
+      const uint64_t tokens = seen.position - begin;
+      tellLoss("the message", seen.first_seen - first, tokens, tokens, options_.common,
+               model_.plan());
+    }
+  }
+
+  void showSpeed(const Reply& reply, const oriel_stats& stats, const TurnsSeen& before) const {
     std::string line = std::to_string(reply.result.tokens) + " tok";
     if (reply.result.decode_tokens_per_s > 0) {
       char speed[32];
@@ -352,15 +370,27 @@ class Chat {
     }
     line += " · window " + std::to_string(stats.window_used) + "/" +
             std::to_string(stats.window_capacity);
-    if (stats.evicted > 0) {
-      line += " · " + std::to_string(stats.evicted) + " forgotten";
+    const TurnsSeen now = turnsSeen(session_);
+    const std::string forgotten = forgottenText(before, now);
+    if (!forgotten.empty()) {
+      line += " · " + forgotten;
+    } else if (stats.evicted > 0) {
+      line += " · " + std::to_string(stats.evicted) + " tokens forgotten";
     }
     if (reply.cancelled) {
       line += " · stopped";
     } else if (reply.result.stop_reason == ORIEL_STOP_LENGTH) {
       line += " · cut off by --tokens";
     }
-    tell(dim(line) + "\n\n");
+    tell(dim(line) + "\n");
+    const uint64_t longest = longestForgotten(before, now);
+    if (4 * longest > model_.plan().window_tokens) {
+      tellText(dim("a turn of " + std::to_string(longest) +
+                   " tokens is no longer seen; more --memory or a longer "
+                   "--window holds more, --evict tokens keeps part of a turn") +
+               "\n");
+    }
+    tell("\n");
   }
 
   const ChatOptions& options_;
