@@ -36,8 +36,8 @@ class MappedFile {
   uint64_t bytes_ = 0;
 };
 
-/// A file that is read in order and never mapped: what is cut off or changed meanwhile is read short or as other
-/// bytes, which readers of such files expect anyway. Closed by the destructor.
+/// A file that is read piece by piece, while others may write to it or cut it off: what is read may then be
+/// old or new, and expectUnchanged() tells; nothing worse happens. Closed by the destructor.
 class InputFile {
  public:
   InputFile() = default;
@@ -45,14 +45,35 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  /// False, quietly, when there is no such file (`missing`), it may not be read or is no file (a folder, a pipe,
-  /// a device). `path` as for MappedFile.
-  bool open(const char* path, bool* missing);
-  /// The next bytes, at most `capacity`; 0: the end, or it cannot be read.
-  size_t read(void* buffer, size_t capacity);
+  /// Once only. `path`, which must outlive this object, is UTF-8; on POSIX systems "/dev/fd/N" and
+  /// "/proc/self/fd/N" are the descriptor N itself, which stays open where it is, its offset untouched.
+  /// ORIEL_ERROR_IO with a reason (missing, a folder, empty, no permission). Windows: nobody else may write
+  /// to the file while it is open.
+  Status open(const char* path, const Log& log);
+  /// As open, but that no such file is there is no error: then isOpen() is false.
+  Status openIfThere(const char* path, const Log& log);
+  bool isOpen() const { return handle_ != -1; }
+  /// When it was opened.
+  uint64_t bytes() const { return was_.bytes; }
+  /// Exactly `bytes` from `offset` on. ORIEL_ERROR_IO when there are no longer so many or they cannot be read.
+  Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
+  /// ORIEL_ERROR_IO when the file's size or the time of its last change is no longer what it was. That it was
+  /// removed, or replaced by another under its name, is no change: this one stays what it was.
+  Status expectUnchanged(const Log& log) const;
 
  private:
+  /// What tells that a file was written to.
+  struct State {
+    uint64_t bytes = 0;
+    uint64_t links = 0;  ///< names
+    int64_t written[2] = {};  ///< time of the last write: seconds and nanoseconds, or one number
+    int64_t changed[2] = {};  ///< of the last change of anything, names included
+  };
+  bool readState(State* state) const;
+
+  const char* path_ = nullptr;
   intptr_t handle_ = -1;
+  State was_;
 };
 
 /// Writes `bytes` to a temporary file beside `path` and renames it over `path`: readers see the old or

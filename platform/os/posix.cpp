@@ -107,6 +107,14 @@ const char* adviceFor(int error) {
   }
 }
 
+Status changedMeanwhile(const char* path, const Log& log) {
+  return log.fail(ORIEL_ERROR_IO,
+                  "%.600s was changed while it was being read: try again when nobody writes to it",
+                  path);
+}
+
+bool sameTime(const int64_t (&a)[2], const int64_t (&b)[2]) { return a[0] == b[0] && a[1] == b[1]; }
+
 /// Reads the start of a small file as text; false when it cannot be read.
 template <size_t N>
 bool readText(const char* path, char (&text)[N]) {
@@ -302,36 +310,6 @@ Status MappedFile::open(const char* path, const Log& log) {
 
 Status MappedFile::openIfThere(const char* path) { return open(path, Log{}); }
 
-InputFile::~InputFile() {
-  if (handle_ >= 0) {
-    (void)::close(static_cast<int>(handle_));
-  }
-}
-
-bool InputFile::open(const char* path, bool* missing) {
-  const int given = openDescriptorIn(path);
-  const int fd = given >= 0 ? ::fcntl(given, F_DUPFD_CLOEXEC, 0)
-                            : openRetrying(path, O_RDONLY | O_NONBLOCK);
-  *missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG);
-  struct stat info = {};
-  if (fd < 0 || handle_ >= 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    if (fd >= 0) {
-      (void)::close(fd);
-    }
-    return false;
-  }
-  handle_ = fd;
-  return true;
-}
-
-size_t InputFile::read(void* buffer, size_t capacity) {
-  ssize_t got = 0;
-  do {
-    got = ::read(static_cast<int>(handle_), buffer, capacity);
-  } while (got < 0 && errno == EINTR);
-  return got > 0 ? static_cast<size_t>(got) : 0;
-}
-
 void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
   const long page_size = ::sysconf(_SC_PAGESIZE);
   if (page_size <= 0 || offset >= bytes_) {
@@ -347,6 +325,104 @@ void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
     (void)::madvise(const_cast<uint8_t*>(data_) + first, static_cast<size_t>(last - first),
                     MADV_DONTNEED);
   }
+}
+
+InputFile::~InputFile() {
+  if (handle_ >= 0) {
+    (void)::close(static_cast<int>(handle_));
+  }
+}
+
+Status InputFile::openIfThere(const char* path, const Log& log) {
+  const Status status = open(path, Log());
+  if (status.ok() || (handle_ < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG))) {
+    return kOk;
+  }
+  return log.fail(ORIEL_ERROR_IO, "%.600s cannot be read: check its access rights, and that it is a file", path);
+}
+
+Status InputFile::open(const char* path, const Log& log) {
+  path_ = path;
+  const int given = openDescriptorIn(path);
+  // O_NONBLOCK: opening a pipe must not wait for somebody to write to it.
+  handle_ = given >= 0 ? ::fcntl(given, F_DUPFD_CLOEXEC, 0)
+                       : openRetrying(path, O_RDONLY | O_NONBLOCK);
+  struct stat info = {};
+  if (handle_ < 0 || ::fstat(static_cast<int>(handle_), &info) != 0) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
+  }
+  if (S_ISDIR(info.st_mode)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(EISDIR));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: it is a device or a pipe, give a file",
+                    path);
+  }
+  if (!readState(&was_)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
+  }
+  if (was_.bytes == 0) {
+    return log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path);
+  }
+#if defined(POSIX_FADV_SEQUENTIAL)
+  (void)::posix_fadvise(static_cast<int>(handle_), 0, 0, POSIX_FADV_SEQUENTIAL);
+#endif
+  return kOk;
+}
+
+bool InputFile::readState(State* state) const {
+  struct stat info = {};
+  if (::fstat(static_cast<int>(handle_), &info) != 0) {
+    return false;
+  }
+#if defined(__APPLE__)
+  const struct timespec written = info.st_mtimespec;
+  const struct timespec changed = info.st_ctimespec;
+#else
+  const struct timespec written = info.st_mtim;
+  const struct timespec changed = info.st_ctim;
+#endif
+  state->bytes = static_cast<uint64_t>(info.st_size);
+  state->links = static_cast<uint64_t>(info.st_nlink);
+  state->written[0] = static_cast<int64_t>(written.tv_sec);
+  state->written[1] = static_cast<int64_t>(written.tv_nsec);
+  state->changed[0] = static_cast<int64_t>(changed.tv_sec);
+  state->changed[1] = static_cast<int64_t>(changed.tv_nsec);
+  return true;
+}
+
+Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+  char* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    constexpr uint64_t kMost = 1u << 30;  // what every system takes at a time
+    const ssize_t got = ::pread(static_cast<int>(handle_), at,
+                                static_cast<size_t>(bytes < kMost ? bytes : kMost),
+                                static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
+    }
+    if (got == 0) {  // its end was farther away when it was opened
+      return changedMeanwhile(path_, log);
+    }
+    at += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<uint64_t>(got);
+  }
+  return kOk;
+}
+
+Status InputFile::expectUnchanged(const Log& log) const {
+  State is;
+  if (!readState(&is)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
+  }
+  // Giving or taking a name changes the second time, too, and nothing in the file.
+  const bool same = is.bytes == was_.bytes && sameTime(is.written, was_.written) &&
+                    (is.links != was_.links || sameTime(is.changed, was_.changed));
+  return same ? kOk : changedMeanwhile(path_, log);
 }
 
 void preferLargePages(void* block, uint64_t bytes) {

@@ -77,6 +77,12 @@ const char* adviceFor(DWORD error) {
   }
 }
 
+Status changedMeanwhile(const char* path, const Log& log) {
+  return log.fail(ORIEL_ERROR_IO,
+                  "%.600s was changed while it was being read: try again when nobody writes to it",
+                  path);
+}
+
 /// Creates the folders a file's path goes through. Says nothing: what went wrong shows when the file
 /// is created.
 void makeParents(const WidePath& path) {
@@ -190,41 +196,6 @@ Status MappedFile::open(const char* path, const Log& log) {
 
 Status MappedFile::openIfThere(const char* path) { return open(path, Log{}); }
 
-InputFile::~InputFile() {
-  if (handle_ != -1) {
-    (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
-  }
-}
-
-bool InputFile::open(const char* path, bool* missing) {
-  WidePath wide;
-  *missing = !wide.set(path);
-  if (*missing || handle_ != -1) {
-    return false;
-  }
-  const HANDLE file = CreateFileW(wide.text, GENERIC_READ,
-                                  FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
-                                  OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
-  if (file == INVALID_HANDLE_VALUE) {
-    const DWORD error = GetLastError();
-    *missing = error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND ||
-               error == ERROR_INVALID_NAME || error == ERROR_FILENAME_EXCED_RANGE;
-    return false;
-  }
-  if (GetFileType(file) != FILE_TYPE_DISK) {
-    (void)CloseHandle(file);
-    return false;
-  }
-  handle_ = reinterpret_cast<intptr_t>(file);
-  return true;
-}
-
-size_t InputFile::read(void* buffer, size_t capacity) {
-  DWORD got = 0;
-  const DWORD wanted = capacity < (1u << 30) ? static_cast<DWORD>(capacity) : 1u << 30;
-  return ReadFile(reinterpret_cast<HANDLE>(handle_), buffer, wanted, &got, nullptr) != 0 ? got : 0;
-}
-
 void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
   SYSTEM_INFO info = {};
   GetSystemInfo(&info);
@@ -240,6 +211,98 @@ void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
     // Unlocking pages that are not locked takes them out of the working set; it reports an error.
     (void)VirtualUnlock(const_cast<uint8_t*>(data_) + first, static_cast<SIZE_T>(last - first));
   }
+}
+
+InputFile::~InputFile() {
+  if (handle_ != -1) {
+    (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
+  }
+}
+
+Status InputFile::openIfThere(const char* path, const Log& log) {
+  const Status status = open(path, Log());
+  const DWORD error = GetLastError();
+  if (status.ok() ||
+      (!isOpen() && (error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND ||
+                     error == ERROR_INVALID_NAME || error == ERROR_FILENAME_EXCED_RANGE))) {
+    return kOk;
+  }
+  return log.fail(ORIEL_ERROR_IO, "%.600s cannot be read: check its access rights, and that it is a file", path);
+}
+
+Status InputFile::open(const char* path, const Log& log) {
+  path_ = path;
+  WidePath wide;
+  if (!wide.set(path)) {
+    return log.fail(ORIEL_ERROR_IO,
+                    "cannot open %.600s: its path is too long or not UTF-8, change it", path);
+  }
+  const DWORD attributes = GetFileAttributesW(wide.text);
+  if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a folder, give a file", path);
+  }
+  // Without FILE_SHARE_WRITE.
+  const HANDLE handle = CreateFileW(wide.text, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE,
+                                    nullptr, OPEN_EXISTING, FILE_FLAG_SEQUENTIAL_SCAN, nullptr);
+  handle_ = reinterpret_cast<intptr_t>(handle);
+  if (handle == INVALID_HANDLE_VALUE || !readState(&was_)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(GetLastError()));
+  }
+  if (GetFileType(handle) != FILE_TYPE_DISK) {
+    return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: it is a device or a pipe, give a file",
+                    path);
+  }
+  if (was_.bytes == 0) {
+    return log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path);
+  }
+  return kOk;
+}
+
+bool InputFile::readState(State* state) const {
+  const HANDLE handle = reinterpret_cast<HANDLE>(handle_);
+  LARGE_INTEGER size = {};
+  FILETIME written = {};
+  if (GetFileSizeEx(handle, &size) == 0 ||
+      GetFileTime(handle, nullptr, nullptr, &written) == 0) {
+    return false;
+  }
+  state->bytes = static_cast<uint64_t>(size.QuadPart);
+  state->written[0] = static_cast<int64_t>(written.dwHighDateTime);
+  state->written[1] = static_cast<int64_t>(written.dwLowDateTime);
+  return true;
+}
+
+Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+  char* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    constexpr uint64_t kMost = 1u << 30;
+    OVERLAPPED place = {};
+    place.Offset = static_cast<DWORD>(offset);
+    place.OffsetHigh = static_cast<DWORD>(offset >> 32);
+    DWORD got = 0;
+    if (ReadFile(reinterpret_cast<HANDLE>(handle_), at,
+                 static_cast<DWORD>(bytes < kMost ? bytes : kMost), &got, &place) == 0 &&
+        GetLastError() != ERROR_HANDLE_EOF) {
+      return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(GetLastError()));
+    }
+    if (got == 0) {  // its end was farther away when it was opened
+      return changedMeanwhile(path_, log);
+    }
+    at += got;
+    offset += got;
+    bytes -= got;
+  }
+  return kOk;
+}
+
+Status InputFile::expectUnchanged(const Log& log) const {
+  State is;
+  if (!readState(&is)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(GetLastError()));
+  }
+  const bool same = is.bytes == was_.bytes && is.written[0] == was_.written[0] &&
+                    is.written[1] == was_.written[1];
+  return same ? kOk : changedMeanwhile(path_, log);
 }
 
 // Windows has large pages only for privileged processes.
