@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "interrupt.h"
 #include "line_reader.h"
+#include "lost_device.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -146,16 +147,34 @@ class Chat {
         continue;
       }
       if (interactive_ && line[0] == '/') {
-        if (!obey(line)) {
+        if (!onSomeDevice([&] { return obey(line); })) {
           return kExitDone;
         }
-      } else if (!turn(line)) {
+      } else if (!onSomeDevice([&] { return turn(line); })) {
         return kExitCancelled;
       }
     }
   }
 
  private:
+  /// Does it; where the device is lost meanwhile once more, on the CPU, as if it had not begun.
+  template <typename Act>
+  bool onSomeDevice(const Act& act) {
+    const uint64_t begin = session_.stats().position;
+    try {
+      return act();
+    } catch (const Failure&) {
+      if (!deviceLost(session_)) {
+        throw;
+      }
+    }
+    print(interactive_ ? "\n" : "");
+    if (!goOnOnCpu(options_.common, options_.chat, pinned_tokens_, begin, &model_, &session_)) {
+      addSystem();
+    }
+    return act();
+  }
+
   void addSystem() {
     if (!options_.system.empty()) {
       session_.check(

@@ -91,8 +91,18 @@ void Diagnostics::check(oriel_status status, Blame blame) const {
   }
 }
 
-Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
-    : diagnostics_(options.verbose, load != Load::kGlance) {
+Model::Model(const CommonOptions& options, Load how, uint32_t pinned_tokens)
+    : diagnostics_(options.verbose, how != Load::kGlance) {
+  load(options, how, pinned_tokens);
+}
+
+void Model::loadAgain(const CommonOptions& options, uint32_t pinned_tokens) {
+  oriel_model_free(model_);
+  model_ = nullptr;
+  load(options, Load::kDevice, pinned_tokens);
+}
+
+void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens) {
   const std::string path = modelPath(options);
   const std::string cache = load == Load::kDevice ? cacheFolder(options) : "";
   oriel_options library_options = planOptions(options);
@@ -128,6 +138,7 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
     }
   } catch (...) {
     oriel_model_free(model_);
+    model_ = nullptr;
     throw;
   }
 }
@@ -217,6 +228,10 @@ std::vector<int32_t> Model::renderedIds(const ChatFormatOptions& options,
 
 Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens)
     : diagnostics_(model.diagnostics()) {
+  open(model, chat, assumed_tokens);
+}
+
+void Session::open(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens) {
   const oriel_chat_options chat_options = chatOptions(chat);
   oriel_session_options options = {};
   options.struct_size = sizeof(options);
@@ -225,7 +240,12 @@ Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t ass
   check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
 }
 
-Session::~Session() { oriel_session_destroy(session_); }
+Session::~Session() { close(); }
+
+void Session::close() {
+  oriel_session_destroy(session_);
+  session_ = nullptr;
+}
 
 void Session::reset() { check(oriel_session_reset(session_)); }
 

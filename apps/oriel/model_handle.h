@@ -60,6 +60,9 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
+  /// Frees it, and loads with options that may be others. What was made of it must be closed.
+  void loadAgain(const CommonOptions& options, uint32_t pinned_tokens);
+
   oriel_model* get() const { return model_; }
   const Diagnostics& diagnostics() const { return diagnostics_; }
   const oriel_model_info& info() const { return info_; }
@@ -82,6 +85,8 @@ class Model {
                                    uint32_t flags) const;
 
  private:
+  void load(const CommonOptions& options, Load load, uint32_t pinned_tokens);
+
   Diagnostics diagnostics_;
   oriel_model* model_ = nullptr;
   oriel_model_info info_ = {};
@@ -97,6 +102,10 @@ class Session {
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  void close();
+  /// A new one, of the model that the first was of, which may have been loaded again since.
+  void open(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens = 0);
 
   oriel_session* get() const { return session_; }
   void reset();

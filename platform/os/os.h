@@ -76,13 +76,45 @@ class InputFile {
   State was_;
 };
 
-/// Writes `bytes` to a temporary file beside `path` and renames it over `path`: readers see the old or
-/// the new file, never a part. Creates the folder (one level and its parents) if missing. Refuses to
-/// replace what is no file. A process that is ended meanwhile leaves nothing (Windows) or one file that the
-/// next write takes up. `lasts`: once written the file survives a power failure, which takes the time of
-/// writing to the disk.
-Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log,
-                           bool lasts = false);
+/// A file that is read into the caller's memory. What others do to it meanwhile is an error line, where a mapping
+/// would end the process. Closed by the destructor.
+class SmallFile {
+ public:
+  SmallFile() = default;
+  ~SmallFile();
+  SmallFile(const SmallFile&) = delete;
+  SmallFile& operator=(const SmallFile&) = delete;
+
+  /// Once; `path` as in MappedFile::open, and it must stay. A file that is not there is no error: then isOpen() is
+  /// false. Refuses folders, devices and pipes with ORIEL_ERROR_IO; a file may be empty.
+  Status openIfThere(const char* path, const Log& log);
+  bool isOpen() const { return handle_ != kNoHandle; }
+  uint64_t bytes() const { return bytes_; }
+  /// Its first `bytes` bytes. ORIEL_ERROR_IO where it has fewer by now; or more, if all of it was wanted.
+  Status read(void* to, uint64_t bytes, const Log& log) const;
+
+ private:
+  static constexpr intptr_t kNoHandle = -1;
+
+  intptr_t handle_ = kNoHandle;
+  const char* path_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+/// Reads a file that has exactly so many bytes. False for any other, and one that is not there.
+bool readIfThere(const char* path, void* to, uint64_t bytes);
+
+/// What a file is for.
+enum class FileUse {
+  kCache,  ///< it can be made again: its folder is made if it is missing (one level and its parents)
+  kKept,   ///< its folder must be there; once written the file survives a power failure, which takes its time
+};
+
+/// Writes a temporary file beside `path`, of a name that nobody else has, and renames it over `path`: readers see
+/// the old or the new file, never a part. Never waits for another process. Refuses to replace what is no file. On
+/// POSIX systems the file is its owner's alone (0600), or stricter where the one it replaces is. What a process
+/// leaves that is ended meanwhile, the system removes (Windows) or the next write of this path.
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use, const Log& log);
 
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);

@@ -43,6 +43,8 @@ class Handle {
     handle_ = nullptr;
     return closed;
   }
+  /// The handle is the caller's from now on.
+  HANDLE release() { return std::exchange(handle_, nullptr); }
 
  private:
   HANDLE handle_;
@@ -75,12 +77,6 @@ const char* adviceFor(DWORD error) {
     default:
       return "the system refused, check the file and its disk";
   }
-}
-
-Status changedMeanwhile(const char* path, const Log& log) {
-  return log.fail(ORIEL_ERROR_IO,
-                  "%.600s was changed while it was being read: try again when nobody writes to it",
-                  path);
 }
 
 /// Creates the folders a file's path goes through. Says nothing: what went wrong shows when the file
@@ -130,6 +126,12 @@ bool writeAll(HANDLE file, const void* data, size_t bytes) {
     bytes -= written;
   }
   return true;
+}
+
+Status changedMeanwhile(const char* path, const Log& log) {
+  return log.fail(ORIEL_ERROR_IO,
+                  "%.600s was changed while it was being read: try again when nobody writes to it",
+                  path);
 }
 
 }  // namespace
@@ -306,10 +308,74 @@ Status InputFile::expectUnchanged(const Log& log) const {
 }
 
 // Windows has large pages only for privileged processes.
+SmallFile::~SmallFile() {
+  if (handle_ != kNoHandle) {
+    (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
+  }
+}
+
+Status SmallFile::openIfThere(const char* path, const Log& log) {
+  WidePath wide;
+  if (!wide.set(path)) {
+    return log.fail(ORIEL_ERROR_IO,
+                    "cannot open %.600s: its path is too long or not UTF-8, change it", path);
+  }
+  const DWORD attributes = GetFileAttributesW(wide.text);
+  if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a folder, give a file", path);
+  }
+  // Others may write and replace it: they are not to fail because somebody reads.
+  Handle file(CreateFileW(wide.text, GENERIC_READ,
+                          FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
+                          OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
+  if (!file.valid()) {
+    const DWORD error = GetLastError();
+    return error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND
+               ? Status(kOk)
+               : log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(error));
+  }
+  LARGE_INTEGER size = {};
+  if (GetFileType(file.get()) != FILE_TYPE_DISK) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a device or a pipe, give a file", path);
+  }
+  if (GetFileSizeEx(file.get(), &size) == 0) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(GetLastError()));
+  }
+  handle_ = reinterpret_cast<intptr_t>(file.release());
+  path_ = path;
+  bytes_ = size.QuadPart > 0 ? static_cast<uint64_t>(size.QuadPart) : 0;
+  return kOk;
+}
+
+Status SmallFile::read(void* to, uint64_t bytes, const Log& log) const {
+  char* out = static_cast<char*>(to);
+  const HANDLE file = reinterpret_cast<HANDLE>(handle_);
+  LARGE_INTEGER start = {};
+  bool failed = SetFilePointerEx(file, start, nullptr, FILE_BEGIN) == 0;
+  uint64_t rest = bytes;
+  DWORD got = 1;
+  for (; !failed && rest > 0 && got > 0; rest -= got, out += got) {
+    failed = ReadFile(file, out, rest < (1u << 30) ? static_cast<DWORD>(rest) : 1u << 30, &got, nullptr) == 0;
+  }
+  bool changed = rest > 0;
+  if (!failed && !changed && bytes >= bytes_) {  // all of it: then there is no more
+    char next = 0;
+    failed = ReadFile(file, &next, 1, &got, nullptr) == 0;
+    changed = got > 0;
+  }
+  if (failed) {
+    return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(GetLastError()));
+  }
+  return changed ? log.fail(ORIEL_ERROR_IO, "%.600s changed while it was read: try again", path_)
+                 : Status(kOk);
+}
+
+// Windows has large pages only for privileged processes.
 void preferLargePages(void*, uint64_t) {}
 
-Status writeFileAtomically(const char* path, const void* data, size_t bytes, const Log& log,
-                           bool lasts) {
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
+                           const Log& log) {
+  const bool lasts = use == FileUse::kKept;
   char name[kMaxPathUnits];
   WidePath wide;
   WidePath temporary;
@@ -317,11 +383,14 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, con
   if (length < 0 || static_cast<size_t>(length) >= sizeof(name) || !wide.set(path) ||
       !temporary.set(name)) {
     return log.fail(ORIEL_ERROR_IO,
-                    "cannot write a file: its path is too long or not UTF-8, change it");
+                    "cannot write %.600s: its path is too long or not UTF-8, change it", path);
   }
   constexpr DWORD kAccess = GENERIC_WRITE | DELETE;
   HANDLE handle = CreateFileW(temporary.text, kAccess, 0, nullptr, CREATE_NEW,
                               FILE_ATTRIBUTE_NORMAL, nullptr);
+  if (handle == INVALID_HANDLE_VALUE && GetLastError() == ERROR_PATH_NOT_FOUND && lasts) {
+    return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: its folder is not there, make it first", path);
+  }
   if (handle == INVALID_HANDLE_VALUE && GetLastError() == ERROR_PATH_NOT_FOUND) {
     makeParents(wide);
     handle = CreateFileW(temporary.text, kAccess, 0, nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL,

@@ -1,4 +1,5 @@
 #include "exec/session.h"
+#include "exec/snapshot.h"
 
 #include <cmath>
 #include <new>
@@ -73,6 +74,46 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
     }
     return status;
   });
+}
+
+// What is there already is only replaced if saving has made it, or nothing is in it.
+Status checkReplaced(const char* path, const Log& log) {
+  SmallFile old;
+  ORIEL_TRY(old.openIfThere(path, log));
+  if (!old.isOpen() || old.bytes() == 0) {
+    return kOk;
+  }
+  char begin[kSnapshotMagicBytes] = {};
+  if (old.bytes() >= sizeof(begin)) {
+    ORIEL_TRY(old.read(begin, sizeof(begin), log));
+  }
+  return isSnapshot(begin) ? kOk
+                           : log.fail(ORIEL_ERROR_IO,
+                                      "%.600s is there and is no snapshot: choose another name, or remove it",
+                                      path);
+}
+
+Status restoreFile(Session* session, const char* path, const oriel_allocator& allocator, const Log& log,
+                   const Log& named) {
+  SmallFile file;
+  ORIEL_TRY(file.openIfThere(path, log));
+  if (!file.isOpen()) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is not there, check the path", path);
+  }
+  // Before memory is borrowed for it: any file may be named.
+  SnapshotHeader header;
+  const uint64_t begin = std::min<uint64_t>(file.bytes(), sizeof(header));
+  ORIEL_TRY(file.read(&header, begin, log));
+  ORIEL_TRY(checkSnapshotHeader(&header, begin, file.bytes(), named));
+  Workspace workspace(nullptr, 0, &allocator);
+  const BorrowedBytes block(&workspace, file.bytes());
+  if (block.data() == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "no memory for %.600s, which has %llu bytes: close other programs", path,
+                    static_cast<unsigned long long>(file.bytes()));
+  }
+  ORIEL_TRY(file.read(block.data(), file.bytes(), log));
+  return session->restore(block.data(), file.bytes(), named);
 }
 
 }  // namespace
@@ -192,7 +233,8 @@ oriel_status oriel_session_restore(oriel_session* handle, const void* data, size
   if (handle == nullptr || data == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle, [&] { return handle->session->restore(data, bytes); });
+  return callAlone(
+      handle, [&] { return handle->session->restore(data, bytes, handle->model->log); });
 }
 
 oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
@@ -201,6 +243,7 @@ oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
   }
   return callAlone(handle, [&]() -> Status {
     const oriel_model& model = *handle->model;
+    ORIEL_TRY(checkReplaced(path, model.log));
     const uint64_t bytes = handle->session->snapshotBytes();
     Workspace workspace(nullptr, 0, &model.allocator);
     const BorrowedBytes block(&workspace, bytes);
@@ -210,7 +253,8 @@ oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
                             static_cast<unsigned long long>(bytes));
     }
     ORIEL_TRY(handle->session->save(block.data()));
-    return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), model.log, /*lasts=*/true);
+    return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), FileUse::kKept,
+                               model.log);
   });
 }
 
@@ -219,9 +263,9 @@ oriel_status oriel_session_restore_file(oriel_session* handle, const char* path)
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&]() -> Status {
-    MappedFile file;
-    ORIEL_TRY(file.open(path, handle->model->log));
-    return handle->session->restore(file.data(), file.bytes());
+    const oriel_model& model = *handle->model;
+    NamingLog named(model.log, path);
+    return restoreFile(handle->session, path, model.allocator, model.log, named.log());
   });
 }
 

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/captured_log.h"
+#include "tests/support/scratch_folder.h"
 
 #if !defined(_WIN32)
 #include <fcntl.h>
@@ -24,35 +24,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::CapturedLog;
+#if !defined(_WIN32)
+using test::AsNobody;
+#endif
 
-/// A fresh folder, removed at the end.
-class Os : public testing::Test {
+class Os : public test::ScratchFolder {
  protected:
-  Os() : folder_(fs::temp_directory_path() / ("oriel-test-" + std::to_string(entropy()))) {
-    fs::create_directories(folder_);
-  }
-  ~Os() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return path(name);
-  }
-  static std::string read(const std::string& name) {
-    std::ifstream in(name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  }
-  size_t filesInFolder() const {
-    size_t count = 0;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
-      count += entry.is_regular_file() ? 1 : 0;
-    }
-    return count;
-  }
-
   /// Opening must fail with ORIEL_ERROR_IO and say why.
   static void expectNoMapping(const std::string& name, const std::string& word) {
     CapturedLog log;
@@ -63,8 +40,6 @@ class Os : public testing::Test {
     EXPECT_EQ(file.data(), nullptr);
     EXPECT_EQ(file.bytes(), 0u);
   }
-
-  fs::path folder_;
 };
 
 std::string textOf(const MappedFile& file) {
@@ -176,124 +151,6 @@ TEST_F(Os, dropped_pages_can_still_be_read) {
   EXPECT_EQ(textOf(file), text);
 }
 
-// --- Writing -------------------------------------------------------------------------------------
-
-TEST_F(Os, a_written_file_replaces_the_old_one_and_leaves_nothing_else) {
-  CapturedLog log;
-  const std::string name = path("cache.bin");
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), "one", 3, log.log()).ok()) << log.errors();
-  EXPECT_EQ(read(name), "one");
-  const std::string large(3 << 20, 'l');
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), large.data(), large.size(), log.log()).ok());
-  EXPECT_EQ(read(name), large);
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), nullptr, 0, log.log()).ok());
-  EXPECT_EQ(read(name), "");
-  EXPECT_EQ(filesInFolder(), 1u);
-}
-
-TEST_F(Os, missing_folders_are_created) {
-  CapturedLog log;
-  const std::string name = path("a/b//c/file");
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), "x", 1, log.log()).ok()) << log.errors();
-  EXPECT_EQ(read(name), "x");
-}
-
-TEST_F(Os, a_reader_keeps_the_old_file) {
-#if defined(_WIN32)
-  GTEST_SKIP() << "Windows does not replace a mapped file";
-#endif
-  const std::string name = write("file", "old");
-  MappedFile file;
-  ASSERT_TRUE(file.open(name.c_str(), Log{}).ok());
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), "new", 3, Log{}).ok());
-  EXPECT_EQ(textOf(file), "old");
-  EXPECT_EQ(read(name), "new");
-}
-
-TEST_F(Os, a_file_that_cannot_be_written_is_an_error_and_leaves_nothing) {
-  CapturedLog log;
-  write("plain", "x");
-  const std::string below = path("plain") + "/file";
-  EXPECT_EQ(writeFileAtomically(below.c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  EXPECT_TRUE(log.says(below)) << log.errors();
-  fs::create_directory(folder_ / "taken");
-  write("taken/inside", "x");
-  EXPECT_EQ(writeFileAtomically(path("taken").c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  const std::string endless = path(std::string(5000, 'x'));
-  EXPECT_EQ(writeFileAtomically(endless.c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  EXPECT_EQ(log.lines.size(), 3u);
-  EXPECT_EQ(filesInFolder(), 2u);
-}
-
-// Renaming over /dev/null would take it away from everybody.
-TEST_F(Os, what_is_no_file_is_not_replaced_by_one) {
-#if defined(_WIN32)
-  GTEST_SKIP() << "no pipes in folders";
-#else
-  CapturedLog log;
-  const std::string pipe = path("pipe");
-  ASSERT_EQ(0, mkfifo(pipe.c_str(), 0600));
-  EXPECT_EQ(writeFileAtomically(pipe.c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  EXPECT_TRUE(log.says("it is a device or a pipe")) << log.errors();
-  EXPECT_TRUE(fs::is_fifo(pipe));
-  fs::create_directory(folder_ / "folder");
-  fs::create_directory_symlink(folder_ / "folder", folder_ / "link");  // a folder, too
-  EXPECT_EQ(writeFileAtomically(path("link").c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  EXPECT_TRUE(fs::is_symlink(path("link")));
-  EXPECT_EQ(filesInFolder(), 0u);
-#endif
-}
-
-TEST_F(Os, what_a_process_left_that_was_ended_while_writing_is_taken_up) {
-#if defined(_WIN32)
-  GTEST_SKIP() << "the system removes it";
-#else
-  const std::string name = path("kept");
-  for (const bool lasts : {false, true}) {
-    write("kept.oriel-tmp", "half of something longer");
-    ASSERT_TRUE(writeFileAtomically(name.c_str(), "new", 3, Log{}, lasts).ok());
-    EXPECT_EQ(read(name), "new");
-    EXPECT_EQ(filesInFolder(), 1u);
-  }
-#endif
-}
-
-TEST_F(Os, a_link_stays_and_what_it_leads_to_is_replaced) {
-#if defined(_WIN32)
-  GTEST_SKIP() << "links need rights there";
-#else
-  const std::string target = write("target", "old");
-  fs::create_symlink("target", folder_ / "link");
-  ASSERT_TRUE(writeFileAtomically(path("link").c_str(), "new", 3, Log{}).ok());
-  EXPECT_TRUE(fs::is_symlink(path("link")));
-  EXPECT_EQ(read(target), "new");
-  // But not one in the place of the temporary file: somebody else has put it there.
-  fs::create_symlink("target", folder_ / "other.oriel-tmp");
-  EXPECT_EQ(writeFileAtomically(path("other").c_str(), "x", 1, Log{}).code(), ORIEL_ERROR_IO);
-  EXPECT_EQ(read(target), "new");
-#endif
-}
-
-TEST_F(Os, writers_at_the_same_time_leave_one_whole_file) {
-  const std::string name = path("shared");
-  std::vector<std::thread> writers;
-  for (char letter = 'a'; letter < 'e'; ++letter) {
-    writers.emplace_back([&, letter] {
-      const std::string text(10000, letter);
-      for (int i = 0; i < 20; ++i) {
-        EXPECT_TRUE(writeFileAtomically(name.c_str(), text.data(), text.size(), Log{}).ok());
-      }
-    });
-  }
-  for (std::thread& writer : writers) {
-    writer.join();
-  }
-  const std::string text = read(name);
-  EXPECT_EQ(text.size(), 10000u);
-  EXPECT_EQ(std::set<char>(text.begin(), text.end()).size(), 1u);
-  EXPECT_EQ(filesInFolder(), 1u);
-}
-
 // --- Memory, time, chance ------------------------------------------------------------------------
 
 TEST_F(Os, free_memory_is_known_and_plausible) {
@@ -366,18 +223,6 @@ TEST(LargePages, are_asked_for_within_a_block_wherever_it_begins_and_ends) {
 }
 
 #if !defined(_WIN32)
-/// As somebody who owns nothing, also where the tests run as root.
-class AsNobody {
- public:
-  AsNobody() : user_(::geteuid()) { done_ = user_ != 0 || ::seteuid(65534) == 0; }
-  ~AsNobody() { EXPECT_EQ(0, ::seteuid(user_)); }
-  bool done() const { return done_; }
-
- private:
-  uid_t user_;
-  bool done_;
-};
-
 TEST_F(Os, a_descriptor_that_was_handed_over_opens_what_its_path_may_not) {
   const std::string name = write("private", "what is in it");
   const int fd = ::open(name.c_str(), O_RDONLY);

@@ -44,7 +44,8 @@
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
  *    plan states. Generating takes none. Borrowed for the length of a call only: working memory of
  *    oriel_tokenize and oriel_render_tokens, of text with an unbroken word above 1 KiB or messages above
- *    2 KiB in a session, and of saving to a file. What the Vulkan driver allocates for its own bookkeeping
+ *    2 KiB in a session, of saving to a file and of restoring from one, and of reading compiled pipelines that
+ *    cache_dir keeps when they take more than the upload ring has. What the Vulkan driver allocates for its own bookkeeping
  *    is outside the plan: Oriel cannot see it.
  */
 #ifndef ORIEL_ORIEL_H_
@@ -698,10 +699,17 @@ ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t pos
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
                                           size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
-/* The same with a file, written beside `path` (PATH.oriel-tmp, on Windows a name of its own), on the disk before it
- * is renamed over it: a process that is ended or a power failure leaves the old snapshot or the new one. Folders
- * that are missing are made, devices and pipes refused, links followed (not on Windows). Borrows memory of the
- * snapshot's size for the length of the call. */
+/* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
+ * is renamed over what is there: a process that is ended or a power failure leaves the old snapshot or the new
+ * one, and what such a process left is removed by the next saving to this path. Never waits for another process.
+ *  - A file that is there is replaced if it is a snapshot of whatever model and version, or empty. Any other is
+ *    ORIEL_ERROR_IO and stays: an app that was told to write over it removes it first. So are folders, devices and
+ *    pipes. Links are followed (not on Windows).
+ *  - The folder must be there: none is made.
+ *  - The file is its owner's alone (mode 0600 on POSIX systems, elsewhere as the folder has it); one that is
+ *    replaced passes on what its own mode forbids.
+ *  - Both calls borrow memory of the snapshot's size. A file that is changed while it is restored is
+ *    ORIEL_ERROR_IO or ORIEL_ERROR_FORMAT. */
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
