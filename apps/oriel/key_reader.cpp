@@ -132,8 +132,8 @@ int KeyReader::byte(int milliseconds, Key::Kind* why) {
       *why = Key::Kind::kInterrupt;
       return -1;
     }
-    const bool stopped = terminalResumed();
-    if (count < 0 && (terminalResized() || stopped)) {
+    stopped_ = terminalResumed();
+    if (count < 0 && (terminalResized() || stopped_)) {
       *why = Key::Kind::kRedraw;
       return -1;
     }
@@ -153,6 +153,7 @@ Key KeyReader::next() {
     const bool typed_ahead = typed_ahead_ > 0;
     const int first = byte(-1, &key.kind);
     if (first < 0) {
+      key.more = stopped_;
       return key;
     }
     if (first == kEscape) {

@@ -30,7 +30,9 @@ struct Key {
   Kind kind = Kind::kNone;
   char32_t character = 0;
   std::string text;
-  bool more = false;  ///< after kEnter: there is more already, as in a paste that is not marked as one
+  /// After kEnter: there is more already, as in a paste that is not marked as one. After kRedraw: the program was
+  /// stopped.
+  bool more = false;
 };
 
 /// UTF-8 and back. What is no character becomes U+FFFD.
@@ -63,6 +65,7 @@ class KeyReader {
   size_t typed_ahead_ = 0;  ///< bytes of pending_ that were typed before the prompt was there
   bool marks_pastes_ = false;
   bool ended_ = false;
+  bool stopped_ = false;
 };
 
 }  // namespace cli

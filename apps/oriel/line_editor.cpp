@@ -22,6 +22,7 @@ std::unique_ptr<LineEditor> LineEditor::open() { return nullptr; }
 #include <dlfcn.h>
 #include <histedit.h>
 #include <langinfo.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "interrupt.h"
@@ -90,8 +91,25 @@ constexpr wchar_t kAct = L'\x1c';
 constexpr wchar_t kEnterKey = L'\r';
 constexpr wchar_t kAbort = L'\x07';      // Ctrl-G
 constexpr wchar_t kSearchKey = L'\x12';  // Ctrl-R
-constexpr wchar_t kBackspaces[] = {L'\x08', L'\x7f'};
+constexpr wchar_t kEraseWord = L'\x17';  // Ctrl-W
 constexpr size_t kHistory = 500;
+
+/// The row that a text behind the prompt ends in, from 0.
+size_t lastRow(const std::wstring& text, size_t columns) {
+  constexpr size_t kPromptColumns = 2;
+  size_t row = 0;
+  size_t column = kPromptColumns;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(L'\n', begin), text.size());
+    row += (column + columnsOf(utf8Of(text.substr(begin, end - begin)))) / columns;
+    row += end < text.size() ? 1 : 0;
+    column = 0;
+    begin = end + 1;
+  }
+  return row;
+}
+
+bool isBackspace(char32_t character) { return character == 0x08 || character == 0x7F; }
 
 class Editor final : public LineEditor {
  public:
@@ -114,7 +132,7 @@ class Editor final : public LineEditor {
   void holdTypedAhead() override { keys_.holdTypedAhead(); }
 
  private:
-  enum class Act { kNone, kInsert, kReplace, kContinue, kDelete, kMove, kRefresh };
+  enum class Act { kNone, kInsert, kReplace, kContinue, kDelete, kErase, kMove, kRefresh };
 
   static Editor* of(EditLine* edit) {
     return static_cast<Editor*>(of_process_ != nullptr && of_process_->edit_ == edit ? of_process_ : nullptr);
@@ -139,7 +157,12 @@ class Editor final : public LineEditor {
   void endSearch();
   void setPrompt(const std::wstring& shown);
   void remember(const std::wstring& line);
-  void redraw();
+  /// How a text stands in the line: as it is, or named if it would not leave half the screen.
+  std::wstring shown(const std::wstring& inserted);
+  std::wstring whole(std::wstring line) const;
+  /// Characters of the named text that ends before the cursor; 0: none does.
+  size_t nameBefore(const std::wstring& line, size_t at) const;
+  void redraw(bool stopped);
 
   static Editor* of_process_;  // what libedit calls has no other way to it until it is set up
 
@@ -160,8 +183,15 @@ class Editor final : public LineEditor {
   Result result_ = Result::kText;
   bool begun_ = false;
 
+  /// Long pastes stand in the line by a name: libedit shows no more than a screen.
+  struct Named {
+    std::wstring name;
+    std::wstring text;
+  };
+  std::vector<Named> named_;
   std::vector<std::wstring> history_;
   std::vector<std::wstring> lines_;  ///< the history as edited at this prompt, and the new line; empty: not looked at
+  size_t columns_ = 0;  ///< of the terminal
   size_t position_ = 0;              ///< in lines_
 
   bool searching_ = false;
@@ -224,6 +254,7 @@ LineEditor::Result Editor::next(std::string* text) {
   terminalResized();
   terminalResumed();
   lib_.resize(edit_);
+  columns_ = noteColumns();
   int count = 0;
   const wchar_t* const line = lib_.gets(edit_, &count);
   quietTerminal();
@@ -243,8 +274,45 @@ LineEditor::Result Editor::next(std::string* text) {
   if (result_ == Result::kInterrupted && !empty) {
     result_ = Result::kDropped;
   }
-  *text = utf8Of(typed);
+  *text = utf8Of(whole(typed));
   return result_;
+}
+
+std::wstring Editor::shown(const std::wstring& inserted) {
+  winsize size = {};
+  const size_t rows = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+  if (lastRow(text() + inserted, noteColumns()) < std::max<size_t>(rows / 2, 2)) {
+    return inserted;
+  }
+  const auto feeds = static_cast<size_t>(std::count(inserted.begin(), inserted.end(), L'\n'));
+  const size_t lines = feeds + (inserted.back() == L'\n' ? 0 : 1);
+  const std::wstring size_text = lines > 1 ? std::to_wstring(lines) + L" lines"
+                                           : std::to_wstring(inserted.size()) + L" characters";
+  named_.push_back({L"[paste " + std::to_wstring(named_.size() + 1) + L": " + size_text + L"]", inserted});
+  return named_.back().name;
+}
+
+std::wstring Editor::whole(std::wstring line) const {
+  // What stands behind a text that was put in is looked at only: a paste may hold another one's name.
+  std::wstring text;
+  for (size_t at = 0; at < line.size();) {
+    const auto named = std::find_if(named_.begin(), named_.end(), [&](const Named& entry) {
+      return line.compare(at, entry.name.size(), entry.name) == 0;
+    });
+    text += named == named_.end() ? line.substr(at, 1) : named->text;
+    at += named == named_.end() ? 1 : named->name.size();
+  }
+  return text;
+}
+
+size_t Editor::nameBefore(const std::wstring& line, size_t at) const {
+  for (const Named& entry : named_) {
+    const size_t length = entry.name.size();
+    if (at >= length && line.compare(at - length, length, entry.name) == 0) {
+      return length;
+    }
+  }
+  return 0;
 }
 
 void Editor::remember(const std::wstring& line) {
@@ -291,7 +359,7 @@ int Editor::read(wchar_t* c) {
     if (!given_back_.empty()) {
       std::wstring text;
       text.swap(given_back_);
-      return act(Act::kInsert, text, c);
+      return act(Act::kInsert, shown(text), c);
     }
   }
   for (;;) {
@@ -329,7 +397,7 @@ int Editor::readKey(const Key& key, wchar_t* c) {
       result_ = Result::kInterrupted;
       return plain(kEnterKey);
     case Key::Kind::kRedraw:
-      redraw();
+      redraw(key.more);
       return -1;
     case Key::Kind::kEnter:
       if (at == line.size() && at > 0 && line[at - 1] == L'\\') {
@@ -342,7 +410,7 @@ int Editor::readKey(const Key& key, wchar_t* c) {
     case Key::Kind::kNewLine:
       return act(Act::kInsert, L"\n", c);
     case Key::Kind::kPaste:
-      return act(Act::kInsert, wideOf(key.text), c);
+      return key.text.empty() ? -1 : act(Act::kInsert, shown(wideOf(key.text)), c);
     case Key::Kind::kUp:
     case Key::Kind::kDown:
       return vertically(key.kind == Key::Kind::kUp, c);
@@ -366,6 +434,11 @@ int Editor::readKey(const Key& key, wchar_t* c) {
       return key.character > 0x20 && key.character < 0x80 ? meta(static_cast<wchar_t>(key.character)) : -1;
     case Key::Kind::kCharacter:
       break;
+  }
+  const bool erases = isBackspace(key.character) || key.character == kEraseWord;
+  if (const size_t named = erases ? nameBefore(line, at) : 0; named != 0) {
+    act_count_ = static_cast<int>(named);
+    return act(Act::kErase, L"", c);
   }
   switch (key.character) {
     case 0x01:  // Ctrl-A
@@ -409,6 +482,9 @@ unsigned char Editor::actOn() {
     case Act::kDelete:
       lib_.move(edit_, 1);
       lib_.erase(edit_, 1);
+      break;
+    case Act::kErase:
+      lib_.erase(edit_, act_count_);
       break;
     case Act::kMove:
       lib_.move(edit_, act_count_);
@@ -480,7 +556,7 @@ void Editor::endSearch() {
 /// True: libedit is to be called now. Any key that does not belong to the search ends it and does what it does.
 bool Editor::searchKey(const Key& key, int* result, wchar_t* c) {
   if (key.kind == Key::Kind::kRedraw) {
-    redraw();
+    redraw(key.more);
     *result = act(Act::kRefresh, L"", c);
     return true;
   }
@@ -493,7 +569,7 @@ bool Editor::searchKey(const Key& key, int* result, wchar_t* c) {
   }
   if (key.kind == Key::Kind::kCharacter) {
     const auto character = static_cast<wchar_t>(key.character);
-    const bool erases = std::find(std::begin(kBackspaces), std::end(kBackspaces), character) != std::end(kBackspaces);
+    const bool erases = isBackspace(key.character);
     if (character == kSearchKey) {
       *result = searchFor(sought_.empty() ? history_.size() : std::min(position_, history_.size()), c);
       return true;
@@ -514,8 +590,16 @@ bool Editor::searchKey(const Key& key, int* result, wchar_t* c) {
   return true;
 }
 
-/// After the terminal was resized, or the program goes on: what libedit knows of the screen is no longer so.
-void Editor::redraw() {
+/// What libedit knows of the screen is no longer so. After the program was stopped the cursor stands on a new line;
+/// when the terminal is resized it wraps what stands there anew, except xterm.
+void Editor::redraw(bool stopped) {
+  const size_t old_columns = columns_;
+  columns_ = noteColumns();
+  if (!stopped) {
+    const size_t columns = variable("XTERM_VERSION").empty() ? columns_ : old_columns;
+    const size_t row = lastRow(text().substr(0, cursor()), columns);
+    std::fputs(("\r" + (row == 0 ? "" : "\033[" + std::to_string(row) + "A") + "\033[J").c_str(), out_);
+  }
   lib_.resize(edit_);
   lib_.set(edit_, EL_REFRESH);
 }
