@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cache_picture.h"
+#include "chart.h"
 #include "chat_input.h"
 #include "chat_line.h"
 #include "commands.h"
@@ -210,6 +211,10 @@ class Chat {
     const CacheView cache = cacheViewOf(model_, session_, pinned_tokens_);
     if (path.empty()) {
       tell(cacheText(cache, terminalColumns()));
+      return;
+    }
+    if (!isSvgName(path)) {
+      tell("oriel: the drawing is SVG: give a name that ends with .svg\n");
       return;
     }
     try {
