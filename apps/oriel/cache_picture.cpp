@@ -312,7 +312,7 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
 std::string cacheSvg(const CacheView& cache) {
   const std::vector<Segment> segments = segmentsOf(cache);
   const oriel_view& view = cache.view;
-  Svg svg(kDrawn + 2 * kLeft, 284);
+  Svg svg(kDrawn + 2 * kLeft, 296);
   svg.text({kLeft, 30},
            std::to_string(view.position) + " tokens so far, the last one saw " +
                std::to_string(view.position - view.first_visible + view.sinks_used) +
@@ -323,7 +323,7 @@ std::string cacheSvg(const CacheView& cache) {
            Svg::Anchor::kStart, 15, kInk, true);
   drawStrip(cache, segments, 56, &svg);
   drawLegend(segments, 150, &svg);
-  drawLayers(cache, 184, &svg);
+  drawLayers(cache, 196, &svg);
   return svg.document();
 }
 

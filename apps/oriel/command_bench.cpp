@@ -272,8 +272,10 @@ int runBench(const BenchOptions& options) {
   // Only now: what measuring the device takes is no part of what the process took.
   const oriel_speed speed = deviceSpeed(modelPath(common), common, /*again=*/true);
   if (speed.kernels_changed != 0) {  // what is predicted is not what was loaded
+    CommonOptions again = common;
+    again.memory_bytes = model->plan().memory_bytes;  // by default what is free now would be less
     model.reset();
-    model.emplace(common, Load::kDevice);
+    model.emplace(again, Load::kDevice);
     measured = measureAll(options, *model, ids);
   }
   if (interrupts() != 0) {

@@ -116,6 +116,7 @@ class Measuring {
     CommonOptions whole = options_.common;
     whole.k_format = ORIEL_KV_F16;
     whole.v_format = ORIEL_KV_F16;
+    whole.calibration = "";  // what is there is about to be replaced
     prepare(&whole);
     const Model reference(whole, Load::kDevice);
     plan_ = reference.plan();

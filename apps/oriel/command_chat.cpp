@@ -35,27 +35,30 @@ struct ChatOptions {
 };
 
 /// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
-/// format puts in its place if there is memory for it. 0: nothing that counts.
-uint32_t pinnedTokens(const ChatOptions& options) {
-  const Model text_only(options.common, Load::kGlance);
-  if (text_only.chatFormat(options.chat) == "none") {
+/// format puts in its place if there is memory for it. 0: nothing that counts. Memory by default is settled with it:
+/// what is free a moment later may be less.
+uint32_t pinnedTokens(ChatOptions* options) {
+  const Model text_only(options->common, Load::kGlance);
+  if (text_only.chatFormat(options->chat) == "none") {
     throw Failure{kExitFailed,
                   "the model has no chat format: name one with --template, or use oriel run --raw"};
   }
   std::vector<Message> before;
-  if (!options.system.empty()) {
-    before.push_back({"system", options.system});
+  if (!options->system.empty()) {
+    before.push_back({"system", options->system});
   }
   const size_t count =
-      text_only.renderedIds(options.chat, before, false, ORIEL_TEXT_BOS).size();
-  if (options.system.empty()) {
-    oriel_options plan_options = planOptions(options.common);
+      text_only.renderedIds(options->chat, before, false, ORIEL_TEXT_BOS).size();
+  if (options->system.empty()) {
+    oriel_options plan_options = planOptions(options->common);
     plan_options.pinned_tokens = static_cast<uint32_t>(count);
     plan_options.min_tokens_per_s = 0;  // a question of memory
     oriel_plan plan;
-    const std::string path = modelPath(options.common);
-    const PlanSource source = PlanSource::ofFile(path, options.common.verbose, /*warns=*/false);
-    if (count <= 1 || !source.tryPlan(plan_options, &plan) || plan.fits == 0) {
+    if (count <= 1 || !PlanSource::ofFile(modelPath(options->common)).tryPlan(plan_options, &plan)) {
+      return 0;
+    }
+    options->common.memory_bytes = plan.memory_bytes;
+    if (plan.fits == 0) {
       return 0;
     }
   }
@@ -84,9 +87,9 @@ ChatLine messageOf(const std::string& line) {
 
 class Chat {
  public:
-  explicit Chat(const ChatOptions& options)
+  Chat(const ChatOptions& options, uint32_t pinned_tokens)
       : options_(options),
-        pinned_tokens_(pinnedTokens(options)),
+        pinned_tokens_(pinned_tokens),
         model_(options.common, Load::kDevice, pinned_tokens_),
         session_(model_, options.chat),
         think_tags_(thinkTags(model_, options.chat)) {
@@ -357,7 +360,8 @@ Command addChatCommand(CLI::App* program) {
   return {app, [options] {
             // Somebody is talking now; scripts that want the same every day say --date.
             options->chat.date = options->chat.date != 0 ? options->chat.date : today();
-            return Chat(*options).run();
+            const uint32_t pinned_tokens = pinnedTokens(options.get());
+            return Chat(*options, pinned_tokens).run();
           }};
 }
 

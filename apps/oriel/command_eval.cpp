@@ -19,6 +19,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "plan_source.h"
 #include "report.h"
 #include "system.h"
 #include "terminal.h"
@@ -221,9 +222,9 @@ CommonOptions referenceOptions(const EvalOptions& options, const Model& model) {
       withFormats(options.common, model.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
   reference.verbose = false;
   reference.memory_bytes = uint64_t{1} << 62;
-  oriel_options plan_options = planOptions(reference);
-  reference.memory_bytes =
-      planFile(modelPath(reference), plan_options, model.diagnostics()).total_bytes;
+  reference.memory_bytes = PlanSource::ofFile(modelPath(reference))
+                               .plan(planOptions(reference), model.diagnostics())
+                               .total_bytes;
   return reference;
 }
 

@@ -48,7 +48,7 @@ FileReport inspect(const CommonOptions& options) {
   if (report.info.runs == 0) {
     return report;
   }
-  const PlanSource source = PlanSource::ofFile(report.path, options.verbose);
+  const PlanSource source = PlanSource::ofFile(report.path);
   report.here = source.plan(plan_options, diagnostics);
   oriel_options roomy = plan_options;
   const uint32_t trained = report.info.context_train;

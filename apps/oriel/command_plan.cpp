@@ -33,7 +33,7 @@ void setWeights(const std::string& text, PlanOptions* options) {
     oriel_weight_format format;
   } formats[] = {{"q4_0", ORIEL_WEIGHTS_Q4_0}, {"q8_0", ORIEL_WEIGHTS_Q8_0}, {"f16", ORIEL_WEIGHTS_F16}};
   for (const auto& entry : formats) {
-    if (text == entry.name) {
+    if (lowerCase(text) == entry.name) {
       options->weights = entry.format;
       return;
     }
@@ -59,7 +59,7 @@ int runPlan(const PlanOptions& options) {
   Diagnostics diagnostics(options.verbose);
   const std::string path = options.shape.empty() ? modelPath(options) : "";
   const PlanSource source = options.shape.empty()
-                                ? PlanSource::ofFile(path, options.verbose)
+                                ? PlanSource::ofFile(path)
                                 : PlanSource::ofShape(options.shape, options.weights);
   oriel_options plan_options = planOptions(options);
   plan_options.log = Diagnostics::onLog;

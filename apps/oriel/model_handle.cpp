@@ -6,7 +6,6 @@
 #include <optional>
 #include <system_error>
 
-#include "calibration.h"
 #include "failure.h"
 #include "interrupt.h"
 #include "system.h"
@@ -97,10 +96,6 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
   const std::string path = modelPath(options);
   const std::string cache = load == Load::kDevice ? cacheFolder(options) : "";
   oriel_options library_options = planOptions(options);
-  const std::optional<Calibration> sidecar =
-      load == Load::kDevice ? readSidecar(path, options.verbose) : std::nullopt;
-  const oriel_calibration calibration = sidecar ? sidecar->option() : oriel_calibration();
-  library_options.calibration = sidecar ? &calibration : nullptr;
   library_options.pinned_tokens = pinned_tokens;
   library_options.log = Diagnostics::onLog;
   library_options.log_user = &diagnostics_;
@@ -268,14 +263,6 @@ oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options, b
     return oriel_speed_measure(path.c_str(), &library_options, speed);
   };
   return deviceSpeed(options, measure);
-}
-
-oriel_plan planFile(const std::string& path, const oriel_options& options,
-                    const Diagnostics& diagnostics) {
-  oriel_plan plan = {};
-  plan.struct_size = sizeof(plan);
-  diagnostics.check(oriel_plan_file(path.c_str(), &options, &plan), Diagnostics::Blame::kOptions);
-  return plan;
 }
 
 }  // namespace cli

@@ -120,8 +120,4 @@ oriel_speed deviceSpeed(const std::string& path, const CommonOptions& options, b
 /// The user's cache folder, made if need be; empty when there is none to be had, or --no-cache says so.
 std::string cacheFolder(const CommonOptions& options);
 
-/// Plans for the file without loading it; the plan may be one that does not fit.
-oriel_plan planFile(const std::string& path, const oriel_options& options,
-                    const Diagnostics& diagnostics);
-
 }  // namespace cli

@@ -36,6 +36,25 @@ class MappedFile {
   uint64_t bytes_ = 0;
 };
 
+/// A file that is read in order and never mapped: what is cut off or changed meanwhile is read short or as other
+/// bytes, which readers of such files expect anyway. Closed by the destructor.
+class InputFile {
+ public:
+  InputFile() = default;
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  /// False, quietly, when there is no such file (`missing`), it may not be read or is no file (a folder, a pipe,
+  /// a device). `path` as for MappedFile.
+  bool open(const char* path, bool* missing);
+  /// The next bytes, at most `capacity`; 0: the end, or it cannot be read.
+  size_t read(void* buffer, size_t capacity);
+
+ private:
+  intptr_t handle_ = -1;
+};
+
 /// Writes `bytes` to a temporary file beside `path` and renames it over `path`: readers see the old or
 /// the new file, never a part. Creates the folder (one level and its parents) if missing. Refuses to
 /// replace what is no file. A process that is ended meanwhile leaves nothing (Windows) or one file that the

@@ -302,6 +302,36 @@ Status MappedFile::open(const char* path, const Log& log) {
 
 Status MappedFile::openIfThere(const char* path) { return open(path, Log{}); }
 
+InputFile::~InputFile() {
+  if (handle_ >= 0) {
+    (void)::close(static_cast<int>(handle_));
+  }
+}
+
+bool InputFile::open(const char* path, bool* missing) {
+  const int given = openDescriptorIn(path);
+  const int fd = given >= 0 ? ::fcntl(given, F_DUPFD_CLOEXEC, 0)
+                            : openRetrying(path, O_RDONLY | O_NONBLOCK);
+  *missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG);
+  struct stat info = {};
+  if (fd < 0 || handle_ >= 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    if (fd >= 0) {
+      (void)::close(fd);
+    }
+    return false;
+  }
+  handle_ = fd;
+  return true;
+}
+
+size_t InputFile::read(void* buffer, size_t capacity) {
+  ssize_t got = 0;
+  do {
+    got = ::read(static_cast<int>(handle_), buffer, capacity);
+  } while (got < 0 && errno == EINTR);
+  return got > 0 ? static_cast<size_t>(got) : 0;
+}
+
 void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
   const long page_size = ::sysconf(_SC_PAGESIZE);
   if (page_size <= 0 || offset >= bytes_) {

@@ -190,6 +190,41 @@ Status MappedFile::open(const char* path, const Log& log) {
 
 Status MappedFile::openIfThere(const char* path) { return open(path, Log{}); }
 
+InputFile::~InputFile() {
+  if (handle_ != -1) {
+    (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
+  }
+}
+
+bool InputFile::open(const char* path, bool* missing) {
+  WidePath wide;
+  *missing = !wide.set(path);
+  if (*missing || handle_ != -1) {
+    return false;
+  }
+  const HANDLE file = CreateFileW(wide.text, GENERIC_READ,
+                                  FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
+                                  OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
+  if (file == INVALID_HANDLE_VALUE) {
+    const DWORD error = GetLastError();
+    *missing = error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND ||
+               error == ERROR_INVALID_NAME || error == ERROR_FILENAME_EXCED_RANGE;
+    return false;
+  }
+  if (GetFileType(file) != FILE_TYPE_DISK) {
+    (void)CloseHandle(file);
+    return false;
+  }
+  handle_ = reinterpret_cast<intptr_t>(file);
+  return true;
+}
+
+size_t InputFile::read(void* buffer, size_t capacity) {
+  DWORD got = 0;
+  const DWORD wanted = capacity < (1u << 30) ? static_cast<DWORD>(capacity) : 1u << 30;
+  return ReadFile(reinterpret_cast<HANDLE>(handle_), buffer, wanted, &got, nullptr) != 0 ? got : 0;
+}
+
 void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
   SYSTEM_INFO info = {};
   GetSystemInfo(&info);

@@ -34,7 +34,8 @@ class Workspace {
 };
 
 /// A piece of a Workspace for the length of a scope. data() is null when no memory could be had.
-/// 16-byte aligned, not zeroed.
+/// 16-byte aligned, not zeroed; overwritten with zeros before it is given back, since it may hold what somebody
+/// typed.
 class BorrowedBytes {
  public:
   BorrowedBytes(Workspace* workspace, uint64_t bytes);

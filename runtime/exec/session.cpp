@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/hash.h"
+#include "base/wipe.h"
 #include "os/os.h"
 #include "text/utf8.h"
 
@@ -40,17 +41,23 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   void* workspace = arena->take<uint8_t>(kWorkspaceBytes);
   Sampler sampler;
   sampler.init(context.model->n_vocab, arena);
+  TokenIds ids;
+  if (context.plan != nullptr) {  // else everything but them is measured
+    ids.init(context.plan->cache, arena);
+  }
   if (arena->measuring() || arena->exhausted()) {
     return nullptr;
   }
   Session* session = new (room) Session(context, first_position, whole_turns);
   session->workspace_block_ = workspace;
   session->sampler_ = sampler;
+  session->ids_ = ids;
   return session;
 }
 
 Status Session::reset() {
-  ORIEL_TRY(context_.executor->clearCache());
+  ORIEL_TRY(context_.executor->forget());
+  ahead_ = has_top_ = false;
   position_ = 0;
   last_token_ = -1;
   stored_ = 0;
@@ -61,7 +68,10 @@ Status Session::reset() {
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
   turns_.clear();
+  ids_.forget();
   sampler_.forget();
+  decoder_.forget();
+  wipe(workspace_block_, kWorkspaceBytes);
   cancelled_.store(0, std::memory_order_relaxed);
   return kOk;
 }
@@ -181,11 +191,12 @@ Status Session::dropAhead() {
 }
 
 void Session::commit(const int32_t* ids, uint32_t count) {
-  position_ += count;
-  last_token_ = ids[count - 1];
   for (uint32_t i = 0; i < count; ++i) {
+    ids_.set(position_ + i, ids[i]);
     sampler_.accept(ids[i]);
   }
+  position_ += count;
+  last_token_ = ids[count - 1];
 }
 
 // From the best tokens alone where they are enough.
@@ -263,13 +274,13 @@ uint64_t Session::snapshotBytes() const {
 
 Status Session::save(void* out) const {
   return writeSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), state(), turns_,
-                       context_.executor, out);
+                       ids_, context_.executor, out);
 }
 
 Status Session::restore(const void* data, uint64_t bytes) {
   SessionState state;
   ORIEL_TRY(readSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), data, bytes,
-                         context_.log, context_.executor, &state, &turns_));
+                         context_.log, context_.executor, &state, &turns_, &ids_));
   position_ = state.position;
   last_token_ = -1;
   stored_ = state.stored;
@@ -301,9 +312,22 @@ oriel_view Session::view() const {
     view.first_visible = position_ - newest.n_ring;
     view.local_first_visible = position_ - newest.local_n_ring;
   }
-  view.first_stored = std::max<uint64_t>(view.sinks_used, stored_ - std::min<uint64_t>(stored_, cache.ring));
+  view.first_stored = oriel::heldTokens(cache, position_, stored_).first;
   view.turn_count = turns_.count();
   return view;
+}
+
+bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const {
+  const HeldTokens held = oriel::heldTokens(context_.plan->cache, position_, stored_);
+  *count = 0;
+  if (!held.has(first)) {
+    return first == position_;
+  }
+  *count = held.endOfRun(first) - first;
+  for (uint64_t i = 0; i < *count && *count <= capacity; ++i) {
+    ids[i] = ids_.at(first + i);
+  }
+  return true;
 }
 
 Status Session::append(const int32_t* ids, size_t count) {

@@ -8,6 +8,7 @@
 #include "exec/sampler.h"
 #include "exec/snapshot.h"
 #include "kv/rope.h"
+#include "kv/token_ids.h"
 #include "kv/turns.h"
 #include "kv/window.h"
 #include "text/chat.h"
@@ -42,6 +43,7 @@ class Session {
   void pretendPosition(uint64_t position) {
     position_ = stored_ = position;
     has_logits_ = false;
+    ids_.forget();
   }
   /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack.
   Status rewind(uint64_t position);
@@ -70,6 +72,9 @@ class Session {
   }
   uint64_t submissions() const { return submissions_; }
   const TurnMarks& turns() const { return turns_; }
+  /// Ids of the tokens from `first` on that are held, up to the first that is not: `*count` of them, copied where
+  /// there is room for all. False: token `first` is gone, or still to come.
+  bool heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const;
   oriel_view view() const;
 
  private:
@@ -112,6 +117,7 @@ class Session {
   uint64_t first_position_;
   const bool whole_turns_;
   TurnMarks turns_;
+  TokenIds ids_;
   Sampler sampler_;
   StreamDecoder decoder_;
   void* workspace_block_ = nullptr;

@@ -181,6 +181,8 @@ class Tokenizer {
 class StreamDecoder {
  public:
   void reset(bool drop_first_space);
+  /// Overwrites what it has shown.
+  void forget();
   /// Appends a piece of at most kMaxTokenBytes; *text points at what can be shown now (inside this
   /// object, valid until the next call).
   void push(Tokenizer::Piece piece, const char** text, size_t* bytes);
