@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <cinttypes>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
 #include "failure.h"
-#include "system.h"
-#include "terminal.h"
 
 namespace cli {
 namespace {
@@ -71,55 +68,6 @@ Json identity(const std::string& model_path) {
   return json;
 }
 
-/// Null or missing: not measured. False for what no measurement can give.
-bool readConstants(const Json& constants, oriel_calibration* calibration) {
-  if (!constants.is_object()) {
-    return false;
-  }
-  for (const Constant& constant : kConstants) {
-    const auto found = constants.find(constant.name);
-    if (found == constants.end() || found->is_null()) {
-      continue;
-    }
-    if (!found->is_number()) {
-      return false;
-    }
-    const double value = found->get<double>();
-    if (!std::isfinite(value) || value < 0) {
-      return false;
-    }
-    calibration->*constant.value = value;
-  }
-  return true;
-}
-
-/// No list: not measured. False for what no measurement can give.
-bool readLayers(const Json& json, std::vector<oriel_layer_calibration>* layers) {
-  const auto list = json.find("layers");
-  if (list == json.end() || list->is_null()) {
-    return true;
-  }
-  if (!list->is_array()) {
-    return false;
-  }
-  for (const Json& entry : *list) {
-    oriel_layer_calibration layer = {};
-    for (const LayerConstant& constant : kLayerConstants) {
-      if (!entry.is_object() || !entry.contains(constant.name) ||
-          !entry[constant.name].is_number()) {
-        return false;
-      }
-      const double value = entry[constant.name].get<double>();
-      if (!std::isfinite(value) || value < 0) {
-        return false;
-      }
-      layer.*constant.value = value;
-    }
-    layers->push_back(layer);
-  }
-  return true;
-}
-
 }  // namespace
 
 std::string sidecarPath(const std::string& model_path) { return model_path + ".calibration.json"; }
@@ -168,39 +116,6 @@ void writeSidecar(const std::string& path, const std::string& model_path,
     fs::remove(fs::u8path(unfinished), ignored);
     throw Failure{kExitFailed, path + " cannot be written: check the path, or name another with --out"};
   }
-}
-
-std::optional<Calibration> readSidecar(const std::string& model_path, bool verbose, bool warns) {
-  const std::string path = sidecarPath(model_path);
-  std::error_code error;
-  if (!fs::is_regular_file(fs::u8path(path), error)) {
-    return std::nullopt;
-  }
-  const auto refuse = [&](const char* reason) -> std::optional<Calibration> {
-    if (warns && (verbose || isTerminal(Stream::kErr))) {
-      tell(dim("oriel: warning: " + path + " " + reason + ": measure again with `oriel calibrate`") +
-           "\n");
-    }
-    return std::nullopt;
-  };
-  std::ifstream file(fs::u8path(path), std::ios::binary);
-  const Json json = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object() || !json.contains("version") ||
-      !json.contains("model") || !json.contains("constants")) {
-    return refuse("is not a calibration");
-  }
-  if (json["version"] != kSidecarVersion) {
-    return refuse("has a version that is not known here");
-  }
-  if (json["model"] != identity(model_path)) {
-    return refuse("was measured on another file");
-  }
-  Calibration calibration;
-  if (!readConstants(json["constants"], &calibration.constants) ||
-      !readLayers(json, &calibration.layers)) {
-    return refuse("has a constant that cannot be a measurement");
-  }
-  return calibration;
 }
 
 }  // namespace cli

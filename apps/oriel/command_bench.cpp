@@ -21,6 +21,7 @@
 #include "system.h"
 #include "terminal.h"
 #include "validators.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -184,7 +185,7 @@ void describe(const Json& json, const BenchOptions& options) {
                         formatSize(step["resident_bytes"].get<uint64_t>()).c_str());
     }
   }
-  print(text);
+  printText(text);
 }
 
 /// `predicted`, `off` (how far the measured figures are from it) and `moved`.
@@ -229,7 +230,7 @@ int runSweepCommand(const BenchOptions& options) {
   if (options.common.json) {
     printJson(json);
   } else {
-    print(formatted("%zu of %u points: ", sweep.points.size(), sweep.planned) + options.sweep +
+    printText(formatted("%zu of %u points: ", sweep.points.size(), sweep.planned) + options.sweep +
           ".csv and .svg\n");
   }
   return kExitDone;
@@ -271,8 +272,10 @@ int runBench(const BenchOptions& options) {
   // Only now: what measuring the device takes is no part of what the process took.
   const oriel_speed speed = deviceSpeed(modelPath(common), common, /*again=*/true);
   if (speed.kernels_changed != 0) {  // what is predicted is not what was loaded
+    CommonOptions again = common;
+    again.memory_bytes = model->plan().memory_bytes;  // by default what is free now would be less
     model.reset();
-    model.emplace(common, Load::kDevice);
+    model.emplace(again, Load::kDevice);
     measured = measureAll(options, *model, ids);
   }
   if (interrupts() != 0) {

@@ -18,6 +18,7 @@
 #include "report.h"
 #include "terminal.h"
 #include "validators.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -115,6 +116,7 @@ class Measuring {
     CommonOptions whole = options_.common;
     whole.k_format = ORIEL_KV_F16;
     whole.v_format = ORIEL_KV_F16;
+    whole.calibration = "";  // what is there is about to be replaced
     prepare(&whole);
     const Model reference(whole, Load::kDevice);
     plan_ = reference.plan();
@@ -321,7 +323,7 @@ int runCalibrate(const CalibrateOptions& options) {
     json["measured"] = details;
     printJson(json);
   } else {
-    print(calibration.describe() + "written to   " + path + "\n");
+    printText(calibration.describe() + "written to   " + path + "\n");
   }
   return kExitDone;
 }

@@ -9,8 +9,10 @@
 #include "cache_picture.h"
 #include "commands.h"
 #include "failure.h"
+#include "forgetting.h"
 #include "interrupt.h"
 #include "line_reader.h"
+#include "lost_device.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -20,6 +22,7 @@
 #include "system.h"
 #include "terminal.h"
 #include "validators.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -45,27 +48,30 @@ size_t longestLine(const std::string& text) {
 }
 
 /// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
-/// format puts in its place if there is memory for it. 0: nothing that counts.
-uint32_t pinnedTokens(const ChatOptions& options) {
-  const Model text_only(options.common, Load::kGlance);
-  if (text_only.chatFormat(options.chat) == "none") {
+/// format puts in its place if there is memory for it. 0: nothing that counts. Memory by default is settled with it:
+/// what is free a moment later may be less.
+uint32_t pinnedTokens(ChatOptions* options) {
+  const Model text_only(options->common, Load::kGlance);
+  if (text_only.chatFormat(options->chat) == "none") {
     throw Failure{kExitFailed,
                   "the model has no chat format: name one with --template, or use oriel run --raw"};
   }
   std::vector<Message> before;
-  if (!options.system.empty()) {
-    before.push_back({"system", options.system});
+  if (!options->system.empty()) {
+    before.push_back({"system", options->system});
   }
   const size_t count =
-      text_only.renderedIds(options.chat, before, false, ORIEL_TEXT_BOS).size();
-  if (options.system.empty()) {
-    oriel_options plan_options = planOptions(options.common);
+      text_only.renderedIds(options->chat, before, false, ORIEL_TEXT_BOS).size();
+  if (options->system.empty()) {
+    oriel_options plan_options = planOptions(options->common);
     plan_options.pinned_tokens = static_cast<uint32_t>(count);
     plan_options.min_tokens_per_s = 0;  // a question of memory
     oriel_plan plan;
-    const std::string path = modelPath(options.common);
-    const PlanSource source = PlanSource::ofFile(path, options.common.verbose, /*warns=*/false);
-    if (count <= 1 || !source.tryPlan(plan_options, &plan) || plan.fits == 0) {
+    if (count <= 1 || !PlanSource::ofFile(modelPath(options->common)).tryPlan(plan_options, &plan)) {
+      return 0;
+    }
+    options->common.memory_bytes = plan.memory_bytes;
+    if (plan.fits == 0) {
       return 0;
     }
   }
@@ -88,11 +94,11 @@ ThinkTags thinkTags(const Model& model, const ChatFormatOptions& chat) {
 
 class Chat {
  public:
-  explicit Chat(const ChatOptions& options)
+  Chat(const ChatOptions& options, uint32_t pinned_tokens)
       : options_(options),
-        pinned_tokens_(pinnedTokens(options)),
+        pinned_tokens_(pinned_tokens),
         model_(options.common, Load::kDevice, pinned_tokens_),
-        session_(model_, options.chat),
+        session_(model_, options.chat, 0, options.common.split_turns),
         think_tags_(thinkTags(model_, options.chat)) {
     addSystem();
   }
@@ -143,16 +149,34 @@ class Chat {
         continue;
       }
       if (interactive_ && line[0] == '/') {
-        if (!obey(line)) {
+        if (!onSomeDevice([&] { return obey(line); })) {
           return kExitDone;
         }
-      } else if (!turn(line)) {
+      } else if (!onSomeDevice([&] { return turn(line); })) {
         return kExitCancelled;
       }
     }
   }
 
  private:
+  /// Does it; where the device is lost meanwhile once more, on the CPU, as if it had not begun.
+  template <typename Act>
+  bool onSomeDevice(const Act& act) {
+    const uint64_t begin = session_.stats().position;
+    try {
+      return act();
+    } catch (const Failure&) {
+      if (!deviceLost(session_)) {
+        throw;
+      }
+    }
+    print(interactive_ ? "\n" : "");
+    if (!goOnOnCpu(options_.common, options_.chat, pinned_tokens_, begin, &model_, &session_)) {
+      addSystem();
+    }
+    return act();
+  }
+
   void addSystem() {
     if (!options_.system.empty()) {
       session_.check(
@@ -166,8 +190,11 @@ class Chat {
         model_.info().name[0] != '\0' ? model_.info().name : model_.info().architecture;
     tell(bold(terminalSafe(name)) + " on " + terminalSafe(model_.info().device) + "\n" +
          formatSize(plan.total_bytes) + " of " + formatSize(plan.memory_bytes) +
-         " used; remembers the last " + std::to_string(plan.window_tokens) + " tokens\n" +
-         dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
+         " used; remembers the last " + std::to_string(plan.window_tokens) +
+         " tokens, and forgets " +
+         (options_.common.split_turns ? "the oldest token by token"
+                                      : "whole turns, the oldest first") +
+         "\n" + dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
   }
 
   /// A line that begins with "/". False: leave.
@@ -282,7 +309,8 @@ class Chat {
   /// One user message and its reply. False: cancelled, where that ends the program.
   bool turn(const std::string& line) {
     const CancelOnInterrupt cancel(session_.get());
-    const uint64_t begin = session_.stats().position;
+    const TurnsSeen before = turnsSeen(session_);
+    const uint64_t begin = before.position;
     oriel_status added = addUser(line);
     if (added == ORIEL_ERROR_CANCELLED && interrupts() == 0) {
       // A Ctrl-C that came too late for the last reply; it is used up now.
@@ -301,6 +329,7 @@ class Chat {
       return true;
     }
     session_.check(added);
+    tellWhatIsLost(begin);
     const bool json = options_.common.json;
     Reply reply;
     reply.streams = !json;
@@ -314,12 +343,23 @@ class Chat {
       print(interactive_ ? "\n" : "\n\n");
     }
     if (interactive_ && isTerminal(Stream::kErr)) {
-      showSpeed(reply, stats);
+      showSpeed(reply, stats, before);
     }
     return interactive_ || !reply.cancelled;
   }
 
-  static void showSpeed(const Reply& reply, const oriel_stats& stats) {
+  /// A message that is longer than the window is read, but not answered as a whole.
+  void tellWhatIsLost(uint64_t begin) const {
+    const TurnsSeen seen = turnsSeen(session_);
+    const uint64_t first = std::max(begin, seen.sinks);
+    if (seen.first_seen > first) {
+      const uint64_t tokens = seen.position - begin;
+      tellLoss("the message", seen.first_seen - first, tokens, tokens, options_.common,
+               model_.plan());
+    }
+  }
+
+  void showSpeed(const Reply& reply, const oriel_stats& stats, const TurnsSeen& before) const {
     std::string line = std::to_string(reply.result.tokens) + " tok";
     if (reply.result.decode_tokens_per_s > 0) {
       char speed[32];
@@ -330,15 +370,27 @@ class Chat {
     }
     line += " · window " + std::to_string(stats.window_used) + "/" +
             std::to_string(stats.window_capacity);
-    if (stats.evicted > 0) {
-      line += " · " + std::to_string(stats.evicted) + " forgotten";
+    const TurnsSeen now = turnsSeen(session_);
+    const std::string forgotten = forgottenText(before, now);
+    if (!forgotten.empty()) {
+      line += " · " + forgotten;
+    } else if (stats.evicted > 0) {
+      line += " · " + std::to_string(stats.evicted) + " tokens forgotten";
     }
     if (reply.cancelled) {
       line += " · stopped";
     } else if (reply.result.stop_reason == ORIEL_STOP_LENGTH) {
       line += " · cut off by --tokens";
     }
-    tell(dim(line) + "\n\n");
+    tell(dim(line) + "\n");
+    const uint64_t longest = longestForgotten(before, now);
+    if (4 * longest > model_.plan().window_tokens) {
+      tellText(dim("a turn of " + std::to_string(longest) +
+                   " tokens is no longer seen; more --memory or a longer "
+                   "--window holds more, --evict tokens keeps part of a turn") +
+               "\n");
+    }
+    tell("\n");
   }
 
   const ChatOptions& options_;
@@ -369,7 +421,8 @@ Command addChatCommand(CLI::App* program) {
   return {app, [options] {
             // Somebody is talking now; scripts that want the same every day say --date.
             options->chat.date = options->chat.date != 0 ? options->chat.date : today();
-            return Chat(*options).run();
+            const uint32_t pinned_tokens = pinnedTokens(options.get());
+            return Chat(*options, pinned_tokens).run();
           }};
 }
 

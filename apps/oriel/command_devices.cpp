@@ -11,6 +11,7 @@
 #include "output.h"
 #include "sizes.h"
 #include "terminal.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -73,7 +74,7 @@ int runDevices(const CommonOptions& options) {
     json["devices"] = list;
     printJson(json);
   } else {
-    print(text);
+    printText(text);
   }
   return kExitDone;
 }

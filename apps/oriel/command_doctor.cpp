@@ -11,6 +11,7 @@
 #include "options.h"
 #include "output.h"
 #include "terminal.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -136,7 +137,7 @@ int runDoctor(const DoctorOptions& options) {
   if (options.common.json) {
     printJson(jsonOf(result, findings));
   } else {
-    print(textOf(result, findings, options.common.verbose));
+    printText(textOf(result, findings, options.common.verbose));
   }
   if (result.failed != 0) {
     throw Failure{kExitFailed, formatted("%u kernel checks failed: update the driver of %s, or choose "

@@ -19,10 +19,12 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "plan_source.h"
 #include "report.h"
 #include "system.h"
 #include "terminal.h"
 #include "validators.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -210,7 +212,7 @@ void describe(const Model& model, const Json& json,
     std::snprintf(line, sizeof(line), "  %8d  %10.4f  ", id, static_cast<double>(logit));
     text += line + terminalSafe(piece) + "\n";
   }
-  print(text);
+  printText(text);
 }
 
 /// The same file with a cache in f16 and the window that was chosen. `--memory` is for the model under test;
@@ -220,9 +222,9 @@ CommonOptions referenceOptions(const EvalOptions& options, const Model& model) {
       withFormats(options.common, model.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
   reference.verbose = false;
   reference.memory_bytes = uint64_t{1} << 62;
-  oriel_options plan_options = planOptions(reference);
-  reference.memory_bytes =
-      planFile(modelPath(reference), plan_options, model.diagnostics()).total_bytes;
+  reference.memory_bytes = PlanSource::ofFile(modelPath(reference))
+                               .plan(planOptions(reference), model.diagnostics())
+                               .total_bytes;
   return reference;
 }
 

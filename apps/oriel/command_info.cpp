@@ -17,15 +17,15 @@
 #include "report.h"
 #include "sizes.h"
 #include "terminal.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
 
 /// A window that most conversations never fill.
 constexpr uint32_t kComfortableTokens = 8192;
-/// Where values begin, and how wide people's terminals are at the least.
+/// Where values begin.
 constexpr size_t kIndent = 15;
-constexpr size_t kColumns = 80;
 
 struct FileReport {
   std::string path;
@@ -48,7 +48,7 @@ FileReport inspect(const CommonOptions& options) {
   if (report.info.runs == 0) {
     return report;
   }
-  const PlanSource source = PlanSource::ofFile(report.path, options.verbose);
+  const PlanSource source = PlanSource::ofFile(report.path);
   report.here = source.plan(plan_options, diagnostics);
   oriel_options roomy = plan_options;
   const uint32_t trained = report.info.context_train;
@@ -66,26 +66,10 @@ FileReport inspect(const CommonOptions& options) {
 
 // --- For people ----------------------------------------------------------------------------------
 
-/// One line "label   text", wrapped at spaces and indented; an item "- text" a little more.
-std::string row(const std::string& label, const std::string& text) {
-  const size_t hanging = text.compare(0, 2, "- ") == 0 ? 2 : 0;
-  std::string out;
-  std::string line = label;
-  line.resize(std::max(kIndent, label.size() + 1), ' ');
-  bool begun = false;  // a word stands on the line
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    if (begun && line.size() + 1 + end - at > kColumns) {
-      out += line + '\n';
-      line.assign(kIndent + hanging, ' ');
-      begun = false;
-    }
-    line += begun ? " " : "";
-    line.append(text, at, end - at);
-    begun = true;
-    at = end + 1;
-  }
-  return out + line + '\n';
+/// One line "label   text".
+std::string row(std::string label, const std::string& text) {
+  label.resize(std::max(kIndent, label.size() + 1), ' ');
+  return label + text + '\n';
 }
 
 /// "134.5 million", "1.24 billion".
@@ -185,7 +169,7 @@ void describe(const FileReport& report) {
     for (uint32_t i = 0; i < info.missing_count; ++i) {
       text += row("", "- " + terminalSafe(info.missing[i]));
     }
-    print(text);
+    printText(text);
     return;
   }
   const oriel_plan& here = report.here;
@@ -200,7 +184,7 @@ void describe(const FileReport& report) {
   if (here.fits != 0 && here.total_bytes != report.comfortable.total_bytes) {
     text += row("", "up to " + formatSize(here.memory_bytes) + " given here: " + planLine(here));
   }
-  print(text);
+  printText(text);
 }
 
 // --- For programs --------------------------------------------------------------------------------

@@ -14,6 +14,8 @@
 #include "plan_report.h"
 #include "plan_source.h"
 #include "sizes.h"
+#include "validators.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -31,7 +33,7 @@ void setWeights(const std::string& text, PlanOptions* options) {
     oriel_weight_format format;
   } formats[] = {{"q4_0", ORIEL_WEIGHTS_Q4_0}, {"q8_0", ORIEL_WEIGHTS_Q8_0}, {"f16", ORIEL_WEIGHTS_F16}};
   for (const auto& entry : formats) {
-    if (text == entry.name) {
+    if (lowerCase(text) == entry.name) {
       options->weights = entry.format;
       return;
     }
@@ -45,7 +47,7 @@ int listShapes(const PlanOptions& options) {
   if (options.json) {
     printJson(shapesJson(shapes));
   } else {
-    print(describeShapes(shapes));
+    printText(describeShapes(shapes));
   }
   return kExitDone;
 }
@@ -57,7 +59,7 @@ int runPlan(const PlanOptions& options) {
   Diagnostics diagnostics(options.verbose);
   const std::string path = options.shape.empty() ? modelPath(options) : "";
   const PlanSource source = options.shape.empty()
-                                ? PlanSource::ofFile(path, options.verbose)
+                                ? PlanSource::ofFile(path)
                                 : PlanSource::ofShape(options.shape, options.weights);
   oriel_options plan_options = planOptions(options);
   plan_options.log = Diagnostics::onLog;
@@ -77,7 +79,13 @@ int runPlan(const PlanOptions& options) {
   if (options.json) {
     printJson(planJson(source, plan, plan_options.speed, neighbours));
   } else {
-    print(describePlan(source, plan_options, plan, neighbours));
+    printText(describePlan(source, plan_options, plan, neighbours));
+  }
+  if (plan.weights_unknown != 0) {
+    throw Failure{kExitDoesNotFit, "whether " + source.name() +
+                                       " fits is not known, as its weights are not described here: add the "
+                                       "size of its weights to " +
+                                       formatSize(plan.total_bytes) + ", which the rest takes"};
   }
   if (plan.fits == 0) {
     throw Failure{kExitDoesNotFit, source.name() + " does not fit in " +

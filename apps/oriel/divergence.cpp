@@ -131,6 +131,7 @@ CommonOptions withFormats(const CommonOptions& options, const oriel_plan& plan, 
   result.sink_tokens = plan.sink_tokens;
   result.chunk_tokens = plan.chunk_tokens;
   result.min_tokens_per_s = 0;
+  result.calibration = "";  // nothing is left to be chosen
   result.k_format = k;
   result.v_format = v;
   return result;

@@ -1,46 +1,36 @@
 #include "help.h"
 
-#include <sstream>
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "wrap.h"
+
 namespace cli {
 namespace {
 
-constexpr size_t kWidth = 80;
+constexpr size_t kMostColumns = 80;
 constexpr size_t kTextColumn = 28;
+/// Where texts begin, each below its name, on terminals that are too narrow for two columns.
+constexpr size_t kNarrow = 60;
+constexpr size_t kNarrowTextColumn = 6;
 
-/// Lines from column `indent`, where the cursor is, to the width.
-std::string wrapped(const std::string& text, size_t indent) {
-  std::istringstream words(text);
-  std::string out;
-  size_t column = indent;
-  for (std::string word; words >> word;) {
-    if (column != indent && column + 1 + word.size() > kWidth) {
-      out += "\n" + std::string(indent, ' ');
-      column = indent;
-    }
-    if (column != indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  return out + "\n";
-}
+/// --help goes to stdout; without a command it goes to stderr, mostly the same terminal.
+size_t helpColumns() { return std::min(resultColumns(), kMostColumns); }
 
 std::string row(const std::string& left, const std::string& text) {
+  const size_t columns = helpColumns();
+  const size_t text_column = columns < kNarrow ? kNarrowTextColumn : kTextColumn;
   std::string out = "  " + left;
-  if (out.size() + 2 > kTextColumn) {
+  if (out.size() + 2 > text_column) {
     out += "\n";
-    out.append(kTextColumn, ' ');
+    out.append(text_column, ' ');
   } else {
-    out.resize(kTextColumn, ' ');
+    out.resize(text_column, ' ');
   }
-  return out + wrapped(text, kTextColumn);
+  return out + wrapped(text, columns, text_column) + "\n";
 }
 
 std::string positionalName(const CLI::Option* option) {
@@ -82,7 +72,7 @@ class HelpFormatter final : public CLI::FormatterBase {
     for (const CLI::Option* argument : arguments) {
       usage += " [" + positionalName(argument) + "]";
     }
-    std::string out = wrapped(app->get_description(), 0) + "\n" + usage + " [OPTIONS]\n";
+    std::string out = wrapped(app->get_description() + "\n\n" + usage + " [OPTIONS]\n", helpColumns());
     if (!commands.empty()) {
       out += "\nCommands:\n";
     }
@@ -97,7 +87,7 @@ class HelpFormatter final : public CLI::FormatterBase {
         }));
       }
     }
-    return out + (app->get_footer().empty() ? "" : "\n" + app->get_footer() + "\n");
+    return out + (app->get_footer().empty() ? "" : "\n" + wrapped(app->get_footer(), helpColumns()) + "\n");
   }
 };
 

@@ -19,6 +19,7 @@
 #include "system.h"
 #include "terminal.h"
 #include "validators.h"
+#include "wrap.h"
 
 namespace {
 
@@ -28,7 +29,7 @@ using namespace cli;
 void complain(const std::string& message) {
   std::string line = terminalSafe(message);
   std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
-  tell("oriel: " + line + "\n");
+  tellText("oriel: " + line + "\n");
 }
 
 /// Options whose value may be empty: texts, not names.

@@ -19,13 +19,18 @@ constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
 constexpr uint32_t kMostSinks = 4194304;
 
 void setMemory(const std::string& text, CommonOptions* options) {
+  if (text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos) {
+    throw CLI::ValidationError(
+        "--memory", "'" + text + "' is no memory at all: give some, or leave it out for half of what is free");
+  }
   if (!parseSize(text, &options->memory_bytes)) {
     throw CLI::ValidationError(
-        "--memory", "'" + text + "' is not a size: write bytes, 300MB (10^6) or 300MiB (2^20)");
+        "--memory", "'" + text + "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)");
   }
 }
 
-void setKvFormat(const std::string& text, CommonOptions* options) {
+void setKvFormat(const std::string& given, CommonOptions* options) {
+  const std::string text = lowerCase(given);
   struct Named {
     const char* name;
     oriel_kv_format k;
@@ -44,10 +49,11 @@ void setKvFormat(const std::string& text, CommonOptions* options) {
     }
   }
   throw CLI::ValidationError(
-      "--kv", "'" + text + "' is not a cache format: use auto, f16, k8v8, k8v4 or k4v4");
+      "--kv", "'" + given + "' is not a cache format: use auto, f16, k8v8, k8v4 or k4v4");
 }
 
-void setDevice(const std::string& text, CommonOptions* options) {
+void setDevice(const std::string& given, CommonOptions* options) {
+  const std::string text = lowerCase(given);
   const std::string vulkan = "vulkan";
   options->device_number = 0;
   options->device_named = true;
@@ -71,7 +77,25 @@ void setDevice(const std::string& text, CommonOptions* options) {
     return;
   }
   throw CLI::ValidationError("--device",
-                             "'" + text + "' is not a device: use auto, cpu, vulkan or vulkan:N");
+                             "'" + given + "' is not a device: use auto, cpu, vulkan or vulkan:N");
+}
+
+void setCalibration(const std::string& text, CommonOptions* options) {
+  options->calibration.reset();
+  if (text == "none") {
+    options->calibration = "";
+  } else if (text != "auto") {
+    options->calibration = text;
+  }
+}
+
+void setEvict(const std::string& given, CommonOptions* options) {
+  const std::string text = lowerCase(given);
+  if (text != "turns" && text != "tokens") {
+    throw CLI::ValidationError("--evict",
+                               "'" + given + "' is not what can be forgotten: use turns or tokens");
+  }
+  options->split_turns = text == "tokens";
 }
 
 /// An option whose text is read by `set`.
@@ -94,8 +118,8 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
   };
   const char* const memory = shown("Memory", Uses::kMemory);
   addText(command, options, "--memory", "SIZE", memory,
-          "Most memory for model and session together: 300MB, 300MiB or bytes (default: half of "
-          "what is free)",
+          "Most memory for model and session together: 300MiB or 300M (2^20), 300MB (10^6) or bytes "
+          "(default: half of what is free)",
           setMemory);
   command
       ->add_option("--window", options->window_tokens,
@@ -127,6 +151,17 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->type_name("N")
       ->check(between(0.0, 1e9))
       ->group(shown("Memory", Uses::kModel));
+
+  addText(command, options, "--calibration", "FILE", shown("Memory", Uses::kModel),
+          "What `oriel calibrate` measured on this model: a file, none, or auto, the one beside the model "
+          "(default)",
+          setCalibration);
+
+  addText(
+      command, options, "--evict", "WHAT", shown("Memory", Uses::kSampling),
+      "What goes at once when the window is full: turns, a question with its answer (default), or "
+      "single tokens",
+      setEvict);
 
   const char* const device = shown("Device", Uses::kDevice);
   addText(command, options, "--device", "DEVICE", device,
@@ -220,6 +255,7 @@ oriel_options planOptions(const CommonOptions& options) {
   result.min_tokens_per_s = options.min_tokens_per_s;
   result.cpu_threads = options.threads;
   result.disabled_features = std::getenv("ORIEL_DISABLE");
+  result.calibration_file = options.calibration ? options.calibration->c_str() : nullptr;
   return result;
 }
 

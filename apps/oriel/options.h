@@ -32,7 +32,9 @@ struct CommonOptions {
   bool device_named = false;   ///< --device was given
   double min_tokens_per_s = 0;
   uint32_t threads = 0;
+  std::optional<std::string> calibration;  ///< a file; "": none; by default the one beside the model
   bool no_cache = false;
+  bool split_turns = false;  ///< --evict tokens
 
   uint64_t seed = 0;
   bool greedy = false;
@@ -52,7 +54,8 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses);
 /// The optional positional MODEL.
 void addModelOption(CLI::App* command, CommonOptions* options);
 
-/// The fields that planning needs; callbacks and cache_dir are the caller's.
+/// What the plan for a file or a shape is made of, in every command: all but callbacks, cache_dir, rates of the
+/// device and pinned tokens. Points into `options`.
 oriel_options planOptions(const CommonOptions& options);
 oriel_generate_options generateOptions(const CommonOptions& options, uint32_t max_tokens);
 

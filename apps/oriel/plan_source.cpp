@@ -5,9 +5,8 @@
 
 namespace cli {
 
-PlanSource PlanSource::ofFile(std::string path, bool verbose, bool warns) {
+PlanSource PlanSource::ofFile(std::string path) {
   PlanSource source;
-  source.sidecar_ = readSidecar(path, verbose, warns);
   source.name_ = std::move(path);
   return source;
 }
@@ -20,9 +19,7 @@ PlanSource PlanSource::ofShape(std::string name, oriel_weight_format weights) {
   return source;
 }
 
-oriel_status PlanSource::planTo(oriel_options options, oriel_plan* plan) const {
-  const oriel_calibration calibration = sidecar_ ? sidecar_->option() : oriel_calibration();
-  options.calibration = sidecar_ ? &calibration : nullptr;
+oriel_status PlanSource::planTo(const oriel_options& options, oriel_plan* plan) const {
   *plan = {};
   plan->struct_size = sizeof(*plan);
   return is_shape_ ? oriel_plan_shape(name_.c_str(), weights_, &options, plan)

@@ -1,20 +1,17 @@
 // What can be planned for without a device: a file, or a published model by its shape.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include <oriel/oriel.h>
 
-#include "calibration.h"
 #include "model_handle.h"
 
 namespace cli {
 
 class PlanSource {
  public:
-  /// Planned with what the sidecar beside it says, as a load is. Verbose and `warns`: readSidecar.
-  static PlanSource ofFile(std::string path, bool verbose, bool warns = true);
+  static PlanSource ofFile(std::string path);
   static PlanSource ofShape(std::string name, oriel_weight_format weights);
 
   /// Throws Failure; a plan that does not fit is none.
@@ -32,13 +29,24 @@ class PlanSource {
   const std::string& name() const { return name_; }
 
  private:
-  oriel_status planTo(oriel_options options, oriel_plan* plan) const;
+  oriel_status planTo(const oriel_options& options, oriel_plan* plan) const;
 
   std::string name_;
-  std::optional<Calibration> sidecar_;
   bool is_shape_ = false;
   oriel_weight_format weights_ = ORIEL_WEIGHTS_DEFAULT;
 };
+
+/// Whether what is planned fits: all of the model, or the rest of a shape whose weights are not described.
+inline bool plannedFits(const oriel_plan& plan) {
+  return plan.weights_unknown != 0 ? plan.total_bytes <= plan.memory_bytes : plan.fits != 0;
+}
+inline bool plannedFits(const oriel_plan& plan, const oriel_plan_choice& choice) {
+  return plan.weights_unknown != 0 ? choice.total_bytes <= plan.memory_bytes : choice.fits != 0;
+}
+/// Least memory of that.
+inline uint64_t leastOf(const oriel_plan& plan, const oriel_plan_choice& choice) {
+  return plan.weights_unknown != 0 ? choice.total_bytes : choice.minimum_bytes;
+}
 
 /// "K8V4", "f16": as --kv spells it, in the case people write.
 std::string formatsName(oriel_kv_format k, oriel_kv_format v);

@@ -36,8 +36,7 @@ oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
   again.k_format = loaded.k_format;
   again.v_format = loaded.v_format;
   again.speed = &speed;
-  const std::string path = modelPath(options);
-  return PlanSource::ofFile(path, options.verbose, /*warns=*/false).plan(again, diagnostics);
+  return PlanSource::ofFile(modelPath(options)).plan(again, diagnostics);
 }
 
 double decodeBytes(const oriel_plan& plan, double depth) {

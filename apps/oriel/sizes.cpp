@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint64_t kMax = UINT64_MAX;
 
-/// The factor of "KiB", "MB", "B" or "" (1 for the last two), 0 for anything else.
+/// The factor of "KiB", "K" (the same), "MB", "B" or "" (1 for the last two), 0 for anything else.
 uint64_t unitBytes(std::string unit) {
   for (char& c : unit) {
     c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -18,7 +18,7 @@ uint64_t unitBytes(std::string unit) {
   }
   const size_t power = std::string("kmgt").find(unit[0]);
   const std::string rest = unit.substr(1);
-  if (power == std::string::npos || (rest != "b" && rest != "ib")) {
+  if (power == std::string::npos || (rest != "b" && rest != "ib" && !rest.empty())) {
     return 0;
   }
   uint64_t factor = 1;
@@ -30,7 +30,10 @@ uint64_t unitBytes(std::string unit) {
 
 }  // namespace
 
-bool parseSize(const std::string& text, uint64_t* bytes) {
+bool parseSize(const std::string& given, uint64_t* bytes) {
+  const size_t first = given.find_first_not_of(' ');
+  const std::string text =
+      first == std::string::npos ? "" : given.substr(first, given.find_last_not_of(' ') + 1 - first);
   size_t at = 0;
   uint64_t whole = 0;
   uint64_t fraction = 0;
@@ -38,7 +41,7 @@ bool parseSize(const std::string& text, uint64_t* bytes) {
   const auto isDigit = [&] {
     return at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0;
   };
-  if (!isDigit()) {
+  if (!isDigit() && text.compare(0, 1, ".") != 0) {
     return false;
   }
   for (; isDigit(); ++at) {

@@ -6,7 +6,8 @@
 
 namespace cli {
 
-/// "262144", "300MB" (10^6), "300MiB" (2^20), "1.5GiB"; units B, K, M, G, T in any case. False for
+/// "262144", "300MB" (10^6), "300MiB" and "300M" (2^20, as ls -h, docker and systemd write it), "1.5GiB"; units B, K,
+/// M, G, T in any case, spaces around them. False for
 /// anything else, for zero and for what does not fit 64 bits.
 bool parseSize(const std::string& text, uint64_t* bytes);
 

@@ -70,11 +70,11 @@ uint32_t windowOf(const CommonOptions& common, const std::string& path) {
   }
   oriel_options options = planOptions(common);
   options.min_tokens_per_s = 0;
-  oriel_plan plan = {};
-  const bool known =
-      PlanSource::ofFile(path, common.verbose, /*warns=*/false).tryPlan(options, &plan) &&
-      plan.fits != 0;
-  return known ? std::min(plan.window_tokens, kLongestWindow) : kLongestWindow;
+  Diagnostics diagnostics(common.verbose);
+  options.log = Diagnostics::onLog;
+  options.log_user = &diagnostics;
+  const oriel_plan plan = PlanSource::ofFile(path).plan(options, diagnostics);
+  return plan.fits != 0 ? std::min(plan.window_tokens, kLongestWindow) : kLongestWindow;
 }
 
 Stage stageOf(SweepKind kind, const Pair& pair, uint32_t window, const std::vector<uint64_t>& depths) {
@@ -196,6 +196,7 @@ class Sweeper {
     common.v_format = stage->pair.v;
     common.min_tokens_per_s = 0;
     common.min_window_tokens = 0;
+    common.calibration = "";  // nothing is left to be chosen
     try {
       const Model model(common, Load::kDevice);
       stage->loaded = model.plan();

@@ -25,8 +25,8 @@ std::string variable(const char* name);
 std::FILE* openFile(const std::string& path, const char* mode);
 
 bool isTerminal(Stream stream);
-/// Columns of the terminal behind stderr; 80 when unknown.
-unsigned terminalColumns();
+/// Columns of the terminal behind stdout or stderr; 80 when unknown.
+unsigned terminalColumns(Stream stream = Stream::kErr);
 
 /// This program's file with links resolved; empty when unknown.
 std::filesystem::path executablePath();

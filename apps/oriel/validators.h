@@ -44,6 +44,14 @@ inline CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
       "");
 }
 
+/// A to Z only: names that are typed are ASCII.
+inline std::string lowerCase(std::string text) {
+  for (char& c : text) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return text;
+}
+
 /// Anything but an empty text: a script's variable that is not set is no value.
 inline CLI::Validator notEmpty() {
   return CLI::Validator(

@@ -14,7 +14,6 @@
 #include "exec/host_executor.h"
 #include "exec/reference_weights.h"
 #include "exec/top_tokens.h"
-#include "os/os.h"
 
 namespace oriel {
 namespace {
@@ -32,7 +31,6 @@ class CpuExecutor final : public HostExecutor {
  public:
   CpuExecutor(const Plan& plan, const ExecutorOptions& options, SimdTarget target)
       : HostExecutor(plan, options),
-        timeout_ms_(options.timeout_ms),
         target_(target),
         matmul_(matmulKernels(target)),
         small_(smallKernels(target)),
@@ -67,29 +65,16 @@ class CpuExecutor final : public HostExecutor {
   }
 
   Status run(StepRun what, const StopCheck& stop) override {
-    if (lost_) {
-      return ORIEL_ERROR_TIMEOUT;
-    }
     if (what != StepRun::kHead && stop()) {
       return ORIEL_ERROR_CANCELLED;
     }
     what_ = what;
     stop_ = &stop;
     cancelled_ = false;
-    deadline_ms_ = nowMs() + timeout_ms_;
     stopped_at_.store(UINT32_MAX, std::memory_order_relaxed);
     pool_.run([](void* self, uint32_t thread) { static_cast<CpuExecutor*>(self)->walk(thread); },
               this);
-    if (cancelled_) {
-      return ORIEL_ERROR_CANCELLED;
-    }
-    if (stopped_at_.load(std::memory_order_relaxed) != UINT32_MAX) {
-      lost_ = true;
-      return log_.fail(ORIEL_ERROR_TIMEOUT,
-                       "the processor did not finish in %u ms: allow more time or a smaller chunk",
-                       timeout_ms_);
-    }
-    return kOk;
+    return cancelled_ ? Status(ORIEL_ERROR_CANCELLED) : kOk;
   }
 
   const char* driverName() const override { return simdTargetName(target_); }
@@ -126,7 +111,7 @@ class CpuExecutor final : public HostExecutor {
     }
   }
 
-  // False: time was up, or the run is to end.
+  // False: the run is to end.
   bool walkList(uint32_t thread, StepList list, uint32_t n_tokens, uint32_t first_number) {
     const uint32_t i = static_cast<uint32_t>(list);
     const Walk walk = {thread, plan_.ops[i], plan_.n_ops[i], n_tokens, first_number};
@@ -135,7 +120,7 @@ class CpuExecutor final : public HostExecutor {
       const uint32_t number = first_number + n;
       if (thread == 0) {
         cancelled_ = list != StepList::kHead && (*stop_)();
-        if (cancelled_ || nowMs() > deadline_ms_) {
+        if (cancelled_) {
           stopped_at_.store(number, std::memory_order_relaxed);
         }
       }
@@ -473,7 +458,6 @@ class CpuExecutor final : public HostExecutor {
     }
   }
 
-  const uint32_t timeout_ms_;
   const SimdTarget target_;
   const MatmulKernels& matmul_;
   const SmallKernels& small_;
@@ -486,8 +470,6 @@ class CpuExecutor final : public HostExecutor {
   StepRun what_ = StepRun::kDecode;
   const StopCheck* stop_ = nullptr;  // of the run in progress; asked by thread 0
   bool cancelled_ = false;           // it said yes
-  double deadline_ms_ = 0;
-  bool lost_ = false;
   std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op after which the team stopped
   Pool pool_;                                     // last: its threads end before anything they use
 };

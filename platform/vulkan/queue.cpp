@@ -5,14 +5,17 @@
 namespace oriel {
 namespace {
 
-/// Longest single wait; some drivers mishandle very long ones.
-constexpr double kWaitSliceMs = 1000.0;
+/// Longest single wait; some drivers mishandle very long ones. A process that is stopped, or asleep, loses one.
+constexpr double kWaitSliceMs = 250.0;
+constexpr double kLeastWaitSliceMs = 1.0;
+constexpr double kLeastSlices = 16.0;  // of a whole wait
 
 }  // namespace
 
 Status Queue::create(const VulkanDevice& device, uint32_t timeout_ms, const Log& log) {
   device_ = &device;
   timeout_ms_ = timeout_ms;
+  left_ms_ = timeout_ms;
   log_ = log;
   const VulkanApi& api = device.api;
   VkCommandPoolCreateInfo pool_info = {};
@@ -62,14 +65,14 @@ Status Queue::takeCommands(VkCommandBuffer* commands, uint32_t count) const {
 Status Queue::submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence) {
   const VulkanApi& api = device_->api;
   ORIEL_TRY(wait(fence));  // a wait that failed may have left it in use
-  ORIEL_TRY(
-      checkVk(api.vkResetFences(device_->device, 1, &fences_[fence]), "reset a fence", log_));
+  ORIEL_TRY(settle(
+      checkVk(api.vkResetFences(device_->device, 1, &fences_[fence]), "reset a fence", log_)));
   VkSubmitInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
   info.commandBufferCount = count;
   info.pCommandBuffers = commands;
-  ORIEL_TRY(checkVk(api.vkQueueSubmit(device_->queue, 1, &info, fences_[fence]),
-                    "submit work to the device", log_));
+  ORIEL_TRY(settle(checkVk(api.vkQueueSubmit(device_->queue, 1, &info, fences_[fence]),
+                           "submit work to the device", log_)));
   in_flight_[fence] = true;
   return kOk;
 }
@@ -78,21 +81,34 @@ Status Queue::wait(uint32_t fence) {
   if (!in_flight_[fence]) {
     return kOk;
   }
-  const double deadline = nowMs() + timeout_ms_;
-  VkResult result = VK_TIMEOUT;
-  for (double left = timeout_ms_; result == VK_TIMEOUT && left > 0; left = deadline - nowMs()) {
-    const uint64_t slice_ns = static_cast<uint64_t>(std::min(left, kWaitSliceMs) * 1e6);
-    result = device_->api.vkWaitForFences(device_->device, 1, &fences_[fence], VK_TRUE, slice_ns);
+  const bool failed_before = !failed_.ok();
+  double left = failed_before ? left_ms_ : timeout_ms_;
+  // Where a slice took longer than asked this process was stopped, or asleep: it counts as what was asked.
+  const double longest = std::clamp(timeout_ms_ / kLeastSlices, kLeastWaitSliceMs, kWaitSliceMs);
+  VkResult result;
+  do {
+    const double slice = std::min(left, longest);
+    const double begin = nowMs();
+    result = device_->api.vkWaitForFences(device_->device, 1, &fences_[fence], VK_TRUE,
+                                          static_cast<uint64_t>(slice * 1e6));
+    left -= std::min(nowMs() - begin, slice);
+  } while (result == VK_TIMEOUT && left > 0);
+  if (failed_before) {
+    left_ms_ = left;
   }
   if (result == VK_TIMEOUT) {
-    return log_.fail(ORIEL_ERROR_TIMEOUT,
-                     "%s did not answer within %u ms: free the model, then load it with a longer "
-                     "timeout or a smaller chunk",
-                     device_->caps.name, timeout_ms_);
+    left_ms_ = 0;
+    return failed_before
+               ? Status(ORIEL_ERROR_TIMEOUT)
+               : settle(log_.fail(
+                     ORIEL_ERROR_TIMEOUT,
+                     "%s did not answer within %u ms: free the model, then load it with a "
+                     "longer timeout or a smaller chunk, or on the CPU",
+                     device_->caps.name, timeout_ms_));
   }
   // Finished, or lost: a lost device does no more work.
   in_flight_[fence] = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;
-  return checkVk(result, "wait for the device", log_);
+  return settle(checkVk(result, "wait for the device", failed_before ? Log() : log_));
 }
 
 Status Queue::submitAndWait(VkCommandBuffer commands) {
@@ -101,7 +117,8 @@ Status Queue::submitAndWait(VkCommandBuffer commands) {
 }
 
 Status Queue::settle(Status status) {
-  if (status.code() == ORIEL_ERROR_DEVICE || status.code() == ORIEL_ERROR_TIMEOUT) {
+  const bool lost = status.code() == ORIEL_ERROR_DEVICE || status.code() == ORIEL_ERROR_TIMEOUT;
+  if (lost && failed_.ok()) {
     failed_ = status;
   }
   return status;

@@ -25,8 +25,8 @@ class Queue {
  public:
   /// `device` outlives the queue.
   Status create(const VulkanDevice& device, uint32_t timeout_ms, const Log& log);
-  /// Waits for all that is under way. False: the device never came back, so that nothing of it may be
-  /// destroyed.
+  /// Waits for all that is under way, for what is left of the time that a failure leaves. False: the device never
+  /// came back, so that nothing of it may be destroyed.
   bool drain();
   /// All command buffers of the pool go with it.
   void release();
@@ -37,20 +37,22 @@ class Queue {
 
   /// Waits for the fence's submission before, if that is still under way.
   Status submit(const VkCommandBuffer* commands, uint32_t count, uint32_t fence);
-  /// For the fence's submission, if there is one. ORIEL_ERROR_TIMEOUT: it is still under way.
+  /// For the fence's submission, if there is one. ORIEL_ERROR_TIMEOUT: it is still under way. Only time in which
+  /// this process ran counts. After a failure all waits together take no longer than one, after a timeout none.
   Status wait(uint32_t fence);
   Status submitAndWait(VkCommandBuffer commands);
   bool inFlight(uint32_t fence) const { return in_flight_[fence]; }
 
   /// The failure that nothing can follow, or OK.
   Status failed() const { return failed_; }
-  /// Remembers such a failure; gives `status` back.
+  /// Remembers such a failure, the first; gives `status` back.
   Status settle(Status status);
   void fail(Status status) { failed_ = status; }
 
  private:
   const VulkanDevice* device_ = nullptr;
   uint32_t timeout_ms_ = 0;
+  double left_ms_ = 0;  // of a wait, once something has failed
   Log log_;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkFence fences_[kFences] = {};

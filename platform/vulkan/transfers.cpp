@@ -1,5 +1,6 @@
 #include "vulkan/transfers.h"
 
+#include "base/wipe.h"
 #include "vulkan/commands.h"
 
 namespace oriel {
@@ -29,6 +30,7 @@ Status Transfers::create(const VulkanDevice& device, Queue* queue, const DeviceA
   ORIEL_TRY(recordRead(commands_[kLogitsCommands], 0, plan.logits, 0, plan.logits.size_bytes));
   ORIEL_TRY(begin(commands_[kClearCommands], 0));
   recordFill(device.api, commands_[kClearCommands], arenas.buffer(ArenaKind::kCache));
+  recordFill(device.api, commands_[kClearCommands], arenas.buffer(ArenaKind::kActivations));
   return endCommands(device, commands_[kClearCommands], log);
 }
 
@@ -93,18 +95,15 @@ Status Transfers::logits(const float** values) {
   return kOk;
 }
 
-Status Transfers::clearCache() {
-  ORIEL_TRY(queue_->failed());
-  return queue_->settle(queue_->submitAndWait(commands_[kClearCommands]));
-}
-
-Status Transfers::clearActivations() {
-  ORIEL_TRY(finishWrites());
-  const VkCommandBuffer commands = commands_[0];
-  ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
-  recordFill(device_->api, commands, arenas_->buffer(ArenaKind::kActivations));
-  ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
-  return queue_->settle(queue_->submitAndWait(commands));
+Status Transfers::forget() {
+  Status status = finishWrites();
+  if (status.ok()) {
+    status = queue_->settle(queue_->submitAndWait(commands_[kClearCommands]));
+  }
+  BufferRef all;
+  all.arena = ArenaKind::kIo;
+  wipe(arenas_->mapped(all), plan_->io_bytes);
+  return status;
 }
 
 // After whatever steps and transfers before wrote.

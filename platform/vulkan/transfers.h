@@ -21,10 +21,9 @@ class Transfers {
   /// As read(), of all logits.
   Status logits(const float** values);
 
-  /// Zeros.
-  Status clearCache();
-  /// Likewise: their padding is read by products and must be zero, never NaN.
-  Status clearActivations();
+  /// Zeros in the cache, in the activations (whose padding is read by products and must be zero, never NaN), and
+  /// in all that the host sees; in the latter even if the device has failed.
+  Status forget();
 
  private:
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const;
@@ -37,7 +36,7 @@ class Transfers {
   const DeviceArenas* arenas_ = nullptr;
   const Plan* plan_ = nullptr;
   Log log_;
-  /// One per half, the first also for reads and for clearing activations; then two that are recorded once.
+  /// One per half, the first also for reads; then two that are recorded once.
   static constexpr uint32_t kClearCommands = kUploadHalves;
   static constexpr uint32_t kLogitsCommands = kClearCommands + 1;
   static constexpr uint32_t kCommands = kLogitsCommands + 1;

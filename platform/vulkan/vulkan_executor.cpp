@@ -45,7 +45,10 @@ class VulkanExecutor final : public Executor {
   void* aheadStep() override { return stepBlock(ahead_ ? 1 - block_ : 1); }
   Status runAhead(bool* more) override;
   Status dropAhead() override;
-  Status clearCache() override { return transfers_.clearCache(); }
+  Status forget() override {
+    (void)dropAhead();  // a failure is the queue's, which what follows gives back
+    return transfers_.forget();
+  }
   uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
   const char* deviceName() const override { return device_.caps.name; }
   const char* driverName() const override { return device_.caps.driver; }
@@ -149,7 +152,7 @@ VulkanExecutor::~VulkanExecutor() {
   pipelines_.join();
   // Whatever went wrong: objects in use must not be destroyed.
   if (!queue_.drain()) {
-    options_.log.write(ORIEL_LOG_WARNING,
+    options_.log.write(ORIEL_LOG_INFO,
                        "the device never finished its work; its memory cannot be given back");
     return;  // leaves the driver as it is, loaded and holding the device
   }
@@ -316,11 +319,10 @@ Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(queue_.settle(finishPipelines()));
   ORIEL_TRY(queue_.settle(bindings_.createSets(device_, arenas_, plan_, options_.log, handles_)));
   ORIEL_TRY(queue_.settle(recordSteps()));
-  ORIEL_TRY(transfers_.clearCache());
-  ORIEL_TRY(transfers_.clearActivations());
+  ORIEL_TRY(transfers_.forget());
 
-  // Some drivers compile at the first dispatch. No tokens: nothing but the head does any work.
-  std::memset(step(), 0, static_cast<size_t>(plan_.step.size_bytes));
+  // Some drivers compile at the first dispatch. No tokens, as the step block says: nothing but the head does any
+  // work.
   ORIEL_TRY(run(StepRun::kDecode, StopCheck()));
   ORIEL_TRY(run(StepRun::kChunk, StopCheck()));
   paces_[0] = paces_[1] = Pace();
@@ -376,7 +378,10 @@ Status VulkanExecutor::choosePipelines() {
 Status VulkanExecutor::startPipelines() {
   choices_.create(device_.caps, options_.cache_dir, options_.log);
   ORIEL_TRY(choosePipelines());
-  ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, options_.log));
+  // The upload ring is not in use yet.
+  Workspace workspace(arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),
+                      options_.allocator != nullptr ? options_.allocator : &defaultAllocator());
+  ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, &workspace, options_.log));
   pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle());
   return kOk;
 }

@@ -155,7 +155,9 @@ struct oriel_model {
   oriel::Executor* executor = nullptr;  ///< null for ORIEL_DEVICE_NONE
   oriel_model_info info = {};
   oriel_plan plan_result = {};
-  std::atomic<uint32_t> has_session{0};  // 1: yes; not bool: RISC-V has no exchange of a byte
+  // 1: yes, or being freed; not bool: RISC-V has no exchange of a byte
+  std::atomic<uint32_t> has_session{0};
+  std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
 };
 
 /// Lives at the start of its own host block.
@@ -163,4 +165,7 @@ struct oriel_session {
   oriel_model* model = nullptr;
   oriel::Session* session = nullptr;
   uint64_t host_bytes = 0;
+  std::atomic<uint32_t> busy{0};      // 1: in a call that may change it
+  std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
+  bool lost = false;                  // the device failed: nothing but what the host knows can be had
 };

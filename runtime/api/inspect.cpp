@@ -180,6 +180,7 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     plan_options.log = reasons.log().callback;
     plan_options.log_user = reasons.log().user;
     plan_options.allocator = options.allocator;
+    plan_options.calibration_file = "";  // whether it runs does not depend on it
     PreparedModel prepared;
     info.runs = prepareModel(path, plan_options, &prepared).ok() ? 1 : 0;
   }

@@ -278,6 +278,14 @@ void oriel_model_free(oriel_model* model) {
   if (model == nullptr) {
     return;
   }
+  if (model->has_session.exchange(1) != 0) {
+    if (model->refusing.exchange(1) == 0) {
+      (void)model->log.fail(ORIEL_ERROR_STATE,
+                            "the model has a session and is not freed: destroy the session first");
+      model->refusing.store(0);
+    }
+    return;
+  }
   destroyExecutor(model->executor);
   const oriel_allocator allocator = model->allocator;
   const uint64_t bytes = model->host_bytes;

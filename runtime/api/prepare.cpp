@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "api/api.h"
+#include "api/calibration.h"
 #include "exec/features.h"
 #include "plan/key_guard.h"
 
@@ -36,43 +37,6 @@ bool readFormat(int wanted, bool* fixed, KvFormat* format) {
       return true;
   }
   return false;
-}
-
-// Measured constants in place of the priors. False when one of them cannot be a measurement.
-bool readCalibration(const oriel_calibration* given, LossModel* loss) {
-  oriel_calibration measured;
-  if (!readOptions(given, &measured) || (measured.layers == nullptr) != (measured.layer_count == 0)) {
-    return false;
-  }
-  const struct {
-    double measured;
-    double* constant;
-  } constants[] = {{measured.forget_scale, &loss->forget_scale},
-                   {measured.forget_power, &loss->forget_power},
-                   {measured.keys_int8, &loss->keys_int8},
-                   {measured.keys_int4, &loss->keys_int4},
-                   {measured.values_int8, &loss->values_int8},
-                   {measured.values_int4, &loss->values_int4},
-                   {measured.kl_limit, &loss->kl_limit}};
-  for (const auto& entry : constants) {
-    if (!std::isfinite(entry.measured) || entry.measured < 0) {
-      return false;
-    }
-    if (entry.measured != 0) {
-      *entry.constant = entry.measured;
-    }
-  }
-  for (uint32_t layer = 0; layer < measured.layer_count; ++layer) {
-    const oriel_layer_calibration& costs = measured.layers[layer];
-    for (const double cost :
-         {costs.keys_int8, costs.keys_int4, costs.values_int8, costs.values_int4}) {
-      if (!std::isfinite(cost) || cost < 0) {
-        return false;
-      }
-    }
-  }
-  loss->layers = measured.layers;
-  return true;
 }
 
 }  // namespace
@@ -159,12 +123,12 @@ Status readModelRequest(const oriel_options& options, const PreparedModel& prepa
   return kOk;
 }
 
-Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared) {
+Status prepareModel(const char* path, const oriel_options& given, PreparedModel* prepared) {
+  oriel_options options = given;
   const Log log = logOf(options);
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
-  prepared->calibrated = options.calibration != nullptr;
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
   const GgufFile& file = prepared->source.gguf();
 
@@ -185,13 +149,17 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   ORIEL_TRY(Tokenizer::build(file, log, &model_arena, &tokenizer));
   ORIEL_TRY(measureWeights(file, prepared->desc, log, &prepared->totals));
 
+  CalibrationFile calibration;
+  ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, log, &options, &calibration));
+  (void)readCalibration(options.calibration, &request.loss);
+  prepared->calibrated = options.calibration != nullptr;
   ORIEL_TRY(guardKeys(file, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, *prepared, log, &request));
   if (request.speed != nullptr) {
     prepared->work = workOf(file, prepared->desc, prepared->kv, prepared->totals);
   }
 
-  // Host bytes depend on neither window nor chunk: measure them with the smallest.
+  // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   Plan plan;
   ORIEL_TRY(buildPlan(file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1,
@@ -206,7 +174,9 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   prepared->session_host_bytes = session_arena.used();
 
   request.host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
-  return chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget);
+  ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget));
+  prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);
+  return kOk;
 }
 
 oriel_plan planResult(const PreparedModel& prepared) {
@@ -214,7 +184,8 @@ oriel_plan planResult(const PreparedModel& prepared) {
   const ModelDesc& desc = prepared.desc;
   oriel_plan plan = {};
   plan.struct_size = sizeof(plan);
-  plan.fits = budget.fits ? 1 : 0;
+  // Without the weights nobody can say.
+  plan.fits = budget.fits && !prepared.weights_unknown ? 1 : 0;
   plan.memory_bytes = prepared.memory_bytes;
   plan.total_bytes = budget.bytes.total();
   plan.weights_bytes = budget.bytes.weights;
@@ -222,7 +193,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.activation_bytes = budget.bytes.activations;
   plan.staging_bytes = budget.bytes.io;
   plan.host_bytes = budget.bytes.host;
-  plan.minimum_bytes = budget.minimum_bytes;
+  plan.minimum_bytes = prepared.weights_unknown ? 0 : budget.minimum_bytes;
   static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
     if (budget.formats.keysRaised(layer)) {
@@ -263,11 +234,11 @@ oriel_plan planResult(const PreparedModel& prepared) {
     oriel_plan_choice& out = plan.choices[plan.choice_count];
     out.k_format = publicFormat(choice.formats.k);
     out.v_format = publicFormat(choice.formats.v);
-    out.fits = choice.fits ? 1 : 0;
+    out.fits = choice.fits && !prepared.weights_unknown ? 1 : 0;
     out.window_tokens = choice.cache.window;
     out.chunk_tokens = choice.chunk;
     out.total_bytes = choice.bytes.total();
-    out.minimum_bytes = choice.minimum_bytes;
+    out.minimum_bytes = prepared.weights_unknown ? 0 : choice.minimum_bytes;
     out.loss_nats = choice.loss;
     out.refused = choice.refused;
     out.decode_tokens_per_s = choice.decode_tokens_per_s;

@@ -1,10 +1,12 @@
 #include "exec/session.h"
+#include "exec/snapshot.h"
 
 #include <cmath>
 #include <new>
 
-#include "api/api.h"
+#include "api/session_call.h"
 #include "base/limits.h"
+#include "base/wipe.h"
 
 using namespace oriel;
 
@@ -59,23 +61,73 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
   if (handle == nullptr || (out != nullptr && !validResult(out))) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  GenerateRequest request;
-  if (const Status status = readGenerateOptions(options, handle->model->log, &request);
-      !status.ok()) {
-    return status.code();
+  return callAlone(handle, [&]() -> Status {
+    GenerateRequest request;
+    ORIEL_TRY(readGenerateOptions(options, handle->model->log, &request));
+    oriel_generation result = {};
+    const Status status = generate(request, &result);
+    if (status.code() == ORIEL_ERROR_CANCELLED) {
+      result.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
+    }
+    if (out != nullptr) {
+      writeResult(result, out);
+    }
+    return status;
+  });
+}
+
+// What is there already is only replaced if saving has made it, or nothing is in it.
+Status checkReplaced(const char* path, const Log& log) {
+  InputFile old;
+  ORIEL_TRY(old.openIfThere(path, log));
+  if (!old.isOpen() || old.bytes() == 0) {
+    return kOk;
   }
-  oriel_generation result = {};
-  const Status status = generate(request, &result);
-  if (status.code() == ORIEL_ERROR_CANCELLED) {
-    result.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
+  char begin[kSnapshotMagicBytes] = {};
+  if (old.bytes() >= sizeof(begin)) {
+    ORIEL_TRY(old.read(0, begin, sizeof(begin), log));
   }
-  if (out != nullptr) {
-    writeResult(result, out);
+  return isSnapshot(begin) ? kOk
+                           : log.fail(ORIEL_ERROR_IO,
+                                      "%.600s is there and is no snapshot: choose another name, or remove it",
+                                      path);
+}
+
+Status restoreFile(Session* session, const char* path, const oriel_allocator& allocator, const Log& log,
+                   const Log& named) {
+  InputFile file;
+  ORIEL_TRY(file.openIfThere(path, log));
+  if (!file.isOpen()) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is not there, check the path", path);
   }
-  return status.code();
+  // Before memory is borrowed for it: any file may be named.
+  SnapshotHeader header;
+  const uint64_t begin = std::min<uint64_t>(file.bytes(), sizeof(header));
+  ORIEL_TRY(file.read(0, &header, begin, log));
+  ORIEL_TRY(checkSnapshotHeader(&header, begin, file.bytes(), named));
+  Workspace workspace(nullptr, 0, &allocator);
+  const BorrowedBytes block(&workspace, file.bytes());
+  if (block.data() == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "no memory for %.600s, which has %llu bytes: close other programs", path,
+                    static_cast<unsigned long long>(file.bytes()));
+  }
+  ORIEL_TRY(file.readAll(block.data(), log));
+  return session->restore(block.data(), file.bytes(), named);
 }
 
 }  // namespace
+
+oriel_status oriel::refuseCall(oriel_session* handle) {
+  if (handle->refusing.exchange(1) == 0) {
+    (void)handle->model->log.fail(
+        ORIEL_ERROR_STATE,
+        "the session is in the middle of another call: wait until that has "
+        "returned, and change nothing from inside its callbacks");
+    handle->refusing.store(0);
+  }
+  return ORIEL_ERROR_STATE;
+}
 
 oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
                                   oriel_session** out) {
@@ -141,19 +193,28 @@ void oriel_session_destroy(oriel_session* handle) {
   if (handle == nullptr) {
     return;
   }
+  if (handle->busy.exchange(1) != 0) {
+    (void)refuseCall(handle);
+    return;
+  }
   oriel_model* model = handle->model;
-  (void)handle->session->reset();  // a lost device has nothing left to wipe
+  const uint64_t bytes = handle->host_bytes;
+  (void)handle->session->reset();  // of a lost device what the host can reach
   handle->session->~Session();
-  release(model->allocator, handle, handle->host_bytes);
+  handle->~oriel_session();
+  wipe(handle, bytes);
+  release(model->allocator, handle, bytes);
   model->has_session.store(0);
 }
 
 oriel_status oriel_session_reset(oriel_session* handle) {
-  return handle == nullptr ? ORIEL_ERROR_ARGUMENT : handle->session->reset().code();
+  return handle == nullptr ? ORIEL_ERROR_ARGUMENT
+                           : callAlone(handle, [&] { return handle->session->reset(); });
 }
 
 oriel_status oriel_session_rewind(oriel_session* handle, uint64_t position) {
-  return handle == nullptr ? ORIEL_ERROR_ARGUMENT : handle->session->rewind(position).code();
+  return handle == nullptr ? ORIEL_ERROR_ARGUMENT
+                           : callAlone(handle, [&] { return handle->session->rewind(position); });
 }
 
 oriel_status oriel_session_save(oriel_session* handle, void* data, size_t capacity,
@@ -161,48 +222,52 @@ oriel_status oriel_session_save(oriel_session* handle, void* data, size_t capaci
   if (handle == nullptr || needed == nullptr || (data == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const uint64_t bytes = handle->session->snapshotBytes();
-  *needed = static_cast<size_t>(bytes);
-  return bytes > capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : handle->session->save(data).code();
+  *needed = 0;
+  return callAlone(handle, [&]() -> Status {
+    const uint64_t bytes = handle->session->snapshotBytes();
+    *needed = static_cast<size_t>(bytes);
+    return bytes > capacity ? Status(ORIEL_ERROR_BUFFER_TOO_SMALL) : handle->session->save(data);
+  });
 }
 
 oriel_status oriel_session_restore(oriel_session* handle, const void* data, size_t bytes) {
   if (handle == nullptr || data == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return handle->session->restore(data, bytes).code();
+  return callAlone(
+      handle, [&] { return handle->session->restore(data, bytes, handle->model->log); });
 }
 
 oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
   if (handle == nullptr || path == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const oriel_model& model = *handle->model;
-  const uint64_t bytes = handle->session->snapshotBytes();
-  Workspace workspace(nullptr, 0, &model.allocator);
-  const BorrowedBytes block(&workspace, bytes);
-  if (block.data() == nullptr) {
-    return model.log
-        .fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a snapshot of %llu bytes: close other programs",
-              static_cast<unsigned long long>(bytes))
-        .code();
-  }
-  if (const Status status = handle->session->save(block.data()); !status.ok()) {
-    return status.code();
-  }
-  return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), model.log, /*lasts=*/true)
-      .code();
+  return callAlone(handle, [&]() -> Status {
+    const oriel_model& model = *handle->model;
+    ORIEL_TRY(checkReplaced(path, model.log));
+    const uint64_t bytes = handle->session->snapshotBytes();
+    Workspace workspace(nullptr, 0, &model.allocator);
+    const BorrowedBytes block(&workspace, bytes);
+    if (block.data() == nullptr) {
+      return model.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                            "no memory for a snapshot of %llu bytes: close other programs",
+                            static_cast<unsigned long long>(bytes));
+    }
+    ORIEL_TRY(handle->session->save(block.data()));
+    return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), FileUse::kKept,
+                               model.log);
+  });
 }
 
 oriel_status oriel_session_restore_file(oriel_session* handle, const char* path) {
   if (handle == nullptr || path == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  MappedFile file;
-  if (const Status status = file.open(path, handle->model->log); !status.ok()) {
-    return status.code();
-  }
-  return handle->session->restore(file.data(), file.bytes()).code();
+  return callAlone(handle, [&]() -> Status {
+    const oriel_model& model = *handle->model;
+    NamingLog named(model.log, path);
+    return restoreFile(handle->session, path, model.allocator, model.log, named.log());
+  });
 }
 
 void oriel_session_cancel(oriel_session* handle) {
@@ -215,7 +280,7 @@ oriel_status oriel_session_append(oriel_session* handle, const int32_t* ids, siz
   if (handle == nullptr || (ids == nullptr && count != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return handle->session->append(ids, count).code();
+  return callAlone(handle, [&] { return handle->session->append(ids, count); });
 }
 
 oriel_status oriel_session_append_text(oriel_session* handle, const char* text, size_t bytes,
@@ -226,18 +291,20 @@ oriel_status oriel_session_append_text(oriel_session* handle, const char* text, 
   EncodeOptions options;
   options.special = (flags & ORIEL_TEXT_SPECIAL) != 0;
   options.bos = (flags & ORIEL_TEXT_BOS) != 0;
-  return handle->session->appendText(text, bytes, options).code();
+  return callAlone(handle, [&] { return handle->session->appendText(text, bytes, options); });
 }
 
 oriel_status oriel_session_logits(oriel_session* handle, const float** logits, size_t* count) {
   if (handle == nullptr || logits == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const Status status = handle->session->logits(logits);
-  if (status.ok() && count != nullptr) {
-    *count = handle->model->desc.n_vocab;
-  }
-  return status.code();
+  return callAlone(handle, [&]() -> Status {
+    ORIEL_TRY(handle->session->logits(logits));
+    if (count != nullptr) {
+      *count = handle->model->desc.n_vocab;
+    }
+    return kOk;
+  });
 }
 
 oriel_status oriel_session_evaluate(oriel_session* handle, const int32_t* ids, size_t count,
@@ -245,7 +312,7 @@ oriel_status oriel_session_evaluate(oriel_session* handle, const int32_t* ids, s
   if (handle == nullptr || (ids == nullptr && count != 0) || on_logits == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return handle->session->evaluate(ids, count, on_logits, user).code();
+  return callAlone(handle, [&] { return handle->session->evaluate(ids, count, on_logits, user); });
 }
 
 oriel_status oriel_session_generate(oriel_session* handle, const oriel_generate_options* options,
@@ -263,7 +330,7 @@ oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char*
   if (handle == nullptr || role == nullptr || (text == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return handle->session->chatAdd(role, text, bytes).code();
+  return callAlone(handle, [&] { return handle->session->chatAdd(role, text, bytes); });
 }
 
 oriel_status oriel_chat_reply(oriel_session* handle, const oriel_generate_options* options,
@@ -319,4 +386,25 @@ oriel_status oriel_session_get_turns(const oriel_session* handle, uint64_t* star
     starts[i] = turns.at(i);
   }
   return ORIEL_OK;
+}
+
+oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t first, int32_t* ids,
+                                      size_t capacity, size_t* needed) {
+  if (handle == nullptr || needed == nullptr || (ids == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  uint64_t count = 0;
+  const bool held = handle->session->heldTokens(first, ids, capacity, &count);
+  *needed = static_cast<size_t>(count);
+  if (!held) {
+    const oriel_view view = handle->session->view();
+    return handle->model->log
+        .fail(ORIEL_ERROR_CONTEXT,
+              "token %llu is not held: ask for one of the first %u or from %llu to %llu",
+              static_cast<unsigned long long>(first), view.sinks_used,
+              static_cast<unsigned long long>(view.first_stored),
+              static_cast<unsigned long long>(view.position))
+        .code();
+  }
+  return count > capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
 }

@@ -50,6 +50,11 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
   ORIEL_TRY(readShape(name, weights, log, &shape, &type));
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
+  if (options.calibration == nullptr && options.calibration_file != nullptr &&
+      options.calibration_file[0] != '\0') {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a shape is no file that was measured: plan for the file, or without a calibration");
+  }
   prepared->memory_bytes = request.memory_bytes;
   prepared->calibrated = options.calibration != nullptr;
   prepared->desc = modelDescOf(*shape);
@@ -70,7 +75,9 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
   request.kv = &prepared->kv;
   ORIEL_TRY(readModelRequest(options, *prepared, log, &request));
   prepared->work = workOf(*shape, type);
-  return chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget);
+  ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget));
+  prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);
+  return kOk;
 }
 
 }  // namespace

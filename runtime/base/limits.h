@@ -31,6 +31,10 @@ constexpr uint32_t kMaxEmbedding = 1u << 17;
 constexpr uint32_t kMaxFeedForward = 1u << 19;
 constexpr uint32_t kMaxVocabulary = 1u << 20;
 
+// --- Files beside a model ------------------------------------------------------------------------
+/// Of a calibration that is read; one of kMaxLayers layers has some 100 KB.
+constexpr uint64_t kMaxCalibrationBytes = 1u << 20;
+
 // --- Memory layout -------------------------------------------------------------------------------
 /// Start of every tensor, cache and activation in a device arena: the largest
 /// minStorageBufferOffsetAlignment Vulkan allows a device to ask for is 256.

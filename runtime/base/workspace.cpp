@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/wipe.h"
 
 namespace oriel {
 namespace {
@@ -68,6 +69,7 @@ BorrowedBytes::~BorrowedBytes() {
   if (data_ == nullptr) {
     return;
   }
+  wipe(data_, bytes_);
   if (allocated_) {
     workspace_->allocator_->release(data_, bytes_, workspace_->allocator_->user);
   } else {

@@ -25,6 +25,9 @@ class Workspace {
   Workspace(void* block, size_t bytes, const oriel_allocator* allocator)
       : block_(static_cast<uint8_t*>(block)), capacity_(bytes), allocator_(allocator) {}
 
+  /// Bytes of the block that are free; more are borrowed from the allocator.
+  size_t available() const { return capacity_ - used_; }
+
  private:
   friend class BorrowedBytes;
   uint8_t* block_;
@@ -34,7 +37,8 @@ class Workspace {
 };
 
 /// A piece of a Workspace for the length of a scope. data() is null when no memory could be had.
-/// 16-byte aligned, not zeroed.
+/// 16-byte aligned, not zeroed; overwritten with zeros before it is given back, since it may hold what somebody
+/// typed.
 class BorrowedBytes {
  public:
   BorrowedBytes(Workspace* workspace, uint64_t bytes);

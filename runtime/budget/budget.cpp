@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/arena.h"
 #include "plan/memory_layout.h"
 
 namespace oriel {
@@ -263,6 +264,12 @@ Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log
 
 }  // namespace
 
+uint64_t tokenIdBytes(const CacheShape& cache) {
+  Arena arena;
+  (void)arena.take<int32_t>(tokenIdCount(cache));
+  return arena.used();
+}
+
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,
                         const CacheShape& cache, const CacheFormats& formats, uint32_t chunk) {
   BudgetBytes bytes;
@@ -270,7 +277,7 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
   (void)cacheBytes(model, cache, formats, &bytes.cache);
   bytes.activations = layoutActivations(model, cache, chunk).bytes;
   bytes.io = layoutIo(model, chunk, totals.upload_half_bytes).bytes;
-  bytes.host = host_bytes;
+  bytes.host = host_bytes + tokenIdBytes(cache);
   return bytes;
 }
 

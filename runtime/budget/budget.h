@@ -34,7 +34,7 @@ struct BudgetRequest {
   /// Formats when fixed; what layers need always counts.
   CacheFormats formats;
   LossModel loss;
-  /// Host bytes of everything (they depend on neither window nor chunk).
+  /// Host bytes of everything but the token ids, which alone depend on the window.
   uint64_t host_bytes = 0;
   /// Layers that differ in what they cache; nullptr: all alike, as the model says.
   const KvShape* kv = nullptr;
@@ -83,7 +83,9 @@ struct Budget {
   uint32_t chosen = 0;  ///< index into choices
 };
 
-/// Bytes of a choice. The plan takes exactly these.
+/// Of a session's arena: the ids of the tokens that the cache holds.
+uint64_t tokenIdBytes(const CacheShape& cache);
+/// Bytes of a choice. The plan takes exactly these. The token ids come on top of `host_bytes`.
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,
                         const CacheShape& cache, const CacheFormats& formats, uint32_t chunk);
 

@@ -89,8 +89,9 @@ class Executor {
   /// before; what the cache holds for the token is undefined.
   virtual Status dropAhead() { return kOk; }
 
-  /// Overwrites the cache with zeros.
-  virtual Status clearCache() = 0;
+  /// Overwrites with zeros all that a conversation left: the cache, activations with logits, step blocks, the
+  /// upload ring. Of a device that was lost only what the host can reach. What runAhead() began is dropped.
+  virtual Status forget() = 0;
 
   /// Really allocated bytes of an arena; equals the plan's number.
   virtual uint64_t allocatedBytes(ArenaKind kind) const = 0;
@@ -143,6 +144,7 @@ struct ExecutorOptions {
   bool device_is_optional = false;
   /// That one is faster than a Vulkan device that is the same processor: those are not chosen.
   bool not_software = false;
+  /// Longest wait for a Vulkan device. A step on the CPU takes the time it takes.
   uint32_t timeout_ms = 60000;
   const char* cache_dir = nullptr;
   const char* disabled_features = nullptr;  ///< as in oriel_options

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/wipe.h"
 #include "base/workspace.h"
 #include "os/os.h"
 
@@ -63,9 +64,12 @@ Status HostExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint64
   return kOk;
 }
 
-Status HostExecutor::clearCache() {
-  std::memset(single_[static_cast<uint32_t>(ArenaKind::kCache)], 0,
-              static_cast<size_t>(plan_.cache_bytes));
+Status HostExecutor::forget() {
+  for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
+    if (static_cast<ArenaKind>(kind) != ArenaKind::kWeights) {
+      wipe(segment(kind, 0), segmentBytes(kind, 0));
+    }
+  }
   return kOk;
 }
 

@@ -27,7 +27,7 @@ class HostExecutor : public Executor {
     *values = reinterpret_cast<const float*>(at(plan_.logits));
     return kOk;
   }
-  Status clearCache() override;
+  Status forget() override;
   uint64_t allocatedBytes(ArenaKind kind) const override {
     return allocated_[static_cast<uint32_t>(kind)];
   }

@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/wipe.h"
+
 namespace oriel {
 
 void Sampler::init(uint32_t n_vocab, Arena* arena) {
   n_vocab_ = n_vocab;
   candidates_ = arena->take<Candidate>(n_vocab);
+}
+
+void Sampler::forget() {
+  wipe(&state_, sizeof(state_));
+  wipe(candidates_, uint64_t{n_vocab_} * sizeof(Candidate));
 }
 
 void Sampler::start(const SamplerOptions& options) {

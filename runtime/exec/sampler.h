@@ -37,7 +37,8 @@ class Sampler {
   void start(const SamplerOptions& options);
   /// Remembers a token of the context for the repetition penalty.
   void accept(int32_t id);
-  void forget() { state_ = SamplerState(); }
+  /// Tokens, and what it took from their logits.
+  void forget();
   const SamplerState& state() const { return state_; }
   void restore(const SamplerState& state) { state_ = state; }
   /// Not-a-number counts as minus infinity. Ties go to the lower id.

@@ -8,6 +8,7 @@
 #include "exec/sampler.h"
 #include "exec/snapshot.h"
 #include "kv/rope.h"
+#include "kv/token_ids.h"
 #include "kv/turns.h"
 #include "kv/window.h"
 #include "text/chat.h"
@@ -42,13 +43,15 @@ class Session {
   void pretendPosition(uint64_t position) {
     position_ = stored_ = position;
     has_logits_ = false;
+    ids_.forget();
   }
   /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack.
   Status rewind(uint64_t position);
 
   uint64_t snapshotBytes() const;
   Status save(void* out) const;
-  Status restore(const void* data, uint64_t bytes);
+  /// `log`: of what is wrong with the snapshot.
+  Status restore(const void* data, uint64_t bytes, const Log& log);
   void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
 
   Status append(const int32_t* ids, size_t count);
@@ -70,6 +73,9 @@ class Session {
   }
   uint64_t submissions() const { return submissions_; }
   const TurnMarks& turns() const { return turns_; }
+  /// Ids of the tokens from `first` on that are held, up to the first that is not: `*count` of them, copied where
+  /// there is room for all. False: token `first` is gone, or still to come.
+  bool heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const;
   oriel_view view() const;
 
  private:
@@ -93,9 +99,10 @@ class Session {
   Status choose(int32_t* id);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
-  Status appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
-                       Workspace* workspace, int32_t bos = -1);
-  Status appendRendered(const char* text, size_t bytes, const TextRange* literals, size_t n_literals,
+  class Feed;
+  Status appendIds(const int32_t* ids, size_t count, bool ends);
+  Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
+  Status appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
                         Workspace* workspace);
   Status countTokens(const char* text, size_t bytes, Workspace* workspace, size_t* count) const;
   bool continuesText() const;
@@ -112,6 +119,7 @@ class Session {
   uint64_t first_position_;
   const bool whole_turns_;
   TurnMarks turns_;
+  TokenIds ids_;
   Sampler sampler_;
   StreamDecoder decoder_;
   void* workspace_block_ = nullptr;

@@ -103,7 +103,8 @@ Status forEachPiece(const Plan& plan, uint64_t bytes, const Visit& visit) {
 }
 
 // Everything that is used as an index or a position. The checksum is no proof of who wrote the bytes.
-bool plausible(const SnapshotHeader& header, const uint8_t* turn_starts, uint32_t n_vocab) {
+bool plausible(const SnapshotHeader& header, const uint8_t* turn_starts, uint64_t n_ids,
+               uint32_t n_vocab) {
   // Twice what a session may begin with is more than it can get to.
   constexpr uint64_t kMostTokens = 2 * kMaxFirstPosition;
   const SessionState& state = header.state;
@@ -127,7 +128,26 @@ bool plausible(const SnapshotHeader& header, const uint8_t* turn_starts, uint32_
     }
     previous = start;
   }
+  const uint8_t* const ids = turn_starts + header.n_turns * sizeof(uint64_t);
+  for (uint64_t i = 0; i < n_ids; ++i) {
+    int32_t id = 0;
+    std::memcpy(&id, ids + i * sizeof(id), sizeof(id));
+    if (id < TokenIds::kUnknown || (id >= 0 && static_cast<uint32_t>(id) >= n_vocab)) {
+      return false;
+    }
+  }
   return true;
+}
+
+// Calls visit(token) for every token that is held, in order.
+template <typename Visit>
+void forEachHeld(const HeldTokens& held, const Visit& visit) {
+  for (uint64_t t = 0; t < held.sinks; ++t) {
+    visit(t);
+  }
+  for (uint64_t t = held.first; t < held.position; ++t) {
+    visit(t);
+  }
 }
 
 }  // namespace
@@ -150,13 +170,14 @@ uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns) 
 uint64_t snapshotBytes(const Plan& plan, uint32_t n_vocab, const SessionState& state,
                        uint32_t n_turns) {
   return sizeof(SnapshotHeader) + n_turns * sizeof(uint64_t) +
+         sizeof(int32_t) * heldTokens(plan.cache, state.position, state.stored).count() +
          (state.has_logits != 0 ? 4ull * n_vocab : 0) + usedCacheBytes(plan, state.position) +
          sizeof(uint64_t);
 }
 
 Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
-                     const SessionState& state, const TurnMarks& turns, Executor* executor,
-                     void* out) {
+                     const SessionState& state, const TurnMarks& turns, const TokenIds& ids,
+                     Executor* executor, void* out) {
   uint8_t* at = static_cast<uint8_t*>(out);
   const auto put = [&at](const void* data, uint64_t bytes) {
     std::memcpy(at, data, static_cast<size_t>(bytes));
@@ -176,6 +197,10 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
     const uint64_t start = turns.at(i);
     put(&start, sizeof(start));
   }
+  forEachHeld(heldTokens(plan.cache, state.position, state.stored), [&](uint64_t token) {
+    const int32_t id = ids.at(token);
+    put(&id, sizeof(id));
+  });
   if (state.has_logits != 0) {
     const float* logits = nullptr;
     ORIEL_TRY(executor->logits(&logits));
@@ -200,26 +225,39 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
   return kOk;
 }
 
-Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, const void* data,
-                    uint64_t bytes, const Log& log, Executor* executor, SessionState* state,
-                    TurnMarks* turns) {
-  const uint8_t* at = static_cast<const uint8_t*>(data);
+bool isSnapshot(const char (&begin)[kSnapshotMagicBytes]) {
+  static_assert(sizeof(kMagic) == kSnapshotMagicBytes, "as the header says");
+  return std::memcmp(begin, kMagic, sizeof(kMagic)) == 0;
+}
+
+Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log) {
   SnapshotHeader header;
-  if (bytes < sizeof(header) + sizeof(uint64_t) || std::memcmp(at, kMagic, sizeof(kMagic)) != 0) {
+  if (bytes < sizeof(header) || total_bytes < sizeof(header) + sizeof(uint64_t) ||
+      std::memcmp(begin, kMagic, sizeof(kMagic)) != 0) {
     return log.fail(ORIEL_ERROR_FORMAT, "this is not a session snapshot: give what was saved");
   }
-  std::memcpy(static_cast<void*>(&header), at, sizeof(header));
+  std::memcpy(static_cast<void*>(&header), begin, sizeof(header));
   if (header.version != kSnapshotVersion) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "the snapshot has version %u, this build reads version %u: save it again",
                     header.version, kSnapshotVersion);
   }
-  if (header.total_bytes != bytes) {
+  if (header.total_bytes != total_bytes) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "the snapshot has %llu bytes but should have %llu: it is damaged, save it again",
-                    static_cast<unsigned long long>(bytes),
+                    static_cast<unsigned long long>(total_bytes),
                     static_cast<unsigned long long>(header.total_bytes));
   }
+  return kOk;
+}
+
+Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, const void* data,
+                    uint64_t bytes, const Log& log, Executor* executor, SessionState* state,
+                    TurnMarks* turns, TokenIds* ids) {
+  ORIEL_TRY(checkSnapshotHeader(data, bytes, bytes, log));
+  const uint8_t* at = static_cast<const uint8_t*>(data);
+  SnapshotHeader header;
+  std::memcpy(static_cast<void*>(&header), at, sizeof(header));
   uint64_t checksum = 0;
   std::memcpy(&checksum, at + bytes - sizeof(checksum), sizeof(checksum));
   if (checksum != hashBytes(data, bytes - sizeof(checksum))) {
@@ -237,19 +275,14 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
   }
 
-  if (!plausible(header, at + sizeof(header), n_vocab)) {
+  const HeldTokens held = heldTokens(plan.cache, header.state.position, header.state.stored);
+  if (!plausible(header, at + sizeof(header), held.count(), n_vocab)) {
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
   }
 
-  *state = header.state;
-  at += sizeof(header);
-  turns->clear();
-  for (uint32_t i = 0; i < header.n_turns; ++i) {
-    uint64_t start = 0;
-    std::memcpy(&start, at, sizeof(start));
-    turns->mark(start);
-    at += sizeof(start);
-  }
+  // The device first: where it fails the host's part stays that of the conversation before.
+  const uint8_t* of_host = at + sizeof(header);
+  at = of_host + header.n_turns * sizeof(uint64_t) + held.count() * sizeof(int32_t);
   const auto send = [&](const BufferRef& to, uint64_t offset_bytes, uint64_t run_bytes) {
     return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
       void* piece = nullptr;
@@ -259,13 +292,32 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
       return executor->endWrite(to, offset_bytes + done, piece_bytes);
     });
   };
-  if (state->has_logits != 0) {
+  if (header.state.has_logits != 0) {
     ORIEL_TRY(send(plan.logits, 0, 4ull * n_vocab));
   }
-  ORIEL_TRY(forEachUsedRun(plan, state->position, [&](const SlotRun& run) {
+  ORIEL_TRY(forEachUsedRun(plan, header.state.position, [&](const SlotRun& run) {
     return send(run.side, run.offset_bytes, run.bytes());
   }));
-  return executor->finishWrites();
+  ORIEL_TRY(executor->finishWrites());
+
+  *state = header.state;
+  const auto take = [&of_host](auto* value) {
+    std::memcpy(value, of_host, sizeof(*value));
+    of_host += sizeof(*value);
+  };
+  turns->clear();
+  for (uint32_t i = 0; i < header.n_turns; ++i) {
+    uint64_t start = 0;
+    take(&start);
+    turns->mark(start);
+  }
+  ids->forget();
+  forEachHeld(held, [&](uint64_t token) {
+    int32_t id = 0;
+    take(&id);
+    ids->set(token, id);
+  });
+  return kOk;
 }
 
 }  // namespace oriel

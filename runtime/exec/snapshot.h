@@ -1,20 +1,22 @@
 // A session as bytes: everything another session of the same model and plan needs to go on as if it were
 // this one, to the bit.
 //
-//   SnapshotHeader | turn starts u64[n_turns] | logits f32[n_vocab] if any | used cache slots | checksum
+//   SnapshotHeader | turn starts u64[n_turns] | ids of the tokens held i32[n_ids] | logits f32[n_vocab] if any |
+//   used cache slots | checksum
 //
-// Little-endian. Cache slots: layer by layer, keys then values, head by head: used sinks, used ring values,
+// Little-endian. Ids: heldTokens() in order, sinks first. Cache slots: layer by layer, keys then values, head by head: used sinks, used ring values,
 // used ring scales. Slots that no token will ever see are zeros, so that what was dropped or taken back makes no
 // difference. A snapshot is refused unless version, model, layout, sizes and checksum all match.
 #pragma once
 
 #include "exec/executor.h"
 #include "exec/sampler.h"
+#include "kv/token_ids.h"
 #include "kv/turns.h"
 
 namespace oriel {
 
-constexpr uint32_t kSnapshotVersion = 2;
+constexpr uint32_t kSnapshotVersion = 3;
 
 /// Where a conversation stands between two messages: bits of SessionState::chat.
 constexpr uint32_t kTurnOpen = 1;
@@ -36,7 +38,7 @@ struct SessionState {
 };
 
 struct SnapshotHeader {
-  char magic[8];
+  char magic[8];  ///< kSnapshotMagicBytes
   uint32_t version;
   uint32_t n_turns;
   uint64_t model_hash;
@@ -59,13 +61,21 @@ uint64_t snapshotBytes(const Plan& plan, uint32_t n_vocab, const SessionState& s
 
 /// Fills `out`, which has room for snapshotBytes().
 Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
-                     const SessionState& state, const TurnMarks& turns, Executor* executor,
-                     void* out);
+                     const SessionState& state, const TurnMarks& turns, const TokenIds& ids,
+                     Executor* executor, void* out);
+
+constexpr size_t kSnapshotMagicBytes = 8;
+/// Whether these are the first bytes of a snapshot, of any version.
+bool isSnapshot(const char (&begin)[kSnapshotMagicBytes]);
+
+/// Whether a snapshot of `total_bytes` may begin with these `bytes` bytes, as far as can be told without a model:
+/// else ORIEL_ERROR_FORMAT with one line.
+Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log);
 
 /// Checks everything first; ORIEL_ERROR_FORMAT with one line when anything is off, and nothing is touched.
 /// After that only the device can fail (the cache is then undefined: reset the session).
 Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, const void* data,
                     uint64_t bytes, const Log& log, Executor* executor, SessionState* state,
-                    TurnMarks* turns);
+                    TurnMarks* turns, TokenIds* ids);
 
 }  // namespace oriel

@@ -22,6 +22,10 @@ class ModelFile {
   /// Gives the memory back: of gguf() only read() may be called from here on.
   void dropHeader();
   uint64_t bytes() const { return input_.bytes(); }
+  /// Any bytes of the file, as InputFile::read.
+  Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+    return input_.read(offset, to, bytes, log);
+  }
   /// ORIEL_ERROR_IO when somebody has written to the file since it was opened.
   Status expectUnchanged(const Log& log) const { return input_.expectUnchanged(log); }
 

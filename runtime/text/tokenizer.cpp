@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "base/wipe.h"
 #include "text/utf8.h"
 
 namespace oriel {
@@ -89,6 +90,12 @@ void StreamDecoder::reset(bool drop_first_space) {
   n_pending_ = 0;
   n_text_ = 0;
   drop_space_ = drop_first_space;
+}
+
+void StreamDecoder::forget() {
+  wipe(pending_, sizeof(pending_));
+  wipe(text_, sizeof(text_));
+  reset(false);
 }
 
 void StreamDecoder::push(Tokenizer::Piece piece, const char** text, size_t* bytes) {

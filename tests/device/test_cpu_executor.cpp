@@ -1,4 +1,4 @@
-// What is the CPU executor's own: threads, instruction sets, time limits.
+// What is the CPU executor's own: threads, instruction sets, that it has no time limit.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -84,22 +84,14 @@ struct SlowRig {
   KernelRig rig;
 };
 
-TEST_F(CpuExecutor, a_step_that_takes_too_long_ends_and_so_does_every_later_one) {
+// However slow the processor is: the time limit is for devices that may hang.
+TEST_F(CpuExecutor, a_step_is_never_late) {
   SlowRig slow;
   slow.rig.options.timeout_ms = 1;
   ASSERT_TRUE(slow.rig.load().ok()) << slow.rig.log.errors();
   slow.rig.header().n_tokens = SlowRig::kChunk;
-  EXPECT_EQ(ORIEL_ERROR_TIMEOUT, slow.rig.executor->run(StepRun::kChunk).code());
-  EXPECT_TRUE(slow.rig.log.says("1 ms")) << slow.rig.log.errors();
-  slow.rig.header().n_tokens = 1;
-  EXPECT_EQ(ORIEL_ERROR_TIMEOUT, slow.rig.executor->run(StepRun::kHead).code());
-}
-
-TEST_F(CpuExecutor, a_step_within_its_time_succeeds) {
-  SlowRig slow;
-  ASSERT_TRUE(slow.rig.load().ok()) << slow.rig.log.errors();
-  slow.rig.header().n_tokens = SlowRig::kChunk;
   EXPECT_TRUE(slow.rig.executor->run(StepRun::kChunk).ok()) << slow.rig.log.errors();
+  EXPECT_TRUE(slow.rig.executor->run(StepRun::kHead).ok()) << slow.rig.log.errors();
 }
 
 TEST_F(CpuExecutor, a_token_alone_in_the_last_part_of_a_chunk_is_as_good_as_the_others) {

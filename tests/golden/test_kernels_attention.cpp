@@ -399,7 +399,7 @@ TEST_P(Kernels, the_cache_outlives_a_step_and_is_zero_after_load_and_after_clear
   EXPECT_NEAR(mean(StepRun::kDecode, 0), 1.0f, 1e-6f);
   EXPECT_NEAR(mean(StepRun::kDecode, 4), 2.0f, 1e-6f);
   EXPECT_NEAR(mean(StepRun::kHead, 0), 2.0f, 1e-6f);
-  ASSERT_TRUE(rig.executor->clearCache().ok());
+  ASSERT_TRUE(rig.executor->forget().ok());
   EXPECT_EQ(mean(StepRun::kHead, 0), 0.0f);
 }
 

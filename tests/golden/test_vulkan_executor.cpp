@@ -7,6 +7,7 @@
 #include <cstring>
 
 #ifdef ORIEL_VULKAN
+#include "support/stopped.h"
 #include "support/vulkan_rig.h"
 
 namespace oriel::test {
@@ -29,7 +30,7 @@ TEST_F(VulkanExecutor, a_step_submits_once_and_creates_allocates_and_records_not
     }
   }
   tap.calls.clear();
-  ASSERT_TRUE(copier.rig.executor->clearCache().ok());
+  ASSERT_TRUE(copier.rig.executor->forget().ok());
   EXPECT_EQ(tap.calls["vkBeginCommandBuffer"], 0);
   EXPECT_EQ(tap.calls["vkQueueSubmit"], 1);
 }
@@ -158,7 +159,7 @@ TEST_F(VulkanExecutor, a_lost_device_fails_every_later_call_and_can_still_be_des
   tap.fail = nullptr;
   tap.calls.clear();
   EXPECT_EQ(copier.rig.executor->run(StepRun::kDecode).code(), ORIEL_ERROR_DEVICE);
-  EXPECT_EQ(copier.rig.executor->clearCache().code(), ORIEL_ERROR_DEVICE);
+  EXPECT_EQ(copier.rig.executor->forget().code(), ORIEL_ERROR_DEVICE);
   void* piece = nullptr;
   EXPECT_EQ(copier.rig.executor->beginWrite(4, &piece).code(), ORIEL_ERROR_DEVICE);
   EXPECT_TRUE(tap.calls.empty());
@@ -195,6 +196,92 @@ TEST_F(VulkanExecutor, a_device_that_never_answers_is_left_alone_when_destroyed)
   }
   EXPECT_EQ(tap.calls["vkFreeMemory"], 0);
   EXPECT_EQ(tap.calls["vkDestroyDevice"], 0);
+}
+
+#ifndef _WIN32
+// What a wait gives back that was stopped past its end: the device's answer was not asked for meanwhile.
+TEST_F(VulkanExecutor, time_in_which_the_process_was_stopped_is_not_the_devices) {
+  VulkanTap tap;
+  Copier copier;
+  copier.rig.options.wrap_api = VulkanTap::wrap;
+  copier.rig.options.timeout_ms = 1000;
+  ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+  int stopped = 0;
+  tap.fail = [&stopped](const std::string& call, int) {
+    if (call != "vkWaitForFences" || stopped == 3) {
+      return VK_SUCCESS;
+    }
+    ++stopped;
+    stopThisProcess(500);
+    return VK_TIMEOUT;
+  };
+  EXPECT_TRUE(copier.copies()) << copier.rig.log.errors();
+  EXPECT_EQ(3, stopped);
+}
+#endif
+
+/// Calls a function of the device and counts what is asked of the driver, and said, after it has failed.
+struct Loss {
+  explicit Loss(VkResult result, const char* in = "vkWaitForFences") {
+    copier.rig.options.wrap_api = VulkanTap::wrap;
+    copier.rig.options.timeout_ms = 300;
+    EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
+    copier.rig.log.clear();
+    tap.calls.clear();
+    tap.fail = [result, in](const std::string& call, int) { return call == in ? result : VK_SUCCESS; };
+  }
+  ~Loss() { tap.fail = nullptr; }
+  size_t lines() const {
+    const auto& all = copier.rig.log.lines;
+    return static_cast<size_t>(std::count_if(all.begin(), all.end(), [](const CapturedLog::Line& line) {
+      return line.level <= ORIEL_LOG_WARNING;
+    }));
+  }
+  Executor& executor() { return *copier.rig.executor; }
+
+  VulkanTap tap;
+  Copier copier;
+};
+
+TEST_F(VulkanExecutor, a_lost_device_is_one_line_and_one_wait_wherever_it_was_lost) {
+  for (const VkResult result : {VK_TIMEOUT, VK_ERROR_DEVICE_LOST}) {
+    for (const int way : {0, 1, 2, 3, 4}) {
+      SCOPED_TRACE(std::to_string(result) + ", way " + std::to_string(way));
+      size_t lines = 0;
+      {
+        Loss loss(result);
+        Executor& executor = loss.executor();
+        bool more = true;
+        const float* logits = nullptr;
+        const void* piece = nullptr;
+        BufferRef cache;
+        cache.arena = ArenaKind::kCache;
+        cache.size_bytes = 256;
+        const auto tryAll = [&](int which) {
+          return which == 0   ? executor.run(StepRun::kDecode)
+                 : which == 1 ? executor.runAhead(&(more = true))
+                 : which == 2 ? executor.forget()
+                 : which == 3 ? executor.read(cache, 0, 256, &piece)
+                              : executor.logits(&logits);
+        };
+        const oriel_status first = tryAll(way).code();
+        EXPECT_EQ(result == VK_TIMEOUT ? ORIEL_ERROR_TIMEOUT : ORIEL_ERROR_DEVICE, first);
+        EXPECT_EQ(1u, loss.lines()) << loss.copier.rig.log.errors();
+        loss.tap.calls.clear();
+        for (int again = 0; again < 5; ++again) {
+          EXPECT_EQ(first, tryAll(again).code());
+        }
+        EXPECT_EQ(first, executor.dropAhead().code());
+        EXPECT_TRUE(loss.tap.calls.empty()) << "nothing more is asked of the driver";
+        const double destroy_ms = nowMs();
+        destroyExecutor(loss.copier.rig.executor);
+        loss.copier.rig.executor = nullptr;
+        EXPECT_LT(nowMs() - destroy_ms, 250.0) << "the one wait is over";
+        lines = loss.lines();
+      }
+      EXPECT_EQ(1u, lines) << "nor is it said again when it is freed";
+    }
+  }
 }
 
 TEST_F(VulkanExecutor, a_device_number_that_does_not_exist_is_refused_with_a_reason) {

@@ -29,7 +29,7 @@ class ForwardingExecutor : public Executor {
   Status dropAhead() override { return inner_->dropAhead(); }
   const TopTokens* top() const override { return inner_->top(); }
   Status logits(const float** values) override { return inner_->logits(values); }
-  Status clearCache() override { return inner_->clearCache(); }
+  Status forget() override { return inner_->forget(); }
 
   uint64_t allocatedBytes(ArenaKind kind) const override { return inner_->allocatedBytes(kind); }
   const char* deviceName() const override { return inner_->deviceName(); }

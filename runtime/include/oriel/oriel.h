@@ -25,7 +25,19 @@
  *    capacity is too small it fails with ORIEL_ERROR_BUFFER_TOO_SMALL, and what the buffer then holds is
  *    of no use.
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
- *    oriel_session_cancel alone may be called from any thread while another call runs.
+ *    oriel_session_cancel alone may be called from any thread while another call runs. A call on a session that
+ *    meets another one still running is refused with ORIEL_ERROR_STATE and one line, and changes nothing.
+ *  - Callbacks, the log's included, run inside the call that they belong to. From inside one of a session's call
+ *    the app may call oriel_session_cancel, oriel_session_get_stats, _get_view, _get_turns and _get_tokens, and
+ *    whatever asks the model about text. Every other call on that session is refused as above;
+ *    oriel_session_destroy and oriel_model_free then do nothing but say so.
+ *  - A device that was lost, or did not answer in time, does not come back: one line says so, and from then on
+ *    every call on the session but destroy, cancel and oriel_session_get_... returns ORIEL_ERROR_DEVICE at once,
+ *    without a line and without waiting. oriel_session_get_tokens still gives the tokens that were held: appended
+ *    to a session of the same file on the CPU they go on with the conversation.
+ *  - What was said does not stay behind: after oriel_session_reset and oriel_session_destroy all memory that held
+ *    the conversation is zeros (on a lost device what the host can reach of it), and so is working memory before it
+ *    is given back. Copies that the app asked for (snapshots, text and logits handed to it) are the app's.
  *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them:
  *    those that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels for a
  *    Vulkan device during oriel_model_load, oriel_speed_measure and oriel_self_test, gone when those return.
@@ -34,13 +46,15 @@
  *    while a call reads it is ORIEL_ERROR_IO. One that is removed, or replaced by another under its name, is
  *    read as it was.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
- *    plan states. Generating takes none. Borrowed for the length of a call only: what lies before the tensors'
- *    data by every call that takes a model file (at most twice its bytes, 128 MiB), which oriel_model_load gives
- *    back before it takes memory for weights and cache; there, room to read weights into, no larger than what
- *    the session will take or one row of a matrix; working memory of
- *    oriel_tokenize and oriel_render_tokens, of text with an unbroken word above 1 KiB or messages above
- *    2 KiB in a session, and of saving to a file. What the Vulkan driver allocates for its own bookkeeping
- *    is outside the plan: Oriel cannot see it.
+ *    plan states. Generating takes none. Borrowed for the length of a call only: by every call that takes a model
+ *    file what lies before its tensors' data (at most twice its bytes, 128 MiB), which oriel_model_load gives back
+ *    before it takes memory for weights and cache; there, room to read weights into, no larger than what the
+ *    session will take or one row of a matrix; by oriel_tokenize 46 bytes for
+ *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
+ *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
+ *    oriel_render_tokens the rendered text besides; for saving to a file and restoring from one; and for reading
+ *    compiled pipelines that cache_dir keeps when they take more than the upload ring has. What the Vulkan driver
+ *    allocates for its own bookkeeping is outside the plan: Oriel cannot see it.
  */
 #ifndef ORIEL_ORIEL_H_
 #define ORIEL_ORIEL_H_
@@ -75,7 +89,7 @@ typedef enum oriel_status {
   ORIEL_ERROR_MEMORY_BUDGET = 5,    /* does not fit memory_bytes; oriel_plan.minimum_bytes would do */
   ORIEL_ERROR_OUT_OF_MEMORY = 6,    /* the system or the device refused memory that was planned */
   ORIEL_ERROR_NO_DEVICE = 7,        /* the device asked for is not there or not usable */
-  ORIEL_ERROR_DEVICE = 8,           /* the device was lost or its driver failed; free the model */
+  ORIEL_ERROR_DEVICE = 8,           /* the device was lost or its driver failed; free the model, go on on the CPU */
   ORIEL_ERROR_TIMEOUT = 9,          /* the device did not answer in device_timeout_ms; as DEVICE */
   ORIEL_ERROR_CANCELLED = 10,       /* oriel_session_cancel, or a callback asked to stop loading */
   ORIEL_ERROR_BUFFER_TOO_SMALL = 11,
@@ -101,7 +115,8 @@ typedef enum oriel_log_level {
   ORIEL_LOG_DEBUG = 3
 } oriel_log_level;
 
-/* `message` has no newline and lives until the callback returns. Called on the calling thread. */
+/* `message` has no newline and lives until the callback returns. Called on the calling thread, in the middle of the
+ * call: what may be called from here, the rules above say. */
 typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
 
 /* `done` of `total` bytes of weights are on the device (oriel_speed_measure: of its measurements, and
@@ -234,7 +249,8 @@ typedef struct oriel_options {
   oriel_device_kind device;
   /* With ORIEL_DEVICE_VULKAN: 1 + the index that oriel_device_list gives. 0: choose. */
   uint32_t device_number;
-  /* Longest wait for one submission, in milliseconds. 0: 60000. */
+  /* Longest wait for one submission to a Vulkan device, in milliseconds. Time in which this process did not run
+   * (stopped, the machine asleep) does not count. 0: 60000. A step on the CPU is never late. */
   uint32_t device_timeout_ms;
   /* Folder for compiled pipelines, measured rates and measured choices of kernels; created if missing.
    * NULL: nothing is written or read. */
@@ -246,8 +262,8 @@ typedef struct oriel_options {
   /* NULL: malloc. Copied; must stay valid until the model is freed. Called from every thread that calls
    * Oriel. */
   const oriel_allocator *allocator;
-  /* What the model at hand loses by windows and formats, instead of published priors. Read by the call
-   * only. */
+  /* What the model at hand loses by windows and formats. Read by the call only. NULL: what calibration_file
+   * says. */
   const oriel_calibration *calibration;
   /* A window that is chosen is at least this long, past the trained context if need be; what cannot hold
    * it does not fit. More than window_tokens: ORIEL_ERROR_ARGUMENT. 0: any. At most 4194304. */
@@ -274,6 +290,13 @@ typedef struct oriel_options {
    * warmer, or busier, than it was then. 0: not. */
   uint32_t measure_again;
   uint32_t reserved;
+  /* A file of `oriel calibrate`, used like `calibration` by every call that plans for a model file.
+   *  - NULL: "<model path>.calibration.json" if there is one. One that is damaged, or was measured on another
+   *    model, is a warning and is not used.
+   *  - "": none. Published priors are used.
+   *  - A path: this file. What is wrong with it is an error (ORIEL_ERROR_IO, ORIEL_ERROR_FORMAT).
+   * Not read when `calibration` is given. */
+  const char *calibration_file;
 } oriel_options;
 
 typedef enum oriel_refusal {
@@ -310,15 +333,16 @@ typedef struct oriel_step_cost {
 
 typedef struct oriel_plan {
   size_t struct_size;
-  uint32_t fits;            /* 0: everything below describes the smallest plan instead */
+  uint32_t fits;            /* 0: everything below describes the smallest plan instead. 0, too, where
+                             * weights_unknown is 1 */
   uint64_t memory_bytes;    /* the cap that was planned for */
   uint64_t total_bytes;     /* = the five below */
   uint64_t weights_bytes;   /* device: weights as repacked for the kernels */
   uint64_t kv_bytes;        /* device: the cache of one session */
   uint64_t activation_bytes;/* device: vectors between kernels, for one chunk */
   uint64_t staging_bytes;   /* host-visible: upload ring, step parameters, logits */
-  uint64_t host_bytes;      /* tokenizer, tables, sampler, the objects themselves */
-  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in */
+  uint64_t host_bytes;      /* tokenizer, tables, sampler, the tokens' ids (4 bytes a slot), the objects themselves */
+  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in; 0: weights_unknown */
   uint64_t kv_bytes_per_token; /* growth of kv_bytes for one more token of window */
   uint32_t window_tokens;
   uint32_t sink_tokens;
@@ -333,8 +357,11 @@ typedef struct oriel_plan {
   uint32_t raised_layers;    /* layers that a guard gives more bits: extreme key biases, wide key norms */
   uint32_t choice_count;     /* of choices */
   oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
-  uint32_t calibrated; /* 1: loss_nats follows oriel_options.calibration; 0: published priors */
-  uint32_t weights_unknown; /* 1: only from oriel_plan_shape; weights_bytes is 0, the rest is planned */
+  uint32_t calibrated; /* 1: loss_nats follows a calibration (given, or of a file); 0: published priors */
+  /* 1: only from oriel_plan_shape, whose shape does not describe the weights. Whether the model fits is not known:
+   * fits, weights_bytes, minimum_bytes and those of the choices are 0. Everything else is planned as if all of
+   * memory_bytes were for it (total_bytes > memory_bytes: even that does not fit). */
+  uint32_t weights_unknown;
   /* Keys and values alone, as published figures count them: no sinks, chunk slack or alignment. */
   uint64_t kv_window_bytes; /* of window_tokens tokens */
   uint64_t kv_local_bytes;  /* of layers that see only a short window of their own, when it is full; what
@@ -353,8 +380,10 @@ typedef struct oriel_plan {
   oriel_step_cost prefill;  /* chunk_tokens tokens */
 } oriel_plan;
 
-/* Plans for a file without touching a device: reads the header only. Returns ORIEL_OK also when
- * nothing fits (plan->fits tells). With memory_bytes 0 plans for half of the system's free memory. */
+/* Plans for a file without touching a device: reads the header, and the calibration beside the file if there
+ * is one. Returns ORIEL_OK also when nothing fits (plan->fits tells). oriel_model_load with the same options
+ * carries out this plan. With memory_bytes 0 both plan for half of the memory that is free at that moment:
+ * give plan->memory_bytes to the load that is to be the same. */
 ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options,
                                        oriel_plan *plan);
 
@@ -511,7 +540,7 @@ typedef enum oriel_weight_format {
 
 /* Plans for a shape by name with all matrices in one format. Bytes are exact but for host_bytes, which
  * guesses the tokenizer by the size of the vocabulary. As oriel_plan_file returns ORIEL_OK also when
- * nothing fits; ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
+ * nothing fits, and when nobody can say (oriel_plan.weights_unknown); ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
 ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights,
                                         const oriel_options *options, oriel_plan *plan);
 
@@ -547,7 +576,7 @@ typedef struct oriel_model oriel_model;
  * never trusted, but that it is the one its author made is for the app to find out: Oriel checks no signature. */
 ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options,
                                         oriel_model **model);
-/* NULL is allowed. All sessions of the model must have been destroyed. */
+/* NULL is allowed. Its session must have been destroyed: else nothing happens, and the log says so. */
 ORIEL_API void oriel_model_free(oriel_model *model);
 
 typedef struct oriel_model_info {
@@ -640,9 +669,11 @@ typedef struct oriel_session_options {
   /* Rotary position of the session's first token. Positions only matter relative to each other, so this
    * changes nothing but which arithmetic is exercised: for tests of very long conversations. At most 2^62. */
   uint64_t first_position;
-  /* Chats evict whole turns: once the window has moved past the start of a turn, the model sees the first
-   * whole turn still inside the window and what follows (and the sinks). Non-zero: token by token, as
-   * text that was appended without oriel_chat_add always is. */
+  /* Chats evict whole turns (a user's message and its reply): once the window has moved past the start of a turn,
+   * the model sees the first whole turn still inside the window and what follows (and the sinks). What is left of
+   * a turn longer than half the window, and of the last one, is seen token by token; text before the first turn
+   * counts as one. Non-zero: all is evicted token by token, as text that was appended without oriel_chat_add
+   * always is. */
   uint32_t split_turns;
   /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
   const oriel_chat_options *chat;
@@ -655,9 +686,11 @@ typedef struct oriel_session_options {
 /* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
 ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_session_options *options,
                                             oriel_session **session);
-/* NULL is allowed. The cache is overwritten with zeros. */
+/* NULL is allowed. All memory of the session is overwritten with zeros. Inside a callback of the session's own call
+ * nothing happens, and the log says so. */
 ORIEL_API void oriel_session_destroy(oriel_session *session);
-/* Back to an empty context; the cache is overwritten with zeros. */
+/* Back to an empty context: cache, activations, logits, staging and everything else that the conversation left are
+ * overwritten with zeros. */
 ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
 
 /* Forgets all tokens from `position` on (oriel_stats.position counts them; the repeat penalty still
@@ -669,8 +702,8 @@ ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
  * nothing changes. */
 ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
 
-/* A session as bytes: used cache slots, position, sampler, turns. Restored into a session of the same
- * model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
+/* A session as bytes: used cache slots, the ids of their tokens, position, sampler, turns. Restored into a session
+ * of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
  * (on any device), it goes on to the bit as this one would on that device; anything else is refused with
  * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the
  * tensors' data and of all weights is the same. That and the checksum of the bytes find accidents, not forgery,
@@ -680,10 +713,17 @@ ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t pos
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
                                           size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
-/* The same with a file, written beside `path` (PATH.oriel-tmp, on Windows a name of its own), on the disk before it
- * is renamed over it: a process that is ended or a power failure leaves the old snapshot or the new one. Folders
- * that are missing are made, devices and pipes refused, links followed (not on Windows). Borrows memory of the
- * snapshot's size for the length of the call. */
+/* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
+ * is renamed over what is there: a process that is ended or a power failure leaves the old snapshot or the new
+ * one, and what such a process left is removed by the next saving to this path. Never waits for another process.
+ *  - A file that is there is replaced if it is a snapshot of whatever model and version, or empty. Any other is
+ *    ORIEL_ERROR_IO and stays: an app that was told to write over it removes it first. So are folders, devices and
+ *    pipes. Links are followed (not on Windows).
+ *  - The folder must be there: none is made.
+ *  - The file is its owner's alone (mode 0600 on POSIX systems, elsewhere as the folder has it); one that is
+ *    replaced passes on what its own mode forbids.
+ *  - Both calls borrow memory of the snapshot's size. A file that is changed while it is restored is
+ *    ORIEL_ERROR_IO or ORIEL_ERROR_FORMAT. */
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
@@ -698,7 +738,8 @@ ORIEL_API void oriel_session_cancel(oriel_session *session);
 /* Appends tokens (prefill in chunks). Logits of the last one are then available. */
 ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_t *ids,
                                             size_t count);
-/* Tokenises and appends. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT. */
+/* Tokenises and appends, some tokens at a time. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT, and a word
+ * that there is no memory for with ORIEL_ERROR_OUT_OF_MEMORY, before the first token. */
 ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text,
                                                  size_t bytes, uint32_t flags);
 
@@ -709,7 +750,7 @@ ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float 
 
 /* Called with the logits (n_vocab) after each of the appended tokens, `index` counting from 0.
  * Return non-zero to stop; the tokens of the current chunk are then committed, and there are logits to
- * continue from only if the last of them was shown. */
+ * continue from only if the last of them was shown. Calls on the session from here: see the rules above. */
 typedef int (*oriel_logits_fn)(size_t index, const float *logits, size_t n_vocab, void *user);
 /* As oriel_session_append, showing the logits of every position. */
 ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int32_t *ids,
@@ -735,7 +776,7 @@ typedef struct oriel_token_event {
 } oriel_token_event;
 
 /* Return non-zero to stop after this token: then it is not called again, so that a character which further tokens
- * would complete is not shown. */
+ * would complete is not shown. Calls on the session from here: see the rules above. */
 typedef int (*oriel_token_fn)(const oriel_token_event *event, void *user);
 
 typedef enum oriel_stop_reason {
@@ -809,6 +850,14 @@ typedef struct oriel_layer_formats {
   oriel_kv_format k;
   oriel_kv_format v;
 } oriel_layer_formats;
+
+/* The ids of the tokens from number `first` on that the session's memory holds, as far as they follow each other:
+ * from below oriel_view.sinks_used up to that number (or to oriel_stats.position if nothing behind it is gone), from
+ * oriel_view.first_stored or later up to oriel_stats.position. *needed is their count. ORIEL_ERROR_CONTEXT for a
+ * token that is not held. Works on a device that was lost, too: what it takes to build the conversation again in
+ * another session. An id of oriel_session_options.assumed_tokens is -1. */
+ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, uint64_t first,
+                                                int32_t *ids, size_t capacity, size_t *needed);
 
 /* How the cache of each layer is stored; guards keep the keys of some layers in more bits. ORIEL_ERROR_STATE
  * for a model loaded with ORIEL_DEVICE_NONE. */

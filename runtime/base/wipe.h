@@ -1,0 +1,25 @@
+// Zeros over what nobody may find later: text, token ids and all that was computed from them.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace oriel {
+
+/// memset to zero that no compiler leaves out, although nothing reads the bytes afterwards.
+inline void wipe(void* data, uint64_t bytes) {
+  if (data == nullptr || bytes == 0) {
+    return;
+  }
+#if defined(__GNUC__)
+  std::memset(data, 0, static_cast<size_t>(bytes));
+  __asm__ __volatile__("" : : "r"(data) : "memory");  // may read them, as far as the compiler knows
+#else
+  volatile uint8_t* at = static_cast<volatile uint8_t*>(data);
+  for (uint64_t i = 0; i < bytes; ++i) {
+    at[i] = 0;
+  }
+#endif
+}
+
+}  // namespace oriel

@@ -1,0 +1,464 @@
+#include "budget/calibration_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+namespace oriel {
+namespace {
+
+constexpr double kVersion = 1;
+/// Of values that are skipped. What is read goes three deep.
+constexpr int kMaxDepth = 32;
+/// Longest key or text that is compared; longer ones are none of those.
+constexpr size_t kMaxText = 32;
+
+struct Text {
+  char chars[kMaxText + 1] = "";
+  bool is(const char* other) const { return std::strcmp(chars, other) == 0; }
+};
+
+/// JSON (RFC 8259) from front to back. Once something is wrong every call fails.
+class JsonText {
+ public:
+  explicit JsonText(const TextSource& source) : source_(source) {}
+
+  bool failed() const { return failed_; }
+  bool fail() {
+    failed_ = true;
+    return false;
+  }
+
+  /// The next byte that is no white space, not taken; -1: the end.
+  int next() {
+    int byte = peek();
+    while (byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r') {
+      ++at_;
+      byte = peek();
+    }
+    return byte;
+  }
+
+  /// Takes this byte, after white space, or fails.
+  bool take(char byte) {
+    if (next() != byte) {
+      return fail();
+    }
+    ++at_;
+    return true;
+  }
+
+  /// Whether another entry of a list or an object follows, whose opening bracket is taken; takes the closing one.
+  bool another(char close, bool* first) {
+    if (failed_) {
+      return false;
+    }
+    if (next() == close) {
+      ++at_;
+      return false;
+    }
+    const bool comma = !*first;
+    *first = false;
+    return !comma || (take(',') && (next() != close || fail()));
+  }
+
+  /// A text; cut to nothing where it is too long or has escapes, as no text that is looked for is or has.
+  bool text(Text* out) {
+    *out = Text();
+    if (!take('"')) {
+      return false;
+    }
+    size_t length = 0;
+    bool known = true;
+    for (int byte = peek(); byte != '"'; byte = peek()) {
+      if (byte < ' ') {
+        return fail();  // the end, too
+      }
+      ++at_;
+      if (byte == '\\') {
+        known = false;
+        if (peek() < ' ') {
+          return fail();
+        }
+        ++at_;  // what follows \u is four letters and digits
+      } else if (length < kMaxText) {
+        out->chars[length] = static_cast<char>(byte);
+      }
+      ++length;
+    }
+    ++at_;
+    if (!known || length > kMaxText) {
+      *out = Text();
+    }
+    return true;
+  }
+
+  /// The nearest double where the digits are a number below 2^53 and the exponent is small, as in all that is
+  /// written with 15 digits and more than 1e-8; else within a few units in the last place.
+  bool number(double* out) {
+    const bool negative = next() == '-';
+    at_ += negative ? 1 : 0;
+    uint64_t digits = 0;
+    int exponent = 0;
+    const bool leading_zero = peek() == '0';
+    int whole = 0;
+    for (; isDigit(peek()); ++whole) {
+      exponent += addDigit(&digits) ? 0 : 1;
+    }
+    bool sound = whole == 1 || (whole > 1 && !leading_zero);
+    if (peek() == '.') {
+      ++at_;
+      sound = sound && isDigit(peek());
+      while (isDigit(peek())) {
+        exponent -= addDigit(&digits) ? 1 : 0;
+      }
+    }
+    if (peek() == 'e' || peek() == 'E') {
+      ++at_;
+      const bool below = peek() == '-';
+      at_ += below || peek() == '+' ? 1 : 0;
+      sound = sound && isDigit(peek());
+      int written = 0;
+      for (; isDigit(peek()); ++at_) {
+        written = std::min(written * 10 + (peek() - '0'), 100000);
+      }
+      exponent += below ? -written : written;
+    }
+    if (failed_ || !sound) {
+      return fail();
+    }
+    const double magnitude = scaled(static_cast<double>(digits), exponent);
+    *out = negative ? -magnitude : magnitude;
+    return true;
+  }
+
+  /// A value of any kind.
+  bool skip() {
+    char open[kMaxDepth];  // the closing brackets that are to come
+    int depth = 0;
+    do {
+      const int byte = next();
+      if (byte == '{' || byte == '[') {
+        ++at_;
+        const char close = byte == '{' ? '}' : ']';
+        if (next() == close) {
+          ++at_;
+        } else if (depth == kMaxDepth) {
+          return fail();
+        } else {
+          open[depth++] = close;
+          if (close == '}' && !key()) {
+            return false;
+          }
+          continue;
+        }
+      } else if (!scalar(byte)) {
+        return false;
+      }
+      // Behind a value: what ends, and whether another one follows.
+      while (depth > 0 && next() == open[depth - 1]) {
+        ++at_;
+        --depth;
+      }
+      if (depth > 0 && (!take(',') || (open[depth - 1] == '}' && !key()))) {
+        return false;
+      }
+    } while (depth > 0);
+    return true;
+  }
+
+  /// "null", or nothing is taken.
+  bool isNull() { return next() == 'n' && word("null"); }
+
+ private:
+  static bool isDigit(int byte) { return byte >= '0' && byte <= '9'; }
+
+  int peek() {
+    if (failed_) {
+      return -1;
+    }
+    if (at_ == end_) {
+      at_ = 0;
+      end_ = total_ < kMaxCalibrationBytes ? source_.read(source_.context, buffer_, sizeof(buffer_)) : 0;
+      total_ += end_;
+      if (end_ == 0) {
+        return -1;
+      }
+    }
+    return static_cast<unsigned char>(buffer_[at_]);
+  }
+
+  /// False: the digit was beyond what counts.
+  bool addDigit(uint64_t* digits) {
+    const auto digit = static_cast<uint64_t>(peek() - '0');
+    ++at_;
+    if (*digits >= 1000000000000000000u) {
+      return false;
+    }
+    *digits = *digits * 10 + digit;
+    return true;
+  }
+
+  static double scaled(double value, int exponent) {
+    constexpr int kExactPower = 22;  // 10^22 is the largest power of ten that is a double
+    double power = 1;
+    const int size = std::min(std::abs(exponent), 400);
+    for (int left = size; left > 0 && value != 0;) {
+      const int step = std::min(left, kExactPower);
+      power = 1;
+      for (int i = 0; i < step; ++i) {
+        power *= 10;
+      }
+      value = exponent < 0 ? value / power : value * power;
+      left -= step;
+    }
+    return value;
+  }
+
+  bool word(const char* letters) {
+    for (; *letters != '\0'; ++letters, ++at_) {
+      if (peek() != *letters) {
+        return fail();
+      }
+    }
+    return true;
+  }
+
+  bool key() {
+    Text ignored;
+    return text(&ignored) && take(':');
+  }
+
+  bool scalar(int byte) {
+    Text text_ignored;
+    double number_ignored;
+    return byte == '"'   ? text(&text_ignored)
+           : byte == 't' ? word("true")
+           : byte == 'f' ? word("false")
+           : byte == 'n' ? word("null")
+                         : number(&number_ignored);
+  }
+
+  TextSource source_;
+  char buffer_[1024];
+  size_t at_ = 0;
+  size_t end_ = 0;
+  uint64_t total_ = 0;
+  bool failed_ = false;
+};
+
+struct Constant {
+  const char* name;
+  double oriel_calibration::*value;
+};
+constexpr Constant kConstants[] = {
+    {"forget_scale", &oriel_calibration::forget_scale},
+    {"forget_power", &oriel_calibration::forget_power},
+    {"keys_int8", &oriel_calibration::keys_int8},
+    {"keys_int4", &oriel_calibration::keys_int4},
+    {"values_int8", &oriel_calibration::values_int8},
+    {"values_int4", &oriel_calibration::values_int4},
+    {"kl_limit", &oriel_calibration::kl_limit},
+};
+
+struct LayerConstant {
+  const char* name;
+  double oriel_layer_calibration::*value;
+};
+constexpr LayerConstant kLayerConstants[] = {
+    {"keys_int8", &oriel_layer_calibration::keys_int8},
+    {"keys_int4", &oriel_layer_calibration::keys_int4},
+    {"values_int8", &oriel_layer_calibration::values_int8},
+    {"values_int4", &oriel_layer_calibration::values_int4},
+};
+
+class Reader {
+ public:
+  Reader(const TextSource& text, CalibrationFile* file) : json_(text), file_(file) {}
+
+  CalibrationFault read() {
+    Text name;
+    bool first = true;
+    json_.take('{');
+    while (json_.another('}', &first) && json_.text(&name) && json_.take(':')) {
+      if (name.is("version")) {
+        readVersion();
+      } else if (name.is("model")) {
+        has_model_ = readModel();
+      } else if (name.is("constants")) {
+        has_constants_ = readConstants();
+      } else if (name.is("layers")) {
+        readLayers();
+      } else {
+        json_.skip();
+      }
+      if (fault_ != CalibrationFault::kNone) {
+        return fault_;
+      }
+    }
+    const bool whole = !json_.failed() && json_.next() == -1;
+    if (!whole || !has_version_ || !has_model_ || !has_constants_) {
+      return CalibrationFault::kNotOne;
+    }
+    file_->constants.struct_size = sizeof(file_->constants);
+    file_->constants.layers = file_->constants.layer_count != 0 ? file_->layers : nullptr;
+    return CalibrationFault::kNone;
+  }
+
+ private:
+  bool refuse(CalibrationFault fault) {
+    fault_ = json_.next() == -1 ? CalibrationFault::kNotOne : fault;  // it ends here, or is no JSON
+    return false;
+  }
+
+  void readVersion() {
+    double version = 0;
+    has_version_ = json_.next() != '"' && json_.number(&version);
+    if (has_version_ && version != kVersion) {
+      refuse(CalibrationFault::kVersion);
+    }
+  }
+
+  // Null: the model could not be read when this was written.
+  bool readModel() {
+    if (json_.isNull()) {
+      return true;
+    }
+    Text name;
+    Text hash;
+    double bytes = 0;
+    bool first = true;
+    json_.take('{');
+    while (json_.another('}', &first) && json_.text(&name) && json_.take(':')) {
+      if (name.is("file_bytes")) {
+        json_.number(&bytes);
+      } else if (name.is("hash")) {
+        json_.text(&hash);
+      } else {
+        json_.skip();
+      }
+    }
+    if (json_.failed()) {
+      return false;
+    }
+    file_->model_bytes = bytes >= 0 && bytes < 1e18 ? static_cast<uint64_t>(bytes) : 0;
+    file_->model_hash = 0;
+    for (const char* c = hash.chars; *c != '\0'; ++c) {
+      const int digit = *c >= '0' && *c <= '9' ? *c - '0' : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10 : -1;
+      if (digit < 0 || c - hash.chars == 16) {
+        file_->model_bytes = 0;  // no file that runs
+        break;
+      }
+      file_->model_hash = file_->model_hash << 4 | static_cast<uint64_t>(digit);
+    }
+    return true;
+  }
+
+  /// A number that a measurement can give.
+  bool measurement(double* value) {
+    const int byte = json_.next();
+    if (byte != '-' && (byte < '0' || byte > '9')) {
+      return refuse(CalibrationFault::kConstant);
+    }
+    if (!json_.number(value)) {
+      return false;
+    }
+    return (std::isfinite(*value) && *value >= 0) || refuse(CalibrationFault::kConstant);
+  }
+
+  /// Null or missing: not measured.
+  bool readConstants() {
+    if (json_.next() != '{') {
+      return refuse(CalibrationFault::kConstant);
+    }
+    Text name;
+    bool first = true;
+    json_.take('{');
+    while (json_.another('}', &first) && json_.text(&name) && json_.take(':')) {
+      const Constant* constant = std::find_if(std::begin(kConstants), std::end(kConstants),
+                                              [&](const Constant& c) { return name.is(c.name); });
+      if (constant == std::end(kConstants)) {
+        json_.skip();
+      } else if (json_.isNull()) {
+        file_->constants.*constant->value = 0;
+      } else if (!measurement(&(file_->constants.*constant->value))) {
+        return false;
+      }
+    }
+    return !json_.failed();
+  }
+
+  /// Null or no list at all: not measured.
+  void readLayers() {
+    file_->constants.layer_count = 0;
+    if (json_.isNull()) {
+      return;
+    }
+    bool first = true;
+    if (json_.next() != '[') {
+      refuse(CalibrationFault::kConstant);
+      return;
+    }
+    json_.take('[');
+    while (json_.another(']', &first)) {
+      uint32_t& count = file_->constants.layer_count;
+      if (count == kMaxLayers || !readLayer(&file_->layers[count])) {
+        refuse(CalibrationFault::kConstant);
+        return;
+      }
+      ++count;
+    }
+  }
+
+  bool readLayer(oriel_layer_calibration* layer) {
+    if (json_.next() != '{') {
+      return false;
+    }
+    *layer = {};
+    Text name;
+    uint32_t found = 0;
+    bool first = true;
+    json_.take('{');
+    while (json_.another('}', &first) && json_.text(&name) && json_.take(':')) {
+      uint32_t i = 0;
+      while (i < std::size(kLayerConstants) && !name.is(kLayerConstants[i].name)) {
+        ++i;
+      }
+      if (i == std::size(kLayerConstants)) {
+        json_.skip();
+      } else if (!measurement(&(layer->*kLayerConstants[i].value))) {
+        return false;
+      } else {
+        found |= 1u << i;
+      }
+    }
+    return !json_.failed() && found == (1u << std::size(kLayerConstants)) - 1;
+  }
+
+  JsonText json_;
+  CalibrationFile* file_;
+  CalibrationFault fault_ = CalibrationFault::kNone;
+  bool has_version_ = false;
+  bool has_model_ = false;
+  bool has_constants_ = false;
+};
+
+}  // namespace
+
+CalibrationFault readCalibrationFile(const TextSource& text, CalibrationFile* file) {
+  file->model_bytes = 0;
+  file->model_hash = 0;
+  file->constants = {};
+  return Reader(text, file).read();
+}
+
+uint64_t hashOfEnds(const uint8_t* data, size_t bytes, uint64_t hash) {
+  for (size_t i = 0; i < bytes; ++i) {
+    hash = (hash ^ data[i]) * 0x100000001b3;
+  }
+  return hash;
+}
+
+}  // namespace oriel

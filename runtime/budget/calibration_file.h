@@ -1,0 +1,41 @@
+// What `oriel calibrate` writes: JSON with a version, the model it was measured on, the constants and what each
+// layer costs alone. Reads exactly that and skips what it does not know. Must never know where the text comes
+// from: it may be anything, of any length.
+#pragma once
+
+#include "base/limits.h"
+#include "oriel/oriel.h"
+
+namespace oriel {
+
+/// The text, piece by piece: up to `capacity` bytes into `buffer`; 0: the end.
+struct TextSource {
+  size_t (*read)(void* context, void* buffer, size_t capacity) = nullptr;
+  void* context = nullptr;
+};
+
+/// As written. Points into itself: do not copy.
+struct CalibrationFile {
+  uint64_t model_bytes = 0;   ///< size of the model's file
+  uint64_t model_hash = 0;    ///< hashOfEnds of its ends
+  oriel_calibration constants = {};
+  oriel_layer_calibration layers[kMaxLayers];
+};
+
+enum class CalibrationFault {
+  kNone,
+  kNotOne,     ///< not JSON, not whole, or without the parts that make it a calibration
+  kVersion,    ///< of a version that is not known here
+  kConstant,   ///< a constant that no measurement can give
+};
+
+/// Reads at most kMaxCalibrationBytes. Allocates nothing. With a fault, `file` holds nothing of use.
+CalibrationFault readCalibrationFile(const TextSource& text, CalibrationFile* file);
+
+/// Model files are told apart by FNV-1a of their first and last bytes, at most so many of each, one after the
+/// other. Continues `hash`, which begins as kEndsHashBegin.
+constexpr uint64_t kEndsHashBegin = 0xcbf29ce484222325;
+constexpr uint64_t kEndsHashedBytes = 1 << 20;
+uint64_t hashOfEnds(const uint8_t* data, size_t bytes, uint64_t hash);
+
+}  // namespace oriel

@@ -1,0 +1,217 @@
+// A device that is lost in the middle of anything: one line, no waiting, and the conversation can be had back.
+#include <gtest/gtest.h>
+
+#include "support/sessions.h"
+#include "support/watched_model.h"
+
+namespace oriel::test {
+namespace {
+
+enum class Work { kRun, kRunAhead, kRead, kLogits, kForget, kWrite, kNothing };
+
+/// Hands everything on until the device is lost: at the `after`-th call of a kind from now.
+class LosingExecutor final : public ForwardingExecutor {
+ public:
+  using ForwardingExecutor::ForwardingExecutor;
+
+  using Executor::run;
+  Status run(StepRun what, const StopCheck& stop) override {
+    ORIEL_TRY(lose(Work::kRun));
+    return ForwardingExecutor::run(what, stop);
+  }
+  bool runsAhead() const override {
+    return lose_in == Work::kRunAhead || ForwardingExecutor::runsAhead();
+  }
+  void* aheadStep() override {
+    return ForwardingExecutor::runsAhead() ? ForwardingExecutor::aheadStep() : block_.data();
+  }
+  Status runAhead(bool* more) override {
+    ORIEL_TRY(lose(Work::kRunAhead));
+    return ForwardingExecutor::runAhead(more);
+  }
+  Status dropAhead() override {
+    ORIEL_TRY(lost_);
+    return ForwardingExecutor::dropAhead();
+  }
+  Status read(const BufferRef& from, uint64_t offset, uint64_t bytes, const void** piece) override {
+    ORIEL_TRY(lose(Work::kRead));
+    return ForwardingExecutor::read(from, offset, bytes, piece);
+  }
+  Status logits(const float** values) override {
+    ORIEL_TRY(lose(Work::kLogits));
+    return ForwardingExecutor::logits(values);
+  }
+  Status beginWrite(uint64_t bytes, void** piece) override {
+    ORIEL_TRY(lose(Work::kWrite));
+    return ForwardingExecutor::beginWrite(bytes, piece);
+  }
+  Status finishWrites() override {
+    ORIEL_TRY(lose(Work::kWrite));
+    return ForwardingExecutor::finishWrites();
+  }
+  Status forget() override {
+    ORIEL_TRY(lose(Work::kForget));
+    return ForwardingExecutor::forget();
+  }
+
+  Log log;
+  Work lose_in = Work::kNothing;
+  uint32_t after = 1;
+  oriel_status how = ORIEL_ERROR_DEVICE;
+  uint32_t asked_since = 0;  ///< calls of a lost device
+  bool isLost() const { return !lost_.ok(); }
+  /// So that the model can be freed.
+  void mend() {
+    lost_ = kOk;
+    lose_in = Work::kNothing;
+  }
+
+ private:
+  Status lose(Work work) {
+    if (!lost_.ok()) {
+      ++asked_since;
+    } else if (work == lose_in && --after == 0) {
+      lost_ = log.fail(how,
+                       "cannot wait for the device, it was lost: free the model and load it again");
+    }
+    return lost_;
+  }
+  Status lost_;
+  std::vector<uint32_t> block_ = std::vector<uint32_t>(1 << 16);
+};
+
+const std::vector<int32_t> kPrompt = someIds(50, 500);
+
+struct Place {
+  const char* name;
+  Work in;
+  uint32_t after;
+  /// What is done when it happens; the session has read the prompt.
+  oriel_status (*act)(const Loaded&);
+  uint64_t tokens;  ///< committed by then
+};
+
+oriel_status draw(const Loaded& loaded, bool greedy) {
+  oriel_generate_options options = greedy ? greedyOptions(9) : wildOptions(9, 1);
+  options.ignore_stop = 1;
+  return oriel_session_generate(loaded.session.get(), &options, nullptr, nullptr, nullptr);
+}
+
+const Place kPlaces[] = {
+    {"prefill", Work::kRun, 2, [](const Loaded& l) { return append(l, someIds(40, 400)); }, 66},
+    {"chat", Work::kRun, 1,
+     [](const Loaded& l) { return add(l, "user", "Hello there, how are you?"); }, 50},
+    {"decode", Work::kRun, 4, [](const Loaded& l) { return draw(l, false); }, 53},
+    {"ahead", Work::kRunAhead, 4, [](const Loaded& l) { return draw(l, true); }, 53},
+    {"logits", Work::kLogits, 1,
+     [](const Loaded& l) {
+       const float* logits = nullptr;
+       size_t count = 0;
+       return oriel_session_logits(l.session.get(), &logits, &count);
+     },
+     50},
+    {"evaluate", Work::kRun, 3,
+     [](const Loaded& l) {
+       const std::vector<int32_t> ids = someIds(20, 400);
+       return oriel_session_evaluate(
+           l.session.get(), ids.data(), ids.size(),
+           [](size_t, const float*, size_t, void*) { return 0; }, nullptr);
+     },
+     50},
+    {"save", Work::kRead, 3,
+     [](const Loaded& l) {
+       std::vector<uint8_t> room(1 << 22);
+       size_t needed = 0;
+       return oriel_session_save(l.session.get(), room.data(), room.size(), &needed);
+     },
+     50},
+    {"save_file", Work::kRead, 1,
+     [](const Loaded& l) {
+       return oriel_session_save_file(l.session.get(),
+                                      (testing::TempDir() + "oriel-lost.bin").c_str());
+     },
+     50},
+    {"restore", Work::kWrite, 4,
+     [](const Loaded& l) {
+       std::vector<uint8_t> room(1 << 22);
+       size_t needed = 0;
+       EXPECT_EQ(ORIEL_OK, oriel_session_save(l.session.get(), room.data(), room.size(), &needed));
+       return oriel_session_restore(l.session.get(), room.data(), needed);
+     },
+     50},
+    {"reset", Work::kForget, 1,
+     [](const Loaded& l) { return oriel_session_reset(l.session.get()); }, 50},
+};
+
+class LostDevice : public testing::TestWithParam<Place> {};
+
+TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_there) {
+  const Place& place = GetParam();
+  for (const oriel_status how : {ORIEL_ERROR_DEVICE, ORIEL_ERROR_TIMEOUT}) {
+    CapturedLog log;
+    WatchedModel<LosingExecutor> model(kRandom, sessionOptions(&log, 100, 16));
+    ASSERT_NE(nullptr, model.session()) << log.errors();
+    const Loaded& loaded = model.loaded;
+    oriel_session* const session = model.session();
+    LosingExecutor& executor = *model.executor;
+    executor.log = log.log();
+    ASSERT_EQ(ORIEL_OK, append(loaded, kPrompt));
+    executor.lose_in = place.in;
+    executor.after = place.after;
+    executor.how = how;
+    EXPECT_EQ(how, place.act(loaded));
+    ASSERT_TRUE(executor.isLost());
+    EXPECT_EQ(1u, errorLines(log)) << log.errors();
+    executor.asked_since = 0;
+
+    const int32_t id = 1;
+    const float* logits = nullptr;
+    size_t needed = 0;
+    std::vector<uint8_t> room(1 << 22);
+    const auto ignore = [](size_t, const float*, size_t, void*) { return 0; };
+    for (const oriel_status status :
+         {oriel_session_append(session, &id, 1), oriel_session_append_text(session, "x", 1, 0),
+          oriel_session_rewind(session, 3), oriel_session_reset(session),
+          oriel_session_logits(session, &logits, &needed),
+          oriel_session_evaluate(session, &id, 1, ignore, nullptr), draw(loaded, true),
+          draw(loaded, false), add(loaded, "user", "Hello"),
+          oriel_chat_reply(session, nullptr, nullptr, nullptr, nullptr),
+          oriel_session_save(session, room.data(), room.size(), &needed),
+          oriel_session_save(session, nullptr, 0, &needed),
+          oriel_session_save_file(session, "/nowhere/at/all"),
+          oriel_session_restore(session, room.data(), room.size()),
+          oriel_session_restore_file(session, "/nowhere/at/all")}) {
+      EXPECT_EQ(ORIEL_ERROR_DEVICE, status);
+    }
+    EXPECT_EQ(0u, executor.asked_since) << "nothing is asked of a lost device";
+    EXPECT_EQ(1u, errorLines(log)) << log.errors();
+
+    const oriel_stats stats = statsOf(loaded);
+    EXPECT_EQ(place.tokens, stats.position);
+    oriel_view view = {};
+    view.struct_size = sizeof(view);
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_view(session, &view));
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_turns(session, nullptr, 0, &needed));
+    std::vector<int32_t> ids(stats.position);
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_tokens(session, 0, ids.data(), ids.size(), &needed));
+    ASSERT_EQ(ids.size(), needed);
+    EXPECT_TRUE(std::equal(kPrompt.begin(), kPrompt.end(), ids.begin()));
+
+    // On the CPU it goes on.
+    const Loaded cpu = load(kRandom, cpuOptions(&log, 100, 16));
+    EXPECT_EQ(ORIEL_OK, append(cpu, ids));
+    EXPECT_EQ(3u, greedy(cpu, 3).size());
+
+    model.loaded.session.reset();
+    oriel_session* another = nullptr;
+    EXPECT_EQ(how, oriel_session_create(loaded.model.get(), nullptr, &another));
+    EXPECT_EQ(1u, errorLines(log)) << log.errors();
+    executor.mend();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(While, LostDevice, testing::ValuesIn(kPlaces),
+                         [](const testing::TestParamInfo<Place>& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace oriel::test

@@ -1,0 +1,63 @@
+// A process that was stopped in the middle of a step goes on where it was, whatever its time limit.
+#include <gtest/gtest.h>
+
+#include "support/stopped.h"
+#include "support/watched_model.h"
+
+#ifndef _WIN32
+
+namespace oriel::test {
+namespace {
+
+constexpr uint32_t kTimeoutMs = 200;
+constexpr long kStoppedMs = 700;
+
+/// Hands everything on, and stops the process in the middle of a run.
+class StoppingExecutor final : public ForwardingExecutor {
+ public:
+  using ForwardingExecutor::ForwardingExecutor;
+
+  using Executor::run;
+  Status run(StepRun what, const StopCheck& stop) override {
+    stop_ = stop;
+    return ForwardingExecutor::run(
+        what, {[](void* self) { return static_cast<StoppingExecutor*>(self)->ask(); }, this});
+  }
+  uint32_t stop_at = 0;  ///< so many questions from now; 0: not
+  uint32_t stopped = 0;
+
+ private:
+  bool ask() {
+    if (stop_at != 0 && --stop_at == 0) {
+      stopThisProcess(kStoppedMs);
+      ++stopped;
+    }
+    return stop_();
+  }
+  StopCheck stop_;
+};
+
+TEST(StoppedProcess, a_session_on_the_cpu_goes_on_where_it_was) {
+  CapturedLog log;
+  oriel_options options = makeOptions(&log);
+  options.device = ORIEL_DEVICE_CPU;
+  options.device_timeout_ms = kTimeoutMs;
+  options.window_tokens = 64;
+  options.chunk_tokens = 16;
+  WatchedModel<StoppingExecutor> model(ORIEL_TEST_DATA "/models/llama-mqa.gguf", options);
+  ASSERT_NE(nullptr, model.session()) << log.errors();
+  const std::vector<int32_t> ids = someIds(40, 500);
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size()));
+  const std::vector<float> expected = logitsOf(model.loaded);
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(model.session()));
+  model.executor->stop_at = 12;  // between two operations of the first chunk
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size()))
+      << log.errors();
+  EXPECT_EQ(1u, model.executor->stopped);
+  EXPECT_EQ(expected, logitsOf(model.loaded));
+}
+
+}  // namespace
+}  // namespace oriel::test
+
+#endif

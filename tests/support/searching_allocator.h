@@ -1,0 +1,89 @@
+// An app's allocator that looks for what somebody typed in every block that comes back. Tests only.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "oriel/oriel.h"
+#include "support/aligned.h"
+
+namespace oriel::test {
+
+class SearchingAllocator {
+ public:
+  SearchingAllocator()
+      : table_{&SearchingAllocator::allocate, &SearchingAllocator::release, this} {}
+  ~SearchingAllocator() {
+    for (const auto& [block, bytes] : blocks_) {
+      freeAligned(block);
+    }
+  }
+  SearchingAllocator(const SearchingAllocator&) = delete;
+  SearchingAllocator& operator=(const SearchingAllocator&) = delete;
+
+  const oriel_allocator* allocator() const { return &table_; }
+
+  void lookFor(const std::string& text) { needles_.emplace_back(text.begin(), text.end()); }
+  /// As an array of them has it.
+  void lookFor(const std::vector<int32_t>& ids) {
+    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(ids.data());
+    needles_.emplace_back(bytes, bytes + ids.size() * sizeof(int32_t));
+  }
+
+  /// Blocks given back so far in which any of it was found.
+  uint32_t found_in_released() const { return found_; }
+  uint32_t released() const { return released_; }
+  /// Blocks that are out and hold any of it.
+  uint32_t found_in_live() const {
+    return static_cast<uint32_t>(
+        std::count_if(blocks_.begin(), blocks_.end(),
+                      [this](const auto& entry) { return holdsAny(entry.first, entry.second); }));
+  }
+  /// Blocks of so many bytes that are out, or came back, with anything but zeros in them.
+  uint32_t notZero(uint64_t bytes) const {
+    uint32_t count = static_cast<uint32_t>(std::count(dirty_.begin(), dirty_.end(), bytes));
+    for (const auto& [block, size] : blocks_) {
+      count += size == bytes && !isZero(block, size) ? 1 : 0;
+    }
+    return count;
+  }
+
+ private:
+  static bool isZero(const void* block, size_t bytes) {
+    const uint8_t* at = static_cast<const uint8_t*>(block);
+    return std::all_of(at, at + bytes, [](uint8_t byte) { return byte == 0; });
+  }
+  bool holdsAny(const void* block, size_t bytes) const {
+    const uint8_t* const begin = static_cast<const uint8_t*>(block);
+    return std::any_of(needles_.begin(), needles_.end(), [&](const std::vector<uint8_t>& needle) {
+      return std::search(begin, begin + bytes, needle.begin(), needle.end()) != begin + bytes;
+    });
+  }
+  static void* allocate(size_t bytes, void* user) {
+    void* const block = alignedBlock(bytes);
+    static_cast<SearchingAllocator*>(user)->blocks_[block] = bytes;
+    return block;
+  }
+  static void release(void* block, size_t bytes, void* user) {
+    SearchingAllocator* const self = static_cast<SearchingAllocator*>(user);
+    self->found_ += self->holdsAny(block, bytes) ? 1 : 0;
+    ++self->released_;
+    if (!isZero(block, bytes)) {
+      self->dirty_.push_back(bytes);
+    }
+    self->blocks_.erase(block);
+    freeAligned(block);
+  }
+
+  oriel_allocator table_;
+  std::map<void*, size_t> blocks_;
+  std::vector<std::vector<uint8_t>> needles_;
+  std::vector<uint64_t> dirty_;
+  uint32_t found_ = 0;
+  uint32_t released_ = 0;
+};
+
+}  // namespace oriel::test
