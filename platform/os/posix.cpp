@@ -87,9 +87,7 @@ InputFile::~InputFile() {
 }
 
 bool InputFile::open(const char* path, bool* missing) {
-  const int given = openDescriptorIn(path);
-  const int fd = given >= 0 ? ::fcntl(given, F_DUPFD_CLOEXEC, 0)
-                            : openRetrying(path, O_RDONLY | O_NONBLOCK);
+  const int fd = openToRead(path);
   *missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG);
   struct stat info = {};
   if (fd < 0 || handle_ >= 0 || ::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
