@@ -56,12 +56,16 @@ void expectExactly(const std::string& path, const oriel_options& options, const 
     // The CPU's arenas are host memory, too.
     const bool cpu = options.device == ORIEL_DEVICE_CPU;
     EXPECT_EQ(cpu ? plan.total_bytes : plan.host_bytes, ledger.live_bytes);
-    EXPECT_EQ(ledger.live_bytes, ledger.peak_bytes) << "more was taken for a while";
+    // The file's header and what weights were read into had gone before the rest was taken. On a GPU that rest
+    // is the device's.
+    EXPECT_LE(ledger.peak_bytes, plan.total_bytes) << "more was taken for a while";
+    const uint64_t peak = ledger.peak_bytes;
+    EXPECT_TRUE(!cpu || peak == ledger.live_bytes) << peak;
     const std::vector<int32_t> prompt(40, 7);
     ASSERT_EQ(ORIEL_OK,
               oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
     EXPECT_EQ(steps, greedy(loaded, steps).size());
-    EXPECT_EQ(ledger.live_bytes, ledger.peak_bytes);
+    EXPECT_EQ(peak, ledger.peak_bytes);
     EXPECT_EQ(stats.device_bytes, statsOf(loaded).device_bytes);
   }
   EXPECT_EQ(0u, ledger.live_bytes);
@@ -125,16 +129,18 @@ void expectTightMinimum(const std::string& path, oriel_kv_format format) {
   EXPECT_EQ("", log.errors());
 
   options.memory_bytes = minimum - 1;
+  uint64_t calls = ledger.calls;
   const oriel_plan refused = planFile(path, options);
+  calls = 2 * ledger.calls - calls;
   EXPECT_EQ(0u, refused.fits);
   EXPECT_EQ(minimum, refused.minimum_bytes);
   EXPECT_EQ(minimum, refused.total_bytes) << "the smallest plan is described instead";
   oriel_model* model = nullptr;
-  const uint64_t calls = ledger.calls;
   log.clear();
   EXPECT_EQ(ORIEL_ERROR_MEMORY_BUDGET, oriel_model_load(path.c_str(), &options, &model));
   EXPECT_EQ(nullptr, model);
-  EXPECT_EQ(calls, ledger.calls) << "refused before anything is taken";
+  EXPECT_EQ(calls, ledger.calls) << "refused before more is taken than a plan borrows";
+  EXPECT_EQ(0u, ledger.live_bytes);
   EXPECT_TRUE(log.says(std::to_string(minimum))) << log.errors();
   EXPECT_EQ(log.errors().find('\n'), std::string::npos);
 }

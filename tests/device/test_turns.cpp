@@ -389,5 +389,30 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 300 - chunk));
 }
 
+TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
+  CapturedLog log;
+  const Loaded loaded = load(kRandom, cpuOptions(&log));
+  std::vector<uint64_t> ends;
+  for (const char* text : {"One", "Two", "Three"}) {
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
+    ends.push_back(statsOf(loaded).position);
+  }
+  const std::vector<uint64_t> turns = turnsOf(loaded);
+  ASSERT_EQ(3u, turns.size());
+  EXPECT_FALSE(logitsOf(loaded).empty());
+  for (size_t left = 2; left > 0; --left) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), turns[left]));
+    EXPECT_EQ(std::vector<uint64_t>(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(left)),
+              turnsOf(loaded));
+    const float* logits = nullptr;
+    size_t count = 0;
+    EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
+    EXPECT_EQ(ORIEL_ERROR_STATE,
+              oriel_session_generate(loaded.session.get(), nullptr, nullptr, nullptr, nullptr));
+  }
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Two"));
+  EXPECT_EQ(2u, turnsOf(loaded).size());
+}
+
 }  // namespace
 }  // namespace oriel::test
