@@ -61,8 +61,8 @@ bool deviceLost(const Session& session) {
   return status == ORIEL_ERROR_DEVICE || status == ORIEL_ERROR_TIMEOUT;
 }
 
-bool goOnOnCpu(CommonOptions options, const ChatFormatOptions& chat, uint32_t pinned_tokens, uint64_t end,
-               Model* model, Session* session) {
+bool goOnOnCpu(CommonOptions options, const ChatFormatOptions& chat, uint32_t pinned_tokens,
+               uint64_t end, Model* model, Session* session) {
   tell("oriel: the device was lost: going on on the CPU\n");
   const bool spoken = hasTurnBefore(*session, end);
   std::vector<int32_t> ids;
@@ -83,9 +83,10 @@ bool goOnOnCpu(CommonOptions options, const ChatFormatOptions& chat, uint32_t pi
       session->append(ids.data(), ids.size());
     }
   } catch (const Failure& failure) {
-    throw Failure{failure.exit_code, failure.message.empty()
-                                         ? failure.message
-                                         : "the device was lost, and the CPU cannot go on: " + failure.message};
+    throw Failure{failure.exit_code,
+                  failure.message.empty()
+                      ? failure.message
+                      : "the device was lost, and the CPU cannot go on: " + failure.message};
   }
   return spoken;
 }

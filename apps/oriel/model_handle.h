@@ -31,6 +31,8 @@ class Diagnostics {
   enum class Blame { kOptions, kData };
   /// Throws unless `status` is ORIEL_OK.
   void check(oriel_status status, Blame blame = Blame::kData) const;
+  /// As the library's warnings: where somebody sees it.
+  void warn(const std::string& message) const;
   /// "WHAT HAPPENED: WHAT TO DO".
   std::string reason(oriel_status status) const;
 
@@ -85,6 +87,7 @@ class Model {
                                    uint32_t flags) const;
 
  private:
+  std::string knownFormats() const;
   void load(const CommonOptions& options, Load load, uint32_t pinned_tokens);
 
   Diagnostics diagnostics_;
@@ -96,9 +99,9 @@ class Model {
 
 class Session {
  public:
-  /// As if `assumed_tokens` had been appended: oriel_session_options.
+  /// As if `assumed_tokens` had been appended, `split_turns`: oriel_session_options.
   explicit Session(const Model& model, const ChatFormatOptions& chat = {},
-                   uint64_t assumed_tokens = 0);
+                   uint64_t assumed_tokens = 0, bool split_turns = false);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -117,6 +120,7 @@ class Session {
 
  private:
   const Diagnostics& diagnostics_;
+  const bool split_turns_;
   oriel_session* session_ = nullptr;
 };
 

@@ -128,6 +128,12 @@ bool writeAll(HANDLE file, const void* data, size_t bytes) {
   return true;
 }
 
+}  // namespace
+
+// --- Files ---------------------------------------------------------------------------------------
+
+namespace {
+
 Status changedMeanwhile(const char* path, const Log& log) {
   return log.fail(ORIEL_ERROR_IO,
                   "%.600s was changed while it was being read: try again when nobody writes to it",
@@ -136,103 +142,27 @@ Status changedMeanwhile(const char* path, const Log& log) {
 
 }  // namespace
 
-// --- Files ---------------------------------------------------------------------------------------
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) {
-    (void)UnmapViewOfFile(data_);
-  }
-}
-
-MappedFile::MappedFile(MappedFile&& other) noexcept : data_(other.data_), bytes_(other.bytes_) {
-  other.data_ = nullptr;
-  other.bytes_ = 0;
-}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  MappedFile taken(std::move(other));  // unmaps what this one had
-  std::swap(data_, taken.data_);
-  std::swap(bytes_, taken.bytes_);
-  return *this;
-}
-
-Status MappedFile::open(const char* path, const Log& log) {
-  *this = MappedFile();
-  WidePath wide;
-  if (!wide.set(path)) {
-    return log.fail(ORIEL_ERROR_IO,
-                    "cannot open %.600s: its path is too long or not UTF-8, change it", path);
-  }
-  const DWORD attributes = GetFileAttributesW(wide.text);
-  if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a folder, give a file", path);
-  }
-  const Handle file(CreateFileW(wide.text, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE,
-                                nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
-  LARGE_INTEGER size = {};
-  if (!file.valid() || GetFileSizeEx(file.get(), &size) == 0) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(GetLastError()));
-  }
-  if (size.QuadPart <= 0) {
-    return log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path);
-  }
-  const uint64_t bytes = static_cast<uint64_t>(size.QuadPart);
-  if (bytes > SIZE_MAX / 2) {
-    return log.fail(ORIEL_ERROR_IO,
-                    "%.600s has %" PRIu64
-                    " bytes, more than a 32-bit process can map: use a smaller "
-                    "model or a 64-bit build",
-                    path, bytes);
-  }
-  // The view keeps the file open; both handles can go.
-  const Handle mapping(CreateFileMappingW(file.get(), nullptr, PAGE_READONLY, 0, 0, nullptr));
-  const void* data =
-      mapping.valid() ? MapViewOfFile(mapping.get(), FILE_MAP_READ, 0, 0, 0) : nullptr;
-  if (data == nullptr) {
-    return log.fail(ORIEL_ERROR_IO, "cannot map %.600s: %s", path, adviceFor(GetLastError()));
-  }
-  data_ = static_cast<const uint8_t*>(data);
-  bytes_ = bytes;
-  return kOk;
-}
-
-Status MappedFile::openIfThere(const char* path) { return open(path, Log{}); }
-
-void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
-  SYSTEM_INFO info = {};
-  GetSystemInfo(&info);
-  const uint64_t page = info.dwPageSize;
-  if (page == 0 || offset >= bytes_) {
-    return;
-  }
-  const uint64_t rest = bytes_ - offset;
-  const uint64_t end = offset + (bytes < rest ? bytes : rest);
-  const uint64_t first = (offset + page - 1) / page * page;
-  const uint64_t last = end == bytes_ ? end : end / page * page;
-  if (first < last) {
-    // Unlocking pages that are not locked takes them out of the working set; it reports an error.
-    (void)VirtualUnlock(const_cast<uint8_t*>(data_) + first, static_cast<SIZE_T>(last - first));
-  }
-}
-
 InputFile::~InputFile() {
-  if (handle_ != -1) {
+  if (isOpen()) {
     (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
   }
 }
 
-Status InputFile::openIfThere(const char* path, const Log& log) {
-  const Status status = open(path, Log());
-  const DWORD error = GetLastError();
-  if (status.ok() ||
-      (!isOpen() && (error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND ||
-                     error == ERROR_INVALID_NAME || error == ERROR_FILENAME_EXCED_RANGE))) {
-    return kOk;
+Status InputFile::open(const char* path, const Log& log) {
+  ORIEL_TRY(openShared(path, FILE_SHARE_READ | FILE_SHARE_DELETE, log));  // nobody writes
+  if (!isOpen()) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(ERROR_FILE_NOT_FOUND));
   }
-  return log.fail(ORIEL_ERROR_IO, "%.600s cannot be read: check its access rights, and that it is a file", path);
+  return was_.bytes == 0 ? log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path)
+                         : Status(kOk);
 }
 
-Status InputFile::open(const char* path, const Log& log) {
+// Others may write and replace it: they are not to fail because somebody reads.
+Status InputFile::openIfThere(const char* path, const Log& log) {
+  return openShared(path, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, log);
+}
+
+Status InputFile::openShared(const char* path, uint32_t sharing, const Log& log) {
   path_ = path;
   WidePath wide;
   if (!wide.set(path)) {
@@ -243,21 +173,21 @@ Status InputFile::open(const char* path, const Log& log) {
   if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
     return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a folder, give a file", path);
   }
-  // Without FILE_SHARE_WRITE.
-  const HANDLE handle = CreateFileW(wide.text, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE,
-                                    nullptr, OPEN_EXISTING, FILE_FLAG_SEQUENTIAL_SCAN, nullptr);
-  handle_ = reinterpret_cast<intptr_t>(handle);
-  if (handle == INVALID_HANDLE_VALUE || !readState(&was_)) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(GetLastError()));
+  Handle file(CreateFileW(wide.text, GENERIC_READ, sharing, nullptr, OPEN_EXISTING,
+                          FILE_FLAG_SEQUENTIAL_SCAN, nullptr));
+  if (!file.valid()) {
+    const DWORD error = GetLastError();
+    return error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND
+               ? Status(kOk)
+               : log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(error));
   }
-  if (GetFileType(handle) != FILE_TYPE_DISK) {
-    return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: it is a device or a pipe, give a file",
-                    path);
+  if (GetFileType(file.get()) != FILE_TYPE_DISK) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a device or a pipe, give a file", path);
   }
-  if (was_.bytes == 0) {
-    return log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path);
-  }
-  return kOk;
+  handle_ = reinterpret_cast<intptr_t>(file.release());
+  return readState(&was_) ? kOk
+                          : log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path,
+                                     adviceFor(GetLastError()));
 }
 
 bool InputFile::readState(State* state) const {
@@ -305,69 +235,6 @@ Status InputFile::expectUnchanged(const Log& log) const {
   const bool same = is.bytes == was_.bytes && is.written[0] == was_.written[0] &&
                     is.written[1] == was_.written[1];
   return same ? kOk : changedMeanwhile(path_, log);
-}
-
-// Windows has large pages only for privileged processes.
-SmallFile::~SmallFile() {
-  if (handle_ != kNoHandle) {
-    (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
-  }
-}
-
-Status SmallFile::openIfThere(const char* path, const Log& log) {
-  WidePath wide;
-  if (!wide.set(path)) {
-    return log.fail(ORIEL_ERROR_IO,
-                    "cannot open %.600s: its path is too long or not UTF-8, change it", path);
-  }
-  const DWORD attributes = GetFileAttributesW(wide.text);
-  if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a folder, give a file", path);
-  }
-  // Others may write and replace it: they are not to fail because somebody reads.
-  Handle file(CreateFileW(wide.text, GENERIC_READ,
-                          FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
-                          OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
-  if (!file.valid()) {
-    const DWORD error = GetLastError();
-    return error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND
-               ? Status(kOk)
-               : log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(error));
-  }
-  LARGE_INTEGER size = {};
-  if (GetFileType(file.get()) != FILE_TYPE_DISK) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a device or a pipe, give a file", path);
-  }
-  if (GetFileSizeEx(file.get(), &size) == 0) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(GetLastError()));
-  }
-  handle_ = reinterpret_cast<intptr_t>(file.release());
-  path_ = path;
-  bytes_ = size.QuadPart > 0 ? static_cast<uint64_t>(size.QuadPart) : 0;
-  return kOk;
-}
-
-Status SmallFile::read(void* to, uint64_t bytes, const Log& log) const {
-  char* out = static_cast<char*>(to);
-  const HANDLE file = reinterpret_cast<HANDLE>(handle_);
-  LARGE_INTEGER start = {};
-  bool failed = SetFilePointerEx(file, start, nullptr, FILE_BEGIN) == 0;
-  uint64_t rest = bytes;
-  DWORD got = 1;
-  for (; !failed && rest > 0 && got > 0; rest -= got, out += got) {
-    failed = ReadFile(file, out, rest < (1u << 30) ? static_cast<DWORD>(rest) : 1u << 30, &got, nullptr) == 0;
-  }
-  bool changed = rest > 0;
-  if (!failed && !changed && bytes >= bytes_) {  // all of it: then there is no more
-    char next = 0;
-    failed = ReadFile(file, &next, 1, &got, nullptr) == 0;
-    changed = got > 0;
-  }
-  if (failed) {
-    return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(GetLastError()));
-  }
-  return changed ? log.fail(ORIEL_ERROR_IO, "%.600s changed while it was read: try again", path_)
-                 : Status(kOk);
 }
 
 // Windows has large pages only for privileged processes.

@@ -94,7 +94,8 @@ Status Session::checkIds(const int32_t* ids, size_t count) const {
 TokenStep Session::stepOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
   const bool evicted = oldest > context_.plan->cache.sinks;
-  const uint64_t floor = evicted && whole_turns_ ? turns_.firstWholeTurn(oldest) : 0;
+  const uint64_t floor =
+      evicted && whole_turns_ ? turns_.firstSeen(oldest, context_.plan->cache.window) : 0;
   TokenStep step = window_.step(t, floor);
   if (has_local_) {
     // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.

@@ -98,8 +98,9 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     message.literal[i].begin += end_bytes;
     message.literal[i].end += end_bytes;
   }
-  // A turn is what may be forgotten as a whole. What comes before its text is in the room. Where the system text has opened the user's turn, it can
-  // open a later one just as well once those between are gone: the opening is then not part of the turn.
+  // A turn is what may be forgotten as a whole. Where the system text has opened the user's turn, it can open a
+  // later one just as well once those between are gone: the opening is then not part of the turn. Everything
+  // before a message's text is in the room.
   const bool is_user = std::strcmp(role, "user") == 0;
   size_t turn_begin = end_bytes + message.body;
   if (system_joins_ && is_user) {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <ctime>
 #include <cmath>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <string>
@@ -430,6 +430,19 @@ TEST(Gguf, nested_arrays_and_unknown_value_types_are_refused_by_key) {
   const Opened odd(writer);
   EXPECT_EQ(odd.status, ORIEL_ERROR_FORMAT);
   EXPECT_TRUE(odd.log.says("odd?.key")) << odd.log.errors();
+}
+
+// Each name used to be compared with all before it, byte by byte.
+TEST(Gguf, a_thousand_long_keys_that_begin_alike_are_read_at_once) {
+  GgufWriter writer = sample();
+  for (uint32_t i = 0; i < 1000; ++i) {
+    writer.addUint32(std::string(60000, 'k') + std::to_string(1000 + i), i);
+  }
+  const std::vector<uint8_t> bytes = writer.build();
+  auto file = std::make_unique<GgufFile>();
+  const std::clock_t begin = std::clock();
+  EXPECT_TRUE(file->open(bytes.data(), bytes.size(), Log()).ok());
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 0.5);
 }
 
 TEST(Gguf, duplicate_and_empty_names_are_refused) {

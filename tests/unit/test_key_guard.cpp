@@ -28,7 +28,8 @@ class GuardedModel {
   }
   ModelDesc& model() { return model_; }
 
-  void add(const std::string& name, const std::vector<float>& values, TensorType type = TensorType::kF32) {
+  void add(const std::string& name, const std::vector<float>& values,
+           TensorType type = TensorType::kF32) {
     const size_t size = type == TensorType::kF32 ? 4 : 2;
     std::vector<uint8_t> data(values.size() * size);
     for (size_t i = 0; i < values.size(); ++i) {
@@ -38,7 +39,8 @@ class GuardedModel {
         std::memcpy(&bits, &values[i], 4);
         half = static_cast<uint16_t>(bits >> 16);
       }
-      std::memcpy(data.data() + i * size, size == 4 ? static_cast<const void*>(&values[i]) : &half, size);
+      std::memcpy(data.data() + i * size, size == 4 ? static_cast<const void*>(&values[i]) : &half,
+                  size);
     }
     writer_.addTensor("blk.0." + name, static_cast<uint32_t>(type), {values.size()}, data);
   }
@@ -95,7 +97,8 @@ KvFormat keysOfBias(KvFormat wanted, uint32_t head_dim, double norm) {
 }
 
 /// The same of keys and queries whose root mean squares are `key` and `query`.
-CacheFormats formatsOfNorms(KvFormat wanted, uint32_t head_dim, double key, double query, double scale = 0) {
+CacheFormats formatsOfNorms(KvFormat wanted, uint32_t head_dim, double key, double query,
+                            double scale = 0) {
   GuardedModel file(Architecture::kQwen3, head_dim);
   if (scale != 0) {
     file.model().attention_scale = static_cast<float>(scale);
@@ -135,8 +138,8 @@ double roundingOf(KvFormat format, uint32_t head_dim, double length, double nois
     hadamard(values.data(), head_dim, hadamardBlock(head_dim));
     for (uint32_t first = 0; first < head_dim; first += kKvGroup) {
       uint8_t codes[kKvGroup];
-      const double scale =
-          static_cast<double>(halfToFloat(quantiseGroup(format, values.data() + first, kKvGroup, codes)));
+      const double scale = static_cast<double>(
+          halfToFloat(quantiseGroup(format, values.data() + first, kKvGroup, codes)));
       for (uint32_t i = 0; i < kKvGroup; ++i) {
         const double error = static_cast<double>(values[first + i]) -
                              scale * static_cast<double>(kvCodeValue(format, codes[i]));
@@ -152,15 +155,20 @@ TEST(KeyGuard, biases_are_kept_out_of_few_bits_from_the_documented_norms_on) {
     SCOPED_TRACE(head_dim);
     const double per_dim = std::sqrt(head_dim / 64.0);
     for (const double part : {.01, .25, .5, .9, .999}) {
-      EXPECT_EQ(KvFormat::kInt4, keysOfBias(KvFormat::kInt4, head_dim, 12 * per_dim * part)) << part;
-      EXPECT_EQ(KvFormat::kInt8, keysOfBias(KvFormat::kInt8, head_dim, 60 * per_dim * part)) << part;
+      EXPECT_EQ(KvFormat::kInt4, keysOfBias(KvFormat::kInt4, head_dim, 12 * per_dim * part))
+          << part;
+      EXPECT_EQ(KvFormat::kInt8, keysOfBias(KvFormat::kInt8, head_dim, 60 * per_dim * part))
+          << part;
     }
     for (const double times_limit : {1.001, 1.1, 2., 4., 4.9}) {
-      EXPECT_EQ(KvFormat::kInt8, keysOfBias(KvFormat::kInt4, head_dim, 12 * per_dim * times_limit)) << times_limit;
+      EXPECT_EQ(KvFormat::kInt8, keysOfBias(KvFormat::kInt4, head_dim, 12 * per_dim * times_limit))
+          << times_limit;
     }
     for (const double times_limit : {1.001, 1.1, 2., 4., 16., 1000.}) {
-      EXPECT_EQ(KvFormat::kF16, keysOfBias(KvFormat::kInt4, head_dim, 60 * per_dim * times_limit)) << times_limit;
-      EXPECT_EQ(KvFormat::kF16, keysOfBias(KvFormat::kInt8, head_dim, 60 * per_dim * times_limit)) << times_limit;
+      EXPECT_EQ(KvFormat::kF16, keysOfBias(KvFormat::kInt4, head_dim, 60 * per_dim * times_limit))
+          << times_limit;
+      EXPECT_EQ(KvFormat::kF16, keysOfBias(KvFormat::kInt8, head_dim, 60 * per_dim * times_limit))
+          << times_limit;
     }
     EXPECT_EQ(KvFormat::kF16, keysOfBias(KvFormat::kF16, head_dim, 1e4));
   }
@@ -176,8 +184,8 @@ TEST(KeyGuard, the_largest_biases_that_few_bits_may_hold_move_scores_by_little) 
   for (const auto& f : formats) {
     for (const uint32_t head_dim : {64u, 128u}) {
       SCOPED_TRACE(std::string(kvFormatName(f.format)) + ", head_dim " + std::to_string(head_dim));
-      const double norm = limitOf(
-          [&](double x) { return keysOfBias(f.format, head_dim, x) != f.format; });
+      const double norm =
+          limitOf([&](double x) { return keysOfBias(f.format, head_dim, x) != f.format; });
       const double moved = roundingOf(f.format, head_dim, norm, 1.0);
       EXPECT_LE(moved, f.most);
       EXPECT_GE(moved, f.most / 2) << "the guard costs bits where nothing is at stake";
@@ -238,8 +246,10 @@ TEST(KeyGuard, norms_are_kept_out_of_few_bits_from_the_documented_lengths_on) {
     EXPECT_FALSE(formatsOfNorms(KvFormat::kInt4, head_dim, int4 * .9, 1).raisedByNorm(0));
     // Scores that are scaled twice as much move twice as far.
     const double scale = 2 / std::sqrt(static_cast<double>(head_dim));
-    EXPECT_EQ(KvFormat::kInt4, formatsOfNorms(KvFormat::kInt4, head_dim, int4 * .499, 1, scale).keys(0));
-    EXPECT_EQ(KvFormat::kInt8, formatsOfNorms(KvFormat::kInt4, head_dim, int4 * .501, 1, scale).keys(0));
+    EXPECT_EQ(KvFormat::kInt4,
+              formatsOfNorms(KvFormat::kInt4, head_dim, int4 * .499, 1, scale).keys(0));
+    EXPECT_EQ(KvFormat::kInt8,
+              formatsOfNorms(KvFormat::kInt4, head_dim, int4 * .501, 1, scale).keys(0));
   }
 }
 
@@ -248,9 +258,8 @@ TEST(KeyGuard, the_widest_norms_that_few_bits_may_hold_move_scores_by_little) {
     for (const uint32_t head_dim : {64u, 128u}) {
       SCOPED_TRACE(std::string(kvFormatName(format)) + ", head_dim " + std::to_string(head_dim));
       constexpr double kQuery = 1.5;
-      const double key = limitOf([&](double x) {
-        return formatsOfNorms(format, head_dim, x, kQuery).keys(0) != format;
-      });
+      const double key = limitOf(
+          [&](double x) { return formatsOfNorms(format, head_dim, x, kQuery).keys(0) != format; });
       // A score is query * key / sqrt(head_dim): head_dim products, each moved by the query's value times this.
       const double moved =
           kQuery * roundingOf(format, head_dim, key * std::sqrt(static_cast<double>(head_dim)), 0);
