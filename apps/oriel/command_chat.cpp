@@ -7,11 +7,13 @@
 #include <CLI/CLI.hpp>
 
 #include "cache_picture.h"
+#include "chart.h"
+#include "chat_input.h"
+#include "chat_line.h"
 #include "commands.h"
 #include "failure.h"
 #include "forgetting.h"
 #include "interrupt.h"
-#include "line_reader.h"
 #include "lost_device.h"
 #include "model_handle.h"
 #include "options.h"
@@ -33,19 +35,6 @@ struct ChatOptions {
   std::string system;
   uint32_t reply_tokens = 2048;
 };
-
-/// What Linux's terminals pass on of a line; the rest is lost.
-constexpr size_t kTerminalLineBytes = 4095;
-
-size_t longestLine(const std::string& text) {
-  size_t longest = 0;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    longest = std::max(longest, end - begin);
-    begin = end + 1;
-  }
-  return longest;
-}
 
 /// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
 /// format puts in its place if there is memory for it. 0: nothing that counts. Memory by default is settled with it:
@@ -92,6 +81,12 @@ ThinkTags thinkTags(const Model& model, const ChatFormatOptions& chat) {
   return {open[0], close[0], starts_open};
 }
 
+/// A line of a pipe is never a command.
+ChatLine messageOf(const std::string& line) {
+  const bool empty = line.find_first_not_of(" \t\n") == std::string::npos;
+  return {empty ? ChatLine::Kind::kEmpty : ChatLine::Kind::kMessage, line, {}, {}};
+}
+
 class Chat {
  public:
   Chat(const ChatOptions& options, uint32_t pinned_tokens)
@@ -105,55 +100,52 @@ class Chat {
 
   /// Until the input ends; returns the exit code.
   int run() {
-    interactive_ = isTerminal(Stream::kIn);
-    const bool watched =
-        interactive_ && (isTerminal(Stream::kErr) || options_.common.verbose);
+    const bool watched = interactive_ && (isTerminal(Stream::kErr) || options_.common.verbose);
     if (watched) {
       greet();
     }
     bool leaving = false;  // Ctrl-C was the last thing that happened
     for (std::string line;;) {
-      const bool typed = interactive_ && !reader_.waits();
-      if (watched) {
-        tell(bold("> "));
-      }
-      if (interactive_) {
-        clearInterrupts();
-      }
-      switch (typed ? reader_.nextTyped(&line) : reader_.next(&line)) {
-        case LineReader::Result::kEnd:
-          tell(watched ? "\n" : "");
+      switch (input_.next(watched, &line)) {
+        case ChatInput::Result::kEnd:
           return kExitDone;
-        case LineReader::Result::kInterrupted:
+        case ChatInput::Result::kDropped:
+          leaving = false;
+          continue;
+        case ChatInput::Result::kInterrupted:
           if (!interactive_) {
             return kExitCancelled;
-          }
-          if (watched) {
-            tell(leaving ? "\n" : "\n" + dim("Ctrl-C again or Ctrl-D leaves") + "\n");
           }
           if (leaving) {
             return kExitDone;
           }
+          if (watched) {
+            tell(dim("Ctrl-C again or Ctrl-D leaves") + "\n");
+          }
           leaving = true;
           continue;
-        case LineReader::Result::kLine:
+        case ChatInput::Result::kText:
           break;
       }
       leaving = false;
-      if (line.find_first_not_of(" \t\n") == std::string::npos) {
-        continue;
-      }
-      if (interactive_ && longestLine(line) >= kTerminalLineBytes) {
-        tell("oriel: the terminal cuts lines after " + std::to_string(kTerminalLineBytes) +
-             " bytes: send the message in parts, or through a pipe\n");
-        continue;
-      }
-      if (interactive_ && line[0] == '/') {
-        if (!onSomeDevice([&] { return obey(line); })) {
-          return kExitDone;
-        }
-      } else if (!onSomeDevice([&] { return turn(line); })) {
-        return kExitCancelled;
+      const ChatLine said = interactive_ ? parseChatLine(line) : messageOf(line);
+      switch (said.kind) {
+        case ChatLine::Kind::kEmpty:
+          break;
+        case ChatLine::Kind::kWrong:
+          tell(said.text + "\n");
+          input_.giveBack(line);
+          break;
+        case ChatLine::Kind::kCommand:
+          if (!onSomeDevice([&] { return obey(said.command, said.argument); })) {
+            return kExitDone;
+          }
+          break;
+        case ChatLine::Kind::kMessage:
+          if (!onSomeDevice([&] { return turn(said.text); })) {
+            return kExitCancelled;
+          }
+          break;
       }
     }
   }
@@ -177,6 +169,9 @@ class Chat {
     return act();
   }
 
+  /// Within the terminal's width.
+  static void tell(std::string_view text) { tellText(text); }
+
   void addSystem() {
     if (!options_.system.empty()) {
       session_.check(
@@ -197,13 +192,8 @@ class Chat {
          "\n" + dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
   }
 
-  /// A line that begins with "/". False: leave.
-  bool obey(const std::string& line) {
-    const std::string all = line.substr(0, line.find_last_not_of(" \t") + 1);
-    const std::string command = all.substr(0, all.find_first_of(" \t"));
-    const size_t argument_at = all.find_first_not_of(" \t", command.size());
-    const std::string argument =
-        argument_at == std::string::npos ? "" : withHome(all.substr(argument_at));
+  /// False: leave.
+  bool obey(const std::string& command, const std::string& argument) {
     if (command == "/quit" || command == "/exit") {
       return false;
     }
@@ -220,18 +210,7 @@ class Chat {
     } else if (command == "/save" || command == "/load") {
       keep(command == "/save", argument);
     } else {
-      if (command != "/help") {
-        tell("there is no command " + terminalSafe(command) + "\n");
-      }
-      tell(
-          "/undo       take back the last message and its reply\n"
-          "/reset      forget the conversation\n"
-          "/save FILE  keep the conversation in a file\n"
-          "/load FILE  go on with one that was kept\n"
-          "/cache      draw what is remembered; /cache FILE: as SVG\n"
-          "/stats      memory, window and work so far\n"
-          "/quit       leave (or Ctrl-D)\n"
-          "Ctrl-C      stop the reply\n");
+      tell(chatHelp());
     }
     return true;
   }
@@ -260,6 +239,10 @@ class Chat {
       tell(cacheText(cache, terminalColumns()));
       return;
     }
+    if (!isSvgName(path)) {
+      tell("oriel: the drawing is SVG: give a name that ends with .svg\n");
+      return;
+    }
     try {
       writePicture(path, cacheSvg(cache));
       tell(dim("drawn") + "\n");
@@ -270,10 +253,6 @@ class Chat {
 
   /// The conversation to a file or from one.
   void keep(bool save, const std::string& path) {
-    if (path.empty()) {
-      tell(std::string(save ? "/save" : "/load") + " needs the name of a file\n");
-      return;
-    }
     const oriel_status status = save ? oriel_session_save_file(session_.get(), path.c_str())
                                      : oriel_session_restore_file(session_.get(), path.c_str());
     if (status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ||
@@ -322,6 +301,10 @@ class Chat {
            dim(whole ? "stopped; the message is taken back"
                      : "stopped before all of the message was read; /reset starts afresh") +
            "\n");
+      if (whole) {
+        input_.giveBack(line);
+      }
+      input_.replyEnded(/*stopped=*/true);
       return true;
     }
     if (interactive_ && added == ORIEL_ERROR_TEXT) {
@@ -335,6 +318,7 @@ class Chat {
     reply.streams = !json;
     reply.think_tags = think_tags_;
     reply.shows_thoughts = interactive_ && !json && isTerminal(Stream::kErr);
+    reply.at_each_token = [this] { input_.takeTypedAhead(); };
     chatReply(session_, generateOptions(options_.common, options_.reply_tokens), &reply);
     const oriel_stats stats = session_.stats();
     if (json) {
@@ -344,6 +328,9 @@ class Chat {
     }
     if (interactive_ && isTerminal(Stream::kErr)) {
       showSpeed(reply, stats, before);
+    }
+    if (interactive_) {
+      input_.replyEnded(reply.cancelled);
     }
     return interactive_ || !reply.cancelled;
   }
@@ -394,12 +381,12 @@ class Chat {
   }
 
   const ChatOptions& options_;
+  ChatInput input_;
+  const bool interactive_ = input_.interactive();
   const uint32_t pinned_tokens_;
   Model model_;
   Session session_;
   const ThinkTags think_tags_;
-  LineReader reader_;
-  bool interactive_ = false;
 };
 
 }  // namespace

@@ -293,8 +293,8 @@ InputFile::~InputFile() {
 
 Status InputFile::open(const char* path, const Log& log) {
   ORIEL_TRY(openIfThere(path, log));
-  if (!isOpen()) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(ENOENT));
+  if (!isOpen()) {  // errno is still that of opening
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
   }
   if (was_.bytes == 0) {
     return log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path);
@@ -308,7 +308,7 @@ Status InputFile::open(const char* path, const Log& log) {
 Status InputFile::openIfThere(const char* path, const Log& log) {
   path_ = path;
   Descriptor file(openToRead(path));
-  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR)) {
+  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG)) {
     return kOk;
   }
   struct stat info = {};

@@ -149,8 +149,8 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
   ORIEL_TRY(Tokenizer::build(file, log, &model_arena, &tokenizer));
   ORIEL_TRY(measureWeights(file, prepared->desc, log, &prepared->totals));
 
-  CalibrationFile calibration;
-  ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, log, &options, &calibration));
+  CalibrationFile measured;
+  ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, log, &options, &measured));
   (void)readCalibration(options.calibration, &request.loss);
   prepared->calibrated = options.calibration != nullptr;
   ORIEL_TRY(guardKeys(file, prepared->desc, log, &request.formats));

@@ -454,11 +454,4 @@ CalibrationFault readCalibrationFile(const TextSource& text, CalibrationFile* fi
   return Reader(text, file).read();
 }
 
-uint64_t hashOfEnds(const uint8_t* data, size_t bytes, uint64_t hash) {
-  for (size_t i = 0; i < bytes; ++i) {
-    hash = (hash ^ data[i]) * 0x100000001b3;
-  }
-  return hash;
-}
-
 }  // namespace oriel

@@ -22,7 +22,7 @@ class ModelFile {
   /// Gives the memory back: of gguf() only read() may be called from here on.
   void dropHeader();
   uint64_t bytes() const { return input_.bytes(); }
-  /// Any bytes of the file, as InputFile::read.
+  /// As InputFile::read.
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
     return input_.read(offset, to, bytes, log);
   }
