@@ -154,6 +154,15 @@ std::string speedLine(const char* name, const Json& json, const std::string& kin
          (share.is_null() ? "" : formatted(", %.0f %% of bandwidth", 100 * share.get<double>())) + "\n";
 }
 
+/// Why a share of the bandwidth is more than all of it; empty where none is.
+std::string bandwidthNote(const Json& moved) {
+  const bool above = numberOf(moved["prefill_bandwidth_share"]) > 1 ||
+                     numberOf(moved["decode_bandwidth_share"]) > 1;
+  return above ? "             more than 100 %: what fits the processor's caches is read faster than memory, "
+                 "which is what was measured\n"
+               : "";
+}
+
 void describe(const Json& json, const BenchOptions& options) {
   std::string text =
       json["device"].get<std::string>() + " (" + json["driver"].get<std::string>() + ")";
@@ -164,6 +173,7 @@ void describe(const Json& json, const BenchOptions& options) {
     text += speedLine("decode", json, "decode");
     text += formatted("first token  %10.1f ms\n", numberOf(json["time_to_first_token_ms"]));
   }
+  text += bandwidthNote(json["moved"]);
   text += formatted("load         %10.1f ms\n", numberOf(json["load_ms"]));
   text += formatted("of           %u tokens at depth %u, then %u\n", options.prefill, options.depth,
                     options.decode);

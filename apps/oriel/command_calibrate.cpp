@@ -323,7 +323,7 @@ int runCalibrate(const CalibrateOptions& options) {
     json["measured"] = details;
     printJson(json);
   } else {
-    printText(calibration.describe() + "written to   " + path + "\n");
+    printText(calibration.describe() + "(0.01 nats a token make the right next token 1 % less likely)\nwritten to   " + path + "\n");
   }
   return kExitDone;
 }

@@ -12,7 +12,9 @@
 #include "chat_line.h"
 #include "commands.h"
 #include "failure.h"
+#include "forgetting.h"
 #include "interrupt.h"
+#include "lost_device.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -91,7 +93,7 @@ class Chat {
       : options_(options),
         pinned_tokens_(pinned_tokens),
         model_(options.common, Load::kDevice, pinned_tokens_),
-        session_(model_, options.chat),
+        session_(model_, options.chat, 0, options.common.split_turns),
         think_tags_(thinkTags(model_, options.chat)) {
     addSystem();
   }
@@ -135,12 +137,12 @@ class Chat {
           input_.giveBack(line);
           break;
         case ChatLine::Kind::kCommand:
-          if (!obey(said.command, said.argument)) {
+          if (!onSomeDevice([&] { return obey(said.command, said.argument); })) {
             return kExitDone;
           }
           break;
         case ChatLine::Kind::kMessage:
-          if (!turn(said.text)) {
+          if (!onSomeDevice([&] { return turn(said.text); })) {
             return kExitCancelled;
           }
           break;
@@ -149,6 +151,24 @@ class Chat {
   }
 
  private:
+  /// Does it; where the device is lost meanwhile once more, on the CPU, as if it had not begun.
+  template <typename Act>
+  bool onSomeDevice(const Act& act) {
+    const uint64_t begin = session_.stats().position;
+    try {
+      return act();
+    } catch (const Failure&) {
+      if (!deviceLost(session_)) {
+        throw;
+      }
+    }
+    print(interactive_ ? "\n" : "");
+    if (!goOnOnCpu(options_.common, options_.chat, pinned_tokens_, begin, &model_, &session_)) {
+      addSystem();
+    }
+    return act();
+  }
+
   /// Within the terminal's width.
   static void tell(std::string_view text) { tellText(text); }
 
@@ -165,8 +185,11 @@ class Chat {
         model_.info().name[0] != '\0' ? model_.info().name : model_.info().architecture;
     tell(bold(terminalSafe(name)) + " on " + terminalSafe(model_.info().device) + "\n" +
          formatSize(plan.total_bytes) + " of " + formatSize(plan.memory_bytes) +
-         " used; remembers the last " + std::to_string(plan.window_tokens) + " tokens\n" +
-         dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
+         " used; remembers the last " + std::to_string(plan.window_tokens) +
+         " tokens, and forgets " +
+         (options_.common.split_turns ? "the oldest token by token"
+                                      : "whole turns, the oldest first") +
+         "\n" + dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
   }
 
   /// False: leave.
@@ -265,7 +288,8 @@ class Chat {
   /// One user message and its reply. False: cancelled, where that ends the program.
   bool turn(const std::string& line) {
     const CancelOnInterrupt cancel(session_.get());
-    const uint64_t begin = session_.stats().position;
+    const TurnsSeen before = turnsSeen(session_);
+    const uint64_t begin = before.position;
     oriel_status added = addUser(line);
     if (added == ORIEL_ERROR_CANCELLED && interrupts() == 0) {
       // A Ctrl-C that came too late for the last reply; it is used up now.
@@ -288,6 +312,7 @@ class Chat {
       return true;
     }
     session_.check(added);
+    tellWhatIsLost(begin);
     const bool json = options_.common.json;
     Reply reply;
     reply.streams = !json;
@@ -302,7 +327,7 @@ class Chat {
       print(interactive_ ? "\n" : "\n\n");
     }
     if (interactive_ && isTerminal(Stream::kErr)) {
-      showSpeed(reply, stats);
+      showSpeed(reply, stats, before);
     }
     if (interactive_) {
       input_.replyEnded(reply.cancelled);
@@ -310,7 +335,18 @@ class Chat {
     return interactive_ || !reply.cancelled;
   }
 
-  static void showSpeed(const Reply& reply, const oriel_stats& stats) {
+  /// A message that is longer than the window is read, but not answered as a whole.
+  void tellWhatIsLost(uint64_t begin) const {
+    const TurnsSeen seen = turnsSeen(session_);
+    const uint64_t first = std::max(begin, seen.sinks);
+    if (seen.first_seen > first) {
+      const uint64_t tokens = seen.position - begin;
+      tellLoss("the message", seen.first_seen - first, tokens, tokens, options_.common,
+               model_.plan());
+    }
+  }
+
+  void showSpeed(const Reply& reply, const oriel_stats& stats, const TurnsSeen& before) const {
     std::string line = std::to_string(reply.result.tokens) + " tok";
     if (reply.result.decode_tokens_per_s > 0) {
       char speed[32];
@@ -321,15 +357,27 @@ class Chat {
     }
     line += " · window " + std::to_string(stats.window_used) + "/" +
             std::to_string(stats.window_capacity);
-    if (stats.evicted > 0) {
-      line += " · " + std::to_string(stats.evicted) + " forgotten";
+    const TurnsSeen now = turnsSeen(session_);
+    const std::string forgotten = forgottenText(before, now);
+    if (!forgotten.empty()) {
+      line += " · " + forgotten;
+    } else if (stats.evicted > 0) {
+      line += " · " + std::to_string(stats.evicted) + " tokens forgotten";
     }
     if (reply.cancelled) {
       line += " · stopped";
     } else if (reply.result.stop_reason == ORIEL_STOP_LENGTH) {
       line += " · cut off by --tokens";
     }
-    tell(dim(line) + "\n\n");
+    tell(dim(line) + "\n");
+    const uint64_t longest = longestForgotten(before, now);
+    if (4 * longest > model_.plan().window_tokens) {
+      tellText(dim("a turn of " + std::to_string(longest) +
+                   " tokens is no longer seen; more --memory or a longer "
+                   "--window holds more, --evict tokens keeps part of a turn") +
+               "\n");
+    }
+    tell("\n");
   }
 
   const ChatOptions& options_;

@@ -127,7 +127,11 @@ std::string planLine(const oriel_plan& plan) {
   line += tokens == plan.context_train_tokens
               ? "all " + std::to_string(tokens) + " tokens it was trained on"
               : std::to_string(tokens) + " tokens";
-  return line + ", cache in " + formatsName(plan.k_format, plan.v_format);
+  line += ", cache in " + formatsName(plan.k_format, plan.v_format);
+  if (plan.k_format == ORIEL_KV_F16 && plan.v_format == ORIEL_KV_F16) {
+    return line;
+  }
+  return line + " (keys " + kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ")";
 }
 
 std::string trainedLine(const oriel_file_info& info) {

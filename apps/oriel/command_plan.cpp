@@ -81,6 +81,12 @@ int runPlan(const PlanOptions& options) {
   } else {
     printText(describePlan(source, plan_options, plan, neighbours));
   }
+  if (plan.weights_unknown != 0) {
+    throw Failure{kExitDoesNotFit, "whether " + source.name() +
+                                       " fits is not known, as its weights are not described here: add the "
+                                       "size of its weights to " +
+                                       formatSize(plan.total_bytes) + ", which the rest takes"};
+  }
   if (plan.fits == 0) {
     throw Failure{kExitDoesNotFit, source.name() + " does not fit in " +
                                        std::to_string(plan.memory_bytes) +

@@ -43,7 +43,7 @@ std::vector<Curve> curvesOf(const oriel_plan& plan) {
 void addPoints(const oriel_plan& plan, uint64_t memory_bytes, std::vector<Curve>* curves) {
   for (uint32_t i = 0; i < plan.choice_count && i < curves->size(); ++i) {
     const oriel_plan_choice& choice = plan.choices[i];
-    if (choice.fits != 0) {
+    if (plannedFits(plan, choice)) {
       (*curves)[i].points.push_back(
           {static_cast<double>(memory_bytes), static_cast<double>(choice.window_tokens)});
     }
@@ -51,11 +51,11 @@ void addPoints(const oriel_plan& plan, uint64_t memory_bytes, std::vector<Curve>
 }
 
 /// Axes around the memory given, as far as more of it changes anything.
-Chart chartOf(const oriel_plan& open, const oriel_plan& everything, uint64_t memory_bytes) {
-  double least = static_cast<double>(open.choices[0].minimum_bytes);
+Chart chartOf(const oriel_plan& smallest, const oriel_plan& everything, uint64_t memory_bytes) {
+  double least = static_cast<double>(leastOf(smallest, smallest.choices[0]));
   double enough = 0;
-  for (uint32_t i = 0; i < open.choice_count; ++i) {
-    least = std::min(least, static_cast<double>(open.choices[i].minimum_bytes));
+  for (uint32_t i = 0; i < smallest.choice_count; ++i) {
+    least = std::min(least, static_cast<double>(leastOf(smallest, smallest.choices[i])));
     enough = std::max(enough, static_cast<double>(everything.choices[i].total_bytes));
   }
   const double given = static_cast<double>(memory_bytes);
@@ -114,7 +114,7 @@ void drawBars(const oriel_plan& plan, Svg* svg) {
       {"activations", plan.activation_bytes, "#228833"},
       {"staging", plan.staging_bytes, "#ccbb44"},
       {"host", plan.host_bytes, "#aa3377"},
-      {"total", plan.total_bytes, "#555555"},
+      {plan.weights_unknown != 0 ? "the rest" : "total", plan.total_bytes, "#555555"},
   };
   const double longest = std::max(1.0, static_cast<double>(plan.total_bytes));
   double y = kPlot.y + 12;
@@ -149,18 +149,22 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
   most_options.memory_bytes = uint64_t{1} << 60;
   oriel_plan open = {};
   oriel_plan everything = {};
+  oriel_options least_options = open_options;
+  least_options.memory_bytes = 1;
+  oriel_plan smallest = {};
   std::vector<Curve> curves;
   Chart chart = {kPlot, kPlotWidth, kPlotHeight};
-  if (source.tryPlan(open_options, &open) && source.tryPlan(most_options, &everything)) {
+  if (source.tryPlan(open_options, &open) && source.tryPlan(most_options, &everything) &&
+      source.tryPlan(least_options, &smallest)) {
     curves = curvesOf(open);
-    chart = chartOf(open, everything, plan.memory_bytes);
+    chart = chartOf(smallest, everything, plan.memory_bytes);
     std::vector<uint64_t> memory;
     for (int i = 0; i <= kSamples; ++i) {
       memory.push_back(static_cast<uint64_t>(
           chart.x_first + (chart.x_last - chart.x_first) * i / kSamples));
     }
-    for (uint32_t i = 0; i < open.choice_count; ++i) {
-      memory.push_back(open.choices[i].minimum_bytes);
+    for (uint32_t i = 0; i < smallest.choice_count; ++i) {
+      memory.push_back(leastOf(smallest, smallest.choices[i]));
     }
     std::sort(memory.begin(), memory.end());
     for (const uint64_t bytes : memory) {
@@ -178,20 +182,22 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
     }
   }
   chart.y_last =
-      std::max({1.0, chart.y_last, plan.fits != 0 ? double(plan.window_tokens) : 0.0}) * 1.06;
+      std::max({1.0, chart.y_last, plannedFits(plan) ? double(plan.window_tokens) : 0.0}) * 1.06;
   if (!(chart.x_last > chart.x_first)) {
     chart.x_last = chart.x_first + 1;
   }
 
   Svg svg(kWidth, kHeight);
   const std::string formats = formatsName(plan.k_format, plan.v_format);
-  svg.text({kPlot.x, 36},
-           source.title() + (plan.fits != 0 ? " in " : " does not fit in ") +
-               shortSize(static_cast<double>(plan.memory_bytes)) +
-               (plan.fits != 0
-                    ? ": " + formats + ", " + std::to_string(plan.window_tokens) + " tokens"
-                    : ": it needs " + formatSize(plan.minimum_bytes)),
-           Svg::Anchor::kStart, 18, "#111", true);
+  const std::string given_size = shortSize(static_cast<double>(plan.memory_bytes));
+  const std::string window = formats + ", " + std::to_string(plan.window_tokens) + " tokens";
+  const std::string title =
+      plan.weights_unknown != 0
+          ? source.title() + ", without its weights, in " + given_size + ": " + window
+      : plan.fits != 0 ? source.title() + " in " + given_size + ": " + window
+                       : source.title() + " does not fit in " + given_size + ": it needs " +
+                             formatSize(plan.minimum_bytes);
+  svg.text({kPlot.x, 36}, title, Svg::Anchor::kStart, 18, "#111", true);
   drawAxes(chart, &svg);
   for (const Curve& curve : curves) {
     if (!curve.points.empty()) {
@@ -206,7 +212,7 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
   }
   const double taken = static_cast<double>(plan.total_bytes);
   const bool has_chosen =
-      plan.fits != 0 && taken >= chart.x_first && taken <= chart.x_last;
+      plannedFits(plan) && taken >= chart.x_first && taken <= chart.x_last;
   if (has_chosen) {
     svg.dot(chart.at(taken, plan.window_tokens), 6, "#ffffff", kStrongColour);
   }

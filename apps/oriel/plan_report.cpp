@@ -34,12 +34,12 @@ std::string bytesByPurpose(const oriel_plan& plan) {
                                                      static_cast<double>(plan.total_bytes);
     text += formatted("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) + bar(share, bar_columns) + "\n";
   }
-  return text + formatted("  %-12s%12s  (%llu bytes)\n", "total", formatSize(plan.total_bytes).c_str(),
+  return text + formatted("  %-12s%12s  (%llu bytes)\n", plan.weights_unknown != 0 ? "the rest" : "total", formatSize(plan.total_bytes).c_str(),
                        static_cast<unsigned long long>(plan.total_bytes));
 }
 
 std::string why(const oriel_plan& plan, const oriel_options& options) {
-  if (plan.fits == 0) {
+  if (!plannedFits(plan)) {
     return "the smallest plan with these options; it needs more than was given";
   }
   if (options.window_tokens != 0) {
@@ -65,16 +65,16 @@ std::string verdict(const oriel_plan& plan, const oriel_plan_choice& choice) {
   if (choice.refused == ORIEL_REFUSED_SPEED) {
     return "slower than was asked for";
   }
-  if (choice.fits == 0) {
+  if (!plannedFits(plan, choice)) {
     return formatted("does not fit: %llu bytes short",
-                  static_cast<unsigned long long>(choice.minimum_bytes - plan.memory_bytes));
+                  static_cast<unsigned long long>(leastOf(plan, choice) - plan.memory_bytes));
   }
   if (isChosen(plan, choice)) {
     return "chosen: the least expected loss";
   }
   const std::string cost = formatted("%.4f worse: ", choice.loss_nats - plan.loss_nats);
   if (choice.window_tokens > plan.window_tokens) {
-    return cost + formatted("coarser, and its %u tokens more do not make up for it",
+    return cost + formatted("coarser, for %u tokens more",
                          choice.window_tokens - plan.window_tokens);
   }
   if (choice.window_tokens < plan.window_tokens) {
@@ -88,7 +88,7 @@ std::string choiceTable(const oriel_plan& plan) {
   for (uint32_t i = 0; i < plan.choice_count; ++i) {
     const oriel_plan_choice& choice = plan.choices[i];
     const std::string name = formatsName(choice.k_format, choice.v_format);
-    const bool chosen = plan.fits != 0 && isChosen(plan, choice);
+    const bool chosen = plannedFits(plan) && isChosen(plan, choice);
     text += formatted("  %c %-10s%10u  %8.4f  %s\n", chosen ? '>' : ' ', name.c_str(),
                    choice.window_tokens, choice.loss_nats, verdict(plan, choice).c_str());
   }
@@ -99,15 +99,16 @@ std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>&
   std::string text = "  memory      " + formatted("%10s  %8s", "window", "loss") + "\n";
   const auto row = [&](uint64_t memory, const oriel_plan& other, bool given) {
     const std::string size = formatSize(memory);
-    if (other.fits == 0) {
+    if (!plannedFits(other)) {
+      const uint64_t least = other.weights_unknown != 0 ? other.total_bytes : other.minimum_bytes;
       return formatted("  %c %-10s%10s  %8s  does not fit: %llu bytes short\n", given ? '>' : ' ',
                     size.c_str(), "-", "-",
-                    static_cast<unsigned long long>(other.minimum_bytes - memory));
+                    static_cast<unsigned long long>(least - memory));
     }
     std::string verdict = formatsName(other.k_format, other.v_format);
     if (given) {
       verdict += ", as given";
-    } else if (plan.fits == 0) {
+    } else if (!plannedFits(plan)) {
       verdict += formatted(", %s more than given", formatSize(memory - plan.memory_bytes).c_str());
     } else if (other.total_bytes == plan.total_bytes && other.loss_nats >= plan.loss_nats) {
       verdict += memory < plan.memory_bytes ? ", enough for the same" : ", nothing more to gain";
@@ -253,11 +254,16 @@ std::vector<Neighbour> neighboursOf(const PlanSource& source, const oriel_option
 
 std::string describePlan(const PlanSource& source, const oriel_options& options,
                          const oriel_plan& plan, const std::vector<Neighbour>& neighbours) {
-  std::string text = source.title() + (plan.fits != 0 ? " fits in " : " does not fit in ") +
-                     formatSize(plan.memory_bytes) + "\n\n" + bytesByPurpose(plan) + "\n";
+  const std::string memory = formatSize(plan.memory_bytes);
+  std::string text = plan.weights_unknown != 0
+                         ? "whether " + source.title() + " fits in " + memory + " is not known"
+                         : source.title() + (plan.fits != 0 ? " fits in " : " does not fit in ") + memory;
+  text += "\n\n" + bytesByPurpose(plan) + "\n";
   text += "  window      the last " + std::to_string(plan.window_tokens) + " tokens and the first " +
-          std::to_string(plan.sink_tokens) + "; keys " + kvFormatName(plan.k_format) + ", values " +
-          kvFormatName(plan.v_format) + ", " + formatSize(plan.kv_bytes_per_token) + " a token\n";
+          std::to_string(plan.sink_tokens) + " (sinks)\n";
+  text += "  cache       " + formatsName(plan.k_format, plan.v_format) + ": keys " +
+          kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ", " +
+          formatSize(plan.kv_bytes_per_token) + " a token\n";
   if (plan.kv_local_bytes != 0) {
     text += plan.local_layers != 0
                 ? "  local       " + std::to_string(plan.local_layers) + " layers see the last " +
@@ -274,20 +280,27 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
     text += "  guards      wide key norms: more bits for layers " + wide + "\n";
   }
   text += "  why         " + why(plan, options) + "\n";
-  text += formatted("  loss        %.4f nats a token expected by %s\n", plan.loss_nats,
-                 plan.calibrated != 0 ? "the measurements beside the model" : "published priors");
-  text += "  least       " + formatSize(plan.minimum_bytes) + " (" +
-          std::to_string(plan.minimum_bytes) + " bytes)\n";
+  text += formatted("  loss        %.4f nats a token, expected by %s\n", plan.loss_nats,
+                 plan.calibrated != 0 ? "measurements of this model" : "published priors");
   if (plan.weights_unknown != 0) {
-    text += "  weights     not known for this model: the memory is for everything else\n";
-  } else if (plan.crossover_tokens != 0) {
+    text += "  weights     not described here: the memory is planned for the rest\n";
+  } else {
+    text += "  least       " + formatSize(plan.minimum_bytes) + " (" +
+            std::to_string(plan.minimum_bytes) + " bytes)\n";
+  }
+  if (plan.crossover_tokens != 0) {
     text += "  crossover   at " + std::to_string(plan.crossover_tokens) +
-            " tokens reading the cache costs as much as reading the weights\n";
+            " tokens reading the cache costs as much as the weights\n";
   }
   if (options.speed != nullptr) {
     text += "\n" + speedTable(plan, *options.speed);
   }
-  return text + "\n" + choiceTable(plan) + "\n" + neighbourTable(plan, neighbours);
+  text += "\n" + choiceTable(plan) + "\n" + neighbourTable(plan, neighbours);
+  return text +
+         "\n"
+         "  loss: 0.01 nats a token make the right next token 1 % less likely.\n"
+         "  K8V4: keys in 8 bits a number, values in 4; f16: 16 bits, the cache as it is.\n"
+         "  Sinks: the session's first tokens; they stay when older ones are forgotten.\n";
 }
 
 Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_speed* speed,
@@ -312,12 +325,13 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
     Json entry;
     entry["k_format"] = kvFormatName(choice.k_format);
     entry["v_format"] = kvFormatName(choice.v_format);
-    entry["chosen"] = plan.fits != 0 && isChosen(plan, choice);
-    entry["fits"] = choice.fits != 0;
+    entry["chosen"] = plannedFits(plan) && isChosen(plan, choice);
+    entry["fits"] = fitsField(plan, choice.fits != 0);
     entry["window_tokens"] = choice.window_tokens;
     entry["chunk_tokens"] = choice.chunk_tokens;
     entry["total_bytes"] = choice.total_bytes;
-    entry["minimum_bytes"] = choice.minimum_bytes;
+    entry["minimum_bytes"] =
+        plan.weights_unknown == 0 ? Json(choice.minimum_bytes) : Json(nullptr);
     entry["loss_nats"] = choice.loss_nats;
     entry["decode_tokens_per_s"] =
         choice.decode_tokens_per_s > 0 ? Json(choice.decode_tokens_per_s) : Json(nullptr);
@@ -331,7 +345,7 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
   for (const Neighbour& neighbour : neighbours) {
     Json entry;
     entry["memory_bytes"] = neighbour.memory_bytes;
-    entry["fits"] = neighbour.plan.fits != 0;
+    entry["fits"] = fitsField(neighbour.plan, neighbour.plan.fits != 0);
     entry["window_tokens"] = neighbour.plan.window_tokens;
     entry["k_format"] = kvFormatName(neighbour.plan.k_format);
     entry["v_format"] = kvFormatName(neighbour.plan.v_format);
@@ -384,7 +398,8 @@ std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
   }
   return table.text(resultColumns()) +
          "\nf16, K8V4 and K4V4 are bytes of cache a token; heads are query/KV/head_dim. "
-         "`oriel plan --arch NAME --memory SIZE` plans for one.\n";
+         "`oriel plan --arch NAME --memory SIZE` plans for one; where params are ? the weights are not "
+         "described, and it cannot say whether the model fits.\n";
 }
 
 Json shapesJson(const std::vector<oriel_shape_info>& shapes) {

@@ -36,6 +36,18 @@ class PlanSource {
   oriel_weight_format weights_ = ORIEL_WEIGHTS_DEFAULT;
 };
 
+/// Whether what is planned fits: all of the model, or the rest of a shape whose weights are not described.
+inline bool plannedFits(const oriel_plan& plan) {
+  return plan.weights_unknown != 0 ? plan.total_bytes <= plan.memory_bytes : plan.fits != 0;
+}
+inline bool plannedFits(const oriel_plan& plan, const oriel_plan_choice& choice) {
+  return plan.weights_unknown != 0 ? choice.total_bytes <= plan.memory_bytes : choice.fits != 0;
+}
+/// Least memory of that.
+inline uint64_t leastOf(const oriel_plan& plan, const oriel_plan_choice& choice) {
+  return plan.weights_unknown != 0 ? choice.total_bytes : choice.minimum_bytes;
+}
+
 /// "K8V4", "f16": as --kv spells it, in the case people write.
 std::string formatsName(oriel_kv_format k, oriel_kv_format v);
 

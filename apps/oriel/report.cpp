@@ -16,17 +16,22 @@ const char* kvFormatName(oriel_kv_format format) {
   return "unknown";
 }
 
+Json fitsField(const oriel_plan& plan, bool fits) {
+  return plan.weights_unknown != 0 ? Json(nullptr) : Json(fits);
+}
+
 Json planFields(const oriel_plan& plan) {
+  const bool weighs = plan.weights_unknown == 0;
   Json json;
-  json["fits"] = plan.fits != 0;
+  json["fits"] = fitsField(plan, plan.fits != 0);
   json["memory_bytes"] = plan.memory_bytes;
   json["total_bytes"] = plan.total_bytes;
-  json["weights_bytes"] = plan.weights_unknown != 0 ? Json(nullptr) : Json(plan.weights_bytes);
+  json["weights_bytes"] = weighs ? Json(plan.weights_bytes) : Json(nullptr);
   json["kv_bytes"] = plan.kv_bytes;
   json["activation_bytes"] = plan.activation_bytes;
   json["staging_bytes"] = plan.staging_bytes;
   json["host_bytes"] = plan.host_bytes;
-  json["minimum_bytes"] = plan.minimum_bytes;
+  json["minimum_bytes"] = weighs ? Json(plan.minimum_bytes) : Json(nullptr);
   json["window_tokens"] = plan.window_tokens;
   json["sink_tokens"] = plan.sink_tokens;
   json["ring_tokens"] = plan.ring_tokens;
@@ -35,7 +40,8 @@ Json planFields(const oriel_plan& plan) {
   json["k_format"] = kvFormatName(plan.k_format);
   json["v_format"] = kvFormatName(plan.v_format);
   json["kv_bytes_per_token"] = plan.kv_bytes_per_token;
-  json["weights_read_bytes_per_token"] = plan.weights_read_bytes_per_token;
+  json["weights_read_bytes_per_token"] =
+      weighs ? Json(plan.weights_read_bytes_per_token) : Json(nullptr);
   return json;
 }
 
@@ -70,7 +76,8 @@ Json predictedFields(const oriel_plan& plan, const PredictedAt& at) {
   json["decode_limit"] = known ? Json(limitName(decode.decode_limit)) : Json(nullptr);
   json["time_crossover_tokens"] =
       known && decode.crossover_tokens > 0 ? Json(decode.crossover_tokens) : Json(nullptr);
-  json["crossover_tokens"] = plan.crossover_tokens;
+  json["crossover_tokens"] =
+      plan.weights_unknown == 0 ? Json(plan.crossover_tokens) : Json(nullptr);
   json["loss_nats"] = plan.loss_nats;
   json["calibrated"] = plan.calibrated != 0;
   return json;

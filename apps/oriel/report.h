@@ -10,6 +10,8 @@ namespace cli {
 /// "f16", as --kv spells it.
 const char* kvFormatName(oriel_kv_format format);
 /// Bytes by purpose and the choices of a plan.
+/// Null where nobody can say: of a shape whose weights are not described.
+Json fitsField(const oriel_plan& plan, bool fits);
 Json planFields(const oriel_plan& plan);
 /// The object `predicted`: what is known before anything has been measured; null is "not known". Decoding
 /// at this depth, and a prompt of so many tokens (0: one chunk) behind `prompt_depth`.

@@ -188,22 +188,19 @@ void MatmulChoices::create(const DeviceCaps& caps, const char* dir, const Log& l
     chosen_[i] = standard(useOf(i), typeOf(i));
     measured_[i] = 0;
   }
-  MappedFile mapping;
   if (dir == nullptr || !makeCachePath(caps, dir, "kernels", path_, sizeof(path_))) {
     path_[0] = '\0';
     return;
   }
-  if (!mapping.openIfThere(path_).ok()) {
+  InputFile kept;
+  if (!kept.openIfThere(path_, Log()).ok() || !kept.isOpen()) {
     return;
   }
   const ChoicesFile expected = expectedFile(caps);
   ChoicesFile file;
-  bool good = mapping.bytes() == sizeof(file);
-  if (good) {
-    std::memcpy(&file, mapping.data(), sizeof(file));
-    good = std::memcmp(&file, &expected, offsetof(ChoicesFile, chosen)) == 0 &&
-           file.hash == hashOf(file);
-  }
+  bool good = kept.bytes() == sizeof(file) && kept.readAll(&file, Log()).ok() &&
+              std::memcmp(&file, &expected, offsetof(ChoicesFile, chosen)) == 0 &&
+              file.hash == hashOf(file);
   for (uint32_t i = 0; good && i < kChoices; ++i) {
     good = file.measured[i] == 0 || candidate(useOf(i), typeOf(i), file.chosen[i]) != nullptr;
   }
@@ -230,7 +227,7 @@ bool MatmulChoices::keep(MatmulUse use, WeightType type, uint32_t index, const L
   std::memcpy(file.chosen, chosen_, sizeof(file.chosen));
   std::memcpy(file.measured, measured_, sizeof(file.measured));
   file.hash = hashOf(file);
-  if (!writeFileAtomically(path_, &file, sizeof(file), Log()).ok()) {
+  if (!writeFileAtomically(path_, &file, sizeof(file), FileUse::kCache, Log()).ok()) {
     log.write(ORIEL_LOG_DEBUG, "cannot write %s; choices of kernels are not kept", path_);
     return false;
   }

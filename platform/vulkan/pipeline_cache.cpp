@@ -12,6 +12,8 @@ namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'P', 'C', '\n'};
 constexpr uint32_t kVersion = 1;
+/// No driver's pipelines of one model come near it.
+constexpr uint64_t kMostFileBytes = 256 << 20;
 
 /// What stands before the driver's bytes.
 struct FileHeader {
@@ -53,15 +55,15 @@ FileHeader expectedHeader(const DeviceCaps& caps) {
 }
 
 // The driver's bytes within a good file; false for any other.
-bool checkFile(const DeviceCaps& caps, const MappedFile& file, const uint8_t** payload,
-               uint64_t* payload_bytes) {
-  if (file.bytes() < sizeof(FileHeader) + sizeof(DriverHeader)) {
+bool checkFile(const DeviceCaps& caps, const uint8_t* file, uint64_t file_bytes,
+               const uint8_t** payload, uint64_t* payload_bytes) {
+  if (file_bytes < sizeof(FileHeader) + sizeof(DriverHeader)) {
     return false;
   }
   FileHeader header;
-  std::memcpy(&header, file.data(), sizeof(header));
-  *payload = file.data() + sizeof(FileHeader);
-  *payload_bytes = file.bytes() - sizeof(FileHeader);
+  std::memcpy(&header, file, sizeof(header));
+  *payload = file + sizeof(FileHeader);
+  *payload_bytes = file_bytes - sizeof(FileHeader);
   FileHeader expected = expectedHeader(caps);
   expected.payload_bytes = *payload_bytes;
   expected.payload_hash = hashBytes(*payload, *payload_bytes);
@@ -78,28 +80,35 @@ bool checkFile(const DeviceCaps& caps, const MappedFile& file, const uint8_t** p
 
 }  // namespace
 
-Status PipelineCache::create(const VulkanDevice& device, const char* dir, const Log& log) {
+Status PipelineCache::create(const VulkanDevice& device, const char* dir, Workspace* workspace,
+                             const Log& log) {
   VkPipelineCacheCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
-  MappedFile file;
+  InputFile file;
   if (dir != nullptr &&
       !(makeCachePath(device.caps, dir, "pipelines", path_, sizeof(path_)) &&
         makeCachePath(device.caps, dir, "opening", marker_, sizeof(marker_)))) {
     log.write(ORIEL_LOG_DEBUG, "the path of the cache folder is too long; pipelines are not kept");
     path_[0] = '\0';
   }
-  if (path_[0] != '\0' && file.openIfThere(path_).ok()) {
+  const bool there = path_[0] != '\0' && file.openIfThere(path_, Log()).ok() && file.isOpen();
+  const BorrowedBytes kept(workspace, there && file.bytes() <= kMostFileBytes ? file.bytes() : 0);
+  if (there) {
     const uint8_t* payload = nullptr;
     uint64_t payload_bytes = 0;
-    MappedFile marker;
-    if (marker.openIfThere(marker_).ok()) {
+    InputFile marker;
+    if (!marker.openIfThere(marker_, Log()).ok() || marker.isOpen()) {
       log.write(ORIEL_LOG_DEBUG, "the driver did not survive %s; not used", path_);
-    } else if (checkFile(device.caps, file, &payload, &payload_bytes)) {
+    } else if (file.bytes() > kMostFileBytes || kept.data() == nullptr) {
+      log.write(ORIEL_LOG_DEBUG, "%s has %" PRIu64 " bytes, for which there is no memory; not used", path_,
+                file.bytes());
+    } else if (file.readAll(kept.data(), Log()).ok() &&
+               checkFile(device.caps, kept.as<uint8_t>(), file.bytes(), &payload, &payload_bytes)) {
       info.pInitialData = payload;
       info.initialDataSize = static_cast<size_t>(payload_bytes);
       loaded_bytes_ = payload_bytes;
       // A folder that cannot be written to leaves the file without this protection.
-      marked_ = writeFileAtomically(marker_, kMagic, sizeof(kMagic), Log()).ok();
+      marked_ = writeFileAtomically(marker_, kMagic, sizeof(kMagic), FileUse::kCache, Log()).ok();
     } else {
       log.write(ORIEL_LOG_DEBUG, "%s is damaged or from another build or driver; not used", path_);
     }
@@ -147,7 +156,7 @@ void PipelineCache::save(const VulkanDevice& device, void* scratch, uint64_t scr
   header.payload_bytes = bytes;
   header.payload_hash = hashBytes(payload, bytes);
   std::memcpy(scratch, &header, sizeof(header));
-  if (!writeFileAtomically(path_, scratch, bytes + sizeof(header), Log()).ok()) {
+  if (!writeFileAtomically(path_, scratch, bytes + sizeof(header), FileUse::kCache, Log()).ok()) {
     log.write(ORIEL_LOG_DEBUG, "cannot write %s; pipelines are not kept", path_);
     return;
   }

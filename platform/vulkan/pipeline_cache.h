@@ -4,14 +4,16 @@
 // behind takes it that the driver crashed, and does not hand it the file again. Nothing here can fail a load; the worst is that pipelines are compiled again.
 #pragma once
 
+#include "base/workspace.h"
 #include "vulkan/device.h"
 
 namespace oriel {
 
 class PipelineCache {
  public:
-  /// Makes the cache, from the file in `dir` (null: no file) if there is a good one.
-  Status create(const VulkanDevice& device, const char* dir, const Log& log);
+  /// Makes the cache, from the file in `dir` (null: no file) if there is a good one, which is read into
+  /// `workspace`.
+  Status create(const VulkanDevice& device, const char* dir, Workspace* workspace, const Log& log);
   /// The driver has made every pipeline: what it was given did it no harm.
   void survived();
   /// Writes the file if something was added, when it fits into `scratch` (any host memory).

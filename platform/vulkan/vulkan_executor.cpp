@@ -378,7 +378,10 @@ Status VulkanExecutor::choosePipelines() {
 Status VulkanExecutor::startPipelines() {
   choices_.create(device_.caps, options_.cache_dir, options_.log);
   ORIEL_TRY(choosePipelines());
-  ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, options_.log));
+  // The upload ring is not in use yet.
+  Workspace workspace(arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),
+                      options_.allocator != nullptr ? options_.allocator : &defaultAllocator());
+  ORIEL_TRY(pipeline_cache_.create(device_, options_.cache_dir, &workspace, options_.log));
   pipelines_.start(device_, bindings_.layout(), pipeline_cache_.handle());
   return kOk;
 }

@@ -41,6 +41,14 @@ bool readFormat(int wanted, bool* fixed, KvFormat* format) {
 
 }  // namespace
 
+Status checkAllocator(const oriel_options& options, const Log& log) {
+  if (options.allocator != nullptr &&
+      (options.allocator->allocate == nullptr || options.allocator->release == nullptr)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "the allocator lacks a function: give both, or none");
+  }
+  return kOk;
+}
+
 Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request) {
   *request = BudgetRequest();
   const int device = rawEnum(options.device);
@@ -50,10 +58,7 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   }
   uint32_t disabled = 0;
   ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
-  if (options.allocator != nullptr &&
-      (options.allocator->allocate == nullptr || options.allocator->release == nullptr)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "the allocator lacks a function: give both, or none");
-  }
+  ORIEL_TRY(checkAllocator(options, log));
   if (!readFormat(rawEnum(options.k_format), &request->fixed_k, &request->formats.k) ||
       !readFormat(rawEnum(options.v_format), &request->fixed_v, &request->formats.v)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
@@ -124,40 +129,40 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
-  ORIEL_TRY(prepared->mapping.open(path, log));
-  ORIEL_TRY(prepared->file.open(prepared->mapping.data(), prepared->mapping.bytes(), log));
+  ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
+  const GgufFile& file = prepared->source.gguf();
 
   Arena model_arena;
   (void)model_arena.take<oriel_model>(1);
   Tokenizer* tokenizer = nullptr;
   if (options.device == ORIEL_DEVICE_NONE) {
     // A file of an architecture that cannot run here still has a tokenizer.
-    if (!readModelDesc(prepared->file, Log(), &prepared->desc).ok()) {
+    if (!readModelDesc(file, Log(), &prepared->desc).ok()) {
       prepared->desc = ModelDesc();
     }
-    ORIEL_TRY(Tokenizer::build(prepared->file, log, &model_arena, &tokenizer));
+    ORIEL_TRY(Tokenizer::build(file, log, &model_arena, &tokenizer));
     prepared->model_host_bytes = model_arena.used();
     return kOk;
   }
-  ORIEL_TRY(readModelDesc(prepared->file, log, &prepared->desc));
+  ORIEL_TRY(readModelDesc(file, log, &prepared->desc));
   prepared->kv = kvShapeOf(prepared->desc);
-  ORIEL_TRY(Tokenizer::build(prepared->file, log, &model_arena, &tokenizer));
-  ORIEL_TRY(measureWeights(prepared->file, prepared->desc, log, &prepared->totals));
+  ORIEL_TRY(Tokenizer::build(file, log, &model_arena, &tokenizer));
+  ORIEL_TRY(measureWeights(file, prepared->desc, log, &prepared->totals));
 
-  CalibrationFile file;
-  ORIEL_TRY(findCalibration(path, prepared->mapping, prepared->desc.n_layers, log, &options, &file));
+  CalibrationFile measured;
+  ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, log, &options, &measured));
   (void)readCalibration(options.calibration, &request.loss);
   prepared->calibrated = options.calibration != nullptr;
-  guardKeys(prepared->file, prepared->desc, &request.formats);
+  ORIEL_TRY(guardKeys(file, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, *prepared, log, &request));
   if (request.speed != nullptr) {
-    prepared->work = workOf(prepared->file, prepared->desc, prepared->kv, prepared->totals);
+    prepared->work = workOf(file, prepared->desc, prepared->kv, prepared->totals);
   }
 
   // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   Plan plan;
-  ORIEL_TRY(buildPlan(prepared->file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1,
+  ORIEL_TRY(buildPlan(file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1,
                       log, &model_arena, &plan));
   (void)takeExecutorMemory(plan, &model_arena);
   prepared->model_host_bytes = model_arena.used();
@@ -179,7 +184,8 @@ oriel_plan planResult(const PreparedModel& prepared) {
   const ModelDesc& desc = prepared.desc;
   oriel_plan plan = {};
   plan.struct_size = sizeof(plan);
-  plan.fits = budget.fits ? 1 : 0;
+  // Without the weights nobody can say.
+  plan.fits = budget.fits && !prepared.weights_unknown ? 1 : 0;
   plan.memory_bytes = prepared.memory_bytes;
   plan.total_bytes = budget.bytes.total();
   plan.weights_bytes = budget.bytes.weights;
@@ -187,7 +193,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.activation_bytes = budget.bytes.activations;
   plan.staging_bytes = budget.bytes.io;
   plan.host_bytes = budget.bytes.host;
-  plan.minimum_bytes = budget.minimum_bytes;
+  plan.minimum_bytes = prepared.weights_unknown ? 0 : budget.minimum_bytes;
   static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
     if (budget.formats.keysRaised(layer)) {
@@ -228,11 +234,11 @@ oriel_plan planResult(const PreparedModel& prepared) {
     oriel_plan_choice& out = plan.choices[plan.choice_count];
     out.k_format = publicFormat(choice.formats.k);
     out.v_format = publicFormat(choice.formats.v);
-    out.fits = choice.fits ? 1 : 0;
+    out.fits = choice.fits && !prepared.weights_unknown ? 1 : 0;
     out.window_tokens = choice.cache.window;
     out.chunk_tokens = choice.chunk;
     out.total_bytes = choice.bytes.total();
-    out.minimum_bytes = choice.minimum_bytes;
+    out.minimum_bytes = prepared.weights_unknown ? 0 : choice.minimum_bytes;
     out.loss_nats = choice.loss;
     out.refused = choice.refused;
     out.decode_tokens_per_s = choice.decode_tokens_per_s;
@@ -253,7 +259,10 @@ oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel
     return ORIEL_ERROR_ARGUMENT;
   }
   PreparedModel prepared;
-  const Status status = prepareModel(path, options, &prepared);
+  Status status = prepareModel(path, options, &prepared);
+  if (status.ok()) {
+    status = prepared.source.expectUnchanged(logOf(options));
+  }
   if (status.ok()) {
     writeResult(planResult(prepared), plan);
   }

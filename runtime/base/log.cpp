@@ -44,4 +44,9 @@ void LenientLog::handOn(oriel_log_level level, const char* message, void* user) 
       level == ORIEL_LOG_ERROR ? ORIEL_LOG_WARNING : level, "%s", message);
 }
 
+void NamingLog::handOn(oriel_log_level level, const char* message, void* user) {
+  const NamingLog& self = *static_cast<NamingLog*>(user);
+  self.to_.write(level, "%.600s: %s", self.name_, message);
+}
+
 }  // namespace oriel

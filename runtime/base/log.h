@@ -43,4 +43,20 @@ class LenientLog {
   const Log to_;
 };
 
+/// Hands messages on with the name of the file before them that the work is about: "NAME: WHAT HAPPENED: WHAT TO
+/// DO". `name` must stay; the log it gives must not be kept.
+class NamingLog {
+ public:
+  NamingLog(const Log& log, const char* name) : to_(log), name_(name) {}
+  NamingLog(const NamingLog&) = delete;
+  NamingLog& operator=(const NamingLog&) = delete;
+  Log log() { return {handOn, this}; }
+
+ private:
+  static void handOn(oriel_log_level level, const char* message, void* user);
+
+  const Log to_;
+  const char* const name_;
+};
+
 }  // namespace oriel

@@ -225,26 +225,39 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
   return kOk;
 }
 
-Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, const void* data,
-                    uint64_t bytes, const Log& log, Executor* executor, SessionState* state,
-                    TurnMarks* turns, TokenIds* ids) {
-  const uint8_t* at = static_cast<const uint8_t*>(data);
+bool isSnapshot(const char (&begin)[kSnapshotMagicBytes]) {
+  static_assert(sizeof(kMagic) == kSnapshotMagicBytes, "as the header says");
+  return std::memcmp(begin, kMagic, sizeof(kMagic)) == 0;
+}
+
+Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log) {
   SnapshotHeader header;
-  if (bytes < sizeof(header) + sizeof(uint64_t) || std::memcmp(at, kMagic, sizeof(kMagic)) != 0) {
+  if (bytes < sizeof(header) || total_bytes < sizeof(header) + sizeof(uint64_t) ||
+      std::memcmp(begin, kMagic, sizeof(kMagic)) != 0) {
     return log.fail(ORIEL_ERROR_FORMAT, "this is not a session snapshot: give what was saved");
   }
-  std::memcpy(static_cast<void*>(&header), at, sizeof(header));
+  std::memcpy(static_cast<void*>(&header), begin, sizeof(header));
   if (header.version != kSnapshotVersion) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "the snapshot has version %u, this build reads version %u: save it again",
                     header.version, kSnapshotVersion);
   }
-  if (header.total_bytes != bytes) {
+  if (header.total_bytes != total_bytes) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "the snapshot has %llu bytes but should have %llu: it is damaged, save it again",
-                    static_cast<unsigned long long>(bytes),
+                    static_cast<unsigned long long>(total_bytes),
                     static_cast<unsigned long long>(header.total_bytes));
   }
+  return kOk;
+}
+
+Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, const void* data,
+                    uint64_t bytes, const Log& log, Executor* executor, SessionState* state,
+                    TurnMarks* turns, TokenIds* ids) {
+  ORIEL_TRY(checkSnapshotHeader(data, bytes, bytes, log));
+  const uint8_t* at = static_cast<const uint8_t*>(data);
+  SnapshotHeader header;
+  std::memcpy(static_cast<void*>(&header), at, sizeof(header));
   uint64_t checksum = 0;
   std::memcpy(&checksum, at + bytes - sizeof(checksum), sizeof(checksum));
   if (checksum != hashBytes(data, bytes - sizeof(checksum))) {

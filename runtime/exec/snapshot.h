@@ -38,7 +38,7 @@ struct SessionState {
 };
 
 struct SnapshotHeader {
-  char magic[8];
+  char magic[8];  ///< kSnapshotMagicBytes
   uint32_t version;
   uint32_t n_turns;
   uint64_t model_hash;
@@ -63,6 +63,14 @@ uint64_t snapshotBytes(const Plan& plan, uint32_t n_vocab, const SessionState& s
 Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
                      const SessionState& state, const TurnMarks& turns, const TokenIds& ids,
                      Executor* executor, void* out);
+
+constexpr size_t kSnapshotMagicBytes = 8;
+/// Whether these are the first bytes of a snapshot, of any version.
+bool isSnapshot(const char (&begin)[kSnapshotMagicBytes]);
+
+/// Whether a snapshot of `total_bytes` may begin with these `bytes` bytes, as far as can be told without a model:
+/// else ORIEL_ERROR_FORMAT with one line.
+Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log);
 
 /// Checks everything first; ORIEL_ERROR_FORMAT with one line when anything is off, and nothing is touched.
 /// After that only the device can fail (the cache is then undefined: reset the session).

@@ -56,13 +56,10 @@ bool makePath(const char* dir, const oriel_speed& speed, char (&path)[kMaxPath])
 
 bool readSpeedFile(const char* dir, oriel_speed* speed) {
   char path[kMaxPath];
-  MappedFile mapping;
-  if (dir == nullptr || !makePath(dir, *speed, path) || !mapping.openIfThere(path).ok() ||
-      mapping.bytes() != sizeof(SpeedFile)) {
+  SpeedFile file;
+  if (dir == nullptr || !makePath(dir, *speed, path) || !readIfThere(path, &file, sizeof(file))) {
     return false;
   }
-  SpeedFile file;
-  std::memcpy(static_cast<void*>(&file), mapping.data(), sizeof(file));
   // Names first: they are texts that end when they are the right ones.
   if (std::memcmp(file.rates.device, speed->device, sizeof(speed->device)) != 0 ||
       std::memcmp(file.rates.driver, speed->driver, sizeof(speed->driver)) != 0) {
@@ -84,7 +81,7 @@ void writeSpeedFile(const char* dir, const oriel_speed& speed, const Log& log) {
     return;
   }
   const SpeedFile file = fileOf(speed);
-  if (!writeFileAtomically(path, &file, sizeof(file), Log()).ok()) {
+  if (!writeFileAtomically(path, &file, sizeof(file), FileUse::kCache, Log()).ok()) {
     log.write(ORIEL_LOG_DEBUG, "cannot write %s; rates are not kept", path);
   }
 }

@@ -3,6 +3,7 @@
 
 import csv
 import pathlib
+import re
 import sys
 import time
 import xml.etree.ElementTree
@@ -47,6 +48,15 @@ def test_bench():
 def matrix_bytes(rows, cols):
     """In f32, as stored: groups of 16 rows, a row a multiple of 32 columns."""
     return -(-rows // 16) * 16 * -(-cols // 32) * 32 * 4
+
+
+def test_bandwidth_beyond_all_of_it():
+    text = succeeds("bench in words", "bench", SMALL, "--memory", "16MiB", "--repeat", "1", *CPU).out.decode()
+    shares = [int(share) for share in re.findall(r"(\d+) % of bandwidth", text)]
+    check("bench tells shares of bandwidth", len(shares) == 2, text)
+    # 100 is either side of it.
+    check("and why, where they are more than all of it", 100 in shares
+          or ("more than 100 %" in text) == (max(shares) > 100), text)
 
 
 def test_bytes_moved():

@@ -176,7 +176,7 @@ def test_calibrate():
     check("of int8, too", abs(whole / constants["keys_int8"] - 1) < 1e-9, layers)
     after = json_of("a plan after", *plan)
     check("follows the measurements", after["predicted"]["calibrated"] is True, after)
-    check("and says so", "measurements beside the model" in
+    check("and says so", "measurements of this model" in
           succeeds("in words", *plan).out.decode())
     json_of("a load takes them, too", "eval", model, "--tokens-file", ids, "--max-tokens", "5",
             "--memory", "64MiB", *CPU)

@@ -7,7 +7,7 @@ import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 import program
-from program import SMALL, check, run_tests, scratch
+from program import BUNDLED, DATA, SMALL, check, run_tests, scratch
 
 # f16, K8V4, K4V4: published shapes, bytes of keys and values for one token.
 PER_TOKEN = {
@@ -31,11 +31,13 @@ LOCAL = {
     "gemma-3n-e2b": (8192, 16777216, 83886080), "gemma-3n-e4b": (8192, 16777216, 83886080),
     "gpt-oss-20b": (24576, 3145728, 204472320),
 }
+# Their weights are not described.
+UNKNOWN = {"deepseek-v3", "minicpm3-4b", "gemma-3n-e2b", "gemma-3n-e4b", "gpt-oss-20b"}
 PARTS = "weights_bytes kv_bytes activation_bytes staging_bytes host_bytes".split()
 
 
-def oriel(*args):
-    return program.oriel("plan", *args)
+def oriel(*args, **options):
+    return program.oriel("plan", *args, **options)
 
 
 def plan_of(*args, code=0):
@@ -51,12 +53,13 @@ def test_bytes_per_token():
             got = plan_of("--arch", name, "--kv", kv, "--memory", "1TiB")
             check(f"{name} {kv}", got["kv_bytes_per_token"] == want and got["kv_local_bytes"] == 0, got)
     for name, want in LATENT.items():
-        got = plan_of("--arch", name, "--memory", "1TiB")
+        got = plan_of("--arch", name, "--memory", "1TiB", code=3)
         check(f"{name}: latents", got["kv_bytes_per_token"] == want and got["weights_bytes"] is None, got)
         check(f"{name}: f16 only",
               oriel("--arch", name, "--kv", "k8v8", "--memory", "1TiB").code == 1)
     for name, (growth, local, at_8192) in LOCAL.items():
-        got = plan_of("--arch", name, "--kv", "f16", "--window", 8192, "--memory", "1TiB")
+        got = plan_of("--arch", name, "--kv", "f16", "--window", 8192, "--memory", "1TiB",
+                      code=3 if name in UNKNOWN else 0)
         check(f"{name}: growth and local part",
               (got["kv_growth_bytes_per_token"], got["kv_local_bytes"], got["kv_bytes_at"])
               == (growth, local, at_8192), got)
@@ -148,7 +151,7 @@ def test_speed():
           and b"the best is" in done.err and done.err.count(b"\n") == 1, done)
     shape = plan_of("--arch", "smollm2-135m", "--memory", "256MiB", "--device", "cpu")["predicted"]
     check("a known shape has a speed, too", shape["decode_tokens_per_s"] > 0, shape)
-    unknown = plan_of("--arch", "deepseek-v3", "--memory", "4GiB", "--device", "cpu")["predicted"]
+    unknown = plan_of("--arch", "deepseek-v3", "--memory", "4GiB", "--device", "cpu", code=3)["predicted"]
     check("unless its weights are not known, and then nothing is measured",
           unknown["decode_tokens_per_s"] is None and unknown["device"] is None
           and "weights" in unknown["reason"], unknown)
@@ -161,8 +164,49 @@ def test_words():
     for word in ("weights", "cache", "K4V4", "K8V4", "K8V8", "f16", "worse", "chosen", "64.0 MiB",
                  "256.0 MiB", "bytes short"):
         check(f"plan explains: {word}", word in text, text)
-    text = oriel("--arch", "gemma-3n-e2b", "--memory", "128MiB").out.decode("utf-8")
-    check("unknown weights are said to be unknown", "not known" in text, text)
+    text = oriel(SMALL, "--memory", "16MiB").out.decode("utf-8")
+    for word, meaning in (("nats", "1 % less likely"), ("K8V4", "keys in 8 bits"), ("sinks", "first tokens")):
+        check(f"plan says what {word} means", word in text and meaning in text, text)
+        check(f"but not to programs: {word}", meaning not in oriel(SMALL, "--memory", "16MiB", "--json").out.decode())
+
+
+def test_unknown_weights():
+    shapes = json.loads(oriel("--list", "--json").out)["shapes"]
+    check("the shapes whose weights are not described", UNKNOWN == {s["name"] for s in shapes
+                                                                 if s["parameters"] is None}, shapes)
+    for name in sorted(UNKNOWN):
+        for memory in ("1MB", "100MB", "1TiB"):
+            done = oriel("--arch", name, "--memory", memory, "--json")
+            plan = json.loads(done.out)
+            fits = [plan["fits"], *(p["fits"] for p in plan["choices"] + plan["alternatives"])]
+            least = [plan["minimum_bytes"], *(p["minimum_bytes"] for p in plan["choices"])]
+            check(f"nobody can say whether {name} fits in {memory}", done.code == 3
+                  and done.err.count(b"\n") == 1 and b"not known" in done.err
+                  and set(fits) == set(least) == {None}
+                  and plan["predicted"]["crossover_tokens"] is plan["weights_read_bytes_per_token"] is None, done)
+            done = oriel("--arch", name, "--memory", memory)
+            check(f"in words, {name} in {memory}", done.code == 3 and b" fits in " in done.out
+                  and b"is not known" in done.out.splitlines()[0] and b"not described" in done.out, done)
+    check("--list says so", b"not described" in oriel("--list").out)
+
+
+def test_readme():
+    """README's example is what the command prints: lines, but for those that "..." stands for."""
+    readme = (DATA.parent.parent / "README.md").read_text("utf-8")
+    command, *lines = [line[4:] for line in readme.split("## What it looks like\n\n")[1].split("\n\nWhat was ")[0]
+                       .split("\n")]
+    check("README shows a plan", command.startswith("$ oriel plan models/"), command)
+    told = oriel(*command.split()[3:], cwd=DATA.parent.parent).out.decode("utf-8")
+    rest = told
+    for i, part in enumerate("\n".join(lines).split("\n  ...\n")):
+        at = rest.find(part)
+        if not check(f"README's part {i} is what plan prints", at == 0 or (i > 0 and at > 0), "take " + told):
+            print(told)
+        rest = rest[at + len(part):]
+    check("to its end", rest.strip() == "", rest)
+    for size in ("10.8MB", "9MB", "1GiB"):
+        wide = [line for line in oriel(BUNDLED, "--memory", size).out.decode("utf-8").splitlines() if len(line) > 80]
+        check(f"no line is wider than 80 columns, nor was one broken: {size}", not wide, wide)
 
 
 def test_usage():
@@ -181,14 +225,16 @@ def test_plot():
                        ("latent", ["--arch", "deepseek-v3", "--memory", "4GiB"])):
         path = scratch / f"{name}.svg"
         done = oriel(*args, "--plot", path)
-        check(f"plot of a {name}", done.code == 0 and path.exists(), done)
+        check(f"plot of a {name}", done.code == (3 if name == "latent" else 0) and path.exists(), done)
         root = xml.etree.ElementTree.parse(path).getroot()
         space = "{http://www.w3.org/2000/svg}"
         words = [node.text for node in root.iter(space + "text")]
         curves = 1 if name == "latent" else 4
         check(f"plot of a {name}: its curves, the choice and the bytes",
               root.tag == space + "svg" and len(list(root.iter(space + "polyline"))) == curves
-              and {"weights", "cache", "total", "window, tokens"} <= set(words), words)
+              and {"weights", "cache", "the rest" if name == "latent" else "total", "window, tokens"}
+              <= set(words), words)
+        check(f"plot of a {name}: its title", ("without its weights" in words[0]) == (name == "latent"), words)
     done = oriel("--arch", "smollm2-135m", "--memory", "8MiB", "--plot", scratch / "refused.svg")
     check("a plan that does not fit is drawn, too", done.code == 3 and (scratch / "refused.svg").exists())
     done = oriel("--arch", "smollm2-135m", "--memory", "1GiB", "--plot", scratch / "none" / "a.svg")

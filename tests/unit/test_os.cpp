@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/captured_log.h"
+#include "tests/support/scratch_folder.h"
 
 #if !defined(_WIN32)
 #include <fcntl.h>
@@ -24,274 +24,104 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::CapturedLog;
+#if !defined(_WIN32)
+using test::AsNobody;
+#endif
 
-/// A fresh folder, removed at the end.
-class Os : public testing::Test {
+class Os : public test::ScratchFolder {
  protected:
-  Os() : folder_(fs::temp_directory_path() / ("oriel-test-" + std::to_string(entropy()))) {
-    fs::create_directories(folder_);
-  }
-  ~Os() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return path(name);
-  }
-  static std::string read(const std::string& name) {
-    std::ifstream in(name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  }
-  size_t filesInFolder() const {
-    size_t count = 0;
-    for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
-      count += entry.is_regular_file() ? 1 : 0;
-    }
-    return count;
-  }
-
   /// Opening must fail with ORIEL_ERROR_IO and say why.
-  static void expectNoMapping(const std::string& name, const std::string& word) {
+  static void expectRefused(const std::string& name, const std::string& word) {
     CapturedLog log;
-    MappedFile file;
+    InputFile file;
     EXPECT_EQ(file.open(name.c_str(), log.log()).code(), ORIEL_ERROR_IO);
     EXPECT_EQ(log.lines.size(), 1u);
     EXPECT_TRUE(log.says(word)) << log.errors();
-    EXPECT_EQ(file.data(), nullptr);
     EXPECT_EQ(file.bytes(), 0u);
   }
-
-  fs::path folder_;
 };
 
-std::string textOf(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.data()), static_cast<size_t>(file.bytes())};
+std::string textOf(const InputFile& file) {
+  std::string text(static_cast<size_t>(file.bytes()), '\0');
+  EXPECT_TRUE(file.readAll(text.data(), Log()).ok());
+  return text;
 }
 
-// --- Mapping -------------------------------------------------------------------------------------
+// --- Files that are read -------------------------------------------------------------------------
 
-TEST_F(Os, a_file_is_mapped_whole) {
+TEST_F(Os, a_file_is_read_whole_and_in_pieces) {
   CapturedLog log;
-  MappedFile file;
+  InputFile file;
   ASSERT_TRUE(file.open(write("gr\xc3\xbc\xc3\x9f dich.gguf", "hello").c_str(), log.log()).ok())
       << log.errors();
   EXPECT_EQ(textOf(file), "hello");
+  char piece[3] = {};
+  ASSERT_TRUE(file.read(2, piece, 3, log.log()).ok());
+  EXPECT_EQ(std::string(piece, 3), "llo");
+  ASSERT_TRUE(file.read(0, piece, 2, log.log()).ok());
+  EXPECT_EQ(std::string(piece, 2), "he");
+  ASSERT_TRUE(file.expectUnchanged(log.log()).ok());
   EXPECT_TRUE(log.lines.empty());
+  EXPECT_EQ(file.read(3, piece, 3, log.log()).code(), ORIEL_ERROR_IO) << "past its end";
 }
 
-TEST_F(Os, opening_again_replaces_the_mapping) {
-  MappedFile file;
-  ASSERT_TRUE(file.open(write("a", "first").c_str(), Log{}).ok());
-  ASSERT_TRUE(file.open(write("b", "second").c_str(), Log{}).ok());
-  EXPECT_EQ(textOf(file), "second");
-  EXPECT_FALSE(file.open(path("missing").c_str(), Log{}).ok());
-  EXPECT_EQ(file.data(), nullptr);
-}
-
-TEST_F(Os, a_mapping_moves) {
-  MappedFile a;
-  MappedFile b;
-  ASSERT_TRUE(a.open(write("a", "first").c_str(), Log{}).ok());
-  ASSERT_TRUE(b.open(write("b", "second").c_str(), Log{}).ok());
-  b = std::move(a);
-  EXPECT_EQ(textOf(b), "first");
-  EXPECT_EQ(a.data(), nullptr);
-  MappedFile& same = b;
-  b = std::move(same);
-  EXPECT_EQ(textOf(b), "first");
-  const MappedFile c(std::move(b));
-  EXPECT_EQ(textOf(c), "first");
-  EXPECT_EQ(b.data(), nullptr);
-}
-
-TEST_F(Os, a_removed_file_stays_readable_while_mapped) {
+TEST_F(Os, a_file_that_was_removed_or_got_another_name_is_read_on) {
 #if defined(_WIN32)
-  GTEST_SKIP() << "Windows keeps a mapped file's name";
+  GTEST_SKIP() << "Windows keeps the name of a file that is open";
 #endif
-  MappedFile file;
+  InputFile file;
   ASSERT_TRUE(file.open(write("a", "kept").c_str(), Log{}).ok());
+  fs::create_hard_link(path("a"), path("b"));
+  EXPECT_EQ(textOf(file), "kept");
   fs::remove(path("a"));
+  fs::remove(path("b"));
   EXPECT_EQ(textOf(file), "kept");
 }
 
-TEST_F(Os, what_cannot_be_mapped_is_refused_with_a_reason) {
-  expectNoMapping(path("missing"), "it is not there");
-  expectNoMapping(path("missing"), path("missing"));
-  expectNoMapping(folder_.string(), "it is a folder");
-  expectNoMapping(write("empty", ""), "is empty");
-  expectNoMapping(std::string(5000, 'x'), "path is too long");
-  expectNoMapping("", "it is not there");
-}
-
-TEST_F(Os, what_the_address_space_cannot_hold_is_refused_with_a_reason) {
-  if (sizeof(size_t) > 4) {
-    GTEST_SKIP() << "64 bits can hold any file";
-  }
-  fs::resize_file(write("large", "x"), uint64_t{3} << 30);  // takes no room on the disk
-  expectNoMapping(path("large"), "3221225472 bytes");
-  expectNoMapping(path("large"), "64-bit build");
+TEST_F(Os, what_cannot_be_read_is_refused_with_a_reason) {
+  expectRefused(path("missing"), "it is not there");
+  expectRefused(path("missing"), path("missing"));
+  expectRefused(folder_.string(), "it is a folder");
+  expectRefused(write("empty", ""), "is empty");
+  expectRefused(std::string(5000, 'x'), "path is too long");
+  expectRefused("", "it is not there");
 }
 
 #if !defined(_WIN32)
 TEST_F(Os, a_pipe_is_refused_without_waiting) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-  expectNoMapping(path("pipe"), "pipe");
+  expectRefused(path("pipe"), "pipe");
 }
 
 TEST_F(Os, a_file_without_permission_is_refused) {
   ASSERT_EQ(::chmod(write("secret", "x").c_str(), 0), 0);
-  const bool root = ::geteuid() == 0;  // who may read everything
-  ASSERT_TRUE(!root || ::seteuid(65534) == 0);
-  expectNoMapping(path("secret"), "no permission");
-  ASSERT_TRUE(!root || ::seteuid(0) == 0);
+  const AsNobody nobody;
+  ASSERT_TRUE(nobody.done());
+  expectRefused(path("secret"), "no permission");
 }
 #endif
 
-TEST_F(Os, a_missing_file_may_be_fine) {
-  MappedFile file;
-  EXPECT_EQ(file.openIfThere(path("missing").c_str()).code(), ORIEL_ERROR_IO);
-  EXPECT_TRUE(file.openIfThere(write("there", "x").c_str()).ok());
-}
-
-TEST_F(Os, dropped_pages_can_still_be_read) {
-  const std::string text(100000, 'p');
-  MappedFile file;
-  file.dropPages(0, 1);  // nothing mapped: nothing happens
-  ASSERT_TRUE(file.open(write("pages", text).c_str(), Log{}).ok());
-  for (const auto& [offset, bytes] :
-       std::vector<std::pair<uint64_t, uint64_t>>{{0, 100000},
-                                                  {1, 4095},
-                                                  {4096, 4096},
-                                                  {5000, 50000},
-                                                  {99999, 1},
-                                                  {100000, 1},
-                                                  {0, UINT64_MAX},
-                                                  {50, UINT64_MAX},
-                                                  {UINT64_MAX, UINT64_MAX}}) {
-    file.dropPages(offset, bytes);
-  }
-  EXPECT_EQ(textOf(file), text);
-}
-
-// --- Writing -------------------------------------------------------------------------------------
-
-TEST_F(Os, a_written_file_replaces_the_old_one_and_leaves_nothing_else) {
-  CapturedLog log;
-  const std::string name = path("cache.bin");
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), "one", 3, log.log()).ok()) << log.errors();
-  EXPECT_EQ(read(name), "one");
-  const std::string large(3 << 20, 'l');
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), large.data(), large.size(), log.log()).ok());
-  EXPECT_EQ(read(name), large);
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), nullptr, 0, log.log()).ok());
-  EXPECT_EQ(read(name), "");
-  EXPECT_EQ(filesInFolder(), 1u);
-}
-
-TEST_F(Os, missing_folders_are_created) {
-  CapturedLog log;
-  const std::string name = path("a/b//c/file");
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), "x", 1, log.log()).ok()) << log.errors();
-  EXPECT_EQ(read(name), "x");
-}
-
-TEST_F(Os, a_reader_keeps_the_old_file) {
+TEST_F(Os, a_file_that_is_cut_off_or_written_to_is_an_error_line) {
 #if defined(_WIN32)
-  GTEST_SKIP() << "Windows does not replace a mapped file";
+  GTEST_SKIP() << "Windows lets nobody write to it";
 #endif
-  const std::string name = write("file", "old");
-  MappedFile file;
-  ASSERT_TRUE(file.open(name.c_str(), Log{}).ok());
-  ASSERT_TRUE(writeFileAtomically(name.c_str(), "new", 3, Log{}).ok());
-  EXPECT_EQ(textOf(file), "old");
-  EXPECT_EQ(read(name), "new");
-}
-
-TEST_F(Os, a_file_that_cannot_be_written_is_an_error_and_leaves_nothing) {
+  for (const uintmax_t bytes : {uintmax_t{0}, uintmax_t{3}, uintmax_t{9}}) {
+    CapturedLog log;
+    InputFile file;
+    ASSERT_TRUE(file.open(write("cut", "hello").c_str(), log.log()).ok());
+    fs::resize_file(path("cut"), bytes);
+    char text[5];
+    EXPECT_EQ(file.read(0, text, 5, log.log()).ok(), bytes > 5);
+    EXPECT_EQ(log.lines.size(), bytes > 5 ? 0u : 1u);
+    EXPECT_EQ(file.expectUnchanged(log.log()).code(), ORIEL_ERROR_IO);
+    EXPECT_TRUE(log.says("changed") && log.says(path("cut"))) << log.errors();
+  }
   CapturedLog log;
-  write("plain", "x");
-  const std::string below = path("plain") + "/file";
-  EXPECT_EQ(writeFileAtomically(below.c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  EXPECT_TRUE(log.says(below)) << log.errors();
-  fs::create_directory(folder_ / "taken");
-  write("taken/inside", "x");
-  EXPECT_EQ(writeFileAtomically(path("taken").c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  const std::string endless = path(std::string(5000, 'x'));
-  EXPECT_EQ(writeFileAtomically(endless.c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  EXPECT_EQ(log.lines.size(), 3u);
-  EXPECT_EQ(filesInFolder(), 2u);
-}
-
-// Renaming over /dev/null would take it away from everybody.
-TEST_F(Os, what_is_no_file_is_not_replaced_by_one) {
-#if defined(_WIN32)
-  GTEST_SKIP() << "no pipes in folders";
-#else
-  CapturedLog log;
-  const std::string pipe = path("pipe");
-  ASSERT_EQ(0, mkfifo(pipe.c_str(), 0600));
-  EXPECT_EQ(writeFileAtomically(pipe.c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  EXPECT_TRUE(log.says("it is a device or a pipe")) << log.errors();
-  EXPECT_TRUE(fs::is_fifo(pipe));
-  fs::create_directory(folder_ / "folder");
-  fs::create_directory_symlink(folder_ / "folder", folder_ / "link");  // a folder, too
-  EXPECT_EQ(writeFileAtomically(path("link").c_str(), "x", 1, log.log()).code(), ORIEL_ERROR_IO);
-  EXPECT_TRUE(fs::is_symlink(path("link")));
-  EXPECT_EQ(filesInFolder(), 0u);
-#endif
-}
-
-TEST_F(Os, what_a_process_left_that_was_ended_while_writing_is_taken_up) {
-#if defined(_WIN32)
-  GTEST_SKIP() << "the system removes it";
-#else
-  const std::string name = path("kept");
-  for (const bool lasts : {false, true}) {
-    write("kept.oriel-tmp", "half of something longer");
-    ASSERT_TRUE(writeFileAtomically(name.c_str(), "new", 3, Log{}, lasts).ok());
-    EXPECT_EQ(read(name), "new");
-    EXPECT_EQ(filesInFolder(), 1u);
-  }
-#endif
-}
-
-TEST_F(Os, a_link_stays_and_what_it_leads_to_is_replaced) {
-#if defined(_WIN32)
-  GTEST_SKIP() << "links need rights there";
-#else
-  const std::string target = write("target", "old");
-  fs::create_symlink("target", folder_ / "link");
-  ASSERT_TRUE(writeFileAtomically(path("link").c_str(), "new", 3, Log{}).ok());
-  EXPECT_TRUE(fs::is_symlink(path("link")));
-  EXPECT_EQ(read(target), "new");
-  // But not one in the place of the temporary file: somebody else has put it there.
-  fs::create_symlink("target", folder_ / "other.oriel-tmp");
-  EXPECT_EQ(writeFileAtomically(path("other").c_str(), "x", 1, Log{}).code(), ORIEL_ERROR_IO);
-  EXPECT_EQ(read(target), "new");
-#endif
-}
-
-TEST_F(Os, writers_at_the_same_time_leave_one_whole_file) {
-  const std::string name = path("shared");
-  std::vector<std::thread> writers;
-  for (char letter = 'a'; letter < 'e'; ++letter) {
-    writers.emplace_back([&, letter] {
-      const std::string text(10000, letter);
-      for (int i = 0; i < 20; ++i) {
-        EXPECT_TRUE(writeFileAtomically(name.c_str(), text.data(), text.size(), Log{}).ok());
-      }
-    });
-  }
-  for (std::thread& writer : writers) {
-    writer.join();
-  }
-  const std::string text = read(name);
-  EXPECT_EQ(text.size(), 10000u);
-  EXPECT_EQ(std::set<char>(text.begin(), text.end()).size(), 1u);
-  EXPECT_EQ(filesInFolder(), 1u);
+  InputFile file;
+  ASSERT_TRUE(file.open(write("same", "hello").c_str(), log.log()).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file times tick more slowly than clocks
+  write("same", "hullo");
+  EXPECT_EQ(file.expectUnchanged(log.log()).code(), ORIEL_ERROR_IO);
 }
 
 // --- Memory, time, chance ------------------------------------------------------------------------
@@ -366,18 +196,6 @@ TEST(LargePages, are_asked_for_within_a_block_wherever_it_begins_and_ends) {
 }
 
 #if !defined(_WIN32)
-/// As somebody who owns nothing, also where the tests run as root.
-class AsNobody {
- public:
-  AsNobody() : user_(::geteuid()) { done_ = user_ != 0 || ::seteuid(65534) == 0; }
-  ~AsNobody() { EXPECT_EQ(0, ::seteuid(user_)); }
-  bool done() const { return done_; }
-
- private:
-  uid_t user_;
-  bool done_;
-};
-
 TEST_F(Os, a_descriptor_that_was_handed_over_opens_what_its_path_may_not) {
   const std::string name = write("private", "what is in it");
   const int fd = ::open(name.c_str(), O_RDONLY);
@@ -389,17 +207,17 @@ TEST_F(Os, a_descriptor_that_was_handed_over_opens_what_its_path_may_not) {
     ASSERT_TRUE(nobody.done());
     EXPECT_EQ(-1, ::open(name.c_str(), O_RDONLY)) << "the file is not private";
     for (const char* folder : {"/dev/fd/", "/proc/self/fd/"}) {
-      MappedFile file;
-      ASSERT_TRUE(file.open((folder + std::to_string(fd)).c_str(), Log{}).ok()) << folder;
-      EXPECT_EQ("what is in it",
-                std::string(reinterpret_cast<const char*>(file.data()), file.bytes()));
+      const std::string given = folder + std::to_string(fd);
+      InputFile file;
+      ASSERT_TRUE(file.open(given.c_str(), Log{}).ok()) << folder;
+      EXPECT_EQ("what is in it", textOf(file));
     }
   }
   EXPECT_EQ(5, ::lseek(fd, 0, SEEK_CUR)) << "the caller's place in it was moved";
   ::close(fd);
-  expectNoMapping("/dev/fd/" + std::to_string(fd), "descriptor");
-  expectNoMapping("/dev/fd/", "folder");
-  expectNoMapping("/dev/fd/x", "not there");
+  expectRefused("/dev/fd/" + std::to_string(fd), "descriptor");
+  expectRefused("/dev/fd/", "folder");
+  expectRefused("/dev/fd/x", "not there");
 }
 #endif
 

@@ -41,11 +41,20 @@
  *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them:
  *    those that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels for a
  *    Vulkan device during oriel_model_load, oriel_speed_measure and oriel_self_test, gone when those return.
+ *  - Model files are read, never mapped. What lies before the tensors' data is read once, and all that is checked
+ *    and used is that copy; weights are read when they are wanted. A file that somebody writes to or cuts off
+ *    while a call reads it is ORIEL_ERROR_IO. One that is removed, or replaced by another under its name, is
+ *    read as it was.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
- *    plan states. Generating takes none. Borrowed for the length of a call only: working memory of
- *    oriel_tokenize and oriel_render_tokens, of text with an unbroken word above 1 KiB or messages above
- *    2 KiB in a session, and of saving to a file. What the Vulkan driver allocates for its own bookkeeping
- *    is outside the plan: Oriel cannot see it.
+ *    plan states. Generating takes none. Borrowed for the length of a call only: by every call that takes a model
+ *    file what lies before its tensors' data (at most twice its bytes, 128 MiB), which oriel_model_load gives back
+ *    before it takes memory for weights and cache; there, room to read weights into, no larger than what the
+ *    session will take or one row of a matrix; by oriel_tokenize 46 bytes for
+ *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
+ *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
+ *    oriel_render_tokens the rendered text besides; for saving to a file and restoring from one; and for reading
+ *    compiled pipelines that cache_dir keeps when they take more than the upload ring has. What the Vulkan driver
+ *    allocates for its own bookkeeping is outside the plan: Oriel cannot see it.
  */
 #ifndef ORIEL_ORIEL_H_
 #define ORIEL_ORIEL_H_
@@ -74,7 +83,7 @@ extern "C" {
 typedef enum oriel_status {
   ORIEL_OK = 0,
   ORIEL_ERROR_ARGUMENT = 1,         /* a NULL pointer, a value out of range, an unknown name */
-  ORIEL_ERROR_IO = 2,               /* a file cannot be opened, mapped or read */
+  ORIEL_ERROR_IO = 2,               /* a file cannot be opened or read, or changed while it was read */
   ORIEL_ERROR_FORMAT = 3,           /* a file not GGUF or a snapshot not one, truncated, or inconsistent */
   ORIEL_ERROR_UNSUPPORTED = 4,      /* well formed, but this build cannot run it; the log says what */
   ORIEL_ERROR_MEMORY_BUDGET = 5,    /* does not fit memory_bytes; oriel_plan.minimum_bytes would do */
@@ -324,7 +333,8 @@ typedef struct oriel_step_cost {
 
 typedef struct oriel_plan {
   size_t struct_size;
-  uint32_t fits;            /* 0: everything below describes the smallest plan instead */
+  uint32_t fits;            /* 0: everything below describes the smallest plan instead. 0, too, where
+                             * weights_unknown is 1 */
   uint64_t memory_bytes;    /* the cap that was planned for */
   uint64_t total_bytes;     /* = the five below */
   uint64_t weights_bytes;   /* device: weights as repacked for the kernels */
@@ -332,7 +342,7 @@ typedef struct oriel_plan {
   uint64_t activation_bytes;/* device: vectors between kernels, for one chunk */
   uint64_t staging_bytes;   /* host-visible: upload ring, step parameters, logits */
   uint64_t host_bytes;      /* tokenizer, tables, sampler, the tokens' ids (4 bytes a slot), the objects themselves */
-  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in */
+  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in; 0: weights_unknown */
   uint64_t kv_bytes_per_token; /* growth of kv_bytes for one more token of window */
   uint32_t window_tokens;
   uint32_t sink_tokens;
@@ -348,7 +358,10 @@ typedef struct oriel_plan {
   uint32_t choice_count;     /* of choices */
   oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
   uint32_t calibrated; /* 1: loss_nats follows a calibration (given, or of a file); 0: published priors */
-  uint32_t weights_unknown; /* 1: only from oriel_plan_shape; weights_bytes is 0, the rest is planned */
+  /* 1: only from oriel_plan_shape, whose shape does not describe the weights. Whether the model fits is not known:
+   * fits, weights_bytes, minimum_bytes and those of the choices are 0. Everything else is planned as if all of
+   * memory_bytes were for it (total_bytes > memory_bytes: even that does not fit). */
+  uint32_t weights_unknown;
   /* Keys and values alone, as published figures count them: no sinks, chunk slack or alignment. */
   uint64_t kv_window_bytes; /* of window_tokens tokens */
   uint64_t kv_local_bytes;  /* of layers that see only a short window of their own, when it is full; what
@@ -527,7 +540,7 @@ typedef enum oriel_weight_format {
 
 /* Plans for a shape by name with all matrices in one format. Bytes are exact but for host_bytes, which
  * guesses the tokenizer by the size of the vocabulary. As oriel_plan_file returns ORIEL_OK also when
- * nothing fits; ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
+ * nothing fits, and when nobody can say (oriel_plan.weights_unknown); ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
 ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights,
                                         const oriel_options *options, oriel_plan *plan);
 
@@ -559,7 +572,8 @@ ORIEL_API oriel_status oriel_device_list(oriel_log_fn log, void *log_user, oriel
 typedef struct oriel_model oriel_model;
 
 /* Loads a GGUF file: checks all of it, plans, refuses (ORIEL_ERROR_MEMORY_BUDGET) or takes the
- * planned memory and streams the weights to the device. The file may be removed afterwards. */
+ * planned memory and streams the weights to the device. The file may be removed afterwards. What a file says is
+ * never trusted, but that it is the one its author made is for the app to find out: Oriel checks no signature. */
 ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options,
                                         oriel_model **model);
 /* NULL is allowed. Its session must have been destroyed: else nothing happens, and the log says so. */
@@ -655,9 +669,11 @@ typedef struct oriel_session_options {
   /* Rotary position of the session's first token. Positions only matter relative to each other, so this
    * changes nothing but which arithmetic is exercised: for tests of very long conversations. At most 2^62. */
   uint64_t first_position;
-  /* Chats evict whole turns: once the window has moved past the start of a turn, the model sees the first
-   * whole turn still inside the window and what follows (and the sinks). Non-zero: token by token, as
-   * text that was appended without oriel_chat_add always is. */
+  /* Chats evict whole turns (a user's message and its reply): once the window has moved past the start of a turn,
+   * the model sees the first whole turn still inside the window and what follows (and the sinks). What is left of
+   * a turn longer than half the window, and of the last one, is seen token by token; text before the first turn
+   * counts as one. Non-zero: all is evicted token by token, as text that was appended without oriel_chat_add
+   * always is. */
   uint32_t split_turns;
   /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
   const oriel_chat_options *chat;
@@ -689,15 +705,25 @@ ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t pos
 /* A session as bytes: used cache slots, the ids of their tokens, position, sampler, turns. Restored into a session
  * of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
  * (on any device), it goes on to the bit as this one would on that device; anything else is refused with
- * ORIEL_ERROR_FORMAT, and the session stays as it was. A system prompt processed once can so be restored for
+ * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the
+ * tensors' data and of all weights is the same. That and the checksum of the bytes find accidents, not forgery,
+ * for neither has a key: who can write a snapshot can make the session remember what he likes, and nothing
+ * worse. An app that has that to fear must authenticate the bytes. A system prompt processed once can so be restored for
  * every new conversation. */
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
                                           size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
-/* The same with a file, written beside `path` (PATH.oriel-tmp, on Windows a name of its own), on the disk before it
- * is renamed over it: a process that is ended or a power failure leaves the old snapshot or the new one. Folders
- * that are missing are made, devices and pipes refused, links followed (not on Windows). Borrows memory of the
- * snapshot's size for the length of the call. */
+/* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
+ * is renamed over what is there: a process that is ended or a power failure leaves the old snapshot or the new
+ * one, and what such a process left is removed by the next saving to this path. Never waits for another process.
+ *  - A file that is there is replaced if it is a snapshot of whatever model and version, or empty. Any other is
+ *    ORIEL_ERROR_IO and stays: an app that was told to write over it removes it first. So are folders, devices and
+ *    pipes. Links are followed (not on Windows).
+ *  - The folder must be there: none is made.
+ *  - The file is its owner's alone (mode 0600 on POSIX systems, elsewhere as the folder has it); one that is
+ *    replaced passes on what its own mode forbids.
+ *  - Both calls borrow memory of the snapshot's size. A file that is changed while it is restored is
+ *    ORIEL_ERROR_IO or ORIEL_ERROR_FORMAT. */
 ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
 ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
@@ -712,7 +738,8 @@ ORIEL_API void oriel_session_cancel(oriel_session *session);
 /* Appends tokens (prefill in chunks). Logits of the last one are then available. */
 ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_t *ids,
                                             size_t count);
-/* Tokenises and appends. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT. */
+/* Tokenises and appends, some tokens at a time. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT, and a word
+ * that there is no memory for with ORIEL_ERROR_OUT_OF_MEMORY, before the first token. */
 ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text,
                                                  size_t bytes, uint32_t flags);
 

@@ -1,0 +1,145 @@
+// Linux only. https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html
+#define _FILE_OFFSET_BITS 64
+#include "os/control_groups.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "os/posix_file.h"
+
+namespace oriel {
+namespace {
+
+/// The files of one version, and where it is usually mounted.
+struct Version {
+  const char* mount;
+  const char* limit;
+  const char* used;
+  const char* idle;  ///< label in memory.stat
+};
+constexpr Version kUnified = {"/sys/fs/cgroup", "memory.max", "memory.current", "\ninactive_file "};
+/// Beside the first version the second one has no memory files: its limits are then the first one's.
+constexpr Version kLegacy = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
+                             "\ntotal_inactive_file "};
+
+/// Room behind a group's path for the name of a file.
+constexpr size_t kFileNameBytes = 32;
+
+/// Reads FOLDER/NAME; false when there is none. `folder` has room behind it, and is as it was afterwards.
+template <size_t N>
+bool readIn(char* folder, size_t length, const char* name, char (&text)[N]) {
+  std::snprintf(folder + length, kFileNameBytes, "/%s", name);
+  const bool found = readText(folder, text, N);
+  folder[length] = '\0';
+  return found;
+}
+
+/// What one group leaves; UINT64_MAX: it has no limit.
+uint64_t freeInGroup(char* folder, size_t length, const Version& version) {
+  char text[8192];
+  if (!readIn(folder, length, version.limit, text) || text[0] < '0' || text[0] > '9') {
+    return UINT64_MAX;
+  }
+  const uint64_t limit = std::strtoull(text, nullptr, 10);
+  uint64_t used = 0;
+  if (readIn(folder, length, version.used, text)) {
+    used = std::strtoull(text, nullptr, 10);
+  }
+  if (readIn(folder, length, "memory.stat", text)) {
+    used -= std::min(used, numberAfter(text, version.idle));
+  }
+  return limit - std::min(limit, used);
+}
+
+/// Of the group and of all above it, up to the mount: in a container the group may not be visible below it, and
+/// what is mounted is then the container's own.
+uint64_t freeUpwards(const char* root, const Version& version, const char* group) {
+  char folder[kMaxPathBytes];
+  const int mount = std::snprintf(folder, sizeof(folder), "%s%s", root, version.mount);
+  const int whole = std::snprintf(folder, sizeof(folder), "%s%s%s", root, version.mount, group);
+  if (mount < 0 || whole < mount || static_cast<size_t>(whole) + kFileNameBytes >= sizeof(folder)) {
+    return UINT64_MAX;
+  }
+  uint64_t least = UINT64_MAX;
+  size_t end = static_cast<size_t>(whole);
+  for (;;) {
+    while (end > static_cast<size_t>(mount) && folder[end - 1] == '/') {
+      --end;
+    }
+    folder[end] = '\0';
+    least = std::min(least, freeInGroup(folder, end, version));
+    if (end <= static_cast<size_t>(mount)) {
+      return least;
+    }
+    while (end > static_cast<size_t>(mount) && folder[end - 1] != '/') {
+      --end;
+    }
+  }
+}
+
+/// Whether "memory" is one of the names that commas separate.
+bool namesMemory(const char* controllers) {
+  constexpr char kMemory[] = "memory";
+  constexpr size_t kLength = sizeof(kMemory) - 1;
+  for (const char* at = controllers; at != nullptr; at = std::strchr(at, ',')) {
+    at += *at == ',' ? 1 : 0;
+    if (std::strncmp(at, kMemory, kLength) == 0 && (at[kLength] == ',' || at[kLength] == '\0')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// A line "NUMBER:CONTROLLERS:GROUP"; version 2 has the number 0 and no controllers.
+uint64_t freeByLine(const char* root, char* line) {
+  char* const controllers = std::strchr(line, ':');
+  char* const group = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
+  if (group == nullptr || group[1] != '/') {
+    return UINT64_MAX;
+  }
+  *controllers = *group = '\0';
+  // A group outside of what this process may see is shown as "/../..".
+  const char* const path = std::strstr(group + 1, "/..") != nullptr ? "/" : group + 1;
+  if (controllers[1] == '\0' && std::strcmp(line, "0") == 0) {
+    return freeUpwards(root, kUnified, path);
+  }
+  return namesMemory(controllers + 1) ? freeUpwards(root, kLegacy, path) : UINT64_MAX;
+}
+
+}  // namespace
+
+uint64_t freeInControlGroups(const char* root) {
+  char text[kMaxPathBytes + 256];  // a line fits
+  std::snprintf(text, sizeof(text), "%s/proc/self/cgroup", root);
+  const Descriptor file(openRetrying(text, O_RDONLY));
+  uint64_t least = UINT64_MAX;
+  size_t used = 0;
+  bool skips = false;  // the rest of a line that was too long
+  for (bool more = file.valid(); more;) {
+    const ssize_t got = ::read(file.get(), text + used, sizeof(text) - 1 - used);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    more = got > 0;
+    used += more ? static_cast<size_t>(got) : 0;
+    if (!more && used > 0) {
+      text[used++] = '\n';  // a last line without its end
+    }
+    text[used] = '\0';
+    char* line = text;
+    for (char* end = nullptr; (end = std::strchr(line, '\n')) != nullptr; line = end + 1) {
+      *end = '\0';
+      least = std::min(least, skips ? UINT64_MAX : freeByLine(root, line));
+      skips = false;
+    }
+    used -= static_cast<size_t>(line - text);
+    std::memmove(text, line, used);
+    if (used == sizeof(text) - 1) {
+      skips = true;
+      used = 0;
+    }
+  }
+  return least;
+}
+
+}  // namespace oriel

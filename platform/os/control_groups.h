@@ -1,0 +1,13 @@
+// How much memory the control groups of a Linux process leave it.
+#pragma once
+
+#include <cstdint>
+
+namespace oriel {
+
+/// Bytes that all groups the process is in still allow, those above them included; UINT64_MAX: no limit. Both
+/// versions, and both at once. Pages of files that a group has not used lately count as free. `root` stands before
+/// "/proc" and "/sys": "" but in tests.
+uint64_t freeInControlGroups(const char* root);
+
+}  // namespace oriel

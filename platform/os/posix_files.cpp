@@ -1,0 +1,425 @@
+// Small files on POSIX systems: read whole, written under a name of one's own, then renamed.
+#define _FILE_OFFSET_BITS 64
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+#include "os/os.h"
+#include "os/posix_file.h"
+
+namespace oriel {
+namespace {
+
+// A temporary file is called NAME.0123456789abcdef.oriel-tmp; older versions called it NAME.oriel-tmp.
+constexpr char kTemporaryEnd[] = ".oriel-tmp";
+constexpr size_t kRandomDigits = 16;
+/// Of a longer NAME its beginning is taken: most systems allow names of 255 bytes.
+constexpr size_t kMostNameBytes = 200;
+/// Names tried, and files written once more when theirs was taken away.
+constexpr int kMostTries = 16;
+/// Entries of a folder that are looked at for what was left behind; a bound of time.
+constexpr int kMostEntries = 1 << 16;
+/// Where files cannot be locked, what is this much older than now was left behind.
+constexpr time_t kLeftBehindSeconds = 24 * 60 * 60;
+
+/// What is kept may be anybody's conversation: the user's alone.
+constexpr mode_t kPrivateFile = 0600;
+constexpr mode_t kPrivateFolder = 0700;
+
+/// -1: another path.
+int descriptorIn(const char* path) {
+  for (const char* folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    const size_t length = std::strlen(folder);
+    if (std::strncmp(path, folder, length) != 0) {
+      continue;
+    }
+    const char* digit = path + length;
+    int number = 0;
+    for (; *digit >= '0' && *digit <= '9' && number < 100000000; ++digit) {
+      number = number * 10 + (*digit - '0');
+    }
+    return *digit == '\0' && digit != path + length ? number : -1;
+  }
+  return -1;
+}
+
+/// Creates the folders a file's path goes through. Says nothing: what went wrong shows when the file
+/// is created.
+void makeParents(const char* path) {
+  char folder[kMaxPathBytes];
+  for (size_t i = 0; path[i] != '\0' && i < sizeof(folder); ++i) {
+    if (path[i] == '/' && i > 0) {
+      folder[i] = '\0';
+      (void)::mkdir(folder, kPrivateFolder);
+    }
+    folder[i] = path[i];
+  }
+}
+
+bool writeAll(int fd, const void* data, size_t bytes) {
+  const char* from = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t written = ::write(fd, from, bytes);
+    if (written < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      return false;
+    }
+    from += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+enum class Lock { kTaken, kHeld, kUnknown };
+
+/// Takes a lock that ends with the process, without waiting. kUnknown: files cannot be locked there.
+Lock tryLock(int fd) {
+  int result = 0;
+  do {
+    result = ::flock(fd, LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  return result == 0 ? Lock::kTaken : errno == EWOULDBLOCK ? Lock::kHeld : Lock::kUnknown;
+}
+
+/// A path in two: up to its last slash, and the part of the name that temporary files begin with.
+struct Place {
+  char folder[kMaxPathBytes];  ///< "" or with its slash
+  char name[kMostNameBytes + 1];
+};
+
+/// False: too long.
+bool splitPath(const char* path, Place* place) {
+  const char* const slash = std::strrchr(path, '/');
+  const char* const name = slash == nullptr ? path : slash + 1;
+  const size_t head = static_cast<size_t>(name - path);
+  if (head >= sizeof(place->folder)) {
+    return false;
+  }
+  std::memcpy(place->folder, path, head);
+  place->folder[head] = '\0';
+  size_t length = std::strlen(name);
+  if (length > kMostNameBytes) {
+    length = kMostNameBytes;
+    while (length > 0 && (static_cast<unsigned char>(name[length]) & 0xc0) == 0x80) {
+      --length;  // some systems want whole characters
+    }
+  }
+  std::memcpy(place->name, name, length);
+  place->name[length] = '\0';
+  return true;
+}
+
+bool isTemporaryOf(const Place& place, const char* entry) {
+  const size_t length = std::strlen(place.name);
+  if (std::strncmp(entry, place.name, length) != 0) {
+    return false;
+  }
+  entry += length;
+  if (std::strcmp(entry, kTemporaryEnd) == 0) {
+    return true;
+  }
+  return entry[0] == '.' && std::strspn(entry + 1, "0123456789abcdef") == kRandomDigits &&
+         std::strcmp(entry + 1 + kRandomDigits, kTemporaryEnd) == 0;
+}
+
+/// Removes a file whose writer is gone: its lock can be had, or where there are none, it is old.
+void removeIfLeft(int folder, const char* entry, time_t written) {
+  constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  int fd = ::openat(folder, entry, O_WRONLY | kFlags);  // what NFS wants for a lock
+  if (fd < 0) {
+    fd = ::openat(folder, entry, O_RDONLY | kFlags);
+  }
+  const Descriptor file(fd);
+  const Lock lock = file.valid() ? tryLock(file.get()) : Lock::kUnknown;
+  if (lock == Lock::kTaken ||
+      (lock == Lock::kUnknown && ::time(nullptr) - written > kLeftBehindSeconds)) {
+    // With the lock held: a writer that made the file only now finds out, and takes another name.
+    (void)::unlinkat(folder, entry, 0);
+  }
+}
+
+/// Removes what processes left that were ended while they wrote this file. Never waits, and leaves alone what
+/// is being written, links and other users' files.
+void removeLeftBehind(const Place& place) {
+  DIR* const folder = ::opendir(place.folder[0] == '\0' ? "." : place.folder);
+  if (folder == nullptr) {
+    return;
+  }
+  const int fd = ::dirfd(folder);
+  const struct dirent* entry = nullptr;
+  for (int i = 0; i < kMostEntries && (entry = ::readdir(folder)) != nullptr; ++i) {
+    struct stat info = {};
+    if (isTemporaryOf(place, entry->d_name) &&
+        ::fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+        info.st_uid == ::geteuid()) {
+      removeIfLeft(fd, entry->d_name, info.st_mtime);
+    }
+  }
+  (void)::closedir(folder);
+}
+
+/// Makes a file that nobody else has, under a name that nobody can guess. -1: errno says why not.
+int makeTemporary(const Place& place, mode_t mode, char (&path)[kMaxPathBytes]) {
+  for (int i = 0; i < kMostTries; ++i) {
+    const int length = std::snprintf(path, sizeof(path), "%s%s.%016" PRIx64 "%s", place.folder,
+                                     place.name, entropy(), kTemporaryEnd);
+    if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) {
+      errno = ENAMETOOLONG;
+      return -1;
+    }
+    const int fd = openRetrying(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    if (fd < 0) {
+      if (errno == EEXIST) {
+        continue;
+      }
+      return -1;
+    }
+    struct stat info = {};
+    // Between these two lines and above somebody may have taken it for left behind.
+    if (tryLock(fd) != Lock::kHeld && ::fstat(fd, &info) == 0 && info.st_nlink > 0) {
+      return fd;
+    }
+    (void)::close(fd);
+    (void)::unlink(path);
+  }
+  errno = EEXIST;
+  return -1;
+}
+
+/// One attempt of writeFileAtomically(); errno of what failed, else 0.
+int writeOnce(const char* path, const Place& place, mode_t mode, const void* data, size_t bytes,
+              bool lasts) {
+  char temporary[kMaxPathBytes];
+  Descriptor file(makeTemporary(place, mode, temporary));
+  if (!file.valid()) {
+    return errno;
+  }
+  // Closed last: until then nobody takes the temporary file for left behind.
+  if (!writeAll(file.get(), data, bytes) || (lasts && ::fsync(file.get()) != 0) ||
+      ::rename(temporary, path) != 0) {
+    const int error = errno;
+    (void)::unlink(temporary);
+    return error;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int openToRead(const char* path) {
+  const int given = descriptorIn(path);
+  return given >= 0 ? ::fcntl(given, F_DUPFD_CLOEXEC, 0) : openRetrying(path, O_RDONLY | O_NONBLOCK);
+}
+
+const char* adviceFor(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENOTDIR:
+      return "it is not there, check the path";
+    case EBADF:
+      return "no such descriptor is open, check its number";
+    case EACCES:
+    case EPERM:
+      return "no permission, check its access rights";
+    case EISDIR:
+      return "it is a folder, give a file";
+    case ENOSPC:
+    case EDQUOT:
+      return "the disk is full, free some space";
+    case EROFS:
+      return "the file system is read-only, choose another folder";
+    case ENAMETOOLONG:
+      return "its path is too long, shorten it";
+    case EMFILE:
+    case ENFILE:
+      return "too many files are open, close some";
+    case EOVERFLOW:
+    case ENOMEM:
+      return "the address space is full, close something or use a 64-bit build";
+    default:
+      return "the system refused, check the file and its disk";
+  }
+}
+
+bool readText(const char* path, char* text, size_t capacity) {
+  const Descriptor file(openRetrying(path, O_RDONLY));
+  size_t used = 0;
+  while (file.valid() && used < capacity - 1) {
+    const ssize_t got = ::read(file.get(), text + used, capacity - 1 - used);
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      break;
+    }
+    used += static_cast<size_t>(got);
+  }
+  text[used] = '\0';
+  return used > 0;
+}
+
+// --- Reading -------------------------------------------------------------------------------------
+
+namespace {
+
+Status changedMeanwhile(const char* path, const Log& log) {
+  return log.fail(ORIEL_ERROR_IO,
+                  "%.600s was changed while it was being read: try again when nobody writes to it",
+                  path);
+}
+
+bool sameTime(const int64_t (&a)[2], const int64_t (&b)[2]) { return a[0] == b[0] && a[1] == b[1]; }
+
+}  // namespace
+
+InputFile::~InputFile() {
+  if (isOpen()) {
+    (void)::close(static_cast<int>(handle_));
+  }
+}
+
+Status InputFile::open(const char* path, const Log& log) {
+  ORIEL_TRY(openIfThere(path, log));
+  if (!isOpen()) {  // errno is still that of opening
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
+  }
+  if (was_.bytes == 0) {
+    return log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path);
+  }
+#if defined(POSIX_FADV_SEQUENTIAL)
+  (void)::posix_fadvise(static_cast<int>(handle_), 0, 0, POSIX_FADV_SEQUENTIAL);
+#endif
+  return kOk;
+}
+
+Status InputFile::openIfThere(const char* path, const Log& log) {
+  path_ = path;
+  Descriptor file(openToRead(path));
+  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG)) {
+    return kOk;
+  }
+  struct stat info = {};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path,
+                    S_ISDIR(info.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
+  }
+  handle_ = file.release();
+  if (!readState(&was_)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
+  }
+  return kOk;
+}
+
+bool InputFile::readState(State* state) const {
+  struct stat info = {};
+  if (::fstat(static_cast<int>(handle_), &info) != 0 || info.st_size < 0) {
+    return false;
+  }
+#if defined(__APPLE__)
+  const struct timespec written = info.st_mtimespec;
+  const struct timespec changed = info.st_ctimespec;
+#else
+  const struct timespec written = info.st_mtim;
+  const struct timespec changed = info.st_ctim;
+#endif
+  state->bytes = static_cast<uint64_t>(info.st_size);
+  state->links = static_cast<uint64_t>(info.st_nlink);
+  state->written[0] = static_cast<int64_t>(written.tv_sec);
+  state->written[1] = static_cast<int64_t>(written.tv_nsec);
+  state->changed[0] = static_cast<int64_t>(changed.tv_sec);
+  state->changed[1] = static_cast<int64_t>(changed.tv_nsec);
+  return true;
+}
+
+Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+  char* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    constexpr uint64_t kMost = 1u << 30;  // what every system takes at a time
+    const ssize_t got = ::pread(static_cast<int>(handle_), at,
+                                static_cast<size_t>(bytes < kMost ? bytes : kMost),
+                                static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
+    }
+    if (got == 0) {  // its end was farther away when it was opened
+      return changedMeanwhile(path_, log);
+    }
+    at += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<uint64_t>(got);
+  }
+  return kOk;
+}
+
+Status InputFile::expectUnchanged(const Log& log) const {
+  State is;
+  if (!readState(&is)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
+  }
+  // Giving or taking a name changes the second time, too, and nothing in the file.
+  const bool same = is.bytes == was_.bytes && sameTime(is.written, was_.written) &&
+                    (is.links != was_.links || sameTime(is.changed, was_.changed));
+  return same ? kOk : changedMeanwhile(path_, log);
+}
+
+// --- Writing -------------------------------------------------------------------------------------
+
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
+                           const Log& log) {
+  struct stat old = {};
+  char target[PATH_MAX];  // of a link, which stays
+  if (::lstat(path, &old) == 0 && S_ISLNK(old.st_mode) && ::realpath(path, target) != nullptr) {
+    path = target;
+  }
+  mode_t mode = kPrivateFile;
+  if (::stat(path, &old) == 0) {
+    if (!S_ISREG(old.st_mode)) {  // which renaming would replace
+      return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path,
+                      S_ISDIR(old.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
+    }
+    mode &= old.st_mode;
+  }
+  Place place;
+  if (!splitPath(path, &place)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(ENAMETOOLONG));
+  }
+  removeLeftBehind(place);
+  const bool lasts = use == FileUse::kKept;
+  int error = writeOnce(path, place, mode, data, bytes, lasts);
+  if (error == ENOENT && !lasts) {
+    makeParents(path);
+  }
+  // ENOENT: the folder was made just now, or where files cannot be locked another process took the
+  // temporary file for left behind.
+  for (int i = 0; i < kMostTries && error == ENOENT; ++i) {
+    struct stat folder = {};
+    if (::stat(place.folder[0] == '\0' ? "." : place.folder, &folder) != 0) {
+      return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: its folder is not there, make it first", path);
+    }
+    error = writeOnce(path, place, mode, data, bytes, lasts);
+  }
+  return error == 0 ? kOk : log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(error));
+}
+
+void removeFile(const char* path) { (void)::unlink(path); }
+
+}  // namespace oriel
