@@ -106,12 +106,13 @@ class AtTerminal:
         end = time.time() + seconds * PATIENCE
         while not condition() and time.time() < end:
             self.read(0.1)
-        while self.read(0.05):
-            pass
+        self.settle(0.05)
         return condition()
 
     def settle(self, seconds=0.3):
-        while self.read(seconds * PATIENCE):
+        """Until nothing comes for a while; a reply may go on and on."""
+        end = time.time() + 2 * PATIENCE
+        while self.read(seconds * PATIENCE) and time.time() < end:
             pass
 
     def keys(self, keys, settle=True):

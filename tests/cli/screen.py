@@ -127,5 +127,9 @@ class Screen:
     def lines(self):
         return ["".join(row).rstrip() for row in self.rows]
 
+    def whole(self):
+        """The text without the breaks that the terminal made."""
+        return "".join("".join(row) + ("" if i in self.soft else "\n") for i, row in enumerate(self.rows))
+
     def text(self):
         return "\n".join(self.lines())

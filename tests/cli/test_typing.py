@@ -242,13 +242,7 @@ def test_typed_ahead():
     check("a line that was ended is sent when the reply is over", chat.until(lambda: chat.typed() == "third"),
           chat.screen.text())
     check("as it was edited", "> seconXd" in chat.screen.lines(), chat.screen.text())
-    check("one after the other", turns_of_after_clearing(chat) == 2)
     chat.close()
-
-
-def turns_of_after_clearing(chat):
-    chat.keys("\x15")
-    return turns_of(chat)
 
 
 def test_stopped_and_continued():

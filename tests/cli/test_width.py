@@ -93,8 +93,8 @@ def test_errors_fit_and_stay_one_line_for_scripts():
 def test_a_width_changes_no_word():
     if no_terminals():
         return
-    wide = words(shown(200, "plan", BUNDLED, "--memory", "1MiB")[1].text())
-    narrow = words(shown(40, "plan", BUNDLED, "--memory", "1MiB")[1].text())
+    wide = words(shown(200, "plan", BUNDLED, "--memory", "1MiB")[1].whole())
+    narrow = words(shown(40, "plan", BUNDLED, "--memory", "1MiB")[1].whole())
     # Bars are as long as there is room.
     plain = [[w for w in each if not re.search("[▏▎▍▌▋▊▉█]", w)] for each in (wide, narrow)]
     differ = [pair for pair in zip(*plain) if pair[0] != pair[1]][:3]
