@@ -231,7 +231,7 @@ bool Editor::start() {
     lib_.set(edit_, EL_BIND, binding[0], binding[1], static_cast<wchar_t*>(nullptr));
   }
   // Enter and Ctrl-J are different keys.
-  lib_.set(edit_, EL_SETTY, L"-d", L"-icrnl", static_cast<wchar_t*>(nullptr));
+  lib_.set(edit_, EL_SETTY, L"-d", L"-icrnl", L"-inlcr", L"+noflsh", static_cast<wchar_t*>(nullptr));
   setPrompt(L"> ");
   return true;
 }

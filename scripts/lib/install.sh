@@ -51,8 +51,10 @@ build   libvulkan-dev           must  inc:vulkan/vulkan.h
 build   libcli11-dev            must  inc:CLI/CLI.hpp
 build   libhwy-dev              may   inc:hwy/highway.h
 build   nlohmann-json3-dev      must  inc:nlohmann/json.hpp
+build   libedit-dev             may   inc:histedit.h
 build   python3                 must  cmd:python3
 runtime libvulkan1              may   lib:libvulkan.so.1
+runtime libedit2                may   lib:libedit.so.2
 runtime mesa-vulkan-drivers     may   file:/usr/share/vulkan/icd.d/lvp_icd*.json
 test    libgtest-dev            must  inc:gtest/gtest.h
 test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json

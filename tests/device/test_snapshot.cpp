@@ -1,8 +1,11 @@
 // What a saved session promises: it goes on to the bit, and whatever is not that session is refused.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "support/api.h"
@@ -294,6 +297,25 @@ TEST(Snapshot, cut_off_anywhere_or_with_more_behind_it_is_refused) {
   longer.push_back(0);
   EXPECT_TRUE(guarded.refuses(longer, &log));
   EXPECT_TRUE(guarded.unchanged());
+}
+
+TEST(Snapshot, of_a_model_with_one_other_weight_is_refused) {
+  std::ifstream in(kSmall, std::ios::binary);
+  std::string file{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::string path = testing::TempDir() + "/oriel-other-weight-" + std::to_string(getpid()) + ".gguf";
+  CapturedLog log;
+  Guarded guarded(kSmall, snapshotOptions(&log));
+  // Anywhere in the weights, not only at the ends of tensors.
+  for (const size_t at : {file.size() / 4, file.size() / 2 + 1, file.size() - 1000}) {
+    file[at] ^= 1;
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << file;
+    file[at] ^= 1;
+    const Guarded other(path.c_str(), snapshotOptions(&log));
+    EXPECT_TRUE(guarded.refuses(other.saved(), &log)) << "byte " << at;
+  }
+  std::remove(path.c_str());
+  const Guarded same(kSmall, snapshotOptions(&log));
+  EXPECT_FALSE(guarded.refuses(same.saved(), &log));
 }
 
 TEST(Snapshot, of_another_model_or_another_cache_is_refused) {

@@ -41,8 +41,15 @@
  *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them:
  *    those that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels for a
  *    Vulkan device during oriel_model_load, oriel_speed_measure and oriel_self_test, gone when those return.
+ *  - Model files are read, never mapped. What lies before the tensors' data is read once, and all that is checked
+ *    and used is that copy; weights are read when they are wanted. A file that somebody writes to or cuts off
+ *    while a call reads it is ORIEL_ERROR_IO. One that is removed, or replaced by another under its name, is
+ *    read as it was.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
- *    plan states. Generating takes none. Borrowed for the length of a call only: by oriel_tokenize 46 bytes for
+ *    plan states. Generating takes none. Borrowed for the length of a call only: by every call that takes a model
+ *    file what lies before its tensors' data (at most twice its bytes, 128 MiB), which oriel_model_load gives back
+ *    before it takes memory for weights and cache; there, room to read weights into, no larger than what the
+ *    session will take or one row of a matrix; by oriel_tokenize 46 bytes for
  *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
  *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
  *    oriel_render_tokens the rendered text besides; for saving to a file and restoring from one; and for reading
@@ -76,7 +83,7 @@ extern "C" {
 typedef enum oriel_status {
   ORIEL_OK = 0,
   ORIEL_ERROR_ARGUMENT = 1,         /* a NULL pointer, a value out of range, an unknown name */
-  ORIEL_ERROR_IO = 2,               /* a file cannot be opened, mapped or read */
+  ORIEL_ERROR_IO = 2,               /* a file cannot be opened or read, or changed while it was read */
   ORIEL_ERROR_FORMAT = 3,           /* a file not GGUF or a snapshot not one, truncated, or inconsistent */
   ORIEL_ERROR_UNSUPPORTED = 4,      /* well formed, but this build cannot run it; the log says what */
   ORIEL_ERROR_MEMORY_BUDGET = 5,    /* does not fit memory_bytes; oriel_plan.minimum_bytes would do */
@@ -565,7 +572,8 @@ ORIEL_API oriel_status oriel_device_list(oriel_log_fn log, void *log_user, oriel
 typedef struct oriel_model oriel_model;
 
 /* Loads a GGUF file: checks all of it, plans, refuses (ORIEL_ERROR_MEMORY_BUDGET) or takes the
- * planned memory and streams the weights to the device. The file may be removed afterwards. */
+ * planned memory and streams the weights to the device. The file may be removed afterwards. What a file says is
+ * never trusted, but that it is the one its author made is for the app to find out: Oriel checks no signature. */
 ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options,
                                         oriel_model **model);
 /* NULL is allowed. Its session must have been destroyed: else nothing happens, and the log says so. */
@@ -697,7 +705,10 @@ ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t pos
 /* A session as bytes: used cache slots, the ids of their tokens, position, sampler, turns. Restored into a session
  * of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
  * (on any device), it goes on to the bit as this one would on that device; anything else is refused with
- * ORIEL_ERROR_FORMAT, and the session stays as it was. A system prompt processed once can so be restored for
+ * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the
+ * tensors' data and of all weights is the same. That and the checksum of the bytes find accidents, not forgery,
+ * for neither has a key: who can write a snapshot can make the session remember what he likes, and nothing
+ * worse. An app that has that to fear must authenticate the bytes. A system prompt processed once can so be restored for
  * every new conversation. */
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
                                           size_t *needed);

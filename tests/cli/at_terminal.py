@@ -1,0 +1,171 @@
+"""The program at a terminal of a given width, as its tests need it: keys in, what stands on the screen out."""
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import termios
+import time
+
+from program import ORIEL, PATIENCE, check, environment, scratch
+from screen import Screen
+
+
+def no_terminals():
+    """True, and a visible skip, on systems without them and in containers that give none."""
+    try:
+        import pty
+        for end in pty.openpty():
+            os.close(end)
+    except (ImportError, OSError) as reason:
+        check(f"SKIPPED: no terminals here: {reason}", True)
+        return True
+    return False
+
+
+class AtTerminal:
+    def __init__(self, *args, columns=80, rows=24, **env):
+        import pty
+        self.fd, theirs = pty.openpty()
+        self.screen = Screen(columns)
+        self.raw = b""
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.usual = termios.tcgetattr(theirs)
+        self.theirs = theirs  # kept open: modes are asked for when the program has ended
+        env = environment(**{"NO_COLOR": "1", "TERM": "xterm-256color", "HOME": str(scratch), **env})
+        self.changes, report = os.pipe()
+        self.leader = os.fork()
+        if self.leader == 0:
+            try:
+                self.lead([str(ORIEL)] + [str(a) for a in args], env, report)
+            finally:
+                os._exit(127)
+        os.close(report)
+        self.pid = struct.unpack("i", os.read(self.changes, 4))[0]
+        self.code = None  # as of subprocess
+
+    def lead(self, args, env, report):
+        """What a shell does: Ctrl-C and Ctrl-Z are signals only in a session with job control."""
+        os.setsid()
+        fcntl.ioctl(self.theirs, termios.TIOCSCTTY, 0)
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        child = os.fork()
+        if child == 0:
+            os.setpgid(0, 0)
+            os.tcsetpgrp(self.theirs, os.getpgrp())
+            for changed in (signal.SIGTTOU, signal.SIGPIPE, signal.SIGINT):
+                signal.signal(changed, signal.SIG_DFL)
+            for stream in (0, 1, 2):
+                os.dup2(self.theirs, stream)
+            os.closerange(3, 256)
+            os.execve(args[0], args, env)
+        os.write(report, struct.pack("i", child))
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nothing, stream)  # who waits for the end of the tests' output does not wait for this
+        os.close(self.fd)  # when the tests have closed theirs this hangs up
+        while True:
+            status = os.waitpid(child, os.WUNTRACED)[1]
+            os.write(report, struct.pack("i", status))
+            if not os.WIFSTOPPED(status):
+                break
+        while True:
+            signal.pause()  # the terminal is there until it is looked at
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+    def changed(self, seconds=30):
+        """How it was stopped or ended since this was asked; None: it was not."""
+        end = time.time() + seconds * PATIENCE
+        while time.time() < end:
+            self.read(0.05)  # a terminal that nobody reads blocks who writes
+            if select.select([self.changes], [], [], 0)[0]:
+                status = struct.unpack("i", os.read(self.changes, 4))[0]
+                if os.WIFSTOPPED(status):
+                    return "stopped"
+                self.code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                return "ended"
+        return None
+
+    def read(self, seconds):
+        """Whether there was something."""
+        if not select.select([self.fd], [], [], seconds)[0]:
+            return False
+        try:
+            block = os.read(self.fd, 65536)
+        except OSError:
+            return False
+        self.raw += block
+        self.screen.feed(block)
+        return bool(block)
+
+    def until(self, condition, seconds=30):
+        """Reads until `condition()`, and then what comes at once; False: it never was."""
+        end = time.time() + seconds * PATIENCE
+        while not condition() and time.time() < end:
+            self.read(0.1)
+        while self.read(0.05):
+            pass
+        return condition()
+
+    def settle(self, seconds=0.3):
+        while self.read(seconds * PATIENCE):
+            pass
+
+    def keys(self, keys, settle=True):
+        os.write(self.fd, keys.encode() if isinstance(keys, str) else keys)
+        if settle:
+            self.settle()
+
+    def prompts(self):
+        return sum(line == ">" or line.startswith("> ") for line in self.screen.lines())
+
+    def at_prompt(self):
+        """An empty prompt below everything else."""
+        return self.screen.lines()[self.screen.row] == ">"
+
+    def typed(self):
+        """What stands at the last prompt."""
+        lines = self.screen.lines()
+        last = max((i for i, line in enumerate(lines) if line == ">" or line.startswith("> ")), default=0)
+        return "\n".join(lines[last:]).rstrip("\n")[2:]
+
+    def send(self, keys):
+        """A message or a command, and what comes before the next empty prompt."""
+        before = len(self.screen.lines())
+        self.keys(keys, settle=False)
+        self.settle(0.1)
+        prompts = self.prompts()
+        self.keys("\r", settle=False)
+        self.until(lambda: self.prompts() > prompts)
+        return "\n".join(self.screen.lines()[before - 1:])
+
+    def resize(self, columns, rows=24):
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def modes(self):
+        return termios.tcgetattr(self.theirs)
+
+    def close(self):
+        """The exit code; keys leave an empty prompt, else it is killed."""
+        self.keys("\x03", settle=False)
+        self.settle(0.2)
+        self.keys("\x04", settle=False)
+        return self.ended()
+
+    def ended(self):
+        """The exit code. The terminal can still be asked."""
+        while self.code is None:
+            if self.changed() is None:
+                self.send_signal(signal.SIGKILL)
+        while self.read(0.05):
+            pass
+        return self.code
+
+    def forget(self):
+        os.kill(self.leader, signal.SIGKILL)
+        os.waitpid(self.leader, 0)
+        for descriptor in (self.fd, self.theirs, self.changes):
+            os.close(descriptor)
