@@ -1,12 +1,7 @@
 #include "chart.h"
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
-#include "failure.h"
 #include "output.h"
 
 namespace cli {
@@ -64,17 +59,6 @@ void Legend::dot(const std::string& text, const char* fill, const char* edge) {
 void Legend::label(const std::string& text) {
   svg_->text({next_.x + kSampleWidth + 6, next_.y + 4}, text, Svg::Anchor::kStart, 12);
   next_.x += kSampleWidth + 6 + kLetterWidth * static_cast<double>(text.size()) + 20;
-}
-
-void writeTextFile(const std::string& path, const std::string& text) {
-  errno = 0;
-  std::ofstream file(std::filesystem::u8path(path), std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) {
-    throw Failure{kExitFailed, path + " cannot be written (" + std::strerror(errno) +
-                                   "): check the folder and its permissions"};
-  }
 }
 
 }  // namespace cli

@@ -53,7 +53,4 @@ class Legend {
   Svg* svg_;
 };
 
-/// Replaces the file. Throws Failure.
-void writeTextFile(const std::string& path, const std::string& text);
-
 }  // namespace cli
