@@ -13,12 +13,10 @@ endif()
 option(ORIEL_FETCH_HIGHWAY "Download Highway where it is not installed" OFF)
 if(ORIEL_FETCH_HIGHWAY)
   include(FetchContent)
+  # A folder without a CMakeLists.txt: nothing of Highway is to be built.
   FetchContent_Declare(highway GIT_REPOSITORY https://github.com/google/highway.git GIT_TAG 1.0.3
-                       GIT_SHALLOW ON)
-  FetchContent_GetProperties(highway)
-  if(NOT highway_POPULATED)
-    FetchContent_Populate(highway)
-  endif()
+                       GIT_SHALLOW ON SOURCE_SUBDIR hwy)
+  FetchContent_MakeAvailable(highway)
   set(ORIEL_HIGHWAY_HEADERS ${highway_SOURCE_DIR})
 else()
   message(STATUS "Highway was not found (package libhwy-dev, or -DORIEL_FETCH_HIGHWAY=ON): "

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "chart.h"
 #include "failure.h"
 #include "report.h"
 #include "sizes.h"
@@ -53,28 +54,38 @@ std::vector<Segment> segmentsOf(const CacheView& cache) {
   return segments;
 }
 
-/// Cells for each segment, adding up to `width` at most: every one at least `least`; what was forgotten
-/// may be most of the conversation, so it gets no more than a sixth.
-std::vector<double> widthsOf(const std::vector<Segment>& segments, double width, double least) {
-  std::vector<double> widths(segments.size(), 0);
-  double left = width;
+/// Where each segment is drawn; all are to scale but what was forgotten, which may be most of the conversation:
+/// it gets no more than a sixth, and is `broken` where it would need more.
+struct Drawn {
+  double width = 0;
+  bool broken = false;
+};
+
+/// Widths that add up to `width` at most, every one at least `least`.
+std::vector<Drawn> drawnOf(const std::vector<Segment>& segments, double width, double least) {
+  std::vector<Drawn> drawn(segments.size());
   uint64_t tokens = 0;
-  for (size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].part == Part::kForgotten) {
-      widths[i] = std::max(least, width / 6);
-      left -= widths[i];
-    } else {
-      tokens += segments[i].tokens();
-    }
+  uint64_t forgotten = 0;
+  for (const Segment& segment : segments) {
+    tokens += segment.tokens();
+    forgotten += segment.part == Part::kForgotten ? segment.tokens() : 0;
   }
-  const double spare = left - least * static_cast<double>(segments.size());
-  for (size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].part != Part::kForgotten) {
-      widths[i] = least + std::max(spare, 0.0) * static_cast<double>(segments[i].tokens()) /
-                              static_cast<double>(tokens);
-    }
+  const double most = std::max(least, width / 6);
+  const bool broken = static_cast<double>(forgotten) * width > most * static_cast<double>(tokens);
+  double left = width;
+  if (broken) {
+    left -= most;
+    tokens -= forgotten;
   }
-  return widths;
+  const double spare = left - least * static_cast<double>(segments.size() - (broken ? 1 : 0));
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const bool is_broken = broken && segments[i].part == Part::kForgotten;
+    drawn[i].broken = is_broken;
+    drawn[i].width = is_broken ? most
+                               : least + std::max(spare, 0.0) * static_cast<double>(segments[i].tokens()) /
+                                             static_cast<double>(tokens);
+  }
+  return drawn;
 }
 
 const char* partName(Part part) {
@@ -131,20 +142,6 @@ const char* partColour(Part part) {
   return "none";
 }
 
-const char* formatColour(oriel_kv_format format) {
-  switch (format) {
-    case ORIEL_KV_F16:
-      return "#1e3a8a";
-    case ORIEL_KV_INT8:
-      return "#3b82f6";
-    case ORIEL_KV_INT4:
-      return "#93c5fd";
-    case ORIEL_KV_AUTO:
-      break;
-  }
-  return "#ffffff";
-}
-
 char formatLetter(oriel_kv_format format) {
   return format == ORIEL_KV_INT8 ? '8' : format == ORIEL_KV_INT4 ? '4' : 'F';
 }
@@ -173,22 +170,41 @@ std::vector<double> turnsIn(const CacheView& cache, const Segment& segment) {
 constexpr double kLeft = 24;
 constexpr double kDrawn = 912;
 
+constexpr const char* kBreak = "a break: tokens are left out";
+
+/// A gap through the strip around `x`, between two slanted lines.
+void drawBreak(double x, double y, double height, Svg* svg) {
+  constexpr double kGap = 7;
+  constexpr double kSlant = 5;
+  constexpr double kOver = 5;
+  const Point top = {x + kSlant, y - kOver};
+  const Point bottom = {x - kSlant, y + height + kOver};
+  svg->line(top, bottom, {"#ffffff", kGap, false});
+  for (const double side : {-kGap / 2, kGap / 2}) {
+    svg->line({top.x + side, top.y}, {bottom.x + side, bottom.y}, {kInk, 1.5, false});
+  }
+}
+
 /// The conversation as one strip, with a tick at each turn.
 void drawStrip(const CacheView& cache, const std::vector<Segment>& segments, double y, Svg* svg) {
   constexpr double kHeight = 48;
-  const std::vector<double> widths = widthsOf(segments, kDrawn, 4);
+  const std::vector<Drawn> drawn = drawnOf(segments, kDrawn, 4);
   double x = kLeft;
   for (size_t i = 0; i < segments.size(); ++i) {
     const Segment& segment = segments[i];
-    svg->rect({x, y}, widths[i], kHeight, partColour(segment.part));
+    const double width = drawn[i].width;
+    svg->rect({x, y}, width, kHeight, partColour(segment.part));
     for (const double share : turnsIn(cache, segment)) {
-      const double at = x + share * widths[i];
+      const double at = x + share * width;
       svg->line({at, y - 6}, {at, y + kHeight}, {kInk, 1, false});
     }
-    if (widths[i] > 60) {
+    if (drawn[i].broken) {
+      drawBreak(x + width / 2, y, kHeight, svg);
+    }
+    if (width > 60) {
       svg->text({x, y + kHeight + 16}, std::to_string(segment.begin), Svg::Anchor::kStart, 12);
     }
-    x += widths[i];
+    x += width;
   }
 }
 
@@ -202,6 +218,12 @@ void drawLegend(const std::vector<Segment>& segments, double y, Svg* svg) {
   }
   svg->line({x + 4, y - 12}, {x + 4, y + 2}, {kInk, 1, false});
   svg->text({x + 12, y}, "a turn begins", Svg::Anchor::kStart);
+  const std::vector<Drawn> drawn = drawnOf(segments, kDrawn, 4);
+  if (std::any_of(drawn.begin(), drawn.end(), [](const Drawn& part) { return part.broken; })) {
+    x = kLeft;  // a row of its own
+    drawBreak(x + 6, y + 11, 12, svg);
+    svg->text({x + 18, y + 22}, kBreak, Svg::Anchor::kStart);
+  }
 }
 
 /// Two rows of boxes, a column for each layer.
@@ -247,12 +269,13 @@ CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinne
 std::string cacheText(const CacheView& cache, unsigned columns) {
   const std::vector<Segment> segments = segmentsOf(cache);
   const unsigned width = std::clamp(columns, 24u, 120u) - 4;
-  const std::vector<double> widths = widthsOf(segments, width, 1);
+  const std::vector<Drawn> parts = drawnOf(segments, width, 1);
   std::string strip;
   double edge = 0;
   size_t drawn = 0;
+  bool broken = false;
   for (size_t i = 0; i < segments.size(); ++i) {
-    edge += widths[i];
+    edge += parts[i].width;
     const size_t cells = static_cast<size_t>(edge + 0.5) - drawn;
     std::vector<const char*> row(cells, partCell(segments[i].part));
     for (const double share : turnsIn(cache, segments[i])) {
@@ -260,12 +283,18 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
         row[std::min(cells - 1, static_cast<size_t>(share * static_cast<double>(cells)))] = "┃";
       }
     }
+    if (parts[i].broken && cells != 0) {
+      row[cells / 2] = "╱";
+      row[(cells - 1) / 2] = "╱";
+      broken = true;
+    }
     for (const char* cell : row) {
       strip += cell;
     }
     drawn += cells;
   }
-  std::string text = "▕" + strip + "▏\n" + partCounts(segments) + "; a line where a turn begins\n";
+  std::string text = "▕" + strip + "▏\n" + partCounts(segments) + "; a line where a turn begins" +
+                     (broken ? ", ╱╱ where tokens are left out" : "") + "\n";
   for (const bool keys : {true, false}) {
     text += keys ? "keys    " : "values  ";
     for (const oriel_layer_formats& layer : cache.layers) {
@@ -283,7 +312,7 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
 std::string cacheSvg(const CacheView& cache) {
   const std::vector<Segment> segments = segmentsOf(cache);
   const oriel_view& view = cache.view;
-  Svg svg(kDrawn + 2 * kLeft, 284);
+  Svg svg(kDrawn + 2 * kLeft, 296);
   svg.text({kLeft, 30},
            std::to_string(view.position) + " tokens so far, the last one saw " +
                std::to_string(view.position - view.first_visible + view.sinks_used) +
@@ -294,7 +323,7 @@ std::string cacheSvg(const CacheView& cache) {
            Svg::Anchor::kStart, 15, kInk, true);
   drawStrip(cache, segments, 56, &svg);
   drawLegend(segments, 150, &svg);
-  drawLayers(cache, 184, &svg);
+  drawLayers(cache, 196, &svg);
   return svg.document();
 }
 

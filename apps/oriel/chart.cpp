@@ -1,5 +1,7 @@
 #include "chart.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "output.h"
@@ -18,6 +20,24 @@ std::string numberLabel(double value, double step) {
 }
 
 }  // namespace
+
+const char* formatColour(oriel_kv_format k, oriel_kv_format v) {
+  // People who see red and green alike can tell these apart (Okabe and Ito, Color Universal Design).
+  const struct {
+    oriel_kv_format k;
+    oriel_kv_format v;
+    const char* colour;
+  } colours[] = {{ORIEL_KV_F16, ORIEL_KV_F16, "#d55e00"},
+                 {ORIEL_KV_INT8, ORIEL_KV_INT8, "#0072b2"},
+                 {ORIEL_KV_INT8, ORIEL_KV_INT4, "#009e73"},
+                 {ORIEL_KV_INT4, ORIEL_KV_INT4, "#cc79a7"}};
+  for (const auto& entry : colours) {
+    if (entry.k == k && entry.v == v) {
+      return entry.colour;
+    }
+  }
+  return kQuietColour;
+}
 
 std::vector<Point> Chart::at(const std::vector<Point>& points) const {
   std::vector<Point> placed;
@@ -59,6 +79,13 @@ void Legend::dot(const std::string& text, const char* fill, const char* edge) {
 void Legend::label(const std::string& text) {
   svg_->text({next_.x + kSampleWidth + 6, next_.y + 4}, text, Svg::Anchor::kStart, 12);
   next_.x += kSampleWidth + 6 + kLetterWidth * static_cast<double>(text.size()) + 20;
+}
+
+bool isSvgName(const std::string& path) {
+  std::string ending = path.substr(path.size() - std::min<size_t>(path.size(), 4));
+  std::transform(ending.begin(), ending.end(), ending.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return ending == ".svg";
 }
 
 }  // namespace cli

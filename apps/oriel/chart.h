@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <oriel/oriel.h>
+
 #include "svg.h"
 
 namespace cli {
@@ -35,8 +37,9 @@ struct Chart {
 
 constexpr const char* kQuietColour = "#666666";
 constexpr const char* kStrongColour = "#111111";
-/// Colours that people who see red and green alike can tell apart.
-constexpr const char* kLineColours[] = {"#d55e00", "#0072b2", "#009e73", "#cc79a7"};
+/// A pair of cache formats, or the format of keys or values alone, has one colour in every drawing.
+const char* formatColour(oriel_kv_format k, oriel_kv_format v);
+inline const char* formatColour(oriel_kv_format format) { return formatColour(format, format); }
 
 /// One row of entries from `next` to the right, which moves on.
 class Legend {
@@ -52,5 +55,8 @@ class Legend {
   Point next_;
   Svg* svg_;
 };
+
+/// Whether the name ends with ".svg": drawings are nothing else.
+bool isSvgName(const std::string& path);
 
 }  // namespace cli

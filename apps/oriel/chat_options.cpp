@@ -12,14 +12,27 @@
 namespace cli {
 namespace {
 
+/// Published templates have under 20 KiB.
+constexpr uint64_t kMostTemplateBytes = 1 << 20;
+
 void setTemplate(const std::string& name, ChatFormatOptions* options) {
+  const std::filesystem::path path = std::filesystem::u8path(name);
   std::error_code error;
-  if (!std::filesystem::is_regular_file(std::filesystem::u8path(name), error)) {
+  if (!std::filesystem::is_regular_file(path, error)) {
+    if (path.has_parent_path()) {
+      throw CLI::ValidationError("--template", "there is no file " + name);
+    }
     options->chat_template = name;
+    options->template_file.clear();
     return;
   }
+  if (std::filesystem::file_size(path, error) > kMostTemplateBytes || error) {
+    throw CLI::ValidationError("--template", name + " is too large for a chat template");
+  }
   options->chat_template = readAll(name);
-  if (options->chat_template.find('{') == std::string::npos) {
+  options->template_file = name;
+  const bool is_text = options->chat_template.find('\0') == std::string::npos;
+  if (!is_text || options->chat_template.find('{') == std::string::npos) {
     throw CLI::ValidationError("--template", name + " holds no Jinja template");
   }
 }

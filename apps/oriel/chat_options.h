@@ -14,6 +14,7 @@ namespace cli {
 
 struct ChatFormatOptions {
   std::string chat_template;  ///< a format's name or a Jinja template; empty: the model's own
+  std::string template_file;  ///< where that text comes from; empty: a name was given, or none
   bool no_thinking = false;
   uint32_t date = 0;  ///< 20240726; 0: that of the format
 };

@@ -331,7 +331,8 @@ Command addBenchCommand(CLI::App* program) {
       ->transform(wholeNumber(1, 1000));
   app->add_option("--sweep", options->sweep,
                   "Instead measure depths, windows and cache formats, into STEM.csv and STEM.svg")
-      ->type_name("STEM");
+      ->type_name("STEM")
+      ->check(stem());
   app->add_option("--sweep-seconds", options->sweep_seconds,
                   "What a sweep may take (default 180); with less, fewer points, measured less often")
       ->type_name("S")

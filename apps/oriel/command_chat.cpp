@@ -7,10 +7,14 @@
 #include <CLI/CLI.hpp>
 
 #include "cache_picture.h"
+#include "chart.h"
+#include "chat_input.h"
+#include "chat_line.h"
 #include "commands.h"
 #include "failure.h"
+#include "forgetting.h"
 #include "interrupt.h"
-#include "line_reader.h"
+#include "lost_device.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -22,6 +26,7 @@
 #include "system.h"
 #include "terminal.h"
 #include "validators.h"
+#include "wrap.h"
 
 namespace cli {
 namespace {
@@ -32,19 +37,6 @@ struct ChatOptions {
   std::string system;
   uint32_t reply_tokens = 2048;
 };
-
-/// What Linux's terminals pass on of a line; the rest is lost.
-constexpr size_t kTerminalLineBytes = 4095;
-
-size_t longestLine(const std::string& text) {
-  size_t longest = 0;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    longest = std::max(longest, end - begin);
-    begin = end + 1;
-  }
-  return longest;
-}
 
 /// Tokens before the first question, which stay in the cache for ever: the system message, or what the chat
 /// format puts in its place if there is memory for it. 0: nothing that counts. Memory by default is settled with it:
@@ -91,73 +83,97 @@ ThinkTags thinkTags(const Model& model, const ChatFormatOptions& chat) {
   return {open[0], close[0], starts_open};
 }
 
+/// A line of a pipe is never a command.
+ChatLine messageOf(const std::string& line) {
+  const bool empty = line.find_first_not_of(" \t\n") == std::string::npos;
+  return {empty ? ChatLine::Kind::kEmpty : ChatLine::Kind::kMessage, line, {}, {}};
+}
+
 class Chat {
  public:
   Chat(const ChatOptions& options, uint32_t pinned_tokens)
       : options_(options),
         pinned_tokens_(pinned_tokens),
         model_(options.common, Load::kDevice, pinned_tokens_),
-        session_(model_, options.chat),
+        session_(model_, options.chat, 0, options.common.split_turns),
         think_tags_(thinkTags(model_, options.chat)) {
     addSystem();
   }
 
   /// Until the input ends; returns the exit code.
   int run() {
-    interactive_ = isTerminal(Stream::kIn);
-    const bool watched =
-        interactive_ && (isTerminal(Stream::kErr) || options_.common.verbose);
+    const bool watched = interactive_ && (isTerminal(Stream::kErr) || options_.common.verbose);
     if (watched) {
       greet();
     }
     bool leaving = false;  // Ctrl-C was the last thing that happened
     for (std::string line;;) {
-      const bool typed = interactive_ && !reader_.waits();
-      if (watched) {
-        tell(bold("> "));
-      }
-      if (interactive_) {
-        clearInterrupts();
-      }
-      switch (typed ? reader_.nextTyped(&line) : reader_.next(&line)) {
-        case LineReader::Result::kEnd:
-          tell(watched ? "\n" : "");
+      switch (input_.next(watched, &line)) {
+        case ChatInput::Result::kEnd:
           return kExitDone;
-        case LineReader::Result::kInterrupted:
+        case ChatInput::Result::kDropped:
+          leaving = false;
+          continue;
+        case ChatInput::Result::kInterrupted:
           if (!interactive_) {
             return kExitCancelled;
-          }
-          if (watched) {
-            tell(leaving ? "\n" : "\n" + dim("Ctrl-C again or Ctrl-D leaves") + "\n");
           }
           if (leaving) {
             return kExitDone;
           }
+          if (watched) {
+            tell(dim("Ctrl-C again or Ctrl-D leaves") + "\n");
+          }
           leaving = true;
           continue;
-        case LineReader::Result::kLine:
+        case ChatInput::Result::kText:
           break;
       }
       leaving = false;
-      if (line.find_first_not_of(" \t\n") == std::string::npos) {
-        continue;
-      }
-      if (interactive_ && longestLine(line) >= kTerminalLineBytes) {
-        tell("oriel: the terminal cuts lines after " + std::to_string(kTerminalLineBytes) +
-             " bytes: send the message in parts, or through a pipe\n");
-        continue;
-      }
-      if (interactive_ && line[0] == '/') {
-        if (!obey(line)) {
-          return kExitDone;
-        }
-      } else if (!turn(line)) {
-        return kExitCancelled;
+      const ChatLine said = interactive_ ? parseChatLine(line) : messageOf(line);
+      switch (said.kind) {
+        case ChatLine::Kind::kEmpty:
+          break;
+        case ChatLine::Kind::kWrong:
+          tell(said.text + "\n");
+          input_.giveBack(line);
+          break;
+        case ChatLine::Kind::kCommand:
+          if (!onSomeDevice([&] { return obey(said.command, said.argument); })) {
+            return kExitDone;
+          }
+          break;
+        case ChatLine::Kind::kMessage:
+          if (!onSomeDevice([&] { return turn(said.text); })) {
+            return kExitCancelled;
+          }
+          break;
       }
     }
   }
 
  private:
+  /// Does it; where the device is lost meanwhile once more, on the CPU, as if it had not begun.
+  template <typename Act>
+  bool onSomeDevice(const Act& act) {
+    const uint64_t begin = session_.stats().position;
+    try {
+      return act();
+    } catch (const Failure&) {
+      if (!deviceLost(session_)) {
+        throw;
+      }
+    }
+    print(interactive_ ? "\n" : "");
+    if (!goOnOnCpu(options_.common, options_.chat, pinned_tokens_, begin, &model_, &session_)) {
+      addSystem();
+    }
+    return act();
+  }
+
+  /// Within the terminal's width.
+  static void tell(std::string_view text) { tellText(text); }
+
   void addSystem() {
     if (!options_.system.empty()) {
       session_.check(
@@ -171,17 +187,15 @@ class Chat {
         model_.info().name[0] != '\0' ? model_.info().name : model_.info().architecture;
     tell(bold(terminalSafe(name)) + " on " + terminalSafe(model_.info().device) + "\n" +
          formatSize(plan.total_bytes) + " of " + formatSize(plan.memory_bytes) +
-         " used; remembers the last " + std::to_string(plan.window_tokens) + " tokens\n" +
-         dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
+         " used; remembers the last " + std::to_string(plan.window_tokens) +
+         " tokens, and forgets " +
+         (options_.common.split_turns ? "the oldest token by token"
+                                      : "whole turns, the oldest first") +
+         "\n" + dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
   }
 
-  /// A line that begins with "/". False: leave.
-  bool obey(const std::string& line) {
-    const std::string all = line.substr(0, line.find_last_not_of(" \t") + 1);
-    const std::string command = all.substr(0, all.find_first_of(" \t"));
-    const size_t argument_at = all.find_first_not_of(" \t", command.size());
-    const std::string argument =
-        argument_at == std::string::npos ? "" : withHome(all.substr(argument_at));
+  /// False: leave.
+  bool obey(const std::string& command, const std::string& argument) {
     if (command == "/quit" || command == "/exit") {
       return false;
     }
@@ -198,18 +212,7 @@ class Chat {
     } else if (command == "/save" || command == "/save!" || command == "/load") {
       keep(command, argument);
     } else {
-      if (command != "/help") {
-        tell("there is no command " + terminalSafe(command) + "\n");
-      }
-      tell(
-          "/undo       take back the last message and its reply\n"
-          "/reset      forget the conversation\n"
-          "/save FILE  keep the conversation in a file; /save! FILE: over any other file\n"
-          "/load FILE  go on with one that was kept\n"
-          "/cache      draw what is remembered; /cache FILE: as SVG\n"
-          "/stats      memory, window and work so far\n"
-          "/quit       leave (or Ctrl-D)\n"
-          "Ctrl-C      stop the reply\n");
+      tell(chatHelp());
     }
     return true;
   }
@@ -238,6 +241,10 @@ class Chat {
       tell(cacheText(cache, terminalColumns()));
       return;
     }
+    if (!isSvgName(path)) {
+      tell("oriel: the drawing is SVG: give a name that ends with .svg\n");
+      return;
+    }
     try {
       writeResultFile(path, cacheSvg(cache));
       tell(dim("drawn") + "\n");
@@ -248,10 +255,6 @@ class Chat {
 
   /// The conversation to a file or from one.
   void keep(const std::string& command, const std::string& path) {
-    if (path.empty()) {
-      tell(command + " needs the name of a file\n");
-      return;
-    }
     const bool save = command != "/load";
     const bool replaces = save && isFileWithContent(path);
     const oriel_status status = !save               ? oriel_session_restore_file(session_.get(), path.c_str())
@@ -291,7 +294,8 @@ class Chat {
   /// One user message and its reply. False: cancelled, where that ends the program.
   bool turn(const std::string& line) {
     const CancelOnInterrupt cancel(session_.get());
-    const uint64_t begin = session_.stats().position;
+    const TurnsSeen before = turnsSeen(session_);
+    const uint64_t begin = before.position;
     oriel_status added = addUser(line);
     if (added == ORIEL_ERROR_CANCELLED && interrupts() == 0) {
       // A Ctrl-C that came too late for the last reply; it is used up now.
@@ -303,6 +307,10 @@ class Chat {
            dim(whole ? "stopped; the message is taken back"
                      : "stopped before all of the message was read; /reset starts afresh") +
            "\n");
+      if (whole) {
+        input_.giveBack(line);
+      }
+      input_.replyEnded(/*stopped=*/true);
       return true;
     }
     if (interactive_ && added == ORIEL_ERROR_TEXT) {
@@ -310,11 +318,13 @@ class Chat {
       return true;
     }
     session_.check(added);
+    tellWhatIsLost(begin);
     const bool json = options_.common.json;
     Reply reply;
     reply.streams = !json;
     reply.think_tags = think_tags_;
     reply.shows_thoughts = interactive_ && !json && isTerminal(Stream::kErr);
+    reply.at_each_token = [this] { input_.takeTypedAhead(); };
     chatReply(session_, generateOptions(options_.common, options_.reply_tokens), &reply);
     const oriel_stats stats = session_.stats();
     if (json) {
@@ -323,12 +333,26 @@ class Chat {
       print(interactive_ ? "\n" : "\n\n");
     }
     if (interactive_ && isTerminal(Stream::kErr)) {
-      showSpeed(reply, stats);
+      showSpeed(reply, stats, before);
+    }
+    if (interactive_) {
+      input_.replyEnded(reply.cancelled);
     }
     return interactive_ || !reply.cancelled;
   }
 
-  static void showSpeed(const Reply& reply, const oriel_stats& stats) {
+  /// A message that is longer than the window is read, but not answered as a whole.
+  void tellWhatIsLost(uint64_t begin) const {
+    const TurnsSeen seen = turnsSeen(session_);
+    const uint64_t first = std::max(begin, seen.sinks);
+    if (seen.first_seen > first) {
+      const uint64_t tokens = seen.position - begin;
+      tellLoss("the message", seen.first_seen - first, tokens, tokens, options_.common,
+               model_.plan());
+    }
+  }
+
+  void showSpeed(const Reply& reply, const oriel_stats& stats, const TurnsSeen& before) const {
     std::string line = std::to_string(reply.result.tokens) + " tok";
     if (reply.result.decode_tokens_per_s > 0) {
       char speed[32];
@@ -339,24 +363,36 @@ class Chat {
     }
     line += " · window " + std::to_string(stats.window_used) + "/" +
             std::to_string(stats.window_capacity);
-    if (stats.evicted > 0) {
-      line += " · " + std::to_string(stats.evicted) + " forgotten";
+    const TurnsSeen now = turnsSeen(session_);
+    const std::string forgotten = forgottenText(before, now);
+    if (!forgotten.empty()) {
+      line += " · " + forgotten;
+    } else if (stats.evicted > 0) {
+      line += " · " + std::to_string(stats.evicted) + " tokens forgotten";
     }
     if (reply.cancelled) {
       line += " · stopped";
     } else if (reply.result.stop_reason == ORIEL_STOP_LENGTH) {
       line += " · cut off by --tokens";
     }
-    tell(dim(line) + "\n\n");
+    tell(dim(line) + "\n");
+    const uint64_t longest = longestForgotten(before, now);
+    if (4 * longest > model_.plan().window_tokens) {
+      tellText(dim("a turn of " + std::to_string(longest) +
+                   " tokens is no longer seen; more --memory or a longer "
+                   "--window holds more, --evict tokens keeps part of a turn") +
+               "\n");
+    }
+    tell("\n");
   }
 
   const ChatOptions& options_;
+  ChatInput input_;
+  const bool interactive_ = input_.interactive();
   const uint32_t pinned_tokens_;
   Model model_;
   Session session_;
   const ThinkTags think_tags_;
-  LineReader reader_;
-  bool interactive_ = false;
 };
 
 }  // namespace

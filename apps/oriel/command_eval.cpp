@@ -316,7 +316,8 @@ Command addEvalCommand(CLI::App* program) {
       ->type_name("f16")
       ->check(CLI::IsMember({"f16"}).description(""));
   app->add_option("--picture", options->picture, "Draw the cache as it is at the end")
-      ->type_name("FILE.svg");
+      ->type_name("FILE.svg")
+      ->check(svgFile());
   app->add_option("--max-tokens", options->max_tokens, "Use the first N tokens only")
       ->type_name("N")
       ->transform(wholeNumber(0, SIZE_MAX));

@@ -119,7 +119,8 @@ Command addPlanCommand(CLI::App* program) {
       ->needs(shape);
   app->add_flag("--list", raw->list, "List the names for --arch")->excludes(model)->excludes(shape);
   app->add_option("--plot", raw->plot_path, "Also draw window against memory for each cache format")
-      ->type_name("FILE.svg");
+      ->type_name("FILE.svg")
+      ->check(svgFile());
   addCommonOptions(app, raw, Uses::kModel);
   return {app, [options] { return runPlan(*options); }};
 }

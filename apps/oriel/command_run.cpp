@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -6,6 +7,7 @@
 #include "commands.h"
 #include "divergence.h"
 #include "failure.h"
+#include "forgetting.h"
 #include "interrupt.h"
 #include "json_input.h"
 #include "model_handle.h"
@@ -37,10 +39,30 @@ struct Prompt {
   bool from_ids = false;
 };
 
+/// Before the answer, what of the prompt it will not be an answer to.
+void tellWhatIsLost(const RunOptions& options, const Model& model, const Session& session,
+                    const Prompt& prompt) {
+  const oriel_stats stats = session.stats();
+  const uint64_t tokens = prompt.ids.size();
+  const uint64_t beyond = tokens - std::min<uint64_t>(tokens, stats.window_capacity);
+  const uint64_t lost = std::max(stats.evicted, beyond);
+  if (lost != 0) {
+    const uint64_t sinks = model.plan().sink_tokens;
+    tellLoss("the prompt", lost, tokens, tokens - std::min(tokens, sinks) + options.tokens,
+             options.common, model.plan());
+  }
+}
+
 int runRun(const RunOptions& options, Prompt prompt) {
   const Model model(options.common, Load::kDevice);
-  const bool chat = !options.raw && !prompt.from_ids && model.chatFormat(options.chat) != "none";
-  const Session session(model, options.chat);
+  const bool wants_chat = !options.raw && !prompt.from_ids;
+  const bool chat = wants_chat && model.chatFormat(options.chat) != "none";
+  if (wants_chat && !chat) {
+    model.diagnostics().warn(
+        "the model has no chat format: the prompt is continued as it is; name one with --template, "
+        "or give --raw");
+  }
+  const Session session(model, options.chat, 0, options.common.split_turns);
   const CancelOnInterrupt cancel(session.get());
   oriel_generate_options sampling = generateOptions(options.common, options.tokens);
   sampling.ignore_stop = options.ignore_stop ? 1 : 0;
@@ -49,6 +71,7 @@ int runRun(const RunOptions& options, Prompt prompt) {
   if (chat) {
     prompt.ids = model.renderedIds(options.chat, {{"user", prompt.text}}, true, ORIEL_TEXT_BOS);
     session.check(oriel_chat_add(session.get(), "user", prompt.text.data(), prompt.text.size()));
+    tellWhatIsLost(options, model, session, prompt);
     chatReply(session, sampling, &reply);
   } else {
     if (prompt.from_ids) {
@@ -59,6 +82,7 @@ int runRun(const RunOptions& options, Prompt prompt) {
       session.check(oriel_session_append_text(session.get(), prompt.text.data(), prompt.text.size(),
                                               kRawFlags));
     }
+    tellWhatIsLost(options, model, session, prompt);
     generate(session, sampling, &reply);
   }
   if (options.common.json) {

@@ -2,8 +2,10 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -55,7 +57,20 @@ std::vector<int32_t> parseIds(const std::string& text) {
   }
 }
 
-int runTokenize(const TokenizeOptions& options) {
+/// With --decode, ids may come without a model in front of them: what is a number, and no file, is one.
+void takeIdForModel(TokenizeOptions* options) {
+  const std::string& model = options->common.model;
+  std::error_code error;
+  if (options->decode && !model.empty() &&
+      model.find_first_not_of("0123456789,[] ") == std::string::npos &&
+      !std::filesystem::exists(std::filesystem::u8path(model), error)) {
+    options->ids.insert(options->ids.begin(), model);
+    options->common.model.clear();
+  }
+}
+
+int runTokenize(TokenizeOptions options) {
+  takeIdForModel(&options);
   std::string input;
   for (const std::string& id : options.ids) {
     input += id + " ";
@@ -97,11 +112,13 @@ int runTokenize(const TokenizeOptions& options) {
 Command addTokenizeCommand(CLI::App* program) {
   auto options = std::make_shared<TokenizeOptions>();
   CLI::App* app =
-      program->add_subcommand("tokenize", "Turn text from stdin into token ids, or back");
+      program->add_subcommand("tokenize", "Turn text from stdin into token ids, or ids into text");
   addModelOption(app, &options->common);
-  app->footer("Example:\n  printf Hello | oriel tokenize");
-  app->add_option("IDS", options->ids,
-                  "With --decode: the ids, after MODEL (default: those on stdin)")
+  app->footer("Examples:\n  printf Hello | oriel tokenize\n  oriel tokenize --decode 15 43");
+  app->add_option(
+         "IDS", options->ids,
+         "With --decode only: the ids, separated by spaces or commas or as JSON (default: those on "
+         "stdin)")
       ->type_name("");
   app->add_flag("--decode", options->decode, "From ids to text");
   app->add_flag("--special", options->special,

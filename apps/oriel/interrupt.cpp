@@ -1,19 +1,89 @@
 #include "interrupt.h"
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <mutex>
+#include <system_error>
+#include <thread>
 
 #include "failure.h"
+#include "terminal_modes.h"
+
+#ifndef _WIN32
+#include <fcntl.h>
+#include <unistd.h>
+#endif
 
 namespace cli {
 namespace {
 
-// A signal handler reaches nothing but globals; lock-free atomics are safe in one.
-std::atomic<oriel_session*> watched{nullptr};
+// The handler reaches nothing but lock-free atomics and the pipes, and never the session: that may be about to
+// be destroyed by the thread which the signal did not come to. A thread of its own cancels, under a lock.
 std::atomic<int> pressed{0};
-static_assert(std::atomic<oriel_session*>::is_always_lock_free);
 static_assert(std::atomic<int>::is_always_lock_free);
+
+std::mutex watched_lock;
+oriel_session* watched = nullptr;
+
+void cancelWatched() {
+  const std::lock_guard<std::mutex> hold(watched_lock);
+  if (watched != nullptr && pressed.load() != 0) {
+    oriel_session_cancel(watched);
+  }
+}
+
+#ifndef _WIN32
+
+struct Pipe {
+  std::atomic<int> read_end{-1};
+  std::atomic<int> write_end{-1};
+};
+Pipe to_watcher;  // a byte for each Ctrl-C
+Pipe to_reader;   // a byte for whatever ends a wait for input
+
+bool openPipe(bool reader_waits, Pipe* pipe) {
+  int ends[2];
+  if (::pipe(ends) != 0) {
+    return false;
+  }
+  for (const int end : ends) {
+    fcntl(end, F_SETFD, FD_CLOEXEC);
+  }
+  fcntl(ends[1], F_SETFL, O_NONBLOCK);
+  if (!reader_waits) {
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+  }
+  pipe->read_end.store(ends[0]);
+  pipe->write_end.store(ends[1]);
+  return true;
+}
+
+void writeByte(const Pipe& pipe) {
+  const int error = errno;
+  const char byte = 0;
+  // A full pipe wakes its reader as well.
+  [[maybe_unused]] const ssize_t written = ::write(pipe.write_end.load(), &byte, 1);
+  errno = error;
+}
+
+void watch() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);  // others have more to do with signals
+  char bytes[64];
+  for (;;) {
+    const ssize_t count = ::read(to_watcher.read_end.load(), bytes, sizeof(bytes));
+    if (count > 0) {
+      cancelWatched();
+    } else if (count == 0 || errno != EINTR) {
+      return;
+    }
+  }
+}
+
+#endif
 
 }  // namespace
 
@@ -23,11 +93,15 @@ static void onInterrupt(int) {
   std::signal(SIGINT, onInterrupt);  // Windows forgets the handler each time
 #endif
   if (pressed.fetch_add(1) + 1 >= 3) {
+    leaveTerminal();
     std::_Exit(kExitCancelled);
   }
-  if (oriel_session* session = watched.load()) {
-    oriel_session_cancel(session);
-  }
+#ifdef _WIN32
+  cancelWatched();  // handlers have a thread of their own there
+#else
+  writeByte(to_watcher);
+  writeByte(to_reader);
+#endif
 }
 }
 
@@ -35,9 +109,23 @@ void catchInterrupts() {
 #ifdef _WIN32
   std::signal(SIGINT, onInterrupt);
 #else
-  // Without SA_RESTART: a read that waits for a line returns.
+  static const bool ready = [] {
+    if (!openPipe(/*reader_waits=*/true, &to_watcher) || !openPipe(/*reader_waits=*/false, &to_reader)) {
+      return false;
+    }
+    try {
+      std::thread(watch).detach();
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }();
+  if (!ready) {
+    return;  // no descriptors or threads to be had: Ctrl-C ends the process
+  }
   struct sigaction action = {};
   action.sa_handler = onInterrupt;
+  action.sa_flags = SA_RESTART;  // who waits for input is woken by the pipe
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
 #endif
@@ -45,16 +133,43 @@ void catchInterrupts() {
 
 int interrupts() { return pressed.load(); }
 
-void clearInterrupts() { pressed.store(0); }
+void clearInterrupts() {
+  pressed.store(0);
+  clearWake();
+}
+
+#ifdef _WIN32
+
+int wakeDescriptor() { return -1; }
+void clearWake() {}
+void wakeReader() {}
+
+#else
+
+int wakeDescriptor() { return to_reader.read_end.load(); }
+
+void clearWake() {
+  char bytes[64];
+  while (wakeDescriptor() >= 0 && ::read(wakeDescriptor(), bytes, sizeof(bytes)) > 0) {
+  }
+}
+
+void wakeReader() { writeByte(to_reader); }
+
+#endif
 
 CancelOnInterrupt::CancelOnInterrupt(oriel_session* session) {
-  watched.store(session);
+  const std::lock_guard<std::mutex> hold(watched_lock);
+  watched = session;
   // One that came before there was anything to cancel.
   if (interrupts() != 0) {
     oriel_session_cancel(session);
   }
 }
 
-CancelOnInterrupt::~CancelOnInterrupt() { watched.store(nullptr); }
+CancelOnInterrupt::~CancelOnInterrupt() {
+  const std::lock_guard<std::mutex> hold(watched_lock);
+  watched = nullptr;
+}
 
 }  // namespace cli

@@ -5,14 +5,23 @@
 
 namespace cli {
 
-/// From here on Ctrl-C no longer ends the process: it is counted, and cancels the session that is
-/// being watched. The third one without clearInterrupts() in between ends the process all the same.
+/// From here on Ctrl-C no longer ends the process: it is counted, cancels the session that is being watched,
+/// and wakes who waits for input. The third one without clearInterrupts() in between ends the process all
+/// the same.
 void catchInterrupts();
 /// How often it was pressed since clearInterrupts().
 int interrupts();
 void clearInterrupts();
 
-/// While one of these lives Ctrl-C cancels the session's running call. One at a time.
+/// Readable once wakeReader() was called since clearWake(); -1 before catchInterrupts() and on Windows.
+/// A read that must end on Ctrl-C polls it: the signal may come to any thread.
+int wakeDescriptor();
+void clearWake();
+/// Safe in a signal handler. Ctrl-C does it, too.
+void wakeReader();
+
+/// While one of these lives Ctrl-C cancels the session's running call. One at a time. The session lives at
+/// least as long: no cancel is on its way once this is destroyed.
 class CancelOnInterrupt {
  public:
   explicit CancelOnInterrupt(oriel_session* session);

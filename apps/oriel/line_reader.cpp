@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "failure.h"
+#include "interrupt.h"
 #include "system.h"
 
 namespace cli {
@@ -37,8 +38,10 @@ LineReader::Result LineReader::next(std::string* line) {
     } else if (count == 0) {
       at_end_ = true;
     } else if (errno == EINTR) {
-      pending_.clear();
-      return Result::kInterrupted;
+      if (interrupts() != 0) {
+        pending_.clear();
+        return Result::kInterrupted;
+      }
     } else {
       throw Failure{kExitFailed, std::string("stdin cannot be read (") + std::strerror(errno) +
                                      "): check where the input comes from"};
@@ -48,9 +51,9 @@ LineReader::Result LineReader::next(std::string* line) {
 
 bool LineReader::waits() const { return !pending_.empty() || stdinWaits(0); }
 
-LineReader::Result LineReader::nextTyped(std::string* text) {
+LineReader::Result LineReader::nextTyped(std::string* text, bool (*stands_alone)(const std::string&)) {
   Result result = next(text);
-  if (result != Result::kLine || text->compare(0, 1, "/") == 0) {
+  if (result != Result::kLine || stands_alone(*text)) {
     return result;
   }
   const auto join = [&] {

@@ -11,8 +11,8 @@ class LineReader {
   /// `line` without its line ending. After kInterrupted what had been read of the line is dropped.
   Result next(std::string* line);
   /// At a terminal: as next(), with the lines that come together with the line, which is what a text does that is
-  /// pasted. If its last line is not ended that is waited for. Lines that begin with "/" come by themselves.
-  Result nextTyped(std::string* text);
+  /// pasted. If its last line is not ended that is waited for. Lines that `stands_alone` come by themselves.
+  Result nextTyped(std::string* text, bool (*stands_alone)(const std::string&));
   /// Whether there is more already. Asked before a prompt: lines that were typed ahead.
   bool waits() const;
 

@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "help.h"
+#include "nearest.h"
 #include "output.h"
 #include "system.h"
 #include "terminal.h"
@@ -48,6 +49,62 @@ void refuseEmptyValues(CLI::App* program) {
   }
 }
 
+/// `oriel help`, `oriel help COMMAND` and `oriel version`, as other programs have them.
+void readWords(const CLI::App& program, std::vector<std::string>* texts) {
+  const std::string first = texts->empty() ? "" : texts->front();
+  if (first == "version" && texts->size() == 1) {
+    texts->front() = "--version";
+  } else if (first == "help" && texts->size() <= 2) {
+    texts->erase(texts->begin());
+    // Of a command that there is not this says so.
+    const bool known = texts->empty() || !program
+                                              .get_subcommands([texts](const CLI::App* app) {
+                                                return app->get_name() == texts->front();
+                                              })
+                                              .empty();
+    if (known) {
+      texts->emplace_back("--help");
+    }
+  }
+}
+
+/// A command or an option that there is not, and the one that was meant.
+std::string describeUnknown(const CLI::App& program, const std::string& command) {
+  const std::vector<std::string> unknown = program.remaining(/*recurse=*/true);
+  const auto option = std::find_if(unknown.begin(), unknown.end(), [](const std::string& text) {
+    return text.compare(0, 1, "-") == 0;
+  });
+  std::vector<std::string> known;
+  std::string what;
+  std::string typed;
+  const std::vector<CLI::App*> chosen = program.get_subcommands();
+  if (chosen.empty() && !unknown.empty() && option != unknown.begin()) {
+    typed = unknown.front();
+    what = "there is no command " + typed;
+    for (const CLI::App* app : program.get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(app->get_name());
+    }
+    known.insert(known.end(), {"help", "version"});
+  } else if (option != unknown.end()) {
+    typed = option->substr(0, option->find('='));
+    what = command + " has no option " + typed;
+    const CLI::App* const app = chosen.empty() ? &program : chosen.front();
+    for (const CLI::Option* each : app->get_options()) {
+      for (const std::string& name : each->get_lnames()) {
+        known.push_back("--" + name);
+      }
+    }
+  } else {
+    for (const std::string& text : unknown) {
+      what += (what.empty() ? command + " does not take " : ", ") + text;
+    }
+    return what + ": see `" + command + " --help`";
+  }
+  const std::string near = nearest(typed, known);
+  const std::string help = "see `" + command + " --help`";
+  return what + ": " + (near.empty() ? help : "did you mean " + near + "? (" + help + ")");
+}
+
 /// Help and version go to stdout, wrong usage to stderr.
 int endParsing(const CLI::App& program, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) {
@@ -60,7 +117,9 @@ int endParsing(const CLI::App& program, const CLI::ParseError& error) {
   for (const CLI::App* app : program.get_subcommands()) {
     command += " " + app->get_name();
   }
-  complain(std::string(error.what()) + " (see `" + command + " --help`)");
+  complain(dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr
+               ? describeUnknown(program, command)
+               : std::string(error.what()) + " (see `" + command + " --help`)");
   return kExitUsage;
 }
 
@@ -83,6 +142,7 @@ int runCommand(int argc, char** argv) {
       "`oriel COMMAND --help` says what a command takes. To begin: oriel chat");
   refuseEmptyValues(&program);
   std::vector<std::string> texts = arguments(argc, argv);
+  readWords(program, &texts);
   std::reverse(texts.begin(), texts.end());  // CLI11 takes them from the back
   try {
     program.parse(std::move(texts));

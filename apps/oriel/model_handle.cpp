@@ -67,6 +67,12 @@ int Diagnostics::onProgress(uint64_t done, uint64_t total, void* user) {
   return interrupts() != 0 ? 1 : 0;
 }
 
+void Diagnostics::warn(const std::string& message) const {
+  if (shows_warnings_) {
+    tellText(dim("oriel: warning: " + message) + "\n");
+  }
+}
+
 std::string Diagnostics::reason(oriel_status status) const {
   return last_error_.empty() ? std::string(oriel_status_text(status)) + ": try --verbose"
                              : last_error_;
@@ -87,8 +93,18 @@ void Diagnostics::check(oriel_status status, Blame blame) const {
   }
 }
 
-Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
-    : diagnostics_(options.verbose, load != Load::kGlance) {
+Model::Model(const CommonOptions& options, Load how, uint32_t pinned_tokens)
+    : diagnostics_(options.verbose, how != Load::kGlance) {
+  load(options, how, pinned_tokens);
+}
+
+void Model::loadAgain(const CommonOptions& options, uint32_t pinned_tokens) {
+  oriel_model_free(model_);
+  model_ = nullptr;
+  load(options, Load::kDevice, pinned_tokens);
+}
+
+void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens) {
   const std::string path = modelPath(options);
   const std::string cache = load == Load::kDevice ? cacheFolder(options) : "";
   oriel_options library_options = planOptions(options);
@@ -124,6 +140,7 @@ Model::Model(const CommonOptions& options, Load load, uint32_t pinned_tokens)
     }
   } catch (...) {
     oriel_model_free(model_);
+    model_ = nullptr;
     throw;
   }
 }
@@ -161,10 +178,25 @@ std::string Model::detokenize(const std::vector<int32_t>& ids, uint32_t flags) c
   return text;
 }
 
+// "use one of ...": the library says it about a name that is none.
+std::string Model::knownFormats() const {
+  oriel_chat_options chat = {};
+  chat.struct_size = sizeof(chat);
+  chat.chat_template = "?";
+  (void)oriel_chat_template(model_, &chat);
+  const std::string reason = diagnostics_.reason(ORIEL_ERROR_ARGUMENT);
+  const size_t end = reason.find(": ");
+  return end == std::string::npos ? "name a format instead" : reason.substr(end + 2);
+}
+
 std::string Model::chatFormat(const ChatFormatOptions& options) const {
   const oriel_chat_options chat = chatOptions(options);
   const char* const name = oriel_chat_template(model_, &chat);
   diagnostics_.check(name == nullptr ? ORIEL_ERROR_ARGUMENT : ORIEL_OK, Diagnostics::Blame::kOptions);
+  if (!options.template_file.empty() && name == std::string("plain")) {
+    throw Failure{kExitUsage, options.template_file +
+                                  " holds no chat template that is known here: " + knownFormats()};
+  }
   return name;
 }
 
@@ -211,17 +243,28 @@ std::vector<int32_t> Model::renderedIds(const ChatFormatOptions& options,
   return ids;
 }
 
-Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens)
-    : diagnostics_(model.diagnostics()) {
+Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens,
+                 bool split_turns)
+    : diagnostics_(model.diagnostics()), split_turns_(split_turns) {
+  open(model, chat, assumed_tokens);
+}
+
+void Session::open(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens) {
   const oriel_chat_options chat_options = chatOptions(chat);
   oriel_session_options options = {};
   options.struct_size = sizeof(options);
   options.chat = &chat_options;
   options.assumed_tokens = assumed_tokens;
+  options.split_turns = split_turns_ ? 1 : 0;
   check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
 }
 
-Session::~Session() { oriel_session_destroy(session_); }
+Session::~Session() { close(); }
+
+void Session::close() {
+  oriel_session_destroy(session_);
+  session_ = nullptr;
+}
 
 void Session::reset() { check(oriel_session_reset(session_)); }
 

@@ -31,6 +31,8 @@ class Diagnostics {
   enum class Blame { kOptions, kData };
   /// Throws unless `status` is ORIEL_OK.
   void check(oriel_status status, Blame blame = Blame::kData) const;
+  /// As the library's warnings: where somebody sees it.
+  void warn(const std::string& message) const;
   /// "WHAT HAPPENED: WHAT TO DO".
   std::string reason(oriel_status status) const;
 
@@ -60,6 +62,9 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
+  /// Frees it, and loads with options that may be others. What was made of it must be closed.
+  void loadAgain(const CommonOptions& options, uint32_t pinned_tokens);
+
   oriel_model* get() const { return model_; }
   const Diagnostics& diagnostics() const { return diagnostics_; }
   const oriel_model_info& info() const { return info_; }
@@ -82,6 +87,9 @@ class Model {
                                    uint32_t flags) const;
 
  private:
+  std::string knownFormats() const;
+  void load(const CommonOptions& options, Load load, uint32_t pinned_tokens);
+
   Diagnostics diagnostics_;
   oriel_model* model_ = nullptr;
   oriel_model_info info_ = {};
@@ -91,12 +99,16 @@ class Model {
 
 class Session {
  public:
-  /// As if `assumed_tokens` had been appended: oriel_session_options.
+  /// As if `assumed_tokens` had been appended, `split_turns`: oriel_session_options.
   explicit Session(const Model& model, const ChatFormatOptions& chat = {},
-                   uint64_t assumed_tokens = 0);
+                   uint64_t assumed_tokens = 0, bool split_turns = false);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
+
+  void close();
+  /// A new one, of the model that the first was of, which may have been loaded again since.
+  void open(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens = 0);
 
   oriel_session* get() const { return session_; }
   void reset();
@@ -108,6 +120,7 @@ class Session {
 
  private:
   const Diagnostics& diagnostics_;
+  const bool split_turns_;
   oriel_session* session_ = nullptr;
 };
 

@@ -89,6 +89,15 @@ void setCalibration(const std::string& text, CommonOptions* options) {
   }
 }
 
+void setEvict(const std::string& given, CommonOptions* options) {
+  const std::string text = lowerCase(given);
+  if (text != "turns" && text != "tokens") {
+    throw CLI::ValidationError("--evict",
+                               "'" + given + "' is not what can be forgotten: use turns or tokens");
+  }
+  options->split_turns = text == "tokens";
+}
+
 /// An option whose text is read by `set`.
 void addText(CLI::App* command, CommonOptions* options, const char* name, const char* type,
              const char* group, const char* help, void (*set)(const std::string&, CommonOptions*)) {
@@ -147,6 +156,12 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
           "What `oriel calibrate` measured on this model: a file, none, or auto, the one beside the model "
           "(default)",
           setCalibration);
+
+  addText(
+      command, options, "--evict", "WHAT", shown("Memory", Uses::kSampling),
+      "What goes at once when the window is full: turns, a question with its answer (default), or "
+      "single tokens",
+      setEvict);
 
   const char* const device = shown("Device", Uses::kDevice);
   addText(command, options, "--device", "DEVICE", device,

@@ -34,6 +34,7 @@ struct CommonOptions {
   uint32_t threads = 0;
   std::optional<std::string> calibration;  ///< a file; "": none; by default the one beside the model
   bool no_cache = false;
+  bool split_turns = false;  ///< --evict tokens
 
   uint64_t seed = 0;
   bool greedy = false;

@@ -34,8 +34,8 @@ std::vector<Curve> curvesOf(const oriel_plan& plan) {
   std::vector<Curve> curves;
   for (uint32_t i = 0; i < plan.choice_count; ++i) {
     const oriel_plan_choice& choice = plan.choices[i];
-    curves.push_back({formatsName(choice.k_format, choice.v_format), kLineColours[i], choice.k_format,
-                      choice.v_format, {}});
+    curves.push_back({formatsName(choice.k_format, choice.v_format),
+                      formatColour(choice.k_format, choice.v_format), choice.k_format, choice.v_format, {}});
   }
   return curves;
 }

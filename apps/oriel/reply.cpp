@@ -22,6 +22,7 @@ void showThought(const std::string& text, bool first) {
 int onToken(const oriel_token_event* event, void* user) {
   auto* progress = static_cast<Progress*>(user);
   Reply* const reply = progress->reply;
+  reply->at_each_token();
   const auto [thought, text] =
       progress->splitter.feed(event->id, std::string_view(event->text, event->text_bytes));
   reply->ids.push_back(event->id);

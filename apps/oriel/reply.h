@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Reply {
   bool streams = false;  ///< show text on stdout at once
   ThinkTags think_tags;
   bool shows_thoughts = false;  ///< quietly, on stderr
+  std::function<void()> at_each_token = [] {};
   std::string text;
   std::string thought;
   std::vector<int32_t> ids;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "chart.h"
+#include "plan_source.h"
 #include "sweep.h"
 
 namespace cli {
@@ -19,9 +20,15 @@ constexpr double kHeadRoom = 1.08;
 
 /// Each pair of formats keeps its colour, whichever are there.
 const char* colourOf(const std::string& formats) {
-  const char* const names[] = {"f16", "K8V8", "K8V4", "K4V4"};
-  const auto* const found = std::find(std::begin(names), std::end(names), formats);
-  return kLineColours[static_cast<size_t>(found - std::begin(names)) % std::size(kLineColours)];
+  constexpr oriel_kv_format kFormats[] = {ORIEL_KV_F16, ORIEL_KV_INT8, ORIEL_KV_INT4};
+  for (const oriel_kv_format k : kFormats) {
+    for (const oriel_kv_format v : kFormats) {
+      if (formatsName(k, v) == formats) {
+        return formatColour(k, v);
+      }
+    }
+  }
+  return kQuietColour;
 }
 
 struct Series {

@@ -6,6 +6,8 @@
 #include <string>
 #include <system_error>
 
+#include "interrupt.h"
+
 #ifdef _WIN32
 #ifndef NOMINMAX
 #define NOMINMAX  // MinGW's own C++ headers may have it
@@ -220,12 +222,24 @@ uint64_t peakResidentBytes() {
 }
 
 long readStdin(char* buffer, size_t capacity) {
+  // Ctrl-C may come to another thread than this, so it has to be waited for like input.
+  pollfd sources[] = {{STDIN_FILENO, POLLIN, 0}, {wakeDescriptor(), POLLIN, 0}};
+  while (poll(sources, 2, -1) < 0) {
+    if (errno != EINTR) {
+      return -1;
+    }
+  }
+  if (sources[1].revents != 0) {
+    clearWake();
+    errno = EINTR;
+    return -1;
+  }
   return static_cast<long>(read(STDIN_FILENO, buffer, capacity));
 }
 
 bool stdinWaits(int milliseconds) {
   pollfd input = {STDIN_FILENO, POLLIN, 0};
-  return poll(&input, 1, milliseconds) > 0 && (input.revents & POLLIN) != 0;
+  return poll(&input, 1, milliseconds) > 0 && (input.revents & (POLLIN | POLLHUP)) != 0;
 }
 
 std::string takeUnfinishedLine() {

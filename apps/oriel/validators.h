@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include <CLI/CLI.hpp>
+
+#include "chart.h"
 
 namespace cli {
 
@@ -39,6 +42,32 @@ inline CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
                  std::to_string(least) + " to " + std::to_string(most);
         }
         text = std::to_string(value);
+        return std::string();
+      },
+      "");
+}
+
+/// The name of a file that a drawing is written to: by its ending nobody may take it for anything but SVG.
+inline CLI::Validator svgFile() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        return text.empty() || isSvgName(text)
+                   ? std::string()
+                   : "'" + text + "' is not allowed: drawings are SVG, so write a name that ends with .svg";
+      },
+      "");
+}
+
+/// A file's name without its ending.
+inline CLI::Validator stem() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        for (const char* ending : {".svg", ".csv", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}) {
+          const size_t length = std::strlen(ending);
+          if (text.size() >= length && text.compare(text.size() - length, length, ending) == 0) {
+            return "'" + text + "' is not allowed: leave out " + ending + "; .csv and .svg are written and added";
+          }
+        }
         return std::string();
       },
       "");

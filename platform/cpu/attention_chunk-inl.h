@@ -253,7 +253,9 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
   }
   const uint32_t whole = (n + kSumQueries - 1) / kSumQueries * kSumQueries;
   std::fill(queries.gathered_rows, queries.gathered_rows + whole * stride, 0.0f);
-  std::fill(queries.sums[0], queries.sums[0] + n * kN, 0.0f);
+  for (uint32_t q = 0; q < n; ++q) {
+    std::fill(queries.sums[q], queries.sums[q] + kN, 0.0f);
+  }
   forEachBlock(p, splits, most_sinks, first.ring_begin, ring_slots, block_slots,
                [&](bool sinks, uint32_t slot, uint32_t order, uint32_t count) {
                  attendBlock(task, slotsOf(p, task.k_format, task.keys, kv_head, sinks, slot),

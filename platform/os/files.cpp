@@ -4,9 +4,14 @@
 namespace oriel {
 
 bool readIfThere(const char* path, void* to, uint64_t bytes) {
-  SmallFile file;
+  InputFile file;
   return file.openIfThere(path, Log()).ok() && file.isOpen() && file.bytes() == bytes &&
-         file.read(to, bytes, Log()).ok();
+         file.readAll(to, Log()).ok();
+}
+
+Status InputFile::readAll(void* to, const Log& log) const {
+  ORIEL_TRY(read(0, to, bytes(), log));
+  return expectUnchanged(log);
 }
 
 }  // namespace oriel

@@ -1,4 +1,4 @@
-// What Oriel asks of the operating system: file mapping, memory sizes, a clock, small files.
+// What Oriel asks of the operating system: files, memory sizes, a clock, small files.
 // One implementation per system (posix.cpp, win32.cpp, ...); nothing here knows of models or devices.
 #pragma once
 
@@ -9,35 +9,8 @@
 
 namespace oriel {
 
-/// A read-only mapping of a whole file; unmapped by the destructor. Move-only.
-class MappedFile {
- public:
-  MappedFile() = default;
-  ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept;
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  /// `path` is UTF-8; on POSIX systems "/dev/fd/N" and "/proc/self/fd/N" are the descriptor N itself, which
-  /// stays open where it is. ORIEL_ERROR_IO with a reason (missing, a folder, empty, no permission, too large
-  /// for a 32-bit process).
-  Status open(const char* path, const Log& log);
-  /// As open, but says nothing and fails quietly when the file is not there.
-  Status openIfThere(const char* path);
-
-  const uint8_t* data() const { return data_; }
-  uint64_t bytes() const { return bytes_; }
-  /// Tells the system that [offset, offset + bytes) will not be needed again (page-aligned inwards).
-  void dropPages(uint64_t offset, uint64_t bytes) const;
-
- private:
-  const uint8_t* data_ = nullptr;
-  uint64_t bytes_ = 0;
-};
-
-/// A file that is read in order and never mapped: what is cut off or changed meanwhile is read short or as other
-/// bytes, which readers of such files expect anyway. Closed by the destructor.
+/// A file that is read piece by piece, while others may write to it or cut it off: what is read may then be
+/// old or new, and expectUnchanged() tells; nothing worse happens. Closed by the destructor.
 class InputFile {
  public:
   InputFile() = default;
@@ -45,39 +18,43 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  /// False, quietly, when there is no such file (`missing`), it may not be read or is no file (a folder, a pipe,
-  /// a device). `path` as for MappedFile.
-  bool open(const char* path, bool* missing);
-  /// The next bytes, at most `capacity`; 0: the end, or it cannot be read.
-  size_t read(void* buffer, size_t capacity);
-
- private:
-  intptr_t handle_ = -1;
-};
-
-/// A file that is read into the caller's memory. What others do to it meanwhile is an error line, where a mapping
-/// would end the process. Closed by the destructor.
-class SmallFile {
- public:
-  SmallFile() = default;
-  ~SmallFile();
-  SmallFile(const SmallFile&) = delete;
-  SmallFile& operator=(const SmallFile&) = delete;
-
-  /// Once; `path` as in MappedFile::open, and it must stay. A file that is not there is no error: then isOpen() is
-  /// false. Refuses folders, devices and pipes with ORIEL_ERROR_IO; a file may be empty.
+  /// Once only. `path`, which must outlive this object, is UTF-8; on POSIX systems "/dev/fd/N" and
+  /// "/proc/self/fd/N" are the descriptor N itself, which stays open where it is, its offset untouched.
+  /// ORIEL_ERROR_IO with a reason (missing, a folder, a device, empty, no permission). Windows: nobody else may
+  /// write to the file while it is open.
+  Status open(const char* path, const Log& log);
+  /// As open(), but a file that is not there is no error (then isOpen() is false), it may be empty, and others may
+  /// write to it on Windows, too.
   Status openIfThere(const char* path, const Log& log);
   bool isOpen() const { return handle_ != kNoHandle; }
-  uint64_t bytes() const { return bytes_; }
-  /// Its first `bytes` bytes. ORIEL_ERROR_IO where it has fewer by now; or more, if all of it was wanted.
-  Status read(void* to, uint64_t bytes, const Log& log) const;
+  /// When it was opened.
+  uint64_t bytes() const { return was_.bytes; }
+  /// Exactly `bytes` from `offset` on. ORIEL_ERROR_IO when there are no longer so many or they cannot be read.
+  Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
+  /// ORIEL_ERROR_IO when the file's size or the time of its last change is no longer what it was. That it was
+  /// removed, or replaced by another under its name, is no change: this one stays what it was.
+  Status expectUnchanged(const Log& log) const;
+  /// All bytes() of it, unchanged.
+  Status readAll(void* to, const Log& log) const;
 
  private:
+  /// What tells that a file was written to.
+  struct State {
+    uint64_t bytes = 0;
+    uint64_t links = 0;  ///< names
+    int64_t written[2] = {};  ///< time of the last write: seconds and nanoseconds, or one number
+    int64_t changed[2] = {};  ///< of the last change of anything, names included
+  };
+  bool readState(State* state) const;
+#if defined(_WIN32)
+  Status openShared(const char* path, uint32_t sharing, const Log& log);
+#endif
+
   static constexpr intptr_t kNoHandle = -1;
 
-  intptr_t handle_ = kNoHandle;
   const char* path_ = nullptr;
-  uint64_t bytes_ = 0;
+  intptr_t handle_ = kNoHandle;
+  State was_;
 };
 
 /// Reads a file that has exactly so many bytes. False for any other, and one that is not there.

@@ -83,16 +83,6 @@ bool writeAll(int fd, const void* data, size_t bytes) {
   return true;
 }
 
-/// At most a GiB; 0: there is nothing there.
-ssize_t readAt(int fd, void* to, uint64_t bytes, uint64_t offset) {
-  const size_t piece = static_cast<size_t>(bytes < (1u << 30) ? bytes : 1u << 30);
-  ssize_t got = 0;
-  do {
-    got = ::pread(fd, to, piece, static_cast<off_t>(offset));
-  } while (got < 0 && errno == EINTR);
-  return got;
-}
-
 enum class Lock { kTaken, kHeld, kUnknown };
 
 /// Takes a lock that ends with the process, without waiting. kUnknown: files cannot be locked there.
@@ -283,15 +273,42 @@ bool readText(const char* path, char* text, size_t capacity) {
 
 // --- Reading -------------------------------------------------------------------------------------
 
-SmallFile::~SmallFile() {
-  if (handle_ != kNoHandle) {
+namespace {
+
+Status changedMeanwhile(const char* path, const Log& log) {
+  return log.fail(ORIEL_ERROR_IO,
+                  "%.600s was changed while it was being read: try again when nobody writes to it",
+                  path);
+}
+
+bool sameTime(const int64_t (&a)[2], const int64_t (&b)[2]) { return a[0] == b[0] && a[1] == b[1]; }
+
+}  // namespace
+
+InputFile::~InputFile() {
+  if (isOpen()) {
     (void)::close(static_cast<int>(handle_));
   }
 }
 
-Status SmallFile::openIfThere(const char* path, const Log& log) {
+Status InputFile::open(const char* path, const Log& log) {
+  ORIEL_TRY(openIfThere(path, log));
+  if (!isOpen()) {  // errno is still that of opening
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
+  }
+  if (was_.bytes == 0) {
+    return log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path);
+  }
+#if defined(POSIX_FADV_SEQUENTIAL)
+  (void)::posix_fadvise(static_cast<int>(handle_), 0, 0, POSIX_FADV_SEQUENTIAL);
+#endif
+  return kOk;
+}
+
+Status InputFile::openIfThere(const char* path, const Log& log) {
+  path_ = path;
   Descriptor file(openToRead(path));
-  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR)) {
+  if (!file.valid() && (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG)) {
     return kOk;
   }
   struct stat info = {};
@@ -303,28 +320,65 @@ Status SmallFile::openIfThere(const char* path, const Log& log) {
                     S_ISDIR(info.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
   }
   handle_ = file.release();
-  path_ = path;
-  bytes_ = info.st_size > 0 ? static_cast<uint64_t>(info.st_size) : 0;
+  if (!readState(&was_)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
+  }
   return kOk;
 }
 
-Status SmallFile::read(void* to, uint64_t bytes, const Log& log) const {
-  char* const out = static_cast<char*>(to);
-  const int fd = static_cast<int>(handle_);
-  ssize_t got = 1;
-  for (uint64_t done = 0; done < bytes && got > 0; done += static_cast<uint64_t>(got)) {
-    got = readAt(fd, out + done, bytes - done, done);
+bool InputFile::readState(State* state) const {
+  struct stat info = {};
+  if (::fstat(static_cast<int>(handle_), &info) != 0 || info.st_size < 0) {
+    return false;
   }
-  bool changed = got == 0;
-  if (got > 0 && bytes >= bytes_) {  // all of it: then there is no more
-    char next = 0;
-    got = readAt(fd, &next, 1, bytes);
-    changed = got > 0;
+#if defined(__APPLE__)
+  const struct timespec written = info.st_mtimespec;
+  const struct timespec changed = info.st_ctimespec;
+#else
+  const struct timespec written = info.st_mtim;
+  const struct timespec changed = info.st_ctim;
+#endif
+  state->bytes = static_cast<uint64_t>(info.st_size);
+  state->links = static_cast<uint64_t>(info.st_nlink);
+  state->written[0] = static_cast<int64_t>(written.tv_sec);
+  state->written[1] = static_cast<int64_t>(written.tv_nsec);
+  state->changed[0] = static_cast<int64_t>(changed.tv_sec);
+  state->changed[1] = static_cast<int64_t>(changed.tv_nsec);
+  return true;
+}
+
+Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+  char* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    constexpr uint64_t kMost = 1u << 30;  // what every system takes at a time
+    const ssize_t got = ::pread(static_cast<int>(handle_), at,
+                                static_cast<size_t>(bytes < kMost ? bytes : kMost),
+                                static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
+    }
+    if (got == 0) {  // its end was farther away when it was opened
+      return changedMeanwhile(path_, log);
+    }
+    at += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<uint64_t>(got);
   }
-  if (got < 0) {
+  return kOk;
+}
+
+Status InputFile::expectUnchanged(const Log& log) const {
+  State is;
+  if (!readState(&is)) {
     return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
   }
-  return changed ? log.fail(ORIEL_ERROR_IO, "%.600s changed while it was read: try again", path_) : kOk;
+  // Giving or taking a name changes the second time, too, and nothing in the file.
+  const bool same = is.bytes == was_.bytes && sameTime(is.written, was_.written) &&
+                    (is.links != was_.links || sameTime(is.changed, was_.changed));
+  return same ? kOk : changedMeanwhile(path_, log);
 }
 
 // --- Writing -------------------------------------------------------------------------------------

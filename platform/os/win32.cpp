@@ -132,125 +132,38 @@ bool writeAll(HANDLE file, const void* data, size_t bytes) {
 
 // --- Files ---------------------------------------------------------------------------------------
 
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) {
-    (void)UnmapViewOfFile(data_);
-  }
+namespace {
+
+Status changedMeanwhile(const char* path, const Log& log) {
+  return log.fail(ORIEL_ERROR_IO,
+                  "%.600s was changed while it was being read: try again when nobody writes to it",
+                  path);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : data_(other.data_), bytes_(other.bytes_) {
-  other.data_ = nullptr;
-  other.bytes_ = 0;
-}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  MappedFile taken(std::move(other));  // unmaps what this one had
-  std::swap(data_, taken.data_);
-  std::swap(bytes_, taken.bytes_);
-  return *this;
-}
-
-Status MappedFile::open(const char* path, const Log& log) {
-  *this = MappedFile();
-  WidePath wide;
-  if (!wide.set(path)) {
-    return log.fail(ORIEL_ERROR_IO,
-                    "cannot open %.600s: its path is too long or not UTF-8, change it", path);
-  }
-  const DWORD attributes = GetFileAttributesW(wide.text);
-  if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a folder, give a file", path);
-  }
-  const Handle file(CreateFileW(wide.text, GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE,
-                                nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
-  LARGE_INTEGER size = {};
-  if (!file.valid() || GetFileSizeEx(file.get(), &size) == 0) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(GetLastError()));
-  }
-  if (size.QuadPart <= 0) {
-    return log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path);
-  }
-  const uint64_t bytes = static_cast<uint64_t>(size.QuadPart);
-  if (bytes > SIZE_MAX / 2) {
-    return log.fail(ORIEL_ERROR_IO,
-                    "%.600s has %" PRIu64
-                    " bytes, more than a 32-bit process can map: use a smaller "
-                    "model or a 64-bit build",
-                    path, bytes);
-  }
-  // The view keeps the file open; both handles can go.
-  const Handle mapping(CreateFileMappingW(file.get(), nullptr, PAGE_READONLY, 0, 0, nullptr));
-  const void* data =
-      mapping.valid() ? MapViewOfFile(mapping.get(), FILE_MAP_READ, 0, 0, 0) : nullptr;
-  if (data == nullptr) {
-    return log.fail(ORIEL_ERROR_IO, "cannot map %.600s: %s", path, adviceFor(GetLastError()));
-  }
-  data_ = static_cast<const uint8_t*>(data);
-  bytes_ = bytes;
-  return kOk;
-}
-
-Status MappedFile::openIfThere(const char* path) { return open(path, Log{}); }
+}  // namespace
 
 InputFile::~InputFile() {
-  if (handle_ != -1) {
+  if (isOpen()) {
     (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
   }
 }
 
-bool InputFile::open(const char* path, bool* missing) {
-  WidePath wide;
-  *missing = !wide.set(path);
-  if (*missing || handle_ != -1) {
-    return false;
+Status InputFile::open(const char* path, const Log& log) {
+  ORIEL_TRY(openShared(path, FILE_SHARE_READ | FILE_SHARE_DELETE, log));  // nobody writes
+  if (!isOpen()) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(ERROR_FILE_NOT_FOUND));
   }
-  const HANDLE file = CreateFileW(wide.text, GENERIC_READ,
-                                  FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
-                                  OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr);
-  if (file == INVALID_HANDLE_VALUE) {
-    const DWORD error = GetLastError();
-    *missing = error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND ||
-               error == ERROR_INVALID_NAME || error == ERROR_FILENAME_EXCED_RANGE;
-    return false;
-  }
-  if (GetFileType(file) != FILE_TYPE_DISK) {
-    (void)CloseHandle(file);
-    return false;
-  }
-  handle_ = reinterpret_cast<intptr_t>(file);
-  return true;
+  return was_.bytes == 0 ? log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path)
+                         : Status(kOk);
 }
 
-size_t InputFile::read(void* buffer, size_t capacity) {
-  DWORD got = 0;
-  const DWORD wanted = capacity < (1u << 30) ? static_cast<DWORD>(capacity) : 1u << 30;
-  return ReadFile(reinterpret_cast<HANDLE>(handle_), buffer, wanted, &got, nullptr) != 0 ? got : 0;
+// Others may write and replace it: they are not to fail because somebody reads.
+Status InputFile::openIfThere(const char* path, const Log& log) {
+  return openShared(path, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, log);
 }
 
-void MappedFile::dropPages(uint64_t offset, uint64_t bytes) const {
-  SYSTEM_INFO info = {};
-  GetSystemInfo(&info);
-  const uint64_t page = info.dwPageSize;
-  if (page == 0 || offset >= bytes_) {
-    return;
-  }
-  const uint64_t rest = bytes_ - offset;
-  const uint64_t end = offset + (bytes < rest ? bytes : rest);
-  const uint64_t first = (offset + page - 1) / page * page;
-  const uint64_t last = end == bytes_ ? end : end / page * page;
-  if (first < last) {
-    // Unlocking pages that are not locked takes them out of the working set; it reports an error.
-    (void)VirtualUnlock(const_cast<uint8_t*>(data_) + first, static_cast<SIZE_T>(last - first));
-  }
-}
-
-SmallFile::~SmallFile() {
-  if (handle_ != kNoHandle) {
-    (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
-  }
-}
-
-Status SmallFile::openIfThere(const char* path, const Log& log) {
+Status InputFile::openShared(const char* path, uint32_t sharing, const Log& log) {
+  path_ = path;
   WidePath wide;
   if (!wide.set(path)) {
     return log.fail(ORIEL_ERROR_IO,
@@ -260,50 +173,68 @@ Status SmallFile::openIfThere(const char* path, const Log& log) {
   if (attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_DIRECTORY) != 0) {
     return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a folder, give a file", path);
   }
-  // Others may write and replace it: they are not to fail because somebody reads.
-  Handle file(CreateFileW(wide.text, GENERIC_READ,
-                          FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
-                          OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
+  Handle file(CreateFileW(wide.text, GENERIC_READ, sharing, nullptr, OPEN_EXISTING,
+                          FILE_FLAG_SEQUENTIAL_SCAN, nullptr));
   if (!file.valid()) {
     const DWORD error = GetLastError();
     return error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND
                ? Status(kOk)
                : log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(error));
   }
-  LARGE_INTEGER size = {};
   if (GetFileType(file.get()) != FILE_TYPE_DISK) {
     return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a device or a pipe, give a file", path);
   }
-  if (GetFileSizeEx(file.get(), &size) == 0) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(GetLastError()));
-  }
   handle_ = reinterpret_cast<intptr_t>(file.release());
-  path_ = path;
-  bytes_ = size.QuadPart > 0 ? static_cast<uint64_t>(size.QuadPart) : 0;
+  return readState(&was_) ? kOk
+                          : log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path,
+                                     adviceFor(GetLastError()));
+}
+
+bool InputFile::readState(State* state) const {
+  const HANDLE handle = reinterpret_cast<HANDLE>(handle_);
+  LARGE_INTEGER size = {};
+  FILETIME written = {};
+  if (GetFileSizeEx(handle, &size) == 0 ||
+      GetFileTime(handle, nullptr, nullptr, &written) == 0) {
+    return false;
+  }
+  state->bytes = static_cast<uint64_t>(size.QuadPart);
+  state->written[0] = static_cast<int64_t>(written.dwHighDateTime);
+  state->written[1] = static_cast<int64_t>(written.dwLowDateTime);
+  return true;
+}
+
+Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+  char* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    constexpr uint64_t kMost = 1u << 30;
+    OVERLAPPED place = {};
+    place.Offset = static_cast<DWORD>(offset);
+    place.OffsetHigh = static_cast<DWORD>(offset >> 32);
+    DWORD got = 0;
+    if (ReadFile(reinterpret_cast<HANDLE>(handle_), at,
+                 static_cast<DWORD>(bytes < kMost ? bytes : kMost), &got, &place) == 0 &&
+        GetLastError() != ERROR_HANDLE_EOF) {
+      return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(GetLastError()));
+    }
+    if (got == 0) {  // its end was farther away when it was opened
+      return changedMeanwhile(path_, log);
+    }
+    at += got;
+    offset += got;
+    bytes -= got;
+  }
   return kOk;
 }
 
-Status SmallFile::read(void* to, uint64_t bytes, const Log& log) const {
-  char* out = static_cast<char*>(to);
-  const HANDLE file = reinterpret_cast<HANDLE>(handle_);
-  LARGE_INTEGER start = {};
-  bool failed = SetFilePointerEx(file, start, nullptr, FILE_BEGIN) == 0;
-  uint64_t rest = bytes;
-  DWORD got = 1;
-  for (; !failed && rest > 0 && got > 0; rest -= got, out += got) {
-    failed = ReadFile(file, out, rest < (1u << 30) ? static_cast<DWORD>(rest) : 1u << 30, &got, nullptr) == 0;
-  }
-  bool changed = rest > 0;
-  if (!failed && !changed && bytes >= bytes_) {  // all of it: then there is no more
-    char next = 0;
-    failed = ReadFile(file, &next, 1, &got, nullptr) == 0;
-    changed = got > 0;
-  }
-  if (failed) {
+Status InputFile::expectUnchanged(const Log& log) const {
+  State is;
+  if (!readState(&is)) {
     return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(GetLastError()));
   }
-  return changed ? log.fail(ORIEL_ERROR_IO, "%.600s changed while it was read: try again", path_)
-                 : Status(kOk);
+  const bool same = is.bytes == was_.bytes && is.written[0] == was_.written[0] &&
+                    is.written[1] == was_.written[1];
+  return same ? kOk : changedMeanwhile(path_, log);
 }
 
 // Windows has large pages only for privileged processes.

@@ -97,8 +97,9 @@ Status checkVk(VkResult result, const char* what, const Log& log) {
                       what, text, number);
     case VK_ERROR_DEVICE_LOST:
       return log.fail(ORIEL_ERROR_DEVICE,
-                      "cannot %s, %s (Vulkan result %d): free the model and load it again", what,
-                      text, number);
+                      "cannot %s, %s (Vulkan result %d): free the model and load it again, or on the "
+                      "CPU",
+                      what, text, number);
     default:
       return log.fail(ORIEL_ERROR_DEVICE,
                       "cannot %s, %s (Vulkan result %d): update the graphics driver or choose "

@@ -192,13 +192,13 @@ void MatmulChoices::create(const DeviceCaps& caps, const char* dir, const Log& l
     path_[0] = '\0';
     return;
   }
-  SmallFile kept;
+  InputFile kept;
   if (!kept.openIfThere(path_, Log()).ok() || !kept.isOpen()) {
     return;
   }
   const ChoicesFile expected = expectedFile(caps);
   ChoicesFile file;
-  bool good = kept.bytes() == sizeof(file) && kept.read(&file, sizeof(file), Log()).ok() &&
+  bool good = kept.bytes() == sizeof(file) && kept.readAll(&file, Log()).ok() &&
               std::memcmp(&file, &expected, offsetof(ChoicesFile, chosen)) == 0 &&
               file.hash == hashOf(file);
   for (uint32_t i = 0; good && i < kChoices; ++i) {

@@ -84,7 +84,7 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
                              const Log& log) {
   VkPipelineCacheCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
-  SmallFile file;
+  InputFile file;
   if (dir != nullptr &&
       !(makeCachePath(device.caps, dir, "pipelines", path_, sizeof(path_)) &&
         makeCachePath(device.caps, dir, "opening", marker_, sizeof(marker_)))) {
@@ -96,13 +96,13 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
   if (there) {
     const uint8_t* payload = nullptr;
     uint64_t payload_bytes = 0;
-    SmallFile marker;
+    InputFile marker;
     if (!marker.openIfThere(marker_, Log()).ok() || marker.isOpen()) {
       log.write(ORIEL_LOG_DEBUG, "the driver did not survive %s; not used", path_);
     } else if (file.bytes() > kMostFileBytes || kept.data() == nullptr) {
       log.write(ORIEL_LOG_DEBUG, "%s has %" PRIu64 " bytes, for which there is no memory; not used", path_,
                 file.bytes());
-    } else if (file.read(kept.data(), file.bytes(), Log()).ok() &&
+    } else if (file.readAll(kept.data(), Log()).ok() &&
                checkFile(device.caps, kept.as<uint8_t>(), file.bytes(), &payload, &payload_bytes)) {
       info.pInitialData = payload;
       info.initialDataSize = static_cast<size_t>(payload_bytes);

@@ -100,10 +100,11 @@ Status Queue::wait(uint32_t fence) {
     left_ms_ = 0;
     return failed_before
                ? Status(ORIEL_ERROR_TIMEOUT)
-               : settle(log_.fail(ORIEL_ERROR_TIMEOUT,
-                                  "%s did not answer within %u ms: free the model, then load it with a "
-                                  "longer timeout or a smaller chunk, or on the CPU",
-                                  device_->caps.name, timeout_ms_));
+               : settle(log_.fail(
+                     ORIEL_ERROR_TIMEOUT,
+                     "%s did not answer within %u ms: free the model, then load it with a "
+                     "longer timeout or a smaller chunk, or on the CPU",
+                     device_->caps.name, timeout_ms_));
   }
   // Finished, or lost: a lost device does no more work.
   in_flight_[fence] = result != VK_SUCCESS && result != VK_ERROR_DEVICE_LOST;

@@ -6,9 +6,11 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/workspace.h"
 #include "budget/budget.h"
 #include "budget/speed.h"
 #include "exec/session.h"
+#include "gguf/model_file.h"
 #include "oriel/oriel.h"
 #include "os/os.h"
 #include "text/chat.h"
@@ -68,6 +70,10 @@ bool validResult(const T* out) {
 
 inline Log logOf(const oriel_options& options) { return {options.log, options.log_user}; }
 
+inline const oriel_allocator& allocatorOf(const oriel_options& options) {
+  return options.allocator != nullptr ? *options.allocator : defaultAllocator();
+}
+
 /// Cuts at the last byte that fits; always NUL-terminated.
 template <size_t N>
 void copyText(const char* text, size_t bytes, char (&out)[N]) {
@@ -88,8 +94,7 @@ void describeContext(const ModelDesc& desc, Info* info) {
 
 /// A file that was opened and checked, with everything decided that needs no device.
 struct PreparedModel {
-  MappedFile mapping;
-  GgufFile file;
+  ModelFile source;
   ModelDesc desc;
   KvShape kv;
   PlanTotals totals;
@@ -119,8 +124,11 @@ oriel_status withoutWeights(const oriel_model& model);
 /// "bpe (smollm)", "spm".
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
 
+/// ORIEL_ERROR_ARGUMENT for one that lacks a function.
+Status checkAllocator(const oriel_options& options, const Log& log);
+
 /// Opens, checks and budgets. A budget that is too small is not an error here. With ORIEL_DEVICE_NONE stops
-/// after the tokenizer.
+/// after the tokenizer. `path` and the options' allocator must outlive `prepared`.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
 oriel_plan planResult(const PreparedModel& prepared);
 /// A known shape by name, and the type of its matrices.

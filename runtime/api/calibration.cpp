@@ -1,5 +1,6 @@
 #include "api/calibration.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -8,63 +9,109 @@ namespace {
 
 constexpr size_t kMaxPath = 4096;
 
-size_t readPiece(void* file, void* buffer, size_t capacity) {
-  return static_cast<InputFile*>(file)->read(buffer, capacity);
+/// A file from front to back. Where it cannot be read it ends.
+struct Front {
+  const InputFile* file;
+  uint64_t at = 0;
+
+  static size_t read(void* context, void* buffer, size_t capacity) {
+    auto* const front = static_cast<Front*>(context);
+    const uint64_t bytes = std::min<uint64_t>(capacity, front->file->bytes() - front->at);
+    if (bytes == 0 || !front->file->read(front->at, buffer, bytes, Log()).ok()) {
+      return 0;
+    }
+    front->at += bytes;
+    return static_cast<size_t>(bytes);
+  }
+};
+
+Status hashEnds(const ModelFile& model, const Log& log, uint64_t* hash) {
+  EndsHash sum;
+  uint8_t block[4096];
+  const uint64_t part = std::min(model.bytes(), EndsHash::kBytes);
+  for (const uint64_t begin : {uint64_t{0}, model.bytes() - part}) {
+    for (uint64_t at = 0; at < part; at += sizeof(block)) {
+      const uint64_t bytes = std::min<uint64_t>(sizeof(block), part - at);
+      ORIEL_TRY(model.read(begin + at, block, bytes, log));
+      sum.add(block, static_cast<size_t>(bytes));
+    }
+  }
+  *hash = sum.value();
+  return kOk;
 }
 
-// Null: nothing is wrong with it.
-const char* faultOf(InputFile* input, const MappedFile& model, uint32_t n_layers, CalibrationFile* file) {
-  switch (readCalibrationFile({readPiece, input}, file)) {
+// `fault` null: nothing is wrong with it.
+Status check(const InputFile& input, const ModelFile& model, uint32_t n_layers, const Log& log,
+             CalibrationFile* file, const char** fault) {
+  Front front = {&input};
+  switch (readCalibrationFile({Front::read, &front}, file)) {
     case CalibrationFault::kNotOne:
-      return "is not a calibration";
+      *fault = "is not a calibration";
+      return kOk;
     case CalibrationFault::kVersion:
-      return "has a version that is not known here";
+      *fault = "has a version that is not known here";
+      return kOk;
     case CalibrationFault::kConstant:
-      return "has a constant that cannot be a measurement";
+      *fault = "has a constant that cannot be a measurement";
+      return kOk;
     case CalibrationFault::kNone:
       break;
   }
-  if (file->model_bytes != model.bytes() ||
-      file->model_hash != hashOfEnds(model.data(), model.bytes())) {
-    return "was measured on another file";
+  uint64_t hash = file->model_hash;
+  if (file->model_bytes == model.bytes()) {
+    ORIEL_TRY(hashEnds(model, log, &hash));
   }
-  return file->constants.layer_count == 0 || file->constants.layer_count == n_layers
-             ? nullptr
-             : "has another number of layers than the model";
+  *fault = file->model_bytes != model.bytes() || file->model_hash != hash ? "was measured on another file"
+           : file->constants.layer_count != 0 && file->constants.layer_count != n_layers
+               ? "has another number of layers than the model"
+               : nullptr;
+  return kOk;
+}
+
+Status readNamed(const char* path, const ModelFile& model, uint32_t n_layers, const Log& log,
+                 oriel_options* options, CalibrationFile* storage) {
+  InputFile input;
+  ORIEL_TRY(input.openIfThere(path, log));
+  if (!input.isOpen()) {
+    return log.fail(ORIEL_ERROR_IO, "the calibration %.600s is not there: check the path", path);
+  }
+  const char* fault = nullptr;
+  ORIEL_TRY(check(input, model, n_layers, log, storage, &fault));
+  if (fault != nullptr) {
+    return log.fail(ORIEL_ERROR_FORMAT, "%.600s %s: measure again with `oriel calibrate`", path, fault);
+  }
+  options->calibration = &storage->constants;
+  return kOk;
 }
 
 }  // namespace
 
-Status findCalibration(const char* model_path, const MappedFile& model, uint32_t n_layers, const Log& log,
+Status findCalibration(const char* model_path, const ModelFile& model, uint32_t n_layers, const Log& log,
                        oriel_options* options, CalibrationFile* storage) {
-  const char* path = options->calibration_file;
-  const bool beside = path == nullptr;
-  if (options->calibration != nullptr || (!beside && path[0] == '\0')) {
+  const char* const named = options->calibration_file;
+  if (options->calibration != nullptr || (named != nullptr && named[0] == '\0')) {
     return kOk;
   }
-  char beside_path[kMaxPath];
-  if (beside) {
-    const int length = std::snprintf(beside_path, sizeof(beside_path), "%s.calibration.json", model_path);
-    if (length < 0 || static_cast<size_t>(length) >= sizeof(beside_path)) {
-      return kOk;  // nor could anybody have written one there
-    }
-    path = beside_path;
+  if (named != nullptr) {
+    return readNamed(named, model, n_layers, log, options, storage);
+  }
+  char path[kMaxPath];
+  const int length = std::snprintf(path, sizeof(path), "%s.calibration.json", model_path);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(path)) {
+    return kOk;  // nor could anybody have written one there
   }
   InputFile input;
-  bool missing = false;
-  const bool open = input.open(path, &missing);
-  if (!open && !beside) {
-    return log.fail(ORIEL_ERROR_IO, "the calibration %.600s cannot be read: check the path and its access rights",
-                    path);
+  const char* fault = "cannot be read";
+  if (input.openIfThere(path, Log()).ok()) {
+    if (!input.isOpen()) {
+      return kOk;
+    }
+    ORIEL_TRY(check(input, model, n_layers, log, storage, &fault));
   }
-  const char* const fault =
-      open ? faultOf(&input, model, n_layers, storage) : missing ? nullptr : "cannot be read";
-  if (fault != nullptr && beside) {
-    log.write(ORIEL_LOG_WARNING, "%.600s %s: measure again with `oriel calibrate`", path, fault);
-  } else if (fault != nullptr) {
-    return log.fail(ORIEL_ERROR_FORMAT, "%.600s %s: measure again with `oriel calibrate`", path, fault);
-  } else if (open) {
+  if (fault == nullptr) {
     options->calibration = &storage->constants;
+  } else {
+    log.write(ORIEL_LOG_WARNING, "%.600s %s: measure again with `oriel calibrate`", path, fault);
   }
   return kOk;
 }

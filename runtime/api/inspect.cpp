@@ -137,21 +137,20 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     return ORIEL_ERROR_ARGUMENT;
   }
   const Log log = logOf(options);
-  const oriel_allocator allocator =
-      options.allocator != nullptr ? *options.allocator : defaultAllocator();
+  if (const Status status = checkAllocator(options, log); !status.ok()) {
+    return status.code();
+  }
+  const oriel_allocator& allocator = allocatorOf(options);
   oriel_file_info info = {};
   Reasons reasons(&info);
   {
-    MappedFile mapping;
-    GgufFile file;
-    if (const Status status = mapping.open(path, log); !status.ok()) {
+    ModelFile source;
+    if (const Status status = source.open(path, allocator, log); !status.ok()) {
       return status.code();
     }
-    if (const Status status = file.open(mapping.data(), mapping.bytes(), log); !status.ok()) {
-      return status.code();
-    }
+    const GgufFile& file = source.gguf();
     info.struct_size = sizeof(info);
-    info.file_bytes = mapping.bytes();
+    info.file_bytes = source.bytes();
     readText(file, "general.architecture", info.architecture);
     readText(file, "general.name", info.name);
     readText(file, "general.size_label", info.size_label);
@@ -167,6 +166,9 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     }
     if (const Status status = readTokenizer(file, allocator, reasons.log(), log, &info);
         !status.ok()) {
+      return status.code();
+    }
+    if (const Status status = source.expectUnchanged(log); !status.ok()) {
       return status.code();
     }
     info.runs = described && info.missing_count == 0 ? 1 : 0;

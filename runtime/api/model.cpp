@@ -104,37 +104,52 @@ void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint6
   }
 }
 
-// Tells models apart without reading all of them: the whole header, and the ends of every tensor.
-uint64_t modelHash(const GgufFile& file) {
-  constexpr uint64_t kSampleBytes = 64;
+// Tells models apart, with all weights that are read on the way to the device: everything before them, and
+// what else is read of tensors.
+uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
   uint64_t hash = hashBytes(file.data(), file.headerBytes());
-  uint64_t cursor = 0;
-  GgufTensor tensor;
-  while (file.nextTensor(&cursor, &tensor)) {
-    const uint64_t sample = std::min(kSampleBytes, tensor.bytes);
-    hash = hashBytes(tensor.data, sample, hash);
-    hash = hashBytes(tensor.data + tensor.bytes - sample, sample, hash);
+  for (const RopeTable* table : {&desc.rope, &desc.rope_long, &desc.rope_local}) {
+    hash = hashBytes(&table->magnitude, sizeof(table->magnitude), hash);
+    hash = hashBytes(table->divisors, sizeof(table->divisors), hash);
   }
   return hash;
 }
 
-void fillInfo(const PreparedModel& prepared, oriel_model* model) {
+void describeFile(const PreparedModel& prepared, oriel_model* model) {
   oriel_model_info& info = model->info;
+  const GgufFile& file = prepared.source.gguf();
   const ModelDesc& desc = prepared.desc;
   const Tokenizer& tokenizer = *model->tokenizer;
   info.struct_size = sizeof(info);
   GgufString text;
-  if (prepared.file.getString("general.architecture", &text)) {
+  if (file.getString("general.architecture", &text)) {
     copyText(text.data, text.bytes, info.architecture);
   }
-  if (prepared.file.getString("general.name", &text)) {
+  if (file.getString("general.name", &text)) {
     copyText(text.data, text.bytes, info.name);
   }
   describeTokenizer(tokenizer, info.tokenizer);
   const char* format = model->chat.name();
   copyText(format, std::strlen(format), info.chat_template);
-  describeTensorTypes(prepared.file, info.tensor_types, sizeof(info.tensor_types),
+  describeTensorTypes(file, info.tensor_types, sizeof(info.tensor_types),
                       &info.parameters);
+  info.n_layers = desc.n_layers;
+  info.n_heads = desc.n_heads;
+  info.n_kv_heads = desc.n_kv_heads;
+  info.head_dim = desc.head_dim;
+  info.n_embd = desc.n_embd;
+  info.n_ff = desc.n_ff;
+  info.n_vocab = tokenizer.vocabSize();
+  info.context_train = desc.context_train;
+  info.file_bytes = prepared.source.bytes();
+  info.bos_id = tokenizer.bosId();
+  info.eos_id = tokenizer.eosId();
+  info.add_bos = tokenizer.addBos() ? 1 : 0;
+  describeContext(desc, &info);
+}
+
+void describeDevice(oriel_model* model) {
+  oriel_model_info& info = model->info;
   const char* device = model->executor != nullptr ? model->executor->deviceName() : "none";
   const char* driver = model->executor != nullptr ? model->executor->driverName() : "";
   copyText(device, std::strlen(device), info.device);
@@ -146,19 +161,6 @@ void fillInfo(const PreparedModel& prepared, oriel_model* model) {
     info.pipelines_from_cache = says ? pipelines.from_cache : UINT32_MAX;
     info.pipelines_ms = pipelines.ms;
   }
-  info.n_layers = desc.n_layers;
-  info.n_heads = desc.n_heads;
-  info.n_kv_heads = desc.n_kv_heads;
-  info.head_dim = desc.head_dim;
-  info.n_embd = desc.n_embd;
-  info.n_ff = desc.n_ff;
-  info.n_vocab = tokenizer.vocabSize();
-  info.context_train = desc.context_train;
-  info.file_bytes = prepared.mapping.bytes();
-  info.bos_id = tokenizer.bosId();
-  info.eos_id = tokenizer.eosId();
-  info.add_bos = tokenizer.addBos() ? 1 : 0;
-  describeContext(desc, &info);
 }
 
 Status refuse(const PreparedModel& prepared, const Log& log) {
@@ -178,29 +180,41 @@ void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
 }
 
 // Everything after the model's block exists. What it made so far is undone by oriel_model_free.
-Status loadInto(const PreparedModel& prepared, const oriel_options& options, Arena* arena,
+Status loadInto(const oriel_options& options, PreparedModel* prepared, Arena* arena,
                 oriel_model* model) {
   const Log log = logOf(options);
-  ORIEL_TRY(Tokenizer::build(prepared.file, log, arena, &model->tokenizer));
-  model->chat = recogniseChat(prepared.file, log);
-  if (options.device != ORIEL_DEVICE_NONE) {
-    model->desc = prepared.desc;
-    model->hash = modelHash(prepared.file);
-    model->session_host_bytes = prepared.session_host_bytes;
-    model->plan_result = planResult(prepared);
-    ORIEL_TRY(buildPlan(prepared.file, model->desc, prepared.totals, prepared.budget.cache,
-                        prepared.budget.formats, prepared.budget.chunk, log, arena, &model->plan));
+  const GgufFile& file = prepared->source.gguf();
+  const bool has_device = options.device != ORIEL_DEVICE_NONE;
+  ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer));
+  model->chat = recogniseChat(file, log);
+  describeFile(*prepared, model);
+  if (has_device) {
+    model->desc = prepared->desc;
+    model->session_host_bytes = prepared->session_host_bytes;
+    model->plan_result = planResult(*prepared);
+    ORIEL_TRY(buildPlan(file, model->desc, prepared->totals, prepared->budget.cache,
+                        prepared->budget.formats, prepared->budget.chunk, log, arena, &model->plan));
+  }
+  uint64_t hash = headerHash(file, prepared->desc);
+  prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's
+  if (has_device) {
     const ExecutorMemory memory = takeExecutorMemory(model->plan, arena);
     if (arena->exhausted()) {
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
     ORIEL_TRY(createExecutor(options, model->plan, memory, model->allocator, &model->executor));
-    ORIEL_TRY(loadWeights(&prepared.mapping, prepared.file, model->desc, model->plan,
-                          {options.progress, options.progress_user}, model->executor));
+    // Into what the session will have: it is not there yet.
+    ORIEL_TRY(loadWeights(file, model->plan, {options.progress, options.progress_user},
+                          {model->allocator, model->session_host_bytes}, log, model->executor,
+                          &hash));
     ORIEL_TRY(model->executor->finishLoad());
+    model->hash = hash;
+  }
+  describeDevice(model);
+  ORIEL_TRY(prepared->source.expectUnchanged(log));
+  if (has_device) {
     logPlan(model->plan_result, model->executor->deviceName(), log);
   }
-  fillInfo(prepared, model);
   return kOk;
 }
 
@@ -238,8 +252,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   if (options.device != ORIEL_DEVICE_NONE && !prepared.budget.fits) {
     return refuse(prepared, log).code();
   }
-  const oriel_allocator allocator =
-      options.allocator != nullptr ? *options.allocator : defaultAllocator();
+  const oriel_allocator& allocator = allocatorOf(options);
   void* block = allocateZeroed(allocator, prepared.model_host_bytes);
   if (block == nullptr) {
     return log
@@ -252,7 +265,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   model->log = log;
   model->allocator = allocator;
   model->host_bytes = prepared.model_host_bytes;
-  const Status status = loadInto(prepared, options, &arena, model);
+  const Status status = loadInto(options, &prepared, &arena, model);
   if (!status.ok()) {
     oriel_model_free(model);
     return status.code();

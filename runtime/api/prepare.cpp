@@ -41,6 +41,14 @@ bool readFormat(int wanted, bool* fixed, KvFormat* format) {
 
 }  // namespace
 
+Status checkAllocator(const oriel_options& options, const Log& log) {
+  if (options.allocator != nullptr &&
+      (options.allocator->allocate == nullptr || options.allocator->release == nullptr)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "the allocator lacks a function: give both, or none");
+  }
+  return kOk;
+}
+
 Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request) {
   *request = BudgetRequest();
   const int device = rawEnum(options.device);
@@ -50,10 +58,7 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   }
   uint32_t disabled = 0;
   ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
-  if (options.allocator != nullptr &&
-      (options.allocator->allocate == nullptr || options.allocator->release == nullptr)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "the allocator lacks a function: give both, or none");
-  }
+  ORIEL_TRY(checkAllocator(options, log));
   if (!readFormat(rawEnum(options.k_format), &request->fixed_k, &request->formats.k) ||
       !readFormat(rawEnum(options.v_format), &request->fixed_v, &request->formats.v)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
@@ -124,40 +129,40 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
-  ORIEL_TRY(prepared->mapping.open(path, log));
-  ORIEL_TRY(prepared->file.open(prepared->mapping.data(), prepared->mapping.bytes(), log));
+  ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
+  const GgufFile& file = prepared->source.gguf();
 
   Arena model_arena;
   (void)model_arena.take<oriel_model>(1);
   Tokenizer* tokenizer = nullptr;
   if (options.device == ORIEL_DEVICE_NONE) {
     // A file of an architecture that cannot run here still has a tokenizer.
-    if (!readModelDesc(prepared->file, Log(), &prepared->desc).ok()) {
+    if (!readModelDesc(file, Log(), &prepared->desc).ok()) {
       prepared->desc = ModelDesc();
     }
-    ORIEL_TRY(Tokenizer::build(prepared->file, log, &model_arena, &tokenizer));
+    ORIEL_TRY(Tokenizer::build(file, log, &model_arena, &tokenizer));
     prepared->model_host_bytes = model_arena.used();
     return kOk;
   }
-  ORIEL_TRY(readModelDesc(prepared->file, log, &prepared->desc));
+  ORIEL_TRY(readModelDesc(file, log, &prepared->desc));
   prepared->kv = kvShapeOf(prepared->desc);
-  ORIEL_TRY(Tokenizer::build(prepared->file, log, &model_arena, &tokenizer));
-  ORIEL_TRY(measureWeights(prepared->file, prepared->desc, log, &prepared->totals));
+  ORIEL_TRY(Tokenizer::build(file, log, &model_arena, &tokenizer));
+  ORIEL_TRY(measureWeights(file, prepared->desc, log, &prepared->totals));
 
-  CalibrationFile file;
-  ORIEL_TRY(findCalibration(path, prepared->mapping, prepared->desc.n_layers, log, &options, &file));
+  CalibrationFile measured;
+  ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, log, &options, &measured));
   (void)readCalibration(options.calibration, &request.loss);
   prepared->calibrated = options.calibration != nullptr;
-  guardKeys(prepared->file, prepared->desc, &request.formats);
+  ORIEL_TRY(guardKeys(file, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, *prepared, log, &request));
   if (request.speed != nullptr) {
-    prepared->work = workOf(prepared->file, prepared->desc, prepared->kv, prepared->totals);
+    prepared->work = workOf(file, prepared->desc, prepared->kv, prepared->totals);
   }
 
   // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   Plan plan;
-  ORIEL_TRY(buildPlan(prepared->file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1,
+  ORIEL_TRY(buildPlan(file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1,
                       log, &model_arena, &plan));
   (void)takeExecutorMemory(plan, &model_arena);
   prepared->model_host_bytes = model_arena.used();
@@ -254,7 +259,10 @@ oriel_status oriel_plan_file(const char* path, const oriel_options* given, oriel
     return ORIEL_ERROR_ARGUMENT;
   }
   PreparedModel prepared;
-  const Status status = prepareModel(path, options, &prepared);
+  Status status = prepareModel(path, options, &prepared);
+  if (status.ok()) {
+    status = prepared.source.expectUnchanged(logOf(options));
+  }
   if (status.ok()) {
     writeResult(planResult(prepared), plan);
   }

@@ -4,11 +4,9 @@
 #include <iterator>
 
 #include "api/api.h"
+#include "exec/features.h"
 #include "plan/weight_layout.h"
 #include "speed/tune.h"
-#if ORIEL_VULKAN
-#include "exec/features.h"
-#endif
 
 namespace oriel {
 namespace {

@@ -78,14 +78,14 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
 
 // What is there already is only replaced if saving has made it, or nothing is in it.
 Status checkReplaced(const char* path, const Log& log) {
-  SmallFile old;
+  InputFile old;
   ORIEL_TRY(old.openIfThere(path, log));
   if (!old.isOpen() || old.bytes() == 0) {
     return kOk;
   }
   char begin[kSnapshotMagicBytes] = {};
   if (old.bytes() >= sizeof(begin)) {
-    ORIEL_TRY(old.read(begin, sizeof(begin), log));
+    ORIEL_TRY(old.read(0, begin, sizeof(begin), log));
   }
   return isSnapshot(begin) ? kOk
                            : log.fail(ORIEL_ERROR_IO,
@@ -95,7 +95,7 @@ Status checkReplaced(const char* path, const Log& log) {
 
 Status restoreFile(Session* session, const char* path, const oriel_allocator& allocator, const Log& log,
                    const Log& named) {
-  SmallFile file;
+  InputFile file;
   ORIEL_TRY(file.openIfThere(path, log));
   if (!file.isOpen()) {
     return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is not there, check the path", path);
@@ -103,7 +103,7 @@ Status restoreFile(Session* session, const char* path, const oriel_allocator& al
   // Before memory is borrowed for it: any file may be named.
   SnapshotHeader header;
   const uint64_t begin = std::min<uint64_t>(file.bytes(), sizeof(header));
-  ORIEL_TRY(file.read(&header, begin, log));
+  ORIEL_TRY(file.read(0, &header, begin, log));
   ORIEL_TRY(checkSnapshotHeader(&header, begin, file.bytes(), named));
   Workspace workspace(nullptr, 0, &allocator);
   const BorrowedBytes block(&workspace, file.bytes());
@@ -112,7 +112,7 @@ Status restoreFile(Session* session, const char* path, const oriel_allocator& al
                     "no memory for %.600s, which has %llu bytes: close other programs", path,
                     static_cast<unsigned long long>(file.bytes()));
   }
-  ORIEL_TRY(file.read(block.data(), file.bytes(), log));
+  ORIEL_TRY(file.readAll(block.data(), log));
   return session->restore(block.data(), file.bytes(), named);
 }
 
@@ -120,9 +120,10 @@ Status restoreFile(Session* session, const char* path, const oriel_allocator& al
 
 oriel_status oriel::refuseCall(oriel_session* handle) {
   if (handle->refusing.exchange(1) == 0) {
-    (void)handle->model->log.fail(ORIEL_ERROR_STATE,
-                                  "the session is in the middle of another call: wait until that has "
-                                  "returned, and change nothing from inside its callbacks");
+    (void)handle->model->log.fail(
+        ORIEL_ERROR_STATE,
+        "the session is in the middle of another call: wait until that has "
+        "returned, and change nothing from inside its callbacks");
     handle->refusing.store(0);
   }
   return ORIEL_ERROR_STATE;
@@ -233,7 +234,8 @@ oriel_status oriel_session_restore(oriel_session* handle, const void* data, size
   if (handle == nullptr || data == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle, [&] { return handle->session->restore(data, bytes, handle->model->log); });
+  return callAlone(
+      handle, [&] { return handle->session->restore(data, bytes, handle->model->log); });
 }
 
 oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
@@ -252,7 +254,8 @@ oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
                             static_cast<unsigned long long>(bytes));
     }
     ORIEL_TRY(handle->session->save(block.data()));
-    return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), FileUse::kKept, model.log);
+    return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), FileUse::kKept,
+                               model.log);
   });
 }
 

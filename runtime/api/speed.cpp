@@ -17,19 +17,18 @@ Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory&
   return createExecutor(*choice.options, plan, memory, choice.allocator, executor);
 }
 
-Status readTarget(const char* path, const Log& log, SpeedTarget* target) {
+Status readTarget(const char* path, const oriel_options& options, SpeedTarget* target) {
+  const Log log = logOf(options);
   if (path == nullptr) {
     *target = anySpeedTarget();
     return kOk;
   }
-  MappedFile mapping;
-  GgufFile file;
+  ModelFile source;
   ModelDesc desc;
-  ORIEL_TRY(mapping.open(path, log));
-  ORIEL_TRY(file.open(mapping.data(), mapping.bytes(), log));
-  ORIEL_TRY(readModelDesc(file, log, &desc));
-  *target = speedTargetOf(desc, workOf(file, desc, kvShapeOf(desc), PlanTotals()));
-  return kOk;
+  ORIEL_TRY(source.open(path, allocatorOf(options), log));
+  ORIEL_TRY(readModelDesc(source.gguf(), log, &desc));
+  *target = speedTargetOf(desc, workOf(source.gguf(), desc, kvShapeOf(desc), PlanTotals()));
+  return source.expectUnchanged(log);
 }
 
 Status checkDevice(const oriel_options& options) {
@@ -45,7 +44,7 @@ Status checkDevice(const oriel_options& options) {
 Status measure(const SpeedTarget& target, const oriel_options& options, oriel_speed* speed) {
   DeviceChoice choice;
   choice.options = &options;
-  choice.allocator = options.allocator != nullptr ? *options.allocator : defaultAllocator();
+  choice.allocator = allocatorOf(options);
   // What is kept is for the default number of threads.
   const char* const cache_dir = options.cpu_threads == 0 ? options.cache_dir : nullptr;
   return measureSpeed({makeExecutor, &choice}, target, cache_dir, options.measure_again != 0,
@@ -56,7 +55,7 @@ Status measure(const SpeedTarget& target, const oriel_options& options, oriel_sp
 Status measureFile(const char* path, const oriel_options& options, oriel_speed* speed) {
   SpeedTarget target;
   ORIEL_TRY(checkDevice(options));
-  ORIEL_TRY(readTarget(path, logOf(options), &target));
+  ORIEL_TRY(readTarget(path, options, &target));
   return measure(target, options, speed);
 }
 

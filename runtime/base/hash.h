@@ -29,4 +29,68 @@ inline uint64_t hashBytes(const void* data, uint64_t bytes, uint64_t hash = 0x9e
   return hash;
 }
 
+/// Another hash of the same kind, over bytes that come in parts of any length; several times as fast, for many
+/// of them. It does not depend on how they are parted.
+class StreamHash {
+ public:
+  explicit StreamHash(uint64_t seed) {
+    for (uint64_t lane = 0; lane < kLanes; ++lane) {
+      lanes_[lane] = seed + lane;
+    }
+  }
+
+  void add(const void* data, uint64_t bytes) {
+    const uint8_t* at = static_cast<const uint8_t*>(data);
+    bytes_ += bytes;
+    if (n_rest_ != 0) {
+      const size_t taken =
+          static_cast<size_t>(bytes < kStripeBytes - n_rest_ ? bytes : kStripeBytes - n_rest_);
+      std::memcpy(rest_ + n_rest_, at, taken);
+      n_rest_ += taken;
+      at += taken;
+      bytes -= taken;
+      if (n_rest_ < kStripeBytes) {
+        return;
+      }
+      mixStripes(rest_, 1);
+      n_rest_ = 0;
+    }
+    mixStripes(at, bytes / kStripeBytes);
+    n_rest_ = static_cast<size_t>(bytes % kStripeBytes);
+    if (n_rest_ != 0) {
+      std::memcpy(rest_, at + (bytes - n_rest_), n_rest_);
+    }
+  }
+
+  uint64_t finish() const {
+    uint64_t hash = hashBytes(lanes_, sizeof(lanes_));
+    hash = hashBytes(rest_, n_rest_, hash);
+    return hashBytes(&bytes_, sizeof(bytes_), hash);
+  }
+
+ private:
+  static constexpr size_t kLanes = 8;  // words at a time: the next need not wait for the last product
+  static constexpr size_t kStripeBytes = 8 * kLanes;
+
+  void mixStripes(const uint8_t* at, uint64_t stripes) {
+    constexpr uint64_t kOdd = 0xd6e8feb86659fd93ull;
+    uint64_t lanes[kLanes];  // in registers
+    std::memcpy(lanes, lanes_, sizeof(lanes));
+    for (; stripes != 0; --stripes, at += kStripeBytes) {
+      for (size_t lane = 0; lane < kLanes; ++lane) {
+        uint64_t word;
+        std::memcpy(&word, at + 8 * lane, 8);
+        lanes[lane] = (lanes[lane] ^ word) * kOdd;
+        lanes[lane] ^= lanes[lane] >> 32;
+      }
+    }
+    std::memcpy(lanes_, lanes, sizeof(lanes));
+  }
+
+  uint64_t lanes_[kLanes];
+  uint8_t rest_[kStripeBytes] = {};
+  size_t n_rest_ = 0;
+  uint64_t bytes_ = 0;
+};
+
 }  // namespace oriel

@@ -16,6 +16,9 @@ constexpr uint64_t kMaxMetadataKeys = 1024;
 constexpr uint64_t kMaxTensors = 16384;
 /// Dimensions of a tensor, as the format defines.
 constexpr uint32_t kMaxTensorDims = 4;
+/// What lies before the tensors' data and is read into memory; the largest vocabularies, merges included, take
+/// some 20 MiB, and some files carry a tokenizer's JSON of 30 MiB besides.
+constexpr uint64_t kMaxHeaderBytes = 128ull << 20;
 /// Longest key or tensor name, as the format defines (65535 for keys; names are 64).
 constexpr uint64_t kMaxNameBytes = 65535;
 

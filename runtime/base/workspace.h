@@ -25,6 +25,9 @@ class Workspace {
   Workspace(void* block, size_t bytes, const oriel_allocator* allocator)
       : block_(static_cast<uint8_t*>(block)), capacity_(bytes), allocator_(allocator) {}
 
+  /// Bytes of the block that are free; more are borrowed from the allocator.
+  size_t available() const { return capacity_ - used_; }
+
  private:
   friend class BorrowedBytes;
   uint8_t* block_;

@@ -10,7 +10,6 @@ namespace oriel {
 namespace {
 
 constexpr double kVersion = 1;
-constexpr uint64_t kHashedBytes = 1 << 20;
 /// Of values that are skipped. What is read goes three deep.
 constexpr int kMaxDepth = 32;
 /// Longest key or text that is compared; longer ones are none of those.
@@ -453,17 +452,6 @@ CalibrationFault readCalibrationFile(const TextSource& text, CalibrationFile* fi
   file->model_hash = 0;
   file->constants = {};
   return Reader(text, file).read();
-}
-
-uint64_t hashOfEnds(const uint8_t* data, uint64_t bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  const uint64_t part = std::min(bytes, kHashedBytes);
-  for (const uint8_t* const from : {data, data + (bytes - part)}) {
-    for (uint64_t i = 0; i < part; ++i) {
-      hash = (hash ^ from[i]) * 0x100000001b3;
-    }
-  }
-  return hash;
 }
 
 }  // namespace oriel

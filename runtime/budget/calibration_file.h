@@ -17,7 +17,7 @@ struct TextSource {
 /// As written. Points into itself: do not copy.
 struct CalibrationFile {
   uint64_t model_bytes = 0;   ///< size of the model's file
-  uint64_t model_hash = 0;    ///< hashOfEnds of it
+  uint64_t model_hash = 0;    ///< EndsHash of it
   oriel_calibration constants = {};
   oriel_layer_calibration layers[kMaxLayers];
 };
@@ -32,7 +32,19 @@ enum class CalibrationFault {
 /// Reads at most kMaxCalibrationBytes. Allocates nothing. With a fault, `file` holds nothing of use.
 CalibrationFault readCalibrationFile(const TextSource& text, CalibrationFile* file);
 
-/// Tells model files apart: FNV-1a of the first and the last MiB.
-uint64_t hashOfEnds(const uint8_t* data, uint64_t bytes);
+/// Tells model files apart: FNV-1a of the first and the last MiB, of shorter files twice all of it.
+class EndsHash {
+ public:
+  static constexpr uint64_t kBytes = 1 << 20;
+  void add(const uint8_t* data, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) {
+      value_ = (value_ ^ data[i]) * 0x100000001b3;
+    }
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0xcbf29ce484222325;
+};
 
 }  // namespace oriel

@@ -2,28 +2,57 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+#include "base/workspace.h"
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
 
 namespace oriel {
 namespace {
 
-/// How far before a piece its pages are dropped again: the one an earlier piece ended in is among
-/// them.
-constexpr uint64_t kPageReach = 64 << 10;
+/// Most that is read at a time: stays in a processor's second cache until it has been hashed and repacked.
+constexpr uint64_t kReadBytes = 256 << 10;
 
 bool sameSlice(const BufferRef& a, const BufferRef& b) {
   return a.segment == b.segment && a.offset_bytes == b.offset_bytes;
 }
 
+/// A hash of tensors in any order: each counts by where it lies in the file.
+class TensorHashes {
+ public:
+  void add(const Upload& item, uint32_t row, const uint8_t* data, uint64_t bytes) {
+    if (row == 0) {
+      sum_ += tensor_.finish();
+      tensor_ = StreamHash(item.tensor_offset);
+    }
+    tensor_.add(data, bytes);
+  }
+  uint64_t finish() const { return sum_ + tensor_.finish(); }
+
+ private:
+  uint64_t sum_ = 0;
+  StreamHash tensor_{0};
+};
+
 class Loader {
  public:
-  Loader(const MappedFile* mapping, const GgufFile& file, const ModelDesc& model, const Plan& plan,
-         const LoadProgress& progress, Executor* executor)
-      : mapping_(mapping), file_(file), model_(model), plan_(plan), progress_(progress),
-        executor_(executor), end_(plan.uploads + plan.n_uploads) {}
+  Loader(const GgufFile& file, const Plan& plan, const LoadProgress& progress, const Log& log,
+         Executor* executor, bool hashes)
+      : file_(file), plan_(plan), progress_(progress), log_(log), executor_(executor),
+        hashes_(hashes), end_(plan.uploads + plan.n_uploads) {}
 
-  Status run() {
+  /// What run() takes as room, of so many bytes that there are.
+  uint64_t roomBytes(uint64_t given) const {
+    uint64_t bytes = std::min(kReadBytes, given);
+    for (const Upload* item = plan_.uploads; item != end_; ++item) {
+      bytes = std::max(bytes, fileRowBytes(item->tensor_type, item->cols));
+    }
+    return bytes;
+  }
+
+  Status run(void* room, uint64_t room_bytes) {
+    room_ = room;
+    room_bytes_ = room_bytes;
     const Upload* next = nullptr;
     for (const Upload* slice = plan_.uploads; slice != end_; slice = next) {
       next = slice + 1;
@@ -42,13 +71,16 @@ class Loader {
     return kOk;
   }
 
+  uint64_t hash() const { return tensors_.finish(); }
+
  private:
   Status sendVector(const Upload& item) {
     void* piece = nullptr;
     const uint64_t bytes = vectorBytes(item.cols);
     ORIEL_TRY(executor_->beginWrite(bytes, &piece));
-    const GgufTensor tensor = findTensor(file_, model_, item.role, item.layer);
-    repackVector(tensor.type, tensor.data, item.cols, static_cast<float*>(piece));
+    const uint8_t* data = nullptr;
+    ORIEL_TRY(readRows(item, 0, 1, &data));
+    repackVector(item.tensor_type, data, item.cols, static_cast<float*>(piece));
     return endWrite(item.slice, 0, bytes);
   }
 
@@ -67,7 +99,7 @@ class Loader {
       const uint32_t last = std::min((group + n) * kGroupRows, rows);
       uint32_t* words = static_cast<uint32_t*>(piece);
       for (const Upload* item = begin; item != end; ++item) {
-        fill(*item, first, last, words);
+        ORIEL_TRY(fill(*item, first, last, words));
       }
       clearRows(begin->type, (group + n) * kGroupRows - last, begin->cols, last - first, words);
       ORIEL_TRY(endWrite(begin->slice, group * group_bytes, n * group_bytes));
@@ -76,23 +108,30 @@ class Loader {
   }
 
   // The item's share of the slice's rows first .. last - 1.
-  void fill(const Upload& item, uint32_t first, uint32_t last, uint32_t* words) {
-    const uint32_t from = std::max(first, item.slice_row);
+  Status fill(const Upload& item, uint32_t first, uint32_t last, uint32_t* words) {
     const uint32_t to = std::min(last, item.slice_row + item.rows);
-    if (from >= to) {
-      return;
+    const uint64_t most = room_bytes_ / fileRowBytes(item.tensor_type, item.cols);
+    uint32_t next = 0;
+    for (uint32_t row = std::max(first, item.slice_row); row < to; row = next) {
+      next = static_cast<uint32_t>(std::min<uint64_t>(to, row + most));
+      if (next < to && next - row > kGroupRows) {
+        next -= (next - first) % kGroupRows;  // the rest of a group is quicker done at once
+      }
+      const uint8_t* data = nullptr;
+      ORIEL_TRY(readRows(item, item.source_row + (row - item.slice_row), next - row, &data));
+      repackRows(item.type, data, next - row, item.cols, row - first, words);
     }
-    const GgufTensor tensor = findTensor(file_, model_, item.role, item.layer);
-    const uint64_t row_bytes = fileRowBytes(tensor.type, item.cols);
-    const uint32_t source_row = item.source_row + (from - item.slice_row);
-    const uint64_t begin = source_row * row_bytes;
-    repackRows(item.type, tensor.data + begin, to - from, item.cols, from - first, words);
-    if (mapping_ != nullptr) {
-      // Pages of a mapping count as the process's memory until they are given back.
-      const uint64_t reach = std::min(begin, kPageReach);
-      mapping_->dropPages(static_cast<uint64_t>(tensor.data - mapping_->data()) + begin - reach,
-                          reach + (to - from) * row_bytes);
+    return kOk;
+  }
+
+  Status readRows(const Upload& item, uint32_t row, uint32_t rows, const uint8_t** data) {
+    const uint64_t row_bytes = fileRowBytes(item.tensor_type, item.cols);
+    ORIEL_TRY(
+        file_.read(item.tensor_offset + row * row_bytes, rows * row_bytes, room_, log_, data));
+    if (hashes_) {
+      tensors_.add(item, row, *data, rows * row_bytes);
     }
+    return kOk;
   }
 
   Status endWrite(const BufferRef& slice, uint64_t offset_bytes, uint64_t bytes) {
@@ -104,22 +143,39 @@ class Loader {
     return kOk;
   }
 
-  const MappedFile* mapping_;
   const GgufFile& file_;
-  const ModelDesc& model_;
   const Plan& plan_;
   const LoadProgress& progress_;
+  const Log& log_;
   Executor* executor_;
+  const bool hashes_;
   const Upload* end_;
+  TensorHashes tensors_;
+  void* room_ = nullptr;
+  uint64_t room_bytes_ = 0;
   uint64_t total_ = 0;
   uint64_t done_ = 0;
 };
 
 }  // namespace
 
-Status loadWeights(const MappedFile* mapping, const GgufFile& file, const ModelDesc& model,
-                   const Plan& plan, const LoadProgress& progress, Executor* executor) {
-  return Loader(mapping, file, model, plan, progress, executor).run();
+Status loadWeights(const GgufFile& file, const Plan& plan, const LoadProgress& progress,
+                   const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash) {
+  Loader loader(file, plan, progress, log, executor, hash != nullptr);
+  const uint64_t bytes = loader.roomBytes(room.bytes);
+  Workspace memory(nullptr, 0, &room.allocator);
+  const BorrowedBytes borrowed(&memory, file.inMemory() ? 0 : bytes);
+  if (!file.inMemory() && borrowed.data() == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "the system refused %llu bytes to read weights with: close other programs",
+                    static_cast<unsigned long long>(bytes));
+  }
+  ORIEL_TRY(loader.run(borrowed.data(), bytes));
+  if (hash != nullptr) {
+    const uint64_t tensors = loader.hash();
+    *hash = hashBytes(&tensors, sizeof(tensors), *hash);
+  }
+  return kOk;
 }
 
 }  // namespace oriel

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "exec/executor.h"
-#include "os/os.h"
+#include "gguf/gguf.h"
 
 namespace oriel {
 
@@ -11,10 +11,18 @@ struct LoadProgress {
   void* user = nullptr;
 };
 
-/// Carries out plan.uploads, giving the pages of `mapping`, which `file` lies in (null: in memory), back as
-/// it goes.
-/// ORIEL_ERROR_CANCELLED when the callback asks to stop.
-Status loadWeights(const MappedFile* mapping, const GgufFile& file, const ModelDesc& model,
-                   const Plan& plan, const LoadProgress& progress, Executor* executor);
+/// Memory to read into, for the length of the call. None is taken for a file in memory.
+struct LoadRoom {
+  const oriel_allocator& allocator;
+  uint64_t bytes = 256 << 10;  ///< at most; one row of a matrix where that is more
+};
+
+/// Carries out plan.uploads, reading `file` piece by piece.
+/// *hash, unless null, is continued over every byte that was read: which parts they were read in, and which
+/// tensor came first, does not matter. ORIEL_ERROR_CANCELLED when the callback asks to stop, ORIEL_ERROR_IO
+/// when the file was cut off meanwhile.
+Status loadWeights(const GgufFile& file, const Plan& plan, const LoadProgress& progress,
+                   const LoadRoom& room, const Log& log, Executor* executor,
+                   uint64_t* hash);
 
 }  // namespace oriel

@@ -12,9 +12,12 @@
 namespace oriel {
 namespace {
 
-// Planned working memory for tokenising: enough for a message of some 2,000 characters; longer ones
-// borrow from the allocator.
+// Planned working memory for tokenising: ids on their way, the frame of a message, and one word of 1 KiB. A longer
+// word borrows from the allocator.
 constexpr size_t kWorkspaceBytes = 64 * 1024;
+constexpr size_t kIdsAtOnce = 2048;
+static_assert(kIdsAtOnce * sizeof(int32_t) + Tokenizer::workBytes(1024) + 8192 <= kWorkspaceBytes,
+              "oriel.h says from what size on memory is borrowed");
 
 }  // namespace
 
@@ -91,7 +94,8 @@ Status Session::checkIds(const int32_t* ids, size_t count) const {
 TokenStep Session::stepOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
   const bool evicted = oldest > context_.plan->cache.sinks;
-  const uint64_t floor = evicted && whole_turns_ ? turns_.firstWholeTurn(oldest) : 0;
+  const uint64_t floor =
+      evicted && whole_turns_ ? turns_.firstSeen(oldest, context_.plan->cache.window) : 0;
   TokenStep step = window_.step(t, floor);
   if (has_local_) {
     // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
@@ -332,12 +336,18 @@ bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64
 
 Status Session::append(const int32_t* ids, size_t count) {
   ORIEL_TRY(checkIds(ids, count));
+  return appendIds(ids, count, true);
+}
+
+// Unless a text `ends` with these ids, they are whole chunks and more follow: what a text is cut into does not
+// depend on how it comes.
+Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
   const double begin_ms = nowMs();
   const uint32_t chunk = context_.plan->chunk_tokens;
   for (size_t done = 0; done < count;) {
     ORIEL_TRY(checkCancelled());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
-    const bool last = done + n == count;
+    const bool last = ends && done + n == count;
     const bool had_logits = has_logits_;
     has_logits_ = false;
     fillStep(ids + done, n, n - 1);
@@ -361,28 +371,50 @@ Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& 
                              "the text is not valid UTF-8 at byte %zu: convert it first", bad);
   }
   Workspace workspace = makeWorkspace();
-  return appendEncoded(text, bytes, options, &workspace);
+  TextParts parts;
+  parts.add(text, bytes);
+  return appendEncoded(parts, options, &workspace);
 }
 
 Workspace Session::makeWorkspace() const {
   return Workspace(workspace_block_, kWorkspaceBytes, context_.allocator);
 }
 
-Status Session::appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
-                              Workspace* workspace, int32_t bos) {
-  const size_t capacity = context_.tokenizer->idsAtMost(bytes) + 1;
-  const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
-  if (ids.data() == nullptr) {
-    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                             "no memory to tokenise %zu bytes: append the text in parts", bytes);
+/// Hands ids to the session while a text is being encoded.
+class Session::Feed final : public TokenSink {
+ public:
+  explicit Feed(Session* session) : session_(session) {}
+  Status take(const int32_t* ids, size_t count, bool last) override {
+    return session_->appendIds(ids, count, last);
   }
-  int32_t* const first = ids.as<int32_t>();
-  const size_t n_bos = bos >= 0 ? 1 : 0;
-  *first = bos;
-  size_t count = 0;
-  ORIEL_TRY(context_.tokenizer->encode(text, bytes, options, workspace, context_.log, first + n_bos,
-                                       capacity - n_bos, &count));
-  return append(first, n_bos + count);
+  bool stops() override { return session_->takeCancel(); }
+
+ private:
+  Session* session_;
+};
+
+// A text of any length, some ids at a time. What may fail for lack of memory does so before the first of them.
+Status Session::appendEncoded(const TextParts& text, const EncodeOptions& options,
+                              Workspace* workspace) {
+  const Tokenizer& tokenizer = *context_.tokenizer;
+  const uint32_t chunk = context_.plan->chunk_tokens;
+  const size_t capacity = kIdsAtOnce / chunk * chunk;
+  const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
+  Feed feed(this);
+  size_t bytes = 0;
+  if (tokenizer.idsAtMost(text.bytes()) >= capacity) {
+    ORIEL_TRY(tokenizer.encodeBytes(text, options, workspace, context_.log, &feed, &bytes));
+  }
+  const bool borrows = bytes > workspace->available();
+  const BorrowedBytes memory(workspace, borrows ? bytes : 0);
+  if (ids.data() == nullptr || memory.data() == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                             "no %zu bytes of working memory for one word of the text: free memory or shorten it",
+                             bytes);
+  }
+  Workspace own(memory.data(), bytes, context_.allocator);
+  return tokenizer.encodeParts(text, options, borrows ? &own : workspace, context_.log,
+                               ids.as<int32_t>(), capacity, &feed);
 }
 
 Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {

@@ -99,9 +99,10 @@ class Session {
   Status choose(int32_t* id);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
-  Status appendEncoded(const char* text, size_t bytes, const EncodeOptions& options,
-                       Workspace* workspace, int32_t bos = -1);
-  Status appendRendered(const char* text, size_t bytes, const TextRange* literals, size_t n_literals,
+  class Feed;
+  Status appendIds(const int32_t* ids, size_t count, bool ends);
+  Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
+  Status appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
                         Workspace* workspace);
   Status countTokens(const char* text, size_t bytes, Workspace* workspace, size_t* count) const;
   bool continuesText() const;

@@ -32,15 +32,16 @@ int32_t Session::missingBos() const {
   return position_ == 0 && writes && !context_.tokenizer->addBos() ? context_.tokenizer->bosId() : -1;
 }
 
-Status Session::appendRendered(const char* text, size_t bytes, const TextRange* literals,
-                               size_t n_literals, Workspace* workspace) {
+Status Session::appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
+                               Workspace* workspace) {
   EncodeOptions options;
   options.special = true;
   options.bos = position_ == 0;
   options.continues = continuesText();
   options.literal = literals;
   options.n_literal = n_literals;
-  return appendEncoded(text, bytes, options, workspace, missingBos());
+  options.first_id = missingBos();
+  return appendEncoded(text, options, workspace);
 }
 
 Status Session::countTokens(const char* text, size_t bytes, Workspace* workspace,
@@ -64,7 +65,10 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   const ChatTemplate& chat = context_.chat;
   const ChatOptions options = chatOptions();
   const ChatPlace place = chatPlace();
+  // The message itself stays where the app has it.
+  TextParts parts;
   RenderedText message;
+  message.parts = &parts;
   const Status sized =
       renderMessage(chat, options, place, role, text, bytes, context_.log, &message);
   if (!sized.ok() && sized.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
@@ -79,22 +83,24 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     ORIEL_TRY(renderReplyEnd(chat, &reply_end));
   }
   const size_t end_bytes = reply_end.needed;
-  const size_t total = end_bytes + message.needed;
   Workspace workspace = makeWorkspace();
-  const BorrowedBytes room(&workspace, total);
+  const BorrowedBytes room(&workspace, end_bytes + message.stored);
   if (room.data() == nullptr) {
     return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message of %zu bytes", bytes);
   }
   std::memcpy(room.data(), end, end_bytes);
   message.text = room.as<char>() + end_bytes;
-  message.capacity = message.needed;
+  message.capacity = message.stored;
+  parts = {};
+  parts.add(room.as<char>(), end_bytes);
   ORIEL_TRY(renderMessage(chat, options, place, role, text, bytes, context_.log, &message));
   for (uint32_t i = 0; i < message.n_literal; ++i) {
     message.literal[i].begin += end_bytes;
     message.literal[i].end += end_bytes;
   }
-  // A turn is what may be forgotten as a whole. Where the system text has opened the user's turn, it can
-  // open a later one just as well once those between are gone: the opening is then not part of the turn.
+  // A turn is what may be forgotten as a whole. Where the system text has opened the user's turn, it can open a
+  // later one just as well once those between are gone: the opening is then not part of the turn. Everything
+  // before a message's text is in the room.
   const bool is_user = std::strcmp(role, "user") == 0;
   size_t turn_begin = end_bytes + message.body;
   if (system_joins_ && is_user) {
@@ -109,8 +115,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     ORIEL_TRY(countTokens(room.as<char>(), turn_begin, &workspace, &turn_tokens));
   }
   const SamplerState before = sampler_.state();
-  ORIEL_TRY(takeBackUnless(appendRendered(room.as<char>(), total, message.literal, message.n_literal,
-                                          &workspace),
+  ORIEL_TRY(takeBackUnless(appendRendered(parts, message.literal, message.n_literal, &workspace),
                            begin, before));
   if (is_user) {
     turns_.mark(begin + turn_tokens);
@@ -147,8 +152,9 @@ Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, b
   Workspace workspace = makeWorkspace();
   const uint64_t begin = position_;
   const SamplerState before = sampler_.state();
-  ORIEL_TRY(takeBackUnless(appendRendered(opening, prompt.needed, nullptr, 0, &workspace), begin,
-                           before));
+  TextParts parts;
+  parts.add(opening, prompt.needed);
+  ORIEL_TRY(takeBackUnless(appendRendered(parts, nullptr, 0, &workspace), begin, before));
   turn_open_ = false;
   reply_open_ = true;
   reply_begin_ = begin;

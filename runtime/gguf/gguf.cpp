@@ -4,18 +4,12 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "gguf/cursor.h"
+#include "os/os.h"
 
 namespace oriel {
 namespace {
-
-/// The one message for everything that runs past the end. `what` is the part that does.
-Status endsEarly(const Log& log, uint64_t bytes, uint64_t needed, const char* what) {
-  return log.fail(ORIEL_ERROR_FORMAT,
-                  "GGUF file is truncated or damaged, it ends at byte %" PRIu64
-                  " but %s needs %" PRIu64 " bytes: download it again",
-                  bytes, what, needed);
-}
 
 /// Least bytes of a metadata entry (length, one letter, type, one byte) and of a tensor's entry
 /// (length, n_dims, one dim, type, offset); what a count claims is compared with these.
@@ -62,13 +56,9 @@ TensorSize sizeTensor(GgufTensor* tensor) {
   return fits ? TensorSize::kOk : TensorSize::kOverflow;
 }
 
-/// FNV-1a, folded to 16 bits.
-uint32_t nameHash(const GgufString& name) {
-  uint32_t hash = 2166136261u;
-  for (uint64_t i = 0; i < name.bytes; ++i) {
-    hash = (hash ^ static_cast<uint8_t>(name.data[i])) * 16777619u;
-  }
-  return (hash ^ (hash >> 16)) & 0xffffu;
+/// Depends on where the file lies in memory, which who wrote it cannot know: names are not made to collide.
+uint64_t nameHash(const GgufString& name, const uint8_t* file) {
+  return hashBytes(name.data, name.bytes, hashBytes(&file, sizeof(file)));
 }
 
 bool sameString(const GgufString& a, const GgufString& b) {
@@ -97,6 +87,23 @@ Status GgufFile::open(const uint8_t* data, uint64_t bytes, const Log& log) {
   *this = GgufFile{};
   data_ = data;
   bytes_ = bytes;
+  file_bytes_ = bytes;
+  return openHeader(log);
+}
+
+Status GgufFile::open(const InputFile& input, const uint8_t* data, uint64_t bytes, const Log& log,
+                      uint64_t* wanted) {
+  *this = GgufFile{};
+  input_ = &input;
+  data_ = data;
+  bytes_ = bytes;
+  file_bytes_ = input.bytes();
+  const Status status = openHeader(log);
+  *wanted = wanted_;
+  return status;
+}
+
+Status GgufFile::openHeader(const Log& log) {
   uint64_t at = 0;
   Status status = readHeader(&at, log);
   if (status.ok()) {
@@ -109,9 +116,29 @@ Status GgufFile::open(const uint8_t* data, uint64_t bytes, const Log& log) {
     status = checkTensorNames(log);
   }
   if (!status.ok()) {
+    const uint64_t wanted = wanted_;
     *this = GgufFile{};  // an empty file to every accessor
+    wanted_ = wanted;
   }
   return status;
+}
+
+void GgufFile::forgetHeader() {
+  const InputFile* const input = input_;
+  *this = GgufFile{};
+  input_ = input;
+}
+
+/// The one answer to everything that runs past the end. `what` is the part that does.
+Status GgufFile::endsEarly(const Log& log, uint64_t needed, const char* what) {
+  if (needed <= file_bytes_ && needed > bytes_) {
+    wanted_ = needed;
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  return log.fail(ORIEL_ERROR_FORMAT,
+                  "GGUF file is truncated or damaged, it ends at byte %" PRIu64
+                  " but %s needs %" PRIu64 " bytes: download it again",
+                  file_bytes_, what, needed);
 }
 
 Status GgufFile::readHeader(uint64_t* at, const Log& log) {
@@ -130,7 +157,7 @@ Status GgufFile::readHeader(uint64_t* at, const Log& log) {
   }
   uint32_t version = 0;
   if (!cursor.read(&version)) {
-    return endsEarly(log, bytes_, cursor.needed(), "the header");
+    return endsEarly(log, cursor.needed(), "the header");
   }
   if (version != 3) {
     if (version != 0 && (version & 0xffffu) == 0) {
@@ -143,9 +170,9 @@ Status GgufFile::readHeader(uint64_t* at, const Log& log) {
                                 : "it is newer than this build, which reads version 3");
   }
   if (!cursor.read(&n_tensors_) || !cursor.read(&n_keys_)) {
-    return endsEarly(log, bytes_, cursor.needed(), "the header");
+    return endsEarly(log, cursor.needed(), "the header");
   }
-  const uint64_t rest = cursor.remaining();
+  const uint64_t rest = file_bytes_ - cursor.at();
   if (n_keys_ > rest / kMinKeyBytes ||
       n_tensors_ > (rest - n_keys_ * kMinKeyBytes) / kMinTensorInfoBytes) {
     return log.fail(ORIEL_ERROR_FORMAT,
@@ -167,12 +194,13 @@ Status GgufFile::readHeader(uint64_t* at, const Log& log) {
 Status GgufFile::readMetadata(uint64_t* at, const Log& log) {
   Cursor cursor(data_, bytes_, *at);
   const uint64_t n_keys = n_keys_;
+  uint64_t hashes[kMaxMetadataKeys];
   for (n_keys_ = 0; n_keys_ < n_keys; ++n_keys_) {  // findValue sees the keys before this one
     const uint64_t begin = cursor.at();
     GgufString key;
     uint32_t type = 0;
     if (!cursor.readString(&key) || !cursor.read(&type)) {
-      return endsEarly(log, bytes_, cursor.needed(), "the metadata");
+      return endsEarly(log, cursor.needed(), "the metadata");
     }
     const PrintableText name(key);
     if (key.bytes == 0 || key.bytes > kMaxNameBytes) {
@@ -181,10 +209,11 @@ Status GgufFile::readMetadata(uint64_t* at, const Log& log) {
                       " bytes: the file is damaged, download it again",
                       n_keys_, uint64_t{key.bytes});
     }
+    hashes[n_keys_] = nameHash(key, data_);
     for (uint64_t i = 0; i < n_keys_; ++i) {
       Cursor other(data_, bytes_, key_offsets_[i]);
       GgufString known;
-      if (other.readString(&known) && sameString(known, key)) {
+      if (hashes[i] == hashes[n_keys_] && other.readString(&known) && sameString(known, key)) {
         return log.fail(ORIEL_ERROR_FORMAT,
                         "key %s is in the GGUF file twice: convert the model again", name.text);
       }
@@ -220,7 +249,7 @@ Status GgufFile::readMetadata(uint64_t* at, const Log& log) {
                       name.text, type);
     }
     if (!there) {
-      return endsEarly(log, bytes_, cursor.needed(), name.text);
+      return endsEarly(log, cursor.needed(), name.text);
     }
   }
   *at = cursor.at();
@@ -244,7 +273,7 @@ Status GgufFile::readTensors(uint64_t* at, const Log& log) {
   uint64_t offset = 0;
   for (uint64_t i = 0; i < n_tensors_; ++i) {
     if (!readTensorInfo(&cursor, &tensor, &offset)) {
-      return endsEarly(log, bytes_, cursor.needed(), "the list of tensors");
+      return endsEarly(log, cursor.needed(), "the list of tensors");
     }
     const PrintableText name(tensor.name);
     if (tensor.name.bytes == 0 || tensor.name.bytes > kMaxTensorNameBytes) {
@@ -300,21 +329,22 @@ Status GgufFile::readTensors(uint64_t* at, const Log& log) {
         !checkedAdd(offset, tensor.bytes, &end) || !checkedAdd(end, data_begin_, &end)) {
       end = UINT64_MAX;
     }
-    if (end > bytes_) {
-      return endsEarly(log, bytes_, end, PrintableText(tensor.name).text);
+    if (end > file_bytes_) {
+      return endsEarly(log, end, PrintableText(tensor.name).text);
     }
   }
   return kOk;
 }
 
 Status GgufFile::checkTensorNames(const Log& log) const {
-  // One bit per hash value: only a name whose bit is taken is compared with all the names before it,
-  // which keeps honest files linear and the worst one at a second or two.
-  uint64_t taken[65536 / 64] = {};
+  // One bit per hash value: only a name whose bit is taken is compared with all the names before it, which
+  // keeps honest files linear and the largest one at a tenth of a second.
+  constexpr uint32_t kHashBits = 17;
+  uint64_t taken[(1u << kHashBits) / 64] = {};
   uint64_t cursor = 0;
   GgufTensor tensor;
   for (uint64_t before = cursor; nextTensor(&cursor, &tensor); before = cursor) {
-    const uint32_t hash = nameHash(tensor.name);
+    const uint64_t hash = nameHash(tensor.name, data_) >> (64 - kHashBits);
     const uint64_t bit = 1ull << (hash % 64);
     if ((taken[hash / 64] & bit) != 0) {
       GgufTensor other;
@@ -418,10 +448,10 @@ bool GgufFile::nextTensor(uint64_t* cursor, GgufTensor* tensor) const {
   uint64_t end = 0;
   if (!readTensorInfo(&reader, tensor, &offset) || tensor->n_dims > kMaxTensorDims ||
       sizeTensor(tensor) != TensorSize::kOk || !checkedAdd(offset, tensor->bytes, &end) ||
-      !checkedAdd(end, data_begin_, &end) || end > bytes_) {
-    return false;  // the file changed under us
+      !checkedAdd(end, data_begin_, &end) || end > file_bytes_) {
+    return false;  // somebody wrote to what was checked
   }
-  tensor->data = data_ + data_begin_ + offset;
+  tensor->offset = data_begin_ + offset;
   *cursor = reader.at();
   return true;
 }
@@ -435,6 +465,16 @@ bool GgufFile::findTensor(const char* name, GgufTensor* tensor) const {
   }
   *tensor = GgufTensor{};
   return false;
+}
+
+Status GgufFile::read(uint64_t offset, uint64_t bytes, void* room, const Log& log,
+                      const uint8_t** data) const {
+  if (input_ != nullptr) {
+    *data = static_cast<const uint8_t*>(room);
+    return input_->read(offset, room, bytes, log);
+  }
+  *data = data_ + offset;
+  return kOk;
 }
 
 // --- Arrays --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// A bounded reader of GGUF v3 files over mapped bytes.
+// A bounded reader of GGUF v3 files: of a header in memory, and of tensor data where that lies.
 //
 // Goals: every count, offset and size is compared with the bytes that remain before anything is sized
 // or read from it; nothing is copied or allocated; after open() every accessor is safe on any file.
@@ -12,6 +12,8 @@
 #include "base/log.h"
 
 namespace oriel {
+
+class InputFile;  // os/os.h
 
 /// Longest tensor name, as the format defines.
 constexpr uint64_t kMaxTensorNameBytes = 64;
@@ -45,10 +47,10 @@ const char* tensorTypeName(uint32_t type);
 /// newer than this build).
 bool tensorTypeSize(uint32_t type, uint32_t* block_values, uint32_t* block_bytes);
 
-/// Bytes in the mapped file; not NUL-terminated.
+/// Bytes of the header; not NUL-terminated.
 struct GgufString {
   const char* data = nullptr;
-  size_t bytes = 0;  ///< it lies in the mapping
+  size_t bytes = 0;
   bool equals(const char* text) const;  ///< `text` ends in NUL
 };
 
@@ -65,8 +67,8 @@ struct GgufTensor {
   uint32_t type = 0;                   ///< as in the file, see TensorType
   uint32_t n_dims = 0;
   uint64_t dims[kMaxTensorDims] = {};  ///< dims[0] is the row length (columns); unused ones are 1
-  const uint8_t* data = nullptr;       ///< in the mapping; `bytes` of them are really there
-  uint64_t bytes = 0;
+  uint64_t offset = 0;                 ///< of its data, from the beginning of the file
+  uint64_t bytes = 0;                  ///< offset + bytes lies within the file; 0: no such tensor
 };
 
 /// Array of strings, floats, integers or booleans inside the file.
@@ -74,15 +76,24 @@ struct GgufArray {
   uint32_t element_type = 0;
   uint64_t count = 0;
   const uint8_t* data = nullptr;
-  const uint8_t* end = nullptr;  ///< of the file: a reader stops there whatever the bytes say
+  const uint8_t* end = nullptr;  ///< of what is in memory: a reader stops there whatever the bytes say
 };
 
 class GgufFile {
  public:
-  /// Validates everything up to the last tensor's last byte. `data` (any alignment) must outlive this
-  /// object. On failure logs one line that names what is wrong and what to do (e.g. a truncated
-  /// download: download it again) and returns ORIEL_ERROR_FORMAT or ORIEL_ERROR_UNSUPPORTED.
+  /// Validates everything up to the last tensor's last byte. `data` (any alignment) is the whole file; it must
+  /// outlive this object, and nobody may write to it. On failure logs one line that names what is wrong and
+  /// what to do (e.g. a truncated download: download it again) and returns ORIEL_ERROR_FORMAT or
+  /// ORIEL_ERROR_UNSUPPORTED.
   Status open(const uint8_t* data, uint64_t bytes, const Log& log);
+  /// The same of a file of which only the first `bytes` are in memory; `input` must outlive this object, too.
+  /// Where the header is longer nothing is logged: *wanted, else 0, is how many bytes it has at least, and
+  /// the status ORIEL_ERROR_BUFFER_TOO_SMALL. What is not tensor data is never read from `input`: whatever
+  /// becomes of the file, every accessor goes on giving the same.
+  Status open(const InputFile& input, const uint8_t* data, uint64_t bytes, const Log& log,
+              uint64_t* wanted);
+  /// From here on only read() may be called: `data` may go.
+  void forgetHeader();
 
   // Lookups: false when the key is missing or has another type. Integers of any width and signedness
   // that hold a value in range are accepted.
@@ -98,20 +109,34 @@ class GgufFile {
   bool nextTensor(uint64_t* cursor, GgufTensor* tensor) const;
   bool findTensor(const char* name, GgufTensor* tensor) const;
 
+  /// Tensor data: `bytes` from `offset` of the file on, which must lie within the file, in *data. That is
+  /// `room`, or where they are in memory anyhow. ORIEL_ERROR_IO when the file has become shorter or cannot
+  /// be read.
+  Status read(uint64_t offset, uint64_t bytes, void* room, const Log& log,
+              const uint8_t** data) const;
+
+  bool inMemory() const { return input_ == nullptr; }
+  /// The header.
   const uint8_t* data() const { return data_; }
-  uint64_t bytes() const { return bytes_; }
-  /// Everything before the tensor data.
-  uint64_t headerBytes() const { return data_begin_; }
+  /// Of the file.
+  uint64_t bytes() const { return file_bytes_; }
+  /// Everything up to the last tensor's description.
+  uint64_t headerBytes() const { return tensors_end_; }
 
  private:
   Status readHeader(uint64_t* at, const Log& log);
   Status readMetadata(uint64_t* at, const Log& log);
   Status readTensors(uint64_t* at, const Log& log);
   Status checkTensorNames(const Log& log) const;
+  Status openHeader(const Log& log);
+  Status endsEarly(const Log& log, uint64_t needed, const char* what);
   bool findValue(const char* key, uint32_t* type, uint64_t* offset) const;
 
+  const InputFile* input_ = nullptr;  ///< null: all of it is in memory
   const uint8_t* data_ = nullptr;
-  uint64_t bytes_ = 0;
+  uint64_t bytes_ = 0;  ///< in memory
+  uint64_t file_bytes_ = 0;
+  uint64_t wanted_ = 0;
   uint64_t n_keys_ = 0;
   uint64_t n_tensors_ = 0;
   uint64_t tensors_begin_ = 0;  ///< offset of the first tensor info

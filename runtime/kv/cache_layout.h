@@ -67,7 +67,9 @@ struct CacheShape {
 };
 
 /// Token ids that a session keeps beside the cache, one for each slot.
-constexpr uint64_t tokenIdCount(const CacheShape& cache) { return uint64_t{cache.sinks} + cache.ring; }
+constexpr uint64_t tokenIdCount(const CacheShape& cache) {
+  return uint64_t{cache.sinks} + cache.ring;
+}
 
 /// Slots of a layer that sees at most `local_window` tokens and no sinks, in a session of `cache`: never
 /// more than the session's other layers see, and the same slack.

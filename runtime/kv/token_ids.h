@@ -15,7 +15,9 @@ struct HeldTokens {
 
   uint64_t count() const { return sinks + (position - first); }
   /// The first token after `token`, which is held, that is not.
-  uint64_t endOfRun(uint64_t token) const { return token < sinks && sinks < first ? sinks : position; }
+  uint64_t endOfRun(uint64_t token) const {
+    return token < sinks && sinks < first ? sinks : position;
+  }
   bool has(uint64_t token) const { return token < sinks || (token >= first && token < position); }
 };
 

@@ -24,13 +24,20 @@ class TurnMarks {
     ++count_;
   }
 
-  /// The first turn that begins at or after `oldest`, or `oldest` itself when no turn does (one turn is
-  /// longer than the window).
-  uint64_t firstWholeTurn(uint64_t oldest) const {
+  /// The first token that is seen through a window of `window` tokens that reaches back to `oldest`: the first
+  /// turn that begins there or later, unless the one that `oldest` lies in is not over yet or is longer than half
+  /// the window. What is left of such a turn is seen token by token, so this is `oldest` then. Text before the
+  /// first turn counts as a turn, where its beginning is known. Never decreases while tokens and turns are added.
+  uint64_t firstSeen(uint64_t oldest, uint64_t window) const {
+    uint64_t begin = 0;
+    bool begin_known = count_ < kCapacity;
     for (uint32_t i = 0; i < count_; ++i) {
       if (at(i) >= oldest) {
-        return at(i);
+        const bool is_long = begin_known && at(i) - begin > window / 2;
+        return is_long ? oldest : at(i);
       }
+      begin = at(i);
+      begin_known = true;
     }
     return oldest;
   }
@@ -43,8 +50,12 @@ class TurnMarks {
   }
   void clear() { count_ = 0; }
   bool has(uint64_t token) const {
-    const uint64_t found = firstWholeTurn(token);
-    return count_ != 0 && at(count_ - 1) >= token && found == token;
+    for (uint32_t i = 0; i < count_; ++i) {
+      if (at(i) == token) {
+        return true;
+      }
+    }
+    return false;
   }
 
   uint32_t count() const { return count_; }

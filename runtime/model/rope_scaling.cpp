@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "base/half.h"
 #include "model/keys.h"
+#include "model/tensor_values.h"
 
 namespace oriel {
 namespace {
@@ -42,26 +41,18 @@ void applyYarn(const Yarn& yarn, ModelDesc* desc) {
   }
 }
 
-double valueAt(const GgufTensor& tensor, uint32_t i) {
-  if (static_cast<TensorType>(tensor.type) == TensorType::kF32) {
-    float value;
-    std::memcpy(&value, tensor.data + 4ull * i, sizeof(value));
-    return static_cast<double>(value);
-  }
-  uint16_t bits;
-  std::memcpy(&bits, tensor.data + 2ull * i, sizeof(bits));
-  return static_cast<double>(static_cast<TensorType>(tensor.type) == TensorType::kF16
-                                 ? halfToFloat(bits)
-                                 : bfloat16ToFloat(bits));
-}
-
 /// Divides the table by a tensor's factors if the file has them.
 Status applyFactors(const GgufFile& file, TensorRole role, const Log& log, const ModelDesc& desc,
                     bool* found, RopeTable* rope) {
   const GgufTensor tensor = findTensor(file, desc, role, 0);
-  *found = tensor.data != nullptr;
-  for (uint32_t i = 0; *found && i < desc.rope_dims / 2; ++i) {
-    const double factor = valueAt(tensor, i);
+  *found = tensor.bytes != 0;
+  if (!*found) {
+    return kOk;
+  }
+  double factors[kMaxHeadDim / 2];
+  ORIEL_TRY(readValues(file, tensor, 0, desc.rope_dims / 2, log, factors));
+  for (uint32_t i = 0; i < desc.rope_dims / 2; ++i) {
+    const double factor = factors[i];
     if (!std::isfinite(factor) || factor <= 0) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "tensor %s has a value that is not a positive number: convert the model again",

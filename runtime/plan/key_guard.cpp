@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
-#include "base/half.h"
+#include "model/tensor_values.h"
 
 namespace oriel {
 namespace {
@@ -27,35 +26,28 @@ constexpr double kInt4Noise = 2.5 / (8 * 3.4641);
 // query's values are between 2 and 3. A healthy head, whose scores deviate by 1 to 4, stays below it.
 constexpr double kMostScoreNoise = 0.4;
 
-double valueAt(const GgufTensor& tensor, uint64_t i) {
-  if (static_cast<TensorType>(tensor.type) == TensorType::kF32) {
-    float value;
-    std::memcpy(&value, tensor.data + 4 * i, sizeof(value));
-    return static_cast<double>(value);
-  }
-  uint16_t bits;
-  std::memcpy(&bits, tensor.data + 2 * i, sizeof(bits));
-  return static_cast<double>(static_cast<TensorType>(tensor.type) == TensorType::kF16
-                                 ? halfToFloat(bits)
-                                 : bfloat16ToFloat(bits));
-}
-
-double length(const GgufTensor& tensor, uint64_t first, uint32_t count) {
+// Of `count` <= kMaxHeadDim values.
+Status length(const GgufFile& file, const GgufTensor& tensor, uint64_t first, uint32_t count,
+              const Log& log, double* norm) {
+  double values[kMostTensorValues];
+  ORIEL_TRY(readValues(file, tensor, first, count, log, values));
   double square = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    const double value = valueAt(tensor, first + i);
-    square += value * value;
+    square += values[i] * values[i];
   }
-  return std::sqrt(square);
+  *norm = std::sqrt(square);
+  return kOk;
 }
 
-void guardBiases(const GgufFile& file, const ModelDesc& model, uint32_t layer,
-                 CacheFormats* formats) {
+Status guardBiases(const GgufFile& file, const ModelDesc& model, uint32_t layer, const Log& log,
+                   CacheFormats* formats) {
   const GgufTensor bias = findTensor(file, model, TensorRole::kKeyBias, layer);
   double largest = 0;
   for (uint32_t head = 0; head < model.n_kv_heads; ++head) {
-    largest = std::max(
-        largest, length(bias, static_cast<uint64_t>(head) * model.head_dim, model.head_dim));
+    double norm = 0;
+    ORIEL_TRY(length(file, bias, static_cast<uint64_t>(head) * model.head_dim, model.head_dim, log,
+                     &norm));
+    largest = std::max(largest, norm);
   }
   const double per_dim = std::sqrt(model.head_dim / kNormHeadDim);
   if (largest > kInt8BiasNorm * per_dim) {
@@ -63,15 +55,19 @@ void guardBiases(const GgufFile& file, const ModelDesc& model, uint32_t layer,
   } else if (largest > kInt4BiasNorm * per_dim) {
     formats->requireInt8(layer);
   }
+  return kOk;
 }
 
-void guardNorms(const GgufFile& file, const ModelDesc& model, uint32_t layer,
-                CacheFormats* formats) {
-  const GgufTensor key = findTensor(file, model, TensorRole::kKeyNorm, layer);
-  const GgufTensor query = findTensor(file, model, TensorRole::kQueryNorm, layer);
+Status guardNorms(const GgufFile& file, const ModelDesc& model, uint32_t layer, const Log& log,
+                  CacheFormats* formats) {
+  double key = 0;
+  double query = 0;
+  ORIEL_TRY(length(file, findTensor(file, model, TensorRole::kKeyNorm, layer), 0, model.head_dim,
+                   log, &key));
+  ORIEL_TRY(length(file, findTensor(file, model, TensorRole::kQueryNorm, layer), 0, model.head_dim,
+                   log, &query));
   // Of root mean squares, times sqrt(head_dim).
-  const double scores = length(key, 0, model.head_dim) * length(query, 0, model.head_dim) /
-                        std::sqrt(static_cast<double>(model.head_dim)) *
+  const double scores = key * query / std::sqrt(static_cast<double>(model.head_dim)) *
                         static_cast<double>(model.attention_scale);
   if (kInt8Noise * scores > kMostScoreNoise) {
     formats->requireF16(layer);
@@ -80,22 +76,25 @@ void guardNorms(const GgufFile& file, const ModelDesc& model, uint32_t layer,
     formats->requireInt8(layer);
     formats->blameNorm(layer);
   }
+  return kOk;
 }
 
 }  // namespace
 
-void guardKeys(const GgufFile& file, const ModelDesc& model, CacheFormats* formats) {
+Status guardKeys(const GgufFile& file, const ModelDesc& model, const Log& log,
+                 CacheFormats* formats) {
   const bool biases = hasTensor(model, TensorRole::kKeyBias);
   const bool norms =
       hasTensor(model, TensorRole::kKeyNorm) && hasTensor(model, TensorRole::kQueryNorm);
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
     if (biases) {
-      guardBiases(file, model, layer, formats);
+      ORIEL_TRY(guardBiases(file, model, layer, log, formats));
     }
     if (norms) {
-      guardNorms(file, model, layer, formats);
+      ORIEL_TRY(guardNorms(file, model, layer, log, formats));
     }
   }
+  return kOk;
 }
 
 }  // namespace oriel

@@ -111,9 +111,9 @@ constexpr uint32_t kStepLists = 3;
 /// Rows of one file tensor that go into a slice on the device. Uploads of one slice follow each other
 /// in the order of its rows.
 struct Upload {
-  TensorRole role = TensorRole::kTokenEmbedding;
-  uint32_t layer = 0;
-  uint32_t source_row = 0;  ///< first row of the tensor
+  uint64_t tensor_offset = 0;  ///< of the tensor's data, in the file
+  uint32_t tensor_type = 0;    ///< as in the file
+  uint32_t source_row = 0;     ///< first row of the tensor
   uint32_t rows = 0;
   uint32_t cols = 0;
   WeightType type = WeightType::kF32;

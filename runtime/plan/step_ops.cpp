@@ -29,8 +29,7 @@ class StepBuilder {
     }
     ORIEL_TRY(head());
     topTokens();
-    weights_.finish();
-    return kOk;
+    return weights_.finish();
   }
 
   WeightCounts counts() const {

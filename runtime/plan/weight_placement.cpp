@@ -12,10 +12,25 @@ void WeightPlacement::upload(const Upload& item, uint64_t group_bytes) {
   largest_group_bytes_ = std::max(largest_group_bytes_, group_bytes);
 }
 
+// readModelDesc has seen every tensor: what is not as it saw it was written to since.
+Status WeightPlacement::find(TensorRole role, uint32_t layer, uint32_t cols,
+                             GgufTensor* tensor) const {
+  *tensor = findTensor(file_, model_, role, layer);
+  if (tensor->bytes == 0 || tensor->dims[0] != cols) {
+    return log_.fail(ORIEL_ERROR_IO,
+                     "the file's list of tensors changed while it was being read: load it again");
+  }
+  return kOk;
+}
+
 BufferRef WeightPlacement::vector(TensorRole role, uint32_t layer, uint32_t cols) {
+  GgufTensor tensor;
+  if (vectors_.ok()) {
+    vectors_ = find(role, layer, cols, &tensor);
+  }
   Upload item;
-  item.role = role;
-  item.layer = layer;
+  item.tensor_offset = tensor.offset;
+  item.tensor_type = tensor.type;
   item.rows = 1;
   item.cols = cols;
   item.is_vector = true;
@@ -27,7 +42,9 @@ BufferRef WeightPlacement::vector(TensorRole role, uint32_t layer, uint32_t cols
 // A run: parts of one type that follow each other.
 Status WeightPlacement::beginRun(Stack* stack) {
   MatrixSlice& slice = stack->slice;
-  const uint32_t file_type = findTensor(file_, model_, stack->part->role, stack->part->layer).type;
+  GgufTensor tensor;
+  ORIEL_TRY(find(stack->part->role, stack->part->layer, stack->cols, &tensor));
+  const uint32_t file_type = tensor.type;
   if (!weightTypeOf(file_type, &slice.type)) {
     return log_.fail(ORIEL_ERROR_UNSUPPORTED, "tensor type %s has no kernel: convert the model",
                      tensorTypeName(file_type));
@@ -39,7 +56,7 @@ Status WeightPlacement::beginRun(Stack* stack) {
                      stack->cols);
   }
   for (const MatrixPart* part = stack->part; part != stack->end; ++part) {
-    const GgufTensor tensor = findTensor(file_, model_, part->role, part->layer);
+    ORIEL_TRY(find(part->role, part->layer, stack->cols, &tensor));
     if (tensor.type != file_type) {
       break;
     }
@@ -48,7 +65,7 @@ Status WeightPlacement::beginRun(Stack* stack) {
   return kOk;
 }
 
-void WeightPlacement::placeSlice(Stack* stack) {
+Status WeightPlacement::placeSlice(Stack* stack) {
   MatrixSlice& slice = stack->slice;
   slice.first_row += slice.rows;
   slice.rows = static_cast<uint32_t>(std::min<uint64_t>(stack->slice_rows, stack->run_rows));
@@ -56,11 +73,12 @@ void WeightPlacement::placeSlice(Stack* stack) {
   stack->run_rows -= slice.rows;
   for (uint32_t filled = 0; filled < slice.rows;) {
     const MatrixPart& part = *stack->part;
-    const uint32_t part_rows =
-        static_cast<uint32_t>(findTensor(file_, model_, part.role, part.layer).dims[1]);
+    GgufTensor tensor;
+    ORIEL_TRY(find(part.role, part.layer, stack->cols, &tensor));
+    const uint32_t part_rows = static_cast<uint32_t>(tensor.dims[1]);
     Upload item;
-    item.role = part.role;
-    item.layer = part.layer;
+    item.tensor_offset = tensor.offset;
+    item.tensor_type = tensor.type;
     item.source_row = stack->source_row;
     item.rows = std::min(slice.rows - filled, part_rows - stack->source_row);
     item.cols = stack->cols;
@@ -75,11 +93,13 @@ void WeightPlacement::placeSlice(Stack* stack) {
       ++stack->part;
     }
   }
+  return kOk;
 }
 
-void WeightPlacement::finish() {
+Status WeightPlacement::finish() {
   segments_.close();
   plan_->weight_segments = segments_.count();
+  return vectors_;
 }
 
 }  // namespace oriel

@@ -30,7 +30,7 @@ class WeightPlacement {
   WeightPlacement(const GgufFile& file, const ModelDesc& model, const Log& log, Plan* plan)
       : file_(file), model_(model), log_(log), plan_(plan), segments_(plan->weight_segment_bytes) {}
 
-  /// A vector of weights as one float32 row.
+  /// A vector of weights as one float32 row; one that is not there makes finish() fail.
   BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols);
 
   /// Stacks the parts by rows, cuts the stack into slices, calls use(const MatrixSlice&) for each.
@@ -40,7 +40,7 @@ class WeightPlacement {
     while (stack.part != stack.end) {
       ORIEL_TRY(beginRun(&stack));
       while (stack.run_rows != 0) {
-        placeSlice(&stack);
+        ORIEL_TRY(placeSlice(&stack));
         use(stack.slice);
       }
     }
@@ -48,7 +48,7 @@ class WeightPlacement {
   }
 
   /// After the last of them.
-  void finish();
+  Status finish();
 
   uint64_t bytes() const { return segments_.bytes(); }
   /// Of all that is repacked at a time: a vector, or a group of rows.
@@ -64,8 +64,9 @@ class WeightPlacement {
     uint64_t run_rows;    // left of the parts that have the type of `slice`
     MatrixSlice slice;    // the latest
   };
+  Status find(TensorRole role, uint32_t layer, uint32_t cols, GgufTensor* tensor) const;
   Status beginRun(Stack* stack);
-  void placeSlice(Stack* stack);
+  Status placeSlice(Stack* stack);
   void upload(const Upload& item, uint64_t group_bytes);
 
   const GgufFile& file_;
@@ -74,6 +75,7 @@ class WeightPlacement {
   Plan* plan_;
   WeightSegments segments_;
   uint64_t largest_group_bytes_ = 0;
+  Status vectors_;  ///< the first failure among them
 };
 
 }  // namespace oriel

@@ -130,7 +130,7 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
   if (session_ == nullptr) {
     return log_.fail(ORIEL_ERROR_INTERNAL, "the probe's arena is too small: please report this");
   }
-  ORIEL_TRY(loadWeights(nullptr, file_, desc_, plan_, LoadProgress(), executor_));
+  ORIEL_TRY(loadWeights(file_, plan_, LoadProgress(), {allocator_}, log_, executor_, nullptr));
   ORIEL_TRY(executor_->finishLoad());
   return session_->reset();
 }

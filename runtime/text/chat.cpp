@@ -12,6 +12,8 @@ namespace oriel {
 namespace {
 
 constexpr size_t kMaxRoleBytes = 32;
+/// Shorter stretches of a message are copied wherever they are.
+constexpr size_t kLongStretchBytes = 1024;
 constexpr char kThinkOpen[] = "<think>";
 constexpr char kThinkClose[] = "</think>";
 
@@ -103,7 +105,7 @@ class Renderer {
  public:
   Renderer(const ChatTemplate& chat, const ChatOptions& options, RenderedText* out)
       : chat_(chat), format_(*chat.format), options_(options), out_(out) {
-    out_->needed = 0;
+    out_->needed = out_->stored = 0;
     out_->body = 0;
     out_->n_literal = 0;
     out_->turn_open = false;
@@ -111,17 +113,36 @@ class Renderer {
   }
 
   void put(Slice text) {
-    const size_t at = out_->needed;
+    const size_t at = out_->stored;
     if (text.bytes != 0 && at <= out_->capacity && text.bytes <= out_->capacity - at) {
       std::memcpy(out_->text + at, text.data, text.bytes);
     }
+    out_->stored += text.bytes;
+    out_->needed += text.bytes;
+  }
+
+  /// Text of the caller's.
+  void putGiven(Slice text) {
+    constexpr size_t kMostGiven = (TextParts::kMost - 1) / 2;  // stored ones between and around them
+    if (out_->parts == nullptr || text.bytes < kLongStretchBytes || n_given_ == kMostGiven) {
+      return put(text);
+    }
+    ++n_given_;
+    endStoredPart();
+    out_->parts->add(text.data, text.bytes);
     out_->needed += text.bytes;
   }
 
   void putLiteral(Slice text) {
     const size_t begin = out_->needed;
-    put(text);
+    putGiven(text);
     markLiteral(begin);
+  }
+
+  /// BUFFER_TOO_SMALL where it did not fit.
+  Status finish() {
+    endStoredPart();
+    return out_->stored > out_->capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
   }
 
   /// A string of the format's tables.
@@ -199,13 +220,17 @@ class Renderer {
         }
       }
     }
+    size_t kept_from = 0;
     for (size_t at = 0; at < end;) {
       if (const size_t skip = wordAt(at); skip != 0) {
-        at += skip;
+        putGiven({text.data + kept_from, at - kept_from});
+        kept_from = at += skip;
       } else {
-        put({text.data + at, 1});
         ++at;
       }
+    }
+    if (kept_from < end) {
+      putGiven({text.data + kept_from, end - kept_from});
     }
     if (out_->needed != begin) {
       markLiteral(begin);
@@ -260,6 +285,13 @@ class Renderer {
     putPattern(format_.assistant.close, role);
   }
 
+  void endStoredPart() {
+    if (out_->parts != nullptr && out_->text != nullptr) {
+      out_->parts->add(out_->text + part_begin_, out_->stored - part_begin_);
+    }
+    part_begin_ = out_->stored;
+  }
+
   void markLiteral(size_t begin) {
     constexpr uint32_t kRoom = sizeof(out_->literal) / sizeof(out_->literal[0]);
     if (out_->n_literal < kRoom) {
@@ -296,11 +328,9 @@ class Renderer {
   const ChatFormat& format_;
   const ChatOptions& options_;
   RenderedText* out_;
+  size_t part_begin_ = 0;  ///< of what is stored, not yet a part
+  size_t n_given_ = 0;
 };
-
-Status fits(const RenderedText& out) {
-  return out.needed > out.capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
-}
 
 }  // namespace
 
@@ -356,7 +386,7 @@ Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const
     renderer.framed(frame, who, {text, bytes});
   }
   out->turn_open = is_system && place.leads && format.joined_user.open != nullptr;
-  return fits(*out);
+  return renderer.finish();
 }
 
 Status renderBeginning(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,
@@ -364,7 +394,7 @@ Status renderBeginning(const ChatTemplate& chat, const ChatOptions& options, con
   Renderer renderer(chat, options, out);
   renderer.beginning(place);
   renderer.defaultSystem();
-  return fits(*out);
+  return renderer.finish();
 }
 
 Status renderGeneration(const ChatTemplate& chat, const ChatOptions& options,
@@ -377,14 +407,14 @@ Status renderGeneration(const ChatTemplate& chat, const ChatOptions& options,
   renderer.putPattern(!options.thinking && format.generation_no_think != nullptr
                           ? format.generation_no_think
                           : format.generation);
-  return fits(*out);
+  return renderer.finish();
 }
 
 Status renderReplyEnd(const ChatTemplate& chat, RenderedText* out) {
   const ChatOptions options;
   Renderer renderer(chat, options, out);
   renderer.putPattern(chat.format->reply_end);
-  return fits(*out);
+  return renderer.finish();
 }
 
 namespace {

@@ -89,7 +89,8 @@ struct ChatTemplate {
 
 /// The format as its tables have it.
 ChatTemplate chatTemplateOf(const ChatFormat& format);
-/// Recognised by the markers that a Jinja template writes; "plain" when none is known.
+/// Recognised by the markers that a Jinja template writes in its first 256 KiB, in time linear in them; "plain"
+/// when none is known.
 ChatTemplate recogniseChatTemplate(const char* text, size_t bytes);
 /// From the file's tokenizer.chat_template (a warning when it is not known) or, without one, from the
 /// vocabulary's control tokens.
@@ -122,6 +123,10 @@ struct RenderedText {
   size_t body = 0;    ///< where the message's own frame begins, behind BOS and default system text
   TextRange literal[2];
   uint32_t n_literal = 0;
+  /// If not null: long stretches of the message are not copied into `text` but stay where the caller has them.
+  /// `text` then holds the rest; the whole, of `needed` bytes, is the parts one behind another.
+  TextParts* parts = nullptr;
+  size_t stored = 0;  ///< bytes for `text`: `needed` without those that stay
   bool turn_open = false;  ///< the user's turn goes on with the next message
   bool thinking = true;    ///< as a system message may have switched it
 };

@@ -1,4 +1,5 @@
 // Which chat format a Jinja template writes, seen by the markers in its text.
+#include <algorithm>
 #include <cstring>
 
 #include "text/chat.h"
@@ -36,6 +37,9 @@ constexpr MarkerRule kRules[] = {
     {"mistral-v3", {"'[INST] '", "'[/INST]'"}, {"<<SYS>>"}},
     {"mistral-v2", {"'[INST] '", " [/INST]"}, {"<<SYS>>"}},
 };
+
+/// What is read of a template; real ones have under 20 KiB.
+constexpr size_t kMaxTemplateBytes = 256 * 1024;
 
 struct Span {
   const char* data;
@@ -98,22 +102,39 @@ bool copyPlainString(Span text, char* out, size_t capacity, uint32_t* bytes) {
   return true;
 }
 
-/// Models of one format differ in the system prompt that they put first by default.
+/// Models of one format differ in the system prompt that they put first by default. Linear in the text: where a
+/// prompt ends is looked for once only, and what cannot be one is not copied.
 void readDefaultSystem(Span text, const DefaultSystemMarks& marks, ChatTemplate* chat) {
+  // A byte of a prompt is written as two at most. Real templates write one prompt, and few strings like it.
+  constexpr size_t kMostSourceBytes = 2 * ChatTemplate::kMaxDefaultSystem;
+  constexpr uint32_t kMostCopies = 64;
+  uint32_t copies = 0;
   size_t match_bytes = 0;
-  for (size_t at = 0; at < text.bytes; ++at) {
+  size_t end = 0;  // of the latest prompt; the next one ends there, too, unless it begins behind it
+  bool end_known = false;
+  for (size_t at = 0; at < text.bytes && copies < kMostCopies; ++at) {
     at += find(text.from(at), marks.before, &match_bytes);
     if (match_bytes == 0) {
       return;
     }
-    const Span inside = text.from(at + match_bytes);
-    const bool begins = *marks.begins == '\0' || matchBytes(inside, marks.begins) != 0;
-    size_t after_bytes = 0;
-    const size_t end = find(inside, marks.after, &after_bytes);
+    const size_t begin = at + match_bytes;
+    if (!end_known || end < begin) {
+      size_t after_bytes = 0;
+      end_known = true;
+      end = begin + find(text.from(begin), marks.after, &after_bytes);
+      if (after_bytes == 0) {
+        return;  // nor behind any later beginning
+      }
+    }
+    const Span inside = {text.data + begin, end - begin};
     // A quote right away: the string ends there, and what follows is code.
-    const bool is_text = end != 0 && inside.data[0] != '\'' && inside.data[0] != '"';
-    if (begins && after_bytes != 0 && is_text &&
-        copyPlainString({inside.data, end}, chat->default_system, sizeof(chat->default_system),
+    const bool is_text = inside.bytes != 0 && inside.data[0] != '\'' && inside.data[0] != '"';
+    const bool begins = *marks.begins == '\0' || matchBytes(text.from(begin), marks.begins) != 0;
+    if (!begins || !is_text || inside.bytes > kMostSourceBytes) {
+      continue;
+    }
+    ++copies;
+    if (copyPlainString(inside, chat->default_system, sizeof(chat->default_system),
                         &chat->default_system_bytes)) {
       return;
     }
@@ -179,7 +200,7 @@ ChatTemplate chatTemplateOf(const ChatFormat& format) {
 }
 
 ChatTemplate recogniseChatTemplate(const char* data, size_t bytes) {
-  const Span text = {data, bytes};
+  const Span text = {data, std::min(bytes, kMaxTemplateBytes)};
   for (const MarkerRule& rule : kRules) {
     bool holds = true;
     for (const char* part : rule.has) {
@@ -212,7 +233,8 @@ ChatTemplate recogniseChat(const GgufFile& file, const Log& log) {
   }
   ChatTemplate chat = recogniseChatTemplate(text.data, text.bytes);
   readToken(file, "tokenizer.ggml.eos_token_id", chat.eos);
-  if (chat.begin[0] == '\0' && contains({text.data, text.bytes}, "bos_token")) {
+  const Span read = {text.data, std::min<size_t>(text.bytes, kMaxTemplateBytes)};
+  if (chat.begin[0] == '\0' && contains(read, "bos_token")) {
     readToken(file, "tokenizer.ggml.bos_token_id", chat.begin);
   }
   if (std::strcmp(chat.name(), "plain") == 0) {

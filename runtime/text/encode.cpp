@@ -1,9 +1,11 @@
-// From text to ids: special tokens first, words between them, merges within words.
+// From text to ids: special tokens first, words between them, merges within words. The text comes in stretches;
+// of one that more text follows, only what no later byte can change is encoded.
+#include <algorithm>
 #include <cstring>
 
 #include "text/merge.h"
 #include "text/pretokenizer.h"
-#include "text/tokenizer.h"
+#include "text/special_tokens.h"
 #include "text/unicode.h"
 #include "text/utf8.h"
 
@@ -15,9 +17,14 @@ constexpr size_t kSymbolBytes = sizeof(Symbol);
 constexpr size_t kCandidateBytes = mergeCandidateCapacity(1) * sizeof(MergeCandidate);
 static_assert(kSymbolBytes + kCandidateBytes + 1 == 45, "update Tokenizer::workBytes()");
 
-size_t shorter(size_t a, size_t b) { return a < b ? a : b; }
-
-bool hasBit(const uint64_t* set, size_t bit) { return (set[bit / 64] >> (bit % 64) & 1) != 0; }
+/// Working memory for special tokens that overlap: a byte's owner and its place in the queue.
+constexpr size_t kGroupBytes = sizeof(uint16_t) + sizeof(uint64_t);
+/// Where a text has parts, so much of it is joined at their borders at first.
+constexpr size_t kJoinedBytes = 2048;
+/// The sink is asked whether to stop after so much plain text.
+constexpr size_t kBytesBetweenChecks = 64 * 1024;
+/// What two pieces of a workspace may need for their alignment.
+constexpr size_t kPieceSlack = 48;
 
 /// Bytes of the white space that SentencePiece knows at `text`: a space, or the U+2581 it becomes.
 size_t spmSpaceBytes(const char* text, size_t available) {
@@ -32,56 +39,39 @@ size_t spmSpaceBytes(const char* text, size_t available) {
 class TokenEncoder {
  public:
   TokenEncoder(const Tokenizer& tokenizer, const EncodeOptions& options, Workspace* workspace,
-               const Log& log, int32_t* ids, size_t capacity)
+               const Log& log, int32_t* ids, size_t capacity, TokenSink* sink, bool measures)
       : t_(tokenizer),
+        specials_(tokenizer),
         options_(options),
         workspace_(workspace),
         log_(log),
         ids_(ids),
-        capacity_(capacity) {}
+        capacity_(capacity),
+        sink_(sink),
+        measures_(measures) {}
 
-  Status encode(const char* text, size_t bytes, size_t* needed) {
-    *needed = 0;
-    ORIEL_TRY(check(bytes));
-    text_ = text;
-    end_ = bytes;
+  Status encode(const TextParts& text) {
+    const size_t total = text.bytes();
+    ORIEL_TRY(check(total));
     after_special_ = !options_.continues;
+    if (options_.first_id >= 0) {
+      emit(options_.first_id);
+    }
     if (options_.bos && t_.add_bos_) {
       emit(t_.bos_id_);
     }
-    // Special tokens that overlap form a group; the text outside groups needs no decisions.
-    for (size_t at = 0; at < end_;) {
-      Match match = longestSpecial(at);
-      if (match.bytes == 0) {
-        ++at;
-        continue;
-      }
-      size_t group_end = at + match.bytes;
-      bool alone = true;
-      for (size_t inside = at + 1; inside < group_end; ++inside) {
-        const Match other = longestSpecial(inside);
-        if (other.bytes != 0) {
-          alone = false;
-          group_end = inside + other.bytes > group_end ? inside + other.bytes : group_end;
-        }
-      }
-      if (alone) {
-        ORIEL_TRY(emitSpecial(at, match));
-      } else {
-        ORIEL_TRY(encodeGroup(at, group_end));
-      }
-      at = run_begin_ > group_end ? run_begin_ : group_end;
+    ORIEL_TRY(encodeParts(text, total));
+    if (sink_ != nullptr && !measures_ && taken_.ok()) {
+      taken_ = sink_->take(ids_, n_ids_, true);
     }
-    ORIEL_TRY(encodeRun(run_begin_, end_));
-    *needed = n_ids_;
-    return n_ids_ > capacity_ ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
+    return taken_;
   }
 
+  size_t count() const { return n_ids_; }
+  size_t bytesNeeded() const { return word_bytes_ + group_bytes_ + joined_bytes_; }
+
  private:
-  struct Match {
-    size_t bytes = 0;  ///< 0: none
-    int32_t id = -1;
-  };
+  using Match = SpecialTokens::Match;
 
   Status check(size_t bytes) const {
     if (bytes > kMaxTextBytes) {
@@ -103,7 +93,105 @@ class TokenEncoder {
     return kOk;
   }
 
+  // --- Stretches ---------------------------------------------------------------------------------
+
+  /// Long parts are read where they lie, their borders from a copy that grows until a word ends in it.
+  Status encodeParts(const TextParts& text, size_t total) {
+    size_t part = 0;
+    size_t part_begin = 0;
+    size_t joined = kJoinedBytes;
+    for (size_t at = 0; at < total;) {
+      while (at >= part_begin + text.parts[part].bytes) {
+        part_begin += text.parts[part++].bytes;
+      }
+      const TextParts::Part& here = text.parts[part];
+      const size_t offset = at - part_begin;
+      const size_t rest = here.bytes - offset;
+      size_t done = 0;
+      if (rest == total - at || rest > joined) {
+        ORIEL_TRY(encodeStretch(here.data + offset, rest, at, rest == total - at, &done));
+        // What is left of it is one word, perhaps with more of the next part.
+        joined = std::max(joined, rest - done + kJoinedBytes);
+      } else {
+        const size_t bytes = std::min(joined, total - at);
+        joined_bytes_ = std::max(joined_bytes_, bytes + kPieceSlack);
+        const BorrowedBytes memory(workspace_, bytes);
+        if (memory.data() == nullptr) {
+          return outOfMemory(bytes);
+        }
+        for (size_t copied = 0, i = part, from = offset; copied < bytes; ++i, from = 0) {
+          const size_t n = std::min(bytes - copied, text.parts[i].bytes - from);
+          std::memcpy(memory.as<char>() + copied, text.parts[i].data + from, n);
+          copied += n;
+        }
+        ORIEL_TRY(encodeStretch(memory.as<char>(), bytes, at, bytes == total - at, &done));
+        joined = done == 0 ? 2 * joined : joined;
+      }
+      at += done;
+    }
+    return kOk;
+  }
+
+  /// Encodes the beginning of [text, text + bytes), which begins at byte `base` of the whole text, and says how
+  /// much that was: all of it if `last`.
+  Status encodeStretch(const char* text, size_t bytes, size_t base, bool last, size_t* done) {
+    text_ = text;
+    end_ = bytes;
+    base_ = base;
+    last_ = last;
+    run_begin_ = 0;
+    if (strips_) {
+      skipStripped();
+    }
+    // Where a special token would lie in this stretch as a whole.
+    const size_t longest = specials_.longestBytes();
+    const size_t scan_end = last ? end_ : end_ >= longest ? end_ - longest : 0;
+    // Special tokens that overlap form a group; the text outside groups needs no decisions. What a group has left
+    // over is plain text.
+    size_t at = std::max(run_begin_, std::min(end_, decided_ - std::min(decided_, base_)));
+    while (at < scan_end) {
+      const Match match = longestSpecial(at);
+      if (match.bytes == 0) {
+        ++at;
+        continue;
+      }
+      size_t group_end = at + match.bytes;
+      bool alone = true;
+      size_t inside = at + 1;
+      for (; inside < group_end && inside < scan_end; ++inside) {
+        const Match other = longestSpecial(inside);
+        if (other.bytes != 0) {
+          alone = false;
+          group_end = std::max(group_end, inside + other.bytes);
+        }
+      }
+      if (inside < group_end) {
+        break;  // the group may go on behind this stretch
+      }
+      ORIEL_TRY(alone ? emitSpecial(at, match) : encodeGroup(at, group_end));
+      at = std::max(run_begin_, group_end);
+      decided_ = base_ + at;
+    }
+    if (last) {
+      ORIEL_TRY(encodeRun(run_begin_, end_, true));
+      run_begin_ = end_;
+    } else {
+      ORIEL_TRY(encodeRun(run_begin_, std::min(at, scan_end), false));
+    }
+    *done = run_begin_;
+    return kOk;
+  }
+
   void emit(int32_t id) {
+    if (measures_) {
+      return;
+    }
+    if (sink_ != nullptr && n_ids_ == capacity_) {
+      if (taken_.ok()) {
+        taken_ = sink_->take(ids_, n_ids_, false);
+      }
+      n_ids_ = 0;
+    }
     if (n_ids_ < capacity_) {
       ids_[n_ids_] = id;
     }
@@ -113,6 +201,8 @@ class TokenEncoder {
   // --- Special tokens ----------------------------------------------------------------------------
 
   bool touchesLiteral(size_t begin, size_t end) const {
+    begin += base_;
+    end += base_;
     // The first range that ends after `begin`.
     size_t low = 0;
     size_t high = options_.n_literal;
@@ -133,96 +223,94 @@ class TokenEncoder {
            (options_.special && !touchesLiteral(at, at + bytes));
   }
 
-  /// Walks down the sorted special tokens, byte by byte: all in [first, last) begin with the bytes
-  /// read so far, and the shortest comes first.
   Match longestSpecial(size_t at) const {
-    const uint8_t head = static_cast<uint8_t>(text_[at]);
-    uint32_t first = t_.special_first_[head];
-    uint32_t last = t_.special_first_[head + 1];
-    Match best;
-    for (size_t bytes = 1; first < last; ++bytes) {
-      int32_t complete = -1;
-      for (; first < last && specialPiece(first).bytes == bytes; ++first) {
-        complete = static_cast<int32_t>(t_.specials_[first]);
-      }
-      if (complete >= 0 && maySpecial(complete, at, bytes)) {
-        best = {bytes, complete};
-      }
-      if (first == last || at + bytes == end_) {
-        break;
-      }
-      const uint8_t next = static_cast<uint8_t>(text_[at + bytes]);
-      if (specialByte(first, bytes) != next || specialByte(last - 1, bytes) != next) {
-        first = firstNotBelow(first, last, bytes, next);
-        last = firstNotBelow(first, last, bytes, uint32_t{next} + 1);
-      }
-    }
-    return best;
+    return specials_.longest(text_ + at, end_ - at, [&](int32_t id, size_t bytes) {
+      return maySpecial(id, at, bytes);
+    });
   }
-
-  Tokenizer::Piece specialPiece(uint32_t index) const {
-    return t_.bytesOf(static_cast<int32_t>(t_.specials_[index]));
-  }
-  uint8_t specialByte(uint32_t index, size_t at) const {
-    return static_cast<uint8_t>(specialPiece(index).data[at]);
-  }
-  /// The first in [first, last) whose byte `at` is `byte` or more.
-  uint32_t firstNotBelow(uint32_t first, uint32_t last, size_t at, uint32_t byte) const {
-    while (first < last) {
-      const uint32_t middle = first + (last - first) / 2;
-      if (specialByte(middle, at) < byte) {
-        first = middle + 1;
-      } else {
-        last = middle;
-      }
-    }
-    return first;
+  Match longestInGroup(size_t at, size_t available) const {
+    return specials_.longestUnshared(text_ + at, available, [&](int32_t id, size_t bytes) {
+      return maySpecial(id, at, bytes);
+    });
   }
 
   /// Ends the run of plain text before `at` and starts the next one after the token.
   Status emitSpecial(size_t at, const Match& match) {
-    ORIEL_TRY(encodeRun(run_begin_, at));
+    ORIEL_TRY(encodeRun(run_begin_, at, true));
     emit(match.id);
     after_special_ = true;
     run_begin_ = at + match.bytes;
-    if ((t_.flags_[match.id] & Tokenizer::kStripsRight) != 0) {
-      while (run_begin_ < end_) {
-        const Utf8Char c = decodeUtf8(text_ + run_begin_, end_ - run_begin_);
-        if (!c.valid || charClass(c.code_point) != CharClass::kSpace) {
-          break;
-        }
-        run_begin_ += c.bytes;
-      }
+    strips_ = (t_.flags_[match.id] & Tokenizer::kStripsRight) != 0;
+    if (strips_) {
+      skipStripped();
     }
-    return kOk;
+    return taken_;
+  }
+
+  /// White space behind a token that takes it; strips_ stays true where more may follow.
+  void skipStripped() {
+    while (run_begin_ < end_) {
+      if (!last_ && end_ - run_begin_ < kMaxUtf8Bytes) {
+        return;
+      }
+      const Utf8Char c = decodeUtf8(text_ + run_begin_, end_ - run_begin_);
+      if (!c.valid || charClass(c.code_point) != CharClass::kSpace) {
+        strips_ = false;
+        return;
+      }
+      run_begin_ += c.bytes;
+    }
   }
 
   /// Special tokens in [begin, end) overlap: longer ones go first, of equals the leftmost.
   Status encodeGroup(size_t begin, size_t end) {
     const size_t bytes = end - begin;
+    group_bytes_ = std::max(group_bytes_, bytes * kGroupBytes + kPieceSlack);
     // Per byte: how many bytes the accepted token that begins here has, or one of these.
     constexpr uint16_t kFree = 0;
     constexpr uint16_t kTaken = UINT16_MAX;
-    BorrowedBytes memory(workspace_, bytes * sizeof(uint16_t));
-    uint16_t* owner = memory.as<uint16_t>();
+    const BorrowedBytes memory(workspace_, bytes * sizeof(uint16_t));
+    uint16_t* const owner = memory.as<uint16_t>();
     if (owner == nullptr) {
-      return outOfMemory(bytes * sizeof(uint16_t));
+      return outOfMemory(bytes * kGroupBytes);
     }
     std::memset(owner, 0, bytes * sizeof(uint16_t));
-    for (size_t length = shorter(bytes, t_.longest_special_); length > 0; --length) {
-      if (!hasBit(t_.special_lengths_, length)) {
-        continue;
+    {
+      const BorrowedBytes queue_memory(workspace_, bytes * sizeof(uint64_t));
+      uint64_t* const queue = queue_memory.as<uint64_t>();
+      if (queue == nullptr) {
+        return outOfMemory(bytes * kGroupBytes);
       }
-      for (size_t at = 0; at + length <= bytes; ++at) {
-        // Accepted tokens are at least this long: one that overlaps covers the first or last byte.
-        if (owner[at] != kFree || owner[at + length - 1] != kFree ||
-            exactSpecial(begin + at, length) < 0) {
-          continue;
+      // The longest token of each place; the largest number is the longest, of equals the leftmost.
+      size_t count = 0;
+      const auto push = [&](size_t at, size_t available) {
+        const Match match = longestInGroup(begin + at, available);
+        if (match.bytes != 0) {
+          queue[count++] = uint64_t{match.bytes} << 32 | (UINT32_MAX - static_cast<uint32_t>(at));
         }
-        for (size_t i = 0; i < length; ++i) {
-          owner[at + i] = kTaken;
+        return match.bytes != 0;
+      };
+      for (size_t at = 0; at < bytes; ++at) {
+        push(at, bytes - at);
+      }
+      std::make_heap(queue, queue + count);
+      while (count > 0) {
+        std::pop_heap(queue, queue + count);
+        const uint64_t best = queue[--count];
+        const size_t length = static_cast<size_t>(best >> 32);
+        const size_t at = UINT32_MAX - static_cast<uint32_t>(best);
+        size_t n_free = 0;
+        while (n_free < length && owner[at + n_free] == kFree) {
+          ++n_free;
         }
-        owner[at] = static_cast<uint16_t>(length);
+        if (n_free == length) {
+          std::fill(owner + at, owner + at + length, kTaken);
+          owner[at] = static_cast<uint16_t>(length);
+        } else if (n_free != 0 && push(at, n_free)) {
+          // What is in the way is longer than this one: with each turn the free bytes halve at least, but
+          // for the first.
+          std::push_heap(queue, queue + count);
+        }
       }
     }
     for (size_t at = 0; at < bytes;) {
@@ -231,46 +319,60 @@ class TokenEncoder {
         continue;
       }
       const size_t length = owner[at];
-      ORIEL_TRY(emitSpecial(begin + at, {length, exactSpecial(begin + at, length)}));
+      ORIEL_TRY(emitSpecial(begin + at,
+                            {length, specials_.exactUnshared(text_ + begin + at, length)}));
       at += length;
     }
     return kOk;
   }
 
-  int32_t exactSpecial(size_t at, size_t bytes) const {
-    const uint8_t head = static_cast<uint8_t>(text_[at]);
-    if (t_.special_first_[head] == t_.special_first_[head + 1]) {
-      return -1;
-    }
-    const int32_t id = t_.lookUp(true, text_ + at, bytes);
-    return id >= 0 && Tokenizer::isWhole(t_.type(id)) && maySpecial(id, at, bytes) ? id : -1;
-  }
-
   // --- Plain text --------------------------------------------------------------------------------
 
-  /// Text between two special tokens (or the ends).
-  Status encodeRun(size_t begin, size_t end) {
-    if (begin >= end) {
-      return kOk;  // nothing, or white space that the token before took
-    }
-    const bool prefix = t_.add_space_prefix_ && after_special_;
-    after_special_ = false;
-    if (t_.kind_ == TokenizerKind::kBpe) {
-      for (size_t at = begin; at < end;) {
-        const size_t next = wordEnd(t_.pre_, text_, at, end);
-        ORIEL_TRY(encodeBpeWord(text_ + at, next - at));
-        at = next;
+  /// Text between two special tokens (or the ends). If more plain text may follow (not `whole`), only the
+  /// words that it cannot change; run_begin_ is then behind them.
+  Status encodeRun(size_t begin, size_t end, bool whole) {
+    size_t at = begin;
+    while (at < end) {
+      bool open = false;
+      const size_t next = nextWord(at, end, &open);
+      if (open && !whole) {
+        break;
       }
-      return kOk;
-    }
-    bool with_prefix = prefix;
-    for (size_t at = begin; at < end;) {
-      const size_t next = t_.words_end_at_spaces_ ? spmWordEnd(at, end) : end;
-      ORIEL_TRY(encodeSpmWord(text_ + at, next - at, with_prefix));
-      with_prefix = false;
+      const bool prefix = t_.add_space_prefix_ && after_special_;
+      after_special_ = false;
+      if (t_.kind_ == TokenizerKind::kBpe) {
+        ORIEL_TRY(encodeBpeWord(text_ + at, next - at));
+      } else {
+        ORIEL_TRY(encodeSpmWord(text_ + at, next - at, prefix));
+      }
+      ORIEL_TRY(taken_);
+      unchecked_ += next - at;
+      if (unchecked_ >= kBytesBetweenChecks) {
+        unchecked_ = 0;
+        if (sink_ != nullptr && sink_->stops()) {
+          return ORIEL_ERROR_CANCELLED;
+        }
+      }
       at = next;
     }
+    if (!whole) {
+      run_begin_ = at;
+    }
     return kOk;
+  }
+
+  /// *open becomes true if text behind `end` could change the answer.
+  size_t nextWord(size_t at, size_t end, bool* open) const {
+    if (t_.kind_ == TokenizerKind::kBpe) {
+      return wordEnd(t_.pre_, text_, at, end, open);
+    }
+    if (!t_.words_end_at_spaces_) {
+      *open = true;
+      return end;
+    }
+    const size_t next = spmWordEnd(at, end);
+    *open = end - next < kMaxUtf8Bytes;
+    return next;
   }
 
   /// Spaces, then anything else up to the next space.
@@ -285,7 +387,16 @@ class TokenEncoder {
     return at;
   }
 
+  /// Working memory for a word; true if that is all there is to do.
+  bool onlyMeasures(size_t bytes) {
+    word_bytes_ = std::max(word_bytes_, Tokenizer::workBytes(bytes));
+    return measures_;
+  }
+
   Status encodeBpeWord(const char* word, size_t bytes) {
+    if (onlyMeasures(bytes)) {
+      return kOk;
+    }
     if (bytes == 1) {
       emitByte(*word);
       return kOk;
@@ -334,6 +445,9 @@ class TokenEncoder {
   }
 
   Status encodeSpmWord(const char* text, size_t bytes, bool with_prefix) {
+    if (onlyMeasures(bytes)) {
+      return kOk;
+    }
     BorrowedBytes word_memory(workspace_, bytes + 1);
     BorrowedBytes symbol_memory(workspace_, (bytes + 1) * kSymbolBytes);
     BorrowedBytes candidate_memory(workspace_, (bytes + 1) * kCandidateBytes);
@@ -412,22 +526,55 @@ class TokenEncoder {
   }
 
   const Tokenizer& t_;
+  const SpecialTokens specials_;
   const EncodeOptions& options_;
   Workspace* workspace_;
   const Log& log_;
   int32_t* ids_;
   size_t capacity_;
-  const char* text_ = nullptr;
+  TokenSink* sink_;      ///< null: ids_ are all there will be
+  const bool measures_;  ///< cuts the text, but encodes nothing
+  const char* text_ = nullptr;  ///< the stretch
   size_t end_ = 0;
+  size_t base_ = 0;
+  bool last_ = true;
   size_t n_ids_ = 0;
   size_t run_begin_ = 0;
+  size_t decided_ = 0;  ///< in the whole text: special tokens before it are done with
   bool after_special_ = true;  ///< the start of a text counts as such
+  bool strips_ = false;        ///< white space that comes now belongs to the token before it
+  size_t unchecked_ = 0;
+  size_t word_bytes_ = 0;  ///< of the workspace, at most
+  size_t group_bytes_ = 0;
+  size_t joined_bytes_ = 0;
+  Status taken_;  ///< of the sink
 };
 
 Status Tokenizer::encode(const char* text, size_t bytes, const EncodeOptions& options,
                          Workspace* workspace, const Log& log, int32_t* ids, size_t capacity,
                          size_t* needed) const {
-  return TokenEncoder(*this, options, workspace, log, ids, capacity).encode(text, bytes, needed);
+  *needed = 0;
+  TextParts parts;
+  parts.add(text, bytes);
+  TokenEncoder encoder(*this, options, workspace, log, ids, capacity, nullptr, false);
+  ORIEL_TRY(encoder.encode(parts));
+  *needed = encoder.count();
+  return *needed > capacity ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK;
+}
+
+Status Tokenizer::encodeParts(const TextParts& text, const EncodeOptions& options,
+                              Workspace* workspace, const Log& log, int32_t* ids, size_t capacity,
+                              TokenSink* sink) const {
+  return TokenEncoder(*this, options, workspace, log, ids, capacity, sink, false).encode(text);
+}
+
+Status Tokenizer::encodeBytes(const TextParts& text, const EncodeOptions& options,
+                              Workspace* workspace, const Log& log, TokenSink* sink,
+                              size_t* bytes) const {
+  TokenEncoder encoder(*this, options, workspace, log, nullptr, 0, sink, true);
+  ORIEL_TRY(encoder.encode(text));
+  *bytes = encoder.bytesNeeded();
+  return kOk;
 }
 
 }  // namespace oriel

@@ -77,11 +77,14 @@ struct Char {
 /// A stretch of text as a matcher sees it.
 class Reader {
  public:
-  Reader(const char* text, size_t end, bool stop_at_numbers)
-      : text_(text), end_(end), stop_at_numbers_(stop_at_numbers) {}
+  Reader(const char* text, size_t end, bool stop_at_numbers, bool* reached_end)
+      : text_(text), end_(end), stop_at_numbers_(stop_at_numbers), reached_end_(reached_end) {}
 
   Char at(size_t position) const {
     Char c;
+    if (reached_end_ != nullptr && position + kMaxUtf8Bytes > end_) {
+      *reached_end_ = true;
+    }
     if (position >= end_) {
       return c;
     }
@@ -112,6 +115,7 @@ class Reader {
   const char* text_;
   size_t end_;
   bool stop_at_numbers_;
+  bool* reached_end_;
 };
 
 /// Bytes of 's|'t|'re|'ve|'m|'ll|'d at `position`, or 0.
@@ -290,17 +294,20 @@ const char* preTokenizerName(PreTokenizer pre) {
   return "none";
 }
 
-size_t wordEnd(PreTokenizer pre, const char* text, size_t begin, size_t end) {
-  const Reader reader(text, end, false);
+size_t wordEnd(PreTokenizer pre, const char* text, size_t begin, size_t end, bool* reached_end) {
+  const Reader reader(text, end, false, reached_end);
   switch (pre) {
     case PreTokenizer::kNone:
+      if (reached_end != nullptr) {
+        *reached_end = true;
+      }
       return end;
     case PreTokenizer::kGpt2:
       return gpt2WordEnd(reader, begin);
     case PreTokenizer::kSmolLm: {
       // \p{N} cuts first, so that for the second expression the text ends before every number.
       const Char first = reader.at(begin);
-      return first.number() ? begin + first.bytes : gpt2WordEnd(Reader(text, end, true), begin);
+      return first.number() ? begin + first.bytes : gpt2WordEnd(Reader(text, end, true, reached_end), begin);
     }
     case PreTokenizer::kQwen2:
       return llama3WordEnd<&Char::letter, &Char::rest>(reader, begin, 1);

@@ -25,6 +25,10 @@ const char* preTokenizerName(PreTokenizer pre);
 
 /// End of the word that begins at `begin`; begin < result <= end. Text before `begin` does not
 /// matter. A byte that is not UTF-8 counts as one symbol, as U+FFFD would.
-size_t wordEnd(PreTokenizer pre, const char* text, size_t begin, size_t end);
+///
+/// *reached_end (may be null) becomes true when the answer depended on where the text ends: more text could
+/// change it. Otherwise the word is the same whatever follows.
+size_t wordEnd(PreTokenizer pre, const char* text, size_t begin, size_t end,
+               bool* reached_end = nullptr);
 
 }  // namespace oriel

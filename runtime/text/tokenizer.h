@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "base/arena.h"
 #include "base/log.h"
@@ -49,6 +50,49 @@ struct EncodeOptions {
   /// Merges do not stop at their borders.
   const TextRange* literal = nullptr;
   size_t n_literal = 0;
+  int32_t first_id = -1;  ///< put in front of everything, whatever the model asks for; -1: nothing
+};
+
+/// A text in parts, read as if they were one: a long message need not be copied between its frame.
+struct TextParts {
+  static constexpr size_t kMost = 9;
+  struct Part {
+    const char* data = nullptr;
+    size_t bytes = 0;
+  };
+  Part parts[kMost];
+  size_t count = 0;
+
+  /// At most kMost times, bytes that follow the ones before in memory not counted.
+  void add(const char* data, size_t bytes) {
+    if (bytes == 0) {
+      return;
+    }
+    if (count != 0 && parts[count - 1].data + parts[count - 1].bytes == data) {
+      parts[count - 1].bytes += bytes;
+    } else {
+      parts[count++] = {data, bytes};
+    }
+  }
+  size_t bytes() const {
+    size_t total = 0;
+    for (size_t i = 0; i < count; ++i) {
+      total += parts[i].bytes;
+    }
+    return total;
+  }
+};
+
+/// Where ids go while a text is being encoded.
+class TokenSink {
+ public:
+  /// Takes `count` ids. `last`: the text ends with them; else at least one more follows.
+  virtual Status take(const int32_t* ids, size_t count, bool last) = 0;
+  /// Asked at least every 64 KiB of plain text; true ends encoding with ORIEL_ERROR_CANCELLED.
+  virtual bool stops() = 0;
+
+ protected:
+  ~TokenSink() = default;
 };
 
 /// Immutable once built; all tables in one arena, nothing refers to the file afterwards. Trivially
@@ -71,6 +115,15 @@ class Tokenizer {
   /// word at worst. Works in `workspace`.
   Status encode(const char* text, size_t bytes, const EncodeOptions& options, Workspace* workspace,
                 const Log& log, int32_t* ids, size_t capacity, size_t* needed) const;
+
+  /// The same ids, `capacity` at a time (fewer at the end): memory does not grow with the text. Besides what
+  /// encode() takes, `workspace` gives a few KiB where there is more than one part. What the sink has taken when
+  /// a word finds no working memory stays taken: encodeBytes() beforehand and a workspace of that size prevent it.
+  Status encodeParts(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
+                     const Log& log, int32_t* ids, size_t capacity, TokenSink* sink) const;
+  /// Bytes of `workspace` that encodeParts() takes for this text, found by cutting it into words.
+  Status encodeBytes(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
+                     const Log& log, TokenSink* sink, size_t* bytes) const;
 
   /// Ids that encode() gives at most: one a byte, BOS, and for SPM a space before the first word and
   /// after every special token.
@@ -110,6 +163,7 @@ class Tokenizer {
  private:
   friend class TokenizerBuilder;
   friend class TokenEncoder;
+  friend class SpecialTokens;
 
   /// By the numbers of tokenizer.ggml.token_type.
   enum Type : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
@@ -145,6 +199,12 @@ class Tokenizer {
   }
   /// A token's key in tokens_: the bytes it stands for, ordinary and verbatim tokens apart.
   static KeyHash keyHash(bool verbatim) { return KeyHash(verbatim ? 1 : 0); }
+  /// True if `id` stands for exactly its text, and that is this one.
+  bool isVerbatim(int32_t id, const char* text, size_t bytes) const {
+    const Piece known = bytesOf(id);
+    return (flags_[id] & kVerbatim) != 0 && known.bytes == bytes &&
+           std::memcmp(known.data, text, bytes) == 0;
+  }
   int32_t lookUp(uint64_t hash, bool verbatim, const char* text, size_t bytes) const;
   int32_t lookUp(bool verbatim, const char* text, size_t bytes) const;
 

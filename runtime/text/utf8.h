@@ -7,6 +7,7 @@
 namespace oriel {
 
 constexpr uint32_t kReplacementCharacter = 0xFFFD;
+constexpr size_t kMaxUtf8Bytes = 4;  ///< of one character
 
 struct Utf8Char {
   uint32_t code_point = kReplacementCharacter;

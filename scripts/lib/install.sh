@@ -58,6 +58,7 @@ test    libgtest-dev            must  inc:gtest/gtest.h
 test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json
 test    python3-numpy           may   file:/usr/lib/python3/dist-packages/numpy
 test    unicode-data            may   file:/usr/share/unicode/UnicodeData.txt
+test    pkgconf                 may   cmd:pkg-config
 test    openjdk-17-jdk-headless may   cmd:javac
 linux-aarch64 g++-aarch64-linux-gnu      must cmd:aarch64-linux-gnu-g++
 linux-aarch64 qemu-user-static           must cmd:qemu-aarch64-static

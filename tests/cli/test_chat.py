@@ -161,9 +161,7 @@ def test_chat_formats():
     fails("render by a file without a template", 2, "render", BUNDLED, "--messages", hello,
           "--template", jinja)
     jinja.write_text("{{ '@@' + message.content }}")
-    check("a template that is not known is plain", json_of(
-        "render unknown", "render", BUNDLED, "--messages", hello, "--template",
-        jinja)["template"] == "plain")
+    fails("render by a template that is not known", 2, "render", BUNDLED, "--messages", hello, "--template", jinja)
     think = ["render", BUNDLED, "--messages", hello, "--template", "qwen3"]
     on, off = json_of("--think", *think, "--think"), json_of("--no-think", *think, "--no-think")
     check("--no-think", off["text"] == on["text"] + "<think>\n\n</think>\n\n"

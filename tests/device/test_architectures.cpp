@@ -249,7 +249,8 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
   oriel_options options = windowOptions(4, 100, 16);
   options.device = ORIEL_DEVICE_CPU;  // nothing here but indices
   const Loaded loaded = load(file.path(), options);
-  const std::string text = "one message, spelt in bytes";
+  const std::string text =
+      "in bytes";  // with its frame less than half the window: a turn is evicted as a whole
   uint32_t bounded = 0;
   for (int turn = 0; turn < 12; ++turn) {
     ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));

@@ -71,6 +71,34 @@ class Cancel : public testing::Test {
   Cancellable model_{options()};
 };
 
+// The penalty must not remember tokens that are not there, nor the reply count them.
+TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
+  oriel_generate_options options = greedyOptions(40);
+  options.greedy = 0;
+  options.seed = 5;
+  options.temperature = 3;
+  options.repeat_penalty = 1.9f;
+  options.ignore_stop = 1;
+  const auto reply = [&](bool cancelled) {
+    EXPECT_EQ(ORIEL_OK, oriel_session_reset(session()));
+    EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
+    if (cancelled) {
+      model_.executor->runs_left = 8;
+      const std::string text = "Once there was a little dog. What is your name? Tell me a story, please.";
+      EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_chat_add(session(), "user", text.data(), text.size()));
+    }
+    EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "And now?", 8));
+    std::vector<int32_t> ids;
+    oriel_generation result = {};
+    result.struct_size = sizeof(result);
+    EXPECT_EQ(ORIEL_OK, oriel_chat_reply(session(), &options, keepId, &ids, &result));
+    ids.push_back(static_cast<int32_t>(result.prompt_tokens));
+    return ids;
+  };
+  const std::vector<int32_t> expected = reply(false);
+  EXPECT_EQ(expected, reply(true));
+}
+
 TEST_F(Cancel, in_the_middle_of_a_message_takes_the_message_back) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
   const uint64_t before = statsOf(model_.loaded).position;

@@ -62,6 +62,38 @@ TEST(Contracts, a_forged_snapshot_with_a_valid_checksum_is_refused) {
   EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) { s->stored = 0; })));
 }
 
+// Behind the header: where turns begin, then the ids of the tokens.
+TEST(Contracts, forged_turns_and_ids_of_a_snapshot_are_refused) {
+  const Loaded loaded = load(kTiny, cpuOptions());
+  for (const char* text : {"Hello!", "Hello again!", "And again!"}) {
+    ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text, std::strlen(text)));
+  }
+  const std::vector<uint8_t> honest = savedSession(loaded);
+  SnapshotHeader header;
+  std::memcpy(static_cast<void*>(&header), honest.data(), sizeof(header));
+  ASSERT_EQ(3u, header.n_turns);
+  const auto restoredWith = [&](size_t offset, auto value) {
+    std::vector<uint8_t> bytes = honest;
+    std::memcpy(bytes.data() + offset, &value, sizeof(value));
+    bytes = forged(bytes, [](SessionState*) {});
+    return oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size());
+  };
+  const size_t turns = sizeof(header);
+  const size_t ids = turns + 3 * sizeof(uint64_t);
+  const uint64_t position = header.state.position;
+  EXPECT_EQ(ORIEL_OK, restoredWith(turns + 16, position));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restoredWith(turns + 16, position + 1));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restoredWith(turns + 16, UINT64_MAX));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restoredWith(turns + 16, uint64_t{0})) << "before the turn before";
+  EXPECT_EQ(ORIEL_ERROR_FORMAT, restoredWith(turns, position)) << "behind the next one";
+  EXPECT_EQ(ORIEL_OK, restoredWith(ids, int32_t{-1})) << "not known";
+  EXPECT_EQ(ORIEL_OK, restoredWith(ids + 4 * (position - 1), int32_t{2047}));
+  for (const int32_t bad : {-2, INT32_MIN, 2048, INT32_MAX}) {
+    EXPECT_EQ(ORIEL_ERROR_FORMAT, restoredWith(ids, bad)) << bad;
+    EXPECT_EQ(ORIEL_ERROR_FORMAT, restoredWith(ids + 4 * (position - 1), bad)) << bad;
+  }
+}
+
 TEST(Contracts, a_snapshot_belongs_to_one_way_of_evicting) {
   const Loaded loaded = load(kTiny, cpuOptions());
   const std::vector<uint8_t> bytes = savedSession(loaded);

@@ -130,20 +130,23 @@ TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {
       ASSERT_EQ(ORIEL_OK, add(loaded, "user", letter));
       ASSERT_EQ(ORIEL_OK,
                 oriel_session_append_text(loaded.session.get(), letter.data(), letter.size(), 0));
-      ASSERT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), secret.data(), secret.size(), 0));
+      ASSERT_EQ(ORIEL_OK,
+                oriel_session_append_text(loaded.session.get(), secret.data(), secret.size(), 0));
       ASSERT_EQ(ORIEL_OK, oriel_session_save_file(loaded.session.get(), path.c_str()));
       ASSERT_EQ(ORIEL_OK, oriel_session_restore_file(loaded.session.get(), path.c_str()));
       EXPECT_FALSE(tokens(loaded, letter, 0).empty());
       const oriel_message message = {"user", letter.data(), letter.size()};
       size_t needed = 0;
-      EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
-                oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 1, 0, nullptr, 0, &needed));
+      EXPECT_EQ(
+          ORIEL_ERROR_BUFFER_TOO_SMALL,
+          oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 1, 0, nullptr, 0, &needed));
     };
     const uint32_t before = memory.released();
     sayAll();
     EXPECT_LT(before + 3, memory.released()) << "something was borrowed";
     EXPECT_EQ(0u, memory.found_in_released());
-    EXPECT_EQ(1u, memory.found_in_live()) << "the ids of what is in the window, for oriel_session_get_tokens";
+    EXPECT_EQ(1u, memory.found_in_live())
+        << "the ids of what is in the window, for oriel_session_get_tokens";
     ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
     EXPECT_EQ(0u, memory.found_in_live());
     sayAll();

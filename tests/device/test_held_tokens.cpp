@@ -28,13 +28,15 @@ std::vector<int32_t> held(const Loaded& loaded, uint64_t first) {
 oriel_status statusOf(const Loaded& loaded, uint64_t first) {
   int32_t ids[512];
   size_t needed = 99;
-  const oriel_status status = oriel_session_get_tokens(loaded.session.get(), first, ids, 512, &needed);
+  const oriel_status status =
+      oriel_session_get_tokens(loaded.session.get(), first, ids, 512, &needed);
   EXPECT_EQ(status == ORIEL_OK, needed != 0 || first == statsOf(loaded).position);
   return status;
 }
 
 std::vector<int32_t> range(const std::vector<int32_t>& ids, uint64_t begin, uint64_t end) {
-  return {ids.begin() + static_cast<std::ptrdiff_t>(begin), ids.begin() + static_cast<std::ptrdiff_t>(end)};
+  return {ids.begin() + static_cast<std::ptrdiff_t>(begin),
+          ids.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
 void expectHeld(const Loaded& loaded, const std::vector<int32_t>& all) {

@@ -19,7 +19,9 @@ class LosingExecutor final : public ForwardingExecutor {
     ORIEL_TRY(lose(Work::kRun));
     return ForwardingExecutor::run(what, stop);
   }
-  bool runsAhead() const override { return lose_in == Work::kRunAhead || ForwardingExecutor::runsAhead(); }
+  bool runsAhead() const override {
+    return lose_in == Work::kRunAhead || ForwardingExecutor::runsAhead();
+  }
   void* aheadStep() override {
     return ForwardingExecutor::runsAhead() ? ForwardingExecutor::aheadStep() : block_.data();
   }
@@ -69,7 +71,8 @@ class LosingExecutor final : public ForwardingExecutor {
     if (!lost_.ok()) {
       ++asked_since;
     } else if (work == lose_in && --after == 0) {
-      lost_ = log.fail(how, "cannot wait for the device, it was lost: free the model and load it again");
+      lost_ = log.fail(how,
+                       "cannot wait for the device, it was lost: free the model and load it again");
     }
     return lost_;
   }
@@ -96,34 +99,48 @@ oriel_status draw(const Loaded& loaded, bool greedy) {
 
 const Place kPlaces[] = {
     {"prefill", Work::kRun, 2, [](const Loaded& l) { return append(l, someIds(40, 400)); }, 66},
-    {"chat", Work::kRun, 1, [](const Loaded& l) { return add(l, "user", "Hello there, how are you?"); }, 50},
+    {"chat", Work::kRun, 1,
+     [](const Loaded& l) { return add(l, "user", "Hello there, how are you?"); }, 50},
     {"decode", Work::kRun, 4, [](const Loaded& l) { return draw(l, false); }, 53},
     {"ahead", Work::kRunAhead, 4, [](const Loaded& l) { return draw(l, true); }, 53},
-    {"logits", Work::kLogits, 1, [](const Loaded& l) {
+    {"logits", Work::kLogits, 1,
+     [](const Loaded& l) {
        const float* logits = nullptr;
        size_t count = 0;
        return oriel_session_logits(l.session.get(), &logits, &count);
-     }, 50},
-    {"evaluate", Work::kRun, 3, [](const Loaded& l) {
+     },
+     50},
+    {"evaluate", Work::kRun, 3,
+     [](const Loaded& l) {
        const std::vector<int32_t> ids = someIds(20, 400);
-       return oriel_session_evaluate(l.session.get(), ids.data(), ids.size(),
-                                     [](size_t, const float*, size_t, void*) { return 0; }, nullptr);
-     }, 50},
-    {"save", Work::kRead, 3, [](const Loaded& l) {
+       return oriel_session_evaluate(
+           l.session.get(), ids.data(), ids.size(),
+           [](size_t, const float*, size_t, void*) { return 0; }, nullptr);
+     },
+     50},
+    {"save", Work::kRead, 3,
+     [](const Loaded& l) {
        std::vector<uint8_t> room(1 << 22);
        size_t needed = 0;
        return oriel_session_save(l.session.get(), room.data(), room.size(), &needed);
-     }, 50},
-    {"save_file", Work::kRead, 1, [](const Loaded& l) {
-       return oriel_session_save_file(l.session.get(), (testing::TempDir() + "oriel-lost.bin").c_str());
-     }, 50},
-    {"restore", Work::kWrite, 4, [](const Loaded& l) {
+     },
+     50},
+    {"save_file", Work::kRead, 1,
+     [](const Loaded& l) {
+       return oriel_session_save_file(l.session.get(),
+                                      (testing::TempDir() + "oriel-lost.bin").c_str());
+     },
+     50},
+    {"restore", Work::kWrite, 4,
+     [](const Loaded& l) {
        std::vector<uint8_t> room(1 << 22);
        size_t needed = 0;
        EXPECT_EQ(ORIEL_OK, oriel_session_save(l.session.get(), room.data(), room.size(), &needed));
        return oriel_session_restore(l.session.get(), room.data(), needed);
-     }, 50},
-    {"reset", Work::kForget, 1, [](const Loaded& l) { return oriel_session_reset(l.session.get()); }, 50},
+     },
+     50},
+    {"reset", Work::kForget, 1,
+     [](const Loaded& l) { return oriel_session_reset(l.session.get()); }, 50},
 };
 
 class LostDevice : public testing::TestWithParam<Place> {};

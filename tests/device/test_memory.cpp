@@ -56,12 +56,16 @@ void expectExactly(const std::string& path, const oriel_options& options, const 
     // The CPU's arenas are host memory, too.
     const bool cpu = options.device == ORIEL_DEVICE_CPU;
     EXPECT_EQ(cpu ? plan.total_bytes : plan.host_bytes, ledger.live_bytes);
-    EXPECT_EQ(ledger.live_bytes, ledger.peak_bytes) << "more was taken for a while";
+    // The file's header and what weights were read into had gone before the rest was taken. On a GPU that rest
+    // is the device's.
+    EXPECT_LE(ledger.peak_bytes, plan.total_bytes) << "more was taken for a while";
+    const uint64_t peak = ledger.peak_bytes;
+    EXPECT_TRUE(!cpu || peak == ledger.live_bytes) << peak;
     const std::vector<int32_t> prompt(40, 7);
     ASSERT_EQ(ORIEL_OK,
               oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
     EXPECT_EQ(steps, greedy(loaded, steps).size());
-    EXPECT_EQ(ledger.live_bytes, ledger.peak_bytes);
+    EXPECT_EQ(peak, ledger.peak_bytes);
     EXPECT_EQ(stats.device_bytes, statsOf(loaded).device_bytes);
   }
   EXPECT_EQ(0u, ledger.live_bytes);
@@ -125,16 +129,18 @@ void expectTightMinimum(const std::string& path, oriel_kv_format format) {
   EXPECT_EQ("", log.errors());
 
   options.memory_bytes = minimum - 1;
+  uint64_t calls = ledger.calls;
   const oriel_plan refused = planFile(path, options);
+  calls = 2 * ledger.calls - calls;
   EXPECT_EQ(0u, refused.fits);
   EXPECT_EQ(minimum, refused.minimum_bytes);
   EXPECT_EQ(minimum, refused.total_bytes) << "the smallest plan is described instead";
   oriel_model* model = nullptr;
-  const uint64_t calls = ledger.calls;
   log.clear();
   EXPECT_EQ(ORIEL_ERROR_MEMORY_BUDGET, oriel_model_load(path.c_str(), &options, &model));
   EXPECT_EQ(nullptr, model);
-  EXPECT_EQ(calls, ledger.calls) << "refused before anything is taken";
+  EXPECT_EQ(calls, ledger.calls) << "refused before more is taken than a plan borrows";
+  EXPECT_EQ(0u, ledger.live_bytes);
   EXPECT_TRUE(log.says(std::to_string(minimum))) << log.errors();
   EXPECT_EQ(log.errors().find('\n'), std::string::npos);
 }
@@ -278,6 +284,76 @@ TEST(Memory, long_text_borrows_and_gives_back_and_may_be_refused) {
   EXPECT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), 5000, 0));
   EXPECT_EQ(before, ledger.live_bytes);
   EXPECT_GT(ledger.peak_bytes, before);
+}
+
+// Ids of a long prompt took 34 times the budget of a small model.
+TEST(Memory, a_long_prompt_of_ordinary_words_borrows_nothing) {
+  Ledger ledger;
+  CapturedLog log;
+  oriel_options options = budgetOptions(ledger, &log, 64u << 20);
+  options.device = ORIEL_DEVICE_CPU;
+  options.window_tokens = 50;
+  const Loaded loaded = load(kSmall, options);
+  ASSERT_TRUE(loaded.session);
+  std::string text;
+  while (text.size() < 60000) {
+    text += "A hedgehog saw " + std::to_string(text.size()) + " others.\n";
+  }
+  ledger.refuse_all = true;
+  const uint64_t calls = ledger.calls;
+  EXPECT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
+  EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
+  EXPECT_EQ(calls, ledger.calls);
+
+  // What comes to nothing at its end changes nothing: text is checked, and memory had, before the first token.
+  const uint64_t position = statsOf(loaded).position;
+  const std::string broken = text + "\xFF";
+  EXPECT_EQ(ORIEL_ERROR_TEXT,
+            oriel_session_append_text(loaded.session.get(), broken.data(), broken.size(), 0));
+  const std::string unbroken = text + std::string(100000, 'x');
+  EXPECT_EQ(ORIEL_ERROR_OUT_OF_MEMORY,
+            oriel_session_append_text(loaded.session.get(), unbroken.data(), unbroken.size(), 0));
+  EXPECT_EQ(position, statsOf(loaded).position);
+}
+
+TEST(Memory, a_long_prompt_gives_the_tokens_of_the_whole) {
+  CapturedLog log;
+  oriel_options options = makeOptions(&log);
+  options.device = ORIEL_DEVICE_CPU;
+  options.window_tokens = 50;
+  options.chunk_tokens = 48;
+  const Loaded loaded = load(kSmall, options);
+  std::string text;
+  while (text.size() < 20000) {
+    text += "A hedgehog saw " + std::to_string(text.size()) + " others.\n";
+  }
+  size_t count = 0;
+  std::vector<int32_t> ids(text.size());
+  ASSERT_EQ(ORIEL_OK, oriel_tokenize(loaded.model.get(), text.data(), text.size(), 0, ids.data(),
+                                     ids.size(), &count));
+  ids.resize(count);
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+  const std::vector<float> expected = logitsOf(loaded);
+  const uint64_t steps = statsOf(loaded).submissions;
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
+  EXPECT_EQ(count, statsOf(loaded).position);
+  EXPECT_EQ(2 * steps, statsOf(loaded).submissions);
+  EXPECT_EQ(expected, logitsOf(loaded));
+
+  // A long message stays where it is between its frame.
+  const oriel_message message = {"user", text.data(), text.size()};
+  ids.resize(text.size());
+  ASSERT_EQ(ORIEL_OK, oriel_render_tokens(loaded.model.get(), nullptr, &message, 1, 0,
+                                          ORIEL_TEXT_BOS, ids.data(), ids.size(), &count));
+  ids.resize(count);
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+  const std::vector<float> of_message = logitsOf(loaded);
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), "user", text.data(), text.size()));
+  EXPECT_EQ(count, statsOf(loaded).position);
+  EXPECT_EQ(of_message, logitsOf(loaded));
 }
 
 TEST(Memory, a_pipeline_cache_costs_the_app_nothing) {

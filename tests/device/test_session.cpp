@@ -102,6 +102,19 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
   EXPECT_EQ(21u, shown.size());
   EXPECT_EQ(20u, shown.back());
   EXPECT_EQ(32u, statsOf(loaded).position);
+  const float* logits = nullptr;
+  size_t count = 0;
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count))
+      << "those that were shown are of an earlier token";
+  EXPECT_EQ(ORIEL_ERROR_STATE,
+            oriel_session_generate(loaded.session.get(), nullptr, nullptr, nullptr, nullptr));
+  // The last of a chunk's is the session's.
+  EXPECT_EQ(ORIEL_OK, oriel_session_evaluate(
+                          loaded.session.get(), ids.data(), ids.size(),
+                          [](size_t index, const float*, size_t, void*) { return index == 15 ? 1 : 0; },
+                          nullptr));
+  EXPECT_EQ(48u, statsOf(loaded).position);
+  EXPECT_EQ(ORIEL_OK, oriel_session_logits(loaded.session.get(), &logits, &count));
 }
 
 TEST(Session, a_cancelled_reply_says_so_and_can_be_asked_for_again) {

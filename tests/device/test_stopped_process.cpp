@@ -51,7 +51,8 @@ TEST(StoppedProcess, a_session_on_the_cpu_goes_on_where_it_was) {
   const std::vector<float> expected = logitsOf(model.loaded);
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(model.session()));
   model.executor->stop_at = 12;  // between two operations of the first chunk
-  EXPECT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size())) << log.errors();
+  EXPECT_EQ(ORIEL_OK, oriel_session_append(model.session(), ids.data(), ids.size()))
+      << log.errors();
   EXPECT_EQ(1u, model.executor->stopped);
   EXPECT_EQ(expected, logitsOf(model.loaded));
 }

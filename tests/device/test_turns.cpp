@@ -122,6 +122,126 @@ TEST(Turns, a_turn_longer_than_the_window_is_seen_as_far_as_it_fits) {
   EXPECT_EQ(32u, view.position - view.first_visible);
 }
 
+/// The definition, token by token: behind the sinks a token within the window is seen if its turn lies in the window
+/// as a whole, is not over yet, or is longer than half the window. Text before the first turn is one, too.
+uint64_t firstVisible(const std::vector<uint64_t>& starts, uint64_t position, uint64_t sinks,
+                      uint64_t window) {
+  const uint64_t oldest = position - std::min(position, window);
+  uint64_t first = position;
+  for (uint64_t t = position; t-- > std::max(sinks, oldest);) {
+    const auto next = std::upper_bound(starts.begin(), starts.end(), t);
+    const uint64_t begin = next == starts.begin() ? 0 : *(next - 1);
+    const bool ended = next != starts.end();
+    const bool whole = begin >= oldest || oldest <= sinks;
+    if (whole || !ended || 2 * (*next - begin) > window) {
+      EXPECT_EQ(first, t + 1) << "what is seen has no gaps";
+      first = t;
+    }
+  }
+  return first;
+}
+
+/// `n` words, none of which can be longer than a few tokens.
+std::string words(uint32_t n) {
+  std::string text;
+  for (uint32_t i = 0; i < n; ++i) {
+    text += "dog ";
+  }
+  return text;
+}
+
+TEST(Turns, what_is_left_of_a_turn_longer_than_half_the_window_stays_in_sight) {
+  constexpr uint32_t kWindow = 128;
+  for (const uint32_t seed : {1u, 2u, 3u}) {
+    CapturedLog log;
+    const Loaded loaded = load(kTrained, cpuOptions(&log, kWindow, 16));
+    ASSERT_TRUE(loaded.session);
+    uint64_t seen_from = 0;
+    bool kept_a_part = false;
+    uint32_t random = seed * 2654435761u;
+    if (seed == 3) {  // text that is no turn, longer than half the window
+      const std::string text = words(80);
+      ASSERT_EQ(ORIEL_OK,
+                oriel_session_append_text(loaded.session.get(), text.data(), text.size(), 0));
+    }
+    for (uint32_t turn = 0; turn < 60; ++turn) {
+      random = random * 1664525u + 1013904223u;
+      ASSERT_EQ(ORIEL_OK,
+                add(loaded, "user", words(random >> 30 == 0 ? 90 : 1 + (random >> 20) % 40)));
+      if (turn % 4 == 1) {
+        ASSERT_EQ(ORIEL_OK, reply(loaded, 5));
+      }
+      const oriel_view view = viewOf(loaded);
+      ASSERT_EQ(firstVisible(turnsOf(loaded), view.position, view.sinks_used, kWindow),
+                view.first_visible)
+          << "turn " << turn;
+      EXPECT_GE(view.first_visible, seen_from) << "what was forgotten stays forgotten";
+      seen_from = view.first_visible;
+      const std::vector<uint64_t> starts = turnsOf(loaded);
+      kept_a_part = kept_a_part || (view.first_visible < starts.back() &&
+                                    std::count(starts.begin(), starts.end(), seen_from) == 0);
+    }
+    EXPECT_TRUE(kept_a_part);
+    EXPECT_EQ("", log.errors());
+  }
+}
+
+// A document in the first question used to vanish at the second one.
+TEST(Turns, a_document_is_still_read_at_the_next_question) {
+  constexpr uint32_t kWindow = 128;
+  CapturedLog log;
+  const std::string document = words(110);
+  std::vector<float> expected;
+  for (const uint32_t split : {1u, 0u}) {  // of such a turn both see the same
+    const oriel_options options = sessionOptions(&log, kWindow, 16);
+    oriel_model* model = nullptr;
+    ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model));
+    Loaded loaded;
+    loaded.model.reset(model);
+    oriel_session_options session_options = {};
+    session_options.struct_size = sizeof(session_options);
+    session_options.split_turns = split;
+    oriel_session* session = nullptr;
+    ASSERT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
+    loaded.session.reset(session);
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", document));
+    ASSERT_EQ(ORIEL_OK, reply(loaded, 10));
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", "What is in it?"));
+    const oriel_view view = viewOf(loaded);
+    ASSERT_GT(view.position - view.sinks_used, uint64_t{kWindow});
+    EXPECT_EQ(view.position - kWindow, view.first_visible);
+    ASSERT_EQ(ORIEL_OK, reply(loaded, 10));
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", "And then?"));
+    expected = expected.empty() ? logitsOf(loaded) : expected;
+    EXPECT_EQ(expected, logitsOf(loaded));
+
+    // Through a snapshot, too.
+    size_t bytes = 0;
+    (void)oriel_session_save(session, nullptr, 0, &bytes);
+    std::vector<uint8_t> snapshot(bytes);
+    ASSERT_EQ(ORIEL_OK, oriel_session_save(session, snapshot.data(), snapshot.size(), &bytes));
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
+    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session, snapshot.data(), bytes));
+    EXPECT_EQ(viewOf(loaded).position - kWindow, viewOf(loaded).first_visible);
+    EXPECT_EQ(expected, logitsOf(loaded));
+  }
+}
+
+TEST(Turns, what_is_seen_does_not_depend_on_the_chunk) {
+  std::vector<uint64_t> expected;
+  for (const uint32_t chunk : {1u, 7u, 32u}) {
+    CapturedLog log;
+    const Loaded loaded = load(kTrained, cpuOptions(&log, 128, chunk));
+    std::vector<uint64_t> seen_from;
+    for (const uint32_t n : {80u, 5u, 20u, 90u, 10u, 10u, 60u, 3u, 70u, 2u}) {
+      ASSERT_EQ(ORIEL_OK, add(loaded, "user", words(n)));
+      seen_from.push_back(viewOf(loaded).first_visible);
+    }
+    expected = expected.empty() ? seen_from : expected;
+    EXPECT_EQ(expected, seen_from);
+  }
+}
+
 TEST(Turns, the_view_of_a_new_session_is_empty) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 32));
@@ -267,6 +387,31 @@ TEST(Rewind, in_small_steps_it_goes_no_further_than_at_once) {
   ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded.session.get(), snapshot.data(), bytes));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(loaded.session.get(), 300 - chunk - 1));
   EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), 300 - chunk));
+}
+
+TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
+  CapturedLog log;
+  const Loaded loaded = load(kRandom, cpuOptions(&log));
+  std::vector<uint64_t> ends;
+  for (const char* text : {"One", "Two", "Three"}) {
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
+    ends.push_back(statsOf(loaded).position);
+  }
+  const std::vector<uint64_t> turns = turnsOf(loaded);
+  ASSERT_EQ(3u, turns.size());
+  EXPECT_FALSE(logitsOf(loaded).empty());
+  for (size_t left = 2; left > 0; --left) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), turns[left]));
+    EXPECT_EQ(std::vector<uint64_t>(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(left)),
+              turnsOf(loaded));
+    const float* logits = nullptr;
+    size_t count = 0;
+    EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));
+    EXPECT_EQ(ORIEL_ERROR_STATE,
+              oriel_session_generate(loaded.session.get(), nullptr, nullptr, nullptr, nullptr));
+  }
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Two"));
+  EXPECT_EQ(2u, turnsOf(loaded).size());
 }
 
 }  // namespace

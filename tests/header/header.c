@@ -1,4 +1,4 @@
-/* Strict C99 on its own, and as the module that Swift imports. */
+/* Strict C and C++ on its own, and as the module that Swift imports. */
 #include <oriel/oriel.h>
 
 oriel_status oriel_test_header(oriel_options *options);

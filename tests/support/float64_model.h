@@ -182,14 +182,14 @@ class Float64Model {
     std::vector<double> values(count);
     const auto u16 = [&](size_t offset) {
       uint16_t value;
-      std::memcpy(&value, tensor.data + offset, 2);
+      std::memcpy(&value, bytes_.data() + tensor.offset + offset, 2);
       return value;
     };
     for (size_t i = 0; i < count; ++i) {
       switch (tensor.type) {
         case 0: {
           float value;
-          std::memcpy(&value, tensor.data + 4 * i, 4);
+          std::memcpy(&value, bytes_.data() + tensor.offset + 4 * i, 4);
           values[i] = value;
           break;
         }
@@ -205,10 +205,10 @@ class Float64Model {
         }
         case 8:
           values[i] = halfValue(u16(i / 32 * 34)) *
-                      static_cast<int8_t>(tensor.data[i / 32 * 34 + 2 + i % 32]);
+                      static_cast<int8_t>(bytes_[tensor.offset + i / 32 * 34 + 2 + i % 32]);
           break;
         case 2: {
-          const uint8_t byte = tensor.data[i / 32 * 18 + 2 + i % 16];
+          const uint8_t byte = bytes_[tensor.offset + i / 32 * 18 + 2 + i % 16];
           const int nibble = i % 32 < 16 ? byte & 15 : byte >> 4;
           values[i] = halfValue(u16(i / 32 * 18)) * (nibble - 8);
           break;

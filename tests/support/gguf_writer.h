@@ -54,6 +54,21 @@ class ByteWriter {
 /// where it was (addRaw and addTensor with `twice` write it a second time).
 class GgufWriter {
  public:
+  struct Key {
+    std::string name;
+    uint32_t type;
+    std::vector<uint8_t> value;  ///< everything after the type number
+  };
+  struct Tensor {
+    std::string name;
+    uint32_t type;
+    std::vector<uint64_t> dims;
+    std::vector<uint8_t> data;
+  };
+  /// As they will be written.
+  std::vector<Key>& keys() { return keys_; }
+  std::vector<Tensor>& tensors() { return tensors_; }
+
   // Header fields, to be overwritten by tests of broken files.
   std::string magic = "GGUF";
   uint32_t version = 3;
@@ -189,18 +204,6 @@ class GgufWriter {
   }
 
  private:
-  struct Key {
-    std::string name;
-    uint32_t type;
-    std::vector<uint8_t> value;
-  };
-  struct Tensor {
-    std::string name;
-    uint32_t type;
-    std::vector<uint64_t> dims;
-    std::vector<uint8_t> data;
-  };
-
   static ByteWriter arrayHead(ValueType type, uint64_t count) {
     ByteWriter out;
     out.put(static_cast<uint32_t>(type));

@@ -14,7 +14,8 @@ namespace oriel::test {
 
 class SearchingAllocator {
  public:
-  SearchingAllocator() : table_{&SearchingAllocator::allocate, &SearchingAllocator::release, this} {}
+  SearchingAllocator()
+      : table_{&SearchingAllocator::allocate, &SearchingAllocator::release, this} {}
   ~SearchingAllocator() {
     for (const auto& [block, bytes] : blocks_) {
       freeAligned(block);
@@ -37,9 +38,9 @@ class SearchingAllocator {
   uint32_t released() const { return released_; }
   /// Blocks that are out and hold any of it.
   uint32_t found_in_live() const {
-    return static_cast<uint32_t>(std::count_if(blocks_.begin(), blocks_.end(), [this](const auto& entry) {
-      return holdsAny(entry.first, entry.second);
-    }));
+    return static_cast<uint32_t>(
+        std::count_if(blocks_.begin(), blocks_.end(),
+                      [this](const auto& entry) { return holdsAny(entry.first, entry.second); }));
   }
   /// Blocks of so many bytes that are out, or came back, with anything but zeros in them.
   uint32_t notZero(uint64_t bytes) const {

@@ -65,7 +65,7 @@ class TokenizerCase {
     const oriel_allocator allocator = counting.table();
     std::vector<uint64_t> work(Tokenizer::workBytes(4096) / 8 + 1);
     Workspace workspace(work.data(), work.size() * 8, &allocator);
-    std::vector<int32_t> ids(text.size() + 2);
+    std::vector<int32_t> ids(tokenizer->idsAtMost(text.size()));
     size_t needed = 0;
     const Status result = tokenizer->encode(text.data(), text.size(), options, &workspace,
                                             log.log(), ids.data(), ids.size(), &needed);

@@ -225,6 +225,31 @@ TEST(Budget, formats_grow_finer_with_memory_from_4_bits_to_16) {
   }
 }
 
+TEST(Budget, a_chunk_is_no_longer_than_an_eighth_of_the_window_it_is_chosen_with) {
+  uint32_t longest = 0;
+  for (const Shape& shape : shapes()) {
+    sweep(shape, requestOf(0), [&](const BudgetRequest&, const Budget& budget) {
+      const bool whole_context = budget.cache.window + budget.cache.sinks == mostTokens(shape);
+      ASSERT_TRUE(budget.chunk == 8 || whole_context || 8 * budget.chunk <= budget.cache.window)
+          << budget.chunk << " tokens at a time, window " << budget.cache.window;
+      longest = std::max(longest, budget.chunk);
+    });
+  }
+  EXPECT_EQ(64u, longest);
+}
+
+TEST(Budget, of_choices_that_lose_as_little_the_finer_formats_are_taken) {
+  for (const Shape& shape : shapes()) {
+    BudgetRequest request = requestOf(uint64_t{1} << 40);  // the whole context fits with all
+    request.loss.keys_int8 = request.loss.keys_int4 = 0;
+    request.loss.values_int8 = request.loss.values_int4 = 0;
+    const Budget budget = choose(shape, request);
+    EXPECT_EQ(budget.choices[0].loss, budget.choices[kFormatPairCount - 1].loss) << shape.name;
+    EXPECT_EQ(KvFormat::kF16, budget.formats.k) << shape.name;
+    EXPECT_EQ(KvFormat::kF16, budget.formats.v) << shape.name;
+  }
+}
+
 TEST(Budget, formats_beyond_the_limit_of_rounding_are_not_chosen_unless_asked_for) {
   for (const Shape& shape : shapes()) {
     BudgetRequest request = requestOf(0);

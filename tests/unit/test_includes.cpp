@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 const std::map<std::string, std::set<std::string>> kArrows = {
     {"base", {}},
     {"os", {}},
-    {"gguf", {}},
+    {"gguf", {"os"}},
     {"text", {"gguf"}},
     {"model", {"gguf"}},
     {"kv", {"shaders"}},

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/workspace.h"
 #include "budget/budget.h"
 #include "budget/known_shapes.h"
+#include "gguf/model_file.h"
 #include "oriel/oriel.h"
-#include "os/os.h"
 #include "plan/memory_layout.h"
 #include "plan/weight_layout.h"
 #include "support/captured_log.h"
@@ -173,12 +174,12 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
   for (const auto& entry : files) {
     SCOPED_TRACE(entry.file);
     test::CapturedLog log;
-    MappedFile mapping;
-    GgufFile file;
+    ModelFile source;
     ModelDesc model;
     PlanTotals expected;
-    ASSERT_TRUE(mapping.open((std::string(ORIEL_TEST_DATA "/models/") + entry.file).c_str(), log.log()).ok());
-    ASSERT_TRUE(file.open(mapping.data(), mapping.bytes(), log.log()).ok());
+    const std::string path = std::string(ORIEL_TEST_DATA "/models/") + entry.file;
+    ASSERT_TRUE(source.open(path.c_str(), defaultAllocator(), log.log()).ok());
+    const GgufFile& file = source.gguf();
     ASSERT_TRUE(readModelDesc(file, log.log(), &model).ok());
     bool one_type = true;
     for (const TensorRole role : {TensorRole::kTokenEmbedding, TensorRole::kQuery, TensorRole::kKey,

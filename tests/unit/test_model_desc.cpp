@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "os/os.h"
+#include "base/workspace.h"
+#include "gguf/model_file.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/described.h"
 #include "tests/support/files.h"
@@ -139,7 +140,7 @@ TEST(ModelDesc, every_role_finds_its_tensor) {
   for (const auto& [role, name] : names) {
     const GgufTensor tensor = findTensor(*described.file, described.desc, role, 10);
     EXPECT_TRUE(tensor.name.equals(name.c_str())) << name;
-    EXPECT_NE(tensor.data, nullptr) << name;
+    EXPECT_NE(tensor.bytes, 0u) << name;
   }
 }
 
@@ -333,12 +334,10 @@ void expectDescribed(const std::string& folder, const RealFile& expected) {
   const std::string path = folder + "/" + expected.name;
   SCOPED_TRACE(path);
   CapturedLog log;
-  MappedFile mapping;
-  ASSERT_TRUE(mapping.open(path.c_str(), log.log()).ok()) << log.errors();
-  const auto file = std::make_unique<GgufFile>();
-  ASSERT_TRUE(file->open(mapping.data(), mapping.bytes(), log.log()).ok()) << log.errors();
+  ModelFile file;
+  ASSERT_TRUE(file.open(path.c_str(), defaultAllocator(), log.log()).ok()) << log.errors();
   ModelDesc desc;
-  ASSERT_TRUE(readModelDesc(*file, log.log(), &desc).ok()) << log.errors();
+  ASSERT_TRUE(readModelDesc(file.gguf(), log.log(), &desc).ok()) << log.errors();
   EXPECT_EQ(desc.n_layers, expected.n_layers);
   EXPECT_EQ(desc.n_embd, expected.n_embd);
   EXPECT_EQ(desc.n_heads, expected.n_heads);

@@ -31,124 +31,97 @@ using test::AsNobody;
 class Os : public test::ScratchFolder {
  protected:
   /// Opening must fail with ORIEL_ERROR_IO and say why.
-  static void expectNoMapping(const std::string& name, const std::string& word) {
+  static void expectRefused(const std::string& name, const std::string& word) {
     CapturedLog log;
-    MappedFile file;
+    InputFile file;
     EXPECT_EQ(file.open(name.c_str(), log.log()).code(), ORIEL_ERROR_IO);
     EXPECT_EQ(log.lines.size(), 1u);
     EXPECT_TRUE(log.says(word)) << log.errors();
-    EXPECT_EQ(file.data(), nullptr);
     EXPECT_EQ(file.bytes(), 0u);
   }
 };
 
-std::string textOf(const MappedFile& file) {
-  return {reinterpret_cast<const char*>(file.data()), static_cast<size_t>(file.bytes())};
+std::string textOf(const InputFile& file) {
+  std::string text(static_cast<size_t>(file.bytes()), '\0');
+  EXPECT_TRUE(file.readAll(text.data(), Log()).ok());
+  return text;
 }
 
-// --- Mapping -------------------------------------------------------------------------------------
+// --- Files that are read -------------------------------------------------------------------------
 
-TEST_F(Os, a_file_is_mapped_whole) {
+TEST_F(Os, a_file_is_read_whole_and_in_pieces) {
   CapturedLog log;
-  MappedFile file;
+  InputFile file;
   ASSERT_TRUE(file.open(write("gr\xc3\xbc\xc3\x9f dich.gguf", "hello").c_str(), log.log()).ok())
       << log.errors();
   EXPECT_EQ(textOf(file), "hello");
+  char piece[3] = {};
+  ASSERT_TRUE(file.read(2, piece, 3, log.log()).ok());
+  EXPECT_EQ(std::string(piece, 3), "llo");
+  ASSERT_TRUE(file.read(0, piece, 2, log.log()).ok());
+  EXPECT_EQ(std::string(piece, 2), "he");
+  ASSERT_TRUE(file.expectUnchanged(log.log()).ok());
   EXPECT_TRUE(log.lines.empty());
+  EXPECT_EQ(file.read(3, piece, 3, log.log()).code(), ORIEL_ERROR_IO) << "past its end";
 }
 
-TEST_F(Os, opening_again_replaces_the_mapping) {
-  MappedFile file;
-  ASSERT_TRUE(file.open(write("a", "first").c_str(), Log{}).ok());
-  ASSERT_TRUE(file.open(write("b", "second").c_str(), Log{}).ok());
-  EXPECT_EQ(textOf(file), "second");
-  EXPECT_FALSE(file.open(path("missing").c_str(), Log{}).ok());
-  EXPECT_EQ(file.data(), nullptr);
-}
-
-TEST_F(Os, a_mapping_moves) {
-  MappedFile a;
-  MappedFile b;
-  ASSERT_TRUE(a.open(write("a", "first").c_str(), Log{}).ok());
-  ASSERT_TRUE(b.open(write("b", "second").c_str(), Log{}).ok());
-  b = std::move(a);
-  EXPECT_EQ(textOf(b), "first");
-  EXPECT_EQ(a.data(), nullptr);
-  MappedFile& same = b;
-  b = std::move(same);
-  EXPECT_EQ(textOf(b), "first");
-  const MappedFile c(std::move(b));
-  EXPECT_EQ(textOf(c), "first");
-  EXPECT_EQ(b.data(), nullptr);
-}
-
-TEST_F(Os, a_removed_file_stays_readable_while_mapped) {
+TEST_F(Os, a_file_that_was_removed_or_got_another_name_is_read_on) {
 #if defined(_WIN32)
-  GTEST_SKIP() << "Windows keeps a mapped file's name";
+  GTEST_SKIP() << "Windows keeps the name of a file that is open";
 #endif
-  MappedFile file;
+  InputFile file;
   ASSERT_TRUE(file.open(write("a", "kept").c_str(), Log{}).ok());
+  fs::create_hard_link(path("a"), path("b"));
+  EXPECT_EQ(textOf(file), "kept");
   fs::remove(path("a"));
+  fs::remove(path("b"));
   EXPECT_EQ(textOf(file), "kept");
 }
 
-TEST_F(Os, what_cannot_be_mapped_is_refused_with_a_reason) {
-  expectNoMapping(path("missing"), "it is not there");
-  expectNoMapping(path("missing"), path("missing"));
-  expectNoMapping(folder_.string(), "it is a folder");
-  expectNoMapping(write("empty", ""), "is empty");
-  expectNoMapping(std::string(5000, 'x'), "path is too long");
-  expectNoMapping("", "it is not there");
-}
-
-TEST_F(Os, what_the_address_space_cannot_hold_is_refused_with_a_reason) {
-  if (sizeof(size_t) > 4) {
-    GTEST_SKIP() << "64 bits can hold any file";
-  }
-  fs::resize_file(write("large", "x"), uint64_t{3} << 30);  // takes no room on the disk
-  expectNoMapping(path("large"), "3221225472 bytes");
-  expectNoMapping(path("large"), "64-bit build");
+TEST_F(Os, what_cannot_be_read_is_refused_with_a_reason) {
+  expectRefused(path("missing"), "it is not there");
+  expectRefused(path("missing"), path("missing"));
+  expectRefused(folder_.string(), "it is a folder");
+  expectRefused(write("empty", ""), "is empty");
+  expectRefused(std::string(5000, 'x'), "path is too long");
+  expectRefused("", "it is not there");
 }
 
 #if !defined(_WIN32)
 TEST_F(Os, a_pipe_is_refused_without_waiting) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
-  expectNoMapping(path("pipe"), "pipe");
+  expectRefused(path("pipe"), "pipe");
 }
 
 TEST_F(Os, a_file_without_permission_is_refused) {
   ASSERT_EQ(::chmod(write("secret", "x").c_str(), 0), 0);
-  const bool root = ::geteuid() == 0;  // who may read everything
-  ASSERT_TRUE(!root || ::seteuid(65534) == 0);
-  expectNoMapping(path("secret"), "no permission");
-  ASSERT_TRUE(!root || ::seteuid(0) == 0);
+  const AsNobody nobody;
+  ASSERT_TRUE(nobody.done());
+  expectRefused(path("secret"), "no permission");
 }
 #endif
 
-TEST_F(Os, a_missing_file_may_be_fine) {
-  MappedFile file;
-  EXPECT_EQ(file.openIfThere(path("missing").c_str()).code(), ORIEL_ERROR_IO);
-  EXPECT_TRUE(file.openIfThere(write("there", "x").c_str()).ok());
-}
-
-TEST_F(Os, dropped_pages_can_still_be_read) {
-  const std::string text(100000, 'p');
-  MappedFile file;
-  file.dropPages(0, 1);  // nothing mapped: nothing happens
-  ASSERT_TRUE(file.open(write("pages", text).c_str(), Log{}).ok());
-  for (const auto& [offset, bytes] :
-       std::vector<std::pair<uint64_t, uint64_t>>{{0, 100000},
-                                                  {1, 4095},
-                                                  {4096, 4096},
-                                                  {5000, 50000},
-                                                  {99999, 1},
-                                                  {100000, 1},
-                                                  {0, UINT64_MAX},
-                                                  {50, UINT64_MAX},
-                                                  {UINT64_MAX, UINT64_MAX}}) {
-    file.dropPages(offset, bytes);
+TEST_F(Os, a_file_that_is_cut_off_or_written_to_is_an_error_line) {
+#if defined(_WIN32)
+  GTEST_SKIP() << "Windows lets nobody write to it";
+#endif
+  for (const uintmax_t bytes : {uintmax_t{0}, uintmax_t{3}, uintmax_t{9}}) {
+    CapturedLog log;
+    InputFile file;
+    ASSERT_TRUE(file.open(write("cut", "hello").c_str(), log.log()).ok());
+    fs::resize_file(path("cut"), bytes);
+    char text[5];
+    EXPECT_EQ(file.read(0, text, 5, log.log()).ok(), bytes > 5);
+    EXPECT_EQ(log.lines.size(), bytes > 5 ? 0u : 1u);
+    EXPECT_EQ(file.expectUnchanged(log.log()).code(), ORIEL_ERROR_IO);
+    EXPECT_TRUE(log.says("changed") && log.says(path("cut"))) << log.errors();
   }
-  EXPECT_EQ(textOf(file), text);
+  CapturedLog log;
+  InputFile file;
+  ASSERT_TRUE(file.open(write("same", "hello").c_str(), log.log()).ok());
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file times tick more slowly than clocks
+  write("same", "hullo");
+  EXPECT_EQ(file.expectUnchanged(log.log()).code(), ORIEL_ERROR_IO);
 }
 
 // --- Memory, time, chance ------------------------------------------------------------------------
@@ -234,17 +207,17 @@ TEST_F(Os, a_descriptor_that_was_handed_over_opens_what_its_path_may_not) {
     ASSERT_TRUE(nobody.done());
     EXPECT_EQ(-1, ::open(name.c_str(), O_RDONLY)) << "the file is not private";
     for (const char* folder : {"/dev/fd/", "/proc/self/fd/"}) {
-      MappedFile file;
-      ASSERT_TRUE(file.open((folder + std::to_string(fd)).c_str(), Log{}).ok()) << folder;
-      EXPECT_EQ("what is in it",
-                std::string(reinterpret_cast<const char*>(file.data()), file.bytes()));
+      const std::string given = folder + std::to_string(fd);
+      InputFile file;
+      ASSERT_TRUE(file.open(given.c_str(), Log{}).ok()) << folder;
+      EXPECT_EQ("what is in it", textOf(file));
     }
   }
   EXPECT_EQ(5, ::lseek(fd, 0, SEEK_CUR)) << "the caller's place in it was moved";
   ::close(fd);
-  expectNoMapping("/dev/fd/" + std::to_string(fd), "descriptor");
-  expectNoMapping("/dev/fd/", "folder");
-  expectNoMapping("/dev/fd/x", "not there");
+  expectRefused("/dev/fd/" + std::to_string(fd), "descriptor");
+  expectRefused("/dev/fd/", "folder");
+  expectRefused("/dev/fd/x", "not there");
 }
 #endif
 

@@ -41,10 +41,10 @@ class OsFiles : public test::ScratchFolder {
     return status.ok();
   }
   std::string readSmall(const std::string& name) const {
-    SmallFile file;
+    InputFile file;
     EXPECT_TRUE(file.openIfThere(name.c_str(), Log()).ok());
     std::string text(static_cast<size_t>(file.bytes()), '\0');
-    EXPECT_TRUE(file.read(text.data(), text.size(), Log()).ok());
+    EXPECT_TRUE(file.readAll(text.data(), Log()).ok());
     return text;
   }
 
@@ -68,7 +68,7 @@ TEST_F(OsFiles, are_read_whole) {
 TEST_F(OsFiles, that_are_not_there_are_no_error) {
   for (const std::string& name : {path("missing"), path("missing") + "/below", std::string()}) {
     CapturedLog log;
-    SmallFile file;
+    InputFile file;
     EXPECT_TRUE(file.openIfThere(name.c_str(), log.log()).ok());
     EXPECT_FALSE(file.isOpen());
     EXPECT_TRUE(log.lines.empty()) << log.errors();
@@ -76,10 +76,10 @@ TEST_F(OsFiles, that_are_not_there_are_no_error) {
 }
 
 TEST_F(OsFiles, whose_beginning_is_wanted_may_be_longer) {
-  SmallFile file;
+  InputFile file;
   ASSERT_TRUE(file.openIfThere(write("long", "beginning and end").c_str(), Log()).ok());
   char text[9] = {};
-  ASSERT_TRUE(file.read(text, sizeof(text), Log()).ok());
+  ASSERT_TRUE(file.read(0, text, sizeof(text), Log()).ok());
   EXPECT_EQ(std::string(text, 9), "beginning");
 }
 
@@ -87,7 +87,7 @@ TEST_F(OsFiles, that_change_while_they_are_read_are_an_error_line) {
   for (const uintmax_t bytes : {uintmax_t{0}, uintmax_t{1}, uintmax_t{99999}, uintmax_t{100001}}) {
     const std::string name = write("changing", std::string(100000, 'x'));
     CapturedLog log;
-    SmallFile file;
+    InputFile file;
     ASSERT_TRUE(file.openIfThere(name.c_str(), log.log()).ok());
     std::string text(static_cast<size_t>(file.bytes()), '\0');
 #if defined(_WIN32)
@@ -95,16 +95,16 @@ TEST_F(OsFiles, that_change_while_they_are_read_are_an_error_line) {
 #else
     fs::resize_file(name, bytes);
 #endif
-    EXPECT_EQ(file.read(text.data(), text.size(), log.log()).code(), ORIEL_ERROR_IO) << bytes;
+    EXPECT_EQ(file.readAll(text.data(), log.log()).code(), ORIEL_ERROR_IO) << bytes;
     EXPECT_EQ(log.lines.size(), 1u);
-    EXPECT_TRUE(log.says("changed while it was read") && log.says(name)) << log.errors();
+    EXPECT_TRUE(log.says("changed while it was being read") && log.says(name)) << log.errors();
   }
 }
 
 TEST_F(OsFiles, that_are_none_are_refused_without_waiting) {
   const auto expectRefused = [](const std::string& name, const char* word) {
     CapturedLog log;
-    SmallFile file;
+    InputFile file;
     EXPECT_EQ(file.openIfThere(name.c_str(), log.log()).code(), ORIEL_ERROR_IO) << name;
     EXPECT_FALSE(file.isOpen());
     EXPECT_TRUE(log.says(word) && log.says(name)) << log.errors();
@@ -179,11 +179,11 @@ TEST_F(OsFiles, keep_their_old_text_for_who_reads_them) {
   GTEST_SKIP() << "Windows does not replace a file that is read";
 #endif
   const std::string name = write("file", "old");
-  SmallFile file;
+  InputFile file;
   ASSERT_TRUE(file.openIfThere(name.c_str(), Log()).ok());
   ASSERT_TRUE(save(name, "newer"));
   char text[3];
-  ASSERT_TRUE(file.read(text, 3, Log()).ok());
+  ASSERT_TRUE(file.read(0, text, 3, Log()).ok());
   EXPECT_EQ(std::string(text, 3), "old");
   EXPECT_EQ(read(name), "newer");
 }

@@ -118,6 +118,32 @@ TEST_F(SamplerTest, repeated_tokens_are_penalised_once_each) {
 
 // Ties, penalties and values that are no numbers among many more logits than are kept: every token drawn is
 // among the k best by a plain sort, and each of those comes up.
+TEST_F(SamplerTest, a_penalty_makes_tokens_less_likely_whatever_the_sign_of_their_logit) {
+  SamplerOptions options = everything();
+  options.greedy = true;
+  options.repeat_penalty = 2.0f;
+  for (const std::vector<float>& logits :
+       {std::vector<float>{-1.0f, -1.5f}, {3.0f, 2.0f}, {1.0f, -0.4f}, {0.5f, 0.4f}}) {
+    Sampler sampler = make(logits, options);
+    EXPECT_EQ(0, sampler.sample(logits.data()));
+    sampler.accept(0);
+    EXPECT_EQ(logits[1] > 0 || logits[0] < 0 ? 1 : 0, sampler.sample(logits.data())) << logits[0];
+  }
+}
+
+// The most likely token has 64% at temperature 1, and 29% at 10.
+TEST_F(SamplerTest, top_p_and_min_p_count_probabilities_before_the_temperature) {
+  const std::vector<float> logits = {2.0f, 1.0f, 0.0f, -1.0f};
+  SamplerOptions options = everything();
+  options.temperature = 10;
+  EXPECT_EQ(4u, frequencies(logits, options).size());
+  options.top_p = 0.6f;
+  EXPECT_EQ(1u, frequencies(logits, options).size());
+  options.top_p = 1;
+  options.min_p = 0.5f;
+  EXPECT_EQ(1u, frequencies(logits, options).size());
+}
+
 TEST_F(SamplerTest, top_k_of_many_is_what_sorting_all_of_them_gives) {
   constexpr uint32_t kVocab = 5000, kBest = 7;
   for (const bool rising : {true, false}) {

@@ -42,11 +42,12 @@
  *    those that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels for a
  *    Vulkan device during oriel_model_load, oriel_speed_measure and oriel_self_test, gone when those return.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
- *    plan states. Generating takes none. Borrowed for the length of a call only: working memory of
- *    oriel_tokenize and oriel_render_tokens, of text with an unbroken word above 1 KiB or messages above
- *    2 KiB in a session, of saving to a file and of restoring from one, and of reading compiled pipelines that
- *    cache_dir keeps when they take more than the upload ring has. What the Vulkan driver allocates for its own bookkeeping
- *    is outside the plan: Oriel cannot see it.
+ *    plan states. Generating takes none. Borrowed for the length of a call only: by oriel_tokenize 46 bytes for
+ *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
+ *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
+ *    oriel_render_tokens the rendered text besides; for saving to a file and restoring from one; and for reading
+ *    compiled pipelines that cache_dir keeps when they take more than the upload ring has. What the Vulkan driver
+ *    allocates for its own bookkeeping is outside the plan: Oriel cannot see it.
  */
 #ifndef ORIEL_ORIEL_H_
 #define ORIEL_ORIEL_H_
@@ -660,9 +661,11 @@ typedef struct oriel_session_options {
   /* Rotary position of the session's first token. Positions only matter relative to each other, so this
    * changes nothing but which arithmetic is exercised: for tests of very long conversations. At most 2^62. */
   uint64_t first_position;
-  /* Chats evict whole turns: once the window has moved past the start of a turn, the model sees the first
-   * whole turn still inside the window and what follows (and the sinks). Non-zero: token by token, as
-   * text that was appended without oriel_chat_add always is. */
+  /* Chats evict whole turns (a user's message and its reply): once the window has moved past the start of a turn,
+   * the model sees the first whole turn still inside the window and what follows (and the sinks). What is left of
+   * a turn longer than half the window, and of the last one, is seen token by token; text before the first turn
+   * counts as one. Non-zero: all is evicted token by token, as text that was appended without oriel_chat_add
+   * always is. */
   uint32_t split_turns;
   /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
   const oriel_chat_options *chat;
@@ -724,7 +727,8 @@ ORIEL_API void oriel_session_cancel(oriel_session *session);
 /* Appends tokens (prefill in chunks). Logits of the last one are then available. */
 ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_t *ids,
                                             size_t count);
-/* Tokenises and appends. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT. */
+/* Tokenises and appends, some tokens at a time. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT, and a word
+ * that there is no memory for with ORIEL_ERROR_OUT_OF_MEMORY, before the first token. */
 ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text,
                                                  size_t bytes, uint32_t flags);
 

@@ -1,0 +1,42 @@
+// A model file on disk, of which the header is in memory.
+#pragma once
+
+#include "gguf/gguf.h"
+#include "os/os.h"
+
+namespace oriel {
+
+/// The header is read once, into memory of its own, and checked there; tensor data is read when it is asked
+/// for. So a file that somebody writes to meanwhile is at worst an error.
+class ModelFile {
+ public:
+  ModelFile() = default;
+  ~ModelFile() { dropHeader(); }
+  ModelFile(const ModelFile&) = delete;
+  ModelFile& operator=(const ModelFile&) = delete;
+
+  /// Once only. As GgufFile::open; borrows at most twice the header's bytes from `allocator`. `path` and
+  /// `allocator` must outlive this object.
+  Status open(const char* path, const oriel_allocator& allocator, const Log& log);
+  const GgufFile& gguf() const { return gguf_; }
+  /// Gives the memory back: of gguf() only read() may be called from here on.
+  void dropHeader();
+  uint64_t bytes() const { return input_.bytes(); }
+  /// As InputFile::read.
+  Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+    return input_.read(offset, to, bytes, log);
+  }
+  /// ORIEL_ERROR_IO when somebody has written to the file since it was opened.
+  Status expectUnchanged(const Log& log) const { return input_.expectUnchanged(log); }
+
+ private:
+  Status readHeader(uint64_t bytes, const Log& log);
+
+  InputFile input_;
+  GgufFile gguf_;
+  const oriel_allocator* allocator_ = nullptr;
+  uint8_t* header_ = nullptr;
+  uint64_t header_bytes_ = 0;
+};
+
+}  // namespace oriel

@@ -1,0 +1,104 @@
+// Which control, user-defined or unknown token begins at a place of a text. Time per place is bounded, whatever
+// the vocabulary holds: one binary search, then at most one look-up for each length that a token has.
+#pragma once
+
+#include "text/tokenizer.h"
+
+namespace oriel {
+
+class SpecialTokens {
+ public:
+  struct Match {
+    size_t bytes = 0;  ///< 0: none
+    int32_t id = -1;
+  };
+
+  explicit SpecialTokens(const Tokenizer& tokenizer) : t_(tokenizer) {}
+
+  size_t longestBytes() const { return t_.longest_special_; }
+
+  /// The longest that `text` begins with, of at most `available` bytes, for which `may(id, bytes)` holds. Of
+  /// tokens with the same bytes only the last one counts.
+  template <typename May>
+  Match longest(const char* text, size_t available, const May& may) const {
+    return search(text, available, false, may);
+  }
+  /// The same where tokens overlap: one whose bytes a later token that is not special has, too, does not count.
+  template <typename May>
+  Match longestUnshared(const char* text, size_t available, const May& may) const {
+    return search(text, available, true, may);
+  }
+  /// The id of longestUnshared() for exactly these bytes; -1: none.
+  int32_t exactUnshared(const char* text, size_t bytes) const {
+    const int32_t id = t_.lookUp(true, text, bytes);
+    return id >= 0 && Tokenizer::isWhole(t_.type(id)) ? id : -1;
+  }
+
+ private:
+  template <typename May>
+  Match search(const char* text, size_t available, bool only_unshared, const May& may) const {
+    const uint8_t head = static_cast<uint8_t>(text[0]);
+    const uint32_t first = t_.special_first_[head];
+    if (first == t_.special_first_[head + 1]) {
+      return {};
+    }
+    // Whatever matches is the beginning of the last token that is not behind the text.
+    const size_t most = available < longestBytes() ? available : longestBytes();
+    const uint32_t behind = firstBehind(first, t_.special_first_[head + 1], text, most);
+    if (behind == first) {
+      return {};
+    }
+    const int32_t nearest = static_cast<int32_t>(t_.specials_[behind - 1]);
+    const Tokenizer::Piece piece = t_.bytesOf(nearest);
+    size_t shared = 0;
+    for (const size_t end = piece.bytes < most ? piece.bytes : most;
+         shared < end && piece.data[shared] == text[shared];) {
+      ++shared;
+    }
+    if (shared == piece.bytes && !only_unshared && may(nearest, shared)) {
+      return {shared, nearest};
+    }
+    return longestOfLengths(text, shared, only_unshared, may);
+  }
+
+  template <typename May>
+  Match longestOfLengths(const char* text, size_t most, bool only_unshared, const May& may) const {
+    // hashes[n]: of the first n bytes.
+    uint64_t hashes[kMaxTokenBytes + 1];
+    KeyHash hash = Tokenizer::keyHash(true);
+    for (size_t n = 1; n <= most; ++n) {
+      hash.add(text[n - 1]);
+      hashes[n] = hash.end();
+    }
+    for (size_t n = most; n > 0; --n) {
+      if ((t_.special_lengths_[n / 64] >> (n % 64) & 1) == 0) {
+        continue;
+      }
+      // Whether a token may stand here costs less to see than whether it does.
+      const uint32_t found = t_.tokens_.find(hashes[n], [&](uint32_t other) {
+        const int32_t id = static_cast<int32_t>(other);
+        return (!Tokenizer::isWhole(t_.type(id)) || may(id, n)) && t_.isVerbatim(id, text, n);
+      });
+      if (found == IndexTable::kNone) {
+        continue;
+      }
+      int32_t id = static_cast<int32_t>(found);
+      if (!Tokenizer::isWhole(t_.type(id))) {
+        id = only_unshared ? -1 : lastSpecial(text, n);
+      }
+      if (id >= 0 && may(id, n)) {
+        return {n, id};
+      }
+    }
+    return {};
+  }
+
+  /// The last special token of exactly these bytes; -1: none.
+  int32_t lastSpecial(const char* text, size_t bytes) const;
+  /// The first of the sorted tokens in [first, last) that comes behind `text` and does not begin it.
+  uint32_t firstBehind(uint32_t first, uint32_t last, const char* text, size_t bytes) const;
+
+  const Tokenizer& t_;
+};
+
+}  // namespace oriel

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""That nothing is forgotten without a word: test_forgetting.py ORIEL_BINARY TEST_DATA_DIR"""
+
+import json
+import re
+import sys
+
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from program import BUNDLED, CPU, FIXED, SMALL, check, fails, json_of, oriel, run_tests, scratch, succeeds
+from test_terminal import Terminal, no_terminals
+
+WORDS = "The hedgehog saw a dog by the river. "
+
+
+def loss(result):
+    """(tokens, lost, held, options that would hold all) as the one line on stderr has it, or None."""
+    found = re.findall(r"^oriel: warning: the \w+ has (\d+) tokens, and the model no longer sees (\d+) of them: "
+                       r"it holds (\d+)(?: \((.*) holds all of it\))?$", result.err.decode(), re.M)
+    check("at most one line", len(found) <= 1, result)
+    return (*map(int, found[0][:3]), found[0][3].split()) if found else None
+
+
+def test_run_says_what_of_the_prompt_is_out_of_sight():
+    (scratch / "prompt.txt").write_text(WORDS * 60)
+    ids = json_of("ids", "tokenize", BUNDLED, stdin=(WORDS * 60).encode())
+    (scratch / "ids.json").write_text(json.dumps(ids))
+    options = ["--tokens", "3", "--greedy", "--json", *CPU]
+    least = json_of("plan", "plan", BUNDLED, "--window", "200")["minimum_bytes"]
+    for given in (["--prompt", WORDS * 60], ["--prompt-file", scratch / "prompt.txt"],
+                  ["--prompt-file", scratch / "prompt.txt", "--raw"], ["--tokens-file", scratch / "ids.json"]):
+        for limits in (["--window", "100", "--memory", "64MiB"], ["--memory", str(least)]):
+            said = oriel("run", BUNDLED, *given, *limits, *options)
+            told = loss(said)
+            if not check(f"run {given[0]} {limits[0]} says it", said.code == 0 and told, said):
+                continue
+            tokens, lost, held, remedy = told
+            check("it counts the prompt", tokens == len(said.json["prompt_token_ids"]), told)
+            check("what is lost and what is held make the prompt", lost >= tokens - held
+                  and held == said.json["window_capacity"] and lost <= said.json["evicted"], (told, said.json))
+            check("more memory is asked for only where there is too little",
+                  ("--memory" in remedy) == (limits[0] == "--memory"), told)
+            wanted = {**dict(zip(limits[::2], limits[1::2])), **dict(zip(remedy[::2], remedy[1::2]))}
+            more = oriel("run", BUNDLED, *given, *(word for pair in wanted.items() for word in pair), *options)
+            check("with these options all is seen", more.code == 0 and loss(more) is None
+                  and more.json["evicted"] == 0, (remedy, more))
+    short = oriel("run", BUNDLED, "--prompt", "Hello!", "--tokens", "3", *FIXED)
+    check("a prompt that is seen as a whole needs no words", short.code == 0 and loss(short) is None, short)
+
+
+def test_chat_says_what_of_a_message_is_out_of_sight():
+    options = ["--tokens", "3", "--greedy", "--window", "100", *FIXED]
+    said = oriel("chat", BUNDLED, *options, stdin=(WORDS * 30 + "\nHello\n").encode())
+    told = loss(said)
+    check("chat says it once", said.code == 0 and told and told[1] >= told[0] - told[2], said)
+
+
+def test_a_document_is_remembered_at_the_next_question():
+    """Longer than half the window; and --evict tokens keeps part of a shorter one, too."""
+    def evicted(words, *more):
+        text = f"{WORDS * words}\n{WORDS * 4}\n".encode()
+        out = succeeds("chat", "chat", BUNDLED, "--tokens", "2", "--greedy", "--window", "150", "--json", *FIXED, *more,
+                       stdin=text).out.splitlines()
+        return [json.loads(line) for line in out]
+    long = evicted(13)
+    check("part of a long turn stays", long[1]["window_used"] == long[1]["window_capacity"] and long[1]["evicted"] > 0, long)
+    turns, tokens = evicted(5), evicted(5, "--evict", "tokens")
+    check("all is seen while it fits", turns == [dict(t, **{k: r[k] for k in r if k.endswith(("_ms", "_s"))})
+                                                 for t, r in zip(tokens, turns)], (turns, tokens))
+    fails("--evict of something else", 2, "chat", SMALL, "--evict", "words")
+
+
+def test_whole_turns_go_and_the_chat_says_so_in_place():
+    if no_terminals():
+        return
+    options = ["--tokens", "2", "--greedy", "--window", "150", *FIXED]
+    chat = Terminal("chat", BUNDLED, *options)
+    check("the greeting says what goes", "whole turns" in chat.greeting, chat.greeting)
+    answers = [chat.say(WORDS * 5) for _ in range(6)]
+    check("turns that go are counted", any("1 turn forgotten" in a for a in answers), answers)
+    check("a large one is told of", any("a turn of" in a and "--evict tokens" in a for a in answers), answers)
+    chat.leave()
+    chat = Terminal("chat", BUNDLED, *options, "--evict", "tokens")
+    check("the greeting says what goes token by token", "token by token" in chat.greeting, chat.greeting)
+    answers = [chat.say(WORDS * 5) for _ in range(6)]
+    check("parts of turns go then", any("part of a turn forgotten" in a for a in answers), answers)
+    chat.leave()
+
+
+def test_templates_that_are_not_known_are_refused():
+    files = {"unknown.jinja": b"{% for m in messages %}{{ m.content }}{% endfor %}", "binary": b"\x7fELF\0{{}}",
+             "empty": b"", "text": b"no braces at all", "huge": b"{" * (1 << 21)}
+    for name, content in files.items():
+        (scratch / name).write_bytes(content)
+        for command in (["run", SMALL, "--prompt", "x", *FIXED], ["chat", SMALL, *FIXED],
+                        ["render", SMALL, "--messages", "-"]):
+            fails(f"{command[0]} --template {name}", 2, *command, "--template", scratch / name, stdin=b"[]")
+    unknown = oriel("run", SMALL, "--prompt", "x", "--template", scratch / "unknown.jinja", *FIXED)
+    check("known formats are named", b"chatml" in unknown.err and b"zephyr" in unknown.err, unknown)
+    fails("a template that is not there", 2, "run", SMALL, "--prompt", "x", "--template", scratch / "nothing.jinja")
+    succeeds("plain on request", "run", SMALL, "--prompt", "x", "--tokens", "1", "--template", "plain", *FIXED)
+
+
+def test_decode_takes_ids_without_a_model():
+    ids = json_of("ids", "tokenize", BUNDLED, stdin=b"Hello there")["ids"]
+    named = succeeds("with a model", "tokenize", BUNDLED, "--decode", *ids)
+    check("the bundled model's", succeeds("without", "tokenize", "--decode", *ids).out == named.out, named)
+    check("as JSON", succeeds("as JSON", "tokenize", "--decode", json.dumps(ids)).out == named.out, named)
+    help_text = succeeds("help", "tokenize", "--help").out.decode()
+    check("help shows both ways", "--decode [IDS...]" in help_text or "tokenize --decode" in help_text, help_text)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

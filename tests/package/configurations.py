@@ -1,0 +1,71 @@
+"""Which options of CMake the tests build, and which they leave to others.
+
+test_options.py builds each of CONFIGURATIONS and compares what it gave with the options; test_documented.py fails
+when a page or a CMake file names an option or a value that is in none of them.
+"""
+
+# By the test that builds it. Values in <> are what this machine has.
+CONFIGURATIONS = {
+    # `cmake -B build`, but for the program: that takes longer than all others, and the build whose test this is
+    # has it. The first four are defaults.
+    "by_default": {
+        "ORIEL_VULKAN": "ON",
+        "ORIEL_CPU_SIMD": "ON",
+        "ORIEL_BUILD_TESTS": "OFF",
+        "ORIEL_WARNINGS_AS_ERRORS": "OFF",
+        "ORIEL_INSTALL": "ON",
+        "CMAKE_BUILD_TYPE": "Release",
+        "ORIEL_BUILD_CLI": "OFF",
+    },
+    # What integrations/apple/build_xcframework.sh asks for, which the test reads from it.
+    "as_a_framework": {
+        "ORIEL_VULKAN": "OFF",
+        "ORIEL_BUILD_CLI": "OFF",
+        "ORIEL_FETCH_HIGHWAY": "ON",
+        "BUILD_SHARED_LIBS": "OFF",
+    },
+    "as_a_shared_library": {
+        "BUILD_SHARED_LIBS": "ON",
+        "ORIEL_WARNINGS_AS_ERRORS": "ON",
+        "ORIEL_INSTALL": "ON",
+        "ORIEL_GLSLANG": "<the shader compiler>",
+        "ORIEL_SPIRV_VAL": "<its validator>",
+        "ORIEL_VULKAN_HEADERS": "<Vulkan's headers>",
+        "CMAKE_BUILD_TYPE": "Debug",
+    },
+    "as_plain_code": {
+        "ORIEL_VULKAN": "OFF",
+        "ORIEL_CPU_SIMD": "OFF",
+        "ORIEL_BUILD_CLI": "OFF",
+        "ORIEL_INSTALL": "OFF",
+        "ORIEL_FETCH_HIGHWAY": "OFF",
+        "ORIEL_WARNINGS_AS_ERRORS": "ON",
+    },
+}
+
+# The build whose tests these are.
+THIS_BUILD = {"ORIEL_BUILD_TESTS": "ON", "ORIEL_BUILD_CLI": "ON", "ORIEL_CLI11": "<CLI11>", "ORIEL_JSON": "<JSON>"}
+
+# Named, and not for an app's build. Why there is no test that builds with it.
+ELSEWHERE = {
+    "ORIEL_HIGHWAY_INSTALLED": "found or not, as ORIEL_FETCH_HIGHWAY says",
+    "ORIEL_TEST_ALL": "which tests run",
+    "ORIEL_SWIFTSHADER_ICD": "what tests run on",
+    "ORIEL_LAVAPIPE_ICD": "what tests run on",
+    "ORIEL_REFERENCE_DATA": "what tests read",
+    "ORIEL_SWIFTC": "scripts/bindings.sh",
+    "ORIEL_SWIFT_RUN": "scripts/bindings.sh",
+    "ORIEL_KOTLIN": "scripts/bindings.sh",
+    "ORIEL_JDK_INCLUDE": "tests/jni",
+    "ORIEL_JDK_INCLUDE_SYSTEM": "tests/jni",
+    "ORIEL_HEADER_": "tests/header",
+    "CMAKE_PREFIX_PATH": "test_linking.py",
+    "CMAKE_FIND_ROOT_PATH": "scripts/cross.sh",
+    "ANDROID_NDK": "needs the NDK",
+    "ANDROID_STL": "needs the NDK",
+    "CMAKE_SYSTEM_NAME": "needs Xcode",
+    "CMAKE_SYSTEM_PROCESSOR": "needs Xcode",
+    "CMAKE_OSX_SYSROOT": "needs Xcode",
+    "CMAKE_OSX_ARCHITECTURES": "needs Xcode",
+    "CMAKE_OSX_DEPLOYMENT_TARGET": "needs Xcode",
+}

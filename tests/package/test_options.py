@@ -1,0 +1,214 @@
+"""The library is built with each option of CMake that a page names, and a program in C that links it gets a reply.
+
+    python3 test_options.py CMAKE BUILD FOLDER [UNITTEST_ARGS...]
+
+BUILD is the build whose test this is. Each test builds in a folder of its own below FOLDER.
+"""
+import os
+import pathlib
+import re
+import shutil
+import sys
+import unittest
+
+from configurations import CONFIGURATIONS
+from package import (HERE, SOURCE, fresh, on_the_cpu, read_cache, replies, replies_with_four_tokens, run,
+                     sections)
+
+CMAKE, BUILD, FOLDER = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+OURS = read_cache(BUILD)
+PAGE = sections("docs/linking.md")
+CONSUMER = HERE / "consumer/consumer.c"
+
+
+def make(folder, *options, environment=None, target=None):
+    """Configures and builds folder/build."""
+    environment = environment or on_the_cpu()
+    run(CMAKE, "-S", folder, "-B", folder / "build", "-G", OURS["CMAKE_GENERATOR"], *options, env=environment)
+    run(CMAKE, "--build", folder / "build", "--parallel", os.cpu_count() or 2, *(["--target", target] if target else []),
+        env=environment)
+
+
+def flags(options):
+    return [f"-D{name}={value}" for name, value in options.items()]
+
+
+def link_source(folder):
+    """A folder that looks like the checkout: what is built in it does not end up there."""
+    for entry in SOURCE.iterdir():
+        if not entry.name.startswith(".") and entry.name not in ("build", "shared"):
+            (folder / entry.name).symlink_to(entry)
+
+
+class Options(unittest.TestCase):
+    def check(self, name, build):
+        """That the build has what CONFIGURATIONS says."""
+        cache = read_cache(build)
+        for option, value in CONFIGURATIONS[name].items():
+            if not value.startswith("<") and option != "BUILD_SHARED_LIBS":
+                self.assertEqual(value, cache.get(option, "OFF"), option)
+
+    def commands(self, build):
+        return "".join(path.read_text() for path in build.rglob("flags.make")) + "".join(
+            path.read_text() for path in build.glob("build.ninja"))
+
+    def test_by_default(self):
+        """The lines of the page, but for the program: an optimised library, installed."""
+        folder = fresh(FOLDER / "by_default")
+        link_source(folder)
+        environment = on_the_cpu(PREFIX=str(folder / "prefix"), CMAKE_BUILD_PARALLEL_LEVEL=str(os.cpu_count() or 2))
+        environment.pop("CMAKE_BUILD_TYPE", None)
+        if not shutil.which("make"):
+            environment.setdefault("CMAKE_GENERATOR", "Ninja")
+        lines = PAGE["Installed"][0].replace("cmake", f'"{CMAKE}"')
+        run("sh", "-ec", lines.replace("-B build", "-B build -DORIEL_BUILD_CLI=OFF"), cwd=folder, env=environment)
+        self.check("by_default", folder / "build")
+        self.assertIn("-O3 -DNDEBUG", self.commands(folder / "build"))
+        cache = read_cache(folder / "build")
+        compiler, app = cache["CMAKE_C_COMPILER"], folder / "app"
+        library = next(folder.glob("prefix/lib*/**/liboriel.a"))
+        runtime = PAGE["Plain compilers"][0].splitlines()[0].split("-loriel ")[1].split()[:-2]
+        run(compiler, SOURCE / "apps/examples/minimal.c", "-I", folder / "prefix/include", library, *runtime,
+            "-o", app)
+        replies(self, app)
+
+    def framework_options(self, folder):
+        """Runs the script that builds the framework; what it gives CMake, once for each of Apple's systems."""
+        copied = folder / "integrations/apple"
+        shutil.copytree(SOURCE / "integrations/apple", copied, ignore=shutil.ignore_patterns("build"))
+        (folder / "runtime").symlink_to(SOURCE / "runtime")
+        programs = fresh(folder / "programs")
+        (programs / "cmake").write_text(
+            '#!/bin/sh\nprintf "%s\\n" "$*" >>"$SAID"\n'
+            'if [ "$1" = --build ]; then mkdir -p "$2/runtime" && : >"$2/runtime/liboriel.a"; fi\n')
+        (programs / "xcodebuild").write_text(
+            '#!/bin/sh\nfor word in "$@"; do case $word in */liboriel.a|*/include) [ -e "$word" ] || exit 1;; esac; done\n'
+            'printf "xcodebuild %s\\n" "$*" >>"$SAID"\n')
+        for program in programs.iterdir():
+            program.chmod(0o755)
+        said = folder / "said"
+        environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "SAID": str(said)}
+        environment.pop("ORIEL_VULKAN", None)
+        run(copied / "build_xcframework.sh", env=environment)
+        lines = said.read_text().splitlines()
+        configured = [set(re.findall(r"-D(ORIEL_\w+=\w+)", line)) for line in lines if line.startswith("-S")]
+        self.assertEqual(3, len(configured))
+        self.assertEqual(3, lines[-1].count("liboriel.a"))
+        self.assertEqual(configured[0], configured[1])
+        self.assertEqual(configured[0], configured[2])
+        return dict(option.split("=") for option in configured[0])
+
+    def test_as_a_framework(self):
+        """The options of Apple's script, in the source tree of a project in C that has no build type."""
+        folder = fresh(FOLDER / "as_a_framework")
+        options = self.framework_options(fresh(folder / "script"))
+        headers = OURS.get("ORIEL_HIGHWAY_INSTALLED", "")
+        if not (pathlib.Path(headers) / "hwy/highway.h").is_file():
+            self.skipTest("Highway's headers are not installed")
+        # Instead of a download.
+        fetched = fresh(folder / "highway")
+        (fetched / "hwy").symlink_to(pathlib.Path(headers) / "hwy")
+        app = fresh(folder / "app")
+        (app / "third_party").mkdir()
+        (app / "third_party/oriel").symlink_to(SOURCE)
+        (app / "CMakeLists.txt").write_text(PAGE["In the source tree"][0])
+        shutil.copy(SOURCE / "apps/examples/minimal.c", app / "main.c")
+        environment = on_the_cpu()
+        environment.pop("CMAKE_BUILD_TYPE", None)
+        make(app, *flags(options), f"-DCMAKE_IGNORE_PATH={headers}", f"-DFETCHCONTENT_SOURCE_DIR_HIGHWAY={fetched}",
+             environment=environment)
+        self.check("as_a_framework", app / "build")
+        commands = self.commands(app / "build")
+        self.assertIn("ORIEL_CPU_SIMD=1", commands)
+        self.assertNotIn("ORIEL_VULKAN=1", commands)
+        self.assertIn("-O2", commands)
+        replies(self, app / "build/app")
+        self.assertNotIn("-O2", re.sub(r"(?s)\A.*?build \S*main\.c\.o:(.*?)\n\n.*", r"\1", commands))
+        # Nothing of Oriel's is the project's.
+        cache = read_cache(app / "build")
+        for name in ("ORIEL_SWIFTSHADER_ICD", "ORIEL_LAVAPIPE_ICD", "ORIEL_REFERENCE_DATA", "ORIEL_TEST_ALL",
+                     "ORIEL_JSON", "ORIEL_CLI11"):
+            self.assertNotIn(name, cache)
+        self.assertFalse((app / "build/compile_commands.json").exists())
+        run(CMAKE, "--install", app / "build", "--prefix", folder / "prefix")
+        self.assertEqual([], list(folder.glob("prefix/*")))
+
+    def test_as_a_shared_library(self):
+        """Fetched by a project with other ideas of nearly everything, by another compiler where there is one."""
+        folder = fresh(FOLDER / "as a shared library (Größe 1)")
+        source = folder / "mit Lücken"
+        source.symlink_to(SOURCE)
+        parent = folder / "parent"
+        shutil.copytree(HERE / "parent", parent)
+        (folder / "block.cmake").write_text(PAGE["FetchContent"][0])
+        options = dict(CONFIGURATIONS["as_a_shared_library"])
+        for name in ("ORIEL_GLSLANG", "ORIEL_SPIRV_VAL", "ORIEL_VULKAN_HEADERS"):
+            options[name] = OURS[name]
+        compilers = {}
+        if shutil.which("clang") and shutil.which("clang++"):
+            compilers = {"CMAKE_C_COMPILER": "clang", "CMAKE_CXX_COMPILER": "clang++"}
+        del options["ORIEL_INSTALL"]  # the project sets it, as a variable
+        make(parent, *flags({**options, **compilers}), f"-DFETCHCONTENT_SOURCE_DIR_ORIEL={source}",
+             f"-DBLOCK={folder / 'block.cmake'}", f"-DCONSUMER={CONSUMER}")
+        options["ORIEL_INSTALL"] = "ON"
+        replies_with_four_tokens(self, parent / "build/programs/in_c")
+        run(parent / "build/programs/app")
+        self.assertFalse((parent / "build/compile_commands.json").exists())
+
+        prefix = folder / "prefix"
+        run(CMAKE, "--install", parent / "build", "--prefix", prefix)
+        library = next(prefix.rglob("liboriel.so"))
+        self.assertEqual([], list(prefix.rglob("bin/*")))
+        if sys.platform == "linux" and shutil.which("nm"):
+            header = (SOURCE / "runtime/include/oriel/oriel.h").read_text(encoding="utf-8")
+            functions = re.findall(r"^ORIEL_API [^;(]*?(oriel_\w+)\(", header, re.M)
+            self.assertGreater(len(functions), 20)
+            exported = [line.split()[-1] for line in run("nm", "-D", "--defined-only", library).splitlines()]
+            self.assertEqual(sorted(functions), sorted(exported))
+        # A program that the C compiler links needs nothing but the library, and the C++ runtime only to run.
+        app = folder / "app"
+        run(compilers.get("CMAKE_C_COMPILER", "cc"), CONSUMER, "-I", prefix / "include", "-L", library.parent, "-loriel",
+            "-o", app)
+        environment = on_the_cpu(LD_LIBRARY_PATH=str(library.parent))
+        replies_with_four_tokens(self, app, environment)
+        if shutil.which("pkg-config"):
+            said = run("pkg-config", "--libs", "oriel",
+                       env={**os.environ, "PKG_CONFIG_PATH": str(library.parent / "pkgconfig")})
+            self.assertNotIn("stdc++", said)
+
+    def test_as_plain_code(self):
+        """Nothing that is optional, without optimisation, as Debian's packages are laid out."""
+        folder = fresh(FOLDER / "as_plain_code")
+        link_source(folder)
+        layout = ["-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu"]
+        make(folder, *flags(CONFIGURATIONS["as_plain_code"]), *layout, "-DCMAKE_BUILD_TYPE=Debug",
+             "-DCMAKE_CXX_FLAGS_DEBUG=", target="oriel")
+        self.check("as_plain_code", folder / "build")
+        run(CMAKE, "--install", folder / "build", env={**os.environ, "DESTDIR": str(folder / "nothing")})
+        self.assertEqual([], [path for path in folder.glob("nothing/**/*") if path.is_file()])
+        # The same with its rules for installing, for what they write.
+        run(CMAKE, folder / "build", "-DORIEL_INSTALL=ON")
+        run(CMAKE, "--build", folder / "build", "--target", "oriel")
+        run(CMAKE, "--install", folder / "build", env={**os.environ, "DESTDIR": str(folder / "stage")})
+        libraries = folder / "stage/usr/lib/x86_64-linux-gnu"
+        app = folder / "app"
+        if shutil.which("pkg-config"):
+            asked = run("pkg-config", "--cflags", "--libs", "oriel",
+                        env={**os.environ, "PKG_CONFIG_LIBDIR": str(libraries / "pkgconfig"),
+                             "PKG_CONFIG_SYSROOT_DIR": ""})
+            self.assertIn(str(folder.resolve().name), asked)
+            run("cc", CONSUMER, *asked.split(), "-o", app)
+        else:
+            run("cc", CONSUMER, "-I", folder / "stage/usr/include", libraries / "liboriel.a", "-lstdc++", "-lm", "-ldl",
+                "-pthread", "-o", app)
+        replies_with_four_tokens(self, app)
+
+    def test_the_tests_refuse_a_shared_library(self):
+        folder = fresh(FOLDER / "refused")
+        with self.assertRaisesRegex(AssertionError, "give\\s+-DBUILD_SHARED_LIBS=OFF"):
+            run(CMAKE, "-S", SOURCE, "-B", folder, "-G", OURS["CMAKE_GENERATOR"], "-DORIEL_BUILD_TESTS=ON",
+                "-DBUILD_SHARED_LIBS=ON", "-DORIEL_VULKAN=OFF", "-DORIEL_CPU_SIMD=OFF")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)

@@ -1,0 +1,54 @@
+"""Every clone carries every version of every file for ever: what is large does not grow."""
+import subprocess
+import sys
+import unittest
+
+from package import SOURCE
+
+LARGE = 1_000_000  # bytes
+
+# What is larger today, and how large it may stay. A new version of a file is another one for every clone: these
+# are not to be replaced lightly, and never by larger ones (models/oriel-tiny/README.md).
+KNOWN = {
+    "models/oriel-tiny/oriel-tiny-f16.gguf": 16992000,
+    "models/oriel-tiny/oriel-tiny-q4_0.gguf": 5232384,
+    "models/oriel-tiny/oriel-tiny-q8_0.gguf": 9066240,
+    "tests/data/models/gemma3.gguf": 2227616,
+    "tests/data/models/llama-bf16.gguf": 1784096,
+    "tests/data/models/llama-f16.gguf": 1784096,
+    "tests/data/models/llama-f32.gguf": 3553504,
+    "tests/data/models/llama-mha.gguf": 1654144,
+    "tests/data/models/llama-mqa.gguf": 1195360,
+    "tests/data/models/llama3-rope.gguf": 2342560,
+    "tests/data/models/phi3.gguf": 2572576,
+    "tests/data/models/qwen3.gguf": 1654144,
+    "tests/data/models/smollm3.gguf": 2084768,
+}
+
+
+def tracked():
+    """Files that git knows, or is about to: those that are staged, too."""
+    listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z"], stdout=subprocess.PIPE, check=True).stdout
+    return [name.decode() for name in listed.split(b"\0") if name]
+
+
+class TrackedFiles(unittest.TestCase):
+    def test_no_file_is_larger_than_it_may_be(self):
+        grown = {}
+        for name in tracked():
+            path = SOURCE / name
+            if path.is_file() and not path.is_symlink() and path.stat().st_size > KNOWN.get(name, LARGE):
+                grown[name] = path.stat().st_size
+        self.assertEqual({}, grown)
+
+    def test_the_list_names_files_that_there_are(self):
+        self.assertEqual(set(), set(KNOWN) - set(tracked()))
+
+
+if __name__ == "__main__":
+    try:
+        tracked()
+    except (OSError, subprocess.CalledProcessError):
+        print("SKIPPED: this is no checkout of git")
+        sys.exit(0)
+    unittest.main(verbosity=2)
