@@ -327,13 +327,4 @@ std::string cacheSvg(const CacheView& cache) {
   return svg.document();
 }
 
-void writePicture(const std::string& path, const std::string& svg) {
-  std::ofstream file(std::filesystem::u8path(path), std::ios::binary);
-  file << svg;
-  file.close();
-  if (!file) {
-    throw Failure{kExitFailed, path + " cannot be written: check the path and the space left"};
-  }
-}
-
 }  // namespace cli

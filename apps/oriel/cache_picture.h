@@ -29,6 +29,4 @@ std::string cacheText(const CacheView& cache, unsigned columns);
 /// A standalone SVG document.
 std::string cacheSvg(const CacheView& cache);
 
-void writePicture(const std::string& path, const std::string& svg);
-
 }  // namespace cli

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "failure.h"
+#include "result_file.h"
 
 namespace cli {
 namespace {
@@ -102,19 +103,10 @@ void writeSidecar(const std::string& path, const std::string& model_path,
   json["constants"] = calibrationFields(calibration.constants);
   json["layers"] = layerFields(calibration.layers);
   json["measured"] = details;
-  // Beside it first: a reader never meets half a file.
-  const std::string unfinished = path + ".new";
-  std::ofstream file(fs::u8path(unfinished), std::ios::binary);
-  file << json.dump(2) << "\n";
-  file.close();
-  std::error_code error;
-  if (file) {
-    fs::rename(fs::u8path(unfinished), fs::u8path(path), error);
-  }
-  if (!file || error) {
-    std::error_code ignored;
-    fs::remove(fs::u8path(unfinished), ignored);
-    throw Failure{kExitFailed, path + " cannot be written: check the path, or name another with --out"};
+  try {
+    writeResultFile(path, json.dump(2) + "\n");
+  } catch (const Failure& failure) {
+    throw Failure{failure.exit_code, failure.message + ", or name another file with --out"};
   }
 }
 

@@ -2,13 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
-#include "failure.h"
 #include "output.h"
 
 namespace cli {
@@ -91,17 +86,6 @@ bool isSvgName(const std::string& path) {
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return ending == ".svg";
-}
-
-void writeTextFile(const std::string& path, const std::string& text) {
-  errno = 0;
-  std::ofstream file(std::filesystem::u8path(path), std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) {
-    throw Failure{kExitFailed, path + " cannot be written (" + std::strerror(errno) +
-                                   "): check the folder and its permissions"};
-  }
 }
 
 }  // namespace cli

@@ -59,7 +59,4 @@ class Legend {
 /// Whether the name ends with ".svg": drawings are nothing else.
 bool isSvgName(const std::string& path);
 
-/// Replaces the file. Throws Failure.
-void writeTextFile(const std::string& path, const std::string& text);
-
 }  // namespace cli

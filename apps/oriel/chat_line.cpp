@@ -18,7 +18,7 @@ struct ChatCommand {
 
 constexpr ChatCommand kCommands[] = {
     {"/help", Takes::kNothing},  {"/undo", Takes::kNothing},     {"/reset", Takes::kNothing},
-    {"/save", Takes::kFile},     {"/load", Takes::kFile},        {"/cache", Takes::kMaybeFile},
+    {"/save", Takes::kFile},     {"/save!", Takes::kFile},    {"/load", Takes::kFile},        {"/cache", Takes::kMaybeFile},
     {"/stats", Takes::kNothing}, {"/quit", Takes::kNothing},     {"/exit", Takes::kNothing},
 };
 
@@ -74,7 +74,7 @@ ChatLine parseChatLine(const std::string& typed) {
 const char* chatHelp() {
   return "/undo       take back the last message and its reply\n"
          "/reset      forget the conversation\n"
-         "/save FILE  keep the conversation in a file\n"
+         "/save FILE  keep the conversation in a file; /save! FILE: over any other file\n"
          "/load FILE  go on with one that was kept\n"
          "/cache      draw what is remembered; /cache FILE.svg: as SVG\n"
          "/stats      memory, window and work so far\n"

@@ -232,18 +232,21 @@ int runSweepCommand(const BenchOptions& options) {
   const Sweep sweep =
       runSweep(options.common, {options.sweep, options.sweep_seconds, options.prefill, options.decode});
   Json json;
-  json["device"] = sweep.device;
+  const bool drawn = !sweep.points.empty();
+  json["device"] = sweep.device.empty() ? Json(nullptr) : Json(sweep.device);
   json["csv"] = options.sweep + ".csv";
-  json["svg"] = options.sweep + ".svg";
+  json["svg"] = drawn ? Json(options.sweep + ".svg") : Json(nullptr);
   json["points"] = sweep.points.size();
   json["points_planned"] = sweep.planned;
+  json["interrupted"] = sweep.interrupted;
   if (options.common.json) {
     printJson(json);
   } else {
-    printText(formatted("%zu of %u points: ", sweep.points.size(), sweep.planned) + options.sweep +
-          ".csv and .svg\n");
+    printText(formatted(sweep.interrupted ? "interrupted, %zu of %u points kept: " : "%zu of %u points: ",
+                        sweep.points.size(), sweep.planned) +
+              options.sweep + (drawn ? ".csv and .svg\n" : ".csv\n"));
   }
-  return kExitDone;
+  return sweep.interrupted ? kExitCancelled : kExitDone;
 }
 
 /// What a model that was just measured took, and what else was asked for.

@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "divergence.h"
 #include "failure.h"
+#include "json_input.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -105,7 +106,7 @@ class Measuring {
  public:
   explicit Measuring(const CalibrateOptions& options) : options_(options) {
     if (options.text_file.empty()) {
-      ids_ = idsFromJson(readJson(options.tokens_file), options.tokens_file);
+      ids_ = idsFromJson(readJson(options.tokens_file), inputName(options.tokens_file));
     } else {
       text_ = readAll(options.text_file);
     }
@@ -206,10 +207,10 @@ class Measuring {
     if (!options_.text_file.empty()) {
       ids_ = header.tokenize(text_, 0);
     }
-    checkIds(ids_, header.info().n_vocab);
+    checkIds(ids_, header.info().n_vocab, inputName(options_.text_file + options_.tokens_file));
     ids_.resize(std::min(ids_.size(), options_.max_tokens));
     if (ids_.size() < kLeastTokens) {
-      throw Failure{kExitFailed, options_.text_file + options_.tokens_file + " has " +
+      throw Failure{kExitFailed, inputName(options_.text_file + options_.tokens_file) + " has " +
                                      std::to_string(ids_.size()) +
                                      " tokens to measure with: give at least " +
                                      std::to_string(kLeastTokens)};

@@ -20,6 +20,8 @@
 #include "output.h"
 #include "plan_source.h"
 #include "reply.h"
+#include "save_over.h"
+#include "result_file.h"
 #include "sizes.h"
 #include "system.h"
 #include "terminal.h"
@@ -207,8 +209,8 @@ class Chat {
       undo();
     } else if (command == "/cache") {
       draw(argument);
-    } else if (command == "/save" || command == "/load") {
-      keep(command == "/save", argument);
+    } else if (command == "/save" || command == "/save!" || command == "/load") {
+      keep(command, argument);
     } else {
       tell(chatHelp());
     }
@@ -244,7 +246,7 @@ class Chat {
       return;
     }
     try {
-      writePicture(path, cacheSvg(cache));
+      writeResultFile(path, cacheSvg(cache));
       tell(dim("drawn") + "\n");
     } catch (const Failure& failure) {
       tell("oriel: " + terminalSafe(failure.message) + "\n");
@@ -252,16 +254,20 @@ class Chat {
   }
 
   /// The conversation to a file or from one.
-  void keep(bool save, const std::string& path) {
-    const oriel_status status = save ? oriel_session_save_file(session_.get(), path.c_str())
-                                     : oriel_session_restore_file(session_.get(), path.c_str());
+  void keep(const std::string& command, const std::string& path) {
+    const bool save = command != "/load";
+    const bool replaces = save && isFileWithContent(path);
+    const oriel_status status = !save               ? oriel_session_restore_file(session_.get(), path.c_str())
+                                : command == "/save" ? oriel_session_save_file(session_.get(), path.c_str())
+                                                     : saveOver(session_.get(), path);
     if (status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ||
         status == ORIEL_ERROR_OUT_OF_MEMORY) {
       tell("oriel: " + terminalSafe(model_.diagnostics().reason(status)) + "\n");
+      tell(replaces && command == "/save" ? dim("/save! FILE writes over any file") + "\n" : "");
       return;
     }
     session_.check(status);
-    tell(dim(save ? "kept; /load brings it back, with the same model and options"
+    tell(dim(save ? std::string(replaces ? "replaced" : "kept") + "; /load brings it back, with the same model and options"
                   : "loaded; " + std::to_string(session_.stats().position) + " tokens so far") +
          "\n");
   }

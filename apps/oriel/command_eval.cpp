@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -16,11 +15,13 @@
 #include "divergence.h"
 #include "failure.h"
 #include "interrupt.h"
+#include "json_input.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
 #include "plan_source.h"
 #include "report.h"
+#include "result_file.h"
 #include "system.h"
 #include "terminal.h"
 #include "validators.h"
@@ -44,60 +45,39 @@ struct EvalOptions {
 
 constexpr size_t kTop = 10;
 
-/// Little-endian float32 to a file.
+/// Little-endian float32 to a file, or to none.
 class LogitsFile {
  public:
-  explicit LogitsFile(std::string path) : path_(std::move(path)) {
-    if (!path_.empty() && (file_ = openFile(path_, "wb")) == nullptr) {
-      fail();
+  explicit LogitsFile(const std::string& path) {
+    if (!path.empty()) {
+      file_.emplace(path);
     }
   }
-  ~LogitsFile() {
-    if (file_ != nullptr) {
-      std::fclose(file_);
-    }
-  }
-  LogitsFile(const LogitsFile&) = delete;
-  LogitsFile& operator=(const LogitsFile&) = delete;
 
   /// Usable in callbacks: nothing is thrown, close() tells.
   bool write(const float* logits, size_t count) noexcept {
-    if (file_ == nullptr) {
-      return true;
-    }
-    for (size_t i = 0; i < count && error_ == 0; ++i) {
+    for (size_t i = 0; file_ && i < count; ++i) {
       uint32_t bits = 0;
       std::memcpy(&bits, &logits[i], sizeof(bits));
       const unsigned char bytes[4] = {
           static_cast<unsigned char>(bits), static_cast<unsigned char>(bits >> 8),
           static_cast<unsigned char>(bits >> 16), static_cast<unsigned char>(bits >> 24)};
-      if (std::fwrite(bytes, 1, sizeof(bytes), file_) != sizeof(bytes)) {
-        error_ = errno != 0 ? errno : EIO;
+      if (!file_->write(bytes, sizeof(bytes))) {
+        return false;
       }
     }
-    return error_ == 0;
+    return true;
   }
 
   /// Throws if anything could not be written.
   void close() {
-    if (file_ != nullptr && std::fclose(std::exchange(file_, nullptr)) != 0 && error_ == 0) {
-      error_ = errno;
-    }
-    if (error_ != 0) {
-      errno = error_;
-      fail();
+    if (file_) {
+      file_->commit();
     }
   }
 
  private:
-  [[noreturn]] void fail() const {
-    throw Failure{kExitFailed, path_ + " cannot be written (" + std::strerror(errno) +
-                                   "): check the path and the space left"};
-  }
-
-  std::string path_;
-  std::FILE* file_ = nullptr;
-  int error_ = 0;
+  std::optional<ResultFile> file_;
 };
 
 /// What is wanted of the logits of every position, collected as they pass by.
@@ -144,7 +124,7 @@ struct Input {
     if (is_text) {
       text = readAll(path);
     } else {
-      ids = idsFromJson(readJson(path), path);
+      ids = idsFromJson(readJson(path), inputName(path));
     }
   }
 
@@ -160,7 +140,7 @@ std::vector<int32_t> idsToScore(Input input, const Model& model, size_t max_toke
     ids.resize(max_tokens);
   }
   if (ids.empty()) {
-    throw Failure{kExitFailed, input.path + " holds no tokens: give at least one"};
+    throw Failure{kExitFailed, inputName(input.path) + " holds no tokens: give at least one"};
   }
   return ids;
 }
@@ -232,8 +212,10 @@ int runEval(const EvalOptions& options) {
   const bool compares = !options.against.empty();
   const bool scores = options.nll || options.per_token || !options.text_file.empty() || compares;
   Input input(options);
+  const std::string input_name = inputName(input.path);
   const Model model(options.common, Load::kDevice);
   const std::vector<int32_t> ids = idsToScore(std::move(input), model, options.max_tokens);
+  checkIds(ids, model.info().n_vocab, input_name);
   LogitsFile file(options.logits_out);
   Scoring scoring;
   scoring.ids = &ids;
@@ -247,11 +229,9 @@ int runEval(const EvalOptions& options) {
   const Session session(model);
   std::optional<Divergence> divergence;
   if (compares) {
-    checkIds(ids, model.info().n_vocab);
     const Model reference(referenceOptions(options, model), Load::kDevice);
     divergence = measureDivergence(Session(reference), session, ids, see, "comparing");
   } else if (scores || options.all_logits) {
-    checkIds(ids, model.info().n_vocab);
     evaluateRows(session, ids.data(), ids.size(), see);
   } else {
     const CancelOnInterrupt cancel(session.get());
@@ -264,7 +244,7 @@ int runEval(const EvalOptions& options) {
   }
   file.close();
   if (!options.picture.empty()) {
-    writePicture(options.picture, cacheSvg(cacheViewOf(model, session, 0)));
+    writeResultFile(options.picture, cacheSvg(cacheViewOf(model, session, 0)));
   }
 
   Json json;
@@ -292,7 +272,10 @@ int runEval(const EvalOptions& options) {
     }
   }
   const auto top = topLogits(scoring.last);
-  json["top"] = top;
+  json["top"] = Json::array();
+  for (const auto& [id, logit] : top) {
+    json["top"].push_back(Json::array({id, numberOf(logit)}));
+  }
   if (options.common.json) {
     const oriel_stats stats = session.stats();
     json["window_used"] = stats.window_used;

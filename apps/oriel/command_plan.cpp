@@ -16,6 +16,7 @@
 #include "plan_plot.h"
 #include "plan_report.h"
 #include "plan_source.h"
+#include "result_file.h"
 #include "sizes.h"
 #include "validators.h"
 #include "wrap.h"
@@ -93,7 +94,7 @@ int runPlan(const PlanOptions& options) {
   const oriel_plan plan = source.plan(plan_options, diagnostics);
   const std::vector<Neighbour> neighbours = neighboursOf(source, plan_options, plan);
   if (!options.plot_path.empty()) {
-    writeTextFile(options.plot_path, plotPlan(source, plan_options, plan));
+    writeResultFile(options.plot_path, plotPlan(source, plan_options, plan));
   }
   if (options.json) {
     printJson(planJson(source, plan, plan_options.speed, neighbours));

@@ -6,6 +6,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "json_input.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -24,7 +25,7 @@ struct RenderOptions {
 
 std::vector<Message> readMessages(const std::string& path) {
   const Json json = readJson(path);
-  const Failure malformed{kExitFailed, path +
+  const Failure malformed{kExitFailed, inputName(path) +
                                            " is not a conversation: write "
                                            R"([{"role": "user", "content": "Hello"}])"};
   if (!json.is_array()) {

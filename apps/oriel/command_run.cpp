@@ -5,9 +5,11 @@
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
+#include "divergence.h"
 #include "failure.h"
 #include "forgetting.h"
 #include "interrupt.h"
+#include "json_input.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -73,6 +75,7 @@ int runRun(const RunOptions& options, Prompt prompt) {
     chatReply(session, sampling, &reply);
   } else {
     if (prompt.from_ids) {
+      checkIds(prompt.ids, model.info().n_vocab, inputName(options.tokens_file));
       session.check(oriel_session_append(session.get(), prompt.ids.data(), prompt.ids.size()));
     } else {
       prompt.ids = model.tokenize(prompt.text, kRawFlags);
@@ -129,7 +132,7 @@ Command addRunCommand(CLI::App* program) {
             Prompt given;
             if (!tokens_file->empty()) {
               given.from_ids = true;
-              given.ids = idsFromJson(readJson(options->tokens_file), options->tokens_file);
+              given.ids = idsFromJson(readJson(options->tokens_file), inputName(options->tokens_file));
             } else {
               given.text = file->empty() ? options->prompt : readAll(options->prompt_file);
             }

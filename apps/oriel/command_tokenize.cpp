@@ -12,6 +12,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "json_input.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -33,7 +34,7 @@ std::vector<int32_t> parseIds(const std::string& text) {
   const std::string what = "the list of ids";
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && (text[first] == '{' || text[first] == '[')) {
-    return idsFromJson(Json::parse(text, nullptr, /*allow_exceptions=*/false), what);
+    return idsFromJson(parseJson(text, what), what);
   }
   std::vector<int32_t> ids;
   const char* at = text.c_str();

@@ -27,11 +27,11 @@ size_t mostLikely(const float* logits, size_t n_vocab) {
 
 }  // namespace
 
-void checkIds(const std::vector<int32_t>& ids, uint32_t n_vocab) {
+void checkIds(const std::vector<int32_t>& ids, uint32_t n_vocab, const std::string& what) {
   for (const int32_t id : ids) {
     if (id < 0 || static_cast<uint32_t>(id) >= n_vocab) {
-      throw Failure{kExitFailed, "token id " + std::to_string(id) +
-                                     " is outside the vocabulary: use ids from 0 to " +
+      throw Failure{kExitFailed, what + " has the token id " + std::to_string(id) +
+                                     ", which is outside the vocabulary: use ids from 0 to " +
                                      std::to_string(n_vocab - 1)};
     }
   }

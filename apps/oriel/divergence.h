@@ -12,7 +12,7 @@
 namespace cli {
 
 /// Throws for an id outside the vocabulary. The library checks, too, but after the ids were scored.
-void checkIds(const std::vector<int32_t>& ids, uint32_t n_vocab);
+void checkIds(const std::vector<int32_t>& ids, uint32_t n_vocab, const std::string& what);
 
 /// -ln p(id) under the softmax of the logits, by log-sum-exp in double.
 double negativeLogLikelihood(const float* logits, size_t n_vocab, int32_t id);

@@ -36,11 +36,7 @@ std::vector<oriel_message> messageList(const std::vector<Message>& messages) {
 
 std::string cacheFolder(const CommonOptions& options) {
   const std::filesystem::path folder = options.no_cache ? "" : userCacheFolder();
-  std::error_code error;
-  if (!folder.empty()) {
-    std::filesystem::create_directories(folder, error);
-  }
-  return error ? "" : folder.u8string();
+  return !folder.empty() && makePrivateFolder(folder) ? folder.u8string() : "";
 }
 
 Diagnostics::Diagnostics(bool verbose, bool warns, std::string progress)

@@ -283,7 +283,11 @@ std::string modelPath(const CommonOptions& options) {
   if (!options.model.empty()) {
     return options.model;
   }
-  if (const std::string path = variable("ORIEL_MODEL"); !path.empty()) {
+  if (isSet("ORIEL_MODEL")) {
+    const std::string path = variable("ORIEL_MODEL");
+    if (path.empty()) {  // as with options: a script forgot to fill it
+      throw Failure{kExitUsage, "the environment variable ORIEL_MODEL is empty: name a GGUF file in it, or unset it"};
+    }
     return path;
   }
   // Installed, the model is in share beside bin; in a build tree, in the sources around it.

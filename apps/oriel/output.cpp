@@ -4,9 +4,10 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <limits>
+#include <cstdlib>
 
 #include "failure.h"
+#include "sizes.h"
 #include "system.h"
 
 namespace cli {
@@ -63,67 +64,47 @@ Json listOf(const std::string& parts) {
   return list;
 }
 
-std::string readAll(const std::string& path) {
+Json numberOf(float value) {
+  // Nine digits tell all floats apart; most need fewer.
+  for (int digits = 6; digits <= 9; ++digits) {
+    const std::string text = formatted("%.*g", digits, static_cast<double>(value));
+    if (std::strtof(text.c_str(), nullptr) == value) {
+      return std::strtod(text.c_str(), nullptr);  // written with as many digits as this text has
+    }
+  }
+  return value;  // no finite number
+}
+
+std::string inputName(const std::string& path) { return path == "-" ? "stdin" : path; }
+
+std::string readAll(const std::string& path, uint64_t most_bytes) {
   std::string text;
   char buffer[65536];
-  if (path == "-") {
-    long count = 0;
-    while ((count = readStdin(buffer, sizeof(buffer))) > 0) {
-      text.append(buffer, static_cast<size_t>(count));
+  std::FILE* const file = path == "-" ? nullptr : openFile(path, "rb");
+  bool failed = path != "-" && file == nullptr;
+  while (!failed && text.size() <= most_bytes) {
+    const long count = file == nullptr ? readStdin(buffer, sizeof(buffer))
+                                       : static_cast<long>(std::fread(buffer, 1, sizeof(buffer), file));
+    failed = count < 0 || (file != nullptr && std::ferror(file) != 0);
+    if (count <= 0) {
+      break;
     }
-    if (count < 0) {
-      throw Failure{kExitFailed, std::string("stdin cannot be read (") + std::strerror(errno) +
-                                     "): check where the input comes from"};
-    }
-    return text;
-  }
-  std::FILE* file = openFile(path, "rb");
-  bool failed = file == nullptr;
-  if (file != nullptr) {
-    for (size_t count = 0; (count = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) {
-      text.append(buffer, count);
-    }
-    failed = std::ferror(file) != 0;
+    text.append(buffer, static_cast<size_t>(count));
   }
   const int error = errno;
   if (file != nullptr) {
     std::fclose(file);
   }
   if (failed) {
-    throw Failure{kExitFailed, path + " cannot be read (" + std::strerror(error) +
-                                   "): check the path and its permissions"};
+    throw Failure{kExitFailed, inputName(path) + " cannot be read (" + std::strerror(error) + "): " +
+                                   (path == "-" ? "check where the input comes from"
+                                                : "check the path and its permissions")};
+  }
+  if (text.size() > most_bytes) {
+    throw Failure{kExitFailed, inputName(path) + " has more than " + formatSize(most_bytes) +
+                                   ": give it in parts"};
   }
   return text;
-}
-
-Json readJson(const std::string& path) {
-  Json json = Json::parse(readAll(path), nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) {
-    throw Failure{kExitFailed, path + " is not JSON: check the file"};
-  }
-  return json;
-}
-
-std::vector<int32_t> idsFromJson(const Json& json, const std::string& what) {
-  const Json* list = &json;
-  if (json.is_object() && json.contains("ids")) {
-    list = &json["ids"];
-  }
-  if (!list->is_array()) {
-    throw Failure{kExitFailed, what + R"( has no list of ids: write {"ids": [1, 2, 3]})"};
-  }
-  std::vector<int32_t> ids;
-  ids.reserve(list->size());
-  for (const Json& item : *list) {
-    if (!item.is_number_integer() || item < std::numeric_limits<int32_t>::min() ||
-        item > std::numeric_limits<int32_t>::max()) {
-      throw Failure{kExitFailed, what + " has an id that is not a token id (" +
-                                     item.dump(-1, ' ', false, Json::error_handler_t::replace) +
-                                     "): use whole numbers"};
-    }
-    ids.push_back(item.get<int32_t>());
-  }
-  return ids;
 }
 
 }  // namespace cli

@@ -35,12 +35,14 @@ void printJson(const Json& json);
 /// The parts of a text that commas separate.
 Json listOf(const std::string& parts);
 
-/// "-" is stdin.
-std::string readAll(const std::string& path);
-Json readJson(const std::string& path);
+/// The shortest number that reads back as this float: as a double it would have up to 17 digits.
+Json numberOf(float value);
 
-/// Numbers of a JSON array `[1, 2]` or an object `{"ids": [1, 2]}`; `what` names the source in
-/// errors.
-std::vector<int32_t> idsFromJson(const Json& json, const std::string& what);
+/// More than this is nothing that a model could be told.
+constexpr uint64_t kMostInputBytes = 1 << 30;
+/// "-" is stdin. Throws Failure, also for what has more bytes than that.
+std::string readAll(const std::string& path, uint64_t most_bytes = kMostInputBytes);
+/// As errors name it.
+std::string inputName(const std::string& path);
 
 }  // namespace cli

@@ -12,6 +12,7 @@
 #include "plan_source.h"
 #include "prediction.h"
 #include "report.h"
+#include "result_file.h"
 #include "terminal.h"
 
 namespace cli {
@@ -147,8 +148,9 @@ class Sweeper {
         visitStage(&stage);
       }
     }
-    progress_.clear();
   }
+
+  void endProgress() { progress_.clear(); }
 
   Sweep take() {
     for (const Stage& stage : stages_) {
@@ -172,7 +174,7 @@ class Sweeper {
         }
       }
     }
-    writeTextFile(options_.stem + ".csv", text);
+    writeResultFile(options_.stem + ".csv", text);
   }
 
  private:
@@ -367,14 +369,16 @@ Sweep runSweep(const CommonOptions& common, const SweepOptions& options) {
   } catch (const Failure& early) {
     failure = early;
   }
+  sweeper.endProgress();
   sweeper.writeCsv();
   Sweep sweep = sweeper.take();
   if (!sweep.points.empty()) {
-    writeTextFile(options.stem + ".svg", plotSweep(sweep));
+    writeResultFile(options.stem + ".svg", plotSweep(sweep));
   }
-  if (failure) {
+  if (failure && failure->exit_code != kExitCancelled) {
     throw *failure;
   }
+  sweep.interrupted = failure.has_value();
   return sweep;
 }
 

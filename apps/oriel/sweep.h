@@ -45,6 +45,7 @@ struct Sweep {
   uint32_t planned = 0;  ///< points, had there been time
   std::vector<SweepPoint> points;
   std::vector<PredictedLine> lines;
+  bool interrupted = false;  ///< by Ctrl-C: what was measured until then
 };
 
 struct SweepOptions {
@@ -57,7 +58,7 @@ struct SweepOptions {
 std::string sweepCsvHeader();
 std::string sweepCsvRow(const SweepPoint& point, double read_bytes_per_s);
 
-/// Measures, writing the CSV whenever more is known, and draws; also after Ctrl-C, which then throws.
+/// Measures, writing the CSV whenever more is known, and draws what there is, after Ctrl-C and failures, too.
 Sweep runSweep(const CommonOptions& common, const SweepOptions& options);
 
 /// An SVG document.

@@ -22,6 +22,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 #include <csignal>
@@ -101,6 +102,14 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : std::filesystem::path(value).u8string();
 }
 
+bool isSet(const char* name) { return _wgetenv(std::filesystem::u8path(name).c_str()) != nullptr; }
+
+bool makePrivateFolder(const std::filesystem::path& folder) {
+  std::error_code error;  // below the user's own folder, whose rights it takes over
+  std::filesystem::create_directories(folder, error);
+  return !error;
+}
+
 std::FILE* openFile(const std::string& path, const char* mode) {
   return _wfopen(std::filesystem::u8path(path).c_str(), std::filesystem::u8path(mode).c_str());
 }
@@ -152,6 +161,18 @@ std::vector<std::string> arguments(int argc, char** argv) {
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? std::string() : value;
+}
+
+bool isSet(const char* name) { return std::getenv(name) != nullptr; }
+
+bool makePrivateFolder(const std::filesystem::path& folder) {
+  std::filesystem::path above;
+  for (const std::filesystem::path& name : folder) {
+    above /= name;
+    mkdir(above.c_str(), 0700);  // what is there stays as it is
+  }
+  std::error_code error;
+  return std::filesystem::is_directory(folder, error);
 }
 
 std::FILE* openFile(const std::string& path, const char* mode) {

@@ -21,6 +21,7 @@ void prepareStreams();
 std::vector<std::string> arguments(int argc, char** argv);
 /// A variable of the environment; empty when it is not set.
 std::string variable(const char* name);
+bool isSet(const char* name);
 /// As std::fopen.
 std::FILE* openFile(const std::string& path, const char* mode);
 
@@ -34,6 +35,8 @@ std::filesystem::path executablePath();
 std::string withHome(const std::string& path);
 /// Where this program may keep files that can be made again; empty when the user has no such place.
 std::filesystem::path userCacheFolder();
+/// Makes a folder and those above it that are missing, for this user alone. False: it is not there.
+bool makePrivateFolder(const std::filesystem::path& folder);
 
 /// Memory of the process that is in RAM, now and at most so far; 0 when unknown.
 uint64_t residentBytes();

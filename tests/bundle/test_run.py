@@ -126,11 +126,12 @@ class Run(WithStandIns):
             said, result = self.local(1)
             run = result["runs"][0]
             self.assertEqual(during, run["crashed"]["during"])
-            self.assertIn(f"crashed with {-signal.SIGABRT} in {during}", said)
+            ended = f"crashed in {during} (exit code {-signal.SIGABRT})"
+            self.assertIn(ended, said)
             counts = (1, 1, 1) if printed else (0, 1, 0)
             self.assertEqual(counts, tuple(run[count] for count in ("passed", "failed", "skipped")))
             self.assertEqual(["first", "2nd"] if printed else [], [check["name"] for check in run["checks"]])
-            self.assertIn("crashed in " + during, self.page_of(self.out))
+            self.assertIn(ended, self.page_of(self.out))
 
     def test_a_silent_program_is_killed(self):
         self.bundle("print('kernels/slow ... ', end='', flush=True)\nprint(os.getpid(), file=open('pid', 'w'))\n"
@@ -143,11 +144,12 @@ class Run(WithStandIns):
             else:
                 said = self.over(target, 1, "--limit", "1.5", "--keep", "--out", self.out)
                 pid = int((self.folder / "phone" / self.left()[0] / "pid").read_text())
-            self.assertIn("no answer for 1.5 s in kernels/slow", said)
+            ended = "no answer for 1.5 s in kernels/slow: it was killed"
+            self.assertIn(ended, said)
             crash = json.loads(self.out.read_text())["runs"][0]["crashed"]
             self.assertEqual(("kernels/slow", 1.5), (crash["during"], crash["silent_s"]))
             self.assertFalse(is_alive(pid))
-        self.assertIn("no answer for 1.5 s in kernels/slow", self.page_of(self.out))
+        self.assertIn(ended, self.page_of(self.out))
 
     def interrupted(self, number, *arguments, ready, **environment):
         """What run.py says when it is interrupted as soon as there is a file `ready`."""
@@ -202,7 +204,7 @@ class Run(WithStandIns):
                              ("write('{')\n", "Expecting"), ("write('{\"device\": 1}')\n", "device is no object")):
             self.bundle(body)
             said, result = self.local(2)
-            self.assertRegex(said, f"ended with code [01] but its result cannot be read: .*{reason}")
+            self.assertRegex(said, f"ended with exit code [01], but its result cannot be read: .*{reason}")
             self.assertNotIn("crashed", said)
             self.assertIn("its result cannot be read", self.page_of(self.out))
 

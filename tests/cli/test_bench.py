@@ -134,12 +134,19 @@ def test_sweep():
         return b""
 
     cut = interrupt(["bench", BUNDLED, "--memory", "64MiB", *CPU, "--sweep", stem, "--sweep-seconds",
-                     "3000", "--decode", "40"], some_rows)
+                     "3000", "--decode", "40", "--json"], some_rows)
     rows = sweep_rows(stem)
     check("Ctrl-C ends a sweep and keeps what was measured",
           cut.code == 130 and cut.err == b"" and 0 < len(rows) < 40
           and all(len(row) == len(SWEEP_COLUMNS) for row in rows), (cut, rows))
     xml.etree.ElementTree.parse(f"{stem}.svg")
+    check("and its JSON says so", cut.json["interrupted"] is True and cut.json["points"] == len(rows)
+          and cut.json["svg"] == f"{stem}.svg", cut)
+    early = scratch / "early"
+    cut = interrupt(["bench", BUNDLED, "--memory", "64MiB", *CPU, "--sweep", early, "--sweep-seconds", "3000"],
+                    lambda process: time.sleep(0.3) or b"")
+    check("Ctrl-C before there is a point says that, too",
+          cut.code == 130 and cut.err == b"" and b"interrupted" in cut.out and len(sweep_rows(early)) < 40, cut)
 
 
 def test_probe_is_no_part_of_other_figures():

@@ -108,6 +108,23 @@ def test_chat_commands():
     os.mkfifo(pipe)
     check("a pipe is not replaced by a file", chat.say(f"/save {pipe}").startswith("oriel: ")
           and pipe.is_fifo())
+    check("/save over a conversation says so", "replaced" in chat.say(f"/save {scratch / 'at-home.bin'}"))
+    letter = scratch / "letter.txt"
+    letter.write_text("Dear friend")
+    refused = chat.say(f"/save {letter}")
+    check("/save does not write over anything else", letter.read_text() == "Dear friend" and str(letter) in refused
+          and "/save!" in refused, refused)
+    check("/load of it names the file", str(letter) in chat.say(f"/load {letter}"))
+    forced = chat.say(f"/save! {letter}")
+    check("/save! does", "replaced" in forced and letter.read_bytes() == (scratch / "at-home.bin").read_bytes(),
+          forced)
+    check("which can be loaded", "loaded" in chat.say(f"/load {letter}"))
+    chat.say(f"/save! {scratch / 'forced.bin'}")
+    check("/save! makes a new file, too", (scratch / "forced.bin").exists())
+    no_folder = chat.say(f"/save {scratch / 'no' / 'folder.bin'}")
+    check("/save makes no folders", "folder is not there" in " ".join(no_folder.split()) and not (scratch / "no").exists(), no_folder)
+    check("what is kept is the user's alone", kept.stat().st_mode & 0o777 == 0o600, oct(kept.stat().st_mode))
+    chat.say(f"/load {kept}")
     if sys.platform == "linux":
         before = chat.say("/stats")
         cut = chat.say("x" * 5000)

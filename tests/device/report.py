@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from results import is_nan, number, numbers, read  # noqa: E402
+from results import ending, is_nan, number, numbers, read  # noqa: E402
 
 STYLE = """
 :root { color-scheme: light dark; --line: #8884; --good: #2a7d3f; --bad: #c22f2f; --odd: #e8a33d55; }
@@ -114,18 +114,6 @@ def overview(columns):
         if any(run[field] for run in columns):
             rows.append((name, lambda run, field=field: escape(run[field] or "–")))
     return table(columns, [row(name, text) for name, text in rows])
-
-
-def ending(crash):
-    """How a run ended that has no result of its own."""
-    during, code = crash["during"] or "its start", f"exit code {crash.get('exit_code')}"
-    if crash.get("connection_lost"):
-        return f"the connection was lost in {during}"
-    if number(crash.get("silent_s")) is not None:
-        return f"no answer for {crash['silent_s']:g} s in {during}"
-    if crash.get("unreadable"):
-        return f"ended with {code}, but its result cannot be read: {crash['unreadable']}"
-    return f"crashed in {during} ({code})"
 
 
 def plain_table(heads, rows):

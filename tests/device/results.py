@@ -53,6 +53,18 @@ def is_nan(check):
     return "value" in check and number(check["value"]) is None
 
 
+def ending(crash):
+    """How a run ended that has no result of its own; the same words for who watches it and who reads the report."""
+    during, code = crash["during"] or "its start", f"exit code {crash.get('exit_code')}"
+    if crash.get("connection_lost"):
+        return f"the connection was lost in {during}"
+    if number(crash.get("silent_s")) is not None:
+        return f"no answer for {crash['silent_s']:g} s in {during}: it was killed"
+    if crash.get("unreadable"):
+        return f"ended with {code}, but its result cannot be read: {crash['unreadable']}"
+    return f"crashed in {during} ({code})"
+
+
 def read(path):
     """The file's result; ValueError names what is wrong with it."""
     result = json.loads(path.read_text(encoding="utf-8"))

@@ -36,7 +36,7 @@ import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
 from programs import Problem, Watch, last_line, say  # noqa: E402
-from results import DEVICE, RUN, fault  # noqa: E402
+from results import DEVICE, RUN, ending, fault  # noqa: E402
 from targets import Adb, Local, Ssh  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -206,17 +206,8 @@ def tell(run):
     for check in run["checks"]:
         if check["status"] == "failed":
             say(f"  {check['group']}/{check['name']}: {check['detail']}")
-    crash = run.get("crashed")
-    if not crash:
-        return
-    if "connection_lost" in crash:
-        say(f"  the connection was lost in {crash['during']}")
-    elif "silent_s" in crash:
-        say(f"  no answer for {crash['silent_s']:g} s in {crash['during']}: it was killed")
-    elif "unreadable" in crash:
-        say(f"  ended with code {crash['exit_code']} but its result cannot be read: {crash['unreadable']}")
-    else:
-        say(f"  crashed with {crash['exit_code']} in {crash['during']}")
+    if run.get("crashed"):
+        say(f"  {ending(run['crashed'])}")
 
 
 def choose(devices, names):

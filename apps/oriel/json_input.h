@@ -1,0 +1,22 @@
+// JSON that the program reads: files of anybody's, so everything about them is bounded.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "output.h"
+
+namespace cli {
+
+/// Throws Failure with one line that names `what` for text that is not JSON, is nested deeper than 16, holds more
+/// than 8 million values or an object with more than 1024 keys, or names a key twice.
+Json parseJson(const std::string& text, const std::string& what);
+/// "-" is stdin. At most 64 MiB.
+Json readJson(const std::string& path);
+
+/// Numbers of a JSON array `[1, 2]` or an object `{"ids": [1, 2]}`; `what` names the source in
+/// errors.
+std::vector<int32_t> idsFromJson(const Json& json, const std::string& what);
+
+}  // namespace cli

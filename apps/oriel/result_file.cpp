@@ -1,0 +1,211 @@
+#include "result_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <system_error>
+#include <utility>
+
+#include "failure.h"
+#include "system.h"
+
+#ifdef _WIN32
+#include <io.h>
+#include <share.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#else
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+namespace cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostTries = 16;
+
+#ifdef _WIN32
+
+int openNew(const std::string& path, unsigned) {
+  int fd = -1;
+  _wsopen_s(&fd, fs::u8path(path).c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT,
+            _SH_DENYRW, _S_IREAD | _S_IWRITE);
+  return fd;
+}
+int openUnnamed(const std::string&, unsigned) { return -1; }
+bool giveName(std::FILE*, const std::string&) { return false; }
+void keepMode(int, unsigned) {}
+std::FILE* streamOf(int fd) { return _fdopen(fd, "wb"); }
+void closeRaw(int fd) { _close(fd); }
+
+#else
+
+int openNew(const std::string& path, unsigned mode) {
+  return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+}
+
+/// Gone with the process, however that ends. -1: the system or the file system has none such.
+int openUnnamed(const std::string& folder, unsigned mode) {
+#ifdef O_TMPFILE
+  return ::open(folder.empty() ? "." : folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
+#else
+  (void)folder;
+  (void)mode;
+  return -1;
+#endif
+}
+
+bool giveName(std::FILE* file, const std::string& path) {
+#ifdef O_TMPFILE
+  const std::string unnamed = "/proc/self/fd/" + std::to_string(::fileno(file));
+  return ::linkat(AT_FDCWD, unnamed.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+#else
+  (void)file;
+  (void)path;
+  return false;
+#endif
+}
+
+void keepMode(int fd, unsigned mode) { (void)::fchmod(fd, mode); }
+std::FILE* streamOf(int fd) { return ::fdopen(fd, "wb"); }
+void closeRaw(int fd) { ::close(fd); }
+
+#endif
+
+}  // namespace
+
+// As long for any name: systems allow 255 bytes.
+std::string nameBeside(const std::string& path) {
+  std::random_device random;
+  char digits[17];
+  std::snprintf(digits, sizeof(digits), "%08x%08x", static_cast<unsigned>(random()),
+                static_cast<unsigned>(random()));
+  return (fs::u8path(path).parent_path() / (std::string(".oriel-") + digits + ".tmp")).u8string();
+}
+
+std::string behindLinks(const std::string& path) {
+  std::error_code error;
+  const fs::path given = fs::u8path(path);
+  if (!fs::is_symlink(fs::symlink_status(given, error))) {
+    return path;
+  }
+  const fs::path behind = fs::canonical(given, error);
+  return error ? path : behind.u8string();
+}
+
+ResultFile::ResultFile(const std::string& path) : path_(path), target_(path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(fs::u8path(path), error);
+  if (fs::is_directory(status)) {
+    fail(EISDIR);
+  }
+  // What is open already is not to be exchanged, either.
+  in_place_ = (fs::exists(status) && !fs::is_regular_file(status)) || path.compare(0, 5, "/dev/") == 0 ||
+              path.compare(0, 6, "/proc/") == 0;
+  if (in_place_) {
+    file_ = openFile(path, "wb");
+    if (file_ == nullptr) {
+      fail(errno);
+    }
+    return;
+  }
+  target_ = behindLinks(path);
+  const unsigned old_mode = static_cast<unsigned>(status.permissions()) & 0777u;
+  open(fs::exists(status), fs::exists(status) ? old_mode : 0666u);
+}
+
+void ResultFile::open(bool exists, unsigned mode) {
+  int fd = openUnnamed(fs::u8path(target_).parent_path().u8string(), mode);
+  for (int i = 0; i < kMostTries && fd < 0; ++i) {
+    temporary_ = nameBeside(target_);
+    fd = openNew(temporary_, mode);
+    if (fd < 0 && errno != EEXIST) {
+      break;
+    }
+  }
+  if (fd < 0) {
+    temporary_.clear();
+    fail(errno);
+  }
+  if (exists) {
+    keepMode(fd, mode);  // the umask is for new files
+  }
+  file_ = streamOf(fd);
+  if (file_ == nullptr) {
+    const int error = errno;
+    closeRaw(fd);
+    fail(error);
+  }
+}
+
+ResultFile::~ResultFile() {
+  if (file_ != nullptr) {
+    std::fclose(file_);
+  }
+  if (!temporary_.empty()) {
+    std::error_code ignored;
+    fs::remove(fs::u8path(temporary_), ignored);
+  }
+}
+
+bool ResultFile::write(const void* data, size_t bytes) noexcept {
+  if (error_ == 0 && std::fwrite(data, 1, bytes, file_) != bytes) {
+    error_ = errno != 0 ? errno : EIO;
+  }
+  return error_ == 0;
+}
+
+/// Gives it its name. False: errno says why not.
+bool ResultFile::place() {
+  for (int i = 0; i < kMostTries && temporary_.empty(); ++i) {
+    const std::string name = nameBeside(target_);
+    if (giveName(file_, name)) {
+      temporary_ = name;
+    } else if (errno != EEXIST) {
+      return false;
+    }
+  }
+  if (std::fclose(std::exchange(file_, nullptr)) != 0) {
+    return false;
+  }
+  std::error_code error;
+  fs::rename(fs::u8path(temporary_), fs::u8path(target_), error);
+  if (error) {
+    errno = error.value();
+    return false;
+  }
+  temporary_.clear();
+  return true;
+}
+
+void ResultFile::commit() {
+  if (error_ == 0 && std::fflush(file_) != 0) {
+    error_ = errno != 0 ? errno : EIO;
+  }
+  if (error_ == 0 && in_place_ && std::fclose(std::exchange(file_, nullptr)) != 0) {
+    error_ = errno;
+  }
+  if (error_ == 0 && !in_place_ && !place()) {
+    error_ = errno != 0 ? errno : EIO;
+  }
+  if (error_ != 0) {
+    fail(error_);
+  }
+}
+
+void ResultFile::fail(int error) const {
+  throw Failure{kExitFailed, path_ + " cannot be written (" + std::strerror(error) +
+                                 "): check the folder, its permissions and the space left"};
+}
+
+void writeResultFile(const std::string& path, const std::string& text) {
+  ResultFile file(path);
+  (void)file.write(text.data(), text.size());
+  file.commit();
+}
+
+}  // namespace cli

@@ -1,0 +1,48 @@
+// Files that the program writes: whole, or not at all.
+#pragma once
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace cli {
+
+/// Written without a name, or where that cannot be under one that nobody can guess, and put in its place by
+/// commit(): nobody ever finds half of it, and nothing that somebody planted beside it is written through. Without
+/// commit() nothing remains, and what was there is as it was. A file that is replaced passes on its mode; links are
+/// followed. Devices and pipes are written to as they are.
+class ResultFile {
+ public:
+  /// Throws Failure.
+  explicit ResultFile(const std::string& path);
+  ~ResultFile();
+  ResultFile(const ResultFile&) = delete;
+  ResultFile& operator=(const ResultFile&) = delete;
+
+  /// Usable in callbacks: nothing is thrown, commit() tells.
+  bool write(const void* data, size_t bytes) noexcept;
+  /// Throws Failure if anything could not be written.
+  void commit();
+
+ private:
+  void open(bool exists, unsigned mode);
+  bool place();
+  [[noreturn]] void fail(int error) const;
+
+  const std::string path_;  ///< as it was given
+  std::string target_;      ///< behind links
+  std::string temporary_;   ///< empty: it has no name yet, or is written in place
+  bool in_place_ = false;
+  std::FILE* file_ = nullptr;
+  int error_ = 0;
+};
+
+/// A name beside this file that nobody can guess.
+std::string nameBeside(const std::string& path);
+/// The file behind a link, if there is one; else the path itself.
+std::string behindLinks(const std::string& path);
+
+/// All of a result at once. Throws Failure.
+void writeResultFile(const std::string& path, const std::string& text);
+
+}  // namespace cli
