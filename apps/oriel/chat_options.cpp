@@ -37,6 +37,11 @@ void setTemplate(const std::string& name, ChatFormatOptions* options) {
   }
 }
 
+unsigned daysOf(unsigned year, unsigned month) {
+  const bool leaps = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+  return month == 2 ? (leaps ? 29 : 28) : month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
+}
+
 void setDate(const std::string& text, ChatFormatOptions* options) {
   unsigned year = 0;
   unsigned month = 0;
@@ -45,8 +50,8 @@ void setDate(const std::string& text, ChatFormatOptions* options) {
   if (text == "today") {
     options->date = today();
   } else if (std::sscanf(text.c_str(), "%4u-%2u-%2u%n", &year, &month, &day, &used) == 3 &&
-             static_cast<size_t>(used) == text.size() && month >= 1 && month <= 12 && day >= 1 &&
-             day <= 31) {
+             static_cast<size_t>(used) == text.size() && year <= 9999 && month >= 1 && month <= 12 && day >= 1 &&
+             day <= daysOf(year, month)) {
     options->date = year * 10000 + month * 100 + day;
   } else {
     throw CLI::ValidationError("--date", "'" + text + "' is no date: write 2024-07-26, or today");

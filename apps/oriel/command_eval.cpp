@@ -331,7 +331,13 @@ Command addEvalCommand(CLI::App* program) {
   app->add_option("--against", options->against,
                   "Compare with the same model with its cache in f16, which is loaded beside it")
       ->type_name("f16")
-      ->check(CLI::IsMember({"f16"}).description(""));
+      ->transform(CLI::Validator(
+          [](std::string& format) {
+            const std::string given = format;
+            format = lowerCase(given);
+            return format == "f16" ? std::string() : "'" + given + "' is nothing to compare with: use f16";
+          },
+          ""));
   app->add_option("--picture", options->picture, "Draw the cache as it is at the end")
       ->type_name("FILE.svg")
       ->check(svgFile());

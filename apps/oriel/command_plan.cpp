@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -8,6 +10,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "model_handle.h"
+#include "nearest.h"
 #include "options.h"
 #include "output.h"
 #include "plan_plot.h"
@@ -42,6 +45,22 @@ void setWeights(const std::string& text, PlanOptions* options) {
                              "'" + text + "' is not a weight format: use q4_0, q8_0 or f16");
 }
 
+/// The name of the list that was meant.
+std::string shapeName(const std::string& given) {
+  std::vector<std::string> names;
+  for (const oriel_shape_info& shape : knownShapes()) {
+    names.emplace_back(shape.name);
+  }
+  const std::string name = lowerCase(given);
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    const std::string near = nearest(name, names);
+    throw Failure{kExitUsage, "no shape of the name " + given + " is known: " +
+                                  (near.empty() ? "" : "did you mean " + near + "? ") +
+                                  "`oriel plan --list` names them"};
+  }
+  return name;
+}
+
 int listShapes(const PlanOptions& options) {
   const std::vector<oriel_shape_info> shapes = knownShapes();
   if (options.json) {
@@ -60,7 +79,7 @@ int runPlan(const PlanOptions& options) {
   const std::string path = options.shape.empty() ? modelPath(options) : "";
   const PlanSource source = options.shape.empty()
                                 ? PlanSource::ofFile(path)
-                                : PlanSource::ofShape(options.shape, options.weights);
+                                : PlanSource::ofShape(shapeName(options.shape), options.weights);
   oriel_options plan_options = planOptions(options);
   plan_options.log = Diagnostics::onLog;
   plan_options.log_user = &diagnostics;

@@ -15,8 +15,8 @@ namespace cli {
 namespace {
 
 constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
-/// What the library takes; beyond, its number for "none" would be hit.
-constexpr uint32_t kMostSinks = 4194304;
+/// What the library takes; of sinks beyond, its number for "none" would be hit.
+constexpr uint32_t kMostTokens = 4194304;
 
 void setMemory(const std::string& text, CommonOptions* options) {
   if (text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos) {
@@ -126,19 +126,19 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
                    "Tokens to remember, besides the first few (default: as many as fit, up to the "
                    "trained context)")
       ->type_name("N")
-      ->transform(wholeNumber(0, UINT32_MAX))
+      ->transform(wholeNumber(0, kMostTokens))
       ->group(memory);
   command
       ->add_option("--min-window", options->min_window_tokens,
                    "Remember at least N tokens: cache formats that cannot hold them are not chosen")
       ->type_name("N")
-      ->transform(wholeNumber(0, UINT32_MAX))
+      ->transform(wholeNumber(0, kMostTokens))
       ->group(memory);
   command
       ->add_option("--sinks", options->sink_tokens,
                    "First tokens to keep for ever, whatever else is forgotten (default 4)")
       ->type_name("N")
-      ->transform(wholeNumber(0, kMostSinks))
+      ->transform(wholeNumber(0, kMostTokens))
       ->group(memory);
   addText(command, options, "--kv", "FORMAT", memory,
           "How the cache is stored: f16, k8v8, k8v4 or k4v4, from large to small (default: auto, which "

@@ -38,8 +38,13 @@ class Loader {
  public:
   Loader(const GgufFile& file, const Plan& plan, const LoadProgress& progress, const Log& log,
          Executor* executor, bool hashes)
-      : file_(file), plan_(plan), progress_(progress), log_(log), executor_(executor),
-        hashes_(hashes), end_(plan.uploads + plan.n_uploads) {}
+      : file_(file),
+        plan_(plan),
+        progress_(progress),
+        log_(log),
+        executor_(executor),
+        hashes_(hashes),
+        end_(plan.uploads + plan.n_uploads) {}
 
   /// What run() takes as room, of so many bytes that there are.
   uint64_t roomBytes(uint64_t given) const {

@@ -22,7 +22,6 @@ struct LoadRoom {
 /// tensor came first, does not matter. ORIEL_ERROR_CANCELLED when the callback asks to stop, ORIEL_ERROR_IO
 /// when the file was cut off meanwhile.
 Status loadWeights(const GgufFile& file, const Plan& plan, const LoadProgress& progress,
-                   const LoadRoom& room, const Log& log, Executor* executor,
-                   uint64_t* hash);
+                   const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash);
 
 }  // namespace oriel

@@ -22,9 +22,10 @@ Status ModelFile::open(const char* path, const oriel_allocator& allocator, const
       return status;
     }
     if (wanted > kMaxHeaderBytes) {
-      return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                      "the GGUF file has more than %llu MiB before its tensors' data: use another file",
-                      static_cast<unsigned long long>(kMaxHeaderBytes >> 20));
+      return log.fail(
+          ORIEL_ERROR_UNSUPPORTED,
+          "the GGUF file has more than %llu MiB before its tensors' data: use another file",
+          static_cast<unsigned long long>(kMaxHeaderBytes >> 20));
     }
     bytes = std::min({std::max(wanted, 2 * bytes), kMaxHeaderBytes, input_.bytes()});
   }

@@ -26,8 +26,8 @@ Status readValues(const GgufFile& file, const GgufTensor& tensor, uint64_t first
     } else {
       uint16_t bits;
       std::memcpy(&bits, data + 2ull * i, sizeof(bits));
-      values[i] = static_cast<double>(type == TensorType::kF16 ? halfToFloat(bits)
-                                                               : bfloat16ToFloat(bits));
+      values[i] =
+          static_cast<double>(type == TensorType::kF16 ? halfToFloat(bits) : bfloat16ToFloat(bits));
     }
   }
   return kOk;

@@ -170,7 +170,8 @@ def test_chat_formats():
     check("--date", "Today Date: 26 Jul 2024\n" in json_of("no date", *dated)["text"]
           and "Today Date: 05 Jan 2026\n" in
           json_of("a date", *dated, "--date", "2026-01-05")["text"])
-    fails("--date of nonsense", 2, *dated, "--date", "5.1.26")
+    for nonsense in ("5.1.26", "2025-02-29", "2024-04-31", "2024-00-10", "-024-01-01", "2024-01-01x"):
+        fails(f"--date of nonsense: {nonsense}", 2, *dated, "--date", nonsense)
     roles = json.dumps([{"role": "tool", "content": "x"}]).encode()
     fails("a role that the format lacks", 1, "render", BUNDLED, "--messages", "-", "--template",
           "gemma3", stdin=roles)

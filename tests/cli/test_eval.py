@@ -87,7 +87,7 @@ def test_eval():
 def test_divergence():
     count = 240 if PATIENCE == 1 else 90  # an emulator reads some ten of them a second, eighteen times over
     ids = write_ids((story_ids(count // 2) * 3)[:count], "story.json")
-    base = ["eval", BUNDLED, "--tokens-file", ids, "--against", "f16", "--memory", "64MiB", *CPU]
+    base = ["eval", BUNDLED, "--tokens-file", ids, "--against", "F16", "--memory", "64MiB", *CPU]
     seen = {}
     for kv in FORMATS:
         seen[kv] = got = json_of(f"{kv} against f16", *base, "--kv", kv)

@@ -219,6 +219,36 @@ def test_usage():
               and done.err.count(b"\n") == 1, done)
 
 
+def test_what_people_type():
+    for size, want in (("8G", 8 << 30), ("8g", 8 << 30), ("512m", 512 << 20), (" 512 MiB ", 512 << 20), ("1.5GiB", 3 << 29),
+                       (".5g", 1 << 29), ("64K", 65536), ("2T", 2 << 40), ("8GB", 8 * 10**9), ("8gb", 8 * 10**9),
+                       ("65536", 65536), ("65536b", 65536)):
+        got = json.loads(oriel(SMALL, "--memory", size, "--json").out)
+        check(f"--memory {size!r}", got["memory_bytes"] == want, got)
+    for size, word in (("0", "no memory"), ("0MB", "no memory"), ("-8G", "not a size"), ("8X", "not a size"),
+                       ("8 G B", "not a size"), ("5.", "not a size"), ("1,5G", "not a size"), ("1e9", "not a size"),
+                       ("nan", "not a size"), ("9" * 30, "not a size"), ("99999999999T", "not a size"), ("G", "not a size"),
+                       (" ", "not a size"), ("", "empty")):
+        done = oriel(SMALL, "--memory", size)
+        check(f"--memory {size!r} is refused", done.code == 2 and done.out == b"" and done.err.count(b"\n") == 1
+              and word in done.err.decode(), done)
+    for kv in ("K8V4", "k8V4"):
+        check(f"--kv {kv}", plan_of(SMALL, "--memory", "16M", "--kv", kv)["v_format"] == "int4")
+    check("--device CPU", oriel(SMALL, "--memory", "16M", "--device", "CPU").code == 0)
+    shape = plan_of("--arch", "Llama-3.2-1B", "--memory", "2G", "--weights", "Q8_0")
+    check("a shape's name and a weight format in any case", shape["arch"] == "llama-3.2-1b", shape)
+    for args, word in ((["--arch", "llama-3.2-1c"], "did you mean llama-3.2-1b?"), (["--arch", "zzz"], "--list"),
+                       (["--window", "4194305"], "4194304"), (["--min-window", "-1"], "4194304"),
+                       (["--kv", "K8V5"], "'K8V5'"), (["--device", "GPU"], "'GPU'"), (["--window", "1e3"], "whole number"),
+                       (["--window", "10", "--min-window", "20"], "at most 10")):
+        done = oriel(*args, "--memory", "1GiB")
+        check(f"{args}: what is wrong, and what to do", done.code == 2 and done.out == b""
+              and done.err.count(b"\n") == 1 and word in done.err.decode(), done)
+    name = "/tmp/\udcff\udcfe"
+    done = oriel(name)
+    check("a path that is not UTF-8 is one line", done.code == 1 and done.err.count(b"\n") == 1, done)
+
+
 def test_plot():
     for name, args in (("shape", ["--arch", "smollm2-135m", "--memory", "128MiB"]),
                        ("file", [SMALL, "--memory", "16MiB"]),

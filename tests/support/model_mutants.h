@@ -87,11 +87,11 @@ class ModelMutator {
   std::vector<uint8_t> make(std::string* what) {
     what_ = what;
     for (uint64_t n = 1 + below(3) * below(2); n != 0; --n) {
-      const std::function<void()> kinds[] = {
-          [&] { changeNumber(); }, [&] { changeNumber(); },  [&] { changeText(); },
-          [&] { changeList(); },   [&] { changeList(); },    [&] { changeKeys(); },
-          [&] { changeTensor(); }, [&] { changeTensor(); },  [&] { changeData(); },
-          [&] { changeKeyBytes(); }};
+      const std::function<void()> kinds[] = {[&] { changeNumber(); }, [&] { changeNumber(); },
+                                             [&] { changeText(); },   [&] { changeList(); },
+                                             [&] { changeList(); },   [&] { changeKeys(); },
+                                             [&] { changeTensor(); }, [&] { changeTensor(); },
+                                             [&] { changeData(); },   [&] { changeKeyBytes(); }};
       kinds[below(std::size(kinds))]();
     }
     std::vector<uint8_t> bytes = file_.build();
@@ -135,18 +135,50 @@ class ModelMutator {
     }
   }
   double awkwardReal() {
-    const double reals[] = {0, -0.0, -1, 1e-45, 1e300, -1e300, 1e38, 1e-300, 0.5, 65504, 1e6,
+    const double reals[] = {0,
+                            -0.0,
+                            -1,
+                            1e-45,
+                            1e300,
+                            -1e300,
+                            1e38,
+                            1e-300,
+                            0.5,
+                            65504,
+                            1e6,
                             std::numeric_limits<double>::infinity(),
                             -std::numeric_limits<double>::infinity(),
                             std::numeric_limits<double>::quiet_NaN()};
     return reals[below(std::size(reals))];
   }
   std::string awkwardText() {
-    const std::string texts[] = {"", " ", std::string(1, '\0'), "\xff\xfe", "\xc3", "\xf0\x9f\x98",
-                                 "<|im_start|>", "<|im_end|>", "<0x41>", "<0xZZ>", "</s>",
-                                 std::string(300, 'a'), std::string(70000, ' '), "\xe2\x96\x81",
-                                 "\xc4\xa0", "a b", "%s%n", "llama", "gemma3", "qwen3", "phi3", "gpt2",
-                                 "spm", "{%", "{{", "default", std::string(5000, '<')};
+    const std::string texts[] = {"",
+                                 " ",
+                                 std::string(1, '\0'),
+                                 "\xff\xfe",
+                                 "\xc3",
+                                 "\xf0\x9f\x98",
+                                 "<|im_start|>",
+                                 "<|im_end|>",
+                                 "<0x41>",
+                                 "<0xZZ>",
+                                 "</s>",
+                                 std::string(300, 'a'),
+                                 std::string(70000, ' '),
+                                 "\xe2\x96\x81",
+                                 "\xc4\xa0",
+                                 "a b",
+                                 "%s%n",
+                                 "llama",
+                                 "gemma3",
+                                 "qwen3",
+                                 "phi3",
+                                 "gpt2",
+                                 "spm",
+                                 "{%",
+                                 "{{",
+                                 "default",
+                                 std::string(5000, '<')};
     return texts[below(std::size(texts))];
   }
 
@@ -417,8 +449,8 @@ class ModelMutator {
       case 3: {
         const size_t at = below(head);
         bytes->erase(bytes->begin() + static_cast<std::ptrdiff_t>(at),
-                     bytes->begin() + static_cast<std::ptrdiff_t>(
-                                          std::min(bytes->size(), at + 1 + below(16))));
+                     bytes->begin() +
+                         static_cast<std::ptrdiff_t>(std::min(bytes->size(), at + 1 + below(16))));
         say("bytes lost");
         break;
       }

@@ -46,7 +46,8 @@ std::vector<uint8_t> readFile(const std::string& path) {
 
 void writeFile(const std::string& path, const std::vector<uint8_t>& bytes) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
 }
 
 std::string dataModel(const std::string& name) { return ORIEL_TEST_DATA "/models/" + name; }
@@ -118,13 +119,14 @@ class Attempt {
       drawn.seed = 1;
       for (const auto& generate : {greedily, drawn}) {
         std::vector<int32_t> ids;
-        if (expectOneLine(oriel_session_generate(session.get(), &generate, keepId, &ids, nullptr)) !=
-            ORIEL_OK) {
+        if (expectOneLine(oriel_session_generate(session.get(), &generate, keepId, &ids,
+                                                 nullptr)) != ORIEL_OK) {
           break;
         }
       }
     }
-    if (expectOneLine(oriel_chat_add(session.get(), "user", text.data(), text.size())) == ORIEL_OK) {
+    if (expectOneLine(oriel_chat_add(session.get(), "user", text.data(), text.size())) ==
+        ORIEL_OK) {
       const oriel_generate_options reply = greedyOptions(3);
       std::vector<int32_t> ids;
       (void)expectOneLine(oriel_chat_reply(session.get(), &reply, keepId, &ids, nullptr));
@@ -141,7 +143,8 @@ class Attempt {
 
 class HostileModels : public testing::Test {
  protected:
-  HostileModels() : folder_(fs::temp_directory_path() / ("oriel-hostile-" + std::to_string(entropy()))) {
+  HostileModels()
+      : folder_(fs::temp_directory_path() / ("oriel-hostile-" + std::to_string(entropy()))) {
     fs::create_directories(folder_);
     path_ = (folder_ / "model.gguf").string();
   }
@@ -162,8 +165,7 @@ TEST_F(HostileModels, a_mutant_is_used_or_refused_in_one_line) {
                            "gemma3", "qwen3", "phi3", "smollm3", "llama3-rope"}) {
     sound.push_back(takeApart(readFile(dataModel(name + std::string(".gguf")))));
   }
-  sound.push_back(
-      takeApart(readFile(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q4_0.gguf")));
+  sound.push_back(takeApart(readFile(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q4_0.gguf")));
   const uint64_t seed = numberIn("ORIEL_SEED", 1);
   const uint64_t first = numberIn("ORIEL_FIRST", 0);
   const uint64_t count = numberIn("ORIEL_MUTANTS", 200);
@@ -180,8 +182,8 @@ TEST_F(HostileModels, a_mutant_is_used_or_refused_in_one_line) {
     slowest_ms = std::max(slowest_ms, nowMs() - begin);
     if (count > 1000 && i % 1000 == 999) {
       std::printf("%llu mutants, %llu of them usable, %.0f ms at most\n",
-                  static_cast<unsigned long long>(i + 1 - first), static_cast<unsigned long long>(used),
-                  slowest_ms);
+                  static_cast<unsigned long long>(i + 1 - first),
+                  static_cast<unsigned long long>(used), slowest_ms);
     }
   }
   EXPECT_TRUE(count < 100 || (used > count / 20 && used < count - count / 20))
@@ -237,7 +239,8 @@ class Meddler {
 void overwrite(const std::string& path, uint64_t offset, const std::vector<uint8_t>& bytes) {
   std::fstream out(path, std::ios::binary | std::ios::in | std::ios::out);
   out.seekp(static_cast<std::streamoff>(offset));
-  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
 }
 
 struct Change {
@@ -260,7 +263,8 @@ std::vector<Change> changes(const std::vector<uint8_t>& sound) {
   return {
       {"cut off to nothing", [](const std::string& path) { fs::resize_file(path, 0); }},
       {"cut off in the header", [](const std::string& path) { fs::resize_file(path, 3000); }},
-      {"cut off in the weights", [=](const std::string& path) { fs::resize_file(path, bytes / 2); }},
+      {"cut off in the weights",
+       [=](const std::string& path) { fs::resize_file(path, bytes / 2); }},
       {"cut off by a byte", [=](const std::string& path) { fs::resize_file(path, bytes - 1); }},
       {"grown", [=](const std::string& path) { fs::resize_file(path, bytes + 100); }},
       {"another number of tensors", [=](const std::string& path) { overwrite(path, 8, ones); }},
@@ -329,7 +333,8 @@ TEST_F(HostileModels, any_number_of_loads_end_well_while_another_thread_writes) 
       std::this_thread::sleep_for(std::chrono::microseconds(random() % 1000));
       writeFile(path_, sound);
       // About as long as a load takes: most changes fall into the middle of one.
-      std::this_thread::sleep_for(std::chrono::microseconds(random() % 4 == 0 ? 20000 : random() % 8000));
+      std::this_thread::sleep_for(
+          std::chrono::microseconds(random() % 4 == 0 ? 20000 : random() % 8000));
     }
   });
   uint64_t loaded = 0;
@@ -379,7 +384,8 @@ TEST_F(HostileModels, a_file_that_is_replaced_or_removed_is_loaded_as_it_was) {
       meddler.watch(&attempt.options());
       // Renaming takes no name away and gives none, and so looks like any change of what is not in the file.
       const oriel_status status = attempt.run();
-      EXPECT_TRUE(status == ORIEL_OK || (status == ORIEL_ERROR_IO && change.name == renames[1].name))
+      EXPECT_TRUE(status == ORIEL_OK ||
+                  (status == ORIEL_ERROR_IO && change.name == renames[1].name))
           << oriel_status_text(status);
     }
   }

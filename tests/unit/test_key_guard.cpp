@@ -54,7 +54,7 @@ class GuardedModel {
     EXPECT_TRUE(file.open(bytes.data(), bytes.size(), log.log()).ok()) << log.errors();
     CacheFormats formats;
     formats.k = formats.v = wanted;
-    guardKeys(file, model_, &formats);
+    EXPECT_TRUE(guardKeys(file, model_, log.log(), &formats).ok()) << log.errors();
     return formats;
   }
 

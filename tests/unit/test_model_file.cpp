@@ -140,7 +140,8 @@ TEST_F(ModelFiles, a_header_that_claims_the_memory_of_a_machine_gets_none) {
   Ledger ledger;
   CapturedLog log;
   ModelFile file;
-  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, file.open(path_.c_str(), *ledger.allocator(), log.log()).code());
+  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
+            file.open(path_.c_str(), *ledger.allocator(), log.log()).code());
   EXPECT_TRUE(log.says("128 MiB")) << log.errors();
   EXPECT_LE(ledger.peak_bytes, 256u << 10);
 }
@@ -278,7 +279,8 @@ TEST_F(ModelFiles, a_descriptor_is_read_without_moving_it) {
   for (const std::string folder : {"/dev/fd/", "/proc/self/fd/"}) {
     CapturedLog log;
     ModelFile file;
-    EXPECT_TRUE(file.open((folder + std::to_string(fd)).c_str(), defaultAllocator(), log.log()).ok())
+    EXPECT_TRUE(
+        file.open((folder + std::to_string(fd)).c_str(), defaultAllocator(), log.log()).ok())
         << log.errors();
     EXPECT_EQ(17, ::lseek(fd, 0, SEEK_CUR));
   }
@@ -291,8 +293,8 @@ TEST_F(ModelFiles, a_descriptor_is_read_without_moving_it) {
 uint64_t hashInParts(const std::vector<uint8_t>& bytes, uint64_t seed, std::mt19937* random) {
   StreamHash hash(seed);
   for (size_t at = 0; at < bytes.size();) {
-    const size_t part = random == nullptr ? bytes.size()
-                                          : std::min<size_t>((*random)() % 200, bytes.size() - at);
+    const size_t part =
+        random == nullptr ? bytes.size() : std::min<size_t>((*random)() % 200, bytes.size() - at);
     hash.add(bytes.data() + at, part);
     at += part;
   }
