@@ -358,5 +358,46 @@ def test_interrupt():
     check("Ctrl-C ends a chat that waits for a line", waiting.code == 130, waiting)
 
 
+def test_words_for_help_and_what_was_meant():
+    version = succeeds("oriel version", "version")
+    check("is what --version says", version.out == oriel("--version").out, version)
+    check("oriel help", succeeds("oriel help", "help").out == oriel("--help").out)
+    check("oriel help COMMAND", succeeds("oriel help plan", "help", "plan").out == oriel("plan", "--help").out)
+    for args, meant in ((["chta"], "did you mean chat?"), (["plna", SMALL, "--list"], "did you mean plan?"),
+                        (["plan", "--memroy", "1"], "did you mean --memory?"),
+                        (["help", "benhc"], "did you mean bench?"), (["plan", "--wieghts=f16"], "--weights?")):
+        failed = fails(f"{args} is wrong usage", 2, *args)
+        check(f"{args}: the nearest is named", meant in failed.err.decode(), failed)
+    for args in (["xyzzy"], ["plan", "--xyzzy"], ["info", SMALL, "more"]):
+        failed = fails(f"{args} is wrong usage", 2, *args)
+        check(f"{args}: nothing is near", "did you mean" not in failed.err.decode(), failed)
+
+
+def test_drawings_are_svg_by_name():
+    for args in (["plan", SMALL, "--memory", "64MiB", "--plot"], ["eval", SMALL, "--text", __file__, "--picture"]):
+        for name in ("x.png", "x", "svg"):
+            failed = fails(f"{args[0]}: {name} is no drawing", 2, *args, scratch / name)
+            check("SVG is named, and nothing is written", b"SVG" in failed.err and not (scratch / name).exists(), failed)
+    for name in ("sweep.svg", "sweep.csv", "sweep.png"):
+        fails(f"a sweep's {name} is no stem", 2, "bench", SMALL, "--sweep", scratch / name)
+
+
+def test_a_format_has_one_colour():
+    """f16 in a plan's drawing and in the cache's; the conversation's picture has a break mark where it is not to scale."""
+    plot, cache = scratch / "plot.svg", scratch / "cache.svg"
+    succeeds("a plot", "plan", BUNDLED, "--memory", "16MiB", "--plot", plot)
+    text = scratch / "long.txt"
+    text.write_text("One day a fox met a bear in the wood. " * 80)
+    base = ["eval", BUNDLED, "--text", text, "--memory", "64MiB", "--kv", "f16", *CPU]
+    succeeds("a long text", *base, "--window", "64", "--picture", cache)
+    drawn = cache.read_text()
+    legend = re.search(r'stroke="(#[0-9a-f]{6})"[^>]*/>\s*<text[^>]*>f16<', plot.read_text())
+    box = re.search(r'fill="(#[0-9a-f]{6})"/>\s*<text[^>]*>f16<', drawn)
+    check("f16 has the same colour in both", legend and box and legend.group(1) == box.group(1), (legend, box))
+    check("a break mark where tokens are left out", "a break: tokens are left out" in drawn)
+    succeeds("a short text", *base, "--max-tokens", "50", "--picture", cache)
+    check("and none where nothing is", "a break" not in cache.read_text())
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))
