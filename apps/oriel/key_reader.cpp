@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "interrupt.h"
+#include "standard_input.h"
 #include "system.h"
 #include "terminal_modes.h"
 

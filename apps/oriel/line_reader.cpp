@@ -5,6 +5,7 @@
 
 #include "failure.h"
 #include "interrupt.h"
+#include "standard_input.h"
 #include "system.h"
 
 namespace cli {

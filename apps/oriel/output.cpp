@@ -8,6 +8,7 @@
 
 #include "failure.h"
 #include "sizes.h"
+#include "standard_input.h"
 #include "system.h"
 
 namespace cli {

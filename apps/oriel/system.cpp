@@ -6,8 +6,6 @@
 #include <string>
 #include <system_error>
 
-#include "interrupt.h"
-
 #ifdef _WIN32
 #ifndef NOMINMAX
 #define NOMINMAX  // MinGW's own C++ headers may have it
@@ -19,11 +17,9 @@
 #include <psapi.h>
 #include <shellapi.h>
 #else
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <termios.h>
 #include <unistd.h>
 #include <csignal>
 #endif
@@ -145,13 +141,6 @@ uint64_t peakResidentBytes() {
              : 0;
 }
 
-long readStdin(char* buffer, size_t capacity) {
-  return _read(0, buffer, static_cast<unsigned>(capacity));
-}
-
-bool stdinWaits(int) { return false; }  // consoles do not say
-std::string takeUnfinishedLine() { return {}; }
-
 #else
 
 std::vector<std::string> arguments(int argc, char** argv) {
@@ -219,46 +208,6 @@ uint64_t peakResidentBytes() {
 #else
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 #endif
-}
-
-long readStdin(char* buffer, size_t capacity) {
-  // Ctrl-C may come to another thread than this, so it has to be waited for like input.
-  pollfd sources[] = {{STDIN_FILENO, POLLIN, 0}, {wakeDescriptor(), POLLIN, 0}};
-  while (poll(sources, 2, -1) < 0) {
-    if (errno != EINTR) {
-      return -1;
-    }
-  }
-  if (sources[1].revents != 0) {
-    clearWake();
-    errno = EINTR;
-    return -1;
-  }
-  return static_cast<long>(read(STDIN_FILENO, buffer, capacity));
-}
-
-bool stdinWaits(int milliseconds) {
-  pollfd input = {STDIN_FILENO, POLLIN, 0};
-  return poll(&input, 1, milliseconds) > 0 && (input.revents & (POLLIN | POLLHUP)) != 0;
-}
-
-std::string takeUnfinishedLine() {
-  termios usual;
-  if (tcgetattr(STDIN_FILENO, &usual) != 0) {
-    return {};
-  }
-  termios at_once = usual;
-  at_once.c_lflag &= ~static_cast<tcflag_t>(ICANON);
-  at_once.c_cc[VMIN] = 0;
-  at_once.c_cc[VTIME] = 0;
-  std::string text;
-  if (tcsetattr(STDIN_FILENO, TCSANOW, &at_once) == 0) {
-    char buffer[4096];
-    const ssize_t count = read(STDIN_FILENO, buffer, sizeof(buffer));
-    text.assign(buffer, static_cast<size_t>(std::max<ssize_t>(count, 0)));
-    tcsetattr(STDIN_FILENO, TCSANOW, &usual);
-  }
-  return text;
 }
 
 #endif

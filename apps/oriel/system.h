@@ -42,11 +42,4 @@ bool makePrivateFolder(const std::filesystem::path& folder);
 uint64_t residentBytes();
 uint64_t peakResidentBytes();
 
-/// Bytes read (0 at the end of the input), or -1: interrupted or failed, which errno tells.
-long readStdin(char* buffer, size_t capacity);
-/// Whether stdin has something to read, or gets it within the time. Terminals have whole lines only.
-bool stdinWaits(int milliseconds);
-/// What a terminal on stdin has of a line that is not ended yet: it can no longer be edited.
-std::string takeUnfinishedLine();
-
 }  // namespace cli
