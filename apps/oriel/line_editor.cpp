@@ -11,7 +11,6 @@ std::unique_ptr<LineEditor> LineEditor::open() { return nullptr; }
 #else
 
 #include <algorithm>
-#include <clocale>
 #include <cstdio>
 #include <cstdlib>
 #include <cwchar>
@@ -19,14 +18,12 @@ std::unique_ptr<LineEditor> LineEditor::open() { return nullptr; }
 #include <string_view>
 #include <vector>
 
-#include <dlfcn.h>
-#include <histedit.h>
-#include <langinfo.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "interrupt.h"
 #include "key_reader.h"
+#include "libedit.h"
 #include "system.h"
 #include "terminal.h"
 #include "terminal_modes.h"
@@ -34,46 +31,6 @@ std::unique_ptr<LineEditor> LineEditor::open() { return nullptr; }
 
 namespace cli {
 namespace {
-
-/// libedit, opened when it is needed: the program runs where it is not installed.
-struct Libedit {
-  decltype(&::el_init) init = nullptr;
-  decltype(&::el_end) end = nullptr;
-  decltype(&::el_wset) set = nullptr;
-  decltype(&::el_wgets) gets = nullptr;
-  decltype(&::el_wline) line = nullptr;
-  decltype(&::el_winsertstr) insert = nullptr;
-  decltype(&::el_deletestr) erase = nullptr;
-  decltype(&::el_cursor) move = nullptr;
-  decltype(&::el_resize) resize = nullptr;
-
-  bool load() {
-    const char* const names[] = {"libedit.so.2", "libedit.so.0", "libedit.3.dylib", "libedit.so"};
-    void* handle = nullptr;
-    for (const char* name : names) {
-      handle = handle == nullptr ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : handle;
-    }
-    const auto find = [handle](const char* name, auto* function) {
-      *function = reinterpret_cast<std::decay_t<decltype(*function)>>(dlsym(handle, name));
-      return *function != nullptr;
-    };
-    return handle != nullptr && find("el_init", &init) && find("el_end", &end) && find("el_wset", &set) &&
-           find("el_wgets", &gets) && find("el_wline", &line) && find("el_winsertstr", &insert) &&
-           find("el_deletestr", &erase) && find("el_cursor", &move) && find("el_resize", &resize);
-  }
-};
-
-/// libedit shows what the locale calls a character. Numbers stay as they are.
-bool useUtf8() {
-  for (const char* name : {"", "C.UTF-8", "en_US.UTF-8", "UTF-8"}) {
-    if (std::setlocale(LC_CTYPE, name) != nullptr &&
-        std::string_view(nl_langinfo(CODESET)) == "UTF-8") {
-      return true;
-    }
-  }
-  std::setlocale(LC_CTYPE, "C");
-  return false;
-}
 
 static_assert(sizeof(wchar_t) == sizeof(char32_t));
 

@@ -10,19 +10,26 @@ namespace {
 /// Keeps the reasons of failures instead of passing them on.
 class Reasons {
  public:
-  explicit Reasons(oriel_file_info* info) : info_(info) {}
+  Reasons(oriel_file_info* info, const char* path) : info_(info), path_(path) {}
   Log log() { return {&Reasons::keep, this}; }
 
  private:
   static void keep(oriel_log_level level, const char* message, void* user) {
-    oriel_file_info* const info = static_cast<Reasons*>(user)->info_;
+    const Reasons& self = *static_cast<Reasons*>(user);
+    oriel_file_info* const info = self.info_;
+    // What loading says begins with the file's name.
+    const size_t name = std::strlen(self.path_);
+    if (std::strncmp(message, self.path_, name) == 0 && std::strncmp(message + name, ": ", 2) == 0) {
+      message += name + 2;
+    }
     constexpr uint32_t kRoom = sizeof(info->missing) / sizeof(info->missing[0]);
     if (level == ORIEL_LOG_ERROR && info->missing_count < kRoom) {
       copyText(message, std::strlen(message), info->missing[info->missing_count++]);
     }
   }
 
-  oriel_file_info* info_;
+  oriel_file_info* const info_;
+  const char* const path_;
 };
 
 template <size_t N>
@@ -142,7 +149,7 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
   }
   const oriel_allocator& allocator = allocatorOf(options);
   oriel_file_info info = {};
-  Reasons reasons(&info);
+  Reasons reasons(&info, path);
   {
     ModelFile source;
     if (const Status status = source.open(path, allocator, log); !status.ok()) {

@@ -131,6 +131,7 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
   prepared->memory_bytes = request.memory_bytes;
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
   const GgufFile& file = prepared->source.gguf();
+  NamingLog named(log, path);
 
   Arena model_arena;
   (void)model_arena.take<oriel_model>(1);
@@ -140,14 +141,14 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
     if (!readModelDesc(file, Log(), &prepared->desc).ok()) {
       prepared->desc = ModelDesc();
     }
-    ORIEL_TRY(Tokenizer::build(file, log, &model_arena, &tokenizer));
+    ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
     prepared->model_host_bytes = model_arena.used();
     return kOk;
   }
-  ORIEL_TRY(readModelDesc(file, log, &prepared->desc));
+  ORIEL_TRY(readModelDesc(file, named.log(), &prepared->desc));
   prepared->kv = kvShapeOf(prepared->desc);
-  ORIEL_TRY(Tokenizer::build(file, log, &model_arena, &tokenizer));
-  ORIEL_TRY(measureWeights(file, prepared->desc, log, &prepared->totals));
+  ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
+  ORIEL_TRY(measureWeights(file, prepared->desc, named.log(), &prepared->totals));
 
   CalibrationFile measured;
   ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, log, &options, &measured));

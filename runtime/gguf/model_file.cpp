@@ -12,17 +12,18 @@ constexpr uint64_t kFirstHeaderBytes = 256 << 10;
 
 Status ModelFile::open(const char* path, const oriel_allocator& allocator, const Log& log) {
   allocator_ = &allocator;
-  ORIEL_TRY(input_.open(path, log));
+  ORIEL_TRY(input_.open(path, log));  // whose own messages name it
+  NamingLog named(log, path);
   uint64_t bytes = std::min(kFirstHeaderBytes, input_.bytes());
   for (;;) {
     ORIEL_TRY(readHeader(bytes, log));
     uint64_t wanted = 0;
-    const Status status = gguf_.open(input_, header_, bytes, log, &wanted);
+    const Status status = gguf_.open(input_, header_, bytes, named.log(), &wanted);
     if (wanted == 0) {
       return status;
     }
     if (wanted > kMaxHeaderBytes) {
-      return log.fail(
+      return named.log().fail(
           ORIEL_ERROR_UNSUPPORTED,
           "the GGUF file has more than %llu MiB before its tensors' data: use another file",
           static_cast<unsigned long long>(kMaxHeaderBytes >> 20));

@@ -77,7 +77,8 @@ TEST_F(OsFiles, that_are_not_there_are_no_error) {
 
 TEST_F(OsFiles, whose_beginning_is_wanted_may_be_longer) {
   InputFile file;
-  ASSERT_TRUE(file.openIfThere(write("long", "beginning and end").c_str(), Log()).ok());
+  const std::string name = write("long", "beginning and end");
+  ASSERT_TRUE(file.openIfThere(name.c_str(), Log()).ok());
   char text[9] = {};
   ASSERT_TRUE(file.read(0, text, sizeof(text), Log()).ok());
   EXPECT_EQ(std::string(text, 9), "beginning");
