@@ -1,6 +1,7 @@
 #include "system.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -17,6 +18,7 @@
 #include <psapi.h>
 #include <shellapi.h>
 #else
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -168,7 +170,16 @@ std::FILE* openFile(const std::string& path, const char* mode) {
   return std::fopen(path.c_str(), mode);
 }
 
-void prepareStreams() { std::signal(SIGPIPE, SIG_IGN); }
+void prepareStreams() {
+  std::signal(SIGPIPE, SIG_IGN);
+  // A stream that whoever started this closed stays one that fails, but nothing that is opened later takes its
+  // number: a pipe would be waited for as stdin, a file written to as stdout.
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) {
+      (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+  }
+}
 
 bool isTerminal(Stream stream) { return isatty(static_cast<int>(stream)) != 0; }
 

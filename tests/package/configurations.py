@@ -33,6 +33,11 @@ CONFIGURATIONS = {
         "ORIEL_VULKAN_HEADERS": "<Vulkan's headers>",
         "CMAKE_BUILD_TYPE": "Debug",
     },
+    # Everything is there to build with it.
+    "without_a_line_editor": {
+        "ORIEL_LINE_EDITOR": "OFF",
+        "ORIEL_BUILD_CLI": "ON",
+    },
     "as_plain_code": {
         "ORIEL_VULKAN": "OFF",
         "ORIEL_CPU_SIMD": "OFF",
@@ -44,7 +49,8 @@ CONFIGURATIONS = {
 }
 
 # The build whose tests these are.
-THIS_BUILD = {"ORIEL_BUILD_TESTS": "ON", "ORIEL_BUILD_CLI": "ON", "ORIEL_CLI11": "<CLI11>", "ORIEL_JSON": "<JSON>"}
+THIS_BUILD = {"ORIEL_BUILD_TESTS": "ON", "ORIEL_BUILD_CLI": "ON", "ORIEL_CLI11": "<CLI11>", "ORIEL_JSON": "<JSON>",
+              "ORIEL_LINE_EDITOR": "AUTO", "ORIEL_LIBEDIT": "<libedit>"}
 
 # Named, and not for an app's build. Why there is no test that builds with it.
 ELSEWHERE = {

@@ -203,6 +203,22 @@ class Options(unittest.TestCase):
                 "-pthread", "-o", app)
         replies_with_four_tokens(self, app)
 
+    def test_without_a_line_editor(self):
+        """The program. What does not differ from this build's comes out of the compiler's cache, where there is one."""
+        folder = fresh(FOLDER / "without_a_line_editor")
+        same = {name: OURS[name] for name in ("CMAKE_BUILD_TYPE", "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER",
+                                              "ORIEL_WARNINGS_AS_ERRORS") if OURS.get(name)}
+        settings = flags({**same, **CONFIGURATIONS["without_a_line_editor"]})
+        run(CMAKE, "-S", SOURCE, "-B", folder / "build", "-G", OURS["CMAKE_GENERATOR"], *settings)
+        run(CMAKE, "--build", folder / "build", "--parallel", os.cpu_count() or 2, "--target", "oriel_cli")
+        self.check("without_a_line_editor", folder / "build")
+        program = folder / "build/apps/oriel"
+        self.assertNotIn(b"libedit", program.read_bytes())
+        self.assertNotEqual("", run(program, "run", "--device", "cpu", "--prompt", "Hello", "--tokens", "4",
+                                    env=on_the_cpu()).strip())
+        with self.assertRaisesRegex(AssertionError, "needs histedit.h"):
+            run(CMAKE, folder / "build", "-DORIEL_LINE_EDITOR=ON", "-DORIEL_LIBEDIT=")
+
     def test_the_tests_refuse_a_shared_library(self):
         folder = fresh(FOLDER / "refused")
         with self.assertRaisesRegex(AssertionError, "give\\s+-DBUILD_SHARED_LIBS=OFF"):
