@@ -6,11 +6,8 @@
 #include "result_file.h"
 
 namespace cli {
-namespace {
 
 namespace fs = std::filesystem;
-
-}  // namespace
 
 bool isFileWithContent(const std::string& path) {
   std::error_code error;

@@ -1,4 +1,4 @@
-// What Oriel asks of the operating system: files, memory sizes, a clock, small files.
+// What Oriel asks of the operating system: files, memory sizes, a clock, chance, shared libraries.
 // One implementation per system (posix.cpp, win32.cpp, ...); nothing here knows of models or devices.
 #pragma once
 

@@ -1,18 +1,12 @@
 // Linux, Android, macOS and other POSIX systems.
-#define _FILE_OFFSET_BITS 64  // 32-bit systems: what is too large to map is told from what is not there
+#define _FILE_OFFSET_BITS 64  // see posix_file.h
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cinttypes>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <utility>
 
 #if defined(__APPLE__)
 #include <mach/mach.h>

@@ -1,4 +1,4 @@
-// Small files on POSIX systems: read whole, written under a name of one's own, then renamed.
+// Files on POSIX systems: read in pieces that may change meanwhile; written under a name of one's own, then renamed.
 #define _FILE_OFFSET_BITS 64
 #include <dirent.h>
 #include <fcntl.h>

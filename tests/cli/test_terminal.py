@@ -9,20 +9,9 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
+from at_terminal import no_terminals
 from program import (BUNDLED, CPU, FIXED, ORIEL, PATIENCE, SMALL, check, environment, is_svg,
                      run_tests, scratch)
-
-
-def no_terminals():
-    """True, and a visible skip, on systems without them and in containers that give none."""
-    try:
-        import pty
-        for end in pty.openpty():
-            os.close(end)
-    except (ImportError, OSError) as reason:
-        check(f"SKIPPED: no terminals here: {reason}", True)
-        return True
-    return False
 
 
 class Terminal:
