@@ -3,21 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
-static void onLog(oriel_log_level level, const char *message, void *user) {
+static void onLog(oriel_log_level level, const char* message, void* user) {
   (void)user;
   if (level == ORIEL_LOG_ERROR) fprintf(stderr, "minimal: %s\n", message);
 }
 
-static int onToken(const oriel_token_event *event, void *user) {
+static int onToken(const oriel_token_event* event, void* user) {
   (void)user;
   fwrite(event->text, 1, event->text_bytes, stdout);
   return fflush(stdout); /* anything but zero stops the reply */
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   oriel_options options = {0};
-  oriel_model *model = NULL;
-  oriel_session *session = NULL;
+  oriel_model* model = NULL;
+  oriel_session* session = NULL;
   oriel_status status;
 
   if (argc != 3) {

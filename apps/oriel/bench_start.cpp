@@ -32,8 +32,9 @@ std::string describePipelines(const Json& fields) {
   const std::string cached =
       fields["from_cache"].is_null() ? "an unknown number" : fields["from_cache"].dump();
   char line[160];
-  std::snprintf(line, sizeof(line), "pipelines    %10u            (%s from the cache, in %.1f ms)\n",
-                fields["total"].get<unsigned>(), cached.c_str(), fields["compile_ms"].get<double>());
+  std::snprintf(
+      line, sizeof(line), "pipelines    %10u            (%s from the cache, in %.1f ms)\n",
+      fields["total"].get<unsigned>(), cached.c_str(), fields["compile_ms"].get<double>());
   return line;
 }
 

@@ -82,7 +82,8 @@ std::vector<Drawn> drawnOf(const std::vector<Segment>& segments, double width, d
     const bool is_broken = broken && segments[i].part == Part::kForgotten;
     drawn[i].broken = is_broken;
     drawn[i].width = is_broken ? most
-                               : least + std::max(spare, 0.0) * static_cast<double>(segments[i].tokens()) /
+                               : least + std::max(spare, 0.0) *
+                                             static_cast<double>(segments[i].tokens()) /
                                              static_cast<double>(tokens);
   }
   return drawn;
@@ -259,7 +260,8 @@ CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinne
   cache.local_layers = model.plan().local_layers;
   size_t needed = 0;
   cache.turns.resize(cache.view.turn_count);
-  session.check(oriel_session_get_turns(session.get(), cache.turns.data(), cache.turns.size(), &needed));
+  session.check(
+      oriel_session_get_turns(session.get(), cache.turns.data(), cache.turns.size(), &needed));
   cache.layers.resize(model.info().n_layers);
   session.check(oriel_model_get_layer_formats(model.get(), cache.layers.data(), cache.layers.size(),
                                               &needed));
@@ -317,8 +319,8 @@ std::string cacheSvg(const CacheView& cache) {
            std::to_string(view.position) + " tokens so far, the last one saw " +
                std::to_string(view.position - view.first_visible + view.sinks_used) +
                (localSeen(cache) != 0 ? " (" + std::to_string(localSeen(cache)) + " in " +
-                                             std::to_string(cache.local_layers) + " layers)"
-                                       : "") +
+                                            std::to_string(cache.local_layers) + " layers)"
+                                      : "") +
                "; the cache takes " + formatSize(cache.kv_bytes),
            Svg::Anchor::kStart, 15, kInk, true);
   drawStrip(cache, segments, 56, &svg);

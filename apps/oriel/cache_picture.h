@@ -13,7 +13,7 @@ namespace cli {
 
 struct CacheView {
   oriel_view view = {};
-  uint32_t sink_tokens = 0;    ///< those pinned among them
+  uint32_t sink_tokens = 0;  ///< those pinned among them
   uint32_t pinned_tokens = 0;
   uint32_t window_tokens = 0;
   uint64_t kv_bytes = 0;

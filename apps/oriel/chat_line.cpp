@@ -17,9 +17,10 @@ struct ChatCommand {
 };
 
 constexpr ChatCommand kCommands[] = {
-    {"/help", Takes::kNothing},  {"/undo", Takes::kNothing},     {"/reset", Takes::kNothing},
-    {"/save", Takes::kFile},     {"/save!", Takes::kFile},    {"/load", Takes::kFile},        {"/cache", Takes::kMaybeFile},
-    {"/stats", Takes::kNothing}, {"/quit", Takes::kNothing},     {"/exit", Takes::kNothing},
+    {"/help", Takes::kNothing},    {"/undo", Takes::kNothing},  {"/reset", Takes::kNothing},
+    {"/save", Takes::kFile},       {"/save!", Takes::kFile},    {"/load", Takes::kFile},
+    {"/cache", Takes::kMaybeFile}, {"/stats", Takes::kNothing}, {"/quit", Takes::kNothing},
+    {"/exit", Takes::kNothing},
 };
 
 ChatLine message(std::string text) { return {ChatLine::Kind::kMessage, std::move(text), {}, {}}; }
@@ -56,7 +57,8 @@ ChatLine parseChatLine(const std::string& typed) {
   for (const ChatCommand& command : kCommands) {
     if (word == command.name) {
       if (command.takes == Takes::kNothing && !argument.empty()) {
-        return wrong(word + " stands alone: nothing was done; begin with a space to send this as a message");
+        return wrong(
+            word + " stands alone: nothing was done; begin with a space to send this as a message");
       }
       if (command.takes == Takes::kFile && argument.empty()) {
         return wrong(word + " needs the name of a file");

@@ -39,7 +39,9 @@ void setTemplate(const std::string& name, ChatFormatOptions* options) {
 
 unsigned daysOf(unsigned year, unsigned month) {
   const bool leaps = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-  return month == 2 ? (leaps ? 29 : 28) : month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
+  return month == 2                                              ? (leaps ? 29 : 28)
+         : month == 4 || month == 6 || month == 9 || month == 11 ? 30
+                                                                 : 31;
 }
 
 void setDate(const std::string& text, ChatFormatOptions* options) {
@@ -50,8 +52,8 @@ void setDate(const std::string& text, ChatFormatOptions* options) {
   if (text == "today") {
     options->date = today();
   } else if (std::sscanf(text.c_str(), "%4u-%2u-%2u%n", &year, &month, &day, &used) == 3 &&
-             static_cast<size_t>(used) == text.size() && year <= 9999 && month >= 1 && month <= 12 && day >= 1 &&
-             day <= daysOf(year, month)) {
+             static_cast<size_t>(used) == text.size() && year <= 9999 && month >= 1 &&
+             month <= 12 && day >= 1 && day <= daysOf(year, month)) {
     options->date = year * 10000 + month * 100 + day;
   } else {
     throw CLI::ValidationError("--date", "'" + text + "' is no date: write 2024-07-26, or today");
@@ -70,13 +72,15 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
       ->type_name("NAME|FILE")
       ->group(group);
   command
-      ->add_flag("--think,!--no-think", [options](int64_t times) { options->no_thinking = times < 0; },
-                 "Whether a model that can think before it answers does so (default: it does)")
+      ->add_flag(
+          "--think,!--no-think", [options](int64_t times) { options->no_thinking = times < 0; },
+          "Whether a model that can think before it answers does so (default: it does)")
       ->group(group);
   command
       ->add_option_function<std::string>(
           "--date", [options](const std::string& text) { setDate(text, options); },
-          "The date told to models that want one: 2024-07-26, or today (default: today in chat, else "
+          "The date told to models that want one: 2024-07-26, or today (default: today in chat, "
+          "else "
           "the format's own)")
       ->type_name("DATE")
       ->group(group);

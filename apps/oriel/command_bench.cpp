@@ -75,13 +75,15 @@ void measure(const BenchOptions& options, const Model& model, const std::vector<
 }
 
 /// After a run that warms up.
-Measured measureAll(const BenchOptions& options, const Model& model, const std::vector<int32_t>& ids) {
+Measured measureAll(const BenchOptions& options, const Model& model,
+                    const std::vector<int32_t>& ids) {
   Measured warm_up;
   measure(options, model, ids, &warm_up);
   Measured measured;
   const BenchClock::time_point begin = BenchClock::now();
   const uint32_t runs = options.repeat != 0 ? options.repeat : kRuns;
-  for (uint32_t i = 0; i < runs || (options.repeat == 0 && secondsSince(begin) < kEnoughSeconds); ++i) {
+  for (uint32_t i = 0; i < runs || (options.repeat == 0 && secondsSince(begin) < kEnoughSeconds);
+       ++i) {
     measure(options, model, ids, &measured);
   }
   return measured;
@@ -151,14 +153,16 @@ std::string speedLine(const char* name, const Json& json, const std::string& kin
           " a token";
   const Json& share = moved[kind + "_bandwidth_share"];
   return line +
-         (share.is_null() ? "" : formatted(", %.0f %% of bandwidth", 100 * share.get<double>())) + "\n";
+         (share.is_null() ? "" : formatted(", %.0f %% of bandwidth", 100 * share.get<double>())) +
+         "\n";
 }
 
 /// Why a share of the bandwidth is more than all of it; empty where none is.
 std::string bandwidthNote(const Json& moved) {
   const bool above = numberOf(moved["prefill_bandwidth_share"]) > 1 ||
                      numberOf(moved["decode_bandwidth_share"]) > 1;
-  return above ? "             more than 100 %: what fits the processor's caches is read faster than memory, "
+  return above ? "             more than 100 %: what fits the processor's caches is read faster "
+                 "than memory, "
                  "which is what was measured\n"
                : "";
 }
@@ -167,7 +171,8 @@ void describe(const Json& json, const BenchOptions& options) {
   std::string text =
       json["device"].get<std::string>() + " (" + json["driver"].get<std::string>() + ")";
   const Json& bandwidth = json["moved"]["read_bytes_per_s"];
-  text += bandwidth.is_null() ? "\n" : formatted(", reads %.1f GB/s\n", bandwidth.get<double>() / 1e9);
+  text +=
+      bandwidth.is_null() ? "\n" : formatted(", reads %.1f GB/s\n", bandwidth.get<double>() / 1e9);
   text += speedLine("prefill", json, "prefill");
   if (!json["decode_tokens_per_s"].is_null()) {
     text += speedLine("decode", json, "decode");
@@ -216,7 +221,8 @@ void addPrediction(const BenchOptions& options, const oriel_plan& plan, double r
     const bool comparable =
         !measured.is_null() && !predicted.is_null() && predicted.get<double>() > 0;
     off[kind + "_percent"] =
-        comparable ? Json(100 * (measured.get<double>() / predicted.get<double>() - 1)) : Json(nullptr);
+        comparable ? Json(100 * (measured.get<double>() / predicted.get<double>() - 1))
+                   : Json(nullptr);
     moved[kind + "_bytes_per_token"] = bytes[i];
     moved[kind + "_bandwidth_share"] =
         !measured.is_null() && read_bytes_per_s > 0
@@ -229,8 +235,8 @@ void addPrediction(const BenchOptions& options, const oriel_plan& plan, double r
 }
 
 int runSweepCommand(const BenchOptions& options) {
-  const Sweep sweep =
-      runSweep(options.common, {options.sweep, options.sweep_seconds, options.prefill, options.decode});
+  const Sweep sweep = runSweep(
+      options.common, {options.sweep, options.sweep_seconds, options.prefill, options.decode});
   Json json;
   const bool drawn = !sweep.points.empty();
   json["device"] = sweep.device.empty() ? Json(nullptr) : Json(sweep.device);
@@ -242,15 +248,17 @@ int runSweepCommand(const BenchOptions& options) {
   if (options.common.json) {
     printJson(json);
   } else {
-    printText(formatted(sweep.interrupted ? "interrupted, %zu of %u points kept: " : "%zu of %u points: ",
-                        sweep.points.size(), sweep.planned) +
-              options.sweep + (drawn ? ".csv and .svg\n" : ".csv\n"));
+    printText(
+        formatted(sweep.interrupted ? "interrupted, %zu of %u points kept: " : "%zu of %u points: ",
+                  sweep.points.size(), sweep.planned) +
+        options.sweep + (drawn ? ".csv and .svg\n" : ".csv\n"));
   }
   return sweep.interrupted ? kExitCancelled : kExitDone;
 }
 
 /// What a model that was just measured took, and what else was asked for.
-Json loadedFields(const BenchOptions& options, const Model& model, const std::vector<int32_t>& ids) {
+Json loadedFields(const BenchOptions& options, const Model& model,
+                  const std::vector<int32_t>& ids) {
   Session session(model);
   const CancelOnInterrupt cancel(session.get());
   const oriel_plan& plan = model.plan();
@@ -313,7 +321,8 @@ int runBench(const BenchOptions& options) {
 
 Command addBenchCommand(CLI::App* program) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* app = program->add_subcommand("bench", "Measure speed and memory, beside what was predicted");
+  CLI::App* app =
+      program->add_subcommand("bench", "Measure speed and memory, beside what was predicted");
   addModelOption(app, &options->common);
   app->footer("Example:\n  oriel bench model.gguf --memory 1GiB");
   app->add_option("--prefill", options->prefill, "Prompt of N tokens (default 64)")
@@ -343,8 +352,9 @@ Command addBenchCommand(CLI::App* program) {
                   "Instead measure depths, windows and cache formats, into STEM.csv and STEM.svg")
       ->type_name("STEM")
       ->check(stem());
-  app->add_option("--sweep-seconds", options->sweep_seconds,
-                  "What a sweep may take (default 180); with less, fewer points, measured less often")
+  app->add_option(
+         "--sweep-seconds", options->sweep_seconds,
+         "What a sweep may take (default 180); with less, fewer points, measured less often")
       ->type_name("S")
       ->check(between(0.1, 1e6));
   addCommonOptions(app, &options->common, Uses::kModel);

@@ -124,8 +124,8 @@ class Measuring {
     device_ = reference.info().device;
     for (FormatLoss& loss : formats_) {
       const Model rounded(withFormats(options_.common, plan_, loss.k, loss.v), Load::kDevice);
-      loss.divergence = measureDivergence(Session(reference), Session(rounded), ids_, RowFn(),
-                                          loss.name);
+      loss.divergence =
+          measureDivergence(Session(reference), Session(rounded), ids_, RowFn(), loss.name);
       result_.*loss.constant = loss.divergence.kl_mean;
     }
     if (!options_.whole_model) {
@@ -182,8 +182,8 @@ class Measuring {
     }
     for (const FormatLoss& loss : formats_) {
       if (loss.divergence.kl_mean > options_.kl_limit) {
-        std::snprintf(line, sizeof(line), "%s failed: beyond %g nats it is never chosen\n", loss.name,
-                      options_.kl_limit);
+        std::snprintf(line, sizeof(line), "%s failed: beyond %g nats it is never chosen\n",
+                      loss.name, options_.kl_limit);
         text += line;
       }
     }
@@ -219,8 +219,8 @@ class Measuring {
         header.info().context_train != 0 ? header.info().context_train : kAssumedContext;
     const uint32_t sinks = whole->sink_tokens.value_or(4);
     if (whole->window_tokens == 0) {
-      whole->window_tokens = static_cast<uint32_t>(std::min<size_t>(
-          std::max(context, sinks + kShortestWindow) - sinks, ids_.size()));
+      whole->window_tokens = static_cast<uint32_t>(
+          std::min<size_t>(std::max(context, sinks + kShortestWindow) - sinks, ids_.size()));
     }
   }
 
@@ -237,9 +237,9 @@ class Measuring {
     for (const bool keys : {true, false}) {
       for (uint32_t begin = 0; begin < n_layers; begin += size) {
         const uint32_t end = std::min(begin + size, n_layers);
-        CommonOptions single = withFormats(options_.common, plan_,
-                                           keys ? ORIEL_KV_INT4 : ORIEL_KV_F16,
-                                           keys ? ORIEL_KV_F16 : ORIEL_KV_INT4);
+        CommonOptions single =
+            withFormats(options_.common, plan_, keys ? ORIEL_KV_INT4 : ORIEL_KV_F16,
+                        keys ? ORIEL_KV_F16 : ORIEL_KV_INT4);
         single.f16_layers.assign(n_layers, 1);
         std::fill(single.f16_layers.begin() + begin, single.f16_layers.begin() + end, uint8_t{0});
         const Model rounded(single, Load::kDevice);
@@ -324,7 +324,9 @@ int runCalibrate(const CalibrateOptions& options) {
     json["measured"] = details;
     printJson(json);
   } else {
-    printText(calibration.describe() + "(0.01 nats a token make the right next token 1 % less likely)\nwritten to   " + path + "\n");
+    printText(calibration.describe() +
+              "(0.01 nats a token make the right next token 1 % less likely)\nwritten to   " +
+              path + "\n");
   }
   return kExitDone;
 }
@@ -333,8 +335,8 @@ int runCalibrate(const CalibrateOptions& options) {
 
 Command addCalibrateCommand(CLI::App* program) {
   auto options = std::make_shared<CalibrateOptions>();
-  CLI::App* app = program->add_subcommand(
-      "calibrate", "Measure what windows and cache formats cost");
+  CLI::App* app =
+      program->add_subcommand("calibrate", "Measure what windows and cache formats cost");
   addModelOption(app, &options->common);
   app->footer("Example:\n  oriel calibrate model.gguf --text book.txt");
   CLI::Option* text =

@@ -20,8 +20,8 @@
 #include "output.h"
 #include "plan_source.h"
 #include "reply.h"
-#include "save_over.h"
 #include "result_file.h"
+#include "save_over.h"
 #include "sizes.h"
 #include "system.h"
 #include "terminal.h"
@@ -51,14 +51,14 @@ uint32_t pinnedTokens(ChatOptions* options) {
   if (!options->system.empty()) {
     before.push_back({"system", options->system});
   }
-  const size_t count =
-      text_only.renderedIds(options->chat, before, false, ORIEL_TEXT_BOS).size();
+  const size_t count = text_only.renderedIds(options->chat, before, false, ORIEL_TEXT_BOS).size();
   if (options->system.empty()) {
     oriel_options plan_options = planOptions(options->common);
     plan_options.pinned_tokens = static_cast<uint32_t>(count);
     plan_options.min_tokens_per_s = 0;  // a question of memory
     oriel_plan plan;
-    if (count <= 1 || !PlanSource::ofFile(modelPath(options->common)).tryPlan(plan_options, &plan)) {
+    if (count <= 1 ||
+        !PlanSource::ofFile(modelPath(options->common)).tryPlan(plan_options, &plan)) {
       return 0;
     }
     options->common.memory_bytes = plan.memory_bytes;
@@ -257,9 +257,10 @@ class Chat {
   void keep(const std::string& command, const std::string& path) {
     const bool save = command != "/load";
     const bool replaces = save && isFileWithContent(path);
-    const oriel_status status = !save               ? oriel_session_restore_file(session_.get(), path.c_str())
-                                : command == "/save" ? oriel_session_save_file(session_.get(), path.c_str())
-                                                     : saveOver(session_.get(), path);
+    const oriel_status status = !save ? oriel_session_restore_file(session_.get(), path.c_str())
+                                : command == "/save"
+                                    ? oriel_session_save_file(session_.get(), path.c_str())
+                                    : saveOver(session_.get(), path);
     if (status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ||
         status == ORIEL_ERROR_OUT_OF_MEMORY) {
       tell("oriel: " + terminalSafe(model_.diagnostics().reason(status)) + "\n");
@@ -267,7 +268,8 @@ class Chat {
       return;
     }
     session_.check(status);
-    tell(dim(save ? std::string(replaces ? "replaced" : "kept") + "; /load brings it back, with the same model and options"
+    tell(dim(save ? std::string(replaces ? "replaced" : "kept") +
+                        "; /load brings it back, with the same model and options"
                   : "loaded; " + std::to_string(session_.stats().position) + " tokens so far") +
          "\n");
   }
@@ -401,8 +403,9 @@ Command addChatCommand(CLI::App* program) {
   auto options = std::make_shared<ChatOptions>();
   CLI::App* app = program->add_subcommand("chat", "Talk with a model, for as long as you like");
   addModelOption(app, &options->common);
-  app->footer("In a chat, /help lists its commands. Example:\n"
-              "  oriel chat model.gguf --memory 1GiB --system \"You answer briefly.\"");
+  app->footer(
+      "In a chat, /help lists its commands. Example:\n"
+      "  oriel chat model.gguf --memory 1GiB --system \"You answer briefly.\"");
   app->add_option("--system", options->system, "System message; it is never forgotten");
   app->add_option("--tokens", options->reply_tokens,
                   "Longest reply in tokens (default 2048; 0: until it ends by itself)")

@@ -89,15 +89,17 @@ std::string textOf(const oriel_self_test_result& result, const Findings& finding
   if (result.feature_names[0] != '\0') {
     text += std::string("ORIEL_DISABLE may name: ") + result.feature_names + ", all\n";
   }
-  text += formatted("\n%u kernel checks passed, %u failed, %u skipped\n", result.passed, result.failed,
-                    result.skipped);
+  text += formatted("\n%u kernel checks passed, %u failed, %u skipped\n", result.passed,
+                    result.failed, result.skipped);
   for (const oriel_check& check : findings.checks) {
     if (check.result == ORIEL_CHECK_PASSED) {
-      text += all ? formatted("  ok       %s (off by %.1e of %.0e)\n", check.name, check.error, check.limit)
+      text += all ? formatted("  ok       %s (off by %.1e of %.0e)\n", check.name, check.error,
+                              check.limit)
                   : "";
     } else {
-      text += formatted("  %s  %s: %s\n", check.result == ORIEL_CHECK_FAILED ? "FAILED " : "skipped",
-                        check.name, check.reason);
+      text +=
+          formatted("  %s  %s: %s\n", check.result == ORIEL_CHECK_FAILED ? "FAILED " : "skipped",
+                    check.name, check.reason);
     }
   }
   std::string op;
@@ -140,9 +142,10 @@ int runDoctor(const DoctorOptions& options) {
     printText(textOf(result, findings, options.common.verbose));
   }
   if (result.failed != 0) {
-    throw Failure{kExitFailed, formatted("%u kernel checks failed: update the driver of %s, or choose "
-                                         "another device",
-                                         result.failed, result.device)};
+    throw Failure{kExitFailed,
+                  formatted("%u kernel checks failed: update the driver of %s, or choose "
+                            "another device",
+                            result.failed, result.device)};
   }
   return kExitDone;
 }

@@ -198,8 +198,7 @@ void describe(const Model& model, const Json& json,
 /// The same file with a cache in f16 and the window that was chosen. `--memory` is for the model under test;
 /// this one takes what it needs beside it.
 CommonOptions referenceOptions(const EvalOptions& options, const Model& model) {
-  CommonOptions reference =
-      withFormats(options.common, model.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
+  CommonOptions reference = withFormats(options.common, model.plan(), ORIEL_KV_F16, ORIEL_KV_F16);
   reference.verbose = false;
   reference.memory_bytes = uint64_t{1} << 62;
   reference.memory_bytes = PlanSource::ofFile(modelPath(reference))
@@ -298,14 +297,14 @@ Command addEvalCommand(CLI::App* program) {
       app->add_option("--tokens-file", options->tokens_file,
                       R"(Token ids, JSON {"ids": [...]}; - is stdin; this or --text is needed)")
           ->type_name("FILE");
-  CLI::Option* text =
-      app->add_option("--text", options->text_file,
-                      "Score a text as it is, without a BOS; - is stdin")
-          ->type_name("FILE")
-          ->excludes(tokens);
-  CLI::Option* logits = app->add_option("--logits-out", options->logits_out,
-                                        "Write the logits after the last token, little-endian float32")
-                            ->type_name("FILE");
+  CLI::Option* text = app->add_option("--text", options->text_file,
+                                      "Score a text as it is, without a BOS; - is stdin")
+                          ->type_name("FILE")
+                          ->excludes(tokens);
+  CLI::Option* logits =
+      app->add_option("--logits-out", options->logits_out,
+                      "Write the logits after the last token, little-endian float32")
+          ->type_name("FILE");
   app->add_flag("--all-logits", options->all_logits,
                 "With --logits-out: write those after every token")
       ->needs(logits);
@@ -318,7 +317,8 @@ Command addEvalCommand(CLI::App* program) {
           [](std::string& format) {
             const std::string given = format;
             format = lowerCase(given);
-            return format == "f16" ? std::string() : "'" + given + "' is nothing to compare with: use f16";
+            return format == "f16" ? std::string()
+                                   : "'" + given + "' is nothing to compare with: use f16";
           },
           ""));
   app->add_option("--picture", options->picture, "Draw the cache as it is at the end")

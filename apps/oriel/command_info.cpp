@@ -30,7 +30,7 @@ constexpr size_t kIndent = 15;
 struct FileReport {
   std::string path;
   oriel_file_info info = {};
-  oriel_plan here = {};         ///< with --memory, or what a load takes by default; only of files that run
+  oriel_plan here = {};  ///< with --memory, or what a load takes by default; only of files that run
   oriel_plan comfortable = {};  ///< total_bytes 0: cannot be planned
 };
 
@@ -102,10 +102,10 @@ std::string architectureLine(const oriel_file_info& info) {
 
 /// Shares of all tensor bytes, largest first.
 std::string weightsLine(const oriel_file_info& info) {
-  std::vector<oriel_tensor_type> types(info.tensor_types, info.tensor_types + info.tensor_type_count);
-  std::stable_sort(types.begin(), types.end(), [](const auto& a, const auto& b) {
-    return a.bytes > b.bytes;
-  });
+  std::vector<oriel_tensor_type> types(info.tensor_types,
+                                       info.tensor_types + info.tensor_type_count);
+  std::stable_sort(types.begin(), types.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
   uint64_t total = 0;
   for (const oriel_tensor_type& type : types) {
     total += type.bytes;
@@ -117,8 +117,10 @@ std::string weightsLine(const oriel_file_info& info) {
     line += formatted("%s%s %.*f%% (%u)", line.empty() ? "" : ", ", type.name,
                       share >= 10 && share < 99.5 ? 0 : 1, share, type.tensors);
   }
-  return line.empty() ? "none" : line + (info.tensor_count == 1 ? " of 1 tensor" : " of " +
-                                         std::to_string(info.tensor_count) + " tensors");
+  return line.empty() ? "none"
+                      : line + (info.tensor_count == 1
+                                    ? " of 1 tensor"
+                                    : " of " + std::to_string(info.tensor_count) + " tensors");
 }
 
 std::string planLine(const oriel_plan& plan) {
@@ -131,7 +133,8 @@ std::string planLine(const oriel_plan& plan) {
   if (plan.k_format == ORIEL_KV_F16 && plan.v_format == ORIEL_KV_F16) {
     return line;
   }
-  return line + " (keys " + kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ")";
+  return line + " (keys " + kvFormatName(plan.k_format) + ", values " +
+         kvFormatName(plan.v_format) + ")";
 }
 
 std::string trainedLine(const oriel_file_info& info) {
@@ -155,11 +158,13 @@ void describe(const FileReport& report) {
     return *text != '\0' ? terminalSafe(text) : std::string("not stated");
   };
   std::string text = row("name", orNone(info.name));
-  text += row("file", terminalSafe(path.filename().u8string()) + ", " + formatSize(info.file_bytes));
+  text +=
+      row("file", terminalSafe(path.filename().u8string()) + ", " + formatSize(info.file_bytes));
   text += row("architecture", architectureLine(info));
   text += row("parameters", countName(info.parameters));
   text += row("weights", weightsLine(info));
-  text += row("tokenizer", orNone(info.tokenizer) + ", " + std::to_string(info.n_vocab) + " tokens");
+  text +=
+      row("tokenizer", orNone(info.tokenizer) + ", " + std::to_string(info.n_vocab) + " tokens");
   text += row("chat format", std::string(info.chat_template) == "plain"
                                  ? "not known here; gets plain \"User:\" and \"Assistant:\" lines"
                                  : info.chat_template);
@@ -232,9 +237,8 @@ Json fields(const FileReport& report) {
   for (uint32_t i = 0; i < info.tensor_type_count; ++i) {
     const oriel_tensor_type& type = info.tensor_types[i];
     counts[type.name] = type.tensors;
-    sizes[type.name] = {{"tensors", type.tensors},
-                        {"parameters", type.parameters},
-                        {"bytes", type.bytes}};
+    sizes[type.name] = {
+        {"tensors", type.tensors}, {"parameters", type.parameters}, {"bytes", type.bytes}};
   }
   json["tensor_types"] = counts;
   json["tensor_sizes"] = sizes;

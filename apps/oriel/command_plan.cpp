@@ -35,7 +35,8 @@ void setWeights(const std::string& text, PlanOptions* options) {
   const struct {
     const char* name;
     oriel_weight_format format;
-  } formats[] = {{"q4_0", ORIEL_WEIGHTS_Q4_0}, {"q8_0", ORIEL_WEIGHTS_Q8_0}, {"f16", ORIEL_WEIGHTS_F16}};
+  } formats[] = {
+      {"q4_0", ORIEL_WEIGHTS_Q4_0}, {"q8_0", ORIEL_WEIGHTS_Q8_0}, {"f16", ORIEL_WEIGHTS_F16}};
   for (const auto& entry : formats) {
     if (lowerCase(text) == entry.name) {
       options->weights = entry.format;
@@ -102,17 +103,17 @@ int runPlan(const PlanOptions& options) {
     printText(describePlan(source, plan_options, plan, neighbours));
   }
   if (plan.weights_unknown != 0) {
-    throw Failure{kExitDoesNotFit, "whether " + source.name() +
-                                       " fits is not known, as its weights are not described here: add the "
-                                       "size of its weights to " +
-                                       formatSize(plan.total_bytes) + ", which the rest takes"};
+    throw Failure{kExitDoesNotFit,
+                  "whether " + source.name() +
+                      " fits is not known, as its weights are not described here: add the "
+                      "size of its weights to " +
+                      formatSize(plan.total_bytes) + ", which the rest takes"};
   }
   if (plan.fits == 0) {
-    throw Failure{kExitDoesNotFit, source.name() + " does not fit in " +
-                                       std::to_string(plan.memory_bytes) +
-                                       " bytes: give at least " +
-                                       std::to_string(plan.minimum_bytes) + " (--memory " +
-                                       suggestSize(plan.minimum_bytes) + ")"};
+    throw Failure{kExitDoesNotFit,
+                  source.name() + " does not fit in " + std::to_string(plan.memory_bytes) +
+                      " bytes: give at least " + std::to_string(plan.minimum_bytes) +
+                      " (--memory " + suggestSize(plan.minimum_bytes) + ")"};
   }
   return kExitDone;
 }

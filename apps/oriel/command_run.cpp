@@ -110,8 +110,9 @@ Command addRunCommand(CLI::App* program) {
           ->type_name("FILE")
           ->excludes(prompt);
   CLI::Option* tokens_file =
-      app->add_option("--tokens-file", options->tokens_file,
-                      R"(A prompt as token ids, JSON {"ids": [...]}, continued as it is; - is stdin)")
+      app->add_option(
+             "--tokens-file", options->tokens_file,
+             R"(A prompt as token ids, JSON {"ids": [...]}, continued as it is; - is stdin)")
           ->type_name("FILE")
           ->excludes(prompt)
           ->excludes(file);
@@ -132,7 +133,8 @@ Command addRunCommand(CLI::App* program) {
             Prompt given;
             if (!tokens_file->empty()) {
               given.from_ids = true;
-              given.ids = idsFromJson(readJson(options->tokens_file), inputName(options->tokens_file));
+              given.ids =
+                  idsFromJson(readJson(options->tokens_file), inputName(options->tokens_file));
             } else {
               given.text = file->empty() ? options->prompt : readAll(options->prompt_file);
             }

@@ -31,9 +31,9 @@ std::vector<double> scoreTokens(const Session& session, const std::vector<int32_
                                 const std::string& label);
 
 struct Divergence {
-  double kl_mean = 0;         ///< nats, over the distributions after every token
+  double kl_mean = 0;  ///< nats, over the distributions after every token
   double kl_max = 0;
-  double top1_agreement = 0;  ///< share of positions with the same most likely token
+  double top1_agreement = 0;          ///< share of positions with the same most likely token
   std::vector<double> reference_nll;  ///< as scoreTokens()
 };
 

@@ -72,7 +72,8 @@ class HelpFormatter final : public CLI::FormatterBase {
     for (const CLI::Option* argument : arguments) {
       usage += " [" + positionalName(argument) + "]";
     }
-    std::string out = wrapped(app->get_description() + "\n\n" + usage + " [OPTIONS]\n", helpColumns());
+    std::string out =
+        wrapped(app->get_description() + "\n\n" + usage + " [OPTIONS]\n", helpColumns());
     if (!commands.empty()) {
       out += "\nCommands:\n";
     }
@@ -87,7 +88,9 @@ class HelpFormatter final : public CLI::FormatterBase {
         }));
       }
     }
-    return out + (app->get_footer().empty() ? "" : "\n" + wrapped(app->get_footer(), helpColumns()) + "\n");
+    return out + (app->get_footer().empty()
+                      ? ""
+                      : "\n" + wrapped(app->get_footer(), helpColumns()) + "\n");
   }
 };
 

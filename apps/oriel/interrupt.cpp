@@ -110,7 +110,8 @@ void catchInterrupts() {
   std::signal(SIGINT, onInterrupt);
 #else
   static const bool ready = [] {
-    if (!openPipe(/*reader_waits=*/true, &to_watcher) || !openPipe(/*reader_waits=*/false, &to_reader)) {
+    if (!openPipe(/*reader_waits=*/true, &to_watcher) ||
+        !openPipe(/*reader_waits=*/false, &to_reader)) {
       return false;
     }
     try {

@@ -38,9 +38,7 @@ class Bounds : public nlohmann::json_sax<Json> {
   bool start_array(size_t) override { return open(); }
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
-  bool parse_error(size_t, const std::string&, const Json::exception&) override {
-    return false;
-  }
+  bool parse_error(size_t, const std::string&, const Json::exception&) override { return false; }
 
  private:
   bool open() {
@@ -71,7 +69,9 @@ class Bounds : public nlohmann::json_sax<Json> {
     keys.push_back(key);
   }
 
-  [[noreturn]] void fail(const std::string& reason) const { throw Failure{kExitFailed, what_ + reason}; }
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw Failure{kExitFailed, what_ + reason};
+  }
 
   const std::string& what_;
   std::vector<std::vector<std::string>> keys_;  ///< of each object that is open; none of arrays
@@ -83,7 +83,8 @@ std::string shown(const Json& value) {
   if (value.is_structured()) {
     return value.is_array() ? "a list" : "an object";
   }
-  const std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  const std::string text =
+      value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
   return text.size() > 60 ? text.substr(0, 60) + "..." : text;
 }
 
@@ -93,7 +94,8 @@ bool isId(const Json& value) {
   if (value.is_number_unsigned()) {
     return value.get<uint64_t>() <= static_cast<uint64_t>(kMost);
   }
-  return value.is_number_integer() && value.get<int64_t>() >= -kMost - 1 && value.get<int64_t>() <= kMost;
+  return value.is_number_integer() && value.get<int64_t>() >= -kMost - 1 &&
+         value.get<int64_t>() <= kMost;
 }
 
 }  // namespace
@@ -112,7 +114,9 @@ Json parseJson(const std::string& text, const std::string& what) {
   return json;
 }
 
-Json readJson(const std::string& path) { return parseJson(readAll(path, kMostBytes), inputName(path)); }
+Json readJson(const std::string& path) {
+  return parseJson(readAll(path, kMostBytes), inputName(path));
+}
 
 std::vector<int32_t> idsFromJson(const Json& json, const std::string& what) {
   const Json* list = &json;
@@ -126,8 +130,8 @@ std::vector<int32_t> idsFromJson(const Json& json, const std::string& what) {
   ids.reserve(list->size());
   for (const Json& item : *list) {
     if (!isId(item)) {
-      throw Failure{kExitFailed,
-                    what + " has an id that is not a token id (" + shown(item) + "): use whole numbers"};
+      throw Failure{kExitFailed, what + " has an id that is not a token id (" + shown(item) +
+                                     "): use whole numbers"};
     }
     ids.push_back(static_cast<int32_t>(item.get<int64_t>()));
   }

@@ -64,7 +64,8 @@ std::u32string charactersOf(std::string_view utf8) {
       character = character << 6 | (static_cast<unsigned char>(utf8[at + taken]) & 0x3Fu);
       ++taken;
     }
-    const bool overlong = (length == 3 && character < 0x800) || (length == 4 && character < 0x10000);
+    const bool overlong =
+        (length == 3 && character < 0x800) || (length == 4 && character < 0x10000);
     const bool surrogate = character >= 0xD800 && character < 0xE000;
     const bool valid = taken == length && (length > 1 || lead < 0x80) && !overlong && !surrogate &&
                        character < 0x110000;
@@ -113,7 +114,8 @@ std::string harmless(std::string_view pasted) {
   }
   std::u32string characters = charactersOf(text);
   const auto is_control = [](char32_t c) { return c >= 0x80 && c < 0xA0; };
-  characters.erase(std::remove_if(characters.begin(), characters.end(), is_control), characters.end());
+  characters.erase(std::remove_if(characters.begin(), characters.end(), is_control),
+                   characters.end());
   return utf8Of(characters);
 }
 
@@ -191,7 +193,10 @@ Key KeyReader::character(unsigned char lead) {
     utf8 += static_cast<char>(more);
   }
   const char32_t character = charactersOf(utf8)[0];
-  return {Key::Kind::kCharacter, character >= 0x80 && character < 0xA0 ? kReplacement : character, {}, false};
+  return {Key::Kind::kCharacter,
+          character >= 0x80 && character < 0xA0 ? kReplacement : character,
+          {},
+          false};
 }
 
 Key KeyReader::escape() {

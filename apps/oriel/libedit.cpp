@@ -21,9 +21,10 @@ bool Libedit::load() {
     *function = reinterpret_cast<std::decay_t<decltype(*function)>>(dlsym(handle, name));
     return *function != nullptr;
   };
-  return handle != nullptr && find("el_init", &init) && find("el_end", &end) && find("el_wset", &set) &&
-         find("el_wgets", &gets) && find("el_wline", &line) && find("el_winsertstr", &insert) &&
-         find("el_deletestr", &erase) && find("el_cursor", &move) && find("el_resize", &resize);
+  return handle != nullptr && find("el_init", &init) && find("el_end", &end) &&
+         find("el_wset", &set) && find("el_wgets", &gets) && find("el_wline", &line) &&
+         find("el_winsertstr", &insert) && find("el_deletestr", &erase) &&
+         find("el_cursor", &move) && find("el_resize", &resize);
 }
 
 bool useUtf8() {

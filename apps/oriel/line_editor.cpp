@@ -92,7 +92,8 @@ class Editor final : public LineEditor {
   enum class Act { kNone, kInsert, kReplace, kContinue, kDelete, kErase, kMove, kRefresh };
 
   static Editor* of(EditLine* edit) {
-    return static_cast<Editor*>(of_process_ != nullptr && of_process_->edit_ == edit ? of_process_ : nullptr);
+    return static_cast<Editor*>(of_process_ != nullptr && of_process_->edit_ == edit ? of_process_
+                                                                                     : nullptr);
   }
   static int onRead(EditLine* edit, wchar_t* c) { return of(edit)->read(c); }
   static unsigned char onAct(EditLine* edit, wint_t) { return of(edit)->actOn(); }
@@ -147,9 +148,10 @@ class Editor final : public LineEditor {
   };
   std::vector<Named> named_;
   std::vector<std::wstring> history_;
-  std::vector<std::wstring> lines_;  ///< the history as edited at this prompt, and the new line; empty: not looked at
-  size_t columns_ = 0;  ///< of the terminal
-  size_t position_ = 0;              ///< in lines_
+  std::vector<std::wstring>
+      lines_;  ///< the history as edited at this prompt, and the new line; empty: not looked at
+  size_t columns_ = 0;   ///< of the terminal
+  size_t position_ = 0;  ///< in lines_
 
   bool searching_ = false;
   std::wstring sought_;
@@ -180,15 +182,16 @@ bool Editor::start() {
   lib_.set(edit_, EL_PROMPT_ESC, &Editor::onPrompt, L'\1');
   lib_.set(edit_, EL_ADDFN, L"oriel-act", L"What Oriel does with a key", &Editor::onAct);
   const wchar_t* const bindings[][2] = {
-      {L"^\\", L"oriel-act"},          {L"^W", L"ed-delete-prev-word"}, {L"^U", L"vi-kill-line-prev"},
-      {L"^L", L"ed-clear-screen"},     {L"^V", L"ed-unassigned"},       {L"^J", L"ed-unassigned"},
-      {L"^R", L"ed-unassigned"},       {L"^S", L"ed-unassigned"},       {L"^Z", L"ed-unassigned"},
+      {L"^\\", L"oriel-act"},      {L"^W", L"ed-delete-prev-word"}, {L"^U", L"vi-kill-line-prev"},
+      {L"^L", L"ed-clear-screen"}, {L"^V", L"ed-unassigned"},       {L"^J", L"ed-unassigned"},
+      {L"^R", L"ed-unassigned"},   {L"^S", L"ed-unassigned"},       {L"^Z", L"ed-unassigned"},
   };
   for (const auto& binding : bindings) {
     lib_.set(edit_, EL_BIND, binding[0], binding[1], static_cast<wchar_t*>(nullptr));
   }
   // Enter and Ctrl-J are different keys.
-  lib_.set(edit_, EL_SETTY, L"-d", L"-icrnl", L"-inlcr", L"+noflsh", static_cast<wchar_t*>(nullptr));
+  lib_.set(edit_, EL_SETTY, L"-d", L"-icrnl", L"-inlcr", L"+noflsh",
+           static_cast<wchar_t*>(nullptr));
   setPrompt(L"> ");
   return true;
 }
@@ -199,7 +202,8 @@ void Editor::setPrompt(const std::wstring& shown) {
   const size_t dot = around.find(L'.');
   // What stands between two \1 takes no columns.
   prompt_ = dot == 0 ? shown
-                     : L"\1" + around.substr(0, dot) + L"\1" + shown + L"\1" + around.substr(dot + 1) + L"\1";
+                     : L"\1" + around.substr(0, dot) + L"\1" + shown + L"\1" +
+                           around.substr(dot + 1) + L"\1";
 }
 
 LineEditor::Result Editor::next(std::string* text) {
@@ -215,7 +219,8 @@ LineEditor::Result Editor::next(std::string* text) {
   int count = 0;
   const wchar_t* const line = lib_.gets(edit_, &count);
   quietTerminal();
-  std::wstring typed = line == nullptr ? L"" : std::wstring(line, static_cast<size_t>(std::max(count, 0)));
+  std::wstring typed =
+      line == nullptr ? L"" : std::wstring(line, static_cast<size_t>(std::max(count, 0)));
   if (!typed.empty() && typed.back() == L'\n') {
     typed.pop_back();
   }
@@ -237,7 +242,8 @@ LineEditor::Result Editor::next(std::string* text) {
 
 std::wstring Editor::shown(const std::wstring& inserted) {
   winsize size = {};
-  const size_t rows = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+  const size_t rows =
+      ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
   if (lastRow(text() + inserted, noteColumns()) < std::max<size_t>(rows / 2, 2)) {
     return inserted;
   }
@@ -245,7 +251,8 @@ std::wstring Editor::shown(const std::wstring& inserted) {
   const size_t lines = feeds + (inserted.back() == L'\n' ? 0 : 1);
   const std::wstring size_text = lines > 1 ? std::to_wstring(lines) + L" lines"
                                            : std::to_wstring(inserted.size()) + L" characters";
-  named_.push_back({L"[paste " + std::to_wstring(named_.size() + 1) + L": " + size_text + L"]", inserted});
+  named_.push_back(
+      {L"[paste " + std::to_wstring(named_.size() + 1) + L": " + size_text + L"]", inserted});
   return named_.back().name;
 }
 
@@ -383,12 +390,15 @@ int Editor::readKey(const Key& key, wchar_t* c) {
     case Key::Kind::kEnd: {
       const size_t before = at == 0 ? std::wstring::npos : line.rfind(L'\n', at - 1);
       const size_t begin = before == std::wstring::npos ? 0 : before + 1;
-      return moveTo(key.kind == Key::Kind::kHome ? begin : std::min(line.find(L'\n', at), line.size()), c);
+      return moveTo(
+          key.kind == Key::Kind::kHome ? begin : std::min(line.find(L'\n', at), line.size()), c);
     }
     case Key::Kind::kDelete:
       return at < line.size() ? act(Act::kDelete, L"", c) : -1;
     case Key::Kind::kAlt:
-      return key.character > 0x20 && key.character < 0x80 ? meta(static_cast<wchar_t>(key.character)) : -1;
+      return key.character > 0x20 && key.character < 0x80
+                 ? meta(static_cast<wchar_t>(key.character))
+                 : -1;
     case Key::Kind::kCharacter:
       break;
   }
@@ -517,7 +527,8 @@ bool Editor::searchKey(const Key& key, int* result, wchar_t* c) {
     *result = act(Act::kRefresh, L"", c);
     return true;
   }
-  if (key.kind == Key::Kind::kInterrupt || (key.kind == Key::Kind::kCharacter && key.character == kAbort)) {
+  if (key.kind == Key::Kind::kInterrupt ||
+      (key.kind == Key::Kind::kCharacter && key.character == kAbort)) {
     clearInterrupts();
     sought_.clear();
     endSearch();
@@ -528,7 +539,8 @@ bool Editor::searchKey(const Key& key, int* result, wchar_t* c) {
     const auto character = static_cast<wchar_t>(key.character);
     const bool erases = isBackspace(key.character);
     if (character == kSearchKey) {
-      *result = searchFor(sought_.empty() ? history_.size() : std::min(position_, history_.size()), c);
+      *result =
+          searchFor(sought_.empty() ? history_.size() : std::min(position_, history_.size()), c);
       return true;
     }
     if (erases || character >= L' ') {
@@ -555,7 +567,8 @@ void Editor::redraw(bool stopped) {
   if (!stopped) {
     const size_t columns = variable("XTERM_VERSION").empty() ? columns_ : old_columns;
     const size_t row = lastRow(text().substr(0, cursor()), columns);
-    std::fputs(("\r" + (row == 0 ? "" : "\033[" + std::to_string(row) + "A") + "\033[J").c_str(), out_);
+    std::fputs(("\r" + (row == 0 ? "" : "\033[" + std::to_string(row) + "A") + "\033[J").c_str(),
+               out_);
   }
   lib_.resize(edit_);
   lib_.set(edit_, EL_REFRESH);
@@ -565,7 +578,8 @@ void Editor::redraw(bool stopped) {
 
 std::unique_ptr<LineEditor> LineEditor::open() {
   const std::string terminal = variable("TERM");
-  if (!isTerminal(Stream::kIn) || !isTerminal(Stream::kErr) || terminal.empty() || terminal == "dumb") {
+  if (!isTerminal(Stream::kIn) || !isTerminal(Stream::kErr) || terminal.empty() ||
+      terminal == "dumb") {
     return nullptr;
   }
   auto editor = std::make_unique<Editor>();

@@ -52,7 +52,8 @@ LineReader::Result LineReader::next(std::string* line) {
 
 bool LineReader::waits() const { return !pending_.empty() || stdinWaits(0); }
 
-LineReader::Result LineReader::nextTyped(std::string* text, bool (*stands_alone)(const std::string&)) {
+LineReader::Result LineReader::nextTyped(std::string* text,
+                                         bool (*stands_alone)(const std::string&)) {
   Result result = next(text);
   if (result != Result::kLine || stands_alone(*text)) {
     return result;

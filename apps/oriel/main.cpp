@@ -29,7 +29,8 @@ using namespace cli;
 /// On one line, whatever names and paths are in it.
 void complain(const std::string& message) {
   std::string line = terminalSafe(message);
-  std::replace_if(line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
   tellText("oriel: " + line + "\n");
 }
 
@@ -132,9 +133,9 @@ int runCommand(int argc, char** argv) {
   program.allow_windows_style_options(false);  // what begins with a slash is a path there, too
   program.formatter(helpFormatter());
   const Command commands[] = {
-      addChatCommand(&program),     addRunCommand(&program),    addPlanCommand(&program),
-      addBenchCommand(&program),    addEvalCommand(&program),   addCalibrateCommand(&program),
-      addInfoCommand(&program),     addTokenizeCommand(&program), addRenderCommand(&program),
+      addChatCommand(&program),    addRunCommand(&program),      addPlanCommand(&program),
+      addBenchCommand(&program),   addEvalCommand(&program),     addCalibrateCommand(&program),
+      addInfoCommand(&program),    addTokenizeCommand(&program), addRenderCommand(&program),
       addDevicesCommand(&program), addDoctorCommand(&program),
   };
   program.footer(  // now: commands take over what is set before

@@ -53,7 +53,8 @@ void Diagnostics::onLog(oriel_log_level level, const char* message, void* user) 
   const bool is_warning = level == ORIEL_LOG_WARNING;
   if (is_warning ? self->shows_warnings_ : self->verbose_) {
     self->progress_.clear();
-    tellText(dim(std::string("oriel: ") + (is_warning ? "warning: " : "") + oneLine(message)) + "\n");
+    tellText(dim(std::string("oriel: ") + (is_warning ? "warning: " : "") + oneLine(message)) +
+             "\n");
   }
 }
 
@@ -111,8 +112,7 @@ void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens
   library_options.pinned_tokens = pinned_tokens;
   library_options.log = Diagnostics::onLog;
   library_options.log_user = &diagnostics_;
-  const bool needs_speed =
-      load == Load::kDevice && options.min_tokens_per_s > 0;
+  const bool needs_speed = load == Load::kDevice && options.min_tokens_per_s > 0;
   const std::optional<oriel_speed> speed =
       needs_speed ? std::optional(deviceSpeed(path, options)) : std::nullopt;
   library_options.speed = speed ? &*speed : nullptr;
@@ -192,7 +192,8 @@ std::string Model::knownFormats() const {
 std::string Model::chatFormat(const ChatFormatOptions& options) const {
   const oriel_chat_options chat = chatOptions(options);
   const char* const name = oriel_chat_template(model_, &chat);
-  diagnostics_.check(name == nullptr ? ORIEL_ERROR_ARGUMENT : ORIEL_OK, Diagnostics::Blame::kOptions);
+  diagnostics_.check(name == nullptr ? ORIEL_ERROR_ARGUMENT : ORIEL_OK,
+                     Diagnostics::Blame::kOptions);
   if (!options.template_file.empty() && name == std::string("plain")) {
     throw Failure{kExitUsage, options.template_file +
                                   " holds no chat template that is known here: " + knownFormats()};

@@ -21,11 +21,13 @@ constexpr uint32_t kMostTokens = 4194304;
 void setMemory(const std::string& text, CommonOptions* options) {
   if (text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos) {
     throw CLI::ValidationError(
-        "--memory", "'" + text + "' is no memory at all: give some, or leave it out for half of what is free");
+        "--memory",
+        "'" + text + "' is no memory at all: give some, or leave it out for half of what is free");
   }
   if (!parseSize(text, &options->memory_bytes)) {
     throw CLI::ValidationError(
-        "--memory", "'" + text + "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)");
+        "--memory",
+        "'" + text + "' is not a size: write bytes, 300MB (10^6), 300MiB or 300M (2^20)");
   }
 }
 
@@ -117,10 +119,11 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
     return (static_cast<unsigned>(uses) & bits) == bits ? group : "";
   };
   const char* const memory = shown("Memory", Uses::kMemory);
-  addText(command, options, "--memory", "SIZE", memory,
-          "Most memory for model and session together: 300MiB or 300M (2^20), 300MB (10^6) or bytes "
-          "(default: half of what is free)",
-          setMemory);
+  addText(
+      command, options, "--memory", "SIZE", memory,
+      "Most memory for model and session together: 300MiB or 300M (2^20), 300MB (10^6) or bytes "
+      "(default: half of what is free)",
+      setMemory);
   command
       ->add_option("--window", options->window_tokens,
                    "Tokens to remember, besides the first few (default: as many as fit, up to the "
@@ -140,10 +143,11 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->type_name("N")
       ->transform(wholeNumber(0, kMostTokens))
       ->group(memory);
-  addText(command, options, "--kv", "FORMAT", memory,
-          "How the cache is stored: f16, k8v8, k8v4 or k4v4, from large to small (default: auto, which "
-          "chooses)",
-          setKvFormat);
+  addText(
+      command, options, "--kv", "FORMAT", memory,
+      "How the cache is stored: f16, k8v8, k8v4 or k4v4, from large to small (default: auto, which "
+      "chooses)",
+      setKvFormat);
   command
       ->add_option("--min-speed", options->min_tokens_per_s,
                    "Reply with at least N tokens/s when the window is full, as predicted for the "
@@ -153,7 +157,8 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->group(shown("Memory", Uses::kModel));
 
   addText(command, options, "--calibration", "FILE", shown("Memory", Uses::kModel),
-          "What `oriel calibrate` measured on this model: a file, none, or auto, the one beside the model "
+          "What `oriel calibrate` measured on this model: a file, none, or auto, the one beside "
+          "the model "
           "(default)",
           setCalibration);
 
@@ -208,9 +213,10 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->check(between(0.0001, 1.0))
       ->group(sampling);
   command
-      ->add_option("--min-p", options->min_p,
-                   "Leave out tokens less than P times as likely as the likeliest (default 0.05; 0: "
-                   "none)")
+      ->add_option(
+          "--min-p", options->min_p,
+          "Leave out tokens less than P times as likely as the likeliest (default 0.05; 0: "
+          "none)")
       ->type_name("P")
       ->check(between(0.0, 1.0))
       ->group(sampling);
@@ -230,9 +236,10 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
 
 void addModelOption(CLI::App* command, CommonOptions* options) {
   command
-      ->add_option("MODEL", options->model,
-                   "GGUF file (default: the one that the environment variable ORIEL_MODEL names, else "
-                   "the bundled model)")
+      ->add_option(
+          "MODEL", options->model,
+          "GGUF file (default: the one that the environment variable ORIEL_MODEL names, else "
+          "the bundled model)")
       ->type_name("");
 }
 
@@ -286,7 +293,9 @@ std::string modelPath(const CommonOptions& options) {
   if (isSet("ORIEL_MODEL")) {
     const std::string path = variable("ORIEL_MODEL");
     if (path.empty()) {  // as with options: a script forgot to fill it
-      throw Failure{kExitUsage, "the environment variable ORIEL_MODEL is empty: name a GGUF file in it, or unset it"};
+      throw Failure{
+          kExitUsage,
+          "the environment variable ORIEL_MODEL is empty: name a GGUF file in it, or unset it"};
     }
     return path;
   }

@@ -23,16 +23,17 @@ struct CommonOptions {
   uint32_t window_tokens = 0;
   uint32_t min_window_tokens = 0;
   std::optional<uint32_t> sink_tokens;
-  uint32_t chunk_tokens = 0;  ///< no option: for commands that load a model twice alike
+  uint32_t chunk_tokens = 0;        ///< no option: for commands that load a model twice alike
   std::vector<uint8_t> f16_layers;  ///< no option: as oriel_options.f16_layers
   oriel_kv_format k_format = ORIEL_KV_AUTO;
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
-  bool device_named = false;   ///< --device was given
+  bool device_named = false;  ///< --device was given
   double min_tokens_per_s = 0;
   uint32_t threads = 0;
-  std::optional<std::string> calibration;  ///< a file; "": none; by default the one beside the model
+  std::optional<std::string>
+      calibration;  ///< a file; "": none; by default the one beside the model
   bool no_cache = false;
   bool split_turns = false;  ///< --evict tokens
 

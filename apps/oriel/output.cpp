@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 
 #include "failure.h"
 #include "sizes.h"
@@ -84,8 +84,9 @@ std::string readAll(const std::string& path, uint64_t most_bytes) {
   std::FILE* const file = path == "-" ? nullptr : openFile(path, "rb");
   bool failed = path != "-" && file == nullptr;
   while (!failed && text.size() <= most_bytes) {
-    const long count = file == nullptr ? readStdin(buffer, sizeof(buffer))
-                                       : static_cast<long>(std::fread(buffer, 1, sizeof(buffer), file));
+    const long count = file == nullptr
+                           ? readStdin(buffer, sizeof(buffer))
+                           : static_cast<long>(std::fread(buffer, 1, sizeof(buffer), file));
     failed = count < 0 || (file != nullptr && std::ferror(file) != 0);
     if (count <= 0) {
       break;
@@ -97,7 +98,8 @@ std::string readAll(const std::string& path, uint64_t most_bytes) {
     std::fclose(file);
   }
   if (failed) {
-    throw Failure{kExitFailed, inputName(path) + " cannot be read (" + std::strerror(error) + "): " +
+    throw Failure{kExitFailed, inputName(path) + " cannot be read (" + std::strerror(error) +
+                                   "): " +
                                    (path == "-" ? "check where the input comes from"
                                                 : "check the path and its permissions")};
   }

@@ -35,7 +35,10 @@ std::vector<Curve> curvesOf(const oriel_plan& plan) {
   for (uint32_t i = 0; i < plan.choice_count; ++i) {
     const oriel_plan_choice& choice = plan.choices[i];
     curves.push_back({formatsName(choice.k_format, choice.v_format),
-                      formatColour(choice.k_format, choice.v_format), choice.k_format, choice.v_format, {}});
+                      formatColour(choice.k_format, choice.v_format),
+                      choice.k_format,
+                      choice.v_format,
+                      {}});
   }
   return curves;
 }
@@ -86,7 +89,8 @@ void drawAxes(const Chart& chart, Svg* svg) {
     const int decimals = step >= unit ? 0 : step * 10 >= unit ? 1 : 2;
     ticks.push_back({at, formatted("%.*f", decimals, at / unit)});
   }
-  chart.drawAxes(ticks, std::string("memory, ") + kUnits[name], "window, tokens", kPlot.x - 26, svg);
+  chart.drawAxes(ticks, std::string("memory, ") + kUnits[name], "window, tokens", kPlot.x - 26,
+                 svg);
 }
 
 /// One row above the axes: curves run everywhere inside them.
@@ -160,8 +164,8 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
     chart = chartOf(smallest, everything, plan.memory_bytes);
     std::vector<uint64_t> memory;
     for (int i = 0; i <= kSamples; ++i) {
-      memory.push_back(static_cast<uint64_t>(
-          chart.x_first + (chart.x_last - chart.x_first) * i / kSamples));
+      memory.push_back(
+          static_cast<uint64_t>(chart.x_first + (chart.x_last - chart.x_first) * i / kSamples));
     }
     for (uint32_t i = 0; i < smallest.choice_count; ++i) {
       memory.push_back(leastOf(smallest, smallest.choices[i]));
@@ -211,8 +215,7 @@ std::string plotPlan(const PlanSource& source, const oriel_options& options,
     svg.line({x, kPlot.y}, {x, chart.bottom()}, {kStrongColour, 1.5, true});
   }
   const double taken = static_cast<double>(plan.total_bytes);
-  const bool has_chosen =
-      plannedFits(plan) && taken >= chart.x_first && taken <= chart.x_last;
+  const bool has_chosen = plannedFits(plan) && taken >= chart.x_first && taken <= chart.x_last;
   if (has_chosen) {
     svg.dot(chart.at(taken, plan.window_tokens), 6, "#ffffff", kStrongColour);
   }

@@ -16,13 +16,15 @@ std::string bytesByPurpose(const oriel_plan& plan) {
     const char* name;
     uint64_t bytes;
   } rows[] = {
-      {"weights", plan.weights_bytes},       {"cache", plan.kv_bytes},
-      {"activations", plan.activation_bytes}, {"staging", plan.staging_bytes},
+      {"weights", plan.weights_bytes},
+      {"cache", plan.kv_bytes},
+      {"activations", plan.activation_bytes},
+      {"staging", plan.staging_bytes},
       {"host", plan.host_bytes},
   };
   constexpr size_t kBarColumn = 28;
-  const auto bar_columns =
-      static_cast<unsigned>(std::clamp<size_t>(resultColumns(), kBarColumn, kBarColumn + 32) - kBarColumn);
+  const auto bar_columns = static_cast<unsigned>(
+      std::clamp<size_t>(resultColumns(), kBarColumn, kBarColumn + 32) - kBarColumn);
   std::string text;
   for (const auto& row : rows) {
     if (&row == &rows[0] && plan.weights_unknown != 0) {
@@ -32,10 +34,13 @@ std::string bytesByPurpose(const oriel_plan& plan) {
     const double share = plan.total_bytes == 0 ? 0
                                                : static_cast<double>(row.bytes) /
                                                      static_cast<double>(plan.total_bytes);
-    text += formatted("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) + bar(share, bar_columns) + "\n";
+    text += formatted("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) +
+            bar(share, bar_columns) + "\n";
   }
-  return text + formatted("  %-12s%12s  (%llu bytes)\n", plan.weights_unknown != 0 ? "the rest" : "total", formatSize(plan.total_bytes).c_str(),
-                       static_cast<unsigned long long>(plan.total_bytes));
+  return text + formatted("  %-12s%12s  (%llu bytes)\n",
+                          plan.weights_unknown != 0 ? "the rest" : "total",
+                          formatSize(plan.total_bytes).c_str(),
+                          static_cast<unsigned long long>(plan.total_bytes));
 }
 
 std::string why(const oriel_plan& plan, const oriel_options& options) {
@@ -67,15 +72,15 @@ std::string verdict(const oriel_plan& plan, const oriel_plan_choice& choice) {
   }
   if (!plannedFits(plan, choice)) {
     return formatted("does not fit: %llu bytes short",
-                  static_cast<unsigned long long>(leastOf(plan, choice) - plan.memory_bytes));
+                     static_cast<unsigned long long>(leastOf(plan, choice) - plan.memory_bytes));
   }
   if (isChosen(plan, choice)) {
     return "chosen: the least expected loss";
   }
   const std::string cost = formatted("%.4f worse: ", choice.loss_nats - plan.loss_nats);
   if (choice.window_tokens > plan.window_tokens) {
-    return cost + formatted("coarser, for %u tokens more",
-                         choice.window_tokens - plan.window_tokens);
+    return cost +
+           formatted("coarser, for %u tokens more", choice.window_tokens - plan.window_tokens);
   }
   if (choice.window_tokens < plan.window_tokens) {
     return cost + formatted("finer, but %u tokens less", plan.window_tokens - choice.window_tokens);
@@ -90,7 +95,7 @@ std::string choiceTable(const oriel_plan& plan) {
     const std::string name = formatsName(choice.k_format, choice.v_format);
     const bool chosen = plannedFits(plan) && isChosen(plan, choice);
     text += formatted("  %c %-10s%10u  %8.4f  %s\n", chosen ? '>' : ' ', name.c_str(),
-                   choice.window_tokens, choice.loss_nats, verdict(plan, choice).c_str());
+                      choice.window_tokens, choice.loss_nats, verdict(plan, choice).c_str());
   }
   return text;
 }
@@ -102,8 +107,7 @@ std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>&
     if (!plannedFits(other)) {
       const uint64_t least = other.weights_unknown != 0 ? other.total_bytes : other.minimum_bytes;
       return formatted("  %c %-10s%10s  %8s  does not fit: %llu bytes short\n", given ? '>' : ' ',
-                    size.c_str(), "-", "-",
-                    static_cast<unsigned long long>(least - memory));
+                       size.c_str(), "-", "-", static_cast<unsigned long long>(least - memory));
     }
     std::string verdict = formatsName(other.k_format, other.v_format);
     if (given) {
@@ -113,16 +117,16 @@ std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>&
     } else if (other.total_bytes == plan.total_bytes && other.loss_nats >= plan.loss_nats) {
       verdict += memory < plan.memory_bytes ? ", enough for the same" : ", nothing more to gain";
     } else if (memory < plan.memory_bytes) {
-      verdict += formatted(", %s less cost %.4f nats",
-                        formatSize(plan.memory_bytes - memory).c_str(),
-                        other.loss_nats - plan.loss_nats);
+      verdict +=
+          formatted(", %s less cost %.4f nats", formatSize(plan.memory_bytes - memory).c_str(),
+                    other.loss_nats - plan.loss_nats);
     } else {
       verdict += formatted(", %s more would save %.4f nats",
-                        formatSize(memory - plan.memory_bytes).c_str(),
-                        plan.loss_nats - other.loss_nats);
+                           formatSize(memory - plan.memory_bytes).c_str(),
+                           plan.loss_nats - other.loss_nats);
     }
     return formatted("  %c %-10s%10u  %8.4f  %s\n", given ? '>' : ' ', size.c_str(),
-                  other.window_tokens, other.loss_nats, verdict.c_str());
+                     other.window_tokens, other.loss_nats, verdict.c_str());
   };
   bool given_shown = false;
   for (const Neighbour& neighbour : neighbours) {
@@ -143,8 +147,7 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
   options.k_format = k;
   options.v_format = v;
   oriel_plan plan = {};
-  const bool possible =
-      PlanSource::ofShape(name, ORIEL_WEIGHTS_DEFAULT).tryPlan(options, &plan);
+  const bool possible = PlanSource::ofShape(name, ORIEL_WEIGHTS_DEFAULT).tryPlan(options, &plan);
   *local_bytes = possible ? plan.kv_local_bytes : 0;
   return possible ? plan.kv_bytes_per_token : 0;
 }
@@ -195,7 +198,7 @@ Json planPredictions(const oriel_plan& plan, const oriel_speed* speed) {
   Json json = predictedFields(plan, {static_cast<double>(depths.back()), 0, 0});
   json["device"] = speed != nullptr ? Json(speed->device) : Json(nullptr);
   const bool known = plan.decode.tokens != 0;
-  json["reason"] = known               ? Json(nullptr)
+  json["reason"] = known                       ? Json(nullptr)
                    : plan.weights_unknown != 0 ? Json("the weights of this model are not known")
                                                : Json("no device was named: add --device");
   json["at_depths"] = Json::array();
@@ -214,21 +217,25 @@ Json planPredictions(const oriel_plan& plan, const oriel_speed* speed) {
 }
 
 std::string speedTable(const oriel_plan& plan, const oriel_speed& speed) {
-  Table table({{"depth"}, {"decode tok/s", true}, {"prefill tok/s", true, 1}, {"decoding is limited by", false, 2}});
+  Table table({{"depth"},
+               {"decode tok/s", true},
+               {"prefill tok/s", true, 1},
+               {"decoding is limited by", false, 2}});
   for (const uint64_t depth : depthsOf(plan)) {
     oriel_prediction prediction;
     if (!predict(plan, depth, 0, &prediction)) {
       return "  speed       not known: the weights of this model are not\n";
     }
     table.row({std::to_string(depth), formatted("%.1f", prediction.decode_tokens_per_s),
-               formatted("%.1f", prediction.prefill_tokens_per_s), limitName(prediction.decode_limit)});
+               formatted("%.1f", prediction.prefill_tokens_per_s),
+               limitName(prediction.decode_limit)});
   }
   std::string text =
       formatted("  speed       predicted for %s\n", speed.device) + table.text(resultColumns(), 2);
   oriel_prediction prediction;
   if (predict(plan, 0, 0, &prediction) && prediction.crossover_tokens > 0) {
     text += formatted("  reading the cache takes as long as the weights at %.0f tokens\n",
-                   prediction.crossover_tokens);
+                      prediction.crossover_tokens);
   }
   return text;
 }
@@ -255,12 +262,13 @@ std::vector<Neighbour> neighboursOf(const PlanSource& source, const oriel_option
 std::string describePlan(const PlanSource& source, const oriel_options& options,
                          const oriel_plan& plan, const std::vector<Neighbour>& neighbours) {
   const std::string memory = formatSize(plan.memory_bytes);
-  std::string text = plan.weights_unknown != 0
-                         ? "whether " + source.title() + " fits in " + memory + " is not known"
-                         : source.title() + (plan.fits != 0 ? " fits in " : " does not fit in ") + memory;
+  std::string text =
+      plan.weights_unknown != 0
+          ? "whether " + source.title() + " fits in " + memory + " is not known"
+          : source.title() + (plan.fits != 0 ? " fits in " : " does not fit in ") + memory;
   text += "\n\n" + bytesByPurpose(plan) + "\n";
-  text += "  window      the last " + std::to_string(plan.window_tokens) + " tokens and the first " +
-          std::to_string(plan.sink_tokens) + " (sinks)\n";
+  text += "  window      the last " + std::to_string(plan.window_tokens) +
+          " tokens and the first " + std::to_string(plan.sink_tokens) + " (sinks)\n";
   text += "  cache       " + formatsName(plan.k_format, plan.v_format) + ": keys " +
           kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ", " +
           formatSize(plan.kv_bytes_per_token) + " a token\n";
@@ -281,7 +289,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   }
   text += "  why         " + why(plan, options) + "\n";
   text += formatted("  loss        %.4f nats a token, expected by %s\n", plan.loss_nats,
-                 plan.calibrated != 0 ? "measurements of this model" : "published priors");
+                    plan.calibrated != 0 ? "measurements of this model" : "published priors");
   if (plan.weights_unknown != 0) {
     text += "  weights     not described here: the memory is planned for the rest\n";
   } else {
@@ -330,8 +338,7 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
     entry["window_tokens"] = choice.window_tokens;
     entry["chunk_tokens"] = choice.chunk_tokens;
     entry["total_bytes"] = choice.total_bytes;
-    entry["minimum_bytes"] =
-        plan.weights_unknown == 0 ? Json(choice.minimum_bytes) : Json(nullptr);
+    entry["minimum_bytes"] = plan.weights_unknown == 0 ? Json(choice.minimum_bytes) : Json(nullptr);
     entry["loss_nats"] = choice.loss_nats;
     entry["decode_tokens_per_s"] =
         choice.decode_tokens_per_s > 0 ? Json(choice.decode_tokens_per_s) : Json(nullptr);
@@ -371,8 +378,14 @@ std::vector<oriel_shape_info> knownShapes() {
 
 std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
   // From 40 columns on there is room for the name and for what a token takes at the most and at the least.
-  Table table({{"name"}, {"layers", true, 5}, {"heads", true, 4}, {"context", true, 3}, {"params", true, 1},
-               {"f16", true}, {"K8V4", true, 2}, {"K4V4", true}});
+  Table table({{"name"},
+               {"layers", true, 5},
+               {"heads", true, 4},
+               {"context", true, 3},
+               {"params", true, 1},
+               {"f16", true},
+               {"K8V4", true, 2},
+               {"K4V4", true}});
   for (const oriel_shape_info& shape : shapes) {
     std::string bytes[4];
     uint64_t local[4];
@@ -388,17 +401,20 @@ std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
                        static_cast<unsigned long long>(local[0]), shape.local_layers,
                        shape.local_window_tokens);
     }
-    table.row({shape.name, std::to_string(shape.n_layers),
-               std::to_string(shape.n_heads) + "/" + std::to_string(shape.n_kv_heads) + "/" +
-                   std::to_string(shape.head_dim),
-               std::to_string(shape.context_train),
-               shape.parameters == 0 ? "?" : formatted("%.2fB", static_cast<double>(shape.parameters) / 1e9),
-               bytes[0], bytes[2], bytes[3]},
-              note);
+    table.row(
+        {shape.name, std::to_string(shape.n_layers),
+         std::to_string(shape.n_heads) + "/" + std::to_string(shape.n_kv_heads) + "/" +
+             std::to_string(shape.head_dim),
+         std::to_string(shape.context_train),
+         shape.parameters == 0 ? "?"
+                               : formatted("%.2fB", static_cast<double>(shape.parameters) / 1e9),
+         bytes[0], bytes[2], bytes[3]},
+        note);
   }
   return table.text(resultColumns()) +
          "\nf16, K8V4 and K4V4 are bytes of cache a token; heads are query/KV/head_dim. "
-         "`oriel plan --arch NAME --memory SIZE` plans for one; where params are ? the weights are not "
+         "`oriel plan --arch NAME --memory SIZE` plans for one; where params are ? the weights are "
+         "not "
          "described, and it cannot say whether the model fits.\n";
 }
 

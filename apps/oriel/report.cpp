@@ -68,9 +68,8 @@ Json predictedFields(const oriel_plan& plan, const PredictedAt& at) {
   Json json;
   oriel_prediction decode;
   oriel_prediction prompt;
-  const bool known =
-      predict(plan, static_cast<uint64_t>(at.decode_depth), 0, &decode) &&
-      predict(plan, at.prompt_depth, at.prompt_tokens, &prompt);
+  const bool known = predict(plan, static_cast<uint64_t>(at.decode_depth), 0, &decode) &&
+                     predict(plan, at.prompt_depth, at.prompt_tokens, &prompt);
   json["decode_tokens_per_s"] = known ? Json(decode.decode_tokens_per_s) : Json(nullptr);
   json["prefill_tokens_per_s"] = known ? Json(prompt.prefill_tokens_per_s) : Json(nullptr);
   json["decode_limit"] = known ? Json(limitName(decode.decode_limit)) : Json(nullptr);

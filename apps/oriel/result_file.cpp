@@ -11,9 +11,9 @@
 #include "system.h"
 
 #ifdef _WIN32
+#include <fcntl.h>
 #include <io.h>
 #include <share.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #else
 #include <fcntl.h>
@@ -32,8 +32,9 @@ constexpr int kMostTries = 16;
 
 int openNew(const std::string& path, unsigned) {
   int fd = -1;
-  _wsopen_s(&fd, fs::u8path(path).c_str(), _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT,
-            _SH_DENYRW, _S_IREAD | _S_IWRITE);
+  _wsopen_s(&fd, fs::u8path(path).c_str(),
+            _O_WRONLY | _O_CREAT | _O_EXCL | _O_BINARY | _O_NOINHERIT, _SH_DENYRW,
+            _S_IREAD | _S_IWRITE);
   return fd;
 }
 int openUnnamed(const std::string&, unsigned) { return -1; }
@@ -104,8 +105,8 @@ ResultFile::ResultFile(const std::string& path) : path_(path), target_(path) {
     fail(EISDIR);
   }
   // What is open already is not to be exchanged, either.
-  in_place_ = (fs::exists(status) && !fs::is_regular_file(status)) || path.compare(0, 5, "/dev/") == 0 ||
-              path.compare(0, 6, "/proc/") == 0;
+  in_place_ = (fs::exists(status) && !fs::is_regular_file(status)) ||
+              path.compare(0, 5, "/dev/") == 0 || path.compare(0, 6, "/proc/") == 0;
   if (in_place_) {
     file_ = openFile(path, "wb");
     if (file_ == nullptr) {

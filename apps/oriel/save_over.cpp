@@ -11,7 +11,8 @@ namespace fs = std::filesystem;
 
 bool isFileWithContent(const std::string& path) {
   std::error_code error;
-  return fs::is_regular_file(fs::u8path(path), error) && fs::file_size(fs::u8path(path), error) > 0 && !error;
+  return fs::is_regular_file(fs::u8path(path), error) &&
+         fs::file_size(fs::u8path(path), error) > 0 && !error;
 }
 
 oriel_status saveOver(oriel_session* session, const std::string& path) {

@@ -32,8 +32,9 @@ uint64_t unitBytes(std::string unit) {
 
 bool parseSize(const std::string& given, uint64_t* bytes) {
   const size_t first = given.find_first_not_of(' ');
-  const std::string text =
-      first == std::string::npos ? "" : given.substr(first, given.find_last_not_of(' ') + 1 - first);
+  const std::string text = first == std::string::npos
+                               ? ""
+                               : given.substr(first, given.find_last_not_of(' ') + 1 - first);
   size_t at = 0;
   uint64_t whole = 0;
   uint64_t fraction = 0;

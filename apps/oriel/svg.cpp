@@ -94,8 +94,8 @@ void Svg::text(Point baseline, std::string_view text, Anchor anchor, double size
 
 void Svg::textUpwards(Point middle, std::string_view text, double size) {
   body_ += "<text text-anchor=\"middle\" fill=\"#333\"" + attribute("font-size", number(size)) +
-           attribute("transform", "translate(" + number(middle.x) + " " + number(middle.y) +
-                                      ") rotate(-90)") +
+           attribute("transform",
+                     "translate(" + number(middle.x) + " " + number(middle.y) + ") rotate(-90)") +
            ">" + escaped(text) + "</text>\n";
 }
 

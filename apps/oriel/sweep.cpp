@@ -78,7 +78,8 @@ uint32_t windowOf(const CommonOptions& common, const std::string& path) {
   return plan.fits != 0 ? std::min(plan.window_tokens, kLongestWindow) : kLongestWindow;
 }
 
-Stage stageOf(SweepKind kind, const Pair& pair, uint32_t window, const std::vector<uint64_t>& depths) {
+Stage stageOf(SweepKind kind, const Pair& pair, uint32_t window,
+              const std::vector<uint64_t>& depths) {
   Stage stage;
   stage.kind = kind;
   stage.pair = pair;
@@ -314,8 +315,8 @@ class Sweeper {
       if (prefill > 0) {
         line.tokens.push_back(static_cast<double>(depth));
         line.prefill.push_back(prefill);
-        line.decode.push_back(predicted(stage, all, depth, options_.prefill,
-                                        &oriel_prediction::decode_tokens_per_s));
+        line.decode.push_back(
+            predicted(stage, all, depth, options_.prefill, &oriel_prediction::decode_tokens_per_s));
       }
     }
     return line;
@@ -338,9 +339,8 @@ class Sweeper {
     point.prefill_bytes_per_token =
         prefillBytes(plan, static_cast<double>(place.depth), load.prefill) / load.prefill;
     point.decode_bytes_per_token = decodeBytes(plan, shown);
-    point.predicted_prefill =
-        predicted(stage, place.rates, place.depth, load.prefill,
-                  &oriel_prediction::prefill_tokens_per_s);
+    point.predicted_prefill = predicted(stage, place.rates, place.depth, load.prefill,
+                                        &oriel_prediction::prefill_tokens_per_s);
     point.predicted_decode = predicted(stage, place.rates, static_cast<uint64_t>(shown), 0,
                                        &oriel_prediction::decode_tokens_per_s);
     return point;

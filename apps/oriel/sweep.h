@@ -38,7 +38,7 @@ struct PredictedLine {
 };
 
 struct Sweep {
-  std::string model;   ///< the file's name
+  std::string model;  ///< the file's name
   std::string device;
   double read_bytes_per_s = 0;
   uint32_t deepest = 0;
@@ -49,9 +49,9 @@ struct Sweep {
 };
 
 struct SweepOptions {
-  std::string stem;      ///< .csv and .svg are added
+  std::string stem;  ///< .csv and .svg are added
   double seconds = 180;
-  uint32_t prefill = 64; ///< tokens of a point at most
+  uint32_t prefill = 64;  ///< tokens of a point at most
   uint32_t decode = 64;
 };
 

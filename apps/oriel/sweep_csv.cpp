@@ -25,10 +25,11 @@ std::string sweepCsvRow(const SweepPoint& point, double read_bytes_per_s) {
   std::transform(kv.begin(), kv.end(), kv.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  return formatted("%s,%s,%u,%llu,%u,%u,%llu,", point.kind == SweepKind::kDepth ? "depth" : "window",
-                   kv.c_str(), point.window_tokens,
-                   static_cast<unsigned long long>(point.depth_tokens), point.prompt_tokens,
-                   point.generated_tokens, static_cast<unsigned long long>(point.total_bytes)) +
+  return formatted("%s,%s,%u,%llu,%u,%u,%llu,",
+                   point.kind == SweepKind::kDepth ? "depth" : "window", kv.c_str(),
+                   point.window_tokens, static_cast<unsigned long long>(point.depth_tokens),
+                   point.prompt_tokens, point.generated_tokens,
+                   static_cast<unsigned long long>(point.total_bytes)) +
          orEmpty(point.prefill_tokens_per_s) + "," + orEmpty(point.predicted_prefill) + "," +
          formatted("%.0f,", point.prefill_bytes_per_token) +
          share(point.prefill_tokens_per_s, point.prefill_bytes_per_token) + "," +

@@ -63,14 +63,15 @@ Panel panelOf(const Sweep& sweep, SweepKind kind, bool decode) {
       }
       const double x = kind == SweepKind::kWindow ? std::log2(point.window_tokens)
                                                   : static_cast<double>(point.depth_tokens);
-      series.measured.push_back({x, decode ? point.decode_tokens_per_s : point.prefill_tokens_per_s});
+      series.measured.push_back(
+          {x, decode ? point.decode_tokens_per_s : point.prefill_tokens_per_s});
       if (kind == SweepKind::kWindow && point.predicted_decode > 0) {
         series.predicted.push_back({x, point.predicted_decode});
       }
     }
     for (const PredictedLine& line : sweep.lines) {
-      for (size_t i = 0; kind == SweepKind::kDepth && line.formats == formats && i < line.tokens.size();
-           ++i) {
+      for (size_t i = 0;
+           kind == SweepKind::kDepth && line.formats == formats && i < line.tokens.size(); ++i) {
         series.predicted.push_back({line.tokens[i], decode ? line.decode[i] : line.prefill[i]});
       }
     }
@@ -107,13 +108,13 @@ void drawPanel(const Panel& panel, double x, Svg* svg) {
   const Point corner = {x, kTop};
   svg->text({x, kTop - 14}, panel.title, Svg::Anchor::kStart, 14, "#333", true);
   if (first > last) {
-    svg->text({x + kPanelWidth / 2, kTop + kPanelHeight / 2}, "no time was left", Svg::Anchor::kMiddle,
-              13, kQuietColour);
+    svg->text({x + kPanelWidth / 2, kTop + kPanelHeight / 2}, "no time was left",
+              Svg::Anchor::kMiddle, 13, kQuietColour);
     return;
   }
   const double margin = std::max((last - first) / 40, 1e-9);
-  const Chart chart = {corner, kPanelWidth, kPanelHeight, first - margin, last + margin,
-                       std::max(most, 1e-3) * kHeadRoom};
+  const Chart chart = {corner,         kPanelWidth,   kPanelHeight,
+                       first - margin, last + margin, std::max(most, 1e-3) * kHeadRoom};
   chart.drawAxes(ticksOf(panel, first, last), panel.x_title, "tokens/s", 50, svg);
   for (const Series& series : panel.series) {
     if (!series.predicted.empty()) {

@@ -123,7 +123,9 @@ bool isTerminal(Stream stream) { return _isatty(static_cast<int>(stream)) != 0; 
 
 unsigned terminalColumns(Stream stream) {
   CONSOLE_SCREEN_BUFFER_INFO info;
-  if (GetConsoleScreenBufferInfo(GetStdHandle(stream == Stream::kOut ? STD_OUTPUT_HANDLE : STD_ERROR_HANDLE), &info) == 0) {
+  if (GetConsoleScreenBufferInfo(
+          GetStdHandle(stream == Stream::kOut ? STD_OUTPUT_HANDLE : STD_ERROR_HANDLE), &info) ==
+      0) {
     return 80;
   }
   return static_cast<unsigned>(info.srWindow.Right - info.srWindow.Left + 1);
@@ -185,7 +187,8 @@ bool isTerminal(Stream stream) { return isatty(static_cast<int>(stream)) != 0; }
 
 unsigned terminalColumns(Stream stream) {
   winsize size = {};
-  return ioctl(static_cast<int>(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  return ioctl(static_cast<int>(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col
+                                                                                    : 80;
 }
 
 uint64_t residentBytes() {

@@ -34,7 +34,8 @@ inline CLI::Validator between(double least, double most) {
 inline CLI::Validator wholeNumber(uint64_t least, uint64_t most) {
   return CLI::Validator(
       [least, most](std::string& text) {
-        const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+        const bool digits =
+            !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
         errno = 0;
         const unsigned long long value = digits ? std::strtoull(text.c_str(), nullptr, 10) : 0;
         if (!digits || errno != 0 || value < least || value > most) {
@@ -53,7 +54,8 @@ inline CLI::Validator svgFile() {
       [](const std::string& text) {
         return text.empty() || isSvgName(text)
                    ? std::string()
-                   : "'" + text + "' is not allowed: drawings are SVG, so write a name that ends with .svg";
+                   : "'" + text +
+                         "' is not allowed: drawings are SVG, so write a name that ends with .svg";
       },
       "");
 }
@@ -62,10 +64,12 @@ inline CLI::Validator svgFile() {
 inline CLI::Validator stem() {
   return CLI::Validator(
       [](const std::string& text) {
-        for (const char* ending : {".svg", ".csv", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}) {
+        for (const char* ending :
+             {".svg", ".csv", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"}) {
           const size_t length = std::strlen(ending);
           if (text.size() >= length && text.compare(text.size() - length, length, ending) == 0) {
-            return "'" + text + "' is not allowed: leave out " + ending + "; .csv and .svg are written and added";
+            return "'" + text + "' is not allowed: leave out " + ending +
+                   "; .csv and .svg are written and added";
           }
         }
         return std::string();

@@ -23,16 +23,15 @@ struct Range {
 };
 
 /// Marks that stand on the character before them, and characters that show nothing.
-constexpr Range kNoColumns[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},
-                                {0x0E34, 0x0E3A}, {0x0E47, 0x0E4E}, {0x200B, 0x200F}, {0x202A, 0x202E},
-                                {0x2060, 0x2064}, {0x20D0, 0x20F0}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F},
-                                {0xFEFF, 0xFEFF}, {0xE0100, 0xE01EF}};
+constexpr Range kNoColumns[] = {
+    {0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x064B, 0x065F},  {0x0E34, 0x0E3A},
+    {0x0E47, 0x0E4E}, {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x2064},  {0x20D0, 0x20F0},
+    {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}, {0xFEFF, 0xFEFF}, {0xE0100, 0xE01EF}};
 /// East Asian wide and full-width characters and emoji (Unicode's EastAsianWidth.txt, blocks rounded).
-constexpr Range kTwoColumns[] = {{0x1100, 0x115F},   {0x231A, 0x231B},   {0x2E80, 0x303E},
-                                 {0x3041, 0xA4CF},   {0xA960, 0xA97C},   {0xAC00, 0xD7A3},
-                                 {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
-                                 {0xFFE0, 0xFFE6},   {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF},
-                                 {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
+constexpr Range kTwoColumns[] = {
+    {0x1100, 0x115F},   {0x231A, 0x231B},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},  {0xA960, 0xA97C},
+    {0xAC00, 0xD7A3},   {0xF900, 0xFAFF},   {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},  {0xFFE0, 0xFFE6},
+    {0x1F300, 0x1F64F}, {0x1F680, 0x1F6FF}, {0x1F900, 0x1F9FF}, {0x20000, 0x3FFFD}};
 
 template <size_t N>
 bool isIn(const Range (&ranges)[N], uint32_t character) {
@@ -66,7 +65,8 @@ uint32_t characterAt(std::string_view text, size_t at, size_t* bytes) {
 }
 
 size_t terminalOr80(Stream stream) {
-  return isTerminal(stream) ? std::max<size_t>(terminalColumns(stream), kLeastColumns) : kUsualColumns;
+  return isTerminal(stream) ? std::max<size_t>(terminalColumns(stream), kLeastColumns)
+                            : kUsualColumns;
 }
 
 /// Where a line goes on when it is broken: see wrapped().
@@ -80,7 +80,8 @@ Hanging hangingOf(std::string_view line, size_t columns) {
   size_t first_column = 0;
   size_t last_column = 0;
   size_t last_cell = 0;
-  for (size_t gap = line.find("  ", leading); gap != std::string_view::npos; gap = line.find("  ", last_cell)) {
+  for (size_t gap = line.find("  ", leading); gap != std::string_view::npos;
+       gap = line.find("  ", last_cell)) {
     const size_t cell = line.find_first_not_of(' ', gap);
     if (cell == std::string_view::npos) {
       break;
@@ -160,8 +161,9 @@ std::string wrapped(std::string_view text, size_t columns) {
       const Hanging hanging = hangingOf(line, columns);
       const std::string_view above = line.substr(0, hanging.moved_from);
       if (!above.empty()) {
-        out += broken(above.substr(0, above.find_last_not_of(' ') + 1), columns, hanging.indent, 0) + "\n" +
-               std::string(hanging.indent, ' ');
+        out +=
+            broken(above.substr(0, above.find_last_not_of(' ') + 1), columns, hanging.indent, 0) +
+            "\n" + std::string(hanging.indent, ' ');
       }
       out += broken(line.substr(hanging.moved_from), columns, hanging.indent,
                     above.empty() ? 0 : hanging.indent);
@@ -221,7 +223,8 @@ std::string Table::text(size_t columns, size_t indent) const {
     std::string line(indent, ' ');
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (shown[i]) {
-        line += std::string(i == 0 ? 0 : kGap, ' ') + padded(cell_of(i), widths[i], columns_[i].right);
+        line +=
+            std::string(i == 0 ? 0 : kGap, ' ') + padded(cell_of(i), widths[i], columns_[i].right);
       }
     }
     out += line.erase(line.find_last_not_of(' ') + 1) + "\n";

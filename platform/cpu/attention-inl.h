@@ -46,7 +46,7 @@ struct Slots {
 };
 
 inline Slots slotsOf(const AttentionPush& p, KvFormat format, const uint32_t* side, uint32_t head,
-              bool sinks, uint32_t first) {
+                     bool sinks, uint32_t first) {
   if (sinks) {
     return {KvFormat::kF16,
             side + (static_cast<uint64_t>(head) * p.sinks + first) *
@@ -81,8 +81,8 @@ inline void unpackHalves(const uint16_t* halves, uint32_t count, float* out) {
 /// The levels of int4 codes, in the lowest four bits of each lane.
 HWY_INLINE VF levelsOf(VU codes) {
   HWY_ALIGN static constexpr float kLevels[kInt4Levels] = {
-      int4Level(0), int4Level(1), int4Level(2),  int4Level(3),  int4Level(4),  int4Level(5),
-      int4Level(6), int4Level(7), int4Level(8),  int4Level(9),  int4Level(10), int4Level(11),
+      int4Level(0),  int4Level(1),  int4Level(2),  int4Level(3), int4Level(4),  int4Level(5),
+      int4Level(6),  int4Level(7),  int4Level(8),  int4Level(9), int4Level(10), int4Level(11),
       int4Level(12), int4Level(13), int4Level(14), int4Level(15)};
   return hn::TableLookupLanes(hn::Load(kF, kLevels),
                               hn::IndicesFromVec(kF, hn::BitCast(kI, codes)));
@@ -94,8 +94,8 @@ template <KvFormat kFormat>
 HWY_INLINE VF codeValues(const uint8_t* bytes) {
   if (kFormat == KvFormat::kInt8) {
     const hn::Rebind<int8_t, DF> k8;
-    return hn::ConvertTo(
-        kF, hn::PromoteTo(kI, hn::LoadU(k8, reinterpret_cast<const int8_t*>(bytes))));
+    return hn::ConvertTo(kF,
+                         hn::PromoteTo(kI, hn::LoadU(k8, reinterpret_cast<const int8_t*>(bytes))));
   }
   // A byte holds two codes: spread bytes to pairs of bytes, then those to lanes.
   const hn::Rebind<uint8_t, hn::Half<DF>> k8;
@@ -211,9 +211,8 @@ HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint3
                              uint32_t ring_begin, uint32_t n_ring, uint32_t block_slots,
                              const Attend& attend) {
   const uint64_t begin = static_cast<uint64_t>(splits.first) * p.split_slots;
-  const uint64_t end = p.splits == 1
-                           ? UINT64_MAX
-                           : begin + static_cast<uint64_t>(splits.count) * p.split_slots;
+  const uint64_t end =
+      p.splits == 1 ? UINT64_MAX : begin + static_cast<uint64_t>(splits.count) * p.split_slots;
   const auto share = [&](uint64_t first_slot, uint32_t slots, uint32_t* from, uint32_t* to) {
     const uint64_t last = first_slot + slots;
     *from = static_cast<uint32_t>(std::clamp(begin, first_slot, last) - first_slot);

@@ -42,7 +42,7 @@ void unpackLowBits(const Slots& slots, uint32_t count, uint32_t head_dim, uint32
 
 /// `count` slots of head_dim values as floats, `stride` apart, padded with zeros to `stride`.
 inline void unpackSlots(const Slots& slots, uint32_t count, uint32_t head_dim, uint32_t stride,
-                 float* out) {
+                        float* out) {
   switch (slots.format) {
     case KvFormat::kInt8:
       return unpackLowBits<KvFormat::kInt8>(slots, count, head_dim, stride, out);

@@ -18,7 +18,7 @@ namespace oriel {
 namespace HWY_NAMESPACE {
 
 constexpr uint32_t kMostHeads = kManyRegisters ? 4 : 2;  // worked on at a time
-constexpr uint32_t kBlockSlots = 128;  // at most
+constexpr uint32_t kBlockSlots = 128;                    // at most
 constexpr uint32_t kMostGroups = kvGroups(kMaxHeadDim);
 
 /// Some query heads of a token, and what they have gathered so far.
@@ -442,11 +442,14 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
       [&](bool sinks, uint32_t slot, uint32_t, uint32_t count) {
         const Slots keys = slotsOf(p, task.k_format, task.keys, kv_head, sinks, slot);
         const Slots values = slotsOf(p, task.v_format, task.values, kv_head, sinks, slot);
-        Rows k = {reinterpret_cast<const uint8_t*>(keys.words), 4 * kvValueWords(keys.format, d),
+        Rows k = {reinterpret_cast<const uint8_t*>(keys.words),
+                  4 * kvValueWords(keys.format, d),
                   reinterpret_cast<const uint8_t*>(values.words),
-                  4 * kvValueWords(values.format, d), count, d};
+                  4 * kvValueWords(values.format, d),
+                  count,
+                  d};
         const Rows v = {k.ahead, k.ahead_bytes, k.first + static_cast<uint64_t>(count) * k.bytes,
-                        k.bytes, count, d};
+                        k.bytes, count,         d};
         turn(!sinks);
         const uint32_t n_scales = count * groups;
         if (keys.scales != nullptr) {

@@ -468,8 +468,8 @@ class CpuExecutor final : public HostExecutor {
   uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
   bool private_rows_ = false;   // the ring holds one per thread
   StepRun what_ = StepRun::kDecode;
-  const StopCheck* stop_ = nullptr;  // of the run in progress; asked by thread 0
-  bool cancelled_ = false;           // it said yes
+  const StopCheck* stop_ = nullptr;               // of the run in progress; asked by thread 0
+  bool cancelled_ = false;                        // it said yes
   std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op after which the team stopped
   Pool pool_;                                     // last: its threads end before anything they use
 };

@@ -41,9 +41,7 @@ struct RowsView {
     words[3] = hn::BitCast(kU, hn::InterleaveUpper(k64, ab2, cd2));
   }
 
-  HWY_INLINE VU side(uint32_t s) const {
-    return toLanes(hn::LoadU(kU, sides + s * kGroupRows));
-  }
+  HWY_INLINE VU side(uint32_t s) const { return toLanes(hn::LoadU(kU, sides + s * kGroupRows)); }
 
   /// From the order of rows to that of lanes, and back.
   static HWY_INLINE VU toLanes(VU by_row) {
@@ -124,8 +122,8 @@ HWY_INLINE void twoBitWord(VU word, VU (&out)[4]) {
 
 /// Byte i % 4 of every word as a float.
 HWY_INLINE VF byteOf(VU words, uint32_t i) {
-  const VU byte = hn::And(hn::ShiftRightSame(words, static_cast<int>(8 * (i % 4))),
-                          hn::Set(kU, 0xffu));
+  const VU byte =
+      hn::And(hn::ShiftRightSame(words, static_cast<int>(8 * (i % 4))), hn::Set(kU, 0xffu));
   return hn::ConvertTo(kF, hn::BitCast(kI, byte));
 }
 HWY_INLINE VF signedByte(VU words, uint32_t i) {
@@ -209,7 +207,8 @@ struct Iq4Xs : Traits<true, false, false, 0> {
     const uint32_t at = unit / 8 * 3;
     nibbleQuad(rows, unit, out);
     lookUpIq4(out);
-    out->scale[0] = hn::Mul(lowHalves(rows.side(at)), signedByte(rows.side(at + 1 + unit % 8 / 4), unit));
+    out->scale[0] =
+        hn::Mul(lowHalves(rows.side(at)), signedByte(rows.side(at + 1 + unit % 8 / 4), unit));
   }
 };
 
@@ -333,8 +332,7 @@ struct Bf16 {
       rows.quad(4 * unit + q, words);
       for (uint32_t j = 0; j < 4; ++j) {
         values[8 * q + 2 * j] = hn::BitCast(kF, hn::ShiftLeft<16>(words[j]));
-        values[8 * q + 2 * j + 1] =
-            hn::BitCast(kF, hn::And(words[j], hn::Set(kU, 0xffff0000u)));
+        values[8 * q + 2 * j + 1] = hn::BitCast(kF, hn::And(words[j], hn::Set(kU, 0xffff0000u)));
       }
     }
   }

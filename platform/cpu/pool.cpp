@@ -34,7 +34,9 @@ constexpr uint64_t kSectionsPerRun = 1u << kRunBits;
 constexpr uint64_t kRunMask = kSectionMask << kRunBits;
 
 constexpr uint64_t sectionOf(uint64_t state) { return state >> kSectionShift; }
-constexpr uint64_t firstOfRun(uint64_t section) { return section / kSectionsPerRun * kSectionsPerRun; }
+constexpr uint64_t firstOfRun(uint64_t section) {
+  return section / kSectionsPerRun * kSectionsPerRun;
+}
 
 // The state after the last one has left.
 constexpr uint64_t afterSection(uint64_t section, bool last) {

@@ -199,9 +199,9 @@ void append(const RopeAppendPush& p, KvFormat format, uint32_t head, uint32_t sl
             const float* values, uint32_t* side) {
   const uint32_t d = p.head_dim;
   if (slot < p.sinks) {
-    storeHalves(values, d,
-                side + (static_cast<uint64_t>(head) * p.sinks + slot) *
-                           kvValueWords(KvFormat::kF16, d));
+    storeHalves(
+        values, d,
+        side + (static_cast<uint64_t>(head) * p.sinks + slot) * kvValueWords(KvFormat::kF16, d));
     return;
   }
   const SideLayout layout = sideLayout(format, {p.n_kv_heads, d, p.sinks, 0, p.ring});

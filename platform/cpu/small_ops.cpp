@@ -24,8 +24,8 @@ void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float* 
       const VF x = hn::LoadU(kF, in + c);
       sums[c / kN % 4] = hn::MulAdd(x, x, sums[c / kN % 4]);
     }
-    double sum = static_cast<double>(hn::GetLane(hn::SumOfLanes(
-        kF, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])))));
+    double sum = static_cast<double>(hn::GetLane(
+        hn::SumOfLanes(kF, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3])))));
     for (uint32_t c = whole; c < p.cols; ++c) {
       sum += static_cast<double>(in[c]) * static_cast<double>(in[c]);
     }
@@ -52,8 +52,7 @@ HWY_INLINE VF activate(VF x) {
   VF y = x;
   if (kGelu) {
     const VF cubed = hn::Mul(hn::Mul(x, x), x);
-    y = hn::Mul(hn::Set(kF, 2.0f * kGeluScale),
-                hn::MulAdd(hn::Set(kF, kGeluCubic), cubed, x));
+    y = hn::Mul(hn::Set(kF, 2.0f * kGeluScale), hn::MulAdd(hn::Set(kF, kGeluCubic), cubed, x));
   }
   // Beyond 87 the exponential would overflow; the quotient is 0 to within 1e-36 * x there.
   const VF e = expOf(hn::Min(hn::Neg(y), hn::Set(kF, 87.0f)));

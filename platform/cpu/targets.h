@@ -52,7 +52,7 @@
 #define ORIEL_CPU_HAS_AVX2 0
 #define ORIEL_CPU_AVX2(name) HWY_STATIC_DISPATCH(name)
 #endif
-#define ORIEL_CPU_PICK(target, name)                                \
+#define ORIEL_CPU_PICK(target, name)                                 \
   ((target) == ::oriel::SimdTarget::kAvx512 ? ORIEL_CPU_AVX512(name) \
    : (target) == ::oriel::SimdTarget::kAvx2 ? ORIEL_CPU_AVX2(name)   \
                                             : HWY_STATIC_DISPATCH(name))

@@ -19,8 +19,8 @@ struct Version {
 };
 constexpr Version kUnified = {"/sys/fs/cgroup", "memory.max", "memory.current", "\ninactive_file "};
 /// Beside the first version the second one has no memory files: its limits are then the first one's.
-constexpr Version kLegacy = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-                             "\ntotal_inactive_file "};
+constexpr Version kLegacy = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                             "memory.usage_in_bytes", "\ntotal_inactive_file "};
 
 /// Room behind a group's path for the name of a file.
 constexpr size_t kFileNameBytes = 32;

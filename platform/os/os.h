@@ -41,7 +41,7 @@ class InputFile {
   /// What tells that a file was written to.
   struct State {
     uint64_t bytes = 0;
-    uint64_t links = 0;  ///< names
+    uint64_t links = 0;       ///< names
     int64_t written[2] = {};  ///< time of the last write: seconds and nanoseconds, or one number
     int64_t changed[2] = {};  ///< of the last change of anything, names included
   };
@@ -63,14 +63,15 @@ bool readIfThere(const char* path, void* to, uint64_t bytes);
 /// What a file is for.
 enum class FileUse {
   kCache,  ///< it can be made again: its folder is made if it is missing (one level and its parents)
-  kKept,   ///< its folder must be there; once written the file survives a power failure, which takes its time
+  kKept,  ///< its folder must be there; once written the file survives a power failure, which takes its time
 };
 
 /// Writes a temporary file beside `path`, of a name that nobody else has, and renames it over `path`: readers see
 /// the old or the new file, never a part. Never waits for another process. Refuses to replace what is no file. On
 /// POSIX systems the file is its owner's alone (0600), or stricter where the one it replaces is. What a process
 /// leaves that is ended meanwhile, the system removes (Windows) or the next write of this path.
-Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use, const Log& log);
+Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
+                           const Log& log);
 
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);

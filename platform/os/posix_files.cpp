@@ -221,7 +221,8 @@ int writeOnce(const char* path, const Place& place, mode_t mode, const void* dat
 
 int openToRead(const char* path) {
   const int given = descriptorIn(path);
-  return given >= 0 ? ::fcntl(given, F_DUPFD_CLOEXEC, 0) : openRetrying(path, O_RDONLY | O_NONBLOCK);
+  return given >= 0 ? ::fcntl(given, F_DUPFD_CLOEXEC, 0)
+                    : openRetrying(path, O_RDONLY | O_NONBLOCK);
 }
 
 const char* adviceFor(int error) {
@@ -316,8 +317,9 @@ Status InputFile::openIfThere(const char* path, const Log& log) {
     return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(errno));
   }
   if (!S_ISREG(info.st_mode)) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path,
-                    S_ISDIR(info.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
+    return log.fail(
+        ORIEL_ERROR_IO, "cannot open %.600s: %s", path,
+        S_ISDIR(info.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
   }
   handle_ = file.release();
   if (!readState(&was_)) {
@@ -351,9 +353,9 @@ Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log
   char* at = static_cast<char*>(to);
   while (bytes > 0) {
     constexpr uint64_t kMost = 1u << 30;  // what every system takes at a time
-    const ssize_t got = ::pread(static_cast<int>(handle_), at,
-                                static_cast<size_t>(bytes < kMost ? bytes : kMost),
-                                static_cast<off_t>(offset));
+    const ssize_t got =
+        ::pread(static_cast<int>(handle_), at, static_cast<size_t>(bytes < kMost ? bytes : kMost),
+                static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) {
       continue;
     }
@@ -393,8 +395,9 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
   mode_t mode = kPrivateFile;
   if (::stat(path, &old) == 0) {
     if (!S_ISREG(old.st_mode)) {  // which renaming would replace
-      return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path,
-                      S_ISDIR(old.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
+      return log.fail(
+          ORIEL_ERROR_IO, "cannot write %.600s: %s", path,
+          S_ISDIR(old.st_mode) ? adviceFor(EISDIR) : "it is a device or a pipe, give a file");
     }
     mode &= old.st_mode;
   }
@@ -413,11 +416,13 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
   for (int i = 0; i < kMostTries && error == ENOENT; ++i) {
     struct stat folder = {};
     if (::stat(place.folder[0] == '\0' ? "." : place.folder, &folder) != 0) {
-      return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: its folder is not there, make it first", path);
+      return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: its folder is not there, make it first",
+                      path);
     }
     error = writeOnce(path, place, mode, data, bytes, lasts);
   }
-  return error == 0 ? kOk : log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(error));
+  return error == 0 ? kOk
+                    : log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(error));
 }
 
 void removeFile(const char* path) { (void)::unlink(path); }

@@ -151,7 +151,8 @@ InputFile::~InputFile() {
 Status InputFile::open(const char* path, const Log& log) {
   ORIEL_TRY(openShared(path, FILE_SHARE_READ | FILE_SHARE_DELETE, log));  // nobody writes
   if (!isOpen()) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(ERROR_FILE_NOT_FOUND));
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path,
+                    adviceFor(ERROR_FILE_NOT_FOUND));
   }
   return was_.bytes == 0 ? log.fail(ORIEL_ERROR_IO, "%.600s is empty: download it again", path)
                          : Status(kOk);
@@ -182,20 +183,20 @@ Status InputFile::openShared(const char* path, uint32_t sharing, const Log& log)
                : log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(error));
   }
   if (GetFileType(file.get()) != FILE_TYPE_DISK) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a device or a pipe, give a file", path);
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is a device or a pipe, give a file",
+                    path);
   }
   handle_ = reinterpret_cast<intptr_t>(file.release());
-  return readState(&was_) ? kOk
-                          : log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path,
-                                     adviceFor(GetLastError()));
+  return readState(&was_)
+             ? kOk
+             : log.fail(ORIEL_ERROR_IO, "cannot open %.600s: %s", path, adviceFor(GetLastError()));
 }
 
 bool InputFile::readState(State* state) const {
   const HANDLE handle = reinterpret_cast<HANDLE>(handle_);
   LARGE_INTEGER size = {};
   FILETIME written = {};
-  if (GetFileSizeEx(handle, &size) == 0 ||
-      GetFileTime(handle, nullptr, nullptr, &written) == 0) {
+  if (GetFileSizeEx(handle, &size) == 0 || GetFileTime(handle, nullptr, nullptr, &written) == 0) {
     return false;
   }
   state->bytes = static_cast<uint64_t>(size.QuadPart);
@@ -253,10 +254,11 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
                     "cannot write %.600s: its path is too long or not UTF-8, change it", path);
   }
   constexpr DWORD kAccess = GENERIC_WRITE | DELETE;
-  HANDLE handle = CreateFileW(temporary.text, kAccess, 0, nullptr, CREATE_NEW,
-                              FILE_ATTRIBUTE_NORMAL, nullptr);
+  HANDLE handle =
+      CreateFileW(temporary.text, kAccess, 0, nullptr, CREATE_NEW, FILE_ATTRIBUTE_NORMAL, nullptr);
   if (handle == INVALID_HANDLE_VALUE && GetLastError() == ERROR_PATH_NOT_FOUND && lasts) {
-    return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: its folder is not there, make it first", path);
+    return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: its folder is not there, make it first",
+                    path);
   }
   if (handle == INVALID_HANDLE_VALUE && GetLastError() == ERROR_PATH_NOT_FOUND) {
     makeParents(wide);

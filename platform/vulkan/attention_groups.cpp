@@ -31,8 +31,8 @@ bool AttentionGroups::covers(StepList list, const Op& op, uint32_t* offset_bytes
   }
   const AttentionPush& push = op.push.attention;
   const uint32_t local = push.local != 0 ? 1 : 0;
-  *offset_bytes = static_cast<uint32_t>(offsetof(StepHeader, attention_groups)) +
-                  4 * kGroupWords * local;
+  *offset_bytes =
+      static_cast<uint32_t>(offsetof(StepHeader, attention_groups)) + 4 * kGroupWords * local;
   return grids_[local].splits == push.splits && grids_[local].split_slots == push.split_slots;
 }
 

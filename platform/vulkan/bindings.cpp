@@ -85,8 +85,8 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
       ORIEL_TRY(checkVk(api.vkAllocateDescriptorSets(device.device, &info, &handles->set),
                         "allocate a descriptor set", log));
       writeSet(device, arenas, plan, plan.ops[l][i], handles->set);
-      ORIEL_TRY(writeTexelViews(device, arenas, plan.ops[l][i], handles->set, log,
-                                handles->texels));
+      ORIEL_TRY(
+          writeTexelViews(device, arenas, plan.ops[l][i], handles->set, log, handles->texels));
     }
   }
   return kOk;

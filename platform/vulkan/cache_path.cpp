@@ -10,8 +10,8 @@ bool makeCachePath(const DeviceCaps& caps, const char* dir, const char* kind, ch
   for (uint32_t i = 0; i < VK_UUID_SIZE; ++i) {
     std::snprintf(uuid + 2 * i, 3, "%02x", caps.device_uuid[i]);
   }
-  const int length = std::snprintf(path, capacity, "%s/oriel-%04x-%04x-%s.%s", dir,
-                                   caps.vendor_id, caps.device_id, uuid, kind);
+  const int length = std::snprintf(path, capacity, "%s/oriel-%04x-%04x-%s.%s", dir, caps.vendor_id,
+                                   caps.device_id, uuid, kind);
   return length > 0 && static_cast<size_t>(length) < capacity;
 }
 

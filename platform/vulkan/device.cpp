@@ -81,8 +81,7 @@ void explainRefusal(const VkPhysicalDeviceLimits& limits, bool has_compute, Devi
   }
   need("maxPerStageDescriptorStorageBuffers", limits.maxPerStageDescriptorStorageBuffers,
        kNeededStorageBuffers);
-  need("maxComputeWorkGroupInvocations", limits.maxComputeWorkGroupInvocations,
-       kNeededInvocations);
+  need("maxComputeWorkGroupInvocations", limits.maxComputeWorkGroupInvocations, kNeededInvocations);
   need("maxComputeWorkGroupSize[0]", limits.maxComputeWorkGroupSize[0], kNeededInvocations);
   need("maxComputeSharedMemorySize", limits.maxComputeSharedMemorySize, kNeededSharedBytes);
   need("maxPushConstantsSize", limits.maxPushConstantsSize, kNeededPushBytes);
@@ -320,8 +319,7 @@ Status enumerateDevices(const VulkanDevice& device, const Log& log,
     return kOk;
   }
   *count = kMaxPhysicalDevices;
-  const VkResult result =
-      device.api.vkEnumeratePhysicalDevices(device.instance, count, physical);
+  const VkResult result = device.api.vkEnumeratePhysicalDevices(device.instance, count, physical);
   if (result < 0) {
     *count = 0;
   }
@@ -340,10 +338,11 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
   uint32_t count = 0;
   ORIEL_TRY(enumerateDevices(*this, log, all, &count));
   if (options.device_number > count) {
-    return log.fail(ORIEL_ERROR_NO_DEVICE,
-                    "there is no Vulkan device %u (counted from 0), %u found: choose one that the list "
-                    "of devices shows",
-                    options.device_number - 1, count);
+    return log.fail(
+        ORIEL_ERROR_NO_DEVICE,
+        "there is no Vulkan device %u (counted from 0), %u found: choose one that the list "
+        "of devices shows",
+        options.device_number - 1, count);
   }
   for (uint32_t i = 0; i < count; ++i) {
     if (options.device_number != 0 && options.device_number != i + 1) {
@@ -351,11 +350,11 @@ Status VulkanDevice::create(const ExecutorOptions& options) {
     }
     const DeviceCaps candidate = readDeviceCaps(api, all[i]);
     if (!candidate.usable()) {
-      log.write(ORIEL_LOG_WARNING, "Vulkan device %u (%s) is not usable: %s", i + 1,
-                candidate.name, candidate.reason);
+      log.write(ORIEL_LOG_WARNING, "Vulkan device %u (%s) is not usable: %s", i + 1, candidate.name,
+                candidate.reason);
     } else if (options.not_software && candidate.isSoftware()) {
-      log.write(ORIEL_LOG_INFO, "Vulkan device %u (%s) is this processor: used only when asked for", i + 1,
-                candidate.name);
+      log.write(ORIEL_LOG_INFO, "Vulkan device %u (%s) is this processor: used only when asked for",
+                i + 1, candidate.name);
     } else if (physical == VK_NULL_HANDLE || preference(candidate.type) > preference(caps.type)) {
       physical = all[i];
       caps = candidate;

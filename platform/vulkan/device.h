@@ -20,7 +20,7 @@ struct DeviceCaps {
   uint32_t compute_family;
   bool needs_portability_subset;
   bool creation_feedback;  ///< says whether a pipeline came from the cache
-  uint32_t features;  ///< featureBit()s of what it has, less what was turned off
+  uint32_t features;       ///< featureBit()s of what it has, less what was turned off
   bool fast_integer_dot;   ///< the driver calls packed dot products accelerated
   uint32_t subgroup_size;  ///< as declared; a driver may run narrower ones
   MatrixShape matrix;      ///< of kCooperativeMatrix

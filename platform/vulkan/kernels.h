@@ -12,10 +12,10 @@ constexpr uint32_t kMaxSpecConstants = 8;
 enum class Staging : uint8_t { kNone, kIntegers, kHalves, kMatrixHalves };
 
 struct Kernel {
-  uint32_t shader = 0;  ///< index into kShaders
+  uint32_t shader = 0;                         ///< index into kShaders
   uint32_t constants[kMaxSpecConstants] = {};  ///< by constant_id; ids a shader lacks are ignored
   uint32_t grid[3] = {1, 1, 1};
-  bool divisible = false;  ///< its grid may be dispatched in parts (vkCmdDispatchBase)
+  bool divisible = false;            ///< its grid may be dispatched in parts (vkCmdDispatchBase)
   Staging staging = Staging::kNone;  ///< its input must have been through that kernel
   uint32_t subgroup_size = 0;        ///< that it takes for granted; 0: none
 };

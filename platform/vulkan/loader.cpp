@@ -11,7 +11,8 @@ constexpr const char* kLoaderNames[] = {
     "libvulkan.1.dylib", "libvulkan.dylib", "libMoltenVK.dylib",
     "@rpath/MoltenVK.framework/MoltenVK",  // embedded in an app
 #else
-    "libvulkan.so.1", "libvulkan.so",
+    "libvulkan.so.1",
+    "libvulkan.so",
 #endif
 };
 
@@ -96,10 +97,11 @@ Status checkVk(VkResult result, const char* what, const Log& log) {
                       "memory budget",
                       what, text, number);
     case VK_ERROR_DEVICE_LOST:
-      return log.fail(ORIEL_ERROR_DEVICE,
-                      "cannot %s, %s (Vulkan result %d): free the model and load it again, or on the "
-                      "CPU",
-                      what, text, number);
+      return log.fail(
+          ORIEL_ERROR_DEVICE,
+          "cannot %s, %s (Vulkan result %d): free the model and load it again, or on the "
+          "CPU",
+          what, text, number);
     default:
       return log.fail(ORIEL_ERROR_DEVICE,
                       "cannot %s, %s (Vulkan result %d): update the graphics driver or choose "

@@ -10,66 +10,66 @@
 #include "os/os.h"
 
 /// Entry points that exist before an instance does.
-#define ORIEL_VULKAN_GLOBAL_FUNCTIONS(X) \
-  X(vkEnumerateInstanceVersion)          \
+#define ORIEL_VULKAN_GLOBAL_FUNCTIONS(X)    \
+  X(vkEnumerateInstanceVersion)             \
   X(vkEnumerateInstanceExtensionProperties) \
   X(vkCreateInstance)
 
 /// Entry points of an instance and its devices.
-#define ORIEL_VULKAN_INSTANCE_FUNCTIONS(X)  \
-  X(vkDestroyInstance)                      \
-  X(vkEnumeratePhysicalDevices)             \
-  X(vkGetPhysicalDeviceProperties)          \
-  X(vkGetPhysicalDeviceProperties2)         \
-  X(vkGetPhysicalDeviceFeatures2)           \
-  X(vkGetPhysicalDeviceMemoryProperties)    \
+#define ORIEL_VULKAN_INSTANCE_FUNCTIONS(X)    \
+  X(vkDestroyInstance)                        \
+  X(vkEnumeratePhysicalDevices)               \
+  X(vkGetPhysicalDeviceProperties)            \
+  X(vkGetPhysicalDeviceProperties2)           \
+  X(vkGetPhysicalDeviceFeatures2)             \
+  X(vkGetPhysicalDeviceMemoryProperties)      \
   X(vkGetPhysicalDeviceQueueFamilyProperties) \
-  X(vkEnumerateDeviceExtensionProperties)   \
-  X(vkCreateDevice)                         \
-  X(vkDestroyDevice)                        \
-  X(vkGetDeviceQueue)                       \
-  X(vkCreateBuffer)                         \
-  X(vkDestroyBuffer)                        \
-  X(vkCreateBufferView)                     \
-  X(vkDestroyBufferView)                    \
-  X(vkGetBufferMemoryRequirements)          \
-  X(vkAllocateMemory)                       \
-  X(vkFreeMemory)                           \
-  X(vkBindBufferMemory)                     \
-  X(vkMapMemory)                            \
-  X(vkCreateDescriptorSetLayout)            \
-  X(vkDestroyDescriptorSetLayout)           \
-  X(vkCreateDescriptorPool)                 \
-  X(vkDestroyDescriptorPool)                \
-  X(vkAllocateDescriptorSets)               \
-  X(vkUpdateDescriptorSets)                 \
-  X(vkCreatePipelineLayout)                 \
-  X(vkDestroyPipelineLayout)                \
-  X(vkCreatePipelineCache)                  \
-  X(vkDestroyPipelineCache)                 \
-  X(vkGetPipelineCacheData)                 \
-  X(vkCreateShaderModule)                   \
-  X(vkDestroyShaderModule)                  \
-  X(vkCreateComputePipelines)               \
-  X(vkDestroyPipeline)                      \
-  X(vkCreateCommandPool)                    \
-  X(vkDestroyCommandPool)                   \
-  X(vkAllocateCommandBuffers)               \
-  X(vkBeginCommandBuffer)                   \
-  X(vkEndCommandBuffer)                     \
-  X(vkCmdBindPipeline)                      \
-  X(vkCmdBindDescriptorSets)                \
-  X(vkCmdPushConstants)                     \
-  X(vkCmdDispatch)                          \
-  X(vkCmdDispatchBase)                      \
-  X(vkCmdDispatchIndirect)                  \
-  X(vkCmdPipelineBarrier)                   \
-  X(vkCmdCopyBuffer)                        \
-  X(vkCmdFillBuffer)                        \
-  X(vkCreateFence)                          \
-  X(vkDestroyFence)                         \
-  X(vkResetFences)                          \
-  X(vkWaitForFences)                        \
+  X(vkEnumerateDeviceExtensionProperties)     \
+  X(vkCreateDevice)                           \
+  X(vkDestroyDevice)                          \
+  X(vkGetDeviceQueue)                         \
+  X(vkCreateBuffer)                           \
+  X(vkDestroyBuffer)                          \
+  X(vkCreateBufferView)                       \
+  X(vkDestroyBufferView)                      \
+  X(vkGetBufferMemoryRequirements)            \
+  X(vkAllocateMemory)                         \
+  X(vkFreeMemory)                             \
+  X(vkBindBufferMemory)                       \
+  X(vkMapMemory)                              \
+  X(vkCreateDescriptorSetLayout)              \
+  X(vkDestroyDescriptorSetLayout)             \
+  X(vkCreateDescriptorPool)                   \
+  X(vkDestroyDescriptorPool)                  \
+  X(vkAllocateDescriptorSets)                 \
+  X(vkUpdateDescriptorSets)                   \
+  X(vkCreatePipelineLayout)                   \
+  X(vkDestroyPipelineLayout)                  \
+  X(vkCreatePipelineCache)                    \
+  X(vkDestroyPipelineCache)                   \
+  X(vkGetPipelineCacheData)                   \
+  X(vkCreateShaderModule)                     \
+  X(vkDestroyShaderModule)                    \
+  X(vkCreateComputePipelines)                 \
+  X(vkDestroyPipeline)                        \
+  X(vkCreateCommandPool)                      \
+  X(vkDestroyCommandPool)                     \
+  X(vkAllocateCommandBuffers)                 \
+  X(vkBeginCommandBuffer)                     \
+  X(vkEndCommandBuffer)                       \
+  X(vkCmdBindPipeline)                        \
+  X(vkCmdBindDescriptorSets)                  \
+  X(vkCmdPushConstants)                       \
+  X(vkCmdDispatch)                            \
+  X(vkCmdDispatchBase)                        \
+  X(vkCmdDispatchIndirect)                    \
+  X(vkCmdPipelineBarrier)                     \
+  X(vkCmdCopyBuffer)                          \
+  X(vkCmdFillBuffer)                          \
+  X(vkCreateFence)                            \
+  X(vkDestroyFence)                           \
+  X(vkResetFences)                            \
+  X(vkWaitForFences)                          \
   X(vkQueueSubmit)
 
 namespace oriel {
@@ -89,7 +89,8 @@ struct CooperativeMatrixFeatures {  // VkPhysicalDeviceCooperativeMatrixFeatures
   VkBool32 matrix, robust_access;
 };
 constexpr VkStructureType kCooperativeMatrixFeaturesType = static_cast<VkStructureType>(1000506000);
-constexpr VkStructureType kCooperativeMatrixPropertiesType = static_cast<VkStructureType>(1000506001);
+constexpr VkStructureType kCooperativeMatrixPropertiesType =
+    static_cast<VkStructureType>(1000506001);
 using CooperativeMatrixPropertiesFunction = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*,
                                                                  CooperativeMatrixProperties*);
 

@@ -69,17 +69,17 @@ constexpr uint32_t kFileChoices = kMatmulUses * kWeightTypes;
 struct ChoicesFile {
   char magic[8];
   uint32_t version;
-  uint32_t features;        ///< in use when it was measured
-  uint64_t shaders_hash;    ///< of all SPIR-V in this build
+  uint32_t features;      ///< in use when it was measured
+  uint64_t shaders_hash;  ///< of all SPIR-V in this build
   uint32_t vendor_id;
   uint32_t device_id;
   uint32_t driver_version;
   uint32_t divided_as_gpu;  ///< tests only
   uint8_t device_uuid[VK_UUID_SIZE];
   uint8_t pipeline_cache_uuid[VK_UUID_SIZE];
-  uint32_t chosen[kFileChoices];    ///< by use, then by type
+  uint32_t chosen[kFileChoices];  ///< by use, then by type
   uint32_t measured[kFileChoices];
-  uint64_t hash;            ///< of everything before
+  uint64_t hash;  ///< of everything before
 };
 static_assert(sizeof(ChoicesFile) == 72 + 8 * kFileChoices + 8, "no padding: hashed as bytes");
 
@@ -173,12 +173,11 @@ uint32_t MatmulChoices::standard(MatmulUse use, WeightType type) const {
 }
 
 const MatmulCandidate& MatmulChoices::candidateFor(const Op& op, uint32_t tokens) const {
-  const MatmulUse use =
-      productRows(op, tokens) == 1 ? MatmulUse::kVector : MatmulUse::kChunk;
+  const MatmulUse use = productRows(op, tokens) == 1 ? MatmulUse::kVector : MatmulUse::kChunk;
   const MatmulCandidate* const chosen =
       candidate(use, op.weights, op.candidate != 0 ? op.candidate - 1u : choice(use, op.weights));
-  const bool can_run = chosen != nullptr && (chosen->kernel == MatmulKernel::kFloat ||
-                                             op.n_bindings > kMatmulStaged);
+  const bool can_run = chosen != nullptr &&
+                       (chosen->kernel == MatmulKernel::kFloat || op.n_bindings > kMatmulStaged);
   return can_run ? *chosen : *candidate(use, op.weights, 0);
 }
 

@@ -96,9 +96,8 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
   allocate_info.allocationSize = bytes;
   if (!chooseMemoryType(memory, kind, requirements.memoryTypeBits,
                         &allocate_info.memoryTypeIndex)) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "%s has no memory type for %s: choose another device", device.caps.name,
-                    arenaName(kind));
+    return log.fail(ORIEL_ERROR_UNSUPPORTED, "%s has no memory type for %s: choose another device",
+                    device.caps.name, arenaName(kind));
   }
   result = api.vkAllocateMemory(device.device, &allocate_info, nullptr, &segment->memory);
   if (result < 0) {
@@ -106,20 +105,20 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
   }
   ORIEL_TRY(checkVk(result, "allocate device memory", log));
   allocated_bytes_[index(kind)] += bytes;
-  return checkVk(
-      api.vkBindBufferMemory(device.device, segment->buffer, segment->memory, 0),
-      "bind device memory", log);
+  return checkVk(api.vkBindBufferMemory(device.device, segment->buffer, segment->memory, 0),
+                 "bind device memory", log);
 }
 
 Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, const Log& log) {
   if (plan.weight_segments > kMaxWeightSegments) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "the weights need %u allocations, at most %u are supported: use a smaller model",
-                    plan.weight_segments, kMaxWeightSegments);
+    return log.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "the weights need %u allocations, at most %u are supported: use a smaller model",
+        plan.weight_segments, kMaxWeightSegments);
   }
   for (uint32_t i = 0; i < plan.weight_segments; ++i) {
-    ORIEL_TRY(takeSegment(device, ArenaKind::kWeights, plan.weight_segment_bytes[i], log,
-                          &weights_[i]));
+    ORIEL_TRY(
+        takeSegment(device, ArenaKind::kWeights, plan.weight_segment_bytes[i], log, &weights_[i]));
   }
   const uint64_t bytes[kArenaKinds] = {0, plan.cache_bytes, plan.activation_bytes, plan.io_bytes};
   for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {

@@ -85,9 +85,8 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
   VkPipelineCacheCreateInfo info = {};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
   InputFile file;
-  if (dir != nullptr &&
-      !(makeCachePath(device.caps, dir, "pipelines", path_, sizeof(path_)) &&
-        makeCachePath(device.caps, dir, "opening", marker_, sizeof(marker_)))) {
+  if (dir != nullptr && !(makeCachePath(device.caps, dir, "pipelines", path_, sizeof(path_)) &&
+                          makeCachePath(device.caps, dir, "opening", marker_, sizeof(marker_)))) {
     log.write(ORIEL_LOG_DEBUG, "the path of the cache folder is too long; pipelines are not kept");
     path_[0] = '\0';
   }
@@ -100,8 +99,8 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
     if (!marker.openIfThere(marker_, Log()).ok() || marker.isOpen()) {
       log.write(ORIEL_LOG_DEBUG, "the driver did not survive %s; not used", path_);
     } else if (file.bytes() > kMostFileBytes || kept.data() == nullptr) {
-      log.write(ORIEL_LOG_DEBUG, "%s has %" PRIu64 " bytes, for which there is no memory; not used", path_,
-                file.bytes());
+      log.write(ORIEL_LOG_DEBUG, "%s has %" PRIu64 " bytes, for which there is no memory; not used",
+                path_, file.bytes());
     } else if (file.readAll(kept.data(), Log()).ok() &&
                checkFile(device.caps, kept.as<uint8_t>(), file.bytes(), &payload, &payload_bytes)) {
       info.pInitialData = payload;
@@ -113,8 +112,7 @@ Status PipelineCache::create(const VulkanDevice& device, const char* dir, Worksp
       log.write(ORIEL_LOG_DEBUG, "%s is damaged or from another build or driver; not used", path_);
     }
   }
-  VkResult result =
-      device.api.vkCreatePipelineCache(device.device, &info, nullptr, &cache_);
+  VkResult result = device.api.vkCreatePipelineCache(device.device, &info, nullptr, &cache_);
   if (result < 0 && info.initialDataSize != 0) {
     info.initialDataSize = 0;
     info.pInitialData = nullptr;

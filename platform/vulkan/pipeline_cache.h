@@ -24,7 +24,7 @@ class PipelineCache {
 
  private:
   VkPipelineCache cache_ = VK_NULL_HANDLE;
-  char path_[1024] = "";       // empty: no file
+  char path_[1024] = "";  // empty: no file
   char marker_[1024] = "";
   uint64_t loaded_bytes_ = 0;  // of a good file's payload
   bool marked_ = false;        // the marker says that the driver is at work on the file

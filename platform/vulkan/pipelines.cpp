@@ -95,8 +95,8 @@ VkResult Pipelines::compile(Entry* entry) const {
   if (device_->caps.creation_feedback) {
     info.pNext = &feedback;
   }
-  result = api.vkCreateComputePipelines(device_->device, cache_, 1, &info, nullptr,
-                                        &entry->pipeline);
+  result =
+      api.vkCreateComputePipelines(device_->device, cache_, 1, &info, nullptr, &entry->pipeline);
   api.vkDestroyShaderModule(device_->device, module, nullptr);
   if (result < 0) {
     entry->pipeline = VK_NULL_HANDLE;

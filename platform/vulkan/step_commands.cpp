@@ -93,9 +93,9 @@ Status StepCommands::open(const Source& source, VkCommandBufferUsageFlags usage)
     info.commandPool = source.pool;
     info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
     info.commandBufferCount = 1;
-    ORIEL_TRY(checkVk(source.device->api.vkAllocateCommandBuffers(source.device->device, &info,
-                                                                  &piece->commands),
-                      "allocate command buffers", source.log));
+    ORIEL_TRY(checkVk(
+        source.device->api.vkAllocateCommandBuffers(source.device->device, &info, &piece->commands),
+        "allocate command buffers", source.log));
   }
   piece->fixed = piece->per_seen = piece->per_local_seen = 0;
   ++count_;
@@ -136,8 +136,7 @@ Status StepCommands::recordStepCopy(const Source& source, const BufferRef& step,
 void StepCommands::recordBindings(const Source& source, const Op& op, const OpHandles& handles,
                                   uint32_t pipeline) const {
   const VulkanApi& api = source.device->api;
-  api.vkCmdBindPipeline(commands(), VK_PIPELINE_BIND_POINT_COMPUTE,
-                        source.pipelines->at(pipeline));
+  api.vkCmdBindPipeline(commands(), VK_PIPELINE_BIND_POINT_COMPUTE, source.pipelines->at(pipeline));
   api.vkCmdBindDescriptorSets(commands(), VK_PIPELINE_BIND_POINT_COMPUTE, source.layout, 0, 1,
                               &handles.set, 0, nullptr);
   api.vkCmdPushConstants(commands(), source.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, op.push_bytes,

@@ -47,8 +47,7 @@ struct StepLoad {
   double local_seen;
 
   double of(const StepPiece& piece, bool of_body) const {
-    const double work =
-        piece.fixed + piece.per_seen * seen + piece.per_local_seen * local_seen;
+    const double work = piece.fixed + piece.per_seen * seen + piece.per_local_seen * local_seen;
     return of_body ? work * share : work;
   }
 };
@@ -76,7 +75,8 @@ class StepCommands {
   };
   /// A run is a copy of the step block, then its body, then its head.
   VkCommandBuffer copy(StepRun what) const {
-    return pieces_[what == StepRun::kChunk || what == StepRun::kChunkHead ? copy_chunk_ : copy_decode_]
+    return pieces_[what == StepRun::kChunk || what == StepRun::kChunkHead ? copy_chunk_
+                                                                          : copy_decode_]
         .commands;
   }
   /// Of step (0) or step_ahead (1), with the best token of the head before in place of its own.

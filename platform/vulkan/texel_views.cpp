@@ -57,8 +57,7 @@ Status writeTexelViews(const VulkanDevice& device, const DeviceArenas& arenas, c
     info.offset = piece.offset_bytes;
     // Whole texels; arenas end on a multiple of them.
     info.range = alignUp(piece.size_bytes, kQuadBytes);
-    const VkResult result =
-        device.api.vkCreateBufferView(device.device, &info, nullptr, &views[i]);
+    const VkResult result = device.api.vkCreateBufferView(device.device, &info, nullptr, &views[i]);
     if (result < 0) {
       views[i] = VK_NULL_HANDLE;
     }

@@ -47,8 +47,7 @@ Status Transfers::beginWrite(uint64_t bytes, void** piece) {
 Status Transfers::endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) {
   ORIEL_TRY(queue_->failed());
   if (!isWithin(destination, offset_bytes, bytes)) {
-    return log_.fail(ORIEL_ERROR_INTERNAL,
-                     "an upload past its destination: please report it");
+    return log_.fail(ORIEL_ERROR_INTERNAL, "an upload past its destination: please report it");
   }
   if (bytes == 0) {
     return kOk;
@@ -58,8 +57,7 @@ Status Transfers::endWrite(const BufferRef& destination, uint64_t offset_bytes, 
   const VkBufferCopy region = {plan_->upload.offset_bytes + half_ * halfBytes(),
                                destination.offset_bytes + offset_bytes, bytes};
   device_->api.vkCmdCopyBuffer(commands, arenas_->buffer(ArenaKind::kIo),
-                               arenas_->buffer(destination.arena, destination.segment), 1,
-                               &region);
+                               arenas_->buffer(destination.arena, destination.segment), 1, &region);
   ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
   ORIEL_TRY(queue_->settle(queue_->submit(&commands, 1, kUploadFence + half_)));
   half_ = (half_ + 1) % kUploadHalves;
@@ -117,8 +115,7 @@ Status Transfers::begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usag
 
 // To the beginning of the upload ring, whose uploads must be over.
 Status Transfers::recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
-                             const BufferRef& source, uint64_t offset_bytes,
-                             uint64_t bytes) const {
+                             const BufferRef& source, uint64_t offset_bytes, uint64_t bytes) const {
   ORIEL_TRY(begin(commands, usage));
   if (bytes != 0) {
     const VkBufferCopy region = {source.offset_bytes + offset_bytes, plan_->upload.offset_bytes,

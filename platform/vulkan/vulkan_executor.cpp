@@ -195,8 +195,7 @@ Status VulkanExecutor::land(uint32_t flight) {
   if (queue_.inFlight(kRunFence + flight)) {
     ORIEL_TRY(queue_.wait(kRunFence + flight));
     const double now_ms = nowMs();
-    pace_->took(flights_[flight].work,
-                now_ms - std::max(flights_[flight].sent_ms, landed_ms_));
+    pace_->took(flights_[flight].work, now_ms - std::max(flights_[flight].sent_ms, landed_ms_));
     landed_ms_ = now_ms;
   }
   return kOk;
@@ -391,8 +390,8 @@ Status VulkanExecutor::finishPipelines() {
   pipeline_cache_.survived();
   const PipelineStats stats = pipelines_.stats();
   options_.log.write(ORIEL_LOG_DEBUG, "%u pipelines (%s) in %.0f ms, %s%u of them from the cache",
-                     stats.total, subgroupPath(device_.caps),
-                     stats.ms, stats.known ? "" : "at least ", stats.from_cache);
+                     stats.total, subgroupPath(device_.caps), stats.ms,
+                     stats.known ? "" : "at least ", stats.from_cache);
   // The upload ring is idle by now.
   pipeline_cache_.save(device_, arenas_.mapped(plan_.upload), plan_.upload.size_bytes,
                        options_.log);

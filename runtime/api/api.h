@@ -98,12 +98,12 @@ struct PreparedModel {
   ModelDesc desc;
   KvShape kv;
   PlanTotals totals;
-  bool weights_unknown = false;     ///< only of a known shape; `totals` then counts none
-  uint64_t model_host_bytes = 0;    ///< of oriel_model and all it owns
+  bool weights_unknown = false;   ///< only of a known shape; `totals` then counts none
+  uint64_t model_host_bytes = 0;  ///< of oriel_model and all it owns
   uint64_t session_host_bytes = 0;
-  uint64_t memory_bytes = 0;        ///< the cap, default applied
-  bool calibrated = false;          ///< the budget weighs measured constants
-  WorkShape work;                   ///< with options.speed only
+  uint64_t memory_bytes = 0;  ///< the cap, default applied
+  bool calibrated = false;    ///< the budget weighs measured constants
+  WorkShape work;             ///< with options.speed only
   Budget budget;
 };
 
@@ -167,5 +167,5 @@ struct oriel_session {
   uint64_t host_bytes = 0;
   std::atomic<uint32_t> busy{0};      // 1: in a call that may change it
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
-  bool lost = false;                  // the device failed: nothing but what the host knows can be had
+  bool lost = false;  // the device failed: nothing but what the host knows can be had
 };

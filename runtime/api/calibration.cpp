@@ -61,7 +61,8 @@ Status check(const InputFile& input, const ModelFile& model, uint32_t n_layers, 
   if (file->model_bytes == model.bytes()) {
     ORIEL_TRY(hashEnds(model, log, &hash));
   }
-  *fault = file->model_bytes != model.bytes() || file->model_hash != hash ? "was measured on another file"
+  *fault = file->model_bytes != model.bytes() || file->model_hash != hash
+               ? "was measured on another file"
            : file->constants.layer_count != 0 && file->constants.layer_count != n_layers
                ? "has another number of layers than the model"
                : nullptr;
@@ -78,7 +79,8 @@ Status readNamed(const char* path, const ModelFile& model, uint32_t n_layers, co
   const char* fault = nullptr;
   ORIEL_TRY(check(input, model, n_layers, log, storage, &fault));
   if (fault != nullptr) {
-    return log.fail(ORIEL_ERROR_FORMAT, "%.600s %s: measure again with `oriel calibrate`", path, fault);
+    return log.fail(ORIEL_ERROR_FORMAT, "%.600s %s: measure again with `oriel calibrate`", path,
+                    fault);
   }
   options->calibration = &storage->constants;
   return kOk;
@@ -86,8 +88,8 @@ Status readNamed(const char* path, const ModelFile& model, uint32_t n_layers, co
 
 }  // namespace
 
-Status findCalibration(const char* model_path, const ModelFile& model, uint32_t n_layers, const Log& log,
-                       oriel_options* options, CalibrationFile* storage) {
+Status findCalibration(const char* model_path, const ModelFile& model, uint32_t n_layers,
+                       const Log& log, oriel_options* options, CalibrationFile* storage) {
   const char* const named = options->calibration_file;
   if (options->calibration != nullptr || (named != nullptr && named[0] == '\0')) {
     return kOk;
@@ -118,19 +120,18 @@ Status findCalibration(const char* model_path, const ModelFile& model, uint32_t 
 
 bool readCalibration(const oriel_calibration* given, LossModel* loss) {
   oriel_calibration measured;
-  if (!readOptions(given, &measured) || (measured.layers == nullptr) != (measured.layer_count == 0)) {
+  if (!readOptions(given, &measured) ||
+      (measured.layers == nullptr) != (measured.layer_count == 0)) {
     return false;
   }
   const struct {
     double measured;
     double* constant;
-  } constants[] = {{measured.forget_scale, &loss->forget_scale},
-                   {measured.forget_power, &loss->forget_power},
-                   {measured.keys_int8, &loss->keys_int8},
-                   {measured.keys_int4, &loss->keys_int4},
-                   {measured.values_int8, &loss->values_int8},
-                   {measured.values_int4, &loss->values_int4},
-                   {measured.kl_limit, &loss->kl_limit}};
+  } constants[] = {
+      {measured.forget_scale, &loss->forget_scale}, {measured.forget_power, &loss->forget_power},
+      {measured.keys_int8, &loss->keys_int8},       {measured.keys_int4, &loss->keys_int4},
+      {measured.values_int8, &loss->values_int8},   {measured.values_int4, &loss->values_int4},
+      {measured.kl_limit, &loss->kl_limit}};
   for (const auto& entry : constants) {
     if (!std::isfinite(entry.measured) || entry.measured < 0) {
       return false;

@@ -19,7 +19,8 @@ class Reasons {
     oriel_file_info* const info = self.info_;
     // What loading says begins with the file's name.
     const size_t name = std::strlen(self.path_);
-    if (std::strncmp(message, self.path_, name) == 0 && std::strncmp(message + name, ": ", 2) == 0) {
+    if (std::strncmp(message, self.path_, name) == 0 &&
+        std::strncmp(message + name, ": ", 2) == 0) {
       message += name + 2;
     }
     constexpr uint32_t kRoom = sizeof(info->missing) / sizeof(info->missing[0]);
@@ -112,13 +113,14 @@ Status readTokenizer(const GgufFile& file, const oriel_allocator& allocator, con
     char pre[48] = "";
     readText(file, "tokenizer.ggml.model", model);
     readText(file, "tokenizer.ggml.pre", pre);
-    std::snprintf(info->tokenizer, sizeof(info->tokenizer), pre[0] != '\0' ? "%.30s (%.30s)" : "%.30s",
-                  model, pre);
+    std::snprintf(info->tokenizer, sizeof(info->tokenizer),
+                  pre[0] != '\0' ? "%.30s (%.30s)" : "%.30s", model, pre);
     return kOk;
   }
   void* const block = allocateZeroed(allocator, measure.used());
   if (block == nullptr) {
-    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "the system refused %llu bytes: close other programs",
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "the system refused %llu bytes: close other programs",
                     static_cast<unsigned long long>(measure.used()));
   }
   Arena arena(block, measure.used());

@@ -131,8 +131,7 @@ void describeFile(const PreparedModel& prepared, oriel_model* model) {
   describeTokenizer(tokenizer, info.tokenizer);
   const char* format = model->chat.name();
   copyText(format, std::strlen(format), info.chat_template);
-  describeTensorTypes(file, info.tensor_types, sizeof(info.tensor_types),
-                      &info.parameters);
+  describeTensorTypes(file, info.tensor_types, sizeof(info.tensor_types), &info.parameters);
   info.n_layers = desc.n_layers;
   info.n_heads = desc.n_heads;
   info.n_kv_heads = desc.n_kv_heads;
@@ -173,7 +172,8 @@ Status refuse(const PreparedModel& prepared, const Log& log) {
 
 void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
   log.write(ORIEL_LOG_INFO,
-            "loaded on %s: %llu of %llu bytes for a window of %u tokens and %u sinks, %u tokens at a time",
+            "loaded on %s: %llu of %llu bytes for a window of %u tokens and %u sinks, %u tokens at "
+            "a time",
             device, static_cast<unsigned long long>(plan.total_bytes),
             static_cast<unsigned long long>(plan.memory_bytes), plan.window_tokens,
             plan.sink_tokens, plan.chunk_tokens);
@@ -193,7 +193,8 @@ Status loadInto(const oriel_options& options, PreparedModel* prepared, Arena* ar
     model->session_host_bytes = prepared->session_host_bytes;
     model->plan_result = planResult(*prepared);
     ORIEL_TRY(buildPlan(file, model->desc, prepared->totals, prepared->budget.cache,
-                        prepared->budget.formats, prepared->budget.chunk, log, arena, &model->plan));
+                        prepared->budget.formats, prepared->budget.chunk, log, arena,
+                        &model->plan));
   }
   uint64_t hash = headerHash(file, prepared->desc);
   prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's

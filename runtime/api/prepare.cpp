@@ -53,8 +53,8 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   *request = BudgetRequest();
   const int device = rawEnum(options.device);
   if (device < ORIEL_DEVICE_AUTO || device > ORIEL_DEVICE_NONE) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "device kind %d is not known: use one of oriel_device_kind",
-                    device);
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "device kind %d is not known: use one of oriel_device_kind", device);
   }
   uint32_t disabled = 0;
   ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
@@ -101,9 +101,10 @@ Status readModelRequest(const oriel_options& options, const PreparedModel& prepa
   }
   if (options.f16_layers != nullptr) {
     if (options.f16_layer_count != n_layers) {
-      return log.fail(ORIEL_ERROR_ARGUMENT,
-                      "%u numbers say which layers stay in f16 but the model has %u: give one for each",
-                      options.f16_layer_count, n_layers);
+      return log.fail(
+          ORIEL_ERROR_ARGUMENT,
+          "%u numbers say which layers stay in f16 but the model has %u: give one for each",
+          options.f16_layer_count, n_layers);
     }
     for (uint32_t layer = 0; layer < n_layers; ++layer) {
       if (options.f16_layers[layer] != 0) {
@@ -151,7 +152,8 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
   ORIEL_TRY(measureWeights(file, prepared->desc, named.log(), &prepared->totals));
 
   CalibrationFile measured;
-  ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, log, &options, &measured));
+  ORIEL_TRY(
+      findCalibration(path, prepared->source, prepared->desc.n_layers, log, &options, &measured));
   (void)readCalibration(options.calibration, &request.loss);
   prepared->calibrated = options.calibration != nullptr;
   ORIEL_TRY(guardKeys(file, prepared->desc, log, &request.formats));
@@ -163,8 +165,8 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
   // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   Plan plan;
-  ORIEL_TRY(buildPlan(file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1,
-                      log, &model_arena, &plan));
+  ORIEL_TRY(buildPlan(file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1, log,
+                      &model_arena, &plan));
   (void)takeExecutorMemory(plan, &model_arena);
   prepared->model_host_bytes = model_arena.used();
   Arena session_arena;
@@ -225,8 +227,9 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.weights_read_bytes_per_token = prepared.totals.weights_read_bytes_per_token;
   plan.head_read_bytes = prepared.totals.head_read_bytes;
   // Never, where every layer has a short window of its own.
-  plan.crossover_tokens =
-      plan.kv_bytes_per_token != 0 ? plan.weights_read_bytes_per_token / plan.kv_bytes_per_token : 0;
+  plan.crossover_tokens = plan.kv_bytes_per_token != 0
+                              ? plan.weights_read_bytes_per_token / plan.kv_bytes_per_token
+                              : 0;
   plan.loss_nats = budget.loss;
   plan.calibrated = prepared.calibrated ? 1 : 0;
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");

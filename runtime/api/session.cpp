@@ -37,9 +37,10 @@ Status readGenerateOptions(const oriel_generate_options* given, const Log& log,
   }
   if (!inRange(options.temperature, 0, 100) || !inRange(options.top_p, 0, 1) ||
       !inRange(options.min_p, -1, 1) || !inRange(options.repeat_penalty, 0, 100)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a sampling option is out of range: temperature and repeat penalty go from 0 to "
-                    "100, top-p from 0 to 1, min-p up to 1");
+    return log.fail(
+        ORIEL_ERROR_ARGUMENT,
+        "a sampling option is out of range: temperature and repeat penalty go from 0 to "
+        "100, top-p from 0 to 1, min-p up to 1");
   }
   SamplerOptions& sampling = request->sampling;
   sampling.greedy = options.greedy != 0;
@@ -87,14 +88,15 @@ Status checkReplaced(const char* path, const Log& log) {
   if (old.bytes() >= sizeof(begin)) {
     ORIEL_TRY(old.read(0, begin, sizeof(begin), log));
   }
-  return isSnapshot(begin) ? kOk
-                           : log.fail(ORIEL_ERROR_IO,
-                                      "%.600s is there and is no snapshot: choose another name, or remove it",
-                                      path);
+  return isSnapshot(begin)
+             ? kOk
+             : log.fail(ORIEL_ERROR_IO,
+                        "%.600s is there and is no snapshot: choose another name, or remove it",
+                        path);
 }
 
-Status restoreFile(Session* session, const char* path, const oriel_allocator& allocator, const Log& log,
-                   const Log& named) {
+Status restoreFile(Session* session, const char* path, const oriel_allocator& allocator,
+                   const Log& log, const Log& named) {
   InputFile file;
   ORIEL_TRY(file.openIfThere(path, log));
   if (!file.isOpen()) {
@@ -141,7 +143,8 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   }
   if (options.first_position > kMaxFirstPosition || options.assumed_tokens > kMaxFirstPosition) {
     return model->log
-        .fail(ORIEL_ERROR_ARGUMENT, "a session's first position is out of range: begin at 2^62 at most")
+        .fail(ORIEL_ERROR_ARGUMENT,
+              "a session's first position is out of range: begin at 2^62 at most")
         .code();
   }
   if (model->has_session.exchange(1) != 0) {
@@ -149,7 +152,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
         .fail(ORIEL_ERROR_STATE, "the model already has a session: destroy or reset that one")
         .code();
   }
-  SessionContext context = {&model->desc,     &model->plan,      model->tokenizer, {}, {},
+  SessionContext context = {&model->desc,    &model->plan,      model->tokenizer, {},         {},
                             model->executor, &model->allocator, model->log,       model->hash};
   if (const Status status = readChat(*model, options.chat, &context.chat, &context.chat_options);
       !status.ok()) {
@@ -166,9 +169,9 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
     session = Session::create(context, options.first_position, options.split_turns == 0, &arena);
   }
   const Status status =
-      block == nullptr ? model->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                                         "the system refused %llu bytes: close other programs",
-                                         static_cast<unsigned long long>(bytes))
+      block == nullptr     ? model->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                             "the system refused %llu bytes: close other programs",
+                                             static_cast<unsigned long long>(bytes))
       : session == nullptr ? model->log.fail(ORIEL_ERROR_INTERNAL,
                                              "the session's arena is too small: please report this")
                            : session->reset();
@@ -234,8 +237,8 @@ oriel_status oriel_session_restore(oriel_session* handle, const void* data, size
   if (handle == nullptr || data == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(
-      handle, [&] { return handle->session->restore(data, bytes, handle->model->log); });
+  return callAlone(handle,
+                   [&] { return handle->session->restore(data, bytes, handle->model->log); });
 }
 
 oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
@@ -317,12 +320,11 @@ oriel_status oriel_session_evaluate(oriel_session* handle, const int32_t* ids, s
 
 oriel_status oriel_session_generate(oriel_session* handle, const oriel_generate_options* options,
                                     oriel_token_fn on_token, void* user, oriel_generation* out) {
-  return generateWith(handle, options, out,
-                      [&](const GenerateRequest& request, oriel_generation* result) {
-                        return handle->session->generate(request.sampling, request.max_tokens,
-                                                         request.ignore_stop, on_token, user,
-                                                         result);
-                      });
+  return generateWith(
+      handle, options, out, [&](const GenerateRequest& request, oriel_generation* result) {
+        return handle->session->generate(request.sampling, request.max_tokens, request.ignore_stop,
+                                         on_token, user, result);
+      });
 }
 
 oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char* text,
@@ -335,12 +337,11 @@ oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char*
 
 oriel_status oriel_chat_reply(oriel_session* handle, const oriel_generate_options* options,
                               oriel_token_fn on_token, void* user, oriel_generation* out) {
-  return generateWith(handle, options, out,
-                      [&](const GenerateRequest& request, oriel_generation* result) {
-                        return handle->session->chatReply(request.sampling, request.max_tokens,
-                                                          request.ignore_stop, on_token, user,
-                                                          result);
-                      });
+  return generateWith(
+      handle, options, out, [&](const GenerateRequest& request, oriel_generation* result) {
+        return handle->session->chatReply(request.sampling, request.max_tokens, request.ignore_stop,
+                                          on_token, user, result);
+      });
 }
 
 oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* out) {

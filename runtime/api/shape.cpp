@@ -32,7 +32,8 @@ Status readShape(const char* name, oriel_weight_format weights, const Log& log,
   *shape = findShape(name);
   if (*shape == nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "no shape of the name %s is known: take one of the list (oriel plan --list)", name);
+                    "no shape of the name %s is known: take one of the list (oriel plan --list)",
+                    name);
   }
   if (!readWeights(weights, type)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a weight format is not known: use Q4_0, Q8_0 or F16");
@@ -52,8 +53,9 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
   ORIEL_TRY(readRequest(options, log, &request));
   if (options.calibration == nullptr && options.calibration_file != nullptr &&
       options.calibration_file[0] != '\0') {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "a shape is no file that was measured: plan for the file, or without a calibration");
+    return log.fail(
+        ORIEL_ERROR_ARGUMENT,
+        "a shape is no file that was measured: plan for the file, or without a calibration");
   }
   prepared->memory_bytes = request.memory_bytes;
   prepared->calibrated = options.calibration != nullptr;

@@ -120,8 +120,8 @@ oriel_status oriel_plan_predict(const oriel_plan* given, uint64_t depth_tokens,
   const double weights = decode.weights_s + decode.head_s;
   const double cache = stepSeconds(decode, depth) - stepSeconds(decode, 0);
   prediction.decode_limit = weights >= cache && weights >= decode.overhead_s ? ORIEL_LIMIT_WEIGHTS
-                            : cache >= decode.overhead_s                      ? ORIEL_LIMIT_CACHE
-                                                                              : ORIEL_LIMIT_OVERHEAD;
+                            : cache >= decode.overhead_s                     ? ORIEL_LIMIT_CACHE
+                                                                             : ORIEL_LIMIT_OVERHEAD;
   // Local windows only ever make it deeper than this line says.
   if (decode.cache_s_per_token > 0) {
     prediction.crossover_tokens = weights / decode.cache_s_per_token;

@@ -44,6 +44,6 @@ const char* oriel_status_text(oriel_status status) {
 }
 
 const char* oriel_version(void) {
-  return ORIEL_TEXT_OF(ORIEL_VERSION_MAJOR) "." ORIEL_TEXT_OF(ORIEL_VERSION_MINOR) "." ORIEL_TEXT_OF(
-      ORIEL_VERSION_PATCH);
+  return ORIEL_TEXT_OF(ORIEL_VERSION_MAJOR) "." ORIEL_TEXT_OF(
+      ORIEL_VERSION_MINOR) "." ORIEL_TEXT_OF(ORIEL_VERSION_PATCH);
 }

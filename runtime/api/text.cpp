@@ -11,8 +11,8 @@ Workspace borrowingWorkspace(const oriel_model& model) {
 
 }  // namespace
 
-Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given, ChatTemplate* chat,
-                       ChatOptions* options) {
+Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given,
+                       ChatTemplate* chat, ChatOptions* options) {
   oriel_chat_options chosen;
   if (!readOptions(given, &chosen)) {
     return model.log.fail(ORIEL_ERROR_ARGUMENT,
@@ -26,7 +26,8 @@ Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given
     const uint32_t day = chosen.date % 100;
     if (month < 1 || month > 12 || day < 1 || day > 31 || chosen.date > 99991231) {
       return model.log.fail(ORIEL_ERROR_ARGUMENT,
-                            "%u is no date: write year, month and day, as in 20240726", chosen.date);
+                            "%u is no date: write year, month and day, as in 20240726",
+                            chosen.date);
     }
     options->date = chosen.date;
   }
@@ -58,9 +59,8 @@ oriel_status oriel_detokenize(const oriel_model* model, const int32_t* ids, size
   for (size_t i = 0; i < count; ++i) {
     if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= model->tokenizer->vocabSize()) {
       return model->log
-          .fail(ORIEL_ERROR_ARGUMENT,
-                "token id %d is outside the vocabulary: use ids from 0 to %u", ids[i],
-                model->tokenizer->vocabSize() - 1)
+          .fail(ORIEL_ERROR_ARGUMENT, "token id %d is outside the vocabulary: use ids from 0 to %u",
+                ids[i], model->tokenizer->vocabSize() - 1)
           .code();
     }
   }
@@ -114,8 +114,8 @@ oriel_status oriel_render_tokens(const oriel_model* model, const oriel_chat_opti
   }
   const bool as_session = (flags & ORIEL_TEXT_BOS) != 0;
   const auto render = [&](RenderedConversation* out) {
-    return renderConversation(chat, chosen, messages, count, add_generation_prompt != 0, !as_session,
-                              model->log, out);
+    return renderConversation(chat, chosen, messages, count, add_generation_prompt != 0,
+                              !as_session, model->log, out);
   };
   RenderedConversation out;
   const Status sized = render(&out);

@@ -69,7 +69,8 @@ class StreamHash {
   }
 
  private:
-  static constexpr size_t kLanes = 8;  // words at a time: the next need not wait for the last product
+  static constexpr size_t kLanes =
+      8;  // words at a time: the next need not wait for the last product
   static constexpr size_t kStripeBytes = 8 * kLanes;
 
   void mixStripes(const uint8_t* at, uint64_t stripes) {

@@ -40,8 +40,8 @@ Status Log::fail(oriel_status code, const char* format, ...) const {
 }
 
 void LenientLog::handOn(oriel_log_level level, const char* message, void* user) {
-  static_cast<LenientLog*>(user)->to_.write(
-      level == ORIEL_LOG_ERROR ? ORIEL_LOG_WARNING : level, "%s", message);
+  static_cast<LenientLog*>(user)->to_.write(level == ORIEL_LOG_ERROR ? ORIEL_LOG_WARNING : level,
+                                            "%s", message);
 }
 
 void NamingLog::handOn(oriel_log_level level, const char* message, void* user) {

@@ -6,9 +6,11 @@
 // Arguments are checked as C99's printf: elsewhere than on Windows that is what printf is, and there
 // cmake/warnings.cmake asks for it.
 #if defined(__MINGW32__) && !defined(__clang__)
-#define ORIEL_PRINTF(format_at, arguments_at) __attribute__((format(gnu_printf, format_at, arguments_at)))
+#define ORIEL_PRINTF(format_at, arguments_at) \
+  __attribute__((format(gnu_printf, format_at, arguments_at)))
 #else
-#define ORIEL_PRINTF(format_at, arguments_at) __attribute__((format(printf, format_at, arguments_at)))
+#define ORIEL_PRINTF(format_at, arguments_at) \
+  __attribute__((format(printf, format_at, arguments_at)))
 #endif
 
 namespace oriel {
@@ -19,13 +21,11 @@ struct Log {
   void* user = nullptr;
 
   /// printf-style; formatted on the stack (cut at kMaxMessageBytes), never allocates.
-  void write(oriel_log_level level, const char* format, ...) const
-      ORIEL_PRINTF(3, 4);
+  void write(oriel_log_level level, const char* format, ...) const ORIEL_PRINTF(3, 4);
 
   /// Logs one error of the form "WHAT HAPPENED: WHAT TO DO" and returns its code, so that a failure
   /// is reported once and handed on in one line: `return log.fail(ORIEL_ERROR_FORMAT, "...", ...);`
-  Status fail(oriel_status code, const char* format, ...) const
-      ORIEL_PRINTF(3, 4);
+  Status fail(oriel_status code, const char* format, ...) const ORIEL_PRINTF(3, 4);
 };
 
 /// Hands messages on with errors as warnings: for attempts whose failure is none of the call's. The log it

@@ -24,9 +24,9 @@ constexpr Status kOk{};
 }  // namespace oriel
 
 /// Returns early from a function that itself returns Status.
-#define ORIEL_TRY(expression)                                   \
-  do {                                                          \
+#define ORIEL_TRY(expression)                                    \
+  do {                                                           \
     if (::oriel::Status status_ = (expression); !status_.ok()) { \
-      return status_;                                           \
-    }                                                           \
+      return status_;                                            \
+    }                                                            \
   } while (false)

@@ -32,7 +32,11 @@ class Weigher {
  public:
   Weigher(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
           uint32_t sinks, WindowRange windows, const CacheFormats& formats)
-      : model_(model), totals_(totals), request_(request), sinks_(sinks), windows_(windows),
+      : model_(model),
+        totals_(totals),
+        request_(request),
+        sinks_(sinks),
+        windows_(windows),
         formats_(formats) {}
 
   BudgetChoice weigh() const {
@@ -50,9 +54,8 @@ class Weigher {
     choice.chunk = chunk;
     choice.cache = shapeOf(window, chunk);
     choice.bytes = bytesOf(window, chunk);
-    choice.loss =
-        request_.loss.expected(formats_, cachedLayers(), static_cast<uint64_t>(sinks_) + window,
-                               model_.visibleTrain());
+    choice.loss = request_.loss.expected(
+        formats_, cachedLayers(), static_cast<uint64_t>(sinks_) + window, model_.visibleTrain());
     choice.decode_tokens_per_s = tokensPerSecond(window);
     return choice;
   }
@@ -184,8 +187,8 @@ class Weigher {
         bytesOf(windows_.least, chunk).total() - bytesOf(windows_.least, kMinChunk).total();
     const KvShape kv = request_.kv != nullptr ? *request_.kv : kvShapeOf(model_);
     const uint64_t per_token = std::max<uint64_t>(1, kvGrowthBytesPerToken(kv, formats_));
-    const uint64_t enough =
-        std::max<uint64_t>(uint64_t{kWindowPerChunk} * chunk, kCacheShareForChunk * extra / per_token);
+    const uint64_t enough = std::max<uint64_t>(uint64_t{kWindowPerChunk} * chunk,
+                                               kCacheShareForChunk * extra / per_token);
     return static_cast<uint32_t>(std::clamp<uint64_t>(enough, windows_.least, windows_.most));
   }
 
@@ -199,8 +202,9 @@ class Weigher {
 
 Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log) {
   if (request.window > kMaxWindow) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a window of %u tokens is out of range: ask for at most %u",
-                    request.window, kMaxWindow);
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a window of %u tokens is out of range: ask for at most %u", request.window,
+                    kMaxWindow);
   }
   if (request.min_window > kMaxWindow ||
       (request.window != 0 && request.min_window > request.window)) {
@@ -209,8 +213,9 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
                     request.min_window, request.window != 0 ? request.window : kMaxWindow);
   }
   if (request.chunk > kMaxChunk) {
-    return log.fail(ORIEL_ERROR_ARGUMENT, "a chunk of %u tokens is out of range: ask for at most %u",
-                    request.chunk, kMaxChunk);
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a chunk of %u tokens is out of range: ask for at most %u", request.chunk,
+                    kMaxChunk);
   }
   if (sinks > kMaxWindow) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "%u sinks are out of range: ask for at most %u", sinks,
@@ -229,14 +234,15 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
     windows->least = std::max(windows->least, request.min_window);
     windows->most = std::max(most, windows->least);
   }
-  const uint32_t room = request.window != 0                ? request.window
+  const uint32_t room = request.window != 0           ? request.window
                         : context > kRoomBesidePinned ? context - kRoomBesidePinned
                                                       : 0;
   if (request.pinned > room) {
-    return log.fail(ORIEL_ERROR_CONTEXT,
-                    "the pinned text has %u tokens but there is room for %u: shorten the text or ask "
-                    "for a larger window",
-                    request.pinned, room);
+    return log.fail(
+        ORIEL_ERROR_CONTEXT,
+        "the pinned text has %u tokens but there is room for %u: shorten the text or ask "
+        "for a larger window",
+        request.pinned, room);
   }
   return kOk;
 }
@@ -255,11 +261,12 @@ Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "the speed of this model cannot be predicted: leave the least speed open");
   }
-  return log.fail(ORIEL_ERROR_SPEED,
-                  "%.1f tokens/s are out of reach on %s, the best is %.1f with keys in %s, values in "
-                  "%s and %u tokens: ask for at most that, or take a smaller model",
-                  request.min_tokens_per_s, request.speed->device, best->decode_tokens_per_s,
-                  kvFormatName(best->formats.k), kvFormatName(best->formats.v), best->cache.window);
+  return log.fail(
+      ORIEL_ERROR_SPEED,
+      "%.1f tokens/s are out of reach on %s, the best is %.1f with keys in %s, values in "
+      "%s and %u tokens: ask for at most that, or take a smaller model",
+      request.min_tokens_per_s, request.speed->device, best->decode_tokens_per_s,
+      kvFormatName(best->formats.k), kvFormatName(best->formats.v), best->cache.window);
 }
 
 }  // namespace
@@ -295,8 +302,9 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   };
   if (latent && (asksForRounding(request.fixed_k, request.formats.k) ||
                  asksForRounding(request.fixed_v, request.formats.v))) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "a latent cache is described in f16 only: ask for f16, or leave the format open");
+    return log.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "a latent cache is described in f16 only: ask for f16, or leave the format open");
   }
 
   // A pair that was asked for need not be in the list.
@@ -310,8 +318,8 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
     for (const FormatPair& pair : kFormatPairs) {
       const FormatPair wanted = {request.fixed_k ? request.formats.k : pair.k,
                                  request.fixed_v ? request.formats.v : pair.v};
-      const bool seen = n_pairs != 0 && pairs[n_pairs - 1].k == wanted.k &&
-                        pairs[n_pairs - 1].v == wanted.v;
+      const bool seen =
+          n_pairs != 0 && pairs[n_pairs - 1].k == wanted.k && pairs[n_pairs - 1].v == wanted.v;
       if (!seen) {
         pairs[n_pairs++] = wanted;
       }
@@ -338,8 +346,8 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
     return (a.refused == ORIEL_REFUSED_NOT) != (b.refused == ORIEL_REFUSED_NOT)
                ? a.refused == ORIEL_REFUSED_NOT
            : a.fits != b.fits ? a.fits
-           : a.fits         ? a.loss <= b.loss
-                            : a.minimum_bytes < b.minimum_bytes;
+           : a.fits           ? a.loss <= b.loss
+                              : a.minimum_bytes < b.minimum_bytes;
   };
   for (uint32_t i = 1; i < budget->n_choices; ++i) {
     if (better(budget->choices[i], budget->choices[budget->chosen])) {
@@ -364,7 +372,8 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   }
   if (request.speed != nullptr &&
       !(stepCost(*request.speed, *request.work, budget->formats, 0, &budget->decode) &&
-        stepCost(*request.speed, *request.work, budget->formats, budget->chunk, &budget->prefill))) {
+        stepCost(*request.speed, *request.work, budget->formats, budget->chunk,
+                 &budget->prefill))) {
     budget->decode = budget->prefill = {};
   }
   return kOk;

@@ -25,7 +25,8 @@ constexpr uint32_t kFormatPairCount = sizeof(kFormatPairs) / sizeof(kFormatPairs
 struct BudgetRequest {
   uint64_t memory_bytes = 0;
   uint32_t window = 0;
-  uint32_t min_window = 0;  ///< a chosen window is at least this long, past the trained context, too
+  uint32_t min_window =
+      0;  ///< a chosen window is at least this long, past the trained context, too
   uint32_t sinks = kDefaultSinks;
   uint32_t pinned = 0;  ///< tokens of a pinned prefix; sinks grow to cover them
   uint32_t chunk = 0;
@@ -74,7 +75,7 @@ struct Budget {
   uint32_t chunk = 0;
   BudgetBytes bytes;
   double loss = 0;
-  oriel_step_cost decode = {};   ///< tokens 0: not known
+  oriel_step_cost decode = {};  ///< tokens 0: not known
   oriel_step_cost prefill = {};
   uint64_t minimum_bytes = 0;  ///< least memory_bytes that this request can be met in
   /// Everything that was weighed, in the order of kFormatPairs (those the request allows).

@@ -181,7 +181,8 @@ class JsonText {
     }
     if (at_ == end_) {
       at_ = 0;
-      end_ = total_ < kMaxCalibrationBytes ? source_.read(source_.context, buffer_, sizeof(buffer_)) : 0;
+      end_ = total_ < kMaxCalibrationBytes ? source_.read(source_.context, buffer_, sizeof(buffer_))
+                                           : 0;
       total_ += end_;
       if (end_ == 0) {
         return -1;
@@ -346,7 +347,9 @@ class Reader {
     file_->model_bytes = bytes >= 0 && bytes < 1e18 ? static_cast<uint64_t>(bytes) : 0;
     file_->model_hash = 0;
     for (const char* c = hash.chars; *c != '\0'; ++c) {
-      const int digit = *c >= '0' && *c <= '9' ? *c - '0' : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10 : -1;
+      const int digit = *c >= '0' && *c <= '9'   ? *c - '0'
+                        : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10
+                                                 : -1;
       if (digit < 0 || c - hash.chars == 16) {
         file_->model_bytes = 0;  // no file that runs
         break;

@@ -16,17 +16,17 @@ struct TextSource {
 
 /// As written. Points into itself: do not copy.
 struct CalibrationFile {
-  uint64_t model_bytes = 0;   ///< size of the model's file
-  uint64_t model_hash = 0;    ///< EndsHash of it
+  uint64_t model_bytes = 0;  ///< size of the model's file
+  uint64_t model_hash = 0;   ///< EndsHash of it
   oriel_calibration constants = {};
   oriel_layer_calibration layers[kMaxLayers];
 };
 
 enum class CalibrationFault {
   kNone,
-  kNotOne,     ///< not JSON, not whole, or without the parts that make it a calibration
-  kVersion,    ///< of a version that is not known here
-  kConstant,   ///< a constant that no measurement can give
+  kNotOne,    ///< not JSON, not whole, or without the parts that make it a calibration
+  kVersion,   ///< of a version that is not known here
+  kConstant,  ///< a constant that no measurement can give
 };
 
 /// Reads at most kMaxCalibrationBytes. Allocates nothing. With a fault, `file` holds nothing of use.

@@ -9,8 +9,7 @@
 namespace oriel {
 namespace {
 
-constexpr uint32_t kGpt =
-    kTied | kPlainFeedForward | kAllBiases | kNormBias | kLearnedPositions;
+constexpr uint32_t kGpt = kTied | kPlainFeedForward | kAllBiases | kNormBias | kLearnedPositions;
 constexpr uint32_t kQwen3 = kTied | kHeadNorms;
 constexpr uint32_t kGemma2 = kTied | kFourNorms;
 constexpr uint32_t kGemma3 = kTied | kFourNorms | kHeadNorms;
@@ -134,7 +133,8 @@ struct WeightCounter {
     const WeightGeometry geometry = weightGeometry(type, cols);
     const uint32_t slice_rows = maxSliceRows(geometry);
     for (uint32_t begin = 0; begin < rows; begin += slice_rows) {
-      place(geometry.sliceBytes(std::min(slice_rows, rows - begin)), geometry.groupBytes(), !looked_up);
+      place(geometry.sliceBytes(std::min(slice_rows, rows - begin)), geometry.groupBytes(),
+            !looked_up);
     }
     totals.weights_read_bytes_per_token += looked_up ? geometry.rowBytes() : 0;
   }

@@ -12,14 +12,14 @@ namespace oriel {
 
 /// What besides the matrices and norms of a llama layer has parameters.
 enum ShapeFeature : uint32_t {
-  kTied = 1u << 0,             ///< the output matrix is the embedding
-  kPlainFeedForward = 1u << 1, ///< no gate: two matrices instead of three
+  kTied = 1u << 0,              ///< the output matrix is the embedding
+  kPlainFeedForward = 1u << 1,  ///< no gate: two matrices instead of three
   kQkvBias = 1u << 2,
-  kAllBiases = 1u << 3,        ///< on every matrix of a layer, and on norms
-  kNormBias = 1u << 4,         ///< LayerNorm: a bias beside each weight
-  kHeadNorms = 1u << 5,        ///< a norm of head_dim on queries and one on keys
-  kFourNorms = 1u << 6,        ///< before and after attention and feed-forward
-  kLearnedPositions = 1u << 7, ///< an embedding for each of context_train positions
+  kAllBiases = 1u << 3,         ///< on every matrix of a layer, and on norms
+  kNormBias = 1u << 4,          ///< LayerNorm: a bias beside each weight
+  kHeadNorms = 1u << 5,         ///< a norm of head_dim on queries and one on keys
+  kFourNorms = 1u << 6,         ///< before and after attention and feed-forward
+  kLearnedPositions = 1u << 7,  ///< an embedding for each of context_train positions
   /// Experts, latent projections or nested models: the parameters are not counted.
   kOtherWeights = 1u << 8,
 };
@@ -30,7 +30,7 @@ struct ModelShape {
   uint32_t n_embd, n_ff, n_vocab;
   uint32_t context_train;
   uint32_t features;
-  uint32_t local_layers;   ///< of n_layers, see at most local_window tokens
+  uint32_t local_layers;  ///< of n_layers, see at most local_window tokens
   uint32_t local_window;
   uint32_t shared_layers;  ///< of n_layers, have no cache of their own and are not local
   uint32_t latent_dim;     ///< MLA: values a token takes in one layer; 0: keys and values

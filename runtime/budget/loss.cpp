@@ -31,7 +31,7 @@ double LossModel::roundingOfKeys(const CacheFormats& formats, uint32_t n_layers)
       n_layers, [&](uint32_t layer) { return formats.keys(layer); },
       [&](KvFormat format) { return keys(format); },
       [&](uint32_t layer, KvFormat format) {
-        return layers == nullptr          ? 1.0
+        return layers == nullptr           ? 1.0
                : format == KvFormat::kInt8 ? layers[layer].keys_int8
                                            : layers[layer].keys_int4;
       });
@@ -42,7 +42,7 @@ double LossModel::roundingOfValues(const CacheFormats& formats, uint32_t n_layer
       n_layers, [&](uint32_t layer) { return formats.values(layer); },
       [&](KvFormat format) { return values(format); },
       [&](uint32_t layer, KvFormat format) {
-        return layers == nullptr          ? 1.0
+        return layers == nullptr           ? 1.0
                : format == KvFormat::kInt8 ? layers[layer].values_int8
                                            : layers[layer].values_int4;
       });

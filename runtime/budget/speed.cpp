@@ -166,8 +166,9 @@ double stepSeconds(const oriel_step_cost& cost, double depth) {
 
 bool validSpeed(const oriel_speed& speed) {
   const auto valid = [](double value) { return std::isfinite(value) && value >= 0; };
-  bool good = speed.weight_count <= ORIEL_SPEED_WEIGHTS && speed.cache_count <= ORIEL_SPEED_CACHES &&
-              valid(speed.submit_ns) && valid(speed.dispatch_ns) && valid(speed.read_bytes_per_s);
+  bool good = speed.weight_count <= ORIEL_SPEED_WEIGHTS &&
+              speed.cache_count <= ORIEL_SPEED_CACHES && valid(speed.submit_ns) &&
+              valid(speed.dispatch_ns) && valid(speed.read_bytes_per_s);
   for (uint32_t i = 0; good && i < speed.weight_count; ++i) {
     const oriel_weight_speed& rate = speed.weights[i];
     good = valid(rate.decode_ns) && valid(rate.chunk_ns) && valid(rate.chunk_token_ns) &&

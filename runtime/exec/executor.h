@@ -148,12 +148,13 @@ struct ExecutorOptions {
   uint32_t timeout_ms = 60000;
   const char* cache_dir = nullptr;
   const char* disabled_features = nullptr;  ///< as in oriel_options
-  uint32_t cpu_threads = 0;  ///< of the CPU executor; 0: one per core, at most 8
+  uint32_t cpu_threads = 0;                 ///< of the CPU executor; 0: one per core, at most 8
   const oriel_allocator* allocator = nullptr;
   Log log;
   // For tests only.
   uint32_t cpu_simd_level = UINT32_MAX;  ///< the best SimdTarget that may be used
-  bool divide_as_gpu = false;   ///< true: kernels divide their work as on a GPU, on software devices too
+  bool divide_as_gpu =
+      false;  ///< true: kernels divide their work as on a GPU, on software devices too
   /// Called with the entry points each time some have been loaded (before and after the instance is
   /// made); may replace them.
   void (*wrap_api)(VulkanApi* api, void* user) = nullptr;

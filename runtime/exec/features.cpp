@@ -31,9 +31,10 @@ Status readFeatureNames(const char* names, const Log& log, uint32_t* bits) {
     if (length != 0 && found == 0) {
       char known[256];
       writeFeatureNames(kAllFeatures, known, sizeof(known));
-      return log.fail(ORIEL_ERROR_ARGUMENT,
-                      "there is no optional Vulkan feature \"%.*s\" to turn off: name some of %s, or all",
-                      static_cast<int>(length < 64 ? length : 64), name, known);
+      return log.fail(
+          ORIEL_ERROR_ARGUMENT,
+          "there is no optional Vulkan feature \"%.*s\" to turn off: name some of %s, or all",
+          static_cast<int>(length < 64 ? length : 64), name, known);
     }
     *bits |= found;
     name += length;

@@ -13,19 +13,20 @@ enum class VulkanFeature : uint32_t {
   kSubgroup,    ///< arithmetic over the lanes of a subgroup
   kIntegerDot,  ///< dot products of four packed bytes
   kTexels,      ///< texel buffers as long as the longest binding
-  kRunAhead,    ///< no processor: gains from going on with the best token before the host has seen it
+  kRunAhead,  ///< no processor: gains from going on with the best token before the host has seen it
   kCooperativeMatrix,  ///< matrix_units.h
   kFloat16,            ///< arithmetic in half precision; matrix units need it, too
 };
 
 /// Names of features that no kernel uses yet are known, too: turning them off changes nothing.
-constexpr const char* kVulkanFeatureNames[] = {"subgroup",      "integer_dot",  "texel_buffers",
-                                               "run_ahead",     "cooperative_matrix",
-                                               "float16",       "int8_storage", "int16_storage",
-                                               "timeline"};
+constexpr const char* kVulkanFeatureNames[] = {
+    "subgroup", "integer_dot",  "texel_buffers", "run_ahead", "cooperative_matrix",
+    "float16",  "int8_storage", "int16_storage", "timeline"};
 constexpr uint32_t kVulkanFeatures = sizeof(kVulkanFeatureNames) / sizeof(kVulkanFeatureNames[0]);
 
-constexpr uint32_t featureBit(VulkanFeature feature) { return 1u << static_cast<uint32_t>(feature); }
+constexpr uint32_t featureBit(VulkanFeature feature) {
+  return 1u << static_cast<uint32_t>(feature);
+}
 
 /// Reads names separated by commas ("all": every one; null: none) into a set of bits, one per entry of
 /// kVulkanFeatureNames. ORIEL_ERROR_ARGUMENT, the log saying which names there are, for any other.

@@ -52,8 +52,7 @@ Status HostExecutor::beginWrite(uint64_t bytes, void** piece) {
   return kOk;
 }
 
-Status HostExecutor::endWrite(const BufferRef& destination, uint64_t offset_bytes,
-                              uint64_t bytes) {
+Status HostExecutor::endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) {
   std::memcpy(at(destination) + offset_bytes, at(plan_.upload), static_cast<size_t>(bytes));
   return kOk;
 }

@@ -21,8 +21,7 @@ class ReferenceExecutor final : public HostExecutor {
       : HostExecutor(plan, options) {}
 
   Status run(StepRun what, const StopCheck& stop) override {
-    std::memcpy(at(plan_.device_step), at(plan_.step),
-                static_cast<size_t>(plan_.step.size_bytes));
+    std::memcpy(at(plan_.device_step), at(plan_.step), static_cast<size_t>(plan_.step.size_bytes));
     if (what != StepRun::kHead &&
         !runList(what == StepRun::kDecode ? StepList::kDecode : StepList::kChunk, stop)) {
       return ORIEL_ERROR_CANCELLED;
@@ -135,11 +134,11 @@ class ReferenceExecutor final : public HostExecutor {
       for (uint32_t first = 0; first < n; first += kTokenBlock) {
         const uint32_t block = std::min(kTokenBlock, n - first);
         float products[kTokenBlock];
-        rows.dots(r, p.units, floats(op, 3) + static_cast<uint64_t>(first) * p.in_stride, p.in_stride,
-                  block, products);
+        rows.dots(r, p.units, floats(op, 3) + static_cast<uint64_t>(first) * p.in_stride,
+                  p.in_stride, block, products);
         for (uint32_t t = 0; t < block; ++t) {
-          float* out = floats(op, 2) + static_cast<uint64_t>(first + t) * p.out_stride +
-                       p.out_first + r;
+          float* out =
+              floats(op, 2) + static_cast<uint64_t>(first + t) * p.out_stride + p.out_first + r;
           *out = p.accumulate != 0 ? *out + products[t] : products[t];
         }
       }
@@ -236,8 +235,8 @@ class ReferenceExecutor final : public HostExecutor {
     const uint32_t kv_head = h / (p.n_heads / p.n_kv_heads);
     const KvSide keys(op.k_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 3));
     const KvSide values(op.v_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 4));
-    const float* queries =
-        floats(op, 0) + static_cast<uint64_t>(t) * p.query_stride + static_cast<uint64_t>(h) * 2 * d;
+    const float* queries = floats(op, 0) + static_cast<uint64_t>(t) * p.query_stride +
+                           static_cast<uint64_t>(h) * 2 * d;
 
     float stored[kMaxHeadDim];
     float sum_v[kMaxHeadDim] = {};
@@ -248,9 +247,8 @@ class ReferenceExecutor final : public HostExecutor {
     const uint64_t end = std::min<uint64_t>(begin + p.split_slots, visible);
     for (uint64_t i = begin; i < end; ++i) {
       const bool is_sink = i < n_sinks;
-      const uint32_t slot =
-          is_sink ? static_cast<uint32_t>(i)
-                  : static_cast<uint32_t>((ring_begin + (i - n_sinks)) % p.ring);
+      const uint32_t slot = is_sink ? static_cast<uint32_t>(i)
+                                    : static_cast<uint32_t>((ring_begin + (i - n_sinks)) % p.ring);
       is_sink ? keys.loadSink(kv_head, slot, stored) : keys.loadRing(kv_head, slot, stored);
       const float* q = queries + (is_sink ? d : 0);
       float score = 0;
@@ -293,9 +291,8 @@ class ReferenceExecutor final : public HostExecutor {
     const uint32_t d = p.head_dim;
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
       for (uint32_t h = 0; h < p.n_heads; ++h) {
-        const float* parts = floats(op, 0) +
-                             (static_cast<uint64_t>(t) * p.n_heads + h) * p.splits *
-                                 (d + kPartialExtra);
+        const float* parts = floats(op, 0) + (static_cast<uint64_t>(t) * p.n_heads + h) * p.splits *
+                                                 (d + kPartialExtra);
         float most = parts[d];
         for (uint32_t s = 1; s < p.splits; ++s) {
           most = std::max(most, parts[s * (d + kPartialExtra) + d]);

@@ -96,14 +96,15 @@ void unpack256(WeightType type, const Row& row, uint32_t unit, uint32_t side_wor
       }
       return;
     case WeightType::kIq4Xs:
-      return scaled(d * static_cast<float>(static_cast<int8_t>(sideByte(row, at + 1, u))),
-                    [&](uint32_t i) { return kIq4Values[nibble(row, unit, i)]; }, out);
+      return scaled(
+          d * static_cast<float>(static_cast<int8_t>(sideByte(row, at + 1, u))),
+          [&](uint32_t i) { return kIq4Values[nibble(row, unit, i)]; }, out);
     default: {  // Q4_K, Q5_K
       const uint32_t high = type == WeightType::kQ5_K ? row.side(at + 5 + u) : 0;
-      return scaledPlus(d * static_cast<float>(sideByte(row, at + 1, u)),
-                        -dmin * static_cast<float>(sideByte(row, at + 3, u)),
-                        [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i); },
-                        out);
+      return scaledPlus(
+          d * static_cast<float>(sideByte(row, at + 1, u)),
+          -dmin * static_cast<float>(sideByte(row, at + 3, u)),
+          [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i); }, out);
     }
   }
 }
@@ -134,34 +135,38 @@ void WeightRows::unpack(uint32_t r, uint32_t unit, float (&out)[kUnit]) const {
       }
       return;
     case WeightType::kQ8_0:
-      return scaled(pairScale(row.side(unit / 2), unit),
-                    [&](uint32_t i) {
-                      const uint32_t word = row.quant(8 * unit + i / 4);
-                      return static_cast<int8_t>(word >> (8 * (i % 4)) & 255);
-                    },
-                    out);
+      return scaled(
+          pairScale(row.side(unit / 2), unit),
+          [&](uint32_t i) {
+            const uint32_t word = row.quant(8 * unit + i / 4);
+            return static_cast<int8_t>(word >> (8 * (i % 4)) & 255);
+          },
+          out);
     case WeightType::kQ4_0:
-      return scaled(pairScale(row.side(unit / 2), unit),
-                    [&](uint32_t i) { return nibble(row, unit, i) - 8; }, out);
+      return scaled(
+          pairScale(row.side(unit / 2), unit), [&](uint32_t i) { return nibble(row, unit, i) - 8; },
+          out);
     case WeightType::kIq4Nl:
-      return scaled(pairScale(row.side(unit / 2), unit),
-                    [&](uint32_t i) { return kIq4Values[nibble(row, unit, i)]; }, out);
+      return scaled(
+          pairScale(row.side(unit / 2), unit),
+          [&](uint32_t i) { return kIq4Values[nibble(row, unit, i)]; }, out);
     case WeightType::kQ5_0: {
       const uint32_t at = unit / 2 * 3;
       const uint32_t high = row.side(at + unit % 2);
-      return scaled(pairScale(row.side(at + 2), unit),
-                    [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i) - 16; },
-                    out);
+      return scaled(
+          pairScale(row.side(at + 2), unit),
+          [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i) - 16; }, out);
     }
     case WeightType::kQ4_1:
-      return scaledPlus(lowHalf(row.side(unit)), highHalf(row.side(unit)),
-                        [&](uint32_t i) { return nibble(row, unit, i); }, out);
+      return scaledPlus(
+          lowHalf(row.side(unit)), highHalf(row.side(unit)),
+          [&](uint32_t i) { return nibble(row, unit, i); }, out);
     case WeightType::kQ5_1: {
       const uint32_t high = row.side(2 * unit);
       const uint32_t both = row.side(2 * unit + 1);
-      return scaledPlus(lowHalf(both), highHalf(both),
-                        [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i); },
-                        out);
+      return scaledPlus(
+          lowHalf(both), highHalf(both),
+          [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i); }, out);
     }
     default:
       return unpack256(type, row, unit, weightGeometry(type, 256).side, out);

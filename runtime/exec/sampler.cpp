@@ -37,17 +37,14 @@ double Sampler::uniform() {
   return static_cast<double>(z >> 11) * 0x1.0p-53;
 }
 
-uint32_t Sampler::topK() const {
-  return options_.greedy ? 1 : std::min(options_.top_k, n_vocab_);
-}
+uint32_t Sampler::topK() const { return options_.greedy ? 1 : std::min(options_.top_k, n_vocab_); }
 
 uint32_t Sampler::penalisedIds(int32_t* ids) const {
   if (options_.repeat_penalty == 1.0f) {
     return 0;
   }
-  int32_t* const end =
-      std::copy_n(state_.recent,
-                  std::min<uint64_t>(state_.n_recent, SamplerState::kRecentTokens), ids);
+  int32_t* const end = std::copy_n(
+      state_.recent, std::min<uint64_t>(state_.n_recent, SamplerState::kRecentTokens), ids);
   std::sort(ids, end);
   return static_cast<uint32_t>(std::unique(ids, end) - ids);
 }
@@ -95,9 +92,7 @@ uint32_t Sampler::best(const float* logits, uint32_t k) {
   return std::min(n, k);
 }
 
-int32_t Sampler::sample(const float* logits) {
-  return draw(best(logits, topK()));
-}
+int32_t Sampler::sample(const float* logits) { return draw(best(logits, topK())); }
 
 bool Sampler::suffices(const TopTokens& top) const {
   const uint32_t k = topK();

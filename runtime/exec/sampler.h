@@ -11,11 +11,11 @@ namespace oriel {
 /// Resolved options: no zeros that mean something else.
 struct SamplerOptions {
   bool greedy = false;
-  float temperature = 0.7f;    ///< > 0
-  uint32_t top_k = 40;         ///< UINT32_MAX: all
-  float top_p = 0.95f;         ///< 1: all
-  float min_p = 0.05f;         ///< <= 0: off
-  float repeat_penalty = 1.0f; ///< 1: off
+  float temperature = 0.7f;     ///< > 0
+  uint32_t top_k = 40;          ///< UINT32_MAX: all
+  float top_p = 0.95f;          ///< 1: all
+  float min_p = 0.05f;          ///< <= 0: off
+  float repeat_penalty = 1.0f;  ///< 1: off
   uint64_t seed = 0;
 };
 
@@ -23,7 +23,8 @@ struct SamplerOptions {
 struct SamplerState {
   static constexpr uint32_t kRecentTokens = 64;
   int32_t recent[kRecentTokens] = {};
-  uint64_t n_recent = 0;  ///< tokens accepted so far; the latest is at (n_recent - 1) % kRecentTokens
+  uint64_t n_recent =
+      0;  ///< tokens accepted so far; the latest is at (n_recent - 1) % kRecentTokens
   uint64_t random = 0;
 };
 

@@ -83,8 +83,8 @@ Status Session::checkIds(const int32_t* ids, size_t count) const {
   for (size_t i = 0; i < count; ++i) {
     if (ids[i] < 0 || static_cast<uint32_t>(ids[i]) >= context_.model->n_vocab) {
       return context_.log.fail(ORIEL_ERROR_ARGUMENT,
-                               "token id %d is outside the vocabulary: use ids from 0 to %u", ids[i],
-                               context_.model->n_vocab - 1);
+                               "token id %d is outside the vocabulary: use ids from 0 to %u",
+                               ids[i], context_.model->n_vocab - 1);
     }
   }
   return kOk;
@@ -218,21 +218,20 @@ Status Session::choose(int32_t* id) {
 
 Status Session::rewind(uint64_t position) {
   if (position > position_) {
-    return context_.log.fail(ORIEL_ERROR_CONTEXT,
-                             "cannot go to token %llu, there are %llu so far: give an earlier one",
-                             static_cast<unsigned long long>(position),
-                             static_cast<unsigned long long>(position_));
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT, "cannot go to token %llu, there are %llu so far: give an earlier one",
+        static_cast<unsigned long long>(position), static_cast<unsigned long long>(position_));
   }
   if (!canRewind(position)) {
     const CacheShape& cache = context_.plan->cache;
     const uint64_t slack = uint64_t{cache.ring} - cache.window + 1;
     const uint64_t taken = std::min(stored_ - position_, slack);
-    return context_.log.fail(ORIEL_ERROR_CONTEXT,
-                             "cannot go back from token %llu to %llu, the tokens before it are gone: go "
-                             "back %llu tokens at most, or reset",
-                             static_cast<unsigned long long>(position_),
-                             static_cast<unsigned long long>(position),
-                             static_cast<unsigned long long>(slack - taken));
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT,
+        "cannot go back from token %llu to %llu, the tokens before it are gone: go "
+        "back %llu tokens at most, or reset",
+        static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position),
+        static_cast<unsigned long long>(slack - taken));
   }
   if (position != position_) {
     position_ = position;
@@ -268,8 +267,9 @@ SessionState Session::state() const {
 
 SnapshotKey Session::snapshotKey() const {
   const char* const chat = context_.chat.name();
-  return {context_.model_hash, hashBytes(chat, std::strlen(chat),
-                                         layoutHash(*context_.plan, *context_.model, whole_turns_))};
+  return {context_.model_hash,
+          hashBytes(chat, std::strlen(chat),
+                    layoutHash(*context_.plan, *context_.model, whole_turns_))};
 }
 
 uint64_t Session::snapshotBytes() const {
@@ -283,8 +283,8 @@ Status Session::save(void* out) const {
 
 Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   SessionState state;
-  ORIEL_TRY(readSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), data, bytes,
-                         log, context_.executor, &state, &turns_, &ids_));
+  ORIEL_TRY(readSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), data, bytes, log,
+                         context_.executor, &state, &turns_, &ids_));
   position_ = state.position;
   last_token_ = -1;
   stored_ = state.stored;
@@ -408,9 +408,10 @@ Status Session::appendEncoded(const TextParts& text, const EncodeOptions& option
   const bool borrows = bytes > workspace->available();
   const BorrowedBytes memory(workspace, borrows ? bytes : 0);
   if (ids.data() == nullptr || memory.data() == nullptr) {
-    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                             "no %zu bytes of working memory for one word of the text: free memory or shorten it",
-                             bytes);
+    return context_.log.fail(
+        ORIEL_ERROR_OUT_OF_MEMORY,
+        "no %zu bytes of working memory for one word of the text: free memory or shorten it",
+        bytes);
   }
   Workspace own(memory.data(), bytes, context_.allocator);
   return tokenizer.encodeParts(text, options, borrows ? &own : workspace, context_.log,
@@ -508,7 +509,8 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
   const char* text = nullptr;
   size_t bytes = 0;
   decoder_.finish(&text, &bytes);
-  if (bytes != 0 && result->stop_reason != ORIEL_STOP_CALLBACK) {  // who said stop is not called again
+  if (bytes != 0 &&
+      result->stop_reason != ORIEL_STOP_CALLBACK) {  // who said stop is not called again
     emit(id, text, bytes);
   }
   if (result->tokens > 1) {

@@ -124,20 +124,20 @@ class Session {
   StreamDecoder decoder_;
   void* workspace_block_ = nullptr;
   std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
-  uint64_t position_ = 0;  ///< tokens committed
-  int32_t last_token_ = -1;  ///< the latest of them, where that is known
+  uint64_t position_ = 0;               ///< tokens committed
+  int32_t last_token_ = -1;             ///< the latest of them, where that is known
   /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.
   uint64_t stored_ = 0;
   bool has_logits_ = false;
-  bool has_top_ = false;  ///< and the executor's top() is of the same token
-  bool ahead_ = false;  ///< the executor has begun with the token that it found to be the best
+  bool has_top_ = false;     ///< and the executor's top() is of the same token
+  bool ahead_ = false;       ///< the executor has begun with the token that it found to be the best
   bool reply_open_ = false;  ///< the assistant's turn still wants its end
   uint64_t reply_begin_ = 0;  ///< tokens of the latest reply, its opening included
   uint64_t reply_end_ = 0;
-  bool turn_open_ = false;      ///< the system text opened the user's turn, which goes on
-  bool system_joins_ = false;   ///< it did, at the beginning of this conversation
+  bool turn_open_ = false;          ///< the system text opened the user's turn, which goes on
+  bool system_joins_ = false;       ///< it did, at the beginning of this conversation
   bool switched_thinking_ = false;  ///< a system message chose against chat_options
   uint64_t submissions_ = 0;
   uint32_t prompt_tokens_ = 0;  ///< appended since the last reply

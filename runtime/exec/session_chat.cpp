@@ -29,7 +29,8 @@ bool Session::continuesText() const {
 // The template writes a BOS that the model does not ask for by itself.
 int32_t Session::missingBos() const {
   const bool writes = context_.chat.begin[0] != '\0';
-  return position_ == 0 && writes && !context_.tokenizer->addBos() ? context_.tokenizer->bosId() : -1;
+  return position_ == 0 && writes && !context_.tokenizer->addBos() ? context_.tokenizer->bosId()
+                                                                   : -1;
 }
 
 Status Session::appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
@@ -50,8 +51,8 @@ Status Session::countTokens(const char* text, size_t bytes, Workspace* workspace
   options.special = true;
   options.bos = position_ == 0;
   options.continues = continuesText();
-  const Status status = context_.tokenizer->encode(text, bytes, options, workspace, context_.log,
-                                                   nullptr, 0, count);
+  const Status status =
+      context_.tokenizer->encode(text, bytes, options, workspace, context_.log, nullptr, 0, count);
   *count += missingBos() >= 0 ? 1 : 0;
   return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? kOk : status;
 }
@@ -86,7 +87,8 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   Workspace workspace = makeWorkspace();
   const BorrowedBytes room(&workspace, end_bytes + message.stored);
   if (room.data() == nullptr) {
-    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message of %zu bytes", bytes);
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message of %zu bytes",
+                             bytes);
   }
   std::memcpy(room.data(), end, end_bytes);
   message.text = room.as<char>() + end_bytes;
@@ -158,7 +160,8 @@ Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, b
   turn_open_ = false;
   reply_open_ = true;
   reply_begin_ = begin;
-  const Status status = generate(sampling, max_tokens, ignore_stop, on_token, user, result, stop_id);
+  const Status status =
+      generate(sampling, max_tokens, ignore_stop, on_token, user, result, stop_id);
   reply_end_ = position_;
   return status;
 }

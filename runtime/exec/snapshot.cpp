@@ -45,26 +45,26 @@ struct SlotRun {
 // Calls visit(run) for everything in the cache that holds something.
 template <typename Visit>
 Status forEachUsedRun(const Plan& plan, uint64_t position, const Visit& visit) {
-  return forEachSide(plan, [&](const BufferRef& side, KvFormat format,
-                               const CacheShape& cache) -> Status {
-    const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
-    const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
-    const SideLayout layout = sideLayout(format, cache);
-    const uint64_t sink_bytes = 4ull * kvValueWords(KvFormat::kF16, cache.head_dim);
-    const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
-    const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
-    for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
-      ORIEL_TRY(visit(SlotRun{side, cache, false, head * cache.sinks * sink_bytes, sinks,
-                              sink_bytes}));
-      ORIEL_TRY(visit(SlotRun{side, cache, true,
-                              4 * layout.ring_word + head * cache.ring * value_bytes, ring,
-                              value_bytes}));
-      ORIEL_TRY(visit(SlotRun{side, cache, true,
-                              4 * layout.scales_word + head * cache.ring * scale_bytes, ring,
-                              scale_bytes}));
-    }
-    return kOk;
-  });
+  return forEachSide(
+      plan, [&](const BufferRef& side, KvFormat format, const CacheShape& cache) -> Status {
+        const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
+        const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
+        const SideLayout layout = sideLayout(format, cache);
+        const uint64_t sink_bytes = 4ull * kvValueWords(KvFormat::kF16, cache.head_dim);
+        const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
+        const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
+        for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
+          ORIEL_TRY(visit(
+              SlotRun{side, cache, false, head * cache.sinks * sink_bytes, sinks, sink_bytes}));
+          ORIEL_TRY(visit(SlotRun{side, cache, true,
+                                  4 * layout.ring_word + head * cache.ring * value_bytes, ring,
+                                  value_bytes}));
+          ORIEL_TRY(visit(SlotRun{side, cache, true,
+                                  4 * layout.scales_word + head * cache.ring * scale_bytes, ring,
+                                  scale_bytes}));
+        }
+        return kOk;
+      });
 }
 
 uint64_t usedCacheBytes(const Plan& plan, uint64_t position) {
@@ -112,8 +112,7 @@ bool plausible(const SnapshotHeader& header, const uint8_t* turn_starts, uint64_
       state.first_position > kMaxFirstPosition) {
     return false;
   }
-  const uint64_t n_recent =
-      std::min<uint64_t>(state.sampler.n_recent, SamplerState::kRecentTokens);
+  const uint64_t n_recent = std::min<uint64_t>(state.sampler.n_recent, SamplerState::kRecentTokens);
   for (uint64_t i = 0; i < n_recent; ++i) {
     if (state.sampler.recent[i] < 0 || static_cast<uint32_t>(state.sampler.recent[i]) >= n_vocab) {
       return false;
@@ -153,10 +152,10 @@ void forEachHeld(const HeldTokens& held, const Visit& visit) {
 }  // namespace
 
 uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns) {
-  const uint64_t numbers[] = {kSnapshotVersion,       plan.cache.n_kv_heads, plan.cache.head_dim,
-                              plan.cache.sinks,       plan.cache.window,     plan.cache.ring,
-                              model.n_layers,         model.n_vocab,         sizeof(SessionState),
-                              TurnMarks::kCapacity,   whole_turns ? 1u : 0u, model.local_window};
+  const uint64_t numbers[] = {kSnapshotVersion,     plan.cache.n_kv_heads, plan.cache.head_dim,
+                              plan.cache.sinks,     plan.cache.window,     plan.cache.ring,
+                              model.n_layers,       model.n_vocab,         sizeof(SessionState),
+                              TurnMarks::kCapacity, whole_turns ? 1u : 0u, model.local_window};
   uint64_t hash = hashBytes(numbers, sizeof(numbers));
   hash = hashBytes(model.local_layers, sizeof(model.local_layers), hash);
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
@@ -184,7 +183,8 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
     at += bytes;
   };
   SnapshotHeader header;
-  std::memset(static_cast<void*>(&header), 0, sizeof(header));  // padding, too: same state, same bytes
+  std::memset(static_cast<void*>(&header), 0,
+              sizeof(header));  // padding, too: same state, same bytes
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   header.version = kSnapshotVersion;
   header.n_turns = turns.count();
@@ -219,8 +219,7 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
     return status;
   };
   ORIEL_TRY(forEachUsedRun(plan, state.position, putRun));
-  const uint64_t checksum =
-      hashBytes(out, static_cast<uint64_t>(at - static_cast<uint8_t*>(out)));
+  const uint64_t checksum = hashBytes(out, static_cast<uint64_t>(at - static_cast<uint8_t*>(out)));
   put(&checksum, sizeof(checksum));
   return kOk;
 }
@@ -230,7 +229,8 @@ bool isSnapshot(const char (&begin)[kSnapshotMagicBytes]) {
   return std::memcmp(begin, kMagic, sizeof(kMagic)) == 0;
 }
 
-Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log) {
+Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes,
+                           const Log& log) {
   SnapshotHeader header;
   if (bytes < sizeof(header) || total_bytes < sizeof(header) + sizeof(uint64_t) ||
       std::memcmp(begin, kMagic, sizeof(kMagic)) != 0) {
@@ -243,10 +243,11 @@ Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_byt
                     header.version, kSnapshotVersion);
   }
   if (header.total_bytes != total_bytes) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "the snapshot has %llu bytes but should have %llu: it is damaged, save it again",
-                    static_cast<unsigned long long>(total_bytes),
-                    static_cast<unsigned long long>(header.total_bytes));
+    return log.fail(
+        ORIEL_ERROR_FORMAT,
+        "the snapshot has %llu bytes but should have %llu: it is damaged, save it again",
+        static_cast<unsigned long long>(total_bytes),
+        static_cast<unsigned long long>(header.total_bytes));
   }
   return kOk;
 }
@@ -267,8 +268,9 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot belongs to another model: load that one");
   }
   if (header.layout_hash != key.layout_hash) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "the snapshot was made with another window, chunk, cache or chat format: ask for the same");
+    return log.fail(
+        ORIEL_ERROR_FORMAT,
+        "the snapshot was made with another window, chunk, cache or chat format: ask for the same");
   }
   if (header.n_turns > TurnMarks::kCapacity ||
       header.total_bytes != snapshotBytes(plan, n_vocab, header.state, header.n_turns)) {

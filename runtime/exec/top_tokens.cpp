@@ -46,10 +46,9 @@ void topBlocks(const float* logits, const TopPush& push, uint32_t* keys) {
 // among the tokens.
 void topTokens(const float* logits, const TopPush& push, const uint32_t* keys, TopTokens* top) {
   uint32_t sorted[kMaxTopBlocks];
-  const uint32_t blocks =
-      static_cast<uint32_t>(std::copy_if(keys, keys + push.blocks, sorted,
-                                         [](uint32_t key) { return key != 0; }) -
-                            sorted);
+  const uint32_t blocks = static_cast<uint32_t>(
+      std::copy_if(keys, keys + push.blocks, sorted, [](uint32_t key) { return key != 0; }) -
+      sorted);
   uint32_t least = 1;
   if (blocks > kTopCapacity) {
     std::nth_element(sorted, sorted + kTopCapacity - 1, sorted + blocks,

@@ -64,7 +64,7 @@ struct PrintableText {
 
 struct GgufTensor {
   GgufString name;
-  uint32_t type = 0;                   ///< as in the file, see TensorType
+  uint32_t type = 0;  ///< as in the file, see TensorType
   uint32_t n_dims = 0;
   uint64_t dims[kMaxTensorDims] = {};  ///< dims[0] is the row length (columns); unused ones are 1
   uint64_t offset = 0;                 ///< of its data, from the beginning of the file
@@ -76,7 +76,8 @@ struct GgufArray {
   uint32_t element_type = 0;
   uint64_t count = 0;
   const uint8_t* data = nullptr;
-  const uint8_t* end = nullptr;  ///< of what is in memory: a reader stops there whatever the bytes say
+  const uint8_t* end =
+      nullptr;  ///< of what is in memory: a reader stops there whatever the bytes say
 };
 
 class GgufFile {

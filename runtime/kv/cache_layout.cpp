@@ -30,8 +30,7 @@ SideLayout sideLayout(KvFormat format, const CacheShape& shape) {
   const uint64_t heads = shape.n_kv_heads;
   SideLayout layout;
   layout.ring_word = heads * shape.sinks * kvValueWords(KvFormat::kF16, shape.head_dim);
-  layout.scales_word =
-      layout.ring_word + heads * shape.ring * kvValueWords(format, shape.head_dim);
+  layout.scales_word = layout.ring_word + heads * shape.ring * kvValueWords(format, shape.head_dim);
   const uint64_t scales =
       format == KvFormat::kF16 ? 0 : heads * shape.ring * kvGroups(shape.head_dim);
   layout.bytes = 4 * (layout.scales_word + (scales + 1) / 2);

@@ -37,7 +37,7 @@ class CacheFormats {
   void requireF16(uint32_t layer) { needs_f16[layer / 64] |= uint64_t{1} << (layer % 64); }
   void requireInt8(uint32_t layer) { needs_int8[layer / 64] |= uint64_t{1} << (layer % 64); }
   KvFormat keys(uint32_t layer) const {
-    return in(needs_f16, layer) || in(whole_f16, layer)     ? KvFormat::kF16
+    return in(needs_f16, layer) || in(whole_f16, layer)    ? KvFormat::kF16
            : k == KvFormat::kInt4 && in(needs_int8, layer) ? KvFormat::kInt8
                                                            : k;
   }
@@ -46,7 +46,8 @@ class CacheFormats {
   bool raisedByNorm(uint32_t layer) const { return keysRaised(layer) && in(wide_norms, layer); }
   KvFormat values(uint32_t layer) const {
     return in(whole_f16, layer)                           ? KvFormat::kF16
-           : v == KvFormat::kInt4 && in(needs_f16, layer) ? KvFormat::kInt8 : v;
+           : v == KvFormat::kInt4 && in(needs_f16, layer) ? KvFormat::kInt8
+                                                          : v;
   }
 
  private:
@@ -84,8 +85,9 @@ constexpr uint32_t kvValueWords(KvFormat format, uint32_t head_dim) {
 
 /// One side of one layer (shaders/shared/layout.h has the order). Offsets in words.
 struct SideLayout {
-  uint64_t ring_word = 0;    ///< [n_kv_heads][ring][value words]; sinks are at 0
-  uint64_t scales_word = 0;  ///< f16 [n_kv_heads][ring][groups], two to a word; low-bit formats only
+  uint64_t ring_word = 0;  ///< [n_kv_heads][ring][value words]; sinks are at 0
+  uint64_t scales_word =
+      0;  ///< f16 [n_kv_heads][ring][groups], two to a word; low-bit formats only
   uint64_t bytes = 0;
 };
 SideLayout sideLayout(KvFormat format, const CacheShape& shape);

@@ -10,8 +10,7 @@ namespace {
 
 void packHalves(const float* values, uint32_t n, uint32_t* words) {
   for (uint32_t i = 0; i < n; i += 2) {
-    words[i / 2] =
-        floatToHalf(values[i]) | static_cast<uint32_t>(floatToHalf(values[i + 1])) << 16;
+    words[i / 2] = floatToHalf(values[i]) | static_cast<uint32_t>(floatToHalf(values[i + 1])) << 16;
   }
 }
 
@@ -49,8 +48,8 @@ uint16_t KvSide::scale(uint32_t head, uint32_t slot, uint32_t group) const {
 void KvSide::setScale(uint32_t head, uint32_t slot, uint32_t group, uint16_t bits) {
   const uint64_t i = (static_cast<uint64_t>(head) * ring_ + slot) * kvGroups(head_dim_) + group;
   const uint32_t shift = 16 * (i % 2);
-  scale_words_[i / 2] = (scale_words_[i / 2] & ~(0xffffu << shift)) |
-                        static_cast<uint32_t>(bits) << shift;
+  scale_words_[i / 2] = (scale_words_[i / 2] & ~(0xffffu << shift)) | static_cast<uint32_t>(bits)
+                                                                          << shift;
 }
 
 void KvSide::storeSink(uint32_t head, uint32_t slot, const float* values) {

@@ -22,8 +22,8 @@ void RopePhases::init(double theta, uint32_t rope_dims, const double* divisors, 
   for (uint32_t i = 0; i < n_; ++i) {
     const long double exponent = -2.0L * i / rope_dims;
     const long double divisor = divisors != nullptr ? divisors[i] : 1.0L;
-    steps_[i] = turnsToPhase(std::pow(static_cast<long double>(theta), exponent) / divisor /
-                             (2.0L * kPi));
+    steps_[i] =
+        turnsToPhase(std::pow(static_cast<long double>(theta), exponent) / divisor / (2.0L * kPi));
   }
 }
 

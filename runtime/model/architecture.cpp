@@ -23,6 +23,7 @@ constexpr CountKey kCounts[] = {
     {"vocab_size", &ModelDesc::n_vocab, 1, kMaxVocabulary, false},
 };
 
+// clang-format off
 // What every layer of every architecture has; each adds its own.
 #define ORIEL_FRAME_TENSORS \
     {TensorRole::kTokenEmbedding, "token_embd.weight", false, Extent::kVocabulary, \
@@ -70,6 +71,7 @@ constexpr TensorRule kGemma3Tensors[] = {
     {TensorRole::kFeedForwardPostNorm, "post_ffw_norm.weight", true, Extent::kOne,
      Extent::kEmbedding, true},
 };
+// clang-format on
 constexpr Quirks gemma3Quirks() {
   Quirks quirks;
   quirks.gelu = true;
@@ -86,6 +88,7 @@ constexpr Quirks smolLm3Quirks() {
   return quirks;
 }
 
+// clang-format off
 constexpr TensorRule kPhi3Tensors[] = {
     ORIEL_FRAME_TENSORS
     {TensorRole::kQkv, "attn_qkv.weight", true, Extent::kQkv, Extent::kEmbedding, true},
@@ -95,6 +98,7 @@ constexpr TensorRule kPhi3Tensors[] = {
     {TensorRole::kRopeFactorsShort, "rope_factors_short.weight", false, Extent::kOne,
      Extent::kRopePairs, false},
 };
+// clang-format on
 
 #undef ORIEL_FRAME_TENSORS
 #undef ORIEL_LLAMA_TENSORS

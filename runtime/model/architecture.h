@@ -22,14 +22,14 @@ struct CountKey {
 enum class Extent : uint8_t {
   kOne,
   kEmbedding,
-  kHead,         ///< head_dim
-  kQueries,      ///< n_heads * head_dim
-  kKeyValues,    ///< n_kv_heads * head_dim
-  kQkv,          ///< queries, keys and values
+  kHead,       ///< head_dim
+  kQueries,    ///< n_heads * head_dim
+  kKeyValues,  ///< n_kv_heads * head_dim
+  kQkv,        ///< queries, keys and values
   kFeedForward,
-  kGateUp,       ///< 2 n_ff
+  kGateUp,  ///< 2 n_ff
   kVocabulary,
-  kRopePairs,    ///< rope_dims / 2
+  kRopePairs,  ///< rope_dims / 2
 };
 
 struct TensorRule {
@@ -46,13 +46,13 @@ constexpr uint32_t kMaxTensorRules = 64;
 
 /// What an architecture does that its files do not say.
 struct Quirks {
-  bool gelu = false;               ///< GELU instead of SiLU in the feed-forward
-  bool scaled_embedding = false;   ///< embeddings times sqrt(n_embd)
-  uint32_t no_rope_period = 0;     ///< ModelDesc::no_rope_period
+  bool gelu = false;              ///< GELU instead of SiLU in the feed-forward
+  bool scaled_embedding = false;  ///< embeddings times sqrt(n_embd)
+  uint32_t no_rope_period = 0;    ///< ModelDesc::no_rope_period
   /// One layer of so many is global, the last of them, the others are local, unless the file has a
   /// pattern of its own. 0: no local layers; then a sliding window in the file is one of all layers.
   uint32_t local_period = 0;
-  double local_rope_theta = 0;     ///< of local layers, unless the file says otherwise
+  double local_rope_theta = 0;  ///< of local layers, unless the file says otherwise
   /// Models of so many layers scale scores by 1 / sqrt(n_embd / n_heads). 0: none.
   uint32_t width_scaled_layers = 0;
 };

@@ -360,12 +360,11 @@ Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc) {
   const ArchitectureTable* table = findArchitecture(name);
   if (table == nullptr) {
     const char* missing = missingFor(name);
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "architecture \"%s\" %s%s%s: use a model of one of these: %s",
-                    PrintableText(name).text, missing != nullptr ? "needs " : "is not supported",
-                    missing != nullptr ? missing : "",
-                    missing != nullptr ? ", which this build does not have" : "",
-                    kSupportedArchitectures);
+    return log.fail(
+        ORIEL_ERROR_UNSUPPORTED, "architecture \"%s\" %s%s%s: use a model of one of these: %s",
+        PrintableText(name).text, missing != nullptr ? "needs " : "is not supported",
+        missing != nullptr ? missing : "",
+        missing != nullptr ? ", which this build does not have" : "", kSupportedArchitectures);
   }
   ModelDesc found;
   found.architecture = table->architecture;
@@ -374,8 +373,8 @@ Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc) {
   ORIEL_TRY(readCounts(file, *table, log, &found));
   ORIEL_TRY(completeHeads(file, *table, log, &found));
   double rms_eps = 0;
-  ORIEL_TRY(readReal(file, *table, "attention.layer_norm_rms_epsilon", Need::kRequired, log,
-                     &rms_eps));
+  ORIEL_TRY(
+      readReal(file, *table, "attention.layer_norm_rms_epsilon", Need::kRequired, log, &rms_eps));
   found.rms_eps = static_cast<float>(rms_eps);
   ORIEL_TRY(readWindows(file, *table, log, &found));
   ORIEL_TRY(readScales(file, *table, log, &found));

@@ -34,7 +34,8 @@ enum class RopeScaling : uint32_t {
   kYarn,      ///< Peng et al. 2023: interpolates slow pairs only
   kLongrope,  ///< Ding et al. 2024: two sets of divisors, for short and for long contexts
 };
-const char* ropeScalingName(RopeScaling scaling);  ///< "none", "linear", "llama3", "yarn", "longrope"
+const char* ropeScalingName(
+    RopeScaling scaling);  ///< "none", "linear", "llama3", "yarn", "longrope"
 
 /// Shape of a decoder-only transformer. Everything the budgeter and the plan need, nothing from the
 /// device. All counts are within base/limits.h once readModelDesc has returned kOk.
@@ -65,10 +66,10 @@ struct ModelDesc {
   uint32_t window_train = 0;
 
   float rms_eps = 1e-5f;
-  float attention_scale = 0;    ///< of scores
+  float attention_scale = 0;  ///< of scores
   float embedding_scale = 1.0f;
-  bool gelu = false;            ///< feed-forward gate: GELU (tanh form); else SiLU
-  bool tied_output = false;     ///< the output matrix is the embedding
+  bool gelu = false;         ///< feed-forward gate: GELU (tanh form); else SiLU
+  bool tied_output = false;  ///< the output matrix is the embedding
 
   bool isLocal(uint32_t layer) const {
     return local_window != 0 && (local_layers[layer / 64] >> (layer % 64) & 1) != 0;
@@ -96,30 +97,30 @@ struct ModelDesc {
 };
 
 enum class TensorRole : uint32_t {
-  kTokenEmbedding,  // [n_vocab][n_embd]
-  kOutputNorm,      // [n_embd]
-  kOutput,          // [n_vocab][n_embd]; absent when tied
-  kAttentionNorm,   // [n_embd]
-  kQuery,           // [n_heads * head_dim][n_embd]
-  kKey,             // [n_kv_heads * head_dim][n_embd]
-  kValue,           // [n_kv_heads * head_dim][n_embd]
-  kAttentionOut,    // [n_embd][n_heads * head_dim]
-  kFeedForwardNorm, // [n_embd]
-  kGate,            // [n_ff][n_embd]
-  kUp,              // [n_ff][n_embd]
-  kDown,            // [n_embd][n_ff]
-  kQueryBias,       // [n_heads * head_dim]
-  kKeyBias,         // [n_kv_heads * head_dim]
-  kValueBias,       // [n_kv_heads * head_dim]
-  kQkv,             // [(n_heads + 2 n_kv_heads) * head_dim][n_embd]: query, key, value stacked
-  kGateUp,          // [2 n_ff][n_embd]: gate, up stacked
-  kQueryNorm,       // [head_dim], of every head
-  kKeyNorm,         // [head_dim]
+  kTokenEmbedding,       // [n_vocab][n_embd]
+  kOutputNorm,           // [n_embd]
+  kOutput,               // [n_vocab][n_embd]; absent when tied
+  kAttentionNorm,        // [n_embd]
+  kQuery,                // [n_heads * head_dim][n_embd]
+  kKey,                  // [n_kv_heads * head_dim][n_embd]
+  kValue,                // [n_kv_heads * head_dim][n_embd]
+  kAttentionOut,         // [n_embd][n_heads * head_dim]
+  kFeedForwardNorm,      // [n_embd]
+  kGate,                 // [n_ff][n_embd]
+  kUp,                   // [n_ff][n_embd]
+  kDown,                 // [n_embd][n_ff]
+  kQueryBias,            // [n_heads * head_dim]
+  kKeyBias,              // [n_kv_heads * head_dim]
+  kValueBias,            // [n_kv_heads * head_dim]
+  kQkv,                  // [(n_heads + 2 n_kv_heads) * head_dim][n_embd]: query, key, value stacked
+  kGateUp,               // [2 n_ff][n_embd]: gate, up stacked
+  kQueryNorm,            // [head_dim], of every head
+  kKeyNorm,              // [head_dim]
   kAttentionPostNorm,    // [n_embd], of what attention adds to the residual
   kFeedForwardPostNorm,  // [n_embd]
-  kRopeFactors,     // [rope_dims / 2]
-  kRopeFactorsLong, // [rope_dims / 2]
-  kRopeFactorsShort,// [rope_dims / 2]
+  kRopeFactors,          // [rope_dims / 2]
+  kRopeFactorsLong,      // [rope_dims / 2]
+  kRopeFactorsShort,     // [rope_dims / 2]
 };
 
 /// Reads and checks the hyperparameters and every tensor the architecture's table expects: present,

@@ -29,8 +29,8 @@ double pairOfTurns(const ModelDesc& desc, const Yarn& yarn, double turns) {
 // between partly; the temperature of attention becomes a magnitude of rotated values.
 void applyYarn(const Yarn& yarn, ModelDesc* desc) {
   const double low = std::max(0.0, std::floor(pairOfTurns(*desc, yarn, yarn.beta_fast)));
-  const double high = std::min(desc->rope_dims - 1.0,
-                               std::ceil(pairOfTurns(*desc, yarn, yarn.beta_slow)));
+  const double high =
+      std::min(desc->rope_dims - 1.0, std::ceil(pairOfTurns(*desc, yarn, yarn.beta_slow)));
   for (uint32_t i = 0; i < desc->rope_dims / 2; ++i) {
     const double slow = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
     const double keep = (1 - slow) * yarn.extrapolation;
@@ -54,9 +54,10 @@ Status applyFactors(const GgufFile& file, TensorRole role, const Log& log, const
   for (uint32_t i = 0; i < desc.rope_dims / 2; ++i) {
     const double factor = factors[i];
     if (!std::isfinite(factor) || factor <= 0) {
-      return log.fail(ORIEL_ERROR_FORMAT,
-                      "tensor %s has a value that is not a positive number: convert the model again",
-                      PrintableText(tensor.name).text);
+      return log.fail(
+          ORIEL_ERROR_FORMAT,
+          "tensor %s has a value that is not a positive number: convert the model again",
+          PrintableText(tensor.name).text);
     }
     rope->divisors[i] *= factor;
   }
@@ -70,13 +71,12 @@ Status readYarn(const GgufFile& file, const ArchitectureTable& table, const Log&
                             &yarn->original_context));
   ORIEL_TRY(readReal(file, table, "rope.scaling.yarn_ext_factor", Need::kOptional, log,
                      &yarn->extrapolation));
-  ORIEL_TRY(readReal(file, table, "rope.scaling.yarn_beta_fast", Need::kOptional, log,
-                     &yarn->beta_fast));
-  ORIEL_TRY(readReal(file, table, "rope.scaling.yarn_beta_slow", Need::kOptional, log,
-                     &yarn->beta_slow));
+  ORIEL_TRY(
+      readReal(file, table, "rope.scaling.yarn_beta_fast", Need::kOptional, log, &yarn->beta_fast));
+  ORIEL_TRY(
+      readReal(file, table, "rope.scaling.yarn_beta_slow", Need::kOptional, log, &yarn->beta_slow));
   if (yarn->original_context <= 0 || desc.rope.theta <= 1) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "%s is missing from the GGUF file: convert the model again",
+    return log.fail(ORIEL_ERROR_FORMAT, "%s is missing from the GGUF file: convert the model again",
                     KeyName(table, "rope.scaling.original_context_length").text);
   }
   return kOk;
@@ -132,9 +132,10 @@ Status applyScaling(const GgufFile& file, const ArchitectureTable& table, const 
     desc->rope_scaling = RopeScaling::kLongrope;
     return kOk;
   }
-  return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                  "%s is \"%s\", this build runs none, linear, yarn and longrope: use another model",
-                  type.text, PrintableText(name).text);
+  return log.fail(
+      ORIEL_ERROR_UNSUPPORTED,
+      "%s is \"%s\", this build runs none, linear, yarn and longrope: use another model", type.text,
+      PrintableText(name).text);
 }
 
 /// Two sets of factors and the context from which on the long ones count.
@@ -143,15 +144,15 @@ Status applyLongrope(const GgufFile& file, const ArchitectureTable& table, const
   bool has_long = false;
   bool has_short = false;
   desc->rope_long = desc->rope;
-  ORIEL_TRY(applyFactors(file, TensorRole::kRopeFactorsLong, log, *desc, &has_long,
-                         &desc->rope_long));
+  ORIEL_TRY(
+      applyFactors(file, TensorRole::kRopeFactorsLong, log, *desc, &has_long, &desc->rope_long));
   ORIEL_TRY(applyFactors(file, TensorRole::kRopeFactorsShort, log, *desc, &has_short, &desc->rope));
-  if (has_long != has_short ||
-      (!has_long && desc->rope_scaling == RopeScaling::kLongrope)) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "tensor rope_factors_%s.weight is missing from the GGUF file: convert the model "
-                    "again",
-                    has_long ? "short" : "long");
+  if (has_long != has_short || (!has_long && desc->rope_scaling == RopeScaling::kLongrope)) {
+    return log.fail(
+        ORIEL_ERROR_FORMAT,
+        "tensor rope_factors_%s.weight is missing from the GGUF file: convert the model "
+        "again",
+        has_long ? "short" : "long");
   }
   if (has_long) {
     double original = desc->context_train;
@@ -182,8 +183,8 @@ Status readRope(const GgufFile& file, const ArchitectureTable& table, const Log&
   if (table.quirks.local_rope_theta != 0) {
     desc->rope_local.theta = table.quirks.local_rope_theta;
   }
-  ORIEL_TRY(readReal(file, table, "rope.freq_base_swa", Need::kOptional, log,
-                     &desc->rope_local.theta));
+  ORIEL_TRY(
+      readReal(file, table, "rope.freq_base_swa", Need::kOptional, log, &desc->rope_local.theta));
   ORIEL_TRY(applyScaling(file, table, log, desc));
   bool has_factors = false;
   ORIEL_TRY(applyFactors(file, TensorRole::kRopeFactors, log, *desc, &has_factors, &desc->rope));

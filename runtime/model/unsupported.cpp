@@ -21,6 +21,7 @@ struct Needed {
   const char* what;
 };
 
+// clang-format off
 // By general.architecture; names of GGUF converters.
 constexpr Needed kArchitectures[] = {
     {"qwen2moe", kExperts},      {"qwen3moe", kExperts},     {"olmoe", kExperts},
@@ -47,6 +48,7 @@ constexpr Needed kArchitectures[] = {
     {"stablelm", kLayerNorm},    {"command-r", kLayerNorm},  {"cohere2", kLayerNorm},
     {"olmo2", "norms of whole queries and keys"},
 };
+// clang-format on
 
 // By a part of a tensor's name.
 constexpr Needed kTensors[] = {

@@ -57,8 +57,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.qkv = attention.take(vector * layout.qkv_stride);
   layout.queries = attention.take(vector * layout.query_stride);
   layout.attended = attention.take(vector * layout.attended_stride);
-  layout.partials = attention.take(4ull * model.n_heads * mostSplits(cache) *
-                                   (model.head_dim + kPartialExtra));
+  layout.partials =
+      attention.take(4ull * model.n_heads * mostSplits(cache) * (model.head_dim + kPartialExtra));
 
   PieceCounter feed_forward(ArenaKind::kActivations, kept.used());
   layout.gate_up = feed_forward.take(vector * layout.gate_up_stride);

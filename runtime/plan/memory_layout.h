@@ -87,24 +87,24 @@ constexpr uint32_t topBlocks(uint32_t n_vocab) {
 /// Vectors between kernels, all float32, [chunk][stride words].
 struct ActivationLayout {
   BufferRef device_step;
-  BufferRef residual;    ///< [chunk][n_embd]
-  BufferRef normed;      ///< [chunk][n_embd]
-  BufferRef head_normed; ///< [n_embd]
-  BufferRef logits;      ///< [n_vocab]
-  BufferRef top_keys;    ///< [topBlocks(n_vocab)]
+  BufferRef residual;     ///< [chunk][n_embd]
+  BufferRef normed;       ///< [chunk][n_embd]
+  BufferRef head_normed;  ///< [n_embd]
+  BufferRef logits;       ///< [n_vocab]
+  BufferRef top_keys;     ///< [topBlocks(n_vocab)]
   // Attention and feed-forward never live at the same time and share their bytes. What one leaves in
   // the padding columns of the other is finite and meets zero weights.
-  BufferRef qkv;         ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
-  BufferRef queries;     ///< [chunk][n_heads][2][head_dim]
-  BufferRef attended;    ///< [chunk][n_heads head_dim]
-  BufferRef partials;    ///< [n_heads][splits][head_dim + kPartialExtra], decode only
-  BufferRef gate_up;     ///< [chunk][2 n_ff]
-  BufferRef gated;       ///< [chunk][n_ff]
-  uint64_t bytes = 0;    ///< of the arena
+  BufferRef qkv;       ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
+  BufferRef queries;   ///< [chunk][n_heads][2][head_dim]
+  BufferRef attended;  ///< [chunk][n_heads head_dim]
+  BufferRef partials;  ///< [n_heads][splits][head_dim + kPartialExtra], decode only
+  BufferRef gate_up;   ///< [chunk][2 n_ff]
+  BufferRef gated;     ///< [chunk][n_ff]
+  uint64_t bytes = 0;  ///< of the arena
 
   uint32_t embd_stride = 0, qkv_stride = 0, query_stride = 0, attended_stride = 0;
   uint32_t gate_up_stride = 0, gated_stride = 0;  ///< words
-  bool padded = false;  ///< some row ends in words that are never written
+  bool padded = false;                            ///< some row ends in words that are never written
 
   /// What kMatmulStaged of a product with rows of `stride` words may be, at a piece that it does not touch and
   /// that `bytes` allows for; of no bytes: nothing.

@@ -75,8 +75,8 @@ constexpr uint32_t kMatmulStaged = 4;
 /// shaders/shared/layout.h gives for the kernel.
 struct Op {
   OpKind kind = OpKind::kEmbed;
-  WeightType weights = WeightType::kF32;       ///< kEmbed, kMatmul
-  KvFormat k_format = KvFormat::kF16;          ///< kRopeAppend, kAttention
+  WeightType weights = WeightType::kF32;  ///< kEmbed, kMatmul
+  KvFormat k_format = KvFormat::kF16;     ///< kRopeAppend, kAttention
   KvFormat v_format = KvFormat::kF16;
   /// kMatmul, for measuring and tests: 1 + the candidate to use (Executor::matmulCandidate); 0: the executor
   /// chooses.
@@ -117,29 +117,29 @@ struct Upload {
   uint32_t rows = 0;
   uint32_t cols = 0;
   WeightType type = WeightType::kF32;
-  bool is_vector = false;   ///< plain float32 values, no groups of rows
+  bool is_vector = false;  ///< plain float32 values, no groups of rows
   BufferRef slice;
-  uint32_t slice_row = 0;   ///< where the first row goes
+  uint32_t slice_row = 0;  ///< where the first row goes
 };
 
 struct Plan {
   // Choices.
-  CacheShape cache;             ///< sinks, window, ring, heads
+  CacheShape cache;  ///< sinks, window, ring, heads
   CacheFormats formats;
   uint32_t chunk_tokens = 1;
 
   // Arenas.
   uint32_t weight_segments = 0;
   uint64_t* weight_segment_bytes = nullptr;
-  uint64_t weights_bytes = 0;     ///< sum of the segments
+  uint64_t weights_bytes = 0;  ///< sum of the segments
   uint64_t cache_bytes = 0;
   uint64_t activation_bytes = 0;
   uint64_t io_bytes = 0;
 
   // Pieces of kIo that the host touches.
-  BufferRef step;       ///< host writes: StepHeader, TokenStep[chunk], rotations
-  BufferRef step_ahead; ///< likewise, the part for one token: of the token after the one that runs
-  BufferRef top;        ///< host reads: TopTokens
+  BufferRef step;        ///< host writes: StepHeader, TokenStep[chunk], rotations
+  BufferRef step_ahead;  ///< likewise, the part for one token: of the token after the one that runs
+  BufferRef top;         ///< host reads: TopTokens
   /// Host writes while loading; two halves used in turn. What it lies in is as long as `logits`, too.
   BufferRef upload;
   /// In kActivations: n_vocab floats of the latest head.
@@ -190,10 +190,10 @@ struct PlanTotals {
   uint64_t weights_bytes = 0;
   uint32_t weight_segments = 0;
   uint32_t n_uploads = 0;
-  uint32_t n_ops[kStepLists] = {};    ///< most ops any plan of this model has
-  uint64_t upload_half_bytes = 0;     ///< half of the upload ring
+  uint32_t n_ops[kStepLists] = {};  ///< most ops any plan of this model has
+  uint64_t upload_half_bytes = 0;   ///< half of the upload ring
   uint64_t weights_read_bytes_per_token = 0;
-  uint64_t head_read_bytes = 0;       ///< of these, the output matrix
+  uint64_t head_read_bytes = 0;  ///< of these, the output matrix
 };
 /// PlanTotals::upload_half_bytes of so many bytes of weights.
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);

@@ -80,21 +80,20 @@ void packQ2K(const GroupRows& rows) {
 // High bits (32), quants (64), scales (12), d. Scales: low nibbles of 0-7 in the low, of 8-15 in
 // the high nibbles of bytes 0-7; the high two bits of scale i in byte 8 + i % 4, at bits 2 (i / 4).
 void packQ3K(const GroupRows& rows) {
-  packBlocks<110, 4, 13>(rows, blocksOf(rows),
-                         [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
-                           twoBitQuads(block + 32, quads);
-                           side[0] = readU16(block + 108);
-                           const uint32_t high = readU32(block + 104);
-                           for (uint32_t w = 0; w < 4; ++w) {
-                             const uint32_t low = readU32(block + 96 + w % 2 * 4) >> (w / 2 * 4);
-                             side[(1 + w) * kSideStep] =
-                                 minus32((low & 0x0f0f0f0fu) |
-                                         (high >> (2 * w) & 0x03030303u) << 4);
-                           }
-                           for (uint32_t u = 0; u < kUnits; ++u) {
-                             side[(5 + u) * kSideStep] = highBits(block, u);
-                           }
-                         });
+  packBlocks<110, 4, 13>(
+      rows, blocksOf(rows), [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
+        twoBitQuads(block + 32, quads);
+        side[0] = readU16(block + 108);
+        const uint32_t high = readU32(block + 104);
+        for (uint32_t w = 0; w < 4; ++w) {
+          const uint32_t low = readU32(block + 96 + w % 2 * 4) >> (w / 2 * 4);
+          side[(1 + w) * kSideStep] =
+              minus32((low & 0x0f0f0f0fu) | (high >> (2 * w) & 0x03030303u) << 4);
+        }
+        for (uint32_t u = 0; u < kUnits; ++u) {
+          side[(5 + u) * kSideStep] = highBits(block, u);
+        }
+      });
 }
 
 // d, dmin, scales and mins (12), quants (128).
@@ -123,22 +122,20 @@ void packQ5K(const GroupRows& rows) {
 // Low nibbles (128), high two bits (64), int8 scales (16), d. Each half of the block has 64 bytes
 // of nibbles: units 0 and 1 low, 2 and 3 high; and 32 bytes with the high bits of its four units.
 void packQ6K(const GroupRows& rows) {
-  packBlocks<210, 8, 21>(rows, blocksOf(rows),
-                         [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
-                           side[0] = readU16(block + 208);
-                           for (uint32_t w = 0; w < 4; ++w) {
-                             side[(1 + w) * kSideStep] = readU32(block + 192 + 4 * w);
-                           }
-                           for (uint32_t u = 0; u < kUnits; ++u) {
-                             const uint32_t half = u / 4;
-                             nibbleQuad(block + half * 64 + u % 2 * 32, u % 4 / 2,
-                                        quads + u * kQuadStep);
-                             for (uint32_t w = 0; w < 2; ++w) {
-                               side[(5 + 2 * u + w) * kSideStep] =
-                                   twoBits(block + 128 + half * 32 + 16 * w, u % 4);
-                             }
-                           }
-                         });
+  packBlocks<210, 8, 21>(
+      rows, blocksOf(rows), [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
+        side[0] = readU16(block + 208);
+        for (uint32_t w = 0; w < 4; ++w) {
+          side[(1 + w) * kSideStep] = readU32(block + 192 + 4 * w);
+        }
+        for (uint32_t u = 0; u < kUnits; ++u) {
+          const uint32_t half = u / 4;
+          nibbleQuad(block + half * 64 + u % 2 * 32, u % 4 / 2, quads + u * kQuadStep);
+          for (uint32_t w = 0; w < 2; ++w) {
+            side[(5 + 2 * u + w) * kSideStep] = twoBits(block + 128 + half * 32 + 16 * w, u % 4);
+          }
+        }
+      });
 }
 
 // d, high two bits of the scales (2), their low nibbles (4), quants (128): a unit per 16 bytes.

@@ -13,13 +13,13 @@ struct WeightFormat {
 
 /// In the order of WeightType.
 constexpr WeightFormat kFormats[] = {
-    {"f32", TensorType::kF32, 64, 32, 0},     {"f16", TensorType::kF16, 32, 32, 0},
-    {"bf16", TensorType::kBf16, 32, 32, 0},   {"q8_0", TensorType::kQ8_0, 16, 64, 1},
-    {"q4_0", TensorType::kQ4_0, 8, 64, 1},    {"q4_1", TensorType::kQ4_1, 8, 32, 1},
-    {"q5_0", TensorType::kQ5_0, 8, 64, 3},    {"q5_1", TensorType::kQ5_1, 8, 32, 2},
-    {"iq4_nl", TensorType::kIq4Nl, 8, 64, 1}, {"q2_k", TensorType::kQ2_K, 4, 256, 5},
-    {"q3_k", TensorType::kQ3_K, 4, 256, 13},  {"q4_k", TensorType::kQ4_K, 8, 256, 5},
-    {"q5_k", TensorType::kQ5_K, 8, 256, 13},  {"q6_k", TensorType::kQ6_K, 8, 256, 21},
+    {"f32", TensorType::kF32, 64, 32, 0},      {"f16", TensorType::kF16, 32, 32, 0},
+    {"bf16", TensorType::kBf16, 32, 32, 0},    {"q8_0", TensorType::kQ8_0, 16, 64, 1},
+    {"q4_0", TensorType::kQ4_0, 8, 64, 1},     {"q4_1", TensorType::kQ4_1, 8, 32, 1},
+    {"q5_0", TensorType::kQ5_0, 8, 64, 3},     {"q5_1", TensorType::kQ5_1, 8, 32, 2},
+    {"iq4_nl", TensorType::kIq4Nl, 8, 64, 1},  {"q2_k", TensorType::kQ2_K, 4, 256, 5},
+    {"q3_k", TensorType::kQ3_K, 4, 256, 13},   {"q4_k", TensorType::kQ4_K, 8, 256, 5},
+    {"q5_k", TensorType::kQ5_K, 8, 256, 13},   {"q6_k", TensorType::kQ6_K, 8, 256, 21},
     {"iq4_xs", TensorType::kIq4Xs, 8, 256, 3},
 };
 static_assert(sizeof(kFormats) / sizeof(kFormats[0]) == kWeightTypes, "one line per type");

@@ -148,7 +148,8 @@ void CheckPlan::addMatrix(WeightType type) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   const BufferRef weights = matrix(type);
   char name[32];
-  const EmbedPush embed = {kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols, 1.5f};
+  const EmbedPush embed = {kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols,
+                           1.5f};
   std::snprintf(name, sizeof(name), "embed_%s", weightTypeName(type));
   for (const StepList list : kLists) {
     const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);
@@ -178,7 +179,8 @@ void CheckPlan::addMatrix(WeightType type) {
 
 void CheckPlan::addCache(KvFormat k, KvFormat v) {
   char formats[24];
-  std::snprintf(formats, sizeof(formats), k == v ? "%s" : "%s_%s", kvFormatName(k), kvFormatName(v));
+  std::snprintf(formats, sizeof(formats), k == v ? "%s" : "%s_%s", kvFormatName(k),
+                kvFormatName(v));
   const CacheShape shape = {kKvHeads, kHeadDim, kSinks, kRing - kChunk + 1, kRing};
   const BufferRef keys = take(ArenaKind::kCache, sideLayout(k, shape).bytes / 4);
   const BufferRef values = take(ArenaKind::kCache, sideLayout(v, shape).bytes / 4);
@@ -257,7 +259,8 @@ CheckPlan::CheckPlan(CheckPart part) {
     case CheckPart::kWeights0:
     case CheckPart::kWeights1:
     case CheckPart::kWeights2:
-      for (uint32_t type = static_cast<uint32_t>(part) - static_cast<uint32_t>(CheckPart::kWeights0);
+      for (uint32_t type =
+               static_cast<uint32_t>(part) - static_cast<uint32_t>(CheckPart::kWeights0);
            type < kWeightTypes; type += 3) {
         addMatrix(static_cast<WeightType>(type));
       }
@@ -332,8 +335,8 @@ void CheckPlan::writeStep(uint32_t chunk, void* step) const {
     token.n_ring = position + 1 - token.n_sinks;
     std::memcpy(static_cast<uint8_t*>(step) + sizeof(header) + t * sizeof(token), &token,
                 sizeof(token));
-    float* const rotations = static_cast<float*>(step) +
-                             stepRotationWord(kChunk, rotationWords(kHeadDim, false), t);
+    float* const rotations =
+        static_cast<float*>(step) + stepRotationWord(kChunk, rotationWords(kHeadDim, false), t);
     for (uint32_t pair = 0; pair < kHeadDim; ++pair) {  // of both tables
       const double angle = position * 0.37 / (1 + pair % (kHeadDim / 2));
       rotations[2 * pair] = static_cast<float>(std::cos(angle));

@@ -10,18 +10,19 @@ namespace oriel {
 struct Check {
   char name[60];  ///< a candidate's name follows it in oriel_check::name
   StepList list;
-  bool words;         ///< words of a cache: all but a few on the brink of rounding must be equal
-  uint8_t candidate;  ///< kMatmul: Op::candidate; else 0
-  WeightType weights; ///< of that op
+  bool words;          ///< words of a cache: all but a few on the brink of rounding must be equal
+  uint8_t candidate;   ///< kMatmul: Op::candidate; else 0
+  WeightType weights;  ///< of that op
   BufferRef out;
-  double limit;       ///< of the difference, in root mean squares of what should be; of words, their share
+  double
+      limit;  ///< of the difference, in root mean squares of what should be; of words, their share
 };
 
 /// Kernels go into several plans, so that no submission is long, not even on a driver that compiles at the
 /// first dispatch.
 enum class CheckPart : uint8_t { kSmallOps, kWeights0, kWeights1, kWeights2, kCache, kNorms };
-constexpr CheckPart kAllKernels[] = {CheckPart::kSmallOps, CheckPart::kWeights0, CheckPart::kWeights1,
-                                     CheckPart::kWeights2, CheckPart::kCache};
+constexpr CheckPart kAllKernels[] = {CheckPart::kSmallOps, CheckPart::kWeights0,
+                                     CheckPart::kWeights1, CheckPart::kWeights2, CheckPart::kCache};
 
 /// Large: to be made in memory of the app's allocator, not on the stack.
 class CheckPlan {
@@ -72,7 +73,7 @@ class CheckPlan {
   Plan plan_;
   uint64_t weight_bytes_ = 0;
   uint64_t bytes_[kArenaKinds] = {};
-  BufferRef in_;   // [kChunk][kCols]
+  BufferRef in_;      // [kChunk][kCols]
   BufferRef staged_;  // kMatmulStaged of all products
   BufferRef qkv_;
   Op ops_[kStepLists][kMaxOps] = {};

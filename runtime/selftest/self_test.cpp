@@ -125,8 +125,7 @@ bool nameOf(const Check& check, const Executor& executor, char (&name)[64], doub
     return true;
   }
   const MatmulUse use = check.list == StepList::kChunk ? MatmulUse::kChunk : MatmulUse::kVector;
-  const char* const candidate =
-      executor.matmulCandidate(use, check.weights, check.candidate - 1u);
+  const char* const candidate = executor.matmulCandidate(use, check.weights, check.candidate - 1u);
   if (candidate == nullptr) {
     return check.candidate == 1;  // an executor without a choice
   }
@@ -158,9 +157,10 @@ void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
                 "the device has no arithmetic in f16, or it is turned off");
   }
   if (!hasCandidate(executor, MatmulUse::kChunk, kMatrixCandidate)) {
-    sink.report("matmul with matrix units", ORIEL_CHECK_SKIPPED, 0, 0,
-                "the device has none that multiply f16, they are turned off, or this build has no kernels "
-                "for them");
+    sink.report(
+        "matmul with matrix units", ORIEL_CHECK_SKIPPED, 0, 0,
+        "the device has none that multiply f16, they are turned off, or this build has no kernels "
+        "for them");
   }
 }
 
@@ -206,9 +206,10 @@ Status runChecks(const TestedDevice& device, CheckPart part, const oriel_allocat
     if (error <= limit) {
       sink.report(name, ORIEL_CHECK_PASSED, error, limit, "");
     } else {
-      sink.report(name, ORIEL_CHECK_FAILED, error, limit,
-                  "it differs from the same work in plain code: update the driver, or choose another "
-                  "device");
+      sink.report(
+          name, ORIEL_CHECK_FAILED, error, limit,
+          "it differs from the same work in plain code: update the driver, or choose another "
+          "device");
     }
   }
   return kOk;

@@ -130,8 +130,8 @@ Status timePair(const Bench& bench, Probe* probe, bool deep, PairTimes* times) {
     const bool plausible =
         !deep || (times->decode_deep > times->decode && times->whole_deep > times->whole);
     const double enough_ms = bench.slow ? kPairMsSlow : kPairMs;
-    if (plausible && (round + 1 >= kRounds ||
-                      (round + 1 >= kFewRounds && nowMs() - begin > enough_ms))) {
+    if (plausible &&
+        (round + 1 >= kRounds || (round + 1 >= kFewRounds && nowMs() - begin > enough_ms))) {
       break;
     }
   }
@@ -200,8 +200,8 @@ Status openLayers(Bench* bench, const CacheFormats& formats, uint32_t window, Pr
     ORIEL_TRY(probe->time(1, kShallow, &seconds));
     const uint32_t most = layersWithin(
         model, attempt != 0 && seconds < kLongEnoughSeconds ? kMostBytesFast : kMostBytes);
-    const uint32_t affordable = static_cast<uint32_t>(
-        std::min(kSlowSeconds * layers / std::max(seconds, kNano), 1e9));
+    const uint32_t affordable =
+        static_cast<uint32_t>(std::min(kSlowSeconds * layers / std::max(seconds, kNano), 1e9));
     const uint32_t wanted = std::min(most, affordable);
     if (wanted <= layers) {
       break;
@@ -406,7 +406,8 @@ Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const
     }
   }
   ORIEL_TRY(measureReading(&bench, speed));
-  log.write(ORIEL_LOG_INFO, "measured the speed of %s in %.0f ms", speed->device, nowMs() - bench.begin);
+  log.write(ORIEL_LOG_INFO, "measured the speed of %s in %.0f ms", speed->device,
+            nowMs() - bench.begin);
   writeSpeedFile(cache_dir, *speed, log);
   speed->kernels_changed = changed ? 1 : 0;  // by this call: not in the file
   return kOk;

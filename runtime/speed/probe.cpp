@@ -53,8 +53,8 @@ bool isOfCache(const Op& op) {
 void keepOpsOfCache(Plan* plan) {
   for (uint32_t list = 0; list < kStepLists; ++list) {
     Op* const ops = plan->ops[list];
-    Op* const end = std::remove_if(ops, ops + plan->n_ops[list],
-                                   [](const Op& op) { return !isOfCache(op); });
+    Op* const end =
+        std::remove_if(ops, ops + plan->n_ops[list], [](const Op& op) { return !isOfCache(op); });
     plan->n_ops[list] = static_cast<uint32_t>(end - ops);
   }
 }
@@ -155,7 +155,8 @@ Status Probe::time(uint32_t tokens, uint32_t depth, double* seconds, uint32_t fe
 }
 
 Status Probe::timeHead(double* seconds) {
-  return usualSeconds(nothing, [&] { return executor_->run(StepRun::kHead); }, seconds);
+  return usualSeconds(
+      nothing, [&] { return executor_->run(StepRun::kHead); }, seconds);
 }
 
 Status Probe::timeHeadAfterLayers(double* seconds) {
@@ -163,7 +164,7 @@ Status Probe::timeHeadAfterLayers(double* seconds) {
   session_->pretendPosition(0);
   ORIEL_TRY(session_->append(kIds, 2));
   return usualSeconds([&] { return executor_->run(StepRun::kChunk); },
-                       [&] { return executor_->run(StepRun::kHead); }, seconds);
+                      [&] { return executor_->run(StepRun::kHead); }, seconds);
 }
 
 }  // namespace oriel

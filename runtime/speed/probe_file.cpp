@@ -81,10 +81,11 @@ void forEachTensor(const ProbeShape& shape, const Visit& visit) {
   const struct {
     const char* name;
     uint64_t rows, cols;
-  } tensors[kTensorsOfLayer] = {
-      {"attn_norm", 1, embd},         {"attn_q", queries, embd},   {"attn_k", keys, embd},
-      {"attn_v", keys, embd},         {"attn_output", embd, queries}, {"ffn_norm", 1, embd},
-      {"ffn_gate", shape.n_ff, embd}, {"ffn_up", shape.n_ff, embd},   {"ffn_down", embd, shape.n_ff}};
+  } tensors[kTensorsOfLayer] = {{"attn_norm", 1, embd},         {"attn_q", queries, embd},
+                                {"attn_k", keys, embd},         {"attn_v", keys, embd},
+                                {"attn_output", embd, queries}, {"ffn_norm", 1, embd},
+                                {"ffn_gate", shape.n_ff, embd}, {"ffn_up", shape.n_ff, embd},
+                                {"ffn_down", embd, shape.n_ff}};
   for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
     for (const auto& tensor : tensors) {
       char name[64];

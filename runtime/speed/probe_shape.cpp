@@ -60,15 +60,15 @@ bool shapeOfType(const ProbeShape& model, uint32_t tensor_type, uint64_t layer_b
   rows.n_layers = 1;
   rows.n_vocab = 2 * kFewRows;
   const uint64_t row_bytes = (probeFileBytes(rows) - layerBytes(*shape)) / kFewRows;
-  const uint64_t most_rows = std::max<uint64_t>(head_bytes / std::max<uint64_t>(row_bytes, 1), kFewRows);
+  const uint64_t most_rows =
+      std::max<uint64_t>(head_bytes / std::max<uint64_t>(row_bytes, 1), kFewRows);
   shape->n_vocab = static_cast<uint32_t>(std::min<uint64_t>(shape->n_vocab, most_rows));
   return true;
 }
 
 uint32_t layersWithin(const ProbeShape& shape, uint64_t bytes) {
   const uint64_t layers = bytes / std::max<uint64_t>(layerBytes(shape), 1);
-  return static_cast<uint32_t>(
-      std::clamp<uint64_t>(layers, 1, std::max(shape.n_layers, 1u)));
+  return static_cast<uint32_t>(std::clamp<uint64_t>(layers, 1, std::max(shape.n_layers, 1u)));
 }
 
 }  // namespace oriel

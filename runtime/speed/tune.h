@@ -13,7 +13,7 @@ constexpr uint32_t tunedTokens(MatmulUse use) { return use == MatmulUse::kVector
 struct MatmulTimes {
   char names[kMostMatmulCandidates][64];
   double microseconds[kMostMatmulCandidates];  ///< of a step of a small made-up model
-  uint32_t count;     ///< 0: the device has no choice, or it was measured before
+  uint32_t count;  ///< 0: the device has no choice, or it was measured before
   uint32_t chosen;
   uint32_t standard;  ///< what is used where nothing was measured
   bool kept;          ///< in the cache folder

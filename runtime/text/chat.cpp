@@ -123,7 +123,8 @@ class Renderer {
 
   /// Text of the caller's.
   void putGiven(Slice text) {
-    constexpr size_t kMostGiven = (TextParts::kMost - 1) / 2;  // stored ones between and around them
+    constexpr size_t kMostGiven =
+        (TextParts::kMost - 1) / 2;  // stored ones between and around them
     if (out_->parts == nullptr || text.bytes < kLongStretchBytes || n_given_ == kMostGiven) {
       return put(text);
     }
@@ -315,9 +316,9 @@ class Renderer {
   }
 
   Slice dateText(char (&date)[32]) const {
-    static constexpr const char* kMonths[] = {
-        "January", "February", "March",     "April",   "May",      "June",
-        "July",    "August",   "September", "October", "November", "December"};
+    static constexpr const char* kMonths[] = {"January",   "February", "March",    "April",
+                                              "May",       "June",     "July",     "August",
+                                              "September", "October",  "November", "December"};
     const char* month = kMonths[(options_.date / 100 % 100 + 11) % 12];
     std::snprintf(date, sizeof(date), "%02u %.*s %u", options_.date % 100,
                   format_.long_month ? 9 : 3, month, options_.date / 10000);
@@ -366,8 +367,9 @@ Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const
                                              : format.other;
   if (frame.open == nullptr) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
-                    is_system ? "the chat format %s has no place for this \"%s\" message: put it first"
-                              : "the chat format %s has no role \"%s\": use \"user\" or \"assistant\"",
+                    is_system
+                        ? "the chat format %s has no place for this \"%s\" message: put it first"
+                        : "the chat format %s has no role \"%s\": use \"user\" or \"assistant\"",
                     format.name, role);
   }
   Renderer renderer(chat, options, out);
@@ -424,10 +426,11 @@ Status checkOrder(const ChatFormat& format, const oriel_message* messages, size_
   const size_t first = std::strcmp(messages[0].role, "system") == 0 ? 1 : 0;
   for (size_t i = first; i < count && format.alternates; ++i) {
     if (std::strcmp(messages[i].role, (i - first) % 2 == 0 ? "user" : "assistant") != 0) {
-      return log.fail(ORIEL_ERROR_ARGUMENT,
-                      "message %u has the role \"%s\", and the chat format %s wants user and assistant "
-                      "in turns: begin with a user's, after a system message if there is one",
-                      static_cast<unsigned>(i + 1), messages[i].role, format.name);
+      return log.fail(
+          ORIEL_ERROR_ARGUMENT,
+          "message %u has the role \"%s\", and the chat format %s wants user and assistant "
+          "in turns: begin with a user's, after a system message if there is one",
+          static_cast<unsigned>(i + 1), messages[i].role, format.name);
     }
   }
   return kOk;
@@ -471,7 +474,8 @@ Status renderConversation(const ChatTemplate& chat, ChatOptions options,
     return kOk;
   };
   for (size_t i = 0; i < count; ++i) {
-    if (messages[i].role == nullptr || (messages[i].text == nullptr && messages[i].text_bytes != 0)) {
+    if (messages[i].role == nullptr ||
+        (messages[i].text == nullptr && messages[i].text_bytes != 0)) {
       return ORIEL_ERROR_ARGUMENT;
     }
   }
@@ -490,8 +494,8 @@ Status renderConversation(const ChatTemplate& chat, ChatOptions options,
   for (size_t i = 0; i < count; ++i) {
     last_user = std::strcmp(messages[i].role, "user") == 0 ? i : last_user;
   }
-  const bool system_waits = chat.format->system_in_last_user && count > 2 &&
-                            std::strcmp(messages[0].role, "system") == 0;
+  const bool system_waits =
+      chat.format->system_in_last_user && count > 2 && std::strcmp(messages[0].role, "system") == 0;
   for (size_t i = system_waits ? 1 : 0; i < count; ++i) {
     if (system_waits && i + 1 == count && std::strcmp(messages[i].role, "user") == 0) {
       place.leads = true;

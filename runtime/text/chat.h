@@ -48,10 +48,11 @@ struct ChatFormat {
   MessageFrame assistant;
   MessageFrame other;  ///< every other role
 
-  const char* generation = "";              ///< opens a reply
-  const char* generation_no_think = nullptr;  ///< the same with thinking switched off, if that differs
-  const char* reply_end = "";               ///< closes a reply; its first token is the model's
-  const char* end = "";  ///< behind the last message when no reply is opened
+  const char* generation = "";  ///< opens a reply
+  const char* generation_no_think =
+      nullptr;                 ///< the same with thinking switched off, if that differs
+  const char* reply_end = "";  ///< closes a reply; its first token is the model's
+  const char* end = "";        ///< behind the last message when no reply is opened
 
   const char* default_system = nullptr;  ///< put first when no system message is; null: nothing is
   const char* default_system_no_think = nullptr;
@@ -59,8 +60,10 @@ struct ChatFormat {
   const SystemSwitches* switches = nullptr;
 
   const char* no_think_answer = "";  ///< in front of an assistant's text with thinking switched off
-  bool drops_thinking = false;  ///< earlier answers lose what they thought; the last has a block for it
-  bool system_in_last_user = false;  ///< in a text rendered whole the system text joins the last message
+  bool drops_thinking =
+      false;  ///< earlier answers lose what they thought; the last has a block for it
+  bool system_in_last_user =
+      false;                ///< in a text rendered whole the system text joins the last message
   bool alternates = false;  ///< the template refuses all but user, assistant, user, ...
   bool always_generates = false;  ///< a reply is opened whether it is asked for or not
   bool long_month = false;        ///< {date} is "26 July 2024" rather than "26 Jul 2024"
@@ -107,10 +110,10 @@ struct ChatOptions {
 
 /// Where in a conversation a message stands.
 struct ChatPlace {
-  bool begins = false;     ///< nothing was written before
-  bool writes_bos = false; ///< with `begins`: as text
-  bool leads = false;      ///< no message came before: a system message is the conversation's
-  bool turn_open = false;  ///< the system text has opened the user's turn
+  bool begins = false;       ///< nothing was written before
+  bool writes_bos = false;   ///< with `begins`: as text
+  bool leads = false;        ///< no message came before: a system message is the conversation's
+  bool turn_open = false;    ///< the system text has opened the user's turn
   bool last_answer = false;  ///< an assistant's message behind the last user's
 };
 
@@ -126,7 +129,7 @@ struct RenderedText {
   /// If not null: long stretches of the message are not copied into `text` but stay where the caller has them.
   /// `text` then holds the rest; the whole, of `needed` bytes, is the parts one behind another.
   TextParts* parts = nullptr;
-  size_t stored = 0;  ///< bytes for `text`: `needed` without those that stay
+  size_t stored = 0;       ///< bytes for `text`: `needed` without those that stay
   bool turn_open = false;  ///< the user's turn goes on with the next message
   bool thinking = true;    ///< as a system message may have switched it
 };
@@ -140,8 +143,8 @@ Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const
 Status renderBeginning(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,
                        RenderedText* out);
 /// What opens a reply, e.g. "<|im_start|>assistant\n".
-Status renderGeneration(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,
-                        RenderedText* out);
+Status renderGeneration(const ChatTemplate& chat, const ChatOptions& options,
+                        const ChatPlace& place, RenderedText* out);
 /// What closes a reply, e.g. "<|im_end|>\n", of which the first token is the model's own. At most
 /// kMaxReplyEnd bytes.
 constexpr size_t kMaxReplyEnd = 96;

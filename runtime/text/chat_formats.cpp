@@ -7,8 +7,8 @@ namespace oriel {
 namespace {
 
 constexpr MessageFrame kChatMlFrame = {"<|im_start|>{role}\n", "<|im_end|>\n", kTrimNone};
-constexpr MessageFrame kLlama3Frame = {"<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>",
-                                       kTrimBoth};
+constexpr MessageFrame kLlama3Frame = {"<|start_header_id|>{role}<|end_header_id|>\n\n",
+                                       "<|eot_id|>", kTrimBoth};
 constexpr MessageFrame kGemmaUser = {"<start_of_turn>user\n", "<end_of_turn>\n", kTrimBoth};
 constexpr MessageFrame kGemmaModel = {"<start_of_turn>model\n", "<end_of_turn>\n", kTrimBoth};
 constexpr MessageFrame kPhiFrame = {"<|{role}|>\n", "<|end|>\n", kTrimNone};
@@ -81,8 +81,8 @@ constexpr ChatFormat qwen3Thinking() {
 constexpr ChatFormat phi4() {
   ChatFormat format;
   format.name = "phi4";
-  format.system = format.later_system = format.user = format.assistant = {
-      "<|im_start|>{role}<|im_sep|>", "<|im_end|>", kTrimNone};
+  format.system = format.later_system = format.user =
+      format.assistant = {"<|im_start|>{role}<|im_sep|>", "<|im_end|>", kTrimNone};
   format.generation = "<|im_start|>assistant<|im_sep|>";
   format.reply_end = "<|im_end|>";
   return format;
@@ -160,8 +160,8 @@ constexpr ChatFormat phi35() {
 constexpr ChatFormat phi4Mini() {
   ChatFormat format;
   format.name = "phi4-mini";
-  format.system = format.later_system = format.user = format.assistant = {"<|{role}|>", "<|end|>",
-                                                                         kTrimNone};
+  format.system = format.later_system = format.user =
+      format.assistant = {"<|{role}|>", "<|end|>", kTrimNone};
   format.generation = "<|assistant|>";
   format.reply_end = "<|end|>";
   format.end = "<|endoftext|>";

@@ -87,8 +87,8 @@ bool copyPlainString(Span text, char* out, size_t capacity, uint32_t* bytes) {
   size_t n = 0;
   for (size_t at = 0; at < text.bytes; ++at, ++n) {
     char c = text.data[at];
-    const bool code = c == '{' && at + 1 < text.bytes &&
-                      (text.data[at + 1] == '{' || text.data[at + 1] == '%');
+    const bool code =
+        c == '{' && at + 1 < text.bytes && (text.data[at + 1] == '{' || text.data[at + 1] == '%');
     if (n == capacity || code) {
       return false;
     }
@@ -238,10 +238,11 @@ ChatTemplate recogniseChat(const GgufFile& file, const Log& log) {
     readToken(file, "tokenizer.ggml.bos_token_id", chat.begin);
   }
   if (std::strcmp(chat.name(), "plain") == 0) {
-    log.write(ORIEL_LOG_WARNING,
-              "the model's chat template is not known here: it gets plain \"User:\" and \"Assistant:\" "
-              "lines; name a format (%s) if you know better",
-              kChatFormatNames);
+    log.write(
+        ORIEL_LOG_WARNING,
+        "the model's chat template is not known here: it gets plain \"User:\" and \"Assistant:\" "
+        "lines; name a format (%s) if you know better",
+        kChatFormatNames);
   }
   return chat;
 }
@@ -263,8 +264,9 @@ Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, C
   }
   *out = recogniseChatTemplate(wanted, bytes);
   if (std::strcmp(out->name(), "plain") == 0) {
-    log.write(ORIEL_LOG_WARNING,
-              "the chat template is not known here: plain \"User:\" and \"Assistant:\" lines are used");
+    log.write(
+        ORIEL_LOG_WARNING,
+        "the chat template is not known here: plain \"User:\" and \"Assistant:\" lines are used");
   }
   return kOk;
 }

@@ -224,14 +224,12 @@ class TokenEncoder {
   }
 
   Match longestSpecial(size_t at) const {
-    return specials_.longest(text_ + at, end_ - at, [&](int32_t id, size_t bytes) {
-      return maySpecial(id, at, bytes);
-    });
+    return specials_.longest(text_ + at, end_ - at,
+                             [&](int32_t id, size_t bytes) { return maySpecial(id, at, bytes); });
   }
   Match longestInGroup(size_t at, size_t available) const {
-    return specials_.longestUnshared(text_ + at, available, [&](int32_t id, size_t bytes) {
-      return maySpecial(id, at, bytes);
-    });
+    return specials_.longestUnshared(
+        text_ + at, available, [&](int32_t id, size_t bytes) { return maySpecial(id, at, bytes); });
   }
 
   /// Ends the run of plain text before `at` and starts the next one after the token.
@@ -319,8 +317,8 @@ class TokenEncoder {
         continue;
       }
       const size_t length = owner[at];
-      ORIEL_TRY(emitSpecial(begin + at,
-                            {length, specials_.exactUnshared(text_ + begin + at, length)}));
+      ORIEL_TRY(
+          emitSpecial(begin + at, {length, specials_.exactUnshared(text_ + begin + at, length)}));
       at += length;
     }
     return kOk;
@@ -532,15 +530,15 @@ class TokenEncoder {
   const Log& log_;
   int32_t* ids_;
   size_t capacity_;
-  TokenSink* sink_;      ///< null: ids_ are all there will be
-  const bool measures_;  ///< cuts the text, but encodes nothing
+  TokenSink* sink_;             ///< null: ids_ are all there will be
+  const bool measures_;         ///< cuts the text, but encodes nothing
   const char* text_ = nullptr;  ///< the stretch
   size_t end_ = 0;
   size_t base_ = 0;
   bool last_ = true;
   size_t n_ids_ = 0;
   size_t run_begin_ = 0;
-  size_t decided_ = 0;  ///< in the whole text: special tokens before it are done with
+  size_t decided_ = 0;         ///< in the whole text: special tokens before it are done with
   bool after_special_ = true;  ///< the start of a text counts as such
   bool strips_ = false;        ///< white space that comes now belongs to the token before it
   size_t unchecked_ = 0;

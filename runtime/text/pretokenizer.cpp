@@ -307,7 +307,8 @@ size_t wordEnd(PreTokenizer pre, const char* text, size_t begin, size_t end, boo
     case PreTokenizer::kSmolLm: {
       // \p{N} cuts first, so that for the second expression the text ends before every number.
       const Char first = reader.at(begin);
-      return first.number() ? begin + first.bytes : gpt2WordEnd(Reader(text, end, true, reached_end), begin);
+      return first.number() ? begin + first.bytes
+                            : gpt2WordEnd(Reader(text, end, true, reached_end), begin);
     }
     case PreTokenizer::kQwen2:
       return llama3WordEnd<&Char::letter, &Char::rest>(reader, begin, 1);

@@ -13,10 +13,16 @@ constexpr const char* kStopNames[] = {
     "<|im_end|>",    "<|eot_id|>",      "<|eom_id|>",         "<end_of_turn>", "<|end|>",
     "<|endoftext|>", "<|end_of_text|>", "<end_of_utterance>", "<EOT>",         "<eos>"};
 /// Tokens of these names open a turn or name who speaks.
-constexpr const char* kTurnNames[] = {
-    "<|im_start|>",      "<start_of_turn>", "<|start_header_id|>", "<|end_header_id|>",
-    "<|begin_of_text|>", "<|user|>",        "<|assistant|>",       "<|system|>",
-    "[INST]",            "[/INST]"};
+constexpr const char* kTurnNames[] = {"<|im_start|>",
+                                      "<start_of_turn>",
+                                      "<|start_header_id|>",
+                                      "<|end_header_id|>",
+                                      "<|begin_of_text|>",
+                                      "<|user|>",
+                                      "<|assistant|>",
+                                      "<|system|>",
+                                      "[INST]",
+                                      "[/INST]"};
 /// Ends a text, too, unless it is user-defined: then it is HTML, as in Gemma's vocabulary.
 constexpr const char* kCloseName = "</s>";
 

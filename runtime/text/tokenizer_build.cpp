@@ -229,8 +229,9 @@ class TokenizerBuilder {
       const int32_t id = static_cast<int32_t>(number);
       ORIEL_TRY(nextToken(&walk, number, &token, &score));
       if (token.n_bytes > pool_bytes_ - at || (isSpecial(token) && n_specials == n_specials_)) {
-        return log_.fail(ORIEL_ERROR_IO,
-                         "the file's list of tokens changed while it was being read: load it again");
+        return log_.fail(
+            ORIEL_ERROR_IO,
+            "the file's list of tokens changed while it was being read: load it again");
       }
       std::memcpy(pool_ + at, token.bytes, token.n_bytes);
       offsets_[number] = at;

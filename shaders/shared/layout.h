@@ -38,7 +38,7 @@ using uint = uint32_t;
 //   IQ4_XS per 8 units: [d], 2 words of int8 scales
 // Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
 // d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q].
-ORIEL_CONST(kUnit, 32u);       // vectors are padded to this, too
+ORIEL_CONST(kUnit, 32u);  // vectors are padded to this, too
 ORIEL_CONST(kGroupRows, 16u);
 
 // Step parameters: one StepHeader, then TokenStep[chunk], then for each token of the chunk its tables
@@ -74,55 +74,56 @@ ORIEL_CONST(kTokenStepWords, 8u);
 // Push constants, one struct per kernel; all constant for the life of a plan. Strides and offsets
 // count 32-bit words unless they say otherwise; `chunk` is the capacity of the step parameters.
 
-struct EmbedPush {     // bindings: 0 weights, 1 step, 2 out
-  uint cols;           // n_embd
-  uint group_words;    // words of a group of rows
-  uint side_word;      // where the side words begin in a group
-  uint first_row;      // the slice holds rows first_row .. first_row + rows - 1
+struct EmbedPush {   // bindings: 0 weights, 1 step, 2 out
+  uint cols;         // n_embd
+  uint group_words;  // words of a group of rows
+  uint side_word;    // where the side words begin in a group
+  uint first_row;    // the slice holds rows first_row .. first_row + rows - 1
   uint rows;
   uint out_stride;
-  float scale;         // 1, or what the architecture multiplies embeddings by
+  float scale;  // 1, or what the architecture multiplies embeddings by
 };
 
 // out[t][r] (+)= weight * in[t][r] / rms(in[t][r]), one weight for all rows. In and out may be the same
 // piece: then every row is normed in place.
-struct RmsNormPush {   // bindings: 0 in, 1 step, 2 out, 3 weight
-  uint cols;           // of a row
-  uint in_stride;      // from token to token
+struct RmsNormPush {  // bindings: 0 in, 1 step, 2 out, 3 weight
+  uint cols;          // of a row
+  uint in_stride;     // from token to token
   uint out_stride;
   uint head_row_only;  // 1: only the token `head_row` of the chunk, written to token 0
   float eps;
-  uint rows;           // rows of a token, one after the other (heads; else 1)
-  uint first;          // word of a token's first row, in `in` and `out`
-  uint accumulate;     // 1: adds to `out` (residual), 0: overwrites
+  uint rows;        // rows of a token, one after the other (heads; else 1)
+  uint first;       // word of a token's first row, in `in` and `out`
+  uint accumulate;  // 1: adds to `out` (residual), 0: overwrites
 };
 
-struct MatmulPush {    // bindings: 0 weights, 1 step, 2 out, 3 in, maybe 4. out[t][r] (+)= W[r] . in[t]
-  uint rows;           // rows of this slice
-  uint units;          // padded cols / kUnit
+struct
+    MatmulPush {  // bindings: 0 weights, 1 step, 2 out, 3 in, maybe 4. out[t][r] (+)= W[r] . in[t]
+  uint rows;      // rows of this slice
+  uint units;     // padded cols / kUnit
   uint group_words;
   uint side_word;
   uint in_stride;
   uint out_stride;
-  uint out_first;      // column of `out` where row 0 of this slice goes
-  uint accumulate;     // 1: adds to `out` (residual), 0: overwrites
-  uint one_row;        // 1: a single input row whatever n_tokens says (the head)
+  uint out_first;   // column of `out` where row 0 of this slice goes
+  uint accumulate;  // 1: adds to `out` (residual), 0: overwrites
+  uint one_row;     // 1: a single input row whatever n_tokens says (the head)
 };
 
-struct AddBiasPush {      // bindings: 0 bias, 1 step, 2 out. out[t][i] += bias[i]
+struct AddBiasPush {  // bindings: 0 bias, 1 step, 2 out. out[t][i] += bias[i]
   uint cols;
   uint out_stride;
-  uint out_first;        // column of `out` where the bias begins
+  uint out_first;  // column of `out` where the bias begins
 };
 
 struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v cache
   uint n_heads;
   uint n_kv_heads;
   uint head_dim;
-  uint rope_dims;        // the first rope_dims of each head are rotated; 0: none
-  uint pair_stride;      // 1: pairs (2i, 2i+1); rope_dims/2: pairs (i, i + rope_dims/2)
-  uint qkv_stride;       // per token: n_heads queries, n_kv_heads keys, n_kv_heads values
-  uint query_stride;     // per token: [n_heads][2][head_dim]; query 0 at t, query 1 for sinks
+  uint rope_dims;     // the first rope_dims of each head are rotated; 0: none
+  uint pair_stride;   // 1: pairs (2i, 2i+1); rope_dims/2: pairs (i, i + rope_dims/2)
+  uint qkv_stride;    // per token: n_heads queries, n_kv_heads keys, n_kv_heads values
+  uint query_stride;  // per token: [n_heads][2][head_dim]; query 0 at t, query 1 for sinks
   uint chunk;
   uint sinks;            // sink slots
   uint ring;             // ring slots
@@ -132,19 +133,19 @@ struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v c
   uint local;            // 1: the token's local slot
 };
 
-struct AttentionPush {   // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v cache
+struct AttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v cache
   uint n_heads;
   uint n_kv_heads;
   uint head_dim;
   uint query_stride;
-  uint out_stride;       // splits == 1: [n_heads][head_dim] per token; else see kPartialExtra
+  uint out_stride;  // splits == 1: [n_heads][head_dim] per token; else see kPartialExtra
   uint chunk;
   uint sinks;
   uint ring;
-  uint splits;           // workgroups that share one head's slots
-  uint split_slots;      // slots per split
-  float scale;           // 1 / sqrt(head_dim) unless the architecture says otherwise
-  uint local;            // 1: what the token sees in local layers; no sinks
+  uint splits;       // workgroups that share one head's slots
+  uint split_slots;  // slots per split
+  float scale;       // 1 / sqrt(head_dim) unless the architecture says otherwise
+  uint local;        // 1: what the token sees in local layers; no sinks
 };
 
 // A split writes [head_dim] weighted values, then its maximum score and its sum of exponentials,
@@ -155,7 +156,7 @@ struct AttentionMergePush {  // bindings: 0 partials, 1 step, 2 out
   uint n_heads;
   uint head_dim;
   uint out_stride;
-  uint splits;               // as in AttentionPush
+  uint splits;  // as in AttentionPush
   uint split_slots;
   uint local;
 };
@@ -165,16 +166,17 @@ struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = activ
   uint in_stride;             // per token: gate at 0, up at up_offset
   uint up_offset;
   uint out_stride;
-  uint gelu;                  // 0: silu(x) = x / (1 + exp(-x)); 1: GELU, its tanh form
+  uint gelu;  // 0: silu(x) = x / (1 + exp(-x)); 1: GELU, its tanh form
 };
 
 // The best tokens of a step, so that the host need not read all logits. A logit's key orders as the logit
 // does: 0 for minus infinity and for what is no number, else its bits, inverted if negative, else with the
 // sign bit set; both zeros have one key. Token i is in block i % blocks: tokens of like rank often have ids
 // of like size.
-struct TopPush {  // top_blocks: 0 logits, 1 step, 2 out: keys[blocks], each the largest of its block
-  uint n_vocab;   // top_tokens: 0 logits, 1 step, 2 out: TopTokens, 3 keys
-  uint blocks;    // at most kMaxTopBlocks
+struct
+    TopPush {    // top_blocks: 0 logits, 1 step, 2 out: keys[blocks], each the largest of its block
+  uint n_vocab;  // top_tokens: 0 logits, 1 step, 2 out: TopTokens, 3 keys
+  uint blocks;   // at most kMaxTopBlocks
 };
 ORIEL_CONST(kMaxTopBlocks, 2048u);
 ORIEL_CONST(kTopCapacity, 128u);

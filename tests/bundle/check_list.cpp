@@ -35,7 +35,10 @@ void CheckList::status(oriel_status got, oriel_status wanted) {
 
 void CheckList::record(const char* status, const std::string& detail, const Json& extra) {
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun_;
-  Json result = {{"group", group_}, {"name", name_}, {"status", status}, {"detail", detail},
+  Json result = {{"group", group_},
+                 {"name", name_},
+                 {"status", status},
+                 {"detail", detail},
                  {"ms", took.count()}};
   result.update(extra);
   results_.push_back(result);

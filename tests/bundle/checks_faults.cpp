@@ -25,7 +25,8 @@ oriel_status tryToLoad(const std::string& path, const oriel_options& options) {
 
 void write(const std::string& path, const std::vector<uint8_t>& bytes) {
   std::ofstream out(fs::u8path(path), std::ios::binary | std::ios::trunc);
-  out.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  out.write(reinterpret_cast<const char*>(bytes.data()),
+            static_cast<std::streamsize>(bytes.size()));
 }
 
 /// malloc, until a number of blocks have been given.

@@ -34,8 +34,8 @@ Json checkKernels(const Device& device, bool time_candidates, CheckList* list) {
   oriel_self_test_result result = {};
   result.struct_size = sizeof(result);
   const oriel_options options = device.options();
-  const oriel_status status = oriel_self_test(
-      &options, onCheck, time_candidates ? onCandidate : nullptr, &sink, &result);
+  const oriel_status status =
+      oriel_self_test(&options, onCheck, time_candidates ? onCandidate : nullptr, &sink, &result);
   if (status != ORIEL_OK) {
     list->begin("kernels", "self-test");
     list->end(false, std::string(oriel_status_text(status)) + ": " + lastError());

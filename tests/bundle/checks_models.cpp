@@ -21,7 +21,8 @@ void checkGolden(const Device& device, const test::GoldenModel& golden, CheckLis
     require(oriel_session_reset(loaded.session.get()), "resetting");
     append(loaded, prompt["ids"]);
     const json& exact = prompt["exact"];
-    worst = test::worse(worst, relativeL2(logits(loaded), base64As<float>(exact["logits_f32_b64"])));
+    worst =
+        test::worse(worst, relativeL2(logits(loaded), base64As<float>(exact["logits_f32_b64"])));
     std::vector<int32_t> want = exact["greedy"];
     want.resize(std::min(want.size(), test::trustedSteps(exact, golden.tolerance)));
     if (!want.empty() && greedy(loaded, static_cast<uint32_t>(want.size())) != want) {
@@ -40,9 +41,9 @@ void checkGolden(const Device& device, const test::GoldenModel& golden, CheckLis
 void checkBundled(const json& c, const Loaded& loaded, CheckList* list) {
   require(oriel_session_reset(loaded.session.get()), "resetting");
   const std::string text = c["prompt"];
-  require(oriel_session_append_text(loaded.session.get(), text.data(), text.size(),
-                                    ORIEL_TEXT_SPECIAL),
-          "appending");
+  require(
+      oriel_session_append_text(loaded.session.get(), text.data(), text.size(), ORIEL_TEXT_SPECIAL),
+      "appending");
   const std::vector<float> all = logits(loaded);
   std::vector<float> top;
   for (const int32_t id : c["top_ids"]) {

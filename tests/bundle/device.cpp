@@ -63,9 +63,9 @@ void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
 
 std::vector<std::vector<float>> evaluate(const Loaded& loaded, const std::vector<int32_t>& ids) {
   std::vector<std::vector<float>> rows;
-  require(oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), test::keepRow,
-                                 &rows),
-          "evaluating");
+  require(
+      oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), test::keepRow, &rows),
+      "evaluating");
   return rows;
 }
 

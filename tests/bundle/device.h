@@ -13,11 +13,11 @@ using test::Loaded;
 
 struct Device {
   oriel_device_kind kind = ORIEL_DEVICE_CPU;
-  uint32_t number = 0;        ///< as in oriel_options.device_number
-  std::string data;           ///< the bundle's folder
-  std::string scratch;        ///< a folder of this run's own, removed at the end
-  std::string disabled;       ///< optional Vulkan features to do without, as in oriel_options
-  std::string only;           ///< a group, or a group/ and how a model's name begins; "": everything
+  uint32_t number = 0;   ///< as in oriel_options.device_number
+  std::string data;      ///< the bundle's folder
+  std::string scratch;   ///< a folder of this run's own, removed at the end
+  std::string disabled;  ///< optional Vulkan features to do without, as in oriel_options
+  std::string only;      ///< a group, or a group/ and how a model's name begins; "": everything
 
   std::string model(const std::string& name) const { return data + "/models/" + name + ".gguf"; }
   bool wants(const std::string& group) const {

@@ -41,7 +41,8 @@ struct WrongUsage : std::runtime_error {
 
 Arguments parse(const std::vector<std::string>& texts) {
   const WrongUsage usage(
-      "usage: oriel_device_test --list | --device cpu|vulkan:N [--data FOLDER] [--out FILE] [--no-bench] "
+      "usage: oriel_device_test --list | --device cpu|vulkan:N [--data FOLDER] [--out FILE] "
+      "[--no-bench] "
       "[--only WHAT] [--disable NAMES]");
   Arguments arguments;
   arguments.data = cli::executablePath().parent_path().u8string();
@@ -156,7 +157,8 @@ void checkDisabled(const Device& device) {
   const oriel_options options = device.options();
   oriel_plan plan = {};
   plan.struct_size = sizeof(plan);
-  if (oriel_plan_shape("llama-3.2-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan) == ORIEL_ERROR_ARGUMENT) {
+  if (oriel_plan_shape("llama-3.2-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan) ==
+      ORIEL_ERROR_ARGUMENT) {
     throw WrongUsage(lastError());
   }
 }

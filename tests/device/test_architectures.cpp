@@ -67,11 +67,14 @@ TEST(Architectures, odd_shapes_equal_float64) {
     uint32_t n_embd, n_heads, n_kv_heads, head_dim, n_ff, local_window, local_period;
     bool tied;
   };
-  for (const Shape& s :
-       {Shape{"gemma3", 60, 3, 1, 20, 100, 5, 2, true}, Shape{"gemma3", 33, 4, 2, 8, 50, 1, 6, false},
-        Shape{"gemma3", 48, 2, 2, 256, 31, 17, 1, true}, Shape{"qwen3", 100, 6, 3, 10, 172, 0, 0, true},
-        Shape{"qwen3", 20, 8, 1, 24, 77, 0, 0, false}, Shape{"smollm3", 50, 5, 5, 12, 33, 0, 0, true},
-        Shape{"phi3", 36, 3, 1, 12, 41, 0, 0, false}, Shape{"phi3", 96, 2, 2, 48, 20, 0, 0, true}}) {
+  for (const Shape& s : {Shape{"gemma3", 60, 3, 1, 20, 100, 5, 2, true},
+                         Shape{"gemma3", 33, 4, 2, 8, 50, 1, 6, false},
+                         Shape{"gemma3", 48, 2, 2, 256, 31, 17, 1, true},
+                         Shape{"qwen3", 100, 6, 3, 10, 172, 0, 0, true},
+                         Shape{"qwen3", 20, 8, 1, 24, 77, 0, 0, false},
+                         Shape{"smollm3", 50, 5, 5, 12, 33, 0, 0, true},
+                         Shape{"phi3", 36, 3, 1, 12, 41, 0, 0, false},
+                         Shape{"phi3", 96, 2, 2, 48, 20, 0, 0, true}}) {
     RandomLlama model;
     model.architecture = s.architecture;
     model.n_layers = 5;
@@ -85,7 +88,8 @@ TEST(Architectures, odd_shapes_equal_float64) {
     model.tied_output = s.tied;
     const TemporaryModel file(model);
     SCOPED_TRACE(s.head_dim);
-    expectReference(file.path(), 3, 14, 6, someIds(40, static_cast<int32_t>(model.n_vocab)), 2.5e-3);
+    expectReference(file.path(), 3, 14, 6, someIds(40, static_cast<int32_t>(model.n_vocab)),
+                    2.5e-3);
   }
 }
 
@@ -98,7 +102,8 @@ TEST(Architectures, scaled_rope_equals_float64_past_the_window) {
   gemma.rope_factor = 8;  // of global layers only
   for (const RandomLlama& model : {factors, linear, gemma}) {
     const TemporaryModel file(model);
-    expectReference(file.path(), 2, 20, 7, someIds(60, static_cast<int32_t>(model.n_vocab)), 2.5e-3);
+    expectReference(file.path(), 2, 20, 7, someIds(60, static_cast<int32_t>(model.n_vocab)),
+                    2.5e-3);
   }
 }
 
@@ -142,8 +147,7 @@ TEST(LocalLayers, every_device_agrees_with_the_reference_executor_in_every_forma
       const auto want = evaluate(load(file.path(), options), ids);
       for (size_t t = 0; t < ids.size(); ++t) {
         // As in test_cache_formats.cpp: a last bit upstream may tip a code.
-        EXPECT_LT(relativeL2(got[t], want[t]), 0.03)
-            << "k " << k << " v " << v << " token " << t;
+        EXPECT_LT(relativeL2(got[t], want[t]), 0.03) << "k " << k << " v " << v << " token " << t;
       }
     }
   }
@@ -288,8 +292,9 @@ TEST(Architectures, wide_key_norms_get_more_bits_and_the_plan_says_which_and_why
     float gain;
     oriel_kv_format int8_becomes, int4_becomes;
   };
-  for (const Case& c : {Case{1, ORIEL_KV_INT8, ORIEL_KV_INT4}, Case{8, ORIEL_KV_INT8, ORIEL_KV_INT8},
-                        Case{120, ORIEL_KV_F16, ORIEL_KV_F16}}) {
+  for (const Case& c :
+       {Case{1, ORIEL_KV_INT8, ORIEL_KV_INT4}, Case{8, ORIEL_KV_INT8, ORIEL_KV_INT8},
+        Case{120, ORIEL_KV_F16, ORIEL_KV_F16}}) {
     RandomLlama qwen;
     qwen.architecture = "qwen3";
     qwen.head_dim = 64;

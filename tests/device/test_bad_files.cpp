@@ -164,7 +164,8 @@ TEST_F(BadFiles, a_tensor_of_another_shape) {
 }
 
 TEST_F(BadFiles, a_missing_tensor) {
-  for (const std::string name : {"token_embd.weight", "blk.1.ffn_down.weight", "output_norm.weight"}) {
+  for (const std::string name :
+       {"token_embd.weight", "blk.1.ffn_down.weight", "output_norm.weight"}) {
     GgufWriter file = goodFile();
     file.removeTensor(name);
     expectRefused(file, ORIEL_ERROR_FORMAT, name);
@@ -172,8 +173,8 @@ TEST_F(BadFiles, a_missing_tensor) {
 }
 
 TEST_F(BadFiles, a_missing_or_absurd_number) {
-  for (const std::string key : {"llama.block_count", "llama.embedding_length",
-                                "llama.attention.head_count"}) {
+  for (const std::string key :
+       {"llama.block_count", "llama.embedding_length", "llama.attention.head_count"}) {
     GgufWriter file = goodFile();
     file.removeKey(key);
     expectRefused(file, ORIEL_ERROR_FORMAT, key);

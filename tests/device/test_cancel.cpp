@@ -84,7 +84,8 @@ TEST_F(Cancel, a_message_that_was_taken_back_leaves_no_trace_in_the_reply) {
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
     if (cancelled) {
       model_.executor->runs_left = 8;
-      const std::string text = "Once there was a little dog. What is your name? Tell me a story, please.";
+      const std::string text =
+          "Once there was a little dog. What is your name? Tell me a story, please.";
       EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_chat_add(session(), "user", text.data(), text.size()));
     }
     EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "And now?", 8));
@@ -103,7 +104,8 @@ TEST_F(Cancel, in_the_middle_of_a_message_takes_the_message_back) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
   const uint64_t before = statsOf(model_.loaded).position;
   model_.executor->runs_left = 2;
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_chat_add(session(), "user", "And one more thing, please.", 27));
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED,
+            oriel_chat_add(session(), "user", "And one more thing, please.", 27));
   EXPECT_EQ(before, statsOf(model_.loaded).position);
   EXPECT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "And one more thing, please.", 27));
 }

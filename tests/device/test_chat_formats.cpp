@@ -11,9 +11,10 @@ namespace oriel::test {
 namespace {
 
 const char* const kFormats[] = {
-    "chatml",     "gemma2",     "gemma3",       "llama3", "llama3.2", "mistral-v1", "mistral-v2",
-    "mistral-v3", "mistral-v7", "mistral-nemo", "phi3",   "phi3.5",   "phi4",       "phi4-mini",
-    "plain",      "qwen2.5",    "qwen3",        "smollm2", "smollm3", "zephyr",     "qwen3-thinking"};
+    "chatml",     "gemma2",     "gemma3",        "llama3",       "llama3.2", "mistral-v1",
+    "mistral-v2", "mistral-v3", "mistral-v7",    "mistral-nemo", "phi3",     "phi3.5",
+    "phi4",       "phi4-mini",  "plain",         "qwen2.5",      "qwen3",    "smollm2",
+    "smollm3",    "zephyr",     "qwen3-thinking"};
 
 struct Line {
   std::string role;
@@ -23,10 +24,11 @@ struct Line {
 /// Knows the control tokens of all formats; SPM puts a space before the first word.
 RandomLlama talkative() {
   RandomLlama llama;
-  llama.control_tokens = {"<|im_start|>",    "<|im_end|>",   "<start_of_turn>",     "<end_of_turn>",
-                          "<bos>",           "<|eot_id|>",   "<|start_header_id|>", "<|end_header_id|>",
-                          "<|begin_of_text|>", "<|user|>",   "<|assistant|>",       "<|system|>",
-                          "<|end|>",         "<|im_sep|>",   "[INST]",              "[/INST]"};
+  llama.control_tokens = {
+      "<|im_start|>",  "<|im_end|>",          "<start_of_turn>",   "<end_of_turn>",     "<bos>",
+      "<|eot_id|>",    "<|start_header_id|>", "<|end_header_id|>", "<|begin_of_text|>", "<|user|>",
+      "<|assistant|>", "<|system|>",          "<|end|>",           "<|im_sep|>",        "[INST]",
+      "[/INST]"};
   llama.context = 2048;
   return llama;
 }
@@ -72,7 +74,8 @@ class Talk {
   }
 
   void add(const std::string& role, const std::string& text) {
-    EXPECT_EQ(ORIEL_OK, oriel_chat_add(loaded.session.get(), role.c_str(), text.data(), text.size()))
+    EXPECT_EQ(ORIEL_OK,
+              oriel_chat_add(loaded.session.get(), role.c_str(), text.data(), text.size()))
         << format_;
   }
 
@@ -118,8 +121,8 @@ class Talk {
   std::vector<uint64_t> turns() const {
     std::vector<uint64_t> starts(256);
     size_t needed = 0;
-    EXPECT_EQ(ORIEL_OK, oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(),
-                                                &needed));
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(), &needed));
     starts.resize(needed);
     return starts;
   }
@@ -185,8 +188,7 @@ TEST(ChatFormats, a_reply_is_closed_as_the_template_closes_it) {
     const std::vector<int32_t> closed =
         talk.rendered({{"user", "One?"}, {"assistant", "x"}}, false);
     const std::vector<int32_t> user = tail("x");
-    const size_t end_tokens =
-        talk.position() - begin.size() - reply.size() - user.size();
+    const size_t end_tokens = talk.position() - begin.size() - reply.size() - user.size();
     std::vector<int32_t> all = begin;
     all.insert(all.end(), reply.begin(), reply.end());
     all.insert(all.end(), closed.end() - static_cast<long>(end_tokens), closed.end());
@@ -300,7 +302,8 @@ TEST(ChatFormats, the_formats_end_stops_a_reply_even_if_the_file_calls_it_ordina
       llama.renamed = {{end, "<end_of_turn>"}};
       const TemporaryModel named(llama);
       oriel_options quick = windowOf(256);
-      quick.device = ORIEL_DEVICE_CPU;  // for the search: a device may take a second to load a model
+      quick.device =
+          ORIEL_DEVICE_CPU;  // for the search: a device may take a second to load a model
       Talk search(quick, "gemma3", named.path());
       (void)search.logitsAfter(search.rendered({{"user", "One?"}}, true));
       if (greedy(search.loaded, 1) != std::vector<int32_t>{static_cast<int32_t>(end)}) {

@@ -26,7 +26,8 @@ std::vector<uint8_t> savedSession(const Loaded& loaded) {
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
             oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
   std::vector<uint8_t> bytes(needed);
-  EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
   return bytes;
 }
 
@@ -50,15 +51,12 @@ TEST(Contracts, a_forged_snapshot_with_a_valid_checksum_is_refused) {
     return oriel_session_restore(loaded.session.get(), bytes.data(), bytes.size());
   };
   EXPECT_EQ(ORIEL_OK, restore(forged(honest, [](SessionState*) {})));
-  EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) {
-              s->sampler.recent[0] = 0x40000000;
-            })));
-  EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) {
-              s->sampler.recent[1] = -1;
-            })));
-  EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) {
-              s->position = s->stored = UINT64_MAX;
-            })));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT,
+            restore(forged(honest, [](SessionState* s) { s->sampler.recent[0] = 0x40000000; })));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT,
+            restore(forged(honest, [](SessionState* s) { s->sampler.recent[1] = -1; })));
+  EXPECT_EQ(ORIEL_ERROR_FORMAT,
+            restore(forged(honest, [](SessionState* s) { s->position = s->stored = UINT64_MAX; })));
   EXPECT_EQ(ORIEL_ERROR_FORMAT, restore(forged(honest, [](SessionState* s) { s->stored = 0; })));
 }
 
@@ -134,7 +132,8 @@ TEST(Contracts, a_reply_goes_on_past_its_end_when_told_to) {
     options.ignore_stop = ignore_stop;
     oriel_generation result = {};
     result.struct_size = sizeof(result);
-    EXPECT_EQ(ORIEL_OK, oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, &result));
+    EXPECT_EQ(ORIEL_OK,
+              oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, &result));
     return result;
   };
   ASSERT_EQ(ORIEL_STOP_TOKEN, reply(0).stop_reason);
@@ -203,8 +202,7 @@ TEST(Contracts, devices_are_listed_in_two_calls) {
   for (oriel_device_info& device : devices) {
     device.struct_size = sizeof(device);
   }
-  ASSERT_EQ(ORIEL_OK,
-            oriel_device_list(nullptr, nullptr, devices.data(), devices.size(), &needed));
+  ASSERT_EQ(ORIEL_OK, oriel_device_list(nullptr, nullptr, devices.data(), devices.size(), &needed));
   EXPECT_STREQ("cpu", devices.back().kind);
 }
 

@@ -38,8 +38,7 @@ TEST_F(CpuExecutor, logits_do_not_depend_on_the_number_of_threads) {
         ASSERT_TRUE(loaded.session);
         const auto rows = evaluate(loaded, someIds(150, 2048));
         const std::vector<int32_t> more = someIds(window, 2048);
-        ASSERT_EQ(ORIEL_OK,
-                  oriel_session_append(loaded.session.get(), more.data(), more.size()));
+        ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), more.data(), more.size()));
         ASSERT_EQ(3u, greedy(loaded, 3).size());
         const std::vector<float> deep = logitsOf(loaded);
         if (first.empty()) {

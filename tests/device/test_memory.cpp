@@ -62,8 +62,7 @@ void expectExactly(const std::string& path, const oriel_options& options, const 
     const uint64_t peak = ledger.peak_bytes;
     EXPECT_TRUE(!cpu || peak == ledger.live_bytes) << peak;
     const std::vector<int32_t> prompt(40, 7);
-    ASSERT_EQ(ORIEL_OK,
-              oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), prompt.data(), prompt.size()));
     EXPECT_EQ(steps, greedy(loaded, steps).size());
     EXPECT_EQ(peak, ledger.peak_bytes);
     EXPECT_EQ(stats.device_bytes, statsOf(loaded).device_bytes);
@@ -90,7 +89,8 @@ TEST(Memory, what_is_planned_is_what_is_taken_to_the_byte) {
       cases.push_back({testModel(name), 5000000, 0, 0, 0, ORIEL_KV_AUTO, ORIEL_KV_AUTO});
       cases.push_back({testModel(name), 64u << 20, 1, 1, 1, ORIEL_KV_F16, ORIEL_KV_F16});
       cases.push_back({testModel(name), 64u << 20, 3000, 50, 512, ORIEL_KV_INT8, ORIEL_KV_INT4});
-      cases.push_back({testModel(name), 64u << 20, 129, UINT32_MAX, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
+      cases.push_back(
+          {testModel(name), 64u << 20, 129, UINT32_MAX, 17, ORIEL_KV_INT4, ORIEL_KV_INT8});
     }
     for (const char* name : {"gemma3", "qwen3", "smollm3", "phi3", "llama3-rope"}) {
       const std::string path = std::string(ORIEL_TEST_DATA "/models/") + name + ".gguf";

@@ -82,8 +82,7 @@ class RunningAhead : public WatchedSession {
     EXPECT_EQ(logits, logitsOf(model_->loaded));
     EXPECT_EQ(snapshot, save()) << "cache, position, what can be taken back";
     EXPECT_EQ(next, goOn(after));
-    ASSERT_EQ(ORIEL_OK,
-              oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
+    ASSERT_EQ(ORIEL_OK, oriel_session_restore(model_->session(), snapshot.data(), snapshot.size()));
     EXPECT_EQ(next, goOn(after));
   }
 };
@@ -103,8 +102,8 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   const std::string question = "Hello there!";
   bool stopped = false;
   const auto answer = [&] {
-    EXPECT_EQ(ORIEL_OK, oriel_chat_add(model_->session(), "user", question.data(),
-                                       question.size()));
+    EXPECT_EQ(ORIEL_OK,
+              oriel_chat_add(model_->session(), "user", question.data(), question.size()));
     oriel_generate_options sampling = greedyOptions();
     sampling.ignore_stop = 0;
     sampling.max_tokens = 150;
@@ -112,8 +111,7 @@ TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
     oriel_generation result = {};
     result.struct_size = sizeof(result);
     model_->executor->forgetCounts();
-    EXPECT_EQ(ORIEL_OK,
-              oriel_chat_reply(model_->session(), &sampling, keepId, &ids, &result));
+    EXPECT_EQ(ORIEL_OK, oriel_chat_reply(model_->session(), &sampling, keepId, &ids, &result));
     stopped = result.stop_reason == ORIEL_STOP_TOKEN;
     return ids;
   };
@@ -157,8 +155,7 @@ TEST_F(RunningAhead, stops_where_the_app_says_so_or_cancels) {
     expectTheSame([&] {
       EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
       const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
-      EXPECT_EQ(ORIEL_OK,
-                oriel_session_append(model_->session(), prompt.data(), prompt.size()));
+      EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size()));
       Stop stop = {model_->session(), cancels, {}};
       const auto note = [](const oriel_token_event* event, void* user) {
         Stop* const self = static_cast<Stop*>(user);
@@ -248,7 +245,8 @@ TEST_P(RunningAheadFull, goes_on_however_often_the_ring_wraps) {
   expectTheSame(
       [&] {
         const std::vector<int32_t> ids = draw(sampling);
-        EXPECT_EQ(model_->executor->ahead ? sampling.max_tokens - 1 : 0u, model_->executor->asked_ahead)
+        EXPECT_EQ(model_->executor->ahead ? sampling.max_tokens - 1 : 0u,
+                  model_->executor->asked_ahead)
             << "every token but the first";
         EXPECT_EQ(0u, model_->executor->dropped);
         begun = model_->executor->begun_ahead;
@@ -330,12 +328,13 @@ TEST_P(RunningAheadFull, does_not_where_the_ring_has_no_slack) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Formats, RunningAheadFull,
-    testing::Values(Case{"f16", false, ORIEL_KV_F16, ORIEL_KV_F16, 2},
-                    Case{"k4v4", false, ORIEL_KV_INT4, ORIEL_KV_INT4, 5},
-                    Case{"mixed_k8v4", true, ORIEL_KV_INT8, ORIEL_KV_INT4, 8}),
-    [](const testing::TestParamInfo<Case>& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Formats, RunningAheadFull,
+                         testing::Values(Case{"f16", false, ORIEL_KV_F16, ORIEL_KV_F16, 2},
+                                         Case{"k4v4", false, ORIEL_KV_INT4, ORIEL_KV_INT4, 5},
+                                         Case{"mixed_k8v4", true, ORIEL_KV_INT8, ORIEL_KV_INT4, 8}),
+                         [](const testing::TestParamInfo<Case>& test) {
+                           return std::string(test.param.name);
+                         });
 
 }  // namespace
 }  // namespace oriel::test

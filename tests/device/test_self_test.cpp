@@ -157,7 +157,8 @@ TEST(SelfTest, keeps_the_fastest_candidates_in_the_cache_folder) {
   if (targetDevice() != ORIEL_DEVICE_VULKAN) {
     GTEST_SKIP() << "the target is not Vulkan";
   }
-  const fs::path folder = fs::temp_directory_path() / ("oriel-self-test-" + std::to_string(getpid()));
+  const fs::path folder =
+      fs::temp_directory_path() / ("oriel-self-test-" + std::to_string(getpid()));
   fs::create_directories(folder);
   const std::string path = folder.string();
   oriel_options options = makeOptions();

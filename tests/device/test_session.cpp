@@ -109,10 +109,11 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
   EXPECT_EQ(ORIEL_ERROR_STATE,
             oriel_session_generate(loaded.session.get(), nullptr, nullptr, nullptr, nullptr));
   // The last of a chunk's is the session's.
-  EXPECT_EQ(ORIEL_OK, oriel_session_evaluate(
-                          loaded.session.get(), ids.data(), ids.size(),
-                          [](size_t index, const float*, size_t, void*) { return index == 15 ? 1 : 0; },
-                          nullptr));
+  EXPECT_EQ(
+      ORIEL_OK,
+      oriel_session_evaluate(
+          loaded.session.get(), ids.data(), ids.size(),
+          [](size_t index, const float*, size_t, void*) { return index == 15 ? 1 : 0; }, nullptr));
   EXPECT_EQ(48u, statsOf(loaded).position);
   EXPECT_EQ(ORIEL_OK, oriel_session_logits(loaded.session.get(), &logits, &count));
 }

@@ -49,8 +49,8 @@ TEST(Session, ids_outside_the_vocabulary_are_refused_and_nothing_changes) {
   ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
   const std::vector<float> before = logitsOf(loaded);
   const auto ignore = [](size_t, const float*, size_t, void*) { return 0; };
-  for (const int32_t bad : {-1, 512, std::numeric_limits<int32_t>::min(),
-                            std::numeric_limits<int32_t>::max()}) {
+  for (const int32_t bad :
+       {-1, 512, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()}) {
     // The bad one in a later chunk than the first: nothing may have been done by then.
     std::vector<int32_t> ids(40, 5);
     ids[39] = bad;
@@ -102,7 +102,8 @@ TEST(Session, positions_that_no_session_can_begin_at_are_refused) {
   Loaded loaded = load(kRandom, cpuOptions(&log));
   loaded.session.reset();
   const uint64_t most = 1ull << 62;
-  for (const auto field : {&oriel_session_options::first_position, &oriel_session_options::assumed_tokens}) {
+  for (const auto field :
+       {&oriel_session_options::first_position, &oriel_session_options::assumed_tokens}) {
     oriel_session_options options = {};
     options.struct_size = sizeof(options);
     oriel_session* session = nullptr;

@@ -36,7 +36,8 @@ Bytes save(const Loaded& loaded) {
   EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
             oriel_session_save(loaded.session.get(), nullptr, 0, &needed));
   Bytes bytes(needed);
-  EXPECT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
   EXPECT_EQ(bytes.size(), needed);
   return bytes;
 }
@@ -302,7 +303,8 @@ TEST(Snapshot, cut_off_anywhere_or_with_more_behind_it_is_refused) {
 TEST(Snapshot, of_a_model_with_one_other_weight_is_refused) {
   std::ifstream in(kSmall, std::ios::binary);
   std::string file{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  const std::string path = testing::TempDir() + "/oriel-other-weight-" + std::to_string(getpid()) + ".gguf";
+  const std::string path =
+      testing::TempDir() + "/oriel-other-weight-" + std::to_string(getpid()) + ".gguf";
   CapturedLog log;
   Guarded guarded(kSmall, snapshotOptions(&log));
   // Anywhere in the weights, not only at the ends of tensors.

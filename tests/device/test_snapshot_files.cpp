@@ -2,8 +2,8 @@
 // device is enough.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <thread>
@@ -41,7 +41,8 @@ TEST(SnapshotFile, in_a_file_that_is_none_is_refused_by_name) {
   const std::vector<uint8_t> whole = readBytes(path);
   const auto write = [&](const std::vector<uint8_t>& bytes) {
     std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
   };
   write({});
   expectNotRestored(loaded, &log, path, ORIEL_ERROR_FORMAT, "not a session snapshot");
@@ -73,7 +74,8 @@ TEST(SnapshotFile, that_is_cut_off_while_it_is_restored_is_refused) {
   std::thread changing([&] {
     while (!ends) {
       std::ofstream(path, std::ios::binary)
-          .write(reinterpret_cast<const char*>(whole.data()), static_cast<std::streamsize>(whole.size()));
+          .write(reinterpret_cast<const char*>(whole.data()),
+                 static_cast<std::streamsize>(whole.size()));
     }
   });
   int restored = 0;
@@ -139,7 +141,8 @@ TEST(SnapshotFile, is_in_no_folder_that_was_not_there) {
   const Loaded loaded = load(kRandom, cpuOptions(&log));
   ASSERT_TRUE(loaded.session);
   const std::string folder = testing::TempDir() + "oriel-no-such-folder";
-  EXPECT_EQ(ORIEL_ERROR_IO, oriel_session_save_file(loaded.session.get(), (folder + "/kept").c_str()));
+  EXPECT_EQ(ORIEL_ERROR_IO,
+            oriel_session_save_file(loaded.session.get(), (folder + "/kept").c_str()));
   EXPECT_TRUE(log.says("its folder is not there") && log.says(folder)) << log.errors();
   EXPECT_FALSE(fileExists(folder));
 }
@@ -155,7 +158,8 @@ TEST(SnapshotFile, borrows_memory_only_for_what_begins_as_one) {
         largest = std::max(largest, bytes);
         return defaultAllocator().allocate(bytes, nullptr);
       },
-      [](void* block, size_t bytes, void*) { defaultAllocator().release(block, bytes, nullptr); }, nullptr};
+      [](void* block, size_t bytes, void*) { defaultAllocator().release(block, bytes, nullptr); },
+      nullptr};
   options.allocator = &counting;
   const Loaded loaded = load(kRandom, options);
   ASSERT_TRUE(loaded.session);

@@ -21,7 +21,8 @@ const char* const kModel = ORIEL_TEST_DATA "/models/llama-q4_0.gguf";
 class SpeedOnDevice : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = (fs::temp_directory_path() / ("oriel-test-speed-" + std::to_string(getpid()))).string();
+    folder_ =
+        (fs::temp_directory_path() / ("oriel-test-speed-" + std::to_string(getpid()))).string();
     fs::remove_all(folder_);
     fs::create_directories(folder_);
   }
@@ -124,11 +125,13 @@ TEST_F(SpeedOnDevice, is_measured_once_kept_and_measured_again_where_the_file_is
   std::vector<uint8_t> bytes = readBytes(file());
   bytes[bytes.size() / 2] ^= 1;
   std::ofstream(file(), std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
   const oriel_speed again = measure(kModel);
   EXPECT_EQ(0u, again.kernels_changed) << "they were chosen before";
   EXPECT_EQ(1u, again.weight_count);
-  EXPECT_NE(0, std::memcmp(&first, &again, sizeof(first))) << "times repeat to the bit only when read";
+  EXPECT_NE(0, std::memcmp(&first, &again, sizeof(first)))
+      << "times repeat to the bit only when read";
 }
 
 TEST_F(SpeedOnDevice, measuring_tells_how_far_it_is_and_ends_when_told_to_keeping_nothing) {

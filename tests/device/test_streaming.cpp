@@ -30,7 +30,8 @@ TEST(Streaming, every_position_equals_streaming_llm_computed_in_float64) {
   struct Setting {
     uint32_t sinks, window, chunk;
   };
-  for (const Setting s : {Setting{4, 20, 8}, Setting{0, 16, 5}, Setting{1, 1, 1}, Setting{2, 30, 64}}) {
+  for (const Setting s :
+       {Setting{4, 20, 8}, Setting{0, 16, 5}, Setting{1, 1, 1}, Setting{2, 30, 64}}) {
     const Loaded loaded = load(model, windowOptions(s.sinks, s.window, s.chunk));
     ASSERT_TRUE(loaded.session);
     const auto rows = evaluate(loaded, ids);
@@ -38,7 +39,8 @@ TEST(Streaming, every_position_equals_streaming_llm_computed_in_float64) {
     Float64Model reference(model);
     for (size_t t = 0; t < ids.size(); ++t) {
       EXPECT_LT(relativeL2(rows[t], reference.step(ids[t], s.sinks, s.window)), 2e-3)
-          << "token " << t << " sinks " << s.sinks << " window " << s.window << " chunk " << s.chunk;
+          << "token " << t << " sinks " << s.sinks << " window " << s.window << " chunk "
+          << s.chunk;
     }
   }
 }

@@ -21,8 +21,8 @@ std::vector<uint64_t> turnsOf(const Loaded& loaded) {
   size_t needed = 0;
   (void)oriel_session_get_turns(loaded.session.get(), nullptr, 0, &needed);
   std::vector<uint64_t> starts(needed);
-  EXPECT_EQ(ORIEL_OK, oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(),
-                                              &needed));
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_get_turns(loaded.session.get(), starts.data(), starts.size(), &needed));
   EXPECT_EQ(starts.size(), viewOf(loaded).turn_count);
   return starts;
 }
@@ -402,8 +402,9 @@ TEST(Rewind, forgets_turns_and_logits_of_what_it_takes_back) {
   EXPECT_FALSE(logitsOf(loaded).empty());
   for (size_t left = 2; left > 0; --left) {
     ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), turns[left]));
-    EXPECT_EQ(std::vector<uint64_t>(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(left)),
-              turnsOf(loaded));
+    EXPECT_EQ(
+        std::vector<uint64_t>(turns.begin(), turns.begin() + static_cast<std::ptrdiff_t>(left)),
+        turnsOf(loaded));
     const float* logits = nullptr;
     size_t count = 0;
     EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_logits(loaded.session.get(), &logits, &count));

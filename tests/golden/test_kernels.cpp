@@ -72,8 +72,9 @@ TEST_P(Kernels, embed_gives_the_scaled_row_of_each_token_in_the_slice_and_touche
                                      randomMatrix(type, 7, cols, &random)};
       for (int s = 0; s < 2; ++s) {
         const PackedMatrix& m = slices[s];
-        const EmbedPush push = {cols,          m.geometry.groupWords(), m.geometry.sideWord(),
-                                first_rows[s], m.rows,                  stride, 1.5f};
+        const EmbedPush push = {
+            cols, m.geometry.groupWords(), m.geometry.sideWord(), first_rows[s], m.rows, stride,
+            1.5f};
         for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
           rig.add(list, OpKind::kEmbed, push, {rig.input(m.words), out}).weights = type;
         }
@@ -91,9 +92,8 @@ TEST_P(Kernels, embed_gives_the_scaled_row_of_each_token_in_the_slice_and_touche
           const int s = tokens[t] >= first_rows[1];
           const bool here = t < n_tokens && tokens[t] >= first_rows[0];
           for (uint32_t c = 0; c < stride; ++c) {
-            const double want = here && c < cols
-                                    ? 1.5 * slices[s].at(tokens[t] - first_rows[s], c)
-                                    : kUntouched;
+            const double want =
+                here && c < cols ? 1.5 * slices[s].at(tokens[t] - first_rows[s], c) : kUntouched;
             ASSERT_NEAR(rig.floats(out)[t * stride + c], want, 1e-6 * std::fabs(want))
                 << "token " << t << " col " << c;
           }
@@ -234,8 +234,9 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
                                      static_cast<double>(p.in[t * p.in_stride + i]);
               want += product;
               magnitude += std::fabs(product);
-              rounded += std::fabs(p.matrix.at(c - p.shape.out_first, i)) *
-                          rounding(GetParam().path, type, p.in.data() + t * p.in_stride, p.shape.cols, i);
+              rounded +=
+                  std::fabs(p.matrix.at(c - p.shape.out_first, i)) *
+                  rounding(GetParam().path, type, p.in.data() + t * p.in_stride, p.shape.cols, i);
             }
           }
           ASSERT_NEAR(out[t * p.out_stride + c], want, 1e-6 * magnitude + rounded)
@@ -302,8 +303,8 @@ TEST_P(Kernels, gated_activation_multiplies_silu_or_gelu_of_the_gate_with_up) {
     const double scale = std::sqrt(2 / 3.14159265358979323846);
     return 0.5 * x * (1 + std::tanh(scale * (x + 0.044715 * x * x * x)));
   };
-  for (const auto& [cols, gelu] : {std::pair{8u, 0u}, std::pair{172u, 1u}, std::pair{1536u, 0u},
-                                   std::pair{24u, 1u}}) {
+  for (const auto& [cols, gelu] :
+       {std::pair{8u, 0u}, std::pair{172u, 1u}, std::pair{1536u, 0u}, std::pair{24u, 1u}}) {
     SCOPED_TRACE(gelu);
     Random random(cols);
     KernelRig rig(kChunk);

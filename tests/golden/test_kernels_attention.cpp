@@ -19,8 +19,8 @@ struct RopeCase {
 
 TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_their_slots) {
   constexpr uint32_t kChunk = 4, kSinks = 3, kRing = 7;
-  const RopeCase cases[] = {{1, 1, 8, 8, false},   {4, 2, 16, 16, true},  {3, 3, 20, 20, false},
-                            {9, 3, 64, 64, false}, {6, 1, 96, 48, true},  {2, 2, 256, 256, true},
+  const RopeCase cases[] = {{1, 1, 8, 8, false},   {4, 2, 16, 16, true}, {3, 3, 20, 20, false},
+                            {9, 3, 64, 64, false}, {6, 1, 96, 48, true}, {2, 2, 256, 256, true},
                             {2, 1, 20, 10, false}, {2, 1, 16, 2, true}};
   for (const RopeCase& shape : cases) {
     SCOPED_TRACE(std::to_string(shape.head_dim) + " " + std::to_string(shape.rope_dims));
@@ -32,7 +32,7 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
     std::vector<float> qkv =
         paddedRows(kChunk, (shape.n_heads + 2 * shape.n_kv_heads) * d, qkv_stride, &random);
     // Values whose rounding is delicate: overflow, subnormal halves, ties.
-    const float delicate[] = {65504.0f, -65520.0f, 65519.9f, 1e-8f, 2.98023223876953125e-8f,
+    const float delicate[] = {65504.0f, -65520.0f, 65519.9f,      1e-8f, 2.98023223876953125e-8f,
                               3e-8f,    -6.1e-5f,  1.00048828125f};
     const uint32_t v_at = (shape.n_heads + shape.n_kv_heads) * d;
     std::copy(std::begin(delicate), std::end(delicate), qkv.begin() + v_at);
@@ -74,7 +74,8 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
       const bool first = shape.halves ? dim < half : dim % 2 == 0;
       const uint32_t pair = shape.halves ? dim % half : dim / 2;
       const uint32_t stride = shape.halves ? half : 1;
-      const double partner = static_cast<double>(qkv[first ? at + dim + stride : at + dim - stride]);
+      const double partner =
+          static_cast<double>(qkv[first ? at + dim + stride : at + dim - stride]);
       const double angle = angles[t * shape.rope_dims + table * half + pair];
       return first ? x * std::cos(angle) - partner * std::sin(angle)
                    : x * std::cos(angle) + partner * std::sin(angle);
@@ -104,9 +105,9 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
         const uint32_t* found = std::find(slots, slots + n_tokens, slot);
         const uint32_t t = static_cast<uint32_t>(found - slots);
         for (uint32_t head = 0; head < shape.n_kv_heads; ++head) {
-          const uint32_t vector = slot < kSinks ? head * kSinks + slot
-                                                : shape.n_kv_heads * kSinks + head * kRing + slot -
-                                                      kSinks;
+          const uint32_t vector = slot < kSinks
+                                      ? head * kSinks + slot
+                                      : shape.n_kv_heads * kSinks + head * kRing + slot - kSinks;
           for (uint32_t dim = 0; dim < d; ++dim) {
             const uint32_t k_word = rig.words(keys)[vector * d / 2 + dim / 2];
             const uint32_t v_word = rig.words(values)[vector * d / 2 + dim / 2];
@@ -146,8 +147,12 @@ class AttentionReference {
   AttentionReference(const AttentionCase& shape, const std::vector<float>& queries,
                      uint32_t query_stride, const std::vector<double>& keys,
                      const std::vector<double>& values, double scale)
-      : shape_(shape), queries_(queries), query_stride_(query_stride), keys_(keys),
-        values_(values), scale_(scale) {}
+      : shape_(shape),
+        queries_(queries),
+        query_stride_(query_stride),
+        keys_(keys),
+        values_(values),
+        scale_(scale) {}
 
   std::vector<double> output(uint32_t t, uint32_t head, const Seen& seen) const {
     const uint32_t d = shape_.head_dim;
@@ -158,14 +163,14 @@ class AttentionReference {
     for (uint32_t i = 0; i < seen.n_sinks + seen.n_ring; ++i) {
       const bool sink = i < seen.n_sinks;
       const uint32_t ring_slot = (seen.ring_begin + i - seen.n_sinks) % shape_.ring;
-      at.push_back(size_t{d} * (sink ? kv_head * shape_.sinks + i
-                                     : shape_.n_kv_heads * shape_.sinks + kv_head * shape_.ring +
-                                           ring_slot));
+      at.push_back(size_t{d} *
+                   (sink ? kv_head * shape_.sinks + i
+                         : shape_.n_kv_heads * shape_.sinks + kv_head * shape_.ring + ring_slot));
       double score = 0;
       for (uint32_t c = 0; c < d; ++c) {
-        score += static_cast<double>(
-                     queries_[size_t{t} * query_stride_ + (head * 2 + sink) * d + c]) *
-                 keys_[at.back() + c];
+        score +=
+            static_cast<double>(queries_[size_t{t} * query_stride_ + (head * 2 + sink) * d + c]) *
+            keys_[at.back() + c];
       }
       scores.push_back(score * scale_);
     }
@@ -212,10 +217,10 @@ AttentionPush attentionPush(const AttentionCase& shape, uint32_t chunk, uint32_t
 
 TEST_P(Kernels, attention_weighs_the_visible_slots_whatever_the_split) {
   constexpr uint32_t kChunk = 6;
-  const AttentionCase cases[] = {
-      {1, 1, 8, 0, 5, 1, 5},      {4, 4, 16, 2, 37, 1, 39},   {6, 2, 20, 3, 37, 4, 13},
-      {9, 3, 64, 4, 300, 1, 304}, {9, 3, 64, 4, 300, 3, 110}, {4, 1, 96, 4, 150, 2, 80},
-      {2, 2, 256, 1, 40, 5, 9},   {3, 3, 126, 130, 20, 2, 75}};
+  const AttentionCase cases[] = {{1, 1, 8, 0, 5, 1, 5},      {4, 4, 16, 2, 37, 1, 39},
+                                 {6, 2, 20, 3, 37, 4, 13},   {9, 3, 64, 4, 300, 1, 304},
+                                 {9, 3, 64, 4, 300, 3, 110}, {4, 1, 96, 4, 150, 2, 80},
+                                 {2, 2, 256, 1, 40, 5, 9},   {3, 3, 126, 130, 20, 2, 75}};
   for (const AttentionCase& shape : cases) {
     SCOPED_TRACE(std::to_string(shape.head_dim) + " splits " + std::to_string(shape.splits));
     Random random(shape.head_dim + shape.splits);
@@ -240,10 +245,10 @@ TEST_P(Kernels, attention_weighs_the_visible_slots_whatever_the_split) {
               attentionPush(shape, kChunk, query_stride, out_stride, scale),
               {inputs[0], partials, inputs[1], inputs[2]});
       if (split) {
-        rig.add(list, OpKind::kAttentionMerge,
-                AttentionMergePush{shape.n_heads, d, out_stride, shape.splits,
-                                   shape.split_slots, 0},
-                {partials, out});
+        rig.add(
+            list, OpKind::kAttentionMerge,
+            AttentionMergePush{shape.n_heads, d, out_stride, shape.splits, shape.split_slots, 0},
+            {partials, out});
       }
     }
     load(&rig);
@@ -308,8 +313,7 @@ TEST_P(Kernels, attention_reads_nothing_from_slots_that_are_not_visible) {
     const BufferRef partials =
         split ? rig.activation(shape.n_heads * shape.splits * (shape.head_dim + kPartialExtra))
               : out;
-    rig.add(StepList::kDecode, OpKind::kAttention,
-            attentionPush(shape, 1, 2 * width, width, 0.2f),
+    rig.add(StepList::kDecode, OpKind::kAttention, attentionPush(shape, 1, 2 * width, width, 0.2f),
             {rig.input(random.normals(2 * width)), partials, rig.input(packHalves(keys).words),
              rig.input(packHalves(values).words)});
     if (split) {

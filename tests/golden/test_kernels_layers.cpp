@@ -96,7 +96,8 @@ struct MeanLayer {
   static constexpr uint32_t kDim = 32, kRing = 6, kSinks = 2;
 
   MeanLayer(KernelRig* rig, bool local, KvFormat format, uint32_t chunk, const BufferRef& qkv)
-      : keys(rig->cache(cacheWords(local, format))), values(rig->cache(cacheWords(local, format))),
+      : keys(rig->cache(cacheWords(local, format))),
+        values(rig->cache(cacheWords(local, format))),
         out(rig->output(chunk * kDim)) {
     const BufferRef queries = rig->activation(chunk * 2 * kDim);
     RopeAppendPush append = {};
@@ -189,8 +190,8 @@ TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
 constexpr size_t kGuard = 65536;
 void* allocateGuarded(size_t bytes, void*) {
   const size_t size = alignUp(bytes, kGuard);
-  void* pages = ::mmap(nullptr, size + kGuard, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* pages =
+      ::mmap(nullptr, size + kGuard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) {
     return nullptr;
   }
@@ -269,7 +270,7 @@ struct LowBitCase {
 TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
   constexpr uint32_t kChunk = 5, kSinks = 3, kRing = 300, kSeen = 290;  // some whole blocks
   constexpr KvFormat kF = KvFormat::kF16, k8 = KvFormat::kInt8, k4 = KvFormat::kInt4;
-  const LowBitCase cases[] = {{k8, k8, 9, 3, 64, 1}, {k8, k4, 9, 3, 64, 3}, {k4, k4, 9, 3, 64, 3},
+  const LowBitCase cases[] = {{k8, k8, 9, 3, 64, 1}, {k8, k4, 9, 3, 64, 3},  {k4, k4, 9, 3, 64, 3},
                               {kF, k8, 4, 1, 64, 3}, {k8, k4, 5, 1, 128, 2}, {k4, k8, 2, 1, 128, 1},
                               {k8, k4, 2, 2, 96, 3}, {k4, k4, 3, 1, 48, 2},  {k8, k4, 3, 1, 20, 2},
                               {k8, k8, 3, 1, 48, 2}};
@@ -397,7 +398,8 @@ TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
       rig.header().n_tokens = 1;
       rig.token(0).slot = kSinks + kSlot;
       run(&rig, StepRun::kDecode);
-      std::vector<uint32_t> want_words(words), got_words(rig.words(values), rig.words(values) + words);
+      std::vector<uint32_t> want_words(words),
+          got_words(rig.words(values), rig.words(values) + words);
       KvSide want_side(format, 1, d, kSinks, kRing, want_words.data());
       want_side.storeRing(0, kSlot, qkv.data() + 2 * d);
       const KvSide got_side(format, 1, d, kSinks, kRing, got_words.data());
@@ -462,8 +464,8 @@ TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_witho
         // The window query is mixed with int8 keys; its length tells, the sink query's values do.
         EXPECT_NEAR(rig.floats(queries)[kDim + dim], rotated(0, dim, 1), 2e-6);
         const uint32_t word = rig.words(keys)[dim / 2];
-        const double key = static_cast<double>(
-            halfToFloat(static_cast<uint16_t>(word >> (16 * (dim % 2)))));
+        const double key =
+            static_cast<double>(halfToFloat(static_cast<uint16_t>(word >> (16 * (dim % 2)))));
         EXPECT_NEAR(key, rotated(kDim, dim, 2), 2e-3);
         if (format == KvFormat::kF16) {
           EXPECT_NEAR(rig.floats(queries)[dim], rotated(0, dim, 2), 2e-6);

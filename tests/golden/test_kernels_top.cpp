@@ -30,7 +30,8 @@ std::vector<uint32_t> sortedIds(const std::vector<float>& logits) {
 }
 
 struct TopRig : KernelRig {
-  explicit TopRig(const std::vector<float>& logits) : n_vocab(static_cast<uint32_t>(logits.size())) {
+  explicit TopRig(const std::vector<float>& logits)
+      : n_vocab(static_cast<uint32_t>(logits.size())) {
     const TopPush push = {n_vocab, topBlocks(n_vocab)};
     const BufferRef in = input(logits);
     keys = output(push.blocks);
@@ -62,8 +63,8 @@ void expectBest(const TopTokens& top, const std::vector<float>& logits) {
 }
 
 TEST_P(Kernels, top_tokens_are_the_first_of_all_that_are_sorted) {
-  for (const uint32_t n_vocab : {1u, 5u, 127u, 128u, 129u, 160u, 161u, 300u, 2047u, 2048u, 2049u, 5000u,
-                                 49152u, 262144u}) {
+  for (const uint32_t n_vocab :
+       {1u, 5u, 127u, 128u, 129u, 160u, 161u, 300u, 2047u, 2048u, 2049u, 5000u, 49152u, 262144u}) {
     for (const float scale : {4.0f, 1e-40f}) {  // and subnormal ones
       SCOPED_TRACE(std::to_string(n_vocab) + " times " + std::to_string(scale));
       Random random(n_vocab);

@@ -92,9 +92,9 @@ TEST(Logits, odd_shapes_equal_the_float64_reference) {
 class OrielTiny : public testing::TestWithParam<size_t> {};
 
 TEST_P(OrielTiny, equals_its_float64_reference) {
-  const nlohmann::json file = readJson(ORIEL_TEST_DATA "/oriel-tiny-golden.json")["files"][GetParam()];
-  const std::string path =
-      ORIEL_SOURCE_DIR "/models/oriel-tiny/" + file["file"].get<std::string>();
+  const nlohmann::json file =
+      readJson(ORIEL_TEST_DATA "/oriel-tiny-golden.json")["files"][GetParam()];
+  const std::string path = ORIEL_SOURCE_DIR "/models/oriel-tiny/" + file["file"].get<std::string>();
   const Loaded loaded = load(path, makeOptions());
   ASSERT_TRUE(loaded.session);
   for (const nlohmann::json& c : file["cases"]) {

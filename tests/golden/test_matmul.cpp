@@ -33,10 +33,14 @@ TEST_P(Matmul, every_candidate_multiplies_every_row_and_writes_nothing_else) {
       KernelRig rig;
       rig.options.divide_as_gpu = GetParam();
       rig.candidate = static_cast<uint8_t>(index + 1);
-      const Product products[] = {{&rig, type, 1, 8, &random},          {&rig, type, 3, 64, &random, true, 5},
-                                  {&rig, type, 64, 172, &random},       {&rig, type, 33, 96, &random, true},
-                                  {&rig, type, 100, 40, &random, false, 3}, {&rig, type, 17, 576, &random},
-                                  {&rig, type, 200, 300, &random, true, 1}, {&rig, type, 2, 1500, &random}};
+      const Product products[] = {{&rig, type, 1, 8, &random},
+                                  {&rig, type, 3, 64, &random, true, 5},
+                                  {&rig, type, 64, 172, &random},
+                                  {&rig, type, 33, 96, &random, true},
+                                  {&rig, type, 100, 40, &random, false, 3},
+                                  {&rig, type, 17, 576, &random},
+                                  {&rig, type, 200, 300, &random, true, 1},
+                                  {&rig, type, 2, 1500, &random}};
       ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
       const char* const name = rig.executor->matmulCandidate(MatmulUse::kVector, type, index);
       if (name == nullptr) {
@@ -354,7 +358,8 @@ TEST_F(MatmulChoiceOf, dot_products_keep_logits_within_what_the_float_kernels_ar
   checkLogits(MatmulUse::kVector, "dot products", kDotModels);
 }
 
-TEST_F(MatmulChoiceOf, dot_products_for_chunks_keep_logits_within_what_the_float_kernels_are_held_to) {
+TEST_F(MatmulChoiceOf,
+       dot_products_for_chunks_keep_logits_within_what_the_float_kernels_are_held_to) {
   if (keepFirst(MatmulUse::kChunk, "dot") == 0) {
     GTEST_SKIP() << "the device has no packed integer dot product, or it is turned off";
   }
@@ -372,7 +377,8 @@ TEST_F(MatmulChoiceOf, half_precision_keeps_logits_within_what_the_float_kernels
 
 TEST_F(MatmulChoiceOf, matrix_units_keep_logits_within_what_the_float_kernels_are_held_to) {
   if (keepFirst(MatmulUse::kChunk, "matrix") == 0) {
-    GTEST_SKIP() << "the device has no matrix units that multiply f16, they are turned off, or this build has "
+    GTEST_SKIP() << "the device has no matrix units that multiply f16, they are turned off, or "
+                    "this build has "
                     "no kernels for them";
   }
   std::vector<std::string> models = kDotModels;

@@ -89,7 +89,8 @@ PackedMatrix matrixOf(WeightType type, uint32_t rows, uint32_t cols, const void*
 }
 
 /// Every unit of a row has numbers of another size; F16 or BF16.
-PackedMatrix matrixOfSizes(WeightType type, uint32_t rows, const std::vector<float>& sizes, Random* random) {
+PackedMatrix matrixOfSizes(WeightType type, uint32_t rows, const std::vector<float>& sizes,
+                           Random* random) {
   std::vector<uint16_t> file;
   std::vector<double> values;
   for (uint32_t r = 0; r < rows; ++r) {
@@ -124,7 +125,7 @@ PackedMatrix matrixOfBytes(uint32_t rows, uint32_t cols, float scale, int8_t qua
 
 TEST_P(MatmulInHalves, inputs_of_any_size_are_multiplied) {
   // Sizes of tokens: ordinary, about the largest that f16 holds, far above, about the smallest, far below.
-  constexpr float kSizes[] = {1.0f,  2e4f,  65504.0f, 7e4f,  1e6f,  3e9f,   1e20f,
+  constexpr float kSizes[] = {1.0f,  2e4f,  65504.0f, 7e4f,  1e6f,   3e9f,   1e20f,
                               1e30f, 6e-5f, 6e-8f,    1e-8f, 1e-20f, 1e-30f, 1e-35f};
   constexpr uint32_t kTokens = sizeof(kSizes) / sizeof(kSizes[0]);
   double worst = 0;
@@ -138,8 +139,9 @@ TEST_P(MatmulInHalves, inputs_of_any_size_are_multiplied) {
     Random random(t + 7);
     KernelRig rig(kTokens);
     prepare(&rig, candidate);
-    const Product product(&rig, randomMatrix(type, 21, 320, &random), kTokens, false, 0,
-                          [&](uint32_t token, uint32_t) { return random.normal() * kSizes[token]; });
+    const Product product(
+        &rig, randomMatrix(type, 21, 320, &random), kTokens, false, 0,
+        [&](uint32_t token, uint32_t) { return random.normal() * kSizes[token]; });
     worst = worse(worst, run(&rig, product, kTokens));
   }
   if (worst == 0) {

@@ -228,14 +228,16 @@ struct Loss {
     EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
     copier.rig.log.clear();
     tap.calls.clear();
-    tap.fail = [result, in](const std::string& call, int) { return call == in ? result : VK_SUCCESS; };
+    tap.fail = [result, in](const std::string& call, int) {
+      return call == in ? result : VK_SUCCESS;
+    };
   }
   ~Loss() { tap.fail = nullptr; }
   size_t lines() const {
     const auto& all = copier.rig.log.lines;
-    return static_cast<size_t>(std::count_if(all.begin(), all.end(), [](const CapturedLog::Line& line) {
-      return line.level <= ORIEL_LOG_WARNING;
-    }));
+    return static_cast<size_t>(std::count_if(
+        all.begin(), all.end(),
+        [](const CapturedLog::Line& line) { return line.level <= ORIEL_LOG_WARNING; }));
   }
   Executor& executor() { return *copier.rig.executor; }
 

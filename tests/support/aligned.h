@@ -8,8 +8,8 @@ namespace oriel::test {
 
 /// nullptr when there is no memory.
 inline void* alignedBlock(size_t bytes) {
-  return ::operator new(bytes, std::align_val_t{64}, std::nothrow);
+  return ::operator new (bytes, std::align_val_t{64}, std::nothrow);
 }
-inline void freeAligned(void* block) { ::operator delete(block, std::align_val_t{64}); }
+inline void freeAligned(void* block) { ::operator delete (block, std::align_val_t{64}); }
 
 }  // namespace oriel::test

@@ -69,8 +69,8 @@ inline std::vector<float> logitsOf(const Loaded& loaded) {
 inline std::vector<std::vector<float>> evaluate(const Loaded& loaded,
                                                 const std::vector<int32_t>& ids) {
   std::vector<std::vector<float>> rows;
-  EXPECT_EQ(ORIEL_OK, oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), keepRow,
-                                             &rows));
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), keepRow, &rows));
   return rows;
 }
 

@@ -141,6 +141,7 @@ int main(int argc, char** argv) {
   }
   const testing::UnitTest& all = *testing::UnitTest::GetInstance();
   constexpr int kAllSkipped = 77;
-  return result == 0 && all.successful_test_count() == 0 && all.skipped_test_count() > 0 ? kAllSkipped
-                                                                                       : result;
+  return result == 0 && all.successful_test_count() == 0 && all.skipped_test_count() > 0
+             ? kAllSkipped
+             : result;
 }

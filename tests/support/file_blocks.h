@@ -107,7 +107,8 @@ inline float blockValue(TensorType type, const uint8_t* b, uint32_t i) {
              halfIn(b + 2) * f(min);
     case TensorType::kQ6_K: {
       const int pair = b[half * 64 + run % 2 * 32 + l];
-      const int q = (run < 2 ? pair & 15 : pair >> 4) | (b[128 + half * 32 + l] >> (2 * run) & 3) << 4;
+      const int q = (run < 2 ? pair & 15 : pair >> 4) | (b[128 + half * 32 + l] >> (2 * run) & 3)
+                                                            << 4;
       return halfIn(b + 208) * f(static_cast<int8_t>(b[192 + i / 16])) * f(q - 32);
     }
     case TensorType::kIq4Xs: {

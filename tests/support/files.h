@@ -23,10 +23,10 @@ inline std::string dataFile(const std::string& relative) {
 }  // namespace oriel::test
 
 /// Skips the test, saying why, when data that may not be copied into the repository is not at hand.
-#define ORIEL_SKIP_WITHOUT(found, what)                                                      \
-  if (!(found)) {                                                                            \
-    GTEST_SKIP() << what << ": not in the repository, and not in the folder of reference "   \
-                 << "data (CMake's ORIEL_REFERENCE_DATA; see tests/data/README.md)";         \
+#define ORIEL_SKIP_WITHOUT(found, what)                                                    \
+  if (!(found)) {                                                                          \
+    GTEST_SKIP() << what << ": not in the repository, and not in the folder of reference " \
+                 << "data (CMake's ORIEL_REFERENCE_DATA; see tests/data/README.md)";       \
   }
 /// A constant with the path of a file that the test needs.
 #define ORIEL_NEED_DATA(variable, relative)                       \

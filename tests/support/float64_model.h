@@ -35,13 +35,15 @@ class Float64Model {
     n_embd_ = number("embedding_length");
     n_ff_ = number("feed_forward_length");
     uint64_t count = 0;
-    head_dim_ = file_.getUint(key("attention.key_length").c_str(), &count) ? count : n_embd_ / n_heads_;
+    head_dim_ =
+        file_.getUint(key("attention.key_length").c_str(), &count) ? count : n_embd_ / n_heads_;
     eps_ = real("attention.layer_norm_rms_epsilon", 1e-5);
     theta_ = real("rope.freq_base", 10000.0);
     position_divisor_ = real("rope.scaling.factor", 1.0);
     if (architecture_ == "gemma3") {
       local_window_ = number("attention.sliding_window");
-      local_period_ = file_.getUint(key("attention.sliding_window_pattern").c_str(), &count) ? count : 6;
+      local_period_ =
+          file_.getUint(key("attention.sliding_window_pattern").c_str(), &count) ? count : 6;
     }
     keys_.resize(n_layers_);
     values_.resize(n_layers_);

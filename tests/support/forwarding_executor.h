@@ -10,7 +10,9 @@ class ForwardingExecutor : public Executor {
  public:
   explicit ForwardingExecutor(Executor* inner) : inner_(inner) {}
 
-  Status beginWrite(uint64_t bytes, void** piece) override { return inner_->beginWrite(bytes, piece); }
+  Status beginWrite(uint64_t bytes, void** piece) override {
+    return inner_->beginWrite(bytes, piece);
+  }
   Status endWrite(const BufferRef& to, uint64_t offset, uint64_t bytes) override {
     return inner_->endWrite(to, offset, bytes);
   }

@@ -70,7 +70,8 @@ inline PackedMatrix randomMatrix(WeightType type, uint32_t rows, uint32_t cols, 
   const std::vector<uint8_t> file =
       randomBlocks(file_type, size_t{rows} * whole, &random->engine(), [&] {
         // Every third scale is a subnormal half, as small weights have.
-        const float magnitude = (++n % 3 == 0 ? 2e-5f : size) * (0.5f + std::fabs(random->normal()));
+        const float magnitude =
+            (++n % 3 == 0 ? 2e-5f : size) * (0.5f + std::fabs(random->normal()));
         return floatToHalf(n % 5 == 0 ? -magnitude : magnitude);
       });
   PackedMatrix m;

@@ -161,16 +161,14 @@ class KernelRig {
     float* all = const_cast<float*>(hostFloats(io_kept_));
     std::fill(all, all + (plan.io_bytes - io_kept_) / 4, kUntouched);
   }
-  const float* floats(const BufferRef& output) const {
-    return hostFloats(output.offset_bytes);
-  }
+  const float* floats(const BufferRef& output) const { return hostFloats(output.offset_bytes); }
   const uint32_t* words(const BufferRef& output) const {
     return reinterpret_cast<const uint32_t*>(floats(output));
   }
 
   Plan plan;
   ExecutorOptions options;
-  uint8_t candidate = 1;  ///< Op::candidate of what is added: in float
+  uint8_t candidate = 1;     ///< Op::candidate of what is added: in float
   bool on_reference = true;  ///< else, without Vulkan, on the CPU executor
   CapturedLog log;
   Executor* executor = nullptr;

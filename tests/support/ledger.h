@@ -23,8 +23,8 @@ class Ledger {
 
   uint64_t live_bytes = 0;
   uint64_t peak_bytes = 0;
-  uint64_t calls = 0;      ///< of allocate, refused ones included
-  uint64_t refuse_nth = 0; ///< counting from 1; 0: none
+  uint64_t calls = 0;       ///< of allocate, refused ones included
+  uint64_t refuse_nth = 0;  ///< counting from 1; 0: none
   bool refuse_all = false;
 
  private:

@@ -39,16 +39,20 @@ struct Product {
       : Product(rig, randomMatrix(type, rows, cols, random), tokens, accumulate, out_first,
                 [&](uint32_t t, uint32_t c) {
                   const float size = std::exp2(static_cast<float>(t % 5) * 7.0f - 14.0f);
-                  return random->normal() * (c % 37 == 5 ? 30.0f : 1.0f) *  // an outlier in most units
-                         (tokens == 1 ? 1.0f : size);                       // of tokens: nothing alike
+                  return random->normal() *
+                         (c % 37 == 5 ? 30.0f : 1.0f) *  // an outlier in most units
+                         (tokens == 1 ? 1.0f : size);    // of tokens: nothing alike
                 }) {}
 
   /// `input(token, column)` gives the values.
   template <typename Input>
   Product(KernelRig* rig, PackedMatrix given, uint32_t tokens, bool accumulate, uint32_t out_first,
           const Input& input)
-      : matrix(std::move(given)), in_stride(matrix.geometry.units * kUnit),
-        in(size_t{in_stride} * tokens, 0.0f), first(out_first), out_stride(first + matrix.rows + 8),
+      : matrix(std::move(given)),
+        in_stride(matrix.geometry.units * kUnit),
+        in(size_t{in_stride} * tokens, 0.0f),
+        first(out_first),
+        out_stride(first + matrix.rows + 8),
         adds(accumulate) {
     for (uint32_t t = 0; t < tokens; ++t) {
       for (uint32_t c = 0; c < matrix.cols; ++c) {
@@ -68,12 +72,15 @@ struct Product {
     push.accumulate = accumulate ? 1 : 0;
     const BufferRef weights = rig->input(matrix.words);
     const BufferRef values = rig->input(in);
-    rig->add(StepList::kDecode, OpKind::kMatmul, push, {weights, out, values}).weights = matrix.type;
+    rig->add(StepList::kDecode, OpKind::kMatmul, push, {weights, out, values}).weights =
+        matrix.type;
     if (tokens > 1) {
-      rig->add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, values}).weights = matrix.type;
+      rig->add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, values}).weights =
+          matrix.type;
     }
     push.one_row = 1;
-    rig->add(StepList::kHead, OpKind::kMatmul, push, {weights, head_out, values}).weights = matrix.type;
+    rig->add(StepList::kHead, OpKind::kMatmul, push, {weights, head_out, values}).weights =
+        matrix.type;
   }
 
   /// kInputsTo16Bits: to 1/32639 of the largest value of their unit; kBothToHalves: each to 1/2048 of itself,
@@ -97,7 +104,8 @@ struct Product {
           } else if (rounds == Rounds::kBothToHalves) {
             tolerance += std::fabs(value) * (std::fabs(weight) / 1023 + 3e-8);
           } else if (rounds == Rounds::kInputsAndRunsToHalves) {
-            const double factor = hasMinimum(matrix.type) ? spreadOfUnit(i - first, c) : std::fabs(weight);
+            const double factor =
+                hasMinimum(matrix.type) ? spreadOfUnit(i - first, c) : std::fabs(weight);
             tolerance += factor * (std::fabs(value) * 10 / 2048 +
                                    std::min(std::fabs(value), token_most / (1 << 17)));
           }
@@ -123,7 +131,8 @@ struct Product {
   double spreadOfUnit(uint32_t row, uint32_t col) const {
     double least = matrix.at(row, col);
     double most = least;
-    for (uint32_t c = col / kUnit * kUnit; c < std::min(matrix.cols, col / kUnit * kUnit + kUnit); ++c) {
+    for (uint32_t c = col / kUnit * kUnit; c < std::min(matrix.cols, col / kUnit * kUnit + kUnit);
+         ++c) {
       least = std::min(least, matrix.at(row, c));
       most = std::max(most, matrix.at(row, c));
     }

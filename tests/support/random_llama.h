@@ -33,7 +33,7 @@ struct RandomLlama {
   float rope_base = 0;        ///< 0: the file does not say
   float rope_factor = 0;      ///< linear scaling; 0: none
   std::vector<float> rope_freqs;
-  float key_norm_gain = 1;    ///< of architectures with norms over heads
+  float key_norm_gain = 1;  ///< of architectures with norms over heads
   uint32_t seed = 1;
   uint32_t eos = 2;
   std::string chat_template;

@@ -13,8 +13,7 @@
 namespace oriel::test {
 
 // Its words may change with every training run: it is only ever compared with itself.
-inline const char* const kTrained =
-    ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+inline const char* const kTrained = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
 inline const char* const kRandom = ORIEL_TEST_DATA "/models/llama-mqa.gguf";
 
 inline oriel_options sessionOptions(CapturedLog* log, uint32_t window = 200, uint32_t chunk = 16) {
@@ -34,9 +33,9 @@ inline oriel_options cpuOptions(CapturedLog* log, uint32_t window = 200, uint32_
 }
 
 inline size_t errorLines(const CapturedLog& log) {
-  return static_cast<size_t>(std::count_if(
-      log.lines.begin(), log.lines.end(),
-      [](const CapturedLog::Line& line) { return line.level == ORIEL_LOG_ERROR; }));
+  return static_cast<size_t>(
+      std::count_if(log.lines.begin(), log.lines.end(),
+                    [](const CapturedLog::Line& line) { return line.level == ORIEL_LOG_ERROR; }));
 }
 
 inline std::vector<int32_t> tokens(const Loaded& loaded, const std::string& text, uint32_t flags) {
@@ -54,7 +53,7 @@ struct Message {
 };
 
 inline std::string rendered(const Loaded& loaded, const std::vector<Message>& messages,
-                     bool generation_prompt) {
+                            bool generation_prompt) {
   std::vector<oriel_message> list;
   for (const Message& message : messages) {
     list.push_back({message.role.c_str(), message.text.data(), message.text.size()});

@@ -52,7 +52,8 @@ struct TinyLlama {
   }
 
   static void addMatrix(GgufWriter* out, const std::string& name, uint64_t rows, uint64_t cols) {
-    out->addTensor(name, 0, {cols, rows}, std::vector<uint8_t>(static_cast<size_t>(rows * cols * 4)));
+    out->addTensor(name, 0, {cols, rows},
+                   std::vector<uint8_t>(static_cast<size_t>(rows * cols * 4)));
   }
   void addVector(GgufWriter* out, const std::string& name) const {
     out->addTensor(name, 0, {n_embd}, std::vector<uint8_t>(n_embd * 4));

@@ -79,8 +79,7 @@ class WatchedSession : public testing::Test {
   std::vector<int32_t> draw(const oriel_generate_options& sampling) {
     EXPECT_EQ(ORIEL_OK, oriel_session_reset(model_->session()));
     const std::vector<int32_t> prompt = {11, 42, 7, 99, 3};
-    EXPECT_EQ(ORIEL_OK,
-              oriel_session_append(model_->session(), prompt.data(), prompt.size()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append(model_->session(), prompt.data(), prompt.size()));
     return goOn(sampling);
   }
 
@@ -88,16 +87,14 @@ class WatchedSession : public testing::Test {
     size_t needed = 0;
     (void)oriel_session_save(model_->session(), nullptr, 0, &needed);
     std::vector<uint8_t> snapshot(needed);
-    EXPECT_EQ(ORIEL_OK,
-              oriel_session_save(model_->session(), snapshot.data(), needed, &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_session_save(model_->session(), snapshot.data(), needed, &needed));
     return snapshot;
   }
 
   std::vector<int32_t> goOn(const oriel_generate_options& sampling) {
     std::vector<int32_t> ids;
     model_->executor->forgetCounts();
-    EXPECT_EQ(ORIEL_OK,
-              oriel_session_generate(model_->session(), &sampling, keepId, &ids, nullptr))
+    EXPECT_EQ(ORIEL_OK, oriel_session_generate(model_->session(), &sampling, keepId, &ids, nullptr))
         << log_.errors();
     return ids;
   }

@@ -9,7 +9,7 @@
 
 static int warnings;
 
-static void onLog(oriel_log_level level, const char *message, void *user) {
+static void onLog(oriel_log_level level, const char* message, void* user) {
   (void)user;
   warnings += level == ORIEL_LOG_WARNING;
   if (level == ORIEL_LOG_ERROR) {
@@ -17,29 +17,32 @@ static void onLog(oriel_log_level level, const char *message, void *user) {
   }
 }
 
-static const char *formatName(oriel_kv_format format) {
+static const char* formatName(oriel_kv_format format) {
   return format == ORIEL_KV_F16 ? "f16" : format == ORIEL_KV_INT8 ? "int8" : "int4";
 }
 
-static void print(const char *name, const oriel_plan *plan) {
-  printf("\"%s\": {\"fits\": %s, \"memory_bytes\": %llu, \"total_bytes\": %llu, \"weights_bytes\": %llu, "
-         "\"kv_bytes\": %llu, \"activation_bytes\": %llu, \"staging_bytes\": %llu, \"host_bytes\": %llu, "
-         "\"minimum_bytes\": %llu, \"window_tokens\": %u, \"sink_tokens\": %u, \"ring_tokens\": %u, "
-         "\"chunk_tokens\": %u, \"k_format\": \"%s\", \"v_format\": \"%s\", \"calibrated\": %s, "
-         "\"loss_nats\": %.17g}, ",
-         name, plan->fits ? "true" : "false", (unsigned long long)plan->memory_bytes,
-         (unsigned long long)plan->total_bytes, (unsigned long long)plan->weights_bytes,
-         (unsigned long long)plan->kv_bytes, (unsigned long long)plan->activation_bytes,
-         (unsigned long long)plan->staging_bytes, (unsigned long long)plan->host_bytes,
-         (unsigned long long)plan->minimum_bytes, plan->window_tokens, plan->sink_tokens, plan->ring_tokens,
-         plan->chunk_tokens, formatName(plan->k_format), formatName(plan->v_format),
-         plan->calibrated ? "true" : "false", plan->loss_nats);
+static void print(const char* name, const oriel_plan* plan) {
+  printf(
+      "\"%s\": {\"fits\": %s, \"memory_bytes\": %llu, \"total_bytes\": %llu, \"weights_bytes\": "
+      "%llu, "
+      "\"kv_bytes\": %llu, \"activation_bytes\": %llu, \"staging_bytes\": %llu, \"host_bytes\": "
+      "%llu, "
+      "\"minimum_bytes\": %llu, \"window_tokens\": %u, \"sink_tokens\": %u, \"ring_tokens\": %u, "
+      "\"chunk_tokens\": %u, \"k_format\": \"%s\", \"v_format\": \"%s\", \"calibrated\": %s, "
+      "\"loss_nats\": %.17g}, ",
+      name, plan->fits ? "true" : "false", (unsigned long long)plan->memory_bytes,
+      (unsigned long long)plan->total_bytes, (unsigned long long)plan->weights_bytes,
+      (unsigned long long)plan->kv_bytes, (unsigned long long)plan->activation_bytes,
+      (unsigned long long)plan->staging_bytes, (unsigned long long)plan->host_bytes,
+      (unsigned long long)plan->minimum_bytes, plan->window_tokens, plan->sink_tokens,
+      plan->ring_tokens, plan->chunk_tokens, formatName(plan->k_format), formatName(plan->v_format),
+      plan->calibrated ? "true" : "false", plan->loss_nats);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   oriel_options options = {0};
   oriel_plan plan = {0};
-  oriel_model *model = NULL;
+  oriel_model* model = NULL;
   oriel_status status;
   if (argc < 3) {
     return 2;

@@ -128,8 +128,8 @@ class Runner {
 #endif
     }
     if (status.ok()) {
-      status = loadWeights(prepared.source.gguf(), plan, {}, {defaultAllocator()}, options.log, executor_,
-                           nullptr);
+      status = loadWeights(prepared.source.gguf(), plan, {}, {defaultAllocator()}, options.log,
+                           executor_, nullptr);
     }
     if (!status.ok() || !executor_->finishLoad().ok()) {
       fail("loading");

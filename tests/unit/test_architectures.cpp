@@ -31,9 +31,13 @@ GgufWriter smallModel(const std::string& architecture) {
   const GgufWriter llama = shape.writer();
   GgufWriter out = llama;
   out.addString("general.architecture", architecture);
-  for (const auto& [key, value] : std::vector<std::pair<std::string, uint32_t>>{
-           {"block_count", 8}, {"embedding_length", 32}, {"feed_forward_length", 64},
-           {"attention.head_count", 4}, {"attention.head_count_kv", 2}, {"context_length", 128}}) {
+  for (const auto& [key, value] :
+       std::vector<std::pair<std::string, uint32_t>>{{"block_count", 8},
+                                                     {"embedding_length", 32},
+                                                     {"feed_forward_length", 64},
+                                                     {"attention.head_count", 4},
+                                                     {"attention.head_count_kv", 2},
+                                                     {"context_length", 128}}) {
     out.addUint32(architecture + "." + key, value);
   }
   out.addFloat32(architecture + ".attention.layer_norm_rms_epsilon", 1e-6f);
@@ -96,7 +100,7 @@ TEST(Architectures, each_has_its_own_arithmetic) {
     EXPECT_EQ(desc.embedding_scale, name == "gemma3" ? std::sqrt(32.0f) : 1.0f);
     EXPECT_EQ(desc.attention_scale, 1.0f / std::sqrt(8.0f));
     EXPECT_EQ(desc.rope_pairing, name == "llama" || name == "smollm3" ? RopePairing::kInterleaved
-                                                                       : RopePairing::kHalves);
+                                                                      : RopePairing::kHalves);
     EXPECT_EQ(hasTensor(desc, TensorRole::kQueryNorm), name == "qwen3" || name == "gemma3");
     EXPECT_EQ(hasTensor(desc, TensorRole::kAttentionPostNorm), name == "gemma3");
     EXPECT_EQ(hasTensor(desc, TensorRole::kQkv), name == "phi3");
@@ -126,8 +130,8 @@ TEST(Architectures, a_gemma_of_62_layers_scales_scores_by_its_width) {
       matrix("ffn_gate", 64, 32);
       matrix("ffn_up", 64, 32);
       matrix("ffn_down", 32, 64);
-      for (const std::string name : {"attn_norm", "ffn_norm", "post_attention_norm",
-                                     "post_ffw_norm"}) {
+      for (const std::string name :
+           {"attn_norm", "ffn_norm", "post_attention_norm", "post_ffw_norm"}) {
         writer.addTensor(prefix + name + ".weight", 0, {32}, std::vector<uint8_t>(128));
       }
       for (const std::string name : {"attn_q_norm", "attn_k_norm"}) {
@@ -138,9 +142,10 @@ TEST(Architectures, a_gemma_of_62_layers_scales_scores_by_its_width) {
     ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
     EXPECT_EQ(described.desc.attention_scale, 1.0f / std::sqrt(layers == 62 ? 8.0f : 16.0f));
   }
-  EXPECT_EQ(describe("gemma3", [](GgufWriter* w) {
-              w->addFloat32("gemma3.attention.scale", 0.25f);
-            }).attention_scale, 0.25f);
+  EXPECT_EQ(
+      describe("gemma3", [](GgufWriter* w) { w->addFloat32("gemma3.attention.scale", 0.25f); })
+          .attention_scale,
+      0.25f);
 }
 
 // ---- Local layers --------------------------------------------------------------------------------
@@ -172,11 +177,11 @@ TEST(Architectures, local_layers_follow_the_architecture_a_period_or_a_list) {
             "GGGGGGGG");
   EXPECT_EQ(localPattern(describe("gemma3", [&](GgufWriter* w) { w->addUint32(key, 512); })),
             "llllllll");
-  EXPECT_EQ(localPattern(describe("gemma3",
-                                  [&](GgufWriter* w) {
-                                    addBools(w, key, {false, true, true, false, false, false, true,
-                                                      false});
-                                  })),
+  EXPECT_EQ(localPattern(
+                describe("gemma3",
+                         [&](GgufWriter* w) {
+                           addBools(w, key, {false, true, true, false, false, false, true, false});
+                         })),
             "GllGGGlG");
   EXPECT_EQ(describe("gemma3").local_window, 16u);
   EXPECT_EQ(describe("gemma3", [&](GgufWriter* w) { w->addUint32(key, 1); }).local_window, 0u)
@@ -196,9 +201,10 @@ TEST(Architectures, local_layers_have_a_base_of_their_own_that_no_scaling_touche
     EXPECT_EQ(desc.rope.divisors[i], 8.0);
     EXPECT_EQ(desc.rope_local.divisors[i], 1.0);
   }
-  EXPECT_EQ(describe("gemma3", [](GgufWriter* w) {
-              w->addFloat32("gemma3.rope.freq_base_swa", 5e4f);
-            }).rope_local.theta, 5e4);
+  EXPECT_EQ(
+      describe("gemma3", [](GgufWriter* w) { w->addFloat32("gemma3.rope.freq_base_swa", 5e4f); })
+          .rope_local.theta,
+      5e4);
 }
 
 TEST(Architectures, local_patterns_out_of_range_are_refused) {
@@ -232,9 +238,11 @@ TEST(Architectures, a_window_of_all_layers_bounds_what_a_query_was_trained_to_se
     EXPECT_EQ(desc.context_train, 128u);
     EXPECT_EQ(desc.visibleTrain(), 47u);
     EXPECT_EQ(describe(name).visibleTrain(), 128u);
-    EXPECT_EQ(describe(name, [&](GgufWriter* w) {
-                w->addUint32(name + ".attention.sliding_window", 262144);
-              }).visibleTrain(), 128u);
+    EXPECT_EQ(
+        describe(name,
+                 [&](GgufWriter* w) { w->addUint32(name + ".attention.sliding_window", 262144); })
+            .visibleTrain(),
+        128u);
   }
 }
 
@@ -336,7 +344,8 @@ TEST(RopeScaling, what_makes_no_sense_is_refused_by_name) {
         w->addFloat32(prefix + "factor", value);
       });
     }
-    for (const std::string key : {"attn_factor", "yarn_ext_factor", "yarn_beta_fast", "yarn_beta_slow"}) {
+    for (const std::string key :
+         {"attn_factor", "yarn_ext_factor", "yarn_beta_fast", "yarn_beta_slow"}) {
       expectRefused("llama", ORIEL_ERROR_FORMAT, {prefix + key}, [&](GgufWriter* w) {
         w->addString(prefix + "type", "yarn");
         w->addFloat32(prefix + "factor", 4.0f);
@@ -347,9 +356,8 @@ TEST(RopeScaling, what_makes_no_sense_is_refused_by_name) {
                   [&](GgufWriter* w) {
                     w->addTensorF32("rope_freqs.weight", {4}, {1, 1, value, 1});
                   });
-    expectRefused("gemma3", ORIEL_ERROR_FORMAT, {"gemma3.rope.freq_base_swa"}, [&](GgufWriter* w) {
-      w->addFloat32("gemma3.rope.freq_base_swa", value);
-    });
+    expectRefused("gemma3", ORIEL_ERROR_FORMAT, {"gemma3.rope.freq_base_swa"},
+                  [&](GgufWriter* w) { w->addFloat32("gemma3.rope.freq_base_swa", value); });
   }
   expectRefused("llama", ORIEL_ERROR_FORMAT, {prefix + "factor", "missing"},
                 [&](GgufWriter* w) { w->addString(prefix + "type", "linear"); });
@@ -375,7 +383,8 @@ TEST(RopeScaling, factors_of_a_wrong_length_are_refused) {
   for (const uint64_t count : {1u, 3u, 5u, 8u}) {
     expectRefused("llama", ORIEL_ERROR_FORMAT, {"rope_freqs.weight", "ask for 1 rows of 4:"},
                   [&](GgufWriter* w) {
-                    w->addTensorF32("rope_freqs.weight", {count}, std::vector<float>(static_cast<size_t>(count), 1.0f));
+                    w->addTensorF32("rope_freqs.weight", {count},
+                                    std::vector<float>(static_cast<size_t>(count), 1.0f));
                   });
     expectRefused("phi3", ORIEL_ERROR_FORMAT, {"rope_factors_long.weight", "ask for 1 rows of 4:"},
                   [&](GgufWriter* w) {
@@ -409,10 +418,14 @@ TEST(Architectures, any_missing_tensor_and_any_wrong_shape_is_named) {
 
 TEST(Architectures, what_is_missing_for_others_is_named) {
   const std::vector<std::pair<std::string, std::string>> needs = {
-      {"qwen3moe", "mixture of experts"}, {"nobodymoe", "mixture of experts"},
-      {"deepseek2", "latent attention"},  {"mamba2", "state-space"},
-      {"qwen2vl", "images"},              {"bert", "encoder"},
-      {"gemma2", "soft caps"},            {"gpt2", "layer norms"}};
+      {"qwen3moe", "mixture of experts"},
+      {"nobodymoe", "mixture of experts"},
+      {"deepseek2", "latent attention"},
+      {"mamba2", "state-space"},
+      {"qwen2vl", "images"},
+      {"bert", "encoder"},
+      {"gemma2", "soft caps"},
+      {"gpt2", "layer norms"}};
   for (const auto& [name, what] : needs) {
     expectRefused("llama", ORIEL_ERROR_UNSUPPORTED, {"\"" + name + "\"", what, "gemma3"},
                   [&](GgufWriter* w) { w->addString("general.architecture", name); });
@@ -433,8 +446,9 @@ TEST(Architectures, what_is_missing_for_others_is_named) {
       {"v.blk.0.attn_q.weight", "image"},
       {"position_embd.weight", "positions"}};
   for (const auto& [name, what] : tensors) {
-    expectRefused("llama", ORIEL_ERROR_UNSUPPORTED, {"tensor " + name, what},
-                  [&](GgufWriter* w) { w->addTensorF32(name, {4}, {1, 2, 3, 4}); });
+    expectRefused("llama", ORIEL_ERROR_UNSUPPORTED, {"tensor " + name, what}, [&](GgufWriter* w) {
+      w->addTensorF32(name, {4}, {1, 2, 3, 4});
+    });
   }
 }
 

@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-
 namespace oriel::test {
 namespace {
 
@@ -83,9 +82,10 @@ TEST(CalibrationFile, the_bundled_one_is_read_whatever_pieces_it_comes_in) {
 }
 
 TEST(CalibrationFile, numbers_are_what_they_say) {
-  for (const char* number : {"0", "1", "0.1", "10.25", "1e3", "1E+3", "1.5e-9", "123456789012345",
-                             "2.516278059853143e-05", "1.0151052405560189e-05", "4.9e-324", "1e-400",
-                             "1.7976931348623157e308", "100000000000000000000000000000"}) {
+  for (const char* number :
+       {"0", "1", "0.1", "10.25", "1e3", "1E+3", "1.5e-9", "123456789012345",
+        "2.516278059853143e-05", "1.0151052405560189e-05", "4.9e-324", "1e-400",
+        "1.7976931348623157e308", "100000000000000000000000000000"}) {
     const ReadBack got = readText(withConstant(number));
     ASSERT_EQ(CalibrationFault::kNone, got.fault) << number;
     const double want = std::strtod(number, nullptr);
@@ -94,7 +94,8 @@ TEST(CalibrationFile, numbers_are_what_they_say) {
   for (const char* number : {"-1", "-0.5", "1e999", "\"1\"", "true", "[]", "{}"}) {
     EXPECT_EQ(CalibrationFault::kConstant, readText(withConstant(number)).fault) << number;
   }
-  for (const char* number : {"01", "1.", ".5", "1e", "1e+", "--1", "+1", "0x10", "1 2", "NaN", "inf", ""}) {
+  for (const char* number :
+       {"01", "1.", ".5", "1e", "1e+", "--1", "+1", "0x10", "1 2", "NaN", "inf", ""}) {
     EXPECT_NE(CalibrationFault::kNone, readText(withConstant(number)).fault) << number;
   }
   EXPECT_EQ(CalibrationFault::kNone, readText(withConstant("null")).fault);
@@ -103,7 +104,8 @@ TEST(CalibrationFile, numbers_are_what_they_say) {
 TEST(CalibrationFile, what_is_not_known_is_skipped) {
   const std::string known = withConstant("2");
   for (const std::string unknown :
-       {R"("a": 1, )", R"("a": "\"}\\", )", R"("a": [[], {}, [{"b": [null, true, false, -1.5e3]}]], )",
+       {R"("a": 1, )", R"("a": "\"}\\", )",
+        R"("a": [[], {}, [{"b": [null, true, false, -1.5e3]}]], )",
         R"("keys_int8 and a very long name that no constant has": [1], )", R"("": {}, )"}) {
     const ReadBack got = readText("{" + unknown + known.substr(1));
     EXPECT_EQ(CalibrationFault::kNone, got.fault) << unknown;
@@ -149,8 +151,9 @@ TEST(CalibrationFile, however_long_and_deep_little_of_it_is_read) {
     EXPECT_NE(CalibrationFault::kNone, readCalibrationFile({Pieces::read, &pieces}, &file));
     EXPECT_LT(pieces.handed_out, 4096u);
   }
-  for (const std::string& long_one : {"{\"" + std::string(3000000, 'a'), "{\"version\": " + std::string(3000000, '1'),
-                                      std::string(3000000, ' ')}) {
+  for (const std::string& long_one :
+       {"{\"" + std::string(3000000, 'a'), "{\"version\": " + std::string(3000000, '1'),
+        std::string(3000000, ' ')}) {
     Pieces pieces{long_one};
     CalibrationFile file;
     EXPECT_NE(CalibrationFault::kNone, readCalibrationFile({Pieces::read, &pieces}, &file));
@@ -162,7 +165,8 @@ TEST(CalibrationFile, more_layers_than_any_model_has_are_refused) {
   const auto layers = [](uint32_t count) {
     nlohmann::json json = nlohmann::json::parse(withConstant("1"));
     for (uint32_t i = 0; i < count; ++i) {
-      json["layers"].push_back({{"keys_int8", 1}, {"keys_int4", 2}, {"values_int8", 3}, {"values_int4", 4}});
+      json["layers"].push_back(
+          {{"keys_int8", 1}, {"keys_int4", 2}, {"values_int8", 3}, {"values_int4", 4}});
     }
     return readText(json.dump(2)).fault;
   };

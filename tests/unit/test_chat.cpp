@@ -13,9 +13,9 @@ namespace {
 
 using nlohmann::json;
 
-const char* const kFamilies[] = {"chatml",     "gemma2",       "gemma3", "llama3",
-                                 "llama3.2",   "mistral-nemo", "phi3",   "mistral-v1",
-                                 "phi3.5",     "qwen2.5",      "qwen3",  "smollm2"};
+const char* const kFamilies[] = {"chatml",   "gemma2",       "gemma3", "llama3",
+                                 "llama3.2", "mistral-nemo", "phi3",   "mistral-v1",
+                                 "phi3.5",   "qwen2.5",      "qwen3",  "smollm2"};
 
 std::vector<ChatMessage> messagesOf(const json& one) {
   std::vector<ChatMessage> messages;
@@ -61,7 +61,8 @@ TEST_P(GoldenChat, renders_every_conversation_as_its_template_does) {
   for (const json& one : golden["cases"]) {
     const std::string want = one["jinja"];
     for (const ChatTemplate& chat : {recognised, formatNamed(GetParam())}) {
-      EXPECT_EQ(wholeText(chat, optionsOf(one), messagesOf(one), one["add_generation_prompt"]), want);
+      EXPECT_EQ(wholeText(chat, optionsOf(one), messagesOf(one), one["add_generation_prompt"]),
+                want);
     }
   }
 }
@@ -90,10 +91,8 @@ INSTANTIATE_TEST_SUITE_P(All, GoldenChat, testing::ValuesIn(kFamilies), [](const
   return name;
 });
 
-const std::vector<ChatMessage> kTalk = {{"system", "Be brief."},
-                                        {"user", "One?"},
-                                        {"assistant", "Un."},
-                                        {"user", "Two?"}};
+const std::vector<ChatMessage> kTalk = {
+    {"system", "Be brief."}, {"user", "One?"}, {"assistant", "Un."}, {"user", "Two?"}};
 
 struct Want {
   const char* name;
@@ -120,7 +119,9 @@ TEST(Chat, formats_without_reference_files_write_what_their_templates_say) {
       {"smollm3",
        "<|im_start|>system\n## Metadata\n\nKnowledge Cutoff Date: June 2025\n"
        "Today Date: 26 July 2024\nReasoning Mode: /think\n\n## Custom Instructions\n\n"
-       "Be brief.\n\n<|im_end|>\n<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\nUn.<|im_end|>\n"
+       "Be "
+       "brief.\n\n<|im_end|>\n<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\nUn.<|im_end|"
+       ">\n"
        "<|im_start|>user\nTwo?<|im_end|>\n<|im_start|>assistant\n"},
       {"qwen3-thinking",
        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nOne?<|im_end|>\n"
@@ -141,7 +142,8 @@ TEST(Chat, smollm3_tells_the_mode_and_obeys_switches_in_the_system_text) {
       "<|im_start|>system\n## Metadata\n\nKnowledge Cutoff Date: June 2025\n"
       "Today Date: 26 July 2024\nReasoning Mode: /no_think\n\n## Custom Instructions\n\n";
   const std::string rest =
-      "\n\n<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n";
+      "\n\n<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</"
+      "think>\n";
   EXPECT_EQ(wholeText(chat, quick, {{"user", "Hi"}}, true),
             head + "You are a helpful AI assistant named SmolLM, trained by Hugging Face." + rest);
   for (const char* system : {"Be kind. /no_think", "/no_thinkBe kind.", "Be kind./no_think \n"}) {
@@ -150,7 +152,8 @@ TEST(Chat, smollm3_tells_the_mode_and_obeys_switches_in_the_system_text) {
     EXPECT_EQ(wholeText(chat, {}, messages, true), want) << system;
     EXPECT_EQ(textInPieces(chat, {}, messages, true), want) << system;
   }
-  const std::vector<ChatMessage> alone = {{"system", "Only this. /system_override"}, {"user", "Hi"}};
+  const std::vector<ChatMessage> alone = {{"system", "Only this. /system_override"},
+                                          {"user", "Hi"}};
   EXPECT_EQ(wholeText(chat, {}, alone, true),
             "<|im_start|>system\nOnly this.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n"
             "<|im_start|>assistant\n");
@@ -181,8 +184,9 @@ TEST(Chat, dates_are_written_as_the_template_formats_them) {
 }
 
 TEST(Chat, white_space_of_any_script_is_trimmed_where_the_template_trims) {
-  EXPECT_EQ(wholeText(formatNamed("gemma3"), {}, {{"user", "\u3000 \n\u00a0Hi\u00a0é\u2003\t"}}, false),
-            "<bos><start_of_turn>user\nHi\u00a0é<end_of_turn>\n");
+  EXPECT_EQ(
+      wholeText(formatNamed("gemma3"), {}, {{"user", "\u3000 \n\u00a0Hi\u00a0é\u2003\t"}}, false),
+      "<bos><start_of_turn>user\nHi\u00a0é<end_of_turn>\n");
   EXPECT_EQ(wholeText(formatNamed("llama3"), {}, {{"user", " \n "}}, false),
             "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\n<|eot_id|>"
             "<|start_header_id|>assistant<|end_header_id|>\n\n");
@@ -197,7 +201,8 @@ TEST(Chat, without_messages_there_is_what_stands_before_the_first) {
     if (chat.writes_end || chat.always_generates) {
       continue;
     }
-    EXPECT_EQ(wholeText(chat, {}, {{"user", "Hi"}}, false).substr(0, before.size()), before) << name;
+    EXPECT_EQ(wholeText(chat, {}, {{"user", "Hi"}}, false).substr(0, before.size()), before)
+        << name;
   }
 }
 
@@ -274,8 +279,8 @@ TEST(Chat, nobody_can_type_a_control_token_in_any_format) {
 TEST(Chat, turn_markers_are_control_tokens_even_if_the_file_calls_them_user_defined) {
   for (const std::string marker :
        {"<|im_start|>", "<|im_end|>", "<start_of_turn>", "<end_of_turn>", "<|start_header_id|>",
-        "<|end_header_id|>", "<|eot_id|>", "<|user|>", "<|assistant|>", "<|system|>", "<|end|>", "[INST]",
-        "[/INST]"}) {
+        "<|end_header_id|>", "<|eot_id|>", "<|user|>", "<|assistant|>", "<|system|>", "<|end|>",
+        "[INST]", "[/INST]"}) {
     Vocabulary v;
     v.startSpm(true);
     const int32_t id = v.add(marker, kUserType);
@@ -352,9 +357,8 @@ TEST(Chat, names_go_both_ways) {
   EXPECT_EQ(formatNames().size(), 21u);
   for (const std::string& name : formatNames()) {
     EXPECT_EQ(formatNamed(name).name(), name);
-    const Piece end = pieceOf([&](RenderedText* out) {
-      return renderReplyEnd(formatNamed(name), out);
-    });
+    const Piece end =
+        pieceOf([&](RenderedText* out) { return renderReplyEnd(formatNamed(name), out); });
     EXPECT_TRUE(end.status.ok() && !end.text.empty() && end.text.size() <= kMaxReplyEnd) << name;
   }
   EXPECT_EQ(chatFormatByName("none"), nullptr);

@@ -26,9 +26,11 @@ struct Variant {
 
 TEST(ChatRecognition, variants_of_known_templates_are_known_by_their_markers) {
   const Variant variants[] = {
-      {"chatml", R"({%- for m in messages -%}{{- "<|im_start|>" ~ m.role ~ "\n" ~ m.content ~ "<|im_end|>\n" -}}
+      {"chatml",
+       R"({%- for m in messages -%}{{- "<|im_start|>" ~ m.role ~ "\n" ~ m.content ~ "<|im_end|>\n" -}}
         {%- endfor -%}{%- if add_generation_prompt -%}{{- "<|im_start|>assistant\n" -}}{%- endif -%})"},
-      {"qwen2.5", R"({%- if tools %}{{- '<|im_start|>system\n' }}{%- if messages[0].role == 'system' %}
+      {"qwen2.5",
+       R"({%- if tools %}{{- '<|im_start|>system\n' }}{%- if messages[0].role == 'system' %}
         {{- messages[0].content }}{%- else %}{{- 'You are Qwen, made elsewhere.' }}{%- endif %}
         {{- "\n\n# Tools\n<tools>" }}{%- for tool in tools %}{{- tool | tojson }}{%- endfor %}{%- endif %}
         {%- for message in messages %}{{'<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>'}}
@@ -36,43 +38,63 @@ TEST(ChatRecognition, variants_of_known_templates_are_known_by_their_markers) {
       {"qwen3", R"({%- for message in messages %}{%- if '</think>' in message.content %}{%- endif %}
         {{- '<|im_start|>' + message.role + '\n' }}{%- endfor %}
         {%- if enable_thinking is defined and not enable_thinking %}{{- '<think>\n\n</think>\n\n' }}{%- endif %})"},
-      {"qwen3-thinking", R"({%- for message in messages %}{{- '<|im_start|>' + message.role + '\n<think>\n' }}
+      {"qwen3-thinking",
+       R"({%- for message in messages %}{{- '<|im_start|>' + message.role + '\n<think>\n' }}
         {{- '<|im_end|>\n' }}{%- endfor %}{%- if add_generation_prompt %}
         {{- '<|im_start|>assistant\n<think>\n' }}{%- endif %})"},
       {"chatml", R"({%- for message in messages %}{%- if '</think>' in message.content %}{% endif %}
         {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}{%- endfor %})"},
       {"smollm3", R"({%- set reasoning_mode = "/think" -%}{{- "<|im_start|>system\n" -}}
         {{- "Today Date: " ~ today ~ "\n" -}}{{- "Reasoning Mode: " + reasoning_mode + "\n\n" -}})"},
-      {"phi4", R"({% for m in messages %}{{'<|im_start|>' + m.role + '<|im_sep|>' + m.content + '<|im_end|>'}}{% endfor %})"},
+      {"phi4",
+       R"({% for m in messages %}{{'<|im_start|>' + m.role + '<|im_sep|>' + m.content + '<|im_end|>'}}{% endfor %})"},
       {"llama3.2", R"({{- bos_token }}{%- if builtin_tools is defined or tools is not none %}
         {{- "Environment: ipython\n" }}{%- endif %}{{- "<|start_header_id|>system<|end_header_id|>\n\n" }}
         {{- "Cutting Knowledge Date: December 2023\n" }}{{- "Today Date: " + date_string + "\n\n" }}
         {{- system_message }}{{- "<|eot_id|>" }})"},
-      {"llama3", R"({% for m in messages %}{{ '<|start_header_id|>'+m['role']+'<|end_header_id|>\n\n'+m['content']|trim
+      {"llama3",
+       R"({% for m in messages %}{{ '<|start_header_id|>'+m['role']+'<|end_header_id|>\n\n'+m['content']|trim
         + '<|eot_id|>' }}{% endfor %}{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %})"},
-      {"gemma3", R"({{ bos_token }}{%- set first_user_prefix = messages[0].content[0].text + '\n\n' -%}
+      {"gemma3",
+       R"({{ bos_token }}{%- set first_user_prefix = messages[0].content[0].text + '\n\n' -%}
         {%- for m in loop_messages -%}{{ '<start_of_turn>' + role + "\n" + (first_user_prefix if loop.first else '') }}
         {%- if item.type == 'audio' -%}{{ '<audio_soft_token>' }}{%- endif -%}{{ '<end_of_turn>\n' }}{%- endfor -%})"},
-      {"gemma2", R"({{bos_token}}{%for m in messages%}{{"<start_of_turn>"+m["role"]+"\n"+m["content"]|trim+"<end_of_turn>\n"}}{%endfor%})"},
-      {"phi3.5", R"({% for m in messages %}{% if m.role=='system' %}{{"<|system|>\n"+m.content+"<|end|>\n"}}
+      {"gemma2",
+       R"({{bos_token}}{%for m in messages%}{{"<start_of_turn>"+m["role"]+"\n"+m["content"]|trim+"<end_of_turn>\n"}}{%endfor%})"},
+      {"phi3.5",
+       R"({% for m in messages %}{% if m.role=='system' %}{{"<|system|>\n"+m.content+"<|end|>\n"}}
         {% elif m.role=='user' %}{{"<|user|>\n"+m.content+"<|end|>\n"}}{% endif %}{% endfor %}<|assistant|>)"},
-      {"phi3", R"({% for m in messages %}{{'<|user|>' + '\n' + m.content + '<|end|>' + '\n' + '<|assistant|>'}}{% endfor %})"},
-      {"phi4-mini", R"({% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] + '<|end|>' }}{% endfor %}
+      {"phi3",
+       R"({% for m in messages %}{{'<|user|>' + '\n' + m.content + '<|end|>' + '\n' + '<|assistant|>'}}{% endfor %})"},
+      {"phi4-mini",
+       R"({% for m in messages %}{{ '<|' + m['role'] + '|>' + m['content'] + '<|end|>' }}{% endfor %}
         {% if add_generation_prompt %}{{ '<|assistant|>' }}{% else %}{{ eos_token }}{% endif %})"},
-      {"zephyr", "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + "
-        "message['content'] + eos_token }}\n{% elif message['role'] == 'assistant' %}\n"
-        "{{ '<|assistant|>\n' + message['content'] + eos_token }}\n{% endif %}\n{% endfor %}"},
-      {"mistral-v1", R"({{ bos_token }}{% for m in messages %}{{ " [INST] " + m["content"] + " [/INST]" }}{% endfor %})"},
-      {"mistral-v2", R"({{ bos_token }}{% for m in messages %}{{ '[INST] ' + m['content'] + ' [/INST]' }}{% endfor %})"},
-      {"mistral-v3", R"({{- bos_token }}{%- if tools is not none %}{{- "[AVAILABLE_TOOLS] [" }}{%- endif %}
+      {"zephyr",
+       "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + "
+       "message['content'] + eos_token }}\n{% elif message['role'] == 'assistant' %}\n"
+       "{{ '<|assistant|>\n' + message['content'] + eos_token }}\n{% endif %}\n{% endfor %}"},
+      {"mistral-v1",
+       R"({{ bos_token }}{% for m in messages %}{{ " [INST] " + m["content"] + " [/INST]" }}{% endfor %})"},
+      {"mistral-v2",
+       R"({{ bos_token }}{% for m in messages %}{{ '[INST] ' + m['content'] + ' [/INST]' }}{% endfor %})"},
+      {"mistral-v3",
+       R"({{- bos_token }}{%- if tools is not none %}{{- "[AVAILABLE_TOOLS] [" }}{%- endif %}
         {%- if loop.last and system_message is defined %}{{- "[INST] " + system_message + "\n\n" + message["content"] + "[/INST]" }}
         {%- endif %}{{- " " + message["content"]|trim + eos_token}})"},
-      {"mistral-nemo", R"({{- bos_token }}{{- '[INST]' + system_message + '\n\n' + message['content'] + '[/INST]' }})"},
-      {"mistral-v7", R"({{- bos_token }}{{ '[SYSTEM_PROMPT]' + content + '[/SYSTEM_PROMPT]' }}{{ '[INST]' + c + '[/INST]' }})"},
-      {"plain", "{% for m in messages %}{{ 'GPT4 Correct ' + m.role + ': ' + m.content + '<|end_of_turn|>' }}{% endfor %}"},
+      {"mistral-nemo",
+       R"({{- bos_token }}{{- '[INST]' + system_message + '\n\n' + message['content'] + '[/INST]' }})"},
+      {"mistral-v7",
+       R"({{- bos_token }}{{ '[SYSTEM_PROMPT]' + content + '[/SYSTEM_PROMPT]' }}{{ '[INST]' + c + '[/INST]' }})"},
+      {"plain",
+       "{% for m in messages %}{{ 'GPT4 Correct ' + m.role + ': ' + m.content + '<|end_of_turn|>' "
+       "}}{% endfor %}"},
       {"plain", "{{ '[INST] <<SYS>>\\n' + s + '\\n<</SYS>>\\n\\n' + m + ' [/INST]' }}"},
-      {"plain", "[gMASK]<sop>{% for m in messages %}<|user|>\n{{ m.content }}<|assistant|>{{ eos_token }}{% endfor %}"},
-      {"plain", "{% for m in messages %}<|im_start|>{{ m.role }}<|im_middle|>{{ m.content }}<|im_end|>{% endfor %}"},
+      {"plain",
+       "[gMASK]<sop>{% for m in messages %}<|user|>\n{{ m.content }}<|assistant|>{{ eos_token }}{% "
+       "endfor %}"},
+      {"plain",
+       "{% for m in messages %}<|im_start|>{{ m.role }}<|im_middle|>{{ m.content }}<|im_end|>{% "
+       "endfor %}"},
   };
   for (const Variant& variant : variants) {
     EXPECT_STREQ(recognised(variant.text).name(), variant.name) << variant.text;
@@ -86,7 +108,8 @@ TEST(ChatRecognition, the_default_system_prompt_is_the_templates_own) {
   };
   const std::string user = "<|im_start|>user\nHi<|im_end|>\n";
   const std::string code =
-      "{{- '<|im_start|>system\\n' }}{{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}";
+      "{{- '<|im_start|>system\\n' }}{{- '<|im_start|>system\\n' + messages[0].content + "
+      "'<|im_end|>\\n' }}";
   EXPECT_EQ(rendered(code + "{{ '<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n' }}"),
             "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" + user);
   EXPECT_EQ(rendered(code + R"({{- "<|im_start|>system\nYou're two\n\"lines\".<|im_end|>\n" }})"),
@@ -95,7 +118,8 @@ TEST(ChatRecognition, the_default_system_prompt_is_the_templates_own) {
             "<|im_start|>system\nYou are Qwen. Reason.<|im_end|>\n" + user);
   EXPECT_EQ(rendered(code), user);
   EXPECT_EQ(rendered("<|im_start|>system\n{{ system }}<|im_end|>"), user);
-  EXPECT_EQ(rendered("{{ '<|im_start|>system\\n" + std::string(5000, 'x') + "<|im_end|>' }}"), user);
+  EXPECT_EQ(rendered("{{ '<|im_start|>system\\n" + std::string(5000, 'x') + "<|im_end|>' }}"),
+            user);
 
   const std::string smollm3 =
       R"({{- "<|im_start|>system\n" -}}{{- "Reasoning Mode: " + reasoning_mode + "\n\n" -}}
@@ -143,7 +167,8 @@ TEST(ChatRecognition, an_unknown_template_falls_back_to_plain_lines_with_a_warni
   Vocabulary v;
   v.startSpm(false);
   GgufWriter file = v.writer();
-  file.addString("tokenizer.chat_template", "{% for m in messages %}@{{ m.role }}: {{ m.content }}{% endfor %}");
+  file.addString("tokenizer.chat_template",
+                 "{% for m in messages %}@{{ m.role }}: {{ m.content }}{% endfor %}");
   EXPECT_STREQ(recognisedIn(file, &log).name(), "plain");
   ASSERT_EQ(log.lines.size(), 1u);
   EXPECT_EQ(log.lines[0].level, ORIEL_LOG_WARNING);

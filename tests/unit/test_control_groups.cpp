@@ -22,20 +22,24 @@ class ControlGroups : public test::ScratchFolder {
     write(name, text);
   }
   void inGroups(const std::string& lines) const { file("proc/self/cgroup", lines); }
-  void unified(const std::string& group, const std::string& limit, uint64_t used, uint64_t idle) const {
+  void unified(const std::string& group, const std::string& limit, uint64_t used,
+               uint64_t idle) const {
     const std::string at = "sys/fs/cgroup" + group;
     file(at + "/memory.max", limit);
     file(at + "/memory.current", std::to_string(used) + "\n");
-    file(at + "/memory.stat",
-         "anon 1\nfile 2\ninactive_anon 3\ninactive_file " + std::to_string(idle) + "\nactive_file 4\n");
+    file(at + "/memory.stat", "anon 1\nfile 2\ninactive_anon 3\ninactive_file " +
+                                  std::to_string(idle) + "\nactive_file 4\n");
   }
-  void legacy(const std::string& group, const std::string& limit, uint64_t used, uint64_t idle) const {
+  void legacy(const std::string& group, const std::string& limit, uint64_t used,
+              uint64_t idle) const {
     const std::string at = "sys/fs/cgroup/memory" + group;
     file(at + "/memory.limit_in_bytes", limit);
     file(at + "/memory.usage_in_bytes", std::to_string(used) + "\n");
     // The first one is of the group without those below it.
-    file(at + "/memory.stat", "cache 1\ninactive_file 7\nhierarchical_memory_limit 5\ntotal_cache 6\n"
-                              "total_inactive_file " + std::to_string(idle) + "\ntotal_active_file 8\n");
+    file(at + "/memory.stat",
+         "cache 1\ninactive_file 7\nhierarchical_memory_limit 5\ntotal_cache 6\n"
+         "total_inactive_file " +
+             std::to_string(idle) + "\ntotal_active_file 8\n");
   }
   uint64_t left() const { return freeInControlGroups(folder_.string().c_str()); }
 };
@@ -71,7 +75,8 @@ TEST_F(ControlGroups, of_version_1_are_seen) {
 
 TEST_F(ControlGroups, of_version_1_may_be_mounted_with_others) {
   legacy("/app", std::to_string(30 * kMiB) + "\n", 10 * kMiB, 0);
-  for (const std::string controllers : {"memory", "cpu,memory", "memory,cpu", "a,memory,b", ",memory"}) {
+  for (const std::string controllers :
+       {"memory", "cpu,memory", "memory,cpu", "a,memory,b", ",memory"}) {
     inGroups("4:" + controllers + ":/app\n");
     EXPECT_EQ(left(), 20 * kMiB) << controllers;
   }
@@ -106,7 +111,8 @@ TEST_F(ControlGroups, are_found_behind_a_kilobyte_of_others_and_in_a_last_line_w
   legacy("/app", std::to_string(30 * kMiB) + "\n", 10 * kMiB, 0);
   std::string lines;
   for (int i = 200; i > 9; --i) {
-    lines += std::to_string(i) + ":name=other" + std::to_string(i) + ":/kubepods/" + std::string(60, 'x') + "\n";
+    lines += std::to_string(i) + ":name=other" + std::to_string(i) + ":/kubepods/" +
+             std::string(60, 'x') + "\n";
   }
   for (const std::string end : {"\n", "", "\n0::/\n"}) {
     inGroups(lines + "9:memory:/app" + end);

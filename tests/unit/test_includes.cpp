@@ -27,8 +27,9 @@ const std::map<std::string, std::set<std::string>> kArrows = {
     {"exec", {"os", "gguf", "model", "text", "kv", "plan", "shaders"}},
     {"speed", {"os", "gguf", "model", "kv", "plan", "budget", "exec"}},
     {"selftest", {"kv", "plan", "exec"}},
-    {"api", {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "selftest",
-             "cpu", "vulkan"}},
+    {"api",
+     {"os", "gguf", "model", "text", "kv", "budget", "plan", "exec", "speed", "selftest", "cpu",
+      "vulkan"}},
     {"cpu", {"os", "kv", "plan", "exec", "shaders"}},
     {"vulkan", {"os", "kv", "plan", "exec", "shaders"}},
 };

@@ -32,10 +32,12 @@ Inspected inspectFile(const std::string& path) {
 }
 
 Inspected inspectBytes(const std::vector<uint8_t>& bytes) {
-  const std::string path = testing::TempDir() + "oriel-inspect-" + std::to_string(getpid()) + ".gguf";
+  const std::string path =
+      testing::TempDir() + "oriel-inspect-" + std::to_string(getpid()) + ".gguf";
   {
     std::ofstream file(path, std::ios::binary);
-    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    file.write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
   }
   Inspected result = inspectFile(path);
   std::remove(path.c_str());

@@ -117,14 +117,14 @@ TEST(KnownShapes, parameters_are_those_published) {
     const char* name;
     uint64_t parameters;
   } rows[] = {
-      {"gpt2-124m", 124439808},       {"gpt2-xl", 1557611200},       {"llama-2-7b", 6738415616},
-      {"llama-2-70b", 68976648192},   {"llama-3-70b", 70553706496},  {"llama-3-8b", 8030261248},
-      {"mistral-7b", 7241732096},     {"llama-3.2-1b", 1235814400},  {"llama-3.2-3b", 3212749824},
-      {"qwen2.5-0.5b", 494032768},    {"qwen2.5-1.5b", 1543714304},  {"qwen2.5-7b", 7615616512},
-      {"qwen3-0.6b", 596049920},      {"qwen3-1.7b", 1720574976},    {"qwen3-4b", 4022468096},
-      {"smollm2-135m", 134515008},    {"smollm2-360m", 361821120},   {"smollm2-1.7b", 1711376384},
-      {"tinyllama-1.1b", 1100048384}, {"phi-3.5-mini", 3821079552},  {"falcon-180b", 179522565120},
-      {"gemma-2-2b", 2614341888},     {"gemma-3-270m", 268098176},   {"gemma-3-1b", 999885952},
+      {"gpt2-124m", 124439808},       {"gpt2-xl", 1557611200},      {"llama-2-7b", 6738415616},
+      {"llama-2-70b", 68976648192},   {"llama-3-70b", 70553706496}, {"llama-3-8b", 8030261248},
+      {"mistral-7b", 7241732096},     {"llama-3.2-1b", 1235814400}, {"llama-3.2-3b", 3212749824},
+      {"qwen2.5-0.5b", 494032768},    {"qwen2.5-1.5b", 1543714304}, {"qwen2.5-7b", 7615616512},
+      {"qwen3-0.6b", 596049920},      {"qwen3-1.7b", 1720574976},   {"qwen3-4b", 4022468096},
+      {"smollm2-135m", 134515008},    {"smollm2-360m", 361821120},  {"smollm2-1.7b", 1711376384},
+      {"tinyllama-1.1b", 1100048384}, {"phi-3.5-mini", 3821079552}, {"falcon-180b", 179522565120},
+      {"gemma-2-2b", 2614341888},     {"gemma-3-270m", 268098176},  {"gemma-3-1b", 999885952},
       {"gemma-3-4b", 3880263168},     {"llama-3.1-8b", 8030261248},
   };
   for (const auto& row : rows) {
@@ -140,7 +140,8 @@ TEST(KnownShapes, weights_that_are_not_described_are_not_invented) {
     EXPECT_EQ(shape.weightsKnown(), bytes != 0) << shape.name;
     EXPECT_EQ(shape.weightsKnown(), shapeParameters(shape) != 0) << shape.name;
     if (shape.weightsKnown()) {
-      const double bits = 8.0 * static_cast<double>(bytes) / static_cast<double>(shapeParameters(shape));
+      const double bits =
+          8.0 * static_cast<double>(bytes) / static_cast<double>(shapeParameters(shape));
       EXPECT_GE(bits, 4.5) << shape.name;
       EXPECT_LT(bits, 4.55) << shape.name;
     }
@@ -167,9 +168,9 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
   const struct {
     const char* file;
     WeightType type;
-  } files[] = {{"llama-f16.gguf", WeightType::kF16}, {"llama-f32.gguf", WeightType::kF32},
+  } files[] = {{"llama-f16.gguf", WeightType::kF16},   {"llama-f32.gguf", WeightType::kF32},
                {"llama-q8_0.gguf", WeightType::kQ8_0}, {"llama-q4_0.gguf", WeightType::kQ4_0},
-               {"llama-mqa.gguf", WeightType::kF16}, {"llama-mha.gguf", WeightType::kF16}};
+               {"llama-mqa.gguf", WeightType::kF16},   {"llama-mha.gguf", WeightType::kF16}};
   uint32_t compared = 0;
   for (const auto& entry : files) {
     SCOPED_TRACE(entry.file);
@@ -194,9 +195,20 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
     }
     ++compared;
     ASSERT_TRUE(measureWeights(file, model, log.log(), &expected).ok());
-    const ModelShape shape = {"file", model.n_layers, model.n_heads, model.n_kv_heads, model.head_dim,
-                              model.n_embd, model.n_ff, model.n_vocab, model.context_train,
-                              model.tied_output ? uint32_t{kTied} : 0u, 0, 0, 0, 0};
+    const ModelShape shape = {"file",
+                              model.n_layers,
+                              model.n_heads,
+                              model.n_kv_heads,
+                              model.head_dim,
+                              model.n_embd,
+                              model.n_ff,
+                              model.n_vocab,
+                              model.context_train,
+                              model.tied_output ? uint32_t{kTied} : 0u,
+                              0,
+                              0,
+                              0,
+                              0};
     const PlanTotals got = measureShape(shape, entry.type);
     EXPECT_EQ(expected.weights_bytes, got.weights_bytes);
     EXPECT_EQ(expected.weight_segments, got.weight_segments);
@@ -297,11 +309,13 @@ TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
   oriel_options options = optionsOf(1 << 30);
   options.log = log.log().callback;
   options.log_user = log.log().user;
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_plan_shape("llama-9-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_plan_shape("llama-9-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
   options.k_format = ORIEL_KV_INT8;
   EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
             oriel_plan_shape("deepseek-v3", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
-  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_plan_shape(nullptr, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
+            oriel_plan_shape(nullptr, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
 }
 
 TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
@@ -381,8 +395,9 @@ TEST(KnownShapes, layers_with_a_window_of_their_own_take_rotations_of_their_own)
   plain.local_layers = 0;
   constexpr uint32_t kChunk = 64;
   // A third table of 256 / 2 pairs for each token of the chunk.
-  EXPECT_EQ(kChunk * 256u * sizeof(float), layoutIo(with, kChunk, 4096).step.size_bytes -
-                                               layoutIo(modelDescOf(plain), kChunk, 4096).step.size_bytes);
+  EXPECT_EQ(kChunk * 256u * sizeof(float),
+            layoutIo(with, kChunk, 4096).step.size_bytes -
+                layoutIo(modelDescOf(plain), kChunk, 4096).step.size_bytes);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ ModelDesc modelOf(uint32_t n_embd, uint32_t n_heads, uint32_t n_kv_heads, uint32
 struct Product {
   const char* name;
   BufferRef in, out, staged;
-  uint64_t units;   // of all rows of the input
+  uint64_t units;  // of all rows of the input
 };
 
 bool overlap(const BufferRef& a, const BufferRef& b) {
@@ -31,10 +31,11 @@ bool overlap(const BufferRef& a, const BufferRef& b) {
          b.offset_bytes < a.offset_bytes + a.size_bytes;
 }
 
-TEST(ActivationLayout, inputs_in_another_form_have_room_apart_from_what_their_product_reads_and_writes) {
-  const ModelDesc models[] = {modelOf(576, 9, 3, 64, 1536),   modelOf(2048, 32, 8, 64, 8192),
-                              modelOf(1024, 2, 1, 32, 64),    modelOf(64, 4, 2, 16, 96),
-                              modelOf(640, 4, 1, 256, 2048),  modelOf(4096, 1, 1, 32, 32)};
+TEST(ActivationLayout,
+     inputs_in_another_form_have_room_apart_from_what_their_product_reads_and_writes) {
+  const ModelDesc models[] = {modelOf(576, 9, 3, 64, 1536),  modelOf(2048, 32, 8, 64, 8192),
+                              modelOf(1024, 2, 1, 32, 64),   modelOf(64, 4, 2, 16, 96),
+                              modelOf(640, 4, 1, 256, 2048), modelOf(4096, 1, 1, 32, 32)};
   for (const ModelDesc& model : models) {
     for (const uint32_t chunk : {1u, 8u, 64u}) {
       SCOPED_TRACE(std::to_string(model.n_embd) + " in chunks of " + std::to_string(chunk));
@@ -50,7 +51,8 @@ TEST(ActivationLayout, inputs_in_another_form_have_room_apart_from_what_their_pr
            act.stagedAt(act.queries, act.attended_stride, chunk), attended},
           {"gate and up", act.normed, act.gate_up, act.stagedAt(act.gated, act.embd_stride, chunk),
            embd},
-          {"down", act.gated, act.residual, act.stagedAt(act.gate_up, act.gated_stride, chunk), gated},
+          {"down", act.gated, act.residual, act.stagedAt(act.gate_up, act.gated_stride, chunk),
+           gated},
           {"head", act.head_normed, BufferRef(), act.stagedAt(act.qkv, act.embd_stride, 1),
            act.embd_stride / kUnit}};
       for (const Product& product : products) {
@@ -58,8 +60,8 @@ TEST(ActivationLayout, inputs_in_another_form_have_room_apart_from_what_their_pr
         EXPECT_EQ(product.staged.size_bytes, 4 * kStagedUnitWords * product.units);
         EXPECT_EQ(product.staged.offset_bytes % kBufferAlignment, 0u);
         EXPECT_LE(product.staged.offset_bytes + product.staged.size_bytes, act.bytes);
-        for (const BufferRef& other :
-             {product.in, product.out, act.residual, act.normed, act.head_normed, act.device_step}) {
+        for (const BufferRef& other : {product.in, product.out, act.residual, act.normed,
+                                       act.head_normed, act.device_step}) {
           EXPECT_FALSE(overlap(product.staged, other));
         }
       }
@@ -69,8 +71,8 @@ TEST(ActivationLayout, inputs_in_another_form_have_room_apart_from_what_their_pr
 
 TEST(ActivationLayout, vectors_with_padding_leave_no_room_for_other_forms) {
   // Whatever lies in the padding must be finite as floats.
-  for (const ModelDesc& model : {modelOf(60, 4, 2, 16, 96), modelOf(64, 3, 1, 20, 96),
-                                 modelOf(64, 4, 2, 16, 100)}) {
+  for (const ModelDesc& model :
+       {modelOf(60, 4, 2, 16, 96), modelOf(64, 3, 1, 20, 96), modelOf(64, 4, 2, 16, 100)}) {
     const CacheShape cache = {model.n_kv_heads, model.head_dim, 4, 256, 263};
     const ActivationLayout act = layoutActivations(model, cache, 8);
     EXPECT_TRUE(act.padded);

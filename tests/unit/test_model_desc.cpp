@@ -304,7 +304,8 @@ TEST(ModelDesc, types_that_do_not_run_are_refused_by_tensor_and_type) {
   writer.addTensor("blk.1.ffn_gate.weight", 16, {256, 64}, std::vector<uint8_t>(64 * 66));
   const Described described(writer);
   EXPECT_EQ(described.status, ORIEL_ERROR_UNSUPPORTED);
-  EXPECT_TRUE(described.log.says("blk.1.ffn_gate.weight has type IQ2_XXS")) << described.log.errors();
+  EXPECT_TRUE(described.log.says("blk.1.ffn_gate.weight has type IQ2_XXS"))
+      << described.log.errors();
   EXPECT_TRUE(described.log.says("Q8_0")) << described.log.errors();
 }
 

@@ -122,7 +122,8 @@ TEST_F(Os, a_file_that_is_cut_off_or_written_to_is_an_error_line) {
   InputFile file;
   const std::string name = write("same", "hello");
   ASSERT_TRUE(file.open(name.c_str(), log.log()).ok());
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // file times tick more slowly than clocks
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(20));  // file times tick more slowly than clocks
   write("same", "hullo");
   EXPECT_EQ(file.expectUnchanged(log.log()).code(), ORIEL_ERROR_IO);
 }
@@ -189,8 +190,8 @@ TEST(LargePages, are_asked_for_within_a_block_wherever_it_begins_and_ends) {
     bytes[i] = static_cast<uint8_t>(i * 7 + (i >> 12));
   }
   const std::vector<uint8_t> before = bytes;
-  const std::pair<size_t, size_t> blocks[] = {{0, 0}, {1, 5}, {64, 4096}, {64, kBytes - 128},
-                                              {4097, (4 << 20) + 1}};
+  const std::pair<size_t, size_t> blocks[] = {
+      {0, 0}, {1, 5}, {64, 4096}, {64, kBytes - 128}, {4097, (4 << 20) + 1}};
   for (const auto& [at, size] : blocks) {
     preferLargePages(bytes.data() + at, size);
     EXPECT_EQ(before, bytes) << at << " " << size;

@@ -34,7 +34,8 @@ class OsFiles : public test::ScratchFolder {
   static bool save(const std::string& name, const std::string& text,
                    FileUse use = FileUse::kCache) {
     CapturedLog log;
-    const Status status = writeFileAtomically(name.c_str(), text.data(), text.size(), use, log.log());
+    const Status status =
+        writeFileAtomically(name.c_str(), text.data(), text.size(), use, log.log());
     EXPECT_EQ(log.lines.size(), status.ok() ? 0u : 1u) << log.errors();
     EXPECT_TRUE(status.ok() || log.says(name.substr(0, 600))) << log.errors();
     error_ = log.errors();
@@ -251,8 +252,12 @@ TEST_F(OsFiles, are_their_owners_alone_whatever_the_umask) {
 
 TEST_F(OsFiles, keep_the_stricter_of_two_modes_when_they_are_replaced) {
   const mode_t before = ::umask(0);
-  for (const auto& [old, wanted] : {std::pair<mode_t, mode_t>{0644, 0600}, {0666, 0600}, {0600, 0600},
-                                    {0400, 0400}, {0640, 0600}, {0444, 0400}}) {
+  for (const auto& [old, wanted] : {std::pair<mode_t, mode_t>{0644, 0600},
+                                    {0666, 0600},
+                                    {0600, 0600},
+                                    {0400, 0400},
+                                    {0640, 0600},
+                                    {0444, 0400}}) {
     const std::string name = write("kept", "old");
     ASSERT_EQ(0, ::chmod(name.c_str(), old));
     EXPECT_TRUE(save(name, "new", FileUse::kKept));
@@ -397,7 +402,10 @@ TEST_F(OsFiles, do_not_fail_each_other_from_several_processes) {
       const std::string text(10000, letter);
       int failed = 0;
       for (int i = 0; i < 100; ++i) {
-        failed += writeFileAtomically(name.c_str(), text.data(), text.size(), FileUse::kCache, Log()).ok() ? 0 : 1;
+        failed +=
+            writeFileAtomically(name.c_str(), text.data(), text.size(), FileUse::kCache, Log()).ok()
+                ? 0
+                : 1;
       }
       ::_exit(failed);
     }
@@ -421,7 +429,10 @@ TEST_F(OsFiles, written_at_the_same_time_are_one_whole_file) {
     writers.emplace_back([&, letter] {
       const std::string text(10000, letter);
       for (int i = 0; i < 20; ++i) {
-        failed += writeFileAtomically(name.c_str(), text.data(), text.size(), FileUse::kCache, Log()).ok() ? 0 : 1;
+        failed +=
+            writeFileAtomically(name.c_str(), text.data(), text.size(), FileUse::kCache, Log()).ok()
+                ? 0
+                : 1;
       }
     });
   }

@@ -18,7 +18,7 @@ constexpr uint32_t kRounds = 200;
 
 struct Job {
   Pool* pool = nullptr;
-  std::vector<uint32_t> done;     // how often each piece was done in this round; not atomic on purpose
+  std::vector<uint32_t> done;  // how often each piece was done in this round; not atomic on purpose
   std::atomic<uint32_t> wrong{0};
   std::chrono::microseconds pause{0};
 };
@@ -90,9 +90,11 @@ TEST(Pool, threads_are_numbered_and_no_more_than_there_is_room_for) {
   pool.start(1000, false);
   EXPECT_LE(pool.size(), Pool::kMaxThreads);
   std::vector<std::atomic<uint32_t>> seen(Pool::kMaxThreads);
-  pool.run([](void* user, uint32_t thread) {
-    ++(*static_cast<std::vector<std::atomic<uint32_t>>*>(user))[thread];
-  }, &seen);
+  pool.run(
+      [](void* user, uint32_t thread) {
+        ++(*static_cast<std::vector<std::atomic<uint32_t>>*>(user))[thread];
+      },
+      &seen);
   EXPECT_EQ(1u, seen[0].load());
   for (uint32_t i = 1; i < seen.size(); ++i) {
     EXPECT_LE(seen[i].load(), i < pool.size() ? 1u : 0u);

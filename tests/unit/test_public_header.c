@@ -5,7 +5,7 @@ int oriel_test_c99(void);
 int oriel_test_c99(void) {
   oriel_options options = {0};
   oriel_plan plan = {0};
-  oriel_model *model = NULL;
+  oriel_model* model = NULL;
   options.struct_size = sizeof(options);
   plan.struct_size = sizeof(plan);
   if (oriel_plan_file("there is no such file", &options, &plan) != ORIEL_ERROR_IO) {

@@ -29,8 +29,8 @@ TEST(Quantise, int4_gives_the_documented_codes) {
   }
   uint8_t codes[32];
   EXPECT_EQ(0x324e, quantiseGroup(KvFormat::kInt4, values, 32, codes));
-  const std::vector<uint8_t> want = {1,  10, 2, 12, 5, 14, 7, 1,  10, 3, 13, 5,  15, 8,  2, 11,
-                                     4,  13, 6, 15, 9, 2,  12, 4, 14, 7, 1,  10, 3,  13, 5, 14};
+  const std::vector<uint8_t> want = {1, 10, 2, 12, 5, 14, 7,  1, 10, 3, 13, 5,  15, 8,  2, 11,
+                                     4, 13, 6, 15, 9, 2,  12, 4, 14, 7, 1,  10, 3,  13, 5, 14};
   EXPECT_EQ(want, std::vector<uint8_t>(codes, codes + 32));
 }
 
@@ -47,7 +47,8 @@ TEST(Quantise, codes_are_the_nearest_levels_of_their_scale) {
           if (format == KvFormat::kInt8 && code == 128) {
             continue;  // -128 is not used
           }
-          least = std::min(least, std::fabs(static_cast<double>(values[i]) - scale * kvCodeValue(format, code)));
+          least = std::min(
+              least, std::fabs(static_cast<double>(values[i]) - scale * kvCodeValue(format, code)));
         }
         EXPECT_NEAR(least, std::fabs(values[i] - scale * kvCodeValue(format, codes[i])), 1e-6);
       }
@@ -127,13 +128,16 @@ TEST(KvSide, what_is_stored_in_one_slot_is_loaded_from_it_and_no_other_changes) 
           side.storeSink(head, slot, gaussians(head_dim, head * 100 + 50 + slot).data());
         }
       }
-      const double tolerance = format == KvFormat::kF16 ? 2e-3 : format == KvFormat::kInt8 ? 0.03 : 0.6;
+      const double tolerance = format == KvFormat::kF16    ? 2e-3
+                               : format == KvFormat::kInt8 ? 0.03
+                                                           : 0.6;
       std::vector<float> values(head_dim);
       for (uint32_t head = 0; head < 3; ++head) {
         for (uint32_t slot = 0; slot < 7; ++slot) {
           side.loadRing(head, slot, values.data());
           for (uint32_t i = 0; i < head_dim; ++i) {
-            ASSERT_NEAR(stored[head * 7 + slot][i], values[i], tolerance) << kvFormatName(format) << head_dim;
+            ASSERT_NEAR(stored[head * 7 + slot][i], values[i], tolerance)
+                << kvFormatName(format) << head_dim;
           }
         }
         for (uint32_t slot = 0; slot < 2; ++slot) {

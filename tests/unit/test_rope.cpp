@@ -29,7 +29,8 @@ TEST(Rope, phases_agree_with_long_double_for_ever) {
         phases.rotations(position, pairs.data());
         for (uint32_t i = 0; i < dims / 2; ++i) {
           const long double angle = exactAngle(theta, dims, i, position);
-          EXPECT_NEAR(static_cast<double>(std::cos(angle)), pairs[2 * i], 2e-7) << position << " " << i;
+          EXPECT_NEAR(static_cast<double>(std::cos(angle)), pairs[2 * i], 2e-7)
+              << position << " " << i;
           EXPECT_NEAR(static_cast<double>(std::sin(angle)), pairs[2 * i + 1], 2e-7);
         }
       }
@@ -43,7 +44,8 @@ TEST(Rope, differences_of_positions_are_all_that_counts) {
   // The phase is linear modulo a turn: exact, not approximately so, at any distance from zero.
   for (uint32_t i = 0; i < 32; ++i) {
     const uint64_t near = phases.step(i) * 1000 - phases.step(i) * 900;
-    const uint64_t far = phases.step(i) * ((1ull << 50) + 1000) - phases.step(i) * ((1ull << 50) + 900);
+    const uint64_t far =
+        phases.step(i) * ((1ull << 50) + 1000) - phases.step(i) * ((1ull << 50) + 900);
     EXPECT_EQ(near, far);
   }
 }

@@ -152,10 +152,10 @@ TEST(Speed, nothing_is_predicted_from_rates_that_are_not_there) {
 
 TEST(Speed, rates_that_no_measurement_can_give_are_not_valid) {
   EXPECT_TRUE(validSpeed(roundSpeed()));
-  for (const double value : {-1.0, std::numeric_limits<double>::infinity(),
-                             std::numeric_limits<double>::quiet_NaN()}) {
-    for (double oriel_speed::*const field : {&oriel_speed::submit_ns, &oriel_speed::dispatch_ns,
-                                             &oriel_speed::read_bytes_per_s}) {
+  for (const double value :
+       {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    for (double oriel_speed::*const field :
+         {&oriel_speed::submit_ns, &oriel_speed::dispatch_ns, &oriel_speed::read_bytes_per_s}) {
       oriel_speed speed = roundSpeed();
       speed.*field = value;
       EXPECT_FALSE(validSpeed(speed));
@@ -285,7 +285,8 @@ TEST(Speed, with_a_least_speed_more_memory_never_costs) {
 class SpeedFileTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = (fs::temp_directory_path() / ("oriel-test-speed-file-" + std::to_string(getpid()))).string();
+    folder_ = (fs::temp_directory_path() / ("oriel-test-speed-file-" + std::to_string(getpid())))
+                  .string();
     fs::remove_all(folder_);
     writeSpeedFile(folder_.c_str(), roundSpeed(), Log());
     for (const auto& entry : fs::directory_iterator(folder_)) {
@@ -305,7 +306,8 @@ class SpeedFileTest : public testing::Test {
   }
   void write(const std::vector<uint8_t>& bytes) const {
     std::ofstream(path_, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
   }
 
   std::string folder_;
@@ -380,7 +382,8 @@ TEST(Probe, is_a_model_like_any_other) {
   EXPECT_EQ(0u, probeFileBytes(odd));
 }
 
-Status makeReference(const void*, const Plan& plan, const ExecutorMemory& memory, Executor** executor) {
+Status makeReference(const void*, const Plan& plan, const ExecutorMemory& memory,
+                     Executor** executor) {
   ExecutorOptions options;
   options.allocator = &defaultAllocator();
   return createReferenceExecutor(plan, options, memory, executor);
@@ -460,7 +463,8 @@ TEST(Probe, is_widened_to_whole_blocks_and_narrowed_to_the_memory_there_is) {
 }
 
 TEST(SpeedTarget, is_another_for_other_layers_types_and_kernels) {
-  const SpeedTarget small = speedTargetOf(modelDescOf(smallModel()), workOf(smallModel(), WeightType::kQ4_0));
+  const SpeedTarget small =
+      speedTargetOf(modelDescOf(smallModel()), workOf(smallModel(), WeightType::kQ4_0));
   EXPECT_EQ(30u, small.shape.n_layers);
   ASSERT_EQ(1u, small.n_matrices);
   SpeedTarget other = small;

@@ -10,8 +10,7 @@ namespace {
 
 TEST(StreamingGolden, is_what_streaming_llm_gives_in_float64) {
   const nlohmann::json file = readJson(ORIEL_TEST_DATA "/streaming/llama-mqa.json");
-  const std::string model =
-      ORIEL_TEST_DATA "/models/" + file["model"].get<std::string>() + ".gguf";
+  const std::string model = ORIEL_TEST_DATA "/models/" + file["model"].get<std::string>() + ".gguf";
   const std::vector<int32_t> ids = file["ids"];
   ASSERT_GE(file["runs"].size(), 4u);
   for (const nlohmann::json& run : file["runs"]) {

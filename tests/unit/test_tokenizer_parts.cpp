@@ -48,7 +48,8 @@ std::string randomText(std::mt19937* random, size_t bytes, const std::string& al
 }
 
 Vocabulary randomVocabulary(std::mt19937* random, const std::string& alphabet) {
-  static const char* const kPres[] = {"gpt-2", "smollm", "qwen2", "qwen35", "llama-bpe", "tekken", "gpt-4o"};
+  static const char* const kPres[] = {"gpt-2",     "smollm", "qwen2", "qwen35",
+                                      "llama-bpe", "tekken", "gpt-4o"};
   Vocabulary v;
   if ((*random)() % 2 == 0) {
     v.startSpm((*random)() % 2 == 0);
@@ -64,7 +65,8 @@ Vocabulary randomVocabulary(std::mt19937* random, const std::string& alphabet) {
   for (size_t i = (*random)() % 5; i > 0; --i) {
     v.model == "llama" ? v.add("ab", kNormalType, static_cast<float>(i)) : v.addMerge("a", "b");
   }
-  const int32_t types[] = {kUserType, kUserType, kControlType, kControlType, kUnknownType, kNormalType};
+  const int32_t types[] = {kUserType,    kUserType,    kControlType,
+                           kControlType, kUnknownType, kNormalType};
   for (size_t i = (*random)() % 30; i > 0; --i) {
     const std::string text = randomText(random, 1 + (*random)() % 7, alphabet);
     v.add(text, types[(*random)() % 6]);
@@ -85,13 +87,15 @@ TEST(TokenizerParts, however_a_text_is_cut_its_ids_are_those_of_the_whole) {
     for (int i = 0; i < 6; ++i) {
       std::string text = randomText(&random, random() % 9000, alphabet);
       if (random() % 2 == 0) {
-        text.insert(random() % (text.size() + 1), 4000, alphabet[0]);  // longer than what is joined at first
+        text.insert(random() % (text.size() + 1), 4000,
+                    alphabet[0]);  // longer than what is joined at first
       }
       EncodeOptions options;
       options.special = random() % 2 == 0;
       options.bos = random() % 2 == 0;
       const size_t literal_begin = random() % (text.size() + 1);
-      const TextRange literal = {literal_begin, literal_begin + random() % (text.size() - literal_begin + 1)};
+      const TextRange literal = {literal_begin,
+                                 literal_begin + random() % (text.size() - literal_begin + 1)};
       options.literal = &literal;
       options.n_literal = 1;
       const Ids expected = c.encode(text, options);
@@ -111,7 +115,8 @@ TEST(TokenizerParts, however_a_text_is_cut_its_ids_are_those_of_the_whole) {
       Workspace none(nullptr, 0, &defaultAllocator());
       Collected sink;
       size_t needed = 0;
-      ASSERT_TRUE(c.tokenizer->encodeBytes(parts, options, &none, c.log.log(), &sink, &needed).ok());
+      ASSERT_TRUE(
+          c.tokenizer->encodeBytes(parts, options, &none, c.log.log(), &sink, &needed).ok());
       EXPECT_TRUE(sink.ids.empty());
       // What it says it takes is enough.
       std::vector<uint64_t> memory(needed / 8 + 1);
@@ -119,11 +124,13 @@ TEST(TokenizerParts, however_a_text_is_cut_its_ids_are_those_of_the_whole) {
       Ids room(1 + random() % 40);
       sink.capacity = room.size();
       ASSERT_TRUE(c.tokenizer
-                      ->encodeParts(parts, options, &workspace, c.log.log(), room.data(), room.size(), &sink)
+                      ->encodeParts(parts, options, &workspace, c.log.log(), room.data(),
+                                    room.size(), &sink)
                       .ok())
           << c.log.errors();
       EXPECT_TRUE(sink.ended);
-      ASSERT_EQ(sink.ids, expected) << "round " << round << ", " << text.size() << " bytes in " << parts.count;
+      ASSERT_EQ(sink.ids, expected)
+          << "round " << round << ", " << text.size() << " bytes in " << parts.count;
     }
   }
 }
@@ -164,9 +171,9 @@ TEST(TokenizerParts, a_sink_that_says_stop_is_asked_within_64_kib) {
   size_t needed = 0;
   EXPECT_EQ(c.tokenizer->encodeBytes(parts, {}, &none, c.log.log(), &sink, &needed).code(),
             ORIEL_ERROR_CANCELLED);
-  EXPECT_EQ(
-      c.tokenizer->encodeParts(parts, {}, &none, c.log.log(), room.data(), room.size(), &sink).code(),
-      ORIEL_ERROR_CANCELLED);
+  EXPECT_EQ(c.tokenizer->encodeParts(parts, {}, &none, c.log.log(), room.data(), room.size(), &sink)
+                .code(),
+            ORIEL_ERROR_CANCELLED);
   EXPECT_TRUE(sink.ids.empty());
 }
 

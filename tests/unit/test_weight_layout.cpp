@@ -65,9 +65,8 @@ void expectLossless(WeightType type, uint32_t rows, uint32_t cols, uint32_t firs
                std::to_string(cols) + " at " + std::to_string(first_row));
   std::mt19937 random(rows * 1000 + cols);
   const TensorType file_type = static_cast<TensorType>(fileTypeOf(type));
-  const std::vector<uint8_t> file =
-      randomBlocks(file_type, rows * cols / blockValues(file_type), &random,
-                   [&] { return randomHalf(&random); });
+  const std::vector<uint8_t> file = randomBlocks(file_type, rows * cols / blockValues(file_type),
+                                                 &random, [&] { return randomHalf(&random); });
   const uint64_t row_bytes = fileRowBytes(fileTypeOf(type), cols);
   ASSERT_EQ(file.size(), rows * row_bytes);
   Groups groups;

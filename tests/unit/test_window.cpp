@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <deque>
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <random>
 #include <set>
@@ -58,7 +58,8 @@ TEST(Window, slots_seen_hold_exactly_the_sinks_and_the_last_tokens) {
               EXPECT_TRUE(seen.insert(stored.at(slot)).second) << "a slot is seen twice";
             }
             EXPECT_EQ(visibleTokens(t, sinks, window_tokens), seen)
-                << "t " << t << " sinks " << sinks << " window " << window_tokens << " chunk " << chunk;
+                << "t " << t << " sinks " << sinks << " window " << window_tokens << " chunk "
+                << chunk;
             EXPECT_EQ(seen.size(), SlidingWindow::visible(window.step(t)));
           }
         }
@@ -70,8 +71,8 @@ TEST(Window, slots_seen_hold_exactly_the_sinks_and_the_last_tokens) {
 TEST(Window, sink_query_stands_where_the_newest_cache_position_is) {
   const SlidingWindow window(shapeOf(4, 60, 8));
   // StreamingLLM: min(t, S + W - 1).
-  for (const uint64_t t : {uint64_t{0}, uint64_t{3}, uint64_t{4}, uint64_t{63}, uint64_t{64},
-                           uint64_t{1} << 40}) {
+  for (const uint64_t t :
+       {uint64_t{0}, uint64_t{3}, uint64_t{4}, uint64_t{63}, uint64_t{64}, uint64_t{1} << 40}) {
     EXPECT_EQ(std::min<uint64_t>(t, 63), SlidingWindow::sinkQueryIndex(window.step(t)));
   }
 }
@@ -109,7 +110,8 @@ TEST(Window, rewinding_is_legal_exactly_while_everything_needed_is_stored) {
             all = all && (p == kept || (found != held.end() && found->second == p));
           }
           EXPECT_EQ(all, window.canRewind(stored, kept))
-              << "stored " << stored << " kept " << kept << " chunk " << chunk << " sinks " << sinks;
+              << "stored " << stored << " kept " << kept << " chunk " << chunk << " sinks "
+              << sinks;
         }
         EXPECT_FALSE(window.canRewind(stored, stored + 1));
         held[window.slot(stored)] = stored;

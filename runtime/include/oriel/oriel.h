@@ -82,22 +82,22 @@ extern "C" {
 
 typedef enum oriel_status {
   ORIEL_OK = 0,
-  ORIEL_ERROR_ARGUMENT = 1,         /* a NULL pointer, a value out of range, an unknown name */
-  ORIEL_ERROR_IO = 2,               /* a file cannot be opened or read, or changed while it was read */
-  ORIEL_ERROR_FORMAT = 3,           /* a file not GGUF or a snapshot not one, truncated, or inconsistent */
-  ORIEL_ERROR_UNSUPPORTED = 4,      /* well formed, but this build cannot run it; the log says what */
-  ORIEL_ERROR_MEMORY_BUDGET = 5,    /* does not fit memory_bytes; oriel_plan.minimum_bytes would do */
-  ORIEL_ERROR_OUT_OF_MEMORY = 6,    /* the system or the device refused memory that was planned */
-  ORIEL_ERROR_NO_DEVICE = 7,        /* the device asked for is not there or not usable */
-  ORIEL_ERROR_DEVICE = 8,           /* the device was lost or its driver failed; free the model, go on on the CPU */
-  ORIEL_ERROR_TIMEOUT = 9,          /* the device did not answer in device_timeout_ms; as DEVICE */
-  ORIEL_ERROR_CANCELLED = 10,       /* oriel_session_cancel, or a callback asked to stop loading */
+  ORIEL_ERROR_ARGUMENT = 1,      /* a NULL pointer, a value out of range, an unknown name */
+  ORIEL_ERROR_IO = 2,            /* a file cannot be opened or read, or changed while it was read */
+  ORIEL_ERROR_FORMAT = 3,        /* a file not GGUF or a snapshot not one, truncated, or inconsistent */
+  ORIEL_ERROR_UNSUPPORTED = 4,   /* well formed, but this build cannot run it; the log says what */
+  ORIEL_ERROR_MEMORY_BUDGET = 5, /* does not fit memory_bytes; oriel_plan.minimum_bytes would do */
+  ORIEL_ERROR_OUT_OF_MEMORY = 6, /* the system or the device refused memory that was planned */
+  ORIEL_ERROR_NO_DEVICE = 7,     /* the device asked for is not there or not usable */
+  ORIEL_ERROR_DEVICE = 8,        /* the device was lost or its driver failed; free the model, go on on the CPU */
+  ORIEL_ERROR_TIMEOUT = 9,       /* the device did not answer in device_timeout_ms; as DEVICE */
+  ORIEL_ERROR_CANCELLED = 10,    /* oriel_session_cancel, or a callback asked to stop loading */
   ORIEL_ERROR_BUFFER_TOO_SMALL = 11,
-  ORIEL_ERROR_STATE = 12,           /* not allowed now, e.g. generating from an empty session */
-  ORIEL_ERROR_CONTEXT = 13,         /* pinned text longer than the window, or a rewind beyond what it holds */
-  ORIEL_ERROR_TEXT = 14,            /* a prompt that is not valid UTF-8 */
-  ORIEL_ERROR_INTERNAL = 15,        /* a defect in Oriel; please report it */
-  ORIEL_ERROR_SPEED = 16            /* slower than min_tokens_per_s whatever is chosen */
+  ORIEL_ERROR_STATE = 12,    /* not allowed now, e.g. generating from an empty session */
+  ORIEL_ERROR_CONTEXT = 13,  /* pinned text longer than the window, or a rewind beyond what it holds */
+  ORIEL_ERROR_TEXT = 14,     /* a prompt that is not valid UTF-8 */
+  ORIEL_ERROR_INTERNAL = 15, /* a defect in Oriel; please report it */
+  ORIEL_ERROR_SPEED = 16     /* slower than min_tokens_per_s whatever is chosen */
 } oriel_status;
 
 /* A short English name such as "does not fit the memory given"; never NULL. */
@@ -184,7 +184,7 @@ typedef struct oriel_calibration {
 /* How long work takes on one device, measured with the kernels that will do it, in layers like those of the
  * model: oriel_speed_measure. */
 typedef struct oriel_weight_speed {
-  uint32_t tensor_type;  /* as GGUF numbers it */
+  uint32_t tensor_type; /* as GGUF numbers it */
   uint32_t reserved;
   double decode_ns;      /* one weight of a layer times one token */
   double chunk_ns;       /* one weight of a chunk of tokens, and ... */
@@ -197,7 +197,7 @@ typedef struct oriel_cache_speed {
   oriel_kv_format v_format;
   /* A query's head against one cached token, its key and its value, divided by head_dim. */
   double decode_ns;
-  double chunk_ns;        /* the same in a chunk, for each of its tokens */
+  double chunk_ns; /* the same in a chunk, for each of its tokens */
   /* What rotating and storing a token takes more than in f16 (whose own time is in the rates of the weights),
    * divided by layers, query heads and head_dim; the latter in a chunk. */
   double append_ns;
@@ -321,42 +321,42 @@ typedef struct oriel_plan_choice {
 
 /* What a step of `tokens` tokens is predicted to take, in seconds. */
 typedef struct oriel_step_cost {
-  uint32_t tokens;             /* 0: not known */
-  uint32_t local_window_tokens;/* of layers that see only so many; 0: no such layers */
-  double overhead_s;           /* submission, kernels; of one token also storing its key and value */
-  double weights_s;            /* matrices of the layers (of a chunk also storing its keys and values), ... */
-  double weights_once_s;       /* ... of which however few tokens a chunk has */
-  double head_s;               /* logits of one token: only steps that want them */
-  double cache_s_per_token;    /* for each token that is seen */
-  double local_s_per_token;    /* for each token that layers with a window of their own see */
+  uint32_t tokens;              /* 0: not known */
+  uint32_t local_window_tokens; /* of layers that see only so many; 0: no such layers */
+  double overhead_s;            /* submission, kernels; of one token also storing its key and value */
+  double weights_s;             /* matrices of the layers (of a chunk also storing its keys and values), ... */
+  double weights_once_s;        /* ... of which however few tokens a chunk has */
+  double head_s;                /* logits of one token: only steps that want them */
+  double cache_s_per_token;     /* for each token that is seen */
+  double local_s_per_token;     /* for each token that layers with a window of their own see */
 } oriel_step_cost;
 
 typedef struct oriel_plan {
   size_t struct_size;
-  uint32_t fits;            /* 0: everything below describes the smallest plan instead. 0, too, where
+  uint32_t fits;             /* 0: everything below describes the smallest plan instead. 0, too, where
                              * weights_unknown is 1 */
-  uint64_t memory_bytes;    /* the cap that was planned for */
-  uint64_t total_bytes;     /* = the five below */
-  uint64_t weights_bytes;   /* device: weights as repacked for the kernels */
-  uint64_t kv_bytes;        /* device: the cache of one session */
-  uint64_t activation_bytes;/* device: vectors between kernels, for one chunk */
-  uint64_t staging_bytes;   /* host-visible: upload ring, step parameters, logits */
-  uint64_t host_bytes;      /* tokenizer, tables, sampler, the tokens' ids (4 bytes a slot), the objects themselves */
-  uint64_t minimum_bytes;   /* least memory_bytes that these options can run in; 0: weights_unknown */
+  uint64_t memory_bytes;     /* the cap that was planned for */
+  uint64_t total_bytes;      /* = the five below */
+  uint64_t weights_bytes;    /* device: weights as repacked for the kernels */
+  uint64_t kv_bytes;         /* device: the cache of one session */
+  uint64_t activation_bytes; /* device: vectors between kernels, for one chunk */
+  uint64_t staging_bytes;    /* host-visible: upload ring, step parameters, logits */
+  uint64_t host_bytes;    /* tokenizer, tables, sampler, the tokens' ids (4 bytes a slot), the objects themselves */
+  uint64_t minimum_bytes; /* least memory_bytes that these options can run in; 0: weights_unknown */
   uint64_t kv_bytes_per_token; /* growth of kv_bytes for one more token of window */
   uint32_t window_tokens;
   uint32_t sink_tokens;
-  uint32_t ring_tokens;     /* window_tokens + chunk_tokens - 1 slots */
+  uint32_t ring_tokens; /* window_tokens + chunk_tokens - 1 slots */
   uint32_t chunk_tokens;
   uint32_t context_train_tokens; /* 0: the file does not say */
   oriel_kv_format k_format;
   oriel_kv_format v_format;
   uint64_t weights_read_bytes_per_token; /* what one decoded token reads of the weights */
-  uint64_t crossover_tokens; /* depth at which reading the cache costs as much as the weights */
-  double loss_nats;          /* expected, per token, against an endless cache in f16 */
-  uint32_t raised_layers;    /* layers that a guard gives more bits: extreme key biases, wide key norms */
-  uint32_t choice_count;     /* of choices */
-  oriel_plan_choice choices[4]; /* what was weighed, cheapest format first, the chosen one included */
+  uint64_t crossover_tokens;             /* depth at which reading the cache costs as much as the weights */
+  double loss_nats;                      /* expected, per token, against an endless cache in f16 */
+  uint32_t raised_layers;                /* layers that a guard gives more bits: extreme key biases, wide key norms */
+  uint32_t choice_count;                 /* of choices */
+  oriel_plan_choice choices[4];          /* what was weighed, cheapest format first, the chosen one included */
   uint32_t calibrated; /* 1: loss_nats follows a calibration (given, or of a file); 0: published priors */
   /* 1: only from oriel_plan_shape, whose shape does not describe the weights. Whether the model fits is not known:
    * fits, weights_bytes, minimum_bytes and those of the choices are 0. Everything else is planned as if all of
@@ -374,18 +374,17 @@ typedef struct oriel_plan {
   /* Which layers a guard raised and why, layer i in bit i % 64 of word i / 64. */
   uint64_t raised_by_bias[8];
   uint64_t raised_by_norm[8];
-  uint64_t head_read_bytes; /* of weights_read_bytes_per_token, what only logits need */
+  uint64_t head_read_bytes;          /* of weights_read_bytes_per_token, what only logits need */
   uint64_t kv_local_bytes_per_token; /* of kv_local_bytes, what one token takes in those layers */
-  oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
-  oriel_step_cost prefill;  /* chunk_tokens tokens */
+  oriel_step_cost decode;            /* one token; unknown without oriel_options.speed */
+  oriel_step_cost prefill;           /* chunk_tokens tokens */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there
  * is one. Returns ORIEL_OK also when nothing fits (plan->fits tells). oriel_model_load with the same options
  * carries out this plan. With memory_bytes 0 both plan for half of the memory that is free at that moment:
  * give plan->memory_bytes to the load that is to be the same. */
-ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options,
-                                       oriel_plan *plan);
+ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options, oriel_plan *plan);
 
 /* ---- What a file is --------------------------------------------------------------------------- */
 
@@ -415,8 +414,8 @@ typedef struct oriel_file_info {
   uint32_t add_bos;
   uint32_t tensor_type_count;
   oriel_tensor_type tensor_types[24]; /* in the order in which they first appear */
-  uint32_t runs;          /* this build can run it, given the memory */
-  uint32_t missing_count; /* why not, each as "WHAT IS MISSING: WHAT TO DO" */
+  uint32_t runs;                      /* this build can run it, given the memory */
+  uint32_t missing_count;             /* why not, each as "WHAT IS MISSING: WHAT TO DO" */
   char missing[4][512];
   /* As in oriel_model_info; empty and 0 for an architecture that this build does not know. */
   char rope_scaling[16];
@@ -425,8 +424,7 @@ typedef struct oriel_file_info {
 
 /* Also for files that this build cannot run; fails only for what is no sound GGUF file. Touches no device;
  * borrows memory for the tokenizer. Of the options, log and allocator count. */
-ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *options,
-                                     oriel_file_info *info);
+ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *options, oriel_file_info *info);
 /* ---- Speed ------------------------------------------------------------------------------------ */
 
 /* The rates of the device that the options name, for models like the file: its widths, heads and types of
@@ -438,28 +436,27 @@ ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *opti
  * cpu_threads (other than 0: nothing is read from or kept in cache_dir), disabled_features, cache_dir,
  * measure_again, progress, log and allocator of the options. progress is called only while something is
  * measured, and may end that: ORIEL_ERROR_CANCELLED. */
-ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options,
-                                           oriel_speed *speed);
+ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options, oriel_speed *speed);
 
 typedef enum oriel_speed_limit {
-  ORIEL_LIMIT_WEIGHTS = 0,  /* multiplying with the matrices */
-  ORIEL_LIMIT_CACHE = 1,    /* attention */
-  ORIEL_LIMIT_OVERHEAD = 2  /* everything that each step costs however little it does */
+  ORIEL_LIMIT_WEIGHTS = 0, /* multiplying with the matrices */
+  ORIEL_LIMIT_CACHE = 1,   /* attention */
+  ORIEL_LIMIT_OVERHEAD = 2 /* everything that each step costs however little it does */
 } oriel_speed_limit;
 
 typedef struct oriel_prediction {
   size_t struct_size;
-  double decode_tokens_per_s;   /* of a token that sees depth_tokens tokens */
-  double prefill_tokens_per_s;  /* of prompt_tokens tokens behind depth_tokens */
+  double decode_tokens_per_s;     /* of a token that sees depth_tokens tokens */
+  double prefill_tokens_per_s;    /* of prompt_tokens tokens behind depth_tokens */
   oriel_speed_limit decode_limit; /* what takes the largest part of the time */
   uint32_t reserved;
-  double crossover_tokens;      /* depth at which attention takes as long as the matrices; 0: never */
+  double crossover_tokens; /* depth at which attention takes as long as the matrices; 0: never */
 } oriel_prediction;
 
 /* What a plan made with oriel_options.speed predicts at this depth (more than the window: the window) and for
  * a prompt of this length (0: one chunk). ORIEL_ERROR_STATE for a plan without predictions. */
-ORIEL_API oriel_status oriel_plan_predict(const oriel_plan *plan, uint64_t depth_tokens,
-                                          uint32_t prompt_tokens, oriel_prediction *prediction);
+ORIEL_API oriel_status oriel_plan_predict(const oriel_plan *plan, uint64_t depth_tokens, uint32_t prompt_tokens,
+                                          oriel_prediction *prediction);
 
 /* ---- Self-test -------------------------------------------------------------------------------- */
 
@@ -472,23 +469,23 @@ typedef enum oriel_check_result {
 /* One kernel variant on the device beside plain code on the CPU. */
 typedef struct oriel_check {
   size_t struct_size;
-  char name[64];     /* "matmul_q4_0_dot" */
+  char name[64]; /* "matmul_q4_0_dot" */
   oriel_check_result result;
   uint32_t reserved;
-  double error;      /* largest difference, relative to the root mean square of what should be */
+  double error; /* largest difference, relative to the root mean square of what should be */
   double limit;
-  char reason[256];  /* why it failed or was skipped */
+  char reason[256]; /* why it failed or was skipped */
 } oriel_check;
 
 /* One way to multiply a matrix with a vector, or with those of a chunk of 32 tokens, timed on the device. */
 typedef struct oriel_candidate {
   size_t struct_size;
-  char op[64];       /* "matvec q4_0", of a chunk "matmul q4_0" */
-  char name[64];     /* "dot, 64 lanes, 1 row each" */
+  char op[64];         /* "matvec q4_0", of a chunk "matmul q4_0" */
+  char name[64];       /* "dot, 64 lanes, 1 row each" */
   double microseconds; /* of a step of a small made-up model */
-  uint32_t chosen;   /* the fastest, if it gains 3% on the standard one, else that: what models loaded with
+  uint32_t chosen;     /* the fastest, if it gains 3% on the standard one, else that: what models loaded with
                       * the same cache_dir will use */
-  uint32_t standard; /* what is used where nothing was measured */
+  uint32_t standard;   /* what is used where nothing was measured */
 } oriel_candidate;
 
 typedef void (*oriel_check_fn)(const oriel_check *check, void *user);
@@ -498,7 +495,7 @@ typedef struct oriel_self_test_result {
   size_t struct_size;
   char device[256];
   char driver[256];
-  char features[256]; /* optional features in use, as in oriel_device_info */
+  char features[256];      /* optional features in use, as in oriel_device_info */
   char feature_names[256]; /* every name that disabled_features knows, comma-separated */
   uint32_t passed, failed, skipped;
   uint32_t candidates_kept; /* 1: the choices were written to cache_dir */
@@ -510,8 +507,7 @@ typedef struct oriel_self_test_result {
  * device_number, device_timeout_ms (0: ten minutes), cpu_threads, disabled_features, cache_dir, progress, log
  * and allocator of the options. progress is called after each part, and may end it: ORIEL_ERROR_CANCELLED. */
 ORIEL_API oriel_status oriel_self_test(const oriel_options *options, oriel_check_fn on_check,
-                                       oriel_candidate_fn on_candidate, void *user,
-                                       oriel_self_test_result *result);
+                                       oriel_candidate_fn on_candidate, void *user, oriel_self_test_result *result);
 
 /* ---- Planning without a file ----------------------------------------------------------------- */
 
@@ -520,11 +516,11 @@ typedef struct oriel_shape_info {
   char name[32]; /* "llama-3.2-1b" */
   uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab;
   uint32_t context_train;
-  uint32_t local_layers;        /* of n_layers, see only local_window_tokens */
+  uint32_t local_layers; /* of n_layers, see only local_window_tokens */
   uint32_t local_window_tokens;
-  uint32_t shared_layers;       /* of n_layers, read another layer's cache */
-  uint32_t latent_dim;          /* MLA: values that a token takes in one layer; 0: keys and values */
-  uint64_t parameters;          /* 0: not known */
+  uint32_t shared_layers; /* of n_layers, read another layer's cache */
+  uint32_t latent_dim;    /* MLA: values that a token takes in one layer; 0: keys and values */
+  uint64_t parameters;    /* 0: not known */
 } oriel_shape_info;
 
 /* Shapes of published models that plans can be made for; this build need not be able to run them. Fills
@@ -541,8 +537,8 @@ typedef enum oriel_weight_format {
 /* Plans for a shape by name with all matrices in one format. Bytes are exact but for host_bytes, which
  * guesses the tokenizer by the size of the vocabulary. As oriel_plan_file returns ORIEL_OK also when
  * nothing fits, and when nobody can say (oriel_plan.weights_unknown); ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
-ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights,
-                                        const oriel_options *options, oriel_plan *plan);
+ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights, const oriel_options *options,
+                                        oriel_plan *plan);
 
 /* As oriel_speed_measure, for models of that shape. */
 ORIEL_API oriel_status oriel_speed_measure_shape(const char *name, oriel_weight_format weights,
@@ -574,8 +570,7 @@ typedef struct oriel_model oriel_model;
 /* Loads a GGUF file: checks all of it, plans, refuses (ORIEL_ERROR_MEMORY_BUDGET) or takes the
  * planned memory and streams the weights to the device. The file may be removed afterwards. What a file says is
  * never trusted, but that it is the one its author made is for the app to find out: Oriel checks no signature. */
-ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options,
-                                        oriel_model **model);
+ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options, oriel_model **model);
 /* NULL is allowed. Its session must have been destroyed: else nothing happens, and the log says so. */
 ORIEL_API void oriel_model_free(oriel_model *model);
 
@@ -595,9 +590,9 @@ typedef struct oriel_model_info {
   int32_t bos_id, eos_id; /* -1: none */
   uint32_t add_bos;       /* the file asks for a BOS before raw text */
   char rope_scaling[16];  /* "none", "linear", "llama3", "yarn", "longrope" */
-  uint32_t local_layers;        /* of n_layers, see only local_window_tokens, and no sinks */
+  uint32_t local_layers;  /* of n_layers, see only local_window_tokens, and no sinks */
   uint32_t local_window_tokens;
-  uint32_t window_train;  /* tokens that every layer was trained to see at most; 0: as context_train */
+  uint32_t window_train; /* tokens that every layer was trained to see at most; 0: as context_train */
   /* Kernels compiled for the device, those among them that the driver says it found in cache_dir, and the
    * milliseconds until all were ready. On the CPU there are none. */
   uint32_t pipelines;
@@ -615,12 +610,11 @@ ORIEL_API oriel_status oriel_model_get_plan(const oriel_model *model, oriel_plan
 #define ORIEL_TEXT_BOS 2u     /* put BOS first if the model asks for one */
 
 /* Any bytes are accepted; ones that are not UTF-8 become byte tokens. */
-ORIEL_API oriel_status oriel_tokenize(const oriel_model *model, const char *text, size_t bytes,
-                                      uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
+ORIEL_API oriel_status oriel_tokenize(const oriel_model *model, const char *text, size_t bytes, uint32_t flags,
+                                      int32_t *ids, size_t capacity, size_t *needed);
 /* The bytes of `count` ids; with ORIEL_TEXT_SPECIAL control tokens are written out, too. */
-ORIEL_API oriel_status oriel_detokenize(const oriel_model *model, const int32_t *ids, size_t count,
-                                        uint32_t flags, char *text, size_t capacity,
-                                        size_t *needed);
+ORIEL_API oriel_status oriel_detokenize(const oriel_model *model, const int32_t *ids, size_t count, uint32_t flags,
+                                        char *text, size_t capacity, size_t *needed);
 
 typedef struct oriel_message {
   const char *role; /* "system", "user", "assistant"; ends in NUL */
@@ -642,23 +636,19 @@ typedef struct oriel_chat_options {
 
 /* The name of the format that these options mean: "none" for a model without one, "plain" for a template
  * that is not known, NULL for options that are wrong. A constant; never to be freed. */
-ORIEL_API const char *oriel_chat_template(const oriel_model *model,
-                                          const oriel_chat_options *options);
+ORIEL_API const char *oriel_chat_template(const oriel_model *model, const oriel_chat_options *options);
 
 /* The text a conversation becomes when its template renders all of it. Without messages: what stands
  * before the first. */
 ORIEL_API oriel_status oriel_render(const oriel_model *model, const oriel_chat_options *options,
-                                    const oriel_message *messages, size_t count,
-                                    int add_generation_prompt, char *text, size_t capacity,
-                                    size_t *needed);
+                                    const oriel_message *messages, size_t count, int add_generation_prompt,
+                                    char *text, size_t capacity, size_t *needed);
 /* Its ids: control tokens of the template are recognised, those inside messages are not. With
  * ORIEL_TEXT_BOS those that a new session appends for it; else those of the text. Borrows working
  * memory. */
-ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model,
-                                           const oriel_chat_options *options,
-                                           const oriel_message *messages, size_t count,
-                                           int add_generation_prompt, uint32_t flags, int32_t *ids,
-                                           size_t capacity, size_t *needed);
+ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model, const oriel_chat_options *options,
+                                           const oriel_message *messages, size_t count, int add_generation_prompt,
+                                           uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
 
 /* ---- Session --------------------------------------------------------------------------------- */
 
@@ -710,8 +700,7 @@ ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t pos
  * for neither has a key: who can write a snapshot can make the session remember what he likes, and nothing
  * worse. An app that has that to fear must authenticate the bytes. A system prompt processed once can so be restored for
  * every new conversation. */
-ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity,
-                                          size_t *needed);
+ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity, size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
 /* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
  * is renamed over what is there: a process that is ended or a power failure leaves the old snapshot or the new
@@ -736,25 +725,23 @@ ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const 
 ORIEL_API void oriel_session_cancel(oriel_session *session);
 
 /* Appends tokens (prefill in chunks). Logits of the last one are then available. */
-ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_t *ids,
-                                            size_t count);
+ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_t *ids, size_t count);
 /* Tokenises and appends, some tokens at a time. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT, and a word
  * that there is no memory for with ORIEL_ERROR_OUT_OF_MEMORY, before the first token. */
-ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text,
-                                                 size_t bytes, uint32_t flags);
+ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text, size_t bytes,
+                                                 uint32_t flags);
 
 /* n_vocab logits after the last committed token; valid until the next call on the session. ORIEL_ERROR_STATE
  * where there are none: in an empty session, after a rewind, or after appending or evaluating ended in between. */
-ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits,
-                                            size_t *count);
+ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits, size_t *count);
 
 /* Called with the logits (n_vocab) after each of the appended tokens, `index` counting from 0.
  * Return non-zero to stop; the tokens of the current chunk are then committed, and there are logits to
  * continue from only if the last of them was shown. Calls on the session from here: see the rules above. */
 typedef int (*oriel_logits_fn)(size_t index, const float *logits, size_t n_vocab, void *user);
 /* As oriel_session_append, showing the logits of every position. */
-ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int32_t *ids,
-                                              size_t count, oriel_logits_fn on_logits, void *user);
+ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int32_t *ids, size_t count,
+                                              oriel_logits_fn on_logits, void *user);
 
 typedef struct oriel_generate_options {
   size_t struct_size;
@@ -780,8 +767,8 @@ typedef struct oriel_token_event {
 typedef int (*oriel_token_fn)(const oriel_token_event *event, void *user);
 
 typedef enum oriel_stop_reason {
-  ORIEL_STOP_LENGTH = 0,   /* max_tokens */
-  ORIEL_STOP_TOKEN = 1,    /* end of text or end of turn */
+  ORIEL_STOP_LENGTH = 0, /* max_tokens */
+  ORIEL_STOP_TOKEN = 1,  /* end of text or end of turn */
   ORIEL_STOP_CALLBACK = 2,
   ORIEL_STOP_CANCELLED = 3
 } oriel_stop_reason;
@@ -789,31 +776,26 @@ typedef enum oriel_stop_reason {
 typedef struct oriel_generation {
   size_t struct_size;
   oriel_stop_reason stop_reason;
-  uint32_t tokens;            /* generated, a stop token not counted */
-  uint32_t prompt_tokens;     /* appended by oriel_chat_reply and pending oriel_chat_add calls */
+  uint32_t tokens;        /* generated, a stop token not counted */
+  uint32_t prompt_tokens; /* appended by oriel_chat_reply and pending oriel_chat_add calls */
   double time_to_first_token_ms;
   double decode_tokens_per_s; /* of the tokens after the first; 0 with fewer than two */
 } oriel_generation;
 
 /* Generates from the current context. Needs logits (oriel_session_logits). A cancelled generation
  * returns ORIEL_ERROR_CANCELLED with `result` filled. */
-ORIEL_API oriel_status oriel_session_generate(oriel_session *session,
-                                              const oriel_generate_options *options,
-                                              oriel_token_fn on_token, void *user,
-                                              oriel_generation *result);
+ORIEL_API oriel_status oriel_session_generate(oriel_session *session, const oriel_generate_options *options,
+                                              oriel_token_fn on_token, void *user, oriel_generation *result);
 
 /* Appends one message in the session's chat format. Text is never read as control tokens. Roles are those
  * that the format has; where it has no system role, the text goes in front of the first user's, as the
  * template does it. What is in the cache stays as it was written: formats that rewrite earlier messages
  * when a new one comes (dropping what was thought, moving the system text) do that in oriel_render only. */
-ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text,
-                                      size_t bytes);
+ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text, size_t bytes);
 /* Opens the assistant's turn and generates until it ends. What closes the turn is written with the next
  * oriel_chat_add; an app that goes on with oriel_session_append closes it itself. */
-ORIEL_API oriel_status oriel_chat_reply(oriel_session *session,
-                                        const oriel_generate_options *options,
-                                        oriel_token_fn on_token, void *user,
-                                        oriel_generation *result);
+ORIEL_API oriel_status oriel_chat_reply(oriel_session *session, const oriel_generate_options *options,
+                                        oriel_token_fn on_token, void *user, oriel_generation *result);
 
 typedef struct oriel_stats {
   size_t struct_size;
@@ -843,8 +825,8 @@ typedef struct oriel_view {
 
 ORIEL_API oriel_status oriel_session_get_view(const oriel_session *session, oriel_view *view);
 /* The first token of each user's turn, the latest 256 of them, ascending; those already evicted, too. */
-ORIEL_API oriel_status oriel_session_get_turns(const oriel_session *session, uint64_t *starts,
-                                               size_t capacity, size_t *needed);
+ORIEL_API oriel_status oriel_session_get_turns(const oriel_session *session, uint64_t *starts, size_t capacity,
+                                               size_t *needed);
 
 typedef struct oriel_layer_formats {
   oriel_kv_format k;
@@ -856,14 +838,13 @@ typedef struct oriel_layer_formats {
  * oriel_view.first_stored or later up to oriel_stats.position. *needed is their count. ORIEL_ERROR_CONTEXT for a
  * token that is not held. Works on a device that was lost, too: what it takes to build the conversation again in
  * another session. An id of oriel_session_options.assumed_tokens is -1. */
-ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, uint64_t first,
-                                                int32_t *ids, size_t capacity, size_t *needed);
+ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, uint64_t first, int32_t *ids,
+                                                size_t capacity, size_t *needed);
 
 /* How the cache of each layer is stored; guards keep the keys of some layers in more bits. ORIEL_ERROR_STATE
  * for a model loaded with ORIEL_DEVICE_NONE. */
-ORIEL_API oriel_status oriel_model_get_layer_formats(const oriel_model *model,
-                                                     oriel_layer_formats *layers, size_t capacity,
-                                                     size_t *needed);
+ORIEL_API oriel_status oriel_model_get_layer_formats(const oriel_model *model, oriel_layer_formats *layers,
+                                                     size_t capacity, size_t *needed);
 
 #ifdef __cplusplus
 }

@@ -2,17 +2,17 @@
 #include <oriel/oriel.h>
 #include <stdio.h>
 
-static void onLog(oriel_log_level level, const char *message, void *user) {
+static void onLog(oriel_log_level level, const char* message, void* user) {
   (void)user;
   if (level == ORIEL_LOG_ERROR) fprintf(stderr, "%s\n", message);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   oriel_options options = {0};
   oriel_generate_options sampling = {0};
   oriel_generation done = {0};
-  oriel_model *model = NULL;
-  oriel_session *session = NULL;
+  oriel_model* model = NULL;
+  oriel_session* session = NULL;
   oriel_status status;
 
   if (argc != 2) return 2;
