@@ -64,6 +64,28 @@ TEST(Includes, arrows_point_one_way) {
   EXPECT_GT(files, 30);
 }
 
+// docs/porting.md: what a new operating system has to provide is all in one room.
+TEST(Includes, of_the_core_only_os_asks_the_operating_system) {
+  const std::regex system(
+      "^\\s*#include <((windows|unistd|fcntl|pthread|dlfcn|sched)\\.h|(sys|mach|linux)/.*)>");
+  int asking = 0;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(fs::path(ORIEL_SOURCE_DIR) / "runtime")) {
+    const fs::path& path = entry.path();
+    if (path.extension() != ".h" && path.extension() != ".cpp") {
+      continue;
+    }
+    std::ifstream text(path);
+    for (std::string line; std::getline(text, line);) {
+      if (std::regex_search(line, system)) {
+        EXPECT_EQ("os", roomOf(path)) << path << ": " << line;
+        ++asking;
+      }
+    }
+  }
+  EXPECT_GT(asking, 5);
+}
+
 TEST(Includes, apps_see_the_public_header_only) {
   const std::regex include("^\\s*#include \"([a-z0-9_]+)/.*\"");
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(ORIEL_SOURCE_DIR) / "apps")) {
