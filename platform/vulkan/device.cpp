@@ -145,8 +145,8 @@ void readFloat16(const VulkanApi& api, VkPhysicalDevice physical, DeviceCaps* ca
 }
 
 void wrapApi(const ExecutorOptions& options, VulkanApi* api) {
-  if (options.wrap_api != nullptr) {
-    options.wrap_api(api, options.wrap_api_user);
+  if (options.driver_tap != nullptr) {
+    static_cast<const VulkanDriverTap*>(options.driver_tap)->wrap(api);
   }
 }
 

@@ -105,6 +105,12 @@ struct VulkanApi {
   CooperativeMatrixPropertiesFunction cooperativeMatrixProperties = nullptr;
 };
 
+/// What ExecutorOptions::driver_tap points to.
+struct VulkanDriverTap {
+  /// Called each time some entry points have been loaded (before and after the instance is made); may replace them.
+  void (*wrap)(VulkanApi* api);
+};
+
 /// Asks a device of Vulkan 1.1 for the features in a chain of feature structures.
 void readFeatures(const VulkanApi& api, VkPhysicalDevice physical, void* chain);
 /// The same with a chain of property structures; gives those of Vulkan 1.0 back.

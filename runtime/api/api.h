@@ -8,6 +8,7 @@
 
 #include "base/workspace.h"
 #include "budget/budget.h"
+#include "budget/calibration_file.h"
 #include "budget/speed.h"
 #include "exec/session.h"
 #include "gguf/model_file.h"
@@ -54,6 +55,10 @@ int rawEnum(const T& field) {
   std::memcpy(&value, &field, sizeof(value));
   return value;
 }
+
+oriel_kv_format publicFormat(KvFormat format);
+/// False for a number that names no format; AUTO is none.
+bool readFormat(int wanted, KvFormat* format);
 
 /// Copies a result to a caller's struct, as much of it as the caller knows.
 template <typename T>
@@ -103,6 +108,8 @@ struct PreparedModel {
   uint64_t session_host_bytes = 0;
   uint64_t memory_bytes = 0;  ///< the cap, default applied
   bool calibrated = false;    ///< the budget weighs measured constants
+  CalibrationFile measured;   ///< those, if so
+  DeviceSpeed speed;          ///< with options.speed only
   WorkShape work;             ///< with options.speed only
   Budget budget;
 };
@@ -110,8 +117,9 @@ struct PreparedModel {
 /// What the options ask of the budgeter, defaults applied; host_bytes and kv are the caller's.
 Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* request);
 
-/// Rates, layers of the calibration and layers that stay in f16, once the model is known.
-Status readModelRequest(const oriel_options& options, const PreparedModel& prepared, const Log& log,
+/// Calibration, rates and layers that stay in f16, once the model is known. Of prepared->calibrated and ->measured
+/// what findCalibration() said. The request points into `prepared`.
+Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request);
 
 /// The template and options that an app chose, defaults applied; null: all defaults.

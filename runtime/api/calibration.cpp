@@ -70,32 +70,39 @@ Status check(const InputFile& input, const ModelFile& model, uint32_t n_layers, 
 }
 
 Status readNamed(const char* path, const ModelFile& model, uint32_t n_layers, const Log& log,
-                 oriel_options* options, CalibrationFile* storage) {
+                 CalibrationFile* measured) {
   InputFile input;
   ORIEL_TRY(input.openIfThere(path, log));
   if (!input.isOpen()) {
     return log.fail(ORIEL_ERROR_IO, "the calibration %.600s is not there: check the path", path);
   }
   const char* fault = nullptr;
-  ORIEL_TRY(check(input, model, n_layers, log, storage, &fault));
+  ORIEL_TRY(check(input, model, n_layers, log, measured, &fault));
   if (fault != nullptr) {
     return log.fail(ORIEL_ERROR_FORMAT, "%.600s %s: measure again with `oriel calibrate`", path,
                     fault);
   }
-  options->calibration = &storage->constants;
   return kOk;
 }
 
 }  // namespace
 
 Status findCalibration(const char* model_path, const ModelFile& model, uint32_t n_layers,
-                       const Log& log, oriel_options* options, CalibrationFile* storage) {
-  const char* const named = options->calibration_file;
-  if (options->calibration != nullptr || (named != nullptr && named[0] == '\0')) {
+                       const oriel_options& options, const Log& log, CalibrationFile* measured,
+                       bool* found) {
+  const char* const named = options.calibration_file;
+  *found = options.calibration != nullptr;
+  if (*found) {
+    readCalibration(*options.calibration, measured);
+    return kOk;
+  }
+  if (named != nullptr && named[0] == '\0') {
     return kOk;
   }
   if (named != nullptr) {
-    return readNamed(named, model, n_layers, log, options, storage);
+    ORIEL_TRY(readNamed(named, model, n_layers, log, measured));
+    *found = true;
+    return kOk;
   }
   char path[kMaxPath];
   const int length = std::snprintf(path, sizeof(path), "%s.calibration.json", model_path);
@@ -108,22 +115,63 @@ Status findCalibration(const char* model_path, const ModelFile& model, uint32_t 
     if (!input.isOpen()) {
       return kOk;
     }
-    ORIEL_TRY(check(input, model, n_layers, log, storage, &fault));
+    ORIEL_TRY(check(input, model, n_layers, log, measured, &fault));
   }
-  if (fault == nullptr) {
-    options->calibration = &storage->constants;
-  } else {
+  *found = fault == nullptr;
+  if (!*found) {
     log.write(ORIEL_LOG_WARNING, "%.600s %s: measure again with `oriel calibrate`", path, fault);
   }
   return kOk;
 }
 
-bool readCalibration(const oriel_calibration* given, LossModel* loss) {
-  oriel_calibration measured;
-  if (!readOptions(given, &measured) ||
-      (measured.layers == nullptr) != (measured.layer_count == 0)) {
+bool validCalibration(const oriel_calibration* given) {
+  oriel_calibration options;
+  if (!readOptions(given, &options) || (options.layers == nullptr) != (options.layer_count == 0)) {
     return false;
   }
+  const auto valid = [](double constant) { return std::isfinite(constant) && constant >= 0; };
+  for (const double constant :
+       {options.forget_scale, options.forget_power, options.keys_int8, options.keys_int4,
+        options.values_int8, options.values_int4, options.kl_limit}) {
+    if (!valid(constant)) {
+      return false;
+    }
+  }
+  for (uint32_t layer = 0; layer < options.layer_count; ++layer) {
+    const oriel_layer_calibration& costs = options.layers[layer];
+    if (!valid(costs.keys_int8) || !valid(costs.keys_int4) || !valid(costs.values_int8) ||
+        !valid(costs.values_int4)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void readCalibration(const oriel_calibration& given, CalibrationFile* measured) {
+  oriel_calibration options;
+  (void)readOptions(&given, &options);
+  Calibration& constants = measured->constants;
+  constants.forget_scale = options.forget_scale;
+  constants.forget_power = options.forget_power;
+  constants.keys_int8 = options.keys_int8;
+  constants.keys_int4 = options.keys_int4;
+  constants.values_int8 = options.values_int8;
+  constants.values_int4 = options.values_int4;
+  constants.kl_limit = options.kl_limit;
+  constants.layer_count = options.layer_count;
+  constants.layers = options.layer_count != 0 ? measured->layers : nullptr;
+  // More than any model has: refused by their count.
+  for (uint32_t layer = 0; layer < std::min(options.layer_count, kMaxLayers); ++layer) {
+    const oriel_layer_calibration& costs = options.layers[layer];
+    measured->layers[layer] = {costs.keys_int8, costs.keys_int4, costs.values_int8,
+                               costs.values_int4};
+  }
+}
+
+void useCalibration(const Calibration& measured, uint32_t head_dim, LossModel* loss) {
+  const double key_scale = LossModel::keyPriorScale(head_dim);
+  loss->keys_int8 *= key_scale;
+  loss->keys_int4 *= key_scale;
   const struct {
     double measured;
     double* constant;
@@ -133,24 +181,11 @@ bool readCalibration(const oriel_calibration* given, LossModel* loss) {
       {measured.values_int8, &loss->values_int8},   {measured.values_int4, &loss->values_int4},
       {measured.kl_limit, &loss->kl_limit}};
   for (const auto& entry : constants) {
-    if (!std::isfinite(entry.measured) || entry.measured < 0) {
-      return false;
-    }
     if (entry.measured != 0) {
       *entry.constant = entry.measured;
     }
   }
-  for (uint32_t layer = 0; layer < measured.layer_count; ++layer) {
-    const oriel_layer_calibration& costs = measured.layers[layer];
-    for (const double cost :
-         {costs.keys_int8, costs.keys_int4, costs.values_int8, costs.values_int4}) {
-      if (!std::isfinite(cost) || cost < 0) {
-        return false;
-      }
-    }
-  }
   loss->layers = measured.layers;
-  return true;
 }
 
 }  // namespace oriel

@@ -6,12 +6,19 @@
 
 namespace oriel {
 
-/// Measured constants in place of the priors; null: none. False when one of them cannot be a measurement.
-bool readCalibration(const oriel_calibration* given, LossModel* loss);
+/// False when a constant cannot be a measurement. Null: true.
+bool validCalibration(const oriel_calibration* given);
 
-/// Sets `options->calibration`, where it is null, to what the file says that calibration_file stands for: with
-/// null the one beside the model. It then points into `storage`.
+/// Copies what is valid and not null.
+void readCalibration(const oriel_calibration& given, CalibrationFile* measured);
+
+/// Reads the options' calibration, or else what the file says that calibration_file stands for: with null the one
+/// beside the model. *found is false where there is none.
 Status findCalibration(const char* model_path, const ModelFile& model, uint32_t n_layers,
-                       const Log& log, oriel_options* options, CalibrationFile* storage);
+                       const oriel_options& options, const Log& log, CalibrationFile* measured,
+                       bool* found);
+
+/// Measured constants in place of the priors, which are for heads of 128.
+void useCalibration(const Calibration& measured, uint32_t head_dim, LossModel* loss);
 
 }  // namespace oriel

@@ -21,11 +21,89 @@ uint64_t memoryCap(const oriel_options& options) {
   return free_bytes != 0 ? free_bytes / kDefaultMemoryShare : kDefaultMemoryBytes;
 }
 
-// False for a number that names no format.
-bool readFormat(int wanted, bool* fixed, KvFormat* format) {
-  *fixed = wanted != ORIEL_KV_AUTO;
+// A side whose format is not asked for is f16 as long as nobody chooses.
+bool readWanted(const oriel_kv_format& wanted, bool* fixed, KvFormat* format) {
+  *format = KvFormat::kF16;
+  *fixed = rawEnum(wanted) != ORIEL_KV_AUTO;
+  return !*fixed || readFormat(rawEnum(wanted), format);
+}
+
+oriel_refusal publicRefusal(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kNot:
+      break;
+    case Refusal::kQuality:
+      return ORIEL_REFUSED_QUALITY;
+    case Refusal::kSpeed:
+      return ORIEL_REFUSED_SPEED;
+  }
+  return ORIEL_REFUSED_NOT;
+}
+
+oriel_step_cost publicCost(const StepCost& cost) {
+  oriel_step_cost out = {};
+  out.tokens = cost.tokens;
+  out.local_window_tokens = cost.local_window_tokens;
+  out.overhead_s = cost.overhead_s;
+  out.weights_s = cost.weights_s;
+  out.weights_once_s = cost.weights_once_s;
+  out.head_s = cost.head_s;
+  out.cache_s_per_token = cost.cache_s_per_token;
+  out.local_s_per_token = cost.local_s_per_token;
+  return out;
+}
+
+// False for what no measurement can give.
+bool readSpeed(const oriel_speed& given, DeviceSpeed* speed) {
+  *speed = {};
+  if (given.struct_size != sizeof(given) || given.weight_count > kMaxSpeedWeights ||
+      given.cache_count > kMaxSpeedCaches) {
+    return false;
+  }
+  copyText(given.device, sizeof(given.device), speed->device);
+  copyText(given.driver, sizeof(given.driver), speed->driver);
+  speed->submit_ns = given.submit_ns;
+  speed->dispatch_ns = given.dispatch_ns;
+  speed->read_bytes_per_s = given.read_bytes_per_s;
+  speed->shape = given.shape;
+  speed->weight_count = given.weight_count;
+  speed->cache_count = given.cache_count;
+  for (uint32_t i = 0; i < given.weight_count; ++i) {
+    const oriel_weight_speed& rate = given.weights[i];
+    speed->weights[i] = {rate.tensor_type,    0,           rate.decode_ns, rate.chunk_ns,
+                         rate.chunk_token_ns, rate.head_ns};
+  }
+  for (uint32_t i = 0; i < given.cache_count; ++i) {
+    const oriel_cache_speed& rate = given.caches[i];
+    CacheSpeed& out = speed->caches[i];
+    if (!readFormat(rawEnum(rate.k_format), &out.k_format) ||
+        !readFormat(rawEnum(rate.v_format), &out.v_format)) {
+      return false;
+    }
+    out.decode_ns = rate.decode_ns;
+    out.chunk_ns = rate.chunk_ns;
+    out.append_ns = rate.append_ns;
+    out.chunk_append_ns = rate.chunk_append_ns;
+  }
+  return validSpeed(*speed);
+}
+
+}  // namespace
+
+oriel_kv_format publicFormat(KvFormat format) {
+  switch (format) {
+    case KvFormat::kF16:
+      return ORIEL_KV_F16;
+    case KvFormat::kInt8:
+      return ORIEL_KV_INT8;
+    case KvFormat::kInt4:
+      return ORIEL_KV_INT4;
+  }
+  return ORIEL_KV_AUTO;
+}
+
+bool readFormat(int wanted, KvFormat* format) {
   switch (wanted) {
-    case ORIEL_KV_AUTO:
     case ORIEL_KV_F16:
       *format = KvFormat::kF16;
       return true;
@@ -38,8 +116,6 @@ bool readFormat(int wanted, bool* fixed, KvFormat* format) {
   }
   return false;
 }
-
-}  // namespace
 
 Status checkAllocator(const oriel_options& options, const Log& log) {
   if (options.allocator != nullptr &&
@@ -59,11 +135,11 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   uint32_t disabled = 0;
   ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
   ORIEL_TRY(checkAllocator(options, log));
-  if (!readFormat(rawEnum(options.k_format), &request->fixed_k, &request->formats.k) ||
-      !readFormat(rawEnum(options.v_format), &request->fixed_v, &request->formats.v)) {
+  if (!readWanted(options.k_format, &request->fixed_k, &request->formats.k) ||
+      !readWanted(options.v_format, &request->fixed_v, &request->formats.v)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
   }
-  if (!readCalibration(options.calibration, &request->loss)) {
+  if (!validCalibration(options.calibration)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a constant of the calibration is negative or not a number: measure again");
   }
@@ -84,20 +160,15 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   return kOk;
 }
 
-Status readModelRequest(const oriel_options& options, const PreparedModel& prepared, const Log& log,
+Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request) {
-  const uint32_t n_layers = prepared.desc.n_layers;
-  // Constants that were not measured are priors still.
-  oriel_calibration measured;
-  (void)readOptions(options.calibration, &measured);
-  const double key_scale = LossModel::keyPriorScale(prepared.desc.head_dim);
-  request->loss.keys_int8 *= measured.keys_int8 == 0 ? key_scale : 1;
-  request->loss.keys_int4 *= measured.keys_int4 == 0 ? key_scale : 1;
-  if (options.calibration != nullptr && request->loss.layers != nullptr &&
-      options.calibration->layer_count != n_layers) {
+  const uint32_t n_layers = prepared->desc.n_layers;
+  const Calibration measured = prepared->calibrated ? prepared->measured.constants : Calibration();
+  useCalibration(measured, prepared->desc.head_dim, &request->loss);
+  if (measured.layer_count != 0 && measured.layer_count != n_layers) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "the calibration has %u layers and the model %u: measure this model",
-                    options.calibration->layer_count, n_layers);
+                    measured.layer_count, n_layers);
   }
   if (options.f16_layers != nullptr) {
     if (options.f16_layer_count != n_layers) {
@@ -113,19 +184,18 @@ Status readModelRequest(const oriel_options& options, const PreparedModel& prepa
     }
   }
   if (options.speed != nullptr) {
-    if (options.speed->struct_size != sizeof(oriel_speed) || !validSpeed(*options.speed)) {
+    if (!readSpeed(*options.speed, &prepared->speed)) {
       return log.fail(ORIEL_ERROR_ARGUMENT,
                       "the rates of the device are not measurements: call oriel_speed_measure");
     }
-    request->speed = options.speed;
-    request->work = &prepared.work;
+    request->speed = &prepared->speed;
+    request->work = &prepared->work;
     request->min_tokens_per_s = options.min_tokens_per_s;
   }
   return kOk;
 }
 
-Status prepareModel(const char* path, const oriel_options& given, PreparedModel* prepared) {
-  oriel_options options = given;
+Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared) {
   const Log log = logOf(options);
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
@@ -151,13 +221,10 @@ Status prepareModel(const char* path, const oriel_options& given, PreparedModel*
   ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
   ORIEL_TRY(measureWeights(file, prepared->desc, named.log(), &prepared->totals));
 
-  CalibrationFile measured;
-  ORIEL_TRY(
-      findCalibration(path, prepared->source, prepared->desc.n_layers, log, &options, &measured));
-  (void)readCalibration(options.calibration, &request.loss);
-  prepared->calibrated = options.calibration != nullptr;
+  ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, options, log,
+                            &prepared->measured, &prepared->calibrated));
   ORIEL_TRY(guardKeys(file, prepared->desc, log, &request.formats));
-  ORIEL_TRY(readModelRequest(options, *prepared, log, &request));
+  ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   if (request.speed != nullptr) {
     prepared->work = workOf(file, prepared->desc, prepared->kv, prepared->totals);
   }
@@ -244,11 +311,11 @@ oriel_plan planResult(const PreparedModel& prepared) {
     out.total_bytes = choice.bytes.total();
     out.minimum_bytes = prepared.weights_unknown ? 0 : choice.minimum_bytes;
     out.loss_nats = choice.loss;
-    out.refused = choice.refused;
+    out.refused = publicRefusal(choice.refused);
     out.decode_tokens_per_s = choice.decode_tokens_per_s;
   }
-  plan.decode = budget.decode;
-  plan.prefill = budget.prefill;
+  plan.decode = publicCost(budget.decode);
+  plan.prefill = publicCost(budget.prefill);
   return plan;
 }
 

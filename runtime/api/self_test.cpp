@@ -66,6 +66,34 @@ Status timeCandidates(const DeviceChoice& choice, MatmulUse use, const Log& log,
   return kOk;
 }
 
+struct CheckCallback {
+  oriel_check_fn on_check;
+  void* user;
+
+  static void handOn(const CheckReport& report, void* context) {
+    const CheckCallback& self = *static_cast<const CheckCallback*>(context);
+    oriel_check check = {};
+    check.struct_size = sizeof(check);
+    copyText(report.name, std::strlen(report.name), check.name);
+    check.result = report.result == CheckResult::kPassed   ? ORIEL_CHECK_PASSED
+                   : report.result == CheckResult::kFailed ? ORIEL_CHECK_FAILED
+                                                           : ORIEL_CHECK_SKIPPED;
+    check.error = report.error;
+    check.limit = report.limit;
+    copyText(report.reason, std::strlen(report.reason), check.reason);
+    self.on_check(&check, self.user);
+  }
+};
+
+void describeSummary(const SelfTestSummary& summary, oriel_self_test_result* result) {
+  copyText(summary.device, std::strlen(summary.device), result->device);
+  copyText(summary.driver, std::strlen(summary.driver), result->driver);
+  copyText(summary.features, std::strlen(summary.features), result->features);
+  result->passed = summary.passed;
+  result->failed = summary.failed;
+  result->skipped = summary.skipped;
+}
+
 Status selfTest(const oriel_options& options, oriel_check_fn on_check,
                 oriel_candidate_fn on_candidate, void* user, oriel_self_test_result* result) {
   const Log log = logOf(options);
@@ -83,12 +111,16 @@ Status selfTest(const oriel_options& options, oriel_check_fn on_check,
   device.make = makeForChecks;
   device.context = &choice;
   writeFeatureNames(UINT32_MAX, result->feature_names, sizeof(result->feature_names));
-  const CheckSink sink = {on_check, user, result};
+  CheckCallback callback = {on_check, user};
+  SelfTestSummary summary = {};
+  const CheckSink sink = {on_check != nullptr ? CheckCallback::handOn : nullptr, &callback,
+                          &summary};
   TestProgress progress = {{options.progress, options.progress_user}, kSelfTestParts};
   if (on_candidate != nullptr) {
     progress.parts += static_cast<uint32_t>(std::size(kTimedUses) * std::size(kTimedTypes));
   }
   ORIEL_TRY(runSelfTest(device, choice.allocator, log, sink, &progress));
+  describeSummary(summary, result);
   if (on_candidate != nullptr) {
     for (const MatmulUse use : kTimedUses) {
       ORIEL_TRY(timeCandidates(choice, use, log, on_candidate, user, &progress, result));

@@ -1,4 +1,5 @@
 #include "api/api.h"
+#include "api/calibration.h"
 #include "budget/known_shapes.h"
 
 namespace oriel {
@@ -59,6 +60,9 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
   }
   prepared->memory_bytes = request.memory_bytes;
   prepared->calibrated = options.calibration != nullptr;
+  if (prepared->calibrated) {
+    readCalibration(*options.calibration, &prepared->measured);
+  }
   prepared->desc = modelDescOf(*shape);
   prepared->kv = kvShapeOf(*shape);
   prepared->totals = measureShape(*shape, type);
@@ -75,7 +79,7 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
                                kHostBytesPerLayer * shape->n_layers;
   request.host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
   request.kv = &prepared->kv;
-  ORIEL_TRY(readModelRequest(options, *prepared, log, &request));
+  ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   prepared->work = workOf(*shape, type);
   ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget));
   prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);

@@ -41,15 +41,61 @@ Status checkDevice(const oriel_options& options) {
   return kOk;
 }
 
+oriel_speed publicSpeed(const DeviceSpeed& measured) {
+  static_assert(kMaxSpeedWeights == ORIEL_SPEED_WEIGHTS && kMaxSpeedCaches == ORIEL_SPEED_CACHES,
+                "as many as the app has room for");
+  oriel_speed speed;
+  std::memset(static_cast<void*>(&speed), 0, sizeof(speed));
+  speed.struct_size = sizeof(speed);
+  copyText(measured.device, std::strlen(measured.device), speed.device);
+  copyText(measured.driver, std::strlen(measured.driver), speed.driver);
+  speed.submit_ns = measured.submit_ns;
+  speed.dispatch_ns = measured.dispatch_ns;
+  speed.read_bytes_per_s = measured.read_bytes_per_s;
+  speed.shape = measured.shape;
+  speed.kernels_changed = measured.kernels_changed;
+  for (; speed.weight_count < measured.weight_count; ++speed.weight_count) {
+    const WeightSpeed& rate = measured.weights[speed.weight_count];
+    speed.weights[speed.weight_count] = {
+        rate.tensor_type, 0, rate.decode_ns, rate.chunk_ns, rate.chunk_token_ns, rate.head_ns};
+  }
+  for (; speed.cache_count < measured.cache_count; ++speed.cache_count) {
+    const CacheSpeed& rate = measured.caches[speed.cache_count];
+    speed.caches[speed.cache_count] = {publicFormat(rate.k_format),
+                                       publicFormat(rate.v_format),
+                                       rate.decode_ns,
+                                       rate.chunk_ns,
+                                       rate.append_ns,
+                                       rate.chunk_append_ns};
+  }
+  return speed;
+}
+
+StepCost stepCostOf(const oriel_step_cost& given) {
+  StepCost cost;
+  cost.tokens = given.tokens;
+  cost.local_window_tokens = given.local_window_tokens;
+  cost.overhead_s = given.overhead_s;
+  cost.weights_s = given.weights_s;
+  cost.weights_once_s = given.weights_once_s;
+  cost.head_s = given.head_s;
+  cost.cache_s_per_token = given.cache_s_per_token;
+  cost.local_s_per_token = given.local_s_per_token;
+  return cost;
+}
+
 Status measure(const SpeedTarget& target, const oriel_options& options, oriel_speed* speed) {
   DeviceChoice choice;
   choice.options = &options;
   choice.allocator = allocatorOf(options);
   // What is kept is for the default number of threads.
   const char* const cache_dir = options.cpu_threads == 0 ? options.cache_dir : nullptr;
-  return measureSpeed({makeExecutor, &choice}, target, cache_dir, options.measure_again != 0,
-                      {options.progress, options.progress_user}, choice.allocator, logOf(options),
-                      speed);
+  DeviceSpeed measured;
+  ORIEL_TRY(measureSpeed({makeExecutor, &choice}, target, cache_dir, options.measure_again != 0,
+                         {options.progress, options.progress_user}, choice.allocator,
+                         logOf(options), &measured));
+  *speed = publicSpeed(measured);
+  return kOk;
 }
 
 Status measureFile(const char* path, const oriel_options& options, oriel_speed* speed) {
@@ -114,7 +160,7 @@ oriel_status oriel_plan_predict(const oriel_plan* given, uint64_t depth_tokens,
   const double visible = static_cast<double>(plan.sink_tokens) + plan.window_tokens;
   const double depth = std::min(static_cast<double>(depth_tokens), visible);
   oriel_prediction prediction = {};
-  const oriel_step_cost& decode = plan.decode;
+  const StepCost decode = stepCostOf(plan.decode);
   const double seconds = stepSeconds(decode, depth) + decode.head_s;
   prediction.decode_tokens_per_s = seconds > 0 ? 1 / seconds : 0;
   const double weights = decode.weights_s + decode.head_s;
@@ -133,7 +179,7 @@ oriel_status oriel_plan_predict(const oriel_plan* given, uint64_t depth_tokens,
     const double seen = std::min(depth + done + (tokens + 1) / 2.0, visible);
     // Once the window is full all whole chunks take the same.
     const uint32_t alike = seen < visible ? 1 : (prompt - done) / tokens;
-    oriel_step_cost cost = plan.prefill;
+    StepCost cost = stepCostOf(plan.prefill);
     const double share = static_cast<double>(tokens) / plan.prefill.tokens;
     // A shorter last chunk still unpacks all weights.
     cost.cache_s_per_token *= share;

@@ -1,7 +1,6 @@
 #include "oriel/oriel.h"
 
-#define ORIEL_TEXT_OF_(value) #value
-#define ORIEL_TEXT_OF(value) ORIEL_TEXT_OF_(value)
+#include "base/version.h"
 
 const char* oriel_status_text(oriel_status status) {
   switch (status) {
@@ -43,7 +42,4 @@ const char* oriel_status_text(oriel_status status) {
   return "unknown status";
 }
 
-const char* oriel_version(void) {
-  return ORIEL_TEXT_OF(ORIEL_VERSION_MAJOR) "." ORIEL_TEXT_OF(
-      ORIEL_VERSION_MINOR) "." ORIEL_TEXT_OF(ORIEL_VERSION_PATCH);
-}
+const char* oriel_version(void) { return oriel::kVersionText; }

@@ -87,7 +87,7 @@ class Weigher {
  private:
   // Predicted for a token that sees the whole window; 0: not known.
   double tokensPerSecond(uint32_t window) const {
-    oriel_step_cost cost;
+    StepCost cost;
     if (request_.speed == nullptr ||
         !stepCost(*request_.speed, *request_.work, formats_, 0, &cost)) {
       return 0;
@@ -96,18 +96,18 @@ class Weigher {
     return seconds > 0 ? 1 / seconds : 0;
   }
 
-  oriel_refusal refusal() const {
+  Refusal refusal() const {
     const LossModel& loss = request_.loss;
     const double rounding =
         (request_.fixed_k ? 0 : loss.roundingOfKeys(formats_, cachedLayers())) +
         (request_.fixed_v ? 0 : loss.roundingOfValues(formats_, cachedLayers()));
     if (rounding > loss.kl_limit) {
-      return ORIEL_REFUSED_QUALITY;
+      return Refusal::kQuality;
     }
     return request_.min_tokens_per_s > 0 &&
                    tokensPerSecond(windows_.least) < request_.min_tokens_per_s
-               ? ORIEL_REFUSED_SPEED
-               : ORIEL_REFUSED_NOT;
+               ? Refusal::kSpeed
+               : Refusal::kNot;
   }
 
   CacheShape shapeOf(uint32_t window, uint32_t chunk) const {
@@ -252,7 +252,7 @@ Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log
   const BudgetChoice* best = nullptr;
   for (uint32_t i = 0; i < budget.n_choices; ++i) {
     const BudgetChoice& choice = budget.choices[i];
-    if (choice.refused == ORIEL_REFUSED_SPEED &&
+    if (choice.refused == Refusal::kSpeed &&
         (best == nullptr || choice.decode_tokens_per_s > best->decode_tokens_per_s)) {
       best = &choice;
     }
@@ -343,11 +343,10 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
                     windows.least, static_cast<unsigned long long>(kMaxBindingBytes));
   }
   const auto better = [](const BudgetChoice& a, const BudgetChoice& b) {
-    return (a.refused == ORIEL_REFUSED_NOT) != (b.refused == ORIEL_REFUSED_NOT)
-               ? a.refused == ORIEL_REFUSED_NOT
-           : a.fits != b.fits ? a.fits
-           : a.fits           ? a.loss <= b.loss
-                              : a.minimum_bytes < b.minimum_bytes;
+    return (a.refused == Refusal::kNot) != (b.refused == Refusal::kNot) ? a.refused == Refusal::kNot
+           : a.fits != b.fits                                           ? a.fits
+           : a.fits                                                     ? a.loss <= b.loss
+                    : a.minimum_bytes < b.minimum_bytes;
   };
   for (uint32_t i = 1; i < budget->n_choices; ++i) {
     if (better(budget->choices[i], budget->choices[budget->chosen])) {
@@ -355,7 +354,7 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
     }
   }
   const BudgetChoice& chosen = budget->choices[budget->chosen];
-  if (chosen.refused != ORIEL_REFUSED_NOT) {
+  if (chosen.refused != Refusal::kNot) {
     return refuseSpeed(*budget, request, log);
   }
   budget->fits = chosen.fits;
@@ -366,7 +365,7 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   budget->loss = chosen.loss;
   budget->minimum_bytes = chosen.minimum_bytes;
   for (uint32_t i = 0; i < budget->n_choices; ++i) {
-    if (budget->choices[i].refused == ORIEL_REFUSED_NOT) {
+    if (budget->choices[i].refused == Refusal::kNot) {
       budget->minimum_bytes = std::min(budget->minimum_bytes, budget->choices[i].minimum_bytes);
     }
   }

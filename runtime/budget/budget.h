@@ -21,6 +21,13 @@ constexpr FormatPair kFormatPairs[] = {{KvFormat::kInt4, KvFormat::kInt4},
                                        {KvFormat::kF16, KvFormat::kF16}};
 constexpr uint32_t kFormatPairCount = sizeof(kFormatPairs) / sizeof(kFormatPairs[0]);
 
+/// Why a pair of formats is not chosen even where it fits.
+enum class Refusal : uint8_t {
+  kNot,
+  kQuality,  ///< rounding beyond LossModel::kl_limit
+  kSpeed     ///< slower than min_tokens_per_s with the shortest window
+};
+
 /// What may not be changed and what was asked for. Zero means "choose".
 struct BudgetRequest {
   uint64_t memory_bytes = 0;
@@ -40,7 +47,7 @@ struct BudgetRequest {
   /// Layers that differ in what they cache; nullptr: all alike, as the model says.
   const KvShape* kv = nullptr;
   /// Rates and work for predictions; both or neither.
-  const oriel_speed* speed = nullptr;
+  const DeviceSpeed* speed = nullptr;
   const WorkShape* work = nullptr;
   double min_tokens_per_s = 0;  ///< of a token that sees a full window; 0: any
 };
@@ -64,7 +71,7 @@ struct BudgetChoice {
   BudgetBytes bytes;
   uint64_t minimum_bytes = 0;  ///< least memory_bytes for this pair
   double loss = 0;             ///< expected, nats per token
-  oriel_refusal refused = ORIEL_REFUSED_NOT;
+  Refusal refused = Refusal::kNot;
   double decode_tokens_per_s = 0;  ///< with the window full; 0: not known
 };
 
@@ -75,8 +82,8 @@ struct Budget {
   uint32_t chunk = 0;
   BudgetBytes bytes;
   double loss = 0;
-  oriel_step_cost decode = {};  ///< tokens 0: not known
-  oriel_step_cost prefill = {};
+  StepCost decode;  ///< tokens 0: not known
+  StepCost prefill;
   uint64_t minimum_bytes = 0;  ///< least memory_bytes that this request can be met in
   /// Everything that was weighed, in the order of kFormatPairs (those the request allows).
   BudgetChoice choices[kFormatPairCount];

@@ -252,27 +252,24 @@ class JsonText {
 
 struct Constant {
   const char* name;
-  double oriel_calibration::*value;
+  double Calibration::*value;
 };
 constexpr Constant kConstants[] = {
-    {"forget_scale", &oriel_calibration::forget_scale},
-    {"forget_power", &oriel_calibration::forget_power},
-    {"keys_int8", &oriel_calibration::keys_int8},
-    {"keys_int4", &oriel_calibration::keys_int4},
-    {"values_int8", &oriel_calibration::values_int8},
-    {"values_int4", &oriel_calibration::values_int4},
-    {"kl_limit", &oriel_calibration::kl_limit},
+    {"forget_scale", &Calibration::forget_scale}, {"forget_power", &Calibration::forget_power},
+    {"keys_int8", &Calibration::keys_int8},       {"keys_int4", &Calibration::keys_int4},
+    {"values_int8", &Calibration::values_int8},   {"values_int4", &Calibration::values_int4},
+    {"kl_limit", &Calibration::kl_limit},
 };
 
 struct LayerConstant {
   const char* name;
-  double oriel_layer_calibration::*value;
+  double LayerCalibration::*value;
 };
 constexpr LayerConstant kLayerConstants[] = {
-    {"keys_int8", &oriel_layer_calibration::keys_int8},
-    {"keys_int4", &oriel_layer_calibration::keys_int4},
-    {"values_int8", &oriel_layer_calibration::values_int8},
-    {"values_int4", &oriel_layer_calibration::values_int4},
+    {"keys_int8", &LayerCalibration::keys_int8},
+    {"keys_int4", &LayerCalibration::keys_int4},
+    {"values_int8", &LayerCalibration::values_int8},
+    {"values_int4", &LayerCalibration::values_int4},
 };
 
 class Reader {
@@ -303,7 +300,6 @@ class Reader {
     if (!whole || !has_version_ || !has_model_ || !has_constants_) {
       return CalibrationFault::kNotOne;
     }
-    file_->constants.struct_size = sizeof(file_->constants);
     file_->constants.layers = file_->constants.layer_count != 0 ? file_->layers : nullptr;
     return CalibrationFault::kNone;
   }
@@ -415,7 +411,7 @@ class Reader {
     }
   }
 
-  bool readLayer(oriel_layer_calibration* layer) {
+  bool readLayer(LayerCalibration* layer) {
     if (json_.next() != '{') {
       return false;
     }

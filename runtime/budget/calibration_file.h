@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/limits.h"
-#include "oriel/oriel.h"
+#include "budget/loss.h"
 
 namespace oriel {
 
@@ -18,8 +18,8 @@ struct TextSource {
 struct CalibrationFile {
   uint64_t model_bytes = 0;  ///< size of the model's file
   uint64_t model_hash = 0;   ///< EndsHash of it
-  oriel_calibration constants = {};
-  oriel_layer_calibration layers[kMaxLayers];
+  Calibration constants;
+  LayerCalibration layers[kMaxLayers];
 };
 
 enum class CalibrationFault {

@@ -6,9 +6,29 @@
 #include <cstdint>
 
 #include "kv/cache_layout.h"
-#include "oriel/oriel.h"
 
 namespace oriel {
+
+/// What rounding the cache of one layer alone costs: mean KL divergence from a cache in f16, in nats.
+struct LayerCalibration {
+  double keys_int8;
+  double keys_int4;
+  double values_int8;
+  double values_int4;
+};
+
+/// Constants of one model as `oriel calibrate` measures them. 0: not measured.
+struct Calibration {
+  double forget_scale = 0;  ///< forgetting all but the last n tokens costs scale * n^-power
+  double forget_power = 0;
+  double keys_int8 = 0;  ///< with only this side in this format, in every layer
+  double keys_int4 = 0;
+  double values_int8 = 0;
+  double values_int4 = 0;
+  const LayerCalibration* layers = nullptr;  ///< layer_count entries; nullptr: all alike
+  uint32_t layer_count = 0;
+  double kl_limit = 0;
+};
 
 struct LossModel {
   // Forgetting: c * tokens^-beta for a window of that many tokens. Fitted to perplexity against context
@@ -22,7 +42,7 @@ struct LossModel {
   double values_int8 = 0.0001;
   double values_int4 = 0.0041;
   /// How layers share the four above, one entry each; nullptr: all alike.
-  const oriel_layer_calibration* layers = nullptr;
+  const LayerCalibration* layers = nullptr;
   /// Rounding beyond this is no longer what the sum above describes: such formats are never chosen. At a
   /// mean divergence of 0.1 nats one token in seven or eight is chosen differently, and measured losses
   /// (docs/budgeter.md) fall apart soon behind it.

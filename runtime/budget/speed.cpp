@@ -7,7 +7,7 @@
 namespace oriel {
 namespace {
 
-const oriel_weight_speed* findWeights(const oriel_speed& speed, uint32_t tensor_type) {
+const WeightSpeed* findWeights(const DeviceSpeed& speed, uint32_t tensor_type) {
   for (uint32_t i = 0; i < speed.weight_count; ++i) {
     if (speed.weights[i].tensor_type == tensor_type) {
       return &speed.weights[i];
@@ -20,7 +20,7 @@ bool sameName(const GgufString& name, const char* text) {
   return name.bytes == std::strlen(text) && std::memcmp(name.data, text, name.bytes) == 0;
 }
 
-const oriel_cache_speed* findCache(const oriel_speed& speed, oriel_kv_format k, oriel_kv_format v) {
+const CacheSpeed* findCache(const DeviceSpeed& speed, KvFormat k, KvFormat v) {
   for (uint32_t i = 0; i < speed.cache_count; ++i) {
     if (speed.caches[i].k_format == k && speed.caches[i].v_format == v) {
       return &speed.caches[i];
@@ -30,15 +30,13 @@ const oriel_cache_speed* findCache(const oriel_speed& speed, oriel_kv_format k, 
 }
 
 /// Rates of a pair; one that was not measured is half of each side's own pair.
-bool cacheRate(const oriel_speed& speed, KvFormat keys, KvFormat values, oriel_cache_speed* rate) {
-  const oriel_kv_format k = publicFormat(keys);
-  const oriel_kv_format v = publicFormat(values);
-  if (const oriel_cache_speed* found = findCache(speed, k, v)) {
+bool cacheRate(const DeviceSpeed& speed, KvFormat k, KvFormat v, CacheSpeed* rate) {
+  if (const CacheSpeed* found = findCache(speed, k, v)) {
     *rate = *found;
     return true;
   }
-  const oriel_cache_speed* a = findCache(speed, k, k);
-  const oriel_cache_speed* b = findCache(speed, v, v);
+  const CacheSpeed* a = findCache(speed, k, k);
+  const CacheSpeed* b = findCache(speed, v, v);
   if (a == nullptr || b == nullptr) {
     return false;
   }
@@ -51,18 +49,6 @@ bool cacheRate(const oriel_speed& speed, KvFormat keys, KvFormat values, oriel_c
 }
 
 }  // namespace
-
-oriel_kv_format publicFormat(KvFormat format) {
-  switch (format) {
-    case KvFormat::kF16:
-      return ORIEL_KV_F16;
-    case KvFormat::kInt8:
-      return ORIEL_KV_INT8;
-    case KvFormat::kInt4:
-      return ORIEL_KV_INT4;
-  }
-  return ORIEL_KV_AUTO;
-}
 
 void WorkShape::add(uint32_t tensor_type, uint64_t body, uint64_t head) {
   uint32_t i = 0;
@@ -107,8 +93,8 @@ WorkShape workOf(const GgufFile& file, const ModelDesc& model, const KvShape& kv
   return work;
 }
 
-bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormats& formats,
-              uint32_t chunk, oriel_step_cost* cost) {
+bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormats& formats,
+              uint32_t chunk, StepCost* cost) {
   *cost = {};
   if (!work.known) {
     return false;
@@ -126,7 +112,7 @@ bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormat
     if (matrices.body_weights + matrices.head_weights == 0) {
       continue;  // only looked up
     }
-    const oriel_weight_speed* rate = findWeights(speed, matrices.tensor_type);
+    const WeightSpeed* rate = findWeights(speed, matrices.tensor_type);
     if (rate == nullptr) {
       return false;
     }
@@ -139,7 +125,7 @@ bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormat
   }
   for (uint32_t layer = 0; layer < work.kv.layers(); ++layer) {
     const KvGroup& group = work.kv.groupOf(layer);
-    oriel_cache_speed rate;
+    CacheSpeed rate;
     if (!cacheRate(speed, formats.keys(layer), formats.values(layer), &rate)) {
       return false;
     }
@@ -158,24 +144,23 @@ bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormat
   return true;
 }
 
-double stepSeconds(const oriel_step_cost& cost, double depth) {
+double stepSeconds(const StepCost& cost, double depth) {
   const double local = std::min<double>(depth, cost.local_window_tokens);
   return cost.overhead_s + cost.weights_s + cost.cache_s_per_token * depth +
          cost.local_s_per_token * local;
 }
 
-bool validSpeed(const oriel_speed& speed) {
+bool validSpeed(const DeviceSpeed& speed) {
   const auto valid = [](double value) { return std::isfinite(value) && value >= 0; };
-  bool good = speed.weight_count <= ORIEL_SPEED_WEIGHTS &&
-              speed.cache_count <= ORIEL_SPEED_CACHES && valid(speed.submit_ns) &&
-              valid(speed.dispatch_ns) && valid(speed.read_bytes_per_s);
+  bool good = speed.weight_count <= kMaxSpeedWeights && speed.cache_count <= kMaxSpeedCaches &&
+              valid(speed.submit_ns) && valid(speed.dispatch_ns) && valid(speed.read_bytes_per_s);
   for (uint32_t i = 0; good && i < speed.weight_count; ++i) {
-    const oriel_weight_speed& rate = speed.weights[i];
+    const WeightSpeed& rate = speed.weights[i];
     good = valid(rate.decode_ns) && valid(rate.chunk_ns) && valid(rate.chunk_token_ns) &&
            valid(rate.head_ns);
   }
   for (uint32_t i = 0; good && i < speed.cache_count; ++i) {
-    const oriel_cache_speed& rate = speed.caches[i];
+    const CacheSpeed& rate = speed.caches[i];
     good = valid(rate.decode_ns) && valid(rate.chunk_ns) && valid(rate.append_ns) &&
            valid(rate.chunk_append_ns);
   }

@@ -1,18 +1,76 @@
-// How fast a plan will run: measured rates of a device (oriel_speed) times the work of a step. Pure.
+// How fast a plan will run: measured rates of a device (DeviceSpeed) times the work of a step. Pure.
 //
 // A roofline would take the slower of bytes / bandwidth and operations / compute. Rates measured with the
 // library's own kernels already are the slower of the two, for each type of weights and each pair of cache
-// formats, so that times just add up; what they add up from is reported (oriel_step_cost).
+// formats, so that times just add up; what they add up from is reported (StepCost).
 #pragma once
 
 #include <cstdint>
 
 #include "budget/kv_shape.h"
 #include "gguf/gguf.h"
-#include "oriel/oriel.h"
 #include "plan/plan.h"
 
 namespace oriel {
+
+constexpr uint32_t kMaxSpeedWeights = 16;
+constexpr uint32_t kMaxSpeedCaches = 4;
+
+// Rates are kept in files as they lie in memory: no struct of them has padding.
+
+/// Of matrices in one type. Nanoseconds for one weight.
+struct WeightSpeed {
+  uint32_t tensor_type;  ///< as GGUF numbers it
+  uint32_t reserved;
+  double decode_ns;       ///< of a layer, times one token
+  double chunk_ns;        ///< of a chunk of tokens, and ...
+  double chunk_token_ns;  ///< ... for each token of the chunk
+  double head_ns;         ///< of the output matrix, times one token
+};
+
+/// Of caches in one pair of formats, in nanoseconds.
+struct CacheSpeed {
+  KvFormat k_format;
+  KvFormat v_format;
+  uint8_t reserved[6];
+  double
+      decode_ns;    ///< a query's head against one cached token, its key and its value, by head_dim
+  double chunk_ns;  ///< the same in a chunk, for each of its tokens
+  /// What rotating and storing a token takes more than in f16, by layers, query heads and head_dim; the latter in
+  /// a chunk.
+  double append_ns;
+  double chunk_append_ns;
+};
+
+/// What was measured on one device with the kernels of one model's layers.
+struct DeviceSpeed {
+  char device[256];
+  char driver[256];
+  double submit_ns;         ///< one step, however little it does
+  double dispatch_ns;       ///< one kernel of a step, however little it does
+  double read_bytes_per_s;  ///< of weights, at best
+  uint64_t
+      shape;  ///< which layers they were measured with, which kernels and optional features: a hash
+  uint32_t weight_count;
+  uint32_t cache_count;
+  WeightSpeed weights[kMaxSpeedWeights];
+  CacheSpeed caches[kMaxSpeedCaches];
+  uint32_t kernels_changed;  ///< 1: measuring found faster kernels than were used before
+  uint32_t reserved;
+};
+
+/// What a step of `tokens` tokens is predicted to take, in seconds.
+struct StepCost {
+  uint32_t tokens = 0;               ///< 0: not known
+  uint32_t local_window_tokens = 0;  ///< of layers that see only so many; 0: no such layers
+  double overhead_s = 0;  ///< submission, kernels; of one token also storing its key and value
+  double weights_s =
+      0;  ///< matrices of the layers (of a chunk also storing its keys and values), ...
+  double weights_once_s = 0;     ///< ... of which however few tokens a chunk has
+  double head_s = 0;             ///< logits of one token: only steps that want them
+  double cache_s_per_token = 0;  ///< for each token that is seen
+  double local_s_per_token = 0;  ///< for each token that layers with a window of their own see
+};
 
 /// Types of matrices that one model can mix; more are rare, and then nothing is predicted.
 constexpr uint32_t kMaxWorkTypes = 8;
@@ -40,15 +98,13 @@ WorkShape workOf(const GgufFile& file, const ModelDesc& model, const KvShape& kv
 
 /// Cost of a step of one token (chunk 0) or of a chunk of so many, with these formats. False when the
 /// device's rates do not cover a type of weights.
-bool stepCost(const oriel_speed& speed, const WorkShape& work, const CacheFormats& formats,
-              uint32_t chunk, oriel_step_cost* cost);
+bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormats& formats,
+              uint32_t chunk, StepCost* cost);
 
 /// Seconds of one step whose tokens see `depth` tokens each.
-double stepSeconds(const oriel_step_cost& cost, double depth);
-
-oriel_kv_format publicFormat(KvFormat format);
+double stepSeconds(const StepCost& cost, double depth);
 
 /// False for rates that no measurement can give: not finite, negative, counts out of range.
-bool validSpeed(const oriel_speed& speed);
+bool validSpeed(const DeviceSpeed& speed);
 
 }  // namespace oriel

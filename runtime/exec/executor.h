@@ -135,8 +135,6 @@ struct ExecutorMemory {
 };
 ExecutorMemory takeExecutorMemory(const Plan& plan, Arena* host);
 
-struct VulkanApi;  // platform/vulkan/loader.h
-
 struct ExecutorOptions {
   uint32_t device_number = 0;  ///< 1 + index of a Vulkan device; 0: choose
   /// The caller has another executor in reserve: that no device is usable, or one cannot be set up, is
@@ -155,10 +153,8 @@ struct ExecutorOptions {
   uint32_t cpu_simd_level = UINT32_MAX;  ///< the best SimdTarget that may be used
   bool divide_as_gpu =
       false;  ///< true: kernels divide their work as on a GPU, on software devices too
-  /// Called with the entry points each time some have been loaded (before and after the instance is
-  /// made); may replace them.
-  void (*wrap_api)(VulkanApi* api, void* user) = nullptr;
-  void* wrap_api_user = nullptr;
+  /// What stands between the executor and its driver: of the type that the executor's platform defines.
+  const void* driver_tap = nullptr;
 };
 
 /// The reference executor: plain C++ over host memory, one thread. Destroy with destroyExecutor.

@@ -5,7 +5,6 @@
 
 #include "base/checked.h"
 #include "base/limits.h"
-#include "oriel/oriel.h"
 
 namespace oriel {
 

@@ -8,7 +8,7 @@ namespace oriel {
 
 /// What the op of one check leaves behind.
 struct Check {
-  char name[60];  ///< a candidate's name follows it in oriel_check::name
+  char name[60];  ///< a candidate's name follows it in CheckReport::name
   StepList list;
   bool words;          ///< words of a cache: all but a few on the brink of rounding must be equal
   uint8_t candidate;   ///< kMatmul: Op::candidate; else 0

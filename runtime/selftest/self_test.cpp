@@ -137,7 +137,7 @@ bool nameOf(const Check& check, const Executor& executor, char (&name)[64], doub
 }
 
 void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
-  oriel_self_test_result* const result = sink.counts;
+  SelfTestSummary* const result = sink.summary;
   std::snprintf(result->device, sizeof(result->device), "%s", executor.deviceName());
   std::snprintf(result->driver, sizeof(result->driver), "%s", executor.driverName());
   executor.describeFeatures(result->features, sizeof(result->features));
@@ -145,22 +145,22 @@ void describe(const Executor& executor, bool subgroups, const CheckSink& sink) {
     return;  // nothing is optional
   }
   if (!subgroups) {
-    sink.report("rms_norm_subgroup", ORIEL_CHECK_SKIPPED, 0, 0,
-                "the device has no subgroup arithmetic, or it is turned off");
+    sink.report({"rms_norm_subgroup", CheckResult::kSkipped, 0, 0,
+                 "the device has no subgroup arithmetic, or it is turned off"});
   }
   if (!hasCandidate(executor, MatmulUse::kVector, "dot")) {
-    sink.report("matmul with dot products", ORIEL_CHECK_SKIPPED, 0, 0,
-                "the device has no packed integer dot product, or it is turned off");
+    sink.report({"matmul with dot products", CheckResult::kSkipped, 0, 0,
+                 "the device has no packed integer dot product, or it is turned off"});
   }
   if (!hasCandidate(executor, MatmulUse::kChunk, kHalfCandidate)) {
-    sink.report("matmul in half precision", ORIEL_CHECK_SKIPPED, 0, 0,
-                "the device has no arithmetic in f16, or it is turned off");
+    sink.report({"matmul in half precision", CheckResult::kSkipped, 0, 0,
+                 "the device has no arithmetic in f16, or it is turned off"});
   }
   if (!hasCandidate(executor, MatmulUse::kChunk, kMatrixCandidate)) {
     sink.report(
-        "matmul with matrix units", ORIEL_CHECK_SKIPPED, 0, 0,
-        "the device has none that multiply f16, they are turned off, or this build has no kernels "
-        "for them");
+        {"matmul with matrix units", CheckResult::kSkipped, 0, 0,
+         "the device has none that multiply f16, they are turned off, or this build has no kernels "
+         "for them"});
   }
 }
 
@@ -204,12 +204,12 @@ Status runChecks(const TestedDevice& device, CheckPart part, const oriel_allocat
     ORIEL_TRY(reference.executor->read(check.out, 0, check.out.size_bytes, &want));
     const double error = difference(check, got, want);
     if (error <= limit) {
-      sink.report(name, ORIEL_CHECK_PASSED, error, limit, "");
+      sink.report({name, CheckResult::kPassed, error, limit, ""});
     } else {
       sink.report(
-          name, ORIEL_CHECK_FAILED, error, limit,
-          "it differs from the same work in plain code: update the driver, or choose another "
-          "device");
+          {name, CheckResult::kFailed, error, limit,
+           "it differs from the same work in plain code: update the driver, or choose another "
+           "device"});
     }
   }
   return kOk;
@@ -217,23 +217,14 @@ Status runChecks(const TestedDevice& device, CheckPart part, const oriel_allocat
 
 }  // namespace
 
-void CheckSink::report(const char* name, oriel_check_result result, double error, double limit,
-                       const char* reason) const {
-  uint32_t* const count = result == ORIEL_CHECK_PASSED   ? &counts->passed
-                          : result == ORIEL_CHECK_FAILED ? &counts->failed
-                                                         : &counts->skipped;
+void CheckSink::report(const CheckReport& report) const {
+  uint32_t* const count = report.result == CheckResult::kPassed   ? &summary->passed
+                          : report.result == CheckResult::kFailed ? &summary->failed
+                                                                  : &summary->skipped;
   ++*count;
-  if (on_check == nullptr) {
-    return;
+  if (on_check != nullptr) {
+    on_check(report, user);
   }
-  oriel_check check = {};
-  check.struct_size = sizeof(check);
-  std::snprintf(check.name, sizeof(check.name), "%s", name);
-  check.result = result;
-  check.error = error;
-  check.limit = limit;
-  std::snprintf(check.reason, sizeof(check.reason), "%s", reason);
-  on_check(&check, user);
 }
 
 Status TestProgress::advance() {

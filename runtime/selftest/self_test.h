@@ -16,14 +16,32 @@ struct TestedDevice {
   const void* context = nullptr;
 };
 
+enum class CheckResult : uint8_t { kPassed, kFailed, kSkipped };
+
+/// One kernel variant on the device beside plain code. The texts last as long as the call that is given it.
+struct CheckReport {
+  const char* name;
+  CheckResult result;
+  double error;  ///< largest difference, relative to the root mean square of what should be
+  double limit;
+  const char* reason;  ///< why it failed or was skipped; ""
+};
+
+/// What was tested, and how it went.
+struct SelfTestSummary {
+  char device[256];
+  char driver[256];
+  char features[256];  ///< optional features in use, as Executor::describeFeatures names them
+  uint32_t passed, failed, skipped;
+};
+
 /// Counts checks and passes them on.
 struct CheckSink {
-  oriel_check_fn on_check = nullptr;
+  void (*on_check)(const CheckReport& report, void* user) = nullptr;
   void* user = nullptr;
-  oriel_self_test_result* counts = nullptr;
+  SelfTestSummary* summary = nullptr;
 
-  void report(const char* name, oriel_check_result result, double error, double limit,
-              const char* reason) const;
+  void report(const CheckReport& report) const;
 };
 
 /// Tells the app of each part that is done, and asks whether to go on.
@@ -39,7 +57,7 @@ struct TestProgress {
 /// The parts that runSelfTest does.
 constexpr uint32_t kSelfTestParts = std::size(kAllKernels) + 1;
 
-/// Fills in the device of sink.counts, too.
+/// Fills in the device of sink.summary, too.
 Status runSelfTest(const TestedDevice& device, const oriel_allocator& allocator, const Log& log,
                    const CheckSink& sink, TestProgress* progress);
 

@@ -82,7 +82,7 @@ struct Bench {
 };
 
 /// Seconds that a step costs without matrices and attention.
-double overheadSeconds(const oriel_speed& speed, const Probe& probe, StepList list) {
+double overheadSeconds(const DeviceSpeed& speed, const Probe& probe, StepList list) {
   const uint32_t ops = probe.ops(list) + (list != StepList::kHead ? probe.ops(StepList::kHead) : 0);
   return kNano * (speed.submit_ns + ops * speed.dispatch_ns);
 }
@@ -138,12 +138,12 @@ Status timePair(const Bench& bench, Probe* probe, bool deep, PairTimes* times) {
   return kOk;
 }
 
-oriel_cache_speed cacheRate(const FormatPair& pair, const ProbeShape& shape, const PairTimes& times,
-                            const PairTimes& f16) {
+CacheSpeed cacheRate(const FormatPair& pair, const ProbeShape& shape, const PairTimes& times,
+                     const PairTimes& f16) {
   const double values = attendedValues(shape) * kNano;
-  oriel_cache_speed rate = {};
-  rate.k_format = publicFormat(pair.k);
-  rate.v_format = publicFormat(pair.v);
+  CacheSpeed rate = {};
+  rate.k_format = pair.k;
+  rate.v_format = pair.v;
   rate.decode_ns = positive(times.decode_deep - times.decode) / (values * (kDeep - kShallow));
   rate.chunk_ns = positive(times.whole_deep - times.whole) / (values * (kDeep - kWhole) * kWhole);
   // What it takes to store f16 is in the rate of the weights: both are of the same layers.
@@ -153,7 +153,7 @@ oriel_cache_speed cacheRate(const FormatPair& pair, const ProbeShape& shape, con
 }
 
 /// Nanoseconds for a weight of the output matrix.
-Status headRate(const oriel_speed& speed, const ProbeShape& shape, Probe* probe, double* head_ns) {
+Status headRate(const DeviceSpeed& speed, const ProbeShape& shape, Probe* probe, double* head_ns) {
   double head = 0;
   ORIEL_TRY(probe->timeHeadAfterLayers(&head));
   const double head_weights = 1.0 * shape.n_vocab * shape.n_embd * kNano;
@@ -162,8 +162,8 @@ Status headRate(const oriel_speed& speed, const ProbeShape& shape, Probe* probe,
 }
 
 /// Solves for the weights, given everything else.
-Status weightRate(const oriel_speed& speed, const ProbeShape& shape, const oriel_cache_speed& cache,
-                  double decode, double whole, Probe* probe, oriel_weight_speed* rate) {
+Status weightRate(const DeviceSpeed& speed, const ProbeShape& shape, const CacheSpeed& cache,
+                  double decode, double whole, Probe* probe, WeightSpeed* rate) {
   double part = 0;
   *rate = {};
   ORIEL_TRY(headRate(speed, shape, probe, &rate->head_ns));
@@ -216,7 +216,7 @@ Status openLayers(Bench* bench, const CacheFormats& formats, uint32_t window, Pr
 /// whole steps, in which weights take the place of keys and values in the processor's caches as they do in
 /// the model, unless the device is slow. There arithmetic is the limit, so nothing depends on those caches,
 /// and the difference is small beside what a step takes on a busy machine: ops of the cache are timed apart.
-Status measureLayers(Bench* bench, uint32_t type, oriel_speed* speed) {
+Status measureLayers(Bench* bench, uint32_t type, DeviceSpeed* speed) {
   ProbeShape shape;
   if (!shapeOfType(bench->target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
     return ORIEL_ERROR_UNSUPPORTED;
@@ -245,7 +245,7 @@ Status measureLayers(Bench* bench, uint32_t type, oriel_speed* speed) {
       ORIEL_TRY(timePair(*bench, &probe, true, &times));
     }
     f16 = first ? times : f16;
-    const oriel_cache_speed rate = cacheRate(pair, cached, times, f16);
+    const CacheSpeed rate = cacheRate(pair, cached, times, f16);
     speed->caches[speed->cache_count++] = rate;
     if (first) {
       ORIEL_TRY(weightRate(*speed, shape, rate, whole_steps.decode, whole_steps.whole, &layers,
@@ -259,7 +259,7 @@ Status measureLayers(Bench* bench, uint32_t type, oriel_speed* speed) {
 }
 
 /// The rates of another type of weights. Where no layer has it, of the output matrix alone.
-Status measureType(Bench* bench, const WorkShape::Matrices& matrices, oriel_speed* speed) {
+Status measureType(Bench* bench, const WorkShape::Matrices& matrices, DeviceSpeed* speed) {
   ProbeShape shape;
   const uint32_t type = matrices.tensor_type;
   if (!shapeOfType(bench->target.shape, type, kMostBytes, kMostHeadBytes, &shape)) {
@@ -269,7 +269,7 @@ Status measureType(Bench* bench, const WorkShape::Matrices& matrices, oriel_spee
   if (matrices.body_weights == 0) {
     shape.n_layers = std::min(bench->layers, layersWithin(shape, kMostBytes));
     ORIEL_TRY(probe.open(shape, CacheFormats(), kShortWindow, kFewTokens, bench->maker));
-    oriel_weight_speed* const rate = &speed->weights[speed->weight_count++];
+    WeightSpeed* const rate = &speed->weights[speed->weight_count++];
     rate->tensor_type = type;
     ORIEL_TRY(headRate(*speed, shape, &probe, &rate->head_ns));
     return bench->advance();
@@ -285,7 +285,7 @@ Status measureType(Bench* bench, const WorkShape::Matrices& matrices, oriel_spee
   return bench->advance();
 }
 
-Status measureReading(Bench* bench, oriel_speed* speed) {
+Status measureReading(Bench* bench, DeviceSpeed* speed) {
   ProbeShape shape = kStream;
   for (double seconds = 0; seconds < kLongEnoughSeconds; shape.n_layers *= 4) {
     Probe probe(bench->allocator, bench->log);
@@ -301,7 +301,7 @@ Status measureReading(Bench* bench, oriel_speed* speed) {
 }
 
 /// Submission and kernels.
-Status measureOverhead(Probe* probe, oriel_speed* speed) {
+Status measureOverhead(Probe* probe, DeviceSpeed* speed) {
   double decode = 0;
   double head = 0;
   ORIEL_TRY(probe->time(1, kShallow, &decode));
@@ -315,7 +315,7 @@ Status measureOverhead(Probe* probe, oriel_speed* speed) {
 constexpr uint32_t kChunkKernels = 256;
 
 /// Which rates these are to be: of what device, and with which kernels.
-void identify(const Executor& executor, SpeedTarget* target, oriel_speed* speed) {
+void identify(const Executor& executor, SpeedTarget* target, DeviceSpeed* speed) {
   std::snprintf(speed->device, sizeof(speed->device), "%s", executor.deviceName());
   std::snprintf(speed->driver, sizeof(speed->driver), "%s", executor.driverName());
   for (uint32_t i = 0; i < target->n_matrices; ++i) {
@@ -367,9 +367,8 @@ uint32_t mainMatrices(const SpeedTarget& target) {
 
 Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const char* cache_dir,
                     bool again, const LoadProgress& progress, const oriel_allocator& allocator,
-                    const Log& log, oriel_speed* speed) {
+                    const Log& log, DeviceSpeed* speed) {
   std::memset(static_cast<void*>(speed), 0, sizeof(*speed));
-  speed->struct_size = sizeof(*speed);
   Bench bench = {maker, target, progress, allocator, log};
   bool chosen = false;  // which kernels to use, when rates were measured before
   bool changed = false;
@@ -377,7 +376,7 @@ Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const
     Probe probe(allocator, log);
     ORIEL_TRY(probe.open(kNarrow, CacheFormats(), kShortWindow, 1, maker));
     identify(*probe.executor(), &bench.target, speed);
-    oriel_speed kept = *speed;
+    DeviceSpeed kept = *speed;
     chosen = readSpeedFile(cache_dir, &kept);
     if (chosen && !again) {
       *speed = kept;

@@ -4,7 +4,6 @@
 #include "budget/speed.h"
 #include "exec/executor.h"
 #include "exec/load_weights.h"
-#include "oriel/oriel.h"
 #include "speed/probe_file.h"
 
 namespace oriel {
@@ -38,6 +37,6 @@ SpeedTarget anySpeedTarget();
 /// read.
 Status measureSpeed(const ExecutorMaker& maker, const SpeedTarget& target, const char* cache_dir,
                     bool again, const LoadProgress& progress, const oriel_allocator& allocator,
-                    const Log& log, oriel_speed* speed);
+                    const Log& log, DeviceSpeed* speed);
 
 }  // namespace oriel

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/hash.h"
-#include "budget/speed.h"
+#include "base/version.h"
 #include "os/os.h"
 
 namespace oriel {
@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kMagic[8] = {'O', 'r', 'i', 'e', 'l', 'S', 'P', '\n'};
 /// Raised whenever rates come to mean something else, or kernels change that they were measured with.
-constexpr uint32_t kVersion = 7;
+constexpr uint32_t kVersion = 8;
 constexpr size_t kMaxPath = 1024;
 
 struct SpeedFile {
@@ -21,19 +21,18 @@ struct SpeedFile {
   uint32_t file_bytes;
   uint64_t key;  ///< keyOf
   uint64_t rates_hash;
-  oriel_speed rates;
+  DeviceSpeed rates;
 };
 
-uint64_t keyOf(const oriel_speed& speed) {
-  const char* version = oriel_version();
-  uint64_t hash = hashBytes(version, std::strlen(version));
+uint64_t keyOf(const DeviceSpeed& speed) {
+  uint64_t hash = hashBytes(kVersionText, sizeof(kVersionText) - 1);
   hash = hashBytes(speed.device, std::strlen(speed.device), hash);
   hash = hashBytes(speed.driver, std::strlen(speed.driver), hash);
   return hashBytes(&speed.shape, sizeof(speed.shape), hash);
 }
 
 // Padding is never hashed: the rates are zeroed before they are filled.
-SpeedFile fileOf(const oriel_speed& speed) {
+SpeedFile fileOf(const DeviceSpeed& speed) {
   SpeedFile file;
   std::memset(static_cast<void*>(&file), 0, sizeof(file));
   std::memcpy(file.magic, kMagic, sizeof(kMagic));
@@ -46,7 +45,7 @@ SpeedFile fileOf(const oriel_speed& speed) {
 }
 
 // False: the path is too long.
-bool makePath(const char* dir, const oriel_speed& speed, char (&path)[kMaxPath]) {
+bool makePath(const char* dir, const DeviceSpeed& speed, char (&path)[kMaxPath]) {
   const int length = std::snprintf(path, sizeof(path), "%s/oriel-%016llx.speed", dir,
                                    static_cast<unsigned long long>(keyOf(speed)));
   return length > 0 && static_cast<size_t>(length) < sizeof(path);
@@ -54,7 +53,7 @@ bool makePath(const char* dir, const oriel_speed& speed, char (&path)[kMaxPath])
 
 }  // namespace
 
-bool readSpeedFile(const char* dir, oriel_speed* speed) {
+bool readSpeedFile(const char* dir, DeviceSpeed* speed) {
   char path[kMaxPath];
   SpeedFile file;
   if (dir == nullptr || !makePath(dir, *speed, path) || !readIfThere(path, &file, sizeof(file))) {
@@ -67,15 +66,14 @@ bool readSpeedFile(const char* dir, oriel_speed* speed) {
   }
   const SpeedFile expected = fileOf(file.rates);
   if (std::memcmp(&file, &expected, offsetof(SpeedFile, rates)) != 0 ||
-      file.rates.struct_size != sizeof(oriel_speed) || file.rates.shape != speed->shape ||
-      !validSpeed(file.rates)) {
+      file.rates.shape != speed->shape || !validSpeed(file.rates)) {
     return false;
   }
   std::memcpy(static_cast<void*>(speed), &file.rates, sizeof(*speed));
   return true;
 }
 
-void writeSpeedFile(const char* dir, const oriel_speed& speed, const Log& log) {
+void writeSpeedFile(const char* dir, const DeviceSpeed& speed, const Log& log) {
   char path[kMaxPath];
   if (dir == nullptr || !makePath(dir, speed, path)) {
     return;

@@ -3,13 +3,13 @@
 #pragma once
 
 #include "base/log.h"
-#include "oriel/oriel.h"
+#include "budget/speed.h"
 
 namespace oriel {
 
 /// speed->device, ->driver and ->shape say whose rates are wanted; false leaves the rest as it was.
-bool readSpeedFile(const char* dir, oriel_speed* speed);
+bool readSpeedFile(const char* dir, DeviceSpeed* speed);
 /// Failing to write is nobody's failure.
-void writeSpeedFile(const char* dir, const oriel_speed& speed, const Log& log);
+void writeSpeedFile(const char* dir, const DeviceSpeed& speed, const Log& log);
 
 }  // namespace oriel

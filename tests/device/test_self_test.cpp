@@ -96,7 +96,7 @@ uint32_t failuresWith(double factor, uint32_t* passed) {
     *executor = new (own->blocks.back().get()) WrongExecutor(real, own->factor);
     return kOk;
   };
-  oriel_self_test_result result = {};
+  SelfTestSummary result = {};
   const CheckSink sink = {nullptr, nullptr, &result};
   TestProgress progress = {{}, kSelfTestParts};
   EXPECT_TRUE(runSelfTest(device, defaultAllocator(), Log(), sink, &progress).ok());

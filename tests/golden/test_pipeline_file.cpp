@@ -32,7 +32,7 @@ class PipelineFile : public VulkanExecutor {
     Copier copier;
     const std::string folder = folder_.string();
     copier.rig.options.cache_dir = folder.c_str();
-    copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
+    static constexpr VulkanDriverTap driver_tap = {[](VulkanApi* api) {
       if (api->vkCreatePipelineCache != nullptr) {
         real = api->vkCreatePipelineCache;
         api->vkCreatePipelineCache = [](VkDevice device, const VkPipelineCacheCreateInfo* info,
@@ -42,7 +42,8 @@ class PipelineFile : public VulkanExecutor {
           return real(device, info, allocator, cache);
         };
       }
-    };
+    }};
+    copier.rig.options.driver_tap = &driver_tap;
     EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
     stats_ = copier.rig.executor->pipelineStats();
     EXPECT_TRUE(copier.copies());
@@ -121,7 +122,7 @@ TEST_F(PipelineFile, hits_that_a_driver_reports_are_counted_and_all_pipelines_as
     asked = 0;
     Copier copier;
     copier.rig.options.cache_dir = folder.c_str();
-    copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
+    static constexpr VulkanDriverTap driver_tap = {[](VulkanApi* api) {
       if (api->vkCreatePipelineCache == nullptr) {
         return;
       }
@@ -148,7 +149,8 @@ TEST_F(PipelineFile, hits_that_a_driver_reports_are_counted_and_all_pipelines_as
         }
         return result;
       };
-    };
+    }};
+    copier.rig.options.driver_tap = &driver_tap;
     EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
     return copier.rig.executor->pipelineStats();
   };

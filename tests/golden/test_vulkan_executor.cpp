@@ -16,7 +16,7 @@ namespace {
 TEST_F(VulkanExecutor, a_step_submits_once_and_creates_allocates_and_records_nothing) {
   VulkanTap tap;
   Copier copier;
-  copier.rig.options.wrap_api = VulkanTap::wrap;
+  copier.rig.options.driver_tap = &VulkanTap::kDriver;
   ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
   const StepRun runs[] = {StepRun::kDecode, StepRun::kChunk, StepRun::kChunkHead, StepRun::kHead};
   for (const StepRun what : runs) {
@@ -40,7 +40,7 @@ TEST_F(VulkanExecutor, only_ops_that_touch_the_same_words_wait_for_each_other) {
   const auto barriers = [](uint32_t second_column, bool chained) {
     VulkanTap tap;
     KernelRig rig;
-    rig.options.wrap_api = VulkanTap::wrap;
+    rig.options.driver_tap = &VulkanTap::kDriver;
     const PackedMatrix matrix = floatMatrix(16, 32, std::vector<float>(16 * 32, 1.0f));
     const BufferRef weights = rig.input(matrix.words);
     const BufferRef in = rig.input(std::vector<float>(32, 1.0f));
@@ -68,7 +68,7 @@ TEST_F(VulkanExecutor, every_object_created_is_destroyed) {
   VulkanTap tap;
   {
     Copier copier;
-    copier.rig.options.wrap_api = VulkanTap::wrap;
+    copier.rig.options.driver_tap = &VulkanTap::kDriver;
     ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
   }
   for (const char* object :
@@ -87,7 +87,7 @@ TEST_F(VulkanExecutor, every_call_may_fail_and_gives_a_status_and_gives_back_wha
   {
     VulkanTap tap;
     Copier copier;
-    copier.rig.options.wrap_api = VulkanTap::wrap;
+    copier.rig.options.driver_tap = &VulkanTap::kDriver;
     ASSERT_TRUE(copier.rig.load().ok());
     ASSERT_TRUE(copier.copies());
     all = tap.calls;
@@ -110,7 +110,7 @@ TEST_F(VulkanExecutor, every_call_may_fail_and_gives_a_status_and_gives_back_wha
         };
         {
           Copier copier;
-          copier.rig.options.wrap_api = VulkanTap::wrap;
+          copier.rig.options.driver_tap = &VulkanTap::kDriver;
           const Status status = copier.rig.load();
           const bool works = status.ok() && copier.copies();
           // Lists of extensions are optional, and a lost run is the run's own failure.
@@ -141,7 +141,7 @@ TEST_F(VulkanExecutor, running_out_of_device_memory_is_a_status_of_its_own) {
     return call == "vkAllocateMemory" && nth == 2 ? VK_ERROR_OUT_OF_DEVICE_MEMORY : VK_SUCCESS;
   };
   Copier copier;
-  copier.rig.options.wrap_api = VulkanTap::wrap;
+  copier.rig.options.driver_tap = &VulkanTap::kDriver;
   EXPECT_EQ(copier.rig.load().code(), ORIEL_ERROR_OUT_OF_MEMORY);
   EXPECT_TRUE(copier.rig.log.says("memory")) << copier.rig.log.errors();
 }
@@ -149,7 +149,7 @@ TEST_F(VulkanExecutor, running_out_of_device_memory_is_a_status_of_its_own) {
 TEST_F(VulkanExecutor, a_lost_device_fails_every_later_call_and_can_still_be_destroyed) {
   VulkanTap tap;
   Copier copier;
-  copier.rig.options.wrap_api = VulkanTap::wrap;
+  copier.rig.options.driver_tap = &VulkanTap::kDriver;
   ASSERT_TRUE(copier.rig.load().ok());
   tap.calls.clear();
   tap.fail = [](const std::string& call, int) {
@@ -168,7 +168,7 @@ TEST_F(VulkanExecutor, a_lost_device_fails_every_later_call_and_can_still_be_des
 TEST_F(VulkanExecutor, a_device_that_does_not_answer_in_time_is_a_timeout_and_stays_one) {
   VulkanTap tap;
   Copier copier;
-  copier.rig.options.wrap_api = VulkanTap::wrap;
+  copier.rig.options.driver_tap = &VulkanTap::kDriver;
   copier.rig.options.timeout_ms = 200;
   ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
   tap.fail = [](const std::string& call, int) {
@@ -186,7 +186,7 @@ TEST_F(VulkanExecutor, a_device_that_never_answers_is_left_alone_when_destroyed)
   VulkanTap tap;
   {
     Copier copier;
-    copier.rig.options.wrap_api = VulkanTap::wrap;
+    copier.rig.options.driver_tap = &VulkanTap::kDriver;
     copier.rig.options.timeout_ms = 200;
     ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
     tap.fail = [](const std::string& call, int) {
@@ -203,7 +203,7 @@ TEST_F(VulkanExecutor, a_device_that_never_answers_is_left_alone_when_destroyed)
 TEST_F(VulkanExecutor, time_in_which_the_process_was_stopped_is_not_the_devices) {
   VulkanTap tap;
   Copier copier;
-  copier.rig.options.wrap_api = VulkanTap::wrap;
+  copier.rig.options.driver_tap = &VulkanTap::kDriver;
   copier.rig.options.timeout_ms = 1000;
   ASSERT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
   int stopped = 0;
@@ -223,7 +223,7 @@ TEST_F(VulkanExecutor, time_in_which_the_process_was_stopped_is_not_the_devices)
 /// Calls a function of the device and counts what is asked of the driver, and said, after it has failed.
 struct Loss {
   explicit Loss(VkResult result, const char* in = "vkWaitForFences") {
-    copier.rig.options.wrap_api = VulkanTap::wrap;
+    copier.rig.options.driver_tap = &VulkanTap::kDriver;
     copier.rig.options.timeout_ms = 300;
     EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
     copier.rig.log.clear();
@@ -310,7 +310,7 @@ TEST_F(VulkanExecutor, a_device_that_cannot_be_set_up_is_a_warning_where_it_is_o
         return call == failure.call ? failure.result : VK_SUCCESS;
       };
       Copier copier;
-      copier.rig.options.wrap_api = VulkanTap::wrap;
+      copier.rig.options.driver_tap = &VulkanTap::kDriver;
       copier.rig.options.device_is_optional = optional;
       const Status status = copier.rig.load();
       const std::vector<CapturedLog::Line>& said = copier.rig.log.lines;
@@ -355,7 +355,7 @@ TEST_F(VulkanExecutor, devices_are_listed_as_they_are_numbered) {
 TEST_F(VulkanExecutor, an_arena_the_device_would_round_up_is_refused_not_overspent) {
   VulkanTap tap;
   Copier copier;
-  copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
+  static constexpr VulkanDriverTap driver_tap = {[](VulkanApi* api) {
     static PFN_vkGetBufferMemoryRequirements real;
     if (api->vkGetBufferMemoryRequirements != nullptr) {
       real = api->vkGetBufferMemoryRequirements;
@@ -365,7 +365,8 @@ TEST_F(VulkanExecutor, an_arena_the_device_would_round_up_is_refused_not_overspe
         requirements->size += 65536;
       };
     }
-  };
+  }};
+  copier.rig.options.driver_tap = &driver_tap;
   EXPECT_EQ(copier.rig.load().code(), ORIEL_ERROR_UNSUPPORTED);
   EXPECT_TRUE(copier.rig.log.says("planned")) << copier.rig.log.errors();
 }
@@ -376,7 +377,7 @@ TEST_F(VulkanExecutor, a_device_with_every_extension_is_asked_for_all_of_them_on
   static PFN_vkCreateDevice real_create;
   asked.clear();
   Copier copier;
-  copier.rig.options.wrap_api = [](VulkanApi* api, void*) {
+  static constexpr VulkanDriverTap driver_tap = {[](VulkanApi* api) {
     if (api->vkEnumerateDeviceExtensionProperties == nullptr) {
       return;
     }
@@ -407,7 +408,8 @@ TEST_F(VulkanExecutor, a_device_with_every_extension_is_asked_for_all_of_them_on
       less.ppEnabledExtensionNames = real.data();
       return real_create(device, &less, allocator, created);
     };
-  };
+  }};
+  copier.rig.options.driver_tap = &driver_tap;
   EXPECT_TRUE(copier.rig.load().ok()) << copier.rig.log.errors();
   std::sort(asked.begin(), asked.end());
   EXPECT_EQ(1, std::count(asked.begin(), asked.end(), "VK_KHR_portability_subset"));
@@ -437,7 +439,7 @@ struct LongChunk {
 TEST_F(VulkanExecutor, a_long_step_is_several_submissions_and_all_of_it_is_done) {
   VulkanTap tap;
   LongChunk chunk;
-  chunk.rig.options.wrap_api = VulkanTap::wrap;
+  chunk.rig.options.driver_tap = &VulkanTap::kDriver;
   ASSERT_TRUE(chunk.rig.load().ok()) << chunk.rig.log.errors();
   EXPECT_GT(tap.calls["vkCmdDispatchBase"], 0) << "products of more work than a piece are divided";
   tap.calls.clear();
@@ -459,7 +461,7 @@ TEST_F(VulkanExecutor, a_long_step_is_several_submissions_and_all_of_it_is_done)
 TEST_F(VulkanExecutor, nothing_is_submitted_once_a_step_was_told_to_stop) {
   VulkanTap tap;
   LongChunk chunk;
-  chunk.rig.options.wrap_api = VulkanTap::wrap;
+  chunk.rig.options.driver_tap = &VulkanTap::kDriver;
   ASSERT_TRUE(chunk.rig.load().ok()) << chunk.rig.log.errors();
   chunk.rig.header().n_tokens = LongChunk::kTokens;
   int asked = 0;

@@ -2,7 +2,7 @@
 // only; one tap at a time.
 //
 //   VulkanTap tap;
-//   options.wrap_api = VulkanTap::wrap;
+//   options.driver_tap = &VulkanTap::kDriver;
 //   tap.fail = [](const std::string& call, int nth) { return call == "vkAllocateMemory" && nth == 2
 //                                                     ? VK_ERROR_OUT_OF_DEVICE_MEMORY : VK_SUCCESS; };
 #pragma once
@@ -24,12 +24,14 @@ class VulkanTap {
   VulkanTap(const VulkanTap&) = delete;
   VulkanTap& operator=(const VulkanTap&) = delete;
 
-  static void wrap(VulkanApi* api, void* /*user*/) {
+  static void wrap(VulkanApi* api) {
 #define ORIEL_WRAP(name) Entry<Id::name, PFN_##name>::wrap(#name, &api->name);
     ORIEL_VULKAN_GLOBAL_FUNCTIONS(ORIEL_WRAP)
     ORIEL_VULKAN_INSTANCE_FUNCTIONS(ORIEL_WRAP)
 #undef ORIEL_WRAP
   }
+
+  static constexpr VulkanDriverTap kDriver = {wrap};
 
   /// Calls made, by name.
   std::map<std::string, int> calls;

@@ -256,8 +256,8 @@ TEST(Budget, formats_beyond_the_limit_of_rounding_are_not_chosen_unless_asked_fo
     request.loss.keys_int4 = 0.2;  // beyond the limit of 0.1
     sweep(shape, request, [&](const BudgetRequest& now, const Budget& budget) {
       ASSERT_NE(KvFormat::kInt4, budget.formats.k) << now.memory_bytes;
-      ASSERT_EQ(ORIEL_REFUSED_QUALITY, budget.choices[0].refused);
-      ASSERT_EQ(ORIEL_REFUSED_NOT, budget.choices[1].refused);
+      ASSERT_EQ(Refusal::kQuality, budget.choices[0].refused);
+      ASSERT_EQ(Refusal::kNot, budget.choices[1].refused);
     });
     request.memory_bytes = uint64_t{1} << 40;
     request.fixed_k = true;

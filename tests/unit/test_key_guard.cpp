@@ -296,7 +296,7 @@ TEST(KeyGuard, formats_are_refused_from_a_tenth_of_a_nat_of_rounding_on) {
     EXPECT_TRUE(chooseBudget(model, totals, request, Log(), &budget).ok());
     EXPECT_EQ(KvFormat::kInt4, budget.choices[0].formats.k);
     EXPECT_EQ(KvFormat::kInt4, budget.choices[0].formats.v);
-    return budget.choices[0].refused == ORIEL_REFUSED_QUALITY;
+    return budget.choices[0].refused == Refusal::kQuality;
   };
   for (const double keys : {.001, .03, .06, .0599}) {
     EXPECT_FALSE(refused(keys, .0999 - keys)) << keys;

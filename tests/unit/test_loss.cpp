@@ -79,7 +79,7 @@ TEST(Loss, rounding_is_averaged_over_layers_and_raised_keys_are_exact) {
 }
 
 TEST(Loss, layers_share_the_rounding_as_they_were_measured) {
-  oriel_layer_calibration layers[4] = {};
+  LayerCalibration layers[4] = {};
   layers[0].keys_int4 = 7;
   layers[1].keys_int4 = layers[2].keys_int4 = layers[3].keys_int4 = 1;
   LossModel loss;

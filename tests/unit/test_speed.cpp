@@ -28,10 +28,9 @@ namespace fs = std::filesystem;
 constexpr uint32_t kQ4 = static_cast<uint32_t>(TensorType::kQ4_0);
 
 /// Round numbers: 0.1 ms a step, 10 us a kernel, 1 ns a Q4_0 weight.
-oriel_speed roundSpeed() {
-  oriel_speed speed;
+DeviceSpeed roundSpeed() {
+  DeviceSpeed speed;
   std::memset(&speed, 0, sizeof(speed));
-  speed.struct_size = sizeof(speed);
   std::strcpy(speed.device, "Slide Rule");
   std::strcpy(speed.driver, "1.0");
   speed.submit_ns = 1e5;
@@ -41,14 +40,14 @@ oriel_speed roundSpeed() {
   speed.read_bytes_per_s = 1e10;
   speed.shape = 77;
   const struct {
-    oriel_kv_format k, v;
+    KvFormat k, v;
     double ns;
-  } pairs[] = {{ORIEL_KV_F16, ORIEL_KV_F16, 2},
-               {ORIEL_KV_INT8, ORIEL_KV_INT8, 1.5},
-               {ORIEL_KV_INT8, ORIEL_KV_INT4, 1.2},
-               {ORIEL_KV_INT4, ORIEL_KV_INT4, 1}};
+  } pairs[] = {{KvFormat::kF16, KvFormat::kF16, 2},
+               {KvFormat::kInt8, KvFormat::kInt8, 1.5},
+               {KvFormat::kInt8, KvFormat::kInt4, 1.2},
+               {KvFormat::kInt4, KvFormat::kInt4, 1}};
   for (const auto& pair : pairs) {
-    speed.caches[speed.cache_count++] = {pair.k, pair.v, pair.ns, pair.ns / 2, 10 - pair.ns, 5};
+    speed.caches[speed.cache_count++] = {pair.k, pair.v, {}, pair.ns, pair.ns / 2, 10 - pair.ns, 5};
   }
   return speed;
 }
@@ -73,7 +72,7 @@ CacheFormats formatsOf(KvFormat k, KvFormat v) {
 }
 
 TEST(Speed, a_step_is_the_sum_of_overhead_weights_and_cache) {
-  oriel_step_cost cost;
+  StepCost cost;
   const CacheFormats f16;
   ASSERT_TRUE(stepCost(roundSpeed(), workOfModel(), f16, 0, &cost));
   const double values = 4 * 8 * 64;  // layers, heads, head_dim
@@ -95,7 +94,7 @@ TEST(Speed, a_step_is_the_sum_of_overhead_weights_and_cache) {
 TEST(Speed, more_work_is_never_predicted_to_take_less_time) {
   const WorkShape work = workOfModel();
   for (const uint32_t chunk : {0u, 16u}) {
-    oriel_step_cost cost;
+    StepCost cost;
     ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), chunk, &cost));
     double last = 0;
     for (double depth = 1; depth < 1e6; depth *= 2) {
@@ -105,7 +104,7 @@ TEST(Speed, more_work_is_never_predicted_to_take_less_time) {
   }
   double last = 0;
   for (uint32_t chunk = 1; chunk <= 64; ++chunk) {
-    oriel_step_cost cost;
+    StepCost cost;
     ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), chunk, &cost));
     EXPECT_GT(stepSeconds(cost, 100), last);
     last = stepSeconds(cost, 100);
@@ -113,7 +112,7 @@ TEST(Speed, more_work_is_never_predicted_to_take_less_time) {
 }
 
 TEST(Speed, a_pair_that_was_not_measured_is_half_of_each_side) {
-  oriel_step_cost mixed, f16, int4;
+  StepCost mixed, f16, int4;
   const WorkShape work = workOfModel();
   ASSERT_TRUE(stepCost(roundSpeed(), work, formatsOf(KvFormat::kF16, KvFormat::kInt4), 0, &mixed));
   ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &f16));
@@ -125,7 +124,7 @@ TEST(Speed, layers_with_a_window_of_their_own_stop_costing_when_it_is_full) {
   WorkShape work = workOfModel();
   work.kv.groups[work.kv.n_groups++] = {12, 2, 64, 100, false};
   work.kv.second[0] = 0xFFF0;
-  oriel_step_cost cost;
+  StepCost cost;
   ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost));
   EXPECT_EQ(100u, cost.local_window_tokens);
   EXPECT_NEAR(3 * cost.cache_s_per_token, cost.local_s_per_token, 1e-15);
@@ -134,7 +133,7 @@ TEST(Speed, layers_with_a_window_of_their_own_stop_costing_when_it_is_full) {
 }
 
 TEST(Speed, nothing_is_predicted_from_rates_that_are_not_there) {
-  oriel_step_cost cost;
+  StepCost cost;
   WorkShape work = workOfModel();
   work.add(static_cast<uint32_t>(TensorType::kF16), 0, 0);
   EXPECT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost)) << "only looked up";
@@ -154,21 +153,21 @@ TEST(Speed, rates_that_no_measurement_can_give_are_not_valid) {
   EXPECT_TRUE(validSpeed(roundSpeed()));
   for (const double value :
        {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
-    for (double oriel_speed::*const field :
-         {&oriel_speed::submit_ns, &oriel_speed::dispatch_ns, &oriel_speed::read_bytes_per_s}) {
-      oriel_speed speed = roundSpeed();
+    for (double DeviceSpeed::*const field :
+         {&DeviceSpeed::submit_ns, &DeviceSpeed::dispatch_ns, &DeviceSpeed::read_bytes_per_s}) {
+      DeviceSpeed speed = roundSpeed();
       speed.*field = value;
       EXPECT_FALSE(validSpeed(speed));
     }
-    oriel_speed speed = roundSpeed();
+    DeviceSpeed speed = roundSpeed();
     speed.weights[0].chunk_ns = value;
     EXPECT_FALSE(validSpeed(speed));
     speed = roundSpeed();
     speed.caches[3].append_ns = value;
     EXPECT_FALSE(validSpeed(speed));
   }
-  oriel_speed speed = roundSpeed();
-  speed.weight_count = ORIEL_SPEED_WEIGHTS + 1;
+  DeviceSpeed speed = roundSpeed();
+  speed.weight_count = kMaxSpeedWeights + 1;
   EXPECT_FALSE(validSpeed(speed));
 }
 
@@ -182,7 +181,7 @@ struct Planned {
 
 const ModelShape& smallModel() { return *findShape("smollm2-135m"); }
 
-Planned planWith(const oriel_speed& speed, double min_tokens_per_s, uint64_t memory_bytes,
+Planned planWith(const DeviceSpeed& speed, double min_tokens_per_s, uint64_t memory_bytes,
                  uint32_t window = 0, bool f16 = false) {
   const ModelDesc model = modelDescOf(smallModel());
   const WorkShape work = workOf(smallModel(), WeightType::kQ4_0);
@@ -208,7 +207,7 @@ double predictedSpeed(const Budget& budget) {
 }
 
 TEST(Speed, a_least_speed_is_kept_by_a_shorter_window_which_is_the_longest_that_keeps_it) {
-  const oriel_speed speed = roundSpeed();
+  const DeviceSpeed speed = roundSpeed();
   const Planned free_choice = planWith(speed, 0, 1ull << 30, 0, true);
   ASSERT_EQ(ORIEL_OK, free_choice.status);
   const double slow = predictedSpeed(free_choice.budget);
@@ -223,7 +222,7 @@ TEST(Speed, a_least_speed_is_kept_by_a_shorter_window_which_is_the_longest_that_
     EXPECT_EQ(chosen.decode_tokens_per_s, predictedSpeed(planned.budget));
     if (factor > 1) {
       EXPECT_LT(planned.budget.cache.window, free_choice.budget.cache.window);
-      const oriel_step_cost& cost = planned.budget.decode;
+      const StepCost& cost = planned.budget.decode;
       const double longer = planned.budget.cache.sinks + planned.budget.cache.window + 1.0;
       EXPECT_LT(1 / (stepSeconds(cost, longer) + cost.head_s), slow * factor);
     }
@@ -231,7 +230,7 @@ TEST(Speed, a_least_speed_is_kept_by_a_shorter_window_which_is_the_longest_that_
 }
 
 TEST(Speed, a_faster_format_keeps_a_longer_window) {
-  const oriel_speed speed = roundSpeed();
+  const DeviceSpeed speed = roundSpeed();
   const double floor = predictedSpeed(planWith(speed, 0, 1ull << 30, 0, true).budget) * 1.2;
   const Planned f16 = planWith(speed, floor, 1ull << 30, 0, true);
   const Planned open = planWith(speed, floor, 1ull << 30);
@@ -241,7 +240,7 @@ TEST(Speed, a_faster_format_keeps_a_longer_window) {
 }
 
 TEST(Speed, a_speed_out_of_reach_is_refused_with_the_best_there_is) {
-  const oriel_speed speed = roundSpeed();
+  const DeviceSpeed speed = roundSpeed();
   const Planned planned = planWith(speed, 1e6, 1ull << 30);
   EXPECT_EQ(ORIEL_ERROR_SPEED, planned.status);
   EXPECT_NE(std::string::npos, planned.error.find("Slide Rule")) << planned.error;
@@ -253,7 +252,7 @@ TEST(Speed, a_speed_out_of_reach_is_refused_with_the_best_there_is) {
 }
 
 TEST(Speed, a_window_that_was_asked_for_is_not_shortened) {
-  const oriel_speed speed = roundSpeed();
+  const DeviceSpeed speed = roundSpeed();
   const double slow = predictedSpeed(planWith(speed, 0, 1ull << 30, 1000).budget);
   EXPECT_EQ(1000u, planWith(speed, slow * 0.99, 1ull << 30, 1000).budget.cache.window);
   const Planned faster = planWith(speed, slow * 1.01, 1ull << 30, 1000);
@@ -265,7 +264,7 @@ TEST(Speed, a_window_that_was_asked_for_is_not_shortened) {
 }
 
 TEST(Speed, with_a_least_speed_more_memory_never_costs) {
-  const oriel_speed speed = roundSpeed();
+  const DeviceSpeed speed = roundSpeed();
   const double floor = predictedSpeed(planWith(speed, 0, 1ull << 30).budget) * 1.1;
   double last = 1e300;
   const uint64_t minimum = planWith(speed, floor, 1).budget.minimum_bytes;
@@ -296,8 +295,8 @@ class SpeedFileTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  bool read(oriel_speed* speed) const {
-    const oriel_speed wanted = roundSpeed();
+  bool read(DeviceSpeed* speed) const {
+    const DeviceSpeed wanted = roundSpeed();
     std::memset(static_cast<void*>(speed), 0, sizeof(*speed));
     std::memcpy(speed->device, wanted.device, sizeof(wanted.device));
     std::memcpy(speed->driver, wanted.driver, sizeof(wanted.driver));
@@ -315,9 +314,9 @@ class SpeedFileTest : public testing::Test {
 };
 
 TEST_F(SpeedFileTest, what_was_written_is_read) {
-  oriel_speed speed;
+  DeviceSpeed speed;
   ASSERT_TRUE(read(&speed));
-  const oriel_speed wanted = roundSpeed();
+  const DeviceSpeed wanted = roundSpeed();
   EXPECT_EQ(0, std::memcmp(&wanted, &speed, sizeof(speed)));
 }
 
@@ -327,22 +326,22 @@ TEST_F(SpeedFileTest, a_damaged_byte_makes_it_as_good_as_none) {
     std::vector<uint8_t> bad = good;
     bad[at] ^= 0x10;
     write(bad);
-    oriel_speed speed;
+    DeviceSpeed speed;
     ASSERT_FALSE(read(&speed)) << at;
     EXPECT_EQ(0u, speed.weight_count);
   }
   write(std::vector<uint8_t>(good.size(), 0xff));  // no text in it ends
-  oriel_speed nothing;
+  DeviceSpeed nothing;
   EXPECT_FALSE(read(&nothing));
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{31}, good.size() - 1}) {
     write({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(bytes)});
-    oriel_speed speed;
+    DeviceSpeed speed;
     EXPECT_FALSE(read(&speed)) << bytes;
   }
 }
 
 TEST_F(SpeedFileTest, another_driver_or_shape_has_rates_of_its_own) {
-  oriel_speed speed = roundSpeed();
+  DeviceSpeed speed = roundSpeed();
   speed.shape = 78;
   EXPECT_FALSE(readSpeedFile(folder_.c_str(), &speed));
   speed = roundSpeed();
