@@ -1,12 +1,13 @@
 # What `cmake --install` puts where, besides the program (apps/CMakeLists.txt).
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
-install(TARGETS oriel EXPORT oriel-targets
+install(TARGETS oriel oriel_tools EXPORT oriel-targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/oriel/oriel.h
+              ${PROJECT_SOURCE_DIR}/runtime/include/oriel/tools.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oriel)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
@@ -18,7 +19,7 @@ install(EXPORT oriel-targets NAMESPACE oriel:: DESTINATION ${oriel_package})
 install(FILES ${PROJECT_SOURCE_DIR}/cmake/oriel-config.cmake
               ${PROJECT_BINARY_DIR}/oriel-config-version.cmake DESTINATION ${oriel_package})
 
-# pkg-config oriel. Whoever links a static library names what it needs, without --static, too.
+# pkg-config oriel, and oriel-tools beside it. Whoever links a static library names what it needs, without --static, too.
 set(pc_prefix ${CMAKE_INSTALL_PREFIX})
 set(pc_libdir ${CMAKE_INSTALL_LIBDIR})
 set(pc_includedir ${CMAKE_INSTALL_INCLUDEDIR})
@@ -42,5 +43,8 @@ get_target_property(oriel_type oriel TYPE)
 if(oriel_type STREQUAL "SHARED_LIBRARY")
   set(pc_needs "")
 endif()
-configure_file(${PROJECT_SOURCE_DIR}/cmake/oriel.pc.in ${PROJECT_BINARY_DIR}/oriel.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/oriel.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name oriel oriel-tools)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/oriel.pc ${PROJECT_BINARY_DIR}/oriel-tools.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <oriel/oriel.h>
+#include <oriel/tools.h>
 
 #include "chat_options.h"
 #include "options.h"

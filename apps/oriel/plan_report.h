@@ -1,6 +1,8 @@
 // A plan in words: bytes by purpose, the choice, and why everything else lost.
 #pragma once
 
+#include <oriel/tools.h>
+
 #include <string>
 #include <vector>
 

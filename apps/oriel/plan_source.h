@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <oriel/oriel.h>
+#include <oriel/tools.h>
 
 #include "model_handle.h"
 

@@ -1,6 +1,8 @@
 // What rates of the device say about a model that is loaded, and how much it moves.
 #pragma once
 
+#include <oriel/tools.h>
+
 #include "model_handle.h"
 
 namespace cli {

@@ -1,7 +1,7 @@
 // Fields that several commands report.
 #pragma once
 
-#include <oriel/oriel.h>
+#include <oriel/tools.h>
 
 #include "output.h"
 

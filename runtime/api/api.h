@@ -21,8 +21,6 @@ struct oriel_model;
 
 namespace oriel {
 
-struct ModelShape;  // budget/known_shapes.h
-
 /// Copies a caller's options over zeros. An app newer than this library may have set fields that are
 /// not known here: false if one of those is not zero, or if struct_size was forgotten.
 template <typename T>
@@ -139,9 +137,6 @@ Status checkAllocator(const oriel_options& options, const Log& log);
 /// after the tokenizer. `path` and the options' allocator must outlive `prepared`.
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
 oriel_plan planResult(const PreparedModel& prepared);
-/// A known shape by name, and the type of its matrices.
-Status readShape(const char* name, oriel_weight_format weights, const Log& log,
-                 const ModelShape** shape, WeightType* type);
 
 /// On the device that the options name.
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,

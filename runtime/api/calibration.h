@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "budget/calibration_file.h"
+#include "oriel/tools.h"
 
 namespace oriel {
 

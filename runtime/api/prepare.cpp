@@ -3,6 +3,7 @@
 #include "api/api.h"
 #include "api/calibration.h"
 #include "exec/features.h"
+#include "oriel/tools.h"
 #include "plan/key_guard.h"
 
 namespace oriel {

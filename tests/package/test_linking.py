@@ -62,6 +62,30 @@ class Linking(unittest.TestCase):
         self.assertTrue(pathlib.Path(ask("--variable=libdir")).samefile(self.libdir))
         self.assertTrue((pathlib.Path(ask("--variable=includedir")) / "oriel/oriel.h").is_file())
 
+    def test_the_laboratory_is_linked_with_the_lines_of_the_page(self):
+        self.need("pkg-config", "gcc")
+        shutil.copy(HERE / "consumer/tools.c", self.folder)
+        lines = "".join(PAGE["The laboratory"][1:]).splitlines()
+        self.assertEqual(2, len(lines))
+        for line in lines:
+            with self.subTest(line=line):
+                app = self.folder / "tools"
+                app.unlink(missing_ok=True)
+                run("sh", "-c", line.replace("$PREFIX/lib", str(self.libdir)), cwd=self.folder, env=self.environment())
+                self.assertIn("shapes", run(app))
+        self.assertEqual("", run("pkg-config", "--validate", "oriel-tools", env=self.environment()).strip())
+
+    def test_an_app_that_links_oriel_alone_gets_nothing_of_the_laboratory(self):
+        self.need("nm")
+        defined = {library: set(re.findall(r" [TtWV] (\w+)", run("nm", "--defined-only", self.libdir / library)))
+                   for library in ("liboriel.a", "liboriel_tools.a")}
+        self.assertFalse([name for name in defined["liboriel.a"] & defined["liboriel_tools.a"]
+                          if name.startswith("oriel_")])
+        header = (SOURCE / "runtime/include/oriel/tools.h").read_text(encoding="utf-8")
+        functions = set(re.findall(r"^ORIEL_TOOLS_API [^;(]*?(oriel_\w+)\(", header, re.M))
+        self.assertGreater(len(functions), 5)
+        self.assertEqual(functions, {name for name in defined["liboriel_tools.a"] if name.startswith("oriel_")})
+
     def test_plain_compilers_link_with_the_lines_of_the_page(self):
         lines = "".join(PAGE["Plain compilers"]).splitlines()
         self.assertEqual(["gcc", "g++"], [line.split()[0] for line in lines])
@@ -114,7 +138,7 @@ class Linking(unittest.TestCase):
         models = list(self.prefix.glob("share/oriel/models/*.gguf"))
         if models:
             self.assertIn("Licence of the weights", (documents / "oriel-tiny.md").read_text(encoding="utf-8"))
-        self.assertEqual(["oriel.h"], [path.name for path in self.prefix.rglob("*.h")])
+        self.assertEqual(["oriel.h", "tools.h"], sorted(path.name for path in self.prefix.rglob("*.h")))
 
     def test_the_readmes_sample_is_c99(self):
         self.need("gcc")

@@ -160,19 +160,25 @@ class Options(unittest.TestCase):
         library = next(prefix.rglob("liboriel.so"))
         self.assertEqual([], list(prefix.rglob("bin/*")))
         if sys.platform == "linux" and shutil.which("nm"):
-            header = (SOURCE / "runtime/include/oriel/oriel.h").read_text(encoding="utf-8")
-            functions = re.findall(r"^ORIEL_API [^;(]*?(oriel_\w+)\(", header, re.M)
-            self.assertGreater(len(functions), 20)
-            exported = [line.split()[-1] for line in run("nm", "-D", "--defined-only", library).splitlines()]
-            self.assertEqual(sorted(functions), sorted(exported))
+            for name, least in (("oriel", 20), ("tools", 5)):
+                header = (SOURCE / f"runtime/include/oriel/{name}.h").read_text(encoding="utf-8")
+                functions = re.findall(r"^ORIEL_(?:TOOLS_)?API [^;(]*?(oriel_\w+)\(", header, re.M)
+                self.assertGreater(len(functions), least)
+                shared = library if name == "oriel" else library.with_name("liboriel_tools.so")
+                exported = [line.split()[-1] for line in run("nm", "-D", "--defined-only", shared).splitlines()]
+                self.assertEqual(sorted(functions), sorted(exported))
         # A program that the C compiler links needs nothing but the library, and the C++ runtime only to run.
         app = folder / "app"
         run(compilers.get("CMAKE_C_COMPILER", "cc"), CONSUMER, "-I", prefix / "include", "-L", library.parent, "-loriel",
             "-o", app)
         environment = on_the_cpu(LD_LIBRARY_PATH=str(library.parent))
         replies_with_four_tokens(self, app, environment)
+        tools = folder / "tools"
+        run(compilers.get("CMAKE_C_COMPILER", "cc"), HERE / "consumer/tools.c", "-I", prefix / "include", "-L",
+            library.parent, "-loriel_tools", "-loriel", "-o", tools)
+        self.assertIn("shapes", run(tools, env=environment))
         if shutil.which("pkg-config"):
-            said = run("pkg-config", "--libs", "oriel",
+            said = run("pkg-config", "--libs", "oriel-tools",
                        env={**os.environ, "PKG_CONFIG_PATH": str(library.parent / "pkgconfig")})
             self.assertNotIn("stdc++", said)
 
@@ -182,13 +188,13 @@ class Options(unittest.TestCase):
         link_source(folder)
         layout = ["-DCMAKE_INSTALL_PREFIX=/usr", "-DCMAKE_INSTALL_LIBDIR=lib/x86_64-linux-gnu"]
         make(folder, *flags(CONFIGURATIONS["as_plain_code"]), *layout, "-DCMAKE_BUILD_TYPE=Debug",
-             "-DCMAKE_CXX_FLAGS_DEBUG=", target="oriel")
+             "-DCMAKE_CXX_FLAGS_DEBUG=", target="oriel_tools")
         self.check("as_plain_code", folder / "build")
         run(CMAKE, "--install", folder / "build", env={**os.environ, "DESTDIR": str(folder / "nothing")})
         self.assertEqual([], [path for path in folder.glob("nothing/**/*") if path.is_file()])
         # The same with its rules for installing, for what they write.
         run(CMAKE, folder / "build", "-DORIEL_INSTALL=ON")
-        run(CMAKE, "--build", folder / "build", "--target", "oriel")
+        run(CMAKE, "--build", folder / "build", "--target", "oriel_tools")
         run(CMAKE, "--install", folder / "build", env={**os.environ, "DESTDIR": str(folder / "stage")})
         libraries = folder / "stage/usr/lib/x86_64-linux-gnu"
         app = folder / "app"

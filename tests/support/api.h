@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "oriel/oriel.h"
+#include "oriel/tools.h"
 #include "support/captured_log.h"
 #include "support/owners.h"
 #include "support/target.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "oriel/tools.h"
 #include "support/captured_log.h"
 
 namespace oriel::test {

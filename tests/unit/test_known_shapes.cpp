@@ -7,12 +7,12 @@
 
 #include "base/workspace.h"
 #include "budget/budget.h"
-#include "budget/known_shapes.h"
 #include "gguf/model_file.h"
-#include "oriel/oriel.h"
+#include "oriel/tools.h"
 #include "plan/memory_layout.h"
 #include "plan/weight_layout.h"
 #include "support/captured_log.h"
+#include "tools/known_shapes.h"
 
 namespace oriel {
 namespace {

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "budget/budget.h"
-#include "budget/known_shapes.h"
+#include "tools/known_shapes.h"
 #include "exec/executor.h"
 #include "os/os.h"
 #include "speed/measure_speed.h"

@@ -40,7 +40,9 @@
  *    is given back. Copies that the app asked for (snapshots, text and logits handed to it) are the app's.
  *  - Threads of its own the library starts in two places, and the app's callbacks are not called on them:
  *    those that compute on the CPU (oriel_options.cpu_threads), and up to three that compile kernels for a
- *    Vulkan device during oriel_model_load, oriel_speed_measure and oriel_self_test, gone when those return.
+ *    Vulkan device during oriel_model_load (and calls of oriel/tools.h), gone when those return.
+ *  - ABI: structs grow at their ends only, and no number, name or argument of what is there changes, within one
+ *    MAJOR.MINOR (docs/linking.md).
  *  - Model files are read, never mapped. What lies before the tensors' data is read once, and all that is checked
  *    and used is that copy; weights are read when they are wanted. A file that somebody writes to or cuts off
  *    while a call reads it is ORIEL_ERROR_IO. One that is removed, or replaced by another under its name, is
@@ -119,8 +121,8 @@ typedef enum oriel_log_level {
  * call: what may be called from here, the rules above say. */
 typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
 
-/* `done` of `total` bytes of weights are on the device (oriel_speed_measure: of its measurements, and
- * oriel_self_test: of its parts, are done). Return non-zero to stop. */
+/* `done` of `total` bytes of weights are on the device (oriel/tools.h: of measurements or tests, are done). Return
+ * non-zero to stop. */
 typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
 
 /* Host memory. `bytes` is the same in both calls; blocks are aligned to 64 bytes. NULL = refused. */
@@ -130,7 +132,7 @@ typedef struct oriel_allocator {
   void *user;
 } oriel_allocator;
 
-/* ---- Options and plan ------------------------------------------------------------------------ */
+/* ---- Options --------------------------------------------------------------------------------- */
 
 typedef enum oriel_device_kind {
   /* Vulkan: discrete, integrated, virtual, other; then the CPU. Vulkan in software only where this library has no
@@ -149,82 +151,9 @@ typedef enum oriel_kv_format {
   ORIEL_KV_INT4 = 3  /* 4.5 bits */
 } oriel_kv_format;
 
-/* What rounding the cache of one layer alone costs: mean KL divergence from a cache in f16, in nats. */
-typedef struct oriel_layer_calibration {
-  double keys_int8;
-  double keys_int4;
-  double values_int8;
-  double values_int4;
-} oriel_layer_calibration;
-
-/* What a window and a cache format cost in quality, in nats of loss per token. The constants of one model,
- * as `oriel calibrate` measures them; they decide between a longer window and finer formats. 0: the
- * published prior. Negative or not finite: ORIEL_ERROR_ARGUMENT. */
-typedef struct oriel_calibration {
-  size_t struct_size;
-  /* Forgetting all but the last n tokens costs forget_scale * n^-forget_power. */
-  double forget_scale;
-  double forget_power;
-  /* Mean KL divergence from a cache in f16 with only this side in this format, in every layer. */
-  double keys_int8;
-  double keys_int4;
-  double values_int8;
-  double values_int4;
-  /* How the layers share these four: layer_count entries, one for each layer of the model. A layer that
-   * stays in f16 takes its share away. NULL: all alike. */
-  const oriel_layer_calibration *layers;
-  uint32_t layer_count;
-  uint32_t reserved;
-  /* Formats that are expected to cost more than this by rounding are not chosen, whatever the memory; only
-   * options that ask for them get them. 0: 0.1 nats, which is one token in seven or eight chosen
-   * differently. */
-  double kl_limit;
-} oriel_calibration;
-
-/* How long work takes on one device, measured with the kernels that will do it, in layers like those of the
- * model: oriel_speed_measure. */
-typedef struct oriel_weight_speed {
-  uint32_t tensor_type; /* as GGUF numbers it */
-  uint32_t reserved;
-  double decode_ns;      /* one weight of a layer times one token */
-  double chunk_ns;       /* one weight of a chunk of tokens, and ... */
-  double chunk_token_ns; /* ... for each token of the chunk */
-  double head_ns;        /* one weight of the output matrix times one token */
-} oriel_weight_speed;
-
-typedef struct oriel_cache_speed {
-  oriel_kv_format k_format;
-  oriel_kv_format v_format;
-  /* A query's head against one cached token, its key and its value, divided by head_dim. */
-  double decode_ns;
-  double chunk_ns; /* the same in a chunk, for each of its tokens */
-  /* What rotating and storing a token takes more than in f16 (whose own time is in the rates of the weights),
-   * divided by layers, query heads and head_dim; the latter in a chunk. */
-  double append_ns;
-  double chunk_append_ns;
-} oriel_cache_speed;
-
-#define ORIEL_SPEED_WEIGHTS 16
-#define ORIEL_SPEED_CACHES 4
-
-typedef struct oriel_speed {
-  size_t struct_size;
-  char device[256];
-  char driver[256];
-  double submit_ns;   /* one step, however little it does */
-  double dispatch_ns; /* one kernel of a step, however little it does */
-  /* How fast weights are read at best: matrices of float32, too many for most caches, times one token. */
-  double read_bytes_per_s;
-  uint64_t shape; /* which shape of layers they were measured with, which kernels and optional features: a hash */
-  uint32_t weight_count;
-  uint32_t cache_count;
-  oriel_weight_speed weights[ORIEL_SPEED_WEIGHTS];
-  oriel_cache_speed caches[ORIEL_SPEED_CACHES];
-  /* 1: the call that measured them found faster kernels than were used before; these rates are of those, and
-   * models that were loaded before keep the others. */
-  uint32_t kernels_changed;
-  uint32_t reserved;
-} oriel_speed;
+/* What a model was measured to lose, and how fast a device was measured to be: oriel/tools.h has both. */
+typedef struct oriel_calibration oriel_calibration;
+typedef struct oriel_speed oriel_speed;
 
 typedef struct oriel_options {
   size_t struct_size;
@@ -298,6 +227,228 @@ typedef struct oriel_options {
    * Not read when `calibration` is given. */
   const char *calibration_file;
 } oriel_options;
+
+/* ---- Model ----------------------------------------------------------------------------------- */
+
+typedef struct oriel_model oriel_model;
+
+/* Loads a GGUF file: checks all of it, plans, refuses (ORIEL_ERROR_MEMORY_BUDGET) or takes the
+ * planned memory and streams the weights to the device. The file may be removed afterwards. What a file says is
+ * never trusted, but that it is the one its author made is for the app to find out: Oriel checks no signature. */
+ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options, oriel_model **model);
+/* NULL is allowed. Its session must have been destroyed: else nothing happens, and the log says so. */
+ORIEL_API void oriel_model_free(oriel_model *model);
+
+/* ---- Session --------------------------------------------------------------------------------- */
+
+typedef struct oriel_session oriel_session;
+
+/* How a conversation becomes text. */
+typedef struct oriel_chat_options {
+  size_t struct_size;
+  /* The name of a chat format ("gemma3"; a wrong one is answered with all of them) or the text of a Jinja
+   * template, of which the format is recognised. NULL: the model's own. Read by the call only. */
+  const char *chat_template;
+  /* Non-zero: models that can think before they answer are told not to. */
+  uint32_t no_thinking;
+  /* For formats that tell the model a date: year * 10000 + month * 100 + day. 0: 20240726. */
+  uint32_t date;
+} oriel_chat_options;
+
+typedef struct oriel_session_options {
+  size_t struct_size;
+  /* Rotary position of the session's first token. Positions only matter relative to each other, so this
+   * changes nothing but which arithmetic is exercised: for tests of very long conversations. At most 2^62. */
+  uint64_t first_position;
+  /* Chats evict whole turns (a user's message and its reply): once the window has moved past the start of a turn,
+   * the model sees the first whole turn still inside the window and what follows (and the sinks). What is left of
+   * a turn longer than half the window, and of the last one, is seen token by token; text before the first turn
+   * counts as one. Non-zero: all is evicted token by token, as text that was appended without oriel_chat_add
+   * always is. */
+  uint32_t split_turns;
+  /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
+  const oriel_chat_options *chat;
+  /* For measuring at a depth without getting there: the session starts as if so many tokens had been
+   * appended, with zeros for what they left in the cache, and so with the wrong text but the right speed.
+   * Reset returns to an empty context. At most 2^62. */
+  uint64_t assumed_tokens;
+} oriel_session_options;
+
+/* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
+ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_session_options *options,
+                                            oriel_session **session);
+/* NULL is allowed. All memory of the session is overwritten with zeros. Inside a callback of the session's own call
+ * nothing happens, and the log says so. */
+ORIEL_API void oriel_session_destroy(oriel_session *session);
+/* Back to an empty context: cache, activations, logits, staging and everything else that the conversation left are
+ * overwritten with zeros. */
+ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
+
+/* Makes the running call return ORIEL_ERROR_CANCELLED as soon as the device has done what it was given: on
+ * Vulkan about 40 ms of work twice over, on the CPU one operation. The chunk of tokens it was at is as if it
+ * had not begun; what was committed before stays, but for a message of oriel_chat_add or the opening of a
+ * reply, which are taken back whole where the ring's slack allows. A generated token that the app was given
+ * is finished first. A call that has nothing further to begin completes, and the next one is cancelled; so it
+ * is without a running call. Callable from any thread. */
+ORIEL_API void oriel_session_cancel(oriel_session *session);
+
+/* ---- Chat ------------------------------------------------------------------------------------ */
+
+typedef struct oriel_generate_options {
+  size_t struct_size;
+  uint32_t max_tokens;  /* 0: until a stop token */
+  uint32_t greedy;      /* non-zero: always the most likely token (the lowest id of equals) */
+  uint64_t seed;        /* 0: taken from the clock */
+  float temperature;    /* 0: 0.7 */
+  uint32_t top_k;       /* 0: 40; UINT32_MAX: all */
+  float top_p;          /* 0: 0.95; 1: all */
+  float min_p;          /* 0: 0.05; negative: off */
+  float repeat_penalty; /* 0: 1 = off; divides positive logits of the last 64 tokens */
+  uint32_t ignore_stop; /* non-zero: stop tokens are generated like any other */
+} oriel_generate_options;
+
+typedef struct oriel_token_event {
+  int32_t id;
+  const char *text; /* whole UTF-8 characters only; may be empty; not NUL-terminated */
+  size_t text_bytes;
+} oriel_token_event;
+
+/* Return non-zero to stop after this token: then it is not called again, so that a character which further tokens
+ * would complete is not shown. Calls on the session from here: see the rules above. */
+typedef int (*oriel_token_fn)(const oriel_token_event *event, void *user);
+
+typedef enum oriel_stop_reason {
+  ORIEL_STOP_LENGTH = 0, /* max_tokens */
+  ORIEL_STOP_TOKEN = 1,  /* end of text or end of turn */
+  ORIEL_STOP_CALLBACK = 2,
+  ORIEL_STOP_CANCELLED = 3
+} oriel_stop_reason;
+
+typedef struct oriel_generation {
+  size_t struct_size;
+  oriel_stop_reason stop_reason;
+  uint32_t tokens;        /* generated, a stop token not counted */
+  uint32_t prompt_tokens; /* appended by oriel_chat_reply and pending oriel_chat_add calls */
+  double time_to_first_token_ms;
+  double decode_tokens_per_s; /* of the tokens after the first; 0 with fewer than two */
+} oriel_generation;
+
+/* Appends one message in the session's chat format. Text is never read as control tokens. Roles are those
+ * that the format has; where it has no system role, the text goes in front of the first user's, as the
+ * template does it. What is in the cache stays as it was written: formats that rewrite earlier messages
+ * when a new one comes (dropping what was thought, moving the system text) do that in oriel_render only. */
+ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text, size_t bytes);
+/* Opens the assistant's turn and generates until it ends. What closes the turn is written with the next
+ * oriel_chat_add; an app that goes on with oriel_session_append closes it itself. */
+ORIEL_API oriel_status oriel_chat_reply(oriel_session *session, const oriel_generate_options *options,
+                                        oriel_token_fn on_token, void *user, oriel_generation *result);
+
+/* ---- Session, token by token ----------------------------------------------------------------- */
+
+#define ORIEL_TEXT_SPECIAL 1u /* control tokens written in the text become their ids */
+#define ORIEL_TEXT_BOS 2u     /* put BOS first if the model asks for one */
+
+/* Appends tokens (prefill in chunks). Logits of the last one are then available. */
+ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_t *ids, size_t count);
+/* Tokenises and appends, some tokens at a time. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT, and a word
+ * that there is no memory for with ORIEL_ERROR_OUT_OF_MEMORY, before the first token. */
+ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text, size_t bytes,
+                                                 uint32_t flags);
+
+/* Generates from the current context. Needs logits (oriel_session_logits). A cancelled generation
+ * returns ORIEL_ERROR_CANCELLED with `result` filled. */
+ORIEL_API oriel_status oriel_session_generate(oriel_session *session, const oriel_generate_options *options,
+                                              oriel_token_fn on_token, void *user, oriel_generation *result);
+
+/* n_vocab logits after the last committed token; valid until the next call on the session. ORIEL_ERROR_STATE
+ * where there are none: in an empty session, after a rewind, or after appending or evaluating ended in between. */
+ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits, size_t *count);
+
+/* Called with the logits (n_vocab) after each of the appended tokens, `index` counting from 0.
+ * Return non-zero to stop; the tokens of the current chunk are then committed, and there are logits to
+ * continue from only if the last of them was shown. Calls on the session from here: see the rules above. */
+typedef int (*oriel_logits_fn)(size_t index, const float *logits, size_t n_vocab, void *user);
+/* As oriel_session_append, showing the logits of every position. */
+ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int32_t *ids, size_t count,
+                                              oriel_logits_fn on_logits, void *user);
+
+/* Forgets all tokens from `position` on (oriel_stats.position counts them; the repeat penalty still
+ * remembers them), and the logits: append before generating. Inside or right behind the latest reply that
+ * reply counts as open again; behind an older one the app writes what closes it. Going back is possible while
+ * what the remaining text would see is still stored: always before the window has filled (where layers have
+ * a shorter one of their own, that: oriel_plan.local_window_tokens), later for up to chunk_tokens, one less
+ * right behind a greedy reply that a stop token or a cancel ended; beyond that ORIEL_ERROR_CONTEXT, and
+ * nothing changes. */
+ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
+
+/* ---- What a session holds -------------------------------------------------------------------- */
+
+typedef struct oriel_stats {
+  size_t struct_size;
+  uint64_t position;        /* tokens committed so far */
+  uint32_t window_used;     /* tokens the latest query saw: sinks and window */
+  uint32_t window_capacity; /* sinks + window */
+  uint64_t evicted;         /* tokens that no query will see again */
+  uint64_t device_bytes;    /* really allocated: weights + cache + activations + staging */
+  uint64_t host_bytes;      /* really allocated by Oriel on the host */
+  uint64_t submissions;     /* steps that the device carried out since the session was made */
+} oriel_stats;
+
+ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
+
+/* What of the conversation is where, to draw it. Tokens are counted as in oriel_stats.position. */
+typedef struct oriel_view {
+  size_t struct_size;
+  uint64_t position;      /* tokens committed so far */
+  uint64_t first_visible; /* first token behind the sinks that the newest one saw; sinks_used when
+                           * it has seen everything */
+  uint64_t first_stored;  /* first token behind the sinks whose slot is not overwritten yet */
+  uint32_t sinks_used;    /* the tokens below this number stay for ever */
+  uint32_t turn_count;    /* turns whose start is known; oriel_session_get_turns */
+  /* As first_visible, in layers that see a short window of their own; position when there are none. */
+  uint64_t local_first_visible;
+} oriel_view;
+
+ORIEL_API oriel_status oriel_session_get_view(const oriel_session *session, oriel_view *view);
+/* The first token of each user's turn, the latest 256 of them, ascending; those already evicted, too. */
+ORIEL_API oriel_status oriel_session_get_turns(const oriel_session *session, uint64_t *starts, size_t capacity,
+                                               size_t *needed);
+
+/* The ids of the tokens from number `first` on that the session's memory holds, as far as they follow each other:
+ * from below oriel_view.sinks_used up to that number (or to oriel_stats.position if nothing behind it is gone), from
+ * oriel_view.first_stored or later up to oriel_stats.position. *needed is their count. ORIEL_ERROR_CONTEXT for a
+ * token that is not held. Works on a device that was lost, too: what it takes to build the conversation again in
+ * another session. An id of oriel_session_options.assumed_tokens is -1. */
+ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, uint64_t first, int32_t *ids,
+                                                size_t capacity, size_t *needed);
+
+/* ---- Snapshots ------------------------------------------------------------------------------- */
+
+/* A session as bytes: used cache slots, the ids of their tokens, position, sampler, turns. Restored into a session
+ * of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
+ * (on any device), it goes on to the bit as this one would on that device; anything else is refused with
+ * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the
+ * tensors' data and of all weights is the same. That and the checksum of the bytes find accidents, not forgery,
+ * for neither has a key: who can write a snapshot can make the session remember what he likes, and nothing
+ * worse. An app that has that to fear must authenticate the bytes. A system prompt processed once can so be restored for
+ * every new conversation. */
+ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity, size_t *needed);
+ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
+/* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
+ * is renamed over what is there: a process that is ended or a power failure leaves the old snapshot or the new
+ * one, and what such a process left is removed by the next saving to this path. Never waits for another process.
+ *  - A file that is there is replaced if it is a snapshot of whatever model and version, or empty. Any other is
+ *    ORIEL_ERROR_IO and stays: an app that was told to write over it removes it first. So are folders, devices and
+ *    pipes. Links are followed (not on Windows).
+ *  - The folder must be there: none is made.
+ *  - The file is its owner's alone (mode 0600 on POSIX systems, elsewhere as the folder has it); one that is
+ *    replaced passes on what its own mode forbids.
+ *  - Both calls borrow memory of the snapshot's size. A file that is changed while it is restored is
+ *    ORIEL_ERROR_IO or ORIEL_ERROR_FORMAT. */
+ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
+ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
+
+/* ---- Plan ------------------------------------------------------------------------------------ */
 
 typedef enum oriel_refusal {
   ORIEL_REFUSED_NOT = 0,
@@ -386,7 +537,48 @@ typedef struct oriel_plan {
  * give plan->memory_bytes to the load that is to be the same. */
 ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options, oriel_plan *plan);
 
-/* ---- What a file is --------------------------------------------------------------------------- */
+/* The plan that was carried out. ORIEL_ERROR_STATE for a model loaded with ORIEL_DEVICE_NONE. */
+ORIEL_API oriel_status oriel_model_get_plan(const oriel_model *model, oriel_plan *plan);
+
+typedef struct oriel_layer_formats {
+  oriel_kv_format k;
+  oriel_kv_format v;
+} oriel_layer_formats;
+
+/* How the cache of each layer is stored; guards keep the keys of some layers in more bits. ORIEL_ERROR_STATE
+ * for a model loaded with ORIEL_DEVICE_NONE. */
+ORIEL_API oriel_status oriel_model_get_layer_formats(const oriel_model *model, oriel_layer_formats *layers,
+                                                     size_t capacity, size_t *needed);
+
+/* ---- What a model is ------------------------------------------------------------------------- */
+
+typedef struct oriel_model_info {
+  size_t struct_size;
+  char architecture[64];
+  char name[128];
+  char tokenizer[64];     /* "bpe (smollm)", "spm" */
+  char chat_template[64]; /* "chatml"; "plain" for one that is not known; "none" */
+  char tensor_types[256]; /* "Q8_0 x 43, F32 x 13" */
+  char device[256];       /* what it runs on; "none" for ORIEL_DEVICE_NONE */
+  char driver[256];
+  uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab;
+  uint32_t context_train; /* tokens */
+  uint64_t parameters;
+  uint64_t file_bytes;
+  int32_t bos_id, eos_id; /* -1: none */
+  uint32_t add_bos;       /* the file asks for a BOS before raw text */
+  char rope_scaling[16];  /* "none", "linear", "llama3", "yarn", "longrope" */
+  uint32_t local_layers;  /* of n_layers, see only local_window_tokens, and no sinks */
+  uint32_t local_window_tokens;
+  uint32_t window_train; /* tokens that every layer was trained to see at most; 0: as context_train */
+  /* Kernels compiled for the device, those among them that the driver says it found in cache_dir, and the
+   * milliseconds until all were ready. On the CPU there are none. */
+  uint32_t pipelines;
+  uint32_t pipelines_from_cache; /* UINT32_MAX: the driver does not say */
+  double pipelines_ms;
+} oriel_model_info;
+
+ORIEL_API oriel_status oriel_model_get_info(const oriel_model *model, oriel_model_info *info);
 
 typedef struct oriel_tensor_type {
   char name[16]; /* "Q4_K" */
@@ -425,124 +617,37 @@ typedef struct oriel_file_info {
 /* Also for files that this build cannot run; fails only for what is no sound GGUF file. Touches no device;
  * borrows memory for the tokenizer. Of the options, log and allocator count. */
 ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *options, oriel_file_info *info);
-/* ---- Speed ------------------------------------------------------------------------------------ */
 
-/* The rates of the device that the options name, for models like the file: its widths, heads and types of
- * weights. Measured with made-up layers, in about a second (software devices take several), and kept in
- * cache_dir if there is one: the next call for this device, driver, library, shape and set of optional features
- * only reads them. Takes up to some 200 MB while it measures, 800 MB on devices that are too fast to be timed with
- * less, half of it on the device.
- * `path` NULL: for no model in particular, F16, Q8_0 and Q4_0. Uses device, device_number, device_timeout_ms,
- * cpu_threads (other than 0: nothing is read from or kept in cache_dir), disabled_features, cache_dir,
- * measure_again, progress, log and allocator of the options. progress is called only while something is
- * measured, and may end that: ORIEL_ERROR_CANCELLED. */
-ORIEL_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options, oriel_speed *speed);
+/* ---- Text ------------------------------------------------------------------------------------ */
 
-typedef enum oriel_speed_limit {
-  ORIEL_LIMIT_WEIGHTS = 0, /* multiplying with the matrices */
-  ORIEL_LIMIT_CACHE = 1,   /* attention */
-  ORIEL_LIMIT_OVERHEAD = 2 /* everything that each step costs however little it does */
-} oriel_speed_limit;
+/* Any bytes are accepted; ones that are not UTF-8 become byte tokens. */
+ORIEL_API oriel_status oriel_tokenize(const oriel_model *model, const char *text, size_t bytes, uint32_t flags,
+                                      int32_t *ids, size_t capacity, size_t *needed);
+/* The bytes of `count` ids; with ORIEL_TEXT_SPECIAL control tokens are written out, too. */
+ORIEL_API oriel_status oriel_detokenize(const oriel_model *model, const int32_t *ids, size_t count, uint32_t flags,
+                                        char *text, size_t capacity, size_t *needed);
 
-typedef struct oriel_prediction {
-  size_t struct_size;
-  double decode_tokens_per_s;     /* of a token that sees depth_tokens tokens */
-  double prefill_tokens_per_s;    /* of prompt_tokens tokens behind depth_tokens */
-  oriel_speed_limit decode_limit; /* what takes the largest part of the time */
-  uint32_t reserved;
-  double crossover_tokens; /* depth at which attention takes as long as the matrices; 0: never */
-} oriel_prediction;
+typedef struct oriel_message {
+  const char *role; /* "system", "user", "assistant"; ends in NUL */
+  const char *text;
+  size_t text_bytes;
+} oriel_message;
 
-/* What a plan made with oriel_options.speed predicts at this depth (more than the window: the window) and for
- * a prompt of this length (0: one chunk). ORIEL_ERROR_STATE for a plan without predictions. */
-ORIEL_API oriel_status oriel_plan_predict(const oriel_plan *plan, uint64_t depth_tokens, uint32_t prompt_tokens,
-                                          oriel_prediction *prediction);
+/* The name of the format that these options mean: "none" for a model without one, "plain" for a template
+ * that is not known, NULL for options that are wrong. A constant; never to be freed. */
+ORIEL_API const char *oriel_chat_template(const oriel_model *model, const oriel_chat_options *options);
 
-/* ---- Self-test -------------------------------------------------------------------------------- */
-
-typedef enum oriel_check_result {
-  ORIEL_CHECK_PASSED = 0,
-  ORIEL_CHECK_FAILED = 1,
-  ORIEL_CHECK_SKIPPED = 2 /* this device has no use for it; the reason says why */
-} oriel_check_result;
-
-/* One kernel variant on the device beside plain code on the CPU. */
-typedef struct oriel_check {
-  size_t struct_size;
-  char name[64]; /* "matmul_q4_0_dot" */
-  oriel_check_result result;
-  uint32_t reserved;
-  double error; /* largest difference, relative to the root mean square of what should be */
-  double limit;
-  char reason[256]; /* why it failed or was skipped */
-} oriel_check;
-
-/* One way to multiply a matrix with a vector, or with those of a chunk of 32 tokens, timed on the device. */
-typedef struct oriel_candidate {
-  size_t struct_size;
-  char op[64];         /* "matvec q4_0", of a chunk "matmul q4_0" */
-  char name[64];       /* "dot, 64 lanes, 1 row each" */
-  double microseconds; /* of a step of a small made-up model */
-  uint32_t chosen;     /* the fastest, if it gains 3% on the standard one, else that: what models loaded with
-                      * the same cache_dir will use */
-  uint32_t standard;   /* what is used where nothing was measured */
-} oriel_candidate;
-
-typedef void (*oriel_check_fn)(const oriel_check *check, void *user);
-typedef void (*oriel_candidate_fn)(const oriel_candidate *candidate, void *user);
-
-typedef struct oriel_self_test_result {
-  size_t struct_size;
-  char device[256];
-  char driver[256];
-  char features[256];      /* optional features in use, as in oriel_device_info */
-  char feature_names[256]; /* every name that disabled_features knows, comma-separated */
-  uint32_t passed, failed, skipped;
-  uint32_t candidates_kept; /* 1: the choices were written to cache_dir */
-} oriel_self_test_result;
-
-/* Runs every kernel variant that the device named by the options could use on made-up data, with and without
- * its optional features, and then times the candidates; the winners are kept in cache_dir. Either callback
- * may be NULL; without on_candidate nothing is timed. ORIEL_OK also when checks failed. Uses device,
- * device_number, device_timeout_ms (0: ten minutes), cpu_threads, disabled_features, cache_dir, progress, log
- * and allocator of the options. progress is called after each part, and may end it: ORIEL_ERROR_CANCELLED. */
-ORIEL_API oriel_status oriel_self_test(const oriel_options *options, oriel_check_fn on_check,
-                                       oriel_candidate_fn on_candidate, void *user, oriel_self_test_result *result);
-
-/* ---- Planning without a file ----------------------------------------------------------------- */
-
-typedef struct oriel_shape_info {
-  size_t struct_size;
-  char name[32]; /* "llama-3.2-1b" */
-  uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab;
-  uint32_t context_train;
-  uint32_t local_layers; /* of n_layers, see only local_window_tokens */
-  uint32_t local_window_tokens;
-  uint32_t shared_layers; /* of n_layers, read another layer's cache */
-  uint32_t latent_dim;    /* MLA: values that a token takes in one layer; 0: keys and values */
-  uint64_t parameters;    /* 0: not known */
-} oriel_shape_info;
-
-/* Shapes of published models that plans can be made for; this build need not be able to run them. Fills
- * up to `capacity` entries, each with struct_size set by the caller. */
-ORIEL_API oriel_status oriel_shape_list(oriel_shape_info *shapes, size_t capacity, size_t *needed);
-
-typedef enum oriel_weight_format {
-  ORIEL_WEIGHTS_DEFAULT = 0, /* Q4_0 */
-  ORIEL_WEIGHTS_Q4_0 = 1,    /* 4.5 bits a weight, embeddings included */
-  ORIEL_WEIGHTS_Q8_0 = 2,    /* 8.5 bits */
-  ORIEL_WEIGHTS_F16 = 3
-} oriel_weight_format;
-
-/* Plans for a shape by name with all matrices in one format. Bytes are exact but for host_bytes, which
- * guesses the tokenizer by the size of the vocabulary. As oriel_plan_file returns ORIEL_OK also when
- * nothing fits, and when nobody can say (oriel_plan.weights_unknown); ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
-ORIEL_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights, const oriel_options *options,
-                                        oriel_plan *plan);
-
-/* As oriel_speed_measure, for models of that shape. */
-ORIEL_API oriel_status oriel_speed_measure_shape(const char *name, oriel_weight_format weights,
-                                                 const oriel_options *options, oriel_speed *speed);
+/* The text a conversation becomes when its template renders all of it. Without messages: what stands
+ * before the first. */
+ORIEL_API oriel_status oriel_render(const oriel_model *model, const oriel_chat_options *options,
+                                    const oriel_message *messages, size_t count, int add_generation_prompt,
+                                    char *text, size_t capacity, size_t *needed);
+/* Its ids: control tokens of the template are recognised, those inside messages are not. With
+ * ORIEL_TEXT_BOS those that a new session appends for it; else those of the text. Borrows working
+ * memory. */
+ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model, const oriel_chat_options *options,
+                                           const oriel_message *messages, size_t count, int add_generation_prompt,
+                                           uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
 
 /* ---- Devices --------------------------------------------------------------------------------- */
 
@@ -562,289 +667,6 @@ typedef struct oriel_device_info {
  * does not work is a warning of the log's. */
 ORIEL_API oriel_status oriel_device_list(oriel_log_fn log, void *log_user, oriel_device_info *devices,
                                          size_t capacity, size_t *needed);
-
-/* ---- Model ----------------------------------------------------------------------------------- */
-
-typedef struct oriel_model oriel_model;
-
-/* Loads a GGUF file: checks all of it, plans, refuses (ORIEL_ERROR_MEMORY_BUDGET) or takes the
- * planned memory and streams the weights to the device. The file may be removed afterwards. What a file says is
- * never trusted, but that it is the one its author made is for the app to find out: Oriel checks no signature. */
-ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options, oriel_model **model);
-/* NULL is allowed. Its session must have been destroyed: else nothing happens, and the log says so. */
-ORIEL_API void oriel_model_free(oriel_model *model);
-
-typedef struct oriel_model_info {
-  size_t struct_size;
-  char architecture[64];
-  char name[128];
-  char tokenizer[64];     /* "bpe (smollm)", "spm" */
-  char chat_template[64]; /* "chatml"; "plain" for one that is not known; "none" */
-  char tensor_types[256]; /* "Q8_0 x 43, F32 x 13" */
-  char device[256];       /* what it runs on; "none" for ORIEL_DEVICE_NONE */
-  char driver[256];
-  uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab;
-  uint32_t context_train; /* tokens */
-  uint64_t parameters;
-  uint64_t file_bytes;
-  int32_t bos_id, eos_id; /* -1: none */
-  uint32_t add_bos;       /* the file asks for a BOS before raw text */
-  char rope_scaling[16];  /* "none", "linear", "llama3", "yarn", "longrope" */
-  uint32_t local_layers;  /* of n_layers, see only local_window_tokens, and no sinks */
-  uint32_t local_window_tokens;
-  uint32_t window_train; /* tokens that every layer was trained to see at most; 0: as context_train */
-  /* Kernels compiled for the device, those among them that the driver says it found in cache_dir, and the
-   * milliseconds until all were ready. On the CPU there are none. */
-  uint32_t pipelines;
-  uint32_t pipelines_from_cache; /* UINT32_MAX: the driver does not say */
-  double pipelines_ms;
-} oriel_model_info;
-
-ORIEL_API oriel_status oriel_model_get_info(const oriel_model *model, oriel_model_info *info);
-/* The plan that was carried out. ORIEL_ERROR_STATE for a model loaded with ORIEL_DEVICE_NONE. */
-ORIEL_API oriel_status oriel_model_get_plan(const oriel_model *model, oriel_plan *plan);
-
-/* ---- Text ------------------------------------------------------------------------------------ */
-
-#define ORIEL_TEXT_SPECIAL 1u /* control tokens written in the text become their ids */
-#define ORIEL_TEXT_BOS 2u     /* put BOS first if the model asks for one */
-
-/* Any bytes are accepted; ones that are not UTF-8 become byte tokens. */
-ORIEL_API oriel_status oriel_tokenize(const oriel_model *model, const char *text, size_t bytes, uint32_t flags,
-                                      int32_t *ids, size_t capacity, size_t *needed);
-/* The bytes of `count` ids; with ORIEL_TEXT_SPECIAL control tokens are written out, too. */
-ORIEL_API oriel_status oriel_detokenize(const oriel_model *model, const int32_t *ids, size_t count, uint32_t flags,
-                                        char *text, size_t capacity, size_t *needed);
-
-typedef struct oriel_message {
-  const char *role; /* "system", "user", "assistant"; ends in NUL */
-  const char *text;
-  size_t text_bytes;
-} oriel_message;
-
-/* How a conversation becomes text. */
-typedef struct oriel_chat_options {
-  size_t struct_size;
-  /* The name of a chat format ("gemma3"; a wrong one is answered with all of them) or the text of a Jinja
-   * template, of which the format is recognised. NULL: the model's own. Read by the call only. */
-  const char *chat_template;
-  /* Non-zero: models that can think before they answer are told not to. */
-  uint32_t no_thinking;
-  /* For formats that tell the model a date: year * 10000 + month * 100 + day. 0: 20240726. */
-  uint32_t date;
-} oriel_chat_options;
-
-/* The name of the format that these options mean: "none" for a model without one, "plain" for a template
- * that is not known, NULL for options that are wrong. A constant; never to be freed. */
-ORIEL_API const char *oriel_chat_template(const oriel_model *model, const oriel_chat_options *options);
-
-/* The text a conversation becomes when its template renders all of it. Without messages: what stands
- * before the first. */
-ORIEL_API oriel_status oriel_render(const oriel_model *model, const oriel_chat_options *options,
-                                    const oriel_message *messages, size_t count, int add_generation_prompt,
-                                    char *text, size_t capacity, size_t *needed);
-/* Its ids: control tokens of the template are recognised, those inside messages are not. With
- * ORIEL_TEXT_BOS those that a new session appends for it; else those of the text. Borrows working
- * memory. */
-ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model, const oriel_chat_options *options,
-                                           const oriel_message *messages, size_t count, int add_generation_prompt,
-                                           uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
-
-/* ---- Session --------------------------------------------------------------------------------- */
-
-typedef struct oriel_session oriel_session;
-
-typedef struct oriel_session_options {
-  size_t struct_size;
-  /* Rotary position of the session's first token. Positions only matter relative to each other, so this
-   * changes nothing but which arithmetic is exercised: for tests of very long conversations. At most 2^62. */
-  uint64_t first_position;
-  /* Chats evict whole turns (a user's message and its reply): once the window has moved past the start of a turn,
-   * the model sees the first whole turn still inside the window and what follows (and the sinks). What is left of
-   * a turn longer than half the window, and of the last one, is seen token by token; text before the first turn
-   * counts as one. Non-zero: all is evicted token by token, as text that was appended without oriel_chat_add
-   * always is. */
-  uint32_t split_turns;
-  /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
-  const oriel_chat_options *chat;
-  /* For measuring at a depth without getting there: the session starts as if so many tokens had been
-   * appended, with zeros for what they left in the cache, and so with the wrong text but the right speed.
-   * Reset returns to an empty context. At most 2^62. */
-  uint64_t assumed_tokens;
-} oriel_session_options;
-
-/* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
-ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_session_options *options,
-                                            oriel_session **session);
-/* NULL is allowed. All memory of the session is overwritten with zeros. Inside a callback of the session's own call
- * nothing happens, and the log says so. */
-ORIEL_API void oriel_session_destroy(oriel_session *session);
-/* Back to an empty context: cache, activations, logits, staging and everything else that the conversation left are
- * overwritten with zeros. */
-ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
-
-/* Forgets all tokens from `position` on (oriel_stats.position counts them; the repeat penalty still
- * remembers them), and the logits: append before generating. Inside or right behind the latest reply that
- * reply counts as open again; behind an older one the app writes what closes it. Going back is possible while
- * what the remaining text would see is still stored: always before the window has filled (where layers have
- * a shorter one of their own, that: oriel_plan.local_window_tokens), later for up to chunk_tokens, one less
- * right behind a greedy reply that a stop token or a cancel ended; beyond that ORIEL_ERROR_CONTEXT, and
- * nothing changes. */
-ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
-
-/* A session as bytes: used cache slots, the ids of their tokens, position, sampler, turns. Restored into a session
- * of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
- * (on any device), it goes on to the bit as this one would on that device; anything else is refused with
- * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the
- * tensors' data and of all weights is the same. That and the checksum of the bytes find accidents, not forgery,
- * for neither has a key: who can write a snapshot can make the session remember what he likes, and nothing
- * worse. An app that has that to fear must authenticate the bytes. A system prompt processed once can so be restored for
- * every new conversation. */
-ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity, size_t *needed);
-ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
-/* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
- * is renamed over what is there: a process that is ended or a power failure leaves the old snapshot or the new
- * one, and what such a process left is removed by the next saving to this path. Never waits for another process.
- *  - A file that is there is replaced if it is a snapshot of whatever model and version, or empty. Any other is
- *    ORIEL_ERROR_IO and stays: an app that was told to write over it removes it first. So are folders, devices and
- *    pipes. Links are followed (not on Windows).
- *  - The folder must be there: none is made.
- *  - The file is its owner's alone (mode 0600 on POSIX systems, elsewhere as the folder has it); one that is
- *    replaced passes on what its own mode forbids.
- *  - Both calls borrow memory of the snapshot's size. A file that is changed while it is restored is
- *    ORIEL_ERROR_IO or ORIEL_ERROR_FORMAT. */
-ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
-ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
-
-/* Makes the running call return ORIEL_ERROR_CANCELLED as soon as the device has done what it was given: on
- * Vulkan about 40 ms of work twice over, on the CPU one operation. The chunk of tokens it was at is as if it
- * had not begun; what was committed before stays, but for a message of oriel_chat_add or the opening of a
- * reply, which are taken back whole where the ring's slack allows. A generated token that the app was given
- * is finished first. A call that has nothing further to begin completes, and the next one is cancelled; so it
- * is without a running call. Callable from any thread. */
-ORIEL_API void oriel_session_cancel(oriel_session *session);
-
-/* Appends tokens (prefill in chunks). Logits of the last one are then available. */
-ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_t *ids, size_t count);
-/* Tokenises and appends, some tokens at a time. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT, and a word
- * that there is no memory for with ORIEL_ERROR_OUT_OF_MEMORY, before the first token. */
-ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text, size_t bytes,
-                                                 uint32_t flags);
-
-/* n_vocab logits after the last committed token; valid until the next call on the session. ORIEL_ERROR_STATE
- * where there are none: in an empty session, after a rewind, or after appending or evaluating ended in between. */
-ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits, size_t *count);
-
-/* Called with the logits (n_vocab) after each of the appended tokens, `index` counting from 0.
- * Return non-zero to stop; the tokens of the current chunk are then committed, and there are logits to
- * continue from only if the last of them was shown. Calls on the session from here: see the rules above. */
-typedef int (*oriel_logits_fn)(size_t index, const float *logits, size_t n_vocab, void *user);
-/* As oriel_session_append, showing the logits of every position. */
-ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int32_t *ids, size_t count,
-                                              oriel_logits_fn on_logits, void *user);
-
-typedef struct oriel_generate_options {
-  size_t struct_size;
-  uint32_t max_tokens;  /* 0: until a stop token */
-  uint32_t greedy;      /* non-zero: always the most likely token (the lowest id of equals) */
-  uint64_t seed;        /* 0: taken from the clock */
-  float temperature;    /* 0: 0.7 */
-  uint32_t top_k;       /* 0: 40; UINT32_MAX: all */
-  float top_p;          /* 0: 0.95; 1: all */
-  float min_p;          /* 0: 0.05; negative: off */
-  float repeat_penalty; /* 0: 1 = off; divides positive logits of the last 64 tokens */
-  uint32_t ignore_stop; /* non-zero: stop tokens are generated like any other */
-} oriel_generate_options;
-
-typedef struct oriel_token_event {
-  int32_t id;
-  const char *text; /* whole UTF-8 characters only; may be empty; not NUL-terminated */
-  size_t text_bytes;
-} oriel_token_event;
-
-/* Return non-zero to stop after this token: then it is not called again, so that a character which further tokens
- * would complete is not shown. Calls on the session from here: see the rules above. */
-typedef int (*oriel_token_fn)(const oriel_token_event *event, void *user);
-
-typedef enum oriel_stop_reason {
-  ORIEL_STOP_LENGTH = 0, /* max_tokens */
-  ORIEL_STOP_TOKEN = 1,  /* end of text or end of turn */
-  ORIEL_STOP_CALLBACK = 2,
-  ORIEL_STOP_CANCELLED = 3
-} oriel_stop_reason;
-
-typedef struct oriel_generation {
-  size_t struct_size;
-  oriel_stop_reason stop_reason;
-  uint32_t tokens;        /* generated, a stop token not counted */
-  uint32_t prompt_tokens; /* appended by oriel_chat_reply and pending oriel_chat_add calls */
-  double time_to_first_token_ms;
-  double decode_tokens_per_s; /* of the tokens after the first; 0 with fewer than two */
-} oriel_generation;
-
-/* Generates from the current context. Needs logits (oriel_session_logits). A cancelled generation
- * returns ORIEL_ERROR_CANCELLED with `result` filled. */
-ORIEL_API oriel_status oriel_session_generate(oriel_session *session, const oriel_generate_options *options,
-                                              oriel_token_fn on_token, void *user, oriel_generation *result);
-
-/* Appends one message in the session's chat format. Text is never read as control tokens. Roles are those
- * that the format has; where it has no system role, the text goes in front of the first user's, as the
- * template does it. What is in the cache stays as it was written: formats that rewrite earlier messages
- * when a new one comes (dropping what was thought, moving the system text) do that in oriel_render only. */
-ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text, size_t bytes);
-/* Opens the assistant's turn and generates until it ends. What closes the turn is written with the next
- * oriel_chat_add; an app that goes on with oriel_session_append closes it itself. */
-ORIEL_API oriel_status oriel_chat_reply(oriel_session *session, const oriel_generate_options *options,
-                                        oriel_token_fn on_token, void *user, oriel_generation *result);
-
-typedef struct oriel_stats {
-  size_t struct_size;
-  uint64_t position;        /* tokens committed so far */
-  uint32_t window_used;     /* tokens the latest query saw: sinks and window */
-  uint32_t window_capacity; /* sinks + window */
-  uint64_t evicted;         /* tokens that no query will see again */
-  uint64_t device_bytes;    /* really allocated: weights + cache + activations + staging */
-  uint64_t host_bytes;      /* really allocated by Oriel on the host */
-  uint64_t submissions;     /* steps that the device carried out since the session was made */
-} oriel_stats;
-
-ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
-
-/* What of the conversation is where, to draw it. Tokens are counted as in oriel_stats.position. */
-typedef struct oriel_view {
-  size_t struct_size;
-  uint64_t position;      /* tokens committed so far */
-  uint64_t first_visible; /* first token behind the sinks that the newest one saw; sinks_used when
-                           * it has seen everything */
-  uint64_t first_stored;  /* first token behind the sinks whose slot is not overwritten yet */
-  uint32_t sinks_used;    /* the tokens below this number stay for ever */
-  uint32_t turn_count;    /* turns whose start is known; oriel_session_get_turns */
-  /* As first_visible, in layers that see a short window of their own; position when there are none. */
-  uint64_t local_first_visible;
-} oriel_view;
-
-ORIEL_API oriel_status oriel_session_get_view(const oriel_session *session, oriel_view *view);
-/* The first token of each user's turn, the latest 256 of them, ascending; those already evicted, too. */
-ORIEL_API oriel_status oriel_session_get_turns(const oriel_session *session, uint64_t *starts, size_t capacity,
-                                               size_t *needed);
-
-typedef struct oriel_layer_formats {
-  oriel_kv_format k;
-  oriel_kv_format v;
-} oriel_layer_formats;
-
-/* The ids of the tokens from number `first` on that the session's memory holds, as far as they follow each other:
- * from below oriel_view.sinks_used up to that number (or to oriel_stats.position if nothing behind it is gone), from
- * oriel_view.first_stored or later up to oriel_stats.position. *needed is their count. ORIEL_ERROR_CONTEXT for a
- * token that is not held. Works on a device that was lost, too: what it takes to build the conversation again in
- * another session. An id of oriel_session_options.assumed_tokens is -1. */
-ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, uint64_t first, int32_t *ids,
-                                                size_t capacity, size_t *needed);
-
-/* How the cache of each layer is stored; guards keep the keys of some layers in more bits. ORIEL_ERROR_STATE
- * for a model loaded with ORIEL_DEVICE_NONE. */
-ORIEL_API oriel_status oriel_model_get_layer_formats(const oriel_model *model, oriel_layer_formats *layers,
-                                                     size_t capacity, size_t *needed);
 
 #ifdef __cplusplus
 }

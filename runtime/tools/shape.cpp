@@ -1,6 +1,7 @@
+#include "tools/shape.h"
+
 #include "api/api.h"
 #include "api/calibration.h"
-#include "budget/known_shapes.h"
 
 namespace oriel {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "api/api.h"
 #include "exec/features.h"
+#include "oriel/tools.h"
 #include "plan/weight_layout.h"
 #include "speed/tune.h"
 

@@ -1,4 +1,4 @@
-#include "budget/known_shapes.h"
+#include "tools/known_shapes.h"
 
 #include <algorithm>
 #include <cstring>

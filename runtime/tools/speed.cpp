@@ -1,7 +1,6 @@
-#include "speed/measure_speed.h"
-
 #include "api/api.h"
-#include "budget/known_shapes.h"
+#include "speed/measure_speed.h"
+#include "tools/shape.h"
 
 namespace oriel {
 namespace {
