@@ -1,6 +1,7 @@
 #include "cache_picture.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -278,7 +279,7 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
   bool broken = false;
   for (size_t i = 0; i < segments.size(); ++i) {
     edge += parts[i].width;
-    const size_t cells = static_cast<size_t>(edge + 0.5) - drawn;
+    const size_t cells = static_cast<size_t>(std::llround(edge)) - drawn;
     std::vector<const char*> row(cells, partCell(segments[i].part));
     for (const double share : turnsIn(cache, segments[i])) {
       if (cells != 0) {

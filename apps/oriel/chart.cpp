@@ -41,6 +41,7 @@ const char* formatColour(oriel_kv_format k, oriel_kv_format v) {
 
 std::vector<Point> Chart::at(const std::vector<Point>& points) const {
   std::vector<Point> placed;
+  placed.reserve(points.size());
   for (const Point& point : points) {
     placed.push_back(at(point.x, point.y));
   }

@@ -53,7 +53,7 @@ std::string shapeName(const std::string& given) {
   for (const oriel_shape_info& shape : knownShapes()) {
     names.emplace_back(shape.name);
   }
-  const std::string name = lowerCase(given);
+  std::string name = lowerCase(given);
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     const std::string near = nearest(name, names);
     throw Failure{kExitUsage, "no shape of the name " + given + " is known: " +

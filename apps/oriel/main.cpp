@@ -97,7 +97,8 @@ std::string describeUnknown(const CLI::App& program, const std::string& command)
     }
   } else {
     for (const std::string& text : unknown) {
-      what += (what.empty() ? command + " does not take " : ", ") + text;
+      what += what.empty() ? command + " does not take " : ", ";
+      what += text;
     }
     return what + ": see `" + command + " --help`";
   }

@@ -26,6 +26,7 @@ std::string oneLine(const char* message) {
 
 std::vector<oriel_message> messageList(const std::vector<Message>& messages) {
   std::vector<oriel_message> list;
+  list.reserve(messages.size());
   for (const Message& message : messages) {
     list.push_back({message.role.c_str(), message.text.data(), message.text.size()});
   }

@@ -291,7 +291,7 @@ std::string modelPath(const CommonOptions& options) {
     return options.model;
   }
   if (isSet("ORIEL_MODEL")) {
-    const std::string path = variable("ORIEL_MODEL");
+    std::string path = variable("ORIEL_MODEL");
     if (path.empty()) {  // as with options: a script forgot to fill it
       throw Failure{
           kExitUsage,

@@ -70,7 +70,7 @@ Chart chartOf(const oriel_plan& smallest, const oriel_plan& everything, uint64_t
 }
 
 std::string shortSize(double bytes) {
-  std::string text = formatSize(static_cast<uint64_t>(bytes + 0.5));
+  std::string text = formatSize(static_cast<uint64_t>(std::llround(bytes)));
   const size_t zero = text.find(".0 ");
   return zero == std::string::npos ? text : text.erase(zero, 2);
 }

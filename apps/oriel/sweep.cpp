@@ -100,6 +100,7 @@ std::vector<Stage> stagesOf(const CommonOptions& common, uint32_t window) {
     depths.push_back(static_cast<uint64_t>(share * window));
   }
   const std::vector<Pair> pairs = pairsOf(common);
+  stages.reserve(pairs.size());
   for (const Pair& pair : pairs) {
     stages.push_back(stageOf(SweepKind::kDepth, pair, window, depths));
   }

@@ -92,6 +92,7 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
   }
 }
 
+// Each instruction set includes this once.  NOLINTNEXTLINE(misc-definitions-in-headers)
 void quantiseRow(const float* in, uint32_t units, void* row) {
   OneUnit* out = static_cast<OneUnit*>(row);
   IntUnitSums* sums = reinterpret_cast<IntUnitSums*>(out + units);

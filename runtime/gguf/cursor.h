@@ -52,7 +52,7 @@ inline bool loadInt(uint32_t type, const uint8_t* at, int64_t* value, bool* huge
       *value = *at;
       return true;
     case kInt8:
-      *value = loadAt<int8_t>(at);
+      *value = int64_t{loadAt<int8_t>(at)};
       return true;
     case kUint16:
       *value = loadAt<uint16_t>(at);

@@ -54,11 +54,13 @@ OpWork opWork(const Op& op, uint32_t tokens) {
       tokens = 1;
       values = op.push.top.n_vocab / kPerValue;
       break;
-    case OpKind::kTopTokens:
+    case OpKind::kTopTokens: {
       // Sorts as many, and reads the blocks that they are in.
+      const uint32_t block = op.push.top.n_vocab / op.push.top.blocks;
       tokens = 1;
-      values = double{1} * kTopCapacity * (kTopCapacity + op.push.top.n_vocab / op.push.top.blocks);
+      values = double{1} * kTopCapacity * (kTopCapacity + block);
       break;
+    }
   }
   work.fixed += kStart + kPerValue * values * tokens;
   return work;

@@ -61,6 +61,8 @@ test    vulkan-validationlayers may   file:/usr/share/vulkan/explicit_layer.d/Vk
 test    python3-numpy           may   file:/usr/lib/python3/dist-packages/numpy
 test    unicode-data            may   file:/usr/share/unicode/UnicodeData.txt
 test    pkgconf                 may   cmd:pkg-config
+test    clang-format-14         may   cmd:clang-format-14
+test    clang-tidy-14           may   cmd:clang-tidy-14
 test    openjdk-17-jdk-headless may   cmd:javac
 linux-aarch64 g++-aarch64-linux-gnu      must cmd:aarch64-linux-gnu-g++
 linux-aarch64 qemu-user-static           must cmd:qemu-aarch64-static

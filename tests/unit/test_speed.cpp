@@ -9,7 +9,6 @@
 #include <limits>
 
 #include "budget/budget.h"
-#include "tools/known_shapes.h"
 #include "exec/executor.h"
 #include "os/os.h"
 #include "speed/measure_speed.h"
@@ -19,6 +18,7 @@
 #include "speed/speed_file.h"
 #include "support/captured_log.h"
 #include "support/files.h"
+#include "tools/known_shapes.h"
 
 namespace oriel {
 namespace {

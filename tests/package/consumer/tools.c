@@ -13,7 +13,7 @@ int main(void) {
   plan.struct_size = sizeof(plan);
   (void)oriel_shape_list(NULL, 0, &shapes);
   status = oriel_plan_shape("smollm2-135m", ORIEL_WEIGHTS_Q8_0, &options, &plan);
-  printf("%s: %u shapes, window of %u tokens, %s\n", oriel_version(), (unsigned)shapes, (unsigned)plan.window_tokens,
-         oriel_status_text(status));
+  printf("%s: %u shapes, window of %u tokens, %s\n", oriel_version(), (unsigned)shapes,
+         (unsigned)plan.window_tokens, oriel_status_text(status));
   return status == ORIEL_OK && plan.fits && shapes > 10 ? 0 : 1;
 }
