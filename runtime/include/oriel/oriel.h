@@ -171,7 +171,7 @@ typedef struct oriel_options {
    * ORIEL_ERROR_CONTEXT when it is longer than window_tokens or, with window_tokens 0, than the trained
    * context less 16. */
   uint32_t pinned_tokens;
-  /* Prompt tokens processed together. 0: chosen. 1 to 512. */
+  /* The prefill batch: prompt tokens processed together, called a chunk here. 0: chosen. 1 to 512. */
   uint32_t chunk_tokens;
   /* Formats of keys and values behind the sinks (which are f16). ORIEL_KV_AUTO: the pair of least
    * expected loss for the memory given. */
@@ -386,8 +386,8 @@ ORIEL_API oriel_status oriel_session_evaluate(oriel_session* session, const int3
 /* Forgets all tokens from `position` on (oriel_stats.position counts them; the repeat penalty still
  * remembers them), and the logits: append before generating. Inside or right behind the latest reply that
  * reply counts as open again; behind an older one the app writes what closes it. Going back is possible while
- * what the remaining text would see is still stored: always before the window has filled (where layers have
- * a shorter one of their own, that: oriel_plan.local_window_tokens), later for up to chunk_tokens, one less
+ * what the remaining text would see is still stored: always before the window has filled (with sliding-window
+ * layers theirs: oriel_plan.local_window_tokens), later for up to chunk_tokens, one less
  * right behind a greedy reply that a stop token or a cancel ended; beyond that ORIEL_ERROR_CONTEXT, and
  * nothing changes. */
 ORIEL_API oriel_status oriel_session_rewind(oriel_session* session, uint64_t position);
@@ -416,7 +416,7 @@ typedef struct oriel_view {
   uint64_t first_stored;  /* first token behind the sinks whose slot is not overwritten yet */
   uint32_t sinks_used;    /* the tokens below this number stay for ever */
   uint32_t turn_count;    /* turns whose start is known; oriel_session_get_turns */
-  /* As first_visible, in layers that see a short window of their own; position when there are none. */
+  /* As first_visible, in sliding-window layers; position when there are none. */
   uint64_t local_first_visible;
 } oriel_view;
 
@@ -465,7 +465,7 @@ ORIEL_API oriel_status oriel_session_restore_file(oriel_session* session, const 
 
 typedef enum oriel_refusal {
   ORIEL_REFUSED_NOT = 0,
-  ORIEL_REFUSED_QUALITY = 1, /* rounding beyond kl_limit */
+  ORIEL_REFUSED_QUALITY = 1, /* quantisation error beyond kl_limit */
   ORIEL_REFUSED_SPEED = 2    /* slower than min_tokens_per_s with the shortest window */
 } oriel_refusal;
 
@@ -492,7 +492,7 @@ typedef struct oriel_step_cost {
   double weights_once_s;    /* ... of which however few tokens a chunk has */
   double head_s;            /* logits of one token: only steps that want them */
   double cache_s_per_token; /* for each token that is seen */
-  double local_s_per_token; /* for each token that layers with a window of their own see */
+  double local_s_per_token; /* for each token that sliding-window layers see */
 } oriel_step_cost;
 
 typedef struct oriel_plan {
@@ -532,10 +532,9 @@ typedef struct oriel_plan {
   uint32_t weights_unknown;
   /* Keys and values alone, as published figures count them: no sinks, chunk slack or alignment. */
   uint64_t kv_window_bytes; /* of window_tokens tokens */
-  uint64_t
-      kv_local_bytes; /* of layers that see only a short window of their own, when it is full; what
+  uint64_t kv_local_bytes;  /* of sliding-window layers, when their window is full; what
                              * kv_bytes_per_token does not count */
-  /* Layers that see only a short window of their own, and no sinks: tokens they see, and their slots
+  /* Sliding-window layers, which see no sinks: how many, tokens they see, and their slots
    * (chunk slack included). 0: none, or only known as a shape. */
   uint32_t local_layers;
   uint32_t local_window_tokens;

@@ -23,7 +23,7 @@ extern "C" {
 
 /* ---- Calibration ----------------------------------------------------------------------------- */
 
-/* What rounding the cache of one layer alone costs: mean KL divergence from a cache in f16, in nats. */
+/* Quantisation error of the cache of one layer alone: mean KL divergence from a cache in f16, in nats. */
 typedef struct oriel_layer_calibration {
   double keys_int8;
   double keys_int4;
@@ -49,7 +49,7 @@ struct oriel_calibration {
   const oriel_layer_calibration* layers;
   uint32_t layer_count;
   uint32_t reserved;
-  /* Formats that are expected to cost more than this by rounding are not chosen, whatever the memory; only
+  /* Formats whose quantisation error is expected to cost more than this are not chosen, whatever the memory; only
    * options that ask for them get them. 0: 0.1 nats, which is one token in seven or eight chosen
    * differently. */
   double kl_limit;
