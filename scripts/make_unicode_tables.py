@@ -3,7 +3,7 @@
 
 usage: scripts/make_unicode_tables.py [FOLDER]
 
-FOLDER holds UnicodeData.txt and PropList.txt (the package unicode-data puts them in
+FOLDER holds UnicodeData.txt, PropList.txt and Scripts.txt (the package unicode-data puts them in
 /usr/share/unicode). The result is committed: building Oriel needs neither this script nor the data.
 
 One class of four bits per code point, in a two-stage table: blocks of 128 code points, equal blocks
@@ -18,8 +18,9 @@ from pathlib import Path
 CODE_POINTS = 0x110000
 BLOCK = 128
 # The order is that of CharClass in runtime/text/unicode.h.
-OTHER, UPPER, LOWER, TITLE, MODIFIER, LETTER, MARK, NUMBER, PUNCTUATION, SYMBOL, SPACE = range(11)
-EXACT = {"Lu": UPPER, "Ll": LOWER, "Lt": TITLE, "Lm": MODIFIER, "Lo": LETTER}
+(OTHER, UPPER, LOWER, TITLE, MODIFIER, LETTER, MARK, DIGIT, NUMBER, PUNCTUATION, SYMBOL,
+ SPACE) = range(12)
+EXACT = {"Lu": UPPER, "Ll": LOWER, "Lt": TITLE, "Lm": MODIFIER, "Lo": LETTER, "Nd": DIGIT}
 BY_GROUP = {"M": MARK, "N": NUMBER, "P": PUNCTUATION, "S": SYMBOL, "Z": SPACE, "C": OTHER}
 
 
@@ -52,6 +53,19 @@ def read_classes(folder):
     return classes, version
 
 
+def read_script(folder, name):
+    """Ranges of code points, joined where they touch."""
+    text = (folder / "Scripts.txt").read_text(encoding="utf-8")
+    line = re.compile(rf"^([0-9A-F]+)(?:\.\.([0-9A-F]+))?\s*; {name}\b", re.M)
+    ranges = []
+    for first, last in sorted((int(m[1], 16), int(m[2] or m[1], 16)) for m in line.finditer(text)):
+        if ranges and ranges[-1][1] + 1 == first:
+            ranges[-1][1] = last
+        else:
+            ranges.append([first, last])
+    return ranges
+
+
 def rows(values, width):
     lines = []
     line = "   "
@@ -78,6 +92,7 @@ def main():
     packed = []
     for block in blocks:
         packed += [block[i] | block[i + 1] << 4 for i in range(0, BLOCK, 2)]
+    han = ["{%s}" % ", ".join(f"0x{point:X}" for point in one) for one in read_script(folder, "Han")]
     target = Path(__file__).resolve().parent.parent / "runtime/text/unicode_tables.cpp"
     target.write_text(
         f"""// Written by scripts/make_unicode_tables.py; do not edit.
@@ -99,6 +114,12 @@ const uint32_t kUnicodeBlockIndexSize = {len(index)};
 const uint8_t kUnicodeBlocks[] = {{
 {rows(packed, 100)}
 }};
+
+// The script Han.
+const CodePointRange kHanRanges[] = {{
+{rows(han, 100)}
+}};
+const uint32_t kHanRangeCount = {len(han)};
 
 }}  // namespace oriel
 """,

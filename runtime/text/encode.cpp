@@ -330,9 +330,10 @@ class TokenEncoder {
   /// words that it cannot change; run_begin_ is then behind them.
   Status encodeRun(size_t begin, size_t end, bool whole) {
     size_t at = begin;
+    WordCutter cutter(t_.pre_, text_, end);
     while (at < end) {
       bool open = false;
-      const size_t next = nextWord(at, end, &open);
+      const size_t next = nextWord(&cutter, at, end, &open);
       if (open && !whole) {
         break;
       }
@@ -360,9 +361,9 @@ class TokenEncoder {
   }
 
   /// *open becomes true if text behind `end` could change the answer.
-  size_t nextWord(size_t at, size_t end, bool* open) const {
+  size_t nextWord(WordCutter* cutter, size_t at, size_t end, bool* open) const {
     if (t_.kind_ == TokenizerKind::kBpe) {
-      return wordEnd(t_.pre_, text_, at, end, open);
+      return cutter->wordEnd(at, open);
     }
     if (!t_.words_end_at_spaces_) {
       *open = true;

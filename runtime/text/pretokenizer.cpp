@@ -1,7 +1,6 @@
 #include "text/pretokenizer.h"
 
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "text/pretokenizer_reader.h"
 
 namespace oriel {
 namespace {
@@ -10,7 +9,10 @@ struct Name {
   const char* text;
   PreTokenizerRules rules;
 };
-/// The first name of each kind is what it is called here.
+/// The first name of each kind is what it is called here. Where llama.cpp's way of splitting differs from what
+/// a model's own tokenizer publishes, the latter counts: for tekken, gpt-4o and youtu (letters by their case in
+/// every script), kimi-k2 (marks are letters), deepseek-llm (digits one by one), falcon (numbers apart from the
+/// space before them), and white space outside ASCII for the DeepSeek ones.
 constexpr Name kNames[] = {
     {"gpt-2", {PreTokenizer::kGpt2, false, false}},
     {"phi-2", {PreTokenizer::kGpt2, false, false}},
@@ -18,9 +20,13 @@ constexpr Name kNames[] = {
     {"olmo", {PreTokenizer::kGpt2, false, false}},
     {"exaone4", {PreTokenizer::kGpt2, false, false}},
     {"gigachat", {PreTokenizer::kGpt2, false, false}},
+    {"granite-docling", {PreTokenizer::kGpt2, false, false}},
+    {"trillion", {PreTokenizer::kGpt2, false, false}},
+    {"a.x-4.0", {PreTokenizer::kGpt2, false, false}},
+    {"mellum", {PreTokenizer::kGpt2, false, false}},
     {"smollm", {PreTokenizer::kSmolLm, false, false}},
     {"starcoder", {PreTokenizer::kSmolLm, false, false}},
-    {"refact", {PreTokenizer::kSmolLm, false, false}},
+    {"refact", {PreTokenizer::kSmolLm, false, false}},  // Granite 3, too
     {"command-r", {PreTokenizer::kSmolLm, false, false}},
     {"codeshell", {PreTokenizer::kSmolLm, false, false}},
     {"exaone", {PreTokenizer::kSmolLm, false, false}},
@@ -30,6 +36,11 @@ constexpr Name kNames[] = {
     {"stablelm2", {PreTokenizer::kQwen2, false, false}},
     {"hunyuan", {PreTokenizer::kQwen2, false, false}},
     {"megrez", {PreTokenizer::kQwen2, false, false}},
+    {"kormo", {PreTokenizer::kQwen2, false, false}},
+    // Written with possessive quantifiers and \s*[\r\n], which match the same.
+    {"bailingmoe", {PreTokenizer::kQwen2, false, false}},
+    {"bailingmoe2", {PreTokenizer::kQwen2, false, false}},
+    {"llada-moe", {PreTokenizer::kQwen2, false, false}},
     {"qwen35", {PreTokenizer::kQwen35, false, false}},
     {"llama-bpe", {PreTokenizer::kLlama3, true, true}},
     {"llama3", {PreTokenizer::kLlama3, true, true}},
@@ -38,84 +49,26 @@ constexpr Name kNames[] = {
     {"falcon-h1", {PreTokenizer::kLlama3, true, true}},
     {"pixtral", {PreTokenizer::kLlama3, true, true}},
     {"lfm2", {PreTokenizer::kLlama3, true, true}},
+    {"midm-2.0", {PreTokenizer::kLlama3, true, true}},
     {"smaug-bpe", {PreTokenizer::kLlama3, false, false}},
-    {"dbrx", {PreTokenizer::kLlama3, false, false}},
+    {"dbrx", {PreTokenizer::kLlama3, false, false}},  // Granite 4, OLMo 2 and 3, Phi 4, too
     {"glm4", {PreTokenizer::kLlama3, false, false}},
     {"chatglm-bpe", {PreTokenizer::kLlama3, false, false}},
     {"tekken", {PreTokenizer::kTekken, true, true}},
     {"gpt-4o", {PreTokenizer::kGpt4o, false, false}},
     {"llama4", {PreTokenizer::kGpt4o, false, false}},
-};
-
-struct Char {
-  uint32_t code_point = 0;
-  uint32_t bytes = 0;  ///< 0: there is none
-  CharClass kind = CharClass::kOther;
-
-  bool exists() const { return bytes != 0; }
-  bool is(char c) const { return code_point == static_cast<unsigned char>(c) && exists(); }
-  bool newline() const { return is('\r') || is('\n'); }
-  bool letter() const { return exists() && isLetter(kind); }
-  bool mark() const { return exists() && kind == CharClass::kMark; }
-  bool letterOrMark() const { return letter() || mark(); }
-  bool number() const { return exists() && kind == CharClass::kNumber; }
-  bool space() const { return exists() && kind == CharClass::kSpace; }
-  /// [^\s\p{L}\p{N}]
-  bool rest() const { return exists() && !isLetter(kind) && !number() && !space(); }
-  /// [^\s\p{L}\p{M}\p{N}]
-  bool restWithoutMarks() const { return rest() && !mark(); }
-  /// [^\r\n\p{L}\p{N}]
-  bool leadsWord() const { return exists() && !isLetter(kind) && !number() && !newline(); }
-  /// [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
-  bool notLower() const { return letterOrMark() && kind != CharClass::kLower; }
-  /// [\p{Ll}\p{Lm}\p{Lo}\p{M}]
-  bool notUpper() const {
-    return letterOrMark() && kind != CharClass::kUpper && kind != CharClass::kTitle;
-  }
-};
-
-/// A stretch of text as a matcher sees it.
-class Reader {
- public:
-  Reader(const char* text, size_t end, bool stop_at_numbers, bool* reached_end)
-      : text_(text), end_(end), stop_at_numbers_(stop_at_numbers), reached_end_(reached_end) {}
-
-  Char at(size_t position) const {
-    Char c;
-    if (reached_end_ != nullptr && position + kMaxUtf8Bytes > end_) {
-      *reached_end_ = true;
-    }
-    if (position >= end_) {
-      return c;
-    }
-    const Utf8Char decoded = decodeUtf8(text_ + position, end_ - position);
-    c.kind = decoded.valid ? charClass(decoded.code_point) : CharClass::kSymbol;
-    if (stop_at_numbers_ && c.kind == CharClass::kNumber) {
-      return c;
-    }
-    c.code_point = decoded.code_point;
-    c.bytes = decoded.valid ? decoded.bytes : 1;
-    return c;
-  }
-
-  /// Past all characters from `position` on of which `is` is true.
-  template <typename Is>
-  size_t skip(size_t position, const Is& is) const {
-    for (Char c = at(position); is(c); c = at(position)) {
-      position += c.bytes;
-    }
-    return position;
-  }
-  template <bool (Char::*is)() const>
-  size_t skip(size_t position) const {
-    return skip(position, [](const Char& c) { return (c.*is)(); });
-  }
-
- private:
-  const char* text_;
-  size_t end_;
-  bool stop_at_numbers_;
-  bool* reached_end_;
+    {"seed-coder", {PreTokenizer::kSeedCoder, false, false}},
+    {"minicpm5", {PreTokenizer::kMiniCpm5, true, false}},
+    {"kimi-k2", {PreTokenizer::kKimiK2, false, false}},
+    {"youtu", {PreTokenizer::kYoutu, true, false}},
+    {"deepseek-llm", {PreTokenizer::kDeepSeekLlm, false, false}},
+    {"deepseek-coder", {PreTokenizer::kDeepSeekCoder, false, false}},
+    {"deepseek-v3", {PreTokenizer::kDeepSeek3, false, false}},
+    {"hunyuan-dense", {PreTokenizer::kDeepSeek3, false, false}},
+    {"falcon", {PreTokenizer::kFalcon, false, false}},
+    {"bloom", {PreTokenizer::kBloom, false, false}},
+    {"viking", {PreTokenizer::kViking, false, false}},
+    {"superbpe", {PreTokenizer::kSuperBpe, false, false}},
 };
 
 /// Bytes of 's|'t|'re|'ve|'m|'ll|'d at `position`, or 0.
@@ -154,32 +107,6 @@ size_t anyCaseContraction(const Reader& reader, size_t position) {
   return two ? 3 : 0;
 }
 
-/// \s+(?!\S)|\s+ where `begin` is white space: all of it at the end, otherwise all but the last,
-/// which belongs to what follows. With `lines`, \s*[\r\n]+ goes first: up to the last line end.
-size_t spaceEnd(const Reader& reader, size_t begin, bool lines) {
-  size_t end = begin;
-  size_t last = begin;
-  size_t line_end = begin;
-  for (Char c = reader.at(begin); c.space(); c = reader.at(end)) {
-    last = end;
-    end += c.bytes;
-    line_end = c.newline() ? end : line_end;
-  }
-  if (lines && line_end > begin) {
-    return line_end;
-  }
-  return reader.at(end).exists() && last > begin ? last : end;
-}
-
-/// \p{N}{1,limit} where `begin` is a number.
-size_t numberEnd(const Reader& reader, size_t begin, int limit) {
-  size_t end = begin;
-  for (Char c = reader.at(begin); c.number() && limit > 0; c = reader.at(end), --limit) {
-    end += c.bytes;
-  }
-  return end;
-}
-
 /// 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 size_t gpt2WordEnd(const Reader& reader, size_t begin) {
   const Char first = reader.at(begin);
@@ -202,11 +129,16 @@ size_t gpt2WordEnd(const Reader& reader, size_t begin) {
   return spaceEnd(reader, begin, false);
 }
 
+/// What may follow the punctuation of an expression: [\r\n]*, [\r\n/]* or nothing.
+bool isLineEnd(const Char& c) { return c.newline(); }
+bool isLineEndOrSlash(const Char& c) { return c.newline() || c.is('/'); }
+bool isNothing(const Char&) { return false; }
+
 /// What the expressions of llama-bpe, qwen2 and tekken have in common after their words: numbers of
 /// at most `digits`, ` ?[^\s\p{L}\p{N}]+[\r\n]*` and white space that ends with the line. `tail`
 /// stands for [\r\n].
-template <bool (Char::*rest)() const, typename Tail>
-size_t otherEnd(const Reader& reader, size_t begin, int digits, const Tail& tail) {
+template <bool (Char::*rest)() const>
+size_t otherEnd(const Reader& reader, size_t begin, int digits, bool (*tail)(const Char&)) {
   const Char first = reader.at(begin);
   if (first.number()) {
     return numberEnd(reader, begin, digits);
@@ -220,9 +152,10 @@ size_t otherEnd(const Reader& reader, size_t begin, int digits, const Tail& tail
 
 /// (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,digits}
 /// | ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-/// `letter` is \p{L} and `rest` what is left of it: qwen35 counts marks among the letters.
+/// `letter` is \p{L} and `rest` what is left of it: qwen35 counts marks among the letters. `tail` stands for
+/// the first [\r\n].
 template <bool (Char::*letter)() const, bool (Char::*rest)() const>
-size_t llama3WordEnd(const Reader& reader, size_t begin, int digits) {
+size_t llama3WordEnd(const Reader& reader, size_t begin, int digits, bool (*tail)(const Char&)) {
   if (const size_t bytes = anyCaseContraction(reader, begin); bytes != 0) {
     return begin + bytes;
   }
@@ -232,35 +165,41 @@ size_t llama3WordEnd(const Reader& reader, size_t begin, int digits) {
   if ((reader.at(body).*letter)()) {
     return reader.skip<letter>(body);
   }
-  return otherEnd<rest>(reader, begin, digits, [](const Char& c) { return c.newline(); });
+  return otherEnd<rest>(reader, begin, digits, tail);
 }
 
 /// U*L+ with U = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and L = [\p{Ll}\p{Lm}\p{Lo}\p{M}]; `begin` if there
 /// is none. U* gives back what L+ needs: without a small letter behind it, all after the last
 /// character that is in both sets.
+template <bool (Char::*upper)() const, bool (Char::*lower)() const>
 size_t capitalisedEnd(const Reader& reader, size_t begin) {
   size_t end = begin;
   size_t after_both = begin;
-  for (Char c = reader.at(begin); c.notLower(); c = reader.at(end)) {
+  for (Char c = reader.at(begin); (c.*upper)(); c = reader.at(end)) {
     end += c.bytes;
-    after_both = c.notUpper() ? end : after_both;
+    after_both = (c.*lower)() ? end : after_both;
   }
-  return reader.at(end).notUpper() ? reader.skip<&Char::notUpper>(end) : after_both;
+  return (reader.at(end).*lower)() ? reader.skip<lower>(end) : after_both;
 }
 
 /// U+L*; `begin` if there is none.
+template <bool (Char::*upper)() const, bool (Char::*lower)() const>
 size_t capitalsEnd(const Reader& reader, size_t begin) {
-  const size_t end = reader.skip<&Char::notLower>(begin);
-  return end > begin ? reader.skip<&Char::notUpper>(end) : begin;
+  const size_t end = reader.skip<upper>(begin);
+  return end > begin ? reader.skip<lower>(end) : begin;
 }
 
 /// [^\r\n\p{L}\p{N}]?U*L+c?|[^\r\n\p{L}\p{N}]?U+L*c?|\p{N}{1,digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*
-/// |\s*[\r\n]+|\s+(?!\S)|\s+ with U and L as above; c is (?i:'s|'t|'re|'ve|'m|'ll|'d) or nothing.
-size_t casedWordEnd(const Reader& reader, size_t begin, int digits, bool with_contraction) {
+/// |\s*[\r\n]+|\s+(?!\S)|\s+ with U and L as above; c is (?i:'s|'t|'re|'ve|'m|'ll|'d) or nothing. `tail`
+/// stands for [\r\n/].
+template <bool (Char::*upper)() const, bool (Char::*lower)() const>
+size_t casedWordEnd(const Reader& reader, size_t begin, int digits, bool with_contraction,
+                    bool (*tail)(const Char&)) {
   const Char first = reader.at(begin);
   const size_t body = begin + (first.leadsWord() ? first.bytes : 0);
   // The lead is taken if it can be; a mark can also begin the word itself.
-  size_t (*const matches[])(const Reader&, size_t) = {&capitalisedEnd, &capitalsEnd};
+  size_t (*const matches[])(const Reader&, size_t) = {&capitalisedEnd<upper, lower>,
+                                                      &capitalsEnd<upper, lower>};
   const size_t starts[] = {body, begin};
   for (const auto match : matches) {
     for (const size_t start : starts) {
@@ -269,8 +208,52 @@ size_t casedWordEnd(const Reader& reader, size_t begin, int digits, bool with_co
       }
     }
   }
-  return otherEnd<&Char::rest>(reader, begin, digits,
-                               [](const Char& c) { return c.newline() || c.is('/'); });
+  return otherEnd<&Char::rest>(reader, begin, digits, tail);
+}
+
+/// gpt-2's expression behind \p{N}, for which the text ends before every number.
+size_t smolLmWordEnd(const Reader& reader, size_t begin) {
+  const auto region = [](const Char& c) -> uint8_t { return c.number() ? 1 : 0; };
+  const Char first = reader.at(begin);
+  return first.number() ? begin + first.bytes : gpt2WordEnd(reader.within(region, begin), begin);
+}
+
+/// llama-bpe's behind \p{N}{1,3}.
+size_t miniCpm5WordEnd(const Reader& reader, size_t begin) {
+  const auto region = [](const Char& c) -> uint8_t { return c.number() ? 1 : 0; };
+  return reader.at(begin).number() ? numberEnd(reader, begin, 3)
+                                   : llama3WordEnd<&Char::letter, &Char::rest>(
+                                         reader.within(region, begin), begin, 3, isLineEnd);
+}
+
+/// \p{Han}+, and gpt-4o's expression with no Han in U and L and no slash behind punctuation.
+size_t kimiWordEnd(const Reader& reader, size_t begin) {
+  if (reader.at(begin).han()) {
+    return reader.skip<&Char::han>(begin);
+  }
+  return casedWordEnd<&Char::notLowerNorHan, &Char::notUpperNorHan>(reader, begin, 3, true,
+                                                                    isLineEnd);
+}
+
+/// gpt-4o's expression with single digits, behind four kinds of runs: Hangul, punctuation as it is set in East
+/// Asia, Bopomofo, and Chinese with Japanese.
+size_t youtuWordEnd(const Reader& reader, size_t begin) {
+  const auto region = [](const Char& c) -> uint8_t {
+    if (c.between(0xAC00, 0xD7A3) || c.between(0x3131, 0x318E)) {
+      return 1;
+    }
+    if (c.between(0x3001, 0x303F) || c.between(0xFE30, 0xFE4F) || c.between(0x2018, 0x2019) ||
+        c.between(0x201C, 0x201D) || c.between(0x2014, 0x2014) || c.between(0x2026, 0x2026) ||
+        c.between(0xFF01, 0xFF01) || c.between(0xFF0C, 0xFF0C) || c.between(0xFF1A, 0xFF1B)) {
+      return 2;
+    }
+    if (c.between(0x3105, 0x312F)) {
+      return 3;
+    }
+    return c.between(0x4E00, 0x9FA5) || c.between(0x3040, 0x30FF) ? 4 : 0;
+  };
+  return casedWordEnd<&Char::notLower, &Char::notUpper>(reader.within(region, begin), begin, 1,
+                                                        true, isLineEndOrSlash);
 }
 
 }  // namespace
@@ -294,34 +277,55 @@ const char* preTokenizerName(PreTokenizer pre) {
   return "none";
 }
 
-size_t wordEnd(PreTokenizer pre, const char* text, size_t begin, size_t end, bool* reached_end) {
-  const Reader reader(text, end, false, reached_end);
-  switch (pre) {
+size_t WordCutter::wordEnd(size_t begin, bool* reached_end) {
+  const Reader reader(text_, end_, reached_end);
+  switch (pre_) {
     case PreTokenizer::kNone:
       if (reached_end != nullptr) {
         *reached_end = true;
       }
-      return end;
+      return end_;
     case PreTokenizer::kGpt2:
       return gpt2WordEnd(reader, begin);
-    case PreTokenizer::kSmolLm: {
-      // \p{N} cuts first, so that for the second expression the text ends before every number.
-      const Char first = reader.at(begin);
-      return first.number() ? begin + first.bytes
-                            : gpt2WordEnd(Reader(text, end, true, reached_end), begin);
-    }
+    case PreTokenizer::kSmolLm:
+      return smolLmWordEnd(reader, begin);
     case PreTokenizer::kQwen2:
-      return llama3WordEnd<&Char::letter, &Char::rest>(reader, begin, 1);
+      return llama3WordEnd<&Char::letter, &Char::rest>(reader, begin, 1, isLineEnd);
     case PreTokenizer::kQwen35:
-      return llama3WordEnd<&Char::letterOrMark, &Char::restWithoutMarks>(reader, begin, 1);
+      return llama3WordEnd<&Char::letterOrMark, &Char::restWithoutMarks>(reader, begin, 1,
+                                                                         isLineEnd);
     case PreTokenizer::kLlama3:
-      return llama3WordEnd<&Char::letter, &Char::rest>(reader, begin, 3);
+      return llama3WordEnd<&Char::letter, &Char::rest>(reader, begin, 3, isLineEnd);
+    case PreTokenizer::kSeedCoder:
+      return llama3WordEnd<&Char::letter, &Char::rest>(reader, begin, 1, isNothing);
+    case PreTokenizer::kMiniCpm5:
+      return miniCpm5WordEnd(reader, begin);
     case PreTokenizer::kTekken:
-      return casedWordEnd(reader, begin, 1, false);
+      return casedWordEnd<&Char::notLower, &Char::notUpper>(reader, begin, 1, false,
+                                                            isLineEndOrSlash);
     case PreTokenizer::kGpt4o:
-      return casedWordEnd(reader, begin, 3, true);
+      return casedWordEnd<&Char::notLower, &Char::notUpper>(reader, begin, 3, true,
+                                                            isLineEndOrSlash);
+    case PreTokenizer::kKimiK2:
+      return kimiWordEnd(reader, begin);
+    case PreTokenizer::kYoutu:
+      return youtuWordEnd(reader, begin);
+    case PreTokenizer::kDeepSeekLlm:
+      return deepSeekLlmWordEnd(reader, begin);
+    case PreTokenizer::kDeepSeekCoder:
+      return deepSeekCoderWordEnd(reader, begin);
+    case PreTokenizer::kDeepSeek3:
+      return deepSeek3WordEnd(reader, begin);
+    case PreTokenizer::kFalcon:
+      return falconWordEnd(reader, begin);
+    case PreTokenizer::kBloom:
+      return bloomWordEnd(reader, begin, false);
+    case PreTokenizer::kViking:
+      return bloomWordEnd(reader, begin, true);
+    case PreTokenizer::kSuperBpe:
+      return superBpeWordEnd(reader, begin, &count_);
   }
-  return end;
+  return end_;
 }
 
 }  // namespace oriel

@@ -30,6 +30,17 @@ enum class PreTokenizer : uint8_t {
   kLlama3,
   kTekken,
   kGpt4o,
+  kSeedCoder,
+  kMiniCpm5,
+  kKimiK2,
+  kYoutu,
+  kDeepSeekLlm,
+  kDeepSeekCoder,
+  kDeepSeek3,
+  kFalcon,
+  kBloom,
+  kViking,
+  kSuperBpe,
 };
 
 /// A part of a text, in bytes.

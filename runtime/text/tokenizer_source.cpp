@@ -37,8 +37,8 @@ Status TokenizerSource::readKind() {
   } else if (!preTokenizerByName(pre, &rules)) {
     return log_.fail(ORIEL_ERROR_UNSUPPORTED,
                      "tokenizer.ggml.pre is \"%s\", which this build does not know: use a newer "
-                     "build, or a model with the pre-tokenizer gpt-2, smollm, qwen2, llama-bpe, "
-                     "tekken or gpt-4o",
+                     "build, or a model with another one, as those of Llama, Qwen, Gemma and "
+                     "Mistral have",
                      PrintableText(pre).text);
   }
   return kOk;

@@ -15,15 +15,23 @@ enum class CharClass : uint8_t {
   kModifierLetter,  ///< Lm
   kOtherLetter,     ///< Lo
   kMark,            ///< M*
-  kNumber,          ///< N*
+  kDigit,           ///< Nd
+  kNumber,          ///< Nl, No
   kPunctuation,     ///< P*
   kSymbol,          ///< S*
   kSpace,           ///< White_Space
 };
 
+struct CodePointRange {
+  uint32_t first;
+  uint32_t last;
+};
+
 extern const uint8_t kUnicodeBlockIndex[];
 extern const uint32_t kUnicodeBlockIndexSize;
 extern const uint8_t kUnicodeBlocks[];
+extern const CodePointRange kHanRanges[];
+extern const uint32_t kHanRangeCount;
 
 /// Any value is accepted; what is not a code point is kOther.
 inline CharClass charClass(uint32_t code_point) {
@@ -36,5 +44,27 @@ inline CharClass charClass(uint32_t code_point) {
 }
 
 inline bool isLetter(CharClass c) { return c >= CharClass::kUpper && c <= CharClass::kOtherLetter; }
+
+inline bool isNumber(CharClass c) { return c == CharClass::kDigit || c == CharClass::kNumber; }
+
+/// `ranges` in order, without overlaps.
+inline bool isInRanges(uint32_t code_point, const CodePointRange* ranges, uint32_t count) {
+  uint32_t low = 0;
+  uint32_t high = count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (ranges[middle].last < code_point) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low < count && ranges[low].first <= code_point;
+}
+
+/// The script Han.
+inline bool isHan(uint32_t code_point) {
+  return isInRanges(code_point, kHanRanges, kHanRangeCount);
+}
 
 }  // namespace oriel

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 
 #include "support/files.h"
 #include "support/tokenizer_case.h"
+#include "support/vocabulary.h"
 
 namespace oriel::test {
 namespace {
@@ -90,6 +92,61 @@ void checkCases(const std::string& folder, const std::string& name, const std::s
 TEST(TokenizerGolden, bpe2048_gives_the_reference_ids) {
   const std::string folder = ORIEL_TEST_DATA;
   checkCases(folder, "bpe2048", folder + "/tokenizer/vocab-bpe2048.gguf");
+}
+
+/// The made-up vocabulary whose merges show where a text was cut.
+Vocabulary probeVocabulary() {
+  const std::vector<uint8_t> bytes =
+      readBytes(std::string(ORIEL_TEST_DATA) + "/tokenizer/vocab-probe.gguf");
+  auto file = std::make_unique<GgufFile>();
+  EXPECT_TRUE(file->open(bytes.data(), bytes.size(), Log()).ok());
+  Vocabulary v;
+  GgufArray tokens;
+  GgufArray types;
+  GgufArray merges;
+  EXPECT_TRUE(file->getArray("tokenizer.ggml.tokens", &tokens) &&
+              file->getArray("tokenizer.ggml.token_type", &types) &&
+              file->getArray("tokenizer.ggml.merges", &merges));
+  GgufArrayReader token_reader(tokens);
+  GgufArrayReader type_reader(types);
+  GgufArrayReader merge_reader(merges);
+  GgufString text;
+  int64_t type = 0;
+  while (token_reader.nextString(&text) && type_reader.nextInt(&type)) {
+    v.add(std::string(text.data, text.bytes), static_cast<int32_t>(type));
+  }
+  while (merge_reader.nextString(&text)) {
+    v.merges.emplace_back(text.data, text.bytes);
+  }
+  return v;
+}
+
+TEST(TokenizerGolden, every_name_of_a_pre_tokenizer_gives_the_reference_ids) {
+  // In so many of the texts a published expression, evaluated by an ordinary engine, cuts otherwise than the
+  // reference, which approximates it.
+  std::map<std::string, size_t> otherwise = {
+      {"kimi-k2", 37}, {"youtu", 14}, {"deepseek-llm", 76}, {"deepseek-coder", 1}, {"falcon", 3}};
+  // Words of these hold whole markers ("<s>", "[INST]"); here no merge makes a control token.
+  otherwise["bloom"] = otherwise["viking"] = 2;
+  otherwise["superbpe"] = 6;
+  const json golden = readJson(std::string(ORIEL_TEST_DATA) + "/tokenizer/pretokenizers.json");
+  Vocabulary v = probeVocabulary();
+  ASSERT_EQ(golden["ids"].size(), 40u);
+  for (const auto& [name, ids] : golden["ids"].items()) {
+    v.pre = name;
+    TokenizerCase c(v.writer().build());
+    ASSERT_TRUE(c.status.ok()) << c.log.errors();
+    size_t n_otherwise = 0;
+    const auto allowed = otherwise.find(name);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const std::string text = textOf(golden["bytes_b64"][i]);
+      const bool same = c.encode(text) == ids[i].get<std::vector<int32_t>>();
+      n_otherwise += same ? 0 : 1;
+      EXPECT_TRUE(same || allowed != otherwise.end()) << name << ": " << printed(text);
+    }
+    EXPECT_EQ(ids.size(), 229u);
+    EXPECT_EQ(n_otherwise, allowed == otherwise.end() ? 0 : allowed->second) << name;
+  }
 }
 
 class SharedTokenizerGolden : public testing::TestWithParam<std::pair<const char*, const char*>> {};

@@ -48,14 +48,16 @@ std::string randomText(std::mt19937* random, size_t bytes, const std::string& al
 }
 
 Vocabulary randomVocabulary(std::mt19937* random, const std::string& alphabet) {
-  static const char* const kPres[] = {"gpt-2",     "smollm", "qwen2", "qwen35",
-                                      "llama-bpe", "tekken", "gpt-4o"};
+  static const char* const kPres[] = {
+      "gpt-2",          "smollm",      "qwen2",      "qwen35",  "llama-bpe", "tekken",
+      "gpt-4o",         "minicpm5",    "seed-coder", "kimi-k2", "youtu",     "deepseek-llm",
+      "deepseek-coder", "deepseek-v3", "falcon",     "bloom",   "viking",    "superbpe"};
   Vocabulary v;
   if ((*random)() % 2 == 0) {
     v.startSpm((*random)() % 2 == 0);
     v.add("\xE2\x96\x81");
   } else {
-    v.pre = kPres[(*random)() % 7];
+    v.pre = kPres[(*random)() % std::size(kPres)];
     v.add("\xC4\xA0");
     v.add("\xC4\x8A");
   }
@@ -79,9 +81,16 @@ Vocabulary randomVocabulary(std::mt19937* random, const std::string& alphabet) {
 
 TEST(TokenizerParts, however_a_text_is_cut_its_ids_are_those_of_the_whole) {
   std::mt19937 random(11);
-  const std::string alphabets[] = {"a", "ab", "ab \n", "abcd <|>'1\n", "aB\xC3\xA9 's"};
-  for (int round = 0; round < 250; ++round) {
-    const std::string& alphabet = alphabets[random() % 5];
+  const std::string alphabets[] = {"a",
+                                   "ab",
+                                   "ab \n",
+                                   "abcd <|>'1\n",
+                                   "aB\xC3\xA9 's",
+                                   "123 a",
+                                   "1",
+                                   "a. \xE3\x80\x80\xE3\x80\x80"};
+  for (int round = 0; round < 400; ++round) {
+    const std::string& alphabet = alphabets[random() % std::size(alphabets)];
     TokenizerCase c(randomVocabulary(&random, alphabet).writer().build());
     ASSERT_NE(c.tokenizer, nullptr) << c.log.errors();
     for (int i = 0; i < 6; ++i) {

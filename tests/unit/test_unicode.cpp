@@ -41,14 +41,16 @@ TEST(Unicode, classes_have_as_many_members_as_unicode_15_says) {
   EXPECT_EQ(count[static_cast<size_t>(CharClass::kModifierLetter)], 397);
   EXPECT_EQ(count[static_cast<size_t>(CharClass::kOtherLetter)], 131612);
   EXPECT_EQ(count[static_cast<size_t>(CharClass::kMark)], 1985 + 452 + 13);
-  EXPECT_EQ(count[static_cast<size_t>(CharClass::kNumber)], 680 + 236 + 915);
+  EXPECT_EQ(count[static_cast<size_t>(CharClass::kDigit)], 680);
+  EXPECT_EQ(count[static_cast<size_t>(CharClass::kNumber)], 236 + 915);
   EXPECT_EQ(count[static_cast<size_t>(CharClass::kSpace)], 25);
 }
 
 TEST(Unicode, known_characters_have_their_classes) {
   EXPECT_EQ(charClass('A'), CharClass::kUpper);
   EXPECT_EQ(charClass('z'), CharClass::kLower);
-  EXPECT_EQ(charClass('0'), CharClass::kNumber);
+  EXPECT_EQ(charClass('0'), CharClass::kDigit);
+  EXPECT_EQ(charClass(0x0663), CharClass::kDigit);  // Arabic three
   EXPECT_EQ(charClass('_'), CharClass::kPunctuation);
   EXPECT_EQ(charClass('+'), CharClass::kSymbol);
   EXPECT_EQ(charClass(0x00BD), CharClass::kNumber);          // one half
