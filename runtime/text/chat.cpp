@@ -14,6 +14,7 @@ namespace {
 constexpr size_t kMaxRoleBytes = 32;
 /// Shorter stretches of a message are copied wherever they are.
 constexpr size_t kLongStretchBytes = 1024;
+constexpr size_t kDateBytes = 32;
 constexpr char kThinkOpen[] = "<think>";
 constexpr char kThinkClose[] = "</think>";
 
@@ -158,10 +159,10 @@ class Renderer {
       }
       const Slice name = {brace + 1, static_cast<size_t>(std::strchr(brace, '}') - brace - 1)};
       at = name.data + name.bytes + 1;
-      char date[32];
+      char date[kDateBytes];
       put(startsWith(name, sliceOf("role"))   ? role
           : startsWith(name, sliceOf("eos"))  ? sliceOf(chat_.eos)
-          : startsWith(name, sliceOf("date")) ? dateText(date)
+          : startsWith(name, sliceOf("date")) ? dateText(format_.date_style, date)
                                               : sliceOf(mode()));
     }
   }
@@ -176,8 +177,10 @@ class Renderer {
     if (format_.default_system != nullptr || chat_.default_system_bytes != 0) {
       const Slice role = sliceOf("system");
       putPattern(format_.system.open, role);
-      put(defaultText());
-      putPattern(format_.system.close, role);
+      putDefaultText();
+      putPattern(format_.default_system_close != nullptr ? format_.default_system_close
+                                                         : format_.system.close,
+                 role);
     }
   }
 
@@ -236,15 +239,18 @@ class Renderer {
     if (out_->needed != begin) {
       markLiteral(begin);
     } else if (!bare) {
-      put(defaultText());
+      putDefaultText();
     }
     putPattern(frame.close, role);
   }
 
   void assistant(const ChatPlace& place, Slice role, Slice text) {
-    const MessageFrame& frame = format_.assistant;
-    if (format_.drops_thinking) {
-      return thoughtful(place, role, text);
+    MessageFrame frame = format_.assistant;
+    if (place.ends && format_.final_answer_close != nullptr) {
+      frame.close = format_.final_answer_close;
+    }
+    if (format_.thoughts != Thoughts::kKept) {
+      return thoughtful(place, frame, role, text);
     }
     if (!options_.thinking && format_.no_think_answer[0] != '\0') {
       out_->body = out_->needed;
@@ -260,11 +266,14 @@ class Renderer {
   const ChatFormat& format() const { return format_; }
 
  private:
-  /// Earlier answers are written without what was thought, the last one with a block for it.
-  void thoughtful(const ChatPlace& place, Slice role, Slice text) {
+  /// An answer without what was thought, or with a block for it.
+  void thoughtful(const ChatPlace& place, const MessageFrame& frame, Slice role, Slice text) {
+    text = trimmed(text, frame.trim);
     Slice answer = text;
     Slice thought;
-    if (const size_t last = findLast(text, kThinkClose); last != text.bytes) {
+    const size_t last = findLast(text, kThinkClose);
+    const bool has_thought = last != text.bytes;
+    if (has_thought) {
       const size_t behind = last + sizeof(kThinkClose) - 1;
       answer = withoutLines({text.data + behind, text.bytes - behind}, kTrimStart);
       thought = {text.data, findFirst(text, kThinkClose)};
@@ -272,18 +281,38 @@ class Renderer {
         const size_t inside = open + sizeof(kThinkOpen) - 1;
         thought = {thought.data + inside, thought.bytes - inside};
       }
-      thought = withoutLines(thought, kTrimBoth);
+      thought =
+          frame.trim == kTrimBoth ? trimmed(thought, kTrimBoth) : withoutLines(thought, kTrimBoth);
+    }
+    bool has_block = false;
+    switch (format_.thoughts) {
+      case Thoughts::kLastHasBlock:
+        has_block = place.last_answer;
+        break;
+      case Thoughts::kLastMayHave:
+        has_block = place.last_answer && thought.bytes != 0;
+        break;
+      case Thoughts::kTrimmedEarlier:
+      case Thoughts::kTrimmedButFinal:
+      case Thoughts::kTrimmed:
+      case Thoughts::kKept: {
+        const bool whole = format_.thoughts == Thoughts::kTrimmedEarlier    ? place.last_answer
+                           : format_.thoughts == Thoughts::kTrimmedButFinal ? place.final_answer
+                                                                            : false;
+        answer = whole || !has_thought ? text : trimmed(answer, kTrimBoth);
+        break;
+      }
     }
     out_->body = out_->needed;
-    putPattern(format_.assistant.open, role);
-    if (place.last_answer) {
+    putPattern(frame.open, role);
+    if (has_block) {
       put(sliceOf("<think>\n"));
       putLiteral(thought);
       put(sliceOf("\n</think>\n\n"));
       answer = withoutLines(answer, kTrimStart);
     }
     putLiteral(answer);
-    putPattern(format_.assistant.close, role);
+    putPattern(frame.close, role);
   }
 
   void endStoredPart() {
@@ -300,14 +329,22 @@ class Renderer {
     }
   }
 
-  Slice defaultText() const {
+  void putDefaultText() {
     if (!out_->thinking && format_.default_system_no_think != nullptr) {
-      return sliceOf(format_.default_system_no_think);
+      putPattern(format_.default_system_no_think);
+    } else if (chat_.default_system_bytes == 0) {
+      putPattern(format_.default_system);
+    } else {
+      const size_t bytes = chat_.default_system_bytes;
+      const size_t date_at =
+          chat_.default_system_date < 0 ? bytes : static_cast<size_t>(chat_.default_system_date);
+      put({chat_.default_system, date_at});
+      if (chat_.default_system_date >= 0) {
+        char date[kDateBytes];
+        put(dateText(DateStyle::kIso, date));
+      }
+      put({chat_.default_system + date_at, bytes - date_at});
     }
-    if (chat_.default_system_bytes != 0) {
-      return {chat_.default_system, chat_.default_system_bytes};
-    }
-    return sliceOf(format_.default_system);
   }
 
   const char* mode() const {
@@ -315,13 +352,28 @@ class Renderer {
     return switches == nullptr ? "" : out_->thinking ? switches->think : switches->no_think;
   }
 
-  Slice dateText(char (&date)[32]) const {
+  Slice dateText(DateStyle style, char (&date)[kDateBytes]) const {
     static constexpr const char* kMonths[] = {"January",   "February", "March",    "April",
                                               "May",       "June",     "July",     "August",
                                               "September", "October",  "November", "December"};
-    const char* month = kMonths[(options_.date / 100 % 100 + 11) % 12];
-    std::snprintf(date, sizeof(date), "%02u %.*s %u", options_.date % 100,
-                  format_.long_month ? 9 : 3, month, options_.date / 10000);
+    const unsigned day = options_.date % 100;
+    const unsigned number = options_.date / 100 % 100;
+    const unsigned year = options_.date / 10000;
+    const char* month = kMonths[(number + 11) % 12];
+    switch (style) {
+      case DateStyle::kShortMonth:
+        std::snprintf(date, sizeof(date), "%02u %.3s %u", day, month, year);
+        break;
+      case DateStyle::kLongMonth:
+        std::snprintf(date, sizeof(date), "%02u %s %u", day, month, year);
+        break;
+      case DateStyle::kMonthFirst:
+        std::snprintf(date, sizeof(date), "%s %02u, %u", month, day, year);
+        break;
+      case DateStyle::kIso:
+        std::snprintf(date, sizeof(date), "%u-%02u-%02u", year, number, day);
+        break;
+    }
     return sliceOf(date);
   }
 
@@ -374,8 +426,13 @@ Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const
   }
   Renderer renderer(chat, options, out);
   renderer.beginning(place);
-  if (place.begins && !is_system) {
+  const bool skipped = is_system && place.leads && bytes == 0 && format.skips_empty_system;
+  if (place.begins && (!is_system || skipped)) {
     renderer.defaultSystem();
+  }
+  if (skipped) {
+    out->body = out->needed;
+    return renderer.finish();
   }
   if (place.turn_open && !joins) {
     renderer.putPattern(format.joined_user.close);
@@ -491,8 +548,10 @@ Status renderConversation(const ChatTemplate& chat, ChatOptions options,
     ORIEL_TRY(checkOrder(*chat.format, messages, count, log));
   }
   size_t last_user = 0;
+  size_t last_assistant = 0;
   for (size_t i = 0; i < count; ++i) {
     last_user = std::strcmp(messages[i].role, "user") == 0 ? i : last_user;
+    last_assistant = std::strcmp(messages[i].role, "assistant") == 0 ? i : last_assistant;
   }
   const bool system_waits =
       chat.format->system_in_last_user && count > 2 && std::strcmp(messages[0].role, "system") == 0;
@@ -502,6 +561,8 @@ Status renderConversation(const ChatTemplate& chat, ChatOptions options,
       ORIEL_TRY(add(messages[0]));
     }
     place.last_answer = i > last_user;
+    place.final_answer = i == last_assistant;
+    place.ends = i + 1 == count && !generation && !chat.always_generates;
     ORIEL_TRY(add(messages[i]));
   }
   if (generation || chat.always_generates) {

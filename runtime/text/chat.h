@@ -37,6 +37,25 @@ struct DefaultSystemMarks {
   const char* after;
 };
 
+/// What becomes of the <think> block in an assistant's message that comes with a conversation. The last answer
+/// is the one behind the last question.
+enum class Thoughts : uint8_t {
+  kKept,
+  kLastHasBlock,    ///< earlier answers lose theirs; the last one has a block, if only an empty one
+  kLastMayHave,     ///< the same without an empty block
+  kTrimmedEarlier,  ///< earlier answers lose theirs and the white space around what is left
+  kTrimmedButFinal,  ///< the same for all but the assistant's latest message
+  kTrimmed,          ///< the same for all
+};
+
+/// How {date} is written.
+enum class DateStyle : uint8_t {
+  kShortMonth,  ///< 26 Jul 2024
+  kLongMonth,   ///< 26 July 2024
+  kMonthFirst,  ///< July 26, 2024
+  kIso,         ///< 2024-07-26
+};
+
 struct ChatFormat {
   const char* name = nullptr;
   const char* begin = "";  ///< BOS as the template writes it; empty: it writes none
@@ -53,20 +72,23 @@ struct ChatFormat {
       nullptr;                 ///< the same with thinking switched off, if that differs
   const char* reply_end = "";  ///< closes a reply; its first token is the model's
   const char* end = "";        ///< behind the last message when no reply is opened
+  /// Closes the assistant's message that ends a whole conversation; null: as any.
+  const char* final_answer_close = nullptr;
 
   const char* default_system = nullptr;  ///< put first when no system message is; null: nothing is
   const char* default_system_no_think = nullptr;
-  const DefaultSystemMarks* marks = nullptr;  ///< how to find the default in a template
+  const char* default_system_close = nullptr;  ///< null: as of any system message
+  const DefaultSystemMarks* marks = nullptr;   ///< how to find the default in a template
   const SystemSwitches* switches = nullptr;
 
   const char* no_think_answer = "";  ///< in front of an assistant's text with thinking switched off
-  bool drops_thinking =
-      false;  ///< earlier answers lose what they thought; the last has a block for it
+  Thoughts thoughts = Thoughts::kKept;
+  bool skips_empty_system = false;  ///< an empty system message counts as none
   bool system_in_last_user =
       false;                ///< in a text rendered whole the system text joins the last message
   bool alternates = false;  ///< the template refuses all but user, assistant, user, ...
   bool always_generates = false;  ///< a reply is opened whether it is asked for or not
-  bool long_month = false;        ///< {date} is "26 July 2024" rather than "26 Jul 2024"
+  DateStyle date_style = DateStyle::kShortMonth;
 };
 
 /// Null for a name that nobody knows.
@@ -76,7 +98,7 @@ extern const char kChatFormatNames[];
 
 /// A format as one model uses it. Trivially copyable; refers to nothing but the constant tables.
 struct ChatTemplate {
-  static constexpr size_t kMaxDefaultSystem = 2048;  ///< bytes; SmolLM3's has 1,300
+  static constexpr size_t kMaxDefaultSystem = 4096;  ///< bytes; Mistral Small 3.2's has 2,600
   static constexpr size_t kMaxToken = 64;
 
   const ChatFormat* format = nullptr;  ///< null: no chat format
@@ -85,6 +107,8 @@ struct ChatTemplate {
   char begin[kMaxToken] = "";
   char eos[kMaxToken] = "</s>";
   uint32_t default_system_bytes = 0;  ///< 0: the format's own
+  /// Byte of default_system at which the date stands, as year-month-day; -1: it tells none.
+  int32_t default_system_date = -1;
   char default_system[kMaxDefaultSystem] = "";
 
   const char* name() const { return format == nullptr ? "none" : format->name; }
@@ -110,11 +134,13 @@ struct ChatOptions {
 
 /// Where in a conversation a message stands.
 struct ChatPlace {
-  bool begins = false;       ///< nothing was written before
-  bool writes_bos = false;   ///< with `begins`: as text
-  bool leads = false;        ///< no message came before: a system message is the conversation's
-  bool turn_open = false;    ///< the system text has opened the user's turn
-  bool last_answer = false;  ///< an assistant's message behind the last user's
+  bool begins = false;        ///< nothing was written before
+  bool writes_bos = false;    ///< with `begins`: as text
+  bool leads = false;         ///< no message came before: a system message is the conversation's
+  bool turn_open = false;     ///< the system text has opened the user's turn
+  bool last_answer = false;   ///< an assistant's message behind the last user's
+  bool final_answer = false;  ///< the latest of the assistant's messages
+  bool ends = false;          ///< nothing comes behind it
 };
 
 /// A rendered piece of conversation. `literal` is what came from the user and must never be read as

@@ -16,7 +16,15 @@ struct MarkerRule {
 
 // The first that holds counts.
 constexpr MarkerRule kRules[] = {
-    {"smollm3", {"<|im_start|>", "Reasoning Mode: "}, {}},
+    {"smollm3", {"<|im_start|>", "Reasoning Mode: ", "Today Date: "}, {}},
+    {"smollm3-undated", {"<|im_start|>", "Reasoning Mode: "}, {}},
+    {"qwen3.5", {"<|im_start|>", "System message must be at the beginning", "enable_thinking"}, {}},
+    {"minicpm5", {"<|im_start|>", "enable_thinking", "<tool_sep>"}, {}},
+    {"lfm2.5", {"<|im_start|>", "List of tools: ", "keep_past_thinking"}, {}},
+    {"lfm2.5-8b", {"<|im_start|>", "List of tools: ", "preserve_thinking"}, {}},
+    {"lfm2", {"<|im_start|>", "List of tools: "}, {}},
+    {"olmo3-think", {"<|im_start|>assistant\n<think>'", "<functions></functions>"}, {}},
+    {"olmo3", {"<|im_start|>", "function-calling AI assistant", "<functions></functions>"}, {}},
     {"qwen3-thinking", {"<|im_start|>assistant\n<think>\n'", "<|im_end|>"}, {"enable_thinking"}},
     {"qwen3", {"<|im_start|>", "enable_thinking", "</think>"}, {}},
     {"phi4", {"<|im_start|>", "<|im_sep|>"}, {}},
@@ -30,6 +38,15 @@ constexpr MarkerRule kRules[] = {
     {"phi3.5", {"<|user|>", "<|end|>", "<|system|>"}, {}},
     {"phi3", {"<|user|>", "<|end|>"}, {}},
     {"phi4-mini", {"'<|'", "<|end|>", "<|assistant|>"}, {}},
+    {"granite3", {"<|start_of_role|>", "Knowledge Cutoff Date: April 2024.\nToday"}, {}},
+    {"granite3.3", {"<|start_of_role|>", "Knowledge Cutoff Date: April 2024. Today"}, {}},
+    {"granite4", {"<|start_of_role|>", "<|end_of_role|>", "<|end_of_text|>"}, {}},
+    {"exaone4", {"[|endofturn|]", "role_indicators", "enable_thinking"}, {}},
+    {"ernie4.5", {"<|begin_of_sentence|>", "'User: '", "<|end_of_sentence|>"}, {}},
+    {"hunyuan-dense",
+     {"<\xEF\xBD\x9Chy_User\xEF\xBD\x9C>", "<\xEF\xBD\x9Chy_Assistant\xEF\xBD\x9C>"},
+     {}},
+    {"olmo2", {"'<|user|>\n' + message['content'] + '\n'", "<|assistant|>", "eos_token"}, {}},
     {"zephyr", {"<|user|>\n", "<|assistant|>", "eos_token"}, {"[gMASK]", "<|endoftext|>"}},
     {"mistral-v7", {"[INST]", "[SYSTEM_PROMPT]"}, {}},
     {"mistral-v1", {"' [INST] "}, {"<<SYS>>"}},
@@ -82,10 +99,21 @@ bool contains(Span text, const char* part) {
   return match_bytes != 0;
 }
 
-/// Copies a string of the template without its escapes; false when it does not fit or is no plain string.
-bool copyPlainString(Span text, char* out, size_t capacity, uint32_t* bytes) {
+/// Copies a string of the template without its escapes; false when it does not fit or is no plain string. Where
+/// it is joined with `today`, *date_at says so.
+bool copyPlainString(Span text, char* out, size_t capacity, uint32_t* bytes, int32_t* date_at) {
   size_t n = 0;
   for (size_t at = 0; at < text.bytes; ++at, ++n) {
+    if (const size_t joint = matchBytes(text.from(at), "' + today + '"); joint != 0) {
+      if (*date_at >= 0) {
+        return false;
+      }
+      *date_at = static_cast<int32_t>(n);
+      at += joint;
+      if (at == text.bytes) {
+        break;
+      }
+    }
     char c = text.data[at];
     const bool code =
         c == '{' && at + 1 < text.bytes && (text.data[at + 1] == '{' || text.data[at + 1] == '%');
@@ -134,10 +162,12 @@ void readDefaultSystem(Span text, const DefaultSystemMarks& marks, ChatTemplate*
       continue;
     }
     ++copies;
+    chat->default_system_date = -1;
     if (copyPlainString(inside, chat->default_system, sizeof(chat->default_system),
-                        &chat->default_system_bytes)) {
+                        &chat->default_system_bytes, &chat->default_system_date)) {
       return;
     }
+    chat->default_system_date = -1;
   }
 }
 

@@ -10,19 +10,53 @@ namespace oriel {
 
 /// Tokens of these names end a text or a turn, whatever else the file says about them.
 constexpr const char* kStopNames[] = {
-    "<|im_end|>",    "<|eot_id|>",      "<|eom_id|>",         "<end_of_turn>", "<|end|>",
-    "<|endoftext|>", "<|end_of_text|>", "<end_of_utterance>", "<EOT>",         "<eos>"};
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<end_of_turn>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<EOT>",
+    "<eos>",
+    "[EOS]",
+    "[EOT]",
+    "[|endofturn|]",
+    "<|end_of_sentence|>",
+    "<|eos|>",
+    "<|return|>",
+    "<|call|>",
+    "<turn|>",
+    "<\xEF\xBD\x9C"
+    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
+    "<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
+    "2\xEF\xBD\x9C>"};
 /// Tokens of these names open a turn or name who speaks.
-constexpr const char* kTurnNames[] = {"<|im_start|>",
-                                      "<start_of_turn>",
-                                      "<|start_header_id|>",
-                                      "<|end_header_id|>",
-                                      "<|begin_of_text|>",
-                                      "<|user|>",
-                                      "<|assistant|>",
-                                      "<|system|>",
-                                      "[INST]",
-                                      "[/INST]"};
+constexpr const char* kTurnNames[] = {
+    "<|im_start|>",
+    "<start_of_turn>",
+    "<|start_header_id|>",
+    "<|end_header_id|>",
+    "<|begin_of_text|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|system|>",
+    "[INST]",
+    "[/INST]",
+    "[SYSTEM_PROMPT]",
+    "[/SYSTEM_PROMPT]",
+    "<|start_of_role|>",
+    "<|end_of_role|>",
+    "<|startoftext|>",
+    "<|begin_of_sentence|>",
+    "[|system|]",
+    "[|user|]",
+    "[|assistant|]",
+    "<\xEF\xBD\x9Chy_User\xEF\xBD\x9C>",
+    "<\xEF\xBD\x9Chy_Assistant\xEF\xBD\x9C>",
+    "<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
+    "3\xEF\xBD\x9C>"};
 /// Ends a text, too, unless it is user-defined: then it is HTML, as in Gemma's vocabulary.
 constexpr const char* kCloseName = "</s>";
 

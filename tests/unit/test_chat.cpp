@@ -127,6 +127,38 @@ TEST(Chat, formats_without_reference_files_write_what_their_templates_say) {
        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nOne?<|im_end|>\n"
        "<|im_start|>assistant\nUn.<|im_end|>\n<|im_start|>user\nTwo?<|im_end|>\n"
        "<|im_start|>assistant\n<think>\n"},
+      {"exaone4",
+       "[|system|]\nBe brief.[|endofturn|]\n[|user|]\nOne?[|endofturn|]\n[|assistant|]\n<think>\n\n"
+       "</think>\n\nUn.[|endofturn|]\n[|user|]\nTwo?[|endofturn|]\n[|assistant|]\n<think>\n"},
+      {"ernie4.5",
+       "<|begin_of_sentence|>Be brief.\nUser: One?\nAssistant: Un.<|end_of_sentence|>User: Two?\n"
+       "Assistant: "},
+      {"hunyuan-dense",
+       u8"<｜hy_begin▁of▁sentence｜>Be "
+       u8"brief.<｜hy_place▁holder▁no▁3｜><｜hy_User｜>One?<｜hy_Assistant｜>Un."
+       u8"<｜hy_place▁holder▁no▁2｜><｜hy_User｜>Two?<｜hy_Assistant｜>"},
+      {"olmo2",
+       "<|system|>\nBe "
+       "brief.\n<|user|>\nOne?\n<|assistant|>\nUn.</s>\n<|user|>\nTwo?\n<|assistant|>\n"},
+      {"olmo3",
+       "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nOne?<|im_end|>\n"
+       "<|im_start|>assistant\nUn.<|im_end|>\n<|im_start|>user\nTwo?<|im_end|>\n"
+       "<|im_start|>assistant\n"},
+      {"olmo3-think",
+       "<|im_start|>system\nBe brief. You do not currently have access to any functions. "
+       "<functions></functions><|im_end|>\n<|im_start|>user\nOne?<|im_end|>\n"
+       "<|im_start|>assistant\nUn.<|im_end|>\n<|im_start|>user\nTwo?<|im_end|>\n"
+       "<|im_start|>assistant\n<think>"},
+      {"granite4",
+       "<|start_of_role|>system<|end_of_role|>Be brief.<|end_of_text|>\n"
+       "<|start_of_role|>user<|end_of_role|>One?<|end_of_text|>\n"
+       "<|start_of_role|>assistant<|end_of_role|>Un.<|end_of_text|>\n"
+       "<|start_of_role|>user<|end_of_role|>Two?<|end_of_text|>\n"
+       "<|start_of_role|>assistant<|end_of_role|>"},
+      {"lfm2",
+       "<|startoftext|><|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nOne?<|im_end|>\n"
+       "<|im_start|>assistant\nUn.<|im_end|>\n<|im_start|>user\nTwo?<|im_end|>\n"
+       "<|im_start|>assistant\n"},
       {"plain", "Be brief.\n\nUser: One?\nAssistant: Un.\nUser: Two?\nAssistant:"},
   };
   for (const Want& want : wants) {
@@ -172,6 +204,67 @@ TEST(Chat, qwen3_keeps_a_thought_in_the_last_answer_only) {
             "<|im_end|>\n");
 }
 
+TEST(Chat, each_format_treats_thoughts_as_its_template_does) {
+  const std::vector<ChatMessage> talk = {
+      {"user", "One?"}, {"assistant", "<think>\nHm.\n</think>\n\nUn. \n"}, {"user", "Two?"}};
+  const auto answer = [&](const char* name, size_t count) {
+    const std::string text = wholeText(
+        formatNamed(name), {}, {talk.begin(), talk.begin() + static_cast<ptrdiff_t>(count)}, false);
+    const std::string mark = "<|im_start|>assistant\n";
+    const size_t begin = text.find(mark) + mark.size();
+    return text.substr(begin, text.find("<|im_end|>", begin) - begin);
+  };
+  const std::string whole = talk[1].text;
+  EXPECT_EQ(answer("lfm2", 3), whole);
+  EXPECT_EQ(answer("lfm2.5", 3), whole) << "the latest answer keeps it";
+  EXPECT_EQ(answer("lfm2.5-8b", 3), "Un.");
+  EXPECT_EQ(answer("lfm2.5-8b", 2), whole);
+  EXPECT_EQ(answer("minicpm5", 3), "Un. \n");
+  EXPECT_EQ(answer("minicpm5", 2), whole);
+  EXPECT_EQ(answer("qwen3.5", 3), "Un.");
+  EXPECT_EQ(answer("qwen3.5", 2), "<think>\nHm.\n</think>\n\nUn.");
+  EXPECT_EQ(wholeText(formatNamed("exaone4"), {}, {talk[1]}, false),
+            "[|assistant|]\n<think>\n\n</think>\n\nUn.[|endofturn|]\n");
+  EXPECT_EQ(wholeText(formatNamed("minicpm5"), {}, {{"assistant", "Un."}}, false),
+            "<s><|im_start|>assistant\nUn.<|im_end|>\n");
+}
+
+TEST(Chat, thinking_is_switched_off_as_the_template_does_it) {
+  ChatOptions quick;
+  quick.thinking = false;
+  const auto opened = [&](const char* name, const ChatOptions& options) {
+    return pieceOf([&](RenderedText* out) {
+             return renderGeneration(formatNamed(name), options, ChatPlace(), out);
+           })
+        .text;
+  };
+  EXPECT_EQ(opened("qwen3.5", {}), "<|im_start|>assistant\n<think>\n");
+  EXPECT_EQ(opened("qwen3.5", quick), "<|im_start|>assistant\n<think>\n\n</think>\n\n");
+  EXPECT_EQ(opened("minicpm5", {}), "<|im_start|>assistant\n");
+  EXPECT_EQ(opened("minicpm5", quick), "<|im_start|>assistant\n<think>\n\n</think>\n\n");
+  EXPECT_EQ(opened("exaone4", quick), "[|assistant|]\n<think>\n\n</think>\n\n");
+}
+
+TEST(Chat, an_empty_system_message_counts_as_none_where_the_template_tests_for_text) {
+  const std::vector<ChatMessage> talk = {{"system", ""}, {"user", "Hi"}};
+  const std::vector<ChatMessage> alone = {{"user", "Hi"}};
+  for (const char* name : {"lfm2", "lfm2.5", "granite4", "phi3.5", "hunyuan-dense"}) {
+    const ChatTemplate chat = formatNamed(name);
+    EXPECT_EQ(wholeText(chat, {}, talk, true), wholeText(chat, {}, alone, true)) << name;
+    EXPECT_EQ(textInPieces(chat, {}, talk, true), wholeText(chat, {}, alone, true)) << name;
+  }
+  EXPECT_NE(wholeText(formatNamed("granite3"), {}, talk, true),
+            wholeText(formatNamed("granite3"), {}, alone, true));
+}
+
+TEST(Chat, the_answer_that_ends_a_conversation_is_closed_by_the_end_of_text_in_olmo) {
+  const std::vector<ChatMessage> talk = {{"user", "One?"}, {"assistant", "Un."}};
+  EXPECT_EQ(wholeText(formatNamed("olmo2"), {}, talk, false),
+            "<|user|>\nOne?\n<|assistant|>\nUn.</s>");
+  EXPECT_EQ(wholeText(formatNamed("olmo3-think"), {}, talk, false),
+            "<|im_start|>user\nOne?<|im_end|>\n<|im_start|>assistant\nUn.</s>");
+}
+
 TEST(Chat, dates_are_written_as_the_template_formats_them) {
   ChatOptions options;
   options.date = 20260903;
@@ -181,6 +274,11 @@ TEST(Chat, dates_are_written_as_the_template_formats_them) {
   EXPECT_NE(
       wholeText(formatNamed("smollm3"), options, hi, true).find("Today Date: 03 September 2026\n"),
       std::string::npos);
+  EXPECT_NE(wholeText(formatNamed("granite3"), options, hi, true)
+                .find("Today's Date: September 03, 2026.\n"),
+            std::string::npos);
+  EXPECT_EQ(wholeText(formatNamed("smollm3-undated"), options, hi, true).find("Today Date"),
+            std::string::npos);
 }
 
 TEST(Chat, white_space_of_any_script_is_trimmed_where_the_template_trims) {
@@ -277,16 +375,55 @@ TEST(Chat, nobody_can_type_a_control_token_in_any_format) {
 }
 
 TEST(Chat, turn_markers_are_control_tokens_even_if_the_file_calls_them_user_defined) {
-  for (const std::string marker :
-       {"<|im_start|>", "<|im_end|>", "<start_of_turn>", "<end_of_turn>", "<|start_header_id|>",
-        "<|end_header_id|>", "<|eot_id|>", "<|user|>", "<|assistant|>", "<|system|>", "<|end|>",
-        "[INST]", "[/INST]"}) {
+  for (const std::string marker : {"<|im_start|>",
+                                   "<|im_end|>",
+                                   "<start_of_turn>",
+                                   "<end_of_turn>",
+                                   "<|start_header_id|>",
+                                   "<|end_header_id|>",
+                                   "<|eot_id|>",
+                                   "<|user|>",
+                                   "<|assistant|>",
+                                   "<|system|>",
+                                   "<|end|>",
+                                   "[INST]",
+                                   "[/INST]",
+                                   "[SYSTEM_PROMPT]",
+                                   "[/SYSTEM_PROMPT]",
+                                   "<|start_of_role|>",
+                                   "<|end_of_role|>",
+                                   "<|startoftext|>",
+                                   "<|begin_of_sentence|>",
+                                   "[|system|]",
+                                   "[|user|]",
+                                   "[|assistant|]",
+                                   "[|endofturn|]",
+                                   "<\uFF5Chy_User\uFF5C>",
+                                   "<\uFF5Chy_Assistant\uFF5C>"}) {
     Vocabulary v;
     v.startSpm(true);
     const int32_t id = v.add(marker, kUserType);
     TokenizerCase tokenizer(v.writer().build());
     ASSERT_TRUE(tokenizer.status.ok());
     EXPECT_TRUE(tokenizer.tokenizer->isControl(id)) << marker;
+  }
+}
+
+TEST(Chat, tokens_that_end_a_turn_in_any_format_stop_a_reply) {
+  for (const std::string& name : formatNames()) {
+    if (name == "plain") {
+      continue;
+    }
+    const Piece end =
+        pieceOf([&](RenderedText* out) { return renderReplyEnd(formatNamed(name), out); });
+    const char close = end.text[0] == '<' ? '>' : ']';
+    const std::string marker = end.text.substr(0, end.text.find(close) + 1);
+    Vocabulary v;
+    v.add("a");
+    const int32_t id = v.add(marker, kControlType);
+    TokenizerCase tokenizer(v.writer().build());
+    ASSERT_TRUE(tokenizer.status.ok()) << tokenizer.log.errors();
+    EXPECT_TRUE(tokenizer.tokenizer->isStop(id)) << name << ": " << marker;
   }
 }
 
@@ -354,7 +491,7 @@ TEST(Chat, without_a_format_rendering_is_refused) {
 }
 
 TEST(Chat, names_go_both_ways) {
-  EXPECT_EQ(formatNames().size(), 21u);
+  EXPECT_EQ(formatNames().size(), 36u);
   for (const std::string& name : formatNames()) {
     EXPECT_EQ(formatNamed(name).name(), name);
     const Piece end =

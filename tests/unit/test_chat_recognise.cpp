@@ -46,6 +46,46 @@ TEST(ChatRecognition, variants_of_known_templates_are_known_by_their_markers) {
         {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}{%- endfor %})"},
       {"smollm3", R"({%- set reasoning_mode = "/think" -%}{{- "<|im_start|>system\n" -}}
         {{- "Today Date: " ~ today ~ "\n" -}}{{- "Reasoning Mode: " + reasoning_mode + "\n\n" -}})"},
+      {"smollm3-undated",
+       R"({{- "<|im_start|>system\n" -}}{{- "Reasoning Mode: " + mode + "\n\n" -}})"},
+      {"qwen3.5",
+       R"({%- if not loop.first %}{{- raise_exception('System message must be at the beginning.') }}
+        {%- endif %}{{- '<|im_start|>' + message.role + '\n' }}{%- if '</think>' in content %}{%- endif %}
+        {%- if enable_thinking is false %}{{- '<think>\n\n</think>\n\n' }}{%- endif %})"},
+      {"minicpm5",
+       R"({{- bos_token }}{{- '<|im_start|>' + role }}{%- set parts = content.split('<tool_sep>') %}
+        {%- if '</think>' in content %}{%- endif %}{%- if enable_thinking is defined %}{%- endif %})"},
+      {"lfm2",
+       R"({{- bos_token -}}{%- set prompt = prompt + "List of tools: <|tool_list_start|>[" -%}
+        {{- "<|im_start|>" + message["role"] + "\n" -}})"},
+      {"lfm2.5", R"({%- set keep_past_thinking = false -%}{%- set p = p + "List of tools: [" -%}
+        {{- "<|im_start|>" + message["role"] + "\n" -}}{%- if "</think>" in content -%}{%- endif -%})"},
+      {"lfm2.5-8b", R"({%- set preserve_thinking = false -%}{%- set p = p + "List of tools: [" -%}
+        {{- "<|im_start|>" + message["role"] + "\n" -}}{%- if "</think>" in content -%}{%- endif -%})"},
+      {"olmo3", R"({{ '<|im_start|>system\nYou are a helpful function-calling AI assistant. ' }}
+        {{ 'No functions. <functions></functions><|im_end|>\n' }}{{ '<|im_start|>assistant\n' }})"},
+      {"olmo3-think",
+       R"({{ '<|im_start|>system\nYou are Olmo.<|im_end|>\n' }}{{ m + ' <functions></functions>' }}
+        {{ '<|im_start|>assistant\n<think>' }})"},
+      {"granite3",
+       R"({%- set system_message = "Knowledge Cutoff Date: April 2024.\nToday's Date: " + now %}
+        {{- '<|start_of_role|>system<|end_of_role|>' + system_message + '<|end_of_text|>\n' }})"},
+      {"granite3.3",
+       R"({%- set system_message = "Knowledge Cutoff Date: April 2024. Today's Date: " + now %}
+        {{- '<|start_of_role|>system<|end_of_role|>' + system_message + '<|end_of_text|>\n' }})"},
+      {"granite4",
+       R"({{- '<|start_of_role|>' + message.role + '<|end_of_role|>' + c + '<|end_of_text|>\n' }})"},
+      {"exaone4",
+       R"({%- set role_indicators = {'user': '[|user|]\n'} %}{%- set end_of_turn = '[|endofturn|]\n' %}
+        {%- if enable_thinking is defined %}{{- "<think>\n" }}{%- endif %})"},
+      {"ernie4.5",
+       R"({%- set cls_token = "<|begin_of_sentence|>" -%}{%- set sep_token = "<|end_of_sentence|>" -%}
+        {{- "User: " + message["content"] + "\n" -}})"},
+      {"hunyuan-dense",
+       u8R"({{- bos_token }}{{- '<｜hy_User｜>' + m }}{{- '<｜hy_Assistant｜>' + m + eos_token }})"},
+      {"olmo2",
+       R"({{ bos_token }}{% if message['role'] == 'user' %}{{ '<|user|>\n' + message['content'] + '\n' }}
+        {% else %}{{ '<|assistant|>\n'  + message['content'] + eos_token + '\n' }}{% endif %})"},
       {"phi4",
        R"({% for m in messages %}{{'<|im_start|>' + m.role + '<|im_sep|>' + m.content + '<|im_end|>'}}{% endfor %})"},
       {"llama3.2", R"({{- bos_token }}{%- if builtin_tools is defined or tools is not none %}
@@ -121,8 +161,20 @@ TEST(ChatRecognition, the_default_system_prompt_is_the_templates_own) {
   EXPECT_EQ(rendered("{{ '<|im_start|>system\\n" + std::string(5000, 'x') + "<|im_end|>' }}"),
             user);
 
+  EXPECT_EQ(
+      wholeText(recognised("{%- set default_system_message = \"Be it.\\nToday is \" + today + "
+                           "\".\\nThink.\" %}{{ '[SYSTEM_PROMPT]' }}{{ '[INST]' }}"),
+                {}, hi, false),
+      "<s>[SYSTEM_PROMPT]Be it.\nToday is 2024-07-26.\nThink.[/SYSTEM_PROMPT][INST]Hi[/INST]");
+  EXPECT_EQ(wholeText(recognised("{%- set g4_default_system_message = 'Be safe.' %}"
+                                 "<|start_of_role|><|end_of_role|><|end_of_text|>"),
+                      {}, hi, false),
+            "<|start_of_role|>system<|end_of_role|>Be safe.<|end_of_text|>\n"
+            "<|start_of_role|>user<|end_of_role|>Hi<|end_of_text|>\n");
+
   const std::string smollm3 =
-      R"({{- "<|im_start|>system\n" -}}{{- "Reasoning Mode: " + reasoning_mode + "\n\n" -}}
+      R"({{- "<|im_start|>system\n" -}}{{- "Today Date: " + today -}}
+      {{- "Reasoning Mode: " + reasoning_mode + "\n\n" -}}
       {{- "You are a helpful AI assistant named SmolLM, trained by Hugging Face. Think <think> long.\n\n" -}}
       {{- "You are a helpful AI assistant named SmolLM, trained by Hugging Face.\n\n" -}})";
   const std::string thinks = wholeText(recognised(smollm3), {}, hi, false);
@@ -199,7 +251,8 @@ TEST(ChatRecognition, names_and_templates_are_told_apart) {
   ASSERT_TRUE(chooseChat(own, "{{ '<|im_start|>' }}", log.log(), &chat).ok());
   EXPECT_STREQ(chat.name(), "chatml");
   EXPECT_EQ(chooseChat(own, "gemma9", log.log(), &chat).code(), ORIEL_ERROR_ARGUMENT);
-  EXPECT_TRUE(log.says("use one of chatml, gemma2"));
+  EXPECT_TRUE(log.says("use one of chatml, ernie4.5"));
+  EXPECT_TRUE(log.says("zephyr")) << "the list is not cut off";
 }
 
 }  // namespace
