@@ -11,10 +11,14 @@ namespace oriel::test {
 namespace {
 
 const char* const kFormats[] = {
-    "chatml",     "gemma2",     "gemma3",        "llama3",       "llama3.2", "mistral-v1",
-    "mistral-v2", "mistral-v3", "mistral-v7",    "mistral-nemo", "phi3",     "phi3.5",
-    "phi4",       "phi4-mini",  "plain",         "qwen2.5",      "qwen3",    "smollm2",
-    "smollm3",    "zephyr",     "qwen3-thinking"};
+    "chatml",         "gemma2",     "gemma3",     "llama3",      "llama3.2",
+    "mistral-v1",     "mistral-v2", "mistral-v3", "mistral-v7",  "mistral-nemo",
+    "phi3",           "phi3.5",     "phi4",       "phi4-mini",   "plain",
+    "qwen2.5",        "qwen3",      "smollm2",    "smollm3",     "zephyr",
+    "qwen3-thinking", "qwen3.5",    "minicpm5",   "lfm2",        "lfm2.5",
+    "lfm2.5-8b",      "granite3",   "granite3.3", "granite4",    "exaone4",
+    "ernie4.5",       "olmo2",      "olmo3",      "olmo3-think", "hunyuan-dense",
+    "smollm3-undated"};
 
 struct Line {
   std::string role;
@@ -24,11 +28,36 @@ struct Line {
 /// Knows the control tokens of all formats; SPM puts a space before the first word.
 RandomLlama talkative() {
   RandomLlama llama;
-  llama.control_tokens = {
-      "<|im_start|>",  "<|im_end|>",          "<start_of_turn>",   "<end_of_turn>",     "<bos>",
-      "<|eot_id|>",    "<|start_header_id|>", "<|end_header_id|>", "<|begin_of_text|>", "<|user|>",
-      "<|assistant|>", "<|system|>",          "<|end|>",           "<|im_sep|>",        "[INST]",
-      "[/INST]"};
+  llama.control_tokens = {"<|im_start|>",
+                          "<|im_end|>",
+                          "<start_of_turn>",
+                          "<end_of_turn>",
+                          "<bos>",
+                          "<|eot_id|>",
+                          "<|start_header_id|>",
+                          "<|end_header_id|>",
+                          "<|begin_of_text|>",
+                          "<|user|>",
+                          "<|assistant|>",
+                          "<|system|>",
+                          "<|end|>",
+                          "<|im_sep|>",
+                          "[INST]",
+                          "[/INST]",
+                          "[SYSTEM_PROMPT]",
+                          "[/SYSTEM_PROMPT]",
+                          "<|start_of_role|>",
+                          "<|end_of_role|>",
+                          "<|end_of_text|>",
+                          "[|system|]",
+                          "[|user|]",
+                          "[|assistant|]",
+                          "[|endofturn|]",
+                          "<|end_of_sentence|>",
+                          u8"<｜hy_User｜>",
+                          u8"<｜hy_Assistant｜>",
+                          u8"<｜hy_place▁holder▁no▁2｜>",
+                          u8"<｜hy_place▁holder▁no▁3｜>"};
   llama.context = 2048;
   return llama;
 }
@@ -182,7 +211,8 @@ TEST(ChatFormats, a_reply_is_closed_as_the_template_closes_it) {
       return std::vector<int32_t>(all.begin() + static_cast<long>(before.size()), all.end());
     };
     if (format == "llama3" || format == "phi3.5" || format == "phi4-mini" || format == "qwen3" ||
-        format == "qwen3-thinking") {
+        format == "qwen3-thinking" || format == "qwen3.5" || format == "olmo2" ||
+        format == "olmo3" || format == "olmo3-think") {
       continue;  // their text for an unfinished conversation is not the beginning of the longer one
     }
     const std::vector<int32_t> closed =
@@ -196,6 +226,21 @@ TEST(ChatFormats, a_reply_is_closed_as_the_template_closes_it) {
     const std::vector<float> turn_by_turn = logitsOf(talk.loaded);
     ASSERT_EQ(all.size(), talk.position()) << format;
     EXPECT_LT(relativeL2(turn_by_turn, talk.logitsAfter(all)), 1e-4) << format;
+  }
+}
+
+TEST(ChatFormats, an_empty_system_message_that_counts_as_none_leaves_nothing_behind) {
+  Talk talk(windowOf(512), "chatml");
+  for (const std::string format : {"lfm2", "granite4", "hunyuan-dense", "phi3.5"}) {
+    ASSERT_EQ(ORIEL_OK, talk.restart(format));
+    talk.add("user", "One?");
+    const std::vector<int32_t> want = talk.reply(4);
+    const uint64_t position = talk.position();
+    ASSERT_EQ(ORIEL_OK, talk.restart(format));
+    talk.add("system", "");
+    talk.add("user", "One?");
+    EXPECT_EQ(talk.reply(4), want) << format;
+    EXPECT_EQ(talk.position(), position) << format;
   }
 }
 
