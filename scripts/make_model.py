@@ -27,54 +27,10 @@ except ImportError:
     sys.exit("make_model.py: numpy is missing: install python3-numpy")
 
 from lib.made_up_vocabulary import add_vocabulary
+from lib.model_shapes import SHAPES, tiny
 
 CHUNK_BYTES = 1 << 24  # what is made at a time
 ALIGNMENT = 32
-
-# -- Shapes -------------------------------------------------------------------
-
-@dataclasses.dataclass
-class Shape:
-    name: str
-    arch: str
-    n_layers: int
-    n_embd: int
-    n_heads: int
-    n_kv_heads: int
-    head_dim: int
-    n_ff: int
-    n_vocab: int
-    context: int
-    theta: float
-    epsilon: float
-    vocabulary: str
-    tied: bool = True
-    llama3_rope: bool = False
-    local_window: int = 0
-
-
-SHAPES = [
-    Shape("SmolLM2-135M", "llama", 30, 576, 9, 3, 64, 1536, 49152, 8192, 1e5, 1e-5, "smollm"),
-    Shape("SmolLM2-360M", "llama", 32, 960, 15, 5, 64, 2560, 49152, 8192, 1e5, 1e-5, "smollm"),
-    Shape("Qwen2.5-0.5B", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, 1e6, 1e-6, "qwen2"),
-    Shape("Qwen3-0.6B", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1e6, 1e-6, "qwen2"),
-    Shape("Llama-3.2-1B", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 131072, 5e5, 1e-5, "llama-bpe",
-          llama3_rope=True),
-    Shape("TinyLlama-1.1B", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 1e4, 1e-5, "llama-spm",
-          tied=False),
-    Shape("Gemma-3-270M", "gemma3", 18, 640, 4, 1, 256, 2048, 262144, 32768, 1e6, 1e-6, "gemma-spm",
-          local_window=512),
-    Shape("Gemma-3-1B", "gemma3", 26, 1152, 4, 1, 256, 6912, 262144, 32768, 1e6, 1e-6, "gemma-spm",
-          local_window=512),
-]
-
-
-def tiny(shape):
-    """The same kind of model, small enough for a test: one KV head, the same queries per KV head."""
-    group = shape.n_heads // shape.n_kv_heads
-    width = group * shape.head_dim if shape.arch == "qwen2" else 256  # its files do not say the head size
-    return dataclasses.replace(shape, n_layers=3, n_embd=width, n_heads=group, n_kv_heads=1, n_ff=512,
-                               n_vocab=2048)
 
 # -- GGUF metadata ------------------------------------------------------------
 
@@ -224,7 +180,7 @@ class Tensor:
         return math.prod(self.dims) // values * size
 
 
-def llama3_factors(head_dim, theta, factor=32.0, low=1.0, high=4.0, trained=8192):
+def llama3_factors(head_dim, theta, factor, low=1.0, high=4.0, trained=8192):
     """What Llama 3.x divides its frequencies by: long waves by `factor`, short ones by 1."""
     wave = 2 * np.pi * theta ** (np.arange(0, head_dim, 2) / head_dim)
     blend = np.clip((trained / wave - low) / (high - low), 0, 1)
@@ -246,8 +202,15 @@ def list_tensors(shape, file_type, pure, rng):
     # What each half of a layer adds to the residual stream: enough in all to drown the token's own
     # embedding, which would else be its own successor.
     branch = math.sqrt(3 / shape.n_layers)
-    # Gemma scales embeddings by sqrt(width) and norms what is added.
-    post_norm = 2.5 * math.sqrt(embd / (2 * shape.n_layers))
+    # Gemma scales embeddings by sqrt(width) and norms what is added; others norm that alone.
+    gemma = shape.arch in ("gemma2", "gemma3")
+    post_norms_only = shape.arch in ("exaone4", "olmo2")
+    post_norm = 2.5 * math.sqrt(embd / (2 * shape.n_layers)) if gemma else branch
+    # Multipliers are made up for where they apply.
+    scale = {"embedding_scale": 1.0, "residual_scale": 1.0, "logit_scale": 1.0,
+             "attention.scale": 1 / math.sqrt(shape.head_dim), **shape.scales}
+    branch /= scale["residual_scale"]
+    query_gain = 1.5 / math.sqrt(scale["attention.scale"] * math.sqrt(shape.head_dim))
 
     def matrix(name, cols, rows, gain, layer=None):
         full = name if layer is None else f"blk.{layer}.{name}"
@@ -262,31 +225,46 @@ def list_tensors(shape, file_type, pure, rng):
     def norm(name, size, layer=None, gain=1.0):
         vector(name, gain * rng.uniform(0.8, 1.2, size), layer)
 
-    matrix("token_embd.weight", embd, shape.n_vocab, 2.5)
-    if shape.llama3_rope:
-        vector("rope_freqs.weight", llama3_factors(shape.head_dim, shape.theta))
+    matrix("token_embd.weight", embd, shape.n_vocab, 2.5 / scale["embedding_scale"])
+    if shape.llama3_factor:
+        vector("rope_freqs.weight", llama3_factors(shape.head_dim, shape.theta, shape.llama3_factor))
+    if shape.extra.get("rope.scaling.type") == ("string", "longrope"):
+        for length in ("long", "short"):
+            vector(f"rope_factors_{length}.weight", np.linspace(1, 30, shape.head_dim // 2))
     for layer in range(shape.n_layers):
-        norm("attn_norm.weight", embd, layer)
-        matrix("attn_q.weight", embd, query, 1.5, layer)
-        matrix("attn_k.weight", embd, keys, 1.5, layer)
-        matrix("attn_v.weight", embd, keys, 1.5, layer)
-        matrix("attn_output.weight", query, embd, branch, layer)
+        if not post_norms_only:
+            norm("attn_norm.weight", embd, layer)
+        if shape.attends(layer):
+            matrix("attn_q.weight", embd, query, query_gain, layer)
+            matrix("attn_k.weight", embd, keys, query_gain, layer)
+            matrix("attn_v.weight", embd, keys, 1.5, layer)
+            matrix("attn_output.weight", query, embd, branch, layer)
+        else:
+            matrix("shortconv.in_proj.weight", embd, 3 * embd, 1.5, layer)
+            taps = rng.normal(0, 0.6, 3 * embd).astype(np.float32)
+            tensors.append(Tensor(f"blk.{layer}.shortconv.conv.weight", "F32", (3, embd), values=taps))
+            matrix("shortconv.out_proj.weight", embd, embd, branch / 2, layer)
         if shape.arch == "qwen2":
             vector("attn_q.bias", rng.normal(0, 1, query), layer)
             vector("attn_k.bias", key_bias(rng, shape, layer), layer)
             vector("attn_v.bias", rng.normal(0, 0.1, keys), layer)
-        if shape.arch in ("qwen3", "gemma3"):
+        if shape.arch in ("qwen3", "gemma3", "hunyuan-dense", "exaone4", "lfm2") and shape.attends(layer):
             norm("attn_q_norm.weight", shape.head_dim, layer, 1.5)
             norm("attn_k_norm.weight", shape.head_dim, layer, 1.5)
-        if shape.arch == "gemma3":
+        if shape.arch == "olmo2":
+            norm("attn_q_norm.weight", query, layer, 1.5)
+            norm("attn_k_norm.weight", keys, layer, 1.5)
+        if gemma or post_norms_only:
             norm("post_attention_norm.weight", embd, layer, post_norm)
-        norm("ffn_norm.weight", embd, layer)
+        if not post_norms_only:
+            norm("ffn_norm.weight", embd, layer)
         matrix("ffn_gate.weight", embd, ff, 1.0, layer)
         matrix("ffn_up.weight", embd, ff, 1.0, layer)
         matrix("ffn_down.weight", ff, embd, branch / 0.6, layer)
-        if shape.arch == "gemma3":
+        if gemma or post_norms_only:
             norm("post_ffw_norm.weight", embd, layer, post_norm)
-    norm("output_norm.weight", embd)
+    norm("token_embd_norm.weight" if shape.arch == "lfm2" else "output_norm.weight", embd,
+         gain=scale["logit_scale"] * (scale["embedding_scale"] if shape.tied else 1))
     if not shape.tied:
         matrix("output.weight", embd, shape.n_vocab, 2.5)
     return tensors
@@ -318,8 +296,12 @@ def metadata(shape, file_type, pre, rng):
     meta.add("general.quantization_version", "uint32", 2)
     counts = {"block_count": shape.n_layers, "context_length": shape.context,
               "embedding_length": shape.n_embd, "feed_forward_length": shape.n_ff,
-              "attention.head_count": shape.n_heads, "attention.head_count_kv": shape.n_kv_heads}
-    if shape.arch != "qwen2":
+              "attention.head_count": shape.n_heads}
+    if shape.kv_list:
+        meta.add(f"{shape.arch}.attention.head_count_kv", "int32s", shape.kv_heads_by_layer())
+    else:
+        counts["attention.head_count_kv"] = shape.n_kv_heads
+    if shape.says_head_dim:
         counts.update({"attention.key_length": shape.head_dim,
                        "attention.value_length": shape.head_dim})
     if shape.arch == "llama":
@@ -330,6 +312,10 @@ def metadata(shape, file_type, pre, rng):
         meta.add(f"{shape.arch}.{name}", "uint32", value)
     meta.add(f"{shape.arch}.rope.freq_base", "float32", shape.theta)
     meta.add(f"{shape.arch}.attention.layer_norm_rms_epsilon", "float32", shape.epsilon)
+    for name, value in shape.scales.items():
+        meta.add(f"{shape.arch}.{name}", "float32", value)
+    for name, (kind, value) in shape.extra.items():
+        meta.add(f"{shape.arch}.{name}", kind, value)
     add_vocabulary(meta, shape.vocabulary, shape.n_vocab, pre, rng)
     return meta
 
@@ -370,7 +356,7 @@ def main():
     args = parser.parse_args()
     if args.list:
         for shape in SHAPES:
-            print(f"{shape.name.lower():15} {shape.arch:7} {shape.n_layers} layers, width {shape.n_embd}, "
+            print(f"{shape.name.lower():16} {shape.arch:13} {shape.n_layers} layers, width {shape.n_embd}, "
                   f"heads {shape.n_heads}:{shape.n_kv_heads} of {shape.head_dim}, {shape.n_vocab} tokens")
         return
     if args.out is None:

@@ -13,12 +13,15 @@
 #extension GL_EXT_control_flow_attributes : require
 #include "shared/layout.h"
 #include "lib/half.glsl"
+#include "lib/tanh.glsl"
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;
 layout(constant_id = 1) const uint kHeadDim = 64u;
 layout(constant_id = 2) const uint kQueries = 4u;
 layout(constant_id = 3) const uint kLaneOctets = 1u;
+layout(constant_id = 4) const bool kCapped = false;   // push.soft_cap is none
+layout(constant_id = 5) const bool kByWords = false;  // memories of sessions begin on any word
 
 layout(push_constant) uniform Push { AttentionPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer Queries { float queries[]; };
@@ -59,7 +62,7 @@ struct Place {  // of a lane
   uint first_octet;
 };
 
-// Where this workgroup's KV head lies on one side: words of its sinks, of its ring, and its first
+// Where a KV head of a session lies on one side: words of its sinks, of its ring, and its first
 // scale.
 struct Side {
   uint sink_word;
@@ -67,9 +70,10 @@ struct Side {
   uint scales_word;
   uint first_scale;
 };
-Side sideOf(uint kv_head, uint words) {
-  const uint ring_word = push.n_kv_heads * push.sinks * kHalfWords;
-  return Side(kv_head * push.sinks * kHalfWords, ring_word + kv_head * push.ring * words,
+Side sideOf(uint base, uint kv_head, uint words, uint scales) {
+  const uint side = base * sideWords(push.n_kv_heads, push.sinks, push.ring, words, scales);
+  const uint ring_word = side + push.n_kv_heads * push.sinks * kHalfWords;
+  return Side(side + kv_head * push.sinks * kHalfWords, ring_word + kv_head * push.ring * words,
               ring_word + push.n_kv_heads * push.ring * words, kv_head * push.ring * kGroups);
 }
 
@@ -197,6 +201,11 @@ void walk(const bool sink, Side keys, Side values, uint begin, uint end, uint ri
         scores[i] = score;
       }
     }
+    if (kCapped) {
+      [[unroll]] for (uint i = 0u; i < kSlots * kQueries; ++i) {
+        scores[i] = push.soft_cap * tanhOf(scores[i] / push.soft_cap);
+      }
+    }
     [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
       float most = maximum[q];
       bool seen[kSlots];
@@ -295,27 +304,6 @@ void main() {
       push.splits == 1u ? step_.header.n_tokens * heads : (first / heads + 1u) * heads;
   const uint last = min(first + kQueries, queries_end) - 1u;
 
-  // What is walked: all that one of the tile's tokens sees.
-  const bool local = push.local != 0u;
-  const uint first_token = first / heads;
-  const uint ring_begin =
-      local ? step_.tokens[first_token].local_begin : step_.tokens[first_token].ring_begin;
-  uint n_sinks = 0u;
-  uint n_ring = 0u;
-  [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
-    const uint t = min(first + q, last) / heads;
-    const uint begin = local ? step_.tokens[t].local_begin : step_.tokens[t].ring_begin;
-    sinks_seen[q] = local ? 0u : step_.tokens[t].n_sinks;
-    ring_seen[q] = local ? step_.tokens[t].local_n_ring : step_.tokens[t].n_ring;
-    ring_from[q] = begin - ring_begin + (begin < ring_begin ? push.ring : 0u);
-    n_sinks = max(n_sinks, sinks_seen[q]);
-    n_ring = max(n_ring, ring_from[q] + ring_seen[q]);
-  }
-  n_ring = min(n_ring, push.ring);
-  const uint visible = n_sinks + n_ring;
-  const uint begin = split * push.split_slots;
-  const uint end = push.splits == 1u ? visible : min(begin + push.split_slots, visible);
-
   const uint lane = gl_LocalInvocationIndex;
   const Place place = Place(lane / kPieces, lane % kPieces * kLaneOctets);
   [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
@@ -325,18 +313,53 @@ void main() {
   [[unroll]] for (uint v = 0u; v < kQueries * kLaneVectors; ++v) {
     total[v] = vec4(0.0);
   }
-  const Side keys = sideOf(kv_head, kKeyWords);
-  const Side values = sideOf(kv_head, kValueWords);
-  if (begin < min(end, n_sinks)) {
-    loadQueries(true, first, last, kv_head, place);
-    walk(true, keys, values, begin, min(end, n_sinks), 0u, place);
-  }
-  if (kPieces > 1u) {
-    barrier();
-  }
-  if (max(begin, n_sinks) < end) {
-    loadQueries(false, first, last, kv_head, place);
-    walk(false, keys, values, max(begin, n_sinks) - n_sinks, end - n_sinks, ring_begin, place);
-  }
+  // What is walked: all that one of the tile's tokens sees; where they use several memories, one after the other.
+  uint next = first;
+  do {
+    const uint base = tokenBase(next / heads);
+    const uint ring_begin = viewOf(next / heads, push.view).begin;
+    uint end_query = next;
+    bool same = true;
+    uint n_sinks = 0u;
+    uint n_ring = 0u;
+    [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
+      const uint index = min(first + q, last);
+      const uint t = index / heads;
+      const View view = viewOf(t, push.view);
+      bool here = true;
+      if (kQueries > 1u) {
+        here = index >= next;
+        same = same && (!here || tokenBase(t) == base);
+        here = here && same;
+        end_query = here ? index + 1u : end_query;
+      }
+      sinks_seen[q] = here ? view.n_sinks : 0u;
+      ring_seen[q] = here ? view.count : 0u;
+      ring_from[q] = here ? view.begin - ring_begin + (view.begin < ring_begin ? push.ring : 0u) : 0u;
+      n_sinks = max(n_sinks, sinks_seen[q]);
+      n_ring = max(n_ring, ring_from[q] + ring_seen[q]);
+    }
+    n_ring = min(n_ring, push.ring);
+    const uint visible = n_sinks + n_ring;
+    const uint begin = split * push.split_slots;
+    const uint end = push.splits == 1u ? visible : min(begin + push.split_slots, visible);
+    const Side keys = sideOf(base, kv_head, kKeyWords, kKeyScales);
+    const Side values = sideOf(base, kv_head, kValueWords, kValueScales);
+    if (kPieces > 1u && next != first) {
+      barrier();
+    }
+    if (begin < min(end, n_sinks)) {
+      loadQueries(true, first, last, kv_head, place);
+      walk(true, keys, values, begin, min(end, n_sinks), 0u, place);
+    }
+    if (kPieces > 1u) {
+      barrier();
+    }
+    if (max(begin, n_sinks) < end) {
+      loadQueries(false, first, last, kv_head, place);
+      walk(false, keys, values, max(begin, n_sinks) - n_sinks, end - n_sinks, ring_begin, place);
+    }
+    next = end_query;
+  } while (kQueries > 1u && next <= last);
   join(split, first, last, kv_head, place);
 }

@@ -20,8 +20,8 @@ void main() {
   if (t >= step_.header.n_tokens) {
     return;
   }
-  const TokenStep token = step_.tokens[t];
-  const uint seen = push.local != 0u ? token.local_n_ring : token.n_sinks + token.n_ring;
+  const View view = viewOf(t, push.view);
+  const uint seen = view.n_sinks + view.count;
   const uint splits = clamp((seen + push.split_slots - 1u) / push.split_slots, 1u, push.splits);
   const uint words = push.head_dim + kPartialExtra;
   const uint first = (t * push.n_heads + head) * push.splits * words;

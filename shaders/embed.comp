@@ -37,7 +37,7 @@ void main() {
   if (t >= step_.header.n_tokens || first_col >= push.cols) {
     return;
   }
-  const uint token = step_.tokens[t].token;
+  const uint token = tokenId(t);
   if (token < push.first_row || token - push.first_row >= push.rows) {
     return;
   }

@@ -31,7 +31,7 @@ layout(std430, set = 0, binding = 4) readonly buffer Staged { uvec4 staged[]; };
 #include "lib/weights.glsl"
 #define Quad vec4
 #if defined(TEXELS)
-layout(set = 0, binding = 7, rgba32f) readonly uniform imageBuffer values;
+layout(set = 0, binding = 8, rgba32f) readonly uniform imageBuffer values;
 vec4 inputQuad(uint at) { return imageLoad(values, int(at)); }
 #else
 layout(std430, set = 0, binding = 3) readonly buffer In { vec4 values[]; };
@@ -123,7 +123,7 @@ void accumulate(uint first_row, uint first_token, uint n_tokens, uint team, uint
 
 // Grid (token tiles, row tiles, further row tiles).
 void main() {
-  const uint n_tokens = push.one_row != 0u ? 1u : step_.header.n_tokens;
+  const uint n_tokens = rowsOf(push.of_outputs);
   const uint first_token = gl_WorkGroupID.x * kTokens;
   const uint tile = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;
   const uint tile_row = tile * kRows * kTeamLanes;

@@ -35,7 +35,7 @@ int dot16(uvec4 a, uvec4 b) {
 
 // Grid (token tiles, row tiles, further row tiles).
 void main() {
-  const uint n_tokens = push.one_row != 0u ? 1u : step_.header.n_tokens;
+  const uint n_tokens = rowsOf(push.of_outputs);
   const uint first_token = gl_WorkGroupID.x * kTokens;
   const uint tile = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;
   const uint tile_row = tile * kRows * kTeamLanes;

@@ -91,7 +91,7 @@ void loadInputs(uint first_token, uint n_tokens, uint unit, uint lane) {
 }
 
 void main() {
-  const uint n_tokens = push.one_row != 0u ? 1u : step_.header.n_tokens;
+  const uint n_tokens = rowsOf(push.of_outputs);
   const uint first_token = gl_WorkGroupID.x * kTileTokens;
   const uint tile = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;
   const uint tile_row = tile * kTileRows;

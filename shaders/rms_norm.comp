@@ -1,4 +1,4 @@
-// out[t][r] (+)= in[t][r] / sqrt(mean(in[t][r]^2) + eps) * weight, in float32; in place where both are one.
+// out[t][r] (+)= scale * in[t][r] / sqrt(mean(in[t][r]^2) + eps) * weight, in float32; in place where both are one.
 // Reads 2 * cols words (the second pass from cache) and the weight, writes cols; 4 operations a value.
 // SUBGROUP: lanes are summed with subgroup arithmetic first.
 #version 450
@@ -47,21 +47,20 @@ float sumOfLanes(float value) {
 #endif
 }
 
-// Grid (rows, tokens); with head_row_only one token. A lane reads what it writes and nothing else, so
+// Grid (rows, tokens or outputs). A lane reads what it writes and nothing else, so
 // that in place no lane waits for another.
 void main() {
   const uint t = gl_WorkGroupID.y;
-  const bool head_row_only = push.head_row_only != 0u;
-  if (!head_row_only && t >= step_.header.n_tokens) {
+  if (t >= rowsOf(push.of_outputs)) {
     return;
   }
   const uint row_at = push.first + gl_WorkGroupID.x * push.cols;
-  const uint in_at = (head_row_only ? step_.header.head_row : t) * push.in_stride + row_at;
+  const uint in_at = (push.of_outputs != 0u ? outputToken(t) : t) * push.in_stride + row_at;
   float squares = 0.0;
   for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
     squares += values[in_at + c] * values[in_at + c];
   }
-  const float norm = 1.0 / sqrt(sumOfLanes(squares) / float(push.cols) + push.eps);
+  const float norm = 1.0 / sqrt(sumOfLanes(squares) / float(push.cols) + push.eps) * push.scale;
   const uint out_at = t * push.out_stride + row_at;
   for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
     const float normed = values[in_at + c] * norm * weight[c];

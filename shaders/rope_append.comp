@@ -7,6 +7,7 @@
 #include "lib/half.glsl"
 
 layout(local_size_x_id = 0) in;
+layout(constant_id = 2) const bool kNorms = false;
 
 layout(push_constant) uniform Push { RopeAppendPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer Qkv { float qkv[]; };
@@ -18,14 +19,17 @@ layout(std430, set = 0, binding = 4) writeonly buffer ValueCache { uint v_cache[
 
 #include "lib/rotate.glsl"
 
-vec2 rotatedPair(uint head_at, uint table_at, uint word) {
-  return vec2(rotated(head_at, table_at, 2u * word), rotated(head_at, table_at, 2u * word + 1u));
+vec2 turnedPair(uint head_at, uint table_at, uint word, uint norm_at) {
+  return vec2(turned(head_at, table_at, 2u * word, norm_at),
+              turned(head_at, table_at, 2u * word + 1u, norm_at));
 }
 
-uint cacheWord(uint kv_head, uint slot, uint words) {
+uint cacheWord(uint base, uint kv_head, uint slot, uint words) {
+  const uint side = base * push.n_kv_heads * (push.sinks + push.ring);  // counted in vectors
   return slot < push.sinks
-             ? (kv_head * push.sinks + slot) * words
-             : (push.n_kv_heads * push.sinks + kv_head * push.ring + slot - push.sinks) * words;
+             ? (side + kv_head * push.sinks + slot) * words
+             : (side + push.n_kv_heads * push.sinks + kv_head * push.ring + slot - push.sinks) *
+                   words;
 }
 
 // One lane per pair of neighbouring values of an output vector (two queries per head, a key and a
@@ -39,12 +43,11 @@ void main() {
     return;
   }
   const uint qkv_at = t * push.qkv_stride;
-  const uint tables_at =
-      kStepHeaderWords + push.chunk * kTokenStepWords + t * push.rotation_stride;
-  const uint table_at = tables_at + push.rotation;
+  const uint tables_at = t * push.rotation_stride;
   if (vector < 2u * push.n_heads) {
-    const uint query_table = vector % 2u == 0u ? table_at : tables_at + push.sink_rotation;
-    const vec2 pair = rotatedPair(qkv_at + vector / 2u * push.head_dim, query_table, word);
+    const uint table_at =
+        tables_at + (vector % 2u == 0u ? push.query_rotation : push.sink_rotation);
+    const vec2 pair = turnedPair(qkv_at + vector / 2u * push.head_dim, table_at, word, 0u);
     const uint at = t * push.query_stride + vector * push.head_dim + 2u * word;
     queries[at] = pair.x;
     queries[at + 1u] = pair.y;
@@ -52,12 +55,13 @@ void main() {
   }
   const uint kv_vector = vector - 2u * push.n_heads;  // keys, then values
   const uint from = qkv_at + (push.n_heads + kv_vector) * push.head_dim;
-  const uint slot = push.local != 0u ? step_.tokens[t].local_slot : step_.tokens[t].slot;
+  const uint slot = viewOf(t, push.view).slot;
+  const uint base = tokenBase(t);
   if (kv_vector < push.n_kv_heads) {
-    k_cache[cacheWord(kv_vector, slot, words) + word] =
-        packHalves(rotatedPair(from, table_at, word));
+    k_cache[cacheWord(base, kv_vector, slot, words) + word] =
+        packHalves(turnedPair(from, tables_at + push.key_rotation, word, push.head_dim));
   } else {
-    v_cache[cacheWord(kv_vector - push.n_kv_heads, slot, words) + word] =
+    v_cache[cacheWord(base, kv_vector - push.n_kv_heads, slot, words) + word] =
         packHalves(vec2(qkv[from + 2u * word], qkv[from + 2u * word + 1u]));
   }
 }

@@ -13,6 +13,7 @@ const uint kMaxHeadDim = 256u;
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;
 layout(constant_id = 1) const uint kHeadDim = 64u;
+layout(constant_id = 2) const bool kNorms = false;
 #include "lib/kv.glsl"
 
 layout(push_constant) uniform Push { RopeAppendPush push; };
@@ -80,19 +81,19 @@ void main() {
   const uint lane = gl_LocalInvocationIndex;
   const uint vector = gl_WorkGroupID.x;
   const uint qkv_at = t * push.qkv_stride;
-  const uint tables_at =
-      kStepHeaderWords + push.chunk * kTokenStepWords + t * push.rotation_stride;
   const bool is_query = vector < 2u * push.n_heads;
   const bool is_sink_query = is_query && vector >= push.n_heads;
   const bool is_value = vector >= 2u * push.n_heads + push.n_kv_heads;
   const uint source = is_query ? vector % push.n_heads : vector - push.n_heads;
   const uint from = qkv_at + source * kHeadDim;
-  const uint slot = push.local != 0u ? step_.tokens[t].local_slot : step_.tokens[t].slot;
+  const uint slot = viewOf(t, push.view).slot;
   const bool to_ring = slot >= push.sinks;
 
+  const uint table_at = t * push.rotation_stride + (is_sink_query ? push.sink_rotation
+                                                    : is_query    ? push.query_rotation
+                                                                  : push.key_rotation);
   for (uint i = lane; i < kHeadDim; i += kLanes) {
-    const uint table_at = tables_at + (is_sink_query ? push.sink_rotation : push.rotation);
-    values[i] = is_value ? qkv[from + i] : rotated(from, table_at, i);
+    values[i] = is_value ? qkv[from + i] : turned(from, table_at, i, is_query ? 0u : kHeadDim);
   }
   barrier();
 #if defined(K_INT8) || defined(K_INT4)
@@ -109,9 +110,13 @@ void main() {
   }
   const uint kv_head = is_value ? vector - 2u * push.n_heads - push.n_kv_heads
                                 : vector - 2u * push.n_heads;
+  const uint side_word =
+      tokenBase(t) * sideWords(push.n_kv_heads, push.sinks, push.ring,
+                               is_value ? kValueWords : kKeyWords,
+                               is_value ? kValueScales : kKeyScales);
   if (!to_ring) {
     for (uint w = lane; w < kHalfWords; w += kLanes) {
-      const uint at = (kv_head * push.sinks + slot) * kHalfWords + w;
+      const uint at = side_word + (kv_head * push.sinks + slot) * kHalfWords + w;
       if (is_value) {
         v_cache[at] = halfWord(w);
       } else {
@@ -122,7 +127,7 @@ void main() {
   }
 
   const uint vector_index = kv_head * push.ring + slot - push.sinks;
-  const uint ring_word = push.n_kv_heads * push.sinks * kHalfWords;
+  const uint ring_word = side_word + push.n_kv_heads * push.sinks * kHalfWords;
   if (is_value) {
 #if defined(V_INT8) || defined(V_INT4)
     const uint scales_word = ring_word + push.n_kv_heads * push.ring * kValueWords;

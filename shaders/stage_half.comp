@@ -21,7 +21,7 @@ shared float largest[kLanes];
 
 void main() {
   const uint token = gl_WorkGroupID.x;
-  if (token >= (push.one_row != 0u ? 1u : step_.header.n_tokens)) {
+  if (token >= rowsOf(push.of_outputs)) {
     return;
   }
   const uint lane = gl_LocalInvocationIndex;

@@ -19,7 +19,7 @@ const float kLeast = 1e-30;
 void main() {
   const uint unit = gl_GlobalInvocationID.x;
   const uint token = gl_WorkGroupID.y;
-  if (unit >= push.units || token >= (push.one_row != 0u ? 1u : step_.header.n_tokens)) {
+  if (unit >= push.units || token >= rowsOf(push.of_outputs)) {
     return;
   }
   const uint in_at = token * (push.in_stride / 4u) + unit * kVectors;

@@ -9,6 +9,7 @@ layout(local_size_x_id = 0) in;  // a lane for each block
 layout(push_constant) uniform Push { TopPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer Logits { uint logits[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Keys { uint keys[]; };
+#include "lib/step.glsl"
 #include "lib/top.glsl"
 
 void main() {
@@ -16,9 +17,10 @@ void main() {
   if (block >= push.blocks) {
     return;
   }
+  const uint row = lastLogits();
   uint most = 0u;
   for (uint id = block; id < push.n_vocab; id += push.blocks) {
-    most = max(most, topKey(logits[id]));
+    most = max(most, topKey(logits[row + id]));
   }
   keys[block] = most;
 }

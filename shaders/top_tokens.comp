@@ -15,6 +15,7 @@ layout(push_constant) uniform Push { TopPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer Logits { uint logits[]; };
 layout(std430, set = 0, binding = 2) writeonly buffer Top { TopTokens top; };
 layout(std430, set = 0, binding = 3) readonly buffer Keys { uint keys[]; };
+#include "lib/step.glsl"
 #include "lib/top.glsl"
 
 const uint kBlocksOfLane = kMaxTopBlocks / kLanes;
@@ -34,6 +35,7 @@ shared uint found_id[kRoom];
 
 void main() {
   const uint lane = gl_LocalInvocationIndex;
+  const uint row = lastLogits();
   if (lane == 0u) {
     highest = 0u;
     n_chosen = 0u;
@@ -90,7 +92,7 @@ void main() {
   const uint candidates = min(n_chosen, kRoom) * of_block;
   for (uint i = lane; i < candidates; i += kLanes) {
     const uint id = chosen[i / of_block] + i % of_block * push.blocks;
-    const uint key = id < push.n_vocab ? topKey(logits[id]) : 0u;
+    const uint key = id < push.n_vocab ? topKey(logits[row + id]) : 0u;
     if (key >= low) {
       const uint at = atomicAdd(n_found, 1u);
       if (at < kRoom) {
@@ -105,7 +107,7 @@ void main() {
   [[unroll]] for (uint i = 0u; i < kBlocksOfLane; ++i) {
     if (!fit && mine[i] == highest) {
       for (uint id = lane + i * kLanes; id < push.n_vocab; id += push.blocks) {
-        if (topKey(logits[id]) == highest) {
+        if (topKey(logits[row + id]) == highest) {
           atomicMin(best_id, id);
         }
       }
@@ -122,7 +124,7 @@ void main() {
         rank += other > key || (other == key && found_id[j] < id) ? 1u : 0u;
       }
       if (rank < kTopCapacity) {
-        top.best[rank] = TopToken(uintBitsToFloat(logits[id]), id);
+        top.best[rank] = TopToken(uintBitsToFloat(logits[row + id]), id);
       }
     }
   }
@@ -130,7 +132,7 @@ void main() {
     top.count = fit ? min(n_found, kTopCapacity) : 1u;
     top.all = fit && low == 1u && n_found <= kTopCapacity ? 1u : 0u;
     if (!fit) {
-      top.best[0] = TopToken(uintBitsToFloat(logits[best_id]), best_id);
+      top.best[0] = TopToken(uintBitsToFloat(logits[row + best_id]), best_id);
     } else if (n_found == 0u) {
       top.best[0] = TopToken(0.0, 0u);
     }

@@ -26,11 +26,6 @@ struct Segment {
   uint64_t tokens() const { return end - begin; }
 };
 
-/// Tokens that the newest one saw in layers with a short window of their own.
-uint64_t localSeen(const CacheView& cache) {
-  return cache.view.position - cache.view.local_first_visible;
-}
-
 /// The conversation from its first token, and the room left in the window behind it. No empty segments.
 std::vector<Segment> segmentsOf(const CacheView& cache) {
   const oriel_view& view = cache.view;
@@ -145,7 +140,10 @@ const char* partColour(Part part) {
 }
 
 char formatLetter(oriel_kv_format format) {
-  return format == ORIEL_KV_INT8 ? '8' : format == ORIEL_KV_INT4 ? '4' : 'F';
+  return format == ORIEL_KV_INT8   ? '8'
+         : format == ORIEL_KV_INT4 ? '4'
+         : format == ORIEL_KV_F16  ? 'F'
+                                   : '.';
 }
 
 std::string partCounts(const std::vector<Segment>& segments) {
@@ -235,8 +233,10 @@ void drawLayers(const CacheView& cache, double y, Svg* svg) {
   svg->text({kLeft, y + 41}, "values", Svg::Anchor::kStart);
   double x = kLeft + 60;
   for (const oriel_layer_formats& layer : cache.layers) {
-    svg->rect({x, y}, 0.9 * step, 20, formatColour(layer.k));
-    svg->rect({x, y + 26}, 0.9 * step, 20, formatColour(layer.v));
+    if (layer.k != ORIEL_KV_AUTO) {  // has keys and values
+      svg->rect({x, y}, 0.9 * step, 20, formatColour(layer.k));
+      svg->rect({x, y + 26}, 0.9 * step, 20, formatColour(layer.v));
+    }
     x += step;
   }
   x = kLeft;
@@ -258,7 +258,14 @@ CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinne
   cache.pinned_tokens = pinned_tokens;
   cache.window_tokens = model.plan().window_tokens;
   cache.kv_bytes = model.plan().kv_bytes;
-  cache.local_layers = model.plan().local_layers;
+  for (uint32_t i = 0; i < model.plan().group_count; ++i) {
+    const oriel_layer_group& group = model.plan().groups[i];
+    if (group.kind == ORIEL_LAYERS_SLIDING) {
+      cache.sliding_layers += group.layers;
+      cache.sliding_seen =
+          std::max(cache.sliding_seen, cache.view.position - cache.view.group_first_visible[i]);
+    }
+  }
   size_t needed = 0;
   cache.turns.resize(cache.view.turn_count);
   session.check(
@@ -305,11 +312,15 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
     }
     text += "\n";
   }
-  if (localSeen(cache) != 0) {
-    text += std::to_string(cache.local_layers) + " layers see the last " +
-            std::to_string(localSeen(cache)) + " tokens only\n";
+  if (cache.sliding_seen != 0) {
+    text += std::to_string(cache.sliding_layers) + " layers see the last " +
+            std::to_string(cache.sliding_seen) + " tokens only\n";
   }
-  return text + "one letter a layer: F f16, 8 int8, 4 int4; " + formatSize(cache.kv_bytes) + "\n";
+  const bool some_without =
+      std::any_of(cache.layers.begin(), cache.layers.end(),
+                  [](const oriel_layer_formats& layer) { return layer.k == ORIEL_KV_AUTO; });
+  return text + "one letter a layer: F f16, 8 int8, 4 int4" +
+         (some_without ? ", . no keys and values; " : "; ") + formatSize(cache.kv_bytes) + "\n";
 }
 
 std::string cacheSvg(const CacheView& cache) {
@@ -319,9 +330,9 @@ std::string cacheSvg(const CacheView& cache) {
   svg.text({kLeft, 30},
            std::to_string(view.position) + " tokens so far, the last one saw " +
                std::to_string(view.position - view.first_visible + view.sinks_used) +
-               (localSeen(cache) != 0 ? " (" + std::to_string(localSeen(cache)) + " in " +
-                                            std::to_string(cache.local_layers) + " layers)"
-                                      : "") +
+               (cache.sliding_seen != 0 ? " (" + std::to_string(cache.sliding_seen) + " in " +
+                                              std::to_string(cache.sliding_layers) + " layers)"
+                                        : "") +
                "; the cache takes " + formatSize(cache.kv_bytes),
            Svg::Anchor::kStart, 15, kInk, true);
   drawStrip(cache, segments, 56, &svg);

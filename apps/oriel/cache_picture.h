@@ -17,7 +17,8 @@ struct CacheView {
   uint32_t pinned_tokens = 0;
   uint32_t window_tokens = 0;
   uint64_t kv_bytes = 0;
-  uint32_t local_layers = 0;    ///< that see a short window of their own
+  uint32_t sliding_layers = 0;  ///< that see a short window of their own
+  uint64_t sliding_seen = 0;    ///< tokens that the newest one saw in these
   std::vector<uint64_t> turns;  ///< first tokens of the user's turns, ascending
   std::vector<oriel_layer_formats> layers;
 };

@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "failure.h"
+#include "layer_groups.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -142,10 +143,8 @@ std::string trainedLine(const oriel_file_info& info) {
     return "contexts of unknown length";
   }
   std::string line = "contexts of " + std::to_string(info.context_train) + " tokens";
-  if (info.local_layers != 0) {
-    line += "; " + std::to_string(info.local_layers) + " layers see the last " +
-            std::to_string(info.local_window_tokens);
-  } else if (info.window_train != 0 && info.window_train < info.context_train) {
+  line += groupsText(info.groups, info.group_count);
+  if (info.group_count < 2 && info.window_train != 0 && info.window_train < info.context_train) {
     line += ", of which each sees the last " + std::to_string(info.window_train);
   }
   return line;
@@ -226,8 +225,10 @@ Json fields(const FileReport& report) {
   json["n_experts"] = info.n_experts;
   json["context_train"] = info.context_train;
   json["rope_scaling"] = info.rope_scaling;
-  json["local_layers"] = info.local_layers;
-  json["local_window_tokens"] = info.local_window_tokens;
+  const SlidingLayers sliding = slidingLayers(info.groups, info.group_count);
+  json["local_layers"] = sliding.layers;
+  json["local_window_tokens"] = sliding.window_tokens;
+  json["groups"] = groupsJson(info.groups, info.group_count, false);
   json["window_train"] = info.window_train;
   json["parameters"] = info.parameters;
   json["file_bytes"] = info.file_bytes;

@@ -5,21 +5,13 @@
 
 #include "failure.h"
 #include "interrupt.h"
+#include "log_sum_exp.h"
 #include "terminal.h"
 
 namespace cli {
 namespace {
 
 constexpr size_t kPieceTokens = 64;
-
-double logSumExp(const float* logits, size_t n_vocab) {
-  const double most = *std::max_element(logits, logits + n_vocab);
-  double sum = 0;
-  for (size_t i = 0; i < n_vocab; ++i) {
-    sum += std::exp(static_cast<double>(logits[i]) - most);
-  }
-  return most + std::log(sum);
-}
 
 size_t mostLikely(const float* logits, size_t n_vocab) {
   return static_cast<size_t>(std::max_element(logits, logits + n_vocab) - logits);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "layer_groups.h"
 #include "report.h"
 #include "sizes.h"
 #include "terminal.h"
@@ -140,7 +141,7 @@ std::string neighbourTable(const oriel_plan& plan, const std::vector<Neighbour>&
 }
 
 uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
-                         uint64_t* local_bytes) {
+                         uint64_t* sliding_bytes) {
   oriel_options options = {};
   options.struct_size = sizeof(options);
   options.memory_bytes = 1;
@@ -148,8 +149,26 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
   options.v_format = v;
   oriel_plan plan = {};
   const bool possible = PlanSource::ofShape(name, ORIEL_WEIGHTS_DEFAULT).tryPlan(options, &plan);
-  *local_bytes = possible ? plan.kv_local_bytes : 0;
+  *sliding_bytes = possible ? slidingLayers(plan.groups, plan.group_count).bytes : 0;
   return possible ? plan.kv_bytes_per_token : 0;
+}
+
+std::string groupLine(const oriel_layer_group& group) {
+  const std::string layers = std::to_string(group.layers) + " layers ";
+  const std::string window = std::to_string(group.window_tokens);
+  switch (group.kind) {
+    case ORIEL_LAYERS_SESSION:
+      break;
+    case ORIEL_LAYERS_SLIDING:
+      return "  sliding     " + layers + "see the last " + window + " tokens and hold " +
+             formatSize(group.bytes) + " when full\n";
+    case ORIEL_LAYERS_CONVOLUTION:
+      return "  convolve    " + layers + "need the last " + window + " tokens and hold " +
+             formatSize(group.bytes) + "\n";
+    case ORIEL_LAYERS_STATE:
+      return "  state       " + layers + "keep a state of " + formatSize(group.bytes) + "\n";
+  }
+  return "";
 }
 
 /// Numbers of the layers whose bit is set.
@@ -272,12 +291,8 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   text += "  cache       " + formatsName(plan.k_format, plan.v_format) + ": keys " +
           kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ", " +
           formatSize(plan.kv_bytes_per_token) + " a token\n";
-  if (plan.kv_local_bytes != 0) {
-    text += plan.local_layers != 0
-                ? "  local       " + std::to_string(plan.local_layers) + " layers see the last " +
-                      std::to_string(plan.local_window_tokens) + " tokens and hold "
-                : "  local       layers with a short window of their own hold ";
-    text += formatSize(plan.kv_local_bytes) + " when full\n";
+  for (uint32_t i = 1; i < plan.group_count; ++i) {
+    text += groupLine(plan.groups[i]);
   }
   const std::string biased = layerList(plan.raised_by_bias);
   const std::string wide = layerList(plan.raised_by_norm);
@@ -319,10 +334,12 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
   }
   json.update(planFields(plan));
   json["kv_growth_bytes_per_token"] = plan.kv_bytes_per_token;
-  json["kv_local_bytes"] = plan.kv_local_bytes;
-  json["local_layers"] = plan.local_layers;
-  json["local_window_tokens"] = plan.local_window_tokens;
-  json["local_ring_tokens"] = plan.local_ring_tokens;
+  const SlidingLayers sliding = slidingLayers(plan.groups, plan.group_count);
+  json["kv_local_bytes"] = sliding.bytes;
+  json["local_layers"] = sliding.layers;
+  json["local_window_tokens"] = sliding.window_tokens;
+  json["local_ring_tokens"] = sliding.ring_tokens;
+  json["groups"] = groupsJson(plan.groups, plan.group_count, true);
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);
   json["kv_bytes_at"] = plan.kv_window_bytes;
@@ -388,18 +405,19 @@ std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
                {"K4V4", true}});
   for (const oriel_shape_info& shape : shapes) {
     std::string bytes[4];
-    uint64_t local[4];
+    uint64_t sliding[4];
     for (size_t i = 0; i < 4; ++i) {
-      bytes[i] = std::to_string(kvBytesPerToken(shape.name, kListed[i].k, kListed[i].v, &local[i]));
+      bytes[i] =
+          std::to_string(kvBytesPerToken(shape.name, kListed[i].k, kListed[i].v, &sliding[i]));
     }
     std::string note;
     if (shape.latent_dim != 0) {
       bytes[2] = bytes[3] = "-";
       note = formatted("one vector of %u values", shape.latent_dim);
-    } else if (shape.local_layers != 0) {
+    } else if (shape.sliding_layers != 0) {
       note = formatted("and %llu bytes in f16 for %u layers that see %u tokens",
-                       static_cast<unsigned long long>(local[0]), shape.local_layers,
-                       shape.local_window_tokens);
+                       static_cast<unsigned long long>(sliding[0]), shape.sliding_layers,
+                       shape.sliding_window_tokens);
     }
     table.row(
         {shape.name, std::to_string(shape.n_layers),
@@ -432,8 +450,8 @@ Json shapesJson(const std::vector<oriel_shape_info>& shapes) {
     entry["n_ff"] = shape.n_ff;
     entry["n_vocab"] = shape.n_vocab;
     entry["context_train"] = shape.context_train;
-    entry["local_layers"] = shape.local_layers;
-    entry["local_window_tokens"] = shape.local_window_tokens;
+    entry["local_layers"] = shape.sliding_layers;
+    entry["local_window_tokens"] = shape.sliding_window_tokens;
     entry["shared_layers"] = shape.shared_layers;
     entry["latent_dim"] = shape.latent_dim;
     entry["parameters"] = shape.parameters == 0 ? Json(nullptr) : Json(shape.parameters);

@@ -8,19 +8,25 @@
 namespace cli {
 namespace {
 
-/// Of keys and values: what is seen behind `depth` tokens.
+/// Of the layers' memories: what is seen behind `depth` tokens.
 double cacheBytes(const oriel_plan& plan, double depth) {
-  const double visible = static_cast<double>(plan.sink_tokens) + plan.window_tokens;
-  double bytes = std::min(depth, visible) * static_cast<double>(plan.kv_bytes_per_token);
-  if (plan.local_layers != 0) {
-    bytes += std::min(depth, static_cast<double>(plan.local_window_tokens)) *
-             static_cast<double>(plan.kv_local_bytes_per_token);
+  double bytes = 0;
+  for (uint32_t i = 0; i < plan.group_count; ++i) {
+    const oriel_layer_group& group = plan.groups[i];
+    const double most = static_cast<double>(group.window_tokens) +
+                        (group.kind == ORIEL_LAYERS_SESSION ? plan.sink_tokens : 0);
+    bytes += static_cast<double>(group.bytes_per_token) *
+             (group.kind == ORIEL_LAYERS_STATE ? 1 : std::min(depth, most));
   }
   return bytes;
 }
 
 double storedBytes(const oriel_plan& plan) {
-  return static_cast<double>(plan.kv_bytes_per_token + plan.kv_local_bytes_per_token);
+  double bytes = 0;
+  for (uint32_t i = 0; i < plan.group_count; ++i) {
+    bytes += static_cast<double>(plan.groups[i].bytes_per_token);
+  }
+  return bytes;
 }
 
 }  // namespace

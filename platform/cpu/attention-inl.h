@@ -25,17 +25,21 @@ constexpr float kLeast = -3.0e38f;   // below any score
 constexpr bool kManyRegisters = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM_A64;
 constexpr uint32_t kWide = kManyRegisters ? 4 : 2;
 
-/// What a token sees.
-struct View {
-  uint32_t n_sinks;
-  uint32_t ring_begin;
-  uint32_t n_ring;
-};
+inline const View& viewOf(const AttentionTask& task, uint32_t token) {
+  return task.step.view(token, task.push.view);
+}
 
-inline View viewOf(const AttentionTask& task, uint32_t token) {
-  const TokenStep& step = task.tokens[token];
-  return task.push.local != 0 ? View{0, step.local_begin, step.local_n_ring}
-                              : View{step.n_sinks, step.ring_begin, step.n_ring};
+/// One side of the memory that a token uses.
+inline const uint32_t* sideOf(const AttentionTask& task, KvFormat format, const uint32_t* sides,
+                              uint32_t token) {
+  const AttentionPush& p = task.push;
+  const CacheShape shape = {p.n_kv_heads, p.head_dim, p.sinks, 0, p.ring};
+  return sides + task.step.token(token).base * (sideLayout(format, shape).bytes / 4);
+}
+
+/// Both tokens are of the step and use the same memory.
+inline bool together(const AttentionTask& task, uint32_t token, uint32_t other) {
+  return other < task.n_tokens && task.step.token(token).base == task.step.token(other).base;
 }
 
 /// Slots of one head and side that lie one after another.
@@ -142,6 +146,16 @@ HWY_INLINE void transpose(VF (&tile)[kN]) {
     tile[4 + w] = hn::ConcatUpperUpper(kF, tile[4 + w], lower);
   }
 #endif
+}
+
+/// Scores of `count` slots, in whole vectors, become cap * tanh(score / cap).
+inline void capScores(float cap, uint32_t count, float* scores) {
+  const VF cap_v = hn::Set(kF, cap);
+  const VF inverse = hn::Set(kF, 1.0f / cap);
+  for (uint32_t s = 0; s < count; s += kN) {
+    const VF score = hn::Load(kF, scores + s);
+    hn::Store(hn::Mul(cap_v, tanhOf(hn::Mul(score, inverse))), kF, scores + s);
+  }
 }
 
 /// Weights are relative to `most`, which a score may exceed by kSlack: so it rises rarely.

@@ -20,21 +20,29 @@ void attend(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_
   const AttentionPush& p = task.push;
   const uint32_t group = p.n_heads / p.n_kv_heads;
   const bool split_up = p.splits > 1;  // shares of different tokens begin at different slots
-  const bool one = (split_up || !task.chunk) && p.head_dim % kN == 0;
-  const uint32_t most = one ? kMostHeads : kMostQueries;
-  const uint32_t passes = (group + most - 1) / most;
-  const uint32_t heads = (group + passes - 1) / passes;
-  const uint32_t tokens = one || split_up ? 1 : attentionTokens(group);
-  for (uint32_t t = 0; t < count; t += tokens) {
+  for (uint32_t t = 0; t < count;) {
+    const uint32_t token = first + t;
+    // The only one of its memory, as when decoding: reading is what it costs.
+    const bool alone = !together(task, token, token - 1) && !together(task, token, token + 1);
+    const bool one = (split_up || alone) && p.head_dim % kN == 0;
+    const uint32_t most = one ? kMostHeads : kMostQueries;
+    const uint32_t passes = (group + most - 1) / most;
+    const uint32_t heads = (group + passes - 1) / passes;
+    const uint32_t at_most = one || split_up ? 1 : std::min(attentionTokens(group), count - t);
+    uint32_t tokens = 1;
+    while (tokens < at_most && together(task, token, token + tokens)) {
+      ++tokens;
+    }
     for (uint32_t h = 0; h < group; h += heads) {
       const uint32_t head = kv_head * group + h;
       const uint32_t n_heads = std::min(heads, group - h);
       if (one) {
-        attendOne(task, kv_head, first + t, head, n_heads, splits);
+        attendOne(task, kv_head, token, head, n_heads, splits);
       } else {
-        attendMany(task, kv_head, first + t, std::min(tokens, count - t), head, n_heads, splits);
+        attendMany(task, kv_head, token, tokens, head, n_heads, splits);
       }
     }
+    t += tokens;
   }
 }
 

@@ -9,15 +9,17 @@
 namespace oriel {
 
 struct AttentionTask {
+  explicit AttentionTask(const StepBlock& block) : step(block) {}
+
   AttentionPush push = {};
   KvFormat k_format = KvFormat::kF16;
   KvFormat v_format = KvFormat::kF16;
   const float* queries = nullptr;
-  const TokenStep* tokens = nullptr;
+  StepBlock step;
   const uint32_t* keys = nullptr;
   const uint32_t* values = nullptr;
   float* out = nullptr;
-  bool chunk = false;  ///< more than one token
+  uint32_t n_tokens = 1;  ///< of the step
 };
 
 /// Queries of a chunk worked on at a time.

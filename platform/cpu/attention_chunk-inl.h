@@ -202,6 +202,9 @@ inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slot
     }
   }
   for (uint32_t q = 0; q < n; ++q) {
+    if (task.push.soft_cap != 0 && from[q] < to[q]) {
+      capScores(task.push.soft_cap, to[q], queries->weights[q]);
+    }
     if (from[q] < to[q]) {
       soften(from[q], to[q], stride, &queries->most[q], queries->weights[q], queries->sums[q],
              queries->gathered[q]);
@@ -222,7 +225,7 @@ inline void attendBlock(const AttentionTask& task, const Slots& keys, const Slot
   }
 }
 
-/// At most kMostQueries queries: `n_heads` heads from `first_head` for each token.
+/// At most kMostQueries queries: `n_heads` heads from `first_head` for each token; all tokens use one memory.
 inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t first_token,
                        uint32_t n_tokens, uint32_t first_head, uint32_t n_heads,
                        const Splits& splits) {
@@ -232,15 +235,17 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
   const uint32_t n = n_tokens * n_heads;
   const uint32_t block_slots = std::min(kMostSlots, kBlockFloats / stride / kN * kN);
   Queries queries;
-  const View first = viewOf(task, first_token);
+  const View& first = viewOf(task, first_token);
+  const uint32_t* const keys = sideOf(task, task.k_format, task.keys, first_token);
+  const uint32_t* const values = sideOf(task, task.v_format, task.values, first_token);
   uint32_t most_sinks = 0;
   uint32_t ring_slots = 0;
   for (uint32_t q = 0; q < kMostQueries; ++q) {
     const uint32_t t = first_token + (q < n ? q / n_heads : 0);  // what fills up a tile is not used
-    const View view = viewOf(task, t);
+    const View& view = viewOf(task, t);
     queries.n_sinks[q] = view.n_sinks;
-    queries.ring_from[q] = (view.ring_begin + p.ring - first.ring_begin) % p.ring;
-    queries.ring_to[q] = queries.ring_from[q] + view.n_ring;
+    queries.ring_from[q] = (view.begin + p.ring - first.begin) % p.ring;
+    queries.ring_to[q] = queries.ring_from[q] + view.count;
     queries.rotated[q] = task.queries + static_cast<uint64_t>(t) * p.query_stride +
                          static_cast<uint64_t>(first_head + (q < n ? q % n_heads : 0)) * 2 * d;
     queries.weights[q] = queries.weight_rows[q];
@@ -248,7 +253,7 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
     queries.most[q] = kLeast;
     if (q < n) {
       most_sinks = std::max(most_sinks, view.n_sinks);
-      ring_slots = std::max(ring_slots, view.n_ring == 0 ? 0 : queries.ring_to[q]);
+      ring_slots = std::max(ring_slots, view.count == 0 ? 0 : queries.ring_to[q]);
     }
   }
   const uint32_t whole = (n + kSumQueries - 1) / kSumQueries * kSumQueries;
@@ -256,11 +261,11 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
   for (uint32_t q = 0; q < n; ++q) {
     std::fill(queries.sums[q], queries.sums[q] + kN, 0.0f);
   }
-  forEachBlock(p, splits, most_sinks, first.ring_begin, ring_slots, block_slots,
+  forEachBlock(p, splits, most_sinks, first.begin, ring_slots, block_slots,
                [&](bool sinks, uint32_t slot, uint32_t order, uint32_t count) {
-                 attendBlock(task, slotsOf(p, task.k_format, task.keys, kv_head, sinks, slot),
-                             slotsOf(p, task.v_format, task.values, kv_head, sinks, slot), sinks,
-                             order, count, n, stride, &queries);
+                 attendBlock(task, slotsOf(p, task.k_format, keys, kv_head, sinks, slot),
+                             slotsOf(p, task.v_format, values, kv_head, sinks, slot), sinks, order,
+                             count, n, stride, &queries);
                });
   for (uint32_t q = 0; q < n; ++q) {
     finish(task, first_token + q / n_heads, first_head + q % n_heads, splits, queries.most[q],

@@ -84,42 +84,49 @@ class CpuExecutor final : public HostExecutor {
     uint32_t thread;
     const Op* ops;
     uint32_t n_ops;
-    uint32_t n_tokens;
+    uint32_t rows;          ///< tokens, or outputs
     uint32_t first_number;  ///< of op 0 among all ops of the run
   };
 
-  const StepHeader& header() const { return *reinterpret_cast<const StepHeader*>(at(plan_.step)); }
-  const TokenStep* tokens() const {
-    return reinterpret_cast<const TokenStep*>(at(plan_.step) + sizeof(StepHeader));
-  }
+  /// How ops of a kind are done: row by row, each by one thread, or by all threads together. A row goes where
+  /// it belongs in an output that begins at `out`.
+  struct Way {
+    void (CpuExecutor::*row)(const Op& op, uint32_t row, float* out) const;
+    void (CpuExecutor::*shared)(const Walk& walk, const Op& op);
+  };
+  static const Way kWays[kOpKinds];
+  static const Way& wayOf(const Op& op) { return kWays[static_cast<uint32_t>(op.kind)]; }
+
+  StepBlock block() const { return StepBlock(at(plan_.step)); }
 
   uint32_t claim(const Walk& walk) { return pool_.claim(walk.thread); }
   void sync(const Walk& walk) { pool_.sync(walk.thread); }
 
   void walk(uint32_t thread) {
     const StepRun what = what_;
-    const uint32_t n_tokens = header().n_tokens;
-    if (what == StepRun::kDecode && !walkList(thread, StepList::kDecode, n_tokens, 0)) {
-      return;
-    }
-    if ((what == StepRun::kChunk || what == StepRun::kChunkHead) &&
-        !walkList(thread, StepList::kChunk, n_tokens, 0)) {
-      return;
+    const StepHeader& header = block().header();
+    if (what != StepRun::kHead) {
+      const StepList list = what == StepRun::kDecode ? StepList::kDecode : StepList::kChunk;
+      if (!walkList(thread, list, header.n_tokens, 0)) {
+        return;
+      }
     }
     if (what != StepRun::kChunk) {
-      (void)walkList(thread, StepList::kHead, n_tokens, 1u << 30);
+      const StepList list = header.n_outputs > 1 ? StepList::kOutputs : StepList::kHead;
+      (void)walkList(thread, list, header.n_outputs, 1u << 30);
     }
   }
 
   // False: the run is to end.
-  bool walkList(uint32_t thread, StepList list, uint32_t n_tokens, uint32_t first_number) {
+  bool walkList(uint32_t thread, StepList list, uint32_t rows, uint32_t first_number) {
     const uint32_t i = static_cast<uint32_t>(list);
-    const Walk walk = {thread, plan_.ops[i], plan_.n_ops[i], n_tokens, first_number};
+    const bool is_head = list == StepList::kHead || list == StepList::kOutputs;
+    const Walk walk = {thread, plan_.ops[i], plan_.n_ops[i], rows, first_number};
     for (uint32_t n = 0; n < walk.n_ops;) {
       n = runFrom(walk, n);
       const uint32_t number = first_number + n;
       if (thread == 0) {
-        cancelled_ = list != StepList::kHead && (*stop_)();
+        cancelled_ = !is_head && (*stop_)();
         if (cancelled_) {
           stopped_at_.store(number, std::memory_order_relaxed);
         }
@@ -139,110 +146,112 @@ class CpuExecutor final : public HostExecutor {
     if (feedsNext(walk, n)) {
       return matmuls(walk, n + 1, &op);
     }
-    switch (op.kind) {
-      case OpKind::kMatmul:
-        return matmuls(walk, n, nullptr);
-      case OpKind::kAttention:
-        attention(walk, op);
-        return n + 1;
-      case OpKind::kRopeAppend:
-        ropeAppend(walk, op);
-        return n + 1;
-      default:
-        break;
+    if (op.kind == OpKind::kMatmul) {
+      return matmuls(walk, n, nullptr);
     }
-    if (walk.n_tokens > 1 && !ofOneRow(op)) {
-      for (uint32_t t = claim(walk); t < walk.n_tokens; t = claim(walk)) {
-        runToken(op, t);
+    const Way& way = wayOf(op);
+    if (way.shared != nullptr) {
+      (this->*way.shared)(walk, op);
+      return n + 1;
+    }
+    if (walk.rows > 1 && !opTraits(op.kind).once) {
+      for (uint32_t row = claim(walk); row < walk.rows; row = claim(walk)) {
+        (this->*way.row)(op, row, floats(op, kOpOut));
       }
       return n + 1;
     }
     // One thread does what follows without a matmul in between, in order.
     do {
-      if (walk.thread == 0) {
-        runToken(walk.ops[n], 0);
+      const Op& next = walk.ops[n];
+      if (walk.thread == 0 && (walk.rows != 0 || opTraits(next.kind).once)) {
+        (this->*wayOf(next).row)(next, 0, floats(next, kOpOut));
       }
       ++n;
-    } while (n < walk.n_ops && isSmall(walk.ops[n]) && !feedsNext(walk, n) &&
-             (walk.n_tokens == 1 || ofOneRow(walk.ops[n])));
+    } while (n < walk.n_ops && opTraits(walk.ops[n].kind).small && !feedsNext(walk, n) &&
+             (walk.rows == 1 || opTraits(walk.ops[n].kind).once));
     return n;
   }
 
   // Every thread makes the input of the product after op `n` for itself.
   bool feedsNext(const Walk& walk, uint32_t n) const {
-    return private_rows_ && feedsMatmul(walk.ops, walk.n_ops, n, walk.n_tokens);
+    return private_rows_ && feedsMatmul(walk.ops, walk.n_ops, n, walk.rows);
   }
 
-  void runToken(const Op& op, uint32_t t) {
-    if (op.kind == OpKind::kEmbed) {
-      return embed(op, t);
-    }
-    if (op.kind == OpKind::kTopBlocks) {
-      return topBlocks(floats(op, 0), op.push.top, words(op, 2));
-    }
-    if (op.kind == OpKind::kTopTokens) {
-      return topTokens(floats(op, 0), op.push.top, words(op, 3),
-                       reinterpret_cast<TopTokens*>(words(op, 2)));
-    }
-    if (op.kind == OpKind::kAddBias) {
-      const AddBiasPush& p = op.push.add_bias;
-      return small_.addBias(floats(op, 0), p.cols,
-                            floats(op, 2) + uint64_t{t} * p.out_stride + p.out_first);
-    }
-    uint32_t stride = 0;
-    switch (op.kind) {
-      case OpKind::kRmsNorm:
-        stride = op.push.rms_norm.out_stride;
-        break;
-      case OpKind::kGatedActivation:
-        stride = op.push.gated_activation.out_stride;
-        break;
-      default:
-        stride = op.push.attention_merge.out_stride;
-        break;
-    }
-    produce(op, t, floats(op, 2) + uint64_t{t} * stride);
+  // ---- Rows ----
+
+  void rmsNorm(const Op& op, uint32_t row, float* out) const {
+    const RmsNormPush& p = op.push.rms_norm;
+    const uint32_t source = p.of_outputs != 0 ? block().token(row).output : row;
+    small_.rmsNorm(p, floats(op, 0) + uint64_t{source} * p.in_stride + p.first, floats(op, 3),
+                   out + uint64_t{row} * p.out_stride + p.first);
   }
 
-  // Columns of what a producer makes of a token.
-  static uint32_t colsOf(const Op& op) {
-    switch (op.kind) {
-      case OpKind::kRmsNorm:
-        return op.push.rms_norm.cols;
-      case OpKind::kGatedActivation:
-        return op.push.gated_activation.cols;
-      default:
-        return op.push.attention_merge.n_heads * op.push.attention_merge.head_dim;
-    }
+  void addBias(const Op& op, uint32_t row, float* out) const {
+    const AddBiasPush& p = op.push.add_bias;
+    small_.addBias(floats(op, 0), p.cols, out + uint64_t{row} * p.out_stride + p.out_first);
   }
 
-  // A norm, an activation or a merge, token t of it, to `out`.
-  void produce(const Op& op, uint32_t t, float* out) const {
-    const float* in = floats(op, 0);
-    if (op.kind == OpKind::kRmsNorm) {
-      const RmsNormPush& p = op.push.rms_norm;
-      const uint32_t source = p.head_row_only != 0 ? header().head_row : t;
-      small_.rmsNorm(p, in + uint64_t{source} * p.in_stride + p.first, floats(op, 3),
-                     out + p.first);
-    } else if (op.kind == OpKind::kGatedActivation) {
-      const GatedActivationPush& p = op.push.gated_activation;
-      small_.gatedActivation(p, in + uint64_t{t} * p.in_stride, 0, p.cols, out);
-    } else {
-      const AttentionMergePush& p = op.push.attention_merge;
-      small_.attentionMerge(p,
-                            in + uint64_t{t} * p.n_heads * p.splits * (p.head_dim + kPartialExtra),
-                            0, p.n_heads, out);
-    }
+  void attentionMerge(const Op& op, uint32_t row, float* out) const {
+    const AttentionMergePush& p = op.push.attention_merge;
+    const uint64_t in_stride = uint64_t{p.n_heads} * p.splits * (p.head_dim + kPartialExtra);
+    small_.attentionMerge(p, floats(op, 0) + row * in_stride, 0, p.n_heads,
+                          out + uint64_t{row} * p.out_stride);
   }
 
-  void embed(const Op& op, uint32_t t) {
+  void gatedActivation(const Op& op, uint32_t row, float* out) const {
+    const GatedActivationPush& p = op.push.gated_activation;
+    small_.gatedActivation(p, floats(op, 0) + uint64_t{row} * p.in_stride, 0, p.cols,
+                           out + uint64_t{row} * p.out_stride);
+  }
+
+  // Writes a slot of the ring that no token of the step reads.
+  void shortConv(const Op& op, uint32_t row, float* out) const {
+    const ShortConvPush& p = op.push.short_conv;
+    const StepBlock step = block();
+    const View& view = step.view(row, p.view);
+    const uint32_t base = step.token(row).base;
+    const float* const in = floats(op, 0);
+    float* const ring = floats(op, 3) + uint64_t{base} * p.ring * p.channels;
+    ShortConvTask task;
+    task.channels = p.channels;
+    task.taps = p.taps;
+    task.weights = floats(op, 4);
+    task.column = ring + uint64_t{view.slot} * p.channels;
+    task.out = out + uint64_t{row} * p.out_stride;
+    for (uint32_t back = 0; back < p.taps; ++back) {
+      const uint32_t tap = p.taps - 1 - back;
+      if (back == 0 || (back < view.count && back <= row && step.token(row - back).base == base)) {
+        task.inputs[tap] = in + uint64_t{row - back} * p.in_stride;
+      } else if (back < view.count) {
+        const uint64_t slot = (uint64_t{view.begin} + view.count - 1 - back) % p.ring;
+        task.stored[tap] = ring + slot * p.channels;
+      }
+    }
+    small_.shortConv(task);
+  }
+
+  void softCap(const Op& op, uint32_t row, float* out) const {
+    const SoftCapPush& p = op.push.soft_cap;
+    small_.softCap(p.cap, p.cols, out + uint64_t{row} * p.stride);
+  }
+
+  void topBlocks(const Op& op, uint32_t, float*) const {
+    oriel::topBlocks(lastLogits(op, block().header()), op.push.top, words(op, kOpOut));
+  }
+
+  void topTokens(const Op& op, uint32_t, float*) const {
+    oriel::topTokens(lastLogits(op, block().header()), op.push.top, words(op, 3),
+                     reinterpret_cast<TopTokens*>(words(op, kOpOut)));
+  }
+
+  void embed(const Op& op, uint32_t t, float* out) const {
     const EmbedPush& p = op.push.embed;
     const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
-    const uint32_t row = tokens()[t].token - p.first_row;  // wraps for rows before the slice
+    const uint32_t row = block().token(t).token - p.first_row;  // wraps for rows before the slice
     if (row >= p.rows) {
       return;
     }
-    float* out = floats(op, 2) + uint64_t{t} * p.out_stride;
+    out += uint64_t{t} * p.out_stride;
     for (uint32_t c = 0; c < p.cols; c += kUnit) {
       float values[kUnit];
       rows.unpack(row, c / kUnit, values);
@@ -272,7 +281,7 @@ class CpuExecutor final : public HostExecutor {
   // The matmuls from `first` on that read the same vectors, fed by `producer` if there is one.
   uint32_t matmuls(const Walk& walk, uint32_t first, const Op* producer) {
     const Op& head = walk.ops[first];
-    const uint32_t n_tokens = ofOneRow(head) ? 1 : walk.n_tokens;
+    const uint32_t n_tokens = walk.rows;
     const uint32_t end = endOfMatmuls(walk.ops, walk.n_ops, first);
     const float* in = floats(head, kMatmulInput);
     uint8_t* scratch = at(plan_.upload);
@@ -287,10 +296,10 @@ class CpuExecutor final : public HostExecutor {
         if (walk.thread == 0) {
           out = floats(*producer, 2);
         } else {
-          const uint32_t cols = colsOf(*producer);
+          const uint32_t cols = opTraits(producer->kind).columns(*producer).end;
           std::fill(out + cols, out + alignUp(cols, kUnit), 0.0f);
         }
-        produce(*producer, 0, out);
+        (this->*wayOf(*producer).row)(*producer, 0, out);
         in = out;
       }
       if (stages && present && (private_rows_ || walk.thread == 0)) {
@@ -397,20 +406,18 @@ class CpuExecutor final : public HostExecutor {
   // ---- Attention ----
 
   void ropeAppend(const Walk& walk, const Op& op) {
-    RopeAppendTask task;
+    RopeAppendTask task{block()};
     const RopeAppendPush& p = task.push = op.push.rope_append;
     task.k_format = op.k_format;
     task.v_format = op.v_format;
     task.qkv = floats(op, 0);
-    task.tokens = tokens();
-    task.rotations = reinterpret_cast<const float*>(at(plan_.step)) +
-                     stepRotationWord(p.chunk, p.rotation_stride, 0);
+    task.norms = op.n_bindings > kRopeNorms ? floats(op, kRopeNorms) : nullptr;
     task.queries = floats(op, 2);
     task.keys = words(op, 3);
     task.values = words(op, 4);
     const uint32_t heads = p.n_heads + 2 * p.n_kv_heads;
-    if (walk.n_tokens > 1) {
-      for (uint32_t t = claim(walk); t < walk.n_tokens; t = claim(walk)) {
+    if (walk.rows > 1) {
+      for (uint32_t t = claim(walk); t < walk.rows; t = claim(walk)) {
         rope_append_(task, t, 0, heads);
       }
       return;
@@ -426,24 +433,23 @@ class CpuExecutor final : public HostExecutor {
   }
 
   void attention(const Walk& walk, const Op& op) {
-    AttentionTask task;
+    AttentionTask task{block()};
     const AttentionPush& p = task.push = op.push.attention;
     task.k_format = op.k_format;
     task.v_format = op.v_format;
     task.queries = floats(op, 0);
-    task.tokens = tokens();
     task.keys = words(op, 3);
     task.values = words(op, 4);
     task.out = floats(op, 2);
-    task.chunk = walk.n_tokens > 1;
+    task.n_tokens = walk.rows;
     // As many tokens to a piece as can share what is read, but pieces for several threads. How many
     // there really are must not matter: what is added in which order follows from the pieces.
     const uint64_t least = kAttentionPieces;
     uint32_t share = attentionTokens(p.n_heads / p.n_kv_heads);
-    while (share > 1 && ceilDiv(walk.n_tokens, share) * p.n_kv_heads * p.splits < least) {
+    while (share > 1 && ceilDiv(walk.rows, share) * p.n_kv_heads * p.splits < least) {
       share = (share + 1) / 2;
     }
-    const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.n_tokens, share));
+    const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.rows, share));
     // Threads are fewer than splits: several go together, and are no work for the merge.
     const uint32_t at_once = static_cast<uint32_t>(
         std::max<uint64_t>(1, uint64_t{blocks} * p.n_kv_heads * p.splits / (2 * least)));
@@ -453,7 +459,7 @@ class CpuExecutor final : public HostExecutor {
       const uint32_t split = piece % shares * at_once;
       const uint32_t head = piece / shares % p.n_kv_heads;
       const uint32_t first = piece / shares / p.n_kv_heads * share;
-      attend_(task, head, first, std::min(share, walk.n_tokens - first), split,
+      attend_(task, head, first, std::min(share, walk.rows - first), split,
               std::min(at_once, p.splits - split));
     }
   }
@@ -474,6 +480,22 @@ class CpuExecutor final : public HostExecutor {
   Pool pool_;                                     // last: its threads end before anything they use
 };
 static_assert(sizeof(CpuExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
+
+// In the order of OpKind.
+const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
+    {&CpuExecutor::embed, nullptr},
+    {&CpuExecutor::rmsNorm, nullptr},
+    {nullptr, nullptr},  // matmuls()
+    {&CpuExecutor::addBias, nullptr},
+    {nullptr, &CpuExecutor::ropeAppend},
+    {nullptr, &CpuExecutor::attention},
+    {&CpuExecutor::attentionMerge, nullptr},
+    {&CpuExecutor::gatedActivation, nullptr},
+    {&CpuExecutor::shortConv, nullptr},
+    {&CpuExecutor::softCap, nullptr},
+    {&CpuExecutor::topBlocks, nullptr},
+    {&CpuExecutor::topTokens, nullptr},
+};
 
 }  // namespace
 

@@ -5,15 +5,9 @@
 
 namespace oriel {
 
-/// Too little work to share out when there is one token.
-bool isSmall(const Op& op);
-
-/// Works on one row whatever the number of tokens.
-bool ofOneRow(const Op& op);
-
-/// Op `n` of a list makes, of one token, the vector that the product after it reads, and changes
-/// nothing else: so every thread can make one for itself.
-bool feedsMatmul(const Op* ops, uint32_t n_ops, uint32_t n, uint32_t n_tokens);
+/// Op `n` of a list makes, of one row, the vector that the product after it reads, and changes nothing else:
+/// so every thread can make one for itself. `rows`: that the list works on.
+bool feedsMatmul(const Op* ops, uint32_t n_ops, uint32_t n, uint32_t rows);
 
 /// The number of the op behind the products from `first` on that read the same vectors, and each of
 /// which writes nothing that the one before reads or writes.

@@ -194,17 +194,24 @@ void storeLowBits(KvFormat format, const float* values, uint32_t head_dim, uint3
   }
 }
 
-// A head of keys or values into slot `slot` (sinks first).
-void append(const RopeAppendPush& p, KvFormat format, uint32_t head, uint32_t slot,
+void multiply(const float* by, uint32_t n, float* values) {
+  for (uint32_t i = 0; i < n; ++i) {
+    values[i] *= by[i];
+  }
+}
+
+// A head of keys or values into slot `slot` (sinks first) of session `base`.
+void append(const RopeAppendPush& p, KvFormat format, uint32_t base, uint32_t head, uint32_t slot,
             const float* values, uint32_t* side) {
   const uint32_t d = p.head_dim;
+  const SideLayout layout = sideLayout(format, {p.n_kv_heads, d, p.sinks, 0, p.ring});
+  side += base * (layout.bytes / 4);
   if (slot < p.sinks) {
     storeHalves(
         values, d,
         side + (static_cast<uint64_t>(head) * p.sinks + slot) * kvValueWords(KvFormat::kF16, d));
     return;
   }
-  const SideLayout layout = sideLayout(format, {p.n_kv_heads, d, p.sinks, 0, p.ring});
   const uint64_t place = static_cast<uint64_t>(head) * p.ring + (slot - p.sinks);
   uint32_t* words = side + layout.ring_word + place * kvValueWords(format, d);
   if (format == KvFormat::kF16) {
@@ -219,28 +226,36 @@ void ropeAppend(const RopeAppendTask& task, uint32_t t, uint32_t first, uint32_t
   const RopeAppendPush& p = task.push;
   const uint32_t d = p.head_dim;
   const float* qkv = task.qkv + static_cast<uint64_t>(t) * p.qkv_stride;
-  const float* tables = task.rotations + static_cast<uint64_t>(t) * p.rotation_stride;
-  const uint32_t slot = p.local != 0 ? task.tokens[t].local_slot : task.tokens[t].slot;
+  const uint64_t tables = static_cast<uint64_t>(t) * p.rotation_stride;
+  const uint32_t slot = task.step.view(t, p.view).slot;
+  const uint32_t base = task.step.token(t).base;
   // Low-bit keys are stored rotated, so their queries are, too. Sinks are f16 and are not.
   const bool spread = task.k_format != KvFormat::kF16;
   for (uint32_t h = first; h < last; ++h) {
     const float* head = qkv + h * d;
     if (h < p.n_heads) {
       float* query = task.queries + static_cast<uint64_t>(t) * p.query_stride + 2ull * h * d;
-      rotate(head, p, tables + p.rotation, query);
-      rotate(head, p, tables + p.sink_rotation, query + d);
+      rotate(head, p, task.step.floats(tables + p.query_rotation), query);
+      rotate(head, p, task.step.floats(tables + p.sink_rotation), query + d);
+      if (task.norms != nullptr) {
+        multiply(task.norms, d, query);
+        multiply(task.norms, d, query + d);
+      }
       if (spread) {
         hadamardFours(query, d, hadamardBlock(d));
       }
     } else if (h < p.n_heads + p.n_kv_heads) {
       float key[kMaxHeadDim];
-      rotate(head, p, tables + p.rotation, key);
+      rotate(head, p, task.step.floats(tables + p.key_rotation), key);
+      if (task.norms != nullptr) {
+        multiply(task.norms + d, d, key);
+      }
       if (spread && slot >= p.sinks) {
         hadamardFours(key, d, hadamardBlock(d));
       }
-      append(p, task.k_format, h - p.n_heads, slot, key, task.keys);
+      append(p, task.k_format, base, h - p.n_heads, slot, key, task.keys);
     } else {
-      append(p, task.v_format, h - p.n_heads - p.n_kv_heads, slot, head, task.values);
+      append(p, task.v_format, base, h - p.n_heads - p.n_kv_heads, slot, head, task.values);
     }
   }
 }

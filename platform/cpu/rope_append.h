@@ -7,12 +7,14 @@
 namespace oriel {
 
 struct RopeAppendTask {
+  explicit RopeAppendTask(const StepBlock& block) : step(block) {}
+
   RopeAppendPush push = {};
   KvFormat k_format = KvFormat::kF16;
   KvFormat v_format = KvFormat::kF16;
   const float* qkv = nullptr;
-  const TokenStep* tokens = nullptr;
-  const float* rotations = nullptr;  ///< of token 0
+  StepBlock step;
+  const float* norms = nullptr;  ///< as kRopeNorms has them; null: none
   float* queries = nullptr;
   uint32_t* keys = nullptr;
   uint32_t* values = nullptr;

@@ -30,7 +30,7 @@ void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float* 
       sum += static_cast<double>(in[c]) * static_cast<double>(in[c]);
     }
     const float scale =
-        static_cast<float>(1.0 / std::sqrt(sum / p.cols + static_cast<double>(p.eps)));
+        static_cast<float>(1.0 / std::sqrt(sum / p.cols + static_cast<double>(p.eps))) * p.scale;
     const VF scale_v = hn::Set(kF, scale);
     for (uint32_t c = 0; c < whole; c += kN) {
       VF normed = hn::Mul(hn::Mul(hn::LoadU(kF, in + c), scale_v), hn::LoadU(kF, weight + c));
@@ -115,13 +115,66 @@ void attentionMerge(const AttentionMergePush& p, const float* in, uint32_t first
   }
 }
 
+// One vector of channels, or one channel. Columns are rounded before they are added up, as they are where they
+// are stored: so it does not matter whence one comes.
+template <class D>
+HWY_INLINE void convChannels(D d, const ShortConvTask& task, const float* const* columns,
+                             const float* const* inputs, uint32_t c, float* out) {
+  constexpr uint32_t kMost = static_cast<uint32_t>(hn::MaxLanes(D()));
+  const uint32_t n = task.channels;
+  auto sum = hn::Zero(d);
+  for (uint32_t j = 0; j < task.taps; ++j) {
+    auto column = sum;
+    if (columns[j] != nullptr) {
+      column = hn::LoadU(d, columns[j] + c);
+    } else if (inputs[j] != nullptr) {
+      column = hn::Mul(hn::LoadU(d, inputs[j] + c), hn::LoadU(d, inputs[j] + 2ull * n + c));
+    } else {
+      continue;
+    }
+    HWY_ALIGN float taps[kMost];
+    for (uint32_t i = 0; i < kMost; ++i) {
+      taps[i] = task.weights[static_cast<uint64_t>(c + i) * task.taps + j];
+    }
+    sum = hn::MulAdd(hn::Load(d, taps), column, sum);
+    if (j + 1 == task.taps) {
+      hn::StoreU(column, d, task.column + c);
+    }
+  }
+  hn::StoreU(hn::Mul(hn::LoadU(d, inputs[task.taps - 1] + n + c), sum), d, out + c);
+}
+
+void shortConv(const ShortConvTask& task) {
+  const uint32_t whole = task.channels / kN * kN;
+  for (uint32_t c = 0; c < whole; c += kN) {
+    convChannels(kF, task, task.stored, task.inputs, c, task.out);
+  }
+  for (uint32_t c = whole; c < task.channels; ++c) {
+    convChannels(hn::FixedTag<float, 1>(), task, task.stored, task.inputs, c, task.out);
+  }
+}
+
+void softCap(float cap, uint32_t n, float* values) {
+  const VF cap_v = hn::Set(kF, cap);
+  const VF inverse = hn::Set(kF, 1.0f / cap);
+  uint32_t c = 0;
+  for (; c + kN <= n; c += kN) {
+    const VF x = hn::LoadU(kF, values + c);
+    hn::StoreU(hn::Mul(cap_v, tanhOf(hn::Mul(x, inverse))), kF, values + c);
+  }
+  for (; c < n; ++c) {
+    values[c] = cap * hn::GetLane(tanhOf(hn::Set(kF, values[c] * (1.0f / cap))));
+  }
+}
+
 void addBias(const float* bias, uint32_t cols, float* out) {
   for (uint32_t c = 0; c < cols; ++c) {
     out[c] += bias[c];
   }
 }
 
-const SmallKernels kSmallKernels = {&rmsNorm, &gatedActivation, &attentionMerge, &addBias};
+const SmallKernels kSmallKernels = {&rmsNorm, &gatedActivation, &attentionMerge,
+                                    &addBias, &shortConv,       &softCap};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oriel

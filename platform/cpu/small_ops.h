@@ -1,10 +1,22 @@
-// Everything that touches a few vectors only: norms, activations, biases, the merging of splits.
+// Everything that touches a few vectors only: norms, activations, biases, convolutions, the merging of splits.
 #pragma once
 
 #include "cpu/simd.h"
 #include "plan/plan.h"
 
 namespace oriel {
+
+/// A convolution of one token. Columns are of taps 0 .. taps - 1, the token's own the last.
+struct ShortConvTask {
+  uint32_t channels = 0;
+  uint32_t taps = 0;
+  const float* weights = nullptr;          ///< [channels][taps]
+  const float* stored[kMaxConvTaps] = {};  ///< columns that were made in earlier steps; null: none
+  const float* inputs[kMaxConvTaps] =
+      {};                   ///< [b][c][x] of tokens of this step; null where there is no column
+  float* column = nullptr;  ///< where the token's own goes
+  float* out = nullptr;
+};
 
 struct SmallKernels {
   /// One token: `rows` rows of `cols` from `in` to `out`.
@@ -16,6 +28,9 @@ struct SmallKernels {
   void (*attentionMerge)(const AttentionMergePush& push, const float* in, uint32_t first,
                          uint32_t last, float* out);
   void (*addBias)(const float* bias, uint32_t cols, float* out);
+  void (*shortConv)(const ShortConvTask& task);
+  /// cap * tanh(value / cap) of `n` values, in place.
+  void (*softCap)(float cap, uint32_t n, float* values);
 };
 const SmallKernels& smallKernels(SimdTarget target);
 

@@ -87,6 +87,24 @@ HWY_INLINE VF expOf(VF x) {
 #endif
 }
 
+/// tanh x, to a few units in the last place: 1 - 2 / (e^2|x| + 1) with the sign of x, and near 0, where that
+/// would cancel, the first terms of Lambert's continued fraction.
+HWY_INLINE VF tanhOf(VF x) {
+  const VF one = hn::Set(kF, 1.0f);
+  const VF size = hn::Abs(x);
+  const VF e = expOf(hn::Min(hn::Add(size, size), hn::Set(kF, 40.0f)));
+  const VF far = hn::CopySign(hn::Sub(one, hn::Div(hn::Set(kF, 2.0f), hn::Add(e, one))), x);
+  const VF z = hn::Mul(x, x);
+  VF over = hn::Add(z, hn::Set(kF, 378.0f));
+  over = hn::MulAdd(over, z, hn::Set(kF, 17325.0f));
+  over = hn::MulAdd(over, z, hn::Set(kF, 135135.0f));
+  VF under = hn::MulAdd(hn::Set(kF, 28.0f), z, hn::Set(kF, 3150.0f));
+  under = hn::MulAdd(under, z, hn::Set(kF, 62370.0f));
+  under = hn::MulAdd(under, z, hn::Set(kF, 135135.0f));
+  const VF near = hn::Mul(x, hn::Div(over, under));
+  return hn::IfThenElse(hn::Lt(size, hn::Set(kF, 0.625f)), near, far);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace oriel
 HWY_AFTER_NAMESPACE();

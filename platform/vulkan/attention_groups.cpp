@@ -7,53 +7,50 @@
 #include "base/checked.h"
 
 namespace oriel {
-namespace {
 
-constexpr uint32_t kGroupWords = sizeof(StepHeader::attention_groups) / 4 / 2;  // of one grid
-
-bool isSplit(StepList list, const Op& op) {
-  return list == StepList::kDecode && op.kind == OpKind::kAttention && op.push.attention.splits > 1;
+bool AttentionGroups::isCovered(StepList list, const Op& op) {
+  return list == StepList::kDecode && op.kind == OpKind::kAttention &&
+         op.push.attention.splits > 1 && op.push.attention.view < kViews;
 }
 
-}  // namespace
+AttentionGroups::Grid AttentionGroups::gridOf(const Op& op, const Kernel& kernel) {
+  const AttentionPush& push = op.push.attention;
+  return {{kernel.grid[0], kernel.grid[1]}, push.splits, push.split_slots};
+}
 
 void AttentionGroups::add(StepList list, const Op& op, const Kernel& kernel) {
-  if (isSplit(list, op)) {
-    const AttentionPush& push = op.push.attention;
-    grids_[push.local != 0 ? 1 : 0] = {
-        {kernel.grid[0], kernel.grid[1]}, push.splits, push.split_slots};
+  if (isCovered(list, op) && grids_[op.push.attention.view].splits == 0) {
+    grids_[op.push.attention.view] = gridOf(op, kernel);
   }
 }
 
-bool AttentionGroups::covers(StepList list, const Op& op, uint32_t* offset_bytes) const {
-  if (!isSplit(list, op)) {
+bool AttentionGroups::covers(StepList list, const Op& op, const Kernel& kernel,
+                             uint32_t* offset_bytes) const {
+  if (!isCovered(list, op)) {
     return false;
   }
-  const AttentionPush& push = op.push.attention;
-  const uint32_t local = push.local != 0 ? 1 : 0;
+  const uint32_t view = op.push.attention.view;
   *offset_bytes =
-      static_cast<uint32_t>(offsetof(StepHeader, attention_groups)) + 4 * kGroupWords * local;
-  return grids_[local].splits == push.splits && grids_[local].split_slots == push.split_slots;
+      static_cast<uint32_t>(offsetof(StepHeader, attention_groups)) + 4 * kGroupWords * view;
+  return grids_[view] == gridOf(op, kernel);
 }
 
 void AttentionGroups::write(void* step) const {
-  uint8_t* const block = static_cast<uint8_t*>(step);
-  TokenStep token;
-  std::memcpy(&token, block + sizeof(StepHeader), sizeof(token));
-  uint32_t words[2 * kGroupWords] = {};
-  for (uint32_t local = 0; local < 2; ++local) {
-    const Grid& grid = grids_[local];
+  const StepBlock block(step);
+  uint32_t* group = block.header().attention_groups;
+  std::memset(group, 0, sizeof(StepHeader::attention_groups));
+  for (uint32_t view = 0; view < kViews; ++view, group += kGroupWords) {
+    const Grid& grid = grids_[view];
     if (grid.splits == 0) {
       continue;
     }
-    const uint32_t seen = local != 0 ? token.local_n_ring : token.n_sinks + token.n_ring;
-    uint32_t* const group = words + kGroupWords * local;
+    const View& seen = block.view(0, view);
+    const uint64_t slots = uint64_t{seen.n_sinks} + seen.count;
     group[0] = grid.across[0];
     group[1] = grid.across[1];
     group[2] = static_cast<uint32_t>(
-        std::min<uint64_t>(std::max<uint64_t>(ceilDiv(seen, grid.split_slots), 1), grid.splits));
+        std::min<uint64_t>(std::max<uint64_t>(ceilDiv(slots, grid.split_slots), 1), grid.splits));
   }
-  std::memcpy(block + offsetof(StepHeader, attention_groups), words, sizeof(words));
 }
 
 }  // namespace oriel

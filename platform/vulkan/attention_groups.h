@@ -9,11 +9,11 @@ namespace oriel {
 
 class AttentionGroups {
  public:
-  /// Remembers the grid of an op that is split when it decodes; ignores every other.
+  /// Remembers the grid of an op that is split when it decodes, the first of each view; ignores every other.
   void add(StepList list, const Op& op, const Kernel& kernel);
 
   /// True for an op whose grid the step block holds; *offset_bytes is where, from its start.
-  bool covers(StepList list, const Op& op, uint32_t* offset_bytes) const;
+  bool covers(StepList list, const Op& op, const Kernel& kernel, uint32_t* offset_bytes) const;
 
   /// Fills in StepHeader::attention_groups from the first token of the step block.
   void write(void* step) const;
@@ -23,8 +23,17 @@ class AttentionGroups {
     uint32_t across[2];
     uint32_t splits;  ///< 0: there is no such op
     uint32_t split_slots;
+
+    bool operator==(const Grid& other) const {
+      return across[0] == other.across[0] && across[1] == other.across[1] &&
+             splits == other.splits && split_slots == other.split_slots;
+    }
   };
-  Grid grids_[2] = {};  ///< layers that see the session's window, local layers
+  static bool isCovered(StepList list, const Op& op);
+  static Grid gridOf(const Op& op, const Kernel& kernel);
+  static constexpr uint32_t kViews = 2;  ///< that the step block has room for: the first
+  static constexpr uint32_t kGroupWords = sizeof(StepHeader::attention_groups) / 4 / kViews;
+  Grid grids_[kViews] = {};
 };
 
 }  // namespace oriel

@@ -151,6 +151,7 @@ void divideAttention(const AttentionPush& push, uint32_t tokens, const DeviceCap
   kernel->constants[1] = push.head_dim;
   kernel->constants[2] = split ? workgroups(row, tiles) : std::min(row, shape.queries);
   kernel->constants[3] = lane_octets;
+  kernel->constants[4] = push.soft_cap != 0 ? 1 : 0;
   kernel->grid[0] = push.n_kv_heads;
   kernel->grid[1] = split ? tiles * tokens : tiles;
   kernel->grid[2] = push.splits;
@@ -163,15 +164,6 @@ void divideItems(uint32_t items, uint32_t tokens, Kernel* kernel) {
   kernel->grid[1] = tokens;
 }
 
-// "f16" where keys and values are stored alike, else "<keys>_<values>".
-const char* cacheName(const Op& op, char* name, size_t capacity) {
-  if (op.k_format == op.v_format) {
-    return kvFormatName(op.k_format);
-  }
-  std::snprintf(name, capacity, "%s_%s", kvFormatName(op.k_format), kvFormatName(op.v_format));
-  return name;
-}
-
 Status findShader(const char* name, const Log& log, uint32_t* shader) {
   for (uint32_t i = 0; i < kShaderCount; ++i) {
     if (std::strcmp(kShaders[i].name, name) == 0) {
@@ -182,122 +174,183 @@ Status findShader(const char* name, const Log& log, uint32_t* shader) {
   return log.fail(ORIEL_ERROR_UNSUPPORTED, "no kernel named %s in this build: use the CPU", name);
 }
 
+/// What else decides how an op is done, but the op.
+struct Given {
+  uint32_t rows;  // that the op works on at most
+  const DeviceCaps& caps;
+  const MatmulChoices& choices;
+};
+
+// Each divides an op's work, and gives back what the kernel's name ends with.
+
+const char* divideEmbed(const Op& op, const Given& given, Kernel* kernel) {
+  divideItems(workgroups(op.push.embed.cols, kUnit), given.rows, kernel);
+  return "";
+}
+
+const char* divideNorm(const Op& op, const Given& given, Kernel* kernel) {
+  kernel->grid[0] = op.push.rms_norm.rows;
+  kernel->grid[1] = given.rows;
+  return given.caps.has(VulkanFeature::kSubgroup) ? "_subgroup" : "_shared";
+}
+
+const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
+  const MatmulCandidate& candidate = given.choices.candidateFor(op, given.rows);
+  const bool matrix = candidate.kernel == MatmulKernel::kMatrix;
+  const auto divide = matrix ? divideMatrices : divideMatmul;
+  divide(op.push.matmul, given.rows, given.caps, candidate, kernel);
+  switch (candidate.kernel) {
+    case MatmulKernel::kFloat:
+      break;
+    case MatmulKernel::kDot:
+      kernel->staging = Staging::kIntegers;
+      return "_dot";
+    case MatmulKernel::kHalf:
+      kernel->staging = Staging::kHalves;
+      return "_half";
+    case MatmulKernel::kMatrix:
+      kernel->staging = Staging::kMatrixHalves;
+      return "_matrix";
+  }
+  return given.caps.readsTexels() ? "_texel" : "";
+}
+
+const char* divideBias(const Op& op, const Given& given, Kernel* kernel) {
+  divideItems(op.push.add_bias.cols, given.rows, kernel);
+  return "";
+}
+
+const char* divideRopeAppend(const Op& op, const Given& given, Kernel* kernel) {
+  const RopeAppendPush& push = op.push.rope_append;
+  const uint32_t vectors = 2 * (push.n_heads + push.n_kv_heads);
+  if (op.k_format == KvFormat::kF16 && op.v_format == KvFormat::kF16) {
+    divideItems(vectors * (push.head_dim / 2), given.rows, kernel);
+  } else {
+    kernel->constants[0] = given.caps.isSoftware() ? kSoftwareLanes : kLanes;
+    kernel->constants[1] = push.head_dim;
+    kernel->grid[0] = vectors;
+    kernel->grid[1] = given.rows;
+  }
+  kernel->constants[2] = op.n_bindings > kRopeNorms ? 1 : 0;
+  return "";
+}
+
+// Where a binding holds several sessions' memories, all but the first may begin within a load of four words.
+bool beginsOnAnyWord(const Op& op, KvFormat format, uint32_t binding) {
+  const AttentionPush& push = op.push.attention;
+  const uint64_t bytes =
+      sideLayout(format, {push.n_kv_heads, push.head_dim, push.sinks, 0, push.ring}).bytes;
+  return bytes % 16 != 0 && op.bindings[binding].size_bytes > bytes;
+}
+
+const char* divideAttention(const Op& op, const Given& given, Kernel* kernel) {
+  divideAttention(op.push.attention, given.rows, given.caps, kernel);
+  kernel->constants[5] =
+      beginsOnAnyWord(op, op.k_format, 3) || beginsOnAnyWord(op, op.v_format, 4) ? 1 : 0;
+  return given.caps.readsTexels() ? "_texel" : "";
+}
+
+const char* divideMerge(const Op& op, const Given& given, Kernel* kernel) {
+  kernel->constants[0] = kLanes;
+  kernel->grid[0] = op.push.attention_merge.n_heads;
+  kernel->grid[1] = given.rows;
+  return "";
+}
+
+const char* divideActivation(const Op& op, const Given& given, Kernel* kernel) {
+  divideItems(op.push.gated_activation.cols, given.rows, kernel);
+  return "";
+}
+
+const char* divideConv(const Op& op, const Given& given, Kernel* kernel) {
+  divideItems(op.push.short_conv.channels, given.rows, kernel);
+  return "";
+}
+
+// Lanes go on by the width of the grid where there are more columns than that.
+const char* divideCap(const Op& op, const Given& given, Kernel* kernel) {
+  divideItems(op.push.soft_cap.cols, given.rows, kernel);
+  kernel->grid[0] = std::min(kernel->grid[0], kMaxGridSide);
+  return "";
+}
+
+const char* divideTopBlocks(const Op& op, const Given&, Kernel* kernel) {
+  kernel->constants[0] = kTopBlocksLanes;
+  kernel->grid[0] = workgroups(op.push.top.blocks, kTopBlocksLanes);
+  return "";
+}
+
+const char* divideNothing(const Op&, const Given&, Kernel*) { return ""; }
+
+/// What a kernel's name has after that of the op's kind.
+enum class NameOf : uint8_t { kNothing, kWeights, kCache };
+
+struct KernelKind {
+  NameOf name_of;
+  bool divisible;
+  const char* (*divide)(const Op& op, const Given& given, Kernel* kernel);
+};
+// In the order of OpKind.
+constexpr KernelKind kKinds[kOpKinds] = {
+    {NameOf::kWeights, false, divideEmbed},     {NameOf::kNothing, false, divideNorm},
+    {NameOf::kWeights, true, divideProduct},    {NameOf::kNothing, false, divideBias},
+    {NameOf::kCache, false, divideRopeAppend},  {NameOf::kCache, true, divideAttention},
+    {NameOf::kNothing, false, divideMerge},     {NameOf::kNothing, false, divideActivation},
+    {NameOf::kNothing, false, divideConv},      {NameOf::kNothing, false, divideCap},
+    {NameOf::kNothing, false, divideTopBlocks}, {NameOf::kNothing, false, divideNothing},
+};
+
+// "_q4_0"; "_f16" where keys and values are stored alike, else "_<keys>_<values>".
+void nameParts(NameOf what, const Op& op, char* text, size_t capacity) {
+  switch (what) {
+    case NameOf::kNothing:
+      text[0] = '\0';
+      break;
+    case NameOf::kWeights:
+      std::snprintf(text, capacity, "_%s", weightTypeName(op.weights));
+      break;
+    case NameOf::kCache: {
+      const bool alike = op.k_format == op.v_format;
+      std::snprintf(text, capacity, "_%s%s%s", kvFormatName(op.k_format), alike ? "" : "_",
+                    alike ? "" : kvFormatName(op.v_format));
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 const char* subgroupPath(const DeviceCaps& caps) {
   return caps.has(VulkanFeature::kSubgroup) ? "subgroup" : "shared";
 }
 
-Status chooseStaging(const Op& op, uint32_t tokens, Staging staging, const DeviceCaps& caps,
+Status chooseStaging(const Op& op, uint32_t rows, Staging staging, const DeviceCaps& caps,
                      const Log& log, Kernel* kernel) {
   *kernel = Kernel();
-  tokens = productRows(op, tokens);
   if (staging == Staging::kHalves || staging == Staging::kMatrixHalves) {
     const bool matrix = staging == Staging::kMatrixHalves;
     kernel->constants[0] = kHalvesLanes;
     kernel->constants[1] = matrix ? kMatrixHalvesTop : kHalvesTop;
     kernel->constants[2] = matrix ? 0 : 1;
-    kernel->grid[0] = tokens;
+    kernel->grid[0] = rows;
     return findShader("stage_half", log, &kernel->shader);
   }
   kernel->constants[0] = caps.isSoftware() ? kSoftwareStagingLanes : kGpuStagingLanes;
   kernel->grid[0] = workgroups(op.push.matmul.units, kernel->constants[0]);
-  kernel->grid[1] = tokens;
+  kernel->grid[1] = rows;
   return findShader("stage_input", log, &kernel->shader);
 }
 
-Status chooseMatmul(const Op& op, uint32_t tokens, const DeviceCaps& caps,
+Status chooseKernel(const Op& op, uint32_t rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel) {
-  const MatmulCandidate& candidate = choices.candidateFor(op, tokens);
-  tokens = productRows(op, tokens);
-  const char* path = "";
-  switch (candidate.kernel) {
-    case MatmulKernel::kFloat:
-      path = caps.readsTexels() ? "_texel" : "";
-      break;
-    case MatmulKernel::kDot:
-      path = "_dot";
-      kernel->staging = Staging::kIntegers;
-      break;
-    case MatmulKernel::kHalf:
-      path = "_half";
-      kernel->staging = Staging::kHalves;
-      break;
-    case MatmulKernel::kMatrix:
-      path = "_matrix";
-      kernel->staging = Staging::kMatrixHalves;
-      break;
-  }
-  const auto divide = candidate.kernel == MatmulKernel::kMatrix ? divideMatrices : divideMatmul;
-  divide(op.push.matmul, tokens, caps, candidate, kernel);
-  char name[64];
-  std::snprintf(name, sizeof(name), "matmul_%s%s", weightTypeName(op.weights), path);
-  return findShader(name, log, &kernel->shader);
-}
-
-Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
-                    const MatmulChoices& choices, const Log& log, Kernel* kernel) {
+  const KernelKind& kind = kKinds[static_cast<uint32_t>(op.kind)];
   *kernel = Kernel();
-  kernel->divisible = op.kind == OpKind::kMatmul || op.kind == OpKind::kAttention;
-  char name[64] = "";
-  const char* path = subgroupPath(caps);
-  const char* texels = caps.readsTexels() ? "_texel" : "";
-  const char* weights = weightTypeName(op.weights);
-  char cache[24];
-  switch (op.kind) {
-    case OpKind::kEmbed:
-      std::snprintf(name, sizeof(name), "embed_%s", weights);
-      divideItems(workgroups(op.push.embed.cols, kUnit), tokens, kernel);
-      break;
-    case OpKind::kRmsNorm:
-      std::snprintf(name, sizeof(name), "rms_norm_%s", path);
-      kernel->grid[0] = op.push.rms_norm.rows;
-      kernel->grid[1] = op.push.rms_norm.head_row_only != 0 ? 1 : tokens;
-      break;
-    case OpKind::kMatmul:
-      return chooseMatmul(op, tokens, caps, choices, log, kernel);
-    case OpKind::kAddBias:
-      std::snprintf(name, sizeof(name), "add_bias");
-      divideItems(op.push.add_bias.cols, tokens, kernel);
-      break;
-    case OpKind::kRopeAppend: {
-      const RopeAppendPush& push = op.push.rope_append;
-      std::snprintf(name, sizeof(name), "rope_append_%s", cacheName(op, cache, sizeof(cache)));
-      const uint32_t vectors = 2 * (push.n_heads + push.n_kv_heads);
-      if (op.k_format == KvFormat::kF16 && op.v_format == KvFormat::kF16) {
-        divideItems(vectors * (push.head_dim / 2), tokens, kernel);
-      } else {
-        kernel->constants[0] = caps.isSoftware() ? kSoftwareLanes : kLanes;
-        kernel->constants[1] = push.head_dim;
-        kernel->grid[0] = vectors;
-        kernel->grid[1] = tokens;
-      }
-      break;
-    }
-    case OpKind::kAttention:
-      std::snprintf(name, sizeof(name), "attention_%s%s", cacheName(op, cache, sizeof(cache)),
-                    texels);
-      divideAttention(op.push.attention, tokens, caps, kernel);
-      break;
-    case OpKind::kAttentionMerge:
-      std::snprintf(name, sizeof(name), "attention_merge");
-      kernel->constants[0] = kLanes;
-      kernel->grid[0] = op.push.attention_merge.n_heads;
-      kernel->grid[1] = tokens;
-      break;
-    case OpKind::kGatedActivation:
-      std::snprintf(name, sizeof(name), "gated_activation");
-      divideItems(op.push.gated_activation.cols, tokens, kernel);
-      break;
-    case OpKind::kTopBlocks:
-      std::snprintf(name, sizeof(name), "top_blocks");
-      kernel->constants[0] = kTopBlocksLanes;
-      kernel->grid[0] = workgroups(op.push.top.blocks, kTopBlocksLanes);
-      break;
-    case OpKind::kTopTokens:
-      std::snprintf(name, sizeof(name), "top_tokens");
-      break;
-  }
+  kernel->divisible = kind.divisible;
+  char parts[24];
+  nameParts(kind.name_of, op, parts, sizeof(parts));
+  char name[64];
+  std::snprintf(name, sizeof(name), "%s%s%s", opTraits(op.kind).name, parts,
+                kind.divide(op, {rows, caps, choices}, kernel));
   return findShader(name, log, &kernel->shader);
 }
 

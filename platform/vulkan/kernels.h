@@ -23,12 +23,12 @@ struct Kernel {
 /// "subgroup" or "shared": the last part of the names of kernels that come in both.
 const char* subgroupPath(const DeviceCaps& caps);
 
-/// `tokens`: the most the op ever works on at once in its list.
-Status chooseKernel(const Op& op, uint32_t tokens, const DeviceCaps& caps,
+/// `rows`: tokens, or outputs, that the op works on at most in its list.
+Status chooseKernel(const Op& op, uint32_t rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel);
 
 /// What prepares the input of `op`: the same push constants and bindings.
-Status chooseStaging(const Op& op, uint32_t tokens, Staging staging, const DeviceCaps& caps,
+Status chooseStaging(const Op& op, uint32_t rows, Staging staging, const DeviceCaps& caps,
                      const Log& log, Kernel* kernel);
 
 }  // namespace oriel

@@ -172,8 +172,8 @@ uint32_t MatmulChoices::standard(MatmulUse use, WeightType type) const {
   return 0;
 }
 
-const MatmulCandidate& MatmulChoices::candidateFor(const Op& op, uint32_t tokens) const {
-  const MatmulUse use = productRows(op, tokens) == 1 ? MatmulUse::kVector : MatmulUse::kChunk;
+const MatmulCandidate& MatmulChoices::candidateFor(const Op& op, uint32_t rows) const {
+  const MatmulUse use = rows == 1 ? MatmulUse::kVector : MatmulUse::kChunk;
   const MatmulCandidate* const chosen =
       candidate(use, op.weights, op.candidate != 0 ? op.candidate - 1u : choice(use, op.weights));
   const bool can_run = chosen != nullptr &&

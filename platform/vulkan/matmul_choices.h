@@ -39,9 +39,9 @@ class MatmulChoices {
   /// Takes it and writes the file; false when there is no folder or it cannot be written.
   bool keep(MatmulUse use, WeightType type, uint32_t index, const Log& log);
 
-  /// What `op` (kMatmul) on at most so many tokens is to be done with: in float as the kernel table says if it
+  /// What `op` (kMatmul) on at most so many vectors is to be done with: in float as the kernel table says if it
   /// names a candidate that there is not, or needs kMatmulStaged and has none.
-  const MatmulCandidate& candidateFor(const Op& op, uint32_t tokens) const;
+  const MatmulCandidate& candidateFor(const Op& op, uint32_t rows) const;
 
  private:
   static constexpr uint32_t kChoices = kMatmulUses * kWeightTypes;

@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
-
-#include "plan/op_work.h"
 #include "vulkan/hazards.h"
 
 namespace oriel {
 namespace {
 
 /// Pieces of a list: enough that one is short where a whole step takes seconds.
-constexpr uint32_t kMostPieces[kStepLists] = {16, 128, 8};
+constexpr uint32_t kMostPieces[kStepLists] = {16, 128, 8, 32};
 constexpr uint32_t kCopies = 4;
-static_assert(16 + 128 + 8 + kStepLists + kCopies <= StepCommands::kMaxPieces,
+static_assert(16 + 128 + 8 + 32 + kStepLists + kCopies <= StepCommands::kMaxPieces,
               "one more of each for what rounds");
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;
@@ -24,18 +21,18 @@ double pieceWork(const Plan& plan, StepList list) {
   const uint32_t l = static_cast<uint32_t>(list);
   double work = 0;
   for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
-    work += opWork(plan.ops[l][i], tokensOf(plan, list)).most();
+    work += opWork(plan.ops[l][i], plan.rows(list)).most();
   }
   return std::max(work / kMostPieces[l], kLeastPieceWork);
 }
 
 // Along the second axis: rows of a product, tokens of everything else. matmul.comp counts its rows over
 // the whole grid when there is a third.
-uint32_t partsOf(const Op& op, uint32_t tokens, const Kernel& kernel, double piece_work) {
+uint32_t partsOf(const Op& op, uint32_t rows, const Kernel& kernel, double piece_work) {
   if (kernel.grid[2] != 1 || !kernel.divisible) {
     return 1;
   }
-  const double parts = opWork(op, tokens).most() / piece_work;
+  const double parts = opWork(op, rows).most() / piece_work;
   return std::max(1u, static_cast<uint32_t>(std::min(parts + 0.5, double{1} * kernel.grid[1])));
 }
 
@@ -53,17 +50,18 @@ StepCommands::Range StepCommands::body(StepRun what) const {
 }
 
 StepLoad StepCommands::load(const Plan& plan, StepRun what, const void* step) {
-  const uint8_t* const block = static_cast<const uint8_t*>(step);
-  StepHeader header;
-  std::memcpy(&header, block, sizeof(header));
+  const StepBlock block(step);
   const uint32_t room = what == StepRun::kDecode ? 1 : plan.chunk_tokens;
-  const uint32_t tokens = std::min(header.n_tokens, room);
-  TokenStep last = {};
-  if (tokens != 0) {
-    std::memcpy(&last, block + sizeof(header) + (tokens - 1) * sizeof(last), sizeof(last));
+  const uint32_t tokens = std::min(block.header().n_tokens, room);
+  const uint32_t outputs = block.header().n_outputs;
+  StepLoad load;
+  load.share = double{1} * tokens / room;
+  load.head_share = outputs > 1 ? double{1} * outputs / plan.output_rows : 1;
+  for (uint32_t view = 0; tokens != 0 && view < std::min(plan.n_views, kMaxViews); ++view) {
+    const View& seen = block.view(tokens - 1, view);
+    load.seen[view] = double{1} * seen.n_sinks + seen.count;
   }
-  return {double{1} * tokens / room, double{1} * last.n_sinks + last.n_ring,
-          double{1} * last.local_n_ring};
+  return load;
 }
 
 Status StepCommands::record(const Source& source) {
@@ -72,6 +70,11 @@ Status StepCommands::record(const Source& source) {
   ORIEL_TRY(recordList(source, StepList::kChunk, &chunk_));
   ORIEL_TRY(recordList(source, StepList::kHead, &head_));
   const Plan& plan = *source.plan;
+  if (plan.output_rows > 1) {
+    ORIEL_TRY(recordList(source, StepList::kOutputs, &outputs_));
+  } else {
+    outputs_ = head_;
+  }
   ORIEL_TRY(recordStepCopy(source, plan.step, plan.step.size_bytes, false, &copy_chunk_));
   ORIEL_TRY(recordStepCopy(source, plan.step, plan.step_decode_bytes, false, &copy_decode_));
   for (uint32_t i = 0; i < 2 && plan.step_ahead.size_bytes != 0; ++i) {
@@ -97,7 +100,8 @@ Status StepCommands::open(const Source& source, VkCommandBufferUsageFlags usage)
         source.device->api.vkAllocateCommandBuffers(source.device->device, &info, &piece->commands),
         "allocate command buffers", source.log));
   }
-  piece->fixed = piece->per_seen = piece->per_local_seen = 0;
+  piece->fixed = 0;
+  std::fill_n(piece->per_seen, kMaxViews, 0.0f);
   ++count_;
   return beginCommands(*source.device, piece->commands, usage, source.log);
 }
@@ -170,9 +174,9 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
     }
     Kernel kernel;
     // Was chosen before, when its pipeline was made.
-    (void)chooseKernel(ops[i], tokensOf(plan, list), source.device->caps, *source.choices,
-                       source.log, &kernel);
-    const OpWork work = opWork(ops[i], tokensOf(plan, list));
+    (void)chooseKernel(ops[i], plan.rows(list), source.device->caps, *source.choices, source.log,
+                       &kernel);
+    const OpWork work = opWork(ops[i], plan.rows(list));
     const uint32_t parts = handles[i].parts;
     for (uint32_t part = 0; part < parts; ++part) {
       const bool opens = open_work >= piece_work;
@@ -188,7 +192,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
       }
       if (stages) {
         Kernel staging;
-        (void)chooseStaging(ops[i], tokensOf(plan, list), kernel.staging, source.device->caps,
+        (void)chooseStaging(ops[i], plan.rows(list), kernel.staging, source.device->caps,
                             source.log, &staging);
         recordBindings(source, ops[i], handles[i], handles[i].staging);
         api.vkCmdDispatch(commands(), staging.grid[0], staging.grid[1], 1);
@@ -200,7 +204,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
         recordBindings(source, ops[i], handles[i], handles[i].pipeline);
       }
       uint32_t offset = 0;
-      if (source.groups->covers(list, ops[i], &offset)) {
+      if (source.groups->covers(list, ops[i], kernel, &offset)) {
         api.vkCmdDispatchIndirect(commands(), source.arenas->buffer(plan.device_step.arena),
                                   plan.device_step.offset_bytes + offset);
       } else if (parts == 1) {
@@ -212,8 +216,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
       }
       StepPiece* piece = &pieces_[count_ - 1];
       piece->fixed += static_cast<float>(work.fixed / parts);
-      piece->per_seen += static_cast<float>(work.per_seen / parts);
-      piece->per_local_seen += static_cast<float>(work.per_local_seen / parts);
+      piece->per_seen[work.view] += static_cast<float>(work.per_seen / parts);
       open_work += work.most() / parts;
     }
   }

@@ -21,34 +21,31 @@ struct OpHandles {
 constexpr uint16_t kNoPipeline = UINT16_MAX;
 static_assert(sizeof(OpHandles) <= kExecutorBytesPerOp, "handles per op");
 
-/// Tokens that an op of the list works on at most.
-constexpr uint32_t tokensOf(const Plan& plan, StepList list) {
-  return list == StepList::kChunk ? plan.chunk_tokens : 1;
-}
-
-/// Work (plan/op_work.h) that a piece of the list should have.
+/// Work (plan/op.h) that a piece of the list should have.
 double pieceWork(const Plan& plan, StepList list);
 /// How many dispatches to divide an op into whose pieces should have so much work.
-uint32_t partsOf(const Op& op, uint32_t tokens, const Kernel& kernel, double piece_work);
+uint32_t partsOf(const Op& op, uint32_t rows, const Kernel& kernel, double piece_work);
 
 /// Commands that go into a queue one after the other. They wait for what they need of earlier ones
 /// themselves.
 struct StepPiece {
   VkCommandBuffer commands = VK_NULL_HANDLE;
-  float fixed = 0;  ///< work, as in OpWork
-  float per_seen = 0;
-  float per_local_seen = 0;
+  float fixed = 0;                 ///< work, as in OpWork
+  float per_seen[kMaxViews] = {};  ///< by view
 };
 
 /// What a run has to do of what its pieces could have to.
 struct StepLoad {
-  double share;  ///< of the tokens that the body has room for
-  double seen;   ///< tokens that the last one sees
-  double local_seen;
+  double share = 0;             ///< of the tokens that the body has room for
+  double head_share = 0;        ///< of the outputs that the head has room for
+  double seen[kMaxViews] = {};  ///< tokens that the last one sees, by view
 
   double of(const StepPiece& piece, bool of_body) const {
-    const double work = piece.fixed + piece.per_seen * seen + piece.per_local_seen * local_seen;
-    return of_body ? work * share : work;
+    double work = double{piece.fixed};
+    for (uint32_t view = 0; view < kMaxViews; ++view) {
+      work += double{piece.per_seen[view]} * seen[view];
+    }
+    return work * (of_body ? share : head_share);
   }
 };
 
@@ -73,16 +70,17 @@ class StepCommands {
     uint32_t begin = 0;
     uint32_t end = 0;
   };
-  /// A run is a copy of the step block, then its body, then its head.
-  VkCommandBuffer copy(StepRun what) const {
-    return pieces_[what == StepRun::kChunk || what == StepRun::kChunkHead ? copy_chunk_
-                                                                          : copy_decode_]
-        .commands;
+  /// A run is a copy of the step block, then its body, then its head. `many`: outputs, more than one.
+  VkCommandBuffer copy(StepRun what, bool many) const {
+    const bool whole = many || what == StepRun::kChunk || what == StepRun::kChunkHead;
+    return pieces_[whole ? copy_chunk_ : copy_decode_].commands;
   }
   /// Of step (0) or step_ahead (1), with the best token of the head before in place of its own.
   VkCommandBuffer copyAhead(uint32_t block) const { return pieces_[copy_ahead_[block]].commands; }
   Range body(StepRun what) const;
-  Range head(StepRun what) const { return what == StepRun::kChunk ? Range() : head_; }
+  Range head(StepRun what, bool many) const {
+    return what == StepRun::kChunk ? Range() : many ? outputs_ : head_;
+  }
   const StepPiece& piece(uint32_t index) const { return pieces_[index]; }
   /// As the step block has it.
   static StepLoad load(const Plan& plan, StepRun what, const void* step);
@@ -105,6 +103,7 @@ class StepCommands {
   Range decode_;
   Range chunk_;
   Range head_;
+  Range outputs_;
   uint32_t copy_chunk_ = 0;
   uint32_t copy_decode_ = 0;
   uint32_t copy_ahead_[2] = {};

@@ -27,7 +27,7 @@ Status Transfers::create(const VulkanDevice& device, Queue* queue, const DeviceA
   plan_ = &plan;
   log_ = log;
   ORIEL_TRY(queue->takeCommands(commands_, kCommands));
-  ORIEL_TRY(recordRead(commands_[kLogitsCommands], 0, plan.logits, 0, plan.logits.size_bytes));
+  ORIEL_TRY(recordRead(commands_[kLogitsCommands], 0, plan.logits, 0, logitsBytes()));
   ORIEL_TRY(begin(commands_[kClearCommands], 0));
   recordFill(device.api, commands_[kClearCommands], arenas.buffer(ArenaKind::kCache));
   recordFill(device.api, commands_[kClearCommands], arenas.buffer(ArenaKind::kActivations));
@@ -86,9 +86,18 @@ Status Transfers::read(const BufferRef& source, uint64_t offset_bytes, uint64_t 
   return kOk;
 }
 
-Status Transfers::logits(const float** values) {
+Status Transfers::logits(uint32_t output, const float** values) {
   ORIEL_TRY(finishWrites());
-  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands_[kLogitsCommands])));
+  if (output >= plan_->output_rows) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "no such output: please report it");
+  }
+  VkCommandBuffer commands = commands_[kLogitsCommands];
+  if (output != 0) {
+    commands = commands_[0];
+    ORIEL_TRY(queue_->settle(recordRead(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+                                        plan_->logits, output * logitsBytes(), logitsBytes())));
+  }
+  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands)));
   *values = reinterpret_cast<const float*>(arenas_->mapped(plan_->upload));
   return kOk;
 }

@@ -18,8 +18,9 @@ class Transfers {
   Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes);
   Status finishWrites();
   Status read(const BufferRef& source, uint64_t offset_bytes, uint64_t bytes, const void** piece);
-  /// As read(), of all logits.
-  Status logits(const float** values);
+  /// As read(), of all logits of an output. Those of the first, which are wanted while tokens are generated, are
+  /// read by commands that were recorded once.
+  Status logits(uint32_t output, const float** values);
 
   /// Zeros in the cache, in the activations (whose padding is read by products and must be zero, never NaN), and
   /// in all that the host sees; in the latter even if the device has failed.
@@ -29,6 +30,7 @@ class Transfers {
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const;
   Status recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                     const BufferRef& source, uint64_t offset_bytes, uint64_t bytes) const;
+  uint64_t logitsBytes() const { return plan_->logits.size_bytes / plan_->output_rows; }
   uint64_t halfBytes() const { return plan_->upload.size_bytes / kUploadHalves; }
 
   const VulkanDevice* device_ = nullptr;

@@ -40,7 +40,9 @@ class VulkanExecutor final : public Executor {
   const TopTokens* top() const override {
     return reinterpret_cast<const TopTokens*>(arenas_.mapped(plan_.top));
   }
-  Status logits(const float** values) override { return transfers_.logits(values); }
+  Status logits(uint32_t output, const float** values) override {
+    return transfers_.logits(output, values);
+  }
   bool runsAhead() const override { return device_.caps.has(VulkanFeature::kRunAhead); }
   void* aheadStep() override { return stepBlock(ahead_ ? 1 - block_ : 1); }
   Status runAhead(bool* more) override;
@@ -83,7 +85,8 @@ class VulkanExecutor final : public Executor {
   Status finishPipelines();
   Status recordSteps();
 
-  Status submitStep(StepRun what, const StopCheck& stop);
+  /// `many`: outputs, more than one.
+  Status submitStep(StepRun what, bool many, const StopCheck& stop);
   Status submitAhead(bool* more);
   Status land(uint32_t flight);
   /// Waits for whatever of a run that failed is still under way.
@@ -176,7 +179,8 @@ Status VulkanExecutor::run(StepRun what, const StopCheck& stop) {
   ORIEL_TRY(dropAhead());
   block_ = 0;
   attention_groups_.write(step());
-  return endRun(submitStep(what, stop));
+  const bool many = StepBlock(step()).header().n_outputs > 1;
+  return endRun(submitStep(what, many, stop));
 }
 
 Status VulkanExecutor::endRun(Status status) {
@@ -202,9 +206,9 @@ Status VulkanExecutor::land(uint32_t flight) {
 }
 
 // As many pieces at a time as the device does in a moment.
-Status VulkanExecutor::submitStep(StepRun what, const StopCheck& stop) {
+Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop) {
   const StepCommands::Range body = steps_.body(what);
-  const StepCommands::Range head = steps_.head(what);
+  const StepCommands::Range head = steps_.head(what, many);
   const uint32_t body_count = body.end - body.begin;
   const uint32_t count = body_count + head.end - head.begin;
   const StepLoad load = steps_.load(plan_, what, step());
@@ -218,7 +222,7 @@ Status VulkanExecutor::submitStep(StepRun what, const StopCheck& stop) {
     VkCommandBuffer commands[StepCommands::kMaxPieces];
     uint32_t n = 0;
     if (next == 0) {
-      commands[n++] = steps_.copy(what);
+      commands[n++] = steps_.copy(what, many);
     }
     const uint32_t first = next;
     double work = 0;
@@ -257,7 +261,7 @@ Status VulkanExecutor::runAhead(bool* more) {
 // under way when a call is cancelled two of them at most.
 Status VulkanExecutor::submitAhead(bool* more) {
   const StepCommands::Range body = steps_.body(StepRun::kDecode);
-  const StepCommands::Range head = steps_.head(StepRun::kDecode);
+  const StepCommands::Range head = steps_.head(StepRun::kDecode, false);
   const StepLoad load = steps_.load(plan_, StepRun::kDecode, stepBlock(block_));
   double work = 0;
   for (uint32_t i = body.begin; i < body.end; ++i) {
@@ -268,7 +272,7 @@ Status VulkanExecutor::submitAhead(bool* more) {
   }
   *more = *more && work <= paces_[0].work();
   if (!*more && !ahead_) {
-    return submitStep(StepRun::kDecode, StopCheck());
+    return submitStep(StepRun::kDecode, false, StopCheck());
   }
   VkCommandBuffer commands[StepCommands::kMaxPieces];
   uint32_t n = 0;
@@ -278,7 +282,7 @@ Status VulkanExecutor::submitAhead(bool* more) {
     }
   };
   if (!ahead_) {
-    commands[n++] = steps_.copy(StepRun::kDecode);
+    commands[n++] = steps_.copy(StepRun::kDecode, false);
     add(body);
   }
   add(head);
@@ -320,10 +324,13 @@ Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(queue_.settle(recordSteps()));
   ORIEL_TRY(transfers_.forget());
 
-  // Some drivers compile at the first dispatch. No tokens, as the step block says: nothing but the head does any
-  // work.
+  // Some drivers compile at the first dispatch. Neither tokens nor outputs, as the step block says: next to nothing
+  // is done.
   ORIEL_TRY(run(StepRun::kDecode, StopCheck()));
   ORIEL_TRY(run(StepRun::kChunk, StopCheck()));
+  if (plan_.output_rows > 1) {
+    ORIEL_TRY(endRun(submitStep(StepRun::kHead, true, StopCheck())));
+  }
   paces_[0] = paces_[1] = Pace();
   return kOk;
 }
@@ -344,28 +351,28 @@ Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index
 Status VulkanExecutor::choosePipelines() {
   for (uint32_t l = 0; l < kStepLists; ++l) {
     const StepList list = static_cast<StepList>(l);
-    const uint32_t tokens = tokensOf(plan_, list);
+    const uint32_t rows = plan_.rows(list);
     const double piece_work = pieceWork(plan_, list);
     OpHandles* handles = handles_ + plan_.opsBefore(l);
     for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
       const Op& op = plan_.ops[l][i];
       Kernel kernel;
-      ORIEL_TRY(chooseKernel(op, tokens, device_.caps, choices_, options_.log, &kernel));
+      ORIEL_TRY(chooseKernel(op, rows, device_.caps, choices_, options_.log, &kernel));
       uint32_t pipeline = 0;
       ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
       handles[i].pipeline = static_cast<uint16_t>(pipeline);
       attention_groups_.add(list, op, kernel);
       uint32_t offset = 0;
-      const bool indirect = attention_groups_.covers(list, op, &offset);
-      handles[i].parts = indirect ? 1 : partsOf(op, tokens, kernel, piece_work);
+      const bool indirect = attention_groups_.covers(list, op, kernel, &offset);
+      handles[i].parts = indirect ? 1 : partsOf(op, rows, kernel, piece_work);
       handles[i].staging = kNoPipeline;
       if (kernel.staging != Staging::kNone) {
-        if (4ull * kStagedUnitWords * op.push.matmul.units * productRows(op, tokens) >
+        if (4ull * kStagedUnitWords * op.push.matmul.units * rows >
             op.bindings[kMatmulStaged].size_bytes) {
           return options_.log.fail(ORIEL_ERROR_INTERNAL,
                                    "a row longer than planned: please report it");
         }
-        ORIEL_TRY(chooseStaging(op, tokens, kernel.staging, device_.caps, options_.log, &kernel));
+        ORIEL_TRY(chooseStaging(op, rows, kernel.staging, device_.caps, options_.log, &kernel));
         ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
         handles[i].staging = static_cast<uint16_t>(pipeline);
       }

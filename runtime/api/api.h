@@ -85,13 +85,40 @@ void copyText(const char* text, size_t bytes, char (&out)[N]) {
   out[n] = '\0';
 }
 
+inline oriel_layer_kind publicKind(ViewKind kind) {
+  switch (kind) {
+    case ViewKind::kSession:
+      return ORIEL_LAYERS_SESSION;
+    case ViewKind::kSliding:
+      return ORIEL_LAYERS_SLIDING;
+    case ViewKind::kColumns:
+      return ORIEL_LAYERS_CONVOLUTION;
+    case ViewKind::kState:
+      return ORIEL_LAYERS_STATE;
+  }
+  return ORIEL_LAYERS_SESSION;
+}
+
+/// Kinds, layers and windows; a description of no model has no groups.
+template <typename Info>
+void describeGroups(const ModelDesc& desc, Info* info) {
+  static_assert(ORIEL_LAYER_GROUPS == kMaxViews, "a group for each view");
+  info->group_count = desc.n_kinds != 0 ? desc.n_views : 0;
+  for (uint32_t i = 0; i < info->group_count; ++i) {
+    info->groups[i].kind = publicKind(desc.views[i].kind);
+    info->groups[i].window_tokens = desc.views[i].window;
+  }
+  for (uint32_t layer = 0; layer < desc.n_layers && desc.n_kinds != 0; ++layer) {
+    ++info->groups[desc.kind(layer).view].layers;
+  }
+}
+
 /// What positions mean to a model, for oriel_model_info and oriel_file_info.
 template <typename Info>
 void describeContext(const ModelDesc& desc, Info* info) {
   const char* const scaling = ropeScalingName(desc.rope_scaling);
   copyText(scaling, std::strlen(scaling), info->rope_scaling);
-  info->local_layers = desc.localLayers();
-  info->local_window_tokens = desc.local_window;
+  describeGroups(desc, info);
   info->window_train = desc.window_train;
 }
 
@@ -99,7 +126,7 @@ void describeContext(const ModelDesc& desc, Info* info) {
 struct PreparedModel {
   ModelFile source;
   ModelDesc desc;
-  KvShape kv;
+  TensorIndex tensors;
   PlanTotals totals;
   bool weights_unknown = false;   ///< only of a known shape; `totals` then counts none
   uint64_t model_host_bytes = 0;  ///< of oriel_model and all it owns

@@ -108,7 +108,8 @@ void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint6
 // what else is read of tensors.
 uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
   uint64_t hash = hashBytes(file.data(), file.headerBytes());
-  for (const RopeTable* table : {&desc.rope, &desc.rope_long, &desc.rope_local}) {
+  for (const RopeTable* table :
+       {&desc.ropes[kMainRope], &desc.rope_long, &desc.ropes[kSlidingRope]}) {
     hash = hashBytes(&table->magnitude, sizeof(table->magnitude), hash);
     hash = hashBytes(table->divisors, sizeof(table->divisors), hash);
   }
@@ -192,11 +193,12 @@ Status loadInto(const oriel_options& options, PreparedModel* prepared, Arena* ar
     model->desc = prepared->desc;
     model->session_host_bytes = prepared->session_host_bytes;
     model->plan_result = planResult(*prepared);
-    ORIEL_TRY(buildPlan(file, model->desc, prepared->totals, prepared->budget.cache,
+    ORIEL_TRY(buildPlan(prepared->tensors, model->desc, prepared->totals, prepared->budget.cache,
                         prepared->budget.formats, prepared->budget.chunk, log, arena,
                         &model->plan));
   }
   uint64_t hash = headerHash(file, prepared->desc);
+  prepared->tensors.release();
   prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's
   if (has_device) {
     const ExecutorMemory memory = takeExecutorMemory(model->plan, arena);
@@ -327,7 +329,11 @@ oriel_status oriel_model_get_layer_formats(const oriel_model* model, oriel_layer
   }
   const CacheFormats& formats = model->plan.formats;
   for (uint32_t layer = 0; layer < model->desc.n_layers; ++layer) {
-    layers[layer] = {publicFormat(formats.keys(layer)), publicFormat(formats.values(layer))};
+    const uint32_t owner = model->desc.layers[layer].memory_of;
+    layers[layer] = {ORIEL_KV_AUTO, ORIEL_KV_AUTO};
+    if (isRounded(model->desc, owner)) {
+      layers[layer] = {publicFormat(formats.keys(owner)), publicFormat(formats.values(owner))};
+    }
   }
   return ORIEL_OK;
 }

@@ -44,13 +44,15 @@ oriel_refusal publicRefusal(Refusal refusal) {
 oriel_step_cost publicCost(const StepCost& cost) {
   oriel_step_cost out = {};
   out.tokens = cost.tokens;
-  out.local_window_tokens = cost.local_window_tokens;
   out.overhead_s = cost.overhead_s;
   out.weights_s = cost.weights_s;
   out.weights_once_s = cost.weights_once_s;
   out.head_s = cost.head_s;
-  out.cache_s_per_token = cost.cache_s_per_token;
-  out.local_s_per_token = cost.local_s_per_token;
+  out.group_count = cost.n_views;
+  for (uint32_t i = 0; i < cost.n_views; ++i) {
+    out.groups[i].window_tokens = cost.seen[i].window_tokens;
+    out.groups[i].s_per_token = cost.seen[i].s_per_token;
+  }
   return out;
 }
 
@@ -217,24 +219,24 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
     prepared->model_host_bytes = model_arena.used();
     return kOk;
   }
-  ORIEL_TRY(readModelDesc(file, named.log(), &prepared->desc));
-  prepared->kv = kvShapeOf(prepared->desc);
+  ORIEL_TRY(
+      readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
   ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
-  ORIEL_TRY(measureWeights(file, prepared->desc, named.log(), &prepared->totals));
+  ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, named.log(), &prepared->totals));
 
   ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, options, log,
                             &prepared->measured, &prepared->calibrated));
-  ORIEL_TRY(guardKeys(file, prepared->desc, log, &request.formats));
+  ORIEL_TRY(guardKeys(file, prepared->tensors, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   if (request.speed != nullptr) {
-    prepared->work = workOf(file, prepared->desc, prepared->kv, prepared->totals);
+    prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
   }
 
   // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
   Plan plan;
-  ORIEL_TRY(buildPlan(file, prepared->desc, prepared->totals, smallest, CacheFormats(), 1, log,
-                      &model_arena, &plan));
+  ORIEL_TRY(buildPlan(prepared->tensors, prepared->desc, prepared->totals, smallest, CacheFormats(),
+                      1, log, &model_arena, &plan));
   (void)takeExecutorMemory(plan, &model_arena);
   prepared->model_host_bytes = model_arena.used();
   Arena session_arena;
@@ -274,16 +276,21 @@ oriel_plan planResult(const PreparedModel& prepared) {
       why[layer / 64] |= uint64_t{1} << (layer % 64);
     }
   }
-  if (desc.local_window != 0) {
-    const CacheShape local = localShape(budget.cache, desc.local_window);
-    plan.local_layers = desc.localLayers();
-    plan.local_window_tokens = local.window;
-    plan.local_ring_tokens = local.ring;
+  describeGroups(desc, &plan);
+  for (uint32_t i = 0; i < plan.group_count; ++i) {
+    const CacheShape shape = viewShape(desc.views[i], budget.cache);
+    oriel_layer_group& group = plan.groups[i];
+    // What published figures count is the window the layers were trained with, however little the session sees.
+    const uint32_t window = i == 0 ? shape.window : group.window_tokens;
+    forEachMemory(desc, budget.cache, budget.formats, [&](const Memory& memory) {
+      group.bytes_per_token += memory.view == i ? memory.slotBytes() : 0;
+    });
+    group.bytes = group.bytes_per_token * (group.kind == ORIEL_LAYERS_STATE ? kStateSlots : window);
+    group.window_tokens = group.kind == ORIEL_LAYERS_STATE ? 0 : shape.window;
+    group.ring_tokens = shape.ring;
   }
-  plan.kv_bytes_per_token = kvGrowthBytesPerToken(prepared.kv, budget.formats);
-  plan.kv_local_bytes = kvLocalBytes(prepared.kv, budget.formats);
-  plan.kv_local_bytes_per_token = kvLocalBytesPerToken(prepared.kv, budget.formats);
-  plan.kv_window_bytes = kvBytesAt(prepared.kv, budget.formats, budget.cache.window);
+  plan.kv_bytes_per_token = plan.groups[0].bytes_per_token;
+  plan.kv_window_bytes = memoryBytesAt(desc, budget.formats, budget.cache.window);
   plan.weights_unknown = prepared.weights_unknown ? 1 : 0;
   plan.window_tokens = budget.cache.window;
   plan.sink_tokens = budget.cache.sinks;

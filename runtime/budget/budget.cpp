@@ -54,8 +54,7 @@ class Weigher {
     choice.chunk = chunk;
     choice.cache = shapeOf(window, chunk);
     choice.bytes = bytesOf(window, chunk);
-    choice.loss = request_.loss.expected(
-        formats_, cachedLayers(), static_cast<uint64_t>(sinks_) + window, model_.visibleTrain());
+    choice.loss = request_.loss.expected(formats_, model_, static_cast<uint64_t>(sinks_) + window);
     choice.decode_tokens_per_s = tokensPerSecond(window);
     return choice;
   }
@@ -98,9 +97,8 @@ class Weigher {
 
   Refusal refusal() const {
     const LossModel& loss = request_.loss;
-    const double rounding =
-        (request_.fixed_k ? 0 : loss.roundingOfKeys(formats_, cachedLayers())) +
-        (request_.fixed_v ? 0 : loss.roundingOfValues(formats_, cachedLayers()));
+    const double rounding = (request_.fixed_k ? 0 : loss.roundingOfKeys(formats_, model_)) +
+                            (request_.fixed_v ? 0 : loss.roundingOfValues(formats_, model_));
     if (rounding > loss.kl_limit) {
       return Refusal::kQuality;
     }
@@ -114,20 +112,13 @@ class Weigher {
     return {model_.n_kv_heads, model_.head_dim, sinks_, window, window + chunk - 1};
   }
 
-  uint32_t cachedLayers() const {
-    return request_.kv != nullptr ? request_.kv->layers() : model_.n_layers;
-  }
-
   bool bytesOfCache(const CacheShape& cache, uint64_t* bytes) const {
-    return request_.kv != nullptr ? kvArenaBytes(*request_.kv, cache, formats_, bytes)
-                                  : cacheBytes(model_, cache, formats_, bytes);
+    return cacheBytes(model_, cache, formats_, bytes);
   }
 
   BudgetBytes bytesOf(uint32_t window, uint32_t chunk) const {
     const CacheShape cache = shapeOf(window, chunk);
-    BudgetBytes bytes = budgetBytes(model_, totals_, request_.host_bytes, cache, formats_, chunk);
-    (void)bytesOfCache(cache, &bytes.cache);
-    return bytes;
+    return budgetBytes(model_, totals_, request_.host_bytes, cache, formats_, chunk);
   }
 
   bool fits(uint32_t window, uint32_t chunk) const {
@@ -185,8 +176,7 @@ class Weigher {
   uint32_t windowForChunk(uint32_t chunk) const {
     const uint64_t extra =
         bytesOf(windows_.least, chunk).total() - bytesOf(windows_.least, kMinChunk).total();
-    const KvShape kv = request_.kv != nullptr ? *request_.kv : kvShapeOf(model_);
-    const uint64_t per_token = std::max<uint64_t>(1, kvGrowthBytesPerToken(kv, formats_));
+    const uint64_t per_token = std::max<uint64_t>(1, memoryGrowth(model_, formats_).per_token);
     const uint64_t enough = std::max<uint64_t>(uint64_t{kWindowPerChunk} * chunk,
                                                kCacheShareForChunk * extra / per_token);
     return static_cast<uint32_t>(std::clamp<uint64_t>(enough, windows_.least, windows_.most));
@@ -296,7 +286,7 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   WindowRange windows;
   ORIEL_TRY(windowRange(model, request, sinks, log, &windows));
 
-  const bool latent = request.kv != nullptr && request.kv->latent();
+  const bool latent = model.n_kinds != 0 && model.kinds[0].latent_dim != 0;
   const auto asksForRounding = [](bool fixed, KvFormat format) {
     return fixed && format != KvFormat::kF16;
   };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/log.h"
-#include "budget/kv_shape.h"
 #include "budget/loss.h"
 #include "budget/speed.h"
 #include "plan/plan.h"
@@ -44,8 +43,6 @@ struct BudgetRequest {
   LossModel loss;
   /// Host bytes of everything but the token ids, which alone depend on the window.
   uint64_t host_bytes = 0;
-  /// Layers that differ in what they cache; nullptr: all alike, as the model says.
-  const KvShape* kv = nullptr;
   /// Rates and work for predictions; both or neither.
   const DeviceSpeed* speed = nullptr;
   const WorkShape* work = nullptr;

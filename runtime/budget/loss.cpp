@@ -8,13 +8,16 @@ namespace {
 
 /// Sum over the layers of cost(format) times the layer's share of it.
 template <typename FormatOf, typename CostOf, typename ShareOf>
-double sumOverLayers(uint32_t n_layers, const FormatOf& formatOf, const CostOf& costOf,
+double sumOverLayers(const ModelDesc& model, const FormatOf& formatOf, const CostOf& costOf,
                      const ShareOf& shareOf) {
   double sum = 0;
   for (const KvFormat format : {KvFormat::kInt8, KvFormat::kInt4}) {
     double all = 0;
     double rounded = 0;
-    for (uint32_t layer = 0; layer < n_layers; ++layer) {
+    for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
+      if (!isRounded(model, layer)) {
+        continue;
+      }
       const double share = shareOf(layer, format);
       all += share;
       rounded += formatOf(layer) == format ? share : 0;
@@ -26,9 +29,9 @@ double sumOverLayers(uint32_t n_layers, const FormatOf& formatOf, const CostOf& 
 
 }  // namespace
 
-double LossModel::roundingOfKeys(const CacheFormats& formats, uint32_t n_layers) const {
+double LossModel::roundingOfKeys(const CacheFormats& formats, const ModelDesc& model) const {
   return sumOverLayers(
-      n_layers, [&](uint32_t layer) { return formats.keys(layer); },
+      model, [&](uint32_t layer) { return formats.keys(layer); },
       [&](KvFormat format) { return keys(format); },
       [&](uint32_t layer, KvFormat format) {
         return layers == nullptr           ? 1.0
@@ -37,9 +40,9 @@ double LossModel::roundingOfKeys(const CacheFormats& formats, uint32_t n_layers)
       });
 }
 
-double LossModel::roundingOfValues(const CacheFormats& formats, uint32_t n_layers) const {
+double LossModel::roundingOfValues(const CacheFormats& formats, const ModelDesc& model) const {
   return sumOverLayers(
-      n_layers, [&](uint32_t layer) { return formats.values(layer); },
+      model, [&](uint32_t layer) { return formats.values(layer); },
       [&](KvFormat format) { return values(format); },
       [&](uint32_t layer, KvFormat format) {
         return layers == nullptr           ? 1.0
@@ -48,10 +51,11 @@ double LossModel::roundingOfValues(const CacheFormats& formats, uint32_t n_layer
       });
 }
 
-double LossModel::expected(const CacheFormats& formats, uint32_t n_layers, uint64_t visible,
-                           uint32_t context_train) const {
+double LossModel::expected(const CacheFormats& formats, const ModelDesc& model,
+                           uint64_t visible) const {
+  const uint32_t context_train = model.visibleTrain();
   double loss = forget_scale * std::pow(static_cast<double>(visible), -forget_power) +
-                roundingOfKeys(formats, n_layers) + roundingOfValues(formats, n_layers);
+                roundingOfKeys(formats, model) + roundingOfValues(formats, model);
   if (context_train != 0 && visible > context_train) {
     loss += beyond_trained * std::log2(static_cast<double>(visible) / context_train);
   }

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kv/cache_layout.h"
+#include "kv/memory.h"
 
 namespace oriel {
 
@@ -64,11 +64,10 @@ struct LossModel {
     return format == KvFormat::kF16 ? 0 : format == KvFormat::kInt8 ? values_int8 : values_int4;
   }
   /// Expected cost of rounding alone, of keys and of values.
-  double roundingOfKeys(const CacheFormats& formats, uint32_t n_layers) const;
-  double roundingOfValues(const CacheFormats& formats, uint32_t n_layers) const;
+  double roundingOfKeys(const CacheFormats& formats, const ModelDesc& model) const;
+  double roundingOfValues(const CacheFormats& formats, const ModelDesc& model) const;
   /// Expected loss of a window of `visible` tokens (sinks included) in these formats.
-  double expected(const CacheFormats& formats, uint32_t n_layers, uint64_t visible,
-                  uint32_t context_train) const;
+  double expected(const CacheFormats& formats, const ModelDesc& model, uint64_t visible) const;
 };
 
 }  // namespace oriel

@@ -16,10 +16,6 @@ const WeightSpeed* findWeights(const DeviceSpeed& speed, uint32_t tensor_type) {
   return nullptr;
 }
 
-bool sameName(const GgufString& name, const char* text) {
-  return name.bytes == std::strlen(text) && std::memcmp(name.data, text, name.bytes) == 0;
-}
-
 const CacheSpeed* findCache(const DeviceSpeed& speed, KvFormat k, KvFormat v) {
   for (uint32_t i = 0; i < speed.cache_count; ++i) {
     if (speed.caches[i].k_format == k && speed.caches[i].v_format == v) {
@@ -66,28 +62,28 @@ void WorkShape::add(uint32_t tensor_type, uint64_t body, uint64_t head) {
   matrices[i].head_weights += head;
 }
 
-WorkShape workOf(const GgufFile& file, const ModelDesc& model, const KvShape& kv,
-                 const PlanTotals& totals) {
+WorkShape workOf(const TensorIndex& tensors, const ModelDesc& model, const PlanTotals& totals) {
   WorkShape work;
   work.known = true;
-  work.n_heads = model.n_heads;
-  work.kv = kv;
+  work.model = &model;
   for (uint32_t i = 0; i < kStepLists; ++i) {
     work.n_ops[i] = totals.n_ops[i];
   }
-  uint64_t cursor = 0;
-  GgufTensor tensor;
-  while (file.nextTensor(&cursor, &tensor)) {
-    if (tensor.dims[1] <= 1) {
-      continue;  // a vector
+  const auto add = [&](TensorRole role, uint32_t layer) {
+    const GgufTensor& tensor = tensors.find(role, layer);
+    if (tensor.dims[1] <= 1 || role == TensorRole::kConvTaps) {
+      return;  // a vector
     }
     const uint64_t weights = tensor.dims[0] * tensor.dims[1];
-    if (sameName(tensor.name, "token_embd.weight")) {
-      work.add(tensor.type, 0, model.tied_output ? weights : 0);
-    } else if (sameName(tensor.name, "output.weight")) {
-      work.add(tensor.type, 0, weights);
-    } else {
-      work.add(tensor.type, weights, 0);
+    const bool head = role == TensorRole::kOutput;
+    const bool looked_up = role == TensorRole::kTokenEmbedding;
+    work.add(tensor.type, head || looked_up ? 0 : weights, head ? weights : 0);
+  };
+  for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
+    for (uint32_t role = 0; role < kTensorRoles; ++role) {
+      if (tensors.has(static_cast<TensorRole>(role), layer)) {
+        add(static_cast<TensorRole>(role), layer);
+      }
     }
   }
   return work;
@@ -123,31 +119,39 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
         chunk == 0 ? 0 : kNano * rate->chunk_ns * static_cast<double>(matrices.body_weights);
     cost->head_s += kNano * rate->head_ns * static_cast<double>(matrices.head_weights);
   }
-  for (uint32_t layer = 0; layer < work.kv.layers(); ++layer) {
-    const KvGroup& group = work.kv.groupOf(layer);
+  const ModelDesc& model = *work.model;
+  for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
+    const LayerKind& kind = model.kind(layer);
+    if (kind.mixer != Mixer::kAttention) {
+      continue;  // what a convolution does is little beside its matrices
+    }
     CacheSpeed rate;
     if (!cacheRate(speed, formats.keys(layer), formats.values(layer), &rate)) {
       return false;
     }
-    const double values = kNano * tokens * work.n_heads * group.head_dim;
+    const double values =
+        kNano * tokens * kind.n_heads * (kind.latent_dim != 0 ? kind.latent_dim : kind.head_dim);
     const double seen = values * (chunk == 0 ? rate.decode_ns : rate.chunk_ns);
     // In a chunk that is for each token, as most of the matrices' time is.
     (chunk == 0 ? cost->overhead_s : cost->weights_s) +=
         values * (chunk == 0 ? rate.append_ns : rate.chunk_append_ns);
-    if (group.local_window == 0) {
-      cost->cache_s_per_token += seen;
-    } else {
-      cost->local_s_per_token += seen;
-      cost->local_window_tokens = group.local_window;
-    }
+    cost->seen[kind.view].s_per_token += seen;
+  }
+  cost->n_views = model.n_views;
+  for (uint32_t view = 0; view < model.n_views; ++view) {
+    cost->seen[view].window_tokens = model.views[view].window;
   }
   return true;
 }
 
 double stepSeconds(const StepCost& cost, double depth) {
-  const double local = std::min<double>(depth, cost.local_window_tokens);
-  return cost.overhead_s + cost.weights_s + cost.cache_s_per_token * depth +
-         cost.local_s_per_token * local;
+  double seconds = cost.overhead_s + cost.weights_s;
+  for (uint32_t view = 0; view < cost.n_views; ++view) {
+    const StepCost::Seen& seen = cost.seen[view];
+    seconds += seen.s_per_token *
+               (seen.window_tokens != 0 ? std::min<double>(depth, seen.window_tokens) : depth);
+  }
+  return seconds;
 }
 
 bool validSpeed(const DeviceSpeed& speed) {

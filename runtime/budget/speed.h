@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "budget/kv_shape.h"
-#include "gguf/gguf.h"
+#include "kv/memory.h"
+#include "model/tensor_index.h"
 #include "plan/plan.h"
 
 namespace oriel {
@@ -61,15 +61,18 @@ struct DeviceSpeed {
 
 /// What a step of `tokens` tokens is predicted to take, in seconds.
 struct StepCost {
-  uint32_t tokens = 0;               ///< 0: not known
-  uint32_t local_window_tokens = 0;  ///< of layers that see only so many; 0: no such layers
+  uint32_t tokens = 0;    ///< 0: not known
+  uint32_t n_views = 0;   ///< of seen
   double overhead_s = 0;  ///< submission, kernels; of one token also storing its key and value
   double weights_s =
       0;  ///< matrices of the layers (of a chunk also storing its keys and values), ...
-  double weights_once_s = 0;     ///< ... of which however few tokens a chunk has
-  double head_s = 0;             ///< logits of one token: only steps that want them
-  double cache_s_per_token = 0;  ///< for each token that is seen
-  double local_s_per_token = 0;  ///< for each token that layers with a window of their own see
+  double weights_once_s = 0;  ///< ... of which however few tokens a chunk has
+  double head_s = 0;          ///< logits of one token: only steps that want them
+  struct Seen {
+    uint32_t window_tokens = 0;  ///< that these layers see at most; 0: as many as the session
+    double s_per_token = 0;      ///< for each token that they see
+  };
+  Seen seen[kMaxViews];  ///< by view
 };
 
 /// Types of matrices that one model can mix; more are rare, and then nothing is predicted.
@@ -86,15 +89,13 @@ struct WorkShape {
   uint32_t n_matrices = 0;
   bool known = false;  ///< false: too many types, or weights that are not described
   uint32_t n_ops[kStepLists] = {};
-  uint32_t n_heads = 0;
-  KvShape kv;
+  const ModelDesc* model = nullptr;  ///< must outlive this
 
   void add(uint32_t tensor_type, uint64_t body, uint64_t head);
 };
 
-/// Matrices by the tensors of the file.
-WorkShape workOf(const GgufFile& file, const ModelDesc& model, const KvShape& kv,
-                 const PlanTotals& totals);
+/// Matrices by the tensors of the file. `model` must outlive the result.
+WorkShape workOf(const TensorIndex& tensors, const ModelDesc& model, const PlanTotals& totals);
 
 /// Cost of a step of one token (chunk 0) or of a chunk of so many, with these formats. False when the
 /// device's rates do not cover a type of weights.

@@ -8,15 +8,17 @@
 
 namespace oriel {
 
-/// What one submission runs.
+/// What one submission runs. The head is kHead where the step block asks for one output, kOutputs where it asks
+/// for more.
 enum class StepRun : uint8_t {
-  kDecode,     ///< kDecode then kHead: logits of one token
+  kDecode,     ///< kDecode, then the head: logits of one token
   kChunk,      ///< kChunk: fills the cache only
-  kChunkHead,  ///< kChunk then kHead
-  kHead,       ///< kHead alone: logits of another token of the last chunk
+  kChunkHead,  ///< kChunk, then the head
+  kHead,       ///< the head alone: logits of other tokens of the last chunk
 };
 
-/// How many vectors a product has: one, when decoding and in the head, or those of a chunk.
+/// How many vectors a product has: one, when decoding and in a head of one output, or those of a chunk or of
+/// several outputs.
 enum class MatmulUse : uint8_t { kVector, kChunk };
 constexpr uint32_t kMatmulUses = 2;
 
@@ -67,9 +69,9 @@ class Executor {
   Status run(StepRun what) { return run(what, StopCheck()); }
   /// The best tokens after the latest head: what the host reads of every token.
   virtual const TopTokens* top() const = 0;
-  /// Waits for all logits of the latest head, or what was written to plan.logits since; *values is valid until
-  /// the next call but top().
-  virtual Status logits(const float** values) = 0;
+  /// Waits for all logits of output `output` of the latest head, or what was written to that row of plan.logits
+  /// since; *values is valid until the next call but top(). Rows but the first are lost when a step begins.
+  virtual Status logits(uint32_t output, const float** values) = 0;
 
   // Greedy decoding need not wait for the host between tokens: the device goes on with the best token itself.
 
@@ -80,7 +82,8 @@ class Executor {
   /// As run(kDecode), of the step in step() or, where the call before left *more true, of the one that was in
   /// aheadStep(). If *more, also begins what follows: everything but the head of the step in aheadStep(), for
   /// the token that this head finds to be the best. Does not wait for that. *more becomes false where a token
-  /// is too long for it.
+  /// is too long for it. Where it fails on a device that is not lost
+  /// it has begun nothing: that would have written over the state after the last committed token.
   virtual Status runAhead(bool* more) {
     *more = false;
     return run(StepRun::kDecode);

@@ -63,6 +63,15 @@ Status HostExecutor::read(const BufferRef& source, uint64_t offset_bytes, uint64
   return kOk;
 }
 
+Status HostExecutor::logits(uint32_t output, const float** values) {
+  if (output >= plan_.output_rows) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "no such output: please report it");
+  }
+  const uint64_t row_bytes = plan_.logits.size_bytes / plan_.output_rows;
+  *values = reinterpret_cast<const float*>(at(plan_.logits) + output * row_bytes);
+  return kOk;
+}
+
 Status HostExecutor::forget() {
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
     if (static_cast<ArenaKind>(kind) != ArenaKind::kWeights) {

@@ -1,6 +1,8 @@
 // What executors that work in host memory have in common: the arenas, and uploads that are copies.
 #pragma once
 
+#include <algorithm>
+
 #include "exec/executor.h"
 
 namespace oriel {
@@ -23,10 +25,7 @@ class HostExecutor : public Executor {
   const TopTokens* top() const override {
     return reinterpret_cast<const TopTokens*>(at(plan_.top));
   }
-  Status logits(const float** values) override {
-    *values = reinterpret_cast<const float*>(at(plan_.logits));
-    return kOk;
-  }
+  Status logits(uint32_t output, const float** values) override;
   Status forget() override;
   uint64_t allocatedBytes(ArenaKind kind) const override {
     return allocated_[static_cast<uint32_t>(kind)];
@@ -42,6 +41,10 @@ class HostExecutor : public Executor {
   }
   uint32_t* words(const Op& op, uint32_t binding) const {
     return reinterpret_cast<uint32_t*>(at(op.bindings[binding]));
+  }
+  /// What kTopBlocks and kTopTokens read: the last output's row.
+  const float* lastLogits(const Op& op, const StepHeader& header) const {
+    return floats(op, 0) + uint64_t{std::max(header.n_outputs, 1u) - 1} * op.push.top.n_vocab;
   }
 
   const Plan& plan_;

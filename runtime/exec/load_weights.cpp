@@ -84,9 +84,13 @@ class Loader {
     const uint64_t bytes = vectorBytes(item.cols);
     ORIEL_TRY(executor_->beginWrite(bytes, &piece));
     const uint8_t* data = nullptr;
-    ORIEL_TRY(readRows(item, 0, 1, &data));
-    repackVector(item.tensor_type, data, item.cols, static_cast<float*>(piece));
-    return endWrite(item.slice, 0, bytes);
+    if (item.rows == 0) {
+      std::fill_n(static_cast<float*>(piece), bytes / sizeof(float), 1.0f);
+    } else {
+      ORIEL_TRY(readRows(item, 0, 1, &data));
+      repackVector(item.tensor_type, data, item.cols, static_cast<float*>(piece));
+    }
+    return endWrite(item.slice, 0, std::min<uint64_t>(bytes, item.slice.size_bytes));
   }
 
   // The uploads of one slice, as many whole groups at a time as half the upload ring holds.

@@ -10,7 +10,7 @@ namespace oriel {
 /// cancelled waits for twice that.
 constexpr double kSubmissionMs = 40;
 
-/// Learns from submissions how much a device does in kSubmissionMs. Work is counted as in plan/op_work.h.
+/// Learns from submissions how much a device does in kSubmissionMs. Work is counted as in plan/op.h.
 class Pace {
  public:
   /// What a submission may hold.

@@ -27,7 +27,7 @@ class ReferenceExecutor final : public HostExecutor {
       return ORIEL_ERROR_CANCELLED;
     }
     if (what != StepRun::kChunk) {
-      (void)runList(StepList::kHead, StopCheck());
+      (void)runList(header().n_outputs > 1 ? StepList::kOutputs : StepList::kHead, StopCheck());
     }
     return kOk;
   }
@@ -35,17 +35,12 @@ class ReferenceExecutor final : public HostExecutor {
   const char* driverName() const override { return "Oriel reference executor"; }
 
  private:
-  const StepHeader& header() const {
-    return *reinterpret_cast<const StepHeader*>(at(plan_.device_step));
-  }
-  const TokenStep& token(uint32_t t) const {
-    return reinterpret_cast<const TokenStep*>(at(plan_.device_step) + sizeof(StepHeader))[t];
-  }
-  // The tables of (cos, sin) pairs of a token.
-  const float* rotations(uint32_t t, const RopeAppendPush& p) const {
-    return reinterpret_cast<const float*>(at(plan_.device_step)) +
-           stepRotationWord(p.chunk, p.rotation_stride, t);
-  }
+  using Run = void (ReferenceExecutor::*)(const Op& op);
+  static const Run kRun[kOpKinds];
+
+  StepBlock block() const { return StepBlock(at(plan_.device_step)); }
+  const StepHeader& header() const { return block().header(); }
+  const TokenStep& token(uint32_t t) const { return block().token(t); }
 
   // False: stopped.
   bool runList(StepList list, const StopCheck& stop) {
@@ -54,35 +49,19 @@ class ReferenceExecutor final : public HostExecutor {
       if (stop()) {
         return false;
       }
-      runOp(plan_.ops[i][n]);
+      const Op& op = plan_.ops[i][n];
+      (this->*kRun[static_cast<uint32_t>(op.kind)])(op);
     }
     return true;
   }
 
-  void runOp(const Op& op) {
-    switch (op.kind) {
-      case OpKind::kEmbed:
-        return embed(op);
-      case OpKind::kRmsNorm:
-        return rmsNorm(op);
-      case OpKind::kMatmul:
-        return matmul(op);
-      case OpKind::kAddBias:
-        return addBias(op);
-      case OpKind::kRopeAppend:
-        return ropeAppend(op);
-      case OpKind::kAttention:
-        return attention(op);
-      case OpKind::kAttentionMerge:
-        return attentionMerge(op);
-      case OpKind::kGatedActivation:
-        return gatedActivation(op);
-      case OpKind::kTopBlocks:
-        return topBlocks(floats(op, 0), op.push.top, words(op, 2));
-      case OpKind::kTopTokens:
-        return topTokens(floats(op, 0), op.push.top, words(op, 3),
-                         reinterpret_cast<TopTokens*>(words(op, 2)));
-    }
+  // One side of the cache of the session that token `t` belongs to.
+  template <typename Push>
+  KvSide sideOf(const Op& op, const Push& p, KvFormat format, uint32_t binding, uint32_t t) const {
+    const CacheShape shape = {p.n_kv_heads, p.head_dim, p.sinks, 0, p.ring};
+    uint32_t* const side =
+        words(op, binding) + token(t).base * (sideLayout(format, shape).bytes / 4);
+    return KvSide(format, p.n_kv_heads, p.head_dim, p.sinks, p.ring, side);
   }
 
   void embed(const Op& op) {
@@ -107,9 +86,9 @@ class ReferenceExecutor final : public HostExecutor {
   void rmsNorm(const Op& op) {
     const RmsNormPush& p = op.push.rms_norm;
     const float* weight = floats(op, 3);
-    const uint32_t n = p.head_row_only != 0 ? 1 : header().n_tokens;
+    const uint32_t n = p.of_outputs != 0 ? header().n_outputs : header().n_tokens;
     for (uint32_t t = 0; t < n; ++t) {
-      const uint32_t source = p.head_row_only != 0 ? header().head_row : t;
+      const uint32_t source = p.of_outputs != 0 ? token(t).output : t;
       const float* in = floats(op, 0) + static_cast<uint64_t>(source) * p.in_stride + p.first;
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.first;
       for (uint32_t row = 0; row < p.rows; ++row, in += p.cols, out += p.cols) {
@@ -117,7 +96,7 @@ class ReferenceExecutor final : public HostExecutor {
         for (uint32_t c = 0; c < p.cols; ++c) {
           sum += static_cast<double>(in[c]) * in[c];
         }
-        const float scale = static_cast<float>(1.0 / std::sqrt(sum / p.cols + p.eps));
+        const float scale = static_cast<float>(1.0 / std::sqrt(sum / p.cols + p.eps)) * p.scale;
         for (uint32_t c = 0; c < p.cols; ++c) {
           const float normed = in[c] * scale * weight[c];
           out[c] = p.accumulate != 0 ? out[c] + normed : normed;
@@ -129,7 +108,7 @@ class ReferenceExecutor final : public HostExecutor {
   void matmul(const Op& op) {
     const MatmulPush& p = op.push.matmul;
     const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
-    const uint32_t n = productRows(op, header().n_tokens);
+    const uint32_t n = p.of_outputs != 0 ? header().n_outputs : header().n_tokens;
     for (uint32_t r = 0; r < p.rows; ++r) {
       for (uint32_t first = 0; first < n; first += kTokenBlock) {
         const uint32_t block = std::min(kTokenBlock, n - first);
@@ -174,31 +153,34 @@ class ReferenceExecutor final : public HostExecutor {
     const uint32_t d = p.head_dim;
     // Low-bit keys are stored rotated, so their queries are, too. Sinks are f16 and are not.
     const bool rotate = op.k_format != KvFormat::kF16;
-    KvSide keys(op.k_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 3));
-    KvSide values(op.v_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 4));
+    const float* const norms = op.n_bindings > kRopeNorms ? floats(op, kRopeNorms) : nullptr;
+    // Rotated by one of the token's tables; keys follow queries among the norms.
+    const auto turned = [&](const float* from, uint32_t t, uint32_t table, bool key, float* to) {
+      const float* const pairs =
+          block().floats(table + static_cast<uint64_t>(t) * p.rotation_stride);
+      for (uint32_t i = 0; i < d; ++i) {
+        const float value = rotated(from, i, p, pairs);
+        to[i] = norms != nullptr ? value * norms[(key ? d : 0) + i] : value;
+      }
+    };
     float head[kMaxHeadDim];
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      KvSide keys = sideOf(op, p, op.k_format, 3, t);
+      KvSide values = sideOf(op, p, op.v_format, 4, t);
       const float* qkv = floats(op, 0) + static_cast<uint64_t>(t) * p.qkv_stride;
-      const float* at_position = rotations(t, p) + p.rotation;
-      const float* for_sinks = rotations(t, p) + p.sink_rotation;
       float* queries = floats(op, 2) + static_cast<uint64_t>(t) * p.query_stride;
       for (uint32_t h = 0; h < p.n_heads; ++h) {
         float* window_query = queries + (2 * h) * d;
-        for (uint32_t i = 0; i < d; ++i) {
-          window_query[i] = rotated(qkv + h * d, i, p, at_position);
-          window_query[d + i] = rotated(qkv + h * d, i, p, for_sinks);
-        }
+        turned(qkv + h * d, t, p.query_rotation, false, window_query);
+        turned(qkv + h * d, t, p.sink_rotation, false, window_query + d);
         if (rotate) {
           hadamard(window_query, d, hadamardBlock(d));
         }
       }
-      const uint32_t slot = p.local != 0 ? token(t).local_slot : token(t).slot;
+      const uint32_t slot = block().view(t, p.view).slot;
       for (uint32_t h = 0; h < p.n_kv_heads; ++h) {
-        const float* k = qkv + (p.n_heads + h) * d;
         const float* v = qkv + (p.n_heads + p.n_kv_heads + h) * d;
-        for (uint32_t i = 0; i < d; ++i) {
-          head[i] = rotated(k, i, p, at_position);
-        }
+        turned(qkv + (p.n_heads + h) * d, t, p.key_rotation, true, head);
         if (slot < p.sinks) {
           keys.storeSink(h, slot, head);
           values.storeSink(h, slot, v);
@@ -228,13 +210,11 @@ class ReferenceExecutor final : public HostExecutor {
   // keys and values, no array of scores.
   void attendSplit(const Op& op, uint32_t t, uint32_t h, uint32_t split) {
     const AttentionPush& p = op.push.attention;
-    const TokenStep& step = token(t);
-    const uint32_t n_sinks = p.local != 0 ? 0 : step.n_sinks;
-    const uint32_t ring_begin = p.local != 0 ? step.local_begin : step.ring_begin;
+    const View& view = block().view(t, p.view);
     const uint32_t d = p.head_dim;
     const uint32_t kv_head = h / (p.n_heads / p.n_kv_heads);
-    const KvSide keys(op.k_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 3));
-    const KvSide values(op.v_format, p.n_kv_heads, d, p.sinks, p.ring, words(op, 4));
+    const KvSide keys = sideOf(op, p, op.k_format, 3, t);
+    const KvSide values = sideOf(op, p, op.v_format, 4, t);
     const float* queries = floats(op, 0) + static_cast<uint64_t>(t) * p.query_stride +
                            static_cast<uint64_t>(h) * 2 * d;
 
@@ -242,13 +222,14 @@ class ReferenceExecutor final : public HostExecutor {
     float sum_v[kMaxHeadDim] = {};
     float sum = 0;
     float most = -3.0e38f;
-    const uint32_t visible = n_sinks + (p.local != 0 ? step.local_n_ring : step.n_ring);
+    const uint32_t visible = view.n_sinks + view.count;
     const uint64_t begin = static_cast<uint64_t>(split) * p.split_slots;
     const uint64_t end = std::min<uint64_t>(begin + p.split_slots, visible);
     for (uint64_t i = begin; i < end; ++i) {
-      const bool is_sink = i < n_sinks;
-      const uint32_t slot = is_sink ? static_cast<uint32_t>(i)
-                                    : static_cast<uint32_t>((ring_begin + (i - n_sinks)) % p.ring);
+      const bool is_sink = i < view.n_sinks;
+      const uint32_t slot = is_sink
+                                ? static_cast<uint32_t>(i)
+                                : static_cast<uint32_t>((view.begin + (i - view.n_sinks)) % p.ring);
       is_sink ? keys.loadSink(kv_head, slot, stored) : keys.loadRing(kv_head, slot, stored);
       const float* q = queries + (is_sink ? d : 0);
       float score = 0;
@@ -256,6 +237,9 @@ class ReferenceExecutor final : public HostExecutor {
         score += q[c] * stored[c];
       }
       score *= p.scale;
+      if (p.soft_cap != 0) {
+        score = p.soft_cap * std::tanh(score / p.soft_cap);
+      }
       if (score > most) {
         const float shrink = std::exp(most - score);
         sum *= shrink;
@@ -328,8 +312,78 @@ class ReferenceExecutor final : public HostExecutor {
       }
     }
   }
+
+  void shortConv(const Op& op) {
+    const ShortConvPush& p = op.push.short_conv;
+    const uint32_t n = header().n_tokens;
+    const float* taps = floats(op, 4);
+    // What is stored is what is read, whether the token came in this step or before.
+    for (uint32_t t = 0; t < n; ++t) {
+      const float* b = floats(op, 0) + static_cast<uint64_t>(t) * p.in_stride;
+      const float* x = b + 2ull * p.channels;
+      float* column = columnOf(op, t, block().view(t, p.view).slot);
+      for (uint32_t c = 0; c < p.channels; ++c) {
+        column[c] = b[c] * x[c];
+      }
+    }
+    for (uint32_t t = 0; t < n; ++t) {
+      const View& view = block().view(t, p.view);
+      const float* gate = floats(op, 0) + static_cast<uint64_t>(t) * p.in_stride + p.channels;
+      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
+      std::fill(out, out + p.channels, 0.0f);
+      for (uint32_t back = p.taps; back-- > 0;) {
+        if (back != 0 && back >= view.count) {
+          continue;
+        }
+        const uint32_t slot =
+            back == 0
+                ? view.slot
+                : static_cast<uint32_t>((uint64_t{view.begin} + view.count - 1 - back) % p.ring);
+        const float* column = columnOf(op, t, slot);
+        for (uint32_t c = 0; c < p.channels; ++c) {
+          out[c] += taps[static_cast<uint64_t>(c) * p.taps + p.taps - 1 - back] * column[c];
+        }
+      }
+      for (uint32_t c = 0; c < p.channels; ++c) {
+        out[c] *= gate[c];
+      }
+    }
+  }
+
+  float* columnOf(const Op& op, uint32_t t, uint32_t slot) const {
+    const ShortConvPush& p = op.push.short_conv;
+    return floats(op, 3) + (uint64_t{token(t).base} * p.ring + slot) * p.channels;
+  }
+
+  void softCap(const Op& op) {
+    const SoftCapPush& p = op.push.soft_cap;
+    for (uint32_t i = 0; i < header().n_outputs; ++i) {
+      float* row = floats(op, 2) + static_cast<uint64_t>(i) * p.stride;
+      for (uint32_t c = 0; c < p.cols; ++c) {
+        row[c] = p.cap * std::tanh(row[c] / p.cap);
+      }
+    }
+  }
+
+  void topBlocks(const Op& op) {
+    oriel::topBlocks(lastLogits(op, header()), op.push.top, words(op, 2));
+  }
+  void topTokens(const Op& op) {
+    oriel::topTokens(lastLogits(op, header()), op.push.top, words(op, 3),
+                     reinterpret_cast<TopTokens*>(words(op, 2)));
+  }
 };
 static_assert(sizeof(ReferenceExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
+
+// In the order of OpKind.
+const ReferenceExecutor::Run ReferenceExecutor::kRun[kOpKinds] = {
+    &ReferenceExecutor::embed,          &ReferenceExecutor::rmsNorm,
+    &ReferenceExecutor::matmul,         &ReferenceExecutor::addBias,
+    &ReferenceExecutor::ropeAppend,     &ReferenceExecutor::attention,
+    &ReferenceExecutor::attentionMerge, &ReferenceExecutor::gatedActivation,
+    &ReferenceExecutor::shortConv,      &ReferenceExecutor::softCap,
+    &ReferenceExecutor::topBlocks,      &ReferenceExecutor::topTokens,
+};
 
 }  // namespace
 

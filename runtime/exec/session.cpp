@@ -1,6 +1,8 @@
 #include "exec/session.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -21,20 +23,26 @@ static_assert(kIdsAtOnce * sizeof(int32_t) + Tokenizer::workBytes(1024) + 8192 <
 
 }  // namespace
 
-Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns)
+Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns,
+                 uint64_t* rope_steps)
     : context_(context),
       window_(context.plan->cache),
-      local_window_(localShape(context.plan->cache, context.model->local_window)),
-      has_local_(context.model->local_window != 0),
+      rotations_(rotationTables(*context.model)),
       first_position_(first_position),
       whole_turns_(whole_turns) {
   const ModelDesc& model = *context.model;
   const CacheShape& cache = context.plan->cache;
+  for (uint32_t view = 0; view < model.n_views; ++view) {
+    windows_[view] = SlidingWindow(viewShape(model.views[view], cache));
+  }
   const auto init = [&](const RopeTable& rope, RopePhases* phases) {
-    phases->init(rope.theta, model.rope_dims, rope.divisors, rope.magnitude);
+    phases->init(rope.theta, model.rope_dims, rope.divisors, rope.magnitude, rope_steps);
+    rope_steps += model.rope_dims / 2;
   };
-  init(model.ropeFor(uint64_t{cache.sinks} + cache.window), &phases_);
-  init(model.rope_local, &local_phases_);
+  init(model.mainRope(uint64_t{cache.sinks} + cache.window), &phases_[kMainRope]);
+  if (model.usesRope(kSlidingRope)) {
+    init(model.ropes[kSlidingRope], &phases_[kSlidingRope]);
+  }
 }
 
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
@@ -42,6 +50,9 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
   void* room = arena->take<uint8_t>(sizeof(Session));
   void* workspace = arena->take<uint8_t>(kWorkspaceBytes);
+  const ModelDesc& model = *context.model;
+  const uint32_t ropes = model.usesRope(kSlidingRope) ? kMaxRopes : 1;
+  uint64_t* rope_steps = arena->take<uint64_t>(ropes * (model.rope_dims / 2));
   Sampler sampler;
   sampler.init(context.model->n_vocab, arena);
   TokenIds ids;
@@ -51,7 +62,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   if (arena->measuring() || arena->exhausted()) {
     return nullptr;
   }
-  Session* session = new (room) Session(context, first_position, whole_turns);
+  Session* session = new (room) Session(context, first_position, whole_turns, rope_steps);
   session->workspace_block_ = workspace;
   session->sampler_ = sampler;
   session->ids_ = ids;
@@ -64,6 +75,7 @@ Status Session::reset() {
   position_ = 0;
   last_token_ = -1;
   stored_ = 0;
+  states_.restart();
   has_logits_ = false;
   reply_open_ = false;
   reply_begin_ = reply_end_ = 0;
@@ -90,53 +102,93 @@ Status Session::checkIds(const int32_t* ids, size_t count) const {
   return kOk;
 }
 
-// While everything is still seen there is nothing to round to whole turns.
-TokenStep Session::stepOf(uint64_t t) const {
+// The first token that token t sees because of turns. While everything is still seen there is nothing to round to
+// whole turns.
+uint64_t Session::floorOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
   const bool evicted = oldest > context_.plan->cache.sinks;
-  const uint64_t floor =
-      evicted && whole_turns_ ? turns_.firstSeen(oldest, context_.plan->cache.window) : 0;
-  TokenStep step = window_.step(t, floor);
-  if (has_local_) {
-    // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
-    const TokenStep local = local_window_.step(t, floor > oldest ? floor : 0);
-    step.local_slot = local.slot;
-    step.local_begin = local.ring_begin;
-    step.local_n_ring = local.n_ring;
+  return evicted && whole_turns_ ? turns_.firstSeen(oldest, context_.plan->cache.window) : 0;
+}
+
+// Of token t of a step that begins behind `begin` tokens.
+View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const {
+  switch (context_.model->views[view].kind) {
+    case ViewKind::kSession:
+      return window_.view(t, floor);
+    case ViewKind::kSliding:
+      // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
+      return windows_[view].view(t, floor > window_.oldest(t) ? floor : 0);
+    case ViewKind::kColumns:
+      return windows_[view].view(t);
+    case ViewKind::kState:
+      return states_.view(begin, begin != position_);
   }
-  return step;
+  return {};
 }
 
 bool Session::canRewind(uint64_t position) const {
-  return window_.canRewind(stored_, position) &&
-         (!has_local_ || local_window_.canRewind(stored_, position));
+  const ModelDesc& model = *context_.model;
+  bool can = window_.canRewind(stored_, position) && stateCanRewind(position);
+  for (uint32_t view = 1; view < model.n_views; ++view) {
+    can = can && (model.views[view].kind == ViewKind::kState ||
+                  windows_[view].canRewind(stored_, position));
+  }
+  return can;
 }
 
-void Session::fillStep(const int32_t* ids, uint32_t count, uint32_t head_row) {
+bool Session::stateCanRewind(uint64_t position) const {
+  const ModelDesc& model = *context_.model;
+  bool has_state = false;
+  for (uint32_t view = 1; view < model.n_views; ++view) {
+    has_state = has_state || model.views[view].kind == ViewKind::kState;
+  }
+  return !has_state || states_.canRewind(position_, position);
+}
+
+void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
   stored_ = std::max(stored_, position_ + count);
-  fillBlock(context_.executor->step(), position_, ids, count, head_row);
+  states_.writing();
+  fillBlock(context_.executor->step(), position_, ids, count, outputs);
 }
 
-void Session::fillBlock(void* block, uint64_t position, const int32_t* ids, uint32_t count,
-                        uint32_t head_row) const {
-  const uint32_t rope_dims = context_.model->rope_dims;
-  uint32_t* words = static_cast<uint32_t*>(block);
-  const StepHeader header = {count, head_row, 0, 0, {}};
-  std::memcpy(words, &header, sizeof(header));
+void Session::fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
+                        const Outputs& outputs) const {
+  const ModelDesc& model = *context_.model;
+  const uint32_t token_words = tokenWords(model.n_views);
+  const StepHeader header = {count, outputs.count, token_words, 0, {}};
+  std::memcpy(step, &header, sizeof(header));
+  const StepBlock block(step);
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t t = position + i;
-    TokenStep step = stepOf(t);
-    step.token = static_cast<uint32_t>(ids[i]);
-    std::memcpy(words + kStepHeaderWords + i * kTokenStepWords, &step, sizeof(step));
-    float* rotations =
-        reinterpret_cast<float*>(words) +
-        stepRotationWord(context_.plan->chunk_tokens, rotationWords(rope_dims, has_local_), i);
-    phases_.rotations(first_position_ + t, rotations);
-    phases_.rotations(first_position_ + SlidingWindow::sinkQueryIndex(step),
-                      rotations + kSinkTable * rope_dims);
-    if (has_local_) {
-      local_phases_.rotations(first_position_ + t, rotations + kLocalTable * rope_dims);
+    const uint64_t floor = floorOf(t);
+    block.token(i) = {static_cast<uint32_t>(ids[i]), 0, outputs.first + i, 0};
+    for (uint32_t view = 0; view < model.n_views; ++view) {
+      block.view(i, view) = viewOf(view, t, floor, position);
     }
+    fillRotations(t, SlidingWindow::sinkQueryIndex(block.view(i, 0)),
+                  block.floats(stepRotationWord(context_.plan->chunk_tokens, model.n_views,
+                                                rotations_.words, i)));
+  }
+}
+
+// All tables of token t, whose place in the cache is `index`.
+void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
+  const ModelDesc& model = *context_.model;
+  if (rotations_.words == 0) {
+    return;
+  }
+  const uint64_t position = first_position_ + t;
+  const RotationTables::Of& main = rotations_.ropes[kMainRope];
+  double temperature = 1;
+  if (model.query_temperature != 0) {
+    const double stretches = std::floor(static_cast<double>(index) / model.temperature_tokens);
+    temperature += model.query_temperature * std::log(stretches + 1);
+    phases_[kMainRope].rotations(position, tables + main.queries, temperature);
+  }
+  phases_[kMainRope].rotations(position, tables + main.keys);
+  phases_[kMainRope].rotations(first_position_ + index, tables + main.sinks, temperature);
+  if (model.usesRope(kSlidingRope)) {
+    phases_[kSlidingRope].rotations(position, tables + rotations_.ropes[kSlidingRope].keys);
   }
 }
 
@@ -162,16 +214,17 @@ bool Session::mayRunAhead() const {
 Status Session::decode(int32_t id, bool more) {
   has_logits_ = false;
   if (!ahead_) {
-    fillStep(&id, 1, 0);
+    fillStep(&id, 1, {0, 1});
   }
   more = more && mayRunAhead();
   // On devices that do not run ahead, too: a session is the same on all of them.
   stored_ = std::max(stored_, position_ + (more ? 2 : 1));
+  const bool kept = !more;
   more = more && context_.executor->runsAhead();
   if (more || ahead_) {
     if (more) {
       const int32_t unknown = 0;
-      fillBlock(context_.executor->aheadStep(), position_ + 1, &unknown, 1, 0);
+      fillBlock(context_.executor->aheadStep(), position_ + 1, &unknown, 1, {0, 1});
     }
     ahead_ = false;
     ORIEL_TRY(context_.executor->runAhead(&more));
@@ -181,8 +234,9 @@ Status Session::decode(int32_t id, bool more) {
   } else {
     ORIEL_TRY(submit(StepRun::kDecode, false));
   }
-  commit(&id, 1);
+  commit(&id, 1, kept);
   has_logits_ = true;
+  logits_row_ = 0;
   return kOk;
 }
 
@@ -194,7 +248,9 @@ Status Session::dropAhead() {
   return context_.executor->dropAhead();
 }
 
-void Session::commit(const int32_t* ids, uint32_t count) {
+// `kept`: nothing can have been begun behind these tokens.
+void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
+  states_.commit(position_, kept);
   for (uint32_t i = 0; i < count; ++i) {
     ids_.set(position_ + i, ids[i]);
     sampler_.accept(ids[i]);
@@ -211,7 +267,7 @@ Status Session::choose(int32_t* id) {
     return kOk;
   }
   const float* logits = nullptr;
-  ORIEL_TRY(context_.executor->logits(&logits));
+  ORIEL_TRY(context_.executor->logits(logits_row_, &logits));
   *id = sampler_.sample(logits);
   return kOk;
 }
@@ -223,6 +279,18 @@ Status Session::rewind(uint64_t position) {
         static_cast<unsigned long long>(position), static_cast<unsigned long long>(position_));
   }
   if (!canRewind(position)) {
+    if (!stateCanRewind(position)) {
+      char way[48] = "";
+      if (canRewind(states_.before())) {
+        std::snprintf(way, sizeof(way), "go back to token %llu, or ",
+                      static_cast<unsigned long long>(states_.before()));
+      }
+      return context_.log.fail(
+          ORIEL_ERROR_CONTEXT,
+          "cannot go back from token %llu to %llu, the state after it is gone: %sreset",
+          static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position),
+          way);
+    }
     const CacheShape& cache = context_.plan->cache;
     const uint64_t slack = uint64_t{cache.ring} - cache.window + 1;
     const uint64_t taken = std::min(stored_ - position_, slack);
@@ -234,6 +302,7 @@ Status Session::rewind(uint64_t position) {
         static_cast<unsigned long long>(slack - taken));
   }
   if (position != position_) {
+    states_.rewind(position_, position);
     position_ = position;
     last_token_ = -1;
     has_logits_ = false;
@@ -273,23 +342,26 @@ SnapshotKey Session::snapshotKey() const {
 }
 
 uint64_t Session::snapshotBytes() const {
-  return oriel::snapshotBytes(*context_.plan, context_.model->n_vocab, state(), turns_.count());
+  return oriel::snapshotBytes(*context_.plan, *context_.model, state(), turns_.count());
 }
 
 Status Session::save(void* out) const {
-  return writeSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), state(), turns_,
-                       ids_, context_.executor, out);
+  const LiveSlots live = {states_.current(), logits_row_};
+  return writeSnapshot(*context_.plan, *context_.model, snapshotKey(), state(), live, turns_, ids_,
+                       context_.executor, out);
 }
 
 Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   SessionState state;
-  ORIEL_TRY(readSnapshot(*context_.plan, context_.model->n_vocab, snapshotKey(), data, bytes, log,
+  ORIEL_TRY(readSnapshot(*context_.plan, *context_.model, snapshotKey(), data, bytes, log,
                          context_.executor, &state, &turns_, &ids_));
   position_ = state.position;
   last_token_ = -1;
   stored_ = state.stored;
   first_position_ = state.first_position;
+  states_.restart();
   has_logits_ = state.has_logits != 0;
+  logits_row_ = 0;
   has_top_ = false;
   reply_open_ = state.reply_open != 0;
   reply_begin_ = state.reply_begin;
@@ -310,11 +382,15 @@ oriel_view Session::view() const {
   view.position = position_;
   view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache.sinks));
   view.first_visible = view.sinks_used;
-  view.local_first_visible = position_;
+  std::fill_n(view.group_first_visible, context_.model->n_views, position_);
   if (position_ != 0) {
-    const TokenStep newest = stepOf(position_ - 1);
-    view.first_visible = position_ - newest.n_ring;
-    view.local_first_visible = position_ - newest.local_n_ring;
+    const uint64_t t = position_ - 1;
+    view.first_visible = position_ - viewOf(t).count;
+    for (uint32_t v = 0; v < context_.model->n_views; ++v) {
+      if (context_.model->views[v].kind != ViewKind::kState) {
+        view.group_first_visible[v] = position_ - viewOf(v, t, floorOf(t), position_).count;
+      }
+    }
   }
   view.first_stored = oriel::heldTokens(cache, position_, stored_).first;
   view.turn_count = turns_.count();
@@ -350,13 +426,14 @@ Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
     const bool last = ends && done + n == count;
     const bool had_logits = has_logits_;
     has_logits_ = false;
-    fillStep(ids + done, n, n - 1);
+    fillStep(ids + done, n, {n - 1, last || n == 1 ? 1u : 0u});
     const StepRun what = n == 1 ? StepRun::kDecode : last ? StepRun::kChunkHead : StepRun::kChunk;
     const Status status = submit(what, true);
     has_logits_ = had_logits && status.code() == ORIEL_ERROR_CANCELLED;
     ORIEL_TRY(status);
     commit(ids + done, n);
     has_logits_ = last;
+    logits_row_ = 0;
     done += n;
     prompt_tokens_ += n;
   }
@@ -418,6 +495,7 @@ Status Session::appendEncoded(const TextParts& text, const EncodeOptions& option
                                ids.as<int32_t>(), capacity, &feed);
 }
 
+// The head runs over as many rows at once as the plan has room for.
 Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {
   ORIEL_TRY(checkIds(ids, count));
   const uint32_t chunk = context_.plan->chunk_tokens;
@@ -428,19 +506,23 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
     has_logits_ = false;
     bool stop = false;
     uint32_t shown = 0;
-    for (; shown < n && !stop; ++shown) {
-      const uint32_t row = shown;
-      if (row != 0) {
-        ORIEL_TRY(checkCancelled());
+    while (shown < n && !stop) {
+      const Outputs outputs = {shown, std::min(n - shown, context_.plan->output_rows)};
+      const bool first = shown == 0;
+      fillStep(ids + done, n, outputs);
+      ORIEL_TRY(submit(n == 1  ? StepRun::kDecode
+                       : first ? StepRun::kChunkHead
+                               : StepRun::kHead,
+                       first));
+      for (uint32_t row = 0; row < outputs.count && !stop; ++row, ++shown) {
+        if (shown != 0) {
+          ORIEL_TRY(checkCancelled());
+        }
+        const float* logits = nullptr;
+        ORIEL_TRY(context_.executor->logits(row, &logits));
+        stop = on_logits(done + shown, logits, n_vocab, user) != 0;
       }
-      fillStep(ids + done, n, row);
-      ORIEL_TRY(submit(n == 1     ? StepRun::kDecode
-                       : row == 0 ? StepRun::kChunkHead
-                                  : StepRun::kHead,
-                       row == 0));
-      const float* logits = nullptr;
-      ORIEL_TRY(context_.executor->logits(&logits));
-      stop = on_logits(done + row, logits, n_vocab, user) != 0;
+      logits_row_ = outputs.count - 1;
     }
     commit(ids + done, n);
     has_logits_ = shown == n;  // else they are those of an earlier token
@@ -456,7 +538,7 @@ Status Session::logits(const float** values) const {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
   }
-  return context_.executor->logits(values);
+  return context_.executor->logits(logits_row_, values);
 }
 
 Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,

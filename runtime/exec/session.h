@@ -8,9 +8,11 @@
 #include "exec/sampler.h"
 #include "exec/snapshot.h"
 #include "kv/rope.h"
+#include "kv/state_slots.h"
 #include "kv/token_ids.h"
 #include "kv/turns.h"
 #include "kv/window.h"
+#include "plan/memory_layout.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
@@ -69,7 +71,7 @@ class Session {
 
   uint64_t position() const { return position_; }
   uint32_t windowUsed() const {
-    return position_ == 0 ? 0 : SlidingWindow::visible(stepOf(position_ - 1));
+    return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
   }
   uint64_t submissions() const { return submissions_; }
   const TurnMarks& turns() const { return turns_; }
@@ -79,23 +81,33 @@ class Session {
   oriel_view view() const;
 
  private:
-  Session(const SessionContext& context, uint64_t first_position, bool whole_turns);
+  Session(const SessionContext& context, uint64_t first_position, bool whole_turns,
+          uint64_t* rope_steps);
 
   Status checkIds(const int32_t* ids, size_t count) const;
   bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
   Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
   SessionState state() const;
   SnapshotKey snapshotKey() const;
-  TokenStep stepOf(uint64_t t) const;
+  uint64_t floorOf(uint64_t t) const;
+  View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
+  View viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const;
   bool canRewind(uint64_t position) const;
-  void fillStep(const int32_t* ids, uint32_t count, uint32_t head_row);
+  bool stateCanRewind(uint64_t position) const;
+  /// Tokens of a step whose logits are wanted.
+  struct Outputs {
+    uint32_t first = 0;
+    uint32_t count = 0;
+  };
+  void fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs);
   void fillBlock(void* block, uint64_t position, const int32_t* ids, uint32_t count,
-                 uint32_t head_row) const;
+                 const Outputs& outputs) const;
+  void fillRotations(uint64_t t, uint64_t index, float* tables) const;
   bool mayRunAhead() const;
   Status decode(int32_t id, bool more);
   Status dropAhead();
   Status submit(StepRun what, bool may_stop);
-  void commit(const int32_t* ids, uint32_t count);
+  void commit(const int32_t* ids, uint32_t count, bool kept = true);
   Status choose(int32_t* id);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
@@ -111,11 +123,11 @@ class Session {
   ChatPlace chatPlace() const;
 
   const SessionContext context_;
-  SlidingWindow window_;
-  SlidingWindow local_window_;  ///< of local layers, if the model has any
-  const bool has_local_;
-  RopePhases phases_;
-  RopePhases local_phases_;
+  SlidingWindow window_;              ///< the session's
+  SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
+  StateSlots states_;
+  const RotationTables rotations_;
+  RopePhases phases_[kMaxRopes];
   uint64_t first_position_;
   const bool whole_turns_;
   TurnMarks turns_;
@@ -131,6 +143,7 @@ class Session {
   /// not come back.
   uint64_t stored_ = 0;
   bool has_logits_ = false;
+  uint32_t logits_row_ = 0;  ///< of the latest head: they are those of the last token
   bool has_top_ = false;     ///< and the executor's top() is of the same token
   bool ahead_ = false;       ///< the executor has begun with the token that it found to be the best
   bool reply_open_ = false;  ///< the assistant's turn still wants its end

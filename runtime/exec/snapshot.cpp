@@ -6,70 +6,79 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "kv/window.h"
+#include "plan/memory_layout.h"
 
 namespace oriel {
 namespace {
 
 constexpr char kMagic[8] = {'O', 'R', 'I', 'E', 'L', 'S', 'N', 'P'};
 
-// The keys and values of a layer are bindings 3 and 4 of its append op, which also says how many slots
-// it has.
-template <typename Visit>
-Status forEachSide(const Plan& plan, const Visit& visit) {
-  const uint32_t list = static_cast<uint32_t>(StepList::kDecode);
-  for (uint32_t i = 0; i < plan.n_ops[list]; ++i) {
-    const Op& op = plan.ops[list][i];
-    if (op.kind == OpKind::kRopeAppend) {
-      CacheShape shape = plan.cache;
-      shape.sinks = op.push.rope_append.sinks;
-      shape.ring = op.push.rope_append.ring;
-      shape.window = shape.ring - (plan.cache.ring - plan.cache.window);
-      ORIEL_TRY(visit(op.bindings[3], op.k_format, shape));
-      ORIEL_TRY(visit(op.bindings[4], op.v_format, shape));
-    }
-  }
-  return kOk;
-}
-
 /// Used slots of one head that lie one behind another.
 struct SlotRun {
-  const BufferRef& side;
-  const CacheShape& cache;
-  bool in_ring;  ///< else sinks
+  BufferRef side;
+  CacheShape cache;
+  bool in_ring;  ///< of tokens; else sinks, or a state
   uint64_t offset_bytes;
   uint64_t slots;
   uint64_t slot_bytes;  ///< of values or of scales
   uint64_t bytes() const { return slots * slot_bytes; }
 };
 
-// Calls visit(run) for everything in the cache that holds something.
+// Calls visit(run) for the runs of one side of keys and values.
 template <typename Visit>
-Status forEachUsedRun(const Plan& plan, uint64_t position, const Visit& visit) {
-  return forEachSide(
-      plan, [&](const BufferRef& side, KvFormat format, const CacheShape& cache) -> Status {
-        const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
-        const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
-        const SideLayout layout = sideLayout(format, cache);
-        const uint64_t sink_bytes = 4ull * kvValueWords(KvFormat::kF16, cache.head_dim);
-        const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
-        const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
-        for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
-          ORIEL_TRY(visit(
-              SlotRun{side, cache, false, head * cache.sinks * sink_bytes, sinks, sink_bytes}));
-          ORIEL_TRY(visit(SlotRun{side, cache, true,
-                                  4 * layout.ring_word + head * cache.ring * value_bytes, ring,
-                                  value_bytes}));
-          ORIEL_TRY(visit(SlotRun{side, cache, true,
-                                  4 * layout.scales_word + head * cache.ring * scale_bytes, ring,
-                                  scale_bytes}));
-        }
-        return kOk;
-      });
+Status visitSide(const BufferRef& side, KvFormat format, const CacheShape& cache, uint64_t position,
+                 const Visit& visit) {
+  const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
+  const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
+  const SideLayout layout = sideLayout(format, cache);
+  const uint64_t sink_bytes = 4ull * kvValueWords(KvFormat::kF16, cache.head_dim);
+  const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
+  const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
+  for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
+    ORIEL_TRY(
+        visit(SlotRun{side, cache, false, head * cache.sinks * sink_bytes, sinks, sink_bytes}));
+    ORIEL_TRY(
+        visit(SlotRun{side, cache, true, 4 * layout.ring_word + head * cache.ring * value_bytes,
+                      ring, value_bytes}));
+    ORIEL_TRY(
+        visit(SlotRun{side, cache, true, 4 * layout.scales_word + head * cache.ring * scale_bytes,
+                      ring, scale_bytes}));
+  }
+  return kOk;
 }
 
-uint64_t usedCacheBytes(const Plan& plan, uint64_t position) {
+// Calls visit(run) for everything in the memories that holds something.
+template <typename Visit>
+Status forEachUsedRun(const Plan& plan, const ModelDesc& model, uint64_t position,
+                      uint32_t state_slot, const Visit& visit) {
+  Status status = kOk;
+  forEachPlacedMemory(
+      model, plan.cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
+        const CacheShape& shape = memory.shape;
+        const uint64_t slot_bytes = 4ull * shape.head_dim;
+        for (uint32_t side = 0; side < memory.sides() && status.ok(); ++side) {
+          switch (memory.kind) {
+            case MemoryKind::kKeysValues:
+            case MemoryKind::kLatent:
+              status = visitSide(sides[side], memory.formats[side], shape, position, visit);
+              break;
+            case MemoryKind::kColumns:
+              status = visit(SlotRun{sides[side], shape, true, 0,
+                                     std::min<uint64_t>(position, shape.ring), slot_bytes});
+              break;
+            case MemoryKind::kState:
+              status = visit(SlotRun{sides[side], shape, false, state_slot * slot_bytes,
+                                     position != 0 ? uint64_t{1} : 0, slot_bytes});
+              break;
+          }
+        }
+      });
+  return status;
+}
+
+uint64_t usedCacheBytes(const Plan& plan, const ModelDesc& model, uint64_t position) {
   uint64_t bytes = 0;
-  (void)forEachUsedRun(plan, position, [&](const SlotRun& run) -> Status {
+  (void)forEachUsedRun(plan, model, position, 0, [&](const SlotRun& run) -> Status {
     bytes += run.bytes();
     return kOk;
   });
@@ -152,31 +161,37 @@ void forEachHeld(const HeldTokens& held, const Visit& visit) {
 }  // namespace
 
 uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns) {
-  const uint64_t numbers[] = {kSnapshotVersion,     plan.cache.n_kv_heads, plan.cache.head_dim,
-                              plan.cache.sinks,     plan.cache.window,     plan.cache.ring,
-                              model.n_layers,       model.n_vocab,         sizeof(SessionState),
-                              TurnMarks::kCapacity, whole_turns ? 1u : 0u, model.local_window};
+  const uint64_t numbers[] = {kSnapshotVersion,     plan.cache.sinks,     plan.cache.window,
+                              plan.cache.ring,      model.n_layers,       model.n_vocab,
+                              sizeof(SessionState), TurnMarks::kCapacity, whole_turns ? 1u : 0u};
   uint64_t hash = hashBytes(numbers, sizeof(numbers));
-  hash = hashBytes(model.local_layers, sizeof(model.local_layers), hash);
-  for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
-    const uint8_t formats[] = {static_cast<uint8_t>(plan.formats.keys(layer)),
-                               static_cast<uint8_t>(plan.formats.values(layer))};
-    hash = hashBytes(formats, sizeof(formats), hash);
-  }
+  forEachMemory(model, plan.cache, plan.formats, [&](const Memory& memory) {
+    const CacheShape& shape = memory.shape;
+    const uint32_t of[] = {static_cast<uint32_t>(memory.kind),
+                           memory.layer,
+                           shape.n_kv_heads,
+                           shape.head_dim,
+                           shape.sinks,
+                           shape.window,
+                           shape.ring,
+                           static_cast<uint32_t>(memory.formats[0]),
+                           static_cast<uint32_t>(memory.formats[1])};
+    hash = hashBytes(of, sizeof(of), hash);
+  });
   return hash;
 }
 
-uint64_t snapshotBytes(const Plan& plan, uint32_t n_vocab, const SessionState& state,
+uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const SessionState& state,
                        uint32_t n_turns) {
   return sizeof(SnapshotHeader) + n_turns * sizeof(uint64_t) +
          sizeof(int32_t) * heldTokens(plan.cache, state.position, state.stored).count() +
-         (state.has_logits != 0 ? 4ull * n_vocab : 0) + usedCacheBytes(plan, state.position) +
-         sizeof(uint64_t);
+         (state.has_logits != 0 ? 4ull * model.n_vocab : 0) +
+         usedCacheBytes(plan, model, state.position) + sizeof(uint64_t);
 }
 
-Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
-                     const SessionState& state, const TurnMarks& turns, const TokenIds& ids,
-                     Executor* executor, void* out) {
+Status writeSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey& key,
+                     const SessionState& state, const LiveSlots& live, const TurnMarks& turns,
+                     const TokenIds& ids, Executor* executor, void* out) {
   uint8_t* at = static_cast<uint8_t*>(out);
   const auto put = [&at](const void* data, uint64_t bytes) {
     std::memcpy(at, data, static_cast<size_t>(bytes));
@@ -190,7 +205,7 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
   header.n_turns = turns.count();
   header.model_hash = key.model_hash;
   header.layout_hash = key.layout_hash;
-  header.total_bytes = snapshotBytes(plan, n_vocab, state, turns.count());
+  header.total_bytes = snapshotBytes(plan, model, state, turns.count());
   header.state = state;
   put(&header, sizeof(header));
   for (uint32_t i = 0; i < turns.count(); ++i) {
@@ -203,8 +218,8 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
   });
   if (state.has_logits != 0) {
     const float* logits = nullptr;
-    ORIEL_TRY(executor->logits(&logits));
-    put(logits, 4ull * n_vocab);
+    ORIEL_TRY(executor->logits(live.logits, &logits));
+    put(logits, 4ull * model.n_vocab);
   }
   const auto putRun = [&](const SlotRun& run) -> Status {
     uint8_t* const slots = at;
@@ -218,7 +233,7 @@ Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
     clearUnseen(run, state, slots);
     return status;
   };
-  ORIEL_TRY(forEachUsedRun(plan, state.position, putRun));
+  ORIEL_TRY(forEachUsedRun(plan, model, state.position, live.state, putRun));
   const uint64_t checksum = hashBytes(out, static_cast<uint64_t>(at - static_cast<uint8_t*>(out)));
   put(&checksum, sizeof(checksum));
   return kOk;
@@ -252,9 +267,9 @@ Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_byt
   return kOk;
 }
 
-Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, const void* data,
-                    uint64_t bytes, const Log& log, Executor* executor, SessionState* state,
-                    TurnMarks* turns, TokenIds* ids) {
+Status readSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey& key,
+                    const void* data, uint64_t bytes, const Log& log, Executor* executor,
+                    SessionState* state, TurnMarks* turns, TokenIds* ids) {
   ORIEL_TRY(checkSnapshotHeader(data, bytes, bytes, log));
   const uint8_t* at = static_cast<const uint8_t*>(data);
   SnapshotHeader header;
@@ -273,12 +288,12 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
         "the snapshot was made with another window, chunk, cache or chat format: ask for the same");
   }
   if (header.n_turns > TurnMarks::kCapacity ||
-      header.total_bytes != snapshotBytes(plan, n_vocab, header.state, header.n_turns)) {
+      header.total_bytes != snapshotBytes(plan, model, header.state, header.n_turns)) {
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
   }
 
   const HeldTokens held = heldTokens(plan.cache, header.state.position, header.state.stored);
-  if (!plausible(header, at + sizeof(header), held.count(), n_vocab)) {
+  if (!plausible(header, at + sizeof(header), held.count(), model.n_vocab)) {
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
   }
 
@@ -295,9 +310,9 @@ Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, 
     });
   };
   if (header.state.has_logits != 0) {
-    ORIEL_TRY(send(plan.logits, 0, 4ull * n_vocab));
+    ORIEL_TRY(send(plan.logits, 0, 4ull * model.n_vocab));
   }
-  ORIEL_TRY(forEachUsedRun(plan, header.state.position, [&](const SlotRun& run) {
+  ORIEL_TRY(forEachUsedRun(plan, model, header.state.position, 0, [&](const SlotRun& run) {
     return send(run.side, run.offset_bytes, run.bytes());
   }));
   ORIEL_TRY(executor->finishWrites());

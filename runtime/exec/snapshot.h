@@ -4,8 +4,9 @@
 //   SnapshotHeader | turn starts u64[n_turns] | ids of the tokens held i32[n_ids] | logits f32[n_vocab] if any |
 //   used cache slots | checksum
 //
-// Little-endian. Ids: heldTokens() in order, sinks first. Cache slots: layer by layer, keys then values, head by head: used sinks, used ring values,
-// used ring scales. Slots that no token will ever see are zeros, so that what was dropped or taken back makes no
+// Little-endian. Ids: heldTokens() in order, sinks first. Cache slots: memory by memory (forEachMemory), keys then
+// values, head by head: used sinks, used ring values, used ring scales; used columns; the state after the last token.
+// Slots that no token will ever see are zeros, so that what was dropped or taken back makes no
 // difference. A snapshot is refused unless version, model, layout, sizes and checksum all match.
 #pragma once
 
@@ -16,7 +17,7 @@
 
 namespace oriel {
 
-constexpr uint32_t kSnapshotVersion = 3;
+constexpr uint32_t kSnapshotVersion = 4;
 
 /// Where a conversation stands between two messages: bits of SessionState::chat.
 constexpr uint32_t kTurnOpen = 1;
@@ -55,14 +56,21 @@ struct SnapshotKey {
   uint64_t layout_hash = 0;
 };
 
+/// Where the device has what of a session is in one of several places; in a snapshot and after it was restored, the
+/// first.
+struct LiveSlots {
+  uint32_t state = 0;   ///< slot of the state after the last token
+  uint32_t logits = 0;  ///< row of the last token's logits
+};
+
 /// Bytes of a snapshot of this state.
-uint64_t snapshotBytes(const Plan& plan, uint32_t n_vocab, const SessionState& state,
+uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const SessionState& state,
                        uint32_t n_turns);
 
 /// Fills `out`, which has room for snapshotBytes().
-Status writeSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key,
-                     const SessionState& state, const TurnMarks& turns, const TokenIds& ids,
-                     Executor* executor, void* out);
+Status writeSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey& key,
+                     const SessionState& state, const LiveSlots& live, const TurnMarks& turns,
+                     const TokenIds& ids, Executor* executor, void* out);
 
 constexpr size_t kSnapshotMagicBytes = 8;
 /// Whether these are the first bytes of a snapshot, of any version.
@@ -74,8 +82,8 @@ Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_byt
 
 /// Checks everything first; ORIEL_ERROR_FORMAT with one line when anything is off, and nothing is touched.
 /// After that only the device can fail (the cache is then undefined: reset the session).
-Status readSnapshot(const Plan& plan, uint32_t n_vocab, const SnapshotKey& key, const void* data,
-                    uint64_t bytes, const Log& log, Executor* executor, SessionState* state,
-                    TurnMarks* turns, TokenIds* ids);
+Status readSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey& key,
+                    const void* data, uint64_t bytes, const Log& log, Executor* executor,
+                    SessionState* state, TurnMarks* turns, TokenIds* ids);
 
 }  // namespace oriel

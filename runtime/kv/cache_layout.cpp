@@ -16,16 +16,6 @@ const char* kvFormatName(KvFormat format) {
   return "?";
 }
 
-CacheShape localShape(const CacheShape& cache, uint32_t local_window) {
-  const uint64_t visible = static_cast<uint64_t>(cache.sinks) + cache.window;
-  const uint32_t slack = cache.ring - cache.window;
-  CacheShape local = cache;
-  local.sinks = 0;
-  local.window = static_cast<uint32_t>(std::min<uint64_t>(local_window, visible));
-  local.ring = local.window + slack;
-  return local;
-}
-
 SideLayout sideLayout(KvFormat format, const CacheShape& shape) {
   const uint64_t heads = shape.n_kv_heads;
   SideLayout layout;

@@ -71,10 +71,6 @@ constexpr uint64_t tokenIdCount(const CacheShape& cache) {
   return uint64_t{cache.sinks} + cache.ring;
 }
 
-/// Slots of a layer that sees at most `local_window` tokens and no sinks, in a session of `cache`: never
-/// more than the session's other layers see, and the same slack.
-CacheShape localShape(const CacheShape& cache, uint32_t local_window);
-
 /// 32-bit words of the values of one head of one token, without scales.
 constexpr uint32_t kvValueWords(KvFormat format, uint32_t head_dim) {
   return format == KvFormat::kF16    ? head_dim / 2

@@ -16,7 +16,9 @@ uint64_t turnsToPhase(long double turns) {
 
 }  // namespace
 
-void RopePhases::init(double theta, uint32_t rope_dims, const double* divisors, double magnitude) {
+void RopePhases::init(double theta, uint32_t rope_dims, const double* divisors, double magnitude,
+                      uint64_t* steps) {
+  steps_ = steps;
   n_ = rope_dims / 2;
   magnitude_ = magnitude;
   for (uint32_t i = 0; i < n_; ++i) {
@@ -27,14 +29,15 @@ void RopePhases::init(double theta, uint32_t rope_dims, const double* divisors, 
   }
 }
 
-void RopePhases::rotations(uint64_t position, float* pairs) const {
+void RopePhases::rotations(uint64_t position, float* pairs, double scale) const {
+  const double magnitude = magnitude_ * scale;
   for (uint32_t i = 0; i < n_; ++i) {
     const uint64_t phase = steps_[i] * position;
     // Signed, so that angles stay within half a turn, where double is most precise.
     const double turns = std::ldexp(static_cast<double>(static_cast<int64_t>(phase)), -64);
     const double angle = turns * static_cast<double>(2.0L * kPi);
-    pairs[2 * i] = static_cast<float>(magnitude_ * std::cos(angle));
-    pairs[2 * i + 1] = static_cast<float>(magnitude_ * std::sin(angle));
+    pairs[2 * i] = static_cast<float>(magnitude * std::cos(angle));
+    pairs[2 * i + 1] = static_cast<float>(magnitude * std::sin(angle));
   }
 }
 

@@ -14,19 +14,19 @@ namespace oriel {
 class RopePhases {
  public:
   /// Frequencies theta^(-2i / rope_dims) / divisors[i] for i < rope_dims / 2 (null: all 1). Pairs are
-  /// multiplied by `magnitude`.
-  void init(double theta, uint32_t rope_dims, const double* divisors = nullptr,
-            double magnitude = 1.0);
+  /// multiplied by `magnitude`. `steps` has room for rope_dims / 2 numbers and outlives this.
+  void init(double theta, uint32_t rope_dims, const double* divisors, double magnitude,
+            uint64_t* steps);
 
-  /// Writes rope_dims / 2 pairs (cos, sin), times the magnitude, for `position`.
-  void rotations(uint64_t position, float* pairs) const;
+  /// Writes rope_dims / 2 pairs (cos, sin), times the magnitude and `scale`, for `position`.
+  void rotations(uint64_t position, float* pairs, double scale = 1) const;
 
   uint64_t step(uint32_t i) const { return steps_[i]; }
 
  private:
   uint32_t n_ = 0;
   double magnitude_ = 1.0;
-  uint64_t steps_[kMaxHeadDim / 2] = {};
+  uint64_t* steps_ = nullptr;
 };
 
 }  // namespace oriel

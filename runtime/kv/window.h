@@ -13,6 +13,7 @@ namespace oriel {
 /// sees the first `sinks` tokens and the last `window` tokens up to itself.
 class SlidingWindow {
  public:
+  SlidingWindow() = default;
   explicit SlidingWindow(const CacheShape& shape) : shape_(shape) {}
 
   /// Slot of token t: sinks have their own, the rest walk round the ring.
@@ -20,18 +21,18 @@ class SlidingWindow {
     return t < shape_.sinks ? static_cast<uint32_t>(t) : shape_.sinks + ringSlot(t);
   }
 
-  /// Everything about token t but its id and its rotations. Assumes the tokens before it are stored.
-  /// Tokens before `floor` are not seen even if they are within the window (sinks are).
-  TokenStep step(uint64_t t, uint64_t floor = 0) const {
-    TokenStep step = {};
-    step.slot = slot(t);
-    step.n_sinks = static_cast<uint32_t>(std::min<uint64_t>(shape_.sinks, t + 1));
+  /// What token t writes and sees. Assumes the tokens before it are stored. Tokens before `floor` are not seen even if
+  /// they are within the window (sinks are).
+  View view(uint64_t t, uint64_t floor = 0) const {
+    View view = {};
+    view.slot = slot(t);
+    view.n_sinks = static_cast<uint32_t>(std::min<uint64_t>(shape_.sinks, t + 1));
     if (t >= shape_.sinks) {
       const uint64_t first = std::max({oldest(t), std::min(floor, t), uint64_t{shape_.sinks}});
-      step.ring_begin = ringSlot(first);
-      step.n_ring = static_cast<uint32_t>(t - first + 1);
+      view.begin = ringSlot(first);
+      view.count = static_cast<uint32_t>(t - first + 1);
     }
-    return step;
+    return view;
   }
 
   /// First token that the window of token t reaches.
@@ -40,12 +41,12 @@ class SlidingWindow {
   /// Index that a query is rotated to when it scores sink keys. Inside the cache a sink stands at its own
   /// index and the newest token right behind everything it sees; RoPE scores depend on differences only, so
   /// rotating the query there is exactly StreamingLLM's positions-in-cache.
-  static uint64_t sinkQueryIndex(const TokenStep& step) {
-    return static_cast<uint64_t>(step.n_sinks) + step.n_ring - 1;
+  static uint64_t sinkQueryIndex(const View& view) {
+    return static_cast<uint64_t>(view.n_sinks) + view.count - 1;
   }
 
-  /// Tokens the query of token t sees.
-  static uint32_t visible(const TokenStep& step) { return step.n_sinks + step.n_ring; }
+  /// Tokens that a query sees.
+  static uint32_t visible(const View& view) { return view.n_sinks + view.count; }
 
   /// True if, after `stored` tokens, the session can go back to having seen only the first `kept`: all
   /// that token `kept` would see is still stored. Sinks always are.

@@ -5,147 +5,184 @@
 namespace oriel {
 namespace {
 
-template <typename T, uint32_t N>
-constexpr uint32_t countOf(const T (&)[N]) {
-  return N;
-}
-
-// The shared vocabulary of decoder-only transformers.
 constexpr CountKey kCounts[] = {
     {"block_count", &ModelDesc::n_layers, 1, kMaxLayers, true},
     {"embedding_length", &ModelDesc::n_embd, 1, kMaxEmbedding, true},
-    {"feed_forward_length", &ModelDesc::n_ff, 1, kMaxFeedForward, true},
-    {"attention.head_count", &ModelDesc::n_heads, 1, kMaxHeads, true},
-    {"attention.head_count_kv", &ModelDesc::n_kv_heads, 1, kMaxHeads, false},
     {"attention.key_length", &ModelDesc::head_dim, kMinHeadDim, kMaxHeadDim, false},
     {"rope.dimension_count", &ModelDesc::rope_dims, 2, kMaxHeadDim, false},
     {"context_length", &ModelDesc::context_train, 0, UINT32_MAX, false},
     {"vocab_size", &ModelDesc::n_vocab, 1, kMaxVocabulary, false},
 };
 
+// Groups of tensors. Norm weights of the Gemmas come with the 1 that they add to them.
 // clang-format off
-// What every layer of every architecture has; each adds its own.
-#define ORIEL_FRAME_TENSORS \
-    {TensorRole::kTokenEmbedding, "token_embd.weight", false, Extent::kVocabulary, \
-     Extent::kEmbedding, true}, \
-    {TensorRole::kOutputNorm, "output_norm.weight", false, Extent::kOne, Extent::kEmbedding, true}, \
-    {TensorRole::kOutput, "output.weight", false, Extent::kVocabulary, Extent::kEmbedding, false}, \
-    {TensorRole::kRopeFactors, "rope_freqs.weight", false, Extent::kOne, Extent::kRopePairs, \
-     false}, \
-    {TensorRole::kAttentionNorm, "attn_norm.weight", true, Extent::kOne, Extent::kEmbedding, true}, \
-    {TensorRole::kAttentionOut, "attn_output.weight", true, Extent::kEmbedding, Extent::kQueries, \
-     true}, \
-    {TensorRole::kFeedForwardNorm, "ffn_norm.weight", true, Extent::kOne, Extent::kEmbedding, true}, \
-    {TensorRole::kDown, "ffn_down.weight", true, Extent::kEmbedding, Extent::kFeedForward, true},
+constexpr TensorRule kEnd = {TensorRole::kTokenEmbedding, nullptr, Where::kModel, Extent::kOne, Extent::kOne, false};
 
-#define ORIEL_LLAMA_TENSORS \
-    ORIEL_FRAME_TENSORS \
-    {TensorRole::kQuery, "attn_q.weight", true, Extent::kQueries, Extent::kEmbedding, true}, \
-    {TensorRole::kKey, "attn_k.weight", true, Extent::kKeyValues, Extent::kEmbedding, true}, \
-    {TensorRole::kValue, "attn_v.weight", true, Extent::kKeyValues, Extent::kEmbedding, true}, \
-    {TensorRole::kGate, "ffn_gate.weight", true, Extent::kFeedForward, Extent::kEmbedding, true}, \
-    {TensorRole::kUp, "ffn_up.weight", true, Extent::kFeedForward, Extent::kEmbedding, true},
-
-// One norm for all heads, before RoPE.
-#define ORIEL_HEAD_NORMS \
-    {TensorRole::kQueryNorm, "attn_q_norm.weight", true, Extent::kOne, Extent::kHead, true}, \
-    {TensorRole::kKeyNorm, "attn_k_norm.weight", true, Extent::kOne, Extent::kHead, true},
-
-// Llama 1 to 3, Mistral, SmolLM 1 and 2, TinyLlama, and most that were converted to look like them.
-constexpr TensorRule kLlamaTensors[] = {ORIEL_LLAMA_TENSORS};
-
-constexpr TensorRule kQwen2Tensors[] = {
-    ORIEL_LLAMA_TENSORS
-    {TensorRole::kQueryBias, "attn_q.bias", true, Extent::kOne, Extent::kQueries, true},
-    {TensorRole::kKeyBias, "attn_k.bias", true, Extent::kOne, Extent::kKeyValues, true},
-    {TensorRole::kValueBias, "attn_v.bias", true, Extent::kOne, Extent::kKeyValues, true},
-};
-
-constexpr TensorRule kQwen3Tensors[] = {ORIEL_LLAMA_TENSORS ORIEL_HEAD_NORMS};
-
-// Norm weights come with the 1 that Gemma adds to them.
-constexpr TensorRule kGemma3Tensors[] = {
-    ORIEL_LLAMA_TENSORS ORIEL_HEAD_NORMS
-    {TensorRole::kAttentionPostNorm, "post_attention_norm.weight", true, Extent::kOne,
-     Extent::kEmbedding, true},
-    {TensorRole::kFeedForwardPostNorm, "post_ffw_norm.weight", true, Extent::kOne,
-     Extent::kEmbedding, true},
-};
-// clang-format on
-constexpr Quirks gemma3Quirks() {
-  Quirks quirks;
-  quirks.gelu = true;
-  quirks.scaled_embedding = true;
-  quirks.local_period = 6;
-  quirks.local_rope_theta = 10000.0;
-  quirks.width_scaled_layers = 62;  // 27B; all others have scores scaled by the head as usual
-  return quirks;
-}
-
-constexpr Quirks smolLm3Quirks() {
-  Quirks quirks;
-  quirks.no_rope_period = 4;
-  return quirks;
-}
-
-// clang-format off
-constexpr TensorRule kPhi3Tensors[] = {
-    ORIEL_FRAME_TENSORS
-    {TensorRole::kQkv, "attn_qkv.weight", true, Extent::kQkv, Extent::kEmbedding, true},
-    {TensorRole::kGateUp, "ffn_up.weight", true, Extent::kGateUp, Extent::kEmbedding, true},
-    {TensorRole::kRopeFactorsLong, "rope_factors_long.weight", false, Extent::kOne,
-     Extent::kRopePairs, false},
-    {TensorRole::kRopeFactorsShort, "rope_factors_short.weight", false, Extent::kOne,
-     Extent::kRopePairs, false},
-};
+constexpr TensorRule kEmbedding[] = {
+    {TensorRole::kTokenEmbedding, "token_embd.weight", Where::kModel, Extent::kVocabulary, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kHead[] = {
+    {TensorRole::kOutputNorm, "output_norm.weight", Where::kModel, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kOutput, "output.weight", Where::kModel, Extent::kVocabulary, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kUntiedHead[] = {
+    {TensorRole::kOutputNorm, "output_norm.weight", Where::kModel, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kOutput, "output.weight", Where::kModel, Extent::kVocabulary, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kRopeFactors[] = {
+    {TensorRole::kRopeFactors, "rope_freqs.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, false},
+    kEnd};
+constexpr TensorRule kPreNorms[] = {
+    {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kFeedForwardNorm, "ffn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kPostNorms[] = {
+    {TensorRole::kAttentionPostNorm, "post_attention_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kFeedForwardPostNorm, "post_ffw_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kAttention[] = {
+    {TensorRole::kQuery, "attn_q.weight", Where::kAttentionLayers, Extent::kQueries, Extent::kEmbedding, true},
+    {TensorRole::kKey, "attn_k.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true},
+    {TensorRole::kValue, "attn_v.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true},
+    {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kQueries, true},
+    kEnd};
+constexpr TensorRule kBiases[] = {
+    {TensorRole::kQueryBias, "attn_q.bias", Where::kAttentionLayers, Extent::kOne, Extent::kQueries, true},
+    {TensorRole::kKeyBias, "attn_k.bias", Where::kAttentionLayers, Extent::kOne, Extent::kKeyValues, true},
+    {TensorRole::kValueBias, "attn_v.bias", Where::kAttentionLayers, Extent::kOne, Extent::kKeyValues, true},
+    kEnd};
+constexpr TensorRule kHeadNorms[] = {
+    {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, true},
+    {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, true},
+    kEnd};
+constexpr TensorRule kRowNorms[] = {
+    {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kQueries, true},
+    {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kKeyValues, true},
+    kEnd};
+constexpr TensorRule kFeedForward[] = {
+    {TensorRole::kGate, "ffn_gate.weight", Where::kEveryLayer, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kUp, "ffn_up.weight", Where::kEveryLayer, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kDown, "ffn_down.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kFeedForward, true},
+    kEnd};
+constexpr TensorRule kFused[] = {
+    {TensorRole::kQkv, "attn_qkv.weight", Where::kAttentionLayers, Extent::kQkv, Extent::kEmbedding, true},
+    {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kQueries, true},
+    {TensorRole::kGateUp, "ffn_up.weight", Where::kEveryLayer, Extent::kGateUp, Extent::kEmbedding, true},
+    {TensorRole::kDown, "ffn_down.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kFeedForward, true},
+    kEnd};
+// The final norm has the embedding's name.
+constexpr TensorRule kLfm2Head[] = {
+    {TensorRole::kOutputNorm, "token_embd_norm.weight", Where::kModel, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kOutput, "output.weight", Where::kModel, Extent::kVocabulary, Extent::kEmbedding, false},
+    kEnd};
+constexpr TensorRule kShortConv[] = {
+    {TensorRole::kConvIn, "shortconv.in_proj.weight", Where::kConvLayers, Extent::kThreeEmbeddings, Extent::kEmbedding, true},
+    {TensorRole::kConvTaps, "shortconv.conv.weight", Where::kConvLayers, Extent::kEmbedding, Extent::kConvTaps, true},
+    {TensorRole::kConvOut, "shortconv.out_proj.weight", Where::kConvLayers, Extent::kEmbedding, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kTwoRopeFactors[] = {
+    {TensorRole::kRopeFactorsLong, "rope_factors_long.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, false},
+    {TensorRole::kRopeFactorsShort, "rope_factors_short.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, false},
+    kEnd};
 // clang-format on
 
-#undef ORIEL_FRAME_TENSORS
-#undef ORIEL_LLAMA_TENSORS
-#undef ORIEL_HEAD_NORMS
+template <typename Change>
+constexpr Traits traits(const Change& change) {
+  Traits made;
+  change(&made);
+  return made;
+}
+
+constexpr Traits kPlain;
+constexpr Traits kGemma3Traits = traits([](Traits* t) {
+  t->gelu = t->scaled_embedding = true;
+  t->sliding_period = 6;
+  t->sliding_rope_theta = 10000.0;
+  t->width_scaled_layers = 62;  // 27B; all others have scores scaled by the head as usual
+});
+constexpr Traits kGemma2Traits = traits([](Traits* t) {
+  t->gelu = t->scaled_embedding = true;
+  t->sliding_period = 2;
+  t->sliding_window = 4096;
+  t->ignores_pattern = true;
+  t->sliding_main_rope = true;
+  t->width_scaled_layers = 46;  // 27B
+  t->score_cap = 50;
+  t->logit_cap = 30;
+});
+constexpr Traits kGraniteTraits = traits([](Traits* t) {
+  t->scales = t->finetuned_rope = true;
+  t->hybrid_keys = true;  // dense models are published under the hybrids' class
+});
+constexpr Traits kMiniCpmTraits = traits([](Traits* t) {
+  t->scales = t->scale_defaults = true;
+  t->attention_scale = false;
+});
+constexpr Traits kHunyuanTraits =
+    traits([](Traits* t) { t->norms_after_rope = t->rope_alpha = true; });
+constexpr Traits kMistral3Traits = traits([](Traits* t) {
+  t->query_temperature = t->yarn_log_multiplier = true;
+  t->attention_scale = false;
+});
+constexpr Traits kExaone4Traits = traits([](Traits* t) {
+  t->sliding_period = 4;
+  t->sliding_window = 4096;
+  t->sliding_layers = 64;  // 32B; a window in a smaller model's file says nothing
+  t->ignores_pattern = true;
+  t->sliding_main_rope = t->no_rope_in_full = true;
+});
+constexpr Traits kOlmo2Traits = traits([](Traits* t) {
+  t->row_norms = true;
+  t->sliding_period = 4;  // OLMo 3
+  t->sliding_is_optional = t->ignores_pattern = true;
+});
+constexpr Traits kLfm2Traits = traits([](Traits* t) { t->feed_forward_by_tensor = true; });
+constexpr Traits kSmolLm3Traits = traits([](Traits* t) { t->no_rope_period = 4; });
+
+// clang-format off
+constexpr Architecture kArchitectures[] = {
+    // Llama 1 to 3, Mistral, SmolLM 1 and 2, TinyLlama, and most that were converted to look like them.
+    {"llama", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain},
+    {"qwen2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kBiases, kFeedForward}, kPlain},
+    {"qwen3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kPlain},
+    {"gemma3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kGemma3Traits},
+    {"smollm3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kSmolLm3Traits},
+    {"granite", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kGraniteTraits},
+    {"minicpm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kAttention, kFeedForward}, kMiniCpmTraits},
+    {"hunyuan-dense", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kHunyuanTraits},
+    {"mistral3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kMistral3Traits},
+    {"exaone4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kExaone4Traits},
+    {"olmo2", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPostNorms, kAttention, kRowNorms, kFeedForward}, kOlmo2Traits},
+    {"gemma2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kFeedForward}, kGemma2Traits},
+    // LFM2 and LFM2.5: layers without heads of keys are short convolutions.
+    {"lfm2", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kFeedForward}, kLfm2Traits},
+    {"phi3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kFused}, kPlain},
+};
+// clang-format on
 
 // The rotation's inverse frequencies, which rope.freq_base gives anyway.
 constexpr const char* kIgnored[] = {"attn_rot_embd.weight", nullptr};
 
-template <uint32_t N>
-constexpr ArchitectureTable table(Architecture architecture, const char* name, RopePairing pairing,
-                                  const TensorRule (&tensors)[N], const Quirks& quirks = Quirks()) {
-  static_assert(N <= kMaxTensorRules, "raise kMaxTensorRules");
-  return {architecture, name, pairing, kCounts, countOf(kCounts), tensors, N, kIgnored, quirks};
-}
-
-constexpr ArchitectureTable kArchitectures[] = {
-    table(Architecture::kLlama, "llama", RopePairing::kInterleaved, kLlamaTensors),
-    table(Architecture::kQwen2, "qwen2", RopePairing::kHalves, kQwen2Tensors),
-    table(Architecture::kQwen3, "qwen3", RopePairing::kHalves, kQwen3Tensors),
-    table(Architecture::kGemma3, "gemma3", RopePairing::kHalves, kGemma3Tensors, gemma3Quirks()),
-    table(Architecture::kSmolLm3, "smollm3", RopePairing::kInterleaved, kLlamaTensors,
-          smolLm3Quirks()),
-    table(Architecture::kPhi3, "phi3", RopePairing::kHalves, kPhi3Tensors),
-};
-
 }  // namespace
 
-const ArchitectureTable* findArchitecture(const GgufString& name) {
-  for (const ArchitectureTable& found : kArchitectures) {
+const CountKey* countKeys(uint32_t* count) {
+  *count = sizeof(kCounts) / sizeof(kCounts[0]);
+  return kCounts;
+}
+
+const char* const* ignoredTensors() { return kIgnored; }
+
+uint32_t architectureCount() { return sizeof(kArchitectures) / sizeof(kArchitectures[0]); }
+
+const Architecture& architectureAt(uint32_t index) { return kArchitectures[index]; }
+
+const Architecture* findArchitecture(const GgufString& name) {
+  for (const Architecture& found : kArchitectures) {
     if (name.equals(found.name)) {
       return &found;
     }
   }
   return nullptr;
-}
-
-const ArchitectureTable& architectureTable(Architecture architecture) {
-  for (const ArchitectureTable& found : kArchitectures) {
-    if (found.architecture == architecture) {
-      return found;
-    }
-  }
-  return kArchitectures[0];
-}
-
-const char* architectureName(Architecture architecture) {
-  return architectureTable(architecture).name;
 }
 
 }  // namespace oriel

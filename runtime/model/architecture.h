@@ -1,5 +1,5 @@
-// Architectures as data: which keys give a model's numbers and which tensors it is made of. Adding an
-// architecture means adding a table; model_desc.cpp reads all of them the same way.
+// Architectures as data: which keys give a model's numbers, which tensors it is made of, and what it does that its
+// files do not say. Adding an architecture means adding a row; all of them are read the same way.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct CountKey {
       required;  ///< otherwise the field stays 0 when the key is missing and is derived from others
 };
 
-/// Rows or columns of a tensor, in terms of the model's numbers.
+/// Rows or columns of a tensor, in terms of the numbers of the model and of the layer's kind.
 enum class Extent : uint8_t {
   kOne,
   kEmbedding,
@@ -29,52 +29,95 @@ enum class Extent : uint8_t {
   kFeedForward,
   kGateUp,  ///< 2 n_ff
   kVocabulary,
-  kRopePairs,  ///< rope_dims / 2
+  kRopePairs,        ///< rope_dims / 2
+  kThreeEmbeddings,  ///< 3 n_embd
+  kConvTaps,
 };
+
+/// Which layers have a tensor; kModel: it is one of the whole model.
+enum class Where : uint8_t { kModel, kEveryLayer, kAttentionLayers, kConvLayers };
 
 struct TensorRule {
   TensorRole role;
   const char* name;  ///< in layers: what follows "blk.N."
-  bool in_layers;    ///< one per layer
-  Extent rows;       ///< kOne: a vector
+  Where where;
+  Extent rows;  ///< kOne: a vector
   Extent cols;
   bool required;
 };
 
-/// Bounds the table of tensors, so that a reader can count on the stack.
-constexpr uint32_t kMaxTensorRules = 64;
+/// A group of rules that architectures share; ends with a null name.
+using TensorRules = const TensorRule*;
+constexpr uint32_t kMaxRuleGroups = 10;
 
-/// What an architecture does that its files do not say.
-struct Quirks {
+/// What an architecture does that its files do not say. Keys are "<architecture>.<suffix>".
+struct Traits {
   bool gelu = false;              ///< GELU instead of SiLU in the feed-forward
   bool scaled_embedding = false;  ///< embeddings times sqrt(n_embd)
-  uint32_t no_rope_period = 0;    ///< ModelDesc::no_rope_period
-  /// One layer of so many is global, the last of them, the others are local, unless the file has a
-  /// pattern of its own. 0: no local layers; then a sliding window in the file is one of all layers.
-  uint32_t local_period = 0;
-  double local_rope_theta = 0;  ///< of local layers, unless the file says otherwise
-  /// Models of so many layers scale scores by 1 / sqrt(n_embd / n_heads). 0: none.
-  uint32_t width_scaled_layers = 0;
+  bool row_norms = false;         ///< LayerKind::row_norms
+  bool norms_after_rope = false;  ///< LayerKind::norms_after_rope
+
+  // Which layers have RoPE.
+  uint32_t no_rope_period =
+      0;  ///< every so many layers one has none, the last of them; 0: all have it
+  bool no_rope_in_full = false;  ///< where there are sliding-window layers, the others have none
+  bool finetuned_rope = false;   ///< rope.scaling.finetuned = false turns RoPE off everywhere
+
+  // Sliding-window layers.
+  /// One layer of so many sees the session's window, the last of them; the others slide. 0: no such layers; a
+  /// window in the file is then one of all layers.
+  uint32_t sliding_period = 0;
+  uint32_t sliding_window = 0;  ///< where the file names none; 0: see sliding_is_optional
+  bool sliding_is_optional =
+      false;                     ///< no window in the file: no sliding-window layers; else an error
+  uint32_t sliding_layers = 0;   ///< only models of so many layers slide; 0: all
+  bool ignores_pattern = false;  ///< a list of flags in the file says nothing
+  bool sliding_main_rope = false;  ///< sliding-window layers share the scaling of RoPE
+  double sliding_rope_theta = 0;   ///< their base, unless the file says otherwise
+
+  bool hybrid_keys = false;  ///< files carry numbers of state-space layers that they do not have
+
+  // Multipliers.
+  bool scales = false;          ///< embedding_scale, residual_scale, logit_scale are read
+  bool scale_defaults = false;  ///< and missing ones are 12, 1.4 / sqrt(n_layers), n_embd / 256
+  bool attention_scale = true;  ///< attention.scale is read
+  uint32_t width_scaled_layers =
+      0;                 ///< models of so many layers scale scores by 1 / sqrt(n_embd / n_heads)
+  double score_cap = 0;  ///< attn_logit_softcapping is read; this where it is missing
+  double logit_cap = 0;  ///< final_logit_softcapping, likewise
+  bool query_temperature = false;    ///< attention.temperature_scale is read
+  bool yarn_log_multiplier = false;  ///< rope.scaling.yarn_log_multiplier is read
+  bool rope_alpha = false;           ///< rope.scaling.alpha is read
+
+  bool feed_forward_by_tensor = false;  ///< n_ff is what ffn_gate says; files carry wrong numbers
 };
 
-struct ArchitectureTable {
-  Architecture architecture;
+struct Architecture {
   const char* name;  ///< general.architecture
   RopePairing rope_pairing;
-  const CountKey* counts;
-  uint32_t n_counts;
-  const TensorRule* tensors;
-  uint32_t n_tensors;
-  /// Names (as in TensorRule, ends at null) that may be there and carry nothing: derived values that
-  /// old converters wrote.
-  const char* const* ignored;
-  Quirks quirks;
+  TensorRules tensors[kMaxRuleGroups];  ///< ends with null
+  Traits traits;
 };
 
+/// Numbers that all architectures read.
+const CountKey* countKeys(uint32_t* count);
+/// Names of tensors (as in TensorRule, ends with null) that may be there and carry nothing: derived values that old
+/// converters wrote.
+const char* const* ignoredTensors();
+
 /// Null when there is no such architecture.
-const ArchitectureTable* findArchitecture(const GgufString& name);
-const ArchitectureTable& architectureTable(Architecture architecture);
-/// Names of all architectures, for messages.
-constexpr const char* kSupportedArchitectures = "llama, qwen2, qwen3, gemma3, smollm3, phi3";
+const Architecture* findArchitecture(const GgufString& name);
+uint32_t architectureCount();
+const Architecture& architectureAt(uint32_t index);
+
+/// visit(rule) for all of an architecture's tensors.
+template <typename Visit>
+void forEachRule(const Architecture& architecture, const Visit& visit) {
+  for (uint32_t g = 0; g < kMaxRuleGroups && architecture.tensors[g] != nullptr; ++g) {
+    for (TensorRules rule = architecture.tensors[g]; rule->name != nullptr; ++rule) {
+      visit(*rule);
+    }
+  }
+}
 
 }  // namespace oriel

@@ -29,34 +29,89 @@ Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t
                   "%s is not a whole number in the GGUF file: convert the model again", key);
 }
 
-Status readCounts(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+namespace {
+
+Status checkRange(const char* key, uint64_t value, uint32_t minimum, uint32_t maximum,
+                  const Log& log) {
+  if (value < minimum || value > maximum) {
+    return log.fail(value == 0 ? ORIEL_ERROR_FORMAT : ORIEL_ERROR_UNSUPPORTED,
+                    "%s is %" PRIu64 ", this build runs %" PRIu32 " to %" PRIu32
+                    ": use another model",
+                    key, value, minimum, maximum);
+  }
+  return kOk;
+}
+
+Status missingKey(const char* key, const Log& log) {
+  return log.fail(ORIEL_ERROR_FORMAT, "%s is missing from the GGUF file: convert the model again",
+                  key);
+}
+
+}  // namespace
+
+Status LayerCounts::open(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                         uint32_t n_layers, uint32_t minimum, uint32_t maximum, const Log& log) {
+  key_ = KeyName(architecture, suffix);
+  minimum_ = minimum;
+  maximum_ = maximum;
+  present_ = file.has(key_.text);
+  GgufArray array;
+  is_array_ = file.getArray(key_.text, &array);
+  if (!present_) {
+    return kOk;
+  }
+  if (!is_array_) {
+    ORIEL_TRY(readCount(file, key_.text, log, &value_));
+    return checkRange(key_.text, value_, minimum_, maximum_, log);
+  }
+  if (array.count != n_layers) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s has %" PRIu64 " entries for %" PRIu32 " layers: convert the model again",
+                    key_.text, array.count, n_layers);
+  }
+  reader_ = GgufArrayReader(array);
+  return kOk;
+}
+
+Status LayerCounts::next(const Log& log, uint32_t* value) {
+  if (is_array_) {
+    int64_t number = 0;
+    if (!reader_.nextInt(&number) || number < 0) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s is not a list of whole numbers in the GGUF file: convert the model again",
+                      key_.text);
+    }
+    value_ = static_cast<uint64_t>(number);
+    ORIEL_TRY(checkRange(key_.text, value_, minimum_, maximum_, log));
+  }
+  *value = static_cast<uint32_t>(value_);
+  return kOk;
+}
+
+Status readCounts(const GgufFile& file, const Architecture& architecture, const Log& log,
                   ModelDesc* desc) {
-  for (uint32_t i = 0; i < table.n_counts; ++i) {
-    const CountKey& count = table.counts[i];
-    const KeyName key(table, count.suffix);
+  uint32_t n_counts = 0;
+  const CountKey* const counts = countKeys(&n_counts);
+  for (uint32_t i = 0; i < n_counts; ++i) {
+    const CountKey& count = counts[i];
+    const KeyName key(architecture, count.suffix);
     if (!file.has(key.text)) {
       if (count.required) {
-        return log.fail(ORIEL_ERROR_FORMAT,
-                        "%s is missing from the GGUF file: convert the model again", key.text);
+        return missingKey(key.text, log);
       }
       continue;
     }
     uint64_t value = 0;
     ORIEL_TRY(readCount(file, key.text, log, &value));
-    if (value < count.minimum || value > count.maximum) {
-      return log.fail(value == 0 ? ORIEL_ERROR_FORMAT : ORIEL_ERROR_UNSUPPORTED,
-                      "%s is %" PRIu64 ", this build runs %" PRIu32 " to %" PRIu32
-                      ": use another model",
-                      key.text, value, count.minimum, count.maximum);
-    }
+    ORIEL_TRY(checkRange(key.text, value, count.minimum, count.maximum, log));
     desc->*count.field = static_cast<uint32_t>(value);
   }
   return kOk;
 }
 
-Status readReal(const GgufFile& file, const ArchitectureTable& table, const char* suffix, Need need,
-                const Log& log, double* value) {
-  const KeyName key(table, suffix);
+Status readReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                Need need, const Log& log, double* value) {
+  const KeyName key(architecture, suffix);
   if (need == Need::kOptional && !file.has(key.text)) {
     return kOk;
   }
@@ -67,9 +122,9 @@ Status readReal(const GgufFile& file, const ArchitectureTable& table, const char
   return kOk;
 }
 
-Status readCountAsReal(const GgufFile& file, const ArchitectureTable& table, const char* suffix,
+Status readCountAsReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
                        const Log& log, double* value) {
-  const KeyName key(table, suffix);
+  const KeyName key(architecture, suffix);
   if (!file.has(key.text)) {
     return kOk;
   }

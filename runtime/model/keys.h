@@ -12,8 +12,9 @@ namespace oriel {
 
 /// "llama.block_count": the longest architecture and suffix of the tables fit with room to spare.
 struct KeyName {
-  KeyName(const ArchitectureTable& table, const char* suffix) {
-    std::snprintf(text, sizeof(text), "%s.%s", table.name, suffix);
+  KeyName() : text{} {}
+  KeyName(const Architecture& architecture, const char* suffix) {
+    std::snprintf(text, sizeof(text), "%s.%s", architecture.name, suffix);
   }
   char text[96];
 };
@@ -21,18 +22,38 @@ struct KeyName {
 /// A whole number, or an array of one number per layer as long as they are all the same.
 Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t* value);
 
-/// All counts of the table.
-Status readCounts(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+/// A whole number of each layer: one for all of them, or an array of one each.
+class LayerCounts {
+ public:
+  /// `minimum` to `maximum`: what this build runs.
+  Status open(const GgufFile& file, const Architecture& architecture, const char* suffix,
+              uint32_t n_layers, uint32_t minimum, uint32_t maximum, const Log& log);
+  bool present() const { return present_; }
+  /// Of the next layer; called n_layers times at most, and only where present().
+  Status next(const Log& log, uint32_t* value);
+
+ private:
+  KeyName key_;
+  bool present_ = false;
+  bool is_array_ = false;
+  uint64_t value_ = 0;
+  GgufArrayReader reader_{GgufArray()};
+  uint32_t minimum_ = 0;
+  uint32_t maximum_ = 0;
+};
+
+/// All counts of the whole model.
+Status readCounts(const GgufFile& file, const Architecture& architecture, const Log& log,
                   ModelDesc* desc);
 
 enum class Need : uint8_t { kOptional, kRequired };
 
 /// A positive, finite number; `*value` stays as it is when the key is missing and not required.
-Status readReal(const GgufFile& file, const ArchitectureTable& table, const char* suffix, Need need,
-                const Log& log, double* value);
+Status readReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                Need need, const Log& log, double* value);
 
 /// A positive whole number; `*value` stays as it is when the key is missing.
-Status readCountAsReal(const GgufFile& file, const ArchitectureTable& table, const char* suffix,
+Status readCountAsReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
                        const Log& log, double* value);
 
 }  // namespace oriel

@@ -7,7 +7,9 @@
 
 #include "model/architecture.h"
 #include "model/keys.h"
+#include "model/layers.h"
 #include "model/rope_scaling.h"
+#include "model/tensor_index.h"
 #include "model/unsupported.h"
 
 namespace oriel {
@@ -16,7 +18,7 @@ namespace {
 /// "blk.3.attn_q.weight"
 struct TensorName {
   TensorName(const TensorRule& rule, uint32_t layer) {
-    if (rule.in_layers) {
+    if (rule.where != Where::kModel) {
       std::snprintf(text, sizeof(text), "blk.%" PRIu32 ".%s", layer, rule.name);
     } else {
       std::snprintf(text, sizeof(text), "%s", rule.name);
@@ -25,167 +27,46 @@ struct TensorName {
   char text[kMaxTensorNameBytes + 1];
 };
 
-// --- Numbers -------------------------------------------------------------------------------------
-
-/// Fills in what optional keys left open and checks how the numbers fit together.
-Status completeHeads(const GgufFile& file, const ArchitectureTable& table, const Log& log,
-                     ModelDesc* desc) {
-  if (desc->n_kv_heads == 0) {
-    desc->n_kv_heads = desc->n_heads;
+bool isIn(const TensorRule& rule, const LayerKind& kind) {
+  switch (rule.where) {
+    case Where::kModel:
+      return false;
+    case Where::kEveryLayer:
+      return true;
+    case Where::kAttentionLayers:
+      return kind.mixer == Mixer::kAttention;
+    case Where::kConvLayers:
+      return kind.mixer == Mixer::kShortConv;
   }
-  if (desc->n_heads % desc->n_kv_heads != 0) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "%s is %" PRIu32 ", which %s (%" PRIu32
-                    ") is not a multiple of: convert the model again",
-                    KeyName(table, "attention.head_count_kv").text, desc->n_kv_heads,
-                    KeyName(table, "attention.head_count").text, desc->n_heads);
-  }
-  if (desc->head_dim == 0) {
-    if (desc->n_embd % desc->n_heads != 0) {
-      return log.fail(ORIEL_ERROR_FORMAT,
-                      "the model's width %" PRIu32 " does not divide into %" PRIu32
-                      " heads and %s is missing: convert the model again",
-                      desc->n_embd, desc->n_heads, KeyName(table, "attention.key_length").text);
-    }
-    desc->head_dim = desc->n_embd / desc->n_heads;
-  }
-  if (desc->head_dim < kMinHeadDim || desc->head_dim > kMaxHeadDim || desc->head_dim % 2 != 0) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "the model's heads have %" PRIu32
-                    " values, this build runs even sizes from %" PRIu32 " to %" PRIu32
-                    ": use another model",
-                    desc->head_dim, kMinHeadDim, kMaxHeadDim);
-  }
-  const KeyName value_length(table, "attention.value_length");
-  if (file.has(value_length.text)) {
-    uint64_t value_dim = 0;
-    ORIEL_TRY(readCount(file, value_length.text, log, &value_dim));
-    if (value_dim != desc->head_dim) {
-      return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                      "%s is %" PRIu64 " but keys have %" PRIu32
-                      " values, this build runs equal sizes only: use another model",
-                      value_length.text, value_dim, desc->head_dim);
-    }
-  }
-  if (desc->rope_dims == 0) {
-    desc->rope_dims = desc->head_dim;
-  }
-  if (desc->rope_dims > desc->head_dim || desc->rope_dims % 2 != 0) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "%s is %" PRIu32 ", not an even number up to the head size %" PRIu32
-                    ": convert the model again",
-                    KeyName(table, "rope.dimension_count").text, desc->rope_dims, desc->head_dim);
-  }
-  return kOk;
+  return false;
 }
 
-// Which layers see a short window: a period, a flag for each layer, or what the architecture does.
-Status readLocalPattern(const GgufFile& file, const ArchitectureTable& table, const Log& log,
-                        ModelDesc* desc) {
-  const KeyName key(table, "attention.sliding_window_pattern");
-  GgufArray flags;
-  if (file.getArray(key.text, &flags)) {
-    if (flags.count != desc->n_layers) {
-      return log.fail(ORIEL_ERROR_FORMAT,
-                      "%s has %" PRIu64 " entries for %" PRIu32 " layers: convert the model again",
-                      key.text, flags.count, desc->n_layers);
-    }
-    GgufArrayReader reader(flags);
-    bool local = false;
-    for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
-      if (!reader.nextBool(&local)) {
-        return log.fail(ORIEL_ERROR_FORMAT,
-                        "%s is neither a number nor a list of booleans: convert the model again",
-                        key.text);
-      }
-      desc->local_layers[layer / 64] |= uint64_t{local ? 1u : 0u} << (layer % 64);
-    }
-    return kOk;
-  }
-  uint64_t period = table.quirks.local_period;
-  if (file.has(key.text)) {
-    ORIEL_TRY(readCount(file, key.text, log, &period));
-  }
-  if (period == 0 || period > kMaxLayers) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "%s is %" PRIu64 ", not a period of 1 to %" PRIu32
-                    " layers: convert the model again",
-                    key.text, period, kMaxLayers);
-  }
-  for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
-    const bool local = layer % period != period - 1;
-    desc->local_layers[layer / 64] |= uint64_t{local ? 1u : 0u} << (layer % 64);
-  }
-  return kOk;
-}
-
-Status readWindows(const GgufFile& file, const ArchitectureTable& table, const Log& log,
-                   ModelDesc* desc) {
-  const KeyName key(table, "attention.sliding_window");
-  if (!file.has(key.text)) {
-    return table.quirks.local_period == 0
-               ? kOk
-               : log.fail(ORIEL_ERROR_FORMAT,
-                          "%s is missing from the GGUF file: convert the model again", key.text);
-  }
-  uint64_t window = 0;
-  ORIEL_TRY(readCount(file, key.text, log, &window));
-  if (table.quirks.local_period == 0) {
-    desc->window_train = static_cast<uint32_t>(std::min<uint64_t>(window, kMaxWindow));
-    return kOk;
-  }
-  if (window == 0 || window > kMaxWindow) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "%s is %" PRIu64 ", not a window of 1 to %" PRIu32
-                    " tokens: convert the model again",
-                    key.text, window, kMaxWindow);
-  }
-  desc->local_window = static_cast<uint32_t>(window);
-  ORIEL_TRY(readLocalPattern(file, table, log, desc));
-  desc->local_window = desc->localLayers() != 0 ? desc->local_window : 0;
-  return kOk;
-}
-
-/// Constants of the arithmetic that are no shapes.
-Status readScales(const GgufFile& file, const ArchitectureTable& table, const Log& log,
-                  ModelDesc* desc) {
-  const Quirks& quirks = table.quirks;
-  desc->gelu = quirks.gelu;
-  desc->no_rope_period = quirks.no_rope_period;
-  const float width = static_cast<float>(desc->n_embd);
-  desc->embedding_scale = quirks.scaled_embedding ? std::sqrt(width) : 1.0f;
-  const bool by_width = quirks.width_scaled_layers == desc->n_layers;
-  double scale = 1.0 / std::sqrt(by_width ? static_cast<double>(desc->n_embd) / desc->n_heads
-                                          : static_cast<double>(desc->head_dim));
-  ORIEL_TRY(readReal(file, table, "attention.scale", Need::kOptional, log, &scale));
-  desc->attention_scale = static_cast<float>(scale);
-  return kOk;
-}
-
-// --- Tensors -------------------------------------------------------------------------------------
-
-uint64_t extentOf(const ModelDesc& desc, Extent extent) {
+uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
   switch (extent) {
     case Extent::kOne:
       return 1;
     case Extent::kEmbedding:
       return desc.n_embd;
     case Extent::kQueries:
-      return static_cast<uint64_t>(desc.n_heads) * desc.head_dim;
+      return kind.queryCols();
     case Extent::kKeyValues:
-      return static_cast<uint64_t>(desc.n_kv_heads) * desc.head_dim;
+      return kind.kvCols();
     case Extent::kHead:
-      return desc.head_dim;
+      return kind.head_dim;
     case Extent::kQkv:
-      return (desc.n_heads + 2ull * desc.n_kv_heads) * desc.head_dim;
+      return uint64_t{kind.queryCols()} + 2ull * kind.kvCols();
     case Extent::kFeedForward:
-      return desc.n_ff;
+      return kind.n_ff;
     case Extent::kGateUp:
-      return 2ull * desc.n_ff;
+      return 2ull * kind.n_ff;
     case Extent::kRopePairs:
       return desc.rope_dims / 2;
     case Extent::kVocabulary:
       return desc.n_vocab;
+    case Extent::kThreeEmbeddings:
+      return 3ull * desc.n_embd;
+    case Extent::kConvTaps:
+      return kind.conv_taps;
   }
   return 0;
 }
@@ -210,17 +91,19 @@ bool splitLayer(const GgufString& name, uint32_t* layer, GgufString* rest) {
   return true;
 }
 
-const TensorRule* findRule(const ArchitectureTable& table, const GgufString& name, bool in_layers) {
-  for (uint32_t i = 0; i < table.n_tensors; ++i) {
-    if (table.tensors[i].in_layers == in_layers && name.equals(table.tensors[i].name)) {
-      return &table.tensors[i];
+const TensorRule* findRule(const Architecture& architecture, const GgufString& name,
+                           bool in_layers) {
+  const TensorRule* found = nullptr;
+  forEachRule(architecture, [&](const TensorRule& rule) {
+    if ((rule.where != Where::kModel) == in_layers && name.equals(rule.name)) {
+      found = &rule;
     }
-  }
-  return nullptr;
+  });
+  return found;
 }
 
-bool isIgnored(const ArchitectureTable& table, const GgufString& name) {
-  for (const char* const* ignored = table.ignored; *ignored != nullptr; ++ignored) {
+bool isIgnored(const GgufString& name) {
+  for (const char* const* ignored = ignoredTensors(); *ignored != nullptr; ++ignored) {
     if (name.equals(*ignored)) {
       return true;
     }
@@ -252,9 +135,9 @@ bool isRunnable(uint32_t type, bool matrix) {
 }
 
 Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const ModelDesc& desc,
-                   const Log& log) {
-  const uint64_t rows = extentOf(desc, rule.rows);
-  const uint64_t cols = extentOf(desc, rule.cols);
+                   const LayerKind& kind, const Log& log) {
+  const uint64_t rows = extentOf(desc, kind, rule.rows);
+  const uint64_t cols = extentOf(desc, kind, rule.cols);
   if (tensor.dims[0] != cols || tensor.dims[1] != rows || tensor.dims[2] != 1 ||
       tensor.dims[3] != 1) {
     return log.fail(ORIEL_ERROR_FORMAT,
@@ -264,7 +147,7 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
                     PrintableText(tensor.name).text, tensor.dims[1], tensor.dims[0],
                     tensor.dims[2] * tensor.dims[3], rows, cols);
   }
-  const bool matrix = rule.rows != Extent::kOne;
+  const bool matrix = rule.rows != Extent::kOne && rule.cols != Extent::kConvTaps;
   if (!isRunnable(tensor.type, matrix)) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "tensor %s has type %s, this build runs %s: use a file in one of these",
@@ -275,51 +158,67 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
   return kOk;
 }
 
-Status checkTensors(const GgufFile& file, const ArchitectureTable& table, const Log& log,
-                    ModelDesc* desc) {
-  // Names are unique in a validated file and layers are checked here, so a rule is fulfilled in every
-  // layer when it was met as often as there are layers.
-  uint32_t met[kMaxTensorRules] = {};
+/// One walk: every tensor is checked and noted.
+Status checkTensors(const GgufFile& file, const Architecture& architecture,
+                    const oriel_allocator& allocator, const Log& log, ModelDesc* desc,
+                    TensorIndex* tensors) {
+  ORIEL_TRY(tensors->create(file.tensorCount(), desc->n_layers, allocator, log));
   uint64_t cursor = 0;
   GgufTensor tensor;
   while (file.nextTensor(&cursor, &tensor)) {
     uint32_t layer = 0;
     GgufString name = tensor.name;
     const bool in_layer = splitLayer(tensor.name, &layer, &name);
-    if (isIgnored(table, name)) {
+    if (isIgnored(name)) {
       continue;
     }
-    const TensorRule* rule = findRule(table, name, in_layer);
+    const TensorRule* rule = findRule(architecture, name, in_layer);
     if (rule == nullptr) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED,
                       "tensor %s %s, which this build cannot run: use another model",
                       PrintableText(tensor.name).text, unknownTensorPurpose(tensor.name));
     }
     if (in_layer && layer >= desc->n_layers) {
-      return log.fail(
-          ORIEL_ERROR_FORMAT, "tensor %s is there, but %s is %" PRIu32 ": convert the model again",
-          PrintableText(tensor.name).text, KeyName(table, "block_count").text, desc->n_layers);
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "tensor %s is there, but %s is %" PRIu32 ": convert the model again",
+                      PrintableText(tensor.name).text, KeyName(architecture, "block_count").text,
+                      desc->n_layers);
     }
-    ORIEL_TRY(checkTensor(tensor, *rule, *desc, log));
-    ++met[rule - table.tensors];
+    const LayerKind& kind = desc->kind(layer);
+    if (in_layer && !isIn(*rule, kind)) {
+      return log.fail(
+          ORIEL_ERROR_FORMAT,
+          "tensor %s is there, but %s makes layer %" PRIu32 " one of %s: convert the model again",
+          PrintableText(tensor.name).text, KeyName(architecture, "attention.head_count_kv").text,
+          layer, kind.mixer == Mixer::kAttention ? "attention" : "short convolutions");
+    }
+    ORIEL_TRY(checkTensor(tensor, *rule, *desc, kind, log));
+    tensors->add(rule->role, layer, tensor);
   }
 
-  for (uint32_t i = 0; i < table.n_tensors; ++i) {
-    const TensorRule& rule = table.tensors[i];
-    if (rule.role == TensorRole::kOutput) {
-      desc->tied_output = met[i] == 0;
-    }
-    const uint32_t expected = rule.in_layers ? desc->n_layers : 1;
-    for (uint32_t layer = 0; rule.required && met[i] < expected && layer < expected; ++layer) {
-      const TensorName name(rule, layer);
-      if (!file.findTensor(name.text, &tensor)) {
-        return log.fail(ORIEL_ERROR_FORMAT,
+  Status status = kOk;
+  const auto expect = [&](const TensorRule& rule, uint32_t layer) {
+    if (status.ok() && !tensors->has(rule.role, layer)) {
+      status = log.fail(ORIEL_ERROR_FORMAT,
                         "tensor %s is missing from the GGUF file: convert the model again",
-                        name.text);
+                        TensorName(rule, layer).text);
+    }
+  };
+  forEachRule(architecture, [&](const TensorRule& rule) {
+    if (rule.required && rule.where == Where::kModel) {
+      expect(rule, 0);
+    }
+    for (uint32_t layer = 0; rule.required && layer < desc->n_layers; ++layer) {
+      if (isIn(rule, desc->kind(layer))) {
+        expect(rule, layer);
       }
     }
+  });
+  desc->tied_output = !tensors->has(TensorRole::kOutput);
+  if (desc->tied_output) {
+    tensors->tieOutput();
   }
-  return kOk;
+  return status;
 }
 
 /// From its key, or else from the embedding; the tokenizer must agree.
@@ -351,64 +250,126 @@ Status completeVocabulary(const GgufFile& file, const Log& log, ModelDesc* desc)
 
 }  // namespace
 
-Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc) {
+Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
+                     ModelDesc* desc, TensorIndex* tensors) {
   GgufString name;
   if (!file.getString("general.architecture", &name)) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "general.architecture is missing from the GGUF file: convert the model again");
   }
-  const ArchitectureTable* table = findArchitecture(name);
-  if (table == nullptr) {
-    const char* missing = missingFor(name);
-    return log.fail(
-        ORIEL_ERROR_UNSUPPORTED, "architecture \"%s\" %s%s%s: use a model of one of these: %s",
-        PrintableText(name).text, missing != nullptr ? "needs " : "is not supported",
-        missing != nullptr ? missing : "",
-        missing != nullptr ? ", which this build does not have" : "", kSupportedArchitectures);
+  const Architecture* const architecture = findArchitecture(name);
+  if (architecture == nullptr) {
+    return refuseArchitecture(name, log);
   }
   ModelDesc found;
-  found.architecture = table->architecture;
-  found.rope_pairing = table->rope_pairing;
-  ORIEL_TRY(refuseVariants(file, *table, log));
-  ORIEL_TRY(readCounts(file, *table, log, &found));
-  ORIEL_TRY(completeHeads(file, *table, log, &found));
+  found.architecture = architecture->name;
+  found.rope_pairing = architecture->rope_pairing;
+  ORIEL_TRY(refuseVariants(file, *architecture, log));
+  ORIEL_TRY(readCounts(file, *architecture, log, &found));
   double rms_eps = 0;
-  ORIEL_TRY(
-      readReal(file, *table, "attention.layer_norm_rms_epsilon", Need::kRequired, log, &rms_eps));
+  ORIEL_TRY(readReal(file, *architecture, "attention.layer_norm_rms_epsilon", Need::kRequired, log,
+                     &rms_eps));
   found.rms_eps = static_cast<float>(rms_eps);
-  ORIEL_TRY(readWindows(file, *table, log, &found));
-  ORIEL_TRY(readScales(file, *table, log, &found));
+  ORIEL_TRY(readLayers(file, *architecture, log, &found));
   ORIEL_TRY(completeVocabulary(file, log, &found));
-  ORIEL_TRY(checkTensors(file, *table, log, &found));
-  ORIEL_TRY(readRope(file, *table, log, &found));
+  ORIEL_TRY(checkTensors(file, *architecture, allocator, log, &found, tensors));
+  ORIEL_TRY(readRope(file, *architecture, *tensors, log, &found));
   *desc = found;
   return kOk;
 }
 
-GgufTensor findTensor(const GgufFile& file, const ModelDesc& desc, TensorRole role,
-                      uint32_t layer) {
-  if (role == TensorRole::kOutput && desc.tied_output) {
-    role = TensorRole::kTokenEmbedding;
-  }
-  const ArchitectureTable& table = architectureTable(desc.architecture);
-  GgufTensor tensor;
-  for (uint32_t i = 0; i < table.n_tensors; ++i) {
-    if (table.tensors[i].role == role &&
-        file.findTensor(TensorName(table.tensors[i], layer).text, &tensor)) {
-      break;
-    }
-  }
-  return tensor;
+Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc) {
+  TensorIndex tensors;
+  return readModelDesc(file, defaultAllocator(), log, desc, &tensors);
 }
 
-bool hasTensor(const ModelDesc& desc, TensorRole role) {
-  const ArchitectureTable& table = architectureTable(desc.architecture);
-  for (uint32_t i = 0; i < table.n_tensors; ++i) {
-    if (table.tensors[i].role == role) {
-      return table.tensors[i].required;
+// --- Kinds ---------------------------------------------------------------------------------------
+
+namespace {
+
+bool sameKind(const LayerKind& a, const LayerKind& b) {
+  return a.mixer == b.mixer && a.rope == b.rope && a.view == b.view && a.gelu == b.gelu &&
+         a.row_norms == b.row_norms && a.norms_after_rope == b.norms_after_rope &&
+         a.n_heads == b.n_heads && a.n_kv_heads == b.n_kv_heads && a.head_dim == b.head_dim &&
+         a.latent_dim == b.latent_dim && a.n_ff == b.n_ff && a.conv_taps == b.conv_taps &&
+         a.state_words == b.state_words && a.attention_scale == b.attention_scale &&
+         a.soft_cap == b.soft_cap;
+}
+
+}  // namespace
+
+uint8_t addKind(const LayerKind& kind, ModelDesc* desc) {
+  for (uint32_t i = 0; i < desc->n_kinds; ++i) {
+    if (sameKind(desc->kinds[i], kind)) {
+      return static_cast<uint8_t>(i);
     }
   }
-  return false;
+  if (desc->n_kinds == kMaxLayerKinds) {
+    return UINT8_MAX;
+  }
+  desc->kinds[desc->n_kinds] = kind;
+  return static_cast<uint8_t>(desc->n_kinds++);
+}
+
+uint8_t addView(const LayerView& view, ModelDesc* desc) {
+  for (uint32_t i = 0; i < desc->n_views; ++i) {
+    if (desc->views[i].kind == view.kind && desc->views[i].window == view.window) {
+      return static_cast<uint8_t>(i);
+    }
+  }
+  if (desc->n_views == kMaxViews) {
+    return UINT8_MAX;
+  }
+  desc->views[desc->n_views] = view;
+  return static_cast<uint8_t>(desc->n_views++);
+}
+
+void makeLayersAlike(ModelDesc* desc) {
+  LayerKind kind;
+  kind.n_heads = desc->n_heads;
+  kind.n_kv_heads = desc->n_kv_heads;
+  kind.head_dim = desc->head_dim;
+  kind.n_ff = desc->n_ff;
+  kind.rope = desc->rope_dims != 0 ? kMainRope : kNoRope;
+  kind.attention_scale =
+      desc->head_dim != 0 ? 1.0f / std::sqrt(static_cast<float>(desc->head_dim)) : 0.0f;
+  desc->n_kinds = 0;
+  desc->n_views = 1;
+  desc->views[0] = LayerView();
+  const uint8_t index = addKind(kind, desc);
+  for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+    desc->layers[layer] = {index, static_cast<uint16_t>(layer)};
+  }
+}
+
+Status checkMemories(const ModelDesc& desc, const Log& log) {
+  for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
+    const uint32_t owner = desc.layers[layer].memory_of;
+    if (owner > layer || (owner != layer && !desc.ownsMemory(owner))) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "layer %" PRIu32 " reads the memory of layer %" PRIu32
+                      ", which has none at that time: convert the model again",
+                      layer, owner);
+    }
+    const LayerKind& a = desc.kind(layer);
+    const LayerKind& b = desc.kind(owner);
+    if (a.mixer != b.mixer || a.view != b.view || a.n_kv_heads != b.n_kv_heads ||
+        a.head_dim != b.head_dim || a.latent_dim != b.latent_dim ||
+        a.state_words != b.state_words) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "layer %" PRIu32 " reads the memory of layer %" PRIu32
+                      ", which has another shape: convert the model again",
+                      layer, owner);
+    }
+    constexpr uint64_t kMostWords = kMaxBindingBytes / sizeof(float) / kStateSlots;
+    if (a.mixer == Mixer::kState && (a.state_words == 0 || a.state_words > kMostWords)) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "the state of layer %" PRIu32 " has %" PRIu32
+                      " values, this build runs 1 to %" PRIu64 ": use another model",
+                      layer, a.state_words, kMostWords);
+    }
+  }
+  return kOk;
 }
 
 }  // namespace oriel

@@ -7,10 +7,9 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "gguf/gguf.h"
+#include "model/layer.h"
 
 namespace oriel {
-
-enum class Architecture : uint32_t { kLlama, kQwen2, kQwen3, kGemma3, kSmolLm3, kPhi3 };
 
 /// Which values of a head a rotation pairs up.
 enum class RopePairing : uint32_t {
@@ -37,56 +36,70 @@ enum class RopeScaling : uint32_t {
 const char* ropeScalingName(
     RopeScaling scaling);  ///< "none", "linear", "llama3", "yarn", "longrope"
 
-/// Shape of a decoder-only transformer. Everything the budgeter and the plan need, nothing from the
-/// device. All counts are within base/limits.h once readModelDesc has returned kOk.
+/// Kinds of layers that one model may have.
+constexpr uint32_t kMaxLayerKinds = 16;
+
+/// Shape of a decoder-only model. Everything the budgeter and the plan need, nothing from the device. All
+/// counts are within base/limits.h once readModelDesc has returned kOk.
 struct ModelDesc {
-  Architecture architecture = Architecture::kLlama;
+  const char* architecture = "";  ///< NUL-terminated constant
   uint32_t n_layers = 0;
   uint32_t n_embd = 0;
-  uint32_t n_heads = 0;
-  uint32_t n_kv_heads = 0;  ///< divides n_heads
-  uint32_t head_dim = 0;    ///< even, kMinHeadDim .. kMaxHeadDim
-  uint32_t n_ff = 0;
   uint32_t n_vocab = 0;
   uint32_t context_train = 0;  ///< tokens; 0: not stated
-  uint32_t rope_dims = 0;      ///< even, <= head_dim
+  // The largest of all layers.
+  uint32_t n_heads = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t n_ff = 0;
+
+  LayerKind kinds[kMaxLayerKinds];
+  uint32_t n_kinds = 0;
+  Layer layers[kMaxLayers];
+  LayerView views[kMaxViews];  ///< the first is the session's
+  uint32_t n_views = 1;
+
+  uint32_t rope_dims = 0;  ///< even, <= head_dim
   RopePairing rope_pairing = RopePairing::kInterleaved;
   RopeScaling rope_scaling = RopeScaling::kNone;
-  RopeTable rope;
-  /// Used instead of `rope` when a cache may hold more than so many tokens; 0: never.
+  RopeTable ropes[kMaxRopes];
+  /// Used instead of the main one when a cache may hold more than so many tokens; 0: never.
   uint32_t rope_short_tokens = 0;
   RopeTable rope_long;
-  RopeTable rope_local;         ///< of local layers
-  uint32_t no_rope_period = 0;  ///< every so many layers one has no RoPE, the last of them; 0: none
+  /// Queries at position p of the cache are multiplied by 1 + temperature * ln(floor(p / tokens) + 1); 0: not.
+  double query_temperature = 0;
+  double temperature_tokens = 0;
 
-  /// Layers that see at most local_window tokens, themselves included, and no sinks.
-  uint32_t local_window = 0;  ///< 0: there are none
-  uint64_t local_layers[kMaxLayers / 64] = {};
   /// Every layer was trained to see at most so many tokens; 0: as many as the context has.
   uint32_t window_train = 0;
 
   float rms_eps = 1e-5f;
-  float attention_scale = 0;  ///< of scores
+  // Branches that are added to the residual stream times s (Granite's residual_scale) need no multiplication: the
+  // stream is kept divided by s, for which embeddings are divided by s and the epsilon of norms that read the
+  // stream by s * s; norms undo it.
+  float residual_eps = 1e-5f;  ///< of norms that read the residual stream
   float embedding_scale = 1.0f;
-  bool gelu = false;         ///< feed-forward gate: GELU (tanh form); else SiLU
+  float logit_scale = 1.0f;  ///< logits are multiplied by it
+  float logit_cap = 0;       ///< and then soft-capped, as in SoftCapPush; 0: not
   bool tied_output = false;  ///< the output matrix is the embedding
 
-  bool isLocal(uint32_t layer) const {
-    return local_window != 0 && (local_layers[layer / 64] >> (layer % 64) & 1) != 0;
-  }
-  uint32_t localLayers() const {
-    uint32_t count = 0;
-    for (uint32_t layer = 0; layer < n_layers; ++layer) {
-      count += isLocal(layer) ? 1 : 0;
+  const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
+  bool ownsMemory(uint32_t layer) const { return layers[layer].memory_of == layer; }
+  const LayerView& viewOf(uint32_t layer) const { return views[kind(layer).view]; }
+  bool slides(uint32_t layer) const { return viewOf(layer).kind == ViewKind::kSliding; }
+  /// Whether some layer's queries or keys are rotated by the table.
+  bool usesRope(uint8_t rope) const {
+    for (uint32_t k = 0; k < n_kinds; ++k) {
+      if (kinds[k].mixer == Mixer::kAttention && kinds[k].rope == rope) {
+        return true;
+      }
     }
-    return count;
+    return false;
   }
-  uint32_t ropeDims(uint32_t layer) const {
-    return no_rope_period != 0 && (layer + 1) % no_rope_period == 0 ? 0 : rope_dims;
-  }
-  /// The table of layers that are not local in a cache of so many tokens.
-  const RopeTable& ropeFor(uint64_t visible_tokens) const {
-    return rope_short_tokens != 0 && visible_tokens > rope_short_tokens ? rope_long : rope;
+  /// The main table in a cache of so many tokens.
+  const RopeTable& mainRope(uint64_t visible_tokens) const {
+    return rope_short_tokens != 0 && visible_tokens > rope_short_tokens ? rope_long
+                                                                        : ropes[kMainRope];
   }
   /// Tokens that a query was trained to see; 0: not stated.
   uint32_t visibleTrain() const {
@@ -95,6 +108,15 @@ struct ModelDesc {
                : context_train;
   }
 };
+
+/// The kind with these fields, added if there is none yet; UINT8_MAX when there is no room for it.
+uint8_t addKind(const LayerKind& kind, ModelDesc* desc);
+/// Likewise of views.
+uint8_t addView(const LayerView& view, ModelDesc* desc);
+/// Makes every layer one of the same kind, with the description's largest numbers, that sees the session's window.
+void makeLayersAlike(ModelDesc* desc);
+/// Fails where a layer reads the memory of a later layer, or of one of another shape.
+Status checkMemories(const ModelDesc& desc, const Log& log);
 
 enum class TensorRole : uint32_t {
   kTokenEmbedding,       // [n_vocab][n_embd]
@@ -121,22 +143,22 @@ enum class TensorRole : uint32_t {
   kRopeFactors,          // [rope_dims / 2]
   kRopeFactorsLong,      // [rope_dims / 2]
   kRopeFactorsShort,     // [rope_dims / 2]
+  kConvIn,               // [3 n_embd][n_embd]
+  kConvTaps,             // [n_embd][conv_taps]
+  kConvOut,              // [n_embd][n_embd]
 };
+constexpr uint32_t kTensorRoles = 27;
+
+class TensorIndex;  // model/tensor_index.h
 
 /// Reads and checks the hyperparameters and every tensor the architecture's table expects: present,
 /// of the right shape, of a type this build can run. `file` must already be validated (GgufFile::open).
 /// Also refuses tensors the table does not know (they would be silently ignored otherwise), except
-/// ones every llama file may carry and that carry no information (see the .cpp).
+/// ones every llama file may carry and that carry no information (see the .cpp). `tensors`, which is empty, gets
+/// them.
+Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
+                     ModelDesc* desc, TensorIndex* tensors);
+/// For those who need no tensors.
 Status readModelDesc(const GgufFile& file, const Log& log, ModelDesc* desc);
-
-/// The tensor that plays `role` in `layer` (ignored for roles outside the layers). Call only after
-/// readModelDesc said kOk; asking for kOutput of a tied model gives the embedding.
-GgufTensor findTensor(const GgufFile& file, const ModelDesc& desc, TensorRole role, uint32_t layer);
-
-/// Whether models of this architecture have such a tensor (in every layer, for roles of layers).
-bool hasTensor(const ModelDesc& desc, TensorRole role);
-
-/// "llama"; a NUL-terminated constant.
-const char* architectureName(Architecture architecture);
 
 }  // namespace oriel

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "model/keys.h"
+#include "model/tensor_index.h"
 #include "model/tensor_values.h"
 
 namespace oriel {
@@ -17,12 +18,13 @@ struct Yarn {
   double extrapolation = 1;     ///< share of the unscaled angle in fast pairs
   double beta_fast = 32;        ///< turns in the original context from which a pair is fast
   double beta_slow = 1;         ///< and below which it is slow
+  double log_multiplier = 0;    ///< takes back so much of the temperature
 };
 
 /// Index of the pair that turns `turns` times in the original context.
 double pairOfTurns(const ModelDesc& desc, const Yarn& yarn, double turns) {
   return desc.rope_dims * std::log(yarn.original_context / (turns * 2 * kPi)) /
-         (2 * std::log(desc.rope.theta));
+         (2 * std::log(desc.ropes[kMainRope].theta));
 }
 
 // Peng et al., "YaRN", 2023, section 3.2 and 3.4: slow pairs are interpolated, fast ones are not, those
@@ -34,17 +36,17 @@ void applyYarn(const Yarn& yarn, ModelDesc* desc) {
   for (uint32_t i = 0; i < desc->rope_dims / 2; ++i) {
     const double slow = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
     const double keep = (1 - slow) * yarn.extrapolation;
-    desc->rope.divisors[i] /= (1 - keep) / yarn.factor + keep;
+    desc->ropes[kMainRope].divisors[i] /= (1 - keep) / yarn.factor + keep;
   }
   if (yarn.extrapolation != 0) {
-    desc->rope.magnitude *= 1 + 0.1 * std::log(yarn.factor);
+    desc->ropes[kMainRope].magnitude *=
+        (1 + 0.1 * std::log(yarn.factor)) / (1 + 0.1 * yarn.log_multiplier * std::log(yarn.factor));
   }
 }
 
 /// Divides the table by a tensor's factors if the file has them.
-Status applyFactors(const GgufFile& file, TensorRole role, const Log& log, const ModelDesc& desc,
-                    bool* found, RopeTable* rope) {
-  const GgufTensor tensor = findTensor(file, desc, role, 0);
+Status applyFactors(const GgufFile& file, const GgufTensor& tensor, const Log& log,
+                    const ModelDesc& desc, bool* found, RopeTable* rope) {
   *found = tensor.bytes != 0;
   if (!*found) {
     return kOk;
@@ -64,52 +66,57 @@ Status applyFactors(const GgufFile& file, TensorRole role, const Log& log, const
   return kOk;
 }
 
-Status readYarn(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+Status readYarn(const GgufFile& file, const Architecture& architecture, const Log& log,
                 const ModelDesc& desc, Yarn* yarn) {
   yarn->original_context = desc.context_train;
-  ORIEL_TRY(readCountAsReal(file, table, "rope.scaling.original_context_length", log,
+  ORIEL_TRY(readCountAsReal(file, architecture, "rope.scaling.original_context_length", log,
                             &yarn->original_context));
-  ORIEL_TRY(readReal(file, table, "rope.scaling.yarn_ext_factor", Need::kOptional, log,
+  ORIEL_TRY(readReal(file, architecture, "rope.scaling.yarn_ext_factor", Need::kOptional, log,
                      &yarn->extrapolation));
-  ORIEL_TRY(
-      readReal(file, table, "rope.scaling.yarn_beta_fast", Need::kOptional, log, &yarn->beta_fast));
-  ORIEL_TRY(
-      readReal(file, table, "rope.scaling.yarn_beta_slow", Need::kOptional, log, &yarn->beta_slow));
-  if (yarn->original_context <= 0 || desc.rope.theta <= 1) {
+  ORIEL_TRY(readReal(file, architecture, "rope.scaling.yarn_beta_fast", Need::kOptional, log,
+                     &yarn->beta_fast));
+  ORIEL_TRY(readReal(file, architecture, "rope.scaling.yarn_beta_slow", Need::kOptional, log,
+                     &yarn->beta_slow));
+  if (architecture.traits.yarn_log_multiplier) {
+    ORIEL_TRY(readReal(file, architecture, "rope.scaling.yarn_log_multiplier", Need::kOptional, log,
+                       &yarn->log_multiplier));
+  }
+  if (yarn->original_context <= 0 || desc.ropes[kMainRope].theta <= 1) {
     return log.fail(ORIEL_ERROR_FORMAT, "%s is missing from the GGUF file: convert the model again",
-                    KeyName(table, "rope.scaling.original_context_length").text);
+                    KeyName(architecture, "rope.scaling.original_context_length").text);
   }
   return kOk;
 }
 
 /// One factor for all pairs, under its present or its former name.
-Status readFactor(const GgufFile& file, const ArchitectureTable& table, Need need, const Log& log,
+Status readFactor(const GgufFile& file, const Architecture& architecture, Need need, const Log& log,
                   double* factor) {
-  const bool former = !file.has(KeyName(table, "rope.scaling.factor").text) &&
-                      file.has(KeyName(table, "rope.scale_linear").text);
+  const bool former = !file.has(KeyName(architecture, "rope.scaling.factor").text) &&
+                      file.has(KeyName(architecture, "rope.scale_linear").text);
   const char* suffix = former ? "rope.scale_linear" : "rope.scaling.factor";
   double none = 1;
-  if (file.getFloat(KeyName(table, suffix).text, &none) && none == 0) {
+  if (file.getFloat(KeyName(architecture, suffix).text, &none) && none == 0) {
     return kOk;  // how some converters say "not scaled"
   }
-  return readReal(file, table, suffix, need, log, factor);
+  return readReal(file, architecture, suffix, need, log, factor);
 }
 
-Status applyScaling(const GgufFile& file, const ArchitectureTable& table, const Log& log,
+Status applyScaling(const GgufFile& file, const Architecture& architecture, const Log& log,
                     ModelDesc* desc) {
-  const KeyName type(table, "rope.scaling.type");
+  const KeyName type(architecture, "rope.scaling.type");
   GgufString name;
   const bool named = file.getString(type.text, &name);
   double factor = 1;
   if (named && name.equals("none")) {
     return kOk;
   }
-  ORIEL_TRY(readReal(file, table, "rope.scaling.attn_factor", Need::kOptional, log,
-                     &desc->rope.magnitude));
+  ORIEL_TRY(readReal(file, architecture, "rope.scaling.attn_factor", Need::kOptional, log,
+                     &desc->ropes[kMainRope].magnitude));
   if (!named || name.equals("linear")) {
     // A factor alone means linear scaling.
-    ORIEL_TRY(readFactor(file, table, named ? Need::kRequired : Need::kOptional, log, &factor));
-    for (double& divisor : desc->rope.divisors) {
+    ORIEL_TRY(
+        readFactor(file, architecture, named ? Need::kRequired : Need::kOptional, log, &factor));
+    for (double& divisor : desc->ropes[kMainRope].divisors) {
       divisor *= factor;
     }
     desc->rope_scaling = factor != 1 ? RopeScaling::kLinear : RopeScaling::kNone;
@@ -117,13 +124,13 @@ Status applyScaling(const GgufFile& file, const ArchitectureTable& table, const 
   }
   if (name.equals("yarn")) {
     Yarn yarn;
-    ORIEL_TRY(readFactor(file, table, Need::kRequired, log, &yarn.factor));
+    ORIEL_TRY(readFactor(file, architecture, Need::kRequired, log, &yarn.factor));
     if (yarn.factor < 1) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "%s is %g, YaRN stretches by 1 or more: convert the model again",
-                      KeyName(table, "rope.scaling.factor").text, yarn.factor);
+                      KeyName(architecture, "rope.scaling.factor").text, yarn.factor);
     }
-    ORIEL_TRY(readYarn(file, table, log, *desc, &yarn));
+    ORIEL_TRY(readYarn(file, architecture, log, *desc, &yarn));
     applyYarn(yarn, desc);
     desc->rope_scaling = RopeScaling::kYarn;
     return kOk;
@@ -139,14 +146,15 @@ Status applyScaling(const GgufFile& file, const ArchitectureTable& table, const 
 }
 
 /// Two sets of factors and the context from which on the long ones count.
-Status applyLongrope(const GgufFile& file, const ArchitectureTable& table, const Log& log,
-                     ModelDesc* desc) {
+Status applyLongrope(const GgufFile& file, const Architecture& architecture,
+                     const TensorIndex& tensors, const Log& log, ModelDesc* desc) {
   bool has_long = false;
   bool has_short = false;
-  desc->rope_long = desc->rope;
-  ORIEL_TRY(
-      applyFactors(file, TensorRole::kRopeFactorsLong, log, *desc, &has_long, &desc->rope_long));
-  ORIEL_TRY(applyFactors(file, TensorRole::kRopeFactorsShort, log, *desc, &has_short, &desc->rope));
+  desc->rope_long = desc->ropes[kMainRope];
+  ORIEL_TRY(applyFactors(file, tensors.find(TensorRole::kRopeFactorsLong), log, *desc, &has_long,
+                         &desc->rope_long));
+  ORIEL_TRY(applyFactors(file, tensors.find(TensorRole::kRopeFactorsShort), log, *desc, &has_short,
+                         &desc->ropes[kMainRope]));
   if (has_long != has_short || (!has_long && desc->rope_scaling == RopeScaling::kLongrope)) {
     return log.fail(
         ORIEL_ERROR_FORMAT,
@@ -156,7 +164,8 @@ Status applyLongrope(const GgufFile& file, const ArchitectureTable& table, const
   }
   if (has_long) {
     double original = desc->context_train;
-    ORIEL_TRY(readCountAsReal(file, table, "rope.scaling.original_context_length", log, &original));
+    ORIEL_TRY(readCountAsReal(file, architecture, "rope.scaling.original_context_length", log,
+                              &original));
     desc->rope_short_tokens = static_cast<uint32_t>(std::min<double>(original, kMaxWindow));
     desc->rope_scaling = RopeScaling::kLongrope;
   }
@@ -164,6 +173,10 @@ Status applyLongrope(const GgufFile& file, const ArchitectureTable& table, const
 }
 
 Status checkTable(const ModelDesc& desc, const RopeTable& rope, const Log& log) {
+  if (!std::isfinite(rope.theta)) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "the base of RoPE is out of any range: convert the model again");
+  }
   for (uint32_t i = 0; i < desc.rope_dims / 2; ++i) {
     if (!std::isfinite(rope.divisors[i]) || rope.divisors[i] <= 0) {
       return log.fail(ORIEL_ERROR_FORMAT,
@@ -175,24 +188,36 @@ Status checkTable(const ModelDesc& desc, const RopeTable& rope, const Log& log) 
 
 }  // namespace
 
-Status readRope(const GgufFile& file, const ArchitectureTable& table, const Log& log,
-                ModelDesc* desc) {
-  ORIEL_TRY(readReal(file, table, "rope.freq_base", Need::kOptional, log, &desc->rope.theta));
-  // What scales the context of the others is of no use to layers with a short window.
-  desc->rope_local = desc->rope;
-  if (table.quirks.local_rope_theta != 0) {
-    desc->rope_local.theta = table.quirks.local_rope_theta;
+Status readRope(const GgufFile& file, const Architecture& architecture, const TensorIndex& tensors,
+                const Log& log, ModelDesc* desc) {
+  ORIEL_TRY(readReal(file, architecture, "rope.freq_base", Need::kOptional, log,
+                     &desc->ropes[kMainRope].theta));
+  double alpha = 0;
+  const KeyName alpha_key(architecture, "rope.scaling.alpha");
+  if (architecture.traits.rope_alpha &&
+      !(file.getFloat(alpha_key.text, &alpha) && alpha == 0)) {  // 0: not scaled
+    ORIEL_TRY(readReal(file, architecture, "rope.scaling.alpha", Need::kOptional, log, &alpha));
   }
-  ORIEL_TRY(
-      readReal(file, table, "rope.freq_base_swa", Need::kOptional, log, &desc->rope_local.theta));
-  ORIEL_TRY(applyScaling(file, table, log, desc));
+  if (alpha > 0 && desc->rope_dims > 2) {
+    // bloc97, "NTK-aware scaled RoPE", 2023.
+    desc->ropes[kMainRope].theta *= std::pow(alpha, desc->rope_dims / (desc->rope_dims - 2.0));
+  }
+  // What scales the context of the others is of no use to layers with a short window.
+  desc->ropes[kSlidingRope] = desc->ropes[kMainRope];
+  if (architecture.traits.sliding_rope_theta != 0) {
+    desc->ropes[kSlidingRope].theta = architecture.traits.sliding_rope_theta;
+  }
+  ORIEL_TRY(readReal(file, architecture, "rope.freq_base_swa", Need::kOptional, log,
+                     &desc->ropes[kSlidingRope].theta));
+  ORIEL_TRY(applyScaling(file, architecture, log, desc));
   bool has_factors = false;
-  ORIEL_TRY(applyFactors(file, TensorRole::kRopeFactors, log, *desc, &has_factors, &desc->rope));
+  ORIEL_TRY(applyFactors(file, tensors.find(TensorRole::kRopeFactors), log, *desc, &has_factors,
+                         &desc->ropes[kMainRope]));
   if (has_factors && desc->rope_scaling == RopeScaling::kNone) {
     desc->rope_scaling = RopeScaling::kFactors;
   }
-  ORIEL_TRY(applyLongrope(file, table, log, desc));
-  ORIEL_TRY(checkTable(*desc, desc->rope, log));
+  ORIEL_TRY(applyLongrope(file, architecture, tensors, log, desc));
+  ORIEL_TRY(checkTable(*desc, desc->ropes[kMainRope], log));
   return checkTable(*desc, desc->rope_long, log);
 }
 

@@ -1,6 +1,7 @@
 #include "model/unsupported.h"
 
 #include <cinttypes>
+#include <cstdio>
 #include <cstring>
 
 #include "model/keys.h"
@@ -34,19 +35,19 @@ constexpr Needed kArchitectures[] = {
     {"mamba2", kStateSpace},     {"rwkv6", kStateSpace},     {"rwkv6qwen2", kStateSpace},
     {"rwkv7", kStateSpace},      {"arwkv7", kStateSpace},    {"jamba", kStateSpace},
     {"falcon-h1", kStateSpace},  {"nemotron_h", kStateSpace}, {"granitehybrid", kStateSpace},
-    {"plamo2", kStateSpace},     {"qwen3next", kStateSpace}, {"lfm2", "short convolutions"},
+    {"plamo2", kStateSpace},     {"qwen3next", kStateSpace}, {"qwen35", kStateSpace},
     {"lfm2moe", kExperts},       {"clip", kMedia},           {"mllama", kMedia},
     {"qwen2vl", kMedia},         {"qwen3vl", kMedia},        {"qwen3vlmoe", kMedia},
     {"wavtokenizer-dec", kMedia}, {"bert", kEncoder},        {"modern-bert", kEncoder},
     {"nomic-bert", kEncoder},    {"nomic-bert-moe", kEncoder}, {"jina-bert-v2", kEncoder},
     {"neo-bert", kEncoder},      {"t5", kEncoder},           {"t5encoder", kEncoder},
-    {"gemma-embedding", kEncoder}, {"gemma2", kSoftCaps},    {"gemma3n", "nested layers that share caches"},
-    {"gemma", "a table of its tensors (of Gemma, Gemma 3 runs)"},
+    {"gemma-embedding", kEncoder}, {"gemma3n", "nested layers that share caches"},
+    {"gemma4", "embeddings of each layer and layers that share caches"},
+    {"gemma", "a table of its tensors (of Gemma, 2 and 3 run)"},
     {"gpt2", kLayerNorm},        {"gptj", kLayerNorm},       {"gptneox", kLayerNorm},
     {"falcon", kLayerNorm},      {"phi2", kLayerNorm},       {"bloom", kLayerNorm},
     {"mpt", kLayerNorm},         {"starcoder", kLayerNorm},  {"starcoder2", kLayerNorm},
     {"stablelm", kLayerNorm},    {"command-r", kLayerNorm},  {"cohere2", kLayerNorm},
-    {"olmo2", "norms of whole queries and keys"},
 };
 // clang-format on
 
@@ -99,8 +100,7 @@ bool contains(const GgufString& text, const char* part) {
   return false;
 }
 
-}  // namespace
-
+/// "mixture of experts" and the like for architectures that are known not to run; null for others.
 const char* missingFor(const GgufString& architecture) {
   for (const Needed& known : kArchitectures) {
     if (architecture.equals(known.text)) {
@@ -108,6 +108,43 @@ const char* missingFor(const GgufString& architecture) {
     }
   }
   return contains(architecture, "moe") ? kExperts : nullptr;
+}
+
+/// Whether the architecture's row says how to read the key, or that it means nothing.
+bool reads(const Traits& traits, const char* suffix) {
+  struct Read {
+    const char* suffix;
+    bool known;
+  };
+  for (const Read& read :
+       {Read{"attn_logit_softcapping", traits.score_cap != 0},
+        Read{"final_logit_softcapping", traits.logit_cap != 0},
+        Read{"ssm.state_size", traits.hybrid_keys}, Read{"ssm.conv_kernel", traits.hybrid_keys},
+        Read{"logit_scale", traits.scales}, Read{"residual_scale", traits.scales},
+        Read{"embedding_scale", traits.scales}}) {
+    if (read.known && std::strcmp(read.suffix, suffix) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Status refuseArchitecture(const GgufString& name, const Log& log) {
+  char runs[kMaxMessageBytes / 2] = "";
+  size_t at = 0;
+  for (uint32_t i = 0; i < architectureCount() && at < sizeof(runs); ++i) {
+    const int n = std::snprintf(runs + at, sizeof(runs) - at, "%s%s", i == 0 ? "" : ", ",
+                                architectureAt(i).name);
+    at += n > 0 ? static_cast<size_t>(n) : 0;
+  }
+  const char* const missing = missingFor(name);
+  return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                  "architecture \"%s\" %s%s%s: use a model of one of these: %s",
+                  PrintableText(name).text, missing != nullptr ? "needs " : "is not supported",
+                  missing != nullptr ? missing : "",
+                  missing != nullptr ? ", which this build does not have" : "", runs);
 }
 
 const char* unknownTensorPurpose(const GgufString& name) {
@@ -119,9 +156,9 @@ const char* unknownTensorPurpose(const GgufString& name) {
   return "is not part of the architecture as known here";
 }
 
-Status refuseVariants(const GgufFile& file, const ArchitectureTable& table, const Log& log) {
+Status refuseVariants(const GgufFile& file, const Architecture& architecture, const Log& log) {
   for (const Needed& needed : kKeys) {
-    const KeyName key(table, needed.text);
+    const KeyName key(architecture, needed.text);
     uint64_t count = 0;
     double value = 0;
     if (file.getUint(key.text, &count)) {
@@ -129,14 +166,14 @@ Status refuseVariants(const GgufFile& file, const ArchitectureTable& table, cons
     } else if (!file.getFloat(key.text, &value)) {
       continue;
     }
-    if (value != 0) {
+    if (value != 0 && !reads(architecture.traits, needed.text)) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED,
                       "%s is %g: the model needs %s, which this build does not have: use another "
                       "model",
                       key.text, value, needed.what);
     }
   }
-  const KeyName causal(table, "attention.causal");
+  const KeyName causal(architecture, "attention.causal");
   bool is_causal = true;
   if (file.getBool(causal.text, &is_causal) && !is_causal) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,

@@ -6,13 +6,13 @@
 
 namespace oriel {
 
-/// "mixture of experts" and the like for architectures that are known not to run; null for others.
-const char* missingFor(const GgufString& architecture);
+/// Says that an architecture does not run, what it needs where that is known, and which ones run.
+Status refuseArchitecture(const GgufString& name, const Log& log);
 
 /// What a tensor that no rule knows would do, to follow its name: "is a bias".
 const char* unknownTensorPurpose(const GgufString& name);
 
 /// Refuses keys of a known architecture that would change its arithmetic.
-Status refuseVariants(const GgufFile& file, const ArchitectureTable& table, const Log& log);
+Status refuseVariants(const GgufFile& file, const Architecture& architecture, const Log& log);
 
 }  // namespace oriel

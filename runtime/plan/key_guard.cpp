@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kv/memory.h"
 #include "model/tensor_values.h"
 
 namespace oriel {
@@ -39,17 +40,17 @@ Status length(const GgufFile& file, const GgufTensor& tensor, uint64_t first, ui
   return kOk;
 }
 
-Status guardBiases(const GgufFile& file, const ModelDesc& model, uint32_t layer, const Log& log,
-                   CacheFormats* formats) {
-  const GgufTensor bias = findTensor(file, model, TensorRole::kKeyBias, layer);
+Status guardBiases(const GgufFile& file, const TensorIndex& tensors, const LayerKind& kind,
+                   uint32_t layer, const Log& log, CacheFormats* formats) {
+  const GgufTensor& bias = tensors.find(TensorRole::kKeyBias, layer);
   double largest = 0;
-  for (uint32_t head = 0; head < model.n_kv_heads; ++head) {
+  for (uint32_t head = 0; head < kind.n_kv_heads; ++head) {
     double norm = 0;
-    ORIEL_TRY(length(file, bias, static_cast<uint64_t>(head) * model.head_dim, model.head_dim, log,
-                     &norm));
+    ORIEL_TRY(
+        length(file, bias, static_cast<uint64_t>(head) * kind.head_dim, kind.head_dim, log, &norm));
     largest = std::max(largest, norm);
   }
-  const double per_dim = std::sqrt(model.head_dim / kNormHeadDim);
+  const double per_dim = std::sqrt(kind.head_dim / kNormHeadDim);
   if (largest > kInt8BiasNorm * per_dim) {
     formats->requireF16(layer);
   } else if (largest > kInt4BiasNorm * per_dim) {
@@ -58,17 +59,30 @@ Status guardBiases(const GgufFile& file, const ModelDesc& model, uint32_t layer,
   return kOk;
 }
 
-Status guardNorms(const GgufFile& file, const ModelDesc& model, uint32_t layer, const Log& log,
-                  CacheFormats* formats) {
+// The weights' length of the longest head; of a norm of each head for itself there is one.
+Status longestHead(const GgufFile& file, const GgufTensor& norm, const LayerKind& kind,
+                   uint32_t heads, const Log& log, double* longest) {
+  *longest = 0;
+  for (uint32_t head = 0; head < (kind.row_norms ? heads : 1); ++head) {
+    double found = 0;
+    ORIEL_TRY(length(file, norm, static_cast<uint64_t>(head) * kind.head_dim, kind.head_dim, log,
+                     &found));
+    *longest = std::max(*longest, found);
+  }
+  return kOk;
+}
+
+Status guardNorms(const GgufFile& file, const TensorIndex& tensors, const LayerKind& kind,
+                  uint32_t layer, const Log& log, CacheFormats* formats) {
   double key = 0;
   double query = 0;
-  ORIEL_TRY(length(file, findTensor(file, model, TensorRole::kKeyNorm, layer), 0, model.head_dim,
-                   log, &key));
-  ORIEL_TRY(length(file, findTensor(file, model, TensorRole::kQueryNorm, layer), 0, model.head_dim,
-                   log, &query));
+  ORIEL_TRY(longestHead(file, tensors.find(TensorRole::kKeyNorm, layer), kind, kind.n_kv_heads, log,
+                        &key));
+  ORIEL_TRY(longestHead(file, tensors.find(TensorRole::kQueryNorm, layer), kind, kind.n_heads, log,
+                        &query));
   // Of root mean squares, times sqrt(head_dim).
-  const double scores = key * query / std::sqrt(static_cast<double>(model.head_dim)) *
-                        static_cast<double>(model.attention_scale);
+  const double scores = key * query / std::sqrt(static_cast<double>(kind.head_dim)) *
+                        static_cast<double>(kind.attention_scale);
   if (kInt8Noise * scores > kMostScoreNoise) {
     formats->requireF16(layer);
     formats->blameNorm(layer);
@@ -81,17 +95,18 @@ Status guardNorms(const GgufFile& file, const ModelDesc& model, uint32_t layer, 
 
 }  // namespace
 
-Status guardKeys(const GgufFile& file, const ModelDesc& model, const Log& log,
-                 CacheFormats* formats) {
-  const bool biases = hasTensor(model, TensorRole::kKeyBias);
-  const bool norms =
-      hasTensor(model, TensorRole::kKeyNorm) && hasTensor(model, TensorRole::kQueryNorm);
+Status guardKeys(const GgufFile& file, const TensorIndex& tensors, const ModelDesc& model,
+                 const Log& log, CacheFormats* formats) {
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
-    if (biases) {
-      ORIEL_TRY(guardBiases(file, model, layer, log, formats));
+    const LayerKind& kind = model.kind(layer);
+    if (!isRounded(model, layer)) {
+      continue;
     }
-    if (norms) {
-      ORIEL_TRY(guardNorms(file, model, layer, log, formats));
+    if (tensors.has(TensorRole::kKeyBias, layer)) {
+      ORIEL_TRY(guardBiases(file, tensors, kind, layer, log, formats));
+    }
+    if (tensors.has(TensorRole::kKeyNorm, layer) && tensors.has(TensorRole::kQueryNorm, layer)) {
+      ORIEL_TRY(guardNorms(file, tensors, kind, layer, log, formats));
     }
   }
   return kOk;

@@ -13,6 +13,31 @@ constexpr uint32_t kMaxSplits = 32;
 constexpr uint32_t kMinSplitSlots = 256;
 constexpr uint32_t kSplitGranularity = 64;
 
+// Logits beyond the first row take what only a body's vectors need: as many rows as there is room for, with the rows
+// that they are made of (where the body's normed vectors are) in another form behind them.
+void layoutOutputs(const ModelDesc& model, uint32_t chunk, uint64_t body,
+                   ActivationLayout* layout) {
+  const uint64_t row_bytes = 4ull * model.n_vocab;
+  const auto stagedBytes = [&](uint32_t rows) {
+    return layout->stagedAt(layout->qkv, layout->embd_stride, rows).size_bytes;
+  };
+  const auto begin = [&](uint32_t rows) {
+    return alignUp(std::max(body, layout->logits.offset_bytes + rows * row_bytes),
+                   kBufferAlignment);
+  };
+  uint32_t rows = 1;
+  while (rows < chunk && begin(rows + 1) + stagedBytes(rows + 1) <= layout->bytes &&
+         (rows + 1) * row_bytes <= kMaxBindingBytes) {
+    ++rows;
+  }
+  layout->output_rows = rows;
+  layout->logits = layout->logits.resized(rows * row_bytes);
+  layout->head_staged = {ArenaKind::kActivations, 0, begin(rows), stagedBytes(rows)};
+  if (rows > 1) {
+    layout->head_normed = layout->normed;
+  }
+}
+
 uint64_t visibleSlots(const CacheShape& cache) {
   return static_cast<uint64_t>(cache.sinks) + cache.window;
 }
@@ -34,65 +59,106 @@ AttentionSplit decodeSplit(const CacheShape& cache) {
   return split;
 }
 
+RotationTables rotationTables(const ModelDesc& model) {
+  RotationTables tables;
+  for (uint8_t rope = 0; rope < kMaxRopes && model.rope_dims != 0; ++rope) {
+    if (rope != kMainRope && !model.usesRope(rope)) {
+      continue;
+    }
+    RotationTables::Of& of = tables.ropes[rope];
+    const auto take = [&] {
+      const uint32_t word = tables.words;
+      tables.words += model.rope_dims;
+      return word;
+    };
+    of.keys = of.queries = of.sinks = take();
+    if (rope == kMainRope) {
+      of.queries = model.query_temperature != 0 ? take() : of.keys;
+      of.sinks = take();
+    }
+  }
+  return tables;
+}
+
 ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cache,
                                    uint32_t chunk) {
   ActivationLayout layout;
+  uint32_t qkv_cols = 0;
+  uint32_t query_cols = 0;
+  uint32_t partial_cols = 0;
+  bool has_convs = false;
+  for (uint32_t k = 0; k < model.n_kinds; ++k) {
+    const LayerKind& kind = model.kinds[k];
+    qkv_cols = std::max(qkv_cols, kind.queryCols() + 2 * kind.kvCols());
+    query_cols = std::max(query_cols, kind.queryCols());
+    partial_cols = std::max(partial_cols, kind.n_heads * (kind.head_dim + kPartialExtra));
+    has_convs = has_convs || kind.mixer == Mixer::kShortConv;
+  }
   layout.embd_stride = paddedCols(model.n_embd);
-  layout.qkv_stride = paddedCols((model.n_heads + 2 * model.n_kv_heads) * model.head_dim);
-  layout.query_stride = 2 * model.n_heads * model.head_dim;
-  layout.attended_stride = paddedCols(model.n_heads * model.head_dim);
+  layout.qkv_stride = paddedCols(qkv_cols);
+  layout.query_stride = 2 * query_cols;
+  layout.attended_stride = paddedCols(query_cols);
+  layout.conv_stride = has_convs ? paddedCols(3 * model.n_embd) : 0;
   layout.gate_up_stride = paddedCols(2 * model.n_ff);
   layout.gated_stride = paddedCols(model.n_ff);
   const uint64_t vector = 4ull * chunk;
 
   PieceCounter kept(ArenaKind::kActivations, 0);
-  layout.device_step = kept.take(stepBytes(chunk, rotationWords(model)));
+  layout.device_step = kept.take(stepBytes(model, chunk, chunk));
   layout.residual = kept.take(vector * layout.embd_stride);
   layout.normed = kept.take(vector * layout.embd_stride);
   layout.head_normed = kept.take(4ull * layout.embd_stride);
-  layout.logits = kept.take(4ull * model.n_vocab);
   layout.top_keys = kept.take(4ull * topBlocks(model.n_vocab));
+  layout.logits = kept.take(4ull * model.n_vocab);
 
   PieceCounter attention(ArenaKind::kActivations, kept.used());
   layout.qkv = attention.take(vector * layout.qkv_stride);
   layout.queries = attention.take(vector * layout.query_stride);
   layout.attended = attention.take(vector * layout.attended_stride);
-  layout.partials =
-      attention.take(4ull * model.n_heads * mostSplits(cache) * (model.head_dim + kPartialExtra));
+  layout.partials = attention.take(4ull * mostSplits(cache) * partial_cols);
+
+  PieceCounter convolution(ArenaKind::kActivations, kept.used());
+  layout.conv = convolution.take(vector * layout.conv_stride);
+  layout.convolved = convolution.take(has_convs ? vector * layout.embd_stride : 0);
 
   PieceCounter feed_forward(ArenaKind::kActivations, kept.used());
   layout.gate_up = feed_forward.take(vector * layout.gate_up_stride);
   layout.gated = feed_forward.take(vector * layout.gated_stride);
 
   layout.padded = layout.embd_stride != model.n_embd || layout.gated_stride != model.n_ff ||
-                  layout.attended_stride != model.n_heads * model.head_dim;
+                  layout.attended_stride != query_cols;
+  for (uint32_t k = 0; k < model.n_kinds; ++k) {
+    // A kind whose rows are shorter leaves what another's did.
+    const LayerKind& kind = model.kinds[k];
+    layout.padded = layout.padded || kind.n_ff % kUnit != 0 || kind.queryCols() % kUnit != 0;
+  }
   // The other products' inputs in another form are shorter than what lies there.
   const auto endOfStaged = [&](const BufferRef& piece) {
     const BufferRef staged = layout.stagedAt(piece, layout.embd_stride, chunk);
     return staged.offset_bytes + staged.size_bytes;
   };
-  layout.bytes = alignUp(std::max({attention.used(), feed_forward.used(),
-                                   endOfStaged(layout.queries), endOfStaged(layout.gated)}),
-                         kArenaGranularity);
+  const uint64_t end = std::max({attention.used(), convolution.used(), feed_forward.used(),
+                                 endOfStaged(layout.queries), endOfStaged(layout.gated),
+                                 has_convs ? endOfStaged(layout.convolved) : 0});
+  layout.bytes = alignUp(end, kArenaGranularity);
+  layoutOutputs(model, chunk, kept.used(), &layout);
   return layout;
 }
 
 BufferRef ActivationLayout::stagedAt(const BufferRef& piece, uint32_t stride,
                                      uint32_t tokens) const {
-  BufferRef staged = piece;
-  staged.size_bytes = padded ? 0 : 4ull * kStagedUnitWords * (stride / kUnit) * tokens;
-  return staged;
+  return piece.resized(padded ? 0 : 4ull * kStagedUnitWords * (stride / kUnit) * tokens);
 }
 
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half) {
   PieceCounter pieces(ArenaKind::kIo, 0);
   IoLayout layout;
-  layout.step = pieces.take(stepBytes(chunk, rotationWords(model)));
-  layout.step_ahead = pieces.take(4 * stepRotationWord(chunk, rotationWords(model), 1));
+  layout.step = pieces.take(stepBytes(model, chunk, chunk));
+  layout.step_ahead = pieces.take(stepBytes(model, chunk, 1));
   layout.top = pieces.take(sizeof(TopTokens));
   // All logits come to the host this way.
   layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.n_vocab));
-  layout.upload.size_bytes = 2 * upload_half;
+  layout.upload = layout.upload.resized(2 * upload_half);
   layout.bytes = alignUp(pieces.used(), kArenaGranularity);
   return layout;
 }
@@ -101,14 +167,12 @@ bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheForm
                 uint64_t* bytes) {
   PieceCounter pieces(ArenaKind::kCache, 0);
   uint64_t largest = 0;
-  for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
-    const CacheShape shape = layerShape(model, cache, layer);
-    for (const KvFormat format : {formats.keys(layer), formats.values(layer)}) {
-      const uint64_t side = sideLayout(format, shape).bytes;
-      pieces.take(side);
-      largest = std::max(largest, side);
+  forEachMemory(model, cache, formats, [&](const Memory& memory) {
+    for (uint32_t side = 0; side < memory.sides(); ++side) {
+      pieces.take(memory.sideBytes(side));
+      largest = std::max(largest, memory.sideBytes(side));
     }
-  }
+  });
   *bytes = alignUp(pieces.used(), kArenaGranularity);
   return largest <= kMaxBindingBytes;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kv/memory.h"
 #include "plan/plan.h"
 
 namespace oriel {
@@ -62,14 +63,23 @@ class WeightSegments {
   uint64_t used_ = 0;  // of the segment that is open
 };
 
-/// Slots of one layer in a session of `cache`.
-inline CacheShape layerShape(const ModelDesc& model, const CacheShape& cache, uint32_t layer) {
-  return model.isLocal(layer) ? localShape(cache, model.local_window) : cache;
-}
+/// A token's rotations in the step block, each a table of rope_dims words: where they begin, in words.
+struct RotationTables {
+  struct Of {
+    uint32_t keys = 0;     ///< at the token's position
+    uint32_t queries = 0;  ///< likewise; the same table unless queries have a temperature
+    uint32_t sinks =
+        0;  ///< of queries that score sink keys; in layers without sinks that of queries
+  };
+  Of ropes[kMaxRopes];
+  uint32_t words = 0;  ///< of all tables of a token
+};
+RotationTables rotationTables(const ModelDesc& model);
 
-/// Words of a token's rotations in the step block.
-inline uint32_t rotationWords(const ModelDesc& model) {
-  return rotationWords(model.rope_dims, model.local_window != 0);
+/// Bytes of a step block.
+inline uint64_t stepBytes(const ModelDesc& model, uint32_t tokens_before, uint32_t tokens) {
+  const uint32_t words = rotationTables(model).words;
+  return 4 * stepRotationWord(tokens_before, model.n_views, words, tokens);
 }
 
 /// Slots of attention work per workgroup and how many workgroups share a head when decoding.
@@ -89,22 +99,26 @@ struct ActivationLayout {
   BufferRef device_step;
   BufferRef residual;     ///< [chunk][n_embd]
   BufferRef normed;       ///< [chunk][n_embd]
-  BufferRef head_normed;  ///< [n_embd]
-  BufferRef logits;       ///< [n_vocab]
-  BufferRef top_keys;     ///< [topBlocks(n_vocab)]
+  BufferRef head_normed;  ///< [output_rows][n_embd]
+  BufferRef head_staged;  ///< another form of those rows, as kMatmulStaged; of no bytes: none
+  BufferRef logits;    ///< [output_rows][n_vocab]: rows but the first lie where a body's vectors do
+  BufferRef top_keys;  ///< [topBlocks(n_vocab)]
   // Attention and feed-forward never live at the same time and share their bytes. What one leaves in
   // the padding columns of the other is finite and meets zero weights.
-  BufferRef qkv;       ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
-  BufferRef queries;   ///< [chunk][n_heads][2][head_dim]
-  BufferRef attended;  ///< [chunk][n_heads head_dim]
-  BufferRef partials;  ///< [n_heads][splits][head_dim + kPartialExtra], decode only
-  BufferRef gate_up;   ///< [chunk][2 n_ff]
-  BufferRef gated;     ///< [chunk][n_ff]
-  uint64_t bytes = 0;  ///< of the arena
+  BufferRef qkv;             ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
+  BufferRef queries;         ///< [chunk][n_heads][2][head_dim]
+  BufferRef attended;        ///< [chunk][n_heads head_dim]
+  BufferRef partials;        ///< [n_heads][splits][head_dim + kPartialExtra], decode only
+  BufferRef conv;            ///< [chunk][3 n_embd]: where qkv is
+  BufferRef convolved;       ///< [chunk][n_embd]: where attended is
+  BufferRef gate_up;         ///< [chunk][2 n_ff]
+  BufferRef gated;           ///< [chunk][n_ff]
+  uint64_t bytes = 0;        ///< of the arena
+  uint32_t output_rows = 1;  ///< of logits that a head can make at once
 
   uint32_t embd_stride = 0, qkv_stride = 0, query_stride = 0, attended_stride = 0;
-  uint32_t gate_up_stride = 0, gated_stride = 0;  ///< words
-  bool padded = false;                            ///< some row ends in words that are never written
+  uint32_t conv_stride = 0, gate_up_stride = 0, gated_stride = 0;  ///< words
+  bool padded = false;  ///< some row ends in words that are never written
 
   /// What kMatmulStaged of a product with rows of `stride` words may be, at a piece that it does not touch and
   /// that `bytes` allows for; of no bytes: nothing.
@@ -120,8 +134,22 @@ struct IoLayout {
 /// `upload_half` as PlanTotals gives it.
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half);
 
-/// Cache arena: keys then values, layer by layer. False when one side of a layer exceeds a binding.
+/// Cache arena: memory by memory, side by side. False when one side exceeds a binding.
 bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
                 uint64_t* bytes);
+
+/// visit(const Memory&, const BufferRef (&sides)[2]) for every memory of a session, at its place in the arena.
+template <typename Visit>
+void forEachPlacedMemory(const ModelDesc& model, const CacheShape& cache,
+                         const CacheFormats& formats, const Visit& visit) {
+  PieceCounter pieces(ArenaKind::kCache, 0);
+  forEachMemory(model, cache, formats, [&](const Memory& memory) {
+    BufferRef sides[2];
+    for (uint32_t side = 0; side < memory.sides(); ++side) {
+      sides[side] = pieces.take(memory.sideBytes(side));
+    }
+    visit(memory, sides);
+  });
+}
 
 }  // namespace oriel

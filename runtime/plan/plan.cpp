@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/forward.h"
 #include "plan/memory_layout.h"
-#include "plan/step_ops.h"
 
 namespace oriel {
 namespace {
@@ -20,17 +20,17 @@ uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes) {
   return alignUp(std::max(half, largest_group_bytes), kBufferAlignment);
 }
 
-Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& log,
+Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const Log& log,
                       PlanTotals* totals) {
   // Nothing counted here depends on the cache, but for the merge op that a split window adds: count
   // with a window that is split.
-  const CacheShape cache = {model.n_kv_heads, model.head_dim, 0, 1u << 16, 1u << 16};
+  const CacheShape cache = {0, 0, 0, 1u << 16, 1u << 16};
   const ActivationLayout activations = layoutActivations(model, cache, 1);
   const IoLayout io = layoutIo(model, 1, 0);
   Plan counted;
   counted.cache = cache;
   WeightCounts weights;
-  ORIEL_TRY(emitSteps(file, model, log, activations, io, &counted, &weights));
+  ORIEL_TRY(emitSteps(tensors, model, log, activations, io, &counted, &weights));
   *totals = PlanTotals();
   totals->weights_bytes = weights.bytes;
   totals->weight_segments = counted.weight_segments;
@@ -48,7 +48,7 @@ Status measureWeights(const GgufFile& file, const ModelDesc& model, const Log& l
   return kOk;
 }
 
-Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals& totals,
+Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanTotals& totals,
                  const CacheShape& cache, const CacheFormats& formats, uint32_t chunk,
                  const Log& log, Arena* arena, Plan* plan) {
   *plan = Plan();
@@ -62,8 +62,9 @@ Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals&
                     "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
                     cache.window, static_cast<unsigned long long>(kMaxBindingBytes));
   }
-  for (const BufferRef& piece : {activations.residual, activations.qkv, activations.queries,
-                                 activations.partials, activations.gate_up, io.step}) {
+  for (const BufferRef& piece :
+       {activations.residual, activations.qkv, activations.queries, activations.partials,
+        activations.conv, activations.gate_up, io.step}) {
     if (piece.size_bytes > kMaxBindingBytes) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED, "a chunk of %u tokens is too large: ask for less",
                       chunk);
@@ -73,6 +74,8 @@ Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals&
   plan->io_bytes = io.bytes;
   plan->device_step = activations.device_step;
   plan->logits = activations.logits;
+  plan->output_rows = activations.output_rows;
+  plan->n_views = model.n_views;
   plan->step = io.step;
   plan->step_ahead = io.step_ahead;
   plan->top = io.top;
@@ -84,11 +87,13 @@ Status buildPlan(const GgufFile& file, const ModelDesc& model, const PlanTotals&
   plan->weight_segment_bytes = arena->take<uint64_t>(totals.weight_segments);
   plan->uploads = arena->take<Upload>(totals.n_uploads);
   for (uint32_t i = 0; i < kStepLists; ++i) {
-    plan->ops[i] = arena->take<Op>(totals.n_ops[i]);
+    plan->ops[i] = i == static_cast<uint32_t>(StepList::kOutputs)
+                       ? plan->ops[static_cast<uint32_t>(StepList::kHead)]
+                       : arena->take<Op>(totals.n_ops[i]);
     plan->op_capacity += totals.n_ops[i];
   }
   WeightCounts weights;
-  return emitSteps(file, model, log, activations, io, plan, &weights);
+  return emitSteps(tensors, model, log, activations, io, plan, &weights);
 }
 
 }  // namespace oriel

@@ -12,18 +12,19 @@ void WeightPlacement::upload(const Upload& item, uint64_t group_bytes) {
   largest_group_bytes_ = std::max(largest_group_bytes_, group_bytes);
 }
 
-// readModelDesc has seen every tensor: what is not as it saw it was written to since.
-Status WeightPlacement::find(TensorRole role, uint32_t layer, uint32_t cols,
+// readModelDesc has seen every tensor.
+Status WeightPlacement::find(TensorRole role, uint32_t layer, uint64_t values,
                              GgufTensor* tensor) const {
-  *tensor = findTensor(file_, model_, role, layer);
-  if (tensor->bytes == 0 || tensor->dims[0] != cols) {
-    return log_.fail(ORIEL_ERROR_IO,
-                     "the file's list of tensors changed while it was being read: load it again");
+  *tensor = tensors_.find(role, layer);
+  if (tensor->bytes == 0 || values == 0) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "layer %u has no tensor of role %u: please report it",
+                     layer, static_cast<uint32_t>(role));
   }
   return kOk;
 }
 
-BufferRef WeightPlacement::vector(TensorRole role, uint32_t layer, uint32_t cols) {
+void WeightPlacement::uploadVector(TensorRole role, uint32_t layer, uint32_t cols,
+                                   const BufferRef& place) {
   GgufTensor tensor;
   if (vectors_.ok()) {
     vectors_ = find(role, layer, cols, &tensor);
@@ -34,9 +35,34 @@ BufferRef WeightPlacement::vector(TensorRole role, uint32_t layer, uint32_t cols
   item.rows = 1;
   item.cols = cols;
   item.is_vector = true;
+  item.slice = place;
+  upload(item, place.size_bytes);
+}
+
+BufferRef WeightPlacement::vector(TensorRole role, uint32_t layer, uint32_t cols) {
+  const BufferRef place = segments_.take(vectorBytes(cols));
+  uploadVector(role, layer, cols, place);
+  return place;
+}
+
+BufferRef WeightPlacement::ones(uint32_t cols) {
+  Upload item;
+  item.cols = cols;
+  item.is_vector = true;
   item.slice = segments_.take(vectorBytes(cols));
   upload(item, item.slice.size_bytes);
   return item.slice;
+}
+
+BufferRef WeightPlacement::vectors(TensorRole first, TensorRole second, uint32_t layer,
+                                   uint32_t cols) {
+  const uint64_t bytes = uint64_t{cols} * 4;
+  const BufferRef both = segments_.take(vectorBytes(2 * cols));
+  BufferRef one = both.resized(bytes);
+  uploadVector(first, layer, cols, one);
+  one.offset_bytes += bytes;
+  uploadVector(second, layer, cols, one);
+  return both;
 }
 
 // A run: parts of one type that follow each other.

@@ -27,11 +27,16 @@ struct MatrixSlice {
 /// only counts them.
 class WeightPlacement {
  public:
-  WeightPlacement(const GgufFile& file, const ModelDesc& model, const Log& log, Plan* plan)
-      : file_(file), model_(model), log_(log), plan_(plan), segments_(plan->weight_segment_bytes) {}
+  WeightPlacement(const TensorIndex& tensors, const Log& log, Plan* plan)
+      : tensors_(tensors), log_(log), plan_(plan), segments_(plan->weight_segment_bytes) {}
 
-  /// A vector of weights as one float32 row; one that is not there makes finish() fail.
+  /// Weights as one float32 row of `cols` values: a vector, or a small matrix row by row. One that is not there makes
+  /// finish() fail.
   BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols);
+  /// So many ones.
+  BufferRef ones(uint32_t cols);
+  /// Two such rows in one piece.
+  BufferRef vectors(TensorRole first, TensorRole second, uint32_t layer, uint32_t cols);
 
   /// Stacks the parts by rows, cuts the stack into slices, calls use(const MatrixSlice&) for each.
   template <typename Use>
@@ -64,13 +69,13 @@ class WeightPlacement {
     uint64_t run_rows;    // left of the parts that have the type of `slice`
     MatrixSlice slice;    // the latest
   };
-  Status find(TensorRole role, uint32_t layer, uint32_t cols, GgufTensor* tensor) const;
+  Status find(TensorRole role, uint32_t layer, uint64_t values, GgufTensor* tensor) const;
+  void uploadVector(TensorRole role, uint32_t layer, uint32_t cols, const BufferRef& place);
   Status beginRun(Stack* stack);
   Status placeSlice(Stack* stack);
   void upload(const Upload& item, uint64_t group_bytes);
 
-  const GgufFile& file_;
-  const ModelDesc& model_;
+  const TensorIndex& tensors_;
   const Log& log_;
   Plan* plan_;
   WeightSegments segments_;

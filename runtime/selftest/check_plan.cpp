@@ -25,6 +25,16 @@ constexpr uint32_t kSinks = 2;
 constexpr uint32_t kRing = 40;
 constexpr uint32_t kSplits = 2;
 constexpr uint32_t kSplitSlots = 24;
+// Tables of a token: at its position, and for sink keys.
+constexpr uint32_t kRotationWords = 2 * kHeadDim;
+constexpr uint32_t kOutputs = 3;
+constexpr uint32_t kOutputTokens[kOutputs] = {5, 0, 3};
+constexpr uint32_t kChannels = 160;  // of the convolution: three make no whole row
+constexpr uint32_t kTaps = 3;
+constexpr uint32_t kConvRing = kTaps + kChunk - 1;
+// Views of a token: of the cache, and of the convolution's columns.
+constexpr uint32_t kConvView = 1;
+constexpr uint32_t kViews = 2;
 constexpr uint64_t kUploadHalf = 128 << 10;
 constexpr uint8_t kCandidates = 8;  // tried of each type and use; executors say which there are
 
@@ -110,10 +120,55 @@ void CheckPlan::addNorms() {
   const BufferRef weight = vector(kCols);
   for (const StepList list : kLists) {
     const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);
-    add(list, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 0, 1e-5f, 1, 0, 0},
+    add(list, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 0, 1e-5f, 1, 0, 0, 1.0f},
         {in_, out, weight});
     expect(list, "rms_norm", out, kFloatLimit);
   }
+  const BufferRef out = take(ArenaKind::kActivations, kOutputs * kCols);
+  add(StepList::kHead, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 1, 1e-5f, 1, 0, 0, 0.5f},
+      {in_, out, weight});
+  expect(StepList::kHead, "rms_norm of outputs", out, kFloatLimit);
+}
+
+void CheckPlan::addOutputs() {
+  const WeightGeometry geometry = weightGeometry(WeightType::kQ8_0, kCols);
+  MatmulPush push = {};
+  push.rows = kRows;
+  push.units = geometry.units;
+  push.group_words = geometry.groupWords();
+  push.side_word = geometry.sideWord();
+  push.in_stride = kCols;
+  push.out_stride = kRows;
+  push.of_outputs = 1;
+  const BufferRef weights = matrix(WeightType::kQ8_0);
+  const StepList list = StepList::kHead;
+  for (const bool capped : {false, true}) {
+    const BufferRef out = take(ArenaKind::kActivations, kOutputs * kRows);
+    add(list, OpKind::kMatmul, push, {weights, out, in_, staged_})->weights = WeightType::kQ8_0;
+    if (capped) {
+      add(list, OpKind::kSoftCap, SoftCapPush{kRows, kRows, 2.0f}, {out, out});
+    }
+    expect(list, capped ? "soft_cap" : "matmul of outputs", out, kFloatLimit);
+  }
+  const TopPush top_push = {kCols, kCols};
+  const BufferRef keys = take(ArenaKind::kActivations, top_push.blocks);
+  const BufferRef top = take(ArenaKind::kActivations, sizeof(TopTokens) / 4);
+  add(list, OpKind::kTopBlocks, top_push, {in_, keys});
+  add(list, OpKind::kTopTokens, top_push, {in_, top, keys});
+  expect(list, "top_tokens of outputs", top, 0)->words = true;
+}
+
+void CheckPlan::addConv() {
+  const BufferRef taps = vector(kChannels * kTaps);
+  const BufferRef columns = take(ArenaKind::kCache, kConvRing * kChannels);
+  for (const StepList list : kLists) {
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kChannels);
+    add(list, OpKind::kShortConv,
+        ShortConvPush{kChannels, kCols, kChannels, kTaps, kConvRing, kConvView},
+        {in_, out, columns, taps});
+    expect(list, "short_conv", out, kFloatLimit);
+  }
+  expect(StepList::kDecode, "short_conv (columns)", columns, kFloatLimit);
 }
 
 void CheckPlan::addSmallOps() {
@@ -177,10 +232,10 @@ void CheckPlan::addMatrix(WeightType type) {
   }
 }
 
-void CheckPlan::addCache(KvFormat k, KvFormat v) {
+void CheckPlan::addCache(KvFormat k, KvFormat v, bool bent) {
   char formats[24];
-  std::snprintf(formats, sizeof(formats), k == v ? "%s" : "%s_%s", kvFormatName(k),
-                kvFormatName(v));
+  std::snprintf(formats, sizeof(formats), "%s%s%s%s", kvFormatName(k), k == v ? "" : "_",
+                k == v ? "" : kvFormatName(v), bent ? " capped" : "");
   const CacheShape shape = {kKvHeads, kHeadDim, kSinks, kRing - kChunk + 1, kRing};
   const BufferRef keys = take(ArenaKind::kCache, sideLayout(k, shape).bytes / 4);
   const BufferRef values = take(ArenaKind::kCache, sideLayout(v, shape).bytes / 4);
@@ -193,24 +248,26 @@ void CheckPlan::addCache(KvFormat k, KvFormat v) {
   append.pair_stride = kHeadDim / 2;
   append.qkv_stride = kQkvStride;
   append.query_stride = kQueryStride;
-  append.chunk = kChunk;
   append.sinks = kSinks;
   append.ring = kRing;
-  append.rotation_stride = rotationWords(kHeadDim, false);
-  append.sink_rotation = kHeadDim;
+  append.rotation_stride = kRotationWords;
+  append.key_rotation = append.query_rotation =
+      static_cast<uint32_t>(stepRotationWord(kChunk, kViews, kRotationWords, 0));
+  append.sink_rotation = append.key_rotation + kHeadDim;
   AttentionPush attend = {};
   attend.n_heads = kHeads;
   attend.n_kv_heads = kKvHeads;
   attend.head_dim = kHeadDim;
   attend.query_stride = kQueryStride;
   attend.out_stride = kOutStride;
-  attend.chunk = kChunk;
   attend.sinks = kSinks;
   attend.ring = kRing;
   attend.scale = 0.125f;
+  attend.soft_cap = bent ? 0.5f : 0.0f;
   char name[48];
   for (const StepList list : kLists) {
-    Op* op = add(list, OpKind::kRopeAppend, append, {qkv_, queries, keys, values});
+    Op* op = bent ? add(list, OpKind::kRopeAppend, append, {qkv_, queries, keys, values, norms_})
+                  : add(list, OpKind::kRopeAppend, append, {qkv_, queries, keys, values});
     op->k_format = k;
     op->v_format = v;
     const BufferRef out = take(ArenaKind::kActivations, kChunk * kOutStride);
@@ -240,10 +297,12 @@ void CheckPlan::addCache(KvFormat k, KvFormat v) {
 
 CheckPlan::CheckPlan(CheckPart part) {
   plan_.chunk_tokens = kChunk;
-  const uint32_t rotations = rotationWords(kHeadDim, false);
-  plan_.step = take(ArenaKind::kIo, stepBytes(kChunk, rotations) / 4);
-  plan_.device_step = take(ArenaKind::kActivations, stepBytes(kChunk, rotations) / 4);
-  plan_.step_decode_bytes = 4 * stepRotationWord(kChunk, rotations, 1);
+  plan_.output_rows = kOutputs;
+  plan_.n_views = kViews;
+  const uint64_t step_words = stepBytes(kChunk, kViews, kRotationWords) / 4;
+  plan_.step = take(ArenaKind::kIo, step_words);
+  plan_.device_step = take(ArenaKind::kActivations, step_words);
+  plan_.step_decode_bytes = 4 * stepRotationWord(kChunk, kViews, kRotationWords, 1);
   staged_ = take(ArenaKind::kActivations, kChunk * kStagedUnitWords * (kCols / kUnit));
   plan_.upload = take(ArenaKind::kIo, 2 * kUploadHalf / 4);
   in_ = vector(kChunk * kCols);
@@ -255,6 +314,8 @@ CheckPlan::CheckPlan(CheckPart part) {
       addNorms();
       addSmallOps();
       addTop();
+      addOutputs();
+      addConv();
       break;
     case CheckPart::kWeights0:
     case CheckPart::kWeights1:
@@ -269,9 +330,12 @@ CheckPlan::CheckPlan(CheckPart part) {
       qkv_ = vector(kChunk * kQkvStride);
       for (const KvFormat k : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
         for (const KvFormat v : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
-          addCache(k, v);
+          addCache(k, v, false);
         }
       }
+      norms_ = vector(2 * kHeadDim);
+      addCache(KvFormat::kF16, KvFormat::kF16, true);
+      addCache(KvFormat::kInt8, KvFormat::kInt4, true);
       break;
   }
   for (uint64_t& bytes : bytes_) {
@@ -285,8 +349,10 @@ CheckPlan::CheckPlan(CheckPart part) {
   plan_.cache_bytes = bytesOf(ArenaKind::kCache);
   plan_.activation_bytes = bytesOf(ArenaKind::kActivations);
   plan_.io_bytes = bytesOf(ArenaKind::kIo);
+  plan_.n_ops[static_cast<uint32_t>(StepList::kOutputs)] =
+      plan_.n_ops[static_cast<uint32_t>(StepList::kHead)];
   for (uint32_t l = 0; l < kStepLists; ++l) {
-    plan_.ops[l] = ops_[l];
+    plan_.ops[l] = ops_[std::min(l, static_cast<uint32_t>(StepList::kHead))];
     plan_.op_capacity += plan_.n_ops[l];
   }
 }
@@ -323,20 +389,19 @@ Status CheckPlan::load(Executor* executor) const {
 
 void CheckPlan::writeStep(uint32_t chunk, void* step) const {
   std::memset(step, 0, static_cast<size_t>(plan_.step.size_bytes));
-  StepHeader header = {};
-  header.n_tokens = chunk < kChunks ? kChunk : 1;
-  std::memcpy(step, &header, sizeof(header));
-  for (uint32_t t = 0; t < header.n_tokens; ++t) {
+  const StepBlock block(step);
+  block.header().n_tokens = chunk < kChunks ? kChunk : 1;
+  block.header().n_outputs = 1;
+  block.header().token_words = tokenWords(kViews);
+  for (uint32_t t = 0; t < block.header().n_tokens; ++t) {
     const uint32_t position = chunk * kChunk + t;
-    TokenStep token = {};
-    token.token = (7 * position + 3) % kRows;
-    token.slot = position;  // the ring never wraps
-    token.n_sinks = std::min(position + 1, kSinks);
-    token.n_ring = position + 1 - token.n_sinks;
-    std::memcpy(static_cast<uint8_t*>(step) + sizeof(header) + t * sizeof(token), &token,
-                sizeof(token));
-    float* const rotations =
-        static_cast<float*>(step) + stepRotationWord(kChunk, rotationWords(kHeadDim, false), t);
+    block.token(t).token = (7 * position + 3) % kRows;
+    const uint32_t n_sinks = std::min(position + 1, kSinks);
+    block.view(t, 0) = {position, n_sinks, 0, position + 1 - n_sinks};  // the ring never wraps
+    const uint32_t columns = std::min(position + 1, kTaps);
+    block.view(t, kConvView) = {position % kConvRing, 0, (position + 1 - columns) % kConvRing,
+                                columns};
+    float* const rotations = block.floats(stepRotationWord(kChunk, kViews, kRotationWords, t));
     for (uint32_t pair = 0; pair < kHeadDim; ++pair) {  // of both tables
       const double angle = position * 0.37 / (1 + pair % (kHeadDim / 2));
       rotations[2 * pair] = static_cast<float>(std::cos(angle));
@@ -350,7 +415,12 @@ Status CheckPlan::run(Executor* executor) const {
     writeStep(chunk, executor->step());
     ORIEL_TRY(executor->run(chunk < kChunks ? StepRun::kChunk : StepRun::kDecode));
   }
-  return kOk;
+  const StepBlock block(executor->step());
+  block.header().n_outputs = kOutputs;
+  for (uint32_t i = 0; i < kOutputs; ++i) {
+    block.token(i).output = kOutputTokens[i];
+  }
+  return executor->run(StepRun::kHead);
 }
 
 }  // namespace oriel

@@ -37,7 +37,7 @@ class CheckPlan {
 
   /// Uploads the made-up inputs and finishes loading.
   Status load(Executor* executor) const;
-  /// Runs the chunks and the token.
+  /// Runs the chunks and the token, then a head of several outputs.
   Status run(Executor* executor) const;
 
   const Plan& plan() const { return plan_; }
@@ -65,8 +65,11 @@ class CheckPlan {
   void addNorms();
   void addSmallOps();
   void addTop();
+  void addOutputs();
+  void addConv();
   void addMatrix(WeightType type);
-  void addCache(KvFormat k, KvFormat v);
+  /// `bent`: with norms after RoPE and a cap on scores.
+  void addCache(KvFormat k, KvFormat v, bool bent);
   void writeStep(uint32_t chunk, void* step) const;
   void fill(const Input& input, uint64_t first_word, uint32_t* words, uint64_t count) const;
 
@@ -76,6 +79,7 @@ class CheckPlan {
   BufferRef in_;      // [kChunk][kCols]
   BufferRef staged_;  // kMatmulStaged of all products
   BufferRef qkv_;
+  BufferRef norms_;  // of queries, then of keys
   Op ops_[kStepLists][kMaxOps] = {};
   Check checks_[kMaxChecks] = {};
   Input inputs_[kMaxInputs] = {};

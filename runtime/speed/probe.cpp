@@ -95,17 +95,17 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
   writeProbeFile(shape, static_cast<uint8_t*>(bytes));
   ORIEL_TRY(file_.open(static_cast<const uint8_t*>(bytes), file_bytes, log_));
   // A type without a kernel is an answer, not an error.
-  if (!readModelDesc(file_, Log(), &desc_).ok()) {
+  if (!readModelDesc(file_, allocator_, Log(), &desc_, &tensors_).ok()) {
     return ORIEL_ERROR_UNSUPPORTED;
   }
   PlanTotals totals;
-  ORIEL_TRY(measureWeights(file_, desc_, log_, &totals));
+  ORIEL_TRY(measureWeights(tensors_, desc_, log_, &totals));
 
   const CacheShape cache = {desc_.n_kv_heads, desc_.head_dim, kDefaultSinks, window,
                             window + chunk - 1};
   ExecutorMemory memory;
   const auto build = [&](Arena* arena) -> Status {
-    ORIEL_TRY(buildPlan(file_, desc_, totals, cache, formats, chunk, log_, arena, &plan_));
+    ORIEL_TRY(buildPlan(tensors_, desc_, totals, cache, formats, chunk, log_, arena, &plan_));
     if (ops == ProbeOps::kCache && !arena->measuring()) {
       keepOpsOfCache(&plan_);
     }

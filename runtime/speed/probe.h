@@ -50,6 +50,7 @@ class Probe {
   Log log_;
   GgufFile file_;
   ModelDesc desc_;
+  TensorIndex tensors_;
   Plan plan_;
   Executor* executor_ = nullptr;
   Session* session_ = nullptr;

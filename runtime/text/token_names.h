@@ -10,28 +10,14 @@ namespace oriel {
 
 /// Tokens of these names end a text or a turn, whatever else the file says about them.
 constexpr const char* kStopNames[] = {
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<end_of_turn>",
-    "<|end|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<end_of_utterance>",
-    "<EOT>",
-    "<eos>",
-    "[EOS]",
-    "[EOT]",
-    "[|endofturn|]",
-    "<|end_of_sentence|>",
-    "<|eos|>",
-    "<|return|>",
-    "<|call|>",
-    "<turn|>",
-    "<\xEF\xBD\x9C"
-    "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",
-    "<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
-    "2\xEF\xBD\x9C>"};
+    "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>",
+    "<|end_of_text|>", "<end_of_utterance>", "<EOT>", "<eos>", "[EOS]", "[EOT]", "[|endofturn|]",
+    "<|end_of_sentence|>", "<|eos|>", "<|return|>", "<|call|>", "<turn|>",
+    // An escape would take the letter behind it: in brackets, so that nobody misses a comma.
+    ("<\xEF\xBD\x9C"
+     "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"),
+    ("<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
+     "2\xEF\xBD\x9C>")};
 /// Tokens of these names open a turn or name who speaks.
 constexpr const char* kTurnNames[] = {
     "<|im_start|>",
@@ -55,8 +41,8 @@ constexpr const char* kTurnNames[] = {
     "[|assistant|]",
     "<\xEF\xBD\x9Chy_User\xEF\xBD\x9C>",
     "<\xEF\xBD\x9Chy_Assistant\xEF\xBD\x9C>",
-    "<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
-    "3\xEF\xBD\x9C>"};
+    ("<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
+     "3\xEF\xBD\x9C>")};
 /// Ends a text, too, unless it is user-defined: then it is HTML, as in Gemma's vocabulary.
 constexpr const char* kCloseName = "</s>";
 

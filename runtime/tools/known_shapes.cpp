@@ -15,11 +15,11 @@ constexpr uint32_t kGemma2 = kTied | kFourNorms;
 constexpr uint32_t kGemma3 = kTied | kFourNorms | kHeadNorms;
 
 // From the models' published configurations; the parameters counted from them are those published
-// (tests/unit/test_known_shapes.cpp). Local windows of Gemma and gpt-oss alternate with global layers;
+// (tests/unit/test_known_shapes.cpp). Sliding-window layers of Gemma and gpt-oss alternate with others;
 // the order makes no difference to bytes.
 constexpr ModelShape kShapes[] = {
     // name, layers, heads, KV heads, head_dim, n_embd, n_ff, n_vocab, context, features,
-    // local layers, local window, shared layers, latent_dim
+    // sliding-window layers, their window, shared layers, latent_dim, convolutions, their tokens
     {"gpt2-124m", 12, 12, 12, 64, 768, 3072, 50257, 1024, kGpt, 0, 0, 0, 0},
     {"gpt2-xl", 48, 25, 25, 64, 1600, 6400, 50257, 1024, kGpt, 0, 0, 0, 0},
     {"gpt3-175b", 96, 96, 96, 128, 12288, 49152, 50257, 2048, kGpt, 0, 0, 0, 0},
@@ -51,6 +51,20 @@ constexpr ModelShape kShapes[] = {
     // Layers 20 and up read the caches of the last two that have one.
     {"gemma-3n-e2b", 30, 8, 2, 256, 2048, 8192, 262400, 32768, kOtherWeights, 16, 512, 10, 0},
     {"gemma-3n-e4b", 35, 8, 2, 256, 2048, 16384, 262400, 32768, kOtherWeights, 16, 512, 15, 0},
+    {"lfm2-350m", 16, 16, 8, 64, 1024, 4608, 65536, 128000, kQwen3, 0, 0, 0, 0, 10, 3},
+    {"lfm2-700m", 16, 24, 8, 64, 1536, 6912, 65536, 128000, kQwen3, 0, 0, 0, 0, 10, 3},
+    {"lfm2-1.2b", 16, 32, 8, 64, 2048, 8192, 65536, 128000, kQwen3, 0, 0, 0, 0, 10, 3},
+    {"lfm2-2.6b", 30, 32, 8, 64, 2048, 10752, 65536, 128000, kQwen3, 0, 0, 0, 0, 22, 3},
+    {"granite-4.0-350m", 28, 16, 4, 64, 1024, 2048, 100352, 32768, kTied, 0, 0, 0, 0},
+    {"granite-4.0-1b", 40, 16, 4, 128, 2048, 4096, 100352, 131072, kTied, 0, 0, 0, 0},
+    {"granite-4.1-3b", 40, 40, 8, 64, 2560, 8192, 100352, 131072, kTied, 0, 0, 0, 0},
+    {"minicpm4-0.5b", 24, 16, 2, 64, 1024, 4096, 73448, 32768, kTied, 0, 0, 0, 0},
+    {"ernie-4.5-0.3b", 18, 16, 2, 128, 1024, 3072, 103424, 131072, kTied, 0, 0, 0, 0},
+    {"hunyuan-0.5b", 24, 16, 8, 128, 1024, 3584, 120818, 262144, kQwen3, 0, 0, 0, 0},
+    {"ministral-3-3b", 26, 32, 8, 128, 3072, 9216, 131072, 262144, kTied, 0, 0, 0, 0},
+    {"exaone-4-1.2b", 30, 32, 8, 64, 2048, 4096, 102400, 65536, kQwen3, 0, 0, 0, 0},
+    {"olmo-2-1b", 16, 16, 16, 128, 2048, 8192, 100352, 4096, kRowNorms, 0, 0, 0, 0},
+    {"olmo-3-7b", 32, 32, 32, 128, 4096, 11008, 100278, 65536, kRowNorms, 24, 4096, 0, 0},
     {"gpt-oss-20b", 24, 64, 8, 64, 2880, 2880, 201088, 131072, kOtherWeights, 12, 128, 0, 0},
     // A latent of 512 (256) and a rotated key of 64 (32).
     {"deepseek-v3", 61, 128, 128, 128, 7168, 18432, 129280, 163840, kOtherWeights, 0, 0, 0,
@@ -79,6 +93,12 @@ void visitWeights(const ModelShape& shape, Visitor* visitor) {
     }
   };
 
+  const auto feedForward = [&] {
+    norms();
+    visitor->matrix((has(kPlainFeedForward) ? 1 : 2) * shape.n_ff, shape.n_embd, false);
+    visitor->matrix(shape.n_embd, shape.n_ff, false);
+  };
+
   norm();
   visitor->matrix(shape.n_vocab, shape.n_embd, !has(kTied));
   if (has(kLearnedPositions)) {
@@ -86,6 +106,13 @@ void visitWeights(const ModelShape& shape, Visitor* visitor) {
   }
   for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
     norms();
+    if (layer >= shape.n_layers - shape.conv_layers) {
+      visitor->matrix(3 * shape.n_embd, shape.n_embd, false);
+      visitor->vector(shape.conv_taps * shape.n_embd);
+      visitor->matrix(shape.n_embd, shape.n_embd, false);
+      feedForward();
+      continue;
+    }
     visitor->matrix(qkv, shape.n_embd, false);
     if (has(kQkvBias) || has(kAllBiases)) {
       visitor->vector(qkv);
@@ -94,10 +121,12 @@ void visitWeights(const ModelShape& shape, Visitor* visitor) {
       visitor->vector(shape.head_dim);
       visitor->vector(shape.head_dim);
     }
+    if (has(kRowNorms)) {
+      visitor->vector(query);
+      visitor->vector(shape.n_kv_heads * shape.head_dim);
+    }
     visitor->matrix(shape.n_embd, query, false);
-    norms();
-    visitor->matrix((has(kPlainFeedForward) ? 1 : 2) * shape.n_ff, shape.n_embd, false);
-    visitor->matrix(shape.n_embd, shape.n_ff, false);
+    feedForward();
     if (has(kAllBiases)) {
       visitor->vector(shape.n_embd);
       visitor->vector(shape.n_ff);
@@ -163,26 +192,8 @@ const ModelShape* findShape(const char* name) {
   return nullptr;
 }
 
-KvShape kvShapeOf(const ModelShape& shape) {
-  KvShape kv;
-  const uint32_t global = shape.n_layers - shape.local_layers - shape.shared_layers;
-  if (shape.latent_dim != 0) {
-    kv.groups[kv.n_groups++] = {global, 1, shape.latent_dim, 0, true};
-    return kv;
-  }
-  kv.groups[kv.n_groups++] = {global, shape.n_kv_heads, shape.head_dim, 0, false};
-  if (shape.local_layers != 0) {
-    kv.groups[kv.n_groups++] = {shape.local_layers, shape.n_kv_heads, shape.head_dim,
-                                shape.local_window, false};
-    // Which they are changes no bytes: the last ones.
-    for (uint32_t layer = global; layer < global + shape.local_layers; ++layer) {
-      kv.second[layer / 64] |= uint64_t{1} << (layer % 64);
-    }
-  }
-  return kv;
-}
-
-// A latent is attended as one wide head: the projections out of it are folded into the query.
+// Which layers slide, convolve or share a memory, changes no bytes: the last ones. A latent is attended as one wide head: the
+// projections out of it are folded into the query.
 ModelDesc modelDescOf(const ModelShape& shape) {
   ModelDesc model;
   model.n_layers = shape.n_layers;
@@ -195,9 +206,29 @@ ModelDesc modelDescOf(const ModelShape& shape) {
   model.context_train = shape.context_train;
   model.rope_dims = shape.head_dim;
   model.tied_output = (shape.features & kTied) != 0;
-  if (shape.local_layers != 0) {
-    model.local_window = shape.local_window;
-    std::copy_n(kvShapeOf(shape).second, kMaxLayers / 64, model.local_layers);
+  makeLayersAlike(&model);
+  model.kinds[0].latent_dim = shape.latent_dim;
+  const uint32_t session =
+      shape.n_layers - shape.sliding_layers - shape.shared_layers - shape.conv_layers;
+  LayerKind sliding = model.kinds[0];
+  sliding.rope = kSlidingRope;
+  sliding.view = shape.sliding_layers != 0
+                     ? addView({ViewKind::kSliding, shape.sliding_window}, &model)
+                     : uint8_t{0};
+  for (uint32_t layer = session; layer < shape.n_layers; ++layer) {
+    if (layer < session + shape.sliding_layers) {
+      model.layers[layer].kind = addKind(sliding, &model);
+    } else if (shape.conv_layers != 0) {
+      LayerKind conv;
+      conv.mixer = Mixer::kShortConv;
+      conv.rope = kNoRope;
+      conv.n_ff = shape.n_ff;
+      conv.conv_taps = shape.conv_taps;
+      conv.view = addView({ViewKind::kColumns, shape.conv_taps}, &model);
+      model.layers[layer].kind = addKind(conv, &model);
+    } else {
+      model.layers[layer].memory_of = static_cast<uint16_t>(session - 1);
+    }
   }
   return model;
 }
@@ -210,7 +241,7 @@ uint64_t shapeParameters(const ModelShape& shape) {
   return counter.count;
 }
 
-WorkShape workOf(const ModelShape& shape, WeightType type) {
+WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type) {
   // Kernels of a layer: two norms, four matrices, rotation, attention and its merge, activation.
   constexpr uint32_t kOpsPerLayer = 10;
   const uint64_t embedding = uint64_t{shape.n_vocab} * shape.n_embd;
@@ -218,8 +249,7 @@ WorkShape workOf(const ModelShape& shape, WeightType type) {
   const uint64_t parameters = shapeParameters(shape);
   WorkShape work;
   work.known = shape.weightsKnown() && parameters > looked_up;
-  work.n_heads = shape.n_heads;
-  work.kv = kvShapeOf(shape);
+  work.model = &model;
   work.n_ops[static_cast<uint32_t>(StepList::kDecode)] = 1 + kOpsPerLayer * shape.n_layers;
   work.n_ops[static_cast<uint32_t>(StepList::kChunk)] = 1 + (kOpsPerLayer - 1) * shape.n_layers;
   work.n_ops[static_cast<uint32_t>(StepList::kHead)] = 4;

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "budget/kv_shape.h"
 #include "budget/speed.h"
 #include "plan/plan.h"
 
@@ -22,6 +21,7 @@ enum ShapeFeature : uint32_t {
   kLearnedPositions = 1u << 7,  ///< an embedding for each of context_train positions
   /// Experts, latent projections or nested models: the parameters are not counted.
   kOtherWeights = 1u << 8,
+  kRowNorms = 1u << 9,  ///< a norm of all queries together and one of all keys
 };
 
 struct ModelShape {
@@ -30,10 +30,13 @@ struct ModelShape {
   uint32_t n_embd, n_ff, n_vocab;
   uint32_t context_train;
   uint32_t features;
-  uint32_t local_layers;  ///< of n_layers, see at most local_window tokens
-  uint32_t local_window;
-  uint32_t shared_layers;  ///< of n_layers, have no cache of their own and are not local
+  uint32_t sliding_layers;  ///< of n_layers, see at most sliding_window tokens
+  uint32_t sliding_window;
+  uint32_t shared_layers;  ///< of n_layers, have no cache of their own and are not sliding
   uint32_t latent_dim;     ///< MLA: values a token takes in one layer; 0: keys and values
+  uint32_t conv_layers =
+      0;  ///< of n_layers, are short convolutions of conv_taps tokens instead of attention
+  uint32_t conv_taps = 0;
 
   bool weightsKnown() const { return (features & kOtherWeights) == 0; }
 };
@@ -44,7 +47,6 @@ const ModelShape& knownShape(uint32_t index);
 /// nullptr when there is none of that name.
 const ModelShape* findShape(const char* name);
 
-KvShape kvShapeOf(const ModelShape& shape);
 ModelDesc modelDescOf(const ModelShape& shape);
 
 /// 0 when the weights are not known.
@@ -54,6 +56,6 @@ uint64_t shapeParameters(const ModelShape& shape);
 PlanTotals measureShape(const ModelShape& shape, WeightType type);
 
 /// The work of a step as measureShape counts the matrices; not known where they are not.
-WorkShape workOf(const ModelShape& shape, WeightType type);
+WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type);
 
 }  // namespace oriel

@@ -65,7 +65,6 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
     readCalibration(*options.calibration, &prepared->measured);
   }
   prepared->desc = modelDescOf(*shape);
-  prepared->kv = kvShapeOf(*shape);
   prepared->totals = measureShape(*shape, type);
   prepared->weights_unknown = !shape->weightsKnown();
 
@@ -79,9 +78,8 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
                                kHostBytesPerEntry * shape->n_vocab +
                                kHostBytesPerLayer * shape->n_layers;
   request.host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
-  request.kv = &prepared->kv;
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
-  prepared->work = workOf(*shape, type);
+  prepared->work = workOf(*shape, prepared->desc, type);
   ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget));
   prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);
   return kOk;
@@ -117,8 +115,8 @@ oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t*
     info.n_ff = shape.n_ff;
     info.n_vocab = shape.n_vocab;
     info.context_train = shape.context_train;
-    info.local_layers = shape.local_layers;
-    info.local_window_tokens = shape.local_window;
+    info.sliding_layers = shape.sliding_layers;
+    info.sliding_window_tokens = shape.sliding_window;
     info.shared_layers = shape.shared_layers;
     info.latent_dim = shape.latent_dim;
     info.parameters = shapeParameters(shape);

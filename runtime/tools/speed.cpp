@@ -25,8 +25,9 @@ Status readTarget(const char* path, const oriel_options& options, SpeedTarget* t
   ModelFile source;
   ModelDesc desc;
   ORIEL_TRY(source.open(path, allocatorOf(options), log));
-  ORIEL_TRY(readModelDesc(source.gguf(), log, &desc));
-  *target = speedTargetOf(desc, workOf(source.gguf(), desc, kvShapeOf(desc), PlanTotals()));
+  TensorIndex tensors;
+  ORIEL_TRY(readModelDesc(source.gguf(), allocatorOf(options), log, &desc, &tensors));
+  *target = speedTargetOf(desc, workOf(tensors, desc, PlanTotals()));
   return source.expectUnchanged(log);
 }
 
@@ -73,13 +74,14 @@ oriel_speed publicSpeed(const DeviceSpeed& measured) {
 StepCost stepCostOf(const oriel_step_cost& given) {
   StepCost cost;
   cost.tokens = given.tokens;
-  cost.local_window_tokens = given.local_window_tokens;
   cost.overhead_s = given.overhead_s;
   cost.weights_s = given.weights_s;
   cost.weights_once_s = given.weights_once_s;
   cost.head_s = given.head_s;
-  cost.cache_s_per_token = given.cache_s_per_token;
-  cost.local_s_per_token = given.local_s_per_token;
+  cost.n_views = std::min<uint32_t>(given.group_count, kMaxViews);
+  for (uint32_t i = 0; i < cost.n_views; ++i) {
+    cost.seen[i] = {given.groups[i].window_tokens, given.groups[i].s_per_token};
+  }
   return cost;
 }
 
@@ -110,9 +112,9 @@ Status measureShape(const char* name, oriel_weight_format weights, const oriel_o
   WeightType type = WeightType::kQ4_0;
   ORIEL_TRY(checkDevice(options));
   ORIEL_TRY(readShape(name, weights, logOf(options), &shape, &type));
-  const WorkShape work = workOf(*shape, type);
-  return measure(work.known ? speedTargetOf(modelDescOf(*shape), work) : anySpeedTarget(), options,
-                 speed);
+  const ModelDesc desc = modelDescOf(*shape);
+  const WorkShape work = workOf(*shape, desc, type);
+  return measure(work.known ? speedTargetOf(desc, work) : anySpeedTarget(), options, speed);
 }
 
 }  // namespace
@@ -167,9 +169,9 @@ oriel_status oriel_plan_predict(const oriel_plan* given, uint64_t depth_tokens,
   prediction.decode_limit = weights >= cache && weights >= decode.overhead_s ? ORIEL_LIMIT_WEIGHTS
                             : cache >= decode.overhead_s                     ? ORIEL_LIMIT_CACHE
                                                                              : ORIEL_LIMIT_OVERHEAD;
-  // Local windows only ever make it deeper than this line says.
-  if (decode.cache_s_per_token > 0) {
-    prediction.crossover_tokens = weights / decode.cache_s_per_token;
+  // Sliding windows only ever make it deeper than this line says.
+  if (decode.seen[0].s_per_token > 0) {
+    prediction.crossover_tokens = weights / decode.seen[0].s_per_token;
   }
   const uint32_t prompt = prompt_tokens != 0 ? prompt_tokens : plan.prefill.tokens;
   double prefill_seconds = 0;
@@ -181,8 +183,9 @@ oriel_status oriel_plan_predict(const oriel_plan* given, uint64_t depth_tokens,
     StepCost cost = stepCostOf(plan.prefill);
     const double share = static_cast<double>(tokens) / plan.prefill.tokens;
     // A shorter last chunk still unpacks all weights.
-    cost.cache_s_per_token *= share;
-    cost.local_s_per_token *= share;
+    for (StepCost::Seen& group : cost.seen) {
+      group.s_per_token *= share;
+    }
     cost.weights_s = cost.weights_once_s + (cost.weights_s - cost.weights_once_s) * share;
     prefill_seconds += alike * stepSeconds(cost, seen);
     done += alike * tokens;

@@ -1,8 +1,12 @@
 """Vocabularies of true size made of made-up words, as the keys of a GGUF file.
 
-Families: smollm, qwen2 and llama-bpe (byte-level BPE), llama-spm and gemma-spm (SentencePiece). Special
-tokens, their ids and what the files say besides are those of the published vocabularies.
+Families: smollm, qwen2, llama-bpe, lfm2, granite, olmo2, exaone4, hunyuan-dense and tekken (byte-level BPE),
+llama-spm and gemma-spm (SentencePiece). Special tokens, their ids and what the files say besides are those of the
+published vocabularies; of those from lfm2 on the pieces that chats are made of, others by numbers.
 """
+
+# What the file calls the family's way of splitting text, where that is not the family's name.
+PRE_TOKENIZERS = {"granite": "dbrx", "olmo2": "dbrx"}
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
@@ -110,9 +114,43 @@ def add_bpe(meta, family, n_vocab, pre, rng):
                            "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>"]
                       + [f"<|reserved_special_token_{i}|>" for i in range(3, 248)],
                       {"bos": "<|begin_of_text|>", "eos": "<|eot_id|>"}),
+        "lfm2": (["<|pad|>", "<|startoftext|>", "<|endoftext|>", "<|fim_pre|>", "<|fim_mid|>",
+                  "<|fim_suf|>", "<|im_start|>", "<|im_end|>", "<|tool_list_start|>",
+                  "<|tool_list_end|>", "<|tool_call_start|>", "<|tool_call_end|>",
+                  "<|tool_response_start|>", "<|tool_response_end|>"], [],
+                 {"bos": "<|startoftext|>", "eos": "<|im_end|>", "padding": "<|pad|>"}),
+        "granite": ([], ["<|pad|>", "<|end_of_text|>", "<|fim_prefix|>", "<|fim_middle|>",
+                         "<|fim_suffix|>", "<|fim_pad|>", "<|filename|>", "<|reponame|>",
+                         "<|start_of_role|>", "<|end_of_role|>", "<|unused_1|>",
+                         "<|start_of_plugin|>", "<|end_of_plugin|>", "<|unk|>"]
+                    + [f"[PAD{i}]" for i in range(100270, 100352)],
+                    {"bos": "<|end_of_text|>", "eos": "<|end_of_text|>", "padding": "<|pad|>",
+                     "unknown": "<|unk|>"}),
+        "olmo2": ([], ["<|extra_id_0|>", "<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>",
+                       "<|fim_suffix|>", "<|extra_id_1|>", "<|extra_id_2|>", "<|extra_id_3|>",
+                       "<|im_start|>", "<|im_end|>"] + [f"<|extra_id_{i}|>" for i in range(4, 14)]
+                  + ["<|endofprompt|>", "<|pad|>"] + [f"[PAD{i}]" for i in range(100278, 100352)],
+                  {"bos": "<|endoftext|>", "eos": "<|endoftext|>", "padding": "<|pad|>"}),
+        "exaone4": (["[PAD]", "[BOS]", "[EOS]", "[UNK]", "[|system|]", "[|user|]", "[|assistant|]",
+                     "[|tool|]", "[|endofturn|]"], [],
+                    {"bos": "[BOS]", "eos": "[|endofturn|]", "padding": "[PAD]", "unknown": "[UNK]"}),
+        "hunyuan-dense": ([], [f"<|hy_{part}|>" for part in
+                               ("begin\u2581of\u2581sentence", "end\u2581of\u2581sentence",
+                                "\u2581pad\u2581", "place\u2581holder\u2581no\u25810",
+                                "place\u2581holder\u2581no\u25811", "place\u2581holder\u2581no\u25812",
+                                "User", "Assistant")],
+                          {"bos": "<|hy_begin\u2581of\u2581sentence|>",
+                           "eos": "<|hy_place\u2581holder\u2581no\u25812|>",
+                           "padding": "<|hy_\u2581pad\u2581|>"}),
+        "tekken": (["<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]",
+                    "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]",
+                    "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]", "[SUFFIX]",
+                    "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"]
+                   + [f"<SPECIAL_{i}>" for i in range(20, 1000)], [],
+                   {"bos": "<s>", "eos": "</s>", "padding": "<pad>", "unknown": "<unk>"}),
     }[family]
     if n_vocab < 4096:
-        last = last[:22]
+        first, last = first[:22], last[:22]
     letters = byte_characters()
     alphabet = [letters[b] for b in (*range(0x21, 0x7F), *range(0x21), *range(0x7F, 0x100))]
     n_merges = n_vocab - len(first) - len(last) - len(alphabet)
@@ -126,14 +164,14 @@ def add_bpe(meta, family, n_vocab, pre, rng):
              + [UNUSED if t.startswith("[PAD") else USER_DEFINED if t.endswith("tool_call>")
                 else CONTROL for t in last])
     meta.add("tokenizer.ggml.model", "string", "gpt2")
-    meta.add("tokenizer.ggml.pre", "string", pre or family)
+    meta.add("tokenizer.ggml.pre", "string", pre or PRE_TOKENIZERS.get(family, family))
     meta.add("tokenizer.ggml.tokens", "strings", tokens)
     meta.add("tokenizer.ggml.token_type", "int32s", types)
     meta.add("tokenizer.ggml.merges", "strings", [f"{left} {right}" for left, right in merges])
     for name, token in ids.items():
         meta.add(f"tokenizer.ggml.{name}_token_id", "uint32", tokens.index(token))
     if family != "llama-bpe":
-        meta.add("tokenizer.ggml.add_bos_token", "bool", False)
+        meta.add("tokenizer.ggml.add_bos_token", "bool", family in ("lfm2", "tekken"))
 
 
 def add_spm(meta, family, n_vocab, rng):
@@ -174,6 +212,14 @@ def chat_template(family):
         "qwen2": ("'<|im_start|>' + m.role + '\\n'", "'<|im_end|>\\n'", ""),
         "llama-bpe": ("'<|start_header_id|>' + m.role + '<|end_header_id|>\\n\\n'", "'<|eot_id|>'",
                       "{{ bos_token }}"),
+        "lfm2": ("'<|im_start|>' + m.role + '\\n'", "'<|im_end|>\\n'", "{{ bos_token }}"),
+        "granite": ("'<|start_of_role|>' + m.role + '<|end_of_role|>'", "'<|end_of_text|>\\n'", ""),
+        "olmo2": ("'<|' + m.role + '|>\\n'", "'\\n'", "{{ bos_token }}"),
+        "exaone4": ("'[|' + m.role + '|]\\n'", "'[|endofturn|]\\n'", ""),
+        "hunyuan-dense": ("('<|hy_User|>' if m.role == 'user' else '<|hy_Assistant|>')",
+                          "eos_token", "{{ bos_token }}"),
+        "tekken": ("('[INST]' if m.role == 'user' else '')",
+                   "('[/INST]' if m.role == 'user' else eos_token)", "{{ bos_token }}"),
         "llama-spm": ("'<|' + m.role + '|>\\n'", "eos_token + '\\n'", ""),
         "gemma-spm": ("'<start_of_turn>' + m.role + '\\n'", "'<end_of_turn>\\n'", "{{ bos_token }}"),
     }[family]

@@ -25,6 +25,22 @@ const uint kValueBits = 4u;
 const uint kValueWords = kHalfWords;
 #endif
 
+#if defined(K_INT8) || defined(K_INT4)
+const uint kKeyScales = kGroups;  // of a vector
+#else
+const uint kKeyScales = 0u;
+#endif
+#if defined(V_INT8) || defined(V_INT4)
+const uint kValueScales = kGroups;
+#else
+const uint kValueScales = 0u;
+#endif
+
+// Words of one session's side, whose vectors and their scales take so many.
+uint sideWords(uint n_kv_heads, uint sinks, uint ring, uint words, uint scales) {
+  return n_kv_heads * (sinks * kHalfWords + ring * words) + (n_kv_heads * ring * scales + 1u) / 2u;
+}
+
 // What codes stand for, before the scale; docs/kv-formats.md says where the levels come from.
 vec4 int8Values(uint word) {
   const int bytes = int(word);

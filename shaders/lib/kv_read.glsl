@@ -1,10 +1,10 @@
 // Bindings 3 and 4 of attention: stored keys and values, eight neighbouring values (an octet) at a
-// time: 4, 2 or 1 words. Needs kLaneOctets.
+// time: 4, 2 or 1 words. Needs kLaneOctets and kByWords.
 #if defined(TEXELS)
-layout(set = 0, binding = 5, rgba32ui) readonly uniform uimageBuffer k_quads;
-layout(set = 0, binding = 6, r32ui) readonly uniform uimageBuffer k_words;
-layout(set = 0, binding = 7, rgba32ui) readonly uniform uimageBuffer v_quads;
-layout(set = 0, binding = 8, r32ui) readonly uniform uimageBuffer v_words;
+layout(set = 0, binding = 6, rgba32ui) readonly uniform uimageBuffer k_quads;
+layout(set = 0, binding = 7, r32ui) readonly uniform uimageBuffer k_words;
+layout(set = 0, binding = 8, rgba32ui) readonly uniform uimageBuffer v_quads;
+layout(set = 0, binding = 9, r32ui) readonly uniform uimageBuffer v_words;
 uint keyWord(uint at) { return imageLoad(k_words, int(at)).x; }
 uint valueWord(uint at) { return imageLoad(v_words, int(at)).x; }
 uvec4 keyQuad(uint at) { return imageLoad(k_quads, int(at)); }
@@ -23,10 +23,10 @@ uvec4 valueQuad(uint at) { return v_quads[at]; }
 #endif
 const uint kOctets = (kHeadDim + 7u) / 8u;
 // Vectors begin on whole octets, so that one load gets one. Else words are read one by one.
-const bool kWholeOctets = kHeadDim % 8u == 0u;
+const bool kWholeOctets = kHeadDim % 8u == 0u && !kByWords;
 #if defined(TEXELS)
 // Lanes begin on whole quads of every format: octets of a quad share one load.
-const bool kWholeQuads = kHeadDim % 32u + kLaneOctets % 4u == 0u;
+const bool kWholeQuads = kHeadDim % 32u + kLaneOctets % 4u == 0u && !kByWords;
 #endif
 
 // What is loaded is the level of the code divided by a power of two (kKeyUnit, kValueUnit), which

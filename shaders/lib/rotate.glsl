@@ -1,4 +1,5 @@
-// Rotary position, for kernels with a RopeAppendPush, qkv and rotations.
+// Rotary position, for kernels with a RopeAppendPush, qkv, rotations and the constant kNorms: norms follow it.
+layout(std430, set = 0, binding = 5) readonly buffer Norms { float norms[]; };
 
 // Value `dim` of the head at `head_at`, rotated by the table at `table_at`.
 float rotated(uint head_at, uint table_at, uint dim) {
@@ -18,4 +19,14 @@ float rotated(uint head_at, uint table_at, uint dim) {
   precise float crossed = partner * sine;
   precise float turned = first ? value - crossed : value + crossed;
   return turned;
+}
+
+// The same, and multiplied by the norms at `norm_at` where there are any.
+float turned(uint head_at, uint table_at, uint dim, uint norm_at) {
+  const float value = rotated(head_at, table_at, dim);
+  if (!kNorms) {
+    return value;
+  }
+  precise float product = value * norms[norm_at + dim];
+  return product;
 }

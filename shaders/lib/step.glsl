@@ -1,5 +1,19 @@
-// Binding 1 of every kernel: what changes from step to step.
+// Binding 1 of every kernel: what changes from step to step (runtime/plan/step_block.h has the same arithmetic).
 layout(std430, set = 0, binding = 1) readonly buffer Step {
   StepHeader header;
-  TokenStep tokens[];
+  uint words[];  // of tokens and their views, then rotations
 } step_;
+
+uint tokenWord(uint t) { return t * step_.header.token_words; }
+uint tokenId(uint t) { return step_.words[tokenWord(t)]; }
+uint tokenBase(uint t) { return step_.words[tokenWord(t) + 1u]; }
+uint outputToken(uint i) { return step_.words[tokenWord(i) + 2u]; }
+View viewOf(uint t, uint view) {
+  const uint at = tokenWord(t) + kTokenStepWords + view * kViewWords;
+  return View(step_.words[at], step_.words[at + 1u], step_.words[at + 2u], step_.words[at + 3u]);
+}
+
+// Rows that a kernel works on which is told so.
+uint rowsOf(uint of_outputs) {
+  return of_outputs != 0u ? step_.header.n_outputs : step_.header.n_tokens;
+}

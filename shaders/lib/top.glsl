@@ -7,3 +7,6 @@ uint topKey(uint bits) {
   }
   return bits > infinity ? 0u : bits | sign;
 }
+
+// Where the last output's logits begin. Needs lib/step.glsl.
+uint lastLogits() { return (max(step_.header.n_outputs, 1u) - 1u) * push.n_vocab; }

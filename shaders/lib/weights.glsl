@@ -19,8 +19,8 @@
 #endif
 
 #if defined(TEXELS)
-layout(set = 0, binding = 5, rgba32ui) readonly uniform uimageBuffer weight_quads;
-layout(set = 0, binding = 6, r32ui) readonly uniform uimageBuffer weight_words;
+layout(set = 0, binding = 6, rgba32ui) readonly uniform uimageBuffer weight_quads;
+layout(set = 0, binding = 7, r32ui) readonly uniform uimageBuffer weight_words;
 #else
 layout(std430, set = 0, binding = 0) readonly buffer Weights {
   uvec4 weight_quads[];

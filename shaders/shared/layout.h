@@ -41,38 +41,48 @@ using uint = uint32_t;
 ORIEL_CONST(kUnit, 32u);  // vectors are padded to this, too
 ORIEL_CONST(kGroupRows, 16u);
 
-// Step parameters: one StepHeader, then TokenStep[chunk], then for each token of the chunk its tables
-// of rope_dims / 2 pairs (cos, sin): the rotation at its position, the one that sink keys are scored
-// with and, in models with local layers only, the one at its position with the local layers'
-// frequencies. Everything that changes from step to step is here and nowhere else.
+// Step block: one StepHeader, then for each of the chunk's tokens a TokenStep and its Views, then for each of
+// them its rotations, tables of (cos, sin) pairs (runtime/plan/step_block.h has the arithmetic). Everything
+// that changes from step to step is here and nowhere else.
 struct StepHeader {
-  uint n_tokens;  // tokens in this submission, at most the chunk
-  uint head_row;  // token of the chunk whose logits are computed
-  uint reserved0;
-  uint reserved1;
-  // Executors' own: workgroups of a decoding token's attention, as an indirect dispatch takes them, for
-  // layers that see the session's window and for local layers. Most splits of a long window are empty
-  // until it fills.
+  uint n_tokens;   // tokens in this step, at most the chunk
+  uint n_outputs;  // rows of logits that the head computes; TokenStep::output says of which tokens
+  uint
+      token_words;  // from one token to the next: kTokenStepWords + kViewWords times the number of views
+  uint reserved;
+  // Executors' own: workgroups of a decoding token's attention, as an indirect dispatch takes them, for the
+  // first two views. Most splits of a long window are empty until it fills.
   uint attention_groups[8];
 };
 
+// Shaders read it word by word (shaders/lib/step.glsl), as `output` is a reserved word there.
+#ifdef __cplusplus
 struct TokenStep {
-  uint token;       // id
-  uint slot;        // where its key and value go: < sinks: a sink slot, else sinks + ring slot
-  uint n_sinks;     // sink slots it sees: 0 .. n_sinks - 1
-  uint ring_begin;  // first ring slot it sees
-  uint n_ring;      // ring slots it sees, walking up and wrapping at the ring's length
-  // The same in local layers, which have a shorter ring and no sinks; unused in models without any.
-  uint local_slot;
-  uint local_begin;
-  uint local_n_ring;
+  uint token;  // id
+  uint
+      base;  // whose memories it uses: those of several sessions lie one behind the other, side by side
+  uint output;  // of token i: the token of this step whose logits are row i of the head
+  uint reserved;
 };
+#endif
+
+// What a token writes and sees in the memories of one group of layers.
+struct View {
+  uint slot;     // that it writes: < sinks: a sink slot, else sinks + ring slot
+  uint n_sinks;  // sink slots it sees: 0 .. n_sinks - 1
+  uint begin;    // first ring slot it sees
+  uint count;    // ring slots it sees, walking up and wrapping at the ring's length
+};
+// Of a group whose memory is a state, not tokens: `slot` is written and `begin` read; count is 0 where there is
+// nothing to read yet, and the state begins with zeros.
 
 ORIEL_CONST(kStepHeaderWords, 12u);
-ORIEL_CONST(kTokenStepWords, 8u);
+ORIEL_CONST(kTokenStepWords, 4u);
+ORIEL_CONST(kViewWords, 4u);
+ORIEL_CONST(kMaxViews, 8u);
 
 // Push constants, one struct per kernel; all constant for the life of a plan. Strides and offsets
-// count 32-bit words unless they say otherwise; `chunk` is the capacity of the step parameters.
+// count 32-bit words unless they say otherwise; `view` is the index of a token's View.
 
 struct EmbedPush {   // bindings: 0 weights, 1 step, 2 out
   uint cols;         // n_embd
@@ -84,17 +94,18 @@ struct EmbedPush {   // bindings: 0 weights, 1 step, 2 out
   float scale;  // 1, or what the architecture multiplies embeddings by
 };
 
-// out[t][r] (+)= weight * in[t][r] / rms(in[t][r]), one weight for all rows. In and out may be the same
+// out[t][r] (+)= scale * weight * in[t][r] / rms(in[t][r]), one weight for all rows. In and out may be the same
 // piece: then every row is normed in place.
 struct RmsNormPush {  // bindings: 0 in, 1 step, 2 out, 3 weight
   uint cols;          // of a row
   uint in_stride;     // from token to token
   uint out_stride;
-  uint head_row_only;  // 1: only the token `head_row` of the chunk, written to token 0
+  uint of_outputs;  // 1: row i of `out` is made of the token of output i; 0: of token i
   float eps;
   uint rows;        // rows of a token, one after the other (heads; else 1)
   uint first;       // word of a token's first row, in `in` and `out`
   uint accumulate;  // 1: adds to `out` (residual), 0: overwrites
+  float scale;
 };
 
 struct
@@ -107,7 +118,7 @@ struct
   uint out_stride;
   uint out_first;   // column of `out` where row 0 of this slice goes
   uint accumulate;  // 1: adds to `out` (residual), 0: overwrites
-  uint one_row;     // 1: a single input row whatever n_tokens says (the head)
+  uint of_outputs;  // 1: as many input rows as there are outputs (the head); 0: as there are tokens
 };
 
 struct AddBiasPush {  // bindings: 0 bias, 1 step, 2 out. out[t][i] += bias[i]
@@ -116,22 +127,26 @@ struct AddBiasPush {  // bindings: 0 bias, 1 step, 2 out. out[t][i] += bias[i]
   uint out_first;  // column of `out` where the bias begins
 };
 
-struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v cache
+struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v cache, maybe 5
   uint n_heads;
   uint n_kv_heads;
   uint head_dim;
-  uint rope_dims;     // the first rope_dims of each head are rotated; 0: none
-  uint pair_stride;   // 1: pairs (2i, 2i+1); rope_dims/2: pairs (i, i + rope_dims/2)
-  uint qkv_stride;    // per token: n_heads queries, n_kv_heads keys, n_kv_heads values
-  uint query_stride;  // per token: [n_heads][2][head_dim]; query 0 at t, query 1 for sinks
-  uint chunk;
-  uint sinks;            // sink slots
-  uint ring;             // ring slots
+  uint rope_dims;    // the first rope_dims of each head are rotated; 0: none
+  uint pair_stride;  // 1: pairs (2i, 2i+1); rope_dims/2: pairs (i, i + rope_dims/2)
+  uint qkv_stride;   // per token: n_heads queries, n_kv_heads keys, n_kv_heads values
+  uint
+      query_stride;  // per token: [n_heads][2][head_dim]; query 0 for the ring's keys, query 1 for sinks
+  uint sinks;        // sink slots
+  uint ring;         // ring slots
+  uint view;
   uint rotation_stride;  // words of all tables of a token
-  uint rotation;         // first word of the table at the position, among a token's tables
-  uint sink_rotation;    // likewise for sink keys; the same table in layers without sinks
-  uint local;            // 1: the token's local slot
+  // Words of the step block where the first token's tables begin: keys and both queries are rotated by theirs.
+  uint key_rotation;
+  uint query_rotation;
+  uint sink_rotation;
 };
+// Binding 5, where it is there: [2][head_dim] floats that the rotated queries and keys are multiplied by (norms
+// that come after RoPE).
 
 struct AttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v cache
   uint n_heads;
@@ -139,13 +154,13 @@ struct AttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v ca
   uint head_dim;
   uint query_stride;
   uint out_stride;  // splits == 1: [n_heads][head_dim] per token; else see kPartialExtra
-  uint chunk;
+  uint view;
   uint sinks;
   uint ring;
   uint splits;       // workgroups that share one head's slots
   uint split_slots;  // slots per split
-  float scale;       // 1 / sqrt(head_dim) unless the architecture says otherwise
-  uint local;        // 1: what the token sees in local layers; no sinks
+  float scale;       // of scores: 1 / sqrt(head_dim) unless the architecture says otherwise
+  float soft_cap;    // 0: none; else a scaled score s becomes soft_cap * tanh(s / soft_cap)
 };
 
 // A split writes [head_dim] weighted values, then its maximum score and its sum of exponentials,
@@ -158,7 +173,7 @@ struct AttentionMergePush {  // bindings: 0 partials, 1 step, 2 out
   uint out_stride;
   uint splits;  // as in AttentionPush
   uint split_slots;
-  uint local;
+  uint view;
 };
 
 struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = activation(gate) * up
@@ -169,14 +184,36 @@ struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = activ
   uint gelu;  // 0: silu(x) = x / (1 + exp(-x)); 1: GELU, its tanh form
 };
 
+// A causal convolution over the last `taps` tokens, channel by channel, between two gates. A token's input is
+// [b][c][x], `channels` words each. Its column is w = b x, stored in the ring as float32; out = c y, where
+// y_t = sum over j < taps of tap[j] w_(t - taps + 1 + j). Columns before the first token are zero.
+// Bindings: 0 in, 1 step, 2 out, 3 columns: [ring][channels], 4 taps: [channels][taps].
+struct ShortConvPush {
+  uint channels;
+  uint in_stride;
+  uint out_stride;
+  uint taps;  // 1 .. kMaxConvTaps
+  uint ring;  // at least taps + chunk - 1: what a step writes is not what it reads
+  uint view;
+};
+ORIEL_CONST(kMaxConvTaps, 8u);
+
+// x becomes cap * tanh(x / cap), in place, in as many rows as there are outputs.
+struct SoftCapPush {  // bindings: 0 the same as 2, 1 step, 2 out
+  uint cols;
+  uint stride;
+  float cap;
+};
+
 // The best tokens of a step, so that the host need not read all logits. A logit's key orders as the logit
 // does: 0 for minus infinity and for what is no number, else its bits, inverted if negative, else with the
 // sign bit set; both zeros have one key. Token i is in block i % blocks: tokens of like rank often have ids
 // of like size.
-struct
-    TopPush {    // top_blocks: 0 logits, 1 step, 2 out: keys[blocks], each the largest of its block
-  uint n_vocab;  // top_tokens: 0 logits, 1 step, 2 out: TopTokens, 3 keys
-  uint blocks;   // at most kMaxTopBlocks
+// Of the last output. top_blocks: 0 logits, 1 step, 2 out: keys[blocks], each the largest of its block.
+// top_tokens: 0 logits, 1 step, 2 out: TopTokens, 3 keys.
+struct TopPush {
+  uint n_vocab;
+  uint blocks;  // at most kMaxTopBlocks
 };
 ORIEL_CONST(kMaxTopBlocks, 2048u);
 ORIEL_CONST(kTopCapacity, 128u);
@@ -220,13 +257,16 @@ ORIEL_CONST(kStagedMost, 32639u);
 static_assert(sizeof(StepHeader) == kStepHeaderWords * 4, "shared with shaders");
 static_assert(sizeof(TokenStep) == kTokenStepWords * 4, "shared with shaders");
 static_assert(sizeof(EmbedPush) == 28, "shared with shaders");
-static_assert(sizeof(RmsNormPush) == 32, "shared with shaders");
+static_assert(sizeof(View) == kViewWords * 4, "shared with shaders");
+static_assert(sizeof(RmsNormPush) == 36, "shared with shaders");
 static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
 static_assert(sizeof(AddBiasPush) == 12, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 48, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 24, "shared with shaders");
 static_assert(sizeof(GatedActivationPush) == 20, "shared with shaders");
+static_assert(sizeof(ShortConvPush) == 24, "shared with shaders");
+static_assert(sizeof(SoftCapPush) == 12, "shared with shaders");
 static_assert(sizeof(TopPush) == 8, "shared with shaders");
 static_assert(sizeof(TopTokens) == 16 + 8 * kTopCapacity, "shared with shaders");
 }  // namespace oriel

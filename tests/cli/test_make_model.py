@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """scripts/make_model.py writes models that run: test_make_model.py ORIEL_BINARY TEST_DATA_DIR
 
-What is in a file is asked of the program; the published
-numbers stand here.
+What is in a file is asked of the program, or read from its header; the published numbers stand here.
 """
 
 import array
 import json
+import math
 import statistics
+import struct
 import subprocess
 import sys
 
@@ -42,12 +43,112 @@ def test_a_full_size_file_has_the_published_numbers():
     check("as published", {key: info.get(key) for key in want} == want, info)
 
 
+def header(path):
+    """-> {key: value}, {tensor: dims} of a GGUF file."""
+    data = path.read_bytes()
+    at = 4
+
+    def take(code):
+        nonlocal at
+        at += struct.calcsize("<" + code)
+        values = struct.unpack_from("<" + code, data, at - struct.calcsize("<" + code))
+        return values[0] if len(values) == 1 else values
+
+    def text():
+        return take(f"{take('Q')}s").decode()
+
+    def value(kind):
+        if kind == 8:
+            return text()
+        if kind == 9:
+            element, count = take("IQ")
+            return [value(element) for _ in range(count)]
+        return take({4: "I", 5: "i", 6: "f", 7: "?"}[kind])
+
+    _, n_tensors, n_keys = take("IQQ")
+    keys, tensors = {}, {}
+    for _ in range(n_keys):
+        name = text()
+        keys[name] = value(take("I"))
+    for _ in range(n_tensors):
+        name = text()
+        dims = take("I")
+        tensors[name] = tuple(take("Q") for _ in range(dims))
+        take("IQ")
+    return keys, tensors
+
+
+def says(shape, wanted, tensors=()):
+    keys, dims = header(make(shape, "q4_0", "--tiny", "--pure"))
+    arch = keys["general.architecture"]
+    found = {name: keys.get(f"{arch}.{name}") for name in wanted}
+    alike = all(type(found[name]) is type(value) and
+                (math.isclose(found[name], value, rel_tol=1e-6) if isinstance(value, float)
+                 else found[name] == value) for name, value in wanted.items())
+    check(f"keys of {shape}", alike, found)
+    found = {name: dims.get(name) for name in dict(tensors)}
+    check(f"tensors of {shape}", found == dict(tensors), found)
+    return keys, dims
+
+
+def test_files_say_what_published_ones_say():
+    keys, dims = says("lfm2-350m", {"attention.head_count_kv": [0, 0, 1], "shortconv.l_cache": 3,
+                                    "context_length": 128000, "rope.freq_base": 1e6},
+                      {"blk.0.shortconv.in_proj.weight": (128, 384), "blk.1.shortconv.conv.weight": (3, 128),
+                       "blk.1.shortconv.out_proj.weight": (128, 128), "blk.2.attn_k_norm.weight": (64,),
+                       "token_embd_norm.weight": (128,)})
+    check("no key of another kind", "blk.0.attn_q.weight" not in dims and "output_norm.weight" not in dims
+          and "lfm2.attention.key_length" not in keys)
+    # A dense model that is published as a hybrid without states and experts.
+    says("granite-4.0-350m", {"embedding_scale": 12.0, "attention.scale": 1 / 64, "residual_scale": 0.263,
+                              "logit_scale": 4.0, "rope.scaling.finetuned": True, "expert_count": 0,
+                              "attention.head_count_kv": [1, 1, 1], "ssm.state_size": 256,
+                              "attention.key_length": None})
+    says("granite-4.1-3b", {"attention.scale": 1 / 64, "residual_scale": 0.22, "logit_scale": 10.0,
+                            "attention.head_count_kv": 1, "ssm.state_size": None})
+    says("minicpm4-0.5b", {"embedding_scale": 12.0, "residual_scale": 1.4 / math.sqrt(24), "logit_scale": 4.0,
+                           "rope.scaling.type": "longrope"},
+         {"rope_factors_long.weight": (32,), "rope_factors_short.weight": (32,)})
+    says("ernie-4.5-0.3b", {"attention.key_length": 128, "rope.freq_base": 5e5})
+    says("hunyuan-0.5b", {"attention.key_length": 128, "rope.freq_base": 11158840.0,
+                          "rope.scaling.type": "none"}, {"blk.1.attn_q_norm.weight": (128,)})
+    says("ministral-3-3b", {"rope.scaling.type": "yarn", "rope.scaling.factor": 16.0,
+                            "rope.scaling.original_context_length": 16384,
+                            "rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.1})
+    keys, dims = says("exaone-4.0-1.2b", {"attention.sliding_window": None},
+                      {"rope_freqs.weight": (32,), "blk.0.attn_q_norm.weight": (64,),
+                       "blk.2.post_ffw_norm.weight": (256,)})
+    check("no norm before", not any(name.endswith(".attn_norm.weight") for name in dims))
+    keys, dims = says("olmo-2-1b", {"attention.key_length": None},
+                      {"blk.0.attn_q_norm.weight": (128,), "output.weight": (128, 2048)})
+    check("no norm before", not any(name.endswith(".ffn_norm.weight") for name in dims))
+    says("gemma-2-2b", {"attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
+                        "attention.sliding_window": 4096}, {"blk.0.post_attention_norm.weight": (256,)})
+
+
+def test_shapes_have_the_published_numbers_of_parameters():
+    sys.path.insert(0, str(SCRIPT.parent))
+    import make_model
+    import numpy
+    published = {"LFM2-350M": 354483968, "LFM2-1.2B": 1170340608, "ERNIE-4.5-0.3B": 360748032,
+                 "Hunyuan-0.5B": 539010048, "EXAONE-4.0-1.2B": 1279391488, "OLMo-2-1B": 1484916736,
+                 "Gemma-2-2B": 2614341888, "Qwen3-0.6B": 596049920}
+    counted = {}
+    for shape in make_model.SHAPES:
+        if shape.name in published:
+            tensors = make_model.list_tensors(shape, "q4_0", False, numpy.random.default_rng(1))
+            counted[shape.name] = sum(math.prod(tensor.dims) for tensor in tensors
+                                      if tensor.name != "rope_freqs.weight")
+    check("parameters", counted == published, counted)
+
+
 def runs(*how):
     model = make(*how, "--tiny")
     text = "The house was small, and they said:\n\n    return 42\tna\u00efve \u4e2d\u6587"
     ids = oriel("tokenize", model, text=text)["ids"]
     check("text comes back", oriel("tokenize", model, "--decode", *ids)["text"] == text, ids)
-    word = "the" if how[0] == "tinyllama-1.1b" else " the"  # the space comes with the tokenizer there
+    # The space comes with the tokenizer there.
+    word = "the" if how[0] in ("tinyllama-1.1b", "minicpm4-0.5b", "ernie-4.5-0.3b") else " the"
     check("a common word is one token", len(oriel("tokenize", model, text=word)["ids"]) == 1)
 
     cpu = ["--device", "cpu", "--memory", "64MiB", "--kv", "f16"]
@@ -67,6 +168,12 @@ def test_every_shape_and_type_runs():
     for kind in ("q4_0", "q8_0", "f16"):
         runs("smollm2-135m", kind, "--pure")
     for shape in ("qwen2.5-0.5b", "qwen3-0.6b", "llama-3.2-1b", "tinyllama-1.1b", "gemma-3-270m"):
+        runs(shape, "q4_0", "--pure")
+
+
+def test_every_family_runs():
+    for shape in ("lfm2-350m", "lfm2-1.2b", "granite-4.0-350m", "granite-4.0-1b", "granite-4.1-3b", "minicpm4-0.5b",
+                  "hunyuan-0.5b", "ministral-3-3b", "exaone-4.0-1.2b", "olmo-2-1b", "gemma-2-2b"):
         runs(shape, "q4_0", "--pure")
 
 

@@ -2,41 +2,11 @@
 // window of their own do to snapshots, rewinding, formats and bytes.
 #include <gtest/gtest.h>
 
-#include "support/api.h"
-#include "support/distances.h"
-#include "support/files.h"
-#include "support/float64_model.h"
+#include "support/against_float64.h"
 #include "support/random_llama.h"
 
 namespace oriel::test {
 namespace {
-
-oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
-                            oriel_kv_format k = ORIEL_KV_F16, oriel_kv_format v = ORIEL_KV_F16) {
-  oriel_options options = makeOptions();
-  options.memory_bytes = 256u << 20;
-  options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
-  options.window_tokens = window;
-  options.chunk_tokens = chunk;
-  options.k_format = k;
-  options.v_format = v;
-  return options;
-}
-
-void expectReference(const std::string& path, uint32_t sinks, uint32_t window, uint32_t chunk,
-                     const std::vector<int32_t>& ids, double tolerance) {
-  const Loaded loaded = load(path, windowOptions(sinks, window, chunk));
-  ASSERT_TRUE(loaded.session);
-  const auto rows = evaluate(loaded, ids);
-  ASSERT_EQ(ids.size(), rows.size());
-  Float64Model reference(path);
-  double worst = 0;
-  for (size_t t = 0; t < ids.size(); ++t) {
-    worst = worse(worst, relativeL2(rows[t], reference.step(ids[t], sinks, window)));
-  }
-  EXPECT_LT(worst, tolerance) << path << " sinks " << sinks << " window " << window << " chunk "
-                              << chunk;
-}
 
 void append(const Loaded& loaded, const std::vector<int32_t>& ids) {
   ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
@@ -156,19 +126,20 @@ TEST(LocalLayers, every_device_agrees_with_the_reference_executor_in_every_forma
 TEST(LocalLayers, their_rings_are_short_and_the_plan_says_so) {
   const TemporaryModel file(smallGemma());
   const oriel_plan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
-  EXPECT_EQ(4u, plan.local_layers);
-  EXPECT_EQ(8u, plan.local_window_tokens);
-  EXPECT_EQ(8u + 16u - 1u, plan.local_ring_tokens);
+  EXPECT_EQ(4u, plan.groups[1].layers);
+  EXPECT_EQ(ORIEL_LAYERS_SLIDING, plan.groups[1].kind);
+  EXPECT_EQ(8u, plan.groups[1].window_tokens);
+  EXPECT_EQ(8u + 16u - 1u, plan.groups[1].ring_tokens);
   EXPECT_EQ(115u, plan.ring_tokens);
   // Two KV heads of 16 in f16; keys and values.
   const auto side = [](uint64_t slots) { return (slots * 2 * 16 * 2 + 255) / 256 * 256; };
   EXPECT_EQ((2 * (side(4 + 115) + 4 * side(23)) + 4095) / 4096 * 4096, plan.kv_bytes);
   EXPECT_EQ(2u * 2 * 16 * 2, plan.kv_bytes_per_token) << "one layer grows";
-  EXPECT_EQ(4u * 8 * 2 * 2 * 16 * 2, plan.kv_local_bytes);
+  EXPECT_EQ(4u * 8 * 2 * 2 * 16 * 2, plan.groups[1].bytes);
   // A session that sees less than the local window: so do the local layers.
   const oriel_plan narrow = planOf(load(file.path(), windowOptions(2, 4, 3)));
-  EXPECT_EQ(6u, narrow.local_window_tokens);
-  EXPECT_EQ(8u, narrow.local_ring_tokens);
+  EXPECT_EQ(6u, narrow.groups[1].window_tokens);
+  EXPECT_EQ(8u, narrow.groups[1].ring_tokens);
 }
 
 TEST(LocalLayers, a_model_of_nothing_else_needs_no_more_memory_for_a_longer_window) {
@@ -176,7 +147,7 @@ TEST(LocalLayers, a_model_of_nothing_else_needs_no_more_memory_for_a_longer_wind
   gemma.n_layers = 2;  // the first global layer would be the third
   const TemporaryModel file(gemma);
   const oriel_plan plan = planOf(load(file.path(), windowOptions(4, 100, 16)));
-  EXPECT_EQ(2u, plan.local_layers);
+  EXPECT_EQ(2u, plan.groups[1].layers);
   EXPECT_EQ(0u, plan.kv_bytes_per_token);
   EXPECT_EQ(0u, plan.crossover_tokens);
   EXPECT_EQ(plan.kv_bytes, planOf(load(file.path(), windowOptions(4, 400, 16))).kv_bytes);
@@ -237,11 +208,11 @@ TEST(LocalLayers, the_view_says_what_they_saw) {
   view.struct_size = sizeof(view);
   append(loaded, someIds(6, 320));
   ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
-  EXPECT_EQ(0u, view.local_first_visible);
+  EXPECT_EQ(0u, view.group_first_visible[1]);
   append(loaded, someIds(44, 320));
   ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
   EXPECT_EQ(50u, view.position);
-  EXPECT_EQ(42u, view.local_first_visible);
+  EXPECT_EQ(42u, view.group_first_visible[1]);
   EXPECT_EQ(30u, view.first_visible);
 }
 
@@ -263,7 +234,7 @@ TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
     ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
     const uint64_t own = view.position > 90 ? view.position - 90 : 0;
     const bool evicted = view.position > 4 + 100;
-    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, view.local_first_visible)
+    EXPECT_EQ(evicted ? std::max(own, view.first_visible) : own, view.group_first_visible[1])
         << "turn " << turn;
     bounded += evicted && view.first_visible > own ? 1 : 0;
   }
@@ -281,7 +252,7 @@ TEST(Architectures, a_window_of_all_layers_bounds_the_window_that_is_chosen) {
   options.memory_bytes = 256u << 20;
   const Loaded loaded = load(file.path(), options);
   EXPECT_EQ(130u, planOf(loaded).window_tokens + planOf(loaded).sink_tokens);
-  EXPECT_EQ(0u, planOf(loaded).local_layers);
+  EXPECT_EQ(1u, planOf(loaded).group_count);
 }
 
 // ---- Key guard -----------------------------------------------------------------------------------

@@ -1,14 +1,7 @@
 // Files that must be refused, through the public API: with the right status, one line that names the
 // culprit and says what to do, and nothing left behind.
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <fstream>
-#include <functional>
-
-#include "support/api.h"
-#include "support/ledger.h"
+#include "support/bad_files.h"
 #include "support/tiny_llama.h"
 
 namespace oriel::test {
@@ -30,61 +23,6 @@ GgufWriter goodFile(const TinyLlama& shape = TinyLlama()) {
   out.addStrings("tokenizer.ggml.merges", {});
   return out;
 }
-
-class BadFiles : public testing::Test {
- protected:
-  BadFiles() : path_(testing::TempDir() + "/oriel-bad-" + std::to_string(getpid()) + ".gguf") {}
-  ~BadFiles() override { std::remove(path_.c_str()); }
-
-  void write(const std::vector<uint8_t>& bytes) {
-    std::ofstream out(path_, std::ios::binary | std::ios::trunc);
-    out.write(reinterpret_cast<const char*>(bytes.data()),
-              static_cast<std::streamsize>(bytes.size()));
-  }
-
-  /// Loads and plans `path`; both must fail alike.
-  void expectRefused(const std::string& path, oriel_status status, const std::string& culprit,
-                     uint64_t memory_bytes = 64u << 20) {
-    Ledger ledger;
-    CapturedLog log;
-    oriel_options options = makeOptions(&log);
-    options.device = ORIEL_DEVICE_CPU;
-    options.memory_bytes = memory_bytes;
-    options.allocator = ledger.allocator();
-    oriel_model* model = nullptr;
-    EXPECT_EQ(status, oriel_model_load(path.c_str(), &options, &model)) << log.errors();
-    EXPECT_EQ(nullptr, model);
-    oriel_model_free(model);
-    expectOneLine(log, culprit);
-    EXPECT_EQ(0u, ledger.live_bytes);
-    if (status == ORIEL_ERROR_MEMORY_BUDGET) {
-      return;
-    }
-    log.clear();
-    oriel_plan plan = {};
-    plan.struct_size = sizeof(plan);
-    EXPECT_EQ(status, oriel_plan_file(path.c_str(), &options, &plan));
-    expectOneLine(log, culprit);
-    EXPECT_EQ(0u, ledger.live_bytes);
-  }
-  void expectRefused(const GgufWriter& file, oriel_status status, const std::string& culprit) {
-    write(file.build());
-    expectRefused(path_, status, culprit);
-  }
-
-  static void expectOneLine(const CapturedLog& log, const std::string& culprit) {
-    const std::string said = log.errors();
-    EXPECT_FALSE(said.empty());
-    EXPECT_EQ(std::string::npos, said.find('\n')) << said;
-    const size_t colon = said.rfind(": ");
-    ASSERT_NE(std::string::npos, colon) << said;
-    EXPECT_GT(colon, 10u) << said;
-    EXPECT_GT(said.size() - colon, 6u) << said;
-    EXPECT_NE(std::string::npos, said.find(culprit)) << said;
-  }
-
-  std::string path_;
-};
 
 TEST_F(BadFiles, the_good_one_loads) {
   write(goodFile().build());

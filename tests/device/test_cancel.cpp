@@ -1,8 +1,11 @@
 // Cancelling between any two pieces of work ends the call at once and leaves nothing half done.
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
 #include <thread>
 
+#include "support/random_families.h"
 #include "support/watched_model.h"
 
 namespace oriel::test {
@@ -46,10 +49,12 @@ class CancellingExecutor final : public ForwardingExecutor {
   uint32_t run_asked_ = 0;
 };
 
-/// The bundled model in a session on a CancellingExecutor.
+constexpr const char* kBundledModel = ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf";
+
+/// A model in a session on a CancellingExecutor.
 struct Cancellable : WatchedModel<CancellingExecutor> {
-  explicit Cancellable(const oriel_options& options)
-      : WatchedModel(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q8_0.gguf", options) {
+  explicit Cancellable(const oriel_options& options, const char* path = kBundledModel)
+      : WatchedModel(path, options) {
     if (executor != nullptr) {
       executor->session = session();
     }
@@ -122,15 +127,17 @@ TEST_F(Cancel, while_a_reply_is_opened_takes_its_opening_back) {
   EXPECT_EQ(ORIEL_OK, oriel_chat_reply(session(), &options, nullptr, nullptr, nullptr));
 }
 
-class CancelPrefill : public testing::Test {
+enum class Kind { kBundled, kMixedWindows, kShortConvolutions };
+
+class CancelPrefill : public testing::TestWithParam<Kind> {
  protected:
   static constexpr uint32_t kWindow = 32, kChunk = 32, kBefore = 72;
 
   /// On the device under test, with a ring that has wrapped and chunks of several pieces: the pace of
   /// chunks is still what it is at first, since all tokens so far came one by one.
   struct Wrapped : Cancellable {
-    Wrapped() : Cancellable(options()) {
-      for (const int32_t id : someIds(kBefore, 2048)) {
+    explicit Wrapped(const std::string& path) : Cancellable(options(), path.c_str()) {
+      for (const int32_t id : someIds(kBefore, 300)) {
         EXPECT_EQ(ORIEL_OK, oriel_session_append(session(), &id, 1));
       }
     }
@@ -145,19 +152,39 @@ class CancelPrefill : public testing::Test {
       return oriel_session_append(session(), ids.data(), ids.size());
     }
   };
+
+  void SetUp() override {
+    if (GetParam() != Kind::kBundled) {
+      RandomLlama model = GetParam() == Kind::kMixedWindows ? smallGemma() : smallLfm2();
+      model.n_layers = 12;  // and wide, so that a chunk is several pieces
+      model.n_embd = 256;
+      model.n_heads = 16;
+      model.n_ff = 1024;
+      for (size_t layer = model.kv_heads_by_layer.size(); 0 < layer && layer < 12; ++layer) {
+        model.kv_heads_by_layer.push_back(model.kv_heads_by_layer[layer % 6]);
+      }
+      file_ = std::make_unique<TemporaryModel>(model);
+    }
+  }
+  std::string path() const { return file_ != nullptr ? file_->path() : kBundledModel; }
+
+ private:
+  std::unique_ptr<TemporaryModel> file_;
 };
 
-TEST_F(CancelPrefill, from_another_thread_ends_it_before_another_piece_begins) {
-  Wrapped wrapped;
+TEST_P(CancelPrefill, from_another_thread_ends_it_before_another_piece_begins) {
+  Wrapped wrapped(path());
+  ASSERT_NE(nullptr, wrapped.executor);
   wrapped.executor->cancel_before_piece = 3;
   EXPECT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(10 * kChunk));
   EXPECT_EQ(1u, wrapped.executor->asked_since_cancelled) << "the answer was yes at once";
   EXPECT_EQ(kBefore, statsOf(wrapped.loaded).position) << "in its first chunk";
 }
 
-TEST_F(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begun) {
-  Wrapped plain;
-  Wrapped wrapped;
+TEST_P(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begun) {
+  Wrapped plain(path());
+  Wrapped wrapped(path());
+  ASSERT_NE(nullptr, wrapped.executor);
   const std::vector<float> before = logitsOf(wrapped.loaded);
   wrapped.executor->cancel_before_piece = 3;
   ASSERT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(kChunk));
@@ -168,14 +195,24 @@ TEST_F(CancelPrefill, leaves_a_session_that_goes_on_as_if_the_chunk_had_not_begu
   EXPECT_EQ(logitsOf(plain.loaded), logitsOf(wrapped.loaded));
 }
 
-TEST_F(CancelPrefill, does_not_let_go_back_to_what_its_chunk_may_have_overwritten) {
-  Wrapped wrapped;
+TEST_P(CancelPrefill, does_not_let_go_back_to_what_its_chunk_may_have_overwritten) {
+  Wrapped wrapped(path());
+  ASSERT_NE(nullptr, wrapped.executor);
   ASSERT_EQ(ORIEL_OK, oriel_session_rewind(wrapped.session(), kBefore - 1));
   wrapped.executor->cancel_before_piece = 3;
   ASSERT_EQ(ORIEL_ERROR_CANCELLED, wrapped.append(kChunk));
   EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(wrapped.session(), kBefore - 2));
   EXPECT_EQ(kBefore - 1, statsOf(wrapped.loaded).position);
 }
+
+INSTANTIATE_TEST_SUITE_P(Models, CancelPrefill,
+                         testing::Values(Kind::kBundled, Kind::kMixedWindows,
+                                         Kind::kShortConvolutions),
+                         [](const testing::TestParamInfo<Kind>& tested) {
+                           return tested.param == Kind::kBundled        ? "bundled"
+                                  : tested.param == Kind::kMixedWindows ? "mixed_windows"
+                                                                        : "short_convolutions";
+                         });
 
 }  // namespace
 }  // namespace oriel::test

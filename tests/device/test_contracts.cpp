@@ -177,7 +177,8 @@ TEST(Contracts, prompts_of_any_length_are_predicted_at_once) {
   plan.decode.overhead_s = 1e-3;
   plan.prefill.tokens = 64;
   plan.prefill.overhead_s = 1e-3;
-  plan.prefill.cache_s_per_token = 1e-3 / 1024;
+  plan.prefill.group_count = 1;
+  plan.prefill.groups[0].s_per_token = 1e-3 / 1024;
   const auto seconds = [&](uint64_t depth, uint32_t tokens) {
     oriel_prediction prediction = {};
     prediction.struct_size = sizeof(prediction);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "support/files.h"
+#include "support/random_families.h"
 #include "support/searching_allocator.h"
 #include "support/sessions.h"
 #include "support/watched_model.h"
@@ -30,9 +31,7 @@ Left leftOn(const oriel_model& model) {
   const Plan& plan = model.plan;
   Executor& executor = *model.executor;
   const auto count = [&](ArenaKind kind, uint64_t bytes) {
-    BufferRef arena;
-    arena.arena = kind;
-    arena.size_bytes = bytes;
+    const BufferRef arena(kind, 0, 0, bytes);
     uint64_t found = 0;
     const uint64_t most = plan.upload.size_bytes / 2;
     for (uint64_t done = 0; done < bytes; done += most) {
@@ -65,13 +64,22 @@ void talk(const Loaded& loaded) {
   ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), snapshot.data(), needed, &needed));
 }
 
-class ForgettingOnDevice : public testing::TestWithParam<oriel_kv_format> {};
+struct Memory {
+  const char* name;
+  oriel_kv_format format;
+  bool convolved;  ///< layers that keep the last tokens' columns, too
+};
+
+class ForgettingOnDevice : public testing::TestWithParam<Memory> {};
 
 TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
   CapturedLog log;
   oriel_options options = sessionOptions(&log, 48, 8);
-  options.k_format = options.v_format = GetParam();
-  Loaded loaded = load(kTrained, options);
+  options.k_format = options.v_format = GetParam().format;
+  RandomLlama lfm2 = smallLfm2();
+  lfm2.chat_template = "<|im_start|>";
+  const TemporaryModel random(lfm2);
+  Loaded loaded = load(GetParam().convolved ? random.path() : kTrained, options);
   ASSERT_TRUE(loaded.session) << log.errors();
   const oriel_model& model = *loaded.model;
   EXPECT_EQ(0u, leftOn(model).all()) << "of a new session";
@@ -98,9 +106,12 @@ TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, ForgettingOnDevice, testing::Values(ORIEL_KV_F16, ORIEL_KV_INT4),
-                         [](const testing::TestParamInfo<oriel_kv_format>& test) {
-                           return test.param == ORIEL_KV_F16 ? "f16" : "int4";
+INSTANTIATE_TEST_SUITE_P(Formats, ForgettingOnDevice,
+                         testing::Values(Memory{"f16", ORIEL_KV_F16, false},
+                                         Memory{"int4", ORIEL_KV_INT4, false},
+                                         Memory{"convolved", ORIEL_KV_F16, true}),
+                         [](const testing::TestParamInfo<Memory>& test) {
+                           return std::string(test.param.name);
                          });
 
 TEST(Forgetting, no_block_that_is_given_back_says_what_was_typed) {

@@ -37,9 +37,9 @@ class LosingExecutor final : public ForwardingExecutor {
     ORIEL_TRY(lose(Work::kRead));
     return ForwardingExecutor::read(from, offset, bytes, piece);
   }
-  Status logits(const float** values) override {
+  Status logits(uint32_t output, const float** values) override {
     ORIEL_TRY(lose(Work::kLogits));
-    return ForwardingExecutor::logits(values);
+    return ForwardingExecutor::logits(output, values);
   }
   Status beginWrite(uint64_t bytes, void** piece) override {
     ORIEL_TRY(lose(Work::kWrite));
@@ -110,7 +110,7 @@ const Place kPlaces[] = {
        return oriel_session_logits(l.session.get(), &logits, &count);
      },
      50},
-    {"evaluate", Work::kRun, 3,
+    {"evaluate", Work::kRun, 1,
      [](const Loaded& l) {
        const std::vector<int32_t> ids = someIds(20, 400);
        return oriel_session_evaluate(

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "support/random_llama.h"
+#include "support/random_families.h"
 #include "support/watched_session.h"
 
 namespace oriel::test {
@@ -187,9 +187,11 @@ TEST_F(RunningAhead, does_not_where_the_next_token_is_drawn_or_penalised) {
 
 // ---- In a full window ----------------------------------------------------------------------------
 
+RandomLlama smallLlama() { return RandomLlama(); }
+
 struct Case {
   const char* name;
-  bool mixed;  ///< local layers, too: rings of two lengths
+  RandomLlama (*model)();
   oriel_kv_format k;
   oriel_kv_format v;
   uint32_t chunk;
@@ -208,7 +210,7 @@ class RunningAheadFull : public RunningAhead, public testing::WithParamInterface
     loadCase(2);
   }
   void loadCase(int32_t eos, uint32_t chunk = GetParam().chunk) {
-    RandomLlama model = GetParam().mixed ? smallGemma() : RandomLlama();
+    RandomLlama model = GetParam().model();
     model.tied_output = false;  // else the next token is often the last one again
     model.eos = static_cast<uint32_t>(eos);
     const TemporaryModel file(model);
@@ -328,13 +330,15 @@ TEST_P(RunningAheadFull, does_not_where_the_ring_has_no_slack) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, RunningAheadFull,
-                         testing::Values(Case{"f16", false, ORIEL_KV_F16, ORIEL_KV_F16, 2},
-                                         Case{"k4v4", false, ORIEL_KV_INT4, ORIEL_KV_INT4, 5},
-                                         Case{"mixed_k8v4", true, ORIEL_KV_INT8, ORIEL_KV_INT4, 8}),
-                         [](const testing::TestParamInfo<Case>& test) {
-                           return std::string(test.param.name);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Formats, RunningAheadFull,
+    testing::Values(Case{"f16", smallLlama, ORIEL_KV_F16, ORIEL_KV_F16, 2},
+                    Case{"k4v4", smallLlama, ORIEL_KV_INT4, ORIEL_KV_INT4, 5},
+                    Case{"mixed_k8v4", smallGemma, ORIEL_KV_INT8, ORIEL_KV_INT4,
+                         8},  // rings of two lengths
+                    Case{"convolved_f16", smallLfm2, ORIEL_KV_F16, ORIEL_KV_F16, 2},
+                    Case{"convolved_k8v4", smallLfm2, ORIEL_KV_INT8, ORIEL_KV_INT4, 5}),
+    [](const testing::TestParamInfo<Case>& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace oriel::test

@@ -10,6 +10,7 @@
 
 #include "support/api.h"
 #include "support/files.h"
+#include "support/random_families.h"
 
 namespace oriel::test {
 namespace {
@@ -101,6 +102,12 @@ class SnapshotFormats : public testing::TestWithParam<oriel_kv_format> {};
 TEST_P(SnapshotFormats, a_fresh_model_on_this_device_goes_on_to_the_bit) {
   CapturedLog log;
   expectToGoOn(kSmall, snapshotOptions(&log, 200, GetParam()), log);
+}
+
+TEST_P(SnapshotFormats, a_fresh_model_of_short_convolutions_goes_on_to_the_bit) {
+  CapturedLog log;
+  const TemporaryModel file(smallLfm2());
+  expectToGoOn(file.path().c_str(), snapshotOptions(&log, 200, GetParam()), log);
 }
 
 INSTANTIATE_TEST_SUITE_P(Snapshot, SnapshotFormats,

@@ -119,9 +119,9 @@ TEST_P(Kernels, rms_norm_divides_by_the_root_mean_square_and_multiplies_by_the_w
     const BufferRef weight_piece = rig.input(weight);
     const BufferRef out = rig.output(kChunk * out_stride);
     const BufferRef head_out = rig.output(out_stride);
-    RmsNormPush push = {cols, in_stride, out_stride, 0, 1e-5f, 1, 0, 0};
+    RmsNormPush push = {cols, in_stride, out_stride, 0, 1e-5f, 1, 0, 0, 1};
     rig.add(StepList::kChunk, OpKind::kRmsNorm, push, {in_piece, out, weight_piece});
-    push.head_row_only = 1;
+    push.of_outputs = 1;
     rig.add(StepList::kHead, OpKind::kRmsNorm, push, {in_piece, head_out, weight_piece});
     load(&rig);
     const auto want = [&](uint32_t t, uint32_t c) {
@@ -136,7 +136,7 @@ TEST_P(Kernels, rms_norm_divides_by_the_root_mean_square_and_multiplies_by_the_w
     for (const uint32_t n_tokens : {1u, 2u, kChunk}) {
       rig.clearOutputs();
       rig.header().n_tokens = n_tokens;
-      rig.header().head_row = n_tokens - 1;
+      rig.token(0).output = n_tokens - 1;
       run(&rig, StepRun::kChunkHead);
       for (uint32_t t = 0; t < kChunk; ++t) {
         for (uint32_t c = 0; c < out_stride; ++c) {
@@ -178,17 +178,17 @@ double rounding(Path path, WeightType type, const float* in, uint32_t cols, uint
 }
 
 TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_else) {
-  constexpr uint32_t kChunk = 11;
+  constexpr uint32_t kChunk = 11, kOutputs = 7;
   const MatmulCase cases[] = {{1, 8, 0, 0},    {3, 64, 1, 5},   {64, 172, 0, 8}, {33, 96, 1, 0},
                               {100, 40, 0, 3}, {17, 576, 0, 0}, {576, 20, 1, 1}, {2, 1500, 0, 0}};
   for (const WeightType type : allWeights()) {
     Random random(static_cast<uint32_t>(type) + 1);
-    KernelRig rig(kChunk);
+    KernelRig rig(kChunk, 0, 2, 1, kOutputs);
     struct Placed {
       MatmulCase shape;
       PackedMatrix matrix;
       std::vector<float> in;
-      uint32_t in_stride, out_stride;
+      uint32_t in_stride, out_stride, head_stride;
       BufferRef out, head_out;
     };
     std::vector<Placed> placed;
@@ -200,7 +200,8 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
       p.out_stride = (shape.out_first + shape.rows + 8) / 8 * 8 + 8;
       p.in = paddedRows(kChunk, shape.cols, p.in_stride, &random);
       p.out = rig.output(kChunk * p.out_stride);
-      p.head_out = rig.output(kChunk * p.out_stride);
+      p.head_stride = shape.out_first + shape.rows;  // rows of logits have no padding
+      p.head_out = rig.output((kOutputs + 1) * p.head_stride);
       MatmulPush push = {};
       push.rows = shape.rows;
       push.units = p.matrix.geometry.units;
@@ -215,14 +216,16 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
       for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
         rig.add(list, OpKind::kMatmul, push, {weights, p.out, in}).weights = type;
       }
-      push.one_row = 1;
+      push.of_outputs = 1;
+      push.out_stride = p.head_stride;
       rig.add(StepList::kHead, OpKind::kMatmul, push, {weights, p.head_out, in}).weights = type;
       placed.push_back(p);
     }
     load(&rig);
-    const auto check = [&](const Placed& p, const float* out, uint32_t n_tokens) {
-      for (uint32_t t = 0; t < kChunk; ++t) {
-        for (uint32_t c = 0; c < p.out_stride; ++c) {
+    const auto check = [&](const Placed& p, const float* out, uint32_t out_stride, uint32_t rows,
+                           uint32_t n_tokens) {
+      for (uint32_t t = 0; t < rows; ++t) {
+        for (uint32_t c = 0; c < out_stride; ++c) {
           double want = kUntouched;
           double magnitude = 0;
           double rounded = 0;  // of activations to integers
@@ -239,26 +242,28 @@ TEST_P(Kernels, matmul_multiplies_every_row_with_every_token_and_writes_nothing_
                   rounding(GetParam().path, type, p.in.data() + t * p.in_stride, p.shape.cols, i);
             }
           }
-          ASSERT_NEAR(out[t * p.out_stride + c], want, 1e-6 * magnitude + rounded)
+          ASSERT_NEAR(out[t * out_stride + c], want, 1e-6 * magnitude + rounded)
               << weightTypeName(type) << " rows " << p.shape.rows << " cols " << p.shape.cols
               << " token " << t << " of " << n_tokens << " at " << c;
         }
       }
     };
     for (const uint32_t n_tokens : {1u, 2u, 7u, 8u, 9u, kChunk}) {
+      const uint32_t n_outputs = n_tokens <= kOutputs ? n_tokens : 1;
       rig.clearOutputs();
       rig.header().n_tokens = n_tokens;
+      rig.header().n_outputs = n_outputs;
       run(&rig, StepRun::kChunkHead);
       for (const Placed& p : placed) {
-        check(p, rig.floats(p.out), n_tokens);
-        check(p, rig.floats(p.head_out), 1);
+        check(p, rig.floats(p.out), p.out_stride, kChunk, n_tokens);
+        check(p, rig.floats(p.head_out), p.head_stride, kOutputs + 1, n_outputs);
       }
     }
     rig.clearOutputs();
     rig.header().n_tokens = 1;
     run(&rig, StepRun::kDecode);
     for (const Placed& p : placed) {
-      check(p, rig.floats(p.out), 1);
+      check(p, rig.floats(p.out), p.out_stride, kChunk, 1);
     }
   }
 }
@@ -278,7 +283,7 @@ TEST_P(Kernels, matmul_covers_more_rows_than_one_side_of_a_grid_has_workgroups) 
   push.side_word = matrix.geometry.sideWord();
   push.in_stride = kUnit;
   push.out_stride = kRows;
-  push.one_row = 1;
+  push.of_outputs = 1;
   rig.add(StepList::kHead, OpKind::kMatmul, push, {rig.input(matrix.words), out, rig.input(in)})
       .weights = WeightType::kQ8_0;
   load(&rig);

@@ -49,11 +49,11 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
     push.pair_stride = shape.halves ? shape.rope_dims / 2 : 1;
     push.qkv_stride = qkv_stride;
     push.query_stride = query_stride;
-    push.chunk = kChunk;
     push.sinks = kSinks;
     push.ring = kRing;
-    push.rotation_stride = rotationWords(shape.rope_dims, false);
-    push.sink_rotation = shape.rope_dims;
+    push.rotation_stride = rig.rotationStride();
+    push.key_rotation = push.query_rotation = rig.rotationWord(0);
+    push.sink_rotation = rig.rotationWord(1);
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kRopeAppend, push, {in, queries, keys, values});
     }
@@ -84,7 +84,7 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
       rig.clearOutputs();
       rig.header().n_tokens = n_tokens;
       for (uint32_t t = 0; t < kChunk; ++t) {
-        rig.token(t).slot = slots[t];
+        rig.view(t).slot = slots[t];
         for (uint32_t i = 0; i < shape.rope_dims; ++i) {
           rig.rotations(t)[2 * i] = static_cast<float>(std::cos(angles[t * shape.rope_dims + i]));
           rig.rotations(t)[2 * i + 1] =
@@ -198,15 +198,14 @@ class AttentionReference {
   double scale_;
 };
 
-AttentionPush attentionPush(const AttentionCase& shape, uint32_t chunk, uint32_t query_stride,
-                            uint32_t out_stride, float scale) {
+AttentionPush attentionPush(const AttentionCase& shape, uint32_t query_stride, uint32_t out_stride,
+                            float scale) {
   AttentionPush push = {};
   push.n_heads = shape.n_heads;
   push.n_kv_heads = shape.n_kv_heads;
   push.head_dim = shape.head_dim;
   push.query_stride = query_stride;
   push.out_stride = out_stride;
-  push.chunk = chunk;
   push.sinks = shape.sinks;
   push.ring = shape.ring;
   push.splits = shape.splits;
@@ -241,8 +240,7 @@ TEST_P(Kernels, attention_weighs_the_visible_slots_whatever_the_split) {
     const std::vector<BufferRef> inputs = {rig.input(queries), rig.input(keys.words),
                                            rig.input(values.words)};
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
-      rig.add(list, OpKind::kAttention,
-              attentionPush(shape, kChunk, query_stride, out_stride, scale),
+      rig.add(list, OpKind::kAttention, attentionPush(shape, query_stride, out_stride, scale),
               {inputs[0], partials, inputs[1], inputs[2]});
       if (split) {
         rig.add(
@@ -265,9 +263,9 @@ TEST_P(Kernels, attention_weighs_the_visible_slots_whatever_the_split) {
       rig.clearOutputs();
       rig.header().n_tokens = n_tokens;
       for (uint32_t t = 0; t < kChunk; ++t) {
-        rig.token(t).n_sinks = seen[t].n_sinks;
-        rig.token(t).ring_begin = seen[t].ring_begin;
-        rig.token(t).n_ring = seen[t].n_ring;
+        rig.view(t).n_sinks = seen[t].n_sinks;
+        rig.view(t).begin = seen[t].ring_begin;
+        rig.view(t).count = seen[t].n_ring;
       }
       run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
       for (uint32_t t = 0; t < kChunk; ++t) {
@@ -313,7 +311,7 @@ TEST_P(Kernels, attention_reads_nothing_from_slots_that_are_not_visible) {
     const BufferRef partials =
         split ? rig.activation(shape.n_heads * shape.splits * (shape.head_dim + kPartialExtra))
               : out;
-    rig.add(StepList::kDecode, OpKind::kAttention, attentionPush(shape, 1, 2 * width, width, 0.2f),
+    rig.add(StepList::kDecode, OpKind::kAttention, attentionPush(shape, 2 * width, width, 0.2f),
             {rig.input(random.normals(2 * width)), partials, rig.input(packHalves(keys).words),
              rig.input(packHalves(values).words)});
     if (split) {
@@ -324,9 +322,9 @@ TEST_P(Kernels, attention_reads_nothing_from_slots_that_are_not_visible) {
     }
     load(&rig);
     rig.header().n_tokens = 1;
-    rig.token(0).n_sinks = seen.n_sinks;
-    rig.token(0).ring_begin = seen.ring_begin;
-    rig.token(0).n_ring = seen.n_ring;
+    rig.view(0).n_sinks = seen.n_sinks;
+    rig.view(0).begin = seen.ring_begin;
+    rig.view(0).count = seen.n_ring;
     run(&rig, StepRun::kDecode);
     for (uint32_t c = 0; c < width; ++c) {
       ASSERT_TRUE(std::isfinite(rig.floats(out)[c])) << c;
@@ -345,14 +343,14 @@ TEST_P(Kernels, attention_survives_scores_far_apart_and_empty_splits) {
   std::fill(values.begin() + 250 * 8, values.begin() + 251 * 8, -2.0f);
   const BufferRef out = rig.output(8);
   const BufferRef partials = rig.output(4 * (8 + kPartialExtra));
-  rig.add(StepList::kDecode, OpKind::kAttention, attentionPush(shape, 1, 16, 8, 1.0f),
+  rig.add(StepList::kDecode, OpKind::kAttention, attentionPush(shape, 16, 8, 1.0f),
           {rig.input(std::vector<float>(16, 100.0f)), partials, rig.input(packHalves(keys).words),
            rig.input(packHalves(values).words)});
   rig.add(StepList::kDecode, OpKind::kAttentionMerge, AttentionMergePush{1, 8, 8, 4, 100, 0},
           {partials, out});
   load(&rig);
   rig.header().n_tokens = 1;
-  rig.token(0).n_ring = 300;
+  rig.view(0).count = 300;
   run(&rig, StepRun::kDecode);
   for (uint32_t c = 0; c < 8; ++c) {
     EXPECT_EQ(rig.floats(out)[c], -2.0f);
@@ -380,18 +378,19 @@ TEST_P(Kernels, the_cache_outlives_a_step_and_is_zero_after_load_and_after_clear
   append.pair_stride = 1;
   append.qkv_stride = 3 * kDim;
   append.query_stride = 2 * kDim;
-  append.chunk = 1;
   append.ring = kRing;
-  append.rotation_stride = rotationWords(kDim, false);
-  append.sink_rotation = kDim;
+  append.rotation_stride = rig.rotationStride();
+  append.key_rotation = append.query_rotation = rig.rotationWord(0);
+  append.sink_rotation = rig.rotationWord(1);
   rig.add(StepList::kDecode, OpKind::kRopeAppend, append, {in, queries, keys, values});
-  rig.add(StepList::kHead, OpKind::kAttention, attentionPush(shape, 1, 2 * kDim, kDim, 0.0f),
+  rig.add(StepList::kHead, OpKind::kAttention, attentionPush(shape, 2 * kDim, kDim, 0.0f),
           {queries, out, keys, values});
   load(&rig);
   const auto mean = [&](StepRun what, uint32_t slot) {
     rig.header().n_tokens = 1;
-    rig.token(0).slot = slot;
-    rig.token(0).n_ring = kRing;
+    rig.header().n_outputs = 1;
+    rig.view(0).slot = slot;
+    rig.view(0).count = kRing;
     for (uint32_t i = 0; i < kDim; ++i) {
       rig.rotations(0)[2 * i] = 1.0f;
       rig.rotations(0)[2 * i + 1] = 0.0f;

@@ -38,7 +38,7 @@ TEST_P(Kernels, rms_norm_over_heads_leaves_their_neighbours_alone_also_in_place)
     const BufferRef from = rig.input(in);
     const BufferRef out = rig.output(kChunk * stride);
     const BufferRef copy = rig.output(kChunk * stride);
-    const RmsNormPush push = {cols, stride, stride, 0, 1e-6f, kHeads, kFirst, 0};
+    const RmsNormPush push = {cols, stride, stride, 0, 1e-6f, kHeads, kFirst, 0, 1};
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kRmsNorm, push, {from, out, weights});
       rig.add(list, OpKind::kRmsNorm, push, {copy, copy, weights});
@@ -73,7 +73,7 @@ TEST_P(Kernels, rms_norm_of_a_product_adds_to_the_residual) {
   const std::vector<float> weight = random.normals(kCols);
   const BufferRef out = rig.output(kChunk * kStride);
   rig.add(StepList::kChunk, OpKind::kRmsNorm,
-          RmsNormPush{kCols, kStride, kStride, 0, 1e-6f, 1, 0, 1},
+          RmsNormPush{kCols, kStride, kStride, 0, 1e-6f, 1, 0, 1, 1},
           {rig.input(in), out, rig.input(weight)});
   load(&rig);
   rig.header().n_tokens = 2;
@@ -108,26 +108,24 @@ struct MeanLayer {
     append.pair_stride = kDim / 2;
     append.qkv_stride = 3 * kDim;
     append.query_stride = 2 * kDim;
-    append.chunk = chunk;
     append.sinks = local ? 0 : kSinks;
     append.ring = kRing;
-    append.rotation_stride = rotationWords(kDim, true);
-    append.rotation = local ? 2 * kDim : 0;
-    append.sink_rotation = local ? 2 * kDim : kDim;
-    append.local = local ? 1 : 0;
+    append.rotation_stride = rig->rotationStride();
+    append.key_rotation = append.query_rotation = rig->rotationWord(local ? 2 : 0);
+    append.sink_rotation = rig->rotationWord(local ? 2 : 1);
+    append.view = local ? 1 : 0;
     AttentionPush attend = {};
     attend.n_heads = 1;
     attend.n_kv_heads = 1;
     attend.head_dim = kDim;
     attend.query_stride = 2 * kDim;
     attend.out_stride = kDim;
-    attend.chunk = chunk;
     attend.sinks = append.sinks;
     attend.ring = kRing;
     attend.splits = 1;
     attend.split_slots = kRing + kSinks;
     attend.scale = 0.3f;
-    attend.local = append.local;
+    attend.view = append.view;
     const auto add = [&](OpKind kind, const auto& push, const std::vector<BufferRef>& bindings) {
       Op& op = rig->add(StepList::kChunk, kind, push, bindings);
       op.k_format = op.v_format = format;
@@ -147,7 +145,7 @@ TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
   constexpr uint32_t kChunk = 3, kDim = MeanLayer::kDim;
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
     SCOPED_TRACE(kvFormatName(format));
-    KernelRig rig(kChunk, kDim, true);
+    KernelRig rig(kChunk, kDim, 3, 2);
     std::vector<float> qkv(kChunk * 3 * kDim, 0.0f);
     for (uint32_t t = 0; t < kChunk; ++t) {
       std::fill_n(qkv.begin() + t * 3 * kDim + 2 * kDim, kDim, static_cast<float>(t + 1));
@@ -159,15 +157,9 @@ TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
     rig.header().n_tokens = kChunk;
     const uint32_t slots[] = {1, 2, 3}, local_slots[] = {5, 0, 1};
     for (uint32_t t = 0; t < kChunk; ++t) {
-      TokenStep& step = rig.token(t);
-      step.slot = slots[t];
-      step.n_sinks = 2;
-      step.ring_begin = 0;
-      step.n_ring = t;
-      step.local_slot = local_slots[t];
-      step.local_begin = t < 2 ? 5 : 0;
-      step.local_n_ring = t == 0 ? 1 : 2;
-      std::fill_n(rig.rotations(t), rotationWords(kDim, true), 0.0f);
+      rig.view(t, 0) = {slots[t], 2, 0, t};
+      rig.view(t, 1) = {local_slots[t], 0, t < 2 ? 5u : 0u, t == 0 ? 1u : 2u};
+      std::fill_n(rig.rotations(t), rig.rotationStride(), 0.0f);
     }
     run(&rig, StepRun::kChunk);
     // Sink 0 was never written: zeros. Then tokens 0 .. t.
@@ -223,7 +215,6 @@ TEST_P(Kernels, attention_reads_nothing_behind_the_cache) {
     push.head_dim = kDim;
     push.query_stride = 2 * kDim;
     push.out_stride = kDim;
-    push.chunk = kChunk;
     push.ring = push.split_slots = kRing;
     push.scale = 1;
     const BufferRef out = rig.output(kChunk * kDim);
@@ -238,9 +229,9 @@ TEST_P(Kernels, attention_reads_nothing_behind_the_cache) {
       rig.clearOutputs();
       rig.header().n_tokens = n_tokens;
       for (uint32_t t = 0; t < n_tokens; ++t) {
-        rig.token(t).n_sinks = 0;
-        rig.token(t).ring_begin = 3;
-        rig.token(t).n_ring = kRing;
+        rig.view(t).n_sinks = 0;
+        rig.view(t).begin = 3;
+        rig.view(t).count = kRing;
       }
       run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
       for (uint32_t i = 0; i < n_tokens * kDim; ++i) {
@@ -304,7 +295,6 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
     push.head_dim = d;
     push.query_stride = 2 * width;
     push.out_stride = width;
-    push.chunk = kChunk;
     push.sinks = kSinks;
     push.ring = kRing;
     push.splits = shape.splits;
@@ -331,9 +321,9 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
     for (const uint32_t n_tokens : {1u, kChunk}) {
       rig.header().n_tokens = n_tokens;
       for (uint32_t t = 0; t < kChunk; ++t) {
-        rig.token(t).n_sinks = kSinks;
-        rig.token(t).ring_begin = 100 + t;  // wraps
-        rig.token(t).n_ring = kSeen;
+        rig.view(t).n_sinks = kSinks;
+        rig.view(t).begin = 100 + t;  // wraps
+        rig.view(t).count = kSeen;
       }
       leaveHugeNumbersOnTheStack();
       run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
@@ -387,16 +377,15 @@ TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
       push.head_dim = d;
       push.qkv_stride = 3 * d;
       push.query_stride = 2 * d;
-      push.chunk = 1;
       push.sinks = kSinks;
       push.ring = kRing;
-      push.rotation_stride = rotationWords(2, false);
+      push.rotation_stride = rig.rotationStride();
       Op& op = rig.add(StepList::kDecode, OpKind::kRopeAppend, push,
                        {rig.input(qkv), rig.output(2 * d), keys, values});
       op.k_format = op.v_format = format;
       load(&rig);
       rig.header().n_tokens = 1;
-      rig.token(0).slot = kSinks + kSlot;
+      rig.view(0).slot = kSinks + kSlot;
       run(&rig, StepRun::kDecode);
       std::vector<uint32_t> want_words(words),
           got_words(rig.words(values), rig.words(values) + words);
@@ -416,11 +405,11 @@ TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
 }
 
 TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_without_dims) {
-  constexpr uint32_t kDim = 16, kWords = rotationWords(kDim, true);
+  constexpr uint32_t kDim = 16, kWords = 3 * kDim;
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8}) {
     for (const bool rotates : {true, false}) {
       Random random(7);
-      KernelRig rig(1, kDim, true);
+      KernelRig rig(1, kDim, 3);
       const std::vector<float> qkv = random.normals(3 * kDim);
       const BufferRef queries = rig.output(2 * kDim);
       const uint64_t cache_words = sideLayout(format, {1, kDim, 1, 0, 4}).bytes / 4;
@@ -433,18 +422,18 @@ TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_witho
       push.pair_stride = rotates ? 1 : 0;
       push.qkv_stride = 3 * kDim;
       push.query_stride = 2 * kDim;
-      push.chunk = 1;
       push.sinks = 1;  // the key lands in a sink, which is f16 and not mixed
       push.ring = 4;
       push.rotation_stride = kWords;
-      push.rotation = 2 * kDim;
-      push.sink_rotation = kDim;
+      push.key_rotation = rig.rotationWord(2);
+      push.query_rotation = rig.rotationWord(0);
+      push.sink_rotation = rig.rotationWord(1);
       Op& op = rig.add(StepList::kDecode, OpKind::kRopeAppend, push,
                        {rig.input(qkv), queries, keys, values});
       op.k_format = op.v_format = format;
       load(&rig);
       rig.header().n_tokens = 1;
-      rig.token(0).slot = 0;
+      rig.view(0).slot = 0;
       const auto angle = [](uint32_t pair) { return 0.3 * pair + 0.1; };
       for (uint32_t pair = 0; pair < kWords / 2; ++pair) {
         rig.rotations(0)[2 * pair] = static_cast<float>(std::cos(angle(pair)));
@@ -468,7 +457,7 @@ TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_witho
             static_cast<double>(halfToFloat(static_cast<uint16_t>(word >> (16 * (dim % 2)))));
         EXPECT_NEAR(key, rotated(kDim, dim, 2), 2e-3);
         if (format == KvFormat::kF16) {
-          EXPECT_NEAR(rig.floats(queries)[dim], rotated(0, dim, 2), 2e-6);
+          EXPECT_NEAR(rig.floats(queries)[dim], rotated(0, dim, 0), 2e-6);
         }
       }
     }

@@ -264,7 +264,7 @@ TEST_F(VulkanExecutor, a_lost_device_is_one_line_and_one_wait_wherever_it_was_lo
                  : which == 1 ? executor.runAhead(&(more = true))
                  : which == 2 ? executor.forget()
                  : which == 3 ? executor.read(cache, 0, 256, &piece)
-                              : executor.logits(&logits);
+                              : executor.logits(0, &logits);
         };
         const oriel_status first = tryAll(way).code();
         EXPECT_EQ(result == VK_TIMEOUT ? ORIEL_ERROR_TIMEOUT : ORIEL_ERROR_DEVICE, first);

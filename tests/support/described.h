@@ -6,7 +6,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/workspace.h"
 #include "model/model_desc.h"
+#include "model/tensor_index.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/gguf_writer.h"
 
@@ -15,7 +17,7 @@ namespace oriel::test {
 struct Described {
   explicit Described(const GgufWriter& writer) : image(writer.build()), file(new GgufFile) {
     EXPECT_TRUE(file->open(image.data(), image.size(), log.log()).ok()) << log.errors();
-    status = readModelDesc(*file, log.log(), &desc).code();
+    status = readModelDesc(*file, defaultAllocator(), log.log(), &desc, &tensors).code();
     EXPECT_EQ(status == ORIEL_OK, log.errors().empty());
   }
 
@@ -23,6 +25,7 @@ struct Described {
   CapturedLog log;
   std::unique_ptr<GgufFile> file;
   ModelDesc desc;
+  TensorIndex tensors;
   oriel_status status = ORIEL_OK;
 };
 

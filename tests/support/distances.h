@@ -27,13 +27,14 @@ double relativeL2(const std::vector<A>& got, const std::vector<B>& want) {
 }
 
 /// ln sum exp(logit): minus this, logits are log-probabilities.
-inline double logSumExp(const std::vector<float>& logits) {
+template <typename Number>
+double logSumExp(const std::vector<Number>& logits) {
   double most = -1e300;
-  for (const float logit : logits) {
+  for (const Number logit : logits) {
     most = std::max<double>(most, logit);
   }
   double sum = 0;
-  for (const float logit : logits) {
+  for (const Number logit : logits) {
     sum += std::exp(logit - most);
   }
   return most + std::log(sum);

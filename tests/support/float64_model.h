@@ -1,230 +1,276 @@
 // Forward passes in float64, written from the definitions: one token at a time, keys kept before RoPE,
-// positions assigned inside the cache at every step (StreamingLLM to the letter); local layers see the
-// last tokens at their own positions. Shares the GGUF reader with the library and nothing else: what an
-// architecture does is said here a second time. Tests only.
+// positions assigned inside the cache at every step (StreamingLLM to the letter); windowed layers see the
+// last tokens at their own positions; short convolutions see the last columns whatever was evicted. Shares
+// the GGUF reader with the library and nothing else: what an architecture does is said here a second time.
+// Tests only.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <deque>
-#include <map>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "gguf/gguf.h"
-#include "support/files.h"
+#include "base/half.h"
+#include "support/float64_rope.h"
+#include "support/float64_weights.h"
 
 namespace oriel::test {
 
 class Float64Model {
  public:
-  explicit Float64Model(const std::string& path) : bytes_(readBytes(path)) {
-    if (!file_.open(bytes_.data(), bytes_.size(), Log()).ok()) {
-      throw std::runtime_error("cannot read " + path);
+  /// `rounds_cache`: keys and values are rounded to f16, as a cache keeps them at best. What that does to logits no
+  /// implementation with such a cache can undo.
+  explicit Float64Model(const std::string& path, bool rounds_cache = false)
+      : weights_(path), rounds_(rounds_cache) {
+    n_layers_ = weights_.number("block_count");
+    n_heads_ = weights_.number("attention.head_count");
+    n_embd_ = weights_.number("embedding_length");
+    n_kv_heads_ = weights_.numbers("attention.head_count_kv", n_layers_);
+    head_dim_ = weights_.number("attention.key_length", n_embd_ / n_heads_);
+    eps_ = weights_.real("attention.layer_norm_rms_epsilon", 1e-5);
+    windows_ = float64Windows(weights_, n_layers_);
+    for (size_t layer = 0; layer < n_layers_; ++layer) {
+      ropes_.emplace_back(&weights_, layer, n_layers_, head_dim_, windows_[layer] != 0);
     }
-    GgufString name;
-    if (!file_.getString("general.architecture", &name)) {
-      throw std::runtime_error("no architecture in " + path);
-    }
-    architecture_.assign(name.data, name.bytes);
-    n_layers_ = number("block_count");
-    n_heads_ = number("attention.head_count");
-    n_kv_heads_ = number("attention.head_count_kv");
-    n_embd_ = number("embedding_length");
-    n_ff_ = number("feed_forward_length");
-    uint64_t count = 0;
-    head_dim_ =
-        file_.getUint(key("attention.key_length").c_str(), &count) ? count : n_embd_ / n_heads_;
-    eps_ = real("attention.layer_norm_rms_epsilon", 1e-5);
-    theta_ = real("rope.freq_base", 10000.0);
-    position_divisor_ = real("rope.scaling.factor", 1.0);
-    if (architecture_ == "gemma3") {
-      local_window_ = number("attention.sliding_window");
-      local_period_ =
-          file_.getUint(key("attention.sliding_window_pattern").c_str(), &count) ? count : 6;
-    }
+    readMultipliers();
     keys_.resize(n_layers_);
     values_.resize(n_layers_);
+    columns_.resize(n_layers_);
   }
 
-  size_t nVocab() { return weights("token_embd.weight").size() / n_embd_; }
+  size_t nVocab() { return weights_["token_embd.weight"].size() / n_embd_; }
 
-  /// Logits after one more token, seeing the first `sinks` and the last `window` tokens.
+  /// Logits after one more token, seeing the first `sinks` and the last `window` tokens. The window may differ from
+  /// step to step; what is not seen once is not seen again.
   std::vector<double> step(int32_t id, size_t sinks, size_t window) {
-    const std::vector<double>& embedding = weights("token_embd.weight");
-    std::vector<double> x(embedding.begin() + id * static_cast<std::ptrdiff_t>(n_embd_),
-                          embedding.begin() + (id + 1) * static_cast<std::ptrdiff_t>(n_embd_));
-    for (double& value : x) {
-      value *= architecture_ == "gemma3" ? std::sqrt(static_cast<double>(n_embd_)) : 1.0;
-    }
+    const std::vector<double>& embedding = weights_["token_embd.weight"];
+    std::vector<double> x = part(embedding, static_cast<size_t>(id) * n_embd_, n_embd_);
+    scale(&x, embedding_scale_);
     for (size_t layer = 0; layer < n_layers_; ++layer) {
       const std::string prefix = "blk." + std::to_string(layer) + ".";
-      const std::vector<double> y = norm(x, prefix + "attn_norm.weight");
-      std::vector<double> query = projection(prefix, "attn_q", y, 0, n_heads_ * head_dim_);
-      std::vector<double> k =
-          projection(prefix, "attn_k", y, n_heads_ * head_dim_, n_kv_heads_ * head_dim_);
-      std::vector<double> v = projection(prefix, "attn_v", y, (n_heads_ + n_kv_heads_) * head_dim_,
-                                         n_kv_heads_ * head_dim_);
-      normHeads(&query, prefix + "attn_q_norm.weight");
-      normHeads(&k, prefix + "attn_k_norm.weight");
-      keys_[layer].push_back(k);
-      values_[layer].push_back(v);
-      const bool local = isLocal(layer);
-      const size_t kept_sinks = local ? 0 : sinks;
-      const size_t kept = local ? std::min(local_window_, sinks + window) : sinks + window;
-      if (keys_[layer].size() > kept) {
-        keys_[layer].erase(keys_[layer].begin() + static_cast<std::ptrdiff_t>(kept_sinks));
-        values_[layer].erase(values_[layer].begin() + static_cast<std::ptrdiff_t>(kept_sinks));
-      }
-      // Where the oldest of what is kept stands; inside the cache, but for local layers.
-      const size_t first = local ? n_tokens_ + 1 - keys_[layer].size() : 0;
-      add(&x, postNorm(product(prefix + "attn_output.weight", attend(layer, query, first)),
-                       prefix + "post_attention_norm.weight"));
-      const std::vector<double> z = norm(x, prefix + "ffn_norm.weight");
-      std::vector<double> gate;
-      std::vector<double> up = product(prefix + "ffn_up.weight", z);
-      if (up.size() == 2 * n_ff_) {  // phi3: gate, then up
-        gate.assign(up.begin(), up.begin() + static_cast<std::ptrdiff_t>(n_ff_));
-        up.erase(up.begin(), up.begin() + static_cast<std::ptrdiff_t>(n_ff_));
-      } else {
-        gate = product(prefix + "ffn_gate.weight", z);
-      }
-      for (size_t i = 0; i < gate.size(); ++i) {
-        gate[i] = activation(gate[i]) * up[i];
-      }
-      add(&x, postNorm(product(prefix + "ffn_down.weight", gate), prefix + "post_ffw_norm.weight"));
+      const std::vector<double> u = normUnlessPost(x, prefix + "attn_norm.weight");
+      std::vector<double> mixed = n_kv_heads_[layer] == 0
+                                      ? convolution(layer, prefix, u)
+                                      : attention(layer, prefix, u, sinks, window);
+      mixed = normIfThere(mixed, prefix + "post_attention_norm.weight");
+      scale(&mixed, residual_scale_);
+      add(&x, mixed);
+      std::vector<double> fed = feedForward(prefix, normUnlessPost(x, prefix + "ffn_norm.weight"));
+      fed = normIfThere(fed, prefix + "post_ffw_norm.weight");
+      scale(&fed, residual_scale_);
+      add(&x, fed);
     }
     ++n_tokens_;
-    GgufTensor output;
-    const bool untied = file_.findTensor("output.weight", &output);
-    return product(untied ? "output.weight" : "token_embd.weight", norm(x, "output_norm.weight"));
+    const std::string last_norm = is("lfm2") ? "token_embd_norm.weight" : "output_norm.weight";
+    const bool untied = weights_.has("output.weight");
+    std::vector<double> logits =
+        product(untied ? "output.weight" : "token_embd.weight", norm(x, last_norm));
+    scale(&logits, logit_factor_);
+    for (double& logit : logits) {
+      logit = capped(logit, logit_cap_);
+    }
+    return logits;
   }
 
  private:
-  std::string key(const std::string& suffix) const { return architecture_ + "." + suffix; }
-  size_t number(const std::string& suffix) const {
-    uint64_t value = 0;
-    if (!file_.getUint(key(suffix).c_str(), &value)) {
-      throw std::runtime_error(key(suffix));
-    }
-    return value;
-  }
-  double real(const std::string& suffix, double otherwise) const {
-    double value = 0;
-    return file_.getFloat(key(suffix).c_str(), &value) ? value : otherwise;
-  }
-  bool has(const std::string& name) const {
-    GgufTensor tensor;
-    return file_.findTensor(name.c_str(), &tensor);
-  }
-  bool isLocal(size_t layer) const {
-    return local_window_ != 0 && layer % local_period_ != local_period_ - 1;
+  // A key's or a value's number as it is kept.
+  double stored(double value) const {
+    return rounds_ ? static_cast<double>(halfToFloat(floatToHalf(static_cast<float>(value))))
+                   : value;
   }
 
+  using Vector = std::vector<double>;
+
+  bool is(const char* name) const { return weights_.architecture() == name; }
+
+  void readMultipliers() {
+    const auto n = static_cast<double>(n_embd_);
+    const auto givenOr = [&](const std::string& key, double otherwise) {
+      const double value = weights_.real(key, 0);
+      return value != 0 ? value : otherwise;
+    };
+    score_scale_ = 1 / std::sqrt(static_cast<double>(head_dim_));
+    if (is("gemma3") || is("gemma2")) {
+      embedding_scale_ = std::sqrt(n);
+    }
+    if (is("gemma2")) {
+      score_cap_ = weights_.real("attn_logit_softcapping", 50);
+      logit_cap_ = weights_.real("final_logit_softcapping", 30);
+      if (n_layers_ == 46) {  // 27B
+        score_scale_ = 1 / std::sqrt(n / static_cast<double>(n_heads_));
+      }
+    }
+    if (is("granite")) {
+      embedding_scale_ = givenOr("embedding_scale", 1);
+      residual_scale_ = givenOr("residual_scale", 1);
+      score_scale_ = givenOr("attention.scale", score_scale_);
+      logit_factor_ = 1 / givenOr("logit_scale", 1);
+    }
+    if (is("minicpm")) {
+      embedding_scale_ = weights_.real("embedding_scale", 12);
+      residual_scale_ =
+          weights_.real("residual_scale", 1.4 / std::sqrt(static_cast<double>(n_layers_)));
+      logit_factor_ = 1 / weights_.real("logit_scale", n / 256);
+    }
+    if (is("mistral3")) {
+      temperature_scale_ = weights_.real("attention.temperature_scale", 0);
+      temperature_tokens_ = weights_.number("rope.scaling.original_context_length",
+                                            weights_.number("context_length"));
+    }
+  }
+
+  // ---- Mixers ------------------------------------------------------------------------------------
+
+  Vector attention(size_t layer, const std::string& prefix, const Vector& u, size_t sinks,
+                   size_t window) {
+    const size_t n_kv = n_kv_heads_[layer];
+    Vector q = projection(prefix, "attn_q", u, 0, n_heads_);
+    Vector k = projection(prefix, "attn_k", u, n_heads_, n_kv);
+    const Vector v = projection(prefix, "attn_v", u, n_heads_ + n_kv, n_kv);
+    if (is("olmo2")) {  // over the whole row
+      q = norm(q, prefix + "attn_q_norm.weight");
+      k = norm(k, prefix + "attn_k_norm.weight");
+    } else if (!is("hunyuan-dense")) {  // which norms what it has rotated
+      q = headsNormed(q, prefix + "attn_q_norm.weight");
+      k = headsNormed(k, prefix + "attn_k_norm.weight");
+    }
+    keys_[layer].push_back(k);
+    values_[layer].push_back(v);
+    const size_t own = windows_[layer];
+    const size_t kept_sinks = own != 0 ? 0 : sinks;
+    const size_t kept = own != 0 ? std::min(own, sinks + window) : sinks + window;
+    while (keys_[layer].size() > kept) {
+      keys_[layer].erase(keys_[layer].begin() + static_cast<std::ptrdiff_t>(kept_sinks));
+      values_[layer].erase(values_[layer].begin() + static_cast<std::ptrdiff_t>(kept_sinks));
+    }
+    // Where the oldest of what is kept stands: inside the cache, or where it was read.
+    const size_t first = own != 0 ? n_tokens_ + 1 - keys_[layer].size() : 0;
+    return product(prefix + "attn_output.weight", attend(layer, prefix, q, first, kept_sinks));
+  }
+
+  // The oldest key stands at position `first`. Where norms come after RoPE, scores are no functions of distances: what
+  // the window holds is then scored where it was read, and sinks from where the query stands inside the cache.
+  Vector attend(size_t layer, const std::string& prefix, const Vector& query, size_t first,
+                size_t sinks) {
+    const size_t n = keys_[layer].size();
+    const size_t shift = is("hunyuan-dense") ? n_tokens_ + 1 - first - n : 0;
+    const size_t n_kv = n_kv_heads_[layer];
+    const size_t now = first + n - 1;
+    std::vector<std::vector<Vector>> keys(n_kv);
+    for (size_t kv = 0; kv < n_kv; ++kv) {
+      for (size_t j = 0; j < n; ++j) {
+        keys[kv].push_back(placed(layer, keys_[layer][j], kv,
+                                  j < sinks ? first + j : first + j + shift,
+                                  prefix + "attn_k_norm.weight"));
+      }
+    }
+    Vector out(n_heads_ * head_dim_);
+    for (size_t h = 0; h < n_heads_; ++h) {
+      const size_t kv = h / (n_heads_ / n_kv);
+      Vector q = placed(layer, query, h, now, prefix + "attn_q_norm.weight");
+      Vector ring_q = placed(layer, query, h, now + shift, prefix + "attn_q_norm.weight");
+      if (temperature_scale_ != 0) {
+        const auto contexts = static_cast<double>(now / temperature_tokens_);
+        scale(&q, 1 + temperature_scale_ * std::log(contexts + 1));
+        scale(&ring_q, 1 + temperature_scale_ * std::log(contexts + 1));
+      }
+      Vector scores(n);
+      for (size_t j = 0; j < n; ++j) {
+        for (size_t c = 0; c < head_dim_; ++c) {
+          scores[j] += (j < sinks ? q : ring_q)[c] * stored(keys[kv][j][c]);
+        }
+        scores[j] = capped(scores[j] * score_scale_, score_cap_);
+      }
+      const double most = *std::max_element(scores.begin(), scores.end());
+      double sum = 0;
+      for (double& score : scores) {
+        score = std::exp(score - most);
+        sum += score;
+      }
+      for (size_t j = 0; j < n; ++j) {
+        for (size_t c = 0; c < head_dim_; ++c) {
+          out[h * head_dim_ + c] += scores[j] / sum * stored(values_[layer][j][kv * head_dim_ + c]);
+        }
+      }
+    }
+    return out;
+  }
+
+  // One head of a query or key, rotated to its position.
+  Vector placed(size_t layer, const Vector& heads, size_t head, size_t position,
+                const std::string& norm_name) {
+    const Vector rotated =
+        ropes_[layer].rotated(part(heads, head * head_dim_, head_dim_), position);
+    return is("hunyuan-dense") ? norm(rotated, norm_name) : rotated;
+  }
+
+  // out_proj(c * sum over the last columns of taps * (b * x)); the first tap is the oldest column's.
+  Vector convolution(size_t layer, const std::string& prefix, const Vector& u) {
+    const Vector bcx = product(prefix + "shortconv.in_proj.weight", u);
+    const Vector& taps = weights_[prefix + "shortconv.conv.weight"];
+    const size_t n_taps = weights_.number("shortconv.l_cache");
+    std::deque<Vector>& columns = columns_[layer];
+    columns.resize(n_taps - 1, Vector(n_embd_));  // zeros before the first token
+    Vector column(n_embd_);
+    for (size_t i = 0; i < n_embd_; ++i) {
+      column[i] = bcx[i] * bcx[2 * n_embd_ + i];
+    }
+    columns.push_back(column);
+    Vector y(n_embd_);
+    for (size_t i = 0; i < n_embd_; ++i) {
+      for (size_t j = 0; j < n_taps; ++j) {
+        y[i] += taps[i * n_taps + j] * columns[j][i];
+      }
+      y[i] *= bcx[n_embd_ + i];
+    }
+    columns.pop_front();
+    return product(prefix + "shortconv.out_proj.weight", y);
+  }
+
+  Vector feedForward(const std::string& prefix, const Vector& z) {
+    Vector gate;
+    Vector up = product(prefix + "ffn_up.weight", z);
+    if (weights_.has(prefix + "ffn_gate.weight")) {
+      gate = product(prefix + "ffn_gate.weight", z);
+    } else {  // phi3: gate, then up
+      gate = part(up, 0, up.size() / 2);
+      up = part(up, up.size() / 2, up.size() / 2);
+    }
+    for (size_t i = 0; i < gate.size(); ++i) {
+      gate[i] = activation(gate[i]) * up[i];
+    }
+    return product(prefix + "ffn_down.weight", gate);
+  }
+
+  // ---- Vectors -----------------------------------------------------------------------------------
+
+  static Vector part(const Vector& x, size_t first, size_t count) {
+    const auto begin = x.begin() + static_cast<std::ptrdiff_t>(first);
+    return Vector(begin, begin + static_cast<std::ptrdiff_t>(count));
+  }
+  static void add(Vector* x, const Vector& y) {
+    for (size_t i = 0; i < x->size(); ++i) {
+      (*x)[i] += y[i];
+    }
+  }
+  static void scale(Vector* x, double factor) {
+    for (double& value : *x) {
+      value *= factor;
+    }
+  }
+  static double capped(double x, double cap) { return cap != 0 ? cap * std::tanh(x / cap) : x; }
+
   double activation(double x) const {
-    if (architecture_ != "gemma3") {
+    if (!is("gemma3") && !is("gemma2")) {
       return x / (1 + std::exp(-x));
     }
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
   }
 
-  // Rows [first, first + rows) of the fused matrix where there is one.
-  std::vector<double> projection(const std::string& prefix, const std::string& name,
-                                 const std::vector<double>& y, size_t first, size_t rows) {
-    std::vector<double> out;
-    if (has(prefix + "attn_qkv.weight")) {
-      const std::vector<double> all = product(prefix + "attn_qkv.weight", y);
-      out.assign(all.begin() + static_cast<std::ptrdiff_t>(first),
-                 all.begin() + static_cast<std::ptrdiff_t>(first + rows));
-    } else {
-      out = product(prefix + name + ".weight", y);
-    }
-    if (has(prefix + name + ".bias")) {
-      add(&out, weights(prefix + name + ".bias"));
-    }
-    return out;
-  }
-
-  void normHeads(std::vector<double>* vector, const std::string& name) {
-    for (size_t at = 0; has(name) && at < vector->size(); at += head_dim_) {
-      const auto head = vector->begin() + static_cast<std::ptrdiff_t>(at);
-      const std::vector<double> normed =
-          norm(std::vector<double>(head, head + static_cast<std::ptrdiff_t>(head_dim_)), name);
-      std::copy(normed.begin(), normed.end(), head);
-    }
-  }
-
-  std::vector<double> postNorm(const std::vector<double>& x, const std::string& name) {
-    return has(name) ? norm(x, name) : x;
-  }
-
-  static double halfValue(uint16_t bits) {
-    const int exponent = (bits >> 10) & 31;
-    const int mantissa = bits & 1023;
-    const double sign = (bits & 0x8000) != 0 ? -1 : 1;
-    return exponent == 0 ? sign * std::ldexp(mantissa, -24)
-                         : sign * std::ldexp(1024 + mantissa, exponent - 25);
-  }
-
-  const std::vector<double>& weights(const std::string& name) {
-    auto found = weights_.find(name);
-    if (found != weights_.end()) {
-      return found->second;
-    }
-    GgufTensor tensor;
-    if (!file_.findTensor(name.c_str(), &tensor)) {
-      throw std::runtime_error(name);
-    }
-    size_t count = 1;
-    for (uint32_t d = 0; d < tensor.n_dims; ++d) {
-      count *= tensor.dims[d];
-    }
-    std::vector<double> values(count);
-    const auto u16 = [&](size_t offset) {
-      uint16_t value;
-      std::memcpy(&value, bytes_.data() + tensor.offset + offset, 2);
-      return value;
-    };
-    for (size_t i = 0; i < count; ++i) {
-      switch (tensor.type) {
-        case 0: {
-          float value;
-          std::memcpy(&value, bytes_.data() + tensor.offset + 4 * i, 4);
-          values[i] = value;
-          break;
-        }
-        case 1:
-          values[i] = halfValue(u16(2 * i));
-          break;
-        case 30: {
-          const uint32_t bits = static_cast<uint32_t>(u16(2 * i)) << 16;
-          float value;
-          std::memcpy(&value, &bits, 4);
-          values[i] = value;
-          break;
-        }
-        case 8:
-          values[i] = halfValue(u16(i / 32 * 34)) *
-                      static_cast<int8_t>(bytes_[tensor.offset + i / 32 * 34 + 2 + i % 32]);
-          break;
-        case 2: {
-          const uint8_t byte = bytes_[tensor.offset + i / 32 * 18 + 2 + i % 16];
-          const int nibble = i % 32 < 16 ? byte & 15 : byte >> 4;
-          values[i] = halfValue(u16(i / 32 * 18)) * (nibble - 8);
-          break;
-        }
-        default:
-          throw std::runtime_error("tensor type");
-      }
-    }
-    return weights_[name] = values;
-  }
-
-  std::vector<double> product(const std::string& name, const std::vector<double>& x) {
-    const std::vector<double>& w = weights(name);
-    std::vector<double> y(w.size() / x.size());
+  Vector product(const std::string& name, const Vector& x) {
+    const Vector& w = weights_[name];
+    Vector y(w.size() / x.size());
     for (size_t r = 0; r < y.size(); ++r) {
       for (size_t c = 0; c < x.size(); ++c) {
         y[r] += w[r * x.size() + c] * x[c];
@@ -233,94 +279,60 @@ class Float64Model {
     return y;
   }
 
-  std::vector<double> norm(const std::vector<double>& x, const std::string& name) {
-    const std::vector<double>& w = weights(name);
+  // Some heads of attn_q, attn_k or attn_v: where the matrices are fused they begin at head `first`.
+  Vector projection(const std::string& prefix, const std::string& name, const Vector& u,
+                    size_t first, size_t heads) {
+    Vector out =
+        weights_.has(prefix + "attn_qkv.weight")
+            ? part(product(prefix + "attn_qkv.weight", u), first * head_dim_, heads * head_dim_)
+            : product(prefix + name + ".weight", u);
+    if (weights_.has(prefix + name + ".bias")) {
+      add(&out, weights_[prefix + name + ".bias"]);
+    }
+    return out;
+  }
+
+  Vector norm(const Vector& x, const std::string& name) {
+    const Vector& w = weights_[name];
     double sum = 0;
     for (const double v : x) {
       sum += v * v;
     }
-    std::vector<double> y(x);
+    Vector y(x);
     for (size_t i = 0; i < y.size(); ++i) {
       y[i] *= w[i] / std::sqrt(sum / static_cast<double>(x.size()) + eps_);
     }
     return y;
   }
-
-  static void add(std::vector<double>* x, const std::vector<double>& y) {
-    for (size_t i = 0; i < x->size(); ++i) {
-      (*x)[i] += y[i];
-    }
+  Vector normIfThere(const Vector& x, const std::string& name) {
+    return weights_.has(name) ? norm(x, name) : x;
   }
-
-  // Head `head` of a vector, rotated to a position.
-  std::vector<double> rotated(const std::vector<double>& vector, size_t head, size_t layer,
-                              size_t position) {
-    std::vector<double> out(vector.begin() + static_cast<std::ptrdiff_t>(head * head_dim_),
-                            vector.begin() + static_cast<std::ptrdiff_t>((head + 1) * head_dim_));
-    if (architecture_ == "smollm3" && layer % 4 == 3) {
-      return out;
-    }
-    const bool neighbours = architecture_ == "llama" || architecture_ == "smollm3";
-    const size_t half = head_dim_ / 2;
-    for (size_t i = 0; i < half; ++i) {
-      const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(head_dim_);
-      double frequency = std::pow(theta_, exponent) / position_divisor_;
-      if (isLocal(layer)) {
-        frequency = std::pow(10000.0, exponent);
-      } else if (has("rope_freqs.weight")) {
-        frequency /= weights("rope_freqs.weight")[i];
-      }
-      const double angle = static_cast<double>(position) * frequency;
-      const size_t first = neighbours ? 2 * i : i;
-      const size_t second = neighbours ? 2 * i + 1 : i + half;
-      const double a = vector[head * head_dim_ + first];
-      const double b = vector[head * head_dim_ + second];
-      out[first] = a * std::cos(angle) - b * std::sin(angle);
-      out[second] = a * std::sin(angle) + b * std::cos(angle);
+  Vector normUnlessPost(const Vector& x, const std::string& name) {
+    return is("exaone4") || is("olmo2") ? x : norm(x, name);
+  }
+  Vector headsNormed(const Vector& heads, const std::string& name) {
+    Vector out;
+    for (size_t at = 0; at < heads.size(); at += head_dim_) {
+      const Vector head = normIfThere(part(heads, at, head_dim_), name);
+      out.insert(out.end(), head.begin(), head.end());
     }
     return out;
   }
 
-  // The oldest key stands at position `first`.
-  std::vector<double> attend(size_t layer, const std::vector<double>& query, size_t first) {
-    const size_t n = keys_[layer].size();
-    std::vector<double> out(n_heads_ * head_dim_);
-    for (size_t h = 0; h < n_heads_; ++h) {
-      const size_t kv = h / (n_heads_ / n_kv_heads_);
-      const std::vector<double> q = rotated(query, h, layer, first + n - 1);
-      std::vector<double> scores(n);
-      double most = -1e300;
-      for (size_t j = 0; j < n; ++j) {
-        const std::vector<double> k = rotated(keys_[layer][j], kv, layer, first + j);
-        for (size_t c = 0; c < head_dim_; ++c) {
-          scores[j] += q[c] * k[c];
-        }
-        scores[j] /= std::sqrt(static_cast<double>(head_dim_));
-        most = std::max(most, scores[j]);
-      }
-      double sum = 0;
-      for (size_t j = 0; j < n; ++j) {
-        scores[j] = std::exp(scores[j] - most);
-        sum += scores[j];
-      }
-      for (size_t j = 0; j < n; ++j) {
-        for (size_t c = 0; c < head_dim_; ++c) {
-          out[h * head_dim_ + c] += scores[j] / sum * values_[layer][j][kv * head_dim_ + c];
-        }
-      }
-    }
-    return out;
-  }
-
-  std::vector<uint8_t> bytes_;
-  GgufFile file_;
-  std::string architecture_;
-  size_t n_layers_ = 0, n_heads_ = 0, n_kv_heads_ = 0, n_embd_ = 0, n_ff_ = 0, head_dim_ = 0;
-  size_t local_window_ = 0, local_period_ = 0;
+  Float64Weights weights_;
+  const bool rounds_;
+  size_t n_layers_ = 0, n_heads_ = 0, n_embd_ = 0, head_dim_ = 0;
+  std::vector<size_t> n_kv_heads_;  ///< by layer; 0: a short convolution
+  std::vector<size_t> windows_;     ///< by layer; 0: what the session keeps
+  std::vector<Float64Rope> ropes_;  ///< by layer
+  double eps_ = 0;
+  double embedding_scale_ = 1, residual_scale_ = 1, score_scale_ = 1, logit_factor_ = 1;
+  double score_cap_ = 0, logit_cap_ = 0;  ///< 0: none
+  double temperature_scale_ = 0;          ///< of queries beyond the trained context
+  size_t temperature_tokens_ = 1;
   size_t n_tokens_ = 0;
-  double eps_ = 0, theta_ = 0, position_divisor_ = 1;
-  std::map<std::string, std::vector<double>> weights_;
-  std::vector<std::vector<std::vector<double>>> keys_, values_;
+  std::vector<std::vector<Vector>> keys_, values_;
+  std::vector<std::deque<Vector>> columns_;  ///< of short convolutions, oldest first
 };
 
 }  // namespace oriel::test

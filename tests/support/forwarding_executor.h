@@ -30,7 +30,9 @@ class ForwardingExecutor : public Executor {
   Status runAhead(bool* more) override { return inner_->runAhead(more); }
   Status dropAhead() override { return inner_->dropAhead(); }
   const TopTokens* top() const override { return inner_->top(); }
-  Status logits(const float** values) override { return inner_->logits(values); }
+  Status logits(uint32_t output, const float** values) override {
+    return inner_->logits(output, values);
+  }
   Status forget() override { return inner_->forget(); }
 
   uint64_t allocatedBytes(ArenaKind kind) const override { return inner_->allocatedBytes(kind); }

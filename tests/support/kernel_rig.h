@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <initializer_list>
@@ -37,14 +38,19 @@ class KernelRig {
   /// Any 32-bit word the kernels would hardly write by themselves; what outputs hold before a run.
   static constexpr float kUntouched = 123.25f;
 
-  explicit KernelRig(uint32_t chunk = 1, uint32_t rope_dims = 0, bool local_layers = false)
-      : rotation_words_(rotationWords(rope_dims, local_layers)) {
+  /// `tables`: of rotations, of each token.
+  explicit KernelRig(uint32_t chunk = 1, uint32_t rope_dims = 0, uint32_t tables = 2,
+                     uint32_t n_views = 1, uint32_t outputs = 1)
+      : rope_dims_(rope_dims), rotation_words_(rope_dims * tables) {
     plan.chunk_tokens = chunk;
-    plan.step = take(ArenaKind::kIo, stepBytes(chunk, rotation_words_));
-    plan.device_step = take(ArenaKind::kActivations, stepBytes(chunk, rotation_words_));
-    plan.step_decode_bytes = stepRotationWord(chunk, rotation_words_, 1) * 4;
+    plan.n_views = n_views;
+    plan.output_rows = outputs;
+    plan.step = take(ArenaKind::kIo, stepBytes(chunk, n_views, rotation_words_));
+    plan.device_step = take(ArenaKind::kActivations, stepBytes(chunk, n_views, rotation_words_));
+    plan.step_decode_bytes = stepRotationWord(chunk, n_views, rotation_words_, 1) * 4;
     plan.upload = take(ArenaKind::kIo, kUploadBytes);
-    staged_ = take(ArenaKind::kActivations, 4 * kStagedUnitWords * kMostUnits * chunk);
+    staged_ =
+        take(ArenaKind::kActivations, 4 * kStagedUnitWords * kMostUnits * std::max(chunk, outputs));
     io_kept_ = bytes_[index(ArenaKind::kIo)];
     options.log = log.log();
     options.allocator = &defaultAllocator();
@@ -94,6 +100,7 @@ class KernelRig {
   }
 
   Status create() {
+    ops_[static_cast<uint32_t>(StepList::kOutputs)] = ops_[static_cast<uint32_t>(StepList::kHead)];
     for (uint32_t l = 0; l < kStepLists; ++l) {
       lists_[l].assign(ops_[l].begin(), ops_[l].end());
       plan.ops[l] = lists_[l].data();
@@ -142,20 +149,32 @@ class KernelRig {
       }
     }
     ORIEL_TRY(executor->finishLoad());
+    header().n_outputs = 1;
     clearOutputs();
     return kOk;
   }
 
   // ---- Running ----
 
-  StepHeader& header() { return *static_cast<StepHeader*>(executor->step()); }
-  TokenStep& token(uint32_t t) { return reinterpret_cast<TokenStep*>(&header() + 1)[t]; }
-  /// Pairs (cos, sin): rope_dims / 2 for the token's position, as many for sink keys, and as many for
-  /// local layers.
-  float* rotations(uint32_t t) {
-    return static_cast<float*>(executor->step()) +
-           stepRotationWord(plan.chunk_tokens, rotation_words_, t);
+  StepBlock block() {
+    const StepBlock block(executor->step());
+    block.header().token_words = tokenWords(plan.n_views);
+    return block;
   }
+  StepHeader& header() { return block().header(); }
+  TokenStep& token(uint32_t t) { return block().token(t); }
+  View& view(uint32_t t, uint32_t v = 0) { return block().view(t, v); }
+  /// Pairs (cos, sin): rope_dims / 2 for each table.
+  float* rotations(uint32_t t) {
+    return block().floats(stepRotationWord(plan.chunk_tokens, plan.n_views, rotation_words_, t));
+  }
+  /// As RopeAppendPush has it, of the first token's table.
+  uint32_t rotationWord(uint32_t table) const {
+    return static_cast<uint32_t>(
+        stepRotationWord(plan.chunk_tokens, plan.n_views, rotation_words_, 0) +
+        uint64_t{table} * rope_dims_);
+  }
+  uint32_t rotationStride() const { return rotation_words_; }
 
   void clearOutputs() {
     float* all = const_cast<float*>(hostFloats(io_kept_));
@@ -193,14 +212,12 @@ class KernelRig {
   static uint32_t index(ArenaKind kind) { return static_cast<uint32_t>(kind); }
 
   BufferRef take(ArenaKind kind, uint64_t bytes) {
-    BufferRef piece;
-    piece.arena = kind;
-    piece.offset_bytes = bytes_[index(kind)];
-    piece.size_bytes = bytes;
+    const BufferRef piece(kind, 0, bytes_[index(kind)], bytes);
     bytes_[index(kind)] = alignUp(piece.offset_bytes + bytes, kBufferAlignment);
     return piece;
   }
 
+  uint32_t rope_dims_;
   uint32_t rotation_words_;
   BufferRef staged_;  // of all products
   uint64_t bytes_[kArenaKinds] = {};

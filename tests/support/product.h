@@ -78,7 +78,7 @@ struct Product {
       rig->add(StepList::kChunk, OpKind::kMatmul, push, {weights, out, values}).weights =
           matrix.type;
     }
-    push.one_row = 1;
+    push.of_outputs = 1;
     rig->add(StepList::kHead, OpKind::kMatmul, push, {weights, head_out, values}).weights =
         matrix.type;
   }

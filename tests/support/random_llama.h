@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <utility>
@@ -25,6 +27,7 @@ struct RandomLlama {
   uint32_t n_kv_heads = 2;
   uint32_t head_dim = 16;
   uint32_t n_ff = 96;
+  uint32_t says_n_ff = 0;  ///< what the file says instead; 0: the truth
   uint32_t n_vocab = 320;
   uint32_t context = 512;
   bool tied_output = true;
@@ -33,7 +36,25 @@ struct RandomLlama {
   float rope_base = 0;        ///< 0: the file does not say
   float rope_factor = 0;      ///< linear scaling; 0: none
   std::vector<float> rope_freqs;
-  float key_norm_gain = 1;  ///< of architectures with norms over heads
+  float key_norm_gain = 1;   ///< of architectures with norms over heads
+  float post_norm_gain = 1;  ///< of architectures with norms behind attention and FFN
+  // Keys that some architectures have; 0: the file does not say.
+  float embedding_scale = 0;
+  float residual_scale = 0;
+  float attention_scale = 0;
+  float logit_scale = 0;
+  float score_cap = 0;
+  float logit_cap = 0;
+  float yarn_factor = 0;
+  uint32_t yarn_original = 0;  ///< tokens
+  float yarn_log_multiplier = 0;
+  float temperature_scale = 0;
+  float rope_alpha = 0;
+  bool no_rope = false;  ///< granite can say so
+  bool hybrid = false;   ///< what it has not is counted, as in dense Granites of 4.0
+  std::vector<float> short_factors, long_factors;  ///< of longrope
+  /// A list instead of one number; 0, in lfm2: a short convolution.
+  std::vector<uint32_t> kv_heads_by_layer;
   uint32_t seed = 1;
   uint32_t eos = 2;
   std::string chat_template;
@@ -41,32 +62,11 @@ struct RandomLlama {
   /// Ids that get another text, as ordinary tokens.
   std::vector<std::pair<uint32_t, std::string>> renamed = {};
 
-  std::vector<uint8_t> bytes() const {
+  /// To be bent.
+  GgufWriter writer() const {
     std::mt19937 random(seed);
     GgufWriter out;
-    out.addString("general.architecture", architecture);
-    out.addUint32(architecture + ".block_count", n_layers);
-    out.addUint32(architecture + ".embedding_length", n_embd);
-    out.addUint32(architecture + ".feed_forward_length", n_ff);
-    out.addUint32(architecture + ".attention.head_count", n_heads);
-    out.addUint32(architecture + ".attention.head_count_kv", n_kv_heads);
-    out.addUint32(architecture + ".attention.key_length", head_dim);
-    out.addUint32(architecture + ".attention.value_length", head_dim);
-    out.addUint32(architecture + ".context_length", context);
-    out.addFloat32(architecture + ".attention.layer_norm_rms_epsilon", 1e-5f);
-    if (local_window != 0) {
-      out.addUint32(architecture + ".attention.sliding_window", local_window);
-    }
-    if (local_period != 0) {
-      out.addUint32(architecture + ".attention.sliding_window_pattern", local_period);
-    }
-    if (rope_base != 0) {
-      out.addFloat32(architecture + ".rope.freq_base", rope_base);
-    }
-    if (rope_factor != 0) {
-      out.addString(architecture + ".rope.scaling.type", "linear");
-      out.addFloat32(architecture + ".rope.scaling.factor", rope_factor);
-    }
+    addKeys(&out);
     addVocabulary(&out);
     const auto matrix = [&](const std::string& name, uint32_t rows, uint32_t cols, float gain) {
       std::normal_distribution<float> normal(0.0f, gain / std::sqrt(static_cast<float>(cols)));
@@ -85,40 +85,62 @@ struct RandomLlama {
       add(&out, name, {size}, values);
     };
     const auto norm = [&](const std::string& name) { vector(name, n_embd, 1.0f); };
-    matrix("token_embd.weight", n_vocab, n_embd, std::sqrt(static_cast<float>(n_embd)));
-    norm("output_norm.weight");
+    matrix("token_embd.weight", n_vocab, n_embd,
+           embeddingDeviation() * std::sqrt(static_cast<float>(n_embd)));
+    norm(is({"lfm2"}) ? "token_embd_norm.weight" : "output_norm.weight");
     if (!tied_output) {
       matrix("output.weight", n_vocab, n_embd, 2.0f);
     }
     if (!rope_freqs.empty()) {
       add(&out, "rope_freqs.weight", {rope_freqs.size()}, rope_freqs);
     }
+    if (!short_factors.empty()) {
+      add(&out, "rope_factors_short.weight", {short_factors.size()}, short_factors);
+      add(&out, "rope_factors_long.weight", {long_factors.size()}, long_factors);
+    }
     const bool fused = architecture == "phi3";
     for (uint32_t layer = 0; layer < n_layers; ++layer) {
       const std::string prefix = "blk." + std::to_string(layer) + ".";
-      if (architecture == "qwen3" || architecture == "gemma3") {
+      const bool convolves = !kv_heads_by_layer.empty() && kv_heads_by_layer[layer] == 0;
+      const uint32_t kv_heads = kv_heads_by_layer.empty() ? n_kv_heads : kv_heads_by_layer[layer];
+      if (is({"qwen3", "gemma3", "hunyuan-dense", "exaone4", "lfm2"}) && !convolves) {
         vector(prefix + "attn_q_norm.weight", head_dim, 1.0f);
         vector(prefix + "attn_k_norm.weight", head_dim, key_norm_gain);
       }
-      if (architecture == "gemma3") {
-        norm(prefix + "post_attention_norm.weight");
-        norm(prefix + "post_ffw_norm.weight");
+      if (is({"olmo2"})) {
+        vector(prefix + "attn_q_norm.weight", n_heads * head_dim, 1.0f);
+        vector(prefix + "attn_k_norm.weight", n_kv_heads * head_dim, key_norm_gain);
       }
+      if (is({"gemma3", "gemma2", "exaone4", "olmo2"})) {
+        vector(prefix + "post_attention_norm.weight", n_embd, post_norm_gain);
+        vector(prefix + "post_ffw_norm.weight", n_embd, post_norm_gain);
+      }
+      const bool pre_norms = !is({"exaone4", "olmo2"});
       if (architecture == "qwen2") {
         vector(prefix + "attn_q.bias", n_heads * head_dim, 0.3f);
         vector(prefix + "attn_k.bias", n_kv_heads * head_dim, 0.3f);
         vector(prefix + "attn_v.bias", n_kv_heads * head_dim, 0.3f);
       }
-      norm(prefix + "attn_norm.weight");
-      if (fused) {
+      if (pre_norms) {
+        norm(prefix + "attn_norm.weight");
+      }
+      if (convolves) {
+        matrix(prefix + "shortconv.in_proj.weight", 3 * n_embd, n_embd, 1.5f);
+        matrix(prefix + "shortconv.conv.weight", n_embd, 3, 1.0f);
+        matrix(prefix + "shortconv.out_proj.weight", n_embd, n_embd, 1.0f);
+      } else if (fused) {
         matrix(prefix + "attn_qkv.weight", (n_heads + 2 * n_kv_heads) * head_dim, n_embd, 1.3f);
       } else {
         matrix(prefix + "attn_q.weight", n_heads * head_dim, n_embd, 1.5f);
-        matrix(prefix + "attn_k.weight", n_kv_heads * head_dim, n_embd, 1.5f);
-        matrix(prefix + "attn_v.weight", n_kv_heads * head_dim, n_embd, 1.0f);
+        matrix(prefix + "attn_k.weight", kv_heads * head_dim, n_embd, 1.5f);
+        matrix(prefix + "attn_v.weight", kv_heads * head_dim, n_embd, 1.0f);
       }
-      matrix(prefix + "attn_output.weight", n_embd, n_heads * head_dim, 1.0f);
-      norm(prefix + "ffn_norm.weight");
+      if (!convolves) {
+        matrix(prefix + "attn_output.weight", n_embd, n_heads * head_dim, 1.0f);
+      }
+      if (pre_norms) {
+        norm(prefix + "ffn_norm.weight");
+      }
       if (fused) {
         matrix(prefix + "ffn_up.weight", 2 * n_ff, n_embd, 1.0f);
       } else {
@@ -127,8 +149,10 @@ struct RandomLlama {
       }
       matrix(prefix + "ffn_down.weight", n_embd, n_ff, 1.0f);
     }
-    return out.build();
+    return out;
   }
+
+  std::vector<uint8_t> bytes() const { return writer().build(); }
 
   void write(const std::string& path) const {
     const std::vector<uint8_t> all = bytes();
@@ -137,6 +161,90 @@ struct RandomLlama {
   }
 
  private:
+  bool is(std::initializer_list<const char*> names) const {
+    return std::find(names.begin(), names.end(), architecture) != names.end();
+  }
+  /// Before what the architecture multiplies embeddings by.
+  float embeddingDeviation() const {
+    if (embedding_scale != 0 || is({"minicpm"})) {
+      return 1 / (embedding_scale != 0 ? embedding_scale : 12.0f);
+    }
+    return is({"gemma2"}) ? 1 / std::sqrt(static_cast<float>(n_embd)) : 1.0f;
+  }
+
+  void addKeys(GgufWriter* out) const {
+    const auto count = [&](const char* key, uint32_t value) {
+      out->addUint32(architecture + "." + key, value);
+    };
+    const auto real = [&](const char* key, float value) {
+      if (value != 0) {
+        out->addFloat32(architecture + "." + key, value);
+      }
+    };
+    out->addString("general.architecture", architecture);
+    count("block_count", n_layers);
+    count("embedding_length", n_embd);
+    count("feed_forward_length", says_n_ff != 0 ? says_n_ff : n_ff);
+    count("attention.head_count", n_heads);
+    if (kv_heads_by_layer.empty()) {
+      count("attention.head_count_kv", n_kv_heads);
+    } else {
+      out->addInt32s(architecture + ".attention.head_count_kv",
+                     {kv_heads_by_layer.begin(), kv_heads_by_layer.end()});
+    }
+    if (is({"lfm2"})) {
+      count("shortconv.l_cache", 3);
+    }
+    if (hybrid) {
+      out->addBool(architecture + ".rope.scaling.finetuned", true);
+      count("expert_count", 0);
+      count("expert_used_count", 0);
+      count("expert_shared_feed_forward_length", n_ff);
+      count("ssm.conv_kernel", 4);
+      count("ssm.group_count", 1);
+      count("ssm.inner_size", 2 * n_embd);
+      count("ssm.state_size", 256);
+      count("ssm.time_step_rank", 128);
+    }
+    if (!is({"lfm2", "exaone4", "olmo2"})) {  // their heads are as wide as the model
+      count("attention.key_length", head_dim);
+      count("attention.value_length", head_dim);
+    }
+    count("context_length", context);
+    real("attention.layer_norm_rms_epsilon", 1e-5f);
+    if (local_window != 0) {
+      count("attention.sliding_window", local_window);
+    }
+    if (local_period != 0) {
+      count("attention.sliding_window_pattern", local_period);
+    }
+    real("rope.freq_base", rope_base);
+    if (rope_factor != 0) {
+      out->addString(architecture + ".rope.scaling.type", "linear");
+      real("rope.scaling.factor", rope_factor);
+    }
+    if (yarn_factor != 0) {
+      out->addString(architecture + ".rope.scaling.type", "yarn");
+      real("rope.scaling.factor", yarn_factor);
+      count("rope.scaling.original_context_length", yarn_original);
+      real("rope.scaling.yarn_log_multiplier", yarn_log_multiplier);
+    }
+    if (!short_factors.empty()) {
+      out->addString(architecture + ".rope.scaling.type", "longrope");
+    }
+    if (no_rope) {
+      out->addBool(architecture + ".rope.scaling.finetuned", false);
+    }
+    real("rope.scaling.alpha", rope_alpha);
+    real("embedding_scale", embedding_scale);
+    real("residual_scale", residual_scale);
+    real("attention.scale", attention_scale);
+    real("logit_scale", logit_scale);
+    real("attn_logit_softcapping", score_cap);
+    real("final_logit_softcapping", logit_cap);
+    real("attention.temperature_scale", temperature_scale);
+  }
+
   static void add(GgufWriter* out, const std::string& name, const std::vector<uint64_t>& dims,
                   const std::vector<float>& values) {
     std::vector<uint8_t> data(values.size() * sizeof(float));

@@ -17,9 +17,9 @@ class WatchingExecutor final : public ForwardingExecutor {
   using ForwardingExecutor::ForwardingExecutor;
 
   const TopTokens* top() const override { return hidden ? &nothing_ : ForwardingExecutor::top(); }
-  Status logits(const float** values) override {
+  Status logits(uint32_t output, const float** values) override {
     ++logits_asked;
-    return ForwardingExecutor::logits(values);
+    return ForwardingExecutor::logits(output, values);
   }
 
   bool runsAhead() const override { return ahead; }

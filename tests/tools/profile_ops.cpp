@@ -82,7 +82,8 @@ class Part {
  public:
   Part(const Plan& whole, const Group& group, uint32_t candidate) : plan_(whole) {
     for (uint32_t l = 0; l < kStepLists; ++l) {
-      const bool is_head = static_cast<StepList>(l) == StepList::kHead;
+      const bool is_head = static_cast<StepList>(l) == StepList::kHead ||
+                           static_cast<StepList>(l) == StepList::kOutputs;
       for (uint32_t i = 0; i < whole.n_ops[l]; ++i) {
         if (is_head == group.head && (is_head || whole.ops[l][i].kind == group.kind)) {
           ops_[l].push_back(whole.ops[l][i]);
@@ -142,17 +143,19 @@ class Runner {
   // `n_tokens` tokens right behind `depth` others.
   Times time(StepRun what, uint32_t n_tokens, uint32_t depth, uint32_t repeat) {
     std::memset(executor_->step(), 0, plan_.step.size_bytes);
-    StepHeader* header = static_cast<StepHeader*>(executor_->step());
-    header->n_tokens = n_tokens;
-    TokenStep* tokens = reinterpret_cast<TokenStep*>(header + 1);
+    const StepBlock block(executor_->step());
+    block.header().n_tokens = n_tokens;
+    block.header().n_outputs = 1;
+    block.header().token_words = tokenWords(plan_.n_views);
     const CacheShape& cache = plan_.cache;
     for (uint32_t t = 0; t < n_tokens; ++t) {
       const uint32_t at = depth + t;
-      tokens[t].token = 1000 + 17 * t;
-      tokens[t].slot = at < cache.sinks ? at : cache.sinks + (at - cache.sinks) % cache.ring;
-      tokens[t].n_sinks = std::min(at + 1, cache.sinks);
-      tokens[t].n_ring = std::min(at + 1 - tokens[t].n_sinks, cache.window);
-      tokens[t].ring_begin = (at + 1 - tokens[t].n_sinks - tokens[t].n_ring) % cache.ring;
+      block.token(t).token = 1000 + 17 * t;
+      View& view = block.view(t, 0);  // others see nothing
+      view.slot = at < cache.sinks ? at : cache.sinks + (at - cache.sinks) % cache.ring;
+      view.n_sinks = std::min(at + 1, cache.sinks);
+      view.count = std::min(at + 1 - view.n_sinks, cache.window);
+      view.begin = (at + 1 - view.n_sinks - view.count) % cache.ring;
     }
     std::vector<double> wall, processor;
     for (uint32_t i = 0; i < repeat + 1; ++i) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "budget/kv_shape.h"
+#include "kv/memory.h"
 #include "model/model_desc.h"
 #include "plan/memory_layout.h"
 #include "tests/support/described.h"
@@ -89,25 +89,49 @@ void expectRefused(const std::string& architecture, oriel_status status,
   }
 }
 
+/// Of the layers that have a window of their own; 0: there are none.
+uint32_t slidingWindow(const ModelDesc& desc) {
+  for (uint32_t view = 0; view < desc.n_views; ++view) {
+    if (desc.views[view].kind == ViewKind::kSliding) {
+      return desc.views[view].window;
+    }
+  }
+  return 0;
+}
+
+uint32_t slidingLayers(const ModelDesc& desc) {
+  uint32_t count = 0;
+  for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
+    count += desc.slides(layer) ? 1 : 0;
+  }
+  return count;
+}
+
 // ---- What an architecture is ---------------------------------------------------------------------
 
 TEST(Architectures, each_has_its_own_arithmetic) {
   for (const std::string name : {"llama", "qwen3", "gemma3", "smollm3", "phi3"}) {
     SCOPED_TRACE(name);
-    const ModelDesc desc = describe(name);
-    EXPECT_EQ(architectureName(desc.architecture), name);
-    EXPECT_EQ(desc.gelu, name == "gemma3");
+    const Described described(smallModel(name));
+    ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
+    const ModelDesc& desc = described.desc;
+    const TensorIndex& tensors = described.tensors;
+    EXPECT_EQ(desc.architecture, name);
     EXPECT_EQ(desc.embedding_scale, name == "gemma3" ? std::sqrt(32.0f) : 1.0f);
-    EXPECT_EQ(desc.attention_scale, 1.0f / std::sqrt(8.0f));
     EXPECT_EQ(desc.rope_pairing, name == "llama" || name == "smollm3" ? RopePairing::kInterleaved
                                                                       : RopePairing::kHalves);
-    EXPECT_EQ(hasTensor(desc, TensorRole::kQueryNorm), name == "qwen3" || name == "gemma3");
-    EXPECT_EQ(hasTensor(desc, TensorRole::kAttentionPostNorm), name == "gemma3");
-    EXPECT_EQ(hasTensor(desc, TensorRole::kQkv), name == "phi3");
-    EXPECT_EQ(hasTensor(desc, TensorRole::kQuery), name != "phi3");
-    EXPECT_EQ(desc.localLayers(), name == "gemma3" ? 7u : 0u);
+    EXPECT_EQ(desc.rope_dims, 8u);
+    EXPECT_EQ(slidingLayers(desc), name == "gemma3" ? 7u : 0u);
     for (uint32_t layer = 0; layer < 8; ++layer) {
-      EXPECT_EQ(desc.ropeDims(layer), name == "smollm3" && layer % 4 == 3 ? 0u : 8u);
+      SCOPED_TRACE(layer);
+      EXPECT_EQ(desc.kind(layer).mixer, Mixer::kAttention);
+      EXPECT_EQ(desc.kind(layer).gelu, name == "gemma3");
+      EXPECT_EQ(desc.kind(layer).attention_scale, 1.0f / std::sqrt(8.0f));
+      EXPECT_EQ(tensors.has(TensorRole::kQueryNorm, layer), name == "qwen3" || name == "gemma3");
+      EXPECT_EQ(tensors.has(TensorRole::kAttentionPostNorm, layer), name == "gemma3");
+      EXPECT_EQ(tensors.has(TensorRole::kQkv, layer), name == "phi3");
+      EXPECT_EQ(tensors.has(TensorRole::kQuery, layer), name != "phi3");
+      EXPECT_EQ(desc.kind(layer).rope == kNoRope, name == "smollm3" && layer % 4 == 3);
     }
   }
 }
@@ -140,10 +164,12 @@ TEST(Architectures, a_gemma_of_62_layers_scales_scores_by_its_width) {
     }
     const Described described(writer);
     ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
-    EXPECT_EQ(described.desc.attention_scale, 1.0f / std::sqrt(layers == 62 ? 8.0f : 16.0f));
+    EXPECT_EQ(described.desc.kind(0).attention_scale,
+              1.0f / std::sqrt(layers == 62 ? 8.0f : 16.0f));
   }
   EXPECT_EQ(
       describe("gemma3", [](GgufWriter* w) { w->addFloat32("gemma3.attention.scale", 0.25f); })
+          .kind(0)
           .attention_scale,
       0.25f);
 }
@@ -153,7 +179,7 @@ TEST(Architectures, a_gemma_of_62_layers_scales_scores_by_its_width) {
 std::string localPattern(const ModelDesc& desc) {
   std::string pattern;
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
-    pattern += desc.isLocal(layer) ? 'l' : 'G';
+    pattern += desc.slides(layer) ? 'l' : 'G';
   }
   return pattern;
 }
@@ -183,8 +209,8 @@ TEST(Architectures, local_layers_follow_the_architecture_a_period_or_a_list) {
                            addBools(w, key, {false, true, true, false, false, false, true, false});
                          })),
             "GllGGGlG");
-  EXPECT_EQ(describe("gemma3").local_window, 16u);
-  EXPECT_EQ(describe("gemma3", [&](GgufWriter* w) { w->addUint32(key, 1); }).local_window, 0u)
+  EXPECT_EQ(slidingWindow(describe("gemma3")), 16u);
+  EXPECT_EQ(slidingWindow(describe("gemma3", [&](GgufWriter* w) { w->addUint32(key, 1); })), 0u)
       << "a window that no layer has";
 }
 
@@ -194,16 +220,17 @@ TEST(Architectures, local_layers_have_a_base_of_their_own_that_no_scaling_touche
     w->addString("gemma3.rope.scaling.type", "linear");
     w->addFloat32("gemma3.rope.scaling.factor", 8.0f);
   });
-  EXPECT_EQ(desc.rope.theta, 1e6);
-  EXPECT_EQ(desc.rope_local.theta, 1e4);
+  EXPECT_EQ(desc.ropes[kMainRope].theta, 1e6);
+  EXPECT_EQ(desc.ropes[kSlidingRope].theta, 1e4);
   EXPECT_EQ(desc.rope_scaling, RopeScaling::kLinear);
   for (uint32_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(desc.rope.divisors[i], 8.0);
-    EXPECT_EQ(desc.rope_local.divisors[i], 1.0);
+    EXPECT_EQ(desc.ropes[kMainRope].divisors[i], 8.0);
+    EXPECT_EQ(desc.ropes[kSlidingRope].divisors[i], 1.0);
   }
   EXPECT_EQ(
       describe("gemma3", [](GgufWriter* w) { w->addFloat32("gemma3.rope.freq_base_swa", 5e4f); })
-          .rope_local.theta,
+          .ropes[kSlidingRope]
+          .theta,
       5e4);
 }
 
@@ -234,7 +261,7 @@ TEST(Architectures, a_window_of_all_layers_bounds_what_a_query_was_trained_to_se
   for (const std::string name : {"llama", "phi3"}) {
     const ModelDesc desc = describe(
         name, [&](GgufWriter* w) { w->addUint32(name + ".attention.sliding_window", 47); });
-    EXPECT_EQ(desc.localLayers(), 0u);
+    EXPECT_EQ(slidingLayers(desc), 0u);
     EXPECT_EQ(desc.context_train, 128u);
     EXPECT_EQ(desc.visibleTrain(), 47u);
     EXPECT_EQ(describe(name).visibleTrain(), 128u);
@@ -246,22 +273,14 @@ TEST(Architectures, a_window_of_all_layers_bounds_what_a_query_was_trained_to_se
   }
 }
 
-TEST(Architectures, budgeter_and_plan_count_the_same_bytes_where_local_and_raised_layers_mix) {
+TEST(Architectures, tokens_take_what_the_layers_without_a_window_of_their_own_were_given) {
   const ModelDesc desc = describe("gemma3");  // lllllGll
   CacheFormats formats;
   formats.k = formats.v = KvFormat::kInt4;
   formats.requireF16(2);
   formats.requireInt8(5);
-  for (const uint32_t window : {3u, 14u, 500u}) {
-    const CacheShape cache = {desc.n_kv_heads, desc.head_dim, 4, window, window + 9};
-    uint64_t of_plan = 0;
-    uint64_t of_budget = 0;
-    ASSERT_TRUE(cacheBytes(desc, cache, formats, &of_plan));
-    ASSERT_TRUE(kvArenaBytes(kvShapeOf(desc), cache, formats, &of_budget));
-    EXPECT_EQ(of_plan, of_budget);
-  }
   // One layer grows, and that one has int8 keys (two heads of 8, one scale each) and int4 values.
-  EXPECT_EQ(kvGrowthBytesPerToken(kvShapeOf(desc), formats), 2u * (8 + 2) + 2u * (4 + 2));
+  EXPECT_EQ(memoryGrowth(desc, formats).per_token, 2u * (8 + 2) + 2u * (4 + 2));
 }
 
 // ---- Scaled RoPE ---------------------------------------------------------------------------------
@@ -270,8 +289,8 @@ TEST(RopeScaling, linear_scaling_divides_every_frequency) {
   const auto scaled = [](const std::string& key, float factor) {
     return describe("llama", [&](GgufWriter* w) { w->addFloat32(key, factor); });
   };
-  EXPECT_EQ(scaled("llama.rope.scaling.factor", 4.0f).rope.divisors[3], 4.0);
-  EXPECT_EQ(scaled("llama.rope.scale_linear", 2.0f).rope.divisors[0], 2.0);
+  EXPECT_EQ(scaled("llama.rope.scaling.factor", 4.0f).ropes[kMainRope].divisors[3], 4.0);
+  EXPECT_EQ(scaled("llama.rope.scale_linear", 2.0f).ropes[kMainRope].divisors[0], 2.0);
   EXPECT_EQ(scaled("llama.rope.scaling.factor", 0.0f).rope_scaling, RopeScaling::kNone);
   EXPECT_EQ(scaled("llama.rope.scaling.factor", 1.0f).rope_scaling, RopeScaling::kNone);
 }
@@ -281,8 +300,8 @@ TEST(RopeScaling, stored_factors_divide_each_frequency) {
     w->addTensorF32("rope_freqs.weight", {4}, {1, 1.5f, 4, 8});
   });
   EXPECT_EQ(desc.rope_scaling, RopeScaling::kFactors);
-  EXPECT_EQ(desc.rope.divisors[1], 1.5);
-  EXPECT_EQ(desc.rope.divisors[3], 8.0);
+  EXPECT_EQ(desc.ropes[kMainRope].divisors[1], 1.5);
+  EXPECT_EQ(desc.ropes[kMainRope].divisors[3], 8.0);
 }
 
 // Against figures worked out by hand from the paper: heads of 128, base 10000, trained on 2048 tokens,
@@ -300,7 +319,7 @@ TEST(RopeScaling, yarn_keeps_fast_pairs_stretches_slow_ones_and_warms_attention)
   writer.addUint32("llama.rope.scaling.original_context_length", 2048);
   const Described described(writer);
   ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
-  const RopeTable& rope = described.desc.rope;
+  const RopeTable& rope = described.desc.ropes[kMainRope];
   for (uint32_t i = 0; i <= 16; ++i) {
     EXPECT_DOUBLE_EQ(rope.divisors[i], 1.0) << i;
   }
@@ -315,8 +334,8 @@ TEST(RopeScaling, yarn_keeps_fast_pairs_stretches_slow_ones_and_warms_attention)
   writer.addFloat32("llama.rope.scaling.yarn_beta_fast", 1e9f);
   const Described other(writer);
   ASSERT_EQ(other.status, ORIEL_OK) << other.log.errors();
-  EXPECT_NEAR(other.desc.rope.magnitude, 0.5 * (1 + 0.1 * std::log(16.0)), 1e-12);
-  EXPECT_GT(other.desc.rope.divisors[16], 1.0);
+  EXPECT_NEAR(other.desc.ropes[kMainRope].magnitude, 0.5 * (1 + 0.1 * std::log(16.0)), 1e-12);
+  EXPECT_GT(other.desc.ropes[kMainRope].divisors[16], 1.0);
 }
 
 TEST(RopeScaling, longrope_has_factors_for_short_and_for_long_caches) {
@@ -327,10 +346,10 @@ TEST(RopeScaling, longrope_has_factors_for_short_and_for_long_caches) {
     w->addFloat32("phi3.rope.scaling.attn_factor", 1.19f);
   });
   EXPECT_EQ(desc.rope_scaling, RopeScaling::kLongrope);
-  EXPECT_EQ(desc.ropeFor(64).divisors[3], 2.0);
-  EXPECT_EQ(desc.ropeFor(65).divisors[3], 16.0);
-  EXPECT_NEAR(desc.ropeFor(64).magnitude, 1.19, 1e-7);
-  EXPECT_NEAR(desc.ropeFor(65).magnitude, 1.19, 1e-7);
+  EXPECT_EQ(desc.mainRope(64).divisors[3], 2.0);
+  EXPECT_EQ(desc.mainRope(65).divisors[3], 16.0);
+  EXPECT_NEAR(desc.mainRope(64).magnitude, 1.19, 1e-7);
+  EXPECT_NEAR(desc.mainRope(65).magnitude, 1.19, 1e-7);
 }
 
 TEST(RopeScaling, what_makes_no_sense_is_refused_by_name) {
@@ -424,7 +443,6 @@ TEST(Architectures, what_is_missing_for_others_is_named) {
       {"mamba2", "state-space"},
       {"qwen2vl", "images"},
       {"bert", "encoder"},
-      {"gemma2", "soft caps"},
       {"gpt2", "layer norms"}};
   for (const auto& [name, what] : needs) {
     expectRefused("llama", ORIEL_ERROR_UNSUPPORTED, {"\"" + name + "\"", what, "gemma3"},

@@ -31,6 +31,7 @@ Shape shapeOf(const char* name, uint32_t layers, uint32_t heads, uint32_t kv_hea
   shape.model.n_ff = n_ff;
   shape.model.n_vocab = n_vocab;
   shape.model.context_train = context;
+  makeLayersAlike(&shape.model);
   shape.totals.weights_bytes = weights;
   shape.totals.upload_half_bytes = 65536;
   return shape;

@@ -81,6 +81,7 @@ TEST(Inspect, a_file_that_does_not_run_is_described_and_what_it_lacks_is_said) {
   file.addUint32("llama.block_count", 3);
   file.addUint32("llama.embedding_length", 64);
   file.addUint32("llama.attention.head_count", 4);
+  file.addFloat32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
   const Inspected got = inspectBytes(file.build());
   ASSERT_EQ(ORIEL_OK, got.status) << got.log.errors();
   EXPECT_STREQ("Telegraph", got.info.name);

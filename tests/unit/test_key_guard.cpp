@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/half.h"
+#include "base/workspace.h"
 #include "budget/budget.h"
 #include "kv/quantise.h"
 #include "plan/key_guard.h"
@@ -19,16 +20,15 @@ namespace {
 /// A file with nothing but what the guard reads, and the model it belongs to.
 class GuardedModel {
  public:
-  GuardedModel(Architecture architecture, uint32_t head_dim, uint32_t n_kv_heads = 2) {
-    model_.architecture = architecture;
+  explicit GuardedModel(uint32_t head_dim, uint32_t n_kv_heads = 2) {
     model_.n_layers = 1;
-    model_.n_kv_heads = n_kv_heads;
+    model_.n_heads = model_.n_kv_heads = n_kv_heads;
     model_.head_dim = head_dim;
-    model_.attention_scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
+    makeLayersAlike(&model_);
   }
-  ModelDesc& model() { return model_; }
+  LayerKind& kind() { return model_.kinds[0]; }
 
-  void add(const std::string& name, const std::vector<float>& values,
+  void add(TensorRole role, const std::string& name, const std::vector<float>& values,
            TensorType type = TensorType::kF32) {
     const size_t size = type == TensorType::kF32 ? 4 : 2;
     std::vector<uint8_t> data(values.size() * size);
@@ -43,6 +43,7 @@ class GuardedModel {
                   size);
     }
     writer_.addTensor("blk.0." + name, static_cast<uint32_t>(type), {values.size()}, data);
+    roles_.emplace_back(role, "blk.0." + name);
   }
 
   /// What keys are stored in where `wanted` is asked for.
@@ -52,15 +53,23 @@ class GuardedModel {
     CapturedLog log;
     GgufFile file;
     EXPECT_TRUE(file.open(bytes.data(), bytes.size(), log.log()).ok()) << log.errors();
+    TensorIndex tensors;
+    EXPECT_TRUE(tensors.create(roles_.size(), 1, defaultAllocator(), log.log()).ok());
+    for (const auto& [role, name] : roles_) {
+      GgufTensor tensor;
+      EXPECT_TRUE(file.findTensor(name.c_str(), &tensor));
+      tensors.add(role, 0, tensor);
+    }
     CacheFormats formats;
     formats.k = formats.v = wanted;
-    EXPECT_TRUE(guardKeys(file, model_, log.log(), &formats).ok()) << log.errors();
+    EXPECT_TRUE(guardKeys(file, tensors, model_, log.log(), &formats).ok()) << log.errors();
     return formats;
   }
 
  private:
   ModelDesc model_;
   GgufWriter writer_;
+  std::vector<std::pair<TensorRole, std::string>> roles_;
 };
 
 std::vector<double> direction(uint32_t head_dim, std::mt19937* random) {
@@ -87,26 +96,28 @@ std::vector<float> times(const std::vector<double>& values, double factor) {
 
 /// The format that keys get whose bias has this norm in the second of two heads, and is small in the first.
 KvFormat keysOfBias(KvFormat wanted, uint32_t head_dim, double norm) {
-  GuardedModel file(Architecture::kQwen2, head_dim);
+  GuardedModel file(head_dim);
   std::mt19937 random(1);
   std::vector<float> bias = times(direction(head_dim, &random), 0.5);
   const std::vector<float> second = times(direction(head_dim, &random), norm);
   bias.insert(bias.end(), second.begin(), second.end());
-  file.add("attn_k.bias", bias);
+  file.add(TensorRole::kKeyBias, "attn_k.bias", bias);
   return file.keys(wanted);
 }
 
 /// The same of keys and queries whose root mean squares are `key` and `query`.
 CacheFormats formatsOfNorms(KvFormat wanted, uint32_t head_dim, double key, double query,
                             double scale = 0) {
-  GuardedModel file(Architecture::kQwen3, head_dim);
+  GuardedModel file(head_dim);
   if (scale != 0) {
-    file.model().attention_scale = static_cast<float>(scale);
+    file.kind().attention_scale = static_cast<float>(scale);
   }
   std::mt19937 random(1);
   const double root = std::sqrt(static_cast<double>(head_dim));
-  file.add("attn_k_norm.weight", times(direction(head_dim, &random), key * root));
-  file.add("attn_q_norm.weight", times(direction(head_dim, &random), query * root));
+  file.add(TensorRole::kKeyNorm, "attn_k_norm.weight",
+           times(direction(head_dim, &random), key * root));
+  file.add(TensorRole::kQueryNorm, "attn_q_norm.weight",
+           times(direction(head_dim, &random), query * root));
   return file.formats(wanted);
 }
 
@@ -197,14 +208,14 @@ TEST(KeyGuard, the_worst_head_counts_whatever_the_type_of_the_tensor) {
   for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBf16}) {
     for (uint32_t worst = 0; worst < 4; ++worst) {
       for (const double norm : {11.8, 12.2}) {
-        GuardedModel file(Architecture::kQwen2, 64, 4);
+        GuardedModel file(64, 4);
         std::mt19937 random(3);
         std::vector<float> bias;
         for (uint32_t head = 0; head < 4; ++head) {
           const std::vector<float> values = times(direction(64, &random), head == worst ? norm : 5);
           bias.insert(bias.end(), values.begin(), values.end());
         }
-        file.add("attn_k.bias", bias, type);
+        file.add(TensorRole::kKeyBias, "attn_k.bias", bias, type);
         EXPECT_EQ(norm < 12 ? KvFormat::kInt4 : KvFormat::kInt8, file.keys(KvFormat::kInt4));
       }
     }
@@ -212,9 +223,9 @@ TEST(KeyGuard, the_worst_head_counts_whatever_the_type_of_the_tensor) {
 }
 
 TEST(KeyGuard, values_keep_eight_bits_where_keys_need_sixteen) {
-  GuardedModel file(Architecture::kQwen2, 64, 1);
+  GuardedModel file(64, 1);
   std::mt19937 random(3);
-  file.add("attn_k.bias", times(direction(64, &random), 61));
+  file.add(TensorRole::kKeyBias, "attn_k.bias", times(direction(64, &random), 61));
   const CacheFormats formats = file.formats(KvFormat::kInt4);
   EXPECT_EQ(KvFormat::kF16, formats.keys(0));
   EXPECT_EQ(KvFormat::kInt8, formats.values(0));
@@ -282,6 +293,7 @@ TEST(KeyGuard, formats_are_refused_from_a_tenth_of_a_nat_of_rounding_on) {
   model.n_ff = 512;
   model.n_vocab = 1000;
   model.context_train = 65536;
+  makeLayersAlike(&model);
   PlanTotals totals;
   totals.weights_bytes = 1 << 20;
   totals.upload_half_bytes = 65536;

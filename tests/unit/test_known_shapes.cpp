@@ -36,7 +36,19 @@ const ModelShape& shapeOf(const char* name) {
 }
 
 uint64_t growthOf(const char* name, const CacheFormats& formats) {
-  return kvGrowthBytesPerToken(kvShapeOf(shapeOf(name)), formats);
+  return memoryGrowth(modelDescOf(shapeOf(name)), formats).per_token;
+}
+
+uint64_t bytesAt(const char* name, const CacheFormats& formats, uint64_t tokens) {
+  return memoryBytesAt(modelDescOf(shapeOf(name)), formats, tokens);
+}
+
+uint32_t slidingLayers(const ModelDesc& model) {
+  uint32_t count = 0;
+  for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
+    count += model.slides(layer) ? 1 : 0;
+  }
+  return count;
 }
 
 TEST(KnownShapes, bytes_per_token_are_those_published) {
@@ -60,7 +72,7 @@ TEST(KnownShapes, bytes_per_token_are_those_published) {
     EXPECT_EQ(row.f16, growthOf(row.name, kF16)) << row.name;
     EXPECT_EQ(row.k8v4, growthOf(row.name, kK8V4)) << row.name;
     EXPECT_EQ(row.k4v4, growthOf(row.name, kK4V4)) << row.name;
-    EXPECT_EQ(0u, kvLocalBytes(kvShapeOf(shapeOf(row.name)), kF16)) << row.name;
+    EXPECT_EQ(0u, memoryGrowth(modelDescOf(shapeOf(row.name)), kF16).sliding_bytes) << row.name;
   }
 }
 
@@ -80,28 +92,28 @@ TEST(KnownShapes, local_layers_stop_growing_at_their_window) {
       {"gpt-oss-20b", 24576, 3145728, 204472320},
   };
   for (const auto& row : rows) {
-    const KvShape kv = kvShapeOf(shapeOf(row.name));
-    EXPECT_EQ(row.growth, kvGrowthBytesPerToken(kv, kF16)) << row.name;
-    EXPECT_EQ(row.local, kvLocalBytes(kv, kF16)) << row.name;
-    EXPECT_EQ(row.at_8192, kvBytesAt(kv, kF16, 8192)) << row.name;
-    const uint32_t window = shapeOf(row.name).local_window;
-    EXPECT_LT(kvBytesAt(kv, kF16, window - 1), row.growth * (window - 1) + row.local) << row.name;
+    const MemoryGrowth growth = memoryGrowth(modelDescOf(shapeOf(row.name)), kF16);
+    EXPECT_EQ(row.growth, growth.per_token) << row.name;
+    EXPECT_EQ(row.local, growth.sliding_bytes) << row.name;
+    EXPECT_EQ(row.at_8192, bytesAt(row.name, kF16, 8192)) << row.name;
+    const uint32_t window = shapeOf(row.name).sliding_window;
+    EXPECT_EQ(row.local, growth.sliding_per_token * window) << row.name;
+    EXPECT_LT(bytesAt(row.name, kF16, window - 1), row.growth * (window - 1) + row.local)
+        << row.name;
   }
 }
 
 TEST(KnownShapes, measurements_of_others_agree) {
   // Llama-3.2-1B at 2048 tokens: 64, 34 and 18 MiB; keys of Llama-3.1-8B in 8 bits: 68 MiB.
-  const KvShape small = kvShapeOf(shapeOf("llama-3.2-1b"));
-  EXPECT_EQ(64u << 20, kvBytesAt(small, kF16, 2048));
-  EXPECT_EQ(34u << 20, kvBytesAt(small, kK8V8, 2048));
-  EXPECT_EQ(18u << 20, kvBytesAt(small, kK4V4, 2048));
-  const KvShape large = kvShapeOf(shapeOf("llama-3.1-8b"));
-  EXPECT_EQ(68u << 20, kvBytesAt(large, kK8V8, 2048) / 2);
+  EXPECT_EQ(64u << 20, bytesAt("llama-3.2-1b", kF16, 2048));
+  EXPECT_EQ(34u << 20, bytesAt("llama-3.2-1b", kK8V8, 2048));
+  EXPECT_EQ(18u << 20, bytesAt("llama-3.2-1b", kK4V4, 2048));
+  EXPECT_EQ(68u << 20, bytesAt("llama-3.1-8b", kK8V8, 2048) / 2);
 }
 
 TEST(KnownShapes, claims_that_are_wrong_do_not_come_out) {
   for (const char* name : {"llama-2-70b", "llama-3-70b"}) {
-    const uint64_t at_32k = kvBytesAt(kvShapeOf(shapeOf(name)), kF16, 32768);
+    const uint64_t at_32k = bytesAt(name, kF16, 32768);
     EXPECT_EQ(10737418240u, at_32k) << "10.7 GB, not 170";
     EXPECT_LT(growthOf(name, kF16), 5200000u / 15) << "not 5.2 MB a token";
   }
@@ -156,9 +168,14 @@ TEST(KnownShapes, rows_are_consistent) {
     EXPECT_EQ(&shape, findShape(shape.name));
     EXPECT_LT(std::string(shape.name).size(), sizeof(oriel_shape_info().name));
     EXPECT_EQ(0u, shape.n_heads % shape.n_kv_heads) << shape.name;
-    EXPECT_LT(shape.local_layers + shape.shared_layers, shape.n_layers) << shape.name;
-    EXPECT_EQ(shape.local_layers == 0, shape.local_window == 0) << shape.name;
-    EXPECT_EQ(shape.n_layers - shape.shared_layers, kvShapeOf(shape).layers()) << shape.name;
+    EXPECT_LT(shape.sliding_layers + shape.shared_layers, shape.n_layers) << shape.name;
+    EXPECT_EQ(shape.sliding_layers == 0, shape.sliding_window == 0) << shape.name;
+    const ModelDesc model = modelDescOf(shape);
+    uint32_t memories = 0;
+    forEachMemory(model, CacheShape(), kF16, [&](const Memory&) { ++memories; });
+    EXPECT_EQ(shape.n_layers - shape.shared_layers, memories) << shape.name;
+    test::CapturedLog log;
+    EXPECT_TRUE(checkMemories(model, log.log()).ok()) << shape.name << ": " << log.errors();
   }
   EXPECT_EQ(nullptr, findShape("no-such-model"));
 }
@@ -181,20 +198,21 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
     const std::string path = std::string(ORIEL_TEST_DATA "/models/") + entry.file;
     ASSERT_TRUE(source.open(path.c_str(), defaultAllocator(), log.log()).ok());
     const GgufFile& file = source.gguf();
-    ASSERT_TRUE(readModelDesc(file, log.log(), &model).ok());
+    TensorIndex tensors;
+    ASSERT_TRUE(readModelDesc(file, defaultAllocator(), log.log(), &model, &tensors).ok());
     bool one_type = true;
     for (const TensorRole role : {TensorRole::kTokenEmbedding, TensorRole::kQuery, TensorRole::kKey,
                                   TensorRole::kValue, TensorRole::kAttentionOut, TensorRole::kGate,
                                   TensorRole::kUp, TensorRole::kDown, TensorRole::kOutput}) {
       WeightType type;
-      ASSERT_TRUE(weightTypeOf(findTensor(file, model, role, 0).type, &type));
+      ASSERT_TRUE(weightTypeOf(tensors.find(role).type, &type));
       one_type = one_type && type == entry.type;
     }
     if (!one_type) {
       continue;
     }
     ++compared;
-    ASSERT_TRUE(measureWeights(file, model, log.log(), &expected).ok());
+    ASSERT_TRUE(measureWeights(tensors, model, log.log(), &expected).ok());
     const ModelShape shape = {"file",
                               model.n_layers,
                               model.n_heads,
@@ -218,33 +236,20 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
   EXPECT_GE(compared, 3u);
 }
 
-TEST(KnownShapes, equal_layers_take_the_cache_that_a_plan_takes) {
-  for (uint32_t i = 0; i < knownShapeCount(); ++i) {
-    const ModelShape& shape = knownShape(i);
-    if (shape.local_layers != 0 || shape.latent_dim != 0) {
-      continue;
-    }
-    for (CacheFormats formats : {kF16, kK8V8, kK8V4, kK4V4}) {
-      formats.requireF16(0);
-      const ModelDesc model = modelDescOf(shape);
-      const CacheShape cache = {shape.n_kv_heads, shape.head_dim, 4, 1000, 1063};
-      uint64_t of_plan = 0;
-      uint64_t of_shape = 0;
-      EXPECT_TRUE(cacheBytes(model, cache, formats, &of_plan));
-      EXPECT_TRUE(kvArenaBytes(kvShapeOf(shape), cache, formats, &of_shape));
-      EXPECT_EQ(of_plan, of_shape) << shape.name;
-    }
-  }
-}
-
 TEST(KnownShapes, local_layers_take_a_ring_of_their_own_window_and_no_sinks) {
-  KvShape kv;
-  kv.groups[kv.n_groups++] = {2, 1, 64, 0, false};
-  kv.groups[kv.n_groups++] = {3, 1, 64, 128, false};
-  kv.second[0] = 0b10110;
+  ModelDesc model;
+  model.n_layers = 5;
+  model.n_heads = model.n_kv_heads = 1;
+  model.head_dim = 64;
+  makeLayersAlike(&model);
+  LayerKind local = model.kinds[0];
+  local.view = addView({ViewKind::kSliding, 128}, &model);
+  for (const uint32_t layer : {1u, 2u, 4u}) {
+    model.layers[layer].kind = addKind(local, &model);
+  }
   const CacheShape cache = {1, 64, 4, 1000, 1063};
   uint64_t bytes = 0;
-  ASSERT_TRUE(kvArenaBytes(kv, cache, kF16, &bytes));
+  ASSERT_TRUE(cacheBytes(model, cache, kF16, &bytes));
   const uint64_t side_global = alignUp((4 + 1063) * 64 * 2, kBufferAlignment);
   const uint64_t side_local = alignUp((128 + 63) * 64 * 2, kBufferAlignment);
   EXPECT_EQ(alignUp(2 * (2 * side_global + 3 * side_local), kArenaGranularity), bytes);
@@ -346,7 +351,6 @@ TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
 
 // What the budgeter is for: with more memory never a worse plan, and precision grows with it.
 TEST(KnownShapes, precision_grows_with_memory_and_loss_only_falls) {
-  KvShape kv;
   ModelShape small = shapeOf("smollm2-135m");
   small.context_train = 65536;
   for (const char* name : {"a long context", "tinyllama-1.1b", "llama-3.2-1b", "gemma-3-270m"}) {
@@ -355,9 +359,7 @@ TEST(KnownShapes, precision_grows_with_memory_and_loss_only_falls) {
     const ModelShape& shape = found != nullptr ? *found : small;
     const ModelDesc model = modelDescOf(shape);
     const PlanTotals totals = measureShape(shape, WeightType::kQ4_0);
-    kv = kvShapeOf(shape);
     BudgetRequest request;
-    request.kv = &kv;
     Budget budget;
     ASSERT_TRUE(chooseBudget(model, totals, request, Log(), &budget).ok());
     const uint64_t minimum = budget.minimum_bytes;
@@ -390,12 +392,12 @@ TEST(KnownShapes, precision_grows_with_memory_and_loss_only_falls) {
 TEST(KnownShapes, layers_with_a_window_of_their_own_take_rotations_of_their_own) {
   ModelShape plain = *findShape("gemma-3-270m");
   const ModelDesc with = modelDescOf(plain);
-  EXPECT_EQ(15u, with.localLayers());
-  EXPECT_EQ(512u, with.local_window);
-  plain.local_layers = 0;
+  EXPECT_EQ(15u, slidingLayers(with));
+  EXPECT_EQ(512u, with.viewOf(with.n_layers - 1).window);
+  plain.sliding_layers = 0;
   constexpr uint32_t kChunk = 64;
-  // A third table of 256 / 2 pairs for each token of the chunk.
-  EXPECT_EQ(kChunk * 256u * sizeof(float),
+  // A third table of 256 / 2 pairs, and a second view, for each token of the chunk.
+  EXPECT_EQ(kChunk * (256u * sizeof(float) + 16),
             layoutIo(with, kChunk, 4096).step.size_bytes -
                 layoutIo(modelDescOf(plain), kChunk, 4096).step.size_bytes);
 }

@@ -19,11 +19,21 @@ constexpr Pair kK8V4 = {KvFormat::kInt8, KvFormat::kInt4, 13};
 constexpr Pair kK4V4 = {KvFormat::kInt4, KvFormat::kInt4, 9};
 constexpr Pair kPairs[] = {kK4V4, kK8V4, kK8V8, kF16};
 
+ModelDesc modelOf(uint32_t layers, uint32_t context_train = 0) {
+  ModelDesc model;
+  model.n_layers = layers;
+  model.n_heads = model.n_kv_heads = 1;
+  model.head_dim = 128;
+  model.context_train = context_train;
+  makeLayersAlike(&model);
+  return model;
+}
+
 double lossOf(const Pair& pair, uint64_t tokens, uint32_t context_train = 0, uint32_t layers = 24) {
   CacheFormats formats;
   formats.k = pair.k;
   formats.v = pair.v;
-  return LossModel().expected(formats, layers, tokens, context_train);
+  return LossModel().expected(formats, modelOf(layers, context_train), tokens);
 }
 
 /// With the memory of so many tokens in f16.
@@ -71,10 +81,10 @@ TEST(Loss, rounding_is_averaged_over_layers_and_raised_keys_are_exact) {
   EXPECT_DOUBLE_EQ(lossOf(kK8V4, 1000, 0, 8), lossOf(kK8V4, 1000, 0, 80));
   CacheFormats formats;
   formats.k = KvFormat::kInt4;
-  const double all = LossModel().expected(formats, 4, 1000, 0);
+  const double all = LossModel().expected(formats, modelOf(4), 1000);
   formats.requireF16(0);
   formats.requireF16(3);
-  const double half = LossModel().expected(formats, 4, 1000, 0);
+  const double half = LossModel().expected(formats, modelOf(4), 1000);
   EXPECT_NEAR(LossModel().keys_int4 / 2, all - half, 1e-12);
 }
 
@@ -86,14 +96,14 @@ TEST(Loss, layers_share_the_rounding_as_they_were_measured) {
   loss.layers = layers;
   CacheFormats formats;
   formats.k = KvFormat::kInt4;
-  EXPECT_NEAR(loss.keys_int4, loss.roundingOfKeys(formats, 4), 1e-15);
+  EXPECT_NEAR(loss.keys_int4, loss.roundingOfKeys(formats, modelOf(4)), 1e-15);
   formats.keepF16(0);
-  EXPECT_NEAR(loss.keys_int4 * 0.3, loss.roundingOfKeys(formats, 4), 1e-15);
+  EXPECT_NEAR(loss.keys_int4 * 0.3, loss.roundingOfKeys(formats, modelOf(4)), 1e-15);
   formats.keepF16(1);
   formats.keepF16(2);
   formats.keepF16(3);
-  EXPECT_EQ(0, loss.roundingOfKeys(formats, 4));
-  EXPECT_EQ(0, loss.roundingOfValues(formats, 4));
+  EXPECT_EQ(0, loss.roundingOfKeys(formats, modelOf(4)));
+  EXPECT_EQ(0, loss.roundingOfValues(formats, modelOf(4)));
 }
 
 TEST(Loss, small_heads_make_keys_dearer) {

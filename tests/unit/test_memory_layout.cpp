@@ -17,6 +17,7 @@ ModelDesc modelOf(uint32_t n_embd, uint32_t n_heads, uint32_t n_kv_heads, uint32
   model.rope_dims = head_dim;
   model.n_ff = n_ff;
   model.n_vocab = 320;
+  makeLayersAlike(&model);
   return model;
 }
 
@@ -26,7 +27,7 @@ struct Product {
   uint64_t units;  // of all rows of the input
 };
 
-bool overlap(const BufferRef& a, const BufferRef& b) {
+bool shareBytes(const BufferRef& a, const BufferRef& b) {
   return a.offset_bytes < b.offset_bytes + b.size_bytes &&
          b.offset_bytes < a.offset_bytes + a.size_bytes;
 }
@@ -62,7 +63,7 @@ TEST(ActivationLayout,
         EXPECT_LE(product.staged.offset_bytes + product.staged.size_bytes, act.bytes);
         for (const BufferRef& other : {product.in, product.out, act.residual, act.normed,
                                        act.head_normed, act.device_step}) {
-          EXPECT_FALSE(overlap(product.staged, other));
+          EXPECT_FALSE(shareBytes(product.staged, other));
         }
       }
     }

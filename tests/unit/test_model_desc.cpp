@@ -43,8 +43,7 @@ TEST(ModelDesc, a_small_llama_is_described) {
   const Described described(TinyLlama().writer());
   ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
   const ModelDesc& desc = described.desc;
-  EXPECT_EQ(desc.architecture, Architecture::kLlama);
-  EXPECT_STREQ(architectureName(desc.architecture), "llama");
+  EXPECT_STREQ(desc.architecture, "llama");
   EXPECT_EQ(desc.n_layers, 2u);
   EXPECT_EQ(desc.n_embd, 32u);
   EXPECT_EQ(desc.n_heads, 4u);
@@ -55,7 +54,7 @@ TEST(ModelDesc, a_small_llama_is_described) {
   EXPECT_EQ(desc.context_train, 128u);
   EXPECT_EQ(desc.rope_dims, 8u);
   EXPECT_EQ(desc.rope_pairing, RopePairing::kInterleaved);
-  EXPECT_EQ(desc.rope.theta, 10000.0);
+  EXPECT_EQ(desc.ropes[kMainRope].theta, 10000.0);
   EXPECT_EQ(desc.rms_eps, 1e-5f);
   EXPECT_TRUE(desc.tied_output);
 }
@@ -82,7 +81,7 @@ TEST(ModelDesc, optional_numbers_replace_the_defaults) {
   ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
   EXPECT_EQ(described.desc.head_dim, 16u);
   EXPECT_EQ(described.desc.rope_dims, 12u);
-  EXPECT_EQ(described.desc.rope.theta, 500000.0);
+  EXPECT_EQ(described.desc.ropes[kMainRope].theta, 500000.0);
   EXPECT_EQ(described.desc.context_train, 0u);
 }
 
@@ -110,11 +109,9 @@ TEST(ModelDesc, an_untied_output_is_seen) {
   const Described untied(shape.writer());
   ASSERT_EQ(untied.status, ORIEL_OK) << untied.log.errors();
   EXPECT_FALSE(untied.desc.tied_output);
-  EXPECT_TRUE(
-      findTensor(*untied.file, untied.desc, TensorRole::kOutput, 0).name.equals("output.weight"));
+  EXPECT_TRUE(untied.tensors.find(TensorRole::kOutput).name.equals("output.weight"));
   const Described tied(TinyLlama().writer());
-  EXPECT_TRUE(
-      findTensor(*tied.file, tied.desc, TensorRole::kOutput, 0).name.equals("token_embd.weight"));
+  EXPECT_TRUE(tied.tensors.find(TensorRole::kOutput).name.equals("token_embd.weight"));
 }
 
 TEST(ModelDesc, every_role_finds_its_tensor) {
@@ -138,7 +135,8 @@ TEST(ModelDesc, every_role_finds_its_tensor) {
       {TensorRole::kDown, "blk.10.ffn_down.weight"},
   };
   for (const auto& [role, name] : names) {
-    const GgufTensor tensor = findTensor(*described.file, described.desc, role, 10);
+    const uint32_t layer = name.find("blk.") == 0 ? 10 : 0;
+    const GgufTensor tensor = described.tensors.find(role, layer);
     EXPECT_TRUE(tensor.name.equals(name.c_str())) << name;
     EXPECT_NE(tensor.bytes, 0u) << name;
   }
@@ -225,13 +223,25 @@ TEST(ModelDesc, real_numbers_must_be_positive_and_finite) {
   }
 }
 
-TEST(ModelDesc, layers_that_differ_are_refused) {
-  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"llama.attention.head_count_kv", "2 and 4"},
+TEST(ModelDesc, counts_per_layer_are_one_for_each_layer) {
+  for (const std::string key : {"llama.attention.head_count_kv", "llama.attention.head_count",
+                                "llama.feed_forward_length"}) {
+    for (const size_t entries : {0u, 1u, 3u, 100u}) {
+      expectRefused(ORIEL_ERROR_FORMAT,
+                    {key + " has " + std::to_string(entries) +
+                     " entries for 2 layers: convert the model again"},
+                    [&](GgufWriter* w) { w->addInt32s(key, std::vector<int32_t>(entries, 4)); });
+    }
+  }
+  // What two layers have must fit each layer's own tensors.
+  expectRefused(ORIEL_ERROR_FORMAT, {"blk.1.attn_k.weight", "16 rows", "32 rows"},
                 [](GgufWriter* w) {
                   w->addInt32s("llama.attention.head_count_kv", {2, 4});
                 });
-  expectRefused(ORIEL_ERROR_FORMAT, {"llama.attention.head_count_kv"},
-                [](GgufWriter* w) { w->addInt32s("llama.attention.head_count_kv", {}); });
+  expectRefused(ORIEL_ERROR_FORMAT, {"llama.attention.head_count_kv is 3 in layer 1", "(4)"},
+                [](GgufWriter* w) {
+                  w->addInt32s("llama.attention.head_count_kv", {2, 3});
+                });
   expectRefused(ORIEL_ERROR_FORMAT, {"llama.attention.head_count_kv"}, [](GgufWriter* w) {
     w->addStrings("llama.attention.head_count_kv", {"2", "2"});
   });
@@ -347,7 +357,7 @@ void expectDescribed(const std::string& folder, const RealFile& expected) {
   EXPECT_EQ(desc.rope_dims, expected.head_dim);
   EXPECT_EQ(desc.n_ff, expected.n_ff);
   EXPECT_EQ(desc.n_vocab, expected.n_vocab);
-  EXPECT_EQ(desc.rope.theta, 10000.0);
+  EXPECT_EQ(desc.ropes[kMainRope].theta, 10000.0);
   EXPECT_EQ(desc.tied_output, expected.tied);
 }
 

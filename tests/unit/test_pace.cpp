@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "exec/pace.h"
-#include "plan/op_work.h"
+#include "plan/op.h"
 
 namespace oriel::test {
 namespace {
@@ -65,8 +65,7 @@ TEST(OpWork, of_a_product_is_its_multiplications_and_of_attention_what_is_seen) 
   op.push.matmul.rows = 1536;
   op.push.matmul.units = 18;  // 576 columns
   EXPECT_NEAR(opWork(op, 64).most(), 1536.0 * 576 * 64, 1e5);
-  op.push.matmul.one_row = 1;
-  EXPECT_NEAR(opWork(op, 64).most(), 1536.0 * 576, 1e5);
+  EXPECT_NEAR(opWork(op, 1).most(), 1536.0 * 576, 1e5);
 
   Op attention;
   attention.kind = OpKind::kAttention;
@@ -75,12 +74,18 @@ TEST(OpWork, of_a_product_is_its_multiplications_and_of_attention_what_is_seen) 
   attention.push.attention.head_dim = 64;
   attention.push.attention.sinks = 4;
   attention.push.attention.ring = 96;
+  attention.push.attention.view = 2;
   // A key and a value of each token.
   const OpWork work = opWork(attention, 8);
-  EXPECT_NEAR(work.at(50, 7), 8.0 * 9 * 64 * 2 * 50, 1e5);
+  EXPECT_NEAR(work.at(50), 8.0 * 9 * 64 * 2 * 50, 1e5);
   EXPECT_NEAR(work.most(), 8.0 * 9 * 64 * 2 * 100, 1e5);
-  attention.push.attention.local = 1;
-  EXPECT_NEAR(opWork(attention, 8).at(50, 7), 8.0 * 9 * 64 * 2 * 7, 1e5);
+  EXPECT_EQ(2u, work.view);
+
+  // Once, however many rows there are.
+  Op top;
+  top.kind = OpKind::kTopBlocks;
+  top.push.top = {50000, 1000};
+  EXPECT_EQ(opWork(top, 1).most(), opWork(top, 64).most());
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ TEST(Rope, phases_agree_with_long_double_for_ever) {
   for (const double theta : {10000.0, 500000.0, 1e6}) {
     for (const uint32_t dims : {8u, 64u, 128u}) {
       RopePhases phases;
-      phases.init(theta, dims);
+      uint64_t steps[kMaxHeadDim / 2];
+      phases.init(theta, dims, nullptr, 1.0, steps);
       std::vector<float> pairs(dims);
       for (const uint64_t position :
            {0ull, 1ull, 1000ull, (1ull << 20) + 7, (1ull << 24) + 12345, 1ull << 31}) {
@@ -40,7 +41,8 @@ TEST(Rope, phases_agree_with_long_double_for_ever) {
 
 TEST(Rope, differences_of_positions_are_all_that_counts) {
   RopePhases phases;
-  phases.init(10000.0, 64);
+  uint64_t steps[kMaxHeadDim / 2];
+  phases.init(10000.0, 64, nullptr, 1.0, steps);
   // The phase is linear modulo a turn: exact, not approximately so, at any distance from zero.
   for (uint32_t i = 0; i < 32; ++i) {
     const uint64_t near = phases.step(i) * 1000 - phases.step(i) * 900;

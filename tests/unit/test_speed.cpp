@@ -52,14 +52,32 @@ DeviceSpeed roundSpeed() {
   return speed;
 }
 
+/// Four layers that see the session's window, and perhaps more that see 100 tokens at most.
+ModelDesc layersOfModel(uint32_t n_sliding) {
+  ModelDesc model;
+  model.n_layers = 4 + n_sliding;
+  model.n_heads = 8;
+  model.n_kv_heads = 2;
+  model.head_dim = 64;
+  makeLayersAlike(&model);
+  LayerKind sliding = model.kinds[0];
+  sliding.view = n_sliding != 0 ? addView({ViewKind::kSliding, 100}, &model) : uint8_t{0};
+  for (uint32_t layer = 4; layer < model.n_layers; ++layer) {
+    model.layers[layer].kind = addKind(sliding, &model);
+  }
+  return model;
+}
+
+const ModelDesc kModel = layersOfModel(0);
+const ModelDesc kSlidingModel = layersOfModel(12);
+
 WorkShape workOfModel() {
   WorkShape work;
+  work.model = &kModel;
   work.known = true;
   work.n_ops[0] = 50;
   work.n_ops[1] = 40;
   work.n_ops[2] = 2;
-  work.n_heads = 8;
-  work.kv.groups[work.kv.n_groups++] = {4, 2, 64, 0, false};
   work.add(kQ4, 1000000, 100000);
   return work;
 }
@@ -79,8 +97,8 @@ TEST(Speed, a_step_is_the_sum_of_overhead_weights_and_cache) {
   EXPECT_NEAR(1e-9 * (1e5 + 50 * 1e4 + values * 8), cost.overhead_s, 1e-15);
   EXPECT_NEAR(1e-3, cost.weights_s, 1e-15);
   EXPECT_NEAR(1e-9 * (100000 * 0.8 + 2 * 1e4), cost.head_s, 1e-15);
-  EXPECT_NEAR(1e-9 * values * 2, cost.cache_s_per_token, 1e-18);
-  EXPECT_NEAR(cost.overhead_s + cost.weights_s + 1000 * cost.cache_s_per_token,
+  EXPECT_NEAR(1e-9 * values * 2, cost.seen[0].s_per_token, 1e-18);
+  EXPECT_NEAR(cost.overhead_s + cost.weights_s + 1000 * cost.seen[0].s_per_token,
               stepSeconds(cost, 1000), 1e-15);
 
   ASSERT_TRUE(stepCost(roundSpeed(), workOfModel(), f16, 16, &cost));
@@ -88,7 +106,7 @@ TEST(Speed, a_step_is_the_sum_of_overhead_weights_and_cache) {
   EXPECT_NEAR(1e-9 * (1000000 * (0.5 + 16 * 0.25) + values * 16 * 5), cost.weights_s, 1e-12);
   EXPECT_NEAR(1e-9 * (1e5 + 40 * 1e4), cost.overhead_s, 1e-15);
   EXPECT_NEAR(1e-9 * 1000000 * 0.5, cost.weights_once_s, 1e-12);
-  EXPECT_NEAR(1e-9 * values * 16 * 1, cost.cache_s_per_token, 1e-15);
+  EXPECT_NEAR(1e-9 * values * 16 * 1, cost.seen[0].s_per_token, 1e-15);
 }
 
 TEST(Speed, more_work_is_never_predicted_to_take_less_time) {
@@ -117,19 +135,21 @@ TEST(Speed, a_pair_that_was_not_measured_is_half_of_each_side) {
   ASSERT_TRUE(stepCost(roundSpeed(), work, formatsOf(KvFormat::kF16, KvFormat::kInt4), 0, &mixed));
   ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &f16));
   ASSERT_TRUE(stepCost(roundSpeed(), work, formatsOf(KvFormat::kInt4, KvFormat::kInt4), 0, &int4));
-  EXPECT_NEAR((f16.cache_s_per_token + int4.cache_s_per_token) / 2, mixed.cache_s_per_token, 1e-15);
+  EXPECT_NEAR((f16.seen[0].s_per_token + int4.seen[0].s_per_token) / 2, mixed.seen[0].s_per_token,
+              1e-15);
 }
 
 TEST(Speed, layers_with_a_window_of_their_own_stop_costing_when_it_is_full) {
   WorkShape work = workOfModel();
-  work.kv.groups[work.kv.n_groups++] = {12, 2, 64, 100, false};
-  work.kv.second[0] = 0xFFF0;
+  work.model = &kSlidingModel;
   StepCost cost;
   ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost));
-  EXPECT_EQ(100u, cost.local_window_tokens);
-  EXPECT_NEAR(3 * cost.cache_s_per_token, cost.local_s_per_token, 1e-15);
-  EXPECT_NEAR(4 * 50 * cost.cache_s_per_token, stepSeconds(cost, 50) - stepSeconds(cost, 0), 1e-12);
-  EXPECT_NEAR(100 * cost.cache_s_per_token, stepSeconds(cost, 300) - stepSeconds(cost, 200), 1e-12);
+  EXPECT_EQ(100u, cost.seen[1].window_tokens);
+  EXPECT_NEAR(3 * cost.seen[0].s_per_token, cost.seen[1].s_per_token, 1e-15);
+  EXPECT_NEAR(4 * 50 * cost.seen[0].s_per_token, stepSeconds(cost, 50) - stepSeconds(cost, 0),
+              1e-12);
+  EXPECT_NEAR(100 * cost.seen[0].s_per_token, stepSeconds(cost, 300) - stepSeconds(cost, 200),
+              1e-12);
 }
 
 TEST(Speed, nothing_is_predicted_from_rates_that_are_not_there) {
@@ -184,7 +204,7 @@ const ModelShape& smallModel() { return *findShape("smollm2-135m"); }
 Planned planWith(const DeviceSpeed& speed, double min_tokens_per_s, uint64_t memory_bytes,
                  uint32_t window = 0, bool f16 = false) {
   const ModelDesc model = modelDescOf(smallModel());
-  const WorkShape work = workOf(smallModel(), WeightType::kQ4_0);
+  const WorkShape work = workOf(smallModel(), model, WeightType::kQ4_0);
   BudgetRequest request;
   request.memory_bytes = memory_bytes;
   request.window = window;
@@ -366,11 +386,13 @@ TEST(Probe, is_a_model_like_any_other) {
     GgufFile file;
     ModelDesc desc;
     ASSERT_TRUE(file.open(data, bytes, log.log()).ok()) << log.errors();
-    ASSERT_TRUE(readModelDesc(file, log.log(), &desc).ok()) << log.errors();
+    TensorIndex tensors;
+    ASSERT_TRUE(readModelDesc(file, defaultAllocator(), log.log(), &desc, &tensors).ok())
+        << log.errors();
     EXPECT_EQ(8u, desc.n_heads);
     EXPECT_EQ(32u, desc.head_dim);
     EXPECT_TRUE(desc.tied_output);
-    const WorkShape work = workOf(file, desc, kvShapeOf(desc), PlanTotals());
+    const WorkShape work = workOf(tensors, desc, PlanTotals());
     ASSERT_EQ(1u, work.n_matrices);
     EXPECT_EQ(shape.bodyWeights(), work.matrices[0].body_weights);
     EXPECT_EQ(32u * 256, work.matrices[0].head_weights);
@@ -462,8 +484,8 @@ TEST(Probe, is_widened_to_whole_blocks_and_narrowed_to_the_memory_there_is) {
 }
 
 TEST(SpeedTarget, is_another_for_other_layers_types_and_kernels) {
-  const SpeedTarget small =
-      speedTargetOf(modelDescOf(smallModel()), workOf(smallModel(), WeightType::kQ4_0));
+  const ModelDesc model = modelDescOf(smallModel());
+  const SpeedTarget small = speedTargetOf(model, workOf(smallModel(), model, WeightType::kQ4_0));
   EXPECT_EQ(30u, small.shape.n_layers);
   ASSERT_EQ(1u, small.n_matrices);
   SpeedTarget other = small;

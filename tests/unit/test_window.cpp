@@ -27,13 +27,13 @@ std::set<uint64_t> visibleTokens(uint64_t t, uint32_t sinks, uint32_t window) {
 }
 
 std::vector<uint32_t> slotsSeen(const SlidingWindow& window, const CacheShape& shape, uint64_t t) {
-  const TokenStep step = window.step(t);
+  const View seen = window.view(t);
   std::vector<uint32_t> slots;
-  for (uint32_t i = 0; i < step.n_sinks; ++i) {
+  for (uint32_t i = 0; i < seen.n_sinks; ++i) {
     slots.push_back(i);
   }
-  for (uint32_t i = 0; i < step.n_ring; ++i) {
-    slots.push_back(shape.sinks + (step.ring_begin + i) % shape.ring);
+  for (uint32_t i = 0; i < seen.count; ++i) {
+    slots.push_back(shape.sinks + (seen.begin + i) % shape.ring);
   }
   return slots;
 }
@@ -49,7 +49,7 @@ TEST(Window, slots_seen_hold_exactly_the_sinks_and_the_last_tokens) {
         for (uint64_t begin = 0; begin < 120; begin += chunk) {
           for (uint64_t t = begin; t < begin + chunk; ++t) {
             stored[window.slot(t)] = t;
-            EXPECT_EQ(window.slot(t), window.step(t).slot);
+            EXPECT_EQ(window.slot(t), window.view(t).slot);
             EXPECT_LT(window.slot(t), sinks + shape.ring);
           }
           for (uint64_t t = begin; t < begin + chunk; ++t) {
@@ -60,7 +60,7 @@ TEST(Window, slots_seen_hold_exactly_the_sinks_and_the_last_tokens) {
             EXPECT_EQ(visibleTokens(t, sinks, window_tokens), seen)
                 << "t " << t << " sinks " << sinks << " window " << window_tokens << " chunk "
                 << chunk;
-            EXPECT_EQ(seen.size(), SlidingWindow::visible(window.step(t)));
+            EXPECT_EQ(seen.size(), SlidingWindow::visible(window.view(t)));
           }
         }
       }
@@ -73,7 +73,7 @@ TEST(Window, sink_query_stands_where_the_newest_cache_position_is) {
   // StreamingLLM: min(t, S + W - 1).
   for (const uint64_t t :
        {uint64_t{0}, uint64_t{3}, uint64_t{4}, uint64_t{63}, uint64_t{64}, uint64_t{1} << 40}) {
-    EXPECT_EQ(std::min<uint64_t>(t, 63), SlidingWindow::sinkQueryIndex(window.step(t)));
+    EXPECT_EQ(std::min<uint64_t>(t, 63), SlidingWindow::sinkQueryIndex(window.view(t)));
   }
 }
 
@@ -82,14 +82,14 @@ TEST(Window, a_floor_hides_older_tokens_but_never_the_sinks) {
   const SlidingWindow window(shape);
   for (uint64_t t = 0; t < 100; ++t) {
     for (const uint64_t floor : {t - std::min<uint64_t>(t, 7), t, uint64_t{0}, t + 5}) {
-      const TokenStep plain = window.step(t);
-      const TokenStep step = window.step(t, floor);
-      EXPECT_EQ(plain.n_sinks, step.n_sinks);
-      EXPECT_EQ(plain.slot, step.slot);
+      const View plain = window.view(t);
+      const View seen = window.view(t, floor);
+      EXPECT_EQ(plain.n_sinks, seen.n_sinks);
+      EXPECT_EQ(plain.slot, seen.slot);
       if (t >= shape.sinks) {
         const uint64_t first = std::max({window.oldest(t), std::min(floor, t), uint64_t{4}});
-        EXPECT_EQ(t - first + 1, step.n_ring);
-        EXPECT_EQ(window.slot(first) - shape.sinks, step.ring_begin);
+        EXPECT_EQ(t - first + 1, seen.count);
+        EXPECT_EQ(window.slot(first) - shape.sinks, seen.begin);
       }
     }
   }
@@ -124,10 +124,10 @@ TEST(Window, positions_beyond_32_bits_keep_their_slots_in_range) {
   const CacheShape shape = shapeOf(4, 1000, 64);
   const SlidingWindow window(shape);
   for (uint64_t t = (1ull << 40) - 3; t < (1ull << 40) + 3000; ++t) {
-    const TokenStep step = window.step(t);
-    ASSERT_LT(step.slot, shape.sinks + shape.ring);
-    ASSERT_EQ(1000u, step.n_ring);
-    ASSERT_EQ(step.slot, shape.sinks + (step.ring_begin + step.n_ring - 1) % shape.ring);
+    const View seen = window.view(t);
+    ASSERT_LT(seen.slot, shape.sinks + shape.ring);
+    ASSERT_EQ(1000u, seen.count);
+    ASSERT_EQ(seen.slot, shape.sinks + (seen.begin + seen.count - 1) % shape.ring);
   }
 }
 

@@ -84,31 +84,29 @@ extern "C" {
 
 typedef enum oriel_status {
   ORIEL_OK = 0,
-  ORIEL_ERROR_ARGUMENT = 1, /* a NULL pointer, a value out of range, an unknown name */
-  ORIEL_ERROR_IO = 2,       /* a file cannot be opened or read, or changed while it was read */
-  ORIEL_ERROR_FORMAT = 3,   /* a file not GGUF or a snapshot not one, truncated, or inconsistent */
+  ORIEL_ERROR_ARGUMENT = 1,      /* a NULL pointer, a value out of range, an unknown name */
+  ORIEL_ERROR_IO = 2,            /* a file cannot be opened or read, or changed while it was read */
+  ORIEL_ERROR_FORMAT = 3,        /* a file not GGUF or a snapshot not one, truncated, or inconsistent */
   ORIEL_ERROR_UNSUPPORTED = 4,   /* well formed, but this build cannot run it; the log says what */
   ORIEL_ERROR_MEMORY_BUDGET = 5, /* does not fit memory_bytes; oriel_plan.minimum_bytes would do */
   ORIEL_ERROR_OUT_OF_MEMORY = 6, /* the system or the device refused memory that was planned */
   ORIEL_ERROR_NO_DEVICE = 7,     /* the device asked for is not there or not usable */
-  ORIEL_ERROR_DEVICE =
-      8, /* the device was lost or its driver failed; free the model, go on on the CPU */
-  ORIEL_ERROR_TIMEOUT = 9,    /* the device did not answer in device_timeout_ms; as DEVICE */
-  ORIEL_ERROR_CANCELLED = 10, /* oriel_session_cancel, or a callback asked to stop loading */
+  ORIEL_ERROR_DEVICE = 8,        /* the device was lost or its driver failed; free the model, go on on the CPU */
+  ORIEL_ERROR_TIMEOUT = 9,       /* the device did not answer in device_timeout_ms; as DEVICE */
+  ORIEL_ERROR_CANCELLED = 10,    /* oriel_session_cancel, or a callback asked to stop loading */
   ORIEL_ERROR_BUFFER_TOO_SMALL = 11,
-  ORIEL_ERROR_STATE = 12, /* not allowed now, e.g. generating from an empty session */
-  ORIEL_ERROR_CONTEXT =
-      13,                /* pinned text longer than the window, or a rewind beyond what it holds */
-  ORIEL_ERROR_TEXT = 14, /* a prompt that is not valid UTF-8 */
+  ORIEL_ERROR_STATE = 12,    /* not allowed now, e.g. generating from an empty session */
+  ORIEL_ERROR_CONTEXT = 13,  /* pinned text longer than the window, or a rewind beyond what it holds */
+  ORIEL_ERROR_TEXT = 14,     /* a prompt that is not valid UTF-8 */
   ORIEL_ERROR_INTERNAL = 15, /* a defect in Oriel; please report it */
   ORIEL_ERROR_SPEED = 16     /* slower than min_tokens_per_s whatever is chosen */
 } oriel_status;
 
 /* A short English name such as "does not fit the memory given"; never NULL. */
-ORIEL_API const char* oriel_status_text(oriel_status status);
+ORIEL_API const char *oriel_status_text(oriel_status status);
 
 /* "0.1.0" */
-ORIEL_API const char* oriel_version(void);
+ORIEL_API const char *oriel_version(void);
 
 /* ---- Callbacks ------------------------------------------------------------------------------- */
 
@@ -121,17 +119,17 @@ typedef enum oriel_log_level {
 
 /* `message` has no newline and lives until the callback returns. Called on the calling thread, in the middle of the
  * call: what may be called from here, the rules above say. */
-typedef void (*oriel_log_fn)(oriel_log_level level, const char* message, void* user);
+typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
 
 /* `done` of `total` bytes of weights are on the device (oriel/tools.h: of measurements or tests, are done). Return
  * non-zero to stop. */
-typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void* user);
+typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
 
 /* Host memory. `bytes` is the same in both calls; blocks are aligned to 64 bytes. NULL = refused. */
 typedef struct oriel_allocator {
-  void* (*allocate)(size_t bytes, void* user);
-  void (*release)(void* block, size_t bytes, void* user);
-  void* user;
+  void *(*allocate)(size_t bytes, void *user);
+  void (*release)(void *block, size_t bytes, void *user);
+  void *user;
 } oriel_allocator;
 
 /* ---- Options --------------------------------------------------------------------------------- */
@@ -185,17 +183,17 @@ typedef struct oriel_options {
   uint32_t device_timeout_ms;
   /* Folder for compiled pipelines, measured rates and measured choices of kernels; created if missing.
    * NULL: nothing is written or read. */
-  const char* cache_dir;
+  const char *cache_dir;
   oriel_log_fn log;
-  void* log_user;
+  void *log_user;
   oriel_progress_fn progress;
-  void* progress_user;
+  void *progress_user;
   /* NULL: malloc. Copied; must stay valid until the model is freed. Called from every thread that calls
    * Oriel. */
-  const oriel_allocator* allocator;
+  const oriel_allocator *allocator;
   /* What the model at hand loses by windows and formats. Read by the call only. NULL: what calibration_file
    * says. */
-  const oriel_calibration* calibration;
+  const oriel_calibration *calibration;
   /* A window that is chosen is at least this long, past the trained context if need be; what cannot hold
    * it does not fit. More than window_tokens: ORIEL_ERROR_ARGUMENT. 0: any. At most 4194304. */
   uint32_t min_window_tokens;
@@ -205,10 +203,10 @@ typedef struct oriel_options {
   uint32_t f16_layer_count;
   /* f16_layer_count numbers, one for each layer of the model: the cache of a layer with a number other than
    * 0 stays in f16, whatever the formats. Read by the call only. NULL: none. */
-  const uint8_t* f16_layers;
+  const uint8_t *f16_layers;
   /* Rates of the device that the plan is for: fills in the predictions of the plan. Read by the call
    * only. NULL: nothing is predicted. */
-  const oriel_speed* speed;
+  const oriel_speed *speed;
   /* Least tokens/s, by that prediction, of a decoded token that sees a full window: windows and formats that
    * are slower are not chosen. ORIEL_ERROR_SPEED, the log naming the best, when all are. Needs `speed`
    * (ORIEL_ERROR_ARGUMENT). 0: any. */
@@ -216,7 +214,7 @@ typedef struct oriel_options {
   /* Optional Vulkan features to do without, by name, separated by commas or spaces ("subgroup,integer_dot"; "all"):
    * the device is then used as one that does not have them, for tests and around faulty drivers. Read by
    * the call only. A name that is not known is ORIEL_ERROR_ARGUMENT; the log says which are. NULL: none. */
-  const char* disabled_features;
+  const char *disabled_features;
   /* 1: oriel_speed_measure measures even where cache_dir has rates, and keeps the new ones: the device may be
    * warmer, or busier, than it was then. 0: not. */
   uint32_t measure_again;
@@ -227,7 +225,7 @@ typedef struct oriel_options {
    *  - "": none. Published priors are used.
    *  - A path: this file. What is wrong with it is an error (ORIEL_ERROR_IO, ORIEL_ERROR_FORMAT).
    * Not read when `calibration` is given. */
-  const char* calibration_file;
+  const char *calibration_file;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -237,10 +235,9 @@ typedef struct oriel_model oriel_model;
 /* Loads a GGUF file: checks all of it, plans, refuses (ORIEL_ERROR_MEMORY_BUDGET) or takes the
  * planned memory and streams the weights to the device. The file may be removed afterwards. What a file says is
  * never trusted, but that it is the one its author made is for the app to find out: Oriel checks no signature. */
-ORIEL_API oriel_status oriel_model_load(const char* path, const oriel_options* options,
-                                        oriel_model** model);
+ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options, oriel_model **model);
 /* NULL is allowed. Its session must have been destroyed: else nothing happens, and the log says so. */
-ORIEL_API void oriel_model_free(oriel_model* model);
+ORIEL_API void oriel_model_free(oriel_model *model);
 
 /* ---- Session --------------------------------------------------------------------------------- */
 
@@ -251,7 +248,7 @@ typedef struct oriel_chat_options {
   size_t struct_size;
   /* The name of a chat format ("gemma3"; a wrong one is answered with all of them) or the text of a Jinja
    * template, of which the format is recognised. NULL: the model's own. Read by the call only. */
-  const char* chat_template;
+  const char *chat_template;
   /* Non-zero: models that can think before they answer are told not to. */
   uint32_t no_thinking;
   /* For formats that tell the model a date: year * 10000 + month * 100 + day. 0: 20240726. */
@@ -270,7 +267,7 @@ typedef struct oriel_session_options {
    * always is. */
   uint32_t split_turns;
   /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
-  const oriel_chat_options* chat;
+  const oriel_chat_options *chat;
   /* For measuring at a depth without getting there: the session starts as if so many tokens had been
    * appended, with zeros for what they left in the cache, and so with the wrong text but the right speed.
    * Reset returns to an empty context. At most 2^62. */
@@ -278,15 +275,14 @@ typedef struct oriel_session_options {
 } oriel_session_options;
 
 /* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
-ORIEL_API oriel_status oriel_session_create(oriel_model* model,
-                                            const oriel_session_options* options,
-                                            oriel_session** session);
+ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_session_options *options,
+                                            oriel_session **session);
 /* NULL is allowed. All memory of the session is overwritten with zeros. Inside a callback of the session's own call
  * nothing happens, and the log says so. */
-ORIEL_API void oriel_session_destroy(oriel_session* session);
+ORIEL_API void oriel_session_destroy(oriel_session *session);
 /* Back to an empty context: cache, activations, logits, staging and everything else that the conversation left are
  * overwritten with zeros. */
-ORIEL_API oriel_status oriel_session_reset(oriel_session* session);
+ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
 
 /* Makes the running call return ORIEL_ERROR_CANCELLED as soon as the device has done what it was given: on
  * Vulkan about 40 ms of work twice over, on the CPU one operation. The chunk of tokens it was at is as if it
@@ -294,7 +290,7 @@ ORIEL_API oriel_status oriel_session_reset(oriel_session* session);
  * reply, which are taken back whole where the ring's slack allows. A generated token that the app was given
  * is finished first. A call that has nothing further to begin completes, and the next one is cancelled; so it
  * is without a running call. Callable from any thread. */
-ORIEL_API void oriel_session_cancel(oriel_session* session);
+ORIEL_API void oriel_session_cancel(oriel_session *session);
 
 /* ---- Chat ------------------------------------------------------------------------------------ */
 
@@ -313,13 +309,13 @@ typedef struct oriel_generate_options {
 
 typedef struct oriel_token_event {
   int32_t id;
-  const char* text; /* whole UTF-8 characters only; may be empty; not NUL-terminated */
+  const char *text; /* whole UTF-8 characters only; may be empty; not NUL-terminated */
   size_t text_bytes;
 } oriel_token_event;
 
 /* Return non-zero to stop after this token: then it is not called again, so that a character which further tokens
  * would complete is not shown. Calls on the session from here: see the rules above. */
-typedef int (*oriel_token_fn)(const oriel_token_event* event, void* user);
+typedef int (*oriel_token_fn)(const oriel_token_event *event, void *user);
 
 typedef enum oriel_stop_reason {
   ORIEL_STOP_LENGTH = 0, /* max_tokens */
@@ -341,14 +337,11 @@ typedef struct oriel_generation {
  * that the format has; where it has no system role, the text goes in front of the first user's, as the
  * template does it. What is in the cache stays as it was written: formats that rewrite earlier messages
  * when a new one comes (dropping what was thought, moving the system text) do that in oriel_render only. */
-ORIEL_API oriel_status oriel_chat_add(oriel_session* session, const char* role, const char* text,
-                                      size_t bytes);
+ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text, size_t bytes);
 /* Opens the assistant's turn and generates until it ends. What closes the turn is written with the next
  * oriel_chat_add; an app that goes on with oriel_session_append closes it itself. */
-ORIEL_API oriel_status oriel_chat_reply(oriel_session* session,
-                                        const oriel_generate_options* options,
-                                        oriel_token_fn on_token, void* user,
-                                        oriel_generation* result);
+ORIEL_API oriel_status oriel_chat_reply(oriel_session *session, const oriel_generate_options *options,
+                                        oriel_token_fn on_token, void *user, oriel_generation *result);
 
 /* ---- Session, token by token ----------------------------------------------------------------- */
 
@@ -356,41 +349,37 @@ ORIEL_API oriel_status oriel_chat_reply(oriel_session* session,
 #define ORIEL_TEXT_BOS 2u     /* put BOS first if the model asks for one */
 
 /* Appends tokens (prefill in chunks). Logits of the last one are then available. */
-ORIEL_API oriel_status oriel_session_append(oriel_session* session, const int32_t* ids,
-                                            size_t count);
+ORIEL_API oriel_status oriel_session_append(oriel_session *session, const int32_t *ids, size_t count);
 /* Tokenises and appends, some tokens at a time. Refuses text that is not UTF-8 with ORIEL_ERROR_TEXT, and a word
  * that there is no memory for with ORIEL_ERROR_OUT_OF_MEMORY, before the first token. */
-ORIEL_API oriel_status oriel_session_append_text(oriel_session* session, const char* text,
-                                                 size_t bytes, uint32_t flags);
+ORIEL_API oriel_status oriel_session_append_text(oriel_session *session, const char *text, size_t bytes,
+                                                 uint32_t flags);
 
 /* Generates from the current context. Needs logits (oriel_session_logits). A cancelled generation
  * returns ORIEL_ERROR_CANCELLED with `result` filled. */
-ORIEL_API oriel_status oriel_session_generate(oriel_session* session,
-                                              const oriel_generate_options* options,
-                                              oriel_token_fn on_token, void* user,
-                                              oriel_generation* result);
+ORIEL_API oriel_status oriel_session_generate(oriel_session *session, const oriel_generate_options *options,
+                                              oriel_token_fn on_token, void *user, oriel_generation *result);
 
 /* n_vocab logits after the last committed token; valid until the next call on the session. ORIEL_ERROR_STATE
  * where there are none: in an empty session, after a rewind, or after appending or evaluating ended in between. */
-ORIEL_API oriel_status oriel_session_logits(oriel_session* session, const float** logits,
-                                            size_t* count);
+ORIEL_API oriel_status oriel_session_logits(oriel_session *session, const float **logits, size_t *count);
 
 /* Called with the logits (n_vocab) after each of the appended tokens, `index` counting from 0.
  * Return non-zero to stop; the tokens of the current chunk are then committed, and there are logits to
  * continue from only if the last of them was shown. Calls on the session from here: see the rules above. */
-typedef int (*oriel_logits_fn)(size_t index, const float* logits, size_t n_vocab, void* user);
+typedef int (*oriel_logits_fn)(size_t index, const float *logits, size_t n_vocab, void *user);
 /* As oriel_session_append, showing the logits of every position. */
-ORIEL_API oriel_status oriel_session_evaluate(oriel_session* session, const int32_t* ids,
-                                              size_t count, oriel_logits_fn on_logits, void* user);
+ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int32_t *ids, size_t count,
+                                              oriel_logits_fn on_logits, void *user);
 
 /* Forgets all tokens from `position` on (oriel_stats.position counts them; the repeat penalty still
  * remembers them), and the logits: append before generating. Inside or right behind the latest reply that
  * reply counts as open again; behind an older one the app writes what closes it. Going back is possible while
  * what the remaining text would see is still stored: always before the window has filled (with sliding-window
- * layers theirs: oriel_plan.local_window_tokens), later for up to chunk_tokens, one less
+ * layers theirs: oriel_plan.groups), later for up to chunk_tokens, one less
  * right behind a greedy reply that a stop token or a cancel ended; beyond that ORIEL_ERROR_CONTEXT, and
  * nothing changes. */
-ORIEL_API oriel_status oriel_session_rewind(oriel_session* session, uint64_t position);
+ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
 
 /* ---- What a session holds -------------------------------------------------------------------- */
 
@@ -405,7 +394,26 @@ typedef struct oriel_stats {
   uint64_t submissions;     /* steps that the device carried out since the session was made */
 } oriel_stats;
 
-ORIEL_API oriel_status oriel_session_get_stats(const oriel_session* session, oriel_stats* stats);
+ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
+
+/* Which tokens layers see, and what they remember of them. */
+typedef enum oriel_layer_kind {
+  ORIEL_LAYERS_SESSION = 0,     /* keys and values of the session's sinks and window */
+  ORIEL_LAYERS_SLIDING = 1,     /* keys and values of the last window_tokens tokens, and no sinks */
+  ORIEL_LAYERS_CONVOLUTION = 2, /* a column of each of the last window_tokens tokens, whatever was evicted */
+  ORIEL_LAYERS_STATE = 3        /* a state that follows from all tokens */
+} oriel_layer_kind;
+
+/* Layers that see the same tokens. */
+typedef struct oriel_layer_group {
+  oriel_layer_kind kind;
+  uint32_t layers;          /* of the model; 0 is possible for the first group only */
+  uint32_t window_tokens;   /* that they see at most; of the first group oriel_plan.window_tokens; 0: a state */
+  uint32_t ring_tokens;     /* slots behind the sinks, chunk slack included; of a state its versions */
+  uint64_t bytes_per_token; /* of keys, values or columns of one token, or of one version of the state */
+  uint64_t bytes;           /* of window_tokens tokens, or all versions; no sinks, chunk slack or alignment */
+} oriel_layer_group;
+#define ORIEL_LAYER_GROUPS 8
 
 /* What of the conversation is where, to draw it. Tokens are counted as in oriel_stats.position. */
 typedef struct oriel_view {
@@ -416,22 +424,22 @@ typedef struct oriel_view {
   uint64_t first_stored;  /* first token behind the sinks whose slot is not overwritten yet */
   uint32_t sinks_used;    /* the tokens below this number stay for ever */
   uint32_t turn_count;    /* turns whose start is known; oriel_session_get_turns */
-  /* As first_visible, in sliding-window layers; position when there are none. */
-  uint64_t local_first_visible;
+  /* As first_visible, in the layers of oriel_plan.groups[i]; position in those that see no tokens. */
+  uint64_t group_first_visible[ORIEL_LAYER_GROUPS];
 } oriel_view;
 
-ORIEL_API oriel_status oriel_session_get_view(const oriel_session* session, oriel_view* view);
+ORIEL_API oriel_status oriel_session_get_view(const oriel_session *session, oriel_view *view);
 /* The first token of each user's turn, the latest 256 of them, ascending; those already evicted, too. */
-ORIEL_API oriel_status oriel_session_get_turns(const oriel_session* session, uint64_t* starts,
-                                               size_t capacity, size_t* needed);
+ORIEL_API oriel_status oriel_session_get_turns(const oriel_session *session, uint64_t *starts, size_t capacity,
+                                               size_t *needed);
 
 /* The ids of the tokens from number `first` on that the session's memory holds, as far as they follow each other:
  * from below oriel_view.sinks_used up to that number (or to oriel_stats.position if nothing behind it is gone), from
  * oriel_view.first_stored or later up to oriel_stats.position. *needed is their count. ORIEL_ERROR_CONTEXT for a
  * token that is not held. Works on a device that was lost, too: what it takes to build the conversation again in
  * another session. An id of oriel_session_options.assumed_tokens is -1. */
-ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session* session, uint64_t first,
-                                                int32_t* ids, size_t capacity, size_t* needed);
+ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, uint64_t first, int32_t *ids,
+                                                size_t capacity, size_t *needed);
 
 /* ---- Snapshots ------------------------------------------------------------------------------- */
 
@@ -443,10 +451,8 @@ ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session* session, ui
  * for neither has a key: who can write a snapshot can make the session remember what he likes, and nothing
  * worse. An app that has that to fear must authenticate the bytes. A system prompt processed once can so be restored for
  * every new conversation. */
-ORIEL_API oriel_status oriel_session_save(oriel_session* session, void* data, size_t capacity,
-                                          size_t* needed);
-ORIEL_API oriel_status oriel_session_restore(oriel_session* session, const void* data,
-                                             size_t bytes);
+ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity, size_t *needed);
+ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
 /* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
  * is renamed over what is there: a process that is ended or a power failure leaves the old snapshot or the new
  * one, and what such a process left is removed by the next saving to this path. Never waits for another process.
@@ -458,8 +464,8 @@ ORIEL_API oriel_status oriel_session_restore(oriel_session* session, const void*
  *    replaced passes on what its own mode forbids.
  *  - Both calls borrow memory of the snapshot's size. A file that is changed while it is restored is
  *    ORIEL_ERROR_IO or ORIEL_ERROR_FORMAT. */
-ORIEL_API oriel_status oriel_session_save_file(oriel_session* session, const char* path);
-ORIEL_API oriel_status oriel_session_restore_file(oriel_session* session, const char* path);
+ORIEL_API oriel_status oriel_session_save_file(oriel_session *session, const char *path);
+ORIEL_API oriel_status oriel_session_restore_file(oriel_session *session, const char *path);
 
 /* ---- Plan ------------------------------------------------------------------------------------ */
 
@@ -485,28 +491,30 @@ typedef struct oriel_plan_choice {
 
 /* What a step of `tokens` tokens is predicted to take, in seconds. */
 typedef struct oriel_step_cost {
-  uint32_t tokens;              /* 0: not known */
-  uint32_t local_window_tokens; /* of layers that see only so many; 0: no such layers */
-  double overhead_s; /* submission, kernels; of one token also storing its key and value */
-  double weights_s;  /* matrices of the layers (of a chunk also storing its keys and values), ... */
-  double weights_once_s;    /* ... of which however few tokens a chunk has */
-  double head_s;            /* logits of one token: only steps that want them */
-  double cache_s_per_token; /* for each token that is seen */
-  double local_s_per_token; /* for each token that sliding-window layers see */
+  uint32_t tokens;       /* 0: not known */
+  uint32_t group_count;  /* of groups */
+  double overhead_s;     /* submission, kernels; of one token also storing its key and value */
+  double weights_s;      /* matrices of the layers (of a chunk also storing its keys and values), ... */
+  double weights_once_s; /* ... of which however few tokens a chunk has */
+  double head_s;         /* logits of one token: only steps that want them */
+  struct {
+    uint32_t window_tokens; /* that these layers see at most; 0: as many as the session */
+    uint32_t reserved;
+    double s_per_token;         /* for each token that they see */
+  } groups[ORIEL_LAYER_GROUPS]; /* as oriel_plan.groups */
 } oriel_step_cost;
 
 typedef struct oriel_plan {
   size_t struct_size;
-  uint32_t fits;          /* 0: everything below describes the smallest plan instead. 0, too, where
+  uint32_t fits;             /* 0: everything below describes the smallest plan instead. 0, too, where
                              * weights_unknown is 1 */
-  uint64_t memory_bytes;  /* the cap that was planned for */
-  uint64_t total_bytes;   /* = the five below */
-  uint64_t weights_bytes; /* device: weights as repacked for the kernels */
-  uint64_t kv_bytes;      /* device: the cache of one session */
+  uint64_t memory_bytes;     /* the cap that was planned for */
+  uint64_t total_bytes;      /* = the five below */
+  uint64_t weights_bytes;    /* device: weights as repacked for the kernels */
+  uint64_t kv_bytes;         /* device: the cache of one session */
   uint64_t activation_bytes; /* device: vectors between kernels, for one chunk */
   uint64_t staging_bytes;    /* host-visible: upload ring, step parameters, logits */
-  uint64_t
-      host_bytes; /* tokenizer, tables, sampler, the tokens' ids (4 bytes a slot), the objects themselves */
+  uint64_t host_bytes;    /* tokenizer, tables, sampler, the tokens' ids (4 bytes a slot), the objects themselves */
   uint64_t minimum_bytes; /* least memory_bytes that these options can run in; 0: weights_unknown */
   uint64_t kv_bytes_per_token; /* growth of kv_bytes for one more token of window */
   uint32_t window_tokens;
@@ -517,47 +525,38 @@ typedef struct oriel_plan {
   oriel_kv_format k_format;
   oriel_kv_format v_format;
   uint64_t weights_read_bytes_per_token; /* what one decoded token reads of the weights */
-  uint64_t crossover_tokens; /* depth at which reading the cache costs as much as the weights */
-  double loss_nats;          /* expected, per token, against an endless cache in f16 */
-  uint32_t
-      raised_layers; /* layers that a guard gives more bits: extreme key biases, wide key norms */
-  uint32_t choice_count; /* of choices */
-  oriel_plan_choice
-      choices[4]; /* what was weighed, cheapest format first, the chosen one included */
-  uint32_t
-      calibrated; /* 1: loss_nats follows a calibration (given, or of a file); 0: published priors */
+  uint64_t crossover_tokens;             /* depth at which reading the cache costs as much as the weights */
+  double loss_nats;                      /* expected, per token, against an endless cache in f16 */
+  uint32_t raised_layers;                /* layers that a guard gives more bits: extreme key biases, wide key norms */
+  uint32_t choice_count;                 /* of choices */
+  oriel_plan_choice choices[4];          /* what was weighed, cheapest format first, the chosen one included */
+  uint32_t calibrated; /* 1: loss_nats follows a calibration (given, or of a file); 0: published priors */
   /* 1: only from oriel_plan_shape, whose shape does not describe the weights. Whether the model fits is not known:
    * fits, weights_bytes, minimum_bytes and those of the choices are 0. Everything else is planned as if all of
    * memory_bytes were for it (total_bytes > memory_bytes: even that does not fit). */
   uint32_t weights_unknown;
   /* Keys and values alone, as published figures count them: no sinks, chunk slack or alignment. */
-  uint64_t kv_window_bytes; /* of window_tokens tokens */
-  uint64_t kv_local_bytes;  /* of sliding-window layers, when their window is full; what
-                             * kv_bytes_per_token does not count */
-  /* Sliding-window layers, which see no sinks: how many, tokens they see, and their slots
-   * (chunk slack included). 0: none, or only known as a shape. */
-  uint32_t local_layers;
-  uint32_t local_window_tokens;
-  uint32_t local_ring_tokens;
+  uint64_t kv_window_bytes;                     /* of window_tokens tokens */
+  uint32_t group_count;                         /* of groups */
+  oriel_layer_group groups[ORIEL_LAYER_GROUPS]; /* the session's window first */
   /* Which layers a guard raised and why, layer i in bit i % 64 of word i / 64. */
   uint64_t raised_by_bias[8];
   uint64_t raised_by_norm[8];
-  uint64_t head_read_bytes;          /* of weights_read_bytes_per_token, what only logits need */
-  uint64_t kv_local_bytes_per_token; /* of kv_local_bytes, what one token takes in those layers */
-  oriel_step_cost decode;            /* one token; unknown without oriel_options.speed */
-  oriel_step_cost prefill;           /* chunk_tokens tokens */
+  uint64_t head_read_bytes; /* of weights_read_bytes_per_token, what only logits need */
+  oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
+  oriel_step_cost prefill;  /* chunk_tokens tokens */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there
  * is one. Returns ORIEL_OK also when nothing fits (plan->fits tells). oriel_model_load with the same options
  * carries out this plan. With memory_bytes 0 both plan for half of the memory that is free at that moment:
  * give plan->memory_bytes to the load that is to be the same. */
-ORIEL_API oriel_status oriel_plan_file(const char* path, const oriel_options* options,
-                                       oriel_plan* plan);
+ORIEL_API oriel_status oriel_plan_file(const char *path, const oriel_options *options, oriel_plan *plan);
 
 /* The plan that was carried out. ORIEL_ERROR_STATE for a model loaded with ORIEL_DEVICE_NONE. */
-ORIEL_API oriel_status oriel_model_get_plan(const oriel_model* model, oriel_plan* plan);
+ORIEL_API oriel_status oriel_model_get_plan(const oriel_model *model, oriel_plan *plan);
 
+/* ORIEL_KV_AUTO: the layer has no keys and values. */
 typedef struct oriel_layer_formats {
   oriel_kv_format k;
   oriel_kv_format v;
@@ -565,9 +564,8 @@ typedef struct oriel_layer_formats {
 
 /* How the cache of each layer is stored; guards keep the keys of some layers in more bits. ORIEL_ERROR_STATE
  * for a model loaded with ORIEL_DEVICE_NONE. */
-ORIEL_API oriel_status oriel_model_get_layer_formats(const oriel_model* model,
-                                                     oriel_layer_formats* layers, size_t capacity,
-                                                     size_t* needed);
+ORIEL_API oriel_status oriel_model_get_layer_formats(const oriel_model *model, oriel_layer_formats *layers,
+                                                     size_t capacity, size_t *needed);
 
 /* ---- What a model is ------------------------------------------------------------------------- */
 
@@ -584,13 +582,12 @@ typedef struct oriel_model_info {
   uint32_t context_train; /* tokens */
   uint64_t parameters;
   uint64_t file_bytes;
-  int32_t bos_id, eos_id; /* -1: none */
-  uint32_t add_bos;       /* the file asks for a BOS before raw text */
-  char rope_scaling[16];  /* "none", "linear", "llama3", "yarn", "longrope" */
-  uint32_t local_layers;  /* of n_layers, see only local_window_tokens, and no sinks */
-  uint32_t local_window_tokens;
-  uint32_t
-      window_train; /* tokens that every layer was trained to see at most; 0: as context_train */
+  int32_t bos_id, eos_id;                       /* -1: none */
+  uint32_t add_bos;                             /* the file asks for a BOS before raw text */
+  char rope_scaling[16];                        /* "none", "linear", "llama3", "yarn", "longrope" */
+  uint32_t group_count;                         /* of groups */
+  oriel_layer_group groups[ORIEL_LAYER_GROUPS]; /* kinds, layers and windows; the rest is 0 */
+  uint32_t window_train; /* tokens that every layer was trained to see at most; 0: as context_train */
   /* Kernels compiled for the device, those among them that the driver says it found in cache_dir, and the
    * milliseconds until all were ready. On the CPU there are none. */
   uint32_t pipelines;
@@ -598,7 +595,7 @@ typedef struct oriel_model_info {
   double pipelines_ms;
 } oriel_model_info;
 
-ORIEL_API oriel_status oriel_model_get_info(const oriel_model* model, oriel_model_info* info);
+ORIEL_API oriel_status oriel_model_get_info(const oriel_model *model, oriel_model_info *info);
 
 typedef struct oriel_tensor_type {
   char name[16]; /* "Q4_K" */
@@ -631,50 +628,45 @@ typedef struct oriel_file_info {
   char missing[4][512];
   /* As in oriel_model_info; empty and 0 for an architecture that this build does not know. */
   char rope_scaling[16];
-  uint32_t local_layers, local_window_tokens, window_train;
+  uint32_t group_count;
+  oriel_layer_group groups[ORIEL_LAYER_GROUPS];
+  uint32_t window_train;
 } oriel_file_info;
 
 /* Also for files that this build cannot run; fails only for what is no sound GGUF file. Touches no device;
  * borrows memory for the tokenizer. Of the options, log and allocator count. */
-ORIEL_API oriel_status oriel_inspect(const char* path, const oriel_options* options,
-                                     oriel_file_info* info);
+ORIEL_API oriel_status oriel_inspect(const char *path, const oriel_options *options, oriel_file_info *info);
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
 /* Any bytes are accepted; ones that are not UTF-8 become byte tokens. */
-ORIEL_API oriel_status oriel_tokenize(const oriel_model* model, const char* text, size_t bytes,
-                                      uint32_t flags, int32_t* ids, size_t capacity,
-                                      size_t* needed);
+ORIEL_API oriel_status oriel_tokenize(const oriel_model *model, const char *text, size_t bytes, uint32_t flags,
+                                      int32_t *ids, size_t capacity, size_t *needed);
 /* The bytes of `count` ids; with ORIEL_TEXT_SPECIAL control tokens are written out, too. */
-ORIEL_API oriel_status oriel_detokenize(const oriel_model* model, const int32_t* ids, size_t count,
-                                        uint32_t flags, char* text, size_t capacity,
-                                        size_t* needed);
+ORIEL_API oriel_status oriel_detokenize(const oriel_model *model, const int32_t *ids, size_t count, uint32_t flags,
+                                        char *text, size_t capacity, size_t *needed);
 
 typedef struct oriel_message {
-  const char* role; /* "system", "user", "assistant"; ends in NUL */
-  const char* text;
+  const char *role; /* "system", "user", "assistant"; ends in NUL */
+  const char *text;
   size_t text_bytes;
 } oriel_message;
 
 /* The name of the format that these options mean: "none" for a model without one, "plain" for a template
  * that is not known, NULL for options that are wrong. A constant; never to be freed. */
-ORIEL_API const char* oriel_chat_template(const oriel_model* model,
-                                          const oriel_chat_options* options);
+ORIEL_API const char *oriel_chat_template(const oriel_model *model, const oriel_chat_options *options);
 
 /* The text a conversation becomes when its template renders all of it. Without messages: what stands
  * before the first. */
-ORIEL_API oriel_status oriel_render(const oriel_model* model, const oriel_chat_options* options,
-                                    const oriel_message* messages, size_t count,
-                                    int add_generation_prompt, char* text, size_t capacity,
-                                    size_t* needed);
+ORIEL_API oriel_status oriel_render(const oriel_model *model, const oriel_chat_options *options,
+                                    const oriel_message *messages, size_t count, int add_generation_prompt,
+                                    char *text, size_t capacity, size_t *needed);
 /* Its ids: control tokens of the template are recognised, those inside messages are not. With
  * ORIEL_TEXT_BOS those that a new session appends for it; else those of the text. Borrows working
  * memory. */
-ORIEL_API oriel_status oriel_render_tokens(const oriel_model* model,
-                                           const oriel_chat_options* options,
-                                           const oriel_message* messages, size_t count,
-                                           int add_generation_prompt, uint32_t flags, int32_t* ids,
-                                           size_t capacity, size_t* needed);
+ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model, const oriel_chat_options *options,
+                                           const oriel_message *messages, size_t count, int add_generation_prompt,
+                                           uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
 
 /* ---- Devices --------------------------------------------------------------------------------- */
 
@@ -692,9 +684,8 @@ typedef struct oriel_device_info {
 /* Fills up to `capacity` entries (each with struct_size set by the caller), Vulkan devices first in
  * the driver's order (their index is what device_number counts), the CPU last. What is wrong with a Vulkan that
  * does not work is a warning of the log's. */
-ORIEL_API oriel_status oriel_device_list(oriel_log_fn log, void* log_user,
-                                         oriel_device_info* devices, size_t capacity,
-                                         size_t* needed);
+ORIEL_API oriel_status oriel_device_list(oriel_log_fn log, void *log_user, oriel_device_info *devices,
+                                         size_t capacity, size_t *needed);
 
 #ifdef __cplusplus
 }

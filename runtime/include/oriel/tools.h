@@ -46,7 +46,7 @@ struct oriel_calibration {
   double values_int4;
   /* How the layers share these four: layer_count entries, one for each layer of the model. A layer that
    * stays in f16 takes its share away. NULL: all alike. */
-  const oriel_layer_calibration* layers;
+  const oriel_layer_calibration *layers;
   uint32_t layer_count;
   uint32_t reserved;
   /* Formats whose quantisation error is expected to cost more than this are not chosen, whatever the memory; only
@@ -91,8 +91,7 @@ struct oriel_speed {
   double dispatch_ns; /* one kernel of a step, however little it does */
   /* How fast weights are read at best: matrices of float32, too many for most caches, times one token. */
   double read_bytes_per_s;
-  uint64_t
-      shape; /* which shape of layers they were measured with, which kernels and optional features: a hash */
+  uint64_t shape; /* which shape of layers they were measured with, which kernels and optional features: a hash */
   uint32_t weight_count;
   uint32_t cache_count;
   oriel_weight_speed weights[ORIEL_SPEED_WEIGHTS];
@@ -112,8 +111,7 @@ struct oriel_speed {
  * cpu_threads (other than 0: nothing is read from or kept in cache_dir), disabled_features, cache_dir,
  * measure_again, progress, log and allocator of the options. progress is called only while something is
  * measured, and may end that: ORIEL_ERROR_CANCELLED. */
-ORIEL_TOOLS_API oriel_status oriel_speed_measure(const char* path, const oriel_options* options,
-                                                 oriel_speed* speed);
+ORIEL_TOOLS_API oriel_status oriel_speed_measure(const char *path, const oriel_options *options, oriel_speed *speed);
 
 typedef enum oriel_speed_limit {
   ORIEL_LIMIT_WEIGHTS = 0, /* multiplying with the matrices */
@@ -132,9 +130,8 @@ typedef struct oriel_prediction {
 
 /* What a plan made with oriel_options.speed predicts at this depth (more than the window: the window) and for
  * a prompt of this length (0: one chunk). ORIEL_ERROR_STATE for a plan without predictions. */
-ORIEL_TOOLS_API oriel_status oriel_plan_predict(const oriel_plan* plan, uint64_t depth_tokens,
-                                                uint32_t prompt_tokens,
-                                                oriel_prediction* prediction);
+ORIEL_TOOLS_API oriel_status oriel_plan_predict(const oriel_plan *plan, uint64_t depth_tokens, uint32_t prompt_tokens,
+                                                oriel_prediction *prediction);
 
 /* ---- Self-test ------------------------------------------------------------------------------- */
 
@@ -161,14 +158,13 @@ typedef struct oriel_candidate {
   char op[64];         /* "matvec q4_0", of a chunk "matmul q4_0" */
   char name[64];       /* "dot, 64 lanes, 1 row each" */
   double microseconds; /* of a step of a small made-up model */
-  uint32_t
-      chosen; /* the fastest, if it gains 3% on the standard one, else that: what models loaded with
+  uint32_t chosen;     /* the fastest, if it gains 3% on the standard one, else that: what models loaded with
                       * the same cache_dir will use */
-  uint32_t standard; /* what is used where nothing was measured */
+  uint32_t standard;   /* what is used where nothing was measured */
 } oriel_candidate;
 
-typedef void (*oriel_check_fn)(const oriel_check* check, void* user);
-typedef void (*oriel_candidate_fn)(const oriel_candidate* candidate, void* user);
+typedef void (*oriel_check_fn)(const oriel_check *check, void *user);
+typedef void (*oriel_candidate_fn)(const oriel_candidate *candidate, void *user);
 
 typedef struct oriel_self_test_result {
   size_t struct_size;
@@ -185,9 +181,9 @@ typedef struct oriel_self_test_result {
  * may be NULL; without on_candidate nothing is timed. ORIEL_OK also when checks failed. Uses device,
  * device_number, device_timeout_ms (0: ten minutes), cpu_threads, disabled_features, cache_dir, progress, log
  * and allocator of the options. progress is called after each part, and may end it: ORIEL_ERROR_CANCELLED. */
-ORIEL_TOOLS_API oriel_status oriel_self_test(const oriel_options* options, oriel_check_fn on_check,
-                                             oriel_candidate_fn on_candidate, void* user,
-                                             oriel_self_test_result* result);
+ORIEL_TOOLS_API oriel_status oriel_self_test(const oriel_options *options, oriel_check_fn on_check,
+                                             oriel_candidate_fn on_candidate, void *user,
+                                             oriel_self_test_result *result);
 
 /* ---- Planning without a file ----------------------------------------------------------------- */
 
@@ -196,8 +192,8 @@ typedef struct oriel_shape_info {
   char name[32]; /* "llama-3.2-1b" */
   uint32_t n_layers, n_heads, n_kv_heads, head_dim, n_embd, n_ff, n_vocab;
   uint32_t context_train;
-  uint32_t local_layers; /* of n_layers, see only local_window_tokens */
-  uint32_t local_window_tokens;
+  uint32_t sliding_layers; /* of n_layers, see only sliding_window_tokens */
+  uint32_t sliding_window_tokens;
   uint32_t shared_layers; /* of n_layers, read another layer's cache */
   uint32_t latent_dim;    /* MLA: values that a token takes in one layer; 0: keys and values */
   uint64_t parameters;    /* 0: not known */
@@ -205,8 +201,7 @@ typedef struct oriel_shape_info {
 
 /* Shapes of published models that plans can be made for; this build need not be able to run them. Fills
  * up to `capacity` entries, each with struct_size set by the caller. */
-ORIEL_TOOLS_API oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity,
-                                              size_t* needed);
+ORIEL_TOOLS_API oriel_status oriel_shape_list(oriel_shape_info *shapes, size_t capacity, size_t *needed);
 
 typedef enum oriel_weight_format {
   ORIEL_WEIGHTS_DEFAULT = 0, /* Q4_0 */
@@ -218,14 +213,12 @@ typedef enum oriel_weight_format {
 /* Plans for a shape by name with all matrices in one format. Bytes are exact but for host_bytes, which
  * guesses the tokenizer by the size of the vocabulary. As oriel_plan_file returns ORIEL_OK also when
  * nothing fits, and when nobody can say (oriel_plan.weights_unknown); ORIEL_ERROR_ARGUMENT for a name that oriel_shape_list does not give. */
-ORIEL_TOOLS_API oriel_status oriel_plan_shape(const char* name, oriel_weight_format weights,
-                                              const oriel_options* options, oriel_plan* plan);
+ORIEL_TOOLS_API oriel_status oriel_plan_shape(const char *name, oriel_weight_format weights,
+                                              const oriel_options *options, oriel_plan *plan);
 
 /* As oriel_speed_measure, for models of that shape. */
-ORIEL_TOOLS_API oriel_status oriel_speed_measure_shape(const char* name,
-                                                       oriel_weight_format weights,
-                                                       const oriel_options* options,
-                                                       oriel_speed* speed);
+ORIEL_TOOLS_API oriel_status oriel_speed_measure_shape(const char *name, oriel_weight_format weights,
+                                                       const oriel_options *options, oriel_speed *speed);
 
 #ifdef __cplusplus
 }

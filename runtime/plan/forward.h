@@ -1,4 +1,4 @@
-// The three op lists of a model: which kernels run in which order, from where to where.
+// The forward pass: which kernels run in which order, from where to where.
 #pragma once
 
 #include "plan/memory_layout.h"
@@ -15,7 +15,7 @@ struct WeightCounts {
 
 /// Walks the model once and emits ops, places for weights and their uploads to `plan`, whose cache,
 /// formats and chunk are set; in one without lists it only counts them.
-Status emitSteps(const GgufFile& file, const ModelDesc& model, const Log& log,
+Status emitSteps(const TensorIndex& tensors, const ModelDesc& model, const Log& log,
                  const ActivationLayout& activations, const IoLayout& io, Plan* plan,
                  WeightCounts* counts);
 

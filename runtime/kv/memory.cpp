@@ -1,0 +1,120 @@
+#include "kv/memory.h"
+
+#include <algorithm>
+
+namespace oriel {
+
+uint64_t Memory::slotBytes() const {
+  if (isFloat()) {
+    return 4ull * shape.head_dim;
+  }
+  uint64_t bytes = 0;
+  for (uint32_t side = 0; side < sides(); ++side) {
+    bytes += kvSideBytesPerToken(formats[side], shape.n_kv_heads, shape.head_dim);
+  }
+  return bytes;
+}
+
+CacheShape viewShape(const LayerView& view, const CacheShape& cache) {
+  CacheShape shape = cache;
+  const uint32_t slack = cache.ring - cache.window;
+  shape.n_kv_heads = shape.head_dim = 0;
+  switch (view.kind) {
+    case ViewKind::kSession:
+      break;
+    case ViewKind::kSliding:
+      shape.sinks = 0;
+      shape.window = static_cast<uint32_t>(
+          std::min<uint64_t>(view.window, static_cast<uint64_t>(cache.sinks) + cache.window));
+      shape.ring = shape.window + slack;
+      break;
+    case ViewKind::kColumns:
+      shape.sinks = 0;
+      shape.window = view.window;
+      shape.ring = view.window + slack;
+      break;
+    case ViewKind::kState:
+      shape.sinks = 0;
+      shape.window = 1;
+      shape.ring = kStateSlots;
+      break;
+  }
+  return shape;
+}
+
+Memory memoryOf(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
+                uint32_t layer) {
+  const LayerKind& kind = model.kind(layer);
+  Memory memory;
+  memory.layer = layer;
+  memory.view = kind.view;
+  memory.seen = model.views[kind.view];
+  memory.shape = viewShape(memory.seen, cache);
+  switch (kind.mixer) {
+    case Mixer::kAttention:
+      memory.shape.n_kv_heads = kind.latent_dim != 0 ? 1 : kind.n_kv_heads;
+      memory.shape.head_dim = kind.latent_dim != 0 ? kind.latent_dim : kind.head_dim;
+      memory.kind = kind.latent_dim != 0 ? MemoryKind::kLatent : MemoryKind::kKeysValues;
+      memory.formats[0] = formats.keys(layer);
+      memory.formats[1] = formats.values(layer);
+      break;
+    case Mixer::kShortConv:
+      memory.kind = MemoryKind::kColumns;
+      memory.shape.n_kv_heads = 1;
+      memory.shape.head_dim = model.n_embd;
+      break;
+    case Mixer::kState:
+      memory.kind = MemoryKind::kState;
+      memory.shape.n_kv_heads = 1;
+      memory.shape.head_dim = kind.state_words;
+      break;
+  }
+  return memory;
+}
+
+namespace {
+
+/// visit(memory, tokens it sees at most) with nothing but what published figures count.
+template <typename Visit>
+void forEachCounted(const ModelDesc& model, const CacheFormats& formats, const Visit& visit) {
+  forEachMemory(model, CacheShape(), formats, visit);
+}
+
+}  // namespace
+
+MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats) {
+  MemoryGrowth growth;
+  forEachCounted(model, formats, [&](const Memory& memory) {
+    const uint64_t bytes = memory.slotBytes();
+    switch (memory.seen.kind) {
+      case ViewKind::kSession:
+        growth.per_token += bytes;
+        break;
+      case ViewKind::kSliding:
+        growth.sliding_per_token += bytes;
+        growth.sliding_bytes += bytes * memory.seen.window;
+        break;
+      case ViewKind::kColumns:
+        growth.fixed_bytes += bytes * memory.seen.window;
+        break;
+      case ViewKind::kState:
+        growth.fixed_bytes += bytes * kStateSlots;
+        break;
+    }
+  });
+  return growth;
+}
+
+uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint64_t tokens) {
+  uint64_t bytes = 0;
+  forEachCounted(model, formats, [&](const Memory& memory) {
+    if (!memory.isFloat()) {
+      const bool slides = memory.seen.kind == ViewKind::kSliding;
+      bytes +=
+          (slides ? std::min<uint64_t>(tokens, memory.seen.window) : tokens) * memory.slotBytes();
+    }
+  });
+  return bytes;
+}
+
+}  // namespace oriel

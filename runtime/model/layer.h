@@ -1,0 +1,67 @@
+// What a layer does: a handful of kinds a model, an index a layer.
+#pragma once
+
+#include <cstdint>
+
+#include "shaders/shared/layout.h"
+
+namespace oriel {
+
+/// What a layer makes of the tokens before.
+enum class Mixer : uint8_t {
+  kAttention,  ///< softmax attention over keys and values
+  kShortConv,  ///< a gated causal convolution over a few tokens (LFM2)
+  kState,      ///< a recurrent state; no architecture that runs here has one yet
+};
+
+constexpr uint8_t kNoRope = UINT8_MAX;
+/// Indices of ModelDesc::ropes.
+constexpr uint8_t kMainRope = 0;
+constexpr uint8_t kSlidingRope = 1;
+constexpr uint32_t kMaxRopes = 2;
+
+/// One kind of layer. All counts are within base/limits.h.
+struct LayerKind {
+  Mixer mixer = Mixer::kAttention;
+  uint8_t rope = kMainRope;       ///< index of ModelDesc::ropes; kNoRope: positions are not encoded
+  uint8_t view = 0;               ///< index of ModelDesc::views: which tokens it sees
+  bool gelu = false;              ///< feed-forward gate: GELU (tanh form); else SiLU
+  bool row_norms = false;         ///< norms of queries and keys are over all heads together
+  bool norms_after_rope = false;  ///< and come after RoPE
+  uint32_t n_heads = 0;
+  uint32_t n_kv_heads = 0;  ///< divides n_heads
+  uint32_t head_dim = 0;    ///< even, kMinHeadDim .. kMaxHeadDim
+  uint32_t latent_dim = 0;  ///< MLA: a token is one vector of so many values; 0: keys and values
+  uint32_t n_ff = 0;
+  uint32_t conv_taps = 0;     ///< kShortConv: 1 .. kMaxConvTaps tokens, itself included
+  uint32_t state_words = 0;   ///< kState: floats of a state
+  float attention_scale = 0;  ///< of scores
+  float soft_cap = 0;         ///< of scores, as in AttentionPush; 0: none
+
+  uint32_t queryCols() const { return n_heads * head_dim; }
+  uint32_t kvCols() const { return n_kv_heads * head_dim; }
+};
+
+struct Layer {
+  uint8_t kind = 0;  ///< index of ModelDesc::kinds
+  uint16_t memory_of =
+      0;  ///< the layer whose memory it reads: itself, or an earlier one of the same shape
+};
+
+/// Versions of a state: a step reads one and writes another, so that the one after the last committed token is
+/// always there.
+constexpr uint32_t kStateSlots = 2;
+
+/// How the tokens of a session take, and see, the slots of a group of layers' memories.
+enum class ViewKind : uint8_t {
+  kSession,  ///< the session's sinks and window
+  kSliding,  ///< a window that the layers were trained with: the last tokens, no sinks
+  kColumns,  ///< the last few tokens whatever was evicted
+  kState,    ///< no tokens: versions of a state
+};
+struct LayerView {
+  ViewKind kind = ViewKind::kSession;
+  uint32_t window = 0;  ///< tokens: of kSliding and kColumns
+};
+
+}  // namespace oriel

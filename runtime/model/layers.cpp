@@ -1,0 +1,408 @@
+#include "model/layers.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+
+#include "model/keys.h"
+
+namespace oriel {
+namespace {
+
+bool hasConvLayers(const Architecture& architecture) {
+  bool found = false;
+  forEachRule(architecture,
+              [&](const TensorRule& rule) { found = found || rule.where == Where::kConvLayers; });
+  return found;
+}
+
+// --- Heads ---------------------------------------------------------------------------------------
+
+Status checkHeads(const Architecture& architecture, uint32_t layer, const LayerKind& kind,
+                  const Log& log) {
+  if (kind.n_heads % kind.n_kv_heads != 0) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s is %" PRIu32 " in layer %" PRIu32 ", which %s (%" PRIu32
+                    ") is not a multiple of: convert the model again",
+                    KeyName(architecture, "attention.head_count_kv").text, kind.n_kv_heads, layer,
+                    KeyName(architecture, "attention.head_count").text, kind.n_heads);
+  }
+  return kOk;
+}
+
+/// Fills in what optional keys left open and checks how the numbers fit together.
+Status completeHeads(const GgufFile& file, const Architecture& architecture, const Log& log,
+                     ModelDesc* desc) {
+  if (desc->head_dim == 0) {
+    if (desc->n_embd % desc->n_heads != 0) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "the model's width %" PRIu32 " does not divide into %" PRIu32
+                      " heads and %s is missing: convert the model again",
+                      desc->n_embd, desc->n_heads,
+                      KeyName(architecture, "attention.key_length").text);
+    }
+    desc->head_dim = desc->n_embd / desc->n_heads;
+  }
+  if (desc->head_dim < kMinHeadDim || desc->head_dim > kMaxHeadDim || desc->head_dim % 2 != 0) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "the model's heads have %" PRIu32
+                    " values, this build runs even sizes from %" PRIu32 " to %" PRIu32
+                    ": use another model",
+                    desc->head_dim, kMinHeadDim, kMaxHeadDim);
+  }
+  const KeyName value_length(architecture, "attention.value_length");
+  if (file.has(value_length.text)) {
+    uint64_t value_dim = 0;
+    ORIEL_TRY(readCount(file, value_length.text, log, &value_dim));
+    if (value_dim != desc->head_dim) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "%s is %" PRIu64 " but keys have %" PRIu32
+                      " values, this build runs equal sizes only: use another model",
+                      value_length.text, value_dim, desc->head_dim);
+    }
+  }
+  if (desc->rope_dims == 0) {
+    desc->rope_dims = desc->head_dim;
+  }
+  if (desc->rope_dims > desc->head_dim || desc->rope_dims % 2 != 0) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s is %" PRIu32 ", not an even number up to the head size %" PRIu32
+                    ": convert the model again",
+                    KeyName(architecture, "rope.dimension_count").text, desc->rope_dims,
+                    desc->head_dim);
+  }
+  return kOk;
+}
+
+// --- Windows -------------------------------------------------------------------------------------
+
+/// Which layers slide: a period, a flag for each layer, or what the architecture does.
+class SlidingPattern {
+ public:
+  Status open(const GgufFile& file, const Architecture& architecture, const Log& log,
+              ModelDesc* desc) {
+    const Traits& traits = architecture.traits;
+    key_ = KeyName(architecture, "attention.sliding_window_pattern");
+    const KeyName key(architecture, "attention.sliding_window");
+    const bool of_some = traits.sliding_period != 0;
+    const bool other_size = traits.sliding_layers != 0 && traits.sliding_layers != desc->n_layers;
+    uint64_t window = traits.sliding_window;
+    if (!file.has(key.text)) {
+      if (!of_some || traits.sliding_is_optional || other_size) {
+        return kOk;
+      }
+      if (window == 0) {
+        return log.fail(ORIEL_ERROR_FORMAT,
+                        "%s is missing from the GGUF file: convert the model again", key.text);
+      }
+    } else {
+      ORIEL_TRY(readCount(file, key.text, log, &window));
+    }
+    if (!of_some) {
+      desc->window_train = static_cast<uint32_t>(std::min<uint64_t>(window, kMaxWindow));
+      return kOk;
+    }
+    if (other_size) {
+      return kOk;
+    }
+    if (window == 0 && traits.sliding_is_optional) {
+      return kOk;
+    }
+    if (window == 0 || window > kMaxWindow) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s is %" PRIu64 ", not a window of 1 to %" PRIu32
+                      " tokens: convert the model again",
+                      key.text, window, kMaxWindow);
+    }
+    window_ = static_cast<uint32_t>(window);
+    return openPattern(file, architecture, log, desc->n_layers);
+  }
+
+  /// Of the next layer: its window, or 0.
+  Status next(uint32_t layer, const Log& log, uint32_t* window) {
+    bool slides = window_ != 0 && period_ != 0 && layer % period_ != period_ - 1;
+    if (window_ != 0 && is_list_ && !flags_.nextBool(&slides)) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s is neither a number nor a list of booleans: convert the model again",
+                      key_.text);
+    }
+    *window = slides ? window_ : 0;
+    return kOk;
+  }
+
+ private:
+  Status openPattern(const GgufFile& file, const Architecture& architecture, const Log& log,
+                     uint32_t n_layers) {
+    uint64_t period = architecture.traits.sliding_period;
+    GgufArray flags;
+    const bool is_list = file.getArray(key_.text, &flags);
+    if (is_list) {
+      if (flags.count != n_layers) {
+        return log.fail(ORIEL_ERROR_FORMAT,
+                        "%s has %" PRIu64 " entries for %" PRIu32
+                        " layers: convert the model again",
+                        key_.text, flags.count, n_layers);
+      }
+    }
+    if (is_list && !architecture.traits.ignores_pattern) {
+      is_list_ = true;
+      flags_ = GgufArrayReader(flags);
+      return kOk;
+    }
+    if (!is_list && file.has(key_.text)) {
+      ORIEL_TRY(readCount(file, key_.text, log, &period));
+    }
+    if (period == 0 || period > kMaxLayers) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s is %" PRIu64 ", not a period of 1 to %" PRIu32
+                      " layers: convert the model again",
+                      key_.text, period, kMaxLayers);
+    }
+    period_ = static_cast<uint32_t>(period);
+    return kOk;
+  }
+
+  KeyName key_;
+  uint32_t window_ = 0;  // 0: no layer slides
+  uint32_t period_ = 0;
+  bool is_list_ = false;
+  GgufArrayReader flags_{GgufArray()};
+};
+
+// --- Scales --------------------------------------------------------------------------------------
+
+/// As readReal; some converters write 0 for "not scaled".
+Status readScale(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                 Need need, const Log& log, double* value) {
+  double given = 1;
+  if (file.getFloat(KeyName(architecture, suffix).text, &given) && given == 0 &&
+      need == Need::kOptional) {
+    return kOk;
+  }
+  return readReal(file, architecture, suffix, need, log, value);
+}
+
+Status readMultipliers(const GgufFile& file, const Architecture& architecture, const Log& log,
+                       ModelDesc* desc) {
+  const Traits& traits = architecture.traits;
+  const double width = desc->n_embd;
+  double embedding = traits.scaled_embedding ? std::sqrt(width) : 1.0;
+  double residual = 1;
+  double logits = 1;  // a divisor
+  if (traits.scale_defaults) {
+    embedding = 12;
+    residual = 1.4 / std::sqrt(static_cast<double>(desc->n_layers));
+    logits = width / 256;
+  }
+  if (traits.scales) {
+    ORIEL_TRY(readScale(file, architecture, "embedding_scale", Need::kOptional, log, &embedding));
+    ORIEL_TRY(readScale(file, architecture, "residual_scale", Need::kOptional, log, &residual));
+    ORIEL_TRY(readScale(file, architecture, "logit_scale",
+                        traits.scale_defaults ? Need::kOptional : Need::kRequired, log, &logits));
+  }
+  double cap = traits.logit_cap;
+  if (traits.logit_cap != 0) {
+    ORIEL_TRY(readScale(file, architecture, "final_logit_softcapping", Need::kOptional, log, &cap));
+  }
+  desc->logit_cap = static_cast<float>(cap);
+  desc->embedding_scale = static_cast<float>(embedding / residual);
+  desc->residual_eps =
+      static_cast<float>(static_cast<double>(desc->rms_eps) / (residual * residual));
+  desc->logit_scale = static_cast<float>(1 / logits);
+  if (!std::isfinite(desc->embedding_scale) || !std::isfinite(desc->residual_eps) ||
+      !std::isfinite(desc->logit_scale)) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s and its like are out of any range: convert the model again",
+                    KeyName(architecture, "residual_scale").text);
+  }
+  if (traits.query_temperature) {
+    ORIEL_TRY(readScale(file, architecture, "attention.temperature_scale", Need::kOptional, log,
+                        &desc->query_temperature));
+    desc->temperature_tokens = desc->context_train;
+    ORIEL_TRY(readCountAsReal(file, architecture, "rope.scaling.original_context_length", log,
+                              &desc->temperature_tokens));
+    if (desc->temperature_tokens == 0) {
+      desc->query_temperature = 0;
+    }
+    if (desc->query_temperature != 0 && desc->rope_dims != desc->head_dim) {
+      return log.fail(
+          ORIEL_ERROR_UNSUPPORTED,
+          "%s is %" PRIu32
+          ", with a temperature this build runs heads that are rotated whole: use another model",
+          KeyName(architecture, "rope.dimension_count").text, desc->rope_dims);
+    }
+  }
+  return kOk;
+}
+
+/// What all attention layers have in common.
+Status readAttention(const GgufFile& file, const Architecture& architecture, const Log& log,
+                     const ModelDesc& desc, LayerKind* kind) {
+  const Traits& traits = architecture.traits;
+  kind->gelu = traits.gelu;
+  kind->row_norms = traits.row_norms;
+  kind->norms_after_rope = traits.norms_after_rope;
+  kind->head_dim = desc.head_dim;
+  const bool by_width = traits.width_scaled_layers == desc.n_layers;
+  double scale = 1.0 / std::sqrt(by_width ? static_cast<double>(desc.n_embd) / desc.n_heads
+                                          : static_cast<double>(desc.head_dim));
+  if (traits.attention_scale) {
+    ORIEL_TRY(readScale(file, architecture, "attention.scale", Need::kOptional, log, &scale));
+  }
+  kind->attention_scale = static_cast<float>(scale);
+  double cap = traits.score_cap;
+  if (traits.score_cap != 0) {
+    ORIEL_TRY(readScale(file, architecture, "attn_logit_softcapping", Need::kOptional, log, &cap));
+  }
+  kind->soft_cap = static_cast<float>(cap);
+  return kOk;
+}
+
+// --- Kinds ---------------------------------------------------------------------------------------
+
+uint8_t ropeOf(const Traits& traits, const ModelDesc& desc, uint32_t layer, bool slides,
+               bool some_slide) {
+  if (desc.rope_dims == 0 ||
+      (traits.no_rope_period != 0 && (layer + 1) % traits.no_rope_period == 0) ||
+      (traits.no_rope_in_full && some_slide && !slides)) {
+    return kNoRope;
+  }
+  return slides && !traits.sliding_main_rope ? kSlidingRope : kMainRope;
+}
+
+Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind kind,
+                     uint32_t window, bool some_slide, const Log& log, ModelDesc* desc) {
+  if (kind.n_kv_heads == 0) {
+    kind.mixer = Mixer::kShortConv;
+    // What has no meaning there is the same in all such layers.
+    kind.n_heads = kind.head_dim = 0;
+    kind.attention_scale = kind.soft_cap = 0;
+    kind.rope = kNoRope;
+    window = 0;
+  } else {
+    kind.conv_taps = 0;
+    kind.rope = ropeOf(architecture.traits, *desc, layer, window != 0, some_slide);
+  }
+  LayerView view;
+  if (kind.mixer == Mixer::kShortConv) {
+    view = {ViewKind::kColumns, kind.conv_taps};
+  } else if (window != 0) {
+    view = {ViewKind::kSliding, window};
+  }
+  kind.view = addView(view, desc);
+  desc->layers[layer].kind = kind.view == UINT8_MAX ? kind.view : addKind(kind, desc);
+  desc->layers[layer].memory_of = static_cast<uint16_t>(layer);
+  if (desc->layers[layer].kind == UINT8_MAX) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "the model has more than %" PRIu32 " kinds of layers: use another model",
+                    kMaxLayerKinds);
+  }
+  return kOk;
+}
+
+Status readConvTaps(const GgufFile& file, const Architecture& architecture, const Log& log,
+                    uint32_t* taps) {
+  const KeyName key(architecture, "shortconv.l_cache");
+  uint64_t count = 0;
+  if (!file.has(key.text)) {
+    return log.fail(ORIEL_ERROR_FORMAT, "%s is missing from the GGUF file: convert the model again",
+                    key.text);
+  }
+  ORIEL_TRY(readCount(file, key.text, log, &count));
+  if (count == 0 || count > kMaxConvTaps) {
+    return log.fail(count == 0 ? ORIEL_ERROR_FORMAT : ORIEL_ERROR_UNSUPPORTED,
+                    "%s is %" PRIu64 ", this build runs 1 to %" PRIu32 ": use another model",
+                    key.text, count, kMaxConvTaps);
+  }
+  *taps = static_cast<uint32_t>(count);
+  return kOk;
+}
+
+}  // namespace
+
+Status readLayers(const GgufFile& file, const Architecture& architecture, const Log& log,
+                  ModelDesc* desc) {
+  const Traits& traits = architecture.traits;
+  const bool has_convs = hasConvLayers(architecture);
+  LayerCounts heads;
+  LayerCounts kv_heads;
+  LayerCounts feed_forward;
+  ORIEL_TRY(
+      heads.open(file, architecture, "attention.head_count", desc->n_layers, 1, kMaxHeads, log));
+  ORIEL_TRY(kv_heads.open(file, architecture, "attention.head_count_kv", desc->n_layers,
+                          has_convs ? 0 : 1, kMaxHeads, log));
+  ORIEL_TRY(feed_forward.open(file, architecture, "feed_forward_length", desc->n_layers, 1,
+                              kMaxFeedForward, log));
+  GgufTensor gate;
+  const bool by_tensor = traits.feed_forward_by_tensor &&
+                         file.findTensor("blk.0.ffn_gate.weight", &gate) && gate.dims[1] != 0 &&
+                         gate.dims[1] <= kMaxFeedForward;
+  for (const auto& [counts, suffix] : {std::pair{&feed_forward, "feed_forward_length"},
+                                       std::pair{&heads, "attention.head_count"}}) {
+    if (!counts->present()) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s is missing from the GGUF file: convert the model again",
+                      KeyName(architecture, suffix).text);
+    }
+  }
+
+  // What differs between layers first: heads are as wide as the widest layer says.
+  struct Counts {
+    uint32_t heads, kv_heads, ff;
+  };
+  Counts counts[kMaxLayers];
+  for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+    Counts& of = counts[layer];
+    ORIEL_TRY(heads.next(log, &of.heads));
+    of.kv_heads = of.heads;
+    if (kv_heads.present()) {
+      ORIEL_TRY(kv_heads.next(log, &of.kv_heads));
+    }
+    ORIEL_TRY(feed_forward.next(log, &of.ff));
+    of.ff = by_tensor ? static_cast<uint32_t>(gate.dims[1]) : of.ff;
+    desc->n_heads = std::max(desc->n_heads, of.heads);
+    desc->n_kv_heads = std::max(desc->n_kv_heads, of.kv_heads);
+    desc->n_ff = std::max(desc->n_ff, of.ff);
+  }
+  ORIEL_TRY(completeHeads(file, architecture, log, desc));
+  bool finetuned = true;
+  if (traits.finetuned_rope &&
+      file.getBool(KeyName(architecture, "rope.scaling.finetuned").text, &finetuned) &&
+      !finetuned) {
+    desc->rope_dims = 0;
+  }
+  SlidingPattern sliding;
+  ORIEL_TRY(sliding.open(file, architecture, log, desc));
+  ORIEL_TRY(readMultipliers(file, architecture, log, desc));
+  LayerKind common;
+  ORIEL_TRY(readAttention(file, architecture, log, *desc, &common));
+  if (has_convs) {
+    ORIEL_TRY(readConvTaps(file, architecture, log, &common.conv_taps));
+  }
+  uint32_t windows[kMaxLayers];
+  bool some_slide = false;
+  for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+    ORIEL_TRY(sliding.next(layer, log, &windows[layer]));
+    some_slide = some_slide || windows[layer] != 0;
+  }
+  for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+    LayerKind kind = common;
+    kind.n_heads = counts[layer].heads;
+    kind.n_kv_heads = counts[layer].kv_heads;
+    kind.n_ff = counts[layer].ff;
+    if (kind.n_kv_heads != 0) {
+      ORIEL_TRY(checkHeads(architecture, layer, kind, log));
+    }
+    ORIEL_TRY(describeLayer(architecture, layer, kind, windows[layer], some_slide, log, desc));
+  }
+  if (desc->n_kv_heads == 0) {
+    return log.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "%s is 0 in every layer, this build runs models with attention: use another model",
+        KeyName(architecture, "attention.head_count_kv").text);
+  }
+  return checkMemories(*desc, log);
+}
+
+}  // namespace oriel

@@ -1,0 +1,55 @@
+#include "model/tensor_index.h"
+
+#include <algorithm>
+#include <new>
+
+namespace oriel {
+
+static_assert(kMaxTensors < UINT16_MAX, "slots are 16 bits");
+
+Status TensorIndex::create(uint64_t n_tensors, uint32_t n_layers, const oriel_allocator& allocator,
+                           const Log& log) {
+  release();
+  const size_t tensors_bytes = static_cast<size_t>(n_tensors) * sizeof(GgufTensor);
+  const size_t slots = size_t{n_layers} * kTensorRoles;
+  const size_t bytes = tensors_bytes + slots * sizeof(uint16_t);
+  void* block = allocator.allocate(bytes, allocator.user);
+  if (block == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "no %zu bytes of working memory for the list of tensors: free memory", bytes);
+  }
+  allocator_ = allocator;
+  block_ = block;
+  block_bytes_ = bytes;
+  tensors_ = static_cast<GgufTensor*>(block);
+  slots_ = reinterpret_cast<uint16_t*>(static_cast<uint8_t*>(block) + tensors_bytes);
+  std::fill_n(slots_, slots, uint16_t{0});
+  n_layers_ = n_layers;
+  count_ = 0;
+  capacity_ = static_cast<uint32_t>(n_tensors);
+  return kOk;
+}
+
+void TensorIndex::release() {
+  if (block_ != nullptr) {
+    allocator_.release(block_, block_bytes_, allocator_.user);
+  }
+  block_ = nullptr;
+  n_layers_ = count_ = capacity_ = 0;
+}
+
+void TensorIndex::add(TensorRole role, uint32_t layer, const GgufTensor& tensor) {
+  if (layer < n_layers_ && count_ < capacity_) {
+    new (tensors_ + count_) GgufTensor(tensor);
+    slots_[layer * kTensorRoles + static_cast<uint32_t>(role)] = static_cast<uint16_t>(++count_);
+  }
+}
+
+void TensorIndex::tieOutput() {
+  if (n_layers_ != 0) {
+    slots_[static_cast<uint32_t>(TensorRole::kOutput)] =
+        slots_[static_cast<uint32_t>(TensorRole::kTokenEmbedding)];
+  }
+}
+
+}  // namespace oriel

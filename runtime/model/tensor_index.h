@@ -1,0 +1,53 @@
+// Where a model's tensors lie: every name of the file is looked up once, when the model is described.
+#pragma once
+
+#include "base/workspace.h"
+#include "model/model_desc.h"
+
+namespace oriel {
+
+inline constexpr GgufTensor kNoTensor = {};
+
+/// Borrows memory until it is destroyed; must not outlive the allocator.
+class TensorIndex {
+ public:
+  TensorIndex() = default;
+  TensorIndex(const TensorIndex&) = delete;
+  TensorIndex& operator=(const TensorIndex&) = delete;
+  ~TensorIndex() { release(); }
+
+  /// Makes room for so many tensors of a model of so many layers. ORIEL_ERROR_OUT_OF_MEMORY.
+  Status create(uint64_t n_tensors, uint32_t n_layers, const oriel_allocator& allocator,
+                const Log& log);
+  void release();
+  /// There is room, and nothing plays this role in the layer yet (0 for roles outside the layers).
+  void add(TensorRole role, uint32_t layer, const GgufTensor& tensor);
+  /// The output matrix of a model that has none of its own.
+  void tieOutput();
+
+  bool has(TensorRole role, uint32_t layer = 0) const { return slot(role, layer) != 0; }
+  /// Of no bytes where there is none.
+  const GgufTensor& find(TensorRole role, uint32_t layer = 0) const {
+    const uint16_t index = slot(role, layer);
+    return index != 0 ? tensors_[index - 1] : kNoTensor;
+  }
+  /// Tensors in the order in which they were added.
+  uint32_t count() const { return count_; }
+
+ private:
+  uint16_t slot(TensorRole role, uint32_t layer) const {
+    return layer < n_layers_ ? slots_[layer * kTensorRoles + static_cast<uint32_t>(role)]
+                             : uint16_t{0};
+  }
+
+  oriel_allocator allocator_ = {};
+  void* block_ = nullptr;
+  size_t block_bytes_ = 0;
+  GgufTensor* tensors_ = nullptr;
+  uint16_t* slots_ = nullptr;  ///< [n_layers][kTensorRoles]: 1 + index; 0: none
+  uint32_t n_layers_ = 0;
+  uint32_t count_ = 0;
+  uint32_t capacity_ = 0;
+};
+
+}  // namespace oriel

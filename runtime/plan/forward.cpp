@@ -1,0 +1,352 @@
+// Read from run() on downwards: the model from the token's id to its logits. Every line of it emits ops; nothing is
+// computed here. docs/design.md names what differs between architectures, model/layer.h the fields that say so.
+#include "plan/forward.h"
+
+#include "plan/op_list.h"
+
+namespace oriel {
+namespace {
+
+class Forward {
+ public:
+  Forward(const TensorIndex& tensors, const ModelDesc& model, const Log& log,
+          const ActivationLayout& activations, const IoLayout& io, Plan* plan)
+      : model_(model),
+        act_(activations),
+        io_(io),
+        plan_(plan),
+        ops_(tensors, log, activations, plan),
+        rotations_(rotationTables(model)) {
+    residual_ = {act_.residual, act_.embd_stride, model.n_embd};
+    normed_ = {act_.normed, act_.embd_stride, model.n_embd};
+    forEachPlacedMemory(model, plan->cache, plan->formats,
+                        [&](const Memory& memory, const BufferRef(&sides)[2]) {
+                          sides_[memory.layer][0] = sides[0];
+                          sides_[memory.layer][1] = sides[1];
+                        });
+  }
+
+  Status run() {
+    outputNorm();
+    ORIEL_TRY(embedding());
+    for (uint32_t layer = 0; layer < model_.n_layers; ++layer) {
+      ORIEL_TRY(mixer(layer));
+      ORIEL_TRY(feedForward(layer));
+    }
+    ORIEL_TRY(outputMatrix());
+    bestTokens();
+    return ops_.finish();
+  }
+
+  WeightCounts counts() const { return ops_.counts(); }
+
+ private:
+  // --- From the id to the residual stream ---------------------------------------------------------
+
+  Status embedding() {
+    return ops_.matrix(TensorRole::kTokenEmbedding, model_.n_embd, [&](const MatrixSlice& slice) {
+      Op op = ops_.make(OpKind::kEmbed, {slice.place, act_.device_step, act_.residual});
+      op.weights = slice.type;
+      EmbedPush& push = op.push.embed;
+      push.cols = model_.n_embd;
+      push.group_words = slice.geometry.groupWords();
+      push.side_word = slice.geometry.sideWord();
+      push.first_row = slice.first_row;
+      push.rows = slice.rows;
+      push.out_stride = act_.embd_stride;
+      push.scale = model_.embedding_scale;
+      ops_.toBody(op);
+      if (model_.tied_output) {
+        outputSlice(slice);
+      } else if (slice.first_row == 0) {
+        ops_.countRead(slice.geometry.rowBytes());
+      }
+    });
+  }
+
+  // --- A layer: residual += mixer(norm(residual)); residual += feedForward(norm(residual)) --------
+
+  Status mixer(uint32_t layer) {
+    switch (model_.kind(layer).mixer) {
+      case Mixer::kAttention:
+        return attention(layer);
+      case Mixer::kShortConv:
+        return shortConv(layer);
+      case Mixer::kState:
+        break;
+    }
+    return ORIEL_ERROR_INTERNAL;  // no architecture has it
+  }
+
+  // What a branch reads: the residual stream by way of a norm, where the architecture has one before.
+  Rows branchInput(TensorRole norm, uint32_t layer) {
+    if (!ops_.has(norm, layer)) {
+      return residual_;
+    }
+    ops_.toBody(ops_.norm(norm, layer, residual_, normed_, model_.residual_eps, Write::kOver));
+    return normed_;
+  }
+
+  // A branch's last product, added to the residual stream, by way of a norm where the architecture has one behind;
+  // meanwhile the piece `unused` is.
+  Status addBranch(TensorRole matrix, TensorRole norm, uint32_t layer, const Rows& in,
+                   const BufferRef& unused) {
+    if (!ops_.has(norm, layer)) {
+      return ops_.product({{matrix, layer}}, in, residual_, unused, Write::kAdd);
+    }
+    ORIEL_TRY(ops_.product({{matrix, layer}}, in, normed_, unused, Write::kOver));
+    ops_.toBody(ops_.norm(norm, layer, normed_, residual_, model_.rms_eps, Write::kAdd));
+    return kOk;
+  }
+
+  // --- Attention: queries, keys, values; rotated and remembered; a weighted sum of what is seen ---
+
+  Status attention(uint32_t layer) {
+    const LayerKind& kind = model_.kind(layer);
+    ORIEL_TRY(queriesKeysValues(layer, kind));
+    rotateAndRemember(layer, kind);
+    attend(layer, kind);
+    return addBranch(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
+                     {act_.attended, act_.attended_stride, kind.queryCols()}, act_.queries);
+  }
+
+  Status queriesKeysValues(uint32_t layer, const LayerKind& kind) {
+    const Rows in = branchInput(TensorRole::kAttentionNorm, layer);
+    const Rows qkv = {act_.qkv, act_.qkv_stride, 0};
+    if (!model_.ownsMemory(layer)) {
+      ORIEL_TRY(ops_.product({{TensorRole::kQuery, layer}}, in, qkv, act_.queries, Write::kOver));
+      addBias(TensorRole::kQueryBias, layer, kind.queryCols(), 0);
+      normHeads(TensorRole::kQueryNorm, layer, kind, kind.n_heads, 0);
+      return kOk;
+    }
+    if (ops_.has(TensorRole::kQkv, layer)) {
+      ORIEL_TRY(ops_.product({{TensorRole::kQkv, layer}}, in, qkv, act_.queries, Write::kOver));
+    } else {
+      ORIEL_TRY(ops_.product(
+          {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}}, in,
+          qkv, act_.queries, Write::kOver));
+    }
+    const uint32_t keys = kind.queryCols();
+    const uint32_t values = keys + kind.kvCols();
+    addBias(TensorRole::kQueryBias, layer, kind.queryCols(), 0);
+    addBias(TensorRole::kKeyBias, layer, kind.kvCols(), keys);
+    addBias(TensorRole::kValueBias, layer, kind.kvCols(), values);
+    normHeads(TensorRole::kQueryNorm, layer, kind, kind.n_heads, 0);
+    normHeads(TensorRole::kKeyNorm, layer, kind, kind.n_kv_heads, keys);
+    return kOk;
+  }
+
+  void addBias(TensorRole role, uint32_t layer, uint32_t cols, uint32_t first) {
+    if (!ops_.has(role, layer)) {
+      return;
+    }
+    Op op =
+        ops_.make(OpKind::kAddBias, {ops_.vector(role, layer, cols), act_.device_step, act_.qkv});
+    op.push.add_bias = {cols, act_.qkv_stride, first};
+    ops_.toBody(op);
+  }
+
+  // `heads` heads of every token's qkv, in place: each for itself, or all as one row. Of norms that come after RoPE
+  // only the division is done here, which rotating does not change.
+  void normHeads(TensorRole role, uint32_t layer, const LayerKind& kind, uint32_t heads,
+                 uint32_t first) {
+    if (!ops_.has(role, layer)) {
+      return;
+    }
+    const uint32_t cols = kind.row_norms ? heads * kind.head_dim : kind.head_dim;
+    const Rows qkv = {act_.qkv, act_.qkv_stride, cols};
+    Op op = kind.norms_after_rope
+                ? ops_.norm(ops_.ones(cols), qkv, qkv, model_.rms_eps, Write::kOver)
+                : ops_.norm(role, layer, qkv, qkv, model_.rms_eps, Write::kOver);
+    op.push.rms_norm.rows = kind.row_norms ? 1 : heads;
+    op.push.rms_norm.first = first;
+    ops_.toBody(op);
+  }
+
+  void rotateAndRemember(uint32_t layer, const LayerKind& kind) {
+    const Memory memory = memoryOfLayer(layer);
+    const BufferRef* const sides = sides_[model_.layers[layer].memory_of];
+    Op op = ops_.make(OpKind::kRopeAppend,
+                      {act_.qkv, act_.device_step, act_.queries, sides[0], sides[1]});
+    if (kind.norms_after_rope) {
+      op.bindings[op.n_bindings++] =
+          ops_.vectors(TensorRole::kQueryNorm, TensorRole::kKeyNorm, layer, kind.head_dim);
+    }
+    op.k_format = memory.formats[0];
+    op.v_format = memory.formats[1];
+    RopeAppendPush& push = op.push.rope_append;
+    push.n_heads = kind.n_heads;
+    push.n_kv_heads = model_.ownsMemory(layer) ? kind.n_kv_heads : 0;
+    push.head_dim = kind.head_dim;
+    push.rope_dims = kind.rope == kNoRope ? 0 : model_.rope_dims;
+    push.pair_stride = model_.rope_pairing == RopePairing::kInterleaved || model_.rope_dims == 0
+                           ? 1
+                           : model_.rope_dims / 2;
+    push.qkv_stride = act_.qkv_stride;
+    push.query_stride = act_.query_stride;
+    push.sinks = memory.shape.sinks;
+    push.ring = memory.shape.ring;
+    push.view = memory.view;
+    push.rotation_stride = rotations_.words;
+    const RotationTables::Of tables =
+        rotations_.ropes[kind.rope == kNoRope ? kMainRope : kind.rope];
+    const uint32_t first = static_cast<uint32_t>(
+        stepRotationWord(plan_->chunk_tokens, model_.n_views, rotations_.words, 0));
+    push.key_rotation = first + tables.keys;
+    push.query_rotation = first + tables.queries;
+    push.sink_rotation = first + (memory.shape.sinks != 0 ? tables.sinks : tables.queries);
+    ops_.toBody(op);
+  }
+
+  // A chunk has work enough without sharing a head; one token has not.
+  void attend(uint32_t layer, const LayerKind& kind) {
+    const Memory memory = memoryOfLayer(layer);
+    const CacheShape& shape = memory.shape;
+    const BufferRef* const sides = sides_[model_.layers[layer].memory_of];
+    Op op = ops_.make(OpKind::kAttention,
+                      {act_.queries, act_.device_step, act_.attended, sides[0], sides[1]});
+    op.k_format = memory.formats[0];
+    op.v_format = memory.formats[1];
+    AttentionPush& push = op.push.attention;
+    push.n_heads = kind.n_heads;
+    push.n_kv_heads = kind.n_kv_heads;
+    push.head_dim = kind.head_dim;
+    push.query_stride = act_.query_stride;
+    push.out_stride = act_.attended_stride;
+    push.view = memory.view;
+    push.sinks = shape.sinks;
+    push.ring = shape.ring;
+    push.splits = 1;
+    push.split_slots = shape.sinks + shape.window;
+    push.scale = kind.attention_scale;
+    push.soft_cap = kind.soft_cap;
+    ops_.toChunk(op);
+    const AttentionSplit split = decodeSplit(shape);
+    if (split.splits == 1) {
+      ops_.toDecode(op);
+      return;
+    }
+    op.bindings[kOpOut] = act_.partials;
+    push.splits = split.splits;
+    push.split_slots = split.split_slots;
+    push.out_stride = kind.n_heads * split.splits * (kind.head_dim + kPartialExtra);
+    ops_.toDecode(op);
+    Op merge = ops_.make(OpKind::kAttentionMerge, {act_.partials, act_.device_step, act_.attended});
+    merge.push.attention_merge = {kind.n_heads, kind.head_dim,     act_.attended_stride,
+                                  split.splits, split.split_slots, memory.view};
+    ops_.toDecode(merge);
+  }
+
+  // --- Short convolution: a gated sum over the last few tokens, channel by channel -----------------
+
+  Status shortConv(uint32_t layer) {
+    const LayerKind& kind = model_.kind(layer);
+    const Memory memory = memoryOfLayer(layer);
+    const Rows in = branchInput(TensorRole::kAttentionNorm, layer);
+    ORIEL_TRY(ops_.product({{TensorRole::kConvIn, layer}}, in, {act_.conv, act_.conv_stride, 0},
+                           act_.convolved, Write::kOver));
+    const BufferRef taps =
+        ops_.vector(TensorRole::kConvTaps, layer, kind.conv_taps * model_.n_embd);
+    Op op = ops_.make(OpKind::kShortConv,
+                      {act_.conv, act_.device_step, act_.convolved, sides_[layer][0], taps});
+    op.push.short_conv = {model_.n_embd,  act_.conv_stride,  act_.embd_stride,
+                          kind.conv_taps, memory.shape.ring, memory.view};
+    ops_.toBody(op);
+    return addBranch(TensorRole::kConvOut, TensorRole::kAttentionPostNorm, layer,
+                     {act_.convolved, act_.embd_stride, model_.n_embd}, act_.conv);
+  }
+
+  // --- Feed-forward: down(activation(gate) * up) ---------------------------------------------------
+
+  Status feedForward(uint32_t layer) {
+    const LayerKind& kind = model_.kind(layer);
+    const Rows in = branchInput(TensorRole::kFeedForwardNorm, layer);
+    const Rows gate_up = {act_.gate_up, act_.gate_up_stride, 0};
+    if (ops_.has(TensorRole::kGateUp, layer)) {
+      ORIEL_TRY(
+          ops_.product({{TensorRole::kGateUp, layer}}, in, gate_up, act_.gated, Write::kOver));
+    } else {
+      ORIEL_TRY(ops_.product({{TensorRole::kGate, layer}, {TensorRole::kUp, layer}}, in, gate_up,
+                             act_.gated, Write::kOver));
+    }
+    Op gated = ops_.make(OpKind::kGatedActivation, {act_.gate_up, act_.device_step, act_.gated});
+    gated.push.gated_activation = {kind.n_ff, act_.gate_up_stride, kind.n_ff, act_.gated_stride,
+                                   kind.gelu ? 1u : 0u};
+    ops_.toBody(gated);
+    return addBranch(TensorRole::kDown, TensorRole::kFeedForwardPostNorm, layer,
+                     {act_.gated, act_.gated_stride, kind.n_ff}, act_.gate_up);
+  }
+
+  // --- From the residual stream to logits, of the tokens that the step names ----------------------
+
+  void outputNorm() {
+    Op op = ops_.norm(TensorRole::kOutputNorm, 0, residual_,
+                      {act_.head_normed, act_.embd_stride, model_.n_embd}, model_.residual_eps,
+                      Write::kOver);
+    op.push.rms_norm.of_outputs = 1;
+    op.push.rms_norm.scale = model_.logit_scale;
+    ops_.toHead(op);
+  }
+
+  Status outputMatrix() {
+    if (model_.tied_output) {
+      return kOk;  // came with the embedding
+    }
+    return ops_.matrix(TensorRole::kOutput, model_.n_embd,
+                       [&](const MatrixSlice& slice) { outputSlice(slice); });
+  }
+
+  void outputSlice(const MatrixSlice& slice) {
+    Op op =
+        ops_.matmul(slice, {act_.head_normed, act_.embd_stride, model_.n_embd},
+                    {act_.logits, model_.n_vocab, model_.n_vocab}, act_.head_staged, Write::kOver);
+    op.push.matmul.of_outputs = 1;
+    ops_.countHead(slice.place.size_bytes);
+    ops_.toHead(op);
+  }
+
+  void bestTokens() {
+    if (model_.logit_cap != 0) {
+      Op cap = ops_.make(OpKind::kSoftCap, {act_.logits, act_.device_step, act_.logits});
+      cap.push.soft_cap = {model_.n_vocab, model_.n_vocab, model_.logit_cap};
+      ops_.toHead(cap);
+    }
+    const TopPush push = {model_.n_vocab, topBlocks(model_.n_vocab)};
+    Op blocks = ops_.make(OpKind::kTopBlocks, {act_.logits, act_.device_step, act_.top_keys});
+    blocks.push.top = push;
+    ops_.toHead(blocks);
+    Op best =
+        ops_.make(OpKind::kTopTokens, {act_.logits, act_.device_step, io_.top, act_.top_keys});
+    best.push.top = push;
+    ops_.toHead(best);
+  }
+
+  // ------------------------------------------------------------------------------------------------
+
+  Memory memoryOfLayer(uint32_t layer) const {
+    return memoryOf(model_, plan_->cache, plan_->formats, model_.layers[layer].memory_of);
+  }
+
+  const ModelDesc& model_;
+  const ActivationLayout& act_;
+  const IoLayout& io_;
+  Plan* plan_;
+  OpList ops_;
+  const RotationTables rotations_;
+  BufferRef sides_[kMaxLayers][2];  // of the memories that layers own
+  Rows residual_;
+  Rows normed_;
+};
+
+}  // namespace
+
+Status emitSteps(const TensorIndex& tensors, const ModelDesc& model, const Log& log,
+                 const ActivationLayout& activations, const IoLayout& io, Plan* plan,
+                 WeightCounts* counts) {
+  Forward forward(tensors, model, log, activations, io, plan);
+  ORIEL_TRY(forward.run());
+  *counts = forward.counts();
+  return kOk;
+}
+
+}  // namespace oriel

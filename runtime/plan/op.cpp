@@ -1,0 +1,133 @@
+#include "plan/op.h"
+
+#include <algorithm>
+
+namespace oriel {
+namespace {
+
+/// What an op costs that does nothing: starting it, and waiting for the one before.
+constexpr double kStart = 32768;
+/// A value that goes through an exponential, a sine or a rounding, in multiply-adds.
+constexpr double kPerValue = 8;
+
+bool never(const Op&) { return false; }
+bool always(const Op&) { return true; }
+OpColumns allColumns(const Op&) { return {}; }
+
+void values(double count, OpWork* work) { work->fixed += kPerValue * count; }
+
+bool normMakesRow(const Op& op) {
+  const RmsNormPush& p = op.push.rms_norm;
+  return p.accumulate == 0 && p.rows == 1 && p.first == 0 &&
+         !samePlace(op.bindings[0], op.bindings[kOpOut]);
+}
+OpColumns normColumns(const Op& op) {
+  const RmsNormPush& p = op.push.rms_norm;
+  return {p.first, p.first + p.rows * p.cols, p.out_stride};
+}
+void normWork(const Op& op, double rows, OpWork* work) {
+  values(rows * op.push.rms_norm.rows * op.push.rms_norm.cols, work);
+}
+
+OpColumns matmulColumns(const Op& op) {
+  const MatmulPush& p = op.push.matmul;
+  return {p.out_first, p.out_first + p.rows, p.out_stride};
+}
+void matmulWork(const Op& op, double rows, OpWork* work) {
+  work->fixed += rows * kUnit * op.push.matmul.rows * op.push.matmul.units;
+}
+
+OpColumns biasColumns(const Op& op) {
+  const AddBiasPush& p = op.push.add_bias;
+  return {p.out_first, p.out_first + p.cols, p.out_stride};
+}
+void biasWork(const Op& op, double rows, OpWork* work) {
+  values(rows * op.push.add_bias.cols, work);
+}
+
+void embedWork(const Op& op, double rows, OpWork* work) { values(rows * op.push.embed.cols, work); }
+
+void ropeAppendWork(const Op& op, double rows, OpWork* work) {
+  const RopeAppendPush& p = op.push.rope_append;
+  values(rows * 2 * (p.n_heads + p.n_kv_heads) * p.head_dim, work);
+}
+
+void attentionWork(const Op& op, double rows, OpWork* work) {
+  const AttentionPush& p = op.push.attention;
+  work->per_seen = rows * 2 * p.n_heads * p.head_dim;
+  work->most_seen = double{1} * p.sinks + p.ring;
+  work->view = p.view;
+}
+
+OpColumns mergeColumns(const Op& op) {
+  const AttentionMergePush& p = op.push.attention_merge;
+  return {0, p.n_heads * p.head_dim, p.out_stride};
+}
+void mergeWork(const Op& op, double rows, OpWork* work) {
+  const AttentionMergePush& p = op.push.attention_merge;
+  values(rows * p.n_heads * p.head_dim * p.splits, work);
+}
+
+OpColumns activationColumns(const Op& op) {
+  const GatedActivationPush& p = op.push.gated_activation;
+  return {0, p.cols, p.out_stride};
+}
+void activationWork(const Op& op, double rows, OpWork* work) {
+  values(rows * op.push.gated_activation.cols, work);
+}
+
+OpColumns convColumns(const Op& op) {
+  const ShortConvPush& p = op.push.short_conv;
+  return {0, p.channels, p.out_stride};
+}
+void convWork(const Op& op, double rows, OpWork* work) {
+  values(rows * op.push.short_conv.channels, work);
+}
+
+OpColumns capColumns(const Op& op) { return {0, op.push.soft_cap.cols, op.push.soft_cap.stride}; }
+void capWork(const Op& op, double rows, OpWork* work) {
+  values(rows * op.push.soft_cap.cols, work);
+}
+
+void topBlocksWork(const Op& op, double, OpWork* work) { work->fixed += op.push.top.n_vocab; }
+// Sorts as many, and reads the blocks that they are in.
+void topTokensWork(const Op& op, double, OpWork* work) {
+  const TopPush& p = op.push.top;
+  const uint32_t of_a_block = p.n_vocab / p.blocks;
+  values(double{1} * kTopCapacity * (kTopCapacity + of_a_block), work);
+}
+
+constexpr uint32_t kOut = 1u << kOpOut;
+
+// In the order of OpKind.
+// clang-format off
+constexpr OpTraits kTraits[kOpKinds] = {
+    // name             push bytes                   writes            once   small  row           columns            work
+    {"embed",            sizeof(EmbedPush),           kOut,             false, true,  never,        allColumns,        embedWork},
+    {"rms_norm",         sizeof(RmsNormPush),         kOut,             false, true,  normMakesRow, normColumns,       normWork},
+    {"matmul",           sizeof(MatmulPush),          kOut | 1u << 4,   false, false, never,        matmulColumns,     matmulWork},
+    {"add_bias",         sizeof(AddBiasPush),         kOut,             false, true,  never,        biasColumns,       biasWork},
+    {"rope_append",      sizeof(RopeAppendPush),      kOut | 3u << 3,   false, false, never,        allColumns,        ropeAppendWork},
+    {"attention",        sizeof(AttentionPush),       kOut,             false, false, never,        allColumns,        attentionWork},
+    {"attention_merge",  sizeof(AttentionMergePush),  kOut,             false, true,  always,       mergeColumns,      mergeWork},
+    {"gated_activation", sizeof(GatedActivationPush), kOut,             false, true,  always,       activationColumns, activationWork},
+    {"short_conv",       sizeof(ShortConvPush),       kOut | 1u << 3,   false, true,  never,        convColumns,       convWork},
+    {"soft_cap",         sizeof(SoftCapPush),         kOut,             false, true,  never,        capColumns,        capWork},
+    {"top_blocks",       sizeof(TopPush),             kOut,             true,  true,  never,        allColumns,        topBlocksWork},
+    {"top_tokens",       sizeof(TopPush),             kOut,             true,  true,  never,        allColumns,        topTokensWork},
+};
+// clang-format on
+
+}  // namespace
+
+const OpTraits& opTraits(OpKind kind) { return kTraits[static_cast<uint32_t>(kind)]; }
+
+OpWork opWork(const Op& op, uint32_t rows) {
+  const OpTraits& traits = opTraits(op.kind);
+  OpWork work;
+  work.fixed = kStart;
+  traits.work(op, traits.once ? 1 : rows, &work);
+  return work;
+}
+
+}  // namespace oriel

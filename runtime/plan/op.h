@@ -1,0 +1,171 @@
+// One kernel dispatch of a plan, and what every kind of op is like: the one table that hazards, work, groups of
+// ops and pieces of steps read.
+#pragma once
+
+#include <cstdint>
+
+#include "kv/cache_layout.h"
+#include "shaders/shared/layout.h"
+
+namespace oriel {
+
+/// Device memory, in the order in which it is allocated.
+enum class ArenaKind : uint8_t {
+  kWeights,      ///< device-local; one or more segments of at most kMaxAllocationBytes
+  kCache,        ///< device-local; one segment
+  kActivations,  ///< device-local
+  kIo,           ///< host-visible: step parameters, best tokens, upload ring
+};
+constexpr uint32_t kArenaKinds = 4;
+
+/// A piece of an arena: offset a multiple of kBufferAlignment, size at most kMaxBindingBytes. Small, because every op
+/// has several: a size that is too large for any binding becomes UINT32_MAX, and plans with such a piece are refused.
+struct BufferRef {
+  constexpr BufferRef() = default;
+  constexpr BufferRef(ArenaKind in, uint8_t of_segment, uint64_t offset, uint64_t size)
+      : offset_bytes(offset),
+        size_bytes(size < UINT32_MAX ? static_cast<uint32_t>(size) : UINT32_MAX),
+        arena(in),
+        segment(of_segment) {}
+
+  /// The same place with another size.
+  constexpr BufferRef resized(uint64_t size) const { return {arena, segment, offset_bytes, size}; }
+
+  uint64_t offset_bytes = 0;
+  uint32_t size_bytes = 0;
+  ArenaKind arena = ArenaKind::kWeights;
+  uint8_t segment = 0;
+};
+static_assert(sizeof(BufferRef) == 16, "host bytes of a plan");
+
+/// The same place, however long.
+inline bool samePlace(const BufferRef& a, const BufferRef& b) {
+  return a.arena == b.arena && a.segment == b.segment && a.offset_bytes == b.offset_bytes;
+}
+inline bool overlap(const BufferRef& a, const BufferRef& b) {
+  return a.arena == b.arena && a.segment == b.segment &&
+         a.offset_bytes < b.offset_bytes + b.size_bytes &&
+         b.offset_bytes < a.offset_bytes + a.size_bytes;
+}
+
+/// How weights are stored on the device; shaders/shared/layout.h has the packing.
+enum class WeightType : uint8_t {
+  kF32,
+  kF16,
+  kBf16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kIq4Nl,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIq4Xs,
+};
+constexpr uint32_t kWeightTypes = 15;
+const char* weightTypeName(WeightType type);  ///< "f32", "q4_0", ...: as kernels are named
+
+/// Kinds of ops; opTraits() has a row for each.
+enum class OpKind : uint8_t {
+  kEmbed,
+  kRmsNorm,
+  kMatmul,
+  kAddBias,
+  kRopeAppend,
+  kAttention,
+  kAttentionMerge,
+  kGatedActivation,
+  kShortConv,
+  kSoftCap,
+  kTopBlocks,
+  kTopTokens,
+};
+constexpr uint32_t kOpKinds = 12;
+
+constexpr uint32_t kMaxOpBindings = 6;
+/// Binding that every op writes.
+constexpr uint32_t kOpOut = 2;
+/// Of a kMatmul op. The second is memory that nobody else uses meanwhile, for executors that change a product's
+/// input into another form first: [tokens][units][kStagedUnitWords]. Models whose vectors have padding have
+/// none, because what is left there must be finite as floats.
+constexpr uint32_t kMatmulInput = 3;
+constexpr uint32_t kMatmulStaged = 4;
+/// Of a kRopeAppend op, where it has so many bindings: norm weights that are applied after RoPE.
+constexpr uint32_t kRopeNorms = 5;
+
+/// One kernel dispatch. `push` is the kernel's push-constant block; `bindings` are in the order that
+/// shaders/shared/layout.h gives for the kernel.
+struct Op {
+  OpKind kind = OpKind::kEmbed;
+  WeightType weights = WeightType::kF32;  ///< kEmbed, kMatmul
+  KvFormat k_format = KvFormat::kF16;     ///< kRopeAppend, kAttention
+  KvFormat v_format = KvFormat::kF16;
+  /// kMatmul, for measuring and tests: 1 + the candidate to use (Executor::matmulCandidate); 0: the executor
+  /// chooses.
+  uint8_t candidate = 0;
+  uint8_t n_bindings = 0;
+  uint16_t push_bytes = 0;
+  BufferRef bindings[kMaxOpBindings];
+  union Push {
+    EmbedPush embed;
+    RmsNormPush rms_norm;
+    MatmulPush matmul;
+    AddBiasPush add_bias;
+    RopeAppendPush rope_append;
+    AttentionPush attention;
+    AttentionMergePush attention_merge;
+    GatedActivationPush gated_activation;
+    ShortConvPush short_conv;
+    SoftCapPush soft_cap;
+    TopPush top;
+  } push = {};
+};
+
+/// Words of each row of kOpOut that an op writes.
+struct OpColumns {
+  uint32_t first = 0;
+  uint32_t end = UINT32_MAX;
+  uint32_t stride = 0;  ///< words from row to row
+};
+
+/// How much an op asks for, counted in multiply-adds of a product; other ops in products that take about as
+/// long.
+struct OpWork {
+  double fixed = 0;
+  double per_seen = 0;   ///< for each token that a query sees
+  double most_seen = 0;  ///< tokens that are ever seen
+  uint32_t view = 0;     ///< through which
+
+  double at(double seen) const { return fixed + per_seen * seen; }
+  double most() const { return at(most_seen); }
+};
+
+/// What all ops of a kind have in common. Functions take an op of that kind.
+struct OpTraits {
+  const char* name;     ///< of its kernel, or what the kernel's name begins with
+  uint32_t push_bytes;  ///< of its push-constant block
+  uint32_t writes;      ///< bit i: it writes binding i
+  bool once;            ///< does its work once, however many rows there are
+  /// Too little work to share out where there is one row.
+  bool small;
+  /// Of one row it makes one, at the beginning of kOpOut, and writes nothing else: so where the row feeds a
+  /// product, every thread can make it for itself. False for an op that works in place or adds.
+  bool (*makes_row)(const Op& op);
+  OpColumns (*columns)(const Op& op);
+  /// Adds work for so many rows to what every op costs.
+  void (*work)(const Op& op, double rows, OpWork* work);
+};
+const OpTraits& opTraits(OpKind kind);
+
+/// `rows`: tokens, or outputs, that the op works on.
+OpWork opWork(const Op& op, uint32_t rows);
+
+inline bool writes(const Op& op, uint32_t binding) {
+  return (opTraits(op.kind).writes >> binding & 1) != 0;
+}
+
+}  // namespace oriel

@@ -1,0 +1,154 @@
+// Makes single ops and puts them into the lists of a plan; the forward pass is written in these.
+#pragma once
+
+#include <initializer_list>
+
+#include "plan/forward.h"
+#include "plan/weight_placement.h"
+
+namespace oriel {
+
+/// Rows of vectors in memory: [rows][stride] words, of which `cols` count.
+struct Rows {
+  BufferRef place;
+  uint32_t stride = 0;
+  uint32_t cols = 0;
+};
+
+/// What a product or a norm does with what is there.
+enum class Write : uint8_t { kOver, kAdd };
+
+class OpList {
+ public:
+  OpList(const TensorIndex& tensors, const Log& log, const ActivationLayout& activations,
+         Plan* plan)
+      : tensors_(tensors), act_(activations), plan_(plan), weights_(tensors, log, plan) {}
+
+  void toDecode(const Op& op) { emitTo(StepList::kDecode, op); }
+  void toChunk(const Op& op) { emitTo(StepList::kChunk, op); }
+  /// To both.
+  void toBody(const Op& op) {
+    toDecode(op);
+    toChunk(op);
+  }
+  void toHead(const Op& op) { emitTo(StepList::kHead, op); }
+
+  /// An op of the kind with these bindings; the step block is always the second.
+  Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const {
+    Op op;
+    op.kind = kind;
+    op.push_bytes = static_cast<uint16_t>(opTraits(kind).push_bytes);
+    for (const BufferRef& binding : bindings) {
+      op.bindings[op.n_bindings++] = binding;
+    }
+    return op;
+  }
+
+  bool has(TensorRole role, uint32_t layer) const { return tensors_.has(role, layer); }
+
+  /// A vector of weights.
+  BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols) {
+    return counted(weights_.vector(role, layer, cols));
+  }
+  BufferRef vectors(TensorRole first, TensorRole second, uint32_t layer, uint32_t cols) {
+    return counted(weights_.vectors(first, second, layer, cols));
+  }
+
+  /// So many ones: the same for all who ask for as many.
+  BufferRef ones(uint32_t cols) {
+    if (ones_.size_bytes < 4ull * cols) {
+      ones_ = weights_.ones(cols);
+    }
+    return counted(ones_);
+  }
+
+  /// out (+)= weight * in / rms(in), row by row; `eps` is the norm's.
+  Op norm(TensorRole role, uint32_t layer, const Rows& in, const Rows& out, float eps,
+          Write write) {
+    return norm(vector(role, layer, in.cols), in, out, eps, write);
+  }
+  Op norm(const BufferRef& weight, const Rows& in, const Rows& out, float eps, Write write) {
+    Op op = make(OpKind::kRmsNorm, {in.place, act_.device_step, out.place, weight});
+    RmsNormPush& push = op.push.rms_norm;
+    push.cols = in.cols;
+    push.in_stride = in.stride;
+    push.out_stride = out.stride;
+    push.eps = eps;
+    push.rows = 1;
+    push.accumulate = write == Write::kAdd ? 1 : 0;
+    push.scale = 1;
+    return op;
+  }
+
+  /// out[.][first ...] (+)= the stacked matrices times in, with the input's other form in `staged`. Emits to the body.
+  Status product(std::initializer_list<MatrixPart> parts, const Rows& in, const Rows& out,
+                 const BufferRef& staged, Write write) {
+    return weights_.matrix(parts, in.cols, [&](const MatrixSlice& slice) {
+      toBody(matmul(slice, in, out, act_.stagedAt(staged, in.stride, plan_->chunk_tokens), write));
+    });
+  }
+
+  Op matmul(const MatrixSlice& slice, const Rows& in, const Rows& out, const BufferRef& staged,
+            Write write) {
+    Op op = make(OpKind::kMatmul, {slice.place, act_.device_step, out.place, in.place});
+    if (staged.size_bytes != 0) {
+      op.bindings[op.n_bindings++] = staged;
+    }
+    op.weights = slice.type;
+    MatmulPush& push = op.push.matmul;
+    push.rows = slice.rows;
+    push.units = slice.geometry.units;
+    push.group_words = slice.geometry.groupWords();
+    push.side_word = slice.geometry.sideWord();
+    push.in_stride = in.stride;
+    push.out_stride = out.stride;
+    push.out_first = slice.first_row;
+    push.accumulate = write == Write::kAdd ? 1 : 0;
+    (void)counted(slice.place);
+    return op;
+  }
+
+  /// Calls use(const MatrixSlice&) for the slices of a matrix.
+  template <typename Use>
+  Status matrix(TensorRole role, uint32_t cols, const Use& use) {
+    return weights_.matrix({{role, 0}}, cols, use);
+  }
+
+  /// A row of a matrix that is only looked up.
+  void countRead(uint64_t bytes) { read_bytes_ += bytes; }
+  void countHead(uint64_t bytes) { head_bytes_ += bytes; }
+
+  Status finish() {
+    // The same ops for more outputs.
+    plan_->n_ops[static_cast<uint32_t>(StepList::kOutputs)] =
+        plan_->n_ops[static_cast<uint32_t>(StepList::kHead)];
+    return weights_.finish();
+  }
+  WeightCounts counts() const {
+    return {weights_.bytes(), weights_.largestGroupBytes(), read_bytes_, head_bytes_};
+  }
+
+ private:
+  void emitTo(StepList list, const Op& op) {
+    const uint32_t i = static_cast<uint32_t>(list);
+    if (plan_->ops[i] != nullptr) {
+      plan_->ops[i][plan_->n_ops[i]] = op;
+    }
+    ++plan_->n_ops[i];
+  }
+
+  BufferRef counted(const BufferRef& place) {
+    read_bytes_ += place.size_bytes;
+    return place;
+  }
+
+  const TensorIndex& tensors_;
+  const ActivationLayout& act_;
+  Plan* plan_;
+  WeightPlacement weights_;
+  BufferRef ones_;
+  uint64_t read_bytes_ = 0;
+  uint64_t head_bytes_ = 0;
+};
+
+}  // namespace oriel

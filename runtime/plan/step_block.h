@@ -1,0 +1,44 @@
+// The step block as memory: where a token's views and rotations lie. shaders/shared/layout.h has the structs.
+#pragma once
+
+#include "shaders/shared/layout.h"
+
+namespace oriel {
+
+/// Words from one token to the next.
+constexpr uint32_t tokenWords(uint32_t n_views) { return kTokenStepWords + n_views * kViewWords; }
+
+/// Offset in words of token `index`'s rotations in a block with room for `chunk` tokens.
+constexpr uint64_t stepRotationWord(uint32_t chunk, uint32_t n_views, uint32_t rotation_words,
+                                    uint32_t index) {
+  return kStepHeaderWords + static_cast<uint64_t>(chunk) * tokenWords(n_views) +
+         static_cast<uint64_t>(index) * rotation_words;
+}
+
+constexpr uint64_t stepBytes(uint32_t chunk, uint32_t n_views, uint32_t rotation_words) {
+  return stepRotationWord(chunk, n_views, rotation_words, chunk) * 4;
+}
+
+/// A block whose header is filled in.
+class StepBlock {
+ public:
+  explicit StepBlock(void* block) : words_(static_cast<uint32_t*>(block)) {}
+  explicit StepBlock(const void* block) : StepBlock(const_cast<void*>(block)) {}
+
+  StepHeader& header() const { return *reinterpret_cast<StepHeader*>(words_); }
+  TokenStep& token(uint32_t index) const { return *reinterpret_cast<TokenStep*>(tokenAt(index)); }
+  View& view(uint32_t index, uint32_t view) const {
+    return *reinterpret_cast<View*>(tokenAt(index) + kTokenStepWords + view * kViewWords);
+  }
+  /// From this word of the block on.
+  float* floats(uint64_t word) const { return reinterpret_cast<float*>(words_ + word); }
+
+ private:
+  uint32_t* tokenAt(uint32_t index) const {
+    return words_ + kStepHeaderWords + static_cast<uint64_t>(index) * header().token_words;
+  }
+
+  uint32_t* words_;
+};
+
+}  // namespace oriel

@@ -1,0 +1,119 @@
+"""Shapes of published models, and what their files say besides, for make_model.py."""
+import dataclasses
+import math
+
+
+@dataclasses.dataclass
+class Shape:
+    name: str
+    arch: str
+    n_layers: int
+    n_embd: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    n_ff: int
+    n_vocab: int
+    context: int
+    theta: float
+    epsilon: float
+    vocabulary: str
+    tied: bool = True
+    llama3_factor: float = 0  # of rope_freqs; 0: none
+    local_window: int = 0
+    says_head_dim: bool = True
+    attention_layers: tuple = ()  # of lfm2; the others convolve
+    kv_list: bool = False  # the number of KV heads once for each layer
+    # Multipliers of granite and minicpm, by key.
+    scales: dict = dataclasses.field(default_factory=dict)
+    # What else the file says: {key: (kind, value)}
+    extra: dict = dataclasses.field(default_factory=dict)
+
+    def attends(self, layer):
+        return self.arch != "lfm2" or layer in self.attention_layers
+
+    def kv_heads_by_layer(self):
+        return [self.n_kv_heads if self.attends(layer) else 0 for layer in range(self.n_layers)]
+
+
+def granite(name, layers, embd, heads, kv_heads, head_dim, ff, context, residual, logits, hybrid):
+    """Dense models of Granite 4.0 are published as hybrids: their files speak of experts and states that none of
+    their layers has."""
+    extra = {"vocab_size": ("uint32", 100352), "rope.dimension_count": ("uint32", head_dim)}
+    if hybrid:
+        extra.update({"rope.scaling.finetuned": ("bool", True), "expert_count": ("uint32", 0),
+                      "expert_used_count": ("uint32", 0),
+                      "expert_shared_feed_forward_length": ("uint32", ff),
+                      "ssm.conv_kernel": ("uint32", 4), "ssm.state_size": ("uint32", 256),
+                      "ssm.group_count": ("uint32", 1), "ssm.inner_size": ("uint32", 2 * embd),
+                      "ssm.time_step_rank": ("uint32", 128)})
+    scales = {"embedding_scale": 12.0, "attention.scale": 1 / head_dim, "residual_scale": residual,
+              "logit_scale": logits}
+    return Shape(name, "granite", layers, embd, heads, kv_heads, head_dim, ff, 100352, context, 1e7, 1e-5,
+                 "granite", says_head_dim=False, kv_list=hybrid, scales=scales, extra=extra)
+
+
+def lfm2(name, embd, heads, ff):
+    return Shape(name, "lfm2", 16, embd, heads, 8, 64, ff, 65536, 128000, 1e6, 1e-5, "lfm2",
+                 says_head_dim=False, attention_layers=(2, 5, 8, 10, 12, 14), kv_list=True,
+                 extra={"vocab_size": ("uint32", 65536), "shortconv.l_cache": ("uint32", 3)})
+
+
+SHAPES = [
+    Shape("SmolLM2-135M", "llama", 30, 576, 9, 3, 64, 1536, 49152, 8192, 1e5, 1e-5, "smollm"),
+    Shape("SmolLM2-360M", "llama", 32, 960, 15, 5, 64, 2560, 49152, 8192, 1e5, 1e-5, "smollm"),
+    Shape("Qwen2.5-0.5B", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, 1e6, 1e-6, "qwen2",
+          says_head_dim=False),
+    Shape("Qwen3-0.6B", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1e6, 1e-6, "qwen2"),
+    Shape("Llama-3.2-1B", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 131072, 5e5, 1e-5, "llama-bpe",
+          llama3_factor=32),
+    Shape("TinyLlama-1.1B", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 1e4, 1e-5, "llama-spm",
+          tied=False),
+    Shape("Gemma-3-270M", "gemma3", 18, 640, 4, 1, 256, 2048, 262144, 32768, 1e6, 1e-6, "gemma-spm",
+          local_window=512),
+    Shape("Gemma-3-1B", "gemma3", 26, 1152, 4, 1, 256, 6912, 262144, 32768, 1e6, 1e-6, "gemma-spm",
+          local_window=512),
+    Shape("Gemma-2-2B", "gemma2", 26, 2304, 8, 4, 256, 9216, 256000, 8192, 1e4, 1e-6, "gemma-spm",
+          local_window=4096, extra={"attn_logit_softcapping": ("float32", 50.0),
+                                    "final_logit_softcapping": ("float32", 30.0)}),
+    lfm2("LFM2-350M", 1024, 16, 4608),
+    lfm2("LFM2-1.2B", 2048, 32, 8192),
+    granite("Granite-4.0-350M", 28, 1024, 16, 4, 64, 2048, 32768, 0.263, 4.0, hybrid=True),
+    granite("Granite-4.0-1B", 40, 2048, 16, 4, 128, 4096, 131072, 0.22, 8.0, hybrid=True),
+    granite("Granite-4.1-3B", 40, 2560, 40, 8, 64, 8192, 131072, 0.22, 10.0, hybrid=False),
+    Shape("MiniCPM4-0.5B", "minicpm", 24, 1024, 16, 2, 64, 4096, 73448, 32768, 1e4, 1e-6, "llama-spm",
+          says_head_dim=False, scales={"embedding_scale": 12.0, "residual_scale": 1.4 / math.sqrt(24),
+                                       "logit_scale": 1024 / 256},
+          extra={"vocab_size": ("uint32", 73448), "rope.dimension_count": ("uint32", 64),
+                 "rope.scaling.type": ("string", "longrope")}),
+    Shape("ERNIE-4.5-0.3B", "ernie4_5", 18, 1024, 16, 2, 128, 3072, 103424, 131072, 5e5, 1e-5,
+          "llama-spm"),
+    Shape("Hunyuan-0.5B", "hunyuan-dense", 24, 1024, 16, 8, 128, 3584, 120818, 262144,
+          1e4 * 1000 ** (128 / 126), 1e-5, "hunyuan-dense",
+          extra={"rope.scaling.type": ("string", "none"), "rope.scaling.factor": ("float32", 1.0),
+                 "rope.scaling.original_context_length": ("uint32", 262144)}),
+    Shape("Ministral-3-3B", "mistral3", 26, 3072, 32, 8, 128, 9216, 131072, 262144, 1e6, 1e-5, "tekken",
+          extra={"vocab_size": ("uint32", 131072), "rope.dimension_count": ("uint32", 128),
+                 "rope.scaling.type": ("string", "yarn"), "rope.scaling.factor": ("float32", 16.0),
+                 "rope.scaling.original_context_length": ("uint32", 16384),
+                 "rope.scaling.yarn_beta_fast": ("float32", 32.0),
+                 "rope.scaling.yarn_beta_slow": ("float32", 1.0),
+                 "rope.scaling.yarn_log_multiplier": ("float32", 1.0),
+                 "attention.temperature_scale": ("float32", 0.1)}),
+    Shape("EXAONE-4.0-1.2B", "exaone4", 30, 2048, 32, 8, 64, 4096, 102400, 65536, 1e6, 1e-5, "exaone4",
+          llama3_factor=16, extra={"vocab_size": ("uint32", 102400)}),
+    Shape("OLMo-2-1B", "olmo2", 16, 2048, 16, 16, 128, 8192, 100352, 4096, 5e5, 1e-6, "olmo2",
+          tied=False, says_head_dim=False),
+]
+
+
+def tiny(shape):
+    """The same kind of model, small enough for a test: one KV head, the same queries per KV head."""
+    group = shape.n_heads // shape.n_kv_heads
+    heads_fill = shape.arch in ("lfm2", "exaone4", "olmo2") or not shape.says_head_dim
+    width = group * shape.head_dim if heads_fill else 256
+    extra = dict(shape.extra)
+    if "vocab_size" in extra:
+        extra["vocab_size"] = ("uint32", 2048)
+    return dataclasses.replace(shape, n_layers=3, n_embd=width, n_heads=group, n_kv_heads=1, n_ff=512,
+                               n_vocab=2048, extra=extra)

@@ -1,0 +1,62 @@
+// Sessions of a chosen window against the float64 pass. Tests only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/api.h"
+#include "support/distances.h"
+#include "support/float64_model.h"
+
+namespace oriel::test {
+
+/// `sinks` 0: none. `chunk` 0: what the library chooses.
+inline oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chunk,
+                                   oriel_kv_format k = ORIEL_KV_F16,
+                                   oriel_kv_format v = ORIEL_KV_F16) {
+  oriel_options options = makeOptions();
+  options.memory_bytes = 256u << 20;
+  options.sink_tokens = sinks == 0 ? UINT32_MAX : sinks;
+  options.window_tokens = window;
+  options.chunk_tokens = chunk;
+  options.k_format = k;
+  options.v_format = v;
+  return options;
+}
+
+/// The farthest that rounding keys and values to f16 alone takes logits away.
+inline double inherentError(const std::string& path, uint32_t sinks, uint32_t window,
+                            const std::vector<int32_t>& ids) {
+  Float64Model exact(path);
+  Float64Model rounded(path, true);
+  double most = 0;
+  for (const int32_t id : ids) {
+    most = worse(most, relativeL2(rounded.step(id, sinks, window), exact.step(id, sinks, window)));
+  }
+  return most;
+}
+
+/// The logits after every one of `ids`; `tolerance` is a relative L2 distance, a fifth more than the inherent error where
+/// that is larger.
+inline void expectReference(const std::string& path, uint32_t sinks, uint32_t window,
+                            uint32_t chunk, const std::vector<int32_t>& ids, double tolerance,
+                            uint64_t first_position = 0) {
+  const Loaded loaded = load(path, windowOptions(sinks, window, chunk), first_position);
+  ASSERT_TRUE(loaded.session);
+  const auto rows = evaluate(loaded, ids);
+  ASSERT_EQ(ids.size(), rows.size());
+  Float64Model reference(path);
+  double worst = 0;
+  for (size_t t = 0; t < ids.size(); ++t) {
+    worst = worse(worst, relativeL2(rows[t], reference.step(ids[t], sinks, window)));
+  }
+  if (worst >= tolerance) {
+    tolerance = std::max(tolerance, 1.2 * inherentError(path, sinks, window, ids));
+  }
+  EXPECT_LT(worst, tolerance) << path << " sinks " << sinks << " window " << window << " chunk "
+                              << chunk;
+}
+
+}  // namespace oriel::test

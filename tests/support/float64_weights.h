@@ -1,0 +1,151 @@
+// Keys and dequantised tensors of a model file, for references in float64. Shares the GGUF reader with the
+// library and nothing else; what cannot be read is an exception. Tests only.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "gguf/gguf.h"
+#include "support/files.h"
+
+namespace oriel::test {
+
+class Float64Weights {
+ public:
+  explicit Float64Weights(const std::string& path) : bytes_(readBytes(path)) {
+    if (!file_.open(bytes_.data(), bytes_.size(), Log()).ok()) {
+      throw std::runtime_error("cannot read " + path);
+    }
+    architecture_ = text("general.architecture", "");
+    if (architecture_.empty()) {
+      throw std::runtime_error("no architecture in " + path);
+    }
+  }
+
+  const std::string& architecture() const { return architecture_; }
+
+  // Keys are named without the architecture in front.
+  size_t number(const std::string& suffix) const {
+    uint64_t value = 0;
+    if (!file_.getUint(key(suffix).c_str(), &value)) {
+      throw std::runtime_error(key(suffix));
+    }
+    return value;
+  }
+  size_t number(const std::string& suffix, size_t otherwise) const {
+    uint64_t value = 0;
+    return file_.getUint(key(suffix).c_str(), &value) ? value : otherwise;
+  }
+  double real(const std::string& suffix, double otherwise) const {
+    double value = 0;
+    return file_.getFloat(key(suffix).c_str(), &value) ? value : otherwise;
+  }
+  bool flag(const std::string& suffix, bool otherwise) const {
+    bool value = false;
+    return file_.getBool(key(suffix).c_str(), &value) ? value : otherwise;
+  }
+  std::string scalingType() const { return text(key("rope.scaling.type"), "linear"); }
+  /// One number for each layer, of an array or of one number for all.
+  std::vector<size_t> numbers(const std::string& suffix, size_t n_layers) const {
+    GgufArray array;
+    if (!file_.getArray(key(suffix).c_str(), &array)) {
+      return std::vector<size_t>(n_layers, number(suffix));
+    }
+    std::vector<size_t> values;
+    GgufArrayReader reader(array);
+    for (int64_t value = 0; reader.nextInt(&value);) {
+      values.push_back(static_cast<size_t>(value));
+    }
+    if (values.size() != n_layers) {
+      throw std::runtime_error(key(suffix) + " has another length");
+    }
+    return values;
+  }
+
+  bool has(const std::string& name) const {
+    GgufTensor tensor;
+    return file_.findTensor(name.c_str(), &tensor);
+  }
+
+  const std::vector<double>& operator[](const std::string& name) {
+    const auto found = values_.find(name);
+    return found != values_.end() ? found->second : values_[name] = dequantised(name);
+  }
+
+ private:
+  std::string key(const std::string& suffix) const { return architecture_ + "." + suffix; }
+  std::string text(const std::string& name, const std::string& otherwise) const {
+    GgufString value;
+    return file_.getString(name.c_str(), &value) ? std::string(value.data, value.bytes) : otherwise;
+  }
+
+  static double halfValue(uint16_t bits) {
+    const int exponent = (bits >> 10) & 31;
+    const int mantissa = bits & 1023;
+    const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+    return exponent == 0 ? sign * std::ldexp(mantissa, -24)
+                         : sign * std::ldexp(1024 + mantissa, exponent - 25);
+  }
+
+  std::vector<double> dequantised(const std::string& name) const {
+    GgufTensor tensor;
+    if (!file_.findTensor(name.c_str(), &tensor)) {
+      throw std::runtime_error(name);
+    }
+    size_t count = 1;
+    for (uint32_t d = 0; d < tensor.n_dims; ++d) {
+      count *= tensor.dims[d];
+    }
+    std::vector<double> values(count);
+    const auto u16 = [&](size_t offset) {
+      uint16_t value;
+      std::memcpy(&value, bytes_.data() + tensor.offset + offset, 2);
+      return value;
+    };
+    for (size_t i = 0; i < count; ++i) {
+      switch (tensor.type) {
+        case 0: {
+          float value;
+          std::memcpy(&value, bytes_.data() + tensor.offset + 4 * i, 4);
+          values[i] = value;
+          break;
+        }
+        case 1:
+          values[i] = halfValue(u16(2 * i));
+          break;
+        case 30: {
+          const uint32_t bits = static_cast<uint32_t>(u16(2 * i)) << 16;
+          float value;
+          std::memcpy(&value, &bits, 4);
+          values[i] = value;
+          break;
+        }
+        case 8:
+          values[i] = halfValue(u16(i / 32 * 34)) *
+                      static_cast<int8_t>(bytes_[tensor.offset + i / 32 * 34 + 2 + i % 32]);
+          break;
+        case 2: {
+          const uint8_t byte = bytes_[tensor.offset + i / 32 * 18 + 2 + i % 16];
+          const int nibble = i % 32 < 16 ? byte & 15 : byte >> 4;
+          values[i] = halfValue(u16(i / 32 * 18)) * (nibble - 8);
+          break;
+        }
+        default:
+          throw std::runtime_error("tensor type");
+      }
+    }
+    return values;
+  }
+
+  std::vector<uint8_t> bytes_;
+  GgufFile file_;
+  std::string architecture_;
+  std::map<std::string, std::vector<double>> values_;
+};
+
+}  // namespace oriel::test

@@ -1,0 +1,103 @@
+// One small random model of each family, with every key that sets it apart at a value that shows in its
+// logits. Tests only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "support/random_llama.h"
+
+namespace oriel::test {
+
+struct RandomFamily {
+  std::string name;
+  RandomLlama model;
+};
+
+/// Short convolutions and attention in turn.
+inline RandomLlama smallLfm2() {
+  RandomLlama lfm2;
+  lfm2.architecture = "lfm2";
+  lfm2.n_layers = 6;
+  lfm2.kv_heads_by_layer = {0, 0, 2, 0, 2, 0};
+  lfm2.rope_base = 1e6f;
+  return lfm2;
+}
+
+/// Three layers of a window and one that sees everything, without RoPE there: only a file of 64 layers is one.
+inline RandomLlama smallExaone4OfWindows() {
+  RandomLlama exaone4;
+  exaone4.architecture = "exaone4";
+  exaone4.n_layers = 64;
+  exaone4.n_embd = 32;
+  exaone4.n_heads = 4;
+  exaone4.head_dim = 8;
+  exaone4.n_ff = 24;
+  exaone4.local_window = 7;
+  exaone4.post_norm_gain = 0.2f;  // 128 branches: at 1 an f16 cache alone costs 8e-3 of the logits
+  return exaone4;
+}
+
+/// Granite to LFM2, most of five layers; those of windows have one of 8.
+inline std::vector<RandomFamily> randomFamilies() {
+  std::vector<RandomFamily> families;
+  const auto add = [&](const std::string& name, const std::string& architecture) {
+    RandomLlama model;
+    model.architecture = architecture;
+    model.n_layers = 5;
+    families.push_back({name, model});
+    return &families.back().model;
+  };
+  RandomLlama* model = add("granite", "granite");
+  model->embedding_scale = 12;
+  model->attention_scale = 0.2f;  // not one over the root of 16
+  model->residual_scale = 0.3f;
+  model->logit_scale = 6;
+  model = add("granite of one key", "granite");
+  model->logit_scale = 3;
+  model = add("granite without RoPE", "granite");
+  model->logit_scale = 8;
+  model->embedding_scale = 3;
+  model->no_rope = true;
+  model = add("granite published as a hybrid", "granite");
+  model->logit_scale = 4;
+  model->kv_heads_by_layer = {2, 2, 2, 2, 2};
+  model->hybrid = true;
+  model = add("minicpm", "minicpm");
+  model->embedding_scale = 5;
+  model->residual_scale = 0.4f;
+  model->logit_scale = 1.5f;
+  add("minicpm without keys", "minicpm");
+  model = add("minicpm of long texts", "minicpm");  // and sessions of short ones
+  model->short_factors = {1, 1, 1.2f, 1.5f, 2, 3, 4, 5};
+  model->long_factors = std::vector<float>(8, 30);
+  model = add("hunyuan-dense", "hunyuan-dense");
+  model->rope_base = 1e4f;
+  model->key_norm_gain = 2;
+  model = add("hunyuan-dense of a longer context", "hunyuan-dense");
+  model->rope_alpha = 50;
+  model = add("mistral3", "mistral3");
+  model->yarn_factor = 16;
+  model->yarn_original = 9;  // queries are scaled from the tenth token on
+  model->yarn_log_multiplier = 1;
+  model->temperature_scale = 0.3f;
+  model = add("mistral3 of another amplitude", "mistral3");
+  model->yarn_factor = 4;
+  model->yarn_original = 300;
+  model = add("exaone4", "exaone4");
+  model->rope_freqs = {1, 1, 1.5f, 2, 4, 7.5f, 8, 8};
+  add("olmo2", "olmo2")->tied_output = false;
+  model = add("olmo3", "olmo2");
+  model->tied_output = false;
+  model->local_window = 8;
+  model->yarn_factor = 8;
+  model->yarn_original = 40;
+  model = add("gemma2", "gemma2");
+  model->local_window = 8;
+  model->score_cap = 1.5f;  // so low that they are felt
+  model->logit_cap = 2;
+  families.push_back({"lfm2", smallLfm2()});
+  return families;
+}
+
+}  // namespace oriel::test
