@@ -149,6 +149,7 @@ constexpr Architecture kArchitectures[] = {
     {"smollm3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kSmolLm3Traits},
     {"granite", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kGraniteTraits},
     {"minicpm", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kAttention, kFeedForward}, kMiniCpmTraits},
+    {"ernie4_5", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kPlain},
     {"hunyuan-dense", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kFeedForward}, kHunyuanTraits},
     {"mistral3", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kFeedForward}, kMistral3Traits},
     {"exaone4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPostNorms, kAttention, kHeadNorms, kFeedForward}, kExaone4Traits},

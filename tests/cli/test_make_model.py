@@ -173,7 +173,7 @@ def test_every_shape_and_type_runs():
 
 def test_every_family_runs():
     for shape in ("lfm2-350m", "lfm2-1.2b", "granite-4.0-350m", "granite-4.0-1b", "granite-4.1-3b", "minicpm4-0.5b",
-                  "hunyuan-0.5b", "ministral-3-3b", "exaone-4.0-1.2b", "olmo-2-1b", "gemma-2-2b"):
+                  "ernie-4.5-0.3b", "hunyuan-0.5b", "ministral-3-3b", "exaone-4.0-1.2b", "olmo-2-1b", "gemma-2-2b"):
         runs(shape, "q4_0", "--pure")
 
 

@@ -140,7 +140,7 @@ void expectOddShapes(const std::vector<std::string>& architectures,
 }
 
 TEST(FamilyShapes, odd_shapes_equal_float64_where_heads_have_a_width_of_their_own) {
-  expectOddShapes({"granite", "minicpm", "hunyuan-dense", "mistral3", "gemma2"},
+  expectOddShapes({"granite", "minicpm", "ernie4_5", "hunyuan-dense", "mistral3", "gemma2"},
                   {{60, 3, 1, 20, 100, 5, true},
                    {33, 4, 2, 8, 50, 1, false},
                    {100, 6, 3, 10, 172, 17, true},

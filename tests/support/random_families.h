@@ -71,6 +71,8 @@ inline std::vector<RandomFamily> randomFamilies() {
   model = add("minicpm of long texts", "minicpm");  // and sessions of short ones
   model->short_factors = {1, 1, 1.2f, 1.5f, 2, 3, 4, 5};
   model->long_factors = std::vector<float>(8, 30);
+  model = add("ernie4_5", "ernie4_5");
+  model->rope_base = 5e5f;
   model = add("hunyuan-dense", "hunyuan-dense");
   model->rope_base = 1e4f;
   model->key_norm_gain = 2;
