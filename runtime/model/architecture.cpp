@@ -136,7 +136,10 @@ constexpr Traits kOlmo2Traits = traits([](Traits* t) {
   t->sliding_period = 4;  // OLMo 3
   t->sliding_is_optional = t->ignores_pattern = true;
 });
-constexpr Traits kLfm2Traits = traits([](Traits* t) { t->feed_forward_by_tensor = true; });
+constexpr Traits kLfm2Traits = traits([](Traits* t) {
+  t->feed_forward_by_tensor = true;
+  t->all_slide = t->sliding_is_optional = t->sliding_main_rope = true;
+});
 constexpr Traits kSmolLm3Traits = traits([](Traits* t) { t->no_rope_period = 4; });
 
 // clang-format off

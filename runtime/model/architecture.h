@@ -69,9 +69,10 @@ struct Traits {
   uint32_t sliding_period = 0;
   uint32_t sliding_window = 0;  ///< where the file names none; 0: see sliding_is_optional
   bool sliding_is_optional =
-      false;                     ///< no window in the file: no sliding-window layers; else an error
-  uint32_t sliding_layers = 0;   ///< only models of so many layers slide; 0: all
-  bool ignores_pattern = false;  ///< a list of flags in the file says nothing
+      false;               ///< no window in the file: no sliding-window layers; else an error
+  bool all_slide = false;  ///< a window in the file is that of every attention layer, and slides
+  uint32_t sliding_layers = 0;     ///< only models of so many layers slide; 0: all
+  bool ignores_pattern = false;    ///< a list of flags in the file says nothing
   bool sliding_main_rope = false;  ///< sliding-window layers share the scaling of RoPE
   double sliding_rope_theta = 0;   ///< their base, unless the file says otherwise
 

@@ -85,7 +85,7 @@ class SlidingPattern {
     const Traits& traits = architecture.traits;
     key_ = KeyName(architecture, "attention.sliding_window_pattern");
     const KeyName key(architecture, "attention.sliding_window");
-    const bool of_some = traits.sliding_period != 0;
+    const bool of_some = traits.sliding_period != 0 || traits.all_slide;
     const bool other_size = traits.sliding_layers != 0 && traits.sliding_layers != desc->n_layers;
     uint64_t window = traits.sliding_window;
     if (!file.has(key.text)) {
@@ -116,12 +116,16 @@ class SlidingPattern {
                       key.text, window, kMaxWindow);
     }
     window_ = static_cast<uint32_t>(window);
+    all_ = traits.all_slide;
+    if (all_) {
+      return kOk;
+    }
     return openPattern(file, architecture, log, desc->n_layers);
   }
 
   /// Of the next layer: its window, or 0.
   Status next(uint32_t layer, const Log& log, uint32_t* window) {
-    bool slides = window_ != 0 && period_ != 0 && layer % period_ != period_ - 1;
+    bool slides = window_ != 0 && (all_ || (period_ != 0 && layer % period_ != period_ - 1));
     if (window_ != 0 && is_list_ && !flags_.nextBool(&slides)) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "%s is neither a number nor a list of booleans: convert the model again",
@@ -166,6 +170,7 @@ class SlidingPattern {
   KeyName key_;
   uint32_t window_ = 0;  // 0: no layer slides
   uint32_t period_ = 0;
+  bool all_ = false;
   bool is_list_ = false;
   GgufArrayReader flags_{GgufArray()};
 };

@@ -40,6 +40,10 @@ int main() {
   std::thread signals([&] {
     for (int i = 0; !done.load(); ++i) {
       pthread_kill(i % 2 == 0 ? sessions : pthread_self(), SIGINT);
+      // The next one only when this one has come: two together end the program, as two Ctrl-C do.
+      while (cli::interrupts() == 0 && !done.load()) {
+        std::this_thread::yield();
+      }
       cli::clearInterrupts();
       std::this_thread::sleep_for(std::chrono::microseconds(20));
     }

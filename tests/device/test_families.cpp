@@ -170,6 +170,30 @@ TEST(FamilyShapes, lfm2_is_as_wide_as_its_tensors_whatever_the_file_says) {
   expectReference(file.path(), 4, 20, 7, someIds(40, 320), kTolerance);
 }
 
+TEST(FamilyShapes, a_window_in_a_file_of_lfm2_is_that_of_all_its_attention) {
+  RandomLlama lfm2 = smallLfm2();
+  lfm2.local_window = 7;
+  const TemporaryModel file(lfm2);
+  for (const uint32_t window : {3u, 20u}) {  // shorter than theirs, longer
+    expectReference(file.path(), 4, window, 5, someIds(60, 320), kTolerance);
+  }
+}
+
+TEST(FamilyShapes, counts_may_differ_from_layer_to_layer) {
+  for (const char* architecture : {"llama", "qwen3"}) {
+    RandomLlama model;
+    model.architecture = architecture;
+    model.n_layers = 4;
+    model.n_heads = 4;
+    model.kv_heads_by_layer = {2, 4, 1, 2};
+    model.n_ff_by_layer = {96, 40, 160, 33};
+    const TemporaryModel file(model);
+    for (const uint32_t chunk : {1u, 7u}) {
+      expectReference(file.path(), 3, 14, chunk, someIds(40, 320), kTolerance);
+    }
+  }
+}
+
 TEST(FamilyShapes, kinds_of_layers_may_come_in_any_order) {
   for (const std::vector<uint32_t>& kv_heads :
        std::vector<std::vector<uint32_t>>{{2, 0, 0, 2, 0}, {0, 2}, {2, 0}, {0, 0, 0, 2}, {2}}) {

@@ -15,15 +15,14 @@ inline std::vector<size_t> float64Windows(const Float64Weights& file, size_t n_l
   std::vector<size_t> windows(n_layers);
   const std::string& name = file.architecture();
   const size_t asked = file.number("attention.sliding_window", 0);
-  if (name == "lfm2" && asked != 0) {
-    throw std::runtime_error("a window of all layers: not written");
-  }
   for (size_t layer = 0; layer < n_layers; ++layer) {
     const auto allBut = [&](size_t usual_period) {  // the last of every period
       const size_t period = file.number("attention.sliding_window_pattern", usual_period);
       return layer % period != period - 1;
     };
-    if (name == "gemma3" && allBut(6)) {
+    if (name == "lfm2") {  // of every layer that attends
+      windows[layer] = asked;
+    } else if (name == "gemma3" && allBut(6)) {
       windows[layer] = file.number("attention.sliding_window");
     } else if (name == "gemma2" && layer % 2 == 0) {
       windows[layer] = asked != 0 ? asked : 4096;

@@ -27,7 +27,8 @@ struct RandomLlama {
   uint32_t n_kv_heads = 2;
   uint32_t head_dim = 16;
   uint32_t n_ff = 96;
-  uint32_t says_n_ff = 0;  ///< what the file says instead; 0: the truth
+  std::vector<uint32_t> n_ff_by_layer;  ///< empty: n_ff everywhere
+  uint32_t says_n_ff = 0;               ///< what the file says instead; 0: the truth
   uint32_t n_vocab = 320;
   uint32_t context = 512;
   bool tied_output = true;
@@ -102,6 +103,7 @@ struct RandomLlama {
     for (uint32_t layer = 0; layer < n_layers; ++layer) {
       const std::string prefix = "blk." + std::to_string(layer) + ".";
       const bool convolves = !kv_heads_by_layer.empty() && kv_heads_by_layer[layer] == 0;
+      const uint32_t ff = n_ff_by_layer.empty() ? n_ff : n_ff_by_layer[layer];
       const uint32_t kv_heads = kv_heads_by_layer.empty() ? n_kv_heads : kv_heads_by_layer[layer];
       if (is({"qwen3", "gemma3", "hunyuan-dense", "exaone4", "lfm2"}) && !convolves) {
         vector(prefix + "attn_q_norm.weight", head_dim, 1.0f);
@@ -142,12 +144,12 @@ struct RandomLlama {
         norm(prefix + "ffn_norm.weight");
       }
       if (fused) {
-        matrix(prefix + "ffn_up.weight", 2 * n_ff, n_embd, 1.0f);
+        matrix(prefix + "ffn_up.weight", 2 * ff, n_embd, 1.0f);
       } else {
-        matrix(prefix + "ffn_gate.weight", n_ff, n_embd, 1.0f);
-        matrix(prefix + "ffn_up.weight", n_ff, n_embd, 1.0f);
+        matrix(prefix + "ffn_gate.weight", ff, n_embd, 1.0f);
+        matrix(prefix + "ffn_up.weight", ff, n_embd, 1.0f);
       }
-      matrix(prefix + "ffn_down.weight", n_embd, n_ff, 1.0f);
+      matrix(prefix + "ffn_down.weight", n_embd, ff, 1.0f);
     }
     return out;
   }
@@ -184,7 +186,12 @@ struct RandomLlama {
     out->addString("general.architecture", architecture);
     count("block_count", n_layers);
     count("embedding_length", n_embd);
-    count("feed_forward_length", says_n_ff != 0 ? says_n_ff : n_ff);
+    if (n_ff_by_layer.empty()) {
+      count("feed_forward_length", says_n_ff != 0 ? says_n_ff : n_ff);
+    } else {
+      out->addInt32s(architecture + ".feed_forward_length",
+                     {n_ff_by_layer.begin(), n_ff_by_layer.end()});
+    }
     count("attention.head_count", n_heads);
     if (kv_heads_by_layer.empty()) {
       count("attention.head_count_kv", n_kv_heads);
