@@ -29,8 +29,6 @@ Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t
                   "%s is not a whole number in the GGUF file: convert the model again", key);
 }
 
-namespace {
-
 Status checkRange(const char* key, uint64_t value, uint32_t minimum, uint32_t maximum,
                   const Log& log) {
   if (value < minimum || value > maximum) {
@@ -47,7 +45,14 @@ Status missingKey(const char* key, const Log& log) {
                   key);
 }
 
-}  // namespace
+Status checkPerLayer(const char* key, const GgufArray& list, uint32_t n_layers, const Log& log) {
+  if (list.count != n_layers) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "%s has %" PRIu64 " entries for %" PRIu32 " layers: convert the model again",
+                    key, list.count, n_layers);
+  }
+  return kOk;
+}
 
 Status LayerCounts::open(const GgufFile& file, const Architecture& architecture, const char* suffix,
                          uint32_t n_layers, uint32_t minimum, uint32_t maximum, const Log& log) {
@@ -64,11 +69,7 @@ Status LayerCounts::open(const GgufFile& file, const Architecture& architecture,
     ORIEL_TRY(readCount(file, key_.text, log, &value_));
     return checkRange(key_.text, value_, minimum_, maximum_, log);
   }
-  if (array.count != n_layers) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "%s has %" PRIu64 " entries for %" PRIu32 " layers: convert the model again",
-                    key_.text, array.count, n_layers);
-  }
+  ORIEL_TRY(checkPerLayer(key_.text, array, n_layers, log));
   reader_ = GgufArrayReader(array);
   return kOk;
 }

@@ -19,6 +19,16 @@ struct KeyName {
   char text[96];
 };
 
+/// The error of a key that must be there.
+Status missingKey(const char* key, const Log& log);
+
+/// Fails for a count outside `minimum` to `maximum`, what this build runs.
+Status checkRange(const char* key, uint64_t value, uint32_t minimum, uint32_t maximum,
+                  const Log& log);
+
+/// Fails for a list of another length than one entry per layer.
+Status checkPerLayer(const char* key, const GgufArray& list, uint32_t n_layers, const Log& log);
+
 /// A whole number, or an array of one number per layer as long as they are all the same.
 Status readCount(const GgufFile& file, const char* key, const Log& log, uint64_t* value);
 

@@ -93,8 +93,7 @@ class SlidingPattern {
         return kOk;
       }
       if (window == 0) {
-        return log.fail(ORIEL_ERROR_FORMAT,
-                        "%s is missing from the GGUF file: convert the model again", key.text);
+        return missingKey(key.text, log);
       }
     } else {
       ORIEL_TRY(readCount(file, key.text, log, &window));
@@ -142,12 +141,7 @@ class SlidingPattern {
     GgufArray flags;
     const bool is_list = file.getArray(key_.text, &flags);
     if (is_list) {
-      if (flags.count != n_layers) {
-        return log.fail(ORIEL_ERROR_FORMAT,
-                        "%s has %" PRIu64 " entries for %" PRIu32
-                        " layers: convert the model again",
-                        key_.text, flags.count, n_layers);
-      }
+      ORIEL_TRY(checkPerLayer(key_.text, flags, n_layers, log));
     }
     if (is_list && !architecture.traits.ignores_pattern) {
       is_list_ = true;
@@ -311,15 +305,10 @@ Status readConvTaps(const GgufFile& file, const Architecture& architecture, cons
   const KeyName key(architecture, "shortconv.l_cache");
   uint64_t count = 0;
   if (!file.has(key.text)) {
-    return log.fail(ORIEL_ERROR_FORMAT, "%s is missing from the GGUF file: convert the model again",
-                    key.text);
+    return missingKey(key.text, log);
   }
   ORIEL_TRY(readCount(file, key.text, log, &count));
-  if (count == 0 || count > kMaxConvTaps) {
-    return log.fail(count == 0 ? ORIEL_ERROR_FORMAT : ORIEL_ERROR_UNSUPPORTED,
-                    "%s is %" PRIu64 ", this build runs 1 to %" PRIu32 ": use another model",
-                    key.text, count, kMaxConvTaps);
-  }
+  ORIEL_TRY(checkRange(key.text, count, 1, kMaxConvTaps, log));
   *taps = static_cast<uint32_t>(count);
   return kOk;
 }
@@ -346,9 +335,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   for (const auto& [counts, suffix] : {std::pair{&feed_forward, "feed_forward_length"},
                                        std::pair{&heads, "attention.head_count"}}) {
     if (!counts->present()) {
-      return log.fail(ORIEL_ERROR_FORMAT,
-                      "%s is missing from the GGUF file: convert the model again",
-                      KeyName(architecture, suffix).text);
+      return missingKey(KeyName(architecture, suffix).text, log);
     }
   }
 

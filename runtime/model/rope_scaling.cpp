@@ -82,8 +82,7 @@ Status readYarn(const GgufFile& file, const Architecture& architecture, const Lo
                        &yarn->log_multiplier));
   }
   if (yarn->original_context <= 0 || desc.ropes[kMainRope].theta <= 1) {
-    return log.fail(ORIEL_ERROR_FORMAT, "%s is missing from the GGUF file: convert the model again",
-                    KeyName(architecture, "rope.scaling.original_context_length").text);
+    return missingKey(KeyName(architecture, "rope.scaling.original_context_length").text, log);
   }
   return kOk;
 }
