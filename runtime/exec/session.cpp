@@ -36,8 +36,8 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
     windows_[view] = SlidingWindow(viewShape(model.views[view], cache));
   }
   const auto init = [&](const RopeTable& rope, RopePhases* phases) {
-    phases->init(rope.theta, model.rope_dims, rope.divisors, rope.magnitude, rope_steps);
-    rope_steps += model.rope_dims / 2;
+    phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
+    rope_steps += rope.dims / 2;
   };
   init(model.mainRope(uint64_t{cache.sinks} + cache.window), &phases_[kMainRope]);
   if (model.usesRope(kSlidingRope)) {
@@ -51,8 +51,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   void* room = arena->take<uint8_t>(sizeof(Session));
   void* workspace = arena->take<uint8_t>(kWorkspaceBytes);
   const ModelDesc& model = *context.model;
-  const uint32_t ropes = model.usesRope(kSlidingRope) ? kMaxRopes : 1;
-  uint64_t* rope_steps = arena->take<uint64_t>(ropes * (model.rope_dims / 2));
+  const uint32_t sliding_dims = model.usesRope(kSlidingRope) ? model.ropes[kSlidingRope].dims : 0;
+  uint64_t* rope_steps = arena->take<uint64_t>((model.ropes[kMainRope].dims + sliding_dims) / 2);
   Sampler sampler;
   sampler.init(context.model->n_vocab, arena);
   TokenIds ids;

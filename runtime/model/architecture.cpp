@@ -9,7 +9,6 @@ constexpr CountKey kCounts[] = {
     {"block_count", &ModelDesc::n_layers, 1, kMaxLayers, true},
     {"embedding_length", &ModelDesc::n_embd, 1, kMaxEmbedding, true},
     {"attention.key_length", &ModelDesc::head_dim, kMinHeadDim, kMaxHeadDim, false},
-    {"rope.dimension_count", &ModelDesc::rope_dims, 2, kMaxHeadDim, false},
     {"context_length", &ModelDesc::context_train, 0, UINT32_MAX, false},
     {"vocab_size", &ModelDesc::n_vocab, 1, kMaxVocabulary, false},
 };

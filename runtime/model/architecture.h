@@ -29,7 +29,7 @@ enum class Extent : uint8_t {
   kFeedForward,
   kGateUp,  ///< 2 n_ff
   kVocabulary,
-  kRopePairs,        ///< rope_dims / 2
+  kRopePairs,        ///< of the main table
   kThreeEmbeddings,  ///< 3 n_embd
   kConvTaps,
 };

@@ -62,16 +62,41 @@ Status completeHeads(const GgufFile& file, const Architecture& architecture, con
                       value_length.text, value_dim, desc->head_dim);
     }
   }
-  if (desc->rope_dims == 0) {
-    desc->rope_dims = desc->head_dim;
+  return kOk;
+}
+
+/// How many values of a head of `head_dim` a table turns; `*dims` stays as it is when the key is missing.
+Status readRopeDims(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                    uint32_t head_dim, const Log& log, uint32_t* dims) {
+  const KeyName key(architecture, suffix);
+  uint64_t count = *dims;
+  if (file.has(key.text)) {
+    ORIEL_TRY(readCount(file, key.text, log, &count));
+    ORIEL_TRY(checkRange(key.text, count, 2, kMaxHeadDim, log));
   }
-  if (desc->rope_dims > desc->head_dim || desc->rope_dims % 2 != 0) {
+  if (count > head_dim || count % 2 != 0) {
     return log.fail(ORIEL_ERROR_FORMAT,
-                    "%s is %" PRIu32 ", not an even number up to the head size %" PRIu32
+                    "%s is %" PRIu64 ", not an even number up to the head size %" PRIu32
                     ": convert the model again",
-                    KeyName(architecture, "rope.dimension_count").text, desc->rope_dims,
-                    desc->head_dim);
+                    key.text, count, head_dim);
   }
+  *dims = static_cast<uint32_t>(count);
+  return kOk;
+}
+
+Status readRopeDims(const GgufFile& file, const Architecture& architecture, const Log& log,
+                    ModelDesc* desc) {
+  bool finetuned = true;
+  if (architecture.traits.finetuned_rope) {
+    (void)file.getBool(KeyName(architecture, "rope.scaling.finetuned").text, &finetuned);
+  }
+  uint32_t dims = desc->head_dim;
+  ORIEL_TRY(readRopeDims(file, architecture, "rope.dimension_count", desc->head_dim, log, &dims));
+  uint32_t sliding = dims;
+  ORIEL_TRY(
+      readRopeDims(file, architecture, "rope.dimension_count_swa", desc->head_dim, log, &sliding));
+  desc->ropes[kMainRope].dims = finetuned ? dims : 0;
+  desc->ropes[kSlidingRope].dims = finetuned ? sliding : 0;
   return kOk;
 }
 
@@ -224,12 +249,12 @@ Status readMultipliers(const GgufFile& file, const Architecture& architecture, c
     if (desc->temperature_tokens == 0) {
       desc->query_temperature = 0;
     }
-    if (desc->query_temperature != 0 && desc->rope_dims != desc->head_dim) {
+    if (desc->query_temperature != 0 && desc->ropes[kMainRope].dims != desc->head_dim) {
       return log.fail(
           ORIEL_ERROR_UNSUPPORTED,
           "%s is %" PRIu32
           ", with a temperature this build runs heads that are rotated whole: use another model",
-          KeyName(architecture, "rope.dimension_count").text, desc->rope_dims);
+          KeyName(architecture, "rope.dimension_count").text, desc->ropes[kMainRope].dims);
     }
   }
   return kOk;
@@ -262,12 +287,13 @@ Status readAttention(const GgufFile& file, const Architecture& architecture, con
 
 uint8_t ropeOf(const Traits& traits, const ModelDesc& desc, uint32_t layer, bool slides,
                bool some_slide) {
-  if (desc.rope_dims == 0 ||
+  const uint8_t rope = slides && !traits.sliding_main_rope ? kSlidingRope : kMainRope;
+  if (desc.ropes[rope].dims == 0 ||
       (traits.no_rope_period != 0 && (layer + 1) % traits.no_rope_period == 0) ||
       (traits.no_rope_in_full && some_slide && !slides)) {
     return kNoRope;
   }
-  return slides && !traits.sliding_main_rope ? kSlidingRope : kMainRope;
+  return rope;
 }
 
 Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind kind,
@@ -358,12 +384,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     desc->n_ff = std::max(desc->n_ff, of.ff);
   }
   ORIEL_TRY(completeHeads(file, architecture, log, desc));
-  bool finetuned = true;
-  if (traits.finetuned_rope &&
-      file.getBool(KeyName(architecture, "rope.scaling.finetuned").text, &finetuned) &&
-      !finetuned) {
-    desc->rope_dims = 0;
-  }
+  ORIEL_TRY(readRopeDims(file, architecture, log, desc));
   SlidingPattern sliding;
   ORIEL_TRY(sliding.open(file, architecture, log, desc));
   ORIEL_TRY(readMultipliers(file, architecture, log, desc));

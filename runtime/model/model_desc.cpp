@@ -60,7 +60,7 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
     case Extent::kGateUp:
       return 2ull * kind.n_ff;
     case Extent::kRopePairs:
-      return desc.rope_dims / 2;
+      return desc.ropes[kMainRope].dims / 2;
     case Extent::kVocabulary:
       return desc.n_vocab;
     case Extent::kThreeEmbeddings:
@@ -330,7 +330,7 @@ void makeLayersAlike(ModelDesc* desc) {
   kind.n_kv_heads = desc->n_kv_heads;
   kind.head_dim = desc->head_dim;
   kind.n_ff = desc->n_ff;
-  kind.rope = desc->rope_dims != 0 ? kMainRope : kNoRope;
+  kind.rope = desc->ropes[kMainRope].dims != 0 ? kMainRope : kNoRope;
   kind.attention_scale =
       desc->head_dim != 0 ? 1.0f / std::sqrt(static_cast<float>(desc->head_dim)) : 0.0f;
   desc->n_kinds = 0;

@@ -14,16 +14,17 @@ namespace oriel {
 /// Which values of a head a rotation pairs up.
 enum class RopePairing : uint32_t {
   kInterleaved,  ///< (2i, 2i + 1): llama as converted for GGUF
-  kHalves,       ///< (i, i + rope_dims / 2)
+  kHalves,       ///< (i, i + dims / 2)
 };
 
-/// How positions turn into angles: pair i of a head turns by theta^(-2i / rope_dims) / divisors[i] a
-/// token, and what was turned is multiplied by `magnitude`. Every known scaling of RoPE is one of these.
+/// How positions turn into angles: pair i of a head turns by theta^(-2i / dims) / divisors[i] a token, and what was
+/// turned is multiplied by `magnitude`. Every known scaling of RoPE is one of these.
 struct RopeTable {
   RopeTable() { std::fill(divisors, divisors + kMaxHeadDim / 2, 1.0); }
+  uint32_t dims = 0;  ///< the first values of a head: even, <= head_dim of the layers that use it
   double theta = 10000.0;
   double magnitude = 1.0;
-  double divisors[kMaxHeadDim / 2];  ///< positive and finite
+  double divisors[kMaxHeadDim / 2];  ///< positive and finite; a pair with a huge one never turns
 };
 
 enum class RopeScaling : uint32_t {
@@ -59,7 +60,6 @@ struct ModelDesc {
   LayerView views[kMaxViews];  ///< the first is the session's
   uint32_t n_views = 1;
 
-  uint32_t rope_dims = 0;  ///< even, <= head_dim
   RopePairing rope_pairing = RopePairing::kInterleaved;
   RopeScaling rope_scaling = RopeScaling::kNone;
   RopeTable ropes[kMaxRopes];
@@ -140,9 +140,9 @@ enum class TensorRole : uint32_t {
   kKeyNorm,              // [head_dim]
   kAttentionPostNorm,    // [n_embd], of what attention adds to the residual
   kFeedForwardPostNorm,  // [n_embd]
-  kRopeFactors,          // [rope_dims / 2]
-  kRopeFactorsLong,      // [rope_dims / 2]
-  kRopeFactorsShort,     // [rope_dims / 2]
+  kRopeFactors,          // [pairs of the main RoPE table]
+  kRopeFactorsLong,      // [pairs of the main RoPE table]
+  kRopeFactorsShort,     // [pairs of the main RoPE table]
   kConvIn,               // [3 n_embd][n_embd]
   kConvTaps,             // [n_embd][conv_taps]
   kConvOut,              // [n_embd][n_embd]

@@ -178,10 +178,10 @@ class Forward {
     push.n_heads = kind.n_heads;
     push.n_kv_heads = model_.ownsMemory(layer) ? kind.n_kv_heads : 0;
     push.head_dim = kind.head_dim;
-    push.rope_dims = kind.rope == kNoRope ? 0 : model_.rope_dims;
-    push.pair_stride = model_.rope_pairing == RopePairing::kInterleaved || model_.rope_dims == 0
+    push.rope_dims = kind.rope == kNoRope ? 0 : model_.ropes[kind.rope].dims;
+    push.pair_stride = model_.rope_pairing == RopePairing::kInterleaved || push.rope_dims == 0
                            ? 1
-                           : model_.rope_dims / 2;
+                           : push.rope_dims / 2;
     push.qkv_stride = act_.qkv_stride;
     push.query_stride = act_.query_stride;
     push.sinks = memory.shape.sinks;

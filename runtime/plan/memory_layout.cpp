@@ -61,14 +61,14 @@ AttentionSplit decodeSplit(const CacheShape& cache) {
 
 RotationTables rotationTables(const ModelDesc& model) {
   RotationTables tables;
-  for (uint8_t rope = 0; rope < kMaxRopes && model.rope_dims != 0; ++rope) {
+  for (uint8_t rope = 0; rope < kMaxRopes; ++rope) {
     if (rope != kMainRope && !model.usesRope(rope)) {
       continue;
     }
     RotationTables::Of& of = tables.ropes[rope];
     const auto take = [&] {
       const uint32_t word = tables.words;
-      tables.words += model.rope_dims;
+      tables.words += model.ropes[rope].dims;
       return word;
     };
     of.keys = of.queries = of.sinks = take();

@@ -63,7 +63,7 @@ class WeightSegments {
   uint64_t used_ = 0;  // of the segment that is open
 };
 
-/// A token's rotations in the step block, each a table of rope_dims words: where they begin, in words.
+/// A token's rotations in the step block, each a table of RopeTable::dims words: where they begin, in words.
 struct RotationTables {
   struct Of {
     uint32_t keys = 0;     ///< at the token's position
