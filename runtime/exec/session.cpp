@@ -198,7 +198,7 @@ Status Session::submit(StepRun what, bool may_stop) {
     stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
-  has_top_ = has_top_ || what != StepRun::kChunk;
+  has_top_ = has_top_ || hasHead(what);
   ++submissions_;
   return kOk;
 }
@@ -415,6 +415,28 @@ Status Session::append(const int32_t* ids, size_t count) {
   return appendIds(ids, count, true);
 }
 
+Status Session::step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what) {
+  fillStep(ids, count, outputs);
+  return submit(what, true);
+}
+
+StepRun Session::fillRun() const {
+  return context_.stops_early ? StepRun::kFill : StepRun::kChunk;
+}
+
+// All tokens but the last need only what fills the memories.
+Status Session::lastChunk(const int32_t* ids, uint32_t count) {
+  const Plan& plan = *context_.plan;
+  if (!context_.stops_early || plan.n_ops[static_cast<uint32_t>(StepList::kTail)] == 0) {
+    return step(ids, count, {count - 1, 1}, StepRun::kChunkHead);
+  }
+  ORIEL_TRY(step(ids, count, {}, StepRun::kFill));
+  void* const block = context_.executor->step();
+  fillBlock(block, position_ + count - 1, ids + count - 1, 1, {0, 1});
+  StepBlock(block).header().tail = count - 1;
+  return submit(StepRun::kTail, true);
+}
+
 // Unless a text `ends` with these ids, they are whole chunks and more follow: what a text is cut into does not
 // depend on how it comes.
 Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
@@ -426,9 +448,9 @@ Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
     const bool last = ends && done + n == count;
     const bool had_logits = has_logits_;
     has_logits_ = false;
-    fillStep(ids + done, n, {n - 1, last || n == 1 ? 1u : 0u});
-    const StepRun what = n == 1 ? StepRun::kDecode : last ? StepRun::kChunkHead : StepRun::kChunk;
-    const Status status = submit(what, true);
+    const Status status = n == 1 ? step(ids + done, 1, {0, 1}, StepRun::kDecode)
+                          : last ? lastChunk(ids + done, n)
+                                 : step(ids + done, n, {}, fillRun());
     has_logits_ = had_logits && status.code() == ORIEL_ERROR_CANCELLED;
     ORIEL_TRY(status);
     commit(ids + done, n);
