@@ -16,7 +16,7 @@ enum class StepRun : uint8_t {
   kChunkHead,  ///< kChunk, then the head
   kHead,       ///< the head alone: logits of other tokens of the last kChunkHead
   kFill,       ///< those ops of kChunk that fill the memories
-  kTail,       ///< kTail, then the head: logits of token `tail` of the last kFill, which the step block has alone
+  kTail,  ///< kTail, then the head: logits of token `tail` of the last kFill, which the step block has alone
 };
 constexpr bool hasHead(StepRun what) { return what != StepRun::kChunk && what != StepRun::kFill; }
 constexpr bool hasBody(StepRun what) { return what != StepRun::kHead; }
@@ -30,7 +30,6 @@ constexpr StepList bodyOf(StepRun what) {
 inline uint32_t bodyOps(const Plan& plan, StepRun what) {
   return what == StepRun::kFill ? plan.fill_ops : plan.n_ops[static_cast<uint32_t>(bodyOf(what))];
 }
-
 
 /// How many vectors a product has: one, when decoding and in a head of one output, or those of a chunk or of
 /// several outputs.

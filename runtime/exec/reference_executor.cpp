@@ -373,7 +373,8 @@ class ReferenceExecutor final : public HostExecutor {
       const double most = *std::max_element(in, in + p.n_experts);
       double sum = 0;
       for (uint32_t e = 0; e < p.n_experts; ++e) {
-        scores[e] = p.sigmoid != 0 ? 1.0 / (1.0 + std::exp(-double{in[e]})) : std::exp(in[e] - most);
+        scores[e] =
+            p.sigmoid != 0 ? 1.0 / (1.0 + std::exp(-double{in[e]})) : std::exp(in[e] - most);
         sum += scores[e];
       }
       bool taken[kMaxExperts] = {};
@@ -440,8 +441,7 @@ class ReferenceExecutor final : public HostExecutor {
       for (uint32_t at = begin[e]; at < begin[e + 1]; ++at) {
         const uint32_t x = p.of_tokens != 0 ? route_at[at] / p.n_used : at;
         const float* const in = floats(op, 3) + static_cast<uint64_t>(x) * p.in_stride;
-        float* const out =
-            floats(op, 2) + static_cast<uint64_t>(at) * p.out_stride + p.out_first;
+        float* const out = floats(op, 2) + static_cast<uint64_t>(at) * p.out_stride + p.out_first;
         for (uint32_t r = 0; r < p.rows; ++r) {
           rows.dots(r, p.units, in, p.in_stride, 1, out + r);
         }
@@ -502,15 +502,24 @@ static_assert(sizeof(ReferenceExecutor) <= kExecutorObjectBytes, "raise kExecuto
 
 // In the order of OpKind.
 const ReferenceExecutor::Run ReferenceExecutor::kRun[kOpKinds] = {
-    &ReferenceExecutor::embed,          &ReferenceExecutor::rmsNorm,
-    &ReferenceExecutor::matmul,         &ReferenceExecutor::addBias,
-    &ReferenceExecutor::ropeAppend,     &ReferenceExecutor::attention,
-    &ReferenceExecutor::attentionMerge, &ReferenceExecutor::gatedActivation,
-    &ReferenceExecutor::shortConv,      &ReferenceExecutor::softCap,
-    &ReferenceExecutor::topBlocks,      &ReferenceExecutor::topTokens,
-    &ReferenceExecutor::route,          &ReferenceExecutor::sortRoutes,
-    &ReferenceExecutor::expertMatmul,   &ReferenceExecutor::expertCombine,
-    nullptr,                            &ReferenceExecutor::tail,
+    &ReferenceExecutor::embed,
+    &ReferenceExecutor::rmsNorm,
+    &ReferenceExecutor::matmul,
+    &ReferenceExecutor::addBias,
+    &ReferenceExecutor::ropeAppend,
+    &ReferenceExecutor::attention,
+    &ReferenceExecutor::attentionMerge,
+    &ReferenceExecutor::gatedActivation,
+    &ReferenceExecutor::shortConv,
+    &ReferenceExecutor::softCap,
+    &ReferenceExecutor::topBlocks,
+    &ReferenceExecutor::topTokens,
+    &ReferenceExecutor::route,
+    &ReferenceExecutor::sortRoutes,
+    &ReferenceExecutor::expertMatmul,
+    &ReferenceExecutor::expertCombine,
+    nullptr,
+    &ReferenceExecutor::tail,
 };
 
 }  // namespace

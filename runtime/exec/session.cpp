@@ -420,9 +420,7 @@ Status Session::step(const int32_t* ids, uint32_t count, const Outputs& outputs,
   return submit(what, true);
 }
 
-StepRun Session::fillRun() const {
-  return context_.stops_early ? StepRun::kFill : StepRun::kChunk;
-}
+StepRun Session::fillRun() const { return context_.stops_early ? StepRun::kFill : StepRun::kChunk; }
 
 // All tokens but the last need only what fills the memories.
 Status Session::lastChunk(const int32_t* ids, uint32_t count) {

@@ -186,8 +186,8 @@ constexpr Traits kGraniteMoeTraits = traits([](Traits* t) {
   t->experts = t->expert_normalised = t->shared_expert = true;
 });
 constexpr Traits kOlmoeTraits = traits([](Traits* t) { t->row_norms = t->experts = true; });
-constexpr Traits kQwen3MoeTraits = traits(
-    [](Traits* t) { t->experts = t->expert_width_own = t->expert_normalised = true; });
+constexpr Traits kQwen3MoeTraits =
+    traits([](Traits* t) { t->experts = t->expert_width_own = t->expert_normalised = true; });
 constexpr Traits kGemma4Traits = traits([](Traits* t) {
   t->gelu = t->scaled_embedding = t->unit_scores = t->value_norm = true;
   t->sliding_period = 5;

@@ -98,12 +98,12 @@ struct Traits {
   bool layer_inputs = false;     ///< embedding_length_per_layer_input is read
 
   // Mixtures of experts.
-  bool experts = false;             ///< expert_count and expert_used_count are read
-  bool expert_width_own = false;    ///< expert_feed_forward_length; else feed_forward_length
-  bool expert_gating = false;       ///< expert_gating_func is read; else a softmax
-  bool expert_normalised = false;   ///< Experts::normalised
-  bool leading_dense = false;       ///< leading_dense_block_count is read
-  bool shared_expert = false;       ///< expert_shared_feed_forward_length is read
+  bool experts = false;            ///< expert_count and expert_used_count are read
+  bool expert_width_own = false;   ///< expert_feed_forward_length; else feed_forward_length
+  bool expert_gating = false;      ///< expert_gating_func is read; else a softmax
+  bool expert_normalised = false;  ///< Experts::normalised
+  bool leading_dense = false;      ///< leading_dense_block_count is read
+  bool shared_expert = false;      ///< expert_shared_feed_forward_length is read
 
   bool hybrid_keys = false;  ///< files carry numbers of state-space layers that they do not have
 

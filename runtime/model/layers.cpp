@@ -343,8 +343,8 @@ Status readExperts(const GgufFile& file, const Architecture& architecture, uint3
   };
   Experts& experts = found->experts;
   ORIEL_TRY(read("expert_count", Need::kRequired, 1, kMaxExperts, &experts.count));
-  ORIEL_TRY(read("expert_used_count", Need::kRequired, 1,
-                 std::min(kMaxExpertsUsed, experts.count), &experts.used));
+  ORIEL_TRY(read("expert_used_count", Need::kRequired, 1, std::min(kMaxExpertsUsed, experts.count),
+                 &experts.used));
   experts.n_ff = traits.expert_width_own ? n_ff / experts.used : n_ff;
   if (traits.expert_width_own) {
     // Some files leave out an expert's width and state that of all that are used.
@@ -359,7 +359,8 @@ Status readExperts(const GgufFile& file, const Architecture& architecture, uint3
   experts.sigmoid = gating == 2;
   experts.normalised = traits.expert_normalised;
   if (traits.leading_dense) {
-    ORIEL_TRY(read("leading_dense_block_count", Need::kOptional, 0, n_layers, &found->dense_layers));
+    ORIEL_TRY(
+        read("leading_dense_block_count", Need::kOptional, 0, n_layers, &found->dense_layers));
   }
   if (traits.shared_expert) {
     ORIEL_TRY(read("expert_shared_feed_forward_length", Need::kOptional, 0, kMaxFeedForward,

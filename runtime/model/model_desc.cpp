@@ -186,8 +186,8 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
 /// A tensor that its layer has no use for.
 Status misplaced(const GgufTensor& tensor, const Architecture& architecture, const TensorRule& rule,
                  const ModelDesc& desc, uint32_t layer, const Log& log) {
-  const bool of_experts = rule.where == Where::kExpertLayers || rule.where == Where::kSharedLayers ||
-                          rule.where == Where::kDenseLayers;
+  const bool of_experts = rule.where == Where::kExpertLayers ||
+                          rule.where == Where::kSharedLayers || rule.where == Where::kDenseLayers;
   if (of_experts || rule.where == Where::kLayerInputs) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "tensor %s is there, but the file's own numbers give layer %" PRIu32
@@ -238,7 +238,8 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
       return misplaced(tensor, architecture, *rule, *desc, layer, log);
     }
     if (rule->where == Where::kModelLayerInputs && desc->layer_input == 0) {
-      return log.fail(ORIEL_ERROR_FORMAT, "tensor %s is there, but %s is 0: convert the model again",
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "tensor %s is there, but %s is 0: convert the model again",
                       PrintableText(tensor.name).text,
                       KeyName(architecture, "embedding_length_per_layer_input").text);
     }

@@ -136,8 +136,9 @@ class ExpertOps {
 
   Op activation() const {
     Op op = ops_.make(OpKind::kGatedActivation, {gate_up_.place, act_.device_step, gated_.place});
-    op.push.gated_activation = {experts_.n_ff, gate_up_.stride,     0,            experts_.n_ff,
-                                gated_.stride, kind_.gelu ? 1u : 0, experts_.used};
+    op.push.gated_activation = {experts_.n_ff, gate_up_.stride, 0,
+                                experts_.n_ff, gated_.stride,   kind_.gelu ? 1u : 0,
+                                experts_.used};
     return op;
   }
 

@@ -135,9 +135,13 @@ class Forward {
                            Write::kOver));
     Op gated =
         ops_.make(OpKind::kGatedActivation, {act_.layer_inputs, act_.device_step, act_.gated});
-    gated.push.gated_activation = {
-        cols, act_.layer_inputs_stride, gate, layer * cols, act_.gated_stride,
-        model_.kind(layer).gelu ? 1u : 0u, 1};
+    gated.push.gated_activation = {cols,
+                                   act_.layer_inputs_stride,
+                                   gate,
+                                   layer * cols,
+                                   act_.gated_stride,
+                                   model_.kind(layer).gelu ? 1u : 0u,
+                                   1};
     ops_.toBody(gated);
     const Rows in = {act_.gated, act_.gated_stride, cols};
     return addBranch(TensorRole::kLayerInputOut, TensorRole::kLayerInputPostNorm, layer, in,
@@ -187,8 +191,8 @@ class Forward {
   // Layers from here on have no memory of their own: a token of a chunk whose logits are wanted goes on by itself.
   void beginTail() {
     ops_.endFill();
-    for (const Rows& rows : {residual_, Rows{act_.layer_inputs, act_.layer_inputs_stride,
-                                             act_.layer_inputs_stride}}) {
+    for (const Rows& rows :
+         {residual_, Rows{act_.layer_inputs, act_.layer_inputs_stride, act_.layer_inputs_stride}}) {
       if (rows.cols != 0) {
         Op op = ops_.make(OpKind::kTail, {rows.place, act_.device_step, rows.place});
         op.push.tail = {rows.cols, rows.stride};
@@ -401,7 +405,7 @@ class Forward {
                              act_.gated, Write::kOver));
     }
     Op gated = ops_.make(OpKind::kGatedActivation, {act_.gate_up, act_.device_step, act_.gated});
-    gated.push.gated_activation = {kind.n_ff,         act_.gate_up_stride,  0, kind.n_ff,
+    gated.push.gated_activation = {kind.n_ff,         act_.gate_up_stride, 0, kind.n_ff,
                                    act_.gated_stride, kind.gelu ? 1u : 0u, 1};
     ops_.toBody(gated);
     return addBranch(TensorRole::kDown, TensorRole::kFeedForwardPostNorm, layer,

@@ -150,8 +150,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   if (experts.count != 0) {
     layout.scores = mixture.take(vector * layout.scores_stride);
     if (on_file.expert_slots == 0) {
-      layout.routes =
-          mixture.take(4 * routeWords(static_cast<uint32_t>(routes), experts.count));
+      layout.routes = mixture.take(4 * routeWords(static_cast<uint32_t>(routes), experts.count));
     }
     layout.expert_gate_up = mixture.take(4 * routes * layout.expert_gate_up_stride);
     layout.expert_gated = mixture.take(4 * routes * layout.expert_gated_stride);
@@ -171,11 +170,10 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     const BufferRef staged = layout.stagedAt(piece, layout.embd_stride, chunk);
     return staged.offset_bytes + staged.size_bytes;
   };
-  const uint64_t end = std::max({attention.used(), convolution.used(), feed_forward.used(),
-                                 mixture.used(),
-                                 experts.count != 0 ? endOfStaged(layout.expert_gated) : 0,
-                                 endOfStaged(layout.queries), endOfStaged(layout.gated),
-                                 has_convs ? endOfStaged(layout.convolved) : 0});
+  const uint64_t end = std::max(
+      {attention.used(), convolution.used(), feed_forward.used(), mixture.used(),
+       experts.count != 0 ? endOfStaged(layout.expert_gated) : 0, endOfStaged(layout.queries),
+       endOfStaged(layout.gated), has_convs ? endOfStaged(layout.convolved) : 0});
   layout.bytes = alignUp(end, kArenaGranularity);
   layoutOutputs(model, chunk, kept.used(), &layout);
   return layout;

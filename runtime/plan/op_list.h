@@ -43,9 +43,7 @@ class OpList {
   /// What follows is for tokens whose logits are wanted; of the list kTail, too.
   void beginTail() { in_tail_ = true; }
   /// What follows writes no memory.
-  void endFill() {
-    plan_->fill_ops = plan_->n_ops[static_cast<uint32_t>(StepList::kChunk)];
-  }
+  void endFill() { plan_->fill_ops = plan_->n_ops[static_cast<uint32_t>(StepList::kChunk)]; }
 
   /// An op of the kind with these bindings; the step block is always the second.
   Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const {
@@ -159,8 +157,12 @@ class OpList {
   /// The table whose rows the host puts into `place`, with bytes of all that stays in the file.
   void rowsOnFile(TensorRole role, uint32_t cols, const BufferRef& place) {
     const GgufTensor& tensor = tensors_.find(role, 0);
-    plan_->file_rows = {tensor.offset, tensor.type, plan_->on_file.row_type, cols,
-                        static_cast<uint32_t>(tensor.dims[1]), place};
+    plan_->file_rows = {tensor.offset,
+                        tensor.type,
+                        plan_->on_file.row_type,
+                        cols,
+                        static_cast<uint32_t>(tensor.dims[1]),
+                        place};
     plan_->on_file_bytes += tensor.bytes;
   }
 

@@ -30,8 +30,8 @@ Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const 
                       const Log& log, PlanTotals* totals) {
   OnFile on_file = wanted;
   on_file.rows = on_file.rows && model.layer_input != 0;
-  if (on_file.rows && !weightTypeOf(tensors.find(TensorRole::kLayerInputEmbedding).type,
-                                    &on_file.row_type)) {
+  if (on_file.rows &&
+      !weightTypeOf(tensors.find(TensorRole::kLayerInputEmbedding).type, &on_file.row_type)) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED, "the layers' input embeddings have no kernel");
   }
 

@@ -144,7 +144,7 @@ struct PlanTotals {
   uint32_t n_expert_layers = 0;     ///< as in Plan
   OnFile on_file;
   uint64_t on_file_bytes = 0;
-  uint64_t upload_half_bytes = 0;   ///< half of the upload ring
+  uint64_t upload_half_bytes = 0;  ///< half of the upload ring
   uint64_t weights_read_bytes_per_token = 0;
   uint64_t head_read_bytes = 0;  ///< of these, the output matrix
 };

@@ -134,8 +134,8 @@ Status WeightPlacement::beginStack(const MatrixPart& part, uint32_t rows, uint32
   slice->geometry = weightGeometry(slice->type, cols);
   const uint64_t most = kMaxBindingBytes / slice->geometry.sliceBytes(rows);
   if (most == 0) {
-    return log_.fail(ORIEL_ERROR_UNSUPPORTED, "experts of %u times %u values are too large",
-                     rows, cols);
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED, "experts of %u times %u values are too large", rows,
+                     cols);
   }
   slice->count = static_cast<uint32_t>(std::min<uint64_t>(most, kMaxExperts));
   return kOk;

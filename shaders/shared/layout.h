@@ -109,7 +109,8 @@ struct RmsNormPush {  // bindings: 0 in, 1 step, 2 out, 3 weight, maybe 4
   uint out_first;   // and in `out`
   uint accumulate;  // 1: adds to `out` (residual), 0: overwrites
   float scale;
-  uint has_factor;  // 1: what `out` becomes, the sum where it is one, is multiplied by the float of binding 4
+  uint
+      has_factor;  // 1: what `out` becomes, the sum where it is one, is multiplied by the float of binding 4
 };
 
 struct
@@ -228,8 +229,9 @@ struct SortRoutesPush {  // bindings: 0 routes (expert), 1 step, 2 the same (pla
 // For every place p with route r, expert e and slot s: out[p][out_first + i] = W[s][i] . in[x] with x = p, or the
 // token of r. Weights are a stack of matrices, each of whole groups of rows (kGroupRows). Nothing is done for experts
 // outside the stack.
-struct ExpertMatmulPush {  // bindings: 0 weights, 1 step, 2 out, 3 in, 4 routes, maybe 5 slots [n_experts]
-  uint rows;               // of an expert
+struct
+    ExpertMatmulPush {  // bindings: 0 weights, 1 step, 2 out, 3 in, 4 routes, maybe 5 slots [n_experts]
+  uint rows;            // of an expert
   uint units;
   uint group_words;
   uint side_word;
@@ -239,10 +241,11 @@ struct ExpertMatmulPush {  // bindings: 0 weights, 1 step, 2 out, 3 in, 4 routes
   uint n_experts;
   uint n_used;
   uint routes;
-  uint of_tokens;    // 1: inputs are rows by token, 0: by place
-  uint first;        // the stack holds experts, or slots, first .. first + count - 1
+  uint of_tokens;  // 1: inputs are rows by token, 0: by place
+  uint first;      // the stack holds experts, or slots, first .. first + count - 1
   uint count;
-  uint has_slots;    // 1: slots[e] says where expert e is, kNoSlot: nowhere now; 0: expert e is in slot e
+  uint
+      has_slots;  // 1: slots[e] says where expert e is, kNoSlot: nowhere now; 0: expert e is in slot e
 };
 ORIEL_CONST(kNoSlot, 0xffffffffu);
 
