@@ -66,8 +66,10 @@ struct AttentionShape {
   uint32_t lanes;
   uint32_t queries;      // at most, in a workgroup
   uint32_t lane_octets;  // at least
-  uint32_t most_pieces;  // lanes that hold a vector together
+  uint32_t
+      most_pieces;  // lanes that hold a vector together: of heads wider than kNarrowHead twice as many
 };
+constexpr uint32_t kNarrowHead = 256;
 /// A whole head in a lane: lanes of a CPU's vector have no quick way to each other, and its
 /// compiler takes too long over more values than these.
 constexpr AttentionShape kSoftwareAttention = {8, 1, 8, 8};
@@ -143,8 +145,9 @@ void divideAttention(const AttentionPush& push, uint32_t tokens, const DeviceCap
   const bool split = push.splits > 1;
   const uint32_t octets = workgroups(push.head_dim, 8);
   const AttentionShape shape = caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
+  const uint32_t most_pieces = shape.most_pieces * (push.head_dim > kNarrowHead ? 2 : 1);
   const uint32_t lane_octets =
-      std::min(octets, std::max(shape.lane_octets, workgroups(octets, shape.most_pieces)));
+      std::min(octets, std::max(shape.lane_octets, workgroups(octets, most_pieces)));
   const uint32_t row = split ? heads : heads * tokens;  // queries that may share a workgroup
   const uint32_t tiles = workgroups(row, shape.queries);
   kernel->constants[0] = shape.lanes;
