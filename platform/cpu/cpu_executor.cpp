@@ -542,7 +542,7 @@ class CpuExecutor final : public HostExecutor {
     // As many tokens to a piece as can share what is read, but pieces for several threads. How many
     // there really are must not matter: what is added in which order follows from the pieces.
     const uint64_t least = kAttentionPieces;
-    uint32_t share = attentionTokens(p.n_heads / p.n_kv_heads);
+    uint32_t share = attentionTokens(p.n_heads / p.n_kv_heads, p.head_dim);
     while (share > 1 && ceilDiv(walk.rows, share) * p.n_kv_heads * p.splits < least) {
       share = (share + 1) / 2;
     }

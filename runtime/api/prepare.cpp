@@ -167,7 +167,7 @@ Status readModelRequest(const oriel_options& options, const Log& log, PreparedMo
                         BudgetRequest* request) {
   const uint32_t n_layers = prepared->desc.n_layers;
   const Calibration measured = prepared->calibrated ? prepared->measured.constants : Calibration();
-  useCalibration(measured, prepared->desc.head_dim, &request->loss);
+  useCalibration(measured, prepared->desc, &request->loss);
   if (measured.layer_count != 0 && measured.layer_count != n_layers) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "the calibration has %u layers and the model %u: measure this model",
@@ -222,7 +222,8 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   ORIEL_TRY(
       readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
   ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
-  ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, OnFile(), named.log(), &prepared->totals));
+  ORIEL_TRY(
+      measureWeights(prepared->tensors, prepared->desc, OnFile(), named.log(), &prepared->totals));
 
   ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, options, log,
                             &prepared->measured, &prepared->calibrated));
