@@ -131,6 +131,7 @@ void main() {
     return;
   }
   const uint lane = gl_LocalInvocationIndex;
+  prepareWeights(lane, kLanes);
   const uint teams = kLanes / kTeamLanes;
   accumulate(tile_row + lane % kTeamLanes, first_token, n_tokens, lane / kTeamLanes, teams);
   [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
