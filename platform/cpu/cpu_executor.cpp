@@ -105,23 +105,23 @@ class CpuExecutor final : public HostExecutor {
   void walk(uint32_t thread) {
     const StepRun what = what_;
     const StepHeader& header = block().header();
-    if (what != StepRun::kHead) {
-      const StepList list = what == StepRun::kDecode ? StepList::kDecode : StepList::kChunk;
-      if (!walkList(thread, list, header.n_tokens, 0)) {
-        return;
-      }
+    if (hasBody(what) &&
+        !walkList(thread, bodyOf(what), bodyOps(plan_, what), header.n_tokens, 0)) {
+      return;
     }
-    if (what != StepRun::kChunk) {
+    if (hasHead(what)) {
       const StepList list = header.n_outputs > 1 ? StepList::kOutputs : StepList::kHead;
-      (void)walkList(thread, list, header.n_outputs, 1u << 30);
+      const uint32_t n_ops = plan_.n_ops[static_cast<uint32_t>(list)];
+      (void)walkList(thread, list, n_ops, header.n_outputs, 1u << 30);
     }
   }
 
   // False: the run is to end.
-  bool walkList(uint32_t thread, StepList list, uint32_t rows, uint32_t first_number) {
+  bool walkList(uint32_t thread, StepList list, uint32_t n_ops, uint32_t rows,
+                uint32_t first_number) {
     const uint32_t i = static_cast<uint32_t>(list);
     const bool is_head = list == StepList::kHead || list == StepList::kOutputs;
-    const Walk walk = {thread, plan_.ops[i], plan_.n_ops[i], rows, first_number};
+    const Walk walk = {thread, plan_.ops[i], n_ops, rows, first_number};
     for (uint32_t n = 0; n < walk.n_ops;) {
       n = runFrom(walk, n);
       const uint32_t number = first_number + n;
@@ -495,6 +495,12 @@ const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
     {&CpuExecutor::softCap, nullptr},
     {&CpuExecutor::topBlocks, nullptr},
     {&CpuExecutor::topTokens, nullptr},
+    {nullptr, nullptr},
+    {nullptr, nullptr},
+    {nullptr, nullptr},
+    {nullptr, nullptr},
+    {nullptr, nullptr},
+    {nullptr, nullptr},
 };
 
 }  // namespace

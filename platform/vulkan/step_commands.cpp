@@ -8,9 +8,9 @@ namespace oriel {
 namespace {
 
 /// Pieces of a list: enough that one is short where a whole step takes seconds.
-constexpr uint32_t kMostPieces[kStepLists] = {16, 128, 8, 32};
+constexpr uint32_t kMostPieces[kStepLists] = {16, 104, 8, 32, 16};
 constexpr uint32_t kCopies = 4;
-static_assert(16 + 128 + 8 + 32 + kStepLists + kCopies <= StepCommands::kMaxPieces,
+static_assert(16 + 104 + 8 + 32 + 16 + kStepLists + kCopies <= StepCommands::kMaxPieces,
               "one more of each for what rounds");
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;
@@ -42,7 +42,10 @@ StepCommands::Range StepCommands::body(StepRun what) const {
       return decode_;
     case StepRun::kChunk:
     case StepRun::kChunkHead:
+    case StepRun::kFill:
       return chunk_;
+    case StepRun::kTail:
+      return tail_;
     case StepRun::kHead:
       break;
   }
@@ -51,7 +54,7 @@ StepCommands::Range StepCommands::body(StepRun what) const {
 
 StepLoad StepCommands::load(const Plan& plan, StepRun what, const void* step) {
   const StepBlock block(step);
-  const uint32_t room = what == StepRun::kDecode ? 1 : plan.chunk_tokens;
+  const uint32_t room = hasBody(what) ? plan.rows(bodyOf(what)) : plan.chunk_tokens;
   const uint32_t tokens = std::min(block.header().n_tokens, room);
   const uint32_t outputs = block.header().n_outputs;
   StepLoad load;
@@ -68,6 +71,7 @@ Status StepCommands::record(const Source& source) {
   count_ = 0;
   ORIEL_TRY(recordList(source, StepList::kDecode, &decode_));
   ORIEL_TRY(recordList(source, StepList::kChunk, &chunk_));
+  ORIEL_TRY(recordList(source, StepList::kTail, &tail_));
   ORIEL_TRY(recordList(source, StepList::kHead, &head_));
   const Plan& plan = *source.plan;
   if (plan.output_rows > 1) {

@@ -72,14 +72,14 @@ class StepCommands {
   };
   /// A run is a copy of the step block, then its body, then its head. `many`: outputs, more than one.
   VkCommandBuffer copy(StepRun what, bool many) const {
-    const bool whole = many || what == StepRun::kChunk || what == StepRun::kChunkHead;
+    const bool whole = many || (hasBody(what) && bodyOf(what) == StepList::kChunk);
     return pieces_[whole ? copy_chunk_ : copy_decode_].commands;
   }
   /// Of step (0) or step_ahead (1), with the best token of the head before in place of its own.
   VkCommandBuffer copyAhead(uint32_t block) const { return pieces_[copy_ahead_[block]].commands; }
   Range body(StepRun what) const;
   Range head(StepRun what, bool many) const {
-    return what == StepRun::kChunk ? Range() : many ? outputs_ : head_;
+    return !hasHead(what) ? Range() : many ? outputs_ : head_;
   }
   const StepPiece& piece(uint32_t index) const { return pieces_[index]; }
   /// As the step block has it.
@@ -102,6 +102,7 @@ class StepCommands {
   uint32_t count_ = 0;
   Range decode_;
   Range chunk_;
+  Range tail_;
   Range head_;
   Range outputs_;
   uint32_t copy_chunk_ = 0;

@@ -212,7 +212,7 @@ Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop
   const uint32_t body_count = body.end - body.begin;
   const uint32_t count = body_count + head.end - head.begin;
   const StepLoad load = steps_.load(plan_, what, step());
-  pace_ = &paces_[what == StepRun::kChunk || what == StepRun::kChunkHead ? 1 : 0];
+  pace_ = &paces_[hasBody(what) && bodyOf(what) == StepList::kChunk ? 1 : 0];
   uint32_t flight = 0;
   for (uint32_t next = 0; next < count; flight = (flight + 1) % kFlights) {
     ORIEL_TRY(land(flight));

@@ -222,7 +222,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   ORIEL_TRY(
       readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
   ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
-  ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, named.log(), &prepared->totals));
+  ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, OnFile(), named.log(), &prepared->totals));
 
   ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, options, log,
                             &prepared->measured, &prepared->calibrated));

@@ -98,6 +98,11 @@ class Loader {
     const WeightGeometry geometry = weightGeometry(begin->type, begin->cols);
     const uint64_t group_bytes = geometry.groupBytes();
     const uint32_t rows = end[-1].slice_row + end[-1].rows;
+    uint32_t filled = 0;
+    for (const Upload* item = begin; item != end; ++item) {
+      filled += item->rows;
+    }
+    const bool has_gaps = filled != rows;  // matrices of a stack end in rows of zeros
     const uint32_t groups = static_cast<uint32_t>(ceilDiv(rows, kGroupRows));
     const uint32_t most = static_cast<uint32_t>(plan_.upload.size_bytes / 2 / group_bytes);
     for (uint32_t group = 0; group < groups; group += most) {
@@ -107,6 +112,9 @@ class Loader {
       const uint32_t first = group * kGroupRows;
       const uint32_t last = std::min((group + n) * kGroupRows, rows);
       uint32_t* words = static_cast<uint32_t*>(piece);
+      if (has_gaps) {
+        clearRows(begin->type, n * kGroupRows, begin->cols, 0, words);
+      }
       for (const Upload* item = begin; item != end; ++item) {
         ORIEL_TRY(fill(*item, first, last, words));
       }

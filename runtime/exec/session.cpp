@@ -36,8 +36,8 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
     windows_[view] = SlidingWindow(viewShape(model.views[view], cache));
   }
   const auto init = [&](const RopeTable& rope, RopePhases* phases) {
-    phases->init(rope.theta, model.rope_dims, rope.divisors, rope.magnitude, rope_steps);
-    rope_steps += model.rope_dims / 2;
+    phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
+    rope_steps += rope.dims / 2;
   };
   init(model.mainRope(uint64_t{cache.sinks} + cache.window), &phases_[kMainRope]);
   if (model.usesRope(kSlidingRope)) {
@@ -51,8 +51,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   void* room = arena->take<uint8_t>(sizeof(Session));
   void* workspace = arena->take<uint8_t>(kWorkspaceBytes);
   const ModelDesc& model = *context.model;
-  const uint32_t ropes = model.usesRope(kSlidingRope) ? kMaxRopes : 1;
-  uint64_t* rope_steps = arena->take<uint64_t>(ropes * (model.rope_dims / 2));
+  const uint32_t sliding_dims = model.usesRope(kSlidingRope) ? model.ropes[kSlidingRope].dims : 0;
+  uint64_t* rope_steps = arena->take<uint64_t>((model.ropes[kMainRope].dims + sliding_dims) / 2);
   Sampler sampler;
   sampler.init(context.model->n_vocab, arena);
   TokenIds ids;
@@ -198,7 +198,7 @@ Status Session::submit(StepRun what, bool may_stop) {
     stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
-  has_top_ = has_top_ || what != StepRun::kChunk;
+  has_top_ = has_top_ || hasHead(what);
   ++submissions_;
   return kOk;
 }
@@ -415,6 +415,26 @@ Status Session::append(const int32_t* ids, size_t count) {
   return appendIds(ids, count, true);
 }
 
+Status Session::step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what) {
+  fillStep(ids, count, outputs);
+  return submit(what, true);
+}
+
+StepRun Session::fillRun() const { return context_.stops_early ? StepRun::kFill : StepRun::kChunk; }
+
+// All tokens but the last need only what fills the memories.
+Status Session::lastChunk(const int32_t* ids, uint32_t count) {
+  const Plan& plan = *context_.plan;
+  if (!context_.stops_early || plan.n_ops[static_cast<uint32_t>(StepList::kTail)] == 0) {
+    return step(ids, count, {count - 1, 1}, StepRun::kChunkHead);
+  }
+  ORIEL_TRY(step(ids, count, {}, StepRun::kFill));
+  void* const block = context_.executor->step();
+  fillBlock(block, position_ + count - 1, ids + count - 1, 1, {0, 1});
+  StepBlock(block).header().tail = count - 1;
+  return submit(StepRun::kTail, true);
+}
+
 // Unless a text `ends` with these ids, they are whole chunks and more follow: what a text is cut into does not
 // depend on how it comes.
 Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
@@ -426,9 +446,9 @@ Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
     const bool last = ends && done + n == count;
     const bool had_logits = has_logits_;
     has_logits_ = false;
-    fillStep(ids + done, n, {n - 1, last || n == 1 ? 1u : 0u});
-    const StepRun what = n == 1 ? StepRun::kDecode : last ? StepRun::kChunkHead : StepRun::kChunk;
-    const Status status = submit(what, true);
+    const Status status = n == 1 ? step(ids + done, 1, {0, 1}, StepRun::kDecode)
+                          : last ? lastChunk(ids + done, n)
+                                 : step(ids + done, n, {}, fillRun());
     has_logits_ = had_logits && status.code() == ORIEL_ERROR_CANCELLED;
     ORIEL_TRY(status);
     commit(ids + done, n);

@@ -29,6 +29,8 @@ struct SessionContext {
   const oriel_allocator* allocator = nullptr;
   Log log;
   uint64_t model_hash = 0;
+  /// Layers that write no memory are left out for tokens whose logits nobody wants.
+  bool stops_early = true;
 };
 
 /// See oriel.h for what the calls promise. A step is committed only after the executor said it
@@ -111,6 +113,9 @@ class Session {
   Status choose(int32_t* id);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
+  Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
+  StepRun fillRun() const;
+  Status lastChunk(const int32_t* ids, uint32_t count);
   class Feed;
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);

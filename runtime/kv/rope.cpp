@@ -16,13 +16,13 @@ uint64_t turnsToPhase(long double turns) {
 
 }  // namespace
 
-void RopePhases::init(double theta, uint32_t rope_dims, const double* divisors, double magnitude,
+void RopePhases::init(double theta, uint32_t dims, const double* divisors, double magnitude,
                       uint64_t* steps) {
   steps_ = steps;
-  n_ = rope_dims / 2;
+  n_ = dims / 2;
   magnitude_ = magnitude;
   for (uint32_t i = 0; i < n_; ++i) {
-    const long double exponent = -2.0L * i / rope_dims;
+    const long double exponent = -2.0L * i / dims;
     const long double divisor = divisors != nullptr ? divisors[i] : 1.0L;
     steps_[i] =
         turnsToPhase(std::pow(static_cast<long double>(theta), exponent) / divisor / (2.0L * kPi));

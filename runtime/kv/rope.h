@@ -13,12 +13,11 @@ namespace oriel {
 /// (float32 products are wrong by 0.01 rad after 2^20).
 class RopePhases {
  public:
-  /// Frequencies theta^(-2i / rope_dims) / divisors[i] for i < rope_dims / 2 (null: all 1). Pairs are
-  /// multiplied by `magnitude`. `steps` has room for rope_dims / 2 numbers and outlives this.
-  void init(double theta, uint32_t rope_dims, const double* divisors, double magnitude,
-            uint64_t* steps);
+  /// Frequencies theta^(-2i / dims) / divisors[i] for i < dims / 2 (null: all 1). Pairs are
+  /// multiplied by `magnitude`. `steps` has room for dims / 2 numbers and outlives this.
+  void init(double theta, uint32_t dims, const double* divisors, double magnitude, uint64_t* steps);
 
-  /// Writes rope_dims / 2 pairs (cos, sin), times the magnitude and `scale`, for `position`.
+  /// Writes dims / 2 pairs (cos, sin), times the magnitude and `scale`, for `position`.
   void rotations(uint64_t position, float* pairs, double scale = 1) const;
 
   uint64_t step(uint32_t i) const { return steps_[i]; }

@@ -14,16 +14,17 @@ namespace oriel {
 /// Which values of a head a rotation pairs up.
 enum class RopePairing : uint32_t {
   kInterleaved,  ///< (2i, 2i + 1): llama as converted for GGUF
-  kHalves,       ///< (i, i + rope_dims / 2)
+  kHalves,       ///< (i, i + dims / 2)
 };
 
-/// How positions turn into angles: pair i of a head turns by theta^(-2i / rope_dims) / divisors[i] a
-/// token, and what was turned is multiplied by `magnitude`. Every known scaling of RoPE is one of these.
+/// How positions turn into angles: pair i of a head turns by theta^(-2i / dims) / divisors[i] a token, and what was
+/// turned is multiplied by `magnitude`. Every known scaling of RoPE is one of these.
 struct RopeTable {
   RopeTable() { std::fill(divisors, divisors + kMaxHeadDim / 2, 1.0); }
+  uint32_t dims = 0;  ///< the first values of a head: even, <= head_dim of the layers that use it
   double theta = 10000.0;
   double magnitude = 1.0;
-  double divisors[kMaxHeadDim / 2];  ///< positive and finite
+  double divisors[kMaxHeadDim / 2];  ///< positive and finite; a pair with a huge one never turns
 };
 
 enum class RopeScaling : uint32_t {
@@ -52,6 +53,8 @@ struct ModelDesc {
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t n_ff = 0;
+  /// Values of an input that every layer has of its own, made of the token and of its embedding (Gemma 4); 0: none.
+  uint32_t layer_input = 0;
 
   LayerKind kinds[kMaxLayerKinds];
   uint32_t n_kinds = 0;
@@ -59,7 +62,6 @@ struct ModelDesc {
   LayerView views[kMaxViews];  ///< the first is the session's
   uint32_t n_views = 1;
 
-  uint32_t rope_dims = 0;  ///< even, <= head_dim
   RopePairing rope_pairing = RopePairing::kInterleaved;
   RopeScaling rope_scaling = RopeScaling::kNone;
   RopeTable ropes[kMaxRopes];
@@ -87,6 +89,14 @@ struct ModelDesc {
   bool ownsMemory(uint32_t layer) const { return layers[layer].memory_of == layer; }
   const LayerView& viewOf(uint32_t layer) const { return views[kind(layer).view]; }
   bool slides(uint32_t layer) const { return viewOf(layer).kind == ViewKind::kSliding; }
+  /// Layers at the end that have no memory of their own: tokens whose logits nobody wants need not pass them.
+  uint32_t layersWithoutMemory() const {
+    uint32_t count = 0;
+    while (count < n_layers && !ownsMemory(n_layers - 1 - count)) {
+      ++count;
+    }
+    return count;
+  }
   /// Whether some layer's queries or keys are rotated by the table.
   bool usesRope(uint8_t rope) const {
     for (uint32_t k = 0; k < n_kinds; ++k) {
@@ -140,14 +150,26 @@ enum class TensorRole : uint32_t {
   kKeyNorm,              // [head_dim]
   kAttentionPostNorm,    // [n_embd], of what attention adds to the residual
   kFeedForwardPostNorm,  // [n_embd]
-  kRopeFactors,          // [rope_dims / 2]
-  kRopeFactorsLong,      // [rope_dims / 2]
-  kRopeFactorsShort,     // [rope_dims / 2]
+  kRopeFactors,          // [pairs of the main RoPE table]
+  kRopeFactorsLong,      // [pairs of the main RoPE table]
+  kRopeFactorsShort,     // [pairs of the main RoPE table]
   kConvIn,               // [3 n_embd][n_embd]
   kConvTaps,             // [n_embd][conv_taps]
   kConvOut,              // [n_embd][n_embd]
+  kRouter,               // [experts][n_embd]
+  kRouterBias,           // [experts], added to scores for choosing
+  kExpertGate,           // [experts][expert n_ff][n_embd]
+  kExpertUp,             // [experts][expert n_ff][n_embd]
+  kExpertDown,           // [experts][n_embd][expert n_ff]
+  kLayerScale,           // [1], what the residual is multiplied by behind the layer
+  kLayerInputEmbedding,  // [n_vocab][n_layers * layer_input]
+  kLayerInputProjection,  // [n_layers * layer_input][n_embd]
+  kLayerInputNorm,        // [layer_input], of every layer's
+  kLayerInputGate,        // [layer_input][n_embd]
+  kLayerInputOut,         // [n_embd][layer_input]
+  kLayerInputPostNorm,    // [n_embd]
 };
-constexpr uint32_t kTensorRoles = 27;
+constexpr uint32_t kTensorRoles = 39;
 
 class TensorIndex;  // model/tensor_index.h
 

@@ -22,38 +22,38 @@ struct Yarn {
 };
 
 /// Index of the pair that turns `turns` times in the original context.
-double pairOfTurns(const ModelDesc& desc, const Yarn& yarn, double turns) {
-  return desc.rope_dims * std::log(yarn.original_context / (turns * 2 * kPi)) /
-         (2 * std::log(desc.ropes[kMainRope].theta));
+double pairOfTurns(const RopeTable& rope, const Yarn& yarn, double turns) {
+  return rope.dims * std::log(yarn.original_context / (turns * 2 * kPi)) /
+         (2 * std::log(rope.theta));
 }
 
 // Peng et al., "YaRN", 2023, section 3.2 and 3.4: slow pairs are interpolated, fast ones are not, those
 // between partly; the temperature of attention becomes a magnitude of rotated values.
-void applyYarn(const Yarn& yarn, ModelDesc* desc) {
-  const double low = std::max(0.0, std::floor(pairOfTurns(*desc, yarn, yarn.beta_fast)));
+void applyYarn(const Yarn& yarn, RopeTable* rope) {
+  const double low = std::max(0.0, std::floor(pairOfTurns(*rope, yarn, yarn.beta_fast)));
   const double high =
-      std::min(desc->rope_dims - 1.0, std::ceil(pairOfTurns(*desc, yarn, yarn.beta_slow)));
-  for (uint32_t i = 0; i < desc->rope_dims / 2; ++i) {
+      std::min(rope->dims - 1.0, std::ceil(pairOfTurns(*rope, yarn, yarn.beta_slow)));
+  for (uint32_t i = 0; i < rope->dims / 2; ++i) {
     const double slow = std::clamp((i - low) / std::max(0.001, high - low), 0.0, 1.0);
     const double keep = (1 - slow) * yarn.extrapolation;
-    desc->ropes[kMainRope].divisors[i] /= (1 - keep) / yarn.factor + keep;
+    rope->divisors[i] /= (1 - keep) / yarn.factor + keep;
   }
   if (yarn.extrapolation != 0) {
-    desc->ropes[kMainRope].magnitude *=
+    rope->magnitude *=
         (1 + 0.1 * std::log(yarn.factor)) / (1 + 0.1 * yarn.log_multiplier * std::log(yarn.factor));
   }
 }
 
 /// Divides the table by a tensor's factors if the file has them.
-Status applyFactors(const GgufFile& file, const GgufTensor& tensor, const Log& log,
-                    const ModelDesc& desc, bool* found, RopeTable* rope) {
+Status applyFactors(const GgufFile& file, const GgufTensor& tensor, const Log& log, bool* found,
+                    RopeTable* rope) {
   *found = tensor.bytes != 0;
   if (!*found) {
     return kOk;
   }
   double factors[kMaxHeadDim / 2];
-  ORIEL_TRY(readValues(file, tensor, 0, desc.rope_dims / 2, log, factors));
-  for (uint32_t i = 0; i < desc.rope_dims / 2; ++i) {
+  ORIEL_TRY(readValues(file, tensor, 0, rope->dims / 2, log, factors));
+  for (uint32_t i = 0; i < rope->dims / 2; ++i) {
     const double factor = factors[i];
     if (!std::isfinite(factor) || factor <= 0) {
       return log.fail(
@@ -130,7 +130,7 @@ Status applyScaling(const GgufFile& file, const Architecture& architecture, cons
                       KeyName(architecture, "rope.scaling.factor").text, yarn.factor);
     }
     ORIEL_TRY(readYarn(file, architecture, log, *desc, &yarn));
-    applyYarn(yarn, desc);
+    applyYarn(yarn, &desc->ropes[kMainRope]);
     desc->rope_scaling = RopeScaling::kYarn;
     return kOk;
   }
@@ -150,9 +150,9 @@ Status applyLongrope(const GgufFile& file, const Architecture& architecture,
   bool has_long = false;
   bool has_short = false;
   desc->rope_long = desc->ropes[kMainRope];
-  ORIEL_TRY(applyFactors(file, tensors.find(TensorRole::kRopeFactorsLong), log, *desc, &has_long,
+  ORIEL_TRY(applyFactors(file, tensors.find(TensorRole::kRopeFactorsLong), log, &has_long,
                          &desc->rope_long));
-  ORIEL_TRY(applyFactors(file, tensors.find(TensorRole::kRopeFactorsShort), log, *desc, &has_short,
+  ORIEL_TRY(applyFactors(file, tensors.find(TensorRole::kRopeFactorsShort), log, &has_short,
                          &desc->ropes[kMainRope]));
   if (has_long != has_short || (!has_long && desc->rope_scaling == RopeScaling::kLongrope)) {
     return log.fail(
@@ -171,12 +171,12 @@ Status applyLongrope(const GgufFile& file, const Architecture& architecture,
   return kOk;
 }
 
-Status checkTable(const ModelDesc& desc, const RopeTable& rope, const Log& log) {
+Status checkTable(const RopeTable& rope, const Log& log) {
   if (!std::isfinite(rope.theta)) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "the base of RoPE is out of any range: convert the model again");
   }
-  for (uint32_t i = 0; i < desc.rope_dims / 2; ++i) {
+  for (uint32_t i = 0; i < rope.dims / 2; ++i) {
     if (!std::isfinite(rope.divisors[i]) || rope.divisors[i] <= 0) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "the scaling of RoPE is out of any range: convert the model again");
@@ -189,35 +189,35 @@ Status checkTable(const ModelDesc& desc, const RopeTable& rope, const Log& log) 
 
 Status readRope(const GgufFile& file, const Architecture& architecture, const TensorIndex& tensors,
                 const Log& log, ModelDesc* desc) {
-  ORIEL_TRY(readReal(file, architecture, "rope.freq_base", Need::kOptional, log,
-                     &desc->ropes[kMainRope].theta));
+  RopeTable& main = desc->ropes[kMainRope];
+  RopeTable& sliding = desc->ropes[kSlidingRope];
+  ORIEL_TRY(readReal(file, architecture, "rope.freq_base", Need::kOptional, log, &main.theta));
   double alpha = 0;
   const KeyName alpha_key(architecture, "rope.scaling.alpha");
   if (architecture.traits.rope_alpha &&
       !(file.getFloat(alpha_key.text, &alpha) && alpha == 0)) {  // 0: not scaled
     ORIEL_TRY(readReal(file, architecture, "rope.scaling.alpha", Need::kOptional, log, &alpha));
   }
-  if (alpha > 0 && desc->rope_dims > 2) {
+  if (alpha > 0 && main.dims > 2) {
     // bloc97, "NTK-aware scaled RoPE", 2023.
-    desc->ropes[kMainRope].theta *= std::pow(alpha, desc->rope_dims / (desc->rope_dims - 2.0));
+    main.theta *= std::pow(alpha, main.dims / (main.dims - 2.0));
   }
   // What scales the context of the others is of no use to layers with a short window.
-  desc->ropes[kSlidingRope] = desc->ropes[kMainRope];
+  sliding.theta = main.theta;
   if (architecture.traits.sliding_rope_theta != 0) {
-    desc->ropes[kSlidingRope].theta = architecture.traits.sliding_rope_theta;
+    sliding.theta = architecture.traits.sliding_rope_theta;
   }
-  ORIEL_TRY(readReal(file, architecture, "rope.freq_base_swa", Need::kOptional, log,
-                     &desc->ropes[kSlidingRope].theta));
+  ORIEL_TRY(
+      readReal(file, architecture, "rope.freq_base_swa", Need::kOptional, log, &sliding.theta));
   ORIEL_TRY(applyScaling(file, architecture, log, desc));
   bool has_factors = false;
-  ORIEL_TRY(applyFactors(file, tensors.find(TensorRole::kRopeFactors), log, *desc, &has_factors,
-                         &desc->ropes[kMainRope]));
+  ORIEL_TRY(applyFactors(file, tensors.find(TensorRole::kRopeFactors), log, &has_factors, &main));
   if (has_factors && desc->rope_scaling == RopeScaling::kNone) {
     desc->rope_scaling = RopeScaling::kFactors;
   }
   ORIEL_TRY(applyLongrope(file, architecture, tensors, log, desc));
-  ORIEL_TRY(checkTable(*desc, desc->ropes[kMainRope], log));
-  return checkTable(*desc, desc->rope_long, log);
+  ORIEL_TRY(checkTable(main, log));
+  return checkTable(desc->rope_long, log);
 }
 
 const char* ropeScalingName(RopeScaling scaling) {

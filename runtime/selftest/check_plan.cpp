@@ -122,13 +122,13 @@ void CheckPlan::addNorms() {
   const BufferRef weight = vector(kCols);
   for (const StepList list : kLists) {
     const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);
-    add(list, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 0, 1e-5f, 1, 0, 0, 1.0f},
+    add(list, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 0, 1e-5f, 1, 0, 0, 0, 1.0f, 0},
         {in_, out, weight});
     expect(list, "rms_norm", out, kFloatLimit);
   }
   const BufferRef out = take(ArenaKind::kActivations, kOutputs * kCols);
-  add(StepList::kHead, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 1, 1e-5f, 1, 0, 0, 0.5f},
-      {in_, out, weight});
+  add(StepList::kHead, OpKind::kRmsNorm,
+      RmsNormPush{kCols, kCols, kCols, 1, 1e-5f, 1, 0, 0, 0, 0.5f, 0}, {in_, out, weight});
   expect(StepList::kHead, "rms_norm of outputs", out, kFloatLimit);
 }
 
@@ -183,7 +183,7 @@ void CheckPlan::addSmallOps() {
     for (const uint32_t gelu : {0u, 1u}) {
       const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols / 2);
       add(list, OpKind::kGatedActivation,
-          GatedActivationPush{kCols / 2, kCols, kCols / 2, kCols / 2, gelu}, {in_, out});
+          GatedActivationPush{kCols / 2, kCols, 0, kCols / 2, kCols / 2, gelu, 1}, {in_, out});
       expect(list, gelu != 0 ? "gated_activation (gelu)" : "gated_activation", out, kFloatLimit);
     }
   }

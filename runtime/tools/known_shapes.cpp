@@ -204,7 +204,7 @@ ModelDesc modelDescOf(const ModelShape& shape) {
   model.n_ff = shape.n_ff;
   model.n_vocab = shape.n_vocab;
   model.context_train = shape.context_train;
-  model.rope_dims = shape.head_dim;
+  model.ropes[kMainRope].dims = model.ropes[kSlidingRope].dims = shape.head_dim;
   model.tied_output = (shape.features & kTied) != 0;
   makeLayersAlike(&model);
   model.kinds[0].latent_dim = shape.latent_dim;

@@ -77,6 +77,29 @@ TEST(Architectures, scaled_rope_equals_float64_past_the_window) {
   }
 }
 
+TEST(Architectures, layers_that_turn_unlike_shares_of_a_head_equal_float64_past_the_window) {
+  RandomLlama unlike = smallGemma();
+  unlike.rope_dims = 12;
+  unlike.sliding_rope_dims = 8;
+  RandomLlama only_sliding_in_part = smallGemma();
+  only_sliding_in_part.sliding_rope_dims = 6;
+  RandomLlama wider_sliding = smallGemma();
+  wider_sliding.rope_dims = 4;
+  wider_sliding.sliding_rope_dims = 16;
+  RandomLlama mostly_unturned = smallGemma();  // as Gemma 4 says which pairs do not turn
+  mostly_unturned.rope_freqs = {1, 1, 1e30f, 1e30f, 1e30f, 1e30f, 1e30f, 1e30f};
+  mostly_unturned.sliding_rope_dims = 8;
+  RandomLlama neighbours;
+  neighbours.rope_dims = 10;
+  for (const RandomLlama& model :
+       {unlike, only_sliding_in_part, wider_sliding, mostly_unturned, neighbours}) {
+    SCOPED_TRACE(std::to_string(model.rope_dims) + " " + std::to_string(model.sliding_rope_dims));
+    const TemporaryModel file(model);
+    expectReference(file.path(), 2, 20, 7, someIds(60, static_cast<int32_t>(model.n_vocab)),
+                    2.5e-3);
+  }
+}
+
 // ---- Local layers --------------------------------------------------------------------------------
 
 TEST(LocalLayers, chunk_size_and_split_do_not_change_what_they_see) {

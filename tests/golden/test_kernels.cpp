@@ -119,7 +119,7 @@ TEST_P(Kernels, rms_norm_divides_by_the_root_mean_square_and_multiplies_by_the_w
     const BufferRef weight_piece = rig.input(weight);
     const BufferRef out = rig.output(kChunk * out_stride);
     const BufferRef head_out = rig.output(out_stride);
-    RmsNormPush push = {cols, in_stride, out_stride, 0, 1e-5f, 1, 0, 0, 1};
+    RmsNormPush push = {cols, in_stride, out_stride, 0, 1e-5f, 1, 0, 0, 0, 1, 0};
     rig.add(StepList::kChunk, OpKind::kRmsNorm, push, {in_piece, out, weight_piece});
     push.of_outputs = 1;
     rig.add(StepList::kHead, OpKind::kRmsNorm, push, {in_piece, head_out, weight_piece});
@@ -320,7 +320,8 @@ TEST_P(Kernels, gated_activation_multiplies_silu_or_gelu_of_the_gate_with_up) {
     const BufferRef out = rig.output(kChunk * padded);
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kGatedActivation,
-              GatedActivationPush{cols, 2 * padded, padded, padded, gelu}, {rig.input(in), out});
+              GatedActivationPush{cols, 2 * padded, 0, padded, padded, gelu, 1},
+              {rig.input(in), out});
     }
     load(&rig);
     for (const uint32_t n_tokens : {1u, kChunk}) {

@@ -54,12 +54,14 @@ class Float64Rope {
     turns_ = !(name == "smollm3" && layer % 4 == 3) &&
              !(name == "granite" && !file->flag("rope.scaling.finetuned", true)) &&
              !(name == "exaone4" && n_layers == 64 && !windowed);
-    for (size_t i = 0; i < head_dim / 2; ++i) {
+    const size_t all = file->number("rope.dimension_count", head_dim);
+    const size_t dims = windowed ? file->number("rope.dimension_count_swa", all) : all;
+    for (size_t i = 0; i < dims / 2; ++i) {
       const double plain =
-          std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(head_dim));
+          std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
       double frequency = plain;
       if (yarn) {
-        const double keep = yarnKeeps(*file, static_cast<double>(i), base, head_dim);
+        const double keep = yarnKeeps(*file, static_cast<double>(i), base, dims);
         frequency = plain * keep + plain / factor * (1 - keep);
       } else if (scaled && !(name == "olmo2" && windowed)) {
         frequency = plain / factor;
@@ -94,7 +96,7 @@ class Float64Rope {
   }
 
  private:
-  // The others pair i with i + head_dim / 2.
+  // The others pair i with the one half of what is turned behind it.
   static bool pairsNeighbours(const std::string& name) {
     const std::vector<std::string> names = {"llama",   "smollm3",  "granite",
                                             "minicpm", "ernie4_5", "mistral3"};
@@ -103,11 +105,11 @@ class Float64Rope {
 
   // How much of a pair's frequency is kept: 1 for those that turn often within the trained context, 0 for
   // those that hardly turn (YaRN, section 3.2).
-  static double yarnKeeps(const Float64Weights& file, double pair, double base, size_t head_dim) {
+  static double yarnKeeps(const Float64Weights& file, double pair, double base, size_t dims) {
     const bool says = file.architecture() == "mistral3";
     const double fast = says ? file.real("rope.scaling.yarn_beta_fast", 32) : 32;
     const double slow = says ? file.real("rope.scaling.yarn_beta_slow", 1) : 1;
-    const auto d = static_cast<double>(head_dim);
+    const auto d = static_cast<double>(dims);
     const auto trained = static_cast<double>(
         file.number("rope.scaling.original_context_length", file.number("context_length")));
     const auto pairThatTurns = [&](double times) {

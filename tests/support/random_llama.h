@@ -37,8 +37,10 @@ struct RandomLlama {
   float rope_base = 0;        ///< 0: the file does not say
   float rope_factor = 0;      ///< linear scaling; 0: none
   std::vector<float> rope_freqs;
-  float key_norm_gain = 1;   ///< of architectures with norms over heads
-  float post_norm_gain = 1;  ///< of architectures with norms behind attention and FFN
+  uint32_t rope_dims = 0;          ///< 0: the file does not say
+  uint32_t sliding_rope_dims = 0;  ///< of layers with a window; 0: the file does not say
+  float key_norm_gain = 1;         ///< of architectures with norms over heads
+  float post_norm_gain = 1;        ///< of architectures with norms behind attention and FFN
   // Keys that some architectures have; 0: the file does not say.
   float embedding_scale = 0;
   float residual_scale = 0;
@@ -226,6 +228,12 @@ struct RandomLlama {
       count("attention.sliding_window_pattern", local_period);
     }
     real("rope.freq_base", rope_base);
+    if (rope_dims != 0) {
+      count("rope.dimension_count", rope_dims);
+    }
+    if (sliding_rope_dims != 0) {
+      count("rope.dimension_count_swa", sliding_rope_dims);
+    }
     if (rope_factor != 0) {
       out->addString(architecture + ".rope.scaling.type", "linear");
       real("rope.scaling.factor", rope_factor);

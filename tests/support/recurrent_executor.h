@@ -60,7 +60,7 @@ inline ModelDesc recurrentModel(bool sharing = false) {
   model.n_layers = sharing ? 4 : 2;
   model.n_embd = 32;
   model.n_heads = model.n_kv_heads = 1;
-  model.head_dim = model.rope_dims = 8;
+  model.head_dim = model.ropes[kMainRope].dims = 8;
   model.n_ff = 32;
   model.n_vocab = kRecurrentVocabulary;
   makeLayersAlike(&model);

@@ -120,7 +120,7 @@ TEST(Architectures, each_has_its_own_arithmetic) {
     EXPECT_EQ(desc.embedding_scale, name == "gemma3" ? std::sqrt(32.0f) : 1.0f);
     EXPECT_EQ(desc.rope_pairing, name == "llama" || name == "smollm3" ? RopePairing::kInterleaved
                                                                       : RopePairing::kHalves);
-    EXPECT_EQ(desc.rope_dims, 8u);
+    EXPECT_EQ(desc.ropes[kMainRope].dims, 8u);
     EXPECT_EQ(slidingLayers(desc), name == "gemma3" ? 7u : 0u);
     for (uint32_t layer = 0; layer < 8; ++layer) {
       SCOPED_TRACE(layer);
@@ -232,6 +232,29 @@ TEST(Architectures, local_layers_have_a_base_of_their_own_that_no_scaling_touche
           .ropes[kSlidingRope]
           .theta,
       5e4);
+}
+
+TEST(Architectures, local_layers_may_turn_another_share_of_a_head) {
+  const std::string full = "gemma3.rope.dimension_count";
+  const std::string local = "gemma3.rope.dimension_count_swa";
+  const auto dimsOf = [&](const std::function<void(GgufWriter*)>& change) {
+    const ModelDesc desc = describe("gemma3", change);
+    return std::pair(desc.ropes[kMainRope].dims, desc.ropes[kSlidingRope].dims);
+  };
+  EXPECT_EQ(dimsOf([](GgufWriter*) {}), std::pair(8u, 8u));
+  EXPECT_EQ(dimsOf([&](GgufWriter* w) { w->addUint32(full, 6); }), std::pair(6u, 6u));
+  EXPECT_EQ(dimsOf([&](GgufWriter* w) { w->addUint32(local, 4); }), std::pair(8u, 4u));
+  EXPECT_EQ(dimsOf([&](GgufWriter* w) {
+              w->addUint32(full, 2);
+              w->addUint32(local, 8);
+            }),
+            std::pair(2u, 8u));
+  for (const std::string& key : {full, local}) {
+    for (const uint32_t bad : {3u, 10u}) {
+      expectRefused("gemma3", ORIEL_ERROR_FORMAT, {key, "up to the head size 8"},
+                    [&](GgufWriter* w) { w->addUint32(key, bad); });
+    }
+  }
 }
 
 TEST(Architectures, local_patterns_out_of_range_are_refused) {

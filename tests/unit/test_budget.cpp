@@ -26,7 +26,7 @@ Shape shapeOf(const char* name, uint32_t layers, uint32_t heads, uint32_t kv_hea
   shape.model.n_heads = heads;
   shape.model.n_kv_heads = kv_heads;
   shape.model.head_dim = head_dim;
-  shape.model.rope_dims = head_dim;
+  shape.model.ropes[kMainRope].dims = shape.model.ropes[kSlidingRope].dims = head_dim;
   shape.model.n_embd = heads * head_dim;
   shape.model.n_ff = n_ff;
   shape.model.n_vocab = n_vocab;

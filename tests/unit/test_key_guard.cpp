@@ -288,7 +288,7 @@ TEST(KeyGuard, formats_are_refused_from_a_tenth_of_a_nat_of_rounding_on) {
   model.n_layers = 2;
   model.n_heads = 4;
   model.n_kv_heads = 2;
-  model.head_dim = model.rope_dims = 64;
+  model.head_dim = model.ropes[kMainRope].dims = 64;
   model.n_embd = 256;
   model.n_ff = 512;
   model.n_vocab = 1000;

@@ -212,7 +212,7 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
       continue;
     }
     ++compared;
-    ASSERT_TRUE(measureWeights(tensors, model, log.log(), &expected).ok());
+    ASSERT_TRUE(measureWeights(tensors, model, OnFile(), log.log(), &expected).ok());
     const ModelShape shape = {"file",
                               model.n_layers,
                               model.n_heads,

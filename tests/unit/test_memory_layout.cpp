@@ -14,7 +14,7 @@ ModelDesc modelOf(uint32_t n_embd, uint32_t n_heads, uint32_t n_kv_heads, uint32
   model.n_heads = n_heads;
   model.n_kv_heads = n_kv_heads;
   model.head_dim = head_dim;
-  model.rope_dims = head_dim;
+  model.ropes[kMainRope].dims = head_dim;
   model.n_ff = n_ff;
   model.n_vocab = 320;
   makeLayersAlike(&model);
@@ -79,6 +79,46 @@ TEST(ActivationLayout, vectors_with_padding_leave_no_room_for_other_forms) {
     EXPECT_TRUE(act.padded);
     EXPECT_EQ(act.stagedAt(act.queries, act.embd_stride, 8).size_bytes, 0u);
   }
+}
+
+// Layers of a window share the model with others whose heads are turned further.
+ModelDesc modelOfTwoRopes(uint32_t main_dims, uint32_t sliding_dims) {
+  ModelDesc model = modelOf(64, 4, 2, 16, 96);
+  LayerKind kind = model.kinds[0];
+  kind.rope = kSlidingRope;
+  kind.view = addView({ViewKind::kSliding, 8}, &model);
+  model.layers[1].kind = addKind(kind, &model);
+  model.ropes[kMainRope].dims = main_dims;
+  model.ropes[kSlidingRope].dims = sliding_dims;
+  return model;
+}
+
+TEST(RotationTables, each_table_has_the_words_of_its_own_rope) {
+  const RotationTables unlike = rotationTables(modelOfTwoRopes(16, 6));
+  EXPECT_EQ(unlike.words, 2 * 16u + 6u);
+  EXPECT_EQ(unlike.ropes[kMainRope].keys, 0u);
+  EXPECT_EQ(unlike.ropes[kMainRope].queries, 0u);
+  EXPECT_EQ(unlike.ropes[kMainRope].sinks, 16u);
+  for (const uint32_t table : {unlike.ropes[kSlidingRope].keys, unlike.ropes[kSlidingRope].queries,
+                               unlike.ropes[kSlidingRope].sinks}) {
+    EXPECT_EQ(table, 32u) << "layers of a window have no sinks";
+  }
+  const RotationTables wider = rotationTables(modelOfTwoRopes(6, 16));
+  EXPECT_EQ(wider.words, 2 * 6u + 16u);
+  EXPECT_EQ(wider.ropes[kSlidingRope].keys, 12u);
+
+  ModelDesc scaled = modelOfTwoRopes(16, 6);
+  scaled.query_temperature = 0.1;
+  EXPECT_EQ(rotationTables(scaled).words, 3 * 16u + 6u);
+  EXPECT_EQ(rotationTables(scaled).ropes[kSlidingRope].keys, 48u);
+
+  ModelDesc alone = modelOf(64, 4, 2, 16, 96);
+  alone.ropes[kSlidingRope].dims = 8;
+  EXPECT_EQ(rotationTables(alone).words, 2 * 16u) << "a table that no layer uses";
+  ModelDesc none = modelOf(64, 4, 2, 16, 96);
+  none.ropes[kMainRope].dims = 0;
+  makeLayersAlike(&none);
+  EXPECT_EQ(rotationTables(none).words, 0u);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ TEST(ModelDesc, a_small_llama_is_described) {
   EXPECT_EQ(desc.n_ff, 64u);
   EXPECT_EQ(desc.n_vocab, 16u);
   EXPECT_EQ(desc.context_train, 128u);
-  EXPECT_EQ(desc.rope_dims, 8u);
+  EXPECT_EQ(desc.ropes[kMainRope].dims, 8u);
   EXPECT_EQ(desc.rope_pairing, RopePairing::kInterleaved);
   EXPECT_EQ(desc.ropes[kMainRope].theta, 10000.0);
   EXPECT_EQ(desc.rms_eps, 1e-5f);
@@ -80,7 +80,7 @@ TEST(ModelDesc, optional_numbers_replace_the_defaults) {
   const Described described(writer);
   ASSERT_EQ(described.status, ORIEL_OK) << described.log.errors();
   EXPECT_EQ(described.desc.head_dim, 16u);
-  EXPECT_EQ(described.desc.rope_dims, 12u);
+  EXPECT_EQ(described.desc.ropes[kMainRope].dims, 12u);
   EXPECT_EQ(described.desc.ropes[kMainRope].theta, 500000.0);
   EXPECT_EQ(described.desc.context_train, 0u);
 }
@@ -386,7 +386,7 @@ void expectDescribed(const std::string& folder, const RealFile& expected) {
   EXPECT_EQ(desc.n_heads, expected.n_heads);
   EXPECT_EQ(desc.n_kv_heads, expected.n_kv_heads);
   EXPECT_EQ(desc.head_dim, expected.head_dim);
-  EXPECT_EQ(desc.rope_dims, expected.head_dim);
+  EXPECT_EQ(desc.ropes[kMainRope].dims, expected.head_dim);
   EXPECT_EQ(desc.n_ff, expected.n_ff);
   EXPECT_EQ(desc.n_vocab, expected.n_vocab);
   EXPECT_EQ(desc.ropes[kMainRope].theta, 10000.0);

@@ -52,5 +52,26 @@ TEST(Rope, differences_of_positions_are_all_that_counts) {
   }
 }
 
+TEST(Rope, pairs_of_a_huge_divisor_never_turn) {
+  constexpr uint32_t kDims = 16;
+  double divisors[kDims / 2];
+  for (uint32_t i = 0; i < kDims / 2; ++i) {
+    divisors[i] = i < 3 ? 1.0 : 1e30;
+  }
+  RopePhases phases;
+  uint64_t steps[kDims / 2];
+  phases.init(1e6, kDims, divisors, 1.0, steps);
+  for (const uint64_t position : {uint64_t{0}, uint64_t{1}, uint64_t{131071}, uint64_t{1} << 40,
+                                  kMaxFirstPosition, ~uint64_t{0}}) {
+    float pairs[kDims];
+    phases.rotations(position, pairs);
+    for (uint32_t i = 3; i < kDims / 2; ++i) {
+      EXPECT_EQ(pairs[2 * i], 1.0f) << position;
+      EXPECT_EQ(pairs[2 * i + 1], 0.0f) << position;
+    }
+    EXPECT_EQ(pairs[1] == 0.0f, position == 0) << "the first pair turns by one radian a token";
+  }
+}
+
 }  // namespace
 }  // namespace oriel
