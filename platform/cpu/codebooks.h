@@ -1,9 +1,9 @@
-// The codebooks of shaders/shared/codebooks.h as vector instructions want them: a word an entry, its codes in bytes.
+// The codebooks of plan/codebooks.h as vector instructions want them: a word an entry, its codes in bytes.
 #pragma once
 
 #include <cstdint>
 
-#include "shaders/shared/codebooks.h"
+#include "plan/codebooks.h"
 
 namespace oriel {
 

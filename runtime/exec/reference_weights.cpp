@@ -2,7 +2,7 @@
 
 #include "base/half.h"
 #include "plan/weight_layout.h"
-#include "shaders/shared/codebooks.h"
+#include "plan/codebooks.h"
 
 namespace oriel {
 namespace {

@@ -1,35 +1,37 @@
-// Units of the types whose values' sizes are in a codebook (shared/layout.h has the packing). A workgroup keeps the
-// codebook in shared memory: drivers that copy an array before they index it do so once.
-#include "shared/codebooks.h"
-
+// Units of the types whose values' sizes are in a codebook (shared/layout.h has the packing). A workgroup copies the
+// codebook into shared memory, where lanes may read what they like at once.
 #if defined(WEIGHT_IQ2_XXS)
-#define BOOK kIq2XxsGrid
 const uint kBlockWords = 17u;
+const uint kBookWords = 128u;
 #elif defined(WEIGHT_IQ2_XS)
-#define BOOK kIq2XsGrid
 const uint kBlockWords = 19u;
+const uint kBookWords = 256u;
 #elif defined(WEIGHT_IQ2_S)
-#define BOOK kIq2SGrid
 const uint kBlockWords = 21u;
+const uint kBookWords = 512u;
 #elif defined(WEIGHT_IQ3_XXS)
-#define BOOK kIq3XxsGrid
 const uint kBlockWords = 25u;
+const uint kBookWords = 128u;
 #else
-#define BOOK kIq3SGrid
 const uint kBlockWords = 28u;
+const uint kBookWords = 256u;
 #endif
 
-shared uint codebook[BOOK.length()];
+layout(std140, set = 0, binding = kCodebookBinding) uniform Codebook {
+  uvec4 book[kBookWords / 4u];  // two entries to a word
+};
+
+shared uint codebook[kBookWords];
 
 // By every lane of a workgroup before the first unit is loaded.
 void prepareWeights(uint lane, uint lanes) {
-  for (uint i = lane; i < BOOK.length(); i += lanes) {
-    codebook[i] = BOOK[i];
+  for (uint i = lane; i < kBookWords; i += lanes) {
+    codebook[i] = book[i / 4u][i & 3u];
   }
   barrier();
 }
 
-uint entryOf(uint index) { return bitfieldExtract(codebook[index / 2u], int(16u * (index & 1u)), 16); }
+uint entryOf(uint index) { return (codebook[index / 2u] >> (16u * (index & 1u))) & 0xffffu; }
 
 uint signsAt(WeightRow row, uint unit) {
   return sideOf(row, (unit / 8u + 1u) * kBlockWords - 8u + (unit & 7u));

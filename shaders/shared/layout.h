@@ -41,7 +41,7 @@ using uint = uint32_t;
 // Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
 // d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q];
 // TQ2_0 d (q - 1); MXFP4 2^(e - 128) table[q], twice what the 4-bit float q is.
-// The IQ2 and IQ3 types have side words only: indices into a codebook of sizes (codebooks.h) of eight or four
+// The IQ2 and IQ3 types have side words only: indices into a codebook of sizes (runtime/plan/codebooks.h) of eight or four
 // values, and signs. Byte l of an index word is of values 8l .. 8l + 7 of its unit (IQ2); byte l of the first and
 // second of values 4l .. and 16 + 4l .. (IQ3). A sign word has a 1 for every value below zero, as high-bit words
 // have it. Where every eight values have an even number of those, the sign of the eighth is not stored: its bit,
@@ -350,6 +350,10 @@ const float kGeluCubic = 0.044715;
 ORIEL_CONST(kStagedUnitWords, 20u);
 // A value is 256 high + low, both signed bytes.
 ORIEL_CONST(kStagedMost, 32639u);
+
+// Uniform buffer with the codebook of the weights' type, where that has one: behind the bindings of an op and its
+// texel buffers.
+ORIEL_CONST(kCodebookBinding, 10u);
 
 // Cache of one layer and side, f16: [n_kv_heads][sinks][head_dim / 2 words], then
 // [n_kv_heads][ring][head_dim / 2 words]; two values to a word, the lower half first.

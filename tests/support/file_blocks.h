@@ -10,7 +10,7 @@
 
 #include "base/half.h"
 #include "gguf/gguf.h"
-#include "shaders/shared/codebooks.h"
+#include "plan/codebooks.h"
 
 namespace oriel::test {
 

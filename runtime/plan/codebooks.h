@@ -1,21 +1,14 @@
-// The published codebooks of the IQ2 and IQ3 types, for shaders and C++. An entry is the sizes of eight (IQ2) or
-// four (IQ3) neighbouring values as codes of 2 or 3 bits, the first value's lowest; two entries to a word, the
-// even one in its lower half. The bits of a file's block say which entry, and the signs. A shader takes the one that it
-// needs: compilers keep constants that nobody uses.
-#ifndef ORIEL_SHARED_CODEBOOKS_H_
-#define ORIEL_SHARED_CODEBOOKS_H_
+// The published codebooks of the IQ2 and IQ3 types. An entry is the sizes of eight (IQ2) or four (IQ3) neighbouring
+// values as codes of 2 or 3 bits, the first value's lowest; two entries to a word, the even one in its lower half. The
+// bits of a block say which entry, and the signs (shaders/shared/layout.h).
+#pragma once
 
-#ifdef __cplusplus
 #include <cstdint>
-namespace oriel {
-#define ORIEL_TABLE(name, words) constexpr uint32_t name[words]
-#else
-#define ORIEL_TABLE(name, words) const uint name[words]
-#endif
 
-#if defined(__cplusplus) || defined(WEIGHT_IQ2_XXS)
-// IQ2_XXS: 256 eights; 0, 1, 2 are 8, 25, 43.
-ORIEL_TABLE(kIq2XxsGrid, 128) = {
+namespace oriel {
+
+/// IQ2_XXS: 256 eights; 0, 1, 2 are 8, 25, 43.
+constexpr uint32_t kIq2XxsGrid[128] = {
     0x00020000u, 0x00080005u, 0x0011000au, 0x00200014u, 0x00280022u, 0x0041002au, 0x00500044u,
     0x00610058u, 0x00800064u, 0x008a0082u, 0x010100a2u, 0x01100104u, 0x01400115u, 0x01980184u,
     0x02020200u, 0x02820222u, 0x04040401u, 0x04210410u, 0x04400424u, 0x04480442u, 0x04810460u,
@@ -35,11 +28,9 @@ ORIEL_TABLE(kIq2XxsGrid, 128) = {
     0x85008460u, 0x85948546u, 0x86408609u, 0x88028660u, 0x8a118904u, 0x90109004u, 0x90409024u,
     0x911690a1u, 0x92459180u, 0x94229400u, 0x95519444u, 0x99209881u, 0xa050a002u, 0xa109a085u,
     0xa418a200u, 0xa904a850u};
-#endif
 
-#if defined(__cplusplus) || defined(WEIGHT_IQ2_XS)
-// IQ2_XS: 512 eights, likewise.
-ORIEL_TABLE(kIq2XsGrid, 256) = {
+/// IQ2_XS: 512 eights, likewise.
+constexpr uint32_t kIq2XsGrid[256] = {
     0x00020000u, 0x00080005u, 0x0011000au, 0x00160014u, 0x00200019u, 0x00250022u, 0x00410028u,
     0x00460044u, 0x00500049u, 0x00550052u, 0x00610058u, 0x00800064u, 0x00850082u, 0x00910088u,
     0x00990094u, 0x010100a0u, 0x01060104u, 0x01100109u, 0x01150112u, 0x011a0118u, 0x01240121u,
@@ -77,11 +68,9 @@ ORIEL_TABLE(kIq2XsGrid, 256) = {
     0x9a159949u, 0xa0009a60u, 0xa008a002u, 0xa020a00au, 0xa0a0a02au, 0xa159a151u, 0xa200a1a6u,
     0xa208a202u, 0xa280a22au, 0xa440a2a0u, 0xa665a495u, 0xa80aa698u, 0xa822a820u, 0xa8a0a828u,
     0xa904a8a8u, 0xa986a984u, 0xaa2aaa28u, 0xaaaaaa91u};
-#endif
 
-#if defined(__cplusplus) || defined(WEIGHT_IQ2_S)
-// IQ2_S: 1024 eights, likewise.
-ORIEL_TABLE(kIq2SGrid, 512) = {
+/// IQ2_S: 1024 eights, likewise.
+constexpr uint32_t kIq2SGrid[512] = {
     0x00020000u, 0x00080005u, 0x0011000au, 0x00160014u, 0x00200019u, 0x00250022u, 0x00410028u,
     0x00460044u, 0x00500049u, 0x00550052u, 0x00610058u, 0x00660064u, 0x00800069u, 0x00850082u,
     0x00910088u, 0x00a00094u, 0x00aa00a5u, 0x01040101u, 0x01090106u, 0x01120110u, 0x01180115u,
@@ -156,11 +145,9 @@ ORIEL_TABLE(kIq2SGrid, 512) = {
     0xa20aa202u, 0xa228a222u, 0xa282a22au, 0xa28aa288u, 0xa401a2a8u, 0xa410a404u, 0xa489a440u,
     0xa500a4a4u, 0xa651a519u, 0xa828a80au, 0xa954a8a2u, 0xaa08a986u, 0xaa20aa0au, 0xaa28aa22u,
     0xaaaaaa88u};
-#endif
 
-#if defined(__cplusplus) || defined(WEIGHT_IQ3_XXS)
-// IQ3_XXS: 256 fours; 0 .. 7 are 4, 12, 20, 28, 36, 44, 52, 62.
-ORIEL_TABLE(kIq3XxsGrid, 128) = {
+/// IQ3_XXS: 256 fours; 0 .. 7 are 4, 12, 20, 28, 36, 44, 52, 62.
+constexpr uint32_t kIq3XxsGrid[128] = {
     0x00020000u, 0x00090004u, 0x000f000bu, 0x00120010u, 0x00220019u, 0x003d003bu, 0x00430041u,
     0x004a0048u, 0x00550051u, 0x005a0058u, 0x006c0061u, 0x00800078u, 0x00840082u, 0x00900089u,
     0x00990092u, 0x009f009bu, 0x00af00a9u, 0x00c100bdu, 0x00c800c7u, 0x00d500cau, 0x010b00f8u,
@@ -180,11 +167,9 @@ ORIEL_TABLE(kIq3XxsGrid, 128) = {
     0x0c8f0c71u, 0x0cd80cb4u, 0x0d240cdeu, 0x0d6a0d45u, 0x0dc30d9bu, 0x0e030dd1u, 0x0e070e05u,
     0x0e1a0e08u, 0x0e560e2au, 0x0e8a0e60u, 0x0eaa0ea5u, 0x0ecd0ec0u, 0x0ef00edbu, 0x0f210f11u,
     0x0f420f40u, 0x0f980f54u};
-#endif
 
-#if defined(__cplusplus) || defined(WEIGHT_IQ3_S)
-// IQ3_S: 512 fours; q is 2 q + 1.
-ORIEL_TABLE(kIq3SGrid, 256) = {
+/// IQ3_S: 512 fours; q is 2 q + 1.
+constexpr uint32_t kIq3SGrid[256] = {
     0x00010000u, 0x00050002u, 0x00080007u, 0x000a0009u, 0x000e000cu, 0x00110010u, 0x001b0015u,
     0x00220020u, 0x00270025u, 0x002b0029u, 0x00320030u, 0x003c0039u, 0x0040003fu, 0x00420041u,
     0x00480044u, 0x004d0049u, 0x00530050u, 0x00590057u, 0x0064005du, 0x00750071u, 0x0080007au,
@@ -222,10 +207,5 @@ ORIEL_TABLE(kIq3SGrid, 256) = {
     0x0e000dcbu, 0x0e070e04u, 0x0e120e10u, 0x0e200e1eu, 0x0e320e2cu, 0x0e490e42u, 0x0e630e54u,
     0x0e810e65u, 0x0e880e84u, 0x0e910e8eu, 0x0ea90e98u, 0x0eda0ec2u, 0x0eeb0eddu, 0x0f050f01u,
     0x0f100f0bu, 0x0f520f28u, 0x0f820f62u, 0x0fc00f99u};
-#endif
-#ifdef __cplusplus
-}  // namespace oriel
-#endif
-#undef ORIEL_TABLE
 
-#endif  // ORIEL_SHARED_CODEBOOKS_H_
+}  // namespace oriel
