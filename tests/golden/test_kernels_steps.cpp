@@ -355,7 +355,7 @@ struct SharedLayer {
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kEmbed,
               EmbedPush{stride, rows.geometry.groupWords(), rows.geometry.sideWord(), 0, rows.rows,
-                        stride, 1.0f},
+                        stride, 1.0f, 0, 0},
               {weights, qkv});
       Op* op = &rig.add(list, OpKind::kRopeAppend, append, {qkv, queries, keys, values});
       op->k_format = k;
@@ -596,7 +596,7 @@ TEST_P(Kernels, short_conv_gives_the_same_bits_however_tokens_come_and_whosoever
       for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
         rig.add(list, OpKind::kEmbed,
                 EmbedPush{3 * n, rows.geometry.groupWords(), rows.geometry.sideWord(), 0, rows.rows,
-                          in_stride, 1.0f},
+                          in_stride, 1.0f, 0, 0},
                 {weights, in});
         rig.add(list, OpKind::kShortConv,
                 ShortConvPush{n, in_stride, out_stride, shape.taps, ring, 0},
