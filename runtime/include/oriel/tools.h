@@ -80,7 +80,7 @@ typedef struct oriel_cache_speed {
   double chunk_append_ns;
 } oriel_cache_speed;
 
-#define ORIEL_SPEED_WEIGHTS 16
+#define ORIEL_SPEED_WEIGHTS 32
 #define ORIEL_SPEED_CACHES 4
 
 struct oriel_speed {
