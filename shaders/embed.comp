@@ -31,6 +31,7 @@ float scaled(float v, UnitScale s, uint i) {
 
 // One lane per unit of a row; grid (units, tokens).
 void main() {
+  prepareWeights(gl_LocalInvocationIndex, gl_WorkGroupSize.x);
   const uint t = gl_WorkGroupID.y;
   const uint unit = gl_GlobalInvocationID.x;
   const uint first_col = unit * kUnit;

@@ -153,6 +153,7 @@ void main() {
     return;
   }
   const uint lane = gl_LocalInvocationIndex;
+  prepareWeights(lane, kLanes);
   const uint teams = kLanes / kTeamLanes;
   accumulate(tile_row + lane % kTeamLanes, tile, lane / kTeamLanes, teams);
   [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {

@@ -1,5 +1,7 @@
 #include "report.h"
 
+#include "layer_groups.h"
+
 namespace cli {
 
 const char* kvFormatName(oriel_kv_format format) {
@@ -32,6 +34,8 @@ Json planFields(const oriel_plan& plan) {
   json["staging_bytes"] = plan.staging_bytes;
   json["host_bytes"] = plan.host_bytes;
   json["minimum_bytes"] = weighs ? Json(plan.minimum_bytes) : Json(nullptr);
+  json["on_file_bytes"] = weighs ? Json(plan.on_file_bytes) : Json(nullptr);
+  json["state_bytes"] = stateBytes(plan.groups, plan.group_count);
   json["window_tokens"] = plan.window_tokens;
   json["sink_tokens"] = plan.sink_tokens;
   json["ring_tokens"] = plan.ring_tokens;

@@ -376,7 +376,7 @@ void nameParts(NameOf what, const Op& op, char* text, size_t capacity) {
       text[0] = '\0';
       break;
     case NameOf::kWeights:
-      std::snprintf(text, capacity, "_%s", weightTypeName(op.weights));
+      std::snprintf(text, capacity, "_%s", weightKernelName(op.weights));
       break;
     case NameOf::kCache: {
       const bool alike = op.k_format == op.v_format;

@@ -323,6 +323,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
     out.refused = publicRefusal(choice.refused);
     out.decode_tokens_per_s = choice.decode_tokens_per_s;
   }
+  plan.on_file_bytes = prepared.totals.on_file_bytes;
   plan.decode = publicCost(budget.decode);
   plan.prefill = publicCost(budget.prefill);
   return plan;

@@ -13,7 +13,7 @@
 
 namespace oriel {
 
-constexpr uint32_t kMaxSpeedWeights = 16;
+constexpr uint32_t kMaxSpeedWeights = 32;
 constexpr uint32_t kMaxSpeedCaches = 4;
 
 // Rates are kept in files as they lie in memory: no struct of them has padding.

@@ -151,8 +151,16 @@ bool isRunnable(uint32_t type, bool matrix) {
     case TensorType::kQ4_K:
     case TensorType::kQ5_K:
     case TensorType::kQ6_K:
+    case TensorType::kIq2Xxs:
+    case TensorType::kIq2Xs:
+    case TensorType::kIq2S:
+    case TensorType::kIq3Xxs:
+    case TensorType::kIq3S:
     case TensorType::kIq4Nl:
     case TensorType::kIq4Xs:
+    case TensorType::kTq1_0:
+    case TensorType::kTq2_0:
+    case TensorType::kMxfp4:
       return matrix;
   }
   return false;
@@ -174,11 +182,13 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
   }
   const bool matrix = rule.rows != Extent::kOne && rule.cols != Extent::kConvTaps;
   if (!isRunnable(tensor.type, matrix)) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "tensor %s has type %s, this build runs %s: use a file in one of these",
-                    PrintableText(tensor.name).text, tensorTypeName(tensor.type),
-                    matrix ? "F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL and IQ4_XS"
-                           : "F32, F16 and BF16 there");
+    return log.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "tensor %s has type %s, this build runs %s: use a file in one of these",
+        PrintableText(tensor.name).text, tensorTypeName(tensor.type),
+        matrix ? "F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ2_XXS to IQ4_XS, TQ1_0, "
+                 "TQ2_0 and MXFP4"
+               : "F32, F16 and BF16 there");
   }
   return kOk;
 }

@@ -65,9 +65,18 @@ enum class WeightType : uint8_t {
   kQ5_K,
   kQ6_K,
   kIq4Xs,
+  kIq2Xxs,
+  kIq2Xs,
+  kIq2S,
+  kIq3Xxs,
+  kIq3S,
+  kMxfp4,
+  kTq2_0,
+  kTq1_0,  ///< packed as kTq2_0
 };
-constexpr uint32_t kWeightTypes = 15;
-const char* weightTypeName(WeightType type);  ///< "f32", "q4_0", ...: as kernels are named
+constexpr uint32_t kWeightTypes = 23;
+const char* weightTypeName(WeightType type);    ///< "f32", "q4_0", ...
+const char* weightKernelName(WeightType type);  ///< the same, of the type as kernels are named
 
 /// Kinds of ops; opTraits() has a row for each.
 enum class OpKind : uint8_t {

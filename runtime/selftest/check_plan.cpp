@@ -62,6 +62,8 @@ uint32_t weightWord(WeightType type, bool side, uint32_t word) {
       return (word & 0x807f807fu) | 0x3d803d80u;
     case WeightType::kF16:
       return (word & 0x83ff83ffu) | 0x2c002c00u;
+    case WeightType::kMxfp4:  // bytes of exponents
+      return side ? (word & 0x07070707u) | 0x70707070u : word;
     default:
       return side ? (word & 0x83ff83ffu) | 0x24002400u : word;
   }
@@ -320,9 +322,11 @@ CheckPlan::CheckPlan(CheckPart part) {
     case CheckPart::kWeights0:
     case CheckPart::kWeights1:
     case CheckPart::kWeights2:
+    case CheckPart::kWeights3:
+    case CheckPart::kWeights4:
       for (uint32_t type =
                static_cast<uint32_t>(part) - static_cast<uint32_t>(CheckPart::kWeights0);
-           type < kWeightTypes; type += 3) {
+           type < kWeightTypes; type += kWeightParts) {
         addMatrix(static_cast<WeightType>(type));
       }
       break;

@@ -36,8 +36,22 @@ using uint = uint32_t;
 //   Q2_K   2-bit quads; per 8 units: [d, dmin], 4 words of bytes: scale in the low, min in the high
 //          nibble, one per 16 values
 //   IQ4_XS per 8 units: [d], 2 words of int8 scales
+//   TQ2_0  2-bit quads (TQ1_0 likewise); per 8 units: [d]
+//   MXFP4  4-bit quads; per 4 units: a word of bytes e, the scale of a unit being 2^(e - 128)
 // Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
-// d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q].
+// d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q];
+// TQ2_0 d (q - 1); MXFP4 2^(e - 128) table[q], twice what the 4-bit float q is.
+// The IQ2 and IQ3 types have side words only: indices into a codebook of sizes (runtime/plan/codebooks.h) of eight or four
+// values, and signs. Byte l of an index word is of values 8l .. 8l + 7 of its unit (IQ2); byte l of the first and
+// second of values 4l .. and 16 + 4l .. (IQ3). A sign word has a 1 for every value below zero, as high-bit words
+// have it. Where every eight values have an even number of those, the sign of the eighth is not stored: its bit,
+// 25 + 2l, has bit l of something else (IQ2_XXS, IQ3_XXS: of the unit's scale; IQ2_XS: bit 8 of index l). Per 8 units:
+//   IQ2_XXS [d], 8 words of indices, 8 of signs
+//   IQ2_XS  [d], 2 words of 4-bit scales, one per 16 values, 8 of indices, 8 of signs
+//   IQ2_S   as IQ2_XS, but between indices and signs 2 words with bits 8 and 9 of indices, 8 bits a unit
+//   IQ3_XXS [d], 16 words of indices, 8 of signs
+//   IQ3_S   [d], 1 word of 4-bit scales, one a unit, 16 of indices, 2 with bit 8 of indices, 8 bits a unit, 8 of signs
+// Values: d (2 scale + 1) size, with a sign, divided by 8 (IQ2), 4 (IQ3_XXS) or 1 (IQ3_S).
 ORIEL_CONST(kUnit, 32u);  // vectors are padded to this, too
 ORIEL_CONST(kGroupRows, 16u);
 
@@ -336,6 +350,10 @@ const float kGeluCubic = 0.044715;
 ORIEL_CONST(kStagedUnitWords, 20u);
 // A value is 256 high + low, both signed bytes.
 ORIEL_CONST(kStagedMost, 32639u);
+
+// Uniform buffer with the codebook of the weights' type, where that has one: behind the bindings of an op and its
+// texel buffers.
+ORIEL_CONST(kCodebookBinding, 10u);
 
 // Cache of one layer and side, f16: [n_kv_heads][sinks][head_dim / 2 words], then
 // [n_kv_heads][ring][head_dim / 2 words]; two values to a word, the lower half first.

@@ -545,6 +545,7 @@ typedef struct oriel_plan {
   uint64_t head_read_bytes; /* of weights_read_bytes_per_token, what only logits need */
   oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
   oriel_step_cost prefill;  /* chunk_tokens tokens */
+  uint64_t on_file_bytes;   /* of weights that stay in the model's file; not part of total_bytes */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there
