@@ -13,7 +13,7 @@ struct DeviceChoice {
 Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  return createExecutor(*choice.options, plan, memory, choice.allocator, executor);
+  return createExecutor(*choice.options, plan, memory, choice.allocator, nullptr, executor);
 }
 
 Status readTarget(const char* path, const oriel_options& options, SpeedTarget* target) {
