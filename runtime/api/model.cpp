@@ -109,11 +109,12 @@ void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint6
 // Tells models apart, with all weights that are read on the way to the device: everything before them, and
 // what else is read of tensors.
 uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
+  constexpr uint32_t kLeast = 128;  // so many were hashed when heads had at most 256 values
   uint64_t hash = hashBytes(file.data(), file.headerBytes());
   for (const RopeTable* table :
        {&desc.ropes[kMainRope], &desc.rope_long, &desc.ropes[kSlidingRope]}) {
     hash = hashBytes(&table->magnitude, sizeof(table->magnitude), hash);
-    hash = hashBytes(table->divisors, sizeof(table->divisors), hash);
+    hash = hashBytes(table->divisors, sizeof(double) * std::max(kLeast, table->dims / 2), hash);
   }
   return hash;
 }

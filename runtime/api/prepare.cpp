@@ -177,7 +177,7 @@ Status readModelRequest(const oriel_options& options, const Log& log, PreparedMo
                         BudgetRequest* request) {
   const uint32_t n_layers = prepared->desc.n_layers;
   const Calibration measured = prepared->calibrated ? prepared->measured.constants : Calibration();
-  useCalibration(measured, prepared->desc.head_dim, &request->loss);
+  useCalibration(measured, prepared->desc, &request->loss);
   if (measured.layer_count != 0 && measured.layer_count != n_layers) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "the calibration has %u layers and the model %u: measure this model",

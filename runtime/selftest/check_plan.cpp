@@ -203,8 +203,8 @@ void CheckPlan::addMatrix(WeightType type) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   const BufferRef weights = matrix(type);
   char name[32];
-  const EmbedPush embed = {kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols,
-                           1.5f};
+  const EmbedPush embed = {
+      kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols, 1.5f, 0, 0};
   std::snprintf(name, sizeof(name), "embed_%s", weightTypeName(type));
   for (const StepList list : kLists) {
     const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);

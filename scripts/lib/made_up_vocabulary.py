@@ -1,8 +1,9 @@
 """Vocabularies of true size made of made-up words, as the keys of a GGUF file.
 
 Families: smollm, qwen2, llama-bpe, lfm2, granite, granite3, olmo, olmo2, exaone4, hunyuan-dense and tekken
-(byte-level BPE), llama-spm and gemma-spm (SentencePiece), gemma4 (merges over characters, bytes for others). Special tokens, their ids and what the files say besides are those of the
-published vocabularies; of those from lfm2 on the pieces that chats are made of, others by numbers.
+(byte-level BPE), llama-spm and gemma-spm (SentencePiece), gemma4 (merges over characters, bytes for others).
+Special tokens, their ids and what the files say besides are those of the published vocabularies; of those from
+lfm2 on the pieces that chats are made of, others by numbers.
 """
 
 # What the file calls the family's way of splitting text, where that is not the family's name.

@@ -74,7 +74,7 @@ TEST_P(Kernels, embed_gives_the_scaled_row_of_each_token_in_the_slice_and_touche
         const PackedMatrix& m = slices[s];
         const EmbedPush push = {
             cols, m.geometry.groupWords(), m.geometry.sideWord(), first_rows[s], m.rows, stride,
-            1.5f};
+            1.5f, 0, 0};
         for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
           rig.add(list, OpKind::kEmbed, push, {rig.input(m.words), out}).weights = type;
         }
