@@ -136,7 +136,7 @@ struct PreparedModel {
   bool calibrated = false;    ///< the budget weighs measured constants
   CalibrationFile measured;   ///< those, if so
   DeviceSpeed speed;          ///< with options.speed only
-  WorkShape work;             ///< with options.speed only
+  WorkShape work;
   Budget budget;
 };
 

@@ -74,6 +74,7 @@ bool readSpeed(const oriel_speed& given, DeviceSpeed* speed) {
   speed->dispatch_ns = given.dispatch_ns;
   speed->read_bytes_per_s = given.read_bytes_per_s;
   speed->shape = given.shape;
+  speed->file_bytes_per_s = given.file_bytes_per_s;
   speed->weight_count = given.weight_count;
   speed->cache_count = given.cache_count;
   for (uint32_t i = 0; i < given.weight_count; ++i) {
@@ -215,9 +216,7 @@ namespace {
 Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, const Log& log,
                 PreparedModel* prepared, BudgetRequest* request) {
   ORIEL_TRY(measureWeights(prepared->tensors, prepared->desc, on_file, log, &prepared->totals));
-  if (request->speed != nullptr) {
-    prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
-  }
+  prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
 
   // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
   const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
@@ -497,7 +496,9 @@ oriel_plan planResult(const PreparedModel& prepared) {
   }
   plan.on_file_bytes = prepared.totals.on_file_bytes;
   plan.expert_slots = prepared.totals.on_file.expert_slots;
-  plan.expert_count = expertLimits(desc).count;
+  plan.expert_count = prepared.work.expert_count;
+  plan.expert_hit_rate = prepared.work.expertHitRate();
+  plan.file_s = budget.decode.file_s;
   plan.decode = publicCost(budget.decode);
   plan.prefill = publicCost(budget.prefill);
   return plan;

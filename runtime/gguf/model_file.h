@@ -22,6 +22,7 @@ class ModelFile {
   /// Gives the memory back: of gguf() only read() may be called from here on.
   void dropHeader();
   uint64_t bytes() const { return input_.bytes(); }
+  const InputFile& input() const { return input_; }
   /// As InputFile::read.
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
     return input_.read(offset, to, bytes, log);

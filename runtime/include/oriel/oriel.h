@@ -572,6 +572,10 @@ typedef struct oriel_plan {
   uint64_t on_file_bytes;   /* of weights that stay in the model's file; not part of total_bytes */
   uint32_t expert_slots;    /* experts that each layer has room for; 0: all are held, or there are none */
   uint32_t expert_count;    /* that a layer has; 0: none */
+  /* Share of the experts that tokens choose which is expected to be in a slot, as if all were chosen alike; 1: all are
+   * held; 0: there are none. */
+  double expert_hit_rate;
+  double file_s; /* of decode.weights_s, what reading experts and rows takes; 0: nothing, or not known */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there
