@@ -71,16 +71,19 @@ uint32_t pinnedTokens(ChatOptions* options) {
 
 /// Where a reply stops being thought and starts being said.
 ThinkTags thinkTags(const Model& model, const ChatFormatOptions& chat) {
-  const std::vector<int32_t> open = model.tokenize("<think>", ORIEL_TEXT_SPECIAL);
-  const std::vector<int32_t> close = model.tokenize("</think>", ORIEL_TEXT_SPECIAL);
+  std::vector<int32_t> open = model.tokenize("<think>", ORIEL_TEXT_SPECIAL);
+  std::vector<int32_t> close = model.tokenize("</think>", ORIEL_TEXT_SPECIAL);
   if (open.size() != 1 || close.size() != 1) {
-    return {};
+    open = model.tokenize("<|channel>", ORIEL_TEXT_SPECIAL);
+    close = model.tokenize("<channel|>", ORIEL_TEXT_SPECIAL);
+    return open.size() == 1 && close.size() == 1 ? ThinkTags{open[0], close[0], false, "thought"}
+                                                 : ThinkTags{};
   }
   const std::string opening = model.render(chat, {}, true);
   const std::string_view end = "<think>\n";
   const bool starts_open = opening.size() >= end.size() &&
                            opening.compare(opening.size() - end.size(), end.size(), end) == 0;
-  return {open[0], close[0], starts_open};
+  return {open[0], close[0], starts_open, {}};
 }
 
 /// A line of a pipe is never a command.

@@ -1,6 +1,7 @@
 // Tells what a model thought from what it answered, token by token.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@ struct ThinkTags {
   int32_t open = -1;
   int32_t close = -1;
   bool starts_open = false;  ///< the chat format opens the block itself
+  /// What the opening tag's line goes on with; no part of the thought.
+  std::string heading = {};
 };
 
 class ThoughtSplitter {
@@ -30,9 +33,31 @@ class ThoughtSplitter {
     if (id >= 0 && (id == tags_.open || id == tags_.close)) {
       inside_ = id == tags_.open;
       at_start_ = true;
+      heading_bytes_ = 0;
       held_.clear();
       return {};
     }
+    if (at_start_ && inside_ && heading_bytes_ < tags_.heading.size()) {
+      return behindHeading(text);
+    }
+    return split(text);
+  }
+
+ private:
+  /// The heading may come in pieces; what only begins like it is a thought.
+  Parts behindHeading(std::string_view text) {
+    const std::string_view rest = std::string_view(tags_.heading).substr(heading_bytes_);
+    const size_t common = std::min(rest.size(), text.size());
+    if (text.substr(0, common) == rest.substr(0, common)) {
+      heading_bytes_ += common;
+      return split(text.substr(common));
+    }
+    const std::string whole = tags_.heading.substr(0, heading_bytes_) + std::string(text);
+    heading_bytes_ = tags_.heading.size();
+    return split(whole);
+  }
+
+  Parts split(std::string_view text) {
     if (!at_start_ && !inside_) {
       return {"", std::string(text)};
     }
@@ -55,10 +80,10 @@ class ThoughtSplitter {
     return parts;
   }
 
- private:
   ThinkTags tags_;
   bool inside_;
-  bool at_start_;  ///< line feeds here are the tags' own
+  bool at_start_;             ///< line feeds here are the tags' own
+  size_t heading_bytes_ = 0;  ///< seen of it
   std::string held_;
 };
 

@@ -10,6 +10,7 @@
 #define ORIEL_CPU_FORMATS_INL_H_
 #endif
 
+#include "cpu/codebooks.h"
 #include "cpu/vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -181,15 +182,19 @@ struct Q5_1 : Traits<false, false, true, 0> {
   }
 };
 
-/// What the nibbles of IQ4 stand for.
-HWY_INLINE void lookUpIq4(ByteUnit* unit) {
-  HWY_ALIGN static constexpr int8_t kValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                                   1,    13,   25,  38,  53,  69,  89,  113};
+/// Bytes of 0 .. 15 as what they stand for.
+HWY_INLINE void lookUp(const int8_t* values, ByteUnit* unit) {
   const hn::Repartition<int8_t, DF> k8;
-  const auto table = hn::LoadDup128(k8, kValues);
+  const auto table = hn::LoadDup128(k8, values);
   for (VU& bytes : unit->bytes) {
     bytes = hn::BitCast(kU, hn::TableLookupBytes(table, hn::BitCast(k8, bytes)));
   }
+}
+
+HWY_INLINE void lookUpIq4(ByteUnit* unit) {
+  HWY_ALIGN static constexpr int8_t kValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                                   1,    13,   25,  38,  53,  69,  89,  113};
+  lookUp(kValues, unit);
 }
 
 struct Iq4Nl : Traits<true, false, false, 0> {
@@ -295,6 +300,167 @@ struct Q2_K : Traits<false, true, true, 0> {
       out->scale[half] = hn::Mul(lowHalves(both), byteOf(low, 2 * unit + half));
       out->minimum[half] = hn::Mul(highHalves(both), byteOf(high, 2 * unit + half));
     }
+  }
+};
+
+struct Tq2_0 : Traits<false, false, false, 1> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    twoBitQuad(rows, unit, out);
+    out->scale[0] = lowHalves(rows.side(unit / 8));
+  }
+};
+
+struct Mxfp4 : Traits<true, false, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    HWY_ALIGN static constexpr int8_t kValues[16] = {0, 1,  2,  3,  4,  6,  8,  12,
+                                                     0, -1, -2, -3, -4, -6, -8, -12};
+    nibbleQuad(rows, unit, out);
+    lookUp(kValues, out);
+    const VU e = hn::And(hn::ShiftRightSame(rows.side(unit / 4), static_cast<int>(8 * (unit % 4))),
+                         hn::Set(kU, 0xffu));
+    // 2^(e - 128); the two smallest are subnormal.
+    const VU one = hn::Set(kU, 1);
+    const VU power = hn::IfThenElse(hn::Lt(e, hn::Set(kU, 2)), hn::ShiftLeft<21>(hn::Add(e, one)),
+                                    hn::ShiftLeft<23>(hn::Sub(e, one)));
+    out->scale[0] = hn::BitCast(kF, power);
+  }
+};
+
+// Formats of codebooks, made of side words only; a code that is looked up has a sign above it.
+
+/// d (2 scale + 1) / kDivisor
+template <uint32_t kDivisor>
+HWY_INLINE VF oddScale(VF d, VU scale) {
+  const VF odd = hn::ConvertTo(kF, hn::BitCast(kI, hn::Add(hn::Add(scale, scale), hn::Set(kU, 1))));
+  return hn::Mul(hn::Mul(d, hn::Set(kF, 1.0f / kDivisor)), odd);
+}
+
+/// What a sign word has in place of every eighth sign.
+HWY_INLINE VU insteadOfSigns(VU word) {
+  const VU a = hn::And(hn::ShiftRight<25>(word), hn::Set(kU, 1));
+  const VU b = hn::And(hn::ShiftRight<26>(word), hn::Set(kU, 2));
+  const VU c = hn::And(hn::ShiftRight<27>(word), hn::Set(kU, 4));
+  const VU d = hn::And(hn::ShiftRight<28>(word), hn::Set(kU, 8));
+  return hn::Or(hn::Or(a, b), hn::Or(c, d));
+}
+
+/// With those signs: each is the sum of the seven before it.
+HWY_INLINE VU evenSigns(VU word) {
+  const VU known = hn::And(word, hn::Set(kU, 0x55ffffffu));
+  VU sums = hn::Xor(known, hn::ShiftRight<16>(known));
+  sums = hn::Xor(sums, hn::ShiftRight<8>(sums));
+  sums = hn::Xor(sums, hn::ShiftRight<1>(sums));
+  return hn::Or(known, hn::ShiftLeft<25>(hn::And(sums, hn::Set(kU, 0x55u))));
+}
+
+HWY_INLINE VU byteWord(VU words, uint32_t i) {
+  return hn::And(hn::ShiftRightSame(words, static_cast<int>(8 * i)), hn::Set(kU, 0xffu));
+}
+HWY_INLINE VU entries(const uint32_t* book, VU index) {
+  return hn::GatherIndex(kU, book, hn::BitCast(kI, index));
+}
+
+/// Values 8l .. 8l + 7 of an entry: the first four's codes in the low 2 bits of bytes, the others' above.
+HWY_INLINE void putEight(VU entry, uint32_t l, ByteUnit* out) {
+  const VU three = hn::Set(kU, 0x03030303u);
+  out->bytes[2 * l] = hn::And(entry, three);
+  out->bytes[2 * l + 1] = hn::And(hn::ShiftRight<2>(entry), three);
+}
+
+HWY_INLINE void signIq2(VU signs, ByteUnit* out) {
+  HWY_ALIGN static constexpr int8_t kValues[16] = {8, 25, 43, 0, -8, -25, -43, 0};
+  addHighBits<2>(signs, out);
+  lookUp(kValues, out);
+}
+
+/// The scales of a unit's halves, `at` being the first word of a block's scales.
+HWY_INLINE void halfNibbleScales(const RowsView& rows, VF d, uint32_t at, uint32_t unit,
+                                 ByteUnit* out) {
+  const VU pair = byteWord(rows.side(at + unit % 8 / 4), unit % 4);
+  out->scale[0] = oddScale<8>(d, hn::And(pair, hn::Set(kU, 15)));
+  out->scale[1] = oddScale<8>(d, hn::ShiftRight<4>(pair));
+}
+
+struct Iq2Xxs : Traits<true, false, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    const uint32_t at = unit / 8 * 17;
+    const VU low = rows.side(at + 1 + unit % 8);
+    const VU signs = rows.side(at + 9 + unit % 8);
+    for (uint32_t l = 0; l < 4; ++l) {
+      putEight(entries(kIq2XxsBook.words, byteWord(low, l)), l, out);
+    }
+    signIq2(evenSigns(signs), out);
+    out->scale[0] = oddScale<8>(lowHalves(rows.side(at)), insteadOfSigns(signs));
+  }
+};
+
+struct Iq2Xs : Traits<true, true, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    const uint32_t at = unit / 8 * 19;
+    const VU low = rows.side(at + 3 + unit % 8);
+    const VU signs = rows.side(at + 11 + unit % 8);
+    for (uint32_t l = 0; l < 4; ++l) {
+      const VU high =
+          hn::And(hn::ShiftRightSame(signs, static_cast<int>(17 + 2 * l)), hn::Set(kU, 0x100u));
+      putEight(entries(kIq2XsBook.words, hn::Or(byteWord(low, l), high)), l, out);
+    }
+    signIq2(evenSigns(signs), out);
+    halfNibbleScales(rows, lowHalves(rows.side(at)), at + 1, unit, out);
+  }
+};
+
+struct Iq2S : Traits<true, true, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    const uint32_t at = unit / 8 * 21;
+    const VU low = rows.side(at + 3 + unit % 8);
+    const VU high = byteWord(rows.side(at + 11 + unit % 8 / 4), unit % 4);
+    for (uint32_t l = 0; l < 4; ++l) {
+      const VU bits =
+          hn::And(hn::ShiftLeftSame(high, static_cast<int>(8 - 2 * l)), hn::Set(kU, 0x300u));
+      putEight(entries(kIq2SBook.words, hn::Or(byteWord(low, l), bits)), l, out);
+    }
+    signIq2(rows.side(at + 13 + unit % 8), out);
+    halfNibbleScales(rows, lowHalves(rows.side(at)), at + 1, unit, out);
+  }
+};
+
+struct Iq3Xxs : Traits<true, false, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    HWY_ALIGN static constexpr int8_t kValues[16] = {4,  12,  20,  28,  36,  44,  52,  62,
+                                                     -4, -12, -20, -28, -36, -44, -52, -62};
+    const uint32_t at = unit / 8 * 25;
+    const VU signs = rows.side(at + 17 + unit % 8);
+    for (uint32_t half = 0; half < 2; ++half) {
+      const VU indices = rows.side(at + 1 + unit % 8 * 2 + half);
+      for (uint32_t l = 0; l < 4; ++l) {
+        out->bytes[4 * half + l] = entries(kIq3XxsBook.words, byteWord(indices, l));
+      }
+    }
+    addHighBits<3>(evenSigns(signs), out);
+    lookUp(kValues, out);
+    out->scale[0] = oddScale<4>(lowHalves(rows.side(at)), insteadOfSigns(signs));
+  }
+};
+
+struct Iq3S : Traits<true, false, false, 0> {
+  static HWY_INLINE void load(const RowsView& rows, uint32_t unit, ByteUnit* out) {
+    HWY_ALIGN static constexpr int8_t kValues[16] = {1,  3,  5,  7,  9,  11,  13,  15,
+                                                     -1, -3, -5, -7, -9, -11, -13, -15};
+    const uint32_t at = unit / 8 * 28;
+    const VU high = byteWord(rows.side(at + 18 + unit % 8 / 4), unit % 4);
+    for (uint32_t half = 0; half < 2; ++half) {
+      const VU low = rows.side(at + 2 + unit % 8 * 2 + half);
+      for (uint32_t l = 0; l < 4; ++l) {
+        const VU bit = hn::And(hn::ShiftLeftSame(high, static_cast<int>(8 - 4 * half - l)),
+                               hn::Set(kU, 0x100u));
+        out->bytes[4 * half + l] = entries(kIq3SBook.words, hn::Or(byteWord(low, l), bit));
+      }
+    }
+    addHighBits<3>(rows.side(at + 20 + unit % 8), out);
+    lookUp(kValues, out);
+    const VU scale = hn::And(
+        hn::ShiftRightSame(rows.side(at + 1), static_cast<int>(4 * (unit % 8))), hn::Set(kU, 15));
+    out->scale[0] = oddScale<1>(lowHalves(rows.side(at)), scale);
   }
 };
 

@@ -18,7 +18,12 @@ namespace HWY_NAMESPACE {
 template <int32_t kZero>
 HWY_INLINE VI zeroPart(int32_t minus_sum) {
   static_assert(kZero > 0 && (kZero & (kZero - 1)) == 0, "a power of two");
-  constexpr int kShift = kZero == 4 ? 2 : kZero == 8 ? 3 : kZero == 16 ? 4 : kZero == 32 ? 5 : 7;
+  constexpr int kShift = kZero == 1    ? 0
+                         : kZero == 4  ? 2
+                         : kZero == 8  ? 3
+                         : kZero == 16 ? 4
+                         : kZero == 32 ? 5
+                                       : 7;
   static_assert(1 << kShift == kZero, "name its shift");
   return hn::ShiftLeft<kShift>(hn::Set(kI, minus_sum));
 }

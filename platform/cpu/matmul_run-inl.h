@@ -72,7 +72,7 @@ template <class Kernel>
 void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
   const uint32_t end = HWY_MIN((first_group + count) * kGroupRows, task.rows);
   uint32_t row = first_group * kGroupRows;
-  if (task.n_tokens == 1) {
+  if (task.n_tokens == 1 && !task.one_of_many) {
     for (; row < end; row += kN) {
       store(task, row, 0, Kernel::one(task, rowsFrom(task, row)));
     }
@@ -107,11 +107,30 @@ void quantiseRow(const float* in, uint32_t units, void* row) {
 // In the order of WeightType.
 constexpr MatmulKernels kernelsWith(MatmulKernels::Run f32, MatmulKernels::Run f16,
                                     MatmulKernels::Run bf16) {
-  return {{f32, f16, bf16, &run<IntKernel<Q8_0>>, &run<IntKernel<Q4_0>>, &run<IntKernel<Q4_1>>,
-           &run<IntKernel<Q5_0>>, &run<IntKernel<Q5_1>>, &run<IntKernel<Iq4Nl>>,
-           &run<IntKernel<Q2_K>>, &run<IntKernel<Q3_K>>, &run<IntKernel<Q4_K>>,
-           &run<IntKernel<Q5_K>>, &run<IntKernel<Q6_K>>, &run<IntKernel<Iq4Xs>>},
+  return {{f32,
+           f16,
+           bf16,
+           &run<IntKernel<Q8_0>>,
+           &run<IntKernel<Q4_0>>,
+           &run<IntKernel<Q4_1>>,
+           &run<IntKernel<Q5_0>>,
+           &run<IntKernel<Q5_1>>,
+           &run<IntKernel<Iq4Nl>>,
+           &run<IntKernel<Q2_K>>,
+           &run<IntKernel<Q3_K>>,
+           &run<IntKernel<Q4_K>>,
+           &run<IntKernel<Q5_K>>,
+           &run<IntKernel<Q6_K>>,
+           &run<IntKernel<Iq4Xs>>,
+           &run<IntKernel<Iq2Xxs>>,
+           &run<IntKernel<Iq2Xs>>,
+           &run<IntKernel<Iq2S>>,
+           &run<IntKernel<Iq3Xxs>>,
+           &run<IntKernel<Iq3S>>,
+           &run<IntKernel<Mxfp4>>,
+           &run<IntKernel<Tq2_0>>,
+           &run<IntKernel<Tq2_0>>},
           &quantiseRow,
           &quantiseTiles};
 }
-static_assert(kWeightTypes == 15, "a kernel for each");
+static_assert(kWeightTypes == 23, "a kernel for each");

@@ -11,27 +11,36 @@ VkDescriptorBufferInfo bufferInfo(const DeviceArenas& arenas, const BufferRef& p
   return {arenas.buffer(piece.arena, piece.segment), piece.offset_bytes, piece.size_bytes};
 }
 
+static_assert(kCodebookBinding == kMaxOpBindings + kMaxTexelViews, "shared with shaders");
+
 void writeSet(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
-              const Op& op, VkDescriptorSet set) {
+              const CodebookBuffer& codebooks, const Op& op, VkDescriptorSet set) {
   VkDescriptorBufferInfo buffers[kMaxOpBindings];
   for (uint32_t i = 0; i < kMaxOpBindings; ++i) {
     // Bindings that a kernel does not have must hold something valid; no shader touches it.
     buffers[i] = bufferInfo(arenas, i < op.n_bindings ? op.bindings[i] : plan.device_step);
   }
-  VkWriteDescriptorSet write = {};
-  write.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
-  write.dstSet = set;
-  write.descriptorCount = kMaxOpBindings;  // consecutive bindings
-  write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-  write.pBufferInfo = buffers;
-  device.api.vkUpdateDescriptorSets(device.device, 1, &write, 0, nullptr);
+  VkWriteDescriptorSet writes[2] = {};
+  writes[0].sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET;
+  writes[0].dstSet = set;
+  writes[0].descriptorCount = kMaxOpBindings;  // consecutive bindings
+  writes[0].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+  writes[0].pBufferInfo = buffers;
+  VkDescriptorBufferInfo codebook = {};
+  const bool has_codebook = codebooks.of(op, &codebook);
+  writes[1] = writes[0];
+  writes[1].dstBinding = kCodebookBinding;
+  writes[1].descriptorCount = 1;
+  writes[1].descriptorType = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+  writes[1].pBufferInfo = &codebook;
+  device.api.vkUpdateDescriptorSets(device.device, has_codebook ? 2 : 1, writes, 0, nullptr);
 }
 
 }  // namespace
 
 Status Bindings::createLayouts(const VulkanDevice& device, const Log& log) {
-  VkDescriptorSetLayoutBinding bindings[kMaxOpBindings + kMaxTexelViews] = {};
-  const uint32_t n_bindings = kMaxOpBindings + (device.caps.readsTexels() ? kMaxTexelViews : 0);
+  VkDescriptorSetLayoutBinding bindings[kMaxOpBindings + kMaxTexelViews + 1] = {};
+  uint32_t n_bindings = kMaxOpBindings + (device.caps.readsTexels() ? kMaxTexelViews : 0);
   for (uint32_t i = 0; i < n_bindings; ++i) {
     bindings[i].binding = i;
     bindings[i].descriptorType = i < kMaxOpBindings ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER
@@ -39,6 +48,8 @@ Status Bindings::createLayouts(const VulkanDevice& device, const Log& log) {
     bindings[i].descriptorCount = 1;
     bindings[i].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
   }
+  bindings[n_bindings++] = {kCodebookBinding, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, 1,
+                            VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
   VkDescriptorSetLayoutCreateInfo set_info = {};
   set_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
   set_info.bindingCount = n_bindings;
@@ -61,22 +72,28 @@ Status Bindings::createLayouts(const VulkanDevice& device, const Log& log) {
 Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& arenas,
                             const Plan& plan, const Log& log, OpHandles* handles) {
   const VulkanApi& api = device.api;
-  const uint32_t n_ops = plan.opsBefore(kStepLists);
+  const uint32_t n_ops = plan.opsBefore(kStepLists) - hostOps(plan);
   if (n_ops == 0) {
     return kOk;
   }
+  ORIEL_TRY(codebooks_.create(device, plan, log));
   const VkDescriptorPoolSize sizes[] = {
       {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, n_ops * kMaxOpBindings},
+      {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, n_ops},
       {VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER, n_ops * kMaxTexelViews}};
   VkDescriptorPoolCreateInfo pool_info = {};
   pool_info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO;
   pool_info.maxSets = n_ops;
-  pool_info.poolSizeCount = device.caps.readsTexels() ? 2 : 1;
+  pool_info.poolSizeCount = device.caps.readsTexels() ? 3 : 2;
   pool_info.pPoolSizes = sizes;
   ORIEL_TRY(checkVk(api.vkCreateDescriptorPool(device.device, &pool_info, nullptr, &pool_),
                     "create a descriptor pool", log));
   for (uint32_t l = 0; l < kStepLists; ++l) {
-    for (uint32_t i = 0; i < plan.n_ops[l]; ++i, ++handles) {
+    for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
+      const Op& op = plan.ops[l][i];
+      if (isDoneByHost(op)) {
+        continue;
+      }
       VkDescriptorSetAllocateInfo info = {};
       info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
       info.descriptorPool = pool_;
@@ -84,15 +101,16 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
       info.pSetLayouts = &set_layout_;
       ORIEL_TRY(checkVk(api.vkAllocateDescriptorSets(device.device, &info, &handles->set),
                         "allocate a descriptor set", log));
-      writeSet(device, arenas, plan, plan.ops[l][i], handles->set);
-      ORIEL_TRY(
-          writeTexelViews(device, arenas, plan.ops[l][i], handles->set, log, handles->texels));
+      writeSet(device, arenas, plan, codebooks_, op, handles->set);
+      ORIEL_TRY(writeTexelViews(device, arenas, op, handles->set, log, handles->texels));
+      ++handles;
     }
   }
   return kOk;
 }
 
 void Bindings::release(const VulkanDevice& device) {
+  codebooks_.release(device);
   device.api.vkDestroyDescriptorPool(device.device, pool_, nullptr);
   device.api.vkDestroyPipelineLayout(device.device, pipeline_layout_, nullptr);
   device.api.vkDestroyDescriptorSetLayout(device.device, set_layout_, nullptr);

@@ -2,6 +2,7 @@
 // once.
 #pragma once
 
+#include "vulkan/codebook_buffer.h"
 #include "vulkan/step_commands.h"
 
 namespace oriel {
@@ -10,7 +11,7 @@ class Bindings {
  public:
   Status createLayouts(const VulkanDevice& device, const Log& log);
   VkPipelineLayout layout() const { return pipeline_layout_; }
-  /// Sets and texel views of all ops, to their handles: list after list. Also after a failure `handles`
+  /// Sets and texel views of all ops with kernels, to their handles: list after list. Also after a failure `handles`
   /// hold what was made.
   Status createSets(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
                     const Log& log, OpHandles* handles);
@@ -20,6 +21,7 @@ class Bindings {
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
   VkDescriptorPool pool_ = VK_NULL_HANDLE;
+  CodebookBuffer codebooks_;
 };
 
 }  // namespace oriel

@@ -32,6 +32,17 @@ bool findMemoryType(const VkPhysicalDeviceMemoryProperties& memory, uint32_t all
   return false;
 }
 
+}  // namespace
+
+bool findMemoryType(const VulkanDevice& device, uint32_t allowed, VkMemoryPropertyFlags wanted,
+                    uint32_t* type) {
+  VkPhysicalDeviceMemoryProperties memory;
+  device.api.vkGetPhysicalDeviceMemoryProperties(device.physical, &memory);
+  return findMemoryType(memory, allowed, wanted, type);
+}
+
+namespace {
+
 bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind kind,
                       uint32_t allowed, uint32_t* type) {
   if (kind == ArenaKind::kIo) {

@@ -31,7 +31,11 @@ Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given
     }
     options->date = chosen.date;
   }
-  return chooseChat(model.chat, chosen.chat_template, model.log, chat);
+  const Status status = chooseChat(model.chat, chosen.chat_template, model.log, chat);
+  if (status.ok() && chat->format != nullptr && chat->format->thinks_if_told) {
+    options->thinking = false;
+  }
+  return status;
 }
 
 oriel_status oriel_tokenize(const oriel_model* model, const char* text, size_t bytes,

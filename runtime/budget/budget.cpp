@@ -272,8 +272,8 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
   BudgetBytes bytes;
   bytes.weights = totals.weights_bytes;
   (void)cacheBytes(model, cache, formats, &bytes.cache);
-  bytes.activations = layoutActivations(model, cache, chunk).bytes;
-  bytes.io = layoutIo(model, chunk, totals.upload_half_bytes).bytes;
+  bytes.activations = layoutActivations(model, cache, chunk, totals.on_file).bytes;
+  bytes.io = layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file).bytes;
   bytes.host = host_bytes + tokenIdBytes(cache);
   return bytes;
 }

@@ -12,10 +12,24 @@ namespace oriel {
 /// for more.
 enum class StepRun : uint8_t {
   kDecode,     ///< kDecode, then the head: logits of one token
-  kChunk,      ///< kChunk: fills the cache only
+  kChunk,      ///< kChunk, without a head
   kChunkHead,  ///< kChunk, then the head
-  kHead,       ///< the head alone: logits of other tokens of the last chunk
+  kHead,       ///< the head alone: logits of other tokens of the last kChunkHead
+  kFill,       ///< those ops of kChunk that fill the memories
+  kTail,  ///< kTail, then the head: logits of token `tail` of the last kFill, which the step block has alone
 };
+constexpr bool hasHead(StepRun what) { return what != StepRun::kChunk && what != StepRun::kFill; }
+constexpr bool hasBody(StepRun what) { return what != StepRun::kHead; }
+/// Meaningful where there is a body.
+constexpr StepList bodyOf(StepRun what) {
+  return what == StepRun::kDecode ? StepList::kDecode
+         : what == StepRun::kTail ? StepList::kTail
+                                  : StepList::kChunk;
+}
+/// How many ops of that list.
+inline uint32_t bodyOps(const Plan& plan, StepRun what) {
+  return what == StepRun::kFill ? plan.fill_ops : plan.n_ops[static_cast<uint32_t>(bodyOf(what))];
+}
 
 /// How many vectors a product has: one, when decoding and in a head of one output, or those of a chunk or of
 /// several outputs.
@@ -36,6 +50,19 @@ struct StopCheck {
   void* user = nullptr;
 
   bool operator()() const { return asked != nullptr && asked(user); }
+};
+
+class Executor;
+
+/// Brings experts that stay in the file into their slots, in the middle of a step (plan/plan.h, ExpertsOnFile).
+class ExpertFetch {
+ public:
+  virtual ~ExpertFetch() = default;
+  /// For an op kFetchExperts of a step of `n_tokens` tokens: reads `routes`, puts experts into slots by way of the
+  /// executor's beginWrite() and endWrite(), and says in `slots` where every expert is. Called on the thread that
+  /// called run().
+  virtual Status fetch(const FetchExpertsPush& push, uint32_t n_tokens, const uint32_t* routes,
+                       uint32_t* slots, Executor* executor) = 0;
 };
 
 /// Carries out one plan on one device. Life: create (takes every arena of the plan and begins to compile) ->
@@ -61,6 +88,8 @@ class Executor {
 
   /// The step block (plan.step), for the host to fill before run().
   virtual void* step() = 0;
+  /// plan.file_rows.place, likewise, where the plan has such a table.
+  virtual void* fileRows() = 0;
   /// Runs and waits (bounded). On success top() holds the result where the run has a head. `stop` is asked
   /// before each piece of the work that is begun, until it says yes or the head has begun: then what was
   /// begun is waited for and ORIEL_ERROR_CANCELLED returned. Logits and top() are then what they were; what the cache
@@ -147,6 +176,7 @@ struct ExecutorOptions {
   bool not_software = false;
   /// Longest wait for a Vulkan device. A step on the CPU takes the time it takes.
   uint32_t timeout_ms = 60000;
+  ExpertFetch* experts = nullptr;  ///< where the plan has experts on file
   const char* cache_dir = nullptr;
   const char* disabled_features = nullptr;  ///< as in oriel_options
   uint32_t cpu_threads = 0;                 ///< of the CPU executor; 0: one per core, at most 8

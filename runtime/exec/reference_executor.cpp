@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/checked.h"
 #include "base/half.h"
 #include "exec/host_executor.h"
 #include "exec/reference_weights.h"
@@ -18,16 +19,16 @@ namespace {
 class ReferenceExecutor final : public HostExecutor {
  public:
   ReferenceExecutor(const Plan& plan, const ExecutorOptions& options)
-      : HostExecutor(plan, options) {}
+      : HostExecutor(plan, options), experts_(options.experts) {}
 
   Status run(StepRun what, const StopCheck& stop) override {
     std::memcpy(at(plan_.device_step), at(plan_.step), static_cast<size_t>(plan_.step.size_bytes));
-    if (what != StepRun::kHead &&
-        !runList(what == StepRun::kDecode ? StepList::kDecode : StepList::kChunk, stop)) {
-      return ORIEL_ERROR_CANCELLED;
+    if (hasBody(what)) {
+      ORIEL_TRY(runList(bodyOf(what), bodyOps(plan_, what), stop));
     }
-    if (what != StepRun::kChunk) {
-      (void)runList(header().n_outputs > 1 ? StepList::kOutputs : StepList::kHead, StopCheck());
+    if (hasHead(what)) {
+      const StepList head = header().n_outputs > 1 ? StepList::kOutputs : StepList::kHead;
+      ORIEL_TRY(runList(head, plan_.n_ops[static_cast<uint32_t>(head)], StopCheck()));
     }
     return kOk;
   }
@@ -42,17 +43,19 @@ class ReferenceExecutor final : public HostExecutor {
   const StepHeader& header() const { return block().header(); }
   const TokenStep& token(uint32_t t) const { return block().token(t); }
 
-  // False: stopped.
-  bool runList(StepList list, const StopCheck& stop) {
-    const uint32_t i = static_cast<uint32_t>(list);
-    for (uint32_t n = 0; n < plan_.n_ops[i]; ++n) {
+  Status runList(StepList list, uint32_t n_ops, const StopCheck& stop) {
+    for (uint32_t n = 0; n < n_ops; ++n) {
       if (stop()) {
-        return false;
+        return ORIEL_ERROR_CANCELLED;
       }
-      const Op& op = plan_.ops[i][n];
-      (this->*kRun[static_cast<uint32_t>(op.kind)])(op);
+      const Op& op = plan_.ops[static_cast<uint32_t>(list)][n];
+      if (op.kind == OpKind::kFetchExperts) {
+        ORIEL_TRY(fetchExperts(op));
+      } else {
+        (this->*kRun[static_cast<uint32_t>(op.kind)])(op);
+      }
     }
-    return true;
+    return kOk;
   }
 
   // One side of the cache of the session that token `t` belongs to.
@@ -68,7 +71,8 @@ class ReferenceExecutor final : public HostExecutor {
     const EmbedPush& p = op.push.embed;
     const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
     for (uint32_t t = 0; t < header().n_tokens; ++t) {
-      const uint32_t row = token(t).token - p.first_row;  // wraps for rows before the slice
+      // Wraps for rows before the slice.
+      const uint32_t row = p.of_step != 0 ? t : token(t).token - p.first_row;
       if (row >= p.rows) {
         continue;
       }
@@ -78,7 +82,8 @@ class ReferenceExecutor final : public HostExecutor {
         if (c % kUnit == 0) {
           rows.unpack(row, c / kUnit, values);
         }
-        out[c] = p.scale * values[c % kUnit];
+        const float value = p.scale * values[c % kUnit];
+        out[c] = p.accumulate != 0 ? out[c] + value : value;
       }
     }
   }
@@ -90,7 +95,7 @@ class ReferenceExecutor final : public HostExecutor {
     for (uint32_t t = 0; t < n; ++t) {
       const uint32_t source = p.of_outputs != 0 ? token(t).output : t;
       const float* in = floats(op, 0) + static_cast<uint64_t>(source) * p.in_stride + p.first;
-      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.first;
+      float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.out_first;
       for (uint32_t row = 0; row < p.rows; ++row, in += p.cols, out += p.cols) {
         double sum = 0;
         for (uint32_t c = 0; c < p.cols; ++c) {
@@ -99,7 +104,8 @@ class ReferenceExecutor final : public HostExecutor {
         const float scale = static_cast<float>(1.0 / std::sqrt(sum / p.cols + p.eps)) * p.scale;
         for (uint32_t c = 0; c < p.cols; ++c) {
           const float normed = in[c] * scale * weight[c];
-          out[c] = p.accumulate != 0 ? out[c] + normed : normed;
+          const float sum_or_value = p.accumulate != 0 ? out[c] + normed : normed;
+          out[c] = p.has_factor != 0 ? sum_or_value * *floats(op, 4) : sum_or_value;
         }
       }
     }
@@ -301,9 +307,10 @@ class ReferenceExecutor final : public HostExecutor {
 
   void gatedActivation(const Op& op) {
     const GatedActivationPush& p = op.push.gated_activation;
-    for (uint32_t t = 0; t < header().n_tokens; ++t) {
-      const float* gate = floats(op, 0) + static_cast<uint64_t>(t) * p.in_stride;
-      const float* up = gate + p.up_offset;
+    for (uint32_t t = 0; t < header().n_tokens * p.rows_per_token; ++t) {
+      const float* row = floats(op, 0) + static_cast<uint64_t>(t) * p.in_stride;
+      const float* gate = row + p.gate_offset;
+      const float* up = row + p.up_offset;
       float* out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
       for (uint32_t c = 0; c < p.cols; ++c) {
         const float x = gate[c];
@@ -355,6 +362,122 @@ class ReferenceExecutor final : public HostExecutor {
     return floats(op, 3) + (uint64_t{token(t).base} * p.ring + slot) * p.channels;
   }
 
+  // --- Experts --------------------------------------------------------------------------------------
+
+  void route(const Op& op) {
+    const RoutePush& p = op.push.route;
+    const float* const bias = p.has_bias != 0 ? floats(op, 3) : nullptr;
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      const float* const in = floats(op, 0) + static_cast<uint64_t>(t) * p.in_stride;
+      double scores[kMaxExperts];
+      const double most = *std::max_element(in, in + p.n_experts);
+      double sum = 0;
+      for (uint32_t e = 0; e < p.n_experts; ++e) {
+        scores[e] =
+            p.sigmoid != 0 ? 1.0 / (1.0 + std::exp(-double{in[e]})) : std::exp(in[e] - most);
+        sum += scores[e];
+      }
+      bool taken[kMaxExperts] = {};
+      uint32_t* const experts = words(op, 2) + t * p.n_used;
+      float* const weights = floats(op, 2) + p.routes + t * p.n_used;
+      double chosen_sum = 0;
+      for (uint32_t k = 0; k < p.n_used; ++k) {
+        uint32_t best = p.n_experts;
+        double best_value = 0;
+        for (uint32_t e = 0; e < p.n_experts; ++e) {
+          if (p.sigmoid == 0 && k == 0) {
+            scores[e] /= sum;
+          }
+          const double value = scores[e] + (bias != nullptr ? double{bias[e]} : 0.0);
+          if (!taken[e] && (best == p.n_experts || value > best_value)) {
+            best = e;
+            best_value = value;
+          }
+        }
+        taken[best] = true;
+        experts[k] = best;
+        weights[k] = static_cast<float>(scores[best]);
+        chosen_sum += scores[best];
+      }
+      for (uint32_t k = 0; k < p.n_used && p.normalised != 0; ++k) {
+        weights[k] /= static_cast<float>(std::max(chosen_sum, double{kLeastRouteSum}));
+      }
+    }
+  }
+
+  void sortRoutes(const Op& op) {
+    const SortRoutesPush& p = op.push.sort_routes;
+    const uint32_t n = header().n_tokens * p.n_used;
+    uint32_t* const experts = words(op, 0);
+    uint32_t* const place = words(op, 2) + 2 * p.routes;
+    uint32_t* const route_at = place + p.routes;
+    uint32_t* const begin = route_at + p.routes;
+    uint32_t next = 0;
+    for (uint32_t e = 0; e < p.n_experts; ++e) {
+      begin[e] = next;
+      for (uint32_t r = 0; r < n; ++r) {
+        if (experts[r] == e) {
+          place[r] = next;
+          route_at[next++] = r;
+        }
+      }
+    }
+    begin[p.n_experts] = next;
+  }
+
+  void expertMatmul(const Op& op) {
+    const ExpertMatmulPush& p = op.push.expert_matmul;
+    const uint32_t* const routes = words(op, 4);
+    const uint32_t* const route_at = routes + 3 * p.routes;
+    const uint32_t* const begin = routes + 4 * p.routes;
+    const uint64_t stack_words = ceilDiv(p.rows, kGroupRows) * p.group_words;
+    for (uint32_t e = 0; e < p.n_experts; ++e) {
+      const uint32_t slot = (p.has_slots != 0 ? words(op, kExpertSlots)[e] : e) - p.first;
+      if (slot >= p.count) {  // wraps for those before, and for none
+        continue;
+      }
+      const WeightRows rows = {op.weights, words(op, 0) + slot * stack_words, p.group_words,
+                               p.side_word};
+      for (uint32_t at = begin[e]; at < begin[e + 1]; ++at) {
+        const uint32_t x = p.of_tokens != 0 ? route_at[at] / p.n_used : at;
+        const float* const in = floats(op, 3) + static_cast<uint64_t>(x) * p.in_stride;
+        float* const out = floats(op, 2) + static_cast<uint64_t>(at) * p.out_stride + p.out_first;
+        for (uint32_t r = 0; r < p.rows; ++r) {
+          rows.dots(r, p.units, in, p.in_stride, 1, out + r);
+        }
+      }
+    }
+  }
+
+  void expertCombine(const Op& op) {
+    const ExpertCombinePush& p = op.push.expert_combine;
+    const float* const weights = floats(op, 3) + p.routes;
+    const uint32_t* const place = words(op, 3) + 2 * p.routes;
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      float* const out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride;
+      for (uint32_t c = 0; c < p.cols; ++c) {
+        float sum = 0;
+        for (uint32_t r = t * p.n_used; r < (t + 1) * p.n_used; ++r) {
+          sum += weights[r] * floats(op, 0)[static_cast<uint64_t>(place[r]) * p.in_stride + c];
+        }
+        out[c] += sum;
+      }
+    }
+  }
+
+  Status fetchExperts(const Op& op) {
+    return experts_->fetch(op.push.fetch_experts, header().n_tokens, words(op, 0), words(op, 2),
+                           this);
+  }
+
+  void tail(const Op& op) {
+    const TailPush& p = op.push.tail;
+    const float* const in = floats(op, 0) + static_cast<uint64_t>(header().tail) * p.stride;
+    std::memmove(floats(op, 2), in, p.cols * sizeof(float));
+  }
+
+  // --------------------------------------------------------------------------------------------------
+
   void softCap(const Op& op) {
     const SoftCapPush& p = op.push.soft_cap;
     for (uint32_t i = 0; i < header().n_outputs; ++i) {
@@ -372,17 +495,31 @@ class ReferenceExecutor final : public HostExecutor {
     oriel::topTokens(lastLogits(op, header()), op.push.top, words(op, 3),
                      reinterpret_cast<TopTokens*>(words(op, 2)));
   }
+
+  ExpertFetch* const experts_;
 };
 static_assert(sizeof(ReferenceExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
 
 // In the order of OpKind.
 const ReferenceExecutor::Run ReferenceExecutor::kRun[kOpKinds] = {
-    &ReferenceExecutor::embed,          &ReferenceExecutor::rmsNorm,
-    &ReferenceExecutor::matmul,         &ReferenceExecutor::addBias,
-    &ReferenceExecutor::ropeAppend,     &ReferenceExecutor::attention,
-    &ReferenceExecutor::attentionMerge, &ReferenceExecutor::gatedActivation,
-    &ReferenceExecutor::shortConv,      &ReferenceExecutor::softCap,
-    &ReferenceExecutor::topBlocks,      &ReferenceExecutor::topTokens,
+    &ReferenceExecutor::embed,
+    &ReferenceExecutor::rmsNorm,
+    &ReferenceExecutor::matmul,
+    &ReferenceExecutor::addBias,
+    &ReferenceExecutor::ropeAppend,
+    &ReferenceExecutor::attention,
+    &ReferenceExecutor::attentionMerge,
+    &ReferenceExecutor::gatedActivation,
+    &ReferenceExecutor::shortConv,
+    &ReferenceExecutor::softCap,
+    &ReferenceExecutor::topBlocks,
+    &ReferenceExecutor::topTokens,
+    &ReferenceExecutor::route,
+    &ReferenceExecutor::sortRoutes,
+    &ReferenceExecutor::expertMatmul,
+    &ReferenceExecutor::expertCombine,
+    nullptr,
+    &ReferenceExecutor::tail,
 };
 
 }  // namespace

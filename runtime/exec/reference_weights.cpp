@@ -2,6 +2,7 @@
 
 #include "base/half.h"
 #include "plan/weight_layout.h"
+#include "plan/codebooks.h"
 
 namespace oriel {
 namespace {
@@ -47,6 +48,37 @@ uint32_t highBit(uint32_t word, uint32_t i) { return word >> (8 * (i % 4) + i / 
 constexpr int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                    1,    13,   25,  38,  53,  69,  89,  113};
 
+/// What MXFP4 quants stand for, twice.
+constexpr int8_t kMxfp4Values[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+/// What codes of the codebooks stand for.
+constexpr float kIq2Sizes[3] = {8, 25, 43};
+constexpr float kIq3XxsSizes[8] = {4, 12, 20, 28, 36, 44, 52, 62};
+
+// 2^(e - 128); the two smallest are subnormal.
+float powerOfTwo(uint32_t e) { return bitsToFloat(e < 2 ? 1u << (21 + e) : (e - 1) << 23); }
+
+// Code i of an entry of a codebook.
+template <uint32_t kBits>
+uint32_t codeOf(const uint32_t* book, uint32_t entry, uint32_t i) {
+  return book[entry / 2] >> (16 * (entry % 2) + kBits * i) & ((1u << kBits) - 1);
+}
+
+// What a sign word has in place of every eighth sign, and those signs: odd where the seven before are.
+uint32_t insteadOfSigns(uint32_t word) {
+  return (word >> 25 & 1) | (word >> 26 & 2) | (word >> 27 & 4) | (word >> 28 & 8);
+}
+uint32_t evenSigns(uint32_t word) {
+  uint32_t signs = word & 0x55ffffffu;
+  for (uint32_t l = 0; l < 4; ++l) {
+    uint32_t odd = 0;
+    for (uint32_t i = 8 * l; i < 8 * l + 7; ++i) {
+      odd ^= highBit(signs, i);
+    }
+    signs |= odd << (25 + 2 * l);
+  }
+  return signs;
+}
+
 // Every product below is exact in float32, so fusing it with a sum changes nothing.
 template <typename Quant>
 void scaled(float scale, const Quant& quant, float (&out)[kUnit]) {
@@ -59,6 +91,70 @@ template <typename Quant>
 void scaledPlus(float scale, float add, const Quant& quant, float (&out)[kUnit]) {
   for (uint32_t i = 0; i < kUnit; ++i) {
     out[i] = scale * static_cast<float>(static_cast<int32_t>(quant(i))) + add;
+  }
+}
+
+float withSign(float size, uint32_t signs, uint32_t i) {
+  return highBit(signs, i) != 0 ? -size : size;
+}
+
+// IQ2: `index` of eight values and `scale` of a half of the unit.
+template <typename Index, typename Scale>
+void eights(const uint32_t* book, float d, uint32_t signs, const Index& index, const Scale& scale,
+            float (&out)[kUnit]) {
+  for (uint32_t i = 0; i < kUnit; ++i) {
+    const float size = kIq2Sizes[codeOf<2>(book, index(i / 8), i % 8)];
+    out[i] = d * 0.125f * static_cast<float>(2 * scale(i / 16) + 1) * withSign(size, signs, i);
+  }
+}
+
+void unpackIq2(WeightType type, const Row& row, uint32_t unit, float (&out)[kUnit]) {
+  const uint32_t u = unit % 8;
+  const uint32_t words = weightGeometry(type, 256).side;
+  const uint32_t at = unit / 8 * words;
+  const float d = lowHalf(row.side(at));
+  const uint32_t signs = row.side(at + words - 8 + u);
+  const auto scale16 = [&](uint32_t half) {
+    return row.side(at + 1 + u / 4) >> (8 * (u % 4) + 4 * half) & 15;
+  };
+  const auto low = [&](uint32_t word, uint32_t l) { return sideByte(row, at + word + u, l); };
+  switch (type) {
+    case WeightType::kIq2Xxs:
+      return eights(
+          kIq2XxsGrid, d, evenSigns(signs), [&](uint32_t l) { return low(1, l); },
+          [&](uint32_t) { return insteadOfSigns(signs); }, out);
+    case WeightType::kIq2Xs:
+      return eights(
+          kIq2XsGrid, d, evenSigns(signs),
+          [&](uint32_t l) { return low(3, l) | (insteadOfSigns(signs) >> l & 1) << 8; }, scale16,
+          out);
+    default:
+      return eights(
+          kIq2SGrid, d, signs,
+          [&](uint32_t l) { return low(3, l) | (sideByte(row, at + 11, u) >> (2 * l) & 3) << 8; },
+          scale16, out);
+  }
+}
+
+void unpackIq3(WeightType type, const Row& row, uint32_t unit, float (&out)[kUnit]) {
+  const uint32_t u = unit % 8;
+  const uint32_t words = weightGeometry(type, 256).side;
+  const uint32_t at = unit / 8 * words;
+  const float d = lowHalf(row.side(at));
+  const uint32_t signs = row.side(at + words - 8 + u);
+  for (uint32_t i = 0; i < kUnit; ++i) {
+    if (type == WeightType::kIq3Xxs) {
+      const float size =
+          kIq3XxsSizes[codeOf<3>(kIq3XxsGrid, sideByte(row, at + 1 + 2 * u, i / 4), i % 4)];
+      out[i] = d * 0.25f * static_cast<float>(2 * insteadOfSigns(signs) + 1) *
+               withSign(size, evenSigns(signs), i);
+      continue;
+    }
+    const uint32_t high = sideByte(row, at + 18, u) >> (i / 4) & 1;
+    const uint32_t index = sideByte(row, at + 2 + 2 * u, i / 4) | high << 8;
+    const uint32_t scale = row.side(at + 1) >> (4 * u) & 15;
+    const float size = static_cast<float>(2 * codeOf<3>(kIq3SGrid, index, i % 4) + 1);
+    out[i] = d * static_cast<float>(2 * scale + 1) * withSign(size, signs, i);
   }
 }
 
@@ -95,6 +191,10 @@ void unpack256(WeightType type, const Row& row, uint32_t unit, uint32_t side_wor
         out[i] = d * scale16(i) * static_cast<float>(static_cast<int32_t>(q) - 32);
       }
       return;
+    case WeightType::kTq2_0:
+    case WeightType::kTq1_0:
+      return scaled(
+          d, [&](uint32_t i) { return twoBitQuant(i) - 1; }, out);
     case WeightType::kIq4Xs:
       return scaled(
           d * static_cast<float>(static_cast<int8_t>(sideByte(row, at + 1, u))),
@@ -168,6 +268,17 @@ void WeightRows::unpack(uint32_t r, uint32_t unit, float (&out)[kUnit]) const {
           lowHalf(both), highHalf(both),
           [&](uint32_t i) { return nibble(row, unit, i) + 16 * highBit(high, i); }, out);
     }
+    case WeightType::kMxfp4:
+      return scaled(
+          powerOfTwo(sideByte(row, 0, unit)),
+          [&](uint32_t i) { return kMxfp4Values[nibble(row, unit, i)]; }, out);
+    case WeightType::kIq2Xxs:
+    case WeightType::kIq2Xs:
+    case WeightType::kIq2S:
+      return unpackIq2(type, row, unit, out);
+    case WeightType::kIq3Xxs:
+    case WeightType::kIq3S:
+      return unpackIq3(type, row, unit, out);
     default:
       return unpack256(type, row, unit, weightGeometry(type, 256).side, out);
   }

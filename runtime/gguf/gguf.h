@@ -36,9 +36,17 @@ enum class TensorType : uint32_t {
   kQ4_K = 12,
   kQ5_K = 13,
   kQ6_K = 14,
+  kIq2Xxs = 16,
+  kIq2Xs = 17,
+  kIq3Xxs = 18,
   kIq4Nl = 20,
+  kIq3S = 21,
+  kIq2S = 22,
   kIq4Xs = 23,
   kBf16 = 30,
+  kTq1_0 = 34,
+  kTq2_0 = 35,
+  kMxfp4 = 39,
 };
 
 /// "Q4_K"; "unassigned" for numbers nobody has given a meaning. NUL-terminated constant.

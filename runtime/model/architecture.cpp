@@ -63,6 +63,44 @@ constexpr TensorRule kFeedForward[] = {
     {TensorRole::kUp, "ffn_up.weight", Where::kEveryLayer, Extent::kFeedForward, Extent::kEmbedding, true},
     {TensorRole::kDown, "ffn_down.weight", Where::kEveryLayer, Extent::kEmbedding, Extent::kFeedForward, true},
     kEnd};
+// Gemma 4: values are those of the keys where a layer has no matrix for them; only layers with a memory of their own
+// have keys.
+constexpr TensorRule kSharedAttention[] = {
+    {TensorRole::kQuery, "attn_q.weight", Where::kAttentionLayers, Extent::kQueries, Extent::kEmbedding, true},
+    {TensorRole::kKey, "attn_k.weight", Where::kMemoryLayers, Extent::kKeyValues, Extent::kEmbedding, true},
+    {TensorRole::kValue, "attn_v.weight", Where::kMemoryLayers, Extent::kKeyValues, Extent::kEmbedding, false},
+    {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kQueries, true},
+    {TensorRole::kQueryNorm, "attn_q_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kHead, true},
+    {TensorRole::kKeyNorm, "attn_k_norm.weight", Where::kMemoryLayers, Extent::kOne, Extent::kHead, true},
+    {TensorRole::kLayerScale, "layer_output_scale.weight", Where::kEveryLayer, Extent::kOne, Extent::kOne, false},
+    kEnd};
+constexpr TensorRule kLayerInputs[] = {
+    {TensorRole::kLayerInputEmbedding, "per_layer_token_embd.weight", Where::kModelLayerInputs, Extent::kVocabulary, Extent::kLayerInputs, true},
+    {TensorRole::kLayerInputProjection, "per_layer_model_proj.weight", Where::kModelLayerInputs, Extent::kLayerInputs, Extent::kEmbedding, true},
+    {TensorRole::kLayerInputNorm, "per_layer_proj_norm.weight", Where::kModelLayerInputs, Extent::kOne, Extent::kLayerInput, true},
+    {TensorRole::kLayerInputGate, "inp_gate.weight", Where::kLayerInputs, Extent::kLayerInput, Extent::kEmbedding, true},
+    {TensorRole::kLayerInputOut, "proj.weight", Where::kLayerInputs, Extent::kEmbedding, Extent::kLayerInput, true},
+    {TensorRole::kLayerInputPostNorm, "post_norm.weight", Where::kLayerInputs, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kDenseFeedForward[] = {
+    {TensorRole::kGate, "ffn_gate.weight", Where::kDenseLayers, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kUp, "ffn_up.weight", Where::kDenseLayers, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kDown, "ffn_down.weight", Where::kDenseLayers, Extent::kEmbedding, Extent::kFeedForward, true},
+    kEnd};
+constexpr TensorRule kExperts[] = {
+    {TensorRole::kRouter, "ffn_gate_inp.weight", Where::kExpertLayers, Extent::kExperts, Extent::kEmbedding, true},
+    {TensorRole::kExpertGate, "ffn_gate_exps.weight", Where::kExpertLayers, Extent::kExpertFeedForward, Extent::kEmbedding, true, Extent::kExperts},
+    {TensorRole::kExpertUp, "ffn_up_exps.weight", Where::kExpertLayers, Extent::kExpertFeedForward, Extent::kEmbedding, true, Extent::kExperts},
+    {TensorRole::kExpertDown, "ffn_down_exps.weight", Where::kExpertLayers, Extent::kEmbedding, Extent::kExpertFeedForward, true, Extent::kExperts},
+    kEnd};
+constexpr TensorRule kExpertBias[] = {
+    {TensorRole::kRouterBias, "exp_probs_b.bias", Where::kExpertLayers, Extent::kOne, Extent::kExperts, false},
+    kEnd};
+constexpr TensorRule kSharedExpert[] = {
+    {TensorRole::kGate, "ffn_gate_shexp.weight", Where::kSharedLayers, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kUp, "ffn_up_shexp.weight", Where::kSharedLayers, Extent::kFeedForward, Extent::kEmbedding, true},
+    {TensorRole::kDown, "ffn_down_shexp.weight", Where::kSharedLayers, Extent::kEmbedding, Extent::kFeedForward, true},
+    kEnd};
 constexpr TensorRule kFused[] = {
     {TensorRole::kQkv, "attn_qkv.weight", Where::kAttentionLayers, Extent::kQkv, Extent::kEmbedding, true},
     {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kQueries, true},
@@ -139,6 +177,24 @@ constexpr Traits kLfm2Traits = traits([](Traits* t) {
   t->feed_forward_by_tensor = true;
   t->all_slide = t->sliding_is_optional = t->sliding_main_rope = true;
 });
+constexpr Traits kLfm2MoeTraits = traits([](Traits* t) {
+  t->experts = t->expert_width_own = t->expert_gating = t->expert_normalised = true;
+  t->leading_dense = true;
+});
+constexpr Traits kGraniteMoeTraits = traits([](Traits* t) {
+  t->scales = t->hybrid_keys = true;
+  t->experts = t->expert_normalised = t->shared_expert = true;
+});
+constexpr Traits kOlmoeTraits = traits([](Traits* t) { t->row_norms = t->experts = true; });
+constexpr Traits kQwen3MoeTraits =
+    traits([](Traits* t) { t->experts = t->expert_width_own = t->expert_normalised = true; });
+constexpr Traits kGemma4Traits = traits([](Traits* t) {
+  t->gelu = t->scaled_embedding = t->unit_scores = t->value_norm = true;
+  t->sliding_period = 5;
+  t->sliding_rope_theta = 10000.0;
+  t->sliding_head = t->shared_memories = t->layer_inputs = true;
+  t->logit_cap = 30;
+});
 constexpr Traits kSmolLm3Traits = traits([](Traits* t) { t->no_rope_period = 4; });
 
 // clang-format off
@@ -159,6 +215,11 @@ constexpr Architecture kArchitectures[] = {
     {"gemma2", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kAttention, kFeedForward}, kGemma2Traits},
     // LFM2 and LFM2.5: layers without heads of keys are short convolutions.
     {"lfm2", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kFeedForward}, kLfm2Traits},
+    {"lfm2moe", RopePairing::kHalves, {kEmbedding, kLfm2Head, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kShortConv, kDenseFeedForward, kExperts, kExpertBias}, kLfm2MoeTraits},
+    {"granitemoe", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kExperts, kSharedExpert}, kGraniteMoeTraits},
+    {"olmoe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAttention, kRowNorms, kExperts}, kOlmoeTraits},
+    {"qwen3moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kExperts}, kQwen3MoeTraits},
+    {"gemma4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kSharedAttention, kFeedForward, kLayerInputs}, kGemma4Traits},
     {"phi3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kFused}, kPlain},
 };
 // clang-format on

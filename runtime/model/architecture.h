@@ -32,10 +32,25 @@ enum class Extent : uint8_t {
   kRopePairs,        ///< of the main table
   kThreeEmbeddings,  ///< 3 n_embd
   kConvTaps,
+  kExperts,
+  kExpertFeedForward,  ///< n_ff of an expert
+  kLayerInput,         ///< layer_input
+  kLayerInputs,        ///< layer_input of all layers
 };
 
-/// Which layers have a tensor; kModel: it is one of the whole model.
-enum class Where : uint8_t { kModel, kEveryLayer, kAttentionLayers, kConvLayers };
+/// Which layers have a tensor.
+enum class Where : uint8_t {
+  kModel,             ///< none: it is one of the whole model
+  kModelLayerInputs,  ///< likewise, of models whose layers have inputs of their own
+  kEveryLayer,
+  kAttentionLayers,
+  kMemoryLayers,  ///< attention with a memory of its own; what others carry means nothing
+  kConvLayers,
+  kDenseLayers,   ///< those with a feed-forward that every token takes, beside experts or without
+  kExpertLayers,  ///< those with experts
+  kSharedLayers,  ///< those with both
+  kLayerInputs,   ///< all, where layers have inputs of their own
+};
 
 struct TensorRule {
   TensorRole role;
@@ -44,11 +59,12 @@ struct TensorRule {
   Extent rows;  ///< kOne: a vector
   Extent cols;
   bool required;
+  Extent depth = Extent::kOne;  ///< matrices, one behind the other
 };
 
 /// A group of rules that architectures share; ends with a null name.
 using TensorRules = const TensorRule*;
-constexpr uint32_t kMaxRuleGroups = 10;
+constexpr uint32_t kMaxRuleGroups = 12;
 
 /// What an architecture does that its files do not say. Keys are "<architecture>.<suffix>".
 struct Traits {
@@ -76,12 +92,26 @@ struct Traits {
   bool sliding_main_rope = false;  ///< sliding-window layers share the scaling of RoPE
   double sliding_rope_theta = 0;   ///< their base, unless the file says otherwise
 
+  bool shared_memories = false;  ///< attention.shared_kv_layers: the last so many have no memory
+  bool sliding_head = false;     ///< sliding-window layers have a head size of their own (.._swa)
+  bool value_norm = false;       ///< LayerKind::value_norm
+  bool layer_inputs = false;     ///< embedding_length_per_layer_input is read
+
+  // Mixtures of experts.
+  bool experts = false;            ///< expert_count and expert_used_count are read
+  bool expert_width_own = false;   ///< expert_feed_forward_length; else feed_forward_length
+  bool expert_gating = false;      ///< expert_gating_func is read; else a softmax
+  bool expert_normalised = false;  ///< Experts::normalised
+  bool leading_dense = false;      ///< leading_dense_block_count is read
+  bool shared_expert = false;      ///< expert_shared_feed_forward_length is read
+
   bool hybrid_keys = false;  ///< files carry numbers of state-space layers that they do not have
 
   // Multipliers.
   bool scales = false;          ///< embedding_scale, residual_scale, logit_scale are read
   bool scale_defaults = false;  ///< and missing ones are 12, 1.4 / sqrt(n_layers), n_embd / 256
   bool attention_scale = true;  ///< attention.scale is read
+  bool unit_scores = false;     ///< scores are not scaled
   uint32_t width_scaled_layers =
       0;                 ///< models of so many layers scale scores by 1 / sqrt(n_embd / n_heads)
   double score_cap = 0;  ///< attn_logit_softcapping is read; this where it is missing

@@ -20,6 +20,15 @@ constexpr uint8_t kMainRope = 0;
 constexpr uint8_t kSlidingRope = 1;
 constexpr uint32_t kMaxRopes = 2;
 
+/// A mixture of experts: feed-forwards of which a token takes the best few by a router's word.
+struct Experts {
+  uint32_t count = 0;  ///< 0: none; else 1 .. kMaxExperts
+  uint32_t used = 0;   ///< by a token: 1 .. kMaxExpertsUsed, at most count
+  uint32_t n_ff = 0;
+  bool sigmoid = false;     ///< scores are sigmoids, not a softmax over all experts
+  bool normalised = false;  ///< weights of the chosen are divided by their sum
+};
+
 /// One kind of layer. All counts are within base/limits.h.
 struct LayerKind {
   Mixer mixer = Mixer::kAttention;
@@ -28,11 +37,13 @@ struct LayerKind {
   bool gelu = false;              ///< feed-forward gate: GELU (tanh form); else SiLU
   bool row_norms = false;         ///< norms of queries and keys are over all heads together
   bool norms_after_rope = false;  ///< and come after RoPE
+  bool value_norm = false;        ///< values are divided by their root mean square, head by head
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;  ///< divides n_heads
   uint32_t head_dim = 0;    ///< even, kMinHeadDim .. kMaxHeadDim
   uint32_t latent_dim = 0;  ///< MLA: a token is one vector of so many values; 0: keys and values
-  uint32_t n_ff = 0;
+  uint32_t n_ff = 0;        ///< of the feed-forward that every token takes; 0: none, experts alone
+  Experts experts;
   uint32_t conv_taps = 0;     ///< kShortConv: 1 .. kMaxConvTaps tokens, itself included
   uint32_t state_words = 0;   ///< kState: floats of a state
   float attention_scale = 0;  ///< of scores

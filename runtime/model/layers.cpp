@@ -17,6 +17,21 @@ bool hasConvLayers(const Architecture& architecture) {
   return found;
 }
 
+/// A count of the whole model; `*count` stays as it is where the key is missing and not required.
+Status readModelCount(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                      Need need, uint32_t minimum, uint32_t maximum, const Log& log,
+                      uint32_t* count) {
+  const KeyName key(architecture, suffix);
+  if (!file.has(key.text)) {
+    return need == Need::kRequired ? missingKey(key.text, log) : kOk;
+  }
+  uint64_t value = 0;
+  ORIEL_TRY(readCount(file, key.text, log, &value));
+  ORIEL_TRY(checkRange(key.text, value, minimum, maximum, log));
+  *count = static_cast<uint32_t>(value);
+  return kOk;
+}
+
 // --- Heads ---------------------------------------------------------------------------------------
 
 Status checkHeads(const Architecture& architecture, uint32_t layer, const LayerKind& kind,
@@ -84,19 +99,40 @@ Status readRopeDims(const GgufFile& file, const Architecture& architecture, cons
   return kOk;
 }
 
-Status readRopeDims(const GgufFile& file, const Architecture& architecture, const Log& log,
-                    ModelDesc* desc) {
+/// Of all tables; `sliding_head`: head_dim of sliding-window layers.
+Status readRopeDims(const GgufFile& file, const Architecture& architecture, uint32_t sliding_head,
+                    const Log& log, ModelDesc* desc) {
   bool finetuned = true;
   if (architecture.traits.finetuned_rope) {
     (void)file.getBool(KeyName(architecture, "rope.scaling.finetuned").text, &finetuned);
   }
   uint32_t dims = desc->head_dim;
   ORIEL_TRY(readRopeDims(file, architecture, "rope.dimension_count", desc->head_dim, log, &dims));
-  uint32_t sliding = dims;
+  uint32_t sliding = sliding_head == desc->head_dim ? dims : sliding_head;
   ORIEL_TRY(
-      readRopeDims(file, architecture, "rope.dimension_count_swa", desc->head_dim, log, &sliding));
+      readRopeDims(file, architecture, "rope.dimension_count_swa", sliding_head, log, &sliding));
   desc->ropes[kMainRope].dims = finetuned ? dims : 0;
   desc->ropes[kSlidingRope].dims = finetuned ? sliding : 0;
+  return kOk;
+}
+
+/// Sliding-window layers may have a size of head of their own.
+Status readSlidingHead(const GgufFile& file, const Architecture& architecture, const Log& log,
+                       uint32_t* head_dim) {
+  if (!architecture.traits.sliding_head) {
+    return kOk;
+  }
+  ORIEL_TRY(readModelCount(file, architecture, "attention.key_length_swa", Need::kOptional,
+                           kMinHeadDim, kMaxHeadDim, log, head_dim));
+  uint32_t value_dim = *head_dim;
+  ORIEL_TRY(readModelCount(file, architecture, "attention.value_length_swa", Need::kOptional,
+                           kMinHeadDim, kMaxHeadDim, log, &value_dim));
+  if (value_dim != *head_dim || *head_dim % 2 != 0) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "heads of sliding-window layers have keys of %" PRIu32 " and values of %" PRIu32
+                    " values, this build runs equal and even sizes: use another model",
+                    *head_dim, value_dim);
+  }
   return kOk;
 }
 
@@ -267,11 +303,14 @@ Status readAttention(const GgufFile& file, const Architecture& architecture, con
   kind->gelu = traits.gelu;
   kind->row_norms = traits.row_norms;
   kind->norms_after_rope = traits.norms_after_rope;
+  kind->value_norm = traits.value_norm;
   kind->head_dim = desc.head_dim;
   const bool by_width = traits.width_scaled_layers == desc.n_layers;
   double scale = 1.0 / std::sqrt(by_width ? static_cast<double>(desc.n_embd) / desc.n_heads
                                           : static_cast<double>(desc.head_dim));
-  if (traits.attention_scale) {
+  if (traits.unit_scores) {
+    scale = 1;
+  } else if (traits.attention_scale) {
     ORIEL_TRY(readScale(file, architecture, "attention.scale", Need::kOptional, log, &scale));
   }
   kind->attention_scale = static_cast<float>(scale);
@@ -280,6 +319,53 @@ Status readAttention(const GgufFile& file, const Architecture& architecture, con
     ORIEL_TRY(readScale(file, architecture, "attn_logit_softcapping", Need::kOptional, log, &cap));
   }
   kind->soft_cap = static_cast<float>(cap);
+  return kOk;
+}
+
+// --- Experts -------------------------------------------------------------------------------------
+
+/// What the layers with experts have in common.
+struct ExpertCounts {
+  Experts experts;
+  uint32_t dense_layers = 0;  ///< the first so many have none
+  uint32_t shared_ff = 0;     ///< of the feed-forward beside them
+};
+
+Status readExperts(const GgufFile& file, const Architecture& architecture, uint32_t n_layers,
+                   uint32_t n_ff, const Log& log, ExpertCounts* found) {
+  const Traits& traits = architecture.traits;
+  if (!traits.experts) {
+    return kOk;
+  }
+  const auto read = [&](const char* suffix, Need need, uint32_t minimum, uint32_t maximum,
+                        uint32_t* count) {
+    return readModelCount(file, architecture, suffix, need, minimum, maximum, log, count);
+  };
+  Experts& experts = found->experts;
+  ORIEL_TRY(read("expert_count", Need::kRequired, 1, kMaxExperts, &experts.count));
+  ORIEL_TRY(read("expert_used_count", Need::kRequired, 1, std::min(kMaxExpertsUsed, experts.count),
+                 &experts.used));
+  experts.n_ff = traits.expert_width_own ? n_ff / experts.used : n_ff;
+  if (traits.expert_width_own) {
+    // Some files leave out an expert's width and state that of all that are used.
+    ORIEL_TRY(read("expert_feed_forward_length",
+                   traits.expert_gating || experts.n_ff == 0 ? Need::kRequired : Need::kOptional, 1,
+                   kMaxFeedForward, &experts.n_ff));
+  }
+  uint32_t gating = 1;
+  if (traits.expert_gating) {
+    ORIEL_TRY(read("expert_gating_func", Need::kRequired, 1, 2, &gating));
+  }
+  experts.sigmoid = gating == 2;
+  experts.normalised = traits.expert_normalised;
+  if (traits.leading_dense) {
+    ORIEL_TRY(
+        read("leading_dense_block_count", Need::kOptional, 0, n_layers, &found->dense_layers));
+  }
+  if (traits.shared_expert) {
+    ORIEL_TRY(read("expert_shared_feed_forward_length", Need::kOptional, 0, kMaxFeedForward,
+                   &found->shared_ff));
+  }
   return kOk;
 }
 
@@ -294,6 +380,29 @@ uint8_t ropeOf(const Traits& traits, const ModelDesc& desc, uint32_t layer, bool
     return kNoRope;
   }
   return rope;
+}
+
+/// Layers at the end that read the memory of the last one of their sort before them.
+Status shareMemories(const GgufFile& file, const Architecture& architecture, const Log& log,
+                     ModelDesc* desc) {
+  uint32_t shared = 0;
+  ORIEL_TRY(readModelCount(file, architecture, "attention.shared_kv_layers", Need::kOptional, 0,
+                           desc->n_layers - 1, log, &shared));
+  const uint32_t owners = desc->n_layers - shared;
+  for (uint32_t layer = owners; layer < desc->n_layers; ++layer) {
+    uint32_t source = owners;
+    while (source != 0 && desc->slides(source - 1) != desc->slides(layer)) {
+      --source;
+    }
+    if (source == 0) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s is %" PRIu32 ", but no layer before has what layer %" PRIu32
+                      " reads: convert the model again",
+                      KeyName(architecture, "attention.shared_kv_layers").text, shared, layer);
+    }
+    desc->layers[layer].memory_of = static_cast<uint16_t>(source - 1);
+  }
+  return kOk;
 }
 
 Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind kind,
@@ -381,10 +490,25 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     of.ff = by_tensor ? static_cast<uint32_t>(gate.dims[1]) : of.ff;
     desc->n_heads = std::max(desc->n_heads, of.heads);
     desc->n_kv_heads = std::max(desc->n_kv_heads, of.kv_heads);
-    desc->n_ff = std::max(desc->n_ff, of.ff);
+  }
+  ExpertCounts experts;
+  ORIEL_TRY(readExperts(file, architecture, desc->n_layers, counts[0].ff, log, &experts));
+  for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
+    if (traits.experts && layer >= experts.dense_layers) {
+      counts[layer].ff = experts.shared_ff;
+    }
+    desc->n_ff = std::max(desc->n_ff, counts[layer].ff);
   }
   ORIEL_TRY(completeHeads(file, architecture, log, desc));
-  ORIEL_TRY(readRopeDims(file, architecture, log, desc));
+  const uint32_t full_head = desc->head_dim;
+  uint32_t sliding_head = full_head;
+  ORIEL_TRY(readSlidingHead(file, architecture, log, &sliding_head));
+  ORIEL_TRY(readRopeDims(file, architecture, sliding_head, log, desc));
+  desc->head_dim = std::max(full_head, sliding_head);
+  if (traits.layer_inputs) {
+    ORIEL_TRY(readModelCount(file, architecture, "embedding_length_per_layer_input",
+                             Need::kRequired, 0, kMaxLayerInput, log, &desc->layer_input));
+  }
   SlidingPattern sliding;
   ORIEL_TRY(sliding.open(file, architecture, log, desc));
   ORIEL_TRY(readMultipliers(file, architecture, log, desc));
@@ -404,6 +528,10 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     kind.n_heads = counts[layer].heads;
     kind.n_kv_heads = counts[layer].kv_heads;
     kind.n_ff = counts[layer].ff;
+    if (traits.experts && layer >= experts.dense_layers) {
+      kind.experts = experts.experts;
+    }
+    kind.head_dim = windows[layer] != 0 ? sliding_head : full_head;
     if (kind.n_kv_heads != 0) {
       ORIEL_TRY(checkHeads(architecture, layer, kind, log));
     }
@@ -414,6 +542,9 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
         ORIEL_ERROR_UNSUPPORTED,
         "%s is 0 in every layer, this build runs models with attention: use another model",
         KeyName(architecture, "attention.head_count_kv").text);
+  }
+  if (traits.shared_memories) {
+    ORIEL_TRY(shareMemories(file, architecture, log, desc));
   }
   return checkMemories(*desc, log);
 }

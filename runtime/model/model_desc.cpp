@@ -15,10 +15,14 @@
 namespace oriel {
 namespace {
 
+bool ofLayers(const TensorRule& rule) {
+  return rule.where != Where::kModel && rule.where != Where::kModelLayerInputs;
+}
+
 /// "blk.3.attn_q.weight"
 struct TensorName {
   TensorName(const TensorRule& rule, uint32_t layer) {
-    if (rule.where != Where::kModel) {
+    if (ofLayers(rule)) {
       std::snprintf(text, sizeof(text), "blk.%" PRIu32 ".%s", layer, rule.name);
     } else {
       std::snprintf(text, sizeof(text), "%s", rule.name);
@@ -27,14 +31,26 @@ struct TensorName {
   char text[kMaxTensorNameBytes + 1];
 };
 
-bool isIn(const TensorRule& rule, const LayerKind& kind) {
+bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
+  const LayerKind& kind = desc.kind(layer);
   switch (rule.where) {
     case Where::kModel:
+    case Where::kModelLayerInputs:
       return false;
     case Where::kEveryLayer:
       return true;
     case Where::kAttentionLayers:
       return kind.mixer == Mixer::kAttention;
+    case Where::kMemoryLayers:
+      return kind.mixer == Mixer::kAttention && desc.ownsMemory(layer);
+    case Where::kDenseLayers:
+      return kind.experts.count == 0;
+    case Where::kExpertLayers:
+      return kind.experts.count != 0;
+    case Where::kSharedLayers:
+      return kind.experts.count != 0 && kind.n_ff != 0;
+    case Where::kLayerInputs:
+      return desc.layer_input != 0;
     case Where::kConvLayers:
       return kind.mixer == Mixer::kShortConv;
   }
@@ -67,6 +83,14 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
       return 3ull * desc.n_embd;
     case Extent::kConvTaps:
       return kind.conv_taps;
+    case Extent::kExperts:
+      return kind.experts.count;
+    case Extent::kExpertFeedForward:
+      return kind.experts.n_ff;
+    case Extent::kLayerInput:
+      return desc.layer_input;
+    case Extent::kLayerInputs:
+      return uint64_t{desc.layer_input} * desc.n_layers;
   }
   return 0;
 }
@@ -95,7 +119,7 @@ const TensorRule* findRule(const Architecture& architecture, const GgufString& n
                            bool in_layers) {
   const TensorRule* found = nullptr;
   forEachRule(architecture, [&](const TensorRule& rule) {
-    if ((rule.where != Where::kModel) == in_layers && name.equals(rule.name)) {
+    if (ofLayers(rule) == in_layers && name.equals(rule.name)) {
       found = &rule;
     }
   });
@@ -127,8 +151,16 @@ bool isRunnable(uint32_t type, bool matrix) {
     case TensorType::kQ4_K:
     case TensorType::kQ5_K:
     case TensorType::kQ6_K:
+    case TensorType::kIq2Xxs:
+    case TensorType::kIq2Xs:
+    case TensorType::kIq2S:
+    case TensorType::kIq3Xxs:
+    case TensorType::kIq3S:
     case TensorType::kIq4Nl:
     case TensorType::kIq4Xs:
+    case TensorType::kTq1_0:
+    case TensorType::kTq2_0:
+    case TensorType::kMxfp4:
       return matrix;
   }
   return false;
@@ -138,24 +170,49 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
                    const LayerKind& kind, const Log& log) {
   const uint64_t rows = extentOf(desc, kind, rule.rows);
   const uint64_t cols = extentOf(desc, kind, rule.cols);
-  if (tensor.dims[0] != cols || tensor.dims[1] != rows || tensor.dims[2] != 1 ||
+  const uint64_t depth = extentOf(desc, kind, rule.depth);
+  if (tensor.dims[0] != cols || tensor.dims[1] != rows || tensor.dims[2] != depth ||
       tensor.dims[3] != 1) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "tensor %s has %" PRIu64 " rows of %" PRIu64 " values (%" PRIu64
                     " of them) where the file's own numbers ask for %" PRIu64 " rows of %" PRIu64
-                    ": convert the model again",
+                    " (%" PRIu64 " of them): convert the model again",
                     PrintableText(tensor.name).text, tensor.dims[1], tensor.dims[0],
-                    tensor.dims[2] * tensor.dims[3], rows, cols);
+                    tensor.dims[2] * tensor.dims[3], rows, cols, depth);
   }
   const bool matrix = rule.rows != Extent::kOne && rule.cols != Extent::kConvTaps;
   if (!isRunnable(tensor.type, matrix)) {
-    return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "tensor %s has type %s, this build runs %s: use a file in one of these",
-                    PrintableText(tensor.name).text, tensorTypeName(tensor.type),
-                    matrix ? "F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ4_NL and IQ4_XS"
-                           : "F32, F16 and BF16 there");
+    return log.fail(
+        ORIEL_ERROR_UNSUPPORTED,
+        "tensor %s has type %s, this build runs %s: use a file in one of these",
+        PrintableText(tensor.name).text, tensorTypeName(tensor.type),
+        matrix ? "F32, F16, BF16, Q8_0, Q4_0 to Q5_1, Q2_K to Q6_K, IQ2_XXS to IQ4_XS, TQ1_0, "
+                 "TQ2_0 and MXFP4"
+               : "F32, F16 and BF16 there");
   }
   return kOk;
+}
+
+/// A tensor that its layer has no use for.
+Status misplaced(const GgufTensor& tensor, const Architecture& architecture, const TensorRule& rule,
+                 const ModelDesc& desc, uint32_t layer, const Log& log) {
+  const bool of_experts = rule.where == Where::kExpertLayers ||
+                          rule.where == Where::kSharedLayers || rule.where == Where::kDenseLayers;
+  if (of_experts || rule.where == Where::kLayerInputs) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "tensor %s is there, but the file's own numbers give layer %" PRIu32
+                    " no %s: convert the model again",
+                    PrintableText(tensor.name).text, layer,
+                    rule.where == Where::kExpertLayers   ? "experts"
+                    : rule.where == Where::kSharedLayers ? "shared expert"
+                    : rule.where == Where::kDenseLayers  ? "feed-forward without experts"
+                                                         : "input of its own");
+  }
+  return log.fail(
+      ORIEL_ERROR_FORMAT,
+      "tensor %s is there, but %s makes layer %" PRIu32 " one of %s: convert the model again",
+      PrintableText(tensor.name).text, KeyName(architecture, "attention.head_count_kv").text, layer,
+      desc.kind(layer).mixer == Mixer::kAttention ? "attention" : "short convolutions");
 }
 
 /// One walk: every tensor is checked and noted.
@@ -184,14 +241,19 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
                       PrintableText(tensor.name).text, KeyName(architecture, "block_count").text,
                       desc->n_layers);
     }
-    const LayerKind& kind = desc->kind(layer);
-    if (in_layer && !isIn(*rule, kind)) {
-      return log.fail(
-          ORIEL_ERROR_FORMAT,
-          "tensor %s is there, but %s makes layer %" PRIu32 " one of %s: convert the model again",
-          PrintableText(tensor.name).text, KeyName(architecture, "attention.head_count_kv").text,
-          layer, kind.mixer == Mixer::kAttention ? "attention" : "short convolutions");
+    if (in_layer && !isIn(*rule, *desc, layer)) {
+      if (rule->where == Where::kMemoryLayers) {
+        continue;  // of a layer that reads another's memory
+      }
+      return misplaced(tensor, architecture, *rule, *desc, layer, log);
     }
+    if (rule->where == Where::kModelLayerInputs && desc->layer_input == 0) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "tensor %s is there, but %s is 0: convert the model again",
+                      PrintableText(tensor.name).text,
+                      KeyName(architecture, "embedding_length_per_layer_input").text);
+    }
+    const LayerKind& kind = desc->kind(layer);
     ORIEL_TRY(checkTensor(tensor, *rule, *desc, kind, log));
     tensors->add(rule->role, layer, tensor);
   }
@@ -205,11 +267,12 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
     }
   };
   forEachRule(architecture, [&](const TensorRule& rule) {
-    if (rule.required && rule.where == Where::kModel) {
+    if (rule.required && (rule.where == Where::kModel ||
+                          (rule.where == Where::kModelLayerInputs && desc->layer_input != 0))) {
       expect(rule, 0);
     }
     for (uint32_t layer = 0; rule.required && layer < desc->n_layers; ++layer) {
-      if (isIn(rule, desc->kind(layer))) {
+      if (isIn(rule, *desc, layer)) {
         expect(rule, layer);
       }
     }
@@ -293,7 +356,10 @@ bool sameKind(const LayerKind& a, const LayerKind& b) {
          a.n_heads == b.n_heads && a.n_kv_heads == b.n_kv_heads && a.head_dim == b.head_dim &&
          a.latent_dim == b.latent_dim && a.n_ff == b.n_ff && a.conv_taps == b.conv_taps &&
          a.state_words == b.state_words && a.attention_scale == b.attention_scale &&
-         a.soft_cap == b.soft_cap;
+         a.soft_cap == b.soft_cap && a.value_norm == b.value_norm &&
+         a.experts.count == b.experts.count && a.experts.used == b.experts.used &&
+         a.experts.n_ff == b.experts.n_ff && a.experts.sigmoid == b.experts.sigmoid &&
+         a.experts.normalised == b.experts.normalised;
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ struct ModelDesc {
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t n_ff = 0;
+  /// Values of an input that every layer has of its own, made of the token and of its embedding (Gemma 4); 0: none.
+  uint32_t layer_input = 0;
 
   LayerKind kinds[kMaxLayerKinds];
   uint32_t n_kinds = 0;
@@ -87,6 +89,14 @@ struct ModelDesc {
   bool ownsMemory(uint32_t layer) const { return layers[layer].memory_of == layer; }
   const LayerView& viewOf(uint32_t layer) const { return views[kind(layer).view]; }
   bool slides(uint32_t layer) const { return viewOf(layer).kind == ViewKind::kSliding; }
+  /// Layers at the end that have no memory of their own: tokens whose logits nobody wants need not pass them.
+  uint32_t layersWithoutMemory() const {
+    uint32_t count = 0;
+    while (count < n_layers && !ownsMemory(n_layers - 1 - count)) {
+      ++count;
+    }
+    return count;
+  }
   /// Whether some layer's queries or keys are rotated by the table.
   bool usesRope(uint8_t rope) const {
     for (uint32_t k = 0; k < n_kinds; ++k) {
@@ -146,8 +156,20 @@ enum class TensorRole : uint32_t {
   kConvIn,               // [3 n_embd][n_embd]
   kConvTaps,             // [n_embd][conv_taps]
   kConvOut,              // [n_embd][n_embd]
+  kRouter,               // [experts][n_embd]
+  kRouterBias,           // [experts], added to scores for choosing
+  kExpertGate,           // [experts][expert n_ff][n_embd]
+  kExpertUp,             // [experts][expert n_ff][n_embd]
+  kExpertDown,           // [experts][n_embd][expert n_ff]
+  kLayerScale,           // [1], what the residual is multiplied by behind the layer
+  kLayerInputEmbedding,  // [n_vocab][n_layers * layer_input]
+  kLayerInputProjection,  // [n_layers * layer_input][n_embd]
+  kLayerInputNorm,        // [layer_input], of every layer's
+  kLayerInputGate,        // [layer_input][n_embd]
+  kLayerInputOut,         // [n_embd][layer_input]
+  kLayerInputPostNorm,    // [n_embd]
 };
-constexpr uint32_t kTensorRoles = 27;
+constexpr uint32_t kTensorRoles = 39;
 
 class TensorIndex;  // model/tensor_index.h
 

@@ -25,9 +25,9 @@ struct Needed {
 // clang-format off
 // By general.architecture; names of GGUF converters.
 constexpr Needed kArchitectures[] = {
-    {"qwen2moe", kExperts},      {"qwen3moe", kExperts},     {"olmoe", kExperts},
+    {"qwen2moe", kExperts},
     {"phimoe", kExperts},        {"dbrx", kExperts},         {"grok", kExperts},
-    {"gpt-oss", kExperts},       {"llama4", kExperts},       {"granitemoe", kExperts},
+    {"gpt-oss", kExperts},       {"llama4", kExperts},
     {"ernie4_5-moe", kExperts},  {"glm4moe", kExperts},      {"hunyuan-moe", kExperts},
     {"bailingmoe", kExperts},    {"arctic", kExperts},       {"dots1", kExperts},
     {"minimax-m2", kExperts},    {"deepseek", kExperts},     {"deepseek2", kLatent},
@@ -36,13 +36,12 @@ constexpr Needed kArchitectures[] = {
     {"rwkv7", kStateSpace},      {"arwkv7", kStateSpace},    {"jamba", kStateSpace},
     {"falcon-h1", kStateSpace},  {"nemotron_h", kStateSpace}, {"granitehybrid", kStateSpace},
     {"plamo2", kStateSpace},     {"qwen3next", kStateSpace}, {"qwen35", kStateSpace},
-    {"lfm2moe", kExperts},       {"clip", kMedia},           {"mllama", kMedia},
+    {"clip", kMedia},           {"mllama", kMedia},
     {"qwen2vl", kMedia},         {"qwen3vl", kMedia},        {"qwen3vlmoe", kMedia},
     {"wavtokenizer-dec", kMedia}, {"bert", kEncoder},        {"modern-bert", kEncoder},
     {"nomic-bert", kEncoder},    {"nomic-bert-moe", kEncoder}, {"jina-bert-v2", kEncoder},
     {"neo-bert", kEncoder},      {"t5", kEncoder},           {"t5encoder", kEncoder},
     {"gemma-embedding", kEncoder}, {"gemma3n", "nested layers that share caches"},
-    {"gemma4", "embeddings of each layer and layers that share caches"},
     {"gemma", "a table of its tensors (of Gemma, 2 and 3 run)"},
     {"gpt2", kLayerNorm},        {"gptj", kLayerNorm},       {"gptneox", kLayerNorm},
     {"falcon", kLayerNorm},      {"phi2", kLayerNorm},       {"bloom", kLayerNorm},
@@ -120,6 +119,8 @@ bool reads(const Traits& traits, const char* suffix) {
        {Read{"attn_logit_softcapping", traits.score_cap != 0},
         Read{"final_logit_softcapping", traits.logit_cap != 0},
         Read{"ssm.state_size", traits.hybrid_keys}, Read{"ssm.conv_kernel", traits.hybrid_keys},
+        Read{"expert_count", traits.experts},
+        Read{"attention.shared_kv_layers", traits.shared_memories},
         Read{"logit_scale", traits.scales}, Read{"residual_scale", traits.scales},
         Read{"embedding_scale", traits.scales}}) {
     if (read.known && std::strcmp(read.suffix, suffix) == 0) {

@@ -2,10 +2,15 @@
 // computed here. docs/design.md names what differs between architectures, model/layer.h the fields that say so.
 #include "plan/forward.h"
 
+#include <cmath>
+
+#include "plan/experts.h"
 #include "plan/op_list.h"
 
 namespace oriel {
 namespace {
+
+constexpr float kSqrtHalf = 0.70710678f;
 
 class Forward {
  public:
@@ -29,9 +34,19 @@ class Forward {
   Status run() {
     outputNorm();
     ORIEL_TRY(embedding());
+    if (model_.layer_input != 0) {
+      ORIEL_TRY(layerInputs());
+    }
+    const uint32_t tail = model_.n_layers - model_.layersWithoutMemory();
     for (uint32_t layer = 0; layer < model_.n_layers; ++layer) {
+      if (layer == tail) {
+        beginTail();
+      }
       ORIEL_TRY(mixer(layer));
       ORIEL_TRY(feedForward(layer));
+      if (model_.layer_input != 0) {
+        ORIEL_TRY(addLayerInput(layer));
+      }
     }
     ORIEL_TRY(outputMatrix());
     bestTokens();
@@ -55,6 +70,7 @@ class Forward {
       push.rows = slice.rows;
       push.out_stride = act_.embd_stride;
       push.scale = model_.embedding_scale;
+      push.of_step = push.accumulate = 0;
       ops_.toBody(op);
       if (model_.tied_output) {
         outputSlice(slice);
@@ -62,6 +78,74 @@ class Forward {
         ops_.countRead(slice.geometry.rowBytes());
       }
     });
+  }
+
+  // --- Inputs of the layers' own: (norm(projection * embedding) + row of a table) / sqrt(2), layer by layer ---
+
+  Status layerInputs() {
+    const uint32_t cols = model_.layer_input;
+    const uint32_t all = cols * model_.n_layers;
+    const Rows inputs = {act_.layer_inputs, act_.layer_inputs_stride, cols};
+    ORIEL_TRY(ops_.product({{TensorRole::kLayerInputProjection, 0}}, residual_, inputs,
+                           act_.queries, Write::kOver));
+    // The products are divided by sqrt(n_embd) before they are normed, which the epsilon undoes.
+    const float eps = model_.rms_eps * static_cast<float>(model_.n_embd);
+    Op norm = ops_.norm(TensorRole::kLayerInputNorm, 0, inputs, inputs, eps, Write::kOver);
+    norm.push.rms_norm.rows = model_.n_layers;
+    norm.push.rms_norm.scale = kSqrtHalf;
+    ops_.toBody(norm);
+    const float scale = std::sqrt(static_cast<float>(cols)) * kSqrtHalf;
+    if (plan_->on_file.rows) {
+      ops_.rowsOnFile(TensorRole::kLayerInputEmbedding, all, io_.file_rows);
+      const WeightType type = plan_->on_file.row_type;
+      MatrixSlice rows = {io_.file_rows, type, weightGeometry(type, all), 0, plan_->chunk_tokens};
+      ops_.toBody(addRows(rows, all, scale, true));
+      ops_.countRead(rows.geometry.rowBytes());
+      return kOk;
+    }
+    return ops_.matrix(TensorRole::kLayerInputEmbedding, all, [&](const MatrixSlice& slice) {
+      ops_.toBody(addRows(slice, all, scale, false));
+      if (slice.first_row == 0) {
+        ops_.countRead(slice.geometry.rowBytes());
+      }
+    });
+  }
+
+  Op addRows(const MatrixSlice& slice, uint32_t cols, float scale, bool of_step) const {
+    Op op = ops_.make(OpKind::kEmbed, {slice.place, act_.device_step, act_.layer_inputs});
+    op.weights = slice.type;
+    op.push.embed = {cols,
+                     slice.geometry.groupWords(),
+                     slice.geometry.sideWord(),
+                     slice.first_row,
+                     slice.rows,
+                     act_.layer_inputs_stride,
+                     scale,
+                     of_step ? 1u : 0u,
+                     1};
+    return op;
+  }
+
+  // residual += norm(out * (activation(gate * residual) * input))
+  Status addLayerInput(uint32_t layer) {
+    const uint32_t cols = model_.layer_input;
+    const uint32_t gate = paddedCols(cols * model_.n_layers);
+    const Rows gates = {act_.layer_inputs, act_.layer_inputs_stride, cols, gate};
+    ORIEL_TRY(ops_.product({{TensorRole::kLayerInputGate, layer}}, residual_, gates, act_.gate_up,
+                           Write::kOver));
+    Op gated =
+        ops_.make(OpKind::kGatedActivation, {act_.layer_inputs, act_.device_step, act_.gated});
+    gated.push.gated_activation = {cols,
+                                   act_.layer_inputs_stride,
+                                   gate,
+                                   layer * cols,
+                                   act_.gated_stride,
+                                   model_.kind(layer).gelu ? 1u : 0u,
+                                   1};
+    ops_.toBody(gated);
+    const Rows in = {act_.gated, act_.gated_stride, cols};
+    return addBranch(TensorRole::kLayerInputOut, TensorRole::kLayerInputPostNorm, layer, in,
+                     act_.gate_up, true);
   }
 
   // --- A layer: residual += mixer(norm(residual)); residual += feedForward(norm(residual)) --------
@@ -88,15 +172,41 @@ class Forward {
   }
 
   // A branch's last product, added to the residual stream, by way of a norm where the architecture has one behind;
-  // meanwhile the piece `unused` is.
+  // meanwhile the piece `unused` is. `last`: of the layer, behind which the residual may be scaled.
   Status addBranch(TensorRole matrix, TensorRole norm, uint32_t layer, const Rows& in,
-                   const BufferRef& unused) {
+                   const BufferRef& unused, bool last = false) {
     if (!ops_.has(norm, layer)) {
       return ops_.product({{matrix, layer}}, in, residual_, unused, Write::kAdd);
     }
     ORIEL_TRY(ops_.product({{matrix, layer}}, in, normed_, unused, Write::kOver));
-    ops_.toBody(ops_.norm(norm, layer, normed_, residual_, model_.rms_eps, Write::kAdd));
+    Op add = ops_.norm(norm, layer, normed_, residual_, model_.rms_eps, Write::kAdd);
+    if (last && ops_.has(TensorRole::kLayerScale, layer)) {
+      add.bindings[add.n_bindings++] = ops_.vector(TensorRole::kLayerScale, layer, 1);
+      add.push.rms_norm.has_factor = 1;
+    }
+    ops_.toBody(add);
     return kOk;
+  }
+
+  // Layers from here on have no memory of their own: a token of a chunk whose logits are wanted goes on by itself.
+  void beginTail() {
+    ops_.endFill();
+    for (const Rows& rows :
+         {residual_, Rows{act_.layer_inputs, act_.layer_inputs_stride, act_.layer_inputs_stride}}) {
+      if (rows.cols != 0) {
+        Op op = ops_.make(OpKind::kTail, {rows.place, act_.device_step, rows.place});
+        op.push.tail = {rows.cols, rows.stride};
+        ops_.toTail(op);
+      }
+    }
+    ops_.beginTail();
+  }
+
+  // After an op that writes a memory.
+  void remembered(uint32_t layer) {
+    if (model_.ownsMemory(layer)) {
+      ops_.endFill();
+    }
   }
 
   // --- Attention: queries, keys, values; rotated and remembered; a weighted sum of what is seen ---
@@ -121,13 +231,19 @@ class Forward {
     }
     if (ops_.has(TensorRole::kQkv, layer)) {
       ORIEL_TRY(ops_.product({{TensorRole::kQkv, layer}}, in, qkv, act_.queries, Write::kOver));
-    } else {
+    } else if (ops_.has(TensorRole::kValue, layer)) {
       ORIEL_TRY(ops_.product(
           {{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}, {TensorRole::kValue, layer}}, in,
           qkv, act_.queries, Write::kOver));
+    } else {
+      ORIEL_TRY(ops_.product({{TensorRole::kQuery, layer}, {TensorRole::kKey, layer}}, in, qkv,
+                             act_.queries, Write::kOver));
     }
     const uint32_t keys = kind.queryCols();
     const uint32_t values = keys + kind.kvCols();
+    if (kind.value_norm) {  // before the keys are, of which they may be made
+      normValues(kind, ops_.has(TensorRole::kValue, layer) ? values : keys, values);
+    }
     addBias(TensorRole::kQueryBias, layer, kind.queryCols(), 0);
     addBias(TensorRole::kKeyBias, layer, kind.kvCols(), keys);
     addBias(TensorRole::kValueBias, layer, kind.kvCols(), values);
@@ -159,7 +275,16 @@ class Forward {
                 ? ops_.norm(ops_.ones(cols), qkv, qkv, model_.rms_eps, Write::kOver)
                 : ops_.norm(role, layer, qkv, qkv, model_.rms_eps, Write::kOver);
     op.push.rms_norm.rows = kind.row_norms ? 1 : heads;
-    op.push.rms_norm.first = first;
+    op.push.rms_norm.first = op.push.rms_norm.out_first = first;
+    ops_.toBody(op);
+  }
+
+  void normValues(const LayerKind& kind, uint32_t from, uint32_t to) {
+    const Rows qkv = {act_.qkv, act_.qkv_stride, kind.head_dim};
+    Op op = ops_.norm(ops_.ones(kind.head_dim), qkv, qkv, model_.rms_eps, Write::kOver);
+    op.push.rms_norm.rows = kind.n_kv_heads;
+    op.push.rms_norm.first = from;
+    op.push.rms_norm.out_first = to;
     ops_.toBody(op);
   }
 
@@ -196,6 +321,7 @@ class Forward {
     push.query_rotation = first + tables.queries;
     push.sink_rotation = first + (memory.shape.sinks != 0 ? tables.sinks : tables.queries);
     ops_.toBody(op);
+    remembered(layer);
   }
 
   // A chunk has work enough without sharing a head; one token has not.
@@ -252,6 +378,7 @@ class Forward {
     op.push.short_conv = {model_.n_embd,  act_.conv_stride,  act_.embd_stride,
                           kind.conv_taps, memory.shape.ring, memory.view};
     ops_.toBody(op);
+    remembered(layer);
     return addBranch(TensorRole::kConvOut, TensorRole::kAttentionPostNorm, layer,
                      {act_.convolved, act_.embd_stride, model_.n_embd}, act_.conv);
   }
@@ -261,6 +388,14 @@ class Forward {
   Status feedForward(uint32_t layer) {
     const LayerKind& kind = model_.kind(layer);
     const Rows in = branchInput(TensorRole::kFeedForwardNorm, layer);
+    if (kind.n_ff != 0) {
+      ORIEL_TRY(gatedFeedForward(layer, kind, in));
+    }
+    return kind.experts.count != 0 ? emitExperts(layer, kind, act_, io_, in, residual_, &ops_)
+                                   : kOk;
+  }
+
+  Status gatedFeedForward(uint32_t layer, const LayerKind& kind, const Rows& in) {
     const Rows gate_up = {act_.gate_up, act_.gate_up_stride, 0};
     if (ops_.has(TensorRole::kGateUp, layer)) {
       ORIEL_TRY(
@@ -270,11 +405,12 @@ class Forward {
                              act_.gated, Write::kOver));
     }
     Op gated = ops_.make(OpKind::kGatedActivation, {act_.gate_up, act_.device_step, act_.gated});
-    gated.push.gated_activation = {kind.n_ff, act_.gate_up_stride, kind.n_ff, act_.gated_stride,
-                                   kind.gelu ? 1u : 0u};
+    gated.push.gated_activation = {kind.n_ff,         act_.gate_up_stride, 0, kind.n_ff,
+                                   act_.gated_stride, kind.gelu ? 1u : 0u, 1};
     ops_.toBody(gated);
     return addBranch(TensorRole::kDown, TensorRole::kFeedForwardPostNorm, layer,
-                     {act_.gated, act_.gated_stride, kind.n_ff}, act_.gate_up);
+                     {act_.gated, act_.gated_stride, kind.n_ff}, act_.gate_up,
+                     model_.layer_input == 0);
   }
 
   // --- From the residual stream to logits, of the tokens that the step names ----------------------

@@ -80,8 +80,19 @@ RotationTables rotationTables(const ModelDesc& model) {
   return tables;
 }
 
-ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cache,
-                                   uint32_t chunk) {
+ExpertLimits expertLimits(const ModelDesc& model) {
+  ExpertLimits limits;
+  for (uint32_t k = 0; k < model.n_kinds; ++k) {
+    const Experts& experts = model.kinds[k].experts;
+    limits.count = std::max(limits.count, experts.count);
+    limits.used = std::max(limits.used, experts.used);
+    limits.n_ff = std::max(limits.n_ff, experts.n_ff);
+  }
+  return limits;
+}
+
+ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cache, uint32_t chunk,
+                                   const OnFile& on_file) {
   ActivationLayout layout;
   uint32_t qkv_cols = 0;
   uint32_t query_cols = 0;
@@ -100,13 +111,23 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.attended_stride = paddedCols(query_cols);
   layout.conv_stride = has_convs ? paddedCols(3 * model.n_embd) : 0;
   layout.gate_up_stride = paddedCols(2 * model.n_ff);
-  layout.gated_stride = paddedCols(model.n_ff);
+  layout.gated_stride = paddedCols(std::max(model.n_ff, model.layer_input));
+  if (model.layer_input != 0) {
+    layout.layer_inputs_stride =
+        paddedCols(model.n_layers * model.layer_input) + paddedCols(model.layer_input);
+  }
+  const ExpertLimits experts = expertLimits(model);
+  const uint64_t routes = uint64_t{chunk} * experts.used;
+  layout.scores_stride = paddedCols(experts.count);
+  layout.expert_gate_up_stride = paddedCols(2 * experts.n_ff);
+  layout.expert_gated_stride = paddedCols(experts.n_ff);
   const uint64_t vector = 4ull * chunk;
 
   PieceCounter kept(ArenaKind::kActivations, 0);
   layout.device_step = kept.take(stepBytes(model, chunk, chunk));
   layout.residual = kept.take(vector * layout.embd_stride);
   layout.normed = kept.take(vector * layout.embd_stride);
+  layout.layer_inputs = kept.take(vector * layout.layer_inputs_stride);
   layout.head_normed = kept.take(4ull * layout.embd_stride);
   layout.top_keys = kept.take(4ull * topBlocks(model.n_vocab));
   layout.logits = kept.take(4ull * model.n_vocab);
@@ -125,21 +146,34 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.gate_up = feed_forward.take(vector * layout.gate_up_stride);
   layout.gated = feed_forward.take(vector * layout.gated_stride);
 
-  layout.padded = layout.embd_stride != model.n_embd || layout.gated_stride != model.n_ff ||
+  PieceCounter mixture(ArenaKind::kActivations, kept.used());
+  if (experts.count != 0) {
+    layout.scores = mixture.take(vector * layout.scores_stride);
+    if (on_file.expert_slots == 0) {
+      layout.routes = mixture.take(4 * routeWords(static_cast<uint32_t>(routes), experts.count));
+    }
+    layout.expert_gate_up = mixture.take(4 * routes * layout.expert_gate_up_stride);
+    layout.expert_gated = mixture.take(4 * routes * layout.expert_gated_stride);
+    layout.expert_out = mixture.take(4 * routes * layout.embd_stride);
+  }
+
+  layout.padded = layout.embd_stride != model.n_embd || paddedCols(model.n_ff) != model.n_ff ||
                   layout.attended_stride != query_cols;
   for (uint32_t k = 0; k < model.n_kinds; ++k) {
     // A kind whose rows are shorter leaves what another's did.
     const LayerKind& kind = model.kinds[k];
-    layout.padded = layout.padded || kind.n_ff % kUnit != 0 || kind.queryCols() % kUnit != 0;
+    layout.padded = layout.padded || kind.n_ff % kUnit != 0 || kind.queryCols() % kUnit != 0 ||
+                    kind.experts.n_ff % kUnit != 0 || model.layer_input % kUnit != 0;
   }
   // The other products' inputs in another form are shorter than what lies there.
   const auto endOfStaged = [&](const BufferRef& piece) {
     const BufferRef staged = layout.stagedAt(piece, layout.embd_stride, chunk);
     return staged.offset_bytes + staged.size_bytes;
   };
-  const uint64_t end = std::max({attention.used(), convolution.used(), feed_forward.used(),
-                                 endOfStaged(layout.queries), endOfStaged(layout.gated),
-                                 has_convs ? endOfStaged(layout.convolved) : 0});
+  const uint64_t end = std::max(
+      {attention.used(), convolution.used(), feed_forward.used(), mixture.used(),
+       experts.count != 0 ? endOfStaged(layout.expert_gated) : 0, endOfStaged(layout.queries),
+       endOfStaged(layout.gated), has_convs ? endOfStaged(layout.convolved) : 0});
   layout.bytes = alignUp(end, kArenaGranularity);
   layoutOutputs(model, chunk, kept.used(), &layout);
   return layout;
@@ -150,7 +184,8 @@ BufferRef ActivationLayout::stagedAt(const BufferRef& piece, uint32_t stride,
   return piece.resized(padded ? 0 : 4ull * kStagedUnitWords * (stride / kUnit) * tokens);
 }
 
-IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half) {
+IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
+                  const OnFile& on_file) {
   PieceCounter pieces(ArenaKind::kIo, 0);
   IoLayout layout;
   layout.step = pieces.take(stepBytes(model, chunk, chunk));
@@ -159,6 +194,15 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half) 
   // All logits come to the host this way.
   layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.n_vocab));
   layout.upload = layout.upload.resized(2 * upload_half);
+  if (on_file.rows && model.layer_input != 0) {
+    const uint32_t cols = model.n_layers * model.layer_input;
+    layout.file_rows = pieces.take(weightGeometry(on_file.row_type, cols).sliceBytes(chunk));
+  }
+  const ExpertLimits experts = expertLimits(model);
+  if (on_file.expert_slots != 0 && experts.count != 0) {
+    layout.routes = pieces.take(4 * routeWords(chunk * experts.used, experts.count));
+    layout.slots = pieces.take(4ull * experts.count);
+  }
   layout.bytes = alignUp(pieces.used(), kArenaGranularity);
   return layout;
 }

@@ -111,28 +111,52 @@ struct ActivationLayout {
   BufferRef partials;        ///< [n_heads][splits][head_dim + kPartialExtra], decode only
   BufferRef conv;            ///< [chunk][3 n_embd]: where qkv is
   BufferRef convolved;       ///< [chunk][n_embd]: where attended is
+  BufferRef layer_inputs;    ///< [chunk]: layer by layer, then what layer_input values are made in
+  BufferRef scores;          ///< [chunk][experts]
+  BufferRef routes;          ///< as RoutePush says; of no bytes where IoLayout has them
+  BufferRef expert_gate_up;  ///< [routes][2 expert n_ff]
+  BufferRef expert_gated;    ///< [routes][expert n_ff]
+  BufferRef expert_out;      ///< [routes][n_embd]
   BufferRef gate_up;         ///< [chunk][2 n_ff]
   BufferRef gated;           ///< [chunk][n_ff]
   uint64_t bytes = 0;        ///< of the arena
   uint32_t output_rows = 1;  ///< of logits that a head can make at once
 
   uint32_t embd_stride = 0, qkv_stride = 0, query_stride = 0, attended_stride = 0;
-  uint32_t conv_stride = 0, gate_up_stride = 0, gated_stride = 0;  ///< words
+  uint32_t conv_stride = 0, gate_up_stride = 0, gated_stride = 0;
+  uint32_t layer_inputs_stride = 0, scores_stride = 0;
+  uint32_t expert_gate_up_stride = 0, expert_gated_stride = 0;  ///< words
   bool padded = false;  ///< some row ends in words that are never written
 
   /// What kMatmulStaged of a product with rows of `stride` words may be, at a piece that it does not touch and
   /// that `bytes` allows for; of no bytes: nothing.
   BufferRef stagedAt(const BufferRef& piece, uint32_t stride, uint32_t tokens) const;
 };
-ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cache, uint32_t chunk);
+ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cache, uint32_t chunk,
+                                   const OnFile& on_file = OnFile());
+
+/// The largest mixture of experts among the layers.
+struct ExpertLimits {
+  uint32_t count = 0;
+  uint32_t used = 0;
+  uint32_t n_ff = 0;
+};
+ExpertLimits expertLimits(const ModelDesc& model);
+/// Words of a buffer of routes.
+constexpr uint64_t routeWords(uint32_t routes, uint32_t n_experts) {
+  return uint64_t{kRouteParts} * routes + n_experts + 1;
+}
 
 /// Host-visible memory.
 struct IoLayout {
   BufferRef step, step_ahead, top, upload;
+  BufferRef file_rows;      ///< of RowsOnFile
+  BufferRef routes, slots;  ///< of experts on file
   uint64_t bytes = 0;
 };
 /// `upload_half` as PlanTotals gives it.
-IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half);
+IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
+                  const OnFile& on_file = OnFile());
 
 /// Cache arena: memory by memory, side by side. False when one side exceeds a binding.
 bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,

@@ -18,12 +18,12 @@ void values(double count, OpWork* work) { work->fixed += kPerValue * count; }
 
 bool normMakesRow(const Op& op) {
   const RmsNormPush& p = op.push.rms_norm;
-  return p.accumulate == 0 && p.rows == 1 && p.first == 0 &&
+  return p.accumulate == 0 && p.rows == 1 && p.first == 0 && p.out_first == 0 &&
          !samePlace(op.bindings[0], op.bindings[kOpOut]);
 }
 OpColumns normColumns(const Op& op) {
   const RmsNormPush& p = op.push.rms_norm;
-  return {p.first, p.first + p.rows * p.cols, p.out_stride};
+  return {p.out_first, p.out_first + p.rows * p.cols, p.out_stride};
 }
 void normWork(const Op& op, double rows, OpWork* work) {
   values(rows * op.push.rms_norm.rows * op.push.rms_norm.cols, work);
@@ -72,8 +72,10 @@ OpColumns activationColumns(const Op& op) {
   const GatedActivationPush& p = op.push.gated_activation;
   return {0, p.cols, p.out_stride};
 }
+bool activationMakesRow(const Op& op) { return op.push.gated_activation.rows_per_token == 1; }
 void activationWork(const Op& op, double rows, OpWork* work) {
-  values(rows * op.push.gated_activation.cols, work);
+  const GatedActivationPush& p = op.push.gated_activation;
+  values(rows * p.rows_per_token * p.cols, work);
 }
 
 OpColumns convColumns(const Op& op) {
@@ -97,6 +99,38 @@ void topTokensWork(const Op& op, double, OpWork* work) {
   values(double{1} * kTopCapacity * (kTopCapacity + of_a_block), work);
 }
 
+void routeWork(const Op& op, double rows, OpWork* work) {
+  const RoutePush& p = op.push.route;
+  values(rows * p.n_experts * p.n_used, work);
+}
+void sortWork(const Op& op, double, OpWork* work) {
+  const SortRoutesPush& p = op.push.sort_routes;
+  values(double{1} * p.routes + p.n_experts, work);
+}
+
+OpColumns expertColumns(const Op& op) {
+  const ExpertMatmulPush& p = op.push.expert_matmul;
+  return {p.out_first, p.out_first + p.rows, p.out_stride};
+}
+// As if routes were spread evenly over the experts.
+void expertWork(const Op& op, double rows, OpWork* work) {
+  const ExpertMatmulPush& p = op.push.expert_matmul;
+  work->fixed += rows * p.n_used * p.count / p.n_experts * kUnit * p.rows * p.units;
+}
+
+OpColumns combineColumns(const Op& op) {
+  const ExpertCombinePush& p = op.push.expert_combine;
+  return {0, p.cols, p.out_stride};
+}
+void combineWork(const Op& op, double rows, OpWork* work) {
+  const ExpertCombinePush& p = op.push.expert_combine;
+  values(rows * p.n_used * p.cols, work);
+}
+
+void noWork(const Op&, double, OpWork*) {}
+OpColumns tailColumns(const Op& op) { return {0, op.push.tail.cols, op.push.tail.stride}; }
+void tailWork(const Op& op, double, OpWork* work) { values(op.push.tail.cols, work); }
+
 constexpr uint32_t kOut = 1u << kOpOut;
 
 // In the order of OpKind.
@@ -110,11 +144,17 @@ constexpr OpTraits kTraits[kOpKinds] = {
     {"rope_append",      sizeof(RopeAppendPush),      kOut | 3u << 3,   false, false, never,        allColumns,        ropeAppendWork},
     {"attention",        sizeof(AttentionPush),       kOut,             false, false, never,        allColumns,        attentionWork},
     {"attention_merge",  sizeof(AttentionMergePush),  kOut,             false, true,  always,       mergeColumns,      mergeWork},
-    {"gated_activation", sizeof(GatedActivationPush), kOut,             false, true,  always,       activationColumns, activationWork},
+    {"gated_activation", sizeof(GatedActivationPush), kOut,             false, true,  activationMakesRow, activationColumns, activationWork},
     {"short_conv",       sizeof(ShortConvPush),       kOut | 1u << 3,   false, true,  never,        convColumns,       convWork},
     {"soft_cap",         sizeof(SoftCapPush),         kOut,             false, true,  never,        capColumns,        capWork},
     {"top_blocks",       sizeof(TopPush),             kOut,             true,  true,  never,        allColumns,        topBlocksWork},
     {"top_tokens",       sizeof(TopPush),             kOut,             true,  true,  never,        allColumns,        topTokensWork},
+    {"route",            sizeof(RoutePush),           kOut,             false, true,  never,        allColumns,        routeWork},
+    {"sort_routes",      sizeof(SortRoutesPush),      kOut,             true,  true,  never,        allColumns,        sortWork},
+    {"expert_matmul",    sizeof(ExpertMatmulPush),    kOut,             false, false, never,        expertColumns,     expertWork},
+    {"expert_combine",   sizeof(ExpertCombinePush),   kOut,             false, true,  never,        combineColumns,    combineWork},
+    {"fetch_experts",    sizeof(FetchExpertsPush),    kOut,             true,  false, never,        allColumns,        noWork},
+    {"tail",             sizeof(TailPush),            kOut,             true,  true,  never,        tailColumns,       tailWork},
 };
 // clang-format on
 

@@ -65,9 +65,18 @@ enum class WeightType : uint8_t {
   kQ5_K,
   kQ6_K,
   kIq4Xs,
+  kIq2Xxs,
+  kIq2Xs,
+  kIq2S,
+  kIq3Xxs,
+  kIq3S,
+  kMxfp4,
+  kTq2_0,
+  kTq1_0,  ///< packed as kTq2_0
 };
-constexpr uint32_t kWeightTypes = 15;
-const char* weightTypeName(WeightType type);  ///< "f32", "q4_0", ...: as kernels are named
+constexpr uint32_t kWeightTypes = 23;
+const char* weightTypeName(WeightType type);    ///< "f32", "q4_0", ...
+const char* weightKernelName(WeightType type);  ///< the same, of the type as kernels are named
 
 /// Kinds of ops; opTraits() has a row for each.
 enum class OpKind : uint8_t {
@@ -83,8 +92,14 @@ enum class OpKind : uint8_t {
   kSoftCap,
   kTopBlocks,
   kTopTokens,
+  kRoute,
+  kSortRoutes,
+  kExpertMatmul,
+  kExpertCombine,
+  kFetchExperts,
+  kTail,
 };
-constexpr uint32_t kOpKinds = 12;
+constexpr uint32_t kOpKinds = 18;
 
 constexpr uint32_t kMaxOpBindings = 6;
 /// Binding that every op writes.
@@ -94,6 +109,9 @@ constexpr uint32_t kOpOut = 2;
 /// none, because what is left there must be finite as floats.
 constexpr uint32_t kMatmulInput = 3;
 constexpr uint32_t kMatmulStaged = 4;
+/// Of a kExpertMatmul op; the second where it has so many bindings.
+constexpr uint32_t kExpertRoutes = 4;
+constexpr uint32_t kExpertSlots = 5;
 /// Of a kRopeAppend op, where it has so many bindings: norm weights that are applied after RoPE.
 constexpr uint32_t kRopeNorms = 5;
 
@@ -101,7 +119,7 @@ constexpr uint32_t kRopeNorms = 5;
 /// shaders/shared/layout.h gives for the kernel.
 struct Op {
   OpKind kind = OpKind::kEmbed;
-  WeightType weights = WeightType::kF32;  ///< kEmbed, kMatmul
+  WeightType weights = WeightType::kF32;  ///< kEmbed, kMatmul, kExpertMatmul
   KvFormat k_format = KvFormat::kF16;     ///< kRopeAppend, kAttention
   KvFormat v_format = KvFormat::kF16;
   /// kMatmul, for measuring and tests: 1 + the candidate to use (Executor::matmulCandidate); 0: the executor
@@ -122,6 +140,12 @@ struct Op {
     ShortConvPush short_conv;
     SoftCapPush soft_cap;
     TopPush top;
+    RoutePush route;
+    SortRoutesPush sort_routes;
+    ExpertMatmulPush expert_matmul;
+    ExpertCombinePush expert_combine;
+    FetchExpertsPush fetch_experts;
+    TailPush tail;
   } push = {};
 };
 

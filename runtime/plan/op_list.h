@@ -13,6 +13,7 @@ struct Rows {
   BufferRef place;
   uint32_t stride = 0;
   uint32_t cols = 0;
+  uint32_t first = 0;  ///< column of a product's output where its first row goes
 };
 
 /// What a product or a norm does with what is there.
@@ -24,7 +25,13 @@ class OpList {
          Plan* plan)
       : tensors_(tensors), act_(activations), plan_(plan), weights_(tensors, log, plan) {}
 
-  void toDecode(const Op& op) { emitTo(StepList::kDecode, op); }
+  void toDecode(const Op& op) {
+    emitTo(StepList::kDecode, op);
+    if (in_tail_) {
+      emitTo(StepList::kTail, op);
+    }
+  }
+  void toTail(const Op& op) { emitTo(StepList::kTail, op); }
   void toChunk(const Op& op) { emitTo(StepList::kChunk, op); }
   /// To both.
   void toBody(const Op& op) {
@@ -32,6 +39,11 @@ class OpList {
     toChunk(op);
   }
   void toHead(const Op& op) { emitTo(StepList::kHead, op); }
+
+  /// What follows is for tokens whose logits are wanted; of the list kTail, too.
+  void beginTail() { in_tail_ = true; }
+  /// What follows writes no memory.
+  void endFill() { plan_->fill_ops = plan_->n_ops[static_cast<uint32_t>(StepList::kChunk)]; }
 
   /// An op of the kind with these bindings; the step block is always the second.
   Op make(OpKind kind, std::initializer_list<BufferRef> bindings) const {
@@ -102,16 +114,56 @@ class OpList {
     push.side_word = slice.geometry.sideWord();
     push.in_stride = in.stride;
     push.out_stride = out.stride;
-    push.out_first = slice.first_row;
+    push.out_first = out.first + slice.first_row;
     push.accumulate = write == Write::kAdd ? 1 : 0;
     (void)counted(slice.place);
     return op;
   }
 
+  /// Calls use(const StackSlice&) for the slices of the matrices of all experts, of which a token uses some.
+  template <typename Use>
+  Status experts(const MatrixPart& part, const Experts& experts, uint32_t rows, uint32_t cols,
+                 const Use& use) {
+    return weights_.stack(part, rows, cols, experts.count, [&](const StackSlice& slice) {
+      read_bytes_ += slice.place.size_bytes / experts.count * experts.used;
+      use(slice);
+    });
+  }
+  /// Slots for so many of these matrices; the experts stay in the file.
+  Status expertSlots(const MatrixPart& part, const Experts& experts, uint32_t rows, uint32_t cols,
+                     StackSlice* slice, ExpertsOnFile::Part* on_file) {
+    ORIEL_TRY(weights_.slots(part, rows, cols, plan_->on_file.expert_slots, slice));
+    const GgufTensor& tensor = tensors_.find(part.role, part.layer);
+    *on_file = {tensor.offset, tensor.type, slice->type, rows, cols, slice->place};
+    read_bytes_ += on_file->slotBytes() * experts.used;
+    plan_->on_file_bytes += tensor.bytes;
+    return kOk;
+  }
+  /// The next of Plan::expert_layers.
+  void expertsOnFile(const ExpertsOnFile& layer) {
+    if (plan_->expert_layers != nullptr) {
+      plan_->expert_layers[plan_->n_expert_layers] = layer;
+    }
+    ++plan_->n_expert_layers;
+  }
+  const Plan& plan() const { return *plan_; }
+
   /// Calls use(const MatrixSlice&) for the slices of a matrix.
   template <typename Use>
   Status matrix(TensorRole role, uint32_t cols, const Use& use) {
     return weights_.matrix({{role, 0}}, cols, use);
+  }
+
+  /// The table whose rows the host puts into `place`, with bytes of all that stays in the file.
+  void rowsOnFile(TensorRole role, uint32_t cols, const BufferRef& place) {
+    const GgufTensor& tensor = tensors_.find(role, 0);
+    plan_->file_rows = {tensor.offset,
+                        tensor.type,
+                        plan_->on_file.row_type,
+                        cols,
+                        static_cast<uint32_t>(tensor.dims[1]),
+                        place};
+    plan_->on_file_bytes += tensor.bytes;
   }
 
   /// A row of a matrix that is only looked up.
@@ -146,6 +198,7 @@ class OpList {
   const ActivationLayout& act_;
   Plan* plan_;
   WeightPlacement weights_;
+  bool in_tail_ = false;
   BufferRef ones_;
   uint64_t read_bytes_ = 0;
   uint64_t head_bytes_ = 0;

@@ -4,6 +4,7 @@
 
 #include "plan/forward.h"
 #include "plan/memory_layout.h"
+#include "plan/weight_layout.h"
 
 namespace oriel {
 namespace {
@@ -20,14 +21,27 @@ uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes) {
   return alignUp(std::max(half, largest_group_bytes), kBufferAlignment);
 }
 
-Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const Log& log,
-                      PlanTotals* totals) {
+uint64_t ExpertsOnFile::Part::slotBytes() const {
+  return weightGeometry(type, cols).sliceBytes(rows);
+}
+uint64_t ExpertsOnFile::Part::fileBytes() const { return fileRowBytes(tensor_type, cols) * rows; }
+
+Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const OnFile& wanted,
+                      const Log& log, PlanTotals* totals) {
+  OnFile on_file = wanted;
+  on_file.rows = on_file.rows && model.layer_input != 0;
+  if (on_file.rows &&
+      !weightTypeOf(tensors.find(TensorRole::kLayerInputEmbedding).type, &on_file.row_type)) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED, "the layers' input embeddings have no kernel");
+  }
+
   // Nothing counted here depends on the cache, but for the merge op that a split window adds: count
   // with a window that is split.
   const CacheShape cache = {0, 0, 0, 1u << 16, 1u << 16};
-  const ActivationLayout activations = layoutActivations(model, cache, 1);
-  const IoLayout io = layoutIo(model, 1, 0);
+  const ActivationLayout activations = layoutActivations(model, cache, 1, on_file);
+  const IoLayout io = layoutIo(model, 1, 0, on_file);
   Plan counted;
+  counted.on_file = on_file;
   counted.cache = cache;
   WeightCounts weights;
   ORIEL_TRY(emitSteps(tensors, model, log, activations, io, &counted, &weights));
@@ -35,6 +49,9 @@ Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const 
   totals->weights_bytes = weights.bytes;
   totals->weight_segments = counted.weight_segments;
   totals->n_uploads = counted.n_uploads;
+  totals->n_expert_layers = counted.n_expert_layers;
+  totals->on_file = on_file;
+  totals->on_file_bytes = counted.on_file_bytes;
   for (uint32_t i = 0; i < kStepLists; ++i) {
     totals->n_ops[i] = counted.n_ops[i];
   }
@@ -55,8 +72,9 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   plan->cache = cache;
   plan->formats = formats;
   plan->chunk_tokens = chunk;
-  const ActivationLayout activations = layoutActivations(model, cache, chunk);
-  const IoLayout io = layoutIo(model, chunk, totals.upload_half_bytes);
+  plan->on_file = totals.on_file;
+  const ActivationLayout activations = layoutActivations(model, cache, chunk, totals.on_file);
+  const IoLayout io = layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file);
   if (!cacheBytes(model, cache, formats, &plan->cache_bytes)) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
@@ -64,7 +82,8 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   }
   for (const BufferRef& piece :
        {activations.residual, activations.qkv, activations.queries, activations.partials,
-        activations.conv, activations.gate_up, io.step}) {
+        activations.conv, activations.gate_up, activations.layer_inputs, activations.expert_gate_up,
+        activations.expert_out, io.step, io.file_rows}) {
     if (piece.size_bytes > kMaxBindingBytes) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED, "a chunk of %u tokens is too large: ask for less",
                       chunk);
@@ -80,12 +99,17 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   plan->step_ahead = io.step_ahead;
   plan->top = io.top;
   plan->upload = io.upload;
+  plan->slots = io.slots;
+  if (io.slots.size_bytes != 0) {
+    plan->routes = io.routes;
+  }
   plan->step_decode_bytes = io.step_ahead.size_bytes;
   plan->weights_bytes = totals.weights_bytes;
   plan->weights_read_bytes_per_token = totals.weights_read_bytes_per_token;
 
   plan->weight_segment_bytes = arena->take<uint64_t>(totals.weight_segments);
   plan->uploads = arena->take<Upload>(totals.n_uploads);
+  plan->expert_layers = arena->take<ExpertsOnFile>(totals.n_expert_layers);
   for (uint32_t i = 0; i < kStepLists; ++i) {
     plan->ops[i] = i == static_cast<uint32_t>(StepList::kOutputs)
                        ? plan->ops[static_cast<uint32_t>(StepList::kHead)]

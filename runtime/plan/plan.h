@@ -17,9 +17,10 @@ namespace oriel {
 /// A recorded sequence of ops. kDecode works on one token (n_tokens is 1), kChunk on up to chunk_tokens; both
 /// leave the residual stream of every token. The others turn the residuals of the tokens that the step block
 /// names into logits and find the best tokens of the last: kHead of one, kOutputs of up to output_rows. They are
-/// the same ops.
-enum class StepList : uint8_t { kDecode, kChunk, kHead, kOutputs };
-constexpr uint32_t kStepLists = 4;
+/// the same ops. kTail takes one token of the chunk that kChunk's first `fill_ops` ops left on through the layers
+/// behind them: what kDecode does there.
+enum class StepList : uint8_t { kDecode, kChunk, kHead, kOutputs, kTail };
+constexpr uint32_t kStepLists = 5;
 
 /// Rows of one file tensor that go into a slice on the device. Uploads of one slice follow each other
 /// in the order of its rows.
@@ -31,8 +32,46 @@ struct Upload {
   uint32_t cols = 0;
   WeightType type = WeightType::kF32;
   bool is_vector = false;  ///< plain float32 values, no groups of rows
+  bool may_stay = false;   ///< of a tensor that may also stay in the file
   BufferRef slice;
   uint32_t slice_row = 0;  ///< where the first row goes
+};
+
+/// Which weights stay in the file.
+struct OnFile {
+  bool rows = false;  ///< the layers' own input embeddings, of which a token needs one row
+  WeightType row_type = WeightType::kF32;  ///< of that table; measureWeights() fills it in
+  /// Experts that each layer has room for; the others are read when tokens choose them. 0: all are held.
+  uint32_t expert_slots = 0;
+  bool any() const { return rows || expert_slots != 0; }
+};
+
+/// A table that stays in the file. The host puts the rows of a step's tokens where kernels read them, in the order of
+/// the tokens, packed as a slice of a matrix is.
+struct RowsOnFile {
+  uint64_t tensor_offset = 0;  ///< of its data, in the file
+  uint32_t tensor_type = 0;    ///< as in the file
+  WeightType type = WeightType::kF32;
+  uint32_t cols = 0;
+  uint32_t rows = 0;  ///< of the table
+  BufferRef place;    ///< in kIo; of no bytes: there is no such table
+};
+
+/// The experts of one layer, which stay in the file: matrices of each expert, and slots for some of them.
+struct ExpertsOnFile {
+  struct Part {
+    uint64_t tensor_offset = 0;  ///< of the first expert's rows, in the file
+    uint32_t tensor_type = 0;
+    WeightType type = WeightType::kF32;
+    uint32_t rows = 0;  ///< of an expert
+    uint32_t cols = 0;
+    BufferRef slots;  ///< in kWeights: OnFile::expert_slots times slotBytes()
+    uint64_t slotBytes() const;
+    uint64_t fileBytes() const;  ///< of an expert
+  };
+  Part parts[3];  ///< gate, up, down
+  uint32_t count = 0;
+  uint32_t used = 0;  ///< by a token
 };
 
 struct Plan {
@@ -42,6 +81,7 @@ struct Plan {
   uint32_t chunk_tokens = 1;
   uint32_t output_rows = 1;  ///< of logits that a step can have at once; at most chunk_tokens
   uint32_t n_views = 1;      ///< of every token
+  OnFile on_file;
 
   // Arenas.
   uint32_t weight_segments = 0;
@@ -55,6 +95,11 @@ struct Plan {
   BufferRef step;        ///< host writes: the step block (plan/step_block.h)
   BufferRef step_ahead;  ///< likewise, the part for one token: of the token after the one that runs
   BufferRef top;         ///< host reads: TopTokens
+  RowsOnFile file_rows;  ///< host writes the place before a step
+  /// Of experts on file, between ops of a step: the host reads the routes (shaders/shared/layout.h) and writes where
+  /// experts are. Of no bytes: experts are held, or there are none.
+  BufferRef routes;
+  BufferRef slots;
   /// Host writes while loading; two halves used in turn. What it lies in has room for a row of logits, too.
   BufferRef upload;
   /// In kActivations: [output_rows][n_vocab] floats of the latest head. Rows but the first are lost when the next
@@ -80,11 +125,16 @@ struct Plan {
   uint32_t rows(StepList list) const {
     return list == StepList::kChunk ? chunk_tokens : list == StepList::kOutputs ? output_rows : 1;
   }
+  /// Ops of kChunk that fill the memories: tokens whose logits nobody wants need no more.
+  uint32_t fill_ops = 0;
   Upload* uploads = nullptr;
   uint32_t n_uploads = 0;
+  ExpertsOnFile* expert_layers = nullptr;  ///< those whose experts stay in the file
+  uint32_t n_expert_layers = 0;
 
   // Facts for reports.
   uint64_t weights_read_bytes_per_token = 0;
+  uint64_t on_file_bytes = 0;  ///< of weights that stay in the file
 };
 
 /// What the weights alone decide; the budgeter needs it before there is a plan.
@@ -93,14 +143,17 @@ struct PlanTotals {
   uint32_t weight_segments = 0;
   uint32_t n_uploads = 0;
   uint32_t n_ops[kStepLists] = {};  ///< most ops any plan of this model has
-  uint64_t upload_half_bytes = 0;   ///< half of the upload ring
+  uint32_t n_expert_layers = 0;     ///< as in Plan
+  OnFile on_file;
+  uint64_t on_file_bytes = 0;
+  uint64_t upload_half_bytes = 0;  ///< half of the upload ring
   uint64_t weights_read_bytes_per_token = 0;
   uint64_t head_read_bytes = 0;  ///< of these, the output matrix
 };
 /// PlanTotals::upload_half_bytes of so many bytes of weights.
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);
-Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const Log& log,
-                      PlanTotals* totals);
+Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const OnFile& wanted,
+                      const Log& log, PlanTotals* totals);
 
 /// Builds the plan for these slots and this chunk in `arena` (measuring: fills in the byte counts and
 /// leaves the lists null). Fails only when a number exceeds a limit (a row that no binding can hold,

@@ -44,16 +44,6 @@ void packScaled(const GroupRows& rows) {
   }
 }
 
-// A file's 32 high bits, value i's in bit i, as a high-bit word.
-uint32_t spreadHighBits(uint32_t bits) {
-  uint32_t word = 0;
-  for (uint32_t f = 0; f < 8; ++f) {
-    // Copies 7 bits apart bring bit i of the nibble to bit 8i.
-    word |= ((bits >> (4 * f) & 0xf) * 0x00204081u & 0x01010101u) << f;
-  }
-  return word;
-}
-
 // d, m, quants.
 void packQ41(const GroupRows& rows) {
   packBlocks<20, 1, 1>(rows, rows.cols / kUnit,
@@ -125,6 +115,22 @@ void packGroup(WeightType type, const GroupRows& rows) {
       return packQ6K(rows);
     case WeightType::kIq4Xs:
       return packIq4Xs(rows);
+    case WeightType::kIq2Xxs:
+      return packIq2Xxs(rows);
+    case WeightType::kIq2Xs:
+      return packIq2Xs(rows);
+    case WeightType::kIq2S:
+      return packIq2S(rows);
+    case WeightType::kIq3Xxs:
+      return packIq3Xxs(rows);
+    case WeightType::kIq3S:
+      return packIq3S(rows);
+    case WeightType::kMxfp4:
+      return packMxfp4(rows);
+    case WeightType::kTq2_0:
+      return packTq20(rows);
+    case WeightType::kTq1_0:
+      return packTq10(rows);
   }
 }
 

@@ -36,13 +36,6 @@ void nibbleQuads(const uint8_t* bytes, uint32_t* quads) {
   }
 }
 
-// Quads of 64 bytes of 2-bit values: 32 bytes have four units, the first in their lowest bits.
-void twoBitQuads(const uint8_t* bytes, uint32_t* quads) {
-  for (uint32_t w = 0; w < 16; ++w) {  // of 16 values
-    quads[w / 4 * kQuadStep + w % 4] = twoBits(bytes + w / 8 * 32 + w % 2 * 16, w % 8 / 2);
-  }
-}
-
 // 12 bytes of eight 6-bit scales and eight 6-bit mins: the first four of each in the low 6 bits of
 // bytes 0-3 and 4-7, the others' low nibbles in bytes 8-11 and their high two bits on top of the
 // first.
@@ -64,6 +57,12 @@ uint32_t minus32(uint32_t bytes) {
 }
 
 }  // namespace
+
+void twoBitQuads(const uint8_t* bytes, uint32_t* quads) {
+  for (uint32_t w = 0; w < 16; ++w) {  // of 16 values
+    quads[w / 4 * kQuadStep + w % 4] = twoBits(bytes + w / 8 * 32 + w % 2 * 16, w % 8 / 2);
+  }
+}
 
 // scale | min << 4 as bytes (16), quants (64), d, dmin.
 void packQ2K(const GroupRows& rows) {

@@ -47,6 +47,19 @@ inline uint32_t highBits(const uint8_t* bytes, uint32_t bit) {
   return word;
 }
 
+/// A file's 32 bits, value i's in bit i, as a high-bit word.
+inline uint32_t spreadHighBits(uint32_t bits) {
+  uint32_t word = 0;
+  for (uint32_t f = 0; f < 8; ++f) {
+    // Copies 7 bits apart bring bit i of the nibble to bit 8i.
+    word |= ((bits >> (4 * f) & 0xf) * 0x00204081u & 0x01010101u) << f;
+  }
+  return word;
+}
+
+/// Quads of 64 bytes of 2-bit values: 32 bytes have four units, the first in their lowest bits.
+void twoBitQuads(const uint8_t* bytes, uint32_t* quads);
+
 /// Calls pack(block, quads, side) for every block of every row, a block of all rows at a time: the
 /// device's memory, which may be slow to write in jumps, is written in order.
 template <uint32_t kBlockBytes, uint32_t kQuads, uint32_t kSide, typename Pack>
@@ -65,5 +78,13 @@ void packQ4K(const GroupRows& rows);
 void packQ5K(const GroupRows& rows);
 void packQ6K(const GroupRows& rows);
 void packIq4Xs(const GroupRows& rows);
+void packIq2Xxs(const GroupRows& rows);
+void packIq2Xs(const GroupRows& rows);
+void packIq2S(const GroupRows& rows);
+void packIq3Xxs(const GroupRows& rows);
+void packIq3S(const GroupRows& rows);
+void packMxfp4(const GroupRows& rows);
+void packTq20(const GroupRows& rows);
+void packTq10(const GroupRows& rows);
 
 }  // namespace oriel

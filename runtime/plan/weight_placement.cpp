@@ -109,6 +109,7 @@ Status WeightPlacement::placeSlice(Stack* stack) {
     item.rows = std::min(slice.rows - filled, part_rows - stack->source_row);
     item.cols = stack->cols;
     item.type = slice.type;
+    item.may_stay = part.role == TensorRole::kLayerInputEmbedding;
     item.slice = slice.place;
     item.slice_row = filled;
     upload(item, slice.geometry.groupBytes());
@@ -119,6 +120,62 @@ Status WeightPlacement::placeSlice(Stack* stack) {
       ++stack->part;
     }
   }
+  return kOk;
+}
+
+// `slice->count`: matrices that fit into a binding.
+Status WeightPlacement::beginStack(const MatrixPart& part, uint32_t rows, uint32_t cols,
+                                   StackSlice* slice) {
+  GgufTensor tensor;
+  ORIEL_TRY(find(part.role, part.layer, uint64_t{rows} * cols, &tensor));
+  if (!weightTypeOf(tensor.type, &slice->type)) {
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED, "tensor type %s has no kernel: convert the model",
+                     tensorTypeName(tensor.type));
+  }
+  slice->geometry = weightGeometry(slice->type, cols);
+  const uint64_t most = kMaxBindingBytes / slice->geometry.sliceBytes(rows);
+  if (most == 0) {
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED, "experts of %u times %u values are too large", rows,
+                     cols);
+  }
+  slice->count = static_cast<uint32_t>(std::min<uint64_t>(most, kMaxExperts));
+  return kOk;
+}
+
+Status WeightPlacement::placeStack(const MatrixPart& part, uint32_t rows, uint32_t cols,
+                                   StackSlice* slice) {
+  GgufTensor tensor;
+  ORIEL_TRY(find(part.role, part.layer, uint64_t{rows} * cols, &tensor));
+  const uint32_t padded = static_cast<uint32_t>(alignUp(rows, kGroupRows));
+  slice->place = segments_.take(slice->geometry.sliceBytes(padded * slice->count));
+  Upload item;
+  item.tensor_offset = tensor.offset;
+  item.tensor_type = tensor.type;
+  item.cols = cols;
+  item.type = slice->type;
+  item.may_stay = true;
+  item.slice = slice->place;
+  const uint32_t at_once = rows == padded ? slice->count : 1;
+  for (uint32_t i = 0; i < slice->count; i += at_once) {
+    item.source_row = (slice->first + i) * rows;
+    item.rows = at_once * rows;
+    item.slice_row = i * padded;
+    upload(item, slice->geometry.groupBytes());
+  }
+  return kOk;
+}
+
+Status WeightPlacement::slots(const MatrixPart& part, uint32_t rows, uint32_t cols, uint32_t count,
+                              StackSlice* slice) {
+  ORIEL_TRY(beginStack(part, rows, cols, slice));
+  if (slice->count < count) {
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED,
+                     "a layer's slots for %u experts are too large for a kernel: ask for %u", count,
+                     slice->count);
+  }
+  slice->count = count;
+  slice->place = segments_.take(slice->geometry.sliceBytes(rows) * count);
+  largest_group_bytes_ = std::max(largest_group_bytes_, slice->geometry.groupBytes());
   return kOk;
 }
 

@@ -1,6 +1,7 @@
 // Where the weights of a model go, and what of the file goes there.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "plan/memory_layout.h"
@@ -21,6 +22,15 @@ struct MatrixSlice {
   WeightGeometry geometry;
   uint32_t first_row = 0;  ///< of the stack
   uint32_t rows = 0;
+};
+
+/// Some matrices of a stack, as many as a kernel can bind: each has whole groups of rows.
+struct StackSlice {
+  BufferRef place;
+  WeightType type = WeightType::kF32;
+  WeightGeometry geometry;
+  uint32_t first = 0;  ///< matrix of the stack
+  uint32_t count = 0;
 };
 
 /// Places weights one after the other and notes their uploads in a plan; in one without lists it
@@ -52,6 +62,26 @@ class WeightPlacement {
     return kOk;
   }
 
+  /// `count` matrices of `rows` rows that lie one behind the other in a tensor; calls use(const StackSlice&) for its
+  /// slices.
+  template <typename Use>
+  Status stack(const MatrixPart& part, uint32_t rows, uint32_t cols, uint32_t count,
+               const Use& use) {
+    StackSlice slice;
+    ORIEL_TRY(beginStack(part, rows, cols, &slice));
+    const uint32_t most = slice.count;
+    for (uint32_t first = 0; first < count; first += slice.count) {
+      slice.first = first;
+      slice.count = std::min(most, count - first);
+      ORIEL_TRY(placeStack(part, rows, cols, &slice));
+      use(slice);
+    }
+    return kOk;
+  }
+  /// Room for `count` such matrices, which are put there later.
+  Status slots(const MatrixPart& part, uint32_t rows, uint32_t cols, uint32_t count,
+               StackSlice* slice);
+
   /// After the last of them.
   Status finish();
 
@@ -73,6 +103,8 @@ class WeightPlacement {
   void uploadVector(TensorRole role, uint32_t layer, uint32_t cols, const BufferRef& place);
   Status beginRun(Stack* stack);
   Status placeSlice(Stack* stack);
+  Status beginStack(const MatrixPart& part, uint32_t rows, uint32_t cols, StackSlice* slice);
+  Status placeStack(const MatrixPart& part, uint32_t rows, uint32_t cols, StackSlice* slice);
   void upload(const Upload& item, uint64_t group_bytes);
 
   const TensorIndex& tensors_;

@@ -62,6 +62,8 @@ uint32_t weightWord(WeightType type, bool side, uint32_t word) {
       return (word & 0x807f807fu) | 0x3d803d80u;
     case WeightType::kF16:
       return (word & 0x83ff83ffu) | 0x2c002c00u;
+    case WeightType::kMxfp4:  // bytes of exponents
+      return side ? (word & 0x07070707u) | 0x70707070u : word;
     default:
       return side ? (word & 0x83ff83ffu) | 0x24002400u : word;
   }
@@ -120,13 +122,13 @@ void CheckPlan::addNorms() {
   const BufferRef weight = vector(kCols);
   for (const StepList list : kLists) {
     const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);
-    add(list, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 0, 1e-5f, 1, 0, 0, 1.0f},
+    add(list, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 0, 1e-5f, 1, 0, 0, 0, 1.0f, 0},
         {in_, out, weight});
     expect(list, "rms_norm", out, kFloatLimit);
   }
   const BufferRef out = take(ArenaKind::kActivations, kOutputs * kCols);
-  add(StepList::kHead, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 1, 1e-5f, 1, 0, 0, 0.5f},
-      {in_, out, weight});
+  add(StepList::kHead, OpKind::kRmsNorm,
+      RmsNormPush{kCols, kCols, kCols, 1, 1e-5f, 1, 0, 0, 0, 0.5f, 0}, {in_, out, weight});
   expect(StepList::kHead, "rms_norm of outputs", out, kFloatLimit);
 }
 
@@ -181,7 +183,7 @@ void CheckPlan::addSmallOps() {
     for (const uint32_t gelu : {0u, 1u}) {
       const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols / 2);
       add(list, OpKind::kGatedActivation,
-          GatedActivationPush{kCols / 2, kCols, kCols / 2, kCols / 2, gelu}, {in_, out});
+          GatedActivationPush{kCols / 2, kCols, 0, kCols / 2, kCols / 2, gelu, 1}, {in_, out});
       expect(list, gelu != 0 ? "gated_activation (gelu)" : "gated_activation", out, kFloatLimit);
     }
   }
@@ -203,8 +205,8 @@ void CheckPlan::addMatrix(WeightType type) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   const BufferRef weights = matrix(type);
   char name[32];
-  const EmbedPush embed = {kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols,
-                           1.5f};
+  const EmbedPush embed = {
+      kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols, 1.5f, 0, 0};
   std::snprintf(name, sizeof(name), "embed_%s", weightTypeName(type));
   for (const StepList list : kLists) {
     const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);
@@ -320,9 +322,11 @@ CheckPlan::CheckPlan(CheckPart part) {
     case CheckPart::kWeights0:
     case CheckPart::kWeights1:
     case CheckPart::kWeights2:
+    case CheckPart::kWeights3:
+    case CheckPart::kWeights4:
       for (uint32_t type =
                static_cast<uint32_t>(part) - static_cast<uint32_t>(CheckPart::kWeights0);
-           type < kWeightTypes; type += 3) {
+           type < kWeightTypes; type += kWeightParts) {
         addMatrix(static_cast<WeightType>(type));
       }
       break;

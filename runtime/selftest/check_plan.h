@@ -20,9 +20,20 @@ struct Check {
 
 /// Kernels go into several plans, so that no submission is long, not even on a driver that compiles at the
 /// first dispatch.
-enum class CheckPart : uint8_t { kSmallOps, kWeights0, kWeights1, kWeights2, kCache, kNorms };
-constexpr CheckPart kAllKernels[] = {CheckPart::kSmallOps, CheckPart::kWeights0,
-                                     CheckPart::kWeights1, CheckPart::kWeights2, CheckPart::kCache};
+enum class CheckPart : uint8_t {
+  kSmallOps,
+  kWeights0,
+  kWeights1,
+  kWeights2,
+  kWeights3,
+  kWeights4,
+  kCache,
+  kNorms
+};
+constexpr CheckPart kAllKernels[] = {
+    CheckPart::kSmallOps, CheckPart::kWeights0, CheckPart::kWeights1, CheckPart::kWeights2,
+    CheckPart::kWeights3, CheckPart::kWeights4, CheckPart::kCache};
+constexpr uint32_t kWeightParts = 5;
 
 /// Large: to be made in memory of the app's allocator, not on the stack.
 class CheckPlan {

@@ -99,7 +99,7 @@ Status Probe::open(const ProbeShape& shape, const CacheFormats& formats, uint32_
     return ORIEL_ERROR_UNSUPPORTED;
   }
   PlanTotals totals;
-  ORIEL_TRY(measureWeights(tensors_, desc_, log_, &totals));
+  ORIEL_TRY(measureWeights(tensors_, desc_, OnFile(), log_, &totals));
 
   const CacheShape cache = {desc_.n_kv_heads, desc_.head_dim, kDefaultSinks, window,
                             window + chunk - 1};

@@ -16,6 +16,9 @@ constexpr uint64_t kDataAlignment = 32;  // GGUF's default
 // rotations cancel, and what is left takes a processor longer than ordinary numbers.
 constexpr uint64_t kWeightBits = 0x3838383838383838;
 constexpr uint64_t kWeightVaries = 0x8787878787878787;
+// The first byte of an MXFP4 block is a power of two.
+constexpr uint64_t kMxfp4Bytes = 17;
+constexpr uint8_t kMxfp4Exponent = 119;
 // Keeps what one layer hands to the next within the range of half floats.
 constexpr float kNormWeight = 1e-3f;
 
@@ -37,7 +40,7 @@ class Writer {
     }
     at_ += bytes;
   }
-  void weights(uint64_t bytes) {
+  void weights(uint64_t bytes, uint32_t type) {
     uint64_t state = 0x9E3779B97F4A7C15ull;
     for (uint64_t done = 0; out_ != nullptr && done < bytes; done += sizeof(state)) {
       state ^= state << 13;
@@ -46,6 +49,11 @@ class Writer {
       const uint64_t word = kWeightBits | (state & kWeightVaries);
       const uint64_t piece = std::min<uint64_t>(sizeof(word), bytes - done);
       std::memcpy(out_ + at_ + done, &word, static_cast<size_t>(piece));
+    }
+    if (out_ != nullptr && type == static_cast<uint32_t>(TensorType::kMxfp4)) {
+      for (uint64_t done = 0; done < bytes; done += kMxfp4Bytes) {
+        out_[at_ + done] = kMxfp4Exponent;
+      }
     }
     at_ += bytes;
   }
@@ -168,7 +176,7 @@ bool write(const ProbeShape& shape, Writer* out) {
     uint64_t bytes = 0;
     possible = possible && tensorBytes(typeOf(shape, rows), rows, cols, &bytes);
     if (rows != 1) {
-      out->weights(bytes);
+      out->weights(bytes, shape.tensor_type);
     } else {
       for (uint64_t i = 0; i < cols; ++i) {
         out->raw(&kNormWeight, sizeof(kNormWeight));

@@ -5,8 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "text/unicode.h"
-#include "text/utf8.h"
+#include "text/chat_slice.h"
 
 namespace oriel {
 namespace {
@@ -17,77 +16,8 @@ constexpr size_t kLongStretchBytes = 1024;
 constexpr size_t kDateBytes = 32;
 constexpr char kThinkOpen[] = "<think>";
 constexpr char kThinkClose[] = "</think>";
-
-/// Bytes of somebody's text.
-struct Slice {
-  const char* data = nullptr;
-  size_t bytes = 0;
-};
-
-Slice sliceOf(const char* text) { return {text, std::strlen(text)}; }
-
-bool startsWith(Slice text, Slice part) {
-  return part.bytes <= text.bytes && std::memcmp(text.data, part.data, part.bytes) == 0;
-}
-
-/// The first or last place of `part`, or text.bytes.
-size_t findFirst(Slice text, const char* part) {
-  const Slice wanted = sliceOf(part);
-  for (size_t at = 0; at + wanted.bytes <= text.bytes; ++at) {
-    if (startsWith({text.data + at, text.bytes - at}, wanted)) {
-      return at;
-    }
-  }
-  return text.bytes;
-}
-
-size_t findLast(Slice text, const char* part) {
-  const Slice wanted = sliceOf(part);
-  for (size_t at = text.bytes + 1; at-- > 0;) {
-    if (startsWith({text.data + at, text.bytes - at}, wanted)) {
-      return at;
-    }
-  }
-  return text.bytes;
-}
-
-bool isSpaceAt(Slice text, size_t at, size_t* bytes) {
-  const Utf8Char c = decodeUtf8(text.data + at, text.bytes - at);
-  *bytes = c.bytes;
-  // Separators of files and records count as white space where templates come from.
-  return c.valid && (charClass(c.code_point) == CharClass::kSpace ||
-                     (c.code_point >= 0x1C && c.code_point <= 0x1F));
-}
-
-Slice trimmed(Slice text, Trim trim) {
-  size_t bytes = 0;
-  while ((trim & kTrimStart) != 0 && text.bytes != 0 && isSpaceAt(text, 0, &bytes)) {
-    text.data += bytes;
-    text.bytes -= bytes;
-  }
-  while ((trim & kTrimEnd) != 0 && text.bytes != 0) {
-    size_t at = text.bytes - 1;
-    while (at > 0 && text.bytes - at < 4 && (static_cast<uint8_t>(text.data[at]) & 0xC0) == 0x80) {
-      --at;
-    }
-    if (!isSpaceAt(text, at, &bytes) || at + bytes != text.bytes) {
-      break;
-    }
-    text.bytes = at;
-  }
-  return text;
-}
-
-Slice withoutLines(Slice text, Trim ends) {
-  while ((ends & kTrimStart) != 0 && text.bytes != 0 && text.data[0] == '\n') {
-    ++text.data;
-    --text.bytes;
-  }
-  while ((ends & kTrimEnd) != 0 && text.bytes != 0 && text.data[text.bytes - 1] == '\n') {
-    --text.bytes;
-  }
-  return text;
-}
+constexpr char kChannelOpen[] = "<|channel>";
+constexpr char kChannelClose[] = "<channel|>";
 
 /// Bytes of `role`, or 0 when it is not one.
 size_t roleBytes(const char* role) {
@@ -174,7 +104,8 @@ class Renderer {
   }
 
   void defaultSystem() {
-    if (format_.default_system != nullptr || chat_.default_system_bytes != 0) {
+    const bool says_nothing = format_.thinks_if_told && !out_->thinking;
+    if (!says_nothing && (format_.default_system != nullptr || chat_.default_system_bytes != 0)) {
       const Slice role = sliceOf("system");
       putPattern(format_.system.open, role);
       putDefaultText();
@@ -194,7 +125,9 @@ class Renderer {
   /// A system message whose switches are obeyed and taken out.
   void switchedSystem(Slice role, Slice text) {
     const SystemSwitches& switches = *format_.switches;
-    const auto has = [&](const char* word) { return findFirst(text, word) != text.bytes; };
+    const auto has = [&](const char* word) {
+      return word != nullptr && findFirst(text, word) != text.bytes;
+    };
     if (has(switches.no_think) || has(switches.think)) {
       out_->thinking = !has(switches.no_think);
     }
@@ -203,29 +136,33 @@ class Renderer {
     out_->body = out_->needed;
     putPattern(frame.open, role);
     const size_t begin = out_->needed;
-    const char* const words[] = {switches.no_think, switches.think, bare ? switches.bare : ""};
+    const char* const words[] = {switches.no_think, switches.think, bare ? switches.bare : nullptr};
+    size_t end = text.bytes;
     const auto wordAt = [&](size_t at) {
       for (const char* word : words) {
-        if (*word != '\0' && startsWith({text.data + at, text.bytes - at}, sliceOf(word))) {
+        if (word != nullptr && startsWith({text.data + at, end - at}, sliceOf(word))) {
           return std::strlen(word);
         }
       }
       return size_t{0};
     };
-    // White space at the end goes once the switches are out.
-    size_t end = text.bytes;
+    // White space at the ends goes once the switches are out.
     for (size_t before = end + 1; before != end;) {
       before = end;
       end = trimmed({text.data, end}, kTrimEnd).bytes;
       for (const char* word : words) {
-        const size_t n = std::strlen(word);
+        const size_t n = word == nullptr ? 0 : std::strlen(word);
         if (n != 0 && n <= end && std::memcmp(text.data + end - n, word, n) == 0) {
           end -= n;
         }
       }
     }
     size_t kept_from = 0;
-    for (size_t at = 0; at < end;) {
+    for (size_t skip = 1; (frame.trim & kTrimStart) != 0 && skip != 0; kept_from += skip) {
+      kept_from = end - trimmed({text.data + kept_from, end - kept_from}, kTrimStart).bytes;
+      skip = wordAt(kept_from);
+    }
+    for (size_t at = kept_from; at < end;) {
       if (const size_t skip = wordAt(at); skip != 0) {
         putGiven({text.data + kept_from, at - kept_from});
         kept_from = at += skip;
@@ -248,6 +185,9 @@ class Renderer {
     MessageFrame frame = format_.assistant;
     if (place.ends && format_.final_answer_close != nullptr) {
       frame.close = format_.final_answer_close;
+    }
+    if (format_.thoughts == Thoughts::kChannelsTrimmed) {
+      return withoutChannels(frame, role, text);
     }
     if (format_.thoughts != Thoughts::kKept) {
       return thoughtful(place, frame, role, text);
@@ -295,6 +235,7 @@ class Renderer {
       case Thoughts::kTrimmedEarlier:
       case Thoughts::kTrimmedButFinal:
       case Thoughts::kTrimmed:
+      case Thoughts::kChannelsTrimmed:
       case Thoughts::kKept: {
         const bool whole = format_.thoughts == Thoughts::kTrimmedEarlier    ? place.last_answer
                            : format_.thoughts == Thoughts::kTrimmedButFinal ? place.final_answer
@@ -313,6 +254,48 @@ class Renderer {
     }
     putLiteral(answer);
     putPattern(frame.close, role);
+  }
+
+  /// An answer without its blocks, of which there may be several. What is left counts as one text.
+  void withoutChannels(const MessageFrame& frame, Slice role, Slice text) {
+    out_->body = out_->needed;
+    putPattern(frame.open, role);
+    const char* first = nullptr;
+    const char* last = nullptr;
+    outsideChannels(text, [&](Slice part) {
+      part = trimmed(part, frame.trim);
+      if (part.bytes != 0) {
+        first = first == nullptr ? part.data : first;
+        last = part.data + part.bytes;
+      }
+    });
+    const size_t begin = out_->needed;
+    outsideChannels(text, [&](Slice part) {
+      if (first == nullptr) {
+        return;  // all white space
+      }
+      const char* const from = std::max(part.data, first);
+      const char* const to = std::min(part.data + part.bytes, last);
+      if (from < to) {
+        putGiven({from, static_cast<size_t>(to - from)});
+      }
+    });
+    markLiteral(begin);
+    putPattern(frame.close, role);
+  }
+
+  /// Calls use(part) for what stands outside the blocks; a closing mark without an opening one goes, too.
+  template <typename Use>
+  static void outsideChannels(Slice text, const Use& use) {
+    while (text.bytes != 0) {
+      const size_t close = findFirst(text, kChannelClose);
+      use(Slice{text.data, findFirst({text.data, close}, kChannelOpen)});
+      if (close == text.bytes) {
+        return;
+      }
+      const size_t behind = close + sizeof(kChannelClose) - 1;
+      text = {text.data + behind, text.bytes - behind};
+    }
   }
 
   void endStoredPart() {
@@ -349,7 +332,9 @@ class Renderer {
 
   const char* mode() const {
     const SystemSwitches* switches = format_.switches;
-    return switches == nullptr ? "" : out_->thinking ? switches->think : switches->no_think;
+    return switches == nullptr ? ""
+           : out_->thinking    ? switches->thinking_mode
+                               : switches->other_mode;
   }
 
   Slice dateText(DateStyle style, char (&date)[kDateBytes]) const {

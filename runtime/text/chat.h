@@ -14,19 +14,21 @@ enum Trim : uint8_t { kTrimNone = 0, kTrimStart = 1, kTrimEnd = 2, kTrimBoth = 3
 /// The text around one kind of message. `open` null: the format has no such message.
 ///
 /// In these strings {role} stands for the message's role, {eos} for the text of the model's EOS, {date}
-/// for the date and {mode} for the word that says whether to think.
+/// for the date and {mode} for what says whether to think.
 struct MessageFrame {
   const char* open = nullptr;
   const char* close = nullptr;
   Trim trim = kTrimNone;
 };
 
-/// Words in a system message that a template acts upon and takes out.
+/// Words in a system message that a template acts upon and takes out; null: it knows no such word.
 struct SystemSwitches {
   const char* think;
   const char* no_think;
   const char* bare;  ///< the message then stands in `bare_frame`, without a header
   MessageFrame bare_frame;
+  const char* thinking_mode;  ///< {mode} with thinking on
+  const char* other_mode;
 };
 
 /// Where a template's own text holds the system prompt that it uses when there is none: between `before`
@@ -46,6 +48,7 @@ enum class Thoughts : uint8_t {
   kTrimmedEarlier,  ///< earlier answers lose theirs and the white space around what is left
   kTrimmedButFinal,  ///< the same for all but the assistant's latest message
   kTrimmed,          ///< the same for all
+  kChannelsTrimmed,  ///< all lose all blocks between <|channel> and <channel|>, then white space
 };
 
 /// How {date} is written.
@@ -80,6 +83,8 @@ struct ChatFormat {
   const char* default_system_close = nullptr;  ///< null: as of any system message
   const DefaultSystemMarks* marks = nullptr;   ///< how to find the default in a template
   const SystemSwitches* switches = nullptr;
+  bool thinks_if_told =
+      false;  ///< thinking is off unless it is asked for, and a system message says it is on
 
   const char* no_think_answer = "";  ///< in front of an assistant's text with thinking switched off
   Thoughts thoughts = Thoughts::kKept;

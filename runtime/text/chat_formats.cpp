@@ -23,7 +23,9 @@ constexpr DefaultSystemMarks kSmolLm3Marks = {
     "'", "You are a helpful AI assistant named SmolLM, trained by Hugging Face. ", "\n\n'"};
 
 constexpr SystemSwitches kSmolLm3Switches = {
-    "/think", "/no_think", "/system_override", {"<|im_start|>system\n", "<|im_end|>\n", kTrimEnd}};
+    "/think", "/no_think", "/system_override", {"<|im_start|>system\n", "<|im_end|>\n", kTrimEnd},
+    "/think", "/no_think"};
+constexpr SystemSwitches kGemma4Switches = {"<|think|>", nullptr, nullptr, {}, "<|think|>\n", ""};
 
 constexpr ChatFormat chatMl(const char* name) {
   ChatFormat format;
@@ -76,6 +78,13 @@ constexpr ChatFormat qwen3Thinking() {
   ChatFormat format = qwen3("qwen3-thinking");
   format.generation = "<|im_start|>assistant\n<think>\n";
   format.generation_no_think = nullptr;  // it cannot be switched off
+  return format;
+}
+
+// Names its maker only where there are tools.
+constexpr ChatFormat qwen3Coder() {
+  ChatFormat format = chatMl("qwen3-coder");
+  format.marks = nullptr;
   return format;
 }
 
@@ -252,6 +261,31 @@ constexpr ChatFormat gemma3() {
   return format;
 }
 
+constexpr ChatFormat gemma4() {
+  ChatFormat format;
+  format.name = "gemma4";
+  format.begin = "<bos>";
+  format.system = {"<|turn>system\n{mode}", "<turn|>\n", kTrimBoth};
+  format.later_system = format.user = {"<|turn>{role}\n", "<turn|>\n", kTrimBoth};
+  format.assistant = {"<|turn>model\n", "<turn|>\n", kTrimBoth};
+  format.generation = "<|turn>model\n";
+  format.generation_no_think = "<|turn>model\n<|channel>thought\n<channel|>";
+  format.reply_end = "<turn|>\n";
+  format.default_system = "";
+  format.switches = &kGemma4Switches;
+  format.thinks_if_told = true;
+  format.thoughts = Thoughts::kChannelsTrimmed;
+  return format;
+}
+
+// E2B and E4B were trained to answer at once.
+constexpr ChatFormat gemma4Small() {
+  ChatFormat format = gemma4();
+  format.name = "gemma4-e";
+  format.generation_no_think = nullptr;
+  return format;
+}
+
 constexpr ChatFormat phi3() {
   ChatFormat format;
   format.name = "phi3";
@@ -361,6 +395,8 @@ constexpr ChatFormat kFormats[] = {
     exaone4(),
     gemma2(),
     gemma3(),
+    gemma4(),
+    gemma4Small(),
     granite3(
         "granite3",
         "Knowledge Cutoff Date: April 2024.\nToday's Date: {date}.\nYou are Granite, developed by "
@@ -392,6 +428,7 @@ constexpr ChatFormat kFormats[] = {
     plain(),
     qwen2(),
     qwen3("qwen3"),
+    qwen3Coder(),
     qwen3Thinking(),
     qwen35(),
     smolLm2(),
@@ -408,13 +445,14 @@ constexpr ChatFormat kFormats[] = {
 }  // namespace
 
 const char kChatFormatNames[] =
-    "chatml, ernie4.5, exaone4, gemma2, gemma3, granite3, granite3.3, granite4, hunyuan-dense, "
+    "chatml, ernie4.5, exaone4, gemma2, gemma3, gemma4, gemma4-e, granite3, granite3.3, granite4, "
+    "hunyuan-dense, "
     "lfm2, "
     "lfm2.5, lfm2.5-8b, llama3, llama3.2, minicpm5, mistral-v1, mistral-v2, mistral-v3, "
     "mistral-v7, "
     "mistral-nemo, olmo2, olmo3, olmo3-think, phi3, phi3.5, phi4, phi4-mini, plain, qwen2.5, "
     "qwen3, "
-    "qwen3-thinking, qwen3.5, smollm2, smollm3, smollm3-undated, zephyr";
+    "qwen3-coder, qwen3-thinking, qwen3.5, smollm2, smollm3, smollm3-undated, zephyr";
 
 const ChatFormat* chatFormatByName(const char* name) {
   for (const ChatFormat& format : kFormats) {

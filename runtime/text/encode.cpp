@@ -342,7 +342,7 @@ class TokenEncoder {
       if (t_.kind_ == TokenizerKind::kBpe) {
         ORIEL_TRY(encodeBpeWord(text_ + at, next - at));
       } else {
-        ORIEL_TRY(encodeSpmWord(text_ + at, next - at, prefix));
+        ORIEL_TRY(encodeCharacters(text_ + at, next - at, prefix));
       }
       ORIEL_TRY(taken_);
       unchecked_ += next - at;
@@ -362,25 +362,25 @@ class TokenEncoder {
 
   /// *open becomes true if text behind `end` could change the answer.
   size_t nextWord(WordCutter* cutter, size_t at, size_t end, bool* open) const {
-    if (t_.kind_ == TokenizerKind::kBpe) {
+    if (!t_.words_end_at_spaces_ || startsLineFeeds(at)) {
       return cutter->wordEnd(at, open);
-    }
-    if (!t_.words_end_at_spaces_) {
-      *open = true;
-      return end;
     }
     const size_t next = spmWordEnd(at, end);
     *open = end - next < kMaxUtf8Bytes;
     return next;
   }
 
-  /// Spaces, then anything else up to the next space.
+  bool startsLineFeeds(size_t at) const {
+    return t_.pre_ == PreTokenizer::kLines && text_[at] == '\n';
+  }
+
+  /// Spaces, then anything else up to the next space or, where lines are apart, the next line feed.
   size_t spmWordEnd(size_t at, size_t end) const {
     size_t space = 0;
     while (at < end && (space = spmSpaceBytes(text_ + at, end - at)) != 0) {
       at += space;
     }
-    while (at < end && spmSpaceBytes(text_ + at, end - at) == 0) {
+    while (at < end && spmSpaceBytes(text_ + at, end - at) == 0 && !startsLineFeeds(at)) {
       ++at;
     }
     return at;
@@ -417,22 +417,11 @@ class TokenEncoder {
       symbols[i].bytes = 1;
       symbols[i].id = t_.byte_ids_[static_cast<uint8_t>(word[i])];
     }
-    const auto pair = [&](uint32_t left, uint32_t right, MergeCandidate* candidate) {
-      if (symbols[left].id < 0 || symbols[right].id < 0) {
-        return false;
-      }
-      const uint64_t ids = Tokenizer::Merge::pairOf(symbols[left].id, symbols[right].id);
-      const uint32_t rank = t_.merge_index_.find(
-          KeyHash::mix(ids), [&](uint32_t other) { return t_.merges_[other].pair() == ids; });
-      if (rank == IndexTable::kNone) {
-        return false;
-      }
-      candidate->priority = rank;
-      candidate->merged = t_.merges_[rank].merged();
-      return true;
-    };
     const uint32_t word_bytes = static_cast<uint32_t>(bytes);
-    mergeSymbols(symbols, word_bytes, candidates, pair);
+    mergeSymbols(symbols, word_bytes, candidates,
+                 [&](uint32_t left, uint32_t right, MergeCandidate* candidate) {
+                   return mergeOf(symbols[left], symbols[right], candidate);
+                 });
     for (uint32_t at = 0; at < word_bytes; at += symbols[at].bytes) {
       if (symbols[at].id >= 0) {
         emit(symbols[at].id);
@@ -443,9 +432,33 @@ class TokenEncoder {
     return kOk;
   }
 
-  Status encodeSpmWord(const char* text, size_t bytes, bool with_prefix) {
+  /// The merge of two symbols by rank.
+  bool mergeOf(const Symbol& left, const Symbol& right, MergeCandidate* candidate) const {
+    if (left.id < 0 || right.id < 0) {
+      return false;
+    }
+    const uint64_t ids = Tokenizer::Merge::pairOf(left.id, right.id);
+    const uint32_t rank = t_.merge_index_.find(
+        KeyHash::mix(ids), [&](uint32_t other) { return t_.merges_[other].pair() == ids; });
+    if (rank == IndexTable::kNone) {
+      return false;
+    }
+    candidate->priority = rank;
+    candidate->merged = t_.merges_[rank].merged();
+    return true;
+  }
+
+  /// A word whose symbols are characters.
+  Status encodeCharacters(const char* text, size_t bytes, bool with_prefix) {
     if (onlyMeasures(bytes)) {
       return kOk;
+    }
+    // Line feeds that are a token are taken whole, whatever the merges would make of them.
+    if (t_.pre_ == PreTokenizer::kLines && text[0] == '\n' && bytes <= t_.longest_ordinary_) {
+      if (const int32_t id = t_.lookUp(false, text, bytes); id >= 0) {
+        emit(id);
+        return kOk;
+      }
     }
     BorrowedBytes word_memory(workspace_, bytes + 1);
     BorrowedBytes symbol_memory(workspace_, (bytes + 1) * kSymbolBytes);
@@ -471,6 +484,9 @@ class TokenEncoder {
       symbols[at].id = t_.lookUp(false, word + at, symbols[at].bytes);
     }
     const auto pair = [&](uint32_t left, uint32_t right, MergeCandidate* candidate) {
+      if (t_.kind_ == TokenizerKind::kCharBpe) {
+        return mergeOf(symbols[left], symbols[right], candidate);
+      }
       const uint32_t together = symbols[left].bytes + symbols[right].bytes;
       const int32_t id =
           together > t_.longest_ordinary_ ? -1 : t_.lookUp(false, word + left, together);

@@ -256,6 +256,19 @@ size_t youtuWordEnd(const Reader& reader, size_t begin) {
                                                         true, isLineEndOrSlash);
 }
 
+/// [^\n]+|\n+
+size_t lineEnd(const char* text, size_t begin, size_t end, bool* reached_end) {
+  const bool feeds = text[begin] == '\n';
+  size_t at = begin + 1;
+  while (at < end && (text[at] == '\n') == feeds) {
+    ++at;
+  }
+  if (reached_end != nullptr && at == end) {
+    *reached_end = true;
+  }
+  return at;
+}
+
 }  // namespace
 
 bool preTokenizerByName(const GgufString& name, PreTokenizerRules* rules) {
@@ -269,6 +282,9 @@ bool preTokenizerByName(const GgufString& name, PreTokenizerRules* rules) {
 }
 
 const char* preTokenizerName(PreTokenizer pre) {
+  if (pre == PreTokenizer::kLines) {
+    return "gemma4";  // a tokenizer's name: no file asks for these words alone
+  }
   for (const Name& known : kNames) {
     if (known.rules.pre == pre) {
       return known.text;
@@ -324,6 +340,8 @@ size_t WordCutter::wordEnd(size_t begin, bool* reached_end) {
       return bloomWordEnd(reader, begin, true);
     case PreTokenizer::kSuperBpe:
       return superBpeWordEnd(reader, begin, &count_);
+    case PreTokenizer::kLines:
+      return lineEnd(text_, begin, end_, reached_end);
   }
   return end_;
 }

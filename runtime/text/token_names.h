@@ -12,7 +12,7 @@ namespace oriel {
 constexpr const char* kStopNames[] = {
     "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>",
     "<|end_of_text|>", "<end_of_utterance>", "<EOT>", "<eos>", "[EOS]", "[EOT]", "[|endofturn|]",
-    "<|end_of_sentence|>", "<|eos|>", "<|return|>", "<|call|>", "<turn|>",
+    "<|end_of_sentence|>", "<|eos|>", "<|return|>", "<|call|>", "<turn|>", "<|tool_response>",
     // An escape would take the letter behind it: in brackets, so that nobody misses a comma.
     ("<\xEF\xBD\x9C"
      "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>"),
@@ -39,10 +39,19 @@ constexpr const char* kTurnNames[] = {
     "[|system|]",
     "[|user|]",
     "[|assistant|]",
+    "<|turn>",
+    "<|think|>",
     "<\xEF\xBD\x9Chy_User\xEF\xBD\x9C>",
     "<\xEF\xBD\x9Chy_Assistant\xEF\xBD\x9C>",
     ("<\xEF\xBD\x9Chy_place\xE2\x96\x81holder\xE2\x96\x81no\xE2\x96\x81"
      "3\xEF\xBD\x9C>")};
+/// Which of all these Gemma 4 has. To its merges the others are words like any.
+constexpr const char* kGemma4Names[] = {"<|turn>",          "<turn|>", "<|think|>",
+                                        "<|tool_response>", "<bos>",   "<eos>"};
+/// Control tokens that are shown with the text that a model writes: without them nobody could tell a thought or a
+/// tool call from an answer.
+constexpr const char* kShownNames[] = {"<|channel>",   "<channel|>",       "<|tool_call>",
+                                       "<tool_call|>", "<tool_response|>", "<|\"|>"};
 /// Ends a text, too, unless it is user-defined: then it is HTML, as in Gemma's vocabulary.
 constexpr const char* kCloseName = "</s>";
 

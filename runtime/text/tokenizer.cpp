@@ -32,7 +32,9 @@ int32_t Tokenizer::find(const char* text, size_t bytes) const {
 }
 
 Tokenizer::Piece Tokenizer::piece(int32_t id, bool special) const {
-  if (!valid(id) || (!special && (type(id) == kControl || type(id) == kUnknown))) {
+  const bool hidden =
+      valid(id) && (type(id) == kControl || type(id) == kUnknown) && (flags_[id] & kShown) == 0;
+  if (!valid(id) || (!special && hidden)) {
     return {};
   }
   return bytesOf(id);

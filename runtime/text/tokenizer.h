@@ -19,7 +19,11 @@ constexpr uint32_t kMaxTokenBytes = 1024;
 /// of a word (see Tokenizer::workBytes) within half the address space.
 constexpr size_t kMaxTextBytes = SIZE_MAX / 128 < (1u << 30) ? SIZE_MAX / 128 : (1u << 30);
 
-enum class TokenizerKind : uint8_t { kBpe, kSpm };
+enum class TokenizerKind : uint8_t {
+  kBpe,      ///< merges over bytes, within the words of a pre-tokenizer
+  kSpm,      ///< merges by score over characters; a space is U+2581 ("llama")
+  kCharBpe,  ///< merges by rank over characters, within lines; a space is U+2581 ("gemma4")
+};
 /// How text is cut into words before BPE merges them.
 enum class PreTokenizer : uint8_t {
   kNone,
@@ -41,6 +45,7 @@ enum class PreTokenizer : uint8_t {
   kBloom,
   kViking,
   kSuperBpe,
+  kLines,
 };
 
 /// A part of a text, in bytes.
@@ -143,7 +148,8 @@ class Tokenizer {
     return (add_space_prefix_ && one_byte_specials ? 2 * bytes : bytes) + 2;
   }
 
-  /// Bytes of one token, as it appears inside a text. Control tokens give nothing unless `special`.
+  /// Bytes of one token, as it appears inside a text. Control tokens give nothing unless `special`, but for those
+  /// around a thought or a tool call.
   /// The pointer lives as long as the tokenizer.
   struct Piece {
     const char* data = nullptr;
@@ -188,6 +194,8 @@ class Tokenizer {
   static constexpr uint8_t kVerbatim = 16;
   /// White space after it belongs to it, and encodes to nothing.
   static constexpr uint8_t kStripsRight = 32;
+  /// A control token that is shown: it tells what the text beside it is.
+  static constexpr uint8_t kShown = 64;
 
   /// A pair of ids and what it merges into, 21 bits each: a vocabulary's merges are its largest
   /// table.
@@ -225,18 +233,18 @@ class Tokenizer {
   bool add_bos_ = false;
   bool add_space_prefix_ = false;
   bool whole_words_ = false;  ///< BPE: a word that is a token is not merged but taken
-  /// SPM: no piece has white space after something else, so words can be merged one by one.
+  /// Not kBpe: no piece has a space after something else, so words can be merged one by one.
   bool words_end_at_spaces_ = false;
   int32_t bos_id_ = -1;
   int32_t eos_id_ = -1;
   int32_t unknown_id_ = -1;
-  const char* pool_ = nullptr;  ///< bytes of all pieces, in order of id; SPM with plain spaces
-  const uint32_t* offsets_ = nullptr;     ///< [n_vocab + 1] into pool_
-  const uint8_t* flags_ = nullptr;        ///< [n_vocab] type and bits
+  const char* pool_ = nullptr;         ///< bytes of all pieces, in order of id, with plain spaces
+  const uint32_t* offsets_ = nullptr;  ///< [n_vocab + 1] into pool_
+  const uint8_t* flags_ = nullptr;     ///< [n_vocab] type and bits
   const uint32_t* priorities_ = nullptr;  ///< [n_vocab] SPM: less for a better score
-  const Merge* merges_ = nullptr;         ///< BPE, best first
+  const Merge* merges_ = nullptr;         ///< both kinds of BPE, best first
   IndexTable tokens_;
-  IndexTable merge_index_;         ///< BPE: pair of ids to index in merges_
+  IndexTable merge_index_;         ///< pair of ids to index in merges_
   int32_t byte_ids_[256] = {};     ///< token of a byte, -1: none
   uint32_t longest_ordinary_ = 0;  ///< bytes of the longest token that merges can make
   uint32_t longest_special_ = 0;   ///< bytes

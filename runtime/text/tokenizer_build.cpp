@@ -68,7 +68,7 @@ class TokenizerBuilder {
     target_.merges_ = merges_;
     ORIEL_TRY(fillTokens());
     sortSpecials();
-    if (source_.kind == TokenizerKind::kBpe) {
+    if (source_.kind != TokenizerKind::kSpm) {
       ORIEL_TRY(fillMerges());
     }
     *tokenizer = new (memory) Tokenizer(target_);
@@ -81,7 +81,7 @@ class TokenizerBuilder {
     char bytes[kMaxTokenBytes];
     size_t n_bytes = 0;
     uint8_t flags = 0;
-    int byte = -1;  ///< SPM byte tokens: which
+    int byte = -1;  ///< byte tokens: which
   };
 
   /// Walks the tokens with their types and scores.
@@ -122,7 +122,7 @@ class TokenizerBuilder {
       type = Tokenizer::kControl;
     }
     token->byte = -1;
-    if (source_.kind == TokenizerKind::kSpm) {
+    if (marksSpaces()) {
       token->byte = !source_.has_types || type == Tokenizer::kByte ? parseByteToken(text) : -1;
       if (type == Tokenizer::kByte && token->byte < 0) {
         return log_.fail(ORIEL_ERROR_FORMAT,
@@ -136,7 +136,7 @@ class TokenizerBuilder {
       type = Tokenizer::kNormal;  // byte-level BPE needs no byte tokens
     }
     // SentencePiece takes user-defined runs of spaces from the text as it takes other symbols.
-    const bool spaced = source_.kind == TokenizerKind::kSpm && type == Tokenizer::kUserDefined;
+    const bool spaced = marksSpaces() && type == Tokenizer::kUserDefined;
     const bool decoded = (!Tokenizer::isWhole(type) || spaced) && decodeOrdinary(text, token);
     const bool verbatim = Tokenizer::isWhole(type) || !decoded;
     if (!decoded) {
@@ -155,6 +155,9 @@ class TokenizerBuilder {
     if (isEndId(own_id) || (stops && type == Tokenizer::kControl)) {
       token->flags |= Tokenizer::kStop;
     }
+    if (type == Tokenizer::kControl && isOneOf(text, kShownNames)) {
+      token->flags |= Tokenizer::kShown;
+    }
     if (strips_right_ && Tokenizer::isWhole(type) && own_id != target_.bos_id_ &&
         own_id != target_.unknown_id_ && !text.equals("<|endoftext|>")) {
       token->flags |= Tokenizer::kStripsRight;
@@ -169,29 +172,40 @@ class TokenizerBuilder {
       return isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) || isEndId(id);
     }
     const bool untyped = !source_.has_types && (isEndId(id) || id == target_.bos_id_);
-    return type == Tokenizer::kNormal && (isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) ||
-                                          text.equals(kCloseName) || untyped);
+    const bool named =
+        source_.kind == TokenizerKind::kCharBpe
+            ? isOneOf(text, kGemma4Names)
+            : isOneOf(text, kStopNames) || isOneOf(text, kTurnNames) || text.equals(kCloseName);
+    return type == Tokenizer::kNormal && (named || untyped);
   }
+
+  bool marksSpaces() const { return source_.kind != TokenizerKind::kBpe; }
 
   /// What an ordinary token stands for. False for text that encoding can never arrive at by
   /// merging: it is then shown as it is written.
   bool decodeOrdinary(const GgufString& text, Decoded* token) const {
-    if (source_.kind == TokenizerKind::kBpe) {
-      return decodeByteLevel(text.data, text.bytes, token->bytes, &token->n_bytes);
-    }
-    // SentencePiece writes a space as U+2581. Spaces are kept plain here, in vocabulary and text
-    // alike.
-    token->n_bytes = 0;
-    for (size_t at = 0; at < text.bytes; ++at) {
-      char c = text.data[at];
+    return decodeText(text.data, text.bytes, token->bytes, &token->n_bytes);
+  }
+
+  /// The same for a part of a token.
+  bool decodeText(const char* text, size_t bytes, char* out, size_t* n_out) const {
+    return marksSpaces() ? decodeMarked(text, bytes, out, n_out)
+                         : decodeByteLevel(text, bytes, out, n_out);
+  }
+
+  /// SentencePiece writes a space as U+2581. Spaces are kept plain here, in vocabulary and text alike.
+  static bool decodeMarked(const char* text, size_t bytes, char* out, size_t* n_out) {
+    *n_out = 0;
+    for (size_t at = 0; at < bytes; ++at) {
+      char c = text[at];
       if (c == ' ') {
         return false;
       }
-      if (text.bytes - at >= 3 && std::memcmp(text.data + at, "\xE2\x96\x81", 3) == 0) {
+      if (bytes - at >= 3 && std::memcmp(text + at, "\xE2\x96\x81", 3) == 0) {
         c = ' ';
         at += 2;
       }
-      token->bytes[token->n_bytes++] = c;
+      out[(*n_out)++] = c;
     }
     return true;
   }
@@ -224,7 +238,7 @@ class TokenizerBuilder {
     for (int32_t& id : target_.byte_ids_) {
       id = -1;
     }
-    target_.words_end_at_spaces_ = source_.kind == TokenizerKind::kSpm;
+    target_.words_end_at_spaces_ = marksSpaces();
     for (uint32_t number = 0; number < source_.n_vocab; ++number) {
       const int32_t id = static_cast<int32_t>(number);
       ORIEL_TRY(nextToken(&walk, number, &token, &score));
@@ -357,7 +371,7 @@ class TokenizerBuilder {
     return kOk;
   }
 
-  /// "left right", both in the byte-level alphabet, which has no space. What would make a special
+  /// "left right", both as tokens are written, which is without a space. What would make a special
   /// token stays empty: nobody may type one.
   bool parseMerge(const GgufString& text, Tokenizer::Merge* merge) const {
     if (text.bytes == 0 || text.bytes > 2 * kMaxTokenBytes) {
@@ -371,16 +385,16 @@ class TokenizerBuilder {
     char bytes[2 * kMaxTokenBytes];
     size_t n_left = 0;
     size_t n_right = 0;
-    if (!decodeByteLevel(text.data, left_bytes, bytes, &n_left) ||
-        !decodeByteLevel(space + 1, text.bytes - left_bytes - 1, bytes + n_left, &n_right)) {
+    if (!decodeText(text.data, left_bytes, bytes, &n_left) ||
+        !decodeText(space + 1, text.bytes - left_bytes - 1, bytes + n_left, &n_right)) {
       return false;
     }
     if (n_left == 0 || n_right == 0) {
       return false;
     }
-    const int32_t left = target_.lookUp(false, bytes, n_left);
-    const int32_t right = target_.lookUp(false, bytes + n_left, n_right);
-    const int32_t merged = target_.lookUp(false, bytes, n_left + n_right);
+    const int32_t left = symbolOf(bytes, n_left);
+    const int32_t right = symbolOf(bytes + n_left, n_right);
+    const int32_t merged = symbolOf(bytes, n_left + n_right);
     if (left < 0 || right < 0 || merged < 0) {
       *merge = {};
       return merged < 0 && target_.lookUp(true, bytes, n_left + n_right) >= 0;
@@ -388,6 +402,18 @@ class TokenizerBuilder {
     merge->packed = Tokenizer::Merge::pairOf(left, right) << Tokenizer::Merge::kIdBits |
                     static_cast<uint32_t>(merged);
     return true;
+  }
+
+  /// The token that merges may take or make of these bytes, -1: none. Gemma 4's make the unknown token, too, and
+  /// those that are user-defined: anybody may type them.
+  int32_t symbolOf(const char* bytes, size_t n_bytes) const {
+    int32_t id = target_.lookUp(false, bytes, n_bytes);
+    if (id < 0 && source_.kind == TokenizerKind::kCharBpe) {
+      id = target_.lookUp(true, bytes, n_bytes);
+      const int type = id < 0 ? Tokenizer::kControl : target_.type(id);
+      id = type == Tokenizer::kUnknown || type == Tokenizer::kUserDefined ? id : -1;
+    }
+    return id;
   }
 
   /// The id stored under `key`, `otherwise` when there is none; -1 for one outside the vocabulary.

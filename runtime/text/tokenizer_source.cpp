@@ -24,10 +24,16 @@ Status TokenizerSource::readKind() {
     kind = TokenizerKind::kSpm;
     return kOk;
   }
+  if (model.equals("gemma4")) {
+    kind = TokenizerKind::kCharBpe;
+    rules.pre = PreTokenizer::kLines;
+    rules.add_bos = true;
+    return kOk;
+  }
   if (!model.equals("gpt2")) {
     return log_.fail(ORIEL_ERROR_UNSUPPORTED,
-                     "tokenizer.ggml.model is \"%s\": use a model with a \"gpt2\" (byte-level BPE) "
-                     "or \"llama\" (SentencePiece) tokenizer",
+                     "tokenizer.ggml.model is \"%s\": use a model with a \"gpt2\" (byte-level "
+                     "BPE), \"llama\" (SentencePiece) or \"gemma4\" tokenizer",
                      PrintableText(model).text);
   }
   kind = TokenizerKind::kBpe;

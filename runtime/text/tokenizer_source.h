@@ -26,7 +26,7 @@ class TokenizerSource {
   GgufArray tokens;
   GgufArray types;   ///< if has_types: one for each token
   GgufArray scores;  ///< SPM: one for each token
-  GgufArray merges;  ///< BPE
+  GgufArray merges;  ///< both kinds of BPE
   uint32_t n_vocab = 0;
   uint32_t n_merges = 0;
 

@@ -1,12 +1,13 @@
 """Vocabularies of true size made of made-up words, as the keys of a GGUF file.
 
-Families: smollm, qwen2, llama-bpe, lfm2, granite, olmo2, exaone4, hunyuan-dense and tekken (byte-level BPE),
-llama-spm and gemma-spm (SentencePiece). Special tokens, their ids and what the files say besides are those of the
-published vocabularies; of those from lfm2 on the pieces that chats are made of, others by numbers.
+Families: smollm, qwen2, llama-bpe, lfm2, granite, granite3, olmo, olmo2, exaone4, hunyuan-dense and tekken
+(byte-level BPE), llama-spm and gemma-spm (SentencePiece), gemma4 (merges over characters, bytes for others).
+Special tokens, their ids and what the files say besides are those of the published vocabularies; of those from
+lfm2 on the pieces that chats are made of, others by numbers.
 """
 
 # What the file calls the family's way of splitting text, where that is not the family's name.
-PRE_TOKENIZERS = {"granite": "dbrx", "olmo2": "dbrx"}
+PRE_TOKENIZERS = {"granite": "dbrx", "granite3": "refact", "olmo2": "dbrx"}
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 
@@ -126,6 +127,17 @@ def add_bpe(meta, family, n_vocab, pre, rng):
                     + [f"[PAD{i}]" for i in range(100270, 100352)],
                     {"bos": "<|end_of_text|>", "eos": "<|end_of_text|>", "padding": "<|pad|>",
                      "unknown": "<|unk|>"}),
+        "granite3": (["<|end_of_text|>", "<fim_prefix>", "<fim_middle>", "<fim_suffix>", "<fim_pad>",
+                      "<filename>", "<gh_stars>", "<issue_start>", "<issue_comment>", "<issue_closed>",
+                      "<jupyter_start>", "<jupyter_text>", "<jupyter_code>", "<jupyter_output>",
+                      "<empty_output>", "<commit_before>", "<commit_msg>", "<commit_after>", "<reponame>"],
+                     ["<|start_of_role|>", "<|end_of_role|>", "<|tool_call|>"],
+                     {"bos": "<|end_of_text|>", "eos": "<|end_of_text|>", "padding": "<|end_of_text|>",
+                      "unknown": "<|end_of_text|>"}),
+        "olmo": (["|||IP_ADDRESS|||", "<|padding|>"],
+                 ["|||EMAIL_ADDRESS|||", "|||PHONE_NUMBER|||", "<|endoftext|>"]
+                 + [f"[PAD{i}]" for i in range(50280, 50304)],
+                 {"bos": "<|endoftext|>", "eos": "<|endoftext|>", "padding": "<|padding|>"}),
         "olmo2": ([], ["<|extra_id_0|>", "<|endoftext|>", "<|fim_prefix|>", "<|fim_middle|>",
                        "<|fim_suffix|>", "<|extra_id_1|>", "<|extra_id_2|>", "<|extra_id_3|>",
                        "<|im_start|>", "<|im_end|>"] + [f"<|extra_id_{i}|>" for i in range(4, 14)]
@@ -205,6 +217,37 @@ def add_spm(meta, family, n_vocab, rng):
     meta.add("tokenizer.ggml.add_space_prefix", "bool", not gemma)
 
 
+def add_gemma4(meta, n_vocab, rng):
+    """Pieces of whole lines: merges over characters with a mark for spaces; runs of newlines are pieces of their
+    own. Markup that the chat parser reads is no control piece."""
+    control = {0: "<pad>", 1: "<eos>", 2: "<bos>", 4: "<mask>", 46: "<|tool>", 47: "<tool|>", 98: "<|think|>",
+               105: "<|turn>", 106: "<turn|>"}
+    shown = {48: "<|tool_call>", 49: "<tool_call|>", 50: "<|tool_response>", 51: "<tool_response|>",
+             52: "<|\"|>", 100: "<|channel>", 101: "<channel|>"}
+    first = [{3: "<unk>", **control, **shown}.get(i, f"<unused{i}>") for i in range(107)]
+    types = [UNKNOWN if i == 3 else USER_DEFINED if i in shown else CONTROL for i in range(107)]
+    lines = ["\n" * count for count in range(1, 32)]
+    bytes_ = [f"<0x{b:02X}>" for b in range(256)]
+    space = "\u2581"
+    alphabet = [space, "\t"] + [chr(c) for c in (*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100),
+                                                 *range(0x400, 0x460))]
+    n_pieces = n_vocab - len(first) - len(lines) - len(bytes_) - len(alphabet)
+    merges = made_up_pieces(alphabet, lambda c: [c], space, n_pieces, rng)
+    tokens = first + lines + bytes_ + [left + right for left, right in merges] + alphabet
+    types += [NORMAL] * len(lines) + [BYTE] * 256 + [NORMAL] * (n_pieces + len(alphabet))
+    joined_lines = [f"\n {run}" for run in lines[:-1]]
+    meta.add("tokenizer.ggml.model", "string", "gemma4")
+    meta.add("tokenizer.ggml.tokens", "strings", tokens)
+    meta.add("tokenizer.ggml.scores", "float32s", [0.0] * n_vocab)
+    meta.add("tokenizer.ggml.token_type", "int32s", types)
+    meta.add("tokenizer.ggml.merges", "strings",
+             joined_lines + [f"{left} {right}" for left, right in merges])
+    for name, number in {"bos": 2, "eos": 106, "unknown": 3, "padding": 0, "mask": 4}.items():
+        meta.add(f"tokenizer.ggml.{name}_token_id", "uint32", number)
+    meta.add("tokenizer.ggml.add_space_prefix", "bool", False)
+    meta.add("tokenizer.ggml.add_bos_token", "bool", True)
+
+
 def chat_template(family):
     """The family's turns in the least Jinja that says them."""
     head, tail, begin = {
@@ -214,6 +257,8 @@ def chat_template(family):
                       "{{ bos_token }}"),
         "lfm2": ("'<|im_start|>' + m.role + '\\n'", "'<|im_end|>\\n'", "{{ bos_token }}"),
         "granite": ("'<|start_of_role|>' + m.role + '<|end_of_role|>'", "'<|end_of_text|>\\n'", ""),
+        "granite3": ("'<|start_of_role|>' + m.role + '<|end_of_role|>'", "'<|end_of_text|>\\n'", ""),
+        "olmo": ("'<|' + m.role + '|>\\n'", "'\\n'", "{{ bos_token }}"),
         "olmo2": ("'<|' + m.role + '|>\\n'", "'\\n'", "{{ bos_token }}"),
         "exaone4": ("'[|' + m.role + '|]\\n'", "'[|endofturn|]\\n'", ""),
         "hunyuan-dense": ("('<|hy_User|>' if m.role == 'user' else '<|hy_Assistant|>')",
@@ -221,9 +266,10 @@ def chat_template(family):
         "tekken": ("('[INST]' if m.role == 'user' else '')",
                    "('[/INST]' if m.role == 'user' else eos_token)", "{{ bos_token }}"),
         "llama-spm": ("'<|' + m.role + '|>\\n'", "eos_token + '\\n'", ""),
+        "gemma4": ("'<|turn>' + m.role + '\\n'", "'<turn|>\\n'", "{{ bos_token }}"),
         "gemma-spm": ("'<start_of_turn>' + m.role + '\\n'", "'<end_of_turn>\\n'", "{{ bos_token }}"),
     }[family]
-    assistant = "'model'" if family == "gemma-spm" else "'assistant'"
+    assistant = "'model'" if family in ("gemma-spm", "gemma4") else "'assistant'"
     return (f"{begin}{{% for m in messages %}}{{{{ {head} + m.content + {tail} }}}}{{% endfor %}}"
             f"{{% if add_generation_prompt %}}{{{{ {head.replace('m.role', assistant)} }}}}"
             f"{{% endif %}}")
@@ -231,7 +277,9 @@ def chat_template(family):
 
 def add_vocabulary(meta, family, n_vocab, pre, rng):
     """Adds all tokenizer keys to `meta`; `pre`: another pre-tokenizer's name than the family's, or None."""
-    if family.endswith("spm"):
+    if family == "gemma4":
+        add_gemma4(meta, n_vocab, rng)
+    elif family.endswith("spm"):
         add_spm(meta, family, n_vocab, rng)
     else:
         add_bpe(meta, family, n_vocab, pre, rng)

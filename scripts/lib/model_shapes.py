@@ -24,16 +24,90 @@ class Shape:
     says_head_dim: bool = True
     attention_layers: tuple = ()  # of lfm2; the others convolve
     kv_list: bool = False  # the number of KV heads once for each layer
+    n_experts: int = 0
+    n_experts_used: int = 0
+    n_ff_expert: int = 0  # 0: as n_ff
+    n_dense_layers: int = 0  # the first ones, without experts
+    local_period: int = 0  # of gemma4: every so manieth layer sees all, the others the window
+    local_head_dim: int = 0  # of gemma4's windowed layers
+    n_shared_layers: int = 0  # of gemma4: the last ones, which read an earlier layer's cache
+    doubles_ff: bool = False  # of gemma4: those have feed-forward layers twice as wide
+    per_layer_width: int = 0  # of gemma4: what each layer gets of the token besides
     # Multipliers of granite and minicpm, by key.
     scales: dict = dataclasses.field(default_factory=dict)
     # What else the file says: {key: (kind, value)}
     extra: dict = dataclasses.field(default_factory=dict)
 
     def attends(self, layer):
-        return self.arch != "lfm2" or layer in self.attention_layers
+        return not self.attention_layers or layer in self.attention_layers
 
     def kv_heads_by_layer(self):
         return [self.n_kv_heads if self.attends(layer) else 0 for layer in range(self.n_layers)]
+
+    def is_local(self, layer):
+        return bool(self.local_period) and (layer + 1) % self.local_period != 0
+
+    def head_dim_of(self, layer):
+        return self.local_head_dim if self.is_local(layer) else self.head_dim
+
+    def owns_cache(self, layer):
+        return layer < self.n_layers - self.n_shared_layers
+
+    def ff_of(self, layer):
+        return self.n_ff if self.owns_cache(layer) or not self.doubles_ff else 2 * self.n_ff
+
+    @property
+    def norms_heads(self):
+        return self.arch in ("qwen3", "qwen3moe", "gemma3", "gemma4", "hunyuan-dense", "exaone4", "lfm2", "lfm2moe")
+
+    @property
+    def norms_rows(self):
+        return self.arch in ("olmo2", "olmoe")
+
+
+def gemma4_keys(shape):
+    layers = range(shape.n_layers)
+    ff = {"feed_forward_length": ("int32s", [shape.ff_of(layer) for layer in layers])} if shape.doubles_ff else {}
+    return {**ff, "attention.key_length_swa": ("uint32", shape.local_head_dim),
+            "attention.value_length_swa": ("uint32", shape.local_head_dim),
+            "attention.sliding_window_pattern": ("bools", [shape.is_local(layer) for layer in layers]),
+            "attention.shared_kv_layers": ("uint32", shape.n_shared_layers),
+            "embedding_length_per_layer_input": ("uint32", shape.per_layer_width),
+            "rope.freq_base_swa": ("float32", 1e4), "rope.dimension_count": ("uint32", shape.head_dim),
+            "rope.dimension_count_swa": ("uint32", shape.local_head_dim)}
+
+
+def expert_keys(shape):
+    keys = {"expert_count": ("uint32", shape.n_experts), "expert_used_count": ("uint32", shape.n_experts_used)}
+    if shape.n_ff_expert:
+        keys["expert_feed_forward_length"] = ("uint32", shape.n_ff_expert)
+    if shape.arch == "lfm2moe":
+        keys["leading_dense_block_count"] = ("uint32", shape.n_dense_layers)
+        keys["expert_gating_func"] = ("uint32", 2)  # sigmoid
+    return keys
+
+
+def file_keys(shape):
+    """-> {key without the architecture's name: (kind, value)}"""
+    keys = {"block_count": ("uint32", shape.n_layers), "context_length": ("uint32", shape.context),
+            "embedding_length": ("uint32", shape.n_embd), "feed_forward_length": ("uint32", shape.n_ff),
+            "attention.head_count": ("uint32", shape.n_heads),
+            "attention.head_count_kv": ("int32s", shape.kv_heads_by_layer()) if shape.kv_list
+                                       else ("uint32", shape.n_kv_heads)}
+    if shape.says_head_dim:
+        keys["attention.key_length"] = keys["attention.value_length"] = ("uint32", shape.head_dim)
+    if shape.arch == "llama":
+        keys.update({"vocab_size": ("uint32", shape.n_vocab), "rope.dimension_count": ("uint32", shape.head_dim)})
+    if shape.local_window:
+        keys["attention.sliding_window"] = ("uint32", shape.local_window)
+    keys["rope.freq_base"] = ("float32", shape.theta)
+    keys["attention.layer_norm_rms_epsilon"] = ("float32", shape.epsilon)
+    keys.update({name: ("float32", value) for name, value in shape.scales.items()})
+    if shape.arch == "gemma4":
+        keys.update(gemma4_keys(shape))
+    if shape.n_experts:
+        keys.update(expert_keys(shape))
+    return {**keys, **shape.extra}
 
 
 def granite(name, layers, embd, heads, kv_heads, head_dim, ff, context, residual, logits, hybrid):
@@ -57,6 +131,17 @@ def lfm2(name, embd, heads, ff):
     return Shape(name, "lfm2", 16, embd, heads, 8, 64, ff, 65536, 128000, 1e6, 1e-5, "lfm2",
                  says_head_dim=False, attention_layers=(2, 5, 8, 10, 12, 14), kv_list=True,
                  extra={"vocab_size": ("uint32", 65536), "shortconv.l_cache": ("uint32", 3)})
+
+
+def gemma4(name, layers, embd, kv_heads, ff, period, shared, doubles_ff):
+    return Shape(name, "gemma4", layers, embd, 8, kv_heads, 512, ff, 262144, 131072, 1e6, 1e-6, "gemma4",
+                 local_window=512, local_period=period, local_head_dim=256, n_shared_layers=shared,
+                 doubles_ff=doubles_ff, per_layer_width=256,
+                 extra={"vocab_size": ("uint32", 262144), "final_logit_softcapping": ("float32", 30.0)})
+
+
+def sizes(n_vocab, head_dim):
+    return {"vocab_size": ("uint32", n_vocab), "rope.dimension_count": ("uint32", head_dim)}
 
 
 SHAPES = [
@@ -104,16 +189,52 @@ SHAPES = [
           llama3_factor=16, extra={"vocab_size": ("uint32", 102400)}),
     Shape("OLMo-2-1B", "olmo2", 16, 2048, 16, 16, 128, 8192, 100352, 4096, 5e5, 1e-6, "olmo2",
           tied=False, says_head_dim=False),
+    gemma4("Gemma-4-E2B", 35, 1536, 1, 6144, 5, 20, doubles_ff=True),
+    gemma4("Gemma-4-E4B", 42, 2560, 2, 10240, 6, 18, doubles_ff=False),
+    Shape("LFM2-8B-A1B", "lfm2moe", 24, 2048, 32, 8, 64, 7168, 65536, 128000, 1e6, 1e-5, "lfm2",
+          says_head_dim=False, attention_layers=(2, 6, 10, 14, 18, 21), kv_list=True, n_experts=32,
+          n_experts_used=4, n_ff_expert=1792, n_dense_layers=2,
+          extra={**sizes(65536, 64), "shortconv.l_cache": ("uint32", 3)}),
+    Shape("Granite-3.1-1B-A400M", "granitemoe", 24, 1024, 16, 8, 64, 512, 49155, 131072, 1.5e6, 1e-6, "granite3",
+          says_head_dim=False, n_experts=32, n_experts_used=8,
+          scales={"embedding_scale": 12.0, "attention.scale": 1 / 64, "residual_scale": 0.22, "logit_scale": 6.0},
+          extra=sizes(49155, 64)),
+    Shape("OLMoE-1B-7B", "olmoe", 16, 2048, 16, 16, 128, 1024, 50304, 4096, 1e4, 1e-5, "olmo",
+          tied=False, says_head_dim=False, n_experts=64, n_experts_used=8, extra=sizes(50304, 128)),
+    Shape("Qwen3-30B-A3B", "qwen3moe", 48, 2048, 32, 4, 128, 6144, 151936, 40960, 1e6, 1e-6, "qwen2",
+          tied=False, n_experts=128, n_experts_used=8, n_ff_expert=768, extra=sizes(151936, 128)),
 ]
+
+
+def with_vocabulary(shape, n_vocab):
+    extra = dict(shape.extra)
+    if "vocab_size" in extra:
+        extra["vocab_size"] = ("uint32", n_vocab)
+    return dataclasses.replace(shape, n_vocab=n_vocab, extra=extra)
+
+
+def with_layers(shape, n_layers):
+    """Fewer or more layers, and as many of them share caches in proportion: those before them end with a layer
+    that sees all, which is what they share."""
+    shared = 0
+    if shape.n_shared_layers:
+        owners = shape.n_layers - shape.n_shared_layers
+        periods = max(1, round(n_layers * owners / shape.n_layers / shape.local_period))
+        shared = max(0, n_layers - periods * shape.local_period)
+    return dataclasses.replace(shape, n_layers=n_layers, n_shared_layers=shared)
 
 
 def tiny(shape):
     """The same kind of model, small enough for a test: one KV head, the same queries per KV head."""
     group = shape.n_heads // shape.n_kv_heads
-    heads_fill = shape.arch in ("lfm2", "exaone4", "olmo2") or not shape.says_head_dim
+    heads_fill = shape.arch in ("lfm2", "lfm2moe", "exaone4", "olmo2", "olmoe") or not shape.says_head_dim
     width = group * shape.head_dim if heads_fill else 256
-    extra = dict(shape.extra)
-    if "vocab_size" in extra:
-        extra["vocab_size"] = ("uint32", 2048)
-    return dataclasses.replace(shape, n_layers=3, n_embd=width, n_heads=group, n_kv_heads=1, n_ff=512,
-                               n_vocab=2048, extra=extra)
+    small = dataclasses.replace(with_vocabulary(shape, 2048), n_layers=3, n_embd=width, n_heads=group,
+                                n_kv_heads=1, n_ff=512)
+    if shape.n_experts:
+        small = dataclasses.replace(small, n_experts=6, n_experts_used=2, n_dense_layers=min(1, shape.n_dense_layers),
+                                    n_ff=512 if shape.n_ff_expert else 64, n_ff_expert=64 if shape.n_ff_expert else 0)
+    if shape.arch == "gemma4":
+        small = dataclasses.replace(small, n_layers=6, n_heads=2, n_ff=256, n_shared_layers=2, local_period=2,
+                                    per_layer_width=64)
+    return small

@@ -11,11 +11,18 @@
     defined(WEIGHT_Q5_K) || defined(WEIGHT_Q2_K)
 #define HAS_MINIMUM  // something is subtracted after scaling
 #endif
-#if defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K) || defined(WEIGHT_Q6_K)
+#if defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K) || defined(WEIGHT_Q6_K) || \
+    defined(WEIGHT_IQ2_XS) || defined(WEIGHT_IQ2_S)
 #define HALF_SCALES  // one scale per 16 values
 #endif
-#if defined(WEIGHT_IQ4_NL) || defined(WEIGHT_IQ4_XS)
+#if defined(WEIGHT_IQ4_NL) || defined(WEIGHT_IQ4_XS) || defined(WEIGHT_MXFP4)
 #define TABLE
+#endif
+#if defined(WEIGHT_IQ2_XXS) || defined(WEIGHT_IQ2_XS) || defined(WEIGHT_IQ2_S)
+#define CODEBOOK  // of sizes of eight values
+#define CODEBOOK_EIGHTS
+#elif defined(WEIGHT_IQ3_XXS) || defined(WEIGHT_IQ3_S)
+#define CODEBOOK  // of four
 #endif
 
 #if defined(TEXELS)
@@ -60,6 +67,12 @@ float highHalf(uint word) { return exactHalf(word >> 16); }
 float halfAt(uint word, uint index) { return exactHalf((word >> (16u * index)) & 0xffffu); }
 uint byteAt(uint word, uint index) { return (word >> (8u * index)) & 0xffu; }
 int signedByteAt(uint word, uint index) { return int(word << (24u - 8u * index)) >> 24; }
+
+#if defined(CODEBOOK)
+#include "lib/weights_codebook.glsl"
+#else
+void prepareWeights(uint lane, uint lanes) {}
+#endif
 
 // Value i of a unit is scale[h] * v - minimum[h], with h = i / 16 for HALF_SCALES, else 0;
 // `minimum` is not used without HAS_MINIMUM.
@@ -110,6 +123,13 @@ UnitScale unitScale(WeightRow row, uint unit) {
   const uint at = unit / 8u * 3u;
   const uint word = sideOf(row, at + 1u + (unit & 7u) / 4u);
   s.scale.x = lowHalf(sideOf(row, at)) * float(signedByteAt(word, unit & 3u));
+#elif defined(WEIGHT_MXFP4)
+  const uint e = byteAt(sideOf(row, unit / 4u), unit & 3u);
+  s.scale.x = uintBitsToFloat(e < 2u ? 1u << (21u + e) : (e - 1u) << 23);
+#elif defined(WEIGHT_TQ2_0)
+  s.scale.x = lowHalf(sideOf(row, unit / 8u));
+#elif defined(CODEBOOK)
+  s.scale = codebookScale(row, unit);
 #endif
   return s;
 }
@@ -122,11 +142,17 @@ vec4 bytesLess(uint bytes, int offset) {
 ivec4 nibbles(uint word) { return ivec4(uvec4(word, word >> 8, word >> 16, word >> 24) & 15u); }
 
 #if defined(TABLE)
-// What a nibble stands for, of: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113.
+// What a nibble stands for, of: -127 -104 -83 -65 -49 -35 -22 -10 1 13 25 38 53 69 89 113; of MXFP4, twice, of:
+// 0 1 2 3 4 6 8 12 0 -1 -2 -3 -4 -6 -8 -12.
 float tableValue(int q) {
-  const uint negative = q < 4 ? 0xbfad9881u : 0xf6eaddcfu;
-  const uint positive = q < 12 ? 0x26190d01u : 0x71594535u;
-  return float(signedByteAt(q < 8 ? negative : positive, uint(q & 3)));
+#if defined(WEIGHT_MXFP4)
+  const uint first = q < 4 ? 0x03020100u : 0x0c080604u;
+  const uint last = q < 12 ? 0xfdfeff00u : 0xf4f8fafcu;
+#else
+  const uint first = q < 4 ? 0xbfad9881u : 0xf6eaddcfu;
+  const uint last = q < 12 ? 0x26190d01u : 0x71594535u;
+#endif
+  return float(signedByteAt(q < 8 ? first : last, uint(q & 3)));
 }
 vec4 tableValues(ivec4 q) {
   return vec4(tableValue(q.x), tableValue(q.y), tableValue(q.z), tableValue(q.w));
@@ -160,7 +186,9 @@ void loadUnit(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
       v[4u * i + j] = vec4(ivec4(w[j] << 24, w[j] << 16, w[j] << 8, w[j]) >> 24);
     }
   }
-#elif defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K)
+#elif defined(CODEBOOK)
+  loadFromCodebook(row, unit, v);
+#elif defined(WEIGHT_Q2_K) || defined(WEIGHT_Q3_K) || defined(WEIGHT_TQ2_0)
   const uvec4 quad = quadOf(row, unit / 2u);
   const uvec2 w = (unit & 1u) == 0u ? quad.xy : quad.zw;
 #if defined(WEIGHT_Q3_K)
@@ -170,6 +198,8 @@ void loadUnit(WeightRow row, uint unit, out vec4 v[kUnitVectors]) {
     const uint bytes = (w[i / 4u] >> (2u * (i % 4u))) & 0x03030303u;
 #if defined(WEIGHT_Q3_K)
     v[i] = bytesLess(bytes | (((high >> i) & 0x01010101u) << 2), 4);
+#elif defined(WEIGHT_TQ2_0)
+    v[i] = bytesLess(bytes, 1);
 #else
     v[i] = bytesLess(bytes, 0);
 #endif

@@ -36,8 +36,22 @@ using uint = uint32_t;
 //   Q2_K   2-bit quads; per 8 units: [d, dmin], 4 words of bytes: scale in the low, min in the high
 //          nibble, one per 16 values
 //   IQ4_XS per 8 units: [d], 2 words of int8 scales
+//   TQ2_0  2-bit quads (TQ1_0 likewise); per 8 units: [d]
+//   MXFP4  4-bit quads; per 4 units: a word of bytes e, the scale of a unit being 2^(e - 128)
 // Values: Q8_0 d q; Q4_0 d (q - 8); Q5_0 d (q - 16); Q4_1, Q5_1 d q + m; Q2_K, Q4_K, Q5_K
-// d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q].
+// d scale q - dmin min; Q3_K d scale (q - 4); Q6_K d scale (q - 32); IQ4_NL, IQ4_XS d [scale] table[q];
+// TQ2_0 d (q - 1); MXFP4 2^(e - 128) table[q], twice what the 4-bit float q is.
+// The IQ2 and IQ3 types have side words only: indices into a codebook of sizes (runtime/plan/codebooks.h) of eight or four
+// values, and signs. Byte l of an index word is of values 8l .. 8l + 7 of its unit (IQ2); byte l of the first and
+// second of values 4l .. and 16 + 4l .. (IQ3). A sign word has a 1 for every value below zero, as high-bit words
+// have it. Where every eight values have an even number of those, the sign of the eighth is not stored: its bit,
+// 25 + 2l, has bit l of something else (IQ2_XXS, IQ3_XXS: of the unit's scale; IQ2_XS: bit 8 of index l). Per 8 units:
+//   IQ2_XXS [d], 8 words of indices, 8 of signs
+//   IQ2_XS  [d], 2 words of 4-bit scales, one per 16 values, 8 of indices, 8 of signs
+//   IQ2_S   as IQ2_XS, but between indices and signs 2 words with bits 8 and 9 of indices, 8 bits a unit
+//   IQ3_XXS [d], 16 words of indices, 8 of signs
+//   IQ3_S   [d], 1 word of 4-bit scales, one a unit, 16 of indices, 2 with bit 8 of indices, 8 bits a unit, 8 of signs
+// Values: d (2 scale + 1) size, with a sign, divided by 8 (IQ2), 4 (IQ3_XXS) or 1 (IQ3_S).
 ORIEL_CONST(kUnit, 32u);  // vectors are padded to this, too
 ORIEL_CONST(kGroupRows, 16u);
 
@@ -49,7 +63,7 @@ struct StepHeader {
   uint n_outputs;  // rows of logits that the head computes; TokenStep::output says of which tokens
   uint
       token_words;  // from one token to the next: kTokenStepWords + kViewWords times the number of views
-  uint reserved;
+  uint tail;        // of StepRun::kTail: the row of the step before that its token was
   // Executors' own: workgroups of a decoding token's attention, as an indirect dispatch takes them, for the
   // first two views. Most splits of a long window are empty until it fills.
   uint attention_groups[8];
@@ -91,21 +105,26 @@ struct EmbedPush {   // bindings: 0 weights, 1 step, 2 out
   uint first_row;    // the slice holds rows first_row .. first_row + rows - 1
   uint rows;
   uint out_stride;
-  float scale;  // 1, or what the architecture multiplies embeddings by
+  float scale;      // 1, or what the architecture multiplies embeddings by
+  uint of_step;     // 1: row i belongs to token i of the step; 0: to the token with that id
+  uint accumulate;  // 1: adds to `out`, 0: overwrites
 };
 
 // out[t][r] (+)= scale * weight * in[t][r] / rms(in[t][r]), one weight for all rows. In and out may be the same
-// piece: then every row is normed in place.
-struct RmsNormPush {  // bindings: 0 in, 1 step, 2 out, 3 weight
+// piece and first word: then every row is normed in place.
+struct RmsNormPush {  // bindings: 0 in, 1 step, 2 out, 3 weight, maybe 4
   uint cols;          // of a row
   uint in_stride;     // from token to token
   uint out_stride;
   uint of_outputs;  // 1: row i of `out` is made of the token of output i; 0: of token i
   float eps;
   uint rows;        // rows of a token, one after the other (heads; else 1)
-  uint first;       // word of a token's first row, in `in` and `out`
+  uint first;       // word of a token's first row in `in`
+  uint out_first;   // and in `out`
   uint accumulate;  // 1: adds to `out` (residual), 0: overwrites
   float scale;
+  uint
+      has_factor;  // 1: what `out` becomes, the sum where it is one, is multiplied by the float of binding 4
 };
 
 struct
@@ -178,10 +197,92 @@ struct AttentionMergePush {  // bindings: 0 partials, 1 step, 2 out
 
 struct GatedActivationPush {  // bindings: 0 gate_up, 1 step, 2 out. out = activation(gate) * up
   uint cols;                  // n_ff
-  uint in_stride;             // per token: gate at 0, up at up_offset
+  uint in_stride;             // per row: gate at gate_offset, up at up_offset
+  uint gate_offset;
   uint up_offset;
   uint out_stride;
-  uint gelu;  // 0: silu(x) = x / (1 + exp(-x)); 1: GELU, its tanh form
+  uint gelu;            // 0: silu(x) = x / (1 + exp(-x)); 1: GELU, its tanh form
+  uint rows_per_token;  // 1; of experts: as many as a token uses
+};
+
+// A mixture of experts. The routes of a step are the choices of its tokens: route n_used * t + k is the k-th best
+// expert of token t. Experts work on them sorted by expert, then by route: the place of a route is its index in that
+// order. In words of one buffer with room for `routes` of them:
+//   expert [routes]  by route
+//   weight [routes]  by route, float
+//   place  [routes]  by route
+//   route  [routes]  by place
+//   begin  [n_experts + 1]  place of the first route of each expert; the last: how many routes there are
+ORIEL_CONST(kRouteParts, 4u);
+
+// A token's choices: scores s are softmax(in) over all experts, or sigmoid(in). The n_used experts of largest
+// s + bias are chosen, best first; of equals the one with the lower number is the better. Their weights are s, or
+// s / max(sum of the chosen s, kLeastRouteSum).
+struct RoutePush {  // bindings: 0 in, 1 step, 2 routes (expert, weight), maybe 3 bias [n_experts]
+  uint n_experts;
+  uint n_used;
+  uint in_stride;
+  uint routes;
+  uint sigmoid;
+  uint normalised;
+  uint has_bias;
+};
+#ifdef __cplusplus
+constexpr float kLeastRouteSum = 6.103515625e-5f;
+#else
+const float kLeastRouteSum = 6.103515625e-5;
+#endif
+
+// Sorts all routes of the step. Once a step, not once a token.
+struct SortRoutesPush {  // bindings: 0 routes (expert), 1 step, 2 the same (place, route, begin)
+  uint n_experts;
+  uint n_used;
+  uint routes;
+};
+
+// For every place p with route r, expert e and slot s: out[p][out_first + i] = W[s][i] . in[x] with x = p, or the
+// token of r. Weights are a stack of matrices, each of whole groups of rows (kGroupRows). Nothing is done for experts
+// outside the stack.
+struct
+    ExpertMatmulPush {  // bindings: 0 weights, 1 step, 2 out, 3 in, 4 routes, maybe 5 slots [n_experts]
+  uint rows;            // of an expert
+  uint units;
+  uint group_words;
+  uint side_word;
+  uint in_stride;
+  uint out_stride;
+  uint out_first;
+  uint n_experts;
+  uint n_used;
+  uint routes;
+  uint of_tokens;  // 1: inputs are rows by token, 0: by place
+  uint first;      // the stack holds experts, or slots, first .. first + count - 1
+  uint count;
+  uint
+      has_slots;  // 1: slots[e] says where expert e is, kNoSlot: nowhere now; 0: expert e is in slot e
+};
+ORIEL_CONST(kNoSlot, 0xffffffffu);
+
+// out[t] += sum over k of weight * in[place of route n_used * t + k], in the order of k.
+struct ExpertCombinePush {  // bindings: 0 in, 1 step, 2 out, 3 routes
+  uint cols;
+  uint n_used;
+  uint routes;
+  uint in_stride;
+  uint out_stride;
+};
+
+// Sees to it that experts of the routes are in slots, as many as there are slots, and writes slots: done by the host
+// (exec/expert_cache.h). Round i + 1 is for the experts that round i had no slots for.
+struct FetchExpertsPush {  // bindings: 0 routes, 1 step, 2 slots
+  uint layer;              // index among the layers with experts on file
+  uint round;
+};
+
+// out[0] = in[header.tail]
+struct TailPush {  // bindings: 0 in, 1 step, 2 the same
+  uint cols;
+  uint stride;
 };
 
 // A causal convolution over the last `taps` tokens, channel by channel, between two gates. A token's input is
@@ -250,21 +351,30 @@ ORIEL_CONST(kStagedUnitWords, 20u);
 // A value is 256 high + low, both signed bytes.
 ORIEL_CONST(kStagedMost, 32639u);
 
+// Uniform buffer with the codebook of the weights' type, where that has one: behind the bindings of an op and its
+// texel buffers.
+ORIEL_CONST(kCodebookBinding, 10u);
+
 // Cache of one layer and side, f16: [n_kv_heads][sinks][head_dim / 2 words], then
 // [n_kv_heads][ring][head_dim / 2 words]; two values to a word, the lower half first.
 
 #ifdef __cplusplus
 static_assert(sizeof(StepHeader) == kStepHeaderWords * 4, "shared with shaders");
 static_assert(sizeof(TokenStep) == kTokenStepWords * 4, "shared with shaders");
-static_assert(sizeof(EmbedPush) == 28, "shared with shaders");
+static_assert(sizeof(EmbedPush) == 36, "shared with shaders");
 static_assert(sizeof(View) == kViewWords * 4, "shared with shaders");
-static_assert(sizeof(RmsNormPush) == 36, "shared with shaders");
+static_assert(sizeof(RmsNormPush) == 44, "shared with shaders");
 static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
 static_assert(sizeof(AddBiasPush) == 12, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 48, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 24, "shared with shaders");
-static_assert(sizeof(GatedActivationPush) == 20, "shared with shaders");
+static_assert(sizeof(GatedActivationPush) == 28, "shared with shaders");
+static_assert(sizeof(RoutePush) == 28, "shared with shaders");
+static_assert(sizeof(SortRoutesPush) == 12, "shared with shaders");
+static_assert(sizeof(ExpertMatmulPush) == 56, "shared with shaders");
+static_assert(sizeof(ExpertCombinePush) == 20, "shared with shaders");
+static_assert(sizeof(TailPush) == 8, "shared with shaders");
 static_assert(sizeof(ShortConvPush) == 24, "shared with shaders");
 static_assert(sizeof(SoftCapPush) == 12, "shared with shaders");
 static_assert(sizeof(TopPush) == 8, "shared with shaders");

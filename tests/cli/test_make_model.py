@@ -126,19 +126,70 @@ def test_files_say_what_published_ones_say():
                         "attention.sliding_window": 4096}, {"blk.0.post_attention_norm.weight": (256,)})
 
 
+def test_files_of_gemma4_say_what_published_ones_say():
+    keys, dims = says("gemma-4-e2b",
+                      {"attention.key_length": 512, "attention.key_length_swa": 256, "attention.sliding_window": 512,
+                       "attention.sliding_window_pattern": [True, False] * 3, "attention.shared_kv_layers": 2,
+                       "feed_forward_length": [256] * 4 + [512] * 2, "final_logit_softcapping": 30.0,
+                       "embedding_length_per_layer_input": 64, "rope.freq_base_swa": 1e4,
+                       "rope.dimension_count": 512, "rope.dimension_count_swa": 256},
+                      {"per_layer_token_embd.weight": (384, 2048), "per_layer_model_proj.weight": (256, 384),
+                       "per_layer_proj_norm.weight": (64,), "rope_freqs.weight": (256,),
+                       "blk.0.attn_k.weight": (256, 256), "blk.1.attn_k.weight": (256, 512),
+                       "blk.3.attn_output.weight": (1024, 256), "blk.3.attn_k_norm.weight": (512,),
+                       "blk.4.attn_q_norm.weight": (256,), "blk.4.inp_gate.weight": (256, 64),
+                       "blk.5.proj.weight": (64, 256), "blk.5.post_norm.weight": (256,),
+                       "blk.5.layer_output_scale.weight": (1,)})
+    check("layers that share have no keys and values",
+          not any(f"blk.{layer}.attn_{name}" in dims for layer in (4, 5)
+                  for name in ("k.weight", "v.weight", "k_norm.weight")))
+    tokens, types = keys["tokenizer.ggml.tokens"], keys["tokenizer.ggml.token_type"]
+    check("pieces of the markup", tokens[2:4] == ["<bos>", "<unk>"] and tokens[105:108] == ["<|turn>", "<turn|>", "\n"]
+          and (types[105], types[100], types[107], types[tokens.index("<0xFF>")]) == (3, 4, 1, 6))
+    says("gemma-4-e4b", {"feed_forward_length": 256, "attention.head_count_kv": 1})
+
+
+def test_files_with_experts_say_what_published_ones_say():
+    keys, dims = says("lfm2-8b-a1b", {"attention.head_count_kv": [0, 0, 1], "expert_count": 6, "expert_used_count": 2,
+                                      "expert_feed_forward_length": 64, "leading_dense_block_count": 1,
+                                      "expert_gating_func": 2, "feed_forward_length": 512},
+                      {"blk.0.ffn_gate.weight": (256, 512), "blk.1.ffn_gate_exps.weight": (256, 64, 6),
+                       "blk.2.ffn_down_exps.weight": (64, 256, 6), "blk.1.ffn_gate_inp.weight": (256, 6),
+                       "blk.2.exp_probs_b.bias": (6,), "blk.1.ffn_gate.weight": None})
+    keys, dims = says("granite-3.1-1b-a400m",
+                      {"expert_count": 6, "feed_forward_length": 64, "expert_feed_forward_length": None,
+                       "logit_scale": 6.0, "attention.scale": 1 / 64, "expert_gating_func": None},
+                      {"blk.0.ffn_up_exps.weight": (128, 64, 6), "blk.0.exp_probs_b.bias": None})
+    says("olmoe-1b-7b", {"expert_count": 6, "expert_used_count": 2, "feed_forward_length": 64},
+         {"blk.0.attn_q_norm.weight": (128,), "blk.2.ffn_down_exps.weight": (64, 128, 6),
+          "output.weight": (128, 2048)})
+    says("qwen3-30b-a3b", {"attention.key_length": 128, "feed_forward_length": 512, "expert_feed_forward_length": 64},
+         {"blk.0.attn_q_norm.weight": (128,), "blk.0.ffn_gate_exps.weight": (256, 64, 6)})
+
+
+def test_fewer_layers_share_caches_in_proportion():
+    sys.path.insert(0, str(SCRIPT.parent))
+    from lib.model_shapes import SHAPES, with_layers
+    shape = next(shape for shape in SHAPES if shape.name == "Gemma-4-E2B")
+    owners = {layers: layers - with_layers(shape, layers).n_shared_layers for layers in (35, 24, 12, 7, 5, 3)}
+    check("owners end with a layer that sees all", owners == {35: 15, 24: 10, 12: 5, 7: 5, 5: 5, 3: 3}, owners)
+
+
 def test_shapes_have_the_published_numbers_of_parameters():
     sys.path.insert(0, str(SCRIPT.parent))
     import make_model
     import numpy
     published = {"LFM2-350M": 354483968, "LFM2-1.2B": 1170340608, "ERNIE-4.5-0.3B": 360748032,
                  "Hunyuan-0.5B": 539010048, "EXAONE-4.0-1.2B": 1279391488, "OLMo-2-1B": 1484916736,
-                 "Gemma-2-2B": 2614341888, "Qwen3-0.6B": 596049920}
+                 "Gemma-2-2B": 2614341888, "Qwen3-0.6B": 596049920,
+                 "LFM2-8B-A1B": 8339929856, "OLMoE-1B-7B": 6919161856, "Granite-3.1-1B-A400M": 1334628352,
+                 "Qwen3-30B-A3B": 30532122624}
     counted = {}
     for shape in make_model.SHAPES:
         if shape.name in published:
             tensors = make_model.list_tensors(shape, "q4_0", False, numpy.random.default_rng(1))
             counted[shape.name] = sum(math.prod(tensor.dims) for tensor in tensors
-                                      if tensor.name != "rope_freqs.weight")
+                                      if tensor.name != "rope_freqs.weight" and "exp_probs_b" not in tensor.name)
     check("parameters", counted == published, counted)
 
 
@@ -175,6 +226,18 @@ def test_every_family_runs():
     for shape in ("lfm2-350m", "lfm2-1.2b", "granite-4.0-350m", "granite-4.0-1b", "granite-4.1-3b", "minicpm4-0.5b",
                   "ernie-4.5-0.3b", "hunyuan-0.5b", "ministral-3-3b", "exaone-4.0-1.2b", "olmo-2-1b", "gemma-2-2b"):
         runs(shape, "q4_0", "--pure")
+
+
+def test_families_run_that_this_build_runs():
+    for shape in ("gemma-4-e2b", "gemma-4-e4b", "lfm2-8b-a1b", "granite-3.1-1b-a400m", "olmoe-1b-7b", "qwen3-30b-a3b"):
+        info = oriel("info", make(shape, "q4_0", "--tiny", "--pure"))
+        if info["runs"]:
+            runs(shape, "q4_0", "--pure")
+        else:
+            reason = info["missing"][0]
+            named = f"architecture \"{info['architecture']}\""
+            check(f"{shape} is refused for its architecture", named in reason, info)
+            print(f"skipped {shape}: {reason}")
 
 
 if __name__ == "__main__":

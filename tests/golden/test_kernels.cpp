@@ -72,9 +72,15 @@ TEST_P(Kernels, embed_gives_the_scaled_row_of_each_token_in_the_slice_and_touche
                                      randomMatrix(type, 7, cols, &random)};
       for (int s = 0; s < 2; ++s) {
         const PackedMatrix& m = slices[s];
-        const EmbedPush push = {
-            cols, m.geometry.groupWords(), m.geometry.sideWord(), first_rows[s], m.rows, stride,
-            1.5f};
+        const EmbedPush push = {cols,
+                                m.geometry.groupWords(),
+                                m.geometry.sideWord(),
+                                first_rows[s],
+                                m.rows,
+                                stride,
+                                1.5f,
+                                0,
+                                0};
         for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
           rig.add(list, OpKind::kEmbed, push, {rig.input(m.words), out}).weights = type;
         }
@@ -119,7 +125,7 @@ TEST_P(Kernels, rms_norm_divides_by_the_root_mean_square_and_multiplies_by_the_w
     const BufferRef weight_piece = rig.input(weight);
     const BufferRef out = rig.output(kChunk * out_stride);
     const BufferRef head_out = rig.output(out_stride);
-    RmsNormPush push = {cols, in_stride, out_stride, 0, 1e-5f, 1, 0, 0, 1};
+    RmsNormPush push = {cols, in_stride, out_stride, 0, 1e-5f, 1, 0, 0, 0, 1, 0};
     rig.add(StepList::kChunk, OpKind::kRmsNorm, push, {in_piece, out, weight_piece});
     push.of_outputs = 1;
     rig.add(StepList::kHead, OpKind::kRmsNorm, push, {in_piece, head_out, weight_piece});
@@ -320,7 +326,8 @@ TEST_P(Kernels, gated_activation_multiplies_silu_or_gelu_of_the_gate_with_up) {
     const BufferRef out = rig.output(kChunk * padded);
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kGatedActivation,
-              GatedActivationPush{cols, 2 * padded, padded, padded, gelu}, {rig.input(in), out});
+              GatedActivationPush{cols, 2 * padded, 0, padded, padded, gelu, 1},
+              {rig.input(in), out});
     }
     load(&rig);
     for (const uint32_t n_tokens : {1u, kChunk}) {

@@ -38,7 +38,7 @@ TEST_P(Kernels, rms_norm_over_heads_leaves_their_neighbours_alone_also_in_place)
     const BufferRef from = rig.input(in);
     const BufferRef out = rig.output(kChunk * stride);
     const BufferRef copy = rig.output(kChunk * stride);
-    const RmsNormPush push = {cols, stride, stride, 0, 1e-6f, kHeads, kFirst, 0, 1};
+    const RmsNormPush push = {cols, stride, stride, 0, 1e-6f, kHeads, kFirst, kFirst, 0, 1, 0};
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kRmsNorm, push, {from, out, weights});
       rig.add(list, OpKind::kRmsNorm, push, {copy, copy, weights});
@@ -73,7 +73,7 @@ TEST_P(Kernels, rms_norm_of_a_product_adds_to_the_residual) {
   const std::vector<float> weight = random.normals(kCols);
   const BufferRef out = rig.output(kChunk * kStride);
   rig.add(StepList::kChunk, OpKind::kRmsNorm,
-          RmsNormPush{kCols, kStride, kStride, 0, 1e-6f, 1, 0, 1, 1},
+          RmsNormPush{kCols, kStride, kStride, 0, 1e-6f, 1, 0, 0, 1, 1, 0},
           {rig.input(in), out, rig.input(weight)});
   load(&rig);
   rig.header().n_tokens = 2;

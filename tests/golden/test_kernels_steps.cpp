@@ -28,7 +28,7 @@ TEST_P(Kernels, rms_norm_of_outputs_takes_the_tokens_that_are_asked_for_and_scal
     const std::vector<float> in = random.normals(kChunk * kInStride);
     const std::vector<float> weight = random.normals(kCols);
     const BufferRef out = rig.output((kOutputs + 1) * kOutStride);
-    RmsNormPush push = {kCols, kInStride, kOutStride, 1, 1e-5f, 1, 0, 0, scale};
+    RmsNormPush push = {kCols, kInStride, kOutStride, 1, 1e-5f, 1, 0, 0, 0, scale, 0};
     rig.add(StepList::kHead, OpKind::kRmsNorm, push, {rig.input(in), out, rig.input(weight)});
     load(&rig);
     const uint32_t tokens[kOutputs] = {8, 0, 3, 3, 5, 1, 7};
@@ -72,7 +72,8 @@ TEST_P(Kernels, a_head_of_several_outputs_gives_every_row_of_logits_and_the_best
   const BufferRef keys = rig.output(topBlocks(kVocab));
   const BufferRef top = rig.output(sizeof(TopTokens) / 4);
   rig.plan.logits = logits;
-  rig.add(StepList::kHead, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 1, 1e-5f, 1, 0, 0, 1},
+  rig.add(StepList::kHead, OpKind::kRmsNorm,
+          RmsNormPush{kCols, kCols, kCols, 1, 1e-5f, 1, 0, 0, 0, 1, 0},
           {rig.input(residual), normed, rig.input(weight)});
   MatmulPush push = matrix.product();
   push.of_outputs = 1;
@@ -315,7 +316,7 @@ struct SharedLayer {
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kEmbed,
               EmbedPush{stride, rows.geometry.groupWords(), rows.geometry.sideWord(), 0, rows.rows,
-                        stride, 1.0f},
+                        stride, 1.0f, 0, 0},
               {weights, qkv});
       Op* op = &rig.add(list, OpKind::kRopeAppend, append, {qkv, queries, keys, values});
       op->k_format = k;
@@ -556,7 +557,7 @@ TEST_P(Kernels, short_conv_gives_the_same_bits_however_tokens_come_and_whosoever
       for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
         rig.add(list, OpKind::kEmbed,
                 EmbedPush{3 * n, rows.geometry.groupWords(), rows.geometry.sideWord(), 0, rows.rows,
-                          in_stride, 1.0f},
+                          in_stride, 1.0f, 0, 0},
                 {weights, in});
         rig.add(list, OpKind::kShortConv,
                 ShortConvPush{n, in_stride, out_stride, shape.taps, ring, 0},

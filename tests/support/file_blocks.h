@@ -1,5 +1,6 @@
 // Rows as a file has them, and what they stand for: one value at a time, from the formats'
-// definitions. Shares nothing with the library but half.h. Tests only.
+// definitions. Shares nothing with the library but half.h and the published codebooks, all of whose entries are in
+// tests/data/dequant. Tests only.
 #pragma once
 
 #include <cmath>
@@ -9,6 +10,7 @@
 
 #include "base/half.h"
 #include "gguf/gguf.h"
+#include "plan/codebooks.h"
 
 namespace oriel::test {
 
@@ -35,6 +37,10 @@ inline std::vector<uint32_t> scaleOffsets(TensorType type) {
       return {108};
     case TensorType::kQ6_K:
       return {208};
+    case TensorType::kTq1_0:
+      return {52};
+    case TensorType::kTq2_0:
+      return {64};
     default:
       return {0};
   }
@@ -44,6 +50,59 @@ inline float halfIn(const uint8_t* bytes) {
   uint16_t half;
   std::memcpy(&half, bytes, 2);
   return halfToFloat(half);
+}
+
+/// Code i, of 2 or 3 bits, of an entry of a codebook.
+inline int codeIn(const uint32_t* book, uint32_t entry, uint32_t bits, uint32_t i) {
+  return static_cast<int>(book[entry / 2] >> (16 * (entry % 2) + bits * i) & ((1u << bits) - 1));
+}
+
+/// Sign i of eight, of which seven are given and the number of minus signs is even.
+inline float evenSign(uint32_t seven, uint32_t i) {
+  uint32_t odd = 0;
+  for (uint32_t k = 0; k < 7; ++k) {
+    odd ^= seven >> k & 1;
+  }
+  return ((i < 7 ? seven >> i & 1 : odd) != 0) ? -1.0f : 1.0f;
+}
+
+/// Value i of a block of an IQ2 or IQ3 type.
+inline float codebookValue(TensorType type, const uint8_t* b, uint32_t i) {
+  static const float kIq2[4] = {8, 25, 43, 0};
+  static const float kIq3Xxs[8] = {4, 12, 20, 28, 36, 44, 52, 62};
+  const uint32_t unit = i / 32, eight = i / 8, four = i / 4;
+  const uint8_t* const s = b + (type == TensorType::kIq2S ? 34 : 74);
+  const float sign = (s[eight] >> (i % 8) & 1) != 0 ? -1.0f : 1.0f;  // of IQ2_S and IQ3_S
+  const uint32_t seven_at = 7 * (eight % 4);
+  const auto nibble = [&](const uint8_t* scales, uint32_t n) {
+    return static_cast<float>(scales[n / 2] >> (4 * (n % 2)) & 15);
+  };
+  const float d = halfIn(b);
+  uint32_t word = 0;
+  switch (type) {
+    case TensorType::kIq2Xxs:
+      std::memcpy(&word, b + 2 + 8 * unit + 4, 4);
+      return d * (0.5f + static_cast<float>(word >> 28)) * 0.25f *
+             kIq2[codeIn(kIq2XxsGrid, b[2 + 8 * unit + eight % 4], 2, i % 8)] *
+             evenSign(word >> seven_at & 127, i % 8);
+    case TensorType::kIq2Xs:
+      word = b[2 + 2 * eight] | b[3 + 2 * eight] << 8;
+      return d * (0.5f + nibble(b + 66, i / 16)) * 0.25f *
+             kIq2[codeIn(kIq2XsGrid, word & 511, 2, i % 8)] * evenSign(word >> 9, i % 8);
+    case TensorType::kIq2S:
+      word = b[2 + eight] | (b[66 + unit] >> (2 * (eight % 4)) & 3) << 8;
+      return d * (0.5f + nibble(b + 74, i / 16)) * 0.25f * kIq2[codeIn(kIq2SGrid, word, 2, i % 8)] *
+             sign;
+    case TensorType::kIq3Xxs:
+      std::memcpy(&word, b + 66 + 4 * unit, 4);
+      return d * (0.5f + static_cast<float>(word >> 28)) * 0.5f *
+             kIq3Xxs[codeIn(kIq3XxsGrid, b[2 + four], 3, i % 4)] *
+             evenSign(word >> seven_at & 127, i % 8);
+    default:
+      word = b[2 + four] | (b[66 + unit] >> (four % 8) & 1) << 8;
+      return d * (1 + 2 * nibble(b + 106, unit)) *
+             static_cast<float>(2 * codeIn(kIq3SGrid, word, 3, i % 4) + 1) * sign;
+  }
 }
 
 /// Value i of a block.
@@ -117,6 +176,31 @@ inline float blockValue(TensorType type, const uint8_t* b, uint32_t i) {
       const int pair = b[8 + sub * 16 + i % 16];
       return halfIn(b) * f(scale - 32) * f(kTable[l < 16 ? pair & 15 : pair >> 4]);
     }
+    case TensorType::kMxfp4: {
+      static const float kE2m1[8] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+      const int q = nibble32(b + 1);
+      const float size = std::ldexp(kE2m1[q & 7], b[0] - 127);
+      return q > 8 ? -size : size;  // 8 would be minus zero, which is read as zero
+    }
+    case TensorType::kTq2_0:
+      return halfIn(b + 64) * f((b[half * 32 + l] >> (2 * run) & 3) - 1);
+    case TensorType::kTq1_0: {
+      // Digits to the base of three of a fraction of 256.
+      const uint32_t first = i < 160 ? 0 : i < 240 ? 160 : 240;
+      const uint32_t count = i < 160 ? 32 : i < 240 ? 16 : 4;
+      const uint32_t at = (i < 160 ? 0 : i < 240 ? 32 : 48) + (i - first) % count;
+      uint32_t rest = b[at];
+      for (uint32_t digit = (i - first) / count; digit > 0; --digit) {
+        rest = rest * 3 % 256;
+      }
+      return halfIn(b + 52) * f(static_cast<int>(rest * 3 / 256) - 1);
+    }
+    case TensorType::kIq2Xxs:
+    case TensorType::kIq2Xs:
+    case TensorType::kIq2S:
+    case TensorType::kIq3Xxs:
+    case TensorType::kIq3S:
+      return codebookValue(type, b, i);
   }
   return 0;
 }
@@ -149,6 +233,11 @@ std::vector<uint8_t> randomBlocks(TensorType type, size_t count, Engine* engine,
     if (type == TensorType::kF32) {
       const float value = halfToFloat(halfOf());
       std::memcpy(block, &value, 4);
+      continue;
+    }
+    if (type == TensorType::kMxfp4) {
+      const float size = std::fabs(halfToFloat(halfOf()));
+      block[0] = static_cast<uint8_t>(size > 0 ? std::ilogb(size) + 127 : 0);
       continue;
     }
     for (const uint32_t offset : scaleOffsets(type)) {

@@ -245,6 +245,81 @@ TEST(Chat, thinking_is_switched_off_as_the_template_does_it) {
   EXPECT_EQ(opened("exaone4", quick), "[|assistant|]\n<think>\n\n</think>\n\n");
 }
 
+TEST(Chat, gemma4_thinks_only_if_it_is_told) {
+  ChatOptions quick;
+  quick.thinking = false;
+  const std::string talk =
+      "<|turn>user\nOne?<turn|>\n<|turn>model\nUn.<turn|>\n<|turn>user\nTwo?<turn|>\n";
+  const std::string brief = "<bos><|turn>system\nBe brief.<turn|>\n" + talk;
+  EXPECT_EQ(wholeText(formatNamed("gemma4"), quick, kTalk, true),
+            brief + "<|turn>model\n<|channel>thought\n<channel|>");
+  EXPECT_EQ(wholeText(formatNamed("gemma4-e"), quick, kTalk, true), brief + "<|turn>model\n");
+  for (const char* name : {"gemma4", "gemma4-e"}) {
+    const ChatTemplate chat = formatNamed(name);
+    EXPECT_TRUE(chat.format->thinks_if_told);
+    const std::string think =
+        "<bos><|turn>system\n<|think|>\nBe brief.<turn|>\n" + talk + "<|turn>model\n";
+    EXPECT_EQ(wholeText(chat, {}, kTalk, true), think) << name;
+    // As its makers say: the word at the beginning of the system text.
+    for (const char* system : {"<|think|>Be brief.", " <|think|> \n<|think|>\nBe brief.\n",
+                               "Be brief.<|think|>", "\nBe <|think|>brief. <|think|> "}) {
+      std::vector<ChatMessage> messages = kTalk;
+      messages[0].text = system;
+      std::vector<TextRange> literals;
+      const std::string text = wholeText(chat, quick, messages, true, &literals);
+      EXPECT_EQ(text, think) << system;
+      EXPECT_EQ(text.substr(literals[0].begin, literals[0].end - literals[0].begin), "Be brief.");
+      EXPECT_EQ(textInPieces(chat, quick, messages, true), think) << system;
+    }
+    const std::string hi = "<|turn>user\nHi<turn|>\n<|turn>model\n";
+    const std::string empty = "<bos><|turn>system\n<|think|>\n<turn|>\n" + hi;
+    EXPECT_EQ(wholeText(chat, {}, {{"user", "Hi"}}, true), empty);
+    EXPECT_EQ(wholeText(chat, quick, {{"system", "<|think|>"}, {"user", "Hi"}}, true), empty);
+    EXPECT_EQ(wholeText(chat, quick, {{"system", " "}}, false), "<bos><|turn>system\n<turn|>\n");
+    EXPECT_EQ(wholeText(chat, quick, {}, false), "<bos>");
+  }
+}
+
+TEST(Chat, gemma4_keeps_no_thought_of_an_earlier_answer) {
+  const ChatTemplate chat = formatNamed("gemma4");
+  ChatOptions quick;
+  quick.thinking = false;
+  const auto answer = [&](const std::string& text) {
+    std::vector<TextRange> literals;
+    const std::string whole = wholeText(chat, quick, {{"assistant", text}}, false, &literals);
+    const std::string open = "<bos><|turn>model\n";
+    const std::string body = whole.substr(open.size(), whole.size() - open.size() - 8);
+    EXPECT_EQ(whole, open + body + "<turn|>\n");
+    EXPECT_EQ(literals.size(), 1u);
+    EXPECT_EQ(literals[0].begin, open.size());
+    EXPECT_EQ(literals[0].end, open.size() + body.size());
+    return body;
+  };
+  // What strip_thinking of the published template makes of them.
+  EXPECT_EQ(answer("<|channel>thought\nHm.\n<channel|>Un. \n"), "Un.");
+  EXPECT_EQ(answer(" <|channel>thought\n<channel|> \n Un, <|channel>x<channel|> deux. "),
+            "Un,  deux.");
+  EXPECT_EQ(answer("Un.<|channel>thought\nHm"), "Un.");
+  EXPECT_EQ(answer("a<channel|>b<channel|> "), "ab");
+  EXPECT_EQ(answer("<|channel>a<|channel>b<channel|>c"), "c");
+  EXPECT_EQ(answer(" <|channel>a<channel|> "), "");
+  EXPECT_EQ(answer(""), "");
+  EXPECT_EQ(answer("<think>a</think>b"), "<think>a</think>b");
+  const std::string part(3000, 'x');
+  std::string blocks;
+  std::string kept;
+  for (int i = 0; i < 20; ++i) {
+    blocks += part + "<|channel>y<channel|>";
+    kept += part;
+  }
+  EXPECT_EQ(answer(blocks), kept);
+  std::string marks;
+  while (marks.size() < 1'000'000) {
+    marks += "<channel|>";
+  }
+  EXPECT_EQ(answer(marks), "") << "in linear time";
+}
+
 TEST(Chat, an_empty_system_message_counts_as_none_where_the_template_tests_for_text) {
   const std::vector<ChatMessage> talk = {{"system", ""}, {"user", "Hi"}};
   const std::vector<ChatMessage> alone = {{"user", "Hi"}};
@@ -398,6 +473,10 @@ TEST(Chat, turn_markers_are_control_tokens_even_if_the_file_calls_them_user_defi
                                    "[|user|]",
                                    "[|assistant|]",
                                    "[|endofturn|]",
+                                   "<|turn>",
+                                   "<turn|>",
+                                   "<|think|>",
+                                   "<|tool_response>",
                                    "<\uFF5Chy_User\uFF5C>",
                                    "<\uFF5Chy_Assistant\uFF5C>"}) {
     Vocabulary v;
@@ -491,7 +570,7 @@ TEST(Chat, without_a_format_rendering_is_refused) {
 }
 
 TEST(Chat, names_go_both_ways) {
-  EXPECT_EQ(formatNames().size(), 36u);
+  EXPECT_EQ(formatNames().size(), 39u);
   for (const std::string& name : formatNames()) {
     EXPECT_EQ(formatNamed(name).name(), name);
     const Piece end =

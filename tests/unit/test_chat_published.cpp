@@ -24,6 +24,7 @@ const Published kPublished[] = {
     {"Phi-4-mini-instruct", "phi4-mini"},
     {"Qwen-Qwen2.5-7B-Instruct", "qwen2.5"},
     {"Qwen-Qwen3-0.6B", "qwen3"},
+    {"Qwen3-Coder", "qwen3-coder"},
     {"Qwen3.5-4B", "qwen3.5"},
     {"chat-chatml", "chatml"},
     {"chat-gemma3", "gemma3"},
@@ -31,6 +32,8 @@ const Published kPublished[] = {
     {"chat-mistral-v1", "mistral-v1"},
     {"chat-smollm2", "smollm2"},
     {"google-gemma-2-2b-it", "gemma2"},
+    {"google-gemma-4-31B-it", "gemma4"},
+    {"google-gemma-4-31B-it-interleaved", "gemma4"},
     {"ibm-granite-granite-3.3-2B-Instruct", "granite3.3"},
     {"ibm-granite-granite-4.0", "granite4"},
     {"ibm-granite-granite-4.1", "granite4"},
@@ -97,7 +100,7 @@ TEST_P(PublishedChat, renders_plain_conversations_as_its_template_does) {
     ChatOptions options;
     options.date = dayOfReferences();
     const json& thinking = one["enable_thinking"];
-    options.thinking = thinking.is_null() || thinking.get<bool>();
+    options.thinking = thinking.is_null() ? !chat.format->thinks_if_told : thinking.get<bool>();
     if (thinking == true && std::string(chat.name()) == "minicpm5") {
       continue;  // here thinking is left to the model unless it is switched off
     }

@@ -38,6 +38,10 @@ TEST(ChatRecognition, variants_of_known_templates_are_known_by_their_markers) {
       {"qwen3", R"({%- for message in messages %}{%- if '</think>' in message.content %}{%- endif %}
         {{- '<|im_start|>' + message.role + '\n' }}{%- endfor %}
         {%- if enable_thinking is defined and not enable_thinking %}{{- '<think>\n\n</think>\n\n' }}{%- endif %})"},
+      {"qwen3-coder",
+       R"({%- if system_message is defined %}{{- "<|im_start|>system\n" + system_message }}
+        {%- elif tools %}{{- "<|im_start|>system\nYou are Qwen, made to use tools." }}{%- endif %}
+        {{- '<function=a>' }}{{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }})"},
       {"qwen3-thinking",
        R"({%- for message in messages %}{{- '<|im_start|>' + message.role + '\n<think>\n' }}
         {{- '<|im_end|>\n' }}{%- endfor %}{%- if add_generation_prompt %}
@@ -99,6 +103,14 @@ TEST(ChatRecognition, variants_of_known_templates_are_known_by_their_markers) {
        R"({{ bos_token }}{%- set first_user_prefix = messages[0].content[0].text + '\n\n' -%}
         {%- for m in loop_messages -%}{{ '<start_of_turn>' + role + "\n" + (first_user_prefix if loop.first else '') }}
         {%- if item.type == 'audio' -%}{{ '<audio_soft_token>' }}{%- endif -%}{{ '<end_of_turn>\n' }}{%- endfor -%})"},
+      {"gemma4",
+       R"({{ bos_token }}{%- for m in messages -%}{{- '<|turn>' + m.role + "\n" + m.content + '<turn|>\n' -}}
+        {%- endfor -%}{{- '<|turn>model\n' -}}{%- if not think -%}{{- "<|channel>thought\n<channel|>" -}}
+        {%- endif -%})"},
+      {"gemma4-e",
+       R"({{ bos_token }}{%- for m in messages -%}{{- '<|turn>' + m.role + '\n' -}}{%- if m.reasoning -%}
+        {{- '<|channel>thought\n' + m.reasoning + '\n<channel|>' -}}{%- endif -%}{{- m.content + '<turn|>\n' -}}
+        {%- endfor -%}{{- '<|turn>model\n' -}})"},
       {"gemma2",
        R"({{bos_token}}{%for m in messages%}{{"<start_of_turn>"+m["role"]+"\n"+m["content"]|trim+"<end_of_turn>\n"}}{%endfor%})"},
       {"phi3.5",

@@ -251,6 +251,8 @@ TEST(Gguf, type_names_and_sizes_are_known) {
   EXPECT_TRUE(tensorTypeSize(20, &values, &bytes) && values == 32 && bytes == 18);
   EXPECT_STREQ(tensorTypeName(39), "MXFP4");
   EXPECT_TRUE(tensorTypeSize(39, &values, &bytes) && values == 32 && bytes == 17);
+  EXPECT_STREQ(tensorTypeName(42), "Q2_0");
+  EXPECT_TRUE(tensorTypeSize(42, &values, &bytes) && values == 64 && bytes == 18);
   EXPECT_FALSE(tensorTypeSize(4, &values, &bytes)) << "retired";
   EXPECT_FALSE(tensorTypeSize(999, &values, &bytes));
   EXPECT_STREQ(tensorTypeName(999), "unassigned");

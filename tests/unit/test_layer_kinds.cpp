@@ -327,7 +327,7 @@ TEST(Memories, a_layer_that_reads_another_ones_memory_stores_nothing) {
   const Log log = described.log.log();
   ASSERT_TRUE(checkMemories(desc, log).ok());
   PlanTotals totals;
-  ASSERT_TRUE(measureWeights(described.tensors, desc, log, &totals).ok());
+  ASSERT_TRUE(measureWeights(described.tensors, desc, OnFile(), log, &totals).ok());
   Plan plan;
   const auto build = [&](Arena* arena) {
     return buildPlan(described.tensors, desc, totals, {2, kHeadDim, 4, 64, 71}, CacheFormats(), 8,

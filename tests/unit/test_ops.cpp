@@ -36,8 +36,8 @@ Op opOf(OpKind kind, const Push& push, const BufferRef& in, const BufferRef& out
 }
 
 Op norm(const BufferRef& in, const BufferRef& out, uint32_t accumulate = 0, uint32_t rows = 1) {
-  return opOf(OpKind::kRmsNorm, RmsNormPush{64, 64, 64, 0, 1e-5f, rows, 0, accumulate, 1.0f}, in,
-              out, 4);
+  return opOf(OpKind::kRmsNorm, RmsNormPush{64, 64, 64, 0, 1e-5f, rows, 0, 0, accumulate, 1.0f, 0},
+              in, out, 4);
 }
 
 Op product(const BufferRef& in, const BufferRef& out, uint32_t first = 0) {
@@ -63,7 +63,13 @@ TEST(OpTraits, every_kind_has_a_name_and_its_own_push_constants) {
                                     sizeof(ShortConvPush),
                                     sizeof(SoftCapPush),
                                     sizeof(TopPush),
-                                    sizeof(TopPush)};
+                                    sizeof(TopPush),
+                                    sizeof(RoutePush),
+                                    sizeof(SortRoutesPush),
+                                    sizeof(ExpertMatmulPush),
+                                    sizeof(ExpertCombinePush),
+                                    sizeof(FetchExpertsPush),
+                                    sizeof(TailPush)};
   for (uint32_t kind = 0; kind < kOpKinds; ++kind) {
     const OpTraits& traits = opTraits(static_cast<OpKind>(kind));
     EXPECT_EQ(bytes[kind], traits.push_bytes) << traits.name;
@@ -100,8 +106,8 @@ TEST(OpGroups, one_row_that_is_made_for_a_product_may_be_made_by_every_thread) {
   EXPECT_FALSE(feeds(norm(x, y, 1), 1)) << "likewise what adds";
   EXPECT_FALSE(feeds(norm(x, y, 0, 2), 1));
   EXPECT_FALSE(feeds(norm(x, z), 1)) << "made for somebody else";
-  EXPECT_TRUE(
-      feeds(opOf(OpKind::kGatedActivation, GatedActivationPush{64, 128, 64, 64, 0}, x, y), 1));
+  EXPECT_TRUE(feeds(
+      opOf(OpKind::kGatedActivation, GatedActivationPush{64, 128, 0, 64, 64, 0, 1}, x, y), 1));
   EXPECT_FALSE(feeds(opOf(OpKind::kAddBias, AddBiasPush{64, 64, 0}, x, y), 1));
   const Op last = norm(x, y);
   EXPECT_FALSE(feedsMatmul(&last, 1, 0, 1));

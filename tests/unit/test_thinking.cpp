@@ -31,23 +31,23 @@ Heard heard(const cli::ThinkTags& tags, const Events& events) {
 }
 
 TEST(Thinking, what_stands_between_the_tags_is_thought) {
-  const Heard got = heard({kOpen, kClose, false}, {{kOpen, "<think>"},
-                                                   {1, "\n"},
-                                                   {2, "Hm"},
-                                                   {3, ",\n\n"},
-                                                   {4, "well."},
-                                                   {1, "\n"},
-                                                   {kClose, "</think>"},
-                                                   {5, "\n\n"},
-                                                   {6, "\nYes"},
-                                                   {1, "\n"},
-                                                   {9, "No"}});
+  const Heard got = heard({kOpen, kClose, false, {}}, {{kOpen, "<think>"},
+                                                       {1, "\n"},
+                                                       {2, "Hm"},
+                                                       {3, ",\n\n"},
+                                                       {4, "well."},
+                                                       {1, "\n"},
+                                                       {kClose, "</think>"},
+                                                       {5, "\n\n"},
+                                                       {6, "\nYes"},
+                                                       {1, "\n"},
+                                                       {9, "No"}});
   EXPECT_EQ(got.thought, "Hm,\n\nwell.");
   EXPECT_EQ(got.answer, "Yes\nNo");
 }
 
 TEST(Thinking, an_empty_block_leaves_nothing) {
-  const Heard got = heard({kOpen, kClose, false},
+  const Heard got = heard({kOpen, kClose, false, {}},
                           {{kOpen, ""}, {1, "\n\n"}, {kClose, ""}, {1, "\n\n"}, {2, "Yes"}});
   EXPECT_EQ(got.thought, "");
   EXPECT_EQ(got.answer, "Yes");
@@ -55,9 +55,25 @@ TEST(Thinking, an_empty_block_leaves_nothing) {
 
 TEST(Thinking, a_block_that_the_format_opens_needs_no_opening_tag) {
   const Heard got =
-      heard({kOpen, kClose, true}, {{1, "\nHm"}, {kClose, "</think>"}, {2, "\n\nYes"}});
+      heard({kOpen, kClose, true, {}}, {{1, "\nHm"}, {kClose, "</think>"}, {2, "\n\nYes"}});
   EXPECT_EQ(got.thought, "Hm");
   EXPECT_EQ(got.answer, "Yes");
+}
+
+TEST(Thinking, the_heading_of_a_channel_is_no_thought) {
+  const cli::ThinkTags tags = {kOpen, kClose, false, "thought"};
+  const Heard got = heard(tags, {{kOpen, "<|channel>"},
+                                 {1, "tho"},
+                                 {2, "ught"},
+                                 {3, "\nHm, thought"},
+                                 {4, " I.\n"},
+                                 {kClose, "<channel|>"},
+                                 {5, "Yes, thought"}});
+  EXPECT_EQ(got.thought, "Hm, thought I.");
+  EXPECT_EQ(got.answer, "Yes, thought");
+  EXPECT_EQ(heard(tags, {{kOpen, ""}, {1, "thought\n"}, {kClose, ""}, {2, "Yes"}}).thought, "");
+  EXPECT_EQ(heard(tags, {{kOpen, ""}, {1, "tho"}, {2, "se"}, {kClose, ""}}).thought, "those");
+  EXPECT_EQ(heard(tags, {{1, "thought"}}).answer, "thought");
 }
 
 TEST(Thinking, models_without_tags_only_answer) {

@@ -197,9 +197,12 @@ TEST(Tokenizer, work_bytes_are_enough_for_a_word_and_one_less_asks_the_allocator
   spm.startSpm(true);
   spm.add("a");
   spm.add("\xE2\x96\x81");
+  Vocabulary lines = spm;
+  lines.model = "gemma4";
   TokenizerCase b(bpe2048());
   TokenizerCase s(spm.writer().build());
-  for (TokenizerCase* c : {&b, &s}) {
+  TokenizerCase l(lines.writer().build());
+  for (TokenizerCase* c : {&b, &s, &l}) {
     const std::string word(1000, 'a');
     Ids ids(1001);
     size_t needed = 0;
@@ -256,6 +259,119 @@ TEST(Tokenizer, bpe_merges_the_best_pair_first) {
       }
       ASSERT_EQ(c.encode(text), expected) << text;
     }
+  }
+}
+
+std::vector<std::string> characters(const std::string& text) {
+  std::vector<std::string> out;
+  for (const char c : text) {
+    if ((static_cast<uint8_t>(c) & 0xC0) != 0x80) {
+      out.emplace_back();
+    }
+    out.back() += c;
+  }
+  return out;
+}
+
+/// [^\n]+|\n+, one by one.
+std::vector<std::string> linesOf(const std::string& text) {
+  std::vector<std::string> out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (at == 0 || (text[at] == '\n') != (text[at - 1] == '\n')) {
+      out.emplace_back();
+    }
+    out.back() += text[at];
+  }
+  return out;
+}
+
+TEST(Tokenizer, gemma4_merges_characters_by_rank_within_lines) {
+  const std::string mark = "\xE2\x96\x81";
+  const std::string e = "\xC3\xA9";
+  std::mt19937 random(7);
+  for (int round = 0; round < 60; ++round) {
+    // In two rounds of three no token has a space behind anything else, as in a published vocabulary.
+    const bool spaces_anywhere = round % 3 == 0;
+    Vocabulary v;
+    v.startSpm(true);
+    v.model = "gemma4";
+    const size_t n_first = v.tokens.size();
+    for (const std::string& c : {std::string("a"), std::string("b"), e, mark, std::string("\n")}) {
+      v.add(c);
+    }
+    v.add("\n\n\n");  // no merge leads there
+    std::map<std::pair<std::string, std::string>, double> ranks;
+    for (int i = 0; i < 40; ++i) {
+      const std::string left = v.tokens[n_first + random() % (v.tokens.size() - n_first)];
+      const std::string right = v.tokens[n_first + random() % (v.tokens.size() - n_first)];
+      const std::string merged = left + right;
+      const size_t word = merged.find_first_not_of(mark);
+      const bool space_behind =
+          word != std::string::npos && merged.find(mark, word) != std::string::npos;
+      if (merged.size() > 16 || ranks.count({left, right}) != 0 ||
+          (space_behind && !spaces_anywhere)) {
+        continue;
+      }
+      ranks[{left, right}] = static_cast<double>(v.merges.size());
+      if (std::find(v.tokens.begin(), v.tokens.end(), merged) == v.tokens.end()) {
+        v.addMerge(left, right);
+      } else {
+        v.merges.push_back(left + " " + right);
+      }
+    }
+    TokenizerCase c(v.writer().build());
+    ASSERT_TRUE(c.status.ok()) << c.log.errors();
+    const auto idOf = [&](const std::string& token) {
+      for (size_t id = v.tokens.size(); id-- > n_first;) {
+        if (v.tokens[id] == token) {
+          return static_cast<int32_t>(id);
+        }
+      }
+      return -1;
+    };
+    const std::vector<std::string> alphabet = {
+        "a", "b", e, " ", "\n", "\n\n\n", mark, "z", "\xF0\x9F\x98\x80"};
+    for (int i = 0; i < 50; ++i) {
+      std::string text;
+      for (size_t n = 1 + random() % 30; n > 0; --n) {
+        text += alphabet[random() % alphabet.size()];
+      }
+      std::string marked;
+      for (const char one : text) {
+        marked += one == ' ' ? mark : std::string(1, one);
+      }
+      Ids expected;
+      for (const std::string& line : linesOf(marked)) {
+        if (line[0] == '\n' && idOf(line) >= 0) {
+          expected.push_back(idOf(line));
+          continue;
+        }
+        for (const std::string& s : mergeSlowly(characters(line), [&](const auto&l, const auto&r) {
+               const auto found = ranks.find({l, r});
+               return found == ranks.end() ? INFINITY : found->second;
+             })) {
+          if (idOf(s) >= 0) {
+            expected.push_back(idOf(s));
+            continue;
+          }
+          for (const char byte : s) {
+            expected.push_back(3 + static_cast<uint8_t>(byte));  // behind <unk>, <s>, </s>
+          }
+        }
+      }
+      ASSERT_EQ(c.encode(text), expected) << text;
+    }
+  }
+}
+
+TEST(Tokenizer, any_bytes_come_back_from_gemma4) {
+  TokenizerCase c(readBytes(std::string(ORIEL_TEST_DATA) + "/tokenizer/vocab-gemma4-probe.gguf"));
+  ASSERT_TRUE(c.status.ok());
+  std::mt19937 random(8);
+  for (int i = 0; i < 2000; ++i) {
+    const std::string alphabet = i % 2 == 0 ? "" : "ab1 '\n\xC3\xA9\xF0\x9F\x98\x80<|>";
+    const std::string text = randomBytes(&random, random() % 200, alphabet);
+    ASSERT_EQ(c.decode(c.encode(text)), text);
   }
 }
 
@@ -421,6 +537,40 @@ TEST(Tokenizer, a_megabyte_of_anything_takes_no_quadratic_time) {
   for (const std::string& text :
        {words, punctuation, spaces, control, randomBytes(&random, 1'000'000)}) {
     EXPECT_EQ(c.decode(c.encode(text, options), true), text);
+  }
+}
+
+TEST(Tokenizer, a_megabyte_without_line_feeds_takes_no_quadratic_time_in_gemma4) {
+  // Whether or not a word ends at its space.
+  for (const bool spaces_anywhere : {false, true}) {
+    Vocabulary v;
+    v.startSpm(true);
+    v.model = "gemma4";
+    v.add("\xE2\x96\x81");
+    v.add("\n");
+    v.add("a");
+    for (size_t n = 0; n < 4; ++n) {
+      v.addMerge(doubling(n), doubling(n));
+      v.addMerge(std::string(size_t{1} << n, '\n'), std::string(size_t{1} << n, '\n'));
+    }
+    const int32_t longest = static_cast<int32_t>(v.tokens.size()) - 2;
+    if (spaces_anywhere) {
+      v.addMerge("a", "\xE2\x96\x81");
+    }
+    TokenizerCase c(v.writer().build());
+    ASSERT_TRUE(c.status.ok()) << c.log.errors();
+    EXPECT_EQ(c.encode(std::string(1'000'000, 'a')), Ids(62'500, longest));
+    EXPECT_EQ(c.encode(std::string(1'000'000, '\n')), Ids(62'500, longest + 1));
+    std::string words;
+    std::string lines;
+    while (words.size() < 1'000'000) {
+      words += std::string(1 + words.size() % 7, 'a') + ' ';
+      lines += "aa \n\n";
+    }
+    for (const std::string& text :
+         {words, lines, std::string(1'000'000, ' '), std::string(1'000'000, '\xE2')}) {
+      EXPECT_EQ(c.decode(c.encode(text)), text);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "support/tokenizer_case.h"
 #include "support/vocabulary.h"
+#include "text/pretokenizer.h"
 
 namespace oriel::test {
 namespace {
@@ -210,6 +211,52 @@ TEST(TokenizerFile, stop_tokens_are_eos_eot_and_the_known_names) {
   for (const int32_t id : {6, 7, 14, 15}) {
     EXPECT_TRUE(c.tokenizer->isControl(id)) << "or a user could type " << id;
   }
+}
+
+TEST(TokenizerFile, gemma4_stops_at_its_own_markers_and_shows_what_frames_a_thought) {
+  Vocabulary v;
+  v.startSpm(true);
+  v.model = "gemma4";
+  for (const int32_t type : {kControlType, kUserType, kNormalType}) {
+    const size_t n = v.tokens.size();
+    Vocabulary with = v;
+    for (const char* name : {"<|turn>", "<turn|>", "<|tool_response>", "<|channel>", "<channel|>",
+                             "<|im_start|>", "<bos>", "</i>"}) {
+      with.add(name, type);
+    }
+    TokenizerCase c(with.writer().build());
+    ASSERT_TRUE(c.status.ok()) << c.log.errors();
+    const auto id = [&](size_t i) { return static_cast<int32_t>(n + i); };
+    for (const size_t marker : {0u, 1u, 2u, 6u}) {
+      EXPECT_EQ(c.tokenizer->isControl(id(marker)), type != kUserType || marker != 6) << marker;
+      EXPECT_EQ(c.tokenizer->isStop(id(marker)), marker == 1 || marker == 2) << marker;
+    }
+    const std::string shown =
+        type == kControlType ? "<|channel><channel|>" : "<|channel><channel|></i>";
+    EXPECT_EQ(c.decode({id(0), id(3), id(4), id(7)}), shown) << type;
+    EXPECT_EQ(c.tokenizer->isControl(id(3)), type == kControlType);
+    // Where a file calls them ordinary, other families' markers are words.
+    EXPECT_EQ(c.tokenizer->isControl(id(5)), type != kNormalType);
+  }
+}
+
+TEST(TokenizerFile, gemma4_needs_merges_but_no_scores_and_no_pre_tokenizer) {
+  Vocabulary v;
+  v.startSpm(true);
+  v.model = "gemma4";
+  v.pre = "";
+  GgufWriter file = v.writer();
+  file.addUint32("tokenizer.ggml.bos_token_id", 1);
+  TokenizerCase c(file.build());
+  ASSERT_TRUE(c.status.ok()) << c.log.errors();
+  EXPECT_TRUE(c.tokenizer->addBos());
+  EXPECT_TRUE(c.log.lines.empty());
+  EXPECT_STREQ(preTokenizerName(c.tokenizer->preTokenizer()), "gemma4");
+  file.removeKey("tokenizer.ggml.merges");
+  expectRefused(file, ORIEL_ERROR_FORMAT, "tokenizer.ggml.merges");
+  v.pre = "gemma4";
+  v.model = "gpt2";
+  expectRefused(v.writer(), ORIEL_ERROR_UNSUPPORTED, "tokenizer.ggml.pre is \"gemma4\"");
 }
 
 TEST(TokenizerFile, a_closing_tag_that_is_user_defined_is_html) {

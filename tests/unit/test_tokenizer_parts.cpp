@@ -53,9 +53,14 @@ Vocabulary randomVocabulary(std::mt19937* random, const std::string& alphabet) {
       "gpt-4o",         "minicpm5",    "seed-coder", "kimi-k2", "youtu",     "deepseek-llm",
       "deepseek-coder", "deepseek-v3", "falcon",     "bloom",   "viking",    "superbpe"};
   Vocabulary v;
-  if ((*random)() % 2 == 0) {
+  if ((*random)() % 3 != 0) {
     v.startSpm((*random)() % 2 == 0);
     v.add("\xE2\x96\x81");
+    if ((*random)() % 2 == 0) {
+      v.model = "gemma4";
+      v.add("\n");
+      v.addMerge("\n", "\n");
+    }
   } else {
     v.pre = kPres[(*random)() % std::size(kPres)];
     v.add("\xC4\xA0");
@@ -66,6 +71,9 @@ Vocabulary randomVocabulary(std::mt19937* random, const std::string& alphabet) {
   }
   for (size_t i = (*random)() % 5; i > 0; --i) {
     v.model == "llama" ? v.add("ab", kNormalType, static_cast<float>(i)) : v.addMerge("a", "b");
+    if (v.model == "gemma4" && i % 2 == 0) {
+      v.addMerge("b", "\xE2\x96\x81");  // words then end at line feeds only
+    }
   }
   const int32_t types[] = {kUserType,    kUserType,    kControlType,
                            kControlType, kUnknownType, kNormalType};

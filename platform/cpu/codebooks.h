@@ -1,0 +1,34 @@
+// The codebooks of plan/codebooks.h as vector instructions want them: a word an entry, its codes in bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "plan/codebooks.h"
+
+namespace oriel {
+
+template <uint32_t kEntries>
+struct Codebook {
+  uint32_t words[kEntries] = {};
+
+  constexpr explicit Codebook(const uint32_t (&pairs)[kEntries / 2], bool eights) {
+    for (uint32_t e = 0; e < kEntries; ++e) {
+      const uint32_t codes = pairs[e / 2] >> (16 * (e % 2));
+      for (uint32_t i = 0; i < 4; ++i) {
+        words[e] |= eights ? (codes >> (2 * i) & 3) << (8 * i) | (codes >> (8 + 2 * i) & 3)
+                                                                     << (8 * i + 2)
+                           : (codes >> (3 * i) & 7) << (8 * i);
+      }
+    }
+  }
+};
+
+/// Of eight values: byte i has the code of value i in its bits 0 and 1, of value 4 + i in its bits 2 and 3.
+constexpr Codebook<256> kIq2XxsBook(kIq2XxsGrid, true);
+constexpr Codebook<512> kIq2XsBook(kIq2XsGrid, true);
+constexpr Codebook<1024> kIq2SBook(kIq2SGrid, true);
+/// Of four values: byte i has the code of value i.
+constexpr Codebook<256> kIq3XxsBook(kIq3XxsGrid, false);
+constexpr Codebook<512> kIq3SBook(kIq3SGrid, false);
+
+}  // namespace oriel

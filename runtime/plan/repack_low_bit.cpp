@@ -1,0 +1,153 @@
+// The IQ2 and IQ3 types, TQ1_0, TQ2_0 and MXFP4. The comment above each gives the file's block in order.
+#include "plan/repack_rows.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kBlock = 256;
+constexpr uint32_t kUnits = kBlock / kUnit;
+
+uint32_t blocksOf(const GroupRows& rows) { return rows.cols / kBlock; }
+
+// A sign word of four times seven signs, from the lowest bits up, with 4 bits of something else.
+uint32_t evenSigns(uint32_t sevens, uint32_t other) {
+  uint32_t bits = 0;
+  for (uint32_t l = 0; l < 4; ++l) {
+    bits |= (sevens >> (7 * l) & 0x7f) << (8 * l);
+  }
+  uint32_t word = spreadHighBits(bits);
+  for (uint32_t l = 0; l < 4; ++l) {
+    word |= (other >> l & 1) << (25 + 2 * l);
+  }
+  return word;
+}
+
+// Copies `count` words that lie behind each other in the file to the side words from `first` on.
+void copyWords(const uint8_t* bytes, uint32_t count, uint32_t first, uint32_t* side) {
+  for (uint32_t w = 0; w < count; ++w) {
+    side[(first + w) * kSideStep] = readU32(bytes + 4 * w);
+  }
+}
+
+// 32 bytes of signs, a bit a value.
+void copySigns(const uint8_t* bytes, uint32_t first, uint32_t* side) {
+  for (uint32_t u = 0; u < kUnits; ++u) {
+    side[(first + u) * kSideStep] = spreadHighBits(readU32(bytes + 4 * u));
+  }
+}
+
+}  // namespace
+
+// d, then each unit: four indices as bytes, four times 7 signs and a scale of 4 bits.
+void packIq2Xxs(const GroupRows& rows) {
+  packBlocks<66, 0, 17>(rows, blocksOf(rows), [](const uint8_t* block, uint32_t*, uint32_t* side) {
+    side[0] = readU16(block);
+    for (uint32_t u = 0; u < kUnits; ++u) {
+      const uint32_t signs = readU32(block + 2 + 8 * u + 4);
+      side[(1 + u) * kSideStep] = readU32(block + 2 + 8 * u);
+      side[(9 + u) * kSideStep] = evenSigns(signs, signs >> 28);
+    }
+  });
+}
+
+// d, 32 times 9 bits of an index and 7 signs, 4-bit scales (8).
+void packIq2Xs(const GroupRows& rows) {
+  packBlocks<74, 0, 19>(rows, blocksOf(rows), [](const uint8_t* block, uint32_t*, uint32_t* side) {
+    side[0] = readU16(block);
+    copyWords(block + 66, 2, 1, side);
+    for (uint32_t u = 0; u < kUnits; ++u) {
+      uint32_t low = 0, high = 0, signs = 0;
+      for (uint32_t l = 0; l < 4; ++l) {
+        const uint32_t both = readU16(block + 2 + 8 * u + 2 * l);
+        low |= (both & 0xff) << (8 * l);
+        high |= (both >> 8 & 1) << l;
+        signs |= both >> 9 << (7 * l);
+      }
+      side[(3 + u) * kSideStep] = low;
+      side[(11 + u) * kSideStep] = evenSigns(signs, high);
+    }
+  });
+}
+
+// d, indices (32), signs (32), bits 8 and 9 of the indices (8), 4-bit scales (8).
+void packIq2S(const GroupRows& rows) {
+  packBlocks<82, 0, 21>(rows, blocksOf(rows), [](const uint8_t* block, uint32_t*, uint32_t* side) {
+    side[0] = readU16(block);
+    copyWords(block + 74, 2, 1, side);
+    copyWords(block + 2, 8, 3, side);
+    copyWords(block + 66, 2, 11, side);
+    copySigns(block + 34, 13, side);
+  });
+}
+
+// d, indices (64), each unit's four times 7 signs and scale of 4 bits.
+void packIq3Xxs(const GroupRows& rows) {
+  packBlocks<98, 0, 25>(rows, blocksOf(rows), [](const uint8_t* block, uint32_t*, uint32_t* side) {
+    side[0] = readU16(block);
+    copyWords(block + 2, 16, 1, side);
+    for (uint32_t u = 0; u < kUnits; ++u) {
+      const uint32_t signs = readU32(block + 66 + 4 * u);
+      side[(17 + u) * kSideStep] = evenSigns(signs, signs >> 28);
+    }
+  });
+}
+
+// d, indices (64), bit 8 of the indices (8), signs (32), 4-bit scales (4).
+void packIq3S(const GroupRows& rows) {
+  packBlocks<110, 0, 28>(rows, blocksOf(rows), [](const uint8_t* block, uint32_t*, uint32_t* side) {
+    side[0] = readU16(block);
+    copyWords(block + 106, 1, 1, side);
+    copyWords(block + 2, 16, 2, side);
+    copyWords(block + 66, 2, 18, side);
+    copySigns(block + 74, 20, side);
+  });
+}
+
+// e, quants (16).
+void packMxfp4(const GroupRows& rows) {
+  constexpr uint32_t kBlockBytes = 17;
+  const uint32_t blocks = rows.cols / kUnit;
+  for (uint32_t b = 0; b < blocks; ++b) {
+    for (uint32_t r = rows.begin; r < rows.end; ++r) {
+      const uint8_t* block = rows.row(r) + static_cast<uint64_t>(b) * kBlockBytes;
+      std::memcpy(rows.quad(b, r), block + 1, 16);
+      uint32_t* side = rows.side(b / 4, r);
+      *side = b % 4 == 0 ? block[0] : *side | static_cast<uint32_t>(block[0]) << (8 * (b % 4));
+    }
+  }
+}
+
+// Quants (64), d.
+void packTq20(const GroupRows& rows) {
+  packBlocks<66, 4, 1>(rows, blocksOf(rows),
+                       [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
+                         twoBitQuads(block, quads);
+                         side[0] = readU16(block + 64);
+                       });
+}
+
+// Five quants to a byte (48), four to a byte (4), d. A byte is a fraction of 256 whose digits to the base of three
+// are the quants: that of the first 32 values, of the next 32, ... for the first 32 bytes, then of 16, then of 4.
+void packTq10(const GroupRows& rows) {
+  packBlocks<54, 4, 1>(rows, blocksOf(rows),
+                       [](const uint8_t* block, uint32_t* quads, uint32_t* side) {
+                         static constexpr uint8_t kPowers[5] = {1, 3, 9, 27, 81};
+                         uint8_t two_bits[64] = {};  // as a file of TQ2_0 has them
+                         uint32_t value = 0;
+                         const auto digits = [&](const uint8_t* bytes, uint32_t count, uint32_t n) {
+                           for (uint32_t i = 0; i < n * count; ++i, ++value) {
+                             const uint32_t rest = bytes[i % count] * kPowers[i / count] & 0xffu;
+                             const uint32_t shift = value % 128 / 32 * 2;
+                             two_bits[value / 128 * 32 + value % 32] |=
+                                 static_cast<uint8_t>((rest * 3 >> 8) << shift);
+                           }
+                         };
+                         digits(block, 32, 5);
+                         digits(block + 32, 16, 5);
+                         digits(block + 48, 4, 4);
+                         twoBitQuads(two_bits, quads);
+                         side[0] = readU16(block + 52);
+                       });
+}
+
+}  // namespace oriel

@@ -1,0 +1,196 @@
+"""The tensors of a model of a shape, with how large their values are, for make_model.py."""
+import dataclasses
+import math
+
+import numpy as np
+
+from lib.tensor_types import TYPES, matrix_type
+
+
+@dataclasses.dataclass
+class Tensor:
+    name: str
+    kind: str
+    dims: tuple  # row length first
+    std: float = 0.0
+    values: object = None  # F32 only: all of them
+
+    @property
+    def n_bytes(self):
+        _, values, size, _ = TYPES[self.kind]
+        return math.prod(self.dims) // values * size
+
+
+def llama3_factors(head_dim, theta, factor, low=1.0, high=4.0, trained=8192):
+    """What Llama 3.x divides its frequencies by: long waves by `factor`, short ones by 1."""
+    wave = 2 * np.pi * theta ** (np.arange(0, head_dim, 2) / head_dim)
+    blend = np.clip((trained / wave - low) / (high - low), 0, 1)
+    return (1 / ((1 - blend) / factor + blend)).astype(np.float32)
+
+
+def key_bias(rng, shape, layer):
+    """Biases of Qwen2.5: far beyond everything else in a few channels of the first and last layer."""
+    bias = rng.normal(0, 2, shape.n_kv_heads * shape.head_dim)
+    if layer in (0, shape.n_layers - 1):
+        bias[rng.choice(bias.size, 6, replace=False)] = rng.choice([-1, 1], 6) * rng.uniform(150, 350, 6)
+    return bias
+
+
+ROUTER_GAIN = 1.5  # the deviation of what experts are chosen by
+
+
+def mixture_deviation(shape):
+    """How much a mixture of the chosen experts' independent outputs spreads where each spreads by 1."""
+    logits = np.random.default_rng(1).normal(0, ROUTER_GAIN, (4096, shape.n_experts))
+    chances = 1 / (1 + np.exp(-logits)) if shape.arch == "lfm2moe" else np.exp(logits)
+    if shape.arch == "olmoe":  # the only one whose weights do not add up to 1
+        chances /= chances.sum(1, keepdims=True)
+    chosen = np.sort(chances, 1)[:, -shape.n_experts_used:]
+    if shape.arch != "olmoe":
+        chosen /= chosen.sum(1, keepdims=True)
+    return math.sqrt((chosen ** 2).sum(1).mean())
+
+
+class TensorList:
+    """Collects a model's tensors; std of matrices, values of vectors."""
+
+    def __init__(self, shape, file_type, pure, rng):
+        self.shape, self.file_type, self.pure, self.rng = shape, file_type, pure, rng
+        self.tensors = []
+        # Multipliers are made up for where they apply.
+        self.scale = {"embedding_scale": 1.0, "residual_scale": 1.0, "logit_scale": 1.0,
+                      "attention.scale": 1 / math.sqrt(shape.head_dim), **shape.scales}
+        # What each part of a layer adds to the residual stream: enough in all to drown the token's own
+        # embedding, which would else be its own successor.
+        added = math.sqrt(3 / shape.n_layers)
+        self.branch = added / self.scale["residual_scale"]
+        # Gemma scales embeddings by sqrt(width) and norms what is added; others norm that alone.
+        self.gemma = shape.arch in ("gemma2", "gemma3", "gemma4")
+        self.post_norms_only = shape.arch in ("exaone4", "olmo2")
+        parts = 3 if shape.per_layer_width else 2
+        self.post_norm = 2.5 * math.sqrt(shape.n_embd / (parts * shape.n_layers)) if self.gemma else added
+        self.expert_gain = self.branch / 0.6 / mixture_deviation(shape) if shape.n_experts else 0
+
+    def matrix(self, name, cols, rows, gain, layer=None, experts=None):
+        full = name if layer is None else f"blk.{layer}.{name}"
+        kind = matrix_type(self.file_type, self.pure, self.shape, name, layer or 0, cols)
+        dims = (cols, rows) if experts is None else (cols, rows, experts)
+        self.tensors.append(Tensor(full, kind, dims, gain / math.sqrt(cols)))
+
+    def values(self, name, values, layer=None):
+        full = name if layer is None else f"blk.{layer}.{name}"
+        values = np.asarray(values, np.float32)
+        self.tensors.append(Tensor(full, "F32", values.shape[::-1], values=values))
+
+    def norm(self, name, size, layer=None, gain=1.0):
+        self.values(name, gain * self.rng.uniform(0.8, 1.2, size), layer)
+
+    def before_layers(self):
+        shape = self.shape
+        self.matrix("token_embd.weight", shape.n_embd, shape.n_vocab, 2.5 / self.scale["embedding_scale"])
+        if shape.llama3_factor:
+            self.values("rope_freqs.weight", llama3_factors(shape.head_dim, shape.theta, shape.llama3_factor))
+        if shape.extra.get("rope.scaling.type") == ("string", "longrope"):
+            for length in ("long", "short"):
+                self.values(f"rope_factors_{length}.weight", np.linspace(1, 30, shape.head_dim // 2))
+        if shape.arch == "gemma4":
+            pairs = shape.head_dim // 2  # three in four stay as they are
+            self.values("rope_freqs.weight", np.where(np.arange(pairs) < pairs // 4, 1.0, 1e30))
+        if shape.per_layer_width:
+            width = shape.per_layer_width * shape.n_layers
+            self.matrix("per_layer_token_embd.weight", width, shape.n_vocab, math.sqrt(shape.n_layers))
+            self.matrix("per_layer_model_proj.weight", shape.n_embd, width, 1.0)
+            self.norm("per_layer_proj_norm.weight", shape.per_layer_width)
+
+    def attention(self, layer):
+        shape = self.shape
+        embd, head_dim = shape.n_embd, shape.head_dim_of(layer)
+        query, keys = shape.n_heads * head_dim, shape.n_kv_heads * head_dim
+        owns = shape.owns_cache(layer)
+        query_gain = 1.5 / math.sqrt(self.scale["attention.scale"] * math.sqrt(shape.head_dim))
+        self.matrix("attn_q.weight", embd, query, query_gain, layer)
+        if owns:
+            self.matrix("attn_k.weight", embd, keys, query_gain, layer)
+            self.matrix("attn_v.weight", embd, keys, 1.5, layer)
+        self.matrix("attn_output.weight", query, embd, self.branch, layer)
+        if shape.arch == "qwen2":
+            self.values("attn_q.bias", self.rng.normal(0, 1, query), layer)
+            self.values("attn_k.bias", key_bias(self.rng, shape, layer), layer)
+            self.values("attn_v.bias", self.rng.normal(0, 0.1, keys), layer)
+        # Scores of gemma4 are not scaled.
+        gain = 1.5 / head_dim ** 0.25 if shape.arch == "gemma4" else 1.5
+        if shape.norms_heads:
+            self.norm("attn_q_norm.weight", head_dim, layer, gain)
+            if owns:
+                self.norm("attn_k_norm.weight", head_dim, layer, gain)
+        if shape.norms_rows:
+            self.norm("attn_q_norm.weight", query, layer, gain)
+            self.norm("attn_k_norm.weight", keys, layer, gain)
+
+    def convolution(self, layer):
+        embd = self.shape.n_embd
+        self.matrix("shortconv.in_proj.weight", embd, 3 * embd, 1.5, layer)
+        self.values("shortconv.conv.weight", self.rng.normal(0, 0.6, (embd, 3)), layer)
+        self.matrix("shortconv.out_proj.weight", embd, embd, self.branch / 2, layer)
+
+    def feed_forward(self, layer):
+        embd, ff = self.shape.n_embd, self.shape.ff_of(layer)
+        self.matrix("ffn_gate.weight", embd, ff, 1.0, layer)
+        self.matrix("ffn_up.weight", embd, ff, 1.0, layer)
+        self.matrix("ffn_down.weight", ff, embd, self.branch / 0.6, layer)
+
+    def experts(self, layer):
+        shape = self.shape
+        embd, ff, count = shape.n_embd, shape.n_ff_expert or shape.n_ff, shape.n_experts
+        self.values("ffn_gate_inp.weight", self.rng.normal(0, ROUTER_GAIN / math.sqrt(embd), (count, embd)), layer)
+        if shape.arch == "lfm2moe":
+            self.values("exp_probs_b.bias", self.rng.normal(0, 0.05, count), layer)
+        self.matrix("ffn_gate_exps.weight", embd, ff, 1.0, layer, count)
+        self.matrix("ffn_up_exps.weight", embd, ff, 1.0, layer, count)
+        self.matrix("ffn_down_exps.weight", ff, embd, self.expert_gain, layer, count)
+
+    def per_layer_input(self, layer):
+        shape = self.shape
+        self.matrix("inp_gate.weight", shape.n_embd, shape.per_layer_width, 0.1, layer)
+        self.matrix("proj.weight", shape.per_layer_width, shape.n_embd, 1.0, layer)
+        self.norm("post_norm.weight", shape.n_embd, layer, self.post_norm)
+
+    def layer(self, layer):
+        shape = self.shape
+        if not self.post_norms_only:
+            self.norm("attn_norm.weight", shape.n_embd, layer)
+        if shape.attends(layer):
+            self.attention(layer)
+        else:
+            self.convolution(layer)
+        if self.gemma or self.post_norms_only:
+            self.norm("post_attention_norm.weight", shape.n_embd, layer, self.post_norm)
+        if not self.post_norms_only:
+            self.norm("ffn_norm.weight", shape.n_embd, layer)
+        if shape.n_experts and layer >= shape.n_dense_layers:
+            self.experts(layer)
+        else:
+            self.feed_forward(layer)
+        if self.gemma or self.post_norms_only:
+            self.norm("post_ffw_norm.weight", shape.n_embd, layer, self.post_norm)
+        if shape.per_layer_width:
+            self.per_layer_input(layer)
+        if shape.arch == "gemma4":
+            self.values("layer_output_scale.weight", self.rng.uniform(0.9, 1.1, 1), layer)
+
+    def after_layers(self):
+        shape = self.shape
+        gain = self.scale["logit_scale"] * (self.scale["embedding_scale"] if shape.tied else 1)
+        name = "token_embd_norm.weight" if shape.arch in ("lfm2", "lfm2moe") else "output_norm.weight"
+        self.norm(name, shape.n_embd, gain=gain)
+        if not shape.tied:
+            self.matrix("output.weight", shape.n_embd, shape.n_vocab, 2.5)
+
+
+def list_tensors(shape, file_type, pure, rng):
+    tensors = TensorList(shape, file_type, pure, rng)
+    tensors.before_layers()
+    for layer in range(shape.n_layers):
+        tensors.layer(layer)
+    tensors.after_layers()
+    return tensors.tensors

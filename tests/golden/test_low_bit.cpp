@@ -1,0 +1,116 @@
+// Whole models in the types of few bits against the same numbers in F32.
+#include <gtest/gtest.h>
+
+#include "support/api.h"
+#include "support/distances.h"
+#include "support/file_blocks.h"
+#include "support/files.h"
+#include "support/random_llama.h"
+
+namespace oriel::test {
+namespace {
+
+constexpr TensorType kTypes[] = {TensorType::kIq2Xxs, TensorType::kIq2Xs, TensorType::kIq2S,
+                                 TensorType::kIq3Xxs, TensorType::kIq3S,  TensorType::kTq1_0,
+                                 TensorType::kTq2_0,  TensorType::kMxfp4};
+constexpr size_t kMixed = std::size(kTypes);  // one after the other
+
+RandomLlama shape() {
+  RandomLlama llama;
+  llama.n_embd = 256;
+  llama.head_dim = 64;
+  llama.n_ff = 512;
+  llama.tied_output = false;
+  return llama;
+}
+
+// What makes random blocks of the type as large as weights of a model are: about 1/16 of them.
+float scaleOf(TensorType type) {
+  std::mt19937 random(1);
+  const std::vector<uint8_t> blocks =
+      randomBlocks(type, 64, &random, [] { return floatToHalf(1.0f / 64); });
+  double squares = 0;
+  const uint32_t count = 64 * blockValues(type);
+  for (uint32_t i = 0; i < count; ++i) {
+    const double value = rowValue(type, blocks.data(), i);
+    squares += value * value / count;
+  }
+  return static_cast<float>(1.0 / 64 / 16 / std::sqrt(squares));
+}
+
+struct Pair {
+  std::vector<uint8_t> low_bit, expanded;
+};
+
+// `type` an index of kTypes, or kMixed.
+Pair files(size_t type) {
+  GgufWriter writer = shape().writer();
+  GgufWriter expanded = writer;
+  std::mt19937 random(7);
+  for (size_t t = 0; t < writer.tensors().size(); ++t) {
+    GgufWriter::Tensor& tensor = writer.tensors()[t];
+    if (tensor.dims.size() != 2) {
+      continue;
+    }
+    const TensorType chosen = kTypes[type == kMixed ? t % kMixed : type];
+    const size_t values = tensor.dims[0] * tensor.dims[1];
+    const float scale = scaleOf(chosen);
+    std::uniform_real_distribution<float> around_one(0.8f, 1.2f);
+    tensor.type = static_cast<uint32_t>(chosen);
+    tensor.data = randomBlocks(chosen, values / blockValues(chosen), &random,
+                               [&] { return floatToHalf(scale * around_one(random)); });
+    std::vector<float> floats;
+    for (uint32_t i = 0; i < values; ++i) {
+      floats.push_back(rowValue(chosen, tensor.data.data(), i));
+    }
+    expanded.addTensorF32(tensor.name, tensor.dims, floats);
+  }
+  return {writer.build(), expanded.build()};
+}
+
+class File {
+ public:
+  explicit File(const std::vector<uint8_t>& bytes)
+      : path_(testing::TempDir() + "oriel-low-bit-" + std::to_string(getpid()) + "-" +
+              std::to_string(bytes.size()) + ".gguf") {
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+  ~File() { std::remove(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class LowBit : public testing::TestWithParam<size_t> {};
+
+TEST_P(LowBit, logits_are_those_of_the_same_numbers_in_f32) {
+  const Pair pair = files(GetParam());
+  const File low_bit(pair.low_bit);
+  const File expanded(pair.expanded);
+  const std::vector<int32_t> ids = someIds(24, 300);
+  oriel_options options = makeOptions();
+  options.memory_bytes = 256u << 20;
+  options.chunk_tokens = 7;
+  const auto got = evaluate(load(low_bit.path(), options), ids);
+  const auto want = evaluate(load(expanded.path(), options), ids);
+  ASSERT_EQ(ids.size(), want.size());
+  ASSERT_EQ(want.size(), got.size());
+  for (size_t t = 0; t < want.size(); ++t) {
+    EXPECT_GT(std::fabs(want[t][0]), 0.0f);
+    EXPECT_LT(relativeL2(got[t], want[t]), 2e-3) << "token " << t;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, LowBit, testing::Range(size_t{0}, kMixed + 1),
+                         [](const auto& tested) {
+                           return tested.param == kMixed
+                                      ? std::string("mixed")
+                                      : std::string(tensorTypeName(
+                                            static_cast<uint32_t>(kTypes[tested.param])));
+                         });
+
+}  // namespace
+}  // namespace oriel::test
