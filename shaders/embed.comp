@@ -1,4 +1,4 @@
-// out[t] = scale * weights[token[t]], for the tokens whose row lies in this slice.
+// out[t] (+)= scale * weights[token[t]], for the tokens whose row lies in this slice; or weights[t].
 // Reads one weight row and writes cols words per token; one multiplication per value.
 #version 450
 #extension GL_GOOGLE_include_directive : require
@@ -10,7 +10,7 @@ layout(local_size_x_id = 0) in;
 layout(push_constant) uniform Push { EmbedPush push; };
 #include "lib/step.glsl"
 #include "lib/weights.glsl"
-layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
+layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 
 // As the file's format defines it, to the bit where push.scale is 1. (Float types are not
 // multiplied then: a device may flush subnormals when it computes.)
@@ -38,18 +38,19 @@ void main() {
   if (t >= step_.header.n_tokens || first_col >= push.cols) {
     return;
   }
-  const uint token = tokenId(t);
-  if (token < push.first_row || token - push.first_row >= push.rows) {
+  const uint index = push.of_step != 0u ? t : tokenId(t) - push.first_row;  // wraps for rows before
+  if (index >= push.rows) {
     return;
   }
-  const WeightRow row = weightRow(push.group_words, push.side_word, token - push.first_row);
+  const WeightRow row = weightRow(push.group_words, push.side_word, index);
   const UnitScale s = unitScale(row, unit);
   vec4 v[kUnitVectors];
   loadUnit(row, unit, v);
   const uint at = t * push.out_stride + first_col;
   [[unroll]] for (uint i = 0u; i < kUnit; ++i) {
     if (first_col + i < push.cols) {
-      result[at + i] = scaled(v[i / 4u][i % 4u], s, i);
+      const float value = scaled(v[i / 4u][i % 4u], s, i);
+      result[at + i] = push.accumulate != 0u ? result[at + i] + value : value;
     }
   }
 }

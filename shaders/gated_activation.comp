@@ -11,17 +11,19 @@ layout(std430, set = 0, binding = 0) readonly buffer GateUp { float gate_up[]; }
 #include "lib/step.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
 
-// One lane per value; grid (cols, tokens).
+// One lane per value; grid (cols, rows or some of them).
 void main() {
-  const uint t = gl_WorkGroupID.y;
   const uint c = gl_GlobalInvocationID.x;
-  if (t >= step_.header.n_tokens || c >= push.cols) {
+  if (c >= push.cols) {
     return;
   }
-  const float gate = gate_up[t * push.in_stride + c];
-  const float up = gate_up[t * push.in_stride + push.up_offset + c];
-  const float y = push.gelu != 0u
-                      ? 2.0 * kGeluScale * (gate + kGeluCubic * gate * gate * gate)
-                      : gate;
-  result[t * push.out_stride + c] = gate / (1.0 + exp(-y)) * up;
+  const uint rows = step_.header.n_tokens * push.rows_per_token;
+  for (uint row = gl_WorkGroupID.y; row < rows; row += gl_NumWorkGroups.y) {
+    const float gate = gate_up[row * push.in_stride + push.gate_offset + c];
+    const float up = gate_up[row * push.in_stride + push.up_offset + c];
+    const float y = push.gelu != 0u
+                        ? 2.0 * kGeluScale * (gate + kGeluCubic * gate * gate * gate)
+                        : gate;
+    result[row * push.out_stride + c] = gate / (1.0 + exp(-y)) * up;
+  }
 }

@@ -2,6 +2,8 @@
 // Reads every weight once per kTokens tokens and the inputs once per kRows rows; 2 operations per
 // weight and token, plus unpacking once per weight and kTokens tokens.
 //
+// EXPERTS: inputs are routes of a step, in the order of their experts; a workgroup works on routes of one expert, whose
+// matrix is one of a stack. ExpertMatmulPush says which.
 // HALF: products in half precision, with the input that stage_half left; sums of 32 values or fewer go on in float32.
 //
 // A workgroup works on kTeamLanes * kRows rows. Lane i of a team owns rows i, i + kTeamLanes, ...
@@ -20,8 +22,14 @@ layout(constant_id = 1) const uint kRows = 2u;    // rows of a lane
 layout(constant_id = 2) const uint kTokens = 1u;  // tokens a workgroup works on
 layout(constant_id = 3) const uint kTeamLanes = 16u;
 
+#if defined(EXPERTS)
+layout(push_constant) uniform Push { ExpertMatmulPush push; };
+layout(std430, set = 0, binding = 4) readonly buffer Routes { uint routes[]; };
+layout(std430, set = 0, binding = 5) readonly buffer Slots { uint slots[]; };
+#else
 layout(push_constant) uniform Push { MatmulPush push; };
 #include "lib/step.glsl"
+#endif
 layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 #if defined(HALF)
 layout(std430, set = 0, binding = 4) readonly buffer Staged { uvec4 staged[]; };
@@ -71,25 +79,40 @@ float scaledDot(vec4 v[kUnitVectors], UnitScale s, vec4 x[kUnitVectors]) {
 }
 #endif
 
+// Rows of inputs and of outputs, tokens or places of routes, and the row of the slice where the matrix for them begins.
+struct Tile {
+  uint first;
+  uint end;
+  uint matrix;
+};
+
+#if defined(EXPERTS)
+#include "lib/expert_tile.glsl"
+#else
+Tile tileOf(uint index) { return Tile(index * kTokens, rowsOf(push.of_outputs), 0u); }
+#endif
+
 // Where a token's input begins.
 uint inputRow(uint token) {
 #if defined(HALF)
   return token * push.units * (kStagedUnitWords / 4u);
+#elif defined(EXPERTS)
+  return inputOf(token) * (push.in_stride / 4u);
 #else
   return token * (push.in_stride / 4u);
 #endif
 }
 
 // Rows and tokens past the end repeat the last one; their sums are never written.
-void accumulate(uint first_row, uint first_token, uint n_tokens, uint team, uint teams) {
+void accumulate(uint first_row, Tile tile, uint team, uint teams) {
   WeightRow rows[kRows];
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
     const uint row = min(first_row + r * kTeamLanes, push.rows - 1u);
-    rows[r] = weightRow(push.group_words, push.side_word, row);
+    rows[r] = weightRow(push.group_words, push.side_word, tile.matrix + row);
   }
   uint in_at[kTokens];
   [[unroll]] for (uint t = 0u; t < kTokens; ++t) {
-    in_at[t] = inputRow(min(first_token + t, n_tokens - 1u));
+    in_at[t] = inputRow(min(tile.first + t, tile.end - 1u));
   }
   [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
     sums[i] = 0.0;
@@ -123,17 +146,16 @@ void accumulate(uint first_row, uint first_token, uint n_tokens, uint team, uint
 
 // Grid (token tiles, row tiles, further row tiles).
 void main() {
-  const uint n_tokens = rowsOf(push.of_outputs);
-  const uint first_token = gl_WorkGroupID.x * kTokens;
-  const uint tile = gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y;
-  const uint tile_row = tile * kRows * kTeamLanes;
-  if (first_token >= n_tokens || tile_row >= push.rows) {
+  const Tile tile = tileOf(gl_WorkGroupID.x);
+  const uint tile_row =
+      (gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y) * kRows * kTeamLanes;
+  if (tile.first >= tile.end || tile_row >= push.rows) {
     return;
   }
   const uint lane = gl_LocalInvocationIndex;
   prepareWeights(lane, kLanes);
   const uint teams = kLanes / kTeamLanes;
-  accumulate(tile_row + lane % kTeamLanes, first_token, n_tokens, lane / kTeamLanes, teams);
+  accumulate(tile_row + lane % kTeamLanes, tile, lane / kTeamLanes, teams);
   [[unroll]] for (uint i = 0u; i < kRows * kTokens; ++i) {
     partial[i * kLanes + lane] = sums[i];
   }
@@ -141,8 +163,8 @@ void main() {
   for (uint i = lane; i < kRows * kTokens * kTeamLanes; i += kLanes) {
     const uint pair = i / kTeamLanes;  // row of a lane and token
     const uint row = tile_row + pair / kTokens * kTeamLanes + i % kTeamLanes;
-    const uint token = first_token + pair % kTokens;
-    if (row >= push.rows || token >= n_tokens) {
+    const uint token = tile.first + pair % kTokens;
+    if (row >= push.rows || token >= tile.end) {
       continue;
     }
     float sum = 0.0;
@@ -153,6 +175,10 @@ void main() {
     sum *= uintBitsToFloat(staged[inputRow(token) + push.units * (kUnit / 8u)].x);
 #endif
     const uint at = token * push.out_stride + push.out_first + row;
+#if defined(EXPERTS)
+    result[at] = sum;
+#else
     result[at] = push.accumulate != 0u ? result[at] + sum : sum;
+#endif
   }
 }

@@ -1,4 +1,5 @@
 // out[t][r] (+)= scale * in[t][r] / sqrt(mean(in[t][r]^2) + eps) * weight, in float32; in place where both are one.
+// What that gives is multiplied by a factor, where there is one.
 // Reads 2 * cols words (the second pass from cache) and the weight, writes cols; 4 operations a value.
 // SUBGROUP: lanes are summed with subgroup arithmetic first.
 #version 450
@@ -17,6 +18,7 @@ layout(std430, set = 0, binding = 0) readonly buffer In { float values[]; };
 #include "lib/step.glsl"
 layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Weight { float weight[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Factor { float factor; };
 
 shared float partial[kLanes];
 
@@ -54,16 +56,18 @@ void main() {
   if (t >= rowsOf(push.of_outputs)) {
     return;
   }
-  const uint row_at = push.first + gl_WorkGroupID.x * push.cols;
-  const uint in_at = (push.of_outputs != 0u ? outputToken(t) : t) * push.in_stride + row_at;
+  const uint row_at = gl_WorkGroupID.x * push.cols;
+  const uint source = push.of_outputs != 0u ? outputToken(t) : t;
+  const uint in_at = source * push.in_stride + push.first + row_at;
   float squares = 0.0;
   for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
     squares += values[in_at + c] * values[in_at + c];
   }
   const float norm = 1.0 / sqrt(sumOfLanes(squares) / float(push.cols) + push.eps) * push.scale;
-  const uint out_at = t * push.out_stride + row_at;
+  const uint out_at = t * push.out_stride + push.out_first + row_at;
+  const float times = push.has_factor != 0u ? factor : 1.0;
   for (uint c = gl_LocalInvocationIndex; c < push.cols; c += kLanes) {
     const float normed = values[in_at + c] * norm * weight[c];
-    result[out_at + c] = push.accumulate != 0u ? result[out_at + c] + normed : normed;
+    result[out_at + c] = (push.accumulate != 0u ? result[out_at + c] + normed : normed) * times;
   }
 }

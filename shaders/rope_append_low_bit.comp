@@ -9,7 +9,6 @@
 #include "shared/layout.h"
 #include "lib/half.glsl"
 
-const uint kMaxHeadDim = 256u;
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;
 layout(constant_id = 1) const uint kHeadDim = 64u;
@@ -25,8 +24,8 @@ layout(std430, set = 0, binding = 3) buffer KeyCache { uint k_cache[]; };
 layout(std430, set = 0, binding = 4) buffer ValueCache { uint v_cache[]; };
 #include "lib/rotate.glsl"
 
-shared float values[kMaxHeadDim];
-shared uint scales[kMaxHeadDim / kKvGroup];  // f16 bits of each group
+shared float values[kHeadDim];
+shared uint scales[kGroups];  // f16 bits of each group
 #include "lib/quantise.glsl"
 
 // In place; blocks of the largest power of two that divides the head.

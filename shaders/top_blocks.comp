@@ -20,7 +20,7 @@ void main() {
   const uint row = lastLogits();
   uint most = 0u;
   for (uint id = block; id < push.n_vocab; id += push.blocks) {
-    most = max(most, topKey(logits[row + id]));
+    most = max(most, keyOf(logits[row + id]));
   }
   keys[block] = most;
 }

@@ -92,7 +92,7 @@ void main() {
   const uint candidates = min(n_chosen, kRoom) * of_block;
   for (uint i = lane; i < candidates; i += kLanes) {
     const uint id = chosen[i / of_block] + i % of_block * push.blocks;
-    const uint key = id < push.n_vocab ? topKey(logits[row + id]) : 0u;
+    const uint key = id < push.n_vocab ? keyOf(logits[row + id]) : 0u;
     if (key >= low) {
       const uint at = atomicAdd(n_found, 1u);
       if (at < kRoom) {
@@ -107,7 +107,7 @@ void main() {
   [[unroll]] for (uint i = 0u; i < kBlocksOfLane; ++i) {
     if (!fit && mine[i] == highest) {
       for (uint id = lane + i * kLanes; id < push.n_vocab; id += push.blocks) {
-        if (topKey(logits[row + id]) == highest) {
+        if (keyOf(logits[row + id]) == highest) {
           atomicMin(best_id, id);
         }
       }

@@ -7,6 +7,8 @@ foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6
   oriel_shader(embed_${name} embed.comp WEIGHT_${type})
   oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
   oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
+  oriel_shader(expert_matmul_${name} matmul.comp WEIGHT_${type} EXPERTS)
+  oriel_shader(expert_matmul_${name}_texel matmul.comp WEIGHT_${type} EXPERTS TEXELS)
 endforeach()
 
 # Of few bits. Files' TQ1_0 is packed as TQ2_0.
@@ -15,6 +17,7 @@ foreach(type IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S MXFP4 TQ2_0)
   oriel_shader(embed_${name} embed.comp WEIGHT_${type})
   oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
   oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
+  oriel_shader(expert_matmul_${name} matmul.comp WEIGHT_${type} EXPERTS)
 endforeach()
 
 # `dot`: by packed integer dot products.
@@ -75,3 +78,7 @@ oriel_shader(short_conv short_conv.comp)
 oriel_shader(soft_cap soft_cap.comp)
 oriel_shader(top_blocks top_blocks.comp)
 oriel_shader(top_tokens top_tokens.comp)
+oriel_shader(route route.comp)
+oriel_shader(sort_routes sort_routes.comp)
+oriel_shader(expert_combine expert_combine.comp)
+oriel_shader(tail tail.comp)

@@ -34,6 +34,16 @@ SlidingLayers slidingLayers(const oriel_layer_group* groups, uint32_t count) {
   return all;
 }
 
+uint64_t stateBytes(const oriel_layer_group* groups, uint32_t count) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool fixed =
+        groups[i].kind == ORIEL_LAYERS_CONVOLUTION || groups[i].kind == ORIEL_LAYERS_STATE;
+    bytes += fixed ? groups[i].bytes : 0;
+  }
+  return bytes;
+}
+
 Json groupsJson(const oriel_layer_group* groups, uint32_t count, bool bytes) {
   Json list = Json::array();
   for (uint32_t i = 0; i < count; ++i) {

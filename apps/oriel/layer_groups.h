@@ -17,6 +17,8 @@ struct SlidingLayers {
   uint64_t bytes = 0;
 };
 SlidingLayers slidingLayers(const oriel_layer_group* groups, uint32_t count);
+/// What convolutions and states hold, whatever the window is.
+uint64_t stateBytes(const oriel_layer_group* groups, uint32_t count);
 
 /// [{"kind", "layers", "window_tokens", ...}]; with `bytes` false without what only a plan knows.
 Json groupsJson(const oriel_layer_group* groups, uint32_t count, bool bytes);

@@ -38,10 +38,29 @@ std::string bytesByPurpose(const oriel_plan& plan) {
     text += formatted("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) +
             bar(share, bar_columns) + "\n";
   }
-  return text + formatted("  %-12s%12s  (%llu bytes)\n",
-                          plan.weights_unknown != 0 ? "the rest" : "total",
-                          formatSize(plan.total_bytes).c_str(),
-                          static_cast<unsigned long long>(plan.total_bytes));
+  text += formatted("  %-12s%12s  (%llu bytes)\n", plan.weights_unknown != 0 ? "the rest" : "total",
+                    formatSize(plan.total_bytes).c_str(),
+                    static_cast<unsigned long long>(plan.total_bytes));
+  return text + (plan.on_file_bytes != 0
+                     ? formatted("  %-12s%12s  read when tokens need it, never held as a whole\n",
+                                 "on file", formatSize(plan.on_file_bytes).c_str())
+                     : "");
+}
+
+/// Which experts are where, and what that costs.
+std::string expertLines(const oriel_plan& plan) {
+  if (plan.expert_slots == 0) {
+    return "";
+  }
+  std::string text = formatted(
+      "  experts     %u of %u have room in each layer, where a token is expected to find %.0f %% "
+      "of its "
+      "own\n",
+      plan.expert_slots, plan.expert_count, 100 * plan.expert_hit_rate);
+  return plan.file_s > 0
+             ? text + formatted("              reading the others takes %.0f ms a token\n",
+                                1e3 * plan.file_s)
+             : text;
 }
 
 std::string why(const oriel_plan& plan, const oriel_options& options) {
@@ -166,7 +185,8 @@ std::string groupLine(const oriel_layer_group& group) {
       return "  convolve    " + layers + "need the last " + window + " tokens and hold " +
              formatSize(group.bytes) + "\n";
     case ORIEL_LAYERS_STATE:
-      return "  state       " + layers + "keep a state of " + formatSize(group.bytes) + "\n";
+      return "  state       " + layers + "keep a state in two versions, " +
+             formatSize(group.bytes) + "\n";
   }
   return "";
 }
@@ -285,7 +305,12 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
       plan.weights_unknown != 0
           ? "whether " + source.title() + " fits in " + memory + " is not known"
           : source.title() + (plan.fits != 0 ? " fits in " : " does not fit in ") + memory;
-  text += "\n\n" + bytesByPurpose(plan) + "\n";
+  text += "\n\n" + bytesByPurpose(plan);
+  if (plan.on_file_bytes != 0) {
+    text += formatted("  %-12s%12s  of weights stay in the file\n", "on file",
+                      formatSize(plan.on_file_bytes).c_str());
+  }
+  text += "\n";
   text += "  window      the last " + std::to_string(plan.window_tokens) +
           " tokens and the first " + std::to_string(plan.sink_tokens) + " (sinks)\n";
   text += "  cache       " + formatsName(plan.k_format, plan.v_format) + ": keys " +
@@ -294,6 +319,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   for (uint32_t i = 1; i < plan.group_count; ++i) {
     text += groupLine(plan.groups[i]);
   }
+  text += expertLines(plan);
   const std::string biased = layerList(plan.raised_by_bias);
   const std::string wide = layerList(plan.raised_by_norm);
   if (!biased.empty()) {
@@ -418,6 +444,13 @@ std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
       note = formatted("and %llu bytes in f16 for %u layers that see %u tokens",
                        static_cast<unsigned long long>(sliding[0]), shape.sliding_layers,
                        shape.sliding_window_tokens);
+    } else if (shape.state_layers != 0) {
+      note = formatted("and %llu bytes for the states of %u layers, in two versions",
+                       static_cast<unsigned long long>(shape.state_bytes), shape.state_layers);
+    } else if (shape.convolution_layers != 0) {
+      note =
+          formatted("and %llu bytes for %u layers of short convolutions",
+                    static_cast<unsigned long long>(shape.state_bytes), shape.convolution_layers);
     }
     table.row(
         {shape.name, std::to_string(shape.n_layers),
@@ -442,6 +475,7 @@ Json shapesJson(const std::vector<oriel_shape_info>& shapes) {
   for (const oriel_shape_info& shape : shapes) {
     Json entry;
     entry["name"] = shape.name;
+    entry["architecture"] = shape.architecture;
     entry["n_layers"] = shape.n_layers;
     entry["n_heads"] = shape.n_heads;
     entry["n_kv_heads"] = shape.n_kv_heads;
@@ -454,6 +488,11 @@ Json shapesJson(const std::vector<oriel_shape_info>& shapes) {
     entry["local_window_tokens"] = shape.sliding_window_tokens;
     entry["shared_layers"] = shape.shared_layers;
     entry["latent_dim"] = shape.latent_dim;
+    entry["convolution_layers"] = shape.convolution_layers;
+    entry["state_layers"] = shape.state_layers;
+    entry["state_bytes"] = shape.state_bytes;
+    entry["n_experts"] = shape.n_experts;
+    entry["n_experts_used"] = shape.n_experts_used;
     entry["parameters"] = shape.parameters == 0 ? Json(nullptr) : Json(shape.parameters);
     Json bytes;
     for (const auto& listed : kListed) {

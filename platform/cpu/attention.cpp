@@ -25,10 +25,11 @@ void attend(const AttentionTask& task, uint32_t kv_head, uint32_t first, uint32_
     // The only one of its memory, as when decoding: reading is what it costs.
     const bool alone = !together(task, token, token - 1) && !together(task, token, token + 1);
     const bool one = (split_up || alone) && p.head_dim % kN == 0;
-    const uint32_t most = one ? kMostHeads : kMostQueries;
+    const uint32_t most = one ? kMostHeads : mostQueries(p.head_dim);
     const uint32_t passes = (group + most - 1) / most;
     const uint32_t heads = (group + passes - 1) / passes;
-    const uint32_t at_most = one || split_up ? 1 : std::min(attentionTokens(group), count - t);
+    const uint32_t at_most =
+        one || split_up ? 1 : std::min(attentionTokens(group, p.head_dim), count - t);
     uint32_t tokens = 1;
     while (tokens < at_most && together(task, token, token + tokens)) {
       ++tokens;

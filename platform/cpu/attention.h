@@ -22,11 +22,16 @@ struct AttentionTask {
   uint32_t n_tokens = 1;  ///< of the step
 };
 
-/// Queries of a chunk worked on at a time.
+/// Queries of a chunk worked on at a time; half as many of heads wider than kNarrowHead, so that what they gather
+/// takes the same bytes.
 constexpr uint32_t kMostQueries = 48;
+constexpr uint32_t kNarrowHead = 256;
+constexpr uint32_t mostQueries(uint32_t head_dim) {
+  return head_dim <= kNarrowHead ? kMostQueries : kMostQueries / 2;
+}
 /// Tokens that share what is read, where `group` query heads share a key head.
-constexpr uint32_t attentionTokens(uint32_t group) {
-  return group < kMostQueries ? kMostQueries / group : 1;
+constexpr uint32_t attentionTokens(uint32_t group, uint32_t head_dim) {
+  return group < mostQueries(head_dim) ? mostQueries(head_dim) / group : 1;
 }
 
 /// Tokens first .. first + count - 1 with all query heads of `kv_head`; the share of `n_splits`

@@ -63,8 +63,12 @@ inline void unpackSlots(const Slots& slots, uint32_t count, uint32_t head_dim, u
 constexpr uint32_t kScoreQueries = kManyRegisters ? 8 : 4;
 constexpr uint32_t kSumQueries = 4;
 constexpr uint32_t kBlockFloats = 4096;  // of keys or values unpacked: first-level cache
-static_assert(kBlockFloats / kMaxHeadDim >= kN, "a block has whole vectors of slots");
-static_assert(kMostQueries % kScoreQueries == 0, "whole tiles of queries");
+/// Blocks of the widest heads are one vector of slots, whatever that takes.
+constexpr uint32_t kMostBlockFloats = HWY_MAX(kBlockFloats, kN* kMaxHeadDim);
+static_assert(mostQueries(kNarrowHead) % kScoreQueries == 0, "whole tiles of queries");
+static_assert(mostQueries(kMaxHeadDim) % kScoreQueries == 0, "likewise");
+constexpr uint32_t kGatheredFloats = kMostQueries * kNarrowHead;
+static_assert(mostQueries(kMaxHeadDim) * kMaxHeadDim <= kGatheredFloats, "as wide heads gather");
 
 /// Query heads of neighbouring tokens, and what they have gathered so far.
 struct Queries {
@@ -79,9 +83,9 @@ struct Queries {
   HWY_ALIGN float weight_rows[kMostQueries][kMostSlots];
   // Rows of head_dim floats and padding: close together, or they would push each other out of the
   // cache.
-  HWY_ALIGN float gathered_rows[kMostQueries * kMaxHeadDim];
-  HWY_ALIGN float rows[kBlockFloats];     // [slot][value]
-  HWY_ALIGN float columns[kBlockFloats];  // [value][slot]
+  HWY_ALIGN float gathered_rows[kGatheredFloats];
+  HWY_ALIGN float rows[kMostBlockFloats];     // [slot][value]
+  HWY_ALIGN float columns[kMostBlockFloats];  // [value][slot]
 };
 
 /// out[c][r] = in[r][c], kN by kN.
@@ -233,14 +237,14 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
   const uint32_t d = p.head_dim;
   const uint32_t stride = (d + kN - 1) / kN * kN;
   const uint32_t n = n_tokens * n_heads;
-  const uint32_t block_slots = std::min(kMostSlots, kBlockFloats / stride / kN * kN);
+  const uint32_t block_slots = std::clamp(kBlockFloats / stride / kN * kN, kN, kMostSlots);
   Queries queries;
   const View& first = viewOf(task, first_token);
   const uint32_t* const keys = sideOf(task, task.k_format, task.keys, first_token);
   const uint32_t* const values = sideOf(task, task.v_format, task.values, first_token);
   uint32_t most_sinks = 0;
   uint32_t ring_slots = 0;
-  for (uint32_t q = 0; q < kMostQueries; ++q) {
+  for (uint32_t q = 0; q < mostQueries(d); ++q) {
     const uint32_t t = first_token + (q < n ? q / n_heads : 0);  // what fills up a tile is not used
     const View& view = viewOf(task, t);
     queries.n_sinks[q] = view.n_sinks;

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "cpu/attention.h"
+#include "cpu/expert_products.h"
 #include "cpu/matmul.h"
 #include "cpu/op_groups.h"
 #include "cpu/pool.h"
@@ -35,7 +36,9 @@ class CpuExecutor final : public HostExecutor {
         matmul_(matmulKernels(target)),
         small_(smallKernels(target)),
         attend_(attendKernel(target)),
-        rope_append_(ropeAppendKernel(target)) {
+        rope_append_(ropeAppendKernel(target)),
+        fetch_(options.experts),
+        experts_(&pool_, matmul_, small_) {
     // More threads than cores would wait for each other; tests may want just that.
     pool_.start(
         options.cpu_threads != 0 ? options.cpu_threads : std::min(allowedCores(), kDefaultThreads),
@@ -44,11 +47,16 @@ class CpuExecutor final : public HostExecutor {
 
   Status finishLoad() override {
     uint32_t units = 0;
+    uint64_t least_ring = 0;
     for (uint32_t list = 0; list < kStepLists; ++list) {
       for (uint32_t n = 0; n < plan_.n_ops[list]; ++n) {
         const Op& op = plan_.ops[list][n];
         if (op.kind == OpKind::kMatmul) {
           units = std::max(units, op.push.matmul.units);
+        }
+        if (op.kind == OpKind::kExpertMatmul) {
+          least_ring = std::max(least_ring,
+                                ExpertProducts::leastRing(op.weights, op.push.expert_matmul.units));
         }
       }
     }
@@ -57,7 +65,8 @@ class CpuExecutor final : public HostExecutor {
     const uint64_t room = plan_.upload.size_bytes;
     private_rows_ = private_bytes_ * pool_.size() <= room;
     most_tiles_ = units == 0 ? 0 : static_cast<uint32_t>(room / intTilesBytes(units));
-    if (row_bytes_ > room) {
+    experts_.setRing(at(plan_.upload), room);
+    if (std::max(row_bytes_, least_ring) > room) {
       return log_.fail(ORIEL_ERROR_INTERNAL, "the upload ring holds no row of %u values",
                        units * kUnit);
     }
@@ -70,11 +79,11 @@ class CpuExecutor final : public HostExecutor {
     }
     what_ = what;
     stop_ = &stop;
-    cancelled_ = false;
+    ended_ = kOk;
     stopped_at_.store(UINT32_MAX, std::memory_order_relaxed);
     pool_.run([](void* self, uint32_t thread) { static_cast<CpuExecutor*>(self)->walk(thread); },
               this);
-    return cancelled_ ? Status(ORIEL_ERROR_CANCELLED) : kOk;
+    return ended_;
   }
 
   const char* driverName() const override { return simdTargetName(target_); }
@@ -126,8 +135,10 @@ class CpuExecutor final : public HostExecutor {
       n = runFrom(walk, n);
       const uint32_t number = first_number + n;
       if (thread == 0) {
-        cancelled_ = !is_head && (*stop_)();
-        if (cancelled_) {
+        if (ended_.ok() && !is_head && (*stop_)()) {
+          ended_ = ORIEL_ERROR_CANCELLED;
+        }
+        if (!ended_.ok()) {
           stopped_at_.store(number, std::memory_order_relaxed);
         }
       }
@@ -149,13 +160,20 @@ class CpuExecutor final : public HostExecutor {
     if (op.kind == OpKind::kMatmul) {
       return matmuls(walk, n, nullptr);
     }
+    if (feedsExperts(walk.ops, walk.n_ops, n, ExpertGroup::kMostStacks)) {
+      return expertMatmuls(walk, n + 1, &op);
+    }
+    if (op.kind == OpKind::kExpertMatmul) {
+      return expertMatmuls(walk, n, nullptr);
+    }
     const Way& way = wayOf(op);
     if (way.shared != nullptr) {
       (this->*way.shared)(walk, op);
       return n + 1;
     }
-    if (walk.rows > 1 && !opTraits(op.kind).once) {
-      for (uint32_t row = claim(walk); row < walk.rows; row = claim(walk)) {
+    const uint32_t rows = rowsOf(walk, op);
+    if (rows > 1) {
+      for (uint32_t row = claim(walk); row < rows; row = claim(walk)) {
         (this->*way.row)(op, row, floats(op, kOpOut));
       }
       return n + 1;
@@ -163,13 +181,21 @@ class CpuExecutor final : public HostExecutor {
     // One thread does what follows without a matmul in between, in order.
     do {
       const Op& next = walk.ops[n];
-      if (walk.thread == 0 && (walk.rows != 0 || opTraits(next.kind).once)) {
+      if (walk.thread == 0 && rowsOf(walk, next) != 0) {
         (this->*wayOf(next).row)(next, 0, floats(next, kOpOut));
       }
       ++n;
     } while (n < walk.n_ops && opTraits(walk.ops[n].kind).small && !feedsNext(walk, n) &&
-             (walk.rows == 1 || opTraits(walk.ops[n].kind).once));
+             rowsOf(walk, walk.ops[n]) == 1);
     return n;
+  }
+
+  static uint32_t rowsOf(const Walk& walk, const Op& op) {
+    if (opTraits(op.kind).once) {
+      return 1;
+    }
+    return op.kind == OpKind::kGatedActivation ? walk.rows * op.push.gated_activation.rows_per_token
+                                               : walk.rows;
   }
 
   // Every thread makes the input of the product after op `n` for itself.
@@ -183,7 +209,8 @@ class CpuExecutor final : public HostExecutor {
     const RmsNormPush& p = op.push.rms_norm;
     const uint32_t source = p.of_outputs != 0 ? block().token(row).output : row;
     small_.rmsNorm(p, floats(op, 0) + uint64_t{source} * p.in_stride + p.first, floats(op, 3),
-                   out + uint64_t{row} * p.out_stride + p.first);
+                   p.has_factor != 0 ? *floats(op, 4) : 1.0f,
+                   out + uint64_t{row} * p.out_stride + p.out_first);
   }
 
   void addBias(const Op& op, uint32_t row, float* out) const {
@@ -247,7 +274,8 @@ class CpuExecutor final : public HostExecutor {
   void embed(const Op& op, uint32_t t, float* out) const {
     const EmbedPush& p = op.push.embed;
     const WeightRows rows = {op.weights, words(op, 0), p.group_words, p.side_word};
-    const uint32_t row = block().token(t).token - p.first_row;  // wraps for rows before the slice
+    // Wraps for rows before the slice.
+    const uint32_t row = p.of_step != 0 ? t : block().token(t).token - p.first_row;
     if (row >= p.rows) {
       return;
     }
@@ -256,9 +284,74 @@ class CpuExecutor final : public HostExecutor {
       float values[kUnit];
       rows.unpack(row, c / kUnit, values);
       for (uint32_t i = 0; i < std::min(kUnit, p.cols - c); ++i) {
-        out[c + i] = p.scale * values[i];
+        const float value = p.scale * values[i];
+        out[c + i] = p.accumulate != 0 ? out[c + i] + value : value;
       }
     }
+  }
+
+  void tail(const Op& op, uint32_t, float* out) const {
+    const TailPush& p = op.push.tail;
+    std::memmove(out, floats(op, 0) + uint64_t{block().header().tail} * p.stride,
+                 p.cols * sizeof(float));
+  }
+
+  // ---- Experts ----
+
+  void route(const Op& op, uint32_t t, float*) const {
+    const RoutePush& p = op.push.route;
+    routeToken(p, floats(op, 0) + uint64_t{t} * p.in_stride,
+               p.has_bias != 0 ? floats(op, 3) : nullptr, t, Routes(words(op, kOpOut), p.routes));
+  }
+
+  void sortRoutes(const Op& op, uint32_t, float*) const {
+    const SortRoutesPush& p = op.push.sort_routes;
+    oriel::sortRoutes(p, block().header().n_tokens, Routes(words(op, kOpOut), p.routes));
+  }
+
+  void expertCombine(const Op& op, uint32_t t, float* out) const {
+    const ExpertCombinePush& p = op.push.expert_combine;
+    const Routes routes(words(op, 3), p.routes);
+    const uint32_t first = t * p.n_used;
+    const float* rows[kMaxExpertsUsed];
+    for (uint32_t k = 0; k < p.n_used; ++k) {
+      rows[k] = floats(op, 0) + uint64_t{routes.place[first + k]} * p.in_stride;
+    }
+    small_.addWeighted(rows, routes.weight + first, p.n_used, p.cols,
+                       out + uint64_t{t} * p.out_stride);
+  }
+
+  // By the thread that called run(), while the others wait.
+  void fetchExperts(const Walk& walk, const Op& op) {
+    if (walk.thread == 0) {
+      ended_ = fetch_->fetch(op.push.fetch_experts, block().header().n_tokens, words(op, 0),
+                             words(op, kOpOut), this);
+    }
+  }
+
+  // The products of experts from `first` on that go together, fed by `activation` if there is one.
+  uint32_t expertMatmuls(const Walk& walk, uint32_t first, const Op* activation) {
+    const uint32_t end = endOfExperts(walk.ops, walk.n_ops, first, ExpertGroup::kMostStacks);
+    const Op& head = walk.ops[first];
+    ExpertGroup group;
+    for (uint32_t n = first; n < end; ++n) {
+      const Op& op = walk.ops[n];
+      ExpertStack& stack = group.stacks[group.n_stacks++];
+      stack.push = op.push.expert_matmul;
+      stack.type = op.weights;
+      stack.weights = words(op, 0);
+      stack.out = floats(op, kOpOut);
+      stack.slots = stack.push.has_slots != 0 ? words(op, kExpertSlots) : nullptr;
+    }
+    group.routes = Routes(words(head, kExpertRoutes), head.push.expert_matmul.routes);
+    group.n_tokens = walk.rows;
+    group.in = floats(head, kMatmulInput);
+    if (activation != nullptr) {
+      group.activation = &activation->push.gated_activation;
+      group.gate_up = floats(*activation, 0);
+    }
+    experts_.run(group, walk.thread);
+    return end;
   }
 
   // ---- Products ----
@@ -343,8 +436,12 @@ class CpuExecutor final : public HostExecutor {
       } else {
         for (uint32_t i = claim(walk); i < count; i = claim(walk)) {
           const uint32_t t = token + i * kTileTokens;
-          matmul_.quantiseTiles(in + uint64_t{t} * stride, stride,
-                                std::min(kTileTokens, n_tokens - t), units,
+          const float* rows[kTileTokens];
+          const uint32_t n_rows = std::min(kTileTokens, n_tokens - t);
+          for (uint32_t r = 0; r < n_rows; ++r) {
+            rows[r] = in + uint64_t{t + r} * stride;
+          }
+          matmul_.quantiseTiles(rows, n_rows, units,
                                 reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
         }
       }
@@ -445,7 +542,7 @@ class CpuExecutor final : public HostExecutor {
     // As many tokens to a piece as can share what is read, but pieces for several threads. How many
     // there really are must not matter: what is added in which order follows from the pieces.
     const uint64_t least = kAttentionPieces;
-    uint32_t share = attentionTokens(p.n_heads / p.n_kv_heads);
+    uint32_t share = attentionTokens(p.n_heads / p.n_kv_heads, p.head_dim);
     while (share > 1 && ceilDiv(walk.rows, share) * p.n_kv_heads * p.splits < least) {
       share = (share + 1) / 2;
     }
@@ -475,9 +572,11 @@ class CpuExecutor final : public HostExecutor {
   bool private_rows_ = false;   // the ring holds one per thread
   StepRun what_ = StepRun::kDecode;
   const StopCheck* stop_ = nullptr;               // of the run in progress; asked by thread 0
-  bool cancelled_ = false;                        // it said yes
+  Status ended_ = kOk;                            // why it is to end early
   std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op after which the team stopped
-  Pool pool_;                                     // last: its threads end before anything they use
+  ExpertFetch* const fetch_;
+  ExpertProducts experts_;
+  Pool pool_;  // last: its threads end before anything they use
 };
 static_assert(sizeof(CpuExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
 
@@ -495,12 +594,12 @@ const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
     {&CpuExecutor::softCap, nullptr},
     {&CpuExecutor::topBlocks, nullptr},
     {&CpuExecutor::topTokens, nullptr},
-    {nullptr, nullptr},
-    {nullptr, nullptr},
-    {nullptr, nullptr},
-    {nullptr, nullptr},
-    {nullptr, nullptr},
-    {nullptr, nullptr},
+    {&CpuExecutor::route, nullptr},
+    {&CpuExecutor::sortRoutes, nullptr},
+    {nullptr, nullptr},  // expertMatmuls()
+    {&CpuExecutor::expertCombine, nullptr},
+    {nullptr, &CpuExecutor::fetchExperts},
+    {&CpuExecutor::tail, nullptr},
 };
 
 }  // namespace

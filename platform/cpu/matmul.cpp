@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
-void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t units, void* out) {
+void quantiseTiles(const float* const* rows, uint32_t count, uint32_t units, void* out) {
   IntTile* tiles = static_cast<IntTile*>(out);
   for (uint32_t u = 0; u < units; ++u) {
     IntTile& tile = tiles[u];
@@ -25,7 +25,7 @@ void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t
     }
     for (uint32_t t = 0; t < count; ++t) {
       Codes codes;
-      quantiseUnit(in + static_cast<uint64_t>(t) * in_stride + u * kUnit, kMostCode, &codes);
+      quantiseUnit(rows[t] + u * kUnit, kMostCode, &codes);
       IntUnit unit;
       storePairs(codes, unit.values);
       for (uint32_t i = 0; i < 16; ++i) {

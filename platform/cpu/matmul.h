@@ -22,6 +22,8 @@ struct MatmulTask {
   float* out = nullptr;  ///< where row 0 of token 0 goes
   uint32_t out_stride = 0;
   bool accumulate = false;
+  /// One token is one of several: its sums are added up as theirs are. Float weights only; of others they always are.
+  bool one_of_many = false;
 };
 
 struct MatmulKernels {
@@ -30,9 +32,8 @@ struct MatmulKernels {
   Run run[kWeightTypes];
   /// `units` * 32 floats to a row of IntUnits and their sums.
   void (*quantiseRow)(const float* in, uint32_t units, void* row);
-  /// `count` <= kTileTokens rows of floats, `in_stride` apart, to a tile of each unit.
-  void (*quantiseTiles)(const float* in, uint32_t in_stride, uint32_t count, uint32_t units,
-                        void* tiles);
+  /// `count` <= kTileTokens rows of floats to a tile of each unit.
+  void (*quantiseTiles)(const float* const* rows, uint32_t count, uint32_t units, void* tiles);
 };
 const MatmulKernels& matmulKernels(SimdTarget target);
 #ifdef ORIEL_CPU_DOT_PRODUCTS

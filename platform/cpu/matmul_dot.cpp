@@ -119,7 +119,7 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const 
   }
 }
 
-void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t units, void* out) {
+void quantiseTiles(const float* const* rows, uint32_t count, uint32_t units, void* out) {
   Tile* tiles = static_cast<Tile*>(out);
   for (uint32_t u = 0; u < units; ++u) {
     if (count < kTileTokens) {
@@ -127,7 +127,7 @@ void quantiseTiles(const float* in, uint32_t in_stride, uint32_t count, uint32_t
     }
     for (uint32_t t = 0; t < count; ++t) {
       Codes codes;
-      quantiseUnit(in + static_cast<uint64_t>(t) * in_stride + u * kUnit, kMostCode, &codes);
+      quantiseUnit(rows[t] + u * kUnit, kMostCode, &codes);
       storePlanes(codes, &tiles[u].tokens[t]);
       storeSums(codes.sums, t, &tiles[u].sums);
     }

@@ -72,7 +72,7 @@ template <class Kernel>
 void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
   const uint32_t end = HWY_MIN((first_group + count) * kGroupRows, task.rows);
   uint32_t row = first_group * kGroupRows;
-  if (task.n_tokens == 1) {
+  if (task.n_tokens == 1 && !task.one_of_many) {
     for (; row < end; row += kN) {
       store(task, row, 0, Kernel::one(task, rowsFrom(task, row)));
     }

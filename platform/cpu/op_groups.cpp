@@ -1,5 +1,7 @@
 #include "cpu/op_groups.h"
 
+#include "cpu/matmul.h"
+
 namespace oriel {
 namespace {
 
@@ -12,6 +14,29 @@ bool goTogether(const Op& op, const Op& next) {
   }
   return !samePlace(next.bindings[kOpOut], op.bindings[kOpOut]) ||
          opTraits(next.kind).columns(next).first >= opTraits(op.kind).columns(op).end;
+}
+
+bool readSameExpertInputs(const Op& op, const Op& next) {
+  return next.kind == OpKind::kExpertMatmul &&
+         samePlace(next.bindings[kMatmulInput], op.bindings[kMatmulInput]) &&
+         next.push.expert_matmul.of_tokens == op.push.expert_matmul.of_tokens;
+}
+
+// Stacks come in the order of their columns, then of their experts.
+bool expertsGoTogether(const Op& op, const Op& next) {
+  if (!readSameExpertInputs(op, next) || readsFloats(next.weights) != readsFloats(op.weights) ||
+      !samePlace(next.bindings[kExpertRoutes], op.bindings[kExpertRoutes]) ||
+      samePlace(next.bindings[kOpOut], op.bindings[kMatmulInput]) ||
+      !samePlace(next.bindings[kOpOut], op.bindings[kOpOut])) {
+    return false;
+  }
+  const ExpertMatmulPush& a = op.push.expert_matmul;
+  const ExpertMatmulPush& b = next.push.expert_matmul;
+  if (a.units != b.units || a.n_experts != b.n_experts || a.has_slots != b.has_slots) {
+    return false;
+  }
+  return b.out_first >= a.out_first + a.rows ||
+         (b.out_first == a.out_first && b.rows == a.rows && b.first >= a.first + a.count);
 }
 
 }  // namespace
@@ -29,6 +54,32 @@ uint32_t endOfMatmuls(const Op* ops, uint32_t n_ops, uint32_t first) {
     ++end;
   }
   return end;
+}
+
+uint32_t endOfExperts(const Op* ops, uint32_t n_ops, uint32_t first, uint32_t most) {
+  uint32_t end = first + 1;
+  while (end < n_ops && end - first < most && expertsGoTogether(ops[end - 1], ops[end])) {
+    ++end;
+  }
+  return end;
+}
+
+bool feedsExperts(const Op* ops, uint32_t n_ops, uint32_t n, uint32_t most) {
+  const Op& op = ops[n];
+  if (op.kind != OpKind::kGatedActivation || n + 1 >= n_ops ||
+      ops[n + 1].kind != OpKind::kExpertMatmul) {
+    return false;
+  }
+  const Op& next = ops[n + 1];
+  const GatedActivationPush& made = op.push.gated_activation;
+  const ExpertMatmulPush& read = next.push.expert_matmul;
+  if (readsFloats(next.weights) || read.of_tokens != 0 || made.rows_per_token != read.n_used ||
+      made.out_stride != read.in_stride ||
+      !samePlace(op.bindings[kOpOut], next.bindings[kMatmulInput])) {
+    return false;
+  }
+  const uint32_t end = endOfExperts(ops, n_ops, n + 1, most);
+  return end == n_ops || !readSameExpertInputs(next, ops[end]);
 }
 
 }  // namespace oriel

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
-void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float* out) {
+void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float factor, float* out) {
   const uint32_t whole = p.cols / kN * kN;
   for (uint32_t row = 0; row < p.rows; ++row, in += p.cols, out += p.cols) {
     VF sums[4] = {hn::Zero(kF), hn::Zero(kF), hn::Zero(kF), hn::Zero(kF)};
@@ -32,16 +32,17 @@ void rmsNorm(const RmsNormPush& p, const float* in, const float* weight, float* 
     const float scale =
         static_cast<float>(1.0 / std::sqrt(sum / p.cols + static_cast<double>(p.eps))) * p.scale;
     const VF scale_v = hn::Set(kF, scale);
+    const VF factor_v = hn::Set(kF, factor);
     for (uint32_t c = 0; c < whole; c += kN) {
       VF normed = hn::Mul(hn::Mul(hn::LoadU(kF, in + c), scale_v), hn::LoadU(kF, weight + c));
       if (p.accumulate != 0) {
         normed = hn::Add(hn::LoadU(kF, out + c), normed);
       }
-      hn::StoreU(normed, kF, out + c);
+      hn::StoreU(hn::Mul(normed, factor_v), kF, out + c);
     }
     for (uint32_t c = whole; c < p.cols; ++c) {
       const float normed = in[c] * scale * weight[c];
-      out[c] = p.accumulate != 0 ? out[c] + normed : normed;
+      out[c] = (p.accumulate != 0 ? out[c] + normed : normed) * factor;
     }
   }
 }
@@ -62,14 +63,15 @@ HWY_INLINE VF activate(VF x) {
 template <bool kGelu>
 void gated(const GatedActivationPush& p, const float* in, uint32_t first, uint32_t last,
            float* out) {
+  const float* gate = in + p.gate_offset;
   const float* up = in + p.up_offset;
   uint32_t c = first;
   for (; c + kN <= last; c += kN) {
-    const VF x = activate<kGelu>(hn::LoadU(kF, in + c));
+    const VF x = activate<kGelu>(hn::LoadU(kF, gate + c));
     hn::StoreU(hn::Mul(x, hn::LoadU(kF, up + c)), kF, out + c);
   }
   for (; c < last; ++c) {
-    out[c] = hn::GetLane(activate<kGelu>(hn::Set(kF, in[c]))) * up[c];
+    out[c] = hn::GetLane(activate<kGelu>(hn::Set(kF, gate[c]))) * up[c];
   }
 }
 
@@ -173,8 +175,27 @@ void addBias(const float* bias, uint32_t cols, float* out) {
   }
 }
 
-const SmallKernels kSmallKernels = {&rmsNorm, &gatedActivation, &attentionMerge,
-                                    &addBias, &shortConv,       &softCap};
+void addWeighted(const float* const* rows, const float* weights, uint32_t n, uint32_t cols,
+                 float* out) {
+  uint32_t c = 0;
+  for (; c + kN <= cols; c += kN) {
+    VF sum = hn::Zero(kF);
+    for (uint32_t k = 0; k < n; ++k) {
+      sum = hn::MulAdd(hn::Set(kF, weights[k]), hn::LoadU(kF, rows[k] + c), sum);
+    }
+    hn::StoreU(hn::Add(hn::LoadU(kF, out + c), sum), kF, out + c);
+  }
+  for (; c < cols; ++c) {
+    float sum = 0;
+    for (uint32_t k = 0; k < n; ++k) {
+      sum += weights[k] * rows[k][c];
+    }
+    out[c] += sum;
+  }
+}
+
+const SmallKernels kSmallKernels = {&rmsNorm,   &gatedActivation, &attentionMerge, &addBias,
+                                    &shortConv, &softCap,         &addWeighted};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oriel

@@ -19,9 +19,10 @@ struct ShortConvTask {
 };
 
 struct SmallKernels {
-  /// One token: `rows` rows of `cols` from `in` to `out`.
-  void (*rmsNorm)(const RmsNormPush& push, const float* in, const float* weight, float* out);
-  /// Columns first .. last - 1 of one token.
+  /// One token: `rows` rows of `cols` from `in` to `out`; `factor`: 1 where there is none.
+  void (*rmsNorm)(const RmsNormPush& push, const float* in, const float* weight, float factor,
+                  float* out);
+  /// Columns first .. last - 1 of one row.
   void (*gatedActivation)(const GatedActivationPush& push, const float* in, uint32_t first,
                           uint32_t last, float* out);
   /// Heads first .. last - 1 of one token, whose partials begin at `in`.
@@ -31,6 +32,9 @@ struct SmallKernels {
   void (*shortConv)(const ShortConvTask& task);
   /// cap * tanh(value / cap) of `n` values, in place.
   void (*softCap)(float cap, uint32_t n, float* values);
+  /// out += the sum of weights[k] * rows[k] over k < n, in that order.
+  void (*addWeighted)(const float* const* rows, const float* weights, uint32_t n, uint32_t cols,
+                      float* out);
 };
 const SmallKernels& smallKernels(SimdTarget target);
 

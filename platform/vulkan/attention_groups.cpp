@@ -9,7 +9,7 @@
 namespace oriel {
 
 bool AttentionGroups::isCovered(StepList list, const Op& op) {
-  return list == StepList::kDecode && op.kind == OpKind::kAttention &&
+  return (list == StepList::kDecode || list == StepList::kTail) && op.kind == OpKind::kAttention &&
          op.push.attention.splits > 1 && op.push.attention.view < kViews;
 }
 

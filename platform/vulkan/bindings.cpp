@@ -87,7 +87,7 @@ Status Bindings::createLayouts(const VulkanDevice& device, const Log& log) {
 Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& arenas,
                             const Plan& plan, const Log& log, OpHandles* handles) {
   const VulkanApi& api = device.api;
-  const uint32_t n_ops = plan.opsBefore(kStepLists);
+  const uint32_t n_ops = plan.opsBefore(kStepLists) - hostOps(plan);
   if (n_ops == 0) {
     return kOk;
   }
@@ -103,7 +103,11 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
   ORIEL_TRY(checkVk(api.vkCreateDescriptorPool(device.device, &pool_info, nullptr, &pool_),
                     "create a descriptor pool", log));
   for (uint32_t l = 0; l < kStepLists; ++l) {
-    for (uint32_t i = 0; i < plan.n_ops[l]; ++i, ++handles) {
+    for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
+      const Op& op = plan.ops[l][i];
+      if (isDoneByHost(op)) {
+        continue;
+      }
       VkDescriptorSetAllocateInfo info = {};
       info.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO;
       info.descriptorPool = pool_;
@@ -111,9 +115,9 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
       info.pSetLayouts = &set_layout_;
       ORIEL_TRY(checkVk(api.vkAllocateDescriptorSets(device.device, &info, &handles->set),
                         "allocate a descriptor set", log));
-      writeSet(device, arenas, plan, plan.ops[l][i], handles->set);
-      ORIEL_TRY(
-          writeTexelViews(device, arenas, plan.ops[l][i], handles->set, log, handles->texels));
+      writeSet(device, arenas, plan, op, handles->set);
+      ORIEL_TRY(writeTexelViews(device, arenas, op, handles->set, log, handles->texels));
+      ++handles;
     }
   }
   return kOk;

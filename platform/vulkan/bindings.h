@@ -10,7 +10,7 @@ class Bindings {
  public:
   Status createLayouts(const VulkanDevice& device, const Log& log);
   VkPipelineLayout layout() const { return pipeline_layout_; }
-  /// Sets and texel views of all ops, to their handles: list after list. Also after a failure `handles`
+  /// Sets and texel views of all ops with kernels, to their handles: list after list. Also after a failure `handles`
   /// hold what was made.
   Status createSets(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
                     const Log& log, OpHandles* handles);

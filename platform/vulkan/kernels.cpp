@@ -18,6 +18,8 @@ constexpr uint32_t kLanes = 64;
 constexpr uint32_t kSoftwareLanes = 8;
 /// Likewise, where a lane works on many values, one after the other.
 constexpr uint32_t kTopBlocksLanes = 128;
+/// Of kernels that route: as many as every device allows, for what one workgroup does.
+constexpr uint32_t kRouteLanes = 128;
 /// Workgroups along one side of a grid that every device allows, less what rounds.
 constexpr uint32_t kMaxGridSide = 32768;
 /// How matmul divides its work: matmul.comp says what the numbers are. More rows a lane reuse each
@@ -66,8 +68,10 @@ struct AttentionShape {
   uint32_t lanes;
   uint32_t queries;      // at most, in a workgroup
   uint32_t lane_octets;  // at least
-  uint32_t most_pieces;  // lanes that hold a vector together
+  uint32_t
+      most_pieces;  // lanes that hold a vector together: of heads wider than kNarrowHead twice as many
 };
+constexpr uint32_t kNarrowHead = 256;
 /// A whole head in a lane: lanes of a CPU's vector have no quick way to each other, and its
 /// compiler takes too long over more values than these.
 constexpr AttentionShape kSoftwareAttention = {8, 1, 8, 8};
@@ -91,14 +95,15 @@ void divideRows(uint32_t rows, uint32_t tile_rows, Kernel* kernel) {
   kernel->grid[2] = workgroups(row_groups, kernel->grid[1]);
 }
 
-void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
-                  const MatmulCandidate& candidate, Kernel* kernel) {
-  const MatmulShape shape =
-      candidate.lanes != 0
-          ? MatmulShape{candidate.lanes, candidate.team_lanes, candidate.rows, candidate.tokens}
-      : caps.isSoftware() ? push.rows < kSmallRows ? kSmallSoftwareMatmul : kSoftwareMatmul
-      : tokens == 1       ? kGpuDecodeMatmul
-                          : kGpuChunkMatmul;
+MatmulShape matmulShape(uint32_t rows, bool many_tokens, const DeviceCaps& caps) {
+  if (caps.isSoftware()) {
+    return rows < kSmallRows ? kSmallSoftwareMatmul : kSoftwareMatmul;
+  }
+  return many_tokens ? kGpuChunkMatmul : kGpuDecodeMatmul;
+}
+
+// Into tiles of no more tokens than there are, or than are wanted; gives their tokens back.
+uint32_t divideTiles(uint32_t rows, uint32_t tokens, const MatmulShape& shape, Kernel* kernel) {
   uint32_t tile = 1;
   while (tile < shape.tokens && tile < tokens) {
     tile *= 2;
@@ -108,7 +113,29 @@ void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& cap
   kernel->constants[2] = tile;
   kernel->constants[3] = shape.team_lanes;
   kernel->grid[0] = workgroups(tokens, tile);
-  divideRows(push.rows, shape.rows * shape.team_lanes, kernel);
+  divideRows(rows, shape.rows * shape.team_lanes, kernel);
+  return tile;
+}
+
+void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
+                  const MatmulCandidate& candidate, Kernel* kernel) {
+  const MatmulShape shape =
+      candidate.lanes != 0
+          ? MatmulShape{candidate.lanes, candidate.team_lanes, candidate.rows, candidate.tokens}
+          : matmulShape(push.rows, tokens > 1, caps);
+  (void)divideTiles(push.rows, tokens, shape, kernel);
+}
+
+// Tiles are of one expert: as large as routes spread evenly would fill. A part of one more may begin with every
+// expert.
+void divideExperts(const ExpertMatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
+                   Kernel* kernel) {
+  const uint32_t routes = tokens * push.n_used;
+  const uint32_t of_expert = workgroups(routes, push.n_experts);
+  const MatmulShape shape = matmulShape(push.rows, of_expert > 1, caps);
+  const uint32_t tile = divideTiles(push.rows, of_expert, shape, kernel);
+  const uint32_t experts = push.has_slots != 0 ? push.n_experts : push.count;
+  kernel->grid[0] = tile == 1 ? routes : experts + workgroups(routes, tile) - 1;
 }
 
 // Tiles as the candidate has them, fewer tokens where there are fewer; subgroups share them as squarely as
@@ -143,8 +170,9 @@ void divideAttention(const AttentionPush& push, uint32_t tokens, const DeviceCap
   const bool split = push.splits > 1;
   const uint32_t octets = workgroups(push.head_dim, 8);
   const AttentionShape shape = caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
+  const uint32_t most_pieces = shape.most_pieces * (push.head_dim > kNarrowHead ? 2 : 1);
   const uint32_t lane_octets =
-      std::min(octets, std::max(shape.lane_octets, workgroups(octets, shape.most_pieces)));
+      std::min(octets, std::max(shape.lane_octets, workgroups(octets, most_pieces)));
   const uint32_t row = split ? heads : heads * tokens;  // queries that may share a workgroup
   const uint32_t tiles = workgroups(row, shape.queries);
   kernel->constants[0] = shape.lanes;
@@ -257,8 +285,10 @@ const char* divideMerge(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
+// Goes on by the height of the grid where there are more rows than that.
 const char* divideActivation(const Op& op, const Given& given, Kernel* kernel) {
-  divideItems(op.push.gated_activation.cols, given.rows, kernel);
+  const GatedActivationPush& push = op.push.gated_activation;
+  divideItems(push.cols, std::min(given.rows * push.rows_per_token, kMaxGridSide), kernel);
   return "";
 }
 
@@ -282,6 +312,33 @@ const char* divideTopBlocks(const Op& op, const Given&, Kernel* kernel) {
 
 const char* divideNothing(const Op&, const Given&, Kernel*) { return ""; }
 
+// A workgroup per token.
+const char* divideRoute(const Op&, const Given& given, Kernel* kernel) {
+  kernel->constants[0] = given.caps.isSoftware() ? kSoftwareLanes : kRouteLanes;
+  kernel->grid[0] = given.rows;
+  return "";
+}
+
+const char* divideSort(const Op&, const Given& given, Kernel* kernel) {
+  kernel->constants[0] = given.caps.isSoftware() ? kSoftwareLanes : kRouteLanes;
+  return "";
+}
+
+const char* divideExpertProduct(const Op& op, const Given& given, Kernel* kernel) {
+  divideExperts(op.push.expert_matmul, given.rows, given.caps, kernel);
+  return given.caps.readsTexels() && !isOfFewBits(op.weights) ? "_texel" : "";
+}
+
+const char* divideCombine(const Op& op, const Given& given, Kernel* kernel) {
+  divideItems(op.push.expert_combine.cols, given.rows, kernel);
+  return "";
+}
+
+const char* divideTail(const Op& op, const Given&, Kernel* kernel) {
+  divideItems(op.push.tail.cols, 1, kernel);
+  return "";
+}
+
 /// What a kernel's name has after that of the op's kind.
 enum class NameOf : uint8_t { kNothing, kWeights, kCache };
 
@@ -292,12 +349,24 @@ struct KernelKind {
 };
 // In the order of OpKind.
 constexpr KernelKind kKinds[kOpKinds] = {
-    {NameOf::kWeights, false, divideEmbed},     {NameOf::kNothing, false, divideNorm},
-    {NameOf::kWeights, true, divideProduct},    {NameOf::kNothing, false, divideBias},
-    {NameOf::kCache, false, divideRopeAppend},  {NameOf::kCache, true, divideAttention},
-    {NameOf::kNothing, false, divideMerge},     {NameOf::kNothing, false, divideActivation},
-    {NameOf::kNothing, false, divideConv},      {NameOf::kNothing, false, divideCap},
-    {NameOf::kNothing, false, divideTopBlocks}, {NameOf::kNothing, false, divideNothing},
+    {NameOf::kWeights, false, divideEmbed},
+    {NameOf::kNothing, false, divideNorm},
+    {NameOf::kWeights, true, divideProduct},
+    {NameOf::kNothing, false, divideBias},
+    {NameOf::kCache, false, divideRopeAppend},
+    {NameOf::kCache, true, divideAttention},
+    {NameOf::kNothing, false, divideMerge},
+    {NameOf::kNothing, false, divideActivation},
+    {NameOf::kNothing, false, divideConv},
+    {NameOf::kNothing, false, divideCap},
+    {NameOf::kNothing, false, divideTopBlocks},
+    {NameOf::kNothing, false, divideNothing},
+    {NameOf::kNothing, false, divideRoute},
+    {NameOf::kNothing, false, divideSort},
+    {NameOf::kWeights, true, divideExpertProduct},
+    {NameOf::kNothing, false, divideCombine},
+    {NameOf::kNothing, false, nullptr},
+    {NameOf::kNothing, false, divideTail},
 };
 
 // "_q4_0"; "_f16" where keys and values are stored alike, else "_<keys>_<values>".

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+
 #include "vulkan/hazards.h"
 
 namespace oriel {
@@ -10,12 +11,30 @@ namespace {
 /// Pieces of a list: enough that one is short where a whole step takes seconds.
 constexpr uint32_t kMostPieces[kStepLists] = {16, 104, 8, 32, 16};
 constexpr uint32_t kCopies = 4;
-static_assert(16 + 104 + 8 + 32 + 16 + kStepLists + kCopies <= StepCommands::kMaxPieces,
-              "one more of each for what rounds");
+static_assert(16 + 104 + 8 + 32 + 16 + kStepLists + 1 + kCopies <= StepCommands::kMaxPieces,
+              "one more of each for what rounds, and one where memories are filled");
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;
 
+uint32_t hostOps(const Plan& plan, uint32_t list) {
+  return static_cast<uint32_t>(
+      std::count_if(plan.ops[list], plan.ops[list] + plan.n_ops[list], isDoneByHost));
+}
+
+// Of the lists before that one.
+uint32_t opsWithKernels(const Plan& plan, uint32_t list) {
+  uint32_t count = plan.opsBefore(list);
+  for (uint32_t i = 0; i < list; ++i) {
+    count -= hostOps(plan, i);
+  }
+  return count;
+}
+
 }  // namespace
+
+uint32_t hostOps(const Plan& plan) {
+  return plan.opsBefore(kStepLists) - opsWithKernels(plan, kStepLists);
+}
 
 double pieceWork(const Plan& plan, StepList list) {
   const uint32_t l = static_cast<uint32_t>(list);
@@ -42,8 +61,9 @@ StepCommands::Range StepCommands::body(StepRun what) const {
       return decode_;
     case StepRun::kChunk:
     case StepRun::kChunkHead:
-    case StepRun::kFill:
       return chunk_;
+    case StepRun::kFill:
+      return fill_;
     case StepRun::kTail:
       return tail_;
     case StepRun::kHead:
@@ -69,8 +89,13 @@ StepLoad StepCommands::load(const Plan& plan, StepRun what, const void* step) {
 
 Status StepCommands::record(const Source& source) {
   count_ = 0;
+  more_pieces_ = source.more_pieces;
   ORIEL_TRY(recordList(source, StepList::kDecode, &decode_));
+  fill_ = {};
   ORIEL_TRY(recordList(source, StepList::kChunk, &chunk_));
+  if (source.plan->fill_ops == source.plan->n_ops[static_cast<uint32_t>(StepList::kChunk)]) {
+    fill_ = chunk_;
+  }
   ORIEL_TRY(recordList(source, StepList::kTail, &tail_));
   ORIEL_TRY(recordList(source, StepList::kHead, &head_));
   const Plan& plan = *source.plan;
@@ -89,11 +114,13 @@ Status StepCommands::record(const Source& source) {
 }
 
 Status StepCommands::open(const Source& source, VkCommandBufferUsageFlags usage) {
-  if (count_ == kMaxPieces) {
+  const uint32_t most = kMaxPieces + source.n_more_pieces;
+  if (count_ == most) {
     return source.log.fail(ORIEL_ERROR_INTERNAL, "a step of more than %u pieces: please report it",
-                           kMaxPieces);
+                           most);
   }
-  StepPiece* piece = &pieces_[count_];
+  ++count_;
+  StepPiece* const piece = &last();
   if (piece->commands == VK_NULL_HANDLE) {
     VkCommandBufferAllocateInfo info = {};
     info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
@@ -106,7 +133,7 @@ Status StepCommands::open(const Source& source, VkCommandBufferUsageFlags usage)
   }
   piece->fixed = 0;
   std::fill_n(piece->per_seen, kMaxViews, 0.0f);
-  ++count_;
+  piece->host_op = StepPiece::kNoOp;
   return beginCommands(*source.device, piece->commands, usage, source.log);
 }
 
@@ -151,84 +178,156 @@ void StepCommands::recordBindings(const Source& source, const Op& op, const OpHa
                          &op.push);
 }
 
+// A list on its way into commands.
+struct StepCommands::Recording {
+  const Source& source;
+  const StepList list;
+  const uint32_t rows;
+  const Op* const ops;
+  const OpHandles* handles;  // by number of op, less the host's ops so far
+  const double piece_work;
+  const VkCommandBufferUsageFlags usage;
+  double open_work = 0;  // of the last piece
+  uint32_t running = 0;  // the first op since the last barrier
+
+  // Its input is staged, unless the op before did that for it.
+  bool stages(uint32_t i) const {
+    return handles[i].staging != kNoPipeline &&
+           !(i > running && handles[i - 1].staging == handles[i].staging &&
+             shareInput(ops[i], ops[i - 1]) && !mustWait(ops[i], ops[i - 1]));
+  }
+  bool waits(uint32_t i) const {
+    const bool staging = stages(i);
+    for (uint32_t earlier = running; earlier < i; ++earlier) {
+      // One that has been staged for may still read that.
+      if (mustWait(ops[i], ops[earlier]) || (staging && handles[earlier].staging != kNoPipeline)) {
+        return true;
+      }
+    }
+    return false;
+  }
+};
+
 Status StepCommands::recordList(const Source& source, StepList list, Range* range) {
-  const VulkanApi& api = source.device->api;
   const Plan& plan = *source.plan;
   const uint32_t l = static_cast<uint32_t>(list);
-  const Op* ops = plan.ops[l];
-  const OpHandles* handles = source.handles + plan.opsBefore(l);
-  const double piece_work = pieceWork(plan, list);
-  range->begin = count_;
+  range->begin = range->end = count_;
+  if (plan.n_ops[l] == 0) {
+    return kOk;
+  }
   // The token that runs ahead is sent before the one in front of it is known to have ended.
   const VkCommandBufferUsageFlags usage =
       list == StepList::kDecode ? VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT : 0;
-  ORIEL_TRY(open(source, usage));
-  double open_work = 0;  // of the last piece
-  uint32_t running = 0;  // the first op since the last barrier
+  Recording recording = {source,
+                         list,
+                         plan.rows(list),
+                         plan.ops[l],
+                         source.handles + opsWithKernels(plan, l),
+                         pieceWork(plan, list),
+                         usage};
+  ORIEL_TRY(open(source, recording.usage));
   for (uint32_t i = 0; i < plan.n_ops[l]; ++i) {
-    bool wait = false;
-    for (uint32_t earlier = running; earlier < i && !wait; ++earlier) {
-      wait = mustWait(ops[i], ops[earlier]);
+    if (list == StepList::kChunk && i == plan.fill_ops && i != 0) {
+      ORIEL_TRY(nextPiece(&recording));
+      fill_ = {range->begin, count_ - 1};
     }
-    bool stages = handles[i].staging != kNoPipeline &&
-                  !(i > 0 && handles[i - 1].staging == handles[i].staging &&
-                    shareInput(ops[i], ops[i - 1]) && !mustWait(ops[i], ops[i - 1]));
-    for (uint32_t earlier = running; stages && earlier < i && !wait; ++earlier) {
-      wait = handles[earlier].staging != kNoPipeline;  // it may still read what was staged for it
-    }
-    Kernel kernel;
-    // Was chosen before, when its pipeline was made.
-    (void)chooseKernel(ops[i], plan.rows(list), source.device->caps, *source.choices, source.log,
-                       &kernel);
-    const OpWork work = opWork(ops[i], plan.rows(list));
-    const uint32_t parts = handles[i].parts;
-    for (uint32_t part = 0; part < parts; ++part) {
-      const bool opens = open_work >= piece_work;
-      if (opens) {
-        ORIEL_TRY(close(source));
-        ORIEL_TRY(open(source, usage));
-        open_work = 0;
-      }
-      if (wait) {
-        recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
-        running = i;
-        wait = false;
-      }
-      if (stages) {
-        Kernel staging;
-        (void)chooseStaging(ops[i], plan.rows(list), kernel.staging, source.device->caps,
-                            source.log, &staging);
-        recordBindings(source, ops[i], handles[i], handles[i].staging);
-        api.vkCmdDispatch(commands(), staging.grid[0], staging.grid[1], 1);
-        recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
-        running = i;
-        stages = false;
-      }
-      if (part == 0 || opens) {
-        recordBindings(source, ops[i], handles[i], handles[i].pipeline);
-      }
-      uint32_t offset = 0;
-      if (source.groups->covers(list, ops[i], kernel, &offset)) {
-        api.vkCmdDispatchIndirect(commands(), source.arenas->buffer(plan.device_step.arena),
-                                  plan.device_step.offset_bytes + offset);
-      } else if (parts == 1) {
-        api.vkCmdDispatch(commands(), kernel.grid[0], kernel.grid[1], kernel.grid[2]);
-      } else {
-        const uint32_t first = static_cast<uint32_t>(uint64_t{kernel.grid[1]} * part / parts);
-        const uint32_t end = static_cast<uint32_t>(uint64_t{kernel.grid[1]} * (part + 1) / parts);
-        api.vkCmdDispatchBase(commands(), 0, first, 0, kernel.grid[0], end - first, 1);
-      }
-      StepPiece* piece = &pieces_[count_ - 1];
-      piece->fixed += static_cast<float>(work.fixed / parts);
-      piece->per_seen[work.view] += static_cast<float>(work.per_seen / parts);
-      open_work += work.most() / parts;
-    }
+    ORIEL_TRY(isDoneByHost(recording.ops[i]) ? recordHostOp(&recording, i)
+                                             : recordOp(&recording, i));
   }
-  recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT,
+  recordBarrier(source.device->api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT,
                 kCompute | VK_PIPELINE_STAGE_HOST_BIT, kShaderUse | VK_ACCESS_HOST_READ_BIT);
   ORIEL_TRY(close(source));
   range->end = count_;
   return kOk;
+}
+
+Status StepCommands::nextPiece(Recording* recording) {
+  recording->open_work = 0;
+  ORIEL_TRY(close(recording->source));
+  return open(recording->source, recording->usage);
+}
+
+// What is behind the op may use all that was before it, and what the host then wrote or sent.
+Status StepCommands::recordHostOp(Recording* recording, uint32_t index) {
+  const VulkanApi& api = recording->source.device->api;
+  recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+                VK_ACCESS_HOST_READ_BIT);
+  ORIEL_TRY(nextPiece(recording));
+  last().host_op = index;
+  recordBarrier(api, commands(), kCompute | kTransfer,
+                VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT, kCompute, kShaderUse);
+  recording->running = index + 1;
+  --recording->handles;
+  return kOk;
+}
+
+Status StepCommands::recordOp(Recording* recording, uint32_t index) {
+  const Source& source = recording->source;
+  const Op& op = recording->ops[index];
+  const OpHandles& handles = recording->handles[index];
+  Kernel kernel;
+  // Was chosen before, when its pipeline was made.
+  (void)chooseKernel(op, recording->rows, source.device->caps, *source.choices, source.log,
+                     &kernel);
+  const OpWork work = opWork(op, recording->rows);
+  const bool stages = recording->stages(index);
+  bool waits = recording->waits(index);
+  for (uint32_t part = 0; part < handles.parts; ++part) {
+    const bool opens = recording->open_work >= recording->piece_work;
+    if (opens) {
+      ORIEL_TRY(nextPiece(recording));
+    }
+    if (waits) {
+      recordBarrier(source.device->api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute,
+                    kShaderUse);
+      recording->running = index;
+      waits = false;
+    }
+    if (stages && part == 0) {
+      recordStaging(recording, index, kernel.staging);
+    }
+    if (part == 0 || opens) {
+      recordBindings(source, op, handles, handles.pipeline);
+    }
+    recordDispatch(*recording, index, kernel, part);
+    StepPiece& piece = last();
+    piece.fixed += static_cast<float>(work.fixed / handles.parts);
+    piece.per_seen[work.view] += static_cast<float>(work.per_seen / handles.parts);
+    recording->open_work += work.most() / handles.parts;
+  }
+  return kOk;
+}
+
+void StepCommands::recordStaging(Recording* recording, uint32_t index, Staging staging) {
+  const Source& source = recording->source;
+  const VulkanApi& api = source.device->api;
+  const Op& op = recording->ops[index];
+  const OpHandles& handles = recording->handles[index];
+  Kernel kernel;
+  (void)chooseStaging(op, recording->rows, staging, source.device->caps, source.log, &kernel);
+  recordBindings(source, op, handles, handles.staging);
+  api.vkCmdDispatch(commands(), kernel.grid[0], kernel.grid[1], 1);
+  recordBarrier(api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT, kCompute, kShaderUse);
+  recording->running = index;
+}
+
+void StepCommands::recordDispatch(const Recording& recording, uint32_t index, const Kernel& kernel,
+                                  uint32_t part) const {
+  const Source& source = recording.source;
+  const VulkanApi& api = source.device->api;
+  const BufferRef& step = source.plan->device_step;
+  const uint32_t parts = recording.handles[index].parts;
+  uint32_t offset = 0;
+  if (source.groups->covers(recording.list, recording.ops[index], kernel, &offset)) {
+    api.vkCmdDispatchIndirect(commands(), source.arenas->buffer(step.arena),
+                              step.offset_bytes + offset);
+  } else if (parts == 1) {
+    api.vkCmdDispatch(commands(), kernel.grid[0], kernel.grid[1], kernel.grid[2]);
+  } else {
+    const uint32_t first = static_cast<uint32_t>(uint64_t{kernel.grid[1]} * part / parts);
+    const uint32_t end = static_cast<uint32_t>(uint64_t{kernel.grid[1]} * (part + 1) / parts);
+    api.vkCmdDispatchBase(commands(), 0, first, 0, kernel.grid[0], end - first, 1);
+  }
 }
 
 }  // namespace oriel

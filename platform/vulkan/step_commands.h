@@ -10,7 +10,12 @@
 
 namespace oriel {
 
-/// What is kept per op, in ExecutorMemory.per_op: by list, then in order.
+/// Of an op that the host does, between two pieces of a step: it has no kernel.
+inline bool isDoneByHost(const Op& op) { return op.kind == OpKind::kFetchExperts; }
+/// Ops of all lists that the host does.
+uint32_t hostOps(const Plan& plan);
+
+/// What is kept per op with a kernel, in ExecutorMemory.per_op: by list, then in order.
 struct OpHandles {
   VkDescriptorSet set;
   uint16_t pipeline;
@@ -32,7 +37,12 @@ struct StepPiece {
   VkCommandBuffer commands = VK_NULL_HANDLE;
   float fixed = 0;                 ///< work, as in OpWork
   float per_seen[kMaxViews] = {};  ///< by view
+  /// Number in the list of an op that the host does before, when all earlier pieces are done; kNoOp: none.
+  uint32_t host_op = kNoOp;
+  static constexpr uint32_t kNoOp = UINT32_MAX;
 };
+/// So that pieces which begin with such an op fit in where that has no handles.
+static_assert(sizeof(StepPiece) <= kExecutorBytesPerOp, "pieces behind the handles");
 
 /// What a run has to do of what its pieces could have to.
 struct StepLoad {
@@ -61,6 +71,8 @@ class StepCommands {
     VkPipelineLayout layout;
     VkCommandPool pool;  ///< the pieces' commands are taken from it and freed with it
     const OpHandles* handles;
+    StepPiece* more_pieces;  ///< one for each op that the host does
+    uint32_t n_more_pieces;
     Log log;
   };
   /// May be called again when pipelines have changed, with no step in flight.
@@ -81,27 +93,41 @@ class StepCommands {
   Range head(StepRun what, bool many) const {
     return !hasHead(what) ? Range() : many ? outputs_ : head_;
   }
-  const StepPiece& piece(uint32_t index) const { return pieces_[index]; }
+  const StepPiece& piece(uint32_t index) const {
+    return index < kMaxPieces ? pieces_[index] : more_pieces_[index - kMaxPieces];
+  }
   /// As the step block has it.
   static StepLoad load(const Plan& plan, StepRun what, const void* step);
 
-  /// Pieces of all lists together, at most.
+  /// Pieces of all lists together, at most, but for those that the host's ops begin.
   static constexpr uint32_t kMaxPieces = 192;
 
  private:
+  struct Recording;
   Status recordList(const Source& source, StepList list, Range* range);
+  Status recordOp(Recording* recording, uint32_t index);
+  Status recordHostOp(Recording* recording, uint32_t index);
+  Status nextPiece(Recording* recording);
+  void recordStaging(Recording* recording, uint32_t index, Staging staging);
   void recordBindings(const Source& source, const Op& op, const OpHandles& handles,
                       uint32_t pipeline) const;
+  void recordDispatch(const Recording& recording, uint32_t index, const Kernel& kernel,
+                      uint32_t part) const;
   Status recordStepCopy(const Source& source, const BufferRef& step, uint64_t bytes, bool of_best,
                         uint32_t* index);
   Status open(const Source& source, VkCommandBufferUsageFlags usage = 0);
   Status close(const Source& source);
-  VkCommandBuffer commands() const { return pieces_[count_ - 1].commands; }
+  StepPiece& last() {
+    return count_ <= kMaxPieces ? pieces_[count_ - 1] : more_pieces_[count_ - 1 - kMaxPieces];
+  }
+  VkCommandBuffer commands() const { return piece(count_ - 1).commands; }
 
   StepPiece pieces_[kMaxPieces] = {};
+  StepPiece* more_pieces_ = nullptr;
   uint32_t count_ = 0;
   Range decode_;
   Range chunk_;
+  Range fill_;  // the first of the chunk's
   Range tail_;
   Range head_;
   Range outputs_;

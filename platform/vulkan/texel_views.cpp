@@ -31,6 +31,7 @@ uint32_t copyViews(const TexelView (&from)[kCount], TexelView to[kMaxTexelViews]
 uint32_t texelViewsOf(OpKind kind, TexelView views[kMaxTexelViews]) {
   switch (kind) {
     case OpKind::kMatmul:
+    case OpKind::kExpertMatmul:
       return copyViews(kMatmulViews, views);
     case OpKind::kAttention:
       return copyViews(kAttentionViews, views);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 
 #include "exec/pace.h"
@@ -17,8 +18,15 @@ namespace {
 class VulkanExecutor final : public Executor {
  public:
   VulkanExecutor(const Plan& plan, const ExecutorOptions& options, void* per_op)
-      : plan_(plan), options_(options), handles_(static_cast<OpHandles*>(per_op)), device_() {
-    std::fill_n(handles_, plan.opsBefore(kStepLists), OpHandles());
+      : plan_(plan),
+        options_(options),
+        n_host_ops_(hostOps(plan)),
+        n_handles_(plan.opsBefore(kStepLists) - n_host_ops_),
+        handles_(static_cast<OpHandles*>(per_op)),
+        more_pieces_(reinterpret_cast<StepPiece*>(handles_ + n_handles_)),
+        device_() {
+    std::uninitialized_fill_n(handles_, n_handles_, OpHandles());
+    std::uninitialized_fill_n(more_pieces_, n_host_ops_, StepPiece());
   }
   ~VulkanExecutor() override;
   Status create();
@@ -36,6 +44,7 @@ class VulkanExecutor final : public Executor {
     return transfers_.read(source, offset_bytes, bytes, piece);
   }
   void* step() override { return arenas_.mapped(plan_.step); }
+  void* fileRows() override { return arenas_.mapped(plan_.file_rows.place); }
   Status run(StepRun what, const StopCheck& stop) override;
   const TopTokens* top() const override {
     return reinterpret_cast<const TopTokens*>(arenas_.mapped(plan_.top));
@@ -43,7 +52,9 @@ class VulkanExecutor final : public Executor {
   Status logits(uint32_t output, const float** values) override {
     return transfers_.logits(output, values);
   }
-  bool runsAhead() const override { return device_.caps.has(VulkanFeature::kRunAhead); }
+  bool runsAhead() const override {
+    return device_.caps.has(VulkanFeature::kRunAhead) && n_host_ops_ == 0;
+  }
   void* aheadStep() override { return stepBlock(ahead_ ? 1 - block_ : 1); }
   Status runAhead(bool* more) override;
   Status dropAhead() override;
@@ -81,12 +92,14 @@ class VulkanExecutor final : public Executor {
   /// The device and its memory.
   Status takeDevice(const ExecutorOptions& options);
   Status choosePipelines();
+  Status choosePipelines(StepList list, const Op& op, double piece_work, OpHandles* handles);
   Status startPipelines();
   Status finishPipelines();
   Status recordSteps();
 
   /// `many`: outputs, more than one.
   Status submitStep(StepRun what, bool many, const StopCheck& stop);
+  Status runHostOp(StepRun what, uint32_t number);
   Status submitAhead(bool* more);
   Status land(uint32_t flight);
   /// Waits for whatever of a run that failed is still under way.
@@ -97,7 +110,10 @@ class VulkanExecutor final : public Executor {
 
   const Plan& plan_;
   ExecutorOptions options_;
-  OpHandles* handles_;
+  const uint32_t n_host_ops_;
+  const uint32_t n_handles_;  // of the other ops
+  OpHandles* const handles_;
+  StepPiece* const more_pieces_;  // behind the handles
   // In a union, so that a device that never came back can be left alone (see the destructor).
   union {
     VulkanDevice device_;
@@ -132,6 +148,9 @@ Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
 
 Status VulkanExecutor::create() {
   const Log& log = options_.log;
+  if (n_host_ops_ != 0 && options_.experts == nullptr) {
+    return log.fail(ORIEL_ERROR_INTERNAL, "nobody fetches the experts: please report it");
+  }
   if (options_.device_is_optional) {
     LenientLog lenient(log);
     ExecutorOptions options = options_;
@@ -161,7 +180,7 @@ VulkanExecutor::~VulkanExecutor() {
   }
   if (device_.device != VK_NULL_HANDLE) {
     queue_.release();
-    for (uint32_t i = 0; i < plan_.opsBefore(kStepLists); ++i) {
+    for (uint32_t i = 0; i < n_handles_; ++i) {
       releaseTexelViews(device_, handles_[i].texels);
     }
     pipelines_.release(device_);
@@ -205,6 +224,24 @@ Status VulkanExecutor::land(uint32_t flight) {
   return kOk;
 }
 
+// What the host does in the middle of a step: all that was begun is done, and all that the host sends has arrived
+// before the step goes on. Steps of no tokens need nothing of it.
+Status VulkanExecutor::runHostOp(StepRun what, uint32_t number) {
+  for (uint32_t flight = 0; flight < kFlights; ++flight) {
+    ORIEL_TRY(land(flight));
+  }
+  const Op& op = plan_.ops[static_cast<uint32_t>(bodyOf(what))][number];
+  const uint32_t n_tokens = StepBlock(step()).header().n_tokens;
+  if (n_tokens == 0) {
+    return kOk;
+  }
+  ORIEL_TRY(options_.experts->fetch(
+      op.push.fetch_experts, n_tokens,
+      reinterpret_cast<const uint32_t*>(arenas_.mapped(op.bindings[0])),
+      reinterpret_cast<uint32_t*>(arenas_.mapped(op.bindings[kOpOut])), this));
+  return finishWrites();
+}
+
 // As many pieces at a time as the device does in a moment.
 Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop) {
   const StepCommands::Range body = steps_.body(what);
@@ -216,8 +253,14 @@ Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop
   uint32_t flight = 0;
   for (uint32_t next = 0; next < count; flight = (flight + 1) % kFlights) {
     ORIEL_TRY(land(flight));
+    const auto pieceAt = [&](uint32_t i) -> const StepPiece& {
+      return steps_.piece(i < body_count ? body.begin + i : head.begin + i - body_count);
+    };
     if (next < body_count && stop()) {
       return ORIEL_ERROR_CANCELLED;
+    }
+    if (const uint32_t number = pieceAt(next).host_op; number != StepPiece::kNoOp) {
+      ORIEL_TRY(runHostOp(what, number));
     }
     VkCommandBuffer commands[StepCommands::kMaxPieces];
     uint32_t n = 0;
@@ -226,11 +269,10 @@ Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop
     }
     const uint32_t first = next;
     double work = 0;
-    for (; next < count; ++next) {
-      const StepPiece& piece =
-          steps_.piece(next < body_count ? body.begin + next : head.begin + next - body_count);
+    for (; next < count && n < StepCommands::kMaxPieces; ++next) {
+      const StepPiece& piece = pieceAt(next);
       const double more = load.of(piece, next < body_count);
-      if (next != first && work + more > pace_->work()) {
+      if (next != first && (piece.host_op != StepPiece::kNoOp || work + more > pace_->work())) {
         break;
       }
       commands[n++] = piece.commands;
@@ -270,7 +312,7 @@ Status VulkanExecutor::submitAhead(bool* more) {
   for (uint32_t i = head.begin; i < head.end; ++i) {
     work += load.of(steps_.piece(i), false);
   }
-  *more = *more && work <= paces_[0].work();
+  *more = *more && n_host_ops_ == 0 && work <= paces_[0].work();
   if (!*more && !ahead_) {
     return submitStep(StepRun::kDecode, false, StopCheck());
   }
@@ -349,35 +391,42 @@ Status VulkanExecutor::takeMatmul(MatmulUse use, WeightType type, uint32_t index
 
 // Pipelines of every op, still to be compiled.
 Status VulkanExecutor::choosePipelines() {
+  OpHandles* handles = handles_;
   for (uint32_t l = 0; l < kStepLists; ++l) {
-    const StepList list = static_cast<StepList>(l);
-    const uint32_t rows = plan_.rows(list);
-    const double piece_work = pieceWork(plan_, list);
-    OpHandles* handles = handles_ + plan_.opsBefore(l);
+    const double piece_work = pieceWork(plan_, static_cast<StepList>(l));
     for (uint32_t i = 0; i < plan_.n_ops[l]; ++i) {
       const Op& op = plan_.ops[l][i];
-      Kernel kernel;
-      ORIEL_TRY(chooseKernel(op, rows, device_.caps, choices_, options_.log, &kernel));
-      uint32_t pipeline = 0;
-      ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
-      handles[i].pipeline = static_cast<uint16_t>(pipeline);
-      attention_groups_.add(list, op, kernel);
-      uint32_t offset = 0;
-      const bool indirect = attention_groups_.covers(list, op, kernel, &offset);
-      handles[i].parts = indirect ? 1 : partsOf(op, rows, kernel, piece_work);
-      handles[i].staging = kNoPipeline;
-      if (kernel.staging != Staging::kNone) {
-        if (4ull * kStagedUnitWords * op.push.matmul.units * rows >
-            op.bindings[kMatmulStaged].size_bytes) {
-          return options_.log.fail(ORIEL_ERROR_INTERNAL,
-                                   "a row longer than planned: please report it");
-        }
-        ORIEL_TRY(chooseStaging(op, rows, kernel.staging, device_.caps, options_.log, &kernel));
-        ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
-        handles[i].staging = static_cast<uint16_t>(pipeline);
+      if (!isDoneByHost(op)) {
+        ORIEL_TRY(choosePipelines(static_cast<StepList>(l), op, piece_work, handles++));
       }
     }
   }
+  return kOk;
+}
+
+Status VulkanExecutor::choosePipelines(StepList list, const Op& op, double piece_work,
+                                       OpHandles* handles) {
+  const uint32_t rows = plan_.rows(list);
+  Kernel kernel;
+  ORIEL_TRY(chooseKernel(op, rows, device_.caps, choices_, options_.log, &kernel));
+  uint32_t pipeline = 0;
+  ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
+  handles->pipeline = static_cast<uint16_t>(pipeline);
+  attention_groups_.add(list, op, kernel);
+  uint32_t offset = 0;
+  const bool indirect = attention_groups_.covers(list, op, kernel, &offset);
+  handles->parts = indirect ? 1 : partsOf(op, rows, kernel, piece_work);
+  handles->staging = kNoPipeline;
+  if (kernel.staging == Staging::kNone) {
+    return kOk;
+  }
+  if (4ull * kStagedUnitWords * op.push.matmul.units * rows >
+      op.bindings[kMatmulStaged].size_bytes) {
+    return options_.log.fail(ORIEL_ERROR_INTERNAL, "a row longer than planned: please report it");
+  }
+  ORIEL_TRY(chooseStaging(op, rows, kernel.staging, device_.caps, options_.log, &kernel));
+  ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
+  handles->staging = static_cast<uint16_t>(pipeline);
   return kOk;
 }
 
@@ -409,7 +458,8 @@ Status VulkanExecutor::finishPipelines() {
 
 Status VulkanExecutor::recordSteps() {
   return steps_.record({&plan_, &device_, &arenas_, &pipelines_, &choices_, &attention_groups_,
-                        bindings_.layout(), queue_.pool(), handles_, options_.log});
+                        bindings_.layout(), queue_.pool(), handles_, more_pieces_, n_host_ops_,
+                        options_.log});
 }
 
 static_assert(sizeof(VulkanExecutor) <= kExecutorObjectBytes, "the executor's planned size");

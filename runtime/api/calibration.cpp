@@ -168,8 +168,8 @@ void readCalibration(const oriel_calibration& given, CalibrationFile* measured) 
   }
 }
 
-void useCalibration(const Calibration& measured, uint32_t head_dim, LossModel* loss) {
-  const double key_scale = LossModel::keyPriorScale(head_dim);
+void useCalibration(const Calibration& measured, const ModelDesc& model, LossModel* loss) {
+  const double key_scale = LossModel::keyPriorScale(model);
   loss->keys_int8 *= key_scale;
   loss->keys_int4 *= key_scale;
   const struct {

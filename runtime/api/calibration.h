@@ -20,6 +20,6 @@ Status findCalibration(const char* model_path, const ModelFile& model, uint32_t 
                        bool* found);
 
 /// Measured constants in place of the priors, which are for heads of 128.
-void useCalibration(const Calibration& measured, uint32_t head_dim, LossModel* loss);
+void useCalibration(const Calibration& measured, const ModelDesc& model, LossModel* loss);
 
 }  // namespace oriel

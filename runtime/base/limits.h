@@ -25,12 +25,12 @@ constexpr uint64_t kMaxNameBytes = 65535;
 // --- Model shapes --------------------------------------------------------------------------------
 constexpr uint32_t kMaxLayers = 512;
 constexpr uint32_t kMinHeadDim = 8;
-constexpr uint32_t kMaxHeadDim = 256;  ///< the attention kernels keep one head in registers
+constexpr uint32_t kMaxHeadDim = 512;  ///< the attention kernels keep one head in registers
 constexpr uint32_t kMaxHeads = 1024;
 constexpr uint32_t kMaxEmbedding = 1u << 17;
 constexpr uint32_t kMaxFeedForward = 1u << 19;
-constexpr uint32_t kMaxExperts = 512;     ///< of a layer; published models have up to 384
-constexpr uint32_t kMaxExpertsUsed = 32;  ///< by a token; the router keeps them in registers
+constexpr uint32_t kMaxExperts = 512;      ///< of a layer; published models have up to 384
+constexpr uint32_t kMaxExpertsUsed = 32;   ///< by a token; the router keeps them in registers
 constexpr uint32_t kMaxLayerInput = 4096;  ///< values of a layer's own input
 constexpr uint32_t kMaxVocabulary = 1u << 20;
 

@@ -29,6 +29,18 @@ double sumOverLayers(const ModelDesc& model, const FormatOf& formatOf, const Cos
 
 }  // namespace
 
+double LossModel::keyPriorScale(const ModelDesc& model) {
+  uint64_t layers = 0;
+  uint64_t values = 0;
+  for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
+    if (isRounded(model, layer)) {
+      ++layers;
+      values += model.kind(layer).head_dim;
+    }
+  }
+  return values != 0 ? 128.0 * static_cast<double>(layers) / static_cast<double>(values) : 1.0;
+}
+
 double LossModel::roundingOfKeys(const CacheFormats& formats, const ModelDesc& model) const {
   return sumOverLayers(
       model, [&](uint32_t layer) { return formats.keys(layer); },

@@ -55,7 +55,8 @@ struct LossModel {
   /// tell one token from all others a score must reach some size, whatever the head; a score is rms(q) *
   /// rms(k) * sqrt(head_dim) at most, and rounding shifts it by rms(q) * rms(k) times the relative error:
   /// so the shift's square, which the divergence follows, goes with 1 / head_dim.
-  static double keyPriorScale(uint32_t head_dim) { return 128.0 / head_dim; }
+  /// Where layers differ, of their mean.
+  static double keyPriorScale(const ModelDesc& model);
 
   double keys(KvFormat format) const {
     return format == KvFormat::kF16 ? 0 : format == KvFormat::kInt8 ? keys_int8 : keys_int4;

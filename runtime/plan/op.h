@@ -109,7 +109,8 @@ constexpr uint32_t kOpOut = 2;
 /// none, because what is left there must be finite as floats.
 constexpr uint32_t kMatmulInput = 3;
 constexpr uint32_t kMatmulStaged = 4;
-/// Of a kExpertMatmul op, where it has so many bindings.
+/// Of a kExpertMatmul op; the second where it has so many bindings.
+constexpr uint32_t kExpertRoutes = 4;
 constexpr uint32_t kExpertSlots = 5;
 /// Of a kRopeAppend op, where it has so many bindings: norm weights that are applied after RoPE.
 constexpr uint32_t kRopeNorms = 5;

@@ -112,6 +112,7 @@ Status WeightPlacement::placeSlice(Stack* stack) {
     item.rows = std::min(slice.rows - filled, part_rows - stack->source_row);
     item.cols = stack->cols;
     item.type = slice.type;
+    item.may_stay = part.role == TensorRole::kLayerInputEmbedding;
     item.slice = slice.place;
     item.slice_row = filled;
     upload(item, slice.geometry.groupBytes());
@@ -156,6 +157,7 @@ Status WeightPlacement::placeStack(const MatrixPart& part, uint32_t rows, uint32
   item.tensor_type = tensor.type;
   item.cols = cols;
   item.type = slice->type;
+  item.may_stay = true;
   item.slice = slice->place;
   const uint32_t at_once = rows == padded ? slice->count : 1;
   for (uint32_t i = 0; i < slice->count; i += at_once) {

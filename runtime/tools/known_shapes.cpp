@@ -3,181 +3,226 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plan/memory_layout.h"
-#include "plan/weight_layout.h"
-
 namespace oriel {
 namespace {
 
 constexpr uint32_t kGpt = kTied | kPlainFeedForward | kAllBiases | kNormBias | kLearnedPositions;
 constexpr uint32_t kQwen3 = kTied | kHeadNorms;
+constexpr uint32_t kHunyuan = kTied | kHeadNorms | kNormsAfterRope;
+constexpr uint32_t kExaone4 = kTied | kHeadNorms | kPostNorms;
 constexpr uint32_t kGemma2 = kTied | kFourNorms;
 constexpr uint32_t kGemma3 = kTied | kFourNorms | kHeadNorms;
+constexpr uint32_t kGemma4 = kGemma3 | kValueNorm | kLayerScale;
+
+constexpr ShapeLayers sliding(const char* sorts, uint32_t window, uint32_t shared_layers = 0) {
+  ShapeLayers layers;
+  layers.sorts = sorts;
+  layers.sliding_window = window;
+  layers.shared_layers = shared_layers;
+  return layers;
+}
+
+constexpr ShapeLayers gemma4(const char* sorts, uint32_t shared_layers, uint32_t shared_ff) {
+  ShapeLayers layers = sliding(sorts, 512, shared_layers);
+  layers.sliding_head_dim = layers.layer_input = 256;
+  layers.shared_ff = shared_ff;
+  return layers;
+}
+
+constexpr ShapeLayers convolutions(const char* sorts) {
+  ShapeLayers layers;
+  layers.sorts = sorts;
+  layers.conv_taps = 3;
+  return layers;
+}
+
+constexpr ShapeLayers latent(uint32_t dim) {
+  ShapeLayers layers;
+  layers.latent_dim = dim;
+  return layers;
+}
+
+constexpr ShapeLayers experts(uint32_t count, uint32_t used, uint32_t n_ff, ShapeLayers layers = {},
+                              uint32_t dense_layers = 0, uint32_t shared_expert_ff = 0) {
+  layers.experts.count = count;
+  layers.experts.used = used;
+  layers.experts.n_ff = n_ff;
+  layers.dense_layers = dense_layers;
+  layers.shared_expert_ff = shared_expert_ff;
+  return layers;
+}
+
+// Both kinds of states keep the last three columns of what they convolve.
+
+/// Gated delta net: a matrix of 128 x 128 for each head of values.
+constexpr ShapeLayers deltaNet(const char* sorts, uint32_t key_heads, uint32_t value_heads) {
+  ShapeLayers layers;
+  layers.sorts = sorts;
+  layers.state_words = value_heads * 128 * 128 + 3 * (2 * key_heads + value_heads) * 128;
+  return layers;
+}
+
+/// Mamba-2 of one group: `state` values for each of `inner`.
+constexpr ShapeLayers mamba2(const char* sorts, uint32_t inner, uint32_t state) {
+  ShapeLayers layers;
+  layers.sorts = sorts;
+  layers.state_words = inner * state + 3 * (inner + 2 * state);
+  return layers;
+}
+
+constexpr const char* kGemma3Sorts = "sssssa";
+constexpr const char* kLfm2Sorts = "ccaccaccacacacac";
+constexpr const char* kGraniteHybridSorts = "rrrrrarrrr";
 
 // From the models' published configurations; the parameters counted from them are those published
-// (tests/unit/test_known_shapes.cpp). Sliding-window layers of Gemma and gpt-oss alternate with others;
-// the order makes no difference to bytes.
+// (tests/unit/test_known_shapes.cpp).
+// clang-format off
 constexpr ModelShape kShapes[] = {
-    // name, layers, heads, KV heads, head_dim, n_embd, n_ff, n_vocab, context, features,
-    // sliding-window layers, their window, shared layers, latent_dim, convolutions, their tokens
-    {"gpt2-124m", 12, 12, 12, 64, 768, 3072, 50257, 1024, kGpt, 0, 0, 0, 0},
-    {"gpt2-xl", 48, 25, 25, 64, 1600, 6400, 50257, 1024, kGpt, 0, 0, 0, 0},
-    {"gpt3-175b", 96, 96, 96, 128, 12288, 49152, 50257, 2048, kGpt, 0, 0, 0, 0},
-    {"llama-2-7b", 32, 32, 32, 128, 4096, 11008, 32000, 4096, 0, 0, 0, 0, 0},
-    {"llama-2-70b", 80, 64, 8, 128, 8192, 28672, 32000, 4096, 0, 0, 0, 0, 0},
-    {"llama-3-8b", 32, 32, 8, 128, 4096, 14336, 128256, 8192, 0, 0, 0, 0, 0},
-    {"llama-3-70b", 80, 64, 8, 128, 8192, 28672, 128256, 8192, 0, 0, 0, 0, 0},
-    {"llama-3.1-8b", 32, 32, 8, 128, 4096, 14336, 128256, 131072, 0, 0, 0, 0, 0},
-    {"llama-3.2-1b", 16, 32, 8, 64, 2048, 8192, 128256, 131072, kTied, 0, 0, 0, 0},
-    {"llama-3.2-3b", 28, 24, 8, 128, 3072, 8192, 128256, 131072, kTied, 0, 0, 0, 0},
-    {"mistral-7b", 32, 32, 8, 128, 4096, 14336, 32000, 32768, 0, 0, 0, 0, 0},
-    {"qwen2.5-0.5b", 24, 14, 2, 64, 896, 4864, 151936, 32768, kTied | kQkvBias, 0, 0, 0, 0},
-    {"qwen2.5-1.5b", 28, 12, 2, 128, 1536, 8960, 151936, 32768, kTied | kQkvBias, 0, 0, 0, 0},
-    {"qwen2.5-7b", 28, 28, 4, 128, 3584, 18944, 152064, 32768, kQkvBias, 0, 0, 0, 0},
-    {"qwen3-0.6b", 28, 16, 8, 128, 1024, 3072, 151936, 40960, kQwen3, 0, 0, 0, 0},
-    {"qwen3-1.7b", 28, 16, 8, 128, 2048, 6144, 151936, 40960, kQwen3, 0, 0, 0, 0},
-    {"qwen3-4b", 36, 32, 8, 128, 2560, 9728, 151936, 40960, kQwen3, 0, 0, 0, 0},
-    {"smollm2-135m", 30, 9, 3, 64, 576, 1536, 49152, 8192, kTied, 0, 0, 0, 0},
-    {"smollm2-360m", 32, 15, 5, 64, 960, 2560, 49152, 8192, kTied, 0, 0, 0, 0},
-    {"smollm2-1.7b", 24, 32, 32, 64, 2048, 8192, 49152, 8192, kTied, 0, 0, 0, 0},
-    {"tinyllama-1.1b", 22, 32, 4, 64, 2048, 5632, 32000, 2048, 0, 0, 0, 0, 0},
-    {"phi-3.5-mini", 32, 32, 32, 96, 3072, 8192, 32064, 131072, 0, 0, 0, 0, 0},
-    {"falcon-180b", 80, 232, 8, 64, 14848, 59392, 65024, 2048, kPlainFeedForward | kNormBias, 0, 0,
-     0, 0},
-    {"gemma-2-2b", 26, 8, 4, 256, 2304, 9216, 256000, 8192, kGemma2, 13, 4096, 0, 0},
-    {"gemma-3-270m", 18, 4, 1, 256, 640, 2048, 262144, 32768, kGemma3, 15, 512, 0, 0},
-    {"gemma-3-1b", 26, 4, 1, 256, 1152, 6912, 262144, 32768, kGemma3, 22, 512, 0, 0},
-    {"gemma-3-4b", 34, 8, 4, 256, 2560, 10240, 262208, 131072, kGemma3, 29, 1024, 0, 0},
-    // Layers 20 and up read the caches of the last two that have one.
-    {"gemma-3n-e2b", 30, 8, 2, 256, 2048, 8192, 262400, 32768, kOtherWeights, 16, 512, 10, 0},
-    {"gemma-3n-e4b", 35, 8, 2, 256, 2048, 16384, 262400, 32768, kOtherWeights, 16, 512, 15, 0},
-    {"lfm2-350m", 16, 16, 8, 64, 1024, 4608, 65536, 128000, kQwen3, 0, 0, 0, 0, 10, 3},
-    {"lfm2-700m", 16, 24, 8, 64, 1536, 6912, 65536, 128000, kQwen3, 0, 0, 0, 0, 10, 3},
-    {"lfm2-1.2b", 16, 32, 8, 64, 2048, 8192, 65536, 128000, kQwen3, 0, 0, 0, 0, 10, 3},
-    {"lfm2-2.6b", 30, 32, 8, 64, 2048, 10752, 65536, 128000, kQwen3, 0, 0, 0, 0, 22, 3},
-    {"granite-4.0-350m", 28, 16, 4, 64, 1024, 2048, 100352, 32768, kTied, 0, 0, 0, 0},
-    {"granite-4.0-1b", 40, 16, 4, 128, 2048, 4096, 100352, 131072, kTied, 0, 0, 0, 0},
-    {"granite-4.1-3b", 40, 40, 8, 64, 2560, 8192, 100352, 131072, kTied, 0, 0, 0, 0},
-    {"minicpm4-0.5b", 24, 16, 2, 64, 1024, 4096, 73448, 32768, kTied, 0, 0, 0, 0},
-    {"ernie-4.5-0.3b", 18, 16, 2, 128, 1024, 3072, 103424, 131072, kTied, 0, 0, 0, 0},
-    {"hunyuan-0.5b", 24, 16, 8, 128, 1024, 3584, 120818, 262144, kQwen3, 0, 0, 0, 0},
-    {"ministral-3-3b", 26, 32, 8, 128, 3072, 9216, 131072, 262144, kTied, 0, 0, 0, 0},
-    {"exaone-4-1.2b", 30, 32, 8, 64, 2048, 4096, 102400, 65536, kQwen3, 0, 0, 0, 0},
-    {"olmo-2-1b", 16, 16, 16, 128, 2048, 8192, 100352, 4096, kRowNorms, 0, 0, 0, 0},
-    {"olmo-3-7b", 32, 32, 32, 128, 4096, 11008, 100278, 65536, kRowNorms, 24, 4096, 0, 0},
-    {"gpt-oss-20b", 24, 64, 8, 64, 2880, 2880, 201088, 131072, kOtherWeights, 12, 128, 0, 0},
+    // name, architecture, layers, heads, KV heads, head_dim, n_embd, n_ff, n_vocab, context, features, layers
+    {"gpt2-124m", "gpt2", 12, 12, 12, 64, 768, 3072, 50257, 1024, kGpt},
+    {"gpt2-xl", "gpt2", 48, 25, 25, 64, 1600, 6400, 50257, 1024, kGpt},
+    {"gpt3-175b", "gpt2", 96, 96, 96, 128, 12288, 49152, 50257, 2048, kGpt},
+    {"llama-2-7b", "llama", 32, 32, 32, 128, 4096, 11008, 32000, 4096, 0},
+    {"llama-2-70b", "llama", 80, 64, 8, 128, 8192, 28672, 32000, 4096, 0},
+    {"llama-3-8b", "llama", 32, 32, 8, 128, 4096, 14336, 128256, 8192, 0},
+    {"llama-3-70b", "llama", 80, 64, 8, 128, 8192, 28672, 128256, 8192, 0},
+    {"llama-3.1-8b", "llama", 32, 32, 8, 128, 4096, 14336, 128256, 131072, 0},
+    {"llama-3.2-1b", "llama", 16, 32, 8, 64, 2048, 8192, 128256, 131072, kTied},
+    {"llama-3.2-3b", "llama", 28, 24, 8, 128, 3072, 8192, 128256, 131072, kTied},
+    {"mistral-7b", "llama", 32, 32, 8, 128, 4096, 14336, 32000, 32768, 0},
+    {"qwen2.5-0.5b", "qwen2", 24, 14, 2, 64, 896, 4864, 151936, 32768, kTied | kQkvBias},
+    {"qwen2.5-1.5b", "qwen2", 28, 12, 2, 128, 1536, 8960, 151936, 32768, kTied | kQkvBias},
+    {"qwen2.5-7b", "qwen2", 28, 28, 4, 128, 3584, 18944, 152064, 32768, kQkvBias},
+    {"qwen3-0.6b", "qwen3", 28, 16, 8, 128, 1024, 3072, 151936, 40960, kQwen3},
+    {"qwen3-1.7b", "qwen3", 28, 16, 8, 128, 2048, 6144, 151936, 40960, kQwen3},
+    {"qwen3-4b", "qwen3", 36, 32, 8, 128, 2560, 9728, 151936, 40960, kQwen3},
+    {"qwen3-30b-a3b", "qwen3moe", 48, 32, 4, 128, 2048, 6144, 151936, 40960, kHeadNorms, experts(128, 8, 768)},
+    {"qwen3.5-0.8b", "qwen35", 24, 8, 2, 256, 1024, 3584, 248320, 262144, kOtherWeights, deltaNet("rrra", 16, 16)},
+    {"qwen3.5-2b", "qwen35", 24, 8, 2, 256, 2048, 6144, 248320, 262144, kOtherWeights, deltaNet("rrra", 16, 16)},
+    {"qwen3.5-4b", "qwen35", 32, 16, 4, 256, 2560, 9216, 248320, 262144, kOtherWeights, deltaNet("rrra", 16, 32)},
+    {"smollm2-135m", "llama", 30, 9, 3, 64, 576, 1536, 49152, 8192, kTied},
+    {"smollm2-360m", "llama", 32, 15, 5, 64, 960, 2560, 49152, 8192, kTied},
+    {"smollm2-1.7b", "llama", 24, 32, 32, 64, 2048, 8192, 49152, 8192, kTied},
+    {"tinyllama-1.1b", "llama", 22, 32, 4, 64, 2048, 5632, 32000, 2048, 0},
+    {"phi-3.5-mini", "phi3", 32, 32, 32, 96, 3072, 8192, 32064, 131072, 0},
+    {"falcon-180b", "falcon", 80, 232, 8, 64, 14848, 59392, 65024, 2048, kPlainFeedForward | kNormBias},
+    {"falcon-h1-0.5b", "falcon-h1", 36, 8, 2, 64, 1024, 2048, 32784, 16384, kOtherWeights, mamba2("b", 1536, 128)},
+    {"falcon-h1-1.5b", "falcon-h1", 24, 8, 2, 128, 2048, 4096, 65537, 131072, kOtherWeights, mamba2("b", 3072, 256)},
+    {"gemma-2-2b", "gemma2", 26, 8, 4, 256, 2304, 9216, 256000, 8192, kGemma2, sliding("sa", 4096)},
+    {"gemma-3-270m", "gemma3", 18, 4, 1, 256, 640, 2048, 262144, 32768, kGemma3, sliding(kGemma3Sorts, 512)},
+    {"gemma-3-1b", "gemma3", 26, 4, 1, 256, 1152, 6912, 262144, 32768, kGemma3, sliding(kGemma3Sorts, 512)},
+    {"gemma-3-4b", "gemma3", 34, 8, 4, 256, 2560, 10240, 262208, 131072, kGemma3, sliding(kGemma3Sorts, 1024)},
+    {"gemma-3n-e2b", "gemma3n", 30, 8, 2, 256, 2048, 8192, 262400, 32768, kOtherWeights, sliding("ssssa", 512, 10)},
+    {"gemma-3n-e4b", "gemma3n", 35, 8, 2, 256, 2048, 16384, 262400, 32768, kOtherWeights, sliding("ssssa", 512, 15)},
+    {"gemma-4-e2b", "gemma4", 35, 8, 1, 512, 1536, 6144, 262144, 131072, kGemma4, gemma4("ssssa", 20, 12288)},
+    {"gemma-4-e4b", "gemma4", 42, 8, 2, 512, 2560, 10240, 262144, 131072, kGemma4, gemma4(kGemma3Sorts, 18, 0)},
+    {"lfm2-350m", "lfm2", 16, 16, 8, 64, 1024, 4608, 65536, 128000, kQwen3, convolutions(kLfm2Sorts)},
+    {"lfm2-700m", "lfm2", 16, 24, 8, 64, 1536, 6912, 65536, 128000, kQwen3, convolutions(kLfm2Sorts)},
+    {"lfm2-1.2b", "lfm2", 16, 32, 8, 64, 2048, 8192, 65536, 128000, kQwen3, convolutions(kLfm2Sorts)},
+    {"lfm2-2.6b", "lfm2", 30, 32, 8, 64, 2048, 10752, 65536, 128000, kQwen3, convolutions("ccacccacccacccaccaccaccaccaccc")},
+    {"lfm2-8b-a1b", "lfm2moe", 24, 32, 8, 64, 2048, 7168, 65536, 128000, kQwen3 | kRouterBias,
+     experts(32, 4, 1792, convolutions("ccacccacccacccacccaccacc"), 2)},
+    {"granite-3.1-1b-a400m", "granitemoe", 24, 16, 8, 64, 1024, 512, 49155, 131072, kTied, experts(32, 8, 512)},
+    {"granite-4.0-350m", "granite", 28, 16, 4, 64, 1024, 2048, 100352, 32768, kTied},
+    {"granite-4.0-1b", "granite", 40, 16, 4, 128, 2048, 4096, 100352, 131072, kTied},
+    {"granite-4.1-3b", "granite", 40, 40, 8, 64, 2560, 8192, 100352, 131072, kTied},
+    {"granite-4.0-h-350m", "granitehybrid", 32, 12, 4, 64, 768, 2048, 100352, 32768, kOtherWeights, mamba2("rrrrrrra", 1536, 128)},
+    {"granite-4.0-h-1b", "granitehybrid", 40, 12, 4, 128, 1536, 4096, 100352, 131072, kOtherWeights, mamba2(kGraniteHybridSorts, 3072, 128)},
+    {"granite-4.0-h-micro", "granitehybrid", 40, 32, 8, 64, 2048, 8192, 100352, 131072, kOtherWeights, mamba2(kGraniteHybridSorts, 4096, 128)},
+    {"granite-4.0-h-tiny", "granitehybrid", 40, 12, 4, 128, 1536, 1024, 100352, 131072, kOtherWeights,
+     experts(64, 6, 512, mamba2(kGraniteHybridSorts, 3072, 128), 0, 1024)},
+    {"minicpm4-0.5b", "minicpm", 24, 16, 2, 64, 1024, 4096, 73448, 32768, kTied},
+    {"ernie-4.5-0.3b", "ernie4_5", 18, 16, 2, 128, 1024, 3072, 103424, 131072, kTied},
+    {"hunyuan-0.5b", "hunyuan-dense", 24, 16, 8, 128, 1024, 3584, 120818, 262144, kHunyuan},
+    {"ministral-3-3b", "mistral3", 26, 32, 8, 128, 3072, 9216, 131072, 262144, kTied},
+    {"exaone-4-1.2b", "exaone4", 30, 32, 8, 64, 2048, 4096, 102400, 65536, kExaone4},
+    {"olmo-2-1b", "olmo2", 16, 16, 16, 128, 2048, 8192, 100352, 4096, kRowNorms | kPostNorms},
+    {"olmo-3-7b", "olmo2", 32, 32, 32, 128, 4096, 11008, 100278, 65536, kRowNorms | kPostNorms, sliding("sssa", 4096)},
+    {"olmoe-1b-7b", "olmoe", 16, 16, 16, 128, 2048, 1024, 50304, 4096, kRowNorms, experts(64, 8, 1024)},
+    {"gpt-oss-20b", "gpt-oss", 24, 64, 8, 64, 2880, 2880, 201088, 131072, kOtherWeights, sliding("sa", 128)},
     // A latent of 512 (256) and a rotated key of 64 (32).
-    {"deepseek-v3", 61, 128, 128, 128, 7168, 18432, 129280, 163840, kOtherWeights, 0, 0, 0,
-     512 + 64},
-    {"minicpm3-4b", 62, 40, 40, 96, 2560, 6400, 73448, 32768, kOtherWeights, 0, 0, 0, 256 + 32},
+    {"deepseek-v3", "deepseek2", 61, 128, 128, 128, 7168, 18432, 129280, 163840, kOtherWeights, latent(512 + 64)},
+    {"minicpm3-4b", "minicpm3", 62, 40, 40, 96, 2560, 6400, 73448, 32768, kOtherWeights, latent(256 + 32)},
 };
+// clang-format on
 constexpr uint32_t kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
 
-/// Walks a shape's weights in the plan's order. Visitor: vector(values) and matrix(rows, cols, looked_up:
-/// only one row is read for a token).
-template <typename Visitor>
-void visitWeights(const ModelShape& shape, Visitor* visitor) {
-  const auto has = [&](uint32_t feature) { return (shape.features & feature) != 0; };
-  const uint32_t query = shape.n_heads * shape.head_dim;
-  const uint32_t qkv = query + 2 * shape.n_kv_heads * shape.head_dim;
-  const auto norm = [&] {
-    visitor->vector(shape.n_embd);
-    if (has(kNormBias)) {
-      visitor->vector(shape.n_embd);
-    }
-  };
+/// What all layers with attention have in common.
+LayerKind attentionKind(const ModelShape& shape) {
+  LayerKind kind;
+  kind.n_heads = shape.n_heads;
+  kind.n_kv_heads = shape.layers.latent_dim != 0 ? 1 : shape.n_kv_heads;
+  kind.head_dim = shape.layers.latent_dim != 0 ? shape.layers.latent_dim : shape.head_dim;
+  kind.latent_dim = shape.layers.latent_dim;
+  kind.row_norms = shape.has(kRowNorms);
+  kind.norms_after_rope = shape.has(kNormsAfterRope);
+  kind.value_norm = shape.has(kValueNorm);
+  return kind;
+}
 
-  const auto norms = [&] {
-    for (uint32_t i = 0; i < (has(kFourNorms) ? 2u : 1u); ++i) {
-      norm();
-    }
-  };
-
-  const auto feedForward = [&] {
-    norms();
-    visitor->matrix((has(kPlainFeedForward) ? 1 : 2) * shape.n_ff, shape.n_embd, false);
-    visitor->matrix(shape.n_embd, shape.n_ff, false);
-  };
-
-  norm();
-  visitor->matrix(shape.n_vocab, shape.n_embd, !has(kTied));
-  if (has(kLearnedPositions)) {
-    visitor->matrix(shape.context_train, shape.n_embd, true);
-  }
-  for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
-    norms();
-    if (layer >= shape.n_layers - shape.conv_layers) {
-      visitor->matrix(3 * shape.n_embd, shape.n_embd, false);
-      visitor->vector(shape.conv_taps * shape.n_embd);
-      visitor->matrix(shape.n_embd, shape.n_embd, false);
-      feedForward();
-      continue;
-    }
-    visitor->matrix(qkv, shape.n_embd, false);
-    if (has(kQkvBias) || has(kAllBiases)) {
-      visitor->vector(qkv);
-    }
-    if (has(kHeadNorms)) {
-      visitor->vector(shape.head_dim);
-      visitor->vector(shape.head_dim);
-    }
-    if (has(kRowNorms)) {
-      visitor->vector(query);
-      visitor->vector(shape.n_kv_heads * shape.head_dim);
-    }
-    visitor->matrix(shape.n_embd, query, false);
-    feedForward();
-    if (has(kAllBiases)) {
-      visitor->vector(shape.n_embd);
-      visitor->vector(shape.n_ff);
-      visitor->vector(shape.n_embd);
-    }
-  }
-  if (!has(kTied)) {
-    visitor->matrix(shape.n_vocab, shape.n_embd, false);
+LayerKind mixerKind(const ModelShape& shape, char sort, ModelDesc* model) {
+  const ShapeLayers& layers = shape.layers;
+  LayerKind kind;
+  switch (sort) {
+    case 'c':
+      kind.mixer = Mixer::kShortConv;
+      kind.rope = kNoRope;
+      kind.conv_taps = layers.conv_taps;
+      kind.view = addView({ViewKind::kColumns, layers.conv_taps}, model);
+      return kind;
+    case 'r':
+      kind.mixer = Mixer::kState;
+      kind.rope = kNoRope;
+      kind.state_words = layers.state_words;
+      kind.view = addView({ViewKind::kState, 0}, model);
+      return kind;
+    case 's':
+      kind = attentionKind(shape);
+      kind.rope = kSlidingRope;
+      kind.view = addView({ViewKind::kSliding, layers.sliding_window}, model);
+      kind.head_dim = layers.sliding_head_dim != 0 ? layers.sliding_head_dim : kind.head_dim;
+      return kind;
+    default:
+      return attentionKind(shape);
   }
 }
 
-struct ParameterCounter {
-  uint64_t count = 0;
-
-  void matrix(uint32_t rows, uint32_t cols, bool) { count += static_cast<uint64_t>(rows) * cols; }
-  void vector(uint32_t values) { count += values; }
-};
-
-/// Slices and segments as WeightPlacement places them.
-struct WeightCounter {
-  WeightType type = WeightType::kQ4_0;
-  PlanTotals totals;
-  WeightSegments segments;
-  uint64_t largest_group_bytes = 0;
-
-  void place(uint64_t bytes, uint64_t group_bytes, bool read) {
-    (void)segments.take(bytes);
-    largest_group_bytes = std::max(largest_group_bytes, group_bytes);
-    totals.weights_read_bytes_per_token += read ? bytes : 0;
-  }
-
-  void matrix(uint32_t rows, uint32_t cols, bool looked_up) {
-    const WeightGeometry geometry = weightGeometry(type, cols);
-    const uint32_t slice_rows = maxSliceRows(geometry);
-    for (uint32_t begin = 0; begin < rows; begin += slice_rows) {
-      place(geometry.sliceBytes(std::min(slice_rows, rows - begin)), geometry.groupBytes(),
-            !looked_up);
+void addLayer(const LayerKind& kind, bool shared, ModelDesc* model) {
+  const uint32_t layer = model->n_layers++;
+  model->layers[layer] = {addKind(kind, model), static_cast<uint16_t>(layer)};
+  uint32_t source = layer;
+  while (shared && source != 0 && model->layers[layer].memory_of == layer) {
+    --source;
+    if (model->ownsMemory(source) && model->kind(source).view == kind.view) {
+      model->layers[layer].memory_of = static_cast<uint16_t>(source);
     }
-    totals.weights_read_bytes_per_token += looked_up ? geometry.rowBytes() : 0;
   }
+  model->n_heads = std::max(model->n_heads, kind.n_heads);
+  model->n_kv_heads = std::max(model->n_kv_heads, kind.n_kv_heads);
+  model->head_dim = std::max(model->head_dim, kind.head_dim);
+  model->n_ff = std::max(model->n_ff, kind.n_ff);
+}
 
-  void vector(uint32_t values) { place(vectorBytes(values), vectorBytes(values), true); }
-
-  void finish() {
-    segments.close();
-    totals.weights_bytes = segments.bytes();
-    totals.weight_segments = segments.count();
+void addFeedForward(const ModelShape& shape, uint32_t layer, bool shared, LayerKind* kind) {
+  const ShapeLayers& layers = shape.layers;
+  kind->n_ff = shared && layers.shared_ff != 0 ? layers.shared_ff : shape.n_ff;
+  if (layers.experts.count != 0 && layer >= layers.dense_layers) {
+    kind->experts = layers.experts;
+    kind->n_ff = layers.shared_expert_ff;
   }
-};
+}
 
 }  // namespace
+
+char ShapeLayers::sort(uint32_t layer) const { return sorts[layer % std::strlen(sorts)]; }
+
+uint32_t ModelShape::count(const char* sorts) const {
+  uint32_t found = 0;
+  for (uint32_t layer = 0; layer < n_layers; ++layer) {
+    found += std::strchr(sorts, layers.sort(layer)) != nullptr ? 1 : 0;
+  }
+  return found;
+}
 
 uint32_t knownShapeCount() { return kShapeCount; }
 
@@ -192,87 +237,28 @@ const ModelShape* findShape(const char* name) {
   return nullptr;
 }
 
-// Which layers slide, convolve or share a memory, changes no bytes: the last ones. A latent is attended as one wide head: the
-// projections out of it are folded into the query.
 ModelDesc modelDescOf(const ModelShape& shape) {
   ModelDesc model;
-  model.n_layers = shape.n_layers;
+  model.architecture = shape.architecture;
   model.n_embd = shape.n_embd;
-  model.n_heads = shape.n_heads;
-  model.n_kv_heads = shape.latent_dim != 0 ? 1 : shape.n_kv_heads;
-  model.head_dim = shape.latent_dim != 0 ? shape.latent_dim : shape.head_dim;
-  model.n_ff = shape.n_ff;
   model.n_vocab = shape.n_vocab;
   model.context_train = shape.context_train;
-  model.ropes[kMainRope].dims = model.ropes[kSlidingRope].dims = shape.head_dim;
-  model.tied_output = (shape.features & kTied) != 0;
-  makeLayersAlike(&model);
-  model.kinds[0].latent_dim = shape.latent_dim;
-  const uint32_t session =
-      shape.n_layers - shape.sliding_layers - shape.shared_layers - shape.conv_layers;
-  LayerKind sliding = model.kinds[0];
-  sliding.rope = kSlidingRope;
-  sliding.view = shape.sliding_layers != 0
-                     ? addView({ViewKind::kSliding, shape.sliding_window}, &model)
-                     : uint8_t{0};
-  for (uint32_t layer = session; layer < shape.n_layers; ++layer) {
-    if (layer < session + shape.sliding_layers) {
-      model.layers[layer].kind = addKind(sliding, &model);
-    } else if (shape.conv_layers != 0) {
-      LayerKind conv;
-      conv.mixer = Mixer::kShortConv;
-      conv.rope = kNoRope;
-      conv.n_ff = shape.n_ff;
-      conv.conv_taps = shape.conv_taps;
-      conv.view = addView({ViewKind::kColumns, shape.conv_taps}, &model);
-      model.layers[layer].kind = addKind(conv, &model);
-    } else {
-      model.layers[layer].memory_of = static_cast<uint16_t>(session - 1);
+  model.layer_input = shape.layers.layer_input;
+  model.ropes[kMainRope].dims = shape.head_dim;
+  model.ropes[kSlidingRope].dims =
+      shape.layers.sliding_head_dim != 0 ? shape.layers.sliding_head_dim : shape.head_dim;
+  model.tied_output = shape.has(kTied);
+  for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
+    const char sort = shape.layers.sort(layer);
+    const bool shared = layer >= shape.n_layers - shape.layers.shared_layers;
+    if (sort == 'b') {
+      addLayer(mixerKind(shape, 'r', &model), false, &model);
     }
+    LayerKind kind = mixerKind(shape, sort, &model);
+    addFeedForward(shape, layer, shared, &kind);
+    addLayer(kind, shared, &model);
   }
   return model;
-}
-
-uint64_t shapeParameters(const ModelShape& shape) {
-  ParameterCounter counter;
-  if (shape.weightsKnown()) {
-    visitWeights(shape, &counter);
-  }
-  return counter.count;
-}
-
-WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type) {
-  // Kernels of a layer: two norms, four matrices, rotation, attention and its merge, activation.
-  constexpr uint32_t kOpsPerLayer = 10;
-  const uint64_t embedding = uint64_t{shape.n_vocab} * shape.n_embd;
-  const uint64_t looked_up = (shape.features & kTied) != 0 ? embedding : 2 * embedding;
-  const uint64_t parameters = shapeParameters(shape);
-  WorkShape work;
-  work.known = shape.weightsKnown() && parameters > looked_up;
-  work.model = &model;
-  work.n_ops[static_cast<uint32_t>(StepList::kDecode)] = 1 + kOpsPerLayer * shape.n_layers;
-  work.n_ops[static_cast<uint32_t>(StepList::kChunk)] = 1 + (kOpsPerLayer - 1) * shape.n_layers;
-  work.n_ops[static_cast<uint32_t>(StepList::kHead)] = 4;
-  if (work.known) {
-    work.add(fileTypeOf(type), parameters - looked_up, embedding);
-  }
-  return work;
-}
-
-PlanTotals measureShape(const ModelShape& shape, WeightType type) {
-  WeightCounter counter;
-  counter.type = type;
-  if (shape.weightsKnown()) {
-    visitWeights(shape, &counter);
-    counter.finish();
-    WeightCounter head;
-    head.type = type;
-    head.matrix(shape.n_vocab, shape.n_embd, false);
-    counter.totals.head_read_bytes = head.totals.weights_read_bytes_per_token;
-  }
-  counter.totals.upload_half_bytes =
-      uploadHalfBytes(counter.totals.weights_bytes, counter.largest_group_bytes);
-  return counter.totals;
 }
 
 }  // namespace oriel

@@ -4,12 +4,11 @@
 
 #include <cstdint>
 
-#include "budget/speed.h"
-#include "plan/plan.h"
+#include "model/model_desc.h"
 
 namespace oriel {
 
-/// What besides the matrices and norms of a llama layer has parameters.
+/// What besides the matrices and norms of a llama layer has parameters, or a place among the weights.
 enum ShapeFeature : uint32_t {
   kTied = 1u << 0,              ///< the output matrix is the embedding
   kPlainFeedForward = 1u << 1,  ///< no gate: two matrices instead of three
@@ -19,26 +18,52 @@ enum ShapeFeature : uint32_t {
   kHeadNorms = 1u << 5,         ///< a norm of head_dim on queries and one on keys
   kFourNorms = 1u << 6,         ///< before and after attention and feed-forward
   kLearnedPositions = 1u << 7,  ///< an embedding for each of context_train positions
-  /// Experts, latent projections or nested models: the parameters are not counted.
+  /// Latent projections, recurrent layers or nested models: the parameters are not counted.
   kOtherWeights = 1u << 8,
-  kRowNorms = 1u << 9,  ///< a norm of all queries together and one of all keys
+  kRowNorms = 1u << 9,         ///< a norm of all queries together and one of all keys
+  kPostNorms = 1u << 10,       ///< norms behind attention and feed-forward instead of before
+  kNormsAfterRope = 1u << 11,  ///< of kHeadNorms: they come after RoPE
+  kValueNorm = 1u << 12,       ///< values are divided by their root mean square
+  kLayerScale = 1u << 13,      ///< a factor behind every layer
+  kRouterBias = 1u << 14,  ///< a bias of experts for choosing them, which counts as no parameter
+};
+
+/// What sets layers apart; all 0: attention over everything and one feed-forward.
+struct ShapeLayers {
+  /// The sort of each layer, repeated until all have one: 'a' attention to the session's tokens, 's' to the last
+  /// sliding_window ones, 'c' a short convolution of conv_taps tokens, 'r' a recurrent state of state_words floats,
+  /// 'b' both, attention beside such a state. Where a list was not published with the model, only how many there are
+  /// of each is meant: their order hardly matters to bytes.
+  const char* sorts = "a";
+  uint32_t sliding_window = 0;
+  uint32_t sliding_head_dim = 0;  ///< 0: head_dim
+  uint32_t conv_taps = 0;
+  uint32_t state_words = 0;
+  uint32_t latent_dim = 0;  ///< MLA: values a token takes in one layer; 0: keys and values
+  uint32_t shared_layers =
+      0;                   ///< the last so many read the cache of the last one of their sort before
+  uint32_t shared_ff = 0;  ///< n_ff of those; 0: as the others
+  uint32_t layer_input = 0;       ///< ModelDesc::layer_input
+  Experts experts;                ///< in all layers but ...
+  uint32_t dense_layers = 0;      ///< ... the first so many
+  uint32_t shared_expert_ff = 0;  ///< of a feed-forward beside the experts
+
+  char sort(uint32_t layer) const;
 };
 
 struct ModelShape {
   const char* name;
+  const char* architecture;  ///< general.architecture of its files
   uint32_t n_layers, n_heads, n_kv_heads, head_dim;
   uint32_t n_embd, n_ff, n_vocab;
   uint32_t context_train;
   uint32_t features;
-  uint32_t sliding_layers;  ///< of n_layers, see at most sliding_window tokens
-  uint32_t sliding_window;
-  uint32_t shared_layers;  ///< of n_layers, have no cache of their own and are not sliding
-  uint32_t latent_dim;     ///< MLA: values a token takes in one layer; 0: keys and values
-  uint32_t conv_layers =
-      0;  ///< of n_layers, are short convolutions of conv_taps tokens instead of attention
-  uint32_t conv_taps = 0;
+  ShapeLayers layers = {};
 
-  bool weightsKnown() const { return (features & kOtherWeights) == 0; }
+  bool has(uint32_t feature) const { return (features & feature) != 0; }
+  bool weightsKnown() const { return !has(kOtherWeights); }
+  /// Layers of these sorts ("sb").
+  uint32_t count(const char* sorts) const;
 };
 
 uint32_t knownShapeCount();
@@ -47,15 +72,8 @@ const ModelShape& knownShape(uint32_t index);
 /// nullptr when there is none of that name.
 const ModelShape* findShape(const char* name);
 
+/// A latent is attended as one wide head: the projections out of it are folded into the query. A layer of sort 'b'
+/// becomes two.
 ModelDesc modelDescOf(const ModelShape& shape);
-
-/// 0 when the weights are not known.
-uint64_t shapeParameters(const ModelShape& shape);
-/// Weights with every matrix in `type`, embeddings included, and every vector in f32, laid out as the
-/// plan of a file does it. For a shape whose weights are not known: none.
-PlanTotals measureShape(const ModelShape& shape, WeightType type);
-
-/// The work of a step as measureShape counts the matrices; not known where they are not.
-WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type);
 
 }  // namespace oriel

@@ -65,7 +65,9 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
     readCalibration(*options.calibration, &prepared->measured);
   }
   prepared->desc = modelDescOf(*shape);
-  prepared->totals = measureShape(*shape, type);
+  OnFile on_file;
+  on_file.rows = true;
+  prepared->totals = measureShape(*shape, type, on_file);
   prepared->weights_unknown = !shape->weightsKnown();
 
   Arena session_arena;
@@ -115,11 +117,18 @@ oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t*
     info.n_ff = shape.n_ff;
     info.n_vocab = shape.n_vocab;
     info.context_train = shape.context_train;
-    info.sliding_layers = shape.sliding_layers;
-    info.sliding_window_tokens = shape.sliding_window;
-    info.shared_layers = shape.shared_layers;
-    info.latent_dim = shape.latent_dim;
+    const ShapeLayers& layers = shape.layers;
+    info.sliding_layers = shape.count("s");
+    info.sliding_window_tokens = layers.sliding_window;
+    info.shared_layers = layers.shared_layers;
+    info.latent_dim = layers.latent_dim;
     info.parameters = shapeParameters(shape);
+    copyText(shape.architecture, std::strlen(shape.architecture), info.architecture);
+    info.convolution_layers = shape.count("c");
+    info.state_layers = shape.count("rb");
+    info.state_bytes = memoryGrowth(modelDescOf(shape), CacheFormats()).fixed_bytes;
+    info.n_experts = layers.experts.count;
+    info.n_experts_used = layers.experts.used;
     uint8_t* out = reinterpret_cast<uint8_t*>(shapes) + i * stride;
     writeResult(info, reinterpret_cast<oriel_shape_info*>(out));
   }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "oriel/tools.h"
-#include "tools/known_shapes.h"
+#include "tools/shape_weights.h"
 
 namespace oriel {
 

@@ -5,8 +5,8 @@ const float kCandidate[kCandidates] =
     float[](-270.0, -220.0, -215.0, -210.0, -205.0, -185.0, -180.0, -175.0, -170.0, -165.0, -160.0,
             195.0, 200.0, 205.0, 210.0, 255.0);
 
-shared float extremes[kMaxHeadDim / kKvGroup];
-shared float errors[kMaxHeadDim / kKvGroup * kCandidates];
+shared float extremes[kGroups];
+shared float errors[kGroups * kCandidates];
 
 uint groupEnd(uint group) { return min((group + 1u) * kKvGroup, kHeadDim); }
 

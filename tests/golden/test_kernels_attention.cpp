@@ -19,9 +19,10 @@ struct RopeCase {
 
 TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_their_slots) {
   constexpr uint32_t kChunk = 4, kSinks = 3, kRing = 7;
-  const RopeCase cases[] = {{1, 1, 8, 8, false},   {4, 2, 16, 16, true}, {3, 3, 20, 20, false},
-                            {9, 3, 64, 64, false}, {6, 1, 96, 48, true}, {2, 2, 256, 256, true},
-                            {2, 1, 20, 10, false}, {2, 1, 16, 2, true}};
+  const RopeCase cases[] = {{1, 1, 8, 8, false},    {4, 2, 16, 16, true},    {3, 3, 20, 20, false},
+                            {9, 3, 64, 64, false},  {6, 1, 96, 48, true},    {2, 2, 256, 256, true},
+                            {2, 1, 20, 10, false},  {2, 1, 16, 2, true},     {8, 1, 512, 512, true},
+                            {8, 2, 512, 256, true}, {2, 1, 320, 320, false}, {4, 2, 48, 40, true}};
   for (const RopeCase& shape : cases) {
     SCOPED_TRACE(std::to_string(shape.head_dim) + " " + std::to_string(shape.rope_dims));
     Random random(shape.head_dim + shape.n_heads);
@@ -216,10 +217,11 @@ AttentionPush attentionPush(const AttentionCase& shape, uint32_t query_stride, u
 
 TEST_P(Kernels, attention_weighs_the_visible_slots_whatever_the_split) {
   constexpr uint32_t kChunk = 6;
-  const AttentionCase cases[] = {{1, 1, 8, 0, 5, 1, 5},      {4, 4, 16, 2, 37, 1, 39},
-                                 {6, 2, 20, 3, 37, 4, 13},   {9, 3, 64, 4, 300, 1, 304},
-                                 {9, 3, 64, 4, 300, 3, 110}, {4, 1, 96, 4, 150, 2, 80},
-                                 {2, 2, 256, 1, 40, 5, 9},   {3, 3, 126, 130, 20, 2, 75}};
+  const AttentionCase cases[] = {
+      {1, 1, 8, 0, 5, 1, 5},      {4, 4, 16, 2, 37, 1, 39},    {6, 2, 20, 3, 37, 4, 13},
+      {9, 3, 64, 4, 300, 1, 304}, {9, 3, 64, 4, 300, 3, 110},  {4, 1, 96, 4, 150, 2, 80},
+      {2, 2, 256, 1, 40, 5, 9},   {3, 3, 126, 130, 20, 2, 75}, {8, 1, 512, 4, 90, 1, 94},
+      {8, 2, 512, 4, 90, 3, 32},  {4, 2, 258, 4, 90, 3, 32}};
   for (const AttentionCase& shape : cases) {
     SCOPED_TRACE(std::to_string(shape.head_dim) + " splits " + std::to_string(shape.splits));
     Random random(shape.head_dim + shape.splits);

@@ -264,7 +264,8 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
   const LowBitCase cases[] = {{k8, k8, 9, 3, 64, 1}, {k8, k4, 9, 3, 64, 3},  {k4, k4, 9, 3, 64, 3},
                               {kF, k8, 4, 1, 64, 3}, {k8, k4, 5, 1, 128, 2}, {k4, k8, 2, 1, 128, 1},
                               {k8, k4, 2, 2, 96, 3}, {k4, k4, 3, 1, 48, 2},  {k8, k4, 3, 1, 20, 2},
-                              {k8, k8, 3, 1, 48, 2}};
+                              {k8, k8, 3, 1, 48, 2}, {k8, k8, 8, 1, 512, 3}, {k4, k4, 8, 2, 512, 1},
+                              {k8, k4, 3, 1, 510, 2}};
   for (const LowBitCase& shape : cases) {
     SCOPED_TRACE(std::string(kvFormatName(shape.k)) + " " + kvFormatName(shape.v) + " " +
                  std::to_string(shape.head_dim));
@@ -299,7 +300,7 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
     push.ring = kRing;
     push.splits = shape.splits;
     push.split_slots = (kSinks + kRing + shape.splits - 1) / shape.splits;
-    push.scale = 0.15f;
+    push.scale = d <= 128 ? 0.15f : 1.2f / std::sqrt(static_cast<float>(d));
     const BufferRef out = rig.output(kChunk * width);
     const BufferRef partials =
         shape.splits == 1
@@ -363,7 +364,7 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
 TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
   constexpr uint32_t kSinks = 1, kRing = 3, kSlot = 2;
   for (const KvFormat format : {KvFormat::kInt8, KvFormat::kInt4}) {
-    for (const uint32_t d : {20u, 64u, 96u, 128u}) {
+    for (const uint32_t d : {20u, 64u, 96u, 128u, 320u, 512u}) {
       SCOPED_TRACE(std::string(kvFormatName(format)) + " " + std::to_string(d));
       Random random(d);
       KernelRig rig(1, 2);

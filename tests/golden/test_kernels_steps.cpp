@@ -10,6 +10,7 @@
 #include "kv/kv_side.h"
 #include "kv/quantise.h"
 #include "plan/memory_layout.h"
+#include "support/attended.h"
 #include "support/kernel_fixture.h"
 
 namespace oriel::test {
@@ -191,46 +192,6 @@ struct CacheCase {
   KvFormat k, v;
   uint32_t n_heads, n_kv_heads, head_dim, splits;
 };
-
-/// Attention in double of what memories hold.
-std::vector<double> attended(const AttentionPush& push, const KvSide& keys, const KvSide& values,
-                             const float* queries, uint32_t head, const View& view) {
-  const uint32_t d = push.head_dim;
-  const uint32_t kv_head = head / (push.n_heads / push.n_kv_heads);
-  std::vector<float> stored(d);
-  std::vector<double> scores;
-  for (uint32_t i = 0; i < view.n_sinks + view.count; ++i) {
-    const bool sink = i < view.n_sinks;
-    const uint32_t slot = sink ? i : (view.begin + i - view.n_sinks) % push.ring;
-    sink ? keys.loadSink(kv_head, slot, stored.data())
-         : keys.loadRing(kv_head, slot, stored.data());
-    double score = 0;
-    for (uint32_t c = 0; c < d; ++c) {
-      score += real(stored[c]) * real(queries[(2 * head + (sink ? 1 : 0)) * d + c]);
-    }
-    score *= real(push.scale);
-    scores.push_back(
-        push.soft_cap != 0 ? real(push.soft_cap) * std::tanh(score / real(push.soft_cap)) : score);
-  }
-  const double most = *std::max_element(scores.begin(), scores.end());
-  std::vector<double> out(d, 0.0);
-  double sum = 0;
-  for (uint32_t i = 0; i < scores.size(); ++i) {
-    const bool sink = i < view.n_sinks;
-    const uint32_t slot = sink ? i : (view.begin + i - view.n_sinks) % push.ring;
-    sink ? values.loadSink(kv_head, slot, stored.data())
-         : values.loadRing(kv_head, slot, stored.data());
-    const double weight = std::exp(scores[i] - most);
-    sum += weight;
-    for (uint32_t c = 0; c < d; ++c) {
-      out[c] += weight * real(stored[c]);
-    }
-  }
-  for (double& value : out) {
-    value /= sum;
-  }
-  return out;
-}
 
 TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
   constexpr uint32_t kChunk = 5, kSinks = 3, kRing = 150, kSeen = 140;
@@ -476,7 +437,7 @@ TEST_P(Kernels, sessions_side_by_side_store_and_see_their_own_memories_alone) {
 TEST_P(Kernels, norms_after_rope_multiply_queries_and_keys_before_they_are_rounded) {
   constexpr uint32_t kSinks = 1, kRing = 3, kChunk = 2;
   for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
-    for (const uint32_t d : {64u, 96u}) {
+    for (const uint32_t d : {64u, 96u, 512u}) {
       SCOPED_TRACE(std::string(kvFormatName(format)) + " " + std::to_string(d));
       Random random(d);
       KernelRig rig(kChunk, d);

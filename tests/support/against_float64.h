@@ -26,6 +26,9 @@ inline oriel_options windowOptions(uint32_t sinks, uint32_t window, uint32_t chu
   return options;
 }
 
+/// Scores of experts that are nearer to each other may change places where keys and values are rounded to f16.
+constexpr double kLeastMargin = 1e-3;
+
 /// The farthest that rounding keys and values to f16 alone takes logits away.
 inline double inherentError(const std::string& path, uint32_t sinks, uint32_t window,
                             const std::vector<int32_t>& ids) {
@@ -49,9 +52,15 @@ inline void expectReference(const std::string& path, uint32_t sinks, uint32_t wi
   ASSERT_EQ(ids.size(), rows.size());
   Float64Model reference(path);
   double worst = 0;
-  for (size_t t = 0; t < ids.size(); ++t) {
-    worst = worse(worst, relativeL2(rows[t], reference.step(ids[t], sinks, window)));
+  size_t compared = 0;
+  for (const int32_t id : ids) {
+    const std::vector<double> exact = reference.step(id, sinks, window);
+    if (reference.leastMargin() < kLeastMargin) {
+      break;  // from here on another expert may have been right
+    }
+    worst = worse(worst, relativeL2(rows[compared++], exact));
   }
+  EXPECT_GE(3 * compared, ids.size()) << path << ": too few choices are clear, take another seed";
   if (worst >= tolerance) {
     tolerance = std::max(tolerance, 1.2 * inherentError(path, sinks, window, ids));
   }

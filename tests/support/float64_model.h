@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/half.h"
+#include "support/float64_experts.h"
 #include "support/float64_rope.h"
 #include "support/float64_weights.h"
 
@@ -31,13 +32,18 @@ class Float64Model {
     eps_ = weights_.real("attention.layer_norm_rms_epsilon", 1e-5);
     windows_ = float64Windows(weights_, n_layers_);
     for (size_t layer = 0; layer < n_layers_; ++layer) {
-      ropes_.emplace_back(&weights_, layer, n_layers_, head_dim_, windows_[layer] != 0);
+      const bool slides = windows_[layer] != 0;
+      heads_.push_back(slides ? weights_.number("attention.key_length_swa", head_dim_) : head_dim_);
+      ropes_.emplace_back(&weights_, layer, n_layers_, heads_[layer], slides);
     }
     readMultipliers();
     keys_.resize(n_layers_);
     values_.resize(n_layers_);
     columns_.resize(n_layers_);
   }
+
+  /// How near the router's choices have been, so far (support/float64_experts.h).
+  double leastMargin() const { return experts_.leastMargin(); }
 
   size_t nVocab() { return weights_["token_embd.weight"].size() / n_embd_; }
 
@@ -47,6 +53,7 @@ class Float64Model {
     const std::vector<double>& embedding = weights_["token_embd.weight"];
     std::vector<double> x = part(embedding, static_cast<size_t>(id) * n_embd_, n_embd_);
     scale(&x, embedding_scale_);
+    const std::vector<double> inputs = layerInputs(id, x);
     for (size_t layer = 0; layer < n_layers_; ++layer) {
       const std::string prefix = "blk." + std::to_string(layer) + ".";
       const std::vector<double> u = normUnlessPost(x, prefix + "attn_norm.weight");
@@ -56,13 +63,22 @@ class Float64Model {
       mixed = normIfThere(mixed, prefix + "post_attention_norm.weight");
       scale(&mixed, residual_scale_);
       add(&x, mixed);
-      std::vector<double> fed = feedForward(prefix, normUnlessPost(x, prefix + "ffn_norm.weight"));
+      const std::vector<double> z = normUnlessPost(x, prefix + "ffn_norm.weight");
+      std::vector<double> fed =
+          experts_.in(prefix) ? experts_.sum(prefix, z) : feedForward(prefix, z);
       fed = normIfThere(fed, prefix + "post_ffw_norm.weight");
       scale(&fed, residual_scale_);
       add(&x, fed);
+      if (!inputs.empty()) {
+        add(&x, layerInput(prefix, x, part(inputs, layer * input_, input_)));
+      }
+      if (weights_.has(prefix + "layer_output_scale.weight")) {
+        scale(&x, weights_[prefix + "layer_output_scale.weight"][0]);
+      }
     }
     ++n_tokens_;
-    const std::string last_norm = is("lfm2") ? "token_embd_norm.weight" : "output_norm.weight";
+    const std::string last_norm =
+        is("lfm2") || is("lfm2moe") ? "token_embd_norm.weight" : "output_norm.weight";
     const bool untied = weights_.has("output.weight");
     std::vector<double> logits =
         product(untied ? "output.weight" : "token_embd.weight", norm(x, last_norm));
@@ -91,8 +107,13 @@ class Float64Model {
       return value != 0 ? value : otherwise;
     };
     score_scale_ = 1 / std::sqrt(static_cast<double>(head_dim_));
-    if (is("gemma3") || is("gemma2")) {
+    if (is("gemma3") || is("gemma2") || is("gemma4")) {
       embedding_scale_ = std::sqrt(n);
+    }
+    if (is("gemma4")) {
+      score_scale_ = 1;
+      logit_cap_ = weights_.real("final_logit_softcapping", 30);
+      input_ = weights_.number("embedding_length_per_layer_input");
     }
     if (is("gemma2")) {
       score_cap_ = weights_.real("attn_logit_softcapping", 50);
@@ -101,7 +122,7 @@ class Float64Model {
         score_scale_ = 1 / std::sqrt(n / static_cast<double>(n_heads_));
       }
     }
-    if (is("granite")) {
+    if (is("granite") || is("granitemoe")) {
       embedding_scale_ = givenOr("embedding_scale", 1);
       residual_scale_ = givenOr("residual_scale", 1);
       score_scale_ = givenOr("attention.scale", score_scale_);
@@ -120,20 +141,64 @@ class Float64Model {
     }
   }
 
+  // ---- Inputs of the layers' own (Gemma 4) -------------------------------------------------------
+
+  // [layer][input_]; empty: there are none.
+  Vector layerInputs(int32_t id, const Vector& x) {
+    if (input_ == 0) {
+      return {};
+    }
+    const size_t all = input_ * n_layers_;
+    Vector rows = part(weights_["per_layer_token_embd.weight"], static_cast<size_t>(id) * all, all);
+    scale(&rows, std::sqrt(static_cast<double>(input_)));
+    Vector projected = product("per_layer_model_proj.weight", x);
+    scale(&projected, 1 / std::sqrt(static_cast<double>(n_embd_)));
+    Vector inputs;
+    for (size_t layer = 0; layer < n_layers_; ++layer) {
+      const Vector of = norm(part(projected, layer * input_, input_), "per_layer_proj_norm.weight");
+      inputs.insert(inputs.end(), of.begin(), of.end());
+    }
+    add(&inputs, rows);
+    scale(&inputs, 1 / std::sqrt(2.0));
+    return inputs;
+  }
+
+  Vector layerInput(const std::string& prefix, const Vector& x, const Vector& input) {
+    Vector gate = product(prefix + "inp_gate.weight", x);
+    for (size_t i = 0; i < input_; ++i) {
+      gate[i] = activation(gate[i]) * input[i];
+    }
+    return norm(product(prefix + "proj.weight", gate), prefix + "post_norm.weight");
+  }
+
   // ---- Mixers ------------------------------------------------------------------------------------
 
   Vector attention(size_t layer, const std::string& prefix, const Vector& u, size_t sinks,
                    size_t window) {
     const size_t n_kv = n_kv_heads_[layer];
     Vector q = projection(prefix, "attn_q", u, 0, n_heads_);
+    if (const size_t source = memoryOf(layer); source != layer) {
+      q = headsNormed(q, prefix + "attn_q_norm.weight", heads_[layer]);
+      const size_t seen = keys_[source].size();
+      const bool slides = windows_[layer] != 0;
+      return product(
+          prefix + "attn_output.weight",
+          attend(layer, prefix, q, slides ? n_tokens_ + 1 - seen : 0, slides ? 0 : sinks));
+    }
     Vector k = projection(prefix, "attn_k", u, n_heads_, n_kv);
-    const Vector v = projection(prefix, "attn_v", u, n_heads_ + n_kv, n_kv);
-    if (is("olmo2")) {  // over the whole row
+    Vector v = k;
+    if (weights_.has(prefix + "attn_v.weight") || weights_.has(prefix + "attn_qkv.weight")) {
+      v = projection(prefix, "attn_v", u, n_heads_ + n_kv, n_kv);
+    }
+    if (is("gemma4")) {
+      v = headsNormed(v, "", heads_[layer]);
+    }
+    if (is("olmo2") || is("olmoe")) {  // over the whole row
       q = norm(q, prefix + "attn_q_norm.weight");
       k = norm(k, prefix + "attn_k_norm.weight");
     } else if (!is("hunyuan-dense")) {  // which norms what it has rotated
-      q = headsNormed(q, prefix + "attn_q_norm.weight");
-      k = headsNormed(k, prefix + "attn_k_norm.weight");
+      q = headsNormed(q, prefix + "attn_q_norm.weight", heads_[layer]);
+      k = headsNormed(k, prefix + "attn_k_norm.weight", heads_[layer]);
     }
     keys_[layer].push_back(k);
     values_[layer].push_back(v);
@@ -149,23 +214,40 @@ class Float64Model {
     return product(prefix + "attn_output.weight", attend(layer, prefix, q, first, kept_sinks));
   }
 
+  // The layer whose keys and values it reads: itself, or the last of its sort among those that have any.
+  size_t memoryOf(size_t layer) const {
+    const size_t owners =
+        n_layers_ - (is("gemma4") ? weights_.number("attention.shared_kv_layers", 0) : 0);
+    if (layer < owners) {
+      return layer;
+    }
+    size_t source = owners - 1;
+    while ((windows_[source] != 0) != (windows_[layer] != 0)) {
+      --source;
+    }
+    return source;
+  }
+
   // The oldest key stands at position `first`. Where norms come after RoPE, scores are no functions of distances: what
   // the window holds is then scored where it was read, and sinks from where the query stands inside the cache.
   Vector attend(size_t layer, const std::string& prefix, const Vector& query, size_t first,
                 size_t sinks) {
-    const size_t n = keys_[layer].size();
+    const size_t head_dim = heads_[layer];
+    const std::vector<Vector>& kept_keys = keys_[memoryOf(layer)];
+    const std::vector<Vector>& kept_values = values_[memoryOf(layer)];
+    const size_t n = kept_keys.size();
     const size_t shift = is("hunyuan-dense") ? n_tokens_ + 1 - first - n : 0;
     const size_t n_kv = n_kv_heads_[layer];
     const size_t now = first + n - 1;
     std::vector<std::vector<Vector>> keys(n_kv);
     for (size_t kv = 0; kv < n_kv; ++kv) {
       for (size_t j = 0; j < n; ++j) {
-        keys[kv].push_back(placed(layer, keys_[layer][j], kv,
+        keys[kv].push_back(placed(layer, kept_keys[j], kv,
                                   j < sinks ? first + j : first + j + shift,
                                   prefix + "attn_k_norm.weight"));
       }
     }
-    Vector out(n_heads_ * head_dim_);
+    Vector out(n_heads_ * head_dim);
     for (size_t h = 0; h < n_heads_; ++h) {
       const size_t kv = h / (n_heads_ / n_kv);
       Vector q = placed(layer, query, h, now, prefix + "attn_q_norm.weight");
@@ -177,7 +259,7 @@ class Float64Model {
       }
       Vector scores(n);
       for (size_t j = 0; j < n; ++j) {
-        for (size_t c = 0; c < head_dim_; ++c) {
+        for (size_t c = 0; c < head_dim; ++c) {
           scores[j] += (j < sinks ? q : ring_q)[c] * stored(keys[kv][j][c]);
         }
         scores[j] = capped(scores[j] * score_scale_, score_cap_);
@@ -189,8 +271,8 @@ class Float64Model {
         sum += score;
       }
       for (size_t j = 0; j < n; ++j) {
-        for (size_t c = 0; c < head_dim_; ++c) {
-          out[h * head_dim_ + c] += scores[j] / sum * stored(values_[layer][j][kv * head_dim_ + c]);
+        for (size_t c = 0; c < head_dim; ++c) {
+          out[h * head_dim + c] += scores[j] / sum * stored(kept_values[j][kv * head_dim + c]);
         }
       }
     }
@@ -201,7 +283,7 @@ class Float64Model {
   Vector placed(size_t layer, const Vector& heads, size_t head, size_t position,
                 const std::string& norm_name) {
     const Vector rotated =
-        ropes_[layer].rotated(part(heads, head * head_dim_, head_dim_), position);
+        ropes_[layer].rotated(part(heads, head * heads_[layer], heads_[layer]), position);
     return is("hunyuan-dense") ? norm(rotated, norm_name) : rotated;
   }
 
@@ -262,7 +344,7 @@ class Float64Model {
   static double capped(double x, double cap) { return cap != 0 ? cap * std::tanh(x / cap) : x; }
 
   double activation(double x) const {
-    if (!is("gemma3") && !is("gemma2")) {
+    if (!is("gemma3") && !is("gemma2") && !is("gemma4")) {
       return x / (1 + std::exp(-x));
     }
     return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
@@ -292,8 +374,9 @@ class Float64Model {
     return out;
   }
 
+  // `name` empty: a weight of 1.
   Vector norm(const Vector& x, const std::string& name) {
-    const Vector& w = weights_[name];
+    const Vector w = name.empty() ? Vector(x.size(), 1.0) : weights_[name];
     double sum = 0;
     for (const double v : x) {
       sum += v * v;
@@ -310,19 +393,23 @@ class Float64Model {
   Vector normUnlessPost(const Vector& x, const std::string& name) {
     return is("exaone4") || is("olmo2") ? x : norm(x, name);
   }
-  Vector headsNormed(const Vector& heads, const std::string& name) {
+  Vector headsNormed(const Vector& heads, const std::string& name, size_t head_dim) {
     Vector out;
-    for (size_t at = 0; at < heads.size(); at += head_dim_) {
-      const Vector head = normIfThere(part(heads, at, head_dim_), name);
+    for (size_t at = 0; at < heads.size(); at += head_dim) {
+      const Vector one = part(heads, at, head_dim);
+      const Vector head = name.empty() ? norm(one, name) : normIfThere(one, name);
       out.insert(out.end(), head.begin(), head.end());
     }
     return out;
   }
 
   Float64Weights weights_;
+  Float64Experts experts_{&weights_};
   const bool rounds_;
   size_t n_layers_ = 0, n_heads_ = 0, n_embd_ = 0, head_dim_ = 0;
   std::vector<size_t> n_kv_heads_;  ///< by layer; 0: a short convolution
+  size_t input_ = 0;                ///< values of a layer's own input
+  std::vector<size_t> heads_;       ///< head size, by layer
   std::vector<size_t> windows_;     ///< by layer; 0: what the session keeps
   std::vector<Float64Rope> ropes_;  ///< by layer
   double eps_ = 0;

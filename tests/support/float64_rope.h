@@ -20,7 +20,9 @@ inline std::vector<size_t> float64Windows(const Float64Weights& file, size_t n_l
       const size_t period = file.number("attention.sliding_window_pattern", usual_period);
       return layer % period != period - 1;
     };
-    if (name == "lfm2") {  // of every layer that attends
+    if (name == "gemma4") {
+      windows[layer] = file.flags("attention.sliding_window_pattern")[layer] ? asked : 0;
+    } else if (name == "lfm2") {  // of every layer that attends
       windows[layer] = asked;
     } else if (name == "gemma3" && allBut(6)) {
       windows[layer] = file.number("attention.sliding_window");
@@ -41,7 +43,7 @@ class Float64Rope {
   Float64Rope(Float64Weights* file, size_t layer, size_t n_layers, size_t head_dim, bool windowed)
       : neighbours_(pairsNeighbours(file->architecture())) {
     const std::string& name = file->architecture();
-    const bool scaled = !windowed || name != "gemma3";
+    const bool scaled = !windowed || (name != "gemma3" && name != "gemma4");
     double base = scaled ? file->real("rope.freq_base", 10000.0) : 10000.0;
     const double alpha = file->real("rope.scaling.alpha", 0);
     if (name == "hunyuan-dense" && alpha > 0) {
@@ -55,7 +57,8 @@ class Float64Rope {
              !(name == "granite" && !file->flag("rope.scaling.finetuned", true)) &&
              !(name == "exaone4" && n_layers == 64 && !windowed);
     const size_t all = file->number("rope.dimension_count", head_dim);
-    const size_t dims = windowed ? file->number("rope.dimension_count_swa", all) : all;
+    const size_t sliding = name == "gemma4" ? head_dim : all;
+    const size_t dims = windowed ? file->number("rope.dimension_count_swa", sliding) : all;
     for (size_t i = 0; i < dims / 2; ++i) {
       const double plain =
           std::pow(base, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
@@ -98,8 +101,8 @@ class Float64Rope {
  private:
   // The others pair i with the one half of what is turned behind it.
   static bool pairsNeighbours(const std::string& name) {
-    const std::vector<std::string> names = {"llama",   "smollm3",  "granite",
-                                            "minicpm", "ernie4_5", "mistral3"};
+    const std::vector<std::string> names = {"llama",    "smollm3",  "granite",   "minicpm",
+                                            "ernie4_5", "mistral3", "granitemoe"};
     return std::find(names.begin(), names.end(), name) != names.end();
   }
 

@@ -67,6 +67,17 @@ class Float64Weights {
     return values;
   }
 
+  std::vector<bool> flags(const std::string& suffix) const {
+    GgufArray array;
+    (void)file_.getArray(key(suffix).c_str(), &array);
+    std::vector<bool> values;
+    GgufArrayReader reader(array);
+    for (bool value = false; reader.nextBool(&value);) {
+      values.push_back(value);
+    }
+    return values;
+  }
+
   bool has(const std::string& name) const {
     GgufTensor tensor;
     return file_.findTensor(name.c_str(), &tensor);

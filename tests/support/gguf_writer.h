@@ -120,6 +120,9 @@ class GgufWriter {
   void addInt32s(const std::string& key, const std::vector<int32_t>& values) {
     addArray(key, ValueType::kInt32, values);
   }
+  void addBools(const std::string& key, const std::vector<uint8_t>& values) {
+    addArray(key, ValueType::kBool, values);
+  }
   void addFloat32s(const std::string& key, const std::vector<float>& values) {
     addArray(key, ValueType::kFloat32, values);
   }

@@ -38,6 +38,83 @@ inline RandomLlama smallExaone4OfWindows() {
   return exaone4;
 }
 
+/// Each with experts of another number, width and choice.
+inline void addExpertFamilies(std::vector<RandomFamily>* families) {
+  RandomLlama model;
+  model.n_layers = 3;
+  model.architecture = "qwen3moe";
+  model.n_experts = 7;
+  model.experts_used = 3;
+  families->push_back({"qwen3moe", model});
+  model.n_experts = 5;
+  model.experts_used = 1;
+  model.expert_ff = 24;
+  families->push_back({"qwen3moe of one expert a token", model});
+  model.experts_used = 5;
+  families->push_back({"qwen3moe of all experts", model});
+  model.architecture = "olmoe";
+  model.n_kv_heads = 4;
+  model.tied_output = false;
+  model.n_layers = 2;
+  model.n_experts = 6;
+  model.experts_used = 2;
+  families->push_back({"olmoe", model});
+  model = RandomLlama();
+  model.n_layers = 3;
+  model.architecture = "granitemoe";
+  model.embedding_scale = 12;
+  model.residual_scale = 0.3f;
+  model.attention_scale = 0.2f;
+  model.logit_scale = 6;
+  model.n_experts = 6;
+  families->push_back({"granitemoe", model});
+  model.shared_expert_ff = 72;
+  families->push_back({"granitemoe of a shared expert", model});
+  model = smallLfm2();
+  model.architecture = "lfm2moe";
+  model.n_layers = 4;
+  model.kv_heads_by_layer = {0, 2, 0, 2};
+  model.n_experts = 5;
+  model.dense_layers = 2;
+  model.router_bias = true;
+  model.router_gain = 1;  // sigmoids of larger numbers are all near 0 or 1
+  families->push_back({"lfm2moe", model});
+  model.dense_layers = 0;
+  model.router_bias = false;
+  families->push_back({"lfm2moe without dense layers", model});
+}
+
+/// Gemma 4 with and without each of its parts.
+inline void addGemma4Families(std::vector<RandomFamily>* families) {
+  RandomLlama model;
+  model.architecture = "gemma4";
+  model.n_layers = 7;
+  model.head_dim = 32;
+  model.sliding_head_dim = 16;
+  model.local_window = 8;
+  model.rope_base = 1e6f;
+  model.rope_freqs = std::vector<float>(16, 1e30f);
+  std::fill_n(model.rope_freqs.begin(), 5, 1.0f);
+  model.slides_by_layer = {1, 0, 1, 0, 1, 1, 0};
+  model.n_ff_by_layer = {96, 96, 96, 96, 160, 160, 160};
+  model.shared_layers = 3;
+  model.layer_input = 12;
+  model.logit_cap = 3;
+  model.key_norm_gain = 0.15f;  // scores are not scaled
+  families->push_back({"gemma4", model});
+  model.shared_layers_have_keys = true;
+  model.layer_input = 0;
+  families->push_back({"gemma4 without inputs of layers", model});
+  model.shared_layers = 0;
+  model.layer_input = 32;
+  model.keys_are_values = {1, 4};
+  families->push_back({"gemma4 without shared layers", model});
+  model.keys_are_values = {3};
+  model.shared_layers = 3;
+  model.kv_heads_by_layer = {4, 1, 4, 1, 4, 4, 1};
+  families->push_back({"gemma4 of values from keys", model});
+}
+
 /// Granite to LFM2, most of five layers; those of windows have one of 8.
 inline std::vector<RandomFamily> randomFamilies() {
   std::vector<RandomFamily> families;
@@ -99,6 +176,8 @@ inline std::vector<RandomFamily> randomFamilies() {
   model->score_cap = 1.5f;  // so low that they are felt
   model->logit_cap = 2;
   families.push_back({"lfm2", smallLfm2()});
+  addExpertFamilies(&families);
+  addGemma4Families(&families);
   return families;
 }
 

@@ -58,6 +58,22 @@ struct RandomLlama {
   std::vector<float> short_factors, long_factors;  ///< of longrope
   /// A list instead of one number; 0, in lfm2: a short convolution.
   std::vector<uint32_t> kv_heads_by_layer;
+  /// Mixtures of experts; 0: none. The first `dense_layers` have a feed-forward instead.
+  uint32_t n_experts = 0;
+  uint32_t experts_used = 2;
+  uint32_t expert_ff = 40;
+  uint32_t shared_expert_ff = 0;
+  uint32_t dense_layers = 0;
+  bool router_bias = false;
+  float router_gain = 3;  ///< clear choices
+  // Of Gemma 4: layers whose window is local_window have heads of sliding_head_dim; the last `shared_layers` have no
+  // keys; some layers take values from keys.
+  std::vector<uint32_t> slides_by_layer;  ///< 1: it does
+  uint32_t sliding_head_dim = 0;          ///< 0: head_dim
+  uint32_t shared_layers = 0;
+  uint32_t layer_input = 0;
+  std::vector<uint32_t> keys_are_values;  ///< layers
+  bool shared_layers_have_keys = false;   ///< which mean nothing
   uint32_t seed = 1;
   uint32_t eos = 2;
   std::string chat_template;
@@ -90,7 +106,7 @@ struct RandomLlama {
     const auto norm = [&](const std::string& name) { vector(name, n_embd, 1.0f); };
     matrix("token_embd.weight", n_vocab, n_embd,
            embeddingDeviation() * std::sqrt(static_cast<float>(n_embd)));
-    norm(is({"lfm2"}) ? "token_embd_norm.weight" : "output_norm.weight");
+    norm(is({"lfm2", "lfm2moe"}) ? "token_embd_norm.weight" : "output_norm.weight");
     if (!tied_output) {
       matrix("output.weight", n_vocab, n_embd, 2.0f);
     }
@@ -102,20 +118,39 @@ struct RandomLlama {
       add(&out, "rope_factors_long.weight", {long_factors.size()}, long_factors);
     }
     const bool fused = architecture == "phi3";
+    if (layer_input != 0) {
+      matrix("per_layer_token_embd.weight", n_vocab, n_layers * layer_input, 1.0f);
+      matrix("per_layer_model_proj.weight", n_layers * layer_input, n_embd, 1.0f);
+      vector("per_layer_proj_norm.weight", layer_input, 1.0f);
+    }
     for (uint32_t layer = 0; layer < n_layers; ++layer) {
       const std::string prefix = "blk." + std::to_string(layer) + ".";
       const bool convolves = !kv_heads_by_layer.empty() && kv_heads_by_layer[layer] == 0;
       const uint32_t ff = n_ff_by_layer.empty() ? n_ff : n_ff_by_layer[layer];
       const uint32_t kv_heads = kv_heads_by_layer.empty() ? n_kv_heads : kv_heads_by_layer[layer];
-      if (is({"qwen3", "gemma3", "hunyuan-dense", "exaone4", "lfm2"}) && !convolves) {
-        vector(prefix + "attn_q_norm.weight", head_dim, 1.0f);
-        vector(prefix + "attn_k_norm.weight", head_dim, key_norm_gain);
+      const uint32_t head = headOf(layer);
+      const bool has_keys = layer < n_layers - shared_layers || shared_layers_have_keys;
+      if (is({"qwen3", "gemma3", "hunyuan-dense", "exaone4", "lfm2", "lfm2moe", "qwen3moe",
+              "gemma4"}) &&
+          !convolves) {
+        vector(prefix + "attn_q_norm.weight", head, 1.0f);
+        if (has_keys) {
+          vector(prefix + "attn_k_norm.weight", head, key_norm_gain);
+        }
       }
-      if (is({"olmo2"})) {
+      if (is({"olmo2", "olmoe"})) {
         vector(prefix + "attn_q_norm.weight", n_heads * head_dim, 1.0f);
         vector(prefix + "attn_k_norm.weight", n_kv_heads * head_dim, key_norm_gain);
       }
-      if (is({"gemma3", "gemma2", "exaone4", "olmo2"})) {
+      if (is({"gemma4"}) && layer % 3 != 2) {
+        vector(prefix + "layer_output_scale.weight", 1, 0.8f);
+      }
+      if (layer_input != 0) {
+        matrix(prefix + "inp_gate.weight", layer_input, n_embd, 1.0f);
+        matrix(prefix + "proj.weight", n_embd, layer_input, 1.0f);
+        norm(prefix + "post_norm.weight");
+      }
+      if (is({"gemma3", "gemma2", "exaone4", "olmo2", "gemma4"})) {
         vector(prefix + "post_attention_norm.weight", n_embd, post_norm_gain);
         vector(prefix + "post_ffw_norm.weight", n_embd, post_norm_gain);
       }
@@ -135,23 +170,32 @@ struct RandomLlama {
       } else if (fused) {
         matrix(prefix + "attn_qkv.weight", (n_heads + 2 * n_kv_heads) * head_dim, n_embd, 1.3f);
       } else {
-        matrix(prefix + "attn_q.weight", n_heads * head_dim, n_embd, 1.5f);
-        matrix(prefix + "attn_k.weight", kv_heads * head_dim, n_embd, 1.5f);
-        matrix(prefix + "attn_v.weight", kv_heads * head_dim, n_embd, 1.0f);
+        matrix(prefix + "attn_q.weight", n_heads * head, n_embd, 1.5f);
+        if (has_keys) {
+          matrix(prefix + "attn_k.weight", kv_heads * head, n_embd, 1.5f);
+        }
+        if (has_keys && std::find(keys_are_values.begin(), keys_are_values.end(), layer) ==
+                            keys_are_values.end()) {
+          matrix(prefix + "attn_v.weight", kv_heads * head, n_embd, 1.0f);
+        }
       }
       if (!convolves) {
-        matrix(prefix + "attn_output.weight", n_embd, n_heads * head_dim, 1.0f);
+        matrix(prefix + "attn_output.weight", n_embd, n_heads * head, 1.0f);
       }
       if (pre_norms) {
         norm(prefix + "ffn_norm.weight");
       }
-      if (fused) {
+      if (n_experts != 0 && layer >= dense_layers) {
+        addExperts(&out, prefix, &random);
+      } else if (fused) {
         matrix(prefix + "ffn_up.weight", 2 * ff, n_embd, 1.0f);
       } else {
         matrix(prefix + "ffn_gate.weight", ff, n_embd, 1.0f);
         matrix(prefix + "ffn_up.weight", ff, n_embd, 1.0f);
       }
-      matrix(prefix + "ffn_down.weight", n_embd, ff, 1.0f);
+      if (n_experts == 0 || layer < dense_layers) {
+        matrix(prefix + "ffn_down.weight", n_embd, ff, 1.0f);
+      }
     }
     return out;
   }
@@ -168,12 +212,50 @@ struct RandomLlama {
   bool is(std::initializer_list<const char*> names) const {
     return std::find(names.begin(), names.end(), architecture) != names.end();
   }
+  bool slides(uint32_t layer) const {
+    return !slides_by_layer.empty() && slides_by_layer[layer] != 0;
+  }
+  uint32_t headOf(uint32_t layer) const {
+    return slides(layer) && sliding_head_dim != 0 ? sliding_head_dim : head_dim;
+  }
+
+  void addExperts(GgufWriter* out, const std::string& prefix, std::mt19937* random) const {
+    const auto tensor = [&](const std::string& name, const std::vector<uint64_t>& dims,
+                            float deviation) {
+      std::normal_distribution<float> normal(0.0f, deviation);
+      size_t count = 1;
+      for (const uint64_t dim : dims) {
+        count *= dim;
+      }
+      std::vector<float> values(count);
+      for (float& value : values) {
+        value = normal(*random);
+      }
+      add(out, prefix + name, dims, values);
+    };
+    const float by_width = 1 / std::sqrt(static_cast<float>(n_embd));
+    tensor("ffn_gate_inp.weight", {n_embd, n_experts}, router_gain * by_width);
+    if (router_bias) {
+      tensor("exp_probs_b.bias", {n_experts}, 0.3f);
+    }
+    tensor("ffn_gate_exps.weight", {n_embd, expert_ff, n_experts}, by_width);
+    tensor("ffn_up_exps.weight", {n_embd, expert_ff, n_experts}, by_width);
+    tensor("ffn_down_exps.weight", {expert_ff, n_embd, n_experts},
+           1 / std::sqrt(static_cast<float>(expert_ff)));
+    if (shared_expert_ff != 0) {
+      tensor("ffn_gate_shexp.weight", {n_embd, shared_expert_ff}, by_width);
+      tensor("ffn_up_shexp.weight", {n_embd, shared_expert_ff}, by_width);
+      tensor("ffn_down_shexp.weight", {shared_expert_ff, n_embd},
+             1 / std::sqrt(static_cast<float>(shared_expert_ff)));
+    }
+  }
+
   /// Before what the architecture multiplies embeddings by.
   float embeddingDeviation() const {
     if (embedding_scale != 0 || is({"minicpm"})) {
       return 1 / (embedding_scale != 0 ? embedding_scale : 12.0f);
     }
-    return is({"gemma2"}) ? 1 / std::sqrt(static_cast<float>(n_embd)) : 1.0f;
+    return is({"gemma2", "gemma4"}) ? 1 / std::sqrt(static_cast<float>(n_embd)) : 1.0f;
   }
 
   void addKeys(GgufWriter* out) const {
@@ -189,7 +271,8 @@ struct RandomLlama {
     count("block_count", n_layers);
     count("embedding_length", n_embd);
     if (n_ff_by_layer.empty()) {
-      count("feed_forward_length", says_n_ff != 0 ? says_n_ff : n_ff);
+      const bool of_experts = is({"granitemoe", "olmoe"});
+      count("feed_forward_length", says_n_ff != 0 ? says_n_ff : of_experts ? expert_ff : n_ff);
     } else {
       out->addInt32s(architecture + ".feed_forward_length",
                      {n_ff_by_layer.begin(), n_ff_by_layer.end()});
@@ -201,9 +284,11 @@ struct RandomLlama {
       out->addInt32s(architecture + ".attention.head_count_kv",
                      {kv_heads_by_layer.begin(), kv_heads_by_layer.end()});
     }
-    if (is({"lfm2"})) {
+    if (is({"lfm2", "lfm2moe"})) {
       count("shortconv.l_cache", 3);
     }
+    addExpertKeys(out);
+    addGemma4Keys(out);
     if (hybrid) {
       out->addBool(architecture + ".rope.scaling.finetuned", true);
       count("expert_count", 0);
@@ -215,7 +300,8 @@ struct RandomLlama {
       count("ssm.state_size", 256);
       count("ssm.time_step_rank", 128);
     }
-    if (!is({"lfm2", "exaone4", "olmo2"})) {  // their heads are as wide as the model
+    if (!is({"lfm2", "lfm2moe", "exaone4", "olmo2",
+             "olmoe"})) {  // their heads are as wide as the model
       count("attention.key_length", head_dim);
       count("attention.value_length", head_dim);
     }
@@ -258,6 +344,40 @@ struct RandomLlama {
     real("attn_logit_softcapping", score_cap);
     real("final_logit_softcapping", logit_cap);
     real("attention.temperature_scale", temperature_scale);
+  }
+
+  void addExpertKeys(GgufWriter* out) const {
+    if (n_experts == 0) {
+      return;
+    }
+    const std::string of = architecture + ".";
+    out->addUint32(of + "expert_count", n_experts);
+    out->addUint32(of + "expert_used_count", experts_used);
+    if (is({"lfm2moe", "qwen3moe"})) {
+      out->addUint32(of + "expert_feed_forward_length", expert_ff);
+    }
+    if (is({"lfm2moe"})) {
+      out->addUint32(of + "expert_gating_func", 2);
+      out->addUint32(of + "leading_dense_block_count", dense_layers);
+    }
+    if (shared_expert_ff != 0) {
+      out->addUint32(of + "expert_shared_feed_forward_length", shared_expert_ff);
+    }
+  }
+
+  void addGemma4Keys(GgufWriter* out) const {
+    if (!is({"gemma4"})) {
+      return;
+    }
+    const std::string of = architecture + ".";
+    out->addUint32(of + "embedding_length_per_layer_input", layer_input);
+    out->addUint32(of + "attention.shared_kv_layers", shared_layers);
+    if (sliding_head_dim != 0) {
+      out->addUint32(of + "attention.key_length_swa", sliding_head_dim);
+      out->addUint32(of + "attention.value_length_swa", sliding_head_dim);
+    }
+    out->addBools(of + "attention.sliding_window_pattern",
+                  {slides_by_layer.begin(), slides_by_layer.end()});
   }
 
   static void add(GgufWriter* out, const std::string& name, const std::vector<uint64_t>& dims,

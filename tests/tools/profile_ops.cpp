@@ -220,7 +220,7 @@ int profile(const Options& given) {
   Arena measure;
   Plan plan;
   const auto build = [&](Arena* arena) {
-    return buildPlan(prepared.file, prepared.desc, prepared.totals, prepared.budget.cache,
+    return buildPlan(prepared.tensors, prepared.desc, prepared.totals, prepared.budget.cache,
                      prepared.budget.formats, prepared.budget.chunk, {printLog, nullptr}, arena,
                      &plan);
   };

@@ -1,6 +1,7 @@
 // Published models by shape: bytes of the cache and of the weights come out as published.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,11 +9,12 @@
 #include "base/workspace.h"
 #include "budget/budget.h"
 #include "gguf/model_file.h"
+#include "model/architecture.h"
 #include "oriel/tools.h"
 #include "plan/memory_layout.h"
 #include "plan/weight_layout.h"
 #include "support/captured_log.h"
-#include "tools/known_shapes.h"
+#include "tools/shape_weights.h"
 
 namespace oriel {
 namespace {
@@ -76,6 +78,33 @@ TEST(KnownShapes, bytes_per_token_are_those_published) {
   }
 }
 
+// ARCHITECTURES of 2026: what grows, and what a recurrent state or a convolution keeps whatever the window is.
+TEST(KnownShapes, bytes_per_token_and_states_of_hybrids_are_those_published) {
+  constexpr double kMiB = 1 << 20;
+  const struct {
+    const char* name;
+    uint64_t f16, k8v4;
+    double
+        state_mib;  // one version; of convolutions the three columns that they see, itself included
+    double digit;
+  } rows[] = {
+      {"qwen3.5-0.8b", 12288, 4992, 19.27, 0.01}, {"qwen3.5-2b", 12288, 4992, 19.27, 0.01},
+      {"qwen3.5-4b", 32768, 13312, 50.3, 0.1},    {"granite-4.0-h-350m", 4096, 1664, 21.6, 0.1},
+      {"granite-4.0-h-1b", 8192, 3328, 55, 1},    {"granite-4.0-h-tiny", 8192, 3328, 55, 1},
+      {"granite-4.0-h-micro", 8192, 3328, 74, 1}, {"falcon-h1-0.5b", 18432, 7488, 27.7, 0.1},
+      {"falcon-h1-1.5b", 24576, 9984, 73, 1},     {"lfm2-350m", 12288, 4992, 0.12, 0.01},
+      {"lfm2-1.2b", 12288, 4992, 0.23, 0.01},     {"lfm2-2.6b", 16384, 6656, 0.52, 0.01},
+      {"lfm2-8b-a1b", 12288, 4992, 0.42, 0.01},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.f16, growthOf(row.name, kF16)) << row.name;
+    EXPECT_EQ(row.k8v4, growthOf(row.name, kK8V4)) << row.name;
+    const uint64_t fixed = memoryGrowth(modelDescOf(shapeOf(row.name)), kF16).fixed_bytes;
+    const uint32_t versions = shapeOf(row.name).count("rb") != 0 ? kStateSlots : 1;
+    EXPECT_NEAR(row.state_mib, static_cast<double>(fixed / versions) / kMiB, row.digit) << row.name;
+  }
+}
+
 TEST(KnownShapes, latent_caches_take_one_vector_a_token) {
   EXPECT_EQ(70272u, growthOf("deepseek-v3", kF16));
   EXPECT_EQ(35712u, growthOf("minicpm3-4b", kF16));
@@ -86,17 +115,23 @@ TEST(KnownShapes, local_layers_stop_growing_at_their_window) {
     const char* name;
     uint64_t growth, local, at_8192;
   } rows[] = {
-      {"gemma-2-2b", 53248, 218103808, 654311424}, {"gemma-3-270m", 3072, 7864320, 33030144},
-      {"gemma-3-1b", 4096, 11534336, 45088768},    {"gemma-3-4b", 20480, 121634816, 289406976},
-      {"gemma-3n-e2b", 8192, 16777216, 83886080},  {"gemma-3n-e4b", 8192, 16777216, 83886080},
+      {"gemma-2-2b", 53248, 218103808, 654311424},
+      {"gemma-3-270m", 3072, 7864320, 33030144},
+      {"gemma-3-1b", 4096, 11534336, 45088768},
+      {"gemma-3-4b", 20480, 121634816, 289406976},
+      {"gemma-3n-e2b", 8192, 16777216, 83886080},
+      {"gemma-3n-e4b", 8192, 16777216, 83886080},
       {"gpt-oss-20b", 24576, 3145728, 204472320},
+      // 12 and 20 layers of 512 tokens with one and two heads of 256; 3 and 4 that see all.
+      {"gemma-4-e2b", 6144, 6u << 20, 56623104},
+      {"gemma-4-e4b", 16384, 20u << 20, 155189248},
   };
   for (const auto& row : rows) {
     const MemoryGrowth growth = memoryGrowth(modelDescOf(shapeOf(row.name)), kF16);
     EXPECT_EQ(row.growth, growth.per_token) << row.name;
     EXPECT_EQ(row.local, growth.sliding_bytes) << row.name;
     EXPECT_EQ(row.at_8192, bytesAt(row.name, kF16, 8192)) << row.name;
-    const uint32_t window = shapeOf(row.name).sliding_window;
+    const uint32_t window = shapeOf(row.name).layers.sliding_window;
     EXPECT_EQ(row.local, growth.sliding_per_token * window) << row.name;
     EXPECT_LT(bytesAt(row.name, kF16, window - 1), row.growth * (window - 1) + row.local)
         << row.name;
@@ -129,26 +164,92 @@ TEST(KnownShapes, parameters_are_those_published) {
     const char* name;
     uint64_t parameters;
   } rows[] = {
-      {"gpt2-124m", 124439808},       {"gpt2-xl", 1557611200},      {"llama-2-7b", 6738415616},
-      {"llama-2-70b", 68976648192},   {"llama-3-70b", 70553706496}, {"llama-3-8b", 8030261248},
-      {"mistral-7b", 7241732096},     {"llama-3.2-1b", 1235814400}, {"llama-3.2-3b", 3212749824},
-      {"qwen2.5-0.5b", 494032768},    {"qwen2.5-1.5b", 1543714304}, {"qwen2.5-7b", 7615616512},
-      {"qwen3-0.6b", 596049920},      {"qwen3-1.7b", 1720574976},   {"qwen3-4b", 4022468096},
-      {"smollm2-135m", 134515008},    {"smollm2-360m", 361821120},  {"smollm2-1.7b", 1711376384},
-      {"tinyllama-1.1b", 1100048384}, {"phi-3.5-mini", 3821079552}, {"falcon-180b", 179522565120},
-      {"gemma-2-2b", 2614341888},     {"gemma-3-270m", 268098176},  {"gemma-3-1b", 999885952},
-      {"gemma-3-4b", 3880263168},     {"llama-3.1-8b", 8030261248},
+      {"gpt2-124m", 124439808},
+      {"gpt2-xl", 1557611200},
+      {"llama-2-7b", 6738415616},
+      {"llama-2-70b", 68976648192},
+      {"llama-3-70b", 70553706496},
+      {"llama-3-8b", 8030261248},
+      {"mistral-7b", 7241732096},
+      {"llama-3.2-1b", 1235814400},
+      {"llama-3.2-3b", 3212749824},
+      {"qwen2.5-0.5b", 494032768},
+      {"qwen2.5-1.5b", 1543714304},
+      {"qwen2.5-7b", 7615616512},
+      {"qwen3-0.6b", 596049920},
+      {"qwen3-1.7b", 1720574976},
+      {"qwen3-4b", 4022468096},
+      {"smollm2-135m", 134515008},
+      {"smollm2-360m", 361821120},
+      {"smollm2-1.7b", 1711376384},
+      {"tinyllama-1.1b", 1100048384},
+      {"phi-3.5-mini", 3821079552},
+      {"falcon-180b", 179522565120},
+      {"gemma-2-2b", 2614341888},
+      {"gemma-3-270m", 268098176},
+      {"gemma-3-1b", 999885952},
+      {"gemma-3-4b", 3880263168},
+      {"llama-3.1-8b", 8030261248},
+      {"lfm2-8b-a1b", 8339929856},
+      {"olmoe-1b-7b", 6919161856},
+      {"granite-3.1-1b-a400m", 1334628352},
+      {"qwen3-30b-a3b", 30532122624},
+      {"lfm2-350m", 354483968},
+      {"lfm2-1.2b", 1170340608},
+      {"ernie-4.5-0.3b", 360748032},
+      {"hunyuan-0.5b", 539010048},
+      {"exaone-4-1.2b", 1279391488},
+      {"olmo-2-1b", 1484916736},
   };
   for (const auto& row : rows) {
     EXPECT_EQ(row.parameters, shapeParameters(shapeOf(row.name))) << row.name;
   }
   EXPECT_NEAR(175e9, static_cast<double>(shapeParameters(shapeOf("gpt3-175b"))), 0.5e9);
+  // Half of it is the table of the layers' inputs, of which a token needs a row.
+  const uint64_t gemma = shapeParameters(shapeOf("gemma-4-e2b"));
+  const uint64_t table = 35ull * 256 * 262144;
+  EXPECT_NEAR(2.349e9, static_cast<double>(table), 0.001e9);
+  EXPECT_NEAR(2.28e9, static_cast<double>(gemma - table), 0.01e9);
+}
+
+// Of Gemma 4 what stays in the file is counted there: 18 bytes for 32 values of Q4_0.
+TEST(KnownShapes, the_layers_input_embeddings_stay_in_the_file) {
+  OnFile rows;
+  rows.rows = true;
+  const ModelShape& shape = shapeOf("gemma-4-e2b");
+  const PlanTotals held = measureShape(shape, WeightType::kQ4_0, OnFile());
+  const PlanTotals filed = measureShape(shape, WeightType::kQ4_0, rows);
+  constexpr uint64_t kTableBytes = 262144ull * (35 * 256) / 32 * 18;
+  EXPECT_EQ(0u, held.on_file_bytes);
+  EXPECT_EQ(kTableBytes, filed.on_file_bytes);
+  EXPECT_NEAR(static_cast<double>(held.weights_bytes - kTableBytes),
+              static_cast<double>(filed.weights_bytes), 8192)
+      << "but for segments' ends";
+  EXPECT_EQ(held.weights_read_bytes_per_token, filed.weights_read_bytes_per_token);
+  EXPECT_EQ(0u, measureShape(shapeOf("llama-3.2-1b"), WeightType::kQ4_0, rows).on_file_bytes);
+}
+
+// Of 32 experts a token reads 4.
+TEST(KnownShapes, experts_are_read_as_far_as_a_token_uses_them) {
+  ModelShape shape = shapeOf("lfm2-8b-a1b");
+  const PlanTotals totals = measureShape(shape, WeightType::kF16, OnFile());
+  constexpr uint64_t kExpertBytes = 3ull * 1792 * 2048 * 2;
+  EXPECT_NEAR(static_cast<double>(totals.weights_bytes - 22 * 28 * kExpertBytes),
+              static_cast<double>(totals.weights_read_bytes_per_token), 1e6);
+  const ModelDesc model = modelDescOf(shape);
+  const WorkShape work = workOf(shape, model, WeightType::kF16);
+  uint64_t body = 0;
+  for (uint32_t i = 0; i < work.n_matrices; ++i) {
+    body += work.matrices[i].body_weights;
+  }
+  EXPECT_EQ(work.matrices[0].head_weights, 65536u * 2048u);
+  EXPECT_NEAR(1.4e9, static_cast<double>(body), 0.05e9) << "1.5 B active with the embedding";
 }
 
 TEST(KnownShapes, weights_that_are_not_described_are_not_invented) {
   for (uint32_t i = 0; i < knownShapeCount(); ++i) {
     const ModelShape& shape = knownShape(i);
-    const uint64_t bytes = measureShape(shape, WeightType::kQ4_0).weights_bytes;
+    const uint64_t bytes = measureShape(shape, WeightType::kQ4_0, OnFile()).weights_bytes;
     EXPECT_EQ(shape.weightsKnown(), bytes != 0) << shape.name;
     EXPECT_EQ(shape.weightsKnown(), shapeParameters(shape) != 0) << shape.name;
     if (shape.weightsKnown()) {
@@ -168,20 +269,185 @@ TEST(KnownShapes, rows_are_consistent) {
     EXPECT_EQ(&shape, findShape(shape.name));
     EXPECT_LT(std::string(shape.name).size(), sizeof(oriel_shape_info().name));
     EXPECT_EQ(0u, shape.n_heads % shape.n_kv_heads) << shape.name;
-    EXPECT_LT(shape.sliding_layers + shape.shared_layers, shape.n_layers) << shape.name;
-    EXPECT_EQ(shape.sliding_layers == 0, shape.sliding_window == 0) << shape.name;
+    EXPECT_LT(shape.layers.shared_layers, shape.n_layers) << shape.name;
+    EXPECT_EQ(shape.count("s") == 0, shape.layers.sliding_window == 0) << shape.name;
+    EXPECT_EQ(shape.count("c") == 0, shape.layers.conv_taps == 0) << shape.name;
+    EXPECT_EQ(shape.count("rb") == 0, shape.layers.state_words == 0) << shape.name;
+    EXPECT_EQ(shape.n_layers, shape.count("ascrb")) << shape.name;
+    const size_t sorts = std::string(shape.layers.sorts).size();
+    EXPECT_TRUE(sorts <= 10 || sorts == shape.n_layers) << shape.name << ": a list of all layers";
     const ModelDesc model = modelDescOf(shape);
     uint32_t memories = 0;
     forEachMemory(model, CacheShape(), kF16, [&](const Memory&) { ++memories; });
-    EXPECT_EQ(shape.n_layers - shape.shared_layers, memories) << shape.name;
+    EXPECT_EQ(shape.n_layers + shape.count("b") - shape.layers.shared_layers, memories)
+        << shape.name;
     test::CapturedLog log;
     EXPECT_TRUE(checkMemories(model, log.log()).ok()) << shape.name << ": " << log.errors();
   }
   EXPECT_EQ(nullptr, findShape("no-such-model"));
 }
 
-// A file of the same shape and types takes the bytes that its shape says.
+// ---- Beside the plan of a file --------------------------------------------------------------------
+
+uint64_t rowsOrCols(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
+  switch (extent) {
+    case Extent::kOne:
+      return 1;
+    case Extent::kEmbedding:
+      return desc.n_embd;
+    case Extent::kHead:
+      return kind.head_dim;
+    case Extent::kQueries:
+      return uint64_t{kind.n_heads} * kind.head_dim;
+    case Extent::kKeyValues:
+      return uint64_t{kind.n_kv_heads} * kind.head_dim;
+    case Extent::kQkv:
+      return uint64_t{kind.n_heads + 2 * kind.n_kv_heads} * kind.head_dim;
+    case Extent::kFeedForward:
+      return kind.n_ff;
+    case Extent::kGateUp:
+      return 2ull * kind.n_ff;
+    case Extent::kVocabulary:
+      return desc.n_vocab;
+    case Extent::kRopePairs:
+      return desc.ropes[kMainRope].dims / 2;
+    case Extent::kThreeEmbeddings:
+      return 3ull * desc.n_embd;
+    case Extent::kConvTaps:
+      return kind.conv_taps;
+    case Extent::kExperts:
+      return kind.experts.count;
+    case Extent::kExpertFeedForward:
+      return kind.experts.n_ff;
+    case Extent::kLayerInput:
+      return desc.layer_input;
+    case Extent::kLayerInputs:
+      return uint64_t{desc.layer_input} * desc.n_layers;
+  }
+  return 0;
+}
+
+bool hasLayerTensor(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
+  const LayerKind& kind = desc.kind(layer);
+  const bool attends = kind.mixer == Mixer::kAttention;
+  switch (rule.where) {
+    case Where::kModel:
+    case Where::kModelLayerInputs:
+      return false;
+    case Where::kEveryLayer:
+      return true;
+    case Where::kAttentionLayers:
+      return attends;
+    case Where::kMemoryLayers:
+      return attends && desc.ownsMemory(layer);
+    case Where::kConvLayers:
+      return kind.mixer == Mixer::kShortConv;
+    case Where::kDenseLayers:
+      return kind.experts.count == 0;
+    case Where::kExpertLayers:
+      return kind.experts.count != 0;
+    case Where::kSharedLayers:
+      return kind.experts.count != 0 && kind.n_ff != 0;
+    case Where::kLayerInputs:
+      return desc.layer_input != 0;
+  }
+  return false;
+}
+
+/// The tensors that a file of the shape would have, without the file: matrices of one type, the rest f32.
+class MadeUpFile {
+ public:
+  MadeUpFile(const ModelShape& shape, TensorType type, const Log& log)
+      : desc(modelDescOf(shape)), type_(static_cast<uint32_t>(type)) {
+    EXPECT_TRUE(tensors.create(kMaxTensors - 1, desc.n_layers, defaultAllocator(), log).ok());
+    const Architecture* const rules =
+        findArchitecture({shape.architecture, std::strlen(shape.architecture)});
+    EXPECT_NE(nullptr, rules) << shape.architecture;
+    forEachRule(*rules, [&](const TensorRule& rule) {
+      const bool of_inputs = rule.where == Where::kModelLayerInputs;
+      if (rule.where == Where::kModel || (of_inputs && desc.layer_input != 0)) {
+        add(rule, 0);
+      }
+      for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
+        if (hasLayerTensor(rule, desc, layer)) {
+          add(rule, layer);
+        }
+      }
+    });
+    if (desc.tied_output) {
+      tensors.tieOutput();
+    }
+  }
+
+  ModelDesc desc;
+  TensorIndex tensors;
+
+ private:
+  void add(const TensorRule& rule, uint32_t layer) {
+    if (rule.role == TensorRole::kOutput && desc.tied_output) {
+      return;
+    }
+    const LayerKind& kind = desc.kind(layer);
+    GgufTensor tensor;
+    tensor.dims[0] = rowsOrCols(desc, kind, rule.cols);
+    tensor.dims[1] = rowsOrCols(desc, kind, rule.rows);
+    tensor.dims[2] = rowsOrCols(desc, kind, rule.depth);
+    tensor.dims[3] = 1;
+    const bool is_f32 = rule.rows == Extent::kOne || rule.role == TensorRole::kConvTaps ||
+                        rule.role == TensorRole::kRouter;
+    tensor.type = is_f32 ? static_cast<uint32_t>(TensorType::kF32) : type_;
+    tensor.bytes = fileRowBytes(tensor.type, static_cast<uint32_t>(tensor.dims[0])) *
+                   tensor.dims[1] * tensor.dims[2];
+    tensors.add(rule.role, layer, tensor);
+  }
+
+  uint32_t type_;
+};
+
+// Of every shape whose architecture runs here and has weights: what tensors say is what the shape says.
 TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
+  OnFile held;
+  OnFile filed;
+  filed.rows = true;
+  OnFile slots = filed;
+  uint32_t compared = 0;
+  for (uint32_t i = 0; i < knownShapeCount(); ++i) {
+    const ModelShape& shape = knownShape(i);
+    const GgufString architecture = {shape.architecture, std::strlen(shape.architecture)};
+    if (!shape.weightsKnown() || findArchitecture(architecture) == nullptr) {
+      continue;
+    }
+    ++compared;
+    slots.expert_slots = shape.layers.experts.count != 0 ? shape.layers.experts.used + 1 : 0;
+    for (const auto& [type, tensor_type] : {std::pair{WeightType::kQ4_0, TensorType::kQ4_0},
+                                            std::pair{WeightType::kF16, TensorType::kF16}}) {
+      for (const OnFile& on_file : {held, filed, slots}) {
+        SCOPED_TRACE(std::string(shape.name) + (on_file.rows ? ", rows on file" : ""));
+        test::CapturedLog log;
+        const MadeUpFile file(shape, tensor_type, log.log());
+        PlanTotals expected;
+        const Status status =
+            measureWeights(file.tensors, file.desc, on_file, log.log(), &expected);
+        if (!status.ok()) {  // too large to run, not to plan for
+          EXPECT_NE(std::string::npos, log.errors().find("use a smaller model")) << log.errors();
+        }
+        const PlanTotals got = measureShape(shape, type, on_file);
+        EXPECT_EQ(expected.weights_bytes, got.weights_bytes);
+        EXPECT_EQ(expected.weight_segments, got.weight_segments);
+        EXPECT_EQ(expected.upload_half_bytes, got.upload_half_bytes);
+        EXPECT_EQ(expected.weights_read_bytes_per_token, got.weights_read_bytes_per_token);
+        EXPECT_EQ(expected.head_read_bytes, got.head_read_bytes);
+        EXPECT_EQ(expected.on_file_bytes, got.on_file_bytes);
+        EXPECT_EQ(expected.on_file.rows, got.on_file.rows);
+        EXPECT_EQ(expected.on_file.expert_slots, got.on_file.expert_slots);
+      }
+    }
+  }
+  EXPECT_GE(compared, 35u);
+}
+
+// A real file takes the bytes that its shape says.
+TEST(KnownShapes, weights_of_files_are_counted_as_their_shapes_are) {
   const struct {
     const char* file;
     WeightType type;
@@ -214,6 +480,7 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
     ++compared;
     ASSERT_TRUE(measureWeights(tensors, model, OnFile(), log.log(), &expected).ok());
     const ModelShape shape = {"file",
+                              "llama",
                               model.n_layers,
                               model.n_heads,
                               model.n_kv_heads,
@@ -222,12 +489,8 @@ TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
                               model.n_ff,
                               model.n_vocab,
                               model.context_train,
-                              model.tied_output ? uint32_t{kTied} : 0u,
-                              0,
-                              0,
-                              0,
-                              0};
-    const PlanTotals got = measureShape(shape, entry.type);
+                              model.tied_output ? uint32_t{kTied} : 0u};
+    const PlanTotals got = measureShape(shape, entry.type, OnFile());
     EXPECT_EQ(expected.weights_bytes, got.weights_bytes);
     EXPECT_EQ(expected.weight_segments, got.weight_segments);
     EXPECT_EQ(expected.upload_half_bytes, got.upload_half_bytes);
@@ -358,7 +621,7 @@ TEST(KnownShapes, precision_grows_with_memory_and_loss_only_falls) {
     const ModelShape* found = findShape(name);
     const ModelShape& shape = found != nullptr ? *found : small;
     const ModelDesc model = modelDescOf(shape);
-    const PlanTotals totals = measureShape(shape, WeightType::kQ4_0);
+    const PlanTotals totals = measureShape(shape, WeightType::kQ4_0, OnFile());
     BudgetRequest request;
     Budget budget;
     ASSERT_TRUE(chooseBudget(model, totals, request, Log(), &budget).ok());
@@ -393,8 +656,8 @@ TEST(KnownShapes, layers_with_a_window_of_their_own_take_rotations_of_their_own)
   ModelShape plain = *findShape("gemma-3-270m");
   const ModelDesc with = modelDescOf(plain);
   EXPECT_EQ(15u, slidingLayers(with));
-  EXPECT_EQ(512u, with.viewOf(with.n_layers - 1).window);
-  plain.sliding_layers = 0;
+  EXPECT_EQ(512u, with.viewOf(0).window);
+  plain.layers = {};
   constexpr uint32_t kChunk = 64;
   // A third table of 256 / 2 pairs, and a second view, for each token of the chunk.
   EXPECT_EQ(kChunk * (256u * sizeof(float) + 16),

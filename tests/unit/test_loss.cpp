@@ -107,10 +107,21 @@ TEST(Loss, layers_share_the_rounding_as_they_were_measured) {
 }
 
 TEST(Loss, small_heads_make_keys_dearer) {
-  EXPECT_EQ(1, LossModel::keyPriorScale(128));
-  EXPECT_EQ(2, LossModel::keyPriorScale(64));
-  EXPECT_GT(LossModel().keys_int4 * LossModel::keyPriorScale(8), LossModel().kl_limit)
+  const auto scaleOf = [](std::initializer_list<uint32_t> head_dims) {
+    ModelDesc model = modelOf(static_cast<uint32_t>(head_dims.size()));
+    for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
+      LayerKind kind = model.kinds[0];
+      kind.head_dim = head_dims.begin()[layer];
+      model.layers[layer].kind = addKind(kind, &model);
+    }
+    return LossModel::keyPriorScale(model);
+  };
+  EXPECT_EQ(1, scaleOf({128, 128, 128}));
+  EXPECT_EQ(2, scaleOf({64}));
+  EXPECT_EQ(128.0 / 96, scaleOf({96, 96, 96, 96, 96, 96, 96}));
+  EXPECT_GT(LossModel().keys_int4 * scaleOf({8, 8}), LossModel().kl_limit)
       << "measured 0.25 nats on a model with heads of 8";
+  EXPECT_EQ(0.4, scaleOf({512, 256, 256, 256})) << "of the mean";
 }
 
 TEST(Loss, past_the_trained_context_more_is_worse) {

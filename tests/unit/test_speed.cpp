@@ -18,7 +18,7 @@
 #include "speed/speed_file.h"
 #include "support/captured_log.h"
 #include "support/files.h"
-#include "tools/known_shapes.h"
+#include "tools/shape_weights.h"
 
 namespace oriel {
 namespace {
@@ -214,8 +214,8 @@ Planned planWith(const DeviceSpeed& speed, double min_tokens_per_s, uint64_t mem
   request.min_tokens_per_s = min_tokens_per_s;
   test::CapturedLog log;
   Planned planned;
-  planned.status = chooseBudget(model, measureShape(smallModel(), WeightType::kQ4_0), request,
-                                log.log(), &planned.budget)
+  planned.status = chooseBudget(model, measureShape(smallModel(), WeightType::kQ4_0, OnFile()),
+                                request, log.log(), &planned.budget)
                        .code();
   planned.error = log.errors();
   return planned;

@@ -100,6 +100,9 @@ struct oriel_speed {
    * models that were loaded before keep the others. */
   uint32_t kernels_changed;
   uint32_t reserved;
+  /* How fast experts are read from the model's file, packed and put into place, with what the system keeps of the file
+   * in memory at the time. Measured by every call, for files with experts. 0: not measured. */
+  double file_bytes_per_s;
 };
 
 /* The rates of the device that the options name, for models like the file: its widths, heads and types of
@@ -194,9 +197,15 @@ typedef struct oriel_shape_info {
   uint32_t context_train;
   uint32_t sliding_layers; /* of n_layers, see only sliding_window_tokens */
   uint32_t sliding_window_tokens;
-  uint32_t shared_layers; /* of n_layers, read another layer's cache */
-  uint32_t latent_dim;    /* MLA: values that a token takes in one layer; 0: keys and values */
-  uint64_t parameters;    /* 0: not known */
+  uint32_t shared_layers;      /* of n_layers, read another layer's cache */
+  uint32_t latent_dim;         /* MLA: values that a token takes in one layer; 0: keys and values */
+  uint64_t parameters;         /* 0: not known */
+  char architecture[32];       /* of its files: "llama" */
+  uint32_t convolution_layers; /* of n_layers, are short convolutions */
+  uint32_t state_layers;       /* of n_layers, keep a recurrent state */
+  uint64_t state_bytes;        /* of both kept whatever the window: columns, and two versions of each state */
+  uint32_t n_experts;          /* of a layer; 0: none */
+  uint32_t n_experts_used;     /* by a token */
 } oriel_shape_info;
 
 /* Shapes of published models that plans can be made for; this build need not be able to run them. Fills
