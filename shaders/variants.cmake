@@ -2,15 +2,22 @@
 # Names are <op>_<weights>_<kv>_<path>, leaving out what does not apply; the executor looks kernels up
 # by these names. Paths: `subgroup` sums lanes with subgroup arithmetic, `shared` through shared memory.
 
-# Of few bits from IQ2_XXS on. Files' TQ1_0 is packed as TQ2_0.
-foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS
-             IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S MXFP4 TQ2_0)
+foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_XS)
   string(TOLOWER ${type} name)
   oriel_shader(embed_${name} embed.comp WEIGHT_${type})
   oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
   oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
   oriel_shader(expert_matmul_${name} matmul.comp WEIGHT_${type} EXPERTS)
   oriel_shader(expert_matmul_${name}_texel matmul.comp WEIGHT_${type} EXPERTS TEXELS)
+endforeach()
+
+# Of few bits. Files' TQ1_0 is packed as TQ2_0.
+foreach(type IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S MXFP4 TQ2_0)
+  string(TOLOWER ${type} name)
+  oriel_shader(embed_${name} embed.comp WEIGHT_${type})
+  oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
+  oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
+  oriel_shader(expert_matmul_${name} matmul.comp WEIGHT_${type} EXPERTS)
 endforeach()
 
 # `dot`: by packed integer dot products.
