@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/workspace.h"
+#include "plan/codebooks.h"
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
 
@@ -98,6 +99,10 @@ class Loader {
       }
       total_ += slice->slice.size_bytes;
     }
+    total_ += plan_.codebooks.size_bytes;
+    if (plan_.codebooks.size_bytes != 0) {
+      ORIEL_TRY(sendCodebooks());
+    }
     for (const Upload* slice = plan_.uploads; slice != end_; slice = next) {
       next = slice + 1;
       while (next != end_ && sameSlice(next->slice, slice->slice)) {
@@ -112,6 +117,13 @@ class Loader {
   uint64_t hash() const { return tensors_.finish(); }
 
  private:
+  Status sendCodebooks() {
+    void* piece = nullptr;
+    ORIEL_TRY(executor_->beginWrite(kCodebookBytes, &piece));
+    copyCodebooks(piece);
+    return endWrite(plan_.codebooks, 0, kCodebookBytes);
+  }
+
   Status sendVector(const Upload& item) {
     void* piece = nullptr;
     const uint64_t bytes = vectorBytes(item.cols);

@@ -107,6 +107,8 @@ struct Plan {
   BufferRef logits;
   /// Copy of `step` in kActivations that kernels read; every submission begins with this copy.
   BufferRef device_step;
+  /// In kWeights: those of plan/codebooks.h. Of no bytes: no weights have one.
+  BufferRef codebooks;
   uint64_t step_decode_bytes = 0;  ///< how much of `step` a kDecode submission needs
 
   // Work.
