@@ -99,7 +99,8 @@ class VulkanExecutor final : public Executor {
 
   /// `many`: outputs, more than one.
   Status submitStep(StepRun what, bool many, const StopCheck& stop);
-  Status runHostOp(StepRun what, uint32_t number);
+  Status runHostOp(const Op& op);
+  uint32_t afterIdleRound(const Op* ops, const StepCommands::Range& body, uint32_t piece) const;
   Status submitAhead(bool* more);
   Status land(uint32_t flight);
   /// Waits for whatever of a run that failed is still under way.
@@ -226,11 +227,10 @@ Status VulkanExecutor::land(uint32_t flight) {
 
 // What the host does in the middle of a step: all that was begun is done, and all that the host sends has arrived
 // before the step goes on. Steps of no tokens need nothing of it.
-Status VulkanExecutor::runHostOp(StepRun what, uint32_t number) {
+Status VulkanExecutor::runHostOp(const Op& op) {
   for (uint32_t flight = 0; flight < kFlights; ++flight) {
     ORIEL_TRY(land(flight));
   }
-  const Op& op = plan_.ops[static_cast<uint32_t>(bodyOf(what))][number];
   const uint32_t n_tokens = StepBlock(step()).header().n_tokens;
   if (n_tokens == 0) {
     return kOk;
@@ -240,6 +240,25 @@ Status VulkanExecutor::runHostOp(StepRun what, uint32_t number) {
       reinterpret_cast<const uint32_t*>(arenas_.mapped(op.bindings[0])),
       reinterpret_cast<uint32_t*>(arenas_.mapped(op.bindings[kOpOut])), this));
   return finishWrites();
+}
+
+// After the fetch before a piece of the body: that piece or, where no expert got a slot, the one that begins with the
+// next round of the same layer. Between rounds there is nothing but work on experts in slots (plan/experts.cpp).
+uint32_t VulkanExecutor::afterIdleRound(const Op* ops, const StepCommands::Range& body,
+                                        uint32_t piece) const {
+  const Op& op = ops[steps_.piece(piece).host_op];
+  const auto* const slots = reinterpret_cast<const uint32_t*>(arenas_.mapped(op.bindings[kOpOut]));
+  const uint32_t count = op.bindings[kOpOut].size_bytes / sizeof(uint32_t);
+  if (std::any_of(slots, slots + count, [](uint32_t slot) { return slot != kNoSlot; })) {
+    return piece;
+  }
+  for (uint32_t later = piece + 1; later < body.end; ++later) {
+    if (const uint32_t number = steps_.piece(later).host_op; number != StepPiece::kNoOp) {
+      const bool same = ops[number].push.fetch_experts.layer == op.push.fetch_experts.layer;
+      return same ? later : piece;
+    }
+  }
+  return piece;
 }
 
 // As many pieces at a time as the device does in a moment.
@@ -260,7 +279,13 @@ Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop
       return ORIEL_ERROR_CANCELLED;
     }
     if (const uint32_t number = pieceAt(next).host_op; number != StepPiece::kNoOp) {
-      ORIEL_TRY(runHostOp(what, number));
+      const Op* const ops = plan_.ops[static_cast<uint32_t>(bodyOf(what))];
+      ORIEL_TRY(runHostOp(ops[number]));
+      const uint32_t later = afterIdleRound(ops, body, body.begin + next) - body.begin;
+      if (later != next) {
+        next = later;
+        continue;
+      }
     }
     VkCommandBuffer commands[StepCommands::kMaxPieces];
     uint32_t n = 0;

@@ -175,15 +175,22 @@ TEST_F(VulkanExecutor, a_step_submits_once_for_each_fetch_and_once_more) {
   FetchingLayer layer;
   layer.rig.options.driver_tap = &VulkanTap::kDriver;
   ASSERT_TRUE(layer.rig.load().ok()) << layer.rig.log.errors();
-  layer.fetch.call = [](const FetchExpertsPush&, uint32_t, const uint32_t*, uint32_t* slots,
-                        Executor*) {
-    std::fill_n(slots, kExperts, kNoSlot);
-    return Status();
+  const auto submitsWith = [&](uint32_t rounds) {
+    layer.fetch.call = [=](const FetchExpertsPush& push, uint32_t, const uint32_t*, uint32_t* slots,
+                           Executor*) {
+      std::fill_n(slots, kExperts, kNoSlot);
+      slots[0] = push.round < rounds ? 0 : kNoSlot;
+      return Status();
+    };
+    tap.calls.clear();
+    EXPECT_TRUE(layer.run(StepRun::kChunk, kChunk).ok());
+    EXPECT_EQ(layer.fetch.calls, 2);
+    EXPECT_EQ(tap.calls["vkBeginCommandBuffer"], 0);
+    return tap.calls["vkQueueSubmit"];
   };
-  tap.calls.clear();
-  ASSERT_TRUE(layer.run(StepRun::kChunk, kChunk).ok());
-  EXPECT_EQ(tap.calls["vkQueueSubmit"], 3);
-  EXPECT_EQ(tap.calls["vkBeginCommandBuffer"], 0);
+  EXPECT_EQ(submitsWith(2), 3);
+  EXPECT_EQ(submitsWith(1), 3) << "what follows the last round is done, too";
+  EXPECT_EQ(submitsWith(0), 2) << "the first round is for no expert";
   EXPECT_EQ(layer.rig.floats(layer.out)[0], KernelRig::kUntouched) << "no expert had a slot";
 }
 
