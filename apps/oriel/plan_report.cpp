@@ -306,10 +306,6 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
           ? "whether " + source.title() + " fits in " + memory + " is not known"
           : source.title() + (plan.fits != 0 ? " fits in " : " does not fit in ") + memory;
   text += "\n\n" + bytesByPurpose(plan);
-  if (plan.on_file_bytes != 0) {
-    text += formatted("  %-12s%12s  of weights stay in the file\n", "on file",
-                      formatSize(plan.on_file_bytes).c_str());
-  }
   text += "\n";
   text += "  window      the last " + std::to_string(plan.window_tokens) +
           " tokens and the first " + std::to_string(plan.sink_tokens) + " (sinks)\n";

@@ -200,6 +200,10 @@ TEST(KnownShapes, parameters_are_those_published) {
       {"hunyuan-0.5b", 539010048},
       {"exaone-4-1.2b", 1279391488},
       {"olmo-2-1b", 1484916736},
+      {"qwen3-8b", 8190735360},
+      {"smollm3-3b", 3075098624},
+      {"phi-4-mini", 3836021760},
+      {"mistral-7b-v0.3", 7248023552},
   };
   for (const auto& row : rows) {
     EXPECT_EQ(row.parameters, shapeParameters(shapeOf(row.name))) << row.name;
