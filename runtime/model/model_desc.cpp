@@ -173,12 +173,16 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
   const uint64_t depth = extentOf(desc, kind, rule.depth);
   if (tensor.dims[0] != cols || tensor.dims[1] != rows || tensor.dims[2] != depth ||
       tensor.dims[3] != 1) {
+    char times[32] = "";
+    if (depth != 1) {
+      std::snprintf(times, sizeof(times), " (%" PRIu64 " of them)", depth);
+    }
     return log.fail(ORIEL_ERROR_FORMAT,
                     "tensor %s has %" PRIu64 " rows of %" PRIu64 " values (%" PRIu64
                     " of them) where the file's own numbers ask for %" PRIu64 " rows of %" PRIu64
-                    " (%" PRIu64 " of them): convert the model again",
+                    "%s: convert the model again",
                     PrintableText(tensor.name).text, tensor.dims[1], tensor.dims[0],
-                    tensor.dims[2] * tensor.dims[3], rows, cols, depth);
+                    tensor.dims[2] * tensor.dims[3], rows, cols, times);
   }
   const bool matrix = rule.rows != Extent::kOne && rule.cols != Extent::kConvTaps;
   if (!isRunnable(tensor.type, matrix)) {

@@ -88,7 +88,7 @@ TEST_F(BadFiles, a_tensor_type_this_build_cannot_read) {
   TinyLlama wide;
   wide.n_embd = 256;
   GgufWriter known = goodFile(wide);
-  known.addTensor("blk.1.ffn_up.weight", 16, {256, 64}, std::vector<uint8_t>(64 * 66));  // IQ2_XXS
+  known.addTensor("blk.1.ffn_up.weight", 19, {256, 64}, std::vector<uint8_t>(64 * 50));  // IQ1_S
   expectRefused(known, ORIEL_ERROR_UNSUPPORTED, "blk.1.ffn_up.weight");
   GgufWriter unknown = goodFile();
   unknown.addTensor("blk.1.ffn_up.weight", 4711, {32, 64}, std::vector<uint8_t>(8192));

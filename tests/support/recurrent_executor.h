@@ -126,7 +126,7 @@ class RecurrentExecutor final : public Executor {
   Status run(StepRun what, const StopCheck& stop) override {
     EXPECT_FALSE(begun_) << "what was begun ahead was neither wanted nor dropped";
     ++runs;
-    if (what != StepRun::kHead) {
+    if (hasBody(what)) {
       if (!body(step(), stop)) {
         return ORIEL_ERROR_CANCELLED;
       }
@@ -135,7 +135,7 @@ class RecurrentExecutor final : public Executor {
         return ORIEL_ERROR_INTERNAL;
       }
     }
-    if (what != StepRun::kChunk) {
+    if (hasHead(what)) {
       head(step());
     }
     return kOk;

@@ -460,7 +460,7 @@ TEST(Architectures, any_missing_tensor_and_any_wrong_shape_is_named) {
 
 TEST(Architectures, what_is_missing_for_others_is_named) {
   const std::vector<std::pair<std::string, std::string>> needs = {
-      {"qwen3moe", "mixture of experts"},
+      {"ernie4_5-moe", "mixture of experts"},
       {"nobodymoe", "mixture of experts"},
       {"deepseek2", "latent attention"},
       {"mamba2", "state-space"},

@@ -235,8 +235,8 @@ TEST(ModelDesc, numbers_out_of_range_are_named) {
                 set("llama.vocab_size", kMaxVocabulary + 1));
   expectRefused(ORIEL_ERROR_FORMAT, {"llama.attention.head_count_kv", "3"},
                 set("llama.attention.head_count_kv", 3));
-  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"key_length", "258"},
-                set("llama.attention.key_length", 258));
+  expectRefused(ORIEL_ERROR_UNSUPPORTED, {"key_length", "514"},
+                set("llama.attention.key_length", 514));
   expectRefused(ORIEL_ERROR_UNSUPPORTED, {"9 values"}, set("llama.attention.key_length", 9));
   expectRefused(ORIEL_ERROR_UNSUPPORTED, {"4 values"}, set("llama.attention.head_count", 8));
   expectRefused(ORIEL_ERROR_FORMAT, {"32", "6"}, set("llama.attention.head_count", 6));
