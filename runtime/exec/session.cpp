@@ -12,22 +12,6 @@
 #include "text/utf8.h"
 
 namespace oriel {
-namespace {
-
-// Planned working memory for tokenising: ids on their way, the frame of a message, and one word of 1 KiB. A longer
-// word borrows from the allocator.
-constexpr size_t kWorkspaceBytes = 64 * 1024;
-constexpr size_t kIdsAtOnce = 2048;
-static_assert(kIdsAtOnce * sizeof(int32_t) + Tokenizer::workBytes(1024) + 8192 <= kWorkspaceBytes,
-              "oriel.h says from what size on memory is borrowed");
-
-// Whether a step ended before its head began, so that logits are what they were: it was cancelled, or experts could not be
-// read.
-bool endedInBody(const Status& status) {
-  return status.code() == ORIEL_ERROR_CANCELLED || status.code() == ORIEL_ERROR_IO;
-}
-
-}  // namespace
 
 Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns,
                  uint64_t* rope_steps)
@@ -55,7 +39,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
                          Arena* arena) {
   static_assert(alignof(Session) <= Arena::kAlignment, "raise kAlignment");
   void* room = arena->take<uint8_t>(sizeof(Session));
-  void* workspace = arena->take<uint8_t>(kWorkspaceBytes);
+  void* workspace = arena->take<uint8_t>(kSessionWorkspaceBytes);
   const ModelDesc& model = *context.model;
   const uint32_t sliding_dims = model.usesRope(kSlidingRope) ? model.ropes[kSlidingRope].dims : 0;
   uint64_t* rope_steps = arena->take<uint64_t>((model.ropes[kMainRope].dims + sliding_dims) / 2);
@@ -98,7 +82,7 @@ Status Session::reset() {
   rows_.forget();
   sampler_.forget();
   decoder_.forget();
-  wipe(workspace_block_, kWorkspaceBytes);
+  wipe(workspace_block_, kSessionWorkspaceBytes);
   cancelled_.store(0, std::memory_order_relaxed);
   return kOk;
 }
@@ -437,156 +421,8 @@ bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64
   return true;
 }
 
-Status Session::append(const int32_t* ids, size_t count) {
-  ORIEL_TRY(checkIds(ids, count));
-  return appendIds(ids, count, true);
-}
-
-Status Session::step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what) {
-  fillStep(ids, count, outputs);
-  return submit(what, true);
-}
-
-StepRun Session::fillRun() const { return context_.stops_early ? StepRun::kFill : StepRun::kChunk; }
-
-// All tokens but the last need only what fills the memories.
-Status Session::lastChunk(const int32_t* ids, uint32_t count) {
-  const Plan& plan = *context_.plan;
-  if (!context_.stops_early || plan.n_ops[static_cast<uint32_t>(StepList::kTail)] == 0) {
-    return step(ids, count, {count - 1, 1}, StepRun::kChunkHead);
-  }
-  ORIEL_TRY(step(ids, count, {}, StepRun::kFill));
-  void* const block = context_.executor->step();
-  fillBlock(block, position_ + count - 1, ids + count - 1, 1, {0, 1});
-  StepBlock(block).header().tail = count - 1;
-  return submit(StepRun::kTail, true);
-}
-
-// Unless a text `ends` with these ids, they are whole chunks and more follow: what a text is cut into does not
-// depend on how it comes.
-Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
-  const double begin_ms = nowMs();
-  const uint32_t chunk = context_.plan->chunk_tokens;
-  ORIEL_TRY(readAhead(ids, count));
-  for (size_t done = 0; done < count;) {
-    ORIEL_TRY(checkCancelled());
-    const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
-    ORIEL_TRY(fillRows(ids + done, n));
-    const bool last = ends && done + n == count;
-    const bool had_logits = has_logits_;
-    has_logits_ = false;
-    const Status status = n == 1 ? step(ids + done, 1, {0, 1}, StepRun::kDecode)
-                          : last ? lastChunk(ids + done, n)
-                                 : step(ids + done, n, {}, fillRun());
-    has_logits_ = had_logits && endedInBody(status);
-    ORIEL_TRY(status);
-    commit(ids + done, n);
-    has_logits_ = last;
-    logits_row_ = 0;
-    done += n;
-    prompt_tokens_ += n;
-  }
-  prompt_ms_ += nowMs() - begin_ms;
-  return kOk;
-}
-
-Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& options) {
-  size_t bad = 0;
-  if (!isValidUtf8(text, bytes, &bad)) {
-    return context_.log.fail(ORIEL_ERROR_TEXT,
-                             "the text is not valid UTF-8 at byte %zu: convert it first", bad);
-  }
-  Workspace workspace = makeWorkspace();
-  TextParts parts;
-  parts.add(text, bytes);
-  return appendEncoded(parts, options, &workspace);
-}
-
 Workspace Session::makeWorkspace() const {
-  return Workspace(workspace_block_, kWorkspaceBytes, context_.allocator);
-}
-
-/// Hands ids to the session while a text is being encoded.
-class Session::Feed final : public TokenSink {
- public:
-  explicit Feed(Session* session) : session_(session) {}
-  Status take(const int32_t* ids, size_t count, bool last) override {
-    return session_->appendIds(ids, count, last);
-  }
-  bool stops() override { return session_->takeCancel(); }
-
- private:
-  Session* session_;
-};
-
-// A text of any length, some ids at a time. What may fail for lack of memory does so before the first of them.
-Status Session::appendEncoded(const TextParts& text, const EncodeOptions& options,
-                              Workspace* workspace) {
-  const Tokenizer& tokenizer = *context_.tokenizer;
-  const uint32_t chunk = context_.plan->chunk_tokens;
-  const size_t capacity = kIdsAtOnce / chunk * chunk;
-  const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
-  Feed feed(this);
-  size_t bytes = 0;
-  if (tokenizer.idsAtMost(text.bytes()) >= capacity) {
-    ORIEL_TRY(tokenizer.encodeBytes(text, options, workspace, context_.log, &feed, &bytes));
-  }
-  const bool borrows = bytes > workspace->available();
-  const BorrowedBytes memory(workspace, borrows ? bytes : 0);
-  if (ids.data() == nullptr || memory.data() == nullptr) {
-    return context_.log.fail(
-        ORIEL_ERROR_OUT_OF_MEMORY,
-        "no %zu bytes of working memory for one word of the text: free memory or shorten it",
-        bytes);
-  }
-  Workspace own(memory.data(), bytes, context_.allocator);
-  return tokenizer.encodeParts(text, options, borrows ? &own : workspace, context_.log,
-                               ids.as<int32_t>(), capacity, &feed);
-}
-
-// The head runs over as many rows at once as the plan has room for.
-Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {
-  ORIEL_TRY(checkIds(ids, count));
-  const uint32_t chunk = context_.plan->chunk_tokens;
-  const uint32_t n_vocab = context_.model->n_vocab;
-  ORIEL_TRY(readAhead(ids, count));
-  for (size_t done = 0; done < count;) {
-    ORIEL_TRY(checkCancelled());
-    const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
-    ORIEL_TRY(fillRows(ids + done, n));
-    const bool had_logits = has_logits_ && logits_row_ == 0;
-    has_logits_ = false;
-    bool stop = false;
-    uint32_t shown = 0;
-    while (shown < n && !stop) {
-      const Outputs outputs = {shown, std::min(n - shown, context_.plan->output_rows)};
-      const bool first = shown == 0;
-      fillStep(ids + done, n, outputs);
-      const Status status = submit(n == 1  ? StepRun::kDecode
-                                   : first ? StepRun::kChunkHead
-                                           : StepRun::kHead,
-                                   first);
-      has_logits_ =
-          had_logits && status.code() == ORIEL_ERROR_IO;  // of experts: the head had not begun
-      ORIEL_TRY(status);
-      for (uint32_t row = 0; row < outputs.count && !stop; ++row, ++shown) {
-        if (shown != 0) {
-          ORIEL_TRY(checkCancelled());
-        }
-        const float* logits = nullptr;
-        ORIEL_TRY(context_.executor->logits(row, &logits));
-        stop = on_logits(done + shown, logits, n_vocab, user) != 0;
-      }
-      logits_row_ = outputs.count - 1;
-    }
-    commit(ids + done, n);
-    has_logits_ = shown == n;  // else they are those of an earlier token
-    done += n;
-    if (stop) {
-      return kOk;
-    }
-  }
-  return kOk;
+  return Workspace(workspace_block_, kSessionWorkspaceBytes, context_.allocator);
 }
 
 Status Session::logits(const float** values) const {

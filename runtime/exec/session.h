@@ -19,6 +19,10 @@
 
 namespace oriel {
 
+/// Planned working memory for tokenising: ids on their way, the frame of a message, and one word of 1 KiB. A longer
+/// word borrows from the allocator.
+constexpr size_t kSessionWorkspaceBytes = 64 * 1024;
+
 /// What a session works with; all of it outlives the session.
 struct SessionContext {
   const ModelDesc* model = nullptr;
@@ -36,6 +40,12 @@ struct SessionContext {
   const RowsOnFile* file_rows = nullptr;
   const WeightSource* source = nullptr;
 };
+
+/// Whether a step ended before its head began, so that logits are what they were: it was cancelled, or experts could not
+/// be read.
+inline bool endedInBody(const Status& status) {
+  return status.code() == ORIEL_ERROR_CANCELLED || status.code() == ORIEL_ERROR_IO;
+}
 
 /// See oriel.h for what the calls promise. A step is committed only after the executor said it
 /// succeeded; until then it has touched ring slots that no committed query can see. A call that is cancelled
