@@ -50,13 +50,13 @@ uint32_t mostChunk(const Shape& shape) {
 
 std::vector<Shape> shapes() {
   return {
-      mixture(),
       shapeOf("small", 2, 4, 1, 32, 192, 512, 512, 1 << 20),
       shapeOf("odd", 3, 5, 5, 10, 77, 301, 1000, 400000),
       shapeOf("smollm 135M", 30, 9, 3, 64, 1536, 49152, 2048, 145u << 20),
       shapeOf("llama 1B", 16, 32, 8, 64, 8192, 128256, 65536, 700u << 20),
       shapeOf("wide heads", 4, 4, 4, 256, 2048, 1000, 8192, 30u << 20),
       shapeOf("context unknown", 2, 4, 2, 16, 64, 256, 0, 100000),
+      mixture(),
   };
 }
 
@@ -239,16 +239,16 @@ TEST(Budget, formats_grow_finer_with_memory_from_4_bits_to_16) {
 }
 
 TEST(Budget, a_chunk_is_no_longer_than_an_eighth_of_the_window_it_is_chosen_with) {
-  uint32_t longest = 0;
   for (const Shape& shape : shapes()) {
+    uint32_t longest = 0;
     sweep(shape, requestOf(0), [&](const BudgetRequest&, const Budget& budget) {
       const bool whole_context = budget.cache.window + budget.cache.sinks == mostTokens(shape);
       ASSERT_TRUE(budget.chunk == 8 || whole_context || 8 * budget.chunk <= budget.cache.window)
           << budget.chunk << " tokens at a time, window " << budget.cache.window;
       longest = std::max(longest, budget.chunk);
     });
+    EXPECT_EQ(mostChunk(shape), longest) << shape.name;
   }
-  EXPECT_EQ(64u, longest);
 }
 
 TEST(Budget, of_choices_that_lose_as_little_the_finer_formats_are_taken) {
