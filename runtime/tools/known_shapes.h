@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "model/model_desc.h"
+#include "plan/plan.h"
 
 namespace oriel {
 

@@ -30,9 +30,23 @@ LOCAL = {
     "gemma-3-1b": (4096, 11534336, 45088768), "gemma-3-4b": (20480, 121634816, 289406976),
     "gemma-3n-e2b": (8192, 16777216, 83886080), "gemma-3n-e4b": (8192, 16777216, 83886080),
     "gpt-oss-20b": (24576, 3145728, 204472320),
+    "gemma-4-e2b": (6144, 6291456, 56623104), "gemma-4-e4b": (16384, 20971520, 155189248),
+}
+# Recurrent states: bytes a token in f16 and K8V4, and one version of all states: heads x 128 x 128 (or 64 x 128, or
+# inner x state size) and three columns of what is convolved, in float32, times layers.
+STATES = {
+    "qwen3.5-0.8b": (12288, 4992, 18 * 4 * (16 * 128 * 128 + 3 * 6144)),
+    "qwen3.5-2b": (12288, 4992, 18 * 4 * (16 * 128 * 128 + 3 * 6144)),
+    "qwen3.5-4b": (32768, 13312, 24 * 4 * (32 * 128 * 128 + 3 * 8192)),
+    "granite-4.0-h-350m": (4096, 1664, 28 * 4 * (48 * 32 * 128 + 3 * (1536 + 256))),
+    "granite-4.0-h-1b": (8192, 3328, 36 * 4 * (48 * 64 * 128 + 3 * (3072 + 256))),
+    "granite-4.0-h-tiny": (8192, 3328, 36 * 4 * (48 * 64 * 128 + 3 * (3072 + 256))),
+    "granite-4.0-h-micro": (8192, 3328, 36 * 4 * (64 * 64 * 128 + 3 * (4096 + 256))),
+    "falcon-h1-0.5b": (18432, 7488, 36 * 4 * (1536 * 128 + 3 * (1536 + 256))),
+    "falcon-h1-1.5b": (24576, 9984, 24 * 4 * (3072 * 256 + 3 * (3072 + 512))),
 }
 # Their weights are not described.
-UNKNOWN = {"deepseek-v3", "minicpm3-4b", "gemma-3n-e2b", "gemma-3n-e4b", "gpt-oss-20b"}
+UNKNOWN = {"deepseek-v3", "minicpm3-4b", "gemma-3n-e2b", "gemma-3n-e4b", "gpt-oss-20b", *STATES}
 PARTS = "weights_bytes kv_bytes activation_bytes staging_bytes host_bytes".split()
 
 
@@ -63,6 +77,45 @@ def test_bytes_per_token():
         check(f"{name}: growth and local part",
               (got["kv_growth_bytes_per_token"], got["kv_local_bytes"], got["kv_bytes_at"])
               == (growth, local, at_8192), got)
+
+
+def test_states():
+    shapes = {shape["name"]: shape for shape in json.loads(oriel("--list", "--json").out)["shapes"]}
+    for name, (f16, k8v4, state) in STATES.items():
+        for kv, growth in (("f16", f16), ("k8v4", k8v4)):
+            plan = plan_of("--arch", name, "--kv", kv, "--window", 4092, "--memory", "8GiB", code=3)
+            check(f"{name} in {kv}: grows, and keeps two versions of its states",
+                  (plan["kv_bytes_per_token"], plan["state_bytes"]) == (growth, 2 * state)
+                  and plan["kv_bytes"] >= 4096 * growth + 2 * state, plan)
+        check(f"{name} in the list", shapes[name]["state_bytes"] == 2 * state, shapes[name])
+    text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB").out.decode()
+    check("a state in words", "18 layers keep a state in two versions, 38.5 MiB" in text, text)
+    plan = plan_of("--arch", "lfm2-8b-a1b", "--memory", "8GiB")
+    check("columns of convolutions are such a state", plan["state_bytes"] == 18 * 3 * 2048 * 4, plan)
+    check("others have none", plan_of("--arch", "llama-3.2-1b", "--memory", "2GiB")["state_bytes"] == 0)
+
+
+def test_on_file():
+    table = 262144 * 35 * 256
+    for weights, bits in (("q4_0", 4.5), ("q8_0", 8.5), ("f16", 16)):
+        plan = plan_of("--arch", "gemma-4-e2b", "--weights", weights, "--memory", "16GiB")
+        check(f"Gemma 4's table of inputs stays in the file, {weights}",
+              plan["on_file_bytes"] == table * bits / 8 and plan["total_bytes"] == sum(plan[p] for p in PARTS), plan)
+        check("all else is held", 2.27e9 * bits / 8 < plan["weights_bytes"] < 2.29e9 * bits / 8 * 1.01, plan)
+    text = oriel("--arch", "gemma-4-e2b", "--memory", "2GiB").out.decode()
+    check("in words", "1.2 GiB  of weights stay in the file" in text, text)
+    check("others stay nowhere", plan_of("--arch", "llama-3.2-1b", "--memory", "2GiB")["on_file_bytes"] == 0)
+    check("nobody can say", plan_of("--arch", "gemma-3n-e2b", "--memory", "2GiB", code=3)["on_file_bytes"] is None)
+
+
+def test_experts():
+    plan = plan_of("--arch", "lfm2-8b-a1b", "--memory", "8GiB")
+    check("all experts are held, a token reads 4 of 32", 4.5e9 < plan["weights_bytes"] < 4.8e9
+          and plan["weights_read_bytes_per_token"] < 0.2 * plan["weights_bytes"], plan)
+    shapes = {shape["name"]: shape for shape in json.loads(oriel("--list", "--json").out)["shapes"]}
+    for name, count, used in (("lfm2-8b-a1b", 32, 4), ("granite-3.1-1b-a400m", 32, 8), ("olmoe-1b-7b", 64, 8),
+                              ("qwen3-30b-a3b", 128, 8), ("llama-3.2-1b", 0, 0)):
+        check(f"experts of {name}", (shapes[name]["n_experts"], shapes[name]["n_experts_used"]) == (count, used))
 
 
 def test_known_measurements():
@@ -207,6 +260,35 @@ def test_readme():
     for size in ("10.8MB", "9MB", "1GiB"):
         wide = [line for line in oriel(BUNDLED, "--memory", size).out.decode("utf-8").splitlines() if len(line) > 80]
         check(f"no line is wider than 80 columns, nor was one broken: {size}", not wide, wide)
+
+
+def test_on_file():
+    rows = DATA / "models/gemma4-e-q8_0.gguf"
+    experts = DATA / "models/lfm2moe-q4_0.gguf"
+    memory = ["--memory", "64MiB", "--window", "100"]
+    held = plan_of(rows, *memory, "--on-file", "none")
+    on_file = plan_of(rows, *memory)
+    check("rows stay in the file unless they are held",
+          held["on_file_bytes"] == 0 and on_file["on_file_bytes"] > 0
+          and on_file["weights_bytes"] < held["weights_bytes"] and on_file["expert_count"] == 0
+          and on_file["predicted"]["expert_hit_rate"] is None, [held, on_file])
+    check("their line is in the picture", b"on file" in oriel(rows, *memory).out
+          and b"on file" not in oriel(rows, *memory, "--on-file", "none").out)
+    held = plan_of(experts, *memory)
+    check("experts are held where there is room", held["expert_slots"] == 0 and held["expert_count"] == 6
+          and held["on_file_bytes"] == 0 and held["predicted"]["expert_hit_rate"] == 1, held)
+    some = plan_of(experts, *memory, "--expert-slots", "3")
+    check("slots as asked for", some["expert_slots"] == 3 and some["on_file_bytes"] > 0
+          and some["predicted"]["expert_hit_rate"] == 0.5, some)
+    every = plan_of(experts, *memory, "--on-file", "all")
+    check("all that can stay does", every["expert_slots"] == 6 and every["on_file_bytes"] == some["on_file_bytes"], every)
+    big = plan_of("--arch", "lfm2-8b-a1b", "--memory", "2GB")
+    check("8 B of experts in 2 GB", 4 <= big["expert_slots"] < 32 and big["total_bytes"] <= 2 * 10**9
+          and big["window_tokens"] >= 4096 and big["minimum_bytes"] < 10**9, big)
+    for args in (["--on-file", "some"], ["--expert-slots", "1"], ["--expert-slots", "7"],
+                 ["--on-file", "rows", "--expert-slots", "3"]):
+        done = oriel(experts, *memory, *args)
+        check(f"wrong usage: {args}", done.code == 2 and done.out == b"" and done.err.count(b"\n") == 1, done)
 
 
 def test_usage():

@@ -10,7 +10,7 @@ from program import BUNDLED, CPU, FIXED, SMALL, check, oriel, run_tests, scratch
 from at_terminal import AtTerminal, no_terminals
 from screen import Screen, width_of
 
-COMMANDS = "chat run plan bench eval calibrate info tokenize render devices doctor".split()
+COMMANDS = "chat run plan bench eval calibrate info tokenize render models devices doctor".split()
 
 
 def shown(columns, *args):
@@ -56,6 +56,8 @@ def test_results_fit():
         fits(columns, "plan", "--arch", "deepseek-v3", "--memory", "1GiB")
         fits(columns, "plan", "--list")
         fits(columns, "info", BUNDLED)
+        fits(columns, "models")
+        fits(columns, "models", "gemma-4-e2b")
         fits(columns, "devices")
         fits(columns, "doctor", "--no-timing", *CPU)
         fits(columns, "bench", SMALL, "--prefill", "8", "--decode", "8", *FIXED)

@@ -283,6 +283,10 @@ TEST_P(Kernels, expert_matmul_multiplies_each_token_with_its_experts) {
       {T::kIq4Xs, 5, 3, 17, 256, 1, {0}},   {T::kQ5_1, 64, 8, 24, 32, 1, {0, 16, 48}},
       {T::kQ8_0, 6, 2, 48, 2048, 1, {0}},   {T::kF32, 5, 2, 16, 2048, 1, {0, 2}},
       {T::kQ8_0, 5, 2, 16, 3072, 1, {0}},   {T::kF32, 5, 2, 16, 3072, 1, {0, 2}},
+      {T::kMxfp4, 6, 2, 40, 96, 1, {0, 4}}, {T::kIq2Xxs, 5, 2, 33, 256, 0, {0}},
+      {T::kIq2Xs, 4, 2, 17, 256, 1, {0}},   {T::kIq2S, 4, 1, 16, 512, 1, {0}},
+      {T::kIq3Xxs, 5, 2, 24, 256, 0, {0}},  {T::kIq3S, 5, 2, 40, 512, 1, {0, 2}},
+      {T::kTq2_0, 4, 2, 20, 256, 1, {0}},   {T::kTq1_0, 4, 2, 9, 256, 0, {0}},
   };
   for (const ExpertCase& c : cases) {
     SCOPED_TRACE(std::string(weightTypeName(c.type)) + " of " + std::to_string(c.n_experts));

@@ -93,7 +93,8 @@ TEST(Logits, odd_shapes_equal_the_float64_reference) {
   };
   for (const Shape& s : {Shape{60, 3, 1, 20, 100, true}, Shape{33, 4, 2, 8, 50, false},
                          Shape{64, 6, 3, 10, 172, true}, Shape{100, 2, 2, 256, 31, true},
-                         Shape{48, 8, 1, 6 * 4, 77, false}}) {
+                         Shape{48, 8, 1, 6 * 4, 77, false}, Shape{40, 8, 1, 512, 60, true},
+                         Shape{72, 4, 2, 322, 60, false}}) {
     RandomLlama llama;
     llama.n_embd = s.n_embd;
     llama.n_heads = s.n_heads;

@@ -200,6 +200,10 @@ TEST(KnownShapes, parameters_are_those_published) {
       {"hunyuan-0.5b", 539010048},
       {"exaone-4-1.2b", 1279391488},
       {"olmo-2-1b", 1484916736},
+      {"qwen3-8b", 8190735360},
+      {"smollm3-3b", 3075098624},
+      {"phi-4-mini", 3836021760},
+      {"mistral-7b-v0.3", 7248023552},
   };
   for (const auto& row : rows) {
     EXPECT_EQ(row.parameters, shapeParameters(shapeOf(row.name))) << row.name;
@@ -240,7 +244,7 @@ TEST(KnownShapes, experts_are_read_as_far_as_a_token_uses_them) {
   const WorkShape work = workOf(shape, model, WeightType::kF16);
   uint64_t body = 0;
   for (uint32_t i = 0; i < work.n_matrices; ++i) {
-    body += work.matrices[i].body_weights;
+    body += work.matrices[i].body_weights + work.matrices[i].expert_weights * 4 / 32;
   }
   EXPECT_EQ(work.matrices[0].head_weights, 65536u * 2048u);
   EXPECT_NEAR(1.4e9, static_cast<double>(body), 0.05e9) << "1.5 B active with the embedding";

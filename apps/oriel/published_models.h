@@ -1,0 +1,34 @@
+// Published models that run here: where their files are, and what memory they take. Static data; memory is always
+// computed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <oriel/tools.h>
+
+namespace cli {
+
+struct PublishedModel {
+  const char* name;
+  const char* shape;    ///< as oriel_shape_list names it
+  const char* page;     ///< where the file is
+  const char* file;     ///< its name there
+  uint64_t file_bytes;  ///< 0: not confirmed
+  const char* license;  ///< as SPDX writes it
+};
+
+/// A published model with what follows from its shape.
+struct ListedModel {
+  const PublishedModel* published;
+  oriel_shape_info shape;
+  uint64_t on_file_bytes = 0;  ///< of file_bytes, stay in the file
+  /// For a window and sinks of so many tokens together; 0: file_bytes are not known.
+  uint64_t memory_bytes_4096 = 0;
+  uint64_t memory_bytes_32768 = 0;
+};
+
+/// Those that take least memory first, those of which it is not known last.
+std::vector<ListedModel> publishedModels();
+
+}  // namespace cli
