@@ -231,29 +231,11 @@ class CpuExecutor final : public HostExecutor {
                            out + uint64_t{row} * p.out_stride);
   }
 
-  // Writes a slot of the ring that no token of the step reads.
   void shortConv(const Op& op, uint32_t row, float* out) const {
     const ShortConvPush& p = op.push.short_conv;
-    const StepBlock step = block();
-    const View& view = step.view(row, p.view);
-    const uint32_t base = step.token(row).base;
-    const float* const in = floats(op, 0);
-    float* const ring = floats(op, 3) + uint64_t{base} * p.ring * p.channels;
-    ShortConvTask task;
-    task.channels = p.channels;
-    task.taps = p.taps;
+    ShortConvTask task = shortConvTask(p, block(), row, floats(op, 0), floats(op, 3));
     task.weights = floats(op, 4);
-    task.column = ring + uint64_t{view.slot} * p.channels;
     task.out = out + uint64_t{row} * p.out_stride;
-    for (uint32_t back = 0; back < p.taps; ++back) {
-      const uint32_t tap = p.taps - 1 - back;
-      if (back == 0 || (back < view.count && back <= row && step.token(row - back).base == base)) {
-        task.inputs[tap] = in + uint64_t{row - back} * p.in_stride;
-      } else if (back < view.count) {
-        const uint64_t slot = (uint64_t{view.begin} + view.count - 1 - back) % p.ring;
-        task.stored[tap] = ring + slot * p.channels;
-      }
-    }
     small_.shortConv(task);
   }
 

@@ -203,6 +203,28 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace oriel {
+
+ShortConvTask shortConvTask(const ShortConvPush& p, const StepBlock& step, uint32_t row,
+                            const float* in, float* rings) {
+  const View& view = step.view(row, p.view);
+  const uint32_t base = step.token(row).base;
+  float* const ring = rings + uint64_t{base} * p.ring * p.channels;
+  ShortConvTask task;
+  task.channels = p.channels;
+  task.taps = p.taps;
+  task.column = ring + uint64_t{view.slot} * p.channels;
+  for (uint32_t back = 0; back < p.taps; ++back) {
+    const uint32_t tap = p.taps - 1 - back;
+    if (back == 0 || (back < view.count && back <= row && step.token(row - back).base == base)) {
+      task.inputs[tap] = in + uint64_t{row - back} * p.in_stride;
+    } else if (back < view.count) {
+      const uint64_t slot = (uint64_t{view.begin} + view.count - 1 - back) % p.ring;
+      task.stored[tap] = ring + slot * p.channels;
+    }
+  }
+  return task;
+}
+
 const SmallKernels& smallKernels(SimdTarget target) {
   return ORIEL_CPU_PICK(target, kSmallKernels);
 }

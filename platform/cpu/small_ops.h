@@ -18,6 +18,11 @@ struct ShortConvTask {
   float* out = nullptr;
 };
 
+/// Where the columns of row `row` are; its own goes into a slot of the ring that no token of the step reads. All but
+/// weights and out.
+ShortConvTask shortConvTask(const ShortConvPush& push, const StepBlock& step, uint32_t row,
+                            const float* in, float* rings);
+
 struct SmallKernels {
   /// One token: `rows` rows of `cols` from `in` to `out`; `factor`: 1 where there is none.
   void (*rmsNorm)(const RmsNormPush& push, const float* in, const float* weight, float factor,
