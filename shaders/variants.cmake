@@ -17,6 +17,7 @@ foreach(type IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S MXFP4 TQ2_0)
   oriel_shader(embed_${name} embed.comp WEIGHT_${type})
   oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
   oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
+  oriel_shader(expert_matmul_${name} matmul.comp WEIGHT_${type} EXPERTS)
 endforeach()
 
 # `dot`: by packed integer dot products.

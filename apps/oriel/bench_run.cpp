@@ -56,10 +56,14 @@ BenchRun runBenchOnce(const Model& model, const BenchLoad& load, const std::vect
   result.struct_size = sizeof(result);
   const oriel_generate_options sampling = greedyOptions(load.decode);
   BenchClock::time_point first;
+  const oriel_stats before = session.stats();
   session.check(oriel_session_generate(session.get(), &sampling, onFirstToken, &first, &result));
   if (result.stop_reason == ORIEL_STOP_CANCELLED) {
     session.check(ORIEL_ERROR_CANCELLED);
   }
+  const oriel_stats after = session.stats();
+  run.expert_hits = after.expert_hits - before.expert_hits;
+  run.expert_misses = after.expert_misses - before.expert_misses;
   const std::chrono::duration<double, std::milli> until_first = first - start;
   run.time_to_first_token_ms = until_first.count();
   if (result.tokens > 1) {

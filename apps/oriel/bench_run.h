@@ -18,6 +18,8 @@ struct BenchRun {
   double prefill_tokens_per_s = 0;
   std::optional<double> decode_tokens_per_s;
   std::optional<double> time_to_first_token_ms;
+  uint64_t expert_hits = 0;  ///< while decoding: of experts on file those that were in a slot, ...
+  uint64_t expert_misses = 0;  ///< ... and those that were read
 };
 
 using BenchClock = std::chrono::steady_clock;

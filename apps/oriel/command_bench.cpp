@@ -60,7 +60,15 @@ struct Measured {
   std::vector<double> prefill_tokens_per_s;
   std::vector<double> decode_tokens_per_s;
   std::vector<double> time_to_first_token_ms;
+  uint64_t expert_hits = 0;
+  uint64_t expert_misses = 0;
 };
+
+/// Of experts on file; null: all are held, or there are none.
+Json expertHitRate(const Measured& measured) {
+  const double all = static_cast<double>(measured.expert_hits + measured.expert_misses);
+  return all > 0 ? Json(static_cast<double>(measured.expert_hits) / all) : Json(nullptr);
+}
 
 void measure(const BenchOptions& options, const Model& model, const std::vector<int32_t>& ids,
              Measured* measured) {
@@ -72,6 +80,8 @@ void measure(const BenchOptions& options, const Model& model, const std::vector<
   if (run.time_to_first_token_ms) {
     measured->time_to_first_token_ms.push_back(*run.time_to_first_token_ms);
   }
+  measured->expert_hits += run.expert_hits;
+  measured->expert_misses += run.expert_misses;
 }
 
 /// After a run that warms up.
@@ -179,6 +189,11 @@ void describe(const Json& json, const BenchOptions& options) {
     text += formatted("first token  %10.1f ms\n", numberOf(json["time_to_first_token_ms"]));
   }
   text += bandwidthNote(json["moved"]);
+  if (!json["expert_hit_rate"].is_null()) {
+    text += formatted("experts      %10.1f %% were in a slot   predicted %.1f %%\n",
+                      100 * numberOf(json["expert_hit_rate"]),
+                      100 * numberOf(json["predicted"]["expert_hit_rate"]));
+  }
   text += formatted("load         %10.1f ms\n", numberOf(json["load_ms"]));
   text += formatted("of           %u tokens at depth %u, then %u\n", options.prefill, options.depth,
                     options.decode);
@@ -307,6 +322,9 @@ int runBench(const BenchOptions& options) {
   json["fastest"]["prefill_tokens_per_s"] = fastest(measured.prefill_tokens_per_s);
   json["fastest"]["decode_tokens_per_s"] = fastest(measured.decode_tokens_per_s);
   json["time_to_first_token_ms"] = median(measured.time_to_first_token_ms);
+  json["expert_hits"] = measured.expert_hits;
+  json["expert_misses"] = measured.expert_misses;
+  json["expert_hit_rate"] = expertHitRate(measured);
   const oriel_plan predicted = predictedPlan(model->plan(), common, speed, model->diagnostics());
   addPrediction(options, predicted, speed.read_bytes_per_s, &json);
   if (options.common.json) {

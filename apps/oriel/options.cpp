@@ -82,6 +82,24 @@ void setDevice(const std::string& given, CommonOptions* options) {
                              "'" + given + "' is not a device: use auto, cpu, vulkan or vulkan:N");
 }
 
+void setOnFile(const std::string& given, CommonOptions* options) {
+  const struct {
+    const char* name;
+    oriel_on_file on_file;
+  } choices[] = {{"auto", ORIEL_ON_FILE_AUTO},
+                 {"none", ORIEL_ON_FILE_NONE},
+                 {"rows", ORIEL_ON_FILE_ROWS},
+                 {"all", ORIEL_ON_FILE_ALL}};
+  for (const auto& choice : choices) {
+    if (lowerCase(given) == choice.name) {
+      options->on_file = choice.on_file;
+      return;
+    }
+  }
+  throw CLI::ValidationError(
+      "--on-file", "'" + given + "' is not what can stay on file: use auto, none, rows or all");
+}
+
 void setCalibration(const std::string& text, CommonOptions* options) {
   options->calibration.reset();
   if (text == "none") {
@@ -148,6 +166,19 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       "How the cache is stored: f16, k8v8, k8v4 or k4v4, from large to small (default: auto, which "
       "chooses)",
       setKvFormat);
+  addText(command, options, "--on-file", "WHAT", memory,
+          "Weights that stay in the model's file: none, rows (tables of which a token needs one "
+          "row), all "
+          "(experts, too) or auto, experts where they do not fit (default)",
+          setOnFile);
+  command
+      ->add_option(
+          "--expert-slots", options->expert_slots,
+          "Experts that each layer has room for while the others stay in the file (default: as "
+          "many as fit)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, UINT32_MAX))
+      ->group(memory);
   command
       ->add_option("--min-speed", options->min_tokens_per_s,
                    "Reply with at least N tokens/s when the window is full, as predicted for the "
@@ -257,6 +288,8 @@ oriel_options planOptions(const CommonOptions& options) {
   result.v_format = options.v_format;
   result.f16_layers = options.f16_layers.empty() ? nullptr : options.f16_layers.data();
   result.f16_layer_count = static_cast<uint32_t>(options.f16_layers.size());
+  result.on_file = options.on_file;
+  result.expert_slots = options.expert_slots;
   result.device = options.device;
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;

@@ -38,10 +38,29 @@ std::string bytesByPurpose(const oriel_plan& plan) {
     text += formatted("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) +
             bar(share, bar_columns) + "\n";
   }
-  return text + formatted("  %-12s%12s  (%llu bytes)\n",
-                          plan.weights_unknown != 0 ? "the rest" : "total",
-                          formatSize(plan.total_bytes).c_str(),
-                          static_cast<unsigned long long>(plan.total_bytes));
+  text += formatted("  %-12s%12s  (%llu bytes)\n", plan.weights_unknown != 0 ? "the rest" : "total",
+                    formatSize(plan.total_bytes).c_str(),
+                    static_cast<unsigned long long>(plan.total_bytes));
+  return text + (plan.on_file_bytes != 0
+                     ? formatted("  %-12s%12s  read when tokens need it, never held as a whole\n",
+                                 "on file", formatSize(plan.on_file_bytes).c_str())
+                     : "");
+}
+
+/// Which experts are where, and what that costs.
+std::string expertLines(const oriel_plan& plan) {
+  if (plan.expert_slots == 0) {
+    return "";
+  }
+  std::string text = formatted(
+      "  experts     %u of %u have room in each layer, where a token is expected to find %.0f %% "
+      "of its "
+      "own\n",
+      plan.expert_slots, plan.expert_count, 100 * plan.expert_hit_rate);
+  return plan.file_s > 0
+             ? text + formatted("              reading the others takes %.0f ms a token\n",
+                                1e3 * plan.file_s)
+             : text;
 }
 
 std::string why(const oriel_plan& plan, const oriel_options& options) {
@@ -287,10 +306,6 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
           ? "whether " + source.title() + " fits in " + memory + " is not known"
           : source.title() + (plan.fits != 0 ? " fits in " : " does not fit in ") + memory;
   text += "\n\n" + bytesByPurpose(plan);
-  if (plan.on_file_bytes != 0) {
-    text += formatted("  %-12s%12s  of weights stay in the file\n", "on file",
-                      formatSize(plan.on_file_bytes).c_str());
-  }
   text += "\n";
   text += "  window      the last " + std::to_string(plan.window_tokens) +
           " tokens and the first " + std::to_string(plan.sink_tokens) + " (sinks)\n";
@@ -300,6 +315,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   for (uint32_t i = 1; i < plan.group_count; ++i) {
     text += groupLine(plan.groups[i]);
   }
+  text += expertLines(plan);
   const std::string biased = layerList(plan.raised_by_bias);
   const std::string wide = layerList(plan.raised_by_norm);
   if (!biased.empty()) {

@@ -41,6 +41,7 @@ oriel_plan predictedPlan(const oriel_plan& loaded, const CommonOptions& options,
   again.chunk_tokens = loaded.chunk_tokens;
   again.k_format = loaded.k_format;
   again.v_format = loaded.v_format;
+  again.expert_slots = loaded.expert_slots;
   again.speed = &speed;
   return PlanSource::ofFile(modelPath(options)).plan(again, diagnostics);
 }

@@ -33,8 +33,10 @@ Json planFields(const oriel_plan& plan) {
   json["activation_bytes"] = plan.activation_bytes;
   json["staging_bytes"] = plan.staging_bytes;
   json["host_bytes"] = plan.host_bytes;
-  json["minimum_bytes"] = weighs ? Json(plan.minimum_bytes) : Json(nullptr);
   json["on_file_bytes"] = weighs ? Json(plan.on_file_bytes) : Json(nullptr);
+  json["expert_slots"] = plan.expert_slots;
+  json["expert_count"] = plan.expert_count;
+  json["minimum_bytes"] = weighs ? Json(plan.minimum_bytes) : Json(nullptr);
   json["state_bytes"] = stateBytes(plan.groups, plan.group_count);
   json["window_tokens"] = plan.window_tokens;
   json["sink_tokens"] = plan.sink_tokens;
@@ -81,6 +83,8 @@ Json predictedFields(const oriel_plan& plan, const PredictedAt& at) {
       known && decode.crossover_tokens > 0 ? Json(decode.crossover_tokens) : Json(nullptr);
   json["crossover_tokens"] =
       plan.weights_unknown == 0 ? Json(plan.crossover_tokens) : Json(nullptr);
+  json["expert_hit_rate"] = plan.expert_count != 0 ? Json(plan.expert_hit_rate) : Json(nullptr);
+  json["file_ms_per_token"] = known ? Json(1e3 * plan.file_s) : Json(nullptr);
   json["loss_nats"] = plan.loss_nats;
   json["calibrated"] = plan.calibrated != 0;
   return json;

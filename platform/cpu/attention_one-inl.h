@@ -20,16 +20,14 @@ namespace HWY_NAMESPACE {
 constexpr uint32_t kMostHeads = kManyRegisters ? 4 : 2;  // worked on at a time
 constexpr uint32_t kBlockSlots = 128;                    // at most
 constexpr uint32_t kMostGroups = kvGroups(kMaxHeadDim);
-/// From one head to the next: such that four of them do not push each other out of the cache.
-constexpr uint32_t kHeadStride = kMaxHeadDim + 16;
 
 /// Some query heads of a token, and what they have gathered so far.
 struct Heads {
   // For window keys, as their format has its lanes, and for sinks.
-  HWY_ALIGN float queries[2][kMostHeads][kHeadStride];
+  HWY_ALIGN float queries[2][kMostHeads][kMaxHeadDim];
   IntUnit integers[kMostHeads][kMostGroups];  // queries for window keys again, and their scales
   float integer_scales[kMostHeads][kMostGroups];
-  HWY_ALIGN float gathered[kMostHeads][kHeadStride];
+  HWY_ALIGN float gathered[kMostHeads][kMaxHeadDim];
   HWY_ALIGN float weights[kMostHeads][kBlockSlots];
   HWY_ALIGN float scaled[kMostGroups][kMostHeads][kBlockSlots];  // weights times a group's scales
   HWY_ALIGN float scales[kMostGroups][kBlockSlots];              // of the block at hand
@@ -97,7 +95,7 @@ HWY_INLINE void slotsFrom(const Rows& rows, uint32_t s, const uint8_t* (&slots)[
 /// Adds to the products of kHeads heads with four slots those of values c .. c + kVectors * kN - 1.
 template <KvFormat kFormat, uint32_t kHeads, uint32_t kVectors>
 HWY_INLINE void addScores(const uint8_t* const (&slots)[4], uint32_t s, uint32_t c,
-                          const float (*queries)[kHeadStride], const Heads& heads,
+                          const float (*queries)[kMaxHeadDim], const Heads& heads,
                           VF (&sums)[kHeads][4]) {
   VF keys[4][kVectors];
   for (uint32_t i = 0; i < 4; ++i) {
@@ -118,7 +116,7 @@ HWY_INLINE void addScores(const uint8_t* const (&slots)[4], uint32_t s, uint32_t
 
 /// Scores of kHeads heads with all slots, rounded up to whole vectors.
 template <KvFormat kFormat, uint32_t kHeads>
-HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kHeadStride], Heads* heads) {
+HWY_NOINLINE void scoreRows(const Rows& keys, const float (*queries)[kMaxHeadDim], Heads* heads) {
   constexpr uint32_t kVectors = kFormat == KvFormat::kInt4 && kN == 16 ? kGroupVectors : 1;
   for (uint32_t s = 0; s < keys.count; s += kN) {
     VF fours[kHeads][kN / 4];

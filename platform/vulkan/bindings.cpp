@@ -1,5 +1,7 @@
 #include "vulkan/bindings.h"
 
+#include "plan/codebooks.h"
+
 namespace oriel {
 namespace {
 
@@ -11,10 +13,23 @@ VkDescriptorBufferInfo bufferInfo(const DeviceArenas& arenas, const BufferRef& p
   return {arenas.buffer(piece.arena, piece.segment), piece.offset_bytes, piece.size_bytes};
 }
 
+// False: the op's kernel reads none.
+bool findCodebook(const DeviceArenas& arenas, const Plan& plan, const Op& op,
+                  VkDescriptorBufferInfo* info) {
+  uint32_t offset_bytes = 0, bytes = 0;
+  if (plan.codebooks.size_bytes == 0 || !codebookOf(op.weights, &offset_bytes, &bytes)) {
+    return false;
+  }
+  BufferRef piece = plan.codebooks.resized(bytes);
+  piece.offset_bytes += offset_bytes;
+  *info = bufferInfo(arenas, piece);
+  return true;
+}
+
 static_assert(kCodebookBinding == kMaxOpBindings + kMaxTexelViews, "shared with shaders");
 
 void writeSet(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
-              const CodebookBuffer& codebooks, const Op& op, VkDescriptorSet set) {
+              const Op& op, VkDescriptorSet set) {
   VkDescriptorBufferInfo buffers[kMaxOpBindings];
   for (uint32_t i = 0; i < kMaxOpBindings; ++i) {
     // Bindings that a kernel does not have must hold something valid; no shader touches it.
@@ -27,7 +42,7 @@ void writeSet(const VulkanDevice& device, const DeviceArenas& arenas, const Plan
   writes[0].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
   writes[0].pBufferInfo = buffers;
   VkDescriptorBufferInfo codebook = {};
-  const bool has_codebook = codebooks.of(op, &codebook);
+  const bool has_codebook = findCodebook(arenas, plan, op, &codebook);
   writes[1] = writes[0];
   writes[1].dstBinding = kCodebookBinding;
   writes[1].descriptorCount = 1;
@@ -76,7 +91,6 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
   if (n_ops == 0) {
     return kOk;
   }
-  ORIEL_TRY(codebooks_.create(device, plan, log));
   const VkDescriptorPoolSize sizes[] = {
       {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, n_ops * kMaxOpBindings},
       {VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, n_ops},
@@ -101,7 +115,7 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
       info.pSetLayouts = &set_layout_;
       ORIEL_TRY(checkVk(api.vkAllocateDescriptorSets(device.device, &info, &handles->set),
                         "allocate a descriptor set", log));
-      writeSet(device, arenas, plan, codebooks_, op, handles->set);
+      writeSet(device, arenas, plan, op, handles->set);
       ORIEL_TRY(writeTexelViews(device, arenas, op, handles->set, log, handles->texels));
       ++handles;
     }
@@ -110,7 +124,6 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
 }
 
 void Bindings::release(const VulkanDevice& device) {
-  codebooks_.release(device);
   device.api.vkDestroyDescriptorPool(device.device, pool_, nullptr);
   device.api.vkDestroyPipelineLayout(device.device, pipeline_layout_, nullptr);
   device.api.vkDestroyDescriptorSetLayout(device.device, set_layout_, nullptr);

@@ -2,7 +2,6 @@
 // once.
 #pragma once
 
-#include "vulkan/codebook_buffer.h"
 #include "vulkan/step_commands.h"
 
 namespace oriel {
@@ -21,7 +20,6 @@ class Bindings {
   VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
   VkPipelineLayout pipeline_layout_ = VK_NULL_HANDLE;
   VkDescriptorPool pool_ = VK_NULL_HANDLE;
-  CodebookBuffer codebooks_;
 };
 
 }  // namespace oriel

@@ -3,13 +3,27 @@
 namespace oriel {
 namespace {
 
+// Of two products of experts: none is of both. Those in slots may be.
+bool ofOtherExperts(const Op& a, const Op& b) {
+  if (a.kind != OpKind::kExpertMatmul || b.kind != OpKind::kExpertMatmul) {
+    return false;
+  }
+  const ExpertMatmulPush& x = a.push.expert_matmul;
+  const ExpertMatmulPush& y = b.push.expert_matmul;
+  return x.has_slots == 0 && y.has_slots == 0 &&
+         (x.first + x.count <= y.first || y.first + y.count <= x.first);
+}
+
 // Of two ops that write to the same piece: they write, and read, different words of it. Slices of
-// an embedding have different tokens.
+// an embedding have different tokens, experts different rows.
 bool apart(const Op& a, const Op& b) {
   if (!samePlace(a.bindings[kOpOut], b.bindings[kOpOut])) {
     return false;
   }
   if (a.kind == OpKind::kEmbed && b.kind == OpKind::kEmbed) {
+    return true;
+  }
+  if (ofOtherExperts(a, b)) {
     return true;
   }
   const OpColumns x = opTraits(a.kind).columns(a);

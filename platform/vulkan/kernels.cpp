@@ -326,7 +326,7 @@ const char* divideSort(const Op&, const Given& given, Kernel* kernel) {
 
 const char* divideExpertProduct(const Op& op, const Given& given, Kernel* kernel) {
   divideExperts(op.push.expert_matmul, given.rows, given.caps, kernel);
-  return given.caps.readsTexels() ? "_texel" : "";
+  return given.caps.readsTexels() && !isOfFewBits(op.weights) ? "_texel" : "";
 }
 
 const char* divideCombine(const Op& op, const Given& given, Kernel* kernel) {

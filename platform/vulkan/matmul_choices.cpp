@@ -120,15 +120,12 @@ bool hasDotKernel(WeightType type) {
   }
 }
 
-// Types of few bits, which have the kernels that every device can run and no others.
-bool isLowBit(WeightType type) { return type > WeightType::kIq4Xs; }
-
 // Types whose numbers f16 holds to its own precision, given a scale for each unit.
-bool hasHalfKernel(WeightType type) { return type != WeightType::kF32 && !isLowBit(type); }
+bool hasHalfKernel(WeightType type) { return type != WeightType::kF32 && !isOfFewBits(type); }
 
 // Types that it holds as they are.
 bool hasMatrixKernel(WeightType type) {
-  return type != WeightType::kF32 && type != WeightType::kBf16 && !isLowBit(type);
+  return type != WeightType::kF32 && type != WeightType::kBf16 && !isOfFewBits(type);
 }
 
 MatmulUse useOf(uint32_t choice) { return static_cast<MatmulUse>(choice / kWeightTypes); }

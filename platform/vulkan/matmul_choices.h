@@ -15,6 +15,9 @@ enum class MatmulKernel : uint8_t {
   kMatrix,  ///< matmul_matrix.comp: matrix units
 };
 
+/// Types that have the kernels that run on every device and no others.
+inline bool isOfFewBits(WeightType type) { return type > WeightType::kIq4Xs; }
+
 struct MatmulCandidate {
   const char* name;
   MatmulKernel kernel;

@@ -32,17 +32,6 @@ bool findMemoryType(const VkPhysicalDeviceMemoryProperties& memory, uint32_t all
   return false;
 }
 
-}  // namespace
-
-bool findMemoryType(const VulkanDevice& device, uint32_t allowed, VkMemoryPropertyFlags wanted,
-                    uint32_t* type) {
-  VkPhysicalDeviceMemoryProperties memory;
-  device.api.vkGetPhysicalDeviceMemoryProperties(device.physical, &memory);
-  return findMemoryType(memory, allowed, wanted, type);
-}
-
-namespace {
-
 bool chooseMemoryType(const VkPhysicalDeviceMemoryProperties& memory, ArenaKind kind,
                       uint32_t allowed, uint32_t* type) {
   if (kind == ArenaKind::kIo) {
@@ -81,6 +70,9 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
                       VK_BUFFER_USAGE_TRANSFER_DST_BIT;
   if (kind == ArenaKind::kActivations) {
     buffer_info.usage |= VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;  // the step block
+  }
+  if (kind == ArenaKind::kWeights) {
+    buffer_info.usage |= VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;  // the codebooks
   }
   if (device.caps.readsTexels()) {
     buffer_info.usage |= VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;

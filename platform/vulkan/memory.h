@@ -5,10 +5,6 @@
 
 namespace oriel {
 
-/// The first type of `allowed` that has all `wanted` flags; drivers list the fastest first.
-bool findMemoryType(const VulkanDevice& device, uint32_t allowed, VkMemoryPropertyFlags wanted,
-                    uint32_t* type);
-
 class DeviceArenas {
  public:
   /// Takes every arena of the plan, to the byte; kIo stays mapped. On failure release() gives back

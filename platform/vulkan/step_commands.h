@@ -85,10 +85,10 @@ class StepCommands {
   /// A run is a copy of the step block, then its body, then its head. `many`: outputs, more than one.
   VkCommandBuffer copy(StepRun what, bool many) const {
     const bool whole = many || (hasBody(what) && bodyOf(what) == StepList::kChunk);
-    return pieces_[whole ? copy_chunk_ : copy_decode_].commands;
+    return piece(whole ? copy_chunk_ : copy_decode_).commands;
   }
   /// Of step (0) or step_ahead (1), with the best token of the head before in place of its own.
-  VkCommandBuffer copyAhead(uint32_t block) const { return pieces_[copy_ahead_[block]].commands; }
+  VkCommandBuffer copyAhead(uint32_t block) const { return piece(copy_ahead_[block]).commands; }
   Range body(StepRun what) const;
   Range head(StepRun what, bool many) const {
     return !hasHead(what) ? Range() : many ? outputs_ : head_;

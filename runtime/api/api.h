@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "api/on_file.h"
 #include "base/workspace.h"
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
@@ -135,7 +136,7 @@ struct PreparedModel {
   bool calibrated = false;    ///< the budget weighs measured constants
   CalibrationFile measured;   ///< those, if so
   DeviceSpeed speed;          ///< with options.speed only
-  WorkShape work;             ///< with options.speed only
+  WorkShape work;
   Budget budget;
 };
 
@@ -165,9 +166,9 @@ Status checkAllocator(const oriel_options& options, const Log& log);
 Status prepareModel(const char* path, const oriel_options& options, PreparedModel* prepared);
 oriel_plan planResult(const PreparedModel& prepared);
 
-/// On the device that the options name.
+/// On the device that the options name. `experts`: null for plans that hold all of them.
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
-                      const oriel_allocator& allocator, Executor** executor);
+                      const oriel_allocator& allocator, ExpertFetch* experts, Executor** executor);
 
 }  // namespace oriel
 
@@ -182,7 +183,9 @@ struct oriel_model {
   oriel::Tokenizer* tokenizer = nullptr;
   oriel::ChatTemplate chat;
   oriel::Plan plan;
-  oriel::Executor* executor = nullptr;  ///< null for ORIEL_DEVICE_NONE
+  oriel::Executor* executor = nullptr;      ///< null for ORIEL_DEVICE_NONE
+  oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
+  bool stops_early = true;                  ///< as in SessionContext
   oriel_model_info info = {};
   oriel_plan plan_result = {};
   // 1: yes, or being freed; not bool: RISC-V has no exchange of a byte

@@ -3,6 +3,7 @@
 
 #include "api/api.h"
 #include "base/hash.h"
+#include "exec/features.h"
 #include "exec/load_weights.h"
 #include "os/thread.h"
 #include "text/pretokenizer.h"
@@ -16,7 +17,7 @@
 namespace oriel {
 
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
-                      const oriel_allocator& allocator, Executor** executor) {
+                      const oriel_allocator& allocator, ExpertFetch* experts, Executor** executor) {
   const Log log = logOf(options);
   ExecutorOptions executor_options;
   executor_options.device_number = options.device_number;
@@ -28,6 +29,7 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
   executor_options.disabled_features = options.disabled_features;
   executor_options.allocator = &allocator;
   executor_options.log = log;
+  executor_options.experts = experts;
 #if ORIEL_VULKAN
   if (options.device == ORIEL_DEVICE_VULKAN) {
     return createVulkanExecutor(plan, executor_options, memory, executor);
@@ -182,8 +184,8 @@ void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
 }
 
 // Everything after the model's block exists. What it made so far is undone by oriel_model_free.
-Status loadInto(const oriel_options& options, PreparedModel* prepared, Arena* arena,
-                oriel_model* model) {
+Status loadInto(const oriel_options& options, const char* path, PreparedModel* prepared,
+                Arena* arena, oriel_model* model) {
   const Log log = logOf(options);
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
@@ -199,6 +201,12 @@ Status loadInto(const oriel_options& options, PreparedModel* prepared, Arena* ar
                         &model->plan));
   }
   uint64_t hash = headerHash(file, prepared->desc);
+  if (has_device) {
+    model->on_file = takeWeightsOnFile(model->plan, path, log, arena);
+    uint32_t disabled = 0;
+    ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
+    model->stops_early = (disabled >> kEarlyStopFeature & 1u) == 0;
+  }
   prepared->tensors.release();
   prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's
   if (has_device) {
@@ -206,7 +214,9 @@ Status loadInto(const oriel_options& options, PreparedModel* prepared, Arena* ar
     if (arena->exhausted()) {
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
-    ORIEL_TRY(createExecutor(options, model->plan, memory, model->allocator, &model->executor));
+    ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
+    ORIEL_TRY(
+        createExecutor(options, model->plan, memory, model->allocator, experts, &model->executor));
     // Into what the session will have: it is not there yet.
     ORIEL_TRY(loadWeights(file, model->plan, {options.progress, options.progress_user},
                           {model->allocator, model->session_host_bytes}, log, model->executor,
@@ -216,6 +226,9 @@ Status loadInto(const oriel_options& options, PreparedModel* prepared, Arena* ar
   }
   describeDevice(model);
   ORIEL_TRY(prepared->source.expectUnchanged(log));
+  if (model->on_file != nullptr) {
+    model->on_file->handOver(&prepared->source);
+  }
   if (has_device) {
     logPlan(model->plan_result, model->executor->deviceName(), log);
   }
@@ -269,7 +282,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   model->log = log;
   model->allocator = allocator;
   model->host_bytes = prepared.model_host_bytes;
-  const Status status = loadInto(options, &prepared, &arena, model);
+  const Status status = loadInto(options, path, &prepared, &arena, model);
   if (!status.ok()) {
     oriel_model_free(model);
     return status.code();
@@ -291,6 +304,7 @@ void oriel_model_free(oriel_model* model) {
     return;
   }
   destroyExecutor(model->executor);
+  dropWeightsOnFile(model->on_file);
   const oriel_allocator allocator = model->allocator;
   const uint64_t bytes = model->host_bytes;
   model->~oriel_model();

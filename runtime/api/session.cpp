@@ -154,6 +154,11 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   }
   SessionContext context = {&model->desc,    &model->plan,      model->tokenizer, {},         {},
                             model->executor, &model->allocator, model->log,       model->hash};
+  context.stops_early = model->stops_early;
+  if (model->on_file != nullptr) {
+    context.file_rows = &model->plan.file_rows;
+    context.source = &model->on_file->source;
+  }
   if (const Status status = readChat(*model, options.chat, &context.chat, &context.chat_options);
       !status.ok()) {
     model->has_session.store(0);
@@ -361,6 +366,12 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   }
   stats.host_bytes = model.host_bytes + handle->host_bytes;
   stats.submissions = session.submissions();
+  stats.rows_wanted = session.rows().wanted();
+  stats.rows_read = session.rows().reads();
+  if (model.on_file != nullptr) {
+    stats.expert_hits = model.on_file->experts.hits();
+    stats.expert_misses = model.on_file->experts.misses();
+  }
   writeResult(stats, out);
   return ORIEL_OK;
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "plan/memory_layout.h"
+
 namespace oriel {
 namespace {
 
@@ -46,7 +48,7 @@ bool cacheRate(const DeviceSpeed& speed, KvFormat k, KvFormat v, CacheSpeed* rat
 
 }  // namespace
 
-void WorkShape::add(uint32_t tensor_type, uint64_t body, uint64_t head) {
+void WorkShape::add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t experts) {
   uint32_t i = 0;
   while (i < n_matrices && matrices[i].tensor_type != tensor_type) {
     ++i;
@@ -60,6 +62,25 @@ void WorkShape::add(uint32_t tensor_type, uint64_t body, uint64_t head) {
   }
   matrices[i].body_weights += body;
   matrices[i].head_weights += head;
+  matrices[i].expert_weights += experts;
+}
+
+double WorkShape::expertShare(uint32_t tokens) const {
+  return expert_count == 0
+             ? 0
+             : 1 - std::pow(1 - static_cast<double>(expert_used) / expert_count, tokens);
+}
+
+double WorkShape::expertHitRate() const {
+  return expert_count == 0   ? 0
+         : expert_slots == 0 ? 1
+                             : static_cast<double>(expert_slots) / expert_count;
+}
+
+double WorkShape::fileBytes(uint32_t tokens) const {
+  const double experts = expert_count * expertShare(tokens) * (1 - expertHitRate()) *
+                         static_cast<double>(expert_file_bytes);
+  return experts + tokens * static_cast<double>(row_file_bytes);
 }
 
 WorkShape workOf(const TensorIndex& tensors, const ModelDesc& model, const PlanTotals& totals) {
@@ -74,11 +95,29 @@ WorkShape workOf(const TensorIndex& tensors, const ModelDesc& model, const PlanT
     if (tensor.dims[1] <= 1 || role == TensorRole::kConvTaps) {
       return;  // a vector
     }
-    const uint64_t weights = tensor.dims[0] * tensor.dims[1];
-    const bool head = role == TensorRole::kOutput;
-    const bool looked_up = role == TensorRole::kTokenEmbedding;
-    work.add(tensor.type, head || looked_up ? 0 : weights, head ? weights : 0);
+    const uint64_t weights = tensor.dims[0] * tensor.dims[1] * tensor.dims[2];
+    switch (role) {
+      case TensorRole::kOutput:
+        return work.add(tensor.type, 0, weights);
+      case TensorRole::kTokenEmbedding:
+        return work.add(tensor.type, 0, 0);
+      case TensorRole::kLayerInputEmbedding:
+        work.row_file_bytes = totals.on_file.rows ? tensor.bytes / tensor.dims[1] : 0;
+        return work.add(tensor.type, 0, 0);
+      case TensorRole::kExpertGate:
+      case TensorRole::kExpertUp:
+      case TensorRole::kExpertDown:
+        work.expert_file_bytes +=
+            totals.on_file.expert_slots != 0 ? tensor.bytes / tensor.dims[2] : 0;
+        return work.add(tensor.type, 0, 0, weights);
+      default:
+        return work.add(tensor.type, weights, 0);
+    }
   };
+  const ExpertLimits experts = expertLimits(model);
+  work.expert_count = experts.count;
+  work.expert_used = experts.used;
+  work.expert_slots = totals.on_file.expert_slots;
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
     for (uint32_t role = 0; role < kTensorRoles; ++role) {
       if (tensors.has(static_cast<TensorRole>(role), layer)) {
@@ -105,19 +144,31 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
   cost->head_s = kNano * head_ops * speed.dispatch_ns;
   for (uint32_t i = 0; i < work.n_matrices; ++i) {
     const WorkShape::Matrices& matrices = work.matrices[i];
-    if (matrices.body_weights + matrices.head_weights == 0) {
+    if (matrices.body_weights + matrices.head_weights + matrices.expert_weights == 0) {
       continue;  // only looked up
     }
     const WeightSpeed* rate = findWeights(speed, matrices.tensor_type);
     if (rate == nullptr) {
       return false;
     }
-    const double each =
-        chunk == 0 ? rate->decode_ns : rate->chunk_ns + tokens * rate->chunk_token_ns;
-    cost->weights_s += kNano * each * static_cast<double>(matrices.body_weights);
-    cost->weights_once_s +=
-        chunk == 0 ? 0 : kNano * rate->chunk_ns * static_cast<double>(matrices.body_weights);
+    // Of a token, and of all tokens of the chunk together.
+    const double body = static_cast<double>(matrices.body_weights);
+    const double experts = static_cast<double>(matrices.expert_weights);
+    const double of_one = body + experts * work.expertShare(1);
+    const double of_all = body + experts * work.expertShare(cost->tokens);
+    const double once = chunk == 0 ? 0 : kNano * rate->chunk_ns * of_all;
+    cost->weights_s +=
+        once + kNano * of_one * (chunk == 0 ? rate->decode_ns : tokens * rate->chunk_token_ns);
+    cost->weights_once_s += once;
     cost->head_s += kNano * rate->head_ns * static_cast<double>(matrices.head_weights);
+  }
+  if (work.expert_file_bytes != 0 && speed.file_bytes_per_s <= 0) {
+    return false;
+  }
+  if (speed.file_bytes_per_s > 0) {
+    cost->file_s = work.fileBytes(cost->tokens) / speed.file_bytes_per_s;
+    cost->weights_s += cost->file_s;
+    cost->weights_once_s += chunk == 0 ? 0 : cost->file_s;
   }
   const ModelDesc& model = *work.model;
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
@@ -157,7 +208,8 @@ double stepSeconds(const StepCost& cost, double depth) {
 bool validSpeed(const DeviceSpeed& speed) {
   const auto valid = [](double value) { return std::isfinite(value) && value >= 0; };
   bool good = speed.weight_count <= kMaxSpeedWeights && speed.cache_count <= kMaxSpeedCaches &&
-              valid(speed.submit_ns) && valid(speed.dispatch_ns) && valid(speed.read_bytes_per_s);
+              valid(speed.submit_ns) && valid(speed.dispatch_ns) && valid(speed.read_bytes_per_s) &&
+              valid(speed.file_bytes_per_s);
   for (uint32_t i = 0; good && i < speed.weight_count; ++i) {
     const WeightSpeed& rate = speed.weights[i];
     good = valid(rate.decode_ns) && valid(rate.chunk_ns) && valid(rate.chunk_token_ns) &&

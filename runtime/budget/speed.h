@@ -57,6 +57,8 @@ struct DeviceSpeed {
   CacheSpeed caches[kMaxSpeedCaches];
   uint32_t kernels_changed;  ///< 1: measuring found faster kernels than were used before
   uint32_t reserved;
+  double
+      file_bytes_per_s;  ///< experts read from the model's file and put into place; 0: not measured
 };
 
 /// What a step of `tokens` tokens is predicted to take, in seconds.
@@ -68,6 +70,7 @@ struct StepCost {
       0;  ///< matrices of the layers (of a chunk also storing its keys and values), ...
   double weights_once_s = 0;  ///< ... of which however few tokens a chunk has
   double head_s = 0;          ///< logits of one token: only steps that want them
+  double file_s = 0;          ///< of weights_s (and weights_once_s): reading what stays in the file
   struct Seen {
     uint32_t window_tokens = 0;  ///< that these layers see at most; 0: as many as the session
     double s_per_token = 0;      ///< for each token that they see
@@ -81,17 +84,30 @@ constexpr uint32_t kMaxWorkTypes = 8;
 /// What a step has to do, independent of window and formats.
 struct WorkShape {
   struct Matrices {
-    uint32_t tensor_type = 0;   ///< as the file numbers it
-    uint64_t body_weights = 0;  ///< multiplied with every token
-    uint64_t head_weights = 0;  ///< multiplied only where logits are wanted
+    uint32_t tensor_type = 0;     ///< as the file numbers it
+    uint64_t body_weights = 0;    ///< multiplied with every token
+    uint64_t head_weights = 0;    ///< multiplied only where logits are wanted
+    uint64_t expert_weights = 0;  ///< of all experts, of which a token uses its share
   };
   Matrices matrices[kMaxWorkTypes];
   uint32_t n_matrices = 0;
   bool known = false;  ///< false: too many types, or weights that are not described
   uint32_t n_ops[kStepLists] = {};
   const ModelDesc* model = nullptr;  ///< must outlive this
+  uint32_t expert_count = 0;         ///< of a layer
+  uint32_t expert_used = 0;          ///< by a token
+  uint32_t expert_slots = 0;         ///< OnFile::expert_slots
+  uint64_t expert_file_bytes = 0;    ///< of one expert of every layer, where they stay in the file
+  uint64_t row_file_bytes = 0;       ///< of a token's row of a table that does
 
-  void add(uint32_t tensor_type, uint64_t body, uint64_t head);
+  void add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t experts = 0);
+  /// Experts of a layer that a step of so many tokens is expected to use, of all of them; as if each were chosen as
+  /// often as any other.
+  double expertShare(uint32_t tokens) const;
+  /// Likewise, how many of those are in a slot. 1: all are held.
+  double expertHitRate() const;
+  /// What a step reads from the file.
+  double fileBytes(uint32_t tokens) const;
 };
 
 /// Matrices by the tensors of the file. `model` must outlive the result.

@@ -88,6 +88,8 @@ class Executor {
 
   /// The step block (plan.step), for the host to fill before run().
   virtual void* step() = 0;
+  /// plan.file_rows.place, likewise, where the plan has such a table.
+  virtual void* fileRows() = 0;
   /// Runs and waits (bounded). On success top() holds the result where the run has a head. `stop` is asked
   /// before each piece of the work that is begun, until it says yes or the head has begun: then what was
   /// begun is waited for and ORIEL_ERROR_CANCELLED returned. Logits and top() are then what they were; what the cache

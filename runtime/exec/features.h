@@ -17,12 +17,17 @@ enum class VulkanFeature : uint32_t {
   kCooperativeMatrix,  ///< matrix_units.h
   kFloat16,            ///< arithmetic in half precision; matrix units need it, too
 };
+/// Of every device: prompts leave out layers that write no memory, but for tokens whose logits are wanted.
+constexpr uint32_t kEarlyStopFeature = 9;
 
-/// Names of features that no kernel uses yet are known, too: turning them off changes nothing.
+/// Names of features that no kernel uses yet are known, too: turning them off changes nothing. The last is of every
+/// device.
 constexpr const char* kVulkanFeatureNames[] = {
     "subgroup", "integer_dot",  "texel_buffers", "run_ahead", "cooperative_matrix",
-    "float16",  "int8_storage", "int16_storage", "timeline"};
+    "float16",  "int8_storage", "int16_storage", "timeline",  "early_stop"};
 constexpr uint32_t kVulkanFeatures = sizeof(kVulkanFeatureNames) / sizeof(kVulkanFeatureNames[0]);
+
+static_assert(kVulkanFeatures == kEarlyStopFeature + 1, "the last name is that of the early stop");
 
 constexpr uint32_t featureBit(VulkanFeature feature) {
   return 1u << static_cast<uint32_t>(feature);

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/workspace.h"
+#include "plan/codebooks.h"
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
 
@@ -12,6 +13,10 @@ namespace {
 
 /// Most that is read at a time: stays in a processor's second cache until it has been hashed and repacked.
 constexpr uint64_t kReadBytes = 256 << 10;
+
+/// Of tensors that may stay in the file every so many-th row is hashed, from the first on, also where they do not stay:
+/// a snapshot does not ask where weights are.
+constexpr uint32_t kHashedRowStep = 1024;
 
 bool sameSlice(const BufferRef& a, const BufferRef& b) {
   return a.segment == b.segment && a.offset_bytes == b.offset_bytes;
@@ -34,6 +39,30 @@ class TensorHashes {
   StreamHash tensor_{0};
 };
 
+/// visit(const Upload&) for every tensor that stays in the file, as if all its rows were sent somewhere.
+template <typename Visit>
+Status forEachOnFile(const Plan& plan, const Visit& visit) {
+  Upload item;
+  item.may_stay = true;
+  if (plan.file_rows.place.size_bytes != 0) {
+    item.tensor_offset = plan.file_rows.tensor_offset;
+    item.tensor_type = plan.file_rows.tensor_type;
+    item.rows = plan.file_rows.rows;
+    item.cols = plan.file_rows.cols;
+    ORIEL_TRY(visit(item));
+  }
+  for (uint32_t layer = 0; layer < plan.n_expert_layers; ++layer) {
+    for (const ExpertsOnFile::Part& part : plan.expert_layers[layer].parts) {
+      item.tensor_offset = part.tensor_offset;
+      item.tensor_type = part.tensor_type;
+      item.rows = part.rows * plan.expert_layers[layer].count;
+      item.cols = part.cols;
+      ORIEL_TRY(visit(item));
+    }
+  }
+  return kOk;
+}
+
 class Loader {
  public:
   Loader(const GgufFile& file, const Plan& plan, const LoadProgress& progress, const Log& log,
@@ -52,6 +81,10 @@ class Loader {
     for (const Upload* item = plan_.uploads; item != end_; ++item) {
       bytes = std::max(bytes, fileRowBytes(item->tensor_type, item->cols));
     }
+    (void)forEachOnFile(plan_, [&](const Upload& item) {
+      bytes = std::max(bytes, fileRowBytes(item.tensor_type, item.cols));
+      return kOk;
+    });
     return bytes;
   }
 
@@ -66,6 +99,10 @@ class Loader {
       }
       total_ += slice->slice.size_bytes;
     }
+    total_ += plan_.codebooks.size_bytes;
+    if (plan_.codebooks.size_bytes != 0) {
+      ORIEL_TRY(sendCodebooks());
+    }
     for (const Upload* slice = plan_.uploads; slice != end_; slice = next) {
       next = slice + 1;
       while (next != end_ && sameSlice(next->slice, slice->slice)) {
@@ -73,12 +110,20 @@ class Loader {
       }
       ORIEL_TRY(slice->is_vector ? sendVector(*slice) : sendMatrix(slice, next));
     }
-    return kOk;
+    return hashes_ ? forEachOnFile(plan_, [&](const Upload& item) { return hashOnFile(item); })
+                   : kOk;
   }
 
   uint64_t hash() const { return tensors_.finish(); }
 
  private:
+  Status sendCodebooks() {
+    void* piece = nullptr;
+    ORIEL_TRY(executor_->beginWrite(kCodebookBytes, &piece));
+    copyCodebooks(piece);
+    return endWrite(plan_.codebooks, 0, kCodebookBytes);
+  }
+
   Status sendVector(const Upload& item) {
     void* piece = nullptr;
     const uint64_t bytes = vectorBytes(item.cols);
@@ -145,8 +190,23 @@ class Loader {
     const uint64_t row_bytes = fileRowBytes(item.tensor_type, item.cols);
     ORIEL_TRY(
         file_.read(item.tensor_offset + row * row_bytes, rows * row_bytes, room_, log_, data));
-    if (hashes_) {
+    if (!hashes_) {
+      return kOk;
+    }
+    if (!item.may_stay) {
       tensors_.add(item, row, *data, rows * row_bytes);
+      return kOk;
+    }
+    for (uint64_t r = alignUp(row, kHashedRowStep); r < uint64_t{row} + rows; r += kHashedRowStep) {
+      tensors_.add(item, static_cast<uint32_t>(r), *data + (r - row) * row_bytes, row_bytes);
+    }
+    return kOk;
+  }
+
+  Status hashOnFile(const Upload& item) {
+    for (uint32_t row = 0; row < item.rows; row += kHashedRowStep) {
+      const uint8_t* data = nullptr;
+      ORIEL_TRY(readRows(item, row, 1, &data));
     }
     return kOk;
   }

@@ -18,8 +18,8 @@ struct LoadRoom {
 };
 
 /// Carries out plan.uploads, reading `file` piece by piece.
-/// *hash, unless null, is continued over every byte that was read: which parts they were read in, and which
-/// tensor came first, does not matter. ORIEL_ERROR_CANCELLED when the callback asks to stop, ORIEL_ERROR_IO
+/// *hash, unless null, is continued over every byte that was read, of tensors that may stay in the file over a sample
+/// of their rows, read or not: which parts they were read in, and which tensor came first, does not matter. ORIEL_ERROR_CANCELLED when the callback asks to stop, ORIEL_ERROR_IO
 /// when the file was cut off meanwhile.
 Status loadWeights(const GgufFile& file, const Plan& plan, const LoadProgress& progress,
                    const LoadRoom& room, const Log& log, Executor* executor, uint64_t* hash);

@@ -21,6 +21,12 @@ constexpr size_t kIdsAtOnce = 2048;
 static_assert(kIdsAtOnce * sizeof(int32_t) + Tokenizer::workBytes(1024) + 8192 <= kWorkspaceBytes,
               "oriel.h says from what size on memory is borrowed");
 
+// Whether a step ended before its head began, so that logits are what they were: it was cancelled, or experts could not be
+// read.
+bool endedInBody(const Status& status) {
+  return status.code() == ORIEL_ERROR_CANCELLED || status.code() == ORIEL_ERROR_IO;
+}
+
 }  // namespace
 
 Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns,
@@ -59,6 +65,10 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   if (context.plan != nullptr) {  // else everything but them is measured
     ids.init(context.plan->cache, arena);
   }
+  RowCache rows;
+  if (context.file_rows != nullptr) {
+    rows.init(*context.file_rows, *context.source, arena);
+  }
   if (arena->measuring() || arena->exhausted()) {
     return nullptr;
   }
@@ -66,6 +76,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   session->workspace_block_ = workspace;
   session->sampler_ = sampler;
   session->ids_ = ids;
+  session->rows_ = rows;
   return session;
 }
 
@@ -84,6 +95,7 @@ Status Session::reset() {
   prompt_ms_ = 0;
   turns_.clear();
   ids_.forget();
+  rows_.forget();
   sampler_.forget();
   decoder_.forget();
   wipe(workspace_block_, kWorkspaceBytes);
@@ -203,15 +215,28 @@ Status Session::submit(StepRun what, bool may_stop) {
   return kOk;
 }
 
+// Rows of the text in hand that stay in the file: what can fail does so before the first step.
+Status Session::readAhead(const int32_t* ids, size_t count) {
+  return rows_.active() ? rows_.readAhead(ids, count, context_.log) : kOk;
+}
+
+// Those of a step, before anything else is done for it.
+Status Session::fillRows(const int32_t* ids, uint32_t count) {
+  return rows_.active() ? rows_.fill(ids, count, context_.log, context_.executor->fileRows()) : kOk;
+}
+
 // The token after the next must be the best one. It may turn out to be a stop token, which is never fed, but has
-// taken the slot of the oldest token: with slack in the ring, one that only going back could have led to.
+// taken the slot of the oldest token: with slack in the ring, one that only going back could have led to. Where the
+// host has to read what the token needs, it must know the token.
 bool Session::mayRunAhead() const {
-  const CacheShape& cache = context_.plan->cache;
-  return sampler_.takesTheBest() && cache.ring > cache.window;
+  const Plan& plan = *context_.plan;
+  return sampler_.takesTheBest() && plan.cache.ring > plan.cache.window && !plan.on_file.any();
 }
 
 // The step of a token that was chosen; the executor may have begun it. `more`: another token will be wanted.
 Status Session::decode(int32_t id, bool more) {
+  ORIEL_TRY(fillRows(&id, 1));
+  const bool had_logits = has_logits_;
   has_logits_ = false;
   if (!ahead_) {
     fillStep(&id, 1, {0, 1});
@@ -232,7 +257,9 @@ Status Session::decode(int32_t id, bool more) {
     has_top_ = true;
     ++submissions_;
   } else {
-    ORIEL_TRY(submit(StepRun::kDecode, false));
+    const Status status = submit(StepRun::kDecode, false);
+    has_logits_ = had_logits && endedInBody(status);
+    ORIEL_TRY(status);
   }
   commit(&id, 1, kept);
   has_logits_ = true;
@@ -440,16 +467,18 @@ Status Session::lastChunk(const int32_t* ids, uint32_t count) {
 Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
   const double begin_ms = nowMs();
   const uint32_t chunk = context_.plan->chunk_tokens;
+  ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
     ORIEL_TRY(checkCancelled());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
+    ORIEL_TRY(fillRows(ids + done, n));
     const bool last = ends && done + n == count;
     const bool had_logits = has_logits_;
     has_logits_ = false;
     const Status status = n == 1 ? step(ids + done, 1, {0, 1}, StepRun::kDecode)
                           : last ? lastChunk(ids + done, n)
                                  : step(ids + done, n, {}, fillRun());
-    has_logits_ = had_logits && status.code() == ORIEL_ERROR_CANCELLED;
+    has_logits_ = had_logits && endedInBody(status);
     ORIEL_TRY(status);
     commit(ids + done, n);
     has_logits_ = last;
@@ -520,9 +549,12 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
   ORIEL_TRY(checkIds(ids, count));
   const uint32_t chunk = context_.plan->chunk_tokens;
   const uint32_t n_vocab = context_.model->n_vocab;
+  ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
     ORIEL_TRY(checkCancelled());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
+    ORIEL_TRY(fillRows(ids + done, n));
+    const bool had_logits = has_logits_ && logits_row_ == 0;
     has_logits_ = false;
     bool stop = false;
     uint32_t shown = 0;
@@ -530,10 +562,13 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
       const Outputs outputs = {shown, std::min(n - shown, context_.plan->output_rows)};
       const bool first = shown == 0;
       fillStep(ids + done, n, outputs);
-      ORIEL_TRY(submit(n == 1  ? StepRun::kDecode
-                       : first ? StepRun::kChunkHead
-                               : StepRun::kHead,
-                       first));
+      const Status status = submit(n == 1  ? StepRun::kDecode
+                                   : first ? StepRun::kChunkHead
+                                           : StepRun::kHead,
+                                   first);
+      has_logits_ =
+          had_logits && status.code() == ORIEL_ERROR_IO;  // of experts: the head had not begun
+      ORIEL_TRY(status);
       for (uint32_t row = 0; row < outputs.count && !stop; ++row, ++shown) {
         if (shown != 0) {
           ORIEL_TRY(checkCancelled());
@@ -592,6 +627,7 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
       result->stop_reason = ORIEL_STOP_TOKEN;
       break;
     }
+    ORIEL_TRY(readAhead(&id, 1));  // a token is not handed out that cannot be gone on from
     if (result->tokens++ == 0) {
       first_ms = nowMs();
       result->time_to_first_token_ms = prompt_ms_ + first_ms - begin_ms;

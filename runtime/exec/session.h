@@ -5,6 +5,7 @@
 
 #include "base/workspace.h"
 #include "exec/executor.h"
+#include "exec/row_cache.h"
 #include "exec/sampler.h"
 #include "exec/snapshot.h"
 #include "kv/rope.h"
@@ -31,6 +32,9 @@ struct SessionContext {
   uint64_t model_hash = 0;
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
   bool stops_early = true;
+  /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
+  const RowsOnFile* file_rows = nullptr;
+  const WeightSource* source = nullptr;
 };
 
 /// See oriel.h for what the calls promise. A step is committed only after the executor said it
@@ -76,6 +80,7 @@ class Session {
     return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
   }
   uint64_t submissions() const { return submissions_; }
+  const RowCache& rows() const { return rows_; }
   const TurnMarks& turns() const { return turns_; }
   /// Ids of the tokens from `first` on that are held, up to the first that is not: `*count` of them, copied where
   /// there is room for all. False: token `first` is gone, or still to come.
@@ -105,6 +110,8 @@ class Session {
   void fillBlock(void* block, uint64_t position, const int32_t* ids, uint32_t count,
                  const Outputs& outputs) const;
   void fillRotations(uint64_t t, uint64_t index, float* tables) const;
+  Status readAhead(const int32_t* ids, size_t count);
+  Status fillRows(const int32_t* ids, uint32_t count);
   bool mayRunAhead() const;
   Status decode(int32_t id, bool more);
   Status dropAhead();
@@ -137,6 +144,7 @@ class Session {
   const bool whole_turns_;
   TurnMarks turns_;
   TokenIds ids_;
+  RowCache rows_;
   Sampler sampler_;
   StreamDecoder decoder_;
   void* workspace_block_ = nullptr;

@@ -22,10 +22,13 @@ class ModelFile {
   /// Gives the memory back: of gguf() only read() may be called from here on.
   void dropHeader();
   uint64_t bytes() const { return input_.bytes(); }
+  const InputFile& input() const { return input_; }
   /// As InputFile::read.
   Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
     return input_.read(offset, to, bytes, log);
   }
+  /// The open file goes to `to`; nothing more may be asked of this one. `path` outlives `to`.
+  void handOver(const char* path, InputFile* to) { to->takeOver(&input_, path); }
   /// ORIEL_ERROR_IO when somebody has written to the file since it was opened.
   Status expectUnchanged(const Log& log) const { return input_.expectUnchanged(log); }
 

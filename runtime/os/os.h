@@ -34,6 +34,13 @@ class InputFile {
   /// ORIEL_ERROR_IO when the file's size or the time of its last change is no longer what it was. That it was
   /// removed, or replaced by another under its name, is no change: this one stays what it was.
   Status expectUnchanged(const Log& log) const;
+  /// The open file of `other`, which is then closed, as what was found when that was opened. `path` as in open().
+  void takeOver(InputFile* other, const char* path) {
+    path_ = path;
+    handle_ = other->handle_;
+    was_ = other->was_;
+    other->handle_ = kNoHandle;
+  }
   /// All bytes() of it, unchanged.
   Status readAll(void* to, const Log& log) const;
 

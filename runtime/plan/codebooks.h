@@ -3,9 +3,15 @@
 // bits of a block say which entry, and the signs (shaders/shared/layout.h).
 #pragma once
 
-#include <cstdint>
+#include "plan/op.h"
 
 namespace oriel {
+
+/// Bytes of all of them, one behind the other, each a multiple of kBufferAlignment long.
+constexpr uint32_t kCodebookBytes = 5120;
+/// Where the type's codebook is among them. False: it has none.
+bool codebookOf(WeightType type, uint32_t* offset_bytes, uint32_t* bytes);
+void copyCodebooks(void* out);
 
 /// IQ2_XXS: 256 eights; 0, 1, 2 are 8, 25, 43.
 constexpr uint32_t kIq2XxsGrid[128] = {

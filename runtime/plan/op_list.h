@@ -164,6 +164,7 @@ class OpList {
                         static_cast<uint32_t>(tensor.dims[1]),
                         place};
     plan_->on_file_bytes += tensor.bytes;
+    weights_.willRead(plan_->on_file.row_type);
   }
 
   /// A row of a matrix that is only looked up.

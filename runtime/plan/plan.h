@@ -32,6 +32,7 @@ struct Upload {
   uint32_t cols = 0;
   WeightType type = WeightType::kF32;
   bool is_vector = false;  ///< plain float32 values, no groups of rows
+  bool may_stay = false;   ///< of a tensor that may also stay in the file
   BufferRef slice;
   uint32_t slice_row = 0;  ///< where the first row goes
 };
@@ -42,6 +43,7 @@ struct OnFile {
   WeightType row_type = WeightType::kF32;  ///< of that table; measureWeights() fills it in
   /// Experts that each layer has room for; the others are read when tokens choose them. 0: all are held.
   uint32_t expert_slots = 0;
+  bool any() const { return rows || expert_slots != 0; }
 };
 
 /// A table that stays in the file. The host puts the rows of a step's tokens where kernels read them, in the order of
@@ -105,6 +107,8 @@ struct Plan {
   BufferRef logits;
   /// Copy of `step` in kActivations that kernels read; every submission begins with this copy.
   BufferRef device_step;
+  /// In kWeights: those of plan/codebooks.h. Of no bytes: no weights have one.
+  BufferRef codebooks;
   uint64_t step_decode_bytes = 0;  ///< how much of `step` a kDecode submission needs
 
   // Work.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "plan/codebooks.h"
+
 namespace oriel {
 
 void WeightPlacement::upload(const Upload& item, uint64_t group_bytes) {
@@ -75,6 +77,7 @@ Status WeightPlacement::beginRun(Stack* stack) {
     return log_.fail(ORIEL_ERROR_UNSUPPORTED, "tensor type %s has no kernel: convert the model",
                      tensorTypeName(file_type));
   }
+  willRead(slice.type);
   slice.geometry = weightGeometry(slice.type, stack->cols);
   stack->slice_rows = maxSliceRows(slice.geometry);
   if (stack->slice_rows == 0) {
@@ -109,6 +112,7 @@ Status WeightPlacement::placeSlice(Stack* stack) {
     item.rows = std::min(slice.rows - filled, part_rows - stack->source_row);
     item.cols = stack->cols;
     item.type = slice.type;
+    item.may_stay = part.role == TensorRole::kLayerInputEmbedding;
     item.slice = slice.place;
     item.slice_row = filled;
     upload(item, slice.geometry.groupBytes());
@@ -131,6 +135,7 @@ Status WeightPlacement::beginStack(const MatrixPart& part, uint32_t rows, uint32
     return log_.fail(ORIEL_ERROR_UNSUPPORTED, "tensor type %s has no kernel: convert the model",
                      tensorTypeName(tensor.type));
   }
+  willRead(slice->type);
   slice->geometry = weightGeometry(slice->type, cols);
   const uint64_t most = kMaxBindingBytes / slice->geometry.sliceBytes(rows);
   if (most == 0) {
@@ -152,6 +157,7 @@ Status WeightPlacement::placeStack(const MatrixPart& part, uint32_t rows, uint32
   item.tensor_type = tensor.type;
   item.cols = cols;
   item.type = slice->type;
+  item.may_stay = true;
   item.slice = slice->place;
   const uint32_t at_once = rows == padded ? slice->count : 1;
   for (uint32_t i = 0; i < slice->count; i += at_once) {
@@ -175,6 +181,14 @@ Status WeightPlacement::slots(const MatrixPart& part, uint32_t rows, uint32_t co
   slice->place = segments_.take(slice->geometry.sliceBytes(rows) * count);
   largest_group_bytes_ = std::max(largest_group_bytes_, slice->geometry.groupBytes());
   return kOk;
+}
+
+void WeightPlacement::willRead(WeightType type) {
+  uint32_t offset_bytes = 0, bytes = 0;
+  if (plan_->codebooks.size_bytes == 0 && codebookOf(type, &offset_bytes, &bytes)) {
+    plan_->codebooks = segments_.take(kCodebookBytes);
+    largest_group_bytes_ = std::max<uint64_t>(largest_group_bytes_, kCodebookBytes);
+  }
 }
 
 Status WeightPlacement::finish() {

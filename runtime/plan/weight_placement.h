@@ -82,6 +82,9 @@ class WeightPlacement {
   Status slots(const MatrixPart& part, uint32_t rows, uint32_t cols, uint32_t count,
                StackSlice* slice);
 
+  /// Weights of the type will be read: places the codebooks if they are needed and not there yet.
+  void willRead(WeightType type);
+
   /// After the last of them.
   Status finish();
 

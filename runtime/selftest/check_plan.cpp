@@ -7,6 +7,7 @@
 #include <initializer_list>
 
 #include "base/limits.h"
+#include "plan/codebooks.h"
 #include "plan/weight_layout.h"
 
 namespace oriel {
@@ -204,6 +205,10 @@ void CheckPlan::addTop() {
 void CheckPlan::addMatrix(WeightType type) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   const BufferRef weights = matrix(type);
+  uint32_t offset_bytes = 0, bytes = 0;
+  if (plan_.codebooks.size_bytes == 0 && codebookOf(type, &offset_bytes, &bytes)) {
+    plan_.codebooks = take(ArenaKind::kWeights, kCodebookBytes / 4);
+  }
   char name[32];
   const EmbedPush embed = {
       kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols, 1.5f, 0, 0};
@@ -377,6 +382,12 @@ void CheckPlan::fill(const Input& input, uint64_t first_word, uint32_t* words,
 }
 
 Status CheckPlan::load(Executor* executor) const {
+  if (plan_.codebooks.size_bytes != 0) {
+    void* ring = nullptr;
+    ORIEL_TRY(executor->beginWrite(kCodebookBytes, &ring));
+    copyCodebooks(ring);
+    ORIEL_TRY(executor->endWrite(plan_.codebooks, 0, kCodebookBytes));
+  }
   for (uint32_t i = 0; i < n_inputs_; ++i) {
     const Input& input = inputs_[i];
     for (uint64_t done = 0; done < input.piece.size_bytes;) {

@@ -20,8 +20,11 @@ SpeedTarget speedTargetOf(const ModelDesc& model, const WorkShape& work) {
   target.shape = {model.n_layers, model.n_embd, model.n_heads, model.n_kv_heads,
                   model.head_dim, model.n_ff,   model.n_vocab};
   for (uint32_t i = 0; i < work.n_matrices; ++i) {
-    if (work.matrices[i].body_weights + work.matrices[i].head_weights != 0) {
-      target.matrices[target.n_matrices++] = work.matrices[i];
+    WorkShape::Matrices matrices = work.matrices[i];
+    matrices.body_weights +=
+        static_cast<uint64_t>(static_cast<double>(matrices.expert_weights) * work.expertShare(1));
+    if (matrices.body_weights + matrices.head_weights != 0) {
+      target.matrices[target.n_matrices++] = matrices;
     }
   }
   return target;

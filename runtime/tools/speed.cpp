@@ -1,4 +1,5 @@
 #include "api/api.h"
+#include "speed/file_speed.h"
 #include "speed/measure_speed.h"
 #include "tools/shape.h"
 
@@ -13,22 +14,7 @@ struct DeviceChoice {
 Status makeExecutor(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  return createExecutor(*choice.options, plan, memory, choice.allocator, executor);
-}
-
-Status readTarget(const char* path, const oriel_options& options, SpeedTarget* target) {
-  const Log log = logOf(options);
-  if (path == nullptr) {
-    *target = anySpeedTarget();
-    return kOk;
-  }
-  ModelFile source;
-  ModelDesc desc;
-  ORIEL_TRY(source.open(path, allocatorOf(options), log));
-  TensorIndex tensors;
-  ORIEL_TRY(readModelDesc(source.gguf(), allocatorOf(options), log, &desc, &tensors));
-  *target = speedTargetOf(desc, workOf(tensors, desc, PlanTotals()));
-  return source.expectUnchanged(log);
+  return createExecutor(*choice.options, plan, memory, choice.allocator, nullptr, executor);
 }
 
 Status checkDevice(const oriel_options& options) {
@@ -54,6 +40,7 @@ oriel_speed publicSpeed(const DeviceSpeed& measured) {
   speed.read_bytes_per_s = measured.read_bytes_per_s;
   speed.shape = measured.shape;
   speed.kernels_changed = measured.kernels_changed;
+  speed.file_bytes_per_s = measured.file_bytes_per_s;
   for (; speed.weight_count < measured.weight_count; ++speed.weight_count) {
     const WeightSpeed& rate = measured.weights[speed.weight_count];
     speed.weights[speed.weight_count] = {
@@ -100,10 +87,20 @@ Status measure(const SpeedTarget& target, const oriel_options& options, oriel_sp
 }
 
 Status measureFile(const char* path, const oriel_options& options, oriel_speed* speed) {
-  SpeedTarget target;
+  const Log log = logOf(options);
   ORIEL_TRY(checkDevice(options));
-  ORIEL_TRY(readTarget(path, options, &target));
-  return measure(target, options, speed);
+  if (path == nullptr) {
+    return measure(anySpeedTarget(), options, speed);
+  }
+  ModelFile source;
+  ModelDesc desc;
+  TensorIndex tensors;
+  ORIEL_TRY(source.open(path, allocatorOf(options), log));
+  ORIEL_TRY(readModelDesc(source.gguf(), allocatorOf(options), log, &desc, &tensors));
+  ORIEL_TRY(measure(speedTargetOf(desc, workOf(tensors, desc, PlanTotals())), options, speed));
+  ORIEL_TRY(
+      measureFileSpeed(source, tensors, desc, allocatorOf(options), log, &speed->file_bytes_per_s));
+  return source.expectUnchanged(log);
 }
 
 Status measureShape(const char* name, oriel_weight_format weights, const oriel_options& options,

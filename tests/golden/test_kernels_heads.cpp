@@ -255,8 +255,10 @@ TEST_P(Kernels, heads_of_any_size_are_stored_and_seen_in_every_pair_of_formats) 
     }
     for (const KvFormat k : kFormats) {
       for (const KvFormat v : kFormats) {
-        // All pairs of the widest, of the others each format of either side once.
-        if ((&shape != cases || as_gpu) && (static_cast<int>(k) + static_cast<int>(v)) % 3 != 0) {
+        // All pairs of the widest, of the others each format of either side once; on Vulkan f16 is tested elsewhere.
+        const bool alike = (static_cast<int>(k) + static_cast<int>(v)) % 3 == 0;
+        const bool whole = k == KvFormat::kF16 && v == KvFormat::kF16;
+        if ((&shape != cases || as_gpu) && (!alike || (onVulkan() && whole))) {
           continue;
         }
         SCOPED_TRACE(std::to_string(shape.head_dim) + " " + kvFormatName(k) + " " +

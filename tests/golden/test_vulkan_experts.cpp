@@ -51,14 +51,13 @@ struct FetchingLayer {
       std::fill_n(&inputs[t * kStride + kCols], kStride - kCols, 0.0f);
     }
     const BufferRef scores_in = rig.input(scores);
-    const BufferRef in = rig.input(inputs);
+    in = rig.input(inputs);
     place = rig.input(std::vector<uint32_t>(kSlots * matrix_words));
     routes = rig.output(kRouteParts * kRoutes + kExperts + 1);
     slots = rig.output(kExperts);
     out = rig.output(kRoutes * kRows);
 
     const RoutePush route = {kExperts, kUsed, kExperts, kRoutes, 0, 1, 0};
-    ExpertMatmulPush product = {};
     product.rows = kRows;
     product.units = experts[0].geometry.units;
     product.group_words = experts[0].geometry.groupWords();
@@ -134,9 +133,9 @@ struct FetchingLayer {
           double sum = 0;
           double size = 0;
           for (uint32_t c = 0; c < kCols; ++c) {
-            const double product = experts[order[k]].at(r, c) * inputs[t * kStride + c];
-            sum += product;
-            size += std::fabs(product);
+            const double one = experts[order[k]].at(r, c) * inputs[t * kStride + c];
+            sum += one;
+            size += std::fabs(one);
           }
           ASSERT_NEAR(rig.floats(out)[at * kRows + r], sum, 1e-6 + 1e-5 * size)
               << "token " << t << " choice " << k << " row " << r;
@@ -151,7 +150,8 @@ struct FetchingLayer {
   size_t matrix_words = 0;
   std::vector<float> scores;
   std::vector<float> inputs;
-  BufferRef place, routes, slots, out;
+  ExpertMatmulPush product = {};
+  BufferRef in, place, routes, slots, out;
 };
 
 TEST_F(VulkanExecutor, experts_are_fetched_between_routing_and_products_in_every_round) {
@@ -223,6 +223,54 @@ TEST_F(VulkanExecutor, a_plan_with_experts_on_file_needs_somebody_who_fetches_th
   FetchingLayer other;
   ASSERT_TRUE(other.rig.load().ok()) << other.rig.log.errors();
   EXPECT_FALSE(other.rig.executor->runsAhead());
+}
+
+TEST_F(VulkanExecutor, a_step_may_fetch_more_often_than_it_has_other_pieces) {
+  constexpr int kFetches = 300;
+  KernelRig rig;
+  TestFetch fetch;
+  const BufferRef one = rig.input(std::vector<float>(kUnit, 1.0f));
+  const BufferRef routes = rig.output(kUnit);
+  const BufferRef slots = rig.output(kUnit);
+  const BufferRef sum = rig.output(kUnit);
+  rig.options.experts = &fetch;
+  for (int i = 0; i < kFetches; ++i) {
+    rig.add(StepList::kDecode, OpKind::kFetchExperts, FetchExpertsPush{0, 0}, {routes, slots});
+    rig.add(StepList::kDecode, OpKind::kAddBias, AddBiasPush{1, kUnit, 0}, {one, sum});
+  }
+  // Each time the sum must be what was added so far.
+  int wrong = 0;
+  fetch.call = [&](const FetchExpertsPush&, uint32_t, const uint32_t*, uint32_t*, Executor*) {
+    wrong += rig.floats(sum)[0] != static_cast<float>(fetch.calls - 1) ? 1 : 0;
+    return Status();
+  };
+  ASSERT_TRUE(rig.load().ok()) << rig.log.errors();
+  std::memset(const_cast<float*>(rig.floats(sum)), 0, sizeof(float));
+  rig.header().n_tokens = 1;
+  ASSERT_TRUE(rig.executor->run(StepRun::kDecode).ok()) << rig.log.errors();
+  EXPECT_EQ(fetch.calls, kFetches);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(rig.floats(sum)[0], static_cast<float>(kFetches));
+}
+
+TEST_F(VulkanExecutor, products_of_other_experts_of_a_stack_do_not_wait_for_each_other) {
+  const auto barriers = [](uint32_t second_first, bool slots) {
+    VulkanTap tap;
+    FetchingLayer layer;
+    layer.rig.options.driver_tap = &VulkanTap::kDriver;
+    ExpertMatmulPush push = layer.product;
+    push.has_slots = slots ? 1 : 0;
+    for (const uint32_t first : {0u, second_first}) {
+      push.first = first;
+      layer.rig.add(StepList::kTail, OpKind::kExpertMatmul, push,
+                    {layer.place, layer.out, layer.in, layer.routes, layer.slots});
+    }
+    EXPECT_TRUE(layer.rig.load().ok()) << layer.rig.log.errors();
+    return tap.calls["vkCmdPipelineBarrier"];
+  };
+  const int apart = barriers(kSlots, false);
+  EXPECT_EQ(barriers(kSlots - 1, false), apart + 1);
+  EXPECT_EQ(barriers(kSlots, true), apart + 1);
 }
 
 // ---- Steps that end early, and go on with one token ----------------------------------------------

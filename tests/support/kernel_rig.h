@@ -19,6 +19,7 @@
 #include "base/limits.h"
 #include "base/workspace.h"
 #include "exec/executor.h"
+#include "plan/codebooks.h"
 #include "support/captured_log.h"
 #include "support/target.h"
 #ifdef ORIEL_CPU_SIMD
@@ -107,6 +108,7 @@ class KernelRig {
       plan.n_ops[l] = static_cast<uint32_t>(lists_[l].size());
       plan.op_capacity += plan.n_ops[l];
     }
+    takeCodebooks();
     for (uint64_t& bytes : bytes_) {
       bytes = alignUp(bytes, kArenaGranularity);
     }
@@ -210,6 +212,20 @@ class KernelRig {
   }
 
   static uint32_t index(ArenaKind kind) { return static_cast<uint32_t>(kind); }
+
+  // As plans have them.
+  void takeCodebooks() {
+    for (const std::vector<Op>& list : lists_) {
+      for (const Op& op : list) {
+        uint32_t offset_bytes = 0, bytes = 0;
+        if (plan.codebooks.size_bytes == 0 && codebookOf(op.weights, &offset_bytes, &bytes)) {
+          std::vector<uint32_t> words(kCodebookBytes / 4);
+          copyCodebooks(words.data());
+          plan.codebooks = input(words);
+        }
+      }
+    }
+  }
 
   BufferRef take(ArenaKind kind, uint64_t bytes) {
     const BufferRef piece(kind, 0, bytes_[index(kind)], bytes);

@@ -151,6 +151,16 @@ typedef enum oriel_kv_format {
   ORIEL_KV_INT4 = 3  /* 4.5 bits */
 } oriel_kv_format;
 
+/* Which weights stay in the model's file and are read when tokens need them. The results are the same to the bit. */
+typedef enum oriel_on_file {
+  /* Tables of which a token needs one row (Gemma 4's per-layer embeddings). Experts, too, where the model does not
+   * fit with them. */
+  ORIEL_ON_FILE_AUTO = 0,
+  ORIEL_ON_FILE_NONE = 1, /* all weights are held */
+  ORIEL_ON_FILE_ROWS = 2, /* such tables, never experts */
+  ORIEL_ON_FILE_ALL = 3   /* such tables and experts */
+} oriel_on_file;
+
 /* What a model was measured to lose, and how fast a device was measured to be: oriel/tools.h has both. */
 typedef struct oriel_calibration oriel_calibration;
 typedef struct oriel_speed oriel_speed;
@@ -226,6 +236,13 @@ typedef struct oriel_options {
    *  - A path: this file. What is wrong with it is an error (ORIEL_ERROR_IO, ORIEL_ERROR_FORMAT).
    * Not read when `calibration` is given. */
   const char *calibration_file;
+  /* Where the file is kept open while the model is there. It may be renamed or removed meanwhile, but when somebody
+   * has written to it or cut it off, the call that needs to read it is ORIEL_ERROR_IO and changes nothing. */
+  oriel_on_file on_file;
+  /* Experts that each layer has room for while the others stay in the file: as many as a token uses, or more up to
+   * all of them, which is faster. ORIEL_ERROR_ARGUMENT for other numbers, but not for models without experts. 0:
+   * chosen, as many as fit beside the window (beside one of 4,096 tokens where none is asked for). */
+  uint32_t expert_slots;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -392,6 +409,13 @@ typedef struct oriel_stats {
   uint64_t device_bytes;    /* really allocated: weights + cache + activations + staging */
   uint64_t host_bytes;      /* really allocated by Oriel on the host */
   uint64_t submissions;     /* steps that the device carried out since the session was made */
+  /* Of weights on file, since the model was loaded: experts that the tokens of a step chose, each counted once a
+   * layer, and were in a slot; and those that were read. */
+  uint64_t expert_hits;
+  uint64_t expert_misses;
+  /* Since the session was made: rows that tokens needed, and rows that were read for them. */
+  uint64_t rows_wanted;
+  uint64_t rows_read;
 } oriel_stats;
 
 ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
@@ -546,6 +570,12 @@ typedef struct oriel_plan {
   oriel_step_cost decode;   /* one token; unknown without oriel_options.speed */
   oriel_step_cost prefill;  /* chunk_tokens tokens */
   uint64_t on_file_bytes;   /* of weights that stay in the model's file; not part of total_bytes */
+  uint32_t expert_slots;    /* experts that each layer has room for; 0: all are held, or there are none */
+  uint32_t expert_count;    /* that a layer has; 0: none */
+  /* Share of the experts that tokens choose which is expected to be in a slot, as if all were chosen alike; 1: all are
+   * held; 0: there are none. */
+  double expert_hit_rate;
+  double file_s; /* of decode.weights_s, what reading experts and rows takes; 0: nothing, or not known */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there

@@ -100,6 +100,9 @@ struct oriel_speed {
    * models that were loaded before keep the others. */
   uint32_t kernels_changed;
   uint32_t reserved;
+  /* How fast experts are read from the model's file, packed and put into place, with what the system keeps of the file
+   * in memory at the time. Measured by every call, for files with experts. 0: not measured. */
+  double file_bytes_per_s;
 };
 
 /* The rates of the device that the options name, for models like the file: its widths, heads and types of

@@ -1,0 +1,143 @@
+#include "exec/expert_cache.h"
+
+#include <algorithm>
+
+#include "plan/repack.h"
+#include "plan/weight_layout.h"
+
+namespace oriel {
+namespace {
+
+/// Of what is read or packed at a time: stays in a processor's second cache until it has gone on.
+constexpr uint64_t kPieceBytes = 128 << 10;
+
+/// At most, of the packed form. A group of rows is no more than half of the ring.
+uint64_t pieceBytes(const Plan& plan, uint64_t group_bytes) {
+  return std::max(std::min<uint64_t>(kPieceBytes, plan.upload.size_bytes / 2), group_bytes);
+}
+
+}  // namespace
+
+// Rows are packed into no fewer bytes than the file has, in groups that half of the ring holds.
+uint64_t expertRoomBytes(const Plan& plan) {
+  const uint64_t half = plan.upload.size_bytes / 2;
+  return std::max(std::min(kPieceBytes, half), half / kGroupRows);
+}
+
+Status sendExpert(const ExpertsOnFile::Part& part, uint32_t expert, const BufferRef& place,
+                  uint64_t offset_bytes, const WeightSource& source, const Plan& plan, void* room,
+                  const Log& log, Executor* executor) {
+  const uint64_t row_bytes = fileRowBytes(part.tensor_type, part.cols);
+  const uint64_t group_bytes = weightGeometry(part.type, part.cols).groupBytes();
+  const uint32_t piece_rows =
+      static_cast<uint32_t>(pieceBytes(plan, group_bytes) / group_bytes) * kGroupRows;
+  const uint32_t room_rows = static_cast<uint32_t>(expertRoomBytes(plan) / row_bytes);
+  const uint64_t begin = part.tensor_offset + expert * part.fileBytes();
+  for (uint32_t first = 0; first < part.rows; first += piece_rows) {
+    const uint32_t last = std::min(first + piece_rows, part.rows);
+    const uint64_t packed_bytes = ceilDiv(last - first, kGroupRows) * group_bytes;
+    void* piece = nullptr;
+    ORIEL_TRY(executor->beginWrite(packed_bytes, &piece));
+    uint32_t* const words = static_cast<uint32_t*>(piece);
+    for (uint32_t row = first; row < last;) {
+      const uint32_t rows = std::min(room_rows, last - row);
+      const uint8_t* data = nullptr;
+      ORIEL_TRY(source.read(begin + row * row_bytes, rows * row_bytes, room, log, &data));
+      repackRows(part.type, data, rows, part.cols, row - first, words);
+      row += rows;
+    }
+    const uint32_t packed_rows = static_cast<uint32_t>(alignUp(last - first, kGroupRows));
+    clearRows(part.type, packed_rows - (last - first), part.cols, last - first, words);
+    const uint64_t at = offset_bytes + first / kGroupRows * group_bytes;
+    ORIEL_TRY(executor->endWrite(place, at, packed_bytes));
+  }
+  return kOk;
+}
+
+void ExpertCache::init(Arena* arena) {
+  if (plan_.on_file.expert_slots == 0) {
+    return;
+  }
+  slots_ = arena->take<Slot>(uint64_t{plan_.n_expert_layers} * nSlots());
+  wanted_ = arena->take<bool>(plan_.slots.size_bytes / sizeof(uint32_t));
+  room_ = arena->take<uint8_t>(source_.inMemory() ? 0 : expertRoomBytes(plan_));
+  if (slots_ != nullptr) {
+    std::fill_n(slots_, uint64_t{plan_.n_expert_layers} * nSlots(), Slot());
+  }
+}
+
+Status ExpertCache::fetch(const FetchExpertsPush& push, uint32_t, const uint32_t* routes,
+                          uint32_t* slots, Executor* executor) {
+  const ExpertsOnFile& layer = plan_.expert_layers[push.layer];
+  if (push.round == 0) {
+    const uint32_t* const begin = routes + uint64_t{kRouteParts} * plan_.chunk_tokens * layer.used;
+    for (uint32_t e = 0; e < layer.count; ++e) {
+      wanted_[e] = begin[e + 1] > begin[e];
+    }
+  }
+  round_ = uses_;
+  std::fill_n(slots, layer.count, kNoSlot);
+  takeCached(slotsOf(push.layer), layer.count, slots);
+  return takeMissing(push.layer, slots, executor);
+}
+
+void ExpertCache::takeCached(Slot* layer, uint32_t count, uint32_t* slots) {
+  for (uint32_t i = 0; i < nSlots(); ++i) {
+    Slot& slot = layer[i];
+    if (slot.expert < count && wanted_[slot.expert]) {
+      wanted_[slot.expert] = false;
+      slots[slot.expert] = i;
+      slot.used = ++uses_;
+      ++hits_;
+    }
+  }
+}
+
+// As many as there is room for beside those that this round computes.
+Status ExpertCache::takeMissing(uint32_t number, uint32_t* slots, Executor* executor) {
+  const ExpertsOnFile& layer = plan_.expert_layers[number];
+  Slot* const begin = slotsOf(number);
+  Slot* const end = begin + nSlots();
+  const uint64_t before = uses_;
+  Status status;
+  for (uint32_t e = 0; e < layer.count && status.ok(); ++e) {
+    if (!wanted_[e]) {
+      continue;
+    }
+    Slot* const oldest =
+        std::min_element(begin, end, [](const Slot& a, const Slot& b) { return a.used < b.used; });
+    if (oldest->used > round_) {
+      break;  // the next round
+    }
+    const uint32_t i = static_cast<uint32_t>(oldest - begin);
+    *oldest = {++uses_, e};
+    status = load(layer, e, i, executor);
+    wanted_[e] = false;
+    slots[e] = i;
+    ++misses_;
+  }
+  if (uses_ == before) {
+    return kOk;
+  }
+  if (status.ok()) {
+    status = source_.expectUnchanged(log_);
+  }
+  if (status.ok()) {
+    status = executor->finishWrites();
+  }
+  for (Slot* slot = begin; slot != end && !status.ok(); ++slot) {
+    *slot = slot->used > before ? Slot() : *slot;
+  }
+  return status;
+}
+
+Status ExpertCache::load(const ExpertsOnFile& layer, uint32_t expert, uint32_t slot,
+                         Executor* executor) {
+  for (const ExpertsOnFile::Part& part : layer.parts) {
+    ORIEL_TRY(sendExpert(part, expert, part.slots, slot * part.slotBytes(), source_, plan_, room_,
+                         log_, executor));
+  }
+  return kOk;
+}
+
+}  // namespace oriel

@@ -1,0 +1,403 @@
+// Weights that stay in the file: the same bits as with all of them held, planned memory, and what becomes of a file that
+// changes meanwhile.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "device/count_mallocs.h"
+#include "support/files.h"
+#include "support/ledger.h"
+#include "support/scratch_folder.h"
+#include "support/sessions.h"
+
+namespace oriel::test {
+namespace {
+
+oriel_options onFileOptions(CapturedLog* log, oriel_on_file on_file, uint32_t chunk = 0) {
+  oriel_options options = makeOptions(log);
+  options.memory_bytes = 64u << 20;
+  options.window_tokens = 200;
+  options.chunk_tokens = chunk;
+  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.on_file = on_file;
+  return options;
+}
+
+/// Logits after a prompt, after some tokens more and at every position of a text, and the tokens.
+struct Said {
+  std::vector<std::vector<float>> logits;
+  std::vector<int32_t> ids;
+};
+
+Said talk(const std::string& path, const oriel_options& options) {
+  Said said;
+  const Loaded loaded = load(path, options);
+  if (!loaded.session) {
+    return said;
+  }
+  const std::vector<int32_t> prompt = someIds(61, 300);
+  EXPECT_EQ(ORIEL_OK, append(loaded, prompt));
+  said.logits.push_back(logitsOf(loaded));
+  said.ids = greedy(loaded, 70);
+  said.logits.push_back(logitsOf(loaded));
+  for (const std::vector<float>& row : evaluate(loaded, someIds(20, 299))) {
+    said.logits.push_back(row);
+  }
+  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(loaded.session.get(), statsOf(loaded).position - 1));
+  EXPECT_EQ(ORIEL_OK, append(loaded, {5}));
+  said.logits.push_back(logitsOf(loaded));
+  return said;
+}
+
+void expectSame(const Said& held, const Said& on_file, const std::string& where) {
+  EXPECT_EQ(held.ids, on_file.ids) << where;
+  ASSERT_EQ(held.logits.size(), on_file.logits.size()) << where;
+  for (size_t i = 0; i < held.logits.size(); ++i) {
+    ASSERT_EQ(held.logits[i], on_file.logits[i]) << where << ", logits " << i;
+  }
+}
+
+TEST(RowsOnFile, give_the_bits_of_rows_that_are_held) {
+  ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
+  for (const uint32_t chunk : {0u, 1u, 7u}) {
+    CapturedLog log;
+    const Said held = talk(path, onFileOptions(&log, ORIEL_ON_FILE_NONE, chunk));
+    const Said on_file = talk(path, onFileOptions(&log, ORIEL_ON_FILE_AUTO, chunk));
+    expectSame(held, on_file, "chunk " + std::to_string(chunk));
+    EXPECT_EQ("", log.errors());
+  }
+}
+
+void expectPlanned(const std::string& path, const oriel_options& given) {
+  Ledger ledger;
+  oriel_options options = given;
+  options.allocator = ledger.allocator();
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
+  ASSERT_EQ(1u, plan.fits);
+  {
+    const Loaded loaded = load(path, options);
+    ASSERT_TRUE(loaded.session);
+    const oriel_stats stats = statsOf(loaded);
+    EXPECT_EQ(plan.host_bytes, stats.host_bytes);
+    EXPECT_EQ(plan.total_bytes, stats.device_bytes + stats.host_bytes);
+    const bool cpu = options.device == ORIEL_DEVICE_CPU;
+    EXPECT_EQ(cpu ? plan.total_bytes : plan.host_bytes, ledger.live_bytes);
+    EXPECT_LE(ledger.peak_bytes, plan.total_bytes) << "more was taken for a while";
+    ledger.refuse_all = true;
+    const uint64_t calls = ledger.calls;
+    EXPECT_EQ(ORIEL_OK, append(loaded, someIds(150, 300)));
+    const std::vector<int32_t> more = someIds(150, 300);
+    const MallocCount mallocs;
+    EXPECT_EQ(ORIEL_OK, append(loaded, more));
+    oriel_generate_options generate = greedyOptions(200);
+    generate.ignore_stop = 1;
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_generate(loaded.session.get(), &generate, nullptr, nullptr, nullptr));
+    if (cpu && canCountMallocs()) {
+      EXPECT_EQ(0u, mallocs.calls());
+    }
+    EXPECT_EQ(calls, ledger.calls);
+  }
+  EXPECT_EQ(0u, ledger.live_bytes);
+}
+
+TEST(RowsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
+  ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
+  CapturedLog log;
+  const oriel_options held = onFileOptions(&log, ORIEL_ON_FILE_NONE);
+  const oriel_options on_file = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
+  expectPlanned(path, held);
+  expectPlanned(path, on_file);
+  EXPECT_EQ("", log.errors());
+}
+
+/// A copy of a model that may be written to.
+class ChangedFile : public ScratchFolder {
+ protected:
+  std::string copyOf(const std::string& model) const {
+    const std::string copy = path("model.gguf");
+    std::filesystem::copy_file(model, copy, std::filesystem::copy_options::overwrite_existing);
+    std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
+    return copy;
+  }
+  /// Byte by byte the same, but written.
+  static void touch(const std::string& file) {
+    std::filesystem::last_write_time(
+        file, std::filesystem::file_time_type::clock::now() + std::chrono::seconds(7));
+  }
+  static void cutOff(const std::string& file) {
+    std::filesystem::resize_file(file, std::filesystem::file_size(file) / 3);
+  }
+};
+
+/// The call fails with one line, and the session is where it was.
+void expectRefused(const Loaded& loaded, CapturedLog* log, const std::vector<int32_t>& ids) {
+  const uint64_t position = statsOf(loaded).position;
+  const std::vector<float> logits = logitsOf(loaded);
+  log->clear();
+  EXPECT_EQ(ORIEL_ERROR_IO, append(loaded, ids));
+  EXPECT_EQ(1u, errorLines(*log)) << log->errors();
+  EXPECT_EQ(position, statsOf(loaded).position);
+  EXPECT_EQ(logits, logitsOf(loaded));
+  log->clear();
+  const std::vector<int32_t> other = someIds(4, 290);
+  std::vector<std::vector<float>> rows;
+  EXPECT_EQ(ORIEL_ERROR_IO,
+            oriel_session_evaluate(loaded.session.get(), ids.data(), ids.size(), keepRow, &rows));
+  EXPECT_EQ(1u, errorLines(*log)) << log->errors();
+  EXPECT_TRUE(rows.empty());
+  EXPECT_EQ(position, statsOf(loaded).position);
+}
+
+class RowsOnChangedFile : public ChangedFile {};
+
+TEST_F(RowsOnChangedFile, are_refused_unless_they_are_in_memory) {
+  ORIEL_NEED_DATA(model, "models/gemma4-e-q8_0.gguf");
+  for (const bool cut : {false, true}) {
+    SCOPED_TRACE(cut ? "cut off" : "written to");
+    const std::string file = copyOf(model);
+    CapturedLog log;
+    const Loaded loaded = load(file, onFileOptions(&log, ORIEL_ON_FILE_AUTO));
+    ASSERT_TRUE(loaded.session);
+    ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3, 4}));
+    cut ? cutOff(file) : touch(file);
+    expectRefused(loaded, &log, {3, 250, 251, 1});
+    // What was read before is what the file had.
+    EXPECT_EQ(ORIEL_OK, append(loaded, {4, 3, 2, 1}));
+    EXPECT_EQ(8u, statsOf(loaded).position);
+  }
+}
+
+TEST_F(RowsOnChangedFile, are_read_from_a_file_that_was_removed) {
+  ORIEL_NEED_DATA(model, "models/gemma4-e-q8_0.gguf");
+  const std::string file = copyOf(model);
+  CapturedLog log;
+  const Said held = talk(file, onFileOptions(&log, ORIEL_ON_FILE_NONE));
+  const Loaded loaded = load(file, onFileOptions(&log, ORIEL_ON_FILE_AUTO));
+  ASSERT_TRUE(loaded.session);
+  std::filesystem::remove(file);
+  ASSERT_EQ(ORIEL_OK, append(loaded, someIds(61, 300)));
+  EXPECT_EQ(held.logits[0], logitsOf(loaded));
+  EXPECT_EQ("", log.errors());
+}
+
+TEST(RowsOnFile, leave_snapshots_as_they_are) {
+  ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
+  CapturedLog log;
+  std::vector<uint8_t> snapshot;
+  std::vector<float> logits;
+  for (const oriel_on_file on_file : {ORIEL_ON_FILE_NONE, ORIEL_ON_FILE_AUTO}) {
+    const Loaded loaded = load(path, onFileOptions(&log, on_file));
+    ASSERT_TRUE(loaded.session);
+    oriel_session* const session = loaded.session.get();
+    if (snapshot.empty()) {
+      ASSERT_EQ(ORIEL_OK, append(loaded, someIds(30, 300)));
+      size_t needed = 0;
+      ASSERT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL, oriel_session_save(session, nullptr, 0, &needed));
+      snapshot.resize(needed);
+      ASSERT_EQ(ORIEL_OK, oriel_session_save(session, snapshot.data(), needed, &needed));
+      ASSERT_EQ(ORIEL_OK, append(loaded, {9, 8, 7}));
+      logits = logitsOf(loaded);
+      continue;
+    }
+    ASSERT_EQ(ORIEL_OK, oriel_session_restore(session, snapshot.data(), snapshot.size()));
+    ASSERT_EQ(ORIEL_OK, append(loaded, {9, 8, 7}));
+    EXPECT_EQ(logits, logitsOf(loaded)) << "held here, on file there";
+  }
+  EXPECT_EQ("", log.errors());
+}
+
+// --- Experts --------------------------------------------------------------------------------------
+
+struct ExpertModel {
+  std::string name;
+  uint32_t used, count;
+};
+
+class ExpertsOnFile : public testing::TestWithParam<ExpertModel> {};
+
+TEST_P(ExpertsOnFile, give_the_bits_of_experts_that_are_held_in_any_number_of_slots) {
+  const ExpertModel& model = GetParam();
+  ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
+  for (const uint32_t chunk : {0u, 1u, 7u}) {
+    CapturedLog log;
+    const Said held = talk(path, onFileOptions(&log, ORIEL_ON_FILE_NONE, chunk));
+    for (uint32_t slots = model.used; slots <= model.count; ++slots) {
+      oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_ALL, chunk);
+      options.expert_slots = slots;
+      const std::string where = std::to_string(slots) + " slots, chunk " + std::to_string(chunk);
+      expectSame(held, talk(path, options), where);
+    }
+    EXPECT_EQ("", log.errors());
+  }
+}
+
+TEST_P(ExpertsOnFile, are_planned_to_the_byte_and_take_nothing_while_decoding) {
+  const ExpertModel& model = GetParam();
+  ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
+  CapturedLog log;
+  for (uint32_t slots = model.used; slots <= model.count; ++slots) {
+    SCOPED_TRACE(std::to_string(slots) + " slots");
+    oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
+    options.expert_slots = slots;
+    expectPlanned(path, options);
+  }
+  EXPECT_EQ("", log.errors());
+}
+
+// Of one token every expert counts once in each layer that has some.
+TEST_P(ExpertsOnFile, are_counted) {
+  const ExpertModel& model = GetParam();
+  ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
+  CapturedLog log;
+  oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
+  options.expert_slots = model.count;
+  const Loaded loaded = load(path, options);
+  ASSERT_TRUE(loaded.session);
+  EXPECT_EQ(0u, statsOf(loaded).expert_hits + statsOf(loaded).expert_misses);
+  ASSERT_EQ(ORIEL_OK, append(loaded, {7}));
+  const uint64_t first = statsOf(loaded).expert_misses;
+  EXPECT_GT(first, 0u);
+  EXPECT_EQ(0u, first % model.used);
+  EXPECT_EQ(0u, statsOf(loaded).expert_hits);
+  for (int i = 0; i < 3; ++i) {  // the same again: all are there
+    ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
+    ASSERT_EQ(ORIEL_OK, append(loaded, {7}));
+    EXPECT_EQ(first, statsOf(loaded).expert_misses);
+  }
+  EXPECT_EQ(3 * first, statsOf(loaded).expert_hits);
+  // With a slot for every expert none is read twice.
+  ASSERT_EQ(ORIEL_OK, append(loaded, someIds(100, 300)));
+  (void)greedy(loaded, 60);
+  EXPECT_LE(statsOf(loaded).expert_misses, first / model.used * model.count);
+}
+
+TEST_P(ExpertsOnFile, take_no_number_of_slots_that_cannot_be) {
+  const ExpertModel& model = GetParam();
+  ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
+  for (const uint32_t slots : {model.used - 1, model.count + 1, UINT32_MAX}) {
+    CapturedLog log;
+    oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
+    options.expert_slots = slots;
+    oriel_model* none = nullptr;
+    EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(path.c_str(), &options, &none)) << slots;
+    EXPECT_EQ(1u, errorLines(log)) << log.errors();
+  }
+  CapturedLog log;
+  oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_ROWS);
+  options.expert_slots = model.used;
+  oriel_model* none = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(path.c_str(), &options, &none));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExpertsOnFile,
+                         testing::Values(ExpertModel{"lfm2moe-q4_0", 2, 6},
+                                         ExpertModel{"qwen3moe-q4_0", 2, 6},
+                                         ExpertModel{"olmoe-q8_0", 3, 8},
+                                         ExpertModel{"granitemoe-shared-q4_0", 3, 8}),
+                         [](const testing::TestParamInfo<ExpertModel>& tested) {
+                           std::string name = tested.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// Experts of float32: in smaller ones what a list of ops takes weighs more than they do.
+class ExpertsOfSomeBytes : public testing::TestWithParam<ExpertModel> {};
+
+TEST_P(ExpertsOfSomeBytes, are_as_many_as_the_memory_has_room_for) {
+  const ExpertModel& model = GetParam();
+  ORIEL_NEED_DATA(path, "models/" + model.name + ".gguf");
+  CapturedLog log;
+  oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO, 8);
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
+  EXPECT_EQ(0u, plan.expert_slots) << "there is room for all";
+  EXPECT_EQ(0u, plan.on_file_bytes);
+  EXPECT_EQ(model.count, plan.expert_count);
+  const uint64_t held = plan.total_bytes;
+  uint32_t before = UINT32_MAX;
+  for (uint64_t memory = held - 1; plan.fits != 0; memory = plan.total_bytes - 1) {
+    options.memory_bytes = memory;
+    ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
+    if (plan.fits != 0) {
+      EXPECT_LE(plan.total_bytes, memory);
+      EXPECT_LE(plan.expert_slots, before);
+      EXPECT_GE(plan.expert_slots, model.used);
+      EXPECT_GT(plan.on_file_bytes, 0u);
+      before = plan.expert_slots;
+      expectPlanned(path, options);
+    }
+  }
+  EXPECT_LT(before, model.count);
+  const uint64_t minimum = plan.minimum_bytes;
+  options.memory_bytes = minimum;
+  ASSERT_EQ(ORIEL_OK, oriel_plan_file(path.c_str(), &options, &plan));
+  EXPECT_EQ(1u, plan.fits);
+  EXPECT_EQ(minimum, plan.total_bytes);
+  options.memory_bytes = minimum - 1;
+  oriel_model* refused = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_MEMORY_BUDGET, oriel_model_load(path.c_str(), &options, &refused));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, ExpertsOfSomeBytes,
+                         testing::Values(ExpertModel{"lfm2moe", 2, 6},
+                                         ExpertModel{"qwen3moe", 2, 6}, ExpertModel{"olmoe", 3, 8}),
+                         [](const testing::TestParamInfo<ExpertModel>& tested) {
+                           return tested.param.name;
+                         });
+
+class ExpertsOnChangedFile : public ChangedFile {};
+
+TEST_F(ExpertsOnChangedFile, are_refused_and_the_session_stays) {
+  ORIEL_NEED_DATA(model, "models/qwen3moe-q4_0.gguf");
+  for (const bool cut : {false, true}) {
+    SCOPED_TRACE(cut ? "cut off" : "written to");
+    const std::string file = copyOf(model);
+    CapturedLog log;
+    oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
+    options.expert_slots = 2;
+    const Loaded loaded = load(file, options);
+    ASSERT_TRUE(loaded.session);
+    ASSERT_EQ(ORIEL_OK, append(loaded, {1, 2, 3, 4}));
+    cut ? cutOff(file) : touch(file);
+    expectRefused(loaded, &log, someIds(40, 300));
+    log.clear();
+    oriel_generate_options generate = greedyOptions(20);
+    generate.ignore_stop = 1;
+    EXPECT_EQ(ORIEL_ERROR_IO,
+              oriel_session_generate(loaded.session.get(), &generate, nullptr, nullptr, nullptr));
+    EXPECT_EQ(1u, errorLines(log)) << log.errors();
+    EXPECT_LT(statsOf(loaded).position, 24u);
+  }
+}
+
+// What a failed step left in slots is not taken for what it should be.
+TEST_F(ExpertsOnChangedFile, come_from_the_file_again_once_it_can_be_read) {
+  ORIEL_NEED_DATA(model, "models/qwen3moe-q4_0.gguf");
+  const std::string file = copyOf(model);
+  CapturedLog log;
+  oriel_options options = onFileOptions(&log, ORIEL_ON_FILE_AUTO);
+  options.expert_slots = 3;
+  const Said expected = talk(file, options);
+  const Loaded loaded = load(file, options);
+  ASSERT_TRUE(loaded.session);
+  const auto written = std::filesystem::last_write_time(file);
+  const std::string other = path("other name");
+  std::filesystem::create_hard_link(
+      file, other);  // another name is no change, nor is what it does to times
+  touch(file);
+  EXPECT_EQ(ORIEL_ERROR_IO, append(loaded, someIds(61, 300)));
+  EXPECT_EQ(0u, statsOf(loaded).position);
+  std::filesystem::last_write_time(file, written);
+  ASSERT_EQ(ORIEL_OK, append(loaded, someIds(61, 300)));
+  EXPECT_EQ(expected.logits[0], logitsOf(loaded));
+}
+
+}  // namespace
+}  // namespace oriel::test
