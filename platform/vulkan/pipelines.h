@@ -37,8 +37,8 @@ class Pipelines {
     VkPipeline pipeline;
   };
   /// A plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test's multiply 5 types in
-  /// up to 14 ways.
-  static constexpr uint32_t kMaxPipelines = 80;
+  /// up to 16 ways.
+  static constexpr uint32_t kMaxPipelines = 96;
   /// More gain little: a plan has some ten pipelines, and weights are being repacked meanwhile.
   static constexpr uint32_t kMaxThreads = 3;
   /// Drivers' compilers recurse deeply.

@@ -65,6 +65,12 @@ void WorkShape::add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t
   matrices[i].expert_weights += experts;
 }
 
+void WorkShape::addTail(uint32_t tensor_type, uint64_t weights) {
+  for (uint32_t i = 0; i < n_matrices; ++i) {
+    matrices[i].tail_weights += matrices[i].tensor_type == tensor_type ? weights : 0;
+  }
+}
+
 double WorkShape::expertShare(uint32_t tokens) const {
   return expert_count == 0
              ? 0
@@ -111,9 +117,14 @@ WorkShape workOf(const TensorIndex& tensors, const ModelDesc& model, const PlanT
             totals.on_file.expert_slots != 0 ? tensor.bytes / tensor.dims[2] : 0;
         return work.add(tensor.type, 0, 0, weights);
       default:
-        return work.add(tensor.type, weights, 0);
+        work.add(tensor.type, weights, 0);
+        if (layer >= model.n_layers - work.tail_layers) {
+          work.addTail(tensor.type, weights);
+        }
+        return;
     }
   };
+  work.tail_layers = model.layersWithoutMemory();
   const ExpertLimits experts = expertLimits(model);
   work.expert_count = experts.count;
   work.expert_used = experts.used;
@@ -138,7 +149,10 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
   const double tokens = chunk == 0 ? 1 : chunk;
   const StepList list = chunk == 0 ? StepList::kDecode : StepList::kChunk;
   const uint32_t head_ops = work.n_ops[static_cast<uint32_t>(StepList::kHead)];
-  const uint32_t ops = work.n_ops[static_cast<uint32_t>(list)];
+  const uint32_t all_ops = work.n_ops[static_cast<uint32_t>(list)];
+  const uint32_t n_layers = std::max(work.model->n_layers, 1u);
+  const uint32_t tail_ops = static_cast<uint32_t>(uint64_t{all_ops} * work.tail_layers / n_layers);
+  const uint32_t ops = chunk == 0 ? all_ops : all_ops - tail_ops;
   cost->tokens = chunk == 0 ? 1 : chunk;
   cost->overhead_s = kNano * (speed.submit_ns + ops * speed.dispatch_ns);
   cost->head_s = kNano * head_ops * speed.dispatch_ns;
@@ -152,7 +166,8 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
       return false;
     }
     // Of a token, and of all tokens of the chunk together.
-    const double body = static_cast<double>(matrices.body_weights);
+    const double tail = chunk == 0 ? 0 : static_cast<double>(matrices.tail_weights);
+    const double body = static_cast<double>(matrices.body_weights) - tail;
     const double experts = static_cast<double>(matrices.expert_weights);
     const double of_one = body + experts * work.expertShare(1);
     const double of_all = body + experts * work.expertShare(cost->tokens);
@@ -160,6 +175,7 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
     cost->weights_s +=
         once + kNano * of_one * (chunk == 0 ? rate->decode_ns : tokens * rate->chunk_token_ns);
     cost->weights_once_s += once;
+    cost->head_s += kNano * rate->decode_ns * tail;
     cost->head_s += kNano * rate->head_ns * static_cast<double>(matrices.head_weights);
   }
   if (work.expert_file_bytes != 0 && speed.file_bytes_per_s <= 0) {
@@ -173,7 +189,8 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
   const ModelDesc& model = *work.model;
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
     const LayerKind& kind = model.kind(layer);
-    if (kind.mixer != Mixer::kAttention) {
+    const bool passed = chunk == 0 || layer < model.n_layers - work.tail_layers;
+    if (kind.mixer != Mixer::kAttention || !passed) {
       continue;  // what a convolution does is little beside its matrices
     }
     CacheSpeed rate;

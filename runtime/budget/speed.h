@@ -69,8 +69,10 @@ struct StepCost {
   double weights_s =
       0;  ///< matrices of the layers (of a chunk also storing its keys and values), ...
   double weights_once_s = 0;  ///< ... of which however few tokens a chunk has
-  double head_s = 0;          ///< logits of one token: only steps that want them
-  double file_s = 0;          ///< of weights_s (and weights_once_s): reading what stays in the file
+  /// Logits of one token: only steps that want them. Behind a chunk also that token's way through the layers that the
+  /// chunk leaves out.
+  double head_s = 0;
+  double file_s = 0;  ///< of weights_s (and weights_once_s): reading what stays in the file
   struct Seen {
     uint32_t window_tokens = 0;  ///< that these layers see at most; 0: as many as the session
     double s_per_token = 0;      ///< for each token that they see
@@ -88,19 +90,24 @@ struct WorkShape {
     uint64_t body_weights = 0;    ///< multiplied with every token
     uint64_t head_weights = 0;    ///< multiplied only where logits are wanted
     uint64_t expert_weights = 0;  ///< of all experts, of which a token uses its share
+    uint64_t tail_weights = 0;    ///< of body_weights, those of tail_layers
   };
   Matrices matrices[kMaxWorkTypes];
   uint32_t n_matrices = 0;
   bool known = false;  ///< false: too many types, or weights that are not described
   uint32_t n_ops[kStepLists] = {};
   const ModelDesc* model = nullptr;  ///< must outlive this
-  uint32_t expert_count = 0;         ///< of a layer
-  uint32_t expert_used = 0;          ///< by a token
-  uint32_t expert_slots = 0;         ///< OnFile::expert_slots
-  uint64_t expert_file_bytes = 0;    ///< of one expert of every layer, where they stay in the file
-  uint64_t row_file_bytes = 0;       ///< of a token's row of a table that does
+  /// Layers at the end that tokens of a chunk do not pass, but those whose logits are wanted.
+  uint32_t tail_layers = 0;
+  uint32_t expert_count = 0;       ///< of a layer
+  uint32_t expert_used = 0;        ///< by a token
+  uint32_t expert_slots = 0;       ///< OnFile::expert_slots
+  uint64_t expert_file_bytes = 0;  ///< of one expert of every layer, where they stay in the file
+  uint64_t row_file_bytes = 0;     ///< of a token's row of a table that does
 
   void add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t experts = 0);
+  /// Of weights that were added, those in layers of the tail.
+  void addTail(uint32_t tensor_type, uint64_t weights);
   /// Experts of a layer that a step of so many tokens is expected to use, of all of them; as if each were chosen as
   /// often as any other.
   double expertShare(uint32_t tokens) const;

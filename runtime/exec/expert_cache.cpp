@@ -82,12 +82,14 @@ Status ExpertCache::fetch(const FetchExpertsPush& push, uint32_t, const uint32_t
 }
 
 void ExpertCache::takeCached(Slot* layer, uint32_t count, uint32_t* slots) {
-  for (uint32_t i = 0; i < nSlots(); ++i) {
-    Slot& slot = layer[i];
-    if (slot.expert < count && wanted_[slot.expert]) {
-      wanted_[slot.expert] = false;
-      slots[slot.expert] = i;
-      slot.used = ++uses_;
+  for (uint32_t e = 0; e < count; ++e) {
+    Slot* const slot = wanted_[e] ? std::find_if(layer, layer + nSlots(),
+                                                 [e](const Slot& s) { return s.expert == e; })
+                                  : layer + nSlots();
+    if (slot != layer + nSlots()) {
+      wanted_[e] = false;
+      slots[e] = static_cast<uint32_t>(slot - layer);
+      slot->used = ++uses_;
       ++hits_;
     }
   }

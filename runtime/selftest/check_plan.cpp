@@ -30,6 +30,12 @@ constexpr uint32_t kSplitSlots = 24;
 constexpr uint32_t kRotationWords = 2 * kHeadDim;
 constexpr uint32_t kOutputs = 3;
 constexpr uint32_t kOutputTokens[kOutputs] = {5, 0, 3};
+constexpr uint32_t kExperts = 4;
+constexpr uint32_t kExpertsHeld = 3;  // by the stack: the rows of a matrix, in groups
+constexpr uint32_t kExpertsUsed = 2;
+constexpr uint32_t kExpertRows = 13;
+constexpr uint32_t kRoutes = kChunk * kExpertsUsed;
+constexpr uint32_t kTailToken = 3;
 constexpr uint32_t kChannels = 160;  // of the convolution: three make no whole row
 constexpr uint32_t kTaps = 3;
 constexpr uint32_t kConvRing = kTaps + kChunk - 1;
@@ -202,6 +208,78 @@ void CheckPlan::addTop() {
   expect(list, "top_tokens", top, 0)->words = true;
 }
 
+// Two experts of each token, by the first words of its row.
+BufferRef CheckPlan::addRoutes(StepList list) {
+  const BufferRef routes =
+      take(ArenaKind::kActivations, uint64_t{kRouteParts} * kRoutes + kExperts + 1);
+  add(list, OpKind::kRoute, RoutePush{kExperts, kExpertsUsed, kCols, kRoutes, 0, 1, 0},
+      {in_, routes});
+  add(list, OpKind::kSortRoutes, SortRoutesPush{kExperts, kExpertsUsed, kRoutes}, {routes, routes});
+  return routes;
+}
+
+void CheckPlan::addExperts() {
+  const BufferRef bias = vector(kExperts);
+  for (const StepList list : kLists) {
+    const BufferRef routes = addRoutes(list);
+    const auto part = [&](uint32_t first, uint64_t words) {
+      return BufferRef(routes.arena, routes.segment, routes.offset_bytes + 4ull * first, 4 * words);
+    };
+    expect(list, "route", part(0, kRoutes), 0)->words = true;
+    expect(list, "route (weights)", part(kRoutes, kRoutes), kFloatLimit);
+    expect(list, "sort_routes", part(2 * kRoutes, 2ull * kRoutes + kExperts + 1), 0)->words = true;
+
+    const BufferRef biased = take(ArenaKind::kActivations, 2ull * kRoutes);
+    add(list, OpKind::kRoute, RoutePush{kExperts, kExpertsUsed, kCols, kRoutes, 1, 0, 1},
+        {in_, biased, bias});
+    expect(list, "route (sigmoid)", biased, kFloatLimit);
+
+    constexpr uint32_t kHalf = kCols / 2;  // of as many rows as there are routes
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kHalf);
+    add(list, OpKind::kExpertCombine, ExpertCombinePush{kHalf, kExpertsUsed, kRoutes, kHalf, kHalf},
+        {in_, out, routes});
+    expect(list, "expert_combine", out, kFloatLimit);
+  }
+}
+
+void CheckPlan::addTail() {
+  constexpr uint32_t kHalf = kCols / 2;
+  const BufferRef out = take(ArenaKind::kActivations, kChunk * kHalf);
+  const StepList list = StepList::kChunk;
+  add(list, OpKind::kGatedActivation, GatedActivationPush{kHalf, kCols, 0, kHalf, kHalf, 0, 1},
+      {in_, out});
+  add(list, OpKind::kTail, TailPush{kHalf, kHalf}, {out, out});
+  expect(list, "tail", out, kFloatLimit);
+}
+
+// The matrix as a stack of smaller ones, of all experts but the last.
+void CheckPlan::addExpertProduct(WeightType type, const BufferRef& weights) {
+  const WeightGeometry geometry = weightGeometry(type, kCols);
+  ExpertMatmulPush push = {};
+  push.rows = kExpertRows;
+  push.units = geometry.units;
+  push.group_words = geometry.groupWords();
+  push.side_word = geometry.sideWord();
+  push.in_stride = kCols;
+  push.out_stride = kExpertRows;
+  push.n_experts = kExperts;
+  push.n_used = kExpertsUsed;
+  push.routes = kRoutes;
+  push.of_tokens = 1;
+  push.count = kExpertsHeld;
+  char name[32];
+  std::snprintf(name, sizeof(name), "expert_matmul_%s", weightTypeName(type));
+  for (const StepList list : kLists) {
+    BufferRef* const routes = &routes_[list == StepList::kChunk ? 1 : 0];
+    if (routes->size_bytes == 0) {
+      *routes = addRoutes(list);
+    }
+    const BufferRef out = take(ArenaKind::kActivations, kRoutes * kExpertRows);
+    add(list, OpKind::kExpertMatmul, push, {weights, out, in_, *routes})->weights = type;
+    expect(list, name, out, kFloatLimit);
+  }
+}
+
 void CheckPlan::addMatrix(WeightType type) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   const BufferRef weights = matrix(type);
@@ -237,6 +315,7 @@ void CheckPlan::addMatrix(WeightType type) {
       check->candidate = candidate;
     }
   }
+  addExpertProduct(type, weights);
 }
 
 void CheckPlan::addCache(KvFormat k, KvFormat v, bool bent) {
@@ -323,6 +402,8 @@ CheckPlan::CheckPlan(CheckPart part) {
       addTop();
       addOutputs();
       addConv();
+      addExperts();
+      addTail();
       break;
     case CheckPart::kWeights0:
     case CheckPart::kWeights1:
@@ -408,6 +489,7 @@ void CheckPlan::writeStep(uint32_t chunk, void* step) const {
   block.header().n_tokens = chunk < kChunks ? kChunk : 1;
   block.header().n_outputs = 1;
   block.header().token_words = tokenWords(kViews);
+  block.header().tail = chunk < kChunks ? kTailToken : 0;
   for (uint32_t t = 0; t < block.header().n_tokens; ++t) {
     const uint32_t position = chunk * kChunk + t;
     block.token(t).token = (7 * position + 3) % kRows;

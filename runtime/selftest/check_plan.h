@@ -56,9 +56,9 @@ class CheckPlan {
   const Check& check(uint32_t i) const { return checks_[i]; }
 
  private:
-  static constexpr uint32_t kMaxOps = 48;  // of a list
+  static constexpr uint32_t kMaxOps = 56;  // of a list
   static constexpr uint32_t kMaxInputs = 16;
-  static constexpr uint32_t kMaxChecks = 96;
+  static constexpr uint32_t kMaxChecks = 112;
 
   struct Input {
     BufferRef piece;
@@ -78,7 +78,11 @@ class CheckPlan {
   void addTop();
   void addOutputs();
   void addConv();
+  BufferRef addRoutes(StepList list);
+  void addExperts();
+  void addTail();
   void addMatrix(WeightType type);
+  void addExpertProduct(WeightType type, const BufferRef& weights);
   /// `bent`: with norms after RoPE and a cap on scores.
   void addCache(KvFormat k, KvFormat v, bool bent);
   void writeStep(uint32_t chunk, void* step) const;
@@ -90,7 +94,8 @@ class CheckPlan {
   BufferRef in_;      // [kChunk][kCols]
   BufferRef staged_;  // kMatmulStaged of all products
   BufferRef qkv_;
-  BufferRef norms_;  // of queries, then of keys
+  BufferRef norms_;      // of queries, then of keys
+  BufferRef routes_[2];  // of plans with products of experts, by list
   Op ops_[kStepLists][kMaxOps] = {};
   Check checks_[kMaxChecks] = {};
   Input inputs_[kMaxInputs] = {};

@@ -187,7 +187,7 @@ oriel_status oriel_plan_predict(const oriel_plan* given, uint64_t depth_tokens,
     prefill_seconds += alike * stepSeconds(cost, seen);
     done += alike * tokens;
   }
-  prefill_seconds += decode.head_s;
+  prefill_seconds += plan.prefill.head_s;
   prediction.prefill_tokens_per_s = prefill_seconds > 0 ? prompt / prefill_seconds : 0;
   writeResult(prediction, out);
   return ORIEL_OK;

@@ -47,7 +47,8 @@ TEST(SelfTest, passes_every_check_on_this_device_and_counts_them) {
   const bool vulkan = targetDevice() == ORIEL_DEVICE_VULKAN;
   for (const char* name :
        {"embed_q4_k", vulkan ? "matmul_q6_k of a chunk (float)" : "matmul_q6_k of a chunk",
-        "attention_int8_int4", "rope_append_int4 (keys)", "gated_activation (gelu)"}) {
+        "attention_int8_int4", "rope_append_int4 (keys)", "gated_activation (gelu)",
+        "tail of a chunk", "sort_routes", "expert_matmul_q8_0", "expert_matmul_iq3_s of a chunk"}) {
     EXPECT_EQ(findings.checks.count(name), 1u) << name;
   }
   if (vulkan) {

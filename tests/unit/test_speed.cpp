@@ -109,6 +109,69 @@ TEST(Speed, a_step_is_the_sum_of_overhead_weights_and_cache) {
   EXPECT_NEAR(1e-9 * values * 16 * 1, cost.seen[0].s_per_token, 1e-15);
 }
 
+// Of 8 experts of 1,000,000 weights together a token uses 2, and two tokens 2 + 2 * 6 / 8 on average.
+TEST(Speed, experts_count_by_the_share_that_is_used) {
+  WorkShape work = workOfModel();
+  StepCost plain;
+  ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 2, &plain));
+  work.add(kQ4, 0, 0, 1000000);
+  work.expert_count = 8;
+  work.expert_used = 2;
+  EXPECT_EQ(1, work.expertHitRate());
+  StepCost cost;
+  ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost));
+  EXPECT_NEAR(1e-9 * (1000000 + 250000), cost.weights_s, 1e-15);
+  EXPECT_EQ(0, cost.file_s);
+  ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 2, &cost));
+  EXPECT_NEAR(1e-9 * 1000000 * 0.5 * 3.5 / 8, cost.weights_once_s - plain.weights_once_s, 1e-12);
+  EXPECT_NEAR(1e-9 * (1000000 * 0.5 * 3.5 / 8 + 2 * 0.25 * 250000),
+              cost.weights_s - plain.weights_s, 1e-12);
+}
+
+TEST(Speed, experts_on_file_take_what_reading_them_takes) {
+  WorkShape work = workOfModel();
+  work.add(kQ4, 0, 0, 1000000);
+  work.expert_count = 8;
+  work.expert_used = 2;
+  StepCost held;
+  ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &held));
+  work.expert_slots = 2;
+  work.expert_file_bytes = 4000;  // of one in each layer
+  work.row_file_bytes = 100;
+  EXPECT_EQ(0.25, work.expertHitRate());
+  StepCost cost;
+  EXPECT_FALSE(stepCost(roundSpeed(), work, CacheFormats(), 0, &cost)) << "no rate of the file";
+  DeviceSpeed speed = roundSpeed();
+  speed.file_bytes_per_s = 1e6;
+  ASSERT_TRUE(stepCost(speed, work, CacheFormats(), 0, &cost));
+  EXPECT_NEAR((2 * 0.75 * 4000 + 100) / 1e6, cost.file_s, 1e-12);
+  EXPECT_NEAR(held.weights_s + cost.file_s, cost.weights_s, 1e-12);
+  ASSERT_TRUE(stepCost(speed, work, CacheFormats(), 2, &cost));
+  EXPECT_NEAR((3.5 * 0.75 * 4000 + 2 * 100) / 1e6, cost.file_s, 1e-12);
+  work.expert_slots = 8;
+  ASSERT_TRUE(stepCost(speed, work, CacheFormats(), 0, &cost));
+  EXPECT_NEAR(100 / 1e6, cost.file_s, 1e-12);
+}
+
+// A quarter of the weights, in one layer of four.
+TEST(Speed, a_chunk_leaves_out_the_layers_of_the_tail_but_for_one_token) {
+  WorkShape work = workOfModel();
+  StepCost whole;
+  StepCost cost;
+  ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 16, &whole));
+  work.addTail(kQ4, 250000);
+  work.tail_layers = 1;
+  ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 16, &cost));
+  EXPECT_NEAR(0.75 * whole.weights_once_s, cost.weights_once_s, 1e-12);
+  EXPECT_NEAR(0.75 * whole.weights_s, cost.weights_s, 1e-12);
+  EXPECT_NEAR(0.75 * whole.seen[0].s_per_token, cost.seen[0].s_per_token, 1e-15);
+  EXPECT_NEAR(whole.head_s + 1e-9 * 250000, cost.head_s, 1e-12);
+  EXPECT_NEAR(1e-9 * (1e5 + 30 * 1e4), cost.overhead_s, 1e-15);
+  StepCost decode;
+  ASSERT_TRUE(stepCost(roundSpeed(), work, CacheFormats(), 0, &decode));
+  EXPECT_NEAR(1e-3, decode.weights_s, 1e-15) << "a token passes all layers";
+}
+
 TEST(Speed, more_work_is_never_predicted_to_take_less_time) {
   const WorkShape work = workOfModel();
   for (const uint32_t chunk : {0u, 16u}) {

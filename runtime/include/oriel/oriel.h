@@ -44,9 +44,10 @@
  *  - ABI: structs grow at their ends only, and no number, name or argument of what is there changes, within one
  *    MAJOR.MINOR (docs/linking.md).
  *  - Model files are read, never mapped. What lies before the tensors' data is read once, and all that is checked
- *    and used is that copy; weights are read when they are wanted. A file that somebody writes to or cuts off
- *    while a call reads it is ORIEL_ERROR_IO. One that is removed, or replaced by another under its name, is
- *    read as it was.
+ *    and used is that copy; weights are read when they are wanted, those that stay on file (oriel_options.on_file)
+ *    again and again while the model is there. A file that somebody writes to or cuts off while a call reads it, or has
+ *    written to since the model was loaded, is ORIEL_ERROR_IO. One that is removed, or replaced by another under its
+ *    name, is read as it was.
  *  - Memory: everything is taken in oriel_model_load and oriel_session_create, in the amounts the
  *    plan states. Generating takes none. Borrowed for the length of a call only: by every call that takes a model
  *    file what lies before its tensors' data (at most twice its bytes, 128 MiB), which oriel_model_load gives back
@@ -250,8 +251,9 @@ typedef struct oriel_options {
 typedef struct oriel_model oriel_model;
 
 /* Loads a GGUF file: checks all of it, plans, refuses (ORIEL_ERROR_MEMORY_BUDGET) or takes the
- * planned memory and streams the weights to the device. The file may be removed afterwards. What a file says is
- * never trusted, but that it is the one its author made is for the app to find out: Oriel checks no signature. */
+ * planned memory and streams the weights to the device. The file may be removed afterwards, but where weights stay on
+ * file its room on the disk is given back only with the model. What a file says is never trusted, but that it is the
+ * one its author made is for the app to find out: Oriel checks no signature. */
 ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options, oriel_model **model);
 /* NULL is allowed. Its session must have been destroyed: else nothing happens, and the log says so. */
 ORIEL_API void oriel_model_free(oriel_model *model);
@@ -471,10 +473,10 @@ ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, ui
  * of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
  * (on any device), it goes on to the bit as this one would on that device; anything else is refused with
  * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the
- * tensors' data and of all weights is the same. That and the checksum of the bytes find accidents, not forgery,
- * for neither has a key: who can write a snapshot can make the session remember what he likes, and nothing
- * worse. An app that has that to fear must authenticate the bytes. A system prompt processed once can so be restored for
- * every new conversation. */
+ * tensors' data and of all weights (of those that may stay on file every 1,024th row) is the same. That and the
+ * checksum of the bytes find accidents, not forgery, for neither has a key: who can write a snapshot can make the
+ * session remember what he likes, and nothing worse. An app that has that to fear must authenticate the bytes. A system
+ * prompt processed once can so be restored for every new conversation. */
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity, size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
 /* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
@@ -520,7 +522,8 @@ typedef struct oriel_step_cost {
   double overhead_s;     /* submission, kernels; of one token also storing its key and value */
   double weights_s;      /* matrices of the layers (of a chunk also storing its keys and values), ... */
   double weights_once_s; /* ... of which however few tokens a chunk has */
-  double head_s;         /* logits of one token: only steps that want them */
+  double head_s;         /* logits of one token, behind a chunk with the layers that it leaves out: only steps that
+                          * want them */
   struct {
     uint32_t window_tokens; /* that these layers see at most; 0: as many as the session */
     uint32_t reserved;
