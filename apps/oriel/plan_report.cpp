@@ -239,7 +239,9 @@ Json planPredictions(const oriel_plan& plan, const oriel_speed* speed) {
   const bool known = plan.decode.tokens != 0;
   json["reason"] = known                       ? Json(nullptr)
                    : plan.weights_unknown != 0 ? Json("the weights of this model are not known")
-                                               : Json("no device was named: add --device");
+                   : speed != nullptr && plan.expert_slots != 0
+                       ? Json("how fast experts are read is not known without the model's file")
+                       : Json("no device was named: add --device");
   json["at_depths"] = Json::array();
   for (const uint64_t depth : depths) {
     oriel_prediction prediction;
@@ -263,7 +265,9 @@ std::string speedTable(const oriel_plan& plan, const oriel_speed& speed) {
   for (const uint64_t depth : depthsOf(plan)) {
     oriel_prediction prediction;
     if (!predict(plan, depth, 0, &prediction)) {
-      return "  speed       not known: the weights of this model are not\n";
+      return plan.weights_unknown != 0
+                 ? "  speed       not known: the weights of this model are not\n"
+                 : "  speed       not known: how fast experts are read, only its file can tell\n";
     }
     table.row({std::to_string(depth), formatted("%.1f", prediction.decode_tokens_per_s),
                formatted("%.1f", prediction.prefill_tokens_per_s),

@@ -64,7 +64,8 @@ constexpr uint32_t kScoreQueries = kManyRegisters ? 8 : 4;
 constexpr uint32_t kSumQueries = 4;
 constexpr uint32_t kBlockFloats = 4096;  // of keys or values unpacked: first-level cache
 /// Blocks of the widest heads are one vector of slots, whatever that takes.
-constexpr uint32_t kMostBlockFloats = HWY_MAX(kBlockFloats, kN* kMaxHeadDim);
+constexpr uint32_t kWidestVector = kN * kMaxHeadDim;
+constexpr uint32_t kMostBlockFloats = HWY_MAX(kBlockFloats, kWidestVector);
 static_assert(mostQueries(kNarrowHead) % kScoreQueries == 0, "whole tiles of queries");
 static_assert(mostQueries(kMaxHeadDim) % kScoreQueries == 0, "likewise");
 constexpr uint32_t kGatheredFloats = kMostQueries * kNarrowHead;

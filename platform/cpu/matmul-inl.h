@@ -151,19 +151,19 @@ HWY_INLINE VI16 pairOf(const IntTile& tile, uint32_t pair, uint32_t token) {
 /// products. Processors with half of AVX-512's registers have no room for their sums.
 constexpr uint32_t kTileVectors = kN == 16 ? 2 : 1;
 
-/// totals[v][t][kN] += `count` units of vector v of kN rows times the tokens of a tile; vectors lie
+/// totals[v][t][kN] += `count` units of vector v of kN rows times the first kTokens of a tile; vectors lie
 /// `wide_stride` units and `totals_stride` floats apart.
-template <bool kHalves, bool kMinimum, int32_t kZero, uint32_t kVectors>
+template <bool kHalves, bool kMinimum, int32_t kZero, uint32_t kVectors, uint32_t kTokens>
 static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uint32_t count,
                                  const IntTile* x, float* totals, uint32_t totals_stride) {
   for (uint32_t u = 0; u < count; ++u) {
     const IntTile& tile = x[u];
     for (uint32_t half = 0; half < (kHalves ? 2 : 1); ++half) {
-      VI sum0[kVectors][kTileTokens];
-      VI sum1[kVectors][kTileTokens];
-      for (uint32_t t = 0; t < kVectors * kTileTokens; ++t) {
-        sum0[t / kTileTokens][t % kTileTokens] = hn::Zero(kI);
-        sum1[t / kTileTokens][t % kTileTokens] = hn::Zero(kI);
+      VI sum0[kVectors][kTokens];
+      VI sum1[kVectors][kTokens];
+      for (uint32_t t = 0; t < kVectors * kTokens; ++t) {
+        sum0[t / kTokens][t % kTokens] = hn::Zero(kI);
+        sum1[t / kTokens][t % kTokens] = hn::Zero(kI);
       }
       const uint32_t part = kHalves ? half : kWhole;
       constexpr uint32_t kPairs = kHalves ? 8 : 16;
@@ -176,7 +176,7 @@ static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uin
         for (uint32_t v = 0; v < kVectors; ++v) {
           w[v] = hn::Load(kI16, wide[v * wide_stride + u].values[i]);
         }
-        for (uint32_t t = 0; t < kTileTokens; ++t) {
+        for (uint32_t t = 0; t < kTokens; ++t) {
           const VI16 pair = pairOf(tile, i, t);
           for (uint32_t v = 0; v < kVectors; ++v) {
             sum0[v][t] = addProducts(w[v], pair, sum0[v][t], sum1[v][t]);
@@ -186,7 +186,7 @@ static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uin
       for (uint32_t v = 0; v < kVectors; ++v) {
         const WideUnit& unit = wide[v * wide_stride + u];
         const VF scale = hn::Load(kF, unit.scale[half]);
-        for (uint32_t t = 0; t < kTileTokens; ++t) {
+        for (uint32_t t = 0; t < kTokens; ++t) {
           float* const at = totals + v * totals_stride + t * kN;
           VI dot = hn::RearrangeToOddPlusEven(sum0[v][t], sum1[v][t]);
           if constexpr (kZero != 0) {

@@ -75,7 +75,7 @@ HWY_INLINE void widen(const RowsView& rows, uint32_t first, uint32_t count, Wide
 constexpr uint32_t kTileVectors = 1;
 
 /// As the other dotTile.
-template <bool kHalves, bool kMinimum, int32_t kZero, uint32_t kVectors>
+template <bool kHalves, bool kMinimum, int32_t kZero, uint32_t kVectors, uint32_t kTokens>
 HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const Tile* x,
                           float* totals, uint32_t) {
   static_assert(kVectors == kTileVectors, "no more registers");
@@ -83,9 +83,9 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const 
   for (uint32_t u = 0; u < count; ++u) {
     const TileSums& sums = x[u].sums;
     for (uint32_t part = 0; part < kParts; ++part) {
-      int32x4_t high[kTileTokens];
-      int32x4_t low[kTileTokens];
-      for (uint32_t t = 0; t < kTileTokens; ++t) {
+      int32x4_t high[kTokens];
+      int32x4_t low[kTokens];
+      for (uint32_t t = 0; t < kTokens; ++t) {
         high[t] = low[t] = vdupq_n_s32(0);
       }
       for (uint32_t half = part; half < 2; half += kParts) {
@@ -93,7 +93,7 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const 
         for (uint32_t j = 0; j < 4; ++j) {
           words[j] = hn::Load(kU, wide[u].words[4 * half + j]);
         }
-        for (uint32_t t = 0; t < kTileTokens; ++t) {
+        for (uint32_t t = 0; t < kTokens; ++t) {
           const PlaneUnit& token = x[u].tokens[t];
           high[t] = addHalf(words, vld1q_s8(token.high + 16 * half), high[t]);
           low[t] = addHalf(words, vld1q_s8(token.low + 16 * half), low[t]);
@@ -101,7 +101,7 @@ HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t, uint32_t count, const 
       }
       const uint32_t of = kHalves ? part : kWhole;
       const VF scale = hn::Load(kF, wide[u].scale[part]);
-      for (uint32_t t = 0; t < kTileTokens; ++t) {
+      for (uint32_t t = 0; t < kTokens; ++t) {
         float* const at = totals + t * kN;
         VI dot(vaddq_s32(vshlq_n_s32(high[t], 8), low[t]));
         if constexpr (kZero != 0) {

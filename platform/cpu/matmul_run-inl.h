@@ -1,6 +1,8 @@
 // Rows of a matrix times tokens. Included inside the namespace of each way to multiply bytes (matmul-inl.h,
 // matmul_dot.cpp), with whose instructions it is then compiled.
 
+constexpr uint32_t kFewTokens = kTileTokens / 2;
+
 template <class Format>
 struct IntKernel {
   using Wide = WideUnit;
@@ -37,11 +39,18 @@ struct IntKernel {
   // kN rows, or kVectors times as many, times up to kTileTokens tokens from a multiple of it.
   template <uint32_t kMany>
   static HWY_INLINE void tile(const MatmulTask& task, const Wide* wide, uint32_t first,
-                              uint32_t count, uint32_t token, uint32_t, float* totals) {
+                              uint32_t count, uint32_t token, uint32_t n, float* totals) {
     const Tile* tiles = static_cast<const Tile*>(task.in) +
                         static_cast<uint64_t>(token / kTileTokens) * task.units + first;
-    dotTile<Format::kHalves, Format::kMinimum, Format::kZero, kMany>(wide, kWideUnits, count, tiles,
-                                                                     totals, kMostTokens * kN);
+    if (n <= kFewTokens) {  // the last of a chunk, or of an expert's
+      return dots<kMany, kFewTokens>(wide, count, tiles, totals);
+    }
+    dots<kMany, kTileTokens>(wide, count, tiles, totals);
+  }
+  template <uint32_t kMany, uint32_t kTokens>
+  static HWY_INLINE void dots(const Wide* wide, uint32_t count, const Tile* tiles, float* totals) {
+    dotTile<Format::kHalves, Format::kMinimum, Format::kZero, kMany, kTokens>(
+        wide, kWideUnits, count, tiles, totals, kMostTokens * kN);
   }
 };
 

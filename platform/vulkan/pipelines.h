@@ -36,9 +36,9 @@ class Pipelines {
     VkResult result;
     VkPipeline pipeline;
   };
-  /// A plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test's multiply 5 types in
-  /// up to 16 ways.
-  static constexpr uint32_t kMaxPipelines = 96;
+  /// A plan has at most 5 weight types in 3 lists and a handful of other ops; the self-test's multiply 3 types in
+  /// up to 14 ways, and all as experts, too.
+  static constexpr uint32_t kMaxPipelines = 80;
   /// More gain little: a plan has some ten pipelines, and weights are being repacked meanwhile.
   static constexpr uint32_t kMaxThreads = 3;
   /// Drivers' compilers recurse deeply.

@@ -9,9 +9,9 @@ namespace oriel {
 namespace {
 
 /// Pieces of a list: enough that one is short where a whole step takes seconds.
-constexpr uint32_t kMostPieces[kStepLists] = {16, 104, 8, 32, 16};
+constexpr uint32_t kMostPieces[kStepLists] = {16, 88, 8, 32, 16};
 constexpr uint32_t kCopies = 4;
-static_assert(16 + 104 + 8 + 32 + 16 + kStepLists + 1 + kCopies <= StepCommands::kMaxPieces,
+static_assert(16 + 88 + 8 + 32 + 16 + kStepLists + 1 + kCopies <= StepCommands::kMaxPieces,
               "one more of each for what rounds, and one where memories are filled");
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;

@@ -100,7 +100,7 @@ class StepCommands {
   static StepLoad load(const Plan& plan, StepRun what, const void* step);
 
   /// Pieces of all lists together, at most, but for those that the host's ops begin.
-  static constexpr uint32_t kMaxPieces = 192;
+  static constexpr uint32_t kMaxPieces = 176;
 
  private:
   struct Recording;

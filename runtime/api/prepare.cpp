@@ -3,19 +3,16 @@
 #include "api/api.h"
 #include "api/calibration.h"
 #include "api/on_file.h"
+#include "api/on_file_choice.h"
 #include "exec/features.h"
 #include "oriel/tools.h"
 #include "plan/key_guard.h"
-#include "plan/memory_layout.h"
 
 namespace oriel {
 namespace {
 
 // Without a cap: this share of what the system has free.
 constexpr uint64_t kDefaultMemoryShare = 2;
-// A window that is chosen has so many tokens, if the model was trained with as many, before experts get slots beyond the
-// fewest, or are held.
-constexpr uint32_t kWindowBesideSlots = 4096;
 // When the system does not say what it has.
 constexpr uint64_t kDefaultMemoryBytes = 1ull << 30;
 
@@ -244,149 +241,16 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   return kOk;
 }
 
-/// Which weights stay in the file, and the plan for that.
-class OnFileChoice {
- public:
-  OnFileChoice(const oriel_options& options, const char* path, uint64_t model_bytes, const Log& log,
-               PreparedModel* prepared, const BudgetRequest& request)
-      : options_(options),
-        path_(path),
-        model_bytes_(model_bytes),
-        log_(log),
-        prepared_(prepared),
-        request_(request),
-        mode_(rawEnum(options.on_file)),
-        experts_(expertLimits(prepared->desc)) {}
+/// What planWith() needs, for chooseOnFile().
+struct FilePlanner {
+  const char* path;
+  uint64_t model_bytes;
+  PreparedModel* prepared;
 
-  Status run() {
-    if (experts_.count == 0) {
-      return plan(0);
-    }
-    if (options_.expert_slots != 0) {
-      ORIEL_TRY(checkSlots());
-      return plan(options_.expert_slots);
-    }
-    const bool may_stay = mode_ == ORIEL_ON_FILE_AUTO || mode_ == ORIEL_ON_FILE_ALL;
-    if (!may_stay) {
-      return plan(0);
-    }
-    uint32_t slots = 0;
-    Budget least;
-    ORIEL_TRY(findLeast(&slots, &least));
-    ORIEL_TRY(plan(mode_ == ORIEL_ON_FILE_AUTO && fits(0) ? 0 : mostSlots(slots)));
-    takeMinimum(least, &prepared_->budget);
-    return kOk;
+  static Status plan(void* context, const OnFile& on_file, const Log& log, BudgetRequest* request) {
+    const FilePlanner& self = *static_cast<const FilePlanner*>(context);
+    return planWith(on_file, self.path, self.model_bytes, log, self.prepared, request);
   }
-
- private:
-  Status checkSlots() const {
-    if (mode_ == ORIEL_ON_FILE_NONE || mode_ == ORIEL_ON_FILE_ROWS) {
-      return log_.fail(
-          ORIEL_ERROR_ARGUMENT,
-          "slots are for experts on file, and all are to be held: ask for one of both");
-    }
-    if (options_.expert_slots < experts_.used || options_.expert_slots > experts_.count) {
-      return log_.fail(ORIEL_ERROR_ARGUMENT,
-                       "%u slots for experts are out of range: ask for %u to %u",
-                       options_.expert_slots, experts_.used, experts_.count);
-    }
-    return kOk;
-  }
-
-  OnFile with(uint32_t slots) const {
-    OnFile on_file;
-    on_file.rows = mode_ != ORIEL_ON_FILE_NONE;
-    on_file.expert_slots = slots;
-    return on_file;
-  }
-
-  Status plan(uint32_t slots) {
-    return planWith(with(slots), path_, model_bytes_, log_, prepared_, &request_);
-  }
-
-  // Beside the window that was asked for, or one of some length.
-  bool fits(uint32_t slots) {
-    BudgetRequest request = request_;
-    if (request.window == 0) {
-      const uint32_t context = prepared_->desc.visibleTrain();
-      const uint32_t most = context > request.sinks ? context - request.sinks : kWindowBesideSlots;
-      request.min_window = std::max(request.min_window, std::min(kWindowBesideSlots, most));
-    }
-    return planWith(with(slots), path_, model_bytes_, Log(), prepared_, &request).ok() &&
-           prepared_->budget.fits;
-  }
-
-  // Slots that a chunk takes so many rounds with, at least: fewer are more rounds, and those take host memory, too.
-  uint32_t slotsOf(uint32_t rounds) const {
-    return std::max(static_cast<uint32_t>(ceilDiv(experts_.count, rounds)), experts_.used);
-  }
-  uint32_t mostRounds() const {
-    return static_cast<uint32_t>(ceilDiv(experts_.count, experts_.used));
-  }
-  // All slots are for apps that want them.
-  uint32_t fewestRounds() const {
-    return mode_ == ORIEL_ON_FILE_ALL || experts_.count == 1 ? 1 : 2;
-  }
-
-  // What needs the least memory: with the fewest slots, or in models so small that ops weigh more than experts, not.
-  Status findLeast(uint32_t* slots, Budget* least) {
-    for (uint32_t rounds = mostRounds(); rounds >= fewestRounds(); --rounds) {
-      ORIEL_TRY(plan(slotsOf(rounds)));
-      keepLeast(slotsOf(rounds), slots, least);
-    }
-    if (mode_ == ORIEL_ON_FILE_AUTO) {
-      ORIEL_TRY(plan(0));
-      keepLeast(0, slots, least);
-    }
-    return kOk;
-  }
-
-  void keepLeast(uint32_t number, uint32_t* slots, Budget* least) const {
-    const Budget& budget = prepared_->budget;
-    if (least->n_choices == 0 || budget.minimum_bytes < least->minimum_bytes) {
-      *slots = number;
-      *least = budget;
-    }
-  }
-
-  // Which may be those of another number of slots.
-  static void takeMinimum(const Budget& least, Budget* budget) {
-    budget->minimum_bytes = std::min(budget->minimum_bytes, least.minimum_bytes);
-    for (uint32_t i = 0; i < std::min(budget->n_choices, least.n_choices); ++i) {
-      uint64_t& bytes = budget->choices[i].minimum_bytes;
-      bytes = std::min(bytes, least.choices[i].minimum_bytes);
-    }
-  }
-
-  // `fewest` where no number fits.
-  uint32_t mostSlots(uint32_t fewest) {
-    for (uint32_t rounds = fewestRounds(); rounds <= mostRounds(); ++rounds) {
-      uint32_t low = slotsOf(rounds);
-      uint32_t high = rounds == 1 ? experts_.count : slotsOf(rounds - 1) - 1;
-      if (low > high || !fits(low)) {
-        continue;
-      }
-      while (low < high) {
-        const uint32_t middle = low + (high - low + 1) / 2;
-        if (fits(middle)) {
-          low = middle;
-        } else {
-          high = middle - 1;
-        }
-      }
-      return low;
-    }
-    return fewest;
-  }
-
-  const oriel_options& options_;
-  const char* const path_;
-  const uint64_t model_bytes_;
-  const Log& log_;
-  PreparedModel* const prepared_;
-  BudgetRequest request_;
-  const int mode_;
-  const ExpertLimits experts_;
 };
 
 }  // namespace
@@ -420,8 +284,8 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
                             &prepared->measured, &prepared->calibrated));
   ORIEL_TRY(guardKeys(file, prepared->tensors, prepared->desc, log, &request.formats));
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
-  const Log log_of_file = named.log();
-  return OnFileChoice(options, path, model_arena.used(), log_of_file, prepared, request).run();
+  FilePlanner planner = {path, model_arena.used(), prepared};
+  return chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared);
 }
 
 oriel_plan planResult(const PreparedModel& prepared) {

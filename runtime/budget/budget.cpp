@@ -12,6 +12,9 @@ namespace {
 // long to cancel, below 8 the weights are unpacked too often.
 constexpr uint32_t kMinChunk = 8;
 constexpr uint32_t kMaxAutoChunk = 64;
+// Experts share the tokens of a chunk: of 256, each of 32 experts of which tokens use 4 has 32. With 64 that would be
+// 8, and unpacking its weights nearly half of the work.
+constexpr uint32_t kMaxAutoChunkOfExperts = 256;
 constexpr uint32_t kMaxChunk = 512;
 // A chunk is affordable from the window on that is this many times as long, and of whose cache the bytes
 // that the chunk adds (activations, ring slack) are one part in so many.
@@ -148,7 +151,7 @@ class Weigher {
       return;
     }
     if (request_.window != 0) {
-      for (uint32_t larger = kMinChunk; larger <= kMaxAutoChunk; larger += kMinChunk) {
+      for (uint32_t larger = kMinChunk; larger <= mostChunk(); larger += kMinChunk) {
         if (larger <= *window && fits(*window, larger)) {
           *chunk = larger;
         }
@@ -158,7 +161,7 @@ class Weigher {
     // The window at which a chunk becomes affordable does not depend on the memory, and a smaller chunk
     // never has a longer one: so with more memory neither shrinks.
     uint32_t longest = windows_.most;
-    for (uint32_t candidate = kMaxAutoChunk; candidate >= kMinChunk; candidate -= kMinChunk) {
+    for (uint32_t candidate = mostChunk(); candidate >= kMinChunk; candidate -= kMinChunk) {
       const uint32_t enough = candidate == kMinChunk ? windows_.least : windowForChunk(candidate);
       if (fits(windows_.least, candidate)) {
         const uint32_t reached = largestWindow(candidate);
@@ -170,6 +173,10 @@ class Weigher {
       }
       longest = enough;
     }
+  }
+
+  uint32_t mostChunk() const {
+    return expertLimits(model_).count != 0 ? kMaxAutoChunkOfExperts : kMaxAutoChunk;
   }
 
   // The least window that a chunk is chosen with.

@@ -1,8 +1,8 @@
 #include "exec/reference_weights.h"
 
 #include "base/half.h"
-#include "plan/weight_layout.h"
 #include "plan/codebooks.h"
+#include "plan/weight_layout.h"
 
 namespace oriel {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "api/api.h"
 #include "api/calibration.h"
+#include "api/on_file_choice.h"
 
 namespace oriel {
 namespace {
@@ -45,6 +46,24 @@ Status readShape(const char* name, oriel_weight_format weights, const Log& log,
 
 namespace {
 
+/// A shape, for chooseOnFile().
+struct ShapePlanner {
+  const ModelShape* shape;
+  WeightType type;
+  PreparedModel* prepared;
+
+  static Status plan(void* context, const OnFile& on_file, const Log& log, BudgetRequest* request) {
+    const ShapePlanner& self = *static_cast<const ShapePlanner*>(context);
+    PreparedModel& prepared = *self.prepared;
+    prepared.totals = measureShape(*self.shape, self.type, on_file);
+    prepared.work = workOf(*self.shape, prepared.desc, self.type, on_file);
+    ORIEL_TRY(chooseBudget(prepared.desc, prepared.totals, *request, log, &prepared.budget));
+    prepared.session_host_bytes =
+        request->host_bytes - prepared.model_host_bytes + tokenIdBytes(prepared.budget.cache);
+    return kOk;
+  }
+};
+
 Status prepareShape(const char* name, oriel_weight_format weights, const oriel_options& options,
                     PreparedModel* prepared) {
   const Log log = logOf(options);
@@ -65,9 +84,6 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
     readCalibration(*options.calibration, &prepared->measured);
   }
   prepared->desc = modelDescOf(*shape);
-  OnFile on_file;
-  on_file.rows = true;
-  prepared->totals = measureShape(*shape, type, on_file);
   prepared->weights_unknown = !shape->weightsKnown();
 
   Arena session_arena;
@@ -81,10 +97,8 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
                                kHostBytesPerLayer * shape->n_layers;
   request.host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
-  prepared->work = workOf(*shape, prepared->desc, type);
-  ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, request, log, &prepared->budget));
-  prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);
-  return kOk;
+  ShapePlanner planner = {shape, type, prepared};
+  return chooseOnFile(options, log, {ShapePlanner::plan, &planner}, request, prepared);
 }
 
 }  // namespace

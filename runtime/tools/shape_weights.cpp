@@ -247,6 +247,7 @@ struct WeightCounter {
 struct WorkCounter {
   WorkShape* work;
   uint32_t tensor_type;
+  bool has_rows_on_file;
 
   void matrix(uint32_t rows, uint32_t cols, Use use) {
     const uint64_t weights = uint64_t{rows} * cols;
@@ -257,13 +258,16 @@ struct WorkCounter {
         return work->add(tensor_type, 0, weights);
       case Use::kRouter:
         return work->add(static_cast<uint32_t>(TensorType::kF32), weights, 0);
-      case Use::kLookedUp:
       case Use::kInputs:
+        work->row_file_bytes = has_rows_on_file ? fileRowBytes(tensor_type, cols) : 0;
+        return;
+      case Use::kLookedUp:
         return;
     }
   }
   void stack(uint32_t rows, uint32_t cols, const Experts& experts) {
-    work->add(tensor_type, uint64_t{rows} * cols * experts.used, 0);
+    work->add(tensor_type, 0, 0, uint64_t{rows} * cols * experts.count);
+    work->expert_file_bytes += work->expert_slots != 0 ? fileRowBytes(tensor_type, cols) * rows : 0;
   }
   void vector(uint32_t) {}
   void buffer(uint32_t) {}
@@ -291,7 +295,8 @@ PlanTotals measureShape(const ModelShape& shape, WeightType type, const OnFile& 
   return totals;
 }
 
-WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type) {
+WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type,
+                 const OnFile& on_file) {
   // Kernels of a layer: two norms, four matrices, rotation, attention and its merge, activation. With experts also the
   // router, its choice, their sorting, three matrices, activation and sum; with an input of its own three more.
   const uint32_t ops_per_layer =
@@ -302,7 +307,11 @@ WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType typ
   work.n_ops[static_cast<uint32_t>(StepList::kChunk)] = 1 + (ops_per_layer - 1) * shape.n_layers;
   work.n_ops[static_cast<uint32_t>(StepList::kHead)] = 4;
   work.known = shape.weightsKnown();
-  WorkCounter counter = {&work, fileTypeOf(type)};
+  const ExpertLimits experts = expertLimits(model);
+  work.expert_count = experts.count;
+  work.expert_used = experts.used;
+  work.expert_slots = experts.count != 0 ? on_file.expert_slots : 0;
+  WorkCounter counter = {&work, fileTypeOf(type), on_file.rows};
   walkWeights(shape, &counter);
   return work;
 }

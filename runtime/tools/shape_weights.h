@@ -16,6 +16,7 @@ uint64_t shapeParameters(const ModelShape& shape);
 PlanTotals measureShape(const ModelShape& shape, WeightType type, const OnFile& wanted);
 
 /// The work of a step as measureShape counts the matrices; not known where they are not. `model` must outlive it.
-WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type);
+WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type,
+                 const OnFile& on_file = OnFile());
 
 }  // namespace oriel

@@ -262,6 +262,35 @@ def test_readme():
         check(f"no line is wider than 80 columns, nor was one broken: {size}", not wide, wide)
 
 
+def test_on_file():
+    rows = DATA / "models/gemma4-e-q8_0.gguf"
+    experts = DATA / "models/lfm2moe-q4_0.gguf"
+    memory = ["--memory", "64MiB", "--window", "100"]
+    held = plan_of(rows, *memory, "--on-file", "none")
+    on_file = plan_of(rows, *memory)
+    check("rows stay in the file unless they are held",
+          held["on_file_bytes"] == 0 and on_file["on_file_bytes"] > 0
+          and on_file["weights_bytes"] < held["weights_bytes"] and on_file["expert_count"] == 0
+          and on_file["predicted"]["expert_hit_rate"] is None, [held, on_file])
+    check("their line is in the picture", b"on file" in oriel(rows, *memory).out
+          and b"on file" not in oriel(rows, *memory, "--on-file", "none").out)
+    held = plan_of(experts, *memory)
+    check("experts are held where there is room", held["expert_slots"] == 0 and held["expert_count"] == 6
+          and held["on_file_bytes"] == 0 and held["predicted"]["expert_hit_rate"] == 1, held)
+    some = plan_of(experts, *memory, "--expert-slots", "3")
+    check("slots as asked for", some["expert_slots"] == 3 and some["on_file_bytes"] > 0
+          and some["predicted"]["expert_hit_rate"] == 0.5, some)
+    every = plan_of(experts, *memory, "--on-file", "all")
+    check("all that can stay does", every["expert_slots"] == 6 and every["on_file_bytes"] == some["on_file_bytes"], every)
+    big = plan_of("--arch", "lfm2-8b-a1b", "--memory", "2GB")
+    check("8 B of experts in 2 GB", 4 <= big["expert_slots"] < 32 and big["total_bytes"] <= 2 * 10**9
+          and big["window_tokens"] >= 4096 and big["minimum_bytes"] < 10**9, big)
+    for args in (["--on-file", "some"], ["--expert-slots", "1"], ["--expert-slots", "7"],
+                 ["--on-file", "rows", "--expert-slots", "3"]):
+        done = oriel(experts, *memory, *args)
+        check(f"wrong usage: {args}", done.code == 2 and done.out == b"" and done.err.count(b"\n") == 1, done)
+
+
 def test_usage():
     for args in (["--arch", "no-such-model", "--memory", "1GiB"], ["--arch", "llama-3.2-1b", SMALL],
                  [SMALL, "--weights", "q8_0"], ["--list", "--arch", "llama-3.2-1b"],

@@ -100,6 +100,33 @@ TEST(Architectures, layers_that_turn_unlike_shares_of_a_head_equal_float64_past_
   }
 }
 
+TEST(Architectures, heads_of_unlike_sizes_in_one_model_equal_float64_past_the_window) {
+  struct Sizes {
+    uint32_t full, sliding;
+  };
+  for (const Sizes& sizes : {Sizes{512, 256}, Sizes{48, 40}, Sizes{64, 320}}) {
+    SCOPED_TRACE(std::to_string(sizes.full) + " " + std::to_string(sizes.sliding));
+    RandomLlama model;
+    model.architecture = "gemma4";
+    model.n_layers = 4;
+    model.n_embd = 40;
+    model.n_kv_heads = 1;
+    model.head_dim = sizes.full;
+    model.sliding_head_dim = sizes.sliding;
+    model.slides_by_layer = {1, 0, 1, 0};
+    model.local_window = 8;
+    model.shared_layers = 1;
+    model.rope_freqs = std::vector<float>(sizes.full / 2, 1e30f);
+    std::fill_n(model.rope_freqs.begin(), sizes.full / 8, 1.0f);
+    // Scores are not scaled.
+    model.key_norm_gain =
+        0.85f / std::sqrt(static_cast<float>(std::max(sizes.full, sizes.sliding)));
+    const TemporaryModel file(model);
+    expectReference(file.path(), 2, 20, 7, someIds(60, static_cast<int32_t>(model.n_vocab)),
+                    2.5e-3);
+  }
+}
+
 // ---- Local layers --------------------------------------------------------------------------------
 
 TEST(LocalLayers, chunk_size_and_split_do_not_change_what_they_see) {

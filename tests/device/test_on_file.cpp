@@ -13,6 +13,11 @@
 #include "support/scratch_folder.h"
 #include "support/sessions.h"
 
+#if !defined(_WIN32)
+#include <fcntl.h>
+#include <unistd.h>
+#endif
+
 namespace oriel::test {
 namespace {
 
@@ -186,12 +191,29 @@ TEST_F(RowsOnChangedFile, are_read_from_a_file_that_was_removed) {
   EXPECT_EQ("", log.errors());
 }
 
-TEST(RowsOnFile, leave_snapshots_as_they_are) {
-  ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
+#if !defined(_WIN32)
+TEST_F(RowsOnChangedFile, are_read_from_a_descriptor_that_the_app_has_closed) {
+  ORIEL_NEED_DATA(model, "models/gemma4-e-q8_0.gguf");
+  CapturedLog log;
+  const Said held = talk(model, onFileOptions(&log, ORIEL_ON_FILE_NONE));
+  const int fd = ::open(model.c_str(), O_RDONLY);
+  ASSERT_GE(fd, 0);
+  std::string name = "/dev/fd/" + std::to_string(fd);
+  const Loaded loaded = load(name, onFileOptions(&log, ORIEL_ON_FILE_AUTO));
+  ASSERT_TRUE(loaded.session);
+  ::close(fd);
+  name.assign(name.size(), '?');  // the path is the app's, too
+  ASSERT_EQ(ORIEL_OK, append(loaded, someIds(61, 300)));
+  EXPECT_EQ(held.logits[0], logitsOf(loaded));
+  EXPECT_EQ("", log.errors());
+}
+#endif
+
+void expectSameSnapshots(const std::string& path, oriel_on_file other) {
   CapturedLog log;
   std::vector<uint8_t> snapshot;
   std::vector<float> logits;
-  for (const oriel_on_file on_file : {ORIEL_ON_FILE_NONE, ORIEL_ON_FILE_AUTO}) {
+  for (const oriel_on_file on_file : {ORIEL_ON_FILE_NONE, other}) {
     const Loaded loaded = load(path, onFileOptions(&log, on_file));
     ASSERT_TRUE(loaded.session);
     oriel_session* const session = loaded.session.get();
@@ -210,6 +232,16 @@ TEST(RowsOnFile, leave_snapshots_as_they_are) {
     EXPECT_EQ(logits, logitsOf(loaded)) << "held here, on file there";
   }
   EXPECT_EQ("", log.errors());
+}
+
+TEST(RowsOnFile, leave_snapshots_as_they_are) {
+  ORIEL_NEED_DATA(path, "models/gemma4-e-q8_0.gguf");
+  expectSameSnapshots(path, ORIEL_ON_FILE_AUTO);
+}
+
+TEST(ExpertsOnFileOrNot, leave_snapshots_as_they_are) {
+  ORIEL_NEED_DATA(path, "models/lfm2moe-q4_0.gguf");
+  expectSameSnapshots(path, ORIEL_ON_FILE_ALL);
 }
 
 // --- Experts --------------------------------------------------------------------------------------

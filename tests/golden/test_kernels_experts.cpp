@@ -282,6 +282,11 @@ TEST_P(Kernels, expert_matmul_multiplies_each_token_with_its_experts) {
       {T::kQ6_K, 7, 2, 50, 512, 0, {0, 6}}, {T::kQ2_K, 5, 2, 16, 256, 1, {0}},
       {T::kIq4Xs, 5, 3, 17, 256, 1, {0}},   {T::kQ5_1, 64, 8, 24, 32, 1, {0, 16, 48}},
       {T::kQ8_0, 6, 2, 48, 2048, 1, {0}},   {T::kF32, 5, 2, 16, 2048, 1, {0, 2}},
+      {T::kQ8_0, 5, 2, 16, 3072, 1, {0}},   {T::kF32, 5, 2, 16, 3072, 1, {0, 2}},
+      {T::kMxfp4, 6, 2, 40, 96, 1, {0, 4}}, {T::kIq2Xxs, 5, 2, 33, 256, 0, {0}},
+      {T::kIq2Xs, 4, 2, 17, 256, 1, {0}},   {T::kIq2S, 4, 1, 16, 512, 1, {0}},
+      {T::kIq3Xxs, 5, 2, 24, 256, 0, {0}},  {T::kIq3S, 5, 2, 40, 512, 1, {0, 2}},
+      {T::kTq2_0, 4, 2, 20, 256, 1, {0}},   {T::kTq1_0, 4, 2, 9, 256, 0, {0}},
   };
   for (const ExpertCase& c : cases) {
     SCOPED_TRACE(std::string(weightTypeName(c.type)) + " of " + std::to_string(c.n_experts));
@@ -528,6 +533,39 @@ TEST_P(Kernels, a_mixture_gives_a_token_the_same_alone_and_in_a_chunk) {
         for (size_t c = 0; c < chunks[i].size(); ++c) {
           ASSERT_EQ(chunks[0][c], chunks[i][c]) << "word " << c;
         }
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, a_mixture_does_not_depend_on_the_number_of_threads_or_on_the_room_for_inputs) {
+  constexpr uint32_t kChunk = 33, kCols = 128, kFf = 160;
+  const bool simd = GetParam().path == Path::kSimd;
+  for (const WeightType type : {WeightType::kQ4_0, WeightType::kF16}) {
+    std::vector<float> first;
+    for (const uint32_t threads : {1u, 2u, 3u}) {
+      for (const uint32_t ring_bytes : {1u << 16, 1u << 14, 1u << 12}) {
+        Random random(29);
+        KernelRig rig(kChunk);
+        const Mixture mixture(&rig, type, 8, 3, kCols, kFf, kChunk, &random);
+        load(&rig, threads);
+        if (simd) {  // down to one tile of 8 inputs at a time, or single inputs
+          rig.plan.upload = rig.plan.upload.resized(ring_bytes);
+          ASSERT_TRUE(rig.executor->finishLoad().ok());
+        }
+        std::vector<float> all;
+        for (const uint32_t n_tokens : {kChunk, 1u}) {
+          rig.clearOutputs();
+          rig.header().n_tokens = n_tokens;
+          run(&rig, runOf(n_tokens));
+          const float* got = rig.floats(mixture.out);
+          all.insert(all.end(), got, got + kChunk * kCols);
+        }
+        if (first.empty()) {
+          first = all;
+        }
+        ASSERT_EQ(0, std::memcmp(first.data(), all.data(), all.size() * sizeof(float)))
+            << threads << " threads, ring of " << ring_bytes;
       }
     }
   }

@@ -64,8 +64,9 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
 
 std::vector<GoldenModel> everyModel() {
   std::vector<GoldenModel> models = goldenModels(ORIEL_TEST_DATA "/logits/tolerances.json");
-  for (const char* name : {"granite", "minicpm", "ernie4_5", "hunyuan-dense", "mistral3", "exaone4",
-                           "olmo2", "gemma2", "lfm2", "gemma4-e", "gemma4-e-q8_0", "gemma4-nov"}) {
+  for (const char* name :
+       {"granite", "minicpm", "ernie4_5", "hunyuan-dense", "mistral3", "exaone4", "olmo2", "gemma2",
+        "lfm2", "gemma4-e", "gemma4-e-q8_0", "gemma4-nov", "gemma4-512"}) {
     models.push_back({name, 2e-3});
   }
   for (const std::string name :
@@ -92,7 +93,8 @@ TEST(Logits, odd_shapes_equal_the_float64_reference) {
   };
   for (const Shape& s : {Shape{60, 3, 1, 20, 100, true}, Shape{33, 4, 2, 8, 50, false},
                          Shape{64, 6, 3, 10, 172, true}, Shape{100, 2, 2, 256, 31, true},
-                         Shape{48, 8, 1, 6 * 4, 77, false}}) {
+                         Shape{48, 8, 1, 6 * 4, 77, false}, Shape{40, 8, 1, 512, 60, true},
+                         Shape{72, 4, 2, 322, 60, false}}) {
     RandomLlama llama;
     llama.n_embd = s.n_embd;
     llama.n_heads = s.n_heads;

@@ -22,14 +22,15 @@ struct Variant {
 
 class Kernels : public testing::TestWithParam<Variant> {
  protected:
-  void load(KernelRig* rig) {
+  /// `threads`: of the CPU executor; 0: the variant's.
+  void load(KernelRig* rig, uint32_t threads = 0) {
     if (GetParam().path == Path::kShared) {
       rig->options.disabled_features = "all";
     }
     rig->options.divide_as_gpu = GetParam().path == Path::kShared;
     rig->on_reference = GetParam().path == Path::kReference;
     rig->options.cpu_simd_level = GetParam().simd_level;
-    rig->options.cpu_threads = GetParam().threads;
+    rig->options.cpu_threads = threads != 0 ? threads : GetParam().threads;
     ASSERT_TRUE(rig->load().ok()) << rig->log.errors();
   }
   void run(KernelRig* rig, StepRun what) {

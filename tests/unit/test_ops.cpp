@@ -127,6 +127,65 @@ TEST(OpGroups, products_of_the_same_vectors_go_together_while_none_touches_what_
   of_outputs[1].push.matmul.of_outputs = 1;
   EXPECT_EQ(1u, endOfMatmuls(of_outputs, 2, 0));
 }
+
+// Experts first .. first + 3 of `in`, which is by place, to 64 columns from out_first on.
+Op experts(const BufferRef& in, const BufferRef& out, uint32_t out_first, uint32_t first) {
+  ExpertMatmulPush push = {};
+  push.rows = 64;
+  push.units = 2;
+  push.in_stride = 64;
+  push.out_first = out_first;
+  push.n_experts = 8;
+  push.n_used = 2;
+  push.first = first;
+  push.count = 4;
+  Op op = opOf(OpKind::kExpertMatmul, push, piece(1 << 21), out, 5);
+  op.weights = WeightType::kQ4_0;
+  op.bindings[kMatmulInput] = in;
+  return op;
+}
+
+TEST(OpGroups, stacks_of_experts_go_together_in_the_order_of_columns_and_of_experts) {
+  const BufferRef x = piece(1024), y = piece(2048, 1024), z = piece(4096, 1024);
+  const Op together[] = {experts(x, y, 0, 0), experts(x, y, 0, 4), experts(x, y, 64, 0),
+                         experts(x, y, 64, 4)};
+  EXPECT_EQ(4u, endOfExperts(together, 4, 0, 9));
+  EXPECT_EQ(3u, endOfExperts(together, 4, 0, 3)) << "no more than that";
+  const auto apart = [&](const Op& next) {
+    const Op ops[] = {experts(x, y, 0, 4), next};
+    return endOfExperts(ops, 2, 0, 9) == 1;
+  };
+  EXPECT_FALSE(apart(experts(x, y, 64, 0)));
+  EXPECT_TRUE(apart(experts(x, y, 0, 4))) << "the same experts again";
+  EXPECT_TRUE(apart(experts(x, y, 32, 0)));
+  EXPECT_TRUE(apart(experts(y, z, 64, 0)));
+  EXPECT_TRUE(apart(experts(x, x, 64, 0)));
+  Op other = experts(x, y, 64, 0);
+  other.weights = WeightType::kF16;
+  EXPECT_TRUE(apart(other)) << "its inputs stay floats";
+  other = experts(x, y, 64, 0);
+  other.push.expert_matmul.of_tokens = 1;
+  EXPECT_TRUE(apart(other));
+}
+
+TEST(OpGroups, an_activation_is_made_with_the_experts_products_that_alone_read_it) {
+  const BufferRef x = piece(1024), y = piece(2048, 1024), z = piece(4096, 1024);
+  const auto feeds = [&](const GatedActivationPush& push, const Op& next, const Op& last) {
+    const Op ops[] = {opOf(OpKind::kGatedActivation, push, x, y), next, last};
+    return feedsExperts(ops, 3, 0, 9);
+  };
+  const GatedActivationPush two_rows = {64, 128, 0, 64, 64, 0, 2};
+  const Op first = experts(y, z, 0, 0), second = experts(y, z, 0, 4);
+  EXPECT_TRUE(feeds(two_rows, first, second));
+  EXPECT_TRUE(feeds(two_rows, first, norm(z, x)));
+  EXPECT_FALSE(feeds({64, 128, 0, 64, 64, 0, 1}, first, second)) << "rows are missing";
+  EXPECT_FALSE(feeds({64, 128, 0, 64, 96, 0, 2}, first, second)) << "rows lie elsewhere";
+  EXPECT_FALSE(feeds(two_rows, first, experts(y, x, 0, 0))) << "somebody else reads it later";
+  EXPECT_FALSE(feeds(two_rows, experts(x, z, 0, 0), second));
+  Op floats = first;
+  floats.weights = WeightType::kF32;
+  EXPECT_FALSE(feeds(two_rows, floats, norm(z, x))) << "read where it is";
+}
 #endif
 
 #ifdef ORIEL_VULKAN

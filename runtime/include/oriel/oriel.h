@@ -237,8 +237,9 @@ typedef struct oriel_options {
    *  - A path: this file. What is wrong with it is an error (ORIEL_ERROR_IO, ORIEL_ERROR_FORMAT).
    * Not read when `calibration` is given. */
   const char *calibration_file;
-  /* Where the file is kept open while the model is there. It may be renamed or removed meanwhile, but when somebody
-   * has written to it or cut it off, the call that needs to read it is ORIEL_ERROR_IO and changes nothing. */
+  /* Such a file is kept open while the model is there. It may be renamed or removed meanwhile, but when somebody has
+   * written to it or cut it off, a call that needs to read it is ORIEL_ERROR_IO. What it had committed before stays, as
+   * after a cancel; a token of a reply may then have been shown that is not committed. */
   oriel_on_file on_file;
   /* Experts that each layer has room for while the others stay in the file: as many as a token uses, or more up to
    * all of them, which is faster. ORIEL_ERROR_ARGUMENT for other numbers, but not for models without experts. 0:

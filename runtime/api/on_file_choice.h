@@ -1,0 +1,21 @@
+// Which weights stay in the model's file: what the options say, or what the memory has room for.
+#pragma once
+
+#include "api/api.h"
+
+namespace oriel {
+
+/// Plans with these weights on file: fills in `prepared`'s totals, work, host bytes and budget.
+struct OnFilePlanner {
+  Status (*plan)(void* context, const OnFile& on_file, const Log& log,
+                 BudgetRequest* request) = nullptr;
+  void* context = nullptr;
+};
+
+/// Rows stay unless the options hold them. Experts stay where they do not fit beside the window that is asked for, or one
+/// of 4,096 tokens: then each layer gets as many slots as fit beside that. Leaves the plan of the choice in `prepared`,
+/// whose description is there; its least memory is that of the choice that needs least.
+Status chooseOnFile(const oriel_options& options, const Log& log, const OnFilePlanner& planner,
+                    const BudgetRequest& request, PreparedModel* prepared);
+
+}  // namespace oriel
