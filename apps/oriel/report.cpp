@@ -33,11 +33,10 @@ Json planFields(const oriel_plan& plan) {
   json["activation_bytes"] = plan.activation_bytes;
   json["staging_bytes"] = plan.staging_bytes;
   json["host_bytes"] = plan.host_bytes;
-  json["on_file_bytes"] = plan.on_file_bytes;
+  json["on_file_bytes"] = weighs ? Json(plan.on_file_bytes) : Json(nullptr);
   json["expert_slots"] = plan.expert_slots;
   json["expert_count"] = plan.expert_count;
   json["minimum_bytes"] = weighs ? Json(plan.minimum_bytes) : Json(nullptr);
-  json["on_file_bytes"] = weighs ? Json(plan.on_file_bytes) : Json(nullptr);
   json["state_bytes"] = stateBytes(plan.groups, plan.group_count);
   json["window_tokens"] = plan.window_tokens;
   json["sink_tokens"] = plan.sink_tokens;

@@ -229,7 +229,7 @@ std::string Table::text(size_t columns, size_t indent) const {
     }
     out += line.erase(line.find_last_not_of(' ') + 1) + "\n";
     if (!note.empty()) {
-      const size_t below = indent + kNoteIndent;
+      const size_t below = indent + (columns < kUsualColumns ? kNoteIndent / 2 : kNoteIndent);
       out += std::string(below, ' ') + wrapped(note, columns, below) + "\n";
     }
   };

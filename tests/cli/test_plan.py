@@ -103,7 +103,7 @@ def test_on_file():
               plan["on_file_bytes"] == table * bits / 8 and plan["total_bytes"] == sum(plan[p] for p in PARTS), plan)
         check("all else is held", 2.27e9 * bits / 8 < plan["weights_bytes"] < 2.29e9 * bits / 8 * 1.01, plan)
     text = oriel("--arch", "gemma-4-e2b", "--memory", "2GiB").out.decode()
-    check("in words", "1.2 GiB  of weights stay in the file" in text, text)
+    check("in words", "1.2 GiB  read when tokens need it" in text, text)
     check("others stay nowhere", plan_of("--arch", "llama-3.2-1b", "--memory", "2GiB")["on_file_bytes"] == 0)
     check("nobody can say", plan_of("--arch", "gemma-3n-e2b", "--memory", "2GiB", code=3)["on_file_bytes"] is None)
 

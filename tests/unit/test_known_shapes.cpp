@@ -408,6 +408,28 @@ class MadeUpFile {
   uint32_t type_;
 };
 
+// `oriel models` lists files of such shapes.
+TEST(KnownShapes, shapes_of_architectures_that_run_here_are_within_the_limits_of_files) {
+  uint32_t checked = 0;
+  for (uint32_t i = 0; i < knownShapeCount(); ++i) {
+    const ModelShape& shape = knownShape(i);
+    if (findArchitecture({shape.architecture, std::strlen(shape.architecture)}) == nullptr) {
+      EXPECT_TRUE(!shape.weightsKnown() || shape.has(kPlainFeedForward)) << shape.name;
+      continue;
+    }
+    ++checked;
+    const ModelDesc model = modelDescOf(shape);
+    EXPECT_LE(model.n_layers, kMaxLayers) << shape.name;
+    EXPECT_LE(model.head_dim, kMaxHeadDim) << shape.name;
+    EXPECT_LE(model.n_heads, kMaxHeads) << shape.name;
+    EXPECT_LE(model.n_vocab, kMaxVocabulary) << shape.name;
+    EXPECT_LE(model.layer_input, kMaxLayerInput) << shape.name;
+    EXPECT_LE(shape.layers.experts.count, kMaxExperts) << shape.name;
+    EXPECT_LE(shape.layers.experts.used, kMaxExpertsUsed) << shape.name;
+  }
+  EXPECT_GE(checked, 40u);
+}
+
 // Of every shape whose architecture runs here and has weights: what tensors say is what the shape says.
 TEST(KnownShapes, weights_are_counted_as_the_plan_of_a_file_counts_them) {
   OnFile held;
