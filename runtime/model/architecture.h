@@ -62,6 +62,11 @@ struct TensorRule {
   Extent depth = Extent::kOne;  ///< matrices, one behind the other
 };
 
+/// Whether a layer has such a tensor; false for those of the whole model.
+bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer);
+/// `kind`: of the tensor's layer; any for those of the whole model.
+uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent);
+
 /// A group of rules that architectures share; ends with a null name.
 using TensorRules = const TensorRule*;
 constexpr uint32_t kMaxRuleGroups = 12;

@@ -13,23 +13,6 @@
 #include "model/unsupported.h"
 
 namespace oriel {
-namespace {
-
-bool ofLayers(const TensorRule& rule) {
-  return rule.where != Where::kModel && rule.where != Where::kModelLayerInputs;
-}
-
-/// "blk.3.attn_q.weight"
-struct TensorName {
-  TensorName(const TensorRule& rule, uint32_t layer) {
-    if (ofLayers(rule)) {
-      std::snprintf(text, sizeof(text), "blk.%" PRIu32 ".%s", layer, rule.name);
-    } else {
-      std::snprintf(text, sizeof(text), "%s", rule.name);
-    }
-  }
-  char text[kMaxTensorNameBytes + 1];
-};
 
 bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
   const LayerKind& kind = desc.kind(layer);
@@ -94,6 +77,24 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
   }
   return 0;
 }
+
+namespace {
+
+bool ofLayers(const TensorRule& rule) {
+  return rule.where != Where::kModel && rule.where != Where::kModelLayerInputs;
+}
+
+/// "blk.3.attn_q.weight"
+struct TensorName {
+  TensorName(const TensorRule& rule, uint32_t layer) {
+    if (ofLayers(rule)) {
+      std::snprintf(text, sizeof(text), "blk.%" PRIu32 ".%s", layer, rule.name);
+    } else {
+      std::snprintf(text, sizeof(text), "%s", rule.name);
+    }
+  }
+  char text[kMaxTensorNameBytes + 1];
+};
 
 /// Splits "blk.12.attn_q.weight" into 12 and the rest. Other names, also ones with a number that is
 /// not written the usual way, are left alone.

@@ -293,71 +293,6 @@ TEST(KnownShapes, rows_are_consistent) {
 
 // ---- Beside the plan of a file --------------------------------------------------------------------
 
-uint64_t rowsOrCols(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
-  switch (extent) {
-    case Extent::kOne:
-      return 1;
-    case Extent::kEmbedding:
-      return desc.n_embd;
-    case Extent::kHead:
-      return kind.head_dim;
-    case Extent::kQueries:
-      return uint64_t{kind.n_heads} * kind.head_dim;
-    case Extent::kKeyValues:
-      return uint64_t{kind.n_kv_heads} * kind.head_dim;
-    case Extent::kQkv:
-      return uint64_t{kind.n_heads + 2 * kind.n_kv_heads} * kind.head_dim;
-    case Extent::kFeedForward:
-      return kind.n_ff;
-    case Extent::kGateUp:
-      return 2ull * kind.n_ff;
-    case Extent::kVocabulary:
-      return desc.n_vocab;
-    case Extent::kRopePairs:
-      return desc.ropes[kMainRope].dims / 2;
-    case Extent::kThreeEmbeddings:
-      return 3ull * desc.n_embd;
-    case Extent::kConvTaps:
-      return kind.conv_taps;
-    case Extent::kExperts:
-      return kind.experts.count;
-    case Extent::kExpertFeedForward:
-      return kind.experts.n_ff;
-    case Extent::kLayerInput:
-      return desc.layer_input;
-    case Extent::kLayerInputs:
-      return uint64_t{desc.layer_input} * desc.n_layers;
-  }
-  return 0;
-}
-
-bool hasLayerTensor(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
-  const LayerKind& kind = desc.kind(layer);
-  const bool attends = kind.mixer == Mixer::kAttention;
-  switch (rule.where) {
-    case Where::kModel:
-    case Where::kModelLayerInputs:
-      return false;
-    case Where::kEveryLayer:
-      return true;
-    case Where::kAttentionLayers:
-      return attends;
-    case Where::kMemoryLayers:
-      return attends && desc.ownsMemory(layer);
-    case Where::kConvLayers:
-      return kind.mixer == Mixer::kShortConv;
-    case Where::kDenseLayers:
-      return kind.experts.count == 0;
-    case Where::kExpertLayers:
-      return kind.experts.count != 0;
-    case Where::kSharedLayers:
-      return kind.experts.count != 0 && kind.n_ff != 0;
-    case Where::kLayerInputs:
-      return desc.layer_input != 0;
-  }
-  return false;
-}
-
 /// The tensors that a file of the shape would have, without the file: matrices of one type, the rest f32.
 class MadeUpFile {
  public:
@@ -373,7 +308,7 @@ class MadeUpFile {
         add(rule, 0);
       }
       for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
-        if (hasLayerTensor(rule, desc, layer)) {
+        if (isIn(rule, desc, layer)) {
           add(rule, layer);
         }
       }
@@ -393,9 +328,9 @@ class MadeUpFile {
     }
     const LayerKind& kind = desc.kind(layer);
     GgufTensor tensor;
-    tensor.dims[0] = rowsOrCols(desc, kind, rule.cols);
-    tensor.dims[1] = rowsOrCols(desc, kind, rule.rows);
-    tensor.dims[2] = rowsOrCols(desc, kind, rule.depth);
+    tensor.dims[0] = extentOf(desc, kind, rule.cols);
+    tensor.dims[1] = extentOf(desc, kind, rule.rows);
+    tensor.dims[2] = extentOf(desc, kind, rule.depth);
     tensor.dims[3] = 1;
     const bool is_f32 = rule.rows == Extent::kOne || rule.role == TensorRole::kConvTaps ||
                         rule.role == TensorRole::kRouter;
