@@ -292,7 +292,7 @@ SHAPES = [
                    n_experts=64, n_experts_used=6, n_ff_shared=1024),
     falcon_h1("Falcon-H1-Tiny-90M", 24, 512, 64, 768, 32768, 262144, True, State(24, 1, 64, 32)),
     falcon_h1("Falcon-H1-0.5B", 36, 1024, 64, 2048, 32784, 16384, False, State(24, 1, 128, 64)),
-    falcon_h1("Falcon-H1-1.5B", 24, 2048, 128, 4096, 65537, 131072, False, State(48, 1, 256, 64)),
+    falcon_h1("Falcon-H1-1.5B", 24, 2048, 128, 4608, 65537, 131072, False, State(48, 1, 256, 64)),
     mamba2("Mamba2-130M", 24, 768),
     mamba2("Mamba2-370M", 48, 1024),
 ]
