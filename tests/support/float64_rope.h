@@ -105,9 +105,8 @@ class Float64Rope {
  private:
   // The others pair i with the one half of what is turned behind it.
   static bool pairsNeighbours(const std::string& name) {
-    const std::vector<std::string> names = {"llama",    "smollm3",  "granite",   "minicpm",
-                                            "ernie4_5", "mistral3", "granitemoe",
-                                            "granitehybrid"};
+    const std::vector<std::string> names = {"llama",    "smollm3",  "granite",    "minicpm",
+                                            "ernie4_5", "mistral3", "granitemoe", "granitehybrid"};
     return std::find(names.begin(), names.end(), name) != names.end();
   }
 

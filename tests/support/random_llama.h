@@ -187,11 +187,10 @@ struct RandomLlama {
         matrix(prefix + "attn_output.weight", n_embd, n_heads * head, 1.0f);
       }
       if (state.heads != 0 && (state.beside || convolves)) {
-        addStateTensors(state, n_embd, &random,
-                        [&](const std::string& name, const std::vector<uint64_t>& dims,
-                            const std::vector<float>& values) {
-                          add(&out, prefix + name, dims, values);
-                        });
+        addStateTensors(
+            state, n_embd, &random,
+            [&](const std::string& name, const std::vector<uint64_t>& dims,
+                const std::vector<float>& values) { add(&out, prefix + name, dims, values); });
       }
       if (is({"mamba2"})) {
         continue;
@@ -301,7 +300,8 @@ struct RandomLlama {
     count("block_count", n_layers + state.extra_layers);
     count("embedding_length", n_embd);
     if (n_ff_by_layer.empty()) {
-      const bool of_experts = is({"granitemoe", "olmoe"}) || (n_experts != 0 && is({"granitehybrid"}));
+      const bool of_experts =
+          is({"granitemoe", "olmoe"}) || (n_experts != 0 && is({"granitehybrid"}));
       count("feed_forward_length", says_n_ff != 0 ? says_n_ff : of_experts ? expert_ff : n_ff);
     } else {
       out->addInt32s(architecture + ".feed_forward_length",
@@ -337,8 +337,8 @@ struct RandomLlama {
       count("ssm.state_size", 256);
       count("ssm.time_step_rank", 128);
     }
-    if (!is({"lfm2", "lfm2moe", "exaone4", "olmo2",
-             "olmoe", "mamba2"})) {  // their heads are as wide as the model
+    if (!is({"lfm2", "lfm2moe", "exaone4", "olmo2", "olmoe",
+             "mamba2"})) {  // their heads are as wide as the model
       count("attention.key_length", head_dim);
       count("attention.value_length", head_dim);
     }
