@@ -98,8 +98,11 @@ enum class OpKind : uint8_t {
   kExpertCombine,
   kFetchExperts,
   kTail,
+  kStateInputs,
+  kStateScan,
+  kGatedNorm,
 };
-constexpr uint32_t kOpKinds = 18;
+constexpr uint32_t kOpKinds = 21;
 
 constexpr uint32_t kMaxOpBindings = 6;
 /// Binding that every op writes.
@@ -146,6 +149,9 @@ struct Op {
     ExpertCombinePush expert_combine;
     FetchExpertsPush fetch_experts;
     TailPush tail;
+    StateInputsPush state_inputs;
+    StateScanPush state_scan;
+    GatedNormPush gated_norm;
   } push = {};
 };
 
