@@ -6,24 +6,10 @@
 
 namespace oriel {
 
-namespace {
-
-/// Whether some layer sees the session's own window.
-bool seesWindow(const ModelDesc& model) {
-  for (uint32_t k = 0; k < model.n_kinds; ++k) {
-    if (model.views[model.kinds[k].view].kind == ViewKind::kSession) {
-      return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
 // All that token `position` would see, and what attention and convolutions remember of it.
 bool Session::holdsWhatIsSeenAt(uint64_t position) const {
   const ModelDesc& model = *context_.model;
-  bool holds = (states_ != nullptr && !seesWindow(model)) || window_.canRewind(stored_, position);
+  bool holds = (states_ != nullptr && !model.attends()) || window_.canRewind(stored_, position);
   for (uint32_t view = 1; view < model.n_views; ++view) {
     holds = holds && (model.views[view].kind == ViewKind::kState ||
                       windows_[view].canRewind(stored_, position));
