@@ -58,7 +58,7 @@ void Session::standAt(uint64_t position) {
 Status Session::refuseRewind(uint64_t position) const {
   if (states_ != nullptr) {
     uint64_t least = StateSlots::kNone;
-    if (states_->base != 0) {
+    if (states_->base != 0 && idsKnown(states_->base, position_)) {
       least = states_->base;
     } else {
       states_->slots.forEachBefore(position_, [&](uint64_t tokens) {

@@ -26,6 +26,15 @@ inline Ids someTokens(size_t count, uint32_t seed = 5) {
   return ids;
 }
 
+/// Text of so many tokens.
+inline std::string letters(size_t count, uint32_t seed) {
+  std::string text;
+  for (const int32_t id : someTokens(count, seed)) {
+    text += static_cast<char>('A' + id);
+  }
+  return text;
+}
+
 /// The definition: every token from the first on, one by one, and the sinks and last tokens added up anew for each.
 class PlainModel {
  public:
