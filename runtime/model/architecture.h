@@ -36,6 +36,15 @@ enum class Extent : uint8_t {
   kExpertFeedForward,  ///< n_ff of an expert
   kLayerInput,         ///< layer_input
   kLayerInputs,        ///< layer_input of all layers
+  // Latent attention.
+  kHeads,               ///< n_heads
+  kQueryLatent,         ///< query_latent_dim
+  kLatent,              ///< latent_dim
+  kLatentAndKey,        ///< latent_dim + rope_dim
+  kPlainHead,           ///< values of a query's head without the rotated ones
+  kValueHead,           ///< value_dim
+  kValueHeads,          ///< n_heads * value_dim
+  kPlainAndValueHeads,  ///< n_heads of both
 };
 
 /// Which layers have a tensor.
@@ -50,6 +59,11 @@ enum class Where : uint8_t {
   kExpertLayers,  ///< those with experts
   kSharedLayers,  ///< those with both
   kLayerInputs,   ///< all, where layers have inputs of their own
+  // Latent attention.
+  kQueryLatentLayers,   ///< queries are made of a vector of their own
+  kQueryWholeLayers,    ///< of the layer's input
+  kSplitLatentLayers,   ///< matrices of keys and of values are tensors of their own
+  kJoinedLatentLayers,  ///< are one tensor
 };
 
 struct TensorRule {
@@ -109,6 +123,10 @@ struct Traits {
   bool expert_normalised = false;  ///< Experts::normalised
   bool leading_dense = false;      ///< leading_dense_block_count is read
   bool shared_expert = false;      ///< expert_shared_feed_forward_length is read
+  /// expert_shared_count, expert_weights_scale and expert_weights_norm are read; expert_gating_func may be missing.
+  bool expert_weight_keys = false;
+
+  bool latent_attention = false;  ///< layers remember latents: attention.kv_lora_rank is read
 
   bool hybrid_keys = false;  ///< files carry numbers of state-space layers that they do not have
 

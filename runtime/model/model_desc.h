@@ -168,8 +168,16 @@ enum class TensorRole : uint32_t {
   kLayerInputGate,        // [layer_input][n_embd]
   kLayerInputOut,         // [n_embd][layer_input]
   kLayerInputPostNorm,    // [n_embd]
+  kQueryLatent,           // [query_latent_dim][n_embd]
+  kQueryLatentNorm,       // [query_latent_dim]
+  kQueryOfLatent,         // [n_heads * head_dim][query_latent_dim]
+  kLatentAndKey,          // [latent_dim + rope_dim][n_embd]
+  kLatentNorm,            // [latent_dim]
+  kLatentKeys,            // [n_heads][latent_dim][head_dim - rope_dim]
+  kLatentValues,          // [n_heads][value_dim][latent_dim]
+  kLatentKeysValues,      // [n_heads][head_dim - rope_dim + value_dim][latent_dim]
 };
-constexpr uint32_t kTensorRoles = 39;
+constexpr uint32_t kTensorRoles = 47;
 
 class TensorIndex;  // model/tensor_index.h
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "plan/experts.h"
+#include "plan/latent.h"
 #include "plan/op_list.h"
 
 namespace oriel {
@@ -213,6 +214,13 @@ class Forward {
 
   Status attention(uint32_t layer) {
     const LayerKind& kind = model_.kind(layer);
+    if (kind.isLatent()) {
+      const LatentPlaces places = {act_, rotations_, memoryOfLayer(layer), sides_[layer][0]};
+      ORIEL_TRY(emitLatentAttention(layer, model_, places,
+                                    branchInput(TensorRole::kAttentionNorm, layer), &ops_));
+      return addBranch(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
+                       {act_.attended, act_.attended_stride, kind.attendedCols()}, act_.sums);
+    }
     ORIEL_TRY(queriesKeysValues(layer, kind));
     rotateAndRemember(layer, kind);
     attend(layer, kind);

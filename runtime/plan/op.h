@@ -98,8 +98,12 @@ enum class OpKind : uint8_t {
   kExpertCombine,
   kFetchExperts,
   kTail,
+  kHeadMatmul,
+  kLatentAppend,
+  kLatentAttention,
+  kHadamard,
 };
-constexpr uint32_t kOpKinds = 18;
+constexpr uint32_t kOpKinds = 22;
 
 constexpr uint32_t kMaxOpBindings = 6;
 /// Binding that every op writes.
@@ -119,8 +123,9 @@ constexpr uint32_t kRopeNorms = 5;
 /// shaders/shared/layout.h gives for the kernel.
 struct Op {
   OpKind kind = OpKind::kEmbed;
-  WeightType weights = WeightType::kF32;  ///< kEmbed, kMatmul, kExpertMatmul
-  KvFormat k_format = KvFormat::kF16;     ///< kRopeAppend, kAttention
+  WeightType weights = WeightType::kF32;  ///< kEmbed, kMatmul, kExpertMatmul, kHeadMatmul
+  KvFormat k_format =
+      KvFormat::kF16;  ///< of what appends or attends; of a latent both are the same
   KvFormat v_format = KvFormat::kF16;
   /// kMatmul, for measuring and tests: 1 + the candidate to use (Executor::matmulCandidate); 0: the executor
   /// chooses.
@@ -146,6 +151,10 @@ struct Op {
     ExpertCombinePush expert_combine;
     FetchExpertsPush fetch_experts;
     TailPush tail;
+    HeadMatmulPush head_matmul;
+    LatentAppendPush latent_append;
+    LatentAttentionPush latent_attention;
+    HadamardPush hadamard;
   } push = {};
 };
 
