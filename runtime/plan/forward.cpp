@@ -166,7 +166,6 @@ class Forward {
     }
     if (kind.keepsState()) {
       ORIEL_TRY(emitState(layer, kind, states_[layer], act_, in, residual_, model_, &ops_));
-      remembered(layer);
     }
     return kOk;
   }
