@@ -123,6 +123,14 @@ MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats) {
   return growth;
 }
 
+uint64_t stateBytes(const ModelDesc& model, const CacheFormats& formats) {
+  uint64_t bytes = 0;
+  forEachCounted(model, formats, [&](const Memory& memory) {
+    bytes += memory.kind == MemoryKind::kState ? memory.slotBytes() : 0;
+  });
+  return bytes;
+}
+
 uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint64_t tokens) {
   uint64_t bytes = 0;
   forEachCounted(model, formats, [&](const Memory& memory) {
