@@ -172,13 +172,6 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
   return possible ? plan.kv_bytes_per_token : 0;
 }
 
-/// Of a state's slots two are for the steps.
-std::string checkpointsText(const oriel_layer_group& group) {
-  const uint32_t count = group.ring_tokens - 2;
-  return count == 0 ? "no checkpoints"
-                    : std::to_string(count) + (count == 1 ? " checkpoint" : " checkpoints");
-}
-
 std::string groupLine(const oriel_layer_group& group) {
   const std::string layers = std::to_string(group.layers) + " layers ";
   const std::string window = std::to_string(group.window_tokens);
@@ -193,8 +186,7 @@ std::string groupLine(const oriel_layer_group& group) {
              formatSize(group.bytes) + "\n";
     case ORIEL_LAYERS_STATE:
       return "  state       " + layers + "keep a state of " + formatSize(group.bytes_per_token) +
-             ": " + std::to_string(group.ring_tokens) + " slots, " + checkpointsText(group) + ", " +
-             formatSize(group.bytes) + "\n";
+             " in " + std::to_string(group.ring_tokens) + " slots, " + formatSize(group.bytes) + "\n";
   }
   return "";
 }
@@ -326,6 +318,12 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
           formatSize(plan.kv_bytes_per_token) + " a token\n";
   for (uint32_t i = 1; i < plan.group_count; ++i) {
     text += groupLine(plan.groups[i]);
+  }
+  if (plan.state_slots != 0) {
+    text += plan.checkpoints != 0
+                ? "  checkpoints " + std::to_string(plan.checkpoints) +
+                      " of the slots, to go back to without reading all again\n"
+                : "  checkpoints none: going back reads the conversation again\n";
   }
   text += expertLines(plan);
   const std::string biased = layerList(plan.raised_by_bias);
