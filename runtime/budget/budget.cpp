@@ -298,6 +298,36 @@ Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_
   return kOk;
 }
 
+// A pair that was asked for need not be in the list. A latent has one format, which is that of keys: where only one for
+// values was asked for, that.
+uint32_t allowedPairs(const ModelDesc& model, const BudgetRequest& request,
+                      FormatPair (&pairs)[kFormatPairCount]) {
+  const bool latent = model.n_kinds != 0 && model.kinds[0].isLatent();
+  if (latent && (request.fixed_k || request.fixed_v)) {
+    const KvFormat format = request.fixed_k ? request.formats.k : request.formats.v;
+    pairs[0] = {format, format};
+    return 1;
+  }
+  if (request.fixed_k && request.fixed_v) {
+    pairs[0] = {request.formats.k, request.formats.v};
+    return 1;
+  }
+  uint32_t n_pairs = 0;
+  for (const FormatPair& pair : kFormatPairs) {
+    if (latent && pair.k != pair.v) {
+      continue;
+    }
+    const FormatPair wanted = {request.fixed_k ? request.formats.k : pair.k,
+                               request.fixed_v ? request.formats.v : pair.v};
+    const bool seen =
+        n_pairs != 0 && pairs[n_pairs - 1].k == wanted.k && pairs[n_pairs - 1].v == wanted.v;
+    if (!seen) {
+      pairs[n_pairs++] = wanted;
+    }
+  }
+  return n_pairs;
+}
+
 // f16 never fails for quality, so that what is left when all are refused is speed.
 Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log& log) {
   const BudgetChoice* best = nullptr;
@@ -347,35 +377,8 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
   WindowRange windows;
   ORIEL_TRY(windowRange(model, request, sinks, log, &windows));
 
-  const bool latent = model.n_kinds != 0 && model.kinds[0].latent_dim != 0;
-  const auto asksForRounding = [](bool fixed, KvFormat format) {
-    return fixed && format != KvFormat::kF16;
-  };
-  if (latent && (asksForRounding(request.fixed_k, request.formats.k) ||
-                 asksForRounding(request.fixed_v, request.formats.v))) {
-    return log.fail(
-        ORIEL_ERROR_UNSUPPORTED,
-        "a latent cache is described in f16 only: ask for f16, or leave the format open");
-  }
-
-  // A pair that was asked for need not be in the list.
   FormatPair pairs[kFormatPairCount];
-  uint32_t n_pairs = 0;
-  if (latent) {
-    pairs[n_pairs++] = {KvFormat::kF16, KvFormat::kF16};
-  } else if (request.fixed_k && request.fixed_v) {
-    pairs[n_pairs++] = {request.formats.k, request.formats.v};
-  } else {
-    for (const FormatPair& pair : kFormatPairs) {
-      const FormatPair wanted = {request.fixed_k ? request.formats.k : pair.k,
-                                 request.fixed_v ? request.formats.v : pair.v};
-      const bool seen =
-          n_pairs != 0 && pairs[n_pairs - 1].k == wanted.k && pairs[n_pairs - 1].v == wanted.v;
-      if (!seen) {
-        pairs[n_pairs++] = wanted;
-      }
-    }
-  }
+  const uint32_t n_pairs = allowedPairs(model, request, pairs);
   for (uint32_t i = 0; i < n_pairs; ++i) {
     CacheFormats formats = request.formats;
     formats.k = pairs[i].k;

@@ -101,7 +101,6 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
 /// do not cost the window much) and takes the pair of least expected loss; of equals the dearer. Pairs whose
 /// rounding is beyond the limit are weighed but not taken, unless they were asked for.
 /// ORIEL_ERROR_SPEED when nothing is fast enough, ORIEL_ERROR_ARGUMENT for values out of range,
-/// ORIEL_ERROR_UNSUPPORTED for a latent cache in anything but f16,
 /// ORIEL_ERROR_CONTEXT when the pinned text leaves no room in the window; a budget that is too small is not
 /// an error here (Budget::fits).
 Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,

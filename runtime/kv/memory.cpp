@@ -53,9 +53,9 @@ Memory memoryOf(const ModelDesc& model, const CacheShape& cache, const CacheForm
   switch (kind.mixer) {
     case Mixer::kAttention:
     case Mixer::kParallel:
-      memory.shape.n_kv_heads = kind.latent_dim != 0 ? 1 : kind.n_kv_heads;
-      memory.shape.head_dim = kind.latent_dim != 0 ? kind.latent_dim : kind.head_dim;
-      memory.kind = kind.latent_dim != 0 ? MemoryKind::kLatent : MemoryKind::kKeysValues;
+      memory.shape.n_kv_heads = kind.isLatent() ? 1 : kind.n_kv_heads;
+      memory.shape.head_dim = kind.isLatent() ? kind.latentCols() : kind.head_dim;
+      memory.kind = kind.isLatent() ? MemoryKind::kLatent : MemoryKind::kKeysValues;
       memory.formats[0] = formats.keys(layer);
       memory.formats[1] = formats.values(layer);
       break;

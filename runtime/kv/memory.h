@@ -9,8 +9,8 @@ namespace oriel {
 
 enum class MemoryKind : uint8_t {
   kKeysValues,  ///< two sides, [heads][slots][head_dim] each, in their formats (sideLayout)
-  kLatent,      ///< MLA, described only: one side, one head of latent_dim values
-  kColumns,     ///< one side: float32 [ring][channels], the inputs of a short convolution
+  kLatent,  ///< MLA: one side, one head: the latent, then the rotated key; formats[0] is that of both
+  kColumns,  ///< one side: float32 [ring][channels], the inputs of a short convolution
   kState,  ///< one side, [ring][words]: as many versions of a state, each its matrices, then its columns
 };
 
