@@ -37,6 +37,7 @@ struct Options {
   uint32_t chunk = 0;
   uint32_t repeat = 5;
   uint32_t candidate = 0;
+  uint32_t simd = UINT32_MAX;
 };
 
 struct Group {
@@ -54,6 +55,9 @@ constexpr Group kGroups[] = {
     {"attention", false, OpKind::kAttention},
     {"attention_merge", false, OpKind::kAttentionMerge},
     {"gated_activation", false, OpKind::kGatedActivation},
+    {"state_inputs", false, OpKind::kStateInputs},
+    {"state_scan", false, OpKind::kStateScan},
+    {"gated_norm", false, OpKind::kGatedNorm},
     {"head", true, OpKind::kMatmul},
 };
 
@@ -114,6 +118,7 @@ class Runner {
     options.log = {printLog, nullptr};
     options.allocator = &defaultAllocator();
     options.timeout_ms = 600000;
+    options.cpu_simd_level = given.simd;
     Status status;
     if (given.device == "cpu") {
 #ifdef ORIEL_CPU_SIMD
@@ -141,7 +146,8 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   // `n_tokens` tokens right behind `depth` others.
-  Times time(StepRun what, uint32_t n_tokens, uint32_t depth, uint32_t repeat) {
+  Times time(StepRun what, const ModelDesc& model, uint32_t n_tokens, uint32_t depth,
+             uint32_t repeat) {
     std::memset(executor_->step(), 0, plan_.step.size_bytes);
     const StepBlock block(executor_->step());
     block.header().n_tokens = n_tokens;
@@ -151,7 +157,13 @@ class Runner {
     for (uint32_t t = 0; t < n_tokens; ++t) {
       const uint32_t at = depth + t;
       block.token(t).token = 1000 + 17 * t;
-      View& view = block.view(t, 0);  // others see nothing
+      // States are read and written; others see nothing.
+      for (uint32_t v = 1; v < plan_.n_views; ++v) {
+        if (model.views[v].kind == ViewKind::kState) {
+          block.view(t, v) = {1, 0, 0, 1};
+        }
+      }
+      View& view = block.view(t, 0);
       view.slot = at < cache.sinks ? at : cache.sinks + (at - cache.sinks) % cache.ring;
       view.n_sinks = std::min(at + 1, cache.sinks);
       view.count = std::min(at + 1 - view.n_sinks, cache.window);
@@ -251,12 +263,12 @@ int profile(const Options& given) {
     device = runner.device();
     decode_ops.back() = n_decode;
     if (given.list != "chunk") {
-      decode.back() = runner.time(StepRun::kDecode, 1, given.depth, given.repeat);
+      decode.back() = runner.time(StepRun::kDecode, prepared.desc, 1, given.depth, given.repeat);
     }
     if (given.list != "decode" && n_chunk != 0) {
       chunk_ops.back() = n_chunk;
-      chunk.back() =
-          runner.time(StepRun::kChunk, plan.chunk_tokens, given.depth, std::min(given.repeat, 3u));
+      chunk.back() = runner.time(StepRun::kChunk, prepared.desc, plan.chunk_tokens, given.depth,
+                                 std::min(given.repeat, 3u));
     }
   }
   std::printf("%s, window %u, depth %u, cache %s\n", device.c_str(), plan.cache.window, given.depth,
@@ -283,6 +295,7 @@ int main(int argc, char** argv) {
   app.add_option("--only", options.only, "One kind");
   app.add_option("--candidate", options.candidate,
                  "Multiply matrices in the N-th way that doctor lists, from 1; 0: as chosen");
+  app.add_option("--simd", options.simd, "Instructions of the CPU, from 0; unset: the best");
   CLI11_PARSE(app, argc, argv);
   return oriel::profile(options);
 }
