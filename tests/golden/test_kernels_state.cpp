@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "support/float64_states.h"
+#include "support/float64_state_ops.h"
 #include "support/kernel_fixture.h"
 
 namespace oriel::test {

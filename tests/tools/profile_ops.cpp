@@ -146,8 +146,7 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   // `n_tokens` tokens right behind `depth` others.
-  Times time(StepRun what, const ModelDesc& model, uint32_t n_tokens, uint32_t depth,
-             uint32_t repeat) {
+  Times time(StepRun what, uint32_t n_tokens, uint32_t depth, uint32_t repeat) {
     std::memset(executor_->step(), 0, plan_.step.size_bytes);
     const StepBlock block(executor_->step());
     block.header().n_tokens = n_tokens;
@@ -157,11 +156,8 @@ class Runner {
     for (uint32_t t = 0; t < n_tokens; ++t) {
       const uint32_t at = depth + t;
       block.token(t).token = 1000 + 17 * t;
-      // States are read and written; others see nothing.
       for (uint32_t v = 1; v < plan_.n_views; ++v) {
-        if (model.views[v].kind == ViewKind::kState) {
-          block.view(t, v) = {1, 0, 0, 1};
-        }
+        block.view(t, v) = {1, 0, 0, 1};  // a slot of a state to another
       }
       View& view = block.view(t, 0);
       view.slot = at < cache.sinks ? at : cache.sinks + (at - cache.sinks) % cache.ring;
@@ -263,12 +259,12 @@ int profile(const Options& given) {
     device = runner.device();
     decode_ops.back() = n_decode;
     if (given.list != "chunk") {
-      decode.back() = runner.time(StepRun::kDecode, prepared.desc, 1, given.depth, given.repeat);
+      decode.back() = runner.time(StepRun::kDecode, 1, given.depth, given.repeat);
     }
     if (given.list != "decode" && n_chunk != 0) {
       chunk_ops.back() = n_chunk;
-      chunk.back() = runner.time(StepRun::kChunk, prepared.desc, plan.chunk_tokens, given.depth,
-                                 std::min(given.repeat, 3u));
+      chunk.back() =
+          runner.time(StepRun::kChunk, plan.chunk_tokens, given.depth, std::min(given.repeat, 3u));
     }
   }
   std::printf("%s, window %u, depth %u, cache %s\n", device.c_str(), plan.cache.window, given.depth,
