@@ -438,7 +438,6 @@ std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
     }
     std::string note;
     if (shape.latent_dim != 0) {
-      bytes[2] = bytes[3] = "-";
       note = formatted("one vector of %u values", shape.latent_dim);
     } else if (shape.sliding_layers != 0) {
       note = formatted("and %llu bytes in f16 for %u layers that see %u tokens",

@@ -15,6 +15,7 @@
 #include "cpu/rope_append.h"
 #include "cpu/small_ops.h"
 #include "exec/host_executor.h"
+#include "exec/reference_state.h"
 #include "exec/reference_weights.h"
 #include "exec/top_tokens.h"
 
@@ -281,6 +282,32 @@ class CpuExecutor final : public HostExecutor {
     const TailPush& p = op.push.tail;
     std::memmove(out, floats(op, 0) + uint64_t{block().header().tail} * p.stride,
                  p.cols * sizeof(float));
+  }
+
+  // ---- States ----
+
+  void stateInputs(const Op& op, uint32_t row, float* out) const {
+    const StateInputsPush& p = op.push.state_inputs;
+    if (row == 0) {
+      referenceStateInputs(p, block().header().n_tokens, floats(op, 0), stepState(op, p),
+                           floats(op, 4), floats(op, 5), out);
+    }
+  }
+
+  void stateScan(const Walk& walk, const Op& op) {
+    const StateScanPush& p = op.push.state_scan;
+    if (claim(walk) == 0) {
+      referenceStateScan(p, walk.rows, floats(op, 0), stepState(op, p), floats(op, 4),
+                         floats(op, 2));
+    }
+  }
+
+  void gatedNorm(const Op& op, uint32_t row, float* out) const {
+    const GatedNormPush& p = op.push.gated_norm;
+    referenceGatedNorm(p, 1, floats(op, 0) + uint64_t{row} * p.in_stride,
+                       floats(op, 3) + uint64_t{row} * p.gate_stride,
+                       p.has_norm != 0 ? floats(op, 4) : nullptr,
+                       out + uint64_t{row} * p.out_stride);
   }
 
   // ---- Experts ----
@@ -661,6 +688,9 @@ const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
     {&CpuExecutor::expertCombine, nullptr},
     {nullptr, &CpuExecutor::fetchExperts},
     {&CpuExecutor::tail, nullptr},
+    {&CpuExecutor::stateInputs, nullptr},
+    {nullptr, &CpuExecutor::stateScan},
+    {&CpuExecutor::gatedNorm, nullptr},
     {nullptr, &CpuExecutor::headMatmul},
     {nullptr, &CpuExecutor::latentAppend},
     {nullptr, &CpuExecutor::latentAttention},

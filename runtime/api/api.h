@@ -111,6 +111,9 @@ void describeGroups(const ModelDesc& desc, Info* info) {
   }
   for (uint32_t layer = 0; layer < desc.n_layers && desc.n_kinds != 0; ++layer) {
     ++info->groups[desc.kind(layer).view].layers;
+    if (desc.kind(layer).mixer == Mixer::kParallel) {
+      ++info->groups[desc.kind(layer).state_view].layers;
+    }
   }
 }
 

@@ -34,6 +34,8 @@ constexpr uint32_t kMaxFeedForward = 1u << 19;
 constexpr uint32_t kMaxExperts = 512;      ///< of a layer; published models have up to 384
 constexpr uint32_t kMaxExpertsUsed = 32;   ///< by a token; the router keeps them in registers
 constexpr uint32_t kMaxLayerInput = 4096;  ///< values of a layer's own input
+constexpr uint32_t kMaxStateDim =
+    256;  ///< of a state's keys and values; kernels keep one in registers
 constexpr uint32_t kMaxVocabulary = 1u << 20;
 
 // --- Files beside a model ------------------------------------------------------------------------

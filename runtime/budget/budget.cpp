@@ -224,7 +224,9 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
 Status windowRange(const ModelDesc& model, const BudgetRequest& request, uint32_t sinks,
                    const Log& log, WindowRange* windows) {
   *windows = {request.window, request.window};
-  const uint32_t context = model.visibleTrain() != 0 ? model.visibleTrain() : kAssumedContext;
+  // A model that remembers no tokens has ids of so many, for going back.
+  const bool stated = model.visibleTrain() != 0 && model.attends();
+  const uint32_t context = stated ? model.visibleTrain() : kAssumedContext;
   if (request.window == 0) {
     const uint32_t most = std::min(context > sinks ? context - sinks : 0, kMaxWindow);
     windows->least = std::max(1u, std::min(kMinAutoWindow, most));

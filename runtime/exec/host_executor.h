@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "exec/executor.h"
+#include "exec/step_state.h"
 
 namespace oriel {
 
@@ -39,6 +40,15 @@ class HostExecutor : public Executor {
   }
   float* floats(const Op& op, uint32_t binding) const {
     return reinterpret_cast<float*>(at(op.bindings[binding]));
+  }
+  /// Slots of the state in binding 3 that the step reads and writes.
+  template <typename Push>
+  StepState stepState(const Op& op, const Push& p) const {
+    const StepBlock block(at(plan_.step));
+    const View& view = block.view(0, p.view);
+    uint32_t* const memory = words(op, 3) + uint64_t{block.token(0).base} * p.slots * p.slot_words;
+    return {view.count != 0 ? memory + uint64_t{view.begin} * p.slot_words : nullptr,
+            memory + uint64_t{view.slot} * p.slot_words};
   }
   uint32_t* words(const Op& op, uint32_t binding) const {
     return reinterpret_cast<uint32_t*>(at(op.bindings[binding]));

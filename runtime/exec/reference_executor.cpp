@@ -9,6 +9,7 @@
 #include "base/half.h"
 #include "exec/host_executor.h"
 #include "exec/reference_latent.h"
+#include "exec/reference_state.h"
 #include "exec/reference_weights.h"
 #include "exec/top_tokens.h"
 #include "kv/kv_side.h"
@@ -321,6 +322,24 @@ class ReferenceExecutor final : public HostExecutor {
     }
   }
 
+  void stateInputs(const Op& op) {
+    const StateInputsPush& p = op.push.state_inputs;
+    referenceStateInputs(p, header().n_tokens, floats(op, 0), stepState(op, p), floats(op, 4),
+                         floats(op, 5), floats(op, 2));
+  }
+
+  void stateScan(const Op& op) {
+    const StateScanPush& p = op.push.state_scan;
+    referenceStateScan(p, header().n_tokens, floats(op, 0), stepState(op, p), floats(op, 4),
+                       floats(op, 2));
+  }
+
+  void gatedNorm(const Op& op) {
+    const GatedNormPush& p = op.push.gated_norm;
+    referenceGatedNorm(p, header().n_tokens, floats(op, 0), floats(op, 3),
+                       p.has_norm != 0 ? floats(op, 4) : nullptr, floats(op, 2));
+  }
+
   void shortConv(const Op& op) {
     const ShortConvPush& p = op.push.short_conv;
     const uint32_t n = header().n_tokens;
@@ -572,6 +591,9 @@ const ReferenceExecutor::Run ReferenceExecutor::kRun[kOpKinds] = {
     &ReferenceExecutor::expertCombine,
     nullptr,
     &ReferenceExecutor::tail,
+    &ReferenceExecutor::stateInputs,
+    &ReferenceExecutor::stateScan,
+    &ReferenceExecutor::gatedNorm,
     &ReferenceExecutor::headMatmul,
     &ReferenceExecutor::latentAppend,
     &ReferenceExecutor::latentAttention,

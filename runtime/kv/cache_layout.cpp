@@ -16,6 +16,18 @@ const char* kvFormatName(KvFormat format) {
   return "?";
 }
 
+const char* stateFormatName(StateFormat format) {
+  switch (format) {
+    case StateFormat::kF32:
+      return "f32";
+    case StateFormat::kF16:
+      return "f16";
+    case StateFormat::kInt8:
+      return "int8";
+  }
+  return "?";
+}
+
 SideLayout sideLayout(KvFormat format, const CacheShape& shape) {
   const uint64_t heads = shape.n_kv_heads;
   SideLayout layout;

@@ -20,11 +20,18 @@ const char* kvFormatName(KvFormat format);  ///< "f16", "int8", "int4"
 constexpr uint32_t kKvGroup = 32;
 constexpr uint32_t kvGroups(uint32_t head_dim) { return (head_dim + kKvGroup - 1) / kKvGroup; }
 
+/// How the matrices of a recurrent state are stored; its columns are always float32.
+///   kF32, kF16
+///   kInt8  1 byte a value and an f16 scale per group of kKvGroup neighbours of a row
+enum class StateFormat : uint8_t { kF32, kF16, kInt8 };
+const char* stateFormatName(StateFormat format);  ///< "f32", "f16", "int8"
+
 /// Formats of every layer: the ones asked for, but for layers that a guard or the caller raised.
 class CacheFormats {
  public:
   KvFormat k = KvFormat::kF16;
   KvFormat v = KvFormat::kF16;
+  StateFormat state = StateFormat::kF32;
   /// Layers that few bits would ruin: keys in f16 and values in no less than int8, whatever is asked for.
   uint64_t needs_f16[kMaxLayers / 64] = {};
   uint64_t needs_int8[kMaxLayers / 64] = {};  ///< layers whose keys get int8 where `k` says int4
@@ -92,6 +99,18 @@ constexpr uint64_t kvSideBytesPerToken(KvFormat format, uint32_t n_kv_heads, uin
   return static_cast<uint64_t>(n_kv_heads) *
          (4ull * kvValueWords(format, head_dim) +
           (format == KvFormat::kF16 ? 0 : 2ull * kvGroups(head_dim)));
+}
+
+/// 32-bit words of the values of one row of a state's matrix, without scales.
+constexpr uint32_t stateValueWords(StateFormat format, uint32_t key_dim) {
+  return format == StateFormat::kF32   ? key_dim
+         : format == StateFormat::kF16 ? (key_dim + 1) / 2
+                                       : (key_dim + 3) / 4;
+}
+/// Of so many rows: all values, then of kInt8 the scales [rows][kvGroups(key_dim)], two to a word.
+constexpr uint32_t stateMatrixWords(StateFormat format, uint32_t rows, uint32_t key_dim) {
+  return rows * stateValueWords(format, key_dim) +
+         (format == StateFormat::kInt8 ? (rows * kvGroups(key_dim) + 1) / 2 : 0);
 }
 
 /// Length of the Walsh-Hadamard blocks that rotate a head: the largest power of two that divides it.

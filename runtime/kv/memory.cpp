@@ -5,7 +5,7 @@
 namespace oriel {
 
 uint64_t Memory::slotBytes() const {
-  if (isFloat()) {
+  if (isWords()) {
     return 4ull * shape.head_dim;
   }
   uint64_t bytes = 0;
@@ -52,6 +52,7 @@ Memory memoryOf(const ModelDesc& model, const CacheShape& cache, const CacheForm
   memory.shape = viewShape(memory.seen, cache);
   switch (kind.mixer) {
     case Mixer::kAttention:
+    case Mixer::kParallel:
       memory.shape.n_kv_heads = kind.isLatent() ? 1 : kind.n_kv_heads;
       memory.shape.head_dim = kind.isLatent() ? kind.latentCols() : kind.head_dim;
       memory.kind = kind.isLatent() ? MemoryKind::kLatent : MemoryKind::kKeysValues;
@@ -64,11 +65,28 @@ Memory memoryOf(const ModelDesc& model, const CacheShape& cache, const CacheForm
       memory.shape.head_dim = model.n_embd;
       break;
     case Mixer::kState:
-      memory.kind = MemoryKind::kState;
-      memory.shape.n_kv_heads = 1;
-      memory.shape.head_dim = kind.state_words;
-      break;
+      return stateOf(model, cache, formats, layer);
   }
+  return memory;
+}
+
+Memory stateOf(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
+               uint32_t layer) {
+  const LayerKind& kind = model.kind(layer);
+  const StateShape& state = kind.state;
+  Memory memory;
+  memory.kind = MemoryKind::kState;
+  memory.layer = layer;
+  memory.view = kind.viewOfState();
+  memory.seen = model.views[memory.view];
+  memory.shape = viewShape(memory.seen, cache);
+  memory.shape.n_kv_heads = 1;
+  memory.state = formats.state;
+  memory.shape.head_dim =
+      state.rule == StateRule::kNone
+          ? kind.state_words
+          : stateMatrixWords(formats.state, state.heads * state.value_dim, state.key_dim) +
+                state.columnWords();
   return memory;
 }
 
@@ -108,7 +126,7 @@ MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats) {
 uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint64_t tokens) {
   uint64_t bytes = 0;
   forEachCounted(model, formats, [&](const Memory& memory) {
-    if (!memory.isFloat()) {
+    if (!memory.isWords()) {
       const bool slides = memory.seen.kind == ViewKind::kSliding;
       bytes +=
           (slides ? std::min<uint64_t>(tokens, memory.seen.window) : tokens) * memory.slotBytes();

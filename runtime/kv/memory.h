@@ -11,7 +11,7 @@ enum class MemoryKind : uint8_t {
   kKeysValues,  ///< two sides, [heads][slots][head_dim] each, in their formats (sideLayout)
   kLatent,  ///< MLA: one side, one head: the latent, then the rotated key; formats[0] is that of both
   kColumns,  ///< one side: float32 [ring][channels], the inputs of a short convolution
-  kState,    ///< one side: float32 [ring][words]: as many versions of a state
+  kState,  ///< one side, [ring][words]: as many versions of a state, each its matrices, then its columns
 };
 
 struct Memory {
@@ -19,13 +19,15 @@ struct Memory {
   uint32_t layer = 0;  ///< that it belongs to; others may read it
   uint8_t view = 0;    ///< index of ModelDesc::views
   LayerView seen;      ///< that view
-  CacheShape shape;    ///< kColumns, kState: one head of so many floats
+  CacheShape shape;    ///< kColumns, kState: one head of so many words
   KvFormat formats[2] = {KvFormat::kF16, KvFormat::kF16};
+  StateFormat state = StateFormat::kF32;
 
   uint32_t sides() const { return kind == MemoryKind::kKeysValues ? 2 : 1; }
-  bool isFloat() const { return kind == MemoryKind::kColumns || kind == MemoryKind::kState; }
+  /// Columns or a state: 32-bit words, not sides in their formats.
+  bool isWords() const { return kind == MemoryKind::kColumns || kind == MemoryKind::kState; }
   uint64_t sideBytes(uint32_t side) const {
-    return isFloat() ? 4ull * shape.ring * shape.head_dim : sideLayout(formats[side], shape).bytes;
+    return isWords() ? 4ull * shape.ring * shape.head_dim : sideLayout(formats[side], shape).bytes;
   }
   /// Of all sides, for one more slot.
   uint64_t slotBytes() const;
@@ -35,11 +37,14 @@ struct Memory {
 /// the session sees; every ring has the same slack.
 CacheShape viewShape(const LayerView& view, const CacheShape& cache);
 
-/// The memory that a layer owns.
+/// The memory that a layer owns; of a layer with attention and a state, what attention remembers.
 Memory memoryOf(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
                 uint32_t layer);
+/// The state of a layer that keeps one.
+Memory stateOf(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
+               uint32_t layer);
 
-/// visit(const Memory&) for every layer that owns one, in the order in which they lie in the cache arena. `cache`
+/// visit(const Memory&) for everything that layers own, in the order in which it lies in the cache arena. `cache`
 /// gives sinks, window and ring.
 template <typename Visit>
 void forEachMemory(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
@@ -47,13 +52,16 @@ void forEachMemory(const ModelDesc& model, const CacheShape& cache, const CacheF
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
     if (model.ownsMemory(layer)) {
       visit(memoryOf(model, cache, formats, layer));
+      if (model.kind(layer).mixer == Mixer::kParallel) {
+        visit(stateOf(model, cache, formats, layer));
+      }
     }
   }
 }
 
 /// Layers whose memory is rounded to the cache's formats.
 inline bool isRounded(const ModelDesc& model, uint32_t layer) {
-  return model.ownsMemory(layer) && model.kind(layer).mixer == Mixer::kAttention;
+  return model.ownsMemory(layer) && model.kind(layer).attends();
 }
 
 // How published figures count: keys and values of tokens with their scales; no sinks, slack or alignment.

@@ -136,6 +136,46 @@ constexpr TensorRule kTwoRopeFactors[] = {
     {TensorRole::kRopeFactorsLong, "rope_factors_long.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, false},
     {TensorRole::kRopeFactorsShort, "rope_factors_short.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, false},
     kEnd};
+// What states are made of, behind their input; Mamba-2's steps, rates and skip have one value a head.
+constexpr TensorRule kDelta[] = {
+    {TensorRole::kStateIn, "attn_qkv.weight", Where::kStateLayers, Extent::kStateChannels, Extent::kEmbedding, true},
+    {TensorRole::kStateGate, "attn_gate.weight", Where::kStateLayers, Extent::kStateValues, Extent::kEmbedding, true},
+    {TensorRole::kStateFactor, "ssm_beta.weight", Where::kStateLayers, Extent::kStateHeads, Extent::kEmbedding, true},
+    {TensorRole::kStateDecay, "ssm_alpha.weight", Where::kStateLayers, Extent::kStateHeads, Extent::kEmbedding, true},
+    {TensorRole::kStateTaps, "ssm_conv1d.weight", Where::kStateLayers, Extent::kStateChannels, Extent::kStateTaps, true},
+    {TensorRole::kStateSteps, "ssm_dt.bias", Where::kStateLayers, Extent::kOne, Extent::kStateHeads, true},
+    {TensorRole::kStateRates, "ssm_a", Where::kStateLayers, Extent::kOne, Extent::kStateHeads, true},
+    {TensorRole::kStateNorm, "ssm_norm.weight", Where::kStateLayers, Extent::kOne, Extent::kStateValue, true},
+    {TensorRole::kStateOut, "ssm_out.weight", Where::kStateLayers, Extent::kEmbedding, Extent::kStateValues, true},
+    kEnd};
+constexpr TensorRule kMamba2[] = {
+    {TensorRole::kStateIn, "ssm_in.weight", Where::kStateLayers, Extent::kStateInputs, Extent::kEmbedding, true},
+    {TensorRole::kStateTaps, "ssm_conv1d.weight", Where::kStateLayers, Extent::kStateChannels, Extent::kStateTaps, true},
+    {TensorRole::kStateTapsBias, "ssm_conv1d.bias", Where::kStateLayers, Extent::kOne, Extent::kStateChannels, false},
+    {TensorRole::kStateSteps, "ssm_dt.bias", Where::kStateLayers, Extent::kOne, Extent::kStateHeads, true},
+    {TensorRole::kStateRates, "ssm_a", Where::kStateLayers, Extent::kStateHeads, Extent::kOne, true},
+    {TensorRole::kStateSkip, "ssm_d", Where::kStateLayers, Extent::kStateHeads, Extent::kOne, true},
+    {TensorRole::kStateNorm, "ssm_norm.weight", Where::kNormedStateLayers, Extent::kStateKeyHeads, Extent::kStateGroup, true},
+    {TensorRole::kStateOut, "ssm_out.weight", Where::kStateLayers, Extent::kEmbedding, Extent::kStateValues, true},
+    kEnd};
+constexpr TensorRule kGatedAttention[] = {
+    {TensorRole::kQuery, "attn_q.weight", Where::kAttentionLayers, Extent::kGatedQueries, Extent::kEmbedding, true},
+    {TensorRole::kKey, "attn_k.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true},
+    {TensorRole::kValue, "attn_v.weight", Where::kAttentionLayers, Extent::kKeyValues, Extent::kEmbedding, true},
+    {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kQueries, true},
+    kEnd};
+// The name that others give to a norm behind attention.
+constexpr TensorRule kQwen35Norms[] = {
+    {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kFeedForwardNorm, "post_attention_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kFalconNorms[] = {
+    {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    {TensorRole::kFeedForwardNorm, "ffn_norm", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
+constexpr TensorRule kMixerNorm[] = {
+    {TensorRole::kAttentionNorm, "attn_norm.weight", Where::kEveryLayer, Extent::kOne, Extent::kEmbedding, true},
+    kEnd};
 // clang-format on
 
 template <typename Change>
@@ -210,6 +250,26 @@ constexpr Traits kGemma4Traits = traits([](Traits* t) {
   t->sliding_head = t->shared_memories = t->layer_inputs = true;
   t->logit_cap = 30;
 });
+constexpr Traits kQwen35Traits = traits([](Traits* t) {
+  t->state = StateRule::kDelta;
+  t->state_layers = StateLayers::kMost;
+  t->gated = t->rope_sections = t->extra_layers = true;
+});
+constexpr Traits kGraniteHybridTraits = traits([](Traits* t) {
+  t->state = StateRule::kMamba2;
+  t->state_layers = StateLayers::kWithoutHeads;
+  t->scales = t->finetuned_rope = true;
+  t->experts = t->experts_optional = t->expert_normalised = t->shared_expert = true;
+});
+constexpr Traits kFalconH1Traits = traits([](Traits* t) {
+  t->state = StateRule::kMamba2;
+  t->state_layers = StateLayers::kAllBeside;
+  t->state_norm_optional = true;
+});
+constexpr Traits kMamba2Traits = traits([](Traits* t) {
+  t->state = StateRule::kMamba2;
+  t->state_layers = StateLayers::kAll;
+});
 constexpr Traits kDeepSeek2Traits = traits([](Traits* t) {
   t->latent_attention = t->yarn_log_multiplier = true;
   t->experts = t->expert_width_own = t->expert_gating = t->expert_weight_keys = true;
@@ -244,6 +304,11 @@ constexpr Architecture kArchitectures[] = {
     {"olmoe", RopePairing::kHalves, {kEmbedding, kUntiedHead, kRopeFactors, kPreNorms, kAttention, kRowNorms, kExperts}, kOlmoeTraits},
     {"qwen3moe", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kHeadNorms, kExperts}, kQwen3MoeTraits},
     {"gemma4", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kPreNorms, kPostNorms, kSharedAttention, kFeedForward, kLayerInputs}, kGemma4Traits},
+    // States: the gated delta rule, Mamba-2 between attention layers, beside attention, and alone.
+    {"qwen35", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kQwen35Norms, kGatedAttention, kHeadNorms, kDelta, kFeedForward}, kQwen35Traits},
+    {"granitehybrid", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kMamba2, kDenseFeedForward, kExperts, kSharedExpert}, kGraniteHybridTraits},
+    {"falcon-h1", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kFalconNorms, kAttention, kMamba2, kFeedForward}, kFalconH1Traits},
+    {"mamba2", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kMamba2}, kMamba2Traits},
     {"deepseek2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kDeepSeek2Traits},
     {"minicpm3", RopePairing::kHalves, {kEmbedding, kHead, kTwoRopeFactors, kPreNorms, kLatentAttention, kFeedForward}, kMiniCpm3Traits},
     {"phi3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kFused}, kPlain},

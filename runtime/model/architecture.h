@@ -36,6 +36,15 @@ enum class Extent : uint8_t {
   kExpertFeedForward,  ///< n_ff of an expert
   kLayerInput,         ///< layer_input
   kLayerInputs,        ///< layer_input of all layers
+  kGatedQueries,       ///< 2 n_heads * head_dim: of each head its query, then its gate
+  kStateInputs,        ///< of Mamba-2: gates, channels and heads
+  kStateChannels,      ///< StateShape::channels
+  kStateTaps,          ///< conv_taps of a state
+  kStateHeads,
+  kStateKeyHeads,
+  kStateValue,   ///< value_dim
+  kStateValues,  ///< heads * value_dim
+  kStateGroup,   ///< of those, the values of the heads that share a key
   // Latent attention.
   kHeads,               ///< n_heads
   kQueryLatent,         ///< query_latent_dim
@@ -59,6 +68,8 @@ enum class Where : uint8_t {
   kExpertLayers,  ///< those with experts
   kSharedLayers,  ///< those with both
   kLayerInputs,   ///< all, where layers have inputs of their own
+  kStateLayers,
+  kNormedStateLayers,  ///< where what states give is normed
   // Latent attention.
   kQueryLatentLayers,   ///< queries are made of a vector of their own
   kQueryWholeLayers,    ///< of the layer's input
@@ -80,6 +91,15 @@ struct TensorRule {
 bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer);
 /// `kind`: of the tensor's layer; any for those of the whole model.
 uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent);
+
+/// Which layers keep a state.
+enum class StateLayers : uint8_t {
+  kNone,
+  kWithoutHeads,  ///< those without heads of keys
+  kMost,  ///< all but every full_attention_interval-th, unless attention.recurrent_layers lists them
+  kAll,
+  kAllBeside,  ///< all, beside attention
+};
 
 /// A group of rules that architectures share; ends with a null name.
 using TensorRules = const TensorRule*;
@@ -118,6 +138,7 @@ struct Traits {
 
   // Mixtures of experts.
   bool experts = false;            ///< expert_count and expert_used_count are read
+  bool experts_optional = false;   ///< and may be missing or 0: no experts
   bool expert_width_own = false;   ///< expert_feed_forward_length; else feed_forward_length
   bool expert_gating = false;      ///< expert_gating_func is read; else a softmax
   bool expert_normalised = false;  ///< Experts::normalised
@@ -127,6 +148,14 @@ struct Traits {
   bool expert_weight_keys = false;
 
   bool latent_attention = false;  ///< layers remember latents: attention.kv_lora_rank is read
+
+  // States.
+  StateRule state = StateRule::kNone;
+  StateLayers state_layers = StateLayers::kNone;
+  bool state_norm_optional = false;  ///< the tensor says whether StateShape::normed
+  bool gated = false;                ///< LayerKind::gated
+  bool rope_sections = false;        ///< rope.dimension_sections says which pairs turn
+  bool extra_layers = false;  ///< nextn_predict_layers at the end predict further tokens: not run
 
   bool hybrid_keys = false;  ///< files carry numbers of state-space layers that they do not have
 

@@ -11,7 +11,37 @@ namespace oriel {
 enum class Mixer : uint8_t {
   kAttention,  ///< softmax attention over keys and values
   kShortConv,  ///< a gated causal convolution over a few tokens (LFM2)
-  kState,      ///< a recurrent state; no architecture that runs here has one yet
+  kState,      ///< a recurrent state
+  kParallel,   ///< attention, and a state beside it: both of the same input, both added
+};
+
+/// How a state takes in a token (StateScanPush has the formulas).
+enum class StateRule : uint8_t {
+  kNone,
+  kDelta,   ///< the gated delta rule (Qwen3.5)
+  kMamba2,  ///< Mamba-2
+};
+
+/// A recurrent state: a matrix [value_dim][key_dim] for each head, and the last inputs of a short convolution.
+struct StateShape {
+  StateRule rule = StateRule::kNone;
+  bool normed = false;     ///< what it gives is normed: Mamba-2 may leave that out
+  uint32_t conv_taps = 0;  ///< 2 .. kMaxConvTaps tokens, itself included
+  uint32_t key_heads = 0;  ///< of keys and queries: divides heads
+  uint32_t heads = 0;      ///< of values
+  uint32_t key_dim = 0;    ///< 1 .. kMaxStateDim
+  uint32_t value_dim = 0;  ///< likewise
+  bool operator==(const StateShape& b) const {
+    return rule == b.rule && normed == b.normed && conv_taps == b.conv_taps &&
+           key_heads == b.key_heads && heads == b.heads && key_dim == b.key_dim &&
+           value_dim == b.value_dim;
+  }
+  uint32_t keyCols() const { return key_heads * key_dim; }
+  uint32_t valueCols() const { return heads * value_dim; }
+  /// What is convolved: queries, keys and values.
+  uint32_t channels() const { return 2 * keyCols() + valueCols(); }
+  uint32_t matrixValues() const { return valueCols() * key_dim; }
+  uint32_t columnWords() const { return (conv_taps - 1) * channels(); }
 };
 
 constexpr uint8_t kNoRope = UINT8_MAX;
@@ -33,12 +63,14 @@ struct Experts {
 /// One kind of layer. All counts are within base/limits.h.
 struct LayerKind {
   Mixer mixer = Mixer::kAttention;
-  uint8_t rope = kMainRope;       ///< index of ModelDesc::ropes; kNoRope: positions are not encoded
-  uint8_t view = 0;               ///< index of ModelDesc::views: which tokens it sees
-  bool gelu = false;              ///< feed-forward gate: GELU (tanh form); else SiLU
+  uint8_t rope = kMainRope;  ///< index of ModelDesc::ropes; kNoRope: positions are not encoded
+  uint8_t view = 0;   ///< index of ModelDesc::views: which tokens it sees; of kState: of its state
+  bool gelu = false;  ///< feed-forward gate: GELU (tanh form); else SiLU
   bool row_norms = false;         ///< norms of queries and keys are over all heads together
   bool norms_after_rope = false;  ///< and come after RoPE
   bool value_norm = false;        ///< values are divided by their root mean square, head by head
+  bool gated = false;      ///< what attention gives is multiplied by a sigmoid, made beside queries
+  uint8_t state_view = 0;  ///< kParallel: index of the view of its state
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;  ///< divides n_heads
   uint32_t head_dim = 0;    ///< even, kMinHeadDim .. kMaxHeadDim
@@ -53,10 +85,15 @@ struct LayerKind {
   uint32_t n_ff = 0;  ///< of the feed-forward that every token takes; 0: none, experts alone
   Experts experts;
   uint32_t conv_taps = 0;     ///< kShortConv: 1 .. kMaxConvTaps tokens, itself included
-  uint32_t state_words = 0;   ///< kState: floats of a state
+  uint32_t state_words = 0;   ///< of layers with a state: 32-bit words of one, in float32
+  StateShape state;           ///< and what it is made of
   float attention_scale = 0;  ///< of scores
   float soft_cap = 0;         ///< of scores, as in AttentionPush; 0: none
 
+  bool attends() const { return mixer == Mixer::kAttention || mixer == Mixer::kParallel; }
+  bool keepsState() const { return mixer == Mixer::kState || mixer == Mixer::kParallel; }
+  /// View of its state.
+  uint8_t viewOfState() const { return mixer == Mixer::kParallel ? state_view : view; }
   uint32_t queryCols() const { return n_heads * head_dim; }
   uint32_t kvCols() const { return n_kv_heads * head_dim; }
   bool isLatent() const { return latent_dim != 0; }

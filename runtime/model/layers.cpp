@@ -7,6 +7,7 @@
 
 #include "model/keys.h"
 #include "model/latent.h"
+#include "model/state_layers.h"
 
 namespace oriel {
 namespace {
@@ -35,14 +36,14 @@ Status readModelCount(const GgufFile& file, const Architecture& architecture, co
 
 // --- Heads ---------------------------------------------------------------------------------------
 
-Status checkHeads(const Architecture& architecture, uint32_t layer, const LayerKind& kind,
-                  const Log& log) {
-  if (kind.n_heads % kind.n_kv_heads != 0) {
+Status checkHeads(const Architecture& architecture, uint32_t layer, uint32_t n_heads,
+                  uint32_t n_kv_heads, const Log& log) {
+  if (n_heads == 0 || n_heads % n_kv_heads != 0) {
     return log.fail(ORIEL_ERROR_FORMAT,
                     "%s is %" PRIu32 " in layer %" PRIu32 ", which %s (%" PRIu32
                     ") is not a multiple of: convert the model again",
-                    KeyName(architecture, "attention.head_count_kv").text, kind.n_kv_heads, layer,
-                    KeyName(architecture, "attention.head_count").text, kind.n_heads);
+                    KeyName(architecture, "attention.head_count_kv").text, n_kv_heads, layer,
+                    KeyName(architecture, "attention.head_count").text, n_heads);
   }
   return kOk;
 }
@@ -50,6 +51,10 @@ Status checkHeads(const Architecture& architecture, uint32_t layer, const LayerK
 /// Fills in what optional keys left open and checks how the numbers fit together.
 Status completeHeads(const GgufFile& file, const Architecture& architecture, const Log& log,
                      ModelDesc* desc) {
+  if (desc->n_kv_heads == 0) {
+    desc->head_dim = 0;  // no layer has attention
+    return kOk;
+  }
   if (desc->head_dim == 0) {
     if (desc->n_embd % desc->n_heads != 0) {
       return log.fail(ORIEL_ERROR_FORMAT,
@@ -106,6 +111,9 @@ Status readRopeDims(const GgufFile& file, const Architecture& architecture, uint
   bool finetuned = true;
   if (architecture.traits.finetuned_rope) {
     (void)file.getBool(KeyName(architecture, "rope.scaling.finetuned").text, &finetuned);
+  }
+  if (desc->head_dim == 0) {
+    return kOk;
   }
   uint32_t dims = desc->head_dim;
   ORIEL_TRY(readRopeDims(file, architecture, "rope.dimension_count", desc->head_dim, log, &dims));
@@ -305,6 +313,7 @@ Status readAttention(const GgufFile& file, const Architecture& architecture, con
   kind->row_norms = traits.row_norms;
   kind->norms_after_rope = traits.norms_after_rope;
   kind->value_norm = traits.value_norm;
+  kind->gated = traits.gated;
   kind->head_dim = desc.head_dim;
   const bool by_width = traits.width_scaled_layers == desc.n_layers;
   double scale = 1.0 / std::sqrt(by_width ? static_cast<double>(desc.n_embd) / desc.n_heads
@@ -353,7 +362,11 @@ Status readExpertWeights(const GgufFile& file, const Architecture& architecture,
 Status readExperts(const GgufFile& file, const Architecture& architecture, uint32_t n_layers,
                    uint32_t n_ff, const Log& log, ExpertCounts* found) {
   const Traits& traits = architecture.traits;
-  if (!traits.experts) {
+  uint64_t stated = 0;
+  const KeyName key(architecture, "expert_count");
+  if (!traits.experts ||
+      (traits.experts_optional &&
+       (!file.has(key.text) || (file.getUint(key.text, &stated) && stated == 0)))) {
     return kOk;
   }
   const auto read = [&](const char* suffix, Need need, uint32_t minimum, uint32_t maximum,
@@ -430,25 +443,38 @@ Status shareMemories(const GgufFile& file, const Architecture& architecture, con
 
 Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind kind,
                      uint32_t window, bool some_slide, const Log& log, ModelDesc* desc) {
-  if (kind.n_kv_heads == 0) {
-    kind.mixer = Mixer::kShortConv;
+  if (!kind.attends()) {
     // What has no meaning there is the same in all such layers.
-    kind.n_heads = kind.head_dim = 0;
+    kind.n_heads = kind.n_kv_heads = kind.head_dim = 0;
     kind.attention_scale = kind.soft_cap = 0;
     kind.rope = kNoRope;
+    kind.gated = kind.row_norms = kind.norms_after_rope = kind.value_norm = false;
     window = 0;
   } else {
-    kind.conv_taps = 0;
     kind.rope = ropeOf(architecture.traits, *desc, layer, window != 0, some_slide);
+  }
+  if (kind.mixer != Mixer::kShortConv) {
+    kind.conv_taps = 0;
+  }
+  if (kind.keepsState()) {
+    kind.state_words = kind.state.matrixValues() + kind.state.columnWords();
+  } else {
+    kind.state = StateShape();
   }
   LayerView view;
   if (kind.mixer == Mixer::kShortConv) {
     view = {ViewKind::kColumns, kind.conv_taps};
+  } else if (kind.mixer == Mixer::kState) {
+    view = {ViewKind::kState, 0};
   } else if (window != 0) {
     view = {ViewKind::kSliding, window};
   }
   kind.view = addView(view, desc);
-  desc->layers[layer].kind = kind.view == UINT8_MAX ? kind.view : addKind(kind, desc);
+  if (kind.mixer == Mixer::kParallel) {
+    kind.state_view = addView({ViewKind::kState, 0}, desc);
+  }
+  const bool full = kind.view == UINT8_MAX || kind.state_view == UINT8_MAX;
+  desc->layers[layer].kind = full ? UINT8_MAX : addKind(kind, desc);
   desc->layers[layer].memory_of = static_cast<uint16_t>(layer);
   if (desc->layers[layer].kind == UINT8_MAX) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -477,14 +503,22 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
                   ModelDesc* desc) {
   const Traits& traits = architecture.traits;
   const bool has_convs = hasConvLayers(architecture);
+  const bool attends = traits.state_layers != StateLayers::kAll;
+  const bool mixed = has_convs || traits.state != StateRule::kNone;
+  if (traits.extra_layers) {
+    ORIEL_TRY(readModelCount(file, architecture, "nextn_predict_layers", Need::kOptional, 0,
+                             desc->n_layers - 1, log, &desc->extra_layers));
+    desc->n_layers -= desc->extra_layers;
+  }
+  const uint32_t n_blocks = desc->n_layers + desc->extra_layers;
   LayerCounts heads;
   LayerCounts kv_heads;
   LayerCounts feed_forward;
-  ORIEL_TRY(
-      heads.open(file, architecture, "attention.head_count", desc->n_layers, 1, kMaxHeads, log));
-  ORIEL_TRY(kv_heads.open(file, architecture, "attention.head_count_kv", desc->n_layers,
-                          has_convs ? 0 : 1, kMaxHeads, log));
-  ORIEL_TRY(feed_forward.open(file, architecture, "feed_forward_length", desc->n_layers, 1,
+  ORIEL_TRY(heads.open(file, architecture, "attention.head_count", n_blocks, mixed ? 0 : 1,
+                       kMaxHeads, log));
+  ORIEL_TRY(kv_heads.open(file, architecture, "attention.head_count_kv", n_blocks, mixed ? 0 : 1,
+                          kMaxHeads, log));
+  ORIEL_TRY(feed_forward.open(file, architecture, "feed_forward_length", n_blocks, attends ? 1 : 0,
                               kMaxFeedForward, log));
   GgufTensor gate;
   const bool by_tensor = traits.feed_forward_by_tensor &&
@@ -492,7 +526,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
                          gate.dims[1] <= kMaxFeedForward;
   for (const auto& [counts, suffix] : {std::pair{&feed_forward, "feed_forward_length"},
                                        std::pair{&heads, "attention.head_count"}}) {
-    if (!counts->present()) {
+    if (attends && !counts->present()) {
       return missingKey(KeyName(architecture, suffix).text, log);
     }
   }
@@ -500,24 +534,34 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   // What differs between layers first: heads are as wide as the widest layer says.
   struct Counts {
     uint32_t heads, kv_heads, ff;
+    Mixer mixer;
   };
   Counts counts[kMaxLayers];
+  MixerPattern mixers;
+  ORIEL_TRY(mixers.open(file, architecture, n_blocks, log));
   for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
     Counts& of = counts[layer];
-    ORIEL_TRY(heads.next(log, &of.heads));
-    of.kv_heads = of.heads;
-    if (kv_heads.present()) {
+    of = {};
+    if (attends) {
+      ORIEL_TRY(heads.next(log, &of.heads));
+      of.kv_heads = of.heads;
+      ORIEL_TRY(feed_forward.next(log, &of.ff));
+    }
+    if (attends && kv_heads.present()) {
       ORIEL_TRY(kv_heads.next(log, &of.kv_heads));
     }
-    ORIEL_TRY(feed_forward.next(log, &of.ff));
     of.ff = by_tensor ? static_cast<uint32_t>(gate.dims[1]) : of.ff;
-    desc->n_heads = std::max(desc->n_heads, of.heads);
-    desc->n_kv_heads = std::max(desc->n_kv_heads, of.kv_heads);
+    ORIEL_TRY(mixers.next(layer, of.kv_heads, log, &of.mixer));
+    if (of.mixer == Mixer::kAttention || of.mixer == Mixer::kParallel) {
+      ORIEL_TRY(checkHeads(architecture, layer, of.heads, of.kv_heads, log));
+      desc->n_heads = std::max(desc->n_heads, of.heads);
+      desc->n_kv_heads = std::max(desc->n_kv_heads, of.kv_heads);
+    }
   }
   ExpertCounts experts;
   ORIEL_TRY(readExperts(file, architecture, desc->n_layers, counts[0].ff, log, &experts));
   for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
-    if (traits.experts && layer >= experts.dense_layers) {
+    if (experts.experts.count != 0 && layer >= experts.dense_layers) {
       counts[layer].ff = experts.shared_ff;
     }
     desc->n_ff = std::max(desc->n_ff, counts[layer].ff);
@@ -542,7 +586,13 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   SlidingPattern sliding;
   ORIEL_TRY(sliding.open(file, architecture, log, desc));
   ORIEL_TRY(readMultipliers(file, architecture, log, desc));
-  ORIEL_TRY(readAttention(file, architecture, log, *desc, &common));
+  if (desc->n_kv_heads != 0) {
+    ORIEL_TRY(readAttention(file, architecture, log, *desc, &common));
+  }
+  ORIEL_TRY(readState(file, architecture, log, &common.state));
+  GgufTensor norm;
+  common.state.normed =
+      !traits.state_norm_optional || file.findTensor("blk.0.ssm_norm.weight", &norm);
   if (has_convs) {
     ORIEL_TRY(readConvTaps(file, architecture, log, &common.conv_taps));
   }
@@ -554,19 +604,17 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   }
   for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
     LayerKind kind = common;
+    kind.mixer = counts[layer].mixer;
     kind.n_heads = counts[layer].heads;
     kind.n_kv_heads = kind.isLatent() ? 1 : counts[layer].kv_heads;
     kind.n_ff = counts[layer].ff;
-    if (traits.experts && layer >= experts.dense_layers) {
+    if (experts.experts.count != 0 && layer >= experts.dense_layers) {
       kind.experts = experts.experts;
     }
     kind.head_dim = windows[layer] != 0 ? sliding_head : full_head;
-    if (kind.n_kv_heads != 0) {
-      ORIEL_TRY(checkHeads(architecture, layer, kind, log));
-    }
     ORIEL_TRY(describeLayer(architecture, layer, kind, windows[layer], some_slide, log, desc));
   }
-  if (desc->n_kv_heads == 0) {
+  if (attends && desc->n_kv_heads == 0) {
     return log.fail(
         ORIEL_ERROR_UNSUPPORTED,
         "%s is 0 in every layer, this build runs models with attention: use another model",

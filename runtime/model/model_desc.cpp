@@ -23,9 +23,9 @@ bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
     case Where::kEveryLayer:
       return true;
     case Where::kAttentionLayers:
-      return kind.mixer == Mixer::kAttention;
+      return kind.attends();
     case Where::kMemoryLayers:
-      return kind.mixer == Mixer::kAttention && desc.ownsMemory(layer);
+      return kind.attends() && desc.ownsMemory(layer);
     case Where::kDenseLayers:
       return kind.experts.count == 0;
     case Where::kExpertLayers:
@@ -36,6 +36,10 @@ bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
       return desc.layer_input != 0;
     case Where::kConvLayers:
       return kind.mixer == Mixer::kShortConv;
+    case Where::kStateLayers:
+      return kind.keepsState();
+    case Where::kNormedStateLayers:
+      return kind.keepsState() && kind.state.normed;
     case Where::kQueryLatentLayers:
       return kind.isLatent() && kind.query_latent_dim != 0;
     case Where::kQueryWholeLayers:
@@ -82,6 +86,24 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
       return desc.layer_input;
     case Extent::kLayerInputs:
       return uint64_t{desc.layer_input} * desc.n_layers;
+    case Extent::kGatedQueries:
+      return 2ull * kind.queryCols();
+    case Extent::kStateInputs:
+      return uint64_t{kind.state.valueCols()} + kind.state.channels() + kind.state.heads;
+    case Extent::kStateChannels:
+      return kind.state.channels();
+    case Extent::kStateTaps:
+      return kind.state.conv_taps;
+    case Extent::kStateHeads:
+      return kind.state.heads;
+    case Extent::kStateKeyHeads:
+      return kind.state.key_heads;
+    case Extent::kStateValue:
+      return kind.state.value_dim;
+    case Extent::kStateValues:
+      return kind.state.valueCols();
+    case Extent::kStateGroup:
+      return kind.state.valueCols() / kind.state.key_heads;
     case Extent::kHeads:
       return kind.n_heads;
     case Extent::kQueryLatent:
@@ -209,7 +231,9 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
                     PrintableText(tensor.name).text, tensor.dims[1], tensor.dims[0],
                     tensor.dims[2] * tensor.dims[3], rows, cols, times);
   }
-  const bool matrix = rule.rows != Extent::kOne && rule.cols != Extent::kConvTaps;
+  const bool matrix = rule.rows != Extent::kOne && rule.cols != Extent::kConvTaps &&
+                      rule.cols != Extent::kStateTaps && rule.cols != Extent::kStateGroup &&
+                      rule.cols != Extent::kOne;
   if (!isRunnable(tensor.type, matrix)) {
     return log.fail(
         ORIEL_ERROR_UNSUPPORTED,
@@ -241,7 +265,9 @@ Status misplaced(const GgufTensor& tensor, const Architecture& architecture, con
       ORIEL_ERROR_FORMAT,
       "tensor %s is there, but %s makes layer %" PRIu32 " one of %s: convert the model again",
       PrintableText(tensor.name).text, KeyName(architecture, "attention.head_count_kv").text, layer,
-      desc.kind(layer).mixer == Mixer::kAttention ? "attention" : "short convolutions");
+      desc.kind(layer).mixer == Mixer::kShortConv ? "short convolutions"
+      : desc.kind(layer).attends()                ? "attention"
+                                                  : "a state");
 }
 
 /// One walk: every tensor is checked and noted.
@@ -255,7 +281,9 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
     uint32_t layer = 0;
     GgufString name = tensor.name;
     const bool in_layer = splitLayer(tensor.name, &layer, &name);
-    if (isIgnored(name)) {
+    const bool is_extra =
+        in_layer && layer >= desc->n_layers && layer < desc->n_layers + desc->extra_layers;
+    if (isIgnored(name) || is_extra) {
       continue;
     }
     const TensorRule* rule = findRule(architecture, name, in_layer);
@@ -386,6 +414,7 @@ bool sameKind(const LayerKind& a, const LayerKind& b) {
          a.latent_dim == b.latent_dim && a.rope_dim == b.rope_dim && a.value_dim == b.value_dim &&
          a.query_latent_dim == b.query_latent_dim && a.joined_latent == b.joined_latent &&
          a.n_ff == b.n_ff && a.conv_taps == b.conv_taps && a.state_words == b.state_words &&
+         a.state_view == b.state_view && a.gated == b.gated && a.state == b.state &&
          a.attention_scale == b.attention_scale && a.soft_cap == b.soft_cap &&
          a.value_norm == b.value_norm && a.experts.count == b.experts.count &&
          a.experts.used == b.experts.used && a.experts.n_ff == b.experts.n_ff &&
@@ -452,14 +481,14 @@ Status checkMemories(const ModelDesc& desc, const Log& log) {
     const LayerKind& b = desc.kind(owner);
     if (a.mixer != b.mixer || a.view != b.view || a.n_kv_heads != b.n_kv_heads ||
         a.head_dim != b.head_dim || a.latent_dim != b.latent_dim || a.rope_dim != b.rope_dim ||
-        a.state_words != b.state_words) {
+        a.state_words != b.state_words || (a.mixer == Mixer::kParallel && owner != layer)) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "layer %" PRIu32 " reads the memory of layer %" PRIu32
                       ", which has another shape: convert the model again",
                       layer, owner);
     }
     constexpr uint64_t kMostWords = kMaxBindingBytes / sizeof(float) / kStateSlots;
-    if (a.mixer == Mixer::kState && (a.state_words == 0 || a.state_words > kMostWords)) {
+    if (a.keepsState() && (a.state_words == 0 || a.state_words > kMostWords)) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED,
                       "the state of layer %" PRIu32 " has %" PRIu32
                       " values, this build runs 1 to %" PRIu64 ": use another model",

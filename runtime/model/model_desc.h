@@ -45,6 +45,7 @@ constexpr uint32_t kMaxLayerKinds = 16;
 struct ModelDesc {
   const char* architecture = "";  ///< NUL-terminated constant
   uint32_t n_layers = 0;
+  uint32_t extra_layers = 0;  ///< behind them in the file, for predicting further tokens: not run
   uint32_t n_embd = 0;
   uint32_t n_vocab = 0;
   uint32_t context_train = 0;  ///< tokens; 0: not stated
@@ -97,10 +98,13 @@ struct ModelDesc {
     }
     return count;
   }
+  /// Whether some layer keeps a state; whether some layer remembers tokens.
+  bool keepsStates() const { return hasKind(&LayerKind::keepsState); }
+  bool attends() const { return hasKind(&LayerKind::attends); }
   /// Whether some layer's queries or keys are rotated by the table.
   bool usesRope(uint8_t rope) const {
     for (uint32_t k = 0; k < n_kinds; ++k) {
-      if (kinds[k].mixer == Mixer::kAttention && kinds[k].rope == rope) {
+      if (kinds[k].attends() && kinds[k].rope == rope) {
         return true;
       }
     }
@@ -116,6 +120,12 @@ struct ModelDesc {
     return window_train != 0 && (context_train == 0 || window_train < context_train)
                ? window_train
                : context_train;
+  }
+
+ private:
+  bool hasKind(bool (LayerKind::*is)() const) const {
+    return std::any_of(kinds, kinds + n_kinds,
+                       [is](const LayerKind& kind) { return (kind.*is)(); });
   }
 };
 
@@ -168,6 +178,17 @@ enum class TensorRole : uint32_t {
   kLayerInputGate,        // [layer_input][n_embd]
   kLayerInputOut,         // [n_embd][layer_input]
   kLayerInputPostNorm,    // [n_embd]
+  kStateIn,               // [StateShape: channels, or gates, channels and heads (Mamba-2)][n_embd]
+  kStateGate,             // [value cols][n_embd]
+  kStateFactor,           // [heads][n_embd]
+  kStateDecay,            // [heads][n_embd]
+  kStateTaps,             // [channels][conv_taps]
+  kStateTapsBias,         // [channels]
+  kStateSteps,            // [heads], added to what decays are made of
+  kStateRates,            // [heads], what those are multiplied by: negative
+  kStateSkip,             // [heads], how much of a value goes by the state
+  kStateNorm,             // [value_dim], or [key_heads][value cols / key_heads] (Mamba-2)
+  kStateOut,              // [n_embd][value cols]
   kQueryLatent,           // [query_latent_dim][n_embd]
   kQueryLatentNorm,       // [query_latent_dim]
   kQueryOfLatent,         // [n_heads * head_dim][query_latent_dim]
@@ -177,7 +198,7 @@ enum class TensorRole : uint32_t {
   kLatentValues,          // [n_heads][value_dim][latent_dim]
   kLatentKeysValues,      // [n_heads][head_dim - rope_dim + value_dim][latent_dim]
 };
-constexpr uint32_t kTensorRoles = 47;
+constexpr uint32_t kTensorRoles = 58;
 
 class TensorIndex;  // model/tensor_index.h
 

@@ -10,6 +10,9 @@
 namespace oriel {
 namespace {
 
+/// A divisor with which a pair does not turn within any number of tokens.
+constexpr double kNeverTurns = 1e30;
+
 constexpr double kPi = 3.14159265358979323846;
 
 struct Yarn {
@@ -186,6 +189,33 @@ Status applyLongrope(const GgufFile& file, const Architecture& architecture,
   return kOk;
 }
 
+/// Rotations of several dimensions (of images) share a head: text moves along the first three, so that pairs of the
+/// fourth do not turn. Pair i is of dimension i mod 3 while that has pairs left, and else of the fourth.
+Status applySections(const GgufFile& file, const Architecture& architecture, const Log& log,
+                     RopeTable* rope) {
+  const KeyName key(architecture, "rope.dimension_sections");
+  GgufArray list;
+  constexpr uint32_t kDimensions = 4;
+  if (!file.getArray(key.text, &list) || list.count != kDimensions) {
+    return log.fail(ORIEL_ERROR_FORMAT, "%s is %s: convert the model again", key.text,
+                    file.has(key.text) ? "not a list of 4 whole numbers" : "missing");
+  }
+  GgufArrayReader reader(list);
+  for (uint32_t dimension = 0; dimension < kDimensions - 1; ++dimension) {
+    int64_t pairs = 0;
+    if (!reader.nextInt(&pairs) || pairs < 0) {
+      return log.fail(ORIEL_ERROR_FORMAT,
+                      "%s is not a list of 4 whole numbers: convert the model again", key.text);
+    }
+    for (uint32_t i = dimension; i < rope->dims / 2; i += 3) {
+      if (i / 3 >= static_cast<uint64_t>(pairs)) {
+        rope->divisors[i] = kNeverTurns;
+      }
+    }
+  }
+  return kOk;
+}
+
 Status checkTable(const RopeTable& rope, const Log& log) {
   if (!std::isfinite(rope.theta)) {
     return log.fail(ORIEL_ERROR_FORMAT,
@@ -231,6 +261,9 @@ Status readRope(const GgufFile& file, const Architecture& architecture, const Te
     desc->rope_scaling = RopeScaling::kFactors;
   }
   ORIEL_TRY(applyLongrope(file, architecture, tensors, log, desc));
+  if (architecture.traits.rope_sections) {
+    ORIEL_TRY(applySections(file, architecture, log, &main));
+  }
   ORIEL_TRY(checkTable(main, log));
   return checkTable(desc->rope_long, log);
 }

@@ -7,6 +7,7 @@
 #include "plan/experts.h"
 #include "plan/latent.h"
 #include "plan/op_list.h"
+#include "plan/state.h"
 
 namespace oriel {
 namespace {
@@ -27,6 +28,10 @@ class Forward {
     normed_ = {act_.normed, act_.embd_stride, model.n_embd};
     forEachPlacedMemory(model, plan->cache, plan->formats,
                         [&](const Memory& memory, const BufferRef(&sides)[2]) {
+                          if (memory.kind == MemoryKind::kState) {
+                            states_[memory.layer] = sides[0];
+                            return;
+                          }
                           sides_[memory.layer][0] = sides[0];
                           sides_[memory.layer][1] = sides[1];
                         });
@@ -152,15 +157,18 @@ class Forward {
   // --- A layer: residual += mixer(norm(residual)); residual += feedForward(norm(residual)) --------
 
   Status mixer(uint32_t layer) {
-    switch (model_.kind(layer).mixer) {
-      case Mixer::kAttention:
-        return attention(layer);
-      case Mixer::kShortConv:
-        return shortConv(layer);
-      case Mixer::kState:
-        break;
+    const LayerKind& kind = model_.kind(layer);
+    const Rows in = branchInput(TensorRole::kAttentionNorm, layer);
+    if (kind.mixer == Mixer::kShortConv) {
+      return shortConv(layer, in);
     }
-    return ORIEL_ERROR_INTERNAL;  // no architecture has it
+    if (kind.attends()) {
+      ORIEL_TRY(attention(layer, in));
+    }
+    if (kind.keepsState()) {
+      ORIEL_TRY(emitState(layer, kind, states_[layer], act_, in, residual_, model_, &ops_));
+    }
+    return kOk;
   }
 
   // What a branch reads: the residual stream by way of a norm, where the architecture has one before.
@@ -212,24 +220,25 @@ class Forward {
 
   // --- Attention: queries, keys, values; rotated and remembered; a weighted sum of what is seen ---
 
-  Status attention(uint32_t layer) {
+  Status attention(uint32_t layer, const Rows& in) {
     const LayerKind& kind = model_.kind(layer);
     if (kind.isLatent()) {
       const LatentPlaces places = {act_, rotations_, memoryOfLayer(layer), sides_[layer][0]};
-      ORIEL_TRY(emitLatentAttention(layer, model_, places,
-                                    branchInput(TensorRole::kAttentionNorm, layer), &ops_));
+      ORIEL_TRY(emitLatentAttention(layer, model_, places, in, &ops_));
       return addBranch(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
                        {act_.attended, act_.attended_stride, kind.attendedCols()}, act_.sums);
     }
-    ORIEL_TRY(queriesKeysValues(layer, kind));
+    ORIEL_TRY(queriesKeysValues(layer, kind, in));
     rotateAndRemember(layer, kind);
     attend(layer, kind);
+    if (kind.gated) {
+      gateHeads(kind);
+    }
     return addBranch(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
                      {act_.attended, act_.attended_stride, kind.queryCols()}, act_.queries);
   }
 
-  Status queriesKeysValues(uint32_t layer, const LayerKind& kind) {
-    const Rows in = branchInput(TensorRole::kAttentionNorm, layer);
+  Status queriesKeysValues(uint32_t layer, const LayerKind& kind, const Rows& in) {
     const Rows qkv = {act_.qkv, act_.qkv_stride, 0};
     if (!model_.ownsMemory(layer)) {
       ORIEL_TRY(ops_.product({{TensorRole::kQuery, layer}}, in, qkv, act_.queries, Write::kOver));
@@ -237,7 +246,15 @@ class Forward {
       normHeads(TensorRole::kQueryNorm, layer, kind, kind.n_heads, 0);
       return kOk;
     }
-    if (ops_.has(TensorRole::kQkv, layer)) {
+    if (kind.gated) {
+      // Of every head its query, then its gate: the gates go behind all else.
+      const uint32_t dim = kind.head_dim;
+      ORIEL_TRY(ops_.product({{TensorRole::kQuery, layer, dim, 0, 2 * dim},
+                              {TensorRole::kKey, layer},
+                              {TensorRole::kValue, layer},
+                              {TensorRole::kQuery, layer, dim, dim, 2 * dim}},
+                             in, qkv, act_.queries, Write::kOver));
+    } else if (ops_.has(TensorRole::kQkv, layer)) {
       ORIEL_TRY(ops_.product({{TensorRole::kQkv, layer}}, in, qkv, act_.queries, Write::kOver));
     } else if (ops_.has(TensorRole::kValue, layer)) {
       ORIEL_TRY(ops_.product(
@@ -296,14 +313,27 @@ class Forward {
     ops_.toBody(op);
   }
 
+  void gateHeads(const LayerKind& kind) {
+    Op op =
+        ops_.make(OpKind::kGatedNorm, {act_.attended, act_.device_step, act_.attended, act_.qkv});
+    GatedNormPush& push = op.push.gated_norm;
+    push.rows = kind.n_heads;
+    push.cols = kind.head_dim;
+    push.in_stride = push.out_stride = act_.attended_stride;
+    push.gate_stride = act_.qkv_stride;
+    push.gate_first = kind.queryCols() + 2 * kind.kvCols();
+    push.sigmoid = 1;
+    ops_.toBody(op);
+  }
+
   void rotateAndRemember(uint32_t layer, const LayerKind& kind) {
     const Memory memory = memoryOfLayer(layer);
     const BufferRef* const sides = sides_[model_.layers[layer].memory_of];
     Op op = ops_.make(OpKind::kRopeAppend,
                       {act_.qkv, act_.device_step, act_.queries, sides[0], sides[1]});
     if (kind.norms_after_rope) {
-      op.bindings[op.n_bindings++] =
-          ops_.vectors(TensorRole::kQueryNorm, TensorRole::kKeyNorm, layer, kind.head_dim);
+      op.bindings[op.n_bindings++] = ops_.vectors(
+          {{TensorRole::kQueryNorm, kind.head_dim}, {TensorRole::kKeyNorm, kind.head_dim}}, layer);
     }
     op.k_format = memory.formats[0];
     op.v_format = memory.formats[1];
@@ -373,10 +403,9 @@ class Forward {
 
   // --- Short convolution: a gated sum over the last few tokens, channel by channel -----------------
 
-  Status shortConv(uint32_t layer) {
+  Status shortConv(uint32_t layer, const Rows& in) {
     const LayerKind& kind = model_.kind(layer);
     const Memory memory = memoryOfLayer(layer);
-    const Rows in = branchInput(TensorRole::kAttentionNorm, layer);
     ORIEL_TRY(ops_.product({{TensorRole::kConvIn, layer}}, in, {act_.conv, act_.conv_stride, 0},
                            act_.convolved, Write::kOver));
     const BufferRef taps =
@@ -395,6 +424,9 @@ class Forward {
 
   Status feedForward(uint32_t layer) {
     const LayerKind& kind = model_.kind(layer);
+    if (kind.n_ff == 0 && kind.experts.count == 0) {
+      return kOk;
+    }
     const Rows in = branchInput(TensorRole::kFeedForwardNorm, layer);
     if (kind.n_ff != 0) {
       ORIEL_TRY(gatedFeedForward(layer, kind, in));
@@ -478,6 +510,7 @@ class Forward {
   OpList ops_;
   const RotationTables rotations_;
   BufferRef sides_[kMaxLayers][2];  // of the memories that layers own
+  BufferRef states_[kMaxLayers];
   Rows residual_;
   Rows normed_;
 };

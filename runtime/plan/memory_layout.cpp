@@ -146,13 +146,21 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   uint32_t qkv_cols = 0;
   uint32_t query_cols = 0;
   uint32_t partial_cols = 0;
+  uint32_t state_cols = 0;
+  uint32_t mixed_cols = 0;
+  uint32_t value_cols = 0;
   bool has_convs = false;
   for (uint32_t k = 0; k < model.n_kinds; ++k) {
     const LayerKind& kind = model.kinds[k];
     if (kind.isLatent()) {
       continue;
     }
-    qkv_cols = std::max(qkv_cols, kind.queryCols() + 2 * kind.kvCols());
+    qkv_cols = std::max(qkv_cols, (kind.gated ? 2 : 1) * kind.queryCols() + 2 * kind.kvCols());
+    const StateShape& state = kind.state;
+    // The gated delta rule has a factor and a decay of every head, Mamba-2 a decay.
+    state_cols = std::max(state_cols, state.channels() + state.valueCols() + 2 * state.heads);
+    mixed_cols = std::max(mixed_cols, state.channels() + 2 * state.heads);
+    value_cols = std::max(value_cols, state.valueCols());
     query_cols = std::max(query_cols, kind.queryCols());
     partial_cols = std::max(partial_cols, kind.n_heads * (kind.head_dim + kPartialExtra));
     has_convs = has_convs || kind.mixer == Mixer::kShortConv;
@@ -162,6 +170,9 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.query_stride = 2 * query_cols;
   layout.attended_stride = paddedCols(query_cols);
   layout.conv_stride = has_convs ? paddedCols(3 * model.n_embd) : 0;
+  layout.state_in_stride = paddedCols(state_cols);
+  layout.state_mixed_stride = paddedCols(mixed_cols);
+  layout.state_out_stride = paddedCols(value_cols);
   layout.gate_up_stride = paddedCols(2 * model.n_ff);
   layout.gated_stride = paddedCols(std::max(model.n_ff, model.layer_input));
   if (model.layer_input != 0) {
@@ -194,6 +205,11 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.conv = convolution.take(vector * layout.conv_stride);
   layout.convolved = convolution.take(has_convs ? vector * layout.embd_stride : 0);
 
+  PieceCounter states(ArenaKind::kActivations, kept.used());
+  layout.state_in = states.take(vector * layout.state_in_stride);
+  layout.state_mixed = states.take(vector * layout.state_mixed_stride);
+  layout.state_out = states.take(vector * layout.state_out_stride);
+
   PieceCounter feed_forward(ArenaKind::kActivations, kept.used());
   layout.gate_up = feed_forward.take(vector * layout.gate_up_stride);
   layout.gated = feed_forward.take(vector * layout.gated_stride);
@@ -216,7 +232,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     const LayerKind& kind = model.kinds[k];
     layout.padded = layout.padded || kind.n_ff % kUnit != 0 ||
                     (!kind.isLatent() && kind.queryCols() % kUnit != 0) ||
-                    kind.experts.n_ff % kUnit != 0 || model.layer_input % kUnit != 0;
+                    kind.experts.n_ff % kUnit != 0 || kind.state.valueCols() % kUnit != 0 ||
+                    model.layer_input % kUnit != 0;
   }
   const uint64_t latents_end = layoutLatents(model, chunk, mostSplits(cache), kept.used(), &layout);
   // The other products' inputs in another form are shorter than what lies there.
@@ -225,7 +242,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
     return staged.offset_bytes + staged.size_bytes;
   };
   const uint64_t end = std::max(
-      {attention.used(), latents_end, convolution.used(), feed_forward.used(), mixture.used(),
+      {attention.used(), latents_end, convolution.used(), states.used(), feed_forward.used(),
+       mixture.used(), value_cols != 0 ? endOfStaged(layout.state_mixed) : 0,
        experts.count != 0 ? endOfStaged(layout.expert_gated) : 0, endOfStaged(layout.queries),
        endOfStaged(layout.gated), has_convs ? endOfStaged(layout.convolved) : 0});
   layout.bytes = alignUp(end, kArenaGranularity);

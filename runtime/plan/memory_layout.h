@@ -122,14 +122,18 @@ struct ActivationLayout {
   BufferRef expert_gate_up;  ///< [routes][2 expert n_ff]
   BufferRef expert_gated;    ///< [routes][expert n_ff]
   BufferRef expert_out;      ///< [routes][n_embd]
-  BufferRef gate_up;         ///< [chunk][2 n_ff]
-  BufferRef gated;           ///< [chunk][n_ff]
-  uint64_t bytes = 0;        ///< of the arena
+  BufferRef state_in;     ///< [chunk]: channels and gates, before their convolution; where qkv is
+  BufferRef state_mixed;  ///< [chunk]: as StateInputsPush says
+  BufferRef state_out;    ///< [chunk][heads * value_dim]
+  BufferRef gate_up;      ///< [chunk][2 n_ff]
+  BufferRef gated;        ///< [chunk][n_ff]
+  uint64_t bytes = 0;     ///< of the arena
   uint32_t output_rows = 1;  ///< of logits that a head can make at once
 
   uint32_t embd_stride = 0, qkv_stride = 0, query_stride = 0, attended_stride = 0;
   uint32_t conv_stride = 0, gate_up_stride = 0, gated_stride = 0;
   uint32_t layer_inputs_stride = 0, scores_stride = 0;
+  uint32_t state_in_stride = 0, state_mixed_stride = 0, state_out_stride = 0;
   uint32_t compressed_stride = 0, query_heads_stride = 0, sums_stride = 0;
   uint32_t expert_gate_up_stride = 0, expert_gated_stride = 0;  ///< words
   bool padded = false;  ///< some row ends in words that are never written

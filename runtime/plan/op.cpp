@@ -131,6 +131,31 @@ void noWork(const Op&, double, OpWork*) {}
 OpColumns tailColumns(const Op& op) { return {0, op.push.tail.cols, op.push.tail.stride}; }
 void tailWork(const Op& op, double, OpWork* work) { values(op.push.tail.cols, work); }
 
+OpColumns stateInputsColumns(const Op& op) {
+  const StateInputsPush& p = op.push.state_inputs;
+  return {0, stateColumns(p).n_channels + 2 * p.heads, p.out_stride};
+}
+void stateInputsWork(const Op& op, double rows, OpWork* work) {
+  values(rows * stateInputsColumns(op).end, work);
+}
+OpColumns stateScanColumns(const Op& op) {
+  const StateScanPush& p = op.push.state_scan;
+  return {0, p.heads * p.value_dim, p.out_stride};
+}
+// A state's value is decayed, added to and used, with the delta rule twice.
+void stateScanWork(const Op& op, double rows, OpWork* work) {
+  const StateScanPush& p = op.push.state_scan;
+  work->fixed += rows * (p.delta != 0 ? 3 : 2) * p.heads * p.value_dim * p.key_dim;
+}
+OpColumns gatedNormColumns(const Op& op) {
+  const GatedNormPush& p = op.push.gated_norm;
+  return {0, p.rows * p.cols, p.out_stride};
+}
+void gatedNormWork(const Op& op, double rows, OpWork* work) {
+  const GatedNormPush& p = op.push.gated_norm;
+  values(rows * p.rows * p.cols, work);
+}
+
 OpColumns headColumns(const Op& op) {
   const HeadMatmulPush& p = op.push.head_matmul;
   const uint32_t first = p.out_first + p.first * p.out_head;
@@ -184,6 +209,9 @@ constexpr OpTraits kTraits[kOpKinds] = {
     {"expert_combine",   sizeof(ExpertCombinePush),   kOut,             false, true,  never,        combineColumns,    combineWork},
     {"fetch_experts",    sizeof(FetchExpertsPush),    kOut,             true,  false, never,        allColumns,        noWork},
     {"tail",             sizeof(TailPush),            kOut,             true,  true,  never,        tailColumns,       tailWork},
+    {"state_inputs",     sizeof(StateInputsPush),     kOut | 1u << 3,   false, true,  never,        stateInputsColumns, stateInputsWork},
+    {"state_scan",       sizeof(StateScanPush),       kOut | 1u << 3,   false, false, never,        stateScanColumns,  stateScanWork},
+    {"gated_norm",       sizeof(GatedNormPush),       kOut,             false, true,  never,        gatedNormColumns,  gatedNormWork},
     {"head_matmul",      sizeof(HeadMatmulPush),      kOut,             false, false, never,        headColumns,       headWork},
     {"latent_append",    sizeof(LatentAppendPush),    kOut | 1u << 3,   false, false, never,        allColumns,        latentAppendWork},
     {"latent_attention", sizeof(LatentAttentionPush), kOut,             false, false, never,        allColumns,        latentAttentionWork},

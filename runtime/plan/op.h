@@ -98,12 +98,15 @@ enum class OpKind : uint8_t {
   kExpertCombine,
   kFetchExperts,
   kTail,
+  kStateInputs,
+  kStateScan,
+  kGatedNorm,
   kHeadMatmul,
   kLatentAppend,
   kLatentAttention,
   kHadamard,
 };
-constexpr uint32_t kOpKinds = 22;
+constexpr uint32_t kOpKinds = 25;
 
 constexpr uint32_t kMaxOpBindings = 6;
 /// Binding that every op writes.
@@ -151,6 +154,9 @@ struct Op {
     ExpertCombinePush expert_combine;
     FetchExpertsPush fetch_experts;
     TailPush tail;
+    StateInputsPush state_inputs;
+    StateScanPush state_scan;
+    GatedNormPush gated_norm;
     HeadMatmulPush head_matmul;
     LatentAppendPush latent_append;
     LatentAttentionPush latent_attention;

@@ -62,8 +62,8 @@ class OpList {
   BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols) {
     return counted(weights_.vector(role, layer, cols));
   }
-  BufferRef vectors(TensorRole first, TensorRole second, uint32_t layer, uint32_t cols) {
-    return counted(weights_.vectors(first, second, layer, cols));
+  BufferRef vectors(std::initializer_list<VectorPart> parts, uint32_t layer) {
+    return counted(weights_.vectors(parts, layer));
   }
 
   /// So many ones: the same for all who ask for as many.

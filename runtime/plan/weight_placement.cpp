@@ -56,15 +56,19 @@ BufferRef WeightPlacement::ones(uint32_t cols) {
   return item.slice;
 }
 
-BufferRef WeightPlacement::vectors(TensorRole first, TensorRole second, uint32_t layer,
-                                   uint32_t cols) {
-  const uint64_t bytes = uint64_t{cols} * 4;
-  const BufferRef both = segments_.take(vectorBytes(2 * cols));
-  BufferRef one = both.resized(bytes);
-  uploadVector(first, layer, cols, one);
-  one.offset_bytes += bytes;
-  uploadVector(second, layer, cols, one);
-  return both;
+BufferRef WeightPlacement::vectors(std::initializer_list<VectorPart> parts, uint32_t layer) {
+  uint32_t cols = 0;
+  for (const VectorPart& part : parts) {
+    cols += part.cols;
+  }
+  const BufferRef all = segments_.take(vectorBytes(cols));
+  BufferRef one = all;
+  for (const VectorPart& part : parts) {
+    one = one.resized(uint64_t{part.cols} * 4);
+    uploadVector(part.role, layer, part.cols, one);
+    one.offset_bytes += one.size_bytes;
+  }
+  return all;
 }
 
 // A run: parts of one type that follow each other.
@@ -89,7 +93,7 @@ Status WeightPlacement::beginRun(Stack* stack) {
     if (tensor.type != file_type) {
       break;
     }
-    stack->run_rows += tensor.dims[1];
+    stack->run_rows += part->rows(tensor);
   }
   return kOk;
 }
@@ -104,12 +108,18 @@ Status WeightPlacement::placeSlice(Stack* stack) {
     const MatrixPart& part = *stack->part;
     GgufTensor tensor;
     ORIEL_TRY(find(part.role, part.layer, stack->cols, &tensor));
-    const uint32_t part_rows = static_cast<uint32_t>(tensor.dims[1]);
+    const uint32_t part_rows = part.rows(tensor);
     Upload item;
     item.tensor_offset = tensor.offset;
     item.tensor_type = tensor.type;
     item.source_row = stack->source_row;
-    item.rows = std::min(slice.rows - filled, part_rows - stack->source_row);
+    uint32_t left = part_rows - stack->source_row;
+    if (part.block != 0) {
+      const uint32_t in_block = stack->source_row % part.block;
+      item.source_row = stack->source_row / part.block * part.stride + part.first + in_block;
+      left = part.block - in_block;
+    }
+    item.rows = std::min(slice.rows - filled, left);
     item.cols = stack->cols;
     item.type = slice.type;
     item.may_stay = part.role == TensorRole::kLayerInputEmbedding;

@@ -13,6 +13,21 @@ namespace oriel {
 struct MatrixPart {
   TensorRole role;
   uint32_t layer;
+  /// Of every `stride` rows of the tensor those from `first` on, `block` of them; 0: all rows.
+  uint32_t block = 0;
+  uint32_t first = 0;
+  uint32_t stride = 0;
+
+  uint32_t rows(const GgufTensor& tensor) const {
+    const uint32_t all = static_cast<uint32_t>(tensor.dims[1]);
+    return block == 0 ? all : all / stride * block;
+  }
+};
+
+/// A vector of weights, or a small matrix row by row.
+struct VectorPart {
+  TensorRole role;
+  uint32_t cols;
 };
 
 /// Rows of a stacked matrix, of one type, that a kernel can bind.
@@ -56,8 +71,8 @@ class WeightPlacement {
   BufferRef vector(TensorRole role, uint32_t layer, uint32_t cols);
   /// So many ones.
   BufferRef ones(uint32_t cols);
-  /// Two such rows in one piece.
-  BufferRef vectors(TensorRole first, TensorRole second, uint32_t layer, uint32_t cols);
+  /// Several such rows, one behind the other.
+  BufferRef vectors(std::initializer_list<VectorPart> parts, uint32_t layer);
 
   /// Stacks the parts by rows, cuts the stack into slices, calls use(const MatrixSlice&) for each.
   template <typename Use>

@@ -36,6 +36,9 @@ def key_bias(rng, shape, layer):
     return bias
 
 
+# Where it has another name than elsewhere.
+FEED_FORWARD_NORMS = {"qwen35": "post_attention_norm.weight", "falcon-h1": "ffn_norm"}
+
 ROUTER_GAIN = 1.5  # the deviation of what experts are chosen by
 
 
@@ -43,10 +46,11 @@ def mixture_deviation(shape):
     """How much a mixture of the chosen experts' independent outputs spreads where each spreads by 1."""
     logits = np.random.default_rng(1).normal(0, ROUTER_GAIN, (4096, shape.n_experts))
     chances = 1 / (1 + np.exp(-logits)) if shape.arch == "lfm2moe" else np.exp(logits)
-    if shape.arch == "olmoe":  # the only one whose weights do not add up to 1
+    adds_up = shape.arch not in ("olmoe", "deepseek2")  # others' weights add up to 1
+    if not adds_up:
         chances /= chances.sum(1, keepdims=True)
     chosen = np.sort(chances, 1)[:, -shape.n_experts_used:]
-    if shape.arch != "olmoe":
+    if adds_up:
         chosen /= chosen.sum(1, keepdims=True)
     return math.sqrt((chosen ** 2).sum(1).mean())
 
@@ -58,8 +62,10 @@ class TensorList:
         self.shape, self.file_type, self.pure, self.rng = shape, file_type, pure, rng
         self.tensors = []
         # Multipliers are made up for where they apply.
-        self.scale = {"embedding_scale": 1.0, "residual_scale": 1.0, "logit_scale": 1.0,
-                      "attention.scale": 1 / math.sqrt(shape.head_dim), **shape.scales}
+        known = {"embedding_scale": 12.0, "residual_scale": 1.4 / math.sqrt(shape.n_layers),
+                 "logit_scale": shape.n_embd / 256} if shape.arch == "minicpm3" else {}
+        self.scale = {"embedding_scale": 1.0, "residual_scale": 1.0, "logit_scale": 1.0, **known,
+                      "attention.scale": 1 / math.sqrt(max(1, shape.head_dim)), **shape.scales}
         # What each part of a layer adds to the residual stream: enough in all to drown the token's own
         # embedding, which would else be its own successor.
         added = math.sqrt(3 / shape.n_layers)
@@ -90,9 +96,10 @@ class TensorList:
         self.matrix("token_embd.weight", shape.n_embd, shape.n_vocab, 2.5 / self.scale["embedding_scale"])
         if shape.llama3_factor:
             self.values("rope_freqs.weight", llama3_factors(shape.head_dim, shape.theta, shape.llama3_factor))
-        if shape.extra.get("rope.scaling.type") == ("string", "longrope"):
+        if shape.extra.get("rope.scaling.type") == ("string", "longrope") or shape.arch == "minicpm3":
+            turned = shape.latent.rope if shape.latent else shape.head_dim
             for length in ("long", "short"):
-                self.values(f"rope_factors_{length}.weight", np.linspace(1, 30, shape.head_dim // 2))
+                self.values(f"rope_factors_{length}.weight", np.linspace(1, 30, turned // 2))
         if shape.arch == "gemma4":
             pairs = shape.head_dim // 2  # three in four stay as they are
             self.values("rope_freqs.weight", np.where(np.arange(pairs) < pairs // 4, 1.0, 1e30))
@@ -108,7 +115,8 @@ class TensorList:
         query, keys = shape.n_heads * head_dim, shape.n_kv_heads * head_dim
         owns = shape.owns_cache(layer)
         query_gain = 1.5 / math.sqrt(self.scale["attention.scale"] * math.sqrt(shape.head_dim))
-        self.matrix("attn_q.weight", embd, query, query_gain, layer)
+        # Of each head its query, then a gate of what the head gives.
+        self.matrix("attn_q.weight", embd, 2 * query if shape.arch == "qwen35" else query, query_gain, layer)
         if owns:
             self.matrix("attn_k.weight", embd, keys, query_gain, layer)
             self.matrix("attn_v.weight", embd, keys, 1.5, layer)
@@ -127,11 +135,57 @@ class TensorList:
             self.norm("attn_q_norm.weight", query, layer, gain)
             self.norm("attn_k_norm.weight", keys, layer, gain)
 
+    def latent_attention(self, layer):
+        """Latents have an rms of 1, so that their matrices' gains are those of queries and keys."""
+        shape, latent = self.shape, self.shape.latent
+        embd, query = shape.n_embd, shape.n_heads * shape.head_dim
+        plain = shape.head_dim - latent.rope
+        if latent.query:
+            self.matrix("attn_q_a.weight", embd, latent.query, 1.0, layer)
+            self.norm("attn_q_a_norm.weight", latent.query, layer)
+            self.matrix("attn_q_b.weight", latent.query, query, 1.5, layer)
+        else:
+            self.matrix("attn_q.weight", embd, query, 1.5, layer)
+        self.matrix("attn_kv_a_mqa.weight", embd, latent.width + latent.rope, 1.5, layer)
+        self.norm("attn_kv_a_norm.weight", latent.width, layer)
+        if latent.joined:
+            self.matrix("attn_kv_b.weight", latent.width, shape.n_heads * (plain + latent.value), 1.5, layer)
+        else:
+            # Of what makes keys the columns are a head's values.
+            gain = 1.5 * math.sqrt(plain / latent.width)
+            self.matrix("attn_k_b.weight", plain, latent.width, gain, layer, shape.n_heads)
+            self.matrix("attn_v_b.weight", latent.width, latent.value, 1.5, layer, shape.n_heads)
+        self.matrix("attn_output.weight", shape.n_heads * latent.value, embd, self.branch, layer)
+
     def convolution(self, layer):
         embd = self.shape.n_embd
         self.matrix("shortconv.in_proj.weight", embd, 3 * embd, 1.5, layer)
         self.values("shortconv.conv.weight", self.rng.normal(0, 0.6, (embd, 3)), layer)
         self.matrix("shortconv.out_proj.weight", embd, embd, self.branch / 2, layer)
+
+    def state(self, layer):
+        """Heads forget within 1 to 1000 tokens: steps and rates are those that training begins with."""
+        embd, state = self.shape.n_embd, self.shape.state
+        steps = np.exp(self.rng.uniform(np.log(1e-3), np.log(0.1), state.heads))
+        rates = -self.rng.uniform(1, 16, state.heads)
+        self.values("ssm_conv1d.weight", self.rng.normal(0, 0.6, (state.channels, 4)), layer)
+        self.values("ssm_dt.bias", np.log(np.expm1(steps)), layer)
+        if state.delta:
+            self.matrix("attn_qkv.weight", embd, state.channels, 1.5, layer)
+            self.matrix("attn_gate.weight", embd, state.values, 1.5, layer)
+            self.matrix("ssm_beta.weight", embd, state.heads, 1.0, layer)
+            self.matrix("ssm_alpha.weight", embd, state.heads, 0.5, layer)
+            self.values("ssm_a", rates, layer)
+            self.norm("ssm_norm.weight", state.value_dim, layer)
+        else:
+            self.matrix("ssm_in.weight", embd, state.values + state.channels + state.heads, 1.5, layer)
+            self.values("ssm_conv1d.bias", self.rng.normal(0, 0.1, state.channels), layer)
+            self.values("ssm_a", rates[:, None], layer)
+            self.values("ssm_d", self.rng.uniform(0.5, 1.5, (state.heads, 1)), layer)
+            if state.normed:
+                group = (state.key_heads, state.values // state.key_heads)
+                self.norm("ssm_norm.weight", group, layer)
+        self.matrix("ssm_out.weight", state.values, embd, self.branch * (1.3 if state.normed else 2), layer)
 
     def feed_forward(self, layer):
         embd, ff = self.shape.n_embd, self.shape.ff_of(layer)
@@ -148,6 +202,10 @@ class TensorList:
         self.matrix("ffn_gate_exps.weight", embd, ff, 1.0, layer, count)
         self.matrix("ffn_up_exps.weight", embd, ff, 1.0, layer, count)
         self.matrix("ffn_down_exps.weight", ff, embd, self.expert_gain, layer, count)
+        if shape.n_ff_shared:
+            self.matrix("ffn_gate_shexp.weight", embd, shape.n_ff_shared, 1.0, layer)
+            self.matrix("ffn_up_shexp.weight", embd, shape.n_ff_shared, 1.0, layer)
+            self.matrix("ffn_down_shexp.weight", shape.n_ff_shared, embd, self.branch / 0.6, layer)
 
     def per_layer_input(self, layer):
         shape = self.shape
@@ -159,14 +217,20 @@ class TensorList:
         shape = self.shape
         if not self.post_norms_only:
             self.norm("attn_norm.weight", shape.n_embd, layer)
-        if shape.attends(layer):
+        if shape.latent:
+            self.latent_attention(layer)
+        elif shape.attends(layer):
             self.attention(layer)
-        else:
+        if shape.keeps_state(layer):
+            self.state(layer)
+        if not shape.attends(layer) and not shape.state:
             self.convolution(layer)
+        if not shape.n_ff:
+            return
         if self.gemma or self.post_norms_only:
             self.norm("post_attention_norm.weight", shape.n_embd, layer, self.post_norm)
         if not self.post_norms_only:
-            self.norm("ffn_norm.weight", shape.n_embd, layer)
+            self.norm(FEED_FORWARD_NORMS.get(shape.arch, "ffn_norm.weight"), shape.n_embd, layer)
         if shape.n_experts and layer >= shape.n_dense_layers:
             self.experts(layer)
         else:

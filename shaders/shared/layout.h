@@ -364,6 +364,98 @@ struct ShortConvPush {
 };
 ORIEL_CONST(kMaxConvTaps, 8u);
 
+// A recurrent state has for each of its heads a matrix S [value_dim][key_dim]. A token has for each head a value of
+// value_dim, a decay and a factor, and for each of key_heads, which heads share, a query and a key of key_dim:
+//   delta rule: S = decay S, then S += factor (value - S key) key^T; out = scale S query
+//   Mamba-2:    S = decay S + factor value key^T; out = scale S query + skip value
+// (Yang, Kautz and Hatamizadeh, "Gated Delta Networks", 2024; Dao and Gu, "Transformers are SSMs", 2024.) A slot of the
+// state's memory has, in words, the matrices [heads][value_dim][key_dim] in their format, scales of int8 behind all
+// values, and then the columns [taps - 1][channels], the last inputs of the convolution, oldest first, float32. A step
+// reads slot View::begin of its first token (zeros where count is 0) and writes View::slot: the state after its last
+// token. All its tokens are of one session.
+
+// What a state takes in. A token of `in` (StateColumns has the sums):
+//   delta rule: [channels: queries, keys, values][gates: heads * value_dim][f: heads][d: heads]
+//   Mamba-2:    [gates: heads * value_dim][channels: values, keys, queries][d: heads]
+// with queries and keys of key_heads * key_dim, values of heads * value_dim. The channels go through a causal
+// convolution over the last `taps` tokens, each for itself, and then through SiLU:
+// y_t = silu(bias + sum over j < taps of tap[j] x_(t - taps + 1 + j)). A token of `out`, in either case:
+//   [queries][keys][values][decay: heads][factor: heads]
+// The delta rule divides queries and keys by their lengths, head by head: x / max(|x|, eps). Then
+//   decay = exp(rate softplus(d + step)); factor = sigmoid(f) (delta rule) or softplus(d + step) (Mamba-2)
+// where softplus(x) = ln(1 + e^x), x itself above 20. Writes the columns of the slot, its last words.
+struct StateInputsPush {  // bindings: 0 in, 1 step, 2 out, 3 state, 4 taps, 5 gates
+  uint in_stride;
+  uint out_stride;
+  uint delta;  // 1: the delta rule; 0: Mamba-2
+  uint heads;
+  uint key_heads;
+  uint key_dim;
+  uint value_dim;
+  uint taps;      // 2 .. kMaxConvTaps
+  uint has_bias;  // 1: binding 4 is [channels][taps], then the bias [channels]; 0: no bias
+  float eps;
+  uint slot_words;  // of the state's memory
+  uint slots;
+  uint view;
+};
+// Binding 5: [heads] steps, [heads] rates, and of Mamba-2 [heads] of what goes by the state (skip).
+
+#ifdef __cplusplus
+struct StateColumns {
+  uint n_keys;      // queries, or keys
+  uint n_values;    // values, or gates
+  uint n_channels;  // queries, keys and values
+  // Columns of `in`.
+  uint channels, gates, factor, decay;
+  // Of the channels.
+  uint queries, keys, values;
+};
+template <typename Push>
+constexpr StateColumns stateColumns(const Push& p) {
+  const uint keys = p.key_heads * p.key_dim;
+  const uint values = p.heads * p.value_dim;
+  const uint all = 2 * keys + values;
+  return p.delta != 0
+             ? StateColumns{keys, values, all,     0, all, all + values, all + values + p.heads,
+                            0,    keys,   2 * keys}
+             : StateColumns{keys, values,       all,           values, 0,
+                            0,    values + all, values + keys, values, 0};
+}
+#endif
+
+struct StateScanPush {  // bindings: 0 in (StateInputsPush's out), 1 step, 2 out, 3 state, 4 gates
+  uint in_stride;
+  uint out_stride;
+  uint heads;
+  uint key_heads;
+  uint key_dim;
+  uint value_dim;
+  uint
+      delta;  // 1: the delta rule, head h has the key of h % key_heads; 0: Mamba-2, of h / (heads / key_heads)
+  uint format;  // of the matrices: 0 f32, 1 f16, 2 int8 (StateFormat)
+  float scale;
+  uint slot_words;
+  uint slots;
+  uint view;
+};
+
+// out[t][r] = norm(in[t][r] * gate) (norm_last) or norm(in[t][r]) * gate, with gate = silu or sigmoid of gates[t][r];
+// norm(x) = weight x / rms(x), or nothing. `out` may be `in`.
+struct GatedNormPush {  // bindings: 0 in, 1 step, 2 out, 3 gates, maybe 4 weight
+  uint rows;            // of a token, one after the other
+  uint cols;
+  uint in_stride;
+  uint out_stride;
+  uint gate_stride;
+  uint gate_first;  // column of `gates`
+  uint sigmoid;     // 0: silu
+  uint has_norm;
+  uint norm_last;
+  uint weight_rows;  // 1: [rows][cols] weights; 0: [cols], of all rows
+  float eps;
+};
+
 // x becomes cap * tanh(x / cap), in place, in as many rows as there are outputs.
 struct SoftCapPush {  // bindings: 0 the same as 2, 1 step, 2 out
   uint cols;

@@ -13,6 +13,7 @@
 
 #include "base/half.h"
 #include "support/float64_experts.h"
+#include "support/float64_latent.h"
 #include "support/float64_rope.h"
 #include "support/float64_weights.h"
 
@@ -128,6 +129,11 @@ class Float64Model {
       score_scale_ = givenOr("attention.scale", score_scale_);
       logit_factor_ = 1 / givenOr("logit_scale", 1);
     }
+    if (is("minicpm3")) {
+      embedding_scale_ = 12;
+      residual_scale_ = 1.4 / std::sqrt(static_cast<double>(n_layers_));
+      logit_factor_ = 256 / n;
+    }
     if (is("minicpm")) {
       embedding_scale_ = weights_.real("embedding_scale", 12);
       residual_scale_ =
@@ -175,6 +181,9 @@ class Float64Model {
 
   Vector attention(size_t layer, const std::string& prefix, const Vector& u, size_t sinks,
                    size_t window) {
+    if (latents_.there()) {
+      return latentAttention(layer, prefix, u, sinks, window);
+    }
     const size_t n_kv = n_kv_heads_[layer];
     Vector q = projection(prefix, "attn_q", u, 0, n_heads_);
     if (const size_t source = memoryOf(layer); source != layer) {
@@ -212,6 +221,26 @@ class Float64Model {
     // Where the oldest of what is kept stands: inside the cache, or where it was read.
     const size_t first = own != 0 ? n_tokens_ + 1 - keys_[layer].size() : 0;
     return product(prefix + "attn_output.weight", attend(layer, prefix, q, first, kept_sinks));
+  }
+
+  // What is remembered of a token: its latent, then its key, which is rotated when it is seen.
+  Vector latentAttention(size_t layer, const std::string& prefix, const Vector& u, size_t sinks,
+                         size_t window) {
+    Vector q =
+        weights_.has(prefix + "attn_q.weight")
+            ? product(prefix + "attn_q.weight", u)
+            : product(prefix + "attn_q_b.weight", norm(product(prefix + "attn_q_a.weight", u),
+                                                       prefix + "attn_q_a_norm.weight"));
+    Vector vector = product(prefix + "attn_kv_a_mqa.weight", u);
+    const Vector latent =
+        norm(part(vector, 0, latents_.latentCols()), prefix + "attn_kv_a_norm.weight");
+    std::copy(latent.begin(), latent.end(), vector.begin());
+    keys_[layer].push_back(vector);
+    while (keys_[layer].size() > sinks + window) {
+      keys_[layer].erase(keys_[layer].begin() + static_cast<std::ptrdiff_t>(sinks));
+    }
+    return product(prefix + "attn_output.weight",
+                   latents_.attend(prefix, q, keys_[layer], ropes_[layer], rounds_));
   }
 
   // The layer whose keys and values it reads: itself, or the last of its sort among those that have any.
@@ -405,6 +434,7 @@ class Float64Model {
 
   Float64Weights weights_;
   Float64Experts experts_{&weights_};
+  Float64Latent latents_{&weights_};
   const bool rounds_;
   size_t n_layers_ = 0, n_heads_ = 0, n_embd_ = 0, head_dim_ = 0;
   std::vector<size_t> n_kv_heads_;  ///< by layer; 0: a short convolution

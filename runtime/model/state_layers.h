@@ -1,0 +1,29 @@
+// Which layers keep a state, and what states are like: reads a file's numbers.
+#pragma once
+
+#include "model/architecture.h"
+
+namespace oriel {
+
+/// The states of all layers that keep one; nothing where the architecture has none. `normed` is left open.
+Status readState(const GgufFile& file, const Architecture& architecture, const Log& log,
+                 StateShape* state);
+
+/// What the layers' mixers are. One layer after the other.
+class MixerPattern {
+ public:
+  /// `n_blocks`: layers in the file, those that are not run included.
+  Status open(const GgufFile& file, const Architecture& architecture, uint32_t n_blocks,
+              const Log& log);
+  /// Of the next layer, which has so many heads of keys.
+  Status next(uint32_t layer, uint32_t n_kv_heads, const Log& log, Mixer* mixer);
+
+ private:
+  StateLayers states_ = StateLayers::kNone;
+  const char* of_ = "";  ///< the architecture's name
+  uint32_t interval_ = 0;
+  bool is_list_ = false;
+  GgufArrayReader flags_{GgufArray()};
+};
+
+}  // namespace oriel

@@ -1,0 +1,152 @@
+#include "plan/state.h"
+
+#include <cmath>
+
+#include "kv/memory.h"
+
+namespace oriel {
+namespace {
+
+class StateOps {
+ public:
+  StateOps(uint32_t layer, const LayerKind& kind, const BufferRef& memory,
+           const ActivationLayout& activations, const ModelDesc& model, OpList* ops)
+      : layer_(layer),
+        kind_(kind),
+        state_(kind.state),
+        delta_(kind.state.rule == StateRule::kDelta),
+        side_(memory),
+        memory_(stateOf(model, ops->plan().cache, ops->plan().formats, layer)),
+        act_(activations),
+        model_(model),
+        ops_(*ops) {}
+
+  Status emit(const Rows& in, const Rows& out) {
+    ORIEL_TRY(inputProduct(in));
+    gates_ = gates();
+    inputs();
+    scan();
+    gatedNorm();
+    return ops_.product({{TensorRole::kStateOut, layer_}},
+                        {act_.state_out, act_.state_out_stride, state_.valueCols()}, out,
+                        act_.state_in, Write::kAdd);
+  }
+
+ private:
+  Status inputProduct(const Rows& in) {
+    const Rows out = {act_.state_in, act_.state_in_stride, 0};
+    if (delta_) {
+      return ops_.product({{TensorRole::kStateIn, layer_},
+                           {TensorRole::kStateGate, layer_},
+                           {TensorRole::kStateFactor, layer_},
+                           {TensorRole::kStateDecay, layer_}},
+                          in, out, act_.state_mixed, Write::kOver);
+    }
+    return ops_.product({{TensorRole::kStateIn, layer_}}, in, out, act_.state_mixed, Write::kOver);
+  }
+
+  /// Of the heads: steps and rates, and of Mamba-2 what goes by the state.
+  BufferRef gates() {
+    const uint32_t heads = state_.heads;
+    if (delta_) {
+      return ops_.vectors({{TensorRole::kStateSteps, heads}, {TensorRole::kStateRates, heads}},
+                          layer_);
+    }
+    return ops_.vectors({{TensorRole::kStateSteps, heads},
+                         {TensorRole::kStateRates, heads},
+                         {TensorRole::kStateSkip, heads}},
+                        layer_);
+  }
+
+  BufferRef taps() {
+    const uint32_t cols = state_.channels() * state_.conv_taps;
+    if (!ops_.has(TensorRole::kStateTapsBias, layer_)) {
+      return ops_.vector(TensorRole::kStateTaps, layer_, cols);
+    }
+    return ops_.vectors(
+        {{TensorRole::kStateTaps, cols}, {TensorRole::kStateTapsBias, state_.channels()}}, layer_);
+  }
+
+  void inputs() {
+    Op op = ops_.make(OpKind::kStateInputs,
+                      {act_.state_in, act_.device_step, act_.state_mixed, side_, taps(), gates_});
+    StateInputsPush& push = op.push.state_inputs;
+    push.in_stride = act_.state_in_stride;
+    push.out_stride = act_.state_mixed_stride;
+    push.delta = delta_ ? 1 : 0;
+    push.heads = state_.heads;
+    push.key_heads = state_.key_heads;
+    push.key_dim = state_.key_dim;
+    push.value_dim = state_.value_dim;
+    push.taps = state_.conv_taps;
+    push.has_bias = ops_.has(TensorRole::kStateTapsBias, layer_) ? 1 : 0;
+    push.eps = model_.rms_eps;
+    push.slot_words = memory_.shape.head_dim;
+    push.slots = memory_.shape.ring;
+    push.view = memory_.view;
+    columns_ = stateColumns(push);
+    ops_.toBody(op);
+  }
+
+  void scan() {
+    Op op = ops_.make(OpKind::kStateScan,
+                      {act_.state_mixed, act_.device_step, act_.state_out, side_, gates_});
+    StateScanPush& push = op.push.state_scan;
+    push.in_stride = act_.state_mixed_stride;
+    push.out_stride = act_.state_out_stride;
+    push.heads = state_.heads;
+    push.key_heads = state_.key_heads;
+    push.key_dim = state_.key_dim;
+    push.value_dim = state_.value_dim;
+    push.delta = delta_ ? 1 : 0;
+    push.format = static_cast<uint32_t>(memory_.state);
+    push.scale = delta_ ? 1.0f / std::sqrt(static_cast<float>(state_.key_dim)) : 1.0f;
+    push.slot_words = memory_.shape.head_dim;
+    push.slots = memory_.shape.ring;
+    push.view = memory_.view;
+    ops_.toBody(op);
+    ops_.endFill();
+  }
+
+  // The gated delta rule norms each head and then gates, Mamba-2 gates and then norms the heads that share keys.
+  void gatedNorm() {
+    Op op = ops_.make(OpKind::kGatedNorm,
+                      {act_.state_out, act_.device_step, act_.state_out, act_.state_in});
+    GatedNormPush& push = op.push.gated_norm;
+    push.rows = delta_ ? state_.heads : state_.key_heads;
+    push.cols = state_.valueCols() / push.rows;
+    push.in_stride = push.out_stride = act_.state_out_stride;
+    push.gate_stride = act_.state_in_stride;
+    push.gate_first = columns_.gates;
+    push.has_norm = state_.normed ? 1 : 0;
+    push.norm_last = push.weight_rows = delta_ ? 0 : 1;
+    push.eps = model_.rms_eps;
+    if (state_.normed) {
+      op.bindings[op.n_bindings++] = ops_.vector(
+          TensorRole::kStateNorm, layer_, push.weight_rows != 0 ? state_.valueCols() : push.cols);
+    }
+    ops_.toBody(op);
+  }
+
+  const uint32_t layer_;
+  const LayerKind& kind_;
+  const StateShape& state_;
+  const bool delta_;
+  const BufferRef side_;
+  const Memory memory_;
+  const ActivationLayout& act_;
+  const ModelDesc& model_;
+  OpList& ops_;
+  StateColumns columns_ = {};
+  BufferRef gates_;
+};
+
+}  // namespace
+
+Status emitState(uint32_t layer, const LayerKind& kind, const BufferRef& memory,
+                 const ActivationLayout& activations, const Rows& in, const Rows& out,
+                 const ModelDesc& model, OpList* ops) {
+  return StateOps(layer, kind, memory, activations, model, ops).emit(in, out);
+}
+
+}  // namespace oriel
