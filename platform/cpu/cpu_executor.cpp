@@ -7,6 +7,8 @@
 #include "base/checked.h"
 #include "cpu/attention.h"
 #include "cpu/expert_products.h"
+#include "cpu/head_products.h"
+#include "cpu/latent_attention.h"
 #include "cpu/matmul.h"
 #include "cpu/op_groups.h"
 #include "cpu/pool.h"
@@ -38,6 +40,9 @@ class CpuExecutor final : public HostExecutor {
         small_(smallKernels(target)),
         attend_(attendKernel(target)),
         rope_append_(ropeAppendKernel(target)),
+        attend_latents_(attendLatentsKernel(target)),
+        latent_append_(latentAppendKernel(target)),
+        hadamard_(hadamardKernel(target)),
         fetch_(options.experts),
         experts_(&pool_, matmul_, small_) {
     // More threads than cores would wait for each other; tests may want just that.
@@ -570,11 +575,85 @@ class CpuExecutor final : public HostExecutor {
     }
   }
 
+  // ---- Latent attention ----
+
+  void headMatmul(const Walk& walk, const Op& op) {
+    HeadTask task;
+    task.push = op.push.head_matmul;
+    task.type = op.weights;
+    task.weights = words(op, 0);
+    task.in = floats(op, kMatmulInput);
+    task.out = floats(op, kOpOut);
+    task.n_tokens = walk.rows;
+    runHeads(task, matmul_, {at(plan_.upload), plan_.upload.size_bytes}, &pool_, walk.thread);
+  }
+
+  void latentAppend(const Walk& walk, const Op& op) {
+    LatentAppendTask task{block()};
+    const LatentAppendPush& p = task.push = op.push.latent_append;
+    task.format = op.k_format;
+    task.heads = floats(op, 0);
+    task.queries = floats(op, kOpOut);
+    task.memory = words(op, 3);
+    task.vectors = floats(op, 4);
+    const uint32_t parts = p.n_heads + 1;
+    if (walk.rows > 1) {
+      for (uint32_t t = claim(walk); t < walk.rows; t = claim(walk)) {
+        latent_append_(task, t, 0, parts);
+      }
+      return;
+    }
+    const uint32_t share =
+        static_cast<uint32_t>(ceilDiv(parts, uint64_t{pool_.size()} * kPiecesPerThread));
+    const uint32_t pieces = static_cast<uint32_t>(ceilDiv(parts, share));
+    for (uint32_t piece = claim(walk); piece < pieces; piece = claim(walk)) {
+      // From the end: storing costs more than rotating.
+      const uint32_t last = parts - piece * share;
+      latent_append_(task, 0, last - std::min(share, last), last);
+    }
+  }
+
+  // Divided as attention of one key head is.
+  void latentAttention(const Walk& walk, const Op& op) {
+    LatentAttentionTask task{block()};
+    const LatentAttentionPush& p = task.push = op.push.latent_attention;
+    task.format = op.k_format;
+    task.queries = floats(op, 0);
+    task.memory = words(op, 3);
+    task.out = floats(op, kOpOut);
+    task.n_tokens = walk.rows;
+    const uint64_t least = kAttentionPieces;
+    uint32_t share = latentTokens(p);
+    while (share > 1 && ceilDiv(walk.rows, share) * p.splits < least) {
+      share = (share + 1) / 2;
+    }
+    const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.rows, share));
+    const uint32_t at_once =
+        static_cast<uint32_t>(std::max<uint64_t>(1, uint64_t{blocks} * p.splits / (2 * least)));
+    const uint32_t shares = static_cast<uint32_t>(ceilDiv(p.splits, at_once));
+    for (uint32_t piece = claim(walk); piece < blocks * shares; piece = claim(walk)) {
+      const uint32_t split = piece % shares * at_once;
+      const uint32_t first = piece / shares * share;
+      attend_latents_(task, first, std::min(share, walk.rows - first), split,
+                      std::min(at_once, p.splits - split));
+    }
+  }
+
+  void hadamard(const Walk& walk, const Op& op) {
+    const HadamardPush& p = op.push.hadamard;
+    for (uint32_t i = claim(walk); i < walk.rows * p.rows; i = claim(walk)) {
+      hadamard_(p, floats(op, kOpOut) + uint64_t{i / p.rows} * p.stride + i % p.rows * p.cols);
+    }
+  }
+
   const SimdTarget target_;
   const MatmulKernels& matmul_;
   const SmallKernels& small_;
   const AttendFn attend_;
   const RopeAppendFn rope_append_;
+  const AttendLatentsFn attend_latents_;
+  const LatentAppendFn latent_append_;
+  const HadamardFn hadamard_;
   uint64_t row_bytes_ = 0;      // of a staged row of integers
   uint64_t private_bytes_ = 0;  // of a thread's own row, staged and as floats
   uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
@@ -612,6 +691,10 @@ const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
     {&CpuExecutor::stateInputs, nullptr},
     {nullptr, &CpuExecutor::stateScan},
     {&CpuExecutor::gatedNorm, nullptr},
+    {nullptr, &CpuExecutor::headMatmul},
+    {nullptr, &CpuExecutor::latentAppend},
+    {nullptr, &CpuExecutor::latentAttention},
+    {nullptr, &CpuExecutor::hadamard},
 };
 
 }  // namespace

@@ -25,7 +25,9 @@ constexpr uint64_t kMaxNameBytes = 65535;
 // --- Model shapes --------------------------------------------------------------------------------
 constexpr uint32_t kMaxLayers = 512;
 constexpr uint32_t kMinHeadDim = 8;
-constexpr uint32_t kMaxHeadDim = 512;  ///< the attention kernels keep one head in registers
+constexpr uint32_t kMaxHeadDim = 512;        ///< the attention kernels keep one head in registers
+constexpr uint32_t kMaxLatentDim = 512;      ///< likewise, of latent attention
+constexpr uint32_t kMaxLatentRopeDim = 128;  ///< and of the key beside a latent
 constexpr uint32_t kMaxHeads = 1024;
 constexpr uint32_t kMaxEmbedding = 1u << 17;
 constexpr uint32_t kMaxFeedForward = 1u << 19;
@@ -55,8 +57,10 @@ constexpr uint64_t kMaxAllocationBytes = 1ull << 30;
 
 // --- Cache and session ---------------------------------------------------------------------------
 constexpr uint32_t kDefaultSinks = 4;      ///< StreamingLLM: more gain nothing measurable
+constexpr uint32_t kMaxChunk = 512;        ///< tokens of a prefill batch
 constexpr uint32_t kMinAutoWindow = 64;    ///< the least window Oriel chooses by itself, tokens
 constexpr uint32_t kMaxWindow = 1u << 22;  ///< tokens; keeps every slot number within 32 bits
+constexpr uint32_t kMaxCheckpoints = 32;   ///< of states; a few are useful, each is a table's row
 /// Where a session may begin; keeps sums of positions within 64 bits, however long it goes on.
 constexpr uint64_t kMaxFirstPosition = 1ull << 62;
 

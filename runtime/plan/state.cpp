@@ -105,6 +105,7 @@ class StateOps {
     push.slots = memory_.shape.ring;
     push.view = memory_.view;
     ops_.toBody(op);
+    ops_.endFill();
   }
 
   // The gated delta rule norms each head and then gates, Mamba-2 gates and then norms the heads that share keys.
