@@ -172,7 +172,7 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
   return possible ? plan.kv_bytes_per_token : 0;
 }
 
-std::string groupLine(const oriel_layer_group& group) {
+std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
   const std::string layers = std::to_string(group.layers) + " layers ";
   const std::string window = std::to_string(group.window_tokens);
   switch (group.kind) {
@@ -186,7 +186,7 @@ std::string groupLine(const oriel_layer_group& group) {
              formatSize(group.bytes) + "\n";
     case ORIEL_LAYERS_STATE:
       return "  state       " + layers + "keep a state in two versions, " +
-             formatSize(group.bytes) + "\n";
+             formatSize(group.bytes) + " in " + stateFormatName(plan.state_format) + "\n";
   }
   return "";
 }
@@ -317,7 +317,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
           kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ", " +
           formatSize(plan.kv_bytes_per_token) + " a token\n";
   for (uint32_t i = 1; i < plan.group_count; ++i) {
-    text += groupLine(plan.groups[i]);
+    text += groupLine(plan, plan.groups[i]);
   }
   text += expertLines(plan);
   const std::string biased = layerList(plan.raised_by_bias);

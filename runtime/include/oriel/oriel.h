@@ -152,6 +152,14 @@ typedef enum oriel_kv_format {
   ORIEL_KV_INT4 = 3  /* 4.5 bits */
 } oriel_kv_format;
 
+/* How the states of recurrent layers are stored, between one step and the next. */
+typedef enum oriel_state_format {
+  ORIEL_STATE_AUTO = 0,
+  ORIEL_STATE_F32 = 1,
+  ORIEL_STATE_F16 = 2, /* 16 bits a value */
+  ORIEL_STATE_INT8 = 3 /* 8 bits a value, and an f16 scale for each 32 */
+} oriel_state_format;
+
 /* Which weights stay in the model's file and are read when tokens need them. The results are the same to the bit. */
 typedef enum oriel_on_file {
   /* Tables of which a token needs one row (Gemma 4's per-layer embeddings). Experts, too, where the model does not
@@ -245,6 +253,9 @@ typedef struct oriel_options {
    * all of them, which is faster. ORIEL_ERROR_ARGUMENT for other numbers, but not for models without experts. 0:
    * chosen, as many as fit beside the window (beside one of 4,096 tokens where none is asked for). */
   uint32_t expert_slots;
+  /* Models without recurrent layers do without. ORIEL_STATE_AUTO: f32, or f16 where the bytes that it saves lengthen
+   * the window by more than its quantisation error is expected to cost. int8 is only used where it is asked for. */
+  oriel_state_format state_format;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -580,6 +591,7 @@ typedef struct oriel_plan {
    * held; 0: there are none. */
   double expert_hit_rate;
   double file_s; /* of decode.weights_s, what reading experts and rows takes; 0: nothing, or not known */
+  oriel_state_format state_format; /* ORIEL_STATE_AUTO: no layer has a state */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there
