@@ -20,34 +20,7 @@ layout(std430, set = 0, binding = 2) buffer Out { float result[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Weight { float weight[]; };
 layout(std430, set = 0, binding = 4) readonly buffer Factor { float factor; };
 
-shared float partial[kLanes];
-
-// The sum of every lane's value, for every lane.
-float sumOfLanes(float value) {
-  const uint lane = gl_LocalInvocationIndex;
-#ifdef SUBGROUP
-  const float subgroup_sum = subgroupAdd(value);
-  if (subgroupElect()) {
-    partial[gl_SubgroupID] = subgroup_sum;
-  }
-  barrier();
-  float sum = 0.0;
-  for (uint i = 0u; i < gl_NumSubgroups; ++i) {
-    sum += partial[i];
-  }
-  return sum;
-#else
-  partial[lane] = value;
-  barrier();
-  for (uint half_width = kLanes / 2u; half_width > 0u; half_width /= 2u) {
-    if (lane < half_width) {
-      partial[lane] += partial[lane + half_width];
-    }
-    barrier();
-  }
-  return partial[0];
-#endif
-}
+#include "lib/sum_of_lanes.glsl"
 
 // Grid (rows, tokens or outputs). A lane reads what it writes and nothing else, so
 // that in place no lane waits for another.

@@ -20,6 +20,8 @@ constexpr uint32_t kSoftwareLanes = 8;
 constexpr uint32_t kTopBlocksLanes = 128;
 /// Of kernels that route: as many as every device allows, for what one workgroup does.
 constexpr uint32_t kRouteLanes = 128;
+/// Of gated_norm: as many as every device allows, for rows may be long and few.
+constexpr uint32_t kGatedNormLanes = 128;
 /// Workgroups along one side of a grid that every device allows, less what rounds.
 constexpr uint32_t kMaxGridSide = 32768;
 /// How matmul divides its work: matmul.comp says what the numbers are. More rows a lane reuse each
@@ -84,6 +86,34 @@ constexpr uint32_t attentionSharedBytes(AttentionShape shape, uint32_t lane_octe
 }
 static_assert(attentionSharedBytes(kGpuAttention, 2) <= 16384, "attention's scores and totals");
 static_assert(attentionSharedBytes(kSoftwareAttention, 8) <= 16384, "likewise");
+
+/// How state_scan divides its work: see shaders/state_scan.comp.
+struct ScanShape {
+  uint32_t lanes;
+  uint32_t pieces;
+  uint32_t rows;
+  uint32_t tokens;
+};
+/// A row a lane, as with attention.
+constexpr ScanShape kSoftwareScan = {8, 1, 1, 0};
+/// A token: as many lanes as there can be, for all that matters is to read the state and to write it.
+constexpr ScanShape kGpuDecodeScan = {64, 8, 1, 1};
+/// Tokens one after the other: fewer lanes add up, and have more to do between that.
+constexpr ScanShape kGpuChunkScan = {64, 4, 1, 8};
+/// Lanes that keep a GPU busy: with more, each takes two rows, and reads keys and queries half as often.
+constexpr uint32_t kEnoughLanes = 16384;
+/// Values of keys, and as many of queries, that are staged; of rows that are wider than this a lane has one.
+constexpr uint32_t kScanStaged = 1024;
+constexpr uint32_t kTwoRowsDim = 128;
+constexpr uint32_t scanSharedBytes(uint32_t key_dim, ScanShape shape) {
+  const uint32_t rows = shape.lanes / shape.pieces * shape.rows;
+  const uint32_t groups = key_dim / kUnit;
+  return 4 * (2 * kScanStaged + shape.tokens * (rows + 2) + 2 * (2 * shape.rows + 1) * shape.lanes +
+              rows * groups * (shape.pieces + 1));
+}
+static_assert(scanSharedBytes(kTwoRowsDim, {64, 4, 2, 8}) <= 16384, "state_scan's rows and tokens");
+static_assert(scanSharedBytes(256, kGpuDecodeScan) <= 16384, "likewise");
+static_assert(scanSharedBytes(256, kGpuChunkScan) <= 16384, "likewise");
 
 uint32_t workgroups(uint32_t items, uint32_t per_group) {
   return static_cast<uint32_t>(ceilDiv(items, per_group));
@@ -297,6 +327,43 @@ const char* divideConv(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
+// A workgroup per token and head of queries, of keys or of values.
+const char* divideStateInputs(const Op& op, const Given& given, Kernel* kernel) {
+  const StateInputsPush& push = op.push.state_inputs;
+  kernel->constants[0] = given.caps.isSoftware() ? kSoftwareLanes : kLanes;
+  kernel->grid[0] = 2 * push.key_heads + push.heads;
+  kernel->grid[1] = given.rows;
+  return "";
+}
+
+const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
+  const StateScanPush& push = op.push.state_scan;
+  const uint32_t key_dim = static_cast<uint32_t>(alignUp(push.key_dim, kUnit));
+  ScanShape shape = given.caps.isSoftware() ? kSoftwareScan
+                    : given.rows == 1       ? kGpuDecodeScan
+                                            : kGpuChunkScan;
+  if (shape.tokens > 1) {
+    const uint32_t lanes = push.heads * push.value_dim * shape.pieces;
+    shape.rows = key_dim <= kTwoRowsDim && lanes / 2 >= kEnoughLanes ? 2 : 1;
+    shape.tokens = std::min(shape.tokens, kScanStaged / key_dim);
+  }
+  const bool quads = (push.slot_words | push.in_stride | push.key_dim) % 4 == 0;
+  const uint32_t constants[] = {shape.lanes,  push.key_dim, shape.pieces, shape.rows,
+                                shape.tokens, push.format,  push.delta,   quads ? 1u : 0u};
+  static_assert(sizeof(constants) == sizeof(kernel->constants), "as state_scan.comp has them");
+  std::copy(constants, constants + kMaxSpecConstants, kernel->constants);
+  kernel->grid[0] = workgroups(push.value_dim, shape.lanes / shape.pieces * shape.rows);
+  kernel->grid[1] = push.heads;
+  return "";
+}
+
+const char* divideGatedNorm(const Op& op, const Given& given, Kernel* kernel) {
+  kernel->constants[0] = given.caps.isSoftware() ? kSoftwareLanes : kGatedNormLanes;
+  kernel->grid[0] = op.push.gated_norm.rows;
+  kernel->grid[1] = given.rows;
+  return "";
+}
+
 // Lanes go on by the width of the grid where there are more columns than that.
 const char* divideCap(const Op& op, const Given& given, Kernel* kernel) {
   divideItems(op.push.soft_cap.cols, given.rows, kernel);
@@ -367,6 +434,9 @@ constexpr KernelKind kKinds[kOpKinds] = {
     {NameOf::kNothing, false, divideCombine},
     {NameOf::kNothing, false, nullptr},
     {NameOf::kNothing, false, divideTail},
+    {NameOf::kNothing, false, divideStateInputs},
+    {NameOf::kNothing, true, divideStateScan},
+    {NameOf::kNothing, false, divideGatedNorm},
 };
 
 // "_q4_0"; "_f16" where keys and values are stored alike, else "_<keys>_<values>".

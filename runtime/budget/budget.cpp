@@ -15,7 +15,6 @@ constexpr uint32_t kMaxAutoChunk = 64;
 // Experts share the tokens of a chunk: of 256, each of 32 experts of which tokens use 4 has 32. With 64 that would be
 // 8, and unpacking its weights nearly half of the work.
 constexpr uint32_t kMaxAutoChunkOfExperts = 256;
-constexpr uint32_t kMaxChunk = 512;
 // A chunk is affordable from the window on that is this many times as long, and of whose cache the bytes
 // that the chunk adds (activations, ring slack) are one part in so many.
 constexpr uint32_t kWindowPerChunk = 8;

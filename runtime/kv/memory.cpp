@@ -36,7 +36,7 @@ CacheShape viewShape(const LayerView& view, const CacheShape& cache) {
     case ViewKind::kState:
       shape.sinks = 0;
       shape.window = 1;
-      shape.ring = kStateSlots;
+      shape.ring = kStateSlots + cache.checkpoints;
       break;
   }
   return shape;

@@ -111,7 +111,7 @@ constexpr ModelShape kShapes[] = {
     {"phi-4-mini", "phi3", 32, 24, 8, 128, 3072, 8192, 200064, 131072, kTied},
     {"falcon-180b", "falcon", 80, 232, 8, 64, 14848, 59392, 65024, 2048, kPlainFeedForward | kNormBias},
     {"falcon-h1-0.5b", "falcon-h1", 36, 8, 2, 64, 1024, 2048, 32784, 16384, kOtherWeights, mamba2("b", 1536, 128)},
-    {"falcon-h1-1.5b", "falcon-h1", 24, 8, 2, 128, 2048, 4096, 65537, 131072, kOtherWeights, mamba2("b", 3072, 256)},
+    {"falcon-h1-1.5b", "falcon-h1", 24, 8, 2, 128, 2048, 4608, 65537, 131072, kOtherWeights, mamba2("b", 3072, 256)},
     {"gemma-2-2b", "gemma2", 26, 8, 4, 256, 2304, 9216, 256000, 8192, kGemma2, sliding("sa", 4096)},
     {"gemma-3-270m", "gemma3", 18, 4, 1, 256, 640, 2048, 262144, 32768, kGemma3, sliding(kGemma3Sorts, 512)},
     {"gemma-3-1b", "gemma3", 26, 4, 1, 256, 1152, 6912, 262144, 32768, kGemma3, sliding(kGemma3Sorts, 512)},

@@ -1,7 +1,7 @@
 """Vocabularies of true size made of made-up words, as the keys of a GGUF file.
 
-Families: smollm, qwen2, llama-bpe, lfm2, granite, granite3, olmo, olmo2, exaone4, hunyuan-dense and tekken
-(byte-level BPE), llama-spm and gemma-spm (SentencePiece), gemma4 (merges over characters, bytes for others).
+Families: smollm, qwen2, qwen35, llama-bpe, lfm2, granite, granite3, olmo, olmo2, exaone4, hunyuan-dense, tekken
+and falcon-h1 (byte-level BPE), llama-spm and gemma-spm (SentencePiece), gemma4 (merges over characters, bytes for others).
 Special tokens, their ids and what the files say besides are those of the published vocabularies; of those from
 lfm2 on the pieces that chats are made of, others by numbers.
 """
@@ -109,6 +109,20 @@ def add_bpe(meta, family, n_vocab, pre, rng):
                        "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>",
                        "<|repo_name|>", "<|file_sep|>"] + [f"[PAD{i}]" for i in range(271)],
                   {"bos": "<|endoftext|>", "eos": "<|im_end|>", "padding": "<|endoftext|>"}),
+        "qwen35": ([], ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>",
+                        "<|object_ref_end|>", "<|box_start|>", "<|box_end|>", "<|quad_start|>",
+                        "<|quad_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>",
+                        "<|image_pad|>", "<|video_pad|>", "<tool_call>", "</tool_call>",
+                        "<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>",
+                        "<|repo_name|>", "<|file_sep|>", "<tool_response>", "</tool_response>",
+                        "<think>", "</think>"] + [f"[PAD{i}]" for i in range(250)],
+                   {"bos": "<|endoftext|>", "eos": "<|im_end|>", "padding": "<|endoftext|>"}),
+        "falcon-h1": ([">>TITLE<<", ">>ABSTRACT<<", ">>INTRODUCTION<<", ">>SUMMARY<<", ">>COMMENT<<",
+                       ">>ANSWER<<", ">>QUESTION<<", ">>DOMAIN<<", ">>PREFIX<<", ">>SUFFIX<<",
+                       ">>MIDDLE<<", "<|end_of_text|>", "<|im_start|>", "<|im_end|>", "<|pad|>",
+                       "<|begin_of_text|>"], [],
+                      {"bos": "<|begin_of_text|>", "eos": "<|end_of_text|>", "eot": "<|im_end|>",
+                       "padding": "<|pad|>"}),
         "llama-bpe": ([], ["<|begin_of_text|>", "<|end_of_text|>", "<|reserved_special_token_0|>",
                            "<|reserved_special_token_1|>", "<|finetune_right_pad_id|>",
                            "<|reserved_special_token_2|>", "<|start_header_id|>",
@@ -256,6 +270,8 @@ def chat_template(family):
         "llama-bpe": ("'<|start_header_id|>' + m.role + '<|end_header_id|>\\n\\n'", "'<|eot_id|>'",
                       "{{ bos_token }}"),
         "lfm2": ("'<|im_start|>' + m.role + '\\n'", "'<|im_end|>\\n'", "{{ bos_token }}"),
+        "qwen35": ("'<|im_start|>' + m.role + '\\n'", "'<|im_end|>\\n'", ""),
+        "falcon-h1": ("'<|im_start|>' + m.role + '\\n'", "'<|im_end|>\\n'", ""),
         "granite": ("'<|start_of_role|>' + m.role + '<|end_of_role|>'", "'<|end_of_text|>\\n'", ""),
         "granite3": ("'<|start_of_role|>' + m.role + '<|end_of_role|>'", "'<|end_of_text|>\\n'", ""),
         "olmo": ("'<|' + m.role + '|>\\n'", "'\\n'", "{{ bos_token }}"),

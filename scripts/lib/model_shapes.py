@@ -4,6 +4,27 @@ import math
 
 
 @dataclasses.dataclass
+class State:
+    """Recurrent states: of each head a matrix, behind a convolution over 4 tokens."""
+    heads: int
+    key_heads: int  # groups of heads with the same keys and queries
+    key_dim: int
+    value_dim: int
+    delta: bool = False  # the gated delta rule; else Mamba-2
+    beside: bool = False  # in every layer, beside attention
+    normed: bool = True
+
+    @property
+    def values(self):
+        return self.heads * self.value_dim
+
+    @property
+    def channels(self):
+        """What is convolved: queries, keys and values."""
+        return self.values + 2 * self.key_heads * self.key_dim
+
+
+@dataclasses.dataclass
 class Shape:
     name: str
     arch: str
@@ -22,11 +43,14 @@ class Shape:
     llama3_factor: float = 0  # of rope_freqs; 0: none
     local_window: int = 0
     says_head_dim: bool = True
-    attention_layers: tuple = ()  # of lfm2; the others convolve
+    attention_layers: tuple = ()  # where others convolve or keep states
+    attention_period: int = 0  # the same: every so manieth
+    state: object = None  # a State
     kv_list: bool = False  # the number of KV heads once for each layer
     n_experts: int = 0
     n_experts_used: int = 0
     n_ff_expert: int = 0  # 0: as n_ff
+    n_ff_shared: int = 0  # of an expert that every token takes
     n_dense_layers: int = 0  # the first ones, without experts
     local_period: int = 0  # of gemma4: every so manieth layer sees all, the others the window
     local_head_dim: int = 0  # of gemma4's windowed layers
@@ -39,7 +63,14 @@ class Shape:
     extra: dict = dataclasses.field(default_factory=dict)
 
     def attends(self, layer):
+        if self.attention_period:
+            return (layer + 1) % self.attention_period == 0
+        if self.state and not self.attention_layers:
+            return self.state.beside
         return not self.attention_layers or layer in self.attention_layers
+
+    def keeps_state(self, layer):
+        return bool(self.state) and (self.state.beside or not self.attends(layer))
 
     def kv_heads_by_layer(self):
         return [self.n_kv_heads if self.attends(layer) else 0 for layer in range(self.n_layers)]
@@ -58,7 +89,8 @@ class Shape:
 
     @property
     def norms_heads(self):
-        return self.arch in ("qwen3", "qwen3moe", "gemma3", "gemma4", "hunyuan-dense", "exaone4", "lfm2", "lfm2moe")
+        return self.arch in ("qwen3", "qwen3moe", "gemma3", "gemma4", "hunyuan-dense", "exaone4", "lfm2", "lfm2moe",
+                             "qwen35")
 
     @property
     def norms_rows(self):
@@ -81,10 +113,21 @@ def expert_keys(shape):
     keys = {"expert_count": ("uint32", shape.n_experts), "expert_used_count": ("uint32", shape.n_experts_used)}
     if shape.n_ff_expert:
         keys["expert_feed_forward_length"] = ("uint32", shape.n_ff_expert)
+    if shape.n_ff_shared:
+        keys["expert_shared_feed_forward_length"] = ("uint32", shape.n_ff_shared)
     if shape.arch == "lfm2moe":
         keys["leading_dense_block_count"] = ("uint32", shape.n_dense_layers)
         keys["expert_gating_func"] = ("uint32", 2)  # sigmoid
     return keys
+
+
+def state_keys(shape):
+    state = shape.state
+    keys = {"ssm.conv_kernel": 4, "ssm.state_size": state.key_dim, "ssm.group_count": state.key_heads,
+            "ssm.inner_size": state.values, "ssm.time_step_rank": state.heads}
+    if shape.attention_period:
+        keys["full_attention_interval"] = shape.attention_period
+    return {name: ("uint32", value) for name, value in keys.items()}
 
 
 def file_keys(shape):
@@ -94,19 +137,24 @@ def file_keys(shape):
             "attention.head_count": ("uint32", shape.n_heads),
             "attention.head_count_kv": ("int32s", shape.kv_heads_by_layer()) if shape.kv_list
                                        else ("uint32", shape.n_kv_heads)}
-    if shape.says_head_dim:
+    if not shape.n_heads:
+        del keys["attention.head_count_kv"]
+    elif shape.says_head_dim:
         keys["attention.key_length"] = keys["attention.value_length"] = ("uint32", shape.head_dim)
     if shape.arch == "llama":
         keys.update({"vocab_size": ("uint32", shape.n_vocab), "rope.dimension_count": ("uint32", shape.head_dim)})
     if shape.local_window:
         keys["attention.sliding_window"] = ("uint32", shape.local_window)
-    keys["rope.freq_base"] = ("float32", shape.theta)
+    if shape.theta:
+        keys["rope.freq_base"] = ("float32", shape.theta)
     keys["attention.layer_norm_rms_epsilon"] = ("float32", shape.epsilon)
     keys.update({name: ("float32", value) for name, value in shape.scales.items()})
     if shape.arch == "gemma4":
         keys.update(gemma4_keys(shape))
     if shape.n_experts:
         keys.update(expert_keys(shape))
+    if shape.state:
+        keys.update(state_keys(shape))
     return {**keys, **shape.extra}
 
 
@@ -138,6 +186,37 @@ def gemma4(name, layers, embd, kv_heads, ff, period, shared, doubles_ff):
                  local_window=512, local_period=period, local_head_dim=256, n_shared_layers=shared,
                  doubles_ff=doubles_ff, per_layer_width=256,
                  extra={"vocab_size": ("uint32", 262144), "final_logit_softcapping": ("float32", 30.0)})
+
+
+def qwen35(name, layers, embd, heads, kv_heads, ff, value_heads):
+    """A quarter of a head turns: sections for text and two more of pictures cover all of its 32 pairs."""
+    return Shape(name, "qwen35", layers, embd, heads, kv_heads, 256, ff, 248320, 262144, 1e7, 1e-6, "qwen35",
+                 attention_period=4, state=State(value_heads, 16, 128, 128, delta=True),
+                 extra={"vocab_size": ("uint32", 248320), "rope.dimension_count": ("uint32", 64),
+                        "rope.dimension_sections": ("int32s", [11, 11, 10, 0])})
+
+
+def granite_hybrid(name, attention_layers, layers, embd, heads, kv_heads, head_dim, ff, state_heads, residual, logits,
+                   **experts):
+    """No positions are encoded; what would turn, and how far the model was trained, is stated all the same."""
+    scales = {"embedding_scale": 12.0, "attention.scale": 1 / head_dim, "residual_scale": residual,
+              "logit_scale": logits}
+    state = State(state_heads, 1, 128, 2 * embd // state_heads)
+    return Shape(name, "granitehybrid", layers, embd, heads, kv_heads, head_dim, ff, 100352, 1 << 20, 1e4, 1e-5,
+                 "granite", says_head_dim=False, attention_layers=attention_layers, kv_list=True, state=state,
+                 scales=scales, extra={**sizes(100352, head_dim), "rope.scaling.finetuned": ("bool", False)},
+                 **experts)
+
+
+def falcon_h1(name, layers, embd, head_dim, ff, n_vocab, context, tied, state):
+    return Shape(name, "falcon-h1", layers, embd, 8, 2, head_dim, ff, n_vocab, context, 1e11, 1e-5, "falcon-h1",
+                 tied=tied, state=dataclasses.replace(state, beside=True, normed=False),
+                 extra={"vocab_size": ("uint32", n_vocab)})
+
+
+def mamba2(name, layers, embd):
+    return Shape(name, "mamba2", layers, embd, 0, 0, 0, 0, 50288, 1 << 20, 0, 1e-5, "olmo", says_head_dim=False,
+                 state=State(2 * embd // 64, 1, 128, 64), extra={"vocab_size": ("uint32", 50288)})
 
 
 def sizes(n_vocab, head_dim):
@@ -203,6 +282,19 @@ SHAPES = [
           tied=False, says_head_dim=False, n_experts=64, n_experts_used=8, extra=sizes(50304, 128)),
     Shape("Qwen3-30B-A3B", "qwen3moe", 48, 2048, 32, 4, 128, 6144, 151936, 40960, 1e6, 1e-6, "qwen2",
           tied=False, n_experts=128, n_experts_used=8, n_ff_expert=768, extra=sizes(151936, 128)),
+    qwen35("Qwen3.5-0.8B", 24, 1024, 8, 2, 3584, 16),
+    qwen35("Qwen3.5-2B", 24, 2048, 8, 2, 6144, 16),
+    qwen35("Qwen3.5-4B", 32, 2560, 16, 4, 9216, 32),
+    granite_hybrid("Granite-4.0-H-350M", (10, 13, 17, 27), 32, 768, 12, 4, 64, 2048, 48, 0.246, 3.0),
+    granite_hybrid("Granite-4.0-H-1B", (5, 15, 25, 35), 40, 1536, 12, 4, 128, 4096, 48, 0.22, 6.0),
+    granite_hybrid("Granite-4.0-H-Micro", (5, 15, 25, 35), 40, 2048, 32, 8, 64, 8192, 64, 0.22, 8.0),
+    granite_hybrid("Granite-4.0-H-Tiny", (5, 15, 25, 35), 40, 1536, 12, 4, 128, 512, 48, 0.22, 6.0,
+                   n_experts=64, n_experts_used=6, n_ff_shared=1024),
+    falcon_h1("Falcon-H1-Tiny-90M", 24, 512, 64, 768, 32768, 262144, True, State(24, 1, 64, 32)),
+    falcon_h1("Falcon-H1-0.5B", 36, 1024, 64, 2048, 32784, 16384, False, State(24, 1, 128, 64)),
+    falcon_h1("Falcon-H1-1.5B", 24, 2048, 128, 4608, 65537, 131072, False, State(48, 1, 256, 64)),
+    mamba2("Mamba2-130M", 24, 768),
+    mamba2("Mamba2-370M", 48, 1024),
 ]
 
 
@@ -224,17 +316,33 @@ def with_layers(shape, n_layers):
     return dataclasses.replace(shape, n_layers=n_layers, n_shared_layers=shared)
 
 
+def tiny_state(shape):
+    """States of 32 or so, with as many heads to a group as before."""
+    state = shape.state
+    ratio = state.heads // state.key_heads if state.delta else 4
+    groups = 2 if state.delta else 1
+    # Mamba-2 of granitehybrid and mamba2 is twice as wide as the model.
+    wide = not state.delta and not state.beside
+    return dataclasses.replace(state, heads=groups * ratio, key_heads=groups, key_dim=32,
+                               value_dim=2 * shape.n_embd // (groups * ratio) if wide else 32)
+
+
 def tiny(shape):
     """The same kind of model, small enough for a test: one KV head, the same queries per KV head."""
-    group = shape.n_heads // shape.n_kv_heads
+    group = shape.n_heads // max(1, shape.n_kv_heads)
     heads_fill = shape.arch in ("lfm2", "lfm2moe", "exaone4", "olmo2", "olmoe") or not shape.says_head_dim
-    width = group * shape.head_dim if heads_fill else 256
+    width = group * shape.head_dim if group and heads_fill else 256
     small = dataclasses.replace(with_vocabulary(shape, 2048), n_layers=3, n_embd=width, n_heads=group,
-                                n_kv_heads=1, n_ff=512)
+                                n_kv_heads=min(1, group), n_ff=512 if shape.n_ff else 0)
     if shape.n_experts:
         small = dataclasses.replace(small, n_experts=6, n_experts_used=2, n_dense_layers=min(1, shape.n_dense_layers),
-                                    n_ff=512 if shape.n_ff_expert else 64, n_ff_expert=64 if shape.n_ff_expert else 0)
+                                    n_ff=512 if shape.n_ff_expert else 64, n_ff_expert=64 if shape.n_ff_expert else 0,
+                                    n_ff_shared=64 if shape.n_ff_shared else 0)
     if shape.arch == "gemma4":
         small = dataclasses.replace(small, n_layers=6, n_heads=2, n_ff=256, n_shared_layers=2, local_period=2,
                                     per_layer_width=64)
+    if shape.state:
+        layers = 4 if shape.attention_period else 3
+        small = dataclasses.replace(small, n_layers=layers, state=tiny_state(small),
+                                    attention_layers=(1,) if shape.attention_layers else ())
     return small

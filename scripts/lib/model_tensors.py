@@ -36,6 +36,9 @@ def key_bias(rng, shape, layer):
     return bias
 
 
+# Where it has another name than elsewhere.
+FEED_FORWARD_NORMS = {"qwen35": "post_attention_norm.weight", "falcon-h1": "ffn_norm"}
+
 ROUTER_GAIN = 1.5  # the deviation of what experts are chosen by
 
 
@@ -59,7 +62,7 @@ class TensorList:
         self.tensors = []
         # Multipliers are made up for where they apply.
         self.scale = {"embedding_scale": 1.0, "residual_scale": 1.0, "logit_scale": 1.0,
-                      "attention.scale": 1 / math.sqrt(shape.head_dim), **shape.scales}
+                      "attention.scale": 1 / math.sqrt(max(1, shape.head_dim)), **shape.scales}
         # What each part of a layer adds to the residual stream: enough in all to drown the token's own
         # embedding, which would else be its own successor.
         added = math.sqrt(3 / shape.n_layers)
@@ -108,7 +111,8 @@ class TensorList:
         query, keys = shape.n_heads * head_dim, shape.n_kv_heads * head_dim
         owns = shape.owns_cache(layer)
         query_gain = 1.5 / math.sqrt(self.scale["attention.scale"] * math.sqrt(shape.head_dim))
-        self.matrix("attn_q.weight", embd, query, query_gain, layer)
+        # Of each head its query, then a gate of what the head gives.
+        self.matrix("attn_q.weight", embd, 2 * query if shape.arch == "qwen35" else query, query_gain, layer)
         if owns:
             self.matrix("attn_k.weight", embd, keys, query_gain, layer)
             self.matrix("attn_v.weight", embd, keys, 1.5, layer)
@@ -133,6 +137,30 @@ class TensorList:
         self.values("shortconv.conv.weight", self.rng.normal(0, 0.6, (embd, 3)), layer)
         self.matrix("shortconv.out_proj.weight", embd, embd, self.branch / 2, layer)
 
+    def state(self, layer):
+        """Heads forget within 1 to 1000 tokens: steps and rates are those that training begins with."""
+        embd, state = self.shape.n_embd, self.shape.state
+        steps = np.exp(self.rng.uniform(np.log(1e-3), np.log(0.1), state.heads))
+        rates = -self.rng.uniform(1, 16, state.heads)
+        self.values("ssm_conv1d.weight", self.rng.normal(0, 0.6, (state.channels, 4)), layer)
+        self.values("ssm_dt.bias", np.log(np.expm1(steps)), layer)
+        if state.delta:
+            self.matrix("attn_qkv.weight", embd, state.channels, 1.5, layer)
+            self.matrix("attn_gate.weight", embd, state.values, 1.5, layer)
+            self.matrix("ssm_beta.weight", embd, state.heads, 1.0, layer)
+            self.matrix("ssm_alpha.weight", embd, state.heads, 0.5, layer)
+            self.values("ssm_a", rates, layer)
+            self.norm("ssm_norm.weight", state.value_dim, layer)
+        else:
+            self.matrix("ssm_in.weight", embd, state.values + state.channels + state.heads, 1.5, layer)
+            self.values("ssm_conv1d.bias", self.rng.normal(0, 0.1, state.channels), layer)
+            self.values("ssm_a", rates[:, None], layer)
+            self.values("ssm_d", self.rng.uniform(0.5, 1.5, (state.heads, 1)), layer)
+            if state.normed:
+                group = (state.key_heads, state.values // state.key_heads)
+                self.norm("ssm_norm.weight", group, layer)
+        self.matrix("ssm_out.weight", state.values, embd, self.branch * (1.3 if state.normed else 2), layer)
+
     def feed_forward(self, layer):
         embd, ff = self.shape.n_embd, self.shape.ff_of(layer)
         self.matrix("ffn_gate.weight", embd, ff, 1.0, layer)
@@ -148,6 +176,10 @@ class TensorList:
         self.matrix("ffn_gate_exps.weight", embd, ff, 1.0, layer, count)
         self.matrix("ffn_up_exps.weight", embd, ff, 1.0, layer, count)
         self.matrix("ffn_down_exps.weight", ff, embd, self.expert_gain, layer, count)
+        if shape.n_ff_shared:
+            self.matrix("ffn_gate_shexp.weight", embd, shape.n_ff_shared, 1.0, layer)
+            self.matrix("ffn_up_shexp.weight", embd, shape.n_ff_shared, 1.0, layer)
+            self.matrix("ffn_down_shexp.weight", shape.n_ff_shared, embd, self.branch / 0.6, layer)
 
     def per_layer_input(self, layer):
         shape = self.shape
@@ -161,12 +193,16 @@ class TensorList:
             self.norm("attn_norm.weight", shape.n_embd, layer)
         if shape.attends(layer):
             self.attention(layer)
-        else:
+        if shape.keeps_state(layer):
+            self.state(layer)
+        if not shape.attends(layer) and not shape.state:
             self.convolution(layer)
+        if not shape.n_ff:
+            return
         if self.gemma or self.post_norms_only:
             self.norm("post_attention_norm.weight", shape.n_embd, layer, self.post_norm)
         if not self.post_norms_only:
-            self.norm("ffn_norm.weight", shape.n_embd, layer)
+            self.norm(FEED_FORWARD_NORMS.get(shape.arch, "ffn_norm.weight"), shape.n_embd, layer)
         if shape.n_experts and layer >= shape.n_dense_layers:
             self.experts(layer)
         else:

@@ -42,10 +42,6 @@ uint sideWords(uint n_kv_heads, uint sinks, uint ring, uint words, uint scales) 
 }
 
 // What codes stand for, before the scale; docs/kv-formats.md says where the levels come from.
-vec4 int8Values(uint word) {
-  const int bytes = int(word);
-  return vec4(ivec4(bytes << 24, bytes << 16, bytes << 8, bytes) >> 24);
-}
 float int4Value(uint code) {
   const float t = float(int(code)) - 7.875;
   return t + t * t * t * (1.0 / 128.0);  // exact in every order

@@ -1,5 +1,6 @@
 // Scales and codes of the low-bit formats, to the same rounding as runtime/kv/quantise.cpp: every
-// operation that decides a code is `precise`. Needs values[], scales[], kHeadDim, kLanes, lib/kv.glsl.
+// operation that decides a code is `precise`. Needs values[], scales[], kHeadDim, kLanes, lib/kv.glsl,
+// lib/int8.glsl.
 const uint kCandidates = 16u;
 const float kCandidate[kCandidates] =
     float[](-270.0, -220.0, -215.0, -210.0, -205.0, -185.0, -180.0, -175.0, -170.0, -165.0, -160.0,
@@ -9,12 +10,6 @@ shared float extremes[kGroups];
 shared float errors[kGroups * kCandidates];
 
 uint groupEnd(uint group) { return min((group + 1u) * kKvGroup, kHeadDim); }
-
-uint int8Code(float value, uint scale_bits) {
-  const float scale = exactHalf(scale_bits);
-  const float inverse = scale != 0.0 ? 1.0 / scale : 0.0;
-  return uint(int(roundEven(clamp(value * inverse, -127.0, 127.0)))) & 0xffu;
-}
 
 // Number of borders between levels that `value` exceeds; `scale` is positive or zero.
 uint int4CodeOf(float value, float scale) {
@@ -45,8 +40,7 @@ void chooseScales(uint lane, uint bits) {
       extreme = abs(values[i]) > abs(extreme) ? values[i] : extreme;
     }
     extremes[g] = extreme;
-    precise float scale = abs(extreme) * (1.0 / 127.0);
-    scales[g] = toHalfBits(scale);
+    scales[g] = int8ScaleBits(abs(extreme));
   }
   barrier();
   if (bits == 8u) {

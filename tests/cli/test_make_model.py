@@ -167,6 +167,35 @@ def test_files_with_experts_say_what_published_ones_say():
          {"blk.0.attn_q_norm.weight": (128,), "blk.0.ffn_gate_exps.weight": (256, 64, 6)})
 
 
+def test_files_with_states_say_what_published_ones_say():
+    keys, dims = says("qwen3.5-0.8b",
+                      {"attention.head_count_kv": 1, "attention.key_length": 256, "full_attention_interval": 4,
+                       "rope.dimension_count": 64, "rope.dimension_sections": [11, 11, 10, 0], "rope.freq_base": 1e7,
+                       "ssm.conv_kernel": 4, "ssm.state_size": 32, "ssm.group_count": 2, "ssm.time_step_rank": 2,
+                       "ssm.inner_size": 64},
+                      {"blk.0.attn_qkv.weight": (256, 192), "blk.0.attn_gate.weight": (256, 64),
+                       "blk.1.ssm_conv1d.weight": (4, 192), "blk.1.ssm_conv1d.bias": None, "blk.1.ssm_a": (2,),
+                       "blk.2.ssm_beta.weight": (256, 2), "blk.2.ssm_dt.bias": (2,), "blk.2.ssm_norm.weight": (32,),
+                       "blk.3.attn_q.weight": (256, 2048), "blk.3.post_attention_norm.weight": (256,),
+                       "blk.3.ffn_norm.weight": None, "blk.3.ssm_a": None})
+    check("its vocabulary", keys["tokenizer.ggml.pre"] == "qwen35")
+    says("qwen3.5-4b", {"ssm.group_count": 2, "ssm.time_step_rank": 4})
+    says("granite-4.0-h-350m",
+         {"attention.head_count_kv": [0, 1, 0], "rope.scaling.finetuned": False, "context_length": 1 << 20,
+          "embedding_scale": 12.0, "expert_count": None, "ssm.inner_size": 384, "feed_forward_length": 512},
+         {"blk.0.ssm_in.weight": (192, 836), "blk.0.ssm_conv1d.bias": (448,), "blk.0.ssm_a": (1, 4),
+          "blk.0.ssm_d": (1, 4), "blk.0.ssm_norm.weight": (384, 1), "blk.1.attn_k.weight": (192, 64),
+          "blk.2.ffn_norm.weight": (192,)})
+    says("granite-4.0-h-tiny", {"expert_count": 6, "expert_used_count": 2, "expert_shared_feed_forward_length": 64},
+         {"blk.0.ffn_gate_shexp.weight": (384, 64), "blk.1.ffn_down_exps.weight": (64, 384, 6)})
+    says("falcon-h1-tiny-90m", {"attention.head_count_kv": 1, "rope.freq_base": 1e11, "ssm.inner_size": 128},
+         {"blk.0.attn_q.weight": (256, 256), "blk.0.ssm_in.weight": (256, 324), "blk.0.ssm_norm.weight": None,
+          "blk.0.ffn_norm": (256,), "blk.0.ffn_norm.weight": None})
+    says("mamba2-130m", {"attention.head_count": 0, "attention.head_count_kv": None, "feed_forward_length": 0,
+                         "rope.freq_base": None},
+         {"blk.0.ssm_norm.weight": (512, 1), "blk.0.ffn_norm.weight": None, "blk.0.ssm_out.weight": (512, 256)})
+
+
 def test_fewer_layers_share_caches_in_proportion():
     sys.path.insert(0, str(SCRIPT.parent))
     from lib.model_shapes import SHAPES, with_layers
@@ -183,7 +212,7 @@ def test_shapes_have_the_published_numbers_of_parameters():
                  "Hunyuan-0.5B": 539010048, "EXAONE-4.0-1.2B": 1279391488, "OLMo-2-1B": 1484916736,
                  "Gemma-2-2B": 2614341888, "Qwen3-0.6B": 596049920,
                  "LFM2-8B-A1B": 8339929856, "OLMoE-1B-7B": 6919161856, "Granite-3.1-1B-A400M": 1334628352,
-                 "Qwen3-30B-A3B": 30532122624}
+                 "Qwen3-30B-A3B": 30532122624, "Falcon-H1-0.5B": 521411104, "Mamba2-130M": 128989632}
     counted = {}
     for shape in make_model.SHAPES:
         if shape.name in published:
@@ -229,7 +258,9 @@ def test_every_family_runs():
 
 
 def test_families_run_that_this_build_runs():
-    for shape in ("gemma-4-e2b", "gemma-4-e4b", "lfm2-8b-a1b", "granite-3.1-1b-a400m", "olmoe-1b-7b", "qwen3-30b-a3b"):
+    for shape in ("gemma-4-e2b", "gemma-4-e4b", "lfm2-8b-a1b", "granite-3.1-1b-a400m", "olmoe-1b-7b", "qwen3-30b-a3b",
+                  "qwen3.5-0.8b", "qwen3.5-4b", "granite-4.0-h-350m", "granite-4.0-h-tiny", "falcon-h1-tiny-90m",
+                  "mamba2-130m"):
         info = oriel("info", make(shape, "q4_0", "--tiny", "--pure"))
         if info["runs"]:
             runs(shape, "q4_0", "--pure")

@@ -69,7 +69,10 @@ TEST(OpTraits, every_kind_has_a_name_and_its_own_push_constants) {
                                     sizeof(ExpertMatmulPush),
                                     sizeof(ExpertCombinePush),
                                     sizeof(FetchExpertsPush),
-                                    sizeof(TailPush)};
+                                    sizeof(TailPush),
+                                    sizeof(StateInputsPush),
+                                    sizeof(StateScanPush),
+                                    sizeof(GatedNormPush)};
   for (uint32_t kind = 0; kind < kOpKinds; ++kind) {
     const OpTraits& traits = opTraits(static_cast<OpKind>(kind));
     EXPECT_EQ(bytes[kind], traits.push_bytes) << traits.name;
@@ -88,6 +91,14 @@ TEST(OpTraits, a_memory_that_an_op_keeps_is_written) {
   op.kind = OpKind::kShortConv;
   EXPECT_TRUE(writes(op, 3));
   EXPECT_FALSE(writes(op, 4));
+  op.kind = OpKind::kStateInputs;
+  EXPECT_TRUE(writes(op, 3));
+  EXPECT_FALSE(writes(op, 4) || writes(op, 5));
+  op.kind = OpKind::kStateScan;
+  EXPECT_TRUE(writes(op, 3));
+  EXPECT_FALSE(writes(op, 4));
+  op.kind = OpKind::kGatedNorm;
+  EXPECT_FALSE(writes(op, 3) || writes(op, 4));
   op.kind = OpKind::kMatmul;
   EXPECT_TRUE(writes(op, kMatmulStaged));
   EXPECT_FALSE(writes(op, kMatmulInput));

@@ -1,0 +1,332 @@
+// A recurrent state through the tokens of a step, one after the other: StateScanPush says how.
+// Rows of a state know nothing of each other: a team of kPieces lanes holds kRows rows of a head from the first token
+// to the last, four neighbouring values a vector, every kPieces-th vector a lane. Keys and queries come to shared
+// memory, kTokens tokens at a time. Reads and writes the state once a step, whatever its length, and a token's key
+// and query once per workgroup of the head; 10 operations a value of the state and token with the delta rule, else 8.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+#include "shared/layout.h"
+#include "lib/half.glsl"
+#include "lib/int8.glsl"
+
+layout(local_size_x_id = 0) in;
+layout(constant_id = 0) const uint kLanes = 64u;
+layout(constant_id = 1) const uint kKeyDim = 128u;
+layout(constant_id = 2) const uint kPieces = 4u;  // 1, 2, 4 or 8
+layout(constant_id = 3) const uint kRows = 1u;
+layout(constant_id = 4) const uint kTokens = 8u;  // 0: keys and queries are read where they are
+layout(constant_id = 5) const uint kFormat = 0u;  // as StateScanPush has it
+layout(constant_id = 6) const bool kDelta = true;
+layout(constant_id = 7) const bool kQuads = true;  // vectors of floats begin on whole quads
+
+layout(push_constant) uniform Push { StateScanPush push; };
+layout(std430, set = 0, binding = 0) readonly buffer In { float values[]; };
+layout(std430, set = 0, binding = 0) readonly buffer InQuads { vec4 quads[]; };
+#include "lib/step.glsl"
+layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
+layout(std430, set = 0, binding = 3) buffer State { uint state[]; };
+layout(std430, set = 0, binding = 3) buffer StateQuads { uvec4 state_quads[]; };
+layout(std430, set = 0, binding = 4) readonly buffer Gates { float gates[]; };
+
+const uint kF32 = 0u;
+const uint kF16 = 1u;
+const uint kInt8 = 2u;
+const uint kGroupVectors = 8u;  // of int8, that share a scale
+
+const uint kVectors = (kKeyDim + 3u) / 4u;
+const uint kLaneVectors = (kVectors + kPieces - 1u) / kPieces;
+const uint kPaddedVectors = kLaneVectors * kPieces;
+const uint kTeams = kLanes / kPieces;
+const uint kBlockRows = kTeams * kRows;  // of a workgroup
+const uint kGroups = (kVectors + kGroupVectors - 1u) / kGroupVectors;
+const uint kRowWords = kFormat == kF32   ? kKeyDim
+                       : kFormat == kF16 ? (kKeyDim + 1u) / 2u
+                                         : (kKeyDim + 3u) / 4u;
+const bool kStages = kTokens != 0u;
+const bool kShares = kPieces > 1u;
+const uint kStagedTokens = kStages ? kTokens : 1u;
+const uint kSums = 2u * kRows + 1u;
+
+vec4 s[kRows * kLaneVectors];
+vec4 keys[kShares ? kLaneVectors : 1u];  // of the token, where a lane has few
+float sums[kSums];  // by row: the state times the key, times the query; then the key times the query
+
+shared vec4 staged_keys[kStages ? kTokens * kPaddedVectors : 1u];
+shared vec4 staged_queries[kStages ? kTokens * kPaddedVectors : 1u];
+shared float staged_values[kStages ? kTokens * kBlockRows : 1u];
+shared float staged_gates[kStagedTokens * 2u];
+// Two halves used in turn.
+shared float lane_sums[kShares ? 2u * kSums * kLanes : 1u];
+shared float largest[kFormat == kInt8 ? kBlockRows * kGroups * kPieces : 1u];
+shared uint scales[kFormat == kInt8 ? kBlockRows * kGroups : 1u];
+
+struct Place {
+  uint head;
+  uint first_row;  // of the head, in this workgroup
+  uint team;
+  uint piece;
+  uint query_at;  // columns of `in`
+  uint key_at;
+  uint value_at;
+  uint gate_at;
+};
+
+bool inHead(uint row) { return row < push.value_dim; }
+uint rowOf(Place place, uint r) { return place.first_row + r * kTeams + place.team; }
+
+// Vector v of what begins at word `at`; zeros past its end.
+vec4 inputVector(uint at, uint v) {
+  if (v >= kVectors) {
+    return vec4(0.0);
+  }
+  if (kQuads) {
+    return quads[at / 4u + v];
+  }
+  vec4 vector = vec4(0.0);
+  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+    if (4u * v + i < kKeyDim) {
+      vector[i] = values[at + 4u * v + i];
+    }
+  }
+  return vector;
+}
+
+// ---- The state in memory; `slot`: its first word, `row`: of all heads ----
+
+uint scaleIndex(uint row, uint v) { return row * kGroups + v / kGroupVectors; }
+uint scalesWord(uint slot) { return slot + push.heads * push.value_dim * kRowWords; }
+
+vec4 load(uint slot, uint row, uint v) {
+  const uint at = slot + row * kRowWords;
+  vec4 vector = vec4(0.0);
+  if (kFormat == kF32 && kQuads) {
+    vector = uintBitsToFloat(state_quads[at / 4u + v]);
+  } else if (kFormat == kF32) {
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+      if (4u * v + i < kKeyDim) {
+        vector[i] = uintBitsToFloat(state[at + 4u * v + i]);
+      }
+    }
+  } else if (kFormat == kF16) {
+    vector.xy = unpackHalf2x16(state[at + 2u * v]);
+    if (2u * v + 1u < kRowWords) {
+      vector.zw = unpackHalf2x16(state[at + 2u * v + 1u]);
+    }
+  } else {
+    const uint index = scaleIndex(row, v);
+    const uint scale = state[scalesWord(slot) + index / 2u] >> (16u * (index & 1u));
+    vector = exactHalf(scale & 0xffffu) * int8Values(state[at + v]);
+  }
+  return vector;
+}
+
+void store(uint slot, uint row, uint v, vec4 vector, uint scale) {
+  const uint at = slot + row * kRowWords;
+  if (kFormat == kF32 && kQuads) {
+    state_quads[at / 4u + v] = floatBitsToUint(vector);
+  } else if (kFormat == kF32) {
+    [[unroll]] for (uint i = 0u; i < 4u; ++i) {
+      if (4u * v + i < kKeyDim) {
+        state[at + 4u * v + i] = floatBitsToUint(vector[i]);
+      }
+    }
+  } else if (kFormat == kF16) {
+    state[at + 2u * v] = packHalves(vector.xy);
+    if (2u * v + 1u < kRowWords) {
+      state[at + 2u * v + 1u] = packHalves(vector.zw);
+    }
+  } else {
+    state[at + v] = int8Code(vector.x, scale) | int8Code(vector.y, scale) << 8 |
+                    int8Code(vector.z, scale) << 16 | int8Code(vector.w, scale) << 24;
+  }
+}
+
+// Of every row, from the largest values that lanes have of its groups.
+void chooseScales(uint slot, Place place) {
+  const uint lane_group = kGroupVectors / kPieces;  // vectors of a group that a lane has
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    [[unroll]] for (uint g = 0u; g < kGroups; ++g) {
+      float most = 0.0;
+      [[unroll]] for (uint i = g * lane_group; i < min((g + 1u) * lane_group, kLaneVectors); ++i) {
+        const vec4 sizes = abs(s[r * kLaneVectors + i]);
+        most = max(most, max(max(sizes.x, sizes.y), max(sizes.z, sizes.w)));
+      }
+      largest[((r * kTeams + place.team) * kGroups + g) * kPieces + place.piece] = most;
+    }
+  }
+  barrier();
+  for (uint i = gl_LocalInvocationIndex; i < kBlockRows * kGroups; i += kLanes) {
+    float most = 0.0;
+    [[unroll]] for (uint p = 0u; p < kPieces; ++p) {
+      most = max(most, largest[i * kPieces + p]);
+    }
+    scales[i] = int8ScaleBits(most);
+    const uint row = place.first_row + i / kGroups;
+    if (inHead(row)) {
+      const uint index = (place.head * push.value_dim + row) * kGroups + i % kGroups;
+      const uint word = scalesWord(slot) + index / 2u;
+      // Neighbouring rows may share a word: each changes its own half.
+      atomicAnd(state[word], 0xffff0000u >> (16u * (index & 1u)));
+      atomicOr(state[word], scales[i] << (16u * (index & 1u)));
+    }
+  }
+  barrier();
+}
+
+// ---- Tokens ----
+
+void stage(uint first, uint count, Place place) {
+  const uint lane = gl_LocalInvocationIndex;
+  for (uint i = lane; i < count * kPaddedVectors; i += kLanes) {
+    const uint in_at = (first + i / kPaddedVectors) * push.in_stride;
+    staged_keys[i] = inputVector(in_at + place.key_at, i % kPaddedVectors);
+    staged_queries[i] = inputVector(in_at + place.query_at, i % kPaddedVectors);
+  }
+  for (uint i = lane; i < count * kBlockRows; i += kLanes) {
+    const uint row = min(place.first_row + i % kBlockRows, push.value_dim - 1u);
+    staged_values[i] = values[(first + i / kBlockRows) * push.in_stride + place.value_at + row];
+  }
+  for (uint i = lane; i < 2u * count; i += kLanes) {
+    staged_gates[i] =
+        values[(first + i / 2u) * push.in_stride + place.gate_at + (i & 1u) * push.heads];
+  }
+}
+
+// Vector v of token t, which is staged as number i.
+vec4 keyOf(uint t, uint i, uint v, Place place) {
+  return kStages ? staged_keys[i * kPaddedVectors + v]
+                 : inputVector(t * push.in_stride + place.key_at, v);
+}
+vec4 queryOf(uint t, uint i, uint v, Place place) {
+  return kStages ? staged_queries[i * kPaddedVectors + v]
+                 : inputVector(t * push.in_stride + place.query_at, v);
+}
+
+float sumOf(vec4 vector) { return (vector.x + vector.y) + (vector.z + vector.w); }
+
+// Products with the state as the token finds it. What the token adds to it is then a number times the key, so that
+// key times query is all that is left to know, and teams add up once a token.
+void multiply(uint t, uint i, uint turn, Place place) {
+  vec4 with_key[kRows];
+  vec4 with_query[kRows];
+  vec4 key_query = vec4(0.0);
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    with_key[r] = with_query[r] = vec4(0.0);
+  }
+  [[unroll]] for (uint j = 0u; j < kLaneVectors; ++j) {
+    const uint v = j * kPieces + place.piece;
+    const vec4 key = keyOf(t, i, v, place);
+    const vec4 query = queryOf(t, i, v, place);
+    if (kShares) {
+      keys[j] = key;
+    }
+    key_query += key * query;
+    [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+      with_key[r] += s[r * kLaneVectors + j] * key;
+      with_query[r] += s[r * kLaneVectors + j] * query;
+    }
+  }
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    sums[2u * r] = sumOf(with_key[r]);
+    sums[2u * r + 1u] = sumOf(with_query[r]);
+  }
+  sums[2u * kRows] = sumOf(key_query);
+  if (kShares) {
+    const uint half_at = (turn & 1u) * kSums * kLanes;
+    [[unroll]] for (uint n = 0u; n < kSums; ++n) {
+      lane_sums[half_at + n * kLanes + gl_LocalInvocationIndex] = sums[n];
+    }
+    barrier();
+    [[unroll]] for (uint n = 0u; n < kSums; ++n) {
+      float sum = 0.0;
+      [[unroll]] for (uint p = 0u; p < kPieces; ++p) {
+        sum += lane_sums[half_at + n * kLanes + place.team * kPieces + p];
+      }
+      sums[n] = sum;
+    }
+  }
+}
+
+void takeIn(uint t, uint i, float skip, Place place) {
+  const uint in_at = t * push.in_stride;
+  const float decay = kStages ? staged_gates[2u * i] : values[in_at + place.gate_at];
+  const float factor =
+      kStages ? staged_gates[2u * i + 1u] : values[in_at + place.gate_at + push.heads];
+  multiply(t, i, t, place);
+  float taken[kRows];
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    const uint row = rowOf(place, r);
+    const float value = kStages ? staged_values[i * kBlockRows + r * kTeams + place.team]
+                                : values[in_at + place.value_at + min(row, push.value_dim - 1u)];
+    taken[r] = factor * (kDelta ? value - decay * sums[2u * r] : value);
+    if (place.piece == 0u && inHead(row)) {
+      const float seen = decay * sums[2u * r + 1u] + taken[r] * sums[2u * kRows];
+      result[t * push.out_stride + place.head * push.value_dim + row] =
+          push.scale * seen + skip * value;
+    }
+  }
+  [[unroll]] for (uint j = 0u; j < kLaneVectors; ++j) {
+    const vec4 key = kShares ? keys[j] : keyOf(t, i, j, place);
+    [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+      s[r * kLaneVectors + j] = decay * s[r * kLaneVectors + j] + taken[r] * key;
+    }
+  }
+}
+
+// Grid (blocks of a head's rows, heads).
+void main() {
+  const uint n_tokens = step_.header.n_tokens;
+  if (n_tokens == 0u) {
+    return;
+  }
+  const uint head = gl_WorkGroupID.y;
+  const uint lane = gl_LocalInvocationIndex;
+  const uint key_head = kDelta ? head % push.key_heads : head / (push.heads / push.key_heads);
+  const uint n_keys = push.key_heads * kKeyDim;
+  const uint n_values = push.heads * push.value_dim;
+  const Place place = Place(head, gl_WorkGroupID.x * kBlockRows, lane / kPieces, lane % kPieces,
+                            key_head * kKeyDim, n_keys + key_head * kKeyDim,
+                            2u * n_keys + head * push.value_dim, 2u * n_keys + n_values + head);
+  const View view = viewOf(0u, push.view);
+  const uint memory = tokenBase(0u) * push.slots * push.slot_words;
+  const uint read = memory + view.begin * push.slot_words;
+  const uint written = memory + view.slot * push.slot_words;
+  const uint rows_at = head * push.value_dim;
+
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    [[unroll]] for (uint j = 0u; j < kLaneVectors; ++j) {
+      const uint v = j * kPieces + place.piece;
+      const uint row = rowOf(place, r);
+      const bool there = view.count != 0u && v < kVectors && inHead(row);
+      s[r * kLaneVectors + j] = there ? load(read, rows_at + row, v) : vec4(0.0);
+    }
+  }
+  const float skip = kDelta ? 0.0 : gates[2u * push.heads + head];
+  for (uint first = 0u; first < n_tokens; first += kStagedTokens) {
+    const uint count = min(kStagedTokens, n_tokens - first);
+    if (kStages) {
+      barrier();
+      stage(first, count, place);
+      barrier();
+    }
+    for (uint i = 0u; i < count; ++i) {
+      takeIn(first + i, i, skip, place);
+    }
+  }
+  if (kFormat == kInt8) {
+    chooseScales(written, place);
+  }
+  [[unroll]] for (uint r = 0u; r < kRows; ++r) {
+    [[unroll]] for (uint j = 0u; j < kLaneVectors; ++j) {
+      const uint v = j * kPieces + place.piece;
+      const uint row = rowOf(place, r);
+      if (v < kVectors && inHead(row)) {
+        const uint scale = kFormat == kInt8 ? scales[(r * kTeams + place.team) * kGroups +
+                                                     v / kGroupVectors]
+                                            : 0u;
+        store(written, rows_at + row, v, s[r * kLaneVectors + j], scale);
+      }
+    }
+  }
+}
