@@ -130,6 +130,9 @@ class Measuring {
     for (FormatLoss& loss : formats_) {
       CommonOptions single = withFormats(options_.common, plan_, loss.k, loss.v);
       single.state_format = loss.state;
+      if (loss.state != ORIEL_STATE_F32) {
+        single.chunk_tokens = 1;  // as in replies: a chunk rounds states once, however long it is
+      }
       const Model rounded(single, Load::kDevice);
       loss.divergence =
           measureDivergence(Session(reference), Session(rounded), ids_, RowFn(), loss.name);
