@@ -74,6 +74,6 @@ void main() {
     total = max(total, kLeastRouteSum);
   }
   for (uint k = lane; k < push.n_used; k += kLanes) {
-    routes[push.routes + t * push.n_used + k] = floatBitsToUint(chosen[k] / total);
+    routes[push.routes + t * push.n_used + k] = floatBitsToUint(chosen[k] / total * push.scale);
   }
 }

@@ -172,6 +172,13 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
   return possible ? plan.kv_bytes_per_token : 0;
 }
 
+/// Of a state's slots two are for the steps.
+std::string checkpointsText(const oriel_layer_group& group) {
+  const uint32_t count = group.ring_tokens - 2;
+  return count == 0 ? "no checkpoints"
+                    : std::to_string(count) + (count == 1 ? " checkpoint" : " checkpoints");
+}
+
 std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
   const std::string layers = std::to_string(group.layers) + " layers ";
   const std::string window = std::to_string(group.window_tokens);
@@ -185,7 +192,8 @@ std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
       return "  convolve    " + layers + "need the last " + window + " tokens and hold " +
              formatSize(group.bytes) + "\n";
     case ORIEL_LAYERS_STATE:
-      return "  state       " + layers + "keep a state in two versions, " +
+      return "  state       " + layers + "keep a state of " + formatSize(group.bytes_per_token) +
+             ": " + std::to_string(group.ring_tokens) + " slots, " + checkpointsText(group) + ", " +
              formatSize(group.bytes) + " in " + stateFormatName(plan.state_format) + "\n";
   }
   return "";
@@ -366,6 +374,10 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
   json["local_window_tokens"] = sliding.window_tokens;
   json["local_ring_tokens"] = sliding.ring_tokens;
   json["groups"] = groupsJson(plan.groups, plan.group_count, true);
+  if (plan.state_bytes != 0) {
+    json["state_slots"] = plan.state_slots;
+    json["checkpoints"] = plan.checkpoints;
+  }
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);
   json["kv_bytes_at"] = plan.kv_window_bytes;

@@ -7,13 +7,15 @@
 #include "base/checked.h"
 #include "cpu/attention.h"
 #include "cpu/expert_products.h"
+#include "cpu/head_products.h"
+#include "cpu/latent_attention.h"
 #include "cpu/matmul.h"
 #include "cpu/op_groups.h"
 #include "cpu/pool.h"
 #include "cpu/rope_append.h"
 #include "cpu/small_ops.h"
+#include "cpu/state_ops.h"
 #include "exec/host_executor.h"
-#include "exec/reference_state.h"
 #include "exec/reference_weights.h"
 #include "exec/top_tokens.h"
 
@@ -38,8 +40,13 @@ class CpuExecutor final : public HostExecutor {
         small_(smallKernels(target)),
         attend_(attendKernel(target)),
         rope_append_(ropeAppendKernel(target)),
+        attend_latents_(attendLatentsKernel(target)),
+        latent_append_(latentAppendKernel(target)),
+        hadamard_(hadamardKernel(target)),
+        state_(stateKernels(target)),
         fetch_(options.experts),
-        experts_(&pool_, matmul_, small_) {
+        experts_(&pool_, matmul_, small_),
+        states_(&pool_, state_) {
     // More threads than cores would wait for each other; tests may want just that.
     pool_.start(
         options.cpu_threads != 0 ? options.cpu_threads : std::min(allowedCores(), kDefaultThreads),
@@ -281,28 +288,34 @@ class CpuExecutor final : public HostExecutor {
 
   // ---- States ----
 
-  void stateInputs(const Op& op, uint32_t row, float* out) const {
-    const StateInputsPush& p = op.push.state_inputs;
-    if (row == 0) {
-      referenceStateInputs(p, block().header().n_tokens, floats(op, 0), stepState(op, p),
-                           floats(op, 4), floats(op, 5), out);
-    }
+  void stateInputs(const Walk& walk, const Op& op) {
+    StateInputsTask task;
+    task.push = op.push.state_inputs;
+    task.in = floats(op, 0);
+    task.state = stepState(op, task.push);
+    task.taps = floats(op, 4);
+    task.gates = floats(op, 5);
+    task.out = floats(op, kOpOut);
+    task.n_tokens = walk.rows;
+    states_.inputs(task, walk.thread);
   }
 
   void stateScan(const Walk& walk, const Op& op) {
-    const StateScanPush& p = op.push.state_scan;
-    if (claim(walk) == 0) {
-      referenceStateScan(p, walk.rows, floats(op, 0), stepState(op, p), floats(op, 4),
-                         floats(op, 2));
-    }
+    StateScanTask task;
+    const StateScanPush& p = task.push = op.push.state_scan;
+    task.in = floats(op, 0);
+    task.state = stepState(op, p);
+    task.skip = p.delta != 0 ? nullptr : floats(op, 4) + 2 * p.heads;
+    task.out = floats(op, kOpOut);
+    task.n_tokens = walk.rows;
+    states_.scan(task, walk.thread);
   }
 
   void gatedNorm(const Op& op, uint32_t row, float* out) const {
     const GatedNormPush& p = op.push.gated_norm;
-    referenceGatedNorm(p, 1, floats(op, 0) + uint64_t{row} * p.in_stride,
-                       floats(op, 3) + uint64_t{row} * p.gate_stride,
-                       p.has_norm != 0 ? floats(op, 4) : nullptr,
-                       out + uint64_t{row} * p.out_stride);
+    state_.gatedNorm(p, floats(op, 0) + uint64_t{row} * p.in_stride,
+                     floats(op, 3) + uint64_t{row} * p.gate_stride + p.gate_first,
+                     p.has_norm != 0 ? floats(op, 4) : nullptr, out + uint64_t{row} * p.out_stride);
   }
 
   // ---- Experts ----
@@ -570,11 +583,86 @@ class CpuExecutor final : public HostExecutor {
     }
   }
 
+  // ---- Latent attention ----
+
+  void headMatmul(const Walk& walk, const Op& op) {
+    HeadTask task;
+    task.push = op.push.head_matmul;
+    task.type = op.weights;
+    task.weights = words(op, 0);
+    task.in = floats(op, kMatmulInput);
+    task.out = floats(op, kOpOut);
+    task.n_tokens = walk.rows;
+    runHeads(task, matmul_, {at(plan_.upload), plan_.upload.size_bytes}, &pool_, walk.thread);
+  }
+
+  void latentAppend(const Walk& walk, const Op& op) {
+    LatentAppendTask task{block()};
+    const LatentAppendPush& p = task.push = op.push.latent_append;
+    task.format = op.k_format;
+    task.heads = floats(op, 0);
+    task.queries = floats(op, kOpOut);
+    task.memory = words(op, 3);
+    task.vectors = floats(op, 4);
+    const uint32_t parts = p.n_heads + 1;
+    if (walk.rows > 1) {
+      for (uint32_t t = claim(walk); t < walk.rows; t = claim(walk)) {
+        latent_append_(task, t, 0, parts);
+      }
+      return;
+    }
+    const uint32_t share =
+        static_cast<uint32_t>(ceilDiv(parts, uint64_t{pool_.size()} * kPiecesPerThread));
+    const uint32_t pieces = static_cast<uint32_t>(ceilDiv(parts, share));
+    for (uint32_t piece = claim(walk); piece < pieces; piece = claim(walk)) {
+      // From the end: storing costs more than rotating.
+      const uint32_t last = parts - piece * share;
+      latent_append_(task, 0, last - std::min(share, last), last);
+    }
+  }
+
+  // Divided as attention of one key head is.
+  void latentAttention(const Walk& walk, const Op& op) {
+    LatentAttentionTask task{block()};
+    const LatentAttentionPush& p = task.push = op.push.latent_attention;
+    task.format = op.k_format;
+    task.queries = floats(op, 0);
+    task.memory = words(op, 3);
+    task.out = floats(op, kOpOut);
+    task.n_tokens = walk.rows;
+    const uint64_t least = kAttentionPieces;
+    uint32_t share = latentTokens(p);
+    while (share > 1 && ceilDiv(walk.rows, share) * p.splits < least) {
+      share = (share + 1) / 2;
+    }
+    const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.rows, share));
+    const uint32_t at_once =
+        static_cast<uint32_t>(std::max<uint64_t>(1, uint64_t{blocks} * p.splits / (2 * least)));
+    const uint32_t shares = static_cast<uint32_t>(ceilDiv(p.splits, at_once));
+    for (uint32_t piece = claim(walk); piece < blocks * shares; piece = claim(walk)) {
+      const uint32_t split = piece % shares * at_once;
+      const uint32_t first = piece / shares * share;
+      attend_latents_(task, first, std::min(share, walk.rows - first), split,
+                      std::min(at_once, p.splits - split));
+    }
+  }
+
+  void hadamard(const Walk& walk, const Op& op) {
+    const HadamardPush& p = op.push.hadamard;
+    for (uint32_t i = claim(walk); i < walk.rows * p.rows; i = claim(walk)) {
+      hadamard_(p, floats(op, kOpOut) + uint64_t{i / p.rows} * p.stride + i % p.rows * p.cols);
+    }
+  }
+
   const SimdTarget target_;
   const MatmulKernels& matmul_;
   const SmallKernels& small_;
   const AttendFn attend_;
   const RopeAppendFn rope_append_;
+  const AttendLatentsFn attend_latents_;
+  const LatentAppendFn latent_append_;
+  const HadamardFn hadamard_;
+  const StateKernels& state_;
   uint64_t row_bytes_ = 0;      // of a staged row of integers
   uint64_t private_bytes_ = 0;  // of a thread's own row, staged and as floats
   uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
@@ -585,6 +673,7 @@ class CpuExecutor final : public HostExecutor {
   std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op after which the team stopped
   ExpertFetch* const fetch_;
   ExpertProducts experts_;
+  StateOps states_;
   Pool pool_;  // last: its threads end before anything they use
 };
 static_assert(sizeof(CpuExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
@@ -609,9 +698,13 @@ const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
     {&CpuExecutor::expertCombine, nullptr},
     {nullptr, &CpuExecutor::fetchExperts},
     {&CpuExecutor::tail, nullptr},
-    {&CpuExecutor::stateInputs, nullptr},
+    {nullptr, &CpuExecutor::stateInputs},
     {nullptr, &CpuExecutor::stateScan},
     {&CpuExecutor::gatedNorm, nullptr},
+    {nullptr, &CpuExecutor::headMatmul},
+    {nullptr, &CpuExecutor::latentAppend},
+    {nullptr, &CpuExecutor::latentAttention},
+    {nullptr, &CpuExecutor::hadamard},
 };
 
 }  // namespace

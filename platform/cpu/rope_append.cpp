@@ -14,15 +14,17 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "cpu/vectors-inl.h"
+#include "cpu/store-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
 namespace HWY_NAMESPACE {
 
-void rotate(const float* head, const RopeAppendPush& p, const float* pairs, float* out) {
-  const uint32_t half = p.rope_dims / 2;
-  if (p.pair_stride == 1) {
+/// The first `dims` values of a head; pairs as in RopeAppendPush.
+void rotate(const float* head, uint32_t dims, uint32_t pair_stride, const float* pairs,
+            float* out) {
+  const uint32_t half = dims / 2;
+  if (pair_stride == 1) {
     for (uint32_t i = 0; i < half; ++i) {
       const float c = pairs[2 * i];
       const float s = pairs[2 * i + 1];
@@ -41,6 +43,10 @@ void rotate(const float* head, const RopeAppendPush& p, const float* pairs, floa
       out[i + half] = a * s + b * c;
     }
   }
+}
+
+void rotate(const float* head, const RopeAppendPush& p, const float* pairs, float* out) {
+  rotate(head, p.rope_dims, p.pair_stride, pairs, out);
   std::copy(head + p.rope_dims, head + p.head_dim, out + p.rope_dims);
 }
 
@@ -72,21 +78,6 @@ void hadamardFours(float* values, uint32_t n, uint32_t block) {
   const auto scale = hn::Set(four, 1.0f / std::sqrt(static_cast<float>(block)));
   for (uint32_t i = 0; i < n; i += 4) {
     hn::StoreU(hn::Mul(hn::LoadU(four, values + i), scale), four, values + i);
-  }
-}
-
-void storeHalves(const float* values, uint32_t n, uint32_t* words) {
-  uint16_t* out = reinterpret_cast<uint16_t*>(words);
-  uint32_t i = 0;
-#if HWY_TARGET != HWY_SSE4  // which has no instruction for it
-  const hn::Rebind<hwy::float16_t, DF> half;
-  const hn::Rebind<uint16_t, DF> bits;
-  for (; i + kN <= n; i += kN) {
-    hn::StoreU(hn::BitCast(bits, hn::DemoteTo(half, hn::LoadU(kF, values + i))), bits, out + i);
-  }
-#endif
-  for (; i < n; ++i) {
-    out[i] = floatToHalf(values[i]);
   }
 }
 
@@ -148,25 +139,6 @@ uint16_t quantiseInt4Group(const float* values, uint32_t n, uint8_t* codes) {
   return best_bits;
 }
 
-/// quantiseGroup() of kv/quantise.h for int8 and a whole group.
-uint16_t quantiseInt8Group(const float* values, int8_t* codes) {
-  VF most = hn::Zero(kF);
-  for (uint32_t i = 0; i < kKvGroup; i += kN) {
-    most = hn::Max(most, hn::Abs(hn::LoadU(kF, values + i)));
-  }
-  const uint16_t bits = floatToHalf(hn::GetLane(hn::MaxOfLanes(kF, most)) * (1.0f / 127.0f));
-  const float scale = halfToFloat(bits);
-  const VF inverse = hn::Set(kF, scale != 0 ? 1.0f / scale : 0.0f);
-  const VF limit = hn::Set(kF, 127.0f);
-  const hn::Rebind<int8_t, DF> k8;
-  for (uint32_t i = 0; i < kKvGroup; i += kN) {
-    const VF scaled = hn::Mul(hn::LoadU(kF, values + i), inverse);
-    const VF clamped = hn::Min(hn::Max(scaled, hn::Neg(limit)), limit);
-    hn::StoreU(hn::DemoteTo(k8, hn::NearestInt(clamped)), k8, codes + i);
-  }
-  return bits;
-}
-
 void storeLowBits(KvFormat format, const float* values, uint32_t head_dim, uint32_t* words,
                   uint16_t* scales) {
   uint8_t* bytes = reinterpret_cast<uint8_t*>(words);
@@ -201,10 +173,10 @@ void multiply(const float* by, uint32_t n, float* values) {
 }
 
 // A head of keys or values into slot `slot` (sinks first) of session `base`.
-void append(const RopeAppendPush& p, KvFormat format, uint32_t base, uint32_t head, uint32_t slot,
+void append(const CacheShape& p, KvFormat format, uint32_t base, uint32_t head, uint32_t slot,
             const float* values, uint32_t* side) {
   const uint32_t d = p.head_dim;
-  const SideLayout layout = sideLayout(format, {p.n_kv_heads, d, p.sinks, 0, p.ring});
+  const SideLayout layout = sideLayout(format, p);
   side += base * (layout.bytes / 4);
   if (slot < p.sinks) {
     storeHalves(
@@ -229,6 +201,7 @@ void ropeAppend(const RopeAppendTask& task, uint32_t t, uint32_t first, uint32_t
   const uint64_t tables = static_cast<uint64_t>(t) * p.rotation_stride;
   const uint32_t slot = task.step.view(t, p.view).slot;
   const uint32_t base = task.step.token(t).base;
+  const CacheShape shape = {p.n_kv_heads, d, p.sinks, 0, p.ring};
   // Low-bit keys are stored rotated, so their queries are, too. Sinks are f16 and are not.
   const bool spread = task.k_format != KvFormat::kF16;
   for (uint32_t h = first; h < last; ++h) {
@@ -253,11 +226,52 @@ void ropeAppend(const RopeAppendTask& task, uint32_t t, uint32_t first, uint32_t
       if (spread && slot >= p.sinks) {
         hadamardFours(key, d, hadamardBlock(d));
       }
-      append(p, task.k_format, base, h - p.n_heads, slot, key, task.keys);
+      append(shape, task.k_format, base, h - p.n_heads, slot, key, task.keys);
     } else {
-      append(p, task.v_format, base, h - p.n_heads - p.n_kv_heads, slot, head, task.values);
+      append(shape, task.v_format, base, h - p.n_heads - p.n_kv_heads, slot, head, task.values);
     }
   }
+}
+
+void spread(float* values, uint32_t n) { hadamardFours(values, n, hadamardBlock(n)); }
+
+void latentAppend(const LatentAppendTask& task, uint32_t t, uint32_t first, uint32_t last) {
+  const LatentAppendPush& p = task.push;
+  const bool spreads = task.format != KvFormat::kF16;
+  const uint64_t tables = static_cast<uint64_t>(t) * p.rotation_stride;
+  const auto turned = [&](const float* from, uint32_t table, float* to) {
+    rotate(from, p.rope_dim, p.pair_stride, task.step.floats(tables + table), to);
+    if (spreads) {
+      spread(to, p.rope_dim);
+    }
+  };
+  for (uint32_t h = first; h < std::min(last, p.n_heads); ++h) {
+    const float* head =
+        task.heads + static_cast<uint64_t>(t) * p.heads_stride + (h + 1) * p.head_dim - p.rope_dim;
+    float* query = task.queries + static_cast<uint64_t>(t) * p.query_stride +
+                   static_cast<uint64_t>(h) * (p.latent_dim + 2 * p.rope_dim);
+    if (spreads) {
+      spread(query, p.latent_dim);
+    }
+    turned(head, p.query_rotation, query + p.latent_dim);
+    turned(head, p.sink_rotation, query + p.latent_dim + p.rope_dim);
+  }
+  if (last <= p.n_heads) {
+    return;
+  }
+  const float* vector = task.vectors + static_cast<uint64_t>(t) * p.vector_stride + p.vector_first;
+  float stored[kMaxLatentDim + kMaxLatentRopeDim];
+  std::copy(vector, vector + p.latent_dim, stored);
+  if (spreads) {
+    spread(stored, p.latent_dim);
+  }
+  turned(vector + p.latent_dim, p.key_rotation, stored + p.latent_dim);
+  append({1, p.latent_dim + p.rope_dim, p.sinks, 0, p.ring}, task.format, task.step.token(t).base,
+         0, task.step.view(t, p.view).slot, stored, task.memory);
+}
+
+void hadamardRow(const HadamardPush& push, float* row) {
+  hadamardFours(row, push.cols, push.block);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -266,6 +280,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace oriel {
+LatentAppendFn latentAppendKernel(SimdTarget target) {
+  return &ORIEL_CPU_PICK(target, latentAppend);
+}
+HadamardFn hadamardKernel(SimdTarget target) { return &ORIEL_CPU_PICK(target, hadamardRow); }
 RopeAppendFn ropeAppendKernel(SimdTarget target) { return &ORIEL_CPU_PICK(target, ropeAppend); }
 }  // namespace oriel
 #endif

@@ -26,4 +26,25 @@ using RopeAppendFn = void (*)(const RopeAppendTask& task, uint32_t token, uint32
                               uint32_t last);
 RopeAppendFn ropeAppendKernel(SimdTarget target);
 
+/// The same of latent attention.
+struct LatentAppendTask {
+  explicit LatentAppendTask(const StepBlock& block) : step(block) {}
+
+  LatentAppendPush push = {};
+  KvFormat format = KvFormat::kF16;
+  const float* heads = nullptr;
+  float* queries = nullptr;
+  uint32_t* memory = nullptr;
+  const float* vectors = nullptr;
+  StepBlock step;
+};
+/// Of a token's heads, and behind them its vector, first .. last - 1.
+using LatentAppendFn = void (*)(const LatentAppendTask& task, uint32_t token, uint32_t first,
+                                uint32_t last);
+LatentAppendFn latentAppendKernel(SimdTarget target);
+
+/// One row of an op kHadamard.
+using HadamardFn = void (*)(const HadamardPush& push, float* row);
+HadamardFn hadamardKernel(SimdTarget target);
+
 }  // namespace oriel

@@ -47,11 +47,11 @@ void routeToken(const RoutePush& p, const float* in, const float* bias, uint32_t
     sum += scores[best];
     values[best] = -HUGE_VAL;
   }
-  if (p.normalised != 0) {
-    const float divisor = static_cast<float>(std::max(sum, static_cast<double>(kLeastRouteSum)));
-    for (uint32_t k = 0; k < p.n_used; ++k) {
-      routes.weight[first + k] /= divisor;
-    }
+  const float divisor = p.normalised != 0
+                            ? static_cast<float>(std::max(sum, static_cast<double>(kLeastRouteSum)))
+                            : 1.0f;
+  for (uint32_t k = 0; k < p.n_used; ++k) {
+    routes.weight[first + k] = routes.weight[first + k] / divisor * p.scale;
   }
 }
 

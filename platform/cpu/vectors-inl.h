@@ -105,6 +105,13 @@ HWY_INLINE VF tanhOf(VF x) {
   return hn::IfThenElse(hn::Lt(size, hn::Set(kF, 0.625f)), near, far);
 }
 
+/// 1 + e^-x. Beyond 87 the exponential would overflow; what is divided by this is 0 to within 1e-36 there.
+HWY_INLINE VF onePlusExpOfMinus(VF x) {
+  return hn::Add(hn::Set(kF, 1.0f), expOf(hn::Min(hn::Neg(x), hn::Set(kF, 87.0f))));
+}
+HWY_INLINE VF sigmoidOf(VF x) { return hn::Div(hn::Set(kF, 1.0f), onePlusExpOfMinus(x)); }
+HWY_INLINE VF siluOf(VF x) { return hn::Div(x, onePlusExpOfMinus(x)); }
+
 }  // namespace HWY_NAMESPACE
 }  // namespace oriel
 HWY_AFTER_NAMESPACE();

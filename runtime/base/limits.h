@@ -25,7 +25,9 @@ constexpr uint64_t kMaxNameBytes = 65535;
 // --- Model shapes --------------------------------------------------------------------------------
 constexpr uint32_t kMaxLayers = 512;
 constexpr uint32_t kMinHeadDim = 8;
-constexpr uint32_t kMaxHeadDim = 512;  ///< the attention kernels keep one head in registers
+constexpr uint32_t kMaxHeadDim = 512;        ///< the attention kernels keep one head in registers
+constexpr uint32_t kMaxLatentDim = 512;      ///< likewise, of latent attention
+constexpr uint32_t kMaxLatentRopeDim = 128;  ///< and of the key beside a latent
 constexpr uint32_t kMaxHeads = 1024;
 constexpr uint32_t kMaxEmbedding = 1u << 17;
 constexpr uint32_t kMaxFeedForward = 1u << 19;

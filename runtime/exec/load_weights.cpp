@@ -1,9 +1,12 @@
 #include "exec/load_weights.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "base/half.h"
 #include "base/hash.h"
 #include "base/workspace.h"
+#include "exec/reference_weights.h"
 #include "plan/codebooks.h"
 #include "plan/repack.h"
 #include "plan/weight_layout.h"
@@ -79,7 +82,8 @@ class Loader {
   uint64_t roomBytes(uint64_t given) const {
     uint64_t bytes = std::min(kReadBytes, given);
     for (const Upload* item = plan_.uploads; item != end_; ++item) {
-      bytes = std::max(bytes, fileRowBytes(item->tensor_type, item->cols));
+      const uint64_t row_bytes = fileRowBytes(item->tensor_type, item->cols);
+      bytes = std::max(bytes, item->transposed ? row_bytes * item->rows : row_bytes);
     }
     (void)forEachOnFile(plan_, [&](const Upload& item) {
       bytes = std::max(bytes, fileRowBytes(item.tensor_type, item.cols));
@@ -88,9 +92,19 @@ class Loader {
     return bytes;
   }
 
-  Status run(void* room, uint64_t room_bytes) {
+  /// What run() takes to turn matrices in.
+  uint64_t turningBytes() const {
+    uint64_t bytes = 0;
+    for (const Upload* item = plan_.uploads; item != end_; ++item) {
+      bytes = std::max(bytes, item->transposed ? Turning(*item).bytes() : 0);
+    }
+    return bytes;
+  }
+
+  Status run(void* room, uint64_t room_bytes, void* turning) {
     room_ = room;
     room_bytes_ = room_bytes;
+    turning_ = static_cast<uint8_t*>(turning);
     const Upload* next = nullptr;
     for (const Upload* slice = plan_.uploads; slice != end_; slice = next) {
       next = slice + 1;
@@ -108,7 +122,9 @@ class Loader {
       while (next != end_ && sameSlice(next->slice, slice->slice)) {
         ++next;
       }
-      ORIEL_TRY(slice->is_vector ? sendVector(*slice) : sendMatrix(slice, next));
+      ORIEL_TRY(slice->is_vector         ? sendVector(*slice)
+                : slice->stack_step != 0 ? sendStack(*slice)
+                                         : sendMatrix(slice, next));
     }
     return hashes_ ? forEachOnFile(plan_, [&](const Upload& item) { return hashOnFile(item); })
                    : kOk;
@@ -167,6 +183,79 @@ class Loader {
       ORIEL_TRY(endWrite(begin->slice, group * group_bytes, n * group_bytes));
     }
     return kOk;
+  }
+
+  // Matrix by matrix.
+  Status sendStack(const Upload& item) {
+    const uint32_t rows = item.transposed ? item.cols : item.rows;
+    const WeightGeometry geometry =
+        weightGeometry(item.type, item.transposed ? item.rows : item.cols);
+    const uint64_t matrix_bytes = geometry.sliceBytes(rows);
+    const uint32_t count = static_cast<uint32_t>(item.slice.size_bytes / matrix_bytes);
+    Upload matrix = item;
+    for (uint32_t i = 0; i < count; ++i, matrix.source_row += item.stack_step) {
+      void* piece = nullptr;
+      ORIEL_TRY(executor_->beginWrite(matrix_bytes, &piece));
+      uint32_t* const words = static_cast<uint32_t*>(piece);
+      ORIEL_TRY(item.transposed ? turn(matrix, words) : fill(matrix, 0, rows, words));
+      const uint32_t end = static_cast<uint32_t>(ceilDiv(rows, kGroupRows)) * kGroupRows;
+      clearRows(item.type, end - rows, item.transposed ? item.rows : item.cols, rows, words);
+      ORIEL_TRY(endWrite(item.slice, i * matrix_bytes, matrix_bytes));
+    }
+    return kOk;
+  }
+
+  // What a matrix is turned in: its rows packed, a unit of all of them as floats, and a row of what they become.
+  struct Turning {
+    explicit Turning(const Upload& item) {
+      (void)weightTypeOf(item.tensor_type, &type);
+      geometry = weightGeometry(type, item.cols);
+      packed_bytes = alignUp(geometry.sliceBytes(item.rows), sizeof(float));
+      values_bytes = uint64_t{sizeof(float)} * kUnit * item.rows;
+      row_bytes = sizeof(float) * uint64_t{item.rows};
+    }
+    uint64_t bytes() const { return packed_bytes + values_bytes + row_bytes; }
+    WeightType type = WeightType::kF32;
+    WeightGeometry geometry;
+    uint64_t packed_bytes = 0;
+    uint64_t values_bytes = 0;
+    uint64_t row_bytes = 0;
+  };
+
+  Status turn(const Upload& matrix, uint32_t* words) {
+    const Turning turning(matrix);
+    const uint8_t* data = nullptr;
+    ORIEL_TRY(readRows(matrix, matrix.source_row, matrix.rows, &data));
+    uint32_t* const packed = reinterpret_cast<uint32_t*>(turning_);
+    float* const values = reinterpret_cast<float*>(turning_ + turning.packed_bytes);
+    uint8_t* const row = turning_ + turning.packed_bytes + turning.values_bytes;
+    repackRows(turning.type, data, matrix.rows, matrix.cols, 0, packed);
+    const WeightRows unpacked = {turning.type, packed, turning.geometry.groupWords(),
+                                 turning.geometry.sideWord()};
+    for (uint32_t c = 0; c < matrix.cols; ++c) {
+      for (uint32_t r = 0; c % kUnit == 0 && r < matrix.rows; ++r) {
+        float unit[kUnit];
+        unpacked.unpack(r, c / kUnit, unit);
+        std::copy(unit, unit + kUnit, values + uint64_t{kUnit} * r);
+      }
+      for (uint32_t r = 0; r < matrix.rows; ++r) {
+        putValue(matrix.type, values[uint64_t{kUnit} * r + c % kUnit], r, row);
+      }
+      repackRows(matrix.type, row, 1, matrix.rows, c, words);
+    }
+    return kOk;
+  }
+
+  // Value `i` of a row of a file, of a type that transposedType() gives.
+  static void putValue(WeightType type, float value, uint32_t i, uint8_t* row) {
+    if (type == WeightType::kF32) {
+      std::memcpy(row + sizeof(float) * i, &value, sizeof(value));
+      return;
+    }
+    const uint16_t bits = type == WeightType::kF16
+                              ? floatToHalf(value)
+                              : static_cast<uint16_t>(floatToBits(value) >> 16);
+    std::memcpy(row + sizeof(bits) * i, &bits, sizeof(bits));
   }
 
   // The item's share of the slice's rows first .. last - 1.
@@ -229,6 +318,7 @@ class Loader {
   const Upload* end_;
   TensorHashes tensors_;
   void* room_ = nullptr;
+  uint8_t* turning_ = nullptr;
   uint64_t room_bytes_ = 0;
   uint64_t total_ = 0;
   uint64_t done_ = 0;
@@ -247,7 +337,14 @@ Status loadWeights(const GgufFile& file, const Plan& plan, const LoadProgress& p
                     "the system refused %llu bytes to read weights with: close other programs",
                     static_cast<unsigned long long>(bytes));
   }
-  ORIEL_TRY(loader.run(borrowed.data(), bytes));
+  const uint64_t turning_bytes = loader.turningBytes();
+  const BorrowedBytes turning(&memory, turning_bytes);
+  if (turning_bytes != 0 && turning.data() == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "the system refused %llu bytes to turn weights in: close other programs",
+                    static_cast<unsigned long long>(turning_bytes));
+  }
+  ORIEL_TRY(loader.run(borrowed.data(), bytes, turning.data()));
   if (hash != nullptr) {
     const uint64_t tensors = loader.hash();
     *hash = hashBytes(&tensors, sizeof(tensors), *hash);

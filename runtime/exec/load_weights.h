@@ -11,7 +11,8 @@ struct LoadProgress {
   void* user = nullptr;
 };
 
-/// Memory to read into, for the length of the call. None is taken for a file in memory.
+/// Memory to read into, for the length of the call. None is taken for a file in memory, but what matrices that are
+/// transposed need besides.
 struct LoadRoom {
   const oriel_allocator& allocator;
   uint64_t bytes = 256 << 10;  ///< at most; one row of a matrix where that is more

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "base/half.h"
 #include "exec/host_executor.h"
+#include "exec/reference_latent.h"
 #include "exec/reference_state.h"
 #include "exec/reference_weights.h"
 #include "exec/top_tokens.h"
@@ -418,8 +419,11 @@ class ReferenceExecutor final : public HostExecutor {
         weights[k] = static_cast<float>(scores[best]);
         chosen_sum += scores[best];
       }
-      for (uint32_t k = 0; k < p.n_used && p.normalised != 0; ++k) {
-        weights[k] /= static_cast<float>(std::max(chosen_sum, double{kLeastRouteSum}));
+      for (uint32_t k = 0; k < p.n_used; ++k) {
+        if (p.normalised != 0) {
+          weights[k] /= static_cast<float>(std::max(chosen_sum, double{kLeastRouteSum}));
+        }
+        weights[k] *= p.scale;
       }
     }
   }
@@ -495,6 +499,54 @@ class ReferenceExecutor final : public HostExecutor {
     std::memmove(floats(op, 2), in, p.cols * sizeof(float));
   }
 
+  // --- Latent attention -----------------------------------------------------------------------------
+
+  void headMatmul(const Op& op) {
+    const HeadMatmulPush& p = op.push.head_matmul;
+    const uint64_t stack_words = ceilDiv(p.rows, kGroupRows) * p.group_words;
+    for (uint32_t i = 0; i < p.count; ++i) {
+      const WeightRows rows = {op.weights, words(op, 0) + i * stack_words, p.group_words,
+                               p.side_word};
+      const uint32_t head = p.first + i;
+      for (uint32_t t = 0; t < header().n_tokens; ++t) {
+        const float* const in =
+            floats(op, 3) + static_cast<uint64_t>(t) * p.in_stride + head * p.in_head;
+        float* const out = floats(op, 2) + static_cast<uint64_t>(t) * p.out_stride + p.out_first +
+                           static_cast<uint64_t>(head) * p.out_head;
+        for (uint32_t r = 0; r < p.rows; ++r) {
+          rows.dots(r, p.units, in, p.in_stride, 1, out + r);
+        }
+      }
+    }
+  }
+
+  void latentAppend(const Op& op) {
+    const ReferenceLatentAppend task = {op.push.latent_append, op.k_format,   block(),
+                                        floats(op, 0),         floats(op, 2), words(op, 3),
+                                        floats(op, 4)};
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      referenceLatentAppend(task, t);
+    }
+  }
+
+  void latentAttention(const Op& op) {
+    const LatentAttentionPush& p = op.push.latent_attention;
+    const ReferenceLatentAttention task = {
+        p, op.k_format, block(), floats(op, 0), floats(op, 2), words(op, 3)};
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      for (uint32_t i = 0; i < p.n_heads * p.splits; ++i) {
+        referenceLatentAttention(task, t, i / p.splits, i % p.splits);
+      }
+    }
+  }
+
+  void hadamardRows(const Op& op) {
+    const HadamardPush& p = op.push.hadamard;
+    for (uint32_t t = 0; t < header().n_tokens; ++t) {
+      hadamard(floats(op, 2) + static_cast<uint64_t>(t) * p.stride, p.rows * p.cols, p.block);
+    }
+  }
+
   // --------------------------------------------------------------------------------------------------
 
   void softCap(const Op& op) {
@@ -542,6 +594,10 @@ const ReferenceExecutor::Run ReferenceExecutor::kRun[kOpKinds] = {
     &ReferenceExecutor::stateInputs,
     &ReferenceExecutor::stateScan,
     &ReferenceExecutor::gatedNorm,
+    &ReferenceExecutor::headMatmul,
+    &ReferenceExecutor::latentAppend,
+    &ReferenceExecutor::latentAttention,
+    &ReferenceExecutor::hadamardRows,
 };
 
 }  // namespace

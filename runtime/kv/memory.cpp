@@ -53,9 +53,9 @@ Memory memoryOf(const ModelDesc& model, const CacheShape& cache, const CacheForm
   switch (kind.mixer) {
     case Mixer::kAttention:
     case Mixer::kParallel:
-      memory.shape.n_kv_heads = kind.latent_dim != 0 ? 1 : kind.n_kv_heads;
-      memory.shape.head_dim = kind.latent_dim != 0 ? kind.latent_dim : kind.head_dim;
-      memory.kind = kind.latent_dim != 0 ? MemoryKind::kLatent : MemoryKind::kKeysValues;
+      memory.shape.n_kv_heads = kind.isLatent() ? 1 : kind.n_kv_heads;
+      memory.shape.head_dim = kind.isLatent() ? kind.latentCols() : kind.head_dim;
+      memory.kind = kind.isLatent() ? MemoryKind::kLatent : MemoryKind::kKeysValues;
       memory.formats[0] = formats.keys(layer);
       memory.formats[1] = formats.values(layer);
       break;
@@ -121,6 +121,14 @@ MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats) {
     }
   });
   return growth;
+}
+
+uint64_t stateBytes(const ModelDesc& model, const CacheFormats& formats) {
+  uint64_t bytes = 0;
+  forEachCounted(model, formats, [&](const Memory& memory) {
+    bytes += memory.kind == MemoryKind::kState ? memory.slotBytes() : 0;
+  });
+  return bytes;
 }
 
 uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint64_t tokens) {

@@ -9,8 +9,8 @@ namespace oriel {
 
 enum class MemoryKind : uint8_t {
   kKeysValues,  ///< two sides, [heads][slots][head_dim] each, in their formats (sideLayout)
-  kLatent,      ///< MLA, described only: one side, one head of latent_dim values
-  kColumns,     ///< one side: float32 [ring][channels], the inputs of a short convolution
+  kLatent,  ///< MLA: one side, one head: the latent, then the rotated key; formats[0] is that of both
+  kColumns,  ///< one side: float32 [ring][channels], the inputs of a short convolution
   kState,  ///< one side, [ring][words]: as many versions of a state, each its matrices, then its columns
 };
 
@@ -74,6 +74,8 @@ struct MemoryGrowth {
   uint64_t fixed_bytes = 0;        ///< of memories that do not grow with tokens
 };
 MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats);
+/// Of one version of all recurrent states.
+uint64_t stateBytes(const ModelDesc& model, const CacheFormats& formats);
 /// Of so many tokens; fixed_bytes are not among them.
 uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint64_t tokens);
 

@@ -8,7 +8,8 @@ namespace {
 constexpr CountKey kCounts[] = {
     {"block_count", &ModelDesc::n_layers, 1, kMaxLayers, true},
     {"embedding_length", &ModelDesc::n_embd, 1, kMaxEmbedding, true},
-    {"attention.key_length", &ModelDesc::head_dim, kMinHeadDim, kMaxHeadDim, false},
+    {"attention.key_length", &ModelDesc::head_dim, kMinHeadDim, kMaxLatentDim + kMaxLatentRopeDim,
+     false},
     {"context_length", &ModelDesc::context_train, 0, UINT32_MAX, false},
     {"vocab_size", &ModelDesc::n_vocab, 1, kMaxVocabulary, false},
 };
@@ -116,6 +117,20 @@ constexpr TensorRule kShortConv[] = {
     {TensorRole::kConvIn, "shortconv.in_proj.weight", Where::kConvLayers, Extent::kThreeEmbeddings, Extent::kEmbedding, true},
     {TensorRole::kConvTaps, "shortconv.conv.weight", Where::kConvLayers, Extent::kEmbedding, Extent::kConvTaps, true},
     {TensorRole::kConvOut, "shortconv.out_proj.weight", Where::kConvLayers, Extent::kEmbedding, Extent::kEmbedding, true},
+    kEnd};
+// DeepSeek-V2 and what follows it. Matrices of keys are laid out for queries, which are multiplied by them; where they
+// share a tensor with those of values they are not.
+constexpr TensorRule kLatentAttention[] = {
+    {TensorRole::kQuery, "attn_q.weight", Where::kQueryWholeLayers, Extent::kQueries, Extent::kEmbedding, true},
+    {TensorRole::kQueryLatent, "attn_q_a.weight", Where::kQueryLatentLayers, Extent::kQueryLatent, Extent::kEmbedding, true},
+    {TensorRole::kQueryLatentNorm, "attn_q_a_norm.weight", Where::kQueryLatentLayers, Extent::kOne, Extent::kQueryLatent, true},
+    {TensorRole::kQueryOfLatent, "attn_q_b.weight", Where::kQueryLatentLayers, Extent::kQueries, Extent::kQueryLatent, true},
+    {TensorRole::kLatentAndKey, "attn_kv_a_mqa.weight", Where::kAttentionLayers, Extent::kLatentAndKey, Extent::kEmbedding, true},
+    {TensorRole::kLatentNorm, "attn_kv_a_norm.weight", Where::kAttentionLayers, Extent::kOne, Extent::kLatent, true},
+    {TensorRole::kLatentKeys, "attn_k_b.weight", Where::kSplitLatentLayers, Extent::kLatent, Extent::kPlainHead, true, Extent::kHeads},
+    {TensorRole::kLatentValues, "attn_v_b.weight", Where::kSplitLatentLayers, Extent::kValueHead, Extent::kLatent, true, Extent::kHeads},
+    {TensorRole::kLatentKeysValues, "attn_kv_b.weight", Where::kJoinedLatentLayers, Extent::kPlainAndValueHeads, Extent::kLatent, true},
+    {TensorRole::kAttentionOut, "attn_output.weight", Where::kAttentionLayers, Extent::kEmbedding, Extent::kValueHeads, true},
     kEnd};
 constexpr TensorRule kTwoRopeFactors[] = {
     {TensorRole::kRopeFactorsLong, "rope_factors_long.weight", Where::kModel, Extent::kOne, Extent::kRopePairs, false},
@@ -255,6 +270,15 @@ constexpr Traits kMamba2Traits = traits([](Traits* t) {
   t->state = StateRule::kMamba2;
   t->state_layers = StateLayers::kAll;
 });
+constexpr Traits kDeepSeek2Traits = traits([](Traits* t) {
+  t->latent_attention = t->yarn_log_multiplier = true;
+  t->experts = t->expert_width_own = t->expert_gating = t->expert_weight_keys = true;
+  t->leading_dense = true;
+});
+constexpr Traits kMiniCpm3Traits = traits([](Traits* t) {
+  t->latent_attention = t->scale_defaults = true;
+  t->attention_scale = false;
+});
 constexpr Traits kSmolLm3Traits = traits([](Traits* t) { t->no_rope_period = 4; });
 
 // clang-format off
@@ -285,6 +309,8 @@ constexpr Architecture kArchitectures[] = {
     {"granitehybrid", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kAttention, kMamba2, kDenseFeedForward, kExperts, kSharedExpert}, kGraniteHybridTraits},
     {"falcon-h1", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kFalconNorms, kAttention, kMamba2, kFeedForward}, kFalconH1Traits},
     {"mamba2", RopePairing::kHalves, {kEmbedding, kHead, kMixerNorm, kMamba2}, kMamba2Traits},
+    {"deepseek2", RopePairing::kInterleaved, {kEmbedding, kHead, kRopeFactors, kPreNorms, kLatentAttention, kDenseFeedForward, kExperts, kExpertBias, kSharedExpert}, kDeepSeek2Traits},
+    {"minicpm3", RopePairing::kHalves, {kEmbedding, kHead, kTwoRopeFactors, kPreNorms, kLatentAttention, kFeedForward}, kMiniCpm3Traits},
     {"phi3", RopePairing::kHalves, {kEmbedding, kHead, kRopeFactors, kTwoRopeFactors, kPreNorms, kFused}, kPlain},
 };
 // clang-format on

@@ -45,6 +45,15 @@ enum class Extent : uint8_t {
   kStateValue,   ///< value_dim
   kStateValues,  ///< heads * value_dim
   kStateGroup,   ///< of those, the values of the heads that share a key
+  // Latent attention.
+  kHeads,               ///< n_heads
+  kQueryLatent,         ///< query_latent_dim
+  kLatent,              ///< latent_dim
+  kLatentAndKey,        ///< latent_dim + rope_dim
+  kPlainHead,           ///< values of a query's head without the rotated ones
+  kValueHead,           ///< value_dim
+  kValueHeads,          ///< n_heads * value_dim
+  kPlainAndValueHeads,  ///< n_heads of both
 };
 
 /// Which layers have a tensor.
@@ -61,6 +70,11 @@ enum class Where : uint8_t {
   kLayerInputs,   ///< all, where layers have inputs of their own
   kStateLayers,
   kNormedStateLayers,  ///< where what states give is normed
+  // Latent attention.
+  kQueryLatentLayers,   ///< queries are made of a vector of their own
+  kQueryWholeLayers,    ///< of the layer's input
+  kSplitLatentLayers,   ///< matrices of keys and of values are tensors of their own
+  kJoinedLatentLayers,  ///< are one tensor
 };
 
 struct TensorRule {
@@ -130,6 +144,10 @@ struct Traits {
   bool expert_normalised = false;  ///< Experts::normalised
   bool leading_dense = false;      ///< leading_dense_block_count is read
   bool shared_expert = false;      ///< expert_shared_feed_forward_length is read
+  /// expert_shared_count, expert_weights_scale and expert_weights_norm are read; expert_gating_func may be missing.
+  bool expert_weight_keys = false;
+
+  bool latent_attention = false;  ///< layers remember latents: attention.kv_lora_rank is read
 
   // States.
   StateRule state = StateRule::kNone;

@@ -57,6 +57,7 @@ struct Experts {
   uint32_t n_ff = 0;
   bool sigmoid = false;     ///< scores are sigmoids, not a softmax over all experts
   bool normalised = false;  ///< weights of the chosen are divided by their sum
+  float scale = 1;          ///< and multiplied by this
 };
 
 /// One kind of layer. All counts are within base/limits.h.
@@ -73,8 +74,15 @@ struct LayerKind {
   uint32_t n_heads = 0;
   uint32_t n_kv_heads = 0;  ///< divides n_heads
   uint32_t head_dim = 0;    ///< even, kMinHeadDim .. kMaxHeadDim
-  uint32_t latent_dim = 0;  ///< MLA: a token is one vector of so many values; 0: keys and values
-  uint32_t n_ff = 0;        ///< of the feed-forward that every token takes; 0: none, experts alone
+  // Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024): a token is remembered as one vector, the latent, of
+  // which every head makes its key and its value, and one rotated key that all heads share. A query has head_dim values,
+  // of which the last rope_dim are scored with that key.
+  uint32_t latent_dim = 0;        ///< values of the latent; 0: keys and values of heads
+  uint32_t rope_dim = 0;          ///< values of the rotated key: even, below head_dim
+  uint32_t value_dim = 0;         ///< values that a head makes of a latent
+  uint32_t query_latent_dim = 0;  ///< queries are made of a vector of so many; 0: of the input
+  bool joined_latent = false;     ///< the file has matrices of keys and values in one tensor
+  uint32_t n_ff = 0;  ///< of the feed-forward that every token takes; 0: none, experts alone
   Experts experts;
   uint32_t conv_taps = 0;     ///< kShortConv: 1 .. kMaxConvTaps tokens, itself included
   uint32_t state_words = 0;   ///< of layers with a state: 32-bit words of one, in float32
@@ -88,6 +96,13 @@ struct LayerKind {
   uint8_t viewOfState() const { return mixer == Mixer::kParallel ? state_view : view; }
   uint32_t queryCols() const { return n_heads * head_dim; }
   uint32_t kvCols() const { return n_kv_heads * head_dim; }
+  bool isLatent() const { return latent_dim != 0; }
+  /// Of a query's head: values that are scored with the latent.
+  uint32_t plainDim() const { return head_dim - rope_dim; }
+  /// What a token's memory holds of it.
+  uint32_t latentCols() const { return latent_dim + rope_dim; }
+  /// What the matrix behind attention reads.
+  uint32_t attendedCols() const { return isLatent() ? n_heads * value_dim : queryCols(); }
 };
 
 struct Layer {

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "model/keys.h"
+#include "model/latent.h"
 #include "model/state_layers.h"
 
 namespace oriel {
@@ -340,6 +341,24 @@ struct ExpertCounts {
   uint32_t shared_ff = 0;     ///< of the feed-forward beside them
 };
 
+/// How weights of experts are scaled, and as how many experts the shared one counts.
+Status readExpertWeights(const GgufFile& file, const Architecture& architecture, const Log& log,
+                         ExpertCounts* found) {
+  Experts& experts = found->experts;
+  uint32_t groups = 1;
+  ORIEL_TRY(readModelCount(file, architecture, "expert_group_count", Need::kOptional, 0, 1, log,
+                           &groups));
+  (void)file.getBool(KeyName(architecture, "expert_weights_norm").text, &experts.normalised);
+  double scale = 1;
+  ORIEL_TRY(readScale(file, architecture, "expert_weights_scale", Need::kOptional, log, &scale));
+  experts.scale = static_cast<float>(scale);
+  uint32_t shared = 0;
+  ORIEL_TRY(readModelCount(file, architecture, "expert_shared_count", Need::kOptional, 0,
+                           kMaxFeedForward / experts.n_ff, log, &shared));
+  found->shared_ff = shared * experts.n_ff;
+  return kOk;
+}
+
 Status readExperts(const GgufFile& file, const Architecture& architecture, uint32_t n_layers,
                    uint32_t n_ff, const Log& log, ExpertCounts* found) {
   const Traits& traits = architecture.traits;
@@ -367,10 +386,14 @@ Status readExperts(const GgufFile& file, const Architecture& architecture, uint3
   }
   uint32_t gating = 1;
   if (traits.expert_gating) {
-    ORIEL_TRY(read("expert_gating_func", Need::kRequired, 1, 2, &gating));
+    ORIEL_TRY(read("expert_gating_func",
+                   traits.expert_weight_keys ? Need::kOptional : Need::kRequired, 1, 2, &gating));
   }
   experts.sigmoid = gating == 2;
   experts.normalised = traits.expert_normalised;
+  if (traits.expert_weight_keys) {
+    ORIEL_TRY(readExpertWeights(file, architecture, log, found));
+  }
   if (traits.leading_dense) {
     ORIEL_TRY(
         read("leading_dense_block_count", Need::kOptional, 0, n_layers, &found->dense_layers));
@@ -543,11 +566,18 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     }
     desc->n_ff = std::max(desc->n_ff, counts[layer].ff);
   }
-  ORIEL_TRY(completeHeads(file, architecture, log, desc));
+  LayerKind common;
+  if (traits.latent_attention) {
+    ORIEL_TRY(readLatent(file, architecture, log, &common, desc));
+  } else {
+    ORIEL_TRY(completeHeads(file, architecture, log, desc));
+  }
   const uint32_t full_head = desc->head_dim;
   uint32_t sliding_head = full_head;
-  ORIEL_TRY(readSlidingHead(file, architecture, log, &sliding_head));
-  ORIEL_TRY(readRopeDims(file, architecture, sliding_head, log, desc));
+  if (!traits.latent_attention) {
+    ORIEL_TRY(readSlidingHead(file, architecture, log, &sliding_head));
+    ORIEL_TRY(readRopeDims(file, architecture, sliding_head, log, desc));
+  }
   desc->head_dim = std::max(full_head, sliding_head);
   if (traits.layer_inputs) {
     ORIEL_TRY(readModelCount(file, architecture, "embedding_length_per_layer_input",
@@ -556,7 +586,6 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   SlidingPattern sliding;
   ORIEL_TRY(sliding.open(file, architecture, log, desc));
   ORIEL_TRY(readMultipliers(file, architecture, log, desc));
-  LayerKind common;
   if (desc->n_kv_heads != 0) {
     ORIEL_TRY(readAttention(file, architecture, log, *desc, &common));
   }
@@ -577,7 +606,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     LayerKind kind = common;
     kind.mixer = counts[layer].mixer;
     kind.n_heads = counts[layer].heads;
-    kind.n_kv_heads = counts[layer].kv_heads;
+    kind.n_kv_heads = kind.isLatent() ? 1 : counts[layer].kv_heads;
     kind.n_ff = counts[layer].ff;
     if (experts.experts.count != 0 && layer >= experts.dense_layers) {
       kind.experts = experts.experts;

@@ -40,6 +40,14 @@ bool isIn(const TensorRule& rule, const ModelDesc& desc, uint32_t layer) {
       return kind.keepsState();
     case Where::kNormedStateLayers:
       return kind.keepsState() && kind.state.normed;
+    case Where::kQueryLatentLayers:
+      return kind.isLatent() && kind.query_latent_dim != 0;
+    case Where::kQueryWholeLayers:
+      return kind.isLatent() && kind.query_latent_dim == 0;
+    case Where::kSplitLatentLayers:
+      return kind.isLatent() && !kind.joined_latent;
+    case Where::kJoinedLatentLayers:
+      return kind.isLatent() && kind.joined_latent;
   }
   return false;
 }
@@ -96,6 +104,22 @@ uint64_t extentOf(const ModelDesc& desc, const LayerKind& kind, Extent extent) {
       return kind.state.valueCols();
     case Extent::kStateGroup:
       return kind.state.valueCols() / kind.state.key_heads;
+    case Extent::kHeads:
+      return kind.n_heads;
+    case Extent::kQueryLatent:
+      return kind.query_latent_dim;
+    case Extent::kLatent:
+      return kind.latent_dim;
+    case Extent::kLatentAndKey:
+      return kind.latentCols();
+    case Extent::kPlainHead:
+      return kind.plainDim();
+    case Extent::kValueHead:
+      return kind.value_dim;
+    case Extent::kValueHeads:
+      return kind.attendedCols();
+    case Extent::kPlainAndValueHeads:
+      return uint64_t{kind.n_heads} * (kind.plainDim() + kind.value_dim);
   }
   return 0;
 }
@@ -275,8 +299,8 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
                       desc->n_layers);
     }
     if (in_layer && !isIn(*rule, *desc, layer)) {
-      if (rule->where == Where::kMemoryLayers) {
-        continue;  // of a layer that reads another's memory
+      if (rule->where == Where::kMemoryLayers || rule->where == Where::kJoinedLatentLayers) {
+        continue;  // of a layer that reads another's memory; what other tensors say, too
       }
       return misplaced(tensor, architecture, *rule, *desc, layer, log);
     }
@@ -387,12 +411,15 @@ bool sameKind(const LayerKind& a, const LayerKind& b) {
   return a.mixer == b.mixer && a.rope == b.rope && a.view == b.view && a.gelu == b.gelu &&
          a.row_norms == b.row_norms && a.norms_after_rope == b.norms_after_rope &&
          a.n_heads == b.n_heads && a.n_kv_heads == b.n_kv_heads && a.head_dim == b.head_dim &&
-         a.latent_dim == b.latent_dim && a.n_ff == b.n_ff && a.conv_taps == b.conv_taps &&
-         a.state_words == b.state_words && a.state_view == b.state_view && a.gated == b.gated &&
-         a.state == b.state && a.attention_scale == b.attention_scale && a.soft_cap == b.soft_cap &&
+         a.latent_dim == b.latent_dim && a.rope_dim == b.rope_dim && a.value_dim == b.value_dim &&
+         a.query_latent_dim == b.query_latent_dim && a.joined_latent == b.joined_latent &&
+         a.n_ff == b.n_ff && a.conv_taps == b.conv_taps && a.state_words == b.state_words &&
+         a.state_view == b.state_view && a.gated == b.gated && a.state == b.state &&
+         a.attention_scale == b.attention_scale && a.soft_cap == b.soft_cap &&
          a.value_norm == b.value_norm && a.experts.count == b.experts.count &&
          a.experts.used == b.experts.used && a.experts.n_ff == b.experts.n_ff &&
-         a.experts.sigmoid == b.experts.sigmoid && a.experts.normalised == b.experts.normalised;
+         a.experts.sigmoid == b.experts.sigmoid && a.experts.normalised == b.experts.normalised &&
+         a.experts.scale == b.experts.scale;
 }
 
 }  // namespace
@@ -453,7 +480,7 @@ Status checkMemories(const ModelDesc& desc, const Log& log) {
     const LayerKind& a = desc.kind(layer);
     const LayerKind& b = desc.kind(owner);
     if (a.mixer != b.mixer || a.view != b.view || a.n_kv_heads != b.n_kv_heads ||
-        a.head_dim != b.head_dim || a.latent_dim != b.latent_dim ||
+        a.head_dim != b.head_dim || a.latent_dim != b.latent_dim || a.rope_dim != b.rope_dim ||
         a.state_words != b.state_words || (a.mixer == Mixer::kParallel && owner != layer)) {
       return log.fail(ORIEL_ERROR_FORMAT,
                       "layer %" PRIu32 " reads the memory of layer %" PRIu32

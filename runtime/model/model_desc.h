@@ -189,8 +189,16 @@ enum class TensorRole : uint32_t {
   kStateSkip,             // [heads], how much of a value goes by the state
   kStateNorm,             // [value_dim], or [key_heads][value cols / key_heads] (Mamba-2)
   kStateOut,              // [n_embd][value cols]
+  kQueryLatent,           // [query_latent_dim][n_embd]
+  kQueryLatentNorm,       // [query_latent_dim]
+  kQueryOfLatent,         // [n_heads * head_dim][query_latent_dim]
+  kLatentAndKey,          // [latent_dim + rope_dim][n_embd]
+  kLatentNorm,            // [latent_dim]
+  kLatentKeys,            // [n_heads][latent_dim][head_dim - rope_dim]
+  kLatentValues,          // [n_heads][value_dim][latent_dim]
+  kLatentKeysValues,      // [n_heads][head_dim - rope_dim + value_dim][latent_dim]
 };
-constexpr uint32_t kTensorRoles = 50;
+constexpr uint32_t kTensorRoles = 58;
 
 class TensorIndex;  // model/tensor_index.h
 

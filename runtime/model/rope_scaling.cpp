@@ -22,6 +22,7 @@ struct Yarn {
   double beta_fast = 32;        ///< turns in the original context from which a pair is fast
   double beta_slow = 1;         ///< and below which it is slow
   double log_multiplier = 0;    ///< takes back so much of the temperature
+  bool scales_scores = false;   ///< it is one of scores instead: see scaleScores
 };
 
 /// Index of the pair that turns `turns` times in the original context.
@@ -41,9 +42,19 @@ void applyYarn(const Yarn& yarn, RopeTable* rope) {
     const double keep = (1 - slow) * yarn.extrapolation;
     rope->divisors[i] /= (1 - keep) / yarn.factor + keep;
   }
-  if (yarn.extrapolation != 0) {
+  if (yarn.extrapolation != 0 && !yarn.scales_scores) {
     rope->magnitude *=
         (1 + 0.1 * std::log(yarn.factor)) / (1 + 0.1 * yarn.log_multiplier * std::log(yarn.factor));
+  }
+}
+
+// Where only a part of a head is rotated the temperature is one of whole scores (DeepSeek-V2); files carry the
+// multiplier of the logarithm.
+void scaleScores(const Yarn& yarn, ModelDesc* desc) {
+  const double root = 1 + yarn.log_multiplier * std::log(yarn.factor);
+  for (uint32_t k = 0; k < desc->n_kinds; ++k) {
+    float& scale = desc->kinds[k].attention_scale;
+    scale = static_cast<float>(static_cast<double>(scale) * root * root);
   }
 }
 
@@ -133,7 +144,11 @@ Status applyScaling(const GgufFile& file, const Architecture& architecture, cons
                       KeyName(architecture, "rope.scaling.factor").text, yarn.factor);
     }
     ORIEL_TRY(readYarn(file, architecture, log, *desc, &yarn));
+    yarn.scales_scores = architecture.traits.latent_attention;
     applyYarn(yarn, &desc->ropes[kMainRope]);
+    if (yarn.scales_scores) {
+      scaleScores(yarn, desc);
+    }
     desc->rope_scaling = RopeScaling::kYarn;
     return kOk;
   }

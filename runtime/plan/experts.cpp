@@ -53,7 +53,8 @@ class ExpertOps {
                      n_routes_,
                      experts_.sigmoid ? 1u : 0u,
                      experts_.normalised ? 1u : 0u,
-                     has_bias ? 1u : 0u};
+                     has_bias ? 1u : 0u,
+                     experts_.scale};
     ops_.toBody(op);
     Op sort = ops_.make(OpKind::kSortRoutes, {routes_, act_.device_step, routes_});
     sort.push.sort_routes = {experts_.count, experts_.used, n_routes_};

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "plan/experts.h"
+#include "plan/latent.h"
 #include "plan/op_list.h"
 #include "plan/state.h"
 
@@ -221,6 +222,12 @@ class Forward {
 
   Status attention(uint32_t layer, const Rows& in) {
     const LayerKind& kind = model_.kind(layer);
+    if (kind.isLatent()) {
+      const LatentPlaces places = {act_, rotations_, memoryOfLayer(layer), sides_[layer][0]};
+      ORIEL_TRY(emitLatentAttention(layer, model_, places, in, &ops_));
+      return addBranch(TensorRole::kAttentionOut, TensorRole::kAttentionPostNorm, layer,
+                       {act_.attended, act_.attended_stride, kind.attendedCols()}, act_.sums);
+    }
     ORIEL_TRY(queriesKeysValues(layer, kind, in));
     rotateAndRemember(layer, kind);
     attend(layer, kind);

@@ -38,6 +38,55 @@ void layoutOutputs(const ModelDesc& model, uint32_t chunk, uint64_t body,
   }
 }
 
+// Where vectors of latent attention lie, from `begin` on; gives back where they end.
+uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_splits, uint64_t begin,
+                       ActivationLayout* layout) {
+  uint32_t compressed = 0, heads = 0, queries = 0, sums = 0, attended = 0, partials = 0;
+  for (uint32_t k = 0; k < model.n_kinds; ++k) {
+    const LayerKind& kind = model.kinds[k];
+    if (!kind.isLatent()) {
+      continue;
+    }
+    const uint32_t others = kind.n_heads - 1;
+    compressed = std::max(
+        {compressed, kind.query_latent_dim + kind.latentCols(), paddedCols(kind.query_latent_dim)});
+    heads =
+        std::max({heads, kind.queryCols(), others * kind.head_dim + paddedCols(kind.plainDim())});
+    queries = std::max(queries, kind.n_heads * (kind.latent_dim + 2 * kind.rope_dim));
+    sums = std::max(sums, others * kind.latent_dim + paddedCols(kind.latent_dim));
+    attended = std::max(attended, kind.attendedCols());
+    partials = std::max(partials, kind.n_heads * (kind.latent_dim + kPartialExtra));
+    layout->padded = layout->padded || kind.query_latent_dim % kUnit != 0 ||
+                     kind.plainDim() % kUnit != 0 || kind.latent_dim % kUnit != 0 ||
+                     kind.attendedCols() % kUnit != 0;
+  }
+  if (sums == 0) {
+    return begin;
+  }
+  layout->compressed_stride = paddedCols(compressed);
+  layout->query_heads_stride = paddedCols(heads);
+  layout->query_stride = queries;
+  layout->sums_stride = paddedCols(sums);
+  layout->attended_stride = paddedCols(attended);
+  const uint64_t vector = 4ull * chunk;
+  PieceCounter pieces(ArenaKind::kActivations, begin);
+  layout->compressed = pieces.take(vector * layout->compressed_stride);
+  layout->query_heads = pieces.take(vector * layout->query_heads_stride);
+  PieceCounter after(ArenaKind::kActivations, begin);
+  layout->sums = after.take(vector * layout->sums_stride);
+  PieceCounter rest(ArenaKind::kActivations, std::max(pieces.used(), after.used()));
+  layout->latent_queries = rest.take(vector * layout->query_stride);
+  layout->attended = rest.take(vector * layout->attended_stride);
+  layout->partials = rest.take(4ull * most_splits * partials);
+  const auto endOfStaged = [&](const BufferRef& piece, uint32_t stride) {
+    const BufferRef staged = layout->stagedAt(piece, stride, chunk);
+    return staged.offset_bytes + staged.size_bytes;
+  };
+  return std::max({rest.used(), endOfStaged(layout->latent_queries, layout->embd_stride),
+                   endOfStaged(layout->latent_queries, layout->compressed_stride),
+                   endOfStaged(layout->sums, layout->attended_stride)});
+}
+
 uint64_t visibleSlots(const CacheShape& cache) {
   return static_cast<uint64_t>(cache.sinks) + cache.window;
 }
@@ -103,6 +152,9 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   bool has_convs = false;
   for (uint32_t k = 0; k < model.n_kinds; ++k) {
     const LayerKind& kind = model.kinds[k];
+    if (kind.isLatent()) {
+      continue;
+    }
     qkv_cols = std::max(qkv_cols, (kind.gated ? 2 : 1) * kind.queryCols() + 2 * kind.kvCols());
     const StateShape& state = kind.state;
     // The gated delta rule has a factor and a decay of every head, Mamba-2 a decay.
@@ -178,18 +230,20 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   for (uint32_t k = 0; k < model.n_kinds; ++k) {
     // A kind whose rows are shorter leaves what another's did.
     const LayerKind& kind = model.kinds[k];
-    layout.padded = layout.padded || kind.n_ff % kUnit != 0 || kind.queryCols() % kUnit != 0 ||
+    layout.padded = layout.padded || kind.n_ff % kUnit != 0 ||
+                    (!kind.isLatent() && kind.queryCols() % kUnit != 0) ||
                     kind.experts.n_ff % kUnit != 0 || kind.state.valueCols() % kUnit != 0 ||
                     model.layer_input % kUnit != 0;
   }
+  const uint64_t latents_end = layoutLatents(model, chunk, mostSplits(cache), kept.used(), &layout);
   // The other products' inputs in another form are shorter than what lies there.
   const auto endOfStaged = [&](const BufferRef& piece) {
     const BufferRef staged = layout.stagedAt(piece, layout.embd_stride, chunk);
     return staged.offset_bytes + staged.size_bytes;
   };
   const uint64_t end = std::max(
-      {attention.used(), convolution.used(), states.used(), feed_forward.used(), mixture.used(),
-       value_cols != 0 ? endOfStaged(layout.state_mixed) : 0,
+      {attention.used(), latents_end, convolution.used(), states.used(), feed_forward.used(),
+       mixture.used(), value_cols != 0 ? endOfStaged(layout.state_mixed) : 0,
        experts.count != 0 ? endOfStaged(layout.expert_gated) : 0, endOfStaged(layout.queries),
        endOfStaged(layout.gated), has_convs ? endOfStaged(layout.convolved) : 0});
   layout.bytes = alignUp(end, kArenaGranularity);

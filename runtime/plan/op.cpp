@@ -156,6 +156,35 @@ void gatedNormWork(const Op& op, double rows, OpWork* work) {
   values(rows * p.rows * p.cols, work);
 }
 
+OpColumns headColumns(const Op& op) {
+  const HeadMatmulPush& p = op.push.head_matmul;
+  const uint32_t first = p.out_first + p.first * p.out_head;
+  return {first, first + (p.count - 1) * p.out_head + p.rows, p.out_stride};
+}
+void headWork(const Op& op, double rows, OpWork* work) {
+  const HeadMatmulPush& p = op.push.head_matmul;
+  work->fixed += rows * kUnit * p.count * p.rows * p.units;
+}
+
+void latentAppendWork(const Op& op, double rows, OpWork* work) {
+  const LatentAppendPush& p = op.push.latent_append;
+  values(rows * ((p.n_heads + 1) * p.latent_dim + (2 * p.n_heads + 1) * p.rope_dim), work);
+}
+void latentAttentionWork(const Op& op, double rows, OpWork* work) {
+  const LatentAttentionPush& p = op.push.latent_attention;
+  work->per_seen = rows * p.n_heads * (2 * p.latent_dim + p.rope_dim);
+  work->most_seen = double{1} * p.sinks + p.ring;
+  work->view = p.view;
+}
+
+OpColumns hadamardColumns(const Op& op) {
+  const HadamardPush& p = op.push.hadamard;
+  return {0, p.rows * p.cols, p.stride};
+}
+void hadamardWork(const Op& op, double rows, OpWork* work) {
+  values(rows * op.push.hadamard.rows * op.push.hadamard.cols, work);
+}
+
 constexpr uint32_t kOut = 1u << kOpOut;
 
 // In the order of OpKind.
@@ -180,9 +209,13 @@ constexpr OpTraits kTraits[kOpKinds] = {
     {"expert_combine",   sizeof(ExpertCombinePush),   kOut,             false, true,  never,        combineColumns,    combineWork},
     {"fetch_experts",    sizeof(FetchExpertsPush),    kOut,             true,  false, never,        allColumns,        noWork},
     {"tail",             sizeof(TailPush),            kOut,             true,  true,  never,        tailColumns,       tailWork},
-    {"state_inputs",     sizeof(StateInputsPush),     kOut | 1u << 3,   false, true,  never,        stateInputsColumns, stateInputsWork},
+    {"state_inputs",     sizeof(StateInputsPush),     kOut | 1u << 3,   false, false, never,        stateInputsColumns, stateInputsWork},
     {"state_scan",       sizeof(StateScanPush),       kOut | 1u << 3,   false, false, never,        stateScanColumns,  stateScanWork},
     {"gated_norm",       sizeof(GatedNormPush),       kOut,             false, true,  never,        gatedNormColumns,  gatedNormWork},
+    {"head_matmul",      sizeof(HeadMatmulPush),      kOut,             false, false, never,        headColumns,       headWork},
+    {"latent_append",    sizeof(LatentAppendPush),    kOut | 1u << 3,   false, false, never,        allColumns,        latentAppendWork},
+    {"latent_attention", sizeof(LatentAttentionPush), kOut,             false, false, never,        allColumns,        latentAttentionWork},
+    {"hadamard",         sizeof(HadamardPush),        kOut,             false, false, never,        hadamardColumns,   hadamardWork},
 };
 // clang-format on
 

@@ -101,8 +101,12 @@ enum class OpKind : uint8_t {
   kStateInputs,
   kStateScan,
   kGatedNorm,
+  kHeadMatmul,
+  kLatentAppend,
+  kLatentAttention,
+  kHadamard,
 };
-constexpr uint32_t kOpKinds = 21;
+constexpr uint32_t kOpKinds = 25;
 
 constexpr uint32_t kMaxOpBindings = 6;
 /// Binding that every op writes.
@@ -122,8 +126,9 @@ constexpr uint32_t kRopeNorms = 5;
 /// shaders/shared/layout.h gives for the kernel.
 struct Op {
   OpKind kind = OpKind::kEmbed;
-  WeightType weights = WeightType::kF32;  ///< kEmbed, kMatmul, kExpertMatmul
-  KvFormat k_format = KvFormat::kF16;     ///< kRopeAppend, kAttention
+  WeightType weights = WeightType::kF32;  ///< kEmbed, kMatmul, kExpertMatmul, kHeadMatmul
+  KvFormat k_format =
+      KvFormat::kF16;  ///< of what appends or attends; of a latent both are the same
   KvFormat v_format = KvFormat::kF16;
   /// kMatmul, for measuring and tests: 1 + the candidate to use (Executor::matmulCandidate); 0: the executor
   /// chooses.
@@ -152,6 +157,10 @@ struct Op {
     StateInputsPush state_inputs;
     StateScanPush state_scan;
     GatedNormPush gated_norm;
+    HeadMatmulPush head_matmul;
+    LatentAppendPush latent_append;
+    LatentAttentionPush latent_attention;
+    HadamardPush hadamard;
   } push = {};
 };
 

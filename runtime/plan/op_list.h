@@ -129,6 +129,14 @@ class OpList {
       use(slice);
     });
   }
+  /// Calls use(const StackSlice&) for the slices of the matrices of all heads.
+  template <typename Use>
+  Status heads(const HeadMatrices& matrices, const Use& use) {
+    return weights_.heads(matrices, [&](const StackSlice& slice) {
+      (void)counted(slice.place);
+      use(slice);
+    });
+  }
   /// Slots for so many of these matrices; the experts stay in the file.
   Status expertSlots(const MatrixPart& part, const Experts& experts, uint32_t rows, uint32_t cols,
                      StackSlice* slice, ExpertsOnFile::Part* on_file) {

@@ -36,13 +36,14 @@ Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const 
   }
 
   // Nothing counted here depends on the cache, but for the merge op that a split window adds: count
-  // with a window that is split.
+  // with a window that is split. Latents of few bits need an op that those in f16 do not.
   const CacheShape cache = {0, 0, 0, 1u << 16, 1u << 16};
   const ActivationLayout activations = layoutActivations(model, cache, 1, on_file);
   const IoLayout io = layoutIo(model, 1, 0, on_file);
   Plan counted;
   counted.on_file = on_file;
   counted.cache = cache;
+  counted.formats.k = KvFormat::kInt4;
   WeightCounts weights;
   ORIEL_TRY(emitSteps(tensors, model, log, activations, io, &counted, &weights));
   *totals = PlanTotals();
@@ -83,7 +84,8 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   for (const BufferRef& piece :
        {activations.residual, activations.qkv, activations.queries, activations.partials,
         activations.conv, activations.gate_up, activations.layer_inputs, activations.expert_gate_up,
-        activations.expert_out, io.step, io.file_rows}) {
+        activations.expert_out, activations.query_heads, activations.latent_queries,
+        activations.sums, io.step, io.file_rows}) {
     if (piece.size_bytes > kMaxBindingBytes) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED, "a chunk of %u tokens is too large: ask for less",
                       chunk);

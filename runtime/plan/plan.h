@@ -33,8 +33,13 @@ struct Upload {
   WeightType type = WeightType::kF32;
   bool is_vector = false;  ///< plain float32 values, no groups of rows
   bool may_stay = false;   ///< of a tensor that may also stay in the file
+  /// Of a stack: the columns of its matrices become rows, of type transposedType().
+  bool transposed = false;
   BufferRef slice;
   uint32_t slice_row = 0;  ///< where the first row goes
+  /// 0: no stack. Else the slice is filled with matrices of `rows` rows of the file, each this many rows behind the one
+  /// before.
+  uint32_t stack_step = 0;
 };
 
 /// Which weights stay in the file.

@@ -29,6 +29,11 @@ constexpr uint32_t paddedCols(uint32_t cols) { return (cols + kUnit - 1) / kUnit
 /// Bytes of a vector of weights (a norm, a bias): plain float32.
 constexpr uint64_t vectorBytes(uint32_t cols) { return 4ull * paddedCols(cols); }
 
+/// What a matrix becomes whose columns are made rows: types of single values stay, all others become kF16.
+constexpr WeightType transposedType(WeightType type) {
+  return type == WeightType::kF32 || type == WeightType::kBf16 ? type : WeightType::kF16;
+}
+
 /// The device type of a file tensor that is a matrix. Vectors are always float32.
 bool weightTypeOf(uint32_t file_type, WeightType* type);
 uint32_t fileTypeOf(WeightType type);

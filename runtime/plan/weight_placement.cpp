@@ -179,6 +179,50 @@ Status WeightPlacement::placeStack(const MatrixPart& part, uint32_t rows, uint32
   return kOk;
 }
 
+Status WeightPlacement::beginHeads(const HeadMatrices& matrices, StackSlice* slice) {
+  const bool turned = matrices.transposed;
+  const uint32_t rows = turned ? matrices.cols : matrices.rows;
+  const uint32_t cols = turned ? matrices.rows : matrices.cols;
+  GgufTensor tensor;
+  ORIEL_TRY(find(matrices.part.role, matrices.part.layer, uint64_t{rows} * cols, &tensor));
+  if (!weightTypeOf(tensor.type, &slice->type)) {
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED, "tensor type %s has no kernel: convert the model",
+                     tensorTypeName(tensor.type));
+  }
+  if (turned) {
+    slice->type = transposedType(slice->type);
+  }
+  willRead(slice->type);
+  slice->geometry = weightGeometry(slice->type, cols);
+  const uint64_t most = kMaxBindingBytes / slice->geometry.sliceBytes(rows);
+  if (most == 0) {
+    return log_.fail(ORIEL_ERROR_UNSUPPORTED, "heads of %u times %u values are too large", rows,
+                     cols);
+  }
+  slice->count = static_cast<uint32_t>(std::min<uint64_t>(most, matrices.heads));
+  return kOk;
+}
+
+Status WeightPlacement::placeHeads(const HeadMatrices& matrices, StackSlice* slice) {
+  GgufTensor tensor;
+  ORIEL_TRY(find(matrices.part.role, matrices.part.layer, matrices.cols, &tensor));
+  const uint64_t matrix_bytes =
+      slice->geometry.sliceBytes(matrices.transposed ? matrices.cols : matrices.rows);
+  slice->place = segments_.take(matrix_bytes * slice->count);
+  Upload item;
+  item.tensor_offset = tensor.offset;
+  item.tensor_type = tensor.type;
+  item.source_row = matrices.first_row + slice->first * matrices.row_step;
+  item.rows = matrices.rows;
+  item.cols = matrices.cols;
+  item.type = slice->type;
+  item.transposed = matrices.transposed;
+  item.stack_step = matrices.row_step;
+  item.slice = slice->place;
+  upload(item, matrix_bytes);
+  return kOk;
+}
+
 Status WeightPlacement::slots(const MatrixPart& part, uint32_t rows, uint32_t cols, uint32_t count,
                               StackSlice* slice) {
   ORIEL_TRY(beginStack(part, rows, cols, slice));

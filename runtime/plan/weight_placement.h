@@ -39,6 +39,17 @@ struct MatrixSlice {
   uint32_t rows = 0;
 };
 
+/// Matrices of the heads of a layer in one tensor, each so many rows behind the one before.
+struct HeadMatrices {
+  MatrixPart part;
+  uint32_t first_row = 0;
+  uint32_t row_step = 0;
+  uint32_t rows = 0;  ///< of a head, in the file
+  uint32_t cols = 0;  ///< in the file
+  uint32_t heads = 0;
+  bool transposed = false;  ///< products are with the transposed matrices
+};
+
 /// Some matrices of a stack, as many as a kernel can bind: each has whole groups of rows.
 struct StackSlice {
   BufferRef place;
@@ -93,6 +104,20 @@ class WeightPlacement {
     }
     return kOk;
   }
+  /// The same of heads' matrices.
+  template <typename Use>
+  Status heads(const HeadMatrices& matrices, const Use& use) {
+    StackSlice slice;
+    ORIEL_TRY(beginHeads(matrices, &slice));
+    const uint32_t most = slice.count;
+    for (uint32_t first = 0; first < matrices.heads; first += slice.count) {
+      slice.first = first;
+      slice.count = std::min(most, matrices.heads - first);
+      ORIEL_TRY(placeHeads(matrices, &slice));
+      use(slice);
+    }
+    return kOk;
+  }
   /// Room for `count` such matrices, which are put there later.
   Status slots(const MatrixPart& part, uint32_t rows, uint32_t cols, uint32_t count,
                StackSlice* slice);
@@ -123,6 +148,8 @@ class WeightPlacement {
   Status placeSlice(Stack* stack);
   Status beginStack(const MatrixPart& part, uint32_t rows, uint32_t cols, StackSlice* slice);
   Status placeStack(const MatrixPart& part, uint32_t rows, uint32_t cols, StackSlice* slice);
+  Status beginHeads(const HeadMatrices& matrices, StackSlice* slice);
+  Status placeHeads(const HeadMatrices& matrices, StackSlice* slice);
   void upload(const Upload& item, uint64_t group_bytes);
 
   const TensorIndex& tensors_;

@@ -212,7 +212,7 @@ void CheckPlan::addTop() {
 BufferRef CheckPlan::addRoutes(StepList list) {
   const BufferRef routes =
       take(ArenaKind::kActivations, uint64_t{kRouteParts} * kRoutes + kExperts + 1);
-  add(list, OpKind::kRoute, RoutePush{kExperts, kExpertsUsed, kCols, kRoutes, 0, 1, 0},
+  add(list, OpKind::kRoute, RoutePush{kExperts, kExpertsUsed, kCols, kRoutes, 0, 1, 0, 1},
       {in_, routes});
   add(list, OpKind::kSortRoutes, SortRoutesPush{kExperts, kExpertsUsed, kRoutes}, {routes, routes});
   return routes;
@@ -230,7 +230,7 @@ void CheckPlan::addExperts() {
     expect(list, "sort_routes", part(2 * kRoutes, 2ull * kRoutes + kExperts + 1), 0)->words = true;
 
     const BufferRef biased = take(ArenaKind::kActivations, 2ull * kRoutes);
-    add(list, OpKind::kRoute, RoutePush{kExperts, kExpertsUsed, kCols, kRoutes, 1, 0, 1},
+    add(list, OpKind::kRoute, RoutePush{kExperts, kExpertsUsed, kCols, kRoutes, 1, 0, 1, 1},
         {in_, biased, bias});
     expect(list, "route (sigmoid)", biased, kFloatLimit);
 

@@ -217,7 +217,7 @@ ORIEL_CONST(kRouteParts, 4u);
 
 // A token's choices: scores s are softmax(in) over all experts, or sigmoid(in). The n_used experts of largest
 // s + bias are chosen, best first; of equals the one with the lower number is the better. Their weights are s, or
-// s / max(sum of the chosen s, kLeastRouteSum).
+// s / max(sum of the chosen s, kLeastRouteSum), times `scale`.
 struct RoutePush {  // bindings: 0 in, 1 step, 2 routes (expert, weight), maybe 3 bias [n_experts]
   uint n_experts;
   uint n_used;
@@ -226,6 +226,7 @@ struct RoutePush {  // bindings: 0 in, 1 step, 2 routes (expert, weight), maybe 
   uint sigmoid;
   uint normalised;
   uint has_bias;
+  float scale;  // of the weights that come of it
 };
 #ifdef __cplusplus
 constexpr float kLeastRouteSum = 6.103515625e-5f;
@@ -283,6 +284,73 @@ struct FetchExpertsPush {  // bindings: 0 routes, 1 step, 2 slots
 struct TailPush {  // bindings: 0 in, 1 step, 2 the same
   uint cols;
   uint stride;
+};
+
+// Latent attention: every head has matrices of its own, and all heads read one vector of a token (the latent, then the
+// rotated key), which lies in a memory of one side as a head of latent_dim + rope_dim values would.
+
+// out[t][out_first + out_head * h + r] = W[h][r] . in[t][in_head * h ...]: weights are a stack of matrices, one for each
+// head, each of whole groups of rows. What lies behind a head's input, up to a whole unit, meets weights of zero.
+struct HeadMatmulPush {  // bindings: 0 weights, 1 step, 2 out, 3 in
+  uint rows;             // of a head
+  uint units;
+  uint group_words;
+  uint side_word;
+  uint in_stride;
+  uint in_head;  // words from head to head
+  uint out_stride;
+  uint out_head;
+  uint out_first;
+  uint first;  // the stack holds heads first .. first + count - 1
+  uint count;
+};
+
+// Completes a token's queries and remembers its vector. Of each head's query the first values, which latents are scored
+// with, are there; the others are rotated from the head's last ones, for the ring's keys and for sinks. In formats of few
+// bits latents and keys are rotated by a Walsh-Hadamard matrix each, sinks too, and all of a query with them.
+struct LatentAppendPush {  // bindings: 0 heads, 1 step, 2 queries, 3 memory, 4 vectors
+  uint n_heads;
+  uint latent_dim;
+  uint rope_dim;
+  uint pair_stride;  // 1: pairs (2i, 2i+1); rope_dim/2: pairs (i, i + rope_dim/2)
+  uint
+      heads_stride;  // of `heads`, per token: [n_heads][head_dim], of which the last rope_dim are rotated
+  uint head_dim;
+  uint vector_stride;  // of `vectors`, per token
+  uint vector_first;   // where the latent begins, behind which the key is
+  uint
+      query_stride;  // per token: [n_heads][latent_dim + 2 rope_dim]: latent, rotated for the ring, for sinks
+  uint sinks;
+  uint ring;
+  uint view;
+  uint rotation_stride;
+  uint key_rotation;  // as in RopeAppendPush
+  uint query_rotation;
+  uint sink_rotation;
+};
+
+// The sum of latents that each head sees, weighted by a softmax over scale * query . (latent, key).
+struct LatentAttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 memory
+  uint n_heads;
+  uint latent_dim;
+  uint rope_dim;
+  uint query_stride;
+  uint
+      out_stride;  // splits == 1: [n_heads][latent_dim] per token; else see kPartialExtra, with latent_dim values
+  uint view;
+  uint sinks;
+  uint ring;
+  uint splits;
+  uint split_slots;
+  float scale;
+};
+
+// Rows of a token, in place, multiplied by the normalised Walsh-Hadamard matrix in blocks of `block`, a power of two.
+struct HadamardPush {  // bindings: 0 the same as 2, 1 step, 2 out
+  uint rows;           // of a token, one behind the other
+  uint cols;           // of a row: whole blocks
+  uint block;
+  uint stride;  // from token to token
 };
 
 // A causal convolution over the last `taps` tokens, channel by channel, between two gates. A token's input is
@@ -462,11 +530,15 @@ static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
 static_assert(sizeof(AttentionPush) == 48, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 24, "shared with shaders");
 static_assert(sizeof(GatedActivationPush) == 28, "shared with shaders");
-static_assert(sizeof(RoutePush) == 28, "shared with shaders");
+static_assert(sizeof(RoutePush) == 32, "shared with shaders");
 static_assert(sizeof(SortRoutesPush) == 12, "shared with shaders");
 static_assert(sizeof(ExpertMatmulPush) == 56, "shared with shaders");
 static_assert(sizeof(ExpertCombinePush) == 20, "shared with shaders");
 static_assert(sizeof(TailPush) == 8, "shared with shaders");
+static_assert(sizeof(HeadMatmulPush) == 44, "shared with shaders");
+static_assert(sizeof(LatentAppendPush) == 64, "shared with shaders");
+static_assert(sizeof(LatentAttentionPush) == 44, "shared with shaders");
+static_assert(sizeof(HadamardPush) == 16, "shared with shaders");
 static_assert(sizeof(ShortConvPush) == 24, "shared with shaders");
 static_assert(sizeof(SoftCapPush) == 12, "shared with shaders");
 static_assert(sizeof(TopPush) == 8, "shared with shaders");

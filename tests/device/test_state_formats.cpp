@@ -17,6 +17,7 @@ oriel_options stateOptions(oriel_state_format format, CapturedLog* log = nullptr
   options.chunk_tokens = 8;
   options.k_format = options.v_format = ORIEL_KV_F16;
   options.state_format = format;
+  options.checkpoints = UINT32_MAX;
   return options;
 }
 

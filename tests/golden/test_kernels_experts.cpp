@@ -123,6 +123,7 @@ constexpr double kRounding = 1e-4;  // of inputs to 16 bits, of a sum's magnitud
 
 struct RouteCase {
   uint32_t n_experts, n_used, sigmoid, normalised, has_bias;
+  float scale = 1;
 };
 
 /// Inputs that are multiples of 1/16, some of them equal; `small`: every third token's give scores whose sum is below
@@ -142,9 +143,9 @@ std::vector<float> routerInputs(uint32_t tokens, uint32_t n_experts, uint32_t st
 TEST_P(Kernels, route_chooses_the_best_experts_and_of_equals_the_first) {
   constexpr uint32_t kChunk = 9;
   for (const RouteCase& c :
-       {RouteCase{5, 2, 0, 1, 0}, RouteCase{8, 3, 0, 0, 0}, RouteCase{32, 4, 1, 1, 1},
-        RouteCase{33, 4, 1, 0, 1}, RouteCase{64, 8, 0, 1, 0}, RouteCase{64, 6, 1, 1, 0},
-        RouteCase{130, 1, 0, 1, 0}, RouteCase{512, 32, 0, 1, 1}}) {
+       {RouteCase{5, 2, 0, 1, 0}, RouteCase{8, 3, 0, 0, 0}, RouteCase{32, 4, 1, 1, 1, 2.5f},
+        RouteCase{33, 4, 1, 0, 1}, RouteCase{64, 8, 0, 1, 0}, RouteCase{64, 6, 0, 0, 0, 16},
+        RouteCase{64, 6, 1, 1, 0}, RouteCase{130, 1, 0, 1, 0}, RouteCase{512, 32, 0, 1, 1}}) {
     SCOPED_TRACE(c.n_experts);
     Random random(c.n_experts);
     KernelRig rig(kChunk);
@@ -157,8 +158,8 @@ TEST_P(Kernels, route_chooses_the_best_experts_and_of_equals_the_first) {
       value = 0.125f * static_cast<float>(random.below(5));
     }
     const BufferRef from = rig.input(in), out = rig.output(2 * capacity);
-    const RoutePush push = {c.n_experts, c.n_used,     stride,    capacity,
-                            c.sigmoid,   c.normalised, c.has_bias};
+    const RoutePush push = {c.n_experts, c.n_used,     stride,     capacity,
+                            c.sigmoid,   c.normalised, c.has_bias, c.scale};
     std::vector<BufferRef> bindings = {from, out};
     if (c.has_bias != 0) {
       bindings.push_back(rig.input(bias));
@@ -195,7 +196,7 @@ TEST_P(Kernels, route_chooses_the_best_experts_and_of_equals_the_first) {
         for (uint32_t k = 0; k < c.n_used; ++k) {
           const uint32_t r = t * c.n_used + k;
           ASSERT_EQ(order[k], rig.words(out)[r]) << "choice " << k << " of token " << t;
-          const double want = scores[order[k]] / divisor;
+          const double want = scores[order[k]] / divisor * real(c.scale);
           ASSERT_NEAR(want, rig.floats(out)[capacity + r], 1e-5 * want) << k << " of token " << t;
         }
       }
@@ -437,7 +438,7 @@ struct Mixture {
       MatmulPush product = router.product();
       product.out_stride = kUnit;
       rig->add(list, OpKind::kMatmul, product, {router_words, scores, from}).weights = router.type;
-      rig->add(list, OpKind::kRoute, RoutePush{experts, used, kUnit, routes.capacity, 0, 1, 0},
+      rig->add(list, OpKind::kRoute, RoutePush{experts, used, kUnit, routes.capacity, 0, 1, 0, 1},
                {scores, table});
       rig->add(list, OpKind::kSortRoutes, SortRoutesPush{experts, used, routes.capacity},
                {table, table});

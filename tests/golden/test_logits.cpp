@@ -64,9 +64,9 @@ TEST_P(ModelLogits, equal_the_float64_reference) {
 
 std::vector<GoldenModel> everyModel() {
   std::vector<GoldenModel> models = goldenModels(ORIEL_TEST_DATA "/logits/tolerances.json");
-  for (const char* name :
-       {"granite", "minicpm", "ernie4_5", "hunyuan-dense", "mistral3", "exaone4", "olmo2", "gemma2",
-        "lfm2", "gemma4-e", "gemma4-e-q8_0", "gemma4-nov", "gemma4-512"}) {
+  for (const char* name : {"granite", "minicpm", "ernie4_5", "hunyuan-dense", "mistral3", "exaone4",
+                           "olmo2", "gemma2", "lfm2", "gemma4-e", "gemma4-e-q8_0", "gemma4-nov",
+                           "gemma4-512", "deepseek2", "deepseek2-lite", "minicpm3"}) {
     models.push_back({name, 2e-3});
   }
   for (const std::string name :

@@ -57,7 +57,7 @@ struct FetchingLayer {
     slots = rig.output(kExperts);
     out = rig.output(kRoutes * kRows);
 
-    const RoutePush route = {kExperts, kUsed, kExperts, kRoutes, 0, 1, 0};
+    const RoutePush route = {kExperts, kUsed, kExperts, kRoutes, 0, 1, 0, 1};
     product.rows = kRows;
     product.units = experts[0].geometry.units;
     product.group_words = experts[0].geometry.groupWords();

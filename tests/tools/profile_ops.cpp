@@ -54,6 +54,9 @@ constexpr Group kGroups[] = {
     {"attention", false, OpKind::kAttention},
     {"attention_merge", false, OpKind::kAttentionMerge},
     {"gated_activation", false, OpKind::kGatedActivation},
+    {"state_inputs", false, OpKind::kStateInputs},
+    {"state_scan", false, OpKind::kStateScan},
+    {"gated_norm", false, OpKind::kGatedNorm},
     {"head", true, OpKind::kMatmul},
 };
 
@@ -151,7 +154,10 @@ class Runner {
     for (uint32_t t = 0; t < n_tokens; ++t) {
       const uint32_t at = depth + t;
       block.token(t).token = 1000 + 17 * t;
-      View& view = block.view(t, 0);  // others see nothing
+      for (uint32_t v = 1; v < plan_.n_views; ++v) {
+        block.view(t, v) = {1, 0, 0, 1};  // a slot of a state to another
+      }
+      View& view = block.view(t, 0);
       view.slot = at < cache.sinks ? at : cache.sinks + (at - cache.sinks) % cache.ring;
       view.n_sinks = std::min(at + 1, cache.sinks);
       view.count = std::min(at + 1 - view.n_sinks, cache.window);

@@ -72,7 +72,11 @@ TEST(OpTraits, every_kind_has_a_name_and_its_own_push_constants) {
                                     sizeof(TailPush),
                                     sizeof(StateInputsPush),
                                     sizeof(StateScanPush),
-                                    sizeof(GatedNormPush)};
+                                    sizeof(GatedNormPush),
+                                    sizeof(HeadMatmulPush),
+                                    sizeof(LatentAppendPush),
+                                    sizeof(LatentAttentionPush),
+                                    sizeof(HadamardPush)};
   for (uint32_t kind = 0; kind < kOpKinds; ++kind) {
     const OpTraits& traits = opTraits(static_cast<OpKind>(kind));
     EXPECT_EQ(bytes[kind], traits.push_bytes) << traits.name;

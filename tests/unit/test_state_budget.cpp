@@ -75,6 +75,7 @@ TEST(StateBudget, f32_where_there_is_room) {
 TEST(StateBudget, bytes_follow_the_format) {
   BudgetRequest request = fixedTo(StateFormat::kF32, kPlenty);
   request.window = 100;
+  request.fixed_checkpoints = true;
   const uint64_t f32 = choose(request).bytes.cache;
   request.formats.state = StateFormat::kF16;
   const uint64_t f16 = choose(request).bytes.cache;
@@ -83,7 +84,8 @@ TEST(StateBudget, bytes_follow_the_format) {
   const uint64_t values = kStates * kMatrixValues * kStateSlots;
   // But for alignment; groups of 32 have scales of two bytes.
   EXPECT_NEAR(static_cast<double>(2 * values), static_cast<double>(f32 - f16), 8192.0);
-  EXPECT_NEAR(static_cast<double>(3 * values - values / 16), static_cast<double>(f32 - int8), 8192.0);
+  EXPECT_NEAR(static_cast<double>(3 * values - values / 16), static_cast<double>(f32 - int8),
+              8192.0);
 }
 
 TEST(StateBudget, the_better_of_f32_and_f16_is_taken_in_every_memory) {

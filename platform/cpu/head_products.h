@@ -1,0 +1,30 @@
+// Products of each head with a matrix of its own. Bytes moved: the weights once for every kTileTokens tokens, from a
+// cache that holds one head's; two operations per weight and token.
+#pragma once
+
+#include "cpu/matmul.h"
+#include "cpu/pool.h"
+
+namespace oriel {
+
+/// An op kHeadMatmul and where its bindings are.
+struct HeadTask {
+  HeadMatmulPush push = {};
+  WeightType type = WeightType::kF32;
+  const uint32_t* weights = nullptr;
+  const float* in = nullptr;
+  float* out = nullptr;
+  uint32_t n_tokens = 0;
+};
+
+/// Memory that nobody else uses meanwhile.
+struct HeadRing {
+  uint8_t* data = nullptr;
+  uint64_t bytes = 0;
+};
+
+/// By every thread of the team. Leaves the section open.
+void runHeads(const HeadTask& task, const MatmulKernels& matmul, const HeadRing& ring, Pool* pool,
+              uint32_t thread);
+
+}  // namespace oriel
