@@ -56,15 +56,16 @@ bool isSmall(TensorRole role) {
 /// Of one layer's state: a step reads it and writes it, and each token goes through all of it. No rate of states is
 /// measured; a value of a matrix takes about as long as one of a cached key and value in f16 takes attention, half as
 /// long again with the delta rule.
-double stateSeconds(const DeviceSpeed& speed, const StateShape& state, uint32_t tokens) {
+double stateSeconds(const DeviceSpeed& speed, const StateShape& state, StateFormat format,
+                    uint32_t tokens) {
   CacheSpeed rate = {};
   (void)cacheRate(speed, KvFormat::kF16, KvFormat::kF16, &rate);
   const double work = 1e-9 * (tokens == 1 ? rate.decode_ns : rate.chunk_ns) * tokens *
                       state.matrixValues() * (state.rule == StateRule::kDelta ? 1.5 : 1.0);
-  const double moved =
-      speed.read_bytes_per_s > 0
-          ? 8.0 * (state.matrixValues() + state.columnWords()) / speed.read_bytes_per_s
-          : 0;
+  const double words =
+      static_cast<double>(stateMatrixWords(format, state.valueCols(), state.key_dim)) +
+      state.columnWords();
+  const double moved = speed.read_bytes_per_s > 0 ? 2 * 4 * words / speed.read_bytes_per_s : 0;
   return std::max(work, moved);
 }
 
@@ -216,7 +217,7 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
       continue;
     }
     if (kind.keepsState()) {
-      cost->weights_s += stateSeconds(speed, kind.state, cost->tokens);
+      cost->weights_s += stateSeconds(speed, kind.state, formats.state, cost->tokens);
     }
     if (!kind.attends()) {
       continue;  // what a convolution does is little beside its matrices
