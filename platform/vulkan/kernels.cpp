@@ -105,7 +105,7 @@ constexpr ScanShape kGpuDecodeScan = {64, 8, 1, 1};
 constexpr ScanShape kGpuChunkScan = {64, 4, 1, 8};
 /// Lanes that keep a GPU busy: with more, each takes two rows, and reads keys and queries half as often.
 constexpr uint32_t kEnoughLanes = 16384;
-/// Twice as many lanes hold rows that are wider than this.
+/// Rows wider than this: twice as many lanes hold one, and no lane two.
 constexpr uint32_t kNarrowRow = 128;
 /// Values of keys, and as many of queries, that are staged at a time.
 constexpr uint32_t kScanStaged = 1024;
@@ -117,7 +117,7 @@ constexpr uint32_t scanSharedBytes(uint32_t key_dim, ScanShape shape) {
               rows * groups * (shape.pieces + 1));
 }
 static_assert(scanSharedBytes(kNarrowRow, {64, 4, 2, 8}) <= 16384, "state_scan's rows and tokens");
-static_assert(scanSharedBytes(256, {64, 8, 2, 8}) <= 16384, "likewise");
+static_assert(scanSharedBytes(256, {64, 8, 1, 8}) <= 16384, "likewise");
 static_assert(scanSharedBytes(256, kGpuDecodeScan) <= 16384, "likewise");
 
 uint32_t workgroups(uint32_t items, uint32_t per_group) {
@@ -347,8 +347,8 @@ const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
   ScanShape shape = given.caps.isSoftware() ? kSoftwareScan : one ? kGpuDecodeScan : kGpuChunkScan;
   if (push.key_dim > kNarrowRow) {
     shape.pieces = 8;
-  }
-  if (push.heads * push.value_dim * shape.pieces >= 2 * kEnoughLanes && !one) {
+    shape.rows = 1;
+  } else if (push.heads * push.value_dim * shape.pieces >= 2 * kEnoughLanes && !one) {
     shape.rows = 2;
   }
   const uint32_t key_dim = static_cast<uint32_t>(alignUp(push.key_dim, kUnit));
