@@ -13,9 +13,9 @@
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;
 layout(constant_id = 1) const uint kKeyDim = 128u;
-layout(constant_id = 2) const uint kPieces = 4u;  // 1, 2, 4 or 8
+layout(constant_id = 2) const uint kPieces = 4u;  // 2, 4 or 8
 layout(constant_id = 3) const uint kRows = 1u;
-layout(constant_id = 4) const uint kTokens = 8u;  // 0: keys and queries are read where they are
+layout(constant_id = 4) const uint kTokens = 8u;
 layout(constant_id = 5) const uint kFormat = 0u;  // as StateScanPush has it
 layout(constant_id = 6) const bool kDelta = true;
 layout(constant_id = 7) const bool kQuads = true;  // vectors of floats begin on whole quads
@@ -43,21 +43,17 @@ const uint kGroups = (kVectors + kGroupVectors - 1u) / kGroupVectors;
 const uint kRowWords = kFormat == kF32   ? kKeyDim
                        : kFormat == kF16 ? (kKeyDim + 1u) / 2u
                                          : (kKeyDim + 3u) / 4u;
-const bool kStages = kTokens != 0u;
-const bool kShares = kPieces > 1u;
-const uint kStagedTokens = kStages ? kTokens : 1u;
 const uint kSums = 2u * kRows + 1u;
 
 vec4 s[kRows * kLaneVectors];
-vec4 keys[kShares ? kLaneVectors : 1u];  // of the token, where a lane has few
+vec4 keys[kLaneVectors];  // the token's
 float sums[kSums];  // by row: the state times the key, times the query; then the key times the query
 
-shared vec4 staged_keys[kStages ? kTokens * kPaddedVectors : 1u];
-shared vec4 staged_queries[kStages ? kTokens * kPaddedVectors : 1u];
-shared float staged_values[kStages ? kTokens * kBlockRows : 1u];
-shared float staged_gates[kStagedTokens * 2u];
-// Two halves used in turn.
-shared float lane_sums[kShares ? 2u * kSums * kLanes : 1u];
+shared vec4 staged_keys[kTokens * kPaddedVectors];
+shared vec4 staged_queries[kTokens * kPaddedVectors];
+shared float staged_values[kTokens * kBlockRows];
+shared float staged_gates[kTokens * 2u];
+shared float lane_sums[2u * kSums * kLanes];  // two halves used in turn
 shared float largest[kFormat == kInt8 ? kBlockRows * kGroups * kPieces : 1u];
 shared uint scales[kFormat == kInt8 ? kBlockRows * kGroups : 1u];
 
@@ -193,21 +189,11 @@ void stage(uint first, uint count, Place place) {
   }
 }
 
-// Vector v of token t, which is staged as number i.
-vec4 keyOf(uint t, uint i, uint v, Place place) {
-  return kStages ? staged_keys[i * kPaddedVectors + v]
-                 : inputVector(t * push.in_stride + place.key_at, v);
-}
-vec4 queryOf(uint t, uint i, uint v, Place place) {
-  return kStages ? staged_queries[i * kPaddedVectors + v]
-                 : inputVector(t * push.in_stride + place.query_at, v);
-}
-
 float sumOf(vec4 vector) { return (vector.x + vector.y) + (vector.z + vector.w); }
 
-// Products with the state as the token finds it. What the token adds to it is then a number times the key, so that
-// key times query is all that is left to know, and teams add up once a token.
-void multiply(uint t, uint i, uint turn, Place place) {
+// Of staged token i with the state as it finds it. What the token adds to the state is then a number times its key, so
+// that all else there is to know is key times query, and lanes meet once a token.
+void multiply(uint i, Place place) {
   vec4 with_key[kRows];
   vec4 with_query[kRows];
   vec4 key_query = vec4(0.0);
@@ -215,51 +201,42 @@ void multiply(uint t, uint i, uint turn, Place place) {
     with_key[r] = with_query[r] = vec4(0.0);
   }
   [[unroll]] for (uint j = 0u; j < kLaneVectors; ++j) {
-    const uint v = j * kPieces + place.piece;
-    const vec4 key = keyOf(t, i, v, place);
-    const vec4 query = queryOf(t, i, v, place);
-    if (kShares) {
-      keys[j] = key;
-    }
-    key_query += key * query;
+    const uint at = i * kPaddedVectors + j * kPieces + place.piece;
+    const vec4 query = staged_queries[at];
+    keys[j] = staged_keys[at];
+    key_query += keys[j] * query;
     [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-      with_key[r] += s[r * kLaneVectors + j] * key;
+      with_key[r] += s[r * kLaneVectors + j] * keys[j];
       with_query[r] += s[r * kLaneVectors + j] * query;
     }
   }
+  const uint half_at = (i & 1u) * kSums * kLanes;
+  const uint own = half_at + gl_LocalInvocationIndex;
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    sums[2u * r] = sumOf(with_key[r]);
-    sums[2u * r + 1u] = sumOf(with_query[r]);
+    lane_sums[own + 2u * r * kLanes] = sumOf(with_key[r]);
+    lane_sums[own + (2u * r + 1u) * kLanes] = sumOf(with_query[r]);
   }
-  sums[2u * kRows] = sumOf(key_query);
-  if (kShares) {
-    const uint half_at = (turn & 1u) * kSums * kLanes;
-    [[unroll]] for (uint n = 0u; n < kSums; ++n) {
-      lane_sums[half_at + n * kLanes + gl_LocalInvocationIndex] = sums[n];
-    }
-    barrier();
-    [[unroll]] for (uint n = 0u; n < kSums; ++n) {
-      float sum = 0.0;
-      [[unroll]] for (uint p = 0u; p < kPieces; ++p) {
-        sum += lane_sums[half_at + n * kLanes + place.team * kPieces + p];
-      }
-      sums[n] = sum;
+  lane_sums[own + 2u * kRows * kLanes] = sumOf(key_query);
+  barrier();
+  [[unroll]] for (uint n = 0u; n < kSums; ++n) {
+    const uint team_at = half_at + n * kLanes + place.team * kPieces;
+    sums[n] = 0.0;
+    [[unroll]] for (uint p = 0u; p < kPieces; ++p) {
+      sums[n] += lane_sums[team_at + p];
     }
   }
 }
 
+// Token t, which is staged as number i.
 void takeIn(uint t, uint i, float skip, Place place) {
-  const uint in_at = t * push.in_stride;
-  const float decay = kStages ? staged_gates[2u * i] : values[in_at + place.gate_at];
-  const float factor =
-      kStages ? staged_gates[2u * i + 1u] : values[in_at + place.gate_at + push.heads];
-  multiply(t, i, t, place);
+  multiply(i, place);
+  const float decay = staged_gates[2u * i];
+  const float factor = staged_gates[2u * i + 1u];
   float taken[kRows];
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-    const uint row = rowOf(place, r);
-    const float value = kStages ? staged_values[i * kBlockRows + r * kTeams + place.team]
-                                : values[in_at + place.value_at + min(row, push.value_dim - 1u)];
+    const float value = staged_values[i * kBlockRows + r * kTeams + place.team];
     taken[r] = factor * (kDelta ? value - decay * sums[2u * r] : value);
+    const uint row = rowOf(place, r);
     if (place.piece == 0u && inHead(row)) {
       const float seen = decay * sums[2u * r + 1u] + taken[r] * sums[2u * kRows];
       result[t * push.out_stride + place.head * push.value_dim + row] =
@@ -267,9 +244,8 @@ void takeIn(uint t, uint i, float skip, Place place) {
     }
   }
   [[unroll]] for (uint j = 0u; j < kLaneVectors; ++j) {
-    const vec4 key = kShares ? keys[j] : keyOf(t, i, j, place);
     [[unroll]] for (uint r = 0u; r < kRows; ++r) {
-      s[r * kLaneVectors + j] = decay * s[r * kLaneVectors + j] + taken[r] * key;
+      s[r * kLaneVectors + j] = decay * s[r * kLaneVectors + j] + taken[r] * keys[j];
     }
   }
 }
@@ -303,13 +279,11 @@ void main() {
     }
   }
   const float skip = kDelta ? 0.0 : gates[2u * push.heads + head];
-  for (uint first = 0u; first < n_tokens; first += kStagedTokens) {
-    const uint count = min(kStagedTokens, n_tokens - first);
-    if (kStages) {
-      barrier();
-      stage(first, count, place);
-      barrier();
-    }
+  for (uint first = 0u; first < n_tokens; first += kTokens) {
+    const uint count = min(kTokens, n_tokens - first);
+    barrier();
+    stage(first, count, place);
+    barrier();
     for (uint i = 0u; i < count; ++i) {
       takeIn(first + i, i, skip, place);
     }

@@ -98,7 +98,7 @@ class Chat {
       : options_(options),
         pinned_tokens_(pinned_tokens),
         model_(options.common, Load::kDevice, pinned_tokens_),
-        session_(model_, options.chat, 0, options.common.split_turns),
+        session_(model_, options.chat, 0, options.common.split_turns, options.common.forget),
         think_tags_(thinkTags(model_, options.chat)) {
     addSystem();
   }
@@ -220,17 +220,27 @@ class Chat {
     return true;
   }
 
-  /// Back to where the last user's turn began, if what the text before it sees is still stored.
+  /// Back to where the last user's turn began, if what the text before it sees is still stored. A model that keeps a
+  /// state may have to read some of that text again.
   void undo() {
     const std::vector<uint64_t> turns = cacheViewOf(model_, session_, pinned_tokens_).turns;
     if (turns.empty()) {
       tell(dim("there is no message to take back") + "\n");
       return;
     }
+    const CancelOnInterrupt cancel(session_.get());
     const oriel_status status = oriel_session_rewind(session_.get(), turns.back());
     if (status == ORIEL_ERROR_CONTEXT) {
       tell(dim("too late: some of what came before that message is stored no longer; /reset starts "
                "afresh") +
+           "\n");
+      return;
+    }
+    if (status == ORIEL_ERROR_CANCELLED) {
+      tell("\n" +
+           dim(session_.stats().position < turns.back()
+                   ? "stopped before all that came before was read again; /reset starts afresh"
+                   : "stopped; nothing is taken back") +
            "\n");
       return;
     }
@@ -290,6 +300,10 @@ class Chat {
         static_cast<unsigned long long>(stats.evicted), formatSize(stats.device_bytes).c_str(),
         static_cast<unsigned long long>(stats.submissions), formatSize(stats.host_bytes).c_str());
     tell(text);
+    if (stats.tokens_read_again != 0) {
+      tell("read again   " + std::to_string(stats.tokens_read_again) +
+           " tokens, to go back or to forget\n");
+    }
   }
 
   oriel_status addUser(const std::string& line) const {

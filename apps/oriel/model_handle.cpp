@@ -246,8 +246,8 @@ std::vector<int32_t> Model::renderedIds(const ChatFormatOptions& options,
 }
 
 Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens,
-                 bool split_turns)
-    : diagnostics_(model.diagnostics()), split_turns_(split_turns) {
+                 bool split_turns, bool forget)
+    : diagnostics_(model.diagnostics()), split_turns_(split_turns), forget_(forget) {
   open(model, chat, assumed_tokens);
 }
 
@@ -258,6 +258,7 @@ void Session::open(const Model& model, const ChatFormatOptions& chat, uint64_t a
   options.chat = &chat_options;
   options.assumed_tokens = assumed_tokens;
   options.split_turns = split_turns_ ? 1 : 0;
+  options.forget_evicted = forget_ ? 1 : 0;
   check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
 }
 

@@ -99,9 +99,9 @@ class Model {
 
 class Session {
  public:
-  /// As if `assumed_tokens` had been appended, `split_turns`: oriel_session_options.
+  /// As if `assumed_tokens` had been appended, `split_turns`, `forget`: oriel_session_options.
   explicit Session(const Model& model, const ChatFormatOptions& chat = {},
-                   uint64_t assumed_tokens = 0, bool split_turns = false);
+                   uint64_t assumed_tokens = 0, bool split_turns = false, bool forget = false);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -121,6 +121,7 @@ class Session {
  private:
   const Diagnostics& diagnostics_;
   const bool split_turns_;
+  const bool forget_;
   oriel_session* session_ = nullptr;
 };
 

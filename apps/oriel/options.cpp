@@ -17,6 +17,7 @@ namespace {
 constexpr const char* kBundledFile = "oriel-tiny-q8_0.gguf";
 /// What the library takes; of sinks beyond, its number for "none" would be hit.
 constexpr uint32_t kMostTokens = 4194304;
+constexpr uint32_t kMostCheckpoints = 32;
 
 void setMemory(const std::string& text, CommonOptions* options) {
   if (text.find_first_of("123456789") == std::string::npos && text.find('0') != std::string::npos) {
@@ -180,6 +181,13 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->transform(wholeNumber(0, UINT32_MAX))
       ->group(memory);
   command
+      ->add_option("--checkpoints", options->checkpoints,
+                   "In models that keep a state: earlier states to hold, so that going back need "
+                   "not read everything again (default: up to 4, where they take little)")
+      ->type_name("N")
+      ->transform(wholeNumber(0, kMostCheckpoints))
+      ->group(memory);
+  command
       ->add_option("--min-speed", options->min_tokens_per_s,
                    "Reply with at least N tokens/s when the window is full, as predicted for the "
                    "device: windows and cache formats are chosen for it")
@@ -198,6 +206,11 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       "What goes at once when the window is full: turns, a question with its answer (default), or "
       "single tokens",
       setEvict);
+  command
+      ->add_flag("--forget", options->forget,
+                 "In models that keep a state: reply from what is still seen alone, and read that "
+                 "again whenever something went")
+      ->group(shown("Memory", Uses::kSampling));
 
   const char* const device = shown("Device", Uses::kDevice);
   addText(command, options, "--device", "DEVICE", device,
@@ -290,6 +303,9 @@ oriel_options planOptions(const CommonOptions& options) {
   result.f16_layer_count = static_cast<uint32_t>(options.f16_layers.size());
   result.on_file = options.on_file;
   result.expert_slots = options.expert_slots;
+  if (options.checkpoints) {
+    result.checkpoints = *options.checkpoints == 0 ? UINT32_MAX : *options.checkpoints;
+  }
   result.device = options.device;
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;

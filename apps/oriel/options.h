@@ -29,6 +29,7 @@ struct CommonOptions {
   oriel_kv_format v_format = ORIEL_KV_AUTO;
   oriel_on_file on_file = ORIEL_ON_FILE_AUTO;
   uint32_t expert_slots = 0;
+  std::optional<uint32_t> checkpoints;
   oriel_device_kind device = ORIEL_DEVICE_AUTO;
   uint32_t device_number = 0;
   bool device_named = false;  ///< --device was given
@@ -38,6 +39,7 @@ struct CommonOptions {
       calibration;  ///< a file; "": none; by default the one beside the model
   bool no_cache = false;
   bool split_turns = false;  ///< --evict tokens
+  bool forget = false;
 
   uint64_t seed = 0;
   bool greedy = false;

@@ -185,8 +185,9 @@ std::string groupLine(const oriel_layer_group& group) {
       return "  convolve    " + layers + "need the last " + window + " tokens and hold " +
              formatSize(group.bytes) + "\n";
     case ORIEL_LAYERS_STATE:
-      return "  state       " + layers + "keep a state in two versions, " +
-             formatSize(group.bytes) + "\n";
+      return "  state       " + layers + "keep a state of " + formatSize(group.bytes_per_token) +
+             " in " + std::to_string(group.ring_tokens) + " slots, " + formatSize(group.bytes) +
+             "\n";
   }
   return "";
 }
@@ -319,6 +320,11 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   for (uint32_t i = 1; i < plan.group_count; ++i) {
     text += groupLine(plan.groups[i]);
   }
+  if (plan.state_slots != 0) {
+    text += plan.checkpoints != 0 ? "  checkpoints " + std::to_string(plan.checkpoints) +
+                                        " of the slots, to go back to without reading all again\n"
+                                  : "  checkpoints none: going back reads the conversation again\n";
+  }
   text += expertLines(plan);
   const std::string biased = layerList(plan.raised_by_bias);
   const std::string wide = layerList(plan.raised_by_norm);
@@ -366,6 +372,10 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
   json["local_window_tokens"] = sliding.window_tokens;
   json["local_ring_tokens"] = sliding.ring_tokens;
   json["groups"] = groupsJson(plan.groups, plan.group_count, true);
+  if (plan.state_bytes != 0) {
+    json["state_slots"] = plan.state_slots;
+    json["checkpoints"] = plan.checkpoints;
+  }
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);
   json["kv_bytes_at"] = plan.kv_window_bytes;

@@ -14,8 +14,8 @@
 #include "cpu/pool.h"
 #include "cpu/rope_append.h"
 #include "cpu/small_ops.h"
+#include "cpu/state_ops.h"
 #include "exec/host_executor.h"
-#include "exec/reference_state.h"
 #include "exec/reference_weights.h"
 #include "exec/top_tokens.h"
 
@@ -43,8 +43,10 @@ class CpuExecutor final : public HostExecutor {
         attend_latents_(attendLatentsKernel(target)),
         latent_append_(latentAppendKernel(target)),
         hadamard_(hadamardKernel(target)),
+        state_(stateKernels(target)),
         fetch_(options.experts),
-        experts_(&pool_, matmul_, small_) {
+        experts_(&pool_, matmul_, small_),
+        states_(&pool_, state_) {
     // More threads than cores would wait for each other; tests may want just that.
     pool_.start(
         options.cpu_threads != 0 ? options.cpu_threads : std::min(allowedCores(), kDefaultThreads),
@@ -286,28 +288,34 @@ class CpuExecutor final : public HostExecutor {
 
   // ---- States ----
 
-  void stateInputs(const Op& op, uint32_t row, float* out) const {
-    const StateInputsPush& p = op.push.state_inputs;
-    if (row == 0) {
-      referenceStateInputs(p, block().header().n_tokens, floats(op, 0), stepState(op, p),
-                           floats(op, 4), floats(op, 5), out);
-    }
+  void stateInputs(const Walk& walk, const Op& op) {
+    StateInputsTask task;
+    task.push = op.push.state_inputs;
+    task.in = floats(op, 0);
+    task.state = stepState(op, task.push);
+    task.taps = floats(op, 4);
+    task.gates = floats(op, 5);
+    task.out = floats(op, kOpOut);
+    task.n_tokens = walk.rows;
+    states_.inputs(task, walk.thread);
   }
 
   void stateScan(const Walk& walk, const Op& op) {
-    const StateScanPush& p = op.push.state_scan;
-    if (claim(walk) == 0) {
-      referenceStateScan(p, walk.rows, floats(op, 0), stepState(op, p), floats(op, 4),
-                         floats(op, 2));
-    }
+    StateScanTask task;
+    const StateScanPush& p = task.push = op.push.state_scan;
+    task.in = floats(op, 0);
+    task.state = stepState(op, p);
+    task.skip = p.delta != 0 ? nullptr : floats(op, 4) + 2 * p.heads;
+    task.out = floats(op, kOpOut);
+    task.n_tokens = walk.rows;
+    states_.scan(task, walk.thread);
   }
 
   void gatedNorm(const Op& op, uint32_t row, float* out) const {
     const GatedNormPush& p = op.push.gated_norm;
-    referenceGatedNorm(p, 1, floats(op, 0) + uint64_t{row} * p.in_stride,
-                       floats(op, 3) + uint64_t{row} * p.gate_stride,
-                       p.has_norm != 0 ? floats(op, 4) : nullptr,
-                       out + uint64_t{row} * p.out_stride);
+    state_.gatedNorm(p, floats(op, 0) + uint64_t{row} * p.in_stride,
+                     floats(op, 3) + uint64_t{row} * p.gate_stride + p.gate_first,
+                     p.has_norm != 0 ? floats(op, 4) : nullptr, out + uint64_t{row} * p.out_stride);
   }
 
   // ---- Experts ----
@@ -654,6 +662,7 @@ class CpuExecutor final : public HostExecutor {
   const AttendLatentsFn attend_latents_;
   const LatentAppendFn latent_append_;
   const HadamardFn hadamard_;
+  const StateKernels& state_;
   uint64_t row_bytes_ = 0;      // of a staged row of integers
   uint64_t private_bytes_ = 0;  // of a thread's own row, staged and as floats
   uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
@@ -664,6 +673,7 @@ class CpuExecutor final : public HostExecutor {
   std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op after which the team stopped
   ExpertFetch* const fetch_;
   ExpertProducts experts_;
+  StateOps states_;
   Pool pool_;  // last: its threads end before anything they use
 };
 static_assert(sizeof(CpuExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
@@ -688,7 +698,7 @@ const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
     {&CpuExecutor::expertCombine, nullptr},
     {nullptr, &CpuExecutor::fetchExperts},
     {&CpuExecutor::tail, nullptr},
-    {&CpuExecutor::stateInputs, nullptr},
+    {nullptr, &CpuExecutor::stateInputs},
     {nullptr, &CpuExecutor::stateScan},
     {&CpuExecutor::gatedNorm, nullptr},
     {nullptr, &CpuExecutor::headMatmul},

@@ -14,7 +14,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "cpu/vectors-inl.h"
+#include "cpu/store-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
@@ -81,21 +81,6 @@ void hadamardFours(float* values, uint32_t n, uint32_t block) {
   }
 }
 
-void storeHalves(const float* values, uint32_t n, uint32_t* words) {
-  uint16_t* out = reinterpret_cast<uint16_t*>(words);
-  uint32_t i = 0;
-#if HWY_TARGET != HWY_SSE4  // which has no instruction for it
-  const hn::Rebind<hwy::float16_t, DF> half;
-  const hn::Rebind<uint16_t, DF> bits;
-  for (; i + kN <= n; i += kN) {
-    hn::StoreU(hn::BitCast(bits, hn::DemoteTo(half, hn::LoadU(kF, values + i))), bits, out + i);
-  }
-#endif
-  for (; i < n; ++i) {
-    out[i] = floatToHalf(values[i]);
-  }
-}
-
 /// quantiseGroup() of kv/quantise.h for int4: its sixteen scales are lanes here.
 uint16_t quantiseInt4Group(const float* values, uint32_t n, uint8_t* codes) {
   constexpr uint32_t kVectors = kInt4Candidates / kN;
@@ -152,25 +137,6 @@ uint16_t quantiseInt4Group(const float* values, uint32_t n, uint8_t* codes) {
   }
   std::copy(counts, counts + n, codes);
   return best_bits;
-}
-
-/// quantiseGroup() of kv/quantise.h for int8 and a whole group.
-uint16_t quantiseInt8Group(const float* values, int8_t* codes) {
-  VF most = hn::Zero(kF);
-  for (uint32_t i = 0; i < kKvGroup; i += kN) {
-    most = hn::Max(most, hn::Abs(hn::LoadU(kF, values + i)));
-  }
-  const uint16_t bits = floatToHalf(hn::GetLane(hn::MaxOfLanes(kF, most)) * (1.0f / 127.0f));
-  const float scale = halfToFloat(bits);
-  const VF inverse = hn::Set(kF, scale != 0 ? 1.0f / scale : 0.0f);
-  const VF limit = hn::Set(kF, 127.0f);
-  const hn::Rebind<int8_t, DF> k8;
-  for (uint32_t i = 0; i < kKvGroup; i += kN) {
-    const VF scaled = hn::Mul(hn::LoadU(kF, values + i), inverse);
-    const VF clamped = hn::Min(hn::Max(scaled, hn::Neg(limit)), limit);
-    hn::StoreU(hn::DemoteTo(k8, hn::NearestInt(clamped)), k8, codes + i);
-  }
-  return bits;
 }
 
 void storeLowBits(KvFormat format, const float* values, uint32_t head_dim, uint32_t* words,

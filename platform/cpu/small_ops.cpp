@@ -55,9 +55,7 @@ HWY_INLINE VF activate(VF x) {
     const VF cubed = hn::Mul(hn::Mul(x, x), x);
     y = hn::Mul(hn::Set(kF, 2.0f * kGeluScale), hn::MulAdd(hn::Set(kF, kGeluCubic), cubed, x));
   }
-  // Beyond 87 the exponential would overflow; the quotient is 0 to within 1e-36 * x there.
-  const VF e = expOf(hn::Min(hn::Neg(y), hn::Set(kF, 87.0f)));
-  return hn::Div(x, hn::Add(hn::Set(kF, 1.0f), e));
+  return hn::Div(x, onePlusExpOfMinus(y));
 }
 
 template <bool kGelu>

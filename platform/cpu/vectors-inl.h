@@ -6,6 +6,8 @@
 #define ORIEL_CPU_VECTORS_INL_H_
 #endif
 
+#include <algorithm>
+
 #include <hwy/highway.h>
 
 #if HWY_TARGET == HWY_AVX3
@@ -44,6 +46,24 @@ HWY_INLINE VF loadHalves(const uint16_t* halves) {
   const hn::Rebind<hwy::float16_t, DF> half;
   const hn::Rebind<uint16_t, DF> bits;
   return hn::PromoteTo(kF, hn::BitCast(half, hn::LoadU(bits, halves)));
+}
+
+/// kN values, or `count` where those are fewer, and zeros.
+HWY_INLINE VF loadSome(const float* values, uint32_t count) {
+  if (HWY_LIKELY(count >= kN)) {
+    return hn::LoadU(kF, values);
+  }
+  HWY_ALIGN float lanes[kN] = {};
+  std::copy(values, values + count, lanes);
+  return hn::Load(kF, lanes);
+}
+HWY_INLINE void storeSome(VF v, uint32_t count, float* values) {
+  if (HWY_LIKELY(count >= kN)) {
+    return hn::StoreU(v, kF, values);
+  }
+  HWY_ALIGN float lanes[kN];
+  hn::Store(v, kF, lanes);
+  std::copy(lanes, lanes + count, values);
 }
 
 /// The lower or upper half of each word as a float.
@@ -104,6 +124,13 @@ HWY_INLINE VF tanhOf(VF x) {
   const VF near = hn::Mul(x, hn::Div(over, under));
   return hn::IfThenElse(hn::Lt(size, hn::Set(kF, 0.625f)), near, far);
 }
+
+/// 1 + e^-x. Beyond 87 the exponential would overflow; what is divided by this is 0 to within 1e-36 there.
+HWY_INLINE VF onePlusExpOfMinus(VF x) {
+  return hn::Add(hn::Set(kF, 1.0f), expOf(hn::Min(hn::Neg(x), hn::Set(kF, 87.0f))));
+}
+HWY_INLINE VF sigmoidOf(VF x) { return hn::Div(hn::Set(kF, 1.0f), onePlusExpOfMinus(x)); }
+HWY_INLINE VF siluOf(VF x) { return hn::Div(x, onePlusExpOfMinus(x)); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oriel

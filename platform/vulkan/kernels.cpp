@@ -101,26 +101,28 @@ struct ScanShape {
   uint32_t rows;
   uint32_t tokens;
 };
-/// A row a lane, as with attention.
-constexpr ScanShape kSoftwareScan = {8, 1, 1, 0};
+/// Few values a lane: its compiler takes too long over many.
+constexpr ScanShape kSoftwareScan = {32, 4, 2, 8};
 /// A token: as many lanes as there can be, for all that matters is to read the state and to write it.
 constexpr ScanShape kGpuDecodeScan = {64, 8, 1, 1};
 /// Tokens one after the other: fewer lanes add up, and have more to do between that.
 constexpr ScanShape kGpuChunkScan = {64, 4, 1, 8};
 /// Lanes that keep a GPU busy: with more, each takes two rows, and reads keys and queries half as often.
 constexpr uint32_t kEnoughLanes = 16384;
-/// Values of keys, and as many of queries, that are staged; of rows that are wider than this a lane has one.
+/// Twice as many lanes hold rows that are wider than this.
+constexpr uint32_t kNarrowRow = 128;
+/// Values of keys, and as many of queries, that are staged at a time.
 constexpr uint32_t kScanStaged = 1024;
-constexpr uint32_t kTwoRowsDim = 128;
+
 constexpr uint32_t scanSharedBytes(uint32_t key_dim, ScanShape shape) {
   const uint32_t rows = shape.lanes / shape.pieces * shape.rows;
   const uint32_t groups = key_dim / kUnit;
   return 4 * (2 * kScanStaged + shape.tokens * (rows + 2) + 2 * (2 * shape.rows + 1) * shape.lanes +
               rows * groups * (shape.pieces + 1));
 }
-static_assert(scanSharedBytes(kTwoRowsDim, {64, 4, 2, 8}) <= 16384, "state_scan's rows and tokens");
+static_assert(scanSharedBytes(kNarrowRow, {64, 4, 2, 8}) <= 16384, "state_scan's rows and tokens");
+static_assert(scanSharedBytes(256, {64, 8, 2, 8}) <= 16384, "likewise");
 static_assert(scanSharedBytes(256, kGpuDecodeScan) <= 16384, "likewise");
-static_assert(scanSharedBytes(256, kGpuChunkScan) <= 16384, "likewise");
 
 uint32_t workgroups(uint32_t items, uint32_t per_group) {
   return static_cast<uint32_t>(ceilDiv(items, per_group));
@@ -362,15 +364,16 @@ const char* divideStateInputs(const Op& op, const Given& given, Kernel* kernel) 
 
 const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
   const StateScanPush& push = op.push.state_scan;
-  const uint32_t key_dim = static_cast<uint32_t>(alignUp(push.key_dim, kUnit));
-  ScanShape shape = given.caps.isSoftware() ? kSoftwareScan
-                    : given.rows == 1       ? kGpuDecodeScan
-                                            : kGpuChunkScan;
-  if (shape.tokens > 1) {
-    const uint32_t lanes = push.heads * push.value_dim * shape.pieces;
-    shape.rows = key_dim <= kTwoRowsDim && lanes / 2 >= kEnoughLanes ? 2 : 1;
-    shape.tokens = std::min(shape.tokens, kScanStaged / key_dim);
+  const bool one = given.rows == 1;
+  ScanShape shape = given.caps.isSoftware() ? kSoftwareScan : one ? kGpuDecodeScan : kGpuChunkScan;
+  if (push.key_dim > kNarrowRow) {
+    shape.pieces = 8;
   }
+  if (push.heads * push.value_dim * shape.pieces >= 2 * kEnoughLanes && !one) {
+    shape.rows = 2;
+  }
+  const uint32_t key_dim = static_cast<uint32_t>(alignUp(push.key_dim, kUnit));
+  shape.tokens = std::min({shape.tokens, given.rows, kScanStaged / key_dim});
   const bool quads = (push.slot_words | push.in_stride | push.key_dim) % 4 == 0;
   const uint32_t constants[] = {shape.lanes,  push.key_dim, shape.pieces, shape.rows,
                                 shape.tokens, push.format,  push.delta,   quads ? 1u : 0u};

@@ -168,6 +168,8 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
                                                        : options.sink_tokens;
   request->pinned = options.pinned_tokens;
   request->chunk = options.chunk_tokens;
+  request->fixed_checkpoints = options.checkpoints != 0;
+  request->checkpoints = options.checkpoints == UINT32_MAX ? 0 : options.checkpoints;
   return kOk;
 }
 
@@ -321,9 +323,14 @@ oriel_plan planResult(const PreparedModel& prepared) {
     forEachMemory(desc, budget.cache, budget.formats, [&](const Memory& memory) {
       group.bytes_per_token += memory.view == i ? memory.slotBytes() : 0;
     });
-    group.bytes = group.bytes_per_token * (group.kind == ORIEL_LAYERS_STATE ? kStateSlots : window);
+    group.bytes = group.bytes_per_token * (group.kind == ORIEL_LAYERS_STATE ? shape.ring : window);
     group.window_tokens = group.kind == ORIEL_LAYERS_STATE ? 0 : shape.window;
     group.ring_tokens = shape.ring;
+    if (group.kind == ORIEL_LAYERS_STATE) {
+      plan.state_bytes += group.bytes;
+      plan.state_slots = shape.ring;
+      plan.checkpoints = budget.cache.checkpoints;
+    }
   }
   plan.kv_bytes_per_token = plan.groups[0].bytes_per_token;
   plan.kv_window_bytes = memoryBytesAt(desc, budget.formats, budget.cache.window);

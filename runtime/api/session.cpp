@@ -95,6 +95,19 @@ Status checkReplaced(const char* path, const Log& log) {
                         path);
 }
 
+// Of TurnMarks, or of StateSlots; null: none.
+template <typename Positions>
+oriel_status listPositions(const Positions* from, uint64_t* out, size_t capacity, size_t* needed) {
+  *needed = from != nullptr ? from->count() : 0;
+  if (*needed > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  for (uint32_t i = 0; i < *needed; ++i) {
+    out[i] = from->at(i);
+  }
+  return ORIEL_OK;
+}
+
 Status restoreFile(Session* session, const char* path, const oriel_allocator& allocator,
                    const Log& log, const Log& named) {
   InputFile file;
@@ -147,6 +160,12 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
               "a session's first position is out of range: begin at 2^62 at most")
         .code();
   }
+  if (options.forget_evicted != 0 && options.split_turns != 0) {
+    return model->log
+        .fail(ORIEL_ERROR_ARGUMENT,
+              "states forget whole turns: leave split_turns or forget_evicted at 0")
+        .code();
+  }
   if (model->has_session.exchange(1) != 0) {
     return model->log
         .fail(ORIEL_ERROR_STATE, "the model already has a session: destroy or reset that one")
@@ -155,6 +174,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   SessionContext context = {&model->desc,    &model->plan,      model->tokenizer, {},         {},
                             model->executor, &model->allocator, model->log,       model->hash};
   context.stops_early = model->stops_early;
+  context.forgets_evicted = options.forget_evicted != 0;
   if (model->on_file != nullptr) {
     context.file_rows = &model->plan.file_rows;
     context.source = &model->on_file->source;
@@ -368,6 +388,7 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   stats.submissions = session.submissions();
   stats.rows_wanted = session.rows().wanted();
   stats.rows_read = session.rows().reads();
+  stats.tokens_read_again = session.readAgain();
   if (model.on_file != nullptr) {
     stats.expert_hits = model.on_file->experts.hits();
     stats.expert_misses = model.on_file->experts.misses();
@@ -389,15 +410,15 @@ oriel_status oriel_session_get_turns(const oriel_session* handle, uint64_t* star
   if (handle == nullptr || needed == nullptr || (starts == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  const TurnMarks& turns = handle->session->turns();
-  *needed = turns.count();
-  if (*needed > capacity) {
-    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  return listPositions(&handle->session->turns(), starts, capacity, needed);
+}
+
+oriel_status oriel_session_get_checkpoints(const oriel_session* handle, uint64_t* positions,
+                                           size_t capacity, size_t* needed) {
+  if (handle == nullptr || needed == nullptr || (positions == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
   }
-  for (uint32_t i = 0; i < turns.count(); ++i) {
-    starts[i] = turns.at(i);
-  }
-  return ORIEL_OK;
+  return listPositions(handle->session->states(), positions, capacity, needed);
 }
 
 oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t first, int32_t* ids,

@@ -15,11 +15,15 @@ constexpr uint32_t kMaxAutoChunk = 64;
 // Experts share the tokens of a chunk: of 256, each of 32 experts of which tokens use 4 has 32. With 64 that would be
 // 8, and unpacking its weights nearly half of the work.
 constexpr uint32_t kMaxAutoChunkOfExperts = 256;
-constexpr uint32_t kMaxChunk = 512;
 // A chunk is affordable from the window on that is this many times as long, and of whose cache the bytes
 // that the chunk adds (activations, ring slack) are one part in so many.
 constexpr uint32_t kWindowPerChunk = 8;
 constexpr uint64_t kCacheShareForChunk = 8;
+// Checkpoints of states worth choosing: the start of the latest message, that of its reply, and two further back. What
+// one saves is reading part of a window again, so the longer the window the more it is worth: all of them take at most
+// one part in so many of the window's cache.
+constexpr uint32_t kMostAutoCheckpoints = 4;
+constexpr uint64_t kCacheShareForCheckpoints = 4;
 // When a file does not state the context it was trained with.
 constexpr uint32_t kAssumedContext = 4096;
 // What a pinned prefix must leave of the trained context, tokens.
@@ -40,9 +44,11 @@ class Weigher {
         request_(request),
         sinks_(sinks),
         windows_(windows),
-        formats_(formats) {}
+        formats_(formats),
+        state_bytes_(stateBytes(model, formats)),
+        checkpoints_(state_bytes_ != 0 ? request.checkpoints : 0) {}
 
-  BudgetChoice weigh() const {
+  BudgetChoice weigh() {
     const uint32_t least_chunk = request_.chunk != 0 ? request_.chunk : kMinChunk;
     uint32_t window = windows_.least;
     uint32_t chunk = least_chunk;
@@ -52,7 +58,7 @@ class Weigher {
     choice.minimum_bytes = bytesOf(window, chunk).total();
     choice.fits = fits(window, chunk);
     if (choice.fits) {
-      chooseWindow(&window, &chunk);
+      choose(&window, &chunk);
     }
     choice.chunk = chunk;
     choice.cache = shapeOf(window, chunk);
@@ -112,7 +118,7 @@ class Weigher {
   }
 
   CacheShape shapeOf(uint32_t window, uint32_t chunk) const {
-    return {model_.n_kv_heads, model_.head_dim, sinks_, window, window + chunk - 1};
+    return {model_.n_kv_heads, model_.head_dim, sinks_, window, window + chunk - 1, checkpoints_};
   }
 
   bool bytesOfCache(const CacheShape& cache, uint64_t* bytes) const {
@@ -145,9 +151,50 @@ class Weigher {
     return low;
   }
 
-  void chooseWindow(uint32_t* window, uint32_t* chunk) const {
+  // As with chunks below, the window from which on checkpoints are affordable does not depend on the memory, and with
+  // fewer of them there is never a longer one: so more memory shrinks nothing.
+  void choose(uint32_t* window, uint32_t* chunk) {
+    uint32_t longest = windows_.most;
+    if (state_bytes_ != 0 && !request_.fixed_checkpoints) {
+      if (request_.window != 0) {
+        chooseWindow(longest, window, chunk);
+        for (uint32_t count = 1; count <= kMostAutoCheckpoints; ++count) {
+          checkpoints_ = count;
+          if (windowForCheckpoints(count) > *window || !fits(*window, *chunk)) {
+            checkpoints_ = count - 1;
+            return;
+          }
+        }
+        return;
+      }
+      const uint32_t most = request_.chunk != 0 ? request_.chunk : mostChunk();
+      for (checkpoints_ = kMostAutoCheckpoints; checkpoints_ != 0; --checkpoints_) {
+        const uint64_t enough = std::max<uint64_t>(
+            request_.chunk != 0 ? windows_.least : windowForChunk(most),
+            windowForCheckpoints(checkpoints_));
+        const uint32_t reached = fits(windows_.least, most) ? largestWindow(most) : 0;
+        if (reached >= enough) {
+          *window = std::min(reached, longest);
+          *chunk = most;
+          return;
+        }
+        longest = static_cast<uint32_t>(std::min<uint64_t>(longest, enough));
+      }
+    }
+    chooseWindow(longest, window, chunk);
+  }
+
+  // The least window that so many are chosen with; where tokens take no bytes, any.
+  uint64_t windowForCheckpoints(uint32_t count) const {
+    const uint64_t per_token = memoryGrowth(model_, formats_).per_token;
+    return per_token != 0
+               ? ceilDiv(kCacheShareForCheckpoints * count * state_bytes_, per_token)
+               : 0;
+  }
+
+  void chooseWindow(uint32_t longest, uint32_t* window, uint32_t* chunk) const {
     if (request_.chunk != 0) {
-      *window = largestWindow(request_.chunk);
+      *window = std::min(largestWindow(request_.chunk), longest);
       return;
     }
     if (request_.window != 0) {
@@ -160,7 +207,6 @@ class Weigher {
     }
     // The window at which a chunk becomes affordable does not depend on the memory, and a smaller chunk
     // never has a longer one: so with more memory neither shrinks.
-    uint32_t longest = windows_.most;
     for (uint32_t candidate = mostChunk(); candidate >= kMinChunk; candidate -= kMinChunk) {
       const uint32_t enough = candidate == kMinChunk ? windows_.least : windowForChunk(candidate);
       if (fits(windows_.least, candidate)) {
@@ -195,6 +241,8 @@ class Weigher {
   uint32_t sinks_;
   WindowRange windows_;
   CacheFormats formats_;
+  uint64_t state_bytes_;  ///< of one version of all states
+  uint32_t checkpoints_;
 };
 
 Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log) {
@@ -213,6 +261,10 @@ Status checkRanges(const BudgetRequest& request, uint32_t sinks, const Log& log)
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a chunk of %u tokens is out of range: ask for at most %u", request.chunk,
                     kMaxChunk);
+  }
+  if (request.checkpoints > kMaxCheckpoints) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "%u checkpoints are out of range: ask for at most %u",
+                    request.checkpoints, kMaxCheckpoints);
   }
   if (sinks > kMaxWindow) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "%u sinks are out of range: ask for at most %u", sinks,

@@ -36,6 +36,8 @@ struct BudgetRequest {
   uint32_t sinks = kDefaultSinks;
   uint32_t pinned = 0;  ///< tokens of a pinned prefix; sinks grow to cover them
   uint32_t chunk = 0;
+  uint32_t checkpoints = 0;        ///< of states, where
+  bool fixed_checkpoints = false;  ///< so many were asked for; else they are chosen
   bool fixed_k = false;  ///< `formats.k` was asked for
   bool fixed_v = false;
   /// Formats when fixed; what layers need always counts.
@@ -95,8 +97,8 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
                         const CacheShape& cache, const CacheFormats& formats, uint32_t chunk);
 
 /// Weighs every allowed pair of formats with the largest window that fits with it (up to the trained
-/// context, fast enough where a speed is asked for, and with the largest chunk whose ring slack does not
-/// cost the window much) and takes the pair of least expected loss; of equals the dearer. Pairs whose
+/// context, fast enough where a speed is asked for, and with the largest chunk and the most checkpoints of states that
+/// do not cost the window much) and takes the pair of least expected loss; of equals the dearer. Pairs whose
 /// rounding is beyond the limit are weighed but not taken, unless they were asked for.
 /// ORIEL_ERROR_SPEED when nothing is fast enough, ORIEL_ERROR_ARGUMENT for values out of range,
 /// ORIEL_ERROR_CONTEXT when the pinned text leaves no room in the window; a budget that is too small is not

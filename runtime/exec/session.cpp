@@ -49,6 +49,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   if (context.plan != nullptr) {  // else everything but them is measured
     ids.init(context.plan->cache, arena);
   }
+  void* states = keepsStates(model) ? arena->take<SessionStates>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
     rows.init(*context.file_rows, *context.source, arena);
@@ -61,6 +62,10 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   session->sampler_ = sampler;
   session->ids_ = ids;
   session->rows_ = rows;
+  if (states != nullptr) {
+    session->states_ = new (states) SessionStates();
+    session->states_->slots.init(context.plan->cache.checkpoints);
+  }
   return session;
 }
 
@@ -70,7 +75,7 @@ Status Session::reset() {
   position_ = 0;
   last_token_ = -1;
   stored_ = 0;
-  states_.restart();
+  restartStates(0);
   has_logits_ = false;
   reply_open_ = false;
   reply_begin_ = reply_end_ = 0;
@@ -103,7 +108,10 @@ Status Session::checkIds(const int32_t* ids, size_t count) const {
 uint64_t Session::floorOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
   const bool evicted = oldest > context_.plan->cache.sinks;
-  return evicted && whole_turns_ ? turns_.firstSeen(oldest, context_.plan->cache.window) : 0;
+  const uint64_t floor =
+      evicted && whole_turns_ ? turns_.firstSeen(oldest, context_.plan->cache.window) : 0;
+  // A token that is read again sees what it saw before later turns began.
+  return std::max(floor > t ? oldest : floor, baseOf(t));
 }
 
 // Of token t of a step that begins behind `begin` tokens.
@@ -113,37 +121,20 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
       return window_.view(t, floor);
     case ViewKind::kSliding:
       // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
-      return windows_[view].view(t, floor > window_.oldest(t) ? floor : 0);
+      return windows_[view].view(t, floor > window_.oldest(t) ? floor : baseOf(t));
     case ViewKind::kColumns:
-      return windows_[view].view(t);
+      return windows_[view].view(t, baseOf(t));
     case ViewKind::kState:
-      return states_.view(begin, begin != position_);
+      return states_->slots.view(begin != position_);
   }
   return {};
 }
 
-bool Session::canRewind(uint64_t position) const {
-  const ModelDesc& model = *context_.model;
-  bool can = window_.canRewind(stored_, position) && stateCanRewind(position);
-  for (uint32_t view = 1; view < model.n_views; ++view) {
-    can = can && (model.views[view].kind == ViewKind::kState ||
-                  windows_[view].canRewind(stored_, position));
-  }
-  return can;
-}
-
-bool Session::stateCanRewind(uint64_t position) const {
-  const ModelDesc& model = *context_.model;
-  bool has_state = false;
-  for (uint32_t view = 1; view < model.n_views; ++view) {
-    has_state = has_state || model.views[view].kind == ViewKind::kState;
-  }
-  return !has_state || states_.canRewind(position_, position);
-}
-
 void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
   stored_ = std::max(stored_, position_ + count);
-  states_.writing();
+  if (states_ != nullptr) {
+    states_->slots.writing();
+  }
   fillBlock(context_.executor->step(), position_, ids, count, outputs);
 }
 
@@ -261,13 +252,18 @@ Status Session::dropAhead() {
 
 // `kept`: nothing can have been begun behind these tokens.
 void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
-  states_.commit(position_, kept);
+  if (states_ != nullptr) {
+    states_->slots.commit(position_, kept);
+  }
   for (uint32_t i = 0; i < count; ++i) {
     ids_.set(position_ + i, ids[i]);
     sampler_.accept(ids[i]);
   }
   position_ += count;
   last_token_ = ids[count - 1];
+  if (states_ != nullptr && position_ >= states_->base && states_->slots.isDue(position_)) {
+    keepState(false);
+  }
 }
 
 // From the best tokens alone where they are enough.
@@ -283,53 +279,6 @@ Status Session::choose(int32_t* id) {
   return kOk;
 }
 
-Status Session::rewind(uint64_t position) {
-  if (position > position_) {
-    return context_.log.fail(
-        ORIEL_ERROR_CONTEXT, "cannot go to token %llu, there are %llu so far: give an earlier one",
-        static_cast<unsigned long long>(position), static_cast<unsigned long long>(position_));
-  }
-  if (!canRewind(position)) {
-    if (!stateCanRewind(position)) {
-      char way[48] = "";
-      if (canRewind(states_.before())) {
-        std::snprintf(way, sizeof(way), "go back to token %llu, or ",
-                      static_cast<unsigned long long>(states_.before()));
-      }
-      return context_.log.fail(
-          ORIEL_ERROR_CONTEXT,
-          "cannot go back from token %llu to %llu, the state after it is gone: %sreset",
-          static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position),
-          way);
-    }
-    const CacheShape& cache = context_.plan->cache;
-    const uint64_t slack = uint64_t{cache.ring} - cache.window + 1;
-    const uint64_t taken = std::min(stored_ - position_, slack);
-    return context_.log.fail(
-        ORIEL_ERROR_CONTEXT,
-        "cannot go back from token %llu to %llu, the tokens before it are gone: go "
-        "back %llu tokens at most, or reset",
-        static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position),
-        static_cast<unsigned long long>(slack - taken));
-  }
-  if (position != position_) {
-    states_.rewind(position_, position);
-    position_ = position;
-    last_token_ = -1;
-    has_logits_ = false;
-    // Inside or right behind the latest reply its end is still to come.
-    reply_open_ = position > reply_begin_ && position <= reply_end_;
-    // Behind the system text, and behind the opening of a later turn that stands in for it.
-    turn_open_ = system_joins_ && turns_.has(position);
-    turns_.truncate(position);
-    if (position == 0) {
-      stored_ = 0;
-      system_joins_ = switched_thinking_ = false;
-    }
-  }
-  return kOk;
-}
-
 SessionState Session::state() const {
   SessionState state;
   state.position = position_;
@@ -341,6 +290,10 @@ SessionState Session::state() const {
   state.reply_end = reply_end_;
   state.chat = (turn_open_ ? kTurnOpen : 0) | (system_joins_ ? kSystemJoins : 0) |
                (switched_thinking_ ? kSwitchedThinking : 0);
+  if (states_ != nullptr) {
+    state.chat |= states_->stale ? kStaleState : 0;
+    state.since_base = states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
+  }
   state.sampler = sampler_.state();
   return state;
 }
@@ -357,7 +310,7 @@ uint64_t Session::snapshotBytes() const {
 }
 
 Status Session::save(void* out) const {
-  const LiveSlots live = {states_.current(), logits_row_};
+  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_};
   return writeSnapshot(*context_.plan, *context_.model, snapshotKey(), state(), live, turns_, ids_,
                        context_.executor, out);
 }
@@ -370,7 +323,11 @@ Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   last_token_ = -1;
   stored_ = state.stored;
   first_position_ = state.first_position;
-  states_.restart();
+  restartStates(position_);
+  if (states_ != nullptr) {
+    states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
+    states_->stale = (state.chat & kStaleState) != 0;
+  }
   has_logits_ = state.has_logits != 0;
   logits_row_ = 0;
   has_top_ = false;
@@ -494,19 +451,6 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
   return status;
-}
-
-// Half a message must not stay behind a failure. One that is longer than the ring's slack does: what
-// was evicted for it is gone.
-Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& before) {
-  if (!done.ok() && position_ != begin && canRewind(begin)) {
-    prompt_tokens_ -= static_cast<uint32_t>(position_ - begin);
-    const bool turn_open = turn_open_;
-    ORIEL_TRY(rewind(begin));
-    turn_open_ = turn_open;
-    sampler_.restore(before);
-  }
-  return done;
 }
 
 }  // namespace oriel

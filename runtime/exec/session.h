@@ -39,6 +39,18 @@ struct SessionContext {
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
   const RowsOnFile* file_rows = nullptr;
   const WeightSource* source = nullptr;
+  /// States are made anew of what is seen when turns were evicted.
+  bool forgets_evicted = false;
+};
+
+/// What a session has where layers keep states.
+struct SessionStates {
+  StateSlots slots;
+  /// Tokens before it, but for the sinks, are in no state any more, and no token from here on sees them; 0: none was
+  /// forgotten so.
+  uint64_t base = 0;
+  /// What is seen has yet to be read again: the latest state is of no use.
+  bool stale = false;
 };
 
 /// Whether a step ended before its head began, so that logits are what they were: it was cancelled, or experts could not
@@ -62,8 +74,11 @@ class Session {
     position_ = stored_ = position;
     has_logits_ = false;
     ids_.forget();
+    restartStates(position);
   }
-  /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack.
+  /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack. Where there is no state after
+  /// so many tokens, those behind an earlier one are read again; where that fails or is cancelled the session stands
+  /// behind the tokens that it got to.
   Status rewind(uint64_t position);
 
   uint64_t snapshotBytes() const;
@@ -90,6 +105,10 @@ class Session {
     return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
   }
   uint64_t submissions() const { return submissions_; }
+  /// Tokens that were read again, to go back or to forget.
+  uint64_t readAgain() const { return read_again_; }
+  /// Null: no layer keeps a state.
+  const StateSlots* states() const { return states_ != nullptr ? &states_->slots : nullptr; }
   const RowCache& rows() const { return rows_; }
   const TurnMarks& turns() const { return turns_; }
   /// Ids of the tokens from `first` on that are held, up to the first that is not: `*count` of them, copied where
@@ -109,8 +128,22 @@ class Session {
   uint64_t floorOf(uint64_t t) const;
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
   View viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const;
-  bool canRewind(uint64_t position) const;
-  bool stateCanRewind(uint64_t position) const;
+  bool holdsWhatIsSeenAt(uint64_t position) const;
+  bool canRewindAtOnce(uint64_t position) const;
+  void standAt(uint64_t position);
+  // Of states.
+  void restartStates(uint64_t position);
+  uint64_t baseOf(uint64_t t) const;
+  bool usable(uint64_t tokens) const;
+  bool idsKnown(uint64_t begin, uint64_t end) const;
+  uint64_t stateBefore(uint64_t position) const;
+  Status refuseRewind(uint64_t position) const;
+  Status rewindStates(uint64_t position);
+  Status readAgain(uint64_t end, bool ends);
+  Status readAnew(uint64_t end);
+  Status refresh();
+  Status forgetEvicted();
+  void keepState(bool start);
   /// Tokens of a step whose logits are wanted.
   struct Outputs {
     uint32_t first = 0;
@@ -135,6 +168,7 @@ class Session {
   Status lastChunk(const int32_t* ids, uint32_t count);
   class Feed;
   Status appendIds(const int32_t* ids, size_t count, bool ends);
+  Status readIds(const int32_t* ids, size_t count, bool ends);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
   Status appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
                         Workspace* workspace);
@@ -147,7 +181,8 @@ class Session {
   const SessionContext context_;
   SlidingWindow window_;              ///< the session's
   SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
-  StateSlots states_;
+  SessionStates* states_ = nullptr;  ///< null: no layer keeps one
+  uint64_t read_again_ = 0;
   const RotationTables rotations_;
   RopePhases phases_[kMaxRopes];
   uint64_t first_position_;

@@ -40,9 +40,14 @@ Status Session::lastChunk(const int32_t* ids, uint32_t count) {
   return submit(StepRun::kTail, true);
 }
 
+Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
+  ORIEL_TRY(refresh());
+  return readIds(ids, count, ends);
+}
+
 // Unless a text `ends` with these ids, they are whole chunks and more follow: what a text is cut into does not
 // depend on how it comes.
-Status Session::appendIds(const int32_t* ids, size_t count, bool ends) {
+Status Session::readIds(const int32_t* ids, size_t count, bool ends) {
   const double begin_ms = nowMs();
   const uint32_t chunk = context_.plan->chunk_tokens;
   ORIEL_TRY(readAhead(ids, count));
@@ -123,6 +128,7 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
   ORIEL_TRY(checkIds(ids, count));
   const uint32_t chunk = context_.plan->chunk_tokens;
   const uint32_t n_vocab = context_.model->n_vocab;
+  ORIEL_TRY(refresh());
   ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
     ORIEL_TRY(checkCancelled());

@@ -116,6 +116,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   if (is_user) {
     ORIEL_TRY(countTokens(room.as<char>(), turn_begin, &workspace, &turn_tokens));
   }
+  keepState(/*start=*/true);
   const SamplerState before = sampler_.state();
   ORIEL_TRY(takeBackUnless(appendRendered(parts, message.literal, message.n_literal, &workspace),
                            begin, before));
@@ -151,6 +152,8 @@ Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, b
   }
   const int32_t stop_id = context_.tokenizer->find(end, reply_end.needed);
 
+  ORIEL_TRY(forgetEvicted());
+  keepState(/*start=*/false);
   Workspace workspace = makeWorkspace();
   const uint64_t begin = position_;
   const SamplerState before = sampler_.state();

@@ -118,7 +118,7 @@ bool plausible(const SnapshotHeader& header, const uint8_t* turn_starts, uint64_
   constexpr uint64_t kMostTokens = 2 * kMaxFirstPosition;
   const SessionState& state = header.state;
   if (state.position > state.stored || state.stored > kMostTokens ||
-      state.first_position > kMaxFirstPosition) {
+      state.first_position > kMaxFirstPosition || state.since_base > state.position) {
     return false;
   }
   const uint64_t n_recent = std::min<uint64_t>(state.sampler.n_recent, SamplerState::kRecentTokens);
@@ -166,7 +166,10 @@ uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns) 
                               sizeof(SessionState), TurnMarks::kCapacity, whole_turns ? 1u : 0u};
   uint64_t hash = hashBytes(numbers, sizeof(numbers));
   forEachMemory(model, plan.cache, plan.formats, [&](const Memory& memory) {
-    const CacheShape& shape = memory.shape;
+    CacheShape shape = memory.shape;
+    if (memory.kind == MemoryKind::kState) {
+      shape.ring = 1;  // the latest; checkpoints stay behind
+    }
     const uint32_t of[] = {static_cast<uint32_t>(memory.kind),
                            memory.layer,
                            shape.n_kv_heads,

@@ -5,8 +5,8 @@
 //   used cache slots | checksum
 //
 // Little-endian. Ids: heldTokens() in order, sinks first. Cache slots: memory by memory (forEachMemory), keys then
-// values, head by head: used sinks, used ring values, used ring scales; used columns; the state after the last token.
-// Slots that no token will ever see are zeros, so that what was dropped or taken back makes no
+// values, head by head: used sinks, used ring values, used ring scales; used columns; the state after the last token, but
+// no checkpoints. Slots that no token will ever see are zeros, so that what was dropped or taken back makes no
 // difference. A snapshot is refused unless version, model, layout, sizes and checksum all match.
 #pragma once
 
@@ -23,6 +23,8 @@ constexpr uint32_t kSnapshotVersion = 4;
 constexpr uint32_t kTurnOpen = 1;
 constexpr uint32_t kSystemJoins = 2;
 constexpr uint32_t kSwitchedThinking = 4;
+/// Another bit: what is seen has yet to be read again (SessionStates::stale).
+constexpr uint32_t kStaleState = 8;
 
 /// What a session is besides its cache.
 struct SessionState {
@@ -34,7 +36,7 @@ struct SessionState {
   uint64_t reply_begin = 0;  ///< the latest reply's tokens: [begin, end)
   uint64_t reply_end = 0;
   uint32_t chat = 0;  ///< bits as above
-  uint32_t reserved = 0;
+  uint32_t since_base = 0;  ///< position - SessionStates::base + 1; 0: that is 0
   SamplerState sampler;
 };
 

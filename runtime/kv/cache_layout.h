@@ -71,6 +71,7 @@ struct CacheShape {
   uint32_t sinks = 0;
   uint32_t window = 0;
   uint32_t ring = 0;
+  uint32_t checkpoints = 0;  ///< of recurrent states: slots besides kStateSlots
 };
 
 /// Token ids that a session keeps beside the cache, one for each slot.

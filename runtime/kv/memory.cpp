@@ -36,7 +36,7 @@ CacheShape viewShape(const LayerView& view, const CacheShape& cache) {
     case ViewKind::kState:
       shape.sinks = 0;
       shape.window = 1;
-      shape.ring = kStateSlots;
+      shape.ring = kStateSlots + cache.checkpoints;
       break;
   }
   return shape;
@@ -121,6 +121,14 @@ MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats) {
     }
   });
   return growth;
+}
+
+uint64_t stateBytes(const ModelDesc& model, const CacheFormats& formats) {
+  uint64_t bytes = 0;
+  forEachCounted(model, formats, [&](const Memory& memory) {
+    bytes += memory.kind == MemoryKind::kState ? memory.slotBytes() : 0;
+  });
+  return bytes;
 }
 
 uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint64_t tokens) {

@@ -74,6 +74,8 @@ struct MemoryGrowth {
   uint64_t fixed_bytes = 0;        ///< of memories that do not grow with tokens
 };
 MemoryGrowth memoryGrowth(const ModelDesc& model, const CacheFormats& formats);
+/// Of one version of all recurrent states.
+uint64_t stateBytes(const ModelDesc& model, const CacheFormats& formats);
 /// Of so many tokens; fixed_bytes are not among them.
 uint64_t memoryBytesAt(const ModelDesc& model, const CacheFormats& formats, uint64_t tokens);
 

@@ -111,8 +111,8 @@ struct Layer {
       0;  ///< the layer whose memory it reads: itself, or an earlier one of the same shape
 };
 
-/// Versions of a state: a step reads one and writes another, so that the one after the last committed token is
-/// always there.
+/// Versions of a state that every session has: a step reads one and writes another, so that the one after the last
+/// committed token is always there. Checkpoints come on top.
 constexpr uint32_t kStateSlots = 2;
 
 /// How the tokens of a session take, and see, the slots of a group of layers' memories.

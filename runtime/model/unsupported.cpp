@@ -32,7 +32,7 @@ constexpr Needed kArchitectures[] = {
     {"bailingmoe", kExperts},    {"arctic", kExperts},       {"dots1", kExperts},
     {"minimax-m2", kExperts},    {"deepseek", kExperts},
     {"plm", kLatent},            {"mamba", kStateSpace},
-    {"rwkv6", kStateSpace},     {"rwkv6qwen2", kStateSpace},
+    {"rwkv6", kStateSpace},      {"rwkv6qwen2", kStateSpace},
     {"rwkv7", kStateSpace},      {"arwkv7", kStateSpace},    {"jamba", kStateSpace},
     {"nemotron_h", kStateSpace},
     {"plamo2", kStateSpace},     {"qwen3next", kStateSpace},

@@ -105,20 +105,20 @@ struct ActivationLayout {
   BufferRef top_keys;  ///< [topBlocks(n_vocab)]
   // Attention and feed-forward never live at the same time and share their bytes. What one leaves in
   // the padding columns of the other is finite and meets zero weights.
-  BufferRef qkv;             ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
-  BufferRef queries;         ///< [chunk][n_heads][2][head_dim]
-  BufferRef attended;        ///< [chunk][n_heads head_dim]
-  BufferRef partials;        ///< [n_heads][splits][head_dim + kPartialExtra], decode only
+  BufferRef qkv;       ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
+  BufferRef queries;   ///< [chunk][n_heads][2][head_dim]
+  BufferRef attended;  ///< [chunk][n_heads head_dim]
+  BufferRef partials;  ///< [n_heads][splits][head_dim + kPartialExtra], decode only
   // Latent attention, where attention is. What is behind the last head of a row is read as far as a unit reaches.
   BufferRef compressed;      ///< [chunk][query_latent_dim + latent_dim + rope_dim]
   BufferRef query_heads;     ///< [chunk][n_heads head_dim]
   BufferRef latent_queries;  ///< [chunk][n_heads][latent_dim + 2 rope_dim]
-  BufferRef sums;            ///< [chunk][n_heads][latent_dim]: where compressed and query_heads were
-  BufferRef conv;            ///< [chunk][3 n_embd]: where qkv is
-  BufferRef convolved;       ///< [chunk][n_embd]: where attended is
-  BufferRef layer_inputs;    ///< [chunk]: layer by layer, then what layer_input values are made in
-  BufferRef scores;          ///< [chunk][experts]
-  BufferRef routes;          ///< as RoutePush says; of no bytes where IoLayout has them
+  BufferRef sums;          ///< [chunk][n_heads][latent_dim]: where compressed and query_heads were
+  BufferRef conv;          ///< [chunk][3 n_embd]: where qkv is
+  BufferRef convolved;     ///< [chunk][n_embd]: where attended is
+  BufferRef layer_inputs;  ///< [chunk]: layer by layer, then what layer_input values are made in
+  BufferRef scores;        ///< [chunk][experts]
+  BufferRef routes;        ///< as RoutePush says; of no bytes where IoLayout has them
   BufferRef expert_gate_up;  ///< [routes][2 expert n_ff]
   BufferRef expert_gated;    ///< [routes][expert n_ff]
   BufferRef expert_out;      ///< [routes][n_embd]

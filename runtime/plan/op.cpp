@@ -209,7 +209,7 @@ constexpr OpTraits kTraits[kOpKinds] = {
     {"expert_combine",   sizeof(ExpertCombinePush),   kOut,             false, true,  never,        combineColumns,    combineWork},
     {"fetch_experts",    sizeof(FetchExpertsPush),    kOut,             true,  false, never,        allColumns,        noWork},
     {"tail",             sizeof(TailPush),            kOut,             true,  true,  never,        tailColumns,       tailWork},
-    {"state_inputs",     sizeof(StateInputsPush),     kOut | 1u << 3,   false, true,  never,        stateInputsColumns, stateInputsWork},
+    {"state_inputs",     sizeof(StateInputsPush),     kOut | 1u << 3,   false, false, never,        stateInputsColumns, stateInputsWork},
     {"state_scan",       sizeof(StateScanPush),       kOut | 1u << 3,   false, false, never,        stateScanColumns,  stateScanWork},
     {"gated_norm",       sizeof(GatedNormPush),       kOut,             false, true,  never,        gatedNormColumns,  gatedNormWork},
     {"head_matmul",      sizeof(HeadMatmulPush),      kOut,             false, false, never,        headColumns,       headWork},

@@ -312,12 +312,14 @@ struct LatentAppendPush {  // bindings: 0 heads, 1 step, 2 queries, 3 memory, 4 
   uint n_heads;
   uint latent_dim;
   uint rope_dim;
-  uint pair_stride;    // 1: pairs (2i, 2i+1); rope_dim/2: pairs (i, i + rope_dim/2)
-  uint heads_stride;   // of `heads`, per token: [n_heads][head_dim], of which the last rope_dim are rotated
+  uint pair_stride;  // 1: pairs (2i, 2i+1); rope_dim/2: pairs (i, i + rope_dim/2)
+  uint
+      heads_stride;  // of `heads`, per token: [n_heads][head_dim], of which the last rope_dim are rotated
   uint head_dim;
   uint vector_stride;  // of `vectors`, per token
   uint vector_first;   // where the latent begins, behind which the key is
-  uint query_stride;   // per token: [n_heads][latent_dim + 2 rope_dim]: latent, rotated for the ring, for sinks
+  uint
+      query_stride;  // per token: [n_heads][latent_dim + 2 rope_dim]: latent, rotated for the ring, for sinks
   uint sinks;
   uint ring;
   uint view;
@@ -333,7 +335,8 @@ struct LatentAttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 memory
   uint latent_dim;
   uint rope_dim;
   uint query_stride;
-  uint out_stride;  // splits == 1: [n_heads][latent_dim] per token; else see kPartialExtra, with latent_dim values
+  uint
+      out_stride;  // splits == 1: [n_heads][latent_dim] per token; else see kPartialExtra, with latent_dim values
   uint view;
   uint sinks;
   uint ring;
@@ -347,7 +350,7 @@ struct HadamardPush {  // bindings: 0 the same as 2, 1 step, 2 out
   uint rows;           // of a token, one behind the other
   uint cols;           // of a row: whole blocks
   uint block;
-  uint stride;         // from token to token
+  uint stride;  // from token to token
 };
 
 // A causal convolution over the last `taps` tokens, channel by channel, between two gates. A token's input is

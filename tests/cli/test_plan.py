@@ -86,15 +86,28 @@ def test_states():
     for name, (f16, k8v4, state) in STATES.items():
         for kv, growth in (("f16", f16), ("k8v4", k8v4)):
             plan = plan_of("--arch", name, "--kv", kv, "--window", 4092, "--memory", "8GiB", code=3)
-            check(f"{name} in {kv}: grows, and keeps two versions of its states",
-                  (plan["kv_bytes_per_token"], plan["state_bytes"]) == (growth, 2 * state)
-                  and plan["kv_bytes"] >= 4096 * growth + 2 * state, plan)
+            slots = plan["state_slots"]
+            check(f"{name} in {kv}: grows, and keeps versions of its states",
+                  (plan["kv_bytes_per_token"], plan["state_bytes"]) == (growth, slots * state)
+                  and plan["kv_bytes"] >= 4096 * growth + slots * state, plan)
+            check(f"{name} in {kv}: checkpoints are a quarter of the window's bytes at most",
+                  plan["checkpoints"] == slots - 2
+                  == min(4, 4092 * growth // (4 * state)), plan)
+            asked = plan_of("--arch", name, "--kv", kv, "--window", 4092, "--memory", "8GiB",
+                            "--checkpoints", 7, code=3)
+            check(f"{name} in {kv}: as many as are asked for",
+                  (asked["checkpoints"], asked["state_bytes"]) == (7, 9 * state), asked)
         check(f"{name} in the list", shapes[name]["state_bytes"] == 2 * state, shapes[name])
+    text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB", "--checkpoints", 0).out.decode()
+    check("a state in words", "18 layers keep a state of 19.3 MiB in 2 slots, 38.5 MiB" in text
+          and "checkpoints none" in text, text)
     text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB").out.decode()
-    check("a state in words", "18 layers keep a state in two versions, 38.5 MiB" in text, text)
+    check("and its checkpoints", "18 layers keep a state of 19.3 MiB in 6 slots, 115.5 MiB" in text
+          and "checkpoints 4 of the slots" in text, text)
     plan = plan_of("--arch", "lfm2-8b-a1b", "--memory", "8GiB")
     check("columns of convolutions are such a state", plan["state_bytes"] == 18 * 3 * 2048 * 4, plan)
-    check("others have none", plan_of("--arch", "llama-3.2-1b", "--memory", "2GiB")["state_bytes"] == 0)
+    others = plan_of("--arch", "llama-3.2-1b", "--memory", "2GiB", "--checkpoints", 3)
+    check("others have none", others["state_bytes"] == 0 and "checkpoints" not in others, others)
 
 
 def test_on_file():

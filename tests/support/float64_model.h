@@ -1,6 +1,6 @@
 // Forward passes in float64, written from the definitions: one token at a time, keys kept before RoPE,
 // positions assigned inside the cache at every step (StreamingLLM to the letter); windowed layers see the
-// last tokens at their own positions; short convolutions see the last columns whatever was evicted. Shares
+// last tokens at their own positions; short convolutions and states see every token whatever was evicted. Shares
 // the GGUF reader with the library and nothing else: what an architecture does is said here a second time.
 // Tests only.
 #pragma once
@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "support/float64_experts.h"
 #include "support/float64_latent.h"
 #include "support/float64_rope.h"
+#include "support/float64_states.h"
 #include "support/float64_weights.h"
 
 namespace oriel::test {
@@ -25,11 +27,14 @@ class Float64Model {
   /// implementation with such a cache can undo.
   explicit Float64Model(const std::string& path, bool rounds_cache = false)
       : weights_(path), rounds_(rounds_cache) {
-    n_layers_ = weights_.number("block_count");
-    n_heads_ = weights_.number("attention.head_count");
+    const size_t n_blocks = weights_.number("block_count");
+    n_layers_ = n_blocks - weights_.number("nextn_predict_layers", 0);
+    n_heads_ = weights_.number("attention.head_count", 0);
     n_embd_ = weights_.number("embedding_length");
-    n_kv_heads_ = weights_.numbers("attention.head_count_kv", n_layers_);
-    head_dim_ = weights_.number("attention.key_length", n_embd_ / n_heads_);
+    if (n_heads_ != 0) {
+      n_kv_heads_ = weights_.numbers("attention.head_count_kv", n_blocks);
+      head_dim_ = weights_.number("attention.key_length", n_embd_ / n_heads_);
+    }
     eps_ = weights_.real("attention.layer_norm_rms_epsilon", 1e-5);
     windows_ = float64Windows(weights_, n_layers_);
     for (size_t layer = 0; layer < n_layers_; ++layer) {
@@ -41,7 +46,10 @@ class Float64Model {
     keys_.resize(n_layers_);
     values_.resize(n_layers_);
     columns_.resize(n_layers_);
+    states_ = std::make_unique<Float64States>(&weights_, n_layers_);
   }
+
+  const Float64States& states() const { return *states_; }
 
   /// How near the router's choices have been, so far (support/float64_experts.h).
   double leastMargin() const { return experts_.leastMargin(); }
@@ -58,13 +66,27 @@ class Float64Model {
     for (size_t layer = 0; layer < n_layers_; ++layer) {
       const std::string prefix = "blk." + std::to_string(layer) + ".";
       const std::vector<double> u = normUnlessPost(x, prefix + "attn_norm.weight");
-      std::vector<double> mixed = n_kv_heads_[layer] == 0
-                                      ? convolution(layer, prefix, u)
-                                      : attention(layer, prefix, u, sinks, window);
-      mixed = normIfThere(mixed, prefix + "post_attention_norm.weight");
+      std::vector<double> mixed(n_embd_);
+      if (weights_.has(prefix + "attn_output.weight")) {
+        add(&mixed, attention(layer, prefix, u, sinks, window));
+      } else if (weights_.has(prefix + "shortconv.conv.weight")) {
+        add(&mixed, convolution(layer, prefix, u));
+      }
+      if (states_->in(prefix)) {
+        add(&mixed, states_->step(layer, prefix, u));
+      }
+      if (!is("qwen35")) {  // where that is what others call the FFN's norm
+        mixed = normIfThere(mixed, prefix + "post_attention_norm.weight");
+      }
       scale(&mixed, residual_scale_);
       add(&x, mixed);
-      const std::vector<double> z = normUnlessPost(x, prefix + "ffn_norm.weight");
+      if (is("mamba2")) {
+        continue;
+      }
+      const std::vector<double> z =
+          normUnlessPost(x, prefix + (is("qwen35")      ? "post_attention_norm.weight"
+                                      : is("falcon-h1") ? "ffn_norm"
+                                                        : "ffn_norm.weight"));
       std::vector<double> fed =
           experts_.in(prefix) ? experts_.sum(prefix, z) : feedForward(prefix, z);
       fed = normIfThere(fed, prefix + "post_ffw_norm.weight");
@@ -123,7 +145,7 @@ class Float64Model {
         score_scale_ = 1 / std::sqrt(n / static_cast<double>(n_heads_));
       }
     }
-    if (is("granite") || is("granitemoe")) {
+    if (is("granite") || is("granitemoe") || is("granitehybrid")) {
       embedding_scale_ = givenOr("embedding_scale", 1);
       residual_scale_ = givenOr("residual_scale", 1);
       score_scale_ = givenOr("attention.scale", score_scale_);
@@ -186,6 +208,17 @@ class Float64Model {
     }
     const size_t n_kv = n_kv_heads_[layer];
     Vector q = projection(prefix, "attn_q", u, 0, n_heads_);
+    Vector gates;
+    if (is("qwen35")) {  // of each head its query, then its gate
+      Vector queries;
+      for (size_t at = 0; at < q.size(); at += 2 * head_dim_) {
+        const auto begin = q.begin() + static_cast<std::ptrdiff_t>(at);
+        const auto middle = begin + static_cast<std::ptrdiff_t>(head_dim_);
+        queries.insert(queries.end(), begin, middle);
+        gates.insert(gates.end(), middle, middle + static_cast<std::ptrdiff_t>(head_dim_));
+      }
+      q = queries;
+    }
     if (const size_t source = memoryOf(layer); source != layer) {
       q = headsNormed(q, prefix + "attn_q_norm.weight", heads_[layer]);
       const size_t seen = keys_[source].size();
@@ -220,7 +253,11 @@ class Float64Model {
     }
     // Where the oldest of what is kept stands: inside the cache, or where it was read.
     const size_t first = own != 0 ? n_tokens_ + 1 - keys_[layer].size() : 0;
-    return product(prefix + "attn_output.weight", attend(layer, prefix, q, first, kept_sinks));
+    Vector attended = attend(layer, prefix, q, first, kept_sinks);
+    for (size_t i = 0; i < gates.size(); ++i) {
+      attended[i] /= 1 + std::exp(-gates[i]);
+    }
+    return product(prefix + "attn_output.weight", attended);
   }
 
   // What is remembered of a token: its latent, then its key, which is rotated when it is seen.
@@ -437,7 +474,7 @@ class Float64Model {
   Float64Latent latents_{&weights_};
   const bool rounds_;
   size_t n_layers_ = 0, n_heads_ = 0, n_embd_ = 0, head_dim_ = 0;
-  std::vector<size_t> n_kv_heads_;  ///< by layer; 0: a short convolution
+  std::vector<size_t> n_kv_heads_;  ///< by layer
   size_t input_ = 0;                ///< values of a layer's own input
   std::vector<size_t> heads_;       ///< head size, by layer
   std::vector<size_t> windows_;     ///< by layer; 0: what the session keeps
@@ -450,6 +487,7 @@ class Float64Model {
   size_t n_tokens_ = 0;
   std::vector<std::vector<Vector>> keys_, values_;
   std::vector<std::deque<Vector>> columns_;  ///< of short convolutions, oldest first
+  std::unique_ptr<Float64States> states_;
 };
 
 }  // namespace oriel::test

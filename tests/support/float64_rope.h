@@ -54,7 +54,8 @@ class Float64Rope {
     const bool yarn = file->scalingType() == "yarn" &&
                       (name == "mistral3" || name == "deepseek2" || (name == "olmo2" && !windowed));
     turns_ = !(name == "smollm3" && layer % 4 == 3) &&
-             !(name == "granite" && !file->flag("rope.scaling.finetuned", true)) &&
+             !((name == "granite" || name == "granitehybrid") &&
+               !file->flag("rope.scaling.finetuned", true)) &&
              !(name == "exaone4" && n_layers == 64 && !windowed);
     const size_t all = file->number("rope.dimension_count", head_dim);
     const size_t sliding = name == "gemma4" ? head_dim : all;
@@ -74,6 +75,9 @@ class Float64Rope {
       }
       if (file->has("rope_factors_short.weight")) {  // sessions within the trained context
         frequency /= (*file)["rope_factors_short.weight"][i];
+      }
+      if (name == "qwen35" && !isTextPair(*file, i)) {
+        frequency = 0;
       }
       frequencies_.push_back(frequency);
     }
@@ -101,9 +105,16 @@ class Float64Rope {
  private:
   // The others pair i with the one half of what is turned behind it.
   static bool pairsNeighbours(const std::string& name) {
-    const std::vector<std::string> names = {"llama",    "smollm3",  "granite",    "minicpm",
-                                            "ernie4_5", "mistral3", "granitemoe", "deepseek2"};
+    const std::vector<std::string> names = {"llama",      "smollm3",       "granite",
+                                            "minicpm",    "ernie4_5",      "mistral3",
+                                            "granitemoe", "granitehybrid", "deepseek2"};
     return std::find(names.begin(), names.end(), name) != names.end();
+  }
+
+  // Pairs go to three dimensions in turn, as many as each has; all others belong to a fourth, along which text does not
+  // move.
+  static bool isTextPair(const Float64Weights& file, size_t pair) {
+    return pair < 3 * file.numbers("rope.dimension_sections", 4)[pair % 3];
   }
 
   // How much of a pair's frequency is kept: 1 for those that turn often within the trained context, 0 for

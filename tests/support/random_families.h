@@ -115,6 +115,60 @@ inline void addGemma4Families(std::vector<RandomFamily>* families) {
   families->push_back({"gemma4 of values from keys", model});
 }
 
+/// States of both rules, alone, beside attention and in turn with it.
+inline void addStateFamilies(std::vector<RandomFamily>* families) {
+  RandomLlama model;
+  model.architecture = "qwen35";
+  model.n_layers = 8;
+  model.rope_dims = 8;
+  model.rope_sections = {2, 1, 1, 0};
+  model.state = {6, 2, 12, 8};
+  model.state.delta = true;
+  families->push_back({"qwen35", model});
+  model.n_layers = 5;
+  model.state = {3, 3, 33, 20, 3};
+  model.state.delta = true;
+  model.state.by_layer = {0, 1, 1, 0, 1};
+  model.state.extra_layers = 2;
+  model.rope_sections = {1, 1, 1, 1};  // the last pair does not turn
+  model.tied_output = false;
+  families->push_back({"qwen35 of a list of layers", model});
+  model = RandomLlama();
+  model.architecture = "granitehybrid";
+  model.n_layers = 5;
+  model.embedding_scale = 12;
+  model.attention_scale = 0.2f;
+  model.residual_scale = 0.3f;
+  model.logit_scale = 6;
+  model.no_rope = true;
+  model.kv_heads_by_layer = {0, 2, 0, 0, 2};
+  model.state = {6, 2, 12, 8};
+  families->push_back({"granitehybrid", model});
+  model.state = {4, 1, 7, 32, 2};
+  model.no_rope = false;
+  model.n_experts = 6;
+  model.shared_expert_ff = 72;
+  families->push_back({"granitehybrid of experts and RoPE", model});
+  model = RandomLlama();
+  model.architecture = "falcon-h1";
+  model.n_layers = 3;
+  model.rope_base = 1e11f;
+  model.state = {4, 1, 24, 10};
+  model.state.beside = true;
+  model.state.normed = false;
+  families->push_back({"falcon-h1", model});
+  model.state.key_heads = 2;
+  model.state.normed = true;
+  model.state.has_bias = false;
+  families->push_back({"falcon-h1 with a norm and without a bias", model});
+  model = RandomLlama();
+  model.architecture = "mamba2";
+  model.n_layers = 4;
+  model.n_heads = model.n_kv_heads = model.n_ff = 0;
+  model.state = {8, 2, 16, 16};
+  families->push_back({"mamba2", model});
+}
+
 /// Latents beside queries of every kind, matrices of keys of every layout.
 inline void addLatentFamilies(std::vector<RandomFamily>* families) {
   RandomLlama model;
@@ -165,7 +219,7 @@ inline void addLatentFamilies(std::vector<RandomFamily>* families) {
   families->push_back({"minicpm3", model});
 }
 
-/// Granite to LFM2, most of five layers; those of windows have one of 8.
+/// Granite to latents, most of five layers; those of windows have one of 8.
 inline std::vector<RandomFamily> randomFamilies() {
   std::vector<RandomFamily> families;
   const auto add = [&](const std::string& name, const std::string& architecture) {
@@ -228,6 +282,7 @@ inline std::vector<RandomFamily> randomFamilies() {
   families.push_back({"lfm2", smallLfm2()});
   addExpertFamilies(&families);
   addGemma4Families(&families);
+  addStateFamilies(&families);
   addLatentFamilies(&families);
   return families;
 }

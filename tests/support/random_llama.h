@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "support/gguf_writer.h"
+#include "support/random_states.h"
 
 namespace oriel::test {
 
@@ -74,6 +75,8 @@ struct RandomLlama {
   uint32_t layer_input = 0;
   std::vector<uint32_t> keys_are_values;  ///< layers
   bool shared_layers_have_keys = false;   ///< which mean nothing
+  RandomState state;
+  std::vector<int32_t> rope_sections;  ///< of qwen35
   // Of latent attention: heads have head_dim values, of which rope_dims are rotated.
   uint32_t latent_dim = 0;
   uint32_t value_dim = 0;         ///< of a head; 0: the file does not say
@@ -133,13 +136,13 @@ struct RandomLlama {
     }
     for (uint32_t layer = 0; layer < n_layers; ++layer) {
       const std::string prefix = "blk." + std::to_string(layer) + ".";
-      const bool convolves = !kv_heads_by_layer.empty() && kv_heads_by_layer[layer] == 0;
+      const bool convolves = !attends(layer);
       const uint32_t ff = n_ff_by_layer.empty() ? n_ff : n_ff_by_layer[layer];
       const uint32_t kv_heads = kv_heads_by_layer.empty() ? n_kv_heads : kv_heads_by_layer[layer];
       const uint32_t head = headOf(layer);
       const bool has_keys = layer < n_layers - shared_layers || shared_layers_have_keys;
       if (is({"qwen3", "gemma3", "hunyuan-dense", "exaone4", "lfm2", "lfm2moe", "qwen3moe",
-              "gemma4"}) &&
+              "gemma4", "qwen35"}) &&
           !convolves) {
         vector(prefix + "attn_q_norm.weight", head, 1.0f);
         if (has_keys) {
@@ -171,7 +174,7 @@ struct RandomLlama {
       if (pre_norms) {
         norm(prefix + "attn_norm.weight");
       }
-      if (convolves) {
+      if (convolves && state.heads == 0) {
         matrix(prefix + "shortconv.in_proj.weight", 3 * n_embd, n_embd, 1.5f);
         matrix(prefix + "shortconv.conv.weight", n_embd, 3, 1.0f);
         matrix(prefix + "shortconv.out_proj.weight", n_embd, n_embd, 1.0f);
@@ -179,8 +182,9 @@ struct RandomLlama {
         addLatents(&out, prefix, &random);
       } else if (fused) {
         matrix(prefix + "attn_qkv.weight", (n_heads + 2 * n_kv_heads) * head_dim, n_embd, 1.3f);
-      } else {
-        matrix(prefix + "attn_q.weight", n_heads * head, n_embd, 1.5f);
+      } else if (!convolves) {
+        // Of each head a gate besides.
+        matrix(prefix + "attn_q.weight", (is({"qwen35"}) ? 2 : 1) * n_heads * head, n_embd, 1.5f);
         if (has_keys) {
           matrix(prefix + "attn_k.weight", kv_heads * head, n_embd, 1.5f);
         }
@@ -193,8 +197,19 @@ struct RandomLlama {
         matrix(prefix + "attn_output.weight", n_embd,
                n_heads * (latent_dim != 0 ? valueDim() : head), 1.0f);
       }
+      if (state.heads != 0 && (state.beside || convolves)) {
+        addStateTensors(
+            state, n_embd, &random,
+            [&](const std::string& name, const std::vector<uint64_t>& dims,
+                const std::vector<float>& values) { add(&out, prefix + name, dims, values); });
+      }
+      if (is({"mamba2"})) {
+        continue;
+      }
       if (pre_norms) {
-        norm(prefix + "ffn_norm.weight");
+        norm(prefix + (is({"qwen35"})      ? "post_attention_norm.weight"
+                       : is({"falcon-h1"}) ? "ffn_norm"
+                                           : "ffn_norm.weight"));
       }
       if (n_experts != 0 && layer >= dense_layers) {
         addExperts(&out, prefix, &random);
@@ -208,7 +223,21 @@ struct RandomLlama {
         matrix(prefix + "ffn_down.weight", n_embd, ff, 1.0f);
       }
     }
+    for (uint32_t extra = 0; extra < state.extra_layers; ++extra) {
+      matrix("blk." + std::to_string(n_layers + extra) + ".nextn.eh_proj.weight", n_embd,
+             2 * n_embd, 1.0f);
+    }
     return out;
+  }
+
+  bool attends(uint32_t layer) const {
+    if (!state.by_layer.empty()) {
+      return state.by_layer[layer] == 0;
+    }
+    if (state.delta) {
+      return (layer + 1) % (state.interval != 0 ? state.interval : 4) == 0;
+    }
+    return !is({"mamba2"}) && (kv_heads_by_layer.empty() || kv_heads_by_layer[layer] != 0);
   }
 
   std::vector<uint8_t> bytes() const { return writer().build(); }
@@ -321,17 +350,19 @@ struct RandomLlama {
       }
     };
     out->addString("general.architecture", architecture);
-    count("block_count", n_layers);
+    count("block_count", n_layers + state.extra_layers);
     count("embedding_length", n_embd);
     if (n_ff_by_layer.empty()) {
-      const bool of_experts = is({"granitemoe", "olmoe"});
+      const bool of_experts =
+          is({"granitemoe", "olmoe"}) || (n_experts != 0 && is({"granitehybrid"}));
       count("feed_forward_length", says_n_ff != 0 ? says_n_ff : of_experts ? expert_ff : n_ff);
     } else {
       out->addInt32s(architecture + ".feed_forward_length",
                      {n_ff_by_layer.begin(), n_ff_by_layer.end()});
     }
     count("attention.head_count", n_heads);
-    if (kv_heads_by_layer.empty()) {
+    if (is({"mamba2"})) {  // files say nothing of heads
+    } else if (kv_heads_by_layer.empty()) {
       count("attention.head_count_kv", n_kv_heads);
     } else {
       out->addInt32s(architecture + ".attention.head_count_kv",
@@ -342,6 +373,12 @@ struct RandomLlama {
     }
     addExpertKeys(out);
     addGemma4Keys(out);
+    if (state.heads != 0) {
+      addStateKeys(state, architecture, out);
+    }
+    if (!rope_sections.empty()) {
+      out->addInt32s(architecture + ".rope.dimension_sections", rope_sections);
+    }
     if (hybrid) {
       out->addBool(architecture + ".rope.scaling.finetuned", true);
       count("expert_count", 0);
@@ -355,8 +392,8 @@ struct RandomLlama {
     }
     if (latent_dim != 0) {
       addLatentKeys(out);
-    } else if (!is({"lfm2", "lfm2moe", "exaone4", "olmo2",
-                    "olmoe"})) {  // their heads are as wide as the model
+    } else if (!is({"lfm2", "lfm2moe", "exaone4", "olmo2", "olmoe",
+                    "mamba2"})) {  // their heads are as wide as the model
       count("attention.key_length", head_dim);
       count("attention.value_length", head_dim);
     }

@@ -210,7 +210,7 @@ class RecurrentExecutor final : public Executor {
   bool fails() { return fails_in != 0 && --fails_in == 0; }
 
   uint32_t* state(uint32_t slot) const {
-    EXPECT_LT(slot, kStateSlots);
+    EXPECT_LT(slot, kStateSlots + plan_.cache.checkpoints);
     return reinterpret_cast<uint32_t*>(at(states_)) + slot * kRecurrentWords;
   }
   /// Sinks, then the ring, four words each.

@@ -37,6 +37,7 @@ struct Options {
   uint32_t chunk = 0;
   uint32_t repeat = 5;
   uint32_t candidate = 0;
+  uint32_t simd = UINT32_MAX;
 };
 
 struct Group {
@@ -54,6 +55,9 @@ constexpr Group kGroups[] = {
     {"attention", false, OpKind::kAttention},
     {"attention_merge", false, OpKind::kAttentionMerge},
     {"gated_activation", false, OpKind::kGatedActivation},
+    {"state_inputs", false, OpKind::kStateInputs},
+    {"state_scan", false, OpKind::kStateScan},
+    {"gated_norm", false, OpKind::kGatedNorm},
     {"head", true, OpKind::kMatmul},
 };
 
@@ -114,6 +118,7 @@ class Runner {
     options.log = {printLog, nullptr};
     options.allocator = &defaultAllocator();
     options.timeout_ms = 600000;
+    options.cpu_simd_level = given.simd;
     Status status;
     if (given.device == "cpu") {
 #ifdef ORIEL_CPU_SIMD
@@ -151,7 +156,10 @@ class Runner {
     for (uint32_t t = 0; t < n_tokens; ++t) {
       const uint32_t at = depth + t;
       block.token(t).token = 1000 + 17 * t;
-      View& view = block.view(t, 0);  // others see nothing
+      for (uint32_t v = 1; v < plan_.n_views; ++v) {
+        block.view(t, v) = {1, 0, 0, 1};  // a slot of a state to another
+      }
+      View& view = block.view(t, 0);
       view.slot = at < cache.sinks ? at : cache.sinks + (at - cache.sinks) % cache.ring;
       view.n_sinks = std::min(at + 1, cache.sinks);
       view.count = std::min(at + 1 - view.n_sinks, cache.window);
@@ -283,6 +291,7 @@ int main(int argc, char** argv) {
   app.add_option("--only", options.only, "One kind");
   app.add_option("--candidate", options.candidate,
                  "Multiply matrices in the N-th way that doctor lists, from 1; 0: as chosen");
+  app.add_option("--simd", options.simd, "Instructions of the CPU, from 0; unset: the best");
   CLI11_PARSE(app, argc, argv);
   return oriel::profile(options);
 }

@@ -463,7 +463,7 @@ TEST(Architectures, what_is_missing_for_others_is_named) {
       {"ernie4_5-moe", "mixture of experts"},
       {"nobodymoe", "mixture of experts"},
       {"plm", "latent attention"},
-      {"mamba2", "state-space"},
+      {"nemotron_h", "state-space"},
       {"qwen2vl", "images"},
       {"bert", "encoder"},
       {"gpt2", "layer norms"}};

@@ -55,12 +55,37 @@ INSTANTIATE_TEST_SUITE_P(Models, Float64,
                                          "phi3", "granite", "granite-nope", "minicpm",
                                          "minicpm-nokeys", "ernie4_5", "hunyuan-dense", "mistral3",
                                          "exaone4", "exaone4-swa", "olmo2", "olmo3", "gemma2",
-                                         "lfm2", "lfm2-q8_0", "lfm2-q4_0", "lfm2-b"),
+                                         "lfm2", "lfm2-q8_0", "lfm2-q4_0", "lfm2-b", "qwen35",
+                                         "qwen35-q8_0", "qwen35-128", "qwen35-nextn",
+                                         "granitehybrid", "granitehybrid-moe", "falcon-h1"),
                          caseName);
 
-TEST(Float64Streaming, losses_of_short_convolutions_equal_the_other_implementation) {
-  ORIEL_NEED_DATA(model, "models/lfm2.gguf");
-  ORIEL_NEED_DATA(golden, "streaming/lfm2-sampled.json");
+TEST(Float64States, equal_the_other_implementation) {
+  for (const std::string name : {"qwen35", "qwen35-128", "qwen35-nextn", "granitehybrid",
+                                 "granitehybrid-moe", "falcon-h1"}) {
+    ORIEL_NEED_DATA(model, "models/" + name + ".gguf");
+    ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
+    for (const nlohmann::json& prompt : readJson(golden)["prompts"]) {
+      const nlohmann::json& state = prompt["exact"]["recurrent_state"];
+      Float64Model reference(model);
+      for (const int32_t id : prompt["ids"]) {
+        (void)reference.step(id, 0, kEverything);
+      }
+      const size_t layer = state["layer"];
+      std::vector<double> got, columns;
+      for (const std::vector<double>& row : reference.states().matrix(layer, state["head"])) {
+        got.insert(got.end(), row.begin(), row.end());
+      }
+      for (const std::vector<double>& column : reference.states().columns(layer)) {
+        columns.insert(columns.end(), column.begin(), column.end());
+      }
+      EXPECT_LT(relativeL2(got, base64As<float>(state["state_f32_b64"])), 1e-6) << name;
+      EXPECT_LT(relativeL2(columns, base64As<float>(state["conv_f32_b64"])), 1e-6) << name;
+    }
+  }
+}
+
+void expectLosses(const std::string& model, const std::string& golden) {
   const nlohmann::json file = readJson(golden);
   const std::vector<int32_t> ids = file["ids"];
   size_t compared = 0;
@@ -87,9 +112,19 @@ TEST(Float64Streaming, losses_of_short_convolutions_equal_the_other_implementati
   EXPECT_EQ(3u, compared);
 }
 
-TEST(Float64Streaming, greedy_tokens_of_short_convolutions_equal_the_other_implementation) {
+TEST(Float64Streaming, losses_of_short_convolutions_equal_the_other_implementation) {
   ORIEL_NEED_DATA(model, "models/lfm2.gguf");
-  ORIEL_NEED_DATA(golden, "streaming/generate-lfm2.json");
+  ORIEL_NEED_DATA(golden, "streaming/lfm2-sampled.json");
+  expectLosses(model, golden);
+}
+
+TEST(Float64Streaming, losses_of_states_equal_the_other_implementation) {
+  ORIEL_NEED_DATA(model, "models/qwen35.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/qwen35-random-ids.json");
+  expectLosses(model, golden);
+}
+
+void expectGreedy(const std::string& model, const std::string& golden) {
   const nlohmann::json file = readJson(golden);
   for (const nlohmann::json& run : file["runs"]) {
     const size_t sinks = run["sinks"];
@@ -108,6 +143,18 @@ TEST(Float64Streaming, greedy_tokens_of_short_convolutions_equal_the_other_imple
     }
     EXPECT_EQ(want, got) << "sinks " << sinks << " window " << window;
   }
+}
+
+TEST(Float64Streaming, greedy_tokens_of_short_convolutions_equal_the_other_implementation) {
+  ORIEL_NEED_DATA(model, "models/lfm2.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/generate-lfm2.json");
+  expectGreedy(model, golden);
+}
+
+TEST(Float64Streaming, greedy_tokens_of_states_equal_the_other_implementation) {
+  ORIEL_NEED_DATA(model, "models/qwen35.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/generate-qwen35.json");
+  expectGreedy(model, golden);
 }
 
 }  // namespace

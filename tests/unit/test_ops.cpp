@@ -95,6 +95,14 @@ TEST(OpTraits, a_memory_that_an_op_keeps_is_written) {
   op.kind = OpKind::kShortConv;
   EXPECT_TRUE(writes(op, 3));
   EXPECT_FALSE(writes(op, 4));
+  op.kind = OpKind::kStateInputs;
+  EXPECT_TRUE(writes(op, 3));
+  EXPECT_FALSE(writes(op, 4) || writes(op, 5));
+  op.kind = OpKind::kStateScan;
+  EXPECT_TRUE(writes(op, 3));
+  EXPECT_FALSE(writes(op, 4));
+  op.kind = OpKind::kGatedNorm;
+  EXPECT_FALSE(writes(op, 3) || writes(op, 4));
   op.kind = OpKind::kMatmul;
   EXPECT_TRUE(writes(op, kMatmulStaged));
   EXPECT_FALSE(writes(op, kMatmulInput));

@@ -28,7 +28,7 @@
  *    oriel_session_cancel alone may be called from any thread while another call runs. A call on a session that
  *    meets another one still running is refused with ORIEL_ERROR_STATE and one line, and changes nothing.
  *  - Callbacks, the log's included, run inside the call that they belong to. From inside one of a session's call
- *    the app may call oriel_session_cancel, oriel_session_get_stats, _get_view, _get_turns and _get_tokens, and
+ *    the app may call oriel_session_cancel, oriel_session_get_stats, _get_view, _get_turns, _get_checkpoints and _get_tokens, and
  *    whatever asks the model about text. Every other call on that session is refused as above;
  *    oriel_session_destroy and oriel_model_free then do nothing but say so.
  *  - A device that was lost, or did not answer in time, does not come back: one line says so, and from then on
@@ -245,6 +245,11 @@ typedef struct oriel_options {
    * all of them, which is faster. ORIEL_ERROR_ARGUMENT for other numbers, but not for models without experts. 0:
    * chosen, as many as fit beside the window (beside one of 4,096 tokens where none is asked for). */
   uint32_t expert_slots;
+  /* Of models whose layers keep a state (oriel_plan.groups): how many earlier states are kept, so that
+   * oriel_session_rewind need not read a conversation again from its beginning. Each takes as many bytes as the state
+   * itself (oriel_plan.state_bytes / state_slots). 0: chosen, up to 4 where they take little beside the window.
+   * UINT32_MAX: none. At most 32. Other models have no use for any, and no number changes a byte of theirs. */
+  uint32_t checkpoints;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -292,6 +297,16 @@ typedef struct oriel_session_options {
    * appended, with zeros for what they left in the cache, and so with the wrong text but the right speed.
    * Reset returns to an empty context. At most 2^62. */
   uint64_t assumed_tokens;
+  /* What forgetting means. Where layers attend, tokens that the window has moved past are seen no more. A recurrent
+   * state carries a trace of everything that was ever read. Non-zero: when turns have left the window, oriel_chat_reply
+   * first makes the state anew, by reading again what attention still sees (the sinks and the turns in the window),
+   * so that the reply follows from that alone, as in a conversation that had consisted of nothing else. What leaves
+   * the window during a reply is in the state until the next one. It costs a prefill of what is seen, which in a full
+   * window is due about once a reply (oriel_stats.tokens_read_again); when that is cancelled or fails, the next call
+   * that appends, and the next reply, does it first. Text that was appended without oriel_chat_reply is never
+   * forgotten so. ORIEL_ERROR_ARGUMENT together with split_turns. Without effect on models that keep no state. */
+  uint32_t forget_evicted;
+  uint32_t reserved;
 } oriel_session_options;
 
 /* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
@@ -307,7 +322,9 @@ ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
 /* Makes the running call return ORIEL_ERROR_CANCELLED as soon as the device has done what it was given: on
  * Vulkan about 40 ms of work twice over, on the CPU one operation. The chunk of tokens it was at is as if it
  * had not begun; what was committed before stays, but for a message of oriel_chat_add or the opening of a
- * reply, which are taken back whole where the ring's slack allows. A generated token that the app was given
+ * reply, which are taken back whole where the ring's slack allows (and, in models that keep a state, a checkpoint stands
+ * where they begin: that of the latest message always does, unless there are none). A generated token that the app was
+ * given
  * is finished first. A call that has nothing further to begin completes, and the next one is cancelled; so it
  * is without a running call. Callable from any thread. */
 ORIEL_API void oriel_session_cancel(oriel_session *session);
@@ -398,7 +415,16 @@ ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int3
  * what the remaining text would see is still stored: always before the window has filled (with sliding-window
  * layers theirs: oriel_plan.groups), later for up to chunk_tokens, one less
  * right behind a greedy reply that a stop token or a cancel ended; beyond that ORIEL_ERROR_CONTEXT, and
- * nothing changes. */
+ * nothing changes.
+ *
+ * In a model that keeps a state this is at once where there is a checkpoint after `position` tokens
+ * (oriel_session_get_checkpoints), and where the latest step began. Else the tokens behind the nearest earlier
+ * checkpoint are read again, if what they see is still stored and their ids are held (oriel_session_get_tokens): in the
+ * batches that appending them all would be cut into, so that the session is to the bit one that went back to the
+ * checkpoint and had these tokens appended. Checkpoints are made where a message of oriel_chat_add and a reply begin, and
+ * every 256 tokens of a longer text. Where there is none to begin from, everything is read again, if all is held.
+ * Reading again can be cancelled and can fail: the session then ends behind the tokens it got to
+ * (oriel_stats.position), or is as it was where nothing had begun. */
 ORIEL_API oriel_status oriel_session_rewind(oriel_session *session, uint64_t position);
 
 /* ---- What a session holds -------------------------------------------------------------------- */
@@ -419,6 +445,7 @@ typedef struct oriel_stats {
   /* Since the session was made: rows that tokens needed, and rows that were read for them. */
   uint64_t rows_wanted;
   uint64_t rows_read;
+  uint64_t tokens_read_again; /* since the session was made, to go back and to forget (models that keep a state) */
 } oriel_stats;
 
 ORIEL_API oriel_status oriel_session_get_stats(const oriel_session *session, oriel_stats *stats);
@@ -460,6 +487,11 @@ ORIEL_API oriel_status oriel_session_get_view(const oriel_session *session, orie
 ORIEL_API oriel_status oriel_session_get_turns(const oriel_session *session, uint64_t *starts, size_t capacity,
                                                size_t *needed);
 
+/* The numbers of tokens, ascending, whose state is kept: where oriel_session_rewind leads without reading anything
+ * again, as long as the window has not left them behind. None in models that keep no state. */
+ORIEL_API oriel_status oriel_session_get_checkpoints(const oriel_session *session, uint64_t *positions, size_t capacity,
+                                                     size_t *needed);
+
 /* The ids of the tokens from number `first` on that the session's memory holds, as far as they follow each other:
  * from below oriel_view.sinks_used up to that number (or to oriel_stats.position if nothing behind it is gone), from
  * oriel_view.first_stored or later up to oriel_stats.position. *needed is their count. ORIEL_ERROR_CONTEXT for a
@@ -477,7 +509,9 @@ ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, ui
  * tensors' data and of all weights (of those that may stay on file every 1,024th row) is the same. That and the
  * checksum of the bytes find accidents, not forgery, for neither has a key: who can write a snapshot can make the
  * session remember what he likes, and nothing worse. An app that has that to fear must authenticate the bytes. A system
- * prompt processed once can so be restored for every new conversation. */
+ * prompt processed once can so be restored for every new conversation. A recurrent state is saved as it is after the
+ * last token. Checkpoints are not saved: they would make the file several times as large for what reading again gives as
+ * well. Any number of them may have been asked for, of either session. */
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity, size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
 /* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it
@@ -539,7 +573,7 @@ typedef struct oriel_plan {
   uint64_t memory_bytes;     /* the cap that was planned for */
   uint64_t total_bytes;      /* = the five below */
   uint64_t weights_bytes;    /* device: weights as repacked for the kernels */
-  uint64_t kv_bytes;         /* device: the cache of one session */
+  uint64_t kv_bytes;         /* device: the cache of one session, states included */
   uint64_t activation_bytes; /* device: vectors between kernels, for one chunk */
   uint64_t staging_bytes;    /* host-visible: upload ring, step parameters, logits */
   uint64_t host_bytes;    /* tokenizer, tables, sampler, the tokens' ids (4 bytes a slot), the objects themselves */
@@ -580,6 +614,10 @@ typedef struct oriel_plan {
    * held; 0: there are none. */
   double expert_hit_rate;
   double file_s; /* of decode.weights_s, what reading experts and rows takes; 0: nothing, or not known */
+  /* Of kv_bytes, what layers keep as states: state_slots versions of all of them, two and the checkpoints. 0: none. */
+  uint64_t state_bytes;
+  uint32_t state_slots;
+  uint32_t checkpoints;
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there

@@ -1,0 +1,254 @@
+// The part of a session that goes back, and that forgets what a state remembers of tokens that are seen no more.
+#include <algorithm>
+#include <cstdio>
+
+#include "exec/session.h"
+
+namespace oriel {
+
+// All that token `position` would see, and what attention and convolutions remember of it.
+bool Session::holdsWhatIsSeenAt(uint64_t position) const {
+  const ModelDesc& model = *context_.model;
+  bool holds = (states_ != nullptr && !model.attends()) || window_.canRewind(stored_, position);
+  for (uint32_t view = 1; view < model.n_views; ++view) {
+    holds = holds && (model.views[view].kind == ViewKind::kState ||
+                      windows_[view].canRewind(stored_, position));
+  }
+  return holds;
+}
+
+bool Session::canRewindAtOnce(uint64_t position) const {
+  return states_ != nullptr ? stateBefore(position) == position : holdsWhatIsSeenAt(position);
+}
+
+Status Session::rewind(uint64_t position) {
+  if (position > position_) {
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT, "cannot go to token %llu, there are %llu so far: give an earlier one",
+        static_cast<unsigned long long>(position), static_cast<unsigned long long>(position_));
+  }
+  if (states_ != nullptr) {
+    return rewindStates(position);
+  }
+  if (!holdsWhatIsSeenAt(position)) {
+    return refuseRewind(position);
+  }
+  if (position != position_) {
+    standAt(position);
+  }
+  return kOk;
+}
+
+// What the host knows of a conversation that ends behind `position` tokens.
+void Session::standAt(uint64_t position) {
+  position_ = position;
+  last_token_ = -1;
+  has_logits_ = false;
+  // Inside or right behind the latest reply its end is still to come.
+  reply_open_ = position > reply_begin_ && position <= reply_end_;
+  // Behind the system text, and behind the opening of a later turn that stands in for it.
+  turn_open_ = system_joins_ && turns_.has(position);
+  turns_.truncate(position);
+  if (position == 0) {
+    stored_ = 0;
+    system_joins_ = switched_thinking_ = false;
+  }
+}
+
+Status Session::refuseRewind(uint64_t position) const {
+  if (states_ != nullptr) {
+    uint64_t least = StateSlots::kNone;
+    if (states_->base != 0 && idsKnown(states_->base, position_)) {
+      least = states_->base;
+    } else {
+      states_->slots.forEachBefore(position_, [&](uint64_t tokens) {
+        least = tokens != 0 && usable(tokens) ? tokens : least;
+        return false;
+      });
+    }
+    char way[64] = "";
+    if (least != StateSlots::kNone) {
+      std::snprintf(way, sizeof(way), "go back to token %llu at most, or ",
+                    static_cast<unsigned long long>(least));
+    }
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT,
+        "cannot go back from token %llu to %llu, the states before it are gone: %sreset",
+        static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position), way);
+  }
+  const CacheShape& cache = context_.plan->cache;
+  const uint64_t slack = uint64_t{cache.ring} - cache.window + 1;
+  const uint64_t taken = std::min(stored_ - position_, slack);
+  return context_.log.fail(
+      ORIEL_ERROR_CONTEXT,
+      "cannot go back from token %llu to %llu, the tokens before it are gone: go "
+      "back %llu tokens at most, or reset",
+      static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position),
+      static_cast<unsigned long long>(slack - taken));
+}
+
+// Half a message must not stay behind a failure. What would have to be read again does stay, for that takes long; so
+// does a message that is longer than the ring's slack: what was evicted for it is gone.
+Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& before) {
+  if (!done.ok() && position_ != begin && canRewindAtOnce(begin)) {
+    prompt_tokens_ -= static_cast<uint32_t>(position_ - begin);
+    const bool turn_open = turn_open_;
+    ORIEL_TRY(rewind(begin));
+    turn_open_ = turn_open;
+    sampler_.restore(before);
+  }
+  return done;
+}
+
+// ---- States --------------------------------------------------------------------------------------
+
+void Session::restartStates(uint64_t position) {
+  if (states_ != nullptr) {
+    states_->slots.restart(position);
+    states_->base = 0;
+    states_->stale = false;
+  }
+}
+
+// The first token that token t may see because earlier ones were forgotten.
+uint64_t Session::baseOf(uint64_t t) const {
+  return states_ != nullptr && t >= states_->base ? states_->base : 0;
+}
+
+// Whether what follows can be read again from the state after so many tokens, more than none.
+bool Session::usable(uint64_t tokens) const {
+  return tokens >= states_->base && holdsWhatIsSeenAt(tokens);
+}
+
+bool Session::idsKnown(uint64_t begin, uint64_t end) const {
+  const HeldTokens held = oriel::heldTokens(context_.plan->cache, position_, stored_);
+  if (begin == end) {
+    return true;
+  }
+  bool known = held.has(begin) && held.endOfRun(begin) >= end;
+  for (uint64_t t = begin; t < end && known; ++t) {
+    known = ids_.at(t) != TokenIds::kUnknown;
+  }
+  return known;
+}
+
+// Of how many tokens the state is that leads to `position`; kNone: there is none.
+uint64_t Session::stateBefore(uint64_t position) const {
+  if (position == position_ && !states_->stale) {
+    return position;
+  }
+  uint64_t found = StateSlots::kNone;
+  states_->slots.forEachBefore(position_, [&](uint64_t tokens) {
+    const bool is_state = tokens != 0 ? usable(tokens) : position == 0 || states_->base == 0;
+    if (tokens <= position && is_state && idsKnown(tokens, position)) {
+      found = tokens;
+    }
+    return found != StateSlots::kNone;
+  });
+  return found;
+}
+
+Status Session::rewindStates(uint64_t position) {
+  if (position == position_) {
+    return kOk;
+  }
+  const uint64_t from = stateBefore(position);
+  const bool anew = from == StateSlots::kNone && states_->base != 0 && position >= states_->base &&
+                    idsKnown(states_->base, position);
+  if (from == StateSlots::kNone && !anew) {
+    return refuseRewind(position);
+  }
+  if (from != position) {
+    ORIEL_TRY(checkCancelled());  // as long as nothing has changed
+  }
+  if (anew) {
+    standAt(position);
+    const double prompt_ms = prompt_ms_;
+    const Status status = readAnew(position);
+    prompt_ms_ = prompt_ms;
+    has_logits_ = false;
+    last_token_ = -1;
+    return status;
+  }
+  states_->slots.goBack(from);
+  states_->stale = false;
+  position_ = from;
+  has_logits_ = false;
+  const double prompt_ms = prompt_ms_;
+  const Status status = readAgain(position, false);
+  prompt_ms_ = prompt_ms;
+  standAt(position_);
+  if (position_ == 0) {
+    states_->base = 0;
+  }
+  return status;
+}
+
+// Tokens from position_ up to `end`, in the batches that appending them all would be cut into. To those who count and
+// remember tokens they are not new.
+Status Session::readAgain(uint64_t end, bool ends) {
+  const uint32_t chunk = context_.plan->chunk_tokens;
+  const SamplerState sampler = sampler_.state();
+  const uint32_t prompt_tokens = prompt_tokens_;
+  Status status = kOk;
+  while (position_ < end && status.ok()) {
+    int32_t ids[kMaxChunk];
+    const uint32_t n = static_cast<uint32_t>(std::min<uint64_t>(end - position_, chunk));
+    for (uint32_t i = 0; i < n; ++i) {
+      ids[i] = ids_.at(position_ + i);
+    }
+    status = readIds(ids, n, ends && position_ + n == end);
+    read_again_ += status.ok() ? n : 0;
+  }
+  sampler_.restore(sampler);
+  prompt_tokens_ = prompt_tokens;
+  return status;
+}
+
+// The state of what token `end` sees, and nothing else, as if the conversation had consisted of the sinks and of the
+// tokens from the base on. Where that fails it remains to be done.
+Status Session::readAnew(uint64_t end) {
+  const uint64_t sinks = std::min<uint64_t>(context_.plan->cache.sinks, end);
+  const int32_t last_token = last_token_;
+  states_->slots.restart(0);
+  states_->stale = false;
+  position_ = 0;
+  has_logits_ = false;
+  Status status = readAgain(sinks, states_->base >= end);
+  if (status.ok()) {
+    position_ = states_->base;
+    status = readAgain(end, true);
+  }
+  position_ = end;
+  last_token_ = last_token;
+  has_logits_ = has_logits_ && status.ok();
+  states_->stale = !status.ok();
+  return status;
+}
+
+// Does what was begun and not finished.
+Status Session::refresh() {
+  return states_ != nullptr && states_->stale ? readAnew(position_) : kOk;
+}
+
+// What attention has just ceased to see, states cease to know.
+Status Session::forgetEvicted() {
+  if (states_ == nullptr || !context_.forgets_evicted) {
+    return kOk;
+  }
+  const uint64_t first = position_ + 1 - viewOf(position_).count;
+  if (first > std::max<uint64_t>(states_->base, context_.plan->cache.sinks)) {
+    states_->base = first;
+    states_->stale = true;
+  }
+  return refresh();
+}
+
+// The latest state becomes a checkpoint; `start`: a message begins.
+void Session::keepState(bool start) {
+  if (states_ != nullptr && !states_->stale) {
+    states_->slots.keep(position_, start, [this](uint64_t tokens) { return usable(tokens); });
+  }
+}
+
+}  // namespace oriel

@@ -1,0 +1,308 @@
+// Sessions of the made-up recurrent model, and its definition. Tests only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "exec/session.h"
+#include "support/recurrent_executor.h"
+#include "support/tokenizer_case.h"
+#include "support/vocabulary.h"
+
+namespace oriel::test {
+
+using Ids = std::vector<int32_t>;
+
+constexpr uint32_t kSinks = 4;
+
+inline Ids someTokens(size_t count, uint32_t seed = 5) {
+  Ids ids(count);
+  for (size_t i = 0; i < count; ++i) {
+    ids[i] = static_cast<int32_t>(mixed(seed, static_cast<uint32_t>(i)) % kRecurrentVocabulary);
+  }
+  return ids;
+}
+
+/// Text of so many tokens.
+inline std::string letters(size_t count, uint32_t seed) {
+  std::string text;
+  for (const int32_t id : someTokens(count, seed)) {
+    text += static_cast<char>('A' + id);
+  }
+  return text;
+}
+
+/// The definition: every token from the first on, one by one, and the sinks and last tokens added up anew for each.
+class PlainModel {
+ public:
+  PlainModel(uint32_t window, const Ids& ids) : window_(window) { add(ids); }
+
+  void add(const Ids& ids) {
+    for (const int32_t id : ids) {
+      state_ = stateAfter(state_, static_cast<uint32_t>(id));
+      ids_.push_back(id);
+    }
+  }
+  std::vector<float> logits() const {
+    uint32_t seen = 0;
+    for (size_t t = 0; t < ids_.size(); ++t) {
+      seen += t < kSinks || t + window_ >= ids_.size() ? keyOf(static_cast<uint32_t>(ids_[t])) : 0;
+    }
+    return recurrentLogits(state_, seen);
+  }
+  Ids greedy(size_t count) {
+    Ids out;
+    for (size_t i = 0; i < count; ++i) {
+      const std::vector<float> values = logits();
+      const auto best = std::max_element(values.begin(), values.end());
+      out.push_back(static_cast<int32_t>(best - values.begin()));
+      add({out.back()});
+    }
+    return out;
+  }
+  const Ids& ids() const { return ids_; }
+
+ private:
+  uint32_t window_;
+  Ids ids_;
+  RecurrentState state_ = {};
+};
+
+struct Shape {
+  uint32_t chunk = 7;
+  bool ahead = false;
+  uint32_t window = 40;
+  bool sharing = false;
+  uint32_t checkpoints = 0;
+  bool whole_turns = true;
+  bool forgets = false;
+};
+
+/// One letter for everything that stands around messages.
+inline const ChatFormat& lettersFormat() {
+  static const ChatFormat format = [] {
+    ChatFormat letters;
+    letters.name = "letters";
+    letters.user = {"AB", "C"};
+    letters.assistant = letters.other = {"DE", "F"};
+    letters.system = letters.later_system = {"GH", "I"};
+    letters.generation = "JK";
+    letters.reply_end = "LM";
+    return letters;
+  }();
+  return format;
+}
+
+/// A session on a RecurrentExecutor, and the tokens that it should have committed.
+class RecurrentSession {
+ public:
+  explicit RecurrentSession(const Shape& shape)
+      : shape_(shape), window_(shape.window), model_(recurrentModel(shape.sharing)), plan_(planOf(model_, shape)) {
+    executor = std::make_unique<RecurrentExecutor>(model_, plan_);
+    executor->ahead = shape.ahead;
+    SessionContext context;
+    context.model = &model_;
+    context.plan = &plan_;
+    context.tokenizer = tokenizer().tokenizer;
+    context.executor = executor.get();
+    context.allocator = &defaultAllocator();
+    context.log = log.log();
+    context.model_hash = 12345;
+    context.chat = chatTemplateOf(lettersFormat());
+    context.forgets_evicted = shape.forgets;
+    Arena measure;
+    (void)Session::create(context, 0, shape.whole_turns, &measure);
+    block_.resize(static_cast<size_t>(measure.used() / sizeof(Piece) + 1));
+    Arena arena(block_.data(), measure.used());
+    session_ = Session::create(context, 0, shape.whole_turns, &arena);
+    EXPECT_NE(nullptr, session_);
+    EXPECT_TRUE(session_->reset().ok());
+  }
+
+  Session& operator*() { return *session_; }
+  Session* operator->() { return session_; }
+  const Plan& plan() const { return plan_; }
+  const Shape& shape() const { return shape_; }
+
+  void append(const Ids& ids) {
+    ASSERT_EQ(ORIEL_OK, tryAppend(ids)) << log.errors();
+    committed.insert(committed.end(), ids.begin(), ids.end());
+  }
+  oriel_status tryAppend(const Ids& ids) { return session_->append(ids.data(), ids.size()).code(); }
+
+  struct Reply {
+    uint32_t most = 20;
+    uint32_t stop_at = 0;    ///< the callback says stop at this token, counted from 1
+    uint32_t cancel_at = 0;  ///< or cancels
+    int32_t stop_id = -1;
+    oriel_status expected = ORIEL_OK;
+  };
+  /// What the callback was given.
+  Ids generate(const Reply& reply) {
+    struct Given {
+      const Reply* reply;
+      Session* session;
+      Ids ids;
+    } given = {&reply, session_, {}};
+    const auto note = [](const oriel_token_event* event, void* user) {
+      Given* const self = static_cast<Given*>(user);
+      self->ids.push_back(event->id);
+      if (self->ids.size() == self->reply->cancel_at) {
+        self->session->cancel();
+      }
+      return self->ids.size() == self->reply->stop_at ? 1 : 0;
+    };
+    SamplerOptions greedy;
+    greedy.greedy = true;
+    oriel_generation result = {};
+    const Status status = session_->generate(greedy, reply.most, reply.stop_id < 0, note, &given,
+                                             &result, reply.stop_id);
+    EXPECT_EQ(reply.expected, status.code()) << log.errors();
+    // The token whose step failed was given, but is not committed.
+    const size_t kept =
+        given.ids.size() - (status.ok() || status.code() == ORIEL_ERROR_CANCELLED ? 0 : 1);
+    committed.insert(committed.end(), given.ids.begin(),
+                     given.ids.begin() + static_cast<std::ptrdiff_t>(kept));
+    return given.ids;
+  }
+  Ids goOn(uint32_t count = 20) {
+    Reply reply;
+    reply.most = count;
+    return generate(reply);
+  }
+
+  std::vector<float> logits() {
+    const float* values = nullptr;
+    const Status status = session_->logits(&values);
+    EXPECT_TRUE(status.ok()) << log.errors();
+    return status.ok() ? std::vector<float>(values, values + kRecurrentVocabulary)
+                       : std::vector<float>();
+  }
+  std::vector<uint8_t> save() {
+    std::vector<uint8_t> bytes(static_cast<size_t>(session_->snapshotBytes()));
+    EXPECT_TRUE(session_->save(bytes.data()).ok()) << log.errors();
+    return bytes;
+  }
+  oriel_status restore(const std::vector<uint8_t>& bytes) {
+    return session_->restore(bytes.data(), bytes.size(), log.log()).code();
+  }
+  oriel_status rewind(uint64_t position) { return session_->rewind(position).code(); }
+
+  /// A message or a reply; what it committed is read off the session, which holds it.
+  oriel_status say(const std::string& text, const char* role = "user") {
+    const oriel_status status = session_->chatAdd(role, text.data(), text.size()).code();
+    noteCommitted();
+    return status;
+  }
+  oriel_status answer(uint32_t most = 10) {
+    SamplerOptions greedy;
+    greedy.greedy = true;
+    oriel_generation result = {};
+    const oriel_status status =
+        session_->chatReply(greedy, most, false, nullptr, nullptr, &result).code();
+    noteCommitted();
+    return status;
+  }
+  void noteCommitted() {
+    const uint64_t position = session_->position();
+    if (committed.size() > position) {
+      committed.resize(static_cast<size_t>(position));
+    }
+    uint64_t count = 0;
+    Ids more(static_cast<size_t>(position) - committed.size());
+    ASSERT_TRUE(session_->heldTokens(committed.size(), more.data(), more.size(), &count));
+    ASSERT_EQ(more.size(), count);
+    committed.insert(committed.end(), more.begin(), more.end());
+  }
+
+  /// Another few tokens and a reply behind what was committed are those of the definition.
+  void expectAsDefined(const char* what) {
+    SCOPED_TRACE(what);
+    ASSERT_EQ(committed.size(), session_->position());
+    PlainModel plain(window_, committed);
+    const Ids more = someTokens(3, 99);
+    append(more);
+    plain.add(more);
+    ASSERT_EQ(plain.logits(), logits());
+    ASSERT_EQ(plain.greedy(15), goOn(15));
+    ASSERT_EQ(plain.logits(), logits());
+  }
+
+  static Plan planOf(const ModelDesc& model, const Shape& shape) {
+    const CacheShape cache = {model.n_kv_heads, model.head_dim, kSinks, shape.window,
+                              shape.window + shape.chunk - 1, shape.checkpoints};
+    Plan plan;
+    plan.cache = cache;
+    plan.chunk_tokens = shape.chunk;
+    plan.n_views = model.n_views;
+    const ActivationLayout activations = layoutActivations(model, cache, shape.chunk);
+    const IoLayout io = layoutIo(model, shape.chunk, 256);
+    EXPECT_TRUE(cacheBytes(model, cache, plan.formats, &plan.cache_bytes));
+    plan.activation_bytes = activations.bytes;
+    plan.io_bytes = io.bytes;
+    plan.device_step = activations.device_step;
+    plan.logits = activations.logits;
+    plan.output_rows = activations.output_rows;
+    plan.step = io.step;
+    plan.step_ahead = io.step_ahead;
+    plan.top = io.top;
+    plan.upload = io.upload;
+    plan.step_decode_bytes = io.step_ahead.size_bytes;
+    return plan;
+  }
+
+  CapturedLog log;
+  std::unique_ptr<RecurrentExecutor> executor;
+  Ids committed;
+
+ private:
+  struct alignas(64) Piece {
+    uint8_t bytes[64];
+  };
+
+  /// One letter a token.
+  static TokenizerCase& tokenizer() {
+    static TokenizerCase* const made = [] {
+      Vocabulary v;
+      for (uint32_t id = 0; id < kRecurrentVocabulary; ++id) {
+        v.add(std::string(1, static_cast<char>('A' + id)));
+      }
+      return new TokenizerCase(v.writer().build());
+    }();
+    EXPECT_TRUE(made->status.ok()) << made->log.errors();
+    return *made;
+  }
+
+  const Shape shape_;
+  const uint32_t window_;
+  const ModelDesc model_;
+  const Plan plan_;
+  std::vector<Piece> block_;
+  Session* session_ = nullptr;
+};
+
+/// Every batch size, with and without running ahead, with and without checkpoints.
+template <typename Check>
+void forEachShape(const Check& check) {
+  for (const uint32_t chunk : {1u, 7u, 64u}) {
+    for (const bool ahead : {false, true}) {
+      for (const uint32_t checkpoints : {0u, 1u, 2u, 5u}) {
+        SCOPED_TRACE("chunk " + std::to_string(chunk) + (ahead ? ", ahead, " : ", ") +
+                     std::to_string(checkpoints) + " checkpoints");
+        Shape shape;
+        shape.chunk = chunk;
+        shape.ahead = ahead;
+        shape.checkpoints = checkpoints;
+        check(shape);
+        if (testing::Test::HasFatalFailure()) {
+          return;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace oriel::test
