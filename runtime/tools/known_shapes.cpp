@@ -58,7 +58,7 @@ constexpr ShapeLayers experts(uint32_t count, uint32_t used, uint32_t n_ff, Shap
 constexpr ShapeLayers deltaNet(const char* sorts, uint32_t key_heads, uint32_t value_heads) {
   ShapeLayers layers;
   layers.sorts = sorts;
-  layers.state_words = value_heads * 128 * 128 + 3 * (2 * key_heads + value_heads) * 128;
+  layers.state = {StateRule::kDelta, true, 4, key_heads, value_heads, 128, 128};
   return layers;
 }
 
@@ -66,7 +66,8 @@ constexpr ShapeLayers deltaNet(const char* sorts, uint32_t key_heads, uint32_t v
 constexpr ShapeLayers mamba2(const char* sorts, uint32_t inner, uint32_t state) {
   ShapeLayers layers;
   layers.sorts = sorts;
-  layers.state_words = inner * state + 3 * (inner + 2 * state);
+  layers.state = {StateRule::kMamba2, true,  4, 1,
+                  inner / 32,         state, 32};  // how many heads changes no byte
   return layers;
 }
 
@@ -179,7 +180,8 @@ LayerKind mixerKind(const ModelShape& shape, char sort, ModelDesc* model) {
     case 'r':
       kind.mixer = Mixer::kState;
       kind.rope = kNoRope;
-      kind.state_words = layers.state_words;
+      kind.state = layers.state;
+      kind.state_words = kind.state.matrixValues() + kind.state.columnWords();
       kind.view = addView({ViewKind::kState, 0}, model);
       return kind;
     case 's':

@@ -31,14 +31,14 @@ enum ShapeFeature : uint32_t {
 /// What sets layers apart; all 0: attention over everything and one feed-forward.
 struct ShapeLayers {
   /// The sort of each layer, repeated until all have one: 'a' attention to the session's tokens, 's' to the last
-  /// sliding_window ones, 'c' a short convolution of conv_taps tokens, 'r' a recurrent state of state_words floats,
+  /// sliding_window ones, 'c' a short convolution of conv_taps tokens, 'r' a recurrent state,
   /// 'b' both, attention beside such a state. Where a list was not published with the model, only how many there are
   /// of each is meant: their order hardly matters to bytes.
   const char* sorts = "a";
   uint32_t sliding_window = 0;
   uint32_t sliding_head_dim = 0;  ///< 0: head_dim
   uint32_t conv_taps = 0;
-  uint32_t state_words = 0;
+  StateShape state;
   uint32_t latent_dim = 0;  ///< MLA: values a token takes in one layer; 0: keys and values
   uint32_t shared_layers =
       0;                   ///< the last so many read the cache of the last one of their sort before

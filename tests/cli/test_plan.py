@@ -87,6 +87,10 @@ def test_states():
             check(f"{name} in {kv}: grows, and keeps two versions of its states",
                   (plan["kv_bytes_per_token"], plan["state_bytes"]) == (growth, 2 * state)
                   and plan["kv_bytes"] >= 4096 * growth + 2 * state, plan)
+            half = plan_of("--arch", name, "--kv", kv, "--window", 4092, "--memory", "8GiB", "--checkpoints", 0, "--state", "f16", code=3)
+            whole = plan_of("--arch", name, "--kv", kv, "--window", 4092, "--memory", "8GiB", "--checkpoints", 0, "--state", "f32", code=3)
+            check(f"{name}: states in f16", (half["state_format"], whole["state_format"]) == ("f16", "f32")
+                  and 0.45 * whole["state_bytes"] < half["state_bytes"] < 0.55 * whole["state_bytes"], half)
         check(f"{name} in the list", shapes[name]["state_bytes"] == 2 * state, shapes[name])
     text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB").out.decode()
     check("a state in words", "18 layers keep a state in two versions, 38.5 MiB" in text, text)

@@ -276,7 +276,7 @@ TEST(KnownShapes, rows_are_consistent) {
     EXPECT_LT(shape.layers.shared_layers, shape.n_layers) << shape.name;
     EXPECT_EQ(shape.count("s") == 0, shape.layers.sliding_window == 0) << shape.name;
     EXPECT_EQ(shape.count("c") == 0, shape.layers.conv_taps == 0) << shape.name;
-    EXPECT_EQ(shape.count("rb") == 0, shape.layers.state_words == 0) << shape.name;
+    EXPECT_EQ(shape.count("rb") == 0, shape.layers.state.rule == StateRule::kNone) << shape.name;
     EXPECT_EQ(shape.n_layers, shape.count("ascrb")) << shape.name;
     const size_t sorts = std::string(shape.layers.sorts).size();
     EXPECT_TRUE(sorts <= 10 || sorts == shape.n_layers) << shape.name << ": a list of all layers";
