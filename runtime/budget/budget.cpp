@@ -188,7 +188,9 @@ class Weigher {
   // The least window that so many are chosen with; where tokens take no bytes, any.
   uint64_t windowForCheckpoints(uint32_t count) const {
     const uint64_t per_token = memoryGrowth(model_, formats_).per_token;
-    return per_token != 0 ? kCacheShareForCheckpoints * count * state_bytes_ / per_token : 0;
+    return per_token != 0
+               ? ceilDiv(kCacheShareForCheckpoints * count * state_bytes_, per_token)
+               : 0;
   }
 
   void chooseWindow(uint32_t longest, uint32_t* window, uint32_t* chunk) const {
