@@ -533,11 +533,17 @@ TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
   options.log_user = log.log().user;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_plan_shape("llama-9-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
-  options.k_format = ORIEL_KV_INT8;
-  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
-            oriel_plan_shape("deepseek-v3", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_plan_shape(nullptr, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+}
+
+TEST(KnownShapes, a_latent_has_one_format_which_is_that_of_keys) {
+  oriel_options options = optionsOf(uint64_t{1} << 40);
+  options.k_format = ORIEL_KV_INT8;
+  options.v_format = ORIEL_KV_INT4;
+  const oriel_plan plan = planOf("deepseek-v3", options);
+  EXPECT_EQ(ORIEL_KV_INT8, plan.k_format);
+  EXPECT_EQ(ORIEL_KV_INT8, plan.v_format);
 }
 
 TEST(KnownShapes, a_least_window_is_kept_or_nothing_fits) {
