@@ -23,7 +23,7 @@ struct RandomState {
   uint32_t interval = 0;    ///< every so manieth layer attends; 0: the file does not say
   uint32_t extra_layers = 0;  ///< behind the others, not run
   /// 1: the layer keeps a state; a list in the file instead of the interval.
-  std::vector<uint32_t> by_layer;
+  std::vector<uint32_t> by_layer = {};
 
   uint32_t values() const { return heads * value_dim; }
   uint32_t channels() const { return 2 * key_heads * key_dim + values(); }
