@@ -186,7 +186,8 @@ std::string groupLine(const oriel_layer_group& group) {
              formatSize(group.bytes) + "\n";
     case ORIEL_LAYERS_STATE:
       return "  state       " + layers + "keep a state of " + formatSize(group.bytes_per_token) +
-             " in " + std::to_string(group.ring_tokens) + " slots, " + formatSize(group.bytes) + "\n";
+             " in " + std::to_string(group.ring_tokens) + " slots, " + formatSize(group.bytes) +
+             "\n";
   }
   return "";
 }
@@ -320,10 +321,9 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
     text += groupLine(plan.groups[i]);
   }
   if (plan.state_slots != 0) {
-    text += plan.checkpoints != 0
-                ? "  checkpoints " + std::to_string(plan.checkpoints) +
-                      " of the slots, to go back to without reading all again\n"
-                : "  checkpoints none: going back reads the conversation again\n";
+    text += plan.checkpoints != 0 ? "  checkpoints " + std::to_string(plan.checkpoints) +
+                                        " of the slots, to go back to without reading all again\n"
+                                  : "  checkpoints none: going back reads the conversation again\n";
   }
   text += expertLines(plan);
   const std::string biased = layerList(plan.raised_by_bias);

@@ -169,9 +169,9 @@ class Weigher {
       }
       const uint32_t most = request_.chunk != 0 ? request_.chunk : mostChunk();
       for (checkpoints_ = kMostAutoCheckpoints; checkpoints_ != 0; --checkpoints_) {
-        const uint64_t enough = std::max<uint64_t>(
-            request_.chunk != 0 ? windows_.least : windowForChunk(most),
-            windowForCheckpoints(checkpoints_));
+        const uint64_t enough =
+            std::max<uint64_t>(request_.chunk != 0 ? windows_.least : windowForChunk(most),
+                               windowForCheckpoints(checkpoints_));
         const uint32_t reached = fits(windows_.least, most) ? largestWindow(most) : 0;
         if (reached >= enough) {
           *window = std::min(reached, longest);
@@ -187,9 +187,8 @@ class Weigher {
   // The least window that so many are chosen with; where tokens take no bytes, any.
   uint64_t windowForCheckpoints(uint32_t count) const {
     const uint64_t per_token = memoryGrowth(model_, formats_).per_token;
-    return per_token != 0
-               ? ceilDiv(kCacheShareForCheckpoints * count * state_bytes_, per_token)
-               : 0;
+    return per_token != 0 ? ceilDiv(kCacheShareForCheckpoints * count * state_bytes_, per_token)
+                          : 0;
   }
 
   void chooseWindow(uint32_t longest, uint32_t* window, uint32_t* chunk) const {

@@ -38,7 +38,7 @@ struct BudgetRequest {
   uint32_t chunk = 0;
   uint32_t checkpoints = 0;        ///< of states, where
   bool fixed_checkpoints = false;  ///< so many were asked for; else they are chosen
-  bool fixed_k = false;  ///< `formats.k` was asked for
+  bool fixed_k = false;            ///< `formats.k` was asked for
   bool fixed_v = false;
   /// Formats when fixed; what layers need always counts.
   CacheFormats formats;

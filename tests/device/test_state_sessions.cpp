@@ -107,12 +107,14 @@ TEST_P(StateSessions, take_their_checkpoints_bytes_and_no_others) {
 TEST_P(StateSessions, that_went_back_are_those_that_were_never_further_to_the_bit) {
   const std::vector<int32_t> all = ids(61);
   for (const uint32_t count : {0u, 2u}) {
+    const Loaded loaded = fresh(count);
+    const Loaded other = fresh(count);
     for (const uint32_t position : {1u, 8u, 30u, 56u, 57u}) {
       SCOPED_TRACE(std::to_string(count) + " checkpoints, back to " + std::to_string(position));
-      const Loaded loaded = fresh(count);
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
       ASSERT_EQ(ORIEL_OK, append(loaded, all));
       ASSERT_EQ(ORIEL_OK, rewind(loaded, position));
-      const Loaded other = fresh(count);
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.session.get()));
       ASSERT_EQ(ORIEL_OK, append(other, head(all, position)));
       for (const Loaded* one : {&loaded, &other}) {
         ASSERT_EQ(ORIEL_OK, append(*one, {5, 6, 7}));
@@ -160,8 +162,7 @@ TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkp
   }
   const std::vector<uint8_t> snapshot = save(loaded);
   const Loaded other = fresh(0, 60);
-  ASSERT_EQ(ORIEL_OK,
-            oriel_session_restore(other.session.get(), snapshot.data(), snapshot.size()));
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(other.session.get(), snapshot.data(), snapshot.size()));
   EXPECT_EQ(snapshot, save(other));
   for (const Loaded* one : {&loaded, &other}) {
     turn(*one, "Six.");

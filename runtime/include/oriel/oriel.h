@@ -489,8 +489,8 @@ ORIEL_API oriel_status oriel_session_get_turns(const oriel_session *session, uin
 
 /* The numbers of tokens, ascending, whose state is kept: where oriel_session_rewind leads without reading anything
  * again, as long as the window has not left them behind. None in models that keep no state. */
-ORIEL_API oriel_status oriel_session_get_checkpoints(const oriel_session *session, uint64_t *positions, size_t capacity,
-                                                     size_t *needed);
+ORIEL_API oriel_status oriel_session_get_checkpoints(const oriel_session *session, uint64_t *positions,
+                                                     size_t capacity, size_t *needed);
 
 /* The ids of the tokens from number `first` on that the session's memory holds, as far as they follow each other:
  * from below oriel_view.sinks_used up to that number (or to oriel_stats.position if nothing behind it is gone), from
