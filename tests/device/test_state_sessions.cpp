@@ -202,6 +202,16 @@ TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
   EXPECT_GT(distance[0], 4 * distance[1]) << "a trace of what was evicted";
 }
 
+TEST_P(StateSessions, forget_whole_turns_or_not_at_all) {
+  Loaded loaded = fresh(0);
+  loaded.session.reset();
+  oriel_session_options options = {};
+  options.struct_size = sizeof(options);
+  options.split_turns = options.forget_evicted = 1;
+  oriel_session* session = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_session_create(loaded.model.get(), &options, &session));
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, StateSessions,
                          testing::Values("qwen35", "granitehybrid", "falcon-h1", "mamba2",
                                          "models/qwen35.gguf"),
