@@ -107,7 +107,8 @@ class Weigher {
   Refusal refusal() const {
     const LossModel& loss = request_.loss;
     const double rounding = (request_.fixed_k ? 0 : loss.roundingOfKeys(formats_, model_)) +
-                            (request_.fixed_v ? 0 : loss.roundingOfValues(formats_, model_));
+                            (request_.fixed_v ? 0 : loss.roundingOfValues(formats_, model_)) +
+                            (request_.fixed_state ? 0 : loss.roundingOfStates(formats_, model_));
     if (rounding > loss.kl_limit) {
       return Refusal::kQuality;
     }
@@ -327,6 +328,47 @@ uint32_t allowedPairs(const ModelDesc& model, const BudgetRequest& request,
   return n_pairs;
 }
 
+// Of equals `a`: the dearer, where choices are tried cheapest first.
+bool better(const BudgetChoice& a, const BudgetChoice& b) {
+  return (a.refused == Refusal::kNot) != (b.refused == Refusal::kNot) ? a.refused == Refusal::kNot
+         : a.fits != b.fits                                           ? a.fits
+         : a.fits                                                     ? a.loss <= b.loss
+                  : a.minimum_bytes < b.minimum_bytes;
+}
+
+// One pair of formats, with the better format of states where that is open. False when none is possible.
+bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
+                 uint32_t sinks, WindowRange windows, CacheFormats formats, BudgetChoice* best) {
+  const bool open = model.keepsStates() && !request.fixed_state;
+  bool possible = false;
+  for (const StateFormat state : kChosenStates) {
+    if (!open && state != StateFormat::kF32) {
+      continue;  // once, as it is
+    }
+    formats.state = open ? state : formats.state;
+    Weigher weigher(model, totals, request, sinks, windows, formats);
+    if (request.min_tokens_per_s > 0) {
+      weigher.limitToFastWindows();
+    }
+    if (!weigher.possible()) {
+      continue;
+    }
+    const BudgetChoice choice = weigher.weigh();
+    if (!possible) {
+      *best = choice;
+      possible = true;
+      continue;
+    }
+    const bool alike = (choice.refused == Refusal::kNot) == (best->refused == Refusal::kNot);
+    const uint64_t least = std::min(choice.minimum_bytes, best->minimum_bytes);
+    if (better(choice, *best)) {
+      *best = choice;
+    }
+    best->minimum_bytes = alike ? least : best->minimum_bytes;
+  }
+  return possible;
+}
+
 // f16 never fails for quality, so that what is left when all are refused is speed.
 Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log& log) {
   const BudgetChoice* best = nullptr;
@@ -382,12 +424,9 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
     CacheFormats formats = request.formats;
     formats.k = pairs[i].k;
     formats.v = pairs[i].v;
-    Weigher weigher(model, totals, request, sinks, windows, formats);
-    if (request.min_tokens_per_s > 0) {
-      weigher.limitToFastWindows();
-    }
-    if (weigher.possible()) {
-      budget->choices[budget->n_choices++] = weigher.weigh();
+    if (weighStates(model, totals, request, sinks, windows, formats,
+                    &budget->choices[budget->n_choices])) {
+      ++budget->n_choices;
     }
   }
   if (budget->n_choices == 0) {
@@ -395,12 +434,6 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
                     "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
                     windows.least, static_cast<unsigned long long>(kMaxBindingBytes));
   }
-  const auto better = [](const BudgetChoice& a, const BudgetChoice& b) {
-    return (a.refused == Refusal::kNot) != (b.refused == Refusal::kNot) ? a.refused == Refusal::kNot
-           : a.fits != b.fits                                           ? a.fits
-           : a.fits                                                     ? a.loss <= b.loss
-                    : a.minimum_bytes < b.minimum_bytes;
-  };
   for (uint32_t i = 1; i < budget->n_choices; ++i) {
     if (better(budget->choices[i], budget->choices[budget->chosen])) {
       budget->chosen = i;

@@ -23,7 +23,9 @@ PER_TOKEN = {
     "smollm2-1.7b": (196608, 79872, 55296), "tinyllama-1.1b": (22528, 9152, 6336),
     "phi-3.5-mini": (393216, 159744, 110592), "falcon-180b": (163840, 66560, 46080),
 }
-LATENT = {"deepseek-v3": 70272, "minicpm3-4b": 35712}
+# f16, int8, int4: one vector a layer, with a scale of two bytes for every 32 values.
+LATENT = {"deepseek-v3": (70272, 61 * 612, 61 * 324), "deepseek-v2-lite": (31104, 27 * 612, 27 * 324),
+          "minicpm3-4b": (35712, 62 * 306, 62 * 162)}
 # Growth a token, local layers, at 8192 tokens; f16.
 LOCAL = {
     "gemma-2-2b": (53248, 218103808, 654311424), "gemma-3-270m": (3072, 7864320, 33030144),
@@ -46,7 +48,7 @@ STATES = {
     "falcon-h1-1.5b": (24576, 9984, 24 * 4 * (3072 * 256 + 3 * (3072 + 512))),
 }
 # Their weights are not described.
-UNKNOWN = {"deepseek-v3", "minicpm3-4b", "gemma-3n-e2b", "gemma-3n-e4b", "gpt-oss-20b", *STATES}
+UNKNOWN = {"deepseek-v3", "gemma-3n-e2b", "gemma-3n-e4b", "gpt-oss-20b", *STATES}
 PARTS = "weights_bytes kv_bytes activation_bytes staging_bytes host_bytes".split()
 
 
@@ -66,11 +68,11 @@ def test_bytes_per_token():
         for kv, want in zip(("f16", "k8v4", "k4v4"), row):
             got = plan_of("--arch", name, "--kv", kv, "--memory", "1TiB")
             check(f"{name} {kv}", got["kv_bytes_per_token"] == want and got["kv_local_bytes"] == 0, got)
-    for name, want in LATENT.items():
-        got = plan_of("--arch", name, "--memory", "1TiB", code=3)
-        check(f"{name}: latents", got["kv_bytes_per_token"] == want and got["weights_bytes"] is None, got)
-        check(f"{name}: f16 only",
-              oriel("--arch", name, "--kv", "k8v8", "--memory", "1TiB").code == 1)
+    for name, row in LATENT.items():
+        for kv, want in zip(("f16", "k8v8", "k4v4"), row):
+            got = plan_of("--arch", name, "--kv", kv, "--memory", "1TiB", code=3 if name in UNKNOWN else 0)
+            check(f"{name} {kv}: latents", got["kv_bytes_per_token"] == want
+                  and (got["weights_bytes"] is None) == (name in UNKNOWN), got)
     for name, (growth, local, at_8192) in LOCAL.items():
         got = plan_of("--arch", name, "--kv", "f16", "--window", 8192, "--memory", "1TiB",
                       code=3 if name in UNKNOWN else 0)
@@ -354,7 +356,7 @@ def test_plot():
         root = xml.etree.ElementTree.parse(path).getroot()
         space = "{http://www.w3.org/2000/svg}"
         words = [node.text for node in root.iter(space + "text")]
-        curves = 1 if name == "latent" else 4
+        curves = 3 if name == "latent" else 4
         check(f"plot of a {name}: its curves, the choice and the bytes",
               root.tag == space + "svg" and len(list(root.iter(space + "polyline"))) == curves
               and {"weights", "cache", "the rest" if name == "latent" else "total", "window, tokens"}
