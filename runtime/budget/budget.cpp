@@ -21,7 +21,7 @@ constexpr uint32_t kWindowPerChunk = 8;
 constexpr uint64_t kCacheShareForChunk = 8;
 // Checkpoints of states worth choosing: the start of the latest message, that of its reply, and two further back. What
 // one saves is reading part of a window again, so the longer the window the more it is worth: all of them take at most
-// one part in so many of the window's cache.
+// one part in so many of the window's cache, or what is left over.
 constexpr uint32_t kMostAutoCheckpoints = 4;
 constexpr uint64_t kCacheShareForCheckpoints = 4;
 // When a file does not state the context it was trained with.
@@ -152,9 +152,24 @@ class Weigher {
     return low;
   }
 
+  void choose(uint32_t* window, uint32_t* chunk) {
+    chooseAll(window, chunk);
+    // What neither a longer window nor a larger chunk can use.
+    const uint32_t largest = std::min(mostChunk(), *window);
+    if (state_bytes_ != 0 && !request_.fixed_checkpoints && *window == windows_.most &&
+        (request_.chunk != 0 || *chunk + kMinChunk > largest)) {
+      const uint32_t least = checkpoints_;
+      for (checkpoints_ = kMostAutoCheckpoints; checkpoints_ > least; --checkpoints_) {
+        if (fits(*window, *chunk)) {
+          return;
+        }
+      }
+    }
+  }
+
   // As with chunks below, the window from which on checkpoints are affordable does not depend on the memory, and with
   // fewer of them there is never a longer one: so more memory shrinks nothing.
-  void choose(uint32_t* window, uint32_t* chunk) {
+  void chooseAll(uint32_t* window, uint32_t* chunk) {
     uint32_t longest = windows_.most;
     if (state_bytes_ != 0 && !request_.fixed_checkpoints) {
       if (request_.window != 0) {
