@@ -213,12 +213,11 @@ uint32_t laneOctets(uint32_t head_dim, const AttentionShape& shape) {
 // Likewise of a latent and its key. Groups of values with one scale are whole lanes', or lanes' are whole groups.
 uint32_t latentLaneOctets(uint32_t cols, const DeviceCaps& caps) {
   const uint32_t octets = workgroups(cols, 8);
-  constexpr uint32_t kLanes = kSoftwareAttention.lanes;
   const uint32_t wanted =
-      caps.isSoftware()
-          ? std::max(kSoftwareAttention.lane_octets,
-                     static_cast<uint32_t>(alignUp(workgroups(octets, kLanes), kKvGroup / 8)))
-          : kGpuLatentOctets;
+      caps.isSoftware() ? std::max(kSoftwareAttention.lane_octets,
+                                   static_cast<uint32_t>(alignUp(
+                                       workgroups(octets, kSoftwareAttention.lanes), kKvGroup / 8)))
+                        : kGpuLatentOctets;
   return std::min(octets, wanted);
 }
 
