@@ -55,7 +55,7 @@ shared float staged_values[kTokens * kBlockRows];
 shared float staged_gates[kTokens * 2u];
 shared float lane_sums[2u * kSums * kLanes];  // two halves used in turn
 shared float largest[kFormat == kInt8 ? kBlockRows * kGroups * kPieces : 1u];
-shared uint scales[kFormat == kInt8 ? kBlockRows * kGroups : 1u];
+shared float inverses[kFormat == kInt8 ? kBlockRows * kGroups : 1u];  // of scales
 
 struct Place {
   uint head;
@@ -117,7 +117,7 @@ vec4 load(uint slot, uint row, uint v) {
   return vector;
 }
 
-void store(uint slot, uint row, uint v, vec4 vector, uint scale) {
+void store(uint slot, uint row, uint v, vec4 vector, float inverse) {
   const uint at = slot + row * kRowWords;
   if (kFormat == kF32 && kQuads) {
     state_quads[at / 4u + v] = floatBitsToUint(vector);
@@ -133,8 +133,8 @@ void store(uint slot, uint row, uint v, vec4 vector, uint scale) {
       state[at + 2u * v + 1u] = packHalves(vector.zw);
     }
   } else {
-    state[at + v] = int8Code(vector.x, scale) | int8Code(vector.y, scale) << 8 |
-                    int8Code(vector.z, scale) << 16 | int8Code(vector.w, scale) << 24;
+    state[at + v] = int8Code(vector.x, inverse) | int8Code(vector.y, inverse) << 8 |
+                    int8Code(vector.z, inverse) << 16 | int8Code(vector.w, inverse) << 24;
   }
 }
 
@@ -157,14 +157,15 @@ void chooseScales(uint slot, Place place) {
     [[unroll]] for (uint p = 0u; p < kPieces; ++p) {
       most = max(most, largest[i * kPieces + p]);
     }
-    scales[i] = int8ScaleBits(most);
+    const uint scale = int8ScaleBits(most);
+    inverses[i] = int8Inverse(scale);
     const uint row = place.first_row + i / kGroups;
     if (inHead(row)) {
       const uint index = (place.head * push.value_dim + row) * kGroups + i % kGroups;
       const uint word = scalesWord(slot) + index / 2u;
       // Neighbouring rows may share a word: each changes its own half.
       atomicAnd(state[word], 0xffff0000u >> (16u * (index & 1u)));
-      atomicOr(state[word], scales[i] << (16u * (index & 1u)));
+      atomicOr(state[word], scale << (16u * (index & 1u)));
     }
   }
   barrier();
@@ -296,10 +297,9 @@ void main() {
       const uint v = j * kPieces + place.piece;
       const uint row = rowOf(place, r);
       if (v < kVectors && inHead(row)) {
-        const uint scale = kFormat == kInt8 ? scales[(r * kTeams + place.team) * kGroups +
-                                                     v / kGroupVectors]
-                                            : 0u;
-        store(written, rows_at + row, v, s[r * kLaneVectors + j], scale);
+        const uint group = (r * kTeams + place.team) * kGroups + v / kGroupVectors;
+        store(written, rows_at + row, v, s[r * kLaneVectors + j],
+              kFormat == kInt8 ? inverses[group] : 1.0);
       }
     }
   }

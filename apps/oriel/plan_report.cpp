@@ -172,7 +172,7 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
   return possible ? plan.kv_bytes_per_token : 0;
 }
 
-std::string groupLine(const oriel_layer_group& group) {
+std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
   const std::string layers = std::to_string(group.layers) + " layers ";
   const std::string window = std::to_string(group.window_tokens);
   switch (group.kind) {
@@ -187,7 +187,7 @@ std::string groupLine(const oriel_layer_group& group) {
     case ORIEL_LAYERS_STATE:
       return "  state       " + layers + "keep a state of " + formatSize(group.bytes_per_token) +
              " in " + std::to_string(group.ring_tokens) + " slots, " + formatSize(group.bytes) +
-             "\n";
+             " in " + stateFormatName(plan.state_format) + "\n";
   }
   return "";
 }
@@ -318,7 +318,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
           kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ", " +
           formatSize(plan.kv_bytes_per_token) + " a token\n";
   for (uint32_t i = 1; i < plan.group_count; ++i) {
-    text += groupLine(plan.groups[i]);
+    text += groupLine(plan, plan.groups[i]);
   }
   if (plan.state_slots != 0) {
     text += plan.checkpoints != 0 ? "  checkpoints " + std::to_string(plan.checkpoints) +

@@ -109,7 +109,7 @@ constexpr ScanShape kGpuDecodeScan = {64, 8, 1, 1};
 constexpr ScanShape kGpuChunkScan = {64, 4, 1, 8};
 /// Lanes that keep a GPU busy: with more, each takes two rows, and reads keys and queries half as often.
 constexpr uint32_t kEnoughLanes = 16384;
-/// Twice as many lanes hold rows that are wider than this.
+/// Rows wider than this: twice as many lanes hold one, and no lane two.
 constexpr uint32_t kNarrowRow = 128;
 /// Values of keys, and as many of queries, that are staged at a time.
 constexpr uint32_t kScanStaged = 1024;
@@ -121,7 +121,7 @@ constexpr uint32_t scanSharedBytes(uint32_t key_dim, ScanShape shape) {
               rows * groups * (shape.pieces + 1));
 }
 static_assert(scanSharedBytes(kNarrowRow, {64, 4, 2, 8}) <= 16384, "state_scan's rows and tokens");
-static_assert(scanSharedBytes(256, {64, 8, 2, 8}) <= 16384, "likewise");
+static_assert(scanSharedBytes(256, {64, 8, 1, 8}) <= 16384, "likewise");
 static_assert(scanSharedBytes(256, kGpuDecodeScan) <= 16384, "likewise");
 
 uint32_t workgroups(uint32_t items, uint32_t per_group) {
@@ -213,11 +213,12 @@ uint32_t laneOctets(uint32_t head_dim, const AttentionShape& shape) {
 // Likewise of a latent and its key. Groups of values with one scale are whole lanes', or lanes' are whole groups.
 uint32_t latentLaneOctets(uint32_t cols, const DeviceCaps& caps) {
   const uint32_t octets = workgroups(cols, 8);
+  constexpr uint32_t kPerRow = kSoftwareAttention.lanes;
   const uint32_t wanted =
-      caps.isSoftware() ? std::max(kSoftwareAttention.lane_octets,
-                                   static_cast<uint32_t>(alignUp(
-                                       workgroups(octets, kSoftwareAttention.lanes), kKvGroup / 8)))
-                        : kGpuLatentOctets;
+      caps.isSoftware()
+          ? std::max(kSoftwareAttention.lane_octets,
+                     static_cast<uint32_t>(alignUp(workgroups(octets, kPerRow), kKvGroup / 8)))
+          : kGpuLatentOctets;
   return std::min(octets, wanted);
 }
 
@@ -367,8 +368,8 @@ const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
   ScanShape shape = given.caps.isSoftware() ? kSoftwareScan : one ? kGpuDecodeScan : kGpuChunkScan;
   if (push.key_dim > kNarrowRow) {
     shape.pieces = 8;
-  }
-  if (push.heads * push.value_dim * shape.pieces >= 2 * kEnoughLanes && !one) {
+    shape.rows = 1;
+  } else if (push.heads * push.value_dim * shape.pieces >= 2 * kEnoughLanes && !one) {
     shape.rows = 2;
   }
   const uint32_t key_dim = static_cast<uint32_t>(alignUp(push.key_dim, kUnit));

@@ -46,15 +46,30 @@ constexpr uint32_t kLatentSums = kLatentHeads * kLatentDim;
 constexpr uint32_t kChannels = 160;  // of the convolution: three make no whole row
 constexpr uint32_t kTaps = 3;
 constexpr uint32_t kConvRing = kTaps + kChunk - 1;
-// Views of a token: of the cache, and of the convolution's columns.
+// Of states, whose columns of an input are less than a row of it.
+constexpr uint32_t kStateHeads = 4;
+constexpr uint32_t kStateKeyHeads = 2;
+constexpr uint32_t kStateKeyDim = 40;
+constexpr uint32_t kStateValueDim = 20;
+constexpr uint32_t kStateTaps = 4;
+constexpr uint32_t kStateSlots = 2;
+constexpr uint32_t kStateValues = kStateHeads * kStateValueDim;
+constexpr uint32_t kStateChannels = 2 * kStateKeyHeads * kStateKeyDim + kStateValues;
+constexpr uint32_t kMixedCols = kStateChannels + 2 * kStateHeads;
+static_assert(kMixedCols + kStateValues <= kCols, "what states take in");
+// Views of a token: of the cache, of the convolution's columns, of states.
 constexpr uint32_t kConvView = 1;
-constexpr uint32_t kViews = 2;
+constexpr uint32_t kStateView = 2;
+constexpr uint32_t kViews = 3;
 constexpr uint64_t kUploadHalf = 128 << 10;
 constexpr uint8_t kCandidates = 8;  // tried of each type and use; executors say which there are
 
 // Sums in another order, or inputs in 16 bits, are off by a few 1e-5; one wrong product of kCols by 4e-2.
 constexpr double kFloatLimit = 3e-4;
 constexpr double kWordsLimit = 0.01;
+// A state stored in few bits meets what rounding did to it in every step since.
+constexpr double kStateWordsLimit = 0.05;
+constexpr double kInt8StateLimit = 0.03;
 
 constexpr StepList kLists[] = {StepList::kDecode, StepList::kChunk};
 
@@ -92,16 +107,16 @@ BufferRef CheckPlan::take(ArenaKind kind, uint64_t words) {
   return piece;
 }
 
-BufferRef CheckPlan::vector(uint64_t words) {
+BufferRef CheckPlan::vector(uint64_t words, Fill what) {
   const BufferRef piece = take(ArenaKind::kWeights, words);
-  inputs_[n_inputs_++] = {piece, WeightType::kF32, false};
+  inputs_[n_inputs_++] = {piece, WeightType::kF32, what};
   return piece;
 }
 
 BufferRef CheckPlan::matrix(WeightType type) {
   const uint64_t bytes = weightGeometry(type, kCols).sliceBytes(kRows);
   const BufferRef piece = take(ArenaKind::kWeights, bytes / 4);
-  inputs_[n_inputs_++] = {piece, type, true};
+  inputs_[n_inputs_++] = {piece, type, Fill::kMatrix};
   return piece;
 }
 
@@ -185,6 +200,85 @@ void CheckPlan::addConv() {
     expect(list, "short_conv", out, kFloatLimit);
   }
   expect(StepList::kDecode, "short_conv (columns)", columns, kFloatLimit);
+}
+
+void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
+                         const BufferRef& gates) {
+  const uint32_t matrix_words = stateMatrixWords(format, kStateValues, kStateKeyDim);
+  StateInputsPush inputs = {};
+  inputs.in_stride = kCols;
+  inputs.out_stride = kMixedCols;
+  inputs.delta = delta ? 1 : 0;
+  inputs.heads = kStateHeads;
+  inputs.key_heads = kStateKeyHeads;
+  inputs.key_dim = kStateKeyDim;
+  inputs.value_dim = kStateValueDim;
+  inputs.taps = kStateTaps;
+  inputs.has_bias = delta ? 0 : 1;
+  inputs.eps = 1e-6f;
+  inputs.slot_words = matrix_words + (kStateTaps - 1) * kStateChannels;
+  inputs.slots = kStateSlots;
+  inputs.view = kStateView;
+  StateScanPush scan = {};
+  scan.in_stride = kMixedCols;
+  scan.out_stride = kStateValues;
+  scan.heads = kStateHeads;
+  scan.key_heads = kStateKeyHeads;
+  scan.key_dim = kStateKeyDim;
+  scan.value_dim = kStateValueDim;
+  scan.delta = inputs.delta;
+  scan.format = static_cast<uint32_t>(format);
+  scan.scale = delta ? 0.5f : 1.0f;
+  scan.slot_words = inputs.slot_words;
+  scan.slots = kStateSlots;
+  scan.view = kStateView;
+  const BufferRef state = take(ArenaKind::kCache, uint64_t{kStateSlots} * inputs.slot_words);
+  const char* const rule = delta ? "delta" : "mamba2";
+  char name[48];
+  for (const StepList list : kLists) {
+    const BufferRef mixed = take(ArenaKind::kActivations, kChunk * kMixedCols);
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kStateValues);
+    add(list, OpKind::kStateInputs, inputs, {in_, mixed, state, taps, gates});
+    add(list, OpKind::kStateScan, scan, {mixed, out, state, gates});
+    if (format == StateFormat::kF32) {
+      std::snprintf(name, sizeof(name), "state_inputs_%s", rule);
+      expect(list, name, mixed, kFloatLimit);
+    }
+    std::snprintf(name, sizeof(name), "state_scan_%s_%s", rule, stateFormatName(format));
+    expect(list, name, out, format == StateFormat::kInt8 ? kInt8StateLimit : kFloatLimit);
+  }
+  std::snprintf(name, sizeof(name), "state_scan_%s_%s (state)", rule, stateFormatName(format));
+  const bool rounded = format != StateFormat::kF32;
+  expect(StepList::kDecode, name, state, rounded ? kStateWordsLimit : kFloatLimit)->words = rounded;
+}
+
+void CheckPlan::addStates() {
+  const BufferRef taps = vector(kStateChannels * (kStateTaps + 1));
+  const BufferRef gates = vector(3 * kStateHeads, Fill::kBelowZero);  // so that states decay
+  for (const StateFormat format : {StateFormat::kF32, StateFormat::kF16, StateFormat::kInt8}) {
+    addState(true, format, taps, gates);
+  }
+  addState(false, StateFormat::kF32, taps, gates);
+}
+
+void CheckPlan::addGatedNorms() {
+  constexpr uint32_t kNormRows = 4, kNormCols = 40, kGateFirst = 200;
+  constexpr uint32_t kWidth = kNormRows * kNormCols;
+  const BufferRef weight = vector(kWidth);
+  const GatedNormPush norm_first = {kNormRows, kNormCols, kCols, kWidth, kCols, kGateFirst,
+                                    0,         1,         0,     0,      1e-5f};
+  const GatedNormPush gate_only = {1, kWidth, kCols, kWidth, kCols, kGateFirst, 1, 0, 0, 0, 0};
+  const GatedNormPush norm_last = {kNormRows, kNormCols, kWidth, kWidth, kCols, kGateFirst,
+                                   0,         1,         1,      1,      1e-5f};
+  for (const StepList list : kLists) {
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kWidth);
+    add(list, OpKind::kGatedNorm, norm_first, {in_, out, in_, weight});
+    expect(list, "gated_norm", out, kFloatLimit);
+    const BufferRef in_place = take(ArenaKind::kActivations, kChunk * kWidth);
+    add(list, OpKind::kGatedNorm, gate_only, {in_, in_place, in_});
+    add(list, OpKind::kGatedNorm, norm_last, {in_place, in_place, in_, weight});
+    expect(list, "gated_norm (in place)", in_place, kFloatLimit);
+  }
 }
 
 void CheckPlan::addSmallOps() {
@@ -495,6 +589,8 @@ CheckPlan::CheckPlan(CheckPart part) {
       addTop();
       addOutputs();
       addConv();
+      addStates();
+      addGatedNorms();
       addExperts();
       addTail();
       break;
@@ -547,10 +643,13 @@ void CheckPlan::fill(const Input& input, uint64_t first_word, uint32_t* words,
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t at = first_word + i;
     const uint32_t word = noise(input.piece.offset_bytes, at);
-    if (input.matrix) {
+    if (input.what == Fill::kMatrix) {
       words[i] = weightWord(input.type, at % geometry.groupWords() >= geometry.sideWord(), word);
     } else {
-      const float number = static_cast<float>(static_cast<int32_t>(word)) / 1073741824.0f;
+      float number = static_cast<float>(static_cast<int32_t>(word)) / 1073741824.0f;
+      if (input.what == Fill::kBelowZero) {
+        number = -std::fabs(number);
+      }
       std::memcpy(&words[i], &number, sizeof(number));
     }
   }
@@ -592,6 +691,8 @@ void CheckPlan::writeStep(uint32_t chunk, void* step) const {
     const uint32_t columns = std::min(position + 1, kTaps);
     block.view(t, kConvView) = {position % kConvRing, 0, (position + 1 - columns) % kConvRing,
                                 columns};
+    block.view(t, kStateView) = {(chunk + 1) % kStateSlots, 0, chunk % kStateSlots,
+                                 chunk != 0 ? 1u : 0u};
     float* const rotations = block.floats(stepRotationWord(kChunk, kViews, kRotationWords, t));
     for (uint32_t pair = 0; pair < kHeadDim; ++pair) {  // of both tables
       const double angle = position * 0.37 / (1 + pair % (kHeadDim / 2));

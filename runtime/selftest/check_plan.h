@@ -60,14 +60,15 @@ class CheckPlan {
   static constexpr uint32_t kMaxInputs = 16;
   static constexpr uint32_t kMaxChecks = 128;
 
+  enum class Fill : uint8_t { kNumbers, kBelowZero, kMatrix };
   struct Input {
     BufferRef piece;
     WeightType type;
-    bool matrix;  // else a vector of numbers about 1
+    Fill what;  // numbers are about 1
   };
 
   BufferRef take(ArenaKind kind, uint64_t words);
-  BufferRef vector(uint64_t words);
+  BufferRef vector(uint64_t words, Fill what = Fill::kNumbers);
   BufferRef matrix(WeightType type);
   template <typename Push, uint32_t kBindings>
   Op* add(StepList list, OpKind kind, const Push& push, const BufferRef (&bindings)[kBindings]);
@@ -78,6 +79,9 @@ class CheckPlan {
   void addTop();
   void addOutputs();
   void addConv();
+  void addStates();
+  void addState(bool delta, StateFormat format, const BufferRef& taps, const BufferRef& gates);
+  void addGatedNorms();
   BufferRef addRoutes(StepList list);
   void addExperts();
   void addTail();

@@ -6,7 +6,7 @@ uint int8Word(uint word) {
   [[unroll]] for (uint i = 0u; i < 4u; ++i) {
     const uint at = 4u * word + i;
     if (at < kHeadDim) {
-      packed |= int8Code(values[at], scales[at / kKvGroup]) << (8u * i);
+      packed |= int8Code(values[at], int8Inverse(scales[at / kKvGroup])) << (8u * i);
     }
   }
   return packed;

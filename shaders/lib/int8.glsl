@@ -11,8 +11,12 @@ uint int8ScaleBits(float most) {  // of a group whose largest magnitude is that
   return toHalfBits(scale);
 }
 
-uint int8Code(float value, uint scale_bits) {
+// What values are multiplied by to become codes.
+float int8Inverse(uint scale_bits) {
   const float scale = exactHalf(scale_bits);
-  const float inverse = scale != 0.0 ? 1.0 / scale : 0.0;
+  return scale != 0.0 ? 1.0 / scale : 0.0;
+}
+
+uint int8Code(float value, float inverse) {
   return uint(int(roundEven(clamp(value * inverse, -127.0, 127.0)))) & 0xffu;
 }

@@ -48,7 +48,9 @@ TEST(SelfTest, passes_every_check_on_this_device_and_counts_them) {
   for (const char* name :
        {"embed_q4_k", vulkan ? "matmul_q6_k of a chunk (float)" : "matmul_q6_k of a chunk",
         "attention_int8_int4", "rope_append_int4 (keys)", "gated_activation (gelu)",
-        "tail of a chunk", "sort_routes", "expert_matmul_q8_0", "expert_matmul_iq3_s of a chunk"}) {
+        "state_inputs_delta", "state_scan_delta_int8 of a chunk", "state_scan_mamba2_f32 (state)",
+        "gated_norm (in place)", "tail of a chunk", "sort_routes", "expert_matmul_q8_0",
+        "expert_matmul_iq3_s of a chunk"}) {
     EXPECT_EQ(findings.checks.count(name), 1u) << name;
   }
   if (vulkan) {

@@ -75,6 +75,10 @@ std::vector<GoldenModel> everyModel() {
       models.push_back({name + type, 2e-3});
     }
   }
+  for (const char* name : {"qwen35", "qwen35-128", "qwen35-q8_0", "qwen35-nextn", "granitehybrid",
+                           "granitehybrid-moe", "falcon-h1"}) {
+    models.push_back({name, 2e-3});
+  }
   // A float64 pass with nothing but keys and values rounded to f16 is 2.22e-3 and 2.11e-3 away.
   models.push_back({"exaone4-swa", 2.5e-3});
   models.push_back({"lfm2-b", 2.5e-3});
