@@ -4,6 +4,8 @@
 // unpacking once. K_INT8, K_INT4, V_INT8, V_INT4 choose how ring keys and values are stored
 // (neither: f16).
 //
+// LATENT: there is one KV head, of latents and of keys behind them (LatentAttentionPush); values are the latents.
+//
 // A team of kPieces lanes holds one vector of head_dim values, kLaneOctets octets a lane: of every
 // query and of every sum. Teams walk the slots side by side, each with a running softmax of its own
 // (Milakov and Gimelshein 2018), and are joined at the end. A team of one lane needs nothing from
@@ -23,7 +25,18 @@ layout(constant_id = 3) const uint kLaneOctets = 1u;
 layout(constant_id = 4) const bool kCapped = false;   // push.soft_cap is none
 layout(constant_id = 5) const bool kByWords = false;  // memories of sessions begin on any word
 
+#if defined(LATENT)
+layout(constant_id = 6) const uint kValueDim = 32u;  // of kHeadDim
+layout(push_constant) uniform Push { LatentAttentionPush push; };
+const uint kKvHeads = 1u;
+#define ORIEL_KV_HEADS kKvHeads
+#define ORIEL_SOFT_CAP 0.0
+#else
+const uint kValueDim = kHeadDim;
 layout(push_constant) uniform Push { AttentionPush push; };
+#define ORIEL_KV_HEADS push.n_kv_heads
+#define ORIEL_SOFT_CAP push.soft_cap
+#endif
 layout(std430, set = 0, binding = 0) readonly buffer Queries { float queries[]; };
 #include "lib/step.glsl"
 layout(std430, set = 0, binding = 2) writeonly buffer Out { float result[]; };
@@ -71,10 +84,10 @@ struct Side {
   uint first_scale;
 };
 Side sideOf(uint base, uint kv_head, uint words, uint scales) {
-  const uint side = base * sideWords(push.n_kv_heads, push.sinks, push.ring, words, scales);
-  const uint ring_word = side + push.n_kv_heads * push.sinks * kHalfWords;
+  const uint side = base * sideWords(ORIEL_KV_HEADS, push.sinks, push.ring, words, scales);
+  const uint ring_word = side + ORIEL_KV_HEADS * push.sinks * kHalfWords;
   return Side(side + kv_head * push.sinks * kHalfWords, ring_word + kv_head * push.ring * words,
-              ring_word + push.n_kv_heads * push.ring * words, kv_head * push.ring * kGroups);
+              ring_word + ORIEL_KV_HEADS * push.ring * words, kv_head * push.ring * kGroups);
 }
 
 // The f16 scales of a lane's two groups from octet `octet` of a ring slot on, packed as they are
@@ -95,14 +108,25 @@ float scaleOf(uint scales, uint o) {
 }
 
 void loadQueries(bool for_sinks, uint first, uint last, uint kv_head, Place place) {
-  const uint heads = push.n_heads / push.n_kv_heads;
+  const uint heads = push.n_heads / ORIEL_KV_HEADS;
   [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
     const uint index = min(first + q, last);
     const uint head = kv_head * heads + index % heads;
+#if defined(LATENT)
+    const uint rotated = kHeadDim - kValueDim;
+    const uint latent_at = index / heads * push.query_stride + head * (kValueDim + 2u * rotated);
+    const uint key_at = latent_at + (for_sinks ? rotated : 0u);
+#else
     const uint which = 2u * head + (for_sinks ? 1u : 0u);
-    const uint at = index / heads * push.query_stride + which * kHeadDim;
+    const uint head_at = index / heads * push.query_stride + which * kHeadDim;
+#endif
     [[unroll]] for (uint i = 0u; i < kLaneValues; ++i) {
       const uint dim = 8u * place.first_octet + i;
+#if defined(LATENT)
+      const uint at = dim < kValueDim ? latent_at : key_at;
+#else
+      const uint at = head_at;
+#endif
       query[q * kLaneVectors + i / 4u][i % 4u] =
           dim < kHeadDim ? push.scale * queries[at + dim] : 0.0;
     }
@@ -203,7 +227,7 @@ void walk(const bool sink, Side keys, Side values, uint begin, uint end, uint ri
     }
     if (kCapped) {
       [[unroll]] for (uint i = 0u; i < kSlots * kQueries; ++i) {
-        scores[i] = push.soft_cap * tanhOf(scores[i] / push.soft_cap);
+        scores[i] = ORIEL_SOFT_CAP * tanhOf(scores[i] / ORIEL_SOFT_CAP);
       }
     }
     [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
@@ -239,7 +263,7 @@ void walk(const bool sink, Side keys, Side values, uint begin, uint end, uint ri
 
 // Brings the teams to one maximum each query and adds them up: results of queries first .. last.
 void join(uint split, uint first, uint last, uint kv_head, Place place) {
-  const uint heads = push.n_heads / push.n_kv_heads;
+  const uint heads = push.n_heads / ORIEL_KV_HEADS;
   const uint lane = gl_LocalInvocationIndex;
   if (lane % kPieces == 0u && place.team < kTeams) {
     [[unroll]] for (uint q = 0u; q < kQueries; ++q) {
@@ -266,22 +290,22 @@ void join(uint split, uint first, uint last, uint kv_head, Place place) {
     const uint index = first + q;
     const uint head = kv_head * heads + index % heads;
     const uint at = push.splits == 1u
-                        ? index / heads * push.out_stride + head * kHeadDim
+                        ? index / heads * push.out_stride + head * kValueDim
                         : ((index / heads * push.n_heads + head) * push.splits + split) *
-                              (kHeadDim + kPartialExtra);
+                              (kValueDim + kPartialExtra);
     for (uint i = lane; i < kLaneValues * kPieces; i += kLanes) {
       const uint dim = i % kPieces * kLaneValues + i / kPieces;
       float value = 0.0;
       for (uint team = 0u; team < kTeams; ++team) {
         value += scratch[i / kPieces * kLanes + team * kPieces + i % kPieces];
       }
-      if (index <= last && dim < kHeadDim) {
+      if (index <= last && dim < kValueDim) {
         result[at + dim] = push.splits != 1u ? value : whole > 0.0 ? value / whole : 0.0;
       }
     }
     if (push.splits != 1u && lane == 0u && index <= last) {
-      result[at + kHeadDim] = most;
-      result[at + kHeadDim + 1u] = whole;
+      result[at + kValueDim] = most;
+      result[at + kValueDim + 1u] = whole;
     }
     barrier();
   }
@@ -292,7 +316,7 @@ void join(uint split, uint first, uint last, uint kv_head, Place place) {
 void main() {
   const uint kv_head = gl_WorkGroupID.x;
   const uint split = gl_WorkGroupID.z;
-  const uint heads = push.n_heads / push.n_kv_heads;
+  const uint heads = push.n_heads / ORIEL_KV_HEADS;
   const uint token_tiles = (heads + kQueries - 1u) / kQueries;
   const uint tile = gl_WorkGroupID.y;
   const uint first = push.splits == 1u ? tile * kQueries

@@ -4,6 +4,7 @@
 //
 // EXPERTS: inputs are routes of a step, in the order of their experts; a workgroup works on routes of one expert, whose
 // matrix is one of a stack. ExpertMatmulPush says which.
+// HEADS: every head of a token is multiplied by a matrix of its own; a workgroup works on one head.
 // HALF: products in half precision, with the input that stage_half left; sums of 32 values or fewer go on in float32.
 //
 // A workgroup works on kTeamLanes * kRows rows. Lane i of a team owns rows i, i + kTeamLanes, ...
@@ -26,6 +27,9 @@ layout(constant_id = 3) const uint kTeamLanes = 16u;
 layout(push_constant) uniform Push { ExpertMatmulPush push; };
 layout(std430, set = 0, binding = 4) readonly buffer Routes { uint routes[]; };
 layout(std430, set = 0, binding = 5) readonly buffer Slots { uint slots[]; };
+#elif defined(HEADS)
+layout(push_constant) uniform Push { HeadMatmulPush push; };
+#include "lib/step.glsl"
 #else
 layout(push_constant) uniform Push { MatmulPush push; };
 #include "lib/step.glsl"
@@ -41,6 +45,11 @@ layout(std430, set = 0, binding = 4) readonly buffer Staged { uvec4 staged[]; };
 #if defined(TEXELS)
 layout(set = 0, binding = 8, rgba32f) readonly uniform imageBuffer values;
 vec4 inputQuad(uint at) { return imageLoad(values, int(at)); }
+#elif defined(HEADS)  // which begin anywhere
+layout(std430, set = 0, binding = 3) readonly buffer In { float values[]; };
+vec4 inputQuad(uint at) {
+  return vec4(values[at], values[at + 1u], values[at + 2u], values[at + 3u]);
+}
 #else
 layout(std430, set = 0, binding = 3) readonly buffer In { vec4 values[]; };
 vec4 inputQuad(uint at) { return values[at]; }
@@ -88,8 +97,21 @@ struct Tile {
 
 #if defined(EXPERTS)
 #include "lib/expert_tile.glsl"
+#elif defined(HEADS)
+uint headOf(uint index) { return index % push.count; }
+Tile tileOf(uint index) {
+  const uint groups = (push.rows + kGroupRows - 1u) / kGroupRows;
+  return Tile(index / push.count * kTokens, step_.header.n_tokens,
+              headOf(index) * groups * kGroupRows);
+}
 #else
 Tile tileOf(uint index) { return Tile(index * kTokens, rowsOf(push.of_outputs), 0u); }
+#endif
+
+#if defined(HEADS)
+const uint kQuadStep = 4u;  // inputs are counted in words
+#else
+const uint kQuadStep = 1u;
 #endif
 
 // Where a token's input begins.
@@ -98,6 +120,8 @@ uint inputRow(uint token) {
   return token * push.units * (kStagedUnitWords / 4u);
 #elif defined(EXPERTS)
   return inputOf(token) * (push.in_stride / 4u);
+#elif defined(HEADS)
+  return token * push.in_stride + (push.first + headOf(gl_WorkGroupID.x)) * push.in_head;
 #else
   return token * (push.in_stride / 4u);
 #endif
@@ -134,7 +158,7 @@ void accumulate(uint first_row, Tile tile, uint team, uint teams) {
 #else
       vec4 x[kUnitVectors];
       [[unroll]] for (uint i = 0u; i < kUnitVectors; ++i) {
-        x[i] = inputQuad(in_at[t] + kUnitVectors * unit + i);
+        x[i] = inputQuad(in_at[t] + kQuadStep * (kUnitVectors * unit + i));
       }
 #endif
       [[unroll]] for (uint r = 0u; r < kRows; ++r) {
@@ -174,8 +198,13 @@ void main() {
 #if defined(HALF)
     sum *= uintBitsToFloat(staged[inputRow(token) + push.units * (kUnit / 8u)].x);
 #endif
-    const uint at = token * push.out_stride + push.out_first + row;
-#if defined(EXPERTS)
+#if defined(HEADS)
+    const uint head_at = (push.first + headOf(gl_WorkGroupID.x)) * push.out_head;
+#else
+    const uint head_at = 0u;
+#endif
+    const uint at = token * push.out_stride + push.out_first + head_at + row;
+#if defined(EXPERTS) || defined(HEADS)
     result[at] = sum;
 #else
     result[at] = push.accumulate != 0u ? result[at] + sum : sum;

@@ -28,49 +28,8 @@ layout(std430, set = 0, binding = 4) buffer ValueCache { uint v_cache[]; };
 shared float values[kHeadDim];
 shared uint scales[kGroups];  // f16 bits of each group
 #include "lib/quantise.glsl"
-
-// In place; blocks of the largest power of two that divides the head.
-void hadamard(uint lane) {
-  const uint block = kHeadDim & (~kHeadDim + 1u);
-  for (uint half_block = 1u; half_block < block; half_block *= 2u) {
-    for (uint pair = lane; pair < kHeadDim / 2u; pair += kLanes) {
-      const uint at = pair / half_block * 2u * half_block + pair % half_block;
-      const float a = values[at];
-      const float b = values[at + half_block];
-      values[at] = a + b;
-      values[at + half_block] = a - b;
-    }
-    barrier();
-  }
-  const float scale = 1.0 / sqrt(float(block));
-  for (uint i = lane; i < kHeadDim; i += kLanes) {
-    values[i] *= scale;
-  }
-  barrier();
-}
-
-uint halfWord(uint word) { return packHalves(vec2(values[2u * word], values[2u * word + 1u])); }
-
-uint int8Word(uint word) {
-  uint packed = 0u;
-  [[unroll]] for (uint i = 0u; i < 4u; ++i) {
-    const uint at = 4u * word + i;
-    if (at < kHeadDim) {
-      packed |= int8Code(values[at], int8Inverse(scales[at / kKvGroup])) << (8u * i);
-    }
-  }
-  return packed;
-}
-
-uint int4Word(uint word) {
-  uint packed = 0u;
-  [[unroll]] for (uint i = 0u; i < 8u; ++i) {
-    const uint at = 8u * word + i;
-    const uint code = at < kHeadDim ? int4Code(values[at], scales[at / kKvGroup]) : 0u;
-    packed |= code << (4u * i);
-  }
-  return packed;
-}
+#include "lib/hadamard.glsl"
+#include "lib/code_words.glsl"
 
 // Grid (vectors, tokens). Vectors of a token: n_heads window queries, n_heads sink queries, keys, values.
 void main() {
@@ -98,7 +57,7 @@ void main() {
   barrier();
 #if defined(K_INT8) || defined(K_INT4)
   if (!is_value && !is_sink_query && (is_query || to_ring)) {
-    hadamard(lane);
+    hadamard(lane, 0u, kHeadDim);
   }
 #endif
   if (is_query) {

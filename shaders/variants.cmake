@@ -9,6 +9,7 @@ foreach(type F32 F16 BF16 Q8_0 Q4_0 Q4_1 Q5_0 Q5_1 IQ4_NL Q2_K Q3_K Q4_K Q5_K Q6
   oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
   oriel_shader(expert_matmul_${name} matmul.comp WEIGHT_${type} EXPERTS)
   oriel_shader(expert_matmul_${name}_texel matmul.comp WEIGHT_${type} EXPERTS TEXELS)
+  oriel_shader(head_matmul_${name} matmul.comp WEIGHT_${type} HEADS)
 endforeach()
 
 # Of few bits. Files' TQ1_0 is packed as TQ2_0.
@@ -18,6 +19,7 @@ foreach(type IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S MXFP4 TQ2_0)
   oriel_shader(matmul_${name} matmul.comp WEIGHT_${type})
   oriel_shader(matmul_${name}_texel matmul.comp WEIGHT_${type} TEXELS)
   oriel_shader(expert_matmul_${name} matmul.comp WEIGHT_${type} EXPERTS)
+  oriel_shader(head_matmul_${name} matmul.comp WEIGHT_${type} HEADS)
 endforeach()
 
 # `dot`: by packed integer dot products.
@@ -85,3 +87,16 @@ oriel_shader(route route.comp)
 oriel_shader(sort_routes sort_routes.comp)
 oriel_shader(expert_combine expert_combine.comp)
 oriel_shader(tail tail.comp)
+
+# Of latents, by their one format.
+foreach(format "" INT8 INT4)
+  set(name f16)
+  set(defines "")
+  if(format)
+    string(TOLOWER ${format} name)
+    set(defines K_${format} V_${format})
+  endif()
+  oriel_shader(latent_append_${name} latent_append.comp ${defines})
+  oriel_shader(latent_attention_${name} attention.comp LATENT ${defines})
+endforeach()
+oriel_shader(hadamard hadamard.comp)

@@ -31,6 +31,8 @@ constexpr Constant kConstants[] = {
     {"values_int8", &oriel_calibration::values_int8},
     {"values_int4", &oriel_calibration::values_int4},
     {"kl_limit", &oriel_calibration::kl_limit},
+    {"state_f16", &oriel_calibration::state_f16},
+    {"state_int8", &oriel_calibration::state_int8},
 };
 
 struct LayerConstant {

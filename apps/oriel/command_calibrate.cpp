@@ -56,6 +56,7 @@ struct FormatLoss {
   const char* name;
   oriel_kv_format k;
   oriel_kv_format v;
+  oriel_state_format state;
   double oriel_calibration::*constant;
   Divergence divergence;
 };
@@ -117,13 +118,22 @@ class Measuring {
     CommonOptions whole = options_.common;
     whole.k_format = ORIEL_KV_F16;
     whole.v_format = ORIEL_KV_F16;
+    whole.state_format = ORIEL_STATE_F32;
     whole.calibration = "";  // what is there is about to be replaced
     prepare(&whole);
     const Model reference(whole, Load::kDevice);
     plan_ = reference.plan();
     device_ = reference.info().device;
+    if (plan_.state_format == ORIEL_STATE_AUTO) {
+      formats_.resize(kFormatsOfTokens);
+    }
     for (FormatLoss& loss : formats_) {
-      const Model rounded(withFormats(options_.common, plan_, loss.k, loss.v), Load::kDevice);
+      CommonOptions single = withFormats(options_.common, plan_, loss.k, loss.v);
+      single.state_format = loss.state;
+      if (loss.state != ORIEL_STATE_F32) {
+        single.chunk_tokens = 1;  // as in replies: a chunk rounds states once, however long it is
+      }
+      const Model rounded(single, Load::kDevice);
       loss.divergence =
           measureDivergence(Session(reference), Session(rounded), ids_, RowFn(), loss.name);
       result_.*loss.constant = loss.divergence.kl_mean;
@@ -150,6 +160,9 @@ class Measuring {
       Json entry;
       entry["k_format"] = kvFormatName(loss.k);
       entry["v_format"] = kvFormatName(loss.v);
+      if (plan_.state_format != ORIEL_STATE_AUTO) {
+        entry["state_format"] = stateFormatName(loss.state);
+      }
       entry["kl_mean"] = loss.divergence.kl_mean;
       entry["kl_max"] = loss.divergence.kl_max;
       entry["top1_agreement"] = loss.divergence.top1_agreement;
@@ -296,11 +309,39 @@ class Measuring {
   std::vector<int32_t> ids_;
   oriel_plan plan_ = {};
   std::string device_;
-  FormatLoss formats_[4] = {
-      {"keys int8", ORIEL_KV_INT8, ORIEL_KV_F16, &oriel_calibration::keys_int8, {}},
-      {"keys int4", ORIEL_KV_INT4, ORIEL_KV_F16, &oriel_calibration::keys_int4, {}},
-      {"values int8", ORIEL_KV_F16, ORIEL_KV_INT8, &oriel_calibration::values_int8, {}},
-      {"values int4", ORIEL_KV_F16, ORIEL_KV_INT4, &oriel_calibration::values_int4, {}}};
+  static constexpr size_t kFormatsOfTokens = 4;  ///< the others are of states
+  std::vector<FormatLoss> formats_ = {
+      {"keys int8",
+       ORIEL_KV_INT8,
+       ORIEL_KV_F16,
+       ORIEL_STATE_F32,
+       &oriel_calibration::keys_int8,
+       {}},
+      {"keys int4",
+       ORIEL_KV_INT4,
+       ORIEL_KV_F16,
+       ORIEL_STATE_F32,
+       &oriel_calibration::keys_int4,
+       {}},
+      {"values int8",
+       ORIEL_KV_F16,
+       ORIEL_KV_INT8,
+       ORIEL_STATE_F32,
+       &oriel_calibration::values_int8,
+       {}},
+      {"values int4",
+       ORIEL_KV_F16,
+       ORIEL_KV_INT4,
+       ORIEL_STATE_F32,
+       &oriel_calibration::values_int4,
+       {}},
+      {"state f16", ORIEL_KV_F16, ORIEL_KV_F16, ORIEL_STATE_F16, &oriel_calibration::state_f16, {}},
+      {"state int8",
+       ORIEL_KV_F16,
+       ORIEL_KV_F16,
+       ORIEL_STATE_INT8,
+       &oriel_calibration::state_int8,
+       {}}};
   std::vector<oriel_layer_calibration> layers_;
   size_t layer_tokens_ = 0;
   std::vector<Forgetting> forgetting_;

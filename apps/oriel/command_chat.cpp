@@ -300,6 +300,10 @@ class Chat {
         static_cast<unsigned long long>(stats.evicted), formatSize(stats.device_bytes).c_str(),
         static_cast<unsigned long long>(stats.submissions), formatSize(stats.host_bytes).c_str());
     tell(text);
+    if (stats.tokens_read_again != 0) {
+      tell("read again   " + std::to_string(stats.tokens_read_again) +
+           " tokens, to go back or to forget\n");
+    }
   }
 
   oriel_status addUser(const std::string& line) const {

@@ -163,11 +163,14 @@ void describe(const Model& model, const Json& json,
     text += line;
   }
   if (json.contains("kl_mean")) {
+    const oriel_state_format format = model.plan().state_format;
+    const std::string state =
+        format == ORIEL_STATE_AUTO ? "" : std::string(", states ") + stateFormatName(format);
     std::snprintf(line, sizeof(line),
-                  "cache        keys %s, values %s; window %u\n"
+                  "cache        keys %s, values %s%s; window %u\n"
                   "against f16  KL %.6f nats a token (at most %.4f), same first choice %.2f %%\n",
                   kvFormatName(model.plan().k_format), kvFormatName(model.plan().v_format),
-                  model.plan().window_tokens, json["kl_mean"].get<double>(),
+                  state.c_str(), model.plan().window_tokens, json["kl_mean"].get<double>(),
                   json["kl_max"].get<double>(), 100 * json["top1_agreement"].get<double>());
     text += line;
     if (!json["reference_nll_mean"].is_null()) {
@@ -263,6 +266,7 @@ int runEval(const EvalOptions& options) {
       json["reference_perplexity"] = any ? Json(std::exp(reference_mean)) : Json(nullptr);
       json["k_format"] = kvFormatName(model.plan().k_format);
       json["v_format"] = kvFormatName(model.plan().v_format);
+      json["state_format"] = stateFormatField(model.plan());
       json["window_tokens"] = model.plan().window_tokens;
       json["sink_tokens"] = model.plan().sink_tokens;
     }

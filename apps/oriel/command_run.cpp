@@ -62,8 +62,7 @@ int runRun(const RunOptions& options, Prompt prompt) {
         "the model has no chat format: the prompt is continued as it is; name one with --template, "
         "or give --raw");
   }
-  const Session session(model, options.chat, 0, options.common.split_turns,
-                        options.common.forget);
+  const Session session(model, options.chat, 0, options.common.split_turns, options.common.forget);
   const CancelOnInterrupt cancel(session.get());
   oriel_generate_options sampling = generateOptions(options.common, options.tokens);
   sampling.ignore_stop = options.ignore_stop ? 1 : 0;

@@ -126,6 +126,7 @@ CommonOptions withFormats(const CommonOptions& options, const oriel_plan& plan, 
   result.calibration = "";  // nothing is left to be chosen
   result.k_format = k;
   result.v_format = v;
+  result.state_format = ORIEL_STATE_F32;
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "failure.h"
+#include "report.h"
 #include "sizes.h"
 #include "system.h"
 #include "validators.h"
@@ -53,6 +54,18 @@ void setKvFormat(const std::string& given, CommonOptions* options) {
   }
   throw CLI::ValidationError(
       "--kv", "'" + given + "' is not a cache format: use auto, f16, k8v8, k8v4 or k4v4");
+}
+
+void setStateFormat(const std::string& given, CommonOptions* options) {
+  for (const oriel_state_format format :
+       {ORIEL_STATE_AUTO, ORIEL_STATE_F32, ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
+    if (lowerCase(given) == stateFormatName(format)) {
+      options->state_format = format;
+      return;
+    }
+  }
+  throw CLI::ValidationError(
+      "--state", "'" + given + "' is not a format of states: use auto, f32, f16 or int8");
 }
 
 void setDevice(const std::string& given, CommonOptions* options) {
@@ -167,6 +180,10 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       "How the cache is stored: f16, k8v8, k8v4 or k4v4, from large to small (default: auto, which "
       "chooses)",
       setKvFormat);
+  addText(command, options, "--state", "FORMAT", memory,
+          "How recurrent layers store their states: f32, f16 or int8 (default: auto, f32, or f16 "
+          "where that is worth it)",
+          setStateFormat);
   addText(command, options, "--on-file", "WHAT", memory,
           "Weights that stay in the model's file: none, rows (tables of which a token needs one "
           "row), all "
@@ -299,6 +316,7 @@ oriel_options planOptions(const CommonOptions& options) {
   result.chunk_tokens = options.chunk_tokens;
   result.k_format = options.k_format;
   result.v_format = options.v_format;
+  result.state_format = options.state_format;
   result.f16_layers = options.f16_layers.empty() ? nullptr : options.f16_layers.data();
   result.f16_layer_count = static_cast<uint32_t>(options.f16_layers.size());
   result.on_file = options.on_file;

@@ -27,6 +27,7 @@ struct CommonOptions {
   std::vector<uint8_t> f16_layers;  ///< no option: as oriel_options.f16_layers
   oriel_kv_format k_format = ORIEL_KV_AUTO;
   oriel_kv_format v_format = ORIEL_KV_AUTO;
+  oriel_state_format state_format = ORIEL_STATE_AUTO;
   oriel_on_file on_file = ORIEL_ON_FILE_AUTO;
   uint32_t expert_slots = 0;
   std::optional<uint32_t> checkpoints;

@@ -172,14 +172,7 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
   return possible ? plan.kv_bytes_per_token : 0;
 }
 
-/// Of a state's slots two are for the steps.
-std::string checkpointsText(const oriel_layer_group& group) {
-  const uint32_t count = group.ring_tokens - 2;
-  return count == 0 ? "no checkpoints"
-                    : std::to_string(count) + (count == 1 ? " checkpoint" : " checkpoints");
-}
-
-std::string groupLine(const oriel_layer_group& group) {
+std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
   const std::string layers = std::to_string(group.layers) + " layers ";
   const std::string window = std::to_string(group.window_tokens);
   switch (group.kind) {
@@ -193,8 +186,8 @@ std::string groupLine(const oriel_layer_group& group) {
              formatSize(group.bytes) + "\n";
     case ORIEL_LAYERS_STATE:
       return "  state       " + layers + "keep a state of " + formatSize(group.bytes_per_token) +
-             ": " + std::to_string(group.ring_tokens) + " slots, " + checkpointsText(group) + ", " +
-             formatSize(group.bytes) + "\n";
+             " in " + std::to_string(group.ring_tokens) + " slots, " + formatSize(group.bytes) +
+             " in " + stateFormatName(plan.state_format) + "\n";
   }
   return "";
 }
@@ -325,7 +318,12 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
           kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ", " +
           formatSize(plan.kv_bytes_per_token) + " a token\n";
   for (uint32_t i = 1; i < plan.group_count; ++i) {
-    text += groupLine(plan.groups[i]);
+    text += groupLine(plan, plan.groups[i]);
+  }
+  if (plan.state_slots != 0) {
+    text += plan.checkpoints != 0 ? "  checkpoints " + std::to_string(plan.checkpoints) +
+                                        " of the slots, to go back to without reading all again\n"
+                                  : "  checkpoints none: going back reads the conversation again\n";
   }
   text += expertLines(plan);
   const std::string biased = layerList(plan.raised_by_bias);
@@ -450,7 +448,6 @@ std::string describeShapes(const std::vector<oriel_shape_info>& shapes) {
     }
     std::string note;
     if (shape.latent_dim != 0) {
-      bytes[2] = bytes[3] = "-";
       note = formatted("one vector of %u values", shape.latent_dim);
     } else if (shape.sliding_layers != 0) {
       note = formatted("and %llu bytes in f16 for %u layers that see %u tokens",

@@ -18,6 +18,25 @@ const char* kvFormatName(oriel_kv_format format) {
   return "unknown";
 }
 
+const char* stateFormatName(oriel_state_format format) {
+  switch (format) {
+    case ORIEL_STATE_AUTO:
+      return "auto";
+    case ORIEL_STATE_F32:
+      return "f32";
+    case ORIEL_STATE_F16:
+      return "f16";
+    case ORIEL_STATE_INT8:
+      return "int8";
+  }
+  return "unknown";
+}
+
+Json stateFormatField(const oriel_plan& plan) {
+  return plan.state_format == ORIEL_STATE_AUTO ? Json(nullptr)
+                                               : Json(stateFormatName(plan.state_format));
+}
+
 Json fitsField(const oriel_plan& plan, bool fits) {
   return plan.weights_unknown != 0 ? Json(nullptr) : Json(fits);
 }
@@ -45,6 +64,7 @@ Json planFields(const oriel_plan& plan) {
   json["context_train"] = plan.context_train_tokens;
   json["k_format"] = kvFormatName(plan.k_format);
   json["v_format"] = kvFormatName(plan.v_format);
+  json["state_format"] = stateFormatField(plan);
   json["kv_bytes_per_token"] = plan.kv_bytes_per_token;
   json["weights_read_bytes_per_token"] =
       weighs ? Json(plan.weights_read_bytes_per_token) : Json(nullptr);

@@ -9,6 +9,9 @@ namespace cli {
 
 /// "f16", as --kv spells it.
 const char* kvFormatName(oriel_kv_format format);
+const char* stateFormatName(oriel_state_format format);
+/// The field `state_format`: null where no layer has a state.
+Json stateFormatField(const oriel_plan& plan);
 /// Bytes by purpose and the choices of a plan.
 /// Null where nobody can say: of a shape whose weights are not described.
 Json fitsField(const oriel_plan& plan, bool fits);

@@ -95,48 +95,65 @@ HWY_INLINE void loadTaps(const float* weights, uint32_t taps, VF* out) {
   }
 }
 
-inline void convolve(const StateInputsTask& task, const Channels& part, uint32_t begin,
-                     uint32_t end) {
+/// Tokens that share taps: few, so that all rows they read stay near.
+constexpr uint32_t kConvTokens = 4;
+
+/// Channels of `part` of tokens begin .. end - 1, at most kConvTokens.
+inline void convolveSome(const StateInputsTask& task, const Channels& part, uint32_t begin,
+                         uint32_t end) {
   const StateInputsPush& p = task.push;
   const ColumnSource source(task);
+  const uint32_t before = p.taps - 1;
+  const uint32_t n = end - begin;
+  const float* rows[kConvTokens + kMaxConvTaps - 1];  // of token begin - before on
+  bool all = true;
+  for (uint32_t i = 0; i < n + before; ++i) {
+    rows[i] = source.at(int64_t{begin} + i - before);
+    all = all && rows[i] != nullptr;
+    rows[i] += rows[i] != nullptr ? part.first : 0;
+  }
   const float* const taps = task.taps + static_cast<uint64_t>(part.first) * p.taps;
   const float* const bias =
       p.has_bias == 0
           ? nullptr
           : task.taps + static_cast<uint64_t>(stateColumns(p).n_channels) * p.taps + part.first;
-  const int64_t before = static_cast<int64_t>(p.taps) - 1;
-  const auto outOf = [&](uint32_t t) {
-    return task.out + static_cast<uint64_t>(t) * p.out_stride + part.out;
-  };
+  float* const out = task.out + static_cast<uint64_t>(begin) * p.out_stride + part.out;
   uint32_t c = 0;
   for (; c + kN <= part.count; c += kN) {
     VF tap[kMaxConvTaps];
     loadTaps(taps + static_cast<uint64_t>(c) * p.taps, p.taps, tap);
     const VF start = bias == nullptr ? hn::Zero(kF) : hn::LoadU(kF, bias + c);
-    for (uint32_t t = begin; t < end; ++t) {
+    for (uint32_t t = 0; t < n; ++t) {
       VF sum = start;
       for (uint32_t j = 0; j < p.taps; ++j) {
-        const float* const row = source.at(int64_t{t} - before + j);
-        if (row != nullptr) {
-          sum = hn::MulAdd(tap[j], hn::LoadU(kF, row + part.first + c), sum);
+        if (all || rows[t + j] != nullptr) {
+          sum = hn::MulAdd(tap[j], hn::LoadU(kF, rows[t + j] + c), sum);
         }
       }
-      hn::StoreU(siluOf(sum), kF, outOf(t) + c);
+      hn::StoreU(siluOf(sum), kF, out + static_cast<uint64_t>(t) * p.out_stride + c);
     }
   }
   for (; c < part.count; ++c) {
-    for (uint32_t t = begin; t < end; ++t) {
+    for (uint32_t t = 0; t < n; ++t) {
       float sum = bias == nullptr ? 0 : bias[c];
       for (uint32_t j = 0; j < p.taps; ++j) {
-        const float* const row = source.at(int64_t{t} - before + j);
-        sum +=
-            row == nullptr ? 0 : taps[static_cast<uint64_t>(c) * p.taps + j] * row[part.first + c];
+        sum += rows[t + j] == nullptr
+                   ? 0
+                   : taps[static_cast<uint64_t>(c) * p.taps + j] * rows[t + j][c];
       }
-      outOf(t)[c] = hn::GetLane(siluOf(hn::Set(kF, sum)));
+      out[static_cast<uint64_t>(t) * p.out_stride + c] = hn::GetLane(siluOf(hn::Set(kF, sum)));
     }
   }
+}
+
+inline void convolve(const StateInputsTask& task, const Channels& part, uint32_t begin,
+                     uint32_t end) {
+  const StateInputsPush& p = task.push;
+  for (uint32_t t = begin; t < end; t += kConvTokens) {
+    convolveSome(task, part, t, std::min(end, t + kConvTokens));
+  }
   for (uint32_t t = begin; part.unit_length && t < end; ++t) {
-    float* const head = outOf(t);
+    float* const head = task.out + static_cast<uint64_t>(t) * p.out_stride + part.out;
     const double length =
         std::max(std::sqrt(squaresOf(head, part.count)), static_cast<double>(p.eps));
     const float inverse = static_cast<float>(1.0 / length);
@@ -163,7 +180,18 @@ inline void keepColumns(const StateInputsTask& task, const Channels& part) {
   }
 }
 
-inline float softplusOf(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
+/// ln(1 + e^x) = max(x, 0) + ln(1 + y) with y = e^-|x|, and ln(1 + y) = 2 artanh z with z = y / (2 + y) <= 1 / 3, by its
+/// series to z^15.
+HWY_INLINE VF softplusOf(VF x) {
+  const VF y = expOf(hn::Neg(hn::Abs(x)));
+  const VF z = hn::Div(y, hn::Add(y, hn::Set(kF, 2.0f)));
+  const VF squared = hn::Mul(z, z);
+  VF series = hn::Set(kF, 2.0f / 15);
+  for (const float term : {2.0f / 13, 2.0f / 11, 2.0f / 9, 2.0f / 7, 2.0f / 5, 2.0f / 3, 2.0f}) {
+    series = hn::MulAdd(series, squared, hn::Set(kF, term));
+  }
+  return hn::MulAdd(series, z, hn::Max(x, hn::Zero(kF)));
+}
 
 inline void decaysAndFactors(const StateInputsTask& task, uint32_t begin, uint32_t end) {
   const StateInputsPush& p = task.push;
@@ -172,10 +200,13 @@ inline void decaysAndFactors(const StateInputsTask& task, uint32_t begin, uint32
     const float* const in = task.in + static_cast<uint64_t>(t) * p.in_stride;
     float* const decay = task.out + static_cast<uint64_t>(t) * p.out_stride + columns.n_channels;
     float* const factor = decay + p.heads;
-    for (uint32_t h = 0; h < p.heads; ++h) {
-      const float step = softplusOf(in[columns.decay + h] + task.gates[h]);
-      decay[h] = std::exp(step * task.gates[p.heads + h]);
-      factor[h] = p.delta != 0 ? 1.0f / (1.0f + std::exp(-in[columns.factor + h])) : step;
+    for (uint32_t h = 0; h < p.heads; h += kN) {
+      const uint32_t n = p.heads - h;
+      const VF step =
+          softplusOf(hn::Add(loadSome(in + columns.decay + h, n), loadSome(task.gates + h, n)));
+      storeSome(expOf(hn::Mul(step, loadSome(task.gates + p.heads + h, n))), n, decay + h);
+      storeSome(p.delta != 0 ? sigmoidOf(loadSome(in + columns.factor + h, n)) : step, n,
+                factor + h);
     }
   }
 }

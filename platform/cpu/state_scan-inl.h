@@ -27,7 +27,7 @@ namespace oriel {
 namespace HWY_NAMESPACE {
 
 constexpr uint32_t kBlock = 16;      // tokens; a multiple of kN
-constexpr uint32_t kLeastBlock = 5;  // fewer tokens go one by one
+constexpr uint32_t kLeastBlock = 8;  // fewer tokens go one by one
 constexpr uint32_t kTokenVectors = kBlock / kN;
 constexpr uint32_t kMostKeyCols = kMaxStateDim;
 static_assert(kMostKeyCols % 16 == 0, "rows are padded to whole vectors");
@@ -306,7 +306,7 @@ HWY_INLINE void project(const TokenBlock& block, uint32_t padded, const float* r
   }
 }
 
-/// As many rows of project() as there are registers for.
+/// Rows of project() that there are registers for: as many again where keys are left out.
 constexpr uint32_t kProjected = HWY_MAX_BYTES == 64                       ? 8
                                 : HWY_MAX_BYTES == 32 || HWY_ARCH_ARM_A64 ? 2
                                                                           : 1;
@@ -314,10 +314,11 @@ constexpr uint32_t kProjected = HWY_MAX_BYTES == 64                       ? 8
 template <bool kKeys>
 HWY_INLINE void projectAll(const TokenBlock& block, uint32_t padded, uint32_t n_rows,
                            const float* rows, float* out) {
-  static_assert(kBlock % kProjected == 0 && kN % kProjected == 0, "no rows are left over");
-  for (uint32_t r = 0; r < n_rows; r += kProjected) {
-    project<kKeys, kProjected>(block, padded, rows + static_cast<size_t>(r) * padded,
-                               out + r * 2 * kBlock);
+  constexpr uint32_t kRows = kKeys ? kProjected : 2 * kProjected;
+  static_assert(kBlock % kRows == 0 && kN % kRows == 0, "no rows are left over");
+  for (uint32_t r = 0; r < n_rows; r += kRows) {
+    project<kKeys, kRows>(block, padded, rows + static_cast<size_t>(r) * padded,
+                          out + r * 2 * kBlock);
   }
 }
 
@@ -377,24 +378,6 @@ inline void prepare(const StateScanTask& task, uint32_t head, uint32_t begin, ui
     }
     block->left[j] = decay;
   }
-}
-
-/// kN lanes of `count` values.
-HWY_INLINE VF loadSome(const float* values, uint32_t count) {
-  if (HWY_LIKELY(count >= kN)) {
-    return hn::LoadU(kF, values);
-  }
-  HWY_ALIGN float lanes[kN] = {};
-  std::copy(values, values + count, lanes);
-  return hn::Load(kF, lanes);
-}
-HWY_INLINE void storeSome(VF v, uint32_t count, float* values) {
-  if (HWY_LIKELY(count >= kN)) {
-    return hn::StoreU(v, kF, values);
-  }
-  HWY_ALIGN float lanes[kN];
-  hn::Store(v, kF, lanes);
-  std::copy(lanes, lanes + count, values);
 }
 
 /// Of kN rows, from `row` of the head on, `count` of which are there: lanes are rows. What the state says of keys and

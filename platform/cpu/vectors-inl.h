@@ -6,6 +6,8 @@
 #define ORIEL_CPU_VECTORS_INL_H_
 #endif
 
+#include <algorithm>
+
 #include <hwy/highway.h>
 
 #if HWY_TARGET == HWY_AVX3
@@ -44,6 +46,24 @@ HWY_INLINE VF loadHalves(const uint16_t* halves) {
   const hn::Rebind<hwy::float16_t, DF> half;
   const hn::Rebind<uint16_t, DF> bits;
   return hn::PromoteTo(kF, hn::BitCast(half, hn::LoadU(bits, halves)));
+}
+
+/// kN values, or `count` where those are fewer, and zeros.
+HWY_INLINE VF loadSome(const float* values, uint32_t count) {
+  if (HWY_LIKELY(count >= kN)) {
+    return hn::LoadU(kF, values);
+  }
+  HWY_ALIGN float lanes[kN] = {};
+  std::copy(values, values + count, lanes);
+  return hn::Load(kF, lanes);
+}
+HWY_INLINE void storeSome(VF v, uint32_t count, float* values) {
+  if (HWY_LIKELY(count >= kN)) {
+    return hn::StoreU(v, kF, values);
+  }
+  HWY_ALIGN float lanes[kN];
+  hn::Store(v, kF, lanes);
+  std::copy(lanes, lanes + count, values);
 }
 
 /// The lower or upper half of each word as a float.

@@ -7,20 +7,43 @@
 #include "base/checked.h"
 
 namespace oriel {
+namespace {
+
+struct Split {
+  uint32_t splits;
+  uint32_t split_slots;
+  uint32_t view;
+};
+
+// Of an op that attends; else no splits.
+Split splitOf(const Op& op) {
+  if (op.kind == OpKind::kLatentAttention) {
+    const LatentAttentionPush& push = op.push.latent_attention;
+    return {push.splits, push.split_slots, push.view};
+  }
+  if (op.kind == OpKind::kAttention) {
+    const AttentionPush& push = op.push.attention;
+    return {push.splits, push.split_slots, push.view};
+  }
+  return {0, 0, 0};
+}
+
+}  // namespace
 
 bool AttentionGroups::isCovered(StepList list, const Op& op) {
-  return (list == StepList::kDecode || list == StepList::kTail) && op.kind == OpKind::kAttention &&
-         op.push.attention.splits > 1 && op.push.attention.view < kViews;
+  const Split split = splitOf(op);
+  return (list == StepList::kDecode || list == StepList::kTail) && split.splits > 1 &&
+         split.view < kViews;
 }
 
 AttentionGroups::Grid AttentionGroups::gridOf(const Op& op, const Kernel& kernel) {
-  const AttentionPush& push = op.push.attention;
-  return {{kernel.grid[0], kernel.grid[1]}, push.splits, push.split_slots};
+  const Split split = splitOf(op);
+  return {{kernel.grid[0], kernel.grid[1]}, split.splits, split.split_slots};
 }
 
 void AttentionGroups::add(StepList list, const Op& op, const Kernel& kernel) {
-  if (isCovered(list, op) && grids_[op.push.attention.view].splits == 0) {
-    grids_[op.push.attention.view] = gridOf(op, kernel);
+  if (isCovered(list, op) && grids_[splitOf(op).view].splits == 0) {
+    grids_[splitOf(op).view] = gridOf(op, kernel);
   }
 }
 
@@ -29,7 +52,7 @@ bool AttentionGroups::covers(StepList list, const Op& op, const Kernel& kernel,
   if (!isCovered(list, op)) {
     return false;
   }
-  const uint32_t view = op.push.attention.view;
+  const uint32_t view = splitOf(op).view;
   *offset_bytes =
       static_cast<uint32_t>(offsetof(StepHeader, attention_groups)) + 4 * kGroupWords * view;
   return grids_[view] == gridOf(op, kernel);

@@ -86,6 +86,9 @@ constexpr uint32_t attentionSharedBytes(AttentionShape shape, uint32_t lane_octe
 }
 static_assert(attentionSharedBytes(kGpuAttention, 2) <= 16384, "attention's scores and totals");
 static_assert(attentionSharedBytes(kSoftwareAttention, 8) <= 16384, "likewise");
+// Of latents.
+static_assert(attentionSharedBytes(kGpuAttention, 3) <= 16384, "likewise");
+static_assert(attentionSharedBytes(kSoftwareAttention, 10) <= 16384, "likewise");
 
 /// How state_scan divides its work: see shaders/state_scan.comp.
 struct ScanShape {
@@ -95,7 +98,7 @@ struct ScanShape {
   uint32_t tokens;
 };
 /// Few values a lane: its compiler takes too long over many.
-constexpr ScanShape kSoftwareScan = {32, 4, 2, 8};
+constexpr ScanShape kSoftwareScan = {32, 4, 1, 8};
 /// A token: as many lanes as there can be, for all that matters is to read the state and to write it.
 constexpr ScanShape kGpuDecodeScan = {64, 8, 1, 1};
 /// Tokens one after the other: fewer lanes add up, and have more to do between that.
@@ -203,8 +206,8 @@ void divideAttention(const AttentionPush& push, uint32_t tokens, const DeviceCap
   const uint32_t octets = workgroups(push.head_dim, 8);
   const AttentionShape shape = caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
   const uint32_t most_pieces = shape.most_pieces * (push.head_dim > kNarrowHead ? 2 : 1);
-  const uint32_t lane_octets =
-      std::min(octets, std::max(shape.lane_octets, workgroups(octets, most_pieces)));
+  const uint32_t lane_octets = std::min(
+      octets, std::max(shape.lane_octets, workgroups(octets, std::min(most_pieces, shape.lanes))));
   const uint32_t row = split ? heads : heads * tokens;  // queries that may share a workgroup
   const uint32_t tiles = workgroups(row, shape.queries);
   kernel->constants[0] = shape.lanes;
@@ -344,7 +347,6 @@ const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
   ScanShape shape = given.caps.isSoftware() ? kSoftwareScan : one ? kGpuDecodeScan : kGpuChunkScan;
   if (push.key_dim > kNarrowRow) {
     shape.pieces = 8;
-    shape.rows = 1;
   } else if (push.heads * push.value_dim * shape.pieces >= 2 * kEnoughLanes && !one) {
     shape.rows = 2;
   }
@@ -409,6 +411,48 @@ const char* divideTail(const Op& op, const Given&, Kernel* kernel) {
   return "";
 }
 
+// ---- Latent attention ----
+
+// Tiles of tokens, head by head.
+const char* divideHeads(const Op& op, const Given& given, Kernel* kernel) {
+  const HeadMatmulPush& push = op.push.head_matmul;
+  (void)divideTiles(push.rows, given.rows, matmulShape(push.rows, given.rows > 1, given.caps),
+                    kernel);
+  kernel->grid[0] *= push.count;
+  return "";
+}
+
+const char* divideLatentAppend(const Op& op, const Given& given, Kernel* kernel) {
+  const LatentAppendPush& push = op.push.latent_append;
+  kernel->constants[0] = given.caps.isSoftware() ? kSoftwareLanes : kLanes;
+  kernel->constants[1] = push.latent_dim + push.rope_dim;
+  kernel->constants[2] = push.latent_dim;
+  kernel->grid[0] = push.n_heads + 1;
+  kernel->grid[1] = given.rows;
+  return "";
+}
+
+const char* divideLatentAttention(const Op& op, const Given& given, Kernel* kernel) {
+  const LatentAttentionPush& push = op.push.latent_attention;
+  const uint32_t cols = push.latent_dim + push.rope_dim;
+  const AttentionPush as_heads = {
+      push.n_heads, 1,         cols,        push.query_stride, push.out_stride, push.view,
+      push.sinks,   push.ring, push.splits, push.split_slots,  push.scale,      0};
+  divideAttention(as_heads, given.rows, given.caps, kernel);
+  const uint64_t bytes = sideLayout(op.k_format, {1, cols, push.sinks, 0, push.ring}).bytes;
+  kernel->constants[5] = bytes % 16 != 0 && op.bindings[3].size_bytes > bytes ? 1 : 0;
+  kernel->constants[6] = push.latent_dim;
+  return "";
+}
+
+const char* divideHadamard(const Op& op, const Given& given, Kernel* kernel) {
+  kernel->constants[0] = given.caps.isSoftware() ? kSoftwareLanes : kLanes;
+  kernel->constants[1] = op.push.hadamard.cols;
+  kernel->grid[0] = op.push.hadamard.rows;
+  kernel->grid[1] = given.rows;
+  return "";
+}
+
 /// What a kernel's name has after that of the op's kind.
 enum class NameOf : uint8_t { kNothing, kWeights, kCache };
 
@@ -440,6 +484,10 @@ constexpr KernelKind kKinds[kOpKinds] = {
     {NameOf::kNothing, false, divideStateInputs},
     {NameOf::kNothing, true, divideStateScan},
     {NameOf::kNothing, false, divideGatedNorm},
+    {NameOf::kWeights, true, divideHeads},
+    {NameOf::kCache, false, divideLatentAppend},
+    {NameOf::kCache, true, divideLatentAttention},
+    {NameOf::kNothing, false, divideHadamard},
 };
 
 // "_q4_0"; "_f16" where keys and values are stored alike, else "_<keys>_<values>".

@@ -130,9 +130,9 @@ bool validCalibration(const oriel_calibration* given) {
     return false;
   }
   const auto valid = [](double constant) { return std::isfinite(constant) && constant >= 0; };
-  for (const double constant :
-       {options.forget_scale, options.forget_power, options.keys_int8, options.keys_int4,
-        options.values_int8, options.values_int4, options.kl_limit}) {
+  for (const double constant : {options.forget_scale, options.forget_power, options.keys_int8,
+                                options.keys_int4, options.values_int8, options.values_int4,
+                                options.kl_limit, options.state_f16, options.state_int8}) {
     if (!valid(constant)) {
       return false;
     }
@@ -158,6 +158,8 @@ void readCalibration(const oriel_calibration& given, CalibrationFile* measured) 
   constants.values_int8 = options.values_int8;
   constants.values_int4 = options.values_int4;
   constants.kl_limit = options.kl_limit;
+  constants.state_f16 = options.state_f16;
+  constants.state_int8 = options.state_int8;
   constants.layer_count = options.layer_count;
   constants.layers = options.layer_count != 0 ? measured->layers : nullptr;
   // More than any model has: refused by their count.
@@ -179,7 +181,8 @@ void useCalibration(const Calibration& measured, const ModelDesc& model, LossMod
       {measured.forget_scale, &loss->forget_scale}, {measured.forget_power, &loss->forget_power},
       {measured.keys_int8, &loss->keys_int8},       {measured.keys_int4, &loss->keys_int4},
       {measured.values_int8, &loss->values_int8},   {measured.values_int4, &loss->values_int4},
-      {measured.kl_limit, &loss->kl_limit}};
+      {measured.kl_limit, &loss->kl_limit},         {measured.state_f16, &loss->state_f16},
+      {measured.state_int8, &loss->state_int8}};
   for (const auto& entry : constants) {
     if (entry.measured != 0) {
       *entry.constant = entry.measured;

@@ -31,6 +31,36 @@ bool readWanted(const oriel_kv_format& wanted, bool* fixed, KvFormat* format) {
   return !*fixed || readFormat(rawEnum(wanted), format);
 }
 
+// As readWanted; f32 as long as nobody chooses.
+bool readWantedState(const oriel_state_format& wanted, bool* fixed, StateFormat* format) {
+  *format = StateFormat::kF32;
+  *fixed = rawEnum(wanted) != ORIEL_STATE_AUTO;
+  switch (rawEnum(wanted)) {
+    case ORIEL_STATE_AUTO:
+    case ORIEL_STATE_F32:
+      return true;
+    case ORIEL_STATE_F16:
+      *format = StateFormat::kF16;
+      return true;
+    case ORIEL_STATE_INT8:
+      *format = StateFormat::kInt8;
+      return true;
+  }
+  return false;
+}
+
+oriel_state_format publicStateFormat(StateFormat format) {
+  switch (format) {
+    case StateFormat::kF32:
+      return ORIEL_STATE_F32;
+    case StateFormat::kF16:
+      return ORIEL_STATE_F16;
+    case StateFormat::kInt8:
+      return ORIEL_STATE_INT8;
+  }
+  return ORIEL_STATE_AUTO;
+}
+
 oriel_refusal publicRefusal(Refusal refusal) {
   switch (refusal) {
     case Refusal::kNot:
@@ -149,6 +179,9 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   if (!readWanted(options.k_format, &request->fixed_k, &request->formats.k) ||
       !readWanted(options.v_format, &request->fixed_v, &request->formats.v)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a cache format is not known: use f16, int8 or int4");
+  }
+  if (!readWantedState(options.state_format, &request->fixed_state, &request->formats.state)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a format of states is not known: use f32, f16 or int8");
   }
   if (!validCalibration(options.calibration)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
@@ -365,6 +398,8 @@ oriel_plan planResult(const PreparedModel& prepared) {
     out.refused = publicRefusal(choice.refused);
     out.decode_tokens_per_s = choice.decode_tokens_per_s;
   }
+  plan.state_format =
+      desc.keepsStates() ? publicStateFormat(budget.formats.state) : ORIEL_STATE_AUTO;
   plan.on_file_bytes = prepared.totals.on_file_bytes;
   plan.expert_slots = prepared.totals.on_file.expert_slots;
   plan.expert_count = prepared.work.expert_count;

@@ -21,7 +21,7 @@ constexpr uint32_t kWindowPerChunk = 8;
 constexpr uint64_t kCacheShareForChunk = 8;
 // Checkpoints of states worth choosing: the start of the latest message, that of its reply, and two further back. What
 // one saves is reading part of a window again, so the longer the window the more it is worth: all of them take at most
-// one part in so many of the window's cache.
+// one part in so many of the window's cache, or what is left over.
 constexpr uint32_t kMostAutoCheckpoints = 4;
 constexpr uint64_t kCacheShareForCheckpoints = 4;
 // When a file does not state the context it was trained with.
@@ -107,7 +107,8 @@ class Weigher {
   Refusal refusal() const {
     const LossModel& loss = request_.loss;
     const double rounding = (request_.fixed_k ? 0 : loss.roundingOfKeys(formats_, model_)) +
-                            (request_.fixed_v ? 0 : loss.roundingOfValues(formats_, model_));
+                            (request_.fixed_v ? 0 : loss.roundingOfValues(formats_, model_)) +
+                            (request_.fixed_state ? 0 : loss.roundingOfStates(formats_, model_));
     if (rounding > loss.kl_limit) {
       return Refusal::kQuality;
     }
@@ -151,9 +152,24 @@ class Weigher {
     return low;
   }
 
+  void choose(uint32_t* window, uint32_t* chunk) {
+    chooseAll(window, chunk);
+    // What neither a longer window nor a larger chunk can use.
+    const uint32_t largest = std::min(mostChunk(), *window);
+    if (state_bytes_ != 0 && !request_.fixed_checkpoints && *window == windows_.most &&
+        (request_.chunk != 0 || *chunk + kMinChunk > largest)) {
+      const uint32_t least = checkpoints_;
+      for (checkpoints_ = kMostAutoCheckpoints; checkpoints_ > least; --checkpoints_) {
+        if (fits(*window, *chunk)) {
+          return;
+        }
+      }
+    }
+  }
+
   // As with chunks below, the window from which on checkpoints are affordable does not depend on the memory, and with
   // fewer of them there is never a longer one: so more memory shrinks nothing.
-  void choose(uint32_t* window, uint32_t* chunk) {
+  void chooseAll(uint32_t* window, uint32_t* chunk) {
     uint32_t longest = windows_.most;
     if (state_bytes_ != 0 && !request_.fixed_checkpoints) {
       if (request_.window != 0) {
@@ -169,9 +185,9 @@ class Weigher {
       }
       const uint32_t most = request_.chunk != 0 ? request_.chunk : mostChunk();
       for (checkpoints_ = kMostAutoCheckpoints; checkpoints_ != 0; --checkpoints_) {
-        const uint64_t enough = std::max<uint64_t>(
-            request_.chunk != 0 ? windows_.least : windowForChunk(most),
-            windowForCheckpoints(checkpoints_));
+        const uint64_t enough =
+            std::max<uint64_t>(request_.chunk != 0 ? windows_.least : windowForChunk(most),
+                               windowForCheckpoints(checkpoints_));
         const uint32_t reached = fits(windows_.least, most) ? largestWindow(most) : 0;
         if (reached >= enough) {
           *window = std::min(reached, longest);
@@ -187,7 +203,8 @@ class Weigher {
   // The least window that so many are chosen with; where tokens take no bytes, any.
   uint64_t windowForCheckpoints(uint32_t count) const {
     const uint64_t per_token = memoryGrowth(model_, formats_).per_token;
-    return per_token != 0 ? kCacheShareForCheckpoints * count * state_bytes_ / per_token : 0;
+    return per_token != 0 ? ceilDiv(kCacheShareForCheckpoints * count * state_bytes_, per_token)
+                          : 0;
   }
 
   void chooseWindow(uint32_t longest, uint32_t* window, uint32_t* chunk) const {
@@ -326,6 +343,47 @@ uint32_t allowedPairs(const ModelDesc& model, const BudgetRequest& request,
   return n_pairs;
 }
 
+// Of equals `a`: the dearer, where choices are tried cheapest first.
+bool better(const BudgetChoice& a, const BudgetChoice& b) {
+  return (a.refused == Refusal::kNot) != (b.refused == Refusal::kNot) ? a.refused == Refusal::kNot
+         : a.fits != b.fits                                           ? a.fits
+         : a.fits                                                     ? a.loss <= b.loss
+                  : a.minimum_bytes < b.minimum_bytes;
+}
+
+// One pair of formats, with the better format of states where that is open. False when none is possible.
+bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetRequest& request,
+                 uint32_t sinks, WindowRange windows, CacheFormats formats, BudgetChoice* best) {
+  const bool open = model.keepsStates() && !request.fixed_state;
+  bool possible = false;
+  for (const StateFormat state : kChosenStates) {
+    if (!open && state != StateFormat::kF32) {
+      continue;  // once, as it is
+    }
+    formats.state = open ? state : formats.state;
+    Weigher weigher(model, totals, request, sinks, windows, formats);
+    if (request.min_tokens_per_s > 0) {
+      weigher.limitToFastWindows();
+    }
+    if (!weigher.possible()) {
+      continue;
+    }
+    const BudgetChoice choice = weigher.weigh();
+    if (!possible) {
+      *best = choice;
+      possible = true;
+      continue;
+    }
+    const bool alike = (choice.refused == Refusal::kNot) == (best->refused == Refusal::kNot);
+    const uint64_t least = std::min(choice.minimum_bytes, best->minimum_bytes);
+    if (better(choice, *best)) {
+      *best = choice;
+    }
+    best->minimum_bytes = alike ? least : best->minimum_bytes;
+  }
+  return possible;
+}
+
 // f16 never fails for quality, so that what is left when all are refused is speed.
 Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log& log) {
   const BudgetChoice* best = nullptr;
@@ -381,12 +439,9 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
     CacheFormats formats = request.formats;
     formats.k = pairs[i].k;
     formats.v = pairs[i].v;
-    Weigher weigher(model, totals, request, sinks, windows, formats);
-    if (request.min_tokens_per_s > 0) {
-      weigher.limitToFastWindows();
-    }
-    if (weigher.possible()) {
-      budget->choices[budget->n_choices++] = weigher.weigh();
+    if (weighStates(model, totals, request, sinks, windows, formats,
+                    &budget->choices[budget->n_choices])) {
+      ++budget->n_choices;
     }
   }
   if (budget->n_choices == 0) {
@@ -394,12 +449,6 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
                     "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
                     windows.least, static_cast<unsigned long long>(kMaxBindingBytes));
   }
-  const auto better = [](const BudgetChoice& a, const BudgetChoice& b) {
-    return (a.refused == Refusal::kNot) != (b.refused == Refusal::kNot) ? a.refused == Refusal::kNot
-           : a.fits != b.fits                                           ? a.fits
-           : a.fits                                                     ? a.loss <= b.loss
-                    : a.minimum_bytes < b.minimum_bytes;
-  };
   for (uint32_t i = 1; i < budget->n_choices; ++i) {
     if (better(budget->choices[i], budget->choices[budget->chosen])) {
       budget->chosen = i;

@@ -38,8 +38,9 @@ struct BudgetRequest {
   uint32_t chunk = 0;
   uint32_t checkpoints = 0;        ///< of states, where
   bool fixed_checkpoints = false;  ///< so many were asked for; else they are chosen
-  bool fixed_k = false;  ///< `formats.k` was asked for
+  bool fixed_k = false;            ///< `formats.k` was asked for
   bool fixed_v = false;
+  bool fixed_state = false;
   /// Formats when fixed; what layers need always counts.
   CacheFormats formats;
   LossModel loss;
@@ -96,9 +97,12 @@ uint64_t tokenIdBytes(const CacheShape& cache);
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,
                         const CacheShape& cache, const CacheFormats& formats, uint32_t chunk);
 
+/// Formats of states that are chosen, cheapest first. Int8 is not among them: docs/recurrent-memory.md.
+constexpr StateFormat kChosenStates[] = {StateFormat::kF16, StateFormat::kF32};
+
 /// Weighs every allowed pair of formats with the largest window that fits with it (up to the trained
-/// context, fast enough where a speed is asked for, and with the largest chunk and the most checkpoints of states that
-/// do not cost the window much) and takes the pair of least expected loss; of equals the dearer. Pairs whose
+/// context, with the better of two formats of states, fast enough where a speed is asked for, and with the largest chunk
+/// and the most checkpoints of states that do not cost the window much) and takes the pair of least expected loss; of equals the dearer. Pairs whose
 /// rounding is beyond the limit are weighed but not taken, unless they were asked for.
 /// ORIEL_ERROR_SPEED when nothing is fast enough, ORIEL_ERROR_ARGUMENT for values out of range,
 /// ORIEL_ERROR_CONTEXT when the pinned text leaves no room in the window; a budget that is too small is not

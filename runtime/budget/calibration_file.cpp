@@ -258,7 +258,8 @@ constexpr Constant kConstants[] = {
     {"forget_scale", &Calibration::forget_scale}, {"forget_power", &Calibration::forget_power},
     {"keys_int8", &Calibration::keys_int8},       {"keys_int4", &Calibration::keys_int4},
     {"values_int8", &Calibration::values_int8},   {"values_int4", &Calibration::values_int4},
-    {"kl_limit", &Calibration::kl_limit},
+    {"kl_limit", &Calibration::kl_limit},         {"state_f16", &Calibration::state_f16},
+    {"state_int8", &Calibration::state_int8},
 };
 
 struct LayerConstant {

@@ -63,11 +63,18 @@ double LossModel::roundingOfValues(const CacheFormats& formats, const ModelDesc&
       });
 }
 
+double LossModel::roundingOfStates(const CacheFormats& formats, const ModelDesc& model) const {
+  return !model.keepsStates() || formats.state == StateFormat::kF32 ? 0
+         : formats.state == StateFormat::kF16                       ? state_f16
+                                                                    : state_int8;
+}
+
 double LossModel::expected(const CacheFormats& formats, const ModelDesc& model,
                            uint64_t visible) const {
   const uint32_t context_train = model.visibleTrain();
   double loss = forget_scale * std::pow(static_cast<double>(visible), -forget_power) +
-                roundingOfKeys(formats, model) + roundingOfValues(formats, model);
+                roundingOfKeys(formats, model) + roundingOfValues(formats, model) +
+                roundingOfStates(formats, model);
   if (context_train != 0 && visible > context_train) {
     loss += beyond_trained * std::log2(static_cast<double>(visible) / context_train);
   }

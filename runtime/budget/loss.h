@@ -28,6 +28,8 @@ struct Calibration {
   const LayerCalibration* layers = nullptr;  ///< layer_count entries; nullptr: all alike
   uint32_t layer_count = 0;
   double kl_limit = 0;
+  double state_f16 = 0;  ///< with the states of all layers in this format, against f32
+  double state_int8 = 0;
 };
 
 struct LossModel {
@@ -41,7 +43,10 @@ struct LossModel {
   double keys_int4 = 0.0094;
   double values_int8 = 0.0001;
   double values_int4 = 0.0041;
-  /// How layers share the four above, one entry each; nullptr: all alike.
+  // Of recurrent states, against f32: docs/recurrent-memory.md, rounded up.
+  double state_f16 = 0.001;
+  double state_int8 = 0.01;
+  /// How layers share the first four of these, one entry each; nullptr: all alike.
   const LayerCalibration* layers = nullptr;
   /// Rounding beyond this is no longer what the sum above describes: such formats are never chosen. At a
   /// mean divergence of 0.1 nats one token in seven or eight is chosen differently, and measured losses
@@ -67,6 +72,8 @@ struct LossModel {
   /// Expected cost of rounding alone, of keys and of values.
   double roundingOfKeys(const CacheFormats& formats, const ModelDesc& model) const;
   double roundingOfValues(const CacheFormats& formats, const ModelDesc& model) const;
+  /// 0 for models without states.
+  double roundingOfStates(const CacheFormats& formats, const ModelDesc& model) const;
   /// Expected loss of a window of `visible` tokens (sinks included) in these formats.
   double expected(const CacheFormats& formats, const ModelDesc& model, uint64_t visible) const;
 };

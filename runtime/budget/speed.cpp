@@ -197,8 +197,9 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
     if (!cacheRate(speed, formats.keys(layer), formats.values(layer), &rate)) {
       return false;
     }
-    const double values =
-        kNano * tokens * kind.n_heads * (kind.latent_dim != 0 ? kind.latent_dim : kind.head_dim);
+    // Keys and values of so many each are as much work.
+    const double dim = kind.isLatent() ? kind.latent_dim + 0.5 * kind.rope_dim : kind.head_dim;
+    const double values = kNano * tokens * kind.n_heads * dim;
     const double seen = values * (chunk == 0 ? rate.decode_ns : rate.chunk_ns);
     // In a chunk that is for each token, as most of the matrices' time is.
     (chunk == 0 ? cost->overhead_s : cost->weights_s) +=

@@ -258,7 +258,7 @@ constexpr Traits kQwen35Traits = traits([](Traits* t) {
 constexpr Traits kGraniteHybridTraits = traits([](Traits* t) {
   t->state = StateRule::kMamba2;
   t->state_layers = StateLayers::kWithoutHeads;
-  t->scales = t->finetuned_rope = true;
+  t->scales = t->finetuned_rope = t->no_trained_context = true;
   t->experts = t->experts_optional = t->expert_normalised = t->shared_expert = true;
 });
 constexpr Traits kFalconH1Traits = traits([](Traits* t) {
@@ -269,6 +269,7 @@ constexpr Traits kFalconH1Traits = traits([](Traits* t) {
 constexpr Traits kMamba2Traits = traits([](Traits* t) {
   t->state = StateRule::kMamba2;
   t->state_layers = StateLayers::kAll;
+  t->no_trained_context = true;
 });
 constexpr Traits kDeepSeek2Traits = traits([](Traits* t) {
   t->latent_attention = t->yarn_log_multiplier = true;

@@ -155,6 +155,7 @@ struct Traits {
   bool state_norm_optional = false;  ///< the tensor says whether StateShape::normed
   bool gated = false;                ///< LayerKind::gated
   bool rope_sections = false;        ///< rope.dimension_sections says which pairs turn
+  bool no_trained_context = false;   ///< a context_length of 2^20 says nothing
   bool extra_layers = false;  ///< nextn_predict_layers at the end predict further tokens: not run
 
   bool hybrid_keys = false;  ///< files carry numbers of state-space layers that they do not have

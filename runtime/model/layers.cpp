@@ -505,6 +505,9 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   const bool has_convs = hasConvLayers(architecture);
   const bool attends = traits.state_layers != StateLayers::kAll;
   const bool mixed = has_convs || traits.state != StateRule::kNone;
+  if (traits.no_trained_context && desc->context_train == 1u << 20) {
+    desc->context_train = 0;  // what converters write where positions are not encoded
+  }
   if (traits.extra_layers) {
     ORIEL_TRY(readModelCount(file, architecture, "nextn_predict_layers", Need::kOptional, 0,
                              desc->n_layers - 1, log, &desc->extra_layers));
@@ -537,6 +540,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     Mixer mixer;
   };
   Counts counts[kMaxLayers];
+  bool keeps_states = false;
   MixerPattern mixers;
   ORIEL_TRY(mixers.open(file, architecture, n_blocks, log));
   for (uint32_t layer = 0; layer < desc->n_layers; ++layer) {
@@ -552,6 +556,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     }
     of.ff = by_tensor ? static_cast<uint32_t>(gate.dims[1]) : of.ff;
     ORIEL_TRY(mixers.next(layer, of.kv_heads, log, &of.mixer));
+    keeps_states = keeps_states || of.mixer == Mixer::kState || of.mixer == Mixer::kParallel;
     if (of.mixer == Mixer::kAttention || of.mixer == Mixer::kParallel) {
       ORIEL_TRY(checkHeads(architecture, layer, of.heads, of.kv_heads, log));
       desc->n_heads = std::max(desc->n_heads, of.heads);
@@ -589,7 +594,9 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   if (desc->n_kv_heads != 0) {
     ORIEL_TRY(readAttention(file, architecture, log, *desc, &common));
   }
-  ORIEL_TRY(readState(file, architecture, log, &common.state));
+  if (keeps_states) {
+    ORIEL_TRY(readState(file, architecture, log, &common.state));
+  }
   GgufTensor norm;
   common.state.normed =
       !traits.state_norm_optional || file.findTensor("blk.0.ssm_norm.weight", &norm);
@@ -614,7 +621,7 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
     kind.head_dim = windows[layer] != 0 ? sliding_head : full_head;
     ORIEL_TRY(describeLayer(architecture, layer, kind, windows[layer], some_slide, log, desc));
   }
-  if (attends && desc->n_kv_heads == 0) {
+  if (!keeps_states && desc->n_kv_heads == 0) {
     return log.fail(
         ORIEL_ERROR_UNSUPPORTED,
         "%s is 0 in every layer, this build runs models with attention: use another model",

@@ -9,6 +9,7 @@
 #include "model/keys.h"
 #include "model/layers.h"
 #include "model/rope_scaling.h"
+#include "model/state_layers.h"
 #include "model/tensor_index.h"
 #include "model/unsupported.h"
 
@@ -247,8 +248,8 @@ Status checkTensor(const GgufTensor& tensor, const TensorRule& rule, const Model
 }
 
 /// A tensor that its layer has no use for.
-Status misplaced(const GgufTensor& tensor, const Architecture& architecture, const TensorRule& rule,
-                 const ModelDesc& desc, uint32_t layer, const Log& log) {
+Status misplaced(const GgufFile& file, const GgufTensor& tensor, const Architecture& architecture,
+                 const TensorRule& rule, const ModelDesc& desc, uint32_t layer, const Log& log) {
   const bool of_experts = rule.where == Where::kExpertLayers ||
                           rule.where == Where::kSharedLayers || rule.where == Where::kDenseLayers;
   if (of_experts || rule.where == Where::kLayerInputs) {
@@ -261,13 +262,19 @@ Status misplaced(const GgufTensor& tensor, const Architecture& architecture, con
                     : rule.where == Where::kDenseLayers  ? "feed-forward without experts"
                                                          : "input of its own");
   }
-  return log.fail(
-      ORIEL_ERROR_FORMAT,
-      "tensor %s is there, but %s makes layer %" PRIu32 " one of %s: convert the model again",
-      PrintableText(tensor.name).text, KeyName(architecture, "attention.head_count_kv").text, layer,
-      desc.kind(layer).mixer == Mixer::kShortConv ? "short convolutions"
-      : desc.kind(layer).attends()                ? "attention"
-                                                  : "a state");
+  if (rule.where == Where::kNormedStateLayers && desc.kind(layer).keepsState()) {
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "tensor %s is there, but layer 0 has no such norm: convert the model again",
+                    PrintableText(tensor.name).text);
+  }
+  return log.fail(ORIEL_ERROR_FORMAT,
+                  "tensor %s is there, but %s makes layer %" PRIu32
+                  " one of %s: convert the model again",
+                  PrintableText(tensor.name).text,
+                  KeyName(architecture, mixerKey(file, architecture)).text, layer,
+                  desc.kind(layer).mixer == Mixer::kShortConv ? "short convolutions"
+                  : desc.kind(layer).attends()                ? "attention"
+                                                              : "states");
 }
 
 /// One walk: every tensor is checked and noted.
@@ -302,7 +309,7 @@ Status checkTensors(const GgufFile& file, const Architecture& architecture,
       if (rule->where == Where::kMemoryLayers || rule->where == Where::kJoinedLatentLayers) {
         continue;  // of a layer that reads another's memory; what other tensors say, too
       }
-      return misplaced(tensor, architecture, *rule, *desc, layer, log);
+      return misplaced(file, tensor, architecture, *rule, *desc, layer, log);
     }
     if (rule->where == Where::kModelLayerInputs && desc->layer_input == 0) {
       return log.fail(ORIEL_ERROR_FORMAT,

@@ -8,6 +8,7 @@ namespace oriel {
 namespace {
 
 constexpr char kRecurrentLayers[] = "attention.recurrent_layers";
+constexpr char kInterval[] = "full_attention_interval";
 
 Status readRequired(const GgufFile& file, const Architecture& architecture, const char* suffix,
                     uint32_t minimum, uint32_t maximum, const Log& log, uint32_t* count) {
@@ -66,6 +67,13 @@ Status readState(const GgufFile& file, const Architecture& architecture, const L
   return kOk;
 }
 
+const char* mixerKey(const GgufFile& file, const Architecture& architecture) {
+  if (architecture.traits.state_layers != StateLayers::kMost) {
+    return "attention.head_count_kv";
+  }
+  return file.has(KeyName(architecture, kRecurrentLayers).text) ? kRecurrentLayers : kInterval;
+}
+
 Status MixerPattern::open(const GgufFile& file, const Architecture& architecture, uint32_t n_blocks,
                           const Log& log) {
   states_ = architecture.traits.state_layers;
@@ -81,10 +89,9 @@ Status MixerPattern::open(const GgufFile& file, const Architecture& architecture
     return checkPerLayer(list.text, flags, n_blocks, log);
   }
   interval_ = 4;
-  const KeyName interval(architecture, "full_attention_interval");
-  return file.has(interval.text) ? readRequired(file, architecture, "full_attention_interval", 1,
-                                                kMaxLayers, log, &interval_)
-                                 : kOk;
+  return file.has(KeyName(architecture, kInterval).text)
+             ? readRequired(file, architecture, kInterval, 1, kMaxLayers, log, &interval_)
+             : kOk;
 }
 
 Status MixerPattern::next(uint32_t layer, uint32_t n_kv_heads, const Log& log, Mixer* mixer) {

@@ -9,6 +9,9 @@ namespace oriel {
 Status readState(const GgufFile& file, const Architecture& architecture, const Log& log,
                  StateShape* state);
 
+/// The key, without the architecture's name, that says which layers have attention.
+const char* mixerKey(const GgufFile& file, const Architecture& architecture);
+
 /// What the layers' mixers are. One layer after the other.
 class MixerPattern {
  public:

@@ -36,9 +36,14 @@ constexpr ShapeLayers convolutions(const char* sorts) {
   return layers;
 }
 
-constexpr ShapeLayers latent(uint32_t dim) {
+constexpr ShapeLayers latent(uint32_t dim, uint32_t rope_dim, uint32_t value_dim,
+                             uint32_t query_dim, bool joined = false) {
   ShapeLayers layers;
   layers.latent_dim = dim;
+  layers.rope_dim = rope_dim;
+  layers.value_dim = value_dim;
+  layers.query_latent_dim = query_dim;
+  layers.joined_latent = joined;
   return layers;
 }
 
@@ -146,9 +151,9 @@ constexpr ModelShape kShapes[] = {
     {"olmo-3-7b", "olmo2", 32, 32, 32, 128, 4096, 11008, 100278, 65536, kRowNorms | kPostNorms, sliding("sssa", 4096)},
     {"olmoe-1b-7b", "olmoe", 16, 16, 16, 128, 2048, 1024, 50304, 4096, kRowNorms, experts(64, 8, 1024)},
     {"gpt-oss-20b", "gpt-oss", 24, 64, 8, 64, 2880, 2880, 201088, 131072, kOtherWeights, sliding("sa", 128)},
-    // A latent of 512 (256) and a rotated key of 64 (32).
-    {"deepseek-v3", "deepseek2", 61, 128, 128, 128, 7168, 18432, 129280, 163840, kOtherWeights, latent(512 + 64)},
-    {"minicpm3-4b", "minicpm3", 62, 40, 40, 96, 2560, 6400, 73448, 32768, kOtherWeights, latent(256 + 32)},
+    {"deepseek-v2-lite", "deepseek2", 27, 16, 16, 192, 2048, 10944, 102400, 163840, 0, experts(64, 6, 1408, latent(512, 64, 128, 0), 1, 2 * 1408)},
+    {"deepseek-v3", "deepseek2", 61, 128, 128, 192, 7168, 18432, 129280, 163840, kOtherWeights, latent(512, 64, 128, 1536)},
+    {"minicpm3-4b", "minicpm3", 62, 40, 40, 96, 2560, 6400, 73448, 32768, kTied, latent(256, 32, 64, 768, true)},
 };
 // clang-format on
 constexpr uint32_t kShapeCount = sizeof(kShapes) / sizeof(kShapes[0]);
@@ -158,8 +163,12 @@ LayerKind attentionKind(const ModelShape& shape) {
   LayerKind kind;
   kind.n_heads = shape.n_heads;
   kind.n_kv_heads = shape.layers.latent_dim != 0 ? 1 : shape.n_kv_heads;
-  kind.head_dim = shape.layers.latent_dim != 0 ? shape.layers.latent_dim : shape.head_dim;
+  kind.head_dim = shape.head_dim;
   kind.latent_dim = shape.layers.latent_dim;
+  kind.rope_dim = shape.layers.rope_dim;
+  kind.value_dim = shape.layers.value_dim;
+  kind.query_latent_dim = shape.layers.query_latent_dim;
+  kind.joined_latent = shape.layers.joined_latent;
   kind.row_norms = shape.has(kRowNorms);
   kind.norms_after_rope = shape.has(kNormsAfterRope);
   kind.value_norm = shape.has(kValueNorm);
@@ -250,7 +259,8 @@ ModelDesc modelDescOf(const ModelShape& shape) {
   model.n_vocab = shape.n_vocab;
   model.context_train = shape.context_train;
   model.layer_input = shape.layers.layer_input;
-  model.ropes[kMainRope].dims = shape.head_dim;
+  model.ropes[kMainRope].dims =
+      shape.layers.latent_dim != 0 ? shape.layers.rope_dim : shape.head_dim;
   model.ropes[kSlidingRope].dims =
       shape.layers.sliding_head_dim != 0 ? shape.layers.sliding_head_dim : shape.head_dim;
   model.tied_output = shape.has(kTied);

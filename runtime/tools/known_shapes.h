@@ -39,7 +39,9 @@ struct ShapeLayers {
   uint32_t sliding_head_dim = 0;  ///< 0: head_dim
   uint32_t conv_taps = 0;
   uint32_t state_words = 0;
-  uint32_t latent_dim = 0;  ///< MLA: values a token takes in one layer; 0: keys and values
+  uint32_t latent_dim = 0;  ///< as in LayerKind, with what belongs to it
+  uint32_t rope_dim = 0, value_dim = 0, query_latent_dim = 0;
+  bool joined_latent = false;
   uint32_t shared_layers =
       0;                   ///< the last so many read the cache of the last one of their sort before
   uint32_t shared_ff = 0;  ///< n_ff of those; 0: as the others
@@ -72,8 +74,7 @@ const ModelShape& knownShape(uint32_t index);
 /// nullptr when there is none of that name.
 const ModelShape* findShape(const char* name);
 
-/// A latent is attended as one wide head: the projections out of it are folded into the query. A layer of sort 'b'
-/// becomes two.
+/// A layer of sort 'b' becomes two.
 ModelDesc modelDescOf(const ModelShape& shape);
 
 }  // namespace oriel

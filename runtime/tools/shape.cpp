@@ -135,7 +135,7 @@ oriel_status oriel_shape_list(oriel_shape_info* shapes, size_t capacity, size_t*
     info.sliding_layers = shape.count("s");
     info.sliding_window_tokens = layers.sliding_window;
     info.shared_layers = layers.shared_layers;
-    info.latent_dim = layers.latent_dim;
+    info.latent_dim = layers.latent_dim != 0 ? layers.latent_dim + layers.rope_dim : 0;
     info.parameters = shapeParameters(shape);
     copyText(shape.architecture, std::strlen(shape.architecture), info.architecture);
     info.convolution_layers = shape.count("c");

@@ -18,7 +18,7 @@ enum class Use : uint8_t {
 };
 
 /// Walks a shape's weights in the order of plan/forward.cpp. A visitor has vector(values), matrix(rows, cols, use),
-/// stack(rows, cols, experts) for the matrices of all experts, and for vectors that are no parameters buffer(values)
+/// stack(rows, cols, experts) for the matrices of all experts, heads(rows, cols, n_heads, transposed) for those of all heads, and for vectors that are no parameters buffer(values)
 /// and ones(values), which is a place that the largest so far may share.
 template <typename Visitor>
 class WeightWalk {
@@ -39,7 +39,9 @@ class WeightWalk {
       const bool owns = layer < shape_.n_layers - shape_.layers.shared_layers;
       const char sort = shape_.layers.sort(layer);
       preNorm();
-      sort == 'c' ? convolution() : attention(sort == 's', owns);
+      sort == 'c'                     ? convolution()
+      : shape_.layers.latent_dim != 0 ? latentAttention()
+                                      : attention(sort == 's', owns);
       postNorm();
       feedForward(layer, owns);
       if (shape_.layers.layer_input != 0) {
@@ -121,6 +123,25 @@ class WeightWalk {
     visit_.matrix(shape_.n_embd, query, Use::kBody);
   }
 
+  void latentAttention() {
+    const ShapeLayers& layers = shape_.layers;
+    const uint32_t query = shape_.n_heads * shape_.head_dim;
+    const uint32_t vector = layers.latent_dim + layers.rope_dim;
+    if (layers.query_latent_dim == 0) {
+      visit_.matrix(query, shape_.n_embd, Use::kBody);
+      visit_.matrix(vector, shape_.n_embd, Use::kBody);
+    } else {
+      visit_.matrix(layers.query_latent_dim + vector, shape_.n_embd, Use::kBody);
+      visit_.vector(layers.query_latent_dim);
+      visit_.matrix(query, layers.query_latent_dim, Use::kBody);
+    }
+    visit_.vector(layers.latent_dim);
+    visit_.heads(layers.latent_dim, shape_.head_dim - layers.rope_dim, shape_.n_heads,
+                 layers.joined_latent);
+    visit_.heads(layers.value_dim, layers.latent_dim, shape_.n_heads, false);
+    visit_.matrix(shape_.n_embd, shape_.n_heads * layers.value_dim, Use::kBody);
+  }
+
   void feedForward(uint32_t layer, bool owns) {
     const ShapeLayers& layers = shape_.layers;
     preNorm();
@@ -168,6 +189,9 @@ struct ParameterCounter {
   void matrix(uint32_t rows, uint32_t cols, Use) { count += uint64_t{rows} * cols; }
   void stack(uint32_t rows, uint32_t cols, const Experts& experts) {
     count += uint64_t{rows} * cols * experts.count;
+  }
+  void heads(uint32_t rows, uint32_t cols, uint32_t n_heads, bool) {
+    count += uint64_t{rows} * cols * n_heads;
   }
   void vector(uint32_t values) { count += values; }
   void buffer(uint32_t) {}
@@ -226,6 +250,17 @@ struct WeightCounter {
     }
   }
 
+  void heads(uint32_t rows, uint32_t cols, uint32_t n_heads, bool transposed) {
+    const WeightGeometry geometry = weightGeometry(transposed ? transposedType(type) : type, cols);
+    const uint64_t head_bytes = geometry.sliceBytes(rows);
+    const auto most = static_cast<uint32_t>(kMaxBindingBytes / head_bytes);
+    for (uint32_t first = 0; first < n_heads; first += most) {
+      const uint64_t bytes = head_bytes * std::min(most, n_heads - first);
+      place(bytes, head_bytes);
+      totals.weights_read_bytes_per_token += bytes;
+    }
+  }
+
   uint64_t fileBytes(uint32_t rows, uint32_t cols) const {
     return fileRowBytes(fileTypeOf(type), cols) * rows;
   }
@@ -269,6 +304,12 @@ struct WorkCounter {
     work->add(tensor_type, 0, 0, uint64_t{rows} * cols * experts.count);
     work->expert_file_bytes += work->expert_slots != 0 ? fileRowBytes(tensor_type, cols) * rows : 0;
   }
+  void heads(uint32_t rows, uint32_t cols, uint32_t n_heads, bool transposed) {
+    WeightType type = WeightType::kF16;
+    (void)weightTypeOf(tensor_type, &type);
+    work->add(transposed ? fileTypeOf(transposedType(type)) : tensor_type,
+              uint64_t{rows} * cols * n_heads, 0);
+  }
   void vector(uint32_t) {}
   void buffer(uint32_t) {}
   void ones(uint32_t) {}
@@ -298,9 +339,11 @@ PlanTotals measureShape(const ModelShape& shape, WeightType type, const OnFile& 
 WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType type,
                  const OnFile& on_file) {
   // Kernels of a layer: two norms, four matrices, rotation, attention and its merge, activation. With experts also the
-  // router, its choice, their sorting, three matrices, activation and sum; with an input of its own three more.
+  // router, its choice, their sorting, three matrices, activation and sum; with an input of its own three more. Latents
+  // have a norm, two matrices of heads and one more that makes them, and perhaps another pair for queries.
   const uint32_t ops_per_layer =
-      10u + (shape.layers.experts.count != 0 ? 8 : 0) + (shape.layers.layer_input != 0 ? 3 : 0);
+      10u + (shape.layers.experts.count != 0 ? 8 : 0) + (shape.layers.layer_input != 0 ? 3 : 0) +
+      (shape.layers.latent_dim != 0 ? 4 : 0) + (shape.layers.query_latent_dim != 0 ? 1 : 0);
   WorkShape work;
   work.model = &model;
   work.n_ops[static_cast<uint32_t>(StepList::kDecode)] = 1 + ops_per_layer * shape.n_layers;

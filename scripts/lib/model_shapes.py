@@ -25,6 +25,16 @@ class State:
 
 
 @dataclasses.dataclass
+class Latent:
+    """Latent attention: of each token a vector that all heads make keys and values of, and a key that is rotated."""
+    width: int
+    rope: int  # of a head's queries, and of that key
+    value: int  # of a head
+    query: int = 0  # queries are made of a vector of so many; 0: of the layer's input
+    joined: bool = False  # keys' and values' matrices are one tensor
+
+
+@dataclasses.dataclass
 class Shape:
     name: str
     arch: str
@@ -46,6 +56,7 @@ class Shape:
     attention_layers: tuple = ()  # where others convolve or keep states
     attention_period: int = 0  # the same: every so manieth
     state: object = None  # a State
+    latent: object = None  # a Latent
     kv_list: bool = False  # the number of KV heads once for each layer
     n_experts: int = 0
     n_experts_used: int = 0
@@ -113,12 +124,31 @@ def expert_keys(shape):
     keys = {"expert_count": ("uint32", shape.n_experts), "expert_used_count": ("uint32", shape.n_experts_used)}
     if shape.n_ff_expert:
         keys["expert_feed_forward_length"] = ("uint32", shape.n_ff_expert)
-    if shape.n_ff_shared:
+    if shape.arch == "deepseek2":
+        keys.update({"leading_dense_block_count": ("uint32", shape.n_dense_layers),
+                     "expert_shared_count": ("uint32", shape.n_ff_shared // shape.n_ff_expert),
+                     "expert_weights_scale": ("float32", 1.0), "expert_gating_func": ("uint32", 1)})  # softmax
+    elif shape.n_ff_shared:
         keys["expert_shared_feed_forward_length"] = ("uint32", shape.n_ff_shared)
     if shape.arch == "lfm2moe":
         keys["leading_dense_block_count"] = ("uint32", shape.n_dense_layers)
         keys["expert_gating_func"] = ("uint32", 2)  # sigmoid
     return keys
+
+
+def latent_keys(shape):
+    """Where matrices of keys are tensors of their own, the memory is described as one head, and heads by other names."""
+    latent = shape.latent
+    keys = {"attention.kv_lora_rank": latent.width, "rope.dimension_count": latent.rope}
+    if latent.query:
+        keys["attention.q_lora_rank"] = latent.query
+    if latent.joined:
+        keys["attention.key_length"] = shape.head_dim
+    else:
+        keys.update({"attention.head_count_kv": 1, "attention.key_length": latent.width + latent.rope,
+                     "attention.value_length": latent.width, "attention.key_length_mla": shape.head_dim,
+                     "attention.value_length_mla": latent.value})
+    return {name: ("uint32", value) for name, value in keys.items()}
 
 
 def state_keys(shape):
@@ -153,6 +183,8 @@ def file_keys(shape):
         keys.update(gemma4_keys(shape))
     if shape.n_experts:
         keys.update(expert_keys(shape))
+    if shape.latent:
+        keys.update(latent_keys(shape))
     if shape.state:
         keys.update(state_keys(shape))
     return {**keys, **shape.extra}
@@ -295,6 +327,16 @@ SHAPES = [
     falcon_h1("Falcon-H1-1.5B", 24, 2048, 128, 4608, 65537, 131072, False, State(48, 1, 256, 64)),
     mamba2("Mamba2-130M", 24, 768),
     mamba2("Mamba2-370M", 48, 1024),
+    Shape("DeepSeek-V2-Lite", "deepseek2", 27, 2048, 16, 16, 192, 10944, 102400, 163840, 1e4, 1e-6, "llama-bpe",
+          tied=False, says_head_dim=False, latent=Latent(512, 64, 128), n_experts=64, n_experts_used=6,
+          n_ff_expert=1408, n_ff_shared=2 * 1408, n_dense_layers=1,
+          extra={"vocab_size": ("uint32", 102400), "rope.scaling.type": ("string", "yarn"),
+                 "rope.scaling.factor": ("float32", 40.0),
+                 "rope.scaling.original_context_length": ("uint32", 4096),
+                 "rope.scaling.yarn_log_multiplier": ("float32", 0.0707)}),
+    Shape("MiniCPM3-4B", "minicpm3", 62, 2560, 40, 40, 96, 6400, 73448, 32768, 1e4, 1e-5, "llama-spm",
+          says_head_dim=False, latent=Latent(256, 32, 64, query=768, joined=True),
+          extra={"vocab_size": ("uint32", 73448)}),
 ]
 
 
@@ -338,6 +380,11 @@ def tiny(shape):
         small = dataclasses.replace(small, n_experts=6, n_experts_used=2, n_dense_layers=min(1, shape.n_dense_layers),
                                     n_ff=512 if shape.n_ff_expert else 64, n_ff_expert=64 if shape.n_ff_expert else 0,
                                     n_ff_shared=64 if shape.n_ff_shared else 0)
+    if shape.latent:
+        latent = dataclasses.replace(shape.latent, width=64, rope=32, value=32, query=64 if shape.latent.query else 0)
+        small = dataclasses.replace(small, n_embd=128, n_heads=4, n_kv_heads=4, head_dim=64, latent=latent)
+        if small.n_ff_shared:
+            small = dataclasses.replace(small, n_ff_shared=2 * small.n_ff_expert)
     if shape.arch == "gemma4":
         small = dataclasses.replace(small, n_layers=6, n_heads=2, n_ff=256, n_shared_layers=2, local_period=2,
                                     per_layer_width=64)

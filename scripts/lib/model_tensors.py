@@ -46,10 +46,11 @@ def mixture_deviation(shape):
     """How much a mixture of the chosen experts' independent outputs spreads where each spreads by 1."""
     logits = np.random.default_rng(1).normal(0, ROUTER_GAIN, (4096, shape.n_experts))
     chances = 1 / (1 + np.exp(-logits)) if shape.arch == "lfm2moe" else np.exp(logits)
-    if shape.arch == "olmoe":  # the only one whose weights do not add up to 1
+    adds_up = shape.arch not in ("olmoe", "deepseek2")  # others' weights add up to 1
+    if not adds_up:
         chances /= chances.sum(1, keepdims=True)
     chosen = np.sort(chances, 1)[:, -shape.n_experts_used:]
-    if shape.arch != "olmoe":
+    if adds_up:
         chosen /= chosen.sum(1, keepdims=True)
     return math.sqrt((chosen ** 2).sum(1).mean())
 
@@ -61,7 +62,9 @@ class TensorList:
         self.shape, self.file_type, self.pure, self.rng = shape, file_type, pure, rng
         self.tensors = []
         # Multipliers are made up for where they apply.
-        self.scale = {"embedding_scale": 1.0, "residual_scale": 1.0, "logit_scale": 1.0,
+        known = {"embedding_scale": 12.0, "residual_scale": 1.4 / math.sqrt(shape.n_layers),
+                 "logit_scale": shape.n_embd / 256} if shape.arch == "minicpm3" else {}
+        self.scale = {"embedding_scale": 1.0, "residual_scale": 1.0, "logit_scale": 1.0, **known,
                       "attention.scale": 1 / math.sqrt(max(1, shape.head_dim)), **shape.scales}
         # What each part of a layer adds to the residual stream: enough in all to drown the token's own
         # embedding, which would else be its own successor.
@@ -93,9 +96,10 @@ class TensorList:
         self.matrix("token_embd.weight", shape.n_embd, shape.n_vocab, 2.5 / self.scale["embedding_scale"])
         if shape.llama3_factor:
             self.values("rope_freqs.weight", llama3_factors(shape.head_dim, shape.theta, shape.llama3_factor))
-        if shape.extra.get("rope.scaling.type") == ("string", "longrope"):
+        if shape.extra.get("rope.scaling.type") == ("string", "longrope") or shape.arch == "minicpm3":
+            turned = shape.latent.rope if shape.latent else shape.head_dim
             for length in ("long", "short"):
-                self.values(f"rope_factors_{length}.weight", np.linspace(1, 30, shape.head_dim // 2))
+                self.values(f"rope_factors_{length}.weight", np.linspace(1, 30, turned // 2))
         if shape.arch == "gemma4":
             pairs = shape.head_dim // 2  # three in four stay as they are
             self.values("rope_freqs.weight", np.where(np.arange(pairs) < pairs // 4, 1.0, 1e30))
@@ -130,6 +134,28 @@ class TensorList:
         if shape.norms_rows:
             self.norm("attn_q_norm.weight", query, layer, gain)
             self.norm("attn_k_norm.weight", keys, layer, gain)
+
+    def latent_attention(self, layer):
+        """Latents have an rms of 1, so that their matrices' gains are those of queries and keys."""
+        shape, latent = self.shape, self.shape.latent
+        embd, query = shape.n_embd, shape.n_heads * shape.head_dim
+        plain = shape.head_dim - latent.rope
+        if latent.query:
+            self.matrix("attn_q_a.weight", embd, latent.query, 1.0, layer)
+            self.norm("attn_q_a_norm.weight", latent.query, layer)
+            self.matrix("attn_q_b.weight", latent.query, query, 1.5, layer)
+        else:
+            self.matrix("attn_q.weight", embd, query, 1.5, layer)
+        self.matrix("attn_kv_a_mqa.weight", embd, latent.width + latent.rope, 1.5, layer)
+        self.norm("attn_kv_a_norm.weight", latent.width, layer)
+        if latent.joined:
+            self.matrix("attn_kv_b.weight", latent.width, shape.n_heads * (plain + latent.value), 1.5, layer)
+        else:
+            # Of what makes keys the columns are a head's values.
+            gain = 1.5 * math.sqrt(plain / latent.width)
+            self.matrix("attn_k_b.weight", plain, latent.width, gain, layer, shape.n_heads)
+            self.matrix("attn_v_b.weight", latent.width, latent.value, 1.5, layer, shape.n_heads)
+        self.matrix("attn_output.weight", shape.n_heads * latent.value, embd, self.branch, layer)
 
     def convolution(self, layer):
         embd = self.shape.n_embd
@@ -191,7 +217,9 @@ class TensorList:
         shape = self.shape
         if not self.post_norms_only:
             self.norm("attn_norm.weight", shape.n_embd, layer)
-        if shape.attends(layer):
+        if shape.latent:
+            self.latent_attention(layer)
+        elif shape.attends(layer):
             self.attention(layer)
         if shape.keeps_state(layer):
             self.state(layer)

@@ -1,5 +1,10 @@
-// Bindings 3 and 4 of attention: stored keys and values, eight neighbouring values (an octet) at a
+// Bindings 3 and 4 of attention (LATENT: 3 alone): stored keys and values, eight neighbouring values (an octet) at a
 // time: 4, 2 or 1 words. Needs kLaneOctets and kByWords.
+#if defined(LATENT)
+#define ORIEL_VALUE_BINDING 3
+#else
+#define ORIEL_VALUE_BINDING 4
+#endif
 #if defined(TEXELS)
 layout(set = 0, binding = 6, rgba32ui) readonly uniform uimageBuffer k_quads;
 layout(set = 0, binding = 7, r32ui) readonly uniform uimageBuffer k_words;
@@ -13,9 +18,9 @@ uvec4 valueQuad(uint at) { return imageLoad(v_quads, int(at)); }
 layout(std430, set = 0, binding = 3) readonly buffer Keys { uint k_words[]; };
 layout(std430, set = 0, binding = 3) readonly buffer KeyPairs { uvec2 k_pairs[]; };
 layout(std430, set = 0, binding = 3) readonly buffer KeyQuads { uvec4 k_quads[]; };
-layout(std430, set = 0, binding = 4) readonly buffer Values { uint v_words[]; };
-layout(std430, set = 0, binding = 4) readonly buffer ValuePairs { uvec2 v_pairs[]; };
-layout(std430, set = 0, binding = 4) readonly buffer ValueQuads { uvec4 v_quads[]; };
+layout(std430, set = 0, binding = ORIEL_VALUE_BINDING) readonly buffer Values { uint v_words[]; };
+layout(std430, set = 0, binding = ORIEL_VALUE_BINDING) readonly buffer ValuePairs { uvec2 v_pairs[]; };
+layout(std430, set = 0, binding = ORIEL_VALUE_BINDING) readonly buffer ValueQuads { uvec4 v_quads[]; };
 uint keyWord(uint at) { return k_words[at]; }
 uint valueWord(uint at) { return v_words[at]; }
 uvec4 keyQuad(uint at) { return k_quads[at]; }

@@ -10,7 +10,7 @@ import shutil
 import sys
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
-from program import (BUNDLED, CPU, DATA, EXACT, FIXED, PATIENCE, SMALL, check, fails, floats,
+from program import (BUNDLED, CPU, DATA, EXACT, FIXED, HYBRID, PATIENCE, SMALL, check, fails, floats,
                      has_fields, is_svg, json_of, oriel, relative_l2, run_tests, scratch, succeeds,
                      write_ids)
 
@@ -131,6 +131,45 @@ def test_divergence():
     fails("only f16 is a reference", 2, "eval", SMALL, "--tokens-file", ids, "--against", "k8v8")
     fails("an id outside the vocabulary", 1, "eval", SMALL, "--tokens-file",
           write_ids([1, 99999999], "outside.json"), "--against", "f16", *CPU)
+
+
+# ---- Formats of states ----------------------------------------------------------------------------
+
+
+def test_states():
+    if not HYBRID.exists():
+        return print(f"skipped: {HYBRID} is not there")
+    ids = write_ids([(i * i + 7 * i) % 300 for i in range(280)], "states.json")
+    before = 0
+    for state in ("f32", "f16", "int8"):
+        got = json_of(f"states in {state}", "eval", HYBRID, "--tokens-file", ids, "--against", "f16",
+                      "--state", state.upper(), *FIXED)
+        check(f"{state}: is named", got["state_format"] == state, got)
+        check(f"{state}: fewer bytes cost more", got["kl_mean"] == 0 if state == "f32"
+              else 2 * before < got["kl_mean"] < 0.05, (before, got))
+        before = got["kl_mean"]
+    said = succeeds("in words", "eval", HYBRID, "--tokens-file", ids, "--against", "f16", "--state", "f16", *FIXED)
+    check("names the format", b"states f16" in said.out, said)
+    none = json_of("a model without states", "eval", SMALL, "--tokens-file", ids, "--max-tokens", "20",
+                   "--against", "f16", "--state", "int8", *FIXED)
+    check("has no format of states", none["state_format"] is None and none["kl_mean"] == 0, none)
+    fails("a format that is none", 2, "eval", HYBRID, "--tokens-file", ids, "--state", "q8")
+
+    other = scratch / "states.calibration.json"
+    done = json_of("calibrate", "calibrate", HYBRID, "--tokens-file", ids, "--out", other, "--whole-model", *CPU)
+    constants = done["constants"]
+    check("states have their constants", 0 < constants["state_f16"] < constants["state_int8"] < 0.1, constants)
+    check("and rows", [f["state_format"] for f in done["measured"]["formats"]] == ["f32"] * 4 + ["f16", "int8"], done)
+    tight = ["plan", HYBRID, "--window", "300", "--calibration", other]
+    loose = json_of("a plan with room", *tight, "--memory", "64MiB")
+    check("takes f32", loose["state_format"] == "f32", loose)
+    least = json_of("the least", *tight, "--memory", "64MiB", "--kv", "f16", "--state", "f32")["minimum_bytes"]
+    check("f16 where f32 does not fit", json_of("a plan in less", *tight, "--kv", "f16", "--memory", least - 1)
+          ["state_format"] == "f16")
+    written = json.loads(other.read_text())
+    written["constants"]["state_f16"] = 0.5
+    other.write_text(json.dumps(written))
+    check("not where it failed", oriel(*tight, "--kv", "f16", "--memory", least - 1).code == 3)
 
 
 # ---- Pictures -------------------------------------------------------------------------------------

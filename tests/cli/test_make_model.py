@@ -126,6 +126,22 @@ def test_files_say_what_published_ones_say():
                         "attention.sliding_window": 4096}, {"blk.0.post_attention_norm.weight": (256,)})
 
 
+def test_files_of_latent_attention_say_what_published_ones_say():
+    keys, dims = says("deepseek-v2-lite",
+                      {"attention.head_count_kv": 1, "attention.key_length": 96, "attention.value_length": 64,
+                       "attention.key_length_mla": 64, "attention.value_length_mla": 32, "attention.kv_lora_rank": 64,
+                       "attention.q_lora_rank": None, "rope.dimension_count": 32, "rope.scaling.factor": 40.0,
+                       "expert_shared_count": 2, "leading_dense_block_count": 1},
+                      {"blk.0.attn_q.weight": (128, 256), "blk.0.attn_kv_a_mqa.weight": (128, 96),
+                       "blk.0.attn_k_b.weight": (32, 64, 4), "blk.0.attn_v_b.weight": (64, 32, 4),
+                       "blk.1.ffn_gate_shexp.weight": (128, 128), "blk.0.ffn_gate.weight": (128, 512)})
+    keys, dims = says("minicpm3-4b",
+                      {"attention.head_count_kv": 4, "attention.key_length": 64, "attention.value_length": None,
+                       "attention.kv_lora_rank": 64, "attention.q_lora_rank": 64, "rope.dimension_count": 32},
+                      {"blk.0.attn_q_b.weight": (64, 256), "blk.0.attn_kv_b.weight": (64, 256),
+                       "rope_factors_long.weight": (16,)})
+
+
 def test_files_of_gemma4_say_what_published_ones_say():
     keys, dims = says("gemma-4-e2b",
                       {"attention.key_length": 512, "attention.key_length_swa": 256, "attention.sliding_window": 512,

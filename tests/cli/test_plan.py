@@ -23,7 +23,9 @@ PER_TOKEN = {
     "smollm2-1.7b": (196608, 79872, 55296), "tinyllama-1.1b": (22528, 9152, 6336),
     "phi-3.5-mini": (393216, 159744, 110592), "falcon-180b": (163840, 66560, 46080),
 }
-LATENT = {"deepseek-v3": 70272, "minicpm3-4b": 35712}
+# f16, int8, int4: one vector a layer, with a scale of two bytes for every 32 values.
+LATENT = {"deepseek-v3": (70272, 61 * 612, 61 * 324), "deepseek-v2-lite": (31104, 27 * 612, 27 * 324),
+          "minicpm3-4b": (35712, 62 * 306, 62 * 162)}
 # Growth a token, local layers, at 8192 tokens; f16.
 LOCAL = {
     "gemma-2-2b": (53248, 218103808, 654311424), "gemma-3-270m": (3072, 7864320, 33030144),
@@ -46,7 +48,7 @@ STATES = {
     "falcon-h1-1.5b": (24576, 9984, 24 * 4 * (3072 * 256 + 3 * (3072 + 512))),
 }
 # Their weights are not described.
-UNKNOWN = {"deepseek-v3", "minicpm3-4b", "gemma-3n-e2b", "gemma-3n-e4b", "gpt-oss-20b", *STATES}
+UNKNOWN = {"deepseek-v3", "gemma-3n-e2b", "gemma-3n-e4b", "gpt-oss-20b", *STATES}
 PARTS = "weights_bytes kv_bytes activation_bytes staging_bytes host_bytes".split()
 
 
@@ -66,11 +68,11 @@ def test_bytes_per_token():
         for kv, want in zip(("f16", "k8v4", "k4v4"), row):
             got = plan_of("--arch", name, "--kv", kv, "--memory", "1TiB")
             check(f"{name} {kv}", got["kv_bytes_per_token"] == want and got["kv_local_bytes"] == 0, got)
-    for name, want in LATENT.items():
-        got = plan_of("--arch", name, "--memory", "1TiB", code=3)
-        check(f"{name}: latents", got["kv_bytes_per_token"] == want and got["weights_bytes"] is None, got)
-        check(f"{name}: f16 only",
-              oriel("--arch", name, "--kv", "k8v8", "--memory", "1TiB").code == 1)
+    for name, row in LATENT.items():
+        for kv, want in zip(("f16", "k8v8", "k4v4"), row):
+            got = plan_of("--arch", name, "--kv", kv, "--memory", "1TiB", code=3 if name in UNKNOWN else 0)
+            check(f"{name} {kv}: latents", got["kv_bytes_per_token"] == want
+                  and (got["weights_bytes"] is None) == (name in UNKNOWN), got)
     for name, (growth, local, at_8192) in LOCAL.items():
         got = plan_of("--arch", name, "--kv", "f16", "--window", 8192, "--memory", "1TiB",
                       code=3 if name in UNKNOWN else 0)
@@ -84,15 +86,28 @@ def test_states():
     for name, (f16, k8v4, state) in STATES.items():
         for kv, growth in (("f16", f16), ("k8v4", k8v4)):
             plan = plan_of("--arch", name, "--kv", kv, "--window", 4092, "--memory", "8GiB", code=3)
-            check(f"{name} in {kv}: grows, and keeps two versions of its states",
-                  (plan["kv_bytes_per_token"], plan["state_bytes"]) == (growth, 2 * state)
-                  and plan["kv_bytes"] >= 4096 * growth + 2 * state, plan)
+            slots = plan["state_slots"]
+            check(f"{name} in {kv}: grows, and keeps versions of its states",
+                  (plan["kv_bytes_per_token"], plan["state_bytes"]) == (growth, slots * state)
+                  and plan["kv_bytes"] >= 4096 * growth + slots * state, plan)
+            check(f"{name} in {kv}: checkpoints are a quarter of the window's bytes at most",
+                  plan["checkpoints"] == slots - 2
+                  == min(4, 4092 * growth // (4 * state)), plan)
+            asked = plan_of("--arch", name, "--kv", kv, "--window", 4092, "--memory", "8GiB",
+                            "--checkpoints", 7, code=3)
+            check(f"{name} in {kv}: as many as are asked for",
+                  (asked["checkpoints"], asked["state_bytes"]) == (7, 9 * state), asked)
         check(f"{name} in the list", shapes[name]["state_bytes"] == 2 * state, shapes[name])
+    text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB", "--checkpoints", 0).out.decode()
+    check("a state in words", "18 layers keep a state of 19.3 MiB in 2 slots, 38.5 MiB" in text
+          and "checkpoints none" in text, text)
     text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB").out.decode()
-    check("a state in words", "18 layers keep a state in two versions, 38.5 MiB" in text, text)
+    check("and its checkpoints", "18 layers keep a state of 19.3 MiB in 6 slots, 115.5 MiB" in text
+          and "checkpoints 4 of the slots" in text, text)
     plan = plan_of("--arch", "lfm2-8b-a1b", "--memory", "8GiB")
     check("columns of convolutions are such a state", plan["state_bytes"] == 18 * 3 * 2048 * 4, plan)
-    check("others have none", plan_of("--arch", "llama-3.2-1b", "--memory", "2GiB")["state_bytes"] == 0)
+    others = plan_of("--arch", "llama-3.2-1b", "--memory", "2GiB", "--checkpoints", 3)
+    check("others have none", others["state_bytes"] == 0 and "checkpoints" not in others, others)
 
 
 def test_on_file():
@@ -341,7 +356,7 @@ def test_plot():
         root = xml.etree.ElementTree.parse(path).getroot()
         space = "{http://www.w3.org/2000/svg}"
         words = [node.text for node in root.iter(space + "text")]
-        curves = 1 if name == "latent" else 4
+        curves = 3 if name == "latent" else 4
         check(f"plot of a {name}: its curves, the choice and the bytes",
               root.tag == space + "svg" and len(list(root.iter(space + "polyline"))) == curves
               and {"weights", "cache", "the rest" if name == "latent" else "total", "window, tokens"}

@@ -28,8 +28,12 @@ class Float64Experts {
     }
     std::vector<double> out(z.size());
     for (const size_t expert : chosen) {
-      const bool divides = weights_.architecture() != "olmoe";
-      const double weight = scores[expert] / (divides ? std::max(total, 6.1035e-5) : 1.0);
+      const bool says = weights_.architecture() == "deepseek2";
+      const bool divides =
+          says ? weights_.flag("expert_weights_norm", false) : weights_.architecture() != "olmoe";
+      const double scale = says ? weights_.real("expert_weights_scale", 1) : 1;
+      const double by = scale != 0 ? scale : 1;
+      const double weight = by * scores[expert] / (divides ? std::max(total, 6.1035e-5) : 1.0);
       addScaled(gated(prefix, "exps.weight", expert, z), weight, &out);
     }
     if (weights_.has(prefix + "ffn_up_shexp.weight")) {

@@ -14,6 +14,7 @@
 
 #include "base/half.h"
 #include "support/float64_experts.h"
+#include "support/float64_latent.h"
 #include "support/float64_rope.h"
 #include "support/float64_states.h"
 #include "support/float64_weights.h"
@@ -150,6 +151,11 @@ class Float64Model {
       score_scale_ = givenOr("attention.scale", score_scale_);
       logit_factor_ = 1 / givenOr("logit_scale", 1);
     }
+    if (is("minicpm3")) {
+      embedding_scale_ = 12;
+      residual_scale_ = 1.4 / std::sqrt(static_cast<double>(n_layers_));
+      logit_factor_ = 256 / n;
+    }
     if (is("minicpm")) {
       embedding_scale_ = weights_.real("embedding_scale", 12);
       residual_scale_ =
@@ -197,6 +203,9 @@ class Float64Model {
 
   Vector attention(size_t layer, const std::string& prefix, const Vector& u, size_t sinks,
                    size_t window) {
+    if (latents_.there()) {
+      return latentAttention(layer, prefix, u, sinks, window);
+    }
     const size_t n_kv = n_kv_heads_[layer];
     Vector q = projection(prefix, "attn_q", u, 0, n_heads_);
     Vector gates;
@@ -249,6 +258,26 @@ class Float64Model {
       attended[i] /= 1 + std::exp(-gates[i]);
     }
     return product(prefix + "attn_output.weight", attended);
+  }
+
+  // What is remembered of a token: its latent, then its key, which is rotated when it is seen.
+  Vector latentAttention(size_t layer, const std::string& prefix, const Vector& u, size_t sinks,
+                         size_t window) {
+    Vector q =
+        weights_.has(prefix + "attn_q.weight")
+            ? product(prefix + "attn_q.weight", u)
+            : product(prefix + "attn_q_b.weight", norm(product(prefix + "attn_q_a.weight", u),
+                                                       prefix + "attn_q_a_norm.weight"));
+    Vector vector = product(prefix + "attn_kv_a_mqa.weight", u);
+    const Vector latent =
+        norm(part(vector, 0, latents_.latentCols()), prefix + "attn_kv_a_norm.weight");
+    std::copy(latent.begin(), latent.end(), vector.begin());
+    keys_[layer].push_back(vector);
+    while (keys_[layer].size() > sinks + window) {
+      keys_[layer].erase(keys_[layer].begin() + static_cast<std::ptrdiff_t>(sinks));
+    }
+    return product(prefix + "attn_output.weight",
+                   latents_.attend(prefix, q, keys_[layer], ropes_[layer], rounds_));
   }
 
   // The layer whose keys and values it reads: itself, or the last of its sort among those that have any.
@@ -442,6 +471,7 @@ class Float64Model {
 
   Float64Weights weights_;
   Float64Experts experts_{&weights_};
+  Float64Latent latents_{&weights_};
   const bool rounds_;
   size_t n_layers_ = 0, n_heads_ = 0, n_embd_ = 0, head_dim_ = 0;
   std::vector<size_t> n_kv_heads_;  ///< by layer

@@ -51,8 +51,8 @@ class Float64Rope {
       base *= std::pow(alpha, d / (d - 2));
     }
     const double factor = file->real("rope.scaling.factor", 1.0);
-    const bool yarn =
-        file->scalingType() == "yarn" && (name == "mistral3" || (name == "olmo2" && !windowed));
+    const bool yarn = file->scalingType() == "yarn" &&
+                      (name == "mistral3" || name == "deepseek2" || (name == "olmo2" && !windowed));
     turns_ = !(name == "smollm3" && layer % 4 == 3) &&
              !((name == "granite" || name == "granitehybrid") &&
                !file->flag("rope.scaling.finetuned", true)) &&
@@ -81,7 +81,7 @@ class Float64Rope {
       }
       frequencies_.push_back(frequency);
     }
-    if (yarn) {
+    if (yarn && name != "deepseek2") {  // which scales scores
       const double part =
           name == "mistral3" ? file->real("rope.scaling.yarn_log_multiplier", 0) : 0;
       amplitude_ = (0.1 * std::log(factor) + 1) / (0.1 * part * std::log(factor) + 1);
@@ -105,9 +105,9 @@ class Float64Rope {
  private:
   // The others pair i with the one half of what is turned behind it.
   static bool pairsNeighbours(const std::string& name) {
-    const std::vector<std::string> names = {"llama",    "smollm3",  "granite",   "minicpm",
-                                            "ernie4_5", "mistral3", "granitemoe",
-                                            "granitehybrid"};
+    const std::vector<std::string> names = {"llama",      "smollm3",       "granite",
+                                            "minicpm",    "ernie4_5",      "mistral3",
+                                            "granitemoe", "granitehybrid", "deepseek2"};
     return std::find(names.begin(), names.end(), name) != names.end();
   }
 

@@ -34,8 +34,8 @@ class Float64States {
   /// What a layer's state makes of a token.
   Vector step(size_t layer, const std::string& prefix, const Vector& u) {
     const bool delta = weights_.has(prefix + "attn_gate.weight");
-    return times(prefix + "ssm_out.weight", delta ? deltaRule(layer, prefix, u)
-                                                  : mamba2(layer, prefix, u));
+    return times(prefix + "ssm_out.weight",
+                 delta ? deltaRule(layer, prefix, u) : mamba2(layer, prefix, u));
   }
 
   /// The matrix of a head: the delta rule's [key][value], Mamba-2's [value][key].

@@ -169,7 +169,57 @@ inline void addStateFamilies(std::vector<RandomFamily>* families) {
   families->push_back({"mamba2", model});
 }
 
-/// Granite to Mamba-2, most of five layers; those of windows have one of 8.
+/// Latents beside queries of every kind, matrices of keys of every layout.
+inline void addLatentFamilies(std::vector<RandomFamily>* families) {
+  RandomLlama model;
+  model.architecture = "deepseek2";
+  model.n_layers = 3;
+  model.n_kv_heads = 1;
+  model.head_dim = 40;
+  model.rope_dims = 16;
+  model.latent_dim = 32;
+  model.value_dim = 20;
+  model.query_latent_dim = 48;
+  model.tied_output = false;
+  model.n_experts = 6;
+  model.shared_expert_ff = 40;
+  model.dense_layers = 1;
+  model.router_bias = true;
+  model.router_gain = 2;
+  model.expert_gating = 2;
+  model.expert_weights_norm = true;
+  model.expert_weights_scale = 2.5f;
+  families->push_back({"deepseek2", model});
+  model.query_latent_dim = 0;
+  model.router_bias = false;
+  model.router_gain = 3;
+  model.expert_gating = 0;
+  model.expert_weights_norm = false;
+  model.expert_weights_scale = 0;
+  model.shared_expert_ff = 80;
+  model.yarn_factor = 16;
+  model.yarn_original = 40;
+  model.yarn_log_multiplier = 0.0707f;
+  families->push_back({"deepseek2 of queries from inputs", model});
+  model.joined_latents = true;
+  model.shared_expert_ff = 0;
+  model.dense_layers = 0;
+  families->push_back({"deepseek2 of joined matrices", model});
+  model = RandomLlama();
+  model.architecture = "minicpm3";
+  model.n_layers = 3;
+  model.n_kv_heads = 4;
+  model.head_dim = 24;
+  model.rope_dims = 8;
+  model.latent_dim = 32;
+  model.query_latent_dim = 24;
+  model.joined_latents = true;
+  model.short_factors = {1, 1.2f, 2, 4};
+  model.long_factors = std::vector<float>(4, 30);
+  families->push_back({"minicpm3", model});
+}
+
+/// Granite to latents, most of five layers; those of windows have one of 8.
 inline std::vector<RandomFamily> randomFamilies() {
   std::vector<RandomFamily> families;
   const auto add = [&](const std::string& name, const std::string& architecture) {
@@ -233,6 +283,7 @@ inline std::vector<RandomFamily> randomFamilies() {
   addExpertFamilies(&families);
   addGemma4Families(&families);
   addStateFamilies(&families);
+  addLatentFamilies(&families);
   return families;
 }
 

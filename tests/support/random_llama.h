@@ -77,6 +77,14 @@ struct RandomLlama {
   bool shared_layers_have_keys = false;   ///< which mean nothing
   RandomState state;
   std::vector<int32_t> rope_sections;  ///< of qwen35
+  // Of latent attention: heads have head_dim values, of which rope_dims are rotated.
+  uint32_t latent_dim = 0;
+  uint32_t value_dim = 0;         ///< of a head; 0: the file does not say
+  uint32_t query_latent_dim = 0;  ///< 0: queries are made of the input
+  bool joined_latents = false;    ///< matrices of keys and values are one tensor
+  bool expert_weights_norm = false;
+  float expert_weights_scale = 0;
+  uint32_t expert_gating = 0;  ///< 0: the file does not say
   uint32_t seed = 1;
   uint32_t eos = 2;
   std::string chat_template;
@@ -170,6 +178,8 @@ struct RandomLlama {
         matrix(prefix + "shortconv.in_proj.weight", 3 * n_embd, n_embd, 1.5f);
         matrix(prefix + "shortconv.conv.weight", n_embd, 3, 1.0f);
         matrix(prefix + "shortconv.out_proj.weight", n_embd, n_embd, 1.0f);
+      } else if (latent_dim != 0) {
+        addLatents(&out, prefix, &random);
       } else if (fused) {
         matrix(prefix + "attn_qkv.weight", (n_heads + 2 * n_kv_heads) * head_dim, n_embd, 1.3f);
       } else if (!convolves) {
@@ -184,14 +194,14 @@ struct RandomLlama {
         }
       }
       if (!convolves) {
-        matrix(prefix + "attn_output.weight", n_embd, n_heads * head, 1.0f);
+        matrix(prefix + "attn_output.weight", n_embd,
+               n_heads * (latent_dim != 0 ? valueDim() : head), 1.0f);
       }
       if (state.heads != 0 && (state.beside || convolves)) {
-        addStateTensors(state, n_embd, &random,
-                        [&](const std::string& name, const std::vector<uint64_t>& dims,
-                            const std::vector<float>& values) {
-                          add(&out, prefix + name, dims, values);
-                        });
+        addStateTensors(
+            state, n_embd, &random,
+            [&](const std::string& name, const std::vector<uint64_t>& dims,
+                const std::vector<float>& values) { add(&out, prefix + name, dims, values); });
       }
       if (is({"mamba2"})) {
         continue;
@@ -249,6 +259,48 @@ struct RandomLlama {
     return slides(layer) && sliding_head_dim != 0 ? sliding_head_dim : head_dim;
   }
 
+  uint32_t valueDim() const { return value_dim != 0 ? value_dim : n_embd / n_heads; }
+
+  void addLatents(GgufWriter* out, const std::string& prefix, std::mt19937* random) const {
+    const auto tensor = [&](const std::string& name, const std::vector<uint64_t>& dims, float gain,
+                            uint32_t terms) {
+      std::normal_distribution<float> normal(0.0f, gain / std::sqrt(static_cast<float>(terms)));
+      uint64_t count = 1;
+      for (const uint64_t dim : dims) {
+        count *= dim;
+      }
+      std::vector<float> values(static_cast<size_t>(count));
+      for (float& value : values) {
+        value = normal(*random);
+      }
+      add(out, prefix + name, dims, values);
+    };
+    const auto norm = [&](const std::string& name, uint32_t size) {
+      std::uniform_real_distribution<float> around_one(0.7f, 1.3f);
+      std::vector<float> values(size);
+      for (float& value : values) {
+        value = around_one(*random);
+      }
+      add(out, prefix + name, {size}, values);
+    };
+    const uint32_t plain = head_dim - rope_dims;
+    if (query_latent_dim == 0) {
+      tensor("attn_q.weight", {n_embd, n_heads * head_dim}, 1.5f, n_embd);
+    } else {
+      tensor("attn_q_a.weight", {n_embd, query_latent_dim}, 1, n_embd);
+      norm("attn_q_a_norm.weight", query_latent_dim);
+      tensor("attn_q_b.weight", {query_latent_dim, n_heads * head_dim}, 1.5f, query_latent_dim);
+    }
+    tensor("attn_kv_a_mqa.weight", {n_embd, latent_dim + rope_dims}, 1.5f, n_embd);
+    norm("attn_kv_a_norm.weight", latent_dim);
+    if (joined_latents) {
+      tensor("attn_kv_b.weight", {latent_dim, n_heads * (plain + valueDim())}, 1.3f, latent_dim);
+    } else {
+      tensor("attn_k_b.weight", {plain, latent_dim, n_heads}, 1.5f, latent_dim);
+      tensor("attn_v_b.weight", {latent_dim, valueDim(), n_heads}, 1, latent_dim);
+    }
+  }
+
   void addExperts(GgufWriter* out, const std::string& prefix, std::mt19937* random) const {
     const auto tensor = [&](const std::string& name, const std::vector<uint64_t>& dims,
                             float deviation) {
@@ -282,7 +334,7 @@ struct RandomLlama {
 
   /// Before what the architecture multiplies embeddings by.
   float embeddingDeviation() const {
-    if (embedding_scale != 0 || is({"minicpm"})) {
+    if (embedding_scale != 0 || is({"minicpm", "minicpm3"})) {
       return 1 / (embedding_scale != 0 ? embedding_scale : 12.0f);
     }
     return is({"gemma2", "gemma4"}) ? 1 / std::sqrt(static_cast<float>(n_embd)) : 1.0f;
@@ -301,7 +353,8 @@ struct RandomLlama {
     count("block_count", n_layers + state.extra_layers);
     count("embedding_length", n_embd);
     if (n_ff_by_layer.empty()) {
-      const bool of_experts = is({"granitemoe", "olmoe"}) || (n_experts != 0 && is({"granitehybrid"}));
+      const bool of_experts =
+          is({"granitemoe", "olmoe"}) || (n_experts != 0 && is({"granitehybrid"}));
       count("feed_forward_length", says_n_ff != 0 ? says_n_ff : of_experts ? expert_ff : n_ff);
     } else {
       out->addInt32s(architecture + ".feed_forward_length",
@@ -337,8 +390,10 @@ struct RandomLlama {
       count("ssm.state_size", 256);
       count("ssm.time_step_rank", 128);
     }
-    if (!is({"lfm2", "lfm2moe", "exaone4", "olmo2",
-             "olmoe", "mamba2"})) {  // their heads are as wide as the model
+    if (latent_dim != 0) {
+      addLatentKeys(out);
+    } else if (!is({"lfm2", "lfm2moe", "exaone4", "olmo2", "olmoe",
+                    "mamba2"})) {  // their heads are as wide as the model
       count("attention.key_length", head_dim);
       count("attention.value_length", head_dim);
     }
@@ -383,6 +438,24 @@ struct RandomLlama {
     real("attention.temperature_scale", temperature_scale);
   }
 
+  void addLatentKeys(GgufWriter* out) const {
+    const std::string of = architecture + ".attention.";
+    // Of the memory as one head, where heads have names of their own.
+    const std::string own = joined_latents ? "" : "_mla";
+    if (!joined_latents) {
+      out->addUint32(of + "key_length", latent_dim + rope_dims);
+      out->addUint32(of + "value_length", latent_dim);
+    }
+    out->addUint32(of + "key_length" + own, head_dim);
+    if (value_dim != 0) {
+      out->addUint32(of + "value_length" + own, value_dim);
+    }
+    out->addUint32(of + "kv_lora_rank", latent_dim);
+    if (query_latent_dim != 0) {
+      out->addUint32(of + "q_lora_rank", query_latent_dim);
+    }
+  }
+
   void addExpertKeys(GgufWriter* out) const {
     if (n_experts == 0) {
       return;
@@ -390,14 +463,23 @@ struct RandomLlama {
     const std::string of = architecture + ".";
     out->addUint32(of + "expert_count", n_experts);
     out->addUint32(of + "expert_used_count", experts_used);
-    if (is({"lfm2moe", "qwen3moe"})) {
+    if (is({"deepseek2"})) {
+      out->addUint32(of + "leading_dense_block_count", dense_layers);
+      out->addBool(of + "expert_weights_norm", expert_weights_norm);
+      out->addFloat32(of + "expert_weights_scale", expert_weights_scale);
+      out->addUint32(of + "expert_shared_count", shared_expert_ff / expert_ff);
+      if (expert_gating != 0) {
+        out->addUint32(of + "expert_gating_func", expert_gating);
+      }
+    }
+    if (is({"lfm2moe", "qwen3moe", "deepseek2"})) {
       out->addUint32(of + "expert_feed_forward_length", expert_ff);
     }
     if (is({"lfm2moe"})) {
       out->addUint32(of + "expert_gating_func", 2);
       out->addUint32(of + "leading_dense_block_count", dense_layers);
     }
-    if (shared_expert_ff != 0) {
+    if (shared_expert_ff != 0 && !is({"deepseek2"})) {
       out->addUint32(of + "expert_shared_feed_forward_length", shared_expert_ff);
     }
   }

@@ -19,8 +19,8 @@ struct RandomState {
   bool delta = false;   ///< the gated delta rule; else Mamba-2
   bool beside = false;  ///< in every layer, beside attention
   bool normed = true;
-  bool has_bias = true;     ///< of the convolution; Mamba-2
-  uint32_t interval = 0;    ///< every so manieth layer attends; 0: the file does not say
+  bool has_bias = true;       ///< of the convolution; Mamba-2
+  uint32_t interval = 0;      ///< every so manieth layer attends; 0: the file does not say
   uint32_t extra_layers = 0;  ///< behind the others, not run
   /// 1: the layer keeps a state; a list in the file instead of the interval.
   std::vector<uint32_t> by_layer = {};

@@ -37,6 +37,7 @@ struct Options {
   uint32_t chunk = 0;
   uint32_t repeat = 5;
   uint32_t candidate = 0;
+  uint32_t simd = UINT32_MAX;
 };
 
 struct Group {
@@ -117,6 +118,7 @@ class Runner {
     options.log = {printLog, nullptr};
     options.allocator = &defaultAllocator();
     options.timeout_ms = 600000;
+    options.cpu_simd_level = given.simd;
     Status status;
     if (given.device == "cpu") {
 #ifdef ORIEL_CPU_SIMD
@@ -289,6 +291,7 @@ int main(int argc, char** argv) {
   app.add_option("--only", options.only, "One kind");
   app.add_option("--candidate", options.candidate,
                  "Multiply matrices in the N-th way that doctor lists, from 1; 0: as chosen");
+  app.add_option("--simd", options.simd, "Instructions of the CPU, from 0; unset: the best");
   CLI11_PARSE(app, argc, argv);
   return oriel::profile(options);
 }

@@ -462,7 +462,7 @@ TEST(Architectures, what_is_missing_for_others_is_named) {
   const std::vector<std::pair<std::string, std::string>> needs = {
       {"ernie4_5-moe", "mixture of experts"},
       {"nobodymoe", "mixture of experts"},
-      {"deepseek2", "latent attention"},
+      {"plm", "latent attention"},
       {"nemotron_h", "state-space"},
       {"qwen2vl", "images"},
       {"bert", "encoder"},

@@ -66,7 +66,8 @@ TEST(Calibration, what_no_measurement_can_give_is_refused) {
   double oriel_calibration::*const constants[] = {
       &oriel_calibration::forget_scale, &oriel_calibration::forget_power,
       &oriel_calibration::keys_int8,    &oriel_calibration::keys_int4,
-      &oriel_calibration::values_int8,  &oriel_calibration::values_int4};
+      &oriel_calibration::values_int8,  &oriel_calibration::values_int4,
+      &oriel_calibration::state_f16,    &oriel_calibration::state_int8};
   for (const auto constant : constants) {
     for (const double value : {-1e-9, std::numeric_limits<double>::infinity(),
                                std::numeric_limits<double>::quiet_NaN()}) {

@@ -101,6 +101,14 @@ TEST(CalibrationFile, numbers_are_what_they_say) {
   EXPECT_EQ(CalibrationFault::kNone, readText(withConstant("null")).fault);
 }
 
+TEST(CalibrationFile, what_formats_of_states_cost_is_read_where_it_is_there) {
+  EXPECT_EQ(0, readText(withConstant("2")).file->constants.state_f16);
+  const ReadBack got = readText(withConstant(R"(2, "state_f16": 0.25, "state_int8": 0.5)"));
+  ASSERT_EQ(CalibrationFault::kNone, got.fault);
+  EXPECT_EQ(0.25, got.file->constants.state_f16);
+  EXPECT_EQ(0.5, got.file->constants.state_int8);
+}
+
 TEST(CalibrationFile, what_is_not_known_is_skipped) {
   const std::string known = withConstant("2");
   for (const std::string unknown :

@@ -61,8 +61,8 @@ INSTANTIATE_TEST_SUITE_P(Models, Float64,
                          caseName);
 
 TEST(Float64States, equal_the_other_implementation) {
-  for (const std::string name :
-       {"qwen35", "qwen35-128", "qwen35-nextn", "granitehybrid", "granitehybrid-moe", "falcon-h1"}) {
+  for (const std::string name : {"qwen35", "qwen35-128", "qwen35-nextn", "granitehybrid",
+                                 "granitehybrid-moe", "falcon-h1"}) {
     ORIEL_NEED_DATA(model, "models/" + name + ".gguf");
     ORIEL_NEED_DATA(golden, "logits/" + name + ".json");
     for (const nlohmann::json& prompt : readJson(golden)["prompts"]) {

@@ -26,6 +26,7 @@
 #include "support/ledger.h"
 #include "support/model_mutants.h"
 #include "support/owners.h"
+#include "support/random_families.h"
 
 namespace oriel::test {
 namespace {
@@ -167,6 +168,11 @@ TEST_F(HostileModels, a_mutant_is_used_or_refused_in_one_line) {
     sound.push_back(takeApart(readFile(dataModel(name + std::string(".gguf")))));
   }
   sound.push_back(takeApart(readFile(ORIEL_SOURCE_DIR "/models/oriel-tiny/oriel-tiny-q4_0.gguf")));
+  for (const RandomFamily& family : randomFamilies()) {
+    if (family.model.state.heads != 0) {
+      sound.push_back(family.model.writer());
+    }
+  }
   const uint64_t seed = numberIn("ORIEL_SEED", 1);
   const uint64_t first = numberIn("ORIEL_FIRST", 0);
   const uint64_t count = numberIn("ORIEL_MUTANTS", 200);

@@ -108,6 +108,10 @@ TEST(KnownShapes, bytes_per_token_and_states_of_hybrids_are_those_published) {
 TEST(KnownShapes, latent_caches_take_one_vector_a_token) {
   EXPECT_EQ(70272u, growthOf("deepseek-v3", kF16));
   EXPECT_EQ(35712u, growthOf("minicpm3-4b", kF16));
+  EXPECT_EQ(31104u, growthOf("deepseek-v2-lite", kF16));
+  // A scale of two bytes for every 32 values.
+  EXPECT_EQ(27u * (576 + 36), growthOf("deepseek-v2-lite", kK8V8));
+  EXPECT_EQ(27u * (288 + 36), growthOf("deepseek-v2-lite", kK4V4));
 }
 
 TEST(KnownShapes, local_layers_stop_growing_at_their_window) {
@@ -164,50 +168,32 @@ TEST(KnownShapes, parameters_are_those_published) {
     const char* name;
     uint64_t parameters;
   } rows[] = {
-      {"gpt2-124m", 124439808},
-      {"gpt2-xl", 1557611200},
-      {"llama-2-7b", 6738415616},
-      {"llama-2-70b", 68976648192},
-      {"llama-3-70b", 70553706496},
-      {"llama-3-8b", 8030261248},
-      {"mistral-7b", 7241732096},
-      {"llama-3.2-1b", 1235814400},
-      {"llama-3.2-3b", 3212749824},
-      {"qwen2.5-0.5b", 494032768},
-      {"qwen2.5-1.5b", 1543714304},
-      {"qwen2.5-7b", 7615616512},
-      {"qwen3-0.6b", 596049920},
-      {"qwen3-1.7b", 1720574976},
-      {"qwen3-4b", 4022468096},
-      {"smollm2-135m", 134515008},
-      {"smollm2-360m", 361821120},
-      {"smollm2-1.7b", 1711376384},
-      {"tinyllama-1.1b", 1100048384},
-      {"phi-3.5-mini", 3821079552},
-      {"falcon-180b", 179522565120},
-      {"gemma-2-2b", 2614341888},
-      {"gemma-3-270m", 268098176},
-      {"gemma-3-1b", 999885952},
-      {"gemma-3-4b", 3880263168},
-      {"llama-3.1-8b", 8030261248},
-      {"lfm2-8b-a1b", 8339929856},
-      {"olmoe-1b-7b", 6919161856},
-      {"granite-3.1-1b-a400m", 1334628352},
-      {"qwen3-30b-a3b", 30532122624},
-      {"lfm2-350m", 354483968},
-      {"lfm2-1.2b", 1170340608},
-      {"ernie-4.5-0.3b", 360748032},
-      {"hunyuan-0.5b", 539010048},
-      {"exaone-4-1.2b", 1279391488},
-      {"olmo-2-1b", 1484916736},
-      {"qwen3-8b", 8190735360},
-      {"smollm3-3b", 3075098624},
-      {"phi-4-mini", 3836021760},
+      {"gpt2-124m", 124439808},        {"deepseek-v2-lite", 15706484224},
+      {"gpt2-xl", 1557611200},         {"llama-2-7b", 6738415616},
+      {"llama-2-70b", 68976648192},    {"llama-3-70b", 70553706496},
+      {"llama-3-8b", 8030261248},      {"mistral-7b", 7241732096},
+      {"llama-3.2-1b", 1235814400},    {"llama-3.2-3b", 3212749824},
+      {"qwen2.5-0.5b", 494032768},     {"qwen2.5-1.5b", 1543714304},
+      {"qwen2.5-7b", 7615616512},      {"qwen3-0.6b", 596049920},
+      {"qwen3-1.7b", 1720574976},      {"qwen3-4b", 4022468096},
+      {"smollm2-135m", 134515008},     {"smollm2-360m", 361821120},
+      {"smollm2-1.7b", 1711376384},    {"tinyllama-1.1b", 1100048384},
+      {"phi-3.5-mini", 3821079552},    {"falcon-180b", 179522565120},
+      {"gemma-2-2b", 2614341888},      {"gemma-3-270m", 268098176},
+      {"gemma-3-1b", 999885952},       {"gemma-3-4b", 3880263168},
+      {"llama-3.1-8b", 8030261248},    {"lfm2-8b-a1b", 8339929856},
+      {"olmoe-1b-7b", 6919161856},     {"granite-3.1-1b-a400m", 1334628352},
+      {"qwen3-30b-a3b", 30532122624},  {"lfm2-350m", 354483968},
+      {"lfm2-1.2b", 1170340608},       {"ernie-4.5-0.3b", 360748032},
+      {"hunyuan-0.5b", 539010048},     {"exaone-4-1.2b", 1279391488},
+      {"olmo-2-1b", 1484916736},       {"qwen3-8b", 8190735360},
+      {"smollm3-3b", 3075098624},      {"phi-4-mini", 3836021760},
       {"mistral-7b-v0.3", 7248023552},
   };
   for (const auto& row : rows) {
     EXPECT_EQ(row.parameters, shapeParameters(shapeOf(row.name))) << row.name;
   }
+  EXPECT_NEAR(4.07e9, static_cast<double>(shapeParameters(shapeOf("minicpm3-4b"))), 0.005e9);
   EXPECT_NEAR(175e9, static_cast<double>(shapeParameters(shapeOf("gpt3-175b"))), 0.5e9);
   // Half of it is the table of the layers' inputs, of which a token needs a row.
   const uint64_t gemma = shapeParameters(shapeOf("gemma-4-e2b"));

@@ -285,6 +285,7 @@ TEST(Memories, one_of_another_shape_cannot_be_read) {
       [](LayerKind* k) { k->n_kv_heads = 4; },
       [](LayerKind* k) { k->head_dim = 16; },
       [](LayerKind* k) { k->latent_dim = 16; },
+      [](LayerKind* k) { k->rope_dim = 16; },
       [](LayerKind* k) { k->state_words = 16; }};
   for (size_t i = 0; i < changes.size(); ++i) {
     SCOPED_TRACE(i);

@@ -155,7 +155,8 @@ TEST(Memory, a_latent_is_one_vector_of_a_token) {
   model.n_heads = model.n_kv_heads = 16;
   model.head_dim = 64;
   makeLayersAlike(&model);
-  model.kinds[0].latent_dim = 288;
+  model.kinds[0].latent_dim = 256;
+  model.kinds[0].rope_dim = 32;
   uint32_t found = 0;
   forEachMemory(model, {0, 0, 4, 100, 107}, CacheFormats(), [&](const Memory& memory) {
     ++found;
@@ -165,6 +166,10 @@ TEST(Memory, a_latent_is_one_vector_of_a_token) {
   });
   EXPECT_EQ(2u, found);
   EXPECT_EQ(2u * 2 * 288, memoryGrowth(model, CacheFormats()).per_token);
+  CacheFormats formats;
+  formats.k = KvFormat::kInt8;
+  formats.v = KvFormat::kInt4;
+  EXPECT_EQ(2u * (288 + 2 * 9), memoryGrowth(model, formats).per_token) << "keys' format counts";
 }
 
 TEST(Memory, what_grows_with_tokens_is_told_from_what_does_not) {

@@ -152,6 +152,14 @@ typedef enum oriel_kv_format {
   ORIEL_KV_INT4 = 3  /* 4.5 bits */
 } oriel_kv_format;
 
+/* How the states of recurrent layers are stored, between one step and the next. */
+typedef enum oriel_state_format {
+  ORIEL_STATE_AUTO = 0,
+  ORIEL_STATE_F32 = 1,
+  ORIEL_STATE_F16 = 2, /* 16 bits a value */
+  ORIEL_STATE_INT8 = 3 /* 8 bits a value, and an f16 scale for each 32 */
+} oriel_state_format;
+
 /* Which weights stay in the model's file and are read when tokens need them. The results are the same to the bit. */
 typedef enum oriel_on_file {
   /* Tables of which a token needs one row (Gemma 4's per-layer embeddings). Experts, too, where the model does not
@@ -250,6 +258,9 @@ typedef struct oriel_options {
    * itself (oriel_plan.state_bytes / state_slots). 0: chosen, up to 4 where they take little beside the window.
    * UINT32_MAX: none. At most 32. Other models have no use for any, and no number changes a byte of theirs. */
   uint32_t checkpoints;
+  /* Models without recurrent layers do without. ORIEL_STATE_AUTO: f32, or f16 where the bytes that it saves lengthen
+   * the window by more than its quantisation error is expected to cost. int8 is only used where it is asked for. */
+  oriel_state_format state_format;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -489,8 +500,8 @@ ORIEL_API oriel_status oriel_session_get_turns(const oriel_session *session, uin
 
 /* The numbers of tokens, ascending, whose state is kept: where oriel_session_rewind leads without reading anything
  * again, as long as the window has not left them behind. None in models that keep no state. */
-ORIEL_API oriel_status oriel_session_get_checkpoints(const oriel_session *session, uint64_t *positions, size_t capacity,
-                                                     size_t *needed);
+ORIEL_API oriel_status oriel_session_get_checkpoints(const oriel_session *session, uint64_t *positions,
+                                                     size_t capacity, size_t *needed);
 
 /* The ids of the tokens from number `first` on that the session's memory holds, as far as they follow each other:
  * from below oriel_view.sinks_used up to that number (or to oriel_stats.position if nothing behind it is gone), from
@@ -618,6 +629,7 @@ typedef struct oriel_plan {
   uint64_t state_bytes;
   uint32_t state_slots;
   uint32_t checkpoints;
+  oriel_state_format state_format; /* ORIEL_STATE_AUTO: no layer has a state */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there

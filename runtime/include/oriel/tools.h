@@ -53,6 +53,9 @@ struct oriel_calibration {
    * options that ask for them get them. 0: 0.1 nats, which is one token in seven or eight chosen
    * differently. */
   double kl_limit;
+  /* Mean KL divergence from states in f32 with the states of all recurrent layers in this format. */
+  double state_f16;
+  double state_int8;
 };
 
 /* ---- Speed ----------------------------------------------------------------------------------- */

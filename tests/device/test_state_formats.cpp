@@ -1,0 +1,116 @@
+// Recurrent states in fewer bytes: what is planned, what it costs, and that sessions of one format stay among
+// themselves. That kernels round as they are to, tests/golden/test_kernels_state.cpp shows.
+#include <gtest/gtest.h>
+
+#include "support/api.h"
+#include "support/distances.h"
+#include "support/files.h"
+#include "support/random_families.h"
+
+namespace oriel::test {
+namespace {
+
+oriel_options stateOptions(oriel_state_format format, CapturedLog* log = nullptr) {
+  oriel_options options = makeOptions(log);
+  options.memory_bytes = 64u << 20;
+  options.window_tokens = 24;
+  options.chunk_tokens = 8;
+  options.k_format = options.v_format = ORIEL_KV_F16;
+  options.state_format = format;
+  options.checkpoints = UINT32_MAX;
+  return options;
+}
+
+RandomLlama familyOf(const std::string& name) {
+  for (const RandomFamily& family : randomFamilies()) {
+    if (family.name == name) {
+      return family.model;
+    }
+  }
+  ADD_FAILURE() << name;
+  return RandomLlama();
+}
+
+/// Of all versions of all states: what one format takes more than another.
+uint64_t savedBytes(const RandomLlama& model, uint32_t layers, uint32_t versions) {
+  return uint64_t{layers} * versions * model.state.values() * model.state.key_dim * 2;
+}
+
+TEST(StateFormats, fewer_bytes_cost_a_little_and_save_what_they_are_to) {
+  struct Case {
+    const char* family;
+    uint32_t layers;  ///< that keep a state
+  };
+  for (const Case& c : {Case{"qwen35", 6}, Case{"granitehybrid", 3}, Case{"mamba2", 4}}) {
+    SCOPED_TRACE(c.family);
+    const RandomLlama model = familyOf(c.family);
+    const TemporaryModel file(model);
+    const std::vector<int32_t> ids = someIds(60, static_cast<int32_t>(model.n_vocab));
+    const Loaded exact = load(file.path(), stateOptions(ORIEL_STATE_F32));
+    const oriel_plan plan = planOf(exact);
+    EXPECT_EQ(ORIEL_STATE_F32, plan.state_format);
+    const auto want = evaluate(exact, ids);
+    double before = 0;
+    for (const oriel_state_format format : {ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
+      SCOPED_TRACE(format);
+      const Loaded rounded = load(file.path(), stateOptions(format));
+      const oriel_plan smaller = planOf(rounded);
+      EXPECT_EQ(format, smaller.state_format);
+      if (format == ORIEL_STATE_F16) {
+        const uint64_t saved = savedBytes(model, c.layers, 2);
+        EXPECT_GE(plan.kv_bytes - smaller.kv_bytes, saved);
+        EXPECT_LE(plan.kv_bytes - smaller.kv_bytes, saved * 11 / 10 + 4096) << "but for alignment";
+      }
+      const auto got = evaluate(rounded, ids);
+      double total = 0;
+      for (size_t t = 0; t < ids.size(); ++t) {
+        total += relativeL2(got[t], want[t]) / static_cast<double>(ids.size());
+      }
+      EXPECT_GT(total, 1e-6) << "is the format used at all?";
+      EXPECT_GT(total, 2 * before) << "fewer bits must cost more";
+      EXPECT_LT(total, format == ORIEL_STATE_F16 ? 0.01 : 0.1);
+      before = total;
+    }
+  }
+}
+
+TEST(StateFormats, models_without_states_do_without_a_format) {
+  const std::string path = ORIEL_TEST_DATA "/models/llama-q8_0.gguf";
+  const std::vector<int32_t> ids = someIds(20, 384);
+  const Loaded plain = load(path, stateOptions(ORIEL_STATE_AUTO));
+  const Loaded asked = load(path, stateOptions(ORIEL_STATE_INT8));
+  EXPECT_EQ(ORIEL_STATE_AUTO, planOf(asked).state_format);
+  EXPECT_EQ(planOf(plain).total_bytes, planOf(asked).total_bytes);
+  EXPECT_EQ(evaluate(plain, ids), evaluate(asked, ids));
+  CapturedLog log;
+  oriel_options options = stateOptions(static_cast<oriel_state_format>(4), &log);
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(path.c_str(), &options, &model));
+  EXPECT_TRUE(log.says("f32, f16 or int8"));
+}
+
+TEST(StateFormats, a_snapshot_is_for_sessions_of_its_format) {
+  const TemporaryModel file(familyOf("qwen35"));
+  const std::vector<int32_t> ids = someIds(40, 200);
+  for (const oriel_state_format format : {ORIEL_STATE_F32, ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
+    const Loaded loaded = load(file.path(), stateOptions(format));
+    ASSERT_EQ(ORIEL_OK, oriel_session_append(loaded.session.get(), ids.data(), ids.size()));
+    size_t bytes = 0;
+    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &bytes);
+    std::vector<uint8_t> snapshot(bytes);
+    ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded.session.get(), snapshot.data(), bytes, &bytes));
+    const std::vector<int32_t> next = greedy(loaded, 20);
+    for (const oriel_state_format other : {ORIEL_STATE_F32, ORIEL_STATE_F16, ORIEL_STATE_INT8}) {
+      const Loaded fresh = load(file.path(), stateOptions(other));
+      EXPECT_EQ(other == format ? ORIEL_OK : ORIEL_ERROR_FORMAT,
+                oriel_session_restore(fresh.session.get(), snapshot.data(), bytes))
+          << format << " into " << other;
+      if (other == format) {
+        EXPECT_EQ(next, greedy(fresh, 20));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace oriel::test

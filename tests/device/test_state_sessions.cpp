@@ -1,0 +1,205 @@
+// What sessions promise, of models whose layers keep states: going back through checkpoints, snapshots without them,
+// and forgetting. tests/unit/test_checkpoints.cpp has every history; here are the kernels' own bits.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "support/against_float64.h"
+#include "support/files.h"
+#include "support/random_families.h"
+#include "support/sessions.h"
+
+namespace oriel::test {
+namespace {
+
+/// Each rule, in turn with attention, beside it and alone; and the golden file of the first.
+class StateSessions : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    for (const RandomFamily& family : randomFamilies()) {
+      if (family.name == GetParam()) {
+        file_ = std::make_unique<TemporaryModel>(family.model);
+      }
+    }
+    path_ = file_ != nullptr ? file_->path() : dataFile(GetParam());
+    ORIEL_SKIP_WITHOUT(!path_.empty(), GetParam());
+  }
+
+  static oriel_options optionsOf(uint32_t checkpoints, uint32_t window = 400) {
+    oriel_options options = windowOptions(4, window, 8);
+    options.checkpoints = checkpoints == 0 ? UINT32_MAX : checkpoints;
+    return options;
+  }
+  Loaded fresh(uint32_t checkpoints, uint32_t window = 400, bool forgets = false) const {
+    const oriel_options options = optionsOf(checkpoints, window);
+    Loaded loaded;
+    oriel_model* model = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_model_load(path_.c_str(), &options, &model));
+    loaded.model.reset(model);
+    oriel_chat_options chat = {};
+    chat.struct_size = sizeof(chat);
+    chat.chat_template = "plain";
+    oriel_session_options session_options = {};
+    session_options.struct_size = sizeof(session_options);
+    session_options.chat = &chat;
+    session_options.forget_evicted = forgets ? 1 : 0;
+    oriel_session* session = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_session_create(model, &session_options, &session));
+    loaded.session.reset(session);
+    return loaded;
+  }
+  static std::vector<int32_t> ids(size_t count) { return someIds(count, 250); }
+  static oriel_status rewind(const Loaded& loaded, uint64_t position) {
+    return oriel_session_rewind(loaded.session.get(), position);
+  }
+  static void turn(const Loaded& loaded, const std::string& text, uint32_t tokens = 6) {
+    ASSERT_EQ(ORIEL_OK, add(loaded, "user", text));
+    oriel_generate_options options = greedyOptions(tokens);
+    options.ignore_stop = 1;
+    ASSERT_EQ(ORIEL_OK,
+              oriel_chat_reply(loaded.session.get(), &options, nullptr, nullptr, nullptr));
+  }
+  static std::vector<uint64_t> checkpoints(const Loaded& loaded) {
+    std::vector<uint64_t> positions(32);
+    size_t count = 0;
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_checkpoints(loaded.session.get(), positions.data(),
+                                                      positions.size(), &count));
+    positions.resize(count);
+    return positions;
+  }
+  static std::vector<int32_t> held(const Loaded& loaded, uint64_t first) {
+    std::vector<int32_t> tokens(1000);
+    size_t count = 0;
+    EXPECT_EQ(ORIEL_OK, oriel_session_get_tokens(loaded.session.get(), first, tokens.data(),
+                                                 tokens.size(), &count));
+    tokens.resize(count);
+    return tokens;
+  }
+
+  std::unique_ptr<TemporaryModel> file_;
+  std::string path_;
+};
+
+std::vector<int32_t> head(const std::vector<int32_t>& all, size_t count) {
+  return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)};
+}
+
+TEST_P(StateSessions, take_their_checkpoints_bytes_and_no_others) {
+  const oriel_plan none = planOf(fresh(0));
+  const oriel_plan three = planOf(fresh(3));
+  EXPECT_EQ(2u, none.state_slots);
+  EXPECT_EQ(0u, none.checkpoints);
+  EXPECT_EQ(5u, three.state_slots);
+  EXPECT_EQ(3u, three.checkpoints);
+  EXPECT_EQ(5 * none.state_bytes, 2 * three.state_bytes);
+  // Memories begin on 256 bytes.
+  EXPECT_NEAR(static_cast<double>(three.state_bytes - none.state_bytes),
+              static_cast<double>(three.kv_bytes - none.kv_bytes), 64 * 256 + 4096);
+  EXPECT_EQ(none.activation_bytes, three.activation_bytes);
+  EXPECT_EQ(none.host_bytes, three.host_bytes);
+}
+
+TEST_P(StateSessions, that_went_back_are_those_that_were_never_further_to_the_bit) {
+  const std::vector<int32_t> all = ids(61);
+  for (const uint32_t count : {0u, 2u}) {
+    for (const uint32_t position : {1u, 8u, 30u, 56u, 57u}) {
+      SCOPED_TRACE(std::to_string(count) + " checkpoints, back to " + std::to_string(position));
+      const Loaded loaded = fresh(count);
+      ASSERT_EQ(ORIEL_OK, append(loaded, all));
+      ASSERT_EQ(ORIEL_OK, rewind(loaded, position));
+      const Loaded other = fresh(count);
+      ASSERT_EQ(ORIEL_OK, append(other, head(all, position)));
+      for (const Loaded* one : {&loaded, &other}) {
+        ASSERT_EQ(ORIEL_OK, append(*one, {5, 6, 7}));
+      }
+      EXPECT_EQ(logitsOf(other), logitsOf(loaded));
+      EXPECT_EQ(greedy(other, 12), greedy(loaded, 12));
+      EXPECT_EQ(logitsOf(other), logitsOf(loaded));
+    }
+  }
+}
+
+TEST_P(StateSessions, edit_the_last_turn_by_reading_that_turn_alone) {
+  const Loaded loaded = fresh(2);
+  turn(loaded, "What is the name of the big dog in the house?");
+  turn(loaded, "And of the cat?");
+  size_t count = 0;
+  uint64_t starts[8] = {};
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_turns(loaded.session.get(), starts, 8, &count));
+  ASSERT_EQ(2u, count);
+  ASSERT_EQ(2u, checkpoints(loaded).size()) << "where the message and its reply begin";
+  ASSERT_EQ(ORIEL_OK, rewind(loaded, checkpoints(loaded)[1]));
+  EXPECT_EQ(0u, statsOf(loaded).tokens_read_again);
+  ASSERT_EQ(ORIEL_OK, rewind(loaded, starts[1]));
+  EXPECT_EQ(starts[1] - checkpoints(loaded)[0], statsOf(loaded).tokens_read_again);
+  turn(loaded, "Who lives there?");
+
+  const Loaded other = fresh(2);
+  turn(other, "What is the name of the big dog in the house?");
+  turn(other, "Who lives there?");
+  EXPECT_LT(relativeL2(logitsOf(loaded), logitsOf(other)), 1e-3);
+}
+
+TEST_P(StateSessions, go_on_from_a_snapshot_to_the_bit_with_any_number_of_checkpoints) {
+  const auto save = [](const Loaded& loaded) {
+    size_t needed = 0;
+    (void)oriel_session_save(loaded.session.get(), nullptr, 0, &needed);
+    std::vector<uint8_t> bytes(needed);
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_save(loaded.session.get(), bytes.data(), bytes.size(), &needed));
+    return bytes;
+  };
+  const Loaded loaded = fresh(3, 60);
+  for (const char* text : {"One.", "Two and three.", "Four and five."}) {
+    turn(loaded, text);
+  }
+  const std::vector<uint8_t> snapshot = save(loaded);
+  const Loaded other = fresh(0, 60);
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_restore(other.session.get(), snapshot.data(), snapshot.size()));
+  EXPECT_EQ(snapshot, save(other));
+  for (const Loaded* one : {&loaded, &other}) {
+    turn(*one, "Six.");
+  }
+  EXPECT_EQ(logitsOf(loaded), logitsOf(other));
+  EXPECT_EQ(save(loaded), save(other));
+}
+
+TEST_P(StateSessions, that_forget_are_those_of_the_sinks_and_of_what_is_seen) {
+  double distance[2] = {};
+  for (const bool forgets : {false, true}) {
+    const Loaded loaded = fresh(1, 90, forgets);
+    for (const char* text : {"A dog.", "The cat in a hat.", "Houses.", "I am at home.", "Who?",
+                             "Is it so?", "A cat and a dog."}) {
+      turn(loaded, text, 3);
+    }
+    oriel_view view = {};
+    view.struct_size = sizeof(view);
+    ASSERT_EQ(ORIEL_OK, oriel_session_get_view(loaded.session.get(), &view));
+    ASSERT_GT(view.first_visible, 30u) << "else nothing was forgotten";
+    EXPECT_EQ(forgets, statsOf(loaded).tokens_read_again != 0);
+    std::vector<int32_t> seen = head(held(loaded, 0), view.sinks_used);
+    const std::vector<int32_t> rest = held(loaded, view.first_visible);
+    seen.insert(seen.end(), rest.begin(), rest.end());
+    const Loaded other = fresh(0);
+    ASSERT_EQ(ORIEL_OK, append(other, seen));
+    distance[forgets] = relativeL2(logitsOf(loaded), logitsOf(other));
+  }
+  EXPECT_LT(distance[1], 5e-3);
+  EXPECT_GT(distance[0], 4 * distance[1]) << "a trace of what was evicted";
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, StateSessions,
+                         testing::Values("qwen35", "granitehybrid", "falcon-h1", "mamba2",
+                                         "models/qwen35.gguf"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           std::string name = info.param;
+                           for (char& c : name) {
+                             c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace oriel::test
