@@ -86,9 +86,13 @@ constexpr uint32_t attentionSharedBytes(AttentionShape shape, uint32_t lane_octe
 }
 static_assert(attentionSharedBytes(kGpuAttention, 2) <= 16384, "attention's scores and totals");
 static_assert(attentionSharedBytes(kSoftwareAttention, 8) <= 16384, "likewise");
-// Of latents.
-static_assert(attentionSharedBytes(kGpuAttention, 3) <= 16384, "likewise");
-static_assert(attentionSharedBytes(kSoftwareAttention, 10) <= 16384, "likewise");
+/// A latent and its key are longer than any head: octets of a lane at least, and lanes that hold them together at most.
+constexpr uint32_t kGpuLatentOctets = 2;
+constexpr uint32_t kGpuLatentPieces = 40;
+constexpr uint32_t kMostLatentOctets = (kMaxLatentDim + kMaxLatentRopeDim) / 8;
+static_assert(kMostLatentOctets <= kGpuLatentOctets * kGpuLatentPieces, "two octets a lane");
+static_assert(attentionSharedBytes(kSoftwareAttention, 12) <= 16384, "likewise");
+static_assert(kMostLatentOctets <= 12 * kSoftwareAttention.lanes, "twelve octets a lane");
 
 /// How state_scan divides its work: see shaders/state_scan.comp.
 struct ScanShape {
@@ -199,15 +203,30 @@ void divideMatrices(const MatmulPush& push, uint32_t tokens, const DeviceCaps& c
   divideRows(push.rows, down * own_rows * matrix.m, kernel);
 }
 
-void divideAttention(const AttentionPush& push, uint32_t tokens, const DeviceCaps& caps,
-                     Kernel* kernel) {
+// Octets of a key that a lane holds.
+uint32_t laneOctets(uint32_t head_dim, const AttentionShape& shape) {
+  const uint32_t octets = workgroups(head_dim, 8);
+  const uint32_t most_pieces = shape.most_pieces * (head_dim > kNarrowHead ? 2 : 1);
+  return std::min(octets, std::max(shape.lane_octets, workgroups(octets, most_pieces)));
+}
+
+// Likewise of a latent and its key. Groups of values with one scale are whole lanes', or lanes' are whole groups.
+uint32_t latentLaneOctets(uint32_t cols, const DeviceCaps& caps) {
+  const uint32_t octets = workgroups(cols, 8);
+  constexpr uint32_t kPerRow = kSoftwareAttention.lanes;
+  const uint32_t wanted =
+      caps.isSoftware()
+          ? std::max(kSoftwareAttention.lane_octets,
+                     static_cast<uint32_t>(alignUp(workgroups(octets, kPerRow), kKvGroup / 8)))
+          : kGpuLatentOctets;
+  return std::min(octets, wanted);
+}
+
+void divideAttention(const AttentionPush& push, uint32_t lane_octets, uint32_t tokens,
+                     const DeviceCaps& caps, Kernel* kernel) {
   const uint32_t heads = push.n_heads / push.n_kv_heads;
   const bool split = push.splits > 1;
-  const uint32_t octets = workgroups(push.head_dim, 8);
   const AttentionShape shape = caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
-  const uint32_t most_pieces = shape.most_pieces * (push.head_dim > kNarrowHead ? 2 : 1);
-  const uint32_t lane_octets = std::min(
-      octets, std::max(shape.lane_octets, workgroups(octets, std::min(most_pieces, shape.lanes))));
   const uint32_t row = split ? heads : heads * tokens;  // queries that may share a workgroup
   const uint32_t tiles = workgroups(row, shape.queries);
   kernel->constants[0] = shape.lanes;
@@ -307,7 +326,9 @@ bool beginsOnAnyWord(const Op& op, KvFormat format, uint32_t binding) {
 }
 
 const char* divideAttention(const Op& op, const Given& given, Kernel* kernel) {
-  divideAttention(op.push.attention, given.rows, given.caps, kernel);
+  const AttentionShape shape = given.caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
+  divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given.rows,
+                  given.caps, kernel);
   kernel->constants[5] =
       beginsOnAnyWord(op, op.k_format, 3) || beginsOnAnyWord(op, op.v_format, 4) ? 1 : 0;
   return given.caps.readsTexels() ? "_texel" : "";
@@ -438,7 +459,7 @@ const char* divideLatentAttention(const Op& op, const Given& given, Kernel* kern
   const AttentionPush as_heads = {
       push.n_heads, 1,         cols,        push.query_stride, push.out_stride, push.view,
       push.sinks,   push.ring, push.splits, push.split_slots,  push.scale,      0};
-  divideAttention(as_heads, given.rows, given.caps, kernel);
+  divideAttention(as_heads, latentLaneOctets(cols, given.caps), given.rows, given.caps, kernel);
   const uint64_t bytes = sideLayout(op.k_format, {1, cols, push.sinks, 0, push.ring}).bytes;
   kernel->constants[5] = bytes % 16 != 0 && op.bindings[3].size_bytes > bytes ? 1 : 0;
   kernel->constants[6] = push.latent_dim;

@@ -46,6 +46,29 @@ bool cacheRate(const DeviceSpeed& speed, KvFormat k, KvFormat v, CacheSpeed* rat
   return true;
 }
 
+/// What has rows, but is read as a vector.
+bool isSmall(TensorRole role) {
+  return role == TensorRole::kConvTaps || role == TensorRole::kStateTaps ||
+         role == TensorRole::kStateRates || role == TensorRole::kStateSkip ||
+         role == TensorRole::kStateNorm;
+}
+
+/// Of one layer's state: a step reads it and writes it, and each token goes through all of it. No rate of states is
+/// measured; a value of a matrix takes about as long as one of a cached key and value in f16 takes attention, half as
+/// long again with the delta rule.
+double stateSeconds(const DeviceSpeed& speed, const StateShape& state, StateFormat format,
+                    uint32_t tokens) {
+  CacheSpeed rate = {};
+  (void)cacheRate(speed, KvFormat::kF16, KvFormat::kF16, &rate);
+  const double work = 1e-9 * (tokens == 1 ? rate.decode_ns : rate.chunk_ns) * tokens *
+                      state.matrixValues() * (state.rule == StateRule::kDelta ? 1.5 : 1.0);
+  const double words =
+      static_cast<double>(stateMatrixWords(format, state.valueCols(), state.key_dim)) +
+      state.columnWords();
+  const double moved = speed.read_bytes_per_s > 0 ? 2 * 4 * words / speed.read_bytes_per_s : 0;
+  return std::max(work, moved);
+}
+
 }  // namespace
 
 void WorkShape::add(uint32_t tensor_type, uint64_t body, uint64_t head, uint64_t experts) {
@@ -98,7 +121,7 @@ WorkShape workOf(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   }
   const auto add = [&](TensorRole role, uint32_t layer) {
     const GgufTensor& tensor = tensors.find(role, layer);
-    if (tensor.dims[1] <= 1 || role == TensorRole::kConvTaps) {
+    if (tensor.dims[1] <= 1 || isSmall(role)) {
       return;  // a vector
     }
     const uint64_t weights = tensor.dims[0] * tensor.dims[1] * tensor.dims[2];
@@ -190,7 +213,13 @@ bool stepCost(const DeviceSpeed& speed, const WorkShape& work, const CacheFormat
   for (uint32_t layer = 0; layer < model.n_layers; ++layer) {
     const LayerKind& kind = model.kind(layer);
     const bool passed = chunk == 0 || layer < model.n_layers - work.tail_layers;
-    if (kind.mixer != Mixer::kAttention || !passed) {
+    if (!passed) {
+      continue;
+    }
+    if (kind.keepsState()) {
+      cost->weights_s += stateSeconds(speed, kind.state, formats.state, cost->tokens);
+    }
+    if (!kind.attends()) {
       continue;  // what a convolution does is little beside its matrices
     }
     CacheSpeed rate;

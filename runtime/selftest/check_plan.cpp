@@ -45,7 +45,7 @@ constexpr uint32_t kStateKeyHeads = 2;
 constexpr uint32_t kStateKeyDim = 40;
 constexpr uint32_t kStateValueDim = 20;
 constexpr uint32_t kStateTaps = 4;
-constexpr uint32_t kSlotsOfState = 2;
+constexpr uint32_t kCheckedSlots = 2;
 constexpr uint32_t kStateValues = kStateHeads * kStateValueDim;
 constexpr uint32_t kStateChannels = 2 * kStateKeyHeads * kStateKeyDim + kStateValues;
 constexpr uint32_t kMixedCols = kStateChannels + 2 * kStateHeads;
@@ -210,7 +210,7 @@ void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
   inputs.has_bias = delta ? 0 : 1;
   inputs.eps = 1e-6f;
   inputs.slot_words = matrix_words + (kStateTaps - 1) * kStateChannels;
-  inputs.slots = kSlotsOfState;
+  inputs.slots = kCheckedSlots;
   inputs.view = kStateView;
   StateScanPush scan = {};
   scan.in_stride = kMixedCols;
@@ -223,9 +223,9 @@ void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
   scan.format = static_cast<uint32_t>(format);
   scan.scale = delta ? 0.5f : 1.0f;
   scan.slot_words = inputs.slot_words;
-  scan.slots = kSlotsOfState;
+  scan.slots = kCheckedSlots;
   scan.view = kStateView;
-  const BufferRef state = take(ArenaKind::kCache, uint64_t{kSlotsOfState} * inputs.slot_words);
+  const BufferRef state = take(ArenaKind::kCache, uint64_t{kCheckedSlots} * inputs.slot_words);
   const char* const rule = delta ? "delta" : "mamba2";
   char name[48];
   for (const StepList list : kLists) {
@@ -597,7 +597,7 @@ void CheckPlan::writeStep(uint32_t chunk, void* step) const {
     const uint32_t columns = std::min(position + 1, kTaps);
     block.view(t, kConvView) = {position % kConvRing, 0, (position + 1 - columns) % kConvRing,
                                 columns};
-    block.view(t, kStateView) = {(chunk + 1) % kSlotsOfState, 0, chunk % kSlotsOfState,
+    block.view(t, kStateView) = {(chunk + 1) % kCheckedSlots, 0, chunk % kCheckedSlots,
                                  chunk != 0 ? 1u : 0u};
     float* const rotations = block.floats(stepRotationWord(kChunk, kViews, kRotationWords, t));
     for (uint32_t pair = 0; pair < kHeadDim; ++pair) {  // of both tables

@@ -8,6 +8,7 @@ namespace {
 
 constexpr uint32_t kGpt = kTied | kPlainFeedForward | kAllBiases | kNormBias | kLearnedPositions;
 constexpr uint32_t kQwen3 = kTied | kHeadNorms;
+constexpr uint32_t kQwen35 = kTied | kHeadNorms | kGatedAttention;
 constexpr uint32_t kHunyuan = kTied | kHeadNorms | kNormsAfterRope;
 constexpr uint32_t kExaone4 = kTied | kHeadNorms | kPostNorms;
 constexpr uint32_t kGemma2 = kTied | kFourNorms;
@@ -57,21 +58,31 @@ constexpr ShapeLayers experts(uint32_t count, uint32_t used, uint32_t n_ff, Shap
   return layers;
 }
 
-// Both kinds of states keep the last three columns of what they convolve.
-
 /// Gated delta net: a matrix of 128 x 128 for each head of values.
 constexpr ShapeLayers deltaNet(const char* sorts, uint32_t key_heads, uint32_t value_heads) {
   ShapeLayers layers;
   layers.sorts = sorts;
-  layers.state_words = value_heads * 128 * 128 + 3 * (2 * key_heads + value_heads) * 128;
+  layers.state.rule = StateRule::kDelta;
+  layers.state.normed = true;
+  layers.state.conv_taps = 4;
+  layers.state.key_heads = key_heads;
+  layers.state.heads = value_heads;
+  layers.state.key_dim = layers.state.value_dim = 128;
   return layers;
 }
 
-/// Mamba-2 of one group: `state` values for each of `inner`.
-constexpr ShapeLayers mamba2(const char* sorts, uint32_t inner, uint32_t state) {
+/// Mamba-2 of one group: `state` values for each of heads * value_dim.
+constexpr ShapeLayers mamba2(const char* sorts, uint32_t heads, uint32_t value_dim, uint32_t state,
+                             bool normed = true) {
   ShapeLayers layers;
   layers.sorts = sorts;
-  layers.state_words = inner * state + 3 * (inner + 2 * state);
+  layers.state.rule = StateRule::kMamba2;
+  layers.state.normed = normed;
+  layers.state.conv_taps = 4;
+  layers.state.key_heads = 1;
+  layers.state.heads = heads;
+  layers.state.key_dim = state;
+  layers.state.value_dim = value_dim;
   return layers;
 }
 
@@ -104,9 +115,9 @@ constexpr ModelShape kShapes[] = {
     {"qwen3-4b", "qwen3", 36, 32, 8, 128, 2560, 9728, 151936, 40960, kQwen3},
     {"qwen3-8b", "qwen3", 36, 32, 8, 128, 4096, 12288, 151936, 40960, kHeadNorms},
     {"qwen3-30b-a3b", "qwen3moe", 48, 32, 4, 128, 2048, 6144, 151936, 40960, kHeadNorms, experts(128, 8, 768)},
-    {"qwen3.5-0.8b", "qwen35", 24, 8, 2, 256, 1024, 3584, 248320, 262144, kOtherWeights, deltaNet("rrra", 16, 16)},
-    {"qwen3.5-2b", "qwen35", 24, 8, 2, 256, 2048, 6144, 248320, 262144, kOtherWeights, deltaNet("rrra", 16, 16)},
-    {"qwen3.5-4b", "qwen35", 32, 16, 4, 256, 2560, 9216, 248320, 262144, kOtherWeights, deltaNet("rrra", 16, 32)},
+    {"qwen3.5-0.8b", "qwen35", 24, 8, 2, 256, 1024, 3584, 248320, 262144, kQwen35, deltaNet("rrra", 16, 16)},
+    {"qwen3.5-2b", "qwen35", 24, 8, 2, 256, 2048, 6144, 248320, 262144, kQwen35, deltaNet("rrra", 16, 16)},
+    {"qwen3.5-4b", "qwen35", 32, 16, 4, 256, 2560, 9216, 248320, 262144, kQwen35, deltaNet("rrra", 16, 32)},
     {"smollm2-135m", "llama", 30, 9, 3, 64, 576, 1536, 49152, 8192, kTied},
     {"smollm2-360m", "llama", 32, 15, 5, 64, 960, 2560, 49152, 8192, kTied},
     {"smollm2-1.7b", "llama", 24, 32, 32, 64, 2048, 8192, 49152, 8192, kTied},
@@ -115,8 +126,9 @@ constexpr ModelShape kShapes[] = {
     {"phi-3.5-mini", "phi3", 32, 32, 32, 96, 3072, 8192, 32064, 131072, 0},
     {"phi-4-mini", "phi3", 32, 24, 8, 128, 3072, 8192, 200064, 131072, kTied},
     {"falcon-180b", "falcon", 80, 232, 8, 64, 14848, 59392, 65024, 2048, kPlainFeedForward | kNormBias},
-    {"falcon-h1-0.5b", "falcon-h1", 36, 8, 2, 64, 1024, 2048, 32784, 16384, kOtherWeights, mamba2("b", 1536, 128)},
-    {"falcon-h1-1.5b", "falcon-h1", 24, 8, 2, 128, 2048, 4608, 65537, 131072, kOtherWeights, mamba2("b", 3072, 256)},
+    {"falcon-h1-tiny-90m", "falcon-h1", 24, 8, 2, 64, 512, 768, 32768, 262144, kTied, mamba2("b", 24, 32, 64, false)},
+    {"falcon-h1-0.5b", "falcon-h1", 36, 8, 2, 64, 1024, 2048, 32784, 16384, 0, mamba2("b", 24, 64, 128, false)},
+    {"falcon-h1-1.5b", "falcon-h1", 24, 8, 2, 128, 2048, 4608, 65537, 131072, 0, mamba2("b", 48, 64, 256, false)},
     {"gemma-2-2b", "gemma2", 26, 8, 4, 256, 2304, 9216, 256000, 8192, kGemma2, sliding("sa", 4096)},
     {"gemma-3-270m", "gemma3", 18, 4, 1, 256, 640, 2048, 262144, 32768, kGemma3, sliding(kGemma3Sorts, 512)},
     {"gemma-3-1b", "gemma3", 26, 4, 1, 256, 1152, 6912, 262144, 32768, kGemma3, sliding(kGemma3Sorts, 512)},
@@ -137,11 +149,13 @@ constexpr ModelShape kShapes[] = {
     {"granite-4.0-350m", "granite", 28, 16, 4, 64, 1024, 2048, 100352, 32768, kTied},
     {"granite-4.0-1b", "granite", 40, 16, 4, 128, 2048, 4096, 100352, 131072, kTied},
     {"granite-4.1-3b", "granite", 40, 40, 8, 64, 2560, 8192, 100352, 131072, kTied},
-    {"granite-4.0-h-350m", "granitehybrid", 32, 12, 4, 64, 768, 2048, 100352, 32768, kOtherWeights, mamba2("rrrrrrra", 1536, 128)},
-    {"granite-4.0-h-1b", "granitehybrid", 40, 12, 4, 128, 1536, 4096, 100352, 131072, kOtherWeights, mamba2(kGraniteHybridSorts, 3072, 128)},
-    {"granite-4.0-h-micro", "granitehybrid", 40, 32, 8, 64, 2048, 8192, 100352, 131072, kOtherWeights, mamba2(kGraniteHybridSorts, 4096, 128)},
-    {"granite-4.0-h-tiny", "granitehybrid", 40, 12, 4, 128, 1536, 1024, 100352, 131072, kOtherWeights,
-     experts(64, 6, 512, mamba2(kGraniteHybridSorts, 3072, 128), 0, 1024)},
+    {"granite-4.0-h-350m", "granitehybrid", 32, 12, 4, 64, 768, 2048, 100352, 32768, kTied, mamba2("rrrrrrrrrrarrarrrarrrrrrrrrarrrr", 48, 32, 128)},
+    {"granite-4.0-h-1b", "granitehybrid", 40, 12, 4, 128, 1536, 4096, 100352, 131072, kTied, mamba2(kGraniteHybridSorts, 48, 64, 128)},
+    {"granite-4.0-h-micro", "granitehybrid", 40, 32, 8, 64, 2048, 8192, 100352, 131072, kTied, mamba2(kGraniteHybridSorts, 64, 64, 128)},
+    {"granite-4.0-h-tiny", "granitehybrid", 40, 12, 4, 128, 1536, 1024, 100352, 131072, kTied,
+     experts(64, 6, 512, mamba2(kGraniteHybridSorts, 48, 64, 128), 0, 1024)},
+    {"mamba2-130m", "mamba2", 24, 0, 0, 0, 768, 0, 50288, 0, kTied, mamba2("r", 24, 64, 128)},
+    {"mamba2-370m", "mamba2", 48, 0, 0, 0, 1024, 0, 50288, 0, kTied, mamba2("r", 32, 64, 128)},
     {"minicpm4-0.5b", "minicpm", 24, 16, 2, 64, 1024, 4096, 73448, 32768, kTied},
     {"ernie-4.5-0.3b", "ernie4_5", 18, 16, 2, 128, 1024, 3072, 103424, 131072, kTied},
     {"hunyuan-0.5b", "hunyuan-dense", 24, 16, 8, 128, 1024, 3584, 120818, 262144, kHunyuan},
@@ -172,12 +186,19 @@ LayerKind attentionKind(const ModelShape& shape) {
   kind.row_norms = shape.has(kRowNorms);
   kind.norms_after_rope = shape.has(kNormsAfterRope);
   kind.value_norm = shape.has(kValueNorm);
+  kind.gated = shape.has(kGatedAttention);
   return kind;
 }
 
 LayerKind mixerKind(const ModelShape& shape, char sort, ModelDesc* model) {
   const ShapeLayers& layers = shape.layers;
   LayerKind kind;
+  const auto addState = [&](Mixer mixer) {
+    kind.mixer = mixer;
+    kind.state = layers.state;
+    kind.state_words = layers.state.matrixValues() + layers.state.columnWords();
+    return addView({ViewKind::kState, 0}, model);
+  };
   switch (sort) {
     case 'c':
       kind.mixer = Mixer::kShortConv;
@@ -186,10 +207,12 @@ LayerKind mixerKind(const ModelShape& shape, char sort, ModelDesc* model) {
       kind.view = addView({ViewKind::kColumns, layers.conv_taps}, model);
       return kind;
     case 'r':
-      kind.mixer = Mixer::kState;
       kind.rope = kNoRope;
-      kind.state_words = layers.state_words;
-      kind.view = addView({ViewKind::kState, 0}, model);
+      kind.view = addState(Mixer::kState);
+      return kind;
+    case 'b':
+      kind = attentionKind(shape);
+      kind.state_view = addState(Mixer::kParallel);
       return kind;
     case 's':
       kind = attentionKind(shape);
@@ -267,9 +290,6 @@ ModelDesc modelDescOf(const ModelShape& shape) {
   for (uint32_t layer = 0; layer < shape.n_layers; ++layer) {
     const char sort = shape.layers.sort(layer);
     const bool shared = layer >= shape.n_layers - shape.layers.shared_layers;
-    if (sort == 'b') {
-      addLayer(mixerKind(shape, 'r', &model), false, &model);
-    }
     LayerKind kind = mixerKind(shape, sort, &model);
     addFeedForward(shape, layer, shared, &kind);
     addLayer(kind, shared, &model);

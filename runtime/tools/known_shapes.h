@@ -18,7 +18,7 @@ enum ShapeFeature : uint32_t {
   kHeadNorms = 1u << 5,         ///< a norm of head_dim on queries and one on keys
   kFourNorms = 1u << 6,         ///< before and after attention and feed-forward
   kLearnedPositions = 1u << 7,  ///< an embedding for each of context_train positions
-  /// Latent projections, recurrent layers or nested models: the parameters are not counted.
+  /// Latent projections or nested models: the parameters are not counted.
   kOtherWeights = 1u << 8,
   kRowNorms = 1u << 9,         ///< a norm of all queries together and one of all keys
   kPostNorms = 1u << 10,       ///< norms behind attention and feed-forward instead of before
@@ -26,19 +26,20 @@ enum ShapeFeature : uint32_t {
   kValueNorm = 1u << 12,       ///< values are divided by their root mean square
   kLayerScale = 1u << 13,      ///< a factor behind every layer
   kRouterBias = 1u << 14,  ///< a bias of experts for choosing them, which counts as no parameter
+  kGatedAttention = 1u << 15,  ///< queries come with as many gates of what attention gives
 };
 
 /// What sets layers apart; all 0: attention over everything and one feed-forward.
 struct ShapeLayers {
   /// The sort of each layer, repeated until all have one: 'a' attention to the session's tokens, 's' to the last
-  /// sliding_window ones, 'c' a short convolution of conv_taps tokens, 'r' a recurrent state of state_words floats,
-  /// 'b' both, attention beside such a state. Where a list was not published with the model, only how many there are
+  /// sliding_window ones, 'c' a short convolution of conv_taps tokens, 'r' a recurrent `state`, 'b' both, attention
+  /// beside such a state. Where a list was not published with the model, only how many there are
   /// of each is meant: their order hardly matters to bytes.
   const char* sorts = "a";
   uint32_t sliding_window = 0;
   uint32_t sliding_head_dim = 0;  ///< 0: head_dim
   uint32_t conv_taps = 0;
-  uint32_t state_words = 0;
+  StateShape state;
   uint32_t latent_dim = 0;  ///< as in LayerKind, with what belongs to it
   uint32_t rope_dim = 0, value_dim = 0, query_latent_dim = 0;
   bool joined_latent = false;
@@ -74,7 +75,6 @@ const ModelShape& knownShape(uint32_t index);
 /// nullptr when there is none of that name.
 const ModelShape* findShape(const char* name);
 
-/// A layer of sort 'b' becomes two.
 ModelDesc modelDescOf(const ModelShape& shape);
 
 }  // namespace oriel

@@ -39,9 +39,16 @@ class WeightWalk {
       const bool owns = layer < shape_.n_layers - shape_.layers.shared_layers;
       const char sort = shape_.layers.sort(layer);
       preNorm();
-      sort == 'c'                     ? convolution()
-      : shape_.layers.latent_dim != 0 ? latentAttention()
-                                      : attention(sort == 's', owns);
+      if (sort == 'c') {
+        convolution();
+      } else if (shape_.layers.latent_dim != 0) {
+        latentAttention();
+      } else if (sort != 'r') {
+        attention(sort == 's', owns);
+      }
+      if (sort == 'r' || sort == 'b') {
+        state();
+      }
       postNorm();
       feedForward(layer, owns);
       if (shape_.layers.layer_input != 0) {
@@ -93,12 +100,27 @@ class WeightWalk {
     visit_.matrix(shape_.n_embd, shape_.n_embd, Use::kBody);
   }
 
+  void state() {
+    const StateShape& state = shape_.layers.state;
+    const bool delta = state.rule == StateRule::kDelta;
+    const uint32_t values = state.valueCols();
+    visit_.matrix(state.channels() + values + (delta ? 2 : 1) * state.heads, shape_.n_embd,
+                  Use::kBody);
+    visit_.vector((delta ? 2 : 3) * state.heads);
+    visit_.vector((state.conv_taps + (delta ? 0 : 1)) * state.channels());
+    if (state.normed) {
+      visit_.vector(delta ? state.value_dim : values);
+    }
+    visit_.matrix(shape_.n_embd, values, Use::kBody);
+  }
+
   void attention(bool slides, bool owns) {
     const uint32_t own_dim = shape_.layers.sliding_head_dim;
     const uint32_t head_dim = slides && own_dim != 0 ? own_dim : shape_.head_dim;
     const uint32_t query = shape_.n_heads * head_dim;
     const uint32_t keys = shape_.n_kv_heads * head_dim;
-    visit_.matrix(owns ? query + 2 * keys : query, shape_.n_embd, Use::kBody);
+    const uint32_t gates = shape_.has(kGatedAttention) ? query : 0;
+    visit_.matrix(gates + query + (owns ? 2 * keys : 0), shape_.n_embd, Use::kBody);
     if (shape_.has(kValueNorm) && owns) {
       visit_.ones(head_dim);
     }
@@ -144,6 +166,9 @@ class WeightWalk {
 
   void feedForward(uint32_t layer, bool owns) {
     const ShapeLayers& layers = shape_.layers;
+    if (shape_.n_ff == 0) {
+      return;  // Mamba-2 alone
+    }
     preNorm();
     if (layers.experts.count == 0 || layer < layers.dense_layers) {
       gatedFeedForward(!owns && layers.shared_ff != 0 ? layers.shared_ff : shape_.n_ff);
@@ -340,10 +365,12 @@ WorkShape workOf(const ModelShape& shape, const ModelDesc& model, WeightType typ
                  const OnFile& on_file) {
   // Kernels of a layer: two norms, four matrices, rotation, attention and its merge, activation. With experts also the
   // router, its choice, their sorting, three matrices, activation and sum; with an input of its own three more. Latents
-  // have a norm, two matrices of heads and one more that makes them, and perhaps another pair for queries.
+  // have a norm, two matrices of heads and one more that makes them, and perhaps another pair for queries. A state takes
+  // five, which is as many as attention.
   const uint32_t ops_per_layer =
       10u + (shape.layers.experts.count != 0 ? 8 : 0) + (shape.layers.layer_input != 0 ? 3 : 0) +
-      (shape.layers.latent_dim != 0 ? 4 : 0) + (shape.layers.query_latent_dim != 0 ? 1 : 0);
+      (shape.layers.latent_dim != 0 ? 4 : 0) + (shape.layers.query_latent_dim != 0 ? 1 : 0) +
+      (shape.count("b") != 0 ? 5 : 0) - (shape.n_ff == 0 ? 4 : 0);
   WorkShape work;
   work.model = &model;
   work.n_ops[static_cast<uint32_t>(StepList::kDecode)] = 1 + ops_per_layer * shape.n_layers;

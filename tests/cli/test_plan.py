@@ -97,6 +97,10 @@ def test_states():
                             "--checkpoints", 7, code=3)
             check(f"{name} in {kv}: as many as are asked for",
                   (asked["checkpoints"], asked["state_bytes"]) == (7, 9 * state), asked)
+            half = plan_of("--arch", name, "--kv", kv, "--window", 4092, "--memory", "8GiB", "--checkpoints", 0,
+                           "--state", "f16", code=3)
+            check(f"{name} in {kv}: states in f16", (half["state_format"], plan["state_format"]) == ("f16", "f32")
+                  and 0.5 * 2 * state <= half["state_bytes"] < 0.55 * 2 * state, half)
         check(f"{name} in the list", shapes[name]["state_bytes"] == 2 * state, shapes[name])
     text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB", "--checkpoints", 0).out.decode()
     check("a state in words", "18 layers keep a state of 19.3 MiB in 2 slots, 38.5 MiB" in text

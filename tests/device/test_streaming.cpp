@@ -191,9 +191,11 @@ TEST(Streaming, six_hundred_greedy_tokens_of_short_convolutions_equal_the_refere
   expectGreedyTokensOfTheReference("lfm2", 17);
 }
 
-TEST(Streaming, losses_of_short_convolutions_equal_the_reference) {
-  ORIEL_NEED_DATA(model, "models/lfm2.gguf");
-  ORIEL_NEED_DATA(golden, "streaming/lfm2-sampled.json");
+TEST(Streaming, six_hundred_greedy_tokens_of_states_equal_the_reference) {
+  expectGreedyTokensOfTheReference("qwen35", 1);
+}
+
+void expectLossesOfTheReference(const std::string& model, const std::string& golden) {
   const nlohmann::json reference = readJson(golden);
   const std::vector<int32_t> ids = reference["ids"];
   std::map<std::pair<uint32_t, uint32_t>, std::vector<double>> measured;
@@ -230,6 +232,18 @@ TEST(Streaming, losses_of_short_convolutions_equal_the_reference) {
     }
   }
   EXPECT_EQ(2, compared);
+}
+
+TEST(Streaming, losses_of_short_convolutions_equal_the_reference) {
+  ORIEL_NEED_DATA(model, "models/lfm2.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/lfm2-sampled.json");
+  expectLossesOfTheReference(model, golden);
+}
+
+TEST(Streaming, losses_of_states_equal_the_reference) {
+  ORIEL_NEED_DATA(model, "models/qwen35.gguf");
+  ORIEL_NEED_DATA(golden, "streaming/qwen35-random-ids.json");
+  expectLossesOfTheReference(model, golden);
 }
 
 }  // namespace
