@@ -114,6 +114,9 @@ inline void attendLatents(const Slots& slots, bool sinks, uint32_t order, uint32
     return;
   }
   unpackSlots(slots, count, cols, stride, queries->rows);
+  // What comes next is on its way while this is worked on.
+  const uint64_t slot_words = kvValueWords(slots.format, cols);
+  askFor(slots.words + count * slot_words, 4 * slot_words * kLatentSlots);
   const uint32_t whole = (count + kN - 1) / kN * kN;
   std::fill(queries->rows + uint64_t{count} * stride, queries->rows + uint64_t{whole} * stride,
             0.0f);

@@ -36,6 +36,13 @@ constexpr uint32_t kExpertsUsed = 2;
 constexpr uint32_t kExpertRows = 13;
 constexpr uint32_t kRoutes = kChunk * kExpertsUsed;
 constexpr uint32_t kTailToken = 3;
+// Of latent attention.
+constexpr uint32_t kLatentHeads = 2;
+constexpr uint32_t kLatentDim = 96;
+constexpr uint32_t kLatentRope = 32;
+constexpr uint32_t kLatentCols = kLatentDim + kLatentRope;
+constexpr uint32_t kLatentQueries = kLatentHeads * (kLatentDim + 2 * kLatentRope);
+constexpr uint32_t kLatentSums = kLatentHeads * kLatentDim;
 constexpr uint32_t kChannels = 160;  // of the convolution: three make no whole row
 constexpr uint32_t kTaps = 3;
 constexpr uint32_t kConvRing = kTaps + kChunk - 1;
@@ -374,6 +381,31 @@ void CheckPlan::addExpertProduct(WeightType type, const BufferRef& weights) {
   }
 }
 
+// The matrix as a stack of those of three heads, which read the same.
+void CheckPlan::addHeadProduct(WeightType type, const BufferRef& weights) {
+  const WeightGeometry geometry = weightGeometry(type, kCols);
+  constexpr uint32_t kHeadRows = kExpertRows;
+  const uint32_t stride = kExpertsHeld * kHeadRows;
+  const HeadMatmulPush push = {kHeadRows,
+                               geometry.units,
+                               geometry.groupWords(),
+                               geometry.sideWord(),
+                               kCols,
+                               0,
+                               stride,
+                               kHeadRows,
+                               0,
+                               0,
+                               kExpertsHeld};
+  char name[32];
+  std::snprintf(name, sizeof(name), "head_matmul_%s", weightTypeName(type));
+  for (const StepList list : kLists) {
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * stride);
+    add(list, OpKind::kHeadMatmul, push, {weights, out, in_})->weights = type;
+    expect(list, name, out, kFloatLimit);
+  }
+}
+
 void CheckPlan::addMatrix(WeightType type) {
   const WeightGeometry geometry = weightGeometry(type, kCols);
   const BufferRef weights = matrix(type);
@@ -410,6 +442,7 @@ void CheckPlan::addMatrix(WeightType type) {
     }
   }
   addExpertProduct(type, weights);
+  addHeadProduct(type, weights);
 }
 
 void CheckPlan::addCache(KvFormat k, KvFormat v, bool bent) {
@@ -475,6 +508,66 @@ void CheckPlan::addCache(KvFormat k, KvFormat v, bool bent) {
   expect(StepList::kDecode, name, values, kWordsLimit)->words = true;
 }
 
+void CheckPlan::addLatents(const BufferRef& weight) {
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
+    addLatents(format, weight);
+  }
+}
+
+void CheckPlan::addLatents(KvFormat format, const BufferRef& weight) {
+  const CacheShape shape = {1, kLatentCols, kSinks, kRing - kChunk + 1, kRing};
+  const BufferRef memory = take(ArenaKind::kCache, sideLayout(format, shape).bytes / 4);
+  LatentAppendPush append = {};
+  append.n_heads = kLatentHeads;
+  append.latent_dim = kLatentDim;
+  append.rope_dim = kLatentRope;
+  append.pair_stride = 1;
+  append.heads_stride = append.vector_stride = kQkvStride;
+  append.head_dim = kHeadDim;
+  append.vector_first = kLatentHeads * kHeadDim;
+  append.query_stride = kLatentQueries;
+  append.sinks = kSinks;
+  append.ring = kRing;
+  append.rotation_stride = kRotationWords;
+  append.key_rotation = append.query_rotation =
+      static_cast<uint32_t>(stepRotationWord(kChunk, kViews, kRotationWords, 0));
+  append.sink_rotation = append.key_rotation + kHeadDim;
+  char name[48];
+  for (const StepList list : kLists) {
+    const BufferRef queries = take(ArenaKind::kActivations, kChunk * kLatentQueries);
+    RmsNormPush norm = {kLatentQueries, kCols, kLatentQueries, 0, 1e-5f, 1, 0, 0, 0, 1, 0};
+    add(list, OpKind::kRmsNorm, norm, {in_, queries, weight});
+    Op* op = add(list, OpKind::kLatentAppend, append, {qkv_, queries, memory, qkv_});
+    op->k_format = op->v_format = format;
+    std::snprintf(name, sizeof(name), "latent_append_%s", kvFormatName(format));
+    expect(list, name, queries, kFloatLimit);
+    const bool split = list == StepList::kDecode;
+    const uint32_t splits = split ? kSplits : 1;
+    const BufferRef sums = take(ArenaKind::kActivations, kChunk * kLatentSums);
+    const BufferRef partials =
+        split ? take(ArenaKind::kActivations, kLatentHeads * kSplits * (kLatentDim + kPartialExtra))
+              : sums;
+    op = add(
+        list, OpKind::kLatentAttention,
+        LatentAttentionPush{kLatentHeads, kLatentDim, kLatentRope, kLatentQueries, kLatentSums, 0,
+                            kSinks, kRing, splits, split ? kSplitSlots : kSinks + kRing, 0.1f},
+        {queries, partials, memory});
+    op->k_format = op->v_format = format;
+    if (split) {
+      add(list, OpKind::kAttentionMerge,
+          AttentionMergePush{kLatentHeads, kLatentDim, kLatentSums, kSplits, kSplitSlots, 0},
+          {partials, sums});
+    }
+    add(list, OpKind::kHadamard,
+        HadamardPush{kLatentHeads, kLatentDim, hadamardBlock(kLatentDim), kLatentSums},
+        {sums, sums});
+    std::snprintf(name, sizeof(name), "latent_attention_%s", kvFormatName(format));
+    expect(list, name, sums, kFloatLimit);
+  }
+  std::snprintf(name, sizeof(name), "latent_append_%s (memory)", kvFormatName(format));
+  expect(StepList::kDecode, name, memory, kWordsLimit)->words = true;
+}
+
 CheckPlan::CheckPlan(CheckPart part) {
   plan_.chunk_tokens = kChunk;
   plan_.output_rows = kOutputs;
@@ -522,6 +615,7 @@ CheckPlan::CheckPlan(CheckPart part) {
       norms_ = vector(2 * kHeadDim);
       addCache(KvFormat::kF16, KvFormat::kF16, true);
       addCache(KvFormat::kInt8, KvFormat::kInt4, true);
+      addLatents(vector(kLatentQueries));
       break;
   }
   for (uint64_t& bytes : bytes_) {

@@ -56,9 +56,9 @@ class CheckPlan {
   const Check& check(uint32_t i) const { return checks_[i]; }
 
  private:
-  static constexpr uint32_t kMaxOps = 56;  // of a list
+  static constexpr uint32_t kMaxOps = 64;  // of a list
   static constexpr uint32_t kMaxInputs = 16;
-  static constexpr uint32_t kMaxChecks = 112;
+  static constexpr uint32_t kMaxChecks = 128;
 
   enum class Fill : uint8_t { kNumbers, kBelowZero, kMatrix };
   struct Input {
@@ -87,8 +87,12 @@ class CheckPlan {
   void addTail();
   void addMatrix(WeightType type);
   void addExpertProduct(WeightType type, const BufferRef& weights);
+  void addHeadProduct(WeightType type, const BufferRef& weights);
   /// `bent`: with norms after RoPE and a cap on scores.
   void addCache(KvFormat k, KvFormat v, bool bent);
+  /// `weight`: of norms, as long as a token's queries.
+  void addLatents(const BufferRef& weight);
+  void addLatents(KvFormat format, const BufferRef& weight);
   void writeStep(uint32_t chunk, void* step) const;
   void fill(const Input& input, uint64_t first_word, uint32_t* words, uint64_t count) const;
 

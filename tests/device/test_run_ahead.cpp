@@ -189,6 +189,20 @@ TEST_F(RunningAhead, does_not_where_the_next_token_is_drawn_or_penalised) {
 
 RandomLlama smallLlama() { return RandomLlama(); }
 
+RandomLlama stateFamily(const char* name) {
+  std::vector<RandomFamily> families;
+  addStateFamilies(&families);
+  for (const RandomFamily& family : families) {
+    if (std::string(family.name) == name) {
+      return family.model;
+    }
+  }
+  ADD_FAILURE() << "no family named " << name;
+  return {};
+}
+RandomLlama smallQwen35() { return stateFamily("qwen35"); }
+RandomLlama smallFalconH1() { return stateFamily("falcon-h1"); }
+
 struct Case {
   const char* name;
   RandomLlama (*model)();
@@ -337,7 +351,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"mixed_k8v4", smallGemma, ORIEL_KV_INT8, ORIEL_KV_INT4,
                          8},  // rings of two lengths
                     Case{"convolved_f16", smallLfm2, ORIEL_KV_F16, ORIEL_KV_F16, 2},
-                    Case{"convolved_k8v4", smallLfm2, ORIEL_KV_INT8, ORIEL_KV_INT4, 5}),
+                    Case{"convolved_k8v4", smallLfm2, ORIEL_KV_INT8, ORIEL_KV_INT4, 5},
+                    Case{"states_between_attention", smallQwen35, ORIEL_KV_F16, ORIEL_KV_F16, 2},
+                    Case{"states_beside_attention", smallFalconH1, ORIEL_KV_F16, ORIEL_KV_F16, 5}),
     [](const testing::TestParamInfo<Case>& test) { return std::string(test.param.name); });
 
 }  // namespace

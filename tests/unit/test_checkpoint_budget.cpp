@@ -62,7 +62,8 @@ Budget choose(const ModelDesc& model, const BudgetRequest& request) {
 
 uint64_t stateOfAll(const ModelDesc& model) { return stateBytes(model, CacheFormats()); }
 
-TEST(CheckpointBudget, checkpoints_take_a_quarter_of_the_windows_bytes_and_more_memory_shrinks_nothing) {
+TEST(CheckpointBudget,
+     checkpoints_take_a_quarter_of_the_windows_bytes_and_more_memory_shrinks_nothing) {
   const ModelDesc model = hybrid();
   ASSERT_EQ(8ull * 4 * kWords, stateOfAll(model));
   for (const bool fixed_formats : {true, false}) {
@@ -124,7 +125,8 @@ TEST(CheckpointBudget, as_many_as_are_asked_for_and_no_others) {
     request.checkpoints = count;
     const Budget budget = choose(model, request);
     EXPECT_EQ(count, budget.cache.checkpoints);
-    EXPECT_EQ(count * stateOfAll(model), budget.minimum_bytes - (count == 0 ? budget.minimum_bytes : least));
+    EXPECT_EQ(count * stateOfAll(model),
+              budget.minimum_bytes - (count == 0 ? budget.minimum_bytes : least));
     least = count == 0 ? budget.minimum_bytes : least;
   }
   request.checkpoints = kMaxCheckpoints + 1;
