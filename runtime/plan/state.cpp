@@ -12,7 +12,6 @@ class StateOps {
   StateOps(uint32_t layer, const LayerKind& kind, const BufferRef& memory,
            const ActivationLayout& activations, const ModelDesc& model, OpList* ops)
       : layer_(layer),
-        kind_(kind),
         state_(kind.state),
         delta_(kind.state.rule == StateRule::kDelta),
         side_(memory),
@@ -131,7 +130,6 @@ class StateOps {
   }
 
   const uint32_t layer_;
-  const LayerKind& kind_;
   const StateShape& state_;
   const bool delta_;
   const BufferRef side_;
