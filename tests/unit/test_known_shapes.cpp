@@ -276,7 +276,8 @@ TEST(KnownShapes, weights_that_are_not_described_are_not_invented) {
       const double bits =
           8.0 * static_cast<double>(bytes) / static_cast<double>(shapeParameters(shape));
       EXPECT_GE(bits, 4.5) << shape.name;
-      EXPECT_LT(bits, 4.57) << shape.name;  // taps of states are in f32
+      // Taps of states are in f32, matrices that are turned in f16.
+      EXPECT_LT(bits, shape.layers.joined_latent ? 4.62 : 4.57) << shape.name;
     }
   }
 }
@@ -319,6 +320,9 @@ class MadeUpFile {
         findArchitecture({shape.architecture, std::strlen(shape.architecture)});
     EXPECT_NE(nullptr, rules) << shape.architecture;
     forEachRule(*rules, [&](const TensorRule& rule) {
+      if (rule.role == TensorRole::kRouterBias && !shape.has(kRouterBias)) {
+        return;  // some files of the architecture have it
+      }
       const bool of_inputs = rule.where == Where::kModelLayerInputs;
       if (rule.where == Where::kModel || (of_inputs && desc.layer_input != 0)) {
         add(rule, 0);
@@ -557,9 +561,6 @@ TEST(KnownShapes, what_is_not_known_is_an_argument_error_with_one_line) {
   options.log_user = log.log().user;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_plan_shape("llama-9-1b", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
-  options.k_format = ORIEL_KV_INT8;
-  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
-            oriel_plan_shape("deepseek-v3", ORIEL_WEIGHTS_DEFAULT, &options, &plan));
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT,
             oriel_plan_shape(nullptr, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
 }
