@@ -45,7 +45,7 @@ struct LossModel {
   double values_int4 = 0.0041;
   // Of recurrent states, against f32: docs/recurrent-memory.md, rounded up.
   double state_f16 = 0.001;
-  double state_int8 = 0.01;
+  double state_int8 = 0.05;
   /// How layers share the first four of these, one entry each; nullptr: all alike.
   const LayerCalibration* layers = nullptr;
   /// Rounding beyond this is no longer what the sum above describes: such formats are never chosen. At a
