@@ -12,6 +12,7 @@
 #include "cpu/matmul.h"
 #include "cpu/op_groups.h"
 #include "cpu/pool.h"
+#include "cpu/products.h"
 #include "cpu/rope_append.h"
 #include "cpu/small_ops.h"
 #include "cpu/state_ops.h"
@@ -25,7 +26,6 @@ namespace {
 constexpr uint32_t kDefaultThreads = 8;    // at most, unless the app says: memory is what limits
 constexpr uint32_t kPiecesPerThread = 4;   // of storing: a thread that was held up takes fewer
 constexpr uint32_t kAttentionPieces = 12;  // at least, of attention, for threads to share
-constexpr uint64_t kLine = 64;             // keeps threads' scratch apart
 
 /// Every thread of the team walks the op list, and skips what the others did while it was held up.
 /// Large ops are shared out in pieces; small ones are done by thread 0, or by every thread for
@@ -45,6 +45,7 @@ class CpuExecutor final : public HostExecutor {
         hadamard_(hadamardKernel(target)),
         state_(stateKernels(target)),
         fetch_(options.experts),
+        products_(*this, &pool_, matmul_),
         experts_(&pool_, matmul_, small_),
         states_(&pool_, state_) {
     // More threads than cores would wait for each other; tests may want just that.
@@ -68,13 +69,10 @@ class CpuExecutor final : public HostExecutor {
         }
       }
     }
-    row_bytes_ = alignUp(intRowBytes(units), kLine);
-    private_bytes_ = row_bytes_ + alignUp(uint64_t{4} * kUnit * units, kLine);
     const uint64_t room = plan_.upload.size_bytes;
-    private_rows_ = private_bytes_ * pool_.size() <= room;
-    most_tiles_ = units == 0 ? 0 : static_cast<uint32_t>(room / intTilesBytes(units));
+    products_.setRing(at(plan_.upload), room, units);
     experts_.setRing(at(plan_.upload), room);
-    if (std::max(row_bytes_, least_ring) > room) {
+    if (std::max(Products::leastRing(units), least_ring) > room) {
       return log_.fail(ORIEL_ERROR_INTERNAL, "the upload ring holds no row of %u values",
                        units * kUnit);
     }
@@ -208,7 +206,7 @@ class CpuExecutor final : public HostExecutor {
 
   // Every thread makes the input of the product after op `n` for itself.
   bool feedsNext(const Walk& walk, uint32_t n) const {
-    return private_rows_ && feedsMatmul(walk.ops, walk.n_ops, n, walk.rows);
+    return products_.privateRows() && feedsMatmul(walk.ops, walk.n_ops, n, walk.rows);
   }
 
   // ---- Rows ----
@@ -378,148 +376,20 @@ class CpuExecutor final : public HostExecutor {
 
   // ---- Products ----
 
-  MatmulTask taskOf(const Op& op, uint32_t n_tokens) const {
-    const MatmulPush& p = op.push.matmul;
-    MatmulTask task;
-    task.weights = words(op, 0);
-    task.group_words = p.group_words;
-    task.side_word = p.side_word;
-    task.units = p.units;
-    task.rows = p.rows;
-    task.n_tokens = n_tokens;
-    task.out = floats(op, 2) + p.out_first;
-    task.out_stride = p.out_stride;
-    task.accumulate = p.accumulate != 0;
-    return task;
-  }
-
   // The matmuls from `first` on that read the same vectors, fed by `producer` if there is one.
   uint32_t matmuls(const Walk& walk, uint32_t first, const Op* producer) {
-    const Op& head = walk.ops[first];
-    const uint32_t n_tokens = walk.rows;
     const uint32_t end = endOfMatmuls(walk.ops, walk.n_ops, first);
-    const float* in = floats(head, kMatmulInput);
-    uint8_t* scratch = at(plan_.upload);
-    const Op* quantised =
-        std::find_if(&head, walk.ops + end, [](const Op& op) { return !readsFloats(op.weights); });
-    const bool stages = quantised != walk.ops + end;
-    if (n_tokens == 1) {
-      uint8_t* row = scratch + (private_rows_ ? walk.thread * private_bytes_ : 0);
-      const bool present = pool_.present(walk.thread);
-      if (producer != nullptr && present) {
-        float* out = reinterpret_cast<float*>(row + row_bytes_);
-        if (walk.thread == 0) {
-          out = floats(*producer, 2);
-        } else {
-          const uint32_t cols = opTraits(producer->kind).columns(*producer).end;
-          std::fill(out + cols, out + alignUp(cols, kUnit), 0.0f);
-        }
-        (this->*wayOf(*producer).row)(*producer, 0, out);
-        in = out;
+    const float* in = floats(walk.ops[first], kMatmulInput);
+    if (producer != nullptr && pool_.present(walk.thread)) {
+      float* out = floats(*producer, kOpOut);
+      if (walk.thread != 0) {
+        out = products_.privateInput(walk.thread, opTraits(producer->kind).columns(*producer).end);
       }
-      if (stages && present && (private_rows_ || walk.thread == 0)) {
-        matmul_.quantiseRow(in, quantised->push.matmul.units, row);
-      }
-      if (stages && !private_rows_) {
-        sync(walk);
-      }
-      products(walk, &head, end - first, in, 1, row);
-      return end;
+      (this->*wayOf(*producer).row)(*producer, 0, out);
+      in = out;
     }
-    if (!stages) {
-      products(walk, &head, end - first, in, n_tokens, nullptr);
-      return end;
-    }
-    const uint32_t units = quantised->push.matmul.units;
-    const uint32_t stride = head.push.matmul.in_stride;
-    if (most_tiles_ == 0) {
-      for (uint32_t t = 0; t < n_tokens; ++t) {
-        sync(walk);
-        if (walk.thread == 0) {
-          matmul_.quantiseRow(in + uint64_t{t} * stride, units, scratch);
-        }
-        sync(walk);
-        products(walk, &head, end - first, in, 1, scratch, t);
-      }
-      return end;
-    }
-    const uint32_t tiles = static_cast<uint32_t>(ceilDiv(n_tokens, kTileTokens));
-    for (uint32_t tile = 0; tile < tiles; tile += most_tiles_) {
-      if (tile != 0) {
-        sync(walk);  // the tiles before are done with
-      }
-      const uint32_t token = tile * kTileTokens;
-      const uint32_t count = std::min(most_tiles_, tiles - tile);
-      const uint32_t n = std::min(count * kTileTokens, n_tokens - token);
-      if (n == 1) {  // kernels read one token as a row
-        if (walk.thread == 0) {
-          matmul_.quantiseRow(in + uint64_t{token} * stride, units, scratch);
-        }
-      } else {
-        for (uint32_t i = claim(walk); i < count; i = claim(walk)) {
-          const uint32_t t = token + i * kTileTokens;
-          const float* rows[kTileTokens];
-          const uint32_t n_rows = std::min(kTileTokens, n_tokens - t);
-          for (uint32_t r = 0; r < n_rows; ++r) {
-            rows[r] = in + uint64_t{t + r} * stride;
-          }
-          matmul_.quantiseTiles(rows, n_rows, units,
-                                reinterpret_cast<IntTile*>(scratch) + uint64_t{i} * units);
-        }
-      }
-      sync(walk);
-      products(walk, &head, end - first, in, n, scratch, token);
-    }
+    products_.run({walk.ops + first, end - first, in, walk.rows}, walk.thread);
     return end;
-  }
-
-  // Shares out the rows of all the ops.
-  void products(const Walk& walk, const Op* ops, uint32_t n_ops, const float* in, uint32_t n_tokens,
-                const uint8_t* staged, uint32_t first_token = 0) {
-    uint32_t groups = 0;
-    for (uint32_t n = 0; n < n_ops; ++n) {
-      groups += groupsOf(ops[n]);
-    }
-    // Pieces become smaller towards the end: long ones are read in one go, short ones keep threads from
-    // waiting for the last of them.
-    const Op* op = ops;
-    uint32_t op_begin = 0;  // groups of the ops before
-    uint32_t begin = 0;     // groups of the pieces before
-    uint32_t next = 0;      // piece that begins there
-    for (uint32_t piece = claim(walk); piece != Pool::kNoPiece; piece = claim(walk)) {
-      uint32_t share = pieceOf(groups - begin);
-      for (; next < piece && begin < groups; ++next) {
-        begin += share;
-        share = pieceOf(groups - begin);
-      }
-      if (begin >= groups) {
-        return;
-      }
-      for (uint32_t end = std::min(begin + share, groups), at = begin; at < end;) {
-        while (at >= op_begin + groupsOf(*op)) {
-          op_begin += groupsOf(*op++);
-        }
-        const uint32_t count = std::min(end, op_begin + groupsOf(*op)) - at;
-        MatmulTask task = taskOf(*op, n_tokens);
-        task.out += uint64_t{first_token} * task.out_stride;
-        task.in_stride = op->push.matmul.in_stride;
-        task.in = staged;
-        if (readsFloats(op->weights)) {
-          task.in = in + uint64_t{first_token} * task.in_stride;
-        }
-        matmul_.run[static_cast<uint32_t>(op->weights)](task, at - op_begin, count);
-        at += count;
-      }
-    }
-  }
-
-  // Of so many groups that are left: groups of the next piece. Even, as chunks take two at once.
-  uint32_t pieceOf(uint32_t left) const {
-    return 2 * static_cast<uint32_t>(ceilDiv(left, uint64_t{4} * pool_.size()));
-  }
-
-  static uint32_t groupsOf(const Op& op) {
-    return static_cast<uint32_t>(ceilDiv(op.push.matmul.rows, kGroupRows));
   }
 
   // ---- Attention ----
@@ -663,15 +533,12 @@ class CpuExecutor final : public HostExecutor {
   const LatentAppendFn latent_append_;
   const HadamardFn hadamard_;
   const StateKernels& state_;
-  uint64_t row_bytes_ = 0;      // of a staged row of integers
-  uint64_t private_bytes_ = 0;  // of a thread's own row, staged and as floats
-  uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
-  bool private_rows_ = false;   // the ring holds one per thread
   StepRun what_ = StepRun::kDecode;
   const StopCheck* stop_ = nullptr;               // of the run in progress; asked by thread 0
   Status ended_ = kOk;                            // why it is to end early
   std::atomic<uint32_t> stopped_at_{UINT32_MAX};  // number of the op after which the team stopped
   ExpertFetch* const fetch_;
+  Products products_;
   ExpertProducts experts_;
   StateOps states_;
   Pool pool_;  // last: its threads end before anything they use

@@ -34,13 +34,18 @@ class HostExecutor : public Executor {
   }
   const char* deviceName() const override { return "CPU"; }
 
- protected:
+  /// Where a piece is, and an op's bindings.
   uint8_t* at(const BufferRef& ref) const {
     return segment(static_cast<uint32_t>(ref.arena), ref.segment) + ref.offset_bytes;
   }
   float* floats(const Op& op, uint32_t binding) const {
     return reinterpret_cast<float*>(at(op.bindings[binding]));
   }
+  uint32_t* words(const Op& op, uint32_t binding) const {
+    return reinterpret_cast<uint32_t*>(at(op.bindings[binding]));
+  }
+
+ protected:
   /// Slots of the state in binding 3 that the step reads and writes.
   template <typename Push>
   StepState stepState(const Op& op, const Push& p) const {
@@ -49,9 +54,6 @@ class HostExecutor : public Executor {
     uint32_t* const memory = words(op, 3) + uint64_t{block.token(0).base} * p.slots * p.slot_words;
     return {view.count != 0 ? memory + uint64_t{view.begin} * p.slot_words : nullptr,
             memory + uint64_t{view.slot} * p.slot_words};
-  }
-  uint32_t* words(const Op& op, uint32_t binding) const {
-    return reinterpret_cast<uint32_t*>(at(op.bindings[binding]));
   }
   /// What kTopBlocks and kTopTokens read: the last output's row.
   const float* lastLogits(const Op& op, const StepHeader& header) const {

@@ -1,0 +1,59 @@
+// Products of ops kMatmul with the vectors of a step's tokens.
+//
+// Activations are staged in the upload ring, which nothing else uses while ops run: of one token a row for each thread
+// where there is room, else tiles that all threads share, as many at a time as the ring holds.
+#pragma once
+
+#include "cpu/matmul.h"
+#include "cpu/pool.h"
+#include "exec/host_executor.h"
+
+namespace oriel {
+
+/// Ops that read the same vectors, and write nothing that another of them reads or writes.
+struct ProductGroup {
+  const Op* ops = nullptr;
+  uint32_t n_ops = 0;
+  const float* in = nullptr;  ///< of one token, what this thread reads
+  uint32_t n_tokens = 0;
+};
+
+class Products {
+ public:
+  /// `memory`: where the ops' bindings are.
+  Products(const HostExecutor& memory, Pool* pool, const MatmulKernels& matmul)
+      : memory_(memory), pool_(*pool), matmul_(matmul) {}
+
+  /// Memory that nobody else uses during run(); `units`: of the widest op. The pool has been started.
+  void setRing(uint8_t* ring, uint64_t bytes, uint32_t units);
+  /// Bytes of the smallest ring for ops of a width.
+  static uint64_t leastRing(uint32_t units);
+
+  /// The ring holds a row for each thread, as floats and staged: a thread may make the vector of one token for itself.
+  bool privateRows() const { return private_rows_; }
+  /// Where it does so: what is behind `cols` values is zero, as products read whole units.
+  float* privateInput(uint32_t thread, uint32_t cols) const;
+
+  /// By every thread of the team. Leaves the last section open.
+  void run(const ProductGroup& group, uint32_t thread);
+
+ private:
+  MatmulTask taskOf(const Op& op, uint32_t n_tokens) const;
+  void runOne(const ProductGroup& group, const Op* quantised, uint32_t thread);
+  void runRows(const ProductGroup& group, uint32_t units, uint32_t thread);
+  void runTiles(const ProductGroup& group, uint32_t units, uint32_t thread);
+  void shareRows(const ProductGroup& group, uint32_t n_tokens, const uint8_t* staged,
+                 uint32_t thread, uint32_t first_token = 0);
+  uint32_t pieceOf(uint32_t left) const;
+
+  const HostExecutor& memory_;
+  Pool& pool_;
+  const MatmulKernels& matmul_;
+  uint8_t* ring_ = nullptr;
+  uint64_t row_bytes_ = 0;      // of a staged row of integers
+  uint64_t private_bytes_ = 0;  // of a thread's own row, staged and as floats
+  uint32_t most_tiles_ = 0;     // rows of them, of the widest matmul, that the ring holds
+  bool private_rows_ = false;   // the ring holds one per thread
+};
+
+}  // namespace oriel
