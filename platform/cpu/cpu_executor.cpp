@@ -5,15 +5,13 @@
 #include <new>
 
 #include "base/checked.h"
-#include "cpu/attention.h"
+#include "cpu/attention_ops.h"
 #include "cpu/expert_products.h"
 #include "cpu/head_products.h"
-#include "cpu/latent_attention.h"
 #include "cpu/matmul.h"
 #include "cpu/op_groups.h"
 #include "cpu/pool.h"
 #include "cpu/products.h"
-#include "cpu/rope_append.h"
 #include "cpu/small_ops.h"
 #include "cpu/state_ops.h"
 #include "exec/host_executor.h"
@@ -23,9 +21,7 @@
 namespace oriel {
 namespace {
 
-constexpr uint32_t kDefaultThreads = 8;    // at most, unless the app says: memory is what limits
-constexpr uint32_t kPiecesPerThread = 4;   // of storing: a thread that was held up takes fewer
-constexpr uint32_t kAttentionPieces = 12;  // at least, of attention, for threads to share
+constexpr uint32_t kDefaultThreads = 8;  // at most, unless the app says: memory is what limits
 
 /// Every thread of the team walks the op list, and skips what the others did while it was held up.
 /// Large ops are shared out in pieces; small ones are done by thread 0, or by every thread for
@@ -38,15 +34,11 @@ class CpuExecutor final : public HostExecutor {
         target_(target),
         matmul_(matmulKernels(target)),
         small_(smallKernels(target)),
-        attend_(attendKernel(target)),
-        rope_append_(ropeAppendKernel(target)),
-        attend_latents_(attendLatentsKernel(target)),
-        latent_append_(latentAppendKernel(target)),
-        hadamard_(hadamardKernel(target)),
         state_(stateKernels(target)),
         fetch_(options.experts),
         products_(*this, &pool_, matmul_),
         experts_(&pool_, matmul_, small_),
+        attention_(&pool_, target),
         states_(&pool_, state_) {
     // More threads than cores would wait for each other; tests may want just that.
     pool_.start(
@@ -396,7 +388,7 @@ class CpuExecutor final : public HostExecutor {
 
   void ropeAppend(const Walk& walk, const Op& op) {
     RopeAppendTask task{block()};
-    const RopeAppendPush& p = task.push = op.push.rope_append;
+    task.push = op.push.rope_append;
     task.k_format = op.k_format;
     task.v_format = op.v_format;
     task.qkv = floats(op, 0);
@@ -404,26 +396,12 @@ class CpuExecutor final : public HostExecutor {
     task.queries = floats(op, 2);
     task.keys = words(op, 3);
     task.values = words(op, 4);
-    const uint32_t heads = p.n_heads + 2 * p.n_kv_heads;
-    if (walk.rows > 1) {
-      for (uint32_t t = claim(walk); t < walk.rows; t = claim(walk)) {
-        rope_append_(task, t, 0, heads);
-      }
-      return;
-    }
-    const uint32_t share =
-        static_cast<uint32_t>(ceilDiv(heads, uint64_t{pool_.size()} * kPiecesPerThread));
-    const uint32_t pieces = static_cast<uint32_t>(ceilDiv(heads, share));
-    for (uint32_t piece = claim(walk); piece < pieces; piece = claim(walk)) {
-      // From the end: storing costs more than rotating.
-      const uint32_t last = heads - piece * share;
-      rope_append_(task, 0, last - std::min(share, last), last);
-    }
+    attention_.ropeAppend(task, walk.rows, walk.thread);
   }
 
   void attention(const Walk& walk, const Op& op) {
     AttentionTask task{block()};
-    const AttentionPush& p = task.push = op.push.attention;
+    task.push = op.push.attention;
     task.k_format = op.k_format;
     task.v_format = op.v_format;
     task.queries = floats(op, 0);
@@ -431,26 +409,7 @@ class CpuExecutor final : public HostExecutor {
     task.values = words(op, 4);
     task.out = floats(op, 2);
     task.n_tokens = walk.rows;
-    // As many tokens to a piece as can share what is read, but pieces for several threads. How many
-    // there really are must not matter: what is added in which order follows from the pieces.
-    const uint64_t least = kAttentionPieces;
-    uint32_t share = attentionTokens(p.n_heads / p.n_kv_heads, p.head_dim);
-    while (share > 1 && ceilDiv(walk.rows, share) * p.n_kv_heads * p.splits < least) {
-      share = (share + 1) / 2;
-    }
-    const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.rows, share));
-    // Threads are fewer than splits: several go together, and are no work for the merge.
-    const uint32_t at_once = static_cast<uint32_t>(
-        std::max<uint64_t>(1, uint64_t{blocks} * p.n_kv_heads * p.splits / (2 * least)));
-    const uint32_t shares = static_cast<uint32_t>(ceilDiv(p.splits, at_once));
-    const uint32_t pieces = blocks * p.n_kv_heads * shares;
-    for (uint32_t piece = claim(walk); piece < pieces; piece = claim(walk)) {
-      const uint32_t split = piece % shares * at_once;
-      const uint32_t head = piece / shares % p.n_kv_heads;
-      const uint32_t first = piece / shares / p.n_kv_heads * share;
-      attend_(task, head, first, std::min(share, walk.rows - first), split,
-              std::min(at_once, p.splits - split));
-    }
+    attention_.attention(task, walk.thread);
   }
 
   // ---- Latent attention ----
@@ -468,70 +427,33 @@ class CpuExecutor final : public HostExecutor {
 
   void latentAppend(const Walk& walk, const Op& op) {
     LatentAppendTask task{block()};
-    const LatentAppendPush& p = task.push = op.push.latent_append;
+    task.push = op.push.latent_append;
     task.format = op.k_format;
     task.heads = floats(op, 0);
     task.queries = floats(op, kOpOut);
     task.memory = words(op, 3);
     task.vectors = floats(op, 4);
-    const uint32_t parts = p.n_heads + 1;
-    if (walk.rows > 1) {
-      for (uint32_t t = claim(walk); t < walk.rows; t = claim(walk)) {
-        latent_append_(task, t, 0, parts);
-      }
-      return;
-    }
-    const uint32_t share =
-        static_cast<uint32_t>(ceilDiv(parts, uint64_t{pool_.size()} * kPiecesPerThread));
-    const uint32_t pieces = static_cast<uint32_t>(ceilDiv(parts, share));
-    for (uint32_t piece = claim(walk); piece < pieces; piece = claim(walk)) {
-      // From the end: storing costs more than rotating.
-      const uint32_t last = parts - piece * share;
-      latent_append_(task, 0, last - std::min(share, last), last);
-    }
+    attention_.latentAppend(task, walk.rows, walk.thread);
   }
 
-  // Divided as attention of one key head is.
   void latentAttention(const Walk& walk, const Op& op) {
     LatentAttentionTask task{block()};
-    const LatentAttentionPush& p = task.push = op.push.latent_attention;
+    task.push = op.push.latent_attention;
     task.format = op.k_format;
     task.queries = floats(op, 0);
     task.memory = words(op, 3);
     task.out = floats(op, kOpOut);
     task.n_tokens = walk.rows;
-    const uint64_t least = kAttentionPieces;
-    uint32_t share = latentTokens(p);
-    while (share > 1 && ceilDiv(walk.rows, share) * p.splits < least) {
-      share = (share + 1) / 2;
-    }
-    const uint32_t blocks = static_cast<uint32_t>(ceilDiv(walk.rows, share));
-    const uint32_t at_once =
-        static_cast<uint32_t>(std::max<uint64_t>(1, uint64_t{blocks} * p.splits / (2 * least)));
-    const uint32_t shares = static_cast<uint32_t>(ceilDiv(p.splits, at_once));
-    for (uint32_t piece = claim(walk); piece < blocks * shares; piece = claim(walk)) {
-      const uint32_t split = piece % shares * at_once;
-      const uint32_t first = piece / shares * share;
-      attend_latents_(task, first, std::min(share, walk.rows - first), split,
-                      std::min(at_once, p.splits - split));
-    }
+    attention_.latentAttention(task, walk.thread);
   }
 
   void hadamard(const Walk& walk, const Op& op) {
-    const HadamardPush& p = op.push.hadamard;
-    for (uint32_t i = claim(walk); i < walk.rows * p.rows; i = claim(walk)) {
-      hadamard_(p, floats(op, kOpOut) + uint64_t{i / p.rows} * p.stride + i % p.rows * p.cols);
-    }
+    attention_.hadamard(op.push.hadamard, floats(op, kOpOut), walk.rows, walk.thread);
   }
 
   const SimdTarget target_;
   const MatmulKernels& matmul_;
   const SmallKernels& small_;
-  const AttendFn attend_;
-  const RopeAppendFn rope_append_;
-  const AttendLatentsFn attend_latents_;
-  const LatentAppendFn latent_append_;
-  const HadamardFn hadamard_;
   const StateKernels& state_;
   StepRun what_ = StepRun::kDecode;
   const StopCheck* stop_ = nullptr;               // of the run in progress; asked by thread 0
@@ -540,6 +462,7 @@ class CpuExecutor final : public HostExecutor {
   ExpertFetch* const fetch_;
   Products products_;
   ExpertProducts experts_;
+  AttentionOps attention_;
   StateOps states_;
   Pool pool_;  // last: its threads end before anything they use
 };

@@ -1,0 +1,102 @@
+#include "cpu/attention_ops.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kPiecesPerThread = 4;   // of storing: a thread that was held up takes fewer
+constexpr uint32_t kAttentionPieces = 12;  // at least, of attention, for threads to share
+
+/// Pieces of attention: blocks of tokens, with one key head, with some of the splits.
+struct Division {
+  uint32_t tokens;  ///< of a block
+  uint32_t blocks;
+  uint32_t at_once;  ///< splits that go together
+  uint32_t shares;   ///< of splits
+};
+
+// `tokens`: as many as can share what is read.
+Division divide(uint32_t tokens, uint32_t n_tokens, uint32_t n_kv_heads, uint32_t splits) {
+  // As many tokens to a piece as can share what is read, but pieces for several threads. How many
+  // there really are must not matter: what is added in which order follows from the pieces.
+  const uint64_t least = kAttentionPieces;
+  Division pieces;
+  pieces.tokens = tokens;
+  while (pieces.tokens > 1 && ceilDiv(n_tokens, pieces.tokens) * n_kv_heads * splits < least) {
+    pieces.tokens = (pieces.tokens + 1) / 2;
+  }
+  pieces.blocks = static_cast<uint32_t>(ceilDiv(n_tokens, pieces.tokens));
+  // Threads are fewer than splits: several go together, and are no work for the merge.
+  pieces.at_once = static_cast<uint32_t>(
+      std::max<uint64_t>(1, uint64_t{pieces.blocks} * n_kv_heads * splits / (2 * least)));
+  pieces.shares = static_cast<uint32_t>(ceilDiv(splits, pieces.at_once));
+  return pieces;
+}
+
+}  // namespace
+
+template <typename Append, typename Task>
+void AttentionOps::append(Append kernel, const Task& task, uint32_t heads, uint32_t n_tokens,
+                          uint32_t thread) {
+  if (n_tokens > 1) {
+    for (uint32_t t = pool_.claim(thread); t < n_tokens; t = pool_.claim(thread)) {
+      kernel(task, t, 0, heads);
+    }
+    return;
+  }
+  const uint32_t share =
+      static_cast<uint32_t>(ceilDiv(heads, uint64_t{pool_.size()} * kPiecesPerThread));
+  const uint32_t pieces = static_cast<uint32_t>(ceilDiv(heads, share));
+  for (uint32_t piece = pool_.claim(thread); piece < pieces; piece = pool_.claim(thread)) {
+    // From the end: storing costs more than rotating.
+    const uint32_t last = heads - piece * share;
+    kernel(task, 0, last - std::min(share, last), last);
+  }
+}
+
+void AttentionOps::ropeAppend(const RopeAppendTask& task, uint32_t n_tokens, uint32_t thread) {
+  append(rope_append_, task, task.push.n_heads + 2 * task.push.n_kv_heads, n_tokens, thread);
+}
+
+void AttentionOps::attention(const AttentionTask& task, uint32_t thread) {
+  const AttentionPush& p = task.push;
+  const Division of = divide(attentionTokens(p.n_heads / p.n_kv_heads, p.head_dim), task.n_tokens,
+                             p.n_kv_heads, p.splits);
+  const uint32_t pieces = of.blocks * p.n_kv_heads * of.shares;
+  for (uint32_t piece = pool_.claim(thread); piece < pieces; piece = pool_.claim(thread)) {
+    const uint32_t split = piece % of.shares * of.at_once;
+    const uint32_t head = piece / of.shares % p.n_kv_heads;
+    const uint32_t first = piece / of.shares / p.n_kv_heads * of.tokens;
+    attend_(task, head, first, std::min(of.tokens, task.n_tokens - first), split,
+            std::min(of.at_once, p.splits - split));
+  }
+}
+
+void AttentionOps::latentAppend(const LatentAppendTask& task, uint32_t n_tokens, uint32_t thread) {
+  append(latent_append_, task, task.push.n_heads + 1, n_tokens, thread);
+}
+
+// Divided as attention of one key head is.
+void AttentionOps::latentAttention(const LatentAttentionTask& task, uint32_t thread) {
+  const LatentAttentionPush& p = task.push;
+  const Division of = divide(latentTokens(p), task.n_tokens, 1, p.splits);
+  const uint32_t pieces = of.blocks * of.shares;
+  for (uint32_t piece = pool_.claim(thread); piece < pieces; piece = pool_.claim(thread)) {
+    const uint32_t split = piece % of.shares * of.at_once;
+    const uint32_t first = piece / of.shares * of.tokens;
+    attend_latents_(task, first, std::min(of.tokens, task.n_tokens - first), split,
+                    std::min(of.at_once, p.splits - split));
+  }
+}
+
+void AttentionOps::hadamard(const HadamardPush& p, float* rows, uint32_t n_tokens,
+                            uint32_t thread) {
+  for (uint32_t i = pool_.claim(thread); i < n_tokens * p.rows; i = pool_.claim(thread)) {
+    hadamard_(p, rows + uint64_t{i / p.rows} * p.stride + i % p.rows * p.cols);
+  }
+}
+
+}  // namespace oriel
