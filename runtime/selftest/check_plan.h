@@ -90,8 +90,8 @@ class CheckPlan {
   void addHeadProduct(WeightType type, const BufferRef& weights);
   /// `bent`: with norms after RoPE and a cap on scores.
   void addCache(KvFormat k, KvFormat v, bool bent);
+  void addLatents();
   /// `weight`: of norms, as long as a token's queries.
-  void addLatents(const BufferRef& weight);
   void addLatents(KvFormat format, const BufferRef& weight);
   void writeStep(uint32_t chunk, void* step) const;
   void fill(const Input& input, uint64_t first_word, uint32_t* words, uint64_t count) const;

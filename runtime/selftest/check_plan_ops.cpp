@@ -1,0 +1,104 @@
+#include "plan/weight_layout.h"
+#include "selftest/check_plan_parts.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kChannels = 160;  // of the convolution: three make no whole row
+
+}  // namespace
+
+void CheckPlan::addNorms() {
+  const BufferRef weight = vector(kCols);
+  for (const StepList list : kLists) {
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);
+    add(list, OpKind::kRmsNorm, RmsNormPush{kCols, kCols, kCols, 0, 1e-5f, 1, 0, 0, 0, 1.0f, 0},
+        {in_, out, weight});
+    expect(list, "rms_norm", out, kFloatLimit);
+  }
+  const BufferRef out = take(ArenaKind::kActivations, kOutputs * kCols);
+  add(StepList::kHead, OpKind::kRmsNorm,
+      RmsNormPush{kCols, kCols, kCols, 1, 1e-5f, 1, 0, 0, 0, 0.5f, 0}, {in_, out, weight});
+  expect(StepList::kHead, "rms_norm of outputs", out, kFloatLimit);
+}
+
+void CheckPlan::addOutputs() {
+  const WeightGeometry geometry = weightGeometry(WeightType::kQ8_0, kCols);
+  MatmulPush push = {};
+  push.rows = kRows;
+  push.units = geometry.units;
+  push.group_words = geometry.groupWords();
+  push.side_word = geometry.sideWord();
+  push.in_stride = kCols;
+  push.out_stride = kRows;
+  push.of_outputs = 1;
+  const BufferRef weights = matrix(WeightType::kQ8_0);
+  const StepList list = StepList::kHead;
+  for (const bool capped : {false, true}) {
+    const BufferRef out = take(ArenaKind::kActivations, kOutputs * kRows);
+    add(list, OpKind::kMatmul, push, {weights, out, in_, staged_})->weights = WeightType::kQ8_0;
+    if (capped) {
+      add(list, OpKind::kSoftCap, SoftCapPush{kRows, kRows, 2.0f}, {out, out});
+    }
+    expect(list, capped ? "soft_cap" : "matmul of outputs", out, kFloatLimit);
+  }
+  const TopPush top_push = {kCols, kCols};
+  const BufferRef keys = take(ArenaKind::kActivations, top_push.blocks);
+  const BufferRef top = take(ArenaKind::kActivations, sizeof(TopTokens) / 4);
+  add(list, OpKind::kTopBlocks, top_push, {in_, keys});
+  add(list, OpKind::kTopTokens, top_push, {in_, top, keys});
+  expect(list, "top_tokens of outputs", top, 0)->words = true;
+}
+
+void CheckPlan::addConv() {
+  const BufferRef taps = vector(kChannels * kTaps);
+  const BufferRef columns = take(ArenaKind::kCache, kConvRing * kChannels);
+  for (const StepList list : kLists) {
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kChannels);
+    add(list, OpKind::kShortConv,
+        ShortConvPush{kChannels, kCols, kChannels, kTaps, kConvRing, kConvView},
+        {in_, out, columns, taps});
+    expect(list, "short_conv", out, kFloatLimit);
+  }
+  expect(StepList::kDecode, "short_conv (columns)", columns, kFloatLimit);
+}
+
+void CheckPlan::addSmallOps() {
+  const BufferRef bias = vector(kCols);
+  for (const StepList list : kLists) {
+    const BufferRef biased = take(ArenaKind::kActivations, kChunk * kCols);
+    // Nothing lies there yet: what is added to is zero, and grows with every chunk.
+    add(list, OpKind::kAddBias, AddBiasPush{kCols, kCols, 0}, {bias, biased});
+    expect(list, "add_bias", biased, kFloatLimit);
+    for (const uint32_t gelu : {0u, 1u}) {
+      const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols / 2);
+      add(list, OpKind::kGatedActivation,
+          GatedActivationPush{kCols / 2, kCols, 0, kCols / 2, kCols / 2, gelu, 1}, {in_, out});
+      expect(list, gelu != 0 ? "gated_activation (gelu)" : "gated_activation", out, kFloatLimit);
+    }
+  }
+}
+
+// Inputs are different from each other, so that their order is one.
+void CheckPlan::addTop() {
+  const TopPush push = {kChunk * kCols, kChunk * kCols / 3};
+  const BufferRef keys = take(ArenaKind::kActivations, push.blocks);
+  const BufferRef top = take(ArenaKind::kActivations, sizeof(TopTokens) / 4);
+  const StepList list = StepList::kDecode;
+  add(list, OpKind::kTopBlocks, push, {in_, keys});
+  add(list, OpKind::kTopTokens, push, {in_, top, keys});
+  expect(list, "top_blocks", keys, 0)->words = true;
+  expect(list, "top_tokens", top, 0)->words = true;
+}
+
+void CheckPlan::addTail() {
+  constexpr uint32_t kHalf = kCols / 2;
+  const BufferRef out = take(ArenaKind::kActivations, kChunk * kHalf);
+  const StepList list = StepList::kChunk;
+  add(list, OpKind::kGatedActivation, GatedActivationPush{kHalf, kCols, 0, kHalf, kHalf, 0, 1},
+      {in_, out});
+  add(list, OpKind::kTail, TailPush{kHalf, kHalf}, {out, out});
+  expect(list, "tail", out, kFloatLimit);
+}
+
+}  // namespace oriel

@@ -1,0 +1,145 @@
+#include <cstdio>
+
+#include "plan/codebooks.h"
+#include "plan/weight_layout.h"
+#include "selftest/check_plan_parts.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kExperts = 4;
+constexpr uint32_t kExpertsHeld = 3;  // by the stack: the rows of a matrix, in groups
+constexpr uint32_t kExpertsUsed = 2;
+constexpr uint32_t kExpertRows = 13;
+constexpr uint32_t kRoutes = kChunk * kExpertsUsed;
+constexpr uint8_t kCandidates = 8;  // tried of each type and use; executors say which there are
+
+}  // namespace
+
+// Two experts of each token, by the first words of its row.
+BufferRef CheckPlan::addRoutes(StepList list) {
+  const BufferRef routes =
+      take(ArenaKind::kActivations, uint64_t{kRouteParts} * kRoutes + kExperts + 1);
+  add(list, OpKind::kRoute, RoutePush{kExperts, kExpertsUsed, kCols, kRoutes, 0, 1, 0, 1},
+      {in_, routes});
+  add(list, OpKind::kSortRoutes, SortRoutesPush{kExperts, kExpertsUsed, kRoutes}, {routes, routes});
+  return routes;
+}
+
+void CheckPlan::addExperts() {
+  const BufferRef bias = vector(kExperts);
+  for (const StepList list : kLists) {
+    const BufferRef routes = addRoutes(list);
+    const auto part = [&](uint32_t first, uint64_t words) {
+      return BufferRef(routes.arena, routes.segment, routes.offset_bytes + 4ull * first, 4 * words);
+    };
+    expect(list, "route", part(0, kRoutes), 0)->words = true;
+    expect(list, "route (weights)", part(kRoutes, kRoutes), kFloatLimit);
+    expect(list, "sort_routes", part(2 * kRoutes, 2ull * kRoutes + kExperts + 1), 0)->words = true;
+
+    const BufferRef biased = take(ArenaKind::kActivations, 2ull * kRoutes);
+    add(list, OpKind::kRoute, RoutePush{kExperts, kExpertsUsed, kCols, kRoutes, 1, 0, 1, 1},
+        {in_, biased, bias});
+    expect(list, "route (sigmoid)", biased, kFloatLimit);
+
+    constexpr uint32_t kHalf = kCols / 2;  // of as many rows as there are routes
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kHalf);
+    add(list, OpKind::kExpertCombine, ExpertCombinePush{kHalf, kExpertsUsed, kRoutes, kHalf, kHalf},
+        {in_, out, routes});
+    expect(list, "expert_combine", out, kFloatLimit);
+  }
+}
+
+// The matrix as a stack of smaller ones, of all experts but the last.
+void CheckPlan::addExpertProduct(WeightType type, const BufferRef& weights) {
+  const WeightGeometry geometry = weightGeometry(type, kCols);
+  ExpertMatmulPush push = {};
+  push.rows = kExpertRows;
+  push.units = geometry.units;
+  push.group_words = geometry.groupWords();
+  push.side_word = geometry.sideWord();
+  push.in_stride = kCols;
+  push.out_stride = kExpertRows;
+  push.n_experts = kExperts;
+  push.n_used = kExpertsUsed;
+  push.routes = kRoutes;
+  push.of_tokens = 1;
+  push.count = kExpertsHeld;
+  char name[32];
+  std::snprintf(name, sizeof(name), "expert_matmul_%s", weightTypeName(type));
+  for (const StepList list : kLists) {
+    BufferRef* const routes = &routes_[list == StepList::kChunk ? 1 : 0];
+    if (routes->size_bytes == 0) {
+      *routes = addRoutes(list);
+    }
+    const BufferRef out = take(ArenaKind::kActivations, kRoutes * kExpertRows);
+    add(list, OpKind::kExpertMatmul, push, {weights, out, in_, *routes})->weights = type;
+    expect(list, name, out, kFloatLimit);
+  }
+}
+
+// The matrix as a stack of those of three heads, which read the same.
+void CheckPlan::addHeadProduct(WeightType type, const BufferRef& weights) {
+  const WeightGeometry geometry = weightGeometry(type, kCols);
+  constexpr uint32_t kHeadRows = kExpertRows;
+  const uint32_t stride = kExpertsHeld * kHeadRows;
+  const HeadMatmulPush push = {kHeadRows,
+                               geometry.units,
+                               geometry.groupWords(),
+                               geometry.sideWord(),
+                               kCols,
+                               0,
+                               stride,
+                               kHeadRows,
+                               0,
+                               0,
+                               kExpertsHeld};
+  char name[32];
+  std::snprintf(name, sizeof(name), "head_matmul_%s", weightTypeName(type));
+  for (const StepList list : kLists) {
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * stride);
+    add(list, OpKind::kHeadMatmul, push, {weights, out, in_})->weights = type;
+    expect(list, name, out, kFloatLimit);
+  }
+}
+
+void CheckPlan::addMatrix(WeightType type) {
+  const WeightGeometry geometry = weightGeometry(type, kCols);
+  const BufferRef weights = matrix(type);
+  uint32_t offset_bytes = 0, bytes = 0;
+  if (plan_.codebooks.size_bytes == 0 && codebookOf(type, &offset_bytes, &bytes)) {
+    plan_.codebooks = take(ArenaKind::kWeights, kCodebookBytes / 4);
+  }
+  char name[32];
+  const EmbedPush embed = {
+      kCols, geometry.groupWords(), geometry.sideWord(), 0, kRows, kCols, 1.5f, 0, 0};
+  std::snprintf(name, sizeof(name), "embed_%s", weightTypeName(type));
+  for (const StepList list : kLists) {
+    const BufferRef out = take(ArenaKind::kActivations, kChunk * kCols);
+    add(list, OpKind::kEmbed, embed, {weights, out})->weights = type;
+    expect(list, name, out, kFloatLimit);
+  }
+  MatmulPush push = {};
+  push.rows = kRows;
+  push.units = geometry.units;
+  push.group_words = geometry.groupWords();
+  push.side_word = geometry.sideWord();
+  push.in_stride = kCols;
+  push.out_stride = kRows;
+  std::snprintf(name, sizeof(name), "matmul_%s", weightTypeName(type));
+  for (const StepList list : kLists) {
+    for (uint8_t candidate = 1; candidate <= kCandidates; ++candidate) {
+      const BufferRef out = take(ArenaKind::kActivations, kChunk * kRows);
+      Op* const op = add(list, OpKind::kMatmul, push, {weights, out, in_, staged_});
+      op->weights = type;
+      op->candidate = candidate;
+      Check* const check = expect(list, name, out, kFloatLimit);
+      check->weights = type;
+      check->candidate = candidate;
+    }
+  }
+  addExpertProduct(type, weights);
+  addHeadProduct(type, weights);
+}
+
+}  // namespace oriel
