@@ -102,7 +102,7 @@ struct ScanShape {
   uint32_t tokens;
 };
 /// Few values a lane: its compiler takes too long over many.
-constexpr ScanShape kSoftwareScan = {32, 4, 2, 8};
+constexpr ScanShape kSoftwareScan = {32, 4, 1, 8};
 /// A token: as many lanes as there can be, for all that matters is to read the state and to write it.
 constexpr ScanShape kGpuDecodeScan = {64, 8, 1, 1};
 /// Tokens one after the other: fewer lanes add up, and have more to do between that.
@@ -368,7 +368,6 @@ const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
   ScanShape shape = given.caps.isSoftware() ? kSoftwareScan : one ? kGpuDecodeScan : kGpuChunkScan;
   if (push.key_dim > kNarrowRow) {
     shape.pieces = 8;
-    shape.rows = 1;
   } else if (push.heads * push.value_dim * shape.pieces >= 2 * kEnoughLanes && !one) {
     shape.rows = 2;
   }

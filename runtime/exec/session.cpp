@@ -292,7 +292,8 @@ SessionState Session::state() const {
                (switched_thinking_ ? kSwitchedThinking : 0);
   if (states_ != nullptr) {
     state.chat |= states_->stale ? kStaleState : 0;
-    state.since_base = states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
+    state.since_base =
+        states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
   }
   state.sampler = sampler_.state();
   return state;

@@ -181,7 +181,7 @@ class Session {
   const SessionContext context_;
   SlidingWindow window_;              ///< the session's
   SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
-  SessionStates* states_ = nullptr;  ///< null: no layer keeps one
+  SessionStates* states_ = nullptr;   ///< null: no layer keeps one
   uint64_t read_again_ = 0;
   const RotationTables rotations_;
   RopePhases phases_[kMaxRopes];

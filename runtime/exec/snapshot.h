@@ -35,7 +35,7 @@ struct SessionState {
   uint32_t reply_open = 0;
   uint64_t reply_begin = 0;  ///< the latest reply's tokens: [begin, end)
   uint64_t reply_end = 0;
-  uint32_t chat = 0;  ///< bits as above
+  uint32_t chat = 0;        ///< bits as above
   uint32_t since_base = 0;  ///< position - SessionStates::base + 1; 0: that is 0
   SamplerState sampler;
 };

@@ -160,9 +160,7 @@ class StateSlots {
     return found;
   }
   /// What a step behind the one that writes next_ writes: by then the latest state is not needed, unless kept.
-  uint32_t behindNext() const {
-    return isCheckpoint(current_) ? freeBut(next_, next_) : current_;
-  }
+  uint32_t behindNext() const { return isCheckpoint(current_) ? freeBut(next_, next_) : current_; }
 
   /// Without checkpoint i what it leads to is read again from the one before it. That is missed less the longer ago it
   /// is: what going back reads stays in proportion to how far it goes.

@@ -64,10 +64,9 @@ Status completeHeads(const GgufFile& file, const Architecture& architecture, con
                       KeyName(architecture, "attention.key_length").text);
     }
     desc->head_dim = desc->n_embd / desc->n_heads;
-  }
-  const KeyName key_length(architecture, "attention.key_length");
-  if (file.has(key_length.text)) {
-    ORIEL_TRY(checkRange(key_length.text, desc->head_dim, kMinHeadDim, kMaxHeadDim, log));
+  } else {
+    ORIEL_TRY(checkRange(KeyName(architecture, "attention.key_length").text, desc->head_dim,
+                         kMinHeadDim, kMaxHeadDim, log));
   }
   if (desc->head_dim < kMinHeadDim || desc->head_dim > kMaxHeadDim || desc->head_dim % 2 != 0) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,

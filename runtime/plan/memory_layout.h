@@ -123,7 +123,7 @@ struct ActivationLayout {
   BufferRef expert_gated;    ///< [routes][expert n_ff]
   BufferRef expert_out;      ///< [routes][n_embd]
   BufferRef state_in;     ///< [chunk]: channels and gates, before their convolution; where qkv is
-  BufferRef state_mixed;  ///< [chunk]: as StateInputsPush says
+  BufferRef state_mixed;  ///< [chunk]: as StateInputsPush says; then state_out, gated
   BufferRef state_out;    ///< [chunk][heads * value_dim]
   BufferRef gate_up;      ///< [chunk][2 n_ff]
   BufferRef gated;        ///< [chunk][n_ff]

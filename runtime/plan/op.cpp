@@ -151,6 +151,7 @@ OpColumns gatedNormColumns(const Op& op) {
   const GatedNormPush& p = op.push.gated_norm;
   return {0, p.rows * p.cols, p.out_stride};
 }
+bool gatedNormMakesRow(const Op& op) { return !samePlace(op.bindings[0], op.bindings[kOpOut]); }
 void gatedNormWork(const Op& op, double rows, OpWork* work) {
   const GatedNormPush& p = op.push.gated_norm;
   values(rows * p.rows * p.cols, work);
@@ -211,7 +212,7 @@ constexpr OpTraits kTraits[kOpKinds] = {
     {"tail",             sizeof(TailPush),            kOut,             true,  true,  never,        tailColumns,       tailWork},
     {"state_inputs",     sizeof(StateInputsPush),     kOut | 1u << 3,   false, false, never,        stateInputsColumns, stateInputsWork},
     {"state_scan",       sizeof(StateScanPush),       kOut | 1u << 3,   false, false, never,        stateScanColumns,  stateScanWork},
-    {"gated_norm",       sizeof(GatedNormPush),       kOut,             false, true,  never,        gatedNormColumns,  gatedNormWork},
+    {"gated_norm",       sizeof(GatedNormPush),       kOut,             false, true,  gatedNormMakesRow,       gatedNormColumns,  gatedNormWork},
     {"head_matmul",      sizeof(HeadMatmulPush),      kOut,             false, false, never,        headColumns,       headWork},
     {"latent_append",    sizeof(LatentAppendPush),    kOut | 1u << 3,   false, false, never,        allColumns,        latentAppendWork},
     {"latent_attention", sizeof(LatentAttentionPush), kOut,             false, false, never,        allColumns,        latentAttentionWork},

@@ -28,7 +28,7 @@ class StateOps {
     scan();
     gatedNorm();
     return ops_.product({{TensorRole::kStateOut, layer_}},
-                        {act_.state_out, act_.state_out_stride, state_.valueCols()}, out,
+                        {act_.state_mixed, act_.state_mixed_stride, state_.valueCols()}, out,
                         act_.state_in, Write::kAdd);
   }
 
@@ -108,14 +108,16 @@ class StateOps {
     ops_.endFill();
   }
 
-  // The gated delta rule norms each head and then gates, Mamba-2 gates and then norms the heads that share keys.
+  // The gated delta rule norms each head and then gates, Mamba-2 gates and then norms the heads that share keys. Not in
+  // place: so every thread of a CPU can make the row for itself.
   void gatedNorm() {
     Op op = ops_.make(OpKind::kGatedNorm,
-                      {act_.state_out, act_.device_step, act_.state_out, act_.state_in});
+                      {act_.state_out, act_.device_step, act_.state_mixed, act_.state_in});
     GatedNormPush& push = op.push.gated_norm;
     push.rows = delta_ ? state_.heads : state_.key_heads;
     push.cols = state_.valueCols() / push.rows;
-    push.in_stride = push.out_stride = act_.state_out_stride;
+    push.in_stride = act_.state_out_stride;
+    push.out_stride = act_.state_mixed_stride;
     push.gate_stride = act_.state_in_stride;
     push.gate_first = columns_.gates;
     push.has_norm = state_.normed ? 1 : 0;

@@ -1,4 +1,5 @@
-// Words of a stored vector, in every format. Needs values[], scales[], kHeadDim, lib/kv.glsl, lib/quantise.glsl.
+// Words of a stored vector, in every format. Needs values[], scales[], kHeadDim, lib/kv.glsl, lib/int8.glsl,
+// lib/quantise.glsl.
 uint halfWord(uint word) { return packHalves(vec2(values[2u * word], values[2u * word + 1u])); }
 
 uint int8Word(uint word) {

@@ -106,7 +106,7 @@ def test_states():
     check("a state in words", "18 layers keep a state of 19.3 MiB in 2 slots, 38.5 MiB" in text
           and "checkpoints none" in text, text)
     text = oriel("--arch", "qwen3.5-2b", "--memory", "2GiB").out.decode()
-    check("and its checkpoints", "18 layers keep a state of 19.3 MiB in 6 slots, 115.5 MiB" in text
+    check("and its checkpoints", "18 layers keep a state of 19.3 MiB in 6 slots, 115.6 MiB" in text
           and "checkpoints 4 of the slots" in text, text)
     plan = plan_of("--arch", "lfm2-8b-a1b", "--memory", "8GiB")
     check("columns of convolutions are such a state", plan["state_bytes"] == 18 * 3 * 2048 * 4, plan)

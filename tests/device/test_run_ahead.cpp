@@ -98,6 +98,32 @@ TEST_F(RunningAhead, gives_the_same_tokens_and_leaves_the_same_session) {
   skipIfTooSlow(model_->executor->begun_ahead);
 }
 
+// The step that is begun reads the slot of the state that the one before it writes.
+TEST_F(RunningAhead, gives_the_same_tokens_where_layers_keep_states) {
+  std::vector<RandomFamily> families;
+  addStateFamilies(&families);
+  uint32_t begun = 0;
+  for (const RandomFamily& family : families) {
+    if (family.name != "qwen35" && family.name != "falcon-h1") {
+      continue;
+    }
+    SCOPED_TRACE(family.name);
+    RandomLlama random = family.model;
+    random.tied_output = false;  // else the next token is often the last one again
+    const TemporaryModel file(random);
+    oriel_options options = makeOptions(&log_);
+    options.window_tokens = 64;
+    options.chunk_tokens = 8;
+    load(file.path(), options);
+    oriel_generate_options sampling = greedyOptions();
+    sampling.max_tokens = 200;
+    expectTheSame([&] { return draw(sampling); });
+    (void)draw(sampling);
+    begun += model_->executor->begun_ahead;
+  }
+  skipIfTooSlow(begun);
+}
+
 TEST_F(RunningAhead, drops_the_step_of_a_token_that_ends_the_reply) {
   const std::string question = "Hello there!";
   bool stopped = false;

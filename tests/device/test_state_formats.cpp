@@ -2,6 +2,8 @@
 // themselves. That kernels round as they are to, tests/golden/test_kernels_state.cpp shows.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "support/api.h"
 #include "support/distances.h"
 #include "support/files.h"
@@ -83,7 +85,9 @@ TEST(StateFormats, models_without_states_do_without_a_format) {
   EXPECT_EQ(planOf(plain).total_bytes, planOf(asked).total_bytes);
   EXPECT_EQ(evaluate(plain, ids), evaluate(asked, ids));
   CapturedLog log;
-  oriel_options options = stateOptions(static_cast<oriel_state_format>(4), &log);
+  oriel_options options = stateOptions(ORIEL_STATE_F16, &log);
+  const int unknown = 4;
+  std::memcpy(&options.state_format, &unknown, sizeof(unknown));
   oriel_model* model = nullptr;
   EXPECT_EQ(ORIEL_ERROR_ARGUMENT, oriel_model_load(path.c_str(), &options, &model));
   EXPECT_TRUE(log.says("f32, f16 or int8"));

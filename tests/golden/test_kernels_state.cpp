@@ -413,19 +413,22 @@ TEST_P(Kernels, gated_norm_gates_before_or_after_it_norms_also_in_place) {
 TEST_P(Kernels, a_layer_with_a_state_takes_in_scans_gates_and_adds) {
   constexpr uint32_t kTaps = 4, kTokens = 9, kOut = 40;
   for (const StateCase& shape : {kCases[0], kCases[2], kCases[8], kCases[12]}) {
-    SCOPED_TRACE(shape.name());
+    const bool in_place = shape.heads == 4;
+    SCOPED_TRACE(shape.name() + (in_place ? " in place" : ""));
     Random random(shape.heads);
     KernelRig rig(kTokens, 0, 0, kViews);
     const StateFormat format = StateFormat::kF32;
     const uint32_t matrix_words = stateMatrixWords(format, shape.nValues(), shape.key_dim);
     const uint32_t slot_words = matrix_words + (kTaps - 1) * shape.channels();
-    const StateInputsPush inputs = inputsPush(shape, kTaps, false, slot_words);
+    StateInputsPush inputs = inputsPush(shape, kTaps, false, slot_words);
     StateScanPush scan = scanPush(shape, format, slot_words);
+    scan.in_stride = inputs.out_stride = static_cast<uint32_t>(alignUp(shape.mixedCols(), kUnit));
     scan.out_stride = static_cast<uint32_t>(alignUp(shape.nValues(), kUnit));
     GatedNormPush norm = {};
     norm.rows = shape.delta ? shape.heads : shape.key_heads;
     norm.cols = shape.nValues() / norm.rows;
-    norm.in_stride = norm.out_stride = scan.out_stride;
+    norm.in_stride = scan.out_stride;
+    norm.out_stride = in_place ? scan.out_stride : inputs.out_stride;
     norm.gate_stride = inputs.in_stride;
     norm.gate_first = stateColumns(inputs).gates;
     norm.has_norm = 1;
@@ -438,18 +441,20 @@ TEST_P(Kernels, a_layer_with_a_state_takes_in_scans_gates_and_adds) {
     const PackedMatrix matrix = randomMatrix(WeightType::kF16, kOut, shape.nValues(), &random);
     MatmulPush product = matrix.product();
     product.accumulate = 1;
+    product.in_stride = norm.out_stride;
     product.out_stride = kOut;
     StateMemory memory(&rig, slot_words);
     const BufferRef from = rig.input(in), taps_in = rig.input(taps), gates_in = rig.input(gates);
     const BufferRef weights = rig.input(weight), rows = rig.input(matrix.words);
     const BufferRef mixed = rig.activation(kTokens * inputs.out_stride);
     const BufferRef scanned = rig.activation(kTokens * scan.out_stride);
+    const BufferRef gated = in_place ? scanned : mixed;
     const BufferRef out = rig.output(kTokens * kOut);
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kStateInputs, inputs, {from, mixed, memory.where(), taps_in, gates_in});
       rig.add(list, OpKind::kStateScan, scan, {mixed, scanned, memory.where(), gates_in});
-      rig.add(list, OpKind::kGatedNorm, norm, {scanned, scanned, from, weights});
-      rig.add(list, OpKind::kMatmul, product, {rows, out, scanned}).weights = WeightType::kF16;
+      rig.add(list, OpKind::kGatedNorm, norm, {scanned, gated, from, weights});
+      rig.add(list, OpKind::kMatmul, product, {rows, out, gated}).weights = WeightType::kF16;
     }
     load(&rig);
     for (const uint32_t n_tokens : {1u, 2u, kTokens}) {

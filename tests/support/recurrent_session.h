@@ -100,7 +100,10 @@ inline const ChatFormat& lettersFormat() {
 class RecurrentSession {
  public:
   explicit RecurrentSession(const Shape& shape)
-      : shape_(shape), window_(shape.window), model_(recurrentModel(shape.sharing)), plan_(planOf(model_, shape)) {
+      : shape_(shape),
+        window_(shape.window),
+        model_(recurrentModel(shape.sharing)),
+        plan_(planOf(model_, shape)) {
     executor = std::make_unique<RecurrentExecutor>(model_, plan_);
     executor->ahead = shape.ahead;
     SessionContext context;
@@ -232,8 +235,9 @@ class RecurrentSession {
   }
 
   static Plan planOf(const ModelDesc& model, const Shape& shape) {
-    const CacheShape cache = {model.n_kv_heads, model.head_dim, kSinks, shape.window,
-                              shape.window + shape.chunk - 1, shape.checkpoints};
+    const CacheShape cache = {
+        model.n_kv_heads, model.head_dim, kSinks, shape.window, shape.window + shape.chunk - 1,
+        shape.checkpoints};
     Plan plan;
     plan.cache = cache;
     plan.chunk_tokens = shape.chunk;

@@ -62,7 +62,8 @@ Budget choose(const ModelDesc& model, const BudgetRequest& request) {
 
 uint64_t stateOfAll(const ModelDesc& model) { return stateBytes(model, CacheFormats()); }
 
-TEST(CheckpointBudget, checkpoints_take_a_quarter_of_the_windows_bytes_and_more_memory_shrinks_nothing) {
+TEST(CheckpointBudget,
+     checkpoints_take_a_quarter_of_the_windows_bytes_and_more_memory_shrinks_nothing) {
   const ModelDesc model = hybrid();
   ASSERT_EQ(8ull * 4 * kWords, stateOfAll(model));
   for (const bool fixed_formats : {true, false}) {
@@ -95,23 +96,22 @@ TEST(CheckpointBudget, checkpoints_take_a_quarter_of_the_windows_bytes_and_more_
   }
 }
 
-TEST(CheckpointBudget, beside_a_window_that_was_asked_for_they_are_chosen_by_the_same_rule) {
+TEST(CheckpointBudget, beside_a_window_that_was_asked_for_they_take_what_is_left) {
   const ModelDesc model = hybrid();
-  BudgetRequest request;
-  request.memory_bytes = 1ull << 30;
-  request.fixed_k = request.fixed_v = true;
-  const uint64_t per_token = memoryGrowth(model, CacheFormats()).per_token;
-  for (uint32_t count = 1; count <= 4; ++count) {
-    const uint64_t enough = (4 * count * stateOfAll(model) + per_token - 1) / per_token;
-    request.window = static_cast<uint32_t>(enough);
-    EXPECT_EQ(count, choose(model, request).cache.checkpoints);
-    request.window -= 1;
-    EXPECT_EQ(count - 1, choose(model, request).cache.checkpoints);
+  for (const uint32_t window : {70u, 5000u, 200000u}) {
+    BudgetRequest request;
+    request.memory_bytes = 1ull << 30;
+    request.fixed_k = request.fixed_v = true;
+    request.window = window;
+    for (uint32_t count = 4; count != 0; --count) {
+      const Budget most = choose(model, request);
+      EXPECT_EQ(count, most.cache.checkpoints) << window;
+      EXPECT_EQ(window, most.cache.window);
+      EXPECT_EQ(64u, most.chunk) << "the largest, which comes first";
+      request.memory_bytes = most.bytes.total() - 1;
+    }
+    EXPECT_EQ(0u, choose(model, request).cache.checkpoints) << "and must fit";
   }
-  request.window = 200000;
-  EXPECT_EQ(4u, choose(model, request).cache.checkpoints);
-  request.memory_bytes = choose(model, request).bytes.total() - 1;
-  EXPECT_EQ(3u, choose(model, request).cache.checkpoints) << "and must fit";
 }
 
 TEST(CheckpointBudget, as_many_as_are_asked_for_and_no_others) {
@@ -124,7 +124,8 @@ TEST(CheckpointBudget, as_many_as_are_asked_for_and_no_others) {
     request.checkpoints = count;
     const Budget budget = choose(model, request);
     EXPECT_EQ(count, budget.cache.checkpoints);
-    EXPECT_EQ(count * stateOfAll(model), budget.minimum_bytes - (count == 0 ? budget.minimum_bytes : least));
+    EXPECT_EQ(count * stateOfAll(model),
+              budget.minimum_bytes - (count == 0 ? budget.minimum_bytes : least));
     least = count == 0 ? budget.minimum_bytes : least;
   }
   request.checkpoints = kMaxCheckpoints + 1;

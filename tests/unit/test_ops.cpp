@@ -123,6 +123,11 @@ TEST(OpGroups, one_row_that_is_made_for_a_product_may_be_made_by_every_thread) {
   EXPECT_FALSE(feeds(norm(x, z), 1)) << "made for somebody else";
   EXPECT_TRUE(feeds(
       opOf(OpKind::kGatedActivation, GatedActivationPush{64, 128, 0, 64, 64, 0, 1}, x, y), 1));
+  GatedNormPush gates = {};
+  gates.rows = 1;
+  gates.cols = 64;
+  EXPECT_TRUE(feeds(opOf(OpKind::kGatedNorm, gates, x, y, 4), 1));
+  EXPECT_FALSE(feeds(opOf(OpKind::kGatedNorm, gates, y, y, 4), 1));
   EXPECT_FALSE(feeds(opOf(OpKind::kAddBias, AddBiasPush{64, 64, 0}, x, y), 1));
   const Op last = norm(x, y);
   EXPECT_FALSE(feedsMatmul(&last, 1, 0, 1));

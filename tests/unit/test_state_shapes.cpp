@@ -1,8 +1,9 @@
-// What states add to predicted speed.
+// What states add to plans and to predicted speed of known shapes.
 #include <gtest/gtest.h>
 
 #include <cstring>
 
+#include "oriel/tools.h"
 #include "speed/measure_speed.h"
 #include "tools/shape_weights.h"
 
@@ -43,6 +44,34 @@ struct Priced {
 
 constexpr double kValues08b = 18.0 * 16 * 128 * 128;  // of the states of Qwen3.5 0.8B
 constexpr double kBytes08b = 4 * (kValues08b + 18.0 * 3 * 6144);
+
+// What a plan says: one state, whatever the window is, and tokens at f16.
+TEST(StateBytes, plans_say_what_states_and_tokens_of_a_window_take) {
+  const struct {
+    const char* name;
+    double state_mib;
+    uint64_t bytes_per_token;
+  } rows[] = {
+      {"qwen3.5-0.8b", 19.3, 12288}, {"qwen3.5-2b", 19.3, 12288}, {"qwen3.5-4b", 50.3, 32768}};
+  for (const auto& row : rows) {
+    oriel_options options = {};
+    options.struct_size = sizeof(options);
+    options.device = ORIEL_DEVICE_NONE;
+    options.memory_bytes = uint64_t{16} << 30;
+    options.window_tokens = 32768;
+    options.k_format = options.v_format = ORIEL_KV_F16;
+    oriel_plan plan = {};
+    plan.struct_size = sizeof(plan);
+    ASSERT_EQ(ORIEL_OK, oriel_plan_shape(row.name, ORIEL_WEIGHTS_DEFAULT, &options, &plan));
+    EXPECT_EQ(row.bytes_per_token, plan.kv_bytes_per_token) << row.name;
+    ASSERT_EQ(2u, plan.group_count);
+    EXPECT_EQ(ORIEL_LAYERS_STATE, plan.groups[1].kind);
+    const double state_mib = static_cast<double>(plan.groups[1].bytes_per_token) / (1 << 20);
+    EXPECT_NEAR(row.state_mib, state_mib, 0.05) << row.name;
+    EXPECT_EQ(plan.state_bytes, plan.groups[1].bytes_per_token * plan.state_slots) << row.name;
+    EXPECT_NE(0u, plan.weights_bytes) << row.name;
+  }
+}
 
 TEST(StateSpeed, every_token_goes_through_the_state_whatever_the_depth) {
   const Priced decode("qwen3.5-0.8b", 0, 1e15);
