@@ -68,10 +68,6 @@ Status completeHeads(const GgufFile& file, const Architecture& architecture, con
     ORIEL_TRY(checkRange(KeyName(architecture, "attention.key_length").text, desc->head_dim,
                          kMinHeadDim, kMaxHeadDim, log));
   }
-  const KeyName key_length(architecture, "attention.key_length");
-  if (file.has(key_length.text)) {
-    ORIEL_TRY(checkRange(key_length.text, desc->head_dim, kMinHeadDim, kMaxHeadDim, log));
-  }
   if (desc->head_dim < kMinHeadDim || desc->head_dim > kMaxHeadDim || desc->head_dim % 2 != 0) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "the model's heads have %" PRIu32
