@@ -110,6 +110,20 @@ Status readCounts(const GgufFile& file, const Architecture& architecture, const 
   return kOk;
 }
 
+Status readModelCount(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                      Need need, uint32_t minimum, uint32_t maximum, const Log& log,
+                      uint32_t* count) {
+  const KeyName key(architecture, suffix);
+  if (!file.has(key.text)) {
+    return need == Need::kRequired ? missingKey(key.text, log) : kOk;
+  }
+  uint64_t value = 0;
+  ORIEL_TRY(readCount(file, key.text, log, &value));
+  ORIEL_TRY(checkRange(key.text, value, minimum, maximum, log));
+  *count = static_cast<uint32_t>(value);
+  return kOk;
+}
+
 Status readReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
                 Need need, const Log& log, double* value) {
   const KeyName key(architecture, suffix);
@@ -121,6 +135,16 @@ Status readReal(const GgufFile& file, const Architecture& architecture, const ch
                     key.text, file.has(key.text) ? "not a positive number" : "missing");
   }
   return kOk;
+}
+
+Status readScale(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                 Need need, const Log& log, double* value) {
+  double given = 1;
+  if (file.getFloat(KeyName(architecture, suffix).text, &given) && given == 0 &&
+      need == Need::kOptional) {
+    return kOk;
+  }
+  return readReal(file, architecture, suffix, need, log, value);
 }
 
 Status readCountAsReal(const GgufFile& file, const Architecture& architecture, const char* suffix,

@@ -58,9 +58,18 @@ Status readCounts(const GgufFile& file, const Architecture& architecture, const 
 
 enum class Need : uint8_t { kOptional, kRequired };
 
+/// A count of the whole model; `*count` stays as it is where the key is missing and not required.
+Status readModelCount(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                      Need need, uint32_t minimum, uint32_t maximum, const Log& log,
+                      uint32_t* count);
+
 /// A positive, finite number; `*value` stays as it is when the key is missing and not required.
 Status readReal(const GgufFile& file, const Architecture& architecture, const char* suffix,
                 Need need, const Log& log, double* value);
+
+/// As readReal; some converters write 0 for "not scaled".
+Status readScale(const GgufFile& file, const Architecture& architecture, const char* suffix,
+                 Need need, const Log& log, double* value);
 
 /// A positive whole number; `*value` stays as it is when the key is missing.
 Status readCountAsReal(const GgufFile& file, const Architecture& architecture, const char* suffix,

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cmath>
-#include <cstdio>
 
+#include "model/expert_layers.h"
 #include "model/keys.h"
 #include "model/latent.h"
 #include "model/state_layers.h"
@@ -17,21 +17,6 @@ bool hasConvLayers(const Architecture& architecture) {
   forEachRule(architecture,
               [&](const TensorRule& rule) { found = found || rule.where == Where::kConvLayers; });
   return found;
-}
-
-/// A count of the whole model; `*count` stays as it is where the key is missing and not required.
-Status readModelCount(const GgufFile& file, const Architecture& architecture, const char* suffix,
-                      Need need, uint32_t minimum, uint32_t maximum, const Log& log,
-                      uint32_t* count) {
-  const KeyName key(architecture, suffix);
-  if (!file.has(key.text)) {
-    return need == Need::kRequired ? missingKey(key.text, log) : kOk;
-  }
-  uint64_t value = 0;
-  ORIEL_TRY(readCount(file, key.text, log, &value));
-  ORIEL_TRY(checkRange(key.text, value, minimum, maximum, log));
-  *count = static_cast<uint32_t>(value);
-  return kOk;
 }
 
 // --- Heads ---------------------------------------------------------------------------------------
@@ -244,17 +229,6 @@ class SlidingPattern {
 
 // --- Scales --------------------------------------------------------------------------------------
 
-/// As readReal; some converters write 0 for "not scaled".
-Status readScale(const GgufFile& file, const Architecture& architecture, const char* suffix,
-                 Need need, const Log& log, double* value) {
-  double given = 1;
-  if (file.getFloat(KeyName(architecture, suffix).text, &given) && given == 0 &&
-      need == Need::kOptional) {
-    return kOk;
-  }
-  return readReal(file, architecture, suffix, need, log, value);
-}
-
 Status readMultipliers(const GgufFile& file, const Architecture& architecture, const Log& log,
                        ModelDesc* desc) {
   const Traits& traits = architecture.traits;
@@ -335,79 +309,6 @@ Status readAttention(const GgufFile& file, const Architecture& architecture, con
   return kOk;
 }
 
-// --- Experts -------------------------------------------------------------------------------------
-
-/// What the layers with experts have in common.
-struct ExpertCounts {
-  Experts experts;
-  uint32_t dense_layers = 0;  ///< the first so many have none
-  uint32_t shared_ff = 0;     ///< of the feed-forward beside them
-};
-
-/// How weights of experts are scaled, and as how many experts the shared one counts.
-Status readExpertWeights(const GgufFile& file, const Architecture& architecture, const Log& log,
-                         ExpertCounts* found) {
-  Experts& experts = found->experts;
-  uint32_t groups = 1;
-  ORIEL_TRY(readModelCount(file, architecture, "expert_group_count", Need::kOptional, 0, 1, log,
-                           &groups));
-  (void)file.getBool(KeyName(architecture, "expert_weights_norm").text, &experts.normalised);
-  double scale = 1;
-  ORIEL_TRY(readScale(file, architecture, "expert_weights_scale", Need::kOptional, log, &scale));
-  experts.scale = static_cast<float>(scale);
-  uint32_t shared = 0;
-  ORIEL_TRY(readModelCount(file, architecture, "expert_shared_count", Need::kOptional, 0,
-                           kMaxFeedForward / experts.n_ff, log, &shared));
-  found->shared_ff = shared * experts.n_ff;
-  return kOk;
-}
-
-Status readExperts(const GgufFile& file, const Architecture& architecture, uint32_t n_layers,
-                   uint32_t n_ff, const Log& log, ExpertCounts* found) {
-  const Traits& traits = architecture.traits;
-  uint64_t stated = 0;
-  const KeyName key(architecture, "expert_count");
-  if (!traits.experts ||
-      (traits.experts_optional &&
-       (!file.has(key.text) || (file.getUint(key.text, &stated) && stated == 0)))) {
-    return kOk;
-  }
-  const auto read = [&](const char* suffix, Need need, uint32_t minimum, uint32_t maximum,
-                        uint32_t* count) {
-    return readModelCount(file, architecture, suffix, need, minimum, maximum, log, count);
-  };
-  Experts& experts = found->experts;
-  ORIEL_TRY(read("expert_count", Need::kRequired, 1, kMaxExperts, &experts.count));
-  ORIEL_TRY(read("expert_used_count", Need::kRequired, 1, std::min(kMaxExpertsUsed, experts.count),
-                 &experts.used));
-  experts.n_ff = traits.expert_width_own ? n_ff / experts.used : n_ff;
-  if (traits.expert_width_own) {
-    // Some files leave out an expert's width and state that of all that are used.
-    ORIEL_TRY(read("expert_feed_forward_length",
-                   traits.expert_gating || experts.n_ff == 0 ? Need::kRequired : Need::kOptional, 1,
-                   kMaxFeedForward, &experts.n_ff));
-  }
-  uint32_t gating = 1;
-  if (traits.expert_gating) {
-    ORIEL_TRY(read("expert_gating_func",
-                   traits.expert_weight_keys ? Need::kOptional : Need::kRequired, 1, 2, &gating));
-  }
-  experts.sigmoid = gating == 2;
-  experts.normalised = traits.expert_normalised;
-  if (traits.expert_weight_keys) {
-    ORIEL_TRY(readExpertWeights(file, architecture, log, found));
-  }
-  if (traits.leading_dense) {
-    ORIEL_TRY(
-        read("leading_dense_block_count", Need::kOptional, 0, n_layers, &found->dense_layers));
-  }
-  if (traits.shared_expert) {
-    ORIEL_TRY(read("expert_shared_feed_forward_length", Need::kOptional, 0, kMaxFeedForward,
-                   &found->shared_ff));
-  }
-  return kOk;
-}
-
 // --- Kinds ---------------------------------------------------------------------------------------
 
 uint8_t ropeOf(const Traits& traits, const ModelDesc& desc, uint32_t layer, bool slides,
@@ -484,19 +385,6 @@ Status describeLayer(const Architecture& architecture, uint32_t layer, LayerKind
                     "the model has more than %" PRIu32 " kinds of layers: use another model",
                     kMaxLayerKinds);
   }
-  return kOk;
-}
-
-Status readConvTaps(const GgufFile& file, const Architecture& architecture, const Log& log,
-                    uint32_t* taps) {
-  const KeyName key(architecture, "shortconv.l_cache");
-  uint64_t count = 0;
-  if (!file.has(key.text)) {
-    return missingKey(key.text, log);
-  }
-  ORIEL_TRY(readCount(file, key.text, log, &count));
-  ORIEL_TRY(checkRange(key.text, count, 1, kMaxConvTaps, log));
-  *taps = static_cast<uint32_t>(count);
   return kOk;
 }
 
@@ -604,7 +492,8 @@ Status readLayers(const GgufFile& file, const Architecture& architecture, const 
   common.state.normed =
       !traits.state_norm_optional || file.findTensor("blk.0.ssm_norm.weight", &norm);
   if (has_convs) {
-    ORIEL_TRY(readConvTaps(file, architecture, log, &common.conv_taps));
+    ORIEL_TRY(readModelCount(file, architecture, "shortconv.l_cache", Need::kRequired, 1,
+                             kMaxConvTaps, log, &common.conv_taps));
   }
   uint32_t windows[kMaxLayers];
   bool some_slide = false;

@@ -10,19 +10,6 @@ namespace {
 constexpr char kRecurrentLayers[] = "attention.recurrent_layers";
 constexpr char kInterval[] = "full_attention_interval";
 
-Status readRequired(const GgufFile& file, const Architecture& architecture, const char* suffix,
-                    uint32_t minimum, uint32_t maximum, const Log& log, uint32_t* count) {
-  const KeyName key(architecture, suffix);
-  if (!file.has(key.text)) {
-    return missingKey(key.text, log);
-  }
-  uint64_t value = 0;
-  ORIEL_TRY(readCount(file, key.text, log, &value));
-  ORIEL_TRY(checkRange(key.text, value, minimum, maximum, log));
-  *count = static_cast<uint32_t>(value);
-  return kOk;
-}
-
 /// That `of` is so many times `part`.
 Status checkMultiple(const Architecture& architecture, const char* of, uint32_t value,
                      const char* part, uint32_t by, const Log& log) {
@@ -48,7 +35,8 @@ Status readState(const GgufFile& file, const Architecture& architecture, const L
   state->rule = architecture.traits.state;
   uint32_t inner = 0;
   const auto read = [&](const char* suffix, uint32_t minimum, uint32_t maximum, uint32_t* count) {
-    return readRequired(file, architecture, suffix, minimum, maximum, log, count);
+    return readModelCount(file, architecture, suffix, Need::kRequired, minimum, maximum, log,
+                          count);
   };
   ORIEL_TRY(read("ssm.conv_kernel", 2, kMaxConvTaps, &state->conv_taps));
   ORIEL_TRY(read("ssm.state_size", 2, kMaxStateDim, &state->key_dim));
@@ -89,9 +77,8 @@ Status MixerPattern::open(const GgufFile& file, const Architecture& architecture
     return checkPerLayer(list.text, flags, n_blocks, log);
   }
   interval_ = 4;
-  return file.has(KeyName(architecture, kInterval).text)
-             ? readRequired(file, architecture, kInterval, 1, kMaxLayers, log, &interval_)
-             : kOk;
+  return readModelCount(file, architecture, kInterval, Need::kOptional, 1, kMaxLayers, log,
+                        &interval_);
 }
 
 Status MixerPattern::next(uint32_t layer, uint32_t n_kv_heads, const Log& log, Mixer* mixer) {

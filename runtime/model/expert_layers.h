@@ -1,0 +1,21 @@
+// What a mixture's experts are like, and which layers have some: reads a file's numbers.
+#pragma once
+
+#include "base/log.h"
+#include "gguf/gguf.h"
+#include "model/architecture.h"
+
+namespace oriel {
+
+/// What the layers with experts have in common.
+struct ExpertCounts {
+  Experts experts;
+  uint32_t dense_layers = 0;  ///< the first so many have none
+  uint32_t shared_ff = 0;     ///< of the feed-forward beside them
+};
+
+/// Nothing where the model has no experts. `n_ff`: the width that files state for all layers.
+Status readExperts(const GgufFile& file, const Architecture& architecture, uint32_t n_layers,
+                   uint32_t n_ff, const Log& log, ExpertCounts* found);
+
+}  // namespace oriel
