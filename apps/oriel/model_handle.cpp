@@ -259,7 +259,23 @@ void Session::open(const Model& model, const ChatFormatOptions& chat, uint64_t a
   options.assumed_tokens = assumed_tokens;
   options.split_turns = split_turns_ ? 1 : 0;
   options.forget_evicted = forget_ ? 1 : 0;
+  options.progress = onReadAgain;
+  options.progress_user = this;
   check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
+}
+
+int Session::onReadAgain(uint64_t done, uint64_t total, void* user) {
+  auto* self = static_cast<Session*>(user);
+  const bool stop = interrupts() != 0;
+  if (done >= total || stop) {
+    self->reading_.reset();
+  } else {
+    if (!self->reading_) {
+      self->reading_.emplace("reading again");
+    }
+    self->reading_->show(done, total);
+  }
+  return stop ? 1 : 0;
 }
 
 Session::~Session() { close(); }

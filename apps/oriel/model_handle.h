@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -119,10 +120,13 @@ class Session {
   }
 
  private:
+  static int onReadAgain(uint64_t done, uint64_t total, void* user);
+
   const Diagnostics& diagnostics_;
   const bool split_turns_;
   const bool forget_;
   oriel_session* session_ = nullptr;
+  std::optional<ProgressBar> reading_;  ///< of what is read again
 };
 
 /// Rates of the device that the options name; measured, or kept in the user's cache folder. Throws Failure.

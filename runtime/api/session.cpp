@@ -175,6 +175,8 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
                             model->executor, &model->allocator, model->log,       model->hash};
   context.stops_early = model->stops_early;
   context.forgets_evicted = options.forget_evicted != 0;
+  context.progress = options.progress;
+  context.progress_user = options.progress_user;
   if (model->on_file != nullptr) {
     context.file_rows = &model->plan.file_rows;
     context.source = &model->on_file->source;

@@ -49,7 +49,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   if (context.plan != nullptr) {  // else everything but them is measured
     ids.init(context.plan->cache, arena);
   }
-  void* states = keepsStates(model) ? arena->take<SessionStates>(1) : nullptr;
+  void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
     rows.init(*context.file_rows, *context.source, arena);

@@ -41,6 +41,9 @@ struct SessionContext {
   const WeightSource* source = nullptr;
   /// States are made anew of what is seen when turns were evicted.
   bool forgets_evicted = false;
+  /// As oriel_session_options says.
+  oriel_progress_fn progress = nullptr;
+  void* progress_user = nullptr;
 };
 
 /// What a session has where layers keep states.

@@ -190,6 +190,7 @@ Status Session::readAgain(uint64_t end, bool ends) {
   const uint32_t chunk = context_.plan->chunk_tokens;
   const SamplerState sampler = sampler_.state();
   const uint32_t prompt_tokens = prompt_tokens_;
+  const uint64_t begin = position_;
   Status status = kOk;
   while (position_ < end && status.ok()) {
     int32_t ids[kMaxChunk];
@@ -199,6 +200,11 @@ Status Session::readAgain(uint64_t end, bool ends) {
     }
     status = readIds(ids, n, ends && position_ + n == end);
     read_again_ += status.ok() ? n : 0;
+    if (status.ok() && context_.progress != nullptr &&
+        context_.progress(position_ - begin, end - begin, context_.progress_user) != 0 &&
+        position_ < end) {
+      status = ORIEL_ERROR_CANCELLED;
+    }
   }
   sampler_.restore(sampler);
   prompt_tokens_ = prompt_tokens;

@@ -11,15 +11,6 @@ namespace oriel {
 /// them thins out with age; this is what going back a little reads again at most, a few prefill batches.
 constexpr uint64_t kCheckpointTokens = 256;
 
-inline bool keepsStates(const ModelDesc& model) {
-  for (uint32_t view = 0; view < model.n_views; ++view) {
-    if (model.views[view].kind == ViewKind::kState) {
-      return true;
-    }
-  }
-  return false;
-}
-
 /// A step reads the state after the last committed token and writes another slot, so that a step which is not
 /// committed has touched nothing that counts. A checkpoint is a slot that is not written again until it is dropped: to
 /// make one copies nothing. The state before the first token is zeros and needs no slot.

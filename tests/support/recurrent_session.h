@@ -116,6 +116,10 @@ class RecurrentSession {
     context.model_hash = 12345;
     context.chat = chatTemplateOf(lettersFormat());
     context.forgets_evicted = shape.forgets;
+    context.progress = [](uint64_t done, uint64_t total, void* self) {
+      return static_cast<RecurrentSession*>(self)->readAgain(done, total);
+    };
+    context.progress_user = this;
     Arena measure;
     (void)Session::create(context, 0, shape.whole_turns, &measure);
     block_.resize(static_cast<size_t>(measure.used() / sizeof(Piece) + 1));
@@ -124,6 +128,10 @@ class RecurrentSession {
     EXPECT_NE(nullptr, session_);
     EXPECT_TRUE(session_->reset().ok());
   }
+
+  /// What the session said of reading again, and after how many times it is told to stop; 0: never.
+  std::vector<std::pair<uint64_t, uint64_t>> progress;
+  size_t stop_reading_at = 0;
 
   Session& operator*() { return *session_; }
   Session* operator->() { return session_; }
@@ -263,6 +271,10 @@ class RecurrentSession {
   Ids committed;
 
  private:
+  int readAgain(uint64_t done, uint64_t total) {
+    progress.emplace_back(done, total);
+    return progress.size() == stop_reading_at ? 1 : 0;
+  }
   struct alignas(64) Piece {
     uint8_t bytes[64];
   };

@@ -404,5 +404,20 @@ TEST(Checkpoints, what_was_read_again_is_saved_as_if_it_had_never_been_further) 
   }
 }
 
+TEST(Checkpoints, reading_again_says_how_far_it_is_and_can_be_stopped) {
+  Shape shape = {7, false, kNever};
+  for (const size_t stop_at : {size_t{0}, size_t{2}}) {
+    RecurrentSession session(shape);
+    session.append(someTokens(60));
+    session.stop_reading_at = stop_at;
+    EXPECT_EQ(stop_at == 0 ? ORIEL_OK : ORIEL_ERROR_CANCELLED, session.rewind(30));
+    std::vector<std::pair<uint64_t, uint64_t>> told = {
+        {7, 30}, {14, 30}, {21, 30}, {28, 30}, {30, 30}};
+    told.resize(stop_at == 0 ? told.size() : stop_at);
+    EXPECT_EQ(told, session.progress);
+    EXPECT_EQ(stop_at == 0 ? 30u : 14u, session->position());
+  }
+}
+
 }  // namespace
 }  // namespace oriel::test

@@ -122,7 +122,8 @@ typedef enum oriel_log_level {
  * call: what may be called from here, the rules above say. */
 typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
 
-/* `done` of `total` bytes of weights are on the device (oriel/tools.h: of measurements or tests, are done). Return
+/* `done` of `total` bytes of weights are on the device (oriel/tools.h: of measurements or tests, are done;
+ * oriel_session_options: of tokens, are read again). Return
  * non-zero to stop. */
 typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
 
@@ -318,6 +319,10 @@ typedef struct oriel_session_options {
    * forgotten so. ORIEL_ERROR_ARGUMENT together with split_turns. Without effect on models that keep no state. */
   uint32_t forget_evicted;
   uint32_t reserved;
+  /* How far tokens are that a call reads again, to go back or to forget (oriel_stats.tokens_read_again): called inside
+   * that call, after every prefill batch. Non-zero cancels the call. NULL: none. */
+  oriel_progress_fn progress;
+  void *progress_user;
 } oriel_session_options;
 
 /* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
