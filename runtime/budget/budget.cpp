@@ -384,6 +384,18 @@ bool weighStates(const ModelDesc& model, const PlanTotals& totals, const BudgetR
   return possible;
 }
 
+// With which the states of every layer can still be bound, in the format that is given.
+uint32_t mostCheckpoints(const ModelDesc& model, const CacheFormats& formats) {
+  uint64_t most = kMaxCheckpoints;
+  forEachMemory(model, CacheShape(), formats, [&](const Memory& memory) {
+    if (memory.kind == MemoryKind::kState) {
+      const uint64_t slots = kMaxBindingBytes / memory.slotBytes();
+      most = std::min(most, std::max<uint64_t>(slots, kStateSlots) - kStateSlots);
+    }
+  });
+  return static_cast<uint32_t>(most);
+}
+
 // f16 never fails for quality, so that what is left when all are refused is speed.
 Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log& log) {
   const BudgetChoice* best = nullptr;
@@ -445,6 +457,12 @@ Status chooseBudget(const ModelDesc& model, const PlanTotals& totals, const Budg
     }
   }
   if (budget->n_choices == 0) {
+    const uint32_t most = mostCheckpoints(model, request.formats);
+    if (request.checkpoints > most) {
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "%u checkpoints need more than %llu bytes in one layer: ask for at most %u",
+                      request.checkpoints, static_cast<unsigned long long>(kMaxBindingBytes), most);
+    }
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
                     windows.least, static_cast<unsigned long long>(kMaxBindingBytes));

@@ -163,5 +163,24 @@ TEST(CheckpointBudget, models_without_states_have_none_whatever_is_asked_for) {
   }
 }
 
+TEST(CheckpointBudget, more_than_one_layers_piece_has_room_for_are_named_as_what_is_too_many) {
+  ModelDesc model = hybrid();
+  model.kinds[1].state_words = (1u << 20) + 1;  // of which 31 are just below what may be bound
+  BudgetRequest request;
+  request.memory_bytes = 8ull << 30;
+  request.fixed_checkpoints = true;
+  request.checkpoints = 29;
+  Budget budget;
+  EXPECT_TRUE(tryChoose(model, request, &budget).ok());
+  EXPECT_EQ(29u, budget.cache.checkpoints);
+
+  request.checkpoints = 30;
+  PlanTotals totals;
+  test::CapturedLog log;
+  EXPECT_EQ(ORIEL_ERROR_ARGUMENT, chooseBudget(model, totals, request, log.log(), &budget).code());
+  EXPECT_EQ("30 checkpoints need more than 134217728 bytes in one layer: ask for at most 29",
+            log.errors());
+}
+
 }  // namespace
 }  // namespace oriel
