@@ -284,6 +284,17 @@ std::string speedTable(const oriel_plan& plan, const oriel_speed& speed) {
   return text;
 }
 
+// Whether anything depends on the window.
+bool hasAttention(const oriel_plan& plan) {
+  bool found = plan.group_count == 0;
+  for (uint32_t i = 0; i < plan.group_count; ++i) {
+    const oriel_layer_kind kind = plan.groups[i].kind;
+    found = found || (plan.groups[i].layers != 0 &&
+                      (kind == ORIEL_LAYERS_SESSION || kind == ORIEL_LAYERS_SLIDING));
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<Neighbour> neighboursOf(const PlanSource& source, const oriel_options& options,
@@ -312,11 +323,18 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
           : source.title() + (plan.fits != 0 ? " fits in " : " does not fit in ") + memory;
   text += "\n\n" + bytesByPurpose(plan);
   text += "\n";
-  text += "  window      the last " + std::to_string(plan.window_tokens) +
-          " tokens and the first " + std::to_string(plan.sink_tokens) + " (sinks)\n";
-  text += "  cache       " + formatsName(plan.k_format, plan.v_format) + ": keys " +
-          kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ", " +
-          formatSize(plan.kv_bytes_per_token) + " a token\n";
+  const bool attends = hasAttention(plan);
+  if (!attends) {
+    text += "  window      none, no layer attends: states follow from all tokens; " +
+            std::to_string(plan.window_tokens) +
+            " are\n              kept as ids, for going back\n";
+  } else {
+    text += "  window      the last " + std::to_string(plan.window_tokens) +
+            " tokens and the first " + std::to_string(plan.sink_tokens) + " (sinks)\n";
+    text += "  cache       " + formatsName(plan.k_format, plan.v_format) + ": keys " +
+            kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ", " +
+            formatSize(plan.kv_bytes_per_token) + " a token\n";
+  }
   for (uint32_t i = 1; i < plan.group_count; ++i) {
     text += groupLine(plan, plan.groups[i]);
   }
@@ -334,9 +352,11 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   if (!wide.empty()) {
     text += "  guards      wide key norms: more bits for layers " + wide + "\n";
   }
-  text += "  why         " + why(plan, options) + "\n";
-  text += formatted("  loss        %.4f nats a token, expected by %s\n", plan.loss_nats,
-                    plan.calibrated != 0 ? "measurements of this model" : "published priors");
+  if (attends) {
+    text += "  why         " + why(plan, options) + "\n";
+    text += formatted("  loss        %.4f nats a token, expected by %s\n", plan.loss_nats,
+                      plan.calibrated != 0 ? "measurements of this model" : "published priors");
+  }
   if (plan.weights_unknown != 0) {
     text += "  weights     not described here: the memory is planned for the rest\n";
   } else {
@@ -349,6 +369,9 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   }
   if (options.speed != nullptr) {
     text += "\n" + speedTable(plan, *options.speed);
+  }
+  if (!attends) {
+    return text;
   }
   text += "\n" + choiceTable(plan) + "\n" + neighbourTable(plan, neighbours);
   return text +

@@ -309,6 +309,13 @@ def test_on_file():
         check(f"wrong usage: {args}", done.code == 2 and done.out == b"" and done.err.count(b"\n") == 1, done)
 
 
+def test_without_attention():
+    done = oriel("--arch", "mamba2-130m", "--memory", "1GiB")
+    told = done.out.decode("utf-8")
+    check("a model without attention has no window, no cache formats and nothing to lose by them",
+          done.code == 0 and "no layer attends" in told and "sinks" not in told and "K8V4" not in told, told)
+
+
 def test_usage():
     for args in (["--arch", "no-such-model", "--memory", "1GiB"], ["--arch", "llama-3.2-1b", SMALL],
                  [SMALL, "--weights", "q8_0"], ["--list", "--arch", "llama-3.2-1b"],
