@@ -163,7 +163,8 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   if (options.forget_evicted != 0 && options.split_turns != 0) {
     return model->log
         .fail(ORIEL_ERROR_ARGUMENT,
-              "states forget whole turns: leave out split_turns (--evict tokens) or forget_evicted (--forget)")
+              "states forget whole turns: leave out split_turns (--evict tokens) or forget_evicted "
+              "(--forget)")
         .code();
   }
   if (model->has_session.exchange(1) != 0) {

@@ -286,9 +286,9 @@ Status readSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey&
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot belongs to another model: load that one");
   }
   if (header.layout_hash != key.layout_hash) {
-    return log.fail(
-        ORIEL_ERROR_FORMAT,
-        "the snapshot was made with another window, chunk, cache, state or chat format: ask for the same");
+    return log.fail(ORIEL_ERROR_FORMAT,
+                    "the snapshot was made with another window, chunk, cache, state or chat "
+                    "format: ask for the same");
   }
   if (header.n_turns > TurnMarks::kCapacity ||
       header.total_bytes != snapshotBytes(plan, model, header.state, header.n_turns)) {
