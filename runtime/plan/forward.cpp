@@ -362,7 +362,6 @@ class Forward {
     remembered(layer);
   }
 
-  // A chunk has work enough without sharing a head; one token has not.
   void attend(uint32_t layer, const LayerKind& kind) {
     const Memory memory = memoryOfLayer(layer);
     const CacheShape& shape = memory.shape;
@@ -376,29 +375,13 @@ class Forward {
     push.n_kv_heads = kind.n_kv_heads;
     push.head_dim = kind.head_dim;
     push.query_stride = act_.query_stride;
-    push.out_stride = act_.attended_stride;
     push.view = memory.view;
     push.sinks = shape.sinks;
     push.ring = shape.ring;
-    push.splits = 1;
-    push.split_slots = shape.sinks + shape.window;
     push.scale = kind.attention_scale;
     push.soft_cap = kind.soft_cap;
-    ops_.toChunk(op);
-    const AttentionSplit split = decodeSplit(shape);
-    if (split.splits == 1) {
-      ops_.toDecode(op);
-      return;
-    }
-    op.bindings[kOpOut] = act_.partials;
-    push.splits = split.splits;
-    push.split_slots = split.split_slots;
-    push.out_stride = kind.n_heads * split.splits * (kind.head_dim + kPartialExtra);
-    ops_.toDecode(op);
-    Op merge = ops_.make(OpKind::kAttentionMerge, {act_.partials, act_.device_step, act_.attended});
-    merge.push.attention_merge = {kind.n_heads, kind.head_dim,     act_.attended_stride,
-                                  split.splits, split.split_slots, memory.view};
-    ops_.toDecode(merge);
+    ops_.attention(op, &Op::Push::attention, kind.head_dim, shape,
+                   {act_.attended, act_.attended_stride});
   }
 
   // --- Short convolution: a gated sum over the last few tokens, channel by channel -----------------

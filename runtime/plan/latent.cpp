@@ -161,28 +161,12 @@ class LatentOps {
     push.latent_dim = kind_.latent_dim;
     push.rope_dim = kind_.rope_dim;
     push.query_stride = act_.query_stride;
-    push.out_stride = act_.sums_stride;
     push.view = memory_.view;
     push.sinks = shape.sinks;
     push.ring = shape.ring;
-    push.splits = 1;
-    push.split_slots = shape.sinks + shape.window;
     push.scale = kind_.attention_scale;
-    ops_.toChunk(op);
-    const AttentionSplit split = decodeSplit(shape);
-    if (split.splits != 1) {
-      op.bindings[kOpOut] = act_.partials;
-      push.splits = split.splits;
-      push.split_slots = split.split_slots;
-      push.out_stride = kind_.n_heads * split.splits * (kind_.latent_dim + kPartialExtra);
-    }
-    ops_.toDecode(op);
-    if (split.splits != 1) {
-      Op merge = ops_.make(OpKind::kAttentionMerge, {act_.partials, act_.device_step, act_.sums});
-      merge.push.attention_merge = {kind_.n_heads, kind_.latent_dim,  act_.sums_stride,
-                                    split.splits,  split.split_slots, memory_.view};
-      ops_.toDecode(merge);
-    }
+    ops_.attention(op, &Op::Push::latent_attention, kind_.latent_dim, shape,
+                   {act_.sums, act_.sums_stride});
     if (isRounded()) {
       Op back = ops_.make(OpKind::kHadamard, {act_.sums, act_.device_step, act_.sums});
       back.push.hadamard = {kind_.n_heads, kind_.latent_dim, hadamardBlock(kind_.latent_dim),

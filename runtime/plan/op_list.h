@@ -120,6 +120,32 @@ class OpList {
     return op;
   }
 
+  /// Attention of `heads` heads, whose result has `dim` values each and goes to `out`. A chunk has work enough without
+  /// sharing a head; one token has not, and its splits are merged. `push`: a member of op.push.
+  template <typename Push>
+  void attention(Op op, Push Op::Push::*push, uint32_t dim, const CacheShape& cache,
+                 const Rows& out) {
+    Push& of = op.push.*push;
+    of.out_stride = out.stride;
+    of.splits = 1;
+    of.split_slots = cache.sinks + cache.window;
+    toChunk(op);
+    const AttentionSplit split = decodeSplit(cache);
+    if (split.splits == 1) {
+      toDecode(op);
+      return;
+    }
+    op.bindings[kOpOut] = act_.partials;
+    of.splits = split.splits;
+    of.split_slots = split.split_slots;
+    of.out_stride = of.n_heads * split.splits * (dim + kPartialExtra);
+    toDecode(op);
+    Op merge = make(OpKind::kAttentionMerge, {act_.partials, act_.device_step, out.place});
+    merge.push.attention_merge = {of.n_heads,        dim,    out.stride, split.splits,
+                                  split.split_slots, of.view};
+    toDecode(merge);
+  }
+
   /// Calls use(const StackSlice&) for the slices of the matrices of all experts, of which a token uses some.
   template <typename Use>
   Status experts(const MatrixPart& part, const Experts& experts, uint32_t rows, uint32_t cols,
