@@ -52,7 +52,8 @@
  *    plan states. Generating takes none. Borrowed for the length of a call only: by every call that takes a model
  *    file what lies before its tensors' data (at most twice its bytes, 128 MiB), which oriel_model_load gives back
  *    before it takes memory for weights and cache; there, room to read weights into, no larger than what the
- *    session will take or one row of a matrix; by oriel_tokenize 46 bytes for
+ *    session will take or one row of a matrix (of a matrix that is transposed,
+ *    a head's rows several times); by oriel_tokenize 46 bytes for
  *    each byte of the longest word; by a session the same for a text with an unbroken word above 1 KiB, and nothing
  *    for any other text however long (where special tokens overlap each other, all they cover counts as a word); by
  *    oriel_render_tokens the rendered text besides; for saving to a file and restoring from one; and for reading
@@ -256,8 +257,8 @@ typedef struct oriel_options {
   uint32_t expert_slots;
   /* Of models whose layers keep a state (oriel_plan.groups): how many earlier states are kept, so that
    * oriel_session_rewind need not read a conversation again from its beginning. Each takes as many bytes as the state
-   * itself (oriel_plan.state_bytes / state_slots). 0: chosen, up to 4 where they take little beside the window.
-   * UINT32_MAX: none. At most 32. Other models have no use for any, and no number changes a byte of theirs. */
+   * itself (oriel_plan.state_bytes / state_slots). 0: chosen, up to 4 where they take little beside the window
+   * or memory is left. UINT32_MAX: none. At most 32. Other models have no use for any, and no number changes a byte of theirs. */
   uint32_t checkpoints;
   /* Models without recurrent layers do without. ORIEL_STATE_AUTO: f32, or f16 where the bytes that it saves lengthen
    * the window by more than its quantisation error is expected to cost. int8 is only used where it is asked for. */
@@ -315,8 +316,9 @@ typedef struct oriel_session_options {
    * so that the reply follows from that alone, as in a conversation that had consisted of nothing else. What leaves
    * the window during a reply is in the state until the next one. It costs a prefill of what is seen, which in a full
    * window is due about once a reply (oriel_stats.tokens_read_again); when that is cancelled or fails, the next call
-   * that appends, and the next reply, does it first. Text that was appended without oriel_chat_reply is never
-   * forgotten so. ORIEL_ERROR_ARGUMENT together with split_turns. Without effect on models that keep no state. */
+   * that appends, and the next reply, does it first. What was forgotten so does not come back when that reply is taken
+   * back. Text that was appended without oriel_chat_reply is never forgotten so. ORIEL_ERROR_ARGUMENT
+   * together with split_turns. Without effect on models that keep no state. */
   uint32_t forget_evicted;
   uint32_t reserved;
   /* How far tokens are that a call reads again, to go back or to forget (oriel_stats.tokens_read_again): called inside
