@@ -112,6 +112,8 @@ Json predictedFields(const oriel_plan& plan, const PredictedAt& at) {
 
 const char* stopReasonName(oriel_stop_reason reason) {
   switch (reason) {
+    case ORIEL_STOP_TEXT:
+      return "stop_text";
     case ORIEL_STOP_LENGTH:
       return "length";
     case ORIEL_STOP_TOKEN:

@@ -405,7 +405,7 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
   decoder_.reset(false);
 
   const auto emit = [&](int32_t id, const char* text, size_t bytes) {
-    const oriel_token_event event = {id, text, bytes};
+    const oriel_token_event event = {id, text, bytes, 0, 0, nullptr};
     return on_token != nullptr && on_token(&event, user) != 0;
   };
   Status status = kOk;

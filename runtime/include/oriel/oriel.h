@@ -263,6 +263,10 @@ typedef struct oriel_options {
   /* Models without recurrent layers do without. ORIEL_STATE_AUTO: f32, or f16 where the bytes that it saves lengthen
    * the window by more than its quantisation error is expected to cost. int8 is only used where it is asked for. */
   oriel_state_format state_format;
+  /* Non-zero: replies can be held to a JSON schema, a grammar or the tools' schemas (oriel_generate_options). Takes
+   * memory for the vocabulary as a tree, an automaton and a mask: oriel_plan.constraint_bytes. */
+  uint32_t constraints;
+  uint32_t reserved_output;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -281,16 +285,34 @@ ORIEL_API void oriel_model_free(oriel_model *model);
 
 typedef struct oriel_session oriel_session;
 
-/* How a conversation becomes text. */
+/* How a conversation becomes text. Texts are read by the call, and those that are given to oriel_session_create by every
+ * call of the session: they stay as they are until it is destroyed. */
 typedef struct oriel_chat_options {
   size_t struct_size;
   /* The name of a chat format ("gemma3"; a wrong one is answered with all of them) or the text of a Jinja
-   * template, of which the format is recognised. NULL: the model's own. Read by the call only. */
+   * template, which is run. NULL: the model's own. */
   const char *chat_template;
   /* Non-zero: models that can think before they answer are told not to. */
   uint32_t no_thinking;
-  /* For formats that tell the model a date: year * 10000 + month * 100 + day. 0: 20240726. */
+  /* For formats that tell the model a date: year * 10000 + month * 100 + day. 0: 20240726. To a template's clock it is
+   * noon of that day. */
   uint32_t date;
+  /* Non-zero: templates are told to let the model think (enable_thinking is true; without either it is undefined, and
+   * the template decides). */
+  uint32_t thinking;
+  uint32_t reserved;
+  /* Tools that the model may call: a JSON list in the OpenAI form, [{"type": "function", "function": {"name",
+   * "description", "parameters"}}, ...] or the functions themselves. Models whose template knows no tools are
+   * ORIEL_ERROR_UNSUPPORTED. NULL: none. */
+  const char *tools;
+  size_t tools_bytes;
+  /* Documents to answer from: a JSON list, as the template wants its items. NULL: none. */
+  const char *documents;
+  size_t documents_bytes;
+  /* A JSON object with more of the template's variables, e.g. {"reasoning_effort": "low"}. They go before those that
+   * Oriel sets itself (bos_token, enable_thinking, ...). NULL: none. */
+  const char *variables;
+  size_t variables_bytes;
 } oriel_chat_options;
 
 typedef struct oriel_session_options {
@@ -304,7 +326,8 @@ typedef struct oriel_session_options {
    * counts as one. Non-zero: all is evicted token by token, as text that was appended without oriel_chat_add
    * always is. */
   uint32_t split_turns;
-  /* Chat format, thinking, date. NULL: the model's own and the defaults. Read by the call only. */
+  /* Chat format, thinking, date, tools. NULL: the model's own and the defaults. The struct is read by the call only,
+   * the texts that it points to are not copied. */
   const oriel_chat_options *chat;
   /* For measuring at a depth without getting there: the session starts as if so many tokens had been
    * appended, with zeros for what they left in the cache, and so with the wrong text but the right speed.
@@ -349,6 +372,39 @@ ORIEL_API void oriel_session_cancel(oriel_session *session);
 
 /* ---- Chat ------------------------------------------------------------------------------------ */
 
+typedef struct oriel_logit_bias {
+  int32_t id;
+  float bias; /* -INFINITY: never */
+} oriel_logit_bias;
+
+/* What a stretch of a reply is. */
+typedef enum oriel_part_kind {
+  ORIEL_PART_TEXT = 0,           /* of the answer */
+  ORIEL_PART_THOUGHT = 1,        /* what the model thinks before it answers, without the markers around it */
+  ORIEL_PART_CALL_BEGUN = 2,     /* a tool call: text is the tool's name */
+  ORIEL_PART_CALL_ARGUMENTS = 3, /* more of its arguments: joined they are one JSON object, whatever the model wrote */
+  ORIEL_PART_CALL_ENDED = 4      /* the call is complete; one that is cut off never is */
+} oriel_part_kind;
+
+typedef struct oriel_part {
+  size_t struct_size;
+  oriel_part_kind kind;
+  uint32_t call;    /* of a call: its number in the reply, from 0 */
+  const char *text; /* whole UTF-8 characters; not NUL-terminated */
+  size_t text_bytes;
+} oriel_part;
+
+/* Return non-zero to stop after this token. */
+typedef int (*oriel_part_fn)(const oriel_part *part, void *user);
+
+/* How free the model is to call tools (oriel_chat_options.tools). */
+typedef enum oriel_tool_choice {
+  ORIEL_TOOLS_FREE = 0,     /* as it likes, and as it writes them: arguments may be wrong */
+  ORIEL_TOOLS_CHECKED = 1,  /* as it likes; a call that it begins names a tool, with arguments valid by its schema */
+  ORIEL_TOOLS_REQUIRED = 2, /* the same, and the reply is such a call */
+  ORIEL_TOOLS_NONE = 3      /* no call is read: all is text */
+} oriel_tool_choice;
+
 typedef struct oriel_generate_options {
   size_t struct_size;
   uint32_t max_tokens;  /* 0: until a stop token */
@@ -360,12 +416,52 @@ typedef struct oriel_generate_options {
   float min_p;          /* 0: 0.05; negative: off */
   float repeat_penalty; /* 0: 1 = off; divides positive logits of the last 64 tokens */
   uint32_t ignore_stop; /* non-zero: stop tokens are generated like any other */
+  /* Texts that end the reply, stop_count strings that end in NUL (at most 16, of 1 to 256 bytes). What they match is
+   * never shown, in whole or in part; its tokens are part of the session. NULL: none. */
+  const char *const *stop;
+  size_t stop_count;
+  /* Added to logits, at most 1024. NULL: none. */
+  const oriel_logit_bias *logit_bias;
+  size_t logit_bias_count;
+  float presence_penalty;  /* taken from the logit of every token in the window of repetition; -10 to 10 */
+  float frequency_penalty; /* the same, times how often it is there */
+  uint32_t repeat_window;  /* tokens that the three penalties look back; 0: 64. At most 256 */
+  uint32_t min_tokens;     /* no stop token, and no stop text, before so many */
+  /* Non-zero: events carry the chosen token's log-probability, and the top_logprobs (at most 20) most likely tokens with
+   * theirs: of the model's own distribution, before everything above. */
+  uint32_t logprobs;
+  uint32_t top_logprobs;
+  /* What the reply has to be, one of the two (oriel_options.constraints is needed). Where a model thinks first, it
+   * holds for what comes behind the thought. Compiled by the call; while generating nothing is allocated.
+   *  - A JSON schema (draft 2020-12; docs/structured-output.md says which keywords, others are refused by name). The
+   *    reply is a JSON value that is valid by it, or was cut by max_tokens.
+   *  - A GBNF grammar with a rule `root`. */
+  const char *json_schema;
+  size_t json_schema_bytes;
+  const char *grammar;
+  size_t grammar_bytes;
+  /* With one of these: it holds only from behind the first place where the reply has this text, until it is
+   * complete; what is before and behind is free. NULL: it holds for all of the reply. */
+  const char *trigger;
+  oriel_tool_choice tool_choice;
+  uint32_t reserved;
+  /* What the reply means, as it comes; besides the tokens of oriel_token_fn. NULL: nobody asks. */
+  oriel_part_fn on_part;
+  void *part_user;
 } oriel_generate_options;
+
+typedef struct oriel_token_logprob {
+  int32_t id;
+  float logprob; /* natural logarithm of the probability */
+} oriel_token_logprob;
 
 typedef struct oriel_token_event {
   int32_t id;
   const char *text; /* whole UTF-8 characters only; may be empty; not NUL-terminated */
   size_t text_bytes;
+  float logprob;                  /* with oriel_generate_options.logprobs; else 0 */
+  uint32_t top_count;             /* of top */
+  const oriel_token_logprob *top; /* the most likely tokens, best first */
 } oriel_token_event;
 
 /* Return non-zero to stop after this token: then it is not called again, so that a character which further tokens
@@ -376,7 +472,8 @@ typedef enum oriel_stop_reason {
   ORIEL_STOP_LENGTH = 0, /* max_tokens */
   ORIEL_STOP_TOKEN = 1,  /* end of text or end of turn */
   ORIEL_STOP_CALLBACK = 2,
-  ORIEL_STOP_CANCELLED = 3
+  ORIEL_STOP_CANCELLED = 3,
+  ORIEL_STOP_TEXT = 4 /* one of the stop texts */
 } oriel_stop_reason;
 
 typedef struct oriel_generation {
@@ -393,10 +490,35 @@ typedef struct oriel_generation {
  * template does it. What is in the cache stays as it was written: formats that rewrite earlier messages
  * when a new one comes (dropping what was thought, moving the system text) do that in oriel_render only. */
 ORIEL_API oriel_status oriel_chat_add(oriel_session *session, const char *role, const char *text, size_t bytes);
+/* The same of a message, or a list of them, as JSON in the OpenAI form: {"role", "content"} with "content" a text, null
+ * or a list of parts, and "tool_calls", "tool_call_id", "name", "reasoning_content" where the template knows them.
+ * What a template cannot take is ORIEL_ERROR_ARGUMENT, with its own words; messages before that one stay. */
+ORIEL_API oriel_status oriel_chat_add_json(oriel_session *session, const char *json, size_t bytes);
 /* Opens the assistant's turn and generates until it ends. What closes the turn is written with the next
  * oriel_chat_add; an app that goes on with oriel_session_append closes it itself. */
 ORIEL_API oriel_status oriel_chat_reply(oriel_session *session, const oriel_generate_options *options,
                                         oriel_token_fn on_token, void *user, oriel_generation *result);
+
+/* ---- Embeddings ------------------------------------------------------------------------------ */
+
+typedef enum oriel_pooling {
+  ORIEL_POOLING_AUTO = 0, /* as the file says; the mean where it says nothing */
+  ORIEL_POOLING_MEAN = 1, /* of all tokens */
+  ORIEL_POOLING_LAST = 2, /* the last token's */
+  ORIEL_POOLING_FIRST = 3
+} oriel_pooling;
+
+typedef struct oriel_embed_options {
+  size_t struct_size;
+  oriel_pooling pooling;
+  uint32_t not_normalised; /* 0: the vector has length 1 */
+} oriel_embed_options;
+
+/* The vector of a text: n_embd values, what the model's last norm gives. The session must be empty
+ * (ORIEL_ERROR_STATE), and is again afterwards. The text is tokenised as the model wants texts to begin and end;
+ * ORIEL_ERROR_CONTEXT where it is longer than sinks and window. *tokens (may be NULL): how many it had. */
+ORIEL_API oriel_status oriel_embed(oriel_session *session, const oriel_embed_options *options, const char *text,
+                                   size_t bytes, float *values, size_t capacity, size_t *needed, uint32_t *tokens);
 
 /* ---- Session, token by token ----------------------------------------------------------------- */
 
@@ -637,6 +759,7 @@ typedef struct oriel_plan {
   uint32_t state_slots;
   uint32_t checkpoints;
   oriel_state_format state_format; /* ORIEL_STATE_AUTO: no layer has a state */
+  uint64_t constraint_bytes;       /* of host_bytes, what oriel_options.constraints takes; 0: not asked for */
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there
@@ -759,6 +882,22 @@ ORIEL_API oriel_status oriel_render(const oriel_model *model, const oriel_chat_o
 ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model, const oriel_chat_options *options,
                                            const oriel_message *messages, size_t count, int add_generation_prompt,
                                            uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
+
+/* The same of messages as JSON, as oriel_chat_add_json has them. */
+ORIEL_API oriel_status oriel_render_json(const oriel_model *model, const oriel_chat_options *options, const char *json,
+                                         size_t bytes, int add_generation_prompt, char *text, size_t capacity,
+                                         size_t *needed);
+ORIEL_API oriel_status oriel_render_json_tokens(const oriel_model *model, const oriel_chat_options *options,
+                                                const char *json, size_t bytes, int add_generation_prompt,
+                                                uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
+
+/* What the whole text of a reply means, as oriel_chat_reply tells it: `on_part` is called for each part. Control tokens
+ * are written out in it (ORIEL_TEXT_SPECIAL). `options` are those of the conversation: their template says in which
+ * form calls come, their tools which arguments are texts. A template that opens a thought itself is told so by
+ * `inside_thought`. Borrows working memory. */
+ORIEL_API oriel_status oriel_parse_reply(const oriel_model *model, const oriel_chat_options *options,
+                                         int inside_thought, const char *text, size_t bytes, oriel_part_fn on_part,
+                                         void *user);
 
 /* ---- Devices --------------------------------------------------------------------------------- */
 

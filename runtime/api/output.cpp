@@ -1,0 +1,36 @@
+// What replies mean, and what they have to be.
+#include "api/session_call.h"
+
+using namespace oriel;
+
+oriel_status oriel_chat_add_json(oriel_session* session, const char* json, size_t bytes) {
+  if (session == nullptr || (json == nullptr && bytes != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return session->model->log.fail(ORIEL_ERROR_UNSUPPORTED, "not built yet: wait").code();
+}
+
+oriel_status oriel_render_json(const oriel_model* model, const oriel_chat_options*, const char*,
+                               size_t, int, char*, size_t, size_t* needed) {
+  if (model == nullptr || needed == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return model->log.fail(ORIEL_ERROR_UNSUPPORTED, "not built yet: wait").code();
+}
+
+oriel_status oriel_render_json_tokens(const oriel_model* model, const oriel_chat_options*,
+                                      const char*, size_t, int, uint32_t, int32_t*, size_t,
+                                      size_t* needed) {
+  if (model == nullptr || needed == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return model->log.fail(ORIEL_ERROR_UNSUPPORTED, "not built yet: wait").code();
+}
+
+oriel_status oriel_parse_reply(const oriel_model* model, const oriel_chat_options*, int,
+                               const char*, size_t, oriel_part_fn, void*) {
+  if (model == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return model->log.fail(ORIEL_ERROR_UNSUPPORTED, "not built yet: wait").code();
+}

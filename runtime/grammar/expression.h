@@ -1,0 +1,97 @@
+// What a text has to be, as expressions: what GBNF grammars, JSON schemas and tool calls are turned into before they
+// become an automaton. Nothing here knows tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/scratch.h"
+
+namespace oriel {
+
+/// Code points first to last, both of them.
+struct CharRange {
+  uint32_t first = 0;
+  uint32_t last = 0;
+};
+
+using ExprId = uint32_t;
+using RuleId = uint32_t;
+constexpr uint32_t kAnyTimes = UINT32_MAX;
+
+enum class ExprKind : uint8_t {
+  kEmpty,     ///< the empty text
+  kNever,     ///< no text at all
+  kBytes,     ///< these bytes
+  kChars,     ///< one code point of some ranges, as UTF-8
+  kSequence,  ///< left, then right
+  kChoice,    ///< left or right
+  kRepeat,    ///< left, min to max times; kAnyTimes: no end
+  kRule,      ///< what a rule stands for, which may name itself
+};
+
+struct Expr {
+  ExprKind kind = ExprKind::kEmpty;
+  uint32_t left = 0;   ///< expression; of kRule the rule; of kBytes and kChars the count
+  uint32_t right = 0;  ///< expression
+  uint32_t min = 0;
+  uint32_t max = 0;
+  const void* data = nullptr;  ///< bytes or ranges (ascending, apart from each other)
+};
+
+/// Builds expressions in memory of one call. Ids stay valid; what there was no memory for is kNever, and failed() tells.
+class Grammar {
+ public:
+  /// More of either is a defect of the grammar, not a lack of memory: what is compiled is bounded, too.
+  static constexpr uint32_t kMostExpressions = 1u << 18;
+  static constexpr uint32_t kMostRules = 1u << 16;
+
+  explicit Grammar(Scratch* scratch) : scratch_(scratch) {}
+
+  ExprId empty() { return add({ExprKind::kEmpty}); }
+  ExprId never() { return add({ExprKind::kNever}); }
+  /// Copied.
+  ExprId bytes(const char* data, size_t count);
+  ExprId text(const char* text);
+  /// One code point out of any of these, in any order, overlapping or not; surrogates never count. With `negated` any
+  /// other one.
+  ExprId chars(const CharRange* ranges, size_t count, bool negated = false);
+  ExprId sequence(ExprId left, ExprId right);
+  ExprId choice(ExprId left, ExprId right);
+  /// min <= max.
+  ExprId repeat(ExprId what, uint32_t min, uint32_t max);
+  ExprId optional(ExprId what) { return repeat(what, 0, 1); }
+  /// A rule has to be defined, once, before the grammar is compiled. A rule that stands last in another needs no stack:
+  /// states of an automaton may be written as rules, "a byte, then the next rule".
+  RuleId newRule();
+  void define(RuleId rule, ExprId what);
+  ExprId rule(RuleId rule);
+
+  void setRoot(RuleId rule) { root_ = rule; }
+  RuleId root() const { return root_; }
+
+  const Expr& at(ExprId id) const { return *exprAt(id); }
+  uint32_t count() const { return count_; }
+  uint32_t ruleCount() const { return n_rules_; }
+  /// The expression of a rule; UINT32_MAX: not defined.
+  ExprId definition(RuleId rule) const { return *ruleAt(rule); }
+  bool failed() const { return failed_ || scratch_->failed(); }
+  Scratch* scratch() const { return scratch_; }
+
+ private:
+  static constexpr uint32_t kPerBlock = 256;
+
+  ExprId add(const Expr& expr);
+  Expr* exprAt(ExprId id) const { return &exprs_[id / kPerBlock][id % kPerBlock]; }
+  ExprId* ruleAt(RuleId id) const { return &rules_[id / kPerBlock][id % kPerBlock]; }
+
+  Scratch* const scratch_;
+  Expr** exprs_ = nullptr;  ///< blocks of kPerBlock
+  ExprId** rules_ = nullptr;
+  uint32_t count_ = 0;
+  uint32_t n_rules_ = 0;
+  RuleId root_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace oriel
