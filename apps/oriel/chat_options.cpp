@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "json_input.h"
 #include "output.h"
 
 namespace cli {
@@ -14,6 +15,8 @@ namespace {
 
 /// Published templates have under 20 KiB.
 constexpr uint64_t kMostTemplateBytes = 1 << 20;
+/// Tools with long descriptions have some 100 KiB, documents more.
+constexpr uint64_t kMostTemplateJsonBytes = 64 << 20;
 
 void setTemplate(const std::string& name, ChatFormatOptions* options) {
   const std::filesystem::path path = std::filesystem::u8path(name);
@@ -35,6 +38,12 @@ void setTemplate(const std::string& name, ChatFormatOptions* options) {
   if (!is_text || options->chat_template.find('{') == std::string::npos) {
     throw CLI::ValidationError("--template", name + " holds no Jinja template");
   }
+}
+
+std::string readTemplateJson(const std::string& path) {
+  const std::string text = readAll(path, kMostTemplateJsonBytes);
+  (void)parseJson(text, inputName(path));  // what is wrong with it is said with its name
+  return text;
 }
 
 unsigned daysOf(unsigned year, unsigned month) {
@@ -67,14 +76,43 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
   command
       ->add_option_function<std::string>(
           "--template", [options](const std::string& text) { setTemplate(text, options); },
-          "Chat format: a name, e.g. gemma3, or a file with a Jinja template whose format is "
-          "recognised (default: the model's own)")
+          "Chat format: a name, e.g. gemma3, or a file with a Jinja template, which is run "
+          "(default: "
+          "the model's own)")
       ->type_name("NAME|FILE")
       ->group(group);
   command
       ->add_flag(
-          "--think,!--no-think", [options](int64_t times) { options->no_thinking = times < 0; },
-          "Whether a model that can think before it answers does so (default: it does)")
+          "--think,!--no-think",
+          [options](int64_t times) {
+            options->no_thinking = times < 0;
+            options->thinking = times > 0;
+          },
+          "Whether a model that can think before it answers does so (default: as its template has "
+          "it, which mostly is yes)")
+      ->group(group);
+  command
+      ->add_option_function<std::string>(
+          "--tools",
+          [options](const std::string& path) {
+            options->tools = readTemplateJson(path);
+            options->tools_file = path;
+          },
+          "Tools that the model may call, a JSON list in the OpenAI form; - is stdin")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      ->add_option_function<std::string>(
+          "--documents",
+          [options](const std::string& path) { options->documents = readTemplateJson(path); },
+          "Documents to answer from, a JSON list as the model's template wants it")
+      ->type_name("FILE")
+      ->group(group);
+  command
+      ->add_option_function<std::string>(
+          "--template-variables", [options](const std::string& text) { options->variables = text; },
+          R"(More variables of the template, a JSON object, e.g. '{"reasoning_effort": "low"}')")
+      ->type_name("JSON")
       ->group(group);
   command
       ->add_option_function<std::string>(
@@ -91,6 +129,14 @@ oriel_chat_options chatOptions(const ChatFormatOptions& options) {
   result.struct_size = sizeof(result);
   result.chat_template = options.chat_template.empty() ? nullptr : options.chat_template.c_str();
   result.no_thinking = options.no_thinking ? 1 : 0;
+  result.thinking = options.thinking ? 1 : 0;
+  const auto give = [](const std::string& text, const char** data, size_t* bytes) {
+    *data = text.empty() ? nullptr : text.data();
+    *bytes = text.size();
+  };
+  give(options.tools, &result.tools, &result.tools_bytes);
+  give(options.documents, &result.documents, &result.documents_bytes);
+  give(options.variables, &result.variables, &result.variables_bytes);
   result.date = options.date;
   return result;
 }

@@ -16,7 +16,12 @@ struct ChatFormatOptions {
   std::string chat_template;  ///< a format's name or a Jinja template; empty: the model's own
   std::string template_file;  ///< where that text comes from; empty: a name was given, or none
   bool no_thinking = false;
-  uint32_t date = 0;  ///< 20240726; 0: that of the format
+  bool thinking = false;  ///< the model is told to; with neither the template decides
+  uint32_t date = 0;      ///< 20240726; 0: that of the format
+  std::string tools;      ///< JSON; empty: none
+  std::string tools_file;
+  std::string documents;
+  std::string variables;
 };
 
 /// `options` must outlive the parsing.

@@ -16,6 +16,8 @@
 namespace cli {
 namespace {
 
+constexpr uint64_t kMostMessagesBytes = 64 << 20;
+
 struct RenderOptions {
   CommonOptions common;
   std::string messages_file;
@@ -23,39 +25,28 @@ struct RenderOptions {
   bool no_generation_prompt = false;
 };
 
-std::vector<Message> readMessages(const std::string& path) {
-  const Json json = readJson(path);
-  const Failure malformed{kExitFailed, inputName(path) +
-                                           " is not a conversation: write "
-                                           R"([{"role": "user", "content": "Hello"}])"};
-  if (!json.is_array()) {
-    throw malformed;
+/// As the library takes them; what is no JSON at all is said here, with the file's name.
+std::string readMessages(const std::string& path) {
+  std::string text = readAll(path, kMostMessagesBytes);
+  if (!parseJson(text, inputName(path)).is_array()) {
+    throw Failure{kExitFailed, inputName(path) +
+                                   " is not a conversation: write "
+                                   R"([{"role": "user", "content": "Hello"}])"};
   }
-  std::vector<Message> messages;
-  for (const Json& item : json) {
-    if (!item.is_object() || !item.contains("role") || !item["role"].is_string() ||
-        !item.contains("content") || !item["content"].is_string()) {
-      throw malformed;
-    }
-    messages.push_back({item["role"].get<std::string>(), item["content"].get<std::string>()});
-    if (messages.back().role.find('\0') != std::string::npos) {  // C would see less of it
-      throw malformed;
-    }
-  }
-  return messages;
+  return text;
 }
 
 int runRender(const RenderOptions& options) {
-  const std::vector<Message> messages = readMessages(options.messages_file);
+  const std::string messages = readMessages(options.messages_file);
   const Model model(options.common, Load::kText);
   const bool prompt = !options.no_generation_prompt;
   const std::string format = model.chatFormat(options.chat);
-  const std::string text = model.render(options.chat, messages, prompt);
+  const std::string text = model.renderJson(options.chat, messages, prompt);
   if (options.common.json) {
     Json json;
     json["text"] = text;
     json["template"] = format;
-    json["token_ids"] = model.renderedIds(options.chat, messages, prompt, 0);
+    json["token_ids"] = model.renderedJsonIds(options.chat, messages, prompt, 0);
     printJson(json);
   } else {
     print(isTerminal(Stream::kOut) ? terminalSafe(text) : text);
@@ -73,7 +64,8 @@ Command addRenderCommand(CLI::App* program) {
   echo '[{"role": "user", "content": "Hello!"}]' | oriel render --messages -)");
   app->add_option("--messages", options->messages_file,
                   "The conversation (needed; - is stdin), as JSON "
-                  R"([{"role": ..., "content": ...}, ...])")
+                  R"([{"role": ..., "content": ...}, ...]; tool calls and such as the model's )"
+                  "template knows them)")
       ->type_name("FILE")
       ->required();
   app->add_flag("--no-generation-prompt", options->no_generation_prompt,

@@ -179,48 +179,40 @@ std::string Model::detokenize(const std::vector<int32_t>& ids, uint32_t flags) c
   return text;
 }
 
-// "use one of ...": the library says it about a name that is none.
-std::string Model::knownFormats() const {
-  oriel_chat_options chat = {};
-  chat.struct_size = sizeof(chat);
-  chat.chat_template = "?";
-  (void)oriel_chat_template(model_, &chat);
-  const std::string reason = diagnostics_.reason(ORIEL_ERROR_ARGUMENT);
-  const size_t end = reason.find(": ");
-  return end == std::string::npos ? "name a format instead" : reason.substr(end + 2);
-}
-
 std::string Model::chatFormat(const ChatFormatOptions& options) const {
   const oriel_chat_options chat = chatOptions(options);
   const char* const name = oriel_chat_template(model_, &chat);
   diagnostics_.check(name == nullptr ? ORIEL_ERROR_ARGUMENT : ORIEL_OK,
                      Diagnostics::Blame::kOptions);
-  if (!options.template_file.empty() && name == std::string("plain")) {
-    throw Failure{kExitUsage, options.template_file +
-                                  " holds no chat template that is known here: " + knownFormats()};
-  }
   return name;
 }
+
+namespace {
+
+/// What render(buffer, capacity, needed) writes, however long it is.
+template <typename Buffer, typename Render>
+Buffer whole(Buffer buffer, const Diagnostics& diagnostics, const Render& render) {
+  size_t needed = 0;
+  oriel_status status = render(buffer.data(), buffer.size(), &needed);
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    buffer.resize(needed);
+    status = render(buffer.data(), buffer.size(), &needed);
+  }
+  diagnostics.check(status);
+  buffer.resize(needed);
+  return buffer;
+}
+
+}  // namespace
 
 std::string Model::render(const ChatFormatOptions& options, const std::vector<Message>& messages,
                           bool generation_prompt) const {
   const std::vector<oriel_message> list = messageList(messages);
   const oriel_chat_options chat = chatOptions(options);
-  const int prompt = generation_prompt ? 1 : 0;
-  size_t needed = 0;
-  std::string text(4096, '\0');
-  const auto render = [&] {
-    return oriel_render(model_, &chat, list.data(), list.size(), prompt, text.data(), text.size(),
-                        &needed);
-  };
-  oriel_status status = render();
-  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    text.resize(needed);
-    status = render();
-  }
-  diagnostics_.check(status);
-  text.resize(needed);
-  return text;
+  return whole(std::string(4096, '\0'), diagnostics_, [&](char* text, size_t room, size_t* needed) {
+    return oriel_render(model_, &chat, list.data(), list.size(), generation_prompt ? 1 : 0, text,
+                        room, needed);
+  });
 }
 
 std::vector<int32_t> Model::renderedIds(const ChatFormatOptions& options,
@@ -228,21 +220,31 @@ std::vector<int32_t> Model::renderedIds(const ChatFormatOptions& options,
                                         bool generation_prompt, uint32_t flags) const {
   const std::vector<oriel_message> list = messageList(messages);
   const oriel_chat_options chat = chatOptions(options);
-  const int prompt = generation_prompt ? 1 : 0;
-  size_t needed = 0;
-  std::vector<int32_t> ids(1024);
-  const auto render = [&] {
-    return oriel_render_tokens(model_, &chat, list.data(), list.size(), prompt, flags, ids.data(),
-                               ids.size(), &needed);
-  };
-  oriel_status status = render();
-  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    ids.resize(needed);
-    status = render();
-  }
-  diagnostics_.check(status);
-  ids.resize(needed);
-  return ids;
+  return whole(std::vector<int32_t>(1024), diagnostics_,
+               [&](int32_t* ids, size_t room, size_t* needed) {
+                 return oriel_render_tokens(model_, &chat, list.data(), list.size(),
+                                            generation_prompt ? 1 : 0, flags, ids, room, needed);
+               });
+}
+
+std::string Model::renderJson(const ChatFormatOptions& options, const std::string& messages,
+                              bool generation_prompt) const {
+  const oriel_chat_options chat = chatOptions(options);
+  return whole(std::string(4096, '\0'), diagnostics_, [&](char* text, size_t room, size_t* needed) {
+    return oriel_render_json(model_, &chat, messages.data(), messages.size(),
+                             generation_prompt ? 1 : 0, text, room, needed);
+  });
+}
+
+std::vector<int32_t> Model::renderedJsonIds(const ChatFormatOptions& options,
+                                            const std::string& messages, bool generation_prompt,
+                                            uint32_t flags) const {
+  const oriel_chat_options chat = chatOptions(options);
+  return whole(
+      std::vector<int32_t>(1024), diagnostics_, [&](int32_t* ids, size_t room, size_t* needed) {
+        return oriel_render_json_tokens(model_, &chat, messages.data(), messages.size(),
+                                        generation_prompt ? 1 : 0, flags, ids, room, needed);
+      });
 }
 
 Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens,

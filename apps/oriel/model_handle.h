@@ -86,9 +86,14 @@ class Model {
   std::vector<int32_t> renderedIds(const ChatFormatOptions& options,
                                    const std::vector<Message>& messages, bool generation_prompt,
                                    uint32_t flags) const;
+  /// The same of messages as JSON.
+  std::string renderJson(const ChatFormatOptions& options, const std::string& messages,
+                         bool generation_prompt) const;
+  std::vector<int32_t> renderedJsonIds(const ChatFormatOptions& options,
+                                       const std::string& messages, bool generation_prompt,
+                                       uint32_t flags) const;
 
  private:
-  std::string knownFormats() const;
   void load(const CommonOptions& options, Load load, uint32_t pinned_tokens);
 
   Diagnostics diagnostics_;

@@ -11,6 +11,7 @@
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
 #include "budget/speed.h"
+#include "chat/template_run.h"
 #include "exec/session.h"
 #include "gguf/model_file.h"
 #include "oriel/oriel.h"
@@ -151,9 +152,15 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
 Status readModelRequest(const oriel_options& options, const Log& log, PreparedModel* prepared,
                         BudgetRequest* request);
 
-/// The template and options that an app chose, defaults applied; null: all defaults.
-Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatTemplate* chat,
-                ChatOptions* options);
+/// How a conversation becomes text, as an app chose it.
+struct ChatChoice {
+  ChatTemplate chat;
+  ChatOptions options;
+  TemplateSettings settings;  ///< points to the model and to what the app gave
+  bool by_template = false;   ///< the template writes all turns
+};
+/// Defaults applied; null: all defaults.
+Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatChoice* choice);
 
 /// What calls that need a device say of a model that was loaded with ORIEL_DEVICE_NONE.
 oriel_status withoutWeights(const oriel_model& model);

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "api/api.h"
+#include "chat/prove.h"
 #include "text/pretokenizer.h"
 
 namespace oriel {
@@ -166,7 +167,8 @@ oriel_status oriel_inspect(const char* path, const oriel_options* given, oriel_f
     readText(file, "general.license", info.license);
     readShape(file, &info);
     countTensors(file, &info);
-    const ChatTemplate chat = recogniseChat(file, Log());
+    ChatTemplate chat = recogniseChat(file);
+    settleChat(allocator, &chat);
     copyText(chat.name(), std::strlen(chat.name()), info.chat_template);
     ModelDesc desc;
     const bool described = readModelDesc(file, reasons.log(), &desc).ok();

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <new>
+#include "chat/prove.h"
 
 #include "api/api.h"
 #include "base/hash.h"
@@ -190,7 +191,15 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
   ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer));
-  model->chat = recogniseChat(file, log);
+  model->chat = recogniseChat(file);
+  keepTemplate(arena, &model->chat);
+  settleChat(model->allocator, &model->chat);
+  if (model->chat.runs) {
+    Scratch scratch(model->allocator, templateScratchBytes(model->chat.jinja_bytes));
+    LenientLog lenient(log);
+    (void)checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
+                     lenient.log(), &scratch);
+  }
   describeFile(*prepared, model);
   if (has_device) {
     model->desc = prepared->desc;

@@ -7,24 +7,7 @@ oriel_status oriel_chat_add_json(oriel_session* session, const char* json, size_
   if (session == nullptr || (json == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return session->model->log.fail(ORIEL_ERROR_UNSUPPORTED, "not built yet: wait").code();
-}
-
-oriel_status oriel_render_json(const oriel_model* model, const oriel_chat_options*, const char*,
-                               size_t, int, char*, size_t, size_t* needed) {
-  if (model == nullptr || needed == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return model->log.fail(ORIEL_ERROR_UNSUPPORTED, "not built yet: wait").code();
-}
-
-oriel_status oriel_render_json_tokens(const oriel_model* model, const oriel_chat_options*,
-                                      const char*, size_t, int, uint32_t, int32_t*, size_t,
-                                      size_t* needed) {
-  if (model == nullptr || needed == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return model->log.fail(ORIEL_ERROR_UNSUPPORTED, "not built yet: wait").code();
+  return callAlone(session, [&] { return session->session->chatAddJson(json, bytes); });
 }
 
 oriel_status oriel_parse_reply(const oriel_model* model, const oriel_chat_options*, int,

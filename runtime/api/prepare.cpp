@@ -276,6 +276,11 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   return kOk;
 }
 
+void measureTemplate(const GgufFile& file, Arena* arena) {
+  ChatTemplate chat = recogniseChat(file);
+  keepTemplate(arena, &chat);
+}
+
 /// What planWith() needs, for chooseOnFile().
 struct FilePlanner {
   const char* path;
@@ -308,12 +313,14 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
       prepared->desc = ModelDesc();
     }
     ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
+    measureTemplate(file, &model_arena);
     prepared->model_host_bytes = model_arena.used();
     return kOk;
   }
   ORIEL_TRY(
       readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
   ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
+  measureTemplate(file, &model_arena);
 
   ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, options, log,
                             &prepared->measured, &prepared->calibrated));

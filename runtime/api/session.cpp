@@ -172,8 +172,14 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
         .fail(ORIEL_ERROR_STATE, "the model already has a session: destroy or reset that one")
         .code();
   }
-  SessionContext context = {&model->desc,    &model->plan,      model->tokenizer, {},         {},
-                            model->executor, &model->allocator, model->log,       model->hash};
+  SessionContext context;
+  context.model = &model->desc;
+  context.plan = &model->plan;
+  context.tokenizer = model->tokenizer;
+  context.executor = model->executor;
+  context.allocator = &model->allocator;
+  context.log = model->log;
+  context.model_hash = model->hash;
   context.stops_early = model->stops_early;
   context.forgets_evicted = options.forget_evicted != 0;
   context.progress = options.progress;
@@ -182,11 +188,15 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
     context.file_rows = &model->plan.file_rows;
     context.source = &model->on_file->source;
   }
-  if (const Status status = readChat(*model, options.chat, &context.chat, &context.chat_options);
-      !status.ok()) {
+  ChatChoice choice;
+  if (const Status status = readChat(*model, options.chat, &choice); !status.ok()) {
     model->has_session.store(0);
     return status.code();
   }
+  context.chat = choice.chat;
+  context.chat_options = choice.options;
+  context.settings = choice.settings;
+  context.by_template = choice.by_template;
   const uint64_t bytes = model->session_host_bytes;
   void* block = allocateZeroed(model->allocator, bytes);
   Arena arena(block, bytes);

@@ -19,7 +19,8 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
       window_(context.plan->cache),
       rotations_(rotationTables(*context.model)),
       first_position_(first_position),
-      whole_turns_(whole_turns) {
+      whole_turns_(whole_turns),
+      by_template_(context.by_template) {
   const ModelDesc& model = *context.model;
   const CacheShape& cache = context.plan->cache;
   for (uint32_t view = 0; view < model.n_views; ++view) {
@@ -80,6 +81,10 @@ Status Session::reset() {
   reply_open_ = false;
   reply_begin_ = reply_end_ = 0;
   turn_open_ = system_joins_ = switched_thinking_ = false;
+  last_message_ = LastMessage::kNothing;
+  closed_ = has_system_ = false;
+  by_template_ = context_.by_template;
+  reply_stop_ = -1;
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
   turns_.clear();
@@ -289,7 +294,9 @@ SessionState Session::state() const {
   state.reply_begin = reply_begin_;
   state.reply_end = reply_end_;
   state.chat = (turn_open_ ? kTurnOpen : 0) | (system_joins_ ? kSystemJoins : 0) |
-               (switched_thinking_ ? kSwitchedThinking : 0);
+               (switched_thinking_ ? kSwitchedThinking : 0) | (closed_ ? kClosed : 0) |
+               (has_system_ ? kHasSystem : 0) | (by_template_ ? kByTemplate : 0) |
+               static_cast<uint32_t>(last_message_) << kLastMessageShift;
   if (states_ != nullptr) {
     state.chat |= states_->stale ? kStaleState : 0;
     state.since_base =
@@ -338,6 +345,12 @@ Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   turn_open_ = (state.chat & kTurnOpen) != 0;
   system_joins_ = (state.chat & kSystemJoins) != 0;
   switched_thinking_ = (state.chat & kSwitchedThinking) != 0;
+  closed_ = (state.chat & kClosed) != 0;
+  has_system_ = (state.chat & kHasSystem) != 0;
+  by_template_ = context_.by_template || (state.chat & kByTemplate) != 0;
+  last_message_ = static_cast<LastMessage>(
+      std::min(state.chat >> kLastMessageShift & 7u, static_cast<uint32_t>(LastMessage::kTool)));
+  reply_stop_ = -1;
   sampler_.restore(state.sampler);
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
@@ -418,6 +431,7 @@ Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bo
     }
     ORIEL_TRY(choose(&id));
     if (!ignore_stop && (id == stop_id || context_.tokenizer->isStop(id))) {
+      reply_stop_ = id;
       result->stop_reason = ORIEL_STOP_TOKEN;
       break;
     }

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/workspace.h"
+#include "chat/turn.h"
 #include "exec/executor.h"
 #include "exec/row_cache.h"
 #include "exec/sampler.h"
@@ -30,6 +31,9 @@ struct SessionContext {
   const Tokenizer* tokenizer = nullptr;
   ChatTemplate chat;
   ChatOptions chat_options;
+  /// For turns that the template writes (chat.runs, or `by_template`): all of it outlives the session.
+  TemplateSettings settings;
+  bool by_template = false;  ///< from the first message: tools and such are no part of any format
   Executor* executor = nullptr;
   const oriel_allocator* allocator = nullptr;
   Log log;
@@ -100,6 +104,8 @@ class Session {
                   int32_t stop_id = -1);
 
   Status chatAdd(const char* role, const char* text, size_t bytes);
+  /// A message, or a list of them, in the OpenAI form.
+  Status chatAddJson(const char* json, size_t bytes);
   Status chatReply(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
                    oriel_token_fn on_token, void* user, oriel_generation* result);
 
@@ -178,6 +184,15 @@ class Session {
   Status countTokens(const char* text, size_t bytes, Workspace* workspace, size_t* count) const;
   bool continuesText() const;
   int32_t missingBos() const;
+  // Of turns that the template writes.
+  TurnPlace turnPlace() const;
+  JinjaStop templateStop();
+  Status addByTemplate(const JsonValue& message, size_t given_bytes);
+  Status addMessage(const JsonValue& message, size_t given_bytes);
+  Status appendTurn(const TurnText& turn, Workspace* workspace);
+  Status openByTemplate(int32_t* stop_id, bool* inside_thought);
+  Status openByFormat(int32_t* stop_id, bool* inside_thought);
+  void endsWith(const JsonText& role);
   ChatOptions chatOptions() const;
   ChatPlace chatPlace() const;
 
@@ -213,6 +228,11 @@ class Session {
   bool turn_open_ = false;          ///< the system text opened the user's turn, which goes on
   bool system_joins_ = false;       ///< it did, at the beginning of this conversation
   bool switched_thinking_ = false;  ///< a system message chose against chat_options
+  LastMessage last_message_ = LastMessage::kNothing;  ///< whose text the session ends with
+  bool closed_ = false;                               ///< and what closes it is there
+  bool has_system_ = false;
+  bool by_template_ = false;  ///< turns are what the template writes, not the format
+  int32_t reply_stop_ = -1;   ///< the token that ended the latest reply
   uint64_t submissions_ = 0;
   uint32_t prompt_tokens_ = 0;  ///< appended since the last reply
   double prompt_ms_ = 0;        ///< and how long that took

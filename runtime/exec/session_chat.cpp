@@ -57,11 +57,26 @@ Status Session::countTokens(const char* text, size_t bytes, Workspace* workspace
   return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? kOk : status;
 }
 
+void Session::endsWith(const JsonText& role) {
+  const LastMessage last = lastMessageOf(role);
+  has_system_ =
+      has_system_ || (last == LastMessage::kSystem && last_message_ == LastMessage::kNothing);
+  last_message_ = last;
+}
+
 Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   size_t bad = 0;
   if (!isValidUtf8(text, bytes, &bad)) {
     return context_.log.fail(ORIEL_ERROR_TEXT,
                              "the message is not valid UTF-8 at byte %zu: convert it first", bad);
+  }
+  if (by_template_) {
+    Scratch scratch(*context_.allocator, kTemplateBytes);
+    const JsonValue* const message =
+        JsonBuilder(&scratch).message({role, std::strlen(role)}, {text, bytes});
+    return message != nullptr
+               ? addByTemplate(*message, bytes)
+               : context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a message: free some");
   }
   const ChatTemplate& chat = context_.chat;
   const ChatOptions options = chatOptions();
@@ -124,6 +139,8 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
     turns_.mark(begin + turn_tokens);
   }
   reply_open_ = false;
+  endsWith({role, std::strlen(role)});
+  closed_ = true;
   turn_open_ = message.turn_open;
   system_joins_ = system_joins_ || message.turn_open;
   switched_thinking_ = message.thinking != context_.chat_options.thinking;
@@ -132,10 +149,31 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
 
 Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
                           oriel_token_fn on_token, void* user, oriel_generation* result) {
-  const ChatTemplate& chat = context_.chat;
-  if (chat.format == nullptr || position_ == 0 || reply_open_) {
+  const bool has_chat = by_template_ || context_.chat.format != nullptr;
+  if (!has_chat || position_ == 0 || reply_open_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
   }
+  ORIEL_TRY(forgetEvicted());
+  keepState(/*start=*/false);
+  const uint64_t begin = position_;
+  int32_t stop_id = -1;
+  bool inside_thought = false;
+  ORIEL_TRY(by_template_ ? openByTemplate(&stop_id, &inside_thought)
+                         : openByFormat(&stop_id, &inside_thought));
+  turn_open_ = false;
+  reply_open_ = true;
+  last_message_ = LastMessage::kAssistant;
+  closed_ = false;
+  reply_stop_ = -1;
+  reply_begin_ = begin;
+  const Status status =
+      generate(sampling, max_tokens, ignore_stop, on_token, user, result, stop_id);
+  reply_end_ = position_;
+  return status;
+}
+
+Status Session::openByFormat(int32_t* stop_id, bool* inside_thought) {
+  const ChatTemplate& chat = context_.chat;
   char opening[256];
   RenderedText prompt;
   prompt.text = opening;
@@ -150,23 +188,14 @@ Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, b
   while (reply_end.needed != 0 && end[reply_end.needed - 1] == '\n') {
     --reply_end.needed;
   }
-  const int32_t stop_id = context_.tokenizer->find(end, reply_end.needed);
-
-  ORIEL_TRY(forgetEvicted());
-  keepState(/*start=*/false);
+  *stop_id = context_.tokenizer->find(end, reply_end.needed);
+  *inside_thought = opensThought({opening, prompt.needed});
   Workspace workspace = makeWorkspace();
   const uint64_t begin = position_;
   const SamplerState before = sampler_.state();
   TextParts parts;
   parts.add(opening, prompt.needed);
-  ORIEL_TRY(takeBackUnless(appendRendered(parts, nullptr, 0, &workspace), begin, before));
-  turn_open_ = false;
-  reply_open_ = true;
-  reply_begin_ = begin;
-  const Status status =
-      generate(sampling, max_tokens, ignore_stop, on_token, user, result, stop_id);
-  reply_end_ = position_;
-  return status;
+  return takeBackUnless(appendRendered(parts, nullptr, 0, &workspace), begin, before);
 }
 
 }  // namespace oriel

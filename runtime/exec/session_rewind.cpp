@@ -49,9 +49,16 @@ void Session::standAt(uint64_t position) {
   // Behind the system text, and behind the opening of a later turn that stands in for it.
   turn_open_ = system_joins_ && turns_.has(position);
   turns_.truncate(position);
+  // Elsewhere what closes the message before is there: a turn begins behind it.
+  closed_ = !reply_open_;
+  last_message_ = reply_open_ || turns_.count() != 0 ? LastMessage::kAssistant
+                  : has_system_                      ? LastMessage::kSystem
+                                                     : LastMessage::kAssistant;
   if (position == 0) {
     stored_ = 0;
     system_joins_ = switched_thinking_ = false;
+    closed_ = has_system_ = false;
+    last_message_ = LastMessage::kNothing;
   }
 }
 

@@ -25,6 +25,11 @@ constexpr uint32_t kSystemJoins = 2;
 constexpr uint32_t kSwitchedThinking = 4;
 /// Another bit: what is seen has yet to be read again (SessionStates::stale).
 constexpr uint32_t kStaleState = 8;
+constexpr uint32_t kClosed = 16;
+constexpr uint32_t kHasSystem = 32;
+constexpr uint32_t kByTemplate = 64;
+/// LastMessage, in the bits from here on.
+constexpr uint32_t kLastMessageShift = 8;
 
 /// What a session is besides its cache.
 struct SessionState {

@@ -12,14 +12,14 @@ namespace oriel {
 
 /// Where a stretch of output comes from: 0 is the template's own text, anything else what its caller gave a value. Kept
 /// through everything that templates do to strings.
-using TextSource = uint32_t;
+using TextOrigin = uint32_t;
 
 /// A variable of the template. Its strings, and those inside it, have the source `source`; of a list of messages element
 /// i has source + i.
 struct JinjaVariable {
   const char* name = nullptr;
   const JsonValue* value = nullptr;
-  TextSource source = 0;
+  TextOrigin source = 0;
   bool source_by_element = false;
 };
 
@@ -27,7 +27,7 @@ struct JinjaVariable {
 struct SourceRange {
   size_t begin = 0;
   size_t end = 0;
-  TextSource source = 0;
+  TextOrigin source = 0;
 };
 
 struct JinjaClock {

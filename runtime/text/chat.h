@@ -106,27 +106,37 @@ struct ChatTemplate {
   static constexpr size_t kMaxDefaultSystem = 4096;  ///< bytes; Mistral Small 3.2's has 2,600
   static constexpr size_t kMaxToken = 64;
 
-  const ChatFormat* format = nullptr;  ///< null: no chat format
+  const ChatFormat* format = nullptr;  ///< null: none is known
+  /// A template's text, which outlives this, without NUL at its end; null: there is none.
+  const char* jinja = nullptr;
+  size_t jinja_bytes = 0;
+  /// Conversations are what the template writes: the format is not known to say the same (chat/prove.h).
+  bool runs = false;
   bool always_generates = false;
   bool writes_end = false;
   char begin[kMaxToken] = "";
   char eos[kMaxToken] = "</s>";
+  char bos[kMaxToken] = "";           ///< whatever a template writes
   uint32_t default_system_bytes = 0;  ///< 0: the format's own
   /// Byte of default_system at which the date stands, as year-month-day; -1: it tells none.
   int32_t default_system_date = -1;
   char default_system[kMaxDefaultSystem] = "";
 
-  const char* name() const { return format == nullptr ? "none" : format->name; }
+  bool exists() const { return runs || format != nullptr; }
+  const char* name() const { return runs ? "jinja" : format == nullptr ? "none" : format->name; }
 };
 
 /// The format as its tables have it.
 ChatTemplate chatTemplateOf(const ChatFormat& format);
-/// Recognised by the markers that a Jinja template writes in its first 256 KiB, in time linear in them; "plain"
-/// when none is known.
+/// Of what is longer nothing is run. Real ones have under 30 KiB.
+constexpr size_t kMaxChatTemplateBytes = 256 * 1024;
+/// The format by the markers that a Jinja template writes, in time linear in it; "plain" when none is known. Whether the
+/// template writes the same is for others to find out (chat/prove.h).
 ChatTemplate recogniseChatTemplate(const char* text, size_t bytes);
-/// From the file's tokenizer.chat_template (a warning when it is not known) or, without one, from the
-/// vocabulary's control tokens.
-ChatTemplate recogniseChat(const GgufFile& file, const Log& log);
+/// From the file's tokenizer.chat_template, which it points to, or, without one, from the vocabulary's control tokens.
+ChatTemplate recogniseChat(const GgufFile& file);
+/// The same text in an arena; when measuring counts it.
+void keepTemplate(Arena* arena, ChatTemplate* chat);
 /// A format's name or the text of a Jinja template. Null: the model's own. ORIEL_ERROR_ARGUMENT for what is
 /// neither.
 Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, ChatTemplate* out);
@@ -134,7 +144,8 @@ Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, C
 /// What the app may choose.
 struct ChatOptions {
   bool thinking = true;
-  uint32_t date = 20240726;  ///< year, month, day: the date of templates that are given none
+  bool thinking_said = false;  ///< the app said whether to think
+  uint32_t date = 20240726;    ///< year, month, day: the date of templates that are given none
 };
 
 /// Where in a conversation a message stands.

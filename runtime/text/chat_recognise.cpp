@@ -58,9 +58,6 @@ constexpr MarkerRule kRules[] = {
     {"mistral-v2", {"'[INST] '", " [/INST]"}, {"<<SYS>>"}},
 };
 
-/// What is read of a template; real ones have under 20 KiB.
-constexpr size_t kMaxTemplateBytes = 256 * 1024;
-
 struct Span {
   const char* data;
   size_t bytes;
@@ -233,7 +230,7 @@ ChatTemplate chatTemplateOf(const ChatFormat& format) {
 }
 
 ChatTemplate recogniseChatTemplate(const char* data, size_t bytes) {
-  const Span text = {data, std::min(bytes, kMaxTemplateBytes)};
+  const Span text = {data, std::min(bytes, kMaxChatTemplateBytes)};
   for (const MarkerRule& rule : kRules) {
     bool holds = true;
     for (const char* part : rule.has) {
@@ -257,7 +254,16 @@ ChatTemplate recogniseChatTemplate(const char* data, size_t bytes) {
   return chatTemplateOf(*chatFormatByName("plain"));
 }
 
-ChatTemplate recogniseChat(const GgufFile& file, const Log& log) {
+void keepTemplate(Arena* arena, ChatTemplate* chat) {
+  const size_t bytes = std::min(chat->jinja_bytes, kMaxChatTemplateBytes);
+  char* const copy = bytes != 0 ? arena->take<char>(bytes) : nullptr;
+  if (copy != nullptr) {
+    std::memcpy(copy, chat->jinja, bytes);
+    chat->jinja = copy;
+  }
+}
+
+ChatTemplate recogniseChat(const GgufFile& file) {
   GgufString text;
   if (!file.getString("tokenizer.chat_template", &text) || text.bytes == 0) {
     const bool has_tokens =
@@ -266,17 +272,13 @@ ChatTemplate recogniseChat(const GgufFile& file, const Log& log) {
   }
   ChatTemplate chat = recogniseChatTemplate(text.data, text.bytes);
   readToken(file, "tokenizer.ggml.eos_token_id", chat.eos);
-  const Span read = {text.data, std::min<size_t>(text.bytes, kMaxTemplateBytes)};
+  readToken(file, "tokenizer.ggml.bos_token_id", chat.bos);
+  const Span read = {text.data, std::min<size_t>(text.bytes, kMaxChatTemplateBytes)};
   if (chat.begin[0] == '\0' && contains(read, "bos_token")) {
-    readToken(file, "tokenizer.ggml.bos_token_id", chat.begin);
+    std::memcpy(chat.begin, chat.bos, sizeof(chat.begin));
   }
-  if (std::strcmp(chat.name(), "plain") == 0) {
-    log.write(
-        ORIEL_LOG_WARNING,
-        "the model's chat template is not known here: it gets plain \"User:\" and \"Assistant:\" "
-        "lines; name a format (%s) if you know better",
-        kChatFormatNames);
-  }
+  chat.jinja = text.data;
+  chat.jinja_bytes = static_cast<size_t>(text.bytes);
   return chat;
 }
 
@@ -296,11 +298,13 @@ Status chooseChat(const ChatTemplate& own, const char* wanted, const Log& log, C
                     kChatFormatNames);
   }
   *out = recogniseChatTemplate(wanted, bytes);
-  if (std::strcmp(out->name(), "plain") == 0) {
-    log.write(
-        ORIEL_LOG_WARNING,
-        "the chat template is not known here: plain \"User:\" and \"Assistant:\" lines are used");
+  std::memcpy(out->eos, own.eos, sizeof(out->eos));
+  std::memcpy(out->bos, own.bos, sizeof(out->bos));
+  if (out->begin[0] == '\0' && contains({wanted, bytes}, "bos_token")) {
+    std::memcpy(out->begin, own.bos, sizeof(out->begin));
   }
+  out->jinja = wanted;
+  out->jinja_bytes = bytes;
   return kOk;
 }
 

@@ -1,0 +1,412 @@
+// Conversations as text, all of them at once.
+#include "api/api.h"
+#include "chat/prove.h"
+#include "chat/turn.h"
+
+using namespace oriel;
+
+namespace {
+
+Status readDate(uint32_t date, const Log& log, uint32_t* out) {
+  if (date == 0) {
+    return kOk;
+  }
+  const uint32_t month = date / 100 % 100;
+  const uint32_t day = date % 100;
+  if (month < 1 || month > 12 || day < 1 || day > 31 || date > 99991231) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "%u is no date: write year, month and day, as in 20240726", date);
+  }
+  *out = date;
+  return kOk;
+}
+
+/// A text that only templates can use.
+Status readTemplateText(const ChatTemplate& chat, const char* text, size_t bytes, const char* what,
+                        const Log& log, JsonText* out) {
+  if (text == nullptr || bytes == 0) {
+    return kOk;
+  }
+  if (chat.jinja == nullptr || !templateContains(chat.jinja, chat.jinja_bytes, what)) {
+    return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                    "the model's chat template knows no %s: say in the system message what the "
+                    "model has to know of them",
+                    what);
+  }
+  *out = {text, bytes};
+  return kOk;
+}
+
+/// Messages of either kind as a list of JSON values.
+struct Conversation {
+  const JsonValue* json = nullptr;
+  const oriel_message* messages = nullptr;  ///< null: there is only `json`
+  size_t count = 0;
+  size_t bytes = 0;
+};
+
+Status checkMessages(const oriel_message* messages, size_t count, size_t* bytes) {
+  for (size_t i = 0; i < count; ++i) {
+    if (messages[i].role == nullptr ||
+        (messages[i].text == nullptr && messages[i].text_bytes != 0)) {
+      return ORIEL_ERROR_ARGUMENT;
+    }
+    *bytes += messages[i].text_bytes;
+  }
+  return kOk;
+}
+
+Status listMessages(const oriel_message* messages, size_t count, const Log& log, Scratch* scratch,
+                    Conversation* out) {
+  JsonBuilder make(scratch);
+  JsonValue* const list = make.list();
+  JsonValue* last = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    JsonValue* const one = make.message({messages[i].role, std::strlen(messages[i].role)},
+                                        {messages[i].text, messages[i].text_bytes});
+    if (last == nullptr) {
+      make.append(list, one);
+    } else if (one != nullptr) {
+      last->next = one;
+      ++list->count;
+    }
+    last = one;
+  }
+  *out = {list, messages, count, 0};
+  return scratch->failed() ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                      "no memory for a conversation of %zu messages", count)
+                           : kOk;
+}
+
+/// Messages of JSON as a format takes them.
+Status plainMessages(const JsonValue& list, const ChatChoice& choice, const Log& log,
+                     Scratch* scratch, oriel_message** out) {
+  *out = scratch->take<oriel_message>(uint64_t{list.count} + 1);
+  size_t n = 0;
+  for (const JsonValue* one = list.first; one != nullptr && *out != nullptr; one = one->next) {
+    const JsonValue* const content = one->find("content");
+    if (content == nullptr || !content->isString() || one->find("tool_calls") != nullptr) {
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "the chat format %s knows only texts of \"system\", \"user\" and "
+                      "\"assistant\": use a model with a template of its own for the rest",
+                      choice.chat.name());
+    }
+    const JsonText& role = one->find("role")->text;
+    char* const name = scratch->takeText(role.bytes + 1);
+    if (name != nullptr) {
+      std::memcpy(name, role.data, role.bytes);
+      name[role.bytes] = '\0';
+      (*out)[n++] = {name, content->text.data, content->text.bytes};
+    }
+  }
+  return scratch->failed() ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation")
+                           : kOk;
+}
+
+/// A conversation as text, with the stretches that came from the app.
+struct Rendered {
+  const char* text = nullptr;
+  size_t bytes = 0;
+  const TextRange* literals = nullptr;
+  size_t n_literals = 0;
+};
+
+Status outOfMemory(const Log& log, size_t bytes) {
+  return log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for a conversation of %zu bytes", bytes);
+}
+
+/// `writes_bos`: of a format; templates write it themselves.
+Status renderByFormat(const oriel_model& model, const ChatChoice& choice,
+                      const Conversation& conversation, bool generation, bool writes_bos,
+                      Scratch* scratch, Rendered* out) {
+  const oriel_message* messages = conversation.messages;
+  if (messages == nullptr && conversation.count != 0) {
+    oriel_message* plain = nullptr;
+    ORIEL_TRY(plainMessages(*conversation.json, choice, model.log, scratch, &plain));
+    messages = plain;
+  }
+  RenderedConversation sized;
+  const auto render = [&] {
+    return renderConversation(choice.chat, choice.options, messages, conversation.count, generation,
+                              writes_bos, model.log, &sized);
+  };
+  if (const Status status = render();
+      !status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return status;
+  }
+  sized.text = scratch->takeText(sized.needed + 1);
+  sized.capacity = sized.needed;
+  sized.literals = scratch->take<TextRange>(2 * conversation.count + 1);
+  if (sized.text == nullptr || sized.literals == nullptr) {
+    return outOfMemory(model.log, sized.needed);
+  }
+  ORIEL_TRY(render());
+  *out = {sized.text, sized.needed, sized.literals, sized.n_literals};
+  return kOk;
+}
+
+Status renderByTemplate(const oriel_model& model, const ChatChoice& choice,
+                        const Conversation& conversation, bool generation, Scratch* scratch,
+                        Rendered* out) {
+  TemplateRun run(choice.settings, {}, model.log, scratch);
+  ORIEL_TRY(run.read());
+  JinjaOutput written;
+  ORIEL_TRY(run.render(*conversation.json, generation, &written));
+  TextRange* const literals = scratch->take<TextRange>(written.n_ranges + 1);
+  if (literals == nullptr) {
+    return outOfMemory(model.log, written.bytes);
+  }
+  size_t n = 0;
+  for (size_t i = 0; i < written.n_ranges; ++i) {
+    literals[n++] = {written.ranges[i].begin, written.ranges[i].end};
+  }
+  *out = {written.text, written.bytes, literals, n};
+  return kOk;
+}
+
+/// Calls use(conversation, scratch) with messages that were given in either form.
+template <typename Use>
+oriel_status withConversation(const oriel_model& model, const ChatChoice& choice,
+                              const oriel_message* messages, size_t count, const char* json,
+                              size_t json_bytes, const Use& use) {
+  size_t given = json_bytes;
+  if (const Status status = checkMessages(messages, count, &given); !status.ok()) {
+    return status.code();
+  }
+  Scratch scratch(model.allocator, templateScratchBytes(given + choice.settings.bytes()) +
+                                       count * (4 * sizeof(JsonValue) + sizeof(TextRange)));
+  Conversation conversation;
+  Status status;
+  if (json != nullptr) {
+    status = parseJson(json, json_bytes, "the messages", model.log, &scratch, &conversation.json);
+    if (status.ok() && !conversation.json->isArray()) {
+      status = model.log.fail(ORIEL_ERROR_ARGUMENT,
+                              "the messages are no list: write [{\"role\": \"user\", \"content\": "
+                              "\"Hello\"}]");
+    }
+    for (const JsonValue* one = status.ok() ? conversation.json->first : nullptr;
+         one != nullptr && status.ok(); one = one->next) {
+      status = checkRole(*one, model.log);
+      ++conversation.count;
+    }
+  } else {
+    status = listMessages(messages, count, model.log, &scratch, &conversation);
+  }
+  return status.ok() ? Status(use(conversation, &scratch)).code() : status.code();
+}
+
+oriel_status renderText(const oriel_model* model, const oriel_chat_options* options,
+                        const oriel_message* messages, size_t count, const char* json,
+                        size_t json_bytes, bool generation, char* text, size_t capacity,
+                        size_t* needed) {
+  *needed = 0;
+  ChatChoice choice;
+  if (const Status status = readChat(*model, options, &choice); !status.ok()) {
+    return status.code();
+  }
+  return withConversation(
+      *model, choice, messages, count, json, json_bytes,
+      [&](const Conversation& conversation, Scratch* scratch) -> Status {
+        Rendered out;
+        ORIEL_TRY(
+            choice.chat.jinja != nullptr
+                ? renderByTemplate(*model, choice, conversation, generation, scratch, &out)
+                : renderByFormat(*model, choice, conversation, generation, true, scratch, &out));
+        *needed = out.bytes;
+        if (out.bytes > capacity) {
+          return ORIEL_ERROR_BUFFER_TOO_SMALL;
+        }
+        std::memcpy(text, out.text, out.bytes);
+        return kOk;
+      });
+}
+
+/// Ids into a caller's buffer, piece by piece.
+class IdWriter {
+ public:
+  IdWriter(const oriel_model& model, int32_t* ids, size_t capacity)
+      : model_(model), ids_(ids), capacity_(capacity), workspace_(nullptr, 0, &model.allocator) {}
+
+  Status add(const Rendered& text, bool bos, bool begins_bos) {
+    const Tokenizer& tokenizer = *model_.tokenizer;
+    EncodeOptions options;
+    options.special = true;
+    options.bos = bos && needed_ == 0;
+    options.continues = needed_ != 0 && !last_is_control_;
+    options.literal = text.literals;
+    options.n_literal = text.n_literals;
+    // What the template writes and the model does not ask for.
+    if (options.bos && begins_bos && !tokenizer.addBos()) {
+      options.first_id = tokenizer.bosId();
+    }
+    const size_t room = needed_ < capacity_ ? capacity_ - needed_ : 0;
+    size_t count = 0;
+    const Status status = tokenizer.encode(text.text, text.bytes, options, &workspace_, model_.log,
+                                           room != 0 ? ids_ + needed_ : nullptr, room, &count);
+    needed_ += count;
+    last_is_control_ = status.ok() && count != 0 && tokenizer.isControl(ids_[needed_ - 1]);
+    return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? kOk : status;
+  }
+  size_t needed() const { return needed_; }
+  Status finish() const { return needed_ > capacity_ ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK; }
+
+ private:
+  const oriel_model& model_;
+  int32_t* const ids_;
+  const size_t capacity_;
+  Workspace workspace_;
+  size_t needed_ = 0;
+  bool last_is_control_ = false;
+};
+
+/// As a session appends them, one by one.
+Status writeTurns(const oriel_model& model, const ChatChoice& choice, const JsonValue& messages,
+                  bool generation, Scratch* scratch, IdWriter* ids) {
+  TemplateRun run(choice.settings, {}, model.log, scratch);
+  ORIEL_TRY(run.read());
+  TurnPlace place;
+  const auto add = [&](const TurnText& turn) {
+    return ids->add({turn.text, turn.bytes, turn.literals, turn.n_literals}, true, turn.begins_bos);
+  };
+  const Scratch::Place begin = scratch->place();
+  for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
+    TurnText turn;
+    ORIEL_TRY(renderTurn(&run, place, *one, &turn));
+    ORIEL_TRY(add(turn));
+    const LastMessage last = lastMessageOf(one->find("role")->text);
+    place.has_system =
+        place.has_system || (last == LastMessage::kSystem && place.last == LastMessage::kNothing);
+    place.last = last;
+    scratch->releaseTo(begin);
+  }
+  TurnText turn;
+  if (messages.count == 0) {
+    ORIEL_TRY(renderPreamble(&run, &turn));
+    return add(turn);
+  }
+  if (generation) {
+    ORIEL_TRY(renderReplyOpening(&run, place, &turn));
+    return add(turn);
+  }
+  return kOk;
+}
+
+oriel_status renderIds(const oriel_model* model, const oriel_chat_options* options,
+                       const oriel_message* messages, size_t count, const char* json,
+                       size_t json_bytes, bool generation, uint32_t flags, int32_t* ids,
+                       size_t capacity, size_t* needed) {
+  *needed = 0;
+  ChatChoice choice;
+  if (const Status status = readChat(*model, options, &choice); !status.ok()) {
+    return status.code();
+  }
+  const bool as_session = (flags & ORIEL_TEXT_BOS) != 0;
+  return withConversation(
+      *model, choice, messages, count, json, json_bytes,
+      [&](const Conversation& conversation, Scratch* scratch) -> Status {
+        IdWriter out(*model, ids, capacity);
+        if (as_session && choice.by_template) {
+          ORIEL_TRY(writeTurns(*model, choice, *conversation.json, generation, scratch, &out));
+        } else {
+          Rendered text;
+          ORIEL_TRY(!as_session && choice.chat.jinja != nullptr
+                        ? renderByTemplate(*model, choice, conversation, generation, scratch, &text)
+                        : renderByFormat(*model, choice, conversation, generation, !as_session,
+                                         scratch, &text));
+          ORIEL_TRY(out.add(text, as_session, choice.chat.begin[0] != '\0'));
+        }
+        *needed = out.needed();
+        return out.finish();
+      });
+}
+
+}  // namespace
+
+Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given,
+                       ChatChoice* choice) {
+  oriel_chat_options wanted;
+  if (!readOptions(given, &wanted)) {
+    return model.log.fail(ORIEL_ERROR_ARGUMENT,
+                          "chat options without struct_size, or of a newer version: set it, or "
+                          "update Oriel");
+  }
+  ORIEL_TRY(readDate(wanted.date, model.log, &choice->options.date));
+  ORIEL_TRY(chooseChat(model.chat, wanted.chat_template, model.log, &choice->chat));
+  ChatTemplate& chat = choice->chat;
+  if (wanted.chat_template != nullptr) {
+    settleChat(model.allocator, &chat);
+  }
+  choice->options.thinking = wanted.no_thinking == 0;
+  if (chat.format != nullptr && chat.format->thinks_if_told && wanted.thinking == 0) {
+    choice->options.thinking = false;
+  }
+  TemplateSettings& settings = choice->settings;
+  settings.text = {chat.jinja, chat.jinja_bytes};
+  settings.bos = {model.chat.bos, std::strlen(model.chat.bos)};
+  settings.eos = {model.chat.eos, std::strlen(model.chat.eos)};
+  settings.date = choice->options.date;
+  settings.thinking = wanted.no_thinking != 0 ? ThinkingWish::kOff
+                      : wanted.thinking != 0  ? ThinkingWish::kOn
+                                              : ThinkingWish::kTemplates;
+  ORIEL_TRY(readTemplateText(chat, wanted.tools, wanted.tools_bytes, "tools", model.log,
+                             &settings.tools));
+  ORIEL_TRY(readTemplateText(chat, wanted.documents, wanted.documents_bytes, "documents", model.log,
+                             &settings.documents));
+  ORIEL_TRY(readTemplateText(chat, wanted.variables, wanted.variables_bytes, "{", model.log,
+                             &settings.variables));
+  choice->by_template = chat.runs || settings.tools.bytes != 0 || settings.documents.bytes != 0 ||
+                        settings.variables.bytes != 0;
+  return kOk;
+}
+
+const char* oriel_chat_template(const oriel_model* model, const oriel_chat_options* options) {
+  ChatChoice choice;
+  const bool known = model != nullptr && readChat(*model, options, &choice).ok();
+  return known ? choice.chat.name() : nullptr;
+}
+
+oriel_status oriel_render(const oriel_model* model, const oriel_chat_options* options,
+                          const oriel_message* messages, size_t count, int add_generation_prompt,
+                          char* text, size_t capacity, size_t* needed) {
+  if (model == nullptr || needed == nullptr || (messages == nullptr && count != 0) ||
+      (text == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return renderText(model, options, messages, count, nullptr, 0, add_generation_prompt != 0, text,
+                    capacity, needed);
+}
+
+oriel_status oriel_render_json(const oriel_model* model, const oriel_chat_options* options,
+                               const char* json, size_t bytes, int add_generation_prompt,
+                               char* text, size_t capacity, size_t* needed) {
+  if (model == nullptr || needed == nullptr || json == nullptr ||
+      (text == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return renderText(model, options, nullptr, 0, json, bytes, add_generation_prompt != 0, text,
+                    capacity, needed);
+}
+
+oriel_status oriel_render_tokens(const oriel_model* model, const oriel_chat_options* options,
+                                 const oriel_message* messages, size_t count,
+                                 int add_generation_prompt, uint32_t flags, int32_t* ids,
+                                 size_t capacity, size_t* needed) {
+  if (model == nullptr || needed == nullptr || (messages == nullptr && count != 0) ||
+      (ids == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return renderIds(model, options, messages, count, nullptr, 0, add_generation_prompt != 0, flags,
+                   ids, capacity, needed);
+}
+
+oriel_status oriel_render_json_tokens(const oriel_model* model, const oriel_chat_options* options,
+                                      const char* json, size_t bytes, int add_generation_prompt,
+                                      uint32_t flags, int32_t* ids, size_t capacity,
+                                      size_t* needed) {
+  if (model == nullptr || needed == nullptr || json == nullptr ||
+      (ids == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return renderIds(model, options, nullptr, 0, json, bytes, add_generation_prompt != 0, flags, ids,
+                   capacity, needed);
+}

@@ -1,0 +1,127 @@
+#include "chat/prove.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "chat/template_run.h"
+
+namespace oriel {
+namespace {
+
+constexpr size_t kMostProbeMessages = 5;
+
+struct Probe {
+  oriel_message messages[kMostProbeMessages];
+  size_t count;
+};
+
+constexpr oriel_message say(const char* role, const char* text) {
+  size_t bytes = 0;
+  while (text[bytes] != '\0') {
+    ++bytes;
+  }
+  return {role, text, bytes};
+}
+
+constexpr oriel_message kSystem = say("system", " Be brief.\n");
+constexpr oriel_message kUser = say("user", "  What is two and two?\n");
+constexpr oriel_message kAnswer = say("assistant", " Four.\n");
+constexpr oriel_message kThoughtful = say("assistant", "<think>\nOne more.\n</think>\n\nFive.");
+constexpr oriel_message kMore = say("user", "Und drei?");
+
+constexpr Probe kProbes[] = {
+    {{kUser}, 1},
+    {{kSystem, kUser}, 2},
+    {{kUser, kAnswer, kMore}, 3},
+    {{kSystem, kUser, kAnswer, kMore}, 4},
+    {{kSystem, kUser, kThoughtful, kMore, kAnswer}, 5},
+};
+
+/// The longest text that a probe becomes, default system prompts included.
+constexpr size_t kProbeTextBytes = ChatTemplate::kMaxDefaultSystem + 4096;
+
+class Prover {
+ public:
+  Prover(const ChatTemplate& chat, Scratch* scratch) : chat_(chat), scratch_(*scratch) {}
+
+  bool proves() {
+    char* const room = scratch_.takeText(kProbeTextBytes);
+    if (room == nullptr) {
+      return false;
+    }
+    bool compared = false;
+    const bool wishes = templateContains(chat_.jinja, chat_.jinja_bytes, "enable_thinking");
+    for (const ThinkingWish wish :
+         {ThinkingWish::kTemplates, ThinkingWish::kOff, ThinkingWish::kOn}) {
+      if (wish != ThinkingWish::kTemplates && !wishes) {
+        continue;
+      }
+      for (const Probe& probe : kProbes) {
+        for (const bool generation : {true, false}) {
+          const Scratch::Place place = scratch_.place();
+          const Result result = compare(probe, wish, generation, room);
+          scratch_.releaseTo(place);
+          if (result == Result::kDiffers) {
+            return false;
+          }
+          compared = compared || result == Result::kSame;
+        }
+      }
+    }
+    return compared;
+  }
+
+ private:
+  enum class Result : uint8_t { kSame, kDiffers, kRefused };
+
+  Result compare(const Probe& probe, ThinkingWish wish, bool generation, char* room) {
+    TemplateSettings settings;
+    settings.text = {chat_.jinja, chat_.jinja_bytes};
+    settings.bos = {chat_.bos, std::strlen(chat_.bos)};
+    settings.eos = {chat_.eos, std::strlen(chat_.eos)};
+    settings.thinking = wish;
+    TemplateRun run(settings, {}, Log(), &scratch_);
+    JsonBuilder make(&scratch_);
+    JsonValue* const list = make.list();
+    for (size_t i = 0; i < probe.count; ++i) {
+      const oriel_message& one = probe.messages[i];
+      make.append(list,
+                  make.message({one.role, std::strlen(one.role)}, {one.text, one.text_bytes}));
+    }
+    JinjaOutput written;
+    const Status status = list != nullptr ? run.render(*list, generation, &written)
+                                          : Status(ORIEL_ERROR_OUT_OF_MEMORY);
+    if (!status.ok()) {
+      return status.code() == ORIEL_ERROR_ARGUMENT ? Result::kRefused : Result::kDiffers;
+    }
+    ChatOptions options;
+    options.thinking =
+        wish != ThinkingWish::kOff && (wish == ThinkingWish::kOn || !chat_.format->thinks_if_told);
+    RenderedConversation known;
+    known.text = room;
+    known.capacity = kProbeTextBytes;
+    const bool fits = renderConversation(chat_, options, probe.messages, probe.count, generation,
+                                         true, Log(), &known)
+                          .ok();
+    const bool same = fits && known.needed == written.bytes &&
+                      std::memcmp(known.text, written.text, written.bytes) == 0;
+    return same ? Result::kSame : Result::kDiffers;
+  }
+
+  const ChatTemplate& chat_;
+  Scratch& scratch_;
+};
+
+}  // namespace
+
+void settleChat(const oriel_allocator& allocator, ChatTemplate* chat) {
+  if (chat->jinja == nullptr) {
+    return;
+  }
+  Scratch scratch(allocator, templateScratchBytes(chat->jinja_bytes));
+  const bool known = chat->format != nullptr && std::strcmp(chat->format->name, "plain") != 0;
+  chat->runs =
+      !known || chat->jinja_bytes > kMaxChatTemplateBytes || !Prover(*chat, &scratch).proves();
+}
+
+}  // namespace oriel

@@ -1,0 +1,138 @@
+// Turns that the model's own template writes.
+#include <cstring>
+
+#include "exec/session.h"
+#include "text/utf8.h"
+
+namespace oriel {
+namespace {
+
+/// What a format can write as well: a role and a text.
+bool isPlain(const JsonValue& message) {
+  const JsonValue* const content = message.find("content");
+  const JsonValue* const role = message.find("role");
+  return message.count == 2 && content != nullptr && content->isString() &&
+         (role->text.is("system") || role->text.is("user") || role->text.is("assistant"));
+}
+
+}  // namespace
+
+TurnPlace Session::turnPlace() const {
+  TurnPlace place;
+  place.last = last_message_;
+  place.closed = closed_;
+  place.has_system = has_system_;
+  if (reply_stop_ >= 0) {
+    const Tokenizer::Piece stop = context_.tokenizer->piece(reply_stop_, true);
+    place.reply_stop = {stop.data, stop.bytes};
+  }
+  return place;
+}
+
+JinjaStop Session::templateStop() {
+  return {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+}
+
+Status Session::appendTurn(const TurnText& turn, Workspace* workspace) {
+  const Tokenizer& tokenizer = *context_.tokenizer;
+  TextParts parts;
+  parts.add(turn.text, turn.bytes);
+  EncodeOptions options;
+  options.special = true;
+  options.bos = position_ == 0;
+  options.continues = continuesText();
+  options.literal = turn.literals;
+  options.n_literal = turn.n_literals;
+  if (turn.begins_bos && !tokenizer.addBos()) {
+    options.first_id = tokenizer.bosId();
+  }
+  return appendEncoded(parts, options, workspace);
+}
+
+Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
+  ORIEL_TRY(checkRole(message, context_.log));
+  Scratch scratch(*context_.allocator,
+                  templateScratchBytes(context_.settings.bytes() + given_bytes));
+  TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
+  ORIEL_TRY(run.read());
+  TurnText turn;
+  ORIEL_TRY(renderTurn(&run, turnPlace(), message, &turn));
+  Workspace workspace = makeWorkspace();
+  const JsonText& role = message.find("role")->text;
+  size_t turn_tokens = 0;
+  const bool is_user = role.is("user");
+  if (is_user && turn.body != 0) {
+    ORIEL_TRY(countTokens(turn.text, turn.body, &workspace, &turn_tokens));
+  }
+  const uint64_t begin = position_;
+  keepState(/*start=*/true);
+  const SamplerState before = sampler_.state();
+  ORIEL_TRY(takeBackUnless(appendTurn(turn, &workspace), begin, before));
+  if (is_user) {
+    turns_.mark(begin + turn_tokens);
+  }
+  reply_open_ = false;
+  turn_open_ = false;
+  endsWith(role);
+  closed_ = false;
+  return kOk;
+}
+
+Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
+  ORIEL_TRY(checkRole(message, context_.log));
+  if (!by_template_ && isPlain(message)) {
+    char role[kMaxRoleBytes + 1] = "";
+    const JsonText& name = message.find("role")->text;
+    std::memcpy(role, name.data, name.bytes);
+    const JsonText& content = message.find("content")->text;
+    return chatAdd(role, content.data, content.bytes);
+  }
+  if (context_.settings.text.bytes == 0) {
+    return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
+                             "the chat format %s knows only texts of \"system\", \"user\" and "
+                             "\"assistant\": use a model with a template of its own for the rest",
+                             context_.chat.name());
+  }
+  by_template_ = true;
+  return addByTemplate(message, given_bytes);
+}
+
+Status Session::chatAddJson(const char* json, size_t bytes) {
+  Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
+  const JsonValue* value = nullptr;
+  ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, &scratch, &value));
+  if (!value->isArray()) {
+    return addMessage(*value, bytes);
+  }
+  for (const JsonValue* one = value->first; one != nullptr; one = one->next) {
+    ORIEL_TRY(addMessage(*one, bytes));
+  }
+  return kOk;
+}
+
+Status Session::openByTemplate(int32_t* stop_id, bool* inside_thought) {
+  Scratch scratch(*context_.allocator, templateScratchBytes(context_.settings.bytes()));
+  TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
+  ORIEL_TRY(run.read());
+  TurnText turn;
+  ORIEL_TRY(renderReplyOpening(&run, turnPlace(), &turn));
+  *inside_thought = opensThought({turn.text, turn.bytes});
+  JsonText end;
+  ORIEL_TRY(renderReplyEnd(&run, &end));
+  Workspace workspace = makeWorkspace();
+  // The token that the template writes behind an answer, whatever the file says about it.
+  int32_t first[1] = {-1};
+  size_t count = 0;
+  EncodeOptions options;
+  options.special = true;
+  options.continues = true;
+  const Status encoded =
+      context_.tokenizer->encode(end.data, end.bytes, options, &workspace, Log(), first, 1, &count);
+  const bool known = encoded.ok() || encoded.code() == ORIEL_ERROR_BUFFER_TOO_SMALL;
+  *stop_id = known && count != 0 && context_.tokenizer->isControl(first[0]) ? first[0] : -1;
+  const uint64_t begin = position_;
+  const SamplerState before = sampler_.state();
+  return takeBackUnless(appendTurn(turn, &workspace), begin, before);
+}
+
+}  // namespace oriel
