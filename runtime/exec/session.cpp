@@ -70,6 +70,12 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 }
 
 Status Session::reset() {
+  ORIEL_TRY(forget());
+  cancelled_.store(0, std::memory_order_relaxed);
+  return kOk;
+}
+
+Status Session::forget() {
   ORIEL_TRY(context_.executor->forget());
   ahead_ = has_top_ = false;
   position_ = 0;
@@ -88,7 +94,6 @@ Status Session::reset() {
   sampler_.forget();
   decoder_.forget();
   wipe(workspace_block_, kSessionWorkspaceBytes);
-  cancelled_.store(0, std::memory_order_relaxed);
   return kOk;
 }
 

@@ -62,6 +62,9 @@ inline bool endedInBody(const Status& status) {
   return status.code() == ORIEL_ERROR_CANCELLED || status.code() == ORIEL_ERROR_IO;
 }
 
+/// Whose vectors become that of a text.
+enum class Pooling : uint8_t { kMean, kLast, kFirst };
+
 /// See oriel.h for what the calls promise. A step is committed only after the executor said it
 /// succeeded; until then it has touched ring slots that no committed query can see. A call that is cancelled
 /// ends within its step, but the step of a token that was handed out already is finished.
@@ -98,6 +101,10 @@ class Session {
   Status generate(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
                   oriel_token_fn on_token, void* user, oriel_generation* result,
                   int32_t stop_id = -1);
+
+  /// The vector of a text, n_embd `values`; `*n_tokens`: how many the text has. The session must be empty, and is again
+  /// whatever comes of it.
+  Status embed(const char* text, size_t bytes, Pooling pooling, float* values, uint32_t* n_tokens);
 
   Status chatAdd(const char* role, const char* text, size_t bytes);
   Status chatReply(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
@@ -173,6 +180,14 @@ class Session {
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status readIds(const int32_t* ids, size_t count, bool ends);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
+  Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
+                     TokenSink* sink);
+  class EmbedFeed;
+  Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
+                      uint32_t* n_tokens);
+  Status embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums);
+  Status addNorms(uint32_t rows, float* sums);
+  Status forget();
   Status appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
                         Workspace* workspace);
   Status countTokens(const char* text, size_t bytes, Workspace* workspace, size_t* count) const;
