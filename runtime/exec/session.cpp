@@ -70,13 +70,14 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 }
 
 Status Session::reset() {
-  ORIEL_TRY(forget());
+  ORIEL_TRY(context_.executor->forget());
+  forgetOnHost();
   cancelled_.store(0, std::memory_order_relaxed);
   return kOk;
 }
 
-Status Session::forget() {
-  ORIEL_TRY(context_.executor->forget());
+void Session::forgetOnHost() {
+  blank_ = true;
   ahead_ = has_top_ = false;
   position_ = 0;
   last_token_ = -1;
@@ -95,7 +96,6 @@ Status Session::forget() {
   reply_text_.forget();
   logprobs_.forget();
   wipe(workspace_block_, kSessionWorkspaceBytes);
-  return kOk;
 }
 
 Status Session::checkIds(const int32_t* ids, size_t count) const {
@@ -138,6 +138,7 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
 
 void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
   stored_ = std::max(stored_, position_ + count);
+  blank_ = false;
   if (states_ != nullptr) {
     states_->slots.writing();
   }
@@ -313,6 +314,7 @@ Status Session::save(void* out) const {
 
 Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   SessionState state;
+  blank_ = false;
   ORIEL_TRY(readSnapshot(*context_.plan, *context_.model, snapshotKey(), data, bytes, log,
                          context_.executor, &state, &turns_, &ids_));
   position_ = state.position;

@@ -203,7 +203,8 @@ class Session {
                       uint32_t* n_tokens);
   Status embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums);
   Status addNorms(uint32_t rows, float* sums);
-  Status forget();
+  Status forgetText(bool was_blank);
+  void forgetOnHost();
   Status appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
                         Workspace* workspace);
   Status countTokens(const char* text, size_t bytes, Workspace* workspace, size_t* count) const;
@@ -235,6 +236,7 @@ class Session {
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.
   uint64_t stored_ = 0;
+  bool blank_ = false;  ///< nothing was written since all was overwritten with zeros
   bool has_logits_ = false;
   uint32_t logits_row_ = 0;    ///< of the latest head: they are those of the last token
   bool has_top_ = false;       ///< and the executor's top() is of the same token
