@@ -21,6 +21,7 @@ Command addEvalCommand(CLI::App* program);
 Command addCalibrateCommand(CLI::App* program);
 Command addBenchCommand(CLI::App* program);
 Command addTokenizeCommand(CLI::App* program);
+Command addEmbedCommand(CLI::App* program);
 Command addRenderCommand(CLI::App* program);
 Command addInfoCommand(CLI::App* program);
 Command addModelsCommand(CLI::App* program);

@@ -137,7 +137,8 @@ int runCommand(int argc, char** argv) {
       addChatCommand(&program),   addRunCommand(&program),      addPlanCommand(&program),
       addBenchCommand(&program),  addEvalCommand(&program),     addCalibrateCommand(&program),
       addInfoCommand(&program),   addTokenizeCommand(&program), addRenderCommand(&program),
-      addModelsCommand(&program), addDevicesCommand(&program),  addDoctorCommand(&program),
+      addEmbedCommand(&program),  addModelsCommand(&program),   addDevicesCommand(&program),
+      addDoctorCommand(&program),
   };
   program.footer(  // now: commands take over what is set before
       "MODEL is a GGUF file; by default a small one that comes with the program.\n"

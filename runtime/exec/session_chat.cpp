@@ -147,8 +147,8 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   return kOk;
 }
 
-Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
-                          oriel_token_fn on_token, void* user, oriel_generation* result) {
+Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
+                          oriel_generation* result) {
   const bool has_chat = by_template_ || context_.chat.format != nullptr;
   if (!has_chat || position_ == 0 || reply_open_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
@@ -166,8 +166,7 @@ Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, b
   closed_ = false;
   reply_stop_ = -1;
   reply_begin_ = begin;
-  const Status status =
-      generate(sampling, max_tokens, ignore_stop, on_token, user, result, stop_id);
+  const Status status = generate(settings, on_token, user, result, stop_id);
   reply_end_ = position_;
   return status;
 }
