@@ -59,6 +59,7 @@ class Constraint {
   bool complete();
   /// It may end here, and nothing may follow.
   bool ended();
+  const Automaton& automaton() const { return automaton_; }
 
  private:
   using Set = StateSets::Id;
