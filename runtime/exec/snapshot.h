@@ -17,7 +17,7 @@
 
 namespace oriel {
 
-constexpr uint32_t kSnapshotVersion = 4;
+constexpr uint32_t kSnapshotVersion = 5;
 
 /// Where a conversation stands between two messages: bits of SessionState::chat.
 constexpr uint32_t kTurnOpen = 1;
