@@ -51,7 +51,7 @@ public final class OrielSampling {
   public Map<Integer, Float> logitBias;
   /** The reply comes with every token's log-probability, {@link OrielReply#logprobs}. */
   public boolean logprobs;
-  /** And with those of the most likely tokens, at most 20. */
+  /** The same, with those of so many of the most likely tokens, at most 20. */
   public int topLogprobs;
   /**
    * What the reply is valid by: a JSON schema, or a grammar (GBNF) with a rule root, one of the two.
@@ -69,7 +69,7 @@ public final class OrielSampling {
     return new long[] {OrielOptions.checked("maxTokens", maxTokens), greedy ? 1 : 0, seed,
         topK == -1 ? 0xffffffffL : OrielOptions.checked("topK", topK), ignoreStop ? 1 : 0,
         OrielOptions.checked("repeatWindow", repeatWindow),
-        OrielOptions.checked("minTokens", minTokens), logprobs ? 1 : 0,
+        OrielOptions.checked("minTokens", minTokens), logprobs || topLogprobs != 0 ? 1 : 0,
         OrielOptions.checked("topLogprobs", topLogprobs),
         OrielOptions.ordinal("toolChoice", toolChoice), parts ? 1 : 0, tokens ? 1 : 0};
   }

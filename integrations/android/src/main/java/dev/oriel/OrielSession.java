@@ -477,7 +477,7 @@ public final class OrielSession implements AutoCloseable {
   /** A reply that was refused for what was asked of it. */
   private static boolean neverBegan(OrielException.Status status) {
     return status == OrielException.Status.ARGUMENT || status == OrielException.Status.UNSUPPORTED
-        || status == OrielException.Status.STATE;
+        || status == OrielException.Status.STATE || status == OrielException.Status.TEXT;
   }
 
   private boolean isClosing() {
