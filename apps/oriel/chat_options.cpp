@@ -13,6 +13,7 @@
 namespace cli {
 namespace {
 
+constexpr char kGroup[] = "Chat format";
 /// Published templates have under 20 KiB.
 constexpr uint64_t kMostTemplateBytes = 1 << 20;
 /// Tools with long descriptions have some 100 KiB, documents more.
@@ -71,8 +72,7 @@ void setDate(const std::string& text, ChatFormatOptions* options) {
 
 }  // namespace
 
-void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
-  const char* const group = "Chat format";
+void addTemplateOption(CLI::App* command, ChatFormatOptions* options) {
   command
       ->add_option_function<std::string>(
           "--template", [options](const std::string& text) { setTemplate(text, options); },
@@ -80,7 +80,11 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
           "(default: "
           "the model's own)")
       ->type_name("NAME|FILE")
-      ->group(group);
+      ->group(kGroup);
+}
+
+void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
+  addTemplateOption(command, options);
   command
       ->add_flag(
           "--think,!--no-think",
@@ -90,7 +94,7 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
           },
           "Whether a model that can think before it answers does so (default: as its template has "
           "it, which mostly is yes)")
-      ->group(group);
+      ->group(kGroup);
   command
       ->add_option_function<std::string>(
           "--tools",
@@ -100,20 +104,20 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
           },
           "Tools that the model may call, a JSON list in the OpenAI form; - is stdin")
       ->type_name("FILE")
-      ->group(group);
+      ->group(kGroup);
   command
       ->add_option_function<std::string>(
           "--documents",
           [options](const std::string& path) { options->documents = readTemplateJson(path); },
           "Documents to answer from, a JSON list as the model's template wants it")
       ->type_name("FILE")
-      ->group(group);
+      ->group(kGroup);
   command
       ->add_option_function<std::string>(
           "--template-variables", [options](const std::string& text) { options->variables = text; },
           R"(More variables of the template, a JSON object, e.g. '{"reasoning_effort": "low"}')")
       ->type_name("JSON")
-      ->group(group);
+      ->group(kGroup);
   command
       ->add_option_function<std::string>(
           "--date", [options](const std::string& text) { setDate(text, options); },
@@ -121,7 +125,7 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
           "else "
           "the format's own)")
       ->type_name("DATE")
-      ->group(group);
+      ->group(kGroup);
 }
 
 oriel_chat_options chatOptions(const ChatFormatOptions& options) {

@@ -24,7 +24,8 @@ struct ChatFormatOptions {
   std::string variables;
 };
 
-/// `options` must outlive the parsing.
+/// `options` must outlive the parsing. --template alone, or all.
+void addTemplateOption(CLI::App* command, ChatFormatOptions* options);
 void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options);
 /// Points into `options`.
 oriel_chat_options chatOptions(const ChatFormatOptions& options);

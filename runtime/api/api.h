@@ -16,6 +16,7 @@
 #include "gguf/model_file.h"
 #include "oriel/oriel.h"
 #include "os/os.h"
+#include "reply/forms.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
@@ -158,7 +159,9 @@ struct ChatChoice {
   ChatOptions options;
   TemplateSettings settings;  ///< points to the model and to what the app gave
   bool by_template = false;   ///< the template writes all turns
+  ReplyForms forms = 0;       ///< in which its replies think and call
 };
+ReplyForms replyFormsOf(const ChatTemplate& chat);
 /// Defaults applied; null: all defaults.
 Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatChoice* choice);
 
@@ -192,6 +195,7 @@ struct oriel_model {
   oriel::ModelDesc desc;
   oriel::Tokenizer* tokenizer = nullptr;
   oriel::ChatTemplate chat;
+  oriel::ReplyForms reply_forms = 0;  ///< of its own template
   oriel::Plan plan;
   oriel::Executor* executor = nullptr;      ///< null for ORIEL_DEVICE_NONE
   oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held

@@ -200,6 +200,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     (void)checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
                      lenient.log(), &scratch);
   }
+  model->reply_forms = replyFormsOf(model->chat);
   describeFile(*prepared, model);
   if (has_device) {
     model->desc = prepared->desc;

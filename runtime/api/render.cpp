@@ -322,6 +322,11 @@ oriel_status renderIds(const oriel_model* model, const oriel_chat_options* optio
 
 }  // namespace
 
+ReplyForms oriel::replyFormsOf(const ChatTemplate& chat) {
+  return chat.jinja != nullptr ? formsOfTemplate(chat.jinja, chat.jinja_bytes)
+                               : formsOfFormat(chat.name());
+}
+
 Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given,
                        ChatChoice* choice) {
   oriel_chat_options wanted;
@@ -340,6 +345,7 @@ Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given
   if (chat.format != nullptr && chat.format->thinks_if_told && wanted.thinking == 0) {
     choice->options.thinking = false;
   }
+  choice->forms = wanted.chat_template == nullptr ? model.reply_forms : replyFormsOf(chat);
   TemplateSettings& settings = choice->settings;
   settings.text = {chat.jinja, chat.jinja_bytes};
   settings.bos = {model.chat.bos, std::strlen(model.chat.bos)};
