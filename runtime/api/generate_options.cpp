@@ -141,6 +141,9 @@ Status readGenerateOptions(const oriel_model& model, const oriel_generate_option
   settings->n_stop = options.stop_count;
   settings->logprobs = options.logprobs != 0;
   settings->top_logprobs = options.top_logprobs;
+  settings->on_part = options.on_part;
+  settings->part_user = options.part_user;
+  settings->reads_calls = rawEnum(options.tool_choice) != ORIEL_TOOLS_NONE;
   return kOk;
 }
 

@@ -1,8 +1,8 @@
 // What replies mean, and what they have to be.
 #include "api/session_call.h"
 #include "base/scratch.h"
+#include "exec/reply_parts.h"
 #include "json/json.h"
-#include "reply/reader.h"
 
 using namespace oriel;
 
@@ -17,45 +17,8 @@ namespace {
 
 constexpr size_t kMostToolsMemory = 64u << 20;
 
-oriel_part_kind publicKindOf(PartKind kind) {
-  switch (kind) {
-    case PartKind::kText:
-      return ORIEL_PART_TEXT;
-    case PartKind::kThought:
-      return ORIEL_PART_THOUGHT;
-    case PartKind::kCallBegun:
-      return ORIEL_PART_CALL_BEGUN;
-    case PartKind::kCallArguments:
-      return ORIEL_PART_CALL_ARGUMENTS;
-    case PartKind::kCallEnded:
-      return ORIEL_PART_CALL_ENDED;
-  }
-  return ORIEL_PART_TEXT;
-}
-
-/// Hands parts to the app until it has enough.
-struct PartTeller {
-  oriel_part_fn on_part;
-  void* user;
-  bool stopped = false;
-
-  static void tell(const ReplyPart& part, void* user) {
-    PartTeller& self = *static_cast<PartTeller*>(user);
-    if (self.stopped || self.on_part == nullptr) {
-      return;
-    }
-    oriel_part told = {};
-    told.struct_size = sizeof(told);
-    told.kind = publicKindOf(part.kind);
-    told.call = part.call;
-    told.text = part.text;
-    told.text_bytes = part.bytes;
-    self.stopped = self.on_part(&told, self.user) != 0;
-  }
-};
-
 Status parseReply(const oriel_model& model, const oriel_chat_options* given, bool inside_thought,
-                  const char* text, size_t bytes, PartTeller* teller) {
+                  const char* text, size_t bytes, oriel_part_fn on_part, void* user) {
   // The template need not know of tools that it is only asked about.
   oriel_chat_options chosen;
   if (!readOptions(given, &chosen)) {
@@ -75,21 +38,21 @@ Status parseReply(const oriel_model& model, const oriel_chat_options* given, boo
   if (tools.data != nullptr) {
     ORIEL_TRY(readTools(tools, model.log, &scratch, &settings.tools));
   }
-  auto* const reader = scratch.take<ReplyReader>(1);
-  if (reader == nullptr) {
+  auto* const parts = scratch.take<ReplyParts>(1);
+  if (parts == nullptr) {
     return model.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory to read a reply: free some");
   }
+  const auto readAll = [&](oriel_part_fn tell) {
+    parts->start(settings, tell, user);
+    parts->push(text, bytes);
+    parts->finish();
+  };
   if (!settings.inside_thought) {  // the whole reply is here: it may be asked
-    PartTeller nobody = {nullptr, nullptr};
-    reader->start(settings, PartTeller::tell, &nobody);
-    reader->push(text, bytes);
-    reader->finish();
-    settings.inside_thought = reader->closedUnopened();
+    readAll(nullptr);
+    settings.inside_thought = parts->reader().closedUnopened();
   }
-  reader->start(settings, PartTeller::tell, teller);
-  reader->push(text, bytes);
-  reader->finish();
-  reader->forget();
+  readAll(on_part);
+  parts->forget();
   return kOk;
 }
 
@@ -101,6 +64,5 @@ oriel_status oriel_parse_reply(const oriel_model* model, const oriel_chat_option
   if (model == nullptr || on_part == nullptr || (text == nullptr && bytes != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  PartTeller teller = {on_part, user};
-  return parseReply(*model, options, inside_thought != 0, text, bytes, &teller).code();
+  return parseReply(*model, options, inside_thought != 0, text, bytes, on_part, user).code();
 }

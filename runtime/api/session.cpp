@@ -154,6 +154,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   context.chat_options = choice.options;
   context.settings = choice.settings;
   context.by_template = choice.by_template;
+  context.forms = choice.forms;
   const uint64_t bytes = model->session_host_bytes;
   void* block = allocateZeroed(model->allocator, bytes);
   Arena arena(block, bytes);

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "exec/sampler.h"
+#include "oriel/oriel.h"
 
 namespace oriel {
 
@@ -18,7 +19,10 @@ struct GenerateSettings {
   const char* const* stop = nullptr;
   size_t n_stop = 0;
   bool logprobs = false;
-  uint32_t top_logprobs = 0;  ///< at most Logprobs::kMostTop
+  uint32_t top_logprobs = 0;        ///< at most Logprobs::kMostTop
+  oriel_part_fn on_part = nullptr;  ///< null: nobody asks what the reply means
+  void* part_user = nullptr;
+  bool reads_calls = true;  ///< false: what looks like a call is text
 };
 
 }  // namespace oriel

@@ -32,6 +32,12 @@ ReplyText::Shown ReplyText::finish(bool may_stop) {
   return stop_texts_.any() ? pass(shown.text, shown.bytes, may_stop, true) : shown;
 }
 
+ReplyText::Shown ReplyText::breakOff(bool may_stop) {
+  const Shown shown = finish(may_stop);
+  stop_texts_.restart();
+  return shown;
+}
+
 // Stop texts are UTF-8 and so is the text: one begins where a character does.
 ReplyText::Shown ReplyText::pass(const char* text, size_t bytes, bool may_stop, bool ends) {
   if (stopped_) {

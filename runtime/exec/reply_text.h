@@ -26,6 +26,8 @@ class ReplyText {
   void forget();
   /// A token's text. `may_stop`: a stop text that it completes ends the reply; else that is text like any other.
   Shown push(Tokenizer::Piece piece, bool may_stop);
+  /// Something that is no text stands here: what was held back, and no stop text goes on behind it.
+  Shown breakOff(bool may_stop);
   /// The reply is over: what was held back, unless a stop text ended it.
   Shown finish(bool may_stop);
 

@@ -99,6 +99,7 @@ void Session::forgetOnHost() {
   rows_.forget();
   sampler_.forget();
   reply_text_.forget();
+  reply_parts_.forget();
   logprobs_.forget();
   wipe(workspace_block_, kSessionWorkspaceBytes);
 }

@@ -8,6 +8,7 @@
 #include "exec/executor.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
+#include "exec/reply_parts.h"
 #include "exec/reply_text.h"
 #include "exec/row_cache.h"
 #include "exec/sampler.h"
@@ -34,6 +35,7 @@ struct SessionContext {
   const Tokenizer* tokenizer = nullptr;
   ChatTemplate chat;
   ChatOptions chat_options;
+  ReplyForms forms = 0;  ///< in which replies think and call
   /// For turns that the template writes (chat.runs, or `by_template`): all of it outlives the session.
   TemplateSettings settings;
   bool by_template = false;  ///< from the first message: tools and such are no part of any format
@@ -106,7 +108,9 @@ class Session {
   Status logits(const float** values) const;
   /// `stop_id` ends it besides the model's own stop tokens; -1: none.
   Status generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
-                  oriel_generation* result, int32_t stop_id = -1);
+                  oriel_generation* result) {
+    return generate(settings, {}, on_token, user, result);
+  }
 
   /// The vector of a text, n_embd `values`; `*n_tokens`: how many the text has. The session must be empty, and is again
   /// whatever comes of it.
@@ -178,7 +182,16 @@ class Session {
   Status dropAhead();
   Status submit(StepRun what, bool may_stop);
   void commit(const int32_t* ids, uint32_t count, bool kept = true);
-  void startReply(const GenerateSettings& settings, int32_t stop_id);
+  /// What is known of a reply before it begins.
+  struct ReplyPlace {
+    int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
+    bool inside_thought = false;       ///< its opening has begun one
+    const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
+  };
+  Status generate(const GenerateSettings& settings, const ReplyPlace& place,
+                  oriel_token_fn on_token, void* user, oriel_generation* result);
+  void startReply(const GenerateSettings& settings, const ReplyPlace& place);
+  ReplyText::Shown pushToken(int32_t id, bool may_stop);
   Status choose(const GenerateSettings& settings, int32_t* id);
   /// A reply in the making.
   struct ReplyCall {
@@ -186,7 +199,7 @@ class Session {
     oriel_token_fn on_token;
     void* user;
     oriel_generation* result;
-    int32_t stop_id;
+    ReplyPlace place;
     double begin_ms;
     double first_ms;  ///< when its first token was chosen
   };
@@ -222,8 +235,9 @@ class Session {
   Status addByTemplate(const JsonValue& message, size_t given_bytes);
   Status addMessage(const JsonValue& message, size_t given_bytes);
   Status appendTurn(const TurnText& turn, Workspace* workspace);
-  Status openByTemplate(int32_t* stop_id, bool* inside_thought);
-  Status openByFormat(int32_t* stop_id, bool* inside_thought);
+  struct ReplyPlace;
+  Status openByTemplate(ReplyPlace* reply);
+  Status openByFormat(ReplyPlace* reply);
   void endsWith(const JsonText& role);
   ChatOptions chatOptions() const;
   ChatPlace chatPlace() const;
@@ -242,6 +256,7 @@ class Session {
   RowCache rows_;
   Sampler sampler_;
   ReplyText reply_text_;
+  ReplyParts reply_parts_;
   Logprobs logprobs_;
   void* workspace_block_ = nullptr;
   std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte

@@ -156,22 +156,25 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   ORIEL_TRY(forgetEvicted());
   keepState(/*start=*/false);
   const uint64_t begin = position_;
-  int32_t stop_id = -1;
-  bool inside_thought = false;
-  ORIEL_TRY(by_template_ ? openByTemplate(&stop_id, &inside_thought)
-                         : openByFormat(&stop_id, &inside_thought));
+  ReplyPlace reply;
+  ORIEL_TRY(by_template_ ? openByTemplate(&reply) : openByFormat(&reply));
   turn_open_ = false;
   reply_open_ = true;
   last_message_ = LastMessage::kAssistant;
   closed_ = false;
   reply_stop_ = -1;
   reply_begin_ = begin;
-  const Status status = generate(settings, on_token, user, result, stop_id);
+  // Only a reader asks for them; they stay as long as it reads.
+  const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
+  Scratch scratch(*context_.allocator, templateScratchBytes(context_.settings.tools.bytes));
+  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, context_.log, &scratch, &reply.tools)
+                        : kOk);
+  const Status status = generate(settings, reply, on_token, user, result);
   reply_end_ = position_;
   return status;
 }
 
-Status Session::openByFormat(int32_t* stop_id, bool* inside_thought) {
+Status Session::openByFormat(ReplyPlace* reply) {
   const ChatTemplate& chat = context_.chat;
   char opening[256];
   RenderedText prompt;
@@ -187,8 +190,8 @@ Status Session::openByFormat(int32_t* stop_id, bool* inside_thought) {
   while (reply_end.needed != 0 && end[reply_end.needed - 1] == '\n') {
     --reply_end.needed;
   }
-  *stop_id = context_.tokenizer->find(end, reply_end.needed);
-  *inside_thought = opensThought({opening, prompt.needed});
+  reply->stop_id = context_.tokenizer->find(end, reply_end.needed);
+  reply->inside_thought = opensThought({opening, prompt.needed});
   Workspace workspace = makeWorkspace();
   const uint64_t begin = position_;
   const SamplerState before = sampler_.state();

@@ -4,16 +4,18 @@
 
 namespace oriel {
 
-void Session::startReply(const GenerateSettings& settings, int32_t stop_id) {
+void Session::startReply(const GenerateSettings& settings, const ReplyPlace& place) {
   sampler_.start(settings.sampling);
   reply_text_.start(settings.stop, settings.n_stop);
+  reply_parts_.start({context_.forms, settings.reads_calls, place.inside_thought, place.tools},
+                     settings.on_part, settings.part_user);
   reads_logits_ = settings.logprobs;
   if (settings.min_tokens == 0 || settings.ignore_stop) {
     return;  // nothing to hold back, or stop tokens are like any other
   }
   for (uint32_t i = 0; i < context_.model->n_vocab; ++i) {
     const int32_t id = static_cast<int32_t>(i);
-    if (id == stop_id || context_.tokenizer->isStop(id)) {
+    if (id == place.stop_id || context_.tokenizer->isStop(id)) {
       sampler_.holdBack(id);
     }
   }
@@ -39,6 +41,20 @@ Status Session::choose(const GenerateSettings& settings, int32_t* id) {
                                  "no token may come next, all are forbidden: forbid fewer");
 }
 
+// The reader of parts sees control tokens, too: they stand around what it tells apart.
+ReplyText::Shown Session::pushToken(int32_t id, bool may_stop) {
+  const Tokenizer::Piece text = context_.tokenizer->piece(id, false);
+  const Tokenizer::Piece written = context_.tokenizer->piece(id, true);
+  const bool is_mark = text.bytes == 0 && written.bytes != 0 && reply_parts_.wanted();
+  const ReplyText::Shown shown =
+      is_mark ? reply_text_.breakOff(may_stop) : reply_text_.push(text, may_stop);
+  if (reply_parts_.wanted()) {
+    reply_parts_.push(shown.text, shown.bytes);
+    reply_parts_.push(written.data, is_mark && !shown.stopped ? written.bytes : 0);
+  }
+  return shown;
+}
+
 // Whether the app wants no more. `logprobs`: null for what is no token of its own.
 bool Session::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs) {
@@ -62,7 +78,7 @@ Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
     return status;
   }
   ORIEL_TRY(choose(settings, id));
-  if (!settings.ignore_stop && (*id == call->stop_id || context_.tokenizer->isStop(*id))) {
+  if (!settings.ignore_stop && (*id == call->place.stop_id || context_.tokenizer->isStop(*id))) {
     reply_stop_ = *id;
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
@@ -74,8 +90,9 @@ Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
   }
   const bool may_end = result->tokens >= settings.min_tokens;
   sampler_.hold(!may_end);
-  const ReplyText::Shown shown = reply_text_.push(context_.tokenizer->piece(*id, false), may_end);
-  const bool stop = show(*call, *id, shown, settings.logprobs ? &logprobs_ : nullptr);
+  const ReplyText::Shown shown = pushToken(*id, may_end);
+  const bool shown_enough = show(*call, *id, shown, settings.logprobs ? &logprobs_ : nullptr);
+  const bool stop = shown_enough || reply_parts_.stopped();
   *ended = shown.stopped || stop || result->tokens == settings.max_tokens;
   // What ended the reply is part of the session.
   ORIEL_TRY(decode(*id, !*ended));
@@ -85,16 +102,16 @@ Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
   return kOk;
 }
 
-Status Session::generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
-                         oriel_generation* result, int32_t stop_id) {
+Status Session::generate(const GenerateSettings& settings, const ReplyPlace& place,
+                         oriel_token_fn on_token, void* user, oriel_generation* result) {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "there is nothing to continue: append a prompt first");
   }
-  ReplyCall call = {settings, on_token, user, result, stop_id, nowMs(), 0};
+  ReplyCall call = {settings, on_token, user, result, place, nowMs(), 0};
   result->prompt_tokens = prompt_tokens_;
   result->stop_reason = ORIEL_STOP_LENGTH;
-  startReply(settings, stop_id);
+  startReply(settings, place);
   Status status = kOk;
   int32_t id = -1;
   for (bool ended = false; !ended && status.ok();) {
@@ -106,9 +123,16 @@ Status Session::generate(const GenerateSettings& settings, oriel_token_fn on_tok
   ORIEL_TRY(dropAhead());
   const ReplyText::Shown rest = reply_text_.finish(result->tokens >= settings.min_tokens);
   // Who said stop is not called again.
-  if (rest.bytes != 0 && result->stop_reason != ORIEL_STOP_CALLBACK) {
-    (void)show(call, id, rest, nullptr);
+  if (result->stop_reason != ORIEL_STOP_CALLBACK) {
+    if (rest.bytes != 0) {
+      (void)show(call, id, rest, nullptr);
+    }
+    if (reply_parts_.wanted()) {
+      reply_parts_.push(rest.text, rest.bytes);
+      reply_parts_.finish();
+    }
   }
+  reply_parts_.forget();
   if (result->tokens > 1) {
     // A step follows every token, the last one as well.
     result->decode_tokens_per_s = result->tokens / ((nowMs() - call.first_ms) / 1000.0);

@@ -110,13 +110,13 @@ Status Session::chatAddJson(const char* json, size_t bytes) {
   return kOk;
 }
 
-Status Session::openByTemplate(int32_t* stop_id, bool* inside_thought) {
+Status Session::openByTemplate(ReplyPlace* reply) {
   Scratch scratch(*context_.allocator, templateScratchBytes(context_.settings.bytes()));
   TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
   ORIEL_TRY(run.read());
   TurnText turn;
   ORIEL_TRY(renderReplyOpening(&run, turnPlace(), &turn));
-  *inside_thought = opensThought({turn.text, turn.bytes});
+  reply->inside_thought = opensThought({turn.text, turn.bytes});
   JsonText end;
   ORIEL_TRY(renderReplyEnd(&run, &end));
   Workspace workspace = makeWorkspace();
@@ -129,7 +129,7 @@ Status Session::openByTemplate(int32_t* stop_id, bool* inside_thought) {
   const Status encoded =
       context_.tokenizer->encode(end.data, end.bytes, options, &workspace, Log(), first, 1, &count);
   const bool known = encoded.ok() || encoded.code() == ORIEL_ERROR_BUFFER_TOO_SMALL;
-  *stop_id = known && count != 0 && context_.tokenizer->isControl(first[0]) ? first[0] : -1;
+  reply->stop_id = known && count != 0 && context_.tokenizer->isControl(first[0]) ? first[0] : -1;
   const uint64_t begin = position_;
   const SamplerState before = sampler_.state();
   return takeBackUnless(appendTurn(turn, &workspace), begin, before);

@@ -49,6 +49,12 @@ uint32_t StopTexts::accept(char byte) {
   return longest;
 }
 
+void StopTexts::restart() {
+  for (uint32_t i = 0; i < count_; ++i) {
+    texts_[i].begun = 0;
+  }
+}
+
 uint32_t StopTexts::begun() const {
   uint32_t most = 0;
   for (uint32_t i = 0; i < count_; ++i) {

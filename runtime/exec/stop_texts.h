@@ -17,6 +17,8 @@ class StopTexts {
   void start(const char* const* texts, size_t count);
   /// Overwrites the texts.
   void forget();
+  /// Begins another stream.
+  void restart();
   bool any() const { return count_ != 0; }
   /// The next byte. The length of the text that ends with it; 0: none does.
   uint32_t accept(char byte);

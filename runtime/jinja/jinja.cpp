@@ -56,13 +56,13 @@ Status handOut(const Str& text, const Log& log, Scratch* scratch, JinjaOutput* o
   *output = {text.data, text.bytes, nullptr, 0};
   size_t n = 0;
   jinja::forEachRun(text, 0, text.bytes,
-                    [&](size_t, size_t, TextSource source) { n += source != 0 ? 1 : 0; });
+                    [&](size_t, size_t, TextOrigin source) { n += source != 0 ? 1 : 0; });
   SourceRange* const ranges = n > 0 ? scratch->take<SourceRange>(n) : nullptr;
   if (n > 0 && ranges == nullptr) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                     "no memory for what the chat template wrote: give it less text");
   }
-  jinja::forEachRun(text, 0, text.bytes, [&](size_t begin, size_t end, TextSource source) {
+  jinja::forEachRun(text, 0, text.bytes, [&](size_t begin, size_t end, TextOrigin source) {
     if (source != 0) {
       ranges[output->n_ranges++] = {begin, end, source};
     }

@@ -15,7 +15,7 @@ namespace oriel {
 using TextOrigin = uint32_t;
 
 /// A variable of the template. Its strings, and those inside it, have the source `source`; of a list of messages element
-/// i has source + i.
+/// i has source + i. Trusted strings (JsonValue) have 0.
 struct JinjaVariable {
   const char* name = nullptr;
   const JsonValue* value = nullptr;

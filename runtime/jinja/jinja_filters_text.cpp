@@ -82,7 +82,7 @@ bool filterEscape(Interpreter* run, const Value& in, const Args&, Value* out) {
   }
   const Str all = strOf(text);
   TextBuilder escaped(run->heap());
-  forEachRun(all, 0, all.bytes, [&](size_t begin, size_t end, TextSource source) {
+  forEachRun(all, 0, all.bytes, [&](size_t begin, size_t end, TextOrigin source) {
     for (size_t at = begin; at < end; ++at) {
       const char* const entity = entityOf(all[at]);
       if (!in.safe() && entity != nullptr) {

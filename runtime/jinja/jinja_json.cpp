@@ -27,9 +27,9 @@ class JsonWriter {
   bool writeKey(const Value& key, const Value& dict, uint32_t depth);
   bool writeFloat(const Value& value);
   void writeString(const Str& text);
-  void writeRun(const Str& text, size_t begin, size_t end, TextSource source);
-  void newLine(uint32_t depth, TextSource source);
-  void append(const Str& separator, TextSource source) {
+  void writeRun(const Str& text, size_t begin, size_t end, TextOrigin source);
+  void newLine(uint32_t depth, TextOrigin source);
+  void append(const Str& separator, TextOrigin source) {
     out_->append(separator.data, separator.bytes, source);
   }
 
@@ -122,7 +122,7 @@ bool JsonWriter::writeFloat(const Value& value) {
   return run_->repr(value, out_);
 }
 
-void JsonWriter::newLine(uint32_t depth, TextSource source) {
+void JsonWriter::newLine(uint32_t depth, TextOrigin source) {
   if (!lines_) {
     return;
   }
@@ -140,7 +140,7 @@ bool JsonWriter::writeList(const Value& value, uint32_t depth) {
   if (!run_->toList(value, &list)) {
     return false;
   }
-  const TextSource source = value.source();
+  const TextOrigin source = value.source();
   out_->append("[", source);
   for (uint32_t i = 0; i < list->count; ++i) {
     if (i > 0) {
@@ -176,7 +176,7 @@ bool JsonWriter::writeDict(const Value& value, uint32_t depth) {
   if (!run_->toPairs(value, &pairs) || (sort_keys_ && !sortPairs(run_, pairs.get()))) {
     return false;
   }
-  const TextSource source = value.source();
+  const TextOrigin source = value.source();
   out_->append("{", source);
   for (uint32_t i = 0; i < pairs->count; ++i) {
     Value* const pair = pairs->items()[i].as<List>()->items();
@@ -201,21 +201,21 @@ bool JsonWriter::writeDict(const Value& value, uint32_t depth) {
 
 // The quotes come from where the string's first and last bytes do.
 void JsonWriter::writeString(const Str& text) {
-  TextSource source = text.source;
+  TextOrigin source = text.source;
   forEachRun(text, 0, text.bytes > 0 ? 1 : 0,
-             [&](size_t, size_t, TextSource first) { source = first; });
+             [&](size_t, size_t, TextOrigin first) { source = first; });
   out_->append("\"", source);
-  forEachRun(text, 0, text.bytes, [&](size_t begin, size_t end, TextSource of) {
+  forEachRun(text, 0, text.bytes, [&](size_t begin, size_t end, TextOrigin of) {
     source = of;
     writeRun(text, begin, end, of);
   });
   out_->append("\"", source);
 }
 
-void JsonWriter::writeRun(const Str& text, size_t begin, size_t end, TextSource source) {
+void JsonWriter::writeRun(const Str& text, size_t begin, size_t end, TextOrigin source) {
   struct Sink {
     TextBuilder* out;
-    TextSource source;
+    TextOrigin source;
   } sink = {out_, source};
   const JsonSink json = {[](const char* data, size_t bytes, void* user) {
                            const Sink* const to = static_cast<const Sink*>(user);

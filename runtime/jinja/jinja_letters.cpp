@@ -48,7 +48,7 @@ bool mapLetters(Interpreter* run, const Value& text, Letters how, Value* out) {
   const Str in = strOf(text);
   TextBuilder mapped(run->heap());
   bool first = true;
-  forEachRun(in, 0, in.bytes, [&](size_t begin, size_t end, TextSource source) {
+  forEachRun(in, 0, in.bytes, [&](size_t begin, size_t end, TextOrigin source) {
     for (size_t at = begin; at < end;) {
       const Utf8Char c = decodeUtf8(in.data + at, end - at);
       const uint32_t other = c.valid ? mapOne(c.code_point, how, first) : c.code_point;

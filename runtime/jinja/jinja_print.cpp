@@ -45,12 +45,12 @@ void writeQuoted(const Str& text, TextBuilder* out) {
   const bool twofold = std::memchr(text.data, '"', text.bytes) != nullptr;
   const char quote[] = {single && !twofold ? '"' : '\'', '\0'};
   forEachRun(text, 0, text.bytes < 1 ? 0 : 1,
-             [&](size_t, size_t, TextSource source) { out->append(quote, source); });
+             [&](size_t, size_t, TextOrigin source) { out->append(quote, source); });
   if (text.bytes == 0) {
     out->append("''", text.source);
     return;
   }
-  forEachRun(text, 0, text.bytes, [&](size_t begin, size_t end, TextSource source) {
+  forEachRun(text, 0, text.bytes, [&](size_t begin, size_t end, TextOrigin source) {
     size_t plain = begin;
     for (size_t at = begin; at < end;) {
       const Utf8Char c = decodeUtf8(text.data + at, end - at);
@@ -68,7 +68,7 @@ void writeQuoted(const Str& text, TextBuilder* out) {
     out->append(text.data + plain, end - plain, source);
   });
   forEachRun(text, text.bytes - 1, text.bytes,
-             [&](size_t, size_t, TextSource source) { out->append(quote, source); });
+             [&](size_t, size_t, TextOrigin source) { out->append(quote, source); });
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ bool Interpreter::reprList(const Value& value, TextBuilder* out, uint32_t depth)
     return false;
   }
   const bool tuple = value.is(Kind::kList) && value.object()->tuple;
-  const TextSource source = value.source();
+  const TextOrigin source = value.source();
   out->append(tuple ? "(" : "[", source);
   for (uint32_t i = 0; i < list->count; ++i) {
     out->append(i > 0 ? ", " : "", source);
@@ -153,7 +153,7 @@ bool Interpreter::reprDict(const Value& value, TextBuilder* out, uint32_t depth)
   if (!toPairs(value, &pairs)) {
     return false;
   }
-  const TextSource source = value.source();
+  const TextOrigin source = value.source();
   out->append("{", source);
   for (uint32_t i = 0; i < pairs->count; ++i) {
     Value* const pair = pairs->items()[i].as<List>()->items();

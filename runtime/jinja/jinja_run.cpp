@@ -60,7 +60,7 @@ bool Interpreter::defineVariable(const JinjaVariable& variable, const Symbol* na
   if (!list || !charge(json.count)) {
     return !list ? failMemory() : false;
   }
-  TextSource source = variable.source;
+  TextOrigin source = variable.source;
   for (const JsonValue* element = json.first; element != nullptr; element = element->next) {
     pushTo(list.get(), Value::json(element, source));
     source += variable.source_by_element ? 1 : 0;

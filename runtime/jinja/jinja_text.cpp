@@ -34,7 +34,7 @@ Ref<Runs> makeRuns(Heap* heap, uint32_t capacity) {
   return Ref<Runs>(runs);
 }
 
-void pushRun(Runs* runs, size_t end, TextSource source) {
+void pushRun(Runs* runs, size_t end, TextOrigin source) {
   if (runs->count > 0 && runs->run()[runs->count - 1].source == source) {
     runs->run()[runs->count - 1].end = static_cast<uint32_t>(end);
     return;
@@ -44,7 +44,7 @@ void pushRun(Runs* runs, size_t end, TextSource source) {
 
 uint32_t countRuns(const Str& text) {
   uint32_t n = 0;
-  forEachRun(text, 0, text.bytes, [&](size_t, size_t, TextSource) { ++n; });
+  forEachRun(text, 0, text.bytes, [&](size_t, size_t, TextOrigin) { ++n; });
   return n;
 }
 
@@ -55,8 +55,8 @@ bool joinRuns(Heap* heap, const Str& a, const Str& b, Ref<Runs>* out) {
     return false;
   }
   forEachRun(a, 0, a.bytes,
-             [&](size_t, size_t end, TextSource source) { pushRun(runs.get(), end, source); });
-  forEachRun(b, 0, b.bytes, [&](size_t, size_t end, TextSource source) {
+             [&](size_t, size_t end, TextOrigin source) { pushRun(runs.get(), end, source); });
+  forEachRun(b, 0, b.bytes, [&](size_t, size_t end, TextOrigin source) {
     pushRun(runs.get(), a.bytes + end, source);
   });
   *out = std::move(runs);
@@ -64,7 +64,7 @@ bool joinRuns(Heap* heap, const Str& a, const Str& b, Ref<Runs>* out) {
 }
 
 Value textOf(Heap* heap, const char* data, size_t bytes, Ref<Buffer> buffer, Ref<Runs> runs,
-             TextSource source) {
+             TextOrigin source) {
   Text* const text = make<Text>(heap, Kind::kText);
   if (text == nullptr) {
     return {};
@@ -230,7 +230,7 @@ Value sub(Heap* heap, const Value& text, size_t begin, size_t end) {
   part->source = whole.source;
   uint32_t n_runs = 0;
   if (whole.runs != nullptr) {
-    forEachRun(whole, begin, end, [&](size_t, size_t, TextSource source) {
+    forEachRun(whole, begin, end, [&](size_t, size_t, TextOrigin source) {
       ++n_runs;
       part->source = source;
     });
@@ -290,7 +290,7 @@ bool TextBuilder::growRuns() {
 }
 
 // Runs are kept from the second source on.
-bool TextBuilder::note(size_t bytes, TextSource source) {
+bool TextBuilder::note(size_t bytes, TextOrigin source) {
   const size_t used = buffer_->used;
   if (!runs_ && (used == 0 || source == source_)) {
     source_ = source;
@@ -309,7 +309,7 @@ bool TextBuilder::note(size_t bytes, TextSource source) {
   return true;
 }
 
-void TextBuilder::append(const char* data, size_t bytes, TextSource source) {
+void TextBuilder::append(const char* data, size_t bytes, TextOrigin source) {
   if (failed_ || bytes == 0 || !makeRoom(bytes) || !note(bytes, source)) {
     return;
   }
@@ -317,12 +317,12 @@ void TextBuilder::append(const char* data, size_t bytes, TextSource source) {
   buffer_->used += static_cast<uint32_t>(bytes);
 }
 
-void TextBuilder::append(const char* text, TextSource source) {
+void TextBuilder::append(const char* text, TextOrigin source) {
   append(text, std::strlen(text), source);
 }
 
 void TextBuilder::append(const Str& text, size_t begin, size_t end) {
-  forEachRun(text, begin, end, [&](size_t from, size_t to, TextSource source) {
+  forEachRun(text, begin, end, [&](size_t from, size_t to, TextOrigin source) {
     append(text.data + from, to - from, source);
   });
 }

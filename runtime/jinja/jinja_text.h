@@ -12,7 +12,7 @@ namespace oriel::jinja {
 struct Str {
   const char* data = "";
   size_t bytes = 0;
-  TextSource source = 0;
+  TextOrigin source = 0;
   Runs* runs = nullptr;
   uint32_t offset = 0;
 
@@ -80,8 +80,8 @@ class TextBuilder {
   TextBuilder& operator=(const TextBuilder&) = delete;
 
   void reserve(size_t bytes);
-  void append(const char* data, size_t bytes, TextSource source);
-  void append(const char* text, TextSource source);
+  void append(const char* data, size_t bytes, TextOrigin source);
+  void append(const char* text, TextOrigin source);
   void append(const Str& text) { append(text, 0, text.bytes); }
   void append(const Str& text, size_t begin, size_t end);
   size_t bytes() const { return buffer_ ? buffer_->used : 0; }
@@ -93,13 +93,13 @@ class TextBuilder {
 
  private:
   bool makeRoom(size_t bytes);
-  bool note(size_t bytes, TextSource source);
+  bool note(size_t bytes, TextOrigin source);
   bool growRuns();
 
   Heap* const heap_;
   Ref<Buffer> buffer_;
   Ref<Runs> runs_;
-  TextSource source_ = 0;
+  TextOrigin source_ = 0;
   bool failed_ = false;
 };
 

@@ -123,7 +123,7 @@ Value Value::real(double real) {
   return value;
 }
 
-Value Value::view(const JsonText* text, TextSource source) {
+Value Value::view(const JsonText* text, TextOrigin source) {
   Value value;
   value.kind_ = Kind::kView;
   value.source_ = source;
@@ -131,7 +131,7 @@ Value Value::view(const JsonText* text, TextSource source) {
   return value;
 }
 
-Value Value::json(const JsonValue* json, TextSource source) {
+Value Value::json(const JsonValue* json, TextOrigin source) {
   Value value;
   switch (json->kind) {
     case JsonKind::kNull:
@@ -144,7 +144,7 @@ Value Value::json(const JsonValue* json, TextSource source) {
       value = numberOf(*json);
       break;
     case JsonKind::kString:
-      return view(&json->text, source);
+      return view(&json->text, json->trusted ? 0 : source);
     case JsonKind::kArray:
     case JsonKind::kObject:
       value.kind_ = json->isArray() ? Kind::kJsonList : Kind::kJsonDict;

@@ -130,8 +130,8 @@ class Value {
   static Value boolean(bool value);
   static Value integer(int64_t value);
   static Value real(double value);
-  static Value view(const JsonText* text, TextSource source = 0);
-  static Value json(const JsonValue* value, TextSource source);
+  static Value view(const JsonText* text, TextOrigin source = 0);
+  static Value json(const JsonValue* value, TextOrigin source);
   static Value asWritten(const JsonText* number);
   static Value builtin(uint32_t id);
   static Value method(const JsonText* name);
@@ -170,8 +170,8 @@ class Value {
     return static_cast<T*>(bits_.object);
   }
   /// Where the value comes from; of a kText its runs say it.
-  TextSource source() const { return source_; }
-  void setSource(TextSource source) { source_ = source; }
+  TextOrigin source() const { return source_; }
+  void setSource(TextOrigin source) { source_ = source; }
   /// Marked by the filter safe: what is added to it is escaped.
   bool safe() const { return safe_; }
   void setSafe(bool safe) { safe_ = safe; }
@@ -181,7 +181,7 @@ class Value {
 
   Kind kind_ = Kind::kUndefined;
   bool safe_ = false;
-  TextSource source_ = 0;
+  TextOrigin source_ = 0;
   union {
     int64_t integer;
     double real;
@@ -202,7 +202,7 @@ struct Buffer : Object {
 /// Where the bytes of a string come from: each run ends where the next begins.
 struct Run {
   uint32_t end;
-  TextSource source;
+  TextOrigin source;
 };
 struct Runs : Object {
   uint32_t count = 0;
@@ -213,7 +213,7 @@ struct Runs : Object {
 /// A string that does not lie in the template or the input as it is.
 struct Text : Object {
   uint32_t bytes = 0;
-  TextSource source = 0;  ///< of all bytes, where there are no runs
+  TextOrigin source = 0;  ///< of all bytes, where there are no runs
   uint32_t offset = 0;    ///< of the string's first byte, in the runs' count
   const char* data = nullptr;
   Buffer* buffer = nullptr;  ///< null: `data` stays by itself

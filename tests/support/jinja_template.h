@@ -55,7 +55,7 @@ class JinjaVariables {
       variables_.push_back(variable);
     }
   }
-  JinjaVariables& source(const std::string& name, TextSource source, bool by_element = false) {
+  JinjaVariables& source(const std::string& name, TextOrigin source, bool by_element = false) {
     for (JinjaVariable& variable : variables_) {
       if (name == variable.name) {
         variable.source = source;
