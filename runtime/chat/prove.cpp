@@ -74,6 +74,14 @@ class Prover {
  private:
   enum class Result : uint8_t { kSame, kDiffers, kRefused };
 
+  /// Whether nothing of the first message is there.
+  static bool leavesOut(const JinjaOutput& written, const Probe& probe) {
+    return probe.count > 1 && std::none_of(written.ranges, written.ranges + written.n_ranges,
+                                           [](const SourceRange& range) {
+                                             return range.source == kFirstMessageSource;
+                                           });
+  }
+
   Result compare(const Probe& probe, ThinkingWish wish, bool generation, char* room) {
     TemplateSettings settings;
     settings.text = {chat_.jinja, chat_.jinja_bytes};
@@ -93,6 +101,9 @@ class Prover {
                                           : Status(ORIEL_ERROR_OUT_OF_MEMORY);
     if (!status.ok()) {
       return status.code() == ORIEL_ERROR_ARGUMENT ? Result::kRefused : Result::kDiffers;
+    }
+    if (leavesOut(written, probe)) {
+      return Result::kRefused;
     }
     ChatOptions options;
     options.thinking =

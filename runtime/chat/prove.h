@@ -8,8 +8,8 @@ namespace oriel {
 
 /// Renders conversations of every simple shape (with and without a system message, with white space around texts, with
 /// answers that hold a thought, with thinking on, off and not mentioned, with and without an opened reply) both ways and
-/// sets chat->runs where one differs, or no format is known. Conversations that the template refuses do not count: there
-/// a format is more patient. Borrows memory as a template does. Does nothing for formats that come without a template.
+/// sets chat->runs where one differs, or no format is known. Conversations that the template refuses, or
+/// whose system message it leaves out, do not count: there a format is more patient. Borrows memory as a template does. Does nothing for formats that come without a template.
 void settleChat(const oriel_allocator& allocator, ChatTemplate* chat);
 
 }  // namespace oriel

@@ -281,7 +281,16 @@ class TurnCutter {
     turn->literals = literals;
     turn->n_literals = n;
     turn->body = std::clamp(body_, begin, end) - begin;
+    turn->repeats_system =
+        place_.has_system && place_.last != LastMessage::kSystem && repeats(begin, end);
     return kOk;
+  }
+
+  /// Whether the stand-in for the system's text is part of what is cut out.
+  bool repeats(size_t begin, size_t end) const {
+    return std::any_of(out_.ranges, out_.ranges + out_.n_ranges, [&](const SourceRange& range) {
+      return range.source == kFirstMessageSource && range.begin < end && range.end > begin;
+    });
   }
 
   Status lost() const {
@@ -314,7 +323,14 @@ LastMessage lastMessageOf(const JsonText& role) {
 
 Status renderTurn(TemplateRun* run, const TurnPlace& place, const JsonValue& message,
                   TurnText* turn) {
-  return TurnCutter(run, place).message(message, turn);
+  ORIEL_TRY(TurnCutter(run, place).message(message, turn));
+  if (!turn->repeats_system) {
+    return kOk;
+  }
+  // The system's text moves to the latest question in this template. It stays where it was written.
+  TurnPlace without = place;
+  without.has_system = false;
+  return TurnCutter(run, without).message(message, turn);
 }
 
 bool opensThought(const JsonText& opening) {

@@ -106,10 +106,17 @@ class Session {
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
   Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user);
   Status logits(const float** values) const;
-  /// `stop_id` ends it besides the model's own stop tokens; -1: none.
+  /// What is known of a reply before it begins.
+  struct ReplyPlace {
+    int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
+    bool inside_thought = false;       ///< its opening has begun one
+    const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
+  };
+  Status generate(const GenerateSettings& settings, const ReplyPlace& place,
+                  oriel_token_fn on_token, void* user, oriel_generation* result);
   Status generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                   oriel_generation* result) {
-    return generate(settings, {}, on_token, user, result);
+    return generate(settings, ReplyPlace(), on_token, user, result);
   }
 
   /// The vector of a text, n_embd `values`; `*n_tokens`: how many the text has. The session must be empty, and is again
@@ -182,14 +189,6 @@ class Session {
   Status dropAhead();
   Status submit(StepRun what, bool may_stop);
   void commit(const int32_t* ids, uint32_t count, bool kept = true);
-  /// What is known of a reply before it begins.
-  struct ReplyPlace {
-    int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
-    bool inside_thought = false;       ///< its opening has begun one
-    const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
-  };
-  Status generate(const GenerateSettings& settings, const ReplyPlace& place,
-                  oriel_token_fn on_token, void* user, oriel_generation* result);
   void startReply(const GenerateSettings& settings, const ReplyPlace& place);
   ReplyText::Shown pushToken(int32_t id, bool may_stop);
   Status choose(const GenerateSettings& settings, int32_t* id);
@@ -235,7 +234,6 @@ class Session {
   Status addByTemplate(const JsonValue& message, size_t given_bytes);
   Status addMessage(const JsonValue& message, size_t given_bytes);
   Status appendTurn(const TurnText& turn, Workspace* workspace);
-  struct ReplyPlace;
   Status openByTemplate(ReplyPlace* reply);
   Status openByFormat(ReplyPlace* reply);
   void endsWith(const JsonText& role);

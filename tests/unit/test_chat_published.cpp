@@ -56,7 +56,7 @@ ChatTemplate chatOf(const json& published) {
   const std::vector<uint8_t> bytes = file.build();
   auto opened = std::make_unique<GgufFile>();
   EXPECT_TRUE(opened->open(bytes.data(), bytes.size(), Log()).ok());
-  return recogniseChat(*opened, Log());
+  return recogniseChat(*opened);
 }
 
 /// Only messages of the three roles with nothing but text, and a template that renders them.

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <list>
+#include <utility>
 
 #include "base/workspace.h"
 #include "support/captured_log.h"
@@ -71,9 +73,9 @@ class Conversation {
   const JsonValue* read(const json& value) {
     kept_.push_back(value.dump());
     const JsonValue* parsed = nullptr;
-    EXPECT_TRUE(parseJson(kept_.back().data(), kept_.back().size(), "it", log_.log(), &scratch_,
-                          &parsed)
-                    .ok());
+    EXPECT_TRUE(
+        parseJson(kept_.back().data(), kept_.back().size(), "it", log_.log(), &scratch_, &parsed)
+            .ok());
     return parsed;
   }
   void take(const TurnText& turn) {
@@ -97,7 +99,8 @@ class Conversation {
 };
 
 constexpr char kChatMl[] =
-    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] "
+    "+ "
     "'<|im_end|>\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% "
     "endif %}";
 
@@ -142,46 +145,51 @@ TEST(Turns, roles_are_words) {
   EXPECT_EQ(talk.add({{"role", "us<|er"}, {"content", "Hi"}}).code(), ORIEL_ERROR_ARGUMENT);
 }
 
-/// Conversations in which published templates write an earlier message in other words once a later one comes.
-const std::set<std::string> kRewrites = {};
+/// What stands before and behind a reply, up to the end of the question that it answers: the opening of a reply that is to
+/// come may hold more than that of one that is there (a thought that begins).
+std::pair<std::string, std::string> aroundReply(const std::string& text,
+                                                const std::string& question,
+                                                const std::string& reply) {
+  const size_t question_end = text.find(question) + question.size();
+  const size_t reply_end = text.find(reply) + reply.size();
+  return {text.substr(0, question_end), text.substr(reply_end)};
+}
 
-// Templates differ in everything but this: a session that grows must read as the template writes the whole of it.
+// Templates differ in everything but this: a session that grows reads as the template writes the whole of it.
 TEST(Turns, of_published_templates_read_as_the_whole) {
   ORIEL_NEED_DATA(folder, "templates");
-  int same = 0;
-  std::string others;
+  int compared = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const json file = readJson(entry.path().string());
-    const std::string name = file["name"];
     for (const bool with_system : {false, true}) {
-      Conversation talk(file["template"].get<std::string>());
+      const std::string label =
+          file["name"].get<std::string>() + (with_system ? " with a system message" : "");
       json all = json::array();
       if (with_system) {
         all.push_back({{"role", "system"}, {"content", "Be brief."}});
       }
-      all.push_back({{"role", "user"}, {"content", "What is two and two?"}});
+      const std::string question = "What is two and two?";
+      all.push_back({{"role", "user"}, {"content", question}});
       all.push_back({{"role", "assistant"}, {"content", "Four."}});
       all.push_back({{"role", "user"}, {"content", "Und drei?"}});
+      Conversation talk(file["template"].get<std::string>());
       const std::string whole = talk.whole(all, true);
-      Conversation session(file["template"].get<std::string>());
-      bool fine = true;
-      for (const json& message : all) {
-        const bool is_reply = message["role"] == "assistant";
-        fine = fine && (is_reply ? session.reply(message["content"]) : session.add(message)).ok();
-      }
-      fine = fine && session.reply("").ok();
-      const std::string label = name + (with_system ? " with a system message" : "");
-      if (whole[0] == '<' && whole.find("refuses") != std::string::npos) {
+      if (!talk.errors().empty()) {
         continue;  // nothing to compare with
       }
-      same += fine && session.said == whole ? 1 : 0;
-      if (!fine || session.said != whole) {
-        others += label + "\n  " + session.errors() + "\n--- whole\n" + whole + "\n--- turns\n" +
-                  session.said + "\n";
+      Conversation session(file["template"].get<std::string>());
+      for (const json& message : all) {
+        const bool is_reply = message["role"] == "assistant";
+        EXPECT_TRUE((is_reply ? session.reply(message["content"]) : session.add(message)).ok())
+            << label << ": " << session.errors();
       }
+      EXPECT_TRUE(session.reply("").ok()) << label << ": " << session.errors();
+      ++compared;
+      EXPECT_EQ(aroundReply(session.said, question, "Four."), aroundReply(whole, question, "Four."))
+          << label;
     }
   }
-  printf("same %d\n%s", same, others.c_str());
+  EXPECT_GT(compared, 100);
 }
 
 }  // namespace
