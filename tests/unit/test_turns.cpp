@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <list>
+#include <set>
 #include <utility>
 
 #include "base/workspace.h"
@@ -155,6 +156,26 @@ std::pair<std::string, std::string> aroundReply(const std::string& text,
   return {text.substr(0, question_end), text.substr(reply_end)};
 }
 
+constexpr char kMovesSystem[] =
+    "{% set system = messages[0].content if messages[0].role == 'system' else '' %}{% for m in "
+    "messages "
+    "if m.role != 'system' %}{% if m.role == 'user' %}[Q]{% if loop.last %}{{ system }}{% endif %} "
+    "{{ "
+    "m.content }}[/Q]{% else %}{{ m.content }}{% endif %}{% endfor %}";
+
+TEST(Turns, a_system_text_that_would_move_stays) {
+  Conversation talk(kMovesSystem);
+  ASSERT_TRUE(talk.add({{"role", "system"}, {"content", "Be brief."}}).ok());
+  ASSERT_TRUE(talk.add({{"role", "user"}, {"content", "Hi"}}).ok());
+  ASSERT_TRUE(talk.reply("Hello.").ok());
+  ASSERT_TRUE(talk.add({{"role", "user"}, {"content", "And?"}}).ok());
+  ASSERT_TRUE(talk.reply("").ok());
+  EXPECT_EQ(talk.said, "[Q]Be brief. Hi[/Q]Hello.[Q] And?[/Q]");
+}
+
+/// Templates that write the system's text elsewhere once another question comes, or leave it out.
+const std::set<std::string> kOtherSystem = {"mistralai-Mistral-Nemo-Instruct-2407", "chat-phi3"};
+
 // Templates differ in everything but this: a session that grows reads as the template writes the whole of it.
 TEST(Turns, of_published_templates_read_as_the_whole) {
   ORIEL_NEED_DATA(folder, "templates");
@@ -162,6 +183,9 @@ TEST(Turns, of_published_templates_read_as_the_whole) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     const json file = readJson(entry.path().string());
     for (const bool with_system : {false, true}) {
+      if (with_system && kOtherSystem.count(file["name"]) != 0) {
+        continue;
+      }
       const std::string label =
           file["name"].get<std::string>() + (with_system ? " with a system message" : "");
       json all = json::array();
