@@ -458,7 +458,7 @@ StringFacts SchemaContext::stringsOf(const JsonValue& schema) {
     const char* const error = patternError(pattern->text, scratch()->allocator(), &is_wrong);
     if (error != nullptr) {
       char what[160];
-      std::snprintf(what, sizeof(what), "has %s: write it otherwise", error);
+      std::snprintf(what, sizeof(what), "has a part that cannot be used (%s): write it otherwise", error);
       fail(is_wrong ? ORIEL_ERROR_ARGUMENT : ORIEL_ERROR_UNSUPPORTED, schema, "pattern", what);
     }
     facts.patterns[facts.n_patterns++] = pattern->text;

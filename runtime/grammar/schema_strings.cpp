@@ -171,7 +171,7 @@ const char* limitLength(const StringFacts& facts, Scratch* scratch, Dfa* dfa) {
   const DfaResult result = limitDfa(all, min, max == UINT32_MAX ? max : up_to,
                                     3 * kMostLimitedStates, scratch, dfa);
   if (result != DfaResult::kDone || (dfa->n_states == 0 && up_to < max)) {
-    return "a pattern or format with such lengths is too much to count";
+    return "is too much to count beside these lengths: make one of them simpler";
   }
   return nullptr;
 }
@@ -248,7 +248,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
     return nullptr;
   }
   if (facts.min_length > kMostCounted) {
-    return "strings that long are not supported";
+    return "asks for strings longer than any reply: make it smaller";
   }
   const ExprId quote = grammar->text("\"");
   if (facts.n_patterns == 0 && facts.n_formats == 0) {
@@ -260,7 +260,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
   Common common(&scratch);
   Dfa dfa;
   if (!common.add(facts) || common.build(&dfa) != DfaResult::kDone) {
-    return "its patterns and formats are too much together";
+    return "is too large, or too much beside other patterns and formats: make it simpler";
   }
   const char* const error = limitLength(facts, &scratch, &dfa);
   if (error != nullptr) {
