@@ -16,7 +16,7 @@ constexpr uint64_t kMostOddRemainderStates = 6000;
 constexpr uint64_t kLeastDigits = 6;
 // Numbers with a fraction that doubles cannot hold are tried one by one up to this many steps of the last place: few
 // enough states, many enough for prices.
-constexpr uint64_t kMostTried = 4000;
+constexpr uint64_t kMostTried = 2000;
 
 // A bound of the magnitude of numbers with one sign.
 struct Side {

@@ -11,8 +11,8 @@ constexpr uint32_t kMostCountedSingly = 64;
 constexpr uint32_t kMostCounted = 1u << 20;
 constexpr uint32_t kMostPatternStates = 4000;
 // Patterns times lengths; where a pattern goes on for ever and only many may not, fewer are counted.
-constexpr uint32_t kMostLimitedStates = 6000;
-constexpr uint32_t kLeastCounted = 256;
+constexpr uint32_t kMostLimitedStates = 1500;
+constexpr uint32_t kLeastCounted = 40;
 
 #define ORIEL_DAY_OF_YEAR                                                 \
   "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|"                     \
@@ -39,35 +39,43 @@ constexpr uint32_t kLeastCounted = 256;
 #define ORIEL_URI "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?" ORIEL_PATH ORIEL_TAIL
 #define ORIEL_GROUP "[0-9A-Fa-f]{1,4}"
 
+// Where a length is asked for: short enough for most, so that nothing needs to be counted.
+#define ORIEL_SHORT_HOST "(?:[A-Za-z0-9]{1,12}\\.){1,2}[A-Za-z]{2,4}"
+#define ORIEL_SHORT_TAIL "(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]){0,64}"
+#define ORIEL_SHORT_URI "https?://" ORIEL_SHORT_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
+
 struct Format {
   const char* name;
   const char* pattern;
+  const char* brief;  ///< null: as `pattern`
   bool exact;
 };
 
 constexpr Format kFormats[] = {
-    {"date", ORIEL_DATE, true},
-    {"time", ORIEL_TIME, false},
-    {"date-time", ORIEL_INNER_DATE "T" ORIEL_TIME, false},
+    {"date", ORIEL_DATE, nullptr, true},
+    {"time", ORIEL_TIME, nullptr, false},
+    {"date-time", ORIEL_INNER_DATE "T" ORIEL_TIME, nullptr, false},
     {"duration",
      "P(?:[0-9]{1,4}W|(?:[0-9]{1,4}Y(?:[0-9]{1,4}M(?:[0-9]{1,4}D)?)?|[0-9]{1,4}M(?:[0-9]{1,4}D)?|"
      "[0-9]{1,4}D)(?:T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
      "[0-9]{1,4}S))?|T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
      "[0-9]{1,4}S))",
-     false},
-    {"email", "[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,23}@" ORIEL_HOST, false},
-    {"hostname", ORIEL_HOST, false},
-    {"uuid", "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", true},
-    {"ipv4", "(?:" ORIEL_OCTET "\\.){3}" ORIEL_OCTET, true},
+     nullptr, false},
+    {"email", "[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,23}@" ORIEL_HOST,
+     "[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,11}@" ORIEL_SHORT_HOST, false},
+    {"hostname", ORIEL_HOST, ORIEL_SHORT_HOST, false},
+    {"uuid", "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", nullptr, true},
+    {"ipv4", "(?:" ORIEL_OCTET "\\.){3}" ORIEL_OCTET, nullptr, true},
     {"ipv6",
      "(?:" ORIEL_GROUP ":){7}" ORIEL_GROUP "|::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,5})?|"
      "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP
      "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP
      "(?::" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP
      "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?))))",
-     false},
-    {"uri", ORIEL_URI, false},
-    {"uri-reference", ORIEL_URI "|" ORIEL_PATH ORIEL_TAIL, false},
+     nullptr, false},
+    {"uri", ORIEL_URI, ORIEL_SHORT_URI, false},
+    {"uri-reference", ORIEL_URI "|" ORIEL_PATH ORIEL_TAIL,
+     ORIEL_SHORT_URI "|/" ORIEL_SHORT_TAIL, false},
 };
 
 const Format* findFormat(const JsonText& name) {
@@ -96,8 +104,13 @@ class Common {
       }
     }
     for (uint32_t i = 0; i < facts.n_formats; ++i) {
-      const char* const pattern = formatPattern(facts.formats[i]);
-      if (pattern == nullptr || !add(pattern, std::strlen(pattern), true)) {
+      const Format* const format = findFormat(facts.formats[i]);
+      if (format == nullptr) {
+        return false;
+      }
+      const bool is_brief = facts.max_length != UINT32_MAX && format->brief != nullptr;
+      const char* const pattern = is_brief ? format->brief : format->pattern;
+      if (!add(pattern, std::strlen(pattern), true)) {
         return false;
       }
     }
