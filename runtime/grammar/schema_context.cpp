@@ -418,7 +418,7 @@ NumberFacts SchemaContext::numbersOf(const JsonValue& schema) {
     if (value == nullptr) {
       return false;
     }
-    if (!readDecimal(value->text, decimal)) {
+    if (!readBound(value->text, decimal)) {
       refuse(schema, keyword, "has too many digits: write fewer");
       return false;
     }

@@ -11,8 +11,8 @@ constexpr uint32_t kMostDigits = 15;
 constexpr uint32_t kMostRemainders = 1000;
 constexpr uint32_t kMostStates = 32000;
 // Digits times remainders: of the automaton before what is alike is joined, and where that joins little.
-constexpr uint64_t kMostRemainderStates = 24000;
-constexpr uint64_t kMostOddRemainderStates = 6000;
+constexpr uint64_t kMostRemainderStates = 12000;
+constexpr uint64_t kMostOddRemainderStates = 3000;
 constexpr uint64_t kLeastDigits = 6;
 // Numbers with a fraction that doubles cannot hold are tried one by one up to this many steps of the last place: few
 // enough states, many enough for prices.
@@ -260,10 +260,16 @@ class NumberAutomaton {
       state->value = tried_ ? std::min<uint32_t>(state->value * 10 + digit, kMostTried + 1) : 0;
     }
     ++state->digits;
+    if (!facts_.has_min && !facts_.has_max && state->low == kMore) {
+      state->negative = state->low = 0;  // only zero has no sign
+    }
     state->fraction = static_cast<uint8_t>(state->fraction + (in_fraction ? 1 : 0));
     const bool whole = state->phase == NumberState::kWhole || c != '0';
     const NumberState::Phase in_whole = whole ? NumberState::kWhole : NumberState::kZero;
     state->phase = static_cast<uint8_t>(in_fraction ? NumberState::kFraction : in_whole);
+    if (tried_ && state->value * scaleOf(*state) > kMostTried) {
+      state->value = kMostTried + 1;
+    }
     return true;
   }
 
@@ -319,11 +325,17 @@ class NumberAutomaton {
     return facts_.n_steps == 0 || isMultipleOfAll(state);
   }
 
-  bool isMultipleOfAll(const NumberState& state) const {
+  // What a number's digits are short of the steps' last place.
+  uint64_t scaleOf(const NumberState& state) const {
     uint64_t scale = 1;
     for (uint32_t i = state.fraction; i < places_; ++i) {
       scale *= 10;
     }
+    return scale;
+  }
+
+  bool isMultipleOfAll(const NumberState& state) const {
+    const uint64_t scale = scaleOf(state);
     if (modulus_ != 0 && state.rest * (scale % modulus_) % modulus_ == 0) {
       return true;
     }
@@ -406,7 +418,7 @@ const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId*
     return "has more than 15 digits: write fewer";
   }
   NumberFacts bounded = facts;
-  if (facts.integer) {
+  if (facts.integer && facts.n_steps == 0) {  // multiples have fewer digits anyway
     bounded.addMin(decimalOf(-kLargestInteger), false);
     bounded.addMax(decimalOf(kLargestInteger), false);
   }
