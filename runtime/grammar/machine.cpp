@@ -22,13 +22,17 @@ constexpr uint32_t kAllKinds = (1u << kTextKinds) - 1;
 class Constraint::Walk {
  public:
   Walk(Constraint* of, uint32_t decided, uint32_t* mask)
-      : constraint_(*of), sets_(of->sets_), decided_(decided), mask_(mask) {}
+      : constraint_(*of),
+        sets_(of->sets_),
+        tree_((decided | kOddKinds) == kAllKinds ? of->trie_.odd() : of->trie_.all()),
+        decided_(decided),
+        mask_(mask) {}
 
   void run() {
-    const TokenTrie::Node* const nodes = constraint_.trie_.nodes();
+    const TokenTrie::Node* const nodes = tree_.nodes;
     const uint8_t* const class_of = constraint_.automaton_.class_of;
     path_[0] = constraint_.now_;
-    ends_[0] = constraint_.trie_.nodeCount();
+    ends_[0] = tree_.count;
     uint32_t depth = 0;
     const Set* known = sets_.knownNext(path_[0]);
     uint32_t end = ends_[0];
@@ -85,6 +89,7 @@ class Constraint::Walk {
 
   Constraint& constraint_;
   StateSets& sets_;
+  const TokenTrie::Tree& tree_;
   const uint32_t decided_;
   uint32_t* const mask_;
   Set path_[kMaxTokenBytes + 1] = {};
@@ -152,18 +157,20 @@ void Constraint::fillKinds(const FreeText& free, uint32_t* mask) const {
     return;
   }
   // Lengths are below 128: the sum of one and the rest to 128 has its upper bit set when it is too long.
-  const uint64_t rest = 0x0101010101010101ull * (0x7F - free.length);
-  const uint8_t* const lengths = trie_.lengths();
-  for (uint32_t i = 0; i < n_words; ++i) {
-    uint32_t longer = 0;
-    for (uint32_t part = 0; part < 4; ++part) {
+  constexpr uint64_t kOnes = 0x0101010101010101ull;
+  const uint64_t rest = kOnes * (0x7F - free.length);
+  const uint8_t* lengths = trie_.lengths();
+  for (uint32_t i = 0; i < n_words; i += 2, lengths += 64) {
+    uint64_t longer = 0;
+    for (uint32_t part = 0; part < 8; ++part) {
       uint64_t eight = 0;
-      std::memcpy(&eight, lengths + 32 * size_t{i} + 8 * part, 8);
-      const uint64_t upper = (eight + rest) >> 7 & 0x0101010101010101ull;
-      // Gathers the lowest bit of each byte; the first in memory is the lowest.
-      longer |= static_cast<uint32_t>(upper * 0x0102040810204080ull >> 56) << 8 * part;
+      std::memcpy(&eight, lengths + 8 * part, 8);
+      longer |= ((eight + rest) >> 7 & kOnes) << part;
     }
-    mask[i] &= ~longer;
+    mask[i] &= ~static_cast<uint32_t>(longer);
+    if (i + 1 < n_words) {
+      mask[i + 1] &= ~static_cast<uint32_t>(longer >> 32);
+    }
   }
 }
 
@@ -203,8 +210,11 @@ uint32_t Constraint::slotOf(Set set) {
   set_of_mask_[slot] = StateSets::kFull;
   uint32_t* const mask = masks_ + size_t{slot} * trie_.words();
   fill(mask);
-  empty_mask_[slot] =
-      std::all_of(mask, mask + trie_.words(), [](uint32_t word) { return word == 0; });
+  uint32_t any = 0;
+  for (uint32_t i = 0; i < trie_.words(); ++i) {
+    any |= mask[i];
+  }
+  empty_mask_[slot] = any == 0;
   set_of_mask_[slot] = now_;
   sets_.note(now_) = static_cast<uint16_t>(slot + 1);
   return slot;
