@@ -17,15 +17,15 @@ constexpr uint32_t kAllKinds = (1u << kTextKinds) - 1;
 
 // --- Which tokens, byte by byte ------------------------------------------------------------------
 
-/// One walk over the tree of tokens, from the set where the text is. Branches whose tokens consist of `decided` kinds
-/// are left out.
+/// One walk over the tree of tokens, from the set where the text is. Branches whose tokens all have none of the
+/// `open` kinds are left out.
 class Constraint::Walk {
  public:
-  Walk(Constraint* of, uint32_t decided, uint32_t* mask)
+  Walk(Constraint* of, uint32_t open, uint32_t* mask)
       : constraint_(*of),
         sets_(of->sets_),
-        tree_((decided | kOddKinds) == kAllKinds ? of->trie_.odd() : of->trie_.all()),
-        decided_(decided),
+        tree_((open & ~kOddKinds) == 0 ? of->trie_.odd() : of->trie_.all()),
+        open_(open),
         mask_(mask) {}
 
   void run() {
@@ -46,7 +46,7 @@ class Constraint::Walk {
         known = sets_.knownNext(path_[depth]);
       }
       const TokenTrie::Node node = nodes[i];
-      if ((node.kinds() & ~decided_) == 0) {
+      if ((node.kinds() & open_) == 0) {
         i += node.skip();
         continue;
       }
@@ -90,7 +90,7 @@ class Constraint::Walk {
   Constraint& constraint_;
   StateSets& sets_;
   const TokenTrie::Tree& tree_;
-  const uint32_t decided_;
+  const uint32_t open_;
   uint32_t* const mask_;
   Set path_[kMaxTokenBytes + 1] = {};
   uint32_t ends_[kMaxTokenBytes + 1] = {};
@@ -194,7 +194,8 @@ void Constraint::fill(uint32_t* mask) {
     std::memset(mask, 0, trie_.words() * sizeof(uint32_t));
   }
   if (sets_.goesOn(now_)) {
-    Walk(this, free.kinds, mask).run();
+    // What is left out consists of decided kinds, or has a character that the grammar never has.
+    Walk(this, kinds_taken_ & ~free.kinds, mask).run();
   }
   fillStops(mask);
 }
@@ -326,9 +327,20 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
     release();
     return log.fail(ORIEL_ERROR_INTERNAL, "a constraint's memory is too small: please report this");
   }
+  findKindsTaken();
   in_force_ = true;
   restart();
   return kOk;
+}
+
+void Constraint::findKindsTaken() {
+  kinds_taken_ = kindBit(TextKind::kOther);
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    if (automaton_.takes[byte]) {
+      kinds_taken_ |= byte < 0x80 ? kindBit(kindOfAscii(static_cast<uint8_t>(byte)))
+                                  : kindBit(TextKind::kBeyondAscii);
+    }
+  }
 }
 
 void Constraint::restart() {
