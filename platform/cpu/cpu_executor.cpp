@@ -121,6 +121,9 @@ class CpuExecutor final : public HostExecutor {
       const uint32_t n_ops = plan_.n_ops[static_cast<uint32_t>(list)];
       (void)walkList(thread, list, n_ops, header.n_outputs, 1u << 30);
     }
+    if (what == StepRun::kChunkNorms) {
+      (void)walkList(thread, StepList::kHead, 1, header.n_outputs, 1u << 30);
+    }
   }
 
   // False: the run is to end.

@@ -11,8 +11,8 @@ namespace {
 /// Pieces of a list: enough that one is short where a whole step takes seconds.
 constexpr uint32_t kMostPieces[kStepLists] = {16, 88, 8, 32, 16};
 constexpr uint32_t kCopies = 4;
-static_assert(16 + 88 + 8 + 32 + 16 + kStepLists + 1 + kCopies <= StepCommands::kMaxPieces,
-              "one more of each for what rounds, and one where memories are filled");
+static_assert(16 + 88 + 8 + 32 + 16 + kStepLists + 2 + kCopies <= StepCommands::kMaxPieces,
+              "one more of each for what rounds, one where memories are filled, one of norms");
 /// Shorter pieces than this would only cost.
 constexpr double kLeastPieceWork = 1 << 23;
 
@@ -61,6 +61,7 @@ StepCommands::Range StepCommands::body(StepRun what) const {
       return decode_;
     case StepRun::kChunk:
     case StepRun::kChunkHead:
+    case StepRun::kChunkNorms:
       return chunk_;
     case StepRun::kFill:
       return fill_;
@@ -104,6 +105,7 @@ Status StepCommands::record(const Source& source) {
   } else {
     outputs_ = head_;
   }
+  ORIEL_TRY(recordNorms(source));
   ORIEL_TRY(recordStepCopy(source, plan.step, plan.step.size_bytes, false, &copy_chunk_));
   ORIEL_TRY(recordStepCopy(source, plan.step, plan.step_decode_bytes, false, &copy_decode_));
   for (uint32_t i = 0; i < 2 && plan.step_ahead.size_bytes != 0; ++i) {
@@ -234,11 +236,33 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
     ORIEL_TRY(isDoneByHost(recording.ops[i]) ? recordHostOp(&recording, i)
                                              : recordOp(&recording, i));
   }
-  recordBarrier(source.device->api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT,
-                kCompute | VK_PIPELINE_STAGE_HOST_BIT, kShaderUse | VK_ACCESS_HOST_READ_BIT);
-  ORIEL_TRY(close(source));
+  ORIEL_TRY(finishList(source));
   range->end = count_;
   return kOk;
+}
+
+// The first op of the head, of all tokens of a chunk: the same kernel and bindings.
+Status StepCommands::recordNorms(const Source& source) {
+  const Plan& plan = *source.plan;
+  const uint32_t l = static_cast<uint32_t>(StepList::kHead);
+  norms_ = {count_, count_ + 1};
+  Recording recording = {source,
+                         StepList::kHead,
+                         plan.chunk_tokens,
+                         plan.ops[l],
+                         source.handles + opsWithKernels(plan, l),
+                         pieceWork(plan, StepList::kChunk),
+                         0};
+  ORIEL_TRY(open(source));
+  ORIEL_TRY(recordOp(&recording, 0));
+  return finishList(source);
+}
+
+// What comes next, and the host, may use what the list wrote.
+Status StepCommands::finishList(const Source& source) {
+  recordBarrier(source.device->api, commands(), kCompute, VK_ACCESS_SHADER_WRITE_BIT,
+                kCompute | VK_PIPELINE_STAGE_HOST_BIT, kShaderUse | VK_ACCESS_HOST_READ_BIT);
+  return close(source);
 }
 
 Status StepCommands::nextPiece(Recording* recording) {

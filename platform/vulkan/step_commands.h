@@ -91,7 +91,10 @@ class StepCommands {
   VkCommandBuffer copyAhead(uint32_t block) const { return piece(copy_ahead_[block]).commands; }
   Range body(StepRun what) const;
   Range head(StepRun what, bool many) const {
-    return !hasHead(what) ? Range() : many ? outputs_ : head_;
+    return what == StepRun::kChunkNorms ? norms_
+           : !hasHead(what)             ? Range()
+           : many                       ? outputs_
+                                        : head_;
   }
   const StepPiece& piece(uint32_t index) const {
     return index < kMaxPieces ? pieces_[index] : more_pieces_[index - kMaxPieces];
@@ -105,6 +108,8 @@ class StepCommands {
  private:
   struct Recording;
   Status recordList(const Source& source, StepList list, Range* range);
+  Status finishList(const Source& source);
+  Status recordNorms(const Source& source);
   Status recordOp(Recording* recording, uint32_t index);
   Status recordHostOp(Recording* recording, uint32_t index);
   Status nextPiece(Recording* recording);
@@ -131,6 +136,7 @@ class StepCommands {
   Range tail_;
   Range head_;
   Range outputs_;
+  Range norms_;
   uint32_t copy_chunk_ = 0;
   uint32_t copy_decode_ = 0;
   uint32_t copy_ahead_[2] = {};

@@ -1,12 +1,103 @@
 // Texts as vectors.
+#include <cmath>
+
 #include "api/session_call.h"
 
 using namespace oriel;
 
-oriel_status oriel_embed(oriel_session* session, const oriel_embed_options*, const char*, size_t,
-                         float*, size_t, size_t* needed, uint32_t*) {
-  if (session == nullptr || needed == nullptr) {
+namespace {
+
+Status choosePooling(int wanted, FilePooling of_file, const Log& log, Pooling* pooling) {
+  switch (wanted) {
+    case ORIEL_POOLING_MEAN:
+      *pooling = Pooling::kMean;
+      return kOk;
+    case ORIEL_POOLING_LAST:
+      *pooling = Pooling::kLast;
+      return kOk;
+    case ORIEL_POOLING_FIRST:
+      *pooling = Pooling::kFirst;
+      return kOk;
+    case ORIEL_POOLING_AUTO:
+      break;
+    default:
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "%d is no pooling: choose the file's, mean, last or first", wanted);
+  }
+  switch (of_file) {
+    case FilePooling::kNone:
+    case FilePooling::kMean:
+      *pooling = Pooling::kMean;
+      return kOk;
+    case FilePooling::kFirst:
+      *pooling = Pooling::kFirst;
+      return kOk;
+    case FilePooling::kLast:
+      *pooling = Pooling::kLast;
+      return kOk;
+    case FilePooling::kRank:
+      return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                      "the model ranks texts rather than embeds them: use an embedding model, or "
+                      "ask for mean, last or first");
+    case FilePooling::kUnknown:
+      break;
+  }
+  return log.fail(ORIEL_ERROR_UNSUPPORTED,
+                  "the file's pooling_type is not known here: ask for mean, last or first");
+}
+
+// To length 1; a vector of zeros stays one.
+void normalise(float* values, uint32_t count) {
+  double squares = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    squares += double{values[i]} * double{values[i]};
+  }
+  const double factor = squares > 0 ? 1 / std::sqrt(squares) : 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(values[i] * factor);
+  }
+}
+
+void average(float* values, uint32_t count, uint32_t tokens) {
+  for (uint32_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(double{values[i]} / tokens);
+  }
+}
+
+}  // namespace
+
+oriel_status oriel_embed(oriel_session* handle, const oriel_embed_options* given, const char* text,
+                         size_t bytes, float* values, size_t capacity, size_t* needed,
+                         uint32_t* tokens) {
+  if (handle == nullptr || needed == nullptr || (text == nullptr && bytes != 0) ||
+      (values == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return session->model->log.fail(ORIEL_ERROR_UNSUPPORTED, "not built yet: wait").code();
+  const oriel_model& model = *handle->model;
+  *needed = model.desc.n_embd;
+  return callAlone(handle, [&]() -> Status {
+    oriel_embed_options options;
+    if (!readOptions(given, &options)) {
+      return model.log.fail(ORIEL_ERROR_ARGUMENT,
+                            "embed options without struct_size, or of a newer version: set it, or "
+                            "update Oriel");
+    }
+    if (capacity < model.desc.n_embd) {
+      return ORIEL_ERROR_BUFFER_TOO_SMALL;
+    }
+    Pooling pooling = Pooling::kMean;
+    ORIEL_TRY(choosePooling(rawEnum(options.pooling), model.desc.pooling, model.log, &pooling));
+    uint32_t n_tokens = 0;
+    ORIEL_TRY(handle->session->embed(text, bytes, pooling, values, &n_tokens));
+    if (pooling == Pooling::kMean) {
+      average(values, model.desc.n_embd, n_tokens);
+    }
+    if (options.not_normalised == 0) {
+      normalise(values, model.desc.n_embd);
+    }
+    if (tokens != nullptr) {
+      *tokens = n_tokens;
+    }
+    return kOk;
+  });
 }

@@ -17,8 +17,11 @@ enum class StepRun : uint8_t {
   kHead,       ///< the head alone: logits of other tokens of the last kChunkHead
   kFill,       ///< those ops of kChunk that fill the memories
   kTail,  ///< kTail, then the head: logits of token `tail` of the last kFill, which the step block has alone
+  kChunkNorms,  ///< kChunk, then the head's first op alone, of as many tokens as the chunk has: lastNorm()
 };
-constexpr bool hasHead(StepRun what) { return what != StepRun::kChunk && what != StepRun::kFill; }
+constexpr bool hasHead(StepRun what) {
+  return what != StepRun::kChunk && what != StepRun::kFill && what != StepRun::kChunkNorms;
+}
 constexpr bool hasBody(StepRun what) { return what != StepRun::kHead; }
 /// Meaningful where there is a body.
 constexpr StepList bodyOf(StepRun what) {
@@ -29,6 +32,11 @@ constexpr StepList bodyOf(StepRun what) {
 /// How many ops of that list.
 inline uint32_t bodyOps(const Plan& plan, StepRun what) {
   return what == StepRun::kFill ? plan.fill_ops : plan.n_ops[static_cast<uint32_t>(bodyOf(what))];
+}
+
+/// The op that a head begins with. Its output has room for the rows of a chunk.
+inline const Op& lastNorm(const Plan& plan) {
+  return plan.ops[static_cast<uint32_t>(StepList::kHead)][0];
 }
 
 /// How many vectors a product has: one, when decoding and in a head of one output, or those of a chunk or of
@@ -124,6 +132,8 @@ class Executor {
   /// Overwrites with zeros all that a conversation left: the cache, activations with logits, step blocks, the
   /// upload ring. Of a device that was lost only what the host can reach. What runAhead() began is dropped.
   virtual Status forget() = 0;
+  /// The same where nothing of the cache but these pieces was written.
+  virtual Status forget(const BufferRef* /*pieces*/, size_t /*count*/) { return forget(); }
 
   /// Really allocated bytes of an arena; equals the plan's number.
   virtual uint64_t allocatedBytes(ArenaKind kind) const = 0;

@@ -32,6 +32,9 @@ class ReferenceExecutor final : public HostExecutor {
       const StepList head = header().n_outputs > 1 ? StepList::kOutputs : StepList::kHead;
       ORIEL_TRY(runList(head, plan_.n_ops[static_cast<uint32_t>(head)], StopCheck()));
     }
+    if (what == StepRun::kChunkNorms) {
+      ORIEL_TRY(runList(StepList::kHead, 1, StopCheck()));
+    }
     return kOk;
   }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/arena.h"
+#include "base/status.h"
 #include "shaders/shared/layout.h"
 
 namespace oriel {
@@ -11,51 +12,78 @@ namespace oriel {
 /// Resolved options: no zeros that mean something else.
 struct SamplerOptions {
   bool greedy = false;
-  float temperature = 0.7f;     ///< > 0
-  uint32_t top_k = 40;          ///< UINT32_MAX: all
-  float top_p = 0.95f;          ///< 1: all
-  float min_p = 0.05f;          ///< <= 0: off
-  float repeat_penalty = 1.0f;  ///< 1: off
+  float temperature = 0.7f;        ///< > 0
+  uint32_t top_k = 40;             ///< UINT32_MAX: all
+  float top_p = 0.95f;             ///< 1: all
+  float min_p = 0.05f;             ///< <= 0: off
+  float repeat_penalty = 1.0f;     ///< 1: off
+  float presence_penalty = 0.0f;   ///< 0: off
+  float frequency_penalty = 0.0f;  ///< 0: off
+  uint32_t repeat_window =
+      64;  ///< tokens that the three look back; at most SamplerState::kRecentTokens
+  /// Read by start() only; at most Sampler::kMaxBiases. Finite or -INFINITY; of one token they add up.
+  const oriel_logit_bias* biases = nullptr;
+  uint32_t n_biases = 0;
   uint64_t seed = 0;
 };
 
 /// What a sampler remembers between tokens.
 struct SamplerState {
-  static constexpr uint32_t kRecentTokens = 64;
+  static constexpr uint32_t kRecentTokens = 256;
   int32_t recent[kRecentTokens] = {};
   uint64_t n_recent =
       0;  ///< tokens accepted so far; the latest is at (n_recent - 1) % kRecentTokens
   uint64_t random = 0;
 };
 
-/// Order: repetition penalty, top-k, top-p, min-p (both on the probabilities before temperature, as
-/// other runtimes do), temperature, draw. Same seed, same logits, same tokens, on every platform with
-/// IEEE doubles and a correctly rounded exp to within its last bits.
+/// Logits are adjusted, and then chosen among: top-k, top-p, min-p (both on the probabilities before temperature, as
+/// other runtimes do), temperature, draw. Same seed, same logits, same tokens, on every platform with IEEE doubles and a
+/// correctly rounded exp to within its last bits.
+///
+/// Adjusting, in this order: a token of the repetition window has its logit divided by the repeat penalty where it is
+/// positive, else multiplied by it, and loses the presence penalty and, for each time that it is there, the frequency
+/// penalty; its bias is added; what a mask does not allow is minus infinity.
 class Sampler {
  public:
+  static constexpr uint32_t kMaxBiases = 1024;
+  /// No token.
+  static constexpr int32_t kNone = -1;
+
   /// Takes its working memory from `arena`, now and for good.
   void init(uint32_t n_vocab, Arena* arena);
+  /// No mask is in force then, and nothing is held back.
   void start(const SamplerOptions& options);
-  /// Remembers a token of the context for the repetition penalty.
+  /// Remembers a token of the context for the penalties.
   void accept(int32_t id);
-  /// Tokens, and what it took from their logits.
+  /// Tokens, biases, and what it took from their logits.
   void forget();
   const SamplerState& state() const { return state_; }
-  void restore(const SamplerState& state) { state_ = state; }
-  /// Not-a-number counts as minus infinity. Ties go to the lower id.
+  void restore(const SamplerState& state);
+
+  /// Of the choices from now on: a bit for each token, id i in bit i % 32 of word i / 32; 1: allowed. Null: all are. It
+  /// is read by each choice.
+  void setMask(const uint32_t* mask) { mask_ = mask; }
+  /// Tokens that may not be chosen while hold(true) is in force, whatever the mask says.
+  void holdBack(int32_t id) { held_back_[static_cast<uint32_t>(id) / 32] |= bitOf(id); }
+  void hold(bool on) { holds_ = on; }
+
+  /// Not-a-number counts as minus infinity. Ties go to the lower id. Where no logit is left above minus infinity, the
+  /// lowest id that neither mask nor bias forbids; kNone: they forbid all.
   int32_t sample(const float* logits);
-  /// Whether these say as much as all logits would. They do for greedy choice and for a top-k of at most
-  /// kMostTopK. A penalty of at least 1 can only move recent tokens down, so as many more are enough.
-  bool suffices(const TopTokens& top) const;
+  /// Whether these say as much as all logits would: as many of them as may be drawn are, when adjusted, no worse than the
+  /// last of them is as it stands, and so than any other, and no other can have been moved up.
+  bool suffices(const TopTokens& top);
   /// Whether the best token is taken, whatever came before.
-  bool takesTheBest() const { return options_.greedy && options_.repeat_penalty == 1.0f; }
+  bool takesTheBest() const {
+    return options_.greedy && !penalises() && n_biases_ == 0 && !masked();
+  }
   /// The same token as sample() of all logits, if they suffice.
   int32_t sample(const TopTokens& top);
 
  private:
   /// Of more, sums would depend on the order in which candidates come.
   static constexpr uint32_t kMostTopK = 64;
-  static_assert(kMostTopK + SamplerState::kRecentTokens <= kTopCapacity, "with a penalty, too");
+  static_assert(kMostTopK <= kTopCapacity, "all of them");
 
   struct Candidate {
     float logit;
@@ -64,10 +92,35 @@ class Sampler {
       return logit > other.logit || (logit == other.logit && id < other.id);
     }
   };
+  /// What happens to the logit of one token.
+  struct Adjustment {
+    int32_t id;
+    uint32_t repeated;  ///< 1: the repeat penalty is for it
+    float shift;        ///< presence, frequency and bias in one: a shift down never rounds up
+  };
+  static uint32_t bitOf(int32_t id) { return 1u << (static_cast<uint32_t>(id) % 32); }
+  bool penalises() const {
+    return options_.repeat_penalty != 1.0f || options_.presence_penalty != 0.0f ||
+           options_.frequency_penalty != 0.0f;
+  }
+  bool masked() const { return mask_ != nullptr || holds_; }
   uint32_t topK() const;
-  /// Tokens that the penalty is for, each once, in order; at most kRecentTokens, none without a penalty.
-  uint32_t penalisedIds(int32_t* ids) const;
-  float penalised(float logit) const;
+  void copyBiases(const SamplerOptions& options);
+  /// Tokens of the repetition window with their penalties, by id.
+  uint32_t penalties(Adjustment* out) const;
+  /// Fills adjustments_, unless nothing has changed since.
+  void prepare();
+  const Adjustment* adjustmentOf(int32_t id) const;
+  float adjusted(float logit, const Adjustment& by) const;
+  float adjusted(const TopToken& token) const;
+  uint32_t allowedWord(uint32_t word) const;
+  bool allowed(int32_t id) const {
+    return (allowedWord(static_cast<uint32_t>(id) / 32) & bitOf(id)) != 0;
+  }
+  int32_t lowestAllowed() const;
+  class Best;
+  void offerAll(const float* logits, uint32_t begin, uint32_t end, Best* best) const;
+  void offerAllowed(const float* logits, uint32_t begin, uint32_t end, Best* best) const;
   /// The k best, in no order, at the front of candidates_; fewer where the others are minus infinity.
   uint32_t best(const float* logits, uint32_t k);
   /// Chooses among candidates_, the k best.
@@ -76,6 +129,14 @@ class Sampler {
 
   SamplerOptions options_;
   Candidate* candidates_ = nullptr;
+  Adjustment* adjustments_ = nullptr;  ///< by id, each token once
+  Adjustment* biases_ = nullptr;       ///< likewise
+  uint32_t* held_back_ = nullptr;      ///< a mask of tokens, 1: held back
+  const uint32_t* mask_ = nullptr;
+  bool holds_ = false;
+  bool prepared_ = false;
+  uint32_t n_adjustments_ = 0;
+  uint32_t n_biases_ = 0;
   uint32_t n_vocab_ = 0;
   SamplerState state_;
 };

@@ -98,17 +98,23 @@ class Session::Feed final : public TokenSink {
   Session* session_;
 };
 
-// A text of any length, some ids at a time. What may fail for lack of memory does so before the first of them.
 Status Session::appendEncoded(const TextParts& text, const EncodeOptions& options,
                               Workspace* workspace) {
+  Feed feed(this);
+  return feedEncoded(text, options, workspace, &feed);
+}
+
+// A text of any length, whole chunks of ids at a time. What may fail for lack of memory does so before the first of
+// them.
+Status Session::feedEncoded(const TextParts& text, const EncodeOptions& options,
+                            Workspace* workspace, TokenSink* sink) {
   const Tokenizer& tokenizer = *context_.tokenizer;
   const uint32_t chunk = context_.plan->chunk_tokens;
   const size_t capacity = kIdsAtOnce / chunk * chunk;
   const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
-  Feed feed(this);
   size_t bytes = 0;
   if (tokenizer.idsAtMost(text.bytes()) >= capacity) {
-    ORIEL_TRY(tokenizer.encodeBytes(text, options, workspace, context_.log, &feed, &bytes));
+    ORIEL_TRY(tokenizer.encodeBytes(text, options, workspace, context_.log, sink, &bytes));
   }
   const bool borrows = bytes > workspace->available();
   const BorrowedBytes memory(workspace, borrows ? bytes : 0);
@@ -120,7 +126,7 @@ Status Session::appendEncoded(const TextParts& text, const EncodeOptions& option
   }
   Workspace own(memory.data(), bytes, context_.allocator);
   return tokenizer.encodeParts(text, options, borrows ? &own : workspace, context_.log,
-                               ids.as<int32_t>(), capacity, &feed);
+                               ids.as<int32_t>(), capacity, sink);
 }
 
 // The head runs over as many rows at once as the plan has room for.

@@ -17,7 +17,7 @@
 
 namespace oriel {
 
-constexpr uint32_t kSnapshotVersion = 4;
+constexpr uint32_t kSnapshotVersion = 5;
 
 /// Where a conversation stands between two messages: bits of SessionState::chat.
 constexpr uint32_t kTurnOpen = 1;
@@ -64,6 +64,11 @@ struct LiveSlots {
   uint32_t state = 0;   ///< slot of the state after the last token
   uint32_t logits = 0;  ///< row of the last token's logits
 };
+
+/// Pieces of the cache that steps have written which got to `stored` tokens from an empty session. Fills in as many as
+/// there is room for; *count says how many there are.
+void writtenPieces(const Plan& plan, const ModelDesc& model, uint64_t stored, BufferRef* pieces,
+                   size_t capacity, size_t* count);
 
 /// Bytes of a snapshot of this state.
 uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const SessionState& state,

@@ -393,6 +393,11 @@ Status readModelDesc(const GgufFile& file, const oriel_allocator& allocator, con
   found.rope_pairing = architecture->rope_pairing;
   ORIEL_TRY(refuseVariants(file, *architecture, log));
   ORIEL_TRY(readCounts(file, *architecture, log, &found));
+  uint64_t pooling = 0;
+  if (file.getUint(KeyName(*architecture, "pooling_type").text, &pooling)) {
+    constexpr auto kUnknown = static_cast<uint64_t>(FilePooling::kUnknown);
+    found.pooling = static_cast<FilePooling>(std::min(pooling, kUnknown));
+  }
   double rms_eps = 0;
   ORIEL_TRY(readReal(file, *architecture, "attention.layer_norm_rms_epsilon", Need::kRequired, log,
                      &rms_eps));

@@ -11,6 +11,9 @@
 
 namespace oriel {
 
+/// Whose vectors a file says become that of a text: the numbers of its "pooling_type".
+enum class FilePooling : uint8_t { kNone, kMean, kFirst, kLast, kRank, kUnknown };
+
 /// Which values of a head a rotation pairs up.
 enum class RopePairing : uint32_t {
   kInterleaved,  ///< (2i, 2i + 1): llama as converted for GGUF
@@ -85,6 +88,7 @@ struct ModelDesc {
   float logit_scale = 1.0f;  ///< logits are multiplied by it
   float logit_cap = 0;       ///< and then soft-capped, as in SoftCapPush; 0: not
   bool tied_output = false;  ///< the output matrix is the embedding
+  FilePooling pooling = FilePooling::kNone;
 
   const LayerKind& kind(uint32_t layer) const { return kinds[layers[layer].kind]; }
   bool ownsMemory(uint32_t layer) const { return layers[layer].memory_of == layer; }

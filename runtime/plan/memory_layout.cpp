@@ -33,9 +33,6 @@ void layoutOutputs(const ModelDesc& model, uint32_t chunk, uint64_t body,
   layout->output_rows = rows;
   layout->logits = layout->logits.resized(rows * row_bytes);
   layout->head_staged = {ArenaKind::kActivations, 0, begin(rows), stagedBytes(rows)};
-  if (rows > 1) {
-    layout->head_normed = layout->normed;
-  }
 }
 
 // Where vectors of latent attention lie, from `begin` on; gives back where they end.
@@ -189,9 +186,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   PieceCounter kept(ArenaKind::kActivations, 0);
   layout.device_step = kept.take(stepBytes(model, chunk, chunk));
   layout.residual = kept.take(vector * layout.embd_stride);
-  layout.normed = kept.take(vector * layout.embd_stride);
+  layout.normed = layout.head_normed = kept.take(vector * layout.embd_stride);
   layout.layer_inputs = kept.take(vector * layout.layer_inputs_stride);
-  layout.head_normed = kept.take(4ull * layout.embd_stride);
   layout.top_keys = kept.take(4ull * topBlocks(model.n_vocab));
   layout.logits = kept.take(4ull * model.n_vocab);
 

@@ -99,7 +99,7 @@ struct ActivationLayout {
   BufferRef device_step;
   BufferRef residual;     ///< [chunk][n_embd]
   BufferRef normed;       ///< [chunk][n_embd]
-  BufferRef head_normed;  ///< [output_rows][n_embd]
+  BufferRef head_normed;  ///< [chunk][n_embd]: where normed is
   BufferRef head_staged;  ///< another form of those rows, as kMatmulStaged; of no bytes: none
   BufferRef logits;    ///< [output_rows][n_vocab]: rows but the first lie where a body's vectors do
   BufferRef top_keys;  ///< [topBlocks(n_vocab)]

@@ -61,6 +61,9 @@ class TokenEncoder {
       emit(t_.bos_id_);
     }
     ORIEL_TRY(encodeParts(text, total));
+    if (options_.eos && t_.add_eos_) {
+      emit(t_.eos_id_);
+    }
     if (sink_ != nullptr && !measures_ && taken_.ok()) {
       taken_ = sink_->take(ids_, n_ids_, true);
     }

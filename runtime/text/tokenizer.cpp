@@ -84,6 +84,7 @@ PreTokenizer Tokenizer::preTokenizer() const { return pre_; }
 int32_t Tokenizer::bosId() const { return bos_id_; }
 int32_t Tokenizer::eosId() const { return eos_id_; }
 bool Tokenizer::addBos() const { return add_bos_; }
+bool Tokenizer::addEos() const { return add_eos_; }
 bool Tokenizer::addsSpacePrefix() const { return add_space_prefix_; }
 bool Tokenizer::isStop(int32_t id) const { return valid(id) && (flags_[id] & kStop) != 0; }
 bool Tokenizer::isControl(int32_t id) const { return valid(id) && type(id) == kControl; }

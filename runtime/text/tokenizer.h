@@ -58,9 +58,9 @@ struct EncodeOptions {
   /// Control tokens written in the text become their ids. (User-defined tokens always do: the model
   /// knows them as ordinary text.)
   bool special = false;
-  /// Put BOS first if the model asks for one. (EOS is never added: what is encoded here is to be
-  /// continued.)
-  bool bos = false;
+  bool bos = false;  ///< put BOS first if the model asks for one
+  /// Put EOS last if the model asks for one. Not where the text is to be continued.
+  bool eos = false;
   bool continues = false;  ///< text goes before this one: SPM puts no space in front
   /// Ranges of the text, in order, in which no control token may be recognised (what a user typed).
   /// Merges do not stop at their borders.
@@ -141,7 +141,7 @@ class Tokenizer {
   Status encodeBytes(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                      const Log& log, TokenSink* sink, size_t* bytes) const;
 
-  /// Ids that encode() gives at most: one a byte, BOS, and for SPM a space before the first word and
+  /// Ids that encode() gives at most, but for EOS: one a byte, BOS, and for SPM a space before the first word and
   /// after every special token.
   size_t idsAtMost(size_t bytes) const {
     const bool one_byte_specials = (special_lengths_[0] & 2) != 0;
@@ -168,6 +168,8 @@ class Tokenizer {
   int32_t bosId() const;  ///< -1: none
   int32_t eosId() const;  ///< -1: none
   bool addBos() const;
+  /// The file asks for EOS behind a text that is complete, as one that becomes a vector is.
+  bool addEos() const;
   /// SPM: encode() puts a space before the first word, so a decoded text begins with one to drop.
   bool addsSpacePrefix() const;
   /// True for tokens that end a text or a turn: EOS, EOT, EOM, and the end-of-turn tokens chat
@@ -231,6 +233,7 @@ class Tokenizer {
   TokenizerKind kind_ = TokenizerKind::kBpe;
   PreTokenizer pre_ = PreTokenizer::kNone;
   bool add_bos_ = false;
+  bool add_eos_ = false;
   bool add_space_prefix_ = false;
   bool whole_words_ = false;  ///< BPE: a word that is a token is not merged but taken
   /// Not kBpe: no piece has a space after something else, so words can be merged one by one.
@@ -259,6 +262,9 @@ class Tokenizer {
 /// until it is complete; bytes that cannot become one are replaced by U+FFFD.
 class StreamDecoder {
  public:
+  /// Of what can be shown at once: a broken byte becomes the three of U+FFFD.
+  static constexpr size_t kMostBytes = 3 * (kMaxTokenBytes + 4);
+
   void reset(bool drop_first_space);
   /// Overwrites what it has shown.
   void forget();
@@ -275,7 +281,7 @@ class StreamDecoder {
   size_t n_pending_ = 0;
   bool drop_space_ = false;
   size_t n_text_ = 0;
-  char text_[3 * (kMaxTokenBytes + 4)] = {};  ///< a broken byte becomes the three of U+FFFD
+  char text_[kMostBytes] = {};
 };
 
 }  // namespace oriel

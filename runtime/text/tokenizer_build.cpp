@@ -449,6 +449,8 @@ class TokenizerBuilder {
     target_.add_bos_ = spm || source_.rules.add_bos;
     file_.getBool("tokenizer.ggml.add_bos_token", &target_.add_bos_);
     target_.add_bos_ = target_.add_bos_ && target_.bos_id_ >= 0;
+    file_.getBool("tokenizer.ggml.add_eos_token", &target_.add_eos_);
+    target_.add_eos_ = target_.add_eos_ && target_.eos_id_ >= 0;
     target_.add_space_prefix_ = spm;
     if (spm) {
       file_.getBool("tokenizer.ggml.add_space_prefix", &target_.add_space_prefix_);

@@ -54,6 +54,9 @@ class Float64Model {
   /// How near the router's choices have been, so far (support/float64_experts.h).
   double leastMargin() const { return experts_.leastMargin(); }
 
+  /// What the last norm gave for the latest token.
+  const std::vector<double>& lastNorm() const { return last_norm_; }
+
   size_t nVocab() { return weights_["token_embd.weight"].size() / n_embd_; }
 
   /// Logits after one more token, seeing the first `sinks` and the last `window` tokens. The window may differ from
@@ -103,8 +106,9 @@ class Float64Model {
     const std::string last_norm =
         is("lfm2") || is("lfm2moe") ? "token_embd_norm.weight" : "output_norm.weight";
     const bool untied = weights_.has("output.weight");
+    last_norm_ = norm(x, last_norm);
     std::vector<double> logits =
-        product(untied ? "output.weight" : "token_embd.weight", norm(x, last_norm));
+        product(untied ? "output.weight" : "token_embd.weight", last_norm_);
     scale(&logits, logit_factor_);
     for (double& logit : logits) {
       logit = capped(logit, logit_cap_);
@@ -487,6 +491,7 @@ class Float64Model {
   size_t n_tokens_ = 0;
   std::vector<std::vector<Vector>> keys_, values_;
   std::vector<std::deque<Vector>> columns_;  ///< of short convolutions, oldest first
+  std::vector<double> last_norm_;
   std::unique_ptr<Float64States> states_;
 };
 

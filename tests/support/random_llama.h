@@ -88,6 +88,8 @@ struct RandomLlama {
   uint32_t seed = 1;
   uint32_t eos = 2;
   std::string chat_template;
+  int pooling_type = -1;                         ///< -1: the file does not say
+  bool ends_texts = false;                       ///< the file asks for EOS behind a text
   std::vector<std::string> control_tokens = {};  ///< behind the byte tokens
   /// Ids that get another text, as ordinary tokens.
   std::vector<std::pair<uint32_t, std::string>> renamed = {};
@@ -537,6 +539,12 @@ struct RandomLlama {
     out->addFloat32s("tokenizer.ggml.scores", std::vector<float>(tokens.size(), 0.0f));
     out->addUint32("tokenizer.ggml.bos_token_id", 1);
     out->addUint32("tokenizer.ggml.eos_token_id", eos);
+    if (ends_texts) {
+      out->addBool("tokenizer.ggml.add_eos_token", true);
+    }
+    if (pooling_type >= 0) {
+      out->addUint32(architecture + ".pooling_type", static_cast<uint32_t>(pooling_type));
+    }
   }
 };
 
