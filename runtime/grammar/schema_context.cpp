@@ -365,11 +365,15 @@ void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t dept
   if (!check(*schema)) {
     return;
   }
+  if (depth > kMostReferences) {
+    refuse(*schema, "$ref", "is one of too many that lead to each other: leave some out");
+    return;
+  }
   for (const SchemaElement& element : all->elements) {
     if (element.schema != schema || element.isNegated()) {
       continue;
     }
-    if (element.open || element.flags != 0 || depth > kMostReferences) {
+    if (element.open || element.flags != 0) {
       wrong(*schema, "$ref", "leads back here without a property or item between: correct it");
     }
     return;
