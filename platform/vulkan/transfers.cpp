@@ -102,10 +102,32 @@ Status Transfers::logits(uint32_t output, const float** values) {
   return kOk;
 }
 
-Status Transfers::forget() {
+Status Transfers::forget() { return finishForgetting(finishWrites(), commands_[kClearCommands]); }
+
+Status Transfers::forget(const BufferRef* pieces, size_t count) {
+  const VkCommandBuffer commands = commands_[0];
   Status status = finishWrites();
   if (status.ok()) {
-    status = queue_->settle(queue_->submitAndWait(commands_[kClearCommands]));
+    status = queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT));
+  }
+  if (status.ok()) {
+    for (size_t i = 0; i < count; ++i) {
+      // Fills are of whole words; what else is in them was not written either.
+      const uint64_t begin = pieces[i].offset_bytes / 4 * 4;
+      const uint64_t end = alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4});
+      device_->api.vkCmdFillBuffer(commands, arenas_->buffer(pieces[i].arena), begin, end - begin,
+                                   0);
+    }
+    recordFill(device_->api, commands, arenas_->buffer(ArenaKind::kActivations));
+    status = queue_->settle(endCommands(*device_, commands, log_));
+  }
+  return finishForgetting(status, commands);
+}
+
+// Sends the commands unless something failed before, and overwrites what the host sees even then.
+Status Transfers::finishForgetting(Status status, VkCommandBuffer commands) {
+  if (status.ok()) {
+    status = queue_->settle(queue_->submitAndWait(commands));
   }
   BufferRef all;
   all.arena = ArenaKind::kIo;

@@ -25,8 +25,11 @@ class Transfers {
   /// Zeros in the cache, in the activations (whose padding is read by products and must be zero, never NaN), and
   /// in all that the host sees; in the latter even if the device has failed.
   Status forget();
+  /// The same where nothing of the cache but these pieces was written.
+  Status forget(const BufferRef* pieces, size_t count);
 
  private:
+  Status finishForgetting(Status status, VkCommandBuffer commands);
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const;
   Status recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                     const BufferRef& source, uint64_t offset_bytes, uint64_t bytes) const;

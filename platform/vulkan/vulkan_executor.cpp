@@ -62,6 +62,10 @@ class VulkanExecutor final : public Executor {
     (void)dropAhead();  // a failure is the queue's, which what follows gives back
     return transfers_.forget();
   }
+  Status forget(const BufferRef* pieces, size_t count) override {
+    (void)dropAhead();
+    return transfers_.forget(pieces, count);
+  }
   uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
   const char* deviceName() const override { return device_.caps.name; }
   const char* driverName() const override { return device_.caps.driver; }

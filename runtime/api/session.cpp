@@ -1,9 +1,9 @@
 #include "exec/session.h"
 #include "exec/snapshot.h"
 
-#include <cmath>
 #include <new>
 
+#include "api/generate_options.h"
 #include "api/session_call.h"
 #include "base/limits.h"
 #include "base/wipe.h"
@@ -12,50 +12,7 @@ using namespace oriel;
 
 namespace {
 
-constexpr float kDefaultTemperature = 0.7f;
-constexpr uint32_t kDefaultTopK = 40;
-constexpr float kDefaultTopP = 0.95f;
-constexpr float kDefaultMinP = 0.05f;
-
-struct GenerateRequest {
-  SamplerOptions sampling;
-  uint32_t max_tokens = 0;
-  bool ignore_stop = false;
-};
-
-bool inRange(float value, float least, float most) {
-  return std::isfinite(value) && value >= least && value <= most;
-}
-
-Status readGenerateOptions(const oriel_generate_options* given, const Log& log,
-                           GenerateRequest* request) {
-  oriel_generate_options options;
-  if (!readOptions(given, &options)) {
-    return log.fail(ORIEL_ERROR_ARGUMENT,
-                    "generate options without struct_size, or of a newer version: set it, or "
-                    "update Oriel");
-  }
-  if (!inRange(options.temperature, 0, 100) || !inRange(options.top_p, 0, 1) ||
-      !inRange(options.min_p, -1, 1) || !inRange(options.repeat_penalty, 0, 100)) {
-    return log.fail(
-        ORIEL_ERROR_ARGUMENT,
-        "a sampling option is out of range: temperature and repeat penalty go from 0 to "
-        "100, top-p from 0 to 1, min-p up to 1");
-  }
-  SamplerOptions& sampling = request->sampling;
-  sampling.greedy = options.greedy != 0;
-  sampling.temperature = options.temperature != 0 ? options.temperature : kDefaultTemperature;
-  sampling.top_k = options.top_k != 0 ? options.top_k : kDefaultTopK;
-  sampling.top_p = options.top_p != 0 ? options.top_p : kDefaultTopP;
-  sampling.min_p = options.min_p != 0 ? options.min_p : kDefaultMinP;
-  sampling.repeat_penalty = options.repeat_penalty != 0 ? options.repeat_penalty : 1.0f;
-  sampling.seed = options.seed != 0 ? options.seed : entropy();
-  request->max_tokens = options.max_tokens;
-  request->ignore_stop = options.ignore_stop != 0;
-  return kOk;
-}
-
-// Runs generate(request, &result) between reading the options and writing the result.
+// Runs generate(settings, &result) between reading the options and writing the result.
 template <typename Generate>
 oriel_status generateWith(oriel_session* handle, const oriel_generate_options* options,
                           oriel_generation* out, const Generate& generate) {
@@ -63,10 +20,10 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
     return ORIEL_ERROR_ARGUMENT;
   }
   return callAlone(handle, [&]() -> Status {
-    GenerateRequest request;
-    ORIEL_TRY(readGenerateOptions(options, handle->model->log, &request));
+    GenerateSettings settings;
+    ORIEL_TRY(readGenerateOptions(*handle->model, options, &settings));
     oriel_generation result = {};
-    const Status status = generate(request, &result);
+    const Status status = generate(settings, &result);
     if (status.code() == ORIEL_ERROR_CANCELLED) {
       result.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
     }
@@ -348,11 +305,10 @@ oriel_status oriel_session_evaluate(oriel_session* handle, const int32_t* ids, s
 
 oriel_status oriel_session_generate(oriel_session* handle, const oriel_generate_options* options,
                                     oriel_token_fn on_token, void* user, oriel_generation* out) {
-  return generateWith(
-      handle, options, out, [&](const GenerateRequest& request, oriel_generation* result) {
-        return handle->session->generate(request.sampling, request.max_tokens, request.ignore_stop,
-                                         on_token, user, result);
-      });
+  return generateWith(handle, options, out,
+                      [&](const GenerateSettings& settings, oriel_generation* result) {
+                        return handle->session->generate(settings, on_token, user, result);
+                      });
 }
 
 oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char* text,
@@ -365,11 +321,10 @@ oriel_status oriel_chat_add(oriel_session* handle, const char* role, const char*
 
 oriel_status oriel_chat_reply(oriel_session* handle, const oriel_generate_options* options,
                               oriel_token_fn on_token, void* user, oriel_generation* out) {
-  return generateWith(
-      handle, options, out, [&](const GenerateRequest& request, oriel_generation* result) {
-        return handle->session->chatReply(request.sampling, request.max_tokens, request.ignore_stop,
-                                          on_token, user, result);
-      });
+  return generateWith(handle, options, out,
+                      [&](const GenerateSettings& settings, oriel_generation* result) {
+                        return handle->session->chatReply(settings, on_token, user, result);
+                      });
 }
 
 oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* out) {

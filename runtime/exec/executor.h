@@ -132,6 +132,8 @@ class Executor {
   /// Overwrites with zeros all that a conversation left: the cache, activations with logits, step blocks, the
   /// upload ring. Of a device that was lost only what the host can reach. What runAhead() began is dropped.
   virtual Status forget() = 0;
+  /// The same where nothing of the cache but these pieces was written.
+  virtual Status forget(const BufferRef* /*pieces*/, size_t /*count*/) { return forget(); }
 
   /// Really allocated bytes of an arena; equals the plan's number.
   virtual uint64_t allocatedBytes(ArenaKind kind) const = 0;

@@ -81,6 +81,17 @@ Status HostExecutor::forget() {
   return kOk;
 }
 
+Status HostExecutor::forget(const BufferRef* pieces, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    wipe(at(pieces[i]), pieces[i].size_bytes);
+  }
+  for (const ArenaKind kind : {ArenaKind::kActivations, ArenaKind::kIo}) {
+    const uint32_t k = static_cast<uint32_t>(kind);
+    wipe(segment(k, 0), segmentBytes(k, 0));
+  }
+  return kOk;
+}
+
 uint64_t HostExecutor::segmentBytes(uint32_t kind, uint32_t s) const {
   switch (static_cast<ArenaKind>(kind)) {
     case ArenaKind::kWeights:

@@ -29,6 +29,7 @@ class HostExecutor : public Executor {
   }
   Status logits(uint32_t output, const float** values) override;
   Status forget() override;
+  Status forget(const BufferRef* pieces, size_t count) override;
   uint64_t allocatedBytes(ArenaKind kind) const override {
     return allocated_[static_cast<uint32_t>(kind)];
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/arena.h"
-#include "oriel/oriel.h"
+#include "base/status.h"
 #include "shaders/shared/layout.h"
 
 namespace oriel {

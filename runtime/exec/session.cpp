@@ -70,13 +70,14 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 }
 
 Status Session::reset() {
-  ORIEL_TRY(forget());
+  ORIEL_TRY(context_.executor->forget());
+  forgetOnHost();
   cancelled_.store(0, std::memory_order_relaxed);
   return kOk;
 }
 
-Status Session::forget() {
-  ORIEL_TRY(context_.executor->forget());
+void Session::forgetOnHost() {
+  blank_ = true;
   ahead_ = has_top_ = false;
   position_ = 0;
   last_token_ = -1;
@@ -92,9 +93,9 @@ Status Session::forget() {
   ids_.forget();
   rows_.forget();
   sampler_.forget();
-  decoder_.forget();
+  reply_text_.forget();
+  logprobs_.forget();
   wipe(workspace_block_, kSessionWorkspaceBytes);
-  return kOk;
 }
 
 Status Session::checkIds(const int32_t* ids, size_t count) const {
@@ -137,6 +138,7 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
 
 void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
   stored_ = std::max(stored_, position_ + count);
+  blank_ = false;
   if (states_ != nullptr) {
     states_->slots.writing();
   }
@@ -207,10 +209,12 @@ Status Session::fillRows(const int32_t* ids, uint32_t count) {
 
 // The token after the next must be the best one. It may turn out to be a stop token, which is never fed, but has
 // taken the slot of the oldest token: with slack in the ring, one that only going back could have led to. Where the
-// host has to read what the token needs, it must know the token.
+// host has to read what the token needs, it must know the token. Logits of a step that goes ahead are gone before they
+// could be read.
 bool Session::mayRunAhead() const {
   const Plan& plan = *context_.plan;
-  return sampler_.takesTheBest() && plan.cache.ring > plan.cache.window && !plan.on_file.any();
+  return sampler_.takesTheBest() && !reads_logits_ && plan.cache.ring > plan.cache.window &&
+         !plan.on_file.any();
 }
 
 // The step of a token that was chosen; the executor may have begun it. `more`: another token will be wanted.
@@ -271,19 +275,6 @@ void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
   }
 }
 
-// From the best tokens alone where they are enough.
-Status Session::choose(int32_t* id) {
-  const TopTokens* const top = context_.executor->top();
-  if (has_top_ && sampler_.suffices(*top)) {
-    *id = sampler_.sample(*top);
-    return kOk;
-  }
-  const float* logits = nullptr;
-  ORIEL_TRY(context_.executor->logits(logits_row_, &logits));
-  *id = sampler_.sample(logits);
-  return kOk;
-}
-
 SessionState Session::state() const {
   SessionState state;
   state.position = position_;
@@ -323,6 +314,7 @@ Status Session::save(void* out) const {
 
 Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   SessionState state;
+  blank_ = false;
   ORIEL_TRY(readSnapshot(*context_.plan, *context_.model, snapshotKey(), data, bytes, log,
                          context_.executor, &state, &turns_, &ids_));
   position_ = state.position;
@@ -393,70 +385,6 @@ Status Session::logits(const float** values) const {
     return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
   }
   return context_.executor->logits(logits_row_, values);
-}
-
-Status Session::generate(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
-                         oriel_token_fn on_token, void* user, oriel_generation* result,
-                         int32_t stop_id) {
-  if (!has_logits_) {
-    return context_.log.fail(ORIEL_ERROR_STATE,
-                             "there is nothing to continue: append a prompt first");
-  }
-  const double begin_ms = nowMs();
-  double first_ms = 0;
-  result->prompt_tokens = prompt_tokens_;
-  result->stop_reason = ORIEL_STOP_LENGTH;
-  sampler_.start(sampling);
-  decoder_.reset(false);
-
-  const auto emit = [&](int32_t id, const char* text, size_t bytes) {
-    const oriel_token_event event = {id, text, bytes, 0, 0, nullptr};
-    return on_token != nullptr && on_token(&event, user) != 0;
-  };
-  Status status = kOk;
-  int32_t id = -1;
-  while (max_tokens == 0 || result->tokens < max_tokens) {
-    status = checkCancelled();
-    if (!status.ok()) {
-      result->stop_reason = ORIEL_STOP_CANCELLED;
-      break;
-    }
-    ORIEL_TRY(choose(&id));
-    if (!ignore_stop && (id == stop_id || context_.tokenizer->isStop(id))) {
-      result->stop_reason = ORIEL_STOP_TOKEN;
-      break;
-    }
-    ORIEL_TRY(readAhead(&id, 1));  // a token is not handed out that cannot be gone on from
-    if (result->tokens++ == 0) {
-      first_ms = nowMs();
-      result->time_to_first_token_ms = prompt_ms_ + first_ms - begin_ms;
-    }
-    const char* text = nullptr;
-    size_t bytes = 0;
-    decoder_.push(context_.tokenizer->piece(id, false), &text, &bytes);
-    const bool stop = emit(id, text, bytes);
-    const bool more = !stop && (max_tokens == 0 || result->tokens < max_tokens);
-    ORIEL_TRY(decode(id, more));
-    if (stop) {
-      result->stop_reason = ORIEL_STOP_CALLBACK;
-      break;
-    }
-  }
-  ORIEL_TRY(dropAhead());
-  const char* text = nullptr;
-  size_t bytes = 0;
-  decoder_.finish(&text, &bytes);
-  if (bytes != 0 &&
-      result->stop_reason != ORIEL_STOP_CALLBACK) {  // who said stop is not called again
-    emit(id, text, bytes);
-  }
-  if (result->tokens > 1) {
-    // A step follows every token, the last one as well.
-    result->decode_tokens_per_s = result->tokens / ((nowMs() - first_ms) / 1000.0);
-  }
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
-  return status;
 }
 
 }  // namespace oriel

@@ -5,6 +5,9 @@
 
 #include "base/workspace.h"
 #include "exec/executor.h"
+#include "exec/generate_settings.h"
+#include "exec/logprobs.h"
+#include "exec/reply_text.h"
 #include "exec/row_cache.h"
 #include "exec/sampler.h"
 #include "exec/snapshot.h"
@@ -98,17 +101,16 @@ class Session {
   Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user);
   Status logits(const float** values) const;
   /// `stop_id` ends it besides the model's own stop tokens; -1: none.
-  Status generate(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
-                  oriel_token_fn on_token, void* user, oriel_generation* result,
-                  int32_t stop_id = -1);
+  Status generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
+                  oriel_generation* result, int32_t stop_id = -1);
 
   /// The vector of a text, n_embd `values`; `*n_tokens`: how many the text has. The session must be empty, and is again
   /// whatever comes of it.
   Status embed(const char* text, size_t bytes, Pooling pooling, float* values, uint32_t* n_tokens);
 
   Status chatAdd(const char* role, const char* text, size_t bytes);
-  Status chatReply(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
-                   oriel_token_fn on_token, void* user, oriel_generation* result);
+  Status chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
+                   oriel_generation* result);
 
   uint64_t position() const { return position_; }
   uint32_t windowUsed() const {
@@ -170,7 +172,21 @@ class Session {
   Status dropAhead();
   Status submit(StepRun what, bool may_stop);
   void commit(const int32_t* ids, uint32_t count, bool kept = true);
-  Status choose(int32_t* id);
+  void startReply(const GenerateSettings& settings, int32_t stop_id);
+  Status choose(const GenerateSettings& settings, int32_t* id);
+  /// A reply in the making.
+  struct ReplyCall {
+    const GenerateSettings& settings;
+    oriel_token_fn on_token;
+    void* user;
+    oriel_generation* result;
+    int32_t stop_id;
+    double begin_ms;
+    double first_ms;  ///< when its first token was chosen
+  };
+  static bool show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
+                   const Logprobs* logprobs);
+  Status generateToken(ReplyCall* call, int32_t* id, bool* ended);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
@@ -187,7 +203,8 @@ class Session {
                       uint32_t* n_tokens);
   Status embedIds(const int32_t* ids, size_t count, bool last, Pooling pooling, float* sums);
   Status addNorms(uint32_t rows, float* sums);
-  Status forget();
+  Status forgetText(bool was_blank);
+  void forgetOnHost();
   Status appendRendered(const TextParts& text, const TextRange* literals, size_t n_literals,
                         Workspace* workspace);
   Status countTokens(const char* text, size_t bytes, Workspace* workspace, size_t* count) const;
@@ -209,7 +226,8 @@ class Session {
   TokenIds ids_;
   RowCache rows_;
   Sampler sampler_;
-  StreamDecoder decoder_;
+  ReplyText reply_text_;
+  Logprobs logprobs_;
   void* workspace_block_ = nullptr;
   std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
   uint64_t position_ = 0;               ///< tokens committed
@@ -218,9 +236,11 @@ class Session {
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.
   uint64_t stored_ = 0;
+  bool blank_ = false;  ///< nothing was written since all was overwritten with zeros
   bool has_logits_ = false;
-  uint32_t logits_row_ = 0;  ///< of the latest head: they are those of the last token
-  bool has_top_ = false;     ///< and the executor's top() is of the same token
+  uint32_t logits_row_ = 0;    ///< of the latest head: they are those of the last token
+  bool has_top_ = false;       ///< and the executor's top() is of the same token
+  bool reads_logits_ = false;  ///< of every token of this reply
   bool ahead_ = false;       ///< the executor has begun with the token that it found to be the best
   bool reply_open_ = false;  ///< the assistant's turn still wants its end
   uint64_t reply_begin_ = 0;  ///< tokens of the latest reply, its opening included

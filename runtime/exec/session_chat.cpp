@@ -130,8 +130,8 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   return kOk;
 }
 
-Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, bool ignore_stop,
-                          oriel_token_fn on_token, void* user, oriel_generation* result) {
+Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
+                          oriel_generation* result) {
   const ChatTemplate& chat = context_.chat;
   if (chat.format == nullptr || position_ == 0 || reply_open_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
@@ -163,8 +163,7 @@ Status Session::chatReply(const SamplerOptions& sampling, uint32_t max_tokens, b
   turn_open_ = false;
   reply_open_ = true;
   reply_begin_ = begin;
-  const Status status =
-      generate(sampling, max_tokens, ignore_stop, on_token, user, result, stop_id);
+  const Status status = generate(settings, on_token, user, result, stop_id);
   reply_end_ = position_;
   return status;
 }

@@ -35,6 +35,7 @@ Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* va
     return context_.log.fail(ORIEL_ERROR_TEXT,
                              "the text is not valid UTF-8 at byte %zu: convert it first", bad);
   }
+  const bool was_blank = blank_;
   EncodeOptions options;
   options.bos = options.eos = true;
   Status status = countToEmbed(text, bytes, options, n_tokens);
@@ -46,7 +47,7 @@ Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* va
     EmbedFeed feed(this, pooling, values);
     status = feedEncoded(parts, options, &workspace, &feed);
   }
-  const Status forgotten = forget();
+  const Status forgotten = forgetText(was_blank);
   return status.ok() ? forgotten : status;
 }
 
@@ -125,6 +126,21 @@ Status Session::addNorms(uint32_t rows, float* sums) {
     }
     row += n;
   }
+  return kOk;
+}
+
+// As a reset, but for a cancel that came too late, which is the next call's. Of the cache only what the text was written
+// to, unless others were before it: texts are short, and caches may be long.
+Status Session::forgetText(bool was_blank) {
+  BufferRef* const pieces = static_cast<BufferRef*>(workspace_block_);
+  constexpr size_t kMost = kSessionWorkspaceBytes / sizeof(BufferRef);
+  size_t count = kMost + 1;
+  if (was_blank) {
+    writtenPieces(*context_.plan, *context_.model, stored_, pieces, kMost, &count);
+  }
+  Executor* const executor = context_.executor;
+  ORIEL_TRY(count <= kMost ? executor->forget(pieces, count) : executor->forget());
+  forgetOnHost();
   return kOk;
 }
 

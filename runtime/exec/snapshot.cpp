@@ -184,6 +184,27 @@ uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns) 
   return hash;
 }
 
+void writtenPieces(const Plan& plan, const ModelDesc& model, uint64_t stored, BufferRef* pieces,
+                   size_t capacity, size_t* count) {
+  *count = 0;
+  const auto add = [&](const BufferRef& piece) {
+    if (piece.size_bytes != 0 && (*count)++ < capacity) {
+      pieces[*count - 1] = piece;
+    }
+  };
+  (void)forEachUsedRun(plan, model, stored, 0, [&](const SlotRun& run) -> Status {
+    add({run.side.arena, run.side.segment, run.side.offset_bytes + run.offset_bytes, run.bytes()});
+    return kOk;
+  });
+  // Versions of states lie anywhere among their slots.
+  forEachPlacedMemory(model, plan.cache, plan.formats,
+                      [&](const Memory& memory, const BufferRef(&sides)[2]) {
+                        if (memory.kind == MemoryKind::kState && stored != 0) {
+                          add(sides[0]);
+                        }
+                      });
+}
+
 uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const SessionState& state,
                        uint32_t n_turns) {
   return sizeof(SnapshotHeader) + n_turns * sizeof(uint64_t) +

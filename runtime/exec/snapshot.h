@@ -65,6 +65,11 @@ struct LiveSlots {
   uint32_t logits = 0;  ///< row of the last token's logits
 };
 
+/// Pieces of the cache that steps have written which got to `stored` tokens from an empty session. Fills in as many as
+/// there is room for; *count says how many there are.
+void writtenPieces(const Plan& plan, const ModelDesc& model, uint64_t stored, BufferRef* pieces,
+                   size_t capacity, size_t* count);
+
 /// Bytes of a snapshot of this state.
 uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const SessionState& state,
                        uint32_t n_turns);

@@ -262,6 +262,9 @@ class Tokenizer {
 /// until it is complete; bytes that cannot become one are replaced by U+FFFD.
 class StreamDecoder {
  public:
+  /// Of what can be shown at once: a broken byte becomes the three of U+FFFD.
+  static constexpr size_t kMostBytes = 3 * (kMaxTokenBytes + 4);
+
   void reset(bool drop_first_space);
   /// Overwrites what it has shown.
   void forget();
@@ -278,7 +281,7 @@ class StreamDecoder {
   size_t n_pending_ = 0;
   bool drop_space_ = false;
   size_t n_text_ = 0;
-  char text_[3 * (kMaxTokenBytes + 4)] = {};  ///< a broken byte becomes the three of U+FFFD
+  char text_[kMostBytes] = {};
 };
 
 }  // namespace oriel

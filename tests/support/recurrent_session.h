@@ -166,11 +166,12 @@ class RecurrentSession {
       }
       return self->ids.size() == self->reply->stop_at ? 1 : 0;
     };
-    SamplerOptions greedy;
-    greedy.greedy = true;
+    GenerateSettings settings;
+    settings.sampling.greedy = true;
+    settings.max_tokens = reply.most;
+    settings.ignore_stop = reply.stop_id < 0;
     oriel_generation result = {};
-    const Status status = session_->generate(greedy, reply.most, reply.stop_id < 0, note, &given,
-                                             &result, reply.stop_id);
+    const Status status = session_->generate(settings, note, &given, &result, reply.stop_id);
     EXPECT_EQ(reply.expected, status.code()) << log.errors();
     // The token whose step failed was given, but is not committed.
     const size_t kept =
@@ -209,11 +210,11 @@ class RecurrentSession {
     return status;
   }
   oriel_status answer(uint32_t most = 10) {
-    SamplerOptions greedy;
-    greedy.greedy = true;
+    GenerateSettings greedy;
+    greedy.sampling.greedy = true;
+    greedy.max_tokens = most;
     oriel_generation result = {};
-    const oriel_status status =
-        session_->chatReply(greedy, most, false, nullptr, nullptr, &result).code();
+    const oriel_status status = session_->chatReply(greedy, nullptr, nullptr, &result).code();
     noteCommitted();
     return status;
   }

@@ -15,7 +15,24 @@ namespace oriel_jni {
 /// A copy of a byte[], with a NUL behind it; null for a null array.
 class Bytes {
  public:
-  Bytes(JNIEnv* env, jbyteArray from) {
+  Bytes(JNIEnv* env, jbyteArray from) { copy(env, from); }
+  /// Of an element of a byte[][], to which no reference stays.
+  Bytes(JNIEnv* env, jobjectArray array, jsize index) {
+    const jobject from = env->GetObjectArrayElement(array, index);
+    copy(env, static_cast<jbyteArray>(from));
+    env->DeleteLocalRef(from);
+  }
+  ~Bytes() { std::free(data_); }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+
+  const char* data() const { return data_; }
+  size_t size() const { return size_; }
+  /// There was no memory for the copy.
+  bool missing() const { return missing_; }
+
+ private:
+  void copy(JNIEnv* env, jbyteArray from) {
     if (from == nullptr) {
       return;
     }
@@ -29,16 +46,7 @@ class Bytes {
     env->GetByteArrayRegion(from, 0, size, reinterpret_cast<jbyte*>(data_));
     data_[size_] = '\0';
   }
-  ~Bytes() { std::free(data_); }
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
 
-  const char* data() const { return data_; }
-  size_t size() const { return size_; }
-  /// There was no memory for the copy.
-  bool missing() const { return missing_; }
-
- private:
   char* data_ = nullptr;
   size_t size_ = 0;
   bool missing_ = false;
@@ -67,11 +75,6 @@ inline void setBytes(JNIEnv* env, jobjectArray array, jsize index, const char* t
 
 inline void setText(JNIEnv* env, jobjectArray array, jsize index, const char* text) {
   setBytes(env, array, index, text, std::strlen(text));
-}
-
-/// The element of a byte[][]; null where it has none.
-inline jbyteArray element(JNIEnv* env, jobjectArray array, jsize index) {
-  return static_cast<jbyteArray>(env->GetObjectArrayElement(array, index));
 }
 
 inline JavaVM* g_vm = nullptr;  // these two set once, by JNI_OnLoad
@@ -113,6 +116,13 @@ inline jint finish(JNIEnv* env, oriel_status status, Log* log, jobjectArray erro
   return status;
 }
 
+/// Bits of a double that Java reads with Double.longBitsToDouble.
+inline jlong bitsOf(double value) {
+  jlong bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
 inline uint32_t u32(jlong value) { return static_cast<uint32_t>(value); }
 
 // The order of OrielOptions.pack().
@@ -130,17 +140,41 @@ enum Option {
   kThreads,
   kNoThinking,
   kDate,
+  kThinking,
+  kStateFormat,
+  kOnFile,
+  kExpertSlots,
+  kCheckpoints,
+  kConstraints,
+  kSplitTurns,
+  kForgetEvicted,
   kOptionCount
 };
 
-/// Options as Java packs them; `texts` (cache folder, chat format, features to do without) may be
-/// null. Only good while this lives.
+// The order of OrielOptions.packTexts().
+enum OptionText {
+  kCacheDir,
+  kTemplate,
+  kDisabledFeatures,
+  kCalibrationFile,
+  kTools,
+  kDocuments,
+  kVariables,
+  kOptionTextCount
+};
+
+/// Options as Java packs them. Only good while this lives, and a session reads the chat's texts for as
+/// long as it is there.
 class Options {
  public:
   Options(JNIEnv* env, jlongArray numbers, jobjectArray texts, Log* log)
-      : cache_dir_(env, texts == nullptr ? nullptr : element(env, texts, 0)),
-        template_(env, texts == nullptr ? nullptr : element(env, texts, 1)),
-        disabled_features_(env, texts == nullptr ? nullptr : element(env, texts, 2)) {
+      : cache_dir_(env, texts, kCacheDir),
+        template_(env, texts, kTemplate),
+        disabled_features_(env, texts, kDisabledFeatures),
+        calibration_file_(env, texts, kCalibrationFile),
+        tools_(env, texts, kTools),
+        documents_(env, texts, kDocuments),
+        variables_(env, texts, kVariables) {
     jlong n[kOptionCount] = {};
     env->GetLongArrayRegion(numbers, 0, kOptionCount, n);
     options.struct_size = sizeof(options);
@@ -159,23 +193,46 @@ class Options {
     options.log = onLog;
     options.log_user = log;
     options.disabled_features = disabled_features_.data();
+    options.calibration_file = calibration_file_.data();
+    options.on_file = static_cast<oriel_on_file>(n[kOnFile]);
+    options.expert_slots = u32(n[kExpertSlots]);
+    options.checkpoints = u32(n[kCheckpoints]);
+    options.state_format = static_cast<oriel_state_format>(n[kStateFormat]);
+    options.constraints = n[kConstraints] != 0;
+    session.struct_size = sizeof(session);
+    session.split_turns = n[kSplitTurns] != 0;
+    session.forget_evicted = n[kForgetEvicted] != 0;
     chat.struct_size = sizeof(chat);
     chat.chat_template = template_.data();
     chat.no_thinking = n[kNoThinking] != 0;
     chat.date = u32(n[kDate]);
+    chat.thinking = n[kThinking] != 0;
+    chat.tools = tools_.data();
+    chat.tools_bytes = tools_.size();
+    chat.documents = documents_.data();
+    chat.documents_bytes = documents_.size();
+    chat.variables = variables_.data();
+    chat.variables_bytes = variables_.size();
   }
 
   bool missing() const {
-    return cache_dir_.missing() || template_.missing() || disabled_features_.missing();
+    return cache_dir_.missing() || template_.missing() || disabled_features_.missing() ||
+           calibration_file_.missing() || tools_.missing() || documents_.missing() ||
+           variables_.missing();
   }
 
   oriel_options options = {};
+  oriel_session_options session = {};
   oriel_chat_options chat = {};
 
  private:
   Bytes cache_dir_;
   Bytes template_;
   Bytes disabled_features_;
+  Bytes calibration_file_;
+  Bytes tools_;
+  Bytes documents_;
+  Bytes variables_;
 };
 
 }  // namespace oriel_jni

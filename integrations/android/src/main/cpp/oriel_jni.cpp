@@ -9,79 +9,45 @@
 #include <cstring>
 #include <new>
 
-#include "jni_support.h"
+#include "jni_reply.h"
 
 namespace oriel_jni {
 namespace {
 
-jmethodID g_on_text = nullptr;  // set once, by JNI_OnLoad
-jmethodID g_on_progress = nullptr;
-
 struct Handle {
-  Log log;
-  oriel_model* model = nullptr;
-  oriel_session* session = nullptr;
+  Handle(JNIEnv* env, jlongArray numbers, jobjectArray texts) : with(env, numbers, texts, &log) {}
   ~Handle() {
     oriel_session_destroy(session);
     oriel_model_free(model);
   }
+  Log log;
+  Options with;
+  jobject reading_again = nullptr;  // Native.Callbacks; may be null
+  oriel_model* model = nullptr;
+  oriel_session* session = nullptr;
 };
 
 void release(JNIEnv* env, Handle* handle) {
   const jobject listener = handle->log.listener;
+  const jobject reading_again = handle->reading_again;
   delete handle;
   env->DeleteGlobalRef(listener);
+  env->DeleteGlobalRef(reading_again);
+}
+
+/// On the thread of the call that reads again, which is one of Java's.
+int onReadingAgain(uint64_t done, uint64_t total, void* user) {
+  Caller to{nullptr, static_cast<Handle*>(user)->reading_again};
+  return g_vm->GetEnv(reinterpret_cast<void**>(&to.env), JNI_VERSION_1_6) == JNI_OK
+             ? onProgress(done, total, &to)
+             : 1;
 }
 
 Handle* handleOf(jlong handle) { return reinterpret_cast<Handle*>(static_cast<intptr_t>(handle)); }
 
-// ---- Callbacks ----------------------------------------------------------------------------------
-
-/// Calls back into Native.Callbacks. After an exception, which waits to be thrown, or an answer to
-/// stop nothing more is called.
-struct Caller {
-  JNIEnv* env;
-  jobject callbacks;
-  bool stopped = false;
-
-  /// Runs `call`; true when the library should stop.
-  template <typename Call>
-  bool stops(Call call) {
-    stopped = stopped || env->ExceptionCheck() == JNI_TRUE || !call() ||
-              env->ExceptionCheck() == JNI_TRUE;
-    return stopped;
-  }
-};
-
-int onText(const oriel_token_event* event, void* user) {
-  Caller& to = *static_cast<Caller*>(user);
-  if (event->text_bytes == 0) {
-    return 0;
-  }
-  return to.stops([&] {
-    const jbyteArray bytes = newBytes(to.env, event->text, event->text_bytes);
-    if (bytes == nullptr) {
-      return false;
-    }
-    const bool go_on = to.env->CallBooleanMethod(to.callbacks, g_on_text, bytes) == JNI_TRUE;
-    to.env->DeleteLocalRef(bytes);  // a reply may be longer than there is room for references
-    return go_on;
-  });
-}
-
-int onProgress(uint64_t done, uint64_t total, void* user) {
-  Caller& to = *static_cast<Caller*>(user);
-  return to.stops([&] {
-    return to.env->CallBooleanMethod(to.callbacks, g_on_progress, static_cast<jlong>(done),
-                                     static_cast<jlong>(total)) == JNI_TRUE;
-  });
-}
-
 // ---- Without a session --------------------------------------------------------------------------
 
 void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
-  jlong loss = 0;
-  std::memcpy(&loss, &plan.loss_nats, sizeof(loss));
   const auto number = [](uint64_t value) { return static_cast<jlong>(value); };
   // The order of OrielPlan's constructor.
   const jlong n[] = {plan.fits,
@@ -100,7 +66,16 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
                      plan.context_train_tokens,
                      plan.k_format,
                      plan.v_format,
-                     loss};
+                     bitsOf(plan.loss_nats),
+                     number(plan.on_file_bytes),
+                     plan.expert_slots,
+                     plan.expert_count,
+                     bitsOf(plan.expert_hit_rate),
+                     number(plan.state_bytes),
+                     plan.state_slots,
+                     plan.checkpoints,
+                     plan.state_format,
+                     number(plan.constraint_bytes)};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 
@@ -108,16 +83,17 @@ jbyteArray version(JNIEnv* env, jclass) {
   return newBytes(env, oriel_version(), std::strlen(oriel_version()));
 }
 
-jint planFile(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobject listener,
-              jlongArray result, jobjectArray error) {
+jint planFile(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray option_texts,
+              jobject listener, jlongArray result, jobjectArray error) {
   Log log;
   log.listener = listener;
   const Bytes file(env, path);
-  const Options with(env, numbers, nullptr, &log);
+  const Options with(env, numbers, option_texts, &log);
   oriel_plan plan = {};
   plan.struct_size = sizeof(plan);
-  const oriel_status status = file.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
-                                             : oriel_plan_file(file.data(), &with.options, &plan);
+  const oriel_status status = file.missing() || with.missing()
+                                  ? ORIEL_ERROR_OUT_OF_MEMORY
+                                  : oriel_plan_file(file.data(), &with.options, &plan);
   if (status == ORIEL_OK) {
     setPlan(env, result, plan);
   }
@@ -192,31 +168,34 @@ jint countPinned(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers,
 // ---- Sessions -----------------------------------------------------------------------------------
 
 jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray option_texts,
-          jobject callbacks, jobject listener, jlongArray result, jobjectArray error) {
+          jobject callbacks, jobject reading_again, jobject listener, jlongArray result,
+          jobjectArray error) {
   Log none;
-  Handle* handle = new (std::nothrow) Handle;
+  Handle* handle = new (std::nothrow) Handle(env, numbers, option_texts);
   if (handle == nullptr) {
     return finish(env, ORIEL_ERROR_OUT_OF_MEMORY, &none, error);
   }
   if (listener != nullptr) {
     handle->log.listener = env->NewGlobalRef(listener);
   }
+  if (reading_again != nullptr) {
+    handle->reading_again = env->NewGlobalRef(reading_again);
+    handle->with.session.progress = onReadingAgain;
+    handle->with.session.progress_user = handle;
+  }
   const Bytes file(env, path);
-  Options with(env, numbers, option_texts, &handle->log);
   Caller caller{env, callbacks};
   if (callbacks != nullptr) {
-    with.options.progress = onProgress;
-    with.options.progress_user = &caller;
+    handle->with.options.progress = onProgress;
+    handle->with.options.progress_user = &caller;
   }
   oriel_status status = ORIEL_ERROR_OUT_OF_MEMORY;
-  if (!file.missing() && !with.missing()) {
-    status = oriel_model_load(file.data(), &with.options, &handle->model);
+  if (!file.missing() && !handle->with.missing()) {
+    status = oriel_model_load(file.data(), &handle->with.options, &handle->model);
   }
   if (status == ORIEL_OK) {
-    oriel_session_options session_options = {};
-    session_options.struct_size = sizeof(session_options);
-    session_options.chat = &with.chat;
-    status = oriel_session_create(handle->model, &session_options, &handle->session);
+    handle->with.session.chat = &handle->with.chat;
+    status = oriel_session_create(handle->model, &handle->with.session, &handle->session);
   }
   if (status != ORIEL_OK || env->ExceptionCheck() == JNI_TRUE) {
     const jint code = finish(env, status, &handle->log, error);
@@ -273,33 +252,27 @@ jint append(JNIEnv* env, jclass, jlong handle, jbyteArray text, jobjectArray err
   return finish(env, status, &on->log, error);
 }
 
-oriel_generate_options replyOptions(JNIEnv* env, jlongArray numbers, jfloatArray floats) {
-  jlong n[4] = {};
-  jfloat f[4] = {};
-  env->GetLongArrayRegion(numbers, 0, 4, n);
-  env->GetFloatArrayRegion(floats, 0, 4, f);
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = u32(n[0]);
-  options.greedy = n[1] != 0;
-  options.seed = static_cast<uint64_t>(n[2]);
-  options.top_k = u32(n[3]);
-  options.temperature = f[0];
-  options.top_p = f[1];
-  options.min_p = f[2];
-  options.repeat_penalty = f[3];
-  return options;
+jint chatAddJson(JNIEnv* env, jclass, jlong handle, jbyteArray json, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  const Bytes what(env, json);
+  const oriel_status status = what.missing()
+                                  ? ORIEL_ERROR_OUT_OF_MEMORY
+                                  : oriel_chat_add_json(on->session, what.data(), what.size());
+  return finish(env, status, &on->log, error);
 }
 
 jint generate(JNIEnv* env, jclass, jlong handle, jboolean chat, jlongArray numbers,
-              jfloatArray floats, jobject callbacks, jdoubleArray reply, jobjectArray error) {
+              jfloatArray floats, jobjectArray texts, jintArray bias_ids, jfloatArray biases,
+              jobject callbacks, jdoubleArray reply, jobjectArray error) {
   Handle* on = handleOf(handle);
-  const oriel_generate_options options = replyOptions(env, numbers, floats);
+  Caller caller{env, callbacks};
+  const ReplyOptions how(env, numbers, floats, texts, bias_ids, biases, &caller);
   oriel_generation result = {};
   result.struct_size = sizeof(result);
-  Caller caller{env, callbacks};
-  const oriel_status status = (chat == JNI_TRUE ? oriel_chat_reply : oriel_session_generate)(
-      on->session, &options, onText, &caller, &result);
+  const auto call = chat == JNI_TRUE ? oriel_chat_reply : oriel_session_generate;
+  const oriel_status status = how.missing()
+                                  ? ORIEL_ERROR_OUT_OF_MEMORY
+                                  : call(on->session, &how.options, onText, &caller, &result);
   if (env->ExceptionCheck() == JNI_FALSE) {
     const jdouble n[] = {static_cast<jdouble>(result.stop_reason),
                          static_cast<jdouble>(result.tokens),
@@ -307,6 +280,54 @@ jint generate(JNIEnv* env, jclass, jlong handle, jboolean chat, jlongArray numbe
                          result.decode_tokens_per_s};
     env->SetDoubleArrayRegion(reply, 0, sizeof(n) / sizeof(n[0]), n);
   }
+  return finish(env, status, &on->log, error);
+}
+
+jint parseReply(JNIEnv* env, jclass, jlong handle, jboolean inside_thought, jbyteArray text,
+                jobject callbacks, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  const Bytes what(env, text);
+  Caller caller{env, callbacks};
+  const oriel_status status =
+      what.missing()
+          ? ORIEL_ERROR_OUT_OF_MEMORY
+          : oriel_parse_reply(on->model, &on->with.chat, inside_thought == JNI_TRUE ? 1 : 0,
+                              what.data(), what.size(), onPart, &caller);
+  return finish(env, status, &on->log, error);
+}
+
+jint embed(JNIEnv* env, jclass, jlong handle, jint pooling, jboolean normalised, jbyteArray text,
+           jobjectArray values, jintArray tokens, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  const Bytes what(env, text);
+  oriel_embed_options options = {};
+  options.struct_size = sizeof(options);
+  options.pooling = static_cast<oriel_pooling>(pooling);
+  options.not_normalised = normalised == JNI_TRUE ? 0 : 1;
+  size_t count = 0;
+  uint32_t n_tokens = 0;
+  float* vector = nullptr;
+  oriel_status status = ORIEL_ERROR_OUT_OF_MEMORY;
+  if (!what.missing()) {
+    status =
+        oriel_embed(on->session, &options, what.data(), what.size(), nullptr, 0, &count, nullptr);
+  }
+  if (status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    vector = static_cast<float*>(std::malloc(count * sizeof(float)));
+    status = vector == nullptr ? ORIEL_ERROR_OUT_OF_MEMORY
+                               : oriel_embed(on->session, &options, what.data(), what.size(),
+                                             vector, count, &count, &n_tokens);
+  }
+  if (status == ORIEL_OK) {
+    const jint n = static_cast<jint>(n_tokens);
+    env->SetIntArrayRegion(tokens, 0, 1, &n);
+    const jfloatArray array = env->NewFloatArray(static_cast<jsize>(count));
+    if (array != nullptr) {
+      env->SetFloatArrayRegion(array, 0, static_cast<jsize>(count), vector);
+      env->SetObjectArrayElement(values, 0, array);
+    }
+  }
+  std::free(vector);
   return finish(env, status, &on->log, error);
 }
 
@@ -350,27 +371,27 @@ jint stats(JNIEnv* env, jclass, jlong handle, jlongArray numbers, jobjectArray e
                      stats.window_capacity,
                      static_cast<jlong>(stats.evicted),
                      static_cast<jlong>(stats.device_bytes),
-                     static_cast<jlong>(stats.host_bytes)};
+                     static_cast<jlong>(stats.host_bytes),
+                     static_cast<jlong>(stats.submissions),
+                     static_cast<jlong>(stats.expert_hits),
+                     static_cast<jlong>(stats.expert_misses),
+                     static_cast<jlong>(stats.rows_wanted),
+                     static_cast<jlong>(stats.rows_read),
+                     static_cast<jlong>(stats.tokens_read_again)};
   env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
   return finish(env, status, &on->log, error);
 }
 
-jint tokenize(JNIEnv* env, jclass, jlong handle, jbyteArray text, jobjectArray result,
-              jobjectArray error) {
-  Handle* on = handleOf(handle);
-  const Bytes what(env, text);
-  int32_t* ids = nullptr;
+/// Ids that `call(ids, capacity, &needed)` gives, in result[0].
+template <typename Call>
+oriel_status giveIds(JNIEnv* env, jobjectArray result, Call call) {
   size_t count = 0;
-  oriel_status status = ORIEL_ERROR_OUT_OF_MEMORY;
-  if (!what.missing()) {
-    status = oriel_tokenize(on->model, what.data(), what.size(), 0, nullptr, 0, &count);
+  oriel_status status = call(nullptr, size_t{0}, &count);
+  if (status != ORIEL_OK && status != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return status;
   }
-  if (status == ORIEL_OK || status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    ids = static_cast<int32_t*>(std::malloc(count * sizeof(int32_t) + 1));
-    status = ids == nullptr
-                 ? ORIEL_ERROR_OUT_OF_MEMORY
-                 : oriel_tokenize(on->model, what.data(), what.size(), 0, ids, count, &count);
-  }
+  int32_t* const ids = static_cast<int32_t*>(std::malloc(count * sizeof(int32_t) + 1));
+  status = ids == nullptr ? ORIEL_ERROR_OUT_OF_MEMORY : call(ids, count, &count);
   if (status == ORIEL_OK) {
     const jintArray array = env->NewIntArray(static_cast<jsize>(count));
     if (array != nullptr) {
@@ -379,6 +400,64 @@ jint tokenize(JNIEnv* env, jclass, jlong handle, jbyteArray text, jobjectArray r
     }
   }
   std::free(ids);
+  return status;
+}
+
+/// Text that `call(text, capacity, &needed)` gives, in result[0].
+template <typename Call>
+oriel_status giveText(JNIEnv* env, jobjectArray result, Call call) {
+  size_t bytes = 0;
+  oriel_status status = call(nullptr, size_t{0}, &bytes);
+  if (status != ORIEL_OK && status != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return status;
+  }
+  char* const text = static_cast<char*>(std::malloc(bytes + 1));
+  status = text == nullptr ? ORIEL_ERROR_OUT_OF_MEMORY : call(text, bytes, &bytes);
+  if (status == ORIEL_OK) {
+    setBytes(env, result, 0, text, bytes);
+  }
+  std::free(text);
+  return status;
+}
+
+jint render(JNIEnv* env, jclass, jlong handle, jbyteArray json, jboolean prompt,
+            jobjectArray result, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  const Bytes what(env, json);
+  const oriel_status status =
+      what.missing()
+          ? ORIEL_ERROR_OUT_OF_MEMORY
+          : giveText(env, result, [&](char* text, size_t capacity, size_t* needed) {
+              return oriel_render_json(on->model, &on->with.chat, what.data(), what.size(),
+                                       prompt == JNI_TRUE ? 1 : 0, text, capacity, needed);
+            });
+  return finish(env, status, &on->log, error);
+}
+
+jint renderTokens(JNIEnv* env, jclass, jlong handle, jbyteArray json, jboolean prompt,
+                  jobjectArray result, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  const Bytes what(env, json);
+  const oriel_status status =
+      what.missing()
+          ? ORIEL_ERROR_OUT_OF_MEMORY
+          : giveIds(env, result, [&](int32_t* ids, size_t capacity, size_t* needed) {
+              return oriel_render_json_tokens(on->model, &on->with.chat, what.data(), what.size(),
+                                              prompt == JNI_TRUE ? 1 : 0, 0, ids, capacity, needed);
+            });
+  return finish(env, status, &on->log, error);
+}
+
+jint tokenize(JNIEnv* env, jclass, jlong handle, jbyteArray text, jobjectArray result,
+              jobjectArray error) {
+  Handle* on = handleOf(handle);
+  const Bytes what(env, text);
+  const oriel_status status =
+      what.missing()
+          ? ORIEL_ERROR_OUT_OF_MEMORY
+          : giveIds(env, result, [&](int32_t* ids, size_t capacity, size_t* needed) {
+              return oriel_tokenize(on->model, what.data(), what.size(), 0, ids, capacity, needed);
+            });
   return finish(env, status, &on->log, error);
 }
 
@@ -386,23 +465,14 @@ jint detokenize(JNIEnv* env, jclass, jlong handle, jintArray tokens, jobjectArra
                 jobjectArray error) {
   Handle* on = handleOf(handle);
   const size_t count = static_cast<size_t>(env->GetArrayLength(tokens));
-  int32_t* ids = static_cast<int32_t*>(std::malloc(count * sizeof(int32_t) + 1));
-  char* text = nullptr;
-  size_t bytes = 0;
+  int32_t* const ids = static_cast<int32_t*>(std::malloc(count * sizeof(int32_t) + 1));
   oriel_status status = ORIEL_ERROR_OUT_OF_MEMORY;
   if (ids != nullptr) {
     env->GetIntArrayRegion(tokens, 0, static_cast<jsize>(count), ids);
-    status = oriel_detokenize(on->model, ids, count, 0, nullptr, 0, &bytes);
+    status = giveText(env, result, [&](char* text, size_t capacity, size_t* needed) {
+      return oriel_detokenize(on->model, ids, count, 0, text, capacity, needed);
+    });
   }
-  if (status == ORIEL_OK || status == ORIEL_ERROR_BUFFER_TOO_SMALL) {
-    text = static_cast<char*>(std::malloc(bytes + 1));
-    status = text == nullptr ? ORIEL_ERROR_OUT_OF_MEMORY
-                             : oriel_detokenize(on->model, ids, count, 0, text, bytes, &bytes);
-  }
-  if (status == ORIEL_OK) {
-    setBytes(env, result, 0, text, bytes);
-  }
-  std::free(text);
   std::free(ids);
   return finish(env, status, &on->log, error);
 }
@@ -432,6 +502,14 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
   if (g_on_text == nullptr) {
     return JNI_ERR;
   }
+  g_on_part = env->GetMethodID(callbacks, "onPart", "(II[B)Z");
+  if (g_on_part == nullptr) {
+    return JNI_ERR;
+  }
+  g_on_token = env->GetMethodID(callbacks, "onToken", "(I[BF[I[F)Z");
+  if (g_on_token == nullptr) {
+    return JNI_ERR;
+  }
   g_on_progress = env->GetMethodID(callbacks, "onProgress", "(JJ)Z");
   if (g_on_progress == nullptr) {
     return JNI_ERR;
@@ -451,16 +529,24 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
   }
   const JNINativeMethod methods[] = {
       native("version", "()[B", version),
-      native("plan", "([B[JLdev/oriel/Native$Log;[J[[B)I", planFile),
+      native("plan", "([B[J[[BLdev/oriel/Native$Log;[J[[B)I", planFile),
       native("inspect", "([B[J[[B[[B)I", inspect),
       native("countPinned", "([B[J[[BLdev/oriel/Native$Log;[B[I[[B)I", countPinned),
-      native("open", "([B[J[[BLdev/oriel/Native$Callbacks;Ldev/oriel/Native$Log;[J[[B)I", open),
+      native("open",
+             "([B[J[[BLdev/oriel/Native$Callbacks;Ldev/oriel/Native$Callbacks;"
+             "Ldev/oriel/Native$Log;[J[[B)I",
+             open),
       native("close", "(J)V", closeHandle),
       native("cancel", "(J)V", cancel),
       native("describe", "(J[J[[B[[B)I", describe),
       native("chatAdd", "(J[B[B[[B)I", chatAdd),
       native("append", "(J[B[[B)I", append),
-      native("generate", "(JZ[J[FLdev/oriel/Native$Callbacks;[D[[B)I", generate),
+      native("chatAddJson", "(J[B[[B)I", chatAddJson),
+      native("generate", "(JZ[J[F[[B[I[FLdev/oriel/Native$Callbacks;[D[[B)I", generate),
+      native("parseReply", "(JZ[BLdev/oriel/Native$Callbacks;[[B)I", parseReply),
+      native("render", "(J[BZ[[B[[B)I", render),
+      native("renderTokens", "(J[BZ[[I[[B)I", renderTokens),
+      native("embed", "(JIZ[B[[F[I[[B)I", embed),
       native("reset", "(J[[B)I", reset),
       native("rewind", "(JJ[[B)I", rewindTo),
       native("save", "(J[B[[B)I", save),

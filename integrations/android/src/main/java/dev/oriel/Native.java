@@ -1,5 +1,8 @@
 package dev.oriel;
 
+import java.util.ArrayList;
+import java.util.List;
+
 /**
  * The C++ side, oriel_jni.cpp. Calls return an oriel_status and, where it is not 0, put the line
  * that explains it into error[0]. Arrays are filled in the order in which the classes that read
@@ -15,18 +18,38 @@ final class Native {
   /** What C++ calls back. */
   static final class Callbacks {
     private final OrielText listener;
+    private final OrielListener all; // the same, where it wants to know more
     private final OrielOptions.Progress progress;
     final StringBuilder text = new StringBuilder();
+    final OrielParsed.Builder parsed = new OrielParsed.Builder();
+    final List<OrielToken> tokens = new ArrayList<>();
 
     Callbacks(OrielText listener, OrielOptions.Progress progress) {
       this.listener = listener;
       this.progress = progress;
+      all = listener instanceof OrielListener ? (OrielListener) listener : null;
+    }
+
+    boolean wantsTokens() {
+      return all != null;
     }
 
     boolean onText(byte[] bytes) {
       String piece = Utf8.decode(bytes);
       text.append(piece);
       return listener == null || listener.onText(piece);
+    }
+
+    boolean onPart(int kind, int call, byte[] bytes) {
+      OrielPart part = new OrielPart(kind, call, Utf8.decode(bytes));
+      parsed.add(part);
+      return all == null || all.onPart(part);
+    }
+
+    boolean onToken(int id, byte[] bytes, float logprob, int[] top, float[] logprobs) {
+      OrielToken token = new OrielToken(id, Utf8.decode(bytes), logprob, top, logprobs);
+      tokens.add(token);
+      return all == null || all.onToken(token);
     }
 
     boolean onProgress(long done, long total) {
@@ -56,16 +79,17 @@ final class Native {
 
   static native byte[] version();
 
-  static native int plan(byte[] path, long[] options, Log log, long[] plan, byte[][] error);
+  static native int plan(byte[] path, long[] options, byte[][] optionTexts, Log log, long[] plan,
+      byte[][] error);
 
   static native int inspect(byte[] path, long[] numbers, byte[][] texts, byte[][] error);
 
   static native int countPinned(byte[] path, long[] options, byte[][] optionTexts, Log log,
       byte[] system, int[] tokens, byte[][] error);
 
-  /** handle[0] is 0 on failure. */
+  /** handle[0] is 0 on failure. `readingAgain` and `log` stay the session's. */
   static native int open(byte[] path, long[] options, byte[][] optionTexts, Callbacks callbacks,
-      Log log, long[] handle, byte[][] error);
+      Callbacks readingAgain, Log log, long[] handle, byte[][] error);
 
   static native void close(long handle);
 
@@ -78,8 +102,24 @@ final class Native {
 
   static native int append(long handle, byte[] text, byte[][] error);
 
+  static native int chatAddJson(long handle, byte[] json, byte[][] error);
+
   static native int generate(long handle, boolean chat, long[] numbers, float[] floats,
-      Callbacks callbacks, double[] reply, byte[][] error);
+      byte[][] texts, int[] biasIds, float[] biases, Callbacks callbacks, double[] reply,
+      byte[][] error);
+
+  static native int parseReply(long handle, boolean insideThought, byte[] text,
+      Callbacks callbacks, byte[][] error);
+
+  static native int render(long handle, byte[] json, boolean generationPrompt, byte[][] text,
+      byte[][] error);
+
+  static native int renderTokens(long handle, byte[] json, boolean generationPrompt, int[][] ids,
+      byte[][] error);
+
+  /** values[0] and tokens[0] are the result. */
+  static native int embed(long handle, int pooling, boolean normalised, byte[] text,
+      float[][] values, int[] tokens, byte[][] error);
 
   static native int reset(long handle, byte[][] error);
 

@@ -40,7 +40,8 @@ public final class Oriel {
     byte[] file = Utf8.path(path, "path");
     numbers[OrielOptions.PINNED] = pinned(file, options, numbers);
     OrielException.check(
-        Native.plan(file, numbers, Native.Log.of(options.log), plan, error), error);
+        Native.plan(
+            file, numbers, options.packTexts(), Native.Log.of(options.log), plan, error), error);
     return new OrielPlan(plan);
   }
 

@@ -8,8 +8,26 @@ public final class OrielOptions {
 
   public enum KvFormat { AUTO, F16, INT8, INT4 }
 
+  /** How the states of recurrent layers are stored. */
+  public enum StateFormat { AUTO, F32, F16, INT8 }
+
+  /** Which weights stay in the model's file and are read when tokens need them. */
+  public enum OnFile {
+    /** Tables of which a token needs one row; experts, too, where the model does not fit with them. */
+    AUTO,
+    /** All weights are held. */
+    NONE,
+    /** Such tables, never experts. */
+    ROWS,
+    /** Such tables and experts. */
+    ALL
+  }
+
   /** As {@link #sinkTokens}: none. */
   public static final int NO_SINKS = -1;
+
+  /** As {@link #checkpoints}: none. */
+  public static final int NO_CHECKPOINTS = -1;
 
   /** The assistant's instructions. Never forgotten, and back after {@link OrielSession#reset}. */
   public String systemPrompt;
@@ -25,6 +43,25 @@ public final class OrielOptions {
   public int chunkTokens;
   public KvFormat keyFormat = KvFormat.AUTO;
   public KvFormat valueFormat = KvFormat.AUTO;
+  /** INT8 only where it is asked for. */
+  public StateFormat stateFormat = StateFormat.AUTO;
+  /** What stays in the file is read for as long as the session is open: it must stay as it is. */
+  public OnFile onFile = OnFile.AUTO;
+  /** Experts that each layer has room for while the others stay in the file. 0: as many as fit. */
+  public int expertSlots;
+  /**
+   * In models that keep a state: how many earlier ones are kept, so that {@link OrielSession#rewind}
+   * need not read everything again. 0: up to 4.
+   */
+  public int checkpoints;
+  /** A file of `oriel calibrate`. Null: the one beside the model; "": none. */
+  public String calibrationFile;
+  /** Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory. */
+  public boolean constraints;
+  /** What is forgotten goes token by token, not as whole turns. */
+  public boolean splitTurns;
+  /** In models that keep a state: it is made anew when turns have left the window. */
+  public boolean forgetEvicted;
   /** Threads that compute on the CPU. 0: one per core, at most 8. */
   public int cpuThreads;
   /** Longest wait for the GPU. 0: 60 s. */
@@ -33,6 +70,17 @@ public final class OrielOptions {
   public String chatTemplate;
   /** Models that can think before they answer are told not to. */
   public boolean noThinking;
+  /** Models that can think are told to, where they would not by themselves. */
+  public boolean thinking;
+  /**
+   * Tools that the model may call: a JSON list in the OpenAI form. What it calls is in {@link
+   * OrielParsed#calls}; answers go back with {@link OrielSession#addJson}.
+   */
+  public String tools;
+  /** Documents to answer from: a JSON list. */
+  public String documents;
+  /** More of the chat template's variables: a JSON object. */
+  public String variables;
   /** For formats that tell the model a date: year * 10000 + month * 100 + day. */
   public int date;
   /**
@@ -44,10 +92,15 @@ public final class OrielOptions {
   public OrielLog log;
   /** Called on the opening thread while weights are loaded. */
   public Progress progress;
+  /**
+   * Told of tokens that a call reads again, to go back or to forget (models that keep a state), on the
+   * thread of that call, for as long as the session is open. False cancels the call.
+   */
+  public Progress readingAgain;
 
   /** Return false to stop loading; {@link Oriel#open} then throws CANCELLED. */
   public interface Progress {
-    boolean onProgress(long doneBytes, long totalBytes);
+    boolean onProgress(long done, long total);
   }
 
   // The order is that of the C++ side (enum Option in jni_support.h).
@@ -60,17 +113,23 @@ public final class OrielOptions {
         checked("chunkTokens", chunkTokens), ordinal("keyFormat", keyFormat),
         ordinal("valueFormat", valueFormat), ordinal("device", device),
         checked("deviceTimeoutMs", deviceTimeoutMs), checked("minWindowTokens", minWindowTokens),
-        checked("cpuThreads", cpuThreads), noThinking ? 1 : 0, checked("date", date)};
+        checked("cpuThreads", cpuThreads), noThinking ? 1 : 0, checked("date", date),
+        thinking ? 1 : 0, ordinal("stateFormat", stateFormat), ordinal("onFile", onFile),
+        checked("expertSlots", expertSlots),
+        checkpoints == NO_CHECKPOINTS ? 0xffffffffL : checked("checkpoints", checkpoints),
+        constraints ? 1 : 0, splitTurns ? 1 : 0, forgetEvicted ? 1 : 0};
   }
 
-  /** Cache folder, template and features; null where there is none. */
+  /** In the order of the C++ side (enum OptionText); null where there is none. */
   byte[][] packTexts() {
-    return new byte[][] {cacheDir == null ? null : Utf8.path(cacheDir, "cacheDir"),
-        chatTemplate == null ? null : Utf8.path(chatTemplate, "chatTemplate"),
-        disabledFeatures == null ? null : Utf8.path(disabledFeatures, "disabledFeatures")};
+    return new byte[][] {Utf8.pathOrNull(cacheDir, "cacheDir"),
+        Utf8.pathOrNull(chatTemplate, "chatTemplate"),
+        Utf8.pathOrNull(disabledFeatures, "disabledFeatures"),
+        Utf8.pathOrNull(calibrationFile, "calibrationFile"), Utf8.encodeOrNull(tools, "tools"),
+        Utf8.encodeOrNull(documents, "documents"), Utf8.encodeOrNull(variables, "variables")};
   }
 
-  private static int ordinal(String what, Enum<?> value) {
+  static int ordinal(String what, Enum<?> value) {
     return Objects.requireNonNull(value, what).ordinal();
   }
 

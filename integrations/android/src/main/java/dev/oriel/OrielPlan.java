@@ -2,7 +2,7 @@ package dev.oriel;
 
 /** What is allocated for what, to the byte. */
 public final class OrielPlan {
-  static final int COUNT = 17;
+  static final int COUNT = 26;
 
   /** False: everything else describes the smallest plan that would run. */
   public final boolean fits;
@@ -25,6 +25,22 @@ public final class OrielPlan {
   public final OrielOptions.KvFormat valueFormat;
   /** Expected loss per token against an endless cache in f16, in nats. */
   public final double lossNats;
+  /** Of weights that stay in the model's file; no part of totalBytes. */
+  public final long onFileBytes;
+  /** Experts that each layer has room for. 0: all are held, or there are none. */
+  public final int expertSlots;
+  /** That a layer has. */
+  public final int experts;
+  /** Share of the experts that tokens choose which is expected to be in a slot. */
+  public final double expertHitRate;
+  /** Of kvBytes, what layers keep as states, in stateSlots versions. */
+  public final long stateBytes;
+  public final int stateSlots;
+  public final int checkpoints;
+  /** AUTO: no layer keeps a state. */
+  public final OrielOptions.StateFormat stateFormat;
+  /** Of hostBytes, what {@link OrielOptions#constraints} takes. */
+  public final long constraintBytes;
 
   OrielPlan(long[] n) {
     fits = n[0] != 0;
@@ -44,5 +60,14 @@ public final class OrielPlan {
     keyFormat = OrielOptions.KvFormat.values()[(int) n[14]];
     valueFormat = OrielOptions.KvFormat.values()[(int) n[15]];
     lossNats = Double.longBitsToDouble(n[16]);
+    onFileBytes = n[17];
+    expertSlots = (int) n[18];
+    experts = (int) n[19];
+    expertHitRate = Double.longBitsToDouble(n[20]);
+    stateBytes = n[21];
+    stateSlots = (int) n[22];
+    checkpoints = (int) n[23];
+    stateFormat = OrielOptions.StateFormat.values()[(int) n[24]];
+    constraintBytes = n[25];
   }
 }

@@ -14,6 +14,8 @@ public final class OrielSession implements AutoCloseable {
   private static final byte[] USER = Utf8.encode("user", "role");
   private static final byte[] SYSTEM = Utf8.encode("system", "role");
 
+  private static final long NO_MESSAGE = -1;
+
   private final Object lock = new Object();
   private final byte[] systemPrompt;
   private final OrielPlan plan;
@@ -33,13 +35,44 @@ public final class OrielSession implements AutoCloseable {
 
   /** As C reads it. */
   private static final class Sampling {
+    final Native.Callbacks callbacks;
     final long[] numbers;
     final float[] floats;
+    final byte[][] texts;
+    final int[] biasIds;
+    final float[] biases;
 
-    Sampling(OrielSampling given) {
+    Sampling(OrielSampling given, OrielText listener, boolean chat) {
       OrielSampling sampling = given == null ? new OrielSampling() : given;
-      numbers = sampling.packNumbers();
+      callbacks = new Native.Callbacks(listener, null);
+      boolean tokens = callbacks.wantsTokens() || sampling.logprobs || sampling.topLogprobs != 0;
+      numbers = sampling.packNumbers(chat, tokens);
       floats = sampling.packFloats();
+      texts = sampling.packTexts();
+      biasIds = sampling.packBiasIds();
+      biases = sampling.packBiases();
+    }
+  }
+
+  /** Hands on what is read again, and remembers who wanted it to stop. */
+  private static final class ReadingAgain implements OrielOptions.Progress {
+    private final OrielOptions.Progress listener;
+    OrielSession session;
+
+    ReadingAgain(OrielOptions.Progress listener) {
+      this.listener = listener;
+    }
+
+    @Override
+    public boolean onProgress(long done, long total) {
+      boolean goOn = listener.onProgress(done, total);
+      OrielSession on = session;
+      if (!goOn && on != null) {
+        synchronized (on.lock) {
+          on.cancelled = true;
+        }
+      }
+      return goOn;
     }
   }
 
@@ -54,9 +87,17 @@ public final class OrielSession implements AutoCloseable {
     numbers[OrielOptions.PINNED] = Oriel.pinned(file, options, numbers);
     long[] handle = new long[1];
     Native.Log log = Native.Log.of(options.log);
-    OrielException.check(Native.open(file, numbers, texts, callbacks, log, handle, error), error);
+    ReadingAgain reading =
+        options.readingAgain == null ? null : new ReadingAgain(options.readingAgain);
+    Native.Callbacks again = reading == null ? null : new Native.Callbacks(null, reading);
+    OrielException.check(
+        Native.open(file, numbers, texts, callbacks, again, log, handle, error), error);
     try {
-      return new OrielSession(handle[0], options.systemPrompt);
+      OrielSession session = new OrielSession(handle[0], options.systemPrompt);
+      if (reading != null) {
+        reading.session = session;
+      }
+      return session;
     } catch (Throwable t) {
       Native.close(handle[0]);
       throw t;
@@ -98,14 +139,16 @@ public final class OrielSession implements AutoCloseable {
    * <p>A cancelled one returns too, with stop CANCELLED: while the message is still being read it
    * is taken back (unless it is too long for that in a full window: then what was read stays, and
    * {@link #reset} starts afresh); later what was generated stays part of the conversation. With
-   * sampling that is out of range (status ARGUMENT) the message is taken back, too.
+   * sampling that is out of range or asks for what is not there (status ARGUMENT, UNSUPPORTED or
+   * STATE) the message is taken back, too.
    *
    * @param sampling null: the defaults
-   * @param listener null: only the whole reply is wanted
+   * @param listener null: only the whole reply is wanted; an {@link OrielListener} hears what it
+   *     means, too
    */
   public OrielReply chat(String text, OrielSampling sampling, OrielText listener) {
     byte[] message = Utf8.encode(text, "text");
-    Sampling how = new Sampling(sampling);
+    Sampling how = new Sampling(sampling, listener, true);
     begin(listener);
     try {
       byte[][] error = new byte[1][];
@@ -116,7 +159,7 @@ public final class OrielSession implements AutoCloseable {
         return OrielReply.nothing();
       }
       OrielException.check(added, error);
-      return reply(true, how, listener, new OrielStats(before).position);
+      return reply(true, how, new OrielStats(before).position);
     } finally {
       end();
     }
@@ -137,6 +180,26 @@ public final class OrielSession implements AutoCloseable {
     perform(null, (h, e) -> Native.chatAdd(h, who, what, e));
   }
 
+  /**
+   * The same of a message, or a list of them, as JSON in the OpenAI form: with tool_calls, roles such
+   * as tool, and whatever else the model's template knows.
+   */
+  public void addJson(String messages) {
+    byte[] json = Utf8.encode(messages, "messages");
+    perform(null, (h, e) -> Native.chatAddJson(h, json, e));
+  }
+
+  /** Answers what was added, e.g. a tool's result. As {@link #chat}, without a message of its own. */
+  public OrielReply reply(OrielSampling sampling, OrielText listener) {
+    Sampling how = new Sampling(sampling, listener, true);
+    begin(listener);
+    try {
+      return reply(true, how, NO_MESSAGE);
+    } finally {
+      end();
+    }
+  }
+
   /** Appends raw text, for models that do not chat. Control tokens in it count as such. */
   public void append(String text) {
     byte[] what = Utf8.encode(text, "text");
@@ -145,10 +208,10 @@ public final class OrielSession implements AutoCloseable {
 
   /** Continues what was appended. */
   public OrielReply generate(OrielSampling sampling, OrielText listener) {
-    Sampling how = new Sampling(sampling);
+    Sampling how = new Sampling(sampling, listener, false);
     begin(listener);
     try {
-      return reply(false, how, listener, 0);
+      return reply(false, how, NO_MESSAGE);
     } finally {
       end();
     }
@@ -198,6 +261,57 @@ public final class OrielSession implements AutoCloseable {
     long[] numbers = new long[OrielStats.COUNT];
     perform(null, (h, e) -> Native.stats(h, numbers, e));
     return new OrielStats(numbers);
+  }
+
+  /**
+   * What the whole text of a reply means, as {@link OrielReply#parsed}.
+   *
+   * @param insideThought the model's template opened a thought itself
+   */
+  public OrielParsed parseReply(String text, boolean insideThought) {
+    byte[] what = Utf8.encode(text, "text");
+    Native.Callbacks[] last = new Native.Callbacks[1];
+    perform(null, (h, e) -> {
+      last[0] = new Native.Callbacks(null, null);
+      return Native.parseReply(h, insideThought, what, last[0], e);
+    });
+    return last[0].parsed.build();
+  }
+
+  /** The text that a conversation becomes, given as {@link #addJson} takes it. */
+  public String render(String messages, boolean generationPrompt) {
+    byte[] json = Utf8.encode(messages, "messages");
+    byte[][] text = new byte[1][];
+    perform(null, (h, e) -> Native.render(h, json, generationPrompt, text, e));
+    return Utf8.decode(text[0]);
+  }
+
+  /** Its tokens. */
+  public int[] renderTokens(String messages, boolean generationPrompt) {
+    byte[] json = Utf8.encode(messages, "messages");
+    int[][] ids = new int[1][];
+    perform(null, (h, e) -> Native.renderTokens(h, json, generationPrompt, ids, e));
+    return ids[0];
+  }
+
+  /**
+   * A text as a vector. The conversation must be empty (status STATE), so open without a system
+   * prompt; it is again afterwards. A text that is longer than the window is refused (CONTEXT).
+   *
+   * @param normalised the vector has length 1
+   */
+  public OrielEmbedding embed(
+      String text, OrielEmbedding.Pooling pooling, boolean normalised) {
+    byte[] what = Utf8.encode(text, "text");
+    int how = OrielOptions.ordinal("pooling", pooling);
+    float[][] values = new float[1][];
+    int[] tokens = new int[1];
+    perform(null, (h, e) -> Native.embed(h, how, normalised, what, values, tokens, e));
+    return new OrielEmbedding(values[0], tokens[0]);
+  }
+
+  public OrielEmbedding embed(String text) {
+    return embed(text, OrielEmbedding.Pooling.AUTO, true);
   }
 
   public int[] tokenize(String text) {
@@ -340,23 +454,30 @@ public final class OrielSession implements AutoCloseable {
     }
   }
 
-  /** @param message where the message began that a chat answers */
-  private OrielReply reply(boolean chat, Sampling how, OrielText listener, long message) {
-    Native.Callbacks callbacks = new Native.Callbacks(listener, null);
+  /** @param message where the message began that a chat answers, or NO_MESSAGE */
+  private OrielReply reply(boolean chat, Sampling how, long message) {
+    Native.Callbacks heard = how.callbacks;
     double[] result = new double[5];
     byte[][] error = new byte[1][];
     int status = run(
-        (h, e) -> Native.generate(h, chat, how.numbers, how.floats, callbacks, result, e),
+        (h, e) -> Native.generate(h, chat, how.numbers, how.floats, how.texts, how.biasIds,
+            how.biases, heard, result, e),
         error);
     if (isCancelled(status)) {
       result[0] = OrielReply.Stop.CANCELLED.ordinal();
     } else {
-      if (chat && status == OrielException.Status.ARGUMENT.ordinal()) {
+      if (message != NO_MESSAGE && neverBegan(OrielException.Status.of(status))) {
         run((h, e) -> Native.rewind(h, message, e), new byte[1][]);
       }
       OrielException.check(status, error);
     }
-    return new OrielReply(callbacks.text.toString(), result);
+    return new OrielReply(heard.text.toString(), heard.parsed.build(), heard.tokens, result);
+  }
+
+  /** A reply that was refused for what was asked of it. */
+  private static boolean neverBegan(OrielException.Status status) {
+    return status == OrielException.Status.ARGUMENT || status == OrielException.Status.UNSUPPORTED
+        || status == OrielException.Status.STATE || status == OrielException.Status.TEXT;
   }
 
   private boolean isClosing() {

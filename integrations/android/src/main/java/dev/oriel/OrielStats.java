@@ -2,7 +2,7 @@ package dev.oriel;
 
 /** A conversation in numbers. */
 public final class OrielStats {
-  static final int COUNT = 6;
+  static final int COUNT = 12;
 
   /** Tokens so far; what {@link OrielSession#rewind} takes. */
   public final long position;
@@ -14,6 +14,16 @@ public final class OrielStats {
   /** Really allocated. */
   public final long deviceBytes;
   public final long hostBytes;
+  /** Steps that the device carried out since the session was opened. */
+  public final long submissions;
+  /** Experts on file that tokens chose and that were in a slot; and those that were read. */
+  public final long expertHits;
+  public final long expertMisses;
+  /** Rows on file that tokens needed; and those that were read. */
+  public final long rowsWanted;
+  public final long rowsRead;
+  /** Tokens that were read again, to go back or to forget (models that keep a state). */
+  public final long tokensReadAgain;
 
   OrielStats(long[] n) {
     position = n[0];
@@ -22,5 +32,11 @@ public final class OrielStats {
     evicted = n[3];
     deviceBytes = n[4];
     hostBytes = n[5];
+    submissions = n[6];
+    expertHits = n[7];
+    expertMisses = n[8];
+    rowsWanted = n[9];
+    rowsRead = n[10];
+    tokensReadAgain = n[11];
   }
 }

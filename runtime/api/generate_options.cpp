@@ -1,0 +1,147 @@
+#include "api/generate_options.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "text/utf8.h"
+
+namespace oriel {
+namespace {
+
+constexpr float kDefaultTemperature = 0.7f;
+constexpr uint32_t kDefaultTopK = 40;
+constexpr float kDefaultTopP = 0.95f;
+constexpr float kDefaultMinP = 0.05f;
+constexpr uint32_t kDefaultRepeatWindow = 64;
+constexpr float kMostPenalty = 10;
+
+Status checkRange(const char* name, float value, float least, float most, const Log& log) {
+  return std::isfinite(value) && value >= least && value <= most
+             ? kOk
+             : log.fail(ORIEL_ERROR_ARGUMENT, "the %s is %g: give one from %g to %g", name,
+                        double{value}, double{least}, double{most});
+}
+
+Status checkCount(const char* what, uint64_t count, uint64_t most, const Log& log) {
+  return count <= most ? kOk
+                       : log.fail(ORIEL_ERROR_ARGUMENT, "%llu %s are asked for: give %llu at most",
+                                  static_cast<unsigned long long>(count), what,
+                                  static_cast<unsigned long long>(most));
+}
+
+Status checkNumbers(const oriel_generate_options& options, const Log& log) {
+  ORIEL_TRY(checkRange("temperature", options.temperature, 0, 100, log));
+  ORIEL_TRY(checkRange("top-p", options.top_p, 0, 1, log));
+  ORIEL_TRY(checkRange("min-p", options.min_p, -1, 1, log));
+  ORIEL_TRY(checkRange("repeat penalty", options.repeat_penalty, 0, 100, log));
+  ORIEL_TRY(
+      checkRange("presence penalty", options.presence_penalty, -kMostPenalty, kMostPenalty, log));
+  ORIEL_TRY(
+      checkRange("frequency penalty", options.frequency_penalty, -kMostPenalty, kMostPenalty, log));
+  ORIEL_TRY(checkCount("tokens of a window of repetition", options.repeat_window,
+                       SamplerState::kRecentTokens, log));
+  ORIEL_TRY(
+      checkCount("log-probabilities of a token", options.top_logprobs, Logprobs::kMostTop, log));
+  if (options.top_logprobs != 0 && options.logprobs == 0) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "top_logprobs are asked for without logprobs: set that, too");
+  }
+  if (options.max_tokens != 0 && options.min_tokens > options.max_tokens) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a reply cannot have %u tokens at least and %u at most: ask for fewer or more",
+                    options.min_tokens, options.max_tokens);
+  }
+  return kOk;
+}
+
+Status checkStopText(const char* text, size_t number, const Log& log) {
+  size_t bytes = 0;
+  while (text != nullptr && bytes <= StopTexts::kMostBytes && text[bytes] != '\0') {
+    ++bytes;
+  }
+  if (bytes == 0 || bytes > StopTexts::kMostBytes) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "stop text %zu has %s: give 1 to %u bytes", number + 1,
+                    bytes == 0 ? "no bytes" : "too many bytes", StopTexts::kMostBytes);
+  }
+  size_t bad = 0;
+  return isValidUtf8(text, bytes, &bad)
+             ? kOk
+             : log.fail(ORIEL_ERROR_TEXT,
+                        "stop text %zu is not valid UTF-8 at byte %zu: convert it first",
+                        number + 1, bad);
+}
+
+Status checkStopTexts(const oriel_generate_options& options, const Log& log) {
+  ORIEL_TRY(checkCount("stop texts", options.stop_count, StopTexts::kMost, log));
+  if (options.stop == nullptr && options.stop_count != 0) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no stop texts, but a count: give both");
+  }
+  for (size_t i = 0; i < options.stop_count; ++i) {
+    ORIEL_TRY(checkStopText(options.stop[i], i, log));
+  }
+  return kOk;
+}
+
+Status checkBiases(const oriel_generate_options& options, uint32_t n_vocab, const Log& log) {
+  ORIEL_TRY(checkCount("logit biases", options.logit_bias_count, Sampler::kMaxBiases, log));
+  if (options.logit_bias == nullptr && options.logit_bias_count != 0) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "there are no logit biases, but a count: give both");
+  }
+  for (size_t i = 0; i < options.logit_bias_count; ++i) {
+    const oriel_logit_bias& bias = options.logit_bias[i];
+    if (bias.id < 0 || static_cast<uint32_t>(bias.id) >= n_vocab) {
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "the logit bias of token %d is outside the vocabulary: use ids from 0 to %u",
+                      bias.id, n_vocab - 1);
+    }
+    if (!std::isfinite(bias.bias) && bias.bias != -INFINITY) {
+      return log.fail(
+          ORIEL_ERROR_ARGUMENT,
+          "the logit bias of token %d is %g: give a number, or minus infinity for never", bias.id,
+          double{bias.bias});
+    }
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Status readGenerateOptions(const oriel_model& model, const oriel_generate_options* given,
+                           GenerateSettings* settings) {
+  const Log& log = model.log;
+  oriel_generate_options options;
+  if (!readOptions(given, &options)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "generate options without struct_size, or of a newer version: set it, or "
+                    "update Oriel");
+  }
+  ORIEL_TRY(checkNumbers(options, log));
+  ORIEL_TRY(checkStopTexts(options, log));
+  ORIEL_TRY(checkBiases(options, model.desc.n_vocab, log));
+  const auto orDefault = [](auto value, auto by_default) {
+    return value != 0 ? value : by_default;
+  };
+  SamplerOptions& sampling = settings->sampling;
+  sampling.greedy = options.greedy != 0;
+  sampling.temperature = orDefault(options.temperature, kDefaultTemperature);
+  sampling.top_k = orDefault(options.top_k, kDefaultTopK);
+  sampling.top_p = orDefault(options.top_p, kDefaultTopP);
+  sampling.min_p = orDefault(options.min_p, kDefaultMinP);
+  sampling.repeat_penalty = orDefault(options.repeat_penalty, 1.0f);
+  sampling.presence_penalty = options.presence_penalty;
+  sampling.frequency_penalty = options.frequency_penalty;
+  sampling.repeat_window = orDefault(options.repeat_window, kDefaultRepeatWindow);
+  sampling.biases = options.logit_bias;
+  sampling.n_biases = static_cast<uint32_t>(options.logit_bias_count);
+  sampling.seed = options.seed != 0 ? options.seed : entropy();
+  settings->max_tokens = options.max_tokens;
+  settings->min_tokens = options.min_tokens;
+  settings->ignore_stop = options.ignore_stop != 0;
+  settings->stop = options.stop;
+  settings->n_stop = options.stop_count;
+  settings->logprobs = options.logprobs != 0;
+  settings->top_logprobs = options.top_logprobs;
+  return kOk;
+}
+
+}  // namespace oriel

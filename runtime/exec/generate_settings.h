@@ -1,0 +1,24 @@
+// What a reply has to be like.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "exec/sampler.h"
+
+namespace oriel {
+
+/// Resolved and checked: no zeros that mean something else, but for max_tokens.
+struct GenerateSettings {
+  SamplerOptions sampling;
+  uint32_t max_tokens = 0;  ///< 0: until it ends by itself
+  uint32_t min_tokens = 0;  ///< no stop token and no stop text before; at most max_tokens
+  bool ignore_stop = false;
+  /// Copied when the reply begins; as StopTexts has them, UTF-8.
+  const char* const* stop = nullptr;
+  size_t n_stop = 0;
+  bool logprobs = false;
+  uint32_t top_logprobs = 0;  ///< at most Logprobs::kMostTop
+};
+
+}  // namespace oriel

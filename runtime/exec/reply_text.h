@@ -1,0 +1,43 @@
+// The way of a reply's text from its tokens to the app.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "exec/stop_texts.h"
+#include "text/tokenizer.h"
+
+namespace oriel {
+
+/// What can be shown of a reply. Stop texts are never shown, in whole or in part: what may be the beginning of one is
+/// held back until it is known, or the reply ends. Fixed memory.
+class ReplyText {
+ public:
+  struct Shown {
+    const char* text =
+        nullptr;  ///< whole characters; inside this object, valid until the next call
+    size_t bytes = 0;
+    bool stopped = false;  ///< a stop text ends the reply here; nothing comes behind it
+  };
+
+  /// `count` stop texts, as StopTexts has them.
+  void start(const char* const* stop_texts, size_t count);
+  /// Overwrites what it has held.
+  void forget();
+  /// A token's text. `may_stop`: a stop text that it completes ends the reply; else that is text like any other.
+  Shown push(Tokenizer::Piece piece, bool may_stop);
+  /// The reply is over: what was held back, unless a stop text ended it.
+  Shown finish(bool may_stop);
+
+ private:
+  Shown pass(const char* text, size_t bytes, bool may_stop, bool ends);
+
+  StreamDecoder decoder_;
+  StopTexts stop_texts_;
+  bool stopped_ = false;
+  size_t n_shown_ = 0;  ///< of text_: the app has them
+  size_t n_text_ = 0;   ///< behind what is shown, what is held back
+  char text_[StopTexts::kMostBytes + StreamDecoder::kMostBytes] = {};
+};
+
+}  // namespace oriel

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Lines as vectors: test_embed.py ORIEL_BINARY TEST_DATA_DIR"""
+
+import json
+import math
+import sys
+
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from program import BUNDLED, FIXED, SMALL, check, fails, json_of, oriel, relative_l2, run_tests, succeeds
+
+LINES = ["A cat sleeps on the sofa.", "Un chat dort.", "x"]
+
+
+def vectors(name, *args, lines=LINES):
+    result = succeeds(name, "embed", *args, "--json", *FIXED, stdin="\n".join(lines).encode())
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+def test_a_vector_a_line():
+    width = json_of("info", "info", BUNDLED)["n_embd"]
+    got = vectors("embed", BUNDLED)
+    check("an object a line", len(got) == len(LINES), got)
+    for line, each in zip(LINES, got):
+        ids = json_of("ids", "tokenize", BUNDLED, stdin=line.encode())["ids"]
+        check("as wide as the model", len(each["embedding"]) == width, len(each["embedding"]))
+        check("of length 1", abs(math.hypot(*each["embedding"]) - 1) < 1e-5, each)
+        check("its tokens are counted", 0 <= each["tokens"] - len(ids) <= 2, (each["tokens"], ids))
+    alone = vectors("one line", BUNDLED, lines=LINES[1:2])
+    check("lines do not know each other", alone[0] == got[1], alone)
+    check("the bundled model is the default", vectors("without a model") == got)
+
+
+def test_for_people():
+    result = succeeds("embed", "embed", BUNDLED, *FIXED, stdin=b"one\r\ntwo\n")
+    rows = [[float(value) for value in line.split()] for line in result.out.splitlines()]
+    want = [each["embedding"] for each in vectors("JSON", BUNDLED, lines=["one", "two"])]
+    check("the same values on lines", rows == want, result)
+    check("nothing in, nothing out", succeeds("no lines", "embed", BUNDLED, *FIXED).out == b"")
+
+
+def test_pooling():
+    got = {how: vectors(how, SMALL, "--pooling", how) for how in ("auto", "mean", "LAST", "first")}
+    check("the mean by default", got["auto"] == got["mean"])
+    for how in ("LAST", "first"):
+        far = relative_l2(got[how][0]["embedding"], got["mean"][0]["embedding"])
+        check(f"{how} is another vector", far > 0.01, far)
+    fails("no such pooling", 2, "embed", SMALL, "--pooling", "max", *FIXED)
+
+
+def test_refusals():
+    empty = fails("a line without text", 1, "embed", BUNDLED, *FIXED, stdin=b"one\n\ntwo\n")
+    check("its number is named", b"line 2:" in empty.err and empty.out.count(b"\n") == 1, empty)
+    fails("not UTF-8", 1, "embed", BUNDLED, *FIXED, stdin=b"a\xff\n")
+    long = oriel("embed", BUNDLED, "--window", "32", *FIXED, stdin=b"word " * 100)
+    check("longer than the window: what would hold it is named",
+          long.code == 1 and b"--window" in long.err and b"line 1:" in long.err, long)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

@@ -1,0 +1,219 @@
+package dev.oriel;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Everything by which a reply is shaped or looked into, and texts as vectors. */
+class Knobs extends Checks {
+  static void a_stop_text_ends_the_reply_and_is_not_shown() {
+    try (OrielSession session = open()) {
+      String text = ABILITY_REPLY.substring(5, 12);
+      OrielSampling sampling = greedy(0);
+      sampling.stop = Arrays.asList("never written \u26f5", text);
+      List<String> pieces = new ArrayList<>();
+      OrielReply reply = session.chat(ABILITY, sampling, pieces::add);
+      expectEqual(OrielReply.Stop.TEXT, reply.stop);
+      expectEqual(ABILITY_REPLY.substring(0, ABILITY_REPLY.indexOf(text)), reply.text);
+      expectEqual(reply.text, String.join("", pieces));
+    }
+  }
+
+  static void wrong_stop_texts_are_refused_and_the_message_is_not_said() throws Exception {
+    try (OrielSession session = open()) {
+      OrielSampling sampling = greedy(4);
+      sampling.stop = Collections.singletonList("");
+      expectFails(OrielException.Status.ARGUMENT, () -> session.chat(ABILITY, sampling, null));
+      sampling.stop = Collections.nCopies(17, "x");
+      expectFails(OrielException.Status.ARGUMENT, () -> session.chat(ABILITY, sampling, null));
+      sampling.stop = Collections.singletonList("a\0b");
+      expectThrows(
+          IllegalArgumentException.class, () -> session.chat(ABILITY, sampling, null));
+      sampling.stop = Collections.nCopies(16, "\u26f5");
+      expectEqual(0L, session.stats().position);
+      session.chat(ABILITY, sampling, null);
+    }
+  }
+
+  static void a_bias_forbids_and_forces_tokens() throws Exception {
+    try (OrielSession session = open()) {
+      int first = session.tokenize(ABILITY_REPLY)[0];
+      Map<Integer, Float> bias = new HashMap<>();
+      OrielSampling sampling = greedy(8);
+      sampling.logitBias = bias;
+      bias.put(first, Float.NEGATIVE_INFINITY);
+      expect(!ABILITY_REPLY.startsWith(again(session, sampling).text), "the bias changes nothing");
+      bias.clear();
+      bias.put(first, 1000f);
+      bias.put(first + 1, -1000f);
+      String forced = session.detokenize(new int[] {first, first, first});
+      expect(again(session, sampling).text.startsWith(forced.substring(0, 2)), "not forced");
+      bias.put(-7, 1f);
+      expectFails(OrielException.Status.ARGUMENT, () -> again(session, sampling));
+      bias.clear();
+      bias.put(first, null);
+      expectThrows(NullPointerException.class, () -> again(session, sampling));
+    }
+  }
+
+  static void penalties_and_their_window_reach_their_places() throws Exception {
+    try (OrielSession session = open()) {
+      String plain = again(session, greedy(40)).text;
+      OrielSampling presence = greedy(40);
+      presence.presencePenalty = 10;
+      expect(!plain.equals(again(session, presence).text), "presencePenalty");
+      OrielSampling frequency = greedy(40);
+      frequency.frequencyPenalty = 10;
+      expect(!plain.equals(again(session, frequency).text), "frequencyPenalty");
+      presence.presencePenalty = 11;
+      expectFails(OrielException.Status.ARGUMENT, () -> again(session, presence));
+      OrielSampling window = greedy(4);
+      window.repeatWindow = 257;
+      expectFails(OrielException.Status.ARGUMENT, () -> again(session, window));
+    }
+  }
+
+  static void min_tokens_and_ignore_stop_go_on_past_the_end() {
+    try (OrielSession session = open()) {
+      int tokens = again(session, greedy(0)).tokens;
+      OrielSampling longer = greedy(tokens + 20);
+      longer.minTokens = tokens + 5;
+      expect(again(session, longer).tokens >= tokens + 5, "minTokens");
+      OrielSampling endless = greedy(tokens + 20);
+      endless.ignoreStop = true;
+      OrielReply reply = again(session, endless);
+      expectEqual(tokens + 20, reply.tokens);
+      expectEqual(OrielReply.Stop.LENGTH, reply.stop);
+    }
+  }
+
+  static void log_probabilities_come_with_the_tokens() {
+    try (OrielSession session = open()) {
+      expectEqual(0, again(session, greedy(12)).logprobs.size());
+      OrielSampling sampling = greedy(12);
+      sampling.topLogprobs = 3;
+      OrielReply reply = again(session, sampling);
+      expectEqual(12, reply.tokens);
+      expectEqual(12, reply.logprobs.size());
+      StringBuilder text = new StringBuilder();
+      for (OrielToken token : reply.logprobs) {
+        text.append(token.text);
+        expectEqual(3, token.top.size());
+        expectEqual(token.id, token.top.get(0).id); // greedy takes the most likely one
+        expectEqual(token.logprob, token.top.get(0).logprob);
+        expect(token.logprob < 0 && token.logprob >= token.top.get(1).logprob
+            && token.top.get(1).logprob >= token.top.get(2).logprob, "out of order");
+      }
+      expect(reply.text.startsWith(text.toString()), "other tokens");
+    }
+  }
+
+  static void a_listener_may_hear_of_every_token() throws Exception {
+    try (OrielSession session = open()) {
+      List<OrielToken> tokens = new ArrayList<>();
+      StringBuilder text = new StringBuilder();
+      OrielReply reply = session.chat(ABILITY, greedy(9), new OrielListener() {
+        @Override
+        public boolean onToken(OrielToken token) {
+          tokens.add(token);
+          return true;
+        }
+
+        @Override
+        public boolean onText(String piece) {
+          text.append(piece);
+          return true;
+        }
+      });
+      expectEqual(9, reply.tokens);
+      expectEqual(9, tokens.size());
+      expectEqual(reply.text, text.toString());
+      expectEqual(0, tokens.get(0).top.size());
+      OrielListener stops = new OrielListener() {
+        @Override
+        public boolean onToken(OrielToken token) {
+          return false;
+        }
+
+        @Override
+        public boolean onText(String piece) {
+          throw new AssertionError("called after it stopped");
+        }
+      };
+      expectEqual(OrielReply.Stop.LISTENER, session.chat(SUM, greedy(9), stops).stop);
+      RuntimeException mine = new RuntimeException("mine");
+      OrielListener throwing = new OrielListener() {
+        @Override
+        public boolean onToken(OrielToken token) {
+          throw mine;
+        }
+      };
+      expect(mine == expectThrows(RuntimeException.class,
+          () -> session.chat(SUM, greedy(9), throwing)), "another exception");
+    }
+  }
+
+  static void a_text_becomes_a_vector() throws Exception {
+    try (OrielSession session = open()) {
+      OrielEmbedding cat = session.embed("A cat sleeps.");
+      expect(cat.tokens >= session.tokenize("A cat sleeps.").length, "tokens");
+      expect(Math.abs(length(cat.values) - 1) < 1e-5, "its length is " + length(cat.values));
+      expect(Arrays.equals(cat.values, session.embed("A cat sleeps.").values), "another vector");
+      expectEqual(0L, session.stats().position);
+      OrielEmbedding.Pooling last = OrielEmbedding.Pooling.LAST;
+      expect(!Arrays.equals(cat.values, session.embed("A cat sleeps.", last, true).values),
+          "the pooling changes nothing");
+      expect(Math.abs(length(session.embed("A cat.", last, false).values) - 1) > 1e-3,
+          "it is normalised all the same");
+      expectFails(OrielException.Status.ARGUMENT, () -> session.embed(""));
+      expectFails(OrielException.Status.CONTEXT, () -> session.embed("word ".repeat(20000)));
+      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
+      expectFails(OrielException.Status.STATE, () -> session.embed("A cat."));
+    }
+  }
+
+  static void later_options_reach_their_places() throws Exception {
+    OrielOptions options = options();
+    options.calibrationFile = "/no/such.json";
+    expectFails(OrielException.Status.IO, () -> Oriel.plan(TINY, MEMORY, options));
+    options.calibrationFile = "";
+    OrielPlan plan = Oriel.plan(TINY, MEMORY, options);
+    expectEqual(OrielOptions.StateFormat.AUTO, plan.stateFormat);
+    expectEqual(0L, plan.onFileBytes);
+    expectEqual(0L, plan.constraintBytes);
+    options.checkpoints = 33;
+    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.plan(TINY, MEMORY, options));
+    options.checkpoints = OrielOptions.NO_CHECKPOINTS;
+    options.onFile = OrielOptions.OnFile.ALL;
+    options.stateFormat = OrielOptions.StateFormat.INT8;
+    options.splitTurns = true;
+    options.forgetEvicted = true; // not both
+    expectFails(OrielException.Status.ARGUMENT, () -> Oriel.open(TINY, MEMORY, options));
+    options.splitTurns = false;
+    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
+      OrielStats stats = session.stats();
+      expect(stats.submissions > 10 && stats.expertMisses == 0 && stats.rowsRead == 0
+          && stats.tokensReadAgain == 0, "figures");
+    }
+    options.onFile = null;
+    expectEqual("onFile", expectThrows(NullPointerException.class,
+        () -> Oriel.open(TINY, MEMORY, options)).getMessage());
+  }
+
+  private static OrielReply again(OrielSession session, OrielSampling sampling) {
+    session.reset();
+    return session.chat(ABILITY, sampling, null);
+  }
+
+  private static double length(float[] values) {
+    double squares = 0;
+    for (float value : values) {
+      squares += (double) value * value;
+    }
+    return Math.sqrt(squares);
+  }
+}
