@@ -12,6 +12,7 @@
 namespace cli {
 namespace {
 
+constexpr char kGroup[] = "Chat format";
 /// Published templates have under 20 KiB.
 constexpr uint64_t kMostTemplateBytes = 1 << 20;
 
@@ -62,20 +63,23 @@ void setDate(const std::string& text, ChatFormatOptions* options) {
 
 }  // namespace
 
-void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
-  const char* const group = "Chat format";
+void addTemplateOption(CLI::App* command, ChatFormatOptions* options) {
   command
       ->add_option_function<std::string>(
           "--template", [options](const std::string& text) { setTemplate(text, options); },
           "Chat format: a name, e.g. gemma3, or a file with a Jinja template whose format is "
           "recognised (default: the model's own)")
       ->type_name("NAME|FILE")
-      ->group(group);
+      ->group(kGroup);
+}
+
+void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
+  addTemplateOption(command, options);
   command
       ->add_flag(
           "--think,!--no-think", [options](int64_t times) { options->no_thinking = times < 0; },
           "Whether a model that can think before it answers does so (default: it does)")
-      ->group(group);
+      ->group(kGroup);
   command
       ->add_option_function<std::string>(
           "--date", [options](const std::string& text) { setDate(text, options); },
@@ -83,7 +87,7 @@ void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options) {
           "else "
           "the format's own)")
       ->type_name("DATE")
-      ->group(group);
+      ->group(kGroup);
 }
 
 oriel_chat_options chatOptions(const ChatFormatOptions& options) {

@@ -19,7 +19,8 @@ struct ChatFormatOptions {
   uint32_t date = 0;  ///< 20240726; 0: that of the format
 };
 
-/// `options` must outlive the parsing.
+/// `options` must outlive the parsing. --template alone, or all.
+void addTemplateOption(CLI::App* command, ChatFormatOptions* options);
 void addChatFormatOptions(CLI::App* command, ChatFormatOptions* options);
 /// Points into `options`.
 oriel_chat_options chatOptions(const ChatFormatOptions& options);

@@ -23,6 +23,7 @@ Command addBenchCommand(CLI::App* program);
 Command addTokenizeCommand(CLI::App* program);
 Command addEmbedCommand(CLI::App* program);
 Command addRenderCommand(CLI::App* program);
+Command addParseCommand(CLI::App* program);
 Command addInfoCommand(CLI::App* program);
 Command addModelsCommand(CLI::App* program);
 Command addDevicesCommand(CLI::App* program);

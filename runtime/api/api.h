@@ -15,6 +15,7 @@
 #include "gguf/model_file.h"
 #include "oriel/oriel.h"
 #include "os/os.h"
+#include "reply/forms.h"
 #include "text/chat.h"
 #include "text/tokenizer.h"
 
@@ -185,6 +186,7 @@ struct oriel_model {
   oriel::ModelDesc desc;
   oriel::Tokenizer* tokenizer = nullptr;
   oriel::ChatTemplate chat;
+  oriel::ReplyForms reply_forms = 0;  ///< of its own template
   oriel::Plan plan;
   oriel::Executor* executor = nullptr;      ///< null for ORIEL_DEVICE_NONE
   oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held

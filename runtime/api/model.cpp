@@ -191,6 +191,10 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
   ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer));
   model->chat = recogniseChat(file, log);
+  GgufString chat_template;
+  model->reply_forms = file.getString("tokenizer.chat_template", &chat_template)
+                           ? formsOfTemplate(chat_template.data, chat_template.bytes)
+                           : formsOfFormat(model->chat.name());
   describeFile(*prepared, model);
   if (has_device) {
     model->desc = prepared->desc;

@@ -47,6 +47,8 @@ class Scratch {
   /// Whether it was the cap that refused, not the system.
   bool atCap() const { return at_cap_; }
   size_t usedBytes() const { return total_bytes_; }
+  /// For another scratch beside this one.
+  const oriel_allocator& allocator() const { return allocator_; }
 
  private:
   struct Block {

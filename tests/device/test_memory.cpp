@@ -1,6 +1,7 @@
 // The memory promise: what is planned is what is taken, it is never more than the cap, and generating
 // takes nothing.
 #include <gtest/gtest.h>
+#include <cmath>
 
 #include <cstdlib>
 #include <string>
@@ -213,6 +214,19 @@ void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
   options.ignore_stop = 1;
   options.repeat_penalty = 1.1f;
   oriel_session* session = loaded.session.get();
+  // Everything that can be asked of a reply: none of it ends this one.
+  static const char* const stops[] = {"Nobody says this.", "\xE2\x82\xAC\xE2\x82\xAC"};
+  static const oriel_logit_bias biases[] = {{5, 1.5f}, {9, -INFINITY}, {5, 0.5f}};
+  options.stop = stops;
+  options.stop_count = 2;
+  options.logit_bias = biases;
+  options.logit_bias_count = 3;
+  options.presence_penalty = 0.2f;
+  options.frequency_penalty = 0.1f;
+  options.repeat_window = 256;
+  options.min_tokens = 3;
+  options.logprobs = 1;
+  options.top_logprobs = 20;
   static char message[2001];
   for (size_t i = 0; i < 2000; ++i) {
     message[i] = i % 7 == 6 ? ' ' : static_cast<char>('a' + i % 26);
@@ -222,6 +236,7 @@ void talk(const Loaded& loaded, uint32_t decode_tokens, size_t text_bytes) {
   ASSERT_EQ(ORIEL_OK, oriel_session_reset(session));
   ASSERT_EQ(ORIEL_OK, oriel_session_append_text(session, message, text_bytes, ORIEL_TEXT_SPECIAL));
   options.max_tokens = 5;
+  options.logprobs = options.top_logprobs = 0;
   ASSERT_EQ(ORIEL_OK, oriel_chat_reply(session, &options, nullptr, nullptr, nullptr));
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session, "user", message, text_bytes));
 }

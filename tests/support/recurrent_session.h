@@ -210,11 +210,11 @@ class RecurrentSession {
     return status;
   }
   oriel_status answer(uint32_t most = 10) {
-    SamplerOptions greedy;
-    greedy.greedy = true;
+    GenerateSettings greedy;
+    greedy.sampling.greedy = true;
+    greedy.max_tokens = most;
     oriel_generation result = {};
-    const oriel_status status =
-        session_->chatReply(greedy, most, false, nullptr, nullptr, &result).code();
+    const oriel_status status = session_->chatReply(greedy, nullptr, nullptr, &result).code();
     noteCommitted();
     return status;
   }

@@ -893,8 +893,9 @@ ORIEL_API oriel_status oriel_render_json_tokens(const oriel_model *model, const 
 
 /* What the whole text of a reply means, as oriel_chat_reply tells it: `on_part` is called for each part. Control tokens
  * are written out in it (ORIEL_TEXT_SPECIAL). `options` are those of the conversation: their template says in which
- * form calls come, their tools which arguments are texts. A template that opens a thought itself is told so by
- * `inside_thought`. Borrows working memory. */
+ * form calls come, their tools which arguments are texts. `inside_thought`, non-zero: the template has opened a
+ * thought, in which the reply begins; zero: it began in one only if it closes one that it has not opened. Borrows
+ * working memory. */
 ORIEL_API oriel_status oriel_parse_reply(const oriel_model *model, const oriel_chat_options *options,
                                          int inside_thought, const char *text, size_t bytes, oriel_part_fn on_part,
                                          void *user);

@@ -1,0 +1,438 @@
+#include "grammar/dfa.h"
+
+#include "text/utf8.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kLastCodePoint = 0x10FFFF;
+constexpr CharRange kSurrogates = {0xD800, 0xDFFF};
+// Joining states costs rounds of all edges: what a pattern of usual size needs many times over.
+constexpr uint64_t kMostJoiningSteps = 40u << 20;
+
+bool isIn(const CharSet& set, uint32_t code_point) {
+  const CharRange* const end = set.ranges + set.count;
+  const CharRange* const at =
+      std::lower_bound(set.ranges, end, code_point,
+                       [](const CharRange& range, uint32_t c) { return range.last < c; });
+  return at != end && at->first <= code_point;
+}
+
+// States of which some text leads to the end.
+uint8_t* liveStates(const Dfa& dfa, Scratch* scratch) {
+  uint8_t* const live = scratch->take<uint8_t>(dfa.n_states);
+  if (live == nullptr) {
+    return nullptr;
+  }
+  std::memcpy(live, dfa.accepts, dfa.n_states);
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t state = dfa.n_states; state-- != 0;) {
+      for (uint32_t s = 0; live[state] == 0 && s < dfa.alphabet.n_symbols; ++s) {
+        const uint16_t to = dfa.step(state, s);
+        if (to != Dfa::kDead && live[to] != 0) {
+          live[state] = 1;
+          changed = true;
+        }
+      }
+    }
+  }
+  return live;
+}
+
+// `place[state]`: its new number, kDead: gone. Several may share one.
+void renumber(Dfa* dfa, const uint16_t* place, uint32_t n_states) {
+  const uint32_t n_symbols = dfa->alphabet.n_symbols;
+  // Numbers only go down, and a state's row is moved after those before it.
+  uint32_t done = 0;
+  for (uint32_t state = 0; state < dfa->n_states; ++state) {
+    if (place[state] != done) {
+      continue;
+    }
+    for (uint32_t s = 0; s < n_symbols; ++s) {
+      const uint16_t to = dfa->step(state, s);
+      dfa->next[static_cast<size_t>(done) * n_symbols + s] = to == Dfa::kDead ? to : place[to];
+    }
+    dfa->accepts[done++] = dfa->accepts[state];
+  }
+  dfa->n_states = n_states;
+}
+
+bool takeOutDead(Dfa* dfa, Scratch* scratch) {
+  const uint8_t* const live = liveStates(*dfa, scratch);
+  uint16_t* const place = scratch->take<uint16_t>(dfa->n_states);
+  if (live == nullptr || place == nullptr) {
+    return false;
+  }
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < dfa->n_states; ++i) {
+    place[i] = live[i] != 0 ? static_cast<uint16_t>(n++) : Dfa::kDead;
+  }
+  if (dfa->n_states != 0 && live[0] == 0) {
+    dfa->n_states = 0;
+    return true;
+  }
+  renumber(dfa, place, n);
+  return true;
+}
+
+// Moore: states that differ in their class or in that of what follows are told apart, until none are.
+class Joining {
+ public:
+  Joining(Dfa* dfa, Scratch* scratch) : dfa_(dfa) {
+    while (slot_mask_ < 2 * dfa->n_states) {
+      slot_mask_ *= 2;
+    }
+    slots_ = scratch->take<uint16_t>(slot_mask_--);
+    of_ = scratch->take<uint16_t>(dfa->n_states);
+    refined_ = scratch->take<uint16_t>(dfa->n_states);
+  }
+
+  void run() {
+    if (slots_ == nullptr || of_ == nullptr || refined_ == nullptr) {
+      return;
+    }
+    for (uint32_t i = 0; i < dfa_->n_states; ++i) {
+      of_[i] = dfa_->accepts[i];
+    }
+    uint32_t n = 0;
+    for (uint64_t steps = 0; steps < kMostJoiningSteps;) {
+      steps += static_cast<uint64_t>(dfa_->n_states) * dfa_->alphabet.n_symbols;
+      const uint32_t before = n;
+      n = refine();
+      std::swap(of_, refined_);
+      if (n == before) {
+        renumber(dfa_, of_, n);
+        return;
+      }
+    }
+  }
+
+ private:
+  uint16_t classOf(uint16_t state) const { return state == Dfa::kDead ? state : of_[state]; }
+  bool isSame(uint32_t a, uint32_t b) const {
+    if (of_[a] != of_[b]) {
+      return false;
+    }
+    for (uint32_t s = 0; s < dfa_->alphabet.n_symbols; ++s) {
+      if (classOf(dfa_->step(a, s)) != classOf(dfa_->step(b, s))) {
+        return false;
+      }
+    }
+    return true;
+  }
+  uint64_t hashOf(uint32_t state) const {
+    uint64_t hash = of_[state];
+    for (uint32_t s = 0; s < dfa_->alphabet.n_symbols; ++s) {
+      hash = (hash ^ classOf(dfa_->step(state, s))) * 0xd6e8feb86659fd93ull;
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+  // Classes are numbered by their first state, so that numbers only go down.
+  uint32_t refine() {
+    std::memset(slots_, 0, (slot_mask_ + size_t{1}) * sizeof(*slots_));
+    uint32_t n = 0;
+    for (uint32_t state = 0; state < dfa_->n_states; ++state) {
+      uint32_t slot = static_cast<uint32_t>(hashOf(state)) & slot_mask_;
+      while (slots_[slot] != 0 && !isSame(slots_[slot] - 1u, state)) {
+        slot = (slot + 1) & slot_mask_;
+      }
+      if (slots_[slot] == 0) {
+        slots_[slot] = static_cast<uint16_t>(state + 1);
+        refined_[state] = static_cast<uint16_t>(n++);
+      } else {
+        refined_[state] = refined_[slots_[slot] - 1u];
+      }
+    }
+    return n;
+  }
+
+  Dfa* const dfa_;
+  uint32_t slot_mask_ = 1;
+  uint16_t* slots_ = nullptr;
+  uint16_t* of_ = nullptr;
+  uint16_t* refined_ = nullptr;
+};
+
+// What leads from a state to another: raw code points, and those that JSON escapes.
+class Edge {
+ public:
+  Edge(DfaSpelling spelling, Grammar* grammar, List<CharRange>* raw, List<CharRange>* letters)
+      : json_(spelling == DfaSpelling::kJsonString), g_(grammar), raw_(raw), letters_(letters) {
+    raw_->cutTo(0);
+    letters_->cutTo(0);
+  }
+
+  void add(uint32_t first, uint32_t last) {
+    if (!json_) {
+      raw_->push({first, last});
+      return;
+    }
+    for (; first <= last && first < 0x20; ++first) {
+      addControl(first);
+    }
+    for (const uint32_t special : {0x22u, 0x5Cu}) {
+      if (first <= special && special <= last) {
+        letters_->push({special, special});
+        if (first < special) {
+          raw_->push({first, special - 1});
+        }
+        first = special + 1;
+      }
+    }
+    if (first <= last) {
+      raw_->push({first, last});
+    }
+  }
+
+  ExprId expression() const {
+    ExprId all = raw_->isEmpty() ? UINT32_MAX : g_->chars(raw_->begin(), raw_->count());
+    if (!letters_->isEmpty()) {
+      const ExprId escape =
+          g_->sequence(g_->text("\\"), g_->chars(letters_->begin(), letters_->count()));
+      all = all == UINT32_MAX ? escape : g_->choice(all, escape);
+    }
+    // Controls without a letter have a spelling of six bytes: only where nothing else leads there.
+    return all != UINT32_MAX ? all : controlsByNumber();
+  }
+
+ private:
+  void addControl(uint32_t c) {
+    static constexpr char kLetters[] = "btn\0fr";
+    const char letter = c >= 8 && c <= 13 ? kLetters[c - 8] : '\0';
+    if (letter != '\0') {
+      const uint32_t code = static_cast<uint32_t>(letter);
+      letters_->push({code, code});
+    } else {
+      controls_ |= 1u << c;
+    }
+  }
+  ExprId controlsByNumber() const {
+    ExprId all = g_->never();
+    for (uint32_t c = 0; c < 32; ++c) {
+      if ((controls_ >> c & 1) != 0) {
+        const char hex[] = "0123456789abcdef";
+        const char escape[] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+        const ExprId one = g_->bytes(escape, sizeof(escape));
+        all = g_->at(all).kind == ExprKind::kNever ? one : g_->choice(all, one);
+      }
+    }
+    return all;
+  }
+
+  const bool json_;
+  Grammar* const g_;
+  List<CharRange>* const raw_;
+  List<CharRange>* const letters_;
+  uint32_t controls_ = 0;
+};
+
+}  // namespace
+
+uint16_t Alphabet::symbolOf(uint32_t code_point) const {
+  return symbol[std::upper_bound(first, first + n_intervals, code_point) - first - 1];
+}
+
+Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Scratch* scratch) {
+  List<uint32_t> firsts(scratch);
+  firsts.push(0);
+  firsts.push(kSurrogates.first);
+  firsts.push(kSurrogates.last + 1);
+  for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t r = 0; r < sets[i].count; ++r) {
+      firsts.push(sets[i].ranges[r].first);
+      if (sets[i].ranges[r].last < kLastCodePoint) {
+        firsts.push(sets[i].ranges[r].last + 1);
+      }
+    }
+  }
+  std::sort(firsts.begin(), firsts.end());
+  firsts.cutTo(static_cast<uint32_t>(std::unique(firsts.begin(), firsts.end()) - firsts.begin()));
+  Alphabet alphabet;
+  const uint32_t n = firsts.count();
+  uint16_t* const symbol = scratch->take<uint16_t>(n);
+  uint16_t* const split = scratch->take<uint16_t>(2 * (kMostSymbols + 1));
+  if (symbol == nullptr || split == nullptr || scratch->failed()) {
+    return alphabet;
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    symbol[i] = firsts[i] >= kSurrogates.first && firsts[i] <= kSurrogates.last ? 0 : 1;
+  }
+  uint32_t n_symbols = 2;
+  for (uint32_t set = 0; set < count; ++set) {
+    // A symbol that is partly in the set becomes two.
+    std::memset(split, 0, 2 * n_symbols * sizeof(*split));
+    uint32_t n_next = 1;
+    for (uint32_t i = 0; i < n; ++i) {
+      if (symbol[i] == 0) {
+        continue;
+      }
+      uint16_t* const to = &split[2 * symbol[i] + (isIn(sets[set], firsts[i]) ? 1 : 0)];
+      if (*to == 0) {
+        *to = static_cast<uint16_t>(n_next++);
+      }
+      symbol[i] = *to;
+    }
+    if (n_next > kMostSymbols / 2) {
+      return alphabet;
+    }
+    n_symbols = n_next;
+  }
+  return {firsts.begin(), symbol, n, n_symbols};
+}
+
+void reduceDfa(Dfa* dfa, Scratch* scratch) {
+  if (takeOutDead(dfa, scratch) && dfa->n_states != 0) {
+    Joining(dfa, scratch).run();
+  }
+}
+
+DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Scratch* scratch,
+                       Dfa* out) {
+  struct Pair {
+    uint16_t a, b;
+  };
+  if (a.n_states == 0 || b.n_states == 0) {
+    *out = {};
+    return DfaResult::kDone;
+  }
+  return exploreDfa(
+      Pair{0, 0}, a.alphabet, most_states,
+      [&](const Pair& from, uint32_t symbol, Pair* to) {
+        *to = {a.step(from.a, symbol), b.step(from.b, symbol)};
+        return to->a != Dfa::kDead && to->b != Dfa::kDead;
+      },
+      [&](const Pair& at) { return (a.accepts[at.a] & b.accepts[at.b]) != 0; }, scratch, out);
+}
+
+DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states,
+                   Scratch* scratch, Dfa* out) {
+  struct Counted {
+    uint32_t state, count;
+  };
+  if (dfa.n_states == 0 || min > max) {
+    *out = {};
+    return DfaResult::kDone;
+  }
+  const uint32_t enough = max == UINT32_MAX ? min : max;  // counting ends here
+  return exploreDfa(
+      Counted{0, 0}, dfa.alphabet, most_states,
+      [&](const Counted& from, uint32_t symbol, Counted* to) {
+        if (from.count == max) {
+          return false;
+        }
+        const uint16_t state = dfa.step(from.state, symbol);
+        *to = {state, std::min(from.count + 1, enough)};
+        return state != Dfa::kDead;
+      },
+      [&](const Counted& at) { return dfa.accepts[at.state] != 0 && at.count >= min; }, scratch,
+      out);
+}
+
+uint32_t shortestText(const Dfa& dfa, Scratch* scratch) {
+  uint32_t* const distance = scratch->take<uint32_t>(dfa.n_states);
+  List<uint16_t> queue(scratch);
+  if (distance == nullptr || !queue.push(0)) {
+    return 0;
+  }
+  for (uint32_t at = 0; at < queue.count(); ++at) {
+    const uint16_t state = queue[at];
+    if (dfa.accepts[state] != 0) {
+      return distance[state];
+    }
+    for (uint32_t s = 0; s < dfa.alphabet.n_symbols; ++s) {
+      const uint16_t to = dfa.step(state, s);
+      if (to != Dfa::kDead && to != 0 && distance[to] == 0) {
+        distance[to] = distance[state] + 1;
+        queue.push(to);
+      }
+    }
+  }
+  return 0;
+}
+
+uint32_t longestText(const Dfa& dfa, Scratch* scratch) {
+  // Longest distances settle within as many rounds as there are states unless there is a loop.
+  uint32_t* const distance = scratch->take<uint32_t>(dfa.n_states);
+  if (distance == nullptr) {
+    return UINT32_MAX;
+  }
+  uint64_t steps = 0;
+  uint32_t longest = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t state = 0; state < dfa.n_states; ++state) {
+      for (uint32_t s = 0; s < dfa.alphabet.n_symbols; ++s) {
+        const uint16_t to = dfa.step(state, s);
+        if (to != Dfa::kDead && distance[to] < distance[state] + 1) {
+          distance[to] = distance[state] + 1;
+          longest = std::max(longest, distance[to]);
+          changed = true;
+        }
+      }
+    }
+    steps += static_cast<uint64_t>(dfa.n_states) * dfa.alphabet.n_symbols;
+    if (longest >= dfa.n_states || steps > kMostJoiningSteps) {
+      return UINT32_MAX;
+    }
+  }
+  return longest;
+}
+
+bool dfaAccepts(const Dfa& dfa, const char* text, size_t bytes) {
+  uint16_t state = dfa.n_states == 0 ? Dfa::kDead : 0;
+  for (size_t at = 0; at < bytes && state != Dfa::kDead;) {
+    const Utf8Char c = decodeUtf8(text + at, bytes - at);
+    state = dfa.step(state, dfa.alphabet.symbolOf(c.code_point));
+    at += c.bytes;
+  }
+  return state != Dfa::kDead && dfa.accepts[state] != 0;
+}
+
+ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar) {
+  if (dfa.n_states == 0) {
+    return grammar->never();
+  }
+  Scratch* const scratch = grammar->scratch();
+  const uint32_t n_symbols = dfa.alphabet.n_symbols;
+  RuleId* const rules = scratch->take<RuleId>(dfa.n_states);
+  uint8_t* const done = scratch->take<uint8_t>(n_symbols);
+  List<CharRange> raw(scratch);
+  List<CharRange> letters(scratch);
+  if (rules == nullptr || done == nullptr) {
+    return grammar->never();
+  }
+  for (uint32_t i = 0; i < dfa.n_states; ++i) {
+    rules[i] = grammar->newRule();
+  }
+  const ExprId end =
+      spelling == DfaSpelling::kJsonString ? grammar->text("\"") : grammar->empty();
+  for (uint32_t state = 0; state < dfa.n_states && !grammar->failed(); ++state) {
+    ExprId all = dfa.accepts[state] != 0 ? end : UINT32_MAX;
+    std::memset(done, 0, n_symbols);
+    for (uint32_t symbol = 0; symbol < n_symbols; ++symbol) {
+      const uint16_t to = dfa.step(state, symbol);
+      if (to == Dfa::kDead || done[symbol] != 0) {
+        continue;
+      }
+      Edge edge(spelling, grammar, &raw, &letters);
+      for (uint32_t i = 0; i < dfa.alphabet.n_intervals; ++i) {
+        if (dfa.step(state, dfa.alphabet.symbol[i]) == to) {
+          const uint32_t end_of = i + 1 < dfa.alphabet.n_intervals ? dfa.alphabet.first[i + 1] - 1
+                                                                   : kLastCodePoint;
+          edge.add(dfa.alphabet.first[i], end_of);
+        }
+      }
+      for (uint32_t s = symbol; s < n_symbols; ++s) {
+        done[s] = dfa.step(state, s) == to ? 1 : done[s];
+      }
+      const ExprId one = grammar->sequence(edge.expression(), grammar->rule(rules[to]));
+      all = all == UINT32_MAX ? one : grammar->choice(all, one);
+    }
+    grammar->define(rules[state], all == UINT32_MAX ? grammar->never() : all);
+  }
+  return grammar->rule(rules[0]);
+}
+
+}  // namespace oriel

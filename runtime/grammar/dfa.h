@@ -1,0 +1,131 @@
+// Deterministic automata over code points: what patterns, formats and bounds of numbers are turned into before they
+// become expressions. All memory is borrowed.
+#pragma once
+
+#include <cstring>
+
+#include "base/hash.h"
+#include "grammar/expression.h"
+#include "grammar/list.h"
+
+namespace oriel {
+
+/// Code points that nothing tells apart share a symbol.
+struct Alphabet {
+  const uint32_t* first = nullptr;   ///< code point that an interval begins with; ascending from 0
+  const uint16_t* symbol = nullptr;  ///< of an interval
+  uint32_t n_intervals = 0;
+  uint32_t n_symbols = 0;
+
+  uint16_t symbolOf(uint32_t code_point) const;
+};
+
+/// Sorted ranges, apart from each other.
+struct CharSet {
+  const CharRange* ranges = nullptr;
+  uint32_t count = 0;
+};
+
+/// The coarsest alphabet in which every set is a set of symbols. Surrogates have symbol 0, and it to themselves. Null
+/// `first`: no memory, or more than kMostSymbols.
+constexpr uint32_t kMostSymbols = 4096;
+Alphabet makeAlphabet(const CharSet* sets, uint32_t count, Scratch* scratch);
+
+/// For what is only needed while one automaton is built.
+constexpr size_t kMostDfaBytes = 32u << 20;
+
+struct Dfa {
+  static constexpr uint16_t kDead = UINT16_MAX;
+  static constexpr uint32_t kMostStates = 32768;
+
+  Alphabet alphabet;
+  uint32_t n_states = 0;  ///< the first is where it starts; none: no text is accepted
+  uint16_t* next = nullptr;
+  uint8_t* accepts = nullptr;
+
+  uint16_t step(uint32_t state, uint32_t symbol) const {
+    return next[static_cast<size_t>(state) * alphabet.n_symbols + symbol];
+  }
+};
+
+enum class DfaResult : uint8_t { kDone, kTooLarge, kNoMemory };
+
+/// Explores states from `start`. `step(state, symbol, &next)`: false when nothing follows. `State` has no padding.
+template <typename State, typename Step, typename Accepts>
+DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most_states, Step step,
+                     Accepts accepts, Scratch* scratch, Dfa* dfa);
+
+/// Takes out states that lead nowhere, then joins those that nothing tells apart (where that is not too much work).
+void reduceDfa(Dfa* dfa, Scratch* scratch);
+/// What both accept; they share an alphabet.
+DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Scratch* scratch, Dfa* out);
+/// What has `min` to `max` code points.
+DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states,
+                   Scratch* scratch, Dfa* out);
+/// Code points of the shortest text; of a reduced one that is not empty.
+uint32_t shortestText(const Dfa& dfa, Scratch* scratch);
+/// Of the longest; UINT32_MAX: there is none, or no memory to find it.
+uint32_t longestText(const Dfa& dfa, Scratch* scratch);
+/// UTF-8.
+bool dfaAccepts(const Dfa& dfa, const char* text, size_t bytes);
+
+/// A rule for each state. As JSON string: code points are escaped where they must be, and the closing quote stands
+/// where a text ends.
+enum class DfaSpelling : uint8_t { kPlain, kJsonString };
+ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar);
+
+template <typename State, typename Step, typename Accepts>
+DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most_states, Step step,
+                     Accepts accepts, Scratch* scratch, Dfa* dfa) {
+  const uint32_t n_slots = 2 * std::min(most_states, Dfa::kMostStates);
+  uint32_t slot_mask = 1;
+  while (slot_mask < n_slots) {
+    slot_mask *= 2;
+  }
+  uint16_t* const slots = scratch->take<uint16_t>(slot_mask);  // 0: free
+  List<State> states(scratch);
+  List<uint16_t> next(scratch);
+  if (slots == nullptr) {
+    return DfaResult::kNoMemory;
+  }
+  --slot_mask;
+  const auto find = [&](const State& state) {
+    uint32_t slot = static_cast<uint32_t>(hashBytes(&state, sizeof(state))) & slot_mask;
+    while (slots[slot] != 0 &&
+           std::memcmp(&states[slots[slot] - 1u], &state, sizeof(state)) != 0) {
+      slot = (slot + 1) & slot_mask;
+    }
+    if (slots[slot] == 0 && states.count() < most_states && states.push(state)) {
+      slots[slot] = static_cast<uint16_t>(states.count());
+    }
+    return static_cast<uint16_t>(slots[slot] - 1u);  // kDead when there was no room
+  };
+  find(start);
+  for (uint32_t at = 0; at < states.count(); ++at) {
+    for (uint32_t symbol = 0; symbol < alphabet.n_symbols; ++symbol) {
+      State to{};
+      const State from = states[at];
+      const uint16_t target = step(from, symbol, &to) ? find(to) : Dfa::kDead;
+      if (target == Dfa::kDead && states.count() >= most_states) {
+        return DfaResult::kTooLarge;
+      }
+      if (!next.push(target)) {
+        return DfaResult::kNoMemory;
+      }
+    }
+  }
+  dfa->alphabet = alphabet;
+  dfa->n_states = states.count();
+  dfa->next = next.begin();
+  dfa->accepts = scratch->take<uint8_t>(states.count());
+  if (dfa->accepts == nullptr) {
+    return DfaResult::kNoMemory;
+  }
+  for (uint32_t i = 0; i < states.count(); ++i) {
+    dfa->accepts[i] = accepts(states[i]) ? 1 : 0;
+  }
+  reduceDfa(dfa, scratch);
+  return scratch->failed() ? DfaResult::kNoMemory : DfaResult::kDone;
+}
+
+}  // namespace oriel

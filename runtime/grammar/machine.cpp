@@ -1,0 +1,358 @@
+#include "grammar/machine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/wipe.h"
+
+namespace oriel {
+namespace {
+
+/// Kinds for which tokens are looked at by their kinds: with fewer the tree is walked as fast.
+constexpr uint32_t kWorthIt = kindBit(TextKind::kLower) | kindBit(TextKind::kBeyondAscii);
+constexpr uint32_t kAllKinds = (1u << kTextKinds) - 1;
+
+}  // namespace
+
+// --- Which tokens, byte by byte ------------------------------------------------------------------
+
+/// One walk over the tree of tokens, from the set where the text is. Branches whose tokens consist of `decided` kinds
+/// are left out.
+class Constraint::Walk {
+ public:
+  Walk(Constraint* of, uint32_t decided, uint32_t* mask)
+      : constraint_(*of), sets_(of->sets_), decided_(decided), mask_(mask) {}
+
+  void run() {
+    const TokenTrie::Node* const nodes = constraint_.trie_.nodes();
+    const uint8_t* const class_of = constraint_.automaton_.class_of;
+    path_[0] = constraint_.now_;
+    ends_[0] = constraint_.trie_.nodeCount();
+    uint32_t depth = 0;
+    const Set* known = sets_.knownNext(path_[0]);
+    uint32_t end = ends_[0];
+    for (uint32_t i = 0;;) {
+      while (i == end) {
+        if (depth == 0) {
+          return;
+        }
+        --depth;
+        end = ends_[depth];
+        known = sets_.knownNext(path_[depth]);
+      }
+      const TokenTrie::Node node = nodes[i];
+      if ((node.kinds() & ~decided_) == 0) {
+        i += node.skip();
+        continue;
+      }
+      Set next = known[class_of[node.byte()]];
+      if (next >= StateSets::kUnknown) {
+        next = find(depth, node.byte());
+        known = sets_.knownNext(path_[depth]);
+      }
+      if (next == StateSets::kNothing) {
+        i += node.skip();
+        continue;
+      }
+      const uint32_t token = node.token();
+      if (token != TokenTrie::Node::kNoToken) {
+        mask_[token / 32] |= 1u << token % 32;
+      }
+      if (node.skip() != 1) {
+        ++depth;
+        ends_[depth] = end = i + node.skip();
+        path_[depth] = next;
+        known = sets_.knownNext(next);
+      }
+      ++i;
+    }
+  }
+
+ private:
+  // The set behind a byte; makes room where there is none, and forbids the byte where there still is none then.
+  Set find(uint32_t depth, uint8_t byte) {
+    Set next = sets_.step(path_[depth], byte);
+    if (next == StateSets::kFull) {
+      constraint_.dropMasks();
+      sets_.keep(path_, depth + 1);
+      constraint_.now_ = path_[0];
+      next = path_[depth] == StateSets::kNothing ? StateSets::kNothing
+                                                 : sets_.step(path_[depth], byte);
+    }
+    return next == StateSets::kFull ? StateSets::kNothing : next;
+  }
+
+  Constraint& constraint_;
+  StateSets& sets_;
+  const uint32_t decided_;
+  uint32_t* const mask_;
+  Set path_[kMaxTokenBytes + 1] = {};
+  uint32_t ends_[kMaxTokenBytes + 1] = {};
+};
+
+// --- Masks ---------------------------------------------------------------------------------------
+
+// Inside of a string the next characters of some kinds lead from set to set, whatever they are: for how many of them,
+// and for which kinds.
+bool Constraint::findFreeText(FreeText* found) {
+  FreeText free = {kAllKinds, 0};
+  Set set = now_;
+  KindsFrom from;
+  while (true) {
+    if (!sets_.kindsFrom(set, &from)) {
+      return false;
+    }
+    if ((free.kinds & from.same & kWorthIt) == 0 || free.length == kLongestPlain) {
+      break;
+    }
+    free.kinds &= from.same;
+    ++free.length;
+    if (from.to == set) {
+      free.length = kLongestPlain;
+      break;
+    }
+    set = from.to;
+  }
+  if (free.length < kLongestPlain) {
+    free.kinds &= from.never;
+  }
+  *found = (free.kinds & kWorthIt) != 0 && free.length != 0 ? free : FreeText();
+  return true;
+}
+
+Constraint::FreeText Constraint::findFreeText() {
+  FreeText found;
+  if (!findFreeText(&found)) {
+    makeRoom(nullptr);
+    if (!findFreeText(&found)) {
+      makeRoom(nullptr);
+      return {};
+    }
+  }
+  return found;
+}
+
+void Constraint::fillKinds(const FreeText& free, uint32_t* mask) const {
+  const uint32_t n_words = trie_.words();
+  std::memset(mask, 0, n_words * sizeof(uint32_t));
+  for (uint32_t kind = 0; kind < kTextKinds; ++kind) {
+    if ((free.kinds >> kind & 1u) != 0) {
+      continue;
+    }
+    const uint32_t* const having = trie_.having(kind);
+    for (uint32_t i = 0; i < n_words; ++i) {
+      mask[i] |= having[i];
+    }
+  }
+  for (uint32_t i = 0; i < n_words; ++i) {
+    mask[i] = ~mask[i];
+  }
+  if (free.length == kLongestPlain) {
+    return;
+  }
+  // Lengths are below 128: the sum of one and the rest to 128 has its upper bit set when it is too long.
+  const uint64_t rest = 0x0101010101010101ull * (0x7F - free.length);
+  const uint8_t* const lengths = trie_.lengths();
+  for (uint32_t i = 0; i < n_words; ++i) {
+    uint32_t longer = 0;
+    for (uint32_t part = 0; part < 4; ++part) {
+      uint64_t eight = 0;
+      std::memcpy(&eight, lengths + 32 * size_t{i} + 8 * part, 8);
+      const uint64_t upper = (eight + rest) >> 7 & 0x0101010101010101ull;
+      // Gathers the lowest bit of each byte; the first in memory is the lowest.
+      longer |= static_cast<uint32_t>(upper * 0x0102040810204080ull >> 56) << 8 * part;
+    }
+    mask[i] &= ~longer;
+  }
+}
+
+void Constraint::fillStops(uint32_t* mask) {
+  const bool may_end = sets_.complete(now_);
+  for (uint32_t i = 0; may_end && i < trie_.stopCount(); ++i) {
+    mask[trie_.stops()[i] / 32] |= 1u << trie_.stops()[i] % 32;
+  }
+  if (extra_stop_ >= 0) {
+    const uint32_t bit = 1u << extra_stop_ % 32;
+    uint32_t& word = mask[extra_stop_ / 32];
+    word = may_end ? word | bit : word & ~bit;
+  }
+}
+
+void Constraint::fill(uint32_t* mask) {
+  const FreeText free = findFreeText();
+  if (free.kinds != 0) {
+    fillKinds(free, mask);
+  } else {
+    std::memset(mask, 0, trie_.words() * sizeof(uint32_t));
+  }
+  if (sets_.goesOn(now_)) {
+    Walk(this, free.kinds, mask).run();
+  }
+  fillStops(mask);
+}
+
+uint32_t Constraint::slotOf(Set set) {
+  const uint16_t note = sets_.note(set);
+  if (note != 0 && set_of_mask_[note - 1] == set) {
+    return note - 1;
+  }
+  const uint32_t slot = next_mask_;
+  next_mask_ = (next_mask_ + 1) % kKeptMasks;
+  // What it held is void before it is written, which may give all sets new numbers.
+  set_of_mask_[slot] = StateSets::kFull;
+  uint32_t* const mask = masks_ + size_t{slot} * trie_.words();
+  fill(mask);
+  empty_mask_[slot] =
+      std::all_of(mask, mask + trie_.words(), [](uint32_t word) { return word == 0; });
+  set_of_mask_[slot] = now_;
+  sets_.note(now_) = static_cast<uint16_t>(slot + 1);
+  return slot;
+}
+
+const uint32_t* Constraint::mask() { return masks_ + size_t{slotOf(now_)} * trie_.words(); }
+
+bool Constraint::stuck() { return !ended() && empty_mask_[slotOf(now_)]; }
+
+// --- Going on ------------------------------------------------------------------------------------
+
+void Constraint::dropMasks() { std::fill_n(set_of_mask_, kKeptMasks, StateSets::kFull); }
+
+// Keeps where the text is, and another set.
+void Constraint::makeRoom(Set* other) {
+  Set sets[2] = {now_, other != nullptr ? *other : now_};
+  dropMasks();
+  sets_.keep(sets, 2);
+  now_ = sets[0];
+  if (other != nullptr) {
+    *other = sets[1];
+  }
+}
+
+Constraint::Set Constraint::stepFrom(Set set, uint8_t byte) {
+  Set next = sets_.step(set, byte);
+  if (next == StateSets::kFull) {
+    makeRoom(&set);
+    next = set == StateSets::kNothing ? set : sets_.step(set, byte);
+  }
+  return next == StateSets::kFull ? StateSets::kNothing : next;
+}
+
+bool Constraint::isStop(int32_t id) const { return id == extra_stop_ || tokenizer_.isStop(id); }
+
+bool Constraint::accept(int32_t id) {
+  if (id < 0 || static_cast<uint32_t>(id) >= trie_.vocabSize() || !in_force_ || stopped_) {
+    return false;
+  }
+  if (isStop(id)) {
+    if (!sets_.complete(now_)) {
+      return false;
+    }
+    stopped_ = true;
+    now_ = StateSets::kNothing;
+    return true;
+  }
+  const Tokenizer::Piece piece = tokenizer_.piece(id, false);
+  if (piece.bytes == 0) {
+    return false;
+  }
+  Set set = now_;
+  for (size_t i = 0; i < piece.bytes && set != StateSets::kNothing; ++i) {
+    set = stepFrom(set, static_cast<uint8_t>(piece.data[i]));
+  }
+  if (set == StateSets::kNothing) {
+    return false;
+  }
+  now_ = set;
+  return true;
+}
+
+size_t Constraint::acceptText(const char* text, size_t bytes) {
+  if (!in_force_ || stopped_) {
+    return 0;
+  }
+  for (size_t i = 0; i < bytes; ++i) {
+    const Set next = stepFrom(now_, static_cast<uint8_t>(text[i]));
+    if (next == StateSets::kNothing) {
+      return i;
+    }
+    now_ = next;
+  }
+  return bytes;
+}
+
+bool Constraint::complete() { return stopped_ || (in_force_ && sets_.complete(now_)); }
+
+bool Constraint::ended() { return stopped_ || (complete() && !sets_.goesOn(now_)); }
+
+// --- Beginning -----------------------------------------------------------------------------------
+
+Constraint* Constraint::create(const Tokenizer& tokenizer, const TokenTrie* trie, Arena* arena,
+                               size_t bytes) {
+  void* const room = arena->take<uint8_t>(sizeof(Constraint));
+  uint8_t* const memory = arena->take<uint8_t>(bytes);
+  uint32_t* const masks = arena->take<uint32_t>(kKeptMasks * maskWords(tokenizer.vocabSize()));
+  if (room == nullptr || memory == nullptr || masks == nullptr || trie == nullptr) {
+    return nullptr;
+  }
+  Constraint* const constraint = new (room) Constraint(tokenizer, *trie);
+  constraint->memory_ = memory;
+  constraint->memory_bytes_ = bytes;
+  constraint->masks_ = masks;
+  return constraint;
+}
+
+Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log& log) {
+  release();
+  const size_t capacity = memory_bytes_ - std::min(memory_bytes_, StateSets::kLeastBytes);
+  if (const Status status = compileAutomaton(grammar, log, memory_, capacity, &automaton_);
+      !status.ok()) {
+    release();
+    return status;
+  }
+  extra_stop_ =
+      extra_stop >= 0 && static_cast<uint32_t>(extra_stop) < trie_.vocabSize() ? extra_stop : -1;
+  if (!sets_.init(&automaton_, memory_ + automaton_.bytes, memory_bytes_ - automaton_.bytes)) {
+    release();
+    return log.fail(ORIEL_ERROR_INTERNAL, "a constraint's memory is too small: please report this");
+  }
+  in_force_ = true;
+  restart();
+  return kOk;
+}
+
+void Constraint::restart() {
+  stopped_ = false;
+  if (!in_force_) {
+    return;
+  }
+  now_ = sets_.start();
+  if (now_ == StateSets::kFull) {
+    dropMasks();
+    sets_.keep(nullptr, 0);
+    now_ = sets_.start();
+  }
+}
+
+void Constraint::forget() {
+  wipe(masks_, uint64_t{kKeptMasks} * trie_.words() * sizeof(uint32_t));
+  dropMasks();
+  stopped_ = false;
+  if (in_force_) {
+    wipe(memory_ + automaton_.bytes, memory_bytes_ - automaton_.bytes);
+    (void)sets_.init(&automaton_, memory_ + automaton_.bytes, memory_bytes_ - automaton_.bytes);
+    restart();
+  }
+}
+
+void Constraint::release() {
+  in_force_ = false;
+  stopped_ = false;
+  automaton_ = Automaton();
+  now_ = StateSets::kNothing;
+  extra_stop_ = -1;
+  dropMasks();
+  wipe(memory_, memory_bytes_);
+}
+
+}  // namespace oriel

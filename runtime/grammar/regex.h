@@ -1,0 +1,37 @@
+// Patterns of JSON schemas (ECMA-262) as automata: the texts in which both an ECMA and a Python engine find the pattern.
+#pragma once
+
+#include "grammar/dfa.h"
+
+namespace oriel {
+
+/// Nondeterministic: a state reads a code point, or leads on without.
+struct NfaState {
+  enum Kind : uint32_t { kSplit, kSet, kAtStart, kAtEnd, kAccept };
+  Kind kind = kSplit;
+  uint32_t set = 0;  ///< of kSet
+  uint32_t out = UINT32_MAX;
+  uint32_t other = UINT32_MAX;  ///< of kSplit
+};
+
+class Regex {
+ public:
+  explicit Regex(Scratch* scratch = nullptr) : scratch_(scratch), states_(scratch), sets_(scratch) {}
+
+  /// Null: read. Otherwise what is wrong with it, or is not supported: "backreferences are not supported".
+  /// `wrong`: it is no pattern at all. `whole`: it has to match the whole text, as if between ^ and $.
+  const char* read(const char* text, size_t bytes, bool whole, bool* wrong);
+  const List<CharSet>& sets() const { return sets_; }
+  /// `alphabet`: made of all sets, others' may be in it.
+  DfaResult toDfa(const Alphabet& alphabet, uint32_t most_states, Dfa* dfa) const;
+
+ private:
+  friend class RegexReader;
+
+  Scratch* scratch_;
+  List<NfaState> states_;
+  List<CharSet> sets_;
+  uint32_t start_ = 0;
+};
+
+}  // namespace oriel

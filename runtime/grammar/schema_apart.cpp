@@ -1,0 +1,349 @@
+// Whether the branches of `oneOf` are apart: whether texts that fit one schema can fit another.
+#include <iterator>
+
+#include "grammar/schema_parts.h"
+
+namespace oriel {
+namespace {
+
+using Verdict = SchemaContext::Verdict;
+
+constexpr uint32_t kMostDepth = 10;
+
+bool hasOneOf(const JsonValue& schema, const char* const* keywords, size_t count) {
+  return std::any_of(keywords, keywords + count,
+                     [&](const char* keyword) { return schema.find(keyword) != nullptr; });
+}
+
+}  // namespace
+
+// ---- properties and items of schemas that hold together
+
+const JsonValue* SchemaContext::propertyOf(const JsonValue& schema, const JsonText& name) {
+  const JsonValue* const properties = schema.find("properties");
+  const JsonValue* const named = properties != nullptr ? properties->find(name) : nullptr;
+  return named != nullptr ? named : schema.find("additionalProperties");
+}
+
+const JsonValue* SchemaContext::itemOf(const JsonValue& schema, uint32_t index) {
+  const JsonValue* const prefix = schema.find("prefixItems");
+  if (prefix == nullptr || index >= prefix->count) {
+    return schema.find("items");
+  }
+  const JsonValue* item = prefix->first;
+  for (; index != 0; --index) {
+    item = item->next;
+  }
+  return item;
+}
+
+void SchemaContext::addProperty(const Conjunction& objects, const JsonText& name,
+                                Conjunction* value) {
+  for (const SchemaElement& element : objects.elements) {
+    if (!element.isNegated()) {
+      add(propertyOf(*element.schema, name), value);
+    }
+  }
+}
+
+void SchemaContext::addItem(const Conjunction& arrays, uint32_t index, Conjunction* value) {
+  for (const SchemaElement& element : arrays.elements) {
+    if (!element.isNegated()) {
+      add(itemOf(*element.schema, index), value);
+    }
+  }
+}
+
+bool SchemaContext::isOpen(const Conjunction& objects) const {
+  bool opened = false;
+  bool listed = false;
+  for (const SchemaElement& element : objects.elements) {
+    if (element.isNegated()) {
+      continue;
+    }
+    const JsonValue* const more = element.schema->find("additionalProperties");
+    if (more != nullptr && more->isBool() && !more->boolean) {
+      return false;
+    }
+    opened = opened || more != nullptr;
+    listed = listed || element.schema->find("properties") != nullptr;
+  }
+  return opened || !listed;
+}
+
+bool SchemaContext::isRequired(const JsonValue& schema, const JsonText& name) {
+  const JsonValue* const names = schema.find("required");
+  const JsonValue* one = names != nullptr ? names->first : nullptr;
+  while (one != nullptr && !(one->text == name)) {
+    one = one->next;
+  }
+  return one != nullptr;
+}
+
+bool SchemaContext::isNamed(const Conjunction& objects, const JsonText& name) const {
+  for (const SchemaElement& element : objects.elements) {
+    const JsonValue* const properties = element.schema->find("properties");
+    if (!element.isNegated() && (isRequired(*element.schema, name) ||
+                                 (properties != nullptr && properties->find(name) != nullptr))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+const JsonValue* SchemaContext::branchesOf(const Conjunction& all, const SchemaFacts& facts) {
+  return all.elements[facts.union_at].schema->find(facts.is_one_of ? "oneOf" : "anyOf");
+}
+
+void SchemaContext::branch(const Conjunction& all, const SchemaFacts& facts,
+                           const JsonValue& branch, Conjunction* out) {
+  out->never = all.never;
+  for (uint32_t i = 0; i < all.elements.count(); ++i) {
+    SchemaElement element = all.elements[i];
+    if (i == facts.union_at) {
+      element.flags |=
+          facts.is_one_of ? SchemaElement::kWithoutOneOf : SchemaElement::kWithoutAnyOf;
+    }
+    out->elements.push(element);
+  }
+  if (spend(*all.elements[facts.union_at].schema)) {
+    add(&branch, out);
+  }
+}
+
+// ---- verdicts
+
+bool SchemaContext::isProvenInvalid(const Conjunction& all, const JsonValue& other,
+                                    uint32_t depth) {
+  if (all.never) {
+    return true;
+  }
+  if (failed() || depth > kMostDepth) {
+    return false;
+  }
+  const SchemaFacts facts = factsOf(all);
+  if (facts.constants != nullptr) {
+    const JsonValue* const only = facts.constants->find("const");
+    if (only != nullptr) {
+      return !isValid(other, *only);
+    }
+    for (const JsonValue* one = facts.constants->find("enum")->first; one != nullptr;
+         one = one->next) {
+      if (isValid(all, *one) && isValid(other, *one)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  if (facts.has_union) {
+    for (const JsonValue* one = branchesOf(all, facts)->first; one != nullptr; one = one->next) {
+      Conjunction with(scratch());
+      branch(all, facts, *one, &with);
+      if (!isProvenInvalid(with, other, depth + 1)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  for (uint32_t type = 1; type <= kObjectType; type *= 2) {
+    if ((facts.types & type) != 0 && judge(all, facts, type, other, depth + 1) != Verdict::kApart) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Verdict SchemaContext::judge(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
+                             const JsonValue& other, uint32_t depth) {
+  if (other.isBool()) {
+    return other.boolean ? Verdict::kCovered : Verdict::kApart;
+  }
+  if (!spend(other) || depth > kMostDepth) {
+    return Verdict::kUnknown;
+  }
+  if ((typesOf(other) & type) == 0) {
+    return Verdict::kApart;
+  }
+  const Verdict parts[] = {judgeUnion(all, facts, type, other, depth),
+                           judgeConstants(all, type, other),
+                           judgeKeywords(all, facts, type, other, depth)};
+  Verdict verdict = Verdict::kCovered;
+  for (const Verdict part : parts) {
+    if (part == Verdict::kApart) {
+      return part;
+    }
+    verdict = part == Verdict::kUnknown ? part : verdict;
+  }
+  return verdict;
+}
+
+// What `$ref`, allOf, anyOf and oneOf say.
+Verdict SchemaContext::judgeUnion(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
+                                  const JsonValue& other, uint32_t depth) {
+  Verdict verdict = Verdict::kCovered;
+  if (const JsonValue* const reference = other.find("$ref"); reference != nullptr) {
+    const JsonValue* const target = resolve(other, *reference);
+    verdict =
+        target != nullptr ? judge(all, facts, type, *target, depth + 1) : Verdict::kUnknown;
+  }
+  static constexpr const char* kUnions[] = {"allOf", "anyOf", "oneOf"};
+  for (const char* const keyword : kUnions) {
+    const JsonValue* const branches = other.find(keyword);
+    if (branches == nullptr || verdict == Verdict::kApart) {
+      continue;
+    }
+    uint32_t apart = 0;
+    uint32_t covered = 0;
+    for (const JsonValue* one = branches->first; one != nullptr; one = one->next) {
+      const Verdict branch = judge(all, facts, type, *one, depth + 1);
+      apart += branch == Verdict::kApart ? 1 : 0;
+      covered += branch == Verdict::kCovered ? 1 : 0;
+    }
+    const uint32_t n = branches->count;
+    const bool is_all = keyword == kUnions[0];
+    const bool is_one = keyword == kUnions[2];
+    if (is_all ? apart != 0 : apart == n || (is_one && covered > 1)) {
+      return Verdict::kApart;
+    }
+    const bool covers = is_all   ? covered == n
+                        : is_one ? covered == 1 && apart == n - 1
+                                 : covered != 0;
+    verdict = covers ? verdict : Verdict::kUnknown;
+  }
+  return verdict;
+}
+
+Verdict SchemaContext::judgeConstants(const Conjunction& all, uint32_t type,
+                                      const JsonValue& other) {
+  const auto may_be = [&](const JsonValue& value) {
+    return (typeOf(value) & type) != 0 && isValid(all, value);
+  };
+  Verdict verdict = Verdict::kCovered;
+  if (const JsonValue* const only = other.find("const"); only != nullptr) {
+    if (!may_be(*only)) {
+      return Verdict::kApart;
+    }
+    verdict = type == kNullType ? verdict : Verdict::kUnknown;
+  }
+  if (const JsonValue* const values = other.find("enum"); values != nullptr) {
+    const JsonValue* one = values->first;
+    while (one != nullptr && !may_be(*one)) {
+      one = one->next;
+    }
+    if (one == nullptr) {
+      return Verdict::kApart;
+    }
+    verdict = type == kNullType ? verdict : Verdict::kUnknown;
+  }
+  return verdict;
+}
+
+Verdict SchemaContext::judgeKeywords(const Conjunction& all, const SchemaFacts& facts,
+                                     uint32_t type, const JsonValue& other, uint32_t depth) {
+  static constexpr const char* kOfArrays[] = {"items", "prefixItems", "minItems", "maxItems"};
+  static constexpr const char* kOfObjects[] = {"properties", "required", "additionalProperties",
+                                               "minProperties", "maxProperties"};
+  switch (type) {
+    case kIntegerType:
+    case kFractionType:
+      return judgeNumber(facts, other);
+    case kStringType:
+      return judgeString(facts, other);
+    case kArrayType:
+      return hasOneOf(other, kOfArrays, std::size(kOfArrays)) ? judgeArray(all, facts, other, depth)
+                                                              : Verdict::kCovered;
+    case kObjectType:
+      return hasOneOf(other, kOfObjects, std::size(kOfObjects)) ? judgeObject(all, other, depth)
+                                                                : Verdict::kCovered;
+    default:
+      return Verdict::kCovered;
+  }
+}
+
+Verdict SchemaContext::judgeNumber(const SchemaFacts& facts, const JsonValue& other) {
+  const NumberFacts theirs = numbersOf(other);
+  const NumberFacts& ours = facts.number;
+  if (!theirs.isBounded()) {
+    return Verdict::kCovered;
+  }
+  const auto above = [](const NumberFacts& a, const NumberFacts& b) {
+    if (!a.has_min || !b.has_max) {
+      return false;
+    }
+    const int order = compareDecimals(a.min, b.max);
+    return order > 0 || (order == 0 && (a.above_min || b.below_max));
+  };
+  return above(ours, theirs) || above(theirs, ours) ? Verdict::kApart : Verdict::kUnknown;
+}
+
+Verdict SchemaContext::judgeString(const SchemaFacts& facts, const JsonValue& other) {
+  const StringFacts theirs = stringsOf(other);
+  if (failed() || !theirs.isBounded()) {
+    return Verdict::kCovered;
+  }
+  // Formats have more texts than are written here.
+  StringFacts wider = theirs;
+  wider.n_formats = 0;
+  for (uint32_t i = 0; i < theirs.n_formats; ++i) {
+    if (isFormatExact(theirs.formats[i])) {
+      wider.formats[wider.n_formats++] = theirs.formats[i];
+    }
+  }
+  return mayStringsMeet(facts.string, wider, scratch()->allocator()) ? Verdict::kUnknown
+                                                                     : Verdict::kApart;
+}
+
+Verdict SchemaContext::judgeArray(const Conjunction& all, const SchemaFacts& facts,
+                                  const JsonValue& other, uint32_t depth) {
+  uint32_t least = 0;
+  uint32_t most = UINT32_MAX;
+  countsOf(other, "minItems", "maxItems", &least, &most);
+  if (facts.min_items > most || facts.max_items < least) {
+    return Verdict::kApart;
+  }
+  for (uint32_t i = 0; i < std::min(facts.min_items, 32u); ++i) {
+    const JsonValue* const theirs = itemOf(other, i);
+    Conjunction item(scratch());
+    addItem(all, i, &item);
+    if (theirs != nullptr && isProvenInvalid(item, *theirs, depth + 1)) {
+      return Verdict::kApart;
+    }
+  }
+  return Verdict::kUnknown;
+}
+
+Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& other,
+                                   uint32_t depth) {
+  // They require what we never write.
+  const JsonValue* const required = other.find("required");
+  for (const JsonValue* name = required != nullptr ? required->first : nullptr; name != nullptr;
+       name = name->next) {
+    if (!isNamed(all, name->text) && !isOpen(all)) {
+      return Verdict::kApart;
+    }
+    Conjunction value(scratch());
+    addProperty(all, name->text, &value);
+    if (value.never) {
+      return Verdict::kApart;
+    }
+  }
+  // We always write what is not valid there.
+  for (const SchemaElement& element : all.elements) {
+    const JsonValue* const ours = element.isNegated() ? nullptr : element.schema->find("required");
+    for (const JsonValue* name = ours != nullptr ? ours->first : nullptr; name != nullptr;
+         name = name->next) {
+      const JsonValue* const theirs = propertyOf(other, name->text);
+      if (theirs == nullptr) {
+        continue;
+      }
+      Conjunction value(scratch());
+      addProperty(all, name->text, &value);
+      if (isProvenInvalid(value, *theirs, depth + 1)) {
+        return Verdict::kApart;
+      }
+    }
+  }
+  return Verdict::kUnknown;
+}
+
+}  // namespace oriel

@@ -1,0 +1,219 @@
+// Whether a value that is given is valid: for `const` and `enum` beside other keywords.
+#include "grammar/schema_parts.h"
+#include "text/utf8.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t kMostDepth = 120;
+constexpr uint32_t kMostMatched = 1000;
+
+uint32_t codePoints(const JsonText& text) {
+  uint32_t n = 0;
+  for (size_t at = 0; at < text.bytes; ++n) {
+    at += decodeUtf8(text.data + at, text.bytes - at).bytes;
+  }
+  return n;
+}
+
+bool isSameNumber(const JsonText& a, const JsonText& b) {
+  Decimal x;
+  Decimal y;
+  if (!readDecimal(a, &x) || !readDecimal(b, &y)) {
+    return a == b;
+  }
+  return compareDecimals(x, y) == 0;
+}
+
+}  // namespace
+
+bool isSameValue(const JsonValue& a, const JsonValue& b) {
+  if (a.kind != b.kind) {
+    return false;
+  }
+  switch (a.kind) {
+    case JsonKind::kNull:
+      return true;
+    case JsonKind::kBool:
+      return a.boolean == b.boolean;
+    case JsonKind::kNumber:
+      return isSameNumber(a.text, b.text);
+    case JsonKind::kString:
+      return a.text == b.text;
+    case JsonKind::kArray:
+    case JsonKind::kObject:
+      break;
+  }
+  if (a.count != b.count) {
+    return false;
+  }
+  const JsonValue* other = b.first;
+  for (const JsonValue* child = a.first; child != nullptr; child = child->next) {
+    const JsonValue* const match = a.isObject() ? b.find(child->key) : other;
+    if (match == nullptr || !isSameValue(*child, *match)) {
+      return false;
+    }
+    other = other->next;
+  }
+  return true;
+}
+
+bool SchemaContext::isValid(const Conjunction& all, const JsonValue& value) {
+  for (const SchemaElement& element : all.elements) {
+    if (failed() || isValid(*element.schema, value) == element.isNegated()) {
+      return false;
+    }
+  }
+  return !failed() && !all.never;
+}
+
+bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth) {
+  if (schema.isBool()) {
+    return schema.boolean;
+  }
+  if (!check(schema)) {
+    return false;
+  }
+  if (depth > kMostDepth) {
+    wrong(schema, "$ref", "leads back here without a property or item between: correct it");
+    return false;
+  }
+  if ((typesOf(schema) & typeOf(value)) == 0) {
+    return false;
+  }
+  if (const JsonValue* const constant = schema.find("const");
+      constant != nullptr && !isSameValue(*constant, value)) {
+    return false;
+  }
+  if (const JsonValue* const values = schema.find("enum"); values != nullptr) {
+    const JsonValue* one = values->first;
+    while (one != nullptr && !isSameValue(*one, value)) {
+      one = one->next;
+    }
+    if (one == nullptr) {
+      return false;
+    }
+  }
+  if (!isValidUnion(schema, value, depth)) {
+    return false;
+  }
+  switch (value.kind) {
+    case JsonKind::kNull:
+    case JsonKind::kBool:
+      return true;
+    case JsonKind::kNumber: {
+      Decimal decimal;
+      const NumberFacts facts = numbersOf(schema);
+      return !facts.isBounded() ||
+             (readDecimal(value.text, &decimal) && facts.allows(decimal));
+    }
+    case JsonKind::kString:
+      return isValidString(schema, value);
+    case JsonKind::kArray:
+      return isValidArray(schema, value, depth);
+    case JsonKind::kObject:
+      return isValidObject(schema, value, depth);
+  }
+  return false;
+}
+
+bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value, uint32_t depth) {
+  if (const JsonValue* const reference = schema.find("$ref"); reference != nullptr) {
+    const JsonValue* const target = resolve(schema, *reference);
+    if (target == nullptr || !isValid(*target, value, depth + 1)) {
+      return false;
+    }
+  }
+  static constexpr const char* kUnions[] = {"allOf", "anyOf", "oneOf"};
+  for (const char* const keyword : kUnions) {
+    const JsonValue* const branches = schema.find(keyword);
+    if (branches == nullptr) {
+      continue;
+    }
+    uint32_t n = 0;
+    for (const JsonValue* branch = branches->first; branch != nullptr; branch = branch->next) {
+      n += isValid(*branch, value, depth + 1) ? 1 : 0;
+    }
+    const bool is_all = keyword == kUnions[0];
+    const bool is_any = keyword == kUnions[1];
+    if (is_all ? n != branches->count : is_any ? n == 0 : n != 1) {
+      return false;
+    }
+  }
+  return !failed();
+}
+
+bool SchemaContext::isValidString(const JsonValue& schema, const JsonValue& value) {
+  const StringFacts facts = stringsOf(schema);
+  const uint32_t length = facts.isBounded() ? codePoints(value.text) : 0;
+  if (failed() || length < facts.min_length || length > facts.max_length) {
+    return false;
+  }
+  bool failed = false;
+  for (uint32_t i = 0; i < facts.n_patterns + facts.n_formats; ++i) {
+    const bool is_format = i >= facts.n_patterns;
+    const JsonText& name = is_format ? facts.formats[i - facts.n_patterns] : facts.patterns[i];
+    if (is_format && !isFormatExact(name)) {
+      continue;
+    }
+    const char* const format = is_format ? formatPattern(name) : nullptr;
+    const JsonText pattern = is_format ? JsonText{format, std::strlen(format)} : name;
+    if (++matched_ > kMostMatched) {
+      refuse(schema, is_format ? "format" : "pattern",
+             "is held against too many constants: leave it out there");
+      return false;
+    }
+    const oriel_allocator& allocator = scratch()->allocator();
+    const bool matches = patternAccepts(pattern, is_format, value.text, allocator, &failed);
+    if (failed) {
+      refuse(schema, is_format ? "format" : "pattern", "is too large: make it smaller");
+    }
+    if (!matches) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool SchemaContext::isValidArray(const JsonValue& schema, const JsonValue& value, uint32_t depth) {
+  uint32_t least = 0;
+  uint32_t most = UINT32_MAX;
+  countsOf(schema, "minItems", "maxItems", &least, &most);
+  if (value.count < least || value.count > most) {
+    return false;
+  }
+  uint32_t index = 0;
+  for (const JsonValue* item = value.first; item != nullptr; item = item->next, ++index) {
+    const JsonValue* const of_item = itemOf(schema, index);
+    if (of_item != nullptr && !isValid(*of_item, *item, depth + 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& value,
+                                  uint32_t depth) {
+  uint32_t least = 0;
+  uint32_t most = UINT32_MAX;
+  countsOf(schema, "minProperties", "maxProperties", &least, &most);
+  if (value.count < least || value.count > most) {
+    return false;
+  }
+  if (const JsonValue* const names = schema.find("required"); names != nullptr) {
+    for (const JsonValue* name = names->first; name != nullptr; name = name->next) {
+      if (value.find(name->text) == nullptr) {
+        return false;
+      }
+    }
+  }
+  for (const JsonValue* member = value.first; member != nullptr; member = member->next) {
+    const JsonValue* const of_member = propertyOf(schema, member->key);
+    if (of_member != nullptr && !isValid(*of_member, *member, depth + 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace oriel

@@ -1,0 +1,426 @@
+#include "grammar/schema_numbers.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace oriel {
+namespace {
+
+constexpr int64_t kLargestInteger = (int64_t{1} << 53) - 1;
+constexpr uint32_t kMostDigits = 15;
+constexpr uint32_t kMostRemainders = 1000;
+constexpr uint32_t kMostStates = 24000;
+// Numbers with a fraction that doubles cannot hold are tried one by one up to this many steps of the last place: few
+// enough states, many enough for prices.
+constexpr uint64_t kMostTried = 4000;
+
+// A bound of the magnitude of numbers with one sign.
+struct Side {
+  bool none = false;  ///< no number has this sign
+  bool has_low = false;
+  bool has_high = false;
+  bool above_low = false;
+  bool below_high = false;
+  Decimal low;
+  Decimal high;
+};
+
+Decimal magnitude(Decimal decimal) {
+  decimal.negative = false;
+  return decimal;
+}
+
+Side sideOf(const NumberFacts& facts, bool negative) {
+  Side side;
+  // What bounds the magnitude from above and from below.
+  const bool has_high = negative ? facts.has_min : facts.has_max;
+  const bool has_low = negative ? facts.has_max : facts.has_min;
+  const Decimal& high = negative ? facts.min : facts.max;
+  const Decimal& low = negative ? facts.max : facts.min;
+  if (has_high && (high.isZero() ? negative : high.negative != negative)) {
+    side.none = true;
+    return side;
+  }
+  side.has_high = has_high;
+  side.high = magnitude(high);
+  side.below_high = negative ? facts.above_min : facts.below_max;
+  if (has_low && !low.isZero() && low.negative == negative) {
+    side.has_low = true;
+    side.low = magnitude(low);
+    side.above_low = negative ? facts.below_max : facts.above_min;
+  } else if (negative || (has_low && low.isZero() && facts.above_min)) {
+    side.has_low = side.above_low = true;  // zero is written without a sign
+    side.low = {};
+  }
+  return side;
+}
+
+// How what was read compares with a bound: both digit by digit.
+enum Order : uint8_t { kSame, kLess, kMore };
+
+Order orderOf(char a, char b) { return a == b ? kSame : a < b ? kLess : kMore; }
+
+struct NumberState {
+  enum Phase : uint8_t { kStart, kSign, kZero, kWhole, kPoint, kFraction };
+  uint8_t phase;
+  uint8_t negative;
+  uint8_t digits;    ///< read
+  uint8_t fraction;  ///< of them behind the point
+  uint8_t low;       ///< Order
+  uint8_t high;
+  uint8_t unused[2];
+  uint32_t rest;   ///< remainder of all digits
+  uint32_t value;  ///< of all digits, kMostTried + 1: above it
+};
+
+class NumberAutomaton {
+ public:
+  NumberAutomaton(const NumberFacts& facts, Scratch* scratch) : facts_(facts), scratch_(scratch) {
+    sides_[0] = sideOf(facts, false);
+    sides_[1] = sideOf(facts, true);
+  }
+
+  const char* build(Dfa* dfa) {
+    if (!chooseSteps()) {
+      return "multiples of so long a number are not supported";
+    }
+    chooseDigits();
+    const Alphabet alphabet = makeSymbols();
+    if (alphabet.first == nullptr) {
+      return "no memory";
+    }
+    const NumberState start = {NumberState::kStart, 0, 0, 0, kSame, kSame, {}, 0, 0};
+    const DfaResult result = exploreDfa(
+        start, alphabet, kMostStates,
+        [this](const NumberState& from, uint32_t symbol, NumberState* to) {
+          *to = from;
+          return chars_[symbol] != '\0' && step(chars_[symbol], to);
+        },
+        [this](const NumberState& at) { return accepts(at); }, scratch_, dfa);
+    return result == DfaResult::kTooLarge   ? "these bounds together are too much to count"
+           : result == DfaResult::kNoMemory ? "no memory"
+                                            : nullptr;
+  }
+
+ private:
+  // One step that stands for all: their least common multiple.
+  bool chooseSteps() {
+    uint64_t digits = 0;
+    for (uint32_t i = 0; i < facts_.n_steps; ++i) {
+      places_ = std::max(places_, facts_.steps[i].places);
+    }
+    for (uint32_t i = 0; i < facts_.n_steps; ++i) {
+      uint64_t own = facts_.steps[i].digits;
+      for (uint32_t p = facts_.steps[i].places; p < places_; ++p) {
+        if (own > (uint64_t{1} << 59)) {
+          return false;
+        }
+        own *= 10;
+      }
+      digits = digits == 0 ? own : leastCommonMultiple(digits, own);
+      if (digits == 0) {
+        return false;
+      }
+    }
+    if (digits == 0) {
+      return true;
+    }
+    if (facts_.integer || places_ == 0) {
+      for (uint32_t p = 0; p < places_; ++p) {
+        digits /= std::gcd(digits, uint64_t{10});
+      }
+      places_ = 0;
+      modulus_ = digits;
+      whole_only_ = true;
+      return modulus_ <= kMostRemainders && divisorsRoundWell();
+    }
+    small_step_ = digits;
+    for (uint32_t p = 0; p < places_; ++p) {
+      fives_ *= 5;
+    }
+    modulus_ = leastCommonMultiple(digits, fives_);
+    // What doubles hold exactly, and what was tried.
+    if (!divisorsRoundWell() || modulus_ == 0 || modulus_ > kMostRemainders) {
+      if (places_ > 4 || digits > kMostTried / 4) {
+        return false;
+      }
+      modulus_ = 0;
+    }
+    tried_ = digits % fives_ != 0;
+    return modulus_ != 0 || tried_;
+  }
+
+  static uint64_t leastCommonMultiple(uint64_t a, uint64_t b) {
+    const uint64_t part = a / std::gcd(a, b);
+    return part > (uint64_t{1} << 62) / b ? 0 : part * b;
+  }
+
+  // An exact multiple divided by the nearest double of a step gives the whole number again as long as that double is
+  // off by no more than half of the rounding unit.
+  bool divisorsRoundWell() const {
+    for (uint32_t i = 0; i < facts_.n_steps; ++i) {
+      const Step& step = facts_.steps[i];
+      double power = 1;
+      for (uint32_t p = 0; p < step.places; ++p) {
+        power *= 10;
+      }
+      const double exact = static_cast<double>(step.digits);
+      const double error = std::fma(exact / power, power, -exact) / exact;
+      if (std::fabs(error) > 0x1p-54) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void chooseDigits() {
+    most_digits_ = kMostDigits;
+    if (facts_.integer && facts_.n_steps == 0) {
+      most_digits_ = kMostDigits + 1;
+      return;
+    }
+    if (modulus_ > 50) {
+      // Digits times remainders are states.
+      most_digits_ = modulus_ > 250 ? 7 : 9;
+      for (const Side& side : sides_) {
+        if (side.has_low) {
+          most_digits_ = std::max<uint32_t>(most_digits_, side.low.n_whole + 1u);
+        }
+      }
+      most_digits_ = std::min(most_digits_ + places_, kMostDigits);
+    }
+  }
+
+  Alphabet makeSymbols() {
+    CharRange* const ranges = scratch_->take<CharRange>(12);
+    CharSet sets[12];
+    if (ranges == nullptr) {
+      return {};
+    }
+    static constexpr char kChars[] = "-.0123456789";
+    for (uint32_t i = 0; i < 12; ++i) {
+      const uint32_t c = static_cast<uint32_t>(kChars[i]);
+      ranges[i] = {c, c};
+      sets[i] = {&ranges[i], 1};
+    }
+    const Alphabet alphabet = makeAlphabet(sets, 12, scratch_);
+    if (alphabet.first != nullptr) {
+      for (const char c : kChars) {
+        chars_[alphabet.symbolOf(static_cast<uint32_t>(c))] = c;  // the last, '\0', has none
+      }
+    }
+    return alphabet;
+  }
+
+  bool step(char c, NumberState* state) const {
+    if (c == '-') {
+      const bool may = state->phase == NumberState::kStart && !sides_[1].none;
+      state->phase = NumberState::kSign;
+      state->negative = 1;
+      return may;
+    }
+    if (c == '.') {
+      const bool may = (state->phase == NumberState::kZero ||
+                        state->phase == NumberState::kWhole) &&
+                       !facts_.integer && !whole_only_ && state->digits < most_digits_;
+      leaveWhole(state);
+      state->phase = NumberState::kPoint;
+      return may;
+    }
+    if (state->phase == NumberState::kStart && sides_[0].none) {
+      return false;
+    }
+    return readDigit(c, state);
+  }
+
+  bool readDigit(char c, NumberState* state) const {
+    const Side& side = sides_[state->negative];
+    if (state->phase == NumberState::kZero || state->digits == most_digits_) {
+      return false;
+    }
+    const bool in_fraction = state->phase >= NumberState::kPoint;
+    if (in_fraction && facts_.n_steps != 0 && state->fraction == places_) {
+      return false;
+    }
+    compare(side.has_low, side.low, c, in_fraction, state, &state->low);
+    compare(side.has_high, side.high, c, in_fraction, state, &state->high);
+    if (facts_.n_steps != 0) {
+      const uint32_t digit = static_cast<uint32_t>(c - '0');
+      state->rest = modulus_ == 0 ? 0
+                                  : static_cast<uint32_t>((state->rest * 10ull + digit) % modulus_);
+      state->value = tried_ ? std::min<uint32_t>(state->value * 10 + digit, kMostTried + 1) : 0;
+    }
+    ++state->digits;
+    state->fraction = static_cast<uint8_t>(state->fraction + (in_fraction ? 1 : 0));
+    const bool whole = state->phase == NumberState::kWhole || c != '0';
+    const NumberState::Phase in_whole = whole ? NumberState::kWhole : NumberState::kZero;
+    state->phase = static_cast<uint8_t>(in_fraction ? NumberState::kFraction : in_whole);
+    return true;
+  }
+
+  static void compare(bool has, const Decimal& bound, char c, bool in_fraction,
+                      const NumberState* state, uint8_t* order) {
+    if (!has) {
+      return;
+    }
+    if (!in_fraction && state->digits >= bound.n_whole) {
+      *order = kMore;
+    } else if (*order == kSame) {
+      *order = orderOf(c, in_fraction ? bound.fraction(state->fraction)
+                                      : bound.digits[state->digits]);
+    }
+  }
+
+  // Fewer digits before the point: less, whatever they are.
+  void leaveWhole(NumberState* state) const {
+    const Side& side = sides_[state->negative];
+    if (side.has_low && state->digits < side.low.n_whole) {
+      state->low = kLess;
+    }
+    if (side.has_high && state->digits < side.high.n_whole) {
+      state->high = kLess;
+    }
+  }
+
+  bool accepts(NumberState state) const {
+    if (state.phase != NumberState::kZero && state.phase != NumberState::kWhole &&
+        state.phase != NumberState::kFraction) {
+      return false;
+    }
+    if (state.phase != NumberState::kFraction) {
+      leaveWhole(&state);
+    }
+    const Side& side = sides_[state.negative];
+    if (side.has_low) {
+      if (state.low == kSame && state.fraction < side.low.n_fraction) {
+        state.low = kLess;
+      }
+      if (state.low == kLess || (state.low == kSame && side.above_low)) {
+        return false;
+      }
+    }
+    if (side.has_high) {
+      if (state.high == kSame && state.fraction < side.high.n_fraction) {
+        state.high = kLess;
+      }
+      if (state.high == kMore || (state.high == kSame && side.below_high)) {
+        return false;
+      }
+    }
+    return facts_.n_steps == 0 || isMultipleOfAll(state);
+  }
+
+  bool isMultipleOfAll(const NumberState& state) const {
+    uint64_t scale = 1;
+    for (uint32_t i = state.fraction; i < places_; ++i) {
+      scale *= 10;
+    }
+    if (modulus_ != 0 && state.rest * (scale % modulus_) % modulus_ == 0) {
+      return true;
+    }
+    const uint64_t value = state.value * scale;
+    if (!tried_ || value > kMostTried || value % small_step_ != 0) {
+      return false;
+    }
+    for (uint32_t i = 0; i < facts_.n_steps; ++i) {
+      if (!dividesAsDouble(value, places_, facts_.steps[i])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const NumberFacts& facts_;
+  Scratch* const scratch_;
+  Side sides_[2];
+  char chars_[32] = {};  ///< of a symbol
+  uint32_t most_digits_ = 0;
+  uint32_t places_ = 0;
+  uint64_t modulus_ = 1;  ///< 0: none, only what was tried
+  uint64_t small_step_ = 1;
+  uint64_t fives_ = 1;
+  bool whole_only_ = false;
+  bool tried_ = false;
+};
+
+}  // namespace
+
+void NumberFacts::addMin(const Decimal& bound, bool exclusive) {
+  const int order = has_min ? compareDecimals(bound, min) : 1;
+  above_min = order > 0 ? exclusive : order == 0 ? above_min || exclusive : above_min;
+  min = order > 0 ? bound : min;
+  has_min = true;
+}
+
+void NumberFacts::addMax(const Decimal& bound, bool exclusive) {
+  const int order = has_max ? compareDecimals(bound, max) : -1;
+  below_max = order < 0 ? exclusive : order == 0 ? below_max || exclusive : below_max;
+  max = order < 0 ? bound : max;
+  has_max = true;
+}
+
+bool NumberFacts::addStep(const Step& step) {
+  if (n_steps == kMostSteps) {
+    return false;
+  }
+  steps[n_steps++] = step;
+  return true;
+}
+
+bool NumberFacts::allows(const Decimal& value) const {
+  const int to_min = has_min ? compareDecimals(value, min) : 1;
+  const int to_max = has_max ? compareDecimals(value, max) : -1;
+  bool multiple = true;
+  for (uint32_t i = 0; i < n_steps; ++i) {
+    multiple = multiple && isMultiple(value, steps[i]);
+  }
+  return (!integer || value.isInteger()) && multiple && to_min >= (above_min ? 1 : 0) &&
+         to_max <= (below_max ? -1 : 0);
+}
+
+bool NumberFacts::operator==(const NumberFacts& other) const {
+  const auto same = [](bool has, bool other_has, const Decimal& a, const Decimal& b) {
+    return has == other_has && (!has || compareDecimals(a, b) == 0);
+  };
+  bool steps_same = n_steps == other.n_steps;
+  for (uint32_t i = 0; steps_same && i < n_steps; ++i) {
+    steps_same = steps[i].digits == other.steps[i].digits && steps[i].places == other.steps[i].places;
+  }
+  return integer == other.integer && above_min == other.above_min &&
+         below_max == other.below_max && steps_same && same(has_min, other.has_min, min, other.min) &&
+         same(has_max, other.has_max, max, other.max);
+}
+
+const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId* expression) {
+  if (!facts.integer && ((facts.above_min && facts.min.significantDigits() > kMostDigits) ||
+                         (facts.below_max && facts.max.significantDigits() > kMostDigits))) {
+    return "exclusive bounds of more than 15 digits are not supported";
+  }
+  NumberFacts bounded = facts;
+  if (facts.integer) {
+    bounded.addMin(decimalOf(-kLargestInteger), false);
+    bounded.addMax(decimalOf(kLargestInteger), false);
+  }
+  Scratch scratch(grammar->scratch()->allocator(), kMostDfaBytes);
+  Dfa dfa;
+  const char* const error = NumberAutomaton(bounded, &scratch).build(&dfa);
+  if (error != nullptr) {
+    return error;
+  }
+  *expression = dfaExpression(dfa, DfaSpelling::kPlain, grammar);
+  if (!facts.integer && !facts.isBounded()) {
+    // [eE] [+-]? [1-9] [0-9]?
+    const CharRange e[] = {{'e', 'e'}, {'E', 'E'}};
+    const CharRange sign[] = {{'+', '+'}, {'-', '-'}};
+    const CharRange first[] = {{'1', '9'}};
+    const CharRange digit[] = {{'0', '9'}};
+    const ExprId digits =
+        grammar->sequence(grammar->chars(first, 1), grammar->optional(grammar->chars(digit, 1)));
+    const ExprId exponent = grammar->sequence(
+        grammar->chars(e, 2), grammar->sequence(grammar->optional(grammar->chars(sign, 2)), digits));
+    *expression = grammar->sequence(*expression, grammar->optional(exponent));
+  }
+  return nullptr;
+}
+
+}  // namespace oriel

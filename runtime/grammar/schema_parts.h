@@ -1,0 +1,152 @@
+// What json_schema.cpp is made of: schemas that hold together, what they say, and what is known of them.
+#pragma once
+
+#include "grammar/json_schema.h"
+#include "grammar/list.h"
+#include "grammar/schema_numbers.h"
+#include "grammar/schema_strings.h"
+
+namespace oriel {
+
+/// Types of values. Numbers without a fraction are integers, however they are written.
+enum TypeBits : uint32_t {
+  kNullType = 1,
+  kBoolType = 2,
+  kIntegerType = 4,
+  kFractionType = 8,
+  kStringType = 16,
+  kArrayType = 32,
+  kObjectType = 64,
+  kNumberType = kIntegerType | kFractionType,
+  kAnyType = 127,
+};
+uint32_t typeOf(const JsonValue& value);
+
+/// A schema, as far as it is still to be looked at.
+struct SchemaElement {
+  enum Flags : uint32_t {
+    kWithoutAnyOf = 1,  ///< a branch of it stands beside it
+    kWithoutOneOf = 2,
+    kNegated = 4,  ///< it must not be valid
+  };
+  const JsonValue* schema = nullptr;
+  uint32_t flags = 0;
+  bool open = false;  ///< what it refers to is being added
+
+  bool isNegated() const { return (flags & kNegated) != 0; }
+};
+
+/// All of them hold at once. References and allOf are taken apart already.
+struct Conjunction {
+  explicit Conjunction(Scratch* scratch) : elements(scratch) {}
+
+  List<SchemaElement> elements;
+  bool never = false;  ///< one is `false`
+};
+
+struct SchemaFacts {
+  uint32_t types = kAnyType;
+  const JsonValue* constants = nullptr;  ///< the schema that has `const` or `enum`
+  NumberFacts number;
+  StringFacts string;
+  uint32_t min_items = 0;
+  uint32_t max_items = UINT32_MAX;
+  uint32_t min_properties = 0;
+  uint32_t max_properties = UINT32_MAX;
+  bool has_union = false;
+  uint32_t union_at = 0;  ///< element that has one
+  bool is_one_of = false;
+};
+
+/// A schema being read: where it stands, what has gone wrong, and what it may cost.
+class SchemaContext {
+ public:
+  SchemaContext(const JsonValue& schema, const JsonValue& document, const Log& log,
+                Grammar* grammar)
+      : schema_(schema), document_(document), log_(log), grammar_(grammar) {}
+
+  Grammar* grammar() const { return grammar_; }
+  Scratch* scratch() const { return grammar_->scratch(); }
+  bool failed() const { return !status_.ok() || grammar_->failed(); }
+  Status status() const { return status_; }
+
+  /// The first of these counts. `what`: "is not supported: leave it out".
+  void refuse(const JsonValue& schema, const char* keyword, const char* what);
+  void wrong(const JsonValue& schema, const char* keyword, const char* what);
+  /// Counts work; false: it is too much, and has failed.
+  bool spend(const JsonValue& schema);
+
+  /// The schema's keywords are known. Otherwise it fails.
+  bool check(const JsonValue& schema);
+  const JsonValue* resolve(const JsonValue& schema, const JsonValue& reference);
+  /// With what it refers to. Null adds nothing.
+  void add(const JsonValue* schema, Conjunction* all, uint32_t depth = 0);
+  void addNegated(const JsonValue& schema, Conjunction* all);
+  SchemaFacts factsOf(const Conjunction& all);
+  uint32_t typesOf(const JsonValue& schema);
+  NumberFacts numbersOf(const JsonValue& schema);
+  StringFacts stringsOf(const JsonValue& schema);
+  void countsOf(const JsonValue& schema, const char* min, const char* max, uint32_t* least,
+                uint32_t* most);
+
+  /// What an object's property or an array's item has to be.
+  void addProperty(const Conjunction& objects, const JsonText& name, Conjunction* value);
+  void addItem(const Conjunction& arrays, uint32_t index, Conjunction* value);
+  static const JsonValue* propertyOf(const JsonValue& schema, const JsonText& name);
+  static const JsonValue* itemOf(const JsonValue& schema, uint32_t index);
+  /// Properties that none of them names may be there.
+  bool isOpen(const Conjunction& objects) const;
+  bool isNamed(const Conjunction& objects, const JsonText& name) const;
+  static bool isRequired(const JsonValue& schema, const JsonText& name);
+
+  /// The branches of a union: of `all` without the union, each with one branch.
+  void branch(const Conjunction& all, const SchemaFacts& facts, const JsonValue& branch,
+              Conjunction* out);
+  const JsonValue* branchesOf(const Conjunction& all, const SchemaFacts& facts);
+
+  /// Of a value that is given.
+  bool isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth = 0);
+  bool isValid(const Conjunction& all, const JsonValue& value);
+
+  /// What texts of one type are to another schema.
+  enum class Verdict : uint8_t { kApart, kCovered, kUnknown };
+  Verdict judge(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
+                const JsonValue& other, uint32_t depth = 0);
+
+ private:
+  void fail(oriel_status code, const JsonValue& schema, const char* keyword, const char* what);
+  bool checkShape(const JsonValue& schema, const JsonValue& keyword);
+  void addPatterns(const JsonValue& schema, StringFacts* facts);
+  void join(const JsonValue& schema, const NumberFacts& more, NumberFacts* facts);
+  void join(const JsonValue& schema, const StringFacts& more, StringFacts* facts);
+
+  bool isValidUnion(const JsonValue& schema, const JsonValue& value, uint32_t depth);
+  bool isValidString(const JsonValue& schema, const JsonValue& value);
+  bool isValidArray(const JsonValue& schema, const JsonValue& value, uint32_t depth);
+  bool isValidObject(const JsonValue& schema, const JsonValue& value, uint32_t depth);
+
+  bool isProvenInvalid(const Conjunction& all, const JsonValue& other, uint32_t depth);
+  Verdict judgeUnion(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
+                     const JsonValue& other, uint32_t depth);
+  Verdict judgeConstants(const Conjunction& all, uint32_t type, const JsonValue& other);
+  Verdict judgeKeywords(const Conjunction& all, const SchemaFacts& facts, uint32_t type,
+                        const JsonValue& other, uint32_t depth);
+  Verdict judgeNumber(const SchemaFacts& facts, const JsonValue& other);
+  Verdict judgeString(const SchemaFacts& facts, const JsonValue& other);
+  Verdict judgeArray(const Conjunction& all, const SchemaFacts& facts, const JsonValue& other,
+                     uint32_t depth);
+  Verdict judgeObject(const Conjunction& all, const JsonValue& other, uint32_t depth);
+
+  const JsonValue& schema_;
+  const JsonValue& document_;
+  const Log& log_;
+  Grammar* const grammar_;
+  Status status_ = kOk;
+  uint32_t steps_ = 0;
+  uint32_t matched_ = 0;  ///< patterns held against constants
+};
+
+/// Whether two values are the same to JSON Schema: numbers by value, objects whatever their order.
+bool isSameValue(const JsonValue& a, const JsonValue& b);
+
+}  // namespace oriel

@@ -1,0 +1,303 @@
+#include "grammar/schema_strings.h"
+
+#include "grammar/regex.h"
+
+namespace oriel {
+namespace {
+
+// Lengths that are counted one by one; more are counted in blocks.
+constexpr uint32_t kMostCountedSingly = 64;
+// No reply is that long, so texts may end there.
+constexpr uint32_t kMostCounted = 1u << 20;
+constexpr uint32_t kMostPatternStates = 4000;
+// Patterns times lengths; where a pattern goes on for ever and only many may not, fewer are counted.
+constexpr uint32_t kMostLimitedStates = 6000;
+constexpr uint32_t kLeastCounted = 256;
+
+#define ORIEL_DAY_OF_YEAR                                                 \
+  "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|"                     \
+  "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+#define ORIEL_LEAP_CENTURY "(?:0[48]|[2468][048]|[13579][26])"
+#define ORIEL_YEAR "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+#define ORIEL_DATE                                                                          \
+  "(?:" ORIEL_YEAR "-" ORIEL_DAY_OF_YEAR "|(?:[0-9]{2}" ORIEL_LEAP_CENTURY "|" ORIEL_LEAP_CENTURY \
+  "00)-02-29)"
+// One that can be told in any time zone.
+#define ORIEL_INNER_DATE                                                        \
+  "(?:[1-8][0-9]{3}-" ORIEL_DAY_OF_YEAR "|(?:[1-8][0-9]" ORIEL_LEAP_CENTURY "|" \
+  "(?:[2468][048]|[1357][26])00)-02-29)"
+#define ORIEL_TIME                                                    \
+  "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?"      \
+  "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+// Names of hosts: at least two labels, the last of letters; far from the limits of 63 and 253.
+#define ORIEL_LABEL "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,15}"
+#define ORIEL_HOST "(?:" ORIEL_LABEL "\\.){1,3}[A-Za-z]{2,10}"
+#define ORIEL_OCTET "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+#define ORIEL_PATH_CHARS "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})*"
+#define ORIEL_PATH "(?:/" ORIEL_PATH_CHARS ")*"
+#define ORIEL_TAIL "(?:\\?" ORIEL_PATH_CHARS ")?(?:#" ORIEL_PATH_CHARS ")?"
+#define ORIEL_URI "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?" ORIEL_PATH ORIEL_TAIL
+#define ORIEL_GROUP "[0-9A-Fa-f]{1,4}"
+
+struct Format {
+  const char* name;
+  const char* pattern;
+  bool exact;
+};
+
+constexpr Format kFormats[] = {
+    {"date", ORIEL_DATE, true},
+    {"time", ORIEL_TIME, false},
+    {"date-time", ORIEL_INNER_DATE "T" ORIEL_TIME, false},
+    {"duration",
+     "P(?:[0-9]{1,4}W|(?:[0-9]{1,4}Y(?:[0-9]{1,4}M(?:[0-9]{1,4}D)?)?|[0-9]{1,4}M(?:[0-9]{1,4}D)?|"
+     "[0-9]{1,4}D)(?:T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
+     "[0-9]{1,4}S))?|T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
+     "[0-9]{1,4}S))",
+     false},
+    {"email", "[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,23}@" ORIEL_HOST, false},
+    {"hostname", ORIEL_HOST, false},
+    {"uuid", "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", true},
+    {"ipv4", "(?:" ORIEL_OCTET "\\.){3}" ORIEL_OCTET, true},
+    {"ipv6",
+     "(?:" ORIEL_GROUP ":){7}" ORIEL_GROUP "|::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,5})?|"
+     "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP
+     "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP
+     "(?::" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP
+     "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?))))",
+     false},
+    {"uri", ORIEL_URI, false},
+    {"uri-reference", ORIEL_URI "|" ORIEL_PATH ORIEL_TAIL, false},
+};
+
+const Format* findFormat(const JsonText& name) {
+  for (const Format& format : kFormats) {
+    if (name.is(format.name)) {
+      return &format;
+    }
+  }
+  return nullptr;
+}
+
+bool sameTexts(const JsonText* a, uint32_t n_a, const JsonText* b, uint32_t n_b) {
+  return n_a == n_b && std::equal(a, a + n_a, b);
+}
+
+// What several patterns and formats of some strings have in common, in one alphabet.
+class Common {
+ public:
+  explicit Common(Scratch* scratch) : scratch_(scratch), sets_(scratch) {}
+
+  // False: one is not supported, or there are too many.
+  bool add(const StringFacts& facts) {
+    for (uint32_t i = 0; i < facts.n_patterns; ++i) {
+      if (!add(facts.patterns[i].data, facts.patterns[i].bytes, false)) {
+        return false;
+      }
+    }
+    for (uint32_t i = 0; i < facts.n_formats; ++i) {
+      const char* const pattern = formatPattern(facts.formats[i]);
+      if (pattern == nullptr || !add(pattern, std::strlen(pattern), true)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  bool add(const char* text, size_t bytes, bool whole) {
+    if (n_ == kMost) {
+      return false;
+    }
+    bool wrong = false;
+    regexes_[n_] = Regex(scratch_);
+    if (regexes_[n_].read(text, bytes, whole, &wrong) != nullptr) {
+      return false;
+    }
+    for (const CharSet& set : regexes_[n_].sets()) {
+      sets_.push(set);
+    }
+    ++n_;
+    return true;
+  }
+  uint32_t count() const { return n_; }
+
+  DfaResult build(Dfa* dfa) {
+    const Alphabet alphabet = makeAlphabet(sets_.begin(), sets_.count(), scratch_);
+    if (alphabet.first == nullptr) {
+      return DfaResult::kTooLarge;
+    }
+    for (uint32_t i = 0; i < n_; ++i) {
+      Dfa one;
+      DfaResult result = regexes_[i].toDfa(alphabet, kMostPatternStates, &one);
+      if (result != DfaResult::kDone) {
+        return result;
+      }
+      if (i == 0) {
+        *dfa = one;
+        continue;
+      }
+      const Dfa all = *dfa;
+      result = intersectDfa(all, one, kMostPatternStates, scratch_, dfa);
+      if (result != DfaResult::kDone) {
+        return result;
+      }
+    }
+    return DfaResult::kDone;
+  }
+
+ private:
+  static constexpr uint32_t kMost = 4 * StringFacts::kMostPatterns;
+
+  Scratch* const scratch_;
+  List<CharSet> sets_;
+  uint32_t n_ = 0;
+  Regex regexes_[kMost];
+};
+
+// Texts of `dfa` of these lengths; where the largest are too much to count, none of them.
+const char* limitLength(const StringFacts& facts, Scratch* scratch, Dfa* dfa) {
+  if (dfa->n_states == 0) {
+    return nullptr;
+  }
+  const uint32_t shortest = shortestText(*dfa, scratch);
+  const uint32_t longest = longestText(*dfa, scratch);
+  const uint32_t min = facts.min_length <= shortest ? 0 : facts.min_length;
+  const uint32_t max = longest <= facts.max_length ? UINT32_MAX : facts.max_length;
+  if (min == 0 && max == UINT32_MAX) {
+    return nullptr;
+  }
+  const uint32_t counted = std::max(kMostLimitedStates / dfa->n_states, kLeastCounted);
+  const uint32_t up_to = std::min(max, std::max({counted, 2 * facts.min_length, 2 * shortest}));
+  const Dfa all = *dfa;
+  const DfaResult result = limitDfa(all, min, max == UINT32_MAX ? max : up_to,
+                                    3 * kMostLimitedStates, scratch, dfa);
+  if (result != DfaResult::kDone || (dfa->n_states == 0 && up_to < max)) {
+    return "a pattern or format with such lengths is too much to count";
+  }
+  return nullptr;
+}
+
+// Exactly `count` times.
+ExprId timesExpression(ExprId what, uint32_t count, Grammar* grammar) {
+  return grammar->repeat(what, count, count);
+}
+
+uint32_t blockFor(uint32_t count) {
+  uint32_t block = 8;
+  while (block * block < count) {
+    ++block;
+  }
+  return block;
+}
+
+}  // namespace
+
+bool StringFacts::operator==(const StringFacts& other) const {
+  return min_length == other.min_length && max_length == other.max_length &&
+         sameTexts(patterns, n_patterns, other.patterns, other.n_patterns) &&
+         sameTexts(formats, n_formats, other.formats, other.n_formats);
+}
+
+const char* formatPattern(const JsonText& format) {
+  const Format* const known = findFormat(format);
+  return known != nullptr ? known->pattern : nullptr;
+}
+
+bool isFormatExact(const JsonText& format) {
+  const Format* const known = findFormat(format);
+  return known != nullptr && known->exact;
+}
+
+const char* patternError(const JsonText& pattern, const oriel_allocator& allocator, bool* wrong) {
+  Scratch scratch(allocator, kMostDfaBytes);
+  Regex regex(&scratch);
+  return regex.read(pattern.data, pattern.bytes, false, wrong);
+}
+
+bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text,
+                    const oriel_allocator& allocator, bool* failed) {
+  Scratch scratch(allocator, kMostDfaBytes);
+  Common common(&scratch);
+  Dfa dfa;
+  if (!common.add(pattern.data, pattern.bytes, whole) || common.build(&dfa) != DfaResult::kDone) {
+    *failed = true;
+    return false;
+  }
+  return dfaAccepts(dfa, text.data, text.bytes);
+}
+
+bool mayStringsMeet(const StringFacts& a, const StringFacts& b, const oriel_allocator& allocator) {
+  if (a.min_length > b.max_length || b.min_length > a.max_length) {
+    return false;
+  }
+  Scratch scratch(allocator, kMostDfaBytes);
+  Common common(&scratch);
+  if (!common.add(a) || !common.add(b) || common.count() == 0) {
+    return true;
+  }
+  Dfa dfa;
+  if (common.build(&dfa) != DfaResult::kDone) {
+    return true;
+  }
+  return dfa.n_states != 0;
+}
+
+const char* stringExpression(const StringFacts& facts, ExprId character, Grammar* grammar,
+                             ExprId* expression) {
+  if (facts.min_length > facts.max_length) {
+    *expression = grammar->never();
+    return nullptr;
+  }
+  if (facts.min_length > kMostCounted) {
+    return "strings that long are not supported";
+  }
+  const ExprId quote = grammar->text("\"");
+  if (facts.n_patterns == 0 && facts.n_formats == 0) {
+    const ExprId body = countedExpression(character, facts.min_length, facts.max_length, grammar);
+    *expression = grammar->sequence(quote, grammar->sequence(body, quote));
+    return nullptr;
+  }
+  Scratch scratch(grammar->scratch()->allocator(), kMostDfaBytes);
+  Common common(&scratch);
+  Dfa dfa;
+  if (!common.add(facts) || common.build(&dfa) != DfaResult::kDone) {
+    return "its patterns and formats are too much together";
+  }
+  const char* const error = limitLength(facts, &scratch, &dfa);
+  if (error != nullptr) {
+    return error;
+  }
+  *expression = grammar->never();
+  if (dfa.n_states != 0) {
+    *expression =
+        grammar->sequence(quote, dfaExpression(dfa, DfaSpelling::kJsonString, grammar));
+  }
+  return nullptr;
+}
+
+ExprId countedExpression(ExprId what, uint32_t min, uint32_t max, Grammar* grammar) {
+  max = max == UINT32_MAX ? max : std::max(min, std::min(max, kMostCounted));
+  const uint32_t open = max == UINT32_MAX ? 0 : max - min;
+  if (std::max(min, open) <= kMostCountedSingly) {
+    return grammar->repeat(what, min, max);
+  }
+  const uint32_t block = blockFor(std::max(min, open));
+  const RuleId rule = grammar->newRule();
+  grammar->define(rule, timesExpression(what, block, grammar));
+  const ExprId one = grammar->rule(rule);
+  // As many as there have to be, then as many more as there may be: whole blocks, then part of one.
+  const ExprId first = grammar->sequence(timesExpression(one, min / block, grammar),
+                                         timesExpression(what, min % block, grammar));
+  if (max == UINT32_MAX) {
+    return grammar->sequence(first, grammar->repeat(what, 0, kAnyTimes));
+  }
+  const ExprId part = grammar->repeat(what, 0, std::min(open, block - 1));
+  if (open < block) {
+    return grammar->sequence(first, part);
+  }
+  const ExprId last =
+      grammar->choice(part, grammar->sequence(one, grammar->repeat(what, 0, open % block)));
+  const ExprId blocks = grammar->repeat(one, 0, open / block - 1);
+  return grammar->sequence(first, grammar->sequence(blocks, last));
+}
+
+}  // namespace oriel

@@ -1,0 +1,482 @@
+#include "grammar/state_sets.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
+#include "grammar/token_trie.h"
+
+namespace oriel {
+namespace {
+
+constexpr uint32_t stateOf(uint32_t place) { return place & 0xFFFF; }
+constexpr uint32_t stackOf(uint32_t place) { return place >> 16; }
+
+/// Parts of what memory is left, in 64ths.
+constexpr size_t kPlacesPart = 12;
+constexpr size_t kStacksPart = 8;
+
+/// Hands out pieces of one block.
+struct Pieces {
+  uint8_t* at;
+  uint8_t* end;
+
+  template <typename T>
+  T* take(size_t count) {
+    T* const piece = reinterpret_cast<T*>(at);
+    at += alignUp(count * sizeof(T), 16);
+    return piece;
+  }
+  size_t left() const { return static_cast<size_t>(end - at); }
+};
+
+}  // namespace
+
+bool StateSets::init(const Automaton* automaton, void* memory, size_t bytes) {
+  if (bytes < kLeastBytes) {
+    return false;
+  }
+  automaton_ = automaton;
+  n_classes_ = automaton->n_classes;
+  Pieces pieces = {static_cast<uint8_t*>(memory), static_cast<uint8_t*>(memory) + bytes};
+  seen_ = pieces.take<Seen>(kSeenSlots);
+  found_ = pieces.take<Place>(kMostInSet);
+  waiting_ = pieces.take<Place>(kMostVisited);
+  stack_hashes_ = pieces.take<uint16_t>(kStackHashes);
+  const size_t left = pieces.left();
+  most_places_ = static_cast<uint32_t>(left * kPlacesPart / 64 / sizeof(Place));
+  places_ = pieces.take<Place>(most_places_);
+  most_stacks_ = static_cast<uint32_t>(
+      std::min<size_t>(left * kStacksPart / 64 / (sizeof(Stack) + sizeof(uint32_t)), UINT16_MAX));
+  stacks_ = pieces.take<Stack>(most_stacks_);
+  marks_ = pieces.take<uint32_t>(most_stacks_);
+  const size_t set_bytes = sizeof(Set) + n_classes_ * sizeof(Id) + 4 * sizeof(Id);
+  most_sets_ =
+      static_cast<uint32_t>(std::min<size_t>((pieces.left() - 256) / set_bytes, UINT16_MAX - 2));
+  sets_ = pieces.take<Set>(most_sets_);
+  next_ = pieces.take<Id>(size_t{most_sets_} * n_classes_);
+  set_slots_ = 1;
+  while (2 * set_slots_ <= 4 * most_sets_) {
+    set_slots_ *= 2;
+  }
+  set_hashes_ = pieces.take<Id>(set_slots_);
+  std::fill_n(seen_, kSeenSlots, Seen());
+  step_ = 0;
+  findKindClasses();
+  begin();
+  return true;
+}
+
+void StateSets::begin() {
+  clearHashes();
+  n_sets_ = 1;
+  sets_[kNothing] = Set();
+  std::fill_n(next_, n_classes_, kNothing);
+  n_places_ = 0;
+  n_stacks_ = 1;
+  stacks_[0] = Stack();
+}
+
+void StateSets::clearHashes() {
+  std::memset(set_hashes_, 0, set_slots_ * sizeof(Id));
+  std::memset(stack_hashes_, 0, kStackHashes * sizeof(uint16_t));
+}
+
+// --- One step ------------------------------------------------------------------------------------
+
+void StateSets::beginStep() {
+  if (++step_ == 0) {
+    std::fill_n(seen_, kSeenSlots, Seen());
+    step_ = 1;
+  }
+  n_seen_ = n_found_ = 0;
+  found_end_ = false;
+}
+
+bool StateSets::isNew(Place place) {
+  uint32_t slot = (place * 0x9E3779B1u) >> 7 & (kSeenSlots - 1);
+  while (seen_[slot].step == step_) {
+    if (seen_[slot].place == place) {
+      return false;
+    }
+    slot = (slot + 1) & (kSeenSlots - 1);
+  }
+  seen_[slot] = {place, step_};
+  ++n_seen_;
+  return true;
+}
+
+// Waits to be visited, unless that was done or nothing is left to finish in.
+void StateSets::want(uint32_t state, uint32_t stack) {
+  const Place place = state | stack << 16;
+  if (automaton_->states[state].need + stacks_[stack].height > kMostHeight ||
+      n_seen_ == kMostVisited || !isNew(place)) {
+    return;
+  }
+  waiting_[n_waiting_++] = place;
+}
+
+bool StateSets::push(uint32_t stack, uint32_t back_to, uint32_t* pushed) {
+  const uint32_t key = (stack * 0x9E3779B1u ^ back_to * 0x85EBCA6Bu) >> 12;
+  uint16_t& head = stack_hashes_[key & (kStackHashes - 1)];
+  for (uint32_t at = head; at != 0; at = stacks_[at].same_hash) {
+    if (stacks_[at].below == stack && stacks_[at].back_to == back_to) {
+      *pushed = at;
+      return true;
+    }
+  }
+  if (n_stacks_ == most_stacks_) {
+    return false;
+  }
+  stacks_[n_stacks_] = {static_cast<uint16_t>(stack), static_cast<uint16_t>(back_to), head,
+                        static_cast<uint16_t>(stacks_[stack].height + 1)};
+  head = static_cast<uint16_t>(n_stacks_);
+  *pushed = n_stacks_++;
+  return true;
+}
+
+bool StateSets::visit(Place place) {
+  const uint32_t id = stateOf(place);
+  const uint32_t stack = stackOf(place);
+  if (id == Automaton::kFinal) {
+    if (stack == 0) {
+      found_end_ = true;
+    } else {
+      want(stacks_[stack].back_to, stacks_[stack].below);
+    }
+    return true;
+  }
+  const Automaton::State& state = automaton_->states[id];
+  if (state.n_bytes != 0 && n_found_ < kMostInSet) {
+    found_[n_found_++] = place;
+  }
+  // The last is visited first.
+  for (uint32_t e = automaton_->states[id + 1].edges; e > state.edges + state.n_bytes; --e) {
+    const Automaton::Edge& edge = automaton_->edges[e - 1];
+    if (edge.with == Automaton::kFinal) {
+      want(edge.target, stack);
+      continue;
+    }
+    const uint32_t height = stacks_[stack].height;
+    if (height + 1 + automaton_->states[edge.target].need > kMostHeight ||
+        height + automaton_->states[edge.with].need > kMostHeight || n_seen_ == kMostVisited) {
+      continue;
+    }
+    uint32_t pushed = 0;
+    if (!push(stack, edge.with, &pushed)) {
+      return false;
+    }
+    want(edge.target, pushed);
+  }
+  return true;
+}
+
+// Where one can be from here before the next byte. False: no room.
+bool StateSets::addAll(uint32_t state, uint32_t stack) {
+  want(state, stack);
+  while (n_waiting_ != 0) {
+    if (!visit(waiting_[--n_waiting_])) {
+      n_waiting_ = 0;
+      return false;
+    }
+  }
+  return true;
+}
+
+StateSets::Id StateSets::findNext(Id set, uint32_t byte_class) {
+  const uint8_t byte = automaton_->byte_of[byte_class];
+  beginStep();
+  for (uint32_t i = 0; i < sets_[set].count; ++i) {
+    const Place place = places_[sets_[set].first + i];
+    const Automaton::State& state = automaton_->states[stateOf(place)];
+    for (uint32_t e = state.edges; e < state.edges + state.n_bytes; ++e) {
+      if (automaton_->edges[e].takes(byte) &&
+          !addAll(automaton_->edges[e].target, stackOf(place))) {
+        return kFull;
+      }
+    }
+  }
+  const Id next = intern();
+  if (next != kFull) {
+    next_[set * n_classes_ + byte_class] = next;
+  }
+  return next;
+}
+
+StateSets::Id StateSets::start() {
+  beginStep();
+  return addAll(automaton_->root, 0) ? intern() : kFull;
+}
+
+uint32_t StateSets::hashOf(const Place* places, uint32_t count, bool complete) {
+  uint32_t hash = complete ? 0x85EBCA6Bu : 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    hash = (hash ^ places[i]) * 0x9E3779B1u;
+    hash ^= hash >> 15;
+  }
+  return hash;
+}
+
+// The set that was found, the one that is there already if there is.
+StateSets::Id StateSets::intern() {
+  if (n_found_ == 0 && !found_end_) {
+    return kNothing;
+  }
+  std::sort(found_, found_ + n_found_);
+  cutToStacks();
+  Id& head = set_hashes_[hashOf(found_, n_found_, found_end_) & (set_slots_ - 1)];
+  for (Id at = head; at != 0; at = sets_[at].same_hash) {
+    const Set& set = sets_[at];
+    if (set.count == n_found_ && set.complete == found_end_ &&
+        std::equal(found_, found_ + n_found_, places_ + set.first)) {
+      return at;
+    }
+  }
+  if (n_sets_ == most_sets_ || n_found_ > most_places_ - n_places_) {
+    return kFull;
+  }
+  std::copy_n(found_, n_found_, places_ + n_places_);
+  Set set;
+  set.first = n_places_;
+  set.count = static_cast<uint16_t>(n_found_);
+  set.same_hash = head;
+  set.complete = found_end_;
+  sets_[n_sets_] = set;
+  std::fill_n(next_ + n_sets_ * n_classes_, n_classes_, kUnknown);
+  n_places_ += n_found_;
+  head = static_cast<Id>(n_sets_);
+  return static_cast<Id>(n_sets_++);
+}
+
+// A set must never need more than half of the stacks, or there would be no going on when they are full.
+void StateSets::cutToStacks() {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < n_found_; ++i) {
+    most += stacks_[stackOf(found_[i])].height;
+  }
+  if (most <= most_stacks_ / 2) {
+    return;
+  }
+  std::memset(marks_, 0, most_stacks_ * sizeof(uint32_t));
+  n_found_ = markStacks(found_, n_found_, most_stacks_ / 2);
+}
+
+// --- Making room ---------------------------------------------------------------------------------
+
+// Marks what these places stand on, at most `most` stacks: how many of the places have all of theirs.
+uint32_t StateSets::markStacks(const Place* places, uint32_t count, uint32_t most) {
+  uint32_t n_marked = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t at = stackOf(places[i]); at != 0 && marks_[at] == 0; at = stacks_[at].below) {
+      if (++n_marked > most) {
+        return i;
+      }
+      marks_[at] = 1;
+    }
+  }
+  return count;
+}
+
+void StateSets::keep(Id* sets, uint32_t count) {
+  // Those whose places and stacks fit into half of the room, one after the other.
+  std::memset(marks_, 0, most_stacks_ * sizeof(uint32_t));
+  uint32_t n_places = 0;
+  uint32_t n_stacks = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const Set& set = sets_[sets[i]];
+    uint32_t more = 0;
+    for (uint32_t p = set.first; p < set.first + set.count; ++p) {
+      for (uint32_t at = stackOf(places_[p]); at != 0 && marks_[at] == 0; at = stacks_[at].below) {
+        marks_[at] = 1;
+        ++more;
+      }
+    }
+    n_places += set.count;
+    n_stacks += more;
+    if (i != 0 &&
+        (i >= most_sets_ / 2 || n_places > most_places_ / 2 || n_stacks > most_stacks_ / 2)) {
+      std::fill(sets + i, sets + count, kNothing);
+      break;
+    }
+  }
+  keepStacks();
+  keepSets(sets, count);
+}
+
+// Stacks that are marked move up, before those above them; marks become new numbers.
+void StateSets::keepStacks() {
+  uint32_t n_kept = 1;
+  marks_[0] = 0;
+  for (uint32_t at = 1; at < n_stacks_; ++at) {
+    if (marks_[at] == 0) {
+      continue;
+    }
+    Stack stack = stacks_[at];
+    stack.below = static_cast<uint16_t>(marks_[stack.below]);
+    marks_[at] = n_kept;
+    stacks_[n_kept++] = stack;
+  }
+  n_stacks_ = n_kept;
+  clearHashes();
+  for (uint32_t at = 1; at < n_stacks_; ++at) {
+    const uint32_t key =
+        (stacks_[at].below * 0x9E3779B1u ^ stacks_[at].back_to * 0x85EBCA6Bu) >> 12;
+    uint16_t& head = stack_hashes_[key & (kStackHashes - 1)];
+    stacks_[at].same_hash = head;
+    head = static_cast<uint16_t>(at);
+  }
+}
+
+void StateSets::keepSets(Id* sets, uint32_t count) {
+  // The table of what follows is void: its first row says of each set whether it stays, then its new number.
+  for (uint32_t id = 0; id < n_sets_; ++id) {
+    sets_[id].note = 0;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    sets_[sets[i]].note = 1;
+  }
+  sets_[kNothing].note = 0;
+  uint32_t n_kept = 1;
+  uint32_t n_places = 0;
+  for (uint32_t id = 1; id < n_sets_; ++id) {
+    if (sets_[id].note == 0) {
+      continue;
+    }
+    Set set = sets_[id];
+    for (uint32_t p = 0; p < set.count; ++p) {
+      const Place place = places_[set.first + p];
+      places_[n_places + p] = stateOf(place) | marks_[stackOf(place)] << 16;
+    }
+    set.first = n_places;
+    n_places += set.count;
+    set.note = 0;
+    set.kinds_known = false;
+    Id& head = set_hashes_[hashOf(places_ + set.first, set.count, set.complete) & (set_slots_ - 1)];
+    set.same_hash = head;
+    head = static_cast<Id>(n_kept);
+    for (uint32_t i = 0; i < count; ++i) {
+      // Numbers only become smaller, so none is taken for one that was not changed yet.
+      if (sets[i] == id) {
+        sets[i] = static_cast<Id>(n_kept);
+      }
+    }
+    sets_[n_kept] = set;
+    std::fill_n(next_ + n_kept * n_classes_, n_classes_, kUnknown);
+    ++n_kept;
+  }
+  n_sets_ = n_kept;
+  n_places_ = n_places;
+}
+
+// --- Kinds of characters -------------------------------------------------------------------------
+
+void StateSets::findKindClasses() {
+  const auto addClass = [&](Following* following, uint32_t byte) {
+    const uint8_t c = automaton_->class_of[byte];
+    uint8_t* const end = following->classes + following->count;
+    if (following->count < sizeof(following->classes) &&
+        std::find(following->classes, end, c) == end) {
+      following->classes[following->count++] = c;
+    }
+  };
+  for (Following& kind : kinds_) {
+    kind.count = 0;
+  }
+  for (uint32_t byte = 0; byte < 0x80; ++byte) {
+    addClass(&kinds_[static_cast<uint32_t>(kindOfAscii(static_cast<uint8_t>(byte)))], byte);
+  }
+  constexpr uint8_t kShapes[5][2] = {
+      {0x80, 0xBF}, {0xA0, 0xBF}, {0x80, 0x9F}, {0x90, 0xBF}, {0x80, 0x8F}};
+  for (uint32_t shape = 0; shape < 5; ++shape) {
+    following_[shape].count = 0;
+    for (uint32_t byte = kShapes[shape][0]; byte <= kShapes[shape][1]; ++byte) {
+      addClass(&following_[shape], byte);
+    }
+  }
+  n_leads_ = 0;
+  for (uint32_t byte = 0xC2; byte <= 0xF4; ++byte) {
+    const uint8_t shape = byte == 0xE0   ? 1
+                          : byte == 0xED ? 2
+                          : byte == 0xF0 ? 3
+                          : byte == 0xF4 ? 4
+                                         : 0;
+    const Lead lead = {automaton_->class_of[byte], shape,
+                       static_cast<uint8_t>(byte < 0xE0   ? 0
+                                            : byte < 0xF0 ? 1
+                                                          : 2)};
+    const bool known = std::any_of(leads_, leads_ + n_leads_, [&](const Lead& other) {
+      return other.class_of == lead.class_of && other.shape == lead.shape &&
+             other.more == lead.more;
+    });
+    if (!known) {
+      leads_[n_leads_++] = lead;
+    }
+  }
+}
+
+// Where all bytes of `following`, each with `more` bytes behind it, lead to; *one becomes false when that is not one
+// set. False: no room. *to is kUnknown before the first.
+bool StateSets::follow(Id set, const Following& following, uint32_t more, Id* to, bool* one) {
+  for (uint32_t i = 0; i < following.count && *one; ++i) {
+    const Id next = step(set, automaton_->byte_of[following.classes[i]]);
+    if (next == kFull) {
+      return false;
+    }
+    if (more == 0 || next == kNothing) {
+      *one = *to == kUnknown || *to == next;
+      *to = next;
+    } else if (!follow(next, following_[0], more - 1, to, one)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool StateSets::beyondAscii(Id set, Id* to, bool* one) {
+  for (uint32_t i = 0; i < n_leads_ && *one; ++i) {
+    const Id next = step(set, automaton_->byte_of[leads_[i].class_of]);
+    if (next == kFull) {
+      return false;
+    }
+    if (next == kNothing) {
+      *one = *to == kUnknown || *to == kNothing;
+      *to = kNothing;
+    } else if (!follow(next, following_[leads_[i].shape], leads_[i].more, to, one)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool StateSets::kindsFrom(Id set, KindsFrom* kinds) {
+  if (sets_[set].kinds_known) {
+    *kinds = sets_[set].kinds;
+    return true;
+  }
+  KindsFrom result;
+  for (uint32_t kind = 0; kind < kTextKinds; ++kind) {
+    if (kind == static_cast<uint32_t>(TextKind::kOther)) {
+      continue;
+    }
+    Id to = kUnknown;
+    bool one = true;
+    const bool ascii = kind != static_cast<uint32_t>(TextKind::kBeyondAscii);
+    if (!(ascii ? follow(set, kinds_[kind], 0, &to, &one) : beyondAscii(set, &to, &one))) {
+      return false;
+    }
+    if (!one) {
+      continue;
+    }
+    if (to == kNothing) {
+      result.never = static_cast<uint16_t>(result.never | 1u << kind);
+    } else if (result.to == kNothing || result.to == to) {
+      result.to = to;
+      result.same = static_cast<uint16_t>(result.same | 1u << kind);
+    }
+  }
+  sets_[set].kinds = *kinds = result;
+  sets_[set].kinds_known = true;
+  return true;
+}
+
+}  // namespace oriel

@@ -1,0 +1,490 @@
+// Calls: what stands around them, their names, and what follows.
+#include <algorithm>
+#include <cstring>
+
+#include "reply/reader.h"
+
+namespace oriel {
+namespace {
+
+bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+bool isDigit(char c) { return c >= '0' && c <= '9'; }
+bool isLetter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+bool isOfName(char c) {
+  return isLetter(c) || isDigit(c) || c == '.' || c == '-' || c == ':' || c == '/' || c == '$';
+}
+
+}  // namespace
+
+void ReplyReader::beginCall(uint8_t row) {
+  const Mark& mark = kMarks[row];
+  from_thought_ = mode_ == Mode::kThought;
+  keep_space_ = !from_thought_ && !after_call_;
+  mode_ = Mode::kCall;
+  bare_ = false;
+  section_row_ = row;
+  call_row_ = kNoRow;
+  section_ = true;
+  section_calls_ = 0;
+  list_ = (mark.flags & kListBegun) != 0;
+  items_ = fenced_ = false;
+  committed_ = false;
+  name_bytes_ = 0;
+  at_ = list_ ? At::kListItem : At::kStart;
+  if ((mark.kinds & kMarkCall) != 0) {
+    call_row_ = row;
+    at_ = mark.name_end != '\0' ? At::kMarkedName : At::kName;
+  }
+}
+
+/// The byte held last, behind white space, may be the begin of a call without any mark.
+void ReplyReader::beginBareCall() {
+  const char c = hold_[--held_];
+  space_bytes_ = held_;
+  from_thought_ = keep_space_ = false;
+  mode_ = Mode::kCall;
+  bare_ = true;
+  section_row_ = call_row_ = kNoRow;
+  section_ = true;
+  section_calls_ = 0;
+  list_ = items_ = fenced_ = committed_ = false;
+  name_bytes_ = 0;
+  at_ = At::kStart;
+  call(c);
+}
+
+void ReplyReader::call(char c) {
+  if (at_ == At::kParameterValue) {
+    if (!parameterValue(c)) {
+      held_ = 0;
+      fail();
+    }
+    return;
+  }
+  if (!hold(c)) {
+    fail();
+    pushByte(c);
+    return;
+  }
+  if (mark_from_ != kNoMark) {
+    if (!stepMark()) {
+      at_ == At::kBetween ? leave() : fail();
+    }
+    return;
+  }
+  callByte(c);
+}
+
+void ReplyReader::callByte(char c) {
+  bool good = false;
+  switch (at_) {
+    case At::kStart:
+    case At::kAgain:
+      good = callStart(c);
+      break;
+    case At::kListItem:
+      good = listItem(c);
+      break;
+    case At::kName:
+      good = name(c);
+      break;
+    case At::kMarkedName:
+      good = markedName(c);
+      break;
+    case At::kNameRest:
+      good = nameRest(c);
+      break;
+    case At::kAfterName:
+      good = afterName(c);
+      break;
+    case At::kSeparated:
+    case At::kId:
+      good = separated(c);
+      break;
+    case At::kFence:
+      good = fence(c);
+      break;
+    case At::kItem:
+    case At::kItemKey:
+    case At::kItemColon:
+    case At::kItemValue:
+    case At::kItemInside:
+    case At::kItemNext:
+      good = item(c);
+      break;
+    case At::kArguments:
+      good = arguments(c);
+      break;
+    case At::kParameters:
+      good = parameters(c);
+      break;
+    case At::kParameterKey:
+      good = parameterKey(c);
+      break;
+    case At::kParameterRest:
+      good = parameterRest(c);
+      break;
+    case At::kParameterTail:
+      good = parameterTail(c);
+      break;
+    case At::kPythonArgument:
+    case At::kPythonKey:
+    case At::kPythonEquals:
+    case At::kPythonValue:
+    case At::kPythonNext:
+      good = python(c);
+      break;
+    case At::kBetween:
+      if (!between(c)) {
+        leave();
+      }
+      return;
+    case At::kParameterValue:
+      return;
+  }
+  if (!good) {
+    fail();
+  } else if (committed_ && mode_ == Mode::kCall && mark_from_ == kNoMark && at_ != At::kBetween) {
+    held_ = 0;  // cannot become text any more
+  }
+}
+
+/// Every function below reads the byte that is held last; false: this is no call.
+bool ReplyReader::callStart(char c) {
+  if (isSpace(c)) {
+    return true;
+  }
+  if (from_thought_) {  // only what is written in tags counts there
+    return markHere(c, kMarkCall);
+  }
+  if (c == '{') {
+    beginItem();
+    return true;
+  }
+  if (at_ == At::kAgain) {
+    return false;
+  }
+  if (c == '[') {
+    list_ = true;
+    at_ = At::kListItem;
+    return true;
+  }
+  if (isLetter(c) && (!bare_ || (settings_.forms & kFormRecipient) != 0)) {
+    at_ = At::kName;
+    return name(c);
+  }
+  return !bare_ && markHere(c, kMarkCall | kMarkFence);
+}
+
+bool ReplyReader::listItem(char c) {
+  const bool json = !bare_ || (settings_.forms & kFormBareJson) != 0;
+  if (isSpace(c)) {
+    return true;
+  }
+  if (c == '{' && json) {
+    beginItem();
+    return true;
+  }
+  if (c == ']' && (section_calls_ != 0 || !bare_)) {
+    list_ = false;
+    held_ = 0;
+    at_ = At::kBetween;
+    return true;
+  }
+  if (isLetter(c) && (!bare_ || (settings_.forms & kFormBarePython) != 0)) {
+    at_ = At::kName;
+    return name(c);
+  }
+  return false;
+}
+
+bool ReplyReader::name(char c) {
+  if (isOfName(c)) {
+    putName(c, this);
+    return !too_long_;
+  }
+  if (call_row_ != kNoRow && kMarks[call_row_].open_end != nullptr) {
+    at_ = At::kNameRest;
+    matched_ = 0;
+    return nameRest(c);
+  }
+  at_ = At::kAfterName;
+  return afterName(c);
+}
+
+bool ReplyReader::markedName(char c) {
+  const Mark& mark = kMarks[call_row_];
+  if (c == mark.name_end) {
+    matched_ = 0;
+    at_ = mark.open_end != nullptr ? At::kNameRest : At::kParameters;
+    return name_bytes_ != 0;
+  }
+  if (c == '\n' || c == '<' || c == '>' || c == '"') {
+    return false;
+  }
+  putName(c, this);
+  return !too_long_;
+}
+
+bool ReplyReader::nameRest(char c) {
+  const Mark& mark = kMarks[call_row_];
+  matched_ = matchOn(mark.open_end, matched_, c);
+  if (mark.open_end[matched_] == '\0') {
+    at_ = mark.name_end != '\0' ? At::kParameters : At::kSeparated;
+  }
+  return true;
+}
+
+bool ReplyReader::afterName(char c) {
+  if (c == '(') {
+    at_ = At::kPythonArgument;
+    members_ = 0;
+    return true;
+  }
+  if (list_) {
+    return false;
+  }
+  if (bare_ && name_bytes_ == 3 && std::memcmp(name_, "all", 3) == 0) {
+    return false;
+  }
+  if (isSpace(c)) {
+    return true;
+  }
+  if (c == '{') {
+    return beginArguments(c);
+  }
+  return !bare_ && markHere(c, kMarkName | kMarkId | kMarkArguments | kMarkParameter |
+                                   kMarkCallEnd | kMarkSectionEnd | kMarkFence);
+}
+
+/// Behind a mark: arguments, or what is a name after all.
+bool ReplyReader::separated(char c) {
+  if (at_ == At::kId && isOfName(c)) {
+    return true;
+  }
+  if (isSpace(c)) {
+    return true;
+  }
+  if (c == '{' && at_ == At::kSeparated) {
+    return beginArguments(c);
+  }
+  if (at_ == At::kSeparated && isLetter(c)) {
+    name_bytes_ = 0;
+    at_ = At::kName;
+    return name(c);
+  }
+  return markHere(c, kMarkArguments | kMarkParameter | kMarkCallEnd | kMarkFence);
+}
+
+/// The language behind a fence.
+bool ReplyReader::fence(char c) {
+  if (isLetter(c)) {
+    return true;
+  }
+  at_ = fence_back_;
+  callByte(c);
+  return true;
+}
+
+bool ReplyReader::beginArguments(char c) {
+  if (!commit()) {
+    return false;
+  }
+  const bool gemma = section_row_ != kNoRow && kMarks[section_row_].forms == kFormGemma4;
+  value_.start(gemma ? ValueNotation::kGemma : ValueNotation::kLoose);
+  arguments_shown_ = true;
+  at_ = At::kArguments;
+  return arguments(c);
+}
+
+bool ReplyReader::arguments(char c) {
+  const ValueStep step = value_.push(c, argumentSink());
+  if (step == ValueStep::kEnded) {
+    endCall();
+  }
+  return step != ValueStep::kWrong;
+}
+
+/// What templates write around names.
+void ReplyReader::fixName() {
+  const auto drop = [this](const char* prefix) {
+    const uint32_t bytes = static_cast<uint32_t>(std::strlen(prefix));
+    if (name_bytes_ > bytes && std::memcmp(name_, prefix, bytes) == 0) {
+      name_bytes_ -= bytes;
+      std::memmove(name_, name_ + bytes, name_bytes_);
+    }
+  };
+  const ReplyForms forms = section_row_ == kNoRow ? 0 : kMarks[section_row_].forms;
+  if (forms == kFormGemma4) {
+    drop("call:");
+  }
+  if (forms == kFormKimi) {
+    drop("functions.");
+    uint32_t end = name_bytes_;
+    while (end > 0 && isDigit(name_[end - 1])) {
+      --end;
+    }
+    if (end > 1 && end < name_bytes_ && name_[end - 1] == ':') {
+      name_bytes_ = end - 1;
+    }
+  }
+  if (forms == kFormPythonTag && name_bytes_ > 5 &&
+      std::memcmp(name_ + name_bytes_ - 5, ".call", 5) == 0) {
+    name_bytes_ -= 5;
+  }
+}
+
+/// The call is told of: from here on it cannot become text.
+bool ReplyReader::commit() {
+  if (committed_) {
+    return true;
+  }
+  fixName();
+  if (name_bytes_ == 0 || too_long_) {
+    return false;
+  }
+  if (keep_space_) {
+    putHeld(PartKind::kText, 0, space_bytes_);
+  }
+  flush();
+  committed_ = true;
+  from_thought_ = keep_space_ = at_start_ = drop_space_ = false;
+  arguments_shown_ = false;
+  members_ = 0;
+  ++calls_;
+  ++section_calls_;
+  properties_ = propertiesOf(findTool(settings_.tools, {name_, name_bytes_}));
+  tell(PartKind::kCallBegun, name_, name_bytes_);
+  return true;
+}
+
+void ReplyReader::endCall() {
+  if (!arguments_shown_) {
+    put(PartKind::kCallArguments, '{');
+    put(PartKind::kCallArguments, '}');
+  }
+  flush();
+  tell(PartKind::kCallEnded, "", 0);
+  committed_ = false;
+  name_bytes_ = 0;
+  call_row_ = kNoRow;
+  held_ = space_bytes_ = 0;
+  keep_space_ = false;
+  at_ = At::kBetween;
+}
+
+bool ReplyReader::between(char c) {
+  if (isSpace(c)) {
+    return held_ < kMostSpace;
+  }
+  if (list_ && (c == ',' || c == ']')) {
+    list_ = c == ',';
+    held_ = 0;
+    at_ = list_ ? At::kListItem : At::kBetween;
+    return true;
+  }
+  if (section_ && !list_ && items_) {
+    if (c == '{') {
+      held_ = 0;
+      hold(c);
+      beginItem();
+      return true;
+    }
+    if (c == ';' || c == ',') {
+      at_ = At::kAgain;
+      return true;
+    }
+  }
+  return markHere(c, kMarkCallEnd | kMarkSectionEnd | kMarkCall | (fenced_ ? kMarkFence : 0));
+}
+
+/// Whether a mark of these kinds begins with the byte that is held last.
+bool ReplyReader::markHere(char c, int kinds) {
+  mark_kinds_ = static_cast<uint16_t>(kinds);
+  --held_;
+  const bool begins = beginsMark(c);
+  if (!begins) {
+    hold(c);
+  }
+  return begins;
+}
+
+void ReplyReader::takeCallMark(uint8_t row) {
+  const Mark& mark = kMarks[row];
+  if ((mark.kinds & kMarkFence) != 0) {
+    fenced_ = !fenced_;
+    fence_back_ = at_;
+    at_ = At::kFence;
+    held_ = fence_back_ == At::kBetween ? 0 : held_;
+    at_ = fence_back_ == At::kBetween ? At::kBetween : At::kFence;
+    return;
+  }
+  if ((mark.kinds & (kMarkCallEnd | kMarkSectionEnd)) != 0) {
+    if (at_ != At::kBetween) {
+      const bool known = settings_.tools == nullptr || committed_ ||
+                         findTool(settings_.tools, {name_, name_bytes_}) != nullptr;
+      if (!known || !commit()) {
+        mark_from_ = kNoMark;
+        fail();
+        return;
+      }
+      if (arguments_shown_) {
+        put(PartKind::kCallArguments, '}');
+      }
+      endCall();
+    }
+    section_ = section_ && (mark.kinds & kMarkSectionEnd) == 0;
+    list_ = list_ && section_;
+    held_ = 0;
+    return;
+  }
+  if ((mark.kinds & kMarkCall) != 0) {
+    call_row_ = row;
+    name_bytes_ = 0;
+    at_ = mark.name_end != '\0' ? At::kMarkedName : At::kName;
+    return;
+  }
+  if ((mark.kinds & kMarkParameter) != 0) {
+    if (!beginParameter(row)) {
+      fail();
+    }
+    return;
+  }
+  at_ = (mark.kinds & kMarkId) != 0 ? At::kId : At::kSeparated;
+}
+
+/// What is held is no call, or the call that has begun is none: it is shown as what it was before.
+void ReplyReader::fail() {
+  const uint32_t shown = mark_from_ != kNoMark      ? mark_from_
+                         : committed_ || held_ == 0 ? 0
+                                                    : held_ - 1;
+  const PartKind kind = from_thought_ ? PartKind::kThought : PartKind::kText;
+  mode_ = from_thought_ ? Mode::kThought : Mode::kText;
+  thought_shown_ = thought_shown_ || from_thought_;
+  at_start_ = after_call_ = drop_space_ = from_thought_ = committed_ = false;
+  too_long_ = false;
+  mark_from_ = kNoMark;
+  best_row_ = kNoRow;
+  name_bytes_ = 0;
+  call_row_ = kNoRow;
+  putHeld(kind, 0, shown);
+  const uint32_t rest = held_ - shown;
+  std::memmove(hold_, hold_ + shown, rest);
+  held_ = rest;
+  pushAgain(0);
+}
+
+/// No more calls: answer follows.
+void ReplyReader::leave() {
+  mode_ = Mode::kText;
+  after_call_ = true;
+  at_start_ = drop_space_ = false;
+  mark_from_ = kNoMark;
+  best_row_ = kNoRow;
+  pushAgain(0);
+}
+
+}  // namespace oriel

@@ -1,0 +1,279 @@
+#include "reply/forms.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace oriel {
+namespace {
+
+constexpr uint16_t kTriggersSection = kMarkTrigger | kMarkSection;
+constexpr uint16_t kTriggersCall = kMarkTrigger | kMarkCall;
+
+// DeepSeek's marks are written with U+FF5C and U+2581.
+#define BAR "\xEF\xBD\x9C"
+#define LOW "\xE2\x96\x81"
+#define DSML BAR "DSML" BAR
+#define MINIMAX "]<]minimax[>["
+
+/// Marks of every family that has <function=NAME> inside of something.
+constexpr ReplyForms kHasFunctionTag = kFormToolCall | kFormSeed | kFormFunctionTag;
+constexpr ReplyForms kHasInvokeTag = kFormMiniMax | kFormToolCall | kFormNamedTag;
+constexpr ReplyForms kAll = ~ReplyForms{0};
+
+struct Speaks {
+  const char* text;
+  ReplyForms forms;
+};
+
+/// Texts that templates of a family have, since they show calls or tell how to write them.
+constexpr Speaks kSpeaks[] = {
+    {"<tool_call>", kFormToolCall},
+    {"<tool_calls>", kFormToolCalls},
+    {"<function=", kFormFunctionTag},
+    {"<function name=", kFormNamedTag},
+    {"<seed:tool_call>", kFormSeed},
+    {"<seed:think>", kFormSeed},
+    {"<minimax:tool_call>", kFormMiniMax},
+    {"<mm:think>", kFormMiniMax3},
+    {DSML, kFormDsml},
+    {"<atem:function_calls>", kFormAtem},
+    {"<|tool_call>", kFormGemma4},
+    {"<|channel>", kFormGemma4},
+    {"<|tool_call|>", kFormBarCall},
+    {"<|tool|>", kFormBarCall},
+    {"<|tool_call_start|>", kFormLfm},
+    {"<|tool_list_start|>", kFormLfm},
+    {"List of tools: [", kFormLfm},
+    {"[TOOL_CALLS]", kFormMistral},
+    {"[THINK]", kFormMistral},
+    {"<TOOLCALL>", kFormCapitals},
+    {"functools[", kFormFunctools},
+    {"functools", kFormFunctools},
+    {"<|python_tag|>", kFormPythonTag | kFormBareJson | kFormBarePython},
+    {"\"parameters\": dictionary of argument name",
+     kFormPythonTag | kFormBareJson | kFormBarePython},
+    {"<|START_ACTION|>", kFormCohere},
+    {"<|START_THINKING|>", kFormCohere},
+    {"Action:", kFormAction},
+    {"<|tool_calls_section_begin|>", kFormKimi},
+    {"<|open|>", kFormKimi3},
+    {"<" BAR "tool" LOW "call", kFormDeepSeek},
+    {"<|function_call|>", kFormGigaChat},
+    {"<|role_sep|>", kFormGigaChat},
+    {"<|tools_prefix|>", kFormApertus},
+    {"<|inner_prefix|>", kFormApertus},
+    {"<|tool_call:begin|>", kFormSolar},
+    {"<|channel|>", kFormHarmony},
+    {">>>", kFormRecipient},
+    {BAR "hy_", kFormHunyuan},
+    {"<thinking>", kFormThinkingTag},
+};
+
+/// What can only be meant as a call, whoever writes it.
+constexpr ReplyForms kUnmistakable =
+    kFormToolCall | kFormToolCalls | kFormFunctionTag | kFormNamedTag | kFormSeed | kFormMiniMax |
+    kFormDsml | kFormAtem | kFormGemma4 | kFormBarCall | kFormLfm | kFormMistral | kFormCapitals |
+    kFormFunctools | kFormPythonTag | kFormKimi | kFormDeepSeek | kFormApertus;
+constexpr ReplyForms kBare = kFormBareJson | kFormBarePython;
+
+/// Chat formats whose templates speak for a form.
+constexpr Speaks kFormats[] = {
+    {"exaone4", kFormToolCall},
+    {"gemma4", kFormGemma4},
+    {"gemma4-e", kFormGemma4},
+    {"granite3", kFormBarCall},
+    {"granite3.3", kFormBarCall},
+    {"granite4", kFormToolCall},
+    {"lfm2", kFormLfm},
+    {"lfm2.5", kFormLfm},
+    {"lfm2.5-8b", kFormLfm},
+    {"llama3.2", kFormPythonTag | kBare},
+    {"minicpm5", kFormNamedTag},
+    {"mistral-nemo", kFormMistral},
+    {"mistral-v3", kFormMistral},
+    {"mistral-v7", kFormMistral},
+    {"phi4-mini", kFormBarCall | kFormFunctools},
+    {"qwen2.5", kFormToolCall},
+    {"qwen3", kFormToolCall},
+    {"qwen3-coder", kFormToolCall | kFormFunctionTag},
+    {"qwen3-thinking", kFormToolCall},
+    {"qwen3.5", kFormToolCall | kFormFunctionTag},
+    {"smollm3", kFormToolCall},
+    {"smollm3-undated", kFormToolCall},
+};
+
+constexpr size_t kMostTemplate = 256u << 10;
+
+bool contains(const char* text, size_t bytes, const char* what) {
+  return std::search(text, text + bytes, what, what + std::strlen(what)) != text + bytes;
+}
+
+}  // namespace
+
+// clang-format off
+const Mark kMarks[] = {
+    // Thoughts.
+    {"<think>", kMarkThought, kAll},
+    {"</think>", kMarkThoughtEnd, kAll},
+    {"<thinking>", kMarkThought, kFormThinkingTag},
+    {"</thinking>", kMarkThoughtEnd, kFormThinkingTag},
+    {"<seed:think>", kMarkThought, kFormSeed, kAnywhere},
+    {"</seed:think>", kMarkThoughtEnd, kFormSeed},
+    {"<mm:think>", kMarkThought, kFormMiniMax3, kAnywhere},
+    {"</mm:think>", kMarkThoughtEnd, kFormMiniMax3},
+    {"[THINK]", kMarkThought, kFormMistral, kAnywhere},
+    {"[/THINK]", kMarkThoughtEnd, kFormMistral},
+    {"<|channel>thought", kMarkThought, kFormGemma4, kAnywhere},
+    {"<channel|>", kMarkThoughtEnd, kFormGemma4},
+    {"<|START_THINKING|>", kMarkThought, kFormCohere, kAnywhere},
+    {"<|END_THINKING|>", kMarkThoughtEnd, kFormCohere},
+    {"<|inner_prefix|>", kMarkThought, kFormApertus, kAnywhere},
+    {"<|inner_suffix|>", kMarkThoughtEnd, kFormApertus},
+    {"<|think|>", kMarkThought, kFormSolar, kAnywhere},
+    {"<|channel|>analysis<|message|>", kMarkThought, kFormHarmony, kAnywhere},
+    {"<|end|>", kMarkThoughtEnd | kMarkSkip, kFormHarmony | kFormSolar},
+    {"<|open|>think<|sep|>", kMarkThought, kFormKimi3, kAnywhere},
+    {"<|close|>think<|sep|>", kMarkThoughtEnd, kFormKimi3},
+    {"<think:opensource>", kMarkThought, kFormHunyuan, kAnywhere},
+    {"</think:opensource>", kMarkThoughtEnd, kFormHunyuan},
+
+    // Sections.
+    {"<tool_call>", kTriggersSection, kFormToolCall},
+    {"<tool_call>", kTriggersSection, kFormFunctionTag, kEndsThought},
+    {"</tool_call>", kMarkSectionEnd, kFormToolCall | kFormFunctionTag},
+    {"<tool_calls>", kTriggersSection, kFormToolCalls},
+    {"</tool_calls>", kMarkSectionEnd, kFormToolCalls},
+    {"<seed:tool_call>", kTriggersSection, kFormSeed},
+    {"</seed:tool_call>", kMarkSectionEnd, kFormSeed},
+    {"<minimax:tool_call>", kTriggersSection, kFormMiniMax},
+    {"</minimax:tool_call>", kMarkSectionEnd, kFormMiniMax},
+    {MINIMAX "<tool_call>", kTriggersSection, kFormMiniMax3},
+    {MINIMAX "</tool_call>", kMarkSectionEnd, kFormMiniMax3},
+    {"<" DSML "function_calls>", kTriggersSection, kFormDsml},
+    {"</" DSML "function_calls>", kMarkSectionEnd, kFormDsml},
+    {"<" DSML "tool_calls>", kTriggersSection, kFormDsml},
+    {"</" DSML "tool_calls>", kMarkSectionEnd, kFormDsml},
+    {"<atem:function_calls>", kTriggersSection, kFormAtem},
+    {"</atem:function_calls>", kMarkSectionEnd, kFormAtem},
+    {"<|tool_call>", kTriggersSection, kFormGemma4},
+    {"<tool_call|>", kMarkSectionEnd, kFormGemma4},
+    {"<|tool_call|>", kTriggersSection, kFormBarCall},
+    {"<|/tool_call|>", kMarkSectionEnd, kFormBarCall},
+    {"<|tool_call_start|>", kTriggersSection, kFormLfm},
+    {"<|tool_call_end|>", kMarkSectionEnd, kFormLfm},
+    {"[TOOL_CALLS]", kTriggersSection, kFormMistral},
+    {"[/TOOL_CALLS]", kMarkSectionEnd, kFormMistral},
+    {"<TOOLCALL>", kTriggersSection, kFormCapitals},
+    {"</TOOLCALL>", kMarkSectionEnd, kFormCapitals},
+    {"functools[", kTriggersSection, kFormFunctools, kListBegun},
+    {"<|python_tag|>", kTriggersSection, kFormPythonTag},
+    {"<|START_ACTION|>", kTriggersSection, kFormCohere},
+    {"<|END_ACTION|>", kMarkSectionEnd, kFormCohere},
+    {"Action:", kTriggersSection, kFormAction},
+    {"<|tool_calls_section_begin|>", kTriggersSection, kFormKimi},
+    {"<|tool_calls_section_end|>", kMarkSectionEnd, kFormKimi},
+    {"<|open|>tools<|sep|>", kTriggersSection, kFormKimi3},
+    {"<|close|>tools<|sep|>", kMarkSectionEnd, kFormKimi3},
+    {"<" BAR "tool" LOW "calls" LOW "begin" BAR ">", kTriggersSection, kFormDeepSeek},
+    {"<" BAR "tool" LOW "calls" LOW "end" BAR ">", kMarkSectionEnd, kFormDeepSeek},
+    {"<|function_call|>", kTriggersSection, kFormGigaChat},
+    {"function call<|role_sep|>", kTriggersSection, kFormGigaChat},
+    {"<|tools_prefix|>", kTriggersSection, kFormApertus, kKeyed},
+    {"<|tools_suffix|>", kMarkSectionEnd, kFormApertus},
+    {"<|tool_calls|>", kTriggersSection, kFormSolar},
+    {"<|calls|>", kMarkSectionEnd, kFormSolar},
+    {"<tool_calls:opensource>", kTriggersSection, kFormHunyuan},
+    {"</tool_calls:opensource>", kMarkSectionEnd, kFormHunyuan},
+
+    // Calls.
+    {"<function=", kMarkCall, kHasFunctionTag, 0, '>'},
+    {"<function=", kTriggersCall, kFormFunctionTag, 0, '>'},
+    {"</function>", kMarkCallEnd, kHasFunctionTag | kFormNamedTag},
+    {"<function name=\"", kTriggersCall, kFormNamedTag, 0, '"', ">"},
+    {"<invoke name=\"", kMarkCall, kHasInvokeTag, 0, '"', ">"},
+    {"</invoke>", kMarkCallEnd, kHasInvokeTag},
+    {"<" DSML "invoke name=\"", kMarkCall, kFormDsml, 0, '"', ">"},
+    {"</" DSML "invoke>", kMarkCallEnd, kFormDsml},
+    {"<atem:invoke name=\"", kMarkCall, kFormAtem, 0, '"', ">"},
+    {"</atem:invoke>", kMarkCallEnd, kFormAtem},
+    {MINIMAX "<invoke name=\"", kMarkCall, kFormMiniMax3, 0, '"', ">"},
+    {MINIMAX "</invoke>", kMarkCallEnd, kFormMiniMax3},
+    {"<|open|>call tool=\"", kMarkCall, kFormKimi3, 0, '"', "<|sep|>"},
+    {"<|close|>call<|sep|>", kMarkCallEnd, kFormKimi3},
+    {"<|tool_call_begin|>", kTriggersCall, kFormKimi},
+    {"<|tool_call_argument_begin|>", kMarkArguments, kFormKimi},
+    {"<|tool_call_end|>", kMarkCallEnd, kFormKimi},
+    {"<" BAR "tool" LOW "call" LOW "begin" BAR ">", kTriggersCall, kFormDeepSeek},
+    {"<" BAR "tool" LOW "sep" BAR ">", kMarkArguments | kMarkName, kFormDeepSeek},
+    {"<" BAR "tool" LOW "call" LOW "end" BAR ">", kMarkCallEnd, kFormDeepSeek},
+    {"<|tool_call:begin|>", kTriggersCall, kFormSolar},
+    {"<|tool_call:name|>", kMarkName, kFormSolar},
+    {"<|tool_call:args|>", kMarkArguments, kFormSolar},
+    {"<|tool_call:end|>", kMarkCallEnd, kFormSolar},
+    {"[ARGS]", kMarkArguments, kFormMistral},
+    {"[CALL_ID]", kMarkId, kFormMistral},
+    {"<|channel|>commentary to=functions.", kTriggersCall, kFormHarmony, 0, '\0', "<|message|>"},
+    {"<|channel|>analysis to=functions.", kTriggersCall, kFormHarmony, 0, '\0', "<|message|>"},
+    {"<|start|>assistant to=functions.", kTriggersCall, kFormHarmony, 0, '\0', "<|message|>"},
+    {" to=functions.", kTriggersCall, kFormHarmony, kAtStart, '\0', "<|message|>"},
+    {"<|call|>", kMarkSectionEnd, kFormHarmony},
+    {">>>", kTriggersCall, kFormRecipient, kAtStart},
+    {"<tool_call:opensource>", kTriggersCall, kFormHunyuan},
+    {"</tool_call:opensource>", kMarkCallEnd, kFormHunyuan},
+    {"<tool_sep:opensource>", kMarkArguments, kFormHunyuan},
+
+    // Parameters.
+    {"<parameter=", kMarkParameter, kHasFunctionTag, kTrimsLine, '>', nullptr, "</parameter>"},
+    {"<parameter name=\"", kMarkParameter, kHasInvokeTag, kCData, '"', ">", "</parameter>"},
+    {"<param name=\"", kMarkParameter, kFormNamedTag, kCData, '"', ">", "</param>"},
+    {"<" DSML "parameter name=\"", kMarkParameter, kFormDsml, 0, '"', ">", "</" DSML "parameter>"},
+    {"<atem:parameter name=\"", kMarkParameter, kFormAtem, 0, '"', ">", "</atem:parameter>"},
+    {MINIMAX "<", kMarkParameter, kFormMiniMax3, 0, '>', nullptr, MINIMAX "</", ">"},
+    {"<|open|>argument key=\"", kMarkParameter, kFormKimi3, 0, '"', "<|sep|>", "<|close|>argument<|sep|>"},
+    {"<arg_key>", kMarkParameter, kFormToolCall, 0, '<', "<arg_value>", "</arg_value>"},
+    {"<arg_key:opensource>", kMarkParameter, kFormHunyuan, 0, '<', "<arg_value:opensource>", "</arg_value:opensource>"},
+
+    // What is no part of an answer.
+    {"```", kMarkFence, kAll},
+    {"<|eom_id|>", kMarkSkip, kFormPythonTag},
+    {"<|eot_id|>", kMarkSkip, kFormPythonTag},
+    {"<|START_RESPONSE|>", kMarkSkip, kFormCohere},
+    {"<|END_RESPONSE|>", kMarkSkip, kFormCohere},
+    {"<|START_TEXT|>", kMarkSkip, kFormCohere},
+    {"<|END_TEXT|>", kMarkSkip, kFormCohere},
+    {"<|content|>", kMarkSkip, kFormSolar},
+    {"<|begin|>assistant", kMarkSkip, kFormSolar},
+    {"<|channel|>final<|message|>", kMarkSkip, kFormHarmony},
+    {"<|channel|>commentary<|message|>", kMarkSkip, kFormHarmony},
+    {"<|start|>assistant", kMarkSkip, kFormHarmony},
+    {"<|return|>", kMarkSkip, kFormHarmony},
+    {"<|open|>response<|sep|>", kMarkSkip, kFormKimi3},
+    {"<|close|>response<|sep|>", kMarkSkip, kFormKimi3},
+    {"<|close|>message<|sep|>", kMarkSkip, kFormKimi3},
+};
+// clang-format on
+const uint8_t kMarkCount = sizeof(kMarks) / sizeof(kMarks[0]);
+static_assert(sizeof(kMarks) / sizeof(kMarks[0]) <= kMostMarks, "raise kMostMarks");
+
+ReplyForms formsOfTemplate(const char* text, size_t bytes) {
+  bytes = std::min(bytes, kMostTemplate);
+  ReplyForms forms = 0;
+  for (const Speaks& speaks : kSpeaks) {
+    forms |= contains(text, bytes, speaks.text) ? speaks.forms : 0;
+  }
+  const ReplyForms of_thoughts = kFormThinkTag | kFormThinkingTag;
+  return (forms & ~of_thoughts) == 0 ? forms | formsOfAnything() : forms;
+}
+
+ReplyForms formsOfFormat(const char* name) {
+  for (const Speaks& format : kFormats) {
+    if (std::strcmp(name, format.text) == 0) {
+      return format.forms;
+    }
+  }
+  return formsOfAnything();
+}
+
+ReplyForms formsOfAnything() { return kUnmistakable | kBare | kFormThinkTag; }
+
+}  // namespace oriel

@@ -1,0 +1,425 @@
+#include "reply/reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace oriel {
+namespace {
+
+bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+
+/// Bytes at the end that begin a character which is not whole.
+uint32_t unfinishedBytes(const char* text, size_t bytes) {
+  for (uint32_t back = 1; back <= 3 && back <= bytes; ++back) {
+    const unsigned char byte = static_cast<unsigned char>(text[bytes - back]);
+    if (byte >= 0xC0) {
+      const uint32_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+      return length > back ? back : 0;
+    }
+    if (byte < 0x80) {
+      return 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+void ReplyReader::start(const ReplySettings& settings, OnPart on_part, void* user) {
+  *this = ReplyReader();
+  settings_ = settings;
+  on_part_ = on_part;
+  user_ = user;
+  constexpr uint16_t kInAnswers = kMarkTrigger | kMarkThought | kMarkThoughtEnd | kMarkSkip;
+  for (uint8_t row = 0; row < kMarkCount; ++row) {
+    const Mark& mark = kMarks[row];
+    if ((mark.forms & (settings.forms | kFormThinkTag)) == 0 ||
+        (!settings.calls && (mark.kinds & kMarkTrigger) != 0)) {
+      continue;
+    }
+    active_[active_count_++] = row;
+    if ((mark.kinds & kInAnswers) != 0) {
+      first_[static_cast<unsigned char>(mark.text[0])] = true;
+    }
+  }
+  if (settings.inside_thought) {
+    mode_ = Mode::kThought;
+  }
+}
+
+void ReplyReader::forget() {
+  volatile unsigned char* const bytes = reinterpret_cast<unsigned char*>(this);
+  for (size_t i = 0; i < sizeof(*this); ++i) {
+    bytes[i] = 0;
+  }
+  *this = ReplyReader();
+}
+
+void ReplyReader::push(const char* text, size_t bytes) {
+  for (size_t i = 0; i < bytes;) {
+    const size_t run = pushRun(text + i, bytes - i);
+    i += run;
+    if (run == 0) {
+      pushByte(text[i++]);
+    }
+  }
+  flush();
+}
+
+/// Shows the begin of `text` that cannot be anything but answer, as it stands there; how much that was.
+size_t ReplyReader::pushRun(const char* text, size_t bytes) {
+  if (mode_ != Mode::kText || held_ != 0 || at_start_ || after_call_) {
+    return 0;
+  }
+  size_t run = 0;
+  while (run < bytes && !first_[static_cast<unsigned char>(text[run])]) {
+    ++run;
+  }
+  if (run < 16) {
+    return 0;
+  }
+  flush();
+  run -= unfinishedBytes(text, run);
+  if (out_bytes_ != 0 || run == 0) {
+    return 0;
+  }
+  tell(PartKind::kText, text, run);
+  return run;
+}
+
+void ReplyReader::finish() {
+  // A mark that might have become a longer one is what it is.
+  while (mark_from_ != kNoMark && best_row_ != kNoRow) {
+    takeMark(best_row_, best_bytes_);
+  }
+  const bool partial_end =
+      mode_ == Mode::kCall && (committed_ || at_ == At::kBetween || at_ == At::kAgain);
+  const bool only_space = mode_ != Mode::kCall && mark_from_ == kNoMark;
+  if (mode_ == Mode::kThought) {
+    putHeld(PartKind::kThought, 0, only_space ? 0 : held_);
+  } else if (!partial_end && !(only_space && after_call_)) {
+    putHeld(from_thought_ ? PartKind::kThought : PartKind::kText, 0, held_);
+  }
+  held_ = 0;
+  mark_from_ = kNoMark;
+  flush();
+  if (out_bytes_ != 0) {  // the begin of a character
+    tell(out_kind_, out_, out_bytes_);
+    out_bytes_ = 0;
+  }
+}
+
+void ReplyReader::pushByte(char c) {
+  switch (mode_) {
+    case Mode::kText:
+      return text(c);
+    case Mode::kThought:
+      return thought(c);
+    case Mode::kCall:
+      return call(c);
+  }
+}
+
+/// Takes what is held from `from` on out, and reads it again.
+void ReplyReader::pushAgain(uint32_t from) {
+  char again[kMostSpace + kMostMark];
+  const uint32_t count = std::min<uint32_t>(held_ - from, sizeof(again));
+  std::memcpy(again, hold_ + from, count);
+  held_ = from;
+  for (uint32_t i = 0; i < count; ++i) {
+    pushByte(again[i]);
+  }
+}
+
+// ---- Showing -------------------------------------------------------------------------------------
+
+void ReplyReader::put(PartKind kind, char c) {
+  if (kind != out_kind_ || out_bytes_ == sizeof(out_)) {
+    flush();
+    if (kind != out_kind_ && out_bytes_ != 0) {
+      tell(out_kind_, out_, out_bytes_);
+      out_bytes_ = 0;
+    }
+    out_kind_ = kind;
+  }
+  out_[out_bytes_++] = c;
+}
+
+void ReplyReader::putHeld(PartKind kind, uint32_t from, uint32_t to) {
+  for (uint32_t i = from; i < to; ++i) {
+    put(kind, hold_[i]);
+  }
+}
+
+/// Whole characters only; the begin of one stays.
+void ReplyReader::flush() {
+  const uint32_t rest = unfinishedBytes(out_, out_bytes_);
+  if (out_bytes_ != rest) {
+    tell(out_kind_, out_, out_bytes_ - rest);
+    std::memmove(out_, out_ + out_bytes_ - rest, rest);
+    out_bytes_ = rest;
+  }
+}
+
+void ReplyReader::tell(PartKind kind, const char* text, size_t bytes) {
+  ReplyPart part;
+  part.kind = kind;
+  part.call = calls_ == 0 ? 0 : calls_ - 1;
+  part.text = text;
+  part.bytes = bytes;
+  if (on_part_ != nullptr) {
+    on_part_(part, user_);
+  }
+}
+
+void ReplyReader::putArgument(char c, void* user) {
+  static_cast<ReplyReader*>(user)->put(PartKind::kCallArguments, c);
+}
+
+void ReplyReader::putName(char c, void* user) {
+  ReplyReader& reader = *static_cast<ReplyReader*>(user);
+  if (reader.name_bytes_ == kMostName) {
+    reader.too_long_ = true;
+  } else {
+    reader.name_[reader.name_bytes_++] = c;
+  }
+}
+
+void ReplyReader::putKey(char c, void* user) {
+  ReplyReader& reader = *static_cast<ReplyReader*>(user);
+  if (reader.key_bytes_ == kMostKey) {
+    reader.too_long_ = true;
+  } else {
+    reader.key_[reader.key_bytes_++] = c;
+  }
+}
+
+void ReplyReader::putInner(char c, void* user) {
+  ReplyReader& reader = *static_cast<ReplyReader*>(user);
+  if (reader.inner_step_ == ValueStep::kMore || reader.inner_.complete()) {
+    reader.inner_step_ =
+        reader.inner_.push(c, reader.committed_ ? reader.argumentSink() : ByteSink());
+    reader.inner_wrong_ = reader.inner_wrong_ || reader.inner_step_ == ValueStep::kWrong;
+  }
+}
+
+// ---- Marks ---------------------------------------------------------------------------------------
+
+bool ReplyReader::hold(char c) {
+  if (held_ == kMostHeld) {
+    return false;
+  }
+  hold_[held_++] = c;
+  return true;
+}
+
+bool ReplyReader::eligible(const Mark& mark) const {
+  if ((mark.kinds & mark_kinds_) == 0) {
+    return false;
+  }
+  if (mode_ == Mode::kCall) {
+    return true;
+  }
+  if (mode_ == Mode::kThought) {
+    return (mark.kinds & kMarkThoughtEnd) != 0 ? closesThought(mark)
+                                               : (mark.flags & kEndsThought) != 0;
+  }
+  if ((mark.flags & kAtStart) != 0 && !at_start_) {
+    return false;
+  }
+  return (mark.kinds & kMarkThought) == 0 || (mark.flags & kAnywhere) != 0 || at_start_ ||
+         after_call_;
+}
+
+/// Whether a mark begins with a byte, which is held then.
+bool ReplyReader::beginsMark(char c) {
+  for (uint8_t i = 0; i < active_count_; ++i) {
+    const Mark& mark = kMarks[active_[i]];
+    if (mark.text[0] == c && eligible(mark)) {
+      mark_from_ = held_;
+      best_row_ = kNoRow;
+      return hold(c);
+    }
+  }
+  return false;
+}
+
+bool ReplyReader::stepMark() {
+  const uint32_t bytes = held_ - mark_from_;
+  const char* const text = hold_ + mark_from_;
+  bool goes_on = false;
+  for (uint8_t i = 0; i < active_count_; ++i) {
+    const Mark& mark = kMarks[active_[i]];
+    if (std::strncmp(mark.text, text, bytes) != 0 || !eligible(mark)) {
+      continue;
+    }
+    if (mark.text[bytes] != '\0') {
+      goes_on = true;
+    } else if (best_bytes_ != bytes || best_row_ == kNoRow) {
+      best_row_ = active_[i];
+      best_bytes_ = bytes;
+    }
+  }
+  if (goes_on) {
+    return true;
+  }
+  if (best_row_ == kNoRow) {
+    return false;
+  }
+  takeMark(best_row_, best_bytes_);
+  return true;
+}
+
+/// The first `bytes` of what is held as a mark are one; what is behind them is read again.
+void ReplyReader::takeMark(uint8_t row, uint32_t bytes) {
+  char rest[kMostMark];
+  const uint32_t count = held_ - mark_from_ - bytes;
+  std::memcpy(rest, hold_ + mark_from_ + bytes, count);
+  held_ -= count;
+  const uint32_t from = mark_from_;
+  mark_from_ = kNoMark;
+  best_row_ = kNoRow;
+  if (mode_ == Mode::kCall) {
+    takeCallMark(row);
+  } else {
+    mark_from_ = from;
+    takeTextMark(row);
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    pushByte(rest[i]);
+  }
+}
+
+bool ReplyReader::closesThought(const Mark& mark) const {
+  const ReplyForms all = ~ReplyForms{0};
+  return thought_forms_ == 0 || mark.forms == thought_forms_ ||
+         (mark.forms != all && thought_forms_ != all && (mark.forms & thought_forms_) != 0);
+}
+
+void ReplyReader::text(char c) {
+  mark_kinds_ = kMarkTrigger | kMarkThought | kMarkThoughtEnd | kMarkSkip;
+  if (mark_from_ != kNoMark) {
+    hold(c);
+    if (!stepMark()) {
+      showHeldByte();
+    }
+    return;
+  }
+  if (isSpace(c) && drop_space_) {
+    return;
+  }
+  if (isSpace(c) && (at_start_ || after_call_) && !first_[static_cast<unsigned char>(c)]) {
+    hold(c);
+    if (held_ == kMostSpace) {
+      putHeld(PartKind::kText, 0, held_);
+      held_ = 0;
+      at_start_ = after_call_ = false;
+    }
+    return;
+  }
+  if (!beginsMark(c)) {
+    textByte(c);
+  }
+}
+
+/// A byte that no mark begins with.
+void ReplyReader::textByte(char c) {
+  const ReplyForms forms = settings_.calls ? settings_.forms : 0;
+  const bool json = (forms & kFormBareJson) != 0;
+  const bool python = (forms & kFormBarePython) != 0;
+  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  hold(c);
+  if (at_start_ && ((c == '{' && json) || (c == '[' && (json || python)) ||
+                    (letter && (forms & kFormRecipient) != 0))) {
+    beginBareCall();
+    return;
+  }
+  putHeld(PartKind::kText, 0, held_);
+  held_ = 0;
+  at_start_ = after_call_ = drop_space_ = false;
+}
+
+/// What is held as a mark is none: its first byte is none of one.
+void ReplyReader::showHeldByte() {
+  const uint32_t from = mark_from_;
+  const char c = hold_[from];
+  char again[kMostMark];
+  const uint32_t count = held_ - from - 1;
+  std::memcpy(again, hold_ + from + 1, count);
+  held_ = from;
+  mark_from_ = kNoMark;
+  if (mode_ == Mode::kText) {
+    textByte(c);
+  } else {
+    hold(c);
+    putHeld(PartKind::kThought, 0, held_);
+    held_ = 0;
+    thought_shown_ = true;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    pushByte(again[i]);
+  }
+}
+
+void ReplyReader::thought(char c) {
+  mark_kinds_ = kMarkThoughtEnd | kMarkTrigger;
+  if (mark_from_ != kNoMark) {
+    hold(c);
+    if (!stepMark()) {
+      showHeldByte();
+    }
+    return;
+  }
+  if (isSpace(c)) {
+    if (thought_shown_) {
+      hold(c);
+      if (held_ == kMostSpace) {
+        putHeld(PartKind::kThought, 0, held_);
+        held_ = 0;
+      }
+    }
+    return;
+  }
+  if (!beginsMark(c)) {
+    hold(c);
+    putHeld(PartKind::kThought, 0, held_);
+    held_ = 0;
+    thought_shown_ = true;
+  }
+}
+
+void ReplyReader::takeTextMark(uint8_t row) {
+  const Mark& mark = kMarks[row];
+  const uint32_t from = mark_from_;
+  mark_from_ = kNoMark;
+  if (mode_ == Mode::kThought && (mark.kinds & kMarkThoughtEnd) != 0) {
+    held_ = 0;
+    mode_ = Mode::kText;
+    at_start_ = drop_space_ = true;
+    after_call_ = false;
+    return;
+  }
+  if ((mark.kinds & kMarkTrigger) != 0) {
+    space_bytes_ = from;
+    beginCall(row);
+    return;
+  }
+  if ((mark.kinds & kMarkThought) != 0) {
+    held_ = 0;
+    mode_ = Mode::kThought;
+    thought_opened_ = true;
+    thought_shown_ = false;
+    thought_forms_ = mark.forms;
+    return;
+  }
+  if ((mark.kinds & kMarkSkip) != 0) {
+    held_ = 0;
+    return;
+  }
+  closed_unopened_ = closed_unopened_ || (!thought_opened_ && !settings_.inside_thought);
+  putHeld(PartKind::kText, 0, held_);
+  held_ = 0;
+  at_start_ = after_call_ = drop_space_ = false;
+}
+
+}  // namespace oriel
