@@ -134,7 +134,7 @@ bool Interpreter::evalElements(const Node& node, Value* out) {
     pushTo(list.get(), std::move(value));
   }
   if (list) {
-    list->tuple = node.kind == NodeKind::kTuple;
+    list->shape = node.kind == NodeKind::kTuple ? Shape::kTuple : Shape::kList;
   }
   return give(std::move(list), out);
 }
@@ -161,7 +161,8 @@ bool Interpreter::evalDict(const Node& node, Value* out) {
 
 // The dict has room.
 bool Interpreter::putIn(Dict* dict, DictEntry* entry) {
-  if (entry->key.isList() || entry->key.isDict() || entry->key.isUndefined()) {
+  if ((entry->key.isList() && !entry->key.hasShape(Shape::kTuple)) || entry->key.isDict() ||
+      entry->key.isUndefined()) {
     return fail("a value of type %s cannot be a key", typeName(entry->key));
   }
   for (uint32_t i = 0; i < dict->count; ++i) {

@@ -63,10 +63,10 @@ bool keep(Interpreter* run, const Value& in, const Args& args, bool by_attribute
   const Args rest = args.from(by_attribute ? 2 : 1);
   Ref<List> all;
   Ref<List> kept = makeList(run->heap(), 0);
-  if (!kept || !run->toList(in, &all)) {
+  if (!kept || (run->truth(in) && !run->toList(in, &all))) {
     return kept ? false : run->failMemory();
   }
-  for (uint32_t i = 0; i < all->count; ++i) {
+  for (uint32_t i = 0; all && i < all->count; ++i) {
     Value value;
     if (!run->charge(1) || !pick(run, all->items()[i], attribute, &value)) {
       return false;
@@ -79,7 +79,7 @@ bool keep(Interpreter* run, const Value& in, const Args& args, bool by_attribute
       return run->failMemory();
     }
   }
-  return run->give(std::move(kept), out);
+  return giveGenerator(run, std::move(kept), out);
 }
 
 bool extreme(Interpreter* run, const Value& in, const Args& args, int sign, Value* out) {
@@ -142,6 +142,13 @@ bool sortPlaces(Interpreter* run, List* keys, bool reverse, uint32_t* places, ui
 }
 
 }  // namespace
+
+bool giveGenerator(Interpreter* run, Ref<List> list, Value* out) {
+  if (list) {
+    list->shape = Shape::kGenerator;
+  }
+  return run->give(std::move(list), out);
+}
 
 bool foldCase(Interpreter* run, const Value& value, Value* out) {
   if (!value.isText()) {
@@ -237,11 +244,11 @@ bool filterMap(Interpreter* run, const Value& in, const Args& args, Value* out) 
     return run->fail("map is given neither a filter nor an attribute");
   }
   Ref<List> all;
-  if (!run->toList(in, &all)) {
+  if (run->truth(in) && !run->toList(in, &all)) {
     return false;
   }
-  Ref<List> mapped = makeList(run->heap(), all->count);
-  for (uint32_t i = 0; mapped && i < all->count; ++i) {
+  Ref<List> mapped = makeList(run->heap(), all ? all->count : 0);
+  for (uint32_t i = 0; mapped && all && i < all->count; ++i) {
     Value value;
     if (!run->charge(1) ||
         !(attribute != nullptr ? run->path(all->items()[i], *attribute, &value)
@@ -250,7 +257,7 @@ bool filterMap(Interpreter* run, const Value& in, const Args& args, Value* out) 
     }
     pushTo(mapped.get(), value.isUndefined() && otherwise != nullptr ? *otherwise : value);
   }
-  return run->give(std::move(mapped), out);
+  return giveGenerator(run, std::move(mapped), out);
 }
 
 bool filterSelect(Interpreter* run, const Value& in, const Args& args, Value* out) {
@@ -337,7 +344,7 @@ bool filterJoin(Interpreter* run, const Value& in, const Args& args, Value* out)
 }
 
 bool filterReverse(Interpreter* run, const Value& in, const Args&, Value* out) {
-  if (in.isUndefined() || in.isNone()) {
+  if (in.isUndefined() || in.hasShape(Shape::kGenerator)) {
     return run->fail("reverse is given a value of type %s", Interpreter::typeName(in));
   }
   const Value parts[3] = {Value::none(), Value::none(), Value::integer(-1)};
@@ -345,7 +352,14 @@ bool filterReverse(Interpreter* run, const Value& in, const Args&, Value* out) {
   if (in.isText()) {
     return run->slice(in, parts, out);
   }
-  return run->toList(in, &all) && run->slice(Value::of(std::move(all)), parts, out);
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  Ref<List> turned = makeList(run->heap(), all->count);
+  for (uint32_t i = all->count; turned && i > 0; --i) {
+    pushTo(turned.get(), all->items()[i - 1]);
+  }
+  return giveGenerator(run, std::move(turned), out);
 }
 
 }  // namespace oriel::jinja

@@ -73,6 +73,16 @@ void writeQuoted(const Str& text, TextBuilder* out) {
 
 }  // namespace
 
+namespace {
+
+const char* shapeName(Shape shape) {
+  static constexpr const char* kNames[] = {"list",      "tuple",       "generator",
+                                           "dict_keys", "dict_values", "dict_items"};
+  return kNames[static_cast<int>(shape)];
+}
+
+}  // namespace
+
 const char* Interpreter::typeName(const Value& value) {
   switch (value.kind()) {
     case Kind::kUndefined:
@@ -95,7 +105,7 @@ const char* Interpreter::typeName(const Value& value) {
     case Kind::kJsonList:
       return "list";
     case Kind::kList:
-      return value.object()->tuple ? "tuple" : "list";
+      return shapeName(value.object()->shape);
     case Kind::kRange:
       return "range";
     case Kind::kNamespace:
@@ -132,11 +142,17 @@ bool Interpreter::toText(const Value& value, Value* out) {
 
 bool Interpreter::reprList(const Value& value, TextBuilder* out, uint32_t depth) {
   Ref<List> list;
+  if (value.hasShape(Shape::kGenerator)) {
+    return fail("a value of type %s is printed", typeName(value));
+  }
   if (!toList(value, &list)) {
     return false;
   }
-  const bool tuple = value.is(Kind::kList) && value.object()->tuple;
+  const bool tuple = value.hasShape(Shape::kTuple);
+  const bool view = !tuple && !value.isList();
   const TextSource source = value.source();
+  out->append(view ? typeName(value) : "", source);
+  out->append(view ? "(" : "", source);
   out->append(tuple ? "(" : "[", source);
   for (uint32_t i = 0; i < list->count; ++i) {
     out->append(i > 0 ? ", " : "", source);
@@ -145,6 +161,7 @@ bool Interpreter::reprList(const Value& value, TextBuilder* out, uint32_t depth)
     }
   }
   out->append(!tuple ? "]" : list->count == 1 ? ",)" : ")", source);
+  out->append(view ? ")" : "", source);
   return true;
 }
 
