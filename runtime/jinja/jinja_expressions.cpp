@@ -503,7 +503,12 @@ bool Interpreter::item(const Value& of, const Value& key, Value* out) {
   if (key.isText()) {
     const Str word = strOf(key);
     const Symbol* const symbol = world_.parser->find({word.data, word.bytes});
-    return symbol == nullptr || attribute(of, *symbol, out);
+    if (symbol != nullptr) {
+      return attribute(of, *symbol, out);
+    }
+    if (hasMethod(of, attributeNamed({word.data, word.bytes}))) {
+      *out = Value::method(nullptr);
+    }
   }
   return true;
 }

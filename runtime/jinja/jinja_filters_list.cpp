@@ -33,6 +33,30 @@ bool keyOf(Interpreter* run, const Value& element, const Value* attribute, bool 
   return foldCase(run, value, out);
 }
 
+// A list of keys, since attributes may stand with commas between them; lists are compared from their first difference on.
+bool keysOf(Interpreter* run, const Value& element, const Value* attributes, bool case_sensitive,
+            Value* out) {
+  const bool named = attributes != nullptr && attributes->isText();
+  const Str names = named ? strOf(*attributes) : Str{};
+  Ref<List> keys = makeList(run->heap(), 1);
+  for (size_t begin = 0; keys && begin <= names.bytes;) {
+    size_t end = begin;
+    while (end < names.bytes && names[end] != ',') {
+      ++end;
+    }
+    const Value attribute = named ? sub(run->heap(), *attributes, begin, end) : Value();
+    Value key;
+    if (!keyOf(run, element, named ? &attribute : attributes, case_sensitive, &key)) {
+      return false;
+    }
+    if (!growList(run->heap(), &keys, std::move(key))) {
+      return run->failMemory();
+    }
+    begin = end + 1;
+  }
+  return run->give(std::move(keys), out);
+}
+
 bool copyOf(Interpreter* run, const Value& in, Ref<List>* out) {
   Ref<List> all;
   if (!run->toList(in, &all)) {
@@ -193,8 +217,8 @@ bool filterSort(Interpreter* run, const Value& in, const Args& args, Value* out)
   const Ref<List> keys = makeList(run->heap(), items->count);
   for (uint32_t i = 0; keys && i < items->count; ++i) {
     Value key;
-    if (!keyOf(run, items->items()[i], args.find(2, "attribute"),
-               isTrue(run, args.find(1, "case_sensitive")), &key)) {
+    if (!keysOf(run, items->items()[i], args.find(2, "attribute"),
+                isTrue(run, args.find(1, "case_sensitive")), &key)) {
       return false;
     }
     pushTo(keys.get(), std::move(key));

@@ -49,16 +49,17 @@ bool filterIndent(Interpreter* run, const Value& in, const Args& args, Value* ou
   const Value* const width = args.find(0, "width");
   const Value* const first = args.find(1, "first");
   const Value* const blank = args.find(2, "blank");
-  Value text;
   Value indent;
   static constexpr JsonText kBlank = {" ", 1};
   const Value blanks = width != nullptr ? *width : Value::integer(4);
-  if (!run->toText(in, &text) ||
-      !(blanks.isText() ? run->toText(blanks, &indent)
+  if (!in.isText()) {
+    return run->fail("indent is given a value of type %s", Interpreter::typeName(in));
+  }
+  if (!(blanks.isText() ? run->toText(blanks, &indent)
                         : run->binary(Op::kMultiply, Value::view(&kBlank), blanks, &indent))) {
     return false;
   }
-  const Str all = strOf(text);
+  const Str all = strOf(in);
   TextBuilder built(run->heap());
   size_t next = 0;
   for (size_t begin = 0;; begin = next) {

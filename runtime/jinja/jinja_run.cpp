@@ -280,7 +280,6 @@ Interpreter::Flow Interpreter::runLoop(const Node& node, const Value& over, bool
     const Range* const range = is_range ? over.as<Range>() : nullptr;
     return is_range ? Value::integer(range->start + range->step * i) : list->items()[i];
   };
-  *ran = count > 0;
   Ref<Loop> loop(make<Loop>(heap_, Kind::kLoop));
   if (!loop) {
     failMemory();
@@ -300,6 +299,7 @@ Interpreter::Flow Interpreter::runLoop(const Node& node, const Value& over, bool
       return Flow::kFailed;
     }
     const Flow flow = runBody(node.c->b);
+    *ran = *ran || flow == Flow::kNext;  // as in Jinja: a round that was left early does not count
     if (flow == Flow::kFailed || flow == Flow::kBreak) {
       return flow == Flow::kBreak ? Flow::kNext : flow;
     }

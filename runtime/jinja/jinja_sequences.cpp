@@ -221,9 +221,8 @@ bool Interpreter::slice(const Value& of, const Value parts[3], Value* out) {
                                     : fail("a slice has a bound of type %s", typeName(parts[i]));
     }
   }
-  *out = Value();
   if (!of.isText() && !of.isList() && !of.is(Kind::kRange)) {
-    return true;
+    return fail("a value of type %s cannot be sliced", typeName(of));
   }
   if (parts[2].isInteger() && parts[2].integer() == 0) {
     return fail("a slice has a step of 0");
