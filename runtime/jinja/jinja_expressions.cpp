@@ -60,6 +60,7 @@ bool Interpreter::eval(const Node& node, Value* out) {
 }
 
 bool Interpreter::evalDeeper(const Node& node, Value* out) {
+  *out = Value();
   switch (node.kind) {
     case NodeKind::kFloat:
       *out = Value::real(node.real);

@@ -320,7 +320,7 @@ bool filterUnique(Interpreter* run, const Value& in, const Args& args, Value* ou
       return run->failMemory();
     }
   }
-  return run->give(std::move(kept), out);
+  return giveGenerator(run, std::move(kept), out);
 }
 
 bool filterMin(Interpreter* run, const Value& in, const Args& args, Value* out) {
@@ -367,11 +367,10 @@ bool filterJoin(Interpreter* run, const Value& in, const Args& args, Value* out)
   return run->finish(&text, out);
 }
 
+// Python's reversed(), where there is one.
 bool filterReverse(Interpreter* run, const Value& in, const Args&, Value* out) {
-  if (in.isUndefined() || in.hasShape(Shape::kGenerator)) {
-    return run->fail("reverse is given a value of type %s", Interpreter::typeName(in));
-  }
   const Value parts[3] = {Value::none(), Value::none(), Value::integer(-1)};
+  const bool list_again = in.isUndefined() || in.hasShape(Shape::kGenerator);
   Ref<List> all;
   if (in.isText()) {
     return run->slice(in, parts, out);
@@ -383,7 +382,8 @@ bool filterReverse(Interpreter* run, const Value& in, const Args&, Value* out) {
   for (uint32_t i = all->count; turned && i > 0; --i) {
     pushTo(turned.get(), all->items()[i - 1]);
   }
-  return giveGenerator(run, std::move(turned), out);
+  return list_again ? run->give(std::move(turned), out)
+                    : giveGenerator(run, std::move(turned), out);
 }
 
 }  // namespace oriel::jinja

@@ -61,6 +61,7 @@ bool filterIndent(Interpreter* run, const Value& in, const Args& args, Value* ou
   }
   const Str all = strOf(in);
   TextBuilder built(run->heap());
+  built.reserve(all.bytes);
   size_t next = 0;
   for (size_t begin = 0;; begin = next) {
     const size_t end = lineEnd(all, begin, &next);
@@ -83,6 +84,7 @@ bool filterEscape(Interpreter* run, const Value& in, const Args&, Value* out) {
   }
   const Str all = strOf(text);
   TextBuilder escaped(run->heap());
+  escaped.reserve(all.bytes);
   forEachRun(all, 0, all.bytes, [&](size_t begin, size_t end, TextSource source) {
     for (size_t at = begin; at < end; ++at) {
       const char* const entity = entityOf(all[at]);
@@ -115,7 +117,7 @@ bool filterWordcount(Interpreter* run, const Value& in, const Args&, Value* out)
     inside = letter;
   }
   *out = Value::integer(words);
-  return run->charge(all.bytes / 8);
+  return run->charge(all.bytes / 4);
 }
 
 }  // namespace oriel::jinja

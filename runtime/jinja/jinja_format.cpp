@@ -100,7 +100,7 @@ bool Interpreter::formatPercent(const Value& format, const Value& values, Value*
       return false;
     }
   }
-  if (next < count && (tuple || !(values.isDict() || values.isList()))) {
+  if (next < count && (tuple || !(values.isDict() || values.isList() || values.isUndefined()))) {
     return fail("%% is given more values than its format has places");
   }
   return chargeBytes(text.bytes) && finish(&built, out);

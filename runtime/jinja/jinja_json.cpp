@@ -207,6 +207,7 @@ bool JsonWriter::writeDict(const Value& value, uint32_t depth) {
 // The quotes come from where the string's first and last bytes do.
 void JsonWriter::writeString(const Str& text) {
   TextSource source = text.source;
+  out_->reserve(text.bytes + 2);
   forEachRun(text, 0, text.bytes > 0 ? 1 : 0,
              [&](size_t, size_t, TextSource first) { source = first; });
   out_->append("\"", source);

@@ -384,7 +384,7 @@ bool Interpreter::add(const Value& a, const Value& b, Value* out) {
   if (both) {
     both->shape = isTuple(a) ? Shape::kTuple : Shape::kList;
   }
-  return charge((uint64_t{left->count} + right->count) / 8) && give(std::move(both), out);
+  return charge((uint64_t{left->count} + right->count) / 4) && give(std::move(both), out);
 }
 
 bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {

@@ -43,6 +43,7 @@ size_t writeEscape(uint32_t c, char quote, char* out) {
 void writeQuoted(const Str& text, TextBuilder* out) {
   const bool single = std::memchr(text.data, '\'', text.bytes) != nullptr;
   const bool twofold = std::memchr(text.data, '"', text.bytes) != nullptr;
+  out->reserve(text.bytes + 2);
   const char quote[] = {single && !twofold ? '"' : '\'', '\0'};
   forEachRun(text, 0, text.bytes < 1 ? 0 : 1,
              [&](size_t, size_t, TextSource source) { out->append(quote, source); });
@@ -53,6 +54,10 @@ void writeQuoted(const Str& text, TextBuilder* out) {
   forEachRun(text, 0, text.bytes, [&](size_t begin, size_t end, TextSource source) {
     size_t plain = begin;
     for (size_t at = begin; at < end;) {
+      if (text[at] >= ' ' && text[at] < 0x7F && text[at] != '\\' && text[at] != quote[0]) {
+        ++at;
+        continue;
+      }
       const Utf8Char c = decodeUtf8(text.data + at, end - at);
       const bool escape =
           c.valid && (c.code_point == '\\' || c.code_point == uint8_t(quote[0]) || !isPrintable(c));
@@ -201,7 +206,7 @@ bool Interpreter::reprNumber(const Value& value, TextBuilder* out) {
 
 bool Interpreter::reprRange(const Range& range, TextBuilder* out) {
   char text[96];
-  const long long stop = range.start + range.step * int64_t{range.count};
+  const long long stop = range.stop;
   const int n = range.step == 1 ? std::snprintf(text, sizeof text, "range(%lld, %lld)",
                                                 static_cast<long long>(range.start), stop)
                                 : std::snprintf(text, sizeof text, "range(%lld, %lld, %lld)",
@@ -232,7 +237,7 @@ bool Interpreter::repr(const Value& value, TextBuilder* out, uint32_t depth) {
     case Kind::kView:
     case Kind::kText:
       writeQuoted(strOf(value), out);
-      return charge(strOf(value).bytes / 16);
+      return charge(strOf(value).bytes / 8);
     case Kind::kJsonList:
     case Kind::kList:
       return reprList(value, out, depth);

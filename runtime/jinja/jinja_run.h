@@ -162,6 +162,7 @@ class Interpreter {
   bool textToList(const Value& text, Ref<List>* out);
   bool jsonToList(const Value& json, Ref<List>* out);
   bool sliceText(const Value& of, const Value parts[3], Value* out);
+  bool sliceRange(const Range& of, const Value parts[3], Value* out);
   bool sliceList(const Value& of, const Value parts[3], Value* out);
   bool textItem(const Value& of, const Value& key, Value* out);
   bool listItem(const Value& of, const Value& key, Value* out);

@@ -227,6 +227,9 @@ bool Interpreter::slice(const Value& of, const Value parts[3], Value* out) {
   if (parts[2].isInteger() && parts[2].integer() == 0) {
     return fail("a slice has a step of 0");
   }
+  if (of.is(Kind::kRange)) {
+    return sliceRange(*of.as<Range>(), parts, out);
+  }
   return of.isText() ? sliceText(of, parts, out) : sliceList(of, parts, out);
 }
 
@@ -241,6 +244,7 @@ bool Interpreter::sliceText(const Value& of, const Value parts[3], Value* out) {
   if (cut.step != 1) {
     Ref<List> chars;
     TextBuilder picked(heap_);
+    picked.reserve(static_cast<size_t>(count));
     if (!textToList(of, &chars)) {
       return false;
     }
@@ -259,6 +263,20 @@ bool Interpreter::sliceText(const Value& of, const Value parts[3], Value* out) {
   }
   *out = sub(heap_, of, begin, end);
   return !out->isUndefined() || failMemory();
+}
+
+bool Interpreter::sliceRange(const Range& of, const Value parts[3], Value* out) {
+  const Cut cut = cutOf(parts, of.count);
+  Ref<Range> range(make<Range>(heap_, Kind::kRange));
+  if (!range) {
+    return failMemory();
+  }
+  range->start = of.start + of.step * cut.start;
+  range->stop = of.start + of.step * cut.stop;
+  range->step = of.step * (cut.step > of.count ? of.count : cut.step);
+  range->count = static_cast<uint32_t>(countOf(cut));
+  *out = Value::of(std::move(range));
+  return true;
 }
 
 bool Interpreter::sliceList(const Value& of, const Value parts[3], Value* out) {

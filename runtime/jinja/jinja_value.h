@@ -246,6 +246,7 @@ struct Dict : Object {
 
 struct Range : Object {
   int64_t start = 0;
+  int64_t stop = 0;
   int64_t step = 1;
   uint32_t count = 0;
 };
