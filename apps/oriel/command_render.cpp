@@ -6,7 +6,7 @@
 
 #include "commands.h"
 #include "failure.h"
-#include "json_input.h"
+#include "messages.h"
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
@@ -16,8 +16,6 @@
 namespace cli {
 namespace {
 
-constexpr uint64_t kMostMessagesBytes = 64 << 20;
-
 struct RenderOptions {
   CommonOptions common;
   std::string messages_file;
@@ -25,19 +23,8 @@ struct RenderOptions {
   bool no_generation_prompt = false;
 };
 
-/// As the library takes them; what is no JSON at all is said here, with the file's name.
-std::string readMessages(const std::string& path) {
-  std::string text = readAll(path, kMostMessagesBytes);
-  if (!parseJson(text, inputName(path)).is_array()) {
-    throw Failure{kExitFailed, inputName(path) +
-                                   " is not a conversation: write "
-                                   R"([{"role": "user", "content": "Hello"}])"};
-  }
-  return text;
-}
-
 int runRender(const RenderOptions& options) {
-  const std::string messages = readMessages(options.messages_file);
+  const std::string messages = messagesText(readMessages(options.messages_file));
   const Model model(options.common, Load::kText);
   const bool prompt = !options.no_generation_prompt;
   const std::string format = model.chatFormat(options.chat);

@@ -281,6 +281,8 @@ class Session {
   bool has_system_ = false;
   bool by_template_ = false;  ///< turns are what the template writes, not the format
   int32_t reply_stop_ = -1;   ///< the token that ended the latest reply
+  LastMessage answered_ = LastMessage::kNothing;  ///< what the latest reply answers, ...
+  bool answered_closed_ = false;                  ///< ... as last_message_ and closed_ were
   uint64_t submissions_ = 0;
   uint32_t prompt_tokens_ = 0;  ///< appended since the last reply
   double prompt_ms_ = 0;        ///< and how long that took

@@ -160,6 +160,8 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   ORIEL_TRY(by_template_ ? openByTemplate(&reply) : openByFormat(&reply));
   turn_open_ = false;
   reply_open_ = true;
+  answered_ = last_message_;
+  answered_closed_ = closed_;
   last_message_ = LastMessage::kAssistant;
   closed_ = false;
   reply_stop_ = -1;

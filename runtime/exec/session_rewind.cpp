@@ -49,11 +49,15 @@ void Session::standAt(uint64_t position) {
   // Behind the system text, and behind the opening of a later turn that stands in for it.
   turn_open_ = system_joins_ && turns_.has(position);
   turns_.truncate(position);
-  // Elsewhere what closes the message before is there: a turn begins behind it.
-  closed_ = !reply_open_;
-  last_message_ = reply_open_ || turns_.count() != 0 ? LastMessage::kAssistant
-                  : has_system_                      ? LastMessage::kSystem
-                                                     : LastMessage::kAssistant;
+  if (position == reply_begin_ && reply_begin_ != reply_end_) {
+    last_message_ = answered_;
+    closed_ = answered_closed_;
+  } else {
+    // Elsewhere what closes the message before is there: a turn begins behind it.
+    const bool in_system = has_system_ && turns_.count() == 0;
+    last_message_ = in_system && !reply_open_ ? LastMessage::kSystem : LastMessage::kAssistant;
+    closed_ = !reply_open_;
+  }
   if (position == 0) {
     stored_ = 0;
     system_joins_ = switched_thinking_ = false;

@@ -20,15 +20,16 @@ using jinja::TextBuilder;
 // it has a tenth of a second.
 constexpr uint64_t kSteps = 1000000;
 constexpr uint64_t kStepsAByte = 32;
+constexpr uint64_t kStepsAValue =
+    1500;  // some templates look through all messages for each of them
 constexpr uint32_t kMaxDepth = 400;
 
-// Bytes of all text in a value, and of what holds it together.
-uint64_t bytesOf(const JsonValue& value) {
-  uint64_t bytes = value.text.bytes + value.key.bytes + 2;
+uint64_t stepsFor(const JsonValue& value) {
+  uint64_t steps = kStepsAValue + kStepsAByte * (value.text.bytes + value.key.bytes);
   for (const JsonValue* child = value.first; child != nullptr; child = child->next) {
-    bytes += bytesOf(*child);  // as deep as JSON may be
+    steps += stepsFor(*child);  // as deep as JSON may be
   }
-  return bytes;
+  return steps;
 }
 
 // Jinja knows one newline. Copies only what has another.
@@ -74,17 +75,16 @@ Status handOut(const Str& text, const Log& log, Scratch* scratch, JinjaOutput* o
 Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* variables,
                  size_t n_variables, const JinjaClock& clock, const JinjaStop& stop, const Log& log,
                  Scratch* scratch, JinjaOutput* output) {
-  uint64_t bytes = 0;
+  uint64_t steps = kSteps;
   for (size_t i = 0; i < n_variables; ++i) {
-    bytes += bytesOf(*variables[i].value);
+    steps += stepsFor(*variables[i].value);
   }
 
   Heap heap(scratch);
   jinja::Value text;
   {
     TextBuilder out(&heap);
-    Interpreter interpreter(
-        {&heap, &parser, clock, stop, log, {kSteps + kStepsAByte * bytes, kMaxDepth}});
+    Interpreter interpreter({&heap, &parser, clock, stop, log, {steps, kMaxDepth}});
     ORIEL_TRY(interpreter.run(body, variables, n_variables, &out));
     if (!out.finish(&text)) {
       return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,

@@ -60,6 +60,7 @@ bool Interpreter::eval(const Node& node, Value* out) {
 }
 
 bool Interpreter::evalDeeper(const Node& node, Value* out) {
+  *out = Value();
   switch (node.kind) {
     case NodeKind::kFloat:
       *out = Value::real(node.real);
@@ -134,7 +135,7 @@ bool Interpreter::evalElements(const Node& node, Value* out) {
     pushTo(list.get(), std::move(value));
   }
   if (list) {
-    list->tuple = node.kind == NodeKind::kTuple;
+    list->shape = node.kind == NodeKind::kTuple ? Shape::kTuple : Shape::kList;
   }
   return give(std::move(list), out);
 }
@@ -161,7 +162,8 @@ bool Interpreter::evalDict(const Node& node, Value* out) {
 
 // The dict has room.
 bool Interpreter::putIn(Dict* dict, DictEntry* entry) {
-  if (entry->key.isList() || entry->key.isDict() || entry->key.isUndefined()) {
+  if ((entry->key.isList() && !entry->key.hasShape(Shape::kTuple)) || entry->key.isDict() ||
+      entry->key.isUndefined()) {
     return fail("a value of type %s cannot be a key", typeName(entry->key));
   }
   for (uint32_t i = 0; i < dict->count; ++i) {
@@ -502,7 +504,12 @@ bool Interpreter::item(const Value& of, const Value& key, Value* out) {
   if (key.isText()) {
     const Str word = strOf(key);
     const Symbol* const symbol = world_.parser->find({word.data, word.bytes});
-    return symbol == nullptr || attribute(of, *symbol, out);
+    if (symbol != nullptr) {
+      return attribute(of, *symbol, out);
+    }
+    if (hasMethod(of, attributeNamed({word.data, word.bytes}))) {
+      *out = Value::method(nullptr);
+    }
   }
   return true;
 }

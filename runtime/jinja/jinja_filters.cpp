@@ -57,6 +57,9 @@ bool filterFirst(Interpreter* run, const Value& in, const Args&, Value* out) {
 
 bool filterLast(Interpreter* run, const Value& in, const Args&, Value* out) {
   Ref<List> all;
+  if (in.hasShape(Shape::kGenerator)) {
+    return run->fail("last is given a value of type %s", Interpreter::typeName(in));
+  }
   if (!run->toList(in, &all)) {
     return false;
   }
@@ -144,7 +147,7 @@ bool filterItems(Interpreter* run, const Value& in, const Args&, Value* out) {
     return run->fail("items is given a value of type %s", Interpreter::typeName(in));
   }
   return (in.isDict() ? run->toPairs(in, &pairs) : run->toList(in, &pairs)) &&
-         run->give(std::move(pairs), out);
+         giveGenerator(run, std::move(pairs), out);
 }
 
 bool filterLength(Interpreter* run, const Value& in, const Args&, Value* out) {

@@ -30,6 +30,8 @@ bool filterMin(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterMax(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterSum(Interpreter* run, const Value& in, const Args& args, Value* out);
 bool filterJoin(Interpreter* run, const Value& in, const Args& args, Value* out);
+/// A list that can be gone through once.
+bool giveGenerator(Interpreter* run, Ref<List> list, Value* out);
 bool filterReverse(Interpreter* run, const Value& in, const Args& args, Value* out);
 
 }  // namespace oriel::jinja

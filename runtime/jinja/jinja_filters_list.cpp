@@ -33,6 +33,30 @@ bool keyOf(Interpreter* run, const Value& element, const Value* attribute, bool 
   return foldCase(run, value, out);
 }
 
+// A list of keys, since attributes may stand with commas between them; lists are compared from their first difference on.
+bool keysOf(Interpreter* run, const Value& element, const Value* attributes, bool case_sensitive,
+            Value* out) {
+  const bool named = attributes != nullptr && attributes->isText();
+  const Str names = named ? strOf(*attributes) : Str{};
+  Ref<List> keys = makeList(run->heap(), 1);
+  for (size_t begin = 0; keys && begin <= names.bytes;) {
+    size_t end = begin;
+    while (end < names.bytes && names[end] != ',') {
+      ++end;
+    }
+    const Value attribute = named ? sub(run->heap(), *attributes, begin, end) : Value();
+    Value key;
+    if (!keyOf(run, element, named ? &attribute : attributes, case_sensitive, &key)) {
+      return false;
+    }
+    if (!growList(run->heap(), &keys, std::move(key))) {
+      return run->failMemory();
+    }
+    begin = end + 1;
+  }
+  return run->give(std::move(keys), out);
+}
+
 bool copyOf(Interpreter* run, const Value& in, Ref<List>* out) {
   Ref<List> all;
   if (!run->toList(in, &all)) {
@@ -63,10 +87,10 @@ bool keep(Interpreter* run, const Value& in, const Args& args, bool by_attribute
   const Args rest = args.from(by_attribute ? 2 : 1);
   Ref<List> all;
   Ref<List> kept = makeList(run->heap(), 0);
-  if (!kept || !run->toList(in, &all)) {
+  if (!kept || (run->truth(in) && !run->toList(in, &all))) {
     return kept ? false : run->failMemory();
   }
-  for (uint32_t i = 0; i < all->count; ++i) {
+  for (uint32_t i = 0; all && i < all->count; ++i) {
     Value value;
     if (!run->charge(1) || !pick(run, all->items()[i], attribute, &value)) {
       return false;
@@ -79,7 +103,7 @@ bool keep(Interpreter* run, const Value& in, const Args& args, bool by_attribute
       return run->failMemory();
     }
   }
-  return run->give(std::move(kept), out);
+  return giveGenerator(run, std::move(kept), out);
 }
 
 bool extreme(Interpreter* run, const Value& in, const Args& args, int sign, Value* out) {
@@ -143,6 +167,13 @@ bool sortPlaces(Interpreter* run, List* keys, bool reverse, uint32_t* places, ui
 
 }  // namespace
 
+bool giveGenerator(Interpreter* run, Ref<List> list, Value* out) {
+  if (list) {
+    list->shape = Shape::kGenerator;
+  }
+  return run->give(std::move(list), out);
+}
+
 bool foldCase(Interpreter* run, const Value& value, Value* out) {
   if (!value.isText()) {
     *out = value;
@@ -186,8 +217,8 @@ bool filterSort(Interpreter* run, const Value& in, const Args& args, Value* out)
   const Ref<List> keys = makeList(run->heap(), items->count);
   for (uint32_t i = 0; keys && i < items->count; ++i) {
     Value key;
-    if (!keyOf(run, items->items()[i], args.find(2, "attribute"),
-               isTrue(run, args.find(1, "case_sensitive")), &key)) {
+    if (!keysOf(run, items->items()[i], args.find(2, "attribute"),
+                isTrue(run, args.find(1, "case_sensitive")), &key)) {
       return false;
     }
     pushTo(keys.get(), std::move(key));
@@ -237,11 +268,11 @@ bool filterMap(Interpreter* run, const Value& in, const Args& args, Value* out) 
     return run->fail("map is given neither a filter nor an attribute");
   }
   Ref<List> all;
-  if (!run->toList(in, &all)) {
+  if (run->truth(in) && !run->toList(in, &all)) {
     return false;
   }
-  Ref<List> mapped = makeList(run->heap(), all->count);
-  for (uint32_t i = 0; mapped && i < all->count; ++i) {
+  Ref<List> mapped = makeList(run->heap(), all ? all->count : 0);
+  for (uint32_t i = 0; mapped && all && i < all->count; ++i) {
     Value value;
     if (!run->charge(1) ||
         !(attribute != nullptr ? run->path(all->items()[i], *attribute, &value)
@@ -250,7 +281,7 @@ bool filterMap(Interpreter* run, const Value& in, const Args& args, Value* out) 
     }
     pushTo(mapped.get(), value.isUndefined() && otherwise != nullptr ? *otherwise : value);
   }
-  return run->give(std::move(mapped), out);
+  return giveGenerator(run, std::move(mapped), out);
 }
 
 bool filterSelect(Interpreter* run, const Value& in, const Args& args, Value* out) {
@@ -289,7 +320,7 @@ bool filterUnique(Interpreter* run, const Value& in, const Args& args, Value* ou
       return run->failMemory();
     }
   }
-  return run->give(std::move(kept), out);
+  return giveGenerator(run, std::move(kept), out);
 }
 
 bool filterMin(Interpreter* run, const Value& in, const Args& args, Value* out) {
@@ -336,16 +367,23 @@ bool filterJoin(Interpreter* run, const Value& in, const Args& args, Value* out)
   return run->finish(&text, out);
 }
 
+// Python's reversed(), where there is one.
 bool filterReverse(Interpreter* run, const Value& in, const Args&, Value* out) {
-  if (in.isUndefined() || in.isNone()) {
-    return run->fail("reverse is given a value of type %s", Interpreter::typeName(in));
-  }
   const Value parts[3] = {Value::none(), Value::none(), Value::integer(-1)};
+  const bool list_again = in.isUndefined() || in.hasShape(Shape::kGenerator);
   Ref<List> all;
   if (in.isText()) {
     return run->slice(in, parts, out);
   }
-  return run->toList(in, &all) && run->slice(Value::of(std::move(all)), parts, out);
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  Ref<List> turned = makeList(run->heap(), all->count);
+  for (uint32_t i = all->count; turned && i > 0; --i) {
+    pushTo(turned.get(), all->items()[i - 1]);
+  }
+  return list_again ? run->give(std::move(turned), out)
+                    : giveGenerator(run, std::move(turned), out);
 }
 
 }  // namespace oriel::jinja

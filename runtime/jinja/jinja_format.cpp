@@ -70,7 +70,7 @@ bool formatBraces(Interpreter* run, const Value& format, const Args& args, Value
 bool Interpreter::formatPercent(const Value& format, const Value& values, Value* out) {
   const Str text = strOf(format);
   Value single = values;
-  const bool tuple = values.is(Kind::kList) && values.object()->tuple;
+  const bool tuple = values.hasShape(Shape::kTuple);
   const Value* const given = tuple ? values.as<List>()->items() : &single;
   const uint32_t count = tuple ? values.as<List>()->count : 1;
   uint32_t next = 0;
@@ -100,7 +100,7 @@ bool Interpreter::formatPercent(const Value& format, const Value& values, Value*
       return false;
     }
   }
-  if (next < count && (tuple || !values.isDict())) {
+  if (next < count && (tuple || !(values.isDict() || values.isList() || values.isUndefined()))) {
     return fail("%% is given more values than its format has places");
   }
   return chargeBytes(text.bytes) && finish(&built, out);

@@ -42,6 +42,7 @@ bool callRange(Interpreter* run, const Args& args, Value* out) {
     return run->failMemory();
   }
   range->start = parts[0];
+  range->stop = parts[1];
   range->step = step;
   range->count = static_cast<uint32_t>(count);
   *out = Value::of(std::move(range));

@@ -26,6 +26,7 @@ class JsonWriter {
   bool writeDict(const Value& value, uint32_t depth);
   bool writeKey(const Value& key, const Value& dict, uint32_t depth);
   bool writeFloat(const Value& value);
+  bool failType(const Value& value);
   void writeString(const Str& text);
   void writeRun(const Str& text, size_t begin, size_t end, TextOrigin source);
   void newLine(uint32_t depth, TextOrigin source);
@@ -100,15 +101,19 @@ bool JsonWriter::write(const Value& value, uint32_t depth) {
       return run_->charge(strOf(value).bytes / 16);
     case Kind::kList:
     case Kind::kJsonList:
-      return writeList(value, depth);
+      return value.isList() ? writeList(value, depth) : failType(value);
     case Kind::kDict:
     case Kind::kJsonDict:
       return writeDict(value, depth);
     case Kind::kUndefined:
       return run_->failUndefined(value);
     default:
-      return run_->fail("tojson is given a value of type %s", Interpreter::typeName(value));
+      return failType(value);
   }
+}
+
+bool JsonWriter::failType(const Value& value) {
+  return run_->fail("tojson is given a value of type %s", Interpreter::typeName(value));
 }
 
 bool JsonWriter::writeFloat(const Value& value) {
@@ -202,6 +207,7 @@ bool JsonWriter::writeDict(const Value& value, uint32_t depth) {
 // The quotes come from where the string's first and last bytes do.
 void JsonWriter::writeString(const Str& text) {
   TextOrigin source = text.source;
+  out_->reserve(text.bytes + 2);
   forEachRun(text, 0, text.bytes > 0 ? 1 : 0,
              [&](size_t, size_t, TextOrigin first) { source = first; });
   out_->append("\"", source);

@@ -47,6 +47,7 @@ bool isAmong(const Str& chars, const char* c, size_t bytes) {
 bool mapLetters(Interpreter* run, const Value& text, Letters how, Value* out) {
   const Str in = strOf(text);
   TextBuilder mapped(run->heap());
+  mapped.reserve(in.bytes);
   bool first = true;
   forEachRun(in, 0, in.bytes, [&](size_t begin, size_t end, TextOrigin source) {
     for (size_t at = begin; at < end;) {
@@ -65,7 +66,7 @@ bool mapLetters(Interpreter* run, const Value& text, Letters how, Value* out) {
       at += c.bytes;
     }
   });
-  return run->charge(in.bytes / 4) && run->finish(&mapped, out);
+  return run->charge(in.bytes / 2) && run->finish(&mapped, out);
 }
 
 bool strip(Interpreter* run, const Value& text, const Value* chars, bool left, bool right,
@@ -125,6 +126,7 @@ bool replace(Interpreter* run, const Value& text, const Value& old, const Value&
   const Str in = strOf(text);
   const Str from = strOf(old);
   TextBuilder replaced(run->heap());
+  replaced.reserve(in.bytes);
   size_t at = 0;
   for (; most != 0; most -= most > 0 ? 1 : 0) {
     size_t found = at;

@@ -167,7 +167,7 @@ bool hasEnd(const Call& call) {
     return failArgument(call);
   }
   bool holds = false;
-  if (part->is(Kind::kList) && part->object()->tuple) {
+  if (part->hasShape(Shape::kTuple)) {
     List* const all = part->as<List>();
     for (uint32_t i = 0; i < all->count; ++i) {
       if (!all->items()[i].isText()) {
@@ -321,7 +321,7 @@ bool partition(const Call& call) {
   if (!parts) {
     return call.run->failMemory();
   }
-  parts->tuple = true;
+  parts->shape = Shape::kTuple;
   return pushPart(call, &parts, 0, first) && pushPart(call, &parts, first, second) &&
          pushPart(call, &parts, second, text.bytes) && call.run->give(std::move(parts), call.out);
 }
@@ -381,12 +381,20 @@ bool dictGet(const Call& call) {
 
 bool dictItems(const Call& call) {
   Ref<List> pairs;
-  return call.run->toPairs(call.of, &pairs) && call.run->give(std::move(pairs), call.out);
+  if (!call.run->toPairs(call.of, &pairs)) {
+    return false;
+  }
+  pairs->shape = Shape::kItems;
+  return call.run->give(std::move(pairs), call.out);
 }
 
 bool dictKeys(const Call& call) {
   Ref<List> keys;
-  return call.run->toList(call.of, &keys) && call.run->give(std::move(keys), call.out);
+  if (!call.run->toList(call.of, &keys)) {
+    return false;
+  }
+  keys->shape = Shape::kKeys;
+  return call.run->give(std::move(keys), call.out);
 }
 
 bool dictValues(const Call& call) {
@@ -398,6 +406,7 @@ bool dictValues(const Call& call) {
     Value value = pairs->items()[i].as<List>()->items()[1];
     pairs->items()[i] = std::move(value);
   }
+  pairs->shape = Shape::kValues;
   return call.run->give(std::move(pairs), call.out);
 }
 

@@ -24,7 +24,7 @@ int orderOf(int64_t a, int64_t b) { return a < b ? -1 : a > b ? 1 : 0; }
 
 bool isSequence(const Value& value) { return value.isList() || value.is(Kind::kRange); }
 
-bool isTuple(const Value& value) { return value.is(Kind::kList) && value.object()->tuple; }
+bool isTuple(const Value& value) { return value.hasShape(Shape::kTuple); }
 
 int64_t floorDivide(int64_t a, int64_t b) {
   const int64_t quotient = a / b;
@@ -112,7 +112,7 @@ bool Interpreter::truth(const Value& value) const {
     case Kind::kJsonDict:
       return value.json()->count > 0;
     case Kind::kList:
-      return value.as<List>()->count > 0;
+      return value.as<List>()->count > 0 || value.hasShape(Shape::kGenerator);
     case Kind::kDict:
       return value.as<Dict>()->count > 0;
     case Kind::kRange:
@@ -137,7 +137,8 @@ bool Interpreter::length(const Value& value, size_t* n) {
       return true;
     case Kind::kList:
       *n = value.as<List>()->count;
-      return true;
+      return !value.hasShape(Shape::kGenerator) ||
+             fail("a value of type %s has no length", typeName(value));
     case Kind::kDict:
       *n = value.as<Dict>()->count;
       return true;
@@ -381,9 +382,9 @@ bool Interpreter::add(const Value& a, const Value& b, Value* out) {
     pushTo(both.get(), right->items()[i]);
   }
   if (both) {
-    both->tuple = isTuple(a);
+    both->shape = isTuple(a) ? Shape::kTuple : Shape::kList;
   }
-  return charge((uint64_t{left->count} + right->count) / 8) && give(std::move(both), out);
+  return charge((uint64_t{left->count} + right->count) / 4) && give(std::move(both), out);
 }
 
 bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {
@@ -411,7 +412,7 @@ bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {
       }
     }
   }
-  all->tuple = isTuple(what);
+  all->shape = isTuple(what) ? Shape::kTuple : Shape::kList;
   return give(std::move(all), out);
 }
 

@@ -50,7 +50,10 @@ void Parser::advance() {
   if (now_.token == Token::kWrong) {
     failAt(now_.line, "%.*s", shown(now_.text), now_.text.data);
   }
-  if (++words_ % kWordsBetweenStops == 0 && stop_.asked != nullptr && stop_.asked(stop_.user) &&
+  if (++words_ > kMaxWords) {
+    failAt(now_.line, "it has more than %u words", kMaxWords);
+  }
+  if (words_ % kWordsBetweenStops == 0 && stop_.asked != nullptr && stop_.asked(stop_.user) &&
       status_.ok()) {
     status_ = log_.fail(ORIEL_ERROR_CANCELLED, "reading the chat template was stopped: ask again");
     now_.token = Token::kWrong;
@@ -407,8 +410,9 @@ Node* Parser::parseLiteral() {
   JsonText text = now_.text;
   Lexer ahead = lexer_;
   size_t bytes = text.bytes;
-  size_t n = 1;
-  for (Lexeme more = ahead.next(); more.token == Token::kString; more = ahead.next(), ++n) {
+  uint32_t n = 1;
+  for (Lexeme more = ahead.next(); more.token == Token::kString && n < kMaxWords;
+       more = ahead.next(), ++n) {
     bytes += more.text.bytes;
   }
   const bool as_written = n == 1 && std::memchr(text.data, '\\', text.bytes) == nullptr;

@@ -12,7 +12,9 @@
 
 namespace oriel::jinja {
 
-constexpr uint32_t kMaxNesting = 96;  ///< of blocks and of expressions, together
+constexpr uint32_t kMaxNesting = 96;     ///< of blocks and of expressions, together
+constexpr uint32_t kMaxWords = 200000;   ///< between braces
+constexpr uint32_t kMaxArguments = 255;  ///< of a call, and parameters of a macro
 
 class Parser {
  public:
@@ -125,7 +127,9 @@ class Parser::Deeper {
 struct Parser::Chain {
   Node* first = nullptr;
   Node* last = nullptr;
+  uint32_t count = 0;
   void add(Node* node) {
+    ++count;
     (last != nullptr ? last->next : first) = node;
     last = node;
   }

@@ -135,6 +135,10 @@ bool Parser::parseArguments(Node** first) {
     }
     argument->name = named ? intern(name.text) : nullptr;
     arguments.add(argument);
+    if (arguments.count > kMaxArguments) {
+      failAt(now_.line, "a call has more than %u arguments", kMaxArguments);
+      return false;
+    }
   }
   *first = arguments.first;
   return status_.ok();

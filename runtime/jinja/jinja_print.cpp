@@ -43,6 +43,7 @@ size_t writeEscape(uint32_t c, char quote, char* out) {
 void writeQuoted(const Str& text, TextBuilder* out) {
   const bool single = std::memchr(text.data, '\'', text.bytes) != nullptr;
   const bool twofold = std::memchr(text.data, '"', text.bytes) != nullptr;
+  out->reserve(text.bytes + 2);
   const char quote[] = {single && !twofold ? '"' : '\'', '\0'};
   forEachRun(text, 0, text.bytes < 1 ? 0 : 1,
              [&](size_t, size_t, TextOrigin source) { out->append(quote, source); });
@@ -53,6 +54,10 @@ void writeQuoted(const Str& text, TextBuilder* out) {
   forEachRun(text, 0, text.bytes, [&](size_t begin, size_t end, TextOrigin source) {
     size_t plain = begin;
     for (size_t at = begin; at < end;) {
+      if (text[at] >= ' ' && text[at] < 0x7F && text[at] != '\\' && text[at] != quote[0]) {
+        ++at;
+        continue;
+      }
       const Utf8Char c = decodeUtf8(text.data + at, end - at);
       const bool escape =
           c.valid && (c.code_point == '\\' || c.code_point == uint8_t(quote[0]) || !isPrintable(c));
@@ -69,6 +74,16 @@ void writeQuoted(const Str& text, TextBuilder* out) {
   });
   forEachRun(text, text.bytes - 1, text.bytes,
              [&](size_t, size_t, TextOrigin source) { out->append(quote, source); });
+}
+
+}  // namespace
+
+namespace {
+
+const char* shapeName(Shape shape) {
+  static constexpr const char* kNames[] = {"list",      "tuple",       "generator",
+                                           "dict_keys", "dict_values", "dict_items"};
+  return kNames[static_cast<int>(shape)];
 }
 
 }  // namespace
@@ -95,7 +110,7 @@ const char* Interpreter::typeName(const Value& value) {
     case Kind::kJsonList:
       return "list";
     case Kind::kList:
-      return value.object()->tuple ? "tuple" : "list";
+      return shapeName(value.object()->shape);
     case Kind::kRange:
       return "range";
     case Kind::kNamespace:
@@ -132,11 +147,17 @@ bool Interpreter::toText(const Value& value, Value* out) {
 
 bool Interpreter::reprList(const Value& value, TextBuilder* out, uint32_t depth) {
   Ref<List> list;
+  if (value.hasShape(Shape::kGenerator)) {
+    return fail("a value of type %s is printed", typeName(value));
+  }
   if (!toList(value, &list)) {
     return false;
   }
-  const bool tuple = value.is(Kind::kList) && value.object()->tuple;
+  const bool tuple = value.hasShape(Shape::kTuple);
+  const bool view = !tuple && !value.isList();
   const TextOrigin source = value.source();
+  out->append(view ? typeName(value) : "", source);
+  out->append(view ? "(" : "", source);
   out->append(tuple ? "(" : "[", source);
   for (uint32_t i = 0; i < list->count; ++i) {
     out->append(i > 0 ? ", " : "", source);
@@ -145,6 +166,7 @@ bool Interpreter::reprList(const Value& value, TextBuilder* out, uint32_t depth)
     }
   }
   out->append(!tuple ? "]" : list->count == 1 ? ",)" : ")", source);
+  out->append(view ? ")" : "", source);
   return true;
 }
 
@@ -184,7 +206,7 @@ bool Interpreter::reprNumber(const Value& value, TextBuilder* out) {
 
 bool Interpreter::reprRange(const Range& range, TextBuilder* out) {
   char text[96];
-  const long long stop = range.start + range.step * int64_t{range.count};
+  const long long stop = range.stop;
   const int n = range.step == 1 ? std::snprintf(text, sizeof text, "range(%lld, %lld)",
                                                 static_cast<long long>(range.start), stop)
                                 : std::snprintf(text, sizeof text, "range(%lld, %lld, %lld)",
@@ -215,7 +237,7 @@ bool Interpreter::repr(const Value& value, TextBuilder* out, uint32_t depth) {
     case Kind::kView:
     case Kind::kText:
       writeQuoted(strOf(value), out);
-      return charge(strOf(value).bytes / 16);
+      return charge(strOf(value).bytes / 8);
     case Kind::kJsonList:
     case Kind::kList:
       return reprList(value, out, depth);

@@ -14,6 +14,7 @@ namespace oriel::jinja {
 namespace {
 
 constexpr uint64_t kStepsBetweenStops = 4096;
+constexpr uint64_t kStepsARound = 3;  // of a loop
 
 }  // namespace
 
@@ -280,7 +281,6 @@ Interpreter::Flow Interpreter::runLoop(const Node& node, const Value& over, bool
     const Range* const range = is_range ? over.as<Range>() : nullptr;
     return is_range ? Value::integer(range->start + range->step * i) : list->items()[i];
   };
-  *ran = count > 0;
   Ref<Loop> loop(make<Loop>(heap_, Kind::kLoop));
   if (!loop) {
     failMemory();
@@ -294,12 +294,13 @@ Interpreter::Flow Interpreter::runLoop(const Node& node, const Value& over, bool
     loop->current = at(i);
     loop->next = i + 1 < count ? at(i + 1) : Value();
     const NewScope scope(this, scope_.get());
-    if (!scope.ok() || !charge(1) ||
+    if (!scope.ok() || !charge(kStepsARound) ||
         (loop_name != nullptr && !set(loop_name, Value::of(Ref<Loop>(loop)))) ||
         !assign(*node.a, loop->current)) {
       return Flow::kFailed;
     }
     const Flow flow = runBody(node.c->b);
+    *ran = *ran || flow == Flow::kNext;  // as in Jinja: a round that was left early does not count
     if (flow == Flow::kFailed || flow == Flow::kBreak) {
       return flow == Flow::kBreak ? Flow::kNext : flow;
     }
@@ -433,8 +434,9 @@ bool Interpreter::callMacro(Macro* macro, const Args& args, const Value* caller,
 
 bool Interpreter::bindArguments(const Macro& macro, const Args& args, Scope* scope) {
   uint32_t n = 0;
+  const uint32_t places = args.places();
   for (const Node* p = macro.node->a; p != nullptr; p = p->next, ++n) {
-    const Value* given = n < args.places() ? &args.values[n] : nullptr;
+    const Value* given = n < places ? &args.values[n] : nullptr;
     const Node* argument = args.nodes;
     for (uint32_t i = 0; i < args.count; ++i, argument = argument->next) {
       if (argument->name != nullptr && argument->name == p->name) {
@@ -442,7 +444,8 @@ bool Interpreter::bindArguments(const Macro& macro, const Args& args, Scope* sco
       }
     }
     Value value = given != nullptr ? *given : Value::undefined(&p->name->text);
-    if (given == nullptr && p->a != nullptr && !eval(*p->a, &value)) {
+    if (!charge(1 + args.count / 4) ||
+        (given == nullptr && p->a != nullptr && !eval(*p->a, &value))) {
       return false;
     }
     if (!setIn(heap_, scope, p->name, std::move(value))) {

@@ -157,9 +157,12 @@ class Interpreter {
   bool add(const Value& a, const Value& b, Value* out);
   bool addTexts(const Value& a, const Value& b, Value* out);
   bool repeat(const Value& what, const Value& times, Value* out);
+  /// What is left of a generator, which has nothing then.
+  bool drain(List* generator, Ref<List>* out);
   bool textToList(const Value& text, Ref<List>* out);
   bool jsonToList(const Value& json, Ref<List>* out);
   bool sliceText(const Value& of, const Value parts[3], Value* out);
+  bool sliceRange(const Range& of, const Value parts[3], Value* out);
   bool sliceList(const Value& of, const Value parts[3], Value* out);
   bool textItem(const Value& of, const Value& key, Value* out);
   bool listItem(const Value& of, const Value& key, Value* out);

@@ -90,6 +90,20 @@ bool Interpreter::jsonToList(const Value& json, Ref<List>* out) {
   return charge(all.isArray() ? n / 4 : n + n * n / 32);
 }
 
+bool Interpreter::drain(List* generator, Ref<List>* out) {
+  *out = makeList(heap_, generator->count);
+  if (!*out) {
+    return failMemory();
+  }
+  for (uint32_t i = 0; i < generator->count; ++i) {
+    pushTo(out->get(), std::move(generator->items()[i]));
+    generator->items()[i].~Value();
+  }
+  const uint32_t n = generator->count;
+  generator->count = 0;
+  return charge(n / 4);
+}
+
 bool Interpreter::toList(const Value& value, Ref<List>* out) {
   switch (value.kind()) {
     case Kind::kUndefined:
@@ -103,7 +117,7 @@ bool Interpreter::toList(const Value& value, Ref<List>* out) {
       return jsonToList(value, out);
     case Kind::kList:
       *out = Ref<List>::share(value.as<List>());
-      return true;
+      return !value.hasShape(Shape::kGenerator) || drain(value.as<List>(), out);
     case Kind::kDict: {
       Dict* const dict = value.as<Dict>();
       *out = makeList(heap_, dict->count);
@@ -143,7 +157,7 @@ bool Interpreter::toPairs(const Value& dict, Ref<List>* out) {
     if (!pair) {
       return failMemory();
     }
-    pair->tuple = true;
+    pair->shape = Shape::kTuple;
     pushTo(pair.get(), keys->items()[i]);
     pushTo(pair.get(), std::move(value));
     pushTo(out->get(), Value::of(std::move(pair)));
@@ -207,12 +221,14 @@ bool Interpreter::slice(const Value& of, const Value parts[3], Value* out) {
                                     : fail("a slice has a bound of type %s", typeName(parts[i]));
     }
   }
-  *out = Value();
   if (!of.isText() && !of.isList() && !of.is(Kind::kRange)) {
-    return true;
+    return fail("a value of type %s cannot be sliced", typeName(of));
   }
   if (parts[2].isInteger() && parts[2].integer() == 0) {
     return fail("a slice has a step of 0");
+  }
+  if (of.is(Kind::kRange)) {
+    return sliceRange(*of.as<Range>(), parts, out);
   }
   return of.isText() ? sliceText(of, parts, out) : sliceList(of, parts, out);
 }
@@ -228,6 +244,7 @@ bool Interpreter::sliceText(const Value& of, const Value parts[3], Value* out) {
   if (cut.step != 1) {
     Ref<List> chars;
     TextBuilder picked(heap_);
+    picked.reserve(static_cast<size_t>(count));
     if (!textToList(of, &chars)) {
       return false;
     }
@@ -248,6 +265,20 @@ bool Interpreter::sliceText(const Value& of, const Value parts[3], Value* out) {
   return !out->isUndefined() || failMemory();
 }
 
+bool Interpreter::sliceRange(const Range& of, const Value parts[3], Value* out) {
+  const Cut cut = cutOf(parts, of.count);
+  Ref<Range> range(make<Range>(heap_, Kind::kRange));
+  if (!range) {
+    return failMemory();
+  }
+  range->start = of.start + of.step * cut.start;
+  range->stop = of.start + of.step * cut.stop;
+  range->step = of.step * (cut.step > of.count ? of.count : cut.step);
+  range->count = static_cast<uint32_t>(countOf(cut));
+  *out = Value::of(std::move(range));
+  return true;
+}
+
 bool Interpreter::sliceList(const Value& of, const Value parts[3], Value* out) {
   Ref<List> all;
   if (!toList(of, &all)) {
@@ -260,7 +291,7 @@ bool Interpreter::sliceList(const Value& of, const Value parts[3], Value* out) {
     pushTo(picked.get(), all->items()[cut.start + static_cast<int64_t>(i) * cut.step]);
   }
   if (picked) {
-    picked->tuple = all->tuple;
+    picked->shape = of.hasShape(Shape::kTuple) ? Shape::kTuple : Shape::kList;
   }
   return charge(count / 8) && give(std::move(picked), out);
 }

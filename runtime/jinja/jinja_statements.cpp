@@ -297,6 +297,9 @@ Node* Parser::parseParameters() {
       }
     }
     parameters.add(parameter);
+    if (parameters.count > kMaxArguments) {
+      return failAt(now_.line, "a macro has more than %u parameters", kMaxArguments);
+    }
   }
   return parameters.first;
 }

@@ -188,7 +188,7 @@ bool applyTest(Interpreter* run, uint16_t test, const Value& of, const Args& arg
       *holds = isSequence(of);
       return true;
     case Test::kIterable:
-      *holds = isSequence(of) || of.is(Kind::kLoop);
+      *holds = isSequence(of) || of.is(Kind::kLoop) || of.is(Kind::kList);
       return true;
     case Test::kMapping:
       *holds = of.isDict();

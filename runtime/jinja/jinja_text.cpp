@@ -87,6 +87,12 @@ bool endsBuffer(const Value& a, const Value& b) {
          buffer->capacity - buffer->used >= strOf(b).bytes;
 }
 
+bool isAscii(char c) { return static_cast<uint8_t>(c) < 0x80; }
+
+bool isAsciiSpace(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1C && c <= 0x1F);
+}
+
 // memchr() looks at many bytes together.
 constexpr size_t kBytesAtOnce = 16;
 
@@ -163,6 +169,9 @@ size_t findLast(const Str& text, const Str& part, size_t end, uint64_t* work) {
 }
 
 size_t nextChar(const Str& text, size_t at) {
+  if (isAscii(text[at])) {
+    return at + 1;
+  }
   return at + decodeUtf8(text.data + at, text.bytes - at).bytes;
 }
 
@@ -194,6 +203,13 @@ bool isSpace(uint32_t code_point) {
 
 size_t skipSpace(const char* data, size_t bytes, size_t at) {
   while (at < bytes) {
+    if (isAscii(data[at])) {
+      if (!isAsciiSpace(data[at])) {
+        break;
+      }
+      ++at;
+      continue;
+    }
     const Utf8Char c = decodeUtf8(data + at, bytes - at);
     if (!c.valid || !isSpace(c.code_point)) {
       break;
@@ -206,6 +222,13 @@ size_t skipSpace(const char* data, size_t bytes, size_t at) {
 size_t spaceBefore(const char* data, size_t end) {
   const Str text = {data, end, 0, nullptr, 0};
   while (end > 0) {
+    if (isAscii(data[end - 1])) {
+      if (!isAsciiSpace(data[end - 1])) {
+        break;
+      }
+      --end;
+      continue;
+    }
     const size_t begin = previousChar(text, end);
     const Utf8Char c = decodeUtf8(data + begin, end - begin);
     if (!c.valid || !isSpace(c.code_point)) {

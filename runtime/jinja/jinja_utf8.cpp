@@ -88,6 +88,9 @@ size_t readEscape(const char* text, size_t bytes, uint32_t* code_point) {
 }
 
 uint32_t toUpper(uint32_t code_point) {
+  if (code_point < 0x80) {
+    return code_point >= 'a' && code_point <= 'z' ? code_point - 32 : code_point;
+  }
   for (const CaseRange& range : kCases) {
     if (isIn(range, code_point)) {
       return static_cast<uint32_t>(static_cast<int64_t>(code_point) - range.below);
@@ -97,6 +100,9 @@ uint32_t toUpper(uint32_t code_point) {
 }
 
 uint32_t toLower(uint32_t code_point) {
+  if (code_point < 0x80) {
+    return code_point >= 'A' && code_point <= 'Z' ? code_point + 32 : code_point;
+  }
   for (const CaseRange& range : kCases) {
     if (isIn(range, static_cast<int64_t>(code_point) + range.below)) {
       return static_cast<uint32_t>(static_cast<int64_t>(code_point) + range.below);

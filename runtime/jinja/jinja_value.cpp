@@ -207,7 +207,7 @@ bool growList(Heap* heap, Ref<List>* list, Value value) {
     for (uint32_t i = 0; i < old->count; ++i) {
       pushTo(larger.get(), std::move(old->items()[i]));
     }
-    larger->tuple = old->tuple;
+    larger->shape = old->shape;
     *list = std::move(larger);
   }
   pushTo(list->get(), std::move(value));

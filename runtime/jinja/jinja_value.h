@@ -40,10 +40,13 @@ enum class Kind : uint8_t {
 };
 constexpr Kind kFirstObject = Kind::kText;
 
+/// What a list stands for. Generators are what most of Jinja's filters give: they can be gone through once, and that is all.
+enum class Shape : uint8_t { kList, kTuple, kGenerator, kKeys, kValues, kItems };
+
 struct Object {
   uint32_t refs = 1;
   Kind kind = Kind::kUndefined;
-  bool tuple = false;  ///< of a list
+  Shape shape = Shape::kList;
   union {
     Heap* heap = nullptr;
     Object* next_dead;
@@ -151,7 +154,12 @@ class Value {
   bool isUndefined() const { return kind_ == Kind::kUndefined; }
   bool isNone() const { return kind_ == Kind::kNone; }
   bool isText() const { return kind_ == Kind::kView || kind_ == Kind::kText; }
-  bool isList() const { return kind_ == Kind::kList || kind_ == Kind::kJsonList; }
+  /// A list or a tuple.
+  bool isList() const {
+    return kind_ == Kind::kJsonList ||
+           (kind_ == Kind::kList && bits_.object->shape <= Shape::kTuple);
+  }
+  bool hasShape(Shape shape) const { return kind_ == Kind::kList && bits_.object->shape == shape; }
   bool isDict() const { return kind_ == Kind::kDict || kind_ == Kind::kJsonDict; }
   /// Python's bool is an int.
   bool isInteger() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
@@ -238,6 +246,7 @@ struct Dict : Object {
 
 struct Range : Object {
   int64_t start = 0;
+  int64_t stop = 0;
   int64_t step = 1;
   uint32_t count = 0;
 };
