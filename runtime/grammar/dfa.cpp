@@ -474,8 +474,7 @@ ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar) {
   for (uint32_t i = 0; i < dfa.n_states; ++i) {
     rules[i] = grammar->newRule();
   }
-  const ExprId end =
-      spelling == DfaSpelling::kJsonString ? grammar->text("\"") : grammar->empty();
+  const ExprId end = spelling == DfaSpelling::kJsonString ? grammar->text("\"") : grammar->empty();
   for (uint32_t state = 0; state < dfa.n_states && !grammar->failed(); ++state) {
     ExprId all = dfa.accepts[state] != 0 ? end : UINT32_MAX;
     std::memset(done, 0, n_symbols);
@@ -487,8 +486,8 @@ ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar) {
       Edge edge(spelling, grammar, &cache, &raw, &letters);
       for (uint32_t i = 0; i < dfa.alphabet.n_intervals; ++i) {
         if (dfa.step(state, dfa.alphabet.symbol[i]) == to) {
-          const uint32_t end_of = i + 1 < dfa.alphabet.n_intervals ? dfa.alphabet.first[i + 1] - 1
-                                                                   : kLastCodePoint;
+          const uint32_t end_of =
+              i + 1 < dfa.alphabet.n_intervals ? dfa.alphabet.first[i + 1] - 1 : kLastCodePoint;
           edge.add(dfa.alphabet.first[i], end_of);
         }
       }

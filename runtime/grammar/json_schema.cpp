@@ -7,7 +7,7 @@ namespace oriel {
 namespace {
 
 constexpr uint32_t kMostUnionDepth = 24;
-constexpr uint32_t kMostProperties = 2000;
+constexpr uint32_t kMostProperties = 1000;
 constexpr uint32_t kMostCountedProperties = 4000;  // properties times how many there may be
 constexpr uint32_t kMostPrefixItems = 1000;
 constexpr uint32_t kMostConstants = 20000;
@@ -312,8 +312,9 @@ class SchemaWriter {
         if (verdict == Verdict::kCovered) {
           types &= ~type;
         } else if (verdict == Verdict::kUnknown) {
-          refuseUnion(all, "has branches that may be valid together: write anyOf, or give each a "
-                           "required property with a const of its own");
+          refuseUnion(all,
+                      "has branches that may be valid together: write anyOf, or give each a "
+                      "required property with a const of its own");
         }
       }
     }
@@ -352,10 +353,9 @@ class SchemaWriter {
     const char* const error = numberExpression(facts, g_, &id);
     if (error != nullptr) {
       const char* keyword = nullptr;
-      const JsonValue& owner = ownerOf(all,
-                                       {"multipleOf", "exclusiveMinimum", "exclusiveMaximum",
-                                        "minimum", "maximum"},
-                                       &keyword);
+      const JsonValue& owner =
+          ownerOf(all, {"multipleOf", "exclusiveMinimum", "exclusiveMaximum", "minimum", "maximum"},
+                  &keyword);
       c_.refuse(owner, keyword, error);
       return g_->never();
     }

@@ -18,17 +18,17 @@ constexpr uint64_t kMostSteps = 40u << 20;
 constexpr CharRange kDigits[] = {{'0', '9'}};
 constexpr CharRange kWord[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 // White space of both engines; of one of them besides.
-constexpr CharRange kSpaces[] = {{9, 13},           {0x20, 0x20},     {0xA0, 0xA0},
-                                 {0x1680, 0x1680},  {0x2000, 0x200A}, {0x2028, 0x2029},
-                                 {0x202F, 0x202F},  {0x205F, 0x205F}, {0x3000, 0x3000}};
+constexpr CharRange kSpaces[] = {{9, 13},          {0x20, 0x20},     {0xA0, 0xA0},
+                                 {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
+                                 {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}};
 constexpr CharRange kSpacesOfOne[] = {{0x1C, 0x1F}, {0x85, 0x85}, {0xFEFF, 0xFEFF}};
 // Not digits for either engine: Python has digits of other scripts, so this keeps to what has none.
-constexpr CharRange kNoDigits[] = {{0, '0' - 1},       {'9' + 1, 0x52F},   {0x2000, 0x206F},
-                                   {0x2190, 0x22FF},   {0x3000, 0x4DBF},   {0x4E00, 0x9FFF},
-                                   {0xAC00, 0xD7A3},   {0x1F300, 0x1F64F}};
-constexpr CharRange kNoWord[] = {{0, '0' - 1},     {'9' + 1, 'A' - 1}, {'Z' + 1, '_' - 1},
-                                 {'_' + 1, 'a' - 1}, {'z' + 1, 0xA9},  {0x2000, 0x206F},
-                                 {0x2190, 0x22FF}, {0x3000, 0x3004},   {0x1F300, 0x1F64F}};
+constexpr CharRange kNoDigits[] = {{0, '0' - 1},     {'9' + 1, 0x52F},  {0x2000, 0x206F},
+                                   {0x2190, 0x22FF}, {0x3000, 0x4DBF},  {0x4E00, 0x9FFF},
+                                   {0xAC00, 0xD7A3}, {0x1F300, 0x1F64F}};
+constexpr CharRange kNoWord[] = {{0, '0' - 1},       {'9' + 1, 'A' - 1}, {'Z' + 1, '_' - 1},
+                                 {'_' + 1, 'a' - 1}, {'z' + 1, 0xA9},    {0x2000, 0x206F},
+                                 {0x2190, 0x22FF},   {0x3000, 0x3004},   {0x1F300, 0x1F64F}};
 constexpr CharRange kLineEnds[] = {{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}};
 
 struct Node {
