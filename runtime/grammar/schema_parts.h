@@ -82,8 +82,8 @@ class SchemaContext {
   bool check(const JsonValue& schema);
   const JsonValue* resolve(const JsonValue& schema, const JsonValue& reference);
   /// With what it refers to. Null adds nothing.
-  void add(const JsonValue* schema, Conjunction* all,
-           uint32_t parent = SchemaElement::kNoParent, uint32_t depth = 0);
+  void add(const JsonValue* schema, Conjunction* all, uint32_t parent = SchemaElement::kNoParent,
+           uint32_t depth = 0);
   void addNegated(const JsonValue& schema, Conjunction* all);
   SchemaFacts factsOf(const Conjunction& all);
   uint32_t typesOf(const JsonValue& schema);

@@ -202,6 +202,10 @@ TEST(SchemaUnions, one_of_needs_branches_that_are_apart) {
   expectTexts(R"({"oneOf": [{"type": "number"}, {}]})", {"\"a\"", "null", "[]"}, {"1"});
   expectTexts(R"({"oneOf": [{"enum": [1, 2]}, {"enum": [2, 3]}]})", {"1", "3"}, {"2"});
   expectTexts(R"({"oneOf": [{"type": "boolean"}, {"const": true}]})", {"false"}, {"true"});
+  expectTexts(
+      R"({"allOf": [{"$ref": "#/$defs/A"}, {"anyOf": [{"$ref": "#/$defs/A"}, {"const": 1}]}],
+                  "$defs": {"A": {"anyOf": [{"const": 1}, {"const": 2}]}}})",
+      {"1", "2"}, {"3"});
   expectTexts(R"({"oneOf": [{"type": "null"}, false, {"type": "integer"}]})", {"null", "1"}, {});
   expectTexts(
       R"({"$defs": {"A": {"type": "object", "properties": {"t": {"const": 1}}, "required": ["t"]},
@@ -217,7 +221,8 @@ TEST(SchemaUnions, branches_that_may_be_valid_together_are_refused) {
         R"({"oneOf": [{"type": "string"}, {"type": "string", "maxLength": 3}]})",
         R"({"oneOf": [{"type": "object"}, {"type": "object", "required": ["a"]}]})",
         R"({"oneOf": [{"type": "string", "pattern": "a"}, {"type": "string", "pattern": "b"}]})",
-        R"({"oneOf": [{"type": "array"}, {"type": "array", "items": {"type": "null"}}]})"}) {
+        R"({"oneOf": [{"type": "array"}, {"type": "array", "items": {"type": "null"}}]})",
+        R"({"oneOf": [{"const": []}, {"maxLength": 5}]})"}) {
     expectRefused(schema, ORIEL_ERROR_UNSUPPORTED, "\"oneOf\" at #");
   }
 }
@@ -270,6 +275,9 @@ TEST(SchemaReferences, that_lead_nowhere_are_refused) {
   expectRefused(R"({"anyOf": [{"$ref": "#"}, {"type": "null"}]})", ORIEL_ERROR_ARGUMENT,
                 "leads back");
   expectRefused(R"({"allOf": [{"$ref": "#"}]})", ORIEL_ERROR_ARGUMENT, "leads back");
+  expectRefused(
+      R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}})",
+      ORIEL_ERROR_ARGUMENT, "leads back");
   expectRefused(R"({"$ref": "#/$defs/a"})", ORIEL_ERROR_ARGUMENT, "leads to no schema");
   expectRefused(R"({"$ref": "#/type", "type": "string"})", ORIEL_ERROR_ARGUMENT,
                 "leads to no schema");
