@@ -67,6 +67,7 @@ constexpr Speaks kSpeaks[] = {
     {">>>", kFormRecipient},
     {BAR "hy_", kFormHunyuan},
     {"<thinking>", kFormThinkingTag},
+    {"[BEGIN FINAL RESPONSE]", kFormFinalResponse},
 };
 
 /// What can only be meant as a call, whoever writes it.
@@ -137,6 +138,12 @@ const Mark kMarks[] = {
     {"<think:opensource>", kMarkThought, kFormHunyuan, kAnywhere},
     {"</think:opensource>", kMarkThoughtEnd, kFormHunyuan},
 
+    {"[BEGIN FINAL RESPONSE]", kMarkThoughtEnd, kFormFinalResponse},
+    {"Here are my reasoning steps:", kMarkThought, kFormFinalResponse},
+    {" to=self<|message|>", kMarkThought, kFormAtem, kAnywhere | kAtStart},
+    {"<|start|>assistant to=self<|message|>", kMarkThought, kFormAtem, kAnywhere},
+    {"<|eom|>", kMarkThoughtEnd | kMarkSkip, kFormAtem},
+
     // Sections.
     {"<tool_call>", kTriggersSection, kFormToolCall},
     {"<tool_call>", kTriggersSection, kFormFunctionTag, kEndsThought},
@@ -177,6 +184,7 @@ const Mark kMarks[] = {
     {"<" BAR "tool" LOW "calls" LOW "begin" BAR ">", kTriggersSection, kFormDeepSeek},
     {"<" BAR "tool" LOW "calls" LOW "end" BAR ">", kMarkSectionEnd, kFormDeepSeek},
     {"<|function_call|>", kTriggersSection, kFormGigaChat},
+    {"<|message_sep|>\n\nfunction call<|role_sep|>", kTriggersSection, kFormGigaChat},
     {"function call<|role_sep|>", kTriggersSection, kFormGigaChat},
     {"<|tools_prefix|>", kTriggersSection, kFormApertus, kKeyed},
     {"<|tools_suffix|>", kMarkSectionEnd, kFormApertus},
@@ -217,7 +225,7 @@ const Mark kMarks[] = {
     {"<|start|>assistant to=functions.", kTriggersCall, kFormHarmony, 0, '\0', "<|message|>"},
     {" to=functions.", kTriggersCall, kFormHarmony, kAtStart, '\0', "<|message|>"},
     {"<|call|>", kMarkSectionEnd, kFormHarmony},
-    {">>>", kTriggersCall, kFormRecipient, kAtStart},
+    {">>>", kTriggersCall, kFormRecipient},
     {"<tool_call:opensource>", kTriggersCall, kFormHunyuan},
     {"</tool_call:opensource>", kMarkCallEnd, kFormHunyuan},
     {"<tool_sep:opensource>", kMarkArguments, kFormHunyuan},
@@ -247,6 +255,9 @@ const Mark kMarks[] = {
     {"<|channel|>commentary<|message|>", kMarkSkip, kFormHarmony},
     {"<|start|>assistant", kMarkSkip, kFormHarmony},
     {"<|return|>", kMarkSkip, kFormHarmony},
+    {"<|start|>assistant to=", kMarkSkip, kFormAtem, 0, '\0', "<|message|>"},
+    {" to=", kMarkSkip, kFormAtem, kAtStart, '\0', "<|message|>"},
+    {"[END FINAL RESPONSE]", kMarkSkip, kFormFinalResponse},
     {"<|open|>response<|sep|>", kMarkSkip, kFormKimi3},
     {"<|close|>response<|sep|>", kMarkSkip, kFormKimi3},
     {"<|close|>message<|sep|>", kMarkSkip, kFormKimi3},
