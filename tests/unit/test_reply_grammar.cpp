@@ -211,7 +211,7 @@ TEST_P(ReplyGrammar, has_the_calls_that_are_read_as_valid_ones) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, ReplyGrammar, ::testing::ValuesIn(kWritten),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& one) { return std::string(one.param.name); });
 
 TEST(ReplyGrammars, lists_have_several_calls) {
   CallCase call(kFormLfm, tools());
