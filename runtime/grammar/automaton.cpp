@@ -433,6 +433,7 @@ class Packer {
         random = (random ^ random >> 31) * 0xBF58476D1CE4E5B9ull + range;
         for (uint32_t byte = range & 0xFF; byte <= range >> 8; ++byte) {
           sums[byte] += random ^ random >> 29;
+          automaton->takes[byte] = true;
         }
       }
     }

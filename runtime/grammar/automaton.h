@@ -39,6 +39,7 @@ struct Automaton {
   uint32_t n_classes = 0;
   uint8_t class_of[256] = {};  ///< bytes of a class are on the same edges
   uint8_t byte_of[256] = {};   ///< one byte of each class
+  bool takes[256] = {};        ///< bytes that are on any edge
   size_t bytes = 0;            ///< of memory that it takes
 };
 

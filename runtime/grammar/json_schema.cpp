@@ -282,16 +282,29 @@ class SchemaWriter {
     add(kArrayType, [&] { return array(all, facts); });
     add(kStringType, [&] { return string(all, facts.string); });
     add(kNumberType, [&] { return number(all, facts.number); });
-    add(kBoolType, [&] { return g_->choice(g_->text("true"), g_->text("false")); });
-    add(kNullType, [&] { return g_->text("null"); });
+    add(kBoolType, [&] { return choice(oneOfFew(all, "true"), oneOfFew(all, "false")); });
+    add(kNullType, [&] { return oneOfFew(all, "null"); });
     return choiceOf(options.begin(), options.count(), g_);
   }
 
-  // Types of which no text is valid by another branch of `oneOf`.
+  // Of null, true and false it can be tried whether they are valid.
+  ExprId oneOfFew(const Conjunction& all, const char* text) {
+    JsonValue value;
+    value.kind = text[0] == 'n' ? JsonKind::kNull : JsonKind::kBool;
+    value.boolean = text[0] == 't';
+    for (const SchemaElement& element : all.elements) {
+      if (element.isNegated() && c_.isValid(*element.schema, value)) {
+        return g_->never();
+      }
+    }
+    return g_->text(text);
+  }
+
+  // Other types of which no text is valid by another branch of `oneOf`.
   uint32_t typesApart(const Conjunction& all, const SchemaFacts& facts) {
     uint32_t types = kAnyType;
     for (const SchemaElement& element : all.elements) {
-      for (uint32_t type = 1; element.isNegated() && type <= kObjectType; type *= 2) {
+      for (uint32_t type = kIntegerType; element.isNegated() && type <= kObjectType; type *= 2) {
         if ((facts.types & types & type) == 0 || c_.failed()) {
           continue;
         }

@@ -17,18 +17,22 @@ constexpr uint32_t kAllKinds = (1u << kTextKinds) - 1;
 
 // --- Which tokens, byte by byte ------------------------------------------------------------------
 
-/// One walk over the tree of tokens, from the set where the text is. Branches whose tokens consist of `decided` kinds
-/// are left out.
+/// One walk over the tree of tokens, from the set where the text is. Branches whose tokens all have none of the
+/// `open` kinds are left out.
 class Constraint::Walk {
  public:
-  Walk(Constraint* of, uint32_t decided, uint32_t* mask)
-      : constraint_(*of), sets_(of->sets_), decided_(decided), mask_(mask) {}
+  Walk(Constraint* of, uint32_t open, uint32_t* mask)
+      : constraint_(*of),
+        sets_(of->sets_),
+        tree_((open & ~kOddKinds) == 0 ? of->trie_.odd() : of->trie_.all()),
+        open_(open),
+        mask_(mask) {}
 
   void run() {
-    const TokenTrie::Node* const nodes = constraint_.trie_.nodes();
+    const TokenTrie::Node* const nodes = tree_.nodes;
     const uint8_t* const class_of = constraint_.automaton_.class_of;
     path_[0] = constraint_.now_;
-    ends_[0] = constraint_.trie_.nodeCount();
+    ends_[0] = tree_.count;
     uint32_t depth = 0;
     const Set* known = sets_.knownNext(path_[0]);
     uint32_t end = ends_[0];
@@ -42,7 +46,7 @@ class Constraint::Walk {
         known = sets_.knownNext(path_[depth]);
       }
       const TokenTrie::Node node = nodes[i];
-      if ((node.kinds() & ~decided_) == 0) {
+      if ((node.kinds() & open_) == 0) {
         i += node.skip();
         continue;
       }
@@ -85,7 +89,8 @@ class Constraint::Walk {
 
   Constraint& constraint_;
   StateSets& sets_;
-  const uint32_t decided_;
+  const TokenTrie::Tree& tree_;
+  const uint32_t open_;
   uint32_t* const mask_;
   Set path_[kMaxTokenBytes + 1] = {};
   uint32_t ends_[kMaxTokenBytes + 1] = {};
@@ -152,18 +157,20 @@ void Constraint::fillKinds(const FreeText& free, uint32_t* mask) const {
     return;
   }
   // Lengths are below 128: the sum of one and the rest to 128 has its upper bit set when it is too long.
-  const uint64_t rest = 0x0101010101010101ull * (0x7F - free.length);
-  const uint8_t* const lengths = trie_.lengths();
-  for (uint32_t i = 0; i < n_words; ++i) {
-    uint32_t longer = 0;
-    for (uint32_t part = 0; part < 4; ++part) {
+  constexpr uint64_t kOnes = 0x0101010101010101ull;
+  const uint64_t rest = kOnes * (0x7F - free.length);
+  const uint8_t* lengths = trie_.lengths();
+  for (uint32_t i = 0; i < n_words; i += 2, lengths += 64) {
+    uint64_t longer = 0;
+    for (uint32_t part = 0; part < 8; ++part) {
       uint64_t eight = 0;
-      std::memcpy(&eight, lengths + 32 * size_t{i} + 8 * part, 8);
-      const uint64_t upper = (eight + rest) >> 7 & 0x0101010101010101ull;
-      // Gathers the lowest bit of each byte; the first in memory is the lowest.
-      longer |= static_cast<uint32_t>(upper * 0x0102040810204080ull >> 56) << 8 * part;
+      std::memcpy(&eight, lengths + 8 * part, 8);
+      longer |= ((eight + rest) >> 7 & kOnes) << part;
     }
-    mask[i] &= ~longer;
+    mask[i] &= ~static_cast<uint32_t>(longer);
+    if (i + 1 < n_words) {
+      mask[i + 1] &= ~static_cast<uint32_t>(longer >> 32);
+    }
   }
 }
 
@@ -187,7 +194,8 @@ void Constraint::fill(uint32_t* mask) {
     std::memset(mask, 0, trie_.words() * sizeof(uint32_t));
   }
   if (sets_.goesOn(now_)) {
-    Walk(this, free.kinds, mask).run();
+    // What is left out consists of decided kinds, or has a character that the grammar never has.
+    Walk(this, kinds_taken_ & ~free.kinds, mask).run();
   }
   fillStops(mask);
 }
@@ -203,8 +211,11 @@ uint32_t Constraint::slotOf(Set set) {
   set_of_mask_[slot] = StateSets::kFull;
   uint32_t* const mask = masks_ + size_t{slot} * trie_.words();
   fill(mask);
-  empty_mask_[slot] =
-      std::all_of(mask, mask + trie_.words(), [](uint32_t word) { return word == 0; });
+  uint32_t any = 0;
+  for (uint32_t i = 0; i < trie_.words(); ++i) {
+    any |= mask[i];
+  }
+  empty_mask_[slot] = any == 0;
   set_of_mask_[slot] = now_;
   sets_.note(now_) = static_cast<uint16_t>(slot + 1);
   return slot;
@@ -316,9 +327,20 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
     release();
     return log.fail(ORIEL_ERROR_INTERNAL, "a constraint's memory is too small: please report this");
   }
+  findKindsTaken();
   in_force_ = true;
   restart();
   return kOk;
+}
+
+void Constraint::findKindsTaken() {
+  kinds_taken_ = kindBit(TextKind::kOther);
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    if (automaton_.takes[byte]) {
+      kinds_taken_ |= byte < 0x80 ? kindBit(kindOfAscii(static_cast<uint8_t>(byte)))
+                                  : kindBit(TextKind::kBeyondAscii);
+    }
+  }
 }
 
 void Constraint::restart() {

@@ -77,6 +77,7 @@ class Constraint {
   Set stepFrom(Set set, uint8_t byte);
   void makeRoom(Set* other);
   void dropMasks();
+  void findKindsTaken();
   FreeText findFreeText();
   bool findFreeText(FreeText* found);
   void fill(uint32_t* mask);
@@ -91,6 +92,7 @@ class Constraint {
   uint32_t* masks_ = nullptr;  ///< [kKeptMasks][words]
   Automaton automaton_;
   StateSets sets_;
+  uint32_t kinds_taken_ = 0;  ///< of characters that the grammar has anywhere, and kOther
   Set now_ = StateSets::kNothing;
   Set set_of_mask_[kKeptMasks] = {};
   bool empty_mask_[kKeptMasks] = {};

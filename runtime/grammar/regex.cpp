@@ -439,7 +439,7 @@ class RegexReader {
       } else if (lower >= 'a' && lower <= 'f') {
         code = code * 16 + static_cast<uint32_t>(lower - 'a' + 10);
       } else {
-        fail("\\x takes two hexadecimal digits and \\u four", false);
+        fail("\\x takes two hexadecimal digits and \\u four", true);
         return 0;
       }
     }

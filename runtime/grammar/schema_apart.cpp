@@ -216,7 +216,7 @@ Verdict SchemaContext::judgeUnion(const Conjunction& all, const SchemaFacts& fac
 Verdict SchemaContext::judgeConstants(const Conjunction& all, uint32_t type,
                                       const JsonValue& other) {
   const auto may_be = [&](const JsonValue& value) {
-    return (typeOf(value) & type) != 0 && isValid(all, value);
+    return (typeOf(value) & type) != 0 && isValidByAll(all, value);
   };
   Verdict verdict = Verdict::kCovered;
   if (const JsonValue* const only = other.find("const"); only != nullptr) {

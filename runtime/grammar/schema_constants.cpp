@@ -67,6 +67,15 @@ bool SchemaContext::isValid(const Conjunction& all, const JsonValue& value) {
   return !failed() && !all.never;
 }
 
+bool SchemaContext::isValidByAll(const Conjunction& all, const JsonValue& value) {
+  for (const SchemaElement& element : all.elements) {
+    if (failed() || (!element.isNegated() && !isValid(*element.schema, value))) {
+      return false;
+    }
+  }
+  return !failed() && !all.never;
+}
+
 bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth) {
   if (schema.isBool()) {
     return schema.boolean;

@@ -365,11 +365,15 @@ void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t dept
   if (!check(*schema)) {
     return;
   }
+  if (depth > kMostReferences) {
+    refuse(*schema, "$ref", "is one of too many that lead to each other: leave some out");
+    return;
+  }
   for (const SchemaElement& element : all->elements) {
     if (element.schema != schema || element.isNegated()) {
       continue;
     }
-    if (element.open || element.flags != 0 || depth > kMostReferences) {
+    if (element.open || element.flags != 0) {
       wrong(*schema, "$ref", "leads back here without a property or item between: correct it");
     }
     return;
@@ -418,7 +422,7 @@ NumberFacts SchemaContext::numbersOf(const JsonValue& schema) {
     if (value == nullptr) {
       return false;
     }
-    if (!readDecimal(value->text, decimal)) {
+    if (!readBound(value->text, decimal)) {
       refuse(schema, keyword, "has too many digits: write fewer");
       return false;
     }
@@ -458,7 +462,7 @@ StringFacts SchemaContext::stringsOf(const JsonValue& schema) {
     const char* const error = patternError(pattern->text, scratch()->allocator(), &is_wrong);
     if (error != nullptr) {
       char what[160];
-      std::snprintf(what, sizeof(what), "has %s: write it otherwise", error);
+      std::snprintf(what, sizeof(what), "has a part that cannot be used (%s): write it otherwise", error);
       fail(is_wrong ? ORIEL_ERROR_ARGUMENT : ORIEL_ERROR_UNSUPPORTED, schema, "pattern", what);
     }
     facts.patterns[facts.n_patterns++] = pattern->text;

@@ -107,6 +107,8 @@ class SchemaContext {
   /// Of a value that is given.
   bool isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth = 0);
   bool isValid(const Conjunction& all, const JsonValue& value);
+  /// Leaves out what must not be valid.
+  bool isValidByAll(const Conjunction& all, const JsonValue& value);
 
   /// What texts of one type are to another schema.
   enum class Verdict : uint8_t { kApart, kCovered, kUnknown };

@@ -43,6 +43,8 @@ namespace {
 struct Sorted {
   uint64_t prefix = 0;  ///< the first eight bytes, zeros behind them
   uint32_t id = 0;
+  uint16_t kinds = 0;
+  uint8_t length = 0;
 };
 
 uint64_t prefixOf(const Tokenizer::Piece& piece) {
@@ -90,51 +92,72 @@ Looks looksOf(const Tokenizer::Piece& piece) {
 
 class TrieBuilder {
  public:
-  TrieBuilder(const Tokenizer& tokenizer, Sorted* sorted) : tokenizer_(tokenizer), sorted_(sorted) {
+  TrieBuilder(const Tokenizer& tokenizer, Sorted* sorted, uint32_t* order)
+      : tokenizer_(tokenizer), sorted_(sorted) {
+    uint32_t n_tokens = 0;
     for (uint32_t id = 0; id < tokenizer.vocabSize(); ++id) {
       n_stops_ += tokenizer.isStop(static_cast<int32_t>(id)) ? 1 : 0;
       if (isText(id)) {
-        sorted_[n_tokens_++] = {prefixOf(piece(id)), id};
+        const Looks looks = looksOf(piece(id));
+        sorted_[n_tokens++] = {prefixOf(piece(id)), id, static_cast<uint16_t>(looks.kinds),
+                               looks.length};
       }
     }
-    std::sort(sorted_, sorted_ + n_tokens_,
+    std::sort(sorted_, sorted_ + n_tokens,
               [this](const Sorted& a, const Sorted& b) { return before(a, b); });
-    for (uint32_t i = 0; i < n_tokens_; ++i) {
-      n_nodes_ += piece(sorted_[i].id).bytes - sharedWithLast(i);
+    all_.order = order;
+    odd_.order = order + n_tokens;
+    for (uint32_t i = 0; i < n_tokens; ++i) {
+      all_.add(i);
+      if ((sorted_[i].kinds & kOddKinds) != 0) {
+        odd_.add(i);
+      }
     }
+    countNodes(&all_);
+    countNodes(&odd_);
   }
 
   /// A node knows 24 bits of nodes below it.
-  bool fits() const { return n_nodes_ < 1u << 24; }
+  bool fits() const { return all_.n_nodes < 1u << 24; }
 
   TokenTrie* build(Arena* arena) {
     TokenTrie* const trie = reinterpret_cast<TokenTrie*>(arena->take<uint8_t>(sizeof(TokenTrie)));
     const uint32_t n_vocab = tokenizer_.vocabSize();
-    const uint32_t n_words = (n_vocab + 31) / 32;
-    nodes_ = arena->take<TokenTrie::Node>(n_nodes_);
-    having_ = arena->take<uint32_t>(uint64_t{kTextKinds} * n_words);
-    lengths_ = arena->take<uint8_t>(uint64_t{32} * n_words);
+    n_words_ = (n_vocab + 31) / 32;
+    TokenTrie::Node* const all = arena->take<TokenTrie::Node>(all_.n_nodes);
+    TokenTrie::Node* const odd = arena->take<TokenTrie::Node>(odd_.n_nodes);
+    having_ = arena->take<uint32_t>(uint64_t{kTextKinds} * n_words_);
+    lengths_ = arena->take<uint8_t>(uint64_t{n_vocab + 63} / 64 * 64);
     int32_t* const stops = arena->take<int32_t>(n_stops_);
-    if (trie == nullptr || nodes_ == nullptr || having_ == nullptr || lengths_ == nullptr ||
-        stops == nullptr) {
+    if (trie == nullptr || all == nullptr || odd == nullptr || having_ == nullptr ||
+        lengths_ == nullptr || stops == nullptr) {
       return nullptr;
     }
     TokenTrie* const built = new (trie) TokenTrie();
     built->n_vocab_ = n_vocab;
-    built->n_words_ = n_words;
-    built->n_nodes_ = static_cast<uint32_t>(n_nodes_);
+    built->n_words_ = n_words_;
     built->n_stops_ = n_stops_;
-    built->nodes_ = nodes_;
+    built->all_ = {all, static_cast<uint32_t>(all_.n_nodes)};
+    built->odd_ = {odd, static_cast<uint32_t>(odd_.n_nodes)};
     built->having_ = having_;
     built->lengths_ = lengths_;
     built->stops_ = stops;
-    n_words_ = n_words;
-    fillNodes();
-    fillOthers(stops);
+    fillNodes(all_, all);
+    fillNodes(odd_, odd);
+    fillTokens(stops);
     return built;
   }
 
  private:
+  /// Some of the tokens, in order of their bytes.
+  struct Part {
+    uint32_t* order = nullptr;  ///< in sorted_
+    uint32_t count = 0;
+    uint64_t n_nodes = 0;
+
+    void add(uint32_t i) { order[count++] = i; }
+  };
+
   bool isText(uint32_t id) const {
     return piece(id).bytes != 0 && piece(id).bytes <= kMaxTokenBytes &&
            !tokenizer_.isStop(static_cast<int32_t>(id));
@@ -155,47 +178,54 @@ class TrieBuilder {
     return left.bytes != right.bytes ? left.bytes < right.bytes : a.id < b.id;
   }
   // Nodes that token i has with the one before it in common: all but its own.
-  size_t sharedWithLast(uint32_t i) const {
+  size_t sharedWithLast(const Part& part, uint32_t i) const {
     if (i == 0) {
       return 0;
     }
-    const Tokenizer::Piece own = piece(sorted_[i].id);
-    return std::min(sameBytes(own, piece(sorted_[i - 1].id)), own.bytes - 1);
+    const Tokenizer::Piece own = piece(sorted_[part.order[i]].id);
+    return std::min(sameBytes(own, piece(sorted_[part.order[i - 1]].id)), own.bytes - 1);
+  }
+  void countNodes(Part* part) const {
+    for (uint32_t i = 0; i < part->count; ++i) {
+      part->n_nodes += piece(sorted_[part->order[i]].id).bytes - sharedWithLast(*part, i);
+    }
   }
 
-  void fillNodes() {
+  void fillNodes(const Part& part, TokenTrie::Node* nodes) {
     uint32_t count = 0;
     size_t depth = 0;
-    for (uint32_t i = 0; i < n_tokens_; ++i) {
-      const uint32_t id = sorted_[i].id;
-      const Tokenizer::Piece text = piece(id);
-      const size_t shared = sharedWithLast(i);
-      closeTo(shared, count, &depth);
+    for (uint32_t i = 0; i < part.count; ++i) {
+      const Sorted& token = sorted_[part.order[i]];
+      const Tokenizer::Piece text = piece(token.id);
+      closeTo(sharedWithLast(part, i), count, &depth, nodes);
       for (; depth < text.bytes; ++depth) {
-        nodes_[count] = {static_cast<uint8_t>(text.data[depth]), TokenTrie::Node::kNoToken};
+        nodes[count] = {static_cast<uint8_t>(text.data[depth]), TokenTrie::Node::kNoToken};
         path_[depth] = count++;
       }
-      const Looks looks = looksOf(text);
-      nodes_[count - 1].kinds_and_token = looks.kinds << 21 | id;
-      lengths_[id] = looks.length;
-      for (uint32_t kind = 0; kind < kTextKinds; ++kind) {
-        having_[static_cast<size_t>(kind) * n_words_ + id / 32] |= (looks.kinds >> kind & 1u)
-                                                                   << id % 32;
-      }
+      nodes[count - 1].kinds_and_token = uint32_t{token.kinds} << 21 | token.id;
     }
-    closeTo(0, count, &depth);
+    closeTo(0, count, &depth, nodes);
   }
   // Nodes deeper than `shared` have got all that is below them.
-  void closeTo(size_t shared, uint32_t count, size_t* depth) {
+  void closeTo(size_t shared, uint32_t count, size_t* depth, TokenTrie::Node* nodes) {
     for (; *depth > shared; --*depth) {
-      TokenTrie::Node& node = nodes_[path_[*depth - 1]];
+      TokenTrie::Node& node = nodes[path_[*depth - 1]];
       node.byte_and_skip |= (count - path_[*depth - 1]) << 8;
       if (*depth > 1) {
-        nodes_[path_[*depth - 2]].kinds_and_token |= node.kinds() << 21;
+        nodes[path_[*depth - 2]].kinds_and_token |= node.kinds() << 21;
       }
     }
   }
-  void fillOthers(int32_t* stops) {
+  void fillTokens(int32_t* stops) {
+    for (uint32_t i = 0; i < all_.count; ++i) {
+      const Sorted& token = sorted_[all_.order[i]];
+      const uint32_t bit = token.id % 64;
+      lengths_[token.id - bit + 8 * (bit % 8) + bit / 8] = token.length;
+      for (uint32_t kind = 0; kind < kTextKinds; ++kind) {
+        having_[static_cast<size_t>(kind) * n_words_ + token.id / 32] |= (token.kinds >> kind & 1u)
+                                                                         << token.id % 32;
+      }
+    }
     uint32_t n_stops = 0;
     uint32_t* const others =
         having_ + static_cast<size_t>(static_cast<uint32_t>(TextKind::kOther)) * n_words_;
@@ -212,11 +242,10 @@ class TrieBuilder {
 
   const Tokenizer& tokenizer_;
   Sorted* const sorted_;
-  uint32_t n_tokens_ = 0;
+  Part all_;
+  Part odd_;
   uint32_t n_stops_ = 0;
   uint32_t n_words_ = 0;
-  uint64_t n_nodes_ = 0;
-  TokenTrie::Node* nodes_ = nullptr;
   uint32_t* having_ = nullptr;
   uint8_t* lengths_ = nullptr;
   uint32_t path_[kMaxTokenBytes] = {};
@@ -227,11 +256,12 @@ Status TokenTrie::build(const Tokenizer& tokenizer, const oriel_allocator& alloc
   *trie = nullptr;
   Scratch scratch(allocator, SIZE_MAX);
   Sorted* const sorted = scratch.take<Sorted>(tokenizer.vocabSize());
-  if (sorted == nullptr) {
+  uint32_t* const order = scratch.take<uint32_t>(uint64_t{2} * tokenizer.vocabSize());
+  if (sorted == nullptr || order == nullptr) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                     "no memory to sort the vocabulary: close other apps");
   }
-  TrieBuilder builder(tokenizer, sorted);
+  TrieBuilder builder(tokenizer, sorted, order);
   if (!builder.fits()) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "the vocabulary's tokens are too long to hold replies to a grammar: load the "

@@ -27,6 +27,9 @@ enum class TextKind : uint8_t {
 };
 constexpr uint32_t kTextKinds = 11;
 constexpr uint32_t kindBit(TextKind kind) { return 1u << static_cast<uint32_t>(kind); }
+/// Kinds that strings have reason to treat otherwise. Tokens with one of them are a tree of their own: one in twenty.
+constexpr uint32_t kOddKinds = kindBit(TextKind::kQuote) | kindBit(TextKind::kBackslash) |
+                               kindBit(TextKind::kControl) | kindBit(TextKind::kOther);
 /// Of a byte below 0x80.
 TextKind kindOfAscii(uint8_t byte);
 
@@ -53,19 +56,25 @@ class TokenTrie {
   static_assert(kMaxVocabulary < Node::kNoToken, "a token has 21 bits");
 
   /// Tokens that give no text (Tokenizer::piece without `special`) and those that end the reply are not part of it.
-  /// When measuring it counts the bytes and leaves *trie null. Borrows 16 bytes a token from `allocator` either way.
+  /// When measuring it counts the bytes and leaves *trie null. Borrows 24 bytes a token from `allocator` either way.
   static Status build(const Tokenizer& tokenizer, const oriel_allocator& allocator, const Log& log,
                       Arena* arena, TokenTrie** trie);
 
   uint32_t vocabSize() const { return n_vocab_; }
   uint32_t words() const { return n_words_; }
-  const Node* nodes() const { return nodes_; }
-  uint32_t nodeCount() const { return n_nodes_; }
+  struct Tree {
+    const Node* nodes = nullptr;
+    uint32_t count = 0;
+  };
+  const Tree& all() const { return all_; }
+  /// Of the tokens that have a character of kOddKinds.
+  const Tree& odd() const { return odd_; }
   /// A bit for each token with a character of that kind; of kOther those that are no text, too.
   const uint32_t* having(uint32_t kind) const {
     return having_ + static_cast<size_t>(kind) * n_words_;
   }
-  /// Code points of each token; 0: kOther. A whole number of mask words long.
+  /// Code points of each token; 0: kOther. In the order in which 64 of them make 64 bits of a mask: that of bit b is at
+  /// 8 * (b % 8) + b / 8.
   const uint8_t* lengths() const { return lengths_; }
   const int32_t* stops() const { return stops_; }
   uint32_t stopCount() const { return n_stops_; }
@@ -77,11 +86,11 @@ class TokenTrie {
 
   uint32_t n_vocab_ = 0;
   uint32_t n_words_ = 0;
-  uint32_t n_nodes_ = 0;
   uint32_t n_stops_ = 0;
-  const Node* nodes_ = nullptr;
+  Tree all_;
+  Tree odd_;
   const uint32_t* having_ = nullptr;  ///< [kTextKinds][n_words]
-  const uint8_t* lengths_ = nullptr;  ///< [32 * n_words]
+  const uint8_t* lengths_ = nullptr;  ///< [n_words / 2 rounded up][64]
   const int32_t* stops_ = nullptr;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -194,7 +195,7 @@ int main(int argc, char** argv) {
     (void)TokenTrie::build(*model.tokenizer, defaultAllocator(), log, arena, &model.trie).ok();
   });
   std::printf("trie of %u tokens: %u nodes, %.1f ms (measured and built)\nconstraint ",
-              model.trie->vocabSize(), model.trie->nodeCount(), (now() - begin) * 1e3);
+              model.trie->vocabSize(), model.trie->all().count, (now() - begin) * 1e3);
   buildTwice(&model.blocks[2], [&](Arena* arena) {
     model.constraint = Constraint::create(*model.tokenizer, model.trie, arena);
   });

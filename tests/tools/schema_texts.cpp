@@ -12,7 +12,7 @@
 
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 void* allocate(size_t bytes, void*) { return ::operator new(bytes, std::nothrow); }
 void release(void* memory, size_t, void*) { ::operator delete(memory); }

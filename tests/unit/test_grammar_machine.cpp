@@ -9,6 +9,7 @@
 #endif
 
 #include "support/grammar_case.h"
+#include "text/utf8.h"
 
 namespace oriel::test {
 namespace {
@@ -582,26 +583,39 @@ TEST(GrammarText, text_is_accepted_as_far_as_it_may_come) {
 // A tree over the vocabulary must have every token, and no other text.
 TEST(TokenTrie, has_every_token_once) {
   GrammarCase c(byteVocabulary(kTokens));
-  std::map<int32_t, std::string> found;
-  std::vector<std::pair<uint32_t, std::string>> open;  // end, text
-  const TokenTrie::Node* const nodes = c.trie->nodes();
-  for (uint32_t i = 0; i < c.trie->nodeCount(); ++i) {
-    while (!open.empty() && open.back().first == i) {
-      open.pop_back();
+  const auto tokensOf = [](const TokenTrie::Tree& tree) {
+    std::map<int32_t, std::string> found;
+    std::vector<std::pair<uint32_t, std::string>> open;  // end, text
+    for (uint32_t i = 0; i < tree.count; ++i) {
+      while (!open.empty() && open.back().first == i) {
+        open.pop_back();
+      }
+      const TokenTrie::Node& node = tree.nodes[i];
+      const std::string text =
+          (open.empty() ? "" : open.back().second) + static_cast<char>(node.byte());
+      if (node.token() != TokenTrie::Node::kNoToken) {
+        EXPECT_TRUE(found.emplace(static_cast<int32_t>(node.token()), text).second);
+      }
+      open.emplace_back(i + node.skip(), text);
     }
-    const std::string text =
-        (open.empty() ? "" : open.back().second) + static_cast<char>(nodes[i].byte());
-    if (nodes[i].token() != TokenTrie::Node::kNoToken) {
-      EXPECT_TRUE(found.emplace(static_cast<int32_t>(nodes[i].token()), text).second);
-    }
-    open.emplace_back(i + nodes[i].skip(), text);
+    return found;
+  };
+  const std::map<int32_t, std::string> all = tokensOf(c.trie->all());
+  const std::map<int32_t, std::string> odd = tokensOf(c.trie->odd());
+  for (int32_t id = 0; id < stopOf(c); ++id) {
+    const std::string text = c.textOf(id);
+    ASSERT_EQ(1u, all.count(id));
+    EXPECT_EQ(text, all.at(id));
+    size_t bad = 0;
+    const bool is_odd =
+        !isValidUtf8(text.data(), text.size(), &bad) || text.size() > 32 ||
+        std::any_of(text.begin(), text.end(), [](char byte) {
+          return byte == '"' || byte == '\\' || (byte >= 0 && byte < 0x20) || byte == 0x7F;
+        });
+    EXPECT_EQ(is_odd ? 1u : 0u, odd.count(id)) << text;
+    EXPECT_TRUE(odd.count(id) == 0 || odd.at(id) == text);
   }
-  for (int32_t id = 0; id < c.size(); ++id) {
-    EXPECT_EQ(id == stopOf(c) ? 0u : 1u, found.count(id));
-    if (found.count(id) != 0) {
-      EXPECT_EQ(c.textOf(id), found[id]);
-    }
-  }
+  EXPECT_EQ(0u, all.count(stopOf(c)));
 }
 
 }  // namespace
