@@ -23,6 +23,10 @@ struct GenerateSettings {
   oriel_part_fn on_part = nullptr;  ///< null: nobody asks what the reply means
   void* part_user = nullptr;
   bool reads_calls = true;  ///< false: what looks like a call is text
+  /// The reply has to match what Session::constrained() has compiled, from behind the trigger where there is one.
+  bool constrained = false;
+  const char* trigger = nullptr;  ///< copied when the reply begins
+  size_t trigger_bytes = 0;       ///< at most kMostTriggerBytes
 };
 
 }  // namespace oriel

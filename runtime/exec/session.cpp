@@ -50,6 +50,10 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   if (context.plan != nullptr) {  // else everything but them is measured
     ids.init(context.plan->cache, arena);
   }
+  ConstrainedReply* const constrained =
+      context.constraints
+          ? ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena)
+          : nullptr;
   void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
@@ -63,6 +67,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   session->sampler_ = sampler;
   session->ids_ = ids;
   session->rows_ = rows;
+  session->constrained_ = constrained;
   if (states != nullptr) {
     session->states_ = new (states) SessionStates();
     session->states_->slots.init(context.plan->cache.checkpoints);
@@ -101,6 +106,9 @@ void Session::forgetOnHost() {
   reply_text_.forget();
   reply_parts_.forget();
   logprobs_.forget();
+  if (constrained_ != nullptr) {
+    constrained_->forget();
+  }
   wipe(workspace_block_, kSessionWorkspaceBytes);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/workspace.h"
 #include "chat/turn.h"
+#include "exec/constrained_reply.h"
 #include "exec/executor.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
@@ -48,6 +49,9 @@ struct SessionContext {
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
   const RowsOnFile* file_rows = nullptr;
   const WeightSource* source = nullptr;
+  /// Replies can be held to a grammar; measuring does without the tree.
+  bool constraints = false;
+  const TokenTrie* trie = nullptr;
   /// States are made anew of what is seen when turns were evicted.
   bool forgets_evicted = false;
   /// As oriel_session_options says.
@@ -110,13 +114,16 @@ class Session {
   struct ReplyPlace {
     int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
     bool inside_thought = false;       ///< its opening has begun one
+    bool may_think = false;            ///< it may begin with one
     const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
   };
   Status generate(const GenerateSettings& settings, const ReplyPlace& place,
                   oriel_token_fn on_token, void* user, oriel_generation* result);
   Status generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
-                  oriel_generation* result) {
-    return generate(settings, ReplyPlace(), on_token, user, result);
+                  oriel_generation* result, int32_t stop_id = -1) {
+    ReplyPlace place;
+    place.stop_id = stop_id;
+    return generate(settings, place, on_token, user, result);
   }
 
   /// The vector of a text, n_embd `values`; `*n_tokens`: how many the text has. The session must be empty, and is again
@@ -139,6 +146,8 @@ class Session {
   /// Null: no layer keeps a state.
   const StateSlots* states() const { return states_ != nullptr ? &states_->slots : nullptr; }
   const RowCache& rows() const { return rows_; }
+  /// Null: the model was loaded without constraints.
+  ConstrainedReply* constrained() { return constrained_; }
   const TurnMarks& turns() const { return turns_; }
   /// Ids of the tokens from `first` on that are held, up to the first that is not: `*count` of them, copied where
   /// there is room for all. False: token `first` is gone, or still to come.
@@ -205,6 +214,8 @@ class Session {
   static bool show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs);
   Status generateToken(ReplyCall* call, int32_t* id, bool* ended);
+  bool endsReply(const ReplyCall& call, int32_t id) const;
+  Status chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
@@ -255,6 +266,7 @@ class Session {
   Sampler sampler_;
   ReplyText reply_text_;
   ReplyParts reply_parts_;
+  ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
   void* workspace_block_ = nullptr;
   std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte

@@ -171,6 +171,7 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   Scratch scratch(*context_.allocator, templateScratchBytes(context_.settings.tools.bytes));
   ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, context_.log, &scratch, &reply.tools)
                         : kOk);
+  reply.may_think = context_.chat_options.thinking && !reply.inside_thought;
   const Status status = generate(settings, reply, on_token, user, result);
   reply_end_ = position_;
   return status;

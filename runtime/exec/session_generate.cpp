@@ -9,7 +9,20 @@ void Session::startReply(const GenerateSettings& settings, const ReplyPlace& pla
   reply_text_.start(settings.stop, settings.n_stop);
   reply_parts_.start({context_.forms, settings.reads_calls, place.inside_thought, place.tools},
                      settings.on_part, settings.part_user);
-  reads_logits_ = settings.logprobs;
+  // A device that goes ahead cannot know the mask of a token that is not chosen yet.
+  reads_logits_ = settings.logprobs || settings.constrained;
+  if (settings.constrained) {
+    ConstrainedStart start;
+    start.trigger = settings.trigger;
+    start.trigger_bytes = settings.trigger_bytes;
+    start.inside_thought = place.inside_thought;
+    start.may_think = place.may_think;
+    start.extra_stop = place.stop_id;
+    start.forms = context_.forms;
+    constrained_->start(start);
+  } else if (constrained_ != nullptr) {
+    constrained_->stop();
+  }
   if (settings.min_tokens == 0 || settings.ignore_stop) {
     return;  // nothing to hold back, or stop tokens are like any other
   }
@@ -55,6 +68,31 @@ ReplyText::Shown Session::pushToken(int32_t id, bool may_stop) {
   return shown;
 }
 
+bool Session::endsReply(const ReplyCall& call, int32_t id) const {
+  return !call.settings.ignore_stop && (id == call.place.stop_id || context_.tokenizer->isStop(id));
+}
+
+// A token that the constraint allows. *complete: none may come, the reply is over.
+Status Session::chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete) {
+  while (true) {
+    *complete = constrained_->ended();
+    if (*complete) {
+      return kOk;
+    }
+    if (constrained_->stuck()) {
+      return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
+                               "the model has no token for what has to come next: let the schema "
+                               "or the grammar have other characters");
+    }
+    sampler_.setMask(constrained_->mask());
+    ORIEL_TRY(choose(call.settings, id));
+    if (endsReply(call, *id) || constrained_->accept(*id)) {
+      return kOk;
+    }
+    constrained_->forbid(*id);
+  }
+}
+
 // Whether the app wants no more. `logprobs`: null for what is no token of its own.
 bool Session::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs) {
@@ -77,9 +115,10 @@ Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
     result->stop_reason = ORIEL_STOP_CANCELLED;
     return status;
   }
-  ORIEL_TRY(choose(settings, id));
-  if (!settings.ignore_stop && (*id == call->place.stop_id || context_.tokenizer->isStop(*id))) {
-    reply_stop_ = *id;
+  bool complete = false;
+  ORIEL_TRY(settings.constrained ? chooseConstrained(*call, id, &complete) : choose(settings, id));
+  if (complete || endsReply(*call, *id)) {
+    reply_stop_ = complete ? -1 : *id;
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
   }
@@ -93,11 +132,14 @@ Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
   const ReplyText::Shown shown = pushToken(*id, may_end);
   const bool shown_enough = show(*call, *id, shown, settings.logprobs ? &logprobs_ : nullptr);
   const bool stop = shown_enough || reply_parts_.stopped();
-  *ended = shown.stopped || stop || result->tokens == settings.max_tokens;
+  complete = settings.constrained && constrained_->ended();
+  *ended = shown.stopped || stop || complete || result->tokens == settings.max_tokens;
   // What ended the reply is part of the session.
   ORIEL_TRY(decode(*id, !*ended));
   if (shown.stopped || stop) {
     result->stop_reason = shown.stopped ? ORIEL_STOP_TEXT : ORIEL_STOP_CALLBACK;
+  } else if (complete) {
+    result->stop_reason = ORIEL_STOP_TOKEN;  // as if one that ends it had come
   }
   return kOk;
 }

@@ -197,7 +197,8 @@ int main(int argc, char** argv) {
   std::printf("trie of %u tokens: %u nodes, %.1f ms (measured and built)\nconstraint ",
               model.trie->vocabSize(), model.trie->all().count, (now() - begin) * 1e3);
   buildTwice(&model.blocks[2], [&](Arena* arena) {
-    model.constraint = Constraint::create(*model.tokenizer, model.trie, arena);
+    model.constraint =
+        Constraint::create(model.tokenizer->vocabSize(), model.tokenizer, model.trie, arena);
   });
   Constraint& constraint = *model.constraint;
   const int32_t n_vocab = static_cast<int32_t>(model.trie->vocabSize());

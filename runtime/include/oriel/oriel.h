@@ -379,11 +379,12 @@ typedef struct oriel_logit_bias {
 
 /* What a stretch of a reply is. */
 typedef enum oriel_part_kind {
-  ORIEL_PART_TEXT = 0,           /* of the answer */
-  ORIEL_PART_THOUGHT = 1,        /* what the model thinks before it answers, without the markers around it */
-  ORIEL_PART_CALL_BEGUN = 2,     /* a tool call: text is the tool's name */
-  ORIEL_PART_CALL_ARGUMENTS = 3, /* more of its arguments: joined they are one JSON object, whatever the model wrote */
-  ORIEL_PART_CALL_ENDED = 4      /* the call is complete; one that is cut off never is */
+  ORIEL_PART_TEXT = 0,       /* of the answer */
+  ORIEL_PART_THOUGHT = 1,    /* what the model thinks before it answers, without the markers around it */
+  ORIEL_PART_CALL_BEGUN = 2, /* a tool call: text is the tool's name */
+  ORIEL_PART_CALL_ARGUMENTS =
+      3,                    /* more of its arguments: joined they are one JSON object, whatever the model wrote */
+  ORIEL_PART_CALL_ENDED = 4 /* the call is complete; one that is cut off never is */
 } oriel_part_kind;
 
 typedef struct oriel_part {
@@ -891,9 +892,9 @@ ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model, const oriel
                                            uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
 
 /* The same of messages as JSON, as oriel_chat_add_json has them. */
-ORIEL_API oriel_status oriel_render_json(const oriel_model *model, const oriel_chat_options *options, const char *json,
-                                         size_t bytes, int add_generation_prompt, char *text, size_t capacity,
-                                         size_t *needed);
+ORIEL_API oriel_status oriel_render_json(const oriel_model *model, const oriel_chat_options *options,
+                                         const char *json, size_t bytes, int add_generation_prompt, char *text,
+                                         size_t capacity, size_t *needed);
 ORIEL_API oriel_status oriel_render_json_tokens(const oriel_model *model, const oriel_chat_options *options,
                                                 const char *json, size_t bytes, int add_generation_prompt,
                                                 uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);

@@ -206,6 +206,23 @@ final class KnobsTests: XCTestCase {
     await expect(.state) { try await session.embed("A cat.") }
   }
 
+  func testThoughtAnswerAndCallsAreToldApart() async throws {
+    var thinking = options
+    thinking.chatTemplate = "qwen3"
+    let session = try await open(thinking)
+    let call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Tromsø\"}}\n</tool_call>"
+    let parsed = try await session.parseReply("<think>\nWhere is it?\n</think>\n\nYes ⛵." + call)
+    XCTAssertTrue(parsed.thought.contains("Where is it?"), parsed.thought)
+    XCTAssertTrue(parsed.text.hasPrefix("Yes ⛵."), parsed.text)
+    XCTAssertEqual(["weather"], parsed.calls.map { $0.name })
+    XCTAssertTrue(parsed.calls[0].arguments.contains("Tromsø"), parsed.calls[0].arguments)
+    XCTAssertTrue(parsed.calls[0].complete)
+    let cut = try await session.parseReply(String(call.dropLast(20)))
+    XCTAssertEqual([false], cut.calls.map { $0.complete })
+    let inside = try await session.parseReply("It is\n</think>\n\nYes.", insideThought: true)
+    XCTAssertTrue(inside.thought.contains("It is"), inside.thought)
+  }
+
   private final class Seen: @unchecked Sendable {
     private let lock = NSLock()
     private var latest: (done: UInt64, total: UInt64) = (0, 0)
