@@ -47,6 +47,8 @@ class Scratch {
   /// Whether it was the cap that refused, not the system.
   bool atCap() const { return at_cap_; }
   size_t usedBytes() const { return total_bytes_; }
+  /// What the cap leaves, beside what is free in the blocks there are.
+  size_t leftBytes() const { return most_bytes_ - total_bytes_; }
 
  private:
   struct Block {
