@@ -410,15 +410,29 @@ bool Interpreter::evalCompare(const Node& node, Value* out) {
   return true;
 }
 
+// Appends to the first operand where it can, since many templates collect all they write in one string.
 bool Interpreter::evalConcat(const Node& node, Value* out) {
-  TextBuilder text(heap_);
+  Value text;
   for (const Node* operand = node.a; operand != nullptr; operand = operand->next) {
     Value value;
-    if (!eval(*operand, &value) || !write(value, &text)) {
+    Value part;
+    if (!eval(*operand, &value) || !toText(value, &part) || !chargeBytes(strOf(part).bytes)) {
+      return false;
+    }
+    const Value before = std::move(text);
+    text = Value();
+    if (operand == node.a) {
+      text = std::move(part);
+    } else if (!concat(heap_, before, part, &text)) {
+      return failMemory();
+    }
+    if (!charge(strOf(text).bytes / (4 * kBytesAStep))) {
       return false;
     }
   }
-  return finish(&text, out);
+  text.setSafe(false);
+  *out = std::move(text);
+  return true;
 }
 
 bool Interpreter::evalCondition(const Node& node, Value* out) {

@@ -66,7 +66,9 @@ bool mapLetters(Interpreter* run, const Value& text, Letters how, Value* out) {
       at += c.bytes;
     }
   });
-  return run->charge(in.bytes / 2) && run->finish(&mapped, out);
+  const bool ok = run->charge(in.bytes / 2) && run->finish(&mapped, out);
+  out->setSafe(text.safe());
+  return ok;
 }
 
 bool strip(Interpreter* run, const Value& text, const Value* chars, bool left, bool right,

@@ -52,7 +52,6 @@ bool splitBlanks(const Call& call, int64_t most, Ref<List>* parts) {
     while (end < text.bytes && (most == 0 || skipSpace(text.data, text.bytes, end) == end)) {
       end = nextChar(text, end);
     }
-    end = most == 0 ? spaceBefore(text.data, end) : end;
     if (!pushPart(call, parts, at, end)) {
       return false;
     }
