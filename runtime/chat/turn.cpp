@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 
 namespace oriel {
 namespace {
@@ -331,19 +330,6 @@ Status renderTurn(TemplateRun* run, const TurnPlace& place, const JsonValue& mes
   TurnPlace without = place;
   without.has_system = false;
   return TurnCutter(run, without).message(message, turn);
-}
-
-bool opensThought(const JsonText& opening) {
-  constexpr const char* kMarks[] = {"<think>", "[THINK]", "<seed:think>", "<|channel>thought",
-                                    "<|START_THINKING|>"};
-  size_t bytes = opening.bytes;
-  while (bytes != 0 && (opening.data[bytes - 1] == '\n' || opening.data[bytes - 1] == ' ')) {
-    --bytes;
-  }
-  return std::any_of(std::begin(kMarks), std::end(kMarks), [&](const char* mark) {
-    const size_t n = std::strlen(mark);
-    return n <= bytes && std::memcmp(opening.data + bytes - n, mark, n) == 0;
-  });
 }
 
 Status renderReplyEnd(TemplateRun* run, JsonText* end) {

@@ -42,8 +42,6 @@ LastMessage lastMessageOf(const JsonText& role);
 /// What a message in the OpenAI form adds to the session. It lies in the run's scratch.
 Status renderTurn(TemplateRun* run, const TurnPlace& place, const JsonValue& message,
                   TurnText* turn);
-/// Whether a text that opens a reply opens a thought, too.
-bool opensThought(const JsonText& opening);
 /// What opens a reply.
 Status renderReplyOpening(TemplateRun* run, const TurnPlace& place, TurnText* turn);
 /// What stands before the first message of a user's where no system message does: a default system prompt, tools. Empty

@@ -21,7 +21,7 @@ std::string marked(const std::string& text) {
   const Rendered rendered = render(text, variables.all());
   EXPECT_EQ(ORIEL_OK, rendered.status) << text << rendered.error;
   size_t end = 0;
-  TextSource before = 0;
+  TextOrigin before = 0;
   for (const SourceRange& range : rendered.ranges) {
     EXPECT_LT(range.begin, range.end) << text;
     EXPECT_GE(range.begin, end) << text;
