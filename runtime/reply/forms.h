@@ -99,5 +99,7 @@ ReplyForms formsOfTemplate(const char* text, size_t bytes);
 ReplyForms formsOfFormat(const char* name);
 /// The same for a reply of which nothing is known.
 ReplyForms formsOfAnything();
+/// Whether the text that opens a reply, as a template wrote it, ends inside a thought.
+bool opensThought(const char* text, size_t bytes, ReplyForms forms);
 
 }  // namespace oriel
