@@ -20,6 +20,7 @@
 #include "output.h"
 #include "plan_source.h"
 #include "reply.h"
+#include "reply_options.h"
 #include "result_file.h"
 #include "save_over.h"
 #include "sizes.h"
@@ -34,6 +35,7 @@ namespace {
 struct ChatOptions {
   CommonOptions common;
   ChatFormatOptions chat;
+  ReplyOptions reply;
   std::string system;
   uint32_t reply_tokens = 2048;
 };
@@ -344,7 +346,9 @@ class Chat {
     reply.think_tags = think_tags_;
     reply.shows_thoughts = interactive_ && !json && isTerminal(Stream::kErr);
     reply.at_each_token = [this] { input_.takeTypedAhead(); };
-    chatReply(session_, generateOptions(options_.common, options_.reply_tokens), &reply);
+    oriel_generate_options sampling = generateOptions(options_.common, options_.reply_tokens);
+    setReplyOptions(options_.reply, &sampling);
+    chatReply(session_, sampling, &reply);
     const oriel_stats stats = session_.stats();
     if (json) {
       printJson(replyFields(reply, stats));
@@ -428,10 +432,12 @@ Command addChatCommand(CLI::App* program) {
                   "Longest reply in tokens (default 2048; 0: until it ends by itself)")
       ->type_name("N")
       ->transform(wholeNumber(0, UINT32_MAX));
+  addReplyOptions(app, &options->reply);
   addChatFormatOptions(app, &options->chat);
   addCommonOptions(app, &options->common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options] {
+            checkReplyOptions(options->reply, options->common.json);
             // Somebody is talking now; scripts that want the same every day say --date.
             options->chat.date = options->chat.date != 0 ? options->chat.date : today();
             const uint32_t pinned_tokens = pinnedTokens(options.get());

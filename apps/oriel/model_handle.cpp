@@ -291,6 +291,14 @@ void Session::append(const int32_t* ids, size_t count) {
   check(oriel_session_append(session_, ids, count));
 }
 
+bool Session::tryRewind(uint64_t position) {
+  const oriel_status status = oriel_session_rewind(session_, position);
+  if (status != ORIEL_ERROR_CONTEXT) {
+    check(status);
+  }
+  return status == ORIEL_OK;
+}
+
 oriel_stats Session::stats() const {
   oriel_stats stats = {};
   stats.struct_size = sizeof(stats);

@@ -114,6 +114,8 @@ class Session {
   oriel_session* get() const { return session_; }
   void reset();
   void append(const int32_t* ids, size_t count);
+  /// Goes back, as oriel_session_rewind; false: what the text before sees is gone.
+  bool tryRewind(uint64_t position);
   oriel_stats stats() const;
   void check(oriel_status status, Diagnostics::Blame blame = Diagnostics::Blame::kData) const {
     diagnostics_.check(status, blame);

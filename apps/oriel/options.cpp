@@ -283,9 +283,27 @@ void addCommonOptions(CLI::App* command, CommonOptions* options, Uses uses) {
       ->group(sampling);
   command
       ->add_option("--repeat-penalty", options->repeat_penalty,
-                   "Above 1, the last 64 tokens are less likely to come again (default 1: off)")
+                   "Above 1, the last tokens are less likely to come again (default 1: off)")
       ->type_name("R")
       ->check(between(0.01, 100.0))
+      ->group(sampling);
+  command
+      ->add_option("--presence-penalty", options->presence_penalty,
+                   "Taken from the logit of each of the last tokens (default 0: off)")
+      ->type_name("P")
+      ->check(between(-10.0, 10.0))
+      ->group(sampling);
+  command
+      ->add_option("--frequency-penalty", options->frequency_penalty,
+                   "Taken from it for each time that the token was said (default 0: off)")
+      ->type_name("P")
+      ->check(between(-10.0, 10.0))
+      ->group(sampling);
+  command
+      ->add_option("--repeat-window", options->repeat_window,
+                   "How many of the last tokens these three look at (default 64, at most 256)")
+      ->type_name("N")
+      ->transform(wholeNumber(1, 256))
       ->group(sampling);
 
   const char* const output = "Output";
@@ -349,6 +367,9 @@ oriel_generate_options generateOptions(const CommonOptions& options, uint32_t ma
     result.min_p = *options.min_p == 0 ? -1.0f : *options.min_p;
   }
   result.repeat_penalty = options.repeat_penalty.value_or(0);
+  result.presence_penalty = options.presence_penalty;
+  result.frequency_penalty = options.frequency_penalty;
+  result.repeat_window = options.repeat_window;
   return result;
 }
 

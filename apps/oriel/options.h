@@ -49,6 +49,9 @@ struct CommonOptions {
   std::optional<float> top_p;
   std::optional<float> min_p;
   std::optional<float> repeat_penalty;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  uint32_t repeat_window = 0;  ///< 0: the library's
 };
 
 /// Every command accepts every common option; its help shows those that change what it does, in groups

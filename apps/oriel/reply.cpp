@@ -26,6 +26,10 @@ int onToken(const oriel_token_event* event, void* user) {
   const auto [thought, text] =
       progress->splitter.feed(event->id, std::string_view(event->text, event->text_bytes));
   reply->ids.push_back(event->id);
+  if (reply->wants_logprobs) {
+    reply->logprobs.push_back(
+        {event->id, event->logprob, {event->top, event->top + event->top_count}});
+  }
   if (reply->shows_thoughts && !thought.empty()) {
     showThought(thought, reply->thought.empty());
   } else if (reply->shows_thoughts && !text.empty() && reply->text.empty() &&
@@ -48,6 +52,8 @@ void run(Generate call, const Session& session, const oriel_generate_options& op
   reply->text.clear();
   reply->thought.clear();
   reply->ids.clear();
+  reply->logprobs.clear();
+  reply->wants_logprobs = options.logprobs != 0;
   reply->result = {};
   reply->result.struct_size = sizeof(reply->result);
   Progress progress = {reply, ThoughtSplitter(reply->think_tags)};
@@ -56,8 +62,10 @@ void run(Generate call, const Session& session, const oriel_generate_options& op
   if (!reply->cancelled) {
     session.check(status, Diagnostics::Blame::kOptions);
   }
-  // The rest of an unfinished character comes as one more event of the last token.
-  reply->ids.resize(std::min<size_t>(reply->ids.size(), reply->result.tokens));
+  // What was held back at the end comes as one more event of the last token.
+  const size_t tokens = std::min<size_t>(reply->ids.size(), reply->result.tokens);
+  reply->ids.resize(tokens);
+  reply->logprobs.resize(std::min(reply->logprobs.size(), tokens));
   print("");  // throws if the callback could not write
 }
 
@@ -71,11 +79,34 @@ void chatReply(const Session& session, const oriel_generate_options& options, Re
   run(oriel_chat_reply, session, options, reply);
 }
 
+namespace {
+
+Json logprobFields(const std::vector<TokenLogprobs>& logprobs) {
+  Json list = Json::array();
+  for (const TokenLogprobs& token : logprobs) {
+    Json top = Json::array();
+    for (const oriel_token_logprob& likely : token.top) {
+      top.push_back({likely.id, numberOf(likely.logprob)});
+    }
+    Json fields;
+    fields["id"] = token.id;
+    fields["logprob"] = numberOf(token.logprob);
+    fields["top"] = std::move(top);
+    list.push_back(std::move(fields));
+  }
+  return list;
+}
+
+}  // namespace
+
 Json replyFields(const Reply& reply, const oriel_stats& stats) {
   Json json;
   json["text"] = reply.text;
   if (!reply.thought.empty()) {
     json["thought"] = reply.thought;
+  }
+  if (reply.wants_logprobs) {
+    json["logprobs"] = logprobFields(reply.logprobs);
   }
   json["tokens"] = reply.result.tokens;
   json["prompt_tokens"] = reply.result.prompt_tokens;

@@ -14,6 +14,13 @@
 
 namespace cli {
 
+/// A token's log-probability and those of the most likely ones.
+struct TokenLogprobs {
+  int32_t id = 0;
+  float logprob = 0;
+  std::vector<oriel_token_logprob> top;
+};
+
 struct Reply {
   bool streams = false;  ///< show text on stdout at once
   ThinkTags think_tags;
@@ -22,6 +29,8 @@ struct Reply {
   std::string text;
   std::string thought;
   std::vector<int32_t> ids;
+  bool wants_logprobs = false;  ///< as the options say
+  std::vector<TokenLogprobs> logprobs;
   oriel_generation result = {};
   bool cancelled = false;
 };

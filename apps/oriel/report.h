@@ -29,7 +29,7 @@ bool predict(const oriel_plan& plan, uint64_t depth, uint32_t prompt_tokens,
              oriel_prediction* prediction);
 /// "weights", "cache", "overhead".
 const char* limitName(oriel_speed_limit limit);
-/// "length", "stop", "callback", "cancelled".
+/// "length", "stop", "stop_text", "callback", "cancelled".
 const char* stopReasonName(oriel_stop_reason reason);
 
 }  // namespace cli

@@ -49,6 +49,8 @@ class Scratch {
   size_t usedBytes() const { return total_bytes_; }
   /// For another scratch beside this one.
   const oriel_allocator& allocator() const { return allocator_; }
+  /// What the cap leaves, beside what is free in the blocks there are.
+  size_t leftBytes() const { return most_bytes_ - total_bytes_; }
 
  private:
   struct Block {

@@ -8,7 +8,7 @@ namespace oriel {
 namespace {
 
 constexpr int64_t kMostExponent = 1000000;
-constexpr double kPowers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10,
+constexpr double kPowers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9, 1e10,
                               1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20};
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
@@ -51,10 +51,10 @@ bool readDecimal(const JsonText& text, Decimal* decimal) {
   point -= skipped;
   const int64_t n_whole = std::max<int64_t>(point, 1);
   const int64_t n_fraction = std::max<int64_t>(n_digits - point, 0);
+  decimal->n_whole = static_cast<uint8_t>(std::min<int64_t>(n_whole, Decimal::kMostDigits));
   if (n_whole + n_fraction > Decimal::kMostDigits) {
     return false;
   }
-  decimal->n_whole = static_cast<uint8_t>(n_whole);
   decimal->n_fraction = static_cast<uint8_t>(n_fraction);
   std::fill_n(decimal->digits, n_whole + n_fraction, '0');
   char* to = decimal->digits + n_whole - point;
@@ -63,6 +63,17 @@ bool readDecimal(const JsonText& text, Decimal* decimal) {
       *to++ = *at;
     }
   }
+  return true;
+}
+
+bool readBound(const JsonText& text, Decimal* decimal) {
+  if (readDecimal(text, decimal)) {
+    return true;
+  }
+  if (decimal->n_whole < Decimal::kMostDigits) {
+    return false;
+  }
+  std::fill_n(decimal->digits, Decimal::kMostDigits, '9');
   return true;
 }
 

@@ -26,6 +26,8 @@ struct Decimal {
 
 /// `text` is a JSON number. False: it has more digits than fit.
 bool readDecimal(const JsonText& text, Decimal* decimal);
+/// One that is too large becomes one with kMostDigits digits.
+bool readBound(const JsonText& text, Decimal* decimal);
 Decimal decimalOf(int64_t value);
 /// Negative, 0 or positive, as a is less than, equal to or greater than b.
 int compareDecimals(const Decimal& a, const Decimal& b);

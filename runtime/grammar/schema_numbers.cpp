@@ -9,10 +9,14 @@ namespace {
 constexpr int64_t kLargestInteger = (int64_t{1} << 53) - 1;
 constexpr uint32_t kMostDigits = 15;
 constexpr uint32_t kMostRemainders = 1000;
-constexpr uint32_t kMostStates = 24000;
+constexpr uint32_t kMostStates = 32000;
+// Digits times remainders: of the automaton before what is alike is joined, and where that joins little.
+constexpr uint64_t kMostRemainderStates = 12000;
+constexpr uint64_t kMostOddRemainderStates = 3000;
+constexpr uint64_t kLeastDigits = 6;
 // Numbers with a fraction that doubles cannot hold are tried one by one up to this many steps of the last place: few
 // enough states, many enough for prices.
-constexpr uint64_t kMostTried = 4000;
+constexpr uint64_t kMostTried = 2000;
 
 // A bound of the magnitude of numbers with one sign.
 struct Side {
@@ -82,12 +86,12 @@ class NumberAutomaton {
 
   const char* build(Dfa* dfa) {
     if (!chooseSteps()) {
-      return "multiples of so long a number are not supported";
+      return "has too many digits for what has to be a multiple of it: make it simpler";
     }
     chooseDigits();
     const Alphabet alphabet = makeSymbols();
     if (alphabet.first == nullptr) {
-      return "no memory";
+      return "is more than there is memory for: make it simpler";
     }
     const NumberState start = {NumberState::kStart, 0, 0, 0, kSame, kSame, {}, 0, 0};
     const DfaResult result = exploreDfa(
@@ -97,8 +101,9 @@ class NumberAutomaton {
           return chars_[symbol] != '\0' && step(chars_[symbol], to);
         },
         [this](const NumberState& at) { return accepts(at); }, scratch_, dfa);
-    return result == DfaResult::kTooLarge   ? "these bounds together are too much to count"
-           : result == DfaResult::kNoMemory ? "no memory"
+    return result == DfaResult::kTooLarge
+               ? "is too much to count beside the other bounds: make them simpler"
+           : result == DfaResult::kNoMemory ? "is more than there is memory for: make it simpler"
                                             : nullptr;
   }
 
@@ -179,16 +184,21 @@ class NumberAutomaton {
       most_digits_ = kMostDigits + 1;
       return;
     }
-    if (modulus_ > 50) {
-      // Digits times remainders are states.
-      most_digits_ = modulus_ > 250 ? 7 : 9;
-      for (const Side& side : sides_) {
-        if (side.has_low) {
-          most_digits_ = std::max<uint32_t>(most_digits_, side.low.n_whole + 1u);
-        }
+    // Remainders of powers of 2 and 5 depend on the last digits only.
+    uint64_t odd = std::max<uint64_t>(modulus_, 1);
+    for (const uint64_t factor : {2, 5}) {
+      for (; odd % factor == 0; odd /= factor) {
       }
-      most_digits_ = std::min(most_digits_ + places_, kMostDigits);
     }
+    const uint64_t states = odd == 1 ? kMostRemainderStates : kMostOddRemainderStates;
+    const uint64_t per_digit = std::max<uint64_t>(modulus_, 1) * (places_ + 1);
+    uint64_t digits = std::max(states / per_digit, kLeastDigits);
+    for (const Side& side : sides_) {
+      if (side.has_low) {
+        digits = std::max<uint64_t>(digits, side.low.n_whole + 1u + places_);
+      }
+    }
+    most_digits_ = static_cast<uint32_t>(std::min<uint64_t>(digits, kMostDigits));
   }
 
   Alphabet makeSymbols() {
@@ -220,9 +230,9 @@ class NumberAutomaton {
       return may;
     }
     if (c == '.') {
-      const bool may = (state->phase == NumberState::kZero ||
-                        state->phase == NumberState::kWhole) &&
-                       !facts_.integer && !whole_only_ && state->digits < most_digits_;
+      const bool may =
+          (state->phase == NumberState::kZero || state->phase == NumberState::kWhole) &&
+          !facts_.integer && !whole_only_ && state->digits < most_digits_;
       leaveWhole(state);
       state->phase = NumberState::kPoint;
       return may;
@@ -246,15 +256,21 @@ class NumberAutomaton {
     compare(side.has_high, side.high, c, in_fraction, state, &state->high);
     if (facts_.n_steps != 0) {
       const uint32_t digit = static_cast<uint32_t>(c - '0');
-      state->rest = modulus_ == 0 ? 0
-                                  : static_cast<uint32_t>((state->rest * 10ull + digit) % modulus_);
+      state->rest =
+          modulus_ == 0 ? 0 : static_cast<uint32_t>((state->rest * 10ull + digit) % modulus_);
       state->value = tried_ ? std::min<uint32_t>(state->value * 10 + digit, kMostTried + 1) : 0;
     }
     ++state->digits;
+    if (!facts_.has_min && !facts_.has_max && state->low == kMore) {
+      state->negative = state->low = 0;  // only zero has no sign
+    }
     state->fraction = static_cast<uint8_t>(state->fraction + (in_fraction ? 1 : 0));
     const bool whole = state->phase == NumberState::kWhole || c != '0';
     const NumberState::Phase in_whole = whole ? NumberState::kWhole : NumberState::kZero;
     state->phase = static_cast<uint8_t>(in_fraction ? NumberState::kFraction : in_whole);
+    if (tried_ && state->value * scaleOf(*state) > kMostTried) {
+      state->value = kMostTried + 1;
+    }
     return true;
   }
 
@@ -266,8 +282,8 @@ class NumberAutomaton {
     if (!in_fraction && state->digits >= bound.n_whole) {
       *order = kMore;
     } else if (*order == kSame) {
-      *order = orderOf(c, in_fraction ? bound.fraction(state->fraction)
-                                      : bound.digits[state->digits]);
+      *order =
+          orderOf(c, in_fraction ? bound.fraction(state->fraction) : bound.digits[state->digits]);
     }
   }
 
@@ -310,11 +326,17 @@ class NumberAutomaton {
     return facts_.n_steps == 0 || isMultipleOfAll(state);
   }
 
-  bool isMultipleOfAll(const NumberState& state) const {
+  // What a number's digits are short of the steps' last place.
+  uint64_t scaleOf(const NumberState& state) const {
     uint64_t scale = 1;
     for (uint32_t i = state.fraction; i < places_; ++i) {
       scale *= 10;
     }
+    return scale;
+  }
+
+  bool isMultipleOfAll(const NumberState& state) const {
+    const uint64_t scale = scaleOf(state);
     if (modulus_ != 0 && state.rest * (scale % modulus_) % modulus_ == 0) {
       return true;
     }
@@ -384,20 +406,21 @@ bool NumberFacts::operator==(const NumberFacts& other) const {
   };
   bool steps_same = n_steps == other.n_steps;
   for (uint32_t i = 0; steps_same && i < n_steps; ++i) {
-    steps_same = steps[i].digits == other.steps[i].digits && steps[i].places == other.steps[i].places;
+    steps_same =
+        steps[i].digits == other.steps[i].digits && steps[i].places == other.steps[i].places;
   }
-  return integer == other.integer && above_min == other.above_min &&
-         below_max == other.below_max && steps_same && same(has_min, other.has_min, min, other.min) &&
+  return integer == other.integer && above_min == other.above_min && below_max == other.below_max &&
+         steps_same && same(has_min, other.has_min, min, other.min) &&
          same(has_max, other.has_max, max, other.max);
 }
 
 const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId* expression) {
   if (!facts.integer && ((facts.above_min && facts.min.significantDigits() > kMostDigits) ||
                          (facts.below_max && facts.max.significantDigits() > kMostDigits))) {
-    return "exclusive bounds of more than 15 digits are not supported";
+    return "has more than 15 digits: write fewer";
   }
   NumberFacts bounded = facts;
-  if (facts.integer) {
+  if (facts.integer && facts.n_steps == 0) {  // multiples have fewer digits anyway
     bounded.addMin(decimalOf(-kLargestInteger), false);
     bounded.addMax(decimalOf(kLargestInteger), false);
   }
@@ -416,8 +439,9 @@ const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId*
     const CharRange digit[] = {{'0', '9'}};
     const ExprId digits =
         grammar->sequence(grammar->chars(first, 1), grammar->optional(grammar->chars(digit, 1)));
-    const ExprId exponent = grammar->sequence(
-        grammar->chars(e, 2), grammar->sequence(grammar->optional(grammar->chars(sign, 2)), digits));
+    const ExprId exponent =
+        grammar->sequence(grammar->chars(e, 2),
+                          grammar->sequence(grammar->optional(grammar->chars(sign, 2)), digits));
     *expression = grammar->sequence(*expression, grammar->optional(exponent));
   }
   return nullptr;

@@ -29,7 +29,8 @@ struct NumberFacts {
 };
 
 /// Integers are those that a double holds exactly; others have at most 15 digits, and an exponent of at most two
-/// where nothing bounds them. `*expression` is kNever where none fits. Otherwise null, or what is too much to ask.
+/// where nothing bounds them. `*expression` is kNever where none fits. Otherwise null, or
+/// why there is none, said of the keyword.
 const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId* expression);
 
 }  // namespace oriel

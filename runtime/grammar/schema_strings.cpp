@@ -11,23 +11,24 @@ constexpr uint32_t kMostCountedSingly = 64;
 constexpr uint32_t kMostCounted = 1u << 20;
 constexpr uint32_t kMostPatternStates = 4000;
 // Patterns times lengths; where a pattern goes on for ever and only many may not, fewer are counted.
-constexpr uint32_t kMostLimitedStates = 6000;
-constexpr uint32_t kLeastCounted = 256;
+constexpr uint32_t kMostLimitedStates = 1500;
+constexpr uint32_t kLeastCounted = 40;
 
-#define ORIEL_DAY_OF_YEAR                                                 \
-  "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|"                     \
+#define ORIEL_DAY_OF_YEAR                             \
+  "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|" \
   "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
 #define ORIEL_LEAP_CENTURY "(?:0[48]|[2468][048]|[13579][26])"
 #define ORIEL_YEAR "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
-#define ORIEL_DATE                                                                          \
+#define ORIEL_DATE                                                                                \
   "(?:" ORIEL_YEAR "-" ORIEL_DAY_OF_YEAR "|(?:[0-9]{2}" ORIEL_LEAP_CENTURY "|" ORIEL_LEAP_CENTURY \
   "00)-02-29)"
 // One that can be told in any time zone.
-#define ORIEL_INNER_DATE                                                        \
-  "(?:[1-8][0-9]{3}-" ORIEL_DAY_OF_YEAR "|(?:[1-8][0-9]" ORIEL_LEAP_CENTURY "|" \
+#define ORIEL_INNER_DATE                                                    \
+  "(?:[1-8][0-9]{3}-" ORIEL_DAY_OF_YEAR "|(?:[1-8][0-9]" ORIEL_LEAP_CENTURY \
+  "|"                                                                       \
   "(?:[2468][048]|[1357][26])00)-02-29)"
-#define ORIEL_TIME                                                    \
-  "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?"      \
+#define ORIEL_TIME                                               \
+  "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?" \
   "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 // Names of hosts: at least two labels, the last of letters; far from the limits of 63 and 253.
 #define ORIEL_LABEL "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,15}"
@@ -39,35 +40,51 @@ constexpr uint32_t kLeastCounted = 256;
 #define ORIEL_URI "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?" ORIEL_PATH ORIEL_TAIL
 #define ORIEL_GROUP "[0-9A-Fa-f]{1,4}"
 
+// Shorter forms, where a length is asked for and the longest text of the usual form is too long: nothing needs to be
+// counted then.
+#define ORIEL_BRIEF_URI "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
+#define ORIEL_SHORT_HOST "(?:[A-Za-z0-9]{1,12}\\.){1,2}[A-Za-z]{2,4}"
+#define ORIEL_SHORT_TAIL "(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]){0,64}"
+#define ORIEL_SHORT_URI \
+  "https?://" ORIEL_SHORT_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
+
+constexpr uint32_t kForms = 3;
+
 struct Format {
   const char* name;
-  const char* pattern;
+  const char* patterns[kForms];  ///< each with fewer texts; null: as before
   bool exact;
 };
 
 constexpr Format kFormats[] = {
-    {"date", ORIEL_DATE, true},
-    {"time", ORIEL_TIME, false},
-    {"date-time", ORIEL_INNER_DATE "T" ORIEL_TIME, false},
+    {"date", {ORIEL_DATE}, true},
+    {"time", {ORIEL_TIME}, false},
+    {"date-time", {ORIEL_INNER_DATE "T" ORIEL_TIME}, false},
     {"duration",
-     "P(?:[0-9]{1,4}W|(?:[0-9]{1,4}Y(?:[0-9]{1,4}M(?:[0-9]{1,4}D)?)?|[0-9]{1,4}M(?:[0-9]{1,4}D)?|"
-     "[0-9]{1,4}D)(?:T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
-     "[0-9]{1,4}S))?|T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
-     "[0-9]{1,4}S))",
+     {"P(?:[0-9]{1,4}W|(?:[0-9]{1,4}Y(?:[0-9]{1,4}M(?:[0-9]{1,4}D)?)?|[0-9]{1,4}M(?:[0-9]{1,4}D)?|"
+      "[0-9]{1,4}D)(?:T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
+      "[0-9]{1,4}S))?|T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
+      "[0-9]{1,4}S))"},
      false},
-    {"email", "[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,23}@" ORIEL_HOST, false},
-    {"hostname", ORIEL_HOST, false},
-    {"uuid", "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}", true},
-    {"ipv4", "(?:" ORIEL_OCTET "\\.){3}" ORIEL_OCTET, true},
+    {"email",
+     {"[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,23}@" ORIEL_HOST,
+      "[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,11}@" ORIEL_SHORT_HOST},
+     false},
+    {"hostname", {ORIEL_HOST, ORIEL_SHORT_HOST}, false},
+    {"uuid", {"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"}, true},
+    {"ipv4", {"(?:" ORIEL_OCTET "\\.){3}" ORIEL_OCTET}, true},
     {"ipv6",
-     "(?:" ORIEL_GROUP ":){7}" ORIEL_GROUP "|::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,5})?|"
-     "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP
-     "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP
-     "(?::" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP
-     "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?))))",
+     {"(?:" ORIEL_GROUP ":){7}" ORIEL_GROUP "|::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,5})?|"
+      "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP
+      "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP
+      "(?::" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP
+      "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?))))"},
      false},
-    {"uri", ORIEL_URI, false},
-    {"uri-reference", ORIEL_URI "|" ORIEL_PATH ORIEL_TAIL, false},
+    {"uri", {ORIEL_URI, ORIEL_BRIEF_URI, ORIEL_SHORT_URI}, false},
+    {"uri-reference",
+     {ORIEL_URI "|" ORIEL_PATH ORIEL_TAIL, ORIEL_BRIEF_URI "|/" ORIEL_SHORT_TAIL,
+      ORIEL_SHORT_URI "|/" ORIEL_SHORT_TAIL},
+     false},
 };
 
 const Format* findFormat(const JsonText& name) {
@@ -89,15 +106,23 @@ class Common {
   explicit Common(Scratch* scratch) : scratch_(scratch), sets_(scratch) {}
 
   // False: one is not supported, or there are too many.
-  bool add(const StringFacts& facts) {
+  bool add(const StringFacts& facts, uint32_t form = 0) {
     for (uint32_t i = 0; i < facts.n_patterns; ++i) {
       if (!add(facts.patterns[i].data, facts.patterns[i].bytes, false)) {
         return false;
       }
     }
     for (uint32_t i = 0; i < facts.n_formats; ++i) {
-      const char* const pattern = formatPattern(facts.formats[i]);
-      if (pattern == nullptr || !add(pattern, std::strlen(pattern), true)) {
+      const Format* const format = findFormat(facts.formats[i]);
+      if (format == nullptr) {
+        return false;
+      }
+      uint32_t used = form;
+      while (format->patterns[used] == nullptr) {
+        --used;
+      }
+      const char* const pattern = format->patterns[used];
+      if (!add(pattern, std::strlen(pattern), true)) {
         return false;
       }
     }
@@ -160,6 +185,10 @@ const char* limitLength(const StringFacts& facts, Scratch* scratch, Dfa* dfa) {
   }
   const uint32_t shortest = shortestText(*dfa, scratch);
   const uint32_t longest = longestText(*dfa, scratch);
+  if (shortest > facts.max_length || (longest != UINT32_MAX && longest < facts.min_length)) {
+    dfa->n_states = 0;
+    return nullptr;
+  }
   const uint32_t min = facts.min_length <= shortest ? 0 : facts.min_length;
   const uint32_t max = longest <= facts.max_length ? UINT32_MAX : facts.max_length;
   if (min == 0 && max == UINT32_MAX) {
@@ -168,10 +197,10 @@ const char* limitLength(const StringFacts& facts, Scratch* scratch, Dfa* dfa) {
   const uint32_t counted = std::max(kMostLimitedStates / dfa->n_states, kLeastCounted);
   const uint32_t up_to = std::min(max, std::max({counted, 2 * facts.min_length, 2 * shortest}));
   const Dfa all = *dfa;
-  const DfaResult result = limitDfa(all, min, max == UINT32_MAX ? max : up_to,
-                                    3 * kMostLimitedStates, scratch, dfa);
+  const DfaResult result =
+      limitDfa(all, min, max == UINT32_MAX ? max : up_to, 3 * kMostLimitedStates, scratch, dfa);
   if (result != DfaResult::kDone || (dfa->n_states == 0 && up_to < max)) {
-    return "a pattern or format with such lengths is too much to count";
+    return "is too much to count beside these lengths: make one of them simpler";
   }
   return nullptr;
 }
@@ -199,7 +228,7 @@ bool StringFacts::operator==(const StringFacts& other) const {
 
 const char* formatPattern(const JsonText& format) {
   const Format* const known = findFormat(format);
-  return known != nullptr ? known->pattern : nullptr;
+  return known != nullptr ? known->patterns[0] : nullptr;
 }
 
 bool isFormatExact(const JsonText& format) {
@@ -248,7 +277,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
     return nullptr;
   }
   if (facts.min_length > kMostCounted) {
-    return "strings that long are not supported";
+    return "asks for strings longer than any reply: make it smaller";
   }
   const ExprId quote = grammar->text("\"");
   if (facts.n_patterns == 0 && facts.n_formats == 0) {
@@ -257,10 +286,16 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
     return nullptr;
   }
   Scratch scratch(grammar->scratch()->allocator(), kMostDfaBytes);
-  Common common(&scratch);
   Dfa dfa;
-  if (!common.add(facts) || common.build(&dfa) != DfaResult::kDone) {
-    return "its patterns and formats are too much together";
+  for (uint32_t form = 0; form < kForms; ++form) {
+    Common common(&scratch);
+    if (!common.add(facts, form) || common.build(&dfa) != DfaResult::kDone) {
+      return "is too large, or too much beside other patterns and formats: make it simpler";
+    }
+    if (facts.n_formats == 0 || dfa.n_states == 0 || facts.max_length == UINT32_MAX ||
+        longestText(dfa, &scratch) <= facts.max_length) {
+      break;
+    }
   }
   const char* const error = limitLength(facts, &scratch, &dfa);
   if (error != nullptr) {
@@ -268,8 +303,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
   }
   *expression = grammar->never();
   if (dfa.n_states != 0) {
-    *expression =
-        grammar->sequence(quote, dfaExpression(dfa, DfaSpelling::kJsonString, grammar));
+    *expression = grammar->sequence(quote, dfaExpression(dfa, DfaSpelling::kJsonString, grammar));
   }
   return nullptr;
 }

@@ -35,7 +35,7 @@ bool patternAccepts(const JsonText& pattern, bool whole, const JsonText& text,
 bool mayStringsMeet(const StringFacts& a, const StringFacts& b, const oriel_allocator& allocator);
 
 /// With its quotes. `character`: one of a JSON string, raw or escaped. `*expression` is kNever where nothing fits.
-/// Otherwise null, or what is too much to ask. Patterns have been checked.
+/// Otherwise null, or why there is none, said of the keyword. Patterns have been checked.
 const char* stringExpression(const StringFacts& facts, ExprId character, Grammar* grammar,
                              ExprId* expression);
 

@@ -88,7 +88,7 @@ bool ReplyReader::itemValue(char c) {
     name_bytes_ = key_bytes_;
     name_known_ = true;
     item_part_ = ItemPart::kArguments;
-  } else if (is_arguments && !arguments_known_ && (c == '{' || text)) {
+  } else if (is_arguments && !arguments_known_ && (c == '{' || (text && !bare_))) {
     item_part_ = text ? ItemPart::kArgumentsText : ItemPart::kArguments;
   } else if (bare_ && !keyIs("type") && !keyIs("id") && !keyIs("tool_call_id") &&
              !keyIs("call_id")) {

@@ -56,7 +56,7 @@ bool ReplyReader::parameters(char c) {
   if (isSpace(c)) {
     return true;
   }
-  if (c == '{' && !arguments_shown_) {
+  if (c == '{' && !(committed_ && arguments_shown_)) {
     return beginArguments(c);
   }
   return markHere(c, kMarkParameter | kMarkCallEnd | kMarkSectionEnd);

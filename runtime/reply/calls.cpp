@@ -33,7 +33,8 @@ void ReplyReader::beginCall(uint8_t row) {
   items_ = fenced_ = false;
   committed_ = false;
   name_bytes_ = 0;
-  at_ = list_ ? At::kListItem : At::kStart;
+  at_ = list_ ? At::kListItem : (mark.kinds & kMarkSkip) != 0 ? At::kSkipped : At::kStart;
+  matched_ = 0;
   if ((mark.kinds & kMarkCall) != 0) {
     call_row_ = row;
     at_ = mark.name_end != '\0' ? At::kMarkedName : At::kName;
@@ -96,6 +97,9 @@ void ReplyReader::callByte(char c) {
       break;
     case At::kNameRest:
       good = nameRest(c);
+      break;
+    case At::kSkipped:
+      good = skipped(c);
       break;
     case At::kAfterName:
       good = afterName(c);
@@ -206,6 +210,13 @@ bool ReplyReader::name(char c) {
     putName(c, this);
     return !too_long_;
   }
+  const bool to_all = name_bytes_ == 3 && std::memcmp(name_, "all", 3) == 0 && c == '\n';
+  if (to_all && (settings_.forms & kFormRecipient) != 0) {  // Functionary's name for the user
+    held_ = 0;
+    mode_ = Mode::kText;
+    at_start_ = after_call_ = drop_space_ = false;
+    return true;
+  }
   if (call_row_ != kNoRow && kMarks[call_row_].open_end != nullptr) {
     at_ = At::kNameRest;
     matched_ = 0;
@@ -238,20 +249,27 @@ bool ReplyReader::nameRest(char c) {
   return true;
 }
 
+bool ReplyReader::skipped(char c) {
+  const char* const until = kMarks[section_row_].open_end;
+  matched_ = matchOn(until, matched_, c);
+  if (until[matched_] == '\0') {
+    held_ = 0;
+    mode_ = Mode::kText;
+  }
+  return held_ < kMostSpace;
+}
+
 bool ReplyReader::afterName(char c) {
   if (c == '(') {
     at_ = At::kPythonArgument;
     members_ = 0;
     return true;
   }
+  if (isSpace(c)) {
+    return !list_ || !bare_;
+  }
   if (list_) {
     return false;
-  }
-  if (bare_ && name_bytes_ == 3 && std::memcmp(name_, "all", 3) == 0) {
-    return false;
-  }
-  if (isSpace(c)) {
-    return true;
   }
   if (c == '{') {
     return beginArguments(c);

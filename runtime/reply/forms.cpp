@@ -28,6 +28,9 @@ struct Speaks {
 /// Texts that templates of a family have, since they show calls or tell how to write them.
 constexpr Speaks kSpeaks[] = {
     {"<tool_call>", kFormToolCall},
+    {"<arg_key>", kFormArgKey},
+    {"[ARGS]", kFormArgsMark},
+    {"[CALL_ID]", kFormIdMark},
     {"<tool_calls>", kFormToolCalls},
     {"<function=", kFormFunctionTag},
     {"<function name=", kFormNamedTag},
@@ -67,6 +70,7 @@ constexpr Speaks kSpeaks[] = {
     {">>>", kFormRecipient},
     {BAR "hy_", kFormHunyuan},
     {"<thinking>", kFormThinkingTag},
+    {"[BEGIN FINAL RESPONSE]", kFormFinalResponse},
 };
 
 /// What can only be meant as a call, whoever writes it.
@@ -137,6 +141,12 @@ const Mark kMarks[] = {
     {"<think:opensource>", kMarkThought, kFormHunyuan, kAnywhere},
     {"</think:opensource>", kMarkThoughtEnd, kFormHunyuan},
 
+    {"[BEGIN FINAL RESPONSE]", kMarkThoughtEnd, kFormFinalResponse},
+    {"Here are my reasoning steps:", kMarkThought, kFormFinalResponse},
+    {" to=self<|message|>", kMarkThought, kFormAtem, kAnywhere | kAtStart},
+    {"<|start|>assistant to=self<|message|>", kMarkThought, kFormAtem, kAnywhere},
+    {"<|eom|>", kMarkThoughtEnd | kMarkSkip, kFormAtem},
+
     // Sections.
     {"<tool_call>", kTriggersSection, kFormToolCall},
     {"<tool_call>", kTriggersSection, kFormFunctionTag, kEndsThought},
@@ -177,6 +187,7 @@ const Mark kMarks[] = {
     {"<" BAR "tool" LOW "calls" LOW "begin" BAR ">", kTriggersSection, kFormDeepSeek},
     {"<" BAR "tool" LOW "calls" LOW "end" BAR ">", kMarkSectionEnd, kFormDeepSeek},
     {"<|function_call|>", kTriggersSection, kFormGigaChat},
+    {"<|message_sep|>\n\nfunction call<|role_sep|>", kTriggersSection, kFormGigaChat},
     {"function call<|role_sep|>", kTriggersSection, kFormGigaChat},
     {"<|tools_prefix|>", kTriggersSection, kFormApertus, kKeyed},
     {"<|tools_suffix|>", kMarkSectionEnd, kFormApertus},
@@ -217,7 +228,7 @@ const Mark kMarks[] = {
     {"<|start|>assistant to=functions.", kTriggersCall, kFormHarmony, 0, '\0', "<|message|>"},
     {" to=functions.", kTriggersCall, kFormHarmony, kAtStart, '\0', "<|message|>"},
     {"<|call|>", kMarkSectionEnd, kFormHarmony},
-    {">>>", kTriggersCall, kFormRecipient, kAtStart},
+    {">>>", kTriggersCall, kFormRecipient},
     {"<tool_call:opensource>", kTriggersCall, kFormHunyuan},
     {"</tool_call:opensource>", kMarkCallEnd, kFormHunyuan},
     {"<tool_sep:opensource>", kMarkArguments, kFormHunyuan},
@@ -247,6 +258,9 @@ const Mark kMarks[] = {
     {"<|channel|>commentary<|message|>", kMarkSkip, kFormHarmony},
     {"<|start|>assistant", kMarkSkip, kFormHarmony},
     {"<|return|>", kMarkSkip, kFormHarmony},
+    {"<|start|>assistant to=", kMarkSkip, kFormAtem, 0, '\0', "<|message|>"},
+    {" to=", kMarkSkip, kFormAtem, kAtStart, '\0', "<|message|>"},
+    {"[END FINAL RESPONSE]", kMarkSkip, kFormFinalResponse},
     {"<|open|>response<|sep|>", kMarkSkip, kFormKimi3},
     {"<|close|>response<|sep|>", kMarkSkip, kFormKimi3},
     {"<|close|>message<|sep|>", kMarkSkip, kFormKimi3},
@@ -261,8 +275,9 @@ ReplyForms formsOfTemplate(const char* text, size_t bytes) {
   for (const Speaks& speaks : kSpeaks) {
     forms |= contains(text, bytes, speaks.text) ? speaks.forms : 0;
   }
-  const ReplyForms of_thoughts = kFormThinkTag | kFormThinkingTag;
-  return (forms & ~of_thoughts) == 0 ? forms | formsOfAnything() : forms;
+  const ReplyForms of_no_calls =
+      kFormThinkTag | kFormThinkingTag | kFormFinalResponse | kFormArgsMark | kFormIdMark;
+  return (forms & ~of_no_calls) == 0 ? forms | formsOfAnything() : forms;
 }
 
 ReplyForms formsOfFormat(const char* name) {

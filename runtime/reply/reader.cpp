@@ -6,6 +6,8 @@
 namespace oriel {
 namespace {
 
+constexpr uint16_t kMarksInAnswers = kMarkTrigger | kMarkThought | kMarkThoughtEnd | kMarkSkip;
+
 bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 /// Bytes at the end that begin a character which is not whole.
@@ -30,20 +32,44 @@ void ReplyReader::start(const ReplySettings& settings, OnPart on_part, void* use
   settings_ = settings;
   on_part_ = on_part;
   user_ = user;
-  constexpr uint16_t kInAnswers = kMarkTrigger | kMarkThought | kMarkThoughtEnd | kMarkSkip;
   for (uint8_t row = 0; row < kMarkCount; ++row) {
     const Mark& mark = kMarks[row];
-    if ((mark.forms & (settings.forms | kFormThinkTag)) == 0 ||
-        (!settings.calls && (mark.kinds & kMarkTrigger) != 0)) {
-      continue;
-    }
-    active_[active_count_++] = row;
-    if ((mark.kinds & kInAnswers) != 0) {
-      first_[static_cast<unsigned char>(mark.text[0])] = true;
+    if ((mark.forms & (settings.forms | kFormThinkTag)) != 0 &&
+        (settings.calls || (mark.kinds & kMarkTrigger) == 0)) {
+      activate(row);
     }
   }
   if (settings.inside_thought) {
     mode_ = Mode::kThought;
+  }
+}
+
+/// Adds a mark behind those that begin with the same byte.
+void ReplyReader::activate(uint8_t row) {
+  const unsigned char byte = static_cast<unsigned char>(kMarks[row].text[0]);
+  uint8_t group = 1;
+  while (group < kMostFirst && group_end_[group] != 0 &&
+         kMarks[active_[group_end_[group] - 1]].text[0] != kMarks[row].text[0]) {
+    ++group;
+  }
+  if (group == kMostFirst) {
+    return;  // the tests see to it that there are not so many
+  }
+  const bool is_new = group_end_[group] == 0;
+  const uint8_t at = is_new ? active_count_ : group_end_[group];
+  std::memmove(active_ + at + 1, active_ + at, active_count_ - at);
+  active_[at] = row;
+  ++active_count_;
+  group_end_[group] = at;
+  for (uint8_t later = group; later < kMostFirst && (later == group || group_end_[later] != 0);
+       ++later) {
+    ++group_end_[later];
+  }
+  first_[byte] = group;
+  if ((kMarks[row].kinds & kMarksInAnswers) != 0) {
+    const unsigned char next = static_cast<unsigned char>(kMarks[row].text[1]);
+    in_answers_[group] = true;
+    second_[group][next / 8] |= static_cast<uint8_t>(1u << next % 8);
   }
 }
 
@@ -68,14 +94,21 @@ void ReplyReader::push(const char* text, size_t bytes) {
 
 /// Shows the begin of `text` that cannot be anything but answer, as it stands there; how much that was.
 size_t ReplyReader::pushRun(const char* text, size_t bytes) {
-  if (mode_ != Mode::kText || held_ != 0 || at_start_ || after_call_) {
+  if (mode_ != Mode::kText || held_ != 0 || at_start_ || after_call_ || drop_space_) {
     return 0;
   }
   size_t run = 0;
-  while (run < bytes && !first_[static_cast<unsigned char>(text[run])]) {
-    ++run;
+  for (; run < bytes; ++run) {
+    const uint8_t group = first_[static_cast<unsigned char>(text[run])];
+    if (group == 0 || !in_answers_[group]) {
+      continue;
+    }
+    const unsigned char next = run + 1 < bytes ? static_cast<unsigned char>(text[run + 1]) : 0;
+    if (run + 1 == bytes || (second_[group][next / 8] >> next % 8 & 1) != 0) {
+      break;
+    }
   }
-  if (run < 16) {
+  if (run == 0) {
     return 0;
   }
   flush();
@@ -233,34 +266,36 @@ bool ReplyReader::eligible(const Mark& mark) const {
 
 /// Whether a mark begins with a byte, which is held then.
 bool ReplyReader::beginsMark(char c) {
-  for (uint8_t i = 0; i < active_count_; ++i) {
-    const Mark& mark = kMarks[active_[i]];
-    if (mark.text[0] == c && eligible(mark)) {
-      mark_from_ = held_;
-      best_row_ = kNoRow;
-      return hold(c);
+  const uint8_t group = first_[static_cast<unsigned char>(c)];
+  open_count_ = 0;
+  for (uint8_t i = group == 0 ? 0 : group_end_[group - 1]; i < group_end_[group]; ++i) {
+    if (eligible(kMarks[active_[i]])) {
+      open_[open_count_++] = active_[i];
     }
   }
-  return false;
+  mark_from_ = open_count_ != 0 ? held_ : kNoMark;
+  best_row_ = kNoRow;
+  return open_count_ != 0 && hold(c);
 }
 
 bool ReplyReader::stepMark() {
   const uint32_t bytes = held_ - mark_from_;
-  const char* const text = hold_ + mark_from_;
-  bool goes_on = false;
-  for (uint8_t i = 0; i < active_count_; ++i) {
-    const Mark& mark = kMarks[active_[i]];
-    if (std::strncmp(mark.text, text, bytes) != 0 || !eligible(mark)) {
+  const char c = hold_[held_ - 1];
+  uint8_t still = 0;
+  for (uint8_t i = 0; i < open_count_; ++i) {
+    const Mark& mark = kMarks[open_[i]];
+    if (mark.text[bytes - 1] != c) {
       continue;
     }
     if (mark.text[bytes] != '\0') {
-      goes_on = true;
-    } else if (best_bytes_ != bytes || best_row_ == kNoRow) {
-      best_row_ = active_[i];
+      open_[still++] = open_[i];
+    } else if (best_row_ == kNoRow || best_bytes_ != bytes) {
+      best_row_ = open_[i];
       best_bytes_ = bytes;
     }
   }
-  if (goes_on) {
+  open_count_ = still;
+  if (still != 0) {
     return true;
   }
   if (best_row_ == kNoRow) {
@@ -297,7 +332,7 @@ bool ReplyReader::closesThought(const Mark& mark) const {
 }
 
 void ReplyReader::text(char c) {
-  mark_kinds_ = kMarkTrigger | kMarkThought | kMarkThoughtEnd | kMarkSkip;
+  mark_kinds_ = kMarksInAnswers;
   if (mark_from_ != kNoMark) {
     hold(c);
     if (!stepMark()) {
@@ -308,7 +343,7 @@ void ReplyReader::text(char c) {
   if (isSpace(c) && drop_space_) {
     return;
   }
-  if (isSpace(c) && (at_start_ || after_call_) && !first_[static_cast<unsigned char>(c)]) {
+  if (isSpace(c) && (at_start_ || after_call_) && first_[static_cast<unsigned char>(c)] == 0) {
     hold(c);
     if (held_ == kMostSpace) {
       putHeld(PartKind::kText, 0, held_);
@@ -399,7 +434,7 @@ void ReplyReader::takeTextMark(uint8_t row) {
     after_call_ = false;
     return;
   }
-  if ((mark.kinds & kMarkTrigger) != 0) {
+  if ((mark.kinds & kMarkTrigger) != 0 || mark.open_end != nullptr) {
     space_bytes_ = from;
     beginCall(row);
     return;
@@ -417,6 +452,11 @@ void ReplyReader::takeTextMark(uint8_t row) {
     return;
   }
   closed_unopened_ = closed_unopened_ || (!thought_opened_ && !settings_.inside_thought);
+  if (at_start_) {  // a thought of nothing
+    held_ = 0;
+    drop_space_ = true;
+    return;
+  }
   putHeld(PartKind::kText, 0, held_);
   held_ = 0;
   at_start_ = after_call_ = drop_space_ = false;

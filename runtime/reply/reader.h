@@ -66,6 +66,7 @@ class ReplyReader {
     kName,        ///< as far as it may be part of one
     kMarkedName,  ///< until its mark's name_end
     kNameRest,    ///< until its mark's open_end
+    kSkipped,     ///< the same of what is no part of anything
     kAfterName,
     kSeparated,  ///< behind a mark that has arguments or the real name behind it
     kId,
@@ -112,6 +113,7 @@ class ReplyReader {
 
   // Marks: reader.cpp.
   bool hold(char c);
+  void activate(uint8_t row);
   bool beginsMark(char c);
   bool markHere(char c, int kinds);
   bool eligible(const Mark& mark) const;
@@ -136,6 +138,7 @@ class ReplyReader {
   bool name(char c);
   bool markedName(char c);
   bool nameRest(char c);
+  bool skipped(char c);
   bool afterName(char c);
   bool separated(char c);
   bool fence(char c);
@@ -230,9 +233,16 @@ class ReplyReader {
   ValueReader inner_;  ///< JSON inside of a JSON string
   Parameter parameter_;
 
+  // Marks that are looked for, by their first byte.
+  static constexpr uint8_t kMostFirst = 16;
   uint8_t active_count_ = 0;
   uint8_t active_[kMostMarks] = {};
-  bool first_[256] = {};  ///< bytes with which something may begin in an answer
+  uint8_t first_[256] = {};  ///< which of the groups below a byte begins; 0: none
+  uint8_t group_end_[kMostFirst] = {};
+  bool in_answers_[kMostFirst] = {};
+  uint8_t second_[kMostFirst][32] = {};  ///< bits: bytes that go on, of marks that count in answers
+  uint8_t open_count_ = 0;
+  uint8_t open_[kMostMarks] = {};  ///< marks that what is held may become
   PartKind out_kind_ = PartKind::kText;
   uint32_t out_bytes_ = 0;
   uint32_t held_ = 0;

@@ -115,6 +115,7 @@ void ValueReader::start(ValueNotation notation) {
 ValueStep ValueReader::push(char c, const ByteSink& out) {
   switch (state_) {
     case State::kString:
+    case State::kMaybeEnd:
     case State::kMaybeEmpty:
       return pushString(c, out);
     case State::kEscape:
@@ -286,21 +287,27 @@ ValueStep ValueReader::pushString(char c, const ByteSink& out) {
   if (long_) {
     return pushLongString(c, out);
   }
-  if (state_ == State::kMaybeEmpty) {
-    if (c == quote_) {
-      long_ = true;
-      state_ = State::kString;
-      return ValueStep::kMore;
+  if (state_ == State::kMaybeEmpty && c == quote_) {
+    long_ = true;
+    n_quotes_ = 0;
+    state_ = State::kString;
+    return ValueStep::kMore;
+  }
+  if (state_ != State::kString) {
+    if (isSpace(c) || c == ',' || c == ':' || c == '}' || c == ']' || c == ')') {
+      const ValueStep step = endString(out, ValueStep::kEndedBefore);
+      return step == ValueStep::kMore ? push(c, out) : step;
     }
-    const ValueStep step = endString(out, ValueStep::kEndedBefore);
-    return step == ValueStep::kMore ? push(c, out) : step;
+    putLoneHalf(out);
+    putText(quote_, out);  // nobody escaped it
+    state_ = State::kString;
   }
   if (c == quote_) {
-    const bool may_be_long = n_quotes_ == 0 && notation_ == ValueNotation::kLoose;
-    if (!may_be_long) {
+    if (notation_ != ValueNotation::kLoose) {
       return endString(out, ValueStep::kEnded);
     }
-    state_ = State::kMaybeEmpty;
+    state_ = n_quotes_ == 0 ? State::kMaybeEmpty : State::kMaybeEnd;
+    n_quotes_ = 1;
     return ValueStep::kMore;
   }
   n_quotes_ = 1;  // something stands in it

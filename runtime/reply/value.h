@@ -1,6 +1,6 @@
 // Values of arguments as models write them, turned into JSON byte by byte: JSON itself, Python literals, and Gemma's
 // own notation. What is read wider than JSON has it, since models write it so: single quotes, True, False and None,
-// raw line ends in strings, bare keys and words, a comma too many.
+// raw line ends and quotes in strings, bare keys and words, a comma too many.
 #pragma once
 
 #include <cstddef>
@@ -61,6 +61,7 @@ class ValueReader {
     kColon,
     kCommaOrEnd,
     kString,
+    kMaybeEnd,    ///< behind a quote: it ends the string if nothing of a text follows
     kMaybeEmpty,  ///< behind two quotes: a third one begins a long string
     kEscape,
     kHex,

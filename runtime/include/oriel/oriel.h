@@ -379,11 +379,12 @@ typedef struct oriel_logit_bias {
 
 /* What a stretch of a reply is. */
 typedef enum oriel_part_kind {
-  ORIEL_PART_TEXT = 0,           /* of the answer */
-  ORIEL_PART_THOUGHT = 1,        /* what the model thinks before it answers, without the markers around it */
-  ORIEL_PART_CALL_BEGUN = 2,     /* a tool call: text is the tool's name */
-  ORIEL_PART_CALL_ARGUMENTS = 3, /* more of its arguments: joined they are one JSON object, whatever the model wrote */
-  ORIEL_PART_CALL_ENDED = 4      /* the call is complete; one that is cut off never is */
+  ORIEL_PART_TEXT = 0,       /* of the answer */
+  ORIEL_PART_THOUGHT = 1,    /* what the model thinks before it answers, without the markers around it */
+  ORIEL_PART_CALL_BEGUN = 2, /* a tool call: text is the tool's name */
+  ORIEL_PART_CALL_ARGUMENTS =
+      3,                    /* more of its arguments: joined they are one JSON object, whatever the model wrote */
+  ORIEL_PART_CALL_ENDED = 4 /* the call is complete; one that is cut off never is */
 } oriel_part_kind;
 
 typedef struct oriel_part {
@@ -414,19 +415,24 @@ typedef struct oriel_generate_options {
   uint32_t top_k;       /* 0: 40; UINT32_MAX: all */
   float top_p;          /* 0: 0.95; 1: all */
   float min_p;          /* 0: 0.05; negative: off */
-  float repeat_penalty; /* 0: 1 = off; divides positive logits of the last 64 tokens */
+  float repeat_penalty; /* 0: 1 = off; divides positive logits of the last tokens, multiplies others */
   uint32_t ignore_stop; /* non-zero: stop tokens are generated like any other */
-  /* Texts that end the reply, stop_count strings that end in NUL (at most 16, of 1 to 256 bytes). What they match is
-   * never shown, in whole or in part; its tokens are part of the session. NULL: none. */
+  /* Texts that end the reply, stop_count strings in UTF-8 that end in NUL (at most 16, of 1 to 256 bytes). The one that
+   * is complete first ends it, of several that end at the same byte the longest. What it matches is never shown, in
+   * whole or in part: what may be its beginning is held back, and comes with a later event, where it turns out to be
+   * none. Its tokens are part of the session, up to the one that completes it. NULL: none. */
   const char *const *stop;
   size_t stop_count;
-  /* Added to logits, at most 1024. NULL: none. */
+  /* Added to logits behind the penalties, at most 1024; of one token they add up. Where all tokens are forbidden the
+   * call ends with ORIEL_ERROR_ARGUMENT. NULL: none. */
   const oriel_logit_bias *logit_bias;
   size_t logit_bias_count;
   float presence_penalty;  /* taken from the logit of every token in the window of repetition; -10 to 10 */
   float frequency_penalty; /* the same, times how often it is there */
   uint32_t repeat_window;  /* tokens that the three penalties look back; 0: 64. At most 256 */
-  uint32_t min_tokens;     /* no stop token, and no stop text, before so many */
+  /* The reply has at least so many tokens: until then stop tokens are never chosen (with ignore_stop they are like any
+   * other), and a stop text that is complete before is text like any other. At most max_tokens. */
+  uint32_t min_tokens;
   /* Non-zero: events carry the chosen token's log-probability, and the top_logprobs (at most 20) most likely tokens with
    * theirs: of the model's own distribution, before everything above. */
   uint32_t logprobs;
@@ -455,6 +461,8 @@ typedef struct oriel_token_logprob {
   float logprob; /* natural logarithm of the probability */
 } oriel_token_logprob;
 
+/* One for each token. What is still held back when the reply ends (the beginning of a character or of a stop text) comes
+ * as one more, with the last id and without log-probabilities. */
 typedef struct oriel_token_event {
   int32_t id;
   const char *text; /* whole UTF-8 characters only; may be empty; not NUL-terminated */
@@ -884,9 +892,9 @@ ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model, const oriel
                                            uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
 
 /* The same of messages as JSON, as oriel_chat_add_json has them. */
-ORIEL_API oriel_status oriel_render_json(const oriel_model *model, const oriel_chat_options *options, const char *json,
-                                         size_t bytes, int add_generation_prompt, char *text, size_t capacity,
-                                         size_t *needed);
+ORIEL_API oriel_status oriel_render_json(const oriel_model *model, const oriel_chat_options *options,
+                                         const char *json, size_t bytes, int add_generation_prompt, char *text,
+                                         size_t capacity, size_t *needed);
 ORIEL_API oriel_status oriel_render_json_tokens(const oriel_model *model, const oriel_chat_options *options,
                                                 const char *json, size_t bytes, int add_generation_prompt,
                                                 uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);

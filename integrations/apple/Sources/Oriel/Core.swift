@@ -11,8 +11,11 @@ final class Core: @unchecked Sendable {
 
   let plan: Plan
   let device: String
+  let driver: String
 
   private let log: Log
+  private let chat: Chat
+  private let readingAgain: ProgressSink?
   private let systemPrompt: String?
   private let lock = NSLock()
   private var model: OpaquePointer?
@@ -23,6 +26,9 @@ final class Core: @unchecked Sendable {
   init(path: String, memoryBytes: UInt64, options: Options) throws {
     let pinned = try Core.pinnedTokens(path, memoryBytes, options)
     let log = Log(options.log)
+    let chat = Chat(options)
+    let progress = options.progress.map(ProgressSink.init)
+    let readingAgain = options.readingAgain.map(ProgressSink.init)
     var model: OpaquePointer?
     var session: OpaquePointer?
     var plan = oriel_plan()
@@ -30,14 +36,24 @@ final class Core: @unchecked Sendable {
     var info = oriel_model_info()
     info.struct_size = MemoryLayout<oriel_model_info>.stride
     do {
-      try options.withC(memoryBytes: memoryBytes, pinnedTokens: pinned, log: log) { c, chat in
-        try log.check(oriel_model_load(path, &c, &model))
-        try withUnsafePointer(to: &chat) { chat in
-          var sessionOptions = oriel_session_options()
-          sessionOptions.struct_size = MemoryLayout<oriel_session_options>.stride
-          sessionOptions.chat = chat
-          try log.check(oriel_session_create(model, &sessionOptions, &session))
+      try options.withC(memoryBytes: memoryBytes, pinnedTokens: pinned, log: log) { c in
+        if let progress = progress {
+          c.progress = ProgressSink.receive
+          c.progress_user = progress.pointer
         }
+        try withExtendedLifetime(progress) { try log.check(oriel_model_load(path, &c, &model)) }
+      }
+      var sessionOptions = oriel_session_options()
+      sessionOptions.struct_size = MemoryLayout<oriel_session_options>.stride
+      sessionOptions.split_turns = options.splitTurns ? 1 : 0
+      sessionOptions.forget_evicted = options.forgetEvicted ? 1 : 0
+      if let readingAgain = readingAgain {
+        sessionOptions.progress = ProgressSink.receive
+        sessionOptions.progress_user = readingAgain.pointer
+      }
+      try withUnsafePointer(to: chat.c) { c in
+        sessionOptions.chat = c
+        try log.check(oriel_session_create(model, &sessionOptions, &session))
       }
       try log.check(oriel_model_get_plan(model, &plan))
       try log.check(oriel_model_get_info(model, &info))
@@ -50,13 +66,15 @@ final class Core: @unchecked Sendable {
       throw error
     }
     self.log = log
+    self.chat = chat
+    self.readingAgain = readingAgain
     self.model = model
     self.session = session
     self.systemPrompt = options.systemPrompt
     self.plan = Plan(plan)
-    self.device = withUnsafeBytes(of: &info.device) {
-      String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-    }
+    self.device = fixedText(info.device)
+    self.driver = fixedText(info.driver)
+    readingAgain?.stopped = { [weak self] in self?.stopRunning() }
   }
 
   deinit { free() }
@@ -69,8 +87,9 @@ final class Core: @unchecked Sendable {
     // The file's warnings come when it is opened.
     let listener = options.log
     let log = Log { level, line in if level == .error { listener?(level, line) } }
-    return try withExtendedLifetime(log) {
-      try options.withC(memoryBytes: memoryBytes, pinnedTokens: 0, log: log) { c, chat in
+    let chat = Chat(options)
+    return try withExtendedLifetime((log, chat)) {
+      try options.withC(memoryBytes: memoryBytes, pinnedTokens: 0, log: log) { c in
         c.device = ORIEL_DEVICE_NONE
         var model: OpaquePointer?
         try log.check(oriel_model_load(path, &c, &model))
@@ -79,6 +98,7 @@ final class Core: @unchecked Sendable {
         let status = withBytes(prompt) { text, bytes in
           "system".withCString { role -> oriel_status in
             var message = oriel_message(role: role, text: text, text_bytes: bytes)
+            var chat = chat.c
             return oriel_render_tokens(
               model, &chat, &message, 1, 0, ORIEL_TEXT_BOS, nil, 0, &needed)
           }
@@ -89,30 +109,48 @@ final class Core: @unchecked Sendable {
     }
   }
 
-  func chat(
-    _ text: String, _ sampling: Sampling, _ call: Call, onText: @escaping (String) -> Void
-  ) throws {
+  /// Says `message`, if there is one, and answers; or, unless `inChat`, goes on with what was appended.
+  func reply(
+    to message: String?, inChat: Bool, _ sampling: Sampling, _ call: Call,
+    onEvent: @escaping (Event) -> Void
+  ) throws -> Reply {
     try begin(call)
     defer { end() }
     var before = oriel_stats()
     before.struct_size = MemoryLayout<oriel_stats>.stride
     try log.check(oriel_session_get_stats(session, &before))
-    let added = run(call) { session in withBytes(text) { oriel_chat_add(session, "user", $0, $1) } }
-    if added == ORIEL_ERROR_CANCELLED { return }
-    try log.check(added)
-
-    let sink = Sink(onText)
-    var options = sampling.c
-    let status = withExtendedLifetime(sink) {
-      run(call) { oriel_chat_reply($0, &options, Sink.receive, sink.pointer, nil) }
+    if let message = message {
+      let added = run(call) { session in
+        withBytes(message) { oriel_chat_add(session, "user", $0, $1) }
+      }
+      if added == ORIEL_ERROR_CANCELLED { return Reply() }
+      try log.check(added)
     }
-    if status == ORIEL_ERROR_CANCELLED { return }
+
+    let sink = Sink(wantsTokens: sampling.wantsTokens, onEvent)
+    var result = oriel_generation()
+    result.struct_size = MemoryLayout<oriel_generation>.stride
+    let status = withExtendedLifetime(sink) {
+      sampling.withC { options -> oriel_status in
+        if inChat {
+          options.on_part = Sink.receivePart
+          options.part_user = sink.pointer
+        }
+        let generate = inChat ? oriel_chat_reply : oriel_session_generate
+        return run(call) { generate($0, &options, Sink.receive, sink.pointer, &result) }
+      }
+    }
+    if status == ORIEL_ERROR_CANCELLED {
+      result.stop_reason = ORIEL_STOP_CANCELLED
+      return sink.finished(result)
+    }
     do {
       try log.check(status)
-    } catch let error as OrielError where error.status == .argument {
+    } catch let error as OrielError where message != nil && error.neverBegan {
       try? log.check(run(call) { oriel_session_rewind($0, before.position) })
       throw error
     }
+    return sink.finished(result)
   }
 
   func add(_ role: String, _ text: String) throws {
@@ -141,6 +179,101 @@ final class Core: @unchecked Sendable {
     try log.check(run(this, body))
   }
 
+  func stats() throws -> Stats {
+    var stats = oriel_stats()
+    stats.struct_size = MemoryLayout<oriel_stats>.stride
+    try call { oriel_session_get_stats($0, &stats) }
+    return Stats(stats)
+  }
+
+  func embed(_ text: String, _ pooling: Pooling, normalised: Bool) throws -> Embedding {
+    var options = oriel_embed_options()
+    options.struct_size = MemoryLayout<oriel_embed_options>.stride
+    options.pooling = oriel_pooling(rawValue: pooling.rawValue)
+    options.not_normalised = normalised ? 0 : 1
+    var tokens: UInt32 = 0
+    let values: [Float] = try filled(with: 0) { session, values, needed in
+      withBytes(text) {
+        oriel_embed(
+          session, &options, $0, $1, values.baseAddress, values.count, &needed, &tokens)
+      }
+    }
+    return Embedding(values: values, tokens: tokens)
+  }
+
+  func tokenize(_ text: String) throws -> [Int32] {
+    try filled(with: 0) { _, ids, needed in
+      withBytes(text) { oriel_tokenize(model, $0, $1, 0, ids.baseAddress, ids.count, &needed) }
+    }
+  }
+
+  func detokenize(_ ids: [Int32]) throws -> String {
+    try text { chars, needed in
+      oriel_detokenize(model, ids, ids.count, 0, chars.baseAddress, chars.count, &needed)
+    }
+  }
+
+  func render(_ messages: String, generationPrompt: Bool) throws -> String {
+    var options = chat.c
+    return try text { chars, needed in
+      withBytes(messages) {
+        oriel_render_json(
+          model, &options, $0, $1, generationPrompt ? 1 : 0, chars.baseAddress, chars.count,
+          &needed)
+      }
+    }
+  }
+
+  func renderTokens(_ messages: String, generationPrompt: Bool) throws -> [Int32] {
+    var options = chat.c
+    return try filled(with: 0) { _, ids, needed in
+      withBytes(messages) {
+        oriel_render_json_tokens(
+          model, &options, $0, $1, generationPrompt ? 1 : 0, 0, ids.baseAddress, ids.count, &needed)
+      }
+    }
+  }
+
+  func parseReply(_ text: String, insideThought: Bool) throws -> Parsed {
+    var options = chat.c
+    var parsed = Parsed()
+    try call { _ in
+      let sink = Sink(wantsTokens: false) { _ in }
+      let status = withExtendedLifetime(sink) {
+        withBytes(text) {
+          oriel_parse_reply(
+            model, &options, insideThought ? 1 : 0, $0, $1, Sink.receivePart, sink.pointer)
+        }
+      }
+      parsed = sink.reply.parsed
+      return status
+    }
+    return parsed
+  }
+
+  /// What `fill(session, buffer, &needed)` gives, asked first how much that is.
+  private func filled<Element>(
+    with empty: Element,
+    _ fill: (OpaquePointer?, UnsafeMutableBufferPointer<Element>, inout Int) -> oriel_status
+  ) throws -> [Element] {
+    var all: [Element] = []
+    try call { session in
+      var needed = 0
+      let status = fill(session, UnsafeMutableBufferPointer(start: nil, count: 0), &needed)
+      guard status == ORIEL_ERROR_BUFFER_TOO_SMALL else { return status }
+      all = Array(repeating: empty, count: needed)
+      return all.withUnsafeMutableBufferPointer { fill(session, $0, &needed) }
+    }
+    return all
+  }
+
+  private func text(
+    _ fill: (UnsafeMutableBufferPointer<CChar>, inout Int) -> oriel_status
+  ) throws -> String {
+    let chars = try filled(with: CChar(0)) { _, chars, needed in fill(chars, &needed) }
+    return String(decoding: chars.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
   /// Stops `call`, or with nil the one that runs.
   func cancel(_ call: Call?) {
     lock.lock()
@@ -166,6 +299,13 @@ final class Core: @unchecked Sendable {
     oriel_model_free(model)
     session = nil
     model = nil
+  }
+
+  /// The call that runs is to end, as its own listener said.
+  private func stopRunning() {
+    lock.lock()
+    running?.cancelled = true
+    lock.unlock()
   }
 
   private var isClosing: Bool {
@@ -197,22 +337,5 @@ final class Core: @unchecked Sendable {
     let meant = call.cancelled
     lock.unlock()
     return meant ? status : body(session)
-  }
-}
-
-/// Hands a reply's text on.
-private final class Sink {
-  private let onText: (String) -> Void
-
-  init(_ onText: @escaping (String) -> Void) { self.onText = onText }
-
-  var pointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
-
-  static let receive: oriel_token_fn = { event, user in
-    guard let event = event, let user = user, event.pointee.text_bytes > 0 else { return 0 }
-    let bytes = UnsafeRawBufferPointer(start: event.pointee.text, count: event.pointee.text_bytes)
-    Unmanaged<Sink>.fromOpaque(user).takeUnretainedValue()
-      .onText(String(decoding: bytes, as: UTF8.self))
-    return 0
   }
 }

@@ -17,6 +17,11 @@ public struct OrielError: Error, CustomStringConvertible {
     status == .device || status == .timeout
   }
 
+  /// A reply was refused for what was asked of it.
+  var neverBegan: Bool {
+    status == .argument || status == .unsupported || status == .state || status == .text
+  }
+
   static let closed = OrielError(
     status: .state, message: "the session is closed: open another one")
 }
@@ -34,6 +39,34 @@ public enum Device: UInt32, Sendable {
   case cpu = 2
 }
 
+/// How keys and values are stored.
+public enum KvFormat: UInt32, Sendable {
+  case automatic = 0
+  case f16 = 1
+  case int8 = 2
+  case int4 = 3
+}
+
+/// How the states of recurrent layers are stored; int8 only where it is asked for.
+public enum StateFormat: UInt32, Sendable {
+  case automatic = 0
+  case f32 = 1
+  case f16 = 2
+  case int8 = 3
+}
+
+/// Which weights stay in the model's file and are read when tokens need them.
+public enum OnFile: UInt32, Sendable {
+  /// Tables of which a token needs one row; experts, too, where the model does not fit with them.
+  case automatic = 0
+  /// All weights are held.
+  case none = 1
+  /// Such tables, never experts.
+  case rows = 2
+  /// Such tables and experts.
+  case all = 3
+}
+
 /// How to open a model; every default is sound. See oriel_options in oriel.h.
 public struct Options: Sendable {
   /// The assistant's instructions. Never forgotten, and back after `reset`.
@@ -45,105 +78,175 @@ public struct Options: Sendable {
   public var windowTokens: UInt32 = 0
   /// Fail rather than open with a shorter window than this.
   public var minWindowTokens: UInt32 = 0
+  /// First tokens that are never forgotten. 0: 4; `Options.none`: none.
+  public var sinkTokens: UInt32 = 0
+  /// Prompt tokens that are read together. 0: chosen.
+  public var chunkTokens: UInt32 = 0
+  public var keyFormat = KvFormat.automatic
+  public var valueFormat = KvFormat.automatic
+  public var stateFormat = StateFormat.automatic
+  /// What stays in the file is read for as long as the session is open: it must stay as it is.
+  public var onFile = OnFile.automatic
+  /// Experts that each layer has room for while the others stay in the file. 0: as many as fit.
+  public var expertSlots: UInt32 = 0
+  /// In models that keep a state: how many earlier ones are kept, so that `rewind` need not read
+  /// everything again. 0: up to 4; `Options.none`: none.
+  public var checkpoints: UInt32 = 0
+  /// A file of `oriel calibrate`. nil: the one beside the model; "": none.
+  public var calibrationFile: String?
+  /// Replies can be held to a JSON schema, a grammar or the tools' schemas, which takes memory.
+  public var constraints = false
+  /// What is forgotten goes token by token, not as whole turns.
+  public var splitTurns = false
+  /// In models that keep a state: it is made anew when turns have left the window.
+  public var forgetEvicted = false
   /// Threads that compute on the CPU. 0: one per core, at most 8.
   public var cpuThreads: UInt32 = 0
+  /// Longest wait for the GPU. 0: 60 s.
+  public var deviceTimeoutMs: UInt32 = 0
   /// Name of a chat format or a Jinja template, where the model's own is wrong.
   public var chatTemplate: String?
   /// Models that can think before they answer are told not to.
   public var noThinking = false
+  /// Models that can think are told to, where they would not by themselves.
+  public var thinking = false
+  /// For formats that tell the model a date: year * 10000 + month * 100 + day.
+  public var date: UInt32 = 0
+  /// Tools that the model may call: a JSON list in the OpenAI form. What it calls is in
+  /// `Parsed.calls`; answers go back with `Session.addJSON`.
+  public var tools: String?
+  /// Documents to answer from: a JSON list.
+  public var documents: String?
+  /// More of the chat template's variables: a JSON object.
+  public var variables: String?
   /// Optional features of the GPU to do without, around a faulty driver: names of docs/porting.md,
   /// separated by commas, or "all".
   public var disabledFeatures: String?
   /// Told of errors and warnings, on the thread of the call that caused them, for as long as the
   /// session is open.
   public var log: (@Sendable (LogLevel, String) -> Void)?
+  /// Told of bytes of weights that are loaded, of so many. False stops loading: `open` then throws
+  /// with status cancelled.
+  public var progress: (@Sendable (_ done: UInt64, _ total: UInt64) -> Bool)?
+  /// Told of tokens that a call reads again, to go back or to forget (models that keep a state), for
+  /// as long as the session is open. False cancels the call.
+  public var readingAgain: (@Sendable (_ done: UInt64, _ total: UInt64) -> Bool)?
+
+  /// As `sinkTokens` and `checkpoints`.
+  public static let none = UInt32.max
 
   public init() {}
-}
-
-/// How a reply is generated. 0 always means the default.
-public struct Sampling: Sendable {
-  /// 0: until the reply ends.
-  public var maxTokens: UInt32 = 0
-  /// Always the most likely token.
-  public var greedy = false
-  /// 0: another one each time.
-  public var seed: UInt64 = 0
-  public var temperature: Float = 0
-  public var topK: UInt32 = 0
-  public var topP: Float = 0
-  public var minP: Float = 0
-  public var repeatPenalty: Float = 0
-
-  public init() {}
-
-  var c: oriel_generate_options {
-    var options = oriel_generate_options()
-    options.struct_size = MemoryLayout<oriel_generate_options>.stride
-    options.max_tokens = maxTokens
-    options.greedy = greedy ? 1 : 0
-    options.seed = seed
-    options.temperature = temperature
-    options.top_k = topK
-    options.top_p = topP
-    options.min_p = minP
-    options.repeat_penalty = repeatPenalty
-    return options
-  }
-}
-
-/// What is allocated for what, to the byte.
-public struct Plan: Sendable {
-  /// False: everything else describes the smallest plan that would run.
-  public let fits: Bool
-  public let totalBytes: UInt64
-  public let weightsBytes: UInt64
-  public let kvBytes: UInt64
-  /// Least memory that would do.
-  public let minimumBytes: UInt64
-  public let windowTokens: UInt32
-  public let sinkTokens: UInt32
-
-  init(_ plan: oriel_plan) {
-    fits = plan.fits != 0
-    totalBytes = plan.total_bytes
-    weightsBytes = plan.weights_bytes
-    kvBytes = plan.kv_bytes
-    minimumBytes = plan.minimum_bytes
-    windowTokens = plan.window_tokens
-    sinkTokens = plan.sink_tokens
-  }
 }
 
 extension Options {
   /// Calls `body` with these as C sees them; `log` must outlive what is made with them.
   func withC<Result>(
     memoryBytes: UInt64, pinnedTokens: UInt32, log: Log,
-    _ body: (inout oriel_options, inout oriel_chat_options) throws -> Result
+    _ body: (inout oriel_options) throws -> Result
   ) rethrows -> Result {
     try withOptionalCString(cacheDirectory) { cache in
-      try withOptionalCString(chatTemplate) { template in
+      try withOptionalCString(calibrationFile) { calibration in
         try withOptionalCString(disabledFeatures) { features in
           var options = oriel_options()
           options.struct_size = MemoryLayout<oriel_options>.stride
           options.memory_bytes = memoryBytes
           options.window_tokens = windowTokens
           options.min_window_tokens = minWindowTokens
+          options.sink_tokens = sinkTokens
           options.pinned_tokens = pinnedTokens
+          options.chunk_tokens = chunkTokens
+          options.k_format = oriel_kv_format(rawValue: keyFormat.rawValue)
+          options.v_format = oriel_kv_format(rawValue: valueFormat.rawValue)
+          options.state_format = oriel_state_format(rawValue: stateFormat.rawValue)
+          options.on_file = oriel_on_file(rawValue: onFile.rawValue)
+          options.expert_slots = expertSlots
+          options.checkpoints = checkpoints
+          options.constraints = constraints ? 1 : 0
+          options.calibration_file = calibration
           options.device = oriel_device_kind(rawValue: device.rawValue)
+          options.device_timeout_ms = deviceTimeoutMs
           options.cpu_threads = cpuThreads
           options.cache_dir = cache
           options.disabled_features = features
           options.log = Log.receive
           options.log_user = log.pointer
-          var chat = oriel_chat_options()
-          chat.struct_size = MemoryLayout<oriel_chat_options>.stride
-          chat.chat_template = template
-          chat.no_thinking = noThinking ? 1 : 0
-          return try body(&options, &chat)
+          return try body(&options)
         }
       }
     }
+  }
+}
+
+/// A copy of a text for C, with a NUL behind it.
+final class CText {
+  let start: UnsafeMutablePointer<CChar>
+  /// Without the NUL.
+  let count: Int
+
+  init(_ text: String) {
+    let bytes = text.utf8.map { CChar(bitPattern: $0) } + [0]
+    start = UnsafeMutablePointer.allocate(capacity: bytes.count)
+    start.initialize(from: bytes, count: bytes.count)
+    count = bytes.count - 1
+  }
+
+  deinit { start.deallocate() }
+}
+
+/// How conversations become text. A session reads the texts for as long as it is there.
+final class Chat {
+  private let template: CText?
+  private let tools: CText?
+  private let documents: CText?
+  private let variables: CText?
+  private let noThinking: Bool
+  private let thinking: Bool
+  private let date: UInt32
+
+  init(_ options: Options) {
+    template = options.chatTemplate.map(CText.init)
+    tools = options.tools.map(CText.init)
+    documents = options.documents.map(CText.init)
+    variables = options.variables.map(CText.init)
+    noThinking = options.noThinking
+    thinking = options.thinking
+    date = options.date
+  }
+
+  /// Points into this.
+  var c: oriel_chat_options {
+    var chat = oriel_chat_options()
+    chat.struct_size = MemoryLayout<oriel_chat_options>.stride
+    chat.chat_template = template.map { UnsafePointer($0.start) }
+    chat.no_thinking = noThinking ? 1 : 0
+    chat.thinking = thinking ? 1 : 0
+    chat.date = date
+    chat.tools = tools.map { UnsafePointer($0.start) }
+    chat.tools_bytes = tools?.count ?? 0
+    chat.documents = documents.map { UnsafePointer($0.start) }
+    chat.documents_bytes = documents?.count ?? 0
+    chat.variables = variables.map { UnsafePointer($0.start) }
+    chat.variables_bytes = variables?.count ?? 0
+    return chat
+  }
+}
+
+/// Hands progress on.
+final class ProgressSink {
+  private let listener: @Sendable (UInt64, UInt64) -> Bool
+  /// Called when the listener wants to stop.
+  var stopped: () -> Void = {}
+
+  init(_ listener: @escaping @Sendable (UInt64, UInt64) -> Bool) { self.listener = listener }
+
+  var pointer: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
+
+  static let receive: oriel_progress_fn = { done, total, user in
+    guard let user = user else { return 0 }
+    let sink = Unmanaged<ProgressSink>.fromOpaque(user).takeUnretainedValue()
+    if sink.listener(done, total) { return 0 }
+    sink.stopped()
+    return 1
   }
 }
 

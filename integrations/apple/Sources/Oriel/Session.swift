@@ -31,12 +31,30 @@ public final class Session: @unchecked Sendable {
       let pinned = try Core.pinnedTokens(path, memoryBytes, options)
       var plan = oriel_plan()
       plan.struct_size = MemoryLayout<oriel_plan>.stride
-      try options.withC(memoryBytes: memoryBytes, pinnedTokens: pinned, log: log) { c, _ in
+      try options.withC(memoryBytes: memoryBytes, pinnedTokens: pinned, log: log) { c in
         try log.check(oriel_plan_file(path, &c, &plan))
       }
       return Plan(plan)
     }
   }
+
+  /// What a file is and whether this library can run it; also for files it cannot run.
+  public static func inspect(path: String) throws -> FileInfo {
+    let log = Log(nil)
+    return try withExtendedLifetime(log) {
+      var options = oriel_options()
+      options.struct_size = MemoryLayout<oriel_options>.stride
+      options.log = Log.receive
+      options.log_user = log.pointer
+      var info = oriel_file_info()
+      info.struct_size = MemoryLayout<oriel_file_info>.stride
+      try log.check(oriel_inspect(path, &options, &info))
+      return FileInfo(info)
+    }
+  }
+
+  /// "0.1.0"
+  public static var version: String { String(cString: oriel_version()) }
 
   private init(_ core: Core) { self.core = core }
 
@@ -44,30 +62,113 @@ public final class Session: @unchecked Sendable {
   public var plan: Plan { core.plan }
   /// What it runs on.
   public var device: String { core.device }
+  /// Name and version of its driver.
+  public var driver: String { core.driver }
 
   /// Says something; the stream is the answer as it is generated. Cancelling the task that reads it
   /// cancels the reply. One that `cancel` or `close` ends simply ends the stream; what was
-  /// generated stays part of the conversation. With sampling that is out of range (status argument)
-  /// the message is taken back.
+  /// generated stays part of the conversation. With sampling that is out of range or asks for what is
+  /// not there (status argument, unsupported or state) the message is taken back.
   public func chat(
     _ text: String, sampling: Sampling = Sampling()
   ) -> AsyncThrowingStream<String, Error> {
-    let core = self.core
-    return AsyncThrowingStream { continuation in
-      let call = Core.Call()
-      continuation.onTermination = { termination in
-        if case .cancelled = termination { core.cancel(call) }
-      }
-      queue.async {
-        continuation.finish(
-          with: Result { try core.chat(text, sampling, call) { continuation.yield($0) } })
+    stream { core, call, continuation in
+      _ = try core.reply(to: text, inChat: true, sampling, call) { event in
+        if case .text(let piece) = event { continuation.yield(piece) }
       }
     }
+  }
+
+  /// The same with all that there is to know: what the answer is, what is thought, which tools are
+  /// called, and how it ended.
+  public func events(
+    _ text: String, sampling: Sampling = Sampling()
+  ) -> AsyncThrowingStream<Event, Error> {
+    events(to: text, inChat: true, sampling)
+  }
+
+  /// Answers what was added, e.g. a tool's result.
+  public func reply(sampling: Sampling = Sampling()) -> AsyncThrowingStream<Event, Error> {
+    events(to: nil, inChat: true, sampling)
+  }
+
+  /// Continues what was appended.
+  public func generate(sampling: Sampling = Sampling()) -> AsyncThrowingStream<Event, Error> {
+    events(to: nil, inChat: false, sampling)
+  }
+
+  /// Says something and waits for the whole answer.
+  public func ask(_ text: String, sampling: Sampling = Sampling()) async throws -> Reply {
+    var whole = Reply()
+    for try await event in events(text, sampling: sampling) {
+      if case .ended(let reply) = event { whole = reply }
+    }
+    return whole
   }
 
   /// Adds a message without asking for a reply, e.g. an earlier conversation.
   public func add(role: String, text: String) async throws {
     try await perform { try $0.add(role, text) }
+  }
+
+  /// The same of a message, or a list of them, as JSON in the OpenAI form: with tool_calls, roles such
+  /// as tool, and whatever else the model's template knows.
+  public func addJSON(_ messages: String) async throws {
+    try await perform { core in
+      try core.call { session in
+        withBytes(messages) { oriel_chat_add_json(session, $0, $1) }
+      }
+    }
+  }
+
+  /// Appends raw text, for models that do not chat. Control tokens in it count as such.
+  public func append(_ text: String) async throws {
+    try await perform { core in
+      try core.call { session in
+        withBytes(text) { oriel_session_append_text(session, $0, $1, ORIEL_TEXT_SPECIAL) }
+      }
+    }
+  }
+
+  /// Forgets everything from a position on, e.g. to answer again; see oriel_session_rewind for how far.
+  public func rewind(to position: UInt64) async throws {
+    try await perform { core in try core.call { oriel_session_rewind($0, position) } }
+  }
+
+  public func stats() async throws -> Stats { try await perform { try $0.stats() } }
+
+  public func tokenize(_ text: String) async throws -> [Int32] {
+    try await perform { try $0.tokenize(text) }
+  }
+
+  public func detokenize(_ ids: [Int32]) async throws -> String {
+    try await perform { try $0.detokenize(ids) }
+  }
+
+  /// The text that a conversation becomes, given as `addJSON` takes it.
+  public func render(_ messages: String, generationPrompt: Bool = true) async throws -> String {
+    try await perform { try $0.render(messages, generationPrompt: generationPrompt) }
+  }
+
+  /// Its tokens.
+  public func renderTokens(
+    _ messages: String, generationPrompt: Bool = true
+  ) async throws -> [Int32] {
+    try await perform { try $0.renderTokens(messages, generationPrompt: generationPrompt) }
+  }
+
+  /// What the whole text of a reply means, as `Reply.parsed`. `insideThought`: the model's template
+  /// opened a thought itself.
+  public func parseReply(_ text: String, insideThought: Bool = false) async throws -> Parsed {
+    try await perform { try $0.parseReply(text, insideThought: insideThought) }
+  }
+
+  /// A text as a vector. The conversation must be empty (status state), so open without a system
+  /// prompt; it is again afterwards. A text that is longer than the window is refused (context).
+  public func embed(
+    _ text: String, pooling: Pooling = .automatic, normalised: Bool = true
+  ) async throws -> Embedding {
+    try await perform { try $0.embed(text, pooling, normalised: normalised) }
   }
 
   /// Back to a new conversation (with the system prompt), which takes no new memory.
@@ -99,10 +200,42 @@ public final class Session: @unchecked Sendable {
     }
   }
 
-  func perform(_ body: @escaping @Sendable (Core) throws -> Void) async throws {
+  func perform<Value: Sendable>(
+    _ body: @escaping @Sendable (Core) throws -> Value
+  ) async throws -> Value {
     let core = self.core
-    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, Error>) in
+    return try await withCheckedThrowingContinuation {
+      (continuation: CheckedContinuation<Value, Error>) in
       queue.async { continuation.resume(with: Result { try body(core) }) }
+    }
+  }
+
+  private func events(
+    to message: String?, inChat: Bool, _ sampling: Sampling
+  ) -> AsyncThrowingStream<Event, Error> {
+    stream { core, call, continuation in
+      let reply = try core.reply(to: message, inChat: inChat, sampling, call) {
+        continuation.yield($0)
+      }
+      continuation.yield(.ended(reply))
+    }
+  }
+
+  /// What `body` yields, in the session's turn.
+  private func stream<Element>(
+    _ body: @escaping @Sendable (
+      Core, Core.Call, AsyncThrowingStream<Element, Error>.Continuation
+    ) throws -> Void
+  ) -> AsyncThrowingStream<Element, Error> {
+    let core = self.core
+    return AsyncThrowingStream { continuation in
+      let call = Core.Call()
+      continuation.onTermination = { termination in
+        if case .cancelled = termination { core.cancel(call) }
+      }
+      queue.async {
+        continuation.finish(with: Result { try body(core, call, continuation) })
+      }
     }
   }
 }

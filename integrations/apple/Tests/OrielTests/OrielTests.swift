@@ -59,20 +59,9 @@ final class OrielTests: XCTestCase {
     return reply
   }
 
-  private final class Position: @unchecked Sendable {
-    var tokens: UInt64 = 0
-  }
-
   /// Once the call that runs has ended.
   private func position(_ session: Session) async throws -> UInt64 {
-    let position = Position()
-    try await session.perform { core in
-      var stats = oriel_stats()
-      stats.struct_size = MemoryLayout<oriel_stats>.stride
-      try core.call { oriel_session_get_stats($0, &stats) }
-      position.tokens = stats.position
-    }
-    return position.tokens
+    try await session.stats().position
   }
 
   func testAReplyIsTheReferenceAndArrivesInPieces() async throws {

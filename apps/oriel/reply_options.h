@@ -1,0 +1,32 @@
+// What a reply is asked for besides how it is sampled: options of the commands that print one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <oriel/oriel.h>
+
+namespace CLI {
+class App;
+}
+
+namespace cli {
+
+struct ReplyOptions {
+  std::vector<std::string> stop;        ///< escapes read
+  std::vector<const char*> stop_texts;  ///< of `stop`
+  std::vector<oriel_logit_bias> biases;
+  std::optional<uint32_t> logprobs;  ///< of each token, and so many of the most likely
+  uint32_t min_tokens = 0;
+};
+
+/// `options` must outlive the parsing and stay where it is.
+void addReplyOptions(CLI::App* command, ReplyOptions* options);
+/// Throws Failure (wrong usage) for what only JSON can show.
+void checkReplyOptions(const ReplyOptions& options, bool json);
+/// Points into `options`.
+void setReplyOptions(const ReplyOptions& options, oriel_generate_options* out);
+
+}  // namespace cli

@@ -1,0 +1,120 @@
+#include "jinja/jinja.h"
+
+#include <cstring>
+
+#include "jinja/jinja_parser.h"
+#include "jinja/jinja_run.h"
+
+namespace oriel {
+namespace {
+
+using jinja::Heap;
+using jinja::Interpreter;
+using jinja::Limits;
+using jinja::Node;
+using jinja::Parser;
+using jinja::Str;
+using jinja::TextBuilder;
+
+// A step takes some tens of nanoseconds. What a template does in proportion to its input is never stopped; without input
+// it has a tenth of a second.
+constexpr uint64_t kSteps = 1000000;
+constexpr uint64_t kStepsAByte = 32;
+constexpr uint64_t kStepsAValue =
+    1500;  // some templates look through all messages for each of them
+constexpr uint32_t kMaxDepth = 400;
+
+uint64_t stepsFor(const JsonValue& value) {
+  uint64_t steps = kStepsAValue + kStepsAByte * (value.text.bytes + value.key.bytes);
+  for (const JsonValue* child = value.first; child != nullptr; child = child->next) {
+    steps += stepsFor(*child);  // as deep as JSON may be
+  }
+  return steps;
+}
+
+// Jinja knows one newline. Copies only what has another.
+Status unifyNewlines(const char** text, size_t* bytes, const Log& log, Scratch* scratch) {
+  if (std::memchr(*text, '\r', *bytes) == nullptr) {
+    return kOk;
+  }
+  char* const copy = scratch->takeText(*bytes);
+  if (copy == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "no memory to read the chat template: it is too long, use another");
+  }
+  size_t n = 0;
+  for (size_t i = 0; i < *bytes; ++i) {
+    const bool carriage_return = (*text)[i] == '\r';
+    copy[n++] = carriage_return ? '\n' : (*text)[i];
+    i += carriage_return && i + 1 < *bytes && (*text)[i + 1] == '\n' ? 1 : 0;
+  }
+  *text = copy;
+  *bytes = n;
+  return kOk;
+}
+
+Status handOut(const Str& text, const Log& log, Scratch* scratch, JinjaOutput* output) {
+  *output = {text.data, text.bytes, nullptr, 0};
+  size_t n = 0;
+  jinja::forEachRun(text, 0, text.bytes,
+                    [&](size_t, size_t, TextSource source) { n += source != 0 ? 1 : 0; });
+  SourceRange* const ranges = n > 0 ? scratch->take<SourceRange>(n) : nullptr;
+  if (n > 0 && ranges == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "no memory for what the chat template wrote: give it less text");
+  }
+  jinja::forEachRun(text, 0, text.bytes, [&](size_t begin, size_t end, TextSource source) {
+    if (source != 0) {
+      ranges[output->n_ranges++] = {begin, end, source};
+    }
+  });
+  output->ranges = ranges;
+  return kOk;
+}
+
+Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* variables,
+                 size_t n_variables, const JinjaClock& clock, const JinjaStop& stop, const Log& log,
+                 Scratch* scratch, JinjaOutput* output) {
+  uint64_t steps = kSteps;
+  for (size_t i = 0; i < n_variables; ++i) {
+    steps += stepsFor(*variables[i].value);
+  }
+
+  Heap heap(scratch);
+  jinja::Value text;
+  {
+    TextBuilder out(&heap);
+    Interpreter interpreter({&heap, &parser, clock, stop, log, {steps, kMaxDepth}});
+    ORIEL_TRY(interpreter.run(body, variables, n_variables, &out));
+    if (!out.finish(&text)) {
+      return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                      "no memory for what the chat template wrote: give it less text");
+    }
+  }
+  ORIEL_TRY(handOut(jinja::strOf(text), log, scratch, output));
+  text.leave();  // its bytes are the output's
+  return kOk;
+}
+
+}  // namespace
+
+Status runJinja(const char* chat_template, size_t bytes, const JinjaVariable* variables,
+                size_t n_variables, const JinjaClock& clock, const JinjaStop& stop, const Log& log,
+                Scratch* scratch, JinjaOutput* output) {
+  *output = {};
+  ORIEL_TRY(unifyNewlines(&chat_template, &bytes, log, scratch));
+  const Node* body = nullptr;
+  Parser parser(stop, log, scratch);
+  ORIEL_TRY(parser.parse(chat_template, bytes, &body));
+  return runParsed(parser, body, variables, n_variables, clock, stop, log, scratch, output);
+}
+
+Status checkJinja(const char* chat_template, size_t bytes, const Log& log, Scratch* scratch) {
+  ORIEL_TRY(unifyNewlines(&chat_template, &bytes, log, scratch));
+  const Node* body = nullptr;
+  const JinjaStop stop;
+  Parser parser(stop, log, scratch);
+  return parser.parse(chat_template, bytes, &body);
+}
+
+}  // namespace oriel

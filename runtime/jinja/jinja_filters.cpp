@@ -1,0 +1,279 @@
+#include "jinja/jinja_filters.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+#include "jinja/jinja_json.h"
+#include "jinja/jinja_letters.h"
+#include "jinja/jinja_number.h"
+
+namespace oriel::jinja {
+namespace {
+
+bool filterAbs(Interpreter* run, const Value& in, const Args&, Value* out) {
+  if (in.is(Kind::kFloat)) {
+    *out = Value::real(std::fabs(in.real()));
+    return true;
+  }
+  if (!in.isInteger()) {
+    return in.isUndefined() ? run->failUndefined(in) : run->fail("abs is given no number");
+  }
+  const Value zero = Value::integer(0);
+  return run->binary(in.integer() < 0 ? Op::kSubtract : Op::kAdd, zero, in, out);
+}
+
+bool filterAttr(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const name = args.find(0, "name");
+  return name != nullptr ? run->item(in, *name, out) : run->fail("attr is given no name");
+}
+
+template <Letters how>
+bool filterLetters(Interpreter* run, const Value& in, const Args&, Value* out) {
+  Value text;
+  return run->toText(in, &text) && mapLetters(run, text, how, out);
+}
+
+bool filterDefault(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const otherwise = args.find(0, "default_value");
+  const Value* const boolean = args.find(1, "boolean");
+  const bool also_false = boolean != nullptr && run->truth(*boolean);
+  if (!in.isUndefined() && !(also_false && !run->truth(in))) {
+    *out = in;
+    return true;
+  }
+  static constexpr JsonText kEmpty = {"", 0};
+  *out = otherwise != nullptr ? *otherwise : Value::view(&kEmpty);
+  return true;
+}
+
+bool filterFirst(Interpreter* run, const Value& in, const Args&, Value* out) {
+  Ref<List> all;
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  *out = all->count > 0 ? all->items()[0] : Value();
+  return true;
+}
+
+bool filterLast(Interpreter* run, const Value& in, const Args&, Value* out) {
+  Ref<List> all;
+  if (in.hasShape(Shape::kGenerator)) {
+    return run->fail("last is given a value of type %s", Interpreter::typeName(in));
+  }
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  *out = all->count > 0 ? all->items()[all->count - 1] : Value();
+  return true;
+}
+
+Str stripped(const Value& text) {
+  Str all = strOf(text);
+  all.bytes = spaceBefore(all.data, all.bytes);
+  const size_t begin = skipSpace(all.data, all.bytes, 0);
+  return {all.data + begin, all.bytes - begin, 0, nullptr, 0};
+}
+
+bool filterFloat(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const otherwise = args.find(0, "default");
+  double real = 0;
+  if (in.isUndefined()) {
+    return run->failUndefined(in);
+  }
+  if (in.is(Kind::kFloat) || in.isInteger()) {
+    *out = Value::real(in.is(Kind::kFloat) ? in.real() : static_cast<double>(in.integer()));
+    return true;
+  }
+  const Str text = in.isText() ? stripped(in) : Str{};
+  if (in.isText() && readFloat(text.data, text.bytes, &real)) {
+    *out = Value::real(real);
+    return true;
+  }
+  *out = otherwise != nullptr ? *otherwise : Value::real(0);
+  return true;
+}
+
+bool toInteger(double real, Value* out) {
+  const bool fits = std::fabs(real) < 9.2e18;
+  if (fits) {
+    *out = Value::integer(static_cast<int64_t>(real));
+  }
+  return fits;
+}
+
+// A prefix of the base may stand before the digits.
+bool readInBase(Str text, int64_t base, int64_t* value) {
+  if (text.bytes > 2 && text[0] == '0' && (base == 16 || base == 8 || base == 2)) {
+    const char mark = static_cast<char>(text[1] | 0x20);
+    const bool prefix = mark == (base == 16 ? 'x' : base == 8 ? 'o' : 'b');
+    text.data += prefix ? 2 : 0;
+    text.bytes -= prefix ? 2 : 0;
+  }
+  return base >= 2 && base <= 36 &&
+         readInteger(text.data, text.bytes, static_cast<uint32_t>(base), value);
+}
+
+bool filterInt(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const otherwise = args.find(0, "default");
+  const Value* const base = args.find(1, "base");
+  int64_t integer = 0;
+  double real = 0;
+  if (in.isUndefined()) {
+    return run->failUndefined(in);
+  }
+  if (in.isInteger()) {
+    *out = Value::integer(in.integer());
+    return true;
+  }
+  if (in.is(Kind::kFloat) && toInteger(in.real(), out)) {
+    return true;
+  }
+  const Str text = in.isText() ? stripped(in) : Str{};
+  if (in.isText() &&
+      readInBase(text, base != nullptr && base->isInteger() ? base->integer() : 10, &integer)) {
+    *out = Value::integer(integer);
+    return true;
+  }
+  if (in.isText() && readFloat(text.data, text.bytes, &real) && toInteger(real, out)) {
+    return true;
+  }
+  *out = otherwise != nullptr ? *otherwise : Value::integer(0);
+  return true;
+}
+
+bool filterItems(Interpreter* run, const Value& in, const Args&, Value* out) {
+  Ref<List> pairs;
+  if (!in.isDict() && !in.isUndefined()) {
+    return run->fail("items is given a value of type %s", Interpreter::typeName(in));
+  }
+  return (in.isDict() ? run->toPairs(in, &pairs) : run->toList(in, &pairs)) &&
+         giveGenerator(run, std::move(pairs), out);
+}
+
+bool filterLength(Interpreter* run, const Value& in, const Args&, Value* out) {
+  size_t n = 0;
+  const bool ok = run->length(in, &n);
+  *out = Value::integer(static_cast<int64_t>(n));
+  return ok;
+}
+
+bool filterList(Interpreter* run, const Value& in, const Args&, Value* out) {
+  Ref<List> all;
+  if (!run->toList(in, &all)) {
+    return false;
+  }
+  Ref<List> list = makeList(run->heap(), all->count);
+  for (uint32_t i = 0; list && i < all->count; ++i) {
+    pushTo(list.get(), all->items()[i]);
+  }
+  return run->give(std::move(list), out);
+}
+
+// To the nearest decimal of the exact value, as Python has it.
+double roundDecimals(double value, int64_t decimals) {
+  if (decimals < 0 || std::fabs(value) > 1e300) {
+    const double scale = std::pow(10, static_cast<double>(-decimals));
+    return std::nearbyint(value / scale) * scale;
+  }
+  char text[400] = "";
+  std::snprintf(text, sizeof text, "%.*f", static_cast<int>(decimals < 60 ? decimals : 60), value);
+  return std::strtod(text, nullptr);
+}
+
+bool filterRound(Interpreter* run, const Value& in, const Args& args, Value* out) {
+  const Value* const precision = args.find(0, "precision");
+  const Value* const method = args.find(1, "method");
+  if (!in.is(Kind::kFloat) && !in.isInteger()) {
+    return in.isUndefined() ? run->failUndefined(in) : run->fail("round is given no number");
+  }
+  const double value = in.is(Kind::kFloat) ? in.real() : static_cast<double>(in.integer());
+  const int64_t decimals =
+      precision != nullptr && precision->isInteger() ? precision->integer() : 0;
+  const Str how = method != nullptr && method->isText() ? strOf(*method) : Str{};
+  const bool common = how.bytes == 0 || how.is("common");
+  if (common && in.isInteger() && decimals >= 0) {
+    *out = Value::integer(in.integer());
+    return true;
+  }
+  const double scale = std::pow(10, static_cast<double>(decimals));
+  *out = Value::real(common           ? roundDecimals(value, decimals)
+                     : how.is("ceil") ? std::ceil(value * scale) / scale
+                                      : std::floor(value * scale) / scale);
+  return true;
+}
+
+bool filterSafe(Interpreter* run, const Value& in, const Args&, Value* out) {
+  const bool ok = run->toText(in, out);
+  out->setSafe(true);
+  return ok;
+}
+
+bool filterString(Interpreter* run, const Value& in, const Args&, Value* out) {
+  return run->toText(in, out);
+}
+
+using Filter = bool (*)(Interpreter* run, const Value& in, const Args& args, Value* out);
+constexpr struct {
+  const char* name;
+  Filter filter;
+} kFilters[] = {
+    {"abs", filterAbs},
+    {"attr", filterAttr},
+    {"capitalize", filterLetters<Letters::kCapitalize>},
+    {"count", filterLength},
+    {"d", filterDefault},
+    {"default", filterDefault},
+    {"dictsort", filterDictsort},
+    {"e", filterEscape},
+    {"escape", filterEscape},
+    {"first", filterFirst},
+    {"float", filterFloat},
+    {"indent", filterIndent},
+    {"int", filterInt},
+    {"items", filterItems},
+    {"join", filterJoin},
+    {"last", filterLast},
+    {"length", filterLength},
+    {"list", filterList},
+    {"lower", filterLetters<Letters::kLower>},
+    {"map", filterMap},
+    {"max", filterMax},
+    {"min", filterMin},
+    {"reject", filterReject},
+    {"rejectattr", filterRejectattr},
+    {"replace", filterReplace},
+    {"reverse", filterReverse},
+    {"round", filterRound},
+    {"safe", filterSafe},
+    {"select", filterSelect},
+    {"selectattr", filterSelectattr},
+    {"sort", filterSort},
+    {"string", filterString},
+    {"sum", filterSum},
+    {"title", filterLetters<Letters::kWords>},
+    {"tojson", filterTojson},
+    {"trim", filterTrim},
+    {"unique", filterUnique},
+    {"upper", filterLetters<Letters::kUpper>},
+    {"wordcount", filterWordcount},
+};
+constexpr uint16_t kFilterCount = sizeof kFilters / sizeof kFilters[0];
+
+}  // namespace
+
+uint16_t filterNamed(const JsonText& name) {
+  for (uint16_t i = 0; i < kFilterCount; ++i) {
+    if (name.is(kFilters[i].name)) {
+      return i;
+    }
+  }
+  return kUnknown;
+}
+
+bool applyFilter(Interpreter* run, uint16_t filter, const Value& in, const Args& args, Value* out) {
+  return kFilters[filter].filter(run, in, args, out);
+}
+
+}  // namespace oriel::jinja

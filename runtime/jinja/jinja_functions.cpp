@@ -1,0 +1,279 @@
+#include "jinja/jinja_functions.h"
+
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "jinja/jinja_methods.h"
+
+namespace oriel::jinja {
+namespace {
+
+constexpr uint64_t kMostInRange = 100000;  // as in Jinja's sandbox
+
+bool callRange(Interpreter* run, const Args& args, Value* out) {
+  int64_t parts[3] = {0, 0, 1};
+  if (args.count == 0 || args.count > 3) {
+    return run->fail("range is given %u arguments", args.count);
+  }
+  for (uint32_t i = 0; i < args.count; ++i) {
+    if (!args.values[i].isInteger()) {
+      return args.values[i].isUndefined() ? run->failUndefined(args.values[i])
+                                          : run->fail("range is given a value of type %s",
+                                                      Interpreter::typeName(args.values[i]));
+    }
+    parts[args.count == 1 ? 1 : i] = args.values[i].integer();
+  }
+  const int64_t step = parts[2];
+  int64_t distance = 0;
+  if (step == 0 || step == INT64_MIN ||
+      __builtin_sub_overflow(step > 0 ? parts[1] : parts[0], step > 0 ? parts[0] : parts[1],
+                             &distance)) {
+    return run->fail("range is given bounds that it does not take");
+  }
+  const uint64_t width = static_cast<uint64_t>(step > 0 ? step : -step);
+  const uint64_t count = distance > 0 ? (static_cast<uint64_t>(distance) - 1) / width + 1 : 0;
+  if (count > kMostInRange) {
+    return run->fail("range has more than %llu numbers",
+                     static_cast<unsigned long long>(kMostInRange));
+  }
+  Ref<Range> range(make<Range>(run->heap(), Kind::kRange));
+  if (!range) {
+    return run->failMemory();
+  }
+  range->start = parts[0];
+  range->stop = parts[1];
+  range->step = step;
+  range->count = static_cast<uint32_t>(count);
+  *out = Value::of(std::move(range));
+  return true;
+}
+
+bool callNamespace(Interpreter* run, const Args& args, Value* out) {
+  Ref<Scope> space(make<Scope>(run->heap(), Kind::kNamespace));
+  if (!space) {
+    return run->failMemory();
+  }
+  const Node* node = args.nodes;
+  for (uint32_t i = 0; i < args.count; ++i, node = node->next) {
+    if (node->name == nullptr) {
+      if (!run->copyInto(args.values[i], space.get())) {
+        return false;
+      }
+    } else if (!setIn(run->heap(), space.get(), node->name, args.values[i])) {
+      return run->failMemory();
+    }
+  }
+  *out = Value::of(std::move(space));
+  return true;
+}
+
+bool callDict(Interpreter* run, const Args& args, Value* out) {
+  Ref<List> pairs;
+  if (args.places() > 0 && (!args.values[0].isDict() || !run->toPairs(args.values[0], &pairs))) {
+    return run->fail("dict is given a value of type %s", Interpreter::typeName(args.values[0]));
+  }
+  const uint32_t old = pairs ? pairs->count : 0;
+  const Ref<Dict> dict = makeDict(run->heap(), size_t{old} + args.count);
+  if (!dict) {
+    return run->failMemory();
+  }
+  for (uint32_t i = 0; i < old; ++i) {
+    Value* const pair = pairs->items()[i].as<List>()->items();
+    DictEntry entry = {pair[0], pair[1]};
+    if (!run->putIn(dict.get(), &entry)) {
+      return false;
+    }
+  }
+  const Node* node = args.nodes;
+  for (uint32_t i = 0; i < args.count; ++i, node = node->next) {
+    DictEntry entry;
+    if (node->name != nullptr) {
+      entry = {Value::view(&node->name->text), args.values[i]};
+    }
+    if (node->name != nullptr && !run->putIn(dict.get(), &entry)) {
+      return false;
+    }
+  }
+  *out = Value::of(Ref<Dict>(dict));
+  return true;
+}
+
+bool callRaise(Interpreter* run, const Args& args, Value*) {
+  const Value* const message = args.find(0, "message");
+  return message != nullptr ? run->raise(*message)
+                            : run->fail("raise_exception is given no message");
+}
+
+bool callTime(Interpreter* run, const Args& args, Value* out) {
+  const Value* const format = args.find(0, "format");
+  if (format == nullptr || !format->isText()) {
+    return run->fail("strftime_now is given no string");
+  }
+  TextBuilder text(run->heap());
+  return writeTime(run, strOf(*format), &text) && run->finish(&text, out);
+}
+
+using Function = bool (*)(Interpreter* run, const Args& args, Value* out);
+constexpr struct {
+  const char* name;
+  Function function;
+} kFunctions[] = {{"range", callRange},
+                  {"namespace", callNamespace},
+                  {"dict", callDict},
+                  {"raise_exception", callRaise},
+                  {"strftime_now", callTime}};
+constexpr uint32_t kFunctionCount = sizeof kFunctions / sizeof kFunctions[0];
+
+constexpr const char* kMonths[] = {"January",   "February", "March",    "April",
+                                   "May",       "June",     "July",     "August",
+                                   "September", "October",  "November", "December"};
+constexpr const char* kDays[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                 "Thursday", "Friday", "Saturday"};
+
+struct Date {
+  uint32_t year;
+  uint32_t month;        // from 1
+  uint32_t day;          // from 1
+  uint32_t day_of_year;  // from 1
+  uint32_t weekday;      // from Sunday
+};
+
+bool isLeap(uint32_t year) { return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0; }
+
+Date dateOf(const JinjaClock& clock) {
+  static constexpr uint32_t kDaysBefore[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+  Date date = {};
+  date.year = clock.date / 10000;
+  date.month = clock.date / 100 % 100;
+  date.month = date.month < 1 ? 1 : date.month > 12 ? 12 : date.month;
+  date.day = clock.date % 100;
+  date.day_of_year =
+      kDaysBefore[date.month - 1] + date.day + (date.month > 2 && isLeap(date.year) ? 1 : 0);
+  const uint32_t before = date.year > 0 ? date.year - 1 : 0;
+  // 1 January of year 1 was a Monday.
+  date.weekday = (before * 365 + before / 4 - before / 100 + before / 400 + date.day_of_year) % 7;
+  return date;
+}
+
+int writeWord(const char* format, const char* word, char* out, size_t bytes) {
+  return std::snprintf(out, bytes, format, word);
+}
+
+// One code of strftime(); below 0: unknown. `plain`: without leading zeros.
+int writeCode(char code, bool plain, const Date& date, char* out, size_t bytes) {
+  const char* const two = plain ? "%u" : "%02u";
+  const uint32_t monday = (date.weekday + 6) % 7;
+  switch (code) {
+    case 'Y':
+      return std::snprintf(out, bytes, "%u", date.year);
+    case 'y':
+      return std::snprintf(out, bytes, two, date.year % 100);
+    case 'm':
+      return std::snprintf(out, bytes, two, date.month);
+    case 'd':
+      return std::snprintf(out, bytes, two, date.day);
+    case 'e':
+      return std::snprintf(out, bytes, plain ? "%u" : "%2u", date.day);
+    case 'j':
+      return std::snprintf(out, bytes, plain ? "%u" : "%03u", date.day_of_year);
+    case 'H':
+    case 'I':
+      return std::snprintf(out, bytes, two, 12u);
+    case 'M':
+    case 'S':
+      return std::snprintf(out, bytes, two, 0u);
+    case 'f':
+      return std::snprintf(out, bytes, "%06u", 0u);
+    case 'U':
+      return std::snprintf(out, bytes, two, (date.day_of_year + 6 - date.weekday) / 7);
+    case 'W':
+      return std::snprintf(out, bytes, two, (date.day_of_year + 6 - monday) / 7);
+    case 'u':
+      return std::snprintf(out, bytes, "%u", monday + 1);
+    case 'w':
+      return std::snprintf(out, bytes, "%u", date.weekday);
+    case 'B':
+      return writeWord("%s", kMonths[date.month - 1], out, bytes);
+    case 'b':
+    case 'h':
+      return writeWord("%.3s", kMonths[date.month - 1], out, bytes);
+    case 'A':
+      return writeWord("%s", kDays[date.weekday], out, bytes);
+    case 'a':
+      return writeWord("%.3s", kDays[date.weekday], out, bytes);
+    case 'p':
+      return writeWord("%s", "PM", out, bytes);
+    case 'Z':
+    case 'z':
+      return 0;
+    case '%':
+      return writeWord("%s", "%", out, bytes);
+    case 'n':
+      return writeWord("%s", "\n", out, bytes);
+    case 't':
+      return writeWord("%s", "\t", out, bytes);
+    default:
+      return -1;
+  }
+}
+
+// Codes that stand for several.
+const char* longFor(char code) {
+  switch (code) {
+    case 'D':
+    case 'x':
+      return "%m/%d/%y";
+    case 'F':
+      return "%Y-%m-%d";
+    case 'T':
+    case 'X':
+      return "%H:%M:%S";
+    case 'R':
+      return "%H:%M";
+    case 'r':
+      return "%I:%M:%S %p";
+    case 'c':
+      return "%a %b %e %H:%M:%S %Y";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
+const char* functionName(uint32_t id) {
+  return id < kFunctionCount ? kFunctions[id].name : nullptr;
+}
+
+bool callFunction(Interpreter* run, uint32_t id, const Args& args, Value* out) {
+  return kFunctions[id].function(run, args, out);
+}
+
+bool writeTime(Interpreter* run, const Str& format, TextBuilder* out) {
+  const Date date = dateOf(run->clock());
+  for (size_t at = 0; at < format.bytes; ++at) {
+    if (format[at] != '%' || at + 1 == format.bytes) {
+      out->append(format, at, at + 1);
+      continue;
+    }
+    ++at;
+    const bool plain = format[at] == '-' && at + 1 < format.bytes;
+    at += plain ? 1 : 0;
+    if (const char* const parts = longFor(format[at]); parts != nullptr) {
+      if (!writeTime(run, {parts, std::strlen(parts), 0, nullptr, 0}, out)) {
+        return false;
+      }
+      continue;
+    }
+    char text[32] = "";
+    const int n = writeCode(format[at], plain, date, text, sizeof text);
+    if (n < 0) {
+      return run->fail("strftime_now does not know %%%c", format[at]);
+    }
+    out->append(text, static_cast<size_t>(n), 0);
+  }
+  return run->chargeBytes(format.bytes);
+}
+
+}  // namespace oriel::jinja

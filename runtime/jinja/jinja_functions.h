@@ -1,0 +1,17 @@
+// Functions that every template has.
+#pragma once
+
+#include <cstdint>
+
+#include "jinja/jinja_run.h"
+
+namespace oriel::jinja {
+
+constexpr uint32_t kNoFunction = 0xFFFFFFFF;
+/// The name of function `id`, null behind the last.
+const char* functionName(uint32_t id);
+bool callFunction(Interpreter* run, uint32_t id, const Args& args, Value* out);
+/// Date and time as Python's strftime() writes it, in English, at noon.
+bool writeTime(Interpreter* run, const Str& format, TextBuilder* out);
+
+}  // namespace oriel::jinja

@@ -1,0 +1,13 @@
+// Values as JSON, as Python's json.dumps() writes it.
+#pragma once
+
+#include <cstdint>
+
+#include "jinja/jinja_run.h"
+
+namespace oriel::jinja {
+
+/// The filter tojson: ensure_ascii, indent, separators, sort_keys.
+bool filterTojson(Interpreter* run, const Value& in, const Args& args, Value* out);
+
+}  // namespace oriel::jinja

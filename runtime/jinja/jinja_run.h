@@ -1,0 +1,188 @@
+// Runs the tree of a template. Functions return false once something failed; then the log has the line.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/log.h"
+#include "jinja/jinja.h"
+#include "jinja/jinja_heap.h"
+#include "jinja/jinja_node.h"
+#include "jinja/jinja_text.h"
+#include "jinja/jinja_value.h"
+
+namespace oriel::jinja {
+
+class Parser;
+
+/// Arguments as they stand in a call, with their values.
+struct Args {
+  const Node* nodes = nullptr;  ///< kArgument
+  const Value* values = nullptr;
+  uint32_t count = 0;
+
+  /// By place or by name; null: not given. Null for a name: by place only.
+  const Value* find(uint32_t place, const char* name) const;
+  Args from(uint32_t first) const;
+  uint32_t places() const;  ///< those without names
+};
+
+/// Where a running template stops by itself.
+struct Limits {
+  uint64_t steps = 0;
+  uint32_t depth = 0;  ///< of calls, blocks and expressions together
+};
+
+class Interpreter {
+ public:
+  struct World {
+    Heap* heap;
+    const Parser* parser;
+    JinjaClock clock;
+    JinjaStop stop;
+    Log log;
+    Limits limits;
+  };
+  explicit Interpreter(const World& world) : world_(world), heap_(world.heap) {}
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  Status run(const Node* body, const JinjaVariable* variables, size_t n_variables,
+             TextBuilder* out);
+
+  // For filters, tests, methods and functions.
+  Heap* heap() const { return heap_; }
+  const JinjaClock& clock() const { return world_.clock; }
+  bool fail(const char* format, ...) ORIEL_PRINTF(2, 3);
+  bool failMemory();
+  bool failUndefined(const Value& value);
+  /// The template raises an exception with that message.
+  bool raise(const Value& message);
+  /// Counts work; false when there was too much of it, or somebody asked to stop.
+  bool charge(uint64_t steps);
+  bool chargeBytes(uint64_t bytes) { return charge(bytes / kBytesAStep + 1); }
+  /// find() and findLast() within what work is left.
+  bool findIn(const Str& text, const Str& part, size_t from, size_t* at);
+  bool findLastIn(const Str& text, const Str& part, size_t end, size_t* at);
+  /// Whether the builder's text could be made.
+  bool finish(TextBuilder* builder, Value* out) { return builder->finish(out) || failMemory(); }
+  bool give(Ref<List> list, Value* out);
+
+  bool putIn(Dict* dict, DictEntry* entry);
+  /// A dict's members as attributes of a namespace.
+  bool copyInto(const Value& dict, Scope* space);
+  bool evalArgs(const Node* arguments, Ref<List>* values);
+  bool call(const Value& callee, const Args& args, Value* out);
+  bool attribute(const Value& of, const Symbol& name, Value* out);
+  bool item(const Value& of, const Value& key, Value* out);
+  /// "a.b.0": each part by item().
+  bool path(const Value& of, const Value& path, Value* out);
+
+  // Operators (jinja_operators.cpp)
+  bool truth(const Value& value) const;
+  bool equal(const Value& a, const Value& b, bool* result, uint32_t depth = 0);
+  /// Below, at or above 0.
+  bool compare(const Value& a, const Value& b, int* order, uint32_t depth = 0);
+  bool contains(const Value& in, const Value& what, bool* result);
+  bool binary(Op op, const Value& a, const Value& b, Value* out);
+  bool length(const Value& value, size_t* n);
+  /// The value of a key: null in `found` when there is none.
+  bool findKey(const Value& dict, const Value& key, Value* out, bool* found);
+
+  // Printing (jinja_print.cpp)
+  bool write(const Value& value, TextBuilder* out);
+  bool repr(const Value& value, TextBuilder* out, uint32_t depth = 0);
+  /// The value as a string; itself where it is one.
+  bool toText(const Value& value, Value* out);
+
+  // Sequences (jinja_sequences.cpp)
+  /// Everything that can be looped over, as a list.
+  bool toList(const Value& value, Ref<List>* out);
+  /// The pairs of a dict.
+  bool toPairs(const Value& dict, Ref<List>* out);
+  bool slice(const Value& of, const Value parts[3], Value* out);
+  /// A name for messages, as Python calls the type.
+  static const char* typeName(const Value& value);
+  static constexpr uint64_t kBytesAStep = 64;
+
+ private:
+  enum class Flow : uint8_t { kNext, kBreak, kContinue, kFailed };
+  class Deeper;
+  class NewScope;
+
+  bool define(const JinjaVariable* variables, size_t n_variables);
+  bool defineVariable(const JinjaVariable& variable, const Symbol* name);
+  Flow runBody(const Node* first);
+  Flow runStatement(const Node& node);
+  Flow runIf(const Node& node);
+  Flow runFor(const Node& node);
+  Flow runLoop(const Node& node, const Value& over, bool* ran);
+  bool keepWhere(const Node& node, const Value& over, Value* out);
+  Flow runScoped(const Node& node);
+  bool runSet(const Node& node);
+  bool runSetBlock(const Node& node);
+  bool runMacro(const Node& node);
+  bool runCallBlock(const Node& node);
+  bool runFilterBlock(const Node& node);
+  Flow runWith(const Node& node);
+  bool capture(const Node* body, Value* out);
+  bool assign(const Node& target, const Value& value);
+  bool print(const Node& node);
+
+  bool eval(const Node& node, Value* out);
+  bool evalDeeper(const Node& node, Value* out);
+  bool evalName(const Symbol& name, Value* out);
+  bool evalElements(const Node& node, Value* out);
+  bool evalDict(const Node& node, Value* out);
+  bool evalAttribute(const Node& node, Value* out);
+  bool evalSubscript(const Node& node, Value* out);
+  bool evalCall(const Node& node, Value* out);
+  bool evalMethodCall(const Node& node, Value* out);
+  bool evalFilter(const Node& node, Value* out);
+  bool evalTest(const Node& node, Value* out);
+  bool evalSign(const Node& node, Value* out);
+  bool evalLogic(const Node& node, Value* out);
+  bool evalChain(const Node& node, Value* out);
+  bool evalCompare(const Node& node, Value* out);
+  bool evalConcat(const Node& node, Value* out);
+  bool evalCondition(const Node& node, Value* out);
+  bool equalLists(const Value& a, const Value& b, bool* result, uint32_t depth);
+  bool equalDicts(const Value& a, const Value& b, bool* result, uint32_t depth);
+  bool reprList(const Value& value, TextBuilder* out, uint32_t depth);
+  bool reprDict(const Value& value, TextBuilder* out, uint32_t depth);
+  bool reprNumber(const Value& value, TextBuilder* out);
+  bool reprRange(const Range& range, TextBuilder* out);
+  bool formatPercent(const Value& format, const Value& values, Value* out);
+  bool compareOp(Op op, const Value& a, const Value& b, bool* result);
+  bool add(const Value& a, const Value& b, Value* out);
+  bool addTexts(const Value& a, const Value& b, Value* out);
+  bool repeat(const Value& what, const Value& times, Value* out);
+  /// What is left of a generator, which has nothing then.
+  bool drain(List* generator, Ref<List>* out);
+  bool textToList(const Value& text, Ref<List>* out);
+  bool jsonToList(const Value& json, Ref<List>* out);
+  bool sliceText(const Value& of, const Value parts[3], Value* out);
+  bool sliceRange(const Range& of, const Value parts[3], Value* out);
+  bool sliceList(const Value& of, const Value parts[3], Value* out);
+  bool textItem(const Value& of, const Value& key, Value* out);
+  bool listItem(const Value& of, const Value& key, Value* out);
+  bool loopAttribute(const Loop& loop, const Symbol& name, Value* out);
+  bool callMacro(Macro* macro, const Args& args, const Value* caller, Value* out);
+  bool bindArguments(const Macro& macro, const Args& args, Scope* scope);
+  bool bindRest(const Macro& macro, const Args& args, uint32_t n_parameters, Scope* scope);
+  bool set(const Symbol* name, Value value);
+  const Symbol* symbol(const char* name) const;
+
+  const World world_;
+  Heap* const heap_;
+  Status status_ = kOk;
+  uint64_t steps_ = 0;
+  uint64_t next_stop_ = 0;
+  uint32_t depth_ = 0;
+  uint32_t line_ = 0;
+  Ref<Scope> scope_;
+  TextBuilder* out_ = nullptr;
+  Value captured_;
+};
+
+}  // namespace oriel::jinja

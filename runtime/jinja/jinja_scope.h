@@ -1,0 +1,46 @@
+// What a running template holds for as long as a block lasts.
+#pragma once
+
+#include <utility>
+
+#include "jinja/jinja_run.h"
+
+namespace oriel::jinja {
+
+/// One level of calls, blocks and expressions.
+class Interpreter::Deeper {
+ public:
+  explicit Deeper(Interpreter* run) : run_(run) { ++run->depth_; }
+  ~Deeper() { --run_->depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+  bool ok() const {
+    return run_->depth_ <= run_->world_.limits.depth ||
+           run_->fail("it nests deeper than %u levels", run_->world_.limits.depth);
+  }
+
+ private:
+  Interpreter* const run_;
+};
+
+/// A scope of its own below `parent`; the one before comes back.
+class Interpreter::NewScope {
+ public:
+  NewScope(Interpreter* run, Scope* parent) : run_(run), before_(run->scope_) {
+    run->scope_ = Ref<Scope>(make<Scope>(run->heap_, Kind::kScope));
+    if (run->scope_) {
+      run->scope_->parent = parent;
+      retain(parent);
+    }
+  }
+  ~NewScope() { run_->scope_ = before_; }
+  NewScope(const NewScope&) = delete;
+  NewScope& operator=(const NewScope&) = delete;
+  bool ok() const { return static_cast<bool>(run_->scope_) || run_->failMemory(); }
+
+ private:
+  Interpreter* const run_;
+  const Ref<Scope> before_;
+};
+
+}  // namespace oriel::jinja

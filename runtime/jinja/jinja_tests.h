@@ -1,0 +1,14 @@
+// What may stand behind `is`.
+#pragma once
+
+#include <cstdint>
+
+#include "jinja/jinja_run.h"
+
+namespace oriel::jinja {
+
+/// kUnknown: there is none of that name.
+uint16_t testNamed(const JsonText& name);
+bool applyTest(Interpreter* run, uint16_t test, const Value& of, const Args& args, bool* holds);
+
+}  // namespace oriel::jinja

@@ -1,0 +1,109 @@
+// Strings that know where each byte comes from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "jinja/jinja_value.h"
+
+namespace oriel::jinja {
+
+/// A string to read. What it was made of must stay meanwhile.
+struct Str {
+  const char* data = "";
+  size_t bytes = 0;
+  TextSource source = 0;
+  Runs* runs = nullptr;
+  uint32_t offset = 0;
+
+  char operator[](size_t at) const { return data[at]; }
+  bool is(const char* other) const;
+};
+
+/// Of a string value.
+Str strOf(const Value& value);
+bool equal(const Str& a, const Str& b);
+/// Less than, equal or greater: below, at or above 0. By bytes, which is by code points.
+int compare(const Str& a, const Str& b);
+constexpr size_t kNotFound = SIZE_MAX;
+/// The first place of `part` at or behind `from`. Takes the bytes it compares off `work` and gives up when that is 0.
+size_t find(const Str& text, const Str& part, size_t from, uint64_t* work);
+/// The last place of `part` that ends at or before `end`.
+size_t findLast(const Str& text, const Str& part, size_t end, uint64_t* work);
+/// Code points; what is not UTF-8 counts by bytes.
+size_t countChars(const Str& text);
+/// The byte where the next character begins.
+size_t nextChar(const Str& text, size_t at);
+size_t previousChar(const Str& text, size_t at);
+/// Whether Python's str.isspace() holds.
+bool isSpace(uint32_t code_point);
+/// Where white space that begins at `at` ends; where white space that ends at `end` begins.
+size_t skipSpace(const char* data, size_t bytes, size_t at);
+size_t spaceBefore(const char* data, size_t end);
+
+/// The stretch [begin, end) of a string, bytes where they are. Undefined when there is no memory (heap->failed()).
+Value sub(Heap* heap, const Value& text, size_t begin, size_t end);
+
+/// Calls `visit(begin, end, source)` for each run of [begin, end) of a string.
+template <typename Visit>
+void forEachRun(const Str& text, size_t begin, size_t end, const Visit& visit) {
+  if (text.runs == nullptr || begin == end) {
+    if (begin != end) {
+      visit(begin, end, text.source);
+    }
+    return;
+  }
+  const Run* const run = text.runs->run();
+  uint32_t low = 0;
+  uint32_t high = text.runs->count;
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+    if (run[middle].end <= begin + text.offset) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  for (; begin < end && low < text.runs->count; ++low) {
+    const size_t run_end = run[low].end - text.offset;
+    const size_t stop = run_end < end ? run_end : end;
+    visit(begin, stop, run[low].source);
+    begin = stop;
+  }
+}
+
+/// Writes a string. Once there is no memory it drops everything, and finish() says so.
+class TextBuilder {
+ public:
+  explicit TextBuilder(Heap* heap) : heap_(heap) {}
+  TextBuilder(const TextBuilder&) = delete;
+  TextBuilder& operator=(const TextBuilder&) = delete;
+
+  void reserve(size_t bytes);
+  void append(const char* data, size_t bytes, TextSource source);
+  void append(const char* text, TextSource source);
+  void append(const Str& text) { append(text, 0, text.bytes); }
+  void append(const Str& text, size_t begin, size_t end);
+  size_t bytes() const { return buffer_ ? buffer_->used : 0; }
+  bool failed() const { return failed_; }
+  /// The text; the builder is empty then. False: no memory.
+  bool finish(Value* text);
+  /// What was written, while nothing else is.
+  Str written() const;
+
+ private:
+  bool makeRoom(size_t bytes);
+  bool note(size_t bytes, TextSource source);
+  bool growRuns();
+
+  Heap* const heap_;
+  Ref<Buffer> buffer_;
+  Ref<Runs> runs_;
+  TextSource source_ = 0;
+  bool failed_ = false;
+};
+
+/// a + b. Copies only b where a is what was appended to last. False: no memory.
+bool concat(Heap* heap, const Value& a, const Value& b, Value* out);
+
+}  // namespace oriel::jinja

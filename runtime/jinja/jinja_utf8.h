@@ -1,0 +1,22 @@
+// Characters that a template writes by their escape, and what Python makes of letters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace oriel::jinja {
+
+constexpr uint32_t kNoEscape = 0xFFFFFFFF;    ///< the backslash stands for itself
+constexpr uint32_t kLineJoined = 0xFFFFFFFE;  ///< a backslash at the end of a line: nothing
+
+/// Bytes written, 1 to 4.
+size_t writeUtf8(uint32_t code_point, char* out);
+/// A backslash and what follows, as in Python's literals. Returns the bytes taken, 0 for a wrong one.
+size_t readEscape(const char* text, size_t bytes, uint32_t* code_point);
+
+/// The other case of a letter, itself where there is none. Latin, Greek, Cyrillic, Armenian and full-width letters that
+/// become one letter.
+uint32_t toUpper(uint32_t code_point);
+uint32_t toLower(uint32_t code_point);
+
+}  // namespace oriel::jinja

@@ -1,0 +1,125 @@
+// Runs a chat template on variables given as JSON. Tests only.
+#pragma once
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "jinja/jinja.h"
+#include "support/captured_log.h"
+
+namespace oriel::test {
+
+struct Rendered {
+  oriel_status status = ORIEL_OK;
+  std::string text;
+  std::string error;
+  std::vector<SourceRange> ranges;
+  size_t scratch_bytes = 0;
+
+  /// The text with [n: ...] around what comes from source n.
+  std::string marked() const {
+    std::string all;
+    size_t at = 0;
+    for (const SourceRange& range : ranges) {
+      all += text.substr(at, range.begin - at) + "[" + std::to_string(range.source) + ":" +
+             text.substr(range.begin, range.end - range.begin) + "]";
+      at = range.end;
+    }
+    return all + text.substr(at);
+  }
+};
+
+inline void* takeFromHeap(size_t bytes, void*) { return std::malloc(bytes); }
+inline void giveToHeap(void* memory, size_t, void*) { std::free(memory); }
+
+/// Variables of a template, with where they come from.
+class JinjaVariables {
+ public:
+  /// `values`: an object. Sources are given by source().
+  explicit JinjaVariables(const nlohmann::ordered_json& values)
+      : allocator_{takeFromHeap, giveToHeap, nullptr}, scratch_(allocator_, size_t{1} << 30) {
+    for (const auto& [name, value] : values.items()) {
+      names_.push_back(name);
+      texts_.push_back(value.dump());
+    }
+    for (size_t i = 0; i < names_.size(); ++i) {
+      JinjaVariable variable;
+      variable.name = names_[i].c_str();
+      const Status status =
+          parseJson(texts_[i].data(), texts_[i].size(), "values", {}, &scratch_, &variable.value);
+      if (!status.ok()) {
+        std::abort();
+      }
+      variables_.push_back(variable);
+    }
+  }
+  JinjaVariables& source(const std::string& name, TextSource source, bool by_element = false) {
+    for (JinjaVariable& variable : variables_) {
+      if (name == variable.name) {
+        variable.source = source;
+        variable.source_by_element = by_element;
+      }
+    }
+    return *this;
+  }
+  const std::vector<JinjaVariable>& all() const { return variables_; }
+
+ private:
+  oriel_allocator allocator_;
+  Scratch scratch_;
+  std::vector<std::string> names_;
+  std::vector<std::string> texts_;
+  std::vector<JinjaVariable> variables_;
+};
+
+inline Rendered render(const std::string& text, const std::vector<JinjaVariable>& variables,
+                       size_t most_bytes = size_t{64} << 20, const JinjaStop& stop = {},
+                       const JinjaClock& clock = {20261122}) {
+  const oriel_allocator allocator = {takeFromHeap, giveToHeap, nullptr};
+  Scratch scratch(allocator, most_bytes);
+  CapturedLog log;
+  JinjaOutput output;
+  Rendered rendered;
+  rendered.status = runJinja(text.data(), text.size(), variables.data(), variables.size(), clock,
+                             stop, log.log(), &scratch, &output)
+                        .code();
+  rendered.error = log.errors();
+  rendered.scratch_bytes = scratch.usedBytes();
+  if (output.text != nullptr) {
+    rendered.text.assign(output.text, output.bytes);
+  }
+  rendered.ranges.assign(output.ranges, output.ranges + output.n_ranges);
+  return rendered;
+}
+
+inline Rendered render(const std::string& text,
+                       const nlohmann::ordered_json& values = nlohmann::ordered_json::object()) {
+  const JinjaVariables variables(values);
+  return render(text, variables.all());
+}
+
+/// The variables of a case of the golden templates (STRUCTURED.md there).
+inline nlohmann::ordered_json variablesOf(const nlohmann::ordered_json& file,
+                                          const nlohmann::ordered_json& one) {
+  nlohmann::ordered_json values = nlohmann::ordered_json::object();
+  values["messages"] = one["messages"];
+  if (!one.value("tools_undefined", false)) {
+    values["tools"] = one["tools"];
+  }
+  values["add_generation_prompt"] = one["add_generation_prompt"];
+  values["bos_token"] = file["bos_token"];
+  values["eos_token"] = file["eos_token"];
+  if (!one["enable_thinking"].is_null()) {
+    values["enable_thinking"] = one["enable_thinking"];
+  }
+  if (one.contains("context")) {
+    for (const auto& [name, value] : one["context"].items()) {
+      values[name] = value;
+    }
+  }
+  return values;
+}
+
+}  // namespace oriel::test
