@@ -66,7 +66,7 @@ bool mapLetters(Interpreter* run, const Value& text, Letters how, Value* out) {
       at += c.bytes;
     }
   });
-  const bool ok = run->charge(in.bytes / 2) && run->finish(&mapped, out);
+  const bool ok = run->charge(in.bytes) && run->finish(&mapped, out);
   out->setSafe(text.safe());
   return ok;
 }

@@ -141,7 +141,7 @@ bool splitlines(const Call& call) {
       return false;
     }
   }
-  return call.run->charge(text.bytes / 8) && call.run->give(std::move(lines), call.out);
+  return call.run->charge(text.bytes / 3) && call.run->give(std::move(lines), call.out);
 }
 
 template <bool left, bool right>
