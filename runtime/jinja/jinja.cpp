@@ -11,7 +11,6 @@ namespace {
 
 using jinja::Heap;
 using jinja::Interpreter;
-using jinja::Limits;
 using jinja::Node;
 using jinja::Parser;
 using jinja::Str;

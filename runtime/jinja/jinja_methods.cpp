@@ -39,6 +39,9 @@ int64_t integerOr(const Call& call, uint32_t place, const char* name, int64_t ot
 }
 
 bool pushPart(const Call& call, Ref<List>* parts, size_t begin, size_t end) {
+  if (!call.run->charge(2)) {
+    return false;
+  }
   Value part = sub(call.run->heap(), call.of, begin, end);
   return (!part.isUndefined() && growList(call.run->heap(), parts, std::move(part))) ||
          call.run->failMemory();
