@@ -3,6 +3,7 @@
 #include "base/scratch.h"
 #include "exec/reply_parts.h"
 #include "json/json.h"
+#include "text/utf8.h"
 
 using namespace oriel;
 
@@ -31,6 +32,10 @@ Status parseReply(const oriel_model& model, const oriel_chat_options* given, boo
   chosen.tools_bytes = 0;
   ChatChoice choice;
   ORIEL_TRY(readChat(model, &chosen, &choice));
+  size_t bad = 0;
+  if (!isValidUtf8(text, bytes, &bad)) {
+    return model.log.fail(ORIEL_ERROR_TEXT, "the reply is not UTF-8 at byte %zu: convert it", bad);
+  }
   ReplySettings settings;
   settings.inside_thought = inside_thought;
   settings.forms = choice.forms;

@@ -30,6 +30,7 @@ class Scratch {
     static_assert(std::is_trivially_destructible<T>::value, "no destructors are run");
     static_assert(alignof(T) <= kAlignment, "raise kAlignment");
     uint64_t bytes = 0;
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): there are pieces that hold pointers
     if (!checkedMul(count, sizeof(T), &bytes)) {
       failed_ = true;
       return nullptr;

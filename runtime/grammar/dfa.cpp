@@ -268,7 +268,7 @@ class Edge {
     static constexpr char kLetters[] = "btn\0fr";
     const char letter = c >= 8 && c <= 13 ? kLetters[c - 8] : '\0';
     if (letter != '\0') {
-      const uint32_t code = static_cast<uint32_t>(letter);
+      const uint32_t code = static_cast<uint8_t>(letter);
       letters_->push({code, code});
     } else {
       controls_ |= 1u << c;

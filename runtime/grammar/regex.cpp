@@ -38,9 +38,8 @@ class NfaSets {
       if (s.kind == NfaState::kSplit) {
         push(s.out);
         push(s.other);
-      } else if (s.kind == NfaState::kAtStart && at_start) {
-        push(s.out);
-      } else if (s.kind == NfaState::kAtEnd && at_end) {
+      } else if ((s.kind == NfaState::kAtStart && at_start) ||
+                 (s.kind == NfaState::kAtEnd && at_end)) {
         push(s.out);
       }
       if (s.kind != NfaState::kSplit && s.kind != NfaState::kAtStart) {

@@ -401,15 +401,13 @@ class RegexReader {
       fail("a backslash at its end", true);
     } else if (name != nullptr) {
       ++at_;
-      code = static_cast<uint32_t>(kMeaning[name - kNames]);
+      code = static_cast<uint8_t>(kMeaning[name - kNames]);
     } else if (c == 'x' || c == 'u') {
       ++at_;
       code = readHex(c == 'x' ? 2 : 4);
     } else if (c == '0' && (peek(1) < '0' || peek(1) > '9')) {
       ++at_;
-    } else if (c >= '0' && c <= '9') {
-      fail("backreferences are not supported", false);
-    } else if (c == 'k') {
+    } else if ((c >= '0' && c <= '9') || c == 'k') {
       fail("backreferences are not supported", false);
     } else if (c == 'b' && in_class) {
       ++at_;

@@ -209,14 +209,14 @@ class NumberAutomaton {
     }
     static constexpr char kChars[] = "-.0123456789";
     for (uint32_t i = 0; i < 12; ++i) {
-      const uint32_t c = static_cast<uint32_t>(kChars[i]);
+      const uint32_t c = static_cast<uint8_t>(kChars[i]);
       ranges[i] = {c, c};
       sets[i] = {&ranges[i], 1};
     }
     const Alphabet alphabet = makeAlphabet(sets, 12, scratch_);
     if (alphabet.first != nullptr) {
       for (const char c : kChars) {
-        chars_[alphabet.symbolOf(static_cast<uint32_t>(c))] = c;  // the last, '\0', has none
+        chars_[alphabet.symbolOf(static_cast<uint8_t>(c))] = c;  // the last, '\0', has none
       }
     }
     return alphabet;

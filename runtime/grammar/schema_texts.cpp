@@ -116,7 +116,7 @@ ExprId countedCharacter(Grammar* grammar) {
   static constexpr char kLetters[] = "\"\\/bfnrt";
   CharRange letters[8];
   for (uint32_t i = 0; i < 8; ++i) {
-    const uint32_t c = static_cast<uint32_t>(kLetters[i]);
+    const uint32_t c = static_cast<uint8_t>(kLetters[i]);
     letters[i] = {c, c};
   }
   const ExprId escape = grammar->sequence(grammar->text("\\"), grammar->chars(letters, 8));

@@ -460,12 +460,16 @@ bool Interpreter::attribute(const Value& of, const Symbol& name, Value* out) {
     Value value;
     bool found = false;
     const bool ok = findKey(of, Value::view(&name.text), &value, &found);
-    *out = found ? std::move(value) : std::move(*out);
+    if (found) {
+      *out = std::move(value);
+    }
     return ok;
   }
   if (of.is(Kind::kNamespace)) {
     const Value* const value = of.as<Scope>()->find(&name);
-    *out = value != nullptr ? *value : std::move(*out);
+    if (value != nullptr) {
+      *out = *value;
+    }
     return true;
   }
   return !of.is(Kind::kLoop) || loopAttribute(*of.as<Loop>(), name, out);

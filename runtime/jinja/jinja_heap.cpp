@@ -194,14 +194,11 @@ void Heap::give(void* piece, size_t bytes) {
 
 size_t Heap::shrink(void* piece, size_t old_bytes, size_t bytes) {
   const size_t old = roundUp(old_bytes);
-  size_t kept = roundUp(bytes);
-  if (old > kMostSmall) {
-    kept = kept < kLeastLarge ? kLeastLarge : kept;
-    cut(reinterpret_cast<Block*>(static_cast<uint8_t*>(piece) - sizeof(Block)),
-        kept + sizeof(Block));
-  } else if (kept < old) {
-    keepSmall(static_cast<uint8_t*>(piece) + kept, old - kept);
+  if (old <= kMostSmall) {
+    return old;  // else pieces of that size would get fewer and fewer
   }
+  const size_t kept = std::max(roundUp(bytes), kLeastLarge);
+  cut(reinterpret_cast<Block*>(static_cast<uint8_t*>(piece) - sizeof(Block)), kept + sizeof(Block));
   return kept;
 }
 

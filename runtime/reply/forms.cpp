@@ -289,6 +289,25 @@ ReplyForms formsOfFormat(const char* name) {
   return formsOfAnything();
 }
 
+bool opensThought(const char* text, size_t bytes, ReplyForms forms) {
+  while (bytes > 0 && std::strchr(" \t\r\n", text[bytes - 1]) != nullptr) {
+    --bytes;
+  }
+  for (const Mark& mark : kMarks) {
+    const bool counts =
+        (mark.kinds & kMarkThought) != 0 && (mark.forms & (forms | kFormThinkTag)) != 0;
+    size_t of_mark = std::strlen(mark.text);
+    while (counts && of_mark > 0 && mark.text[of_mark - 1] == '\n') {
+      --of_mark;
+    }
+    if (counts && bytes >= of_mark &&
+        std::memcmp(text + bytes - of_mark, mark.text, of_mark) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 ReplyForms formsOfAnything() { return kUnmistakable | kBare | kFormThinkTag; }
 
 bool opensThought(const char* text, size_t bytes) {

@@ -101,5 +101,7 @@ ReplyForms formsOfFormat(const char* name);
 bool opensThought(const char* text, size_t bytes);
 /// The forms of a reply of which nothing is known.
 ReplyForms formsOfAnything();
+/// Whether the text that opens a reply, as a template wrote it, ends inside a thought.
+bool opensThought(const char* text, size_t bytes, ReplyForms forms);
 
 }  // namespace oriel

@@ -83,6 +83,7 @@ def test_wrong_usage():
     fails("a template that nobody knows", 2, "parse", "--template", "no-such-format", stdin=b"x")
     fails("tools that are not there", 1, "parse", "--tools", scratch / "absent.json", stdin=b"x")
     fails("tools that are no JSON", 2, "parse", "--tools", written("bad.json", "[{"), stdin=b"x")
+    fails("a reply that is no text", 1, "parse", stdin=b"a\xff")
     fails("tools that are no list", 2, "parse", "--tools", written("object.json", "{}"), stdin=b"x")
 
 

@@ -99,7 +99,7 @@ typedef enum oriel_status {
   ORIEL_ERROR_BUFFER_TOO_SMALL = 11,
   ORIEL_ERROR_STATE = 12,    /* not allowed now, e.g. generating from an empty session */
   ORIEL_ERROR_CONTEXT = 13,  /* pinned text longer than the window, or a rewind beyond what it holds */
-  ORIEL_ERROR_TEXT = 14,     /* a prompt that is not valid UTF-8 */
+  ORIEL_ERROR_TEXT = 14,     /* text that is not valid UTF-8 */
   ORIEL_ERROR_INTERNAL = 15, /* a defect in Oriel; please report it */
   ORIEL_ERROR_SPEED = 16     /* slower than min_tokens_per_s whatever is chosen */
 } oriel_status;
@@ -902,8 +902,8 @@ ORIEL_API oriel_status oriel_render_json_tokens(const oriel_model *model, const 
 /* What the whole text of a reply means, as oriel_chat_reply tells it: `on_part` is called for each part. Control tokens
  * are written out in it (ORIEL_TEXT_SPECIAL). `options` are those of the conversation: their template says in which
  * form calls come, their tools which arguments are texts. `inside_thought`, non-zero: the template has opened a
- * thought, in which the reply begins; zero: it began in one only if it closes one that it has not opened. Borrows
- * working memory. */
+ * thought, in which the reply begins; zero: it began in one only if it closes one that it has not opened.
+ * ORIEL_ERROR_TEXT for text that is not UTF-8. Borrows working memory. */
 ORIEL_API oriel_status oriel_parse_reply(const oriel_model *model, const oriel_chat_options *options,
                                          int inside_thought, const char *text, size_t bytes, oriel_part_fn on_part,
                                          void *user);
