@@ -6,6 +6,7 @@
 #include "grammar/gbnf.h"
 #include "grammar/json_schema.h"
 #include "json/json.h"
+#include "reply/call_grammar.h"
 #include "text/utf8.h"
 
 namespace oriel {
@@ -58,6 +59,29 @@ Status readGrammar(const oriel_generate_options& options, const Log& log, Scratc
   return kOk;
 }
 
+// Calls of the conversation's tools, in the form of its template.
+Status readTools(const oriel_model& model, bool required, Session* session, Grammar* grammar,
+                 GenerateSettings* settings) {
+  const SessionContext& context = session->context();
+  if (context.settings.tools.bytes == 0) {
+    return model.log.fail(ORIEL_ERROR_STATE,
+                          "there are no tools to call: give them with oriel_chat_options.tools");
+  }
+  const JsonValue* tools = nullptr;
+  ORIEL_TRY(oriel::readTools(context.settings.tools, model.log, grammar->scratch(), &tools));
+  CallGrammar calls;
+  ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, model.log, grammar, &calls));
+  const RuleId root = grammar->newRule();
+  grammar->define(root, required ? calls.whole : calls.behind);
+  grammar->setRoot(root);
+  ORIEL_TRY(session->constrained()->constraint().compile(*grammar, -1, model.log));
+  settings->constrained = true;
+  settings->trigger = required ? nullptr : calls.trigger;
+  settings->trigger_bytes = required ? 0 : std::strlen(calls.trigger);
+  settings->trigger_again = true;
+  return kOk;
+}
+
 }  // namespace
 
 Status readConstraint(const oriel_model& model, const oriel_generate_options* given,
@@ -68,8 +92,17 @@ Status readConstraint(const oriel_model& model, const oriel_generate_options* gi
     return ORIEL_ERROR_ARGUMENT;  // said by readGenerateOptions()
   }
   ORIEL_TRY(checkTexts(options, log));
-  if (options.json_schema == nullptr && options.grammar == nullptr) {
+  const int choice = rawEnum(options.tool_choice);
+  if (choice < ORIEL_TOOLS_FREE || choice > ORIEL_TOOLS_NONE) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "tool_choice is %d: use one of ORIEL_TOOLS_...", choice);
+  }
+  const bool checks = choice == ORIEL_TOOLS_CHECKED || choice == ORIEL_TOOLS_REQUIRED;
+  if (options.json_schema == nullptr && options.grammar == nullptr && !checks) {
     return kOk;
+  }
+  if (checks && (options.json_schema != nullptr || options.grammar != nullptr)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a reply has to match a schema, a grammar or its tools: leave the others out");
   }
   if (session->constrained() == nullptr) {
     return log.fail(ORIEL_ERROR_STATE,
@@ -77,6 +110,9 @@ Status readConstraint(const oriel_model& model, const oriel_generate_options* gi
   }
   Scratch scratch(model.allocator, kMostCompileBytes);
   Grammar grammar(&scratch);
+  if (checks) {
+    return readTools(model, choice == ORIEL_TOOLS_REQUIRED, session, &grammar, settings);
+  }
   ORIEL_TRY(readGrammar(options, log, &scratch, &grammar));
   ORIEL_TRY(session->constrained()->constraint().compile(grammar, -1, log));
   settings->constrained = true;

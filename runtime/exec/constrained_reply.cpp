@@ -220,15 +220,26 @@ bool ConstrainedReply::acceptOpening(int32_t id, Tokenizer::Piece piece) {
   return false;
 }
 
+// What the trigger began is complete.
+void ConstrainedReply::leave() {
+  state_.place = start_.again ? Place::kBefore : Place::kFree;
+  if (start_.again) {
+    constraint_->restart();
+    state_.matched = state_.n_last = 0;
+  }
+}
+
 bool ConstrainedReply::acceptGrammar(int32_t id) {
   if (constraint_->accept(id)) {
-    const bool left = start_.trigger_bytes != 0 && constraint_->ended();
-    state_.place = left ? Place::kFree : Place::kConstrained;
+    state_.place = Place::kConstrained;
+    if (start_.trigger_bytes != 0 && constraint_->ended()) {
+      leave();
+    }
     return true;
   }
   if (start_.trigger_bytes != 0 && constraint_->complete()) {
-    state_.place = Place::kFree;
-    return true;
+    leave();
+    return state_.place != Place::kBefore || acceptFree(tokenizer_.piece(id, true));
   }
   return false;
 }
@@ -247,7 +258,7 @@ bool ConstrainedReply::accept(int32_t id) {
         constraint_->restart();
       } else if (state_.place == Place::kConstrained && start_.trigger_bytes != 0 &&
                  constraint_->ended()) {
-        state_.place = Place::kFree;
+        leave();
       }
       break;
     case Place::kMayThink:

@@ -18,6 +18,7 @@ struct ConstrainedStart {
   /// Of kMostTriggerBytes at most; 0 bytes: it holds from the beginning. Copied.
   const char* trigger = nullptr;
   size_t trigger_bytes = 0;
+  bool again = false;           ///< behind what the trigger began, it is waited for once more
   ReplyForms forms = 0;         ///< whose thoughts are known; <think> always is
   bool inside_thought = false;  ///< the prompt has opened one
   bool may_think = false;       ///< the model may open one before anything else
@@ -76,6 +77,7 @@ class ConstrainedReply {
     return (kMarks[row].kinds & kind) != 0 && (kMarks[row].forms & start_.forms) != 0;
   }
   bool holdsMark(uint16_t kind) const;
+  void leave();
   void remember(char byte);
   bool matchTrigger(char byte);
   bool acceptFree(Tokenizer::Piece piece);

@@ -27,6 +27,7 @@ struct GenerateSettings {
   bool constrained = false;
   const char* trigger = nullptr;  ///< copied when the reply begins
   size_t trigger_bytes = 0;       ///< at most kMostTriggerBytes
+  bool trigger_again = false;     ///< as ConstrainedStart::again
 };
 
 }  // namespace oriel

@@ -136,6 +136,7 @@ class Session {
   Status chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                    oriel_generation* result);
 
+  const SessionContext& context() const { return context_; }
   uint64_t position() const { return position_; }
   uint32_t windowUsed() const {
     return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));

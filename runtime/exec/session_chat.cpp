@@ -194,7 +194,7 @@ Status Session::openByFormat(ReplyPlace* reply) {
     --reply_end.needed;
   }
   reply->stop_id = context_.tokenizer->find(end, reply_end.needed);
-  reply->inside_thought = opensThought(opening, prompt.needed);
+  reply->inside_thought = opensThought(opening, prompt.needed, context_.forms);
   Workspace workspace = makeWorkspace();
   const uint64_t begin = position_;
   const SamplerState before = sampler_.state();

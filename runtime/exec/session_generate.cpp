@@ -15,6 +15,7 @@ void Session::startReply(const GenerateSettings& settings, const ReplyPlace& pla
     ConstrainedStart start;
     start.trigger = settings.trigger;
     start.trigger_bytes = settings.trigger_bytes;
+    start.again = settings.trigger_again;
     start.inside_thought = place.inside_thought;
     start.may_think = place.may_think;
     start.extra_stop = place.stop_id;

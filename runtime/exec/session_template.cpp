@@ -116,7 +116,7 @@ Status Session::openByTemplate(ReplyPlace* reply) {
   ORIEL_TRY(run.read());
   TurnText turn;
   ORIEL_TRY(renderReplyOpening(&run, turnPlace(), &turn));
-  reply->inside_thought = opensThought(turn.text, turn.bytes);
+  reply->inside_thought = opensThought(turn.text, turn.bytes, context_.forms);
   JsonText end;
   ORIEL_TRY(renderReplyEnd(&run, &end));
   Workspace workspace = makeWorkspace();

@@ -15,6 +15,20 @@ struct CharRange {
   uint32_t last = 0;
 };
 
+/// How a control token stands in a grammar, and in the tree of the vocabulary: bytes that are no part of any text.
+struct TokenMark {
+  static constexpr size_t kBytes = 4;
+  char bytes[kBytes];
+
+  explicit TokenMark(int32_t id)
+      : bytes{static_cast<char>(0xFF), digit(id, 14), digit(id, 7), digit(id, 0)} {}
+
+ private:
+  static char digit(int32_t id, int shift) {
+    return static_cast<char>(0x80 | (static_cast<uint32_t>(id) >> shift & 0x7F));
+  }
+};
+
 using ExprId = uint32_t;
 using RuleId = uint32_t;
 constexpr uint32_t kAnyTimes = UINT32_MAX;
@@ -53,6 +67,8 @@ class Grammar {
   /// Copied.
   ExprId bytes(const char* data, size_t count);
   ExprId text(const char* text);
+  /// A control token, which has no text.
+  ExprId token(int32_t id) { return bytes(TokenMark(id).bytes, TokenMark::kBytes); }
   /// One code point out of any of these, in any order, overlapping or not; surrogates never count. With `negated` any
   /// other one.
   ExprId chars(const CharRange* ranges, size_t count, bool negated = false);

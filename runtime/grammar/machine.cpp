@@ -263,7 +263,11 @@ bool Constraint::accept(int32_t id) {
     now_ = StateSets::kNothing;
     return true;
   }
-  const Tokenizer::Piece piece = tokenizer_.piece(id, false);
+  const TokenMark mark(id);
+  Tokenizer::Piece piece = tokenizer_.piece(id, false);
+  if (piece.bytes == 0 && tokenizer_.isControl(id)) {
+    piece = {mark.bytes, TokenMark::kBytes};
+  }
   if (piece.bytes == 0) {
     return false;
   }

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/scratch.h"
+#include "grammar/expression.h"
 #include "text/utf8.h"
 
 namespace oriel {
@@ -92,8 +93,11 @@ Looks looksOf(const Tokenizer::Piece& piece) {
 
 class TrieBuilder {
  public:
-  TrieBuilder(const Tokenizer& tokenizer, Sorted* sorted, uint32_t* order)
-      : tokenizer_(tokenizer), sorted_(sorted) {
+  TrieBuilder(const Tokenizer& tokenizer, Sorted* sorted, uint32_t* order, TokenMark* marks)
+      : tokenizer_(tokenizer), sorted_(sorted), marks_(marks) {
+    for (uint32_t id = 0; id < tokenizer.vocabSize(); ++id) {
+      marks_[id] = TokenMark(static_cast<int32_t>(id));
+    }
     uint32_t n_tokens = 0;
     for (uint32_t id = 0; id < tokenizer.vocabSize(); ++id) {
       n_stops_ += tokenizer.isStop(static_cast<int32_t>(id)) ? 1 : 0;
@@ -163,7 +167,11 @@ class TrieBuilder {
            !tokenizer_.isStop(static_cast<int32_t>(id));
   }
   Tokenizer::Piece piece(uint32_t id) const {
-    return tokenizer_.piece(static_cast<int32_t>(id), false);
+    const int32_t token = static_cast<int32_t>(id);
+    const Tokenizer::Piece text = tokenizer_.piece(token, false);
+    return text.bytes == 0 && tokenizer_.isControl(token)
+               ? Tokenizer::Piece{marks_[id].bytes, TokenMark::kBytes}
+               : text;
   }
   bool before(const Sorted& a, const Sorted& b) const {
     if (a.prefix != b.prefix) {
@@ -242,6 +250,7 @@ class TrieBuilder {
 
   const Tokenizer& tokenizer_;
   Sorted* const sorted_;
+  TokenMark* const marks_;  ///< of each token
   Part all_;
   Part odd_;
   uint32_t n_stops_ = 0;
@@ -257,11 +266,12 @@ Status TokenTrie::build(const Tokenizer& tokenizer, const oriel_allocator& alloc
   Scratch scratch(allocator, SIZE_MAX);
   Sorted* const sorted = scratch.take<Sorted>(tokenizer.vocabSize());
   uint32_t* const order = scratch.take<uint32_t>(uint64_t{2} * tokenizer.vocabSize());
-  if (sorted == nullptr || order == nullptr) {
+  TokenMark* const marks = scratch.take<TokenMark>(tokenizer.vocabSize());
+  if (sorted == nullptr || order == nullptr || marks == nullptr) {
     return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                     "no memory to sort the vocabulary: close other apps");
   }
-  TrieBuilder builder(tokenizer, sorted, order);
+  TrieBuilder builder(tokenizer, sorted, order, marks);
   if (!builder.fits()) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "the vocabulary's tokens are too long to hold replies to a grammar: load the "

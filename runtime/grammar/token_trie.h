@@ -55,7 +55,7 @@ class TokenTrie {
   static_assert(kTextKinds == 11, "kinds and a token share 32 bits");
   static_assert(kMaxVocabulary < Node::kNoToken, "a token has 21 bits");
 
-  /// Tokens that give no text (Tokenizer::piece without `special`) and those that end the reply are not part of it.
+  /// Control tokens that give no text stand in it as their TokenMark. Tokens that end the reply are not part of it.
   /// When measuring it counts the bytes and leaves *trie null. Borrows 24 bytes a token from `allocator` either way.
   static Status build(const Tokenizer& tokenizer, const oriel_allocator& allocator, const Log& log,
                       Arena* arena, TokenTrie** trie);

@@ -1,5 +1,6 @@
 #include "reply/call_grammar.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "grammar/json_schema.h"
@@ -73,8 +74,8 @@ const CallForm kCallForms[] = {
 
 class CallReader {
  public:
-  CallReader(const CallForm& form, const Log& log, Grammar* grammar)
-      : form_(form), log_(log), grammar_(*grammar) {}
+  CallReader(const CallForm& form, const Tokenizer* tokenizer, const Log& log, Grammar* grammar)
+      : form_(form), tokenizer_(tokenizer), log_(log), grammar_(*grammar) {}
 
   /// One call of any of the tools.
   Status call(const JsonValue& tools, ExprId* out) {
@@ -92,7 +93,7 @@ class CallReader {
       const JsonValue* const parameters = function.find("parameters");
       ORIEL_TRY(argumentsOf(parameters, &arguments));
       const ExprId named = grammar_.sequence(
-          grammar_.text(form_.before),
+          text(form_.before),
           grammar_.sequence(grammar_.bytes(name->text.data, name->text.bytes), text(form_.behind)));
       const ExprId whole =
           grammar_.sequence(named, grammar_.sequence(arguments, text(form_.close)));
@@ -101,19 +102,36 @@ class CallReader {
     return kOk;
   }
 
- private:
   /// With nine letters or digits for #, an id.
   ExprId text(const char* text) {
     const char* const id = std::strchr(text, '#');
     if (id == nullptr) {
-      return grammar_.text(text);
+      return marked(text, std::strlen(text));
     }
     constexpr CharRange kOfIds[] = {{'0', '9'}, {'A', 'Z'}, {'a', 'z'}};
     const ExprId nine = grammar_.repeat(grammar_.chars(kOfIds, 3), 9, 9);
-    return grammar_.sequence(grammar_.bytes(text, static_cast<size_t>(id - text)),
-                             grammar_.sequence(nine, grammar_.text(id + 1)));
+    return grammar_.sequence(marked(text, static_cast<size_t>(id - text)),
+                             grammar_.sequence(nine, marked(id + 1, std::strlen(id + 1))));
+  }
+  /// Marks are the model's control tokens, where it has them.
+  ExprId marked(const char* text, size_t bytes) {
+    ExprId all = grammar_.empty();
+    size_t from = 0;
+    for (size_t at = 0; at < bytes;) {
+      size_t length = 0;
+      const int32_t id = controlAt(text + at, bytes - at, &length);
+      if (id < 0) {
+        ++at;
+        continue;
+      }
+      all = grammar_.sequence(
+          all, grammar_.sequence(grammar_.bytes(text + from, at - from), grammar_.token(id)));
+      from = at += length;
+    }
+    return grammar_.sequence(all, grammar_.bytes(text + from, bytes - from));
   }
 
+ private:
   Status argumentsOf(const JsonValue* parameters, ExprId* out) {
     const JsonValue* const properties =
         parameters == nullptr ? nullptr : parameters->find("properties");
@@ -149,9 +167,9 @@ class CallReader {
         &grammar_, parameters.find("properties"), parameters.find("required"), "",
         [&](const JsonValue& property) {
           const ExprId key = grammar_.sequence(
-              grammar_.text(form_.key),
+              text(form_.key),
               grammar_.sequence(grammar_.bytes(property.key.data, property.key.bytes),
-                                grammar_.text(form_.key_end)));
+                                text(form_.key_end)));
           const ExprId value = values->value(property, ArgumentNotation::kRaw, form_.value_end);
           return grammar_.sequence(key, grammar_.sequence(value, grammar_.text("\n")));
         });
@@ -169,7 +187,20 @@ class CallReader {
         });
   }
 
+  /// The longest control token without a text of its own that stands here; -1: none.
+  int32_t controlAt(const char* text, size_t bytes, size_t* length) const {
+    for (size_t n = std::min<size_t>(bytes, kMostMark); n > 1 && tokenizer_ != nullptr; --n) {
+      const int32_t id = tokenizer_->find(text, n);
+      if (id >= 0 && tokenizer_->isControl(id) && tokenizer_->piece(id, false).bytes == 0) {
+        *length = n;
+        return id;
+      }
+    }
+    return -1;
+  }
+
   const CallForm& form_;
+  const Tokenizer* const tokenizer_;
   const Log& log_;
   Grammar& grammar_;
 };
@@ -185,8 +216,8 @@ const CallForm* preferredForm(ReplyForms forms) {
 
 }  // namespace
 
-Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Log& log, Grammar* grammar,
-                       CallGrammar* calls) {
+Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
+                       const Log& log, Grammar* grammar, CallGrammar* calls) {
   // Of a model whose template speaks for no form nobody knows which one it writes: the bare ones need no tokens.
   const bool anything = (forms & formsOfAnything()) == formsOfAnything();
   const CallForm* const form = preferredForm(anything ? kFormBareJson : forms);
@@ -198,19 +229,21 @@ Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Log& log,
     return log.fail(ORIEL_ERROR_ARGUMENT, "there are no tools to call: give a list of them");
   }
   ExprId one = 0;
-  ORIEL_TRY(CallReader(*form, log, grammar).call(tools, &one));
+  CallReader reader(*form, tokenizer, log, grammar);
+  ORIEL_TRY(reader.call(tools, &one));
   ExprId all = one;
   if (form->between != nullptr) {
     const RuleId rule = grammar->newRule();
     grammar->define(rule, one);
     one = grammar->rule(rule);
     all = grammar->sequence(
-        one, grammar->repeat(grammar->sequence(grammar->text(form->between), one), 0, kAnyTimes));
+        one, grammar->repeat(grammar->sequence(reader.text(form->between), one), 0, kAnyTimes));
   }
   calls->trigger = form->trigger;
   calls->at_start = form->at_start;
-  calls->behind = grammar->sequence(grammar->text(form->open),
-                                    grammar->sequence(all, grammar->text(form->end)));
+  calls->behind =
+      grammar->sequence(reader.text(form->open), grammar->sequence(all, reader.text(form->end)));
+  calls->whole = grammar->sequence(reader.text(form->trigger), calls->behind);
   return grammar->failed() ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
                                       "no memory for the grammar of tool calls: free some, or give "
                                       "fewer tools")

@@ -6,23 +6,25 @@
 #include "grammar/expression.h"
 #include "json/json.h"
 #include "reply/forms.h"
+#include "text/tokenizer.h"
 
 namespace oriel {
 
 struct CallGrammar {
   const char* trigger = "";  ///< the text with which a call begins
   bool at_start = false;     ///< it is one only where the answer begins
-  ExprId behind =
-      0;  ///< what follows it, up to and with the end of the call or of the list of calls
+  /// What follows it, up to and with the end of the call or of the list of calls.
+  ExprId behind = 0;
+  ExprId whole = 0;  ///< the same with the trigger
 };
 
 /// The grammar of calls of `tools`, a list in the OpenAI form, in the form that `forms` prefers. Arguments come in the
-/// order of the schema's properties.
+/// order of the schema's properties. Marks are control tokens where `tokenizer` has them; null: texts.
 ///
 /// - ORIEL_ERROR_UNSUPPORTED: no grammar is known for these forms, or a schema has what readJsonSchema() or the form
 ///   cannot promise; the line names it.
 /// - ORIEL_ERROR_ARGUMENT: `tools` are no list of tools, or there is none.
-Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Log& log, Grammar* grammar,
-                       CallGrammar* calls);
+Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Tokenizer* tokenizer,
+                       const Log& log, Grammar* grammar, CallGrammar* calls);
 
 }  // namespace oriel

@@ -310,18 +310,4 @@ bool opensThought(const char* text, size_t bytes, ReplyForms forms) {
 
 ReplyForms formsOfAnything() { return kUnmistakable | kBare | kFormThinkTag; }
 
-bool opensThought(const char* text, size_t bytes) {
-  while (bytes != 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == ' ')) {
-    --bytes;
-  }
-  for (uint8_t row = 0; row < kMarkCount; ++row) {
-    const size_t length = std::strlen(kMarks[row].text);
-    if ((kMarks[row].kinds & kMarkThought) != 0 && length <= bytes &&
-        std::memcmp(text + bytes - length, kMarks[row].text, length) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace oriel

@@ -97,8 +97,6 @@ constexpr uint32_t kMostMark = 64;
 ReplyForms formsOfTemplate(const char* text, size_t bytes);
 /// The same by the name of one of Oriel's chat formats.
 ReplyForms formsOfFormat(const char* name);
-/// Whether a text that opens a reply opens a thought, too.
-bool opensThought(const char* text, size_t bytes);
 /// The forms of a reply of which nothing is known.
 ReplyForms formsOfAnything();
 /// Whether the text that opens a reply, as a template wrote it, ends inside a thought.
