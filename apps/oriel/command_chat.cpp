@@ -26,6 +26,7 @@
 #include "sizes.h"
 #include "system.h"
 #include "terminal.h"
+#include "tool_round.h"
 #include "validators.h"
 #include "wrap.h"
 
@@ -36,6 +37,7 @@ struct ChatOptions {
   CommonOptions common;
   ChatFormatOptions chat;
   ReplyOptions reply;
+  std::vector<LocalTool> allowed_tools;
   std::string system;
   uint32_t reply_tokens = 2048;
 };
@@ -71,23 +73,6 @@ uint32_t pinnedTokens(ChatOptions* options) {
   return static_cast<uint32_t>(count);
 }
 
-/// Where a reply stops being thought and starts being said.
-ThinkTags thinkTags(const Model& model, const ChatFormatOptions& chat) {
-  std::vector<int32_t> open = model.tokenize("<think>", ORIEL_TEXT_SPECIAL);
-  std::vector<int32_t> close = model.tokenize("</think>", ORIEL_TEXT_SPECIAL);
-  if (open.size() != 1 || close.size() != 1) {
-    open = model.tokenize("<|channel>", ORIEL_TEXT_SPECIAL);
-    close = model.tokenize("<channel|>", ORIEL_TEXT_SPECIAL);
-    return open.size() == 1 && close.size() == 1 ? ThinkTags{open[0], close[0], false, "thought"}
-                                                 : ThinkTags{};
-  }
-  const std::string opening = model.render(chat, {}, true);
-  const std::string_view end = "<think>\n";
-  const bool starts_open = opening.size() >= end.size() &&
-                           opening.compare(opening.size() - end.size(), end.size(), end) == 0;
-  return {open[0], close[0], starts_open, {}};
-}
-
 /// A line of a pipe is never a command.
 ChatLine messageOf(const std::string& line) {
   const bool empty = line.find_first_not_of(" \t\n") == std::string::npos;
@@ -101,7 +86,7 @@ class Chat {
         pinned_tokens_(pinned_tokens),
         model_(options.common, Load::kDevice, pinned_tokens_),
         session_(model_, options.chat, 0, options.common.split_turns, options.common.forget),
-        think_tags_(thinkTags(model_, options.chat)) {
+        tools_(options.allowed_tools) {
     addSystem();
   }
 
@@ -340,11 +325,68 @@ class Chat {
     }
     session_.check(added);
     tellWhatIsLost(begin);
+    const bool whole = answer(before);
+    return interactive_ || whole;
+  }
+
+  /// One reply, and those to the results of tools that it calls. False: cancelled.
+  bool answer(const TurnsSeen& before) {
+    Reply reply = replyNow(before);
+    for (uint32_t round = 1; calls(reply); ++round) {
+      if (round > kMostToolRounds) {
+        tell(dim("the model still calls tools: stopped after " + std::to_string(kMostToolRounds) +
+                 " rounds") +
+             "\n");
+        break;
+      }
+      if (!giveResults(reply.parts.completeCalls())) {
+        reply.cancelled = true;
+        break;
+      }
+      reply = replyNow(before);
+    }
+    if (!options_.common.json && !interactive_) {
+      print("\n");
+    }
+    if (interactive_) {
+      input_.replyEnded(reply.cancelled);
+    }
+    return !reply.cancelled;
+  }
+
+  bool calls(const Reply& reply) const {
+    return reply.has_tools && !reply.cancelled && !reply.parts.completeCalls().empty();
+  }
+
+  /// Runs what is called. False: Ctrl-C; the results are in the conversation if they could be read.
+  bool giveResults(const std::vector<ToolCall>& calls) {
+    const bool watched = isTerminal(Stream::kErr) && !options_.common.json;
+    const std::string results = tools_.results(calls, watched);
+    const auto add = [&] {
+      return oriel_chat_add_json(session_.get(), results.data(), results.size());
+    };
+    const bool stopped = interrupts() != 0;
+    oriel_status added = add();
+    if (added == ORIEL_ERROR_CANCELLED && stopped) {
+      added = add();  // the Ctrl-C that stopped a tool
+    }
+    if (added == ORIEL_ERROR_CANCELLED) {
+      tell(interactive_
+               ? "\n" + dim("stopped before the results were read; /reset starts afresh") + "\n"
+               : "");
+      return false;
+    }
+    session_.check(added);
+    return !stopped;
+  }
+
+  Reply replyNow(const TurnsSeen& before) {
     const bool json = options_.common.json;
     Reply reply;
     reply.streams = !json;
-    reply.think_tags = think_tags_;
-    reply.shows_thoughts = interactive_ && !json && isTerminal(Stream::kErr);
+    reply.shows_work = interactive_ && !json && isTerminal(Stream::kErr);
+    reply.has_tools = !options_.chat.tools.empty();
+    reply.form_file = options_.reply.form_file;
     reply.at_each_token = [this] { input_.takeTypedAhead(); };
     oriel_generate_options sampling = generateOptions(options_.common, options_.reply_tokens);
     setReplyOptions(options_.reply, &sampling);
@@ -352,16 +394,13 @@ class Chat {
     const oriel_stats stats = session_.stats();
     if (json) {
       printJson(replyFields(reply, stats));
-    } else {
-      print(interactive_ ? "\n" : "\n\n");
+    } else if (!reply.parts.text.empty() || !calls(reply)) {
+      print("\n");
     }
     if (interactive_ && isTerminal(Stream::kErr)) {
       showSpeed(reply, stats, before);
     }
-    if (interactive_) {
-      input_.replyEnded(reply.cancelled);
-    }
-    return interactive_ || !reply.cancelled;
+    return reply;
   }
 
   /// A message that is longer than the window is read, but not answered as a whole.
@@ -415,8 +454,16 @@ class Chat {
   const uint32_t pinned_tokens_;
   Model model_;
   Session session_;
-  const ThinkTags think_tags_;
+  ToolRunner tools_;
 };
+
+void checkChatOptions(const ChatOptions& options) {
+  const bool has_tools = !options.chat.tools.empty();
+  checkReplyOptions(options.reply, options.common.json, has_tools);
+  if (!options.allowed_tools.empty() && !has_tools) {
+    throw Failure{kExitUsage, "--allow-tool is about tools: name them by --tools FILE"};
+  }
+}
 
 }  // namespace
 
@@ -433,11 +480,13 @@ Command addChatCommand(CLI::App* program) {
       ->type_name("N")
       ->transform(wholeNumber(0, UINT32_MAX));
   addReplyOptions(app, &options->reply);
+  addToolOptions(app, &options->allowed_tools);
   addChatFormatOptions(app, &options->chat);
   addCommonOptions(app, &options->common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options] {
-            checkReplyOptions(options->reply, options->common.json);
+            checkChatOptions(*options);
+            options->common.constraints = options->reply.constrain();
             // Somebody is talking now; scripts that want the same every day say --date.
             options->chat.date = options->chat.date != 0 ? options->chat.date : today();
             const uint32_t pinned_tokens = pinnedTokens(options.get());

@@ -1,6 +1,5 @@
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -10,6 +9,7 @@
 #include "model_handle.h"
 #include "options.h"
 #include "output.h"
+#include "reply_parts.h"
 #include "system.h"
 #include "terminal.h"
 
@@ -23,38 +23,8 @@ struct ParseOptions {
   bool inside_thought = false;
 };
 
-struct ToolCall {
-  std::string name;
-  std::string arguments;
-  bool complete = false;
-};
-
-struct ReplyParts {
-  std::string text;
-  std::string thought;
-  std::vector<ToolCall> calls;
-};
-
 int onPart(const oriel_part* part, void* user) {
-  auto& parts = *static_cast<ReplyParts*>(user);
-  const std::string text(part->text, part->text_bytes);
-  switch (part->kind) {
-    case ORIEL_PART_TEXT:
-      parts.text += text;
-      break;
-    case ORIEL_PART_THOUGHT:
-      parts.thought += text;
-      break;
-    case ORIEL_PART_CALL_BEGUN:
-      parts.calls.push_back({text, "", false});
-      break;
-    case ORIEL_PART_CALL_ARGUMENTS:
-      parts.calls.back().arguments += text;
-      break;
-    case ORIEL_PART_CALL_ENDED:
-      parts.calls.back().complete = true;
-      break;
-  }
+  static_cast<ReplyParts*>(user)->add(*part);
   return 0;
 }
 
@@ -72,20 +42,11 @@ ReplyParts readReply(const Model& model, const ParseOptions& options, const std:
   return parts;
 }
 
-/// Complete calls only.
 Json asJson(const ReplyParts& parts) {
   Json json;
   json["text"] = parts.text;
   json["thought"] = parts.thought;
-  json["tool_calls"] = Json::array();
-  for (const ToolCall& call : parts.calls) {
-    if (call.complete) {
-      Json one;
-      one["name"] = call.name;
-      one["arguments"] = Json::parse(call.arguments);
-      json["tool_calls"].push_back(one);
-    }
-  }
+  json["tool_calls"] = callsJson(parts);
   return json;
 }
 

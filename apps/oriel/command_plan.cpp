@@ -141,6 +141,9 @@ Command addPlanCommand(CLI::App* program) {
   app->add_option("--plot", raw->plot_path, "Also draw window against memory for each cache format")
       ->type_name("FILE.svg")
       ->check(svgFile());
+  app->add_flag("--constraints", raw->constraints,
+                "With room for schemas and grammars, as run and chat have it with --schema, "
+                "--grammar or checked tools");
   addCommonOptions(app, raw, Uses::kModel);
   return {app, [options] { return runPlan(*options); }};
 }

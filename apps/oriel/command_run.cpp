@@ -157,18 +157,34 @@ class Run {
     setReplyOptions(options_.reply, &sampling);
     sampling.ignore_stop = options_.ignore_stop ? 1 : 0;
     sampling.seed += sampling.seed != 0 ? sample : 0;
+    const bool json = options_.common.json;
     Reply reply;
-    reply.streams = !options_.common.json;
+    reply.streams = !json;
+    reply.shows_work = !json && isTerminal(Stream::kOut) && isTerminal(Stream::kErr);
+    reply.has_tools = chat_ && !options_.chat.tools.empty();
+    reply.form_file = options_.reply.form_file;
     (chat_ ? chatReply : generate)(session_, sampling, &reply);
-    if (options_.common.json) {
-      Json json = replyFields(reply, session_.stats());
-      json["token_ids"] = reply.ids;
-      json["prompt_token_ids"] = prompt_.ids;
-      printJson(json);
+    if (json) {
+      Json fields = replyFields(reply, session_.stats());
+      fields["token_ids"] = reply.ids;
+      fields["prompt_token_ids"] = prompt_.ids;
+      printJson(fields);
     } else {
-      print(options_.samples > 1 ? "\n\n" : "\n");
+      endText(reply);
     }
     return !reply.cancelled;
+  }
+
+  /// The line's end, and the calls that nobody saw, one a line.
+  void endText(const Reply& reply) const {
+    const std::vector<ToolCall> calls = reply.parts.completeCalls();
+    print(!calls.empty() && reply.parts.text.empty() ? "" : "\n");
+    for (const ToolCall& call : calls) {
+      if (!reply.shows_work) {
+        printJson(callJson(call));
+      }
+    }
+    print(options_.samples > 1 ? "\n" : "");
   }
 
   const RunOptions& options_;
@@ -320,7 +336,8 @@ Command addRunCommand(CLI::App* program) {
   addCommonOptions(app, &options->common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options, app] {
-            checkReplyOptions(options->reply, options->common.json);
+            checkReplyOptions(options->reply, options->common.json, !options->chat.tools.empty());
+            options->common.constraints = options->reply.constrain();
             Prompt prompt = readPrompt(*app, options.get());
             return Run(*options, std::move(prompt)).all();
           }};

@@ -121,6 +121,7 @@ void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens
     library_options.min_tokens_per_s = 0;
     library_options.device = ORIEL_DEVICE_NONE;
     library_options.device_number = 0;
+    library_options.constraints = 0;
   } else {
     catchInterrupts();
     library_options.progress = Diagnostics::onProgress;

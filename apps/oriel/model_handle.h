@@ -125,6 +125,7 @@ class Session {
   void check(oriel_status status, Diagnostics::Blame blame = Diagnostics::Blame::kData) const {
     diagnostics_.check(status, blame);
   }
+  std::string reason(oriel_status status) const { return diagnostics_.reason(status); }
 
  private:
   static int onReadAgain(uint64_t done, uint64_t total, void* user);

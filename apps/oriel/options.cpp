@@ -346,6 +346,7 @@ oriel_options planOptions(const CommonOptions& options) {
   result.device_number = options.device_number;
   result.min_tokens_per_s = options.min_tokens_per_s;
   result.cpu_threads = options.threads;
+  result.constraints = options.constraints ? 1 : 0;
   result.disabled_features = std::getenv("ORIEL_DISABLE");
   result.calibration_file = options.calibration ? options.calibration->c_str() : nullptr;
   return result;

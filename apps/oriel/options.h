@@ -41,6 +41,7 @@ struct CommonOptions {
   bool no_cache = false;
   bool split_turns = false;  ///< --evict tokens
   bool forget = false;
+  bool constraints = false;  ///< room for schemas and grammars
 
   uint64_t seed = 0;
   bool greedy = false;

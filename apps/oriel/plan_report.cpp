@@ -38,6 +38,10 @@ std::string bytesByPurpose(const oriel_plan& plan) {
     text += formatted("  %-12s%12s  ", row.name, formatSize(row.bytes).c_str()) +
             bar(share, bar_columns) + "\n";
   }
+  if (plan.constraint_bytes != 0) {
+    text += formatted("  %-12s%12s  of host, for schemas and grammars\n", "",
+                      formatSize(plan.constraint_bytes).c_str());
+  }
   text += formatted("  %-12s%12s  (%llu bytes)\n", plan.weights_unknown != 0 ? "the rest" : "total",
                     formatSize(plan.total_bytes).c_str(),
                     static_cast<unsigned long long>(plan.total_bytes));

@@ -10,7 +10,7 @@
 
 #include "model_handle.h"
 #include "output.h"
-#include "thinking.h"
+#include "reply_parts.h"
 
 namespace cli {
 
@@ -22,12 +22,13 @@ struct TokenLogprobs {
 };
 
 struct Reply {
-  bool streams = false;  ///< show text on stdout at once
-  ThinkTags think_tags;
-  bool shows_thoughts = false;  ///< quietly, on stderr
+  bool streams = false;     ///< show the answer on stdout at once
+  bool shows_work = false;  ///< thoughts and calls quietly, on stderr
+  bool has_tools =
+      false;              ///< the model knows tools: its calls are read, and JSON always lists them
+  std::string form_file;  ///< where the schema or the grammar comes from, for errors
   std::function<void()> at_each_token = [] {};
-  std::string text;
-  std::string thought;
+  ReplyParts parts;
   std::vector<int32_t> ids;
   bool wants_logprobs = false;  ///< as the options say
   std::vector<TokenLogprobs> logprobs;
@@ -35,9 +36,9 @@ struct Reply {
   bool cancelled = false;
 };
 
-/// Continues the session's context.
+/// Continues the session's context; all is text.
 void generate(const Session& session, const oriel_generate_options& options, Reply* reply);
-/// The assistant's turn.
+/// The assistant's turn, read part by part.
 void chatReply(const Session& session, const oriel_generate_options& options, Reply* reply);
 
 /// Fields of a reply that `chat` and `run` share.

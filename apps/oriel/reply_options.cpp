@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
 #include "failure.h"
+#include "output.h"
 #include "validators.h"
 
 namespace cli {
@@ -59,10 +61,67 @@ void setBiases(const std::vector<std::string>& texts, ReplyOptions* options) {
   }
 }
 
+/// Schemas of large interfaces have some 100 KiB.
+constexpr uint64_t kMostFormBytes = 16 << 20;
+
+void readForm(const std::string& path, std::string* text, ReplyOptions* options) {
+  *text = readAll(path, kMostFormBytes);
+  options->form_file = inputName(path);
+  if (text->empty()) {
+    throw Failure{kExitFailed, options->form_file + " is empty: write what a reply has to be"};
+  }
+}
+
+void setToolChoice(const std::string& text, ReplyOptions* options) {
+  static constexpr std::pair<const char*, oriel_tool_choice> kChoices[] = {
+      {"free", ORIEL_TOOLS_FREE},
+      {"checked", ORIEL_TOOLS_CHECKED},
+      {"required", ORIEL_TOOLS_REQUIRED},
+      {"none", ORIEL_TOOLS_NONE}};
+  for (const auto& [name, choice] : kChoices) {
+    if (text == name) {
+      options->tool_choice = choice;
+      options->tools_chosen = true;
+      return;
+    }
+  }
+  throw CLI::ValidationError("--tool-choice", "'" + text +
+                                                  "' is no choice: use free, checked, required or "
+                                                  "none");
+}
+
+void addFormOptions(CLI::App* command, ReplyOptions* options, const char* group) {
+  CLI::Option* const schema =
+      command
+          ->add_option_function<std::string>(
+              "--schema",
+              [options](const std::string& path) { readForm(path, &options->schema, options); },
+              "The answer is JSON that is valid by the JSON schema in this file; - is stdin")
+          ->type_name("FILE")
+          ->group(group);
+  command
+      ->add_option_function<std::string>(
+          "--grammar",
+          [options](const std::string& path) { readForm(path, &options->grammar, options); },
+          "The answer is a text of the GBNF grammar in this file; - is stdin")
+      ->type_name("FILE")
+      ->group(group)
+      ->excludes(schema);
+  command
+      ->add_option_function<std::string>(
+          "--tool-choice", [options](const std::string& text) { setToolChoice(text, options); },
+          "How the model calls --tools: free (default: as it likes), checked (names and arguments "
+          "are held to the tools' schemas), required (the reply is such a call) or none (no call "
+          "is read)")
+      ->type_name("CHOICE")
+      ->group(group);
+}
+
 }  // namespace
 
 void addReplyOptions(CLI::App* command, ReplyOptions* options) {
   const char* const group = "Replies";
+  addFormOptions(command, options, group);
   using Texts = std::vector<std::string>;
   command
       ->add_option_function<Texts>(
@@ -96,9 +155,12 @@ void addReplyOptions(CLI::App* command, ReplyOptions* options) {
       ->group(group);
 }
 
-void checkReplyOptions(const ReplyOptions& options, bool json) {
+void checkReplyOptions(const ReplyOptions& options, bool json, bool has_tools) {
   if (options.logprobs && !json) {
     throw Failure{kExitUsage, "--logprobs has no place in a text: give --json, too"};
+  }
+  if (options.tools_chosen && !has_tools) {
+    throw Failure{kExitUsage, "--tool-choice is about tools: name them by --tools FILE"};
   }
 }
 
@@ -110,6 +172,11 @@ void setReplyOptions(const ReplyOptions& options, oriel_generate_options* out) {
   out->min_tokens = options.min_tokens;
   out->logprobs = options.logprobs ? 1 : 0;
   out->top_logprobs = options.logprobs.value_or(0);
+  out->json_schema = options.schema.empty() ? nullptr : options.schema.data();
+  out->json_schema_bytes = options.schema.size();
+  out->grammar = options.grammar.empty() ? nullptr : options.grammar.data();
+  out->grammar_bytes = options.grammar.size();
+  out->tool_choice = options.tool_choice;
 }
 
 }  // namespace cli

@@ -20,12 +20,23 @@ struct ReplyOptions {
   std::vector<oriel_logit_bias> biases;
   std::optional<uint32_t> logprobs;  ///< of each token, and so many of the most likely
   uint32_t min_tokens = 0;
+  std::string schema;  ///< what the reply has to be, one of the two; empty: anything
+  std::string grammar;
+  std::string form_file;  ///< where that comes from
+  oriel_tool_choice tool_choice = ORIEL_TOOLS_FREE;
+  bool tools_chosen = false;  ///< --tool-choice was given
+
+  /// Whether the model must be loaded with room for it.
+  bool constrain() const {
+    return !form_file.empty() || tool_choice == ORIEL_TOOLS_CHECKED ||
+           tool_choice == ORIEL_TOOLS_REQUIRED;
+  }
 };
 
 /// `options` must outlive the parsing and stay where it is.
 void addReplyOptions(CLI::App* command, ReplyOptions* options);
-/// Throws Failure (wrong usage) for what only JSON can show.
-void checkReplyOptions(const ReplyOptions& options, bool json);
+/// Throws Failure (wrong usage) for what only JSON can show, and for a choice without tools.
+void checkReplyOptions(const ReplyOptions& options, bool json, bool has_tools);
 /// Points into `options`.
 void setReplyOptions(const ReplyOptions& options, oriel_generate_options* out);
 

@@ -52,6 +52,7 @@ Json planFields(const oriel_plan& plan) {
   json["activation_bytes"] = plan.activation_bytes;
   json["staging_bytes"] = plan.staging_bytes;
   json["host_bytes"] = plan.host_bytes;
+  json["constraint_bytes"] = plan.constraint_bytes;
   json["on_file_bytes"] = weighs ? Json(plan.on_file_bytes) : Json(nullptr);
   json["expert_slots"] = plan.expert_slots;
   json["expert_count"] = plan.expert_count;
