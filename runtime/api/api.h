@@ -136,10 +136,13 @@ struct PreparedModel {
   bool weights_unknown = false;   ///< only of a known shape; `totals` then counts none
   uint64_t model_host_bytes = 0;  ///< of oriel_model and all it owns
   uint64_t session_host_bytes = 0;
-  uint64_t memory_bytes = 0;  ///< the cap, default applied
-  bool calibrated = false;    ///< the budget weighs measured constants
-  CalibrationFile measured;   ///< those, if so
-  DeviceSpeed speed;          ///< with options.speed only
+  bool constraints = false;       ///< replies can be held to a grammar
+  uint64_t trie_bytes = 0;        ///< of model_host_bytes, what that takes
+  uint64_t constraint_bytes = 0;  ///< of both
+  uint64_t memory_bytes = 0;      ///< the cap, default applied
+  bool calibrated = false;        ///< the budget weighs measured constants
+  CalibrationFile measured;       ///< those, if so
+  DeviceSpeed speed;              ///< with options.speed only
   WorkShape work;
   Budget budget;
 };
@@ -185,6 +188,7 @@ struct oriel_model {
   uint64_t hash = 0;  ///< of what the file says, for snapshots
   oriel::ModelDesc desc;
   oriel::Tokenizer* tokenizer = nullptr;
+  oriel::TokenTrie* trie = nullptr;  ///< null: loaded without constraints
   oriel::ChatTemplate chat;
   oriel::ReplyForms reply_forms = 0;  ///< of its own template
   oriel::Plan plan;

@@ -190,6 +190,9 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
   ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer));
+  if (prepared->constraints) {
+    ORIEL_TRY(TokenTrie::build(*model->tokenizer, model->allocator, log, arena, &model->trie));
+  }
   model->chat = recogniseChat(file, log);
   GgufString chat_template;
   model->reply_forms = file.getString("tokenizer.chat_template", &chat_template)

@@ -3,6 +3,7 @@
 #include "base/scratch.h"
 #include "json/json.h"
 #include "reply/reader.h"
+#include "text/utf8.h"
 
 using namespace oriel;
 
@@ -94,6 +95,10 @@ Status parseReply(const oriel_model& model, const oriel_chat_options* given, boo
     return model.log.fail(ORIEL_ERROR_ARGUMENT,
                           "chat options without struct_size, or of a newer version: set it, or "
                           "update Oriel");
+  }
+  size_t bad = 0;
+  if (!isValidUtf8(text, bytes, &bad)) {
+    return model.log.fail(ORIEL_ERROR_TEXT, "the reply is not UTF-8 at byte %zu: convert it", bad);
   }
   ReplySettings settings;
   settings.inside_thought = inside_thought;

@@ -268,12 +268,39 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   context.file_rows = &plan.file_rows;
   context.source = &source;
   (void)Session::create(context, 0, true, &session_arena);
+  const uint64_t without_constraints = session_arena.used();
+  if (prepared->constraints) {
+    (void)ConstrainedReply::create(prepared->desc.n_vocab, nullptr, nullptr, &session_arena);
+  }
+  prepared->constraint_bytes = prepared->trie_bytes + session_arena.used() - without_constraints;
   prepared->session_host_bytes = session_arena.used();
 
   request->host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
   ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget));
   prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);
   return kOk;
+}
+
+// The tree is counted by what the tokens are: a tokenizer is built for that, and given back.
+Status measureTrie(const GgufFile& file, const oriel_allocator& allocator, const Log& log,
+                   Arena* arena) {
+  Arena measure;
+  Tokenizer* tokenizer = nullptr;
+  ORIEL_TRY(Tokenizer::build(file, Log(), &measure, &tokenizer));
+  void* const block = allocateZeroed(allocator, measure.used());
+  if (block == nullptr) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "the system refused %llu bytes: close other programs",
+                    static_cast<unsigned long long>(measure.used()));
+  }
+  Arena real(block, measure.used());
+  Status status = Tokenizer::build(file, Log(), &real, &tokenizer);
+  if (status.ok()) {
+    TokenTrie* trie = nullptr;
+    status = TokenTrie::build(*tokenizer, allocator, log, arena, &trie);
+  }
+  release(allocator, block, measure.used());
+  return status;
 }
 
 /// What planWith() needs, for chooseOnFile().
@@ -314,6 +341,12 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   ORIEL_TRY(
       readModelDesc(file, allocatorOf(options), named.log(), &prepared->desc, &prepared->tensors));
   ORIEL_TRY(Tokenizer::build(file, named.log(), &model_arena, &tokenizer));
+  if (options.constraints != 0) {
+    const uint64_t before = model_arena.used();
+    ORIEL_TRY(measureTrie(file, allocatorOf(options), log, &model_arena));
+    prepared->constraints = true;
+    prepared->trie_bytes = model_arena.used() - before;
+  }
 
   ORIEL_TRY(findCalibration(path, prepared->source, prepared->desc.n_layers, options, log,
                             &prepared->measured, &prepared->calibrated));
@@ -337,6 +370,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.activation_bytes = budget.bytes.activations;
   plan.staging_bytes = budget.bytes.io;
   plan.host_bytes = budget.bytes.host;
+  plan.constraint_bytes = prepared.constraint_bytes;
   plan.minimum_bytes = prepared.weights_unknown ? 0 : budget.minimum_bytes;
   static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "api/constraint.h"
 #include "api/generate_options.h"
 #include "api/session_call.h"
 #include "base/limits.h"
@@ -22,6 +23,7 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
   return callAlone(handle, [&]() -> Status {
     GenerateSettings settings;
     ORIEL_TRY(readGenerateOptions(*handle->model, options, &settings));
+    ORIEL_TRY(readConstraint(*handle->model, options, handle->session, &settings));
     oriel_generation result = {};
     const Status status = generate(settings, &result);
     if (status.code() == ORIEL_ERROR_CANCELLED) {
@@ -132,6 +134,8 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   SessionContext context = {&model->desc,    &model->plan,      model->tokenizer, {},         {},
                             model->executor, &model->allocator, model->log,       model->hash};
   context.stops_early = model->stops_early;
+  context.constraints = model->trie != nullptr;
+  context.trie = model->trie;
   context.forgets_evicted = options.forget_evicted != 0;
   context.progress = options.progress;
   context.progress_user = options.progress_user;

@@ -30,6 +30,7 @@ class Scratch {
     static_assert(std::is_trivially_destructible<T>::value, "no destructors are run");
     static_assert(alignof(T) <= kAlignment, "raise kAlignment");
     uint64_t bytes = 0;
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): there are pieces that hold pointers
     if (!checkedMul(count, sizeof(T), &bytes)) {
       failed_ = true;
       return nullptr;
@@ -49,6 +50,8 @@ class Scratch {
   size_t usedBytes() const { return total_bytes_; }
   /// For another scratch beside this one.
   const oriel_allocator& allocator() const { return allocator_; }
+  /// What the cap leaves, beside what is free in the blocks there are.
+  size_t leftBytes() const { return most_bytes_ - total_bytes_; }
 
  private:
   struct Block {

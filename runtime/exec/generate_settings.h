@@ -19,6 +19,10 @@ struct GenerateSettings {
   size_t n_stop = 0;
   bool logprobs = false;
   uint32_t top_logprobs = 0;  ///< at most Logprobs::kMostTop
+  /// The reply has to match what Session::constrained() has compiled, from behind the trigger where there is one.
+  bool constrained = false;
+  const char* trigger = nullptr;  ///< copied when the reply begins
+  size_t trigger_bytes = 0;       ///< at most kMostTriggerBytes
 };
 
 }  // namespace oriel

@@ -49,6 +49,10 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   if (context.plan != nullptr) {  // else everything but them is measured
     ids.init(context.plan->cache, arena);
   }
+  ConstrainedReply* const constrained =
+      context.constraints
+          ? ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena)
+          : nullptr;
   void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
@@ -62,6 +66,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   session->sampler_ = sampler;
   session->ids_ = ids;
   session->rows_ = rows;
+  session->constrained_ = constrained;
   if (states != nullptr) {
     session->states_ = new (states) SessionStates();
     session->states_->slots.init(context.plan->cache.checkpoints);
@@ -95,6 +100,9 @@ void Session::forgetOnHost() {
   sampler_.forget();
   reply_text_.forget();
   logprobs_.forget();
+  if (constrained_ != nullptr) {
+    constrained_->forget();
+  }
   wipe(workspace_block_, kSessionWorkspaceBytes);
 }
 

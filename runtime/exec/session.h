@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/workspace.h"
+#include "exec/constrained_reply.h"
 #include "exec/executor.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
@@ -42,6 +43,9 @@ struct SessionContext {
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
   const RowsOnFile* file_rows = nullptr;
   const WeightSource* source = nullptr;
+  /// Replies can be held to a grammar; measuring does without the tree.
+  bool constraints = false;
+  const TokenTrie* trie = nullptr;
   /// States are made anew of what is seen when turns were evicted.
   bool forgets_evicted = false;
   /// As oriel_session_options says.
@@ -102,7 +106,11 @@ class Session {
   Status logits(const float** values) const;
   /// `stop_id` ends it besides the model's own stop tokens; -1: none.
   Status generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
-                  oriel_generation* result, int32_t stop_id = -1);
+                  oriel_generation* result, int32_t stop_id = -1) {
+    ReplyPlace place;
+    place.stop_id = stop_id;
+    return generate(settings, place, on_token, user, result);
+  }
 
   /// The vector of a text, n_embd `values`; `*n_tokens`: how many the text has. The session must be empty, and is again
   /// whatever comes of it.
@@ -122,6 +130,8 @@ class Session {
   /// Null: no layer keeps a state.
   const StateSlots* states() const { return states_ != nullptr ? &states_->slots : nullptr; }
   const RowCache& rows() const { return rows_; }
+  /// Null: the model was loaded without constraints.
+  ConstrainedReply* constrained() { return constrained_; }
   const TurnMarks& turns() const { return turns_; }
   /// Ids of the tokens from `first` on that are held, up to the first that is not: `*count` of them, copied where
   /// there is room for all. False: token `first` is gone, or still to come.
@@ -172,7 +182,16 @@ class Session {
   Status dropAhead();
   Status submit(StepRun what, bool may_stop);
   void commit(const int32_t* ids, uint32_t count, bool kept = true);
-  void startReply(const GenerateSettings& settings, int32_t stop_id);
+  /// What is known of a reply before it begins.
+  struct ReplyPlace {
+    int32_t stop_id = -1;         ///< ends it besides the model's own stop tokens; -1: none
+    bool inside_thought = false;  ///< its opening has begun one
+    bool may_think = false;       ///< it may begin with one
+  };
+  Status generate(const GenerateSettings& settings, const ReplyPlace& place,
+                  oriel_token_fn on_token, void* user, oriel_generation* result);
+  static bool endsInsideThought(const char* text, size_t bytes);
+  void startReply(const GenerateSettings& settings, const ReplyPlace& place);
   Status choose(const GenerateSettings& settings, int32_t* id);
   /// A reply in the making.
   struct ReplyCall {
@@ -180,13 +199,15 @@ class Session {
     oriel_token_fn on_token;
     void* user;
     oriel_generation* result;
-    int32_t stop_id;
+    ReplyPlace place;
     double begin_ms;
     double first_ms;  ///< when its first token was chosen
   };
   static bool show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs);
   Status generateToken(ReplyCall* call, int32_t* id, bool* ended);
+  bool endsReply(const ReplyCall& call, int32_t id) const;
+  Status chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
   Workspace makeWorkspace() const;
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
@@ -227,6 +248,7 @@ class Session {
   RowCache rows_;
   Sampler sampler_;
   ReplyText reply_text_;
+  ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
   void* workspace_block_ = nullptr;
   std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte

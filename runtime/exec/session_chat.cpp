@@ -130,6 +130,21 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   return kOk;
 }
 
+// Whether the mark of a thought is the last thing that is written.
+bool Session::endsInsideThought(const char* text, size_t bytes) {
+  while (bytes != 0 && (text[bytes - 1] == '\n' || text[bytes - 1] == ' ')) {
+    --bytes;
+  }
+  for (uint8_t row = 0; row < kMarkCount; ++row) {
+    const size_t length = std::strlen(kMarks[row].text);
+    if ((kMarks[row].kinds & kMarkThought) != 0 && length <= bytes &&
+        std::memcmp(text + bytes - length, kMarks[row].text, length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                           oriel_generation* result) {
   const ChatTemplate& chat = context_.chat;
@@ -163,7 +178,11 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   turn_open_ = false;
   reply_open_ = true;
   reply_begin_ = begin;
-  const Status status = generate(settings, on_token, user, result, stop_id);
+  ReplyPlace place;
+  place.stop_id = stop_id;
+  place.inside_thought = endsInsideThought(opening, prompt.needed);
+  place.may_think = chatOptions().thinking;
+  const Status status = generate(settings, place, on_token, user, result);
   reply_end_ = position_;
   return status;
 }

@@ -4,16 +4,28 @@
 
 namespace oriel {
 
-void Session::startReply(const GenerateSettings& settings, int32_t stop_id) {
+void Session::startReply(const GenerateSettings& settings, const ReplyPlace& place) {
   sampler_.start(settings.sampling);
   reply_text_.start(settings.stop, settings.n_stop);
-  reads_logits_ = settings.logprobs;
+  // A device that goes ahead cannot know the mask of a token that is not chosen yet.
+  reads_logits_ = settings.logprobs || settings.constrained;
+  if (settings.constrained) {
+    ConstrainedStart start;
+    start.trigger = settings.trigger;
+    start.trigger_bytes = settings.trigger_bytes;
+    start.inside_thought = place.inside_thought;
+    start.may_think = place.may_think;
+    start.extra_stop = place.stop_id;
+    constrained_->start(start);
+  } else if (constrained_ != nullptr) {
+    constrained_->stop();
+  }
   if (settings.min_tokens == 0 || settings.ignore_stop) {
     return;  // nothing to hold back, or stop tokens are like any other
   }
   for (uint32_t i = 0; i < context_.model->n_vocab; ++i) {
     const int32_t id = static_cast<int32_t>(i);
-    if (id == stop_id || context_.tokenizer->isStop(id)) {
+    if (id == place.stop_id || context_.tokenizer->isStop(id)) {
       sampler_.holdBack(id);
     }
   }
@@ -39,6 +51,31 @@ Status Session::choose(const GenerateSettings& settings, int32_t* id) {
                                  "no token may come next, all are forbidden: forbid fewer");
 }
 
+bool Session::endsReply(const ReplyCall& call, int32_t id) const {
+  return !call.settings.ignore_stop && (id == call.place.stop_id || context_.tokenizer->isStop(id));
+}
+
+// A token that the constraint allows. *complete: none may come, the reply is over.
+Status Session::chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete) {
+  while (true) {
+    *complete = constrained_->ended();
+    if (*complete) {
+      return kOk;
+    }
+    if (constrained_->stuck()) {
+      return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,
+                               "the model has no token for what has to come next: let the schema "
+                               "or the grammar have other characters");
+    }
+    sampler_.setMask(constrained_->mask());
+    ORIEL_TRY(choose(call.settings, id));
+    if (endsReply(call, *id) || constrained_->accept(*id)) {
+      return kOk;
+    }
+    constrained_->forbid(*id);
+  }
+}
+
 // Whether the app wants no more. `logprobs`: null for what is no token of its own.
 bool Session::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs) {
@@ -61,8 +98,9 @@ Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
     result->stop_reason = ORIEL_STOP_CANCELLED;
     return status;
   }
-  ORIEL_TRY(choose(settings, id));
-  if (!settings.ignore_stop && (*id == call->stop_id || context_.tokenizer->isStop(*id))) {
+  bool complete = false;
+  ORIEL_TRY(settings.constrained ? chooseConstrained(*call, id, &complete) : choose(settings, id));
+  if (complete || endsReply(*call, *id)) {
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
   }
@@ -75,25 +113,28 @@ Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
   sampler_.hold(!may_end);
   const ReplyText::Shown shown = reply_text_.push(context_.tokenizer->piece(*id, false), may_end);
   const bool stop = show(*call, *id, shown, settings.logprobs ? &logprobs_ : nullptr);
-  *ended = shown.stopped || stop || result->tokens == settings.max_tokens;
+  complete = settings.constrained && constrained_->ended();
+  *ended = shown.stopped || stop || complete || result->tokens == settings.max_tokens;
   // What ended the reply is part of the session.
   ORIEL_TRY(decode(*id, !*ended));
   if (shown.stopped || stop) {
     result->stop_reason = shown.stopped ? ORIEL_STOP_TEXT : ORIEL_STOP_CALLBACK;
+  } else if (complete) {
+    result->stop_reason = ORIEL_STOP_TOKEN;  // as if one that ends it had come
   }
   return kOk;
 }
 
-Status Session::generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
-                         oriel_generation* result, int32_t stop_id) {
+Status Session::generate(const GenerateSettings& settings, const ReplyPlace& place,
+                         oriel_token_fn on_token, void* user, oriel_generation* result) {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "there is nothing to continue: append a prompt first");
   }
-  ReplyCall call = {settings, on_token, user, result, stop_id, nowMs(), 0};
+  ReplyCall call = {settings, on_token, user, result, place, nowMs(), 0};
   result->prompt_tokens = prompt_tokens_;
   result->stop_reason = ORIEL_STOP_LENGTH;
-  startReply(settings, stop_id);
+  startReply(settings, place);
   Status status = kOk;
   int32_t id = -1;
   for (bool ended = false; !ended && status.ok();) {

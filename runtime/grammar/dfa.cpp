@@ -155,11 +155,78 @@ class Joining {
   uint16_t* refined_ = nullptr;
 };
 
+// Expressions for what leads from one state to another. Many states lead on by the same characters: beyond ASCII those
+// are a rule that is shared, so that an automaton has their bytes once.
+class EdgeCache {
+ public:
+  EdgeCache(Grammar* grammar) : g_(grammar), known_(grammar->scratch()) {}
+
+  ExprId chars(const List<CharRange>& ranges) {
+    for (const Known& known : known_) {
+      if (known.count == ranges.count() &&
+          std::equal(ranges.begin(), ranges.end(), known.ranges, isSame)) {
+        return known.expression;
+      }
+    }
+    const ExprId expression = write(ranges);
+    CharRange* const copy =
+        known_.count() < kMost ? g_->scratch()->take<CharRange>(ranges.count()) : nullptr;
+    if (copy != nullptr) {
+      std::copy(ranges.begin(), ranges.end(), copy);
+      known_.push({copy, ranges.count(), expression});
+    }
+    return expression;
+  }
+
+ private:
+  static constexpr uint32_t kMost = 64;
+  struct Known {
+    const CharRange* ranges;
+    uint32_t count;
+    ExprId expression;
+  };
+  static bool isSame(const CharRange& a, const CharRange& b) {
+    return a.first == b.first && a.last == b.last;
+  }
+  ExprId write(const List<CharRange>& ranges) {
+    if (ranges[ranges.count() - 1].last < 0x80) {
+      return g_->chars(ranges.begin(), ranges.count());
+    }
+    List<CharRange> cut(g_->scratch());
+    for (const CharRange& range : ranges) {
+      if (range.first < 0x80) {
+        cut.push({range.first, std::min(range.last, 0x7Fu)});
+      }
+    }
+    const uint32_t n_ascii = cut.count();
+    for (const CharRange& range : ranges) {
+      if (range.last >= 0x80) {
+        cut.push({std::max(range.first, 0x80u), range.last});
+      }
+    }
+    if (g_->failed()) {
+      return g_->never();
+    }
+    const RuleId rule = g_->newRule();
+    g_->define(rule, g_->chars(cut.begin() + n_ascii, cut.count() - n_ascii));
+    const ExprId beyond = g_->rule(rule);
+    return n_ascii == 0 ? beyond : g_->choice(g_->chars(cut.begin(), n_ascii), beyond);
+  }
+
+  Grammar* const g_;
+  List<Known> known_;
+};
+
 // What leads from a state to another: raw code points, and those that JSON escapes.
 class Edge {
  public:
-  Edge(DfaSpelling spelling, Grammar* grammar, List<CharRange>* raw, List<CharRange>* letters)
-      : json_(spelling == DfaSpelling::kJsonString), g_(grammar), raw_(raw), letters_(letters) {
+  Edge(DfaSpelling spelling, Grammar* grammar, EdgeCache* cache, List<CharRange>* raw,
+       List<CharRange>* letters)
+      : json_(spelling == DfaSpelling::kJsonString),
+        g_(grammar),
+        cache_(cache),
+        raw_(raw),
+        letters_(letters) {
     raw_->cutTo(0);
     letters_->cutTo(0);
   }
@@ -187,10 +254,9 @@ class Edge {
   }
 
   ExprId expression() const {
-    ExprId all = raw_->isEmpty() ? UINT32_MAX : g_->chars(raw_->begin(), raw_->count());
+    ExprId all = raw_->isEmpty() ? UINT32_MAX : cache_->chars(*raw_);
     if (!letters_->isEmpty()) {
-      const ExprId escape =
-          g_->sequence(g_->text("\\"), g_->chars(letters_->begin(), letters_->count()));
+      const ExprId escape = g_->sequence(g_->text("\\"), cache_->chars(*letters_));
       all = all == UINT32_MAX ? escape : g_->choice(all, escape);
     }
     // Controls without a letter have a spelling of six bytes: only where nothing else leads there.
@@ -202,7 +268,7 @@ class Edge {
     static constexpr char kLetters[] = "btn\0fr";
     const char letter = c >= 8 && c <= 13 ? kLetters[c - 8] : '\0';
     if (letter != '\0') {
-      const uint32_t code = static_cast<uint32_t>(letter);
+      const uint32_t code = static_cast<uint8_t>(letter);
       letters_->push({code, code});
     } else {
       controls_ |= 1u << c;
@@ -223,6 +289,7 @@ class Edge {
 
   const bool json_;
   Grammar* const g_;
+  EdgeCache* const cache_;
   List<CharRange>* const raw_;
   List<CharRange>* const letters_;
   uint32_t controls_ = 0;
@@ -400,14 +467,14 @@ ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar) {
   uint8_t* const done = scratch->take<uint8_t>(n_symbols);
   List<CharRange> raw(scratch);
   List<CharRange> letters(scratch);
+  EdgeCache cache(grammar);
   if (rules == nullptr || done == nullptr) {
     return grammar->never();
   }
   for (uint32_t i = 0; i < dfa.n_states; ++i) {
     rules[i] = grammar->newRule();
   }
-  const ExprId end =
-      spelling == DfaSpelling::kJsonString ? grammar->text("\"") : grammar->empty();
+  const ExprId end = spelling == DfaSpelling::kJsonString ? grammar->text("\"") : grammar->empty();
   for (uint32_t state = 0; state < dfa.n_states && !grammar->failed(); ++state) {
     ExprId all = dfa.accepts[state] != 0 ? end : UINT32_MAX;
     std::memset(done, 0, n_symbols);
@@ -416,11 +483,11 @@ ExprId dfaExpression(const Dfa& dfa, DfaSpelling spelling, Grammar* grammar) {
       if (to == Dfa::kDead || done[symbol] != 0) {
         continue;
       }
-      Edge edge(spelling, grammar, &raw, &letters);
+      Edge edge(spelling, grammar, &cache, &raw, &letters);
       for (uint32_t i = 0; i < dfa.alphabet.n_intervals; ++i) {
         if (dfa.step(state, dfa.alphabet.symbol[i]) == to) {
-          const uint32_t end_of = i + 1 < dfa.alphabet.n_intervals ? dfa.alphabet.first[i + 1] - 1
-                                                                   : kLastCodePoint;
+          const uint32_t end_of =
+              i + 1 < dfa.alphabet.n_intervals ? dfa.alphabet.first[i + 1] - 1 : kLastCodePoint;
           edge.add(dfa.alphabet.first[i], end_of);
         }
       }

@@ -58,7 +58,8 @@ DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most
 /// Takes out states that lead nowhere, then joins those that nothing tells apart (where that is not too much work).
 void reduceDfa(Dfa* dfa, Scratch* scratch);
 /// What both accept; they share an alphabet.
-DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Scratch* scratch, Dfa* out);
+DfaResult intersectDfa(const Dfa& a, const Dfa& b, uint32_t most_states, Scratch* scratch,
+                       Dfa* out);
 /// What has `min` to `max` code points.
 DfaResult limitDfa(const Dfa& dfa, uint32_t min, uint32_t max, uint32_t most_states,
                    Scratch* scratch, Dfa* out);
@@ -91,8 +92,7 @@ DfaResult exploreDfa(const State& start, const Alphabet& alphabet, uint32_t most
   --slot_mask;
   const auto find = [&](const State& state) {
     uint32_t slot = static_cast<uint32_t>(hashBytes(&state, sizeof(state))) & slot_mask;
-    while (slots[slot] != 0 &&
-           std::memcmp(&states[slots[slot] - 1u], &state, sizeof(state)) != 0) {
+    while (slots[slot] != 0 && std::memcmp(&states[slots[slot] - 1u], &state, sizeof(state)) != 0) {
       slot = (slot + 1) & slot_mask;
     }
     if (slots[slot] == 0 && states.count() < most_states && states.push(state)) {

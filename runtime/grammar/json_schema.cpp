@@ -1,5 +1,6 @@
 #include "grammar/json_schema.h"
 
+#include "grammar/schema_objects.h"
 #include "grammar/schema_parts.h"
 #include "grammar/schema_texts.h"
 
@@ -7,7 +8,7 @@ namespace oriel {
 namespace {
 
 constexpr uint32_t kMostUnionDepth = 24;
-constexpr uint32_t kMostProperties = 2000;
+constexpr uint32_t kMostProperties = 1000;
 constexpr uint32_t kMostCountedProperties = 4000;  // properties times how many there may be
 constexpr uint32_t kMostPrefixItems = 1000;
 constexpr uint32_t kMostConstants = 20000;
@@ -19,11 +20,11 @@ using Verdict = SchemaContext::Verdict;
 // Schemas are written value by value: what an object or array holds becomes a rule of its own, which is written
 // later. So recursion ends where a value begins. A rule that turns out to have no text is known as such in a second
 // round, where what needs it is left out.
-class SchemaWriter {
+class SchemaWriter : private LiveExpressions {
  public:
   SchemaWriter(SchemaContext* context)
-      : c_(*context),
-        g_(context->grammar()),
+      : LiveExpressions(context->grammar()),
+        c_(*context),
         scratch_(context->scratch()),
         values_(scratch_),
         numbers_(scratch_),
@@ -56,24 +57,6 @@ class SchemaWriter {
     StringFacts facts;
     ExprId expression;
   };
-
-  // ---- expressions without what has no text
-  bool isNever(ExprId id) const { return g_->at(id).kind == ExprKind::kNever; }
-  ExprId sequence(ExprId a, ExprId b) {
-    return isNever(a) || isNever(b) ? g_->never() : g_->sequence(a, b);
-  }
-  ExprId choice(ExprId a, ExprId b) { return isNever(a) ? b : isNever(b) ? a : g_->choice(a, b); }
-  ExprId optional(ExprId a) { return isNever(a) ? g_->empty() : g_->optional(a); }
-  ExprId asRule(ExprId a) {
-    if (isNever(a)) {
-      return a;
-    }
-    const RuleId rule = g_->newRule();
-    g_->define(rule, a);
-    return g_->rule(rule);
-  }
-  ExprId blank() { return g_->optional(g_->text(" ")); }
-  ExprId comma() { return g_->sequence(g_->text(","), blank()); }
 
   // ---- values
   static bool isLeaf(uint32_t types) { return (types & (kArrayType | kObjectType)) == 0; }
@@ -312,8 +295,9 @@ class SchemaWriter {
         if (verdict == Verdict::kCovered) {
           types &= ~type;
         } else if (verdict == Verdict::kUnknown) {
-          refuseUnion(all, "has branches that may be valid together: write anyOf, or give each a "
-                           "required property with a const of its own");
+          refuseUnion(all,
+                      "has branches that may be valid together: write anyOf, or give each a "
+                      "required property with a const of its own");
         }
       }
     }
@@ -352,10 +336,9 @@ class SchemaWriter {
     const char* const error = numberExpression(facts, g_, &id);
     if (error != nullptr) {
       const char* keyword = nullptr;
-      const JsonValue& owner = ownerOf(all,
-                                       {"multipleOf", "exclusiveMinimum", "exclusiveMaximum",
-                                        "minimum", "maximum"},
-                                       &keyword);
+      const JsonValue& owner =
+          ownerOf(all, {"multipleOf", "exclusiveMinimum", "exclusiveMaximum", "minimum", "maximum"},
+                  &keyword);
       c_.refuse(owner, keyword, error);
       return g_->never();
     }
@@ -441,14 +424,8 @@ class SchemaWriter {
   }
 
   // ---- objects
-  struct Property {
-    JsonText name;
-    bool required;
-    ExprId member;  ///< key, colon and value; kNever: it must not be there
-  };
-
-  bool addName(const JsonText& name, const JsonValue& owner, List<Property>* properties) {
-    for (const Property& known : *properties) {
+  bool addName(const JsonText& name, const JsonValue& owner, List<ObjectProperty>* properties) {
+    for (const ObjectProperty& known : *properties) {
       if (known.name == name) {
         return true;
       }
@@ -461,7 +438,7 @@ class SchemaWriter {
   }
 
   // In the order of the schemas, then what is only required.
-  void namesOf(const Conjunction& all, List<Property>* properties) {
+  void namesOf(const Conjunction& all, List<ObjectProperty>* properties) {
     for (const SchemaElement& element : all.elements) {
       const JsonValue* const named =
           element.isNegated() ? nullptr : element.schema->find("properties");
@@ -474,7 +451,7 @@ class SchemaWriter {
           element.isNegated() ? nullptr : element.schema->find("required");
       for (const JsonValue* one = names != nullptr ? names->first : nullptr;
            one != nullptr && addName(one->text, *element.schema, properties); one = one->next) {
-        for (Property& property : *properties) {
+        for (ObjectProperty& property : *properties) {
           property.required = property.required || property.name == one->text;
         }
       }
@@ -482,10 +459,10 @@ class SchemaWriter {
   }
 
   ExprId object(const Conjunction& all, const SchemaFacts& facts) {
-    List<Property> properties(scratch_);
+    List<ObjectProperty> properties(scratch_);
     namesOf(all, &properties);
     List<JsonText> names(scratch_);
-    for (Property& property : properties) {
+    for (ObjectProperty& property : properties) {
       names.push(property.name);
       Conjunction of_value(scratch_);
       c_.addProperty(all, property.name, &of_value);
@@ -500,8 +477,8 @@ class SchemaWriter {
       const ExprId colon = g_->sequence(g_->text(":"), blank());
       property.member = sequence(g_->bytes(text.data, text.bytes), sequence(colon, its_value));
     }
-    List<Property> kept(scratch_);
-    for (const Property& property : properties) {
+    List<ObjectProperty> kept(scratch_);
+    for (const ObjectProperty& property : properties) {
       if (!isNever(property.member)) {
         kept.push(property);
       }
@@ -528,10 +505,10 @@ class SchemaWriter {
     return sequence(key, sequence(g_->sequence(g_->text(":"), blank()), its_value));
   }
 
-  ExprId objectOf(const List<Property>& properties, ExprId other, const SchemaFacts& facts,
+  ExprId objectOf(const List<ObjectProperty>& properties, ExprId other, const SchemaFacts& facts,
                   const Conjunction& all) {
     uint32_t required = 0;
-    for (const Property& property : properties) {
+    for (const ObjectProperty& property : properties) {
       required += property.required ? 1 : 0;
     }
     ObjectShape shape = {&properties, other, 0, UINT32_MAX};
@@ -550,71 +527,10 @@ class SchemaWriter {
       return g_->never();
     }
     shape.top = top;
-    return writeObject(shape);
-  }
-
-  struct ObjectShape {
-    const List<Property>* properties;
-    ExprId other;
-    uint32_t least;
-    uint32_t most;
-    uint32_t top = 0;  ///< counting ends here
-
-    uint32_t more(uint32_t count) const { return std::min(count + 1, top); }
-  };
-
-  // From behind: what follows the comma before property i, and what follows a member, by how many were written.
-  ExprId writeObject(const ObjectShape& shape) {
-    const List<Property>& properties = *shape.properties;
-    const uint32_t n_counts = shape.top + 1;
-    ExprId* const keys = scratch_->take<ExprId>(n_counts);   // of the properties from i on
-    ExprId* const after = scratch_->take<ExprId>(n_counts);  // behind a member
-    if (keys == nullptr || after == nullptr) {
-      return g_->never();
-    }
-    const ExprId close = g_->text("}");
-    writeOthers(shape, close, keys, after);
-    bool may_close = true;
-    for (uint32_t i = properties.count(); i-- != 0;) {
-      const Property& property = properties[i];
-      const ExprId member = n_counts > 1 ? asRule(property.member) : property.member;
-      for (uint32_t n = 0; n < n_counts; ++n) {
-        const bool full = shape.most != UINT32_MAX && n == shape.most;
-        const ExprId one = full ? g_->never() : sequence(member, after[shape.more(n)]);
-        keys[n] = asRule(property.required ? one : choice(one, keys[n]));
-      }
-      may_close = may_close && !property.required;
-      for (uint32_t n = 0; n < n_counts; ++n) {
-        const ExprId more = sequence(comma(), keys[n]);
-        after[n] = asRule(may_close && n >= shape.least ? choice(close, more) : more);
-      }
-    }
-    ExprId body = keys[0];
-    if (may_close && shape.least == 0) {
-      body = choice(body, close);
-    }
-    return sequence(g_->text("{"), body);
-  }
-
-  // Behind the last property. Names that are not known may repeat: together they are counted as one that has to be
-  // there, and as many as may be.
-  void writeOthers(const ObjectShape& shape, ExprId close, ExprId* keys, ExprId* after) {
-    for (uint32_t n = 0; n <= shape.top; ++n) {
-      const bool enough = n + 1 >= shape.least;
-      const uint32_t left = shape.most == UINT32_MAX ? shape.most : shape.most - n;
-      keys[n] = g_->never();
-      if (enough && left != 0 && !isNever(shape.other)) {
-        const ExprId next = g_->sequence(comma(), shape.other);
-        const ExprId more = countedExpression(next, 0, left == UINT32_MAX ? left : left - 1, g_);
-        keys[n] = asRule(g_->sequence(shape.other, g_->sequence(more, close)));
-      }
-      const ExprId others = sequence(comma(), keys[n]);
-      after[n] = asRule(n >= shape.least ? choice(close, others) : others);
-    }
+    return objectExpression(shape, g_);
   }
 
   SchemaContext& c_;
-  Grammar* const g_;
   Scratch* const scratch_;
   List<Value> values_;
   uint32_t written_ = 0;

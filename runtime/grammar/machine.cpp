@@ -298,15 +298,15 @@ bool Constraint::ended() { return stopped_ || (complete() && !sets_.goesOn(now_)
 
 // --- Beginning -----------------------------------------------------------------------------------
 
-Constraint* Constraint::create(const Tokenizer& tokenizer, const TokenTrie* trie, Arena* arena,
-                               size_t bytes) {
+Constraint* Constraint::create(uint32_t n_vocab, const Tokenizer* tokenizer, const TokenTrie* trie,
+                               Arena* arena, size_t bytes) {
   void* const room = arena->take<uint8_t>(sizeof(Constraint));
   uint8_t* const memory = arena->take<uint8_t>(bytes);
-  uint32_t* const masks = arena->take<uint32_t>(kKeptMasks * maskWords(tokenizer.vocabSize()));
+  uint32_t* const masks = arena->take<uint32_t>(kKeptMasks * maskWords(n_vocab));
   if (room == nullptr || memory == nullptr || masks == nullptr || trie == nullptr) {
     return nullptr;
   }
-  Constraint* const constraint = new (room) Constraint(tokenizer, *trie);
+  Constraint* const constraint = new (room) Constraint(*tokenizer, *trie);
   constraint->memory_ = memory;
   constraint->memory_bytes_ = bytes;
   constraint->masks_ = masks;
@@ -321,8 +321,7 @@ Status Constraint::compile(const Grammar& grammar, int32_t extra_stop, const Log
     release();
     return status;
   }
-  extra_stop_ =
-      extra_stop >= 0 && static_cast<uint32_t>(extra_stop) < trie_.vocabSize() ? extra_stop : -1;
+  setExtraStop(extra_stop);
   if (!sets_.init(&automaton_, memory_ + automaton_.bytes, memory_bytes_ - automaton_.bytes)) {
     release();
     return log.fail(ORIEL_ERROR_INTERNAL, "a constraint's memory is too small: please report this");
@@ -341,6 +340,11 @@ void Constraint::findKindsTaken() {
                                   : kindBit(TextKind::kBeyondAscii);
     }
   }
+}
+
+void Constraint::setExtraStop(int32_t id) {
+  extra_stop_ = id >= 0 && static_cast<uint32_t>(id) < trie_.vocabSize() ? id : -1;
+  dropMasks();
 }
 
 void Constraint::restart() {

@@ -27,9 +27,9 @@ constexpr uint32_t kKeptMasks = 16;
 class Constraint {
  public:
   /// Takes the automaton, its state and the masks from `arena`: kConstraintBytes, kKeptMasks masks and some hundred
-  /// bytes. Null when measuring; `trie` may be null then. `bytes` instead of kConstraintBytes: for tests.
-  static Constraint* create(const Tokenizer& tokenizer, const TokenTrie* trie, Arena* arena,
-                            size_t bytes = kConstraintBytes);
+  /// bytes. Null when measuring; tokenizer and trie may be null then. `bytes` instead of kConstraintBytes: for tests.
+  static Constraint* create(uint32_t n_vocab, const Tokenizer* tokenizer, const TokenTrie* trie,
+                            Arena* arena, size_t bytes = kConstraintBytes);
 
   /// Left recursion, a rule without definition and a grammar that no text fits are ORIEL_ERROR_ARGUMENT; one that is
   /// too large for the memory ORIEL_ERROR_UNSUPPORTED. Then none is in force. Otherwise it is, from its beginning.
@@ -39,6 +39,8 @@ class Constraint {
   bool inForce() const { return in_force_; }
   /// Back to the beginning of the grammar.
   void restart();
+  /// Another one instead of compile()'s; -1: none.
+  void setExtraStop(int32_t id);
   /// Overwrites everything that was read. The grammar stays in force, at its beginning.
   void forget();
   /// Overwrites the grammar, too: none is in force.

@@ -16,7 +16,8 @@ struct NfaState {
 
 class Regex {
  public:
-  explicit Regex(Scratch* scratch = nullptr) : scratch_(scratch), states_(scratch), sets_(scratch) {}
+  explicit Regex(Scratch* scratch = nullptr)
+      : scratch_(scratch), states_(scratch), sets_(scratch) {}
 
   /// Null: read. Otherwise what is wrong with it, or is not supported: "backreferences are not supported".
   /// `wrong`: it is no pattern at all. `whole`: it has to match the whole text, as if between ^ and $.

@@ -107,7 +107,7 @@ void SchemaContext::branch(const Conjunction& all, const SchemaFacts& facts,
     out->elements.push(element);
   }
   if (spend(*all.elements[facts.union_at].schema)) {
-    add(&branch, out);
+    add(&branch, out, facts.union_at);
   }
 }
 
@@ -183,8 +183,7 @@ Verdict SchemaContext::judgeUnion(const Conjunction& all, const SchemaFacts& fac
   Verdict verdict = Verdict::kCovered;
   if (const JsonValue* const reference = other.find("$ref"); reference != nullptr) {
     const JsonValue* const target = resolve(other, *reference);
-    verdict =
-        target != nullptr ? judge(all, facts, type, *target, depth + 1) : Verdict::kUnknown;
+    verdict = target != nullptr ? judge(all, facts, type, *target, depth + 1) : Verdict::kUnknown;
   }
   static constexpr const char* kUnions[] = {"allOf", "anyOf", "oneOf"};
   for (const char* const keyword : kUnions) {
@@ -312,8 +311,7 @@ Verdict SchemaContext::judgeArray(const Conjunction& all, const SchemaFacts& fac
   return Verdict::kUnknown;
 }
 
-Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& other,
-                                   uint32_t depth) {
+Verdict SchemaContext::judgeObject(const Conjunction& all, const JsonValue& other, uint32_t depth) {
   // They require what we never write.
   const JsonValue* const required = other.find("required");
   for (const JsonValue* name = required != nullptr ? required->first : nullptr; name != nullptr;

@@ -69,14 +69,15 @@ bool SchemaContext::isValid(const Conjunction& all, const JsonValue& value) {
 
 bool SchemaContext::isValidByAll(const Conjunction& all, const JsonValue& value) {
   for (const SchemaElement& element : all.elements) {
-    if (failed() || (!element.isNegated() && !isValid(*element.schema, value))) {
+    if (failed() || (!element.isNegated() && !isValid(*element.schema, value, 0, element.flags))) {
       return false;
     }
   }
   return !failed() && !all.never;
 }
 
-bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth) {
+bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth,
+                            uint32_t flags) {
   if (schema.isBool()) {
     return schema.boolean;
   }
@@ -103,7 +104,7 @@ bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uin
       return false;
     }
   }
-  if (!isValidUnion(schema, value, depth)) {
+  if (!isValidUnion(schema, value, depth, flags)) {
     return false;
   }
   switch (value.kind) {
@@ -113,8 +114,7 @@ bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uin
     case JsonKind::kNumber: {
       Decimal decimal;
       const NumberFacts facts = numbersOf(schema);
-      return !facts.isBounded() ||
-             (readDecimal(value.text, &decimal) && facts.allows(decimal));
+      return !facts.isBounded() || (readDecimal(value.text, &decimal) && facts.allows(decimal));
     }
     case JsonKind::kString:
       return isValidString(schema, value);
@@ -126,26 +126,31 @@ bool SchemaContext::isValid(const JsonValue& schema, const JsonValue& value, uin
   return false;
 }
 
-bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value, uint32_t depth) {
+bool SchemaContext::isValidUnion(const JsonValue& schema, const JsonValue& value, uint32_t depth,
+                                 uint32_t flags) {
   if (const JsonValue* const reference = schema.find("$ref"); reference != nullptr) {
     const JsonValue* const target = resolve(schema, *reference);
     if (target == nullptr || !isValid(*target, value, depth + 1)) {
       return false;
     }
   }
-  static constexpr const char* kUnions[] = {"allOf", "anyOf", "oneOf"};
-  for (const char* const keyword : kUnions) {
-    const JsonValue* const branches = schema.find(keyword);
-    if (branches == nullptr) {
+  static constexpr struct {
+    const char* keyword;
+    uint32_t flag;
+  } kUnions[] = {{"allOf", 0},
+                 {"anyOf", SchemaElement::kWithoutAnyOf},
+                 {"oneOf", SchemaElement::kWithoutOneOf}};
+  for (const auto& one : kUnions) {
+    const JsonValue* const branches = schema.find(one.keyword);
+    if (branches == nullptr || (flags & one.flag) != 0) {
       continue;
     }
     uint32_t n = 0;
     for (const JsonValue* branch = branches->first; branch != nullptr; branch = branch->next) {
       n += isValid(*branch, value, depth + 1) ? 1 : 0;
     }
-    const bool is_all = keyword == kUnions[0];
-    const bool is_any = keyword == kUnions[1];
-    if (is_all ? n != branches->count : is_any ? n == 0 : n != 1) {
+    const bool is_any = one.flag == SchemaElement::kWithoutAnyOf;
+    if (one.flag == 0 ? n != branches->count : is_any ? n == 0 : n != 1) {
       return false;
     }
   }
@@ -201,8 +206,7 @@ bool SchemaContext::isValidArray(const JsonValue& schema, const JsonValue& value
   return true;
 }
 
-bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& value,
-                                  uint32_t depth) {
+bool SchemaContext::isValidObject(const JsonValue& schema, const JsonValue& value, uint32_t depth) {
   uint32_t least = 0;
   uint32_t most = UINT32_MAX;
   countsOf(schema, "minProperties", "maxProperties", &least, &most);

@@ -75,7 +75,7 @@ constexpr struct {
   const char* name;
   uint32_t types;
 } kTypeNames[] = {
-    {"null", kNullType},     {"boolean", kBoolType}, {"integer", kIntegerType},
+    {"null", kNullType},     {"boolean", kBoolType},  {"integer", kIntegerType},
     {"number", kNumberType}, {"string", kStringType}, {"array", kArrayType},
     {"object", kObjectType},
 };
@@ -314,7 +314,8 @@ bool SchemaContext::checkShape(const JsonValue& schema, const JsonValue& keyword
   const size_t bytes = std::min(keyword.key.bytes, sizeof(name) - 1);
   std::memcpy(name, keyword.key.data, bytes);
   name[bytes] = '\0';
-  std::replace_if(name, name + bytes, [](char c) { return static_cast<uint8_t>(c) < 0x20; }, '?');
+  std::replace_if(
+      name, name + bytes, [](char c) { return static_cast<uint8_t>(c) < 0x20; }, '?');
   refuse(schema, name, "is not supported: leave it out, or say it otherwise");
   return false;
 }
@@ -338,7 +339,7 @@ const JsonValue* SchemaContext::resolve(const JsonValue& schema, const JsonValue
       target = nullptr;
       break;
     }
-    target = target->isObject() ? target->find(name)
+    target = target->isObject()  ? target->find(name)
              : target->isArray() ? elementAt(*target, name)
                                  : nullptr;
     at = slash;
@@ -350,16 +351,20 @@ const JsonValue* SchemaContext::resolve(const JsonValue& schema, const JsonValue
   return target;
 }
 
-void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t depth) {
+bool SchemaContext::leadsTo(const Conjunction& all, uint32_t ancestor, uint32_t element) {
+  while (element != SchemaElement::kNoParent && element != ancestor) {
+    element = all.elements[element].parent;
+  }
+  return element == ancestor;
+}
+
+void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t parent,
+                        uint32_t depth) {
   if (schema == nullptr || failed()) {
     return;
   }
   if (schema->isBool()) {
     all->never = all->never || !schema->boolean;
-    return;
-  }
-  if (!schema->isObject()) {
-    wrong(*schema, "schema", "is none: it has to be an object, true or false");
     return;
   }
   if (!check(*schema)) {
@@ -369,28 +374,27 @@ void SchemaContext::add(const JsonValue* schema, Conjunction* all, uint32_t dept
     refuse(*schema, "$ref", "is one of too many that lead to each other: leave some out");
     return;
   }
-  for (const SchemaElement& element : all->elements) {
-    if (element.schema != schema || element.isNegated()) {
+  const uint32_t at = all->elements.count();
+  for (uint32_t i = 0; i < at; ++i) {
+    if (all->elements[i].schema != schema || all->elements[i].isNegated()) {
       continue;
     }
-    if (element.open || element.flags != 0) {
+    if (leadsTo(*all, i, parent)) {
       wrong(*schema, "$ref", "leads back here without a property or item between: correct it");
     }
     return;
   }
-  const uint32_t at = all->elements.count();
-  if (!all->elements.push({schema, 0, true})) {
+  if (!all->elements.push({schema, 0, parent})) {
     return;
   }
   if (const JsonValue* const reference = schema->find("$ref"); reference != nullptr) {
-    add(resolve(*schema, *reference), all, depth + 1);
+    add(resolve(*schema, *reference), all, at, depth + 1);
   }
   if (const JsonValue* const parts = schema->find("allOf"); parts != nullptr) {
     for (const JsonValue* part = parts->first; part != nullptr; part = part->next) {
-      add(part, all, depth + 1);
+      add(part, all, at, depth + 1);
     }
   }
-  all->elements[at].open = false;
 }
 
 void SchemaContext::addNegated(const JsonValue& schema, Conjunction* all) {
@@ -399,7 +403,7 @@ void SchemaContext::addNegated(const JsonValue& schema, Conjunction* all) {
     return;
   }
   if (check(schema)) {
-    all->elements.push({&schema, SchemaElement::kNegated, false});
+    all->elements.push({&schema, SchemaElement::kNegated});
   }
 }
 
@@ -462,7 +466,8 @@ StringFacts SchemaContext::stringsOf(const JsonValue& schema) {
     const char* const error = patternError(pattern->text, scratch()->allocator(), &is_wrong);
     if (error != nullptr) {
       char what[160];
-      std::snprintf(what, sizeof(what), "has a part that cannot be used (%s): write it otherwise", error);
+      std::snprintf(what, sizeof(what), "has a part that cannot be used (%s): write it otherwise",
+                    error);
       fail(is_wrong ? ORIEL_ERROR_ARGUMENT : ORIEL_ERROR_UNSUPPORTED, schema, "pattern", what);
     }
     facts.patterns[facts.n_patterns++] = pattern->text;
@@ -471,8 +476,7 @@ StringFacts SchemaContext::stringsOf(const JsonValue& schema) {
     if (formatPattern(format->text) == nullptr) {
       char what[120];
       std::snprintf(what, sizeof(what), "asks for \"%.*s\", which is not supported: leave it out",
-                    static_cast<int>(std::min<size_t>(format->text.bytes, 40)),
-                    format->text.data);
+                    static_cast<int>(std::min<size_t>(format->text.bytes, 40)), format->text.data);
       refuse(schema, "format", what);
     }
     facts.formats[facts.n_formats++] = format->text;

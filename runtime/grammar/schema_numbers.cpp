@@ -101,7 +101,8 @@ class NumberAutomaton {
           return chars_[symbol] != '\0' && step(chars_[symbol], to);
         },
         [this](const NumberState& at) { return accepts(at); }, scratch_, dfa);
-    return result == DfaResult::kTooLarge   ? "is too much to count beside the other bounds: make them simpler"
+    return result == DfaResult::kTooLarge
+               ? "is too much to count beside the other bounds: make them simpler"
            : result == DfaResult::kNoMemory ? "is more than there is memory for: make it simpler"
                                             : nullptr;
   }
@@ -208,14 +209,14 @@ class NumberAutomaton {
     }
     static constexpr char kChars[] = "-.0123456789";
     for (uint32_t i = 0; i < 12; ++i) {
-      const uint32_t c = static_cast<uint32_t>(kChars[i]);
+      const uint32_t c = static_cast<uint8_t>(kChars[i]);
       ranges[i] = {c, c};
       sets[i] = {&ranges[i], 1};
     }
     const Alphabet alphabet = makeAlphabet(sets, 12, scratch_);
     if (alphabet.first != nullptr) {
       for (const char c : kChars) {
-        chars_[alphabet.symbolOf(static_cast<uint32_t>(c))] = c;  // the last, '\0', has none
+        chars_[alphabet.symbolOf(static_cast<uint8_t>(c))] = c;  // the last, '\0', has none
       }
     }
     return alphabet;
@@ -229,9 +230,9 @@ class NumberAutomaton {
       return may;
     }
     if (c == '.') {
-      const bool may = (state->phase == NumberState::kZero ||
-                        state->phase == NumberState::kWhole) &&
-                       !facts_.integer && !whole_only_ && state->digits < most_digits_;
+      const bool may =
+          (state->phase == NumberState::kZero || state->phase == NumberState::kWhole) &&
+          !facts_.integer && !whole_only_ && state->digits < most_digits_;
       leaveWhole(state);
       state->phase = NumberState::kPoint;
       return may;
@@ -255,8 +256,8 @@ class NumberAutomaton {
     compare(side.has_high, side.high, c, in_fraction, state, &state->high);
     if (facts_.n_steps != 0) {
       const uint32_t digit = static_cast<uint32_t>(c - '0');
-      state->rest = modulus_ == 0 ? 0
-                                  : static_cast<uint32_t>((state->rest * 10ull + digit) % modulus_);
+      state->rest =
+          modulus_ == 0 ? 0 : static_cast<uint32_t>((state->rest * 10ull + digit) % modulus_);
       state->value = tried_ ? std::min<uint32_t>(state->value * 10 + digit, kMostTried + 1) : 0;
     }
     ++state->digits;
@@ -281,8 +282,8 @@ class NumberAutomaton {
     if (!in_fraction && state->digits >= bound.n_whole) {
       *order = kMore;
     } else if (*order == kSame) {
-      *order = orderOf(c, in_fraction ? bound.fraction(state->fraction)
-                                      : bound.digits[state->digits]);
+      *order =
+          orderOf(c, in_fraction ? bound.fraction(state->fraction) : bound.digits[state->digits]);
     }
   }
 
@@ -405,10 +406,11 @@ bool NumberFacts::operator==(const NumberFacts& other) const {
   };
   bool steps_same = n_steps == other.n_steps;
   for (uint32_t i = 0; steps_same && i < n_steps; ++i) {
-    steps_same = steps[i].digits == other.steps[i].digits && steps[i].places == other.steps[i].places;
+    steps_same =
+        steps[i].digits == other.steps[i].digits && steps[i].places == other.steps[i].places;
   }
-  return integer == other.integer && above_min == other.above_min &&
-         below_max == other.below_max && steps_same && same(has_min, other.has_min, min, other.min) &&
+  return integer == other.integer && above_min == other.above_min && below_max == other.below_max &&
+         steps_same && same(has_min, other.has_min, min, other.min) &&
          same(has_max, other.has_max, max, other.max);
 }
 
@@ -437,8 +439,9 @@ const char* numberExpression(const NumberFacts& facts, Grammar* grammar, ExprId*
     const CharRange digit[] = {{'0', '9'}};
     const ExprId digits =
         grammar->sequence(grammar->chars(first, 1), grammar->optional(grammar->chars(digit, 1)));
-    const ExprId exponent = grammar->sequence(
-        grammar->chars(e, 2), grammar->sequence(grammar->optional(grammar->chars(sign, 2)), digits));
+    const ExprId exponent =
+        grammar->sequence(grammar->chars(e, 2),
+                          grammar->sequence(grammar->optional(grammar->chars(sign, 2)), digits));
     *expression = grammar->sequence(*expression, grammar->optional(exponent));
   }
   return nullptr;

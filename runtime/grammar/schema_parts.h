@@ -29,9 +29,11 @@ struct SchemaElement {
     kWithoutOneOf = 2,
     kNegated = 4,  ///< it must not be valid
   };
+  static constexpr uint32_t kNoParent = UINT32_MAX;
+
   const JsonValue* schema = nullptr;
   uint32_t flags = 0;
-  bool open = false;  ///< what it refers to is being added
+  uint32_t parent = kNoParent;  ///< element that leads to it
 
   bool isNegated() const { return (flags & kNegated) != 0; }
 };
@@ -80,7 +82,8 @@ class SchemaContext {
   bool check(const JsonValue& schema);
   const JsonValue* resolve(const JsonValue& schema, const JsonValue& reference);
   /// With what it refers to. Null adds nothing.
-  void add(const JsonValue* schema, Conjunction* all, uint32_t depth = 0);
+  void add(const JsonValue* schema, Conjunction* all, uint32_t parent = SchemaElement::kNoParent,
+           uint32_t depth = 0);
   void addNegated(const JsonValue& schema, Conjunction* all);
   SchemaFacts factsOf(const Conjunction& all);
   uint32_t typesOf(const JsonValue& schema);
@@ -105,9 +108,11 @@ class SchemaContext {
   const JsonValue* branchesOf(const Conjunction& all, const SchemaFacts& facts);
 
   /// Of a value that is given.
-  bool isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth = 0);
+  /// `flags`: SchemaElement's, unions that are not looked at.
+  bool isValid(const JsonValue& schema, const JsonValue& value, uint32_t depth = 0,
+               uint32_t flags = 0);
   bool isValid(const Conjunction& all, const JsonValue& value);
-  /// Leaves out what must not be valid.
+  /// Leaves out what must not be valid, and unions of which a branch stands beside them.
   bool isValidByAll(const Conjunction& all, const JsonValue& value);
 
   /// What texts of one type are to another schema.
@@ -117,12 +122,14 @@ class SchemaContext {
 
  private:
   void fail(oriel_status code, const JsonValue& schema, const char* keyword, const char* what);
+  static bool leadsTo(const Conjunction& all, uint32_t ancestor, uint32_t element);
   bool checkShape(const JsonValue& schema, const JsonValue& keyword);
   void addPatterns(const JsonValue& schema, StringFacts* facts);
   void join(const JsonValue& schema, const NumberFacts& more, NumberFacts* facts);
   void join(const JsonValue& schema, const StringFacts& more, StringFacts* facts);
 
-  bool isValidUnion(const JsonValue& schema, const JsonValue& value, uint32_t depth);
+  bool isValidUnion(const JsonValue& schema, const JsonValue& value, uint32_t depth,
+                    uint32_t flags);
   bool isValidString(const JsonValue& schema, const JsonValue& value);
   bool isValidArray(const JsonValue& schema, const JsonValue& value, uint32_t depth);
   bool isValidObject(const JsonValue& schema, const JsonValue& value, uint32_t depth);

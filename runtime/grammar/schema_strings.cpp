@@ -14,20 +14,21 @@ constexpr uint32_t kMostPatternStates = 4000;
 constexpr uint32_t kMostLimitedStates = 1500;
 constexpr uint32_t kLeastCounted = 40;
 
-#define ORIEL_DAY_OF_YEAR                                                 \
-  "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|"                     \
+#define ORIEL_DAY_OF_YEAR                             \
+  "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|" \
   "(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
 #define ORIEL_LEAP_CENTURY "(?:0[48]|[2468][048]|[13579][26])"
 #define ORIEL_YEAR "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
-#define ORIEL_DATE                                                                          \
+#define ORIEL_DATE                                                                                \
   "(?:" ORIEL_YEAR "-" ORIEL_DAY_OF_YEAR "|(?:[0-9]{2}" ORIEL_LEAP_CENTURY "|" ORIEL_LEAP_CENTURY \
   "00)-02-29)"
 // One that can be told in any time zone.
-#define ORIEL_INNER_DATE                                                        \
-  "(?:[1-8][0-9]{3}-" ORIEL_DAY_OF_YEAR "|(?:[1-8][0-9]" ORIEL_LEAP_CENTURY "|" \
+#define ORIEL_INNER_DATE                                                    \
+  "(?:[1-8][0-9]{3}-" ORIEL_DAY_OF_YEAR "|(?:[1-8][0-9]" ORIEL_LEAP_CENTURY \
+  "|"                                                                       \
   "(?:[2468][048]|[1357][26])00)-02-29)"
-#define ORIEL_TIME                                                    \
-  "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?"      \
+#define ORIEL_TIME                                               \
+  "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,6})?" \
   "(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 // Names of hosts: at least two labels, the last of letters; far from the limits of 63 and 253.
 #define ORIEL_LABEL "[A-Za-z0-9](?:-?[A-Za-z0-9]){0,15}"
@@ -41,11 +42,11 @@ constexpr uint32_t kLeastCounted = 40;
 
 // Shorter forms, where a length is asked for and the longest text of the usual form is too long: nothing needs to be
 // counted then.
-#define ORIEL_BRIEF_URI \
-  "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
+#define ORIEL_BRIEF_URI "https?://" ORIEL_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
 #define ORIEL_SHORT_HOST "(?:[A-Za-z0-9]{1,12}\\.){1,2}[A-Za-z]{2,4}"
 #define ORIEL_SHORT_TAIL "(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]){0,64}"
-#define ORIEL_SHORT_URI "https?://" ORIEL_SHORT_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
+#define ORIEL_SHORT_URI \
+  "https?://" ORIEL_SHORT_HOST "(?::[1-9][0-9]{0,3})?(?:/" ORIEL_SHORT_TAIL ")?"
 
 constexpr uint32_t kForms = 3;
 
@@ -61,9 +62,9 @@ constexpr Format kFormats[] = {
     {"date-time", {ORIEL_INNER_DATE "T" ORIEL_TIME}, false},
     {"duration",
      {"P(?:[0-9]{1,4}W|(?:[0-9]{1,4}Y(?:[0-9]{1,4}M(?:[0-9]{1,4}D)?)?|[0-9]{1,4}M(?:[0-9]{1,4}D)?|"
-     "[0-9]{1,4}D)(?:T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
-     "[0-9]{1,4}S))?|T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
-     "[0-9]{1,4}S))"},
+      "[0-9]{1,4}D)(?:T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
+      "[0-9]{1,4}S))?|T(?:[0-9]{1,4}H(?:[0-9]{1,4}M(?:[0-9]{1,4}S)?)?|[0-9]{1,4}M(?:[0-9]{1,4}S)?|"
+      "[0-9]{1,4}S))"},
      false},
     {"email",
      {"[A-Za-z0-9_](?:[.+-]?[A-Za-z0-9_]){0,23}@" ORIEL_HOST,
@@ -74,10 +75,10 @@ constexpr Format kFormats[] = {
     {"ipv4", {"(?:" ORIEL_OCTET "\\.){3}" ORIEL_OCTET}, true},
     {"ipv6",
      {"(?:" ORIEL_GROUP ":){7}" ORIEL_GROUP "|::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,5})?|"
-     "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP
-     "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP
-     "(?::" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP
-     "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?))))"},
+      "" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,4})?|:" ORIEL_GROUP
+      "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP "){0,3})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP
+      "(?::" ORIEL_GROUP "){0,2})?|:" ORIEL_GROUP "(?:::(?:" ORIEL_GROUP "(?::" ORIEL_GROUP
+      "){0,1})?|:" ORIEL_GROUP "::(?:" ORIEL_GROUP ")?))))"},
      false},
     {"uri", {ORIEL_URI, ORIEL_BRIEF_URI, ORIEL_SHORT_URI}, false},
     {"uri-reference",
@@ -196,8 +197,8 @@ const char* limitLength(const StringFacts& facts, Scratch* scratch, Dfa* dfa) {
   const uint32_t counted = std::max(kMostLimitedStates / dfa->n_states, kLeastCounted);
   const uint32_t up_to = std::min(max, std::max({counted, 2 * facts.min_length, 2 * shortest}));
   const Dfa all = *dfa;
-  const DfaResult result = limitDfa(all, min, max == UINT32_MAX ? max : up_to,
-                                    3 * kMostLimitedStates, scratch, dfa);
+  const DfaResult result =
+      limitDfa(all, min, max == UINT32_MAX ? max : up_to, 3 * kMostLimitedStates, scratch, dfa);
   if (result != DfaResult::kDone || (dfa->n_states == 0 && up_to < max)) {
     return "is too much to count beside these lengths: make one of them simpler";
   }
@@ -302,8 +303,7 @@ const char* stringExpression(const StringFacts& facts, ExprId character, Grammar
   }
   *expression = grammar->never();
   if (dfa.n_states != 0) {
-    *expression =
-        grammar->sequence(quote, dfaExpression(dfa, DfaSpelling::kJsonString, grammar));
+    *expression = grammar->sequence(quote, dfaExpression(dfa, DfaSpelling::kJsonString, grammar));
   }
   return nullptr;
 }

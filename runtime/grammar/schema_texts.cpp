@@ -85,10 +85,9 @@ ExprId choiceOf(const ExprId* options, uint32_t count, Grammar* grammar) {
 
 JsonText jsonOf(const JsonValue& value, Scratch* scratch) {
   Written counted = {nullptr, 0};
-  const JsonSink count = {[](const char*, size_t bytes, void* user) {
-                            static_cast<Written*>(user)->bytes += bytes;
-                          },
-                          &counted};
+  const JsonSink count = {
+      [](const char*, size_t bytes, void* user) { static_cast<Written*>(user)->bytes += bytes; },
+      &counted};
   writeJson(value, count);
   char* const text = scratch->takeText(counted.bytes + 1);
   if (text == nullptr) {
@@ -117,7 +116,7 @@ ExprId countedCharacter(Grammar* grammar) {
   static constexpr char kLetters[] = "\"\\/bfnrt";
   CharRange letters[8];
   for (uint32_t i = 0; i < 8; ++i) {
-    const uint32_t c = static_cast<uint32_t>(kLetters[i]);
+    const uint32_t c = static_cast<uint8_t>(kLetters[i]);
     letters[i] = {c, c};
   }
   const ExprId escape = grammar->sequence(grammar->text("\\"), grammar->chars(letters, 8));
@@ -141,8 +140,8 @@ ExprId anyCharacter(Grammar* grammar) {
 ExprId otherKey(JsonText* names, uint32_t count, Grammar* grammar) {
   const ExprId quote = grammar->text("\"");
   const RuleId free = grammar->newRule();
-  grammar->define(free, grammar->sequence(grammar->repeat(rawCharacter(grammar), 0, kAnyTimes),
-                                          quote));
+  grammar->define(free,
+                  grammar->sequence(grammar->repeat(rawCharacter(grammar), 0, kAnyTimes), quote));
   count = static_cast<uint32_t>(
       std::remove_if(names, names + count, [](const JsonText& name) { return !isRaw(name); }) -
       names);
@@ -178,8 +177,8 @@ ExprId otherKey(JsonText* names, uint32_t count, Grammar* grammar) {
     taken.push({0, 0x1F});
     taken.push({'"', '"'});
     taken.push({'\\', '\\'});
-    options.push(grammar->sequence(grammar->chars(taken.begin(), taken.count(), true),
-                                   grammar->rule(free)));
+    options.push(
+        grammar->sequence(grammar->chars(taken.begin(), taken.count(), true), grammar->rule(free)));
     if (!is_name) {
       options.push(quote);
     }

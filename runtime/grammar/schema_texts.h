@@ -7,6 +7,33 @@
 
 namespace oriel {
 
+/// Expressions without what has no text: kNever takes what needs it along.
+class LiveExpressions {
+ public:
+  explicit LiveExpressions(Grammar* grammar) : g_(grammar) {}
+
+  bool isNever(ExprId id) const { return g_->at(id).kind == ExprKind::kNever; }
+  ExprId sequence(ExprId a, ExprId b) {
+    return isNever(a) || isNever(b) ? g_->never() : g_->sequence(a, b);
+  }
+  ExprId choice(ExprId a, ExprId b) { return isNever(a) ? b : isNever(b) ? a : g_->choice(a, b); }
+  ExprId optional(ExprId a) { return isNever(a) ? g_->empty() : g_->optional(a); }
+  ExprId asRule(ExprId a) {
+    if (isNever(a)) {
+      return a;
+    }
+    const RuleId rule = g_->newRule();
+    g_->define(rule, a);
+    return g_->rule(rule);
+  }
+  /// White space, where there may be some.
+  ExprId blank() { return g_->optional(g_->text(" ")); }
+  ExprId comma() { return g_->sequence(g_->text(","), blank()); }
+
+ protected:
+  Grammar* const g_;
+};
+
 /// One of these, balanced, so that many do not go deep. None: kNever.
 ExprId choiceOf(const ExprId* options, uint32_t count, Grammar* grammar);
 

@@ -1,5 +1,6 @@
 #include "jinja/jinja.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "jinja/jinja_parser.h"
@@ -10,7 +11,6 @@ namespace {
 
 using jinja::Heap;
 using jinja::Interpreter;
-using jinja::Limits;
 using jinja::Node;
 using jinja::Parser;
 using jinja::Str;
@@ -18,16 +18,19 @@ using jinja::TextBuilder;
 
 // A step takes some tens of nanoseconds. What a template does in proportion to its input is never stopped; without input
 // it has a tenth of a second.
-constexpr uint64_t kSteps = 1000000;
+constexpr uint64_t kSteps = 700000;
 constexpr uint64_t kStepsAByte = 32;
 constexpr uint64_t kStepsAValue =
-    1500;  // some templates look through all messages for each of them
+    1500;                             // some templates look through all messages for each of them
+constexpr size_t kFirstBytes = 2048;  // of output, beside as many as the input has
 constexpr uint32_t kMaxDepth = 400;
 
-uint64_t stepsFor(const JsonValue& value) {
+// Adds to `bytes` what the value has of text.
+uint64_t stepsFor(const JsonValue& value, size_t* bytes) {
+  *bytes += value.text.bytes;
   uint64_t steps = kStepsAValue + kStepsAByte * (value.text.bytes + value.key.bytes);
   for (const JsonValue* child = value.first; child != nullptr; child = child->next) {
-    steps += stepsFor(*child);  // as deep as JSON may be
+    steps += stepsFor(*child, bytes);  // as deep as JSON may be
   }
   return steps;
 }
@@ -76,14 +79,16 @@ Status runParsed(const Parser& parser, const Node* body, const JinjaVariable* va
                  size_t n_variables, const JinjaClock& clock, const JinjaStop& stop, const Log& log,
                  Scratch* scratch, JinjaOutput* output) {
   uint64_t steps = kSteps;
+  size_t bytes = kFirstBytes;
   for (size_t i = 0; i < n_variables; ++i) {
-    steps += stepsFor(*variables[i].value);
+    steps += stepsFor(*variables[i].value, &bytes);
   }
 
   Heap heap(scratch);
   jinja::Value text;
   {
     TextBuilder out(&heap);
+    out.reserve(std::min(bytes, scratch->leftBytes() / 4));
     Interpreter interpreter({&heap, &parser, clock, stop, log, {steps, kMaxDepth}});
     ORIEL_TRY(interpreter.run(body, variables, n_variables, &out));
     if (!out.finish(&text)) {

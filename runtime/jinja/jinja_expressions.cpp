@@ -410,15 +410,29 @@ bool Interpreter::evalCompare(const Node& node, Value* out) {
   return true;
 }
 
+// Appends to the first operand where it can, since many templates collect all they write in one string.
 bool Interpreter::evalConcat(const Node& node, Value* out) {
-  TextBuilder text(heap_);
+  Value text;
   for (const Node* operand = node.a; operand != nullptr; operand = operand->next) {
     Value value;
-    if (!eval(*operand, &value) || !write(value, &text)) {
+    Value part;
+    if (!eval(*operand, &value) || !toText(value, &part) || !chargeBytes(strOf(part).bytes)) {
+      return false;
+    }
+    const Value before = std::move(text);
+    text = Value();
+    if (operand == node.a) {
+      text = std::move(part);
+    } else if (!concat(heap_, before, part, &text)) {
+      return failMemory();
+    }
+    if (!charge(strOf(text).bytes / (4 * kBytesAStep))) {
       return false;
     }
   }
-  return finish(&text, out);
+  text.setSafe(false);
+  *out = std::move(text);
+  return true;
 }
 
 bool Interpreter::evalCondition(const Node& node, Value* out) {
@@ -446,12 +460,16 @@ bool Interpreter::attribute(const Value& of, const Symbol& name, Value* out) {
     Value value;
     bool found = false;
     const bool ok = findKey(of, Value::view(&name.text), &value, &found);
-    *out = found ? std::move(value) : std::move(*out);
+    if (found) {
+      *out = std::move(value);
+    }
     return ok;
   }
   if (of.is(Kind::kNamespace)) {
     const Value* const value = of.as<Scope>()->find(&name);
-    *out = value != nullptr ? *value : std::move(*out);
+    if (value != nullptr) {
+      *out = *value;
+    }
     return true;
   }
   return !of.is(Kind::kLoop) || loopAttribute(*of.as<Loop>(), name, out);

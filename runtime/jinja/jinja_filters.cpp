@@ -1,6 +1,8 @@
 #include "jinja/jinja_filters.h"
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "jinja/jinja_json.h"
@@ -169,13 +171,15 @@ bool filterList(Interpreter* run, const Value& in, const Args&, Value* out) {
   return run->give(std::move(list), out);
 }
 
-double roundHalfEven(double value) {
-  const double floor = std::floor(value);
-  const double rest = value - floor;
-  if (rest != 0.5) {
-    return rest < 0.5 ? floor : floor + 1;
+// To the nearest decimal of the exact value, as Python has it.
+double roundDecimals(double value, int64_t decimals) {
+  if (decimals < 0 || std::fabs(value) > 1e300) {
+    const double scale = std::pow(10, static_cast<double>(-decimals));
+    return std::nearbyint(value / scale) * scale;
   }
-  return std::fmod(floor, 2) == 0 ? floor : floor + 1;
+  char text[400] = "";
+  std::snprintf(text, sizeof text, "%.*f", static_cast<int>(decimals < 60 ? decimals : 60), value);
+  return std::strtod(text, nullptr);
 }
 
 bool filterRound(Interpreter* run, const Value& in, const Args& args, Value* out) {
@@ -185,19 +189,18 @@ bool filterRound(Interpreter* run, const Value& in, const Args& args, Value* out
     return in.isUndefined() ? run->failUndefined(in) : run->fail("round is given no number");
   }
   const double value = in.is(Kind::kFloat) ? in.real() : static_cast<double>(in.integer());
-  const double scale = std::pow(10, precision != nullptr && precision->isInteger()
-                                        ? static_cast<double>(precision->integer())
-                                        : 0);
+  const int64_t decimals =
+      precision != nullptr && precision->isInteger() ? precision->integer() : 0;
   const Str how = method != nullptr && method->isText() ? strOf(*method) : Str{};
-  if (how.bytes == 0 && in.isInteger()) {
+  const bool common = how.bytes == 0 || how.is("common");
+  if (common && in.isInteger() && decimals >= 0) {
     *out = Value::integer(in.integer());
     return true;
   }
-  const double scaled = value * scale;
-  *out = Value::real((how.is("ceil")    ? std::ceil(scaled)
-                      : how.is("floor") ? std::floor(scaled)
-                                        : roundHalfEven(scaled)) /
-                     scale);
+  const double scale = std::pow(10, static_cast<double>(decimals));
+  *out = Value::real(common           ? roundDecimals(value, decimals)
+                     : how.is("ceil") ? std::ceil(value * scale) / scale
+                                      : std::floor(value * scale) / scale);
   return true;
 }
 

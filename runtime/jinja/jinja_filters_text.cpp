@@ -74,7 +74,7 @@ bool filterIndent(Interpreter* run, const Value& in, const Args& args, Value* ou
     }
     built.append("\n", 0);
   }
-  return run->chargeBytes(all.bytes) && run->finish(&built, out);
+  return run->charge(all.bytes / 3) && run->finish(&built, out);
 }
 
 bool filterEscape(Interpreter* run, const Value& in, const Args&, Value* out) {

@@ -1,5 +1,8 @@
 #include "jinja/jinja_heap.h"
 
+#include <algorithm>
+#include <new>
+
 #include "jinja/jinja_value.h"
 
 namespace oriel::jinja {
@@ -7,9 +10,14 @@ namespace {
 
 constexpr size_t kGrain = 16;
 constexpr size_t kMostSmall = 512;
-constexpr size_t kSlabBytes = 4096;
-constexpr uint32_t kSmallBits = 9;  // 512
+constexpr size_t kLeastLarge = kMostSmall + kGrain;
+constexpr size_t kSlabBytes = 4096 - kGrain;
+constexpr size_t kRegionBytes = 16 * 1024 - 4 * kGrain;
+constexpr size_t kMostRegionBytes = 256 * 1024 - 4 * kGrain;
+constexpr size_t kScratchHeaders = 4 * kGrain;
 constexpr size_t kMostBytes = size_t{1} << 31;
+constexpr uint32_t kLeastBits = 9;  // of a large block
+constexpr uint32_t kMostLooks = 16;
 
 uint32_t bitsOf(size_t value) {
   uint32_t bits = 0;
@@ -22,29 +30,18 @@ uint32_t bitsOf(size_t value) {
 }  // namespace
 
 size_t Heap::roundUp(size_t bytes) {
-  if (bytes <= kMostSmall) {
-    return bytes == 0 ? kGrain : (bytes + kGrain - 1) / kGrain * kGrain;
-  }
-  const size_t step = size_t{1} << (bitsOf(bytes - 1) - 3);
-  return (bytes + step - 1) / step * step;
+  return bytes == 0 ? kGrain : (bytes + kGrain - 1) / kGrain * kGrain;
 }
 
-uint32_t Heap::classOf(size_t rounded) {
-  if (rounded <= kMostSmall) {
-    return static_cast<uint32_t>(rounded / kGrain - 1);
-  }
-  const uint32_t octave = bitsOf(rounded - 1) - 1;
-  const uint32_t quarter = static_cast<uint32_t>((rounded - 1) >> (octave - 2)) & 3;
-  return kSmallClasses + (octave - kSmallBits) * 4 + quarter;
+// Four classes to an octave, by the least that is in them.
+uint32_t Heap::largeClass(size_t bytes) {
+  const uint32_t octave = bitsOf(bytes) - 1;
+  const uint32_t at = (octave - kLeastBits) * 4 + ((bytes >> (octave - 2)) & 3);
+  return at < kLargeClasses ? at : kLargeClasses - 1;
 }
 
-size_t Heap::sizeOf(uint32_t size_class) {
-  if (size_class < kSmallClasses) {
-    return (size_class + 1) * kGrain;
-  }
-  const uint32_t large = size_class - kSmallClasses;
-  const uint32_t octave = large / 4 + kSmallBits;
-  return (size_t{1} << octave) + (size_t{large % 4 + 1} << (octave - 2));
+Heap::Block* Heap::blockAfter(Block* block) {
+  return reinterpret_cast<Block*>(reinterpret_cast<uint8_t*>(block) + block->bytes);
 }
 
 void* Heap::take(size_t bytes) {
@@ -52,21 +49,20 @@ void* Heap::take(size_t bytes) {
     return scratch_->takeText(SIZE_MAX);  // refuses, and whoever asks is told so
   }
   const size_t rounded = roundUp(bytes);
-  const uint32_t size_class = classOf(rounded);
-  if (Free* const piece = free_[size_class]; piece != nullptr) {
-    free_[size_class] = piece->next;
-    if (piece->next == nullptr) {
-      filled_[size_class / 64] &= ~(uint64_t{1} << size_class % 64);
-    }
-    return piece;
-  }
-  return rounded <= kMostSmall ? takeSmall(rounded) : takeLarge(rounded, size_class);
+  return rounded <= kMostSmall ? takeSmall(rounded) : takeLarge(rounded);
 }
 
 void* Heap::takeSmall(size_t rounded) {
+  Small** const first = &small_[rounded / kGrain - 1];
+  if (Small* const piece = *first; piece != nullptr) {
+    *first = piece->next;
+    return piece;
+  }
   if (slab_left_ < rounded) {
-    keepAll(slab_, slab_left_);
-    slab_ = static_cast<uint8_t*>(take(kSlabBytes));
+    if (slab_left_ > 0) {
+      keepSmall(slab_, slab_left_);
+    }
+    slab_ = static_cast<uint8_t*>(takeLarge(kSlabBytes));
     slab_left_ = slab_ != nullptr ? kSlabBytes : 0;
     if (slab_ == nullptr) {
       return nullptr;
@@ -78,43 +74,132 @@ void* Heap::takeSmall(size_t rounded) {
   return piece;
 }
 
-void* Heap::takeLarge(size_t rounded, uint32_t size_class) {
-  for (uint32_t larger = size_class + 1; larger < kClasses; ++larger) {
-    if ((filled_[larger / 64] >> larger % 64) == 0) {
-      larger |= 63;
-      continue;
+void Heap::keepSmall(void* piece, size_t rounded) {
+  Small** const first = &small_[rounded / kGrain - 1];
+  *first = new (piece) Small{*first};
+}
+
+void* Heap::takeLarge(size_t rounded) {
+  const size_t bytes = rounded + sizeof(Block);
+  FreeBlock* block = findFree(bytes);
+  if (block == nullptr) {
+    block = addRegion(bytes);
+  }
+  if (block == nullptr) {
+    return nullptr;
+  }
+  removeFree(block);
+  block->free = false;
+  cut(block, bytes);
+  return reinterpret_cast<uint8_t*>(block) + sizeof(Block);
+}
+
+// In its own class a few are looked at, above it each fits.
+Heap::FreeBlock* Heap::findFree(size_t bytes) {
+  const uint32_t own = largeClass(bytes);
+  uint32_t looks = 0;
+  for (FreeBlock* block = large_[own]; block != nullptr && looks < kMostLooks; ++looks) {
+    if (block->bytes >= bytes) {
+      return block;
     }
-    if (free_[larger] != nullptr) {
-      uint8_t* const piece = static_cast<uint8_t*>(take(sizeOf(larger)));
-      keepAll(piece + rounded, sizeOf(larger) - rounded);
-      return piece;
+    block = block->next;
+  }
+  for (uint32_t at = own + 1; at < kLargeClasses; ++at) {
+    if (large_[at] != nullptr && large_[at]->bytes >= bytes) {
+      return large_[at];
     }
   }
-  return scratch_->takeText(rounded);
+  return nullptr;
 }
 
-void Heap::keep(void* piece, uint32_t size_class) {
-  free_[size_class] = new (piece) Free{free_[size_class]};
-  filled_[size_class / 64] |= uint64_t{1} << size_class % 64;
+Heap::FreeBlock* Heap::addRegion(size_t bytes) {
+  const size_t wished = std::clamp(regions_bytes_ / 2, kRegionBytes, kMostRegionBytes);
+  const size_t least = bytes + bytes / 4;  // strings that grow find room again
+  const size_t left = scratch_->leftBytes() / kGrain * kGrain;
+  size_t usable = roundUp(least > wished ? least : wished);
+  if (usable + kScratchHeaders > left) {
+    usable = bytes;
+  }
+  regions_bytes_ += usable;
+  char* const memory = scratch_->takeText(usable + sizeof(Block));
+  if (memory == nullptr) {
+    return nullptr;
+  }
+  Block* const block = new (memory) Block{static_cast<uint32_t>(usable), 0, false};
+  new (memory + usable) Block{sizeof(Block), static_cast<uint32_t>(usable), false};
+  addFree(block);
+  return static_cast<FreeBlock*>(block);
 }
 
-void Heap::keepAll(uint8_t* piece, size_t bytes) {
-  while (bytes >= kGrain) {
-    uint32_t size_class = classOf(roundUp(bytes));
-    if (sizeOf(size_class) > bytes) {
-      --size_class;
+// Gives back what a block has beyond `bytes`, where that is worth it.
+void Heap::cut(Block* block, size_t bytes) {
+  const size_t rest = block->bytes - bytes;
+  if (rest < kLeastLarge + sizeof(Block)) {
+    return;
+  }
+  block->bytes = static_cast<uint32_t>(bytes);
+  Block* const other = new (blockAfter(block))
+      Block{static_cast<uint32_t>(rest), static_cast<uint32_t>(bytes), false};
+  blockAfter(other)->before = other->bytes;
+  giveLarge(other);
+}
+
+void Heap::addFree(Block* block) {
+  FreeBlock* const added = static_cast<FreeBlock*>(block);
+  FreeBlock** const first = &large_[largeClass(block->bytes)];
+  added->free = true;
+  added->next = *first;
+  added->previous = nullptr;
+  if (*first != nullptr) {
+    (*first)->previous = added;
+  }
+  *first = added;
+}
+
+void Heap::removeFree(FreeBlock* block) {
+  if (block->next != nullptr) {
+    block->next->previous = block->previous;
+  }
+  (block->previous != nullptr ? block->previous->next : large_[largeClass(block->bytes)]) =
+      block->next;
+}
+
+void Heap::giveLarge(Block* block) {
+  Block* const after = blockAfter(block);
+  if (after->free) {
+    removeFree(static_cast<FreeBlock*>(after));
+    block->bytes += after->bytes;
+  }
+  if (block->before != 0) {
+    Block* const before =
+        reinterpret_cast<Block*>(reinterpret_cast<uint8_t*>(block) - block->before);
+    if (before->free) {
+      removeFree(static_cast<FreeBlock*>(before));
+      before->bytes += block->bytes;
+      block = before;
     }
-    keep(piece, size_class);
-    piece += sizeOf(size_class);
-    bytes -= sizeOf(size_class);
+  }
+  blockAfter(block)->before = block->bytes;
+  addFree(block);
+}
+
+void Heap::give(void* piece, size_t bytes) {
+  const size_t rounded = roundUp(bytes);
+  if (rounded <= kMostSmall) {
+    keepSmall(piece, rounded);
+  } else {
+    giveLarge(reinterpret_cast<Block*>(static_cast<uint8_t*>(piece) - sizeof(Block)));
   }
 }
 
-void Heap::give(void* piece, size_t bytes) { keep(piece, classOf(roundUp(bytes))); }
-
-void Heap::shrink(void* piece, size_t old_bytes, size_t bytes) {
-  const size_t kept = roundUp(bytes);
-  keepAll(static_cast<uint8_t*>(piece) + kept, roundUp(old_bytes) - kept);
+size_t Heap::shrink(void* piece, size_t old_bytes, size_t bytes) {
+  const size_t old = roundUp(old_bytes);
+  if (old <= kMostSmall) {
+    return old;  // else pieces of that size would get fewer and fewer
+  }
+  const size_t kept = std::max(roundUp(bytes), kLeastLarge);
+  cut(reinterpret_cast<Block*>(static_cast<uint8_t*>(piece) - sizeof(Block)), kept + sizeof(Block));
+  return kept;
 }
 
 void Heap::bury(Object* object) {

@@ -10,23 +10,22 @@ namespace oriel::jinja {
 
 struct Object;
 
-/// Pieces of sizes that come in classes: 16 bytes apart up to 512, then four to an octave. A larger piece is split where
-/// none of the class is free; neighbours are not joined again.
+/// Small pieces, of sizes 16 bytes apart, are cut from slabs and stay what they are. Larger ones know their neighbours, and
+/// free neighbours become one.
 class Heap {
  public:
   explicit Heap(Scratch* scratch) : scratch_(scratch) {}
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  /// How many bytes take() hands out where `bytes` are asked for.
+  /// What take() makes of a number of bytes.
   static size_t roundUp(size_t bytes);
   /// Null when the scratch refuses. The bytes have anything in them.
   void* take(size_t bytes);
   /// `bytes` as take() was asked for, or what roundUp() made of it.
   void give(void* piece, size_t bytes);
-  /// Gives back what lies behind the first `bytes` of a piece of `old_bytes`.
-  void shrink(void* piece, size_t old_bytes, size_t bytes);
-  bool failed() const { return scratch_->failed(); }
+  /// Gives back what lies behind the first `bytes` of a piece of `old_bytes`, as far as it can; returns what it has now.
+  size_t shrink(void* piece, size_t old_bytes, size_t bytes);
 
   /// Frees an object that nobody refers to, and what only it refers to. Loops instead of calling itself: lists may lie in
   /// lists without end.
@@ -34,23 +33,39 @@ class Heap {
 
  private:
   static constexpr uint32_t kSmallClasses = 32;
-  static constexpr uint32_t kClasses = kSmallClasses + 4 * 32;
-  struct Free {
-    Free* next;
+  static constexpr uint32_t kLargeClasses = 4 * 24;
+  struct Small {
+    Small* next;
+  };
+  /// Stands before a large piece; a region ends with one that is never free.
+  struct alignas(16) Block {
+    uint32_t bytes;   ///< this header included
+    uint32_t before;  ///< bytes of the block before, 0: there is none
+    bool free;
+  };
+  struct FreeBlock : Block {
+    FreeBlock* next;
+    FreeBlock* previous;
   };
 
-  static uint32_t classOf(size_t rounded);
-  static size_t sizeOf(uint32_t size_class);
-  void* takeLarge(size_t rounded, uint32_t size_class);
+  static uint32_t largeClass(size_t bytes);
+  static Block* blockAfter(Block* block);
   void* takeSmall(size_t rounded);
-  void keep(void* piece, uint32_t size_class);
-  void keepAll(uint8_t* piece, size_t bytes);
+  void keepSmall(void* piece, size_t rounded);
+  void* takeLarge(size_t rounded);
+  FreeBlock* findFree(size_t bytes);
+  FreeBlock* addRegion(size_t bytes);
+  void cut(Block* block, size_t bytes);
+  void addFree(Block* block);
+  void removeFree(FreeBlock* block);
+  void giveLarge(Block* block);
 
   Scratch* const scratch_;
-  Free* free_[kClasses] = {};
-  uint64_t filled_[(kClasses + 63) / 64] = {};
+  Small* small_[kSmallClasses] = {};
+  FreeBlock* large_[kLargeClasses] = {};
   uint8_t* slab_ = nullptr;
   size_t slab_left_ = 0;
+  size_t regions_bytes_ = 0;
   Object* dead_ = nullptr;
   bool burying_ = false;
 };

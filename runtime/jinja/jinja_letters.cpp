@@ -66,7 +66,9 @@ bool mapLetters(Interpreter* run, const Value& text, Letters how, Value* out) {
       at += c.bytes;
     }
   });
-  return run->charge(in.bytes / 2) && run->finish(&mapped, out);
+  const bool ok = run->charge(in.bytes) && run->finish(&mapped, out);
+  out->setSafe(text.safe());
+  return ok;
 }
 
 bool strip(Interpreter* run, const Value& text, const Value* chars, bool left, bool right,
@@ -83,7 +85,7 @@ bool strip(Interpreter* run, const Value& text, const Value* chars, bool left, b
     begin = blanks ? skipSpace(in.data, end, 0) : begin;
     while (!blanks && begin < end && isAmong(set, in.data + begin, nextChar(in, begin) - begin)) {
       begin = nextChar(in, begin);
-      if (!run->charge(1 + set.bytes / 16)) {
+      if (!run->charge(1 + set.bytes / 6)) {
         return false;
       }
     }
@@ -95,7 +97,7 @@ bool strip(Interpreter* run, const Value& text, const Value* chars, bool left, b
       if (!isAmong(set, in.data + last, end - last)) {
         break;
       }
-      if (!run->charge(1 + set.bytes / 16)) {
+      if (!run->charge(1 + set.bytes / 6)) {
         return false;
       }
       end = last;

@@ -39,6 +39,9 @@ int64_t integerOr(const Call& call, uint32_t place, const char* name, int64_t ot
 }
 
 bool pushPart(const Call& call, Ref<List>* parts, size_t begin, size_t end) {
+  if (!call.run->charge(2)) {
+    return false;
+  }
   Value part = sub(call.run->heap(), call.of, begin, end);
   return (!part.isUndefined() && growList(call.run->heap(), parts, std::move(part))) ||
          call.run->failMemory();
@@ -52,7 +55,6 @@ bool splitBlanks(const Call& call, int64_t most, Ref<List>* parts) {
     while (end < text.bytes && (most == 0 || skipSpace(text.data, text.bytes, end) == end)) {
       end = nextChar(text, end);
     }
-    end = most == 0 ? spaceBefore(text.data, end) : end;
     if (!pushPart(call, parts, at, end)) {
       return false;
     }
@@ -142,7 +144,7 @@ bool splitlines(const Call& call) {
       return false;
     }
   }
-  return call.run->charge(text.bytes / 8) && call.run->give(std::move(lines), call.out);
+  return call.run->charge(text.bytes / 3) && call.run->give(std::move(lines), call.out);
 }
 
 template <bool left, bool right>

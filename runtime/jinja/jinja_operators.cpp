@@ -11,6 +11,7 @@ namespace oriel::jinja {
 namespace {
 
 constexpr uint32_t kMaxCompareDepth = 64;
+constexpr size_t kMostRepeated = size_t{1} << 30;  // bytes, more than there is memory
 
 double realOf(const Value& value) {
   return value.is(Kind::kFloat) ? value.real() : static_cast<double>(value.integer());
@@ -392,6 +393,7 @@ bool Interpreter::repeat(const Value& what, const Value& times, Value* out) {
   if (what.isText()) {
     const Str text = strOf(what);
     TextBuilder all(heap_);
+    all.reserve(text.bytes > 0 && n > kMostRepeated / text.bytes ? kMostRepeated : text.bytes * n);
     for (uint64_t i = 0; text.bytes > 0 && i < n; ++i) {
       all.append(text);
       if (all.failed() || !chargeBytes(text.bytes)) {

@@ -470,6 +470,9 @@ bool Interpreter::bindRest(const Macro& macro, const Args& args, uint32_t n_para
     for (uint32_t i = n_parameters; rest && i < places; ++i) {
       pushTo(rest.get(), args.values[i]);
     }
+    if (rest) {
+      rest->shape = Shape::kTuple;
+    }
     if (!rest || !setIn(heap_, scope, varargs, Value::of(std::move(rest)))) {
       return failMemory();
     }

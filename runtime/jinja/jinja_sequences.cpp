@@ -57,7 +57,7 @@ uint64_t countOf(const Cut& cut) {
 bool Interpreter::textToList(const Value& text, Ref<List>* out) {
   const Str all = strOf(text);
   const size_t n = countChars(all);
-  if (!charge(n)) {
+  if (!charge(2 * n)) {
     return false;
   }
   *out = makeList(heap_, n);

@@ -191,7 +191,8 @@ Node* Parser::parseTarget(bool attributes) {
   }
   Chain names;
   names.add(first);
-  while (takeOperator(",") && now_.token == Token::kName && !now_.isName("in")) {
+  while (takeOperator(",") &&
+         (atOperator("(") || (now_.token == Token::kName && !now_.isName("in")))) {
     Node* const name = parseTargetName(attributes);
     if (name == nullptr) {
       return nullptr;

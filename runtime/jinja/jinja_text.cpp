@@ -367,8 +367,7 @@ bool TextBuilder::finish(Value* text) {
     return true;
   }
   const size_t old_bytes = sizeof(Buffer) + buffer_->capacity;
-  const size_t bytes = Heap::roundUp(sizeof(Buffer) + buffer_->used);
-  heap_->shrink(buffer_.get(), old_bytes, bytes);
+  const size_t bytes = heap_->shrink(buffer_.get(), old_bytes, sizeof(Buffer) + buffer_->used);
   buffer_->capacity = static_cast<uint32_t>(bytes - sizeof(Buffer));
   const char* const data = buffer_->data();
   const size_t used = buffer_->used;

@@ -28,6 +28,9 @@ struct Speaks {
 /// Texts that templates of a family have, since they show calls or tell how to write them.
 constexpr Speaks kSpeaks[] = {
     {"<tool_call>", kFormToolCall},
+    {"<arg_key>", kFormArgKey},
+    {"[ARGS]", kFormArgsMark},
+    {"[CALL_ID]", kFormIdMark},
     {"<tool_calls>", kFormToolCalls},
     {"<function=", kFormFunctionTag},
     {"<function name=", kFormNamedTag},
@@ -272,8 +275,9 @@ ReplyForms formsOfTemplate(const char* text, size_t bytes) {
   for (const Speaks& speaks : kSpeaks) {
     forms |= contains(text, bytes, speaks.text) ? speaks.forms : 0;
   }
-  const ReplyForms of_thoughts = kFormThinkTag | kFormThinkingTag;
-  return (forms & ~of_thoughts) == 0 ? forms | formsOfAnything() : forms;
+  const ReplyForms of_no_calls =
+      kFormThinkTag | kFormThinkingTag | kFormFinalResponse | kFormArgsMark | kFormIdMark;
+  return (forms & ~of_no_calls) == 0 ? forms | formsOfAnything() : forms;
 }
 
 ReplyForms formsOfFormat(const char* name) {
@@ -283,6 +287,25 @@ ReplyForms formsOfFormat(const char* name) {
     }
   }
   return formsOfAnything();
+}
+
+bool opensThought(const char* text, size_t bytes, ReplyForms forms) {
+  while (bytes > 0 && std::strchr(" \t\r\n", text[bytes - 1]) != nullptr) {
+    --bytes;
+  }
+  for (const Mark& mark : kMarks) {
+    const bool counts =
+        (mark.kinds & kMarkThought) != 0 && (mark.forms & (forms | kFormThinkTag)) != 0;
+    size_t of_mark = std::strlen(mark.text);
+    while (counts && of_mark > 0 && mark.text[of_mark - 1] == '\n') {
+      --of_mark;
+    }
+    if (counts && bytes >= of_mark &&
+        std::memcmp(text + bytes - of_mark, mark.text, of_mark) == 0) {
+      return true;
+    }
+  }
+  return false;
 }
 
 ReplyForms formsOfAnything() { return kUnmistakable | kBare | kFormThinkTag; }

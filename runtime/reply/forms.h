@@ -43,6 +43,10 @@ constexpr ReplyForms kFormHunyuan = 1u << 28;        ///< tags that end in :open
 constexpr ReplyForms kFormThinkTag = 1u << 29;       ///< <think>, which every model may write
 constexpr ReplyForms kFormThinkingTag = 1u << 30;    ///< <thinking>
 constexpr ReplyForms kFormFinalResponse = 1u << 31;  ///< [BEGIN FINAL RESPONSE]
+// What a template says besides of how its calls look: for grammars, not for reading.
+constexpr ReplyForms kFormArgKey = ReplyForms{1} << 32;    ///< <arg_key> in <tool_call>
+constexpr ReplyForms kFormArgsMark = ReplyForms{1} << 33;  ///< [ARGS] behind [TOOL_CALLS]
+constexpr ReplyForms kFormIdMark = ReplyForms{1} << 34;    ///< [CALL_ID], too
 
 /// What a mark is, as bits.
 enum MarkKind : uint16_t {
@@ -95,5 +99,7 @@ ReplyForms formsOfTemplate(const char* text, size_t bytes);
 ReplyForms formsOfFormat(const char* name);
 /// The same for a reply of which nothing is known.
 ReplyForms formsOfAnything();
+/// Whether the text that opens a reply, as a template wrote it, ends inside a thought.
+bool opensThought(const char* text, size_t bytes, ReplyForms forms);
 
 }  // namespace oriel

@@ -180,27 +180,15 @@ void Parameter::content(char c, const ByteSink& out) {
     return;
   }
   if (line_) {
-    line_ = false;
-    const bool again = trims && c == '\n';
-    if (as_ == As::kNotKnown && types_ == kTypeString) {
-      begin(As::kString, out);
-    }
-    if (as_ == As::kNotKnown) {
-      hold_[held_++] = '\n';
-    } else if (as_ == As::kString) {
-      putJsonByte('\n', out);
-    } else {
-      wrong_ = value_.push('\n', out) == ValueStep::kWrong || wrong_;
-    }
-    line_ = again;
-    if (again) {
-      return;
-    }
+    put('\n', out);
   }
-  if (trims && c == '\n') {
-    line_ = true;
-    return;
+  line_ = trims && c == '\n';
+  if (!line_) {
+    put(c, out);
   }
+}
+
+void Parameter::put(char c, const ByteSink& out) {
   if (as_ == As::kNotKnown && types_ == kTypeString) {
     begin(As::kString, out);
   }
@@ -210,7 +198,7 @@ void Parameter::content(char c, const ByteSink& out) {
     wrong_ = value_.push(c, out) == ValueStep::kWrong || wrong_;
   } else {
     hold_[held_++] = c;
-    if (held_ + 2 >= capacity_) {
+    if (held_ == capacity_) {
       begin(decide(), out);
     }
   }
@@ -258,7 +246,7 @@ Parameter::As Parameter::decide() const {
       step = ValueStep::kWrong;
     }
   }
-  const bool whole = held_ + 2 < capacity_;
+  const bool whole = held_ < capacity_;
   return step == ValueStep::kEnded || (step == ValueStep::kMore && !whole) ? As::kJson
                                                                            : As::kString;
 }

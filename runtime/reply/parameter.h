@@ -45,6 +45,7 @@ class Parameter {
 
   bool pushRaw(char c, const ByteSink& out);
   void content(char c, const ByteSink& out);
+  void put(char c, const ByteSink& out);
   void begin(As as, const ByteSink& out);
   void end(const ByteSink& out);
   As decide() const;

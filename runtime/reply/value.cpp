@@ -177,7 +177,9 @@ ValueStep ValueReader::pushValue(char c, const ByteSink& out) {
       return ValueStep::kWrong;
     }
     putSeparator(out);
-    return push(c == '{') ? (out.put(c == '{' ? '{' : '['), ValueStep::kMore) : ValueStep::kWrong;
+    out.put(c == '{' ? '{' : '[');
+    open(c == '{');
+    return ValueStep::kMore;
   }
   if (strict && is_key_) {
     return ValueStep::kWrong;
@@ -188,13 +190,12 @@ ValueStep ValueReader::pushValue(char c, const ByteSink& out) {
   return ValueStep::kMore;
 }
 
-bool ValueReader::push(bool object) {
+void ValueReader::open(bool object) {
   const uint64_t bit = uint64_t{1} << depth_;
   objects_ = object ? objects_ | bit : objects_ & ~bit;
   ++depth_;
   comma_ = wanted_ = false;
   state_ = object ? State::kKeyOrEnd : State::kValueOrEnd;
-  return true;
 }
 
 ValueStep ValueReader::close(char c, const ByteSink& out) {

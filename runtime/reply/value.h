@@ -87,7 +87,7 @@ class ValueReader {
   void putCodePoint(uint32_t code, const ByteSink& out) const;
   void putLoneHalf(const ByteSink& out);
   bool inObject() const { return depth_ != 0 && (objects_ >> (depth_ - 1) & 1) != 0; }
-  bool push(bool object);
+  void open(bool object);
 
   ValueNotation notation_ = ValueNotation::kLoose;
   State state_ = State::kValue;

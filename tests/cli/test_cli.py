@@ -19,7 +19,7 @@ from program import (BUNDLED, CPU, DATA, EXACT, FIXED, ORIEL, PATIENCE, SMALL, R
 
 # ---- Usage and sizes ---------------------------------------------------------------------------
 
-COMMANDS = "chat run plan eval calibrate bench tokenize render embed info models devices doctor".split()
+COMMANDS = "chat run plan eval calibrate bench tokenize render parse embed info models devices doctor".split()
 # Types, checks and ties of options, as parsers write them.
 INNARDS = re.compile(r"\b(UINT|INT|FLOAT|NUMBER|BOOLEAN|REQUIRED|SUBCOMMANDS?)\b|TEXT:|"
                      r"\b(Excludes|Needs|Positionals)\b|\{(true|false)\}|:\{| in \[|\(Env")

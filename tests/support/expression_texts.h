@@ -94,8 +94,8 @@ class Recogniser {
     const Utf8Char c = decodeUtf8(text_.data() + from, text_.size() - from);
     const auto* const ranges = static_cast<const CharRange*>(e.data);
     const bool in = c.valid && std::any_of(ranges, ranges + e.left, [&](const CharRange& range) {
-      return range.first <= c.code_point && c.code_point <= range.last;
-    });
+                      return range.first <= c.code_point && c.code_point <= range.last;
+                    });
     return in ? Ends{from + c.bytes} : Ends{};
   }
 

@@ -76,12 +76,14 @@ class GrammarCase {
 
   /// One more constraint, without a grammar.
   Constraint* add(size_t bytes = kConstraintBytes) {
+    const uint32_t n_vocab = tokens.tokenizer->vocabSize();
     Arena measure;
-    EXPECT_EQ(nullptr, Constraint::create(*tokens.tokenizer, trie, &measure, bytes));
+    EXPECT_EQ(nullptr, Constraint::create(n_vocab, nullptr, nullptr, &measure, bytes));
     constraint_bytes = measure.used();
     blocks_.emplace_back(measure.used() / 8);
     Arena arena(blocks_.back().data(), measure.used());
-    Constraint* const constraint = Constraint::create(*tokens.tokenizer, trie, &arena, bytes);
+    Constraint* const constraint =
+        Constraint::create(n_vocab, tokens.tokenizer, trie, &arena, bytes);
     EXPECT_EQ(measure.used(), arena.used());
     return constraint;
   }

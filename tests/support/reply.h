@@ -71,8 +71,8 @@ inline void addPart(const ReplyPart& part, void* user) {
 /// Tools in the OpenAI form, for as long as this lives.
 class Tools {
  public:
-  explicit Tools(const nlohmann::json& tools)
-      : text_(tools.dump()), scratch_(defaultAllocator(), 4u << 20) {
+  template <typename Json>
+  explicit Tools(const Json& tools) : text_(tools.dump()), scratch_(defaultAllocator(), 4u << 20) {
     EXPECT_TRUE(parseJson(text_.data(), text_.size(), "the tools", Log(), &scratch_, &value_).ok());
   }
   const JsonValue* value() const { return value_; }

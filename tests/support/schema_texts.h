@@ -30,6 +30,13 @@ class SchemaTexts {
   oriel_status code() const { return status_.code(); }
   std::string errors() const { return log_.errors(); }
   const Grammar& grammar() const { return grammar_; }
+  /// With the expression as its root, for who compiles it.
+  const Grammar& rooted() {
+    const RuleId rule = grammar_.newRule();
+    grammar_.define(rule, root_);
+    grammar_.setRoot(rule);
+    return grammar_;
+  }
   size_t usedBytes() const { return scratch_.usedBytes(); }
   bool accepts(const std::string& text) const {
     return ok() && Recogniser(grammar_, text).accepts(root_);

@@ -1,5 +1,5 @@
 // Prints what constraints cost: compiling, masks by their percentiles, bytes. Not a test.
-//   oriel_grammar_speed MODEL.gguf [GRAMMAR.gbnf ...]
+//   oriel_grammar_speed MODEL.gguf [GRAMMAR.gbnf | SCHEMA.json ...]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
 #include "grammar/machine.h"
 
 namespace {
@@ -34,6 +35,20 @@ struct Case {
   std::string grammar;
   std::vector<std::string> texts;  ///< that fit, for walks as a model would go
 };
+
+Status read(const Case& c, const Log& log, Scratch* scratch, Grammar* grammar) {
+  if (c.name.find(".json") == std::string::npos) {
+    return readGbnf(c.grammar.data(), c.grammar.size(), log, grammar);
+  }
+  const JsonValue* schema = nullptr;
+  ORIEL_TRY(parseJson(c.grammar.data(), c.grammar.size(), "schema", log, scratch, &schema));
+  ExprId expression = 0;
+  ORIEL_TRY(readJsonSchema(*schema, *schema, log, grammar, &expression));
+  const RuleId root = grammar->newRule();
+  grammar->define(root, expression);
+  grammar->setRoot(root);
+  return kOk;
+}
 
 std::vector<Case> cases() {
   const std::string string =
@@ -197,7 +212,8 @@ int main(int argc, char** argv) {
   std::printf("trie of %u tokens: %u nodes, %.1f ms (measured and built)\nconstraint ",
               model.trie->vocabSize(), model.trie->all().count, (now() - begin) * 1e3);
   buildTwice(&model.blocks[2], [&](Arena* arena) {
-    model.constraint = Constraint::create(*model.tokenizer, model.trie, arena);
+    model.constraint =
+        Constraint::create(model.tokenizer->vocabSize(), model.tokenizer, model.trie, arena);
   });
   Constraint& constraint = *model.constraint;
   const int32_t n_vocab = static_cast<int32_t>(model.trie->vocabSize());
@@ -222,8 +238,7 @@ int main(int argc, char** argv) {
       begin = now();
       Scratch scratch(defaultAllocator(), size_t{16} << 20);
       Grammar grammar(&scratch);
-      ok = readGbnf(c.grammar.data(), c.grammar.size(), log, &grammar).ok() &&
-           constraint.compile(grammar, -1, log).ok();
+      ok = read(c, log, &scratch, &grammar).ok() && constraint.compile(grammar, -1, log).ok();
       best = std::min(best, now() - begin);
     }
     if (!ok) {

@@ -82,8 +82,8 @@ TEST_P(ReplyGolden, every_reply_has_its_meaning_however_it_is_cut) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, ReplyGolden, ::testing::ValuesIn(kFormats), [](const auto& info) {
-  std::string name = info.param.format;
+INSTANTIATE_TEST_SUITE_P(Formats, ReplyGolden, ::testing::ValuesIn(kFormats), [](const auto& one) {
+  std::string name = one.param.format;
   for (char& c : name) {
     c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
   }

@@ -482,6 +482,18 @@ TEST(ReplyForms, of_templates) {
   EXPECT_EQ(formsOfAnything(), formsOfFormat("chatml"));
 }
 
+TEST(ReplyForms, what_opens_a_reply_may_open_a_thought) {
+  const auto opens = [](ReplyForms forms, const std::string& text) {
+    return opensThought(text.data(), text.size(), forms);
+  };
+  EXPECT_TRUE(opens(0, "<|im_start|>assistant\n<think>\n"));
+  EXPECT_FALSE(opens(0, "<|im_start|>assistant\n<think>\n\n</think>\n\n"));
+  EXPECT_FALSE(opens(0, "<|im_start|>assistant\n"));
+  EXPECT_FALSE(opens(0, ""));
+  EXPECT_TRUE(opens(kFormKimi3, "<|open|>think<|sep|>"));
+  EXPECT_FALSE(opens(kFormToolCall, "[THINK]"));
+}
+
 TEST(ReplyForms, few_bytes_begin_marks) {
   std::set<char> first;
   for (uint8_t row = 0; row < kMarkCount; ++row) {

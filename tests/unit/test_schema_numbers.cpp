@@ -65,7 +65,8 @@ TEST(SchemaNumbers, numbers_may_have_a_fraction_and_a_short_exponent) {
 
 // Every integer near the bounds, compared.
 TEST(SchemaNumbers, bounds_of_integers_are_exact) {
-  const std::vector<double> bounds = {-1000, -90, -9.5, -1, -0.5, 0, 0.25, 1, 9, 10, 99, 100, 101.75, 999};
+  const std::vector<double> bounds = {-1000, -90, -9.5, -1, -0.5, 0,      0.25,
+                                      1,     9,   10,   99, 100,  101.75, 999};
   for (const double low : bounds) {
     for (const double high : bounds) {
       for (int exclusive = 0; exclusive < 4; ++exclusive) {
@@ -103,8 +104,8 @@ TEST(SchemaNumbers, bounds_of_numbers_are_exact) {
         for (int hundredths = -2105; hundredths <= 2105; hundredths += 5) {
           for (const int x : {hundredths, hundredths + 1, hundredths - 1}) {
             const double value = x / 100.0;
-            const bool fits = exclusive ? value > low && value < high
-                                        : value >= low && value <= high;
+            const bool fits =
+                exclusive ? value > low && value < high : value >= low && value <= high;
             char spelled[32];
             std::snprintf(spelled, sizeof(spelled), "%.2f", value);
             ASSERT_EQ(fits && x != 0, texts.accepts(spelled) && x != 0) << schema << " " << spelled;
@@ -124,18 +125,23 @@ TEST(SchemaNumbers, bounds_may_be_large_or_written_with_exponents) {
   expectTexts(R"({"type": "integer", "minimum": 1e3, "maximum": 2.5e3})", {"1000", "2500", "1999"},
               {"999", "2501", "10000", "100"});
   expectTexts(R"({"type": "integer", "exclusiveMinimum": 9007199254740989})",
-              {"9007199254740990", "9007199254740991"}, {"9007199254740989", "1", "90071992547409900"});
+              {"9007199254740990", "9007199254740991"},
+              {"9007199254740989", "1", "90071992547409900"});
   expectTexts(R"({"type": "integer", "minimum": -1e300, "maximum": -123456789012})",
               {"-123456789012", "-9007199254740991"}, {"-123456789011", "0", "123456789013"});
   expectTexts(R"({"type": "number", "exclusiveMinimum": 0.01, "maximum": 19.99})",
-              {"0.011", "0.0100001", "19.99", "19.9900", "5"}, {"0.01", "0.0100", "19.991", "0", "20"});
+              {"0.011", "0.0100001", "19.99", "19.9900", "5"},
+              {"0.01", "0.0100", "19.991", "0", "20"});
   expectTexts(R"({"type": "number", "minimum": 0.5, "maximum": 0.5})", {"0.5", "0.50"},
               {"0.51", "0.49", "0", "5e-1"});
-  expectRefused(R"({"type": "integer", "minimum": 1e30})", ORIEL_ERROR_ARGUMENT, "nothing is valid");
+  expectRefused(R"({"type": "integer", "minimum": 1e30})", ORIEL_ERROR_ARGUMENT,
+                "nothing is valid");
   expectRefused(R"({"type": "integer", "minimum": 0.2, "maximum": 0.8})", ORIEL_ERROR_ARGUMENT,
                 "nothing is valid");
-  expectRefused(R"({"type": "number", "minimum": 1e9999999})", ORIEL_ERROR_ARGUMENT, "nothing is valid");
-  expectRefused(R"({"type": "number", "minimum": 1e-9999999})", ORIEL_ERROR_UNSUPPORTED, "\"minimum\"");
+  expectRefused(R"({"type": "number", "minimum": 1e9999999})", ORIEL_ERROR_ARGUMENT,
+                "nothing is valid");
+  expectRefused(R"({"type": "number", "minimum": 1e-9999999})", ORIEL_ERROR_UNSUPPORTED,
+                "\"minimum\"");
 }
 
 TEST(SchemaNumbers, multiples_of_integers_are_exact) {
@@ -159,10 +165,11 @@ TEST(SchemaNumbers, multiples_of_fractions_hold_in_floating_point_too) {
     const char* step;
     double value;
     int places;
-  } kSteps[] = {{"0.01", 0.01, 2}, {"0.1", 0.1, 1},   {"0.5", 0.5, 1},    {"0.05", 0.05, 2},
+  } kSteps[] = {{"0.01", 0.01, 2}, {"0.1", 0.1, 1},   {"0.5", 0.5, 1},     {"0.05", 0.05, 2},
                 {"1.5", 1.5, 1},   {"0.25", 0.25, 2}, {"0.001", 0.001, 3}, {"0.2", 0.2, 1}};
   for (const auto& step : kSteps) {
-    const SchemaTexts texts(std::string("{\"type\": \"number\", \"multipleOf\": ") + step.step + "}");
+    const SchemaTexts texts(std::string("{\"type\": \"number\", \"multipleOf\": ") + step.step +
+                            "}");
     ASSERT_TRUE(texts.ok()) << texts.errors();
     const int scale = static_cast<int>(std::lround(std::pow(10, step.places)));
     const int exact = static_cast<int>(std::lround(step.value * scale));
@@ -188,8 +195,10 @@ TEST(SchemaNumbers, multiples_of_fractions_hold_in_floating_point_too) {
 }
 
 TEST(SchemaNumbers, steps_that_are_too_fine_are_refused_by_name) {
-  expectRefused(R"({"type": "number", "multipleOf": 0.123456789})", ORIEL_ERROR_UNSUPPORTED, "multipleOf");
-  expectRefused(R"({"type": "integer", "multipleOf": 123457})", ORIEL_ERROR_UNSUPPORTED, "multipleOf");
+  expectRefused(R"({"type": "number", "multipleOf": 0.123456789})", ORIEL_ERROR_UNSUPPORTED,
+                "multipleOf");
+  expectRefused(R"({"type": "integer", "multipleOf": 123457})", ORIEL_ERROR_UNSUPPORTED,
+                "multipleOf");
   expectRefused(R"({"type": "integer", "multipleOf": 0})", ORIEL_ERROR_ARGUMENT, "multipleOf");
   expectRefused(R"({"type": "integer", "multipleOf": -2})", ORIEL_ERROR_ARGUMENT, "multipleOf");
 }

@@ -28,13 +28,14 @@ TEST(SchemaObjects, names_are_written_as_they_have_to_be_escaped) {
 }
 
 TEST(SchemaObjects, further_properties_only_where_they_are_asked_for) {
-  expectTexts(R"({"type": "object"})", {"{}", R"({"a":1})", R"({"a": [], "b": {"c": "d"}})"}, {"[]"});
-  expectTexts(R"({"type": "object", "properties": {"a": {"type": "null"}},
+  expectTexts(R"({"type": "object"})", {"{}", R"({"a":1})", R"({"a": [], "b": {"c": "d"}})"},
+              {"[]"});
+  expectTexts(
+      R"({"type": "object", "properties": {"a": {"type": "null"}},
                   "additionalProperties": {"type": "integer"}})",
-              {"{}", R"({"a":null})", R"({"a":null,"b":1})", R"({"b":1,"c":2})", R"({"":1})",
-               R"({"ab":1,"é":2})"},
-              {R"({"a":1})", R"({"b":null})", R"({"b":1,"a":null})", R"({"\u0061":1})",
-               R"({"b\n":1})"});
+      {"{}", R"({"a":null})", R"({"a":null,"b":1})", R"({"b":1,"c":2})", R"({"":1})",
+       R"({"ab":1,"é":2})"},
+      {R"({"a":1})", R"({"b":null})", R"({"b":1,"a":null})", R"({"\u0061":1})", R"({"b\n":1})"});
   expectTexts(R"({"type": "object", "additionalProperties": false})", {"{}"}, {R"({"a":1})"});
   expectTexts(R"({"type": "object", "properties": {"a": true, "ab": true, "abc": true, "b": true},
                   "additionalProperties": {"const": 7}})",
@@ -47,7 +48,8 @@ TEST(SchemaObjects, what_is_required_but_not_described_is_written_last) {
                   "additionalProperties": {"type": "integer"}})",
               {R"({"a":null,"z":1})", R"({"a":null,"z":1,"b":2})"},
               {R"({"a":null})", R"({"z":1,"a":null})", R"({"a":null,"z":null})"});
-  expectTexts(R"({"type": "object", "required": ["z"]})", {R"({"z":[]})", R"({"z":1,"y":2})"}, {"{}"});
+  expectTexts(R"({"type": "object", "required": ["z"]})", {R"({"z":[]})", R"({"z":1,"y":2})"},
+              {"{}"});
   expectRefused(R"({"type": "object", "required": ["z"], "additionalProperties": false})",
                 ORIEL_ERROR_ARGUMENT, "nothing is valid");
 }
@@ -67,8 +69,8 @@ TEST(SchemaObjects, properties_are_counted) {
               {"{}", R"({"c":1})"});
   expectTexts(three + R"("maxProperties": 1})", {"{}", R"({"c":1})"}, {R"({"a":1,"c":1})"});
   expectTexts(three + R"("required": ["b"], "minProperties": 2, "maxProperties": 2})",
-              {R"({"a":1,"b":1})", R"({"b":1,"c":1})"}, {R"({"b":1})", R"({"a":1,"c":1})",
-               R"({"a":1,"b":1,"c":1})"});
+              {R"({"a":1,"b":1})", R"({"b":1,"c":1})"},
+              {R"({"b":1})", R"({"a":1,"c":1})", R"({"a":1,"b":1,"c":1})"});
   // A further name may come twice and is then one property: no more than one of them is counted on.
   expectTexts(R"({"type": "object", "minProperties": 1, "maxProperties": 2})",
               {R"({"a":1})", R"({"a":1,"b":2})"}, {"{}", R"({"a":1,"b":2,"c":3})"});
@@ -83,7 +85,8 @@ TEST(SchemaArrays, items_and_their_number) {
   expectTexts(R"({"type": "array", "items": false})", {"[]"}, {"[1]"});
   expectTexts(R"({"type": "array", "maxItems": 0})", {"[]"}, {"[1]"});
   expectTexts(R"({"type": "array"})", {"[]", "[1,\"a\",[],{}]"}, {"{}"});
-  const SchemaTexts many(R"({"type": "array", "items": {"const": 1}, "minItems": 70, "maxItems": 200})");
+  const SchemaTexts many(
+      R"({"type": "array", "items": {"const": 1}, "minItems": 70, "maxItems": 200})");
   for (const int count : {69, 70, 71, 135, 199, 200, 201}) {
     std::string text = "[1";
     for (int i = 1; i < count; ++i) {
@@ -94,14 +97,19 @@ TEST(SchemaArrays, items_and_their_number) {
 }
 
 TEST(SchemaArrays, items_of_a_prefix_have_schemas_of_their_own) {
-  expectTexts(R"({"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "items": {"const": 3}})",
-              {"[]", "[1]", "[1,2]", "[1,2,3,3]"}, {"[2]", "[1,3]", "[1,2,2]"});
-  expectTexts(R"({"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "items": false, "minItems": 1})",
-              {"[1]", "[1,2]"}, {"[]", "[1,2,3]"});
-  expectTexts(R"({"type": "array", "prefixItems": [{"const": 1}, false]})", {"[]", "[1]"}, {"[1,2]"});
-  expectTexts(R"({"type": "array", "prefixItems": [{"const": 1}], "maxItems": 1})", {"[]", "[1]"}, {"[1,1]"});
-  expectTexts(R"({"type": "array", "prefixItems": [{"const": 1}], "minItems": 3, "items": {"const": 0}})",
-              {"[1,0,0]", "[1,0,0,0]"}, {"[1,0]"});
+  expectTexts(
+      R"({"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "items": {"const": 3}})",
+      {"[]", "[1]", "[1,2]", "[1,2,3,3]"}, {"[2]", "[1,3]", "[1,2,2]"});
+  expectTexts(
+      R"({"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "items": false, "minItems": 1})",
+      {"[1]", "[1,2]"}, {"[]", "[1,2,3]"});
+  expectTexts(R"({"type": "array", "prefixItems": [{"const": 1}, false]})", {"[]", "[1]"},
+              {"[1,2]"});
+  expectTexts(R"({"type": "array", "prefixItems": [{"const": 1}], "maxItems": 1})", {"[]", "[1]"},
+              {"[1,1]"});
+  expectTexts(
+      R"({"type": "array", "prefixItems": [{"const": 1}], "minItems": 3, "items": {"const": 0}})",
+      {"[1,0,0]", "[1,0,0,0]"}, {"[1,0]"});
   expectRefused(R"({"type": "array", "prefixItems": [false], "minItems": 1})", ORIEL_ERROR_ARGUMENT,
                 "nothing is valid");
 }
@@ -114,8 +122,9 @@ TEST(SchemaConstants, are_written_as_they_are) {
 }
 
 TEST(SchemaConstants, have_to_fit_what_stands_beside_them) {
-  expectTexts(R"({"enum": [1, "a", 2.5, null, 7, "abc"], "type": ["integer", "string"], "minimum": 2, "maxLength": 1})",
-              {"7", "\"a\""}, {"1", "2.5", "null", "\"abc\""});
+  expectTexts(
+      R"({"enum": [1, "a", 2.5, null, 7, "abc"], "type": ["integer", "string"], "minimum": 2, "maxLength": 1})",
+      {"7", "\"a\""}, {"1", "2.5", "null", "\"abc\""});
   expectTexts(R"({"enum": [1.0, 2.5], "type": "integer"})", {"1.0"}, {"2.5"});
   expectTexts(R"({"enum": ["2024-02-30", "2024-02-29"], "format": "date"})", {"\"2024-02-29\""},
               {"\"2024-02-30\""});
@@ -123,8 +132,10 @@ TEST(SchemaConstants, have_to_fit_what_stands_beside_them) {
   expectTexts(R"({"enum": [[1], [1, 2], {"a": 1}, {}], "minItems": 2, "required": ["a"]})",
               {"[1,2]", "{\"a\":1}"}, {"[1]", "{}"});
   expectTexts(R"({"const": 3, "enum": [3, 4]})", {"3"}, {"4"});
-  expectTexts(R"({"enum": [1, 2, 3], "anyOf": [{"maximum": 1}, {"minimum": 3}]})", {"1", "3"}, {"2"});
-  expectTexts(R"({"enum": [1, 2, 3], "oneOf": [{"maximum": 2}, {"minimum": 2}]})", {"1", "3"}, {"2"});
+  expectTexts(R"({"enum": [1, 2, 3], "anyOf": [{"maximum": 1}, {"minimum": 3}]})", {"1", "3"},
+              {"2"});
+  expectTexts(R"({"enum": [1, 2, 3], "oneOf": [{"maximum": 2}, {"minimum": 2}]})", {"1", "3"},
+              {"2"});
   expectRefused(R"({"const": 3, "enum": [4]})", ORIEL_ERROR_ARGUMENT, "nothing is valid");
   expectRefused(R"({"const": "a", "type": "integer"})", ORIEL_ERROR_ARGUMENT, "nothing is valid");
 }
@@ -132,7 +143,8 @@ TEST(SchemaConstants, have_to_fit_what_stands_beside_them) {
 TEST(SchemaTypes, keywords_bound_one_type_and_let_the_others_pass) {
   expectTexts(R"({"minimum": 5})", {"5", "\"a\"", "null", "[]", "{}", "true", "[1]"}, {"4", "-1"});
   expectTexts(R"({"maxLength": 1})", {"\"a\"", "12"}, {"\"ab\""});
-  expectTexts(R"({"type": ["string", "null"], "maxLength": 1})", {"\"a\"", "null"}, {"\"ab\"", "1"});
+  expectTexts(R"({"type": ["string", "null"], "maxLength": 1})", {"\"a\"", "null"},
+              {"\"ab\"", "1"});
   expectTexts("true", {"1", "\"a\"", "[{}]"}, {"", "1 "});
   expectTexts("{}", {"1", "\"a\"", "[{\"a\": [null]}]"}, {"[1"});
   expectTexts(R"({"type": ["integer", "number"], "maximum": 2})", {"1", "1.5"}, {"2.5"});
@@ -147,33 +159,41 @@ TEST(SchemaUnions, any_of_is_each_of_its_branches_with_what_stands_beside) {
   expectTexts(R"({"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}},
                   "anyOf": [{"required": ["a"]}, {"required": ["b"]}]})",
               {R"({"a":1})", R"({"b":2})", R"({"a":1,"b":2})"}, {"{}"});
-  expectTexts(R"({"anyOf": [{"minimum": 1}, {"maximum": -1}], "allOf": [{"anyOf": [{"multipleOf": 2}, {"multipleOf": 3}]}],
+  expectTexts(
+      R"({"anyOf": [{"minimum": 1}, {"maximum": -1}], "allOf": [{"anyOf": [{"multipleOf": 2}, {"multipleOf": 3}]}],
                   "type": "integer"})",
-              {"2", "3", "-4"}, {"0", "1", "5"});
+      {"2", "3", "-4"}, {"0", "1", "5"});
 }
 
 TEST(SchemaUnions, all_of_is_joined) {
   expectTexts(R"({"allOf": [{"properties": {"a": {"type": "integer"}}, "required": ["a"]},
                   {"properties": {"b": {"type": "null"}, "a": {"minimum": 3}}}], "type": "object"})",
-              {R"({"a":3})", R"({"a":4,"b":null})"}, {R"({"a":2})", R"({"b":null})", R"({"a":3,"c":1})"});
-  expectTexts(R"({"allOf": [{"items": {"minimum": 3}}, {"prefixItems": [{"maximum": 4}]}], "type": "array",
+              {R"({"a":3})", R"({"a":4,"b":null})"},
+              {R"({"a":2})", R"({"b":null})", R"({"a":3,"c":1})"});
+  expectTexts(
+      R"({"allOf": [{"items": {"minimum": 3}}, {"prefixItems": [{"maximum": 4}]}], "type": "array",
                   "items": {"type": "integer"}})",
-              {"[]", "[3]", "[4,9]"}, {"[5]", "[2]", "[4,2]"});
-  expectTexts(R"({"properties": {"a": {"const": 1}}, "type": "object", "allOf": [{"additionalProperties": {"const": 2}}]})",
-              {"{}", R"({"x":2})"}, {R"({"a":1})", R"({"a":2})", R"({"x":1})"});
+      {"[]", "[3]", "[4,9]"}, {"[5]", "[2]", "[4,2]"});
+  expectTexts(
+      R"({"properties": {"a": {"const": 1}}, "type": "object", "allOf": [{"additionalProperties": {"const": 2}}]})",
+      {"{}", R"({"x":2})"}, {R"({"a":1})", R"({"a":2})", R"({"x":1})"});
 }
 
 TEST(SchemaUnions, one_of_needs_branches_that_are_apart) {
   expectTexts(R"({"oneOf": [{"type": "integer"}, {"type": "string"}]})", {"1", "\"a\""}, {"null"});
-  expectTexts(R"({"oneOf": [{"type": "object", "properties": {"k": {"const": "a"}}, "required": ["k"]},
+  expectTexts(
+      R"({"oneOf": [{"type": "object", "properties": {"k": {"const": "a"}}, "required": ["k"]},
                   {"type": "object", "properties": {"k": {"enum": ["b", "c"]}, "n": {"const": 1}}, "required": ["k"]}]})",
-              {R"({"k":"a"})", R"({"k":"c","n":1})"}, {R"({"k":"a","n":1})", "{}"});
-  expectTexts(R"({"oneOf": [{"type": "number", "maximum": 0}, {"type": "number", "exclusiveMinimum": 0}]})",
-              {"0", "1", "-1"}, {});
-  expectTexts(R"({"oneOf": [{"type": "string", "maxLength": 2}, {"type": "string", "minLength": 3}]})",
-              {"\"a\"", "\"abc\""}, {});
-  expectTexts(R"({"oneOf": [{"type": "string", "pattern": "^a"}, {"type": "string", "pattern": "^b"}]})",
-              {"\"a\"", "\"b\""}, {"\"c\""});
+      {R"({"k":"a"})", R"({"k":"c","n":1})"}, {R"({"k":"a","n":1})", "{}"});
+  expectTexts(
+      R"({"oneOf": [{"type": "number", "maximum": 0}, {"type": "number", "exclusiveMinimum": 0}]})",
+      {"0", "1", "-1"}, {});
+  expectTexts(
+      R"({"oneOf": [{"type": "string", "maxLength": 2}, {"type": "string", "minLength": 3}]})",
+      {"\"a\"", "\"abc\""}, {});
+  expectTexts(
+      R"({"oneOf": [{"type": "string", "pattern": "^a"}, {"type": "string", "pattern": "^b"}]})",
+      {"\"a\"", "\"b\""}, {"\"c\""});
   expectTexts(R"({"oneOf": [{"type": "array", "maxItems": 1}, {"type": "array", "minItems": 2}]})",
               {"[]", "[1,2]"}, {});
   expectTexts(R"({"oneOf": [{"required": ["a"], "properties": {"a": {"const": 1}}},
@@ -182,42 +202,55 @@ TEST(SchemaUnions, one_of_needs_branches_that_are_apart) {
   expectTexts(R"({"oneOf": [{"type": "number"}, {}]})", {"\"a\"", "null", "[]"}, {"1"});
   expectTexts(R"({"oneOf": [{"enum": [1, 2]}, {"enum": [2, 3]}]})", {"1", "3"}, {"2"});
   expectTexts(R"({"oneOf": [{"type": "boolean"}, {"const": true}]})", {"false"}, {"true"});
+  expectTexts(
+      R"({"allOf": [{"$ref": "#/$defs/A"}, {"anyOf": [{"$ref": "#/$defs/A"}, {"const": 1}]}],
+                  "$defs": {"A": {"anyOf": [{"const": 1}, {"const": 2}]}}})",
+      {"1", "2"}, {"3"});
   expectTexts(R"({"oneOf": [{"type": "null"}, false, {"type": "integer"}]})", {"null", "1"}, {});
-  expectTexts(R"({"$defs": {"A": {"type": "object", "properties": {"t": {"const": 1}}, "required": ["t"]},
+  expectTexts(
+      R"({"$defs": {"A": {"type": "object", "properties": {"t": {"const": 1}}, "required": ["t"]},
                             "B": {"type": "object", "properties": {"t": {"const": 2}}, "required": ["t"]}},
                   "oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}]})",
-              {R"({"t":1})", R"({"t":2})"}, {R"({"t":3})"});
+      {R"({"t":1})", R"({"t":2})"}, {R"({"t":3})"});
 }
 
 TEST(SchemaUnions, branches_that_may_be_valid_together_are_refused) {
-  for (const char* schema : {R"({"oneOf": [{"type": "integer"}, {"minimum": 2}]})",
-                             R"({"oneOf": [{"type": "number"}, {"type": "integer"}]})",
-                             R"({"oneOf": [{"type": "string"}, {"type": "string", "maxLength": 3}]})",
-                             R"({"oneOf": [{"type": "object"}, {"type": "object", "required": ["a"]}]})",
-                             R"({"oneOf": [{"type": "string", "pattern": "a"}, {"type": "string", "pattern": "b"}]})",
-                             R"({"oneOf": [{"type": "array"}, {"type": "array", "items": {"type": "null"}}]})"}) {
+  for (const char* schema :
+       {R"({"oneOf": [{"type": "integer"}, {"minimum": 2}]})",
+        R"({"oneOf": [{"type": "number"}, {"type": "integer"}]})",
+        R"({"oneOf": [{"type": "string"}, {"type": "string", "maxLength": 3}]})",
+        R"({"oneOf": [{"type": "object"}, {"type": "object", "required": ["a"]}]})",
+        R"({"oneOf": [{"type": "string", "pattern": "a"}, {"type": "string", "pattern": "b"}]})",
+        R"({"oneOf": [{"type": "array"}, {"type": "array", "items": {"type": "null"}}]})",
+        R"({"oneOf": [{"const": []}, {"maxLength": 5}]})"}) {
     expectRefused(schema, ORIEL_ERROR_UNSUPPORTED, "\"oneOf\" at #");
   }
 }
 
 TEST(SchemaReferences, are_followed_where_they_are_local) {
-  expectTexts(R"({"$defs": {"a~b/c%": {"const": 1}}, "type": "array", "items": {"$ref": "#/$defs/a~0b~1c%25"}})",
-              {"[1]"}, {"[2]"});
-  expectTexts(R"({"definitions": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/definitions/n", "maximum": 3}},
+  expectTexts(
+      R"({"$defs": {"a~b/c%": {"const": 1}}, "type": "array", "items": {"$ref": "#/$defs/a~0b~1c%25"}})",
+      {"[1]"}, {"[2]"});
+  expectTexts(
+      R"({"definitions": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/definitions/n", "maximum": 3}},
                   "type": "object"})",
-              {R"({"a":3})"}, {R"({"a":4})", R"({"a":"b"})"});
-  expectTexts(R"({"prefixItems": [{"const": 1}, {"$ref": "#/prefixItems/0"}], "type": "array"})", {"[1,1]"}, {"[1,2]"});
-  expectTexts(R"({"type": "object", "properties": {"$ref": {"const": "a"}}})", {R"({"$ref":"a"})"}, {R"({"$ref":1})"});
-  expectTexts(R"({"$defs": {"s": {"type": "string"}}, "enum": [{"$ref": "#/$defs/s"}]})", {R"({"$ref":"#/$defs/s"})"},
-              {"\"a\""});
+      {R"({"a":3})"}, {R"({"a":4})", R"({"a":"b"})"});
+  expectTexts(R"({"prefixItems": [{"const": 1}, {"$ref": "#/prefixItems/0"}], "type": "array"})",
+              {"[1,1]"}, {"[1,2]"});
+  expectTexts(R"({"type": "object", "properties": {"$ref": {"const": "a"}}})", {R"({"$ref":"a"})"},
+              {R"({"$ref":1})"});
+  expectTexts(R"({"$defs": {"s": {"type": "string"}}, "enum": [{"$ref": "#/$defs/s"}]})",
+              {R"({"$ref":"#/$defs/s"})"}, {"\"a\""});
 }
 
 TEST(SchemaReferences, may_recur) {
-  expectTexts(R"({"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#"}}, "required": ["v"]})",
-              {R"({"v":1})", R"({"v":1,"next":{"v":2,"next":{"v":3}}})"}, {R"({"v":1,"next":{}})"});
-  expectTexts(R"({"$defs": {"E": {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#/$defs/E"}}]}},
+  expectTexts(
+      R"({"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#"}}, "required": ["v"]})",
+      {R"({"v":1})", R"({"v":1,"next":{"v":2,"next":{"v":3}}})"}, {R"({"v":1,"next":{}})"});
+  expectTexts(
+      R"({"$defs": {"E": {"anyOf": [{"type": "integer"}, {"type": "array", "items": {"$ref": "#/$defs/E"}}]}},
                   "$ref": "#/$defs/E"})",
-              {"1", "[]", "[1,[2,[]]]"}, {"[null]"});
+      {"1", "[]", "[1,[2,[]]]"}, {"[null]"});
 }
 
 // What never ends is left out; where nothing else is left, nothing is valid.
@@ -236,12 +269,18 @@ TEST(SchemaReferences, without_end_have_no_texts) {
 
 TEST(SchemaReferences, that_lead_nowhere_are_refused) {
   expectRefused(R"({"$ref": "#"})", ORIEL_ERROR_ARGUMENT, "leads back");
-  expectRefused(R"({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}})",
-                ORIEL_ERROR_ARGUMENT, "leads back");
-  expectRefused(R"({"anyOf": [{"$ref": "#"}, {"type": "null"}]})", ORIEL_ERROR_ARGUMENT, "leads back");
+  expectRefused(
+      R"({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}})",
+      ORIEL_ERROR_ARGUMENT, "leads back");
+  expectRefused(R"({"anyOf": [{"$ref": "#"}, {"type": "null"}]})", ORIEL_ERROR_ARGUMENT,
+                "leads back");
   expectRefused(R"({"allOf": [{"$ref": "#"}]})", ORIEL_ERROR_ARGUMENT, "leads back");
+  expectRefused(
+      R"({"$ref": "#/$defs/a", "$defs": {"a": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}})",
+      ORIEL_ERROR_ARGUMENT, "leads back");
   expectRefused(R"({"$ref": "#/$defs/a"})", ORIEL_ERROR_ARGUMENT, "leads to no schema");
-  expectRefused(R"({"$ref": "#/type", "type": "string"})", ORIEL_ERROR_ARGUMENT, "leads to no schema");
+  expectRefused(R"({"$ref": "#/type", "type": "string"})", ORIEL_ERROR_ARGUMENT,
+                "leads to no schema");
   expectRefused(R"({"$ref": "https://example.org/a"})", ORIEL_ERROR_UNSUPPORTED, "\"$ref\"");
   expectRefused(R"({"$ref": "#anchor"})", ORIEL_ERROR_UNSUPPORTED, "\"$ref\"");
 }

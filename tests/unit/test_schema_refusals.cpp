@@ -12,12 +12,32 @@ namespace {
 using nlohmann::json;
 
 TEST(SchemaRefusals, keywords_that_cannot_be_promised_are_named_with_their_place) {
-  for (const char* keyword :
-       {"not", "if", "then", "else", "contains", "minContains", "maxContains", "dependentRequired",
-        "dependentSchemas", "dependencies", "propertyNames", "patternProperties", "uniqueItems",
-        "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$dynamicAnchor", "$anchor",
-        "$vocabulary", "$id", "contentEncoding", "contentMediaType", "contentSchema", "nullable",
-        "additionalItems", "made-up"}) {
+  for (const char* keyword : {"not",
+                              "if",
+                              "then",
+                              "else",
+                              "contains",
+                              "minContains",
+                              "maxContains",
+                              "dependentRequired",
+                              "dependentSchemas",
+                              "dependencies",
+                              "propertyNames",
+                              "patternProperties",
+                              "uniqueItems",
+                              "unevaluatedItems",
+                              "unevaluatedProperties",
+                              "$dynamicRef",
+                              "$dynamicAnchor",
+                              "$anchor",
+                              "$vocabulary",
+                              "$id",
+                              "contentEncoding",
+                              "contentMediaType",
+                              "contentSchema",
+                              "nullable",
+                              "additionalItems",
+                              "made-up"}) {
     const json inner = {{"type", "string"}, {keyword, true}};
     const json schema = {{"type", "object"}, {"properties", {{"a/b", {{"items", inner}}}}}};
     expectRefused(schema.dump(), ORIEL_ERROR_UNSUPPORTED,
@@ -26,21 +46,36 @@ TEST(SchemaRefusals, keywords_that_cannot_be_promised_are_named_with_their_place
 }
 
 TEST(SchemaRefusals, what_says_nothing_about_values_is_ignored) {
-  expectTexts(R"({"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://example.org/s",
+  expectTexts(
+      R"({"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://example.org/s",
                   "title": "t", "description": "d", "default": 1, "examples": [1], "$comment": "c", "deprecated": true,
                   "readOnly": true, "writeOnly": false, "type": "null", "uniqueItems": false,
                   "$defs": {"unused": {"not": {}}}})",
-              {"null"}, {"1"});
+      {"null"}, {"1"});
 }
 
 TEST(SchemaRefusals, keywords_of_the_wrong_shape) {
-  for (const char* schema :
-       {R"({"type": "text"})", R"({"type": []})", R"({"type": 1})", R"({"enum": 1})",
-        R"({"properties": []})", R"({"properties": {"a": 1}})", R"({"required": "a"})",
-        R"({"required": [1]})", R"({"items": [{}]})", R"({"prefixItems": []})", R"({"anyOf": []})",
-        R"({"oneOf": {}})", R"({"allOf": [1]})", R"({"minLength": -1})", R"({"minItems": 1.5})",
-        R"({"maxProperties": "1"})", R"({"minimum": "1"})", R"({"pattern": 1})", R"({"format": 1})",
-        R"({"$ref": 1})", R"({"additionalProperties": 1})"}) {
+  for (const char* schema : {R"({"type": "text"})",
+                             R"({"type": []})",
+                             R"({"type": 1})",
+                             R"({"enum": 1})",
+                             R"({"properties": []})",
+                             R"({"properties": {"a": 1}})",
+                             R"({"required": "a"})",
+                             R"({"required": [1]})",
+                             R"({"items": [{}]})",
+                             R"({"prefixItems": []})",
+                             R"({"anyOf": []})",
+                             R"({"oneOf": {}})",
+                             R"({"allOf": [1]})",
+                             R"({"minLength": -1})",
+                             R"({"minItems": 1.5})",
+                             R"({"maxProperties": "1"})",
+                             R"({"minimum": "1"})",
+                             R"({"pattern": 1})",
+                             R"({"format": 1})",
+                             R"({"$ref": 1})",
+                             R"({"additionalProperties": 1})"}) {
     expectRefused(schema, ORIEL_ERROR_ARGUMENT, "has to be");
   }
   for (const char* schema : {"1", "[]", "null", "\"a\""}) {
@@ -69,7 +104,8 @@ TEST_F(Hostile, patterns) {
     EXPECT_TRUE(texts.ok() || texts.code() == ORIEL_ERROR_UNSUPPORTED) << texts.errors();
   }
   const std::string deep = std::string(5000, '(') + std::string(5000, ')');
-  expectRefused(json({{"type", "string"}, {"pattern", deep}}).dump(), ORIEL_ERROR_UNSUPPORTED, "nested");
+  expectRefused(json({{"type", "string"}, {"pattern", deep}}).dump(), ORIEL_ERROR_UNSUPPORTED,
+                "nested");
   const std::string wide = "[" + std::string(300000, 'a') + "]" + std::string(20000, '|');
   const SchemaTexts texts(json({{"type", "string"}, {"pattern", wide}}).dump());
   EXPECT_TRUE(texts.ok() || texts.code() == ORIEL_ERROR_UNSUPPORTED);
@@ -81,8 +117,8 @@ TEST_F(Hostile, constants) {
     many.push_back("value " + std::to_string(i));
   }
   expectRefused(json({{"enum", many}}).dump(), ORIEL_ERROR_UNSUPPORTED, "\"enum\"");
-  expectRefused(json({{"enum", json::array({std::string(2000000, 'a'), "b"})}}).dump(), ORIEL_ERROR_UNSUPPORTED,
-                "\"enum\"");
+  expectRefused(json({{"enum", json::array({std::string(2000000, 'a'), "b"})}}).dump(),
+                ORIEL_ERROR_UNSUPPORTED, "\"enum\"");
   json nested = json::array();
   for (int i = 0; i < 2000; ++i) {
     nested.push_back(std::string(static_cast<size_t>(i) / 10, 'a'));
@@ -92,7 +128,8 @@ TEST_F(Hostile, constants) {
   for (int i = 0; i < 15000; ++i) {
     tried.push_back("a" + std::to_string(i));
   }
-  expectRefused(json({{"enum", tried}, {"pattern", "^[^b]+$"}}).dump(), ORIEL_ERROR_UNSUPPORTED, "\"pattern\"");
+  expectRefused(json({{"enum", tried}, {"pattern", "^[^b]+$"}}).dump(), ORIEL_ERROR_UNSUPPORTED,
+                "\"pattern\"");
 }
 
 TEST_F(Hostile, properties) {
@@ -119,10 +156,12 @@ TEST_F(Hostile, references) {
     defs["d" + std::to_string(i)] = {{"$ref", "#/$defs/d" + std::to_string(i + 1)}};
   }
   defs["d5000"] = {{"type", "null"}};
-  expectRefused(json({{"$ref", "#/$defs/d0"}, {"$defs", defs}}).dump(), ORIEL_ERROR_UNSUPPORTED, "\"$ref\"");
+  expectRefused(json({{"$ref", "#/$defs/d0"}, {"$defs", defs}}).dump(), ORIEL_ERROR_UNSUPPORTED,
+                "\"$ref\"");
   json chain = json::object();
   for (int i = 0; i < 3000; ++i) {
-    chain["d" + std::to_string(i)] = {{"type", "array"}, {"items", {{"$ref", "#/$defs/d" + std::to_string(i + 1)}}}};
+    chain["d" + std::to_string(i)] = {{"type", "array"},
+                                      {"items", {{"$ref", "#/$defs/d" + std::to_string(i + 1)}}}};
   }
   chain["d3000"] = {{"type", "null"}};
   const SchemaTexts texts(json({{"$ref", "#/$defs/d0"}, {"$defs", chain}}).dump());
@@ -141,7 +180,8 @@ TEST_F(Hostile, unions) {
   expectRefused(json({{"allOf", all}}).dump(), ORIEL_ERROR_UNSUPPORTED, "make it smaller");
   json one = json::array();
   for (int i = 0; i < 1000; ++i) {
-    one.push_back({{"type", "object"}, {"properties", {{"k", {{"const", i}}}}}, {"required", {"k"}}});
+    one.push_back(
+        {{"type", "object"}, {"properties", {{"k", {{"const", i}}}}}, {"required", {"k"}}});
   }
   const SchemaTexts many(json({{"oneOf", one}}).dump());
   EXPECT_TRUE(many.ok() || many.code() == ORIEL_ERROR_UNSUPPORTED) << many.errors();
@@ -158,9 +198,11 @@ TEST_F(Hostile, unions) {
 
 TEST_F(Hostile, memory_ends_in_a_status) {
   const std::string schema = json({{"type", "object"},
-                                   {"properties", {{"a", {{"type", "string"}, {"pattern", "^[a-z]{200}$"}}},
-                                                   {"b", {{"enum", {"x", "y", "z"}}}},
-                                                   {"c", {{"type", "number"}, {"multipleOf", 0.01}}}}}}).dump();
+                                   {"properties",
+                                    {{"a", {{"type", "string"}, {"pattern", "^[a-z]{200}$"}}},
+                                     {"b", {{"enum", {"x", "y", "z"}}}},
+                                     {"c", {{"type", "number"}, {"multipleOf", 0.01}}}}}})
+                                 .dump();
   bool done = false;
   for (size_t bytes = 1024; bytes < (8u << 20) && !done; bytes += bytes / 3) {
     const SchemaTexts texts(schema, bytes);

@@ -18,8 +18,8 @@ std::string quoted(const std::string& text) {
 
 TEST(SchemaStrings, free_strings_take_every_character_and_escape) {
   expectTexts(R"({"type": "string"})",
-              {R"("")", R"("a b")", R"("é日🙂")", R"("\"\\\/\b\f\n\r\t")", R"("\u00e9\u0000\uFFFF")",
-               "\"\x7f\xE2\x80\xA8\""},
+              {R"("")", R"("a b")", R"("é日🙂")", R"("\"\\\/\b\f\n\r\t")",
+               R"("\u00e9\u0000\uFFFF")", "\"\x7f\xE2\x80\xA8\""},
               {R"("\ud83d")", R"("\uDC00")", R"("\x41")", R"("\u12")", "\"a\nb\"", "\"\x01\"",
                R"("a"b")", "\"\xff\"", "\"\xed\xa0\x80\"", "\"a", "a\""});
 }
@@ -33,7 +33,8 @@ TEST(SchemaStrings, lengths_count_code_points) {
 }
 
 TEST(SchemaStrings, long_lengths_are_exact_and_small) {
-  const int bounds[][2] = {{0, 65}, {0, 100}, {7, 300}, {64, 64}, {100, 100}, {65, 1000}, {0, 1001}};
+  const int bounds[][2] = {{0, 65},    {0, 100},   {7, 300}, {64, 64},
+                           {100, 100}, {65, 1000}, {0, 1001}};
   for (const auto& bound : bounds) {
     const json schema = {{"type", "string"}, {"minLength", bound[0]}, {"maxLength", bound[1]}};
     const SchemaTexts texts(schema.dump());
@@ -55,15 +56,61 @@ TEST(SchemaStrings, long_lengths_are_exact_and_small) {
 
 // Every text of some letters up to a length, by both engines.
 TEST(SchemaStrings, patterns_find_what_an_ecma_engine_finds) {
-  const std::vector<std::string> patterns = {
-      "a",       "^a",          "a$",        "^a$",        "^a*$",        "a+b",       "^(ab|b)*$",
-      "^a|b$",   "(^a|b)c?$",   "^[^a]$",    "[ab]{2,3}",  "^a{2}$",      "^a{2,}b?$", "^(a|ab)(c|bc)$",
-      "^$",      "^(|a)$",      "^(a*)*$",   "^(?:a|b)+?$", "^a{0}$",     "^.$",       "^.{2}$",
-      "x|^$",    "^[a-c]$",     "[^abc]",    "^\\w+$",     "^\\d",        "\\W",       "^[\\w-]+$",
-      "^\\s$",   "\\S\\S",      "^[^\\s]+$", "a(b(c|a)*)?$", "^(a{1,2}){2}$", "$",     "^",
-      "a$|b",    "^[-a]$",      "^[a\\-b]+$", "^\\x61\\u0062$", "\\.",    "^[.]$",     "^-?\\d+$",
-      "^a??b$",  "()",          "^(?:)$",    "^a\\/b$",    "^[\\]\\\\]$", "^(a)(b)?$", "}|^]",
-      "(a|b)*a(a|b)",           "^[\\d-]$",  "^\\t$",      "^[^\\W]$",    "a^b",       "b$a"};
+  const std::vector<std::string> patterns = {"a",
+                                             "^a",
+                                             "a$",
+                                             "^a$",
+                                             "^a*$",
+                                             "a+b",
+                                             "^(ab|b)*$",
+                                             "^a|b$",
+                                             "(^a|b)c?$",
+                                             "^[^a]$",
+                                             "[ab]{2,3}",
+                                             "^a{2}$",
+                                             "^a{2,}b?$",
+                                             "^(a|ab)(c|bc)$",
+                                             "^$",
+                                             "^(|a)$",
+                                             "^(a*)*$",
+                                             "^(?:a|b)+?$",
+                                             "^a{0}$",
+                                             "^.$",
+                                             "^.{2}$",
+                                             "x|^$",
+                                             "^[a-c]$",
+                                             "[^abc]",
+                                             "^\\w+$",
+                                             "^\\d",
+                                             "\\W",
+                                             "^[\\w-]+$",
+                                             "^\\s$",
+                                             "\\S\\S",
+                                             "^[^\\s]+$",
+                                             "a(b(c|a)*)?$",
+                                             "^(a{1,2}){2}$",
+                                             "$",
+                                             "^",
+                                             "a$|b",
+                                             "^[-a]$",
+                                             "^[a\\-b]+$",
+                                             "^\\x61\\u0062$",
+                                             "\\.",
+                                             "^[.]$",
+                                             "^-?\\d+$",
+                                             "^a??b$",
+                                             "()",
+                                             "^(?:)$",
+                                             "^a\\/b$",
+                                             "^[\\]\\\\]$",
+                                             "^(a)(b)?$",
+                                             "}|^]",
+                                             "(a|b)*a(a|b)",
+                                             "^[\\d-]$",
+                                             "^\\t$",
+                                             "^[^\\W]$",
+                                             "a^b",
+                                             "b$a"};
   const std::string letters = "ab1 -.c";
   std::vector<std::string> texts = {""};
   for (size_t from = 0, length = 1; length <= 4; ++length) {
@@ -96,8 +143,10 @@ TEST(SchemaStrings, patterns_keep_to_what_engines_agree_about) {
   expectTexts(R"({"type": "string", "pattern": "^\\d$"})", {"\"7\""}, {"\"٣\"", "\"a\""});
   expectTexts(R"({"type": "string", "pattern": "^\\D$"})", {"\"a\"", "\"é\"", "\"日\""},
               {"\"7\"", "\"٣\""});
-  expectTexts(R"({"type": "string", "pattern": "^\\W$"})", {"\" \"", "\"-\""}, {"\"a\"", "\"é\"", "\"日\""});
-  expectTexts(R"({"type": "string", "pattern": "^[^\\d]$"})", {"\"a\"", "\"é\""}, {"\"7\"", "\"٣\""});
+  expectTexts(R"({"type": "string", "pattern": "^\\W$"})", {"\" \"", "\"-\""},
+              {"\"a\"", "\"é\"", "\"日\""});
+  expectTexts(R"({"type": "string", "pattern": "^[^\\d]$"})", {"\"a\"", "\"é\""},
+              {"\"7\"", "\"٣\""});
   expectTexts(R"({"type": "string", "pattern": "^[^\\D]$"})", {"\"7\""}, {"\"٣\"", "\"a\""});
   expectTexts(R"({"type": "string", "pattern": "^\\s$"})", {"\" \"", "\"\\t\"", "\"\xE3\x80\x80\""},
               {"\"\xEF\xBB\xBF\"", "\"\xC2\x85\"", "\"a\""});
@@ -109,8 +158,8 @@ TEST(SchemaStrings, patterns_keep_to_what_engines_agree_about) {
 }
 
 TEST(SchemaStrings, what_has_to_be_escaped_is) {
-  expectTexts(R"({"type": "string", "pattern": "^[\"\\\\\\n]{3}$"})", {R"("\"\\\n")", R"("\n\n\n")"},
-              {R"("\"\\n")", "\"\\\"\\\\\n\"", R"("\u0022\\\n")"});
+  expectTexts(R"({"type": "string", "pattern": "^[\"\\\\\\n]{3}$"})",
+              {R"("\"\\\n")", R"("\n\n\n")"}, {R"("\"\\n")", "\"\\\"\\\\\n\"", R"("\u0022\\\n")"});
   expectTexts(R"({"type": "string", "pattern": "^\\u0001\\x1f$"})", {R"("\u0001\u001f")"},
               {"\"\x01\x1f\""});
 }
@@ -134,10 +183,18 @@ TEST(SchemaStrings, what_patterns_cannot_have_is_refused_by_name) {
   const struct {
     const char* pattern;
     const char* words;
-  } kRefused[] = {{"(a)\\1", "backreferences"}, {"(?=a)", "look-around"},  {"(?!a)", "look-around"},
-                  {"(?<=a)b", "look-around"},   {"(?<!a)b", "look-around"}, {"\\bword", "\\b"},
-                  {"\\p{L}", "\\p"},            {"(?i)a", "group of that kind"}, {"\\k<a>", "backreferences"},
-                  {"\\uD83D\\uDE00", "surrogate"}, {"\\z", "escape"},      {"[]a]", "class"},
+  } kRefused[] = {{"(a)\\1", "backreferences"},
+                  {"(?=a)", "look-around"},
+                  {"(?!a)", "look-around"},
+                  {"(?<=a)b", "look-around"},
+                  {"(?<!a)b", "look-around"},
+                  {"\\bword", "\\b"},
+                  {"\\p{L}", "\\p"},
+                  {"(?i)a", "group of that kind"},
+                  {"\\k<a>", "backreferences"},
+                  {"\\uD83D\\uDE00", "surrogate"},
+                  {"\\z", "escape"},
+                  {"[]a]", "class"},
                   {"a{,3}", "{0,n}"}};
   for (const auto& refused : kRefused) {
     const std::string schema = json({{"type", "string"}, {"pattern", refused.pattern}}).dump();
@@ -159,7 +216,8 @@ bool isDate(int year, int month, int day) {
 TEST(SchemaStrings, dates_are_those_of_the_calendar) {
   const SchemaTexts texts(R"({"type": "string", "format": "date"})");
   ASSERT_TRUE(texts.ok()) << texts.errors();
-  for (const int year : {0, 1, 4, 99, 100, 400, 1582, 1900, 1999, 2000, 2023, 2024, 2100, 2400, 9999}) {
+  for (const int year :
+       {0, 1, 4, 99, 100, 400, 1582, 1900, 1999, 2000, 2023, 2024, 2100, 2400, 9999}) {
     for (int month = 0; month <= 13; ++month) {
       for (int day = 0; day <= 32; ++day) {
         char text[24];
@@ -182,14 +240,17 @@ TEST(SchemaStrings, other_formats) {
               {"\"P1D\"", "\"PT2H30M\"", "\"P1Y2M3DT4H5M6S\"", "\"P3W\""},
               {"\"P\"", "\"PT\"", "\"P1Y3D\"", "\"1D\"", "\"P1W2D\"", "\"PT1H2S\""});
   expectTexts(R"({"type": "string", "format": "email"})",
-              {"\"a@b.io\"", "\"anna.k+x@mail.example.org\""}, {"\"a@b\"", "\"@b.io\"", "\"a..b@c.de\"", "\"a@-b.io\""});
-  expectTexts(R"({"type": "string", "format": "uuid"})", {"\"123e4567-e89b-12d3-a456-426614174000\""},
+              {"\"a@b.io\"", "\"anna.k+x@mail.example.org\""},
+              {"\"a@b\"", "\"@b.io\"", "\"a..b@c.de\"", "\"a@-b.io\""});
+  expectTexts(R"({"type": "string", "format": "uuid"})",
+              {"\"123e4567-e89b-12d3-a456-426614174000\""},
               {"\"123e4567e89b12d3a456426614174000\"", "\"123e4567-e89b-12d3-a456-42661417400g\""});
   expectTexts(R"({"type": "string", "format": "ipv4"})", {"\"0.0.0.0\"", "\"255.1.20.199\""},
               {"\"256.0.0.0\"", "\"01.0.0.0\"", "\"1.2.3\"", "\"1.2.3.4.5\""});
-  expectTexts(R"({"type": "string", "format": "ipv6"})",
-              {"\"::\"", "\"::1\"", "\"1::\"", "\"2001:db8::8a2e:370:7334\"", "\"1:2:3:4:5:6:7:8\""},
-              {"\"1:2:3\"", "\"1::2::3\"", "\"12345::\"", "\":::\"", "\"1:2:3:4:5:6:7:8:9\""});
+  expectTexts(
+      R"({"type": "string", "format": "ipv6"})",
+      {"\"::\"", "\"::1\"", "\"1::\"", "\"2001:db8::8a2e:370:7334\"", "\"1:2:3:4:5:6:7:8\""},
+      {"\"1:2:3\"", "\"1::2::3\"", "\"12345::\"", "\":::\"", "\"1:2:3:4:5:6:7:8:9\""});
   expectTexts(R"({"type": "string", "format": "hostname"})", {"\"example.org\"", "\"a-b.c1.de\""},
               {"\"-a.de\"", "\"a..de\"", "\"a_b.de\"", "\".de\""});
   expectTexts(R"({"type": "string", "format": "uri"})",
@@ -202,7 +263,8 @@ TEST(SchemaStrings, other_formats) {
 TEST(SchemaStrings, formats_keep_to_lengths) {
   for (const char* format : {"email", "hostname", "uri", "uri-reference", "date", "uuid", "ipv6"}) {
     for (const int most : {36, 45, 64, 100, 255, 2048}) {
-      const json schema = {{"type", "string"}, {"format", format}, {"maxLength", most}, {"minLength", 4}};
+      const json schema = {
+          {"type", "string"}, {"format", format}, {"maxLength", most}, {"minLength", 4}};
       const SchemaTexts texts(schema.dump());
       ASSERT_TRUE(texts.ok()) << schema << texts.errors();
       EXPECT_LT(texts.grammar().ruleCount(), 3000u) << schema;

@@ -99,7 +99,7 @@ typedef enum oriel_status {
   ORIEL_ERROR_BUFFER_TOO_SMALL = 11,
   ORIEL_ERROR_STATE = 12,    /* not allowed now, e.g. generating from an empty session */
   ORIEL_ERROR_CONTEXT = 13,  /* pinned text longer than the window, or a rewind beyond what it holds */
-  ORIEL_ERROR_TEXT = 14,     /* a prompt that is not valid UTF-8 */
+  ORIEL_ERROR_TEXT = 14,     /* text that is not valid UTF-8 */
   ORIEL_ERROR_INTERNAL = 15, /* a defect in Oriel; please report it */
   ORIEL_ERROR_SPEED = 16     /* slower than min_tokens_per_s whatever is chosen */
 } oriel_status;
@@ -379,11 +379,12 @@ typedef struct oriel_logit_bias {
 
 /* What a stretch of a reply is. */
 typedef enum oriel_part_kind {
-  ORIEL_PART_TEXT = 0,           /* of the answer */
-  ORIEL_PART_THOUGHT = 1,        /* what the model thinks before it answers, without the markers around it */
-  ORIEL_PART_CALL_BEGUN = 2,     /* a tool call: text is the tool's name */
-  ORIEL_PART_CALL_ARGUMENTS = 3, /* more of its arguments: joined they are one JSON object, whatever the model wrote */
-  ORIEL_PART_CALL_ENDED = 4      /* the call is complete; one that is cut off never is */
+  ORIEL_PART_TEXT = 0,       /* of the answer */
+  ORIEL_PART_THOUGHT = 1,    /* what the model thinks before it answers, without the markers around it */
+  ORIEL_PART_CALL_BEGUN = 2, /* a tool call: text is the tool's name */
+  ORIEL_PART_CALL_ARGUMENTS =
+      3,                    /* more of its arguments: joined they are one JSON object, whatever the model wrote */
+  ORIEL_PART_CALL_ENDED = 4 /* the call is complete; one that is cut off never is */
 } oriel_part_kind;
 
 typedef struct oriel_part {
@@ -891,9 +892,9 @@ ORIEL_API oriel_status oriel_render_tokens(const oriel_model *model, const oriel
                                            uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
 
 /* The same of messages as JSON, as oriel_chat_add_json has them. */
-ORIEL_API oriel_status oriel_render_json(const oriel_model *model, const oriel_chat_options *options, const char *json,
-                                         size_t bytes, int add_generation_prompt, char *text, size_t capacity,
-                                         size_t *needed);
+ORIEL_API oriel_status oriel_render_json(const oriel_model *model, const oriel_chat_options *options,
+                                         const char *json, size_t bytes, int add_generation_prompt, char *text,
+                                         size_t capacity, size_t *needed);
 ORIEL_API oriel_status oriel_render_json_tokens(const oriel_model *model, const oriel_chat_options *options,
                                                 const char *json, size_t bytes, int add_generation_prompt,
                                                 uint32_t flags, int32_t *ids, size_t capacity, size_t *needed);
@@ -901,8 +902,8 @@ ORIEL_API oriel_status oriel_render_json_tokens(const oriel_model *model, const 
 /* What the whole text of a reply means, as oriel_chat_reply tells it: `on_part` is called for each part. Control tokens
  * are written out in it (ORIEL_TEXT_SPECIAL). `options` are those of the conversation: their template says in which
  * form calls come, their tools which arguments are texts. `inside_thought`, non-zero: the template has opened a
- * thought, in which the reply begins; zero: it began in one only if it closes one that it has not opened. Borrows
- * working memory. */
+ * thought, in which the reply begins; zero: it began in one only if it closes one that it has not opened.
+ * ORIEL_ERROR_TEXT for text that is not UTF-8. Borrows working memory. */
 ORIEL_API oriel_status oriel_parse_reply(const oriel_model *model, const oriel_chat_options *options,
                                          int inside_thought, const char *text, size_t bytes, oriel_part_fn on_part,
                                          void *user);

@@ -1,0 +1,88 @@
+#include "api/constraint.h"
+
+#include <cstring>
+
+#include "base/scratch.h"
+#include "grammar/gbnf.h"
+#include "grammar/json_schema.h"
+#include "json/json.h"
+#include "text/utf8.h"
+
+namespace oriel {
+namespace {
+
+/// Of one schema or grammar: what large ones take is a tenth of it.
+constexpr size_t kMostCompileBytes = size_t{64} << 20;
+
+Status checkTexts(const oriel_generate_options& options, const Log& log) {
+  if ((options.json_schema == nullptr && options.json_schema_bytes != 0) ||
+      (options.grammar == nullptr && options.grammar_bytes != 0)) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a schema or a grammar has bytes but no text: give it");
+  }
+  if (options.json_schema != nullptr && options.grammar != nullptr) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a reply has to match a schema or a grammar, not both: leave one out");
+  }
+  if (options.trigger == nullptr) {
+    return kOk;
+  }
+  const size_t bytes = std::strlen(options.trigger);
+  size_t bad = 0;
+  if (bytes == 0 || bytes > kMostTriggerBytes) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a trigger has 1 to %zu bytes, not %zu: choose another",
+                    kMostTriggerBytes, bytes);
+  }
+  if (!isValidUtf8(options.trigger, bytes, &bad)) {
+    return log.fail(ORIEL_ERROR_TEXT, "the trigger is not UTF-8 at byte %zu: correct it", bad);
+  }
+  if (options.json_schema == nullptr && options.grammar == nullptr) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a trigger without a schema or a grammar: give one of them");
+  }
+  return kOk;
+}
+
+Status readGrammar(const oriel_generate_options& options, const Log& log, Scratch* scratch,
+                   Grammar* grammar) {
+  if (options.grammar != nullptr) {
+    return readGbnf(options.grammar, options.grammar_bytes, log, grammar);
+  }
+  const JsonValue* schema = nullptr;
+  ORIEL_TRY(parseJson(options.json_schema, options.json_schema_bytes, "the schema", log, scratch,
+                      &schema));
+  ExprId expression = 0;
+  ORIEL_TRY(readJsonSchema(*schema, *schema, log, grammar, &expression));
+  const RuleId root = grammar->newRule();
+  grammar->define(root, expression);
+  grammar->setRoot(root);
+  return kOk;
+}
+
+}  // namespace
+
+Status readConstraint(const oriel_model& model, const oriel_generate_options* given,
+                      Session* session, GenerateSettings* settings) {
+  const Log& log = model.log;
+  oriel_generate_options options;
+  if (!readOptions(given, &options)) {
+    return ORIEL_ERROR_ARGUMENT;  // said by readGenerateOptions()
+  }
+  ORIEL_TRY(checkTexts(options, log));
+  if (options.json_schema == nullptr && options.grammar == nullptr) {
+    return kOk;
+  }
+  if (session->constrained() == nullptr) {
+    return log.fail(ORIEL_ERROR_STATE,
+                    "the model was loaded without constraints: set oriel_options.constraints");
+  }
+  Scratch scratch(model.allocator, kMostCompileBytes);
+  Grammar grammar(&scratch);
+  ORIEL_TRY(readGrammar(options, log, &scratch, &grammar));
+  ORIEL_TRY(session->constrained()->constraint().compile(grammar, -1, log));
+  settings->constrained = true;
+  settings->trigger = options.trigger;
+  settings->trigger_bytes = options.trigger != nullptr ? std::strlen(options.trigger) : 0;
+  return kOk;
+}
+
+}  // namespace oriel

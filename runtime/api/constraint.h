@@ -1,0 +1,13 @@
+// What a reply has to be, compiled before it begins.
+#pragma once
+
+#include "api/api.h"
+
+namespace oriel {
+
+/// The schema or the grammar of `given` into the session's constraint, and what `settings` have to know of it. Nothing
+/// where neither is asked for. Borrows working memory for the call.
+Status readConstraint(const oriel_model& model, const oriel_generate_options* given,
+                      Session* session, GenerateSettings* settings);
+
+}  // namespace oriel

@@ -1,0 +1,99 @@
+// Decides from where on a reply is held to a grammar: from its beginning, behind the thought, or behind a trigger.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/arena.h"
+#include "grammar/machine.h"
+#include "reply/forms.h"
+#include "text/tokenizer.h"
+
+namespace oriel {
+
+/// Longest trigger, in bytes.
+constexpr size_t kMostTriggerBytes = 256;
+
+struct ConstrainedStart {
+  /// Of kMostTriggerBytes at most; 0 bytes: it holds from the beginning. Copied.
+  const char* trigger = nullptr;
+  size_t trigger_bytes = 0;
+  ReplyForms forms = 0;         ///< whose thoughts are known; <think> always is
+  bool inside_thought = false;  ///< the prompt has opened one
+  bool may_think = false;       ///< the model may open one before anything else
+  int32_t extra_stop = -1;      ///< as Constraint::compile() has it
+};
+
+/// All memory comes from an arena; a session has one where constraints were asked for.
+class ConstrainedReply {
+ public:
+  /// Null when measuring; tokenizer and trie may be null then.
+  static ConstrainedReply* create(uint32_t n_vocab, const Tokenizer* tokenizer,
+                                  const TokenTrie* trie, Arena* arena);
+
+  /// For compiling a grammar before start().
+  Constraint& constraint() { return *constraint_; }
+  /// A reply begins that has to match what was compiled.
+  void start(const ConstrainedStart& start);
+  /// Replies are free again.
+  void stop() { state_.place = Place::kFree; }
+  /// The same, and everything that was read or compiled is overwritten.
+  void forget();
+
+  /// Null: any token may come. Valid until the next call.
+  const uint32_t* mask();
+  /// Goes on behind a token. False, and nothing changes, for one that may not come although the mask has it: a trigger or
+  /// the end of a thought with text behind it, in one token, that the grammar does not begin with. forbid() it then, and
+  /// choose again.
+  bool accept(int32_t id);
+  /// mask() is without it until the next token.
+  void forbid(int32_t id);
+  /// The reply is over: what was asked for is complete, and nothing may follow.
+  bool ended();
+  /// It is not over, and the vocabulary has no token for what has to follow.
+  bool stuck();
+
+ private:
+  enum class Place : uint8_t {
+    kFree,      ///< to the end
+    kMayThink,  ///< a thought or the grammar begins
+    kOpening,   ///< in the mark of a thought
+    kThought,   ///< free until its end
+    kBefore,    ///< free until the trigger
+    kConstrained,
+  };
+  /// What is known behind some text.
+  struct State {
+    Place place = Place::kFree;
+    uint32_t matched = 0;  ///< bytes of the trigger, or of the mark that opens a thought
+    uint8_t mark = 0;
+    uint32_t n_last = 0;
+    char last[kMostMark] = {};  ///< the latest bytes of a thought, or of free text
+  };
+
+  ConstrainedReply(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  bool isMark(uint8_t row, uint16_t kind) const {
+    return (kMarks[row].kinds & kind) != 0 && (kMarks[row].forms & start_.forms) != 0;
+  }
+  bool holdsMark(uint16_t kind) const;
+  void remember(char byte);
+  bool matchTrigger(char byte);
+  bool acceptFree(Tokenizer::Piece piece);
+  bool acceptOpening(int32_t id, Tokenizer::Piece piece);
+  bool acceptRest(const char* text, size_t bytes);
+  bool acceptGrammar(int32_t id);
+  Place behindThought() const;
+  void allowMark(uint8_t row, uint32_t matched);
+  uint32_t* ownMask(const uint32_t* from);
+
+  const Tokenizer& tokenizer_;
+  Constraint* constraint_ = nullptr;
+  uint32_t* own_mask_ = nullptr;
+  uint32_t n_words_ = 0;
+  ConstrainedStart start_;
+  char trigger_[kMostTriggerBytes] = {};
+  State state_;
+  bool forbids_ = false;  ///< own_mask_ is the mask
+};
+
+}  // namespace oriel

@@ -1,0 +1,28 @@
+// What tool calls have to be, as grammars: the marks of a model's form, and arguments that are valid by the tool's
+// schema. What follows these grammars is read by ReplyReader as a call.
+#pragma once
+
+#include "base/log.h"
+#include "grammar/expression.h"
+#include "json/json.h"
+#include "reply/forms.h"
+
+namespace oriel {
+
+struct CallGrammar {
+  const char* trigger = "";  ///< the text with which a call begins
+  bool at_start = false;     ///< it is one only where the answer begins
+  ExprId behind =
+      0;  ///< what follows it, up to and with the end of the call or of the list of calls
+};
+
+/// The grammar of calls of `tools`, a list in the OpenAI form, in the form that `forms` prefers. Arguments come in the
+/// order of the schema's properties.
+///
+/// - ORIEL_ERROR_UNSUPPORTED: no grammar is known for these forms, or a schema has what readJsonSchema() or the form
+///   cannot promise; the line names it.
+/// - ORIEL_ERROR_ARGUMENT: `tools` are no list of tools, or there is none.
+Status readCallGrammar(const JsonValue& tools, ReplyForms forms, const Log& log, Grammar* grammar,
+                       CallGrammar* calls);
+
+}  // namespace oriel

@@ -1,0 +1,228 @@
+#include "reply/call_values.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "grammar/json_schema.h"
+#include "reply/parameter.h"
+#include "reply/raw_text.h"
+
+namespace oriel {
+namespace {
+
+constexpr char kGemmaQuote[] = "<|\"|>";
+/// What cannot be promised of a text that is not written as JSON.
+constexpr const char* kOfStrings[] = {"pattern", "format", "minLength", "maxLength"};
+/// What only JSON's grammar knows.
+constexpr const char* kOfJson[] = {"allOf",
+                                   "not",
+                                   "if",
+                                   "patternProperties",
+                                   "propertyNames",
+                                   "dependentRequired",
+                                   "dependentSchemas",
+                                   "prefixItems",
+                                   "contains",
+                                   "uniqueItems",
+                                   "minProperties",
+                                   "maxProperties"};
+
+uint32_t numberOf(const JsonValue* value, uint32_t otherwise) {
+  if (value == nullptr || !value->isInteger() || value->text.bytes > 6) {
+    return otherwise;
+  }
+  uint32_t number = 0;
+  for (size_t i = 0; i < value->text.bytes; ++i) {
+    number = number * 10 + static_cast<uint32_t>(value->text.data[i] - '0');
+  }
+  return number;
+}
+
+}  // namespace
+
+ExprId CallValues::fail(const char* what) {
+  if (status_.ok()) {
+    status_ =
+        log_.fail(ORIEL_ERROR_UNSUPPORTED,
+                  "a tool's parameters have \"%s\", which calls in this model's form cannot be "
+                  "held to: leave it out, or do not ask for checked calls",
+                  what);
+  }
+  return grammar_.never();
+}
+
+bool CallValues::refuses(const JsonValue& schema, const char* const* keywords, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    if (schema.find(keywords[i]) != nullptr) {
+      fail(keywords[i]);
+      return true;
+    }
+  }
+  return false;
+}
+
+const JsonValue& CallValues::resolved(const JsonValue& schema) const {
+  const JsonValue* at = &schema;
+  for (uint32_t hops = 0; hops < kMostDepth; ++hops) {
+    const JsonValue* const ref = at->find("$ref");
+    if (ref == nullptr || !ref->isString() || ref->text.bytes < 2 || ref->text.data[0] != '#') {
+      return *at;
+    }
+    const JsonValue* target = &document_;
+    const char* text = ref->text.data + 1;
+    const char* const end = ref->text.data + ref->text.bytes;
+    while (target != nullptr && text != end && *text == '/') {
+      const char* const name = ++text;
+      text = std::find(text, end, '/');
+      target = target->find(JsonText{name, static_cast<size_t>(text - name)});
+    }
+    if (target == nullptr) {
+      return *at;  // readJsonSchema() says what is wrong with it
+    }
+    at = target;
+  }
+  return *at;
+}
+
+ExprId CallValues::value(const JsonValue& schema, ArgumentNotation notation, const char* end_mark) {
+  switch (notation) {
+    case ArgumentNotation::kJson:
+      return json(schema);
+    case ArgumentNotation::kRaw:
+      return raw(schema, end_mark);
+    case ArgumentNotation::kGemma:
+      return gemma(schema);
+  }
+  return grammar_.never();
+}
+
+ExprId CallValues::json(const JsonValue& schema) {
+  ExprId value = grammar_.never();
+  if (status_.ok()) {
+    status_ = readJsonSchema(schema, document_, log_, &grammar_, &value);
+  }
+  return value;
+}
+
+bool CallValues::listedStrings(const JsonValue& schema, const char* before, const char* behind,
+                               ExprId* out) {
+  const JsonValue* const constant = schema.find("const");
+  const JsonValue* const list = schema.find("enum");
+  const JsonValue* one = constant != nullptr ? constant : list != nullptr ? list->first : nullptr;
+  *out = grammar_.never();
+  if (one == nullptr) {
+    return false;
+  }
+  for (; one != nullptr; one = constant != nullptr ? nullptr : one->next) {
+    const ExprId text =
+        one->isString() ? grammar_.bytes(one->text.data, one->text.bytes) : json(schema);
+    const ExprId whole =
+        grammar_.sequence(grammar_.text(before), grammar_.sequence(text, grammar_.text(behind)));
+    *out = grammar_.choice(*out, whole);
+  }
+  return true;
+}
+
+/// Texts between tags stand as they are; everything else is JSON.
+ExprId CallValues::raw(const JsonValue& given, const char* end_mark) {
+  const JsonValue& schema = resolved(given);
+  const uint8_t types = typesOf(&schema);
+  ExprId listed = 0;
+  if ((types & kTypeString) == 0) {
+    return grammar_.sequence(json(schema), grammar_.text(end_mark));
+  }
+  if (types == kTypeString && listedStrings(schema, "", end_mark, &listed)) {
+    return listed;
+  }
+  if ((types & ~(kTypeString | kTypeNull)) != 0) {
+    return fail("several types besides string");
+  }
+  return refuses(schema, kOfStrings, sizeof(kOfStrings) / sizeof(kOfStrings[0]))
+             ? grammar_.never()
+             : textUpTo(&grammar_, end_mark);
+}
+
+ExprId CallValues::gemmaString(const JsonValue& schema) {
+  ExprId listed = 0;
+  if (listedStrings(schema, kGemmaQuote, kGemmaQuote, &listed)) {
+    return listed;
+  }
+  return refuses(schema, kOfStrings, sizeof(kOfStrings) / sizeof(kOfStrings[0]))
+             ? grammar_.never()
+             : grammar_.sequence(grammar_.text(kGemmaQuote), textUpTo(&grammar_, kGemmaQuote));
+}
+
+ExprId CallValues::gemmaArray(const JsonValue& schema) {
+  const JsonValue* const items = schema.find("items");
+  if (items == nullptr || !items->isObject()) {
+    return fail("an array without items");
+  }
+  const uint32_t least = numberOf(schema.find("minItems"), 0);
+  const uint32_t most = numberOf(schema.find("maxItems"), kAnyTimes);
+  if (most < least || most == 0) {
+    return most == 0 && least == 0 ? grammar_.text("[]") : fail("minItems above maxItems");
+  }
+  const ExprId one = gemma(*items);
+  const ExprId more = grammar_.sequence(grammar_.text(","), one);
+  const ExprId rest =
+      grammar_.repeat(more, least == 0 ? 0 : least - 1, most == kAnyTimes ? kAnyTimes : most - 1);
+  const ExprId list = grammar_.sequence(one, rest);
+  return grammar_.sequence(
+      grammar_.text("["),
+      grammar_.sequence(least == 0 ? grammar_.optional(list) : list, grammar_.text("]")));
+}
+
+ExprId CallValues::gemmaObject(const JsonValue& schema) {
+  const JsonValue* const properties = schema.find("properties");
+  const ExprId members = membersInOrder(
+      &grammar_, properties, schema.find("required"), ",", [this](const JsonValue& property) {
+        return grammar_.sequence(grammar_.bytes(property.key.data, property.key.bytes),
+                                 grammar_.sequence(grammar_.text(":"), gemma(property)));
+      });
+  return grammar_.sequence(grammar_.text("{"), grammar_.sequence(members, grammar_.text("}")));
+}
+
+ExprId CallValues::gemma(const JsonValue& given) {
+  const JsonValue& schema = resolved(given);
+  if (!status_.ok() || ++depth_ > kMostDepth) {
+    return fail("parameters nested too deeply");
+  }
+  ExprId value = grammar_.never();
+  const uint8_t types = typesOf(&schema);
+  const JsonValue* choices = schema.find("anyOf");
+  choices = choices != nullptr ? choices : schema.find("oneOf");
+  if (refuses(schema, kOfJson, sizeof(kOfJson) / sizeof(kOfJson[0]))) {
+    value = grammar_.never();
+  } else if (choices != nullptr) {
+    for (const JsonValue* one = choices->first; one != nullptr; one = one->next) {
+      value = grammar_.choice(value, gemma(*one));
+    }
+  } else if (types == kTypeAny) {
+    value = fail("a parameter without a type");
+  } else {
+    if ((types & kTypeString) != 0) {
+      value = grammar_.choice(value, gemmaString(schema));
+    }
+    if ((types & kTypeObject) != 0) {
+      value = grammar_.choice(value, gemmaObject(schema));
+    }
+    if ((types & kTypeArray) != 0) {
+      value = grammar_.choice(value, gemmaArray(schema));
+    }
+    if ((types & kTypeNull) != 0) {
+      value = grammar_.choice(value, grammar_.text("null"));
+    }
+    if ((types & kTypeBool) != 0) {
+      value =
+          grammar_.choice(value, grammar_.choice(grammar_.text("true"), grammar_.text("false")));
+    }
+    if ((types & kTypeNumber) != 0) {
+      value = types == kTypeNumber ? grammar_.choice(value, json(schema))
+                                   : fail("number among several types");
+    }
+  }
+  --depth_;
+  return value;
+}
+
+}  // namespace oriel

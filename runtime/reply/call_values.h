@@ -1,0 +1,82 @@
+// Arguments of a call in the notation of its form, as expressions.
+#pragma once
+
+#include "base/log.h"
+#include "grammar/expression.h"
+#include "json/json.h"
+
+namespace oriel {
+
+enum class ArgumentNotation : uint8_t { kJson, kRaw, kGemma };
+
+/// Builds expressions for the values of one tool's parameters. The first failure is told and kept.
+class CallValues {
+ public:
+  /// `document`: the schema of the tool's parameters.
+  CallValues(const JsonValue& document, const Log& log, Grammar* grammar)
+      : document_(document), log_(log), grammar_(*grammar) {}
+
+  /// A value by `schema`; kRaw: with the mark that ends it.
+  ExprId value(const JsonValue& schema, ArgumentNotation notation, const char* end_mark = "");
+  /// {key:value,...} as Gemma writes it.
+  ExprId gemmaObject(const JsonValue& schema);
+  const Status& status() const { return status_; }
+
+ private:
+  static constexpr uint32_t kMostDepth = 16;
+
+  ExprId json(const JsonValue& schema);
+  ExprId raw(const JsonValue& schema, const char* end_mark);
+  ExprId gemma(const JsonValue& schema);
+  ExprId gemmaArray(const JsonValue& schema);
+  ExprId gemmaString(const JsonValue& schema);
+  /// Strings that an enum or a const lists, each between the two; never() if it lists anything else.
+  bool listedStrings(const JsonValue& schema, const char* before, const char* behind, ExprId* out);
+  /// Follows $ref.
+  const JsonValue& resolved(const JsonValue& schema) const;
+  ExprId fail(const char* what);
+  bool refuses(const JsonValue& schema, const char* const* keywords, size_t count);
+
+  const JsonValue& document_;
+  const Log& log_;
+  Grammar& grammar_;
+  Status status_ = kOk;
+  uint32_t depth_ = 0;
+};
+
+/// One member after the other, `between` two; those that are not required may be left out. `member(property)` is the
+/// expression of one.
+template <typename Member>
+ExprId membersInOrder(Grammar* grammar, const JsonValue* properties, const JsonValue* required,
+                      const char* between, const Member& member) {
+  const auto is_required = [required](const JsonText& key) {
+    const JsonValue* name = required == nullptr ? nullptr : required->first;
+    while (name != nullptr && !(name->isString() && name->text == key)) {
+      name = name->next;
+    }
+    return name != nullptr;
+  };
+  // From the back: what may follow when something stands before, and when nothing does.
+  const JsonValue* last = nullptr;
+  ExprId behind = grammar->empty();
+  ExprId first = grammar->empty();
+  while (properties != nullptr && properties->first != last) {
+    const JsonValue* property = properties->first;
+    while (property->next != last) {
+      property = property->next;
+    }
+    const ExprId one = member(*property);
+    const RuleId behind_rule = grammar->newRule();
+    grammar->define(behind_rule, behind);
+    const ExprId rest = grammar->rule(behind_rule);
+    const bool needed = is_required(property->key);
+    const ExprId with = grammar->sequence(one, rest);
+    const ExprId more = grammar->sequence(grammar->text(between), with);
+    behind = needed ? more : grammar->choice(more, rest);
+    first = needed ? with : grammar->choice(with, first);
+    last = property;
+  }
+  return first;
+}
+
+}  // namespace oriel

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""What docs/cli.md promises of replies besides sampling, and of where prompts come from:
+test_knobs.py ORIEL_BINARY TEST_DATA_DIR
+"""
+
+import json
+import math
+import sys
+
+sys.dont_write_bytecode = True  # nothing appears in the source tree
+from program import (BUNDLED, EXACT, FIXED, SMALL, check, environment, json_of, one_line_failure,
+                     oriel, run_tests, scratch, succeeds, write_ids)
+
+TALK = [BUNDLED, "--prompt", "Tell me a story.", "--tokens", "60", "--seed", "5", *FIXED]
+USE_BUNDLED = environment(ORIEL_MODEL=str(BUNDLED))
+
+
+def test_stop():
+    whole = json_of("run", "run", *TALK)["text"]
+    for begin, end in ((5, 8), (20, 31), (0, 1)):
+        stop = whole[begin:end]
+        cut = json_of(f"run --stop {stop}", "run", *TALK, "--stop", "Nobody says this.", "--stop", stop)
+        check("a stop text ends the reply in front of it", cut["text"] == whole[:whole.find(stop)], cut)
+        check("and is the reason", cut["stop_reason"] == "stop_text", cut)
+        text = succeeds("as text", "run", *TALK, "--stop", stop).out.decode()
+        check("as text, too", text == whole[:whole.find(stop)] + "\n", text)
+    never = json_of("run --stop", "run", *TALK, "--stop", "[no,such]", "--stop", "\\n\\\\x")
+    check("one that does not come changes nothing", never["text"] == whole, never)
+    check("nor the reason", never["stop_reason"] in ("length", "stop"), never)
+
+
+def test_stop_escapes():
+    # A model that is made to say line feeds.
+    feed = json_of("tokenize", "tokenize", BUNDLED, stdin=b"\n")["ids"]
+    if not check("a line feed is a token", len(feed) == 1, feed):
+        return
+    bias = ["--logit-bias", f"{feed[0]}=1000", "--tokens", "10", *FIXED, "--raw", "--prompt", "x"]
+    check("biased", json_of("run", "run", BUNDLED, *bias)["text"] == "\n" * 10)
+    for stop, want in (("\\n\\n", ""), ("\\\\n", "\n" * 10), ("\\x", "\n" * 10)):
+        said = json_of(f"--stop {stop}", "run", BUNDLED, *bias, "--stop", stop)
+        check(f"--stop {stop}", said["text"] == want, said)
+
+
+def test_bias():
+    ids = json_of("run", "run", *TALK, "--greedy")["token_ids"]
+    without = json_of("run --logit-bias", "run", *TALK, "--greedy", "--logit-bias", f"{ids[3]}=-inf",
+                      "--logit-bias", f"{ids[0]}=-1.5")["token_ids"]
+    check("minus infinity forbids", ids[3] not in without, without)
+    always = json_of("run --logit-bias", "run", *TALK, "--logit-bias", "300=500", "--logit-bias",
+                     "300=500")["token_ids"]
+    check("biases add up", set(always) == {300}, always)
+
+
+def test_penalties():
+    common = ["run", SMALL, "--raw", "--prompt", "x y z", "--tokens", "80", "--ignore-stop", "--greedy",
+              *FIXED]
+    plain = json_of("run", *common)["token_ids"]
+    unlike = {tuple(plain)}
+    for option in (["--presence-penalty", "3"], ["--frequency-penalty", "1"],
+                   ["--presence-penalty", "3", "--repeat-window", "1"]):
+        ids = json_of(" ".join(option), *common, *option)["token_ids"]
+        unlike.add(tuple(ids))
+    check("each penalty makes a difference", len(unlike) == 4, unlike)
+    never_again = json_of("presence", *common[:-len(FIXED)], *FIXED, "--presence-penalty", "10",
+                          "--frequency-penalty", "10", "--repeat-window", "256")["token_ids"]
+    check("what was said does not come again", len(set(never_again)) == len(never_again), never_again)
+
+
+def test_min_tokens():
+    stop = json_of("tokenize", "tokenize", BUNDLED, "--special", stdin=b"<|im_end|>")["ids"]
+    if not check("a stop token", len(stop) == 1, stop):
+        return
+    likely = [*TALK, "--logit-bias", f"{stop[0]}=1000"]
+    check("at once", json_of("run", "run", *likely)["tokens"] == 0)
+    late = json_of("run --min-tokens", "run", *likely, "--min-tokens", "7")
+    check("no stop token before", late["tokens"] == 7 and late["stop_reason"] == "stop", late)
+    check("and none among them", stop[0] not in late["token_ids"], late)
+
+
+def test_logprobs():
+    run = json_of("run --logprobs", "run", EXACT, "--raw", "--prompt", "hello there", "--tokens", "12",
+                  "--ignore-stop", "--seed", "3", "--temperature", "2", "--logprobs", "3", *FIXED)
+    check("one for each token", [t["id"] for t in run["logprobs"]] == run["token_ids"], run)
+    for n, token in enumerate(run["logprobs"]):
+        ids = run["prompt_token_ids"] + run["token_ids"][:n]
+        top = json_of("eval", "eval", EXACT, "--tokens-file", write_ids(ids), *FIXED)["top"]
+        check("the most likely, best first", [i for i, _ in token["top"]] == [i for i, _ in top[:3]],
+              (token, top))
+        # Differences of log-probabilities are those of logits.
+        near = all(abs((token["top"][0][1] - token["top"][k][1]) - (top[0][1] - top[k][1])) < 1e-3
+                   for k in range(3))
+        check("as far apart as their logits", near, (token, top))
+        check("the chosen one is none better", token["logprob"] <= token["top"][0][1], token)
+        check("probabilities", sum(math.exp(p) for _, p in token["top"]) <= 1 + 1e-6, token)
+    none = json_of("run --logprobs 0", "run", *TALK, "--logprobs", "0")
+    check("of the chosen alone", all(t["top"] == [] and t["logprob"] <= 0 for t in none["logprobs"]))
+    lines = oriel("chat", BUNDLED, "--json", "--logprobs", "1", "--tokens", "5", *FIXED,
+                  stdin=b"Hello!\nHello!\n").out.decode().splitlines()
+    check("in chat, too", all(len(json.loads(line)["logprobs"]) == json.loads(line)["tokens"]
+                              for line in lines) and len(lines) == 2, lines)
+
+
+def test_chat_stops():
+    said = oriel("chat", BUNDLED, "--json", "--greedy", "--tokens", "40", *FIXED, stdin=b"Hello!\n").json
+    stop = said["text"][4:9]
+    lines = oriel("chat", BUNDLED, "--json", "--greedy", "--tokens", "40", "--stop", stop, *FIXED,
+                  stdin=b"Hello!\nAnd now?\n").out.decode().splitlines()
+    first = json.loads(lines[0])
+    check("chat --stop", first["text"] == said["text"][:said["text"].find(stop)], lines)
+    check("its reason", first["stop_reason"] == "stop_text", lines)
+    check("the conversation goes on", len(lines) == 2, lines)
+
+
+def test_where_prompts_come_from():
+    tail = ["--tokens", "12", "--seed", "3", *FIXED, "--json"]
+    want = oriel("run", BUNDLED, "--prompt", "Say hello.", *tail).json
+
+    def same(name, *args, **options):
+        got = oriel("run", *args, *tail, **options)
+        check(name, got.code == 0 and got.json["token_ids"] == want["token_ids"] and
+              got.json["prompt_token_ids"] == want["prompt_token_ids"], got)
+
+    same("a word behind the model", BUNDLED, "Say hello.")
+    same("a word alone", "Say hello.", env=USE_BUNDLED)
+    same("a pipe", BUNDLED, stdin=b"Say hello.\n")
+    same("a pipe without a line's end", BUNDLED, stdin=b"Say hello.")
+    same("a pipe and no model", stdin=b"Say hello.\r\n", env=USE_BUNDLED)
+    same("a word goes before a pipe", BUNDLED, "Say hello.", stdin=b"Say nothing.\n")
+    conversation = scratch / "conversation.json"
+    conversation.write_text(json.dumps([{"role": "user", "content": "Say hello."}]))
+    same("a conversation", BUNDLED, "--messages", conversation)
+    same("a conversation on stdin", BUNDLED, "--messages", "-", stdin=conversation.read_bytes())
+    system = oriel("run", BUNDLED, "Say hello.", "--system", "Be brief.", *tail).json
+    turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Say hello."}]
+    rendered = json_of("render", "render", BUNDLED, "--messages", "-", stdin=json.dumps(turns).encode())
+    check("--system", system["prompt_token_ids"][-len(rendered["token_ids"]):] == rendered["token_ids"],
+          (system, rendered))
+    conversation.write_text(json.dumps(turns))
+    both = oriel("run", BUNDLED, "--messages", conversation, *tail).json
+    check("is the same in a conversation", both["token_ids"] == system["token_ids"], both)
+    missing = oriel("run", "no-such-model.gguf", "hello")
+    check("two words: the first is the model", one_line_failure(missing, 1) and
+          b"no-such-model.gguf" in missing.err, missing)
+    missing = oriel("run", "no-such-model.GGUF", stdin=b"hello")
+    check("a name that ends in .gguf is the model", b"no-such-model.GGUF" in missing.err, missing)
+
+
+def test_samples():
+    # A raw prompt's last token is read again by itself, which rounds in another order.
+    for mode, exact in (([], 4), (["--window", "16"], 4), (["--raw", "--presence-penalty", "1"], 4),
+                        (["--raw"], 1), (["--raw", "--window", "16"], 1)):
+        args = ["run", BUNDLED, "One upon a time", "--tokens", "30", "--temperature", "2", *FIXED, "--json",
+                *mode]
+        lines = oriel(*args, "--seed", "11", "--samples", "4").out.decode().splitlines()
+        texts = [json.loads(line)["text"] for line in lines]
+        alone = [oriel(*args, "--seed", str(11 + n)).json["text"] for n in range(exact)]
+        check(f"samples {mode}: as with a seed of its own", texts[:exact] == alone, (texts, alone))
+        check(f"samples {mode}: unlike each other", len(set(texts)) == 4, texts)
+    text = succeeds("samples as text", "run", BUNDLED, "Hello!", "--tokens", "3", "--samples", "2", *FIXED)
+    check("each followed by an empty line", text.out.count(b"\n\n") == 2, text)
+
+
+def test_wrong_usage():
+    conversation = scratch / "conversation.json"
+    for content in ("[]", '[{"role": "assistant", "content": "x"}]', '{"role": "user"}'):
+        conversation.write_text(content)
+        result = oriel("run", BUNDLED, "--messages", conversation)
+        check(f"no conversation to answer: {content}", one_line_failure(result, 1), result)
+    for args in (["--logprobs", "3"], ["--logprobs", "21", "--json"], ["--stop", ""],
+                 ["--stop", "x" * 257], ["--stop", "x"] * 17, ["--logit-bias", "5"],
+                 ["--logit-bias", "x=5"], ["--logit-bias", "5=nan"], ["--logit-bias", "5=inf"],
+                 ["--logit-bias", "-1=5"], ["--logit-bias", "99999999=5"], ["--logit-bias", "5=1=2"],
+                 ["--presence-penalty", "11"], ["--frequency-penalty", "-10.5"],
+                 ["--repeat-window", "257"], ["--repeat-window", "0"],
+                 ["--min-tokens", "5", "--tokens", "4"], ["--samples", "0"],
+                 ["--raw", "--system", "x"], ["--prompt", "y"], ["--messages", "-"]):
+        result = oriel("run", BUNDLED, "hello", *args, "--device", "cpu")
+        check(f"wrong usage: {' '.join(args)[:60]}", one_line_failure(result, 2) and not result.out, result)
+    for args in ([], [BUNDLED]):
+        result = oriel("run", *args, env=USE_BUNDLED)
+        check(f"no prompt at all: {args}", one_line_failure(result, 2) and not result.out, result)
+
+
+if __name__ == "__main__":
+    sys.exit(run_tests(globals()))

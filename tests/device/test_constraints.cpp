@@ -1,0 +1,240 @@
+// Replies that an app can rely on: held to a schema or a grammar, on every device.
+#include <nlohmann/json.hpp>
+
+#include "device/count_mallocs.h"
+#include "support/ledger.h"
+#include "support/sessions.h"
+
+namespace oriel::test {
+namespace {
+
+using Json = nlohmann::json;
+
+const char* const kSchema =
+    R"({"type": "object", "properties": {"name": {"type": "string", "maxLength": 12},
+        "age": {"type": "integer", "minimum": 0, "maximum": 150},
+        "role": {"enum": ["admin", "user"]}}, "required": ["name", "age", "role"],
+        "additionalProperties": false})";
+
+struct Reply {
+  std::string text;
+  oriel_generation result = {};
+  oriel_status status = ORIEL_OK;
+  const MallocCount* mallocs = nullptr;
+  uint64_t first_calls = 0;
+  uint64_t last_calls = 0;
+};
+
+int note(const oriel_token_event* event, void* user) {
+  Reply& reply = *static_cast<Reply*>(user);
+  if (reply.mallocs != nullptr) {
+    reply.last_calls = reply.mallocs->calls();
+    reply.first_calls = reply.first_calls == 0 ? reply.last_calls + 1 : reply.first_calls;
+    return 0;
+  }
+  reply.text.append(event->text, event->text_bytes);
+  return 0;
+}
+
+class Constraints : public testing::Test {
+ protected:
+  void loadWith(const char* path, oriel_options options) {
+    options.constraints = 1;
+    loaded_ = test::load(path, options);
+    ASSERT_TRUE(loaded_.session) << log_.errors();
+  }
+  oriel_generate_options wild(uint64_t seed, uint32_t tokens = 200) {
+    oriel_generate_options options = {};
+    options.struct_size = sizeof(options);
+    options.temperature = 1.5f;
+    options.top_k = UINT32_MAX;
+    options.top_p = 1;
+    options.min_p = -1;
+    options.seed = seed;
+    options.max_tokens = tokens;
+    return options;
+  }
+  Reply generate(const oriel_generate_options& options, const std::string& prompt = "So: ") {
+    Reply reply;
+    reply.result.struct_size = sizeof(reply.result);
+    EXPECT_EQ(ORIEL_OK, oriel_session_reset(loaded_.session.get()));
+    EXPECT_EQ(ORIEL_OK, oriel_session_append_text(loaded_.session.get(), prompt.data(),
+                                                  prompt.size(), ORIEL_TEXT_BOS));
+    reply.status =
+        oriel_session_generate(loaded_.session.get(), &options, note, &reply, &reply.result);
+    return reply;
+  }
+
+  CapturedLog log_;
+  Loaded loaded_;
+};
+
+bool isValid(const std::string& text) {
+  const Json value = Json::parse(text, nullptr, false);
+  return value.is_object() && value.size() == 3 && value.contains("name") &&
+         value["name"].is_string() && value.contains("age") && value["age"].is_number_integer() &&
+         value["age"] >= 0 && value["age"] <= 150 && value.contains("role") &&
+         (value["role"] == "admin" || value["role"] == "user");
+}
+
+TEST_F(Constraints, random_weights_write_what_the_schema_asks_for) {
+  loadWith(kRandom, sessionOptions(&log_));
+  int whole = 0;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    oriel_generate_options options = wild(seed);
+    options.greedy = seed == 1 ? 1 : 0;
+    options.repeat_penalty = seed % 3 == 0 ? 1.3f : 0;
+    options.json_schema = kSchema;
+    options.json_schema_bytes = std::strlen(kSchema);
+    const Reply reply = generate(options);
+    ASSERT_EQ(ORIEL_OK, reply.status) << log_.errors();
+    if (reply.result.stop_reason == ORIEL_STOP_TOKEN) {
+      EXPECT_TRUE(isValid(reply.text)) << reply.text;
+      ++whole;
+    } else {
+      EXPECT_EQ(ORIEL_STOP_LENGTH, reply.result.stop_reason);
+      EXPECT_EQ(200u, reply.result.tokens);
+    }
+  }
+  EXPECT_GE(whole, 10);
+}
+
+TEST_F(Constraints, the_same_seed_writes_the_same_and_a_free_reply_is_free_again) {
+  loadWith(kRandom, sessionOptions(&log_));
+  oriel_generate_options options = wild(5, 60);
+  const std::string free_text = generate(options).text;
+  const char* const grammar = "root ::= [a-z ]{10,20} \"!\"";
+  options.grammar = grammar;
+  options.grammar_bytes = std::strlen(grammar);
+  const Reply held = generate(options);
+  EXPECT_EQ('!', held.text.back());
+  EXPECT_EQ(std::string::npos, held.text.find_first_not_of("abcdefghijklmnopqrstuvwxyz !"));
+  EXPECT_EQ(held.text, generate(options).text);
+  options.grammar = nullptr;
+  options.grammar_bytes = 0;
+  EXPECT_EQ(free_text, generate(options).text);
+}
+
+TEST_F(Constraints, a_trigger_lets_it_take_hold) {
+  loadWith(kRandom, sessionOptions(&log_));
+  oriel_generate_options options = wild(9, 150);
+  options.ignore_stop = 1;
+  const std::string free_text = generate(options).text;
+  // A letter that is sure to come.
+  const size_t letter = free_text.find_first_of("abcdefghijklmnopqrstuvwxyz", free_text.size() / 4);
+  ASSERT_LT(letter, free_text.size() / 2);
+  const std::string trigger(1, free_text[letter]);
+  const char* const grammar = "root ::= \"[\" [0-9]{3} \"]\"";
+  options.grammar = grammar;
+  options.grammar_bytes = std::strlen(grammar);
+  options.trigger = trigger.c_str();
+  const Reply reply = generate(options);
+  ASSERT_EQ(ORIEL_OK, reply.status) << log_.errors();
+  const size_t at = reply.text.find(trigger);
+  ASSERT_LT(at + 6, reply.text.size());
+  EXPECT_EQ('[', reply.text[at + 1]);
+  EXPECT_EQ(']', reply.text[at + 5]);
+  EXPECT_EQ(150u, reply.result.tokens);
+}
+
+TEST_F(Constraints, a_chat_reply_is_held_to_it) {
+  loadWith(kTrained, sessionOptions(&log_));
+  ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Tell me about a cat."));
+  oriel_generate_options options = wild(3, 100);
+  options.json_schema = kSchema;
+  options.json_schema_bytes = std::strlen(kSchema);
+  Reply reply;
+  reply.result.struct_size = sizeof(reply.result);
+  ASSERT_EQ(ORIEL_OK,
+            oriel_chat_reply(loaded_.session.get(), &options, note, &reply, &reply.result))
+      << log_.errors();
+  EXPECT_EQ(ORIEL_STOP_TOKEN, reply.result.stop_reason);
+  EXPECT_TRUE(isValid(reply.text)) << reply.text;
+}
+
+TEST_F(Constraints, the_plan_counts_what_they_take) {
+  Ledger ledger;
+  oriel_options options = sessionOptions(&log_);
+  options.device = ORIEL_DEVICE_CPU;
+  options.allocator = ledger.allocator();
+  const oriel_plan without = planOf(test::load(kRandom, options));
+  EXPECT_EQ(0u, without.constraint_bytes);
+  loadWith(kRandom, options);
+  const oriel_plan plan = planOf(loaded_);
+  EXPECT_GT(plan.constraint_bytes, 1u << 20);
+  EXPECT_EQ(without.host_bytes + plan.constraint_bytes, plan.host_bytes);
+  EXPECT_EQ(plan.host_bytes, statsOf(loaded_).host_bytes);
+  EXPECT_EQ(plan.total_bytes, ledger.live_bytes);
+  loaded_.session.reset();
+  loaded_.model.reset();
+}
+
+TEST_F(Constraints, nothing_is_allocated_from_one_token_to_the_next) {
+  if (!canCountMallocs()) {
+    GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
+  }
+  oriel_options options = sessionOptions(&log_);
+  options.device = ORIEL_DEVICE_CPU;
+  loadWith(kRandom, options);
+  oriel_generate_options sampling = wild(4);
+  const char* const grammar =
+      "root ::= \"[\" item (\",\" item){20,40} \"]\"\nitem ::= root | \"\\\"\" "
+      "[^\"\\x00-\\x1F]{0,30} \"\\\"\"";
+  sampling.grammar = grammar;
+  sampling.grammar_bytes = std::strlen(grammar);
+  const std::string prompt = "x";
+  ASSERT_EQ(ORIEL_OK,
+            oriel_session_append_text(loaded_.session.get(), prompt.data(), 1, ORIEL_TEXT_BOS));
+  const MallocCount count;
+  Reply reply;
+  reply.mallocs = &count;
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_generate(loaded_.session.get(), &sampling, note, &reply, nullptr));
+  EXPECT_EQ(reply.first_calls, reply.last_calls + 1);
+}
+
+TEST_F(Constraints, what_cannot_be_is_said) {
+  loadWith(kRandom, sessionOptions(&log_));
+  struct Wrong {
+    const char* schema;
+    const char* grammar;
+    const char* trigger;
+    oriel_status status;
+    const char* says;
+  };
+  const std::string long_trigger(257, 'x');
+  const Wrong kWrong[] = {
+      {"{}", "root ::= \"a\"", nullptr, ORIEL_ERROR_ARGUMENT, "not both"},
+      {nullptr, "root ::= foo", nullptr, ORIEL_ERROR_ARGUMENT, "foo"},
+      {"{\"type\": ", nullptr, nullptr, ORIEL_ERROR_ARGUMENT, "schema"},
+      {"{}", nullptr, "", ORIEL_ERROR_ARGUMENT, "trigger"},
+      {"{}", nullptr, "\xFF", ORIEL_ERROR_TEXT, "trigger"},
+      {"{}", nullptr, long_trigger.c_str(), ORIEL_ERROR_ARGUMENT, "257"},
+      {nullptr, nullptr, "x", ORIEL_ERROR_ARGUMENT, "trigger"},
+      {nullptr, "root ::= root \"a\" | \"b\"", nullptr, ORIEL_ERROR_ARGUMENT, "left recursion"},
+  };
+  for (const Wrong& wrong : kWrong) {
+    log_.clear();
+    oriel_generate_options options = wild(1, 5);
+    options.json_schema = wrong.schema;
+    options.json_schema_bytes = wrong.schema != nullptr ? std::strlen(wrong.schema) : 0;
+    options.grammar = wrong.grammar;
+    options.grammar_bytes = wrong.grammar != nullptr ? std::strlen(wrong.grammar) : 0;
+    options.trigger = wrong.trigger;
+    EXPECT_EQ(wrong.status, generate(options).status) << log_.errors();
+    EXPECT_EQ(1u, errorLines(log_)) << log_.errors();
+    EXPECT_TRUE(log_.says(wrong.says)) << log_.errors();
+  }
+  loaded_.session.reset();
+  loaded_.model.reset();
+  loaded_ = test::load(kRandom, sessionOptions(&log_));
+  log_.clear();
+  oriel_generate_options options = wild(1, 5);
+  options.json_schema = kSchema;
+  options.json_schema_bytes = std::strlen(kSchema);
+  EXPECT_EQ(ORIEL_ERROR_STATE, generate(options).status);
+  EXPECT_TRUE(log_.says("without constraints")) << log_.errors();
+}
+
+}  // namespace
+}  // namespace oriel::test
