@@ -21,17 +21,24 @@ Status readDate(uint32_t date, const Log& log, uint32_t* out) {
   return kOk;
 }
 
-/// A text that only templates can use.
+/// A text that only templates can use. One that does not is no error, as elsewhere: it is told, and writes nothing of it.
 Status readTemplateText(const ChatTemplate& chat, const char* text, size_t bytes, const char* what,
                         const Log& log, JsonText* out) {
   if (text == nullptr || bytes == 0) {
     return kOk;
   }
-  if (chat.jinja == nullptr || !templateContains(chat.jinja, chat.jinja_bytes, what)) {
+  if (chat.jinja == nullptr) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "the model's chat template knows no %s: say in the system message what the "
-                    "model has to know of them",
+                    "there is no chat template that could tell the model of %s: say in the system "
+                    "message what it has to know of them",
                     what);
+  }
+  if (!templateContains(chat.jinja, chat.jinja_bytes, what)) {
+    log.write(
+        ORIEL_LOG_WARNING,
+        "the model's chat template knows no %s and leaves them out: say in the system message "
+        "what the model has to know of them",
+        what);
   }
   *out = {text, bytes};
   return kOk;
