@@ -175,6 +175,8 @@ class Session {
   uint64_t baseOf(uint64_t t) const;
   bool usable(uint64_t tokens) const;
   bool idsKnown(uint64_t begin, uint64_t end) const;
+  /// The id of the latest token; -1: not known, or there is none.
+  int32_t lastHeldToken() const;
   uint64_t stateBefore(uint64_t position) const;
   Status refuseRewind(uint64_t position) const;
   Status rewindStates(uint64_t position);

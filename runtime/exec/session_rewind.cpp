@@ -42,7 +42,7 @@ Status Session::rewind(uint64_t position) {
 // What the host knows of a conversation that ends behind `position` tokens.
 void Session::standAt(uint64_t position) {
   position_ = position;
-  last_token_ = -1;
+  last_token_ = lastHeldToken();
   has_logits_ = false;
   // Inside or right behind the latest reply its end is still to come.
   reply_open_ = position > reply_begin_ && position <= reply_end_;
@@ -143,6 +143,10 @@ bool Session::idsKnown(uint64_t begin, uint64_t end) const {
   return known;
 }
 
+int32_t Session::lastHeldToken() const {
+  return position_ != 0 && idsKnown(position_ - 1, position_) ? ids_.at(position_ - 1) : -1;
+}
+
 // Of how many tokens the state is that leads to `position`; kNone: there is none.
 uint64_t Session::stateBefore(uint64_t position) const {
   if (position == position_ && !states_->stale) {
@@ -178,7 +182,7 @@ Status Session::rewindStates(uint64_t position) {
     const Status status = readAnew(position);
     prompt_ms_ = prompt_ms;
     has_logits_ = false;
-    last_token_ = -1;
+    last_token_ = lastHeldToken();
     return status;
   }
   states_->slots.goBack(from);

@@ -5,17 +5,6 @@
 #include "text/utf8.h"
 
 namespace oriel {
-namespace {
-
-/// What a format can write as well: a role and a text.
-bool isPlain(const JsonValue& message) {
-  const JsonValue* const content = message.find("content");
-  const JsonValue* const role = message.find("role");
-  return message.count == 2 && content != nullptr && content->isString() &&
-         (role->text.is("system") || role->text.is("user") || role->text.is("assistant"));
-}
-
-}  // namespace
 
 TurnPlace Session::turnPlace() const {
   TurnPlace place;
@@ -80,7 +69,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
 
 Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
   ORIEL_TRY(checkRole(message, context_.log));
-  if (!by_template_ && isPlain(message)) {
+  if (!by_template_ && isPlainMessage(message)) {
     char role[kMaxRoleBytes + 1] = "";
     const JsonText& name = message.find("role")->text;
     std::memcpy(role, name.data, name.bytes);
