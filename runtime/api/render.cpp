@@ -391,7 +391,7 @@ Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given
   ORIEL_TRY(chooseChat(model.chat, wanted.chat_template, model.log, &choice->chat));
   ChatTemplate& chat = choice->chat;
   if (wanted.chat_template != nullptr) {
-    settleChat(model.allocator, &chat);
+    ORIEL_TRY(settleChat(model.allocator, model.log, &chat));
   }
   choice->options.thinking = wanted.no_thinking == 0;
   if (chat.format != nullptr && chat.format->thinks_if_told && wanted.thinking == 0) {
