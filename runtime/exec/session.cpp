@@ -95,6 +95,7 @@ void Session::forgetOnHost() {
   turn_open_ = system_joins_ = switched_thinking_ = false;
   last_message_ = LastMessage::kNothing;
   closed_ = has_system_ = false;
+  closing_known_ = true;
   by_template_ = context_.by_template;
   reply_stop_ = -1;
   prompt_tokens_ = 0;
@@ -302,7 +303,7 @@ SessionState Session::state() const {
                (switched_thinking_ ? kSwitchedThinking : 0) | (closed_ ? kClosed : 0) |
                (has_system_ ? kHasSystem : 0) | (by_template_ ? kByTemplate : 0) |
                static_cast<uint32_t>(last_message_) << kLastMessageShift |
-               (answered_closed_ ? kAnsweredClosed : 0) |
+               (answered_closed_ ? kAnsweredClosed : 0) | (closing_known_ ? 0 : kClosingUnknown) |
                static_cast<uint32_t>(answered_) << kAnsweredShift;
   state.reply_stop = reply_stop_;
   if (states_ != nullptr) {
@@ -363,6 +364,7 @@ Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   system_joins_ = (state.chat & kSystemJoins) != 0;
   switched_thinking_ = (state.chat & kSwitchedThinking) != 0;
   closed_ = (state.chat & kClosed) != 0;
+  closing_known_ = (state.chat & kClosingUnknown) == 0;
   has_system_ = (state.chat & kHasSystem) != 0;
   by_template_ = context_.by_template || (state.chat & kByTemplate) != 0;
   last_message_ = lastMessageFrom(state.chat >> kLastMessageShift);

@@ -48,15 +48,18 @@ void Session::standAt(uint64_t position) {
   reply_open_ = position > reply_begin_ && position <= reply_end_;
   // Behind the system text, and behind the opening of a later turn that stands in for it.
   turn_open_ = system_joins_ && turns_.has(position);
+  const bool is_turn = turns_.has(position);
   turns_.truncate(position);
   if (position == reply_begin_ && reply_begin_ != reply_end_) {
     last_message_ = answered_;
     closed_ = answered_closed_;
+    closing_known_ = true;
   } else {
-    // Elsewhere what closes the message before is there: a turn begins behind it.
+    // A turn begins behind what closes the message before. Elsewhere the text says whether that is there.
     const bool in_system = has_system_ && turns_.count() == 0;
     last_message_ = in_system && !reply_open_ ? LastMessage::kSystem : LastMessage::kAssistant;
     closed_ = !reply_open_;
+    closing_known_ = !by_template_ || reply_open_ || is_turn || position == 0;
   }
   if (position == 0) {
     stored_ = 0;
@@ -104,8 +107,14 @@ Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& 
   if (!done.ok() && position_ != begin && canRewindAtOnce(begin)) {
     prompt_tokens_ -= static_cast<uint32_t>(position_ - begin);
     const bool turn_open = turn_open_;
+    const bool closed = closed_;
+    const bool closing_known = closing_known_;
+    const LastMessage last_message = last_message_;
     ORIEL_TRY(rewind(begin));
     turn_open_ = turn_open;
+    closed_ = closed;
+    closing_known_ = closing_known;
+    last_message_ = last_message;
     sampler_.restore(before);
   }
   return done;

@@ -32,6 +32,7 @@ constexpr uint32_t kAnsweredClosed = 128;
 /// LastMessage in three bits: what the session ends with, and what its latest reply answers.
 constexpr uint32_t kLastMessageShift = 8;
 constexpr uint32_t kAnsweredShift = 11;
+constexpr uint32_t kClosingUnknown = 1u << 14;
 
 /// What a session is besides its cache.
 struct SessionState {
