@@ -22,7 +22,11 @@ Json readMessages(const std::string& path) {
 }
 
 std::string messagesText(const Json& messages) {
-  return messages.dump(-1, ' ', false, Json::error_handler_t::replace);
+  try {
+    return messages.dump();
+  } catch (const Json::type_error&) {
+    throw Failure{kExitFailed, "the prompt is not valid UTF-8: convert it first"};
+  }
 }
 
 }  // namespace cli

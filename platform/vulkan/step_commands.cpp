@@ -214,7 +214,7 @@ Status StepCommands::recordList(const Source& source, StepList list, Range* rang
   const Plan& plan = *source.plan;
   const uint32_t l = static_cast<uint32_t>(list);
   range->begin = range->end = count_;
-  if (plan.n_ops[l] == 0 || plan.ops[l][0].kind != OpKind::kRmsNorm) {  // a plan of kernels alone
+  if (plan.n_ops[l] == 0) {
     return kOk;
   }
   // The token that runs ahead is sent before the one in front of it is known to have ended.
@@ -246,7 +246,8 @@ Status StepCommands::recordNorms(const Source& source) {
   const Plan& plan = *source.plan;
   const uint32_t l = static_cast<uint32_t>(StepList::kHead);
   norms_ = {};
-  if (plan.n_ops[l] == 0 || plan.ops[l][0].kind != OpKind::kRmsNorm) {  // a plan of kernels alone
+  const bool has_norm = plan.n_ops[l] != 0 && plan.ops[l][0].kind == OpKind::kRmsNorm;
+  if (!has_norm) {  // a plan of kernels alone
     return kOk;
   }
   norms_ = {count_, count_ + 1};

@@ -196,12 +196,17 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   }
   model->chat = recogniseChat(file);
   keepTemplate(arena, &model->chat);
-  settleChat(model->allocator, &model->chat);
+  ORIEL_TRY(settleChat(model->allocator, log, &model->chat));
   if (model->chat.runs) {
     Scratch scratch(model->allocator, templateScratchBytes(model->chat.jinja_bytes));
     LenientLog lenient(log);
-    (void)checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
-                     lenient.log(), &scratch);
+    const Status parsed =
+        checkJinja(model->chat.jinja, std::min(model->chat.jinja_bytes, kMaxChatTemplateBytes),
+                   lenient.log(), &scratch);
+    if (!parsed.ok() && scratch.failed() && !scratch.atCap()) {
+      return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                      "no memory to read the model's chat template: close other programs");
+    }
   }
   model->reply_forms = replyFormsOf(model->chat);
   describeFile(*prepared, model);

@@ -21,17 +21,24 @@ Status readDate(uint32_t date, const Log& log, uint32_t* out) {
   return kOk;
 }
 
-/// A text that only templates can use.
+/// A text that only templates can use. One that does not is no error, as elsewhere: it is told, and writes nothing of it.
 Status readTemplateText(const ChatTemplate& chat, const char* text, size_t bytes, const char* what,
                         const Log& log, JsonText* out) {
   if (text == nullptr || bytes == 0) {
     return kOk;
   }
-  if (chat.jinja == nullptr || !templateContains(chat.jinja, chat.jinja_bytes, what)) {
+  if (chat.jinja == nullptr) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
-                    "the model's chat template knows no %s: say in the system message what the "
-                    "model has to know of them",
+                    "there is no chat template that could tell the model of %s: say in the system "
+                    "message what it has to know of them",
                     what);
+  }
+  if (!templateContains(chat.jinja, chat.jinja_bytes, what)) {
+    log.write(
+        ORIEL_LOG_WARNING,
+        "the model's chat template knows no %s and leaves them out: say in the system message "
+        "what the model has to know of them",
+        what);
   }
   *out = {text, bytes};
   return kOk;
@@ -78,12 +85,13 @@ Status listMessages(const oriel_message* messages, size_t count, const Log& log,
                            : kOk;
 }
 
-/// Messages of JSON as a format takes them.
-Status plainMessages(const JsonValue& list, const ChatChoice& choice, const Log& log,
+/// The first messages of JSON as a format takes them.
+Status plainMessages(const JsonValue& list, size_t count, const ChatChoice& choice, const Log& log,
                      Scratch* scratch, oriel_message** out) {
-  *out = scratch->take<oriel_message>(uint64_t{list.count} + 1);
+  *out = scratch->take<oriel_message>(uint64_t{count} + 1);
   size_t n = 0;
-  for (const JsonValue* one = list.first; one != nullptr && *out != nullptr; one = one->next) {
+  for (const JsonValue* one = list.first; one != nullptr && n < count && *out != nullptr;
+       one = one->next) {
     const JsonValue* const content = one->find("content");
     if (content == nullptr || !content->isString() || one->find("tool_calls") != nullptr) {
       return log.fail(ORIEL_ERROR_UNSUPPORTED,
@@ -122,7 +130,8 @@ Status renderByFormat(const oriel_model& model, const ChatChoice& choice,
   const oriel_message* messages = conversation.messages;
   if (messages == nullptr && conversation.count != 0) {
     oriel_message* plain = nullptr;
-    ORIEL_TRY(plainMessages(*conversation.json, choice, model.log, scratch, &plain));
+    ORIEL_TRY(
+        plainMessages(*conversation.json, conversation.count, choice, model.log, scratch, &plain));
     messages = plain;
   }
   RenderedConversation sized;
@@ -243,14 +252,29 @@ class IdWriter {
     size_t count = 0;
     const Status status = tokenizer.encode(text.text, text.bytes, options, &workspace_, model_.log,
                                            room != 0 ? ids_ + needed_ : nullptr, room, &count);
+    if (status.ok() && count != 0) {
+      last_is_control_ = tokenizer.isControl(ids_[needed_ + count - 1]);
+    }
     needed_ += count;
-    last_is_control_ = status.ok() && count != 0 && tokenizer.isControl(ids_[needed_ - 1]);
-    return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? kOk : status;
+    return status.code() == ORIEL_ERROR_BUFFER_TOO_SMALL ? findLast(text, options, count) : status;
   }
   size_t needed() const { return needed_; }
   Status finish() const { return needed_ > capacity_ ? ORIEL_ERROR_BUFFER_TOO_SMALL : ORIEL_OK; }
 
  private:
+  // What follows depends on the last id, also where the caller's buffer has no room for it.
+  Status findLast(const Rendered& text, const EncodeOptions& options, size_t count) {
+    const BorrowedBytes room(&workspace_, count * sizeof(int32_t));
+    int32_t* const ids = room.as<int32_t>();
+    if (ids == nullptr) {
+      return outOfMemory(model_.log, text.bytes);
+    }
+    ORIEL_TRY(model_.tokenizer->encode(text.text, text.bytes, options, &workspace_, model_.log, ids,
+                                       count, &count));
+    last_is_control_ = model_.tokenizer->isControl(ids[count - 1]);
+    return kOk;
+  }
+
   const oriel_model& model_;
   int32_t* const ids_;
   const size_t capacity_;
@@ -259,24 +283,42 @@ class IdWriter {
   bool last_is_control_ = false;
 };
 
-/// As a session appends them, one by one.
+/// Goes on behind a message.
+void standBehind(const JsonValue& message, TurnPlace* place) {
+  const LastMessage last = lastMessageOf(message.find("role")->text);
+  place->has_system =
+      place->has_system || (last == LastMessage::kSystem && place->last == LastMessage::kNothing);
+  place->last = last;
+}
+
+/// As a session appends them, one by one. `by_format`: so many it writes by the format, before the first that the
+/// format cannot write.
 Status writeTurns(const oriel_model& model, const ChatChoice& choice, const JsonValue& messages,
-                  bool generation, Scratch* scratch, IdWriter* ids) {
+                  size_t by_format, bool generation, Scratch* scratch, IdWriter* ids) {
   TemplateRun run(choice.settings, {}, model.log, scratch);
   ORIEL_TRY(run.read());
   TurnPlace place;
+  const JsonValue* next = messages.first;
+  if (by_format != 0) {
+    const Conversation plain = {&messages, nullptr, by_format, 0};
+    Rendered text;
+    ORIEL_TRY(renderByFormat(model, choice, plain, false, false, scratch, &text));
+    ORIEL_TRY(ids->add(text, true, choice.chat.begin[0] != '\0'));
+    for (size_t i = 0; i < by_format; ++i, next = next->next) {
+      standBehind(*next, &place);
+    }
+    place.closed = true;
+  }
   const auto add = [&](const TurnText& turn) {
     return ids->add({turn.text, turn.bytes, turn.literals, turn.n_literals}, true, turn.begins_bos);
   };
   const Scratch::Place begin = scratch->place();
-  for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
+  for (; next != nullptr; next = next->next) {
     TurnText turn;
-    ORIEL_TRY(renderTurn(&run, place, *one, &turn));
+    ORIEL_TRY(renderTurn(&run, place, *next, &turn));
     ORIEL_TRY(add(turn));
-    const LastMessage last = lastMessageOf(one->find("role")->text);
-    place.has_system =
-        place.has_system || (last == LastMessage::kSystem && place.last == LastMessage::kNothing);
-    place.last = last;
+    standBehind(*next, &place);
+    place.closed = false;
     scratch->releaseTo(begin);
   }
   TurnText turn;
@@ -289,6 +331,17 @@ Status writeTurns(const oriel_model& model, const ChatChoice& choice, const Json
     return add(turn);
   }
   return kOk;
+}
+
+/// Messages before the first that a format cannot write.
+size_t plainCount(const Conversation& conversation) {
+  size_t n = 0;
+  const JsonValue* one = conversation.messages == nullptr ? conversation.json->first : nullptr;
+  while (one != nullptr && isPlainMessage(*one)) {
+    one = one->next;
+    ++n;
+  }
+  return conversation.messages == nullptr ? n : conversation.count;
 }
 
 oriel_status renderIds(const oriel_model* model, const oriel_chat_options* options,
@@ -305,8 +358,14 @@ oriel_status renderIds(const oriel_model* model, const oriel_chat_options* optio
       *model, choice, messages, count, json, json_bytes,
       [&](const Conversation& conversation, Scratch* scratch) -> Status {
         IdWriter out(*model, ids, capacity);
-        if (as_session && choice.by_template) {
-          ORIEL_TRY(writeTurns(*model, choice, *conversation.json, generation, scratch, &out));
+        size_t by_format = 0;
+        if (as_session && !choice.by_template && choice.chat.jinja != nullptr) {
+          by_format = plainCount(conversation);
+        }
+        const bool runs = choice.by_template || by_format < conversation.count;
+        if (as_session && runs && choice.chat.jinja != nullptr) {
+          ORIEL_TRY(
+              writeTurns(*model, choice, *conversation.json, by_format, generation, scratch, &out));
         } else {
           Rendered text;
           ORIEL_TRY(!as_session && choice.chat.jinja != nullptr
@@ -339,7 +398,7 @@ Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given
   ORIEL_TRY(chooseChat(model.chat, wanted.chat_template, model.log, &choice->chat));
   ChatTemplate& chat = choice->chat;
   if (wanted.chat_template != nullptr) {
-    settleChat(model.allocator, &chat);
+    ORIEL_TRY(settleChat(model.allocator, model.log, &chat));
   }
   choice->options.thinking = wanted.no_thinking == 0;
   if (chat.format != nullptr && chat.format->thinks_if_told && wanted.thinking == 0) {

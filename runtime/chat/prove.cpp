@@ -125,14 +125,18 @@ class Prover {
 
 }  // namespace
 
-void settleChat(const oriel_allocator& allocator, ChatTemplate* chat) {
+Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat) {
   if (chat->jinja == nullptr) {
-    return;
+    return kOk;
   }
   Scratch scratch(allocator, templateScratchBytes(chat->jinja_bytes));
   const bool known = chat->format != nullptr && std::strcmp(chat->format->name, "plain") != 0;
   chat->runs =
       !known || chat->jinja_bytes > kMaxChatTemplateBytes || !Prover(*chat, &scratch).proves();
+  return scratch.failed() && !scratch.atCap()
+             ? log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                        "no memory to run the model's chat template: close other programs")
+             : kOk;
 }
 
 }  // namespace oriel

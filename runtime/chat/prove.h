@@ -1,6 +1,7 @@
 // Whether a chat format writes what a model's own template writes.
 #pragma once
 
+#include "base/log.h"
 #include "base/workspace.h"
 #include "text/chat.h"
 
@@ -10,6 +11,7 @@ namespace oriel {
 /// answers that hold a thought, with thinking on, off and not mentioned, with and without an opened reply) both ways and
 /// sets chat->runs where one differs, or no format is known. Conversations that the template refuses, or
 /// whose system message it leaves out, do not count: there a format is more patient. Borrows memory as a template does. Does nothing for formats that come without a template.
-void settleChat(const oriel_allocator& allocator, ChatTemplate* chat);
+/// ORIEL_ERROR_OUT_OF_MEMORY where the system refuses it.
+Status settleChat(const oriel_allocator& allocator, const Log& log, ChatTemplate* chat);
 
 }  // namespace oriel

@@ -320,6 +320,13 @@ LastMessage lastMessageOf(const JsonText& role) {
              : LastMessage::kUser;
 }
 
+bool isPlainMessage(const JsonValue& message) {
+  const JsonValue* const content = message.find("content");
+  const JsonValue* const role = message.find("role");
+  return message.count == 2 && content != nullptr && content->isString() &&
+         (role->text.is("system") || role->text.is("user") || role->text.is("assistant"));
+}
+
 Status renderTurn(TemplateRun* run, const TurnPlace& place, const JsonValue& message,
                   TurnText* turn) {
   ORIEL_TRY(TurnCutter(run, place).message(message, turn));

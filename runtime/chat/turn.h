@@ -38,6 +38,8 @@ struct TurnText {
 
 /// What a message's role makes of the place behind it.
 LastMessage lastMessageOf(const JsonText& role);
+/// Whether a format can write it as well: a role and a text.
+bool isPlainMessage(const JsonValue& message);
 
 /// What a message in the OpenAI form adds to the session. It lies in the run's scratch.
 Status renderTurn(TemplateRun* run, const TurnPlace& place, const JsonValue& message,

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/status.h"
 #include "exec/sampler.h"
-#include "oriel/oriel.h"
 
 namespace oriel {
 

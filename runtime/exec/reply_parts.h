@@ -1,7 +1,7 @@
 // What a reply means, for the app that wants to know it as it comes.
 #pragma once
 
-#include "oriel/oriel.h"
+#include "base/status.h"
 #include "reply/reader.h"
 #include "text/tokenizer.h"
 

@@ -95,6 +95,7 @@ void Session::forgetOnHost() {
   turn_open_ = system_joins_ = switched_thinking_ = false;
   last_message_ = LastMessage::kNothing;
   closed_ = has_system_ = false;
+  closing_known_ = true;
   by_template_ = context_.by_template;
   reply_stop_ = -1;
   prompt_tokens_ = 0;
@@ -301,7 +302,10 @@ SessionState Session::state() const {
   state.chat = (turn_open_ ? kTurnOpen : 0) | (system_joins_ ? kSystemJoins : 0) |
                (switched_thinking_ ? kSwitchedThinking : 0) | (closed_ ? kClosed : 0) |
                (has_system_ ? kHasSystem : 0) | (by_template_ ? kByTemplate : 0) |
-               static_cast<uint32_t>(last_message_) << kLastMessageShift;
+               static_cast<uint32_t>(last_message_) << kLastMessageShift |
+               (answered_closed_ ? kAnsweredClosed : 0) | (closing_known_ ? 0 : kClosingUnknown) |
+               static_cast<uint32_t>(answered_) << kAnsweredShift;
+  state.reply_stop = reply_stop_;
   if (states_ != nullptr) {
     state.chat |= states_->stale ? kStaleState : 0;
     state.since_base =
@@ -328,14 +332,22 @@ Status Session::save(void* out) const {
                        context_.executor, out);
 }
 
+namespace {
+
+LastMessage lastMessageFrom(uint32_t bits) {
+  return static_cast<LastMessage>(std::min(bits & 7u, static_cast<uint32_t>(LastMessage::kTool)));
+}
+
+}  // namespace
+
 Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   SessionState state;
   blank_ = false;
   ORIEL_TRY(readSnapshot(*context_.plan, *context_.model, snapshotKey(), data, bytes, log,
                          context_.executor, &state, &turns_, &ids_));
   position_ = state.position;
-  last_token_ = -1;
   stored_ = state.stored;
+  last_token_ = lastHeldToken();
   first_position_ = state.first_position;
   restartStates(position_);
   if (states_ != nullptr) {
@@ -352,11 +364,15 @@ Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   system_joins_ = (state.chat & kSystemJoins) != 0;
   switched_thinking_ = (state.chat & kSwitchedThinking) != 0;
   closed_ = (state.chat & kClosed) != 0;
+  closing_known_ = (state.chat & kClosingUnknown) == 0;
   has_system_ = (state.chat & kHasSystem) != 0;
   by_template_ = context_.by_template || (state.chat & kByTemplate) != 0;
-  last_message_ = static_cast<LastMessage>(
-      std::min(state.chat >> kLastMessageShift & 7u, static_cast<uint32_t>(LastMessage::kTool)));
-  reply_stop_ = -1;
+  last_message_ = lastMessageFrom(state.chat >> kLastMessageShift);
+  answered_ = lastMessageFrom(state.chat >> kAnsweredShift);
+  answered_closed_ = (state.chat & kAnsweredClosed) != 0;
+  const bool is_id =
+      state.reply_stop >= 0 && static_cast<uint32_t>(state.reply_stop) < context_.model->n_vocab;
+  reply_stop_ = is_id ? state.reply_stop : -1;
   sampler_.restore(state.sampler);
   prompt_tokens_ = 0;
   prompt_ms_ = 0;

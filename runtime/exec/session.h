@@ -175,6 +175,8 @@ class Session {
   uint64_t baseOf(uint64_t t) const;
   bool usable(uint64_t tokens) const;
   bool idsKnown(uint64_t begin, uint64_t end) const;
+  /// The id of the latest token; -1: not known, or there is none.
+  int32_t lastHeldToken() const;
   uint64_t stateBefore(uint64_t position) const;
   Status refuseRewind(uint64_t position) const;
   Status rewindStates(uint64_t position);
@@ -241,6 +243,8 @@ class Session {
   bool continuesText() const;
   int32_t missingBos() const;
   // Of turns that the template writes.
+  Status settleClosing(TemplateRun* run);
+  bool endsWithText(const JsonText& text) const;
   TurnPlace turnPlace() const;
   JinjaStop templateStop();
   Status addByTemplate(const JsonValue& message, size_t given_bytes);
@@ -291,6 +295,8 @@ class Session {
   bool switched_thinking_ = false;  ///< a system message chose against chat_options
   LastMessage last_message_ = LastMessage::kNothing;  ///< whose text the session ends with
   bool closed_ = false;                               ///< and what closes it is there
+  bool closing_known_ =
+      true;  ///< closed_ is; behind some rewinds it is found out when it is needed
   bool has_system_ = false;
   bool by_template_ = false;  ///< turns are what the template writes, not the format
   int32_t reply_stop_ = -1;   ///< the token that ended the latest reply

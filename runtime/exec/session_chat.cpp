@@ -140,7 +140,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   }
   reply_open_ = false;
   endsWith({role, std::strlen(role)});
-  closed_ = true;
+  closed_ = closing_known_ = true;
   turn_open_ = message.turn_open;
   system_joins_ = system_joins_ || message.turn_open;
   switched_thinking_ = message.thinking != context_.chat_options.thinking;
@@ -164,6 +164,7 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   answered_closed_ = closed_;
   last_message_ = LastMessage::kAssistant;
   closed_ = false;
+  closing_known_ = true;
   reply_stop_ = -1;
   reply_begin_ = begin;
   // Only a reader asks for them; they stay as long as it reads.

@@ -42,21 +42,24 @@ Status Session::rewind(uint64_t position) {
 // What the host knows of a conversation that ends behind `position` tokens.
 void Session::standAt(uint64_t position) {
   position_ = position;
-  last_token_ = -1;
+  last_token_ = lastHeldToken();
   has_logits_ = false;
   // Inside or right behind the latest reply its end is still to come.
   reply_open_ = position > reply_begin_ && position <= reply_end_;
   // Behind the system text, and behind the opening of a later turn that stands in for it.
   turn_open_ = system_joins_ && turns_.has(position);
+  const bool is_turn = turns_.has(position);
   turns_.truncate(position);
   if (position == reply_begin_ && reply_begin_ != reply_end_) {
     last_message_ = answered_;
     closed_ = answered_closed_;
+    closing_known_ = true;
   } else {
-    // Elsewhere what closes the message before is there: a turn begins behind it.
+    // A turn begins behind what closes the message before. Elsewhere the text says whether that is there.
     const bool in_system = has_system_ && turns_.count() == 0;
     last_message_ = in_system && !reply_open_ ? LastMessage::kSystem : LastMessage::kAssistant;
     closed_ = !reply_open_;
+    closing_known_ = !by_template_ || reply_open_ || is_turn || position == 0;
   }
   if (position == 0) {
     stored_ = 0;
@@ -104,8 +107,14 @@ Status Session::takeBackUnless(Status done, uint64_t begin, const SamplerState& 
   if (!done.ok() && position_ != begin && canRewindAtOnce(begin)) {
     prompt_tokens_ -= static_cast<uint32_t>(position_ - begin);
     const bool turn_open = turn_open_;
+    const bool closed = closed_;
+    const bool closing_known = closing_known_;
+    const LastMessage last_message = last_message_;
     ORIEL_TRY(rewind(begin));
     turn_open_ = turn_open;
+    closed_ = closed;
+    closing_known_ = closing_known;
+    last_message_ = last_message;
     sampler_.restore(before);
   }
   return done;
@@ -143,6 +152,10 @@ bool Session::idsKnown(uint64_t begin, uint64_t end) const {
   return known;
 }
 
+int32_t Session::lastHeldToken() const {
+  return position_ != 0 && idsKnown(position_ - 1, position_) ? ids_.at(position_ - 1) : -1;
+}
+
 // Of how many tokens the state is that leads to `position`; kNone: there is none.
 uint64_t Session::stateBefore(uint64_t position) const {
   if (position == position_ && !states_->stale) {
@@ -178,7 +191,7 @@ Status Session::rewindStates(uint64_t position) {
     const Status status = readAnew(position);
     prompt_ms_ = prompt_ms;
     has_logits_ = false;
-    last_token_ = -1;
+    last_token_ = lastHeldToken();
     return status;
   }
   states_->slots.goBack(from);

@@ -5,17 +5,6 @@
 #include "text/utf8.h"
 
 namespace oriel {
-namespace {
-
-/// What a format can write as well: a role and a text.
-bool isPlain(const JsonValue& message) {
-  const JsonValue* const content = message.find("content");
-  const JsonValue* const role = message.find("role");
-  return message.count == 2 && content != nullptr && content->isString() &&
-         (role->text.is("system") || role->text.is("user") || role->text.is("assistant"));
-}
-
-}  // namespace
 
 TurnPlace Session::turnPlace() const {
   TurnPlace place;
@@ -27,6 +16,44 @@ TurnPlace Session::turnPlace() const {
     place.reply_stop = {stop.data, stop.bytes};
   }
   return place;
+}
+
+// Whether the latest tokens are such a text. Blanks do not count: some tokenizers put more of them.
+bool Session::endsWithText(const JsonText& text) const {
+  const auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  size_t left = text.bytes;
+  for (uint64_t at = position_; at != 0; --at) {
+    const int32_t id = idsKnown(at - 1, at) ? ids_.at(at - 1) : -1;
+    const Tokenizer::Piece piece =
+        id >= 0 ? context_.tokenizer->piece(id, true) : Tokenizer::Piece{};
+    for (size_t i = piece.bytes; i != 0; --i) {
+      while (left != 0 && blank(text.data[left - 1])) {
+        --left;
+      }
+      if (left == 0) {
+        return true;
+      }
+      if (!blank(piece.data[i - 1]) && piece.data[i - 1] != text.data[--left]) {
+        return false;
+      }
+    }
+    if (id < 0) {
+      return false;
+    }
+  }
+  return left == 0;
+}
+
+// A rewind may have led right behind a message's text, or behind what closes it.
+Status Session::settleClosing(TemplateRun* run) {
+  if (closing_known_) {
+    return kOk;
+  }
+  JsonText end;
+  ORIEL_TRY(renderReplyEnd(run, &end));
+  closed_ = end.bytes == 0 || endsWithText(end);
+  closing_known_ = true;
+  return kOk;
 }
 
 JinjaStop Session::templateStop() {
@@ -55,6 +82,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
                   templateScratchBytes(context_.settings.bytes() + given_bytes));
   TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
   ORIEL_TRY(run.read());
+  ORIEL_TRY(settleClosing(&run));
   TurnText turn;
   ORIEL_TRY(renderTurn(&run, turnPlace(), message, &turn));
   Workspace workspace = makeWorkspace();
@@ -75,12 +103,13 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   turn_open_ = false;
   endsWith(role);
   closed_ = false;
+  closing_known_ = true;
   return kOk;
 }
 
 Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
   ORIEL_TRY(checkRole(message, context_.log));
-  if (!by_template_ && isPlain(message)) {
+  if (!by_template_ && isPlainMessage(message)) {
     char role[kMaxRoleBytes + 1] = "";
     const JsonText& name = message.find("role")->text;
     std::memcpy(role, name.data, name.bytes);
@@ -114,6 +143,7 @@ Status Session::openByTemplate(ReplyPlace* reply) {
   Scratch scratch(*context_.allocator, templateScratchBytes(context_.settings.bytes()));
   TemplateRun run(context_.settings, templateStop(), context_.log, &scratch);
   ORIEL_TRY(run.read());
+  ORIEL_TRY(settleClosing(&run));
   TurnText turn;
   ORIEL_TRY(renderReplyOpening(&run, turnPlace(), &turn));
   reply->inside_thought = opensThought(turn.text, turn.bytes, context_.forms);

@@ -17,7 +17,7 @@
 
 namespace oriel {
 
-constexpr uint32_t kSnapshotVersion = 5;
+constexpr uint32_t kSnapshotVersion = 6;
 
 /// Where a conversation stands between two messages: bits of SessionState::chat.
 constexpr uint32_t kTurnOpen = 1;
@@ -28,8 +28,11 @@ constexpr uint32_t kStaleState = 8;
 constexpr uint32_t kClosed = 16;
 constexpr uint32_t kHasSystem = 32;
 constexpr uint32_t kByTemplate = 64;
-/// LastMessage, in the bits from here on.
+constexpr uint32_t kAnsweredClosed = 128;
+/// LastMessage in three bits: what the session ends with, and what its latest reply answers.
 constexpr uint32_t kLastMessageShift = 8;
+constexpr uint32_t kAnsweredShift = 11;
+constexpr uint32_t kClosingUnknown = 1u << 14;
 
 /// What a session is besides its cache.
 struct SessionState {
@@ -42,6 +45,9 @@ struct SessionState {
   uint64_t reply_end = 0;
   uint32_t chat = 0;        ///< bits as above
   uint32_t since_base = 0;  ///< position - SessionStates::base + 1; 0: that is 0
+  int32_t reply_stop =
+      -1;  ///< the token that ended the latest reply, which is not part of the session
+  uint32_t reserved = 0;
   SamplerState sampler;
 };
 

@@ -26,9 +26,9 @@ struct JsonValue {
   bool boolean = false;
   bool has_key = false;
   bool trusted = false;  ///< of a string: it was checked, and may stand where control tokens do
-  uint32_t count = 0;  ///< elements or members
-  JsonText text;       ///< of a string: decoded, UTF-8. Of a number: as it is written
-  JsonText key;        ///< of a member: decoded
+  uint32_t count = 0;    ///< elements or members
+  JsonText text;         ///< of a string: decoded, UTF-8. Of a number: as it is written
+  JsonText key;          ///< of a member: decoded
   const JsonValue* first = nullptr;
   const JsonValue* next = nullptr;
 

@@ -152,16 +152,22 @@ def test_chat_formats():
     check("render by name", named["template"] == "gemma3" and named["text"] ==
           "<bos><start_of_turn>user\nBe brief.\n\nHi<end_of_turn>\n<start_of_turn>model\n", named)
     jinja = scratch / "template.jinja"
-    jinja.write_text("{% for m in messages %}{{ '<start_of_turn>' + m.role + '\n' + first_user_prefix }}"
-                     "{{ '<end_of_turn>\n' }}{% endfor %}")
-    check("render by a file with a template",
-          json_of("render --template FILE", "render", BUNDLED, "--messages", hello, "--template",
-                  jinja) == named)
+    jinja.write_text("{% for m in messages %}@{{ m.role }}:{{ m.content }}{% endfor %}"
+                     "{% if add_generation_prompt %}@reply:{% endif %}{{ tools|tojson if tools }}")
+    run = json_of("render --template FILE", "render", BUNDLED, "--messages", hello, "--template", jinja)
+    check("the template in a file is run", run["template"] == "jinja"
+          and run["text"] == "@system:Be brief.@user: Hi @reply:", run)
+    tools = scratch / "tools.json"
+    tools.write_text(json.dumps([{"name": "battery"}]))
+    run = json_of("render --tools", "render", BUNDLED, "--messages", hello, "--template", jinja, "--tools", tools)
+    check("it is given the tools", run["text"].endswith('[{"type": "function", "function": {"name": "battery"}}]'),
+          run)
     jinja.write_text("no template")
     fails("render by a file without a template", 2, "render", BUNDLED, "--messages", hello,
           "--template", jinja)
-    jinja.write_text("{{ '@@' + message.content }}")
-    fails("render by a template that is not known", 2, "render", BUNDLED, "--messages", hello, "--template", jinja)
+    jinja.write_text("{{ raise_exception('No system messages.') }}")
+    refused = fails("a template's own refusal", 1, "render", BUNDLED, "--messages", hello, "--template", jinja)
+    check("in its own words", b"No system messages." in refused.err, refused)
     think = ["render", BUNDLED, "--messages", hello, "--template", "qwen3"]
     on, off = json_of("--think", *think, "--think"), json_of("--no-think", *think, "--no-think")
     check("--no-think", off["text"] == on["text"] + "<think>\n\n</think>\n\n"

@@ -86,16 +86,19 @@ def test_whole_turns_go_and_the_chat_says_so_in_place():
     chat.leave()
 
 
-def test_templates_that_are_not_known_are_refused():
-    files = {"unknown.jinja": b"{% for m in messages %}{{ m.content }}{% endfor %}", "binary": b"\x7fELF\0{{}}",
-             "empty": b"", "text": b"no braces at all", "huge": b"{" * (1 << 21)}
+def test_files_that_hold_no_template_are_refused():
+    files = {"binary": b"\x7fELF\0{{}}", "empty": b"", "text": b"no braces at all", "huge": b"{" * (1 << 21)}
     for name, content in files.items():
         (scratch / name).write_bytes(content)
         for command in (["run", SMALL, "--prompt", "x", *FIXED], ["chat", SMALL, *FIXED],
                         ["render", SMALL, "--messages", "-"]):
             fails(f"{command[0]} --template {name}", 2, *command, "--template", scratch / name, stdin=b"[]")
-    unknown = oriel("run", SMALL, "--prompt", "x", "--template", scratch / "unknown.jinja", *FIXED)
-    check("known formats are named", b"chatml" in unknown.err and b"zephyr" in unknown.err, unknown)
+    broken = scratch / "broken.jinja"
+    broken.write_text("{% for m in messages %}\n{{ m.content }}\n{% endif %}")
+    for command in (["run", SMALL, "--prompt", "x", *FIXED], ["render", SMALL, "--messages", "-"]):
+        wrong = fails(f"{command[0]} with a template that is none", 1, *command, "--template", broken,
+                      stdin=b'[{"role": "user", "content": "x"}]')
+        check("the line is named", b"line 3" in wrong.err, wrong)
     fails("a template that is not there", 2, "run", SMALL, "--prompt", "x", "--template", scratch / "nothing.jinja")
     succeeds("plain on request", "run", SMALL, "--prompt", "x", "--tokens", "1", "--template", "plain", *FIXED)
 

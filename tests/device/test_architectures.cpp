@@ -269,7 +269,7 @@ TEST(LocalLayers, the_view_says_what_they_saw) {
 TEST(LocalLayers, what_was_given_up_for_whole_turns_they_do_not_see_either) {
   RandomLlama gemma = smallGemma();
   gemma.local_window = 90;
-  gemma.chat_template = "<|im_start|>";
+  gemma.chat_template = kChatMlTemplate;
   const TemporaryModel file(gemma);
   oriel_options options = windowOptions(4, 100, 16);
   options.device = ORIEL_DEVICE_CPU;  // nothing here but indices

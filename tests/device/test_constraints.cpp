@@ -193,6 +193,42 @@ TEST_F(Constraints, nothing_is_allocated_from_one_token_to_the_next) {
   EXPECT_EQ(reply.first_calls, reply.last_calls + 1);
 }
 
+// Everything at once that a reply may ask for besides.
+TEST_F(Constraints, neither_are_triggers_parts_stop_texts_and_log_probabilities) {
+  if (!canCountMallocs()) {
+    GTEST_SKIP() << "malloc belongs to the sanitizer, or to a C library that is not glibc";
+  }
+  oriel_options options = sessionOptions(&log_);
+  options.device = ORIEL_DEVICE_CPU;
+  loadWith(kRandom, options);
+  oriel_generate_options sampling = wild(7);
+  sampling.json_schema = kSchema;
+  sampling.json_schema_bytes = std::strlen(kSchema);
+  sampling.trigger = "e";
+  const char* const stop[] = {"no such text at all", "nor this"};
+  sampling.stop = stop;
+  sampling.stop_count = 2;
+  sampling.logprobs = 1;
+  sampling.top_logprobs = 20;
+  sampling.min_tokens = 20;
+  sampling.ignore_stop = 1;
+  uint32_t parts = 0;
+  sampling.part_user = &parts;
+  sampling.on_part = [](const oriel_part*, void* user) {
+    ++*static_cast<uint32_t*>(user);
+    return 0;
+  };
+  ASSERT_EQ(ORIEL_OK, oriel_session_append_text(loaded_.session.get(), "x", 1, ORIEL_TEXT_BOS));
+  const MallocCount count;
+  Reply reply;
+  reply.mallocs = &count;
+  EXPECT_EQ(ORIEL_OK,
+            oriel_session_generate(loaded_.session.get(), &sampling, note, &reply, nullptr))
+      << log_.errors();
+  EXPECT_EQ(reply.first_calls, reply.last_calls + 1);
+  EXPECT_GT(parts, 20u);
+}
+
 TEST_F(Constraints, what_cannot_be_is_said) {
   loadWith(kRandom, sessionOptions(&log_));
   struct Wrong {

@@ -77,7 +77,7 @@ TEST_P(ForgettingOnDevice, a_reset_and_a_destroy_leave_zeros_on_the_device) {
   oriel_options options = sessionOptions(&log, 48, 8);
   options.k_format = options.v_format = GetParam().format;
   RandomLlama lfm2 = smallLfm2();
-  lfm2.chat_template = "<|im_start|>";
+  lfm2.chat_template = kChatMlTemplate;
   const TemporaryModel random(lfm2);
   Loaded loaded = load(GetParam().convolved ? random.path() : kTrained, options);
   ASSERT_TRUE(loaded.session) << log.errors();

@@ -277,7 +277,7 @@ uint64_t firstVisible(const std::vector<uint64_t>& starts, uint64_t position, ui
 
 void expectTurnsOfTheDefinition(RandomLlama model) {
   constexpr uint32_t kWindow = 100;
-  model.chat_template = "<|im_start|>";
+  model.chat_template = kChatMlTemplate;
   const TemporaryModel file(model);
   const Loaded loaded = load(file.path(), windowOptions(kSinks, kWindow, 16));
   ASSERT_TRUE(loaded.session);

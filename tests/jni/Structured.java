@@ -3,13 +3,11 @@ package dev.oriel;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Messages and tools as JSON, what replies mean, and what they are held to. */
+/** Messages and tools as JSON, and what replies mean as they come. */
 class Structured extends Checks {
   private static final String TOOLS = "[{\"type\": \"function\", \"function\": {\"name\": \"weather\","
       + " \"description\": \"Tells the weather.\", \"parameters\": {\"type\": \"object\","
       + " \"properties\": {\"city\": {\"type\": \"string\"}}, \"required\": [\"city\"]}}}]";
-  private static final String SCHEMA = "{\"type\": \"object\", \"properties\": {\"age\":"
-      + " {\"type\": \"integer\"}}, \"required\": [\"age\"], \"additionalProperties\": false}";
   private static final String TEMPLATE = "{% if tools %}<|im_start|>system\n{{ tools | tojson }}"
       + "<|im_end|>\n{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
       + "<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
@@ -89,44 +87,6 @@ class Structured extends Checks {
         }
       };
       expectEqual(OrielReply.Stop.LISTENER, session.chat(SUM, greedy(0), stops).stop);
-    }
-  }
-
-  static void a_schema_holds_whatever_is_drawn() throws Exception {
-    OrielOptions options = options();
-    options.constraints = true;
-    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
-      expect(session.plan().constraintBytes > 0, "constraints take memory");
-      OrielSampling sampling = new OrielSampling();
-      sampling.jsonSchema = SCHEMA;
-      sampling.temperature = 1.5f;
-      sampling.maxTokens = 300;
-      for (int seed = 1; seed <= 5; ++seed) {
-        session.reset();
-        sampling.seed = seed;
-        OrielReply reply = session.chat(ABILITY, sampling, null);
-        expect(reply.stop == OrielReply.Stop.LENGTH
-            || reply.text.matches("\\s*\\{\\s*\"age\"\\s*:\\s*-?[0-9eE+.-]+\\s*\\}\\s*"), reply.text);
-      }
-      sampling.jsonSchema = null;
-      sampling.grammar = "root ::= \"yes\" | \"no\"";
-      session.reset();
-      String text = session.chat(ABILITY, sampling, null).text;
-      expect(text.equals("yes") || text.equals("no"), text);
-      sampling.grammar = "root ::= nothing";
-      long position = session.stats().position;
-      expectFails(OrielException.Status.ARGUMENT, () -> session.chat(SUM, sampling, null));
-      expectEqual(position, session.stats().position);
-    }
-  }
-
-  static void a_schema_without_room_for_it_is_refused() throws Exception {
-    try (OrielSession session = open()) {
-      OrielSampling sampling = greedy(4);
-      sampling.jsonSchema = SCHEMA;
-      expectThrows(OrielException.class, () -> session.chat(ABILITY, sampling, null));
-      expectEqual(0L, session.stats().position);
-      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
     }
   }
 }

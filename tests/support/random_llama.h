@@ -20,6 +20,14 @@
 
 namespace oriel::test {
 
+/// What ChatML's templates write, by one of them.
+constexpr char kChatMlTemplate[] =
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] "
+    "+ "
+    "'<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' "
+    "}}{% "
+    "endif %}";
+
 struct RandomLlama {
   std::string architecture = "llama";
   uint32_t n_layers = 2;

@@ -171,7 +171,7 @@ class RecurrentSession {
     settings.max_tokens = reply.most;
     settings.ignore_stop = reply.stop_id < 0;
     oriel_generation result = {};
-    const Status status = session_->generate(settings, {reply.stop_id, false, nullptr}, note, &given, &result);
+    const Status status = session_->generate(settings, note, &given, &result, reply.stop_id);
     EXPECT_EQ(reply.expected, status.code()) << log.errors();
     // The token whose step failed was given, but is not committed.
     const size_t kept =

@@ -44,7 +44,7 @@ const std::map<std::string, std::set<std::string>> kArrows = {
 
 // Rooms that know the structs of the C API. base has its statuses, log levels and allocator, which is all that the
 // others see of it.
-const std::set<std::string> kOfTheAbi = {"base", "text", "exec", "api", "tools", "vulkan"};
+const std::set<std::string> kOfTheAbi = {"base", "text", "chat", "exec", "api", "tools", "vulkan"};
 
 std::string roomOf(const fs::path& file) { return file.parent_path().filename().string(); }
 

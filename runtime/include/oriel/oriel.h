@@ -302,8 +302,8 @@ typedef struct oriel_chat_options {
   uint32_t thinking;
   uint32_t reserved;
   /* Tools that the model may call: a JSON list in the OpenAI form, [{"type": "function", "function": {"name",
-   * "description", "parameters"}}, ...] or the functions themselves. Models whose template knows no tools are
-   * ORIEL_ERROR_UNSUPPORTED. NULL: none. */
+   * "description", "parameters"}}, ...] or the functions themselves. A template that knows no tools leaves them out,
+   * which is a warning; without a template they are ORIEL_ERROR_UNSUPPORTED. NULL: none. */
   const char *tools;
   size_t tools_bytes;
   /* Documents to answer from: a JSON list, as the template wants its items. NULL: none. */

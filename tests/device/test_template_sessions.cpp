@@ -1,0 +1,134 @@
+// Sessions whose turns a Jinja template writes: going back, snapshots, and what rendering says of their tokens.
+#include "support/sessions.h"
+
+namespace oriel::test {
+namespace {
+
+// Its marks are text: to a tokenizer of words made of pieces, what stands in front of a word matters.
+const char* const kMarks =
+    "{% for message in messages %}[{{ message.role }}] {{ message.content }} [end]\n{% endfor %}"
+    "{% if add_generation_prompt %}[assistant] {% endif %}";
+const char* const kChatMl =
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] "
+    "+ '<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' "
+    "}}{% endif %}";
+
+class TemplateSessions : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    oriel_options options = cpuOptions(&log_, 600, 64);
+    loaded_ = load(GetParam(), options);
+    ASSERT_TRUE(loaded_.session) << log_.errors();
+  }
+  void useTemplate(const char* text) {
+    chat_.struct_size = sizeof(chat_);
+    chat_.chat_template = text;
+    oriel_session_options session = {};
+    session.struct_size = sizeof(session);
+    session.chat = &chat_;
+    loaded_.session.reset();
+    oriel_session* made = nullptr;
+    ASSERT_EQ(ORIEL_OK, oriel_session_create(loaded_.model.get(), &session, &made))
+        << log_.errors();
+    loaded_.session.reset(made);
+  }
+  oriel_status addJson(const std::string& json) {
+    return oriel_chat_add_json(loaded_.session.get(), json.data(), json.size());
+  }
+  std::vector<int32_t> held() {
+    size_t needed = 0;
+    (void)oriel_session_get_tokens(loaded_.session.get(), 0, nullptr, 0, &needed);
+    std::vector<int32_t> ids(needed);
+    EXPECT_EQ(ORIEL_OK,
+              oriel_session_get_tokens(loaded_.session.get(), 0, ids.data(), ids.size(), &needed));
+    return ids;
+  }
+  std::vector<int32_t> renderedIds(const std::string& json) {
+    size_t sized = 0;
+    EXPECT_EQ(ORIEL_ERROR_BUFFER_TOO_SMALL,
+              oriel_render_json_tokens(loaded_.model.get(), &chat_, json.data(), json.size(), 0,
+                                       ORIEL_TEXT_BOS, nullptr, 0, &sized));
+    std::vector<int32_t> ids(sized + 100);
+    size_t needed = 0;
+    EXPECT_EQ(ORIEL_OK,
+              oriel_render_json_tokens(loaded_.model.get(), &chat_, json.data(), json.size(), 0,
+                                       ORIEL_TEXT_BOS, ids.data(), ids.size(), &needed))
+        << log_.errors();
+    EXPECT_EQ(needed, sized);
+    ids.resize(needed);
+    return ids;
+  }
+
+  CapturedLog log_;
+  Loaded loaded_;
+  oriel_chat_options chat_ = {};
+};
+
+TEST_P(TemplateSessions, a_message_taken_back_and_said_again_leaves_the_same_tokens) {
+  useTemplate(kMarks);
+  const std::vector<std::pair<std::string, std::string>> messages = {
+      {"system", "Be kind."}, {"user", "Hello!"}, {"assistant", "Hi."}, {"user", "And you?"}};
+  std::vector<uint64_t> begins;
+  for (const auto& message : messages) {
+    begins.push_back(statsOf(loaded_).position);
+    ASSERT_EQ(ORIEL_OK, add(loaded_, message.first, message.second)) << log_.errors();
+  }
+  const std::vector<int32_t> all = held();
+  for (size_t from = 1; from < messages.size(); ++from) {
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded_.session.get(), begins[from]));
+    for (size_t i = from; i < messages.size(); ++i) {
+      ASSERT_EQ(ORIEL_OK, add(loaded_, messages[i].first, messages[i].second));
+    }
+    EXPECT_EQ(all, held()) << "from message " << from;
+  }
+  // At the start of a turn what closes the message before is there already.
+  size_t n_turns = 0;
+  uint64_t starts[2] = {};
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_turns(loaded_.session.get(), starts, 2, &n_turns));
+  ASSERT_EQ(ORIEL_OK, oriel_session_rewind(loaded_.session.get(), starts[1]));
+  ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "And you?"));
+  EXPECT_EQ(all, held());
+}
+
+TEST_P(TemplateSessions, a_snapshot_goes_on_behind_a_reply_that_was_cut) {
+  useTemplate(kMarks);
+  ASSERT_EQ(ORIEL_OK, add(loaded_, "user", "Hello!"));
+  ASSERT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded_, wildOptions(5, 3)).status);
+  size_t bytes = 0;
+  (void)oriel_session_save(loaded_.session.get(), nullptr, 0, &bytes);
+  std::vector<uint8_t> snapshot(bytes);
+  ASSERT_EQ(ORIEL_OK, oriel_session_save(loaded_.session.get(), snapshot.data(), bytes, &bytes));
+  const auto goOn = [&] {
+    EXPECT_EQ(ORIEL_OK, add(loaded_, "user", "And you?")) << log_.errors();
+    EXPECT_EQ(ORIEL_OK, listen(oriel_chat_reply, loaded_, wildOptions(5, 4)).status);
+    return held();
+  };
+  const std::vector<int32_t> once = goOn();
+  useTemplate(kMarks);
+  ASSERT_EQ(ORIEL_OK, oriel_session_restore(loaded_.session.get(), snapshot.data(), bytes));
+  EXPECT_EQ(once, goOn());
+}
+
+TEST_P(TemplateSessions, rendering_says_which_tokens_a_session_appends) {
+  const std::vector<std::string> messages = {
+      R"({"role": "system", "content": "Be kind."})", R"({"role": "user", "content": "Hello!"})",
+      R"({"role": "assistant", "content": "Hi.", "reasoning_content": "Short."})",
+      R"({"role": "user", "content": "And you?"})"};
+  // The second is a format that is built in, up to the message with something that it has no place for.
+  for (const char* text : {kMarks, kChatMl}) {
+    useTemplate(text);
+    std::string all = "[";
+    for (const std::string& message : messages) {
+      ASSERT_EQ(ORIEL_OK, addJson(message)) << log_.errors();
+      all += (all.size() > 1 ? "," : "") + message;
+      EXPECT_EQ(held(), renderedIds(all + "]")) << text << all;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Vocabularies, TemplateSessions,
+                         testing::Values(kRandom, ORIEL_TEST_DATA "/models/phi3.gguf",
+                                         ORIEL_TEST_DATA "/models/minicpm-nokeys.gguf"));
+
+}  // namespace
+}  // namespace oriel::test

@@ -1,0 +1,45 @@
+package dev.oriel;
+
+/** What replies are held to. */
+class Constraints extends Checks {
+  private static final String SCHEMA = "{\"type\": \"object\", \"properties\": {\"age\":"
+      + " {\"type\": \"integer\"}}, \"required\": [\"age\"], \"additionalProperties\": false}";
+
+  static void a_schema_holds_whatever_is_drawn() throws Exception {
+    OrielOptions options = options();
+    options.constraints = true;
+    try (OrielSession session = Oriel.open(TINY, MEMORY, options)) {
+      expect(session.plan().constraintBytes > 0, "constraints take memory");
+      OrielSampling sampling = new OrielSampling();
+      sampling.jsonSchema = SCHEMA;
+      sampling.temperature = 1.5f;
+      sampling.maxTokens = 300;
+      for (int seed = 1; seed <= 5; ++seed) {
+        session.reset();
+        sampling.seed = seed;
+        OrielReply reply = session.chat(ABILITY, sampling, null);
+        expect(reply.stop == OrielReply.Stop.LENGTH
+            || reply.text.matches("\\s*\\{\\s*\"age\"\\s*:\\s*-?[0-9eE+.-]+\\s*\\}\\s*"), reply.text);
+      }
+      sampling.jsonSchema = null;
+      sampling.grammar = "root ::= \"yes\" | \"no\"";
+      session.reset();
+      String text = session.chat(ABILITY, sampling, null).text;
+      expect(text.equals("yes") || text.equals("no"), text);
+      sampling.grammar = "root ::= nothing";
+      long position = session.stats().position;
+      expectFails(OrielException.Status.ARGUMENT, () -> session.chat(SUM, sampling, null));
+      expectEqual(position, session.stats().position);
+    }
+  }
+
+  static void a_schema_without_room_for_it_is_refused() throws Exception {
+    try (OrielSession session = open()) {
+      OrielSampling sampling = greedy(4);
+      sampling.jsonSchema = SCHEMA;
+      expectThrows(OrielException.class, () -> session.chat(ABILITY, sampling, null));
+      expectEqual(0L, session.stats().position);
+      expectEqual(ABILITY_REPLY, session.chat(ABILITY, greedy(0), null).text);
+    }
+  }
+}
