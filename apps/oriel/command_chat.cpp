@@ -331,7 +331,7 @@ class Chat {
 
   /// One reply, and those to the results of tools that it calls. False: cancelled.
   bool answer(const TurnsSeen& before) {
-    Reply reply = replyNow(before);
+    Reply reply = replyNow(before, /*behind_results=*/false);
     for (uint32_t round = 1; calls(reply); ++round) {
       if (round > kMostToolRounds) {
         tell(dim("the model still calls tools: stopped after " + std::to_string(kMostToolRounds) +
@@ -343,7 +343,7 @@ class Chat {
         reply.cancelled = true;
         break;
       }
-      reply = replyNow(before);
+      reply = replyNow(before, /*behind_results=*/true);
     }
     if (!options_.common.json && !interactive_) {
       print("\n");
@@ -380,7 +380,8 @@ class Chat {
     return !stopped;
   }
 
-  Reply replyNow(const TurnsSeen& before) {
+  /// `behind_results`: --tool-choice required is kept, so the model may answer now.
+  Reply replyNow(const TurnsSeen& before, bool behind_results) {
     const bool json = options_.common.json;
     Reply reply;
     reply.streams = !json;
@@ -390,6 +391,9 @@ class Chat {
     reply.at_each_token = [this] { input_.takeTypedAhead(); };
     oriel_generate_options sampling = generateOptions(options_.common, options_.reply_tokens);
     setReplyOptions(options_.reply, &sampling);
+    if (behind_results && sampling.tool_choice == ORIEL_TOOLS_REQUIRED) {
+      sampling.tool_choice = ORIEL_TOOLS_CHECKED;
+    }
     chatReply(session_, sampling, &reply);
     const oriel_stats stats = session_.stats();
     if (json) {
@@ -457,14 +461,6 @@ class Chat {
   ToolRunner tools_;
 };
 
-void checkChatOptions(const ChatOptions& options) {
-  const bool has_tools = !options.chat.tools.empty();
-  checkReplyOptions(options.reply, options.common.json, has_tools);
-  if (!options.allowed_tools.empty() && !has_tools) {
-    throw Failure{kExitUsage, "--allow-tool is about tools: name them by --tools FILE"};
-  }
-}
-
 }  // namespace
 
 Command addChatCommand(CLI::App* program) {
@@ -485,7 +481,9 @@ Command addChatCommand(CLI::App* program) {
   addCommonOptions(app, &options->common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options] {
-            checkChatOptions(*options);
+            const bool has_tools = !options->chat.tools.empty();
+            checkReplyOptions(options->reply, options->common.json, has_tools);
+            checkToolOptions(options->allowed_tools, has_tools);
             options->common.constraints = options->reply.constrain();
             // Somebody is talking now; scripts that want the same every day say --date.
             options->chat.date = options->chat.date != 0 ? options->chat.date : today();

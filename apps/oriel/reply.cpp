@@ -76,12 +76,12 @@ int onTextToken(const oriel_token_event* event, void* user) {
 
 /// Throws unless it went well; what is wrong with a schema or a grammar is said with its file.
 void checkReply(const Session& session, oriel_status status, const Reply& reply) {
-  if (status == ORIEL_ERROR_ARGUMENT && !reply.form_file.empty()) {
+  if (status != ORIEL_OK && !reply.form_file.empty()) {
     const std::string reason = session.reason(status);
     const bool is_form =
         reason.find("schema") != std::string::npos || reason.find("grammar") != std::string::npos;
     if (is_form) {
-      throw Failure{kExitUsage, reply.form_file + ": " + reason};
+      throw Failure{kExitFailed, reply.form_file + ": " + reason};
     }
   }
   session.check(status, Diagnostics::Blame::kOptions);

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "failure.h"
 #include "messages.h"
 #include "terminal.h"
 #include "wrap.h"
@@ -27,6 +28,12 @@ void addToolOptions(CLI::App* command, std::vector<LocalTool>* tools) {
       ->allow_extra_args(false)
       ->type_name("NAME=COMMAND")
       ->group("Replies");
+}
+
+void checkToolOptions(const std::vector<LocalTool>& tools, bool has_tools) {
+  if (!tools.empty() && !has_tools) {
+    throw Failure{kExitUsage, "--allow-tool is about tools: name them by --tools FILE"};
+  }
 }
 
 std::string ToolRunner::result(const ToolCall& call, bool watched) {

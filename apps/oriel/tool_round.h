@@ -21,6 +21,8 @@ constexpr uint32_t kMostToolRounds = 8;
 
 /// --allow-tool; `tools` must outlive the parsing.
 void addToolOptions(CLI::App* command, std::vector<LocalTool>* tools);
+/// Throws Failure (wrong usage) for commands of tools that there are not.
+void checkToolOptions(const std::vector<LocalTool>& tools, bool has_tools);
 
 class ToolRunner {
  public:
