@@ -559,7 +559,8 @@ ORIEL_API oriel_status oriel_session_evaluate(oriel_session *session, const int3
 
 /* Forgets all tokens from `position` on (oriel_stats.position counts them; the repeat penalty still
  * remembers them), and the logits: append before generating. Inside or right behind the latest reply that
- * reply counts as open again; behind an older one the app writes what closes it. Going back is possible while
+ * reply counts as open again; behind an older one the app writes what closes it, unless a template of its own does
+ * (oriel_chat_options), which then closes whatever message is open. Going back is possible while
  * what the remaining text would see is still stored: always before the window has filled (with sliding-window
  * layers theirs: oriel_plan.groups), later for up to chunk_tokens, one less
  * right behind a greedy reply that a stop token or a cancel ended; beyond that ORIEL_ERROR_CONTEXT, and
