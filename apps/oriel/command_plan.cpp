@@ -143,7 +143,8 @@ Command addPlanCommand(CLI::App* program) {
       ->check(svgFile());
   app->add_flag("--constraints", raw->constraints,
                 "With room for schemas and grammars, as run and chat have it with --schema, "
-                "--grammar or checked tools");
+                "--grammar or checked tools")
+      ->excludes(shape);
   addCommonOptions(app, raw, Uses::kModel);
   return {app, [options] { return runPlan(*options); }};
 }
