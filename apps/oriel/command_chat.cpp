@@ -380,7 +380,7 @@ class Chat {
     return !stopped;
   }
 
-  /// `behind_results`: --tool-choice required is kept, so the model may answer now.
+  /// `behind_results`: --tool-choice required has had its call, the model may answer now.
   Reply replyNow(const TurnsSeen& before, bool behind_results) {
     const bool json = options_.common.json;
     Reply reply;
