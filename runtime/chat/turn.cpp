@@ -60,39 +60,18 @@ class TurnCutter {
     role_ = role != nullptr && role->isString() ? role->text : JsonText{};
     calls_ = message.find("tool_call_id");
     const bool is_tool = lastMessageOf(role_) == LastMessage::kTool;
-    JsonValue* const messages = shape(is_tool);
-    const uint32_t index = messages != nullptr ? messages->count : 0;
-    make_.append(messages, make_.copyOf(message));
-    // Some templates want a question, and put the system's text into it.
-    const bool leads =
-        place_.last == LastMessage::kNothing && lastMessageOf(role_) == LastMessage::kSystem;
-    if (leads) {
-      make_.append(messages, user());
-    }
-    ORIEL_TRY(render(messages, false, run_.log(), &out_));
-    Span own = spanOf(out_, index);
-    const JsonValue* const calls = message.find("tool_calls");
-    const bool has_calls = calls != nullptr && calls->isArray() && calls->count != 0;
-    if (!has_calls && isBlank(message.find("content"))) {
-      ORIEL_TRY(renderBlank(*messages, index));
-      own = spanOf(out_, index);
-      own.end = lastRangeBegin(index);
-    }
-    if (!own.found()) {
-      return lost();
-    }
-    ORIEL_TRY(findStart(messages, is_tool));
-    if (start_ > own.end) {
-      return lost();
-    }
-    return cut(own.end, turn);
+    return tryShapes(is_tool, [&](uint32_t n_calls, const Log& log) {
+      return messageBehind(n_calls, message, is_tool, log, turn);
+    });
   }
 
   Status opening(TurnText* turn) {
-    JsonValue* const messages = shape(false);
-    ORIEL_TRY(render(messages, true, run_.log(), &out_));
-    ORIEL_TRY(findStart(messages, false));
-    return cut(out_.bytes, turn);
+    return tryShapes(false, [&](uint32_t n_calls, const Log& log) -> Status {
+      const JsonValue* const messages = shape(n_calls);
+      ORIEL_TRY(render(messages, true, log, &out_));
+      ORIEL_TRY(findStart(messages, out_.bytes, false, log));
+      return cut(out_.bytes, turn);
+    });
   }
 
   /// A first question without what opens any later one.
@@ -124,7 +103,7 @@ class TurnCutter {
   }
 
   Status closing(JsonText* end) {
-    JsonValue* const messages = shape(false);
+    JsonValue* const messages = shape(0);
     const Status status = render(messages, false, Log(), &out_);
     const Span answer = status.ok() ? spanOf(out_, previous_) : Span();
     *end = answer.found() ? JsonText{out_.text + answer.end, out_.bytes - answer.end} : JsonText{};
@@ -132,11 +111,62 @@ class TurnCutter {
   }
 
  private:
+  /// Templates differ in the calls that they want in front of results: some refuse several, some show none. The first
+  /// number of them that works counts; if none does, what the first one met is said.
+  template <typename Try>
+  Status tryShapes(bool is_tool, const Try& attempt) {
+    const uint32_t most = place_.last == LastMessage::kTool                   ? (is_tool ? 2 : 1)
+                          : place_.last == LastMessage::kAssistant && is_tool ? 1
+                                                                              : 0;
+    for (uint32_t n_calls = most; most != 0; --n_calls) {
+      const Status status = attempt(n_calls, Log());
+      const bool refused =
+          status.code() == ORIEL_ERROR_ARGUMENT || status.code() == ORIEL_ERROR_UNSUPPORTED;
+      if (!refused) {
+        return status;
+      }
+      if (n_calls == 0) {
+        break;
+      }
+    }
+    return attempt(most, run_.log());
+  }
+
+  Status messageBehind(uint32_t n_calls, const JsonValue& message, bool is_tool, const Log& log,
+                       TurnText* turn) {
+    JsonValue* const messages = shape(n_calls);
+    const uint32_t index = messages != nullptr ? messages->count : 0;
+    make_.append(messages, make_.copyOf(message));
+    // Some templates want a question, and put the system's text into it.
+    const bool leads =
+        place_.last == LastMessage::kNothing && lastMessageOf(role_) == LastMessage::kSystem;
+    if (leads) {
+      make_.append(messages, user());
+    }
+    ORIEL_TRY(render(messages, false, log, &out_));
+    Span own = spanOf(out_, index);
+    const JsonValue* const calls = message.find("tool_calls");
+    const bool has_calls = calls != nullptr && calls->isArray() && calls->count != 0;
+    if (!has_calls && isBlank(message.find("content"))) {
+      ORIEL_TRY(renderBlank(*messages, index));
+      own = spanOf(out_, index);
+      own.end = lastRangeBegin(index);
+    }
+    if (!own.found()) {
+      return lost(log);
+    }
+    ORIEL_TRY(findStart(messages, own.begin, is_tool, log));
+    if (start_ > own.end) {
+      return lost(log);
+    }
+    return cut(own.end, turn);
+  }
+
   JsonValue* user() { return make_.message(textOf("user"), textOf(kStandIn)); }
   static JsonText textOf(const char* text) { return {text, std::strlen(text)}; }
 
-  /// The shortest conversation that ends as the session does. `behind_calls`: a result is to follow.
-  JsonValue* shape(bool behind_calls) {
+  /// The shortest conversation that ends as the session does, with so many calls in its answer where there is one.
+  JsonValue* shape(uint32_t n_calls) {
     JsonValue* const messages = make_.list();
     if (place_.has_system) {
       make_.append(messages, make_.message(textOf("system"), textOf(kStandIn)));
@@ -148,9 +178,9 @@ class TurnCutter {
     const bool after_tool = place_.last == LastMessage::kTool;
     if (after_tool || place_.last == LastMessage::kAssistant) {
       JsonValue* const answer =
-          make_.message(textOf("assistant"), textOf(after_tool || behind_calls ? "" : kStandIn));
-      if (after_tool || behind_calls) {
-        make_.set(answer, "tool_calls", callList(after_tool && behind_calls ? 2 : 1));
+          make_.message(textOf("assistant"), textOf(n_calls != 0 ? "" : kStandIn));
+      if (n_calls != 0) {
+        make_.set(answer, "tool_calls", callList(n_calls));
       }
       make_.append(messages, answer);
     }
@@ -208,26 +238,47 @@ class TurnCutter {
     return begin;
   }
 
-  /// Where in out_ that begins which the session does not have.
-  Status findStart(const JsonValue* messages, bool behind_calls) {
+  /// Where in out_, before `end`, that begins which the session does not have.
+  Status findStart(const JsonValue* messages, size_t end, bool behind_calls, const Log& log) {
     start_ = body_ = 0;
     if (place_.last == LastMessage::kNothing) {
       return kOk;
     }
     const Span before = spanOf(out_, previous_);
     if (!before.found()) {
-      return lost();
+      return lost(log);
     }
     start_ = before.end;
     if (behind_calls && place_.last == LastMessage::kAssistant) {
       // What the model wrote of its calls is there; so is not the token that ended them.
-      const size_t stop =
-          findPart(out_.text, start_, out_.bytes, place_.reply_stop.data, place_.reply_stop.bytes);
+      size_t stop = findPart(out_.text, start_, std::max(start_, end), place_.reply_stop.data,
+                             place_.reply_stop.bytes);
+      if (stop == SIZE_MAX) {
+        const JsonText usual = usualEnd();
+        stop = findPart(out_.text, start_, std::max(start_, end), usual.data, usual.bytes);
+      }
       start_ = stop != SIZE_MAX ? stop : start_;
     }
     body_ = start_ + closingBytes(*messages);
     start_ = place_.closed ? body_ : start_;
     return kOk;
+  }
+
+  /// What ends an answer without calls, but for white space behind it.
+  JsonText usualEnd() {
+    const uint32_t previous = previous_;
+    JinjaOutput plain;
+    const Status status = render(shape(0), false, Log(), &plain);
+    const Span answer = status.ok() ? spanOf(plain, previous_) : Span();
+    previous_ = previous;
+    if (!answer.found()) {
+      return {};
+    }
+    size_t end = plain.bytes;
+    while (end > answer.end && (plain.text[end - 1] == '\n' || plain.text[end - 1] == ' ')) {
+      --end;
+    }
+    return {plain.text + answer.end, end - answer.end};
   }
 
   /// Bytes from start_ on that stand there as well where nothing follows.
@@ -292,8 +343,8 @@ class TurnCutter {
     });
   }
 
-  Status lost() const {
-    return run_.log().fail(
+  static Status lost(const Log& log) {
+    return log.fail(
         ORIEL_ERROR_UNSUPPORTED,
         "the chat template leaves out a message of this kind, so that it cannot be continued "
         "message by message: render the whole conversation and append its tokens");

@@ -119,7 +119,7 @@ Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
   bool complete = false;
   ORIEL_TRY(settings.constrained ? chooseConstrained(*call, id, &complete) : choose(settings, id));
   if (complete || endsReply(*call, *id)) {
-    reply_stop_ = complete ? -1 : *id;
+    reply_stop_ = complete ? call->place.stop_id : *id;
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
   }

@@ -173,6 +173,50 @@ TEST(Turns, a_system_text_that_would_move_stays) {
   EXPECT_EQ(talk.said, "[Q]Be brief. Hi[/Q]Hello.[Q] And?[/Q]");
 }
 
+constexpr char kCallTemplate[] =
+    "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls "
+    "%}<call>{{ "
+    "c.function.name }}</call>{% endfor %}<|end|>{% endfor %}";
+
+json resultOf(const std::string& text) {
+  return {{"role", "tool"}, {"name", "f"}, {"tool_call_id", "call00001"}, {"content", text}};
+}
+
+TEST(Turns, a_result_follows_what_the_model_wrote_of_its_call) {
+  for (const std::string stop : {"<|end|>", "<|other|>", ""}) {
+    Conversation talk(kCallTemplate);
+    ASSERT_TRUE(talk.add({{"role", "user"}, {"content", "Hi"}}).ok());
+    talk.said += "<call>f</call>";  // a reply
+    talk.place().last = LastMessage::kAssistant;
+    talk.place().reply_stop = {stop.data(), stop.size()};
+    ASSERT_TRUE(talk.add(resultOf("18 C")).ok());
+    ASSERT_TRUE(talk.add(resultOf("19 C")).ok()) << talk.errors();
+    EXPECT_EQ(talk.said,
+              "<|start|>user\nHi<call>f</call><|end|><|start|>tool\n18 C<|end|><|start|>tool\n19 C")
+        << stop;
+  }
+}
+
+TEST(Turns, results_may_stand_behind_answers_whose_calls_are_not_shown_or_are_one) {
+  const std::string head = "{% for m in messages %}";
+  const std::string tail = "<|start|>{{ m.role }}\n{{ m.content }}<|end|>{% endfor %}";
+  const std::string one =
+      "{% if m.tool_calls and m.tool_calls|length > 1 %}{{ raise_exception('one') }}{% endif %}";
+  const std::string none = "{% if not m.content and m.tool_calls %}{% else %}";
+  for (const std::string& text :
+       {head + tail, head + one + tail,
+        head + none + "<|start|>{{ m.role }}\n{{ m.content }}<|end|>{% endif %}{% endfor %}"}) {
+    Conversation talk(text);
+    ASSERT_TRUE(talk.add({{"role", "user"}, {"content", "Hi"}}).ok());
+    talk.said += "f()";
+    talk.place().last = LastMessage::kAssistant;
+    ASSERT_TRUE(talk.add(resultOf("18 C")).ok()) << text << talk.errors();
+    ASSERT_TRUE(talk.add(resultOf("19 C")).ok()) << text << talk.errors();
+    EXPECT_EQ(talk.said, "<|start|>user\nHif()<|end|><|start|>tool\n18 C<|end|><|start|>tool\n19 C")
+        << text;
+  }
+}
+
 /// Templates that write the system's text elsewhere once another question comes, or leave it out.
 const std::set<std::string> kOtherSystem = {"mistralai-Mistral-Nemo-Instruct-2407", "chat-phi3"};
 
