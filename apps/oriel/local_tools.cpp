@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "interrupt.h"
+#include "output.h"
 
 #if !defined(_WIN32)
 #include <fcntl.h>
@@ -153,23 +154,14 @@ class RunningTool {
   pid_t process_ = -1;
 };
 
+/// As JSON has it, in which the result goes on.
 bool isUtf8(const std::string& text) {
-  size_t more = 0;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (more != 0) {
-      if ((byte & 0xC0) != 0x80) {
-        return false;
-      }
-      --more;
-    } else if (byte >= 0x80) {
-      more = byte >= 0xF0 ? 3 : byte >= 0xE0 ? 2 : 1;
-      if (byte < 0xC2 || byte > 0xF4) {
-        return false;
-      }
-    }
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::type_error&) {
+    return false;
   }
-  return more == 0;
 }
 
 }  // namespace
@@ -191,13 +183,16 @@ std::string runLocalTool(const LocalTool& tool, const std::string& arguments) {
       break;
   }
   const int code = running.finish();
-  if (code != 0) {
-    return "error: " + tool.name + " failed" + (result.empty() ? "" : ": " + result);
-  }
   while (!result.empty() && result.back() == '\n') {
     result.pop_back();
   }
-  return isUtf8(result) ? result : "error: " + tool.name + " printed bytes that are no text";
+  if (!isUtf8(result)) {
+    return "error: " + tool.name + " printed bytes that are no text";
+  }
+  if (code != 0) {
+    return "error: " + tool.name + " failed" + (result.empty() ? "" : ": " + result);
+  }
+  return result;
 }
 
 #endif

@@ -85,6 +85,14 @@ def test_chat_runs_what_is_allowed():
     check("only the answer is text", text.out.decode() == replies[1]["text"] + "\n\n", (text, replies))
 
 
+def test_a_result_that_is_no_text_is_told_to_the_model():
+    args = ["chat", BUNDLED, *with_tools(), "--tool-choice", "required", "--json", "--tokens", "120"]
+    for name, command in (("a lone surrogate", "printf '\\355\\240\\200'"), ("an overlong form", "printf '\\340\\200\\200'"),
+                          ("a failure with such bytes", "printf '\\377'; false")):
+        replies = objects(succeeds(name, *args, "--allow-tool", f"get_weather={command}", stdin=b"Weather?\n"))
+        check(f"{name}: the chat goes on", len(replies) >= 2, replies)
+
+
 def test_chat_runs_nothing_else():
     args = ["chat", BUNDLED, *with_tools(), "--tool-choice", "required", "--json", "--tokens", "120"]
     result = program.oriel(*args, "--allow-tool", "other=touch " + str(scratch / "touched"), stdin=b"Weather?\n")
