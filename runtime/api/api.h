@@ -161,12 +161,15 @@ struct ChatChoice {
   ChatTemplate chat;
   ChatOptions options;
   TemplateSettings settings;  ///< points to the model and to what the app gave
-  bool by_template = false;   ///< the template writes all turns
+  bool by_template = false;   ///< the template writes all turns; of settleChoice()
   ReplyForms forms = 0;       ///< in which its replies think and call
 };
 ReplyForms replyFormsOf(const ChatTemplate& chat);
 /// Defaults applied; null: all defaults.
 Status readChat(const oriel_model& model, const oriel_chat_options* given, ChatChoice* choice);
+/// Decides who writes turns. An app's own template is run many times for that: only for calls that write turns, or name
+/// who does.
+Status settleChoice(const oriel_model& model, ChatChoice* choice);
 
 /// What calls that need a device say of a model that was loaded with ORIEL_DEVICE_NONE.
 oriel_status withoutWeights(const oriel_model& model);

@@ -60,15 +60,15 @@ Status readGrammar(const oriel_generate_options& options, const Log& log, Scratc
 }
 
 // Calls of the conversation's tools, in the form of its template.
-Status readTools(const oriel_model& model, bool required, Session* session, Grammar* grammar,
-                 GenerateSettings* settings) {
+Status readToolCalls(const oriel_model& model, bool required, Session* session, Grammar* grammar,
+                     GenerateSettings* settings) {
   const SessionContext& context = session->context();
   if (context.settings.tools.bytes == 0) {
     return model.log.fail(ORIEL_ERROR_STATE,
                           "there are no tools to call: give them with oriel_chat_options.tools");
   }
   const JsonValue* tools = nullptr;
-  ORIEL_TRY(oriel::readTools(context.settings.tools, model.log, grammar->scratch(), &tools));
+  ORIEL_TRY(readTools(context.settings.tools, model.log, grammar->scratch(), &tools));
   CallGrammar calls;
   ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, model.log, grammar, &calls));
   const RuleId root = grammar->newRule();
@@ -111,7 +111,7 @@ Status readConstraint(const oriel_model& model, const oriel_generate_options* gi
   Scratch scratch(model.allocator, kMostCompileBytes);
   Grammar grammar(&scratch);
   if (checks) {
-    return readTools(model, choice == ORIEL_TOOLS_REQUIRED, session, &grammar, settings);
+    return readToolCalls(model, choice == ORIEL_TOOLS_REQUIRED, session, &grammar, settings);
   }
   ORIEL_TRY(readGrammar(options, log, &scratch, &grammar));
   ORIEL_TRY(session->constrained()->constraint().compile(grammar, -1, log));

@@ -354,6 +354,9 @@ oriel_status renderIds(const oriel_model* model, const oriel_chat_options* optio
     return status.code();
   }
   const bool as_session = (flags & ORIEL_TEXT_BOS) != 0;
+  if (const Status status = as_session ? settleChoice(*model, &choice) : kOk; !status.ok()) {
+    return status.code();
+  }
   return withConversation(
       *model, choice, messages, count, json, json_bytes,
       [&](const Conversation& conversation, Scratch* scratch) -> Status {
@@ -397,9 +400,6 @@ Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given
   ORIEL_TRY(readDate(wanted.date, model.log, &choice->options.date));
   ORIEL_TRY(chooseChat(model.chat, wanted.chat_template, model.log, &choice->chat));
   ChatTemplate& chat = choice->chat;
-  if (wanted.chat_template != nullptr) {
-    ORIEL_TRY(settleChat(model.allocator, model.log, &chat));
-  }
   choice->options.thinking = wanted.no_thinking == 0;
   if (chat.format != nullptr && chat.format->thinks_if_told && wanted.thinking == 0) {
     choice->options.thinking = false;
@@ -419,14 +419,23 @@ Status oriel::readChat(const oriel_model& model, const oriel_chat_options* given
                              &settings.documents));
   ORIEL_TRY(readTemplateText(chat, wanted.variables, wanted.variables_bytes, "{", model.log,
                              &settings.variables));
-  choice->by_template = chat.runs || settings.tools.bytes != 0 || settings.documents.bytes != 0 ||
-                        settings.variables.bytes != 0;
+  return kOk;
+}
+
+Status oriel::settleChoice(const oriel_model& model, ChatChoice* choice) {
+  if (choice->chat.jinja != model.chat.jinja) {  // that was settled when it was loaded
+    ORIEL_TRY(settleChat(model.allocator, model.log, &choice->chat));
+  }
+  const TemplateSettings& settings = choice->settings;
+  choice->by_template = choice->chat.runs || settings.tools.bytes != 0 ||
+                        settings.documents.bytes != 0 || settings.variables.bytes != 0;
   return kOk;
 }
 
 const char* oriel_chat_template(const oriel_model* model, const oriel_chat_options* options) {
   ChatChoice choice;
-  const bool known = model != nullptr && readChat(*model, options, &choice).ok();
+  const bool known = model != nullptr && readChat(*model, options, &choice).ok() &&
+                     settleChoice(*model, &choice).ok();
   return known ? choice.chat.name() : nullptr;
 }
 

@@ -150,9 +150,11 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
     context.source = &model->on_file->source;
   }
   ChatChoice choice;
-  if (const Status status = readChat(*model, options.chat, &choice); !status.ok()) {
+  Status chosen = readChat(*model, options.chat, &choice);
+  chosen = chosen.ok() ? settleChoice(*model, &choice) : chosen;
+  if (!chosen.ok()) {
     model->has_session.store(0);
-    return status.code();
+    return chosen.code();
   }
   context.chat = choice.chat;
   context.chat_options = choice.options;

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "text/chat.h"
 
 namespace oriel {
 
@@ -118,17 +117,12 @@ Status readTools(const JsonText& json, const Log& log, Scratch* scratch, const J
 
 Status checkRole(const JsonValue& message, const Log& log) {
   const JsonValue* const role = message.find("role");
-  const bool is_text = role != nullptr && role->isString();
-  bool is_role = is_text && role->text.bytes != 0 && role->text.bytes <= kMaxRoleBytes;
-  for (size_t i = 0; is_role && i < role->text.bytes; ++i) {
-    const char c = role->text.data[i];
-    is_role = (c >= 'a' && c <= 'z') || c == '_';
-  }
-  return is_role ? kOk
-                 : log.fail(ORIEL_ERROR_ARGUMENT,
-                            "a message has no role of 1 to %zu letters a-z or underscores: write "
-                            "{\"role\": \"user\", \"content\": \"...\"}",
-                            kMaxRoleBytes);
+  return role != nullptr && role->isString() && isRole(role->text.data, role->text.bytes)
+             ? kOk
+             : log.fail(ORIEL_ERROR_ARGUMENT,
+                        "a message has no role of 1 to %zu letters a-z or underscores: write "
+                        "{\"role\": \"user\", \"content\": \"...\"}",
+                        kMaxRoleBytes);
 }
 
 Status TemplateRun::read() {

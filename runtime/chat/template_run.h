@@ -5,6 +5,7 @@
 #include "base/scratch.h"
 #include "jinja/jinja.h"
 #include "json/json.h"
+#include "text/chat.h"
 
 namespace oriel {
 
@@ -71,7 +72,6 @@ class TemplateRun {
 /// Reads tools as oriel_chat_options gives them; each becomes {"type": "function", "function": {...}}. Null: none.
 Status readTools(const JsonText& json, const Log& log, Scratch* scratch, const JsonValue** tools);
 
-constexpr size_t kMaxRoleBytes = 32;
 /// A message is an object with a role of 1 to 32 letters a-z or underscores: what templates write as it is between control
 /// tokens. ORIEL_ERROR_ARGUMENT.
 Status checkRole(const JsonValue& message, const Log& log);

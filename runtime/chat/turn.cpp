@@ -259,7 +259,9 @@ class TurnCutter {
       }
       start_ = stop != SIZE_MAX ? stop : start_;
     }
-    body_ = start_ + closingBytes(*messages);
+    // Of a turn that a question begins, and where what closes the one before is there.
+    const bool begins_turn = lastMessageOf(role_) == LastMessage::kUser && role_.bytes != 0;
+    body_ = start_ + (begins_turn || place_.closed ? closingBytes(*messages) : 0);
     start_ = place_.closed ? body_ : start_;
     return kOk;
   }
@@ -297,9 +299,8 @@ class TurnCutter {
     if (!before.found()) {
       return 0;
     }
-    const size_t same = commonBytes(ended.text + before.end, ended.bytes - before.end,
-                                    out_.text + start_, out_.bytes - start_);
-    return same;
+    return commonBytes(ended.text + before.end, ended.bytes - before.end, out_.text + start_,
+                       out_.bytes - start_);
   }
 
   Status cut(size_t end, TurnText* turn) {

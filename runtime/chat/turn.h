@@ -30,7 +30,8 @@ struct TurnText {
   /// Stretches that came from the app.
   const TextRange* literals = nullptr;
   size_t n_literals = 0;
-  size_t body = 0;  ///< where the message's turn begins, behind what closes the one before
+  /// Of a user's message: where its turn begins, behind what closes the message before.
+  size_t body = 0;
   bool repeats_system = false;  ///< a stand-in is part of it
   bool begins_bos =
       false;  ///< in front of it the template writes BOS, which is not part of the text

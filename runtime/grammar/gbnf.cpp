@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "grammar/nfa.h"
+#include "text/hex.h"
 #include "text/utf8.h"
 
 namespace oriel {
@@ -20,29 +21,6 @@ constexpr uint32_t kMostTimes = 1u << 20;
 bool isNameByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '_';
-}
-
-int hexValue(char c) {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
-size_t putUtf8(uint32_t code_point, char* out) {
-  if (code_point < 0x80) {
-    out[0] = static_cast<char>(code_point);
-    return 1;
-  }
-  const size_t length = code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
-  for (size_t i = length - 1; i > 0; --i) {
-    out[i] = static_cast<char>(0x80u | (code_point & 0x3Fu));
-    code_point >>= 6;
-  }
-  constexpr uint8_t kLead[] = {0, 0, 0xC0, 0xE0, 0xF0};
-  out[0] = static_cast<char>(kLead[length] | code_point);
-  return length;
 }
 
 /// What is read of a rule or of a group in it: alternatives, then a sequence, then the item that may be repeated.
@@ -336,7 +314,7 @@ class GbnfReader {
   Status readHex(uint32_t digits, uint32_t* value) {
     *value = 0;
     for (uint32_t i = 0; i < digits; ++i, ++at_) {
-      const int digit = at_ == end_ ? -1 : hexValue(*at_);
+      const int digit = at_ == end_ ? -1 : hexDigit(*at_);
       if (digit < 0) {
         return fail("\\x has to be followed by 2 hexadecimal digits, \\u by 4, \\U by 8");
       }
@@ -411,7 +389,7 @@ class GbnfReader {
     while (!is('"')) {
       uint32_t code_point = 0;
       ORIEL_TRY(readChar('"', &code_point));
-      bytes += putUtf8(code_point, text + bytes);
+      bytes += encodeUtf8(code_point, text + bytes);
     }
     ++at_;
     if (bytes == 0) {

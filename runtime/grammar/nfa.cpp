@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "text/utf8.h"
+
 namespace oriel {
 namespace {
 
@@ -31,15 +33,6 @@ uint32_t sharedBytes(const Literal& a, const Literal& b) {
 
 uint32_t utf8Length(uint32_t code_point) {
   return code_point < 0x80 ? 1 : code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
-}
-
-void encode(uint32_t code_point, uint32_t length, uint8_t* bytes) {
-  for (uint32_t i = length - 1; i > 0; --i) {
-    bytes[i] = static_cast<uint8_t>(0x80u | (code_point & 0x3Fu));
-    code_point >>= 6;
-  }
-  constexpr uint8_t kLead[] = {0, 0, 0xC0, 0xE0, 0xF0};
-  bytes[0] = static_cast<uint8_t>(kLead[length] | code_point);
 }
 
 /// Works from the end of a text to its beginning: `next_` is the state behind what is built. Expressions wait on a
@@ -185,8 +178,8 @@ class NfaBuilder {
     }
     uint8_t first[4];
     uint8_t last[4];
-    encode(a, length, first);
-    encode(b, length, last);
+    encodeUtf8(a, reinterpret_cast<char*>(first));
+    encodeUtf8(b, reinterpret_cast<char*>(last));
     for (uint32_t i = length - 1; i > 0; --i) {
       to = byteState(first[i], last[i], to);
     }

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "grammar/schema_parts.h"
+#include "text/hex.h"
 
 namespace oriel {
 namespace {
@@ -184,13 +185,6 @@ class Path {
   char text_[kPathBytes] = "#";
   size_t bytes_ = 1;
 };
-
-int hexDigit(char c) {
-  return c >= '0' && c <= '9'   ? c - '0'
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                : -1;
-}
 
 // Between two slashes of a reference: %-escapes, then those of JSON pointers.
 bool decodeToken(const char* at, const char* end, char* out, size_t* bytes) {

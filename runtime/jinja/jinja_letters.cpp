@@ -57,7 +57,7 @@ bool mapLetters(Interpreter* run, const Value& text, Letters how, Value* out) {
       if (c.valid && c.code_point == kSharpS && (how == Letters::kUpper || how == Letters::kSwap)) {
         mapped.append("SS", source);
       } else if (other != c.code_point) {
-        mapped.append(bytes, writeUtf8(other, bytes), source);
+        mapped.append(bytes, encodeUtf8(other, bytes), source);
       } else {
         mapped.append(in.data + at, c.bytes, source);
       }

@@ -7,6 +7,7 @@
 #include "jinja/jinja_methods.h"
 #include "jinja/jinja_number.h"
 #include "jinja/jinja_utf8.h"
+#include "text/utf8.h"
 
 namespace oriel::jinja {
 namespace {
@@ -449,7 +450,7 @@ bool Parser::decode(const JsonText& written, char* out, size_t* bytes) {
     } else if (code_point == kNoEscape) {
       out[(*bytes)++] = written.data[at++];
     } else {
-      *bytes += writeUtf8(code_point, out + *bytes);
+      *bytes += encodeUtf8(code_point, out + *bytes);
       at += taken;
     }
   }

@@ -50,19 +50,6 @@ bool isCharacter(uint32_t code_point) {
 
 }  // namespace
 
-size_t writeUtf8(uint32_t c, char* out) {
-  if (c < 0x80) {
-    out[0] = static_cast<char>(c);
-    return 1;
-  }
-  const size_t bytes = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-  for (size_t i = bytes - 1; i > 0; --i, c >>= 6) {
-    out[i] = static_cast<char>(0x80 | (c & 0x3F));
-  }
-  out[0] = static_cast<char>((0xF00u >> bytes & 0xFF) | c);
-  return bytes;
-}
-
 size_t readEscape(const char* text, size_t bytes, uint32_t* code_point) {
   static constexpr char kFrom[] = "nt\\'\"rabfv";
   static constexpr char kTo[] = "\n\t\\'\"\r\a\b\f\v";

@@ -2,42 +2,13 @@
 
 #include <cstring>
 
+#include "text/hex.h"
 #include "text/utf8.h"
 
 namespace oriel {
 namespace {
 
-int hexDigit(char c) {
-  return c >= '0' && c <= '9'   ? c - '0'
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                : -1;
-}
-
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
-
-size_t encodeUtf8(uint32_t c, char* out) {
-  if (c < 0x80) {
-    out[0] = static_cast<char>(c);
-    return 1;
-  }
-  if (c < 0x800) {
-    out[0] = static_cast<char>(0xC0 | c >> 6);
-    out[1] = static_cast<char>(0x80 | (c & 0x3F));
-    return 2;
-  }
-  if (c < 0x10000) {
-    out[0] = static_cast<char>(0xE0 | c >> 12);
-    out[1] = static_cast<char>(0x80 | (c >> 6 & 0x3F));
-    out[2] = static_cast<char>(0x80 | (c & 0x3F));
-    return 3;
-  }
-  out[0] = static_cast<char>(0xF0 | c >> 18);
-  out[1] = static_cast<char>(0x80 | (c >> 12 & 0x3F));
-  out[2] = static_cast<char>(0x80 | (c >> 6 & 0x3F));
-  out[3] = static_cast<char>(0x80 | (c & 0x3F));
-  return 4;
-}
 
 class JsonReader {
  public:

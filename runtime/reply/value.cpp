@@ -2,6 +2,9 @@
 
 #include <cstring>
 
+#include "text/hex.h"
+#include "text/utf8.h"
+
 namespace oriel {
 namespace {
 
@@ -11,13 +14,6 @@ constexpr uint32_t kReplacement = 0xFFFD;
 
 bool isSpace(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
-
-int hexDigit(char c) {
-  return isDigit(c)             ? c - '0'
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                : -1;
-}
 
 bool isWord(const char* text, size_t bytes, const char* word) {
   return bytes == std::strlen(word) && std::memcmp(text, word, bytes) == 0;
@@ -256,22 +252,11 @@ void ValueReader::putText(char c, const ByteSink& out) const {
 }
 
 void ValueReader::putCodePoint(uint32_t code, const ByteSink& out) const {
-  const auto put = [&](uint32_t byte) { putText(static_cast<char>(byte), out); };
-  if (code < 0x80) {
-    return put(code);
+  char bytes[kMaxUtf8Bytes];
+  const size_t count = encodeUtf8(code, bytes);
+  for (size_t i = 0; i < count; ++i) {
+    putText(bytes[i], out);
   }
-  if (code < 0x800) {
-    put(0xC0 | code >> 6);
-  } else {
-    if (code < 0x10000) {
-      put(0xE0 | code >> 12);
-    } else {
-      put(0xF0 | code >> 18);
-      put(0x80 | (code >> 12 & 0x3F));
-    }
-    put(0x80 | (code >> 6 & 0x3F));
-  }
-  put(0x80 | (code & 0x3F));
 }
 
 void ValueReader::putLoneHalf(const ByteSink& out) {

@@ -10,7 +10,6 @@
 namespace oriel {
 namespace {
 
-constexpr size_t kMaxRoleBytes = 32;
 /// Shorter stretches of a message are copied wherever they are.
 constexpr size_t kLongStretchBytes = 1024;
 constexpr size_t kDateBytes = 32;
@@ -18,18 +17,6 @@ constexpr char kThinkOpen[] = "<think>";
 constexpr char kThinkClose[] = "</think>";
 constexpr char kChannelOpen[] = "<|channel>";
 constexpr char kChannelClose[] = "<channel|>";
-
-/// Bytes of `role`, or 0 when it is not one.
-size_t roleBytes(const char* role) {
-  size_t n = 0;
-  while (role != nullptr && n <= kMaxRoleBytes && role[n] != '\0') {
-    if ((role[n] < 'a' || role[n] > 'z') && role[n] != '_') {
-      return 0;
-    }
-    ++n;
-  }
-  return n <= kMaxRoleBytes ? n : 0;
-}
 
 /// Counts what is rendered, and writes it while it fits.
 class Renderer {
@@ -372,6 +359,11 @@ class Renderer {
 
 }  // namespace
 
+bool isRole(const char* role, size_t bytes) {
+  return bytes != 0 && bytes <= kMaxRoleBytes &&
+         std::all_of(role, role + bytes, [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+}
+
 Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,
                      const char* role, const char* text, size_t bytes, const Log& log,
                      RenderedText* out) {
@@ -381,8 +373,8 @@ Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "the model has no chat format: name one, or complete plain text");
   }
-  const size_t n_role = roleBytes(role);
-  if (n_role == 0) {
+  const size_t n_role = role != nullptr ? std::strlen(role) : 0;
+  if (!isRole(role, n_role)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a role is 1 to %u letters a-z or underscores: use \"system\", \"user\" or "
                     "\"assistant\"",

@@ -176,6 +176,9 @@ struct RenderedText {
   bool thinking = true;    ///< as a system message may have switched it
 };
 
+constexpr size_t kMaxRoleBytes = 32;
+/// A role is 1 to kMaxRoleBytes characters of [a-z_].
+bool isRole(const char* role, size_t bytes);
 /// One whole message, e.g. "<|im_start|>user\nHello<|im_end|>\n". A role is 1 to 32 characters of
 /// [a-z_] that the format has a place for; anything else is ORIEL_ERROR_ARGUMENT.
 Status renderMessage(const ChatTemplate& chat, const ChatOptions& options, const ChatPlace& place,

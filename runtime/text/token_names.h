@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "gguf/gguf.h"
+#include "text/hex.h"
 
 namespace oriel {
 
@@ -66,16 +67,6 @@ bool isOneOf(const GgufString& text, const char* const (&names)[n]) {
     }
   }
   return false;
-}
-
-inline int hexDigit(char c) {
-  if (c >= '0' && c <= '9') {
-    return c - '0';
-  }
-  if (c >= 'A' && c <= 'F') {
-    return c - 'A' + 10;
-  }
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /// "<0x0A>" is 10; -1 for any other form.

@@ -65,6 +65,21 @@ inline Utf8Char decodeUtf8(const char* text, size_t available) {
   return result;
 }
 
+/// Writes a code point up to U+10FFFF: bytes written, at most kMaxUtf8Bytes.
+inline size_t encodeUtf8(uint32_t code_point, char* out) {
+  if (code_point < 0x80) {
+    out[0] = static_cast<char>(code_point);
+    return 1;
+  }
+  const size_t bytes = code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
+  for (size_t i = bytes - 1; i > 0; --i, code_point >>= 6) {
+    out[i] = static_cast<char>(0x80 | (code_point & 0x3F));
+  }
+  constexpr uint8_t kLead[] = {0, 0, 0xC0, 0xE0, 0xF0};
+  out[0] = static_cast<char>(kLead[bytes] | code_point);
+  return bytes;
+}
+
 /// True when all of it is UTF-8; otherwise *bad is where the first broken character begins.
 inline bool isValidUtf8(const char* text, size_t bytes, size_t* bad) {
   for (size_t at = 0; at < bytes;) {

@@ -1,0 +1,17 @@
+// Hexadecimal digits.
+#pragma once
+
+namespace oriel {
+
+/// What a hexadecimal digit stands for; -1 for any other character.
+inline int hexDigit(char c) {
+  if (c >= '0' && c <= '9') {
+    return c - '0';
+  }
+  if (c >= 'A' && c <= 'F') {
+    return c - 'A' + 10;
+  }
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+}  // namespace oriel
