@@ -7,6 +7,7 @@ install(TARGETS oriel oriel_tools EXPORT oriel-targets
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/include/oriel/oriel.h
+              ${PROJECT_SOURCE_DIR}/runtime/include/oriel/sessions.h
               ${PROJECT_SOURCE_DIR}/runtime/include/oriel/tools.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/oriel)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -178,7 +178,7 @@ typedef struct oriel_speed oriel_speed;
 
 typedef struct oriel_options {
   size_t struct_size;
-  /* Hard cap for the model and its session together, in bytes: weights, cache, activations, staging
+  /* Hard cap for the model and its sessions together, in bytes: weights, cache, activations, staging
    * and host tables. 0: half of what the system has free. */
   uint64_t memory_bytes;
   /* Tokens every query sees besides the sinks, itself included. 0: the largest window that fits,
@@ -266,7 +266,27 @@ typedef struct oriel_options {
   /* Non-zero: replies can be held to a JSON schema, a grammar or the tools' schemas (oriel_generate_options). Takes
    * memory for the vocabulary as a tree, an automaton and a mask: oriel_plan.constraint_bytes. */
   uint32_t constraints;
-  uint32_t reserved_output;
+  /* Sessions that there is memory for: so many caches and host tables, one copy of everything else (oriel/sessions.h).
+   * 0: 1. At most 64. */
+  uint32_t sessions;
+  /* Windows of sessions that are not to have window_tokens (or the window that is chosen): session_window_count numbers,
+   * of the first so many sessions; 0: as the others. Each at most 4194304. oriel_session_options.window_tokens takes one
+   * of them. Read by the call only. */
+  const uint32_t *session_windows;
+  uint32_t session_window_count;
+  /* Room for a prefix, text that was processed once and stands at the beginning of every session (oriel/sessions.h): the
+   * sinks become so many tokens, held once for all sessions. As pinned_tokens otherwise. 0: none. */
+  uint32_t prefix_tokens;
+  /* A system message that every session begins with: counted and processed by oriel_model_load, as a prefix. In the
+   * model's own chat format. Read by the call only. NULL: none. */
+  const char *system_prompt;
+  size_t system_prompt_bytes;
+  /* A file to take the prefix from: a snapshot, or keys and values that were trained (docs/sessions.md). Counted and read
+   * by oriel_model_load. Not together with system_prompt. NULL: none. */
+  const char *prefix_file;
+  /* Of each session, for the text of its messages (oriel/sessions.h). 0: none is kept. At most 2^30. */
+  uint32_t transcript_bytes;
+  uint32_t reserved_sessions;
 } oriel_options;
 
 /* ---- Model ----------------------------------------------------------------------------------- */
@@ -278,7 +298,7 @@ typedef struct oriel_model oriel_model;
  * file its room on the disk is given back only with the model. What a file says is never trusted, but that it is the
  * one its author made is for the app to find out: Oriel checks no signature. */
 ORIEL_API oriel_status oriel_model_load(const char *path, const oriel_options *options, oriel_model **model);
-/* NULL is allowed. Its session must have been destroyed: else nothing happens, and the log says so. */
+/* NULL is allowed. Its sessions must have been destroyed: else nothing happens, and the log says so. */
 ORIEL_API void oriel_model_free(oriel_model *model);
 
 /* ---- Session --------------------------------------------------------------------------------- */
@@ -348,9 +368,14 @@ typedef struct oriel_session_options {
    * that call, after every prefill batch. Non-zero cancels the call. NULL: none. */
   oriel_progress_fn progress;
   void *progress_user;
+  /* Takes the free session whose window is the shortest of at least so many tokens. ORIEL_ERROR_CONTEXT: none is that
+   * long. 0: the free session with the longest. */
+  uint32_t window_tokens;
+  uint32_t reserved_window;
 } oriel_session_options;
 
-/* Takes the session's planned memory. One session per model at a time: ORIEL_ERROR_STATE. */
+/* Takes the session's planned memory. ORIEL_ERROR_STATE when the model has as many sessions as oriel_options.sessions
+ * says. A model with a prefix: the session begins behind it. */
 ORIEL_API oriel_status oriel_session_create(oriel_model *model, const oriel_session_options *options,
                                             oriel_session **session);
 /* NULL is allowed. All memory of the session is overwritten with zeros. Inside a callback of the session's own call
@@ -769,6 +794,14 @@ typedef struct oriel_plan {
   uint32_t checkpoints;
   oriel_state_format state_format; /* ORIEL_STATE_AUTO: no layer has a state */
   uint64_t constraint_bytes;       /* of host_bytes, what oriel_options.constraints takes; 0: not asked for */
+  uint32_t sessions;               /* that all bytes above are for */
+  uint32_t prefix_tokens;          /* of sink_tokens, held once for all sessions; 0: each has its own sinks */
+  uint64_t prefix_bytes;           /* of kv_bytes, what the prefix takes */
+  uint64_t session_bytes;          /* of total_bytes, what the last session adds to those before it */
+  uint64_t transcript_bytes;       /* of host_bytes, all sessions' */
+  uint32_t session_windows[64];    /* of each session; those behind `sessions` are 0 */
+  /* What stays of total_bytes after oriel_trim to each oriel_trim_level. */
+  uint64_t trim_bytes[5];
 } oriel_plan;
 
 /* Plans for a file without touching a device: reads the header, and the calibration beside the file if there

@@ -1,0 +1,213 @@
+/*
+ * Oriel: several conversations on one model, and memory given back for a while.
+ *
+ *   oriel_options options = {.struct_size = sizeof(options), .memory_bytes = 600u << 20, .sessions = 4,
+ *                            .system_prompt = text, .system_prompt_bytes = bytes};
+ *   oriel_model *model;     oriel_model_load("model.gguf", &options, &model);
+ *   oriel_session *a, *b;   oriel_session_create(model, NULL, &a); oriel_session_create(model, NULL, &b);
+ *
+ * The rules of oriel.h hold. Sessions of one model may be used at the same time, each from one thread at a time. They
+ * take turns on the device, a step each; tokens that several wait for are computed in one step, with the same result to
+ * the bit as alone.
+ */
+#ifndef ORIEL_SESSIONS_H_
+#define ORIEL_SESSIONS_H_
+
+#include "oriel/oriel.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Shared prefix --------------------------------------------------------------------------- */
+
+/* A prefix is text that was processed once and is held once, in f16, in place of the sinks: every session sees it before
+ * its own tokens, at the same positions and in the same turns as if the text had been its own. It is never evicted. */
+
+/* Makes what the session holds the model's prefix: this session and all that are created from now on begin behind it,
+ * after oriel_session_reset, too. Replaces an earlier one.
+ *  - The model was loaded with prefix_tokens, and this is its only session (ORIEL_ERROR_STATE).
+ *  - The session holds from 1 to prefix_tokens tokens (ORIEL_ERROR_CONTEXT).
+ * Sessions that are created later have the same chat options; others are ORIEL_ERROR_ARGUMENT. */
+ORIEL_API oriel_status oriel_prefix_set(oriel_session *session);
+/* Overwrites it with zeros. The model has no session (ORIEL_ERROR_STATE). */
+ORIEL_API oriel_status oriel_prefix_clear(oriel_model *model);
+
+typedef struct oriel_prefix_info {
+  size_t struct_size;
+  uint32_t tokens;   /* 0: none was set */
+  uint32_t capacity; /* oriel_plan.prefix_tokens */
+  uint64_t bytes;    /* oriel_plan.prefix_bytes */
+  uint32_t trained;  /* 1: of a file with keys and values that no text has */
+  uint32_t reserved;
+} oriel_prefix_info;
+ORIEL_API oriel_status oriel_prefix_get_info(const oriel_model *model, oriel_prefix_info *info);
+
+/* ---- Fork, and going back -------------------------------------------------------------------- */
+
+/* A second session that goes on from where this one is, to the bit; both have the same options. Takes one of the model's
+ * sessions, with at least as long a window (ORIEL_ERROR_STATE: none is free). A prefix is shared, the rest is copied. */
+ORIEL_API oriel_status oriel_session_fork(oriel_session *session, oriel_session **fork);
+
+/* Names the place where the session is, to come back to. 1 to 31 bytes of UTF-8 (ORIEL_ERROR_ARGUMENT). A session has
+ * 16 marks (ORIEL_ERROR_CONTEXT); a name that is there moves. Costs no memory; in models that keep a state the place
+ * gets a checkpoint, where there is one to have. Marks behind a place that the session goes back to are gone. */
+ORIEL_API oriel_status oriel_session_mark(oriel_session *session, const char *name);
+typedef struct oriel_mark {
+  char name[32];
+  uint64_t position;
+} oriel_mark;
+#define ORIEL_MARKS 16
+/* Ascending. */
+ORIEL_API oriel_status oriel_session_get_marks(const oriel_session *session, oriel_mark *marks, size_t capacity,
+                                               size_t *needed);
+
+/* Where the memory does not hold what it takes to go back, reads the conversation again from the transcript, up to
+ * there (oriel_session_options.progress). */
+#define ORIEL_READ_AGAIN 1u
+/* As oriel_session_rewind, to a mark (ORIEL_ERROR_ARGUMENT: there is none of that name), ... */
+ORIEL_API oriel_status oriel_session_return(oriel_session *session, const char *name, uint32_t flags);
+/* ... or to where the `turns`-th turn before the end began, 1 being the latest (ORIEL_ERROR_CONTEXT: there are fewer). */
+ORIEL_API oriel_status oriel_session_rewind_turns(oriel_session *session, uint32_t turns, uint32_t flags);
+
+/* ---- Transcripts ----------------------------------------------------------------------------- */
+
+typedef struct oriel_transcript_info {
+  size_t struct_size;
+  uint32_t messages; /* that are kept */
+  uint32_t dropped;  /* that were, to make room for later ones: the oldest go first, the system message never */
+  uint64_t bytes;    /* that they take */
+  uint64_t capacity; /* oriel_options.transcript_bytes */
+} oriel_transcript_info;
+/* Works on a device that was lost, too, as the next one does. */
+ORIEL_API oriel_status oriel_transcript_get_info(const oriel_session *session, oriel_transcript_info *info);
+/* The messages of oriel_chat_add, oriel_chat_add_json and oriel_chat_reply, as a JSON list in the OpenAI form, ends in
+ * NUL (counted). ORIEL_ERROR_STATE where none are kept. */
+ORIEL_API oriel_status oriel_transcript_export(const oriel_session *session, char *json, size_t capacity,
+                                               size_t *needed);
+/* Reads such a list into an empty session: the conversation is built again, reply by reply as text. Progress and cancel
+ * as for every text; what was read before a failure stays. */
+ORIEL_API oriel_status oriel_transcript_import(oriel_session *session, const char *json, size_t bytes);
+
+/* ---- Snapshots that travel ------------------------------------------------------------------- */
+
+typedef struct oriel_snapshot_info {
+  size_t struct_size;
+  uint32_t version;
+  uint32_t readable; /* 1: by this build */
+  char model[128];   /* general.name of its file */
+  char architecture[64];
+  uint64_t model_hash;
+  uint64_t bytes;
+  uint64_t position;      /* tokens of the conversation */
+  uint64_t tokens_held;   /* of them, sinks included */
+  uint32_t turns;         /* whose starts are known */
+  uint32_t messages;      /* of its transcript; 0: it has none */
+  uint32_t window_tokens; /* of the session that was saved, as in oriel_plan */
+  uint32_t sink_tokens;
+  uint32_t chunk_tokens;
+  oriel_kv_format k_format;
+  oriel_kv_format v_format;
+  char chat_template[64]; /* name of the chat format */
+  int64_t saved_at;       /* seconds since 1970, UTC; 0: not known */
+} oriel_snapshot_info;
+/* What a snapshot says of itself; needs no model. ORIEL_ERROR_FORMAT for what is none. `log` may be NULL. */
+ORIEL_API oriel_status oriel_snapshot_inspect(const void *data, size_t bytes, oriel_log_fn log, void *log_user,
+                                              oriel_snapshot_info *info);
+ORIEL_API oriel_status oriel_snapshot_inspect_file(const char *path, oriel_log_fn log, void *log_user,
+                                                   oriel_snapshot_info *info);
+
+typedef enum oriel_restored_how {
+  ORIEL_RESTORED_EXACTLY = 0, /* to the bit: the same layout */
+  ORIEL_RESTORED_CARRIED = 1, /* another window, batch or format: what fits was carried over, rounded once */
+  ORIEL_RESTORED_READ = 2     /* its text was read again */
+} oriel_restored_how;
+typedef struct oriel_restored {
+  size_t struct_size;
+  oriel_restored_how how;
+  uint32_t rounded;        /* 1: keys or values were rounded to other formats */
+  uint64_t tokens_held;    /* now, sinks included */
+  uint64_t tokens_dropped; /* that the snapshot held and this session does not */
+  uint64_t tokens_read;    /* that were read again */
+} oriel_restored;
+
+#define ORIEL_RESTORE_EXACT 1u /* the same layout or ORIEL_ERROR_FORMAT */
+#define ORIEL_RESTORE_READ 2u  /* where nothing can be carried over its transcript is read again, with progress */
+/* As oriel_session_restore, which is this without flags and `result`. `result` may be NULL. */
+ORIEL_API oriel_status oriel_session_restore_as(oriel_session *session, const void *data, size_t bytes, uint32_t flags,
+                                                oriel_restored *result);
+ORIEL_API oriel_status oriel_session_restore_file_as(oriel_session *session, const char *path, uint32_t flags,
+                                                     oriel_restored *result);
+
+#define ORIEL_SAVE_NEW 1u       /* ORIEL_ERROR_IO if there is a file of that name, a snapshot, too */
+#define ORIEL_SAVE_OVERWRITE 2u /* whatever file is there */
+/* As oriel_session_save_file, which is this without flags. */
+ORIEL_API oriel_status oriel_session_save_file_as(oriel_session *session, const char *path, uint32_t flags);
+
+/* ---- Replies side by side -------------------------------------------------------------------- */
+
+typedef struct oriel_reply {
+  size_t struct_size;
+  oriel_session *session;                /* of one model, each once */
+  const oriel_generate_options *options; /* as for oriel_chat_reply; NULL: defaults */
+  oriel_token_fn on_token;
+  void *user;
+  oriel_generation *result; /* may be NULL */
+  uint32_t generate;        /* 1: as oriel_session_generate; 0: as oriel_chat_reply */
+  oriel_status status;      /* set: what that call would have returned */
+} oriel_reply;
+/* Several replies at once, from one thread: as long as at least two go on their tokens are computed together. Each ends as
+ * it would alone, with the same text. Callbacks are called on this thread. ORIEL_OK if all statuses are, else the first
+ * that is not. Entries lie replies->struct_size apart. */
+ORIEL_API oriel_status oriel_reply_many(oriel_reply *replies, size_t count);
+
+/* ---- Memory given back ----------------------------------------------------------------------- */
+
+/* What stays is oriel_plan.trim_bytes of the level. Each level gives back what those before it do, and: */
+typedef enum oriel_trim_level {
+  ORIEL_TRIM_NONE = 0,
+  ORIEL_TRIM_SCRATCH = 1, /* activations, staging, compiled kernels */
+  ORIEL_TRIM_WEIGHTS = 2, /* weights: read again from the model's file */
+  ORIEL_TRIM_CACHE = 3,   /* the sessions' caches: written to snapshots in a folder */
+  ORIEL_TRIM_ALL = 4      /* as CACHE without snapshots: conversations are built again from their transcripts */
+} oriel_trim_level;
+
+/* Gives memory back. Waits for running calls on the model's sessions, and cancels none. Until oriel_resume calls that need the device are
+ * ORIEL_ERROR_STATE. To a lower level than the model is at: nothing happens.
+ *  - `folder`: where snapshots go, under names that nobody else has, mode 0600; removed by oriel_resume. Needed for
+ *    ORIEL_TRIM_CACHE (ORIEL_ERROR_ARGUMENT), NULL else.
+ *  - ORIEL_TRIM_ALL: ORIEL_ERROR_STATE where a session that is not empty keeps no transcript.
+ *  - A failure leaves the model at the level before. */
+ORIEL_API oriel_status oriel_trim(oriel_model *model, oriel_trim_level level, const char *folder);
+/* Takes everything again; sessions go on as if nothing had been. Weights are checked to be those that were loaded
+ * (ORIEL_ERROR_IO). On failure the model stays trimmed, and the call may be repeated. */
+ORIEL_API oriel_status oriel_resume(oriel_model *model, oriel_progress_fn progress, void *user);
+/* Waits until the device is idle and keeps it so, for apps that go to the background: running replies stop between two
+ * tokens and wait, until oriel_resume. All memory stays. */
+ORIEL_API oriel_status oriel_pause(oriel_model *model);
+
+typedef struct oriel_resident {
+  size_t struct_size;
+  oriel_trim_level level;
+  uint32_t paused;
+  uint64_t weights_bytes; /* as in oriel_plan, what is allocated now */
+  uint64_t kv_bytes;
+  uint64_t activation_bytes;
+  uint64_t staging_bytes;
+  uint64_t host_bytes;
+  uint64_t total_bytes;
+} oriel_resident;
+ORIEL_API oriel_status oriel_model_get_resident(const oriel_model *model, oriel_resident *resident);
+
+/* ---- What went wrong ------------------------------------------------------------------------- */
+
+/* The line that the object's last failed call gave to the log; "" if none failed. Valid until the next call on the object;
+ * for the thread that makes that call. */
+ORIEL_API const char *oriel_session_last_error(const oriel_session *session);
+ORIEL_API const char *oriel_model_last_error(const oriel_model *model);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ORIEL_SESSIONS_H_ */
