@@ -9,6 +9,7 @@
 #include "exec/executor.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
+#include "exec/prefix.h"
 #include "exec/reply_parts.h"
 #include "exec/reply_text.h"
 #include "exec/row_cache.h"
@@ -45,6 +46,8 @@ struct SessionContext {
   Log log;
   uint64_t model_hash = 0;
   uint32_t index = 0;  ///< among the plan's sessions
+  /// Null: the plan has no room for one. Else what sessions begin behind, once it is set.
+  const Prefix* prefix = nullptr;
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
   bool stops_early = true;
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
@@ -89,6 +92,10 @@ class Session {
                          Arena* arena);
 
   Status reset();
+  /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
+  Status takeOver(const Session& other);
+  /// Makes what this session holds, in the sinks alone, the model's prefix.
+  Status makePrefix(Prefix* prefix) const;
   /// For timing only: as if so many tokens had been committed, whatever the cache holds.
   void pretendPosition(uint64_t position) {
     position_ = stored_ = position;
@@ -138,6 +145,10 @@ class Session {
                    oriel_generation* result);
 
   const SessionContext& context() const { return context_; }
+  const CacheShape& cache() const { return cache_; }
+  bool keepsWholeTurns() const { return whole_turns_; }
+  /// Nothing was appended since it began.
+  bool isFresh() const { return position_ == prefixTokens(); }
   uint64_t position() const { return position_; }
   uint32_t windowUsed() const {
     return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
@@ -164,6 +175,13 @@ class Session {
   bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
   Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
   SessionState state() const;
+  void takeState(const SessionState& state);
+  void takeChat(const SessionState& state);
+  Status goBackToState(uint64_t tokens);
+  Status forgetMemory();
+  Status beginBehindPrefix();
+  Status statesOfPrefix();
+  uint64_t prefixTokens() const { return context_.prefix != nullptr ? context_.prefix->tokens : 0; }
   SnapshotKey snapshotKey() const;
   uint64_t floorOf(uint64_t t) const;
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }

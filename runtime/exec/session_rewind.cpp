@@ -27,6 +27,14 @@ Status Session::rewind(uint64_t position) {
         ORIEL_ERROR_CONTEXT, "cannot go to token %llu, there are %llu so far: give an earlier one",
         static_cast<unsigned long long>(position), static_cast<unsigned long long>(position_));
   }
+  if (position < prefixTokens()) {
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT,
+        "cannot go back to token %llu, the first %llu are a prefix that sessions share: go back to "
+        "token %llu at most, or clear the prefix",
+        static_cast<unsigned long long>(position), static_cast<unsigned long long>(prefixTokens()),
+        static_cast<unsigned long long>(prefixTokens()));
+  }
   if (states_ != nullptr) {
     return rewindStates(position);
   }
@@ -66,6 +74,8 @@ void Session::standAt(uint64_t position) {
     system_joins_ = switched_thinking_ = false;
     closed_ = has_system_ = false;
     last_message_ = LastMessage::kNothing;
+  } else if (position == prefixTokens()) {
+    takeChat(context_.prefix->state);
   }
 }
 
@@ -162,9 +172,12 @@ uint64_t Session::stateBefore(uint64_t position) const {
   }
   uint64_t found = StateSlots::kNone;
   states_->slots.forEachBefore(position_, [&](uint64_t tokens) {
-    const bool is_state = tokens != 0 ? usable(tokens) : position == 0 || states_->base == 0;
-    if (tokens <= position && is_state && idsKnown(tokens, position)) {
-      found = tokens;
+    // Of all states the first is that behind the prefix, or before the first token.
+    const uint64_t origin = prefixTokens();
+    const bool is_state = tokens != 0 ? usable(tokens) : position == origin || states_->base == 0;
+    const uint64_t at = std::max(tokens, origin);
+    if (at <= position && is_state && idsKnown(at, position)) {
+      found = at;
     }
     return found != StateSlots::kNone;
   });
@@ -193,7 +206,7 @@ Status Session::rewindStates(uint64_t position) {
     last_token_ = lastHeldToken();
     return status;
   }
-  states_->slots.goBack(from);
+  ORIEL_TRY(goBackToState(from));
   states_->stale = false;
   position_ = from;
   has_logits_ = false;
@@ -205,6 +218,16 @@ Status Session::rewindStates(uint64_t position) {
     states_->base = 0;
   }
   return status;
+}
+
+Status Session::goBackToState(uint64_t tokens) {
+  if (tokens != 0 && tokens == prefixTokens()) {
+    ORIEL_TRY(statesOfPrefix());
+    states_->slots.restart(tokens);
+  } else {
+    states_->slots.goBack(tokens);
+  }
+  return kOk;
 }
 
 // Tokens from position_ up to `end`, in the batches that appending them all would be cut into. To those who count and
@@ -239,9 +262,11 @@ Status Session::readAgain(uint64_t end, bool ends) {
 Status Session::readAnew(uint64_t end) {
   const uint64_t sinks = std::min<uint64_t>(cache_.sinks, end);
   const int32_t last_token = last_token_;
-  states_->slots.restart(0);
+  const uint64_t origin = prefixTokens();
+  ORIEL_TRY(origin != 0 ? statesOfPrefix() : kOk);
+  states_->slots.restart(origin);
   states_->stale = false;
-  position_ = 0;
+  position_ = origin;
   has_logits_ = false;
   Status status = readAgain(sinks, states_->base >= end);
   if (status.ok()) {
