@@ -78,7 +78,6 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 Status Session::reset() {
   ORIEL_TRY(context_.executor->forget());
   forgetOnHost();
-  cancelled_.store(0, std::memory_order_relaxed);
   return kOk;
 }
 
@@ -204,7 +203,7 @@ void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
 Status Session::submit(StepRun what, bool may_stop) {
   StopCheck stop;
   if (may_stop) {
-    stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+    stop = {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
   has_top_ = has_top_ || hasHead(what);

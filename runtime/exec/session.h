@@ -1,10 +1,9 @@
 // A conversation in progress: feeds tokens to an executor, keeps the position, chooses what comes next.
 #pragma once
 
-#include <atomic>
-
 #include "base/workspace.h"
 #include "chat/turn.h"
+#include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
 #include "exec/executor.h"
 #include "exec/generate_settings.h"
@@ -104,7 +103,9 @@ class Session {
   Status save(void* out) const;
   /// `log`: of what is wrong with the snapshot.
   Status restore(const void* data, uint64_t bytes, const Log& log);
-  void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
+  /// Whoever calls the session says when a call begins and ends (CancellableCall): outside of one nothing is cancelled.
+  CallCancel* calls() { return &calls_; }
+  void cancel() { calls_.cancel(); }
 
   Status append(const int32_t* ids, size_t count);
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
@@ -160,8 +161,7 @@ class Session {
           uint64_t* rope_steps);
 
   Status checkIds(const int32_t* ids, size_t count) const;
-  bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
-  Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
   SessionState state() const;
   SnapshotKey snapshotKey() const;
   uint64_t floorOf(uint64_t t) const;
@@ -274,9 +274,9 @@ class Session {
   ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
   void* workspace_block_ = nullptr;
-  std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
-  uint64_t position_ = 0;               ///< tokens committed
-  int32_t last_token_ = -1;             ///< the latest of them, where that is known
+  CallCancel calls_;
+  uint64_t position_ = 0;    ///< tokens committed
+  int32_t last_token_ = -1;  ///< the latest of them, where that is known
   /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.

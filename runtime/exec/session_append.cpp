@@ -92,7 +92,7 @@ class Session::Feed final : public TokenSink {
   Status take(const int32_t* ids, size_t count, bool last) override {
     return session_->appendIds(ids, count, last);
   }
-  bool stops() override { return session_->takeCancel(); }
+  bool stops() override { return session_->calls_.cancelled(); }
 
  private:
   Session* session_;

@@ -14,7 +14,7 @@ class Session::EmbedFeed final : public TokenSink {
   Status take(const int32_t* ids, size_t count, bool last) override {
     return session_->embedIds(ids, count, last, pooling_, sums_);
   }
-  bool stops() override { return session_->takeCancel(); }
+  bool stops() override { return session_->calls_.cancelled(); }
 
  private:
   Session* session_;

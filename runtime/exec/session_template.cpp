@@ -57,7 +57,7 @@ Status Session::settleClosing(TemplateRun* run) {
 }
 
 JinjaStop Session::templateStop() {
-  return {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+  return {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
 }
 
 Status Session::appendTurn(const TurnText& turn, Workspace* workspace) {

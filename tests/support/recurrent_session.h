@@ -142,7 +142,10 @@ class RecurrentSession {
     ASSERT_EQ(ORIEL_OK, tryAppend(ids)) << log.errors();
     committed.insert(committed.end(), ids.begin(), ids.end());
   }
-  oriel_status tryAppend(const Ids& ids) { return session_->append(ids.data(), ids.size()).code(); }
+  oriel_status tryAppend(const Ids& ids) {
+    const CancellableCall call(session_->calls());
+    return session_->append(ids.data(), ids.size()).code();
+  }
 
   struct Reply {
     uint32_t most = 20;
@@ -171,6 +174,7 @@ class RecurrentSession {
     settings.max_tokens = reply.most;
     settings.ignore_stop = reply.stop_id < 0;
     oriel_generation result = {};
+    const CancellableCall call(session_->calls());
     const Status status = session_->generate(settings, note, &given, &result, reply.stop_id);
     EXPECT_EQ(reply.expected, status.code()) << log.errors();
     // The token whose step failed was given, but is not committed.
@@ -201,10 +205,14 @@ class RecurrentSession {
   oriel_status restore(const std::vector<uint8_t>& bytes) {
     return session_->restore(bytes.data(), bytes.size(), log.log()).code();
   }
-  oriel_status rewind(uint64_t position) { return session_->rewind(position).code(); }
+  oriel_status rewind(uint64_t position) {
+    const CancellableCall call(session_->calls());
+    return session_->rewind(position).code();
+  }
 
   /// A message or a reply; what it committed is read off the session, which holds it.
   oriel_status say(const std::string& text, const char* role = "user") {
+    const CancellableCall call(session_->calls());
     const oriel_status status = session_->chatAdd(role, text.data(), text.size()).code();
     noteCommitted();
     return status;
@@ -214,6 +222,7 @@ class RecurrentSession {
     greedy.sampling.greedy = true;
     greedy.max_tokens = most;
     oriel_generation result = {};
+    const CancellableCall call(session_->calls());
     const oriel_status status = session_->chatReply(greedy, nullptr, nullptr, &result).code();
     noteCommitted();
     return status;
