@@ -20,7 +20,7 @@ bool beginCall(oriel_session* handle) {
   handle->caller.store(thread, std::memory_order_relaxed);
   handle->place = handle->model->calling.enter(thread);
   handle->errors_before = handle->last_error.count();
-  handle->session->calls()->begin();
+  handle->session->beginCall();
   return true;
 }
 
@@ -30,7 +30,7 @@ oriel_status endCall(oriel_session* handle, Status status) {
     takeDeviceLine(*handle->model, handle->errors_before, &handle->last_error);
   }
   handle->lost = handle->lost || code == ORIEL_ERROR_DEVICE || code == ORIEL_ERROR_TIMEOUT;
-  handle->session->calls()->end();
+  handle->session->endCall();
   handle->model->calling.leave(handle->place);
   handle->caller.store(0, std::memory_order_relaxed);
   handle->busy.store(0, std::memory_order_release);

@@ -33,16 +33,4 @@ class CallCancel {
   std::atomic<uint32_t> word_{0};  // the number of the latest call, and the flags
 };
 
-/// A call that can be cancelled, for as long as it lives.
-class CancellableCall {
- public:
-  explicit CancellableCall(CallCancel* cancel) : cancel_(cancel) { cancel_->begin(); }
-  ~CancellableCall() { cancel_->end(); }
-  CancellableCall(const CancellableCall&) = delete;
-  CancellableCall& operator=(const CancellableCall&) = delete;
-
- private:
-  CallCancel* const cancel_;
-};
-
 }  // namespace oriel

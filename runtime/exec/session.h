@@ -103,8 +103,12 @@ class Session {
   Status save(void* out) const;
   /// `log`: of what is wrong with the snapshot.
   Status restore(const void* data, uint64_t bytes, const Log& log);
-  /// Whoever calls the session says when a call begins and ends (CancellableCall): outside of one nothing is cancelled.
-  CallCancel* calls() { return &calls_; }
+  /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
+  void beginCall() {
+    reading_ = Reading();
+    calls_.begin();
+  }
+  void endCall() { calls_.end(); }
   void cancel() { calls_.cancel(); }
 
   Status append(const int32_t* ids, size_t count);
@@ -162,6 +166,8 @@ class Session {
 
   Status checkIds(const int32_t* ids, size_t count) const;
   Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  void expect(uint64_t tokens) { reading_.total += tokens; }
+  void tellRead(uint32_t tokens);
   SessionState state() const;
   SnapshotKey snapshotKey() const;
   uint64_t floorOf(uint64_t t) const;
@@ -224,12 +230,15 @@ class Session {
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
   StepRun fillRun() const;
   Status lastChunk(const int32_t* ids, uint32_t count);
+  size_t idsAtOnce() const;
+  bool comesInPieces(const TextParts& text) const;
   class Feed;
+  class Counter;
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status readIds(const int32_t* ids, size_t count, bool ends);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
-                     TokenSink* sink);
+                     TokenSink* sink, bool counts);
   class EmbedFeed;
   Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                       uint32_t* n_tokens);
@@ -274,6 +283,13 @@ class Session {
   ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
   void* workspace_block_ = nullptr;
+  /// Tokens that the running call reads.
+  struct Reading {
+    uint64_t done = 0;
+    uint64_t total = 0;  ///< as far as they are counted
+    uint64_t later = 0;  ///< estimate of those that are not
+  };
+  Reading reading_;
   CallCancel calls_;
   uint64_t position_ = 0;    ///< tokens committed
   int32_t last_token_ = -1;  ///< the latest of them, where that is known

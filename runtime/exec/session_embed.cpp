@@ -45,7 +45,7 @@ Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* va
     TextParts parts;
     parts.add(text, bytes);
     EmbedFeed feed(this, pooling, values);
-    status = feedEncoded(parts, options, &workspace, &feed);
+    status = feedEncoded(parts, options, &workspace, &feed, /*counts=*/false);
   }
   const Status forgotten = forgetText(was_blank);
   return status.ok() ? forgotten : status;

@@ -96,6 +96,18 @@ inline const ChatFormat& lettersFormat() {
   return format;
 }
 
+/// One call on a session, which can be cancelled.
+class RunningCall {
+ public:
+  explicit RunningCall(Session* session) : session_(session) { session_->beginCall(); }
+  ~RunningCall() { session_->endCall(); }
+  RunningCall(const RunningCall&) = delete;
+  RunningCall& operator=(const RunningCall&) = delete;
+
+ private:
+  Session* const session_;
+};
+
 /// A session on a RecurrentExecutor, and the tokens that it should have committed.
 class RecurrentSession {
  public:
@@ -143,7 +155,7 @@ class RecurrentSession {
     committed.insert(committed.end(), ids.begin(), ids.end());
   }
   oriel_status tryAppend(const Ids& ids) {
-    const CancellableCall call(session_->calls());
+    const RunningCall call(session_);
     return session_->append(ids.data(), ids.size()).code();
   }
 
@@ -174,7 +186,7 @@ class RecurrentSession {
     settings.max_tokens = reply.most;
     settings.ignore_stop = reply.stop_id < 0;
     oriel_generation result = {};
-    const CancellableCall call(session_->calls());
+    const RunningCall call(session_);
     const Status status = session_->generate(settings, note, &given, &result, reply.stop_id);
     EXPECT_EQ(reply.expected, status.code()) << log.errors();
     // The token whose step failed was given, but is not committed.
@@ -206,13 +218,13 @@ class RecurrentSession {
     return session_->restore(bytes.data(), bytes.size(), log.log()).code();
   }
   oriel_status rewind(uint64_t position) {
-    const CancellableCall call(session_->calls());
+    const RunningCall call(session_);
     return session_->rewind(position).code();
   }
 
   /// A message or a reply; what it committed is read off the session, which holds it.
   oriel_status say(const std::string& text, const char* role = "user") {
-    const CancellableCall call(session_->calls());
+    const RunningCall call(session_);
     const oriel_status status = session_->chatAdd(role, text.data(), text.size()).code();
     noteCommitted();
     return status;
@@ -222,7 +234,7 @@ class RecurrentSession {
     greedy.sampling.greedy = true;
     greedy.max_tokens = most;
     oriel_generation result = {};
-    const CancellableCall call(session_->calls());
+    const RunningCall call(session_);
     const oriel_status status = session_->chatReply(greedy, nullptr, nullptr, &result).code();
     noteCommitted();
     return status;

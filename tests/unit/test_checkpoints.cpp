@@ -343,7 +343,7 @@ TEST(Checkpoints, going_back_that_is_cancelled_or_fails_stands_where_it_got_to) 
   RecurrentSession session({7, true, kNever});
   session.append(someTokens(60));
   {
-    const CancellableCall call(session->calls());
+    const RunningCall call(&*session);
     session->cancel();
     EXPECT_EQ(ORIEL_ERROR_CANCELLED, session->rewind(35).code());
   }

@@ -164,7 +164,7 @@ TEST(RecurrentSession, an_evaluation_that_ends_early_leaves_whole_chunks) {
           return now && !self->cancels ? 1 : 0;
         };
         const auto evaluate = [&] {
-          const CancellableCall call(session->calls());
+          const RunningCall call(&*session);
           return session->evaluate(more.data(), more.size(), note, &watch).code();
         };
         const oriel_status status = evaluate();
