@@ -28,7 +28,8 @@ final class Core: @unchecked Sendable {
     let log = Log(options.log)
     let chat = Chat(options)
     let progress = options.progress.map(ProgressSink.init)
-    let reading = ProgressSink(options.readingAgain ?? { _, _ in true })
+    let readingAgain = options.readingAgain
+    let reading = ProgressSink { done, total in readingAgain?(done, total) ?? true }
     var model: OpaquePointer?
     var session: OpaquePointer?
     var plan = oriel_plan()
