@@ -154,7 +154,7 @@ def interrupted_reading(name, wanted, *options):
     begin = time.time()
     said = chat.say(message)
     whole = time.time() - begin
-    if whole > 3:
+    if whole > 2:
         check(f"{name}: how far the reading is can be seen", re.search(r"reading +\d+%", said), said)
     done = False
     for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8) * 4:

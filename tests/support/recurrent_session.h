@@ -141,7 +141,7 @@ class RecurrentSession {
     EXPECT_TRUE(session_->reset().ok());
   }
 
-  /// What the session said of reading again, and after how many times it is told to stop; 0: never.
+  /// What the session said of reading, and after how many times it is told to stop; 0: never.
   std::vector<std::pair<uint64_t, uint64_t>> progress;
   size_t stop_reading_at = 0;
 
