@@ -82,9 +82,7 @@ Status Session::reset() {
   const Status forgotten = forgetMemory();
   forgetOnHost();
   ORIEL_TRY(forgotten);
-  ORIEL_TRY(beginBehindPrefix());
-  cancelled_.store(0, std::memory_order_relaxed);
-  return kOk;
+  return beginBehindPrefix();
 }
 
 void Session::forgetOnHost() {
@@ -211,7 +209,7 @@ void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
 Status Session::submit(StepRun what, bool may_stop) {
   StopCheck stop;
   if (may_stop) {
-    stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+    stop = {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
   has_top_ = has_top_ || hasHead(what);

@@ -1,10 +1,9 @@
 // A conversation in progress: feeds tokens to an executor, keeps the position, chooses what comes next.
 #pragma once
 
-#include <atomic>
-
 #include "base/workspace.h"
 #include "chat/turn.h"
+#include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
 #include "exec/executor.h"
 #include "exec/generate_settings.h"
@@ -112,7 +111,13 @@ class Session {
   Status save(void* out) const;
   /// `log`: of what is wrong with the snapshot.
   Status restore(const void* data, uint64_t bytes, const Log& log);
-  void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
+  /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
+  void beginCall() {
+    reading_ = Reading();
+    calls_.begin();
+  }
+  void endCall() { calls_.end(); }
+  void cancel() { calls_.cancel(); }
 
   Status append(const int32_t* ids, size_t count);
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
@@ -172,8 +177,9 @@ class Session {
           uint64_t* rope_steps);
 
   Status checkIds(const int32_t* ids, size_t count) const;
-  bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
-  Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  void expect(uint64_t tokens) { reading_.total += tokens; }
+  void tellRead(uint32_t tokens);
   SessionState state() const;
   void takeState(const SessionState& state);
   void takeChat(const SessionState& state);
@@ -243,12 +249,15 @@ class Session {
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
   StepRun fillRun() const;
   Status lastChunk(const int32_t* ids, uint32_t count);
+  size_t idsAtOnce() const;
+  bool comesInPieces(const TextParts& text) const;
   class Feed;
+  class Counter;
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status readIds(const int32_t* ids, size_t count, bool ends);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
-                     TokenSink* sink);
+                     TokenSink* sink, bool counts);
   class EmbedFeed;
   Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                       uint32_t* n_tokens);
@@ -295,9 +304,16 @@ class Session {
   ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
   void* workspace_block_ = nullptr;
-  std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
-  uint64_t position_ = 0;               ///< tokens committed
-  int32_t last_token_ = -1;             ///< the latest of them, where that is known
+  /// Tokens that the running call reads.
+  struct Reading {
+    uint64_t done = 0;
+    uint64_t total = 0;  ///< as far as they are counted
+    uint64_t later = 0;  ///< estimate of those that are not
+  };
+  Reading reading_;
+  CallCancel calls_;
+  uint64_t position_ = 0;    ///< tokens committed
+  int32_t last_token_ = -1;  ///< the latest of them, where that is known
   /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.

@@ -211,6 +211,7 @@ Status Session::rewindStates(uint64_t position) {
   position_ = from;
   has_logits_ = false;
   const double prompt_ms = prompt_ms_;
+  expect(position - from);
   const Status status = readAgain(position, false);
   prompt_ms_ = prompt_ms;
   standAt(position_);
@@ -236,7 +237,6 @@ Status Session::readAgain(uint64_t end, bool ends) {
   const uint32_t chunk = context_.plan->chunk_tokens;
   const SamplerState sampler = sampler_.state();
   const uint32_t prompt_tokens = prompt_tokens_;
-  const uint64_t begin = position_;
   Status status = kOk;
   while (position_ < end && status.ok()) {
     int32_t ids[kMaxChunk];
@@ -246,11 +246,6 @@ Status Session::readAgain(uint64_t end, bool ends) {
     }
     status = readIds(ids, n, ends && position_ + n == end);
     read_again_ += status.ok() ? n : 0;
-    if (status.ok() && context_.progress != nullptr &&
-        context_.progress(position_ - begin, end - begin, context_.progress_user) != 0 &&
-        position_ < end) {
-      status = ORIEL_ERROR_CANCELLED;
-    }
   }
   sampler_.restore(sampler);
   prompt_tokens_ = prompt_tokens;
@@ -268,6 +263,7 @@ Status Session::readAnew(uint64_t end) {
   states_->stale = false;
   position_ = origin;
   has_logits_ = false;
+  expect(sinks + (states_->base < end ? end - states_->base : 0));
   Status status = readAgain(sinks, states_->base >= end);
   if (status.ok()) {
     position_ = states_->base;
