@@ -78,10 +78,14 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   return session;
 }
 
-Status Session::reset() {
+Status Session::forget() {
   const Status forgotten = forgetMemory();
   forgetOnHost();
-  ORIEL_TRY(forgotten);
+  return forgotten;
+}
+
+Status Session::reset() {
+  ORIEL_TRY(forget());
   return beginBehindPrefix();
 }
 
@@ -104,6 +108,7 @@ void Session::forgetOnHost() {
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
   turns_.clear();
+  marks_.clear();
   ids_.forget();
   rows_.forget();
   sampler_.forget();
