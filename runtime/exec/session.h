@@ -141,6 +141,10 @@ class Session {
   };
   /// A reply in the making.
   struct ReplyCall {
+    ReplyCall(const GenerateSettings& how, oriel_token_fn on_token_fn, void* token_user,
+              oriel_generation* out)
+        : settings(how), on_token(on_token_fn), user(token_user), result(out) {}
+
     const GenerateSettings& settings;
     oriel_token_fn on_token;
     void* user;

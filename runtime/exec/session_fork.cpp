@@ -39,6 +39,8 @@ Status Session::statesOfPrefix() {
 }
 
 Status Session::beginBehindPrefix() {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
   const Prefix* const prefix = context_.prefix;
   if (prefix == nullptr || prefix->tokens == 0) {
     return kOk;
@@ -83,6 +85,8 @@ Status Session::makePrefix(Prefix* prefix) const {
 }
 
 Status Session::becomePrefix(Prefix* prefix) {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
   ORIEL_TRY(makePrefix(prefix));
   return beginBehindPrefix();
 }
@@ -108,6 +112,8 @@ Status Session::goBackTo(uint64_t position, bool) { return rewind(position); }
 
 Status Session::takeOver(const Session& other) {
   const Plan& plan = *context_.plan;
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
   const HeldTokens held = oriel::heldTokens(other.cache_, other.position_, other.stored_);
   MemoryCopy what;
   what.from = other.cache_;

@@ -221,7 +221,8 @@ void Session::generateTogether(ReplyCall* const* calls, uint32_t count) {
 
 Status Session::generate(const GenerateSettings& settings, const ReplyPlace& place,
                          oriel_token_fn on_token, void* user, oriel_generation* result) {
-  ReplyCall call = {settings, on_token, user, result, place};
+  ReplyCall call(settings, on_token, user, result);
+  call.place = place;
   ORIEL_TRY(beginReply(&call));
   ReplyCall* const calls[] = {&call};
   generateTogether(calls, 1);
