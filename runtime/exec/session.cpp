@@ -442,7 +442,13 @@ Status Session::logits(const float** values) const {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
   }
-  return context_.executor->logits(logits_row_, values);
+  return ownLogits(values);
+}
+
+// After the last token: kept where there are other sessions.
+Status Session::ownLogits(const float** values) const {
+  return context_.plan->sessionCount() > 1 ? context_.executor->keptLogits(context_.index, values)
+                                           : context_.executor->logits(logits_row_, values);
 }
 
 }  // namespace oriel

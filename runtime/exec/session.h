@@ -130,6 +130,7 @@ class Session {
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
   Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user);
   Status logits(const float** values) const;
+  Status ownLogits(const float** values) const;
   /// What is known of a reply before it begins.
   struct ReplyPlace {
     int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
