@@ -456,12 +456,6 @@ Workspace Session::makeWorkspace() const {
   return Workspace(workspace_block_, kSessionWorkspaceBytes, context_.allocator);
 }
 
-// Valid as long as this session has the device.
-Status Session::lastLogits(const float** values) const {
-  return context_.plan->sessionCount() > 1 ? context_.executor->keptLogits(context_.index, values)
-                                           : context_.executor->logits(logits_row_, values);
-}
-
 // Where the next token would be chosen, until then.
 const float* Session::copyOf(const float* logits) const {
   const size_t bytes = sizeof(float) * size_t{context_.model->n_vocab};
@@ -475,11 +469,17 @@ Status Session::logits(const float** values) const {
   }
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
-  ORIEL_TRY(lastLogits(values));
+  ORIEL_TRY(ownLogits(values));
   if (sharesDevice()) {
     *values = copyOf(*values);
   }
   return kOk;
+}
+
+// After the last token: kept where there are other sessions. Valid as long as this one has the device.
+Status Session::ownLogits(const float** values) const {
+  return context_.plan->sessionCount() > 1 ? context_.executor->keptLogits(context_.index, values)
+                                           : context_.executor->logits(logits_row_, values);
 }
 
 }  // namespace oriel

@@ -132,6 +132,7 @@ class Session {
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
   Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user);
   Status logits(const float** values) const;
+  Status ownLogits(const float** values) const;
   /// What is known of a reply before it begins.
   struct ReplyPlace {
     int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
@@ -275,7 +276,6 @@ class Session {
   Status endJoined(const DecodeRequest& request);
   bool sharesDevice() const { return context_.share != nullptr && context_.share->several(); }
   DeviceTurn turn() const { return DeviceTurn(context_.share, context_.index); }
-  Status lastLogits(const float** values) const;
   const float* copyOf(const float* logits) const;
   Status dropAhead();
   Status submit(StepRun what, bool may_stop);

@@ -39,15 +39,14 @@ void Session::startReply(const GenerateSettings& settings, const ReplyPlace& pla
 // From the best tokens alone where they are enough.
 // Those only a step of this session writes.
 Status Session::choose(const GenerateSettings& settings, int32_t* id) {
-  const bool several = context_.plan->sessionCount() > 1;
-  const TopTokens* const top = context_.executor->top() + (several ? context_.index : 0);
+  const TopTokens* const top = context_.executor->top() + context_.index;
   if (has_top_ && !settings.logprobs && sampler_.suffices(*top)) {
     *id = sampler_.sample(*top);
   } else {
     const DeviceTurn turn(context_.share, context_.index, DeviceShare::Claim::kBrief);
     ORIEL_TRY(turn.status());
     const float* logits = nullptr;
-    ORIEL_TRY(lastLogits(&logits));
+    ORIEL_TRY(ownLogits(&logits));
     *id = sampler_.sample(logits);
     if (settings.logprobs && *id != Sampler::kNone) {
       logprobs_.compute(logits, context_.model->n_vocab, *id, settings.top_logprobs);
