@@ -34,6 +34,7 @@ std::vector<Part> differentParts(size_t count) {
     Part& part = parts[i];
     part.message = "Tell me a story, number " + std::to_string(i) + ". And make it long, please.";
     part.options = i % 2 == 0 ? greedyOptions(40) : sampled(i, 30 + static_cast<uint32_t>(i));
+    part.options.seed = 1 + i;  // else another one every time, which a snapshot keeps
     switch (i % 5) {
       case 1:
         part.options.stop = stops;
@@ -132,6 +133,7 @@ TEST_P(SideBySideFamilies, each_says_what_it_says_alone) {
     parts[i].prompt = someIds(20 + 9 * i, static_cast<int32_t>(GetParam().model.n_vocab));
     parts[i].options = i % 2 == 0 ? greedyOptions(24 + i) : sampled(i, 20 + i);
     parts[i].options.ignore_stop = 1;
+    parts[i].options.seed = 1 + i;
   }
   const Sessions sessions(file.path(), severalOptions(kSessions, 40, 8), parts);
   ASSERT_TRUE(sessions.model());
