@@ -2,7 +2,8 @@
 
     python3 cartridge_page.py --out data/page
     python3 cartridge.py --model ../oriel-tiny-q8_0.gguf --page data/page/page.txt \\
-        --questions data/page/study.txt --tokens 32 --out data/page/page.gguf
+        --questions data/page/study.txt --tokens 32 --out data/page/page.gguf \\
+        --test data/page/test.json
 
 The page is a user's message, and whoever has it whole in the context is the teacher: it answers the
 questions (one a line, no answers are given), and the prefix of a few tokens is changed until the
@@ -15,6 +16,7 @@ Needs numpy; with a fast BLAS (Debian: libopenblas0) it takes a minute or two.  
 the same bits.
 """
 import argparse
+import json
 import time
 
 import numpy as np
@@ -32,14 +34,6 @@ LONGEST = 60  # tokens of an answer
 
 def page_ids(tok, page):
     return tok.encode(render(None, [{"user": page, "assistant": HEARD}]))
-
-
-def first_part(tok, page, tokens):
-    """The longest beginning of the page, word by word, that takes at most so many tokens with its turn."""
-    words = page.split(" ")
-    while words and len(page_ids(tok, " ".join(words))) > tokens:
-        words.pop()
-    return " ".join(words)
 
 
 def question_ids(tok, question):
@@ -92,6 +86,45 @@ class Adam:
             x -= rate * (m / (1 - a**self.steps)) / (np.sqrt(s / (1 - b**self.steps)) + self.eps)
 
 
+def windows(tok, page, tokens):
+    """Parts of the page of whole sentences, each as long as a turn of so many tokens allows."""
+    sentences, out = [s.rstrip(".") + "." for s in page.split(". ")], []
+    while sentences:
+        n = 1
+        while n < len(sentences) and len(page_ids(tok, " ".join(sentences[: n + 1]))) <= tokens:
+            n += 1
+        out.append(" ".join(sentences[:n]))
+        del sentences[:n]
+    return out
+
+
+def score(model, tok, prefix, questions):
+    """-> how many answers are right, mean -log probability of the right answers' tokens in nats"""
+    right, loss, count = 0, 0.0, 0
+    for q in questions:
+        asked, answer = question_ids(tok, q["question"]), tok.encode(q["answer"] + "<|im_end|>")
+        said = tok.decode(model.answer(asked, prefix, LONGEST, tok.im_end))
+        right += q["right"].casefold() in said.casefold()
+        states, _, _ = model.forward(np.asarray([asked + answer[:-1]]), prefix)
+        p = softmax(model.logits(states[0, len(asked) - 1 :]))
+        loss -= np.log(p[np.arange(len(answer)), answer]).sum()
+        count += len(answer)
+    return right, loss / count
+
+
+def compare(model, tok, text, prefix, questions, say=print):
+    """What the prefix is worth, beside the page and parts of it that take as many tokens."""
+    tokens, ids = prefix[0].shape[2], page_ids(tok, text)
+    of = lambda ids: score(model, tok, model.read(ids), questions)
+    put = lambda name, n, s: say(f"{name}, {n} tokens: {s[0]:.4g} of {len(questions)} right, {s[1]:.2f} nats a token")
+    put("the page", len(ids), of(ids))
+    put("its beginning", tokens, of(ids[:tokens]))
+    parts = [of(page_ids(tok, part)) for part in windows(tok, text, tokens)]
+    put(f"mean of its {len(parts)} parts", tokens, np.mean(parts, 0))
+    put("the best part", tokens, max(parts))
+    put("the prefix", tokens, score(model, tok, prefix, questions))
+
+
 def batches(rng, examples, size):
     """All examples once, in batches of similar length and random order."""
     order = list(range(len(examples)))
@@ -116,32 +149,35 @@ def train(model, prefix, examples, steps, size, rate, seed, say=print):
             say(f"step {step + 1}: KL {mean:.4f} a token, {time.time() - begin:.0f} s", flush=True)
 
 
-def fingerprint(data):
-    """FNV-1a, 64 bits."""
-    h = 0xCBF29CE484222325
-    for byte in data:
-        h = (h ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+def fingerprint(weights):
+    """As prefixFingerprint() in runtime/exec/prefix_file.h: hashBytes() over nothing, then over each weight."""
+    odd, mask = 0xD6E8FEB86659FD93, (1 << 64) - 1
+    h = 0x9E3779B97F4A7C15
+    for word in [0] + [int(x) | 4 << 56 for x in weights.astype("<f4").view("<u4")]:
+        h = (h ^ word) * odd & mask
+        h ^= h >> 32
     return h
+
+
+def rounded(x):
+    """As the file has it."""
+    return x.astype(np.float16).astype(x.dtype)
 
 
 def write(path, model, prefix, ids):
     """docs/sessions.md says what the keys mean."""
-    k, v = (side.swapaxes(1, 2) for side in prefix)  # [layers, P, K, D]
     meta = [
         ("general.architecture", gguf.STRING, FORMAT),
-        ("general.name", gguf.STRING, f"{len(ids)} tokens in {k.shape[1]}"),
         ("oriel.prefix.version", gguf.U32, VERSION),
-        ("oriel.prefix.tokens", gguf.U32, k.shape[1]),
+        ("oriel.prefix.tokens", gguf.U32, prefix[0].shape[2]),
         ("oriel.prefix.layers", gguf.U32, model.layers),
-        ("oriel.prefix.head_count_kv", gguf.U32, model.kv),
-        ("oriel.prefix.head_dim", gguf.U32, model.hd),
         ("oriel.prefix.vocab_size", gguf.U32, len(model.w["token_embd.weight"])),
         ("oriel.prefix.model_architecture", gguf.STRING, model.meta["general.architecture"]),
         ("oriel.prefix.model_name", gguf.STRING, model.meta["general.name"]),
-        ("oriel.prefix.weights", gguf.U64, fingerprint(model.w["output_norm.weight"].astype("<f4").tobytes())),
+        ("oriel.prefix.fingerprint", gguf.U64, fingerprint(model.w["output_norm.weight"])),
         ("oriel.prefix.text_tokens", gguf.ARRAY, (gguf.I32, ids)),
     ]
-    sides = [(f"prefix.{side}.{i}", gguf.F16, x[i]) for i in range(model.layers) for side, x in (("k", k), ("v", v))]
+    sides = [(f"prefix.{name}.{i}", gguf.F16, side[i]) for i in range(model.layers) for name, side in zip("kv", prefix)]
     gguf.write(path, meta, sides)
 
 
@@ -151,16 +187,18 @@ def main():
     ap.add_argument("--page", required=True, help="a text file: what the prefix stands for")
     ap.add_argument("--questions", required=True, help="a text file: what to study it by, one a line")
     ap.add_argument("--tokens", type=int, default=32, help="of the prefix")
-    ap.add_argument("--steps", type=int, default=600)
+    ap.add_argument("--steps", type=int, default=200)
     ap.add_argument("--batch", type=int, default=16, help="questions a step")
-    ap.add_argument("--rate", type=float, default=0.01)
+    ap.add_argument("--rate", type=float, default=0.03)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--out", required=True)
+    ap.add_argument("--test", help="questions of cartridge_page.py to compare it by")
     a = ap.parse_args()
     model = PrefixModel(a.model)
     tok = model.tokenizer()
     with open(a.page, encoding="utf-8") as f:
-        ids = page_ids(tok, f.read().strip())
+        text = f.read().strip()
+    ids = page_ids(tok, text)
     with open(a.questions, encoding="utf-8") as f:
         questions = f.read().split("\n")
     if not 2 <= a.tokens < len(ids):
@@ -171,6 +209,9 @@ def main():
     prefix = [np.ascontiguousarray(side[:, :, : a.tokens]) for side in page]
     train(model, prefix, examples, a.steps, a.batch, a.rate, a.seed)
     write(a.out, model, prefix, ids)
+    if a.test:
+        with open(a.test, encoding="utf-8") as f:
+            compare(model, tok, text, [rounded(side) for side in prefix], json.load(f))
 
 
 if __name__ == "__main__":

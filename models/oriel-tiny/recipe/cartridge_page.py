@@ -2,8 +2,8 @@
 
     python3 cartridge_page.py --out data/page
 
-Writes page.txt, study.txt (one question a line, no answers) and test.json (questions with what a
-right answer contains).  People's names are the model's, what they do is drawn.  To study, facts are
+Writes page.txt, study.txt (one question a line, no answers) and test.json (questions, what a right
+answer contains, and one in the model's words).  People's names are the model's, what they do is drawn.  To study, facts are
 asked for by their nouns ("What is Mia's job?"); the test asks in other sentences ("What does Mia do
 for a living?").  Nothing but the standard library.
 """
@@ -49,7 +49,7 @@ def study(rng, facts, wordings):
 
 def test(facts):
     """All other questions."""
-    return [{"question": q, "right": v} for f, v in facts for q in f.ask]
+    return [{"question": q, "right": v, "answer": fmt(f.answer[0], v)} for f, v in facts for q in f.ask]
 
 
 def main():
@@ -57,7 +57,7 @@ def main():
     ap.add_argument("--out", required=True, help="a folder")
     ap.add_argument("--people", type=int, default=10)
     ap.add_argument("--each", type=int, default=2, help="facts about everyone")
-    ap.add_argument("--wordings", type=int, default=12, help="of a question in study.txt")
+    ap.add_argument("--wordings", type=int, default=24, help="of a question in study.txt")
     ap.add_argument("--seed", type=int, default=1)
     a = ap.parse_args()
     os.makedirs(a.out, exist_ok=True)
