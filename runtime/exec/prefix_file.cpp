@@ -53,7 +53,7 @@ Status readTokens(const GgufFile& file, const Log& log, uint32_t* tokens) {
 // Only what stands in sinks can come from a file.
 Status checkMemories(const PrefixTarget& target, const Log& log) {
   const char* found = nullptr;
-  forEachMemory(target.model, target.plan.cache, target.plan.formats, [&](const Memory& memory) {
+  forEachMemory(target.model, target.cache, target.plan.formats, [&](const Memory& memory) {
     if (memory.kind == MemoryKind::kLatent) {
       found = "latents";
     } else if (memory.kind == MemoryKind::kColumns) {
@@ -147,7 +147,7 @@ template <typename Visit>
 Status forEachSide(const GgufFile& file, const PrefixTarget& target, uint32_t tokens,
                    const Log& log, const Visit& visit) {
   Status status = kOk;
-  forEachPlacedMemory(target.model, target.plan.cache, target.plan.formats,
+  forEachPlacedMemory(target.model, target.cache, target.plan.formats,
                       [&](const Memory& memory, const BufferRef(&sides)[2]) {
                         for (uint32_t side = 0; side < memory.sides() && status.ok(); ++side) {
                           GgufTensor tensor;
@@ -175,8 +175,7 @@ bool allFinite(const uint8_t* values, uint64_t bytes) {
 Status writeSide(const ModelFile& file, const GgufTensor& tensor, const Memory& memory,
                  const BufferRef& side, const PrefixTarget& target, void* room, const Log& log) {
   const uint64_t head_bytes = tensor.dims[0] * tensor.dims[1] * kF16Bytes;
-  const uint64_t sinks_bytes =
-      4ull * kvValueWords(KvFormat::kF16, memory.shape.head_dim) * memory.shape.sinks;
+  const uint64_t slot_bytes = 4ull * kvValueWords(KvFormat::kF16, memory.shape.head_dim);
   const uint64_t most = std::min<uint64_t>(kPieceBytes, target.plan.upload.size_bytes / 2);
   for (uint64_t head = 0; head < tensor.dims[2]; ++head) {
     for (uint64_t done = 0; done < head_bytes; done += most) {
@@ -188,7 +187,8 @@ Status writeSide(const ModelFile& file, const GgufTensor& tensor, const Memory& 
       void* piece = nullptr;
       ORIEL_TRY(target.executor->beginWrite(bytes, &piece));
       std::memcpy(piece, room, static_cast<size_t>(bytes));
-      ORIEL_TRY(target.executor->endWrite(side, head * sinks_bytes + done, bytes));
+      const uint64_t begin = memory.shape.sinkRow(static_cast<uint32_t>(head), 0) * slot_bytes;
+      ORIEL_TRY(target.executor->endWrite(side, begin + done, bytes));
     }
   }
   return kOk;
@@ -233,10 +233,10 @@ Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& l
   NamingLog named(log, path);
   ORIEL_TRY(checkMemories(target, named.log()));
   ORIEL_TRY(checkModel(file.gguf(), target, named.log()));
-  if (*tokens > target.plan.cache.sinks) {
+  if (*tokens > target.cache.sinkRoom()) {
     return named.log().fail(ORIEL_ERROR_CONTEXT,
                             "the prefix has %u tokens and there is room for %u: give it more",
-                            *tokens, target.plan.cache.sinks);
+                            *tokens, target.cache.sinkRoom());
   }
   const auto nothing = [](const GgufTensor&, const Memory&, const BufferRef&) { return kOk; };
   ORIEL_TRY(forEachSide(file.gguf(), target, *tokens, named.log(), nothing));

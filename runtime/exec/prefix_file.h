@@ -11,7 +11,7 @@ namespace oriel {
 Status prefixFingerprint(const GgufFile& file, const GgufTensor& output_norm, const Log& log,
                          uint64_t* fingerprint);
 
-/// How many tokens the file stands for, for a plan with as many sinks. What else it holds is not checked.
+/// How many tokens the file stands for, for a plan with room for as many sinks. What else it holds is not checked.
 /// ORIEL_ERROR_FORMAT for a file that is no prefix, ORIEL_ERROR_UNSUPPORTED for one of a later version. Borrows at most
 /// twice the bytes of the file's header.
 Status countPrefixFile(const char* path, const oriel_allocator& allocator, const Log& log,
@@ -22,6 +22,8 @@ struct PrefixTarget {
   const ModelDesc& model;
   uint64_t fingerprint;  ///< of the model: prefixFingerprint()
   const Plan& plan;
+  const CacheShape&
+      cache;  ///< of the session whose sinks these are (sessionCache); any of those that share them
   const oriel_allocator& allocator;
   Executor* executor;
 };
@@ -32,7 +34,7 @@ struct PrefixTarget {
 ///    states, latents).
 ///  - ORIEL_ERROR_FORMAT: the file is of another model, or damaged. It may be that only a value turns out to be no
 ///    number; then the sinks hold anything.
-///  - ORIEL_ERROR_CONTEXT: the plan has fewer sinks.
+///  - ORIEL_ERROR_CONTEXT: the cache has room for fewer sinks.
 /// Borrows as countPrefixFile, and 64 KiB.
 Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& log,
                       uint32_t* tokens);

@@ -5,10 +5,10 @@ namespace oriel {
 
 // The prefix ends like the assistant's turn, what closes it included: a message may follow. Its ids are not known.
 Status Session::standBehindPrefix(uint64_t tokens) {
-  if (tokens > context_.plan->cache.sinks) {
+  if (tokens > cache_.sinks) {
     return context_.log.fail(ORIEL_ERROR_CONTEXT,
                              "the prefix has %llu tokens and there is room for %u: give it more",
-                             static_cast<unsigned long long>(tokens), context_.plan->cache.sinks);
+                             static_cast<unsigned long long>(tokens), cache_.sinks);
   }
   if (states_ != nullptr || first_position_ != 0) {
     return context_.log.fail(ORIEL_ERROR_UNSUPPORTED,

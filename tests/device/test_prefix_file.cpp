@@ -52,9 +52,10 @@ struct Behind {
 
   Status loadPrefix(const std::string& path, CapturedLog* log, const oriel_allocator& allocator,
                     uint32_t* tokens) const {
-    return loadPrefixFile(path.c_str(),
-                          {model().desc, fingerprint, model().plan, allocator, model().executor},
-                          log->log(), tokens);
+    return loadPrefixFile(
+        path.c_str(),
+        {model().desc, fingerprint, model().plan, model().plan.cache, allocator, model().executor},
+        log->log(), tokens);
   }
   /// Begins anew behind it.
   void stand(const std::string& path) const {
@@ -247,8 +248,9 @@ TEST_F(PrefixFile, cannot_stand_for_what_is_no_key_and_no_value) {
     ASSERT_TRUE(loaded.session);
     CapturedLog said;
     uint32_t tokens = 0;
-    const PrefixTarget target = {loaded.model->desc, 0, loaded.model->plan, loaded.model->allocator,
-                                 loaded.model->executor};
+    const PrefixTarget target = {loaded.model->desc,      0,
+                                 loaded.model->plan,      loaded.model->plan.cache,
+                                 loaded.model->allocator, loaded.model->executor};
     EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
               loadPrefixFile(path_.c_str(), target, said.log(), &tokens).code());
     EXPECT_TRUE(said.says(what)) << said.errors();
@@ -279,28 +281,30 @@ std::string lowered(std::string text) {
   return text;
 }
 
-// `begin`: brings the session to where a question may follow.
-template <typename Begin>
-Score scoreOf(const Behind& behind, const Begin& begin) {
-  const nlohmann::json questions = readJson(kQuestions);
+// The session stands where a question may follow.
+Score scoreOf(const Behind& behind) {
+  const uint64_t here = statsOf(behind.loaded).position;
+  const auto goBack = [&] {
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(behind.loaded.session.get(), here));
+  };
   Score score;
   size_t count = 0;
-  for (const nlohmann::json& q : questions) {
+  for (const nlohmann::json& q : readJson(kQuestions)) {
     const std::string question = q["question"];
-    const std::vector<int32_t> asked = tokens(
+    const std::string answer = q["answer"];
+    std::vector<int32_t> ids = tokens(
         behind.loaded, rendered(behind.loaded, {{"user", question}}, true), ORIEL_TEXT_SPECIAL);
-    begin();
-    EXPECT_EQ(ORIEL_OK, append(behind.loaded, asked));
+    const size_t asked = ids.size();
+    EXPECT_EQ(ORIEL_OK, append(behind.loaded, ids));
     const Heard heard = listen(oriel_session_generate, behind.loaded, greedyOptions(60));
     score.right += lowered(heard.text).find(lowered(q["right"])) != std::string::npos ? 1 : 0;
-    std::vector<int32_t> whole = asked;
-    for (const int32_t id :
-         tokens(behind.loaded, std::string(q["answer"]) + "<|im_end|>", ORIEL_TEXT_SPECIAL)) {
-      whole.push_back(id);
+    goBack();
+    for (const int32_t id : tokens(behind.loaded, answer + "<|im_end|>", ORIEL_TEXT_SPECIAL)) {
+      ids.push_back(id);
     }
-    begin();
-    score.loss += lossOf(evaluate(behind.loaded, whole), asked.size(), whole);
-    count += whole.size() - asked.size();
+    score.loss += lossOf(evaluate(behind.loaded, ids), asked, ids);
+    count += ids.size() - asked;
+    goBack();
   }
   score.loss /= static_cast<double>(count);
   return score;
@@ -320,12 +324,12 @@ TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_pa
       ORIEL_TEXT_SPECIAL);
   ASSERT_GT(ids.size(), 6 * n);
   const auto behindText = [&](const std::vector<int32_t>& text) {
-    return scoreOf(behind, [&behind, text] {
-      ASSERT_TRUE(behind.session()->reset().ok());
-      ASSERT_EQ(ORIEL_OK, append(behind.loaded, text));
-    });
+    EXPECT_TRUE(behind.session()->reset().ok());
+    EXPECT_EQ(ORIEL_OK, append(behind.loaded, text));
+    return scoreOf(behind);
   };
-  const Score trained = scoreOf(behind, [&] { behind.stand(kTrainedPrefix); });
+  behind.stand(kTrainedPrefix);
+  const Score trained = scoreOf(behind);
   const Score whole = behindText(ids);
   const Score beginning = behindText({ids.begin(), ids.begin() + n});
   std::printf(
