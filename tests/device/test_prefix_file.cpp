@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "api/api.h"
+#include "base/half.h"
 #include "exec/prefix_file.h"
+#include "kv/kv_side.h"
 #include "support/distances.h"
 #include "support/files.h"
+#include "support/forwarding_executor.h"
 #include "support/gguf_writer.h"
 #include "support/ledger.h"
 #include "support/sessions.h"
@@ -254,6 +257,83 @@ TEST_F(PrefixFile, cannot_stand_for_what_is_no_key_and_no_value) {
     EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
               loadPrefixFile(path_.c_str(), target, said.log(), &tokens).code());
     EXPECT_TRUE(said.says(what)) << said.errors();
+  }
+}
+
+/// Keeps what is written, where it is written to.
+class KeepingExecutor final : public ForwardingExecutor {
+ public:
+  using ForwardingExecutor::ForwardingExecutor;
+
+  Status beginWrite(uint64_t bytes, void** piece) override {
+    piece_.resize(bytes);
+    *piece = piece_.data();
+    return kOk;
+  }
+  Status endWrite(const BufferRef& to, uint64_t offset_bytes, uint64_t bytes) override {
+    const uint64_t begin = to.offset_bytes + offset_bytes;
+    EXPECT_LE(begin + bytes, 4 * arena.size());
+    std::memcpy(reinterpret_cast<uint8_t*>(arena.data()) + begin, piece_.data(), bytes);
+    written += bytes;
+    return kOk;
+  }
+  Status finishWrites() override { return kOk; }
+
+  std::vector<uint32_t> arena;
+  uint64_t written = 0;
+
+ private:
+  std::vector<uint8_t> piece_;
+};
+
+TEST_F(PrefixFile, goes_to_the_sinks_of_one_session_among_several) {
+  CapturedLog log;
+  const Behind behind(kRandom, optionsWithSinks(&log, 24));
+  ASSERT_TRUE(behind.loaded.session);
+  ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(24, 512)));
+  const GgufWriter file = prefixOf(behind, 20);
+  write(file.build());
+  const oriel_model& model = behind.model();
+  for (const bool shared : {false, true}) {
+    SessionWindows sessions;
+    sessions.count = 3;
+    sessions.share_sinks = shared;
+    CacheShape all = model.plan.cache;
+    all.sessions = &sessions;
+    const CacheShape cache = sessionCache(all, 1);
+    KeepingExecutor executor(model.executor);
+    uint64_t bytes = 0;
+    ASSERT_TRUE(cacheBytes(model.desc, cache, model.plan.formats, &bytes));
+    executor.arena.resize(bytes / 4);
+    uint32_t n = 0;
+    const PrefixTarget target = {model.desc, behind.fingerprint, model.plan,
+                                 cache,      model.allocator,    &executor};
+    ASSERT_TRUE(loadPrefixFile(path_.c_str(), target, log.log(), &n).ok()) << log.errors();
+    uint64_t in_file = 0;
+    GgufWriter said = file;
+    std::vector<GgufWriter::Tensor>::const_iterator tensor = said.tensors().begin();
+    forEachPlacedMemory(model.desc, cache, model.plan.formats,
+                        [&](const Memory& memory, const BufferRef(&sides)[2]) {
+                          const CacheShape& shape = memory.shape;
+                          for (uint32_t s = 0; s < 2; ++s, ++tensor) {
+                            const KvSide side(memory.formats[s], shape,
+                                              executor.arena.data() + sides[s].offset_bytes / 4);
+                            const uint8_t* at = tensor->data.data();
+                            in_file += tensor->data.size();
+                            std::vector<float> values(shape.head_dim);
+                            for (uint32_t row = 0; row < shape.n_kv_heads * n; ++row) {
+                              side.loadSink(row / n, row % n, values.data());
+                              for (const float value : values) {
+                                uint16_t bits = 0;
+                                std::memcpy(&bits, at, sizeof(bits));
+                                at += sizeof(bits);
+                                ASSERT_EQ(halfToFloat(bits), value)
+                                    << tensor->name << " row " << row;
+                              }
+                            }
+                          }
+                        });
+    EXPECT_EQ(in_file, executor.written);
   }
 }
 
