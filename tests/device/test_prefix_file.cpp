@@ -208,10 +208,10 @@ TEST_F(PrefixFile, that_is_damaged_is_refused) {
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(20, 512)));
   GgufWriter file = prefixOf(behind, 20);
   const std::vector<uint8_t> whole = file.build();
-  write({whole.begin(), whole.end() - 64});
-  expectRefused(behind, ORIEL_ERROR_FORMAT, "");
-  write({whole.begin(), whole.begin() + 200});
-  expectRefused(behind, ORIEL_ERROR_FORMAT, "");
+  for (size_t bytes = 1; bytes < whole.size(); bytes += 1 + bytes / 64) {
+    write({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(bytes)});
+    expectRefused(behind, ORIEL_ERROR_FORMAT, "");
+  }
   for (const int bits : {0x7c00, 0xfc00, 0x7e01}) {
     const uint16_t no_number = static_cast<uint16_t>(bits);
     GgufWriter broken = file;
