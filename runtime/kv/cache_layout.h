@@ -125,7 +125,7 @@ CacheShape longestSession(const CacheShape& cache);
 
 /// Token ids that a session keeps beside the cache, one for each slot.
 constexpr uint64_t tokenIdCount(const CacheShape& cache) {
-  return uint64_t{cache.sinks} + cache.ring;
+  return uint64_t{cache.sinkRoom()} + cache.ring;
 }
 
 /// 32-bit words of the values of one head of one token, without scales.
