@@ -140,6 +140,7 @@ struct PreparedModel {
   bool constraints = false;       ///< replies can be held to a grammar
   uint64_t trie_bytes = 0;        ///< of model_host_bytes, what that takes
   uint64_t constraint_bytes = 0;  ///< of both
+  uint64_t transcript_bytes = 0;  ///< of a session's host bytes, its transcript
   uint64_t memory_bytes = 0;      ///< the cap, default applied
   bool calibrated = false;        ///< the budget weighs measured constants
   CalibrationFile measured;       ///< those, if so
@@ -197,7 +198,8 @@ struct oriel_model {
   oriel_allocator allocator = {};
   uint64_t host_bytes = 0;  ///< of the block
   uint64_t session_host_bytes = 0;
-  uint64_t hash = 0;  ///< of what the file says, for snapshots
+  uint64_t transcript_bytes = 0;  ///< of these
+  uint64_t hash = 0;              ///< of what the file says, for snapshots
   oriel::ModelDesc desc;
   oriel::Tokenizer* tokenizer = nullptr;
   oriel::TokenTrie* trie = nullptr;  ///< null: loaded without constraints

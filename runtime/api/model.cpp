@@ -213,6 +213,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   if (has_device) {
     model->desc = prepared->desc;
     model->session_host_bytes = prepared->session_host_bytes;
+    model->transcript_bytes = prepared->transcript_bytes;
     model->plan_result = planResult(*prepared);
     ORIEL_TRY(buildPlan(prepared->tensors, model->desc, prepared->totals, prepared->budget.cache,
                         prepared->budget.formats, prepared->budget.chunk, log, arena,

@@ -139,6 +139,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   context.allocator = &model->allocator;
   context.log = model->log;
   context.model_hash = model->hash;
+  context.transcript_bytes = model->transcript_bytes;
   context.stops_early = model->stops_early;
   context.constraints = model->trie != nullptr;
   context.trie = model->trie;

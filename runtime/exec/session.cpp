@@ -54,6 +54,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
       context.constraints
           ? ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena)
           : nullptr;
+  Transcript transcript;
+  transcript.init(context.transcript_bytes, arena);
   void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
@@ -66,6 +68,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   session->workspace_block_ = workspace;
   session->sampler_ = sampler;
   session->ids_ = ids;
+  session->transcript_ = transcript;
   session->rows_ = rows;
   session->constrained_ = constrained;
   if (states != nullptr) {
@@ -107,6 +110,7 @@ void Session::forgetOnHost() {
   reply_text_.forget();
   reply_parts_.forget();
   logprobs_.forget();
+  transcript_.forget();
   if (constrained_ != nullptr) {
     constrained_->forget();
   }

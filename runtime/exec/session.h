@@ -14,6 +14,7 @@
 #include "exec/row_cache.h"
 #include "exec/sampler.h"
 #include "exec/snapshot.h"
+#include "exec/transcript.h"
 #include "kv/rope.h"
 #include "kv/state_slots.h"
 #include "kv/token_ids.h"
@@ -54,6 +55,7 @@ struct SessionContext {
   const TokenTrie* trie = nullptr;
   /// States are made anew of what is seen when turns were evicted.
   bool forgets_evicted = false;
+  uint64_t transcript_bytes = 0;  ///< room for messages; 0: they are not kept
   /// As oriel_session_options says.
   oriel_progress_fn progress = nullptr;
   void* progress_user = nullptr;
@@ -136,6 +138,13 @@ class Session {
   Status chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                    oriel_generation* result);
 
+  const Transcript& transcript() const { return transcript_; }
+  /// Reads a JSON list of messages into the session, which is empty. What was read before a failure stays.
+  Status readMessages(const char* json, size_t bytes);
+  /// Goes back to where the session stood after `position` tokens by reading the messages that ended there again from the
+  /// beginning. Tokens that came in other ways are gone.
+  Status readTranscript(uint64_t position);
+
   const SessionContext& context() const { return context_; }
   uint64_t position() const { return position_; }
   uint32_t windowUsed() const {
@@ -185,6 +194,10 @@ class Session {
   Status refresh();
   Status forgetEvicted();
   void keepState(bool start);
+  // Of the transcript.
+  Status countMessages(const JsonValue& messages, uint64_t* tokens) const;
+  Status tellRead();
+  void cutReply(const Transcript::Entry& reply, uint64_t position);
   /// Tokens of a step whose logits are wanted.
   struct Outputs {
     uint32_t first = 0;
@@ -273,6 +286,8 @@ class Session {
   ReplyParts reply_parts_;
   ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
+  Transcript transcript_;
+  uint64_t to_read_ = 0;  ///< tokens of the messages that are being read, more or less; 0: none are
   void* workspace_block_ = nullptr;
   std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
   uint64_t position_ = 0;               ///< tokens committed

@@ -68,6 +68,7 @@ Status Session::readIds(const int32_t* ids, size_t count, bool ends) {
     logits_row_ = 0;
     done += n;
     prompt_tokens_ += n;
+    ORIEL_TRY(tellRead());
   }
   prompt_ms_ += nowMs() - begin_ms;
   return kOk;

@@ -41,6 +41,10 @@ Status Session::rewind(uint64_t position) {
 
 // What the host knows of a conversation that ends behind `position` tokens.
 void Session::standAt(uint64_t position) {
+  Transcript::Entry cut;
+  if (transcript_.truncate(position, &cut)) {
+    cutReply(cut, position);
+  }
   position_ = position;
   last_token_ = lastHeldToken();
   has_logits_ = false;

@@ -99,6 +99,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   if (is_user) {
     turns_.mark(begin + turn_tokens);
   }
+  transcript_.add(message, begin, position_);
   reply_open_ = false;
   turn_open_ = false;
   endsWith(role);

@@ -1,0 +1,110 @@
+// The part of a session that keeps what was said, and builds a conversation again from it.
+#include <algorithm>
+
+#include "exec/session.h"
+
+namespace oriel {
+
+// A reply whose end was taken back: its text up to `position`, as far as its tokens are known.
+void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
+  if (!idsKnown(reply.text, position)) {
+    return;
+  }
+  transcript_.open(reply.begin, reply.text);
+  reply_text_.start(nullptr, 0);
+  for (uint64_t t = reply.text; t < position; ++t) {
+    const ReplyText::Shown shown =
+        reply_text_.push(context_.tokenizer->piece(ids_.at(t), false), false);
+    transcript_.extend(shown.text, shown.bytes);
+  }
+  const ReplyText::Shown rest = reply_text_.finish(false);
+  transcript_.extend(rest.text, rest.bytes);
+  transcript_.close(position);
+}
+
+// About how many tokens the messages will be: their texts, without what stands around them.
+Status Session::countMessages(const JsonValue& messages, uint64_t* tokens) const {
+  Workspace workspace = makeWorkspace();
+  EncodeOptions options;
+  *tokens = 1;
+  for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
+    const JsonValue* const content = one->find("content");
+    if (content == nullptr || !content->isString()) {
+      continue;
+    }
+    size_t count = 0;
+    const Status status = context_.tokenizer->encode(
+        content->text.data, content->text.bytes, options, &workspace, Log(), nullptr, 0, &count);
+    if (!status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+      return status;
+    }
+    *tokens += count;
+  }
+  return kOk;
+}
+
+// While messages are read the app is told how far they are, and may stop that.
+Status Session::tellRead() {
+  const bool stop =
+      to_read_ != 0 && context_.progress != nullptr &&
+      context_.progress(std::min(position_, to_read_ - 1), to_read_, context_.progress_user) != 0;
+  return stop ? Status(ORIEL_ERROR_CANCELLED) : kOk;
+}
+
+Status Session::readMessages(const char* json, size_t bytes) {
+  if (position_ != 0) {
+    return context_.log.fail(ORIEL_ERROR_STATE,
+                             "the session holds %llu tokens: a conversation is read into an empty "
+                             "one, reset it first",
+                             static_cast<unsigned long long>(position_));
+  }
+  Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
+  const JsonValue* messages = nullptr;
+  ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, &scratch, &messages));
+  if (!messages->isArray()) {
+    return context_.log.fail(ORIEL_ERROR_ARGUMENT,
+                             "the messages are no list: give what was exported, [{\"role\": ...}]");
+  }
+  ORIEL_TRY(countMessages(*messages, &to_read_));
+  Status status = kOk;
+  for (const JsonValue* one = messages->first; one != nullptr && status.ok(); one = one->next) {
+    status = addMessage(*one, bytes);
+  }
+  if (status.ok() && context_.progress != nullptr) {
+    (void)context_.progress(to_read_, to_read_, context_.progress_user);
+  }
+  to_read_ = 0;
+  return status;
+}
+
+Status Session::readTranscript(uint64_t position) {
+  if (!transcript_.keeps()) {
+    return context_.log.fail(ORIEL_ERROR_STATE,
+                             "the session keeps no transcript to read again: load the model with "
+                             "room for one (transcript_bytes)");
+  }
+  struct Text {
+    char* to;
+    size_t bytes;
+  } text = {nullptr, 0};
+  const JsonSink sink = {[](const char* part, size_t n, void* user) {
+                           Text& self = *static_cast<Text*>(user);
+                           std::copy(part, part + (self.to != nullptr ? n : 0),
+                                     self.to != nullptr ? self.to + self.bytes : self.to);
+                           self.bytes += n;
+                         },
+                         &text};
+  transcript_.write(position, sink);
+  Workspace workspace(nullptr, 0, context_.allocator);
+  const BorrowedBytes room(&workspace, text.bytes);
+  if (room.data() == nullptr) {
+    return context_.log.fail(ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes: free some",
+                             text.bytes);
+  }
+  text = {room.as<char>(), 0};
+  transcript_.write(position, sink);
+  ORIEL_TRY(reset());
+  return readMessages(room.as<char>(), text.bytes);
+}
+
+}  // namespace oriel
