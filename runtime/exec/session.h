@@ -45,6 +45,7 @@ struct SessionContext {
   const oriel_allocator* allocator = nullptr;
   Log log;
   uint64_t model_hash = 0;
+  const char* model_name = "";  ///< for snapshots
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
   bool stops_early = true;
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
@@ -96,6 +97,7 @@ class Session {
     has_logits_ = false;
     ids_.forget();
     restartStates(position);
+    carried_ = {};
   }
   /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack. Where there is no state after
   /// so many tokens, those behind an earlier one are read again; where that fails or is cancelled the session stands
@@ -103,9 +105,23 @@ class Session {
   Status rewind(uint64_t position);
 
   uint64_t snapshotBytes() const;
-  Status save(void* out) const;
-  /// `log`: of what is wrong with the snapshot.
-  Status restore(const void* data, uint64_t bytes, const Log& log);
+  /// `saved_at`: seconds since 1970; 0: not said.
+  Status save(void* out, int64_t saved_at = 0) const;
+  struct RestoreOptions {
+    bool exact = false;  ///< the same layout, or nothing
+    bool reads = false;  ///< where nothing can be carried over its transcript is read again
+  };
+  enum class RestoredHow : uint8_t { kExactly, kCarried, kRead };
+  struct Restored {
+    RestoredHow how = RestoredHow::kExactly;
+    bool rounded = false;  ///< keys, values or states were, to other formats
+    uint64_t held = 0;     ///< tokens that the session holds now
+    uint64_t dropped = 0;  ///< that the snapshot held and it does not
+    uint64_t read = 0;     ///< that were read again
+  };
+  /// `log`: of what is wrong with the snapshot, and what it lacks.
+  Status restore(const void* data, uint64_t bytes, const RestoreOptions& options, const Log& log,
+                 Restored* result);
   void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
 
   Status append(const int32_t* ids, size_t count);
@@ -172,7 +188,12 @@ class Session {
   bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
   Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
   SessionState state() const;
-  SnapshotKey snapshotKey() const;
+  SnapshotOwner snapshotOwner() const;
+  SessionParts parts() const;
+  void take(const SessionState& state, bool carried);
+  Status readFrom(const Snapshot& snapshot, Restored* result);
+  Status readStored(const uint8_t* entries, uint64_t bytes, uint64_t position);
+  bool reaches(uint64_t position) const;
   uint64_t floorOf(uint64_t t) const;
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
   View viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const;
@@ -296,6 +317,7 @@ class Session {
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.
   uint64_t stored_ = 0;
+  CarriedOver carried_;
   bool blank_ = false;  ///< nothing was written since all was overwritten with zeros
   bool has_logits_ = false;
   uint32_t logits_row_ = 0;    ///< of the latest head: they are those of the last token

@@ -83,18 +83,24 @@ Status Session::readTranscript(uint64_t position) {
                              "the session keeps no transcript to read again: load the model with "
                              "room for one (transcript_bytes)");
   }
+  return readStored(transcript_.data(), transcript_.bytes(), position);
+}
+
+// Messages as a transcript has them; the session begins anew.
+Status Session::readStored(const uint8_t* entries, uint64_t bytes, uint64_t position) {
   struct Text {
     char* to;
     size_t bytes;
   } text = {nullptr, 0};
   const JsonSink sink = {[](const char* part, size_t n, void* user) {
                            Text& self = *static_cast<Text*>(user);
-                           std::copy(part, part + (self.to != nullptr ? n : 0),
-                                     self.to != nullptr ? self.to + self.bytes : self.to);
+                           if (self.to != nullptr) {
+                             std::copy(part, part + n, self.to + self.bytes);
+                           }
                            self.bytes += n;
                          },
                          &text};
-  transcript_.write(position, sink);
+  Transcript::write(entries, bytes, position, sink);
   Workspace workspace(nullptr, 0, context_.allocator);
   const BorrowedBytes room(&workspace, text.bytes);
   if (room.data() == nullptr) {
@@ -102,7 +108,7 @@ Status Session::readTranscript(uint64_t position) {
                              text.bytes);
   }
   text = {room.as<char>(), 0};
-  transcript_.write(position, sink);
+  Transcript::write(entries, bytes, position, sink);
   ORIEL_TRY(reset());
   return readMessages(room.as<char>(), text.bytes);
 }
