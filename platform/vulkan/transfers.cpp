@@ -1,6 +1,7 @@
 #include "vulkan/transfers.h"
 
 #include "base/wipe.h"
+#include "exec/executor.h"
 #include "vulkan/commands.h"
 
 namespace oriel {
@@ -91,18 +92,45 @@ Status Transfers::logits(uint32_t output, const float** values) {
   if (output >= plan_->output_rows) {
     return log_.fail(ORIEL_ERROR_INTERNAL, "no such output: please report it");
   }
-  VkCommandBuffer commands = commands_[kLogitsCommands];
   if (output != 0) {
-    commands = commands_[0];
-    ORIEL_TRY(queue_->settle(recordRead(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
-                                        plan_->logits, output * logitsBytes(), logitsBytes())));
+    return readLogits(plan_->logits, output, values);
   }
+  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands_[kLogitsCommands])));
+  *values = reinterpret_cast<const float*>(arenas_->mapped(plan_->upload));
+  return kOk;
+}
+
+Status Transfers::keptLogits(uint32_t session, const float** values) {
+  ORIEL_TRY(finishWrites());
+  if (session >= plan_->sessionCount()) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "no such session: please report it");
+  }
+  return readLogits(plan_->kept_logits, session, values);
+}
+
+Status Transfers::readLogits(const BufferRef& rows, uint32_t row, const float** values) {
+  const VkCommandBuffer commands = commands_[0];
+  ORIEL_TRY(queue_->settle(recordRead(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, rows,
+                                      row * logitsBytes(), logitsBytes())));
   ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands)));
   *values = reinterpret_cast<const float*>(arenas_->mapped(plan_->upload));
   return kOk;
 }
 
-Status Transfers::forget() { return finishForgetting(finishWrites(), commands_[kClearCommands]); }
+Status Transfers::copy(const BufferRef& from, const BufferRef& to) {
+  const VkCommandBuffer commands = commands_[0];
+  ORIEL_TRY(finishWrites());
+  ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
+  const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, from.size_bytes};
+  device_->api.vkCmdCopyBuffer(commands, arenas_->buffer(from.arena, from.segment),
+                               arenas_->buffer(to.arena, to.segment), 1, &region);
+  ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
+  return queue_->settle(queue_->submitAndWait(commands));
+}
+
+Status Transfers::forget() {
+  return finishForgetting(finishWrites(), commands_[kClearCommands], true);
+}
 
 Status Transfers::forget(const BufferRef* pieces, size_t count) {
   const VkCommandBuffer commands = commands_[0];
@@ -112,26 +140,48 @@ Status Transfers::forget(const BufferRef* pieces, size_t count) {
   }
   if (status.ok()) {
     for (size_t i = 0; i < count; ++i) {
+      if (pieces[i].arena == ArenaKind::kIo) {
+        continue;  // the host's part, below
+      }
       // Fills are of whole words; what else is in them was not written either.
       const uint64_t begin = pieces[i].offset_bytes / 4 * 4;
       const uint64_t end = alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4});
       device_->api.vkCmdFillBuffer(commands, arenas_->buffer(pieces[i].arena), begin, end - begin,
                                    0);
     }
-    recordFill(device_->api, commands, arenas_->buffer(ArenaKind::kActivations));
+    forEachScratch(*plan_, [&](const ScratchPiece& piece) {
+      if (piece.arena == ArenaKind::kActivations && piece.begin != piece.end) {
+        device_->api.vkCmdFillBuffer(commands, arenas_->buffer(piece.arena), piece.begin,
+                                     piece.end - piece.begin, 0);
+      }
+    });
     status = queue_->settle(endCommands(*device_, commands, log_));
   }
-  return finishForgetting(status, commands);
+  for (size_t i = 0; i < count; ++i) {
+    if (pieces[i].arena == ArenaKind::kIo) {
+      wipe(arenas_->mapped(pieces[i]), pieces[i].size_bytes);
+    }
+  }
+  return finishForgetting(status, commands, false);
 }
 
 // Sends the commands unless something failed before, and overwrites what the host sees even then.
-Status Transfers::finishForgetting(Status status, VkCommandBuffer commands) {
+Status Transfers::finishForgetting(Status status, VkCommandBuffer commands, bool all) {
   if (status.ok()) {
     status = queue_->settle(queue_->submitAndWait(commands));
   }
-  BufferRef all;
-  all.arena = ArenaKind::kIo;
-  wipe(arenas_->mapped(all), plan_->io_bytes);
+  BufferRef begin;
+  begin.arena = ArenaKind::kIo;
+  uint8_t* const io = arenas_->mapped(begin);
+  if (all) {
+    wipe(io, plan_->io_bytes);
+    return status;
+  }
+  forEachScratch(*plan_, [&](const ScratchPiece& piece) {
+    if (piece.arena == ArenaKind::kIo) {
+      wipe(io + piece.begin, piece.end - piece.begin);
+    }
+  });
   return status;
 }
 

@@ -21,6 +21,8 @@ class Transfers {
   /// As read(), of all logits of an output. Those of the first, which are wanted while tokens are generated, are
   /// read by commands that were recorded once.
   Status logits(uint32_t output, const float** values);
+  Status keptLogits(uint32_t session, const float** values);
+  Status copy(const BufferRef& from, const BufferRef& to);
 
   /// Zeros in the cache, in the activations (whose padding is read by products and must be zero, never NaN), and
   /// in all that the host sees; in the latter even if the device has failed.
@@ -29,7 +31,8 @@ class Transfers {
   Status forget(const BufferRef* pieces, size_t count);
 
  private:
-  Status finishForgetting(Status status, VkCommandBuffer commands);
+  Status finishForgetting(Status status, VkCommandBuffer commands, bool all);
+  Status readLogits(const BufferRef& rows, uint32_t row, const float** values);
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const;
   Status recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                     const BufferRef& source, uint64_t offset_bytes, uint64_t bytes) const;

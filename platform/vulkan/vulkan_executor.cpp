@@ -53,7 +53,8 @@ class VulkanExecutor final : public Executor {
     return transfers_.logits(output, values);
   }
   bool runsAhead() const override {
-    return device_.caps.has(VulkanFeature::kRunAhead) && n_host_ops_ == 0;
+    return device_.caps.has(VulkanFeature::kRunAhead) && n_host_ops_ == 0 &&
+           plan_.sessionCount() == 1;
   }
   void* aheadStep() override { return stepBlock(ahead_ ? 1 - block_ : 1); }
   Status runAhead(bool* more) override;
@@ -61,6 +62,12 @@ class VulkanExecutor final : public Executor {
   Status forget() override {
     (void)dropAhead();  // a failure is the queue's, which what follows gives back
     return transfers_.forget();
+  }
+  Status keptLogits(uint32_t session, const float** values) override {
+    return transfers_.keptLogits(session, values);
+  }
+  Status copy(const BufferRef& from, const BufferRef& to) override {
+    return transfers_.copy(from, to);
   }
   Status forget(const BufferRef* pieces, size_t count) override {
     (void)dropAhead();

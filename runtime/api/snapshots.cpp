@@ -127,7 +127,7 @@ Status inspect(const void* begin, uint64_t bytes, uint64_t total_bytes, const Lo
     info.turns = header.n_turns;
     info.messages = header.messages;
     info.window_tokens = header.window;
-    info.sink_tokens = header.sinks;
+    info.sink_tokens = header.sink_room;
     info.chunk_tokens = header.chunk_tokens;
     info.k_format = publicFormat(static_cast<KvFormat>(header.k_format));
     info.v_format = publicFormat(static_cast<KvFormat>(header.v_format));

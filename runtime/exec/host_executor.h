@@ -1,8 +1,6 @@
 // What executors that work in host memory have in common: the arenas, and uploads that are copies.
 #pragma once
 
-#include <algorithm>
-
 #include "exec/executor.h"
 #include "exec/step_state.h"
 
@@ -28,6 +26,8 @@ class HostExecutor : public Executor {
     return reinterpret_cast<const TopTokens*>(at(plan_.top));
   }
   Status logits(uint32_t output, const float** values) override;
+  Status keptLogits(uint32_t session, const float** values) override;
+  Status copy(const BufferRef& from, const BufferRef& to) override;
   Status forget() override;
   Status forget(const BufferRef* pieces, size_t count) override;
   uint64_t allocatedBytes(ArenaKind kind) const override {
@@ -52,14 +52,14 @@ class HostExecutor : public Executor {
   StepState stepState(const Op& op, const Push& p) const {
     const StepBlock block(at(plan_.step));
     const View& view = block.view(0, p.view);
-    uint32_t* const memory = words(op, 3) + uint64_t{block.token(0).base} * p.slots * p.slot_words;
+    uint32_t* const memory = words(op, 3) + uint64_t{view.first} * p.slot_words;
     return {view.count != 0 ? memory + uint64_t{view.begin} * p.slot_words : nullptr,
             memory + uint64_t{view.slot} * p.slot_words};
   }
-  /// What kTopBlocks and kTopTokens read: the last output's row.
-  const float* lastLogits(const Op& op, const StepHeader& header) const {
-    return floats(op, 0) + uint64_t{std::max(header.n_outputs, 1u) - 1} * op.push.top.n_vocab;
-  }
+  /// kTopBlocks, kTopTokens and, of one output, kKeepLogits.
+  void findTopBlocks(const Op& op, const StepBlock& step) const;
+  void findTopTokens(const Op& op, const StepBlock& step) const;
+  void keepOutput(const Op& op, const StepBlock& step, uint32_t output) const;
 
   const Plan& plan_;
   const Log log_;

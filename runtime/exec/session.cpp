@@ -15,24 +15,39 @@ namespace oriel {
 Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns,
                  uint64_t* rope_steps)
     : context_(context),
-      window_(context.plan->cache),
+      cache_(sessionCache(context.plan->cache, context.index)),
+      window_(cache_),
       rotations_(rotationTables(*context.model)),
       first_position_(first_position),
       whole_turns_(whole_turns),
       by_template_(context.by_template) {
   const ModelDesc& model = *context.model;
-  const CacheShape& cache = context.plan->cache;
-  for (uint32_t view = 0; view < model.n_views; ++view) {
-    windows_[view] = SlidingWindow(viewShape(model.views[view], cache));
-  }
+  shapeWindows();
   const auto init = [&](const RopeTable& rope, RopePhases* phases) {
     phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
     rope_steps += rope.dims / 2;
   };
-  init(model.mainRope(uint64_t{cache.sinks} + cache.window), &phases_[kMainRope]);
+  init(model.mainRope(uint64_t{cache_.sinks} + cache_.window), &phases_[kMainRope]);
   if (model.usesRope(kSlidingRope)) {
     init(model.ropes[kSlidingRope], &phases_[kSlidingRope]);
   }
+}
+
+void Session::shapeWindows() {
+  const ModelDesc& model = *context_.model;
+  window_ = SlidingWindow(cache_);
+  for (uint32_t view = 0; view < model.n_views; ++view) {
+    const CacheShape shape = viewShape(model.views[view], cache_);
+    windows_[view] = SlidingWindow(shape);
+    first_slots_[view] = shape.first_ring;
+  }
+}
+
+// Fewer than there is room for, where the others are gone.
+void Session::setSinks(uint32_t sinks) {
+  cache_.setSinks(sinks);
+  ids_.setSinks(sinks);
+  shapeWindows();
 }
 
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
@@ -47,7 +62,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   sampler.init(context.model->n_vocab, arena);
   TokenIds ids;
   if (context.plan != nullptr) {  // else everything but them is measured
-    ids.init(context.plan->cache, arena);
+    ids.init(sessionCache(context.plan->cache, context.index), arena);
   }
   ConstrainedReply* const constrained =
       context.constraints
@@ -92,6 +107,7 @@ void Session::forgetOnHost() {
   stored_ = 0;
   restartStates(0);
   carried_ = {};
+  setSinks(cache_.sinkRoom());
   has_logits_ = false;
   reply_open_ = false;
   reply_begin_ = reply_end_ = 0;
@@ -132,9 +148,8 @@ Status Session::checkIds(const int32_t* ids, size_t count) const {
 // whole turns.
 uint64_t Session::floorOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
-  const bool evicted = oldest > context_.plan->cache.sinks;
-  const uint64_t floor =
-      evicted && whole_turns_ ? turns_.firstSeen(oldest, context_.plan->cache.window) : 0;
+  const bool evicted = oldest > cache_.sinks;
+  const uint64_t floor = evicted && whole_turns_ ? turns_.firstSeen(oldest, cache_.window) : 0;
   // A token that is read again sees what it saw before later turns began.
   const uint64_t carried = t >= carried_.seen_from ? carried_.seen_from : 0;
   return std::max({floor > t ? oldest : floor, baseOf(t), carried});
@@ -151,8 +166,11 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
           t, floor > window_.oldest(t) ? floor : std::max(baseOf(t), carried_.held_from));
     case ViewKind::kColumns:
       return windows_[view].view(t, baseOf(t));
-    case ViewKind::kState:
-      return states_->slots.view(begin != position_);
+    case ViewKind::kState: {
+      View state = states_->slots.view(begin != position_);
+      state.first = first_slots_[view];
+      return state;
+    }
   }
   return {};
 }
@@ -176,7 +194,7 @@ void Session::fillBlock(void* step, uint64_t position, const int32_t* ids, uint3
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t t = position + i;
     const uint64_t floor = floorOf(t);
-    block.token(i) = {static_cast<uint32_t>(ids[i]), 0, outputs.first + i, 0};
+    block.token(i) = {static_cast<uint32_t>(ids[i]), context_.index, outputs.first + i, 0};
     for (uint32_t view = 0; view < model.n_views; ++view) {
       block.view(i, view) = viewOf(view, t, floor, position);
     }
@@ -234,7 +252,7 @@ Status Session::fillRows(const int32_t* ids, uint32_t count) {
 // could be read.
 bool Session::mayRunAhead() const {
   const Plan& plan = *context_.plan;
-  return sampler_.takesTheBest() && !reads_logits_ && plan.cache.ring > plan.cache.window &&
+  return sampler_.takesTheBest() && !reads_logits_ && cache_.ring > cache_.window &&
          !plan.on_file.any();
 }
 
@@ -297,11 +315,10 @@ void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
 }
 
 oriel_view Session::view() const {
-  const CacheShape& cache = context_.plan->cache;
   oriel_view view = {};
   view.struct_size = sizeof(view);
   view.position = position_;
-  view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache.sinks));
+  view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache_.sinks));
   view.first_visible = view.sinks_used;
   std::fill_n(view.group_first_visible, context_.model->n_views, position_);
   if (position_ != 0) {
@@ -313,14 +330,13 @@ oriel_view Session::view() const {
       }
     }
   }
-  view.first_stored = oriel::heldTokens(cache, position_, stored_, carried_.held_from).first;
+  view.first_stored = oriel::heldTokens(cache_, position_, stored_, carried_.held_from).first;
   view.turn_count = turns_.count();
   return view;
 }
 
 bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const {
-  const HeldTokens held =
-      oriel::heldTokens(context_.plan->cache, position_, stored_, carried_.held_from);
+  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_, carried_.held_from);
   *count = 0;
   if (!held.has(first)) {
     return first == position_;

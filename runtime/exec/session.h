@@ -46,6 +46,7 @@ struct SessionContext {
   Log log;
   uint64_t model_hash = 0;
   const char* model_name = "";  ///< for snapshots
+  uint32_t index = 0;           ///< among the plan's sessions
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
   bool stops_early = true;
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
@@ -194,6 +195,8 @@ class Session {
   Status readFrom(const Snapshot& snapshot, Restored* result);
   Status readStored(const uint8_t* entries, uint64_t bytes, uint64_t position);
   bool reaches(uint64_t position) const;
+  void shapeWindows();
+  void setSinks(uint32_t sinks);
   uint64_t floorOf(uint64_t t) const;
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
   View viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const;
@@ -291,8 +294,10 @@ class Session {
   ChatPlace chatPlace() const;
 
   const SessionContext context_;
+  CacheShape cache_;                  ///< what of the plan's cache is this session's
   SlidingWindow window_;              ///< the session's
   SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
+  uint32_t first_slots_[kMaxViews];   ///< ring slots, or states, of the sessions before this one
   SessionStates* states_ = nullptr;   ///< null: no layer keeps one
   uint64_t read_again_ = 0;
   const RotationTables rotations_;

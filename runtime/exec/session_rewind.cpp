@@ -20,7 +20,7 @@ bool Session::holdsWhatIsSeenAt(uint64_t position) const {
 
 // Whether what came from a session with another window leads there.
 bool Session::reaches(uint64_t position) const {
-  const bool in_sinks = context_.model->n_views == 1 && position <= context_.plan->cache.sinks;
+  const bool in_sinks = context_.model->n_views == 1 && position <= cache_.sinks;
   return position >= carried_.least || position == 0 || in_sinks;
 }
 
@@ -53,7 +53,10 @@ void Session::standAt(uint64_t position) {
     cutReply(cut, position);
   }
   position_ = position;
-  carried_ = position < carried_.least ? CarriedOver() : carried_;
+  if (position < carried_.least) {  // before all that was carried over
+    carried_ = {};
+    setSinks(cache_.sinkRoom());
+  }
   last_token_ = lastHeldToken();
   has_logits_ = false;
   // Inside or right behind the latest reply its end is still to come.
@@ -102,8 +105,7 @@ Status Session::refuseRewind(uint64_t position) const {
         "cannot go back from token %llu to %llu, the states before it are gone: %sreset",
         static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position), way);
   }
-  const CacheShape& cache = context_.plan->cache;
-  const uint64_t slack = uint64_t{cache.ring} - cache.window + 1;
+  const uint64_t slack = uint64_t{cache_.ring} - cache_.window + 1;
   const uint64_t taken = std::min(stored_ - position_, slack);
   const uint64_t most = std::min(slack - taken, position_ - std::min(position_, carried_.least));
   return context_.log.fail(
@@ -154,8 +156,7 @@ bool Session::usable(uint64_t tokens) const {
 }
 
 bool Session::idsKnown(uint64_t begin, uint64_t end) const {
-  const HeldTokens held =
-      oriel::heldTokens(context_.plan->cache, position_, stored_, carried_.held_from);
+  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_, carried_.held_from);
   if (begin == end) {
     return true;
   }
@@ -252,7 +253,7 @@ Status Session::readAgain(uint64_t end, bool ends) {
 // The state of what token `end` sees, and nothing else, as if the conversation had consisted of the sinks and of the
 // tokens from the base on. Where that fails it remains to be done.
 Status Session::readAnew(uint64_t end) {
-  const uint64_t sinks = std::min<uint64_t>(context_.plan->cache.sinks, end);
+  const uint64_t sinks = std::min<uint64_t>(cache_.sinks, end);
   const int32_t last_token = last_token_;
   states_->slots.restart(0);
   states_->stale = false;
@@ -281,7 +282,7 @@ Status Session::forgetEvicted() {
     return kOk;
   }
   const uint64_t first = position_ + 1 - viewOf(position_).count;
-  if (first > std::max<uint64_t>(states_->base, context_.plan->cache.sinks)) {
+  if (first > std::max<uint64_t>(states_->base, cache_.sinks)) {
     states_->base = first;
     states_->stale = true;
   }

@@ -37,7 +37,7 @@ SnapshotOwner Session::snapshotOwner() const {
   SnapshotOwner owner;
   owner.plan = context_.plan;
   owner.model = context_.model;
-  owner.cache = context_.plan->cache;
+  owner.cache = cache_;
   owner.model_hash = context_.model_hash;
   owner.model_name = context_.model_name;
   owner.chat = context_.chat.name();
@@ -51,7 +51,8 @@ SessionParts Session::parts() const { return {state(), &turns_, &ids_, &transcri
 uint64_t Session::snapshotBytes() const { return oriel::snapshotBytes(snapshotOwner(), parts()); }
 
 Status Session::save(void* out, int64_t saved_at) const {
-  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_};
+  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_,
+                          context_.index};
   return writeSnapshot(snapshotOwner(), parts(), live, saved_at, context_.executor, out);
 }
 
@@ -95,6 +96,7 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
   blank_ = false;
   ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &turns_, &ids_,
                             &transcript_));
+  setSinks(parts.sinks);
   take(parts.state, fit == SnapshotFit::kCarries);
   result->how = fit == SnapshotFit::kSame ? RestoredHow::kExactly : RestoredHow::kCarried;
   result->rounded = parts.rounded;

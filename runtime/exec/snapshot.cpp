@@ -35,15 +35,14 @@ Status visitTokens(const BufferRef& side, KvFormat format, const CacheShape& cac
   const uint64_t sink_bytes = 4ull * kvValueWords(KvFormat::kF16, cache.head_dim);
   const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
   const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
-  for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
-    ORIEL_TRY(
-        visit(SlotRun{side, cache, false, head * cache.sinks * sink_bytes, sinks, sink_bytes}));
-    ORIEL_TRY(
-        visit(SlotRun{side, cache, true, 4 * layout.ring_word + head * cache.ring * value_bytes,
-                      ring, value_bytes}));
-    ORIEL_TRY(
-        visit(SlotRun{side, cache, true, 4 * layout.scales_word + head * cache.ring * scale_bytes,
-                      ring, scale_bytes}));
+  for (uint32_t head = 0; head < cache.n_kv_heads; ++head) {
+    const uint64_t row = cache.ringRow(head, 0);
+    const uint64_t sink_row = cache.sinkRow(head, 0);
+    ORIEL_TRY(visit(SlotRun{side, cache, false, sink_row * sink_bytes, sinks, sink_bytes}));
+    ORIEL_TRY(visit(
+        SlotRun{side, cache, true, 4 * layout.ring_word + row * value_bytes, ring, value_bytes}));
+    ORIEL_TRY(visit(
+        SlotRun{side, cache, true, 4 * layout.scales_word + row * scale_bytes, ring, scale_bytes}));
   }
   return kOk;
 }
@@ -59,10 +58,10 @@ Status visitSide(const Memory& memory, uint32_t side, const BufferRef& place, ui
     case MemoryKind::kLatent:
       return visitTokens(place, memory.formats[side], shape, position, visit);
     case MemoryKind::kColumns:
-      return visit(
-          SlotRun{place, shape, true, 0, std::min<uint64_t>(position, shape.ring), slot_bytes});
+      return visit(SlotRun{place, shape, true, shape.first_ring * slot_bytes,
+                           std::min<uint64_t>(position, shape.ring), slot_bytes});
     case MemoryKind::kState:
-      return visit(SlotRun{place, shape, false, state_slot * slot_bytes,
+      return visit(SlotRun{place, shape, false, (shape.first_ring + state_slot) * slot_bytes,
                            position != 0 ? uint64_t{1} : 0, slot_bytes});
   }
   return kOk;
@@ -103,7 +102,7 @@ void clearUnseen(const SlotRun& run, const SessionState& state, uint8_t* slots) 
   const uint64_t used_before = uint64_t{cache.sinks} + cache.ring;
   const uint64_t end = std::min(state.stored, window.oldest(state.position) + cache.ring);
   for (uint64_t t = std::max(state.position, used_before); t < end; ++t) {
-    std::memset(slots + (window.slot(t) - cache.sinks) * run.slot_bytes, 0,
+    std::memset(slots + (window.slot(t) - cache.sinkRoom()) * run.slot_bytes, 0,
                 static_cast<size_t>(run.slot_bytes));
   }
 }
@@ -180,6 +179,7 @@ SnapshotHeader headerOf(const SnapshotOwner& owner, const SessionParts& parts, i
   header.n_memories = memoryCount(owner);
   header.n_vocab = owner.model->n_vocab;
   header.n_layers = owner.model->n_layers;
+  header.sink_room = owner.cache.sinkRoom();
   header.sinks = owner.cache.sinks;
   header.window = owner.cache.window;
   header.ring = owner.cache.ring;
@@ -200,7 +200,8 @@ SnapshotHeader headerOf(const SnapshotOwner& owner, const SessionParts& parts, i
 
 uint64_t layoutHash(const SnapshotOwner& owner) {
   const ModelDesc& model = *owner.model;
-  const CacheShape& cache = owner.cache;
+  CacheShape cache = owner.cache;
+  cache.setSinks(cache.sinkRoom());
   const uint64_t numbers[] = {
       kSnapshotVersion,     cache.sinks,          cache.window,
       cache.ring,           model.n_layers,       model.n_vocab,
@@ -213,25 +214,28 @@ uint64_t layoutHash(const SnapshotOwner& owner) {
   return hashBytes(owner.chat, std::strlen(owner.chat), hash);
 }
 
-void writtenPieces(const Plan& plan, const ModelDesc& model, uint64_t stored, BufferRef* pieces,
-                   size_t capacity, size_t* count) {
+void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                   uint64_t stored, BufferRef* pieces, size_t capacity, size_t* count) {
   *count = 0;
   const auto add = [&](const BufferRef& piece) {
     if (piece.size_bytes != 0 && (*count)++ < capacity) {
       pieces[*count - 1] = piece;
     }
   };
-  (void)forEachUsedRun(plan, model, plan.cache, stored, 0, [&](const SlotRun& run) -> Status {
+  (void)forEachUsedRun(plan, model, cache, stored, 0, [&](const SlotRun& run) -> Status {
     add({run.side.arena, run.side.segment, run.side.offset_bytes + run.offset_bytes, run.bytes()});
     return kOk;
   });
   // Versions of states lie anywhere among their slots.
-  forEachPlacedMemory(model, plan.cache, plan.formats,
-                      [&](const Memory& memory, const BufferRef(&sides)[2]) {
-                        if (memory.kind == MemoryKind::kState && stored != 0) {
-                          add(sides[0]);
-                        }
-                      });
+  forEachPlacedMemory(
+      model, cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
+        if (memory.kind == MemoryKind::kState && stored != 0) {
+          const CacheShape& shape = memory.shape;
+          const uint64_t slot_bytes = 4ull * shape.head_dim;
+          add({sides[0].arena, sides[0].segment,
+               sides[0].offset_bytes + shape.first_ring * slot_bytes, shape.ring * slot_bytes});
+        }
+      });
 }
 
 uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts) {
@@ -282,7 +286,8 @@ Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, cons
   });
   if (state.has_logits != 0) {
     const float* logits = nullptr;
-    ORIEL_TRY(executor->logits(live.logits, &logits));
+    ORIEL_TRY(plan.sessionCount() > 1 ? executor->keptLogits(live.session, &logits)
+                                      : executor->logits(live.logits, &logits));
     put(logits, 4ull * owner.model->n_vocab);
   }
   const auto putRun = [&](const SlotRun& run) -> Status {
@@ -320,7 +325,7 @@ struct LayoutWords {
     const char* const with = keeps_states ? ", states in " : "";
     std::snprintf(text, sizeof(text),
                   "%s, a window of %u tokens, %u sinks, batches of %u, evicts %s%s%s", formats,
-                  cache.window, cache.sinks, chunk, whole_turns ? "turns" : "tokens", with,
+                  cache.window, cache.sinkRoom(), chunk, whole_turns ? "turns" : "tokens", with,
                   keeps_states ? stateFormatName(state) : "");
   }
 };
@@ -467,20 +472,15 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   restored.sinks = header.sinks;
   restored.held = snapshot.held().count();
   CacheShape cache = owner.cache;
+  cache.setSinks(same ? header.sinks : cache.sinkRoom());
   if (!same) {
-    const Carrying carrying = planCarrying(snapshot, marks, model, owner.cache, owner.whole_turns);
+    const Carrying carrying = planCarrying(snapshot, marks, model, cache, owner.whole_turns);
     restored.state.carried = carrying.state;
     restored.state.stored = header.state.position;
-    restored.sinks = cache.sinks = carrying.sinks;
-    if (carrying.sinks != owner.cache.sinks) {
-      return log.fail(
-          ORIEL_ERROR_FORMAT,
-          "the snapshot has %u sinks and no more of its beginning, this session has %u: "
-          "ask for as many (sink_tokens)",
-          header.sinks, owner.cache.sinks);
-    }
+    restored.sinks = carrying.sinks;
     restored.held = carrying.held;
     restored.dropped = carrying.dropped;
+    cache.setSinks(carrying.sinks);
   }
   Sides sides(owner, snapshot, cache, restored.state.carried.held_from, same);
   Workspace workspace(nullptr, 0, owner.allocator);
@@ -505,7 +505,10 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   };
   if (header.state.has_logits != 0) {
     const uint8_t* logits = snapshot.logits;
-    ORIEL_TRY(send(&logits, plan.logits, 0, 4ull * model.n_vocab));
+    const uint64_t row_bytes = 4ull * model.n_vocab;
+    const bool several = plan.sessionCount() > 1;
+    ORIEL_TRY(send(&logits, several ? plan.kept_logits : plan.logits, cache.session * row_bytes,
+                   row_bytes));
   }
   const auto sendSide = [&](const Memory& memory, uint32_t side, const BufferRef& place) {
     const uint8_t* at = sides.next(memory, side, room.as<uint8_t>());
@@ -522,6 +525,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   const HeldTokens held = heldTokens(cache, restored.state.position, restored.state.stored,
                                      restored.state.carried.held_from);
   const uint8_t* id_at = snapshot.ids;
+  ids->setSinks(restored.sinks);
   ids->forget();
   forEachHeld(snapshot.held(), [&](uint64_t token) {
     int32_t id = 0;

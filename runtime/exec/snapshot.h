@@ -15,7 +15,7 @@ namespace oriel {
 struct SnapshotOwner {
   const Plan* plan = nullptr;
   const ModelDesc* model = nullptr;
-  CacheShape cache;
+  CacheShape cache;  ///< what of the plan's cache is the session's
   uint64_t model_hash = 0;
   const char* model_name = "";
   const char* chat = "";
@@ -29,14 +29,15 @@ uint64_t layoutHash(const SnapshotOwner& owner);
 /// Where the device has what of a session is in one of several places; in a snapshot and after it was restored, the
 /// first.
 struct LiveSlots {
-  uint32_t state = 0;   ///< slot of the state after the last token
-  uint32_t logits = 0;  ///< row of the last token's logits
+  uint32_t state = 0;    ///< slot of the state after the last token
+  uint32_t logits = 0;   ///< row of the last token's logits, where there is one session
+  uint32_t session = 0;  ///< whose logits are kept, where there are several
 };
 
 /// Pieces of the cache that steps have written which got to `stored` tokens from an empty session. Fills in as many as
 /// there is room for; *count says how many there are.
-void writtenPieces(const Plan& plan, const ModelDesc& model, uint64_t stored, BufferRef* pieces,
-                   size_t capacity, size_t* count);
+void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                   uint64_t stored, BufferRef* pieces, size_t capacity, size_t* count);
 
 /// What is saved besides the cache.
 struct SessionParts {

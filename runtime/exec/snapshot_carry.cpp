@@ -240,7 +240,7 @@ Carrying planCarrying(const Snapshot& snapshot, const TurnMarks& turns, const Mo
   Carrying carrying;
   carrying.sinks = all ? cache.sinks : std::min(cache.sinks, old_cache.sinks);
   CacheShape fits = cache;
-  fits.sinks = carrying.sinks;
+  fits.setSinks(carrying.sinks);
 
   CarriedOver& carried = carrying.state;
   carried.held_from = all ? 0 : old_held.first;

@@ -45,10 +45,11 @@ bool plausible(const SnapshotHeader& header) {
          state.first_position <= kMaxFirstPosition && state.since_base <= state.position &&
          state.has_logits <= 1 && state.carried.seen_from <= state.position &&
          state.carried.held_from <= state.carried.seen_from &&
-         state.carried.least <= state.position && header.sinks <= kMaxWindow &&
-         header.window >= 1 && header.window <= kMaxWindow && header.ring >= header.window &&
-         header.ring <= header.window + 2 * kMaxChunk && header.n_vocab <= kMaxVocabulary &&
-         header.n_memories <= 2 * kMaxLayers && header.n_turns <= TurnMarks::kCapacity &&
+         state.carried.least <= state.position && header.sinks <= header.sink_room &&
+         header.sink_room <= kMaxWindow && header.window >= 1 && header.window <= kMaxWindow &&
+         header.ring >= header.window && header.ring <= header.window + 2 * kMaxChunk &&
+         header.n_vocab <= kMaxVocabulary && header.n_memories <= 2 * kMaxLayers &&
+         header.n_turns <= TurnMarks::kCapacity &&
          header.transcript_bytes <= Transcript::kMostBytes &&
          header.k_format <= static_cast<uint8_t>(KvFormat::kInt4) &&
          header.v_format <= static_cast<uint8_t>(KvFormat::kInt4) &&

@@ -75,9 +75,9 @@ struct SnapshotHeader {
   uint32_t n_memories;
   uint32_t n_vocab;
   uint32_t n_layers;
-  uint32_t reserved;
   // Of the session that was saved.
-  uint32_t sinks;
+  uint32_t sink_room;  ///< sinks that it has slots for
+  uint32_t sinks;      ///< and has: fewer where some were gone when it was restored
   uint32_t window;
   uint32_t ring;
   uint32_t chunk_tokens;
@@ -95,7 +95,8 @@ struct SnapshotHeader {
 /// Sinks, window and ring of the session that was saved.
 inline CacheShape shapeOf(const SnapshotHeader& header) {
   CacheShape shape;
-  shape.sinks = header.sinks;
+  shape.sinks = header.sink_room;
+  shape.setSinks(header.sinks);
   shape.window = header.window;
   shape.ring = header.ring;
   return shape;

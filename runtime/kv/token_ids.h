@@ -42,6 +42,8 @@ class TokenIds {
     cache_ = cache;
     ids_ = arena->take<int32_t>(tokenIdCount(cache));
   }
+  /// Another number of sinks; what was there counts no more.
+  void setSinks(uint32_t sinks) { cache_.setSinks(sinks); }
   void forget() { std::fill_n(ids_, tokenIdCount(cache_), kUnknown); }
   void set(uint64_t token, int32_t id) { ids_[SlidingWindow(cache_).slot(token)] = id; }
   int32_t at(uint64_t token) const { return ids_[SlidingWindow(cache_).slot(token)]; }

@@ -129,11 +129,6 @@ TEST_F(SnapshotTravel, k8v4_into_twice_the_window_goes_on_as_the_unbroken_one) {
   ASSERT_EQ(ORIEL_OK, append(wider, {talk.after.begin() + 8, talk.after.begin() + 150}));
   EXPECT_EQ(before.first_visible, viewOf(wider).first_visible);
   EXPECT_EQ(350u, statsOf(wider).window_used - 4u);
-  // Against a session that always had the wider window and saw no more: one that was rounded nowhere else.
-  Layout same = twice;
-  const Loaded other = at(same);
-  ASSERT_EQ(ORIEL_OK, append(other, talk.before));
-  EXPECT_GT(statsOf(other).window_used, 400u);
 }
 
 TEST_F(SnapshotTravel, k8v4_into_half_the_window_goes_on_as_one_that_always_had_it) {
@@ -247,6 +242,47 @@ TEST_F(SnapshotTravel, a_short_conversation_fits_any_layout) {
       // And back to the beginning: everything is there.
       ASSERT_EQ(ORIEL_OK, oriel_session_rewind(other.session.get(), 0));
     }
+  }
+}
+
+// More sinks than the snapshot has, whose tokens are gone: no more are seen than there are, now and when it is saved
+// again, until the session begins anew.
+TEST_F(SnapshotTravel, sinks_that_are_gone_are_not_seen) {
+  const oriel_kv_format int8 = ORIEL_KV_INT8;
+  const Layout layout = {100, int8, int8, 16, 4};
+  for (const uint32_t sinks : {12u, 120u, 700u, 1u, 0u}) {
+    SCOPED_TRACE(sinks);
+    Layout to = layout;
+    to.sinks = sinks;
+    const Loaded saved = at(layout);
+    const Talk talk = talkOf(saved, 400, 150);
+    ASSERT_EQ(ORIEL_OK, append(saved, talk.before));
+    const Bytes snapshot = save(saved);
+    const Loaded other = at(to);
+    ASSERT_EQ(ORIEL_OK, append(other, someIds(900, 200)));
+    const oriel_restored result = restored(other, snapshot);
+    EXPECT_EQ(ORIEL_RESTORED_CARRIED, result.how);
+    EXPECT_EQ(inspected(snapshot).tokens_held, result.tokens_held + result.tokens_dropped);
+    EXPECT_EQ(std::min(sinks, 4u), viewOf(other).sinks_used);
+    EXPECT_EQ(viewOf(saved).first_visible, viewOf(other).first_visible);
+    const Bytes again = save(other);
+    if (sinks >= 4) {
+      EXPECT_EQ(0u, result.tokens_dropped);
+      EXPECT_EQ(0u, result.rounded);
+      const std::vector<int32_t> next(talk.after.begin(), talk.after.begin() + 30);
+      EXPECT_LT(divergence(saved, other, next), 1e-4);
+    } else {
+      EXPECT_EQ(4u - sinks, result.tokens_dropped);
+    }
+    const Loaded second = at(to);
+    EXPECT_EQ(ORIEL_RESTORED_EXACTLY, restored(second, again).how);
+    EXPECT_EQ(again, save(second));
+    (void)restored(other, again);
+    EXPECT_EQ(evaluate(other, talk.after), evaluate(second, talk.after));
+    ASSERT_EQ(ORIEL_OK, oriel_session_rewind(other.session.get(), 0));
+    const Loaded fresh = at(to);
+    EXPECT_EQ(evaluate(fresh, talk.before), evaluate(other, talk.before));
+    EXPECT_EQ(std::min(sinks, 400u), viewOf(other).sinks_used);
   }
 }
 
