@@ -138,33 +138,6 @@ def test_results_in_files():
                 fails(f"{what} on a full disk", 1, *command, "/dev/full")
 
 
-def test_info_on_a_saved_conversation():
-    kept = scratch / "kept.snapshot"
-    before = int(time.time())
-    succeeds("a chat that is saved", "chat", BUNDLED, *CPU, "--memory", "64MiB", "--window", "200", "--kv", "K8V4", "--save", kept,
-             "--seed", "1", "--tokens", "5", stdin=b"Hello!\n/exit\n")
-    info = json_of("info on a snapshot", "info", kept)
-    check("it is known as one", info["snapshot"] is True and info["readable"] is True, info)
-    check("its model is named", info["model"] and info["architecture"] == "llama", info)
-    check("and how it was made", (info["window_tokens"], info["k_format"], info["v_format"]) == (200, "int8", "int4"), info)
-    check("and what is in it", info["position"] > 5 and info["turns"] == 1 and info["tokens_held"] == info["position"],
-          info)
-    check("and when it was", before <= info["saved_at"] <= time.time() + 1, info)
-    check("and how large it is", info["bytes"] == kept.stat().st_size, info)
-    people = succeeds("info on a snapshot, for people", "info", kept).out.decode()
-    for word in ("snapshot", "K8V4", "200 tokens", "1 turn", "UTC"):
-        check(f"people are told: {word}", word in people, people)
-    whole = kept.read_bytes()
-    cut = scratch / "cut.snapshot"
-    for data in (whole[:-1], whole[:9], whole[:40] + b"\xff" + whole[41:]):
-        cut.write_bytes(data)
-        refused = fails("info on a damaged snapshot", 1, "info", cut)
-        check("the file is named", str(cut) in refused.err.decode(), refused)
-    cut.write_bytes(whole[:8] + b"\x06" + whole[9:])
-    older = json_of("info on one of another version", "info", cut)
-    check("is known as that", older["version"] == 6 and older["readable"] is False, older)
-
-
 def test_a_result_that_was_not_finished_is_not_there():
     path = scratch / "cut.f32"
     for old in (None, b"old"):
