@@ -21,7 +21,7 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
   }
   return callAlone(handle, [&]() -> Status {
     GenerateSettings settings;
-    ORIEL_TRY(readGenerateOptions(*handle->model, options, &settings));
+    ORIEL_TRY(readGenerateOptions(*handle->model, options, handle->log, &settings));
     ORIEL_TRY(readConstraint(*handle->model, options, handle->session, &settings));
     oriel_generation result = {};
     const Status status = generate(settings, &result);
@@ -50,17 +50,6 @@ oriel_status listPositions(const Positions* from, uint64_t* out, size_t capacity
 
 }  // namespace
 
-oriel_status oriel::refuseCall(oriel_session* handle) {
-  if (handle->refusing.exchange(1) == 0) {
-    (void)handle->model->log.fail(
-        ORIEL_ERROR_STATE,
-        "the session is in the middle of another call: wait until that has "
-        "returned, and change nothing from inside its callbacks");
-    handle->refusing.store(0);
-  }
-  return ORIEL_ERROR_STATE;
-}
-
 oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
                                   oriel_session** out) {
   oriel_session_options options;
@@ -84,6 +73,9 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
               "(--forget)")
         .code();
   }
+  if (refusedInside(model)) {
+    return ORIEL_ERROR_STATE;
+  }
   if (model->has_session.exchange(1) != 0) {
     return model->log
         .fail(ORIEL_ERROR_STATE, "the model already has a session: destroy or reset that one")
@@ -95,7 +87,6 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   context.tokenizer = model->tokenizer;
   context.executor = model->executor;
   context.allocator = &model->allocator;
-  context.log = model->log;
   context.model_hash = model->hash;
   context.model_name = model->info.name;
   context.transcript_bytes = model->transcript_bytes;
@@ -121,6 +112,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   context.settings = choice.settings;
   context.by_template = choice.by_template;
   context.forms = choice.forms;
+  const uint32_t errors_before = model->last_error.count();
   const uint64_t bytes = model->session_host_bytes;
   void* block = allocateZeroed(model->allocator, bytes);
   Arena arena(block, bytes);
@@ -128,6 +120,8 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   oriel_session* handle = nullptr;
   if (block != nullptr) {
     handle = new (arena.take<oriel_session>(1)) oriel_session();
+    handle->log = {model->log.callback, model->log.user, &handle->last_error};
+    context.log = handle->log;
     session = Session::create(context, options.first_position, options.split_turns == 0, &arena);
   }
   const Status status =
@@ -142,6 +136,11 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   }
   if (!status.ok()) {
     if (block != nullptr) {
+      // Nobody could ask the session.
+      if (handle->last_error.count() != 0) {
+        model->last_error.set(handle->last_error);
+      }
+      takeDeviceLine(*model, errors_before, &model->last_error);
       release(model->allocator, block, bytes);
     }
     model->has_session.store(0);
@@ -173,8 +172,10 @@ void oriel_session_destroy(oriel_session* handle) {
 }
 
 oriel_status oriel_session_reset(oriel_session* handle) {
-  return handle == nullptr ? ORIEL_ERROR_ARGUMENT
-                           : callAlone(handle, [&] { return handle->session->reset(); });
+  return handle == nullptr ? ORIEL_ERROR_ARGUMENT : callAlone(handle, [&] {
+    handle->last_error.clear();  // it may quote what was said
+    return handle->session->reset();
+  });
 }
 
 oriel_status oriel_session_rewind(oriel_session* handle, uint64_t position) {
@@ -313,7 +314,7 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
   *needed = static_cast<size_t>(count);
   if (!held) {
     const oriel_view view = handle->session->view();
-    return handle->model->log
+    return handle->log
         .fail(ORIEL_ERROR_CONTEXT,
               "token %llu is not held: ask for one of the first %u or from %llu to %llu",
               static_cast<unsigned long long>(first), view.sinks_used,

@@ -37,18 +37,18 @@ Status checkReplaced(const char* path, uint32_t flags, const Log& log) {
 
 Status saveFile(const oriel_session& handle, const char* path, uint32_t flags) {
   const oriel_model& model = *handle.model;
-  ORIEL_TRY(checkReplaced(path, flags, model.log));
+  ORIEL_TRY(checkReplaced(path, flags, handle.log));
   const uint64_t bytes = handle.session->snapshotBytes();
   Workspace workspace(nullptr, 0, &model.allocator);
   const BorrowedBytes block(&workspace, bytes);
   if (block.data() == nullptr) {
-    return model.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                          "no memory for a snapshot of %llu bytes: close other programs",
-                          static_cast<unsigned long long>(bytes));
+    return handle.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                           "no memory for a snapshot of %llu bytes: close other programs",
+                           static_cast<unsigned long long>(bytes));
   }
   ORIEL_TRY(handle.session->save(block.data(), unixSeconds()));
   const FileUse use = (flags & ORIEL_SAVE_NEW) != 0 ? FileUse::kNew : FileUse::kKept;
-  return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), use, model.log);
+  return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), use, handle.log);
 }
 
 // The first bytes of a file, before memory is borrowed for all of it: any file may be named.
@@ -83,21 +83,21 @@ Status restoreBytes(const oriel_session& handle, const void* data, uint64_t byte
 Status restoreFile(const oriel_session& handle, const char* path, uint32_t flags,
                    oriel_restored* out) {
   const oriel_model& model = *handle.model;
-  NamingLog named(model.log, path);
+  NamingLog named(handle.log, path);
   InputFile file;
-  ORIEL_TRY(openFile(path, model.log, &file));
+  ORIEL_TRY(openFile(path, handle.log, &file));
   SnapshotHeader header;
   const uint64_t begin = std::min<uint64_t>(file.bytes(), sizeof(header));
-  ORIEL_TRY(file.read(0, &header, begin, model.log));
+  ORIEL_TRY(file.read(0, &header, begin, handle.log));
   ORIEL_TRY(checkSnapshotHeader(&header, begin, file.bytes(), named.log()));
   Workspace workspace(nullptr, 0, &model.allocator);
   const BorrowedBytes block(&workspace, file.bytes());
   if (block.data() == nullptr) {
-    return model.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                          "no memory for %.600s, which has %llu bytes: close other programs", path,
-                          static_cast<unsigned long long>(file.bytes()));
+    return handle.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                           "no memory for %.600s, which has %llu bytes: close other programs", path,
+                           static_cast<unsigned long long>(file.bytes()));
   }
-  ORIEL_TRY(file.readAll(block.data(), model.log));
+  ORIEL_TRY(file.readAll(block.data(), handle.log));
   return restoreBytes(handle, block.data(), file.bytes(), flags, named.log(), out);
 }
 
@@ -161,9 +161,8 @@ oriel_status oriel_session_restore_as(oriel_session* handle, const void* data, s
   if (handle == nullptr || data == nullptr || !validRestore(flags, result)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle, [&] {
-    return restoreBytes(*handle, data, bytes, flags, handle->model->log, result);
-  });
+  return callAlone(handle,
+                   [&] { return restoreBytes(*handle, data, bytes, flags, handle->log, result); });
 }
 
 oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {

@@ -48,7 +48,7 @@ oriel_status oriel_transcript_export(const oriel_session* handle, char* json, si
   *needed = 0;
   const Transcript& transcript = handle->session->transcript();
   if (!transcript.keeps()) {
-    return handle->model->log
+    return handle->log
         .fail(ORIEL_ERROR_STATE,
               "the session keeps no transcript: load the model with room for one "
               "(oriel_options.transcript_bytes)")

@@ -46,8 +46,13 @@ void Session::shapeWindows() {
 // Fewer than there is room for, where the others are gone.
 void Session::setSinks(uint32_t sinks) {
   cache_.setSinks(sinks);
-  ids_.setSinks(sinks);
+  ids_.layOut(cache_);
   shapeWindows();
+}
+
+// Those that a session begins with.
+uint32_t Session::ownSinks() const {
+  return prefixTokens() != 0 ? static_cast<uint32_t>(prefixTokens()) : cache_.sinkRoom();
 }
 
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
@@ -93,10 +98,10 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 }
 
 Status Session::reset() {
-  ORIEL_TRY(context_.executor->forget());
+  const Status forgotten = forgetMemory();
   forgetOnHost();
-  cancelled_.store(0, std::memory_order_relaxed);
-  return kOk;
+  ORIEL_TRY(forgotten);
+  return beginBehindPrefix();
 }
 
 void Session::forgetOnHost() {
@@ -228,7 +233,7 @@ void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
 Status Session::submit(StepRun what, bool may_stop) {
   StopCheck stop;
   if (may_stop) {
-    stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+    stop = {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
   has_top_ = has_top_ || hasHead(what);

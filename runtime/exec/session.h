@@ -1,14 +1,14 @@
 // A conversation in progress: feeds tokens to an executor, keeps the position, chooses what comes next.
 #pragma once
 
-#include <atomic>
-
 #include "base/workspace.h"
 #include "chat/turn.h"
+#include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
 #include "exec/executor.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
+#include "exec/prefix.h"
 #include "exec/reply_parts.h"
 #include "exec/reply_text.h"
 #include "exec/row_cache.h"
@@ -47,6 +47,8 @@ struct SessionContext {
   uint64_t model_hash = 0;
   const char* model_name = "";  ///< for snapshots
   uint32_t index = 0;           ///< among the plan's sessions
+  /// Null: the plan has no room for one. Else what sessions begin behind, once it is set.
+  const Prefix* prefix = nullptr;
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
   bool stops_early = true;
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
@@ -92,6 +94,10 @@ class Session {
                          Arena* arena);
 
   Status reset();
+  /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
+  Status takeOver(const Session& other);
+  /// Makes what this session holds, in the sinks alone, the model's prefix.
+  Status makePrefix(Prefix* prefix) const;
   /// For timing only: as if so many tokens had been committed, whatever the cache holds.
   void pretendPosition(uint64_t position) {
     position_ = stored_ = position;
@@ -111,6 +117,8 @@ class Session {
   struct RestoreOptions {
     bool exact = false;  ///< the same layout, or nothing
     bool reads = false;  ///< where nothing can be carried over its transcript is read again
+    /// Its own, for a plan whose memories were taken anew: with the prefix that sessions share.
+    bool with_prefix = false;
   };
   enum class RestoredHow : uint8_t { kExactly, kCarried, kRead };
   struct Restored {
@@ -123,7 +131,13 @@ class Session {
   /// `log`: of what is wrong with the snapshot, and what it lacks.
   Status restore(const void* data, uint64_t bytes, const RestoreOptions& options, const Log& log,
                  Restored* result);
-  void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
+  /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
+  void beginCall() {
+    reading_ = Reading();
+    calls_.begin();
+  }
+  void endCall() { calls_.end(); }
+  void cancel() { calls_.cancel(); }
 
   Status append(const int32_t* ids, size_t count);
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
@@ -163,6 +177,10 @@ class Session {
   Status readTranscript(uint64_t position);
 
   const SessionContext& context() const { return context_; }
+  const CacheShape& cache() const { return cache_; }
+  bool keepsWholeTurns() const { return whole_turns_; }
+  /// Nothing was appended since it began.
+  bool isFresh() const { return position_ == prefixTokens(); }
   uint64_t position() const { return position_; }
   uint32_t windowUsed() const {
     return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
@@ -186,17 +204,25 @@ class Session {
           uint64_t* rope_steps);
 
   Status checkIds(const int32_t* ids, size_t count) const;
-  bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
-  Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  void expect(uint64_t tokens) { reading_.total += tokens; }
+  void tellRead(uint32_t tokens);
   SessionState state() const;
   SnapshotOwner snapshotOwner() const;
   SessionParts parts() const;
-  void take(const SessionState& state, bool carried);
   Status readFrom(const Snapshot& snapshot, Restored* result);
   Status readStored(const uint8_t* entries, uint64_t bytes, uint64_t position);
   bool reaches(uint64_t position) const;
   void shapeWindows();
   void setSinks(uint32_t sinks);
+  uint32_t ownSinks() const;
+  void takeState(const SessionState& state);
+  void takeChat(const SessionState& state);
+  Status goBackToState(uint64_t tokens);
+  Status forgetMemory();
+  Status beginBehindPrefix();
+  Status statesOfPrefix();
+  uint64_t prefixTokens() const { return context_.prefix != nullptr ? context_.prefix->tokens : 0; }
   uint64_t floorOf(uint64_t t) const;
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
   View viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const;
@@ -219,8 +245,7 @@ class Session {
   Status forgetEvicted();
   void keepState(bool start);
   // Of the transcript.
-  Status countMessages(const JsonValue& messages, uint64_t* tokens) const;
-  Status tellRead();
+  Status addMessages(const JsonValue& messages, size_t given_bytes);
   void cutReply(const Transcript::Entry& reply, uint64_t position);
   /// Tokens of a step whose logits are wanted.
   struct Outputs {
@@ -261,12 +286,15 @@ class Session {
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
   StepRun fillRun() const;
   Status lastChunk(const int32_t* ids, uint32_t count);
+  size_t idsAtOnce() const;
+  bool comesInPieces(const TextParts& text) const;
   class Feed;
+  class Counter;
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status readIds(const int32_t* ids, size_t count, bool ends);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
-                     TokenSink* sink);
+                     TokenSink* sink, bool counts);
   class EmbedFeed;
   Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                       uint32_t* n_tokens);
@@ -313,11 +341,17 @@ class Session {
   ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
   Transcript transcript_;
-  uint64_t to_read_ = 0;  ///< tokens of the messages that are being read, more or less; 0: none are
   void* workspace_block_ = nullptr;
-  std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
-  uint64_t position_ = 0;               ///< tokens committed
-  int32_t last_token_ = -1;             ///< the latest of them, where that is known
+  /// Tokens that the running call reads.
+  struct Reading {
+    uint64_t done = 0;
+    uint64_t total = 0;  ///< as far as they are counted
+    uint64_t later = 0;  ///< estimate of those that are not
+  };
+  Reading reading_;
+  CallCancel calls_;
+  uint64_t position_ = 0;    ///< tokens committed
+  int32_t last_token_ = -1;  ///< the latest of them, where that is known
   /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.

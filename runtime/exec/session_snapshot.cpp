@@ -43,6 +43,10 @@ SnapshotOwner Session::snapshotOwner() const {
   owner.chat = context_.chat.name();
   owner.whole_turns = whole_turns_;
   owner.allocator = context_.allocator;
+  if (prefixTokens() != 0) {
+    owner.prefix_ids = context_.prefix->ids;
+    owner.prefix_tokens = context_.prefix->tokens;
+  }
   return owner;
 }
 
@@ -78,7 +82,8 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
                         const Log& log, Restored* result) {
   Snapshot snapshot;
   ORIEL_TRY(openSnapshot(data, bytes, log, &snapshot));
-  const SnapshotOwner owner = snapshotOwner();
+  SnapshotOwner owner = snapshotOwner();
+  owner.writes_sinks = owner.prefix_tokens == 0 || options.with_prefix;
   char refusal[512];
   const SnapshotFit fit = fitOf(owner, snapshot, refusal, sizeof(refusal));
   const bool reads = fit == SnapshotFit::kNot && options.reads && !options.exact;
@@ -97,7 +102,13 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
   ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &turns_, &ids_,
                             &transcript_));
   setSinks(parts.sinks);
-  take(parts.state, fit == SnapshotFit::kCarries);
+  takeState(parts.state);
+  has_logits_ = parts.state.has_logits != 0;
+  logits_row_ = 0;
+  if (fit == SnapshotFit::kCarries && states_ != nullptr && states_->stale) {
+    // What is still to be read again must be held.
+    states_->base = std::max(states_->base, position_ + 1 - viewOf(position_).count);
+  }
   result->how = fit == SnapshotFit::kSame ? RestoredHow::kExactly : RestoredHow::kCarried;
   result->rounded = parts.rounded;
   result->held = parts.held;
@@ -105,8 +116,8 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
   return kOk;
 }
 
-// `carried`: from a session of another layout.
-void Session::take(const SessionState& state, bool carried) {
+// Turns and ids are there.
+void Session::takeState(const SessionState& state) {
   position_ = state.position;
   stored_ = state.stored;
   last_token_ = lastHeldToken();
@@ -116,13 +127,16 @@ void Session::take(const SessionState& state, bool carried) {
   if (states_ != nullptr) {
     states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
     states_->stale = (state.chat & kStaleState) != 0;
-    if (carried && states_->stale) {  // what is still to be read again must be held
-      states_->base = std::max(states_->base, position_ + 1 - viewOf(position_).count);
-    }
   }
-  has_logits_ = state.has_logits != 0;
-  logits_row_ = 0;
-  has_top_ = false;
+  has_logits_ = has_top_ = false;
+  takeChat(state);
+  sampler_.restore(state.sampler);
+  prompt_tokens_ = 0;
+  prompt_ms_ = 0;
+}
+
+// Where the conversation stands between two messages.
+void Session::takeChat(const SessionState& state) {
   reply_open_ = state.reply_open != 0;
   reply_begin_ = state.reply_begin;
   reply_end_ = state.reply_end;
@@ -139,9 +153,6 @@ void Session::take(const SessionState& state, bool carried) {
   const bool is_id =
       state.reply_stop >= 0 && static_cast<uint32_t>(state.reply_stop) < context_.model->n_vocab;
   reply_stop_ = is_id ? state.reply_stop : -1;
-  sampler_.restore(state.sampler);
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
 }
 
 }  // namespace oriel

@@ -22,37 +22,8 @@ void Session::cutReply(const Transcript::Entry& reply, uint64_t position) {
   transcript_.close(position);
 }
 
-// About how many tokens the messages will be: their texts, without what stands around them.
-Status Session::countMessages(const JsonValue& messages, uint64_t* tokens) const {
-  Workspace workspace = makeWorkspace();
-  EncodeOptions options;
-  *tokens = 1;
-  for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
-    const JsonValue* const content = one->find("content");
-    if (content == nullptr || !content->isString()) {
-      continue;
-    }
-    size_t count = 0;
-    const Status status = context_.tokenizer->encode(
-        content->text.data, content->text.bytes, options, &workspace, Log(), nullptr, 0, &count);
-    if (!status.ok() && status.code() != ORIEL_ERROR_BUFFER_TOO_SMALL) {
-      return status;
-    }
-    *tokens += count;
-  }
-  return kOk;
-}
-
-// While messages are read the app is told how far they are, and may stop that.
-Status Session::tellRead() {
-  const bool stop =
-      to_read_ != 0 && context_.progress != nullptr &&
-      context_.progress(std::min(position_, to_read_ - 1), to_read_, context_.progress_user) != 0;
-  return stop ? Status(ORIEL_ERROR_CANCELLED) : kOk;
-}
-
 Status Session::readMessages(const char* json, size_t bytes) {
-  if (position_ != 0) {
+  if (!isFresh()) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "the session holds %llu tokens: a conversation is read into an empty "
                              "one, reset it first",
@@ -65,16 +36,7 @@ Status Session::readMessages(const char* json, size_t bytes) {
     return context_.log.fail(ORIEL_ERROR_ARGUMENT,
                              "the messages are no list: give what was exported, [{\"role\": ...}]");
   }
-  ORIEL_TRY(countMessages(*messages, &to_read_));
-  Status status = kOk;
-  for (const JsonValue* one = messages->first; one != nullptr && status.ok(); one = one->next) {
-    status = addMessage(*one, bytes);
-  }
-  if (status.ok() && context_.progress != nullptr) {
-    (void)context_.progress(to_read_, to_read_, context_.progress_user);
-  }
-  to_read_ = 0;
-  return status;
+  return addMessages(*messages, bytes);
 }
 
 Status Session::readTranscript(uint64_t position) {

@@ -356,6 +356,14 @@ bool isOfModel(const SnapshotOwner& owner, const Snapshot& snapshot) {
   return same;
 }
 
+bool beginsWithPrefix(const SnapshotOwner& owner, const Snapshot& snapshot) {
+  const HeldTokens held = snapshot.held();
+  const uint64_t known = held.first <= held.sinks ? held.position : held.sinks;
+  return owner.prefix_tokens == 0 ||
+         (owner.prefix_tokens <= known &&
+          std::memcmp(snapshot.ids, owner.prefix_ids, sizeof(int32_t) * owner.prefix_tokens) == 0);
+}
+
 /// Hands out the sides of a snapshot in the layout of the session that restores.
 class Sides {
  public:
@@ -426,7 +434,15 @@ SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* re
                   owner.model_name, static_cast<unsigned long long>(owner.model_hash));
     return SnapshotFit::kNot;
   }
-  if (header.layout_hash == layoutHash(owner)) {
+  if (!beginsWithPrefix(owner, snapshot)) {
+    std::snprintf(refusal, capacity,
+                  "the snapshot does not begin with this model's prefix of %u tokens: clear the "
+                  "prefix first, or restore in a model without one",
+                  owner.prefix_tokens);
+    return SnapshotFit::kNot;
+  }
+  const bool same_sinks = owner.prefix_tokens == 0 || header.sinks == owner.prefix_tokens;
+  if (header.layout_hash == layoutHash(owner) && same_sinks) {
     return SnapshotFit::kSame;
   }
   if (std::strcmp(header.chat, owner.chat) != 0) {
@@ -472,7 +488,9 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   restored.sinks = header.sinks;
   restored.held = snapshot.held().count();
   CacheShape cache = owner.cache;
-  cache.setSinks(same ? header.sinks : cache.sinkRoom());
+  cache.setSinks(same                       ? header.sinks
+                 : owner.prefix_tokens != 0 ? owner.prefix_tokens
+                                            : cache.sinkRoom());
   if (!same) {
     const Carrying carrying = planCarrying(snapshot, marks, model, cache, owner.whole_turns);
     restored.state.carried = carrying.state;
@@ -513,6 +531,10 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   const auto sendSide = [&](const Memory& memory, uint32_t side, const BufferRef& place) {
     const uint8_t* at = sides.next(memory, side, room.as<uint8_t>());
     return visitSide(memory, side, place, header.state.position, 0, [&](const SlotRun& run) {
+      if (!run.in_ring && !memory.isWords() && !owner.writes_sinks) {
+        at += run.bytes();
+        return Status(kOk);
+      }
       return send(&at, run.side, run.offset_bytes, run.bytes());
     });
   };
@@ -525,7 +547,7 @@ Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, Sna
   const HeldTokens held = heldTokens(cache, restored.state.position, restored.state.stored,
                                      restored.state.carried.held_from);
   const uint8_t* id_at = snapshot.ids;
-  ids->setSinks(restored.sinks);
+  ids->layOut(cache);
   ids->forget();
   forEachHeld(snapshot.held(), [&](uint64_t token) {
     int32_t id = 0;

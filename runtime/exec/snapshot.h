@@ -21,6 +21,10 @@ struct SnapshotOwner {
   const char* chat = "";
   bool whole_turns = false;
   const oriel_allocator* allocator = nullptr;
+  /// What it begins with, and shares with others.
+  const int32_t* prefix_ids = nullptr;
+  uint32_t prefix_tokens = 0;
+  bool writes_sinks = true;  ///< when it restores; else they are there
 };
 
 /// What two sessions must agree on for a snapshot to go from one to the other to the bit.
