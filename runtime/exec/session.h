@@ -107,10 +107,6 @@ class Session {
   /// behind the tokens that it got to.
   Status rewind(uint64_t position);
 
-  /// Begins anew behind so many tokens whose keys and values were put into the sinks (exec/prefix_file.h). What the
-  /// sinks hold stays; everything else that was written must have been overwritten with zeros.
-  Status standBehindPrefix(uint64_t tokens);
-
   uint64_t snapshotBytes() const;
   Status save(void* out) const;
   /// `log`: of what is wrong with the snapshot.

@@ -45,32 +45,70 @@ uint64_t fingerprintOf(const std::string& path) {
   return fingerprint;
 }
 
-/// A session that may stand behind a prefix.
-struct Behind {
+/// What the host knows of a prefix.
+class PrefixRoom {
+ public:
+  explicit PrefixRoom(uint32_t capacity) : block_(64 * 1024) {
+    Arena arena(block_.data(), block_.size());
+    prefix_ = Prefix::create(capacity, &arena);
+  }
+  Prefix* get() const { return prefix_; }
+
+ private:
+  std::vector<uint8_t> block_;
+  Prefix* prefix_ = nullptr;
+};
+
+/// A model with one session, which may begin behind a prefix.
+class Behind {
+ public:
   Behind(const std::string& path, const oriel_options& options)
-      : loaded(load(path, options)), fingerprint(fingerprintOf(path)) {}
+      : loaded(load(path, options)), fingerprint(fingerprintOf(path)), room_(options.sink_tokens) {
+    SessionContext context = loaded.session->session->context();
+    context.prefix = room_.get();
+    block_.resize(loaded.session->host_bytes);
+    Arena arena(block_.data(), block_.size());
+    own_ = loaded.session->session;
+    loaded.session->session = Session::create(context, 0, true, &arena);
+    EXPECT_TRUE(session()->reset().ok());
+  }
+  ~Behind() { loaded.session->session = own_; }
+  Behind(const Behind&) = delete;
+  Behind& operator=(const Behind&) = delete;
 
   oriel_model& model() const { return *loaded.model; }
   Session* session() const { return loaded.session->session; }
 
   Status loadPrefix(const std::string& path, CapturedLog* log, const oriel_allocator& allocator,
-                    uint32_t* tokens) const {
+                    Prefix* prefix) const {
     return loadPrefixFile(
         path.c_str(),
         {model().desc, fingerprint, model().plan, model().plan.cache, allocator, model().executor},
-        log->log(), tokens);
+        log->log(), prefix);
   }
-  /// Begins anew behind it.
+  /// Begins anew behind it. A plan without a prefix forgets the sinks with the rest: they are written once more.
   void stand(const std::string& path) const {
     CapturedLog log;
-    uint32_t tokens = 0;
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(loadPrefix(path, &log, model().allocator, room_.get()).ok()) << log.errors();
+      if (i == 0) {
+        ASSERT_TRUE(session()->reset().ok());
+      }
+    }
+  }
+  /// Begins anew behind nothing.
+  void standAlone() const {
+    room_.get()->tokens = 0;
     ASSERT_TRUE(session()->reset().ok());
-    ASSERT_TRUE(loadPrefix(path, &log, model().allocator, &tokens).ok()) << log.errors();
-    ASSERT_TRUE(session()->standBehindPrefix(tokens).ok());
   }
 
-  Loaded loaded;
-  uint64_t fingerprint;
+  const Loaded loaded;
+  const uint64_t fingerprint;
+
+ private:
+  const PrefixRoom room_;
+  std::vector<uint8_t> block_;
+  Session* own_ = nullptr;
 };
 
 /// What the session's first tokens left in the sinks, as a prefix.
@@ -123,8 +161,9 @@ class PrefixFile : public testing::Test {
   void expectRefused(const Behind& behind, oriel_status status, const std::string& culprit) const {
     CapturedLog log;
     Ledger ledger;
-    uint32_t tokens = 0;
-    EXPECT_EQ(status, behind.loadPrefix(path_, &log, *ledger.allocator(), &tokens).code());
+    const PrefixRoom room(20);
+    EXPECT_EQ(status, behind.loadPrefix(path_, &log, *ledger.allocator(), room.get()).code());
+    EXPECT_EQ(0u, room.get()->tokens);
     EXPECT_TRUE(log.says(culprit)) << log.errors();
     EXPECT_TRUE(log.says(path_)) << log.errors();
     EXPECT_EQ(std::string::npos, log.errors().find('\n'));
@@ -136,27 +175,32 @@ class PrefixFile : public testing::Test {
 
 TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
   CapturedLog log;
-  for (const uint32_t sinks : {40u, 48u}) {  // as many as the prefix has tokens, and more
-    // A window of 64: what follows evicts tokens, and sees the prefix as sinks.
-    oriel_options options = optionsWithSinks(&log, sinks);
-    options.window_tokens = 64;
-    options.k_format = ORIEL_KV_INT8;
-    options.v_format = ORIEL_KV_INT4;
-    const Behind behind(kRandom, options);
-    ASSERT_TRUE(behind.loaded.session);
-    const std::vector<int32_t> text = someIds(40, 512);
-    const std::vector<int32_t> more = someIds(130, 512);
-    ASSERT_EQ(ORIEL_OK, append(behind.loaded, text));
-    write(prefixOf(behind, 40).build());
-    const auto want = evaluate(behind.loaded, more);
-    uint32_t tokens = 0;
-    ASSERT_TRUE(countPrefixFile(path_.c_str(), behind.model().allocator, log.log(), &tokens).ok());
-    EXPECT_EQ(40u, tokens);
+  // A window of 64: what follows evicts tokens, and sees the prefix as sinks.
+  const auto options = [&log](uint32_t sinks) {
+    oriel_options small = optionsWithSinks(&log, sinks);
+    small.window_tokens = 64;
+    small.k_format = ORIEL_KV_INT8;
+    small.v_format = ORIEL_KV_INT4;
+    return small;
+  };
+  const std::vector<int32_t> more = someIds(130, 512);
+  std::vector<std::vector<float>> want;
+  {
+    const Behind text(kRandom, options(40));
+    ASSERT_EQ(ORIEL_OK, append(text.loaded, someIds(40, 512)));
+    write(prefixOf(text, 40).build());
+    want = evaluate(text.loaded, more);
+  }
+  for (const uint32_t room : {40u, 48u}) {  // as much as the prefix takes, and more
+    const Behind behind(kRandom, options(room));
+    uint32_t n = 0;
+    ASSERT_TRUE(countPrefixFile(path_.c_str(), behind.model().allocator, log.log(), &n).ok());
+    EXPECT_EQ(40u, n);
     behind.stand(path_);
     EXPECT_EQ(40u, statsOf(behind.loaded).position);
-    EXPECT_EQ(want, evaluate(behind.loaded, more));
-    EXPECT_EQ("", log.errors());
+    EXPECT_TRUE(want == evaluate(behind.loaded, more)) << room;
   }
+  EXPECT_EQ("", log.errors());
 }
 
 TEST_F(PrefixFile, of_another_model_is_refused_with_what_differs) {
@@ -223,11 +267,11 @@ TEST_F(PrefixFile, that_is_damaged_is_refused) {
   // Each allocation refused in turn.
   write(whole);
   Ledger ledger;
-  uint32_t tokens = 0;
+  const PrefixRoom room(20);
   for (ledger.refuse_nth = 1; ledger.refuse_nth < 9; ++ledger.refuse_nth) {
     ledger.calls = 0;
     CapturedLog said;
-    const Status status = behind.loadPrefix(path_, &said, *ledger.allocator(), &tokens);
+    const Status status = behind.loadPrefix(path_, &said, *ledger.allocator(), room.get());
     EXPECT_EQ(ledger.calls < ledger.refuse_nth ? ORIEL_OK : ORIEL_ERROR_OUT_OF_MEMORY,
               status.code());
     EXPECT_EQ(status.ok(), said.errors().empty());
@@ -250,12 +294,12 @@ TEST_F(PrefixFile, cannot_stand_for_what_is_no_key_and_no_value) {
     const Loaded loaded = load(path, optionsWithSinks(&log, 20));
     ASSERT_TRUE(loaded.session);
     CapturedLog said;
-    uint32_t tokens = 0;
+    const PrefixRoom room(20);
     const PrefixTarget target = {loaded.model->desc,      0,
                                  loaded.model->plan,      loaded.model->plan.cache,
                                  loaded.model->allocator, loaded.model->executor};
     EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
-              loadPrefixFile(path_.c_str(), target, said.log(), &tokens).code());
+              loadPrefixFile(path_.c_str(), target, said.log(), room.get()).code());
     EXPECT_TRUE(said.says(what)) << said.errors();
   }
 }
@@ -305,10 +349,11 @@ TEST_F(PrefixFile, goes_to_the_sinks_of_one_session_among_several) {
     uint64_t bytes = 0;
     ASSERT_TRUE(cacheBytes(model.desc, cache, model.plan.formats, &bytes));
     executor.arena.resize(bytes / 4);
-    uint32_t n = 0;
+    const uint32_t n = 20;
+    const PrefixRoom room(n);
     const PrefixTarget target = {model.desc, behind.fingerprint, model.plan,
                                  cache,      model.allocator,    &executor};
-    ASSERT_TRUE(loadPrefixFile(path_.c_str(), target, log.log(), &n).ok()) << log.errors();
+    ASSERT_TRUE(loadPrefixFile(path_.c_str(), target, log.log(), room.get()).ok()) << log.errors();
     uint64_t in_file = 0;
     GgufWriter said = file;
     std::vector<GgufWriter::Tensor>::const_iterator tensor = said.tensors().begin();
@@ -404,7 +449,7 @@ TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_pa
       ORIEL_TEXT_SPECIAL);
   ASSERT_GT(ids.size(), 6 * n);
   const auto behindText = [&](const std::vector<int32_t>& text) {
-    EXPECT_TRUE(behind.session()->reset().ok());
+    behind.standAlone();
     EXPECT_EQ(ORIEL_OK, append(behind.loaded, text));
     return scoreOf(behind);
   };
@@ -454,15 +499,18 @@ TEST_F(PrefixFile, fits_a_model_however_its_matrices_are_quantised) {
   EXPECT_NE(fingerprint, fingerprintOf(kRandom));
 }
 
-TEST_F(PrefixFile, needs_room_and_a_session_that_begins_at_position_0) {
+TEST_F(PrefixFile, has_tokens_whose_ids_nobody_knows_and_that_stay) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 8));
+  const Behind behind(kTrained, optionsWithSinks(&log, 32));
   ASSERT_TRUE(behind.loaded.session);
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, behind.session()->standBehindPrefix(9).code());
-  EXPECT_TRUE(log.says("9 tokens and there is room for 8")) << log.errors();
-  const Loaded later = load(kRandom, optionsWithSinks(&log, 8), 5);
-  ASSERT_TRUE(later.session);
-  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, later.session->session->standBehindPrefix(8).code());
+  behind.stand(kTrainedPrefix);
+  int32_t ids[32];
+  size_t n = 0;
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_tokens(behind.loaded.session.get(), 0, ids, 32, &n));
+  EXPECT_EQ(std::vector<int32_t>(32, TokenIds::kUnknown), std::vector<int32_t>(ids, ids + n));
+  ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(5, 512)));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(behind.loaded.session.get(), 31));
+  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(behind.loaded.session.get(), 32));
 }
 
 }  // namespace
