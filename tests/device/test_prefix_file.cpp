@@ -13,6 +13,7 @@
 #include "base/half.h"
 #include "exec/prefix_file.h"
 #include "kv/kv_side.h"
+#include "oriel/sessions.h"
 #include "support/distances.h"
 #include "support/files.h"
 #include "support/forwarding_executor.h"
@@ -28,11 +29,7 @@ const char* const kQuestions = ORIEL_TEST_DATA "/prefix/test.json";
 const char* const kTrainedPrefix = ORIEL_TEST_DATA "/prefix/page.gguf";
 constexpr uint32_t kF16 = 1;
 
-oriel_options optionsWithSinks(CapturedLog* log, uint32_t sinks) {
-  oriel_options options = sessionOptions(log, 512, 16);
-  options.sink_tokens = sinks;
-  return options;
-}
+oriel_options optionsOf(CapturedLog* log) { return sessionOptions(log, 512, 16); }
 
 uint64_t fingerprintOf(const std::string& path) {
   CapturedLog log;
@@ -59,25 +56,16 @@ class PrefixRoom {
   Prefix* prefix_ = nullptr;
 };
 
-/// A model with one session, which may begin behind a prefix.
+/// A model with room for a prefix, and a session.
 class Behind {
  public:
-  Behind(const std::string& path, const oriel_options& options)
-      : loaded(load(path, options)), fingerprint(fingerprintOf(path)), room_(options.sink_tokens) {
-    SessionContext context = loaded.session->session->context();
-    context.prefix = room_.get();
-    block_.resize(loaded.session->host_bytes);
-    Arena arena(block_.data(), block_.size());
-    own_ = loaded.session->session;
-    loaded.session->session = Session::create(context, 0, true, &arena);
-    EXPECT_TRUE(session()->reset().ok());
+  Behind(const std::string& path, oriel_options options, uint32_t tokens)
+      : fingerprint(fingerprintOf(path)) {
+    options.prefix_tokens = tokens;
+    loaded = load(path, options);
   }
-  ~Behind() { loaded.session->session = own_; }
-  Behind(const Behind&) = delete;
-  Behind& operator=(const Behind&) = delete;
 
   oriel_model& model() const { return *loaded.model; }
-  Session* session() const { return loaded.session->session; }
 
   Status loadPrefix(const std::string& path, CapturedLog* log, const oriel_allocator& allocator,
                     Prefix* prefix) const {
@@ -86,29 +74,29 @@ class Behind {
         {model().desc, fingerprint, model().plan, model().plan.cache, allocator, model().executor},
         log->log(), prefix);
   }
-  /// Begins anew behind it. A plan without a prefix forgets the sinks with the rest: they are written once more.
-  void stand(const std::string& path) const {
+  /// A new session behind it.
+  void stand(const std::string& path) {
     CapturedLog log;
-    for (int i = 0; i < 2; ++i) {
-      ASSERT_TRUE(loadPrefix(path, &log, model().allocator, room_.get()).ok()) << log.errors();
-      if (i == 0) {
-        ASSERT_TRUE(session()->reset().ok());
-      }
-    }
+    loaded.session.reset();
+    ASSERT_TRUE(loadPrefix(path, &log, model().allocator, model().prefix).ok()) << log.errors();
+    begin();
   }
-  /// Begins anew behind nothing.
-  void standAlone() const {
-    room_.get()->tokens = 0;
-    ASSERT_TRUE(session()->reset().ok());
+  /// A new session behind nothing.
+  void standAlone() {
+    loaded.session.reset();
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_clear(&model()));
+    begin();
   }
 
-  const Loaded loaded;
+  Loaded loaded;
   const uint64_t fingerprint;
 
  private:
-  const PrefixRoom room_;
-  std::vector<uint8_t> block_;
-  Session* own_ = nullptr;
+  void begin() {
+    oriel_session* session = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_session_create(&model(), nullptr, &session));
+    loaded.session.reset(session);
+  }
 };
 
 /// What the session's first tokens left in the sinks, as a prefix.
@@ -133,7 +121,7 @@ GgufWriter prefixOf(const Behind& behind, uint32_t tokens) {
             const void* piece = nullptr;
             EXPECT_TRUE(behind.model()
                             .executor
-                            ->read(sides[side], uint64_t{head} * shape.sinks * shape.head_dim * 2,
+                            ->read(sides[side], shape.sinkRow(head, 0) * shape.head_dim * 2,
                                    uint64_t{tokens} * shape.head_dim * 2, &piece)
                             .ok());
             const uint8_t* const bytes = static_cast<const uint8_t*>(piece);
@@ -176,23 +164,20 @@ class PrefixFile : public testing::Test {
 TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
   CapturedLog log;
   // A window of 64: what follows evicts tokens, and sees the prefix as sinks.
-  const auto options = [&log](uint32_t sinks) {
-    oriel_options small = optionsWithSinks(&log, sinks);
-    small.window_tokens = 64;
-    small.k_format = ORIEL_KV_INT8;
-    small.v_format = ORIEL_KV_INT4;
-    return small;
-  };
+  oriel_options options = optionsOf(&log);
+  options.window_tokens = 64;
+  options.k_format = ORIEL_KV_INT8;
+  options.v_format = ORIEL_KV_INT4;
   const std::vector<int32_t> more = someIds(130, 512);
   std::vector<std::vector<float>> want;
   {
-    const Behind text(kRandom, options(40));
+    Behind text(kRandom, options, 40);
     ASSERT_EQ(ORIEL_OK, append(text.loaded, someIds(40, 512)));
     write(prefixOf(text, 40).build());
     want = evaluate(text.loaded, more);
   }
   for (const uint32_t room : {40u, 48u}) {  // as much as the prefix takes, and more
-    const Behind behind(kRandom, options(room));
+    Behind behind(kRandom, options, room);
     uint32_t n = 0;
     ASSERT_TRUE(countPrefixFile(path_.c_str(), behind.model().allocator, log.log(), &n).ok());
     EXPECT_EQ(40u, n);
@@ -205,7 +190,7 @@ TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
 
 TEST_F(PrefixFile, of_another_model_is_refused_with_what_differs) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 20));
+  const Behind behind(kRandom, optionsOf(&log), 20);
   ASSERT_TRUE(behind.loaded.session);
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(20, 512)));
   const GgufWriter good = prefixOf(behind, 20);
@@ -247,7 +232,7 @@ TEST_F(PrefixFile, of_another_model_is_refused_with_what_differs) {
 
 TEST_F(PrefixFile, that_is_damaged_is_refused) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 20));
+  const Behind behind(kRandom, optionsOf(&log), 20);
   ASSERT_TRUE(behind.loaded.session);
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(20, 512)));
   GgufWriter file = prefixOf(behind, 20);
@@ -282,7 +267,7 @@ TEST_F(PrefixFile, that_is_damaged_is_refused) {
 
 TEST_F(PrefixFile, cannot_stand_for_what_is_no_key_and_no_value) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 20));
+  const Behind behind(kRandom, optionsOf(&log), 20);
   ASSERT_TRUE(behind.loaded.session);
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(20, 512)));
   write(prefixOf(behind, 20).build());
@@ -291,7 +276,7 @@ TEST_F(PrefixFile, cannot_stand_for_what_is_no_key_and_no_value) {
       {ORIEL_TEST_DATA "/models/lfm2-q8_0.gguf", "convolutions"},
   };
   for (const auto& [path, what] : cases) {
-    const Loaded loaded = load(path, optionsWithSinks(&log, 20));
+    const Loaded loaded = load(path, optionsOf(&log));
     ASSERT_TRUE(loaded.session);
     CapturedLog said;
     const PrefixRoom room(20);
@@ -332,7 +317,7 @@ class KeepingExecutor final : public ForwardingExecutor {
 
 TEST_F(PrefixFile, goes_to_the_sinks_of_one_session_among_several) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 24));
+  const Behind behind(kRandom, optionsOf(&log), 24);
   ASSERT_TRUE(behind.loaded.session);
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(24, 512)));
   const GgufWriter file = prefixOf(behind, 20);
@@ -439,7 +424,7 @@ TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_pa
   CapturedLog log;
   uint32_t n = 0;
   ASSERT_TRUE(countPrefixFile(kTrainedPrefix, defaultAllocator(), log.log(), &n).ok());
-  const Behind behind(kTrained, optionsWithSinks(&log, n));
+  Behind behind(kTrained, optionsOf(&log), n);
   ASSERT_TRUE(behind.loaded.session);
   const std::vector<uint8_t> bytes = readBytes(kPage);
   const std::string page(bytes.begin(), bytes.end() - 1);  // but its line feed
@@ -470,7 +455,7 @@ TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_pa
 
 TEST_F(PrefixFile, is_followed_by_a_message_like_any_turn) {
   CapturedLog log;
-  const Behind behind(kTrained, optionsWithSinks(&log, 32));
+  Behind behind(kTrained, optionsOf(&log), 32);
   ASSERT_TRUE(behind.loaded.session);
   const nlohmann::json question = readJson(kQuestions)[0];
   const std::string text = question["question"];
@@ -501,7 +486,7 @@ TEST_F(PrefixFile, fits_a_model_however_its_matrices_are_quantised) {
 
 TEST_F(PrefixFile, has_tokens_whose_ids_nobody_knows_and_that_stay) {
   CapturedLog log;
-  const Behind behind(kTrained, optionsWithSinks(&log, 32));
+  Behind behind(kTrained, optionsOf(&log), 32);
   ASSERT_TRUE(behind.loaded.session);
   behind.stand(kTrainedPrefix);
   int32_t ids[32];
