@@ -498,5 +498,35 @@ TEST_F(PrefixFile, has_tokens_whose_ids_nobody_knows_and_that_stay) {
   EXPECT_EQ(ORIEL_OK, oriel_session_rewind(behind.loaded.session.get(), 32));
 }
 
+TEST_F(PrefixFile, is_there_for_all_sessions_and_after_a_reset) {
+  CapturedLog log;
+  oriel_options options = optionsOf(&log);
+  options.sessions = 2;
+  Behind behind(kTrained, options, 32);
+  const nlohmann::json question = readJson(kQuestions)[0];
+  const std::string text = question["question"];
+  behind.stand(kTrainedPrefix);
+  Loaded other;
+  oriel_session* second = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(&behind.model(), nullptr, &second));
+  other.session.reset(second);
+  const auto answer = [&](const Loaded& loaded) {
+    EXPECT_EQ(32u, statsOf(loaded).position);
+    EXPECT_EQ(ORIEL_OK, add(loaded, "user", text));
+    return listen(oriel_chat_reply, loaded, greedyOptions(60)).text;
+  };
+  const std::string first = answer(behind.loaded);
+  EXPECT_NE(std::string::npos, first.find(question["right"])) << first;
+  EXPECT_EQ(first, answer(other));
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(behind.loaded.session.get()));
+  EXPECT_EQ(first, answer(behind.loaded));
+  oriel_prefix_info info = {};
+  info.struct_size = sizeof(info);
+  ASSERT_EQ(ORIEL_OK, oriel_prefix_get_info(&behind.model(), &info));
+  EXPECT_EQ(1u, info.trained);
+  EXPECT_EQ(32u, info.tokens);
+  EXPECT_EQ("", log.errors());
+}
+
 }  // namespace
 }  // namespace oriel::test
