@@ -118,10 +118,6 @@ class Session {
   /// behind the tokens that it got to.
   Status rewind(uint64_t position);
 
-  /// Begins anew behind so many tokens whose keys and values were put into the sinks (exec/prefix_file.h). What the
-  /// sinks hold stays; everything else that was written must have been overwritten with zeros.
-  Status standBehindPrefix(uint64_t tokens);
-
   uint64_t snapshotBytes() const;
   /// `saved_at`: seconds since 1970; 0: not said.
   Status save(void* out, int64_t saved_at = 0) const;
