@@ -153,6 +153,12 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
                            "the session's chat options are not those that the model's prefix was "
                            "made with: give the same, or clear the prefix");
   }
+  if (prefix != nullptr && prefix->tokens != 0 &&
+      options.first_position != prefix->state.first_position) {
+    return model->log.fail(ORIEL_ERROR_ARGUMENT,
+                           "the prefix begins at position %llu: begin the session there",
+                           static_cast<unsigned long long>(prefix->state.first_position));
+  }
   ChatChoice choice;
   ORIEL_TRY(readChat(*model, options.chat, &choice));
   ORIEL_TRY(settleChoice(*model, &choice));
@@ -164,6 +170,8 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   context.share = &model->share;
   context.allocator = &model->allocator;
   context.model_hash = model->hash;
+  context.model_name = model->info.name;
+  context.transcript_bytes = model->transcript_bytes;
   context.index = index;
   context.prefix = prefix;
   context.stops_early = model->stops_early;

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/scratch.h"
+#include "chat/turn.h"
 #include "gguf/model_file.h"
 #include "model/tensor_values.h"
 #include "plan/memory_layout.h"
@@ -201,6 +202,18 @@ Status openPrefix(const char* path, const oriel_allocator& allocator, const Log&
   return readTokens(file->gguf(), named.log(), tokens);
 }
 
+// It ends like the assistant's turn, what closes that included: a message may follow.
+void describe(uint32_t tokens, Prefix* prefix) {
+  prefix->tokens = tokens;
+  prefix->trained = true;
+  std::fill_n(prefix->ids, tokens, TokenIds::kUnknown);
+  prefix->turns.clear();
+  prefix->state = SessionState();
+  prefix->state.position = prefix->state.stored = tokens;
+  prefix->state.chat = kClosed | static_cast<uint32_t>(LastMessage::kAssistant)
+                                     << kLastMessageShift;
+}
+
 }  // namespace
 
 Status prefixFingerprint(const GgufFile& file, const GgufTensor& output_norm, const Log& log,
@@ -227,31 +240,35 @@ Status countPrefixFile(const char* path, const oriel_allocator& allocator, const
 }
 
 Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& log,
-                      uint32_t* tokens) {
+                      Prefix* prefix) {
   ModelFile file;
-  ORIEL_TRY(openPrefix(path, target.allocator, log, &file, tokens));
+  uint32_t tokens = 0;
+  ORIEL_TRY(openPrefix(path, target.allocator, log, &file, &tokens));
   NamingLog named(log, path);
   ORIEL_TRY(checkMemories(target, named.log()));
   ORIEL_TRY(checkModel(file.gguf(), target, named.log()));
-  if (*tokens > target.cache.sinkRoom()) {
+  const uint32_t most = std::min(target.cache.sinkRoom(), prefix->capacity);
+  if (tokens > most) {
     return named.log().fail(ORIEL_ERROR_CONTEXT,
                             "the prefix has %u tokens and there is room for %u: give it more",
-                            *tokens, target.cache.sinkRoom());
+                            tokens, most);
   }
   const auto nothing = [](const GgufTensor&, const Memory&, const BufferRef&) { return kOk; };
-  ORIEL_TRY(forEachSide(file.gguf(), target, *tokens, named.log(), nothing));
+  ORIEL_TRY(forEachSide(file.gguf(), target, tokens, named.log(), nothing));
   Scratch scratch(target.allocator, 2 * kPieceBytes);
   void* const room = scratch.takeText(kPieceBytes);
   if (room == nullptr) {
     return named.log().fail(ORIEL_ERROR_OUT_OF_MEMORY,
                             "no memory to read the prefix: close other programs");
   }
-  ORIEL_TRY(forEachSide(file.gguf(), target, *tokens, named.log(),
+  ORIEL_TRY(forEachSide(file.gguf(), target, tokens, named.log(),
                         [&](const GgufTensor& tensor, const Memory& memory, const BufferRef& side) {
                           return writeSide(file, tensor, memory, side, target, room, named.log());
                         }));
   ORIEL_TRY(target.executor->finishWrites());
-  return file.expectUnchanged(log);
+  ORIEL_TRY(file.expectUnchanged(log));
+  describe(tokens, prefix);
+  return kOk;
 }
 
 }  // namespace oriel

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "exec/executor.h"
+#include "exec/prefix.h"
 #include "gguf/gguf.h"
 
 namespace oriel {
@@ -28,15 +29,16 @@ struct PrefixTarget {
   Executor* executor;
 };
 
-/// Writes keys and values into the sinks of tokens 0 to *tokens - 1, of every layer that has keys and values of its own.
-/// Before anything is written all of the file but its values is compared with the model:
+/// Writes keys and values into the sinks of the file's tokens, of every layer that has keys and values of its own, and
+/// makes *prefix what the host knows of them: ids that nobody knows, behind the closed turn of an assistant. Whose chat
+/// options it has stays as it was. Before anything is written all of the file but its values is compared with the model:
 ///  - ORIEL_ERROR_UNSUPPORTED: the model remembers more than keys and values in sinks (sliding windows, convolutions,
 ///    states, latents).
 ///  - ORIEL_ERROR_FORMAT: the file is of another model, or damaged. It may be that only a value turns out to be no
 ///    number; then the sinks hold anything.
-///  - ORIEL_ERROR_CONTEXT: the cache has room for fewer sinks.
+///  - ORIEL_ERROR_CONTEXT: there is room for fewer tokens.
+/// On failure *prefix is as it was. The keys are those of positions 0, 1, ...: sessions behind them begin at position 0.
 /// Borrows as countPrefixFile, and 64 KiB.
-Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& log,
-                      uint32_t* tokens);
+Status loadPrefixFile(const char* path, const PrefixTarget& target, const Log& log, Prefix* prefix);
 
 }  // namespace oriel

@@ -141,8 +141,7 @@ Status Session::forgetText(bool was_blank) {
   }
   const DeviceTurn turn = this->turn();
   ORIEL_TRY(turn.status());
-  Executor* const executor = context_.executor;
-  ORIEL_TRY(count <= kMost ? executor->forget(pieces, count) : executor->forget());
+  ORIEL_TRY(count <= kMost ? context_.executor->forget(pieces, count) : forgetMemory());
   forgetOnHost();
   return kOk;
 }

@@ -13,6 +13,7 @@
 #include "base/half.h"
 #include "exec/prefix_file.h"
 #include "kv/kv_side.h"
+#include "oriel/sessions.h"
 #include "support/distances.h"
 #include "support/files.h"
 #include "support/forwarding_executor.h"
@@ -28,11 +29,7 @@ const char* const kQuestions = ORIEL_TEST_DATA "/prefix/test.json";
 const char* const kTrainedPrefix = ORIEL_TEST_DATA "/prefix/page.gguf";
 constexpr uint32_t kF16 = 1;
 
-oriel_options optionsWithSinks(CapturedLog* log, uint32_t sinks) {
-  oriel_options options = sessionOptions(log, 512, 16);
-  options.sink_tokens = sinks;
-  return options;
-}
+oriel_options optionsOf(CapturedLog* log) { return sessionOptions(log, 512, 16); }
 
 uint64_t fingerprintOf(const std::string& path) {
   CapturedLog log;
@@ -45,32 +42,61 @@ uint64_t fingerprintOf(const std::string& path) {
   return fingerprint;
 }
 
-/// A session that may stand behind a prefix.
-struct Behind {
-  Behind(const std::string& path, const oriel_options& options)
-      : loaded(load(path, options)), fingerprint(fingerprintOf(path)) {}
+/// What the host knows of a prefix.
+class PrefixRoom {
+ public:
+  explicit PrefixRoom(uint32_t capacity) : block_(64 * 1024) {
+    Arena arena(block_.data(), block_.size());
+    prefix_ = Prefix::create(capacity, &arena);
+  }
+  Prefix* get() const { return prefix_; }
+
+ private:
+  std::vector<uint8_t> block_;
+  Prefix* prefix_ = nullptr;
+};
+
+/// A model with room for a prefix, and a session.
+class Behind {
+ public:
+  Behind(const std::string& path, oriel_options options, uint32_t tokens)
+      : fingerprint(fingerprintOf(path)) {
+    options.prefix_tokens = tokens;
+    loaded = load(path, options);
+  }
 
   oriel_model& model() const { return *loaded.model; }
-  Session* session() const { return loaded.session->session; }
 
   Status loadPrefix(const std::string& path, CapturedLog* log, const oriel_allocator& allocator,
-                    uint32_t* tokens) const {
+                    Prefix* prefix) const {
     return loadPrefixFile(
         path.c_str(),
         {model().desc, fingerprint, model().plan, model().plan.cache, allocator, model().executor},
-        log->log(), tokens);
+        log->log(), prefix);
   }
-  /// Begins anew behind it.
-  void stand(const std::string& path) const {
+  /// A new session behind it.
+  void stand(const std::string& path) {
     CapturedLog log;
-    uint32_t tokens = 0;
-    ASSERT_TRUE(session()->reset().ok());
-    ASSERT_TRUE(loadPrefix(path, &log, model().allocator, &tokens).ok()) << log.errors();
-    ASSERT_TRUE(session()->standBehindPrefix(tokens).ok());
+    loaded.session.reset();
+    ASSERT_TRUE(loadPrefix(path, &log, model().allocator, model().prefix).ok()) << log.errors();
+    begin();
+  }
+  /// A new session behind nothing.
+  void standAlone() {
+    loaded.session.reset();
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_clear(&model()));
+    begin();
   }
 
   Loaded loaded;
-  uint64_t fingerprint;
+  const uint64_t fingerprint;
+
+ private:
+  void begin() {
+    oriel_session* session = nullptr;
+    EXPECT_EQ(ORIEL_OK, oriel_session_create(&model(), nullptr, &session));
+    loaded.session.reset(session);
+  }
 };
 
 /// What the session's first tokens left in the sinks, as a prefix.
@@ -95,7 +121,7 @@ GgufWriter prefixOf(const Behind& behind, uint32_t tokens) {
             const void* piece = nullptr;
             EXPECT_TRUE(behind.model()
                             .executor
-                            ->read(sides[side], uint64_t{head} * shape.sinks * shape.head_dim * 2,
+                            ->read(sides[side], shape.sinkRow(head, 0) * shape.head_dim * 2,
                                    uint64_t{tokens} * shape.head_dim * 2, &piece)
                             .ok());
             const uint8_t* const bytes = static_cast<const uint8_t*>(piece);
@@ -123,8 +149,9 @@ class PrefixFile : public testing::Test {
   void expectRefused(const Behind& behind, oriel_status status, const std::string& culprit) const {
     CapturedLog log;
     Ledger ledger;
-    uint32_t tokens = 0;
-    EXPECT_EQ(status, behind.loadPrefix(path_, &log, *ledger.allocator(), &tokens).code());
+    const PrefixRoom room(20);
+    EXPECT_EQ(status, behind.loadPrefix(path_, &log, *ledger.allocator(), room.get()).code());
+    EXPECT_EQ(0u, room.get()->tokens);
     EXPECT_TRUE(log.says(culprit)) << log.errors();
     EXPECT_TRUE(log.says(path_)) << log.errors();
     EXPECT_EQ(std::string::npos, log.errors().find('\n'));
@@ -136,32 +163,34 @@ class PrefixFile : public testing::Test {
 
 TEST_F(PrefixFile, of_a_texts_own_keys_and_values_is_that_text_to_the_bit) {
   CapturedLog log;
-  for (const uint32_t sinks : {40u, 48u}) {  // as many as the prefix has tokens, and more
-    // A window of 64: what follows evicts tokens, and sees the prefix as sinks.
-    oriel_options options = optionsWithSinks(&log, sinks);
-    options.window_tokens = 64;
-    options.k_format = ORIEL_KV_INT8;
-    options.v_format = ORIEL_KV_INT4;
-    const Behind behind(kRandom, options);
-    ASSERT_TRUE(behind.loaded.session);
-    const std::vector<int32_t> text = someIds(40, 512);
-    const std::vector<int32_t> more = someIds(130, 512);
-    ASSERT_EQ(ORIEL_OK, append(behind.loaded, text));
-    write(prefixOf(behind, 40).build());
-    const auto want = evaluate(behind.loaded, more);
-    uint32_t tokens = 0;
-    ASSERT_TRUE(countPrefixFile(path_.c_str(), behind.model().allocator, log.log(), &tokens).ok());
-    EXPECT_EQ(40u, tokens);
+  // A window of 64: what follows evicts tokens, and sees the prefix as sinks.
+  oriel_options options = optionsOf(&log);
+  options.window_tokens = 64;
+  options.k_format = ORIEL_KV_INT8;
+  options.v_format = ORIEL_KV_INT4;
+  const std::vector<int32_t> more = someIds(130, 512);
+  std::vector<std::vector<float>> want;
+  {
+    Behind text(kRandom, options, 40);
+    ASSERT_EQ(ORIEL_OK, append(text.loaded, someIds(40, 512)));
+    write(prefixOf(text, 40).build());
+    want = evaluate(text.loaded, more);
+  }
+  for (const uint32_t room : {40u, 48u}) {  // as much as the prefix takes, and more
+    Behind behind(kRandom, options, room);
+    uint32_t n = 0;
+    ASSERT_TRUE(countPrefixFile(path_.c_str(), behind.model().allocator, log.log(), &n).ok());
+    EXPECT_EQ(40u, n);
     behind.stand(path_);
     EXPECT_EQ(40u, statsOf(behind.loaded).position);
-    EXPECT_EQ(want, evaluate(behind.loaded, more));
-    EXPECT_EQ("", log.errors());
+    EXPECT_TRUE(want == evaluate(behind.loaded, more)) << room;
   }
+  EXPECT_EQ("", log.errors());
 }
 
 TEST_F(PrefixFile, of_another_model_is_refused_with_what_differs) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 20));
+  const Behind behind(kRandom, optionsOf(&log), 20);
   ASSERT_TRUE(behind.loaded.session);
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(20, 512)));
   const GgufWriter good = prefixOf(behind, 20);
@@ -203,7 +232,7 @@ TEST_F(PrefixFile, of_another_model_is_refused_with_what_differs) {
 
 TEST_F(PrefixFile, that_is_damaged_is_refused) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 20));
+  const Behind behind(kRandom, optionsOf(&log), 20);
   ASSERT_TRUE(behind.loaded.session);
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(20, 512)));
   GgufWriter file = prefixOf(behind, 20);
@@ -223,11 +252,11 @@ TEST_F(PrefixFile, that_is_damaged_is_refused) {
   // Each allocation refused in turn.
   write(whole);
   Ledger ledger;
-  uint32_t tokens = 0;
+  const PrefixRoom room(20);
   for (ledger.refuse_nth = 1; ledger.refuse_nth < 9; ++ledger.refuse_nth) {
     ledger.calls = 0;
     CapturedLog said;
-    const Status status = behind.loadPrefix(path_, &said, *ledger.allocator(), &tokens);
+    const Status status = behind.loadPrefix(path_, &said, *ledger.allocator(), room.get());
     EXPECT_EQ(ledger.calls < ledger.refuse_nth ? ORIEL_OK : ORIEL_ERROR_OUT_OF_MEMORY,
               status.code());
     EXPECT_EQ(status.ok(), said.errors().empty());
@@ -238,7 +267,7 @@ TEST_F(PrefixFile, that_is_damaged_is_refused) {
 
 TEST_F(PrefixFile, cannot_stand_for_what_is_no_key_and_no_value) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 20));
+  const Behind behind(kRandom, optionsOf(&log), 20);
   ASSERT_TRUE(behind.loaded.session);
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(20, 512)));
   write(prefixOf(behind, 20).build());
@@ -247,15 +276,15 @@ TEST_F(PrefixFile, cannot_stand_for_what_is_no_key_and_no_value) {
       {ORIEL_TEST_DATA "/models/lfm2-q8_0.gguf", "convolutions"},
   };
   for (const auto& [path, what] : cases) {
-    const Loaded loaded = load(path, optionsWithSinks(&log, 20));
+    const Loaded loaded = load(path, optionsOf(&log));
     ASSERT_TRUE(loaded.session);
     CapturedLog said;
-    uint32_t tokens = 0;
+    const PrefixRoom room(20);
     const PrefixTarget target = {loaded.model->desc,      0,
                                  loaded.model->plan,      loaded.model->plan.cache,
                                  loaded.model->allocator, loaded.model->executor};
     EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED,
-              loadPrefixFile(path_.c_str(), target, said.log(), &tokens).code());
+              loadPrefixFile(path_.c_str(), target, said.log(), room.get()).code());
     EXPECT_TRUE(said.says(what)) << said.errors();
   }
 }
@@ -288,7 +317,7 @@ class KeepingExecutor final : public ForwardingExecutor {
 
 TEST_F(PrefixFile, goes_to_the_sinks_of_one_session_among_several) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 24));
+  const Behind behind(kRandom, optionsOf(&log), 24);
   ASSERT_TRUE(behind.loaded.session);
   ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(24, 512)));
   const GgufWriter file = prefixOf(behind, 20);
@@ -305,10 +334,11 @@ TEST_F(PrefixFile, goes_to_the_sinks_of_one_session_among_several) {
     uint64_t bytes = 0;
     ASSERT_TRUE(cacheBytes(model.desc, cache, model.plan.formats, &bytes));
     executor.arena.resize(bytes / 4);
-    uint32_t n = 0;
+    const uint32_t n = 20;
+    const PrefixRoom room(n);
     const PrefixTarget target = {model.desc, behind.fingerprint, model.plan,
                                  cache,      model.allocator,    &executor};
-    ASSERT_TRUE(loadPrefixFile(path_.c_str(), target, log.log(), &n).ok()) << log.errors();
+    ASSERT_TRUE(loadPrefixFile(path_.c_str(), target, log.log(), room.get()).ok()) << log.errors();
     uint64_t in_file = 0;
     GgufWriter said = file;
     std::vector<GgufWriter::Tensor>::const_iterator tensor = said.tensors().begin();
@@ -394,7 +424,7 @@ TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_pa
   CapturedLog log;
   uint32_t n = 0;
   ASSERT_TRUE(countPrefixFile(kTrainedPrefix, defaultAllocator(), log.log(), &n).ok());
-  const Behind behind(kTrained, optionsWithSinks(&log, n));
+  Behind behind(kTrained, optionsOf(&log), n);
   ASSERT_TRUE(behind.loaded.session);
   const std::vector<uint8_t> bytes = readBytes(kPage);
   const std::string page(bytes.begin(), bytes.end() - 1);  // but its line feed
@@ -404,7 +434,7 @@ TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_pa
       ORIEL_TEXT_SPECIAL);
   ASSERT_GT(ids.size(), 6 * n);
   const auto behindText = [&](const std::vector<int32_t>& text) {
-    EXPECT_TRUE(behind.session()->reset().ok());
+    behind.standAlone();
     EXPECT_EQ(ORIEL_OK, append(behind.loaded, text));
     return scoreOf(behind);
   };
@@ -425,7 +455,7 @@ TEST_F(PrefixFile, that_was_trained_answers_better_than_as_many_tokens_of_its_pa
 
 TEST_F(PrefixFile, is_followed_by_a_message_like_any_turn) {
   CapturedLog log;
-  const Behind behind(kTrained, optionsWithSinks(&log, 32));
+  Behind behind(kTrained, optionsOf(&log), 32);
   ASSERT_TRUE(behind.loaded.session);
   const nlohmann::json question = readJson(kQuestions)[0];
   const std::string text = question["question"];
@@ -454,15 +484,48 @@ TEST_F(PrefixFile, fits_a_model_however_its_matrices_are_quantised) {
   EXPECT_NE(fingerprint, fingerprintOf(kRandom));
 }
 
-TEST_F(PrefixFile, needs_room_and_a_session_that_begins_at_position_0) {
+TEST_F(PrefixFile, has_tokens_whose_ids_nobody_knows_and_that_stay) {
   CapturedLog log;
-  const Behind behind(kRandom, optionsWithSinks(&log, 8));
+  Behind behind(kTrained, optionsOf(&log), 32);
   ASSERT_TRUE(behind.loaded.session);
-  EXPECT_EQ(ORIEL_ERROR_CONTEXT, behind.session()->standBehindPrefix(9).code());
-  EXPECT_TRUE(log.says("9 tokens and there is room for 8")) << log.errors();
-  const Loaded later = load(kRandom, optionsWithSinks(&log, 8), 5);
-  ASSERT_TRUE(later.session);
-  EXPECT_EQ(ORIEL_ERROR_UNSUPPORTED, later.session->session->standBehindPrefix(8).code());
+  behind.stand(kTrainedPrefix);
+  int32_t ids[32];
+  size_t n = 0;
+  ASSERT_EQ(ORIEL_OK, oriel_session_get_tokens(behind.loaded.session.get(), 0, ids, 32, &n));
+  EXPECT_EQ(std::vector<int32_t>(32, TokenIds::kUnknown), std::vector<int32_t>(ids, ids + n));
+  ASSERT_EQ(ORIEL_OK, append(behind.loaded, someIds(5, 512)));
+  EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(behind.loaded.session.get(), 31));
+  EXPECT_EQ(ORIEL_OK, oriel_session_rewind(behind.loaded.session.get(), 32));
+}
+
+TEST_F(PrefixFile, is_there_for_all_sessions_and_after_a_reset) {
+  CapturedLog log;
+  oriel_options options = optionsOf(&log);
+  options.sessions = 2;
+  Behind behind(kTrained, options, 32);
+  const nlohmann::json question = readJson(kQuestions)[0];
+  const std::string text = question["question"];
+  behind.stand(kTrainedPrefix);
+  Loaded other;
+  oriel_session* second = nullptr;
+  ASSERT_EQ(ORIEL_OK, oriel_session_create(&behind.model(), nullptr, &second));
+  other.session.reset(second);
+  const auto answer = [&](const Loaded& loaded) {
+    EXPECT_EQ(32u, statsOf(loaded).position);
+    EXPECT_EQ(ORIEL_OK, add(loaded, "user", text));
+    return listen(oriel_chat_reply, loaded, greedyOptions(60)).text;
+  };
+  const std::string first = answer(behind.loaded);
+  EXPECT_NE(std::string::npos, first.find(question["right"])) << first;
+  EXPECT_EQ(first, answer(other));
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(behind.loaded.session.get()));
+  EXPECT_EQ(first, answer(behind.loaded));
+  oriel_prefix_info info = {};
+  info.struct_size = sizeof(info);
+  ASSERT_EQ(ORIEL_OK, oriel_prefix_get_info(&behind.model(), &info));
+  EXPECT_EQ(1u, info.trained);
+  EXPECT_EQ(32u, info.tokens);
+  EXPECT_EQ("", log.errors());
 }
 
 }  // namespace
