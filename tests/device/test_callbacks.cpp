@@ -335,6 +335,7 @@ class Callbacks : public testing::Test {
     oriel_options options = cpuOptions(nullptr);
     options.log = onLog;
     options.log_user = this;
+    options.transcript_bytes = 65536;
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &app_.model)) << log_.errors();
     loaded_.model.reset(app_.model);
     auto session = sized<oriel_session_options>();
