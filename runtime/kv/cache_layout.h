@@ -129,7 +129,7 @@ CacheShape sessionCache(const CacheShape& cache, uint32_t session);
 CacheShape longestSession(const CacheShape& cache);
 
 /// Token ids that a session keeps beside the cache, one for each slot.
-constexpr uint64_t tokenIdCount(const CacheShape& cache) {
+inline uint64_t tokenIdCount(const CacheShape& cache) {
   return uint64_t{cache.sinkRoom()} + cache.ring;
 }
 
