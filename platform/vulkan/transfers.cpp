@@ -26,12 +26,11 @@ Status Transfers::create(const VulkanDevice& device, Queue* queue, const DeviceA
   arenas_ = &arenas;
   plan_ = &plan;
   log_ = log;
-  ORIEL_TRY(queue->takeCommands(commands_, kCommands));
-  ORIEL_TRY(recordRead(commands_[kLogitsCommands], 0, plan.logits, 0, logitsBytes()));
-  ORIEL_TRY(begin(commands_[kClearCommands], 0));
-  recordFill(device.api, commands_[kClearCommands], arenas.buffer(ArenaKind::kCache));
-  recordFill(device.api, commands_[kClearCommands], arenas.buffer(ArenaKind::kActivations));
-  return endCommands(device, commands_[kClearCommands], log);
+  return queue->takeCommands(commands_, kCommands);
+}
+
+Status Transfers::record() {
+  return recordRead(commands_[kLogitsCommands], 0, plan_->logits, 0, logitsBytes());
 }
 
 Status Transfers::beginWrite(uint64_t bytes, void** piece) {
@@ -102,37 +101,38 @@ Status Transfers::logits(uint32_t output, const float** values) {
   return kOk;
 }
 
-Status Transfers::forget() { return finishForgetting(finishWrites(), commands_[kClearCommands]); }
-
-Status Transfers::forget(const BufferRef* pieces, size_t count) {
-  const VkCommandBuffer commands = commands_[0];
-  Status status = finishWrites();
-  if (status.ok()) {
-    status = queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT));
-  }
-  if (status.ok()) {
-    for (size_t i = 0; i < count; ++i) {
-      // Fills are of whole words; what else is in them was not written either.
-      const uint64_t begin = pieces[i].offset_bytes / 4 * 4;
-      const uint64_t end = alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4});
-      device_->api.vkCmdFillBuffer(commands, arenas_->buffer(pieces[i].arena), begin, end - begin,
-                                   0);
-    }
-    recordFill(device_->api, commands, arenas_->buffer(ArenaKind::kActivations));
-    status = queue_->settle(endCommands(*device_, commands, log_));
-  }
-  return finishForgetting(status, commands);
+Status Transfers::forget() {
+  const BufferRef cache(ArenaKind::kCache, 0, 0, plan_->cache_bytes);
+  return forget(&cache, 1);
 }
 
-// Sends the commands unless something failed before, and overwrites what the host sees even then.
-Status Transfers::finishForgetting(Status status, VkCommandBuffer commands) {
-  if (status.ok()) {
-    status = queue_->settle(queue_->submitAndWait(commands));
+// Overwrites what the host sees even where something failed before.
+Status Transfers::forget(const BufferRef* pieces, size_t count) {
+  const Status status = clear(pieces, count);
+  if (arenas_->buffer(ArenaKind::kIo) != VK_NULL_HANDLE) {
+    BufferRef all;
+    all.arena = ArenaKind::kIo;
+    wipe(arenas_->mapped(all), plan_->io_bytes);
   }
-  BufferRef all;
-  all.arena = ArenaKind::kIo;
-  wipe(arenas_->mapped(all), plan_->io_bytes);
   return status;
+}
+
+Status Transfers::clear(const BufferRef* pieces, size_t count) {
+  const VkCommandBuffer commands = commands_[0];
+  ORIEL_TRY(finishWrites());
+  ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
+  for (size_t i = 0; i < count; ++i) {
+    const VkBuffer buffer = arenas_->buffer(pieces[i].arena);
+    // Fills are of whole words; what else is in them was not written either.
+    const uint64_t begin = pieces[i].offset_bytes / 4 * 4;
+    const uint64_t end = alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4});
+    if (buffer != VK_NULL_HANDLE) {
+      device_->api.vkCmdFillBuffer(commands, buffer, begin, end - begin, 0);
+    }
+  }
+  recordFill(device_->api, commands, arenas_->buffer(ArenaKind::kActivations));
+  ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
+  return queue_->settle(queue_->submitAndWait(commands));
 }
 
 // After whatever steps and transfers before wrote.

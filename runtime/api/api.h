@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "api/on_file.h"
+#include "api/trim.h"
 #include "base/workspace.h"
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
@@ -174,6 +175,9 @@ Status settleChoice(const oriel_model& model, ChatChoice* choice);
 /// What calls that need a device say of a model that was loaded with ORIEL_DEVICE_NONE.
 oriel_status withoutWeights(const oriel_model& model);
 
+/// What a file says besides tensors, for oriel_model.hash: tells models apart, with all weights that are read.
+uint64_t headerHash(const GgufFile& file, const ModelDesc& desc);
+
 /// "bpe (smollm)", "spm".
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
 
@@ -206,12 +210,16 @@ struct oriel_model {
   oriel::Plan plan;
   oriel::Executor* executor = nullptr;      ///< null for ORIEL_DEVICE_NONE
   oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
+  oriel::ModelSource source;                ///< to read weights from again
   bool stops_early = true;                  ///< as in SessionContext
   oriel_model_info info = {};
   oriel_plan plan_result = {};
   // 1: yes, or being freed; not bool: RISC-V has no exchange of a byte
   std::atomic<uint32_t> has_session{0};
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
+  oriel_session* session = nullptr;   ///< null: it has none
+  mutable oriel::Gate gate;           ///< for calls that need the device
+  oriel::Trimmed trimmed;
 };
 
 /// Lives at the start of its own host block.

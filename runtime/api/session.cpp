@@ -103,6 +103,16 @@ oriel_status oriel::refuseCall(oriel_session* handle) {
   return ORIEL_ERROR_STATE;
 }
 
+oriel_status oriel::refuseTrimmed(oriel_model* model) {
+  if (model->refusing.exchange(1) == 0) {
+    (void)model->log.fail(ORIEL_ERROR_STATE,
+                          "the model is paused, or its memory was given back: call oriel_resume "
+                          "first");
+    model->refusing.store(0);
+  }
+  return ORIEL_ERROR_STATE;
+}
+
 oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
                                   oriel_session** out) {
   oriel_session_options options;
@@ -126,6 +136,10 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
               "(--forget)")
         .code();
   }
+  const Gate::Call call(&model->gate);
+  if (!call.entered()) {
+    return refuseTrimmed(model);
+  }
   if (model->has_session.exchange(1) != 0) {
     return model->log
         .fail(ORIEL_ERROR_STATE, "the model already has a session: destroy or reset that one")
@@ -136,6 +150,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   context.plan = &model->plan;
   context.tokenizer = model->tokenizer;
   context.executor = model->executor;
+  context.gate = &model->gate;
   context.allocator = &model->allocator;
   context.log = model->log;
   context.model_hash = model->hash;
@@ -190,6 +205,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   handle->model = model;
   handle->session = session;
   handle->host_bytes = bytes;
+  model->session = handle;
   *out = handle;
   return ORIEL_OK;
 }
@@ -203,8 +219,16 @@ void oriel_session_destroy(oriel_session* handle) {
     return;
   }
   oriel_model* model = handle->model;
+  const Gate::Control control(&model->gate);
+  if (!control.held()) {
+    handle->busy.store(0);
+    (void)refuseTrimmed(model);
+    return;
+  }
   const uint64_t bytes = handle->host_bytes;
   (void)handle->session->reset();  // of a lost device what the host can reach
+  model->session = nullptr;
+  model->trimmed.spill.remove();
   handle->session->~Session();
   handle->~oriel_session();
   wipe(handle, bytes);

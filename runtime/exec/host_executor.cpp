@@ -11,35 +11,53 @@ namespace oriel {
 HostExecutor::HostExecutor(const Plan& plan, const ExecutorOptions& options)
     : plan_(plan), log_(options.log), allocator_(*options.allocator) {}
 
-HostExecutor::~HostExecutor() {
+HostExecutor::~HostExecutor() { (void)HostExecutor::giveBack(kAllArenas); }
+
+// Without what a conversation left.
+Status HostExecutor::giveBack(ArenaSet arenas) {
+  for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
+    if (contains(arenas, kind)) {
+      wipeArena(kind);
+    }
+  }
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-    for (uint32_t s = 0; s < segmentCount(kind); ++s) {
-      void* block = segment(kind, s);
+    for (uint32_t s = 0; contains(arenas, static_cast<ArenaKind>(kind)) && s < segmentCount(kind);
+         ++s) {
+      uint8_t*& block = kind == 0 ? weights_[s] : single_[kind];
       if (block != nullptr) {
         release(allocator_, block, segmentBytes(kind, s));
+        allocated_[kind] -= segmentBytes(kind, s);
+        block = nullptr;
       }
     }
   }
+  return kOk;
 }
 
-Status HostExecutor::allocate() {
+Status HostExecutor::takeAgain(ArenaSet arenas) {
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-    for (uint32_t s = 0; s < segmentCount(kind); ++s) {
-      const uint64_t bytes = segmentBytes(kind, s);
-      void* block = bytes <= SIZE_MAX / 2
-                        ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)
-                        : nullptr;
-      if (block == nullptr) {
-        return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                         "the system refused %llu bytes: close other programs or give less memory",
-                         static_cast<unsigned long long>(bytes));
-      }
-      preferLargePages(block, bytes);  // before anything touches it
-      std::memset(block, 0, static_cast<size_t>(bytes));
-      allocated_[kind] += bytes;
-      (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
+    for (uint32_t s = 0; contains(arenas, static_cast<ArenaKind>(kind)) && s < segmentCount(kind);
+         ++s) {
+      ORIEL_TRY(segment(kind, s) == nullptr ? takeSegment(kind, s) : kOk);
     }
   }
+  return kOk;
+}
+
+Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
+  const uint64_t bytes = segmentBytes(kind, s);
+  void* block = bytes <= SIZE_MAX / 2
+                    ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)
+                    : nullptr;
+  if (block == nullptr) {
+    return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                     "the system refused %llu bytes: close other programs or give less memory",
+                     static_cast<unsigned long long>(bytes));
+  }
+  preferLargePages(block, bytes);  // before anything touches it
+  std::memset(block, 0, static_cast<size_t>(bytes));
+  allocated_[kind] += bytes;
+  (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
   return kOk;
 }
 
@@ -72,22 +90,28 @@ Status HostExecutor::logits(uint32_t output, const float** values) {
   return kOk;
 }
 
+// Nothing where it was given back.
+void HostExecutor::wipeArena(ArenaKind kind) {
+  const uint32_t k = static_cast<uint32_t>(kind);
+  if (segment(k, 0) != nullptr) {
+    wipe(segment(k, 0), segmentBytes(k, 0));
+  }
+}
+
 Status HostExecutor::forget() {
-  for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-    if (static_cast<ArenaKind>(kind) != ArenaKind::kWeights) {
-      wipe(segment(kind, 0), segmentBytes(kind, 0));
-    }
+  for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
+    wipeArena(kind);
   }
   return kOk;
 }
 
 Status HostExecutor::forget(const BufferRef* pieces, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count && segment(static_cast<uint32_t>(ArenaKind::kCache), 0) != nullptr;
+       ++i) {
     wipe(at(pieces[i]), pieces[i].size_bytes);
   }
   for (const ArenaKind kind : {ArenaKind::kActivations, ArenaKind::kIo}) {
-    const uint32_t k = static_cast<uint32_t>(kind);
-    wipe(segment(k, 0), segmentBytes(k, 0));
+    wipeArena(kind);
   }
   return kOk;
 }

@@ -7,6 +7,7 @@
 #include "chat/turn.h"
 #include "exec/constrained_reply.h"
 #include "exec/executor.h"
+#include "exec/gate.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
 #include "exec/reply_parts.h"
@@ -42,6 +43,8 @@ struct SessionContext {
   bool by_template = false;  ///< from the first message: tools and such are no part of any format
   Executor* executor = nullptr;
   const oriel_allocator* allocator = nullptr;
+  /// Where calls rest between two steps; null: never.
+  Gate* gate = nullptr;
   Log log;
   uint64_t model_hash = 0;
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
@@ -104,6 +107,10 @@ class Session {
   Status save(void* out) const;
   /// `log`: of what is wrong with the snapshot.
   Status restore(const void* data, uint64_t bytes, const Log& log);
+  /// Between calls, or while a call rests: takes what the arenas for steps hold of the session to the host, before they
+  /// are given back; and brings it back after they were taken again.
+  Status leaveDevice();
+  Status enterDevice();
   void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
 
   Status append(const int32_t* ids, size_t count);
@@ -162,6 +169,7 @@ class Session {
   Status checkIds(const int32_t* ids, size_t count) const;
   bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
   Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  Status betweenSteps();
   SessionState state() const;
   SnapshotKey snapshotKey() const;
   uint64_t floorOf(uint64_t t) const;
