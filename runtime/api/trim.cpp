@@ -198,7 +198,9 @@ Status Trimmer::readWeights(const LoadProgress& progress) {
     return loadFrom(file, progress);
   }
   ModelFile file;
-  ORIEL_TRY(file.open(source.path(), model_.allocator, log_));
+  if (const Status status = file.open(source.path(), model_.allocator, log_); !status.ok()) {
+    return status.code() == ORIEL_ERROR_OUT_OF_MEMORY ? status : Status(ORIEL_ERROR_IO);
+  }
   if (headerHash(file.gguf(), model_.desc) != source.headerHash()) {
     return log_.fail(ORIEL_ERROR_IO,
                      "%.600s is another file than the one that was loaded: put that back, or load "
