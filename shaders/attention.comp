@@ -23,10 +23,9 @@ layout(constant_id = 1) const uint kHeadDim = 64u;
 layout(constant_id = 2) const uint kQueries = 4u;
 layout(constant_id = 3) const uint kLaneOctets = 1u;
 layout(constant_id = 4) const bool kCapped = false;   // push.soft_cap is none
-layout(constant_id = 5) const bool kByWords = false;  // memories of sessions begin on any word
 
 #if defined(LATENT)
-layout(constant_id = 6) const uint kValueDim = 32u;  // of kHeadDim
+layout(constant_id = 5) const uint kValueDim = 32u;  // of kHeadDim
 layout(push_constant) uniform Push { LatentAttentionPush push; };
 const uint kKvHeads = 1u;
 #define ORIEL_KV_HEADS kKvHeads
@@ -83,11 +82,12 @@ struct Side {
   uint scales_word;
   uint first_scale;
 };
-Side sideOf(uint base, uint kv_head, uint words, uint scales) {
-  const uint side = base * sideWords(ORIEL_KV_HEADS, push.sinks, push.ring, words, scales);
-  const uint ring_word = side + ORIEL_KV_HEADS * push.sinks * kHalfWords;
-  return Side(side + kv_head * push.sinks * kHalfWords, ring_word + kv_head * push.ring * words,
-              ring_word + ORIEL_KV_HEADS * push.ring * words, kv_head * push.ring * kGroups);
+Side sideOf(View view, uint kv_head, uint words) {
+  const uint sink = view.first_sink * ORIEL_KV_HEADS + kv_head * push.sinks;
+  const uint first = view.first * ORIEL_KV_HEADS + kv_head * view.ring;
+  const uint rings_word = ORIEL_KV_HEADS * push.all_sinks * kHalfWords;
+  return Side(sink * kHalfWords, rings_word + first * words,
+              rings_word + ORIEL_KV_HEADS * view.all_ring * words, first * kGroups);
 }
 
 // The f16 scales of a lane's two groups from octet `octet` of a ring slot on, packed as they are
@@ -195,16 +195,16 @@ void addValues(const bool sink, Side side, uint slot, Place place, uint first_sc
   }
 }
 
-// Slots begin .. end - 1 of the walk, sinks or ring slots (from `ring_begin` on, wrapping).
+// Slots begin .. end - 1 of the walk, sinks or ring slots (from `ring_begin` on, wrapping at `ring`).
 void walk(const bool sink, Side keys, Side values, uint begin, uint end, uint ring_begin,
-          Place place) {
+          uint ring, Place place) {
   uint turn = 0u;
   for (uint tile = begin; tile < end; tile += kTeams * kSlots) {
     uint slots[kSlots];
     [[unroll]] for (uint u = 0u; u < kSlots; ++u) {
       const uint i = min(tile + u * kTeams + place.team, end - 1u);
       uint slot = sink ? i : ring_begin + i;
-      slot -= !sink && slot >= push.ring ? push.ring : 0u;
+      slot -= !sink && slot >= ring ? ring : 0u;
       slots[u] = slot;
       dots(sink, keys, slot, place, u * kQueries);
     }
@@ -238,7 +238,7 @@ void walk(const bool sink, Side keys, Side values, uint begin, uint end, uint ri
         // Below the first slot that the query sees this wraps to a large number.
         const uint from = i - ring_from[q];
         const bool in_reach = sink ? i < sinks_seen[q]
-                                   : min(from, from + push.ring) < ring_seen[q];
+                                   : min(from, from + ring) < ring_seen[q];
         seen[u] = in_reach && i < end;
         most = seen[u] ? max(most, scores[u * kQueries + q]) : most;
       }
@@ -341,7 +341,9 @@ void main() {
   uint next = first;
   do {
     const uint base = tokenBase(next / heads);
-    const uint ring_begin = viewOf(next / heads, push.view).begin;
+    const View first_view = viewOf(next / heads, push.view);
+    const uint ring_begin = first_view.begin;
+    const uint ring = first_view.ring;
     uint end_query = next;
     bool same = true;
     uint n_sinks = 0u;
@@ -359,29 +361,30 @@ void main() {
       }
       sinks_seen[q] = here ? view.n_sinks : 0u;
       ring_seen[q] = here ? view.count : 0u;
-      ring_from[q] = here ? view.begin - ring_begin + (view.begin < ring_begin ? push.ring : 0u) : 0u;
+      ring_from[q] = here ? view.begin - ring_begin + (view.begin < ring_begin ? ring : 0u) : 0u;
       n_sinks = max(n_sinks, sinks_seen[q]);
       n_ring = max(n_ring, ring_from[q] + ring_seen[q]);
     }
-    n_ring = min(n_ring, push.ring);
+    n_ring = min(n_ring, ring);
     const uint visible = n_sinks + n_ring;
     const uint begin = split * push.split_slots;
     const uint end = push.splits == 1u ? visible : min(begin + push.split_slots, visible);
-    const Side keys = sideOf(base, kv_head, kKeyWords, kKeyScales);
-    const Side values = sideOf(base, kv_head, kValueWords, kValueScales);
+    const Side keys = sideOf(first_view, kv_head, kKeyWords);
+    const Side values = sideOf(first_view, kv_head, kValueWords);
     if (kPieces > 1u && next != first) {
       barrier();
     }
     if (begin < min(end, n_sinks)) {
       loadQueries(true, first, last, kv_head, place);
-      walk(true, keys, values, begin, min(end, n_sinks), 0u, place);
+      walk(true, keys, values, begin, min(end, n_sinks), 0u, ring, place);
     }
     if (kPieces > 1u) {
       barrier();
     }
     if (max(begin, n_sinks) < end) {
       loadQueries(false, first, last, kv_head, place);
-      walk(false, keys, values, max(begin, n_sinks) - n_sinks, end - n_sinks, ring_begin, place);
+      walk(false, keys, values, max(begin, n_sinks) - n_sinks, end - n_sinks, ring_begin, ring,
+           place);
     }
     next = end_query;
   } while (kQueries > 1u && next <= last);

@@ -91,18 +91,18 @@ void appendVector(uint t, uint lane) {
   hadamard(lane, 0u, kLatentDim);
   hadamard(lane, kLatentDim, kRopeDim);
 #endif
-  const uint slot = viewOf(t, push.view).slot;
-  const uint side = tokenBase(t) * sideWords(1u, push.sinks, push.ring, kKeyWords, kKeyScales);
+  const View view = viewOf(t, push.view);
+  const uint slot = view.slot;
   if (slot < push.sinks) {
     for (uint w = lane; w < kHalfWords; w += kLanes) {
-      memory[side + slot * kHalfWords + w] = halfWord(w);
+      memory[(view.first_sink + slot) * kHalfWords + w] = halfWord(w);
     }
     return;
   }
-  const uint ring_word = side + push.sinks * kHalfWords;
-  const uint vector_index = slot - push.sinks;
+  const uint ring_word = push.all_sinks * kHalfWords;
+  const uint vector_index = view.first + slot - push.sinks;
 #if defined(K_INT8) || defined(K_INT4)
-  const uint scales_word = ring_word + push.ring * kKeyWords;
+  const uint scales_word = ring_word + view.all_ring * kKeyWords;
   chooseScales(lane, kKeyBits);
   barrier();
   for (uint g = lane; g < kGroups; g += kLanes) {

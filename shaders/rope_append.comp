@@ -24,12 +24,12 @@ vec2 turnedPair(uint head_at, uint table_at, uint word, uint norm_at) {
               turned(head_at, table_at, 2u * word + 1u, norm_at));
 }
 
-uint cacheWord(uint base, uint kv_head, uint slot, uint words) {
-  const uint side = base * push.n_kv_heads * (push.sinks + push.ring);  // counted in vectors
-  return slot < push.sinks
-             ? (side + kv_head * push.sinks + slot) * words
-             : (side + push.n_kv_heads * push.sinks + kv_head * push.ring + slot - push.sinks) *
-                   words;
+uint cacheWord(View view, uint kv_head, uint words) {
+  if (view.slot < push.sinks) {
+    return (view.first_sink * push.n_kv_heads + kv_head * push.sinks + view.slot) * words;
+  }
+  const uint first = (push.all_sinks + view.first) * push.n_kv_heads;
+  return (first + kv_head * view.ring + view.slot - push.sinks) * words;
 }
 
 // One lane per pair of neighbouring values of an output vector (two queries per head, a key and a
@@ -55,13 +55,12 @@ void main() {
   }
   const uint kv_vector = vector - 2u * push.n_heads;  // keys, then values
   const uint from = qkv_at + (push.n_heads + kv_vector) * push.head_dim;
-  const uint slot = viewOf(t, push.view).slot;
-  const uint base = tokenBase(t);
+  const View view = viewOf(t, push.view);
   if (kv_vector < push.n_kv_heads) {
-    k_cache[cacheWord(base, kv_vector, slot, words) + word] =
+    k_cache[cacheWord(view, kv_vector, words) + word] =
         packHalves(turnedPair(from, tables_at + push.key_rotation, word, push.head_dim));
   } else {
-    v_cache[cacheWord(base, kv_vector - push.n_kv_heads, slot, words) + word] =
+    v_cache[cacheWord(view, kv_vector - push.n_kv_heads, words) + word] =
         packHalves(vec2(qkv[from + 2u * word], qkv[from + 2u * word + 1u]));
   }
 }

@@ -45,7 +45,8 @@ void main() {
   const bool is_value = vector >= 2u * push.n_heads + push.n_kv_heads;
   const uint source = is_query ? vector % push.n_heads : vector - push.n_heads;
   const uint from = qkv_at + source * kHeadDim;
-  const uint slot = viewOf(t, push.view).slot;
+  const View view = viewOf(t, push.view);
+  const uint slot = view.slot;
   const bool to_ring = slot >= push.sinks;
 
   const uint table_at = t * push.rotation_stride + (is_sink_query ? push.sink_rotation
@@ -69,13 +70,10 @@ void main() {
   }
   const uint kv_head = is_value ? vector - 2u * push.n_heads - push.n_kv_heads
                                 : vector - 2u * push.n_heads;
-  const uint side_word =
-      tokenBase(t) * sideWords(push.n_kv_heads, push.sinks, push.ring,
-                               is_value ? kValueWords : kKeyWords,
-                               is_value ? kValueScales : kKeyScales);
   if (!to_ring) {
     for (uint w = lane; w < kHalfWords; w += kLanes) {
-      const uint at = side_word + (kv_head * push.sinks + slot) * kHalfWords + w;
+      const uint sink = view.first_sink * push.n_kv_heads + kv_head * push.sinks + slot;
+      const uint at = sink * kHalfWords + w;
       if (is_value) {
         v_cache[at] = halfWord(w);
       } else {
@@ -85,11 +83,12 @@ void main() {
     return;
   }
 
-  const uint vector_index = kv_head * push.ring + slot - push.sinks;
-  const uint ring_word = side_word + push.n_kv_heads * push.sinks * kHalfWords;
+  const uint vector_index =
+      view.first * push.n_kv_heads + kv_head * view.ring + slot - push.sinks;
+  const uint ring_word = push.n_kv_heads * push.all_sinks * kHalfWords;
   if (is_value) {
 #if defined(V_INT8) || defined(V_INT4)
-    const uint scales_word = ring_word + push.n_kv_heads * push.ring * kValueWords;
+    const uint scales_word = ring_word + push.n_kv_heads * view.all_ring * kValueWords;
     chooseScales(lane, kValueBits);
     for (uint g = lane; g < kGroups; g += kLanes) {
       const uint i = vector_index * kGroups + g;
@@ -110,7 +109,7 @@ void main() {
     return;
   }
 #if defined(K_INT8) || defined(K_INT4)
-  const uint scales_word = ring_word + push.n_kv_heads * push.ring * kKeyWords;
+  const uint scales_word = ring_word + push.n_kv_heads * view.all_ring * kKeyWords;
   chooseScales(lane, kKeyBits);
   for (uint g = lane; g < kGroups; g += kLanes) {
     const uint i = vector_index * kGroups + g;

@@ -33,14 +33,14 @@ void main() {
       const uint at = own - back * push.in_stride;
       column = values[at] * values[at + 2u * push.channels];
     } else if (back < view.count) {
-      const uint slot = (view.begin + view.count - 1u - back) % push.ring;
-      column = columns[(base * push.ring + slot) * push.channels + c];
+      const uint slot = (view.begin + view.count - 1u - back) % view.ring;
+      column = columns[(view.first + slot) * push.channels + c];
     }
     precise float product = taps[c * push.taps + j] * column;
     precise float total = sum + product;
     sum = total;
     if (back == 0u) {
-      columns[(base * push.ring + view.slot) * push.channels + c] = column;
+      columns[(view.first + view.slot) * push.channels + c] = column;
     }
   }
   result[t * push.out_stride + c] = values[own + push.channels] * sum;

@@ -96,8 +96,7 @@ void main() {
   const uint first = delta ? 0u : n_values;
 
   const View view = viewOf(0u, push.view);
-  const uint memory = tokenBase(0u) * push.slots * push.slot_words + push.slot_words -
-                      (push.taps - 1u) * channels;
+  const uint memory = (view.first + 1u) * push.slot_words - (push.taps - 1u) * channels;
   const Columns columns = Columns(memory + view.begin * push.slot_words,
                                   memory + view.slot * push.slot_words, view.count != 0u);
   const uint out_at = t * push.out_stride;

@@ -266,9 +266,8 @@ void main() {
                             key_head * kKeyDim, n_keys + key_head * kKeyDim,
                             2u * n_keys + head * push.value_dim, 2u * n_keys + n_values + head);
   const View view = viewOf(0u, push.view);
-  const uint memory = tokenBase(0u) * push.slots * push.slot_words;
-  const uint read = memory + view.begin * push.slot_words;
-  const uint written = memory + view.slot * push.slot_words;
+  const uint read = (view.first + view.begin) * push.slot_words;
+  const uint written = (view.first + view.slot) * push.slot_words;
   const uint rows_at = head * push.value_dim;
 
   [[unroll]] for (uint r = 0u; r < kRows; ++r) {

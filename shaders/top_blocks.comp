@@ -14,13 +14,14 @@ layout(std430, set = 0, binding = 2) writeonly buffer Keys { uint keys[]; };
 
 void main() {
   const uint block = gl_GlobalInvocationID.x;
-  if (block >= push.blocks) {
+  const uint i = gl_WorkGroupID.y;
+  if (block >= push.blocks || !isWanted(i)) {
     return;
   }
-  const uint row = lastLogits();
+  const uint row = outputOf(i) * push.n_vocab;
   uint most = 0u;
   for (uint id = block; id < push.n_vocab; id += push.blocks) {
     most = max(most, keyOf(logits[row + id]));
   }
-  keys[block] = most;
+  keys[i * push.blocks + block] = most;
 }

@@ -13,7 +13,7 @@ layout(local_size_x = 128) in;
 
 layout(push_constant) uniform Push { TopPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer Logits { uint logits[]; };
-layout(std430, set = 0, binding = 2) writeonly buffer Top { TopTokens top; };
+layout(std430, set = 0, binding = 2) writeonly buffer Top { TopTokens tops[]; };
 layout(std430, set = 0, binding = 3) readonly buffer Keys { uint keys[]; };
 #include "lib/step.glsl"
 #include "lib/top.glsl"
@@ -35,7 +35,13 @@ shared uint found_id[kRoom];
 
 void main() {
   const uint lane = gl_LocalInvocationIndex;
-  const uint row = lastLogits();
+  const uint output_index = gl_WorkGroupID.x;
+  if (!isWanted(output_index)) {
+    return;
+  }
+  const uint output_row = outputOf(output_index);
+  const uint row = output_row * push.n_vocab;
+  const uint session = tokenBase(outputToken(output_row));
   if (lane == 0u) {
     highest = 0u;
     n_chosen = 0u;
@@ -52,7 +58,7 @@ void main() {
   uint count = 0u;
   [[unroll]] for (uint i = 0u; i < kBlocksOfLane; ++i) {
     const uint block = lane + i * kLanes;
-    mine[i] = block < push.blocks ? keys[block] : 0u;
+    mine[i] = block < push.blocks ? keys[output_index * push.blocks + block] : 0u;
     most = max(most, mine[i]);
     count += mine[i] != 0u ? 1u : 0u;
   }
@@ -124,17 +130,17 @@ void main() {
         rank += other > key || (other == key && found_id[j] < id) ? 1u : 0u;
       }
       if (rank < kTopCapacity) {
-        top.best[rank] = TopToken(uintBitsToFloat(logits[row + id]), id);
+        tops[session].best[rank] = TopToken(uintBitsToFloat(logits[row + id]), id);
       }
     }
   }
   if (lane == 0u) {
-    top.count = fit ? min(n_found, kTopCapacity) : 1u;
-    top.all = fit && low == 1u && n_found <= kTopCapacity ? 1u : 0u;
+    tops[session].count = fit ? min(n_found, kTopCapacity) : 1u;
+    tops[session].all = fit && low == 1u && n_found <= kTopCapacity ? 1u : 0u;
     if (!fit) {
-      top.best[0] = TopToken(uintBitsToFloat(logits[row + best_id]), best_id);
+      tops[session].best[0] = TopToken(uintBitsToFloat(logits[row + best_id]), best_id);
     } else if (n_found == 0u) {
-      top.best[0] = TopToken(0.0, 0u);
+      tops[session].best[0] = TopToken(0.0, 0u);
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "cpu/attention.h"
 #include "cpu/vectors-inl.h"
 #include "kv/quantise.h"
+#include "kv/window.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oriel {
@@ -29,14 +30,6 @@ inline const View& viewOf(const AttentionTask& task, uint32_t token) {
   return task.step.view(token, task.push.view);
 }
 
-/// One side of the memory that a token uses.
-inline const uint32_t* sideOf(const AttentionTask& task, KvFormat format, const uint32_t* sides,
-                              uint32_t token) {
-  const AttentionPush& p = task.push;
-  const CacheShape shape = {p.n_kv_heads, p.head_dim, p.sinks, 0, p.ring};
-  return sides + task.step.token(token).base * (sideLayout(format, shape).bytes / 4);
-}
-
 /// Both tokens are of the step and use the same memory.
 inline bool together(const AttentionTask& task, uint32_t token, uint32_t other) {
   return other < task.n_tokens && task.step.token(token).base == task.step.token(other).base;
@@ -49,16 +42,16 @@ struct Slots {
   const uint16_t* scales;  // null: the format has none
 };
 
-inline Slots slotsOf(const AttentionPush& p, KvFormat format, const uint32_t* side, uint32_t head,
-                     bool sinks, uint32_t first) {
+/// From slot `first` of a head on, in the memory that `view` is of.
+inline Slots slotsOf(const AttentionPush& p, const View& view, KvFormat format,
+                     const uint32_t* side, uint32_t head, bool sinks, uint32_t first) {
+  const CacheShape shape = sessionShape(p, p.n_kv_heads, p.head_dim, view);
   if (sinks) {
     return {KvFormat::kF16,
-            side + (static_cast<uint64_t>(head) * p.sinks + first) *
-                       kvValueWords(KvFormat::kF16, p.head_dim),
-            nullptr};
+            side + shape.sinkRow(head, first) * kvValueWords(KvFormat::kF16, p.head_dim), nullptr};
   }
-  const SideLayout layout = sideLayout(format, {p.n_kv_heads, p.head_dim, p.sinks, 0, p.ring});
-  const uint64_t slot = static_cast<uint64_t>(head) * p.ring + first;
+  const SideLayout layout = sideLayout(format, shape);
+  const uint64_t slot = shape.ringRow(head, first);
   const auto* scales = reinterpret_cast<const uint16_t*>(side + layout.scales_word);
   return {format, side + layout.ring_word + slot * kvValueWords(format, p.head_dim),
           format == KvFormat::kF16 ? nullptr : scales + slot * kvGroups(p.head_dim)};
@@ -217,12 +210,12 @@ struct Splits {
 
 /// Calls attend(sinks, slot, order, count) for blocks of at most `block_slots` slots that lie one
 /// after another: the splits' share of `n_sinks` sinks, and then of `n_ring` ring slots from
-/// `ring_begin` on. `order` counts from the first of either. Blocks of the ring end at the same
+/// where `ring` begins. `order` counts from the first of either. Blocks of the ring end at the same
 /// slots whatever is seen; only the first may begin elsewhere, where tokens that share a block see
 /// more, and is then added up in another order.
 template <class Attend>
 HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint32_t n_sinks,
-                             uint32_t ring_begin, uint32_t n_ring, uint32_t block_slots,
+                             const View& ring, uint32_t n_ring, uint32_t block_slots,
                              const Attend& attend) {
   const uint64_t begin = static_cast<uint64_t>(splits.first) * p.split_slots;
   const uint64_t end =
@@ -240,8 +233,8 @@ HWY_INLINE void forEachBlock(const AttentionPush& p, const Splits& splits, uint3
   }
   share(n_sinks, n_ring, &from, &to);
   for (uint32_t s = from; s < to;) {
-    const uint32_t slot = static_cast<uint32_t>((static_cast<uint64_t>(ring_begin) + s) % p.ring);
-    const uint32_t count = std::min({block_slots - slot % block_slots, to - s, p.ring - slot});
+    const uint32_t slot = static_cast<uint32_t>((uint64_t{ring.begin} + s) % ring.ring);
+    const uint32_t count = std::min({block_slots - slot % block_slots, to - s, ring.ring - slot});
     attend(false, slot, s, count);
     s += count;
   }

@@ -241,15 +241,13 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
   const uint32_t block_slots = std::clamp(kBlockFloats / stride / kN * kN, kN, kMostSlots);
   Queries queries;
   const View& first = viewOf(task, first_token);
-  const uint32_t* const keys = sideOf(task, task.k_format, task.keys, first_token);
-  const uint32_t* const values = sideOf(task, task.v_format, task.values, first_token);
   uint32_t most_sinks = 0;
   uint32_t ring_slots = 0;
   for (uint32_t q = 0; q < mostQueries(d); ++q) {
     const uint32_t t = first_token + (q < n ? q / n_heads : 0);  // what fills up a tile is not used
     const View& view = viewOf(task, t);
     queries.n_sinks[q] = view.n_sinks;
-    queries.ring_from[q] = (view.begin + p.ring - first.begin) % p.ring;
+    queries.ring_from[q] = (view.begin + first.ring - first.begin) % first.ring;
     queries.ring_to[q] = queries.ring_from[q] + view.count;
     queries.rotated[q] = task.queries + static_cast<uint64_t>(t) * p.query_stride +
                          static_cast<uint64_t>(first_head + (q < n ? q % n_heads : 0)) * 2 * d;
@@ -266,11 +264,12 @@ inline void attendMany(const AttentionTask& task, uint32_t kv_head, uint32_t fir
   for (uint32_t q = 0; q < n; ++q) {
     std::fill(queries.sums[q], queries.sums[q] + kN, 0.0f);
   }
-  forEachBlock(p, splits, most_sinks, first.begin, ring_slots, block_slots,
+  forEachBlock(p, splits, most_sinks, first, ring_slots, block_slots,
                [&](bool sinks, uint32_t slot, uint32_t order, uint32_t count) {
-                 attendBlock(task, slotsOf(p, task.k_format, keys, kv_head, sinks, slot),
-                             slotsOf(p, task.v_format, values, kv_head, sinks, slot), sinks, order,
-                             count, n, stride, &queries);
+                 attendBlock(task,
+                             slotsOf(p, first, task.k_format, task.keys, kv_head, sinks, slot),
+                             slotsOf(p, first, task.v_format, task.values, kv_head, sinks, slot),
+                             sinks, order, count, n, stride, &queries);
                });
   for (uint32_t q = 0; q < n; ++q) {
     finish(task, first_token + q / n_heads, first_head + q % n_heads, splits, queries.most[q],

@@ -377,15 +377,15 @@ inline uint32_t blockSlots(const AttentionTask& task) {
 }
 
 /// Asks for the first keys of the ring, which no block before them does.
-inline void askForFirst(const AttentionTask& task, const uint32_t* side, const View& view,
-                        uint32_t kv_head, const Splits& splits) {
+inline void askForFirst(const AttentionTask& task, const View& view, uint32_t kv_head,
+                        const Splits& splits) {
   const AttentionPush& p = task.push;
   const uint64_t skipped = static_cast<uint64_t>(splits.first) * p.split_slots;
   const uint64_t order = skipped > view.n_sinks ? skipped - view.n_sinks : 0;
   if (order < view.count) {
     const uint64_t count = std::min<uint64_t>(blockSlots(task), view.count - order);
-    const uint32_t slot = static_cast<uint32_t>((view.begin + order) % p.ring);
-    const Slots keys = slotsOf(p, task.k_format, side, kv_head, false, slot);
+    const uint32_t slot = static_cast<uint32_t>((view.begin + order) % view.ring);
+    const Slots keys = slotsOf(p, view, task.k_format, task.keys, kv_head, false, slot);
     askFor(keys.words, count * 4 * kvValueWords(keys.format, p.head_dim));
     if (keys.scales != nullptr) {
       askFor(keys.scales, count * sizeof(uint16_t) * kvGroups(p.head_dim));
@@ -401,9 +401,7 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
   const uint32_t groups = kvGroups(d);
   const bool integers = task.k_format == KvFormat::kInt8 && d % kTileValues == 0;
   const View& view = viewOf(task, token);
-  const uint32_t* const k_side = sideOf(task, task.k_format, task.keys, token);
-  const uint32_t* const v_side = sideOf(task, task.v_format, task.values, token);
-  askForFirst(task, k_side, view, kv_head, splits);
+  askForFirst(task, view, kv_head, splits);
   Heads heads;
   for (uint32_t h = 0; h < n_heads; ++h) {
     const float* in = task.queries + static_cast<uint64_t>(token) * p.query_stride +
@@ -442,10 +440,10 @@ inline void attendOne(const AttentionTask& task, uint32_t kv_head, uint32_t toke
   const BlockFns key_fns = blockFnsOf(task.k_format, n_heads);
   const BlockFns value_fns = blockFnsOf(task.v_format, n_heads);
   forEachBlock(
-      p, splits, view.n_sinks, view.begin, view.count, blockSlots(task),
+      p, splits, view.n_sinks, view, view.count, blockSlots(task),
       [&](bool sinks, uint32_t slot, uint32_t, uint32_t count) {
-        const Slots keys = slotsOf(p, task.k_format, k_side, kv_head, sinks, slot);
-        const Slots values = slotsOf(p, task.v_format, v_side, kv_head, sinks, slot);
+        const Slots keys = slotsOf(p, view, task.k_format, task.keys, kv_head, sinks, slot);
+        const Slots values = slotsOf(p, view, task.v_format, task.values, kv_head, sinks, slot);
         Rows k = {reinterpret_cast<const uint8_t*>(keys.words),
                   4 * kvValueWords(keys.format, d),
                   reinterpret_cast<const uint8_t*>(values.words),

@@ -122,7 +122,7 @@ class CpuExecutor final : public HostExecutor {
       return;
     }
     if (hasHead(what)) {
-      const StepList list = header.n_outputs > 1 ? StepList::kOutputs : StepList::kHead;
+      const StepList list = headOf(what, header.n_outputs);
       const uint32_t n_ops = plan_.n_ops[static_cast<uint32_t>(list)];
       (void)walkList(thread, list, n_ops, header.n_outputs, 1u << 30);
     }
@@ -135,7 +135,7 @@ class CpuExecutor final : public HostExecutor {
   bool walkList(uint32_t thread, StepList list, uint32_t n_ops, uint32_t rows,
                 uint32_t first_number) {
     const uint32_t i = static_cast<uint32_t>(list);
-    const bool is_head = list == StepList::kHead || list == StepList::kOutputs;
+    const bool is_head = isHead(list);
     const Walk walk = {thread, plan_.ops[i], n_ops, rows, first_number};
     for (uint32_t n = 0; n < walk.n_ops;) {
       n = runFrom(walk, n);
@@ -250,14 +250,9 @@ class CpuExecutor final : public HostExecutor {
     small_.softCap(p.cap, p.cols, out + uint64_t{row} * p.stride);
   }
 
-  void topBlocks(const Op& op, uint32_t, float*) const {
-    oriel::topBlocks(lastLogits(op, block().header()), op.push.top, words(op, kOpOut));
-  }
-
-  void topTokens(const Op& op, uint32_t, float*) const {
-    oriel::topTokens(lastLogits(op, block().header()), op.push.top, words(op, 3),
-                     reinterpret_cast<TopTokens*>(words(op, kOpOut)));
-  }
+  void topBlocks(const Op& op, uint32_t, float*) const { findTopBlocks(op, block()); }
+  void topTokens(const Op& op, uint32_t, float*) const { findTopTokens(op, block()); }
+  void keepLogits(const Op& op, uint32_t row, float*) const { keepOutput(op, block(), row); }
 
   void embed(const Op& op, uint32_t t, float* out) const {
     const EmbedPush& p = op.push.embed;
@@ -503,6 +498,7 @@ const CpuExecutor::Way CpuExecutor::kWays[kOpKinds] = {
     {nullptr, &CpuExecutor::latentAppend},
     {nullptr, &CpuExecutor::latentAttention},
     {nullptr, &CpuExecutor::hadamard},
+    {&CpuExecutor::keepLogits, nullptr},
 };
 
 }  // namespace

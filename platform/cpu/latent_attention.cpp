@@ -50,7 +50,7 @@ inline AttentionPush memoryPush(const LatentAttentionPush& p) {
   push.n_kv_heads = 1;
   push.head_dim = p.latent_dim + p.rope_dim;
   push.sinks = p.sinks;
-  push.ring = p.ring;
+  push.all_sinks = p.all_sinks;
   push.splits = p.splits;
   push.split_slots = p.split_slots;
   return push;
@@ -161,9 +161,6 @@ inline void attendTokens(const LatentAttentionTask& task, uint32_t first_token, 
   ScoredQueries scored;
   queries.n = n_tokens * n_heads;
   const View& first = latentView(task, first_token);
-  const uint32_t* const side =
-      task.memory + task.step.token(first_token).base *
-                        (sideLayout(task.format, {1, cols, p.sinks, 0, p.ring}).bytes / 4);
   const uint32_t whole = (queries.n + kSumQueries - 1) / kSumQueries * kSumQueries;
   uint32_t most_sinks = 0;
   uint32_t ring_slots = 0;
@@ -183,7 +180,7 @@ inline void attendTokens(const LatentAttentionTask& task, uint32_t first_token, 
     }
     const View& view = latentView(task, first_token + q / n_heads);
     queries.n_sinks[q] = view.n_sinks;
-    queries.ring_from[q] = (view.begin + p.ring - first.begin) % p.ring;
+    queries.ring_from[q] = (view.begin + first.ring - first.begin) % first.ring;
     queries.ring_to[q] = queries.ring_from[q] + view.count;
     most_sinks = std::max(most_sinks, view.n_sinks);
     ring_slots = std::max(ring_slots, view.count == 0 ? 0 : queries.ring_to[q]);
@@ -207,13 +204,13 @@ inline void attendTokens(const LatentAttentionTask& task, uint32_t first_token, 
     of_sinks = to_sinks;
   };
   turn(false);
-  forEachBlock(memory, splits, most_sinks, first.begin, ring_slots, kLatentSlots,
+  forEachBlock(memory, splits, most_sinks, first, ring_slots, kLatentSlots,
                [&](bool sinks, uint32_t slot, uint32_t order, uint32_t count) {
                  if (sinks != of_sinks) {
                    turn(sinks);
                  }
-                 attendLatents(slotsOf(memory, task.format, side, 0, sinks, slot), sinks, order,
-                               count, cols, stride, p.latent_dim, scored, &queries);
+                 attendLatents(slotsOf(memory, first, task.format, task.memory, 0, sinks, slot),
+                               sinks, order, count, cols, stride, p.latent_dim, scored, &queries);
                });
   AttentionTask out(task.step);
   out.push = memory;

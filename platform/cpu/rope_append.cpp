@@ -6,6 +6,7 @@
 
 #include "base/half.h"
 #include "kv/quantise.h"
+#include "kv/window.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/rope_append.cpp"
@@ -172,19 +173,16 @@ void multiply(const float* by, uint32_t n, float* values) {
   }
 }
 
-// A head of keys or values into slot `slot` (sinks first) of session `base`.
-void append(const CacheShape& p, KvFormat format, uint32_t base, uint32_t head, uint32_t slot,
-            const float* values, uint32_t* side) {
+// A head of keys or values into slot `slot` (sinks first).
+void append(const CacheShape& p, KvFormat format, uint32_t head, uint32_t slot, const float* values,
+            uint32_t* side) {
   const uint32_t d = p.head_dim;
   const SideLayout layout = sideLayout(format, p);
-  side += base * (layout.bytes / 4);
   if (slot < p.sinks) {
-    storeHalves(
-        values, d,
-        side + (static_cast<uint64_t>(head) * p.sinks + slot) * kvValueWords(KvFormat::kF16, d));
+    storeHalves(values, d, side + p.sinkRow(head, slot) * kvValueWords(KvFormat::kF16, d));
     return;
   }
-  const uint64_t place = static_cast<uint64_t>(head) * p.ring + (slot - p.sinks);
+  const uint64_t place = p.ringRow(head, slot - p.sinks);
   uint32_t* words = side + layout.ring_word + place * kvValueWords(format, d);
   if (format == KvFormat::kF16) {
     storeHalves(values, d, words);
@@ -199,9 +197,9 @@ void ropeAppend(const RopeAppendTask& task, uint32_t t, uint32_t first, uint32_t
   const uint32_t d = p.head_dim;
   const float* qkv = task.qkv + static_cast<uint64_t>(t) * p.qkv_stride;
   const uint64_t tables = static_cast<uint64_t>(t) * p.rotation_stride;
-  const uint32_t slot = task.step.view(t, p.view).slot;
-  const uint32_t base = task.step.token(t).base;
-  const CacheShape shape = {p.n_kv_heads, d, p.sinks, 0, p.ring};
+  const View& view = task.step.view(t, p.view);
+  const uint32_t slot = view.slot;
+  const CacheShape shape = sessionShape(p, p.n_kv_heads, d, view);
   // Low-bit keys are stored rotated, so their queries are, too. Sinks are f16 and are not.
   const bool spread = task.k_format != KvFormat::kF16;
   for (uint32_t h = first; h < last; ++h) {
@@ -226,9 +224,9 @@ void ropeAppend(const RopeAppendTask& task, uint32_t t, uint32_t first, uint32_t
       if (spread && slot >= p.sinks) {
         hadamardFours(key, d, hadamardBlock(d));
       }
-      append(shape, task.k_format, base, h - p.n_heads, slot, key, task.keys);
+      append(shape, task.k_format, h - p.n_heads, slot, key, task.keys);
     } else {
-      append(shape, task.v_format, base, h - p.n_heads - p.n_kv_heads, slot, head, task.values);
+      append(shape, task.v_format, h - p.n_heads - p.n_kv_heads, slot, head, task.values);
     }
   }
 }
@@ -266,8 +264,9 @@ void latentAppend(const LatentAppendTask& task, uint32_t t, uint32_t first, uint
     spread(stored, p.latent_dim);
   }
   turned(vector + p.latent_dim, p.key_rotation, stored + p.latent_dim);
-  append({1, p.latent_dim + p.rope_dim, p.sinks, 0, p.ring}, task.format, task.step.token(t).base,
-         0, task.step.view(t, p.view).slot, stored, task.memory);
+  const View& view = task.step.view(t, p.view);
+  append(sessionShape(p, 1, p.latent_dim + p.rope_dim, view), task.format, 0, view.slot, stored,
+         task.memory);
 }
 
 void hadamardRow(const HadamardPush& push, float* row) {

@@ -206,7 +206,7 @@ ShortConvTask shortConvTask(const ShortConvPush& p, const StepBlock& step, uint3
                             const float* in, float* rings) {
   const View& view = step.view(row, p.view);
   const uint32_t base = step.token(row).base;
-  float* const ring = rings + uint64_t{base} * p.ring * p.channels;
+  float* const ring = rings + uint64_t{view.first} * p.channels;
   ShortConvTask task;
   task.channels = p.channels;
   task.taps = p.taps;
@@ -216,7 +216,7 @@ ShortConvTask shortConvTask(const ShortConvPush& p, const StepBlock& step, uint3
     if (back == 0 || (back < view.count && back <= row && step.token(row - back).base == base)) {
       task.inputs[tap] = in + uint64_t{row - back} * p.in_stride;
     } else if (back < view.count) {
-      const uint64_t slot = (uint64_t{view.begin} + view.count - 1 - back) % p.ring;
+      const uint64_t slot = (uint64_t{view.begin} + view.count - 1 - back) % view.ring;
       task.stored[tap] = ring + slot * p.channels;
     }
   }

@@ -317,20 +317,10 @@ const char* divideRopeAppend(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-// Where a binding holds several sessions' memories, all but the first may begin within a load of four words.
-bool beginsOnAnyWord(const Op& op, KvFormat format, uint32_t binding) {
-  const AttentionPush& push = op.push.attention;
-  const uint64_t bytes =
-      sideLayout(format, {push.n_kv_heads, push.head_dim, push.sinks, 0, push.ring}).bytes;
-  return bytes % 16 != 0 && op.bindings[binding].size_bytes > bytes;
-}
-
 const char* divideAttention(const Op& op, const Given& given, Kernel* kernel) {
   const AttentionShape shape = given.caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
   divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given.rows,
                   given.caps, kernel);
-  kernel->constants[5] =
-      beginsOnAnyWord(op, op.k_format, 3) || beginsOnAnyWord(op, op.v_format, 4) ? 1 : 0;
   return given.caps.readsTexels() ? "_texel" : "";
 }
 
@@ -397,13 +387,23 @@ const char* divideCap(const Op& op, const Given& given, Kernel* kernel) {
   return "";
 }
 
-const char* divideTopBlocks(const Op& op, const Given&, Kernel* kernel) {
+const char* divideTopBlocks(const Op& op, const Given& given, Kernel* kernel) {
   kernel->constants[0] = kTopBlocksLanes;
   kernel->grid[0] = workgroups(op.push.top.blocks, kTopBlocksLanes);
+  kernel->grid[1] = op.push.top.all_outputs != 0 ? given.rows : 1;
   return "";
 }
 
-const char* divideNothing(const Op&, const Given&, Kernel*) { return ""; }
+const char* divideTopTokens(const Op& op, const Given& given, Kernel* kernel) {
+  kernel->grid[0] = op.push.top.all_outputs != 0 ? given.rows : 1;
+  return "";
+}
+
+const char* divideKeepLogits(const Op& op, const Given& given, Kernel* kernel) {
+  divideItems(op.push.keep_logits.n_vocab, given.rows, kernel);
+  kernel->grid[0] = std::min(kernel->grid[0], kMaxGridSide);
+  return "";
+}
 
 // A workgroup per token.
 const char* divideRoute(const Op&, const Given& given, Kernel* kernel) {
@@ -456,13 +456,13 @@ const char* divideLatentAppend(const Op& op, const Given& given, Kernel* kernel)
 const char* divideLatentAttention(const Op& op, const Given& given, Kernel* kernel) {
   const LatentAttentionPush& push = op.push.latent_attention;
   const uint32_t cols = push.latent_dim + push.rope_dim;
-  const AttentionPush as_heads = {
-      push.n_heads, 1,         cols,        push.query_stride, push.out_stride, push.view,
-      push.sinks,   push.ring, push.splits, push.split_slots,  push.scale,      0};
+  AttentionPush as_heads = {};
+  as_heads.n_heads = push.n_heads;
+  as_heads.n_kv_heads = 1;
+  as_heads.head_dim = cols;
+  as_heads.splits = push.splits;
   divideAttention(as_heads, latentLaneOctets(cols, given.caps), given.rows, given.caps, kernel);
-  const uint64_t bytes = sideLayout(op.k_format, {1, cols, push.sinks, 0, push.ring}).bytes;
-  kernel->constants[5] = bytes % 16 != 0 && op.bindings[3].size_bytes > bytes ? 1 : 0;
-  kernel->constants[6] = push.latent_dim;
+  kernel->constants[5] = push.latent_dim;
   return "";
 }
 
@@ -495,7 +495,7 @@ constexpr KernelKind kKinds[kOpKinds] = {
     {NameOf::kNothing, false, divideConv},
     {NameOf::kNothing, false, divideCap},
     {NameOf::kNothing, false, divideTopBlocks},
-    {NameOf::kNothing, false, divideNothing},
+    {NameOf::kNothing, false, divideTopTokens},
     {NameOf::kNothing, false, divideRoute},
     {NameOf::kNothing, false, divideSort},
     {NameOf::kWeights, true, divideExpertProduct},
@@ -509,6 +509,7 @@ constexpr KernelKind kKinds[kOpKinds] = {
     {NameOf::kCache, false, divideLatentAppend},
     {NameOf::kCache, true, divideLatentAttention},
     {NameOf::kNothing, false, divideHadamard},
+    {NameOf::kNothing, false, divideKeepLogits},
 };
 
 // "_q4_0"; "_f16" where keys and values are stored alike, else "_<keys>_<values>".

@@ -84,7 +84,8 @@ class StepCommands {
   };
   /// A run is a copy of the step block, then its body, then its head. `many`: outputs, more than one.
   VkCommandBuffer copy(StepRun what, bool many) const {
-    const bool whole = many || (hasBody(what) && bodyOf(what) == StepList::kChunk);
+    const bool whole =
+        many || what == StepRun::kBatch || (hasBody(what) && bodyOf(what) == StepList::kChunk);
     return piece(whole ? copy_chunk_ : copy_decode_).commands;
   }
   /// Of step (0) or step_ahead (1), with the best token of the head before in place of its own.
@@ -92,6 +93,7 @@ class StepCommands {
   Range body(StepRun what) const;
   Range head(StepRun what, bool many) const {
     return what == StepRun::kChunkNorms ? norms_
+           : what == StepRun::kBatch    ? batch_head_
            : !hasHead(what)             ? Range()
            : many                       ? outputs_
                                         : head_;
@@ -103,7 +105,7 @@ class StepCommands {
   static StepLoad load(const Plan& plan, StepRun what, const void* step);
 
   /// Pieces of all lists together, at most, but for those that the host's ops begin.
-  static constexpr uint32_t kMaxPieces = 176;
+  static constexpr uint32_t kMaxPieces = 202;
 
  private:
   struct Recording;
@@ -136,6 +138,8 @@ class StepCommands {
   Range tail_;
   Range head_;
   Range outputs_;
+  Range batch_;
+  Range batch_head_;
   Range norms_;
   uint32_t copy_chunk_ = 0;
   uint32_t copy_decode_ = 0;

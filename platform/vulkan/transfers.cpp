@@ -1,6 +1,7 @@
 #include "vulkan/transfers.h"
 
 #include "base/wipe.h"
+#include "exec/executor.h"
 #include "vulkan/commands.h"
 
 namespace oriel {
@@ -90,47 +91,104 @@ Status Transfers::logits(uint32_t output, const float** values) {
   if (output >= plan_->output_rows) {
     return log_.fail(ORIEL_ERROR_INTERNAL, "no such output: please report it");
   }
-  VkCommandBuffer commands = commands_[kLogitsCommands];
   if (output != 0) {
-    commands = commands_[0];
-    ORIEL_TRY(queue_->settle(recordRead(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
-                                        plan_->logits, output * logitsBytes(), logitsBytes())));
+    return readLogits(plan_->logits, output, values);
   }
+  ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands_[kLogitsCommands])));
+  *values = reinterpret_cast<const float*>(arenas_->mapped(plan_->upload));
+  return kOk;
+}
+
+Status Transfers::keptLogits(uint32_t session, const float** values) {
+  ORIEL_TRY(finishWrites());
+  if (session >= plan_->sessionCount()) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "no such session: please report it");
+  }
+  return readLogits(plan_->kept_logits, session, values);
+}
+
+Status Transfers::readLogits(const BufferRef& rows, uint32_t row, const float** values) {
+  const VkCommandBuffer commands = commands_[0];
+  ORIEL_TRY(queue_->settle(recordRead(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, rows,
+                                      row * logitsBytes(), logitsBytes())));
   ORIEL_TRY(queue_->settle(queue_->submitAndWait(commands)));
   *values = reinterpret_cast<const float*>(arenas_->mapped(plan_->upload));
   return kOk;
 }
 
-Status Transfers::forget() {
-  const BufferRef cache(ArenaKind::kCache, 0, 0, plan_->cache_bytes);
-  return forget(&cache, 1);
+Status Transfers::copy(const BufferRef& from, const BufferRef& to) {
+  const VkCommandBuffer commands = commands_[0];
+  ORIEL_TRY(finishWrites());
+  ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
+  const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, from.size_bytes};
+  device_->api.vkCmdCopyBuffer(commands, arenas_->buffer(from.arena, from.segment),
+                               arenas_->buffer(to.arena, to.segment), 1, &region);
+  ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
+  return queue_->settle(queue_->submitAndWait(commands));
 }
 
-// Overwrites what the host sees even where something failed before.
-Status Transfers::forget(const BufferRef* pieces, size_t count) {
-  const Status status = clear(pieces, count);
-  if (arenas_->buffer(ArenaKind::kIo) != VK_NULL_HANDLE) {
-    BufferRef all;
-    all.arena = ArenaKind::kIo;
-    wipe(arenas_->mapped(all), plan_->io_bytes);
+// The host's part even where something failed before.
+Status Transfers::clear(ArenaSet arenas) {
+  Status status = sendClearing(arenas);
+  BufferRef begin;
+  begin.arena = ArenaKind::kIo;
+  if (contains(arenas, ArenaKind::kIo) && arenas_->buffer(ArenaKind::kIo) != VK_NULL_HANDLE) {
+    wipe(arenas_->mapped(begin), plan_->io_bytes);
   }
   return status;
 }
 
-Status Transfers::clear(const BufferRef* pieces, size_t count) {
+Status Transfers::sendClearing(ArenaSet arenas) {
   const VkCommandBuffer commands = commands_[0];
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
-  for (size_t i = 0; i < count; ++i) {
-    const VkBuffer buffer = arenas_->buffer(pieces[i].arena);
-    // Fills are of whole words; what else is in them was not written either.
-    const uint64_t begin = pieces[i].offset_bytes / 4 * 4;
-    const uint64_t end = alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4});
-    if (buffer != VK_NULL_HANDLE) {
-      device_->api.vkCmdFillBuffer(commands, buffer, begin, end - begin, 0);
+  for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations}) {
+    if (contains(arenas, kind)) {
+      recordFill(device_->api, commands, arenas_->buffer(kind));
     }
   }
-  recordFill(device_->api, commands, arenas_->buffer(ArenaKind::kActivations));
+  ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
+  return queue_->settle(queue_->submitAndWait(commands));
+}
+
+Status Transfers::forget(const BufferRef* pieces, size_t count) {
+  const Status status = sendForgetting(pieces, count);
+  if (arenas_->buffer(ArenaKind::kIo) == VK_NULL_HANDLE) {
+    return status;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (pieces[i].arena == ArenaKind::kIo) {
+      wipe(arenas_->mapped(pieces[i]), pieces[i].size_bytes);
+    }
+  }
+  BufferRef begin;
+  begin.arena = ArenaKind::kIo;
+  forEachScratch(*plan_, [&](const ScratchPiece& piece) {
+    if (piece.arena == ArenaKind::kIo) {
+      wipe(arenas_->mapped(begin) + piece.begin, piece.end - piece.begin);
+    }
+  });
+  return status;
+}
+
+// What of it the device has, and was not given back.
+Status Transfers::sendForgetting(const BufferRef* pieces, size_t count) {
+  const VkCommandBuffer commands = commands_[0];
+  ORIEL_TRY(finishWrites());
+  ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
+  const auto fill = [&](ArenaKind arena, uint64_t from, uint64_t to) {
+    const VkBuffer buffer = arenas_->buffer(arena);
+    if (arena != ArenaKind::kIo && buffer != VK_NULL_HANDLE && from != to) {
+      device_->api.vkCmdFillBuffer(commands, buffer, from, to - from, 0);
+    }
+  };
+  for (size_t i = 0; i < count; ++i) {
+    // Fills are of whole words; what else is in them was not written either.
+    fill(pieces[i].arena, pieces[i].offset_bytes / 4 * 4,
+         alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4}));
+  }
+  forEachScratch(*plan_,
+                 [&](const ScratchPiece& piece) { fill(piece.arena, piece.begin, piece.end); });
   ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
   return queue_->settle(queue_->submitAndWait(commands));
 }

@@ -23,15 +23,21 @@ class Transfers {
   /// As read(), of all logits of an output. Those of the first, which are wanted while tokens are generated, are
   /// read by commands that were recorded once.
   Status logits(uint32_t output, const float** values);
+  Status keptLogits(uint32_t session, const float** values);
+  Status copy(const BufferRef& from, const BufferRef& to);
 
-  /// Zeros in as much as is there: in the cache, in the activations (whose padding is read by products and must be zero, never NaN), and
-  /// in all that the host sees; in the latter even if the device has failed.
-  Status forget();
+  /// Zeros in the cache, in the activations (whose padding is read by products and must be zero, never NaN), and
+  /// in all that the host sees; in the latter even if the device has failed. What was given back is left out.
+  Status forget() { return clear(kAllArenas); }
+  /// The same of some arenas; never of weights.
+  Status clear(ArenaSet arenas);
   /// The same where nothing of the cache but these pieces was written.
   Status forget(const BufferRef* pieces, size_t count);
 
  private:
-  Status clear(const BufferRef* pieces, size_t count);
+  Status sendClearing(ArenaSet arenas);
+  Status sendForgetting(const BufferRef* pieces, size_t count);
+  Status readLogits(const BufferRef& rows, uint32_t row, const float** values);
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const;
   Status recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
                     const BufferRef& source, uint64_t offset_bytes, uint64_t bytes) const;

@@ -53,7 +53,8 @@ class VulkanExecutor final : public Executor {
     return transfers_.logits(output, values);
   }
   bool runsAhead() const override {
-    return device_.caps.has(VulkanFeature::kRunAhead) && n_host_ops_ == 0;
+    return device_.caps.has(VulkanFeature::kRunAhead) && n_host_ops_ == 0 &&
+           plan_.sessionCount() == 1;
   }
   void* aheadStep() override { return stepBlock(ahead_ ? 1 - block_ : 1); }
   Status runAhead(bool* more) override;
@@ -61,6 +62,12 @@ class VulkanExecutor final : public Executor {
   Status forget() override {
     (void)dropAhead();  // a failure is the queue's, which what follows gives back
     return transfers_.forget();
+  }
+  Status keptLogits(uint32_t session, const float** values) override {
+    return transfers_.keptLogits(session, values);
+  }
+  Status copy(const BufferRef& from, const BufferRef& to) override {
+    return transfers_.copy(from, to);
   }
   Status forget(const BufferRef* pieces, size_t count) override {
     (void)dropAhead();
@@ -215,10 +222,7 @@ Status VulkanExecutor::giveBack(ArenaSet arenas) {
     ORIEL_TRY(queue_.settle(queue_.wait(fence)));
   }
   ORIEL_TRY(queue_.failed());
-  if (contains(arenas, ArenaKind::kCache) || contains(arenas, ArenaKind::kIo)) {
-    const BufferRef cache(ArenaKind::kCache, 0, 0, plan_.cache_bytes);
-    ORIEL_TRY(transfers_.forget(&cache, contains(arenas, ArenaKind::kCache) ? 1 : 0));
-  }
+  ORIEL_TRY(transfers_.clear(arenas));
   releaseSets();
   if (contains(arenas, ArenaKind::kIo)) {
     pipelines_.release(device_);
@@ -434,7 +438,7 @@ Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(queue_.settle(transfers_.record()));
   ORIEL_TRY(queue_.settle(recordSteps()));
   if (keeps_cache_) {
-    return transfers_.forget(nullptr, 0);
+    return transfers_.clear(kAllArenas & ~arenaBit(ArenaKind::kCache));
   }
   ORIEL_TRY(transfers_.forget());
   keeps_cache_ = true;

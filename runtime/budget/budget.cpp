@@ -119,7 +119,10 @@ class Weigher {
   }
 
   CacheShape shapeOf(uint32_t window, uint32_t chunk) const {
-    return {model_.n_kv_heads, model_.head_dim, sinks_, window, window + chunk - 1, checkpoints_};
+    CacheShape cache = {model_.n_kv_heads,  model_.head_dim, sinks_, window,
+                        window + chunk - 1, checkpoints_};
+    cache.sessions = request_.sessions;
+    return longestSession(cache);
   }
 
   bool bytesOfCache(const CacheShape& cache, uint64_t* bytes) const {
@@ -422,7 +425,10 @@ Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log
 
 uint64_t tokenIdBytes(const CacheShape& cache) {
   Arena arena;
-  (void)arena.take<int32_t>(tokenIdCount(cache));
+  const uint32_t count = cache.sessions != nullptr ? cache.sessions->count : 1;
+  for (uint32_t i = 0; i < count; ++i) {
+    (void)arena.take<int32_t>(tokenIdCount(sessionCache(cache, i)));
+  }
   return arena.used();
 }
 
@@ -432,7 +438,9 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
   bytes.weights = totals.weights_bytes;
   (void)cacheBytes(model, cache, formats, &bytes.cache);
   bytes.activations = layoutActivations(model, cache, chunk, totals.on_file).bytes;
-  bytes.io = layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file).bytes;
+  bytes.io = layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file,
+                      cache.sessions != nullptr ? cache.sessions->count : 1)
+                 .bytes;
   bytes.host = host_bytes + tokenIdBytes(cache);
   return bytes;
 }

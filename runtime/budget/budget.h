@@ -35,6 +35,8 @@ struct BudgetRequest {
       0;  ///< a chosen window is at least this long, past the trained context, too
   uint32_t sinks = kDefaultSinks;
   uint32_t pinned = 0;  ///< tokens of a pinned prefix; sinks grow to cover them
+  /// Null: one. Outlives the budget and the plan.
+  const SessionWindows* sessions = nullptr;
   uint32_t chunk = 0;
   uint32_t checkpoints = 0;        ///< of states, where
   bool fixed_checkpoints = false;  ///< so many were asked for; else they are chosen

@@ -17,6 +17,7 @@ enum class StepRun : uint8_t {
   kHead,       ///< the head alone: logits of other tokens of the last kChunkHead
   kFill,       ///< those ops of kChunk that fill the memories
   kTail,  ///< kTail, then the head: logits of token `tail` of the last kFill, which the step block has alone
+  kBatch,  ///< kBatch, then kBatchHead: a token of each of several sessions, all of whose logits are wanted
   kChunkNorms,  ///< kChunk, then the head's first op alone, of as many tokens as the chunk has: lastNorm()
 };
 constexpr bool hasHead(StepRun what) {
@@ -25,13 +26,45 @@ constexpr bool hasHead(StepRun what) {
 constexpr bool hasBody(StepRun what) { return what != StepRun::kHead; }
 /// Meaningful where there is a body.
 constexpr StepList bodyOf(StepRun what) {
-  return what == StepRun::kDecode ? StepList::kDecode
-         : what == StepRun::kTail ? StepList::kTail
-                                  : StepList::kChunk;
+  return what == StepRun::kDecode  ? StepList::kDecode
+         : what == StepRun::kTail  ? StepList::kTail
+         : what == StepRun::kBatch ? StepList::kBatch
+                                   : StepList::kChunk;
 }
 /// How many ops of that list.
 inline uint32_t bodyOps(const Plan& plan, StepRun what) {
   return what == StepRun::kFill ? plan.fill_ops : plan.n_ops[static_cast<uint32_t>(bodyOf(what))];
+}
+
+constexpr bool isHead(StepList list) {
+  return list == StepList::kHead || list == StepList::kOutputs || list == StepList::kBatchHead;
+}
+/// The head of a run that has one, of a step with so many outputs.
+constexpr StepList headOf(StepRun what, uint32_t n_outputs) {
+  return what == StepRun::kBatch ? StepList::kBatchHead
+         : n_outputs > 1         ? StepList::kOutputs
+                                 : StepList::kHead;
+}
+
+/// Bytes of an arena that are nobody's between two steps.
+struct ScratchPiece {
+  ArenaKind arena = ArenaKind::kActivations;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+/// visit(ScratchPiece) for the activations and what the host sees, but for what is kept of each of several sessions.
+template <typename Visit>
+void forEachScratch(const Plan& plan, const Visit& visit) {
+  const bool several = plan.sessionCount() > 1;
+  const auto around = [&](ArenaKind arena, uint64_t bytes, const BufferRef& kept) {
+    const uint64_t end = several ? kept.offset_bytes : bytes;
+    visit(ScratchPiece{arena, 0, end});
+    if (several) {
+      visit(ScratchPiece{arena, kept.offset_bytes + kept.size_bytes, bytes});
+    }
+  };
+  around(ArenaKind::kActivations, plan.activation_bytes, plan.kept_logits);
+  around(ArenaKind::kIo, plan.io_bytes, plan.top);
 }
 
 /// The op that a head begins with. Its output has room for the rows of a chunk.
@@ -111,10 +144,19 @@ class Executor {
   virtual Status run(StepRun what, const StopCheck& stop) = 0;
   Status run(StepRun what) { return run(what, StopCheck()); }
   /// The best tokens after the latest head: what the host reads of every token.
+  /// An array: of each session.
   virtual const TopTokens* top() const = 0;
   /// Waits for all logits of output `output` of the latest head, or what was written to that row of plan.logits
   /// since; *values is valid until the next call but top(). Rows but the first are lost when a step begins.
   virtual Status logits(uint32_t output, const float** values) = 0;
+  /// Likewise for those after the last token of a session, which other sessions' steps leave alone.
+  virtual Status keptLogits(uint32_t /*session*/, const float** values) {
+    return logits(0, values);
+  }
+  /// Copies within the plan's arenas; the pieces do not overlap. Done when the next run begins.
+  virtual Status copy(const BufferRef& /*from*/, const BufferRef& /*to*/) {
+    return ORIEL_ERROR_UNSUPPORTED;
+  }
 
   // Greedy decoding need not wait for the host between tokens: the device goes on with the best token itself.
 
@@ -138,7 +180,8 @@ class Executor {
   /// Overwrites with zeros all that a conversation left: the cache, activations with logits, step blocks, the
   /// upload ring. Of a device that was lost only what the host can reach. What runAhead() began is dropped.
   virtual Status forget() = 0;
-  /// The same where nothing of the cache but these pieces was written.
+  /// The same where nothing of the cache but these pieces was written. What the plan keeps for sessions besides caches
+  /// (kept_logits where there are several, top) stays, unless it is among the pieces.
   virtual Status forget(const BufferRef* /*pieces*/, size_t /*count*/) { return forget(); }
 
   /// Gives the memory of these arenas back for a while, with kIo also compiled kernels. What the others hold stays, and
@@ -181,7 +224,7 @@ class Executor {
 
 /// Host bytes an executor may use for itself, part of the plan's host bytes: one object, and a few
 /// handles per op. Device-independent, so that a plan is, too.
-constexpr uint64_t kExecutorObjectBytes = 24576;
+constexpr uint64_t kExecutorObjectBytes = 26624;
 constexpr uint64_t kExecutorBytesPerOp = 48;
 
 /// Takes kExecutorObjectBytes and n_ops * kExecutorBytesPerOp from `host` in one piece each; does the

@@ -1,9 +1,11 @@
 #include "exec/host_executor.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/wipe.h"
 #include "base/workspace.h"
+#include "exec/top_tokens.h"
 #include "os/os.h"
 
 namespace oriel {
@@ -17,7 +19,7 @@ HostExecutor::~HostExecutor() { (void)HostExecutor::giveBack(kAllArenas); }
 Status HostExecutor::giveBack(ArenaSet arenas) {
   for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
     if (contains(arenas, kind)) {
-      wipeArena(kind);
+      wipePiece(kind, 0, segmentBytes(static_cast<uint32_t>(kind), 0));
     }
   }
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
@@ -90,30 +92,90 @@ Status HostExecutor::logits(uint32_t output, const float** values) {
   return kOk;
 }
 
+Status HostExecutor::keptLogits(uint32_t session, const float** values) {
+  if (session >= plan_.sessionCount()) {
+    return log_.fail(ORIEL_ERROR_INTERNAL, "no such session: please report it");
+  }
+  const uint64_t row_bytes = plan_.kept_logits.size_bytes / plan_.sessionCount();
+  *values = reinterpret_cast<const float*>(at(plan_.kept_logits) + session * row_bytes);
+  return kOk;
+}
+
+Status HostExecutor::copy(const BufferRef& from, const BufferRef& to) {
+  std::memcpy(at(to), at(from), from.size_bytes);
+  return kOk;
+}
+
 // Nothing where it was given back.
-void HostExecutor::wipeArena(ArenaKind kind) {
-  const uint32_t k = static_cast<uint32_t>(kind);
-  if (segment(k, 0) != nullptr) {
-    wipe(segment(k, 0), segmentBytes(k, 0));
+void HostExecutor::wipePiece(ArenaKind kind, uint64_t begin, uint64_t end) {
+  uint8_t* const arena = segment(static_cast<uint32_t>(kind), 0);
+  if (arena != nullptr) {
+    wipe(arena + begin, end - begin);
   }
 }
 
 Status HostExecutor::forget() {
   for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
-    wipeArena(kind);
+    wipePiece(kind, 0, segmentBytes(static_cast<uint32_t>(kind), 0));
   }
   return kOk;
 }
 
 Status HostExecutor::forget(const BufferRef* pieces, size_t count) {
-  for (size_t i = 0; i < count && segment(static_cast<uint32_t>(ArenaKind::kCache), 0) != nullptr;
-       ++i) {
-    wipe(at(pieces[i]), pieces[i].size_bytes);
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t begin = pieces[i].offset_bytes;
+    wipePiece(pieces[i].arena, begin, begin + pieces[i].size_bytes);
   }
-  for (const ArenaKind kind : {ArenaKind::kActivations, ArenaKind::kIo}) {
-    wipeArena(kind);
-  }
+  forEachScratch(plan_, [this](const ScratchPiece& piece) {
+    wipePiece(piece.arena, piece.begin, piece.end);
+  });
   return kOk;
+}
+
+namespace {
+
+// visit(i, output) for the outputs whose best tokens are wanted; i counts them.
+template <typename Visit>
+void forEachTop(const TopPush& push, const StepHeader& header, const Visit& visit) {
+  const uint32_t n_outputs = std::max(header.n_outputs, 1u);
+  if (push.all_outputs == 0) {
+    visit(0u, n_outputs - 1);
+    return;
+  }
+  for (uint32_t i = 0; i < n_outputs; ++i) {
+    visit(i, i);
+  }
+}
+
+}  // namespace
+
+void HostExecutor::findTopBlocks(const Op& op, const StepBlock& step) const {
+  const TopPush& push = op.push.top;
+  forEachTop(push, step.header(), [&](uint32_t i, uint32_t output) {
+    topBlocks(floats(op, 0) + uint64_t{output} * push.n_vocab, push,
+              words(op, kOpOut) + uint64_t{i} * push.blocks);
+  });
+}
+
+void HostExecutor::findTopTokens(const Op& op, const StepBlock& step) const {
+  const TopPush& push = op.push.top;
+  forEachTop(push, step.header(), [&](uint32_t i, uint32_t output) {
+    const uint32_t session = step.token(step.token(output).output).base;
+    topTokens(floats(op, 0) + uint64_t{output} * push.n_vocab, push,
+              words(op, 3) + uint64_t{i} * push.blocks,
+              reinterpret_cast<TopTokens*>(words(op, kOpOut)) + session);
+  });
+}
+
+void HostExecutor::keepOutput(const Op& op, const StepBlock& step, uint32_t output) const {
+  const auto sessionOf = [&](uint32_t i) { return step.token(step.token(i).output).base; };
+  const uint32_t session = sessionOf(output);
+  if (output + 1 < step.header().n_outputs && sessionOf(output + 1) == session) {
+    return;
+  }
+  const uint64_t n_vocab = op.push.keep_logits.n_vocab;
+  std::memcpy(floats(op, kOpOut) + session * n_vocab, floats(op, 0) + output * n_vocab,
+              static_cast<size_t>(n_vocab) * sizeof(float));
 }
 
 uint64_t HostExecutor::segmentBytes(uint32_t kind, uint32_t s) const {

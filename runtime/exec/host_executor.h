@@ -1,7 +1,6 @@
 // What executors that work in host memory have in common: the arenas, and uploads that are copies.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 
 #include "exec/executor.h"
@@ -29,6 +28,8 @@ class HostExecutor : public Executor {
     return reinterpret_cast<const TopTokens*>(at(plan_.top));
   }
   Status logits(uint32_t output, const float** values) override;
+  Status keptLogits(uint32_t session, const float** values) override;
+  Status copy(const BufferRef& from, const BufferRef& to) override;
   Status forget() override;
   Status forget(const BufferRef* pieces, size_t count) override;
   Status giveBack(ArenaSet arenas) override;
@@ -55,21 +56,21 @@ class HostExecutor : public Executor {
   StepState stepState(const Op& op, const Push& p) const {
     const StepBlock block(at(plan_.step));
     const View& view = block.view(0, p.view);
-    uint32_t* const memory = words(op, 3) + uint64_t{block.token(0).base} * p.slots * p.slot_words;
+    uint32_t* const memory = words(op, 3) + uint64_t{view.first} * p.slot_words;
     return {view.count != 0 ? memory + uint64_t{view.begin} * p.slot_words : nullptr,
             memory + uint64_t{view.slot} * p.slot_words};
   }
-  /// What kTopBlocks and kTopTokens read: the last output's row.
-  const float* lastLogits(const Op& op, const StepHeader& header) const {
-    return floats(op, 0) + uint64_t{std::max(header.n_outputs, 1u) - 1} * op.push.top.n_vocab;
-  }
+  /// kTopBlocks, kTopTokens and, of one output, kKeepLogits.
+  void findTopBlocks(const Op& op, const StepBlock& step) const;
+  void findTopTokens(const Op& op, const StepBlock& step) const;
+  void keepOutput(const Op& op, const StepBlock& step, uint32_t output) const;
 
   const Plan& plan_;
   const Log log_;
 
  private:
   Status takeSegment(uint32_t kind, uint32_t s);
-  void wipeArena(ArenaKind kind);
+  void wipePiece(ArenaKind kind, uint64_t begin, uint64_t end);
   uint32_t segmentCount(uint32_t kind) const { return kind == 0 ? plan_.weight_segments : 1; }
   uint64_t segmentBytes(uint32_t kind, uint32_t s) const;
   uint8_t* segment(uint32_t kind, uint32_t s) const {

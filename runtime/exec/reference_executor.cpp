@@ -14,6 +14,7 @@
 #include "exec/top_tokens.h"
 #include "kv/kv_side.h"
 #include "kv/quantise.h"
+#include "kv/window.h"
 
 namespace oriel {
 namespace {
@@ -29,7 +30,7 @@ class ReferenceExecutor final : public HostExecutor {
       ORIEL_TRY(runList(bodyOf(what), bodyOps(plan_, what), stop));
     }
     if (hasHead(what)) {
-      const StepList head = header().n_outputs > 1 ? StepList::kOutputs : StepList::kHead;
+      const StepList head = headOf(what, header().n_outputs);
       ORIEL_TRY(runList(head, plan_.n_ops[static_cast<uint32_t>(head)], StopCheck()));
     }
     if (what == StepRun::kChunkNorms) {
@@ -66,10 +67,8 @@ class ReferenceExecutor final : public HostExecutor {
   // One side of the cache of the session that token `t` belongs to.
   template <typename Push>
   KvSide sideOf(const Op& op, const Push& p, KvFormat format, uint32_t binding, uint32_t t) const {
-    const CacheShape shape = {p.n_kv_heads, p.head_dim, p.sinks, 0, p.ring};
-    uint32_t* const side =
-        words(op, binding) + token(t).base * (sideLayout(format, shape).bytes / 4);
-    return KvSide(format, p.n_kv_heads, p.head_dim, p.sinks, p.ring, side);
+    const View& view = block().view(t, p.view);
+    return KvSide(format, sessionShape(p, p.n_kv_heads, p.head_dim, view), words(op, binding));
   }
 
   void embed(const Op& op) {
@@ -238,9 +237,9 @@ class ReferenceExecutor final : public HostExecutor {
     const uint64_t end = std::min<uint64_t>(begin + p.split_slots, visible);
     for (uint64_t i = begin; i < end; ++i) {
       const bool is_sink = i < view.n_sinks;
-      const uint32_t slot = is_sink
-                                ? static_cast<uint32_t>(i)
-                                : static_cast<uint32_t>((view.begin + (i - view.n_sinks)) % p.ring);
+      const uint32_t slot =
+          is_sink ? static_cast<uint32_t>(i)
+                  : static_cast<uint32_t>((view.begin + (i - view.n_sinks)) % view.ring);
       is_sink ? keys.loadSink(kv_head, slot, stored) : keys.loadRing(kv_head, slot, stored);
       const float* q = queries + (is_sink ? d : 0);
       float score = 0;
@@ -368,7 +367,7 @@ class ReferenceExecutor final : public HostExecutor {
         const uint32_t slot =
             back == 0
                 ? view.slot
-                : static_cast<uint32_t>((uint64_t{view.begin} + view.count - 1 - back) % p.ring);
+                : static_cast<uint32_t>((uint64_t{view.begin} + view.count - 1 - back) % view.ring);
         const float* column = columnOf(op, t, slot);
         for (uint32_t c = 0; c < p.channels; ++c) {
           out[c] += taps[static_cast<uint64_t>(c) * p.taps + p.taps - 1 - back] * column[c];
@@ -382,7 +381,7 @@ class ReferenceExecutor final : public HostExecutor {
 
   float* columnOf(const Op& op, uint32_t t, uint32_t slot) const {
     const ShortConvPush& p = op.push.short_conv;
-    return floats(op, 3) + (uint64_t{token(t).base} * p.ring + slot) * p.channels;
+    return floats(op, 3) + (uint64_t{block().view(t, p.view).first} + slot) * p.channels;
   }
 
   // --- Experts --------------------------------------------------------------------------------------
@@ -562,12 +561,12 @@ class ReferenceExecutor final : public HostExecutor {
     }
   }
 
-  void topBlocks(const Op& op) {
-    oriel::topBlocks(lastLogits(op, header()), op.push.top, words(op, 2));
-  }
-  void topTokens(const Op& op) {
-    oriel::topTokens(lastLogits(op, header()), op.push.top, words(op, 3),
-                     reinterpret_cast<TopTokens*>(words(op, 2)));
+  void topBlocks(const Op& op) { findTopBlocks(op, block()); }
+  void topTokens(const Op& op) { findTopTokens(op, block()); }
+  void keepLogits(const Op& op) {
+    for (uint32_t i = 0; i < header().n_outputs; ++i) {
+      keepOutput(op, block(), i);
+    }
   }
 
   ExpertFetch* const experts_;
@@ -601,6 +600,7 @@ const ReferenceExecutor::Run ReferenceExecutor::kRun[kOpKinds] = {
     &ReferenceExecutor::latentAppend,
     &ReferenceExecutor::latentAttention,
     &ReferenceExecutor::hadamardRows,
+    &ReferenceExecutor::keepLogits,
 };
 
 }  // namespace

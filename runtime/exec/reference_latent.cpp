@@ -6,6 +6,7 @@
 
 #include "kv/kv_side.h"
 #include "kv/quantise.h"
+#include "kv/window.h"
 
 namespace oriel {
 namespace {
@@ -17,9 +18,7 @@ template <typename Task>
 KvSide memoryOf(const Task& task, uint32_t t) {
   const auto& p = task.push;
   const uint32_t cols = p.latent_dim + p.rope_dim;
-  const uint64_t words = sideLayout(task.format, {1, cols, p.sinks, 0, p.ring}).bytes / 4;
-  return KvSide(task.format, 1, cols, p.sinks, p.ring,
-                task.memory + task.step.token(t).base * words);
+  return KvSide(task.format, sessionShape(p, 1, cols, task.step.view(t, p.view)), task.memory);
 }
 
 /// `from`, rotated by a table of pairs (cos, sin).
@@ -93,7 +92,8 @@ void referenceLatentAttention(const ReferenceLatentAttention& task, uint32_t t, 
     if (is_sink) {
       memory.loadSink(0, static_cast<uint32_t>(i), stored);
     } else {
-      memory.loadRing(0, static_cast<uint32_t>((view.begin + (i - view.n_sinks)) % p.ring), stored);
+      memory.loadRing(0, static_cast<uint32_t>((view.begin + (i - view.n_sinks)) % view.ring),
+                      stored);
     }
     const float* const rotated = query + p.latent_dim + (is_sink ? p.rope_dim : 0);
     float score = 0;

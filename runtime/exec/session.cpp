@@ -16,15 +16,18 @@ namespace oriel {
 Session::Session(const SessionContext& context, uint64_t first_position, bool whole_turns,
                  uint64_t* rope_steps)
     : context_(context),
-      window_(context.plan->cache),
+      cache_(sessionCache(context.plan->cache, context.index)),
+      window_(cache_),
       rotations_(rotationTables(*context.model)),
       first_position_(first_position),
       whole_turns_(whole_turns),
       by_template_(context.by_template) {
   const ModelDesc& model = *context.model;
-  const CacheShape& cache = context.plan->cache;
+  const CacheShape& cache = cache_;
   for (uint32_t view = 0; view < model.n_views; ++view) {
-    windows_[view] = SlidingWindow(viewShape(model.views[view], cache));
+    const CacheShape shape = viewShape(model.views[view], cache);
+    windows_[view] = SlidingWindow(shape);
+    first_slots_[view] = shape.first_ring;
   }
   const auto init = [&](const RopeTable& rope, RopePhases* phases) {
     phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
@@ -48,7 +51,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   sampler.init(context.model->n_vocab, arena);
   TokenIds ids;
   if (context.plan != nullptr) {  // else everything but them is measured
-    ids.init(context.plan->cache, arena);
+    ids.init(sessionCache(context.plan->cache, context.index), arena);
   }
   ConstrainedReply* const constrained =
       context.constraints
@@ -128,9 +131,8 @@ Status Session::checkIds(const int32_t* ids, size_t count) const {
 // whole turns.
 uint64_t Session::floorOf(uint64_t t) const {
   const uint64_t oldest = window_.oldest(t);
-  const bool evicted = oldest > context_.plan->cache.sinks;
-  const uint64_t floor =
-      evicted && whole_turns_ ? turns_.firstSeen(oldest, context_.plan->cache.window) : 0;
+  const bool evicted = oldest > cache_.sinks;
+  const uint64_t floor = evicted && whole_turns_ ? turns_.firstSeen(oldest, cache_.window) : 0;
   // A token that is read again sees what it saw before later turns began.
   return std::max(floor > t ? oldest : floor, baseOf(t));
 }
@@ -145,8 +147,11 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
       return windows_[view].view(t, floor > window_.oldest(t) ? floor : baseOf(t));
     case ViewKind::kColumns:
       return windows_[view].view(t, baseOf(t));
-    case ViewKind::kState:
-      return states_->slots.view(begin != position_);
+    case ViewKind::kState: {
+      View state = states_->slots.view(begin != position_);
+      state.first = first_slots_[view];
+      return state;
+    }
   }
   return {};
 }
@@ -170,7 +175,7 @@ void Session::fillBlock(void* step, uint64_t position, const int32_t* ids, uint3
   for (uint32_t i = 0; i < count; ++i) {
     const uint64_t t = position + i;
     const uint64_t floor = floorOf(t);
-    block.token(i) = {static_cast<uint32_t>(ids[i]), 0, outputs.first + i, 0};
+    block.token(i) = {static_cast<uint32_t>(ids[i]), context_.index, outputs.first + i, 0};
     for (uint32_t view = 0; view < model.n_views; ++view) {
       block.view(i, view) = viewOf(view, t, floor, position);
     }
@@ -228,7 +233,7 @@ Status Session::fillRows(const int32_t* ids, uint32_t count) {
 // could be read.
 bool Session::mayRunAhead() const {
   const Plan& plan = *context_.plan;
-  return sampler_.takesTheBest() && !reads_logits_ && plan.cache.ring > plan.cache.window &&
+  return sampler_.takesTheBest() && !reads_logits_ && cache_.ring > cache_.window &&
          !plan.on_file.any();
 }
 
@@ -290,24 +295,30 @@ Status Session::betweenSteps() {
 // Logits go where the next token would be chosen. The best tokens are found in them again.
 Status Session::leaveDevice() {
   if (has_logits_) {
-    const float* logits = nullptr;
-    ORIEL_TRY(context_.executor->logits(logits_row_, &logits));
-    std::memcpy(sampler_.room(), logits, sizeof(float) * context_.model->n_vocab);
+    const float* values = nullptr;
+    ORIEL_TRY(context_.plan->sessionCount() > 1
+                  ? context_.executor->keptLogits(context_.index, &values)
+                  : context_.executor->logits(logits_row_, &values));
+    std::memcpy(sampler_.room(), values, sizeof(float) * context_.model->n_vocab);
   }
   has_top_ = false;
   return kOk;
 }
 
 Status Session::enterDevice() {
+  const Plan& plan = *context_.plan;
+  const bool several = plan.sessionCount() > 1;
+  const BufferRef& rows = several ? plan.kept_logits : plan.logits;
+  const uint64_t row = several ? context_.index * (rows.size_bytes / plan.sessionCount()) : 0;
   const uint64_t bytes = has_logits_ ? sizeof(float) * uint64_t{context_.model->n_vocab} : 0;
-  const uint64_t most = context_.plan->upload.size_bytes / 2;
+  const uint64_t most = plan.upload.size_bytes / 2;
   for (uint64_t done = 0; done < bytes; done += most) {
     const uint64_t piece_bytes = std::min(most, bytes - done);
     void* piece = nullptr;
     ORIEL_TRY(context_.executor->beginWrite(piece_bytes, &piece));
     std::memcpy(piece, static_cast<const uint8_t*>(sampler_.room()) + done,
                 static_cast<size_t>(piece_bytes));
-    ORIEL_TRY(context_.executor->endWrite(context_.plan->logits, done, piece_bytes));
+    ORIEL_TRY(context_.executor->endWrite(rows, row + done, piece_bytes));
   }
   logits_row_ = has_logits_ ? 0 : logits_row_;
   return context_.executor->finishWrites();
@@ -358,17 +369,18 @@ SnapshotKey Session::snapshotKey() const {
   const char* const chat = context_.chat.name();
   return {context_.model_hash,
           hashBytes(chat, std::strlen(chat),
-                    layoutHash(*context_.plan, *context_.model, whole_turns_))};
+                    layoutHash(*context_.plan, *context_.model, cache_, whole_turns_))};
 }
 
 uint64_t Session::snapshotBytes() const {
-  return oriel::snapshotBytes(*context_.plan, *context_.model, state(), turns_.count());
+  return oriel::snapshotBytes(*context_.plan, *context_.model, cache_, state(), turns_.count());
 }
 
 Status Session::save(void* out) const {
-  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_};
-  return writeSnapshot(*context_.plan, *context_.model, snapshotKey(), state(), live, turns_, ids_,
-                       context_.executor, out);
+  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_,
+                          context_.index};
+  return writeSnapshot(*context_.plan, *context_.model, cache_, snapshotKey(), state(), live,
+                       turns_, ids_, context_.executor, out);
 }
 
 namespace {
@@ -382,7 +394,7 @@ LastMessage lastMessageFrom(uint32_t bits) {
 Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   SessionState state;
   blank_ = false;
-  ORIEL_TRY(readSnapshot(*context_.plan, *context_.model, snapshotKey(), data, bytes, log,
+  ORIEL_TRY(readSnapshot(*context_.plan, *context_.model, cache_, snapshotKey(), data, bytes, log,
                          context_.executor, &state, &turns_, &ids_));
   position_ = state.position;
   stored_ = state.stored;
@@ -419,11 +431,10 @@ Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
 }
 
 oriel_view Session::view() const {
-  const CacheShape& cache = context_.plan->cache;
   oriel_view view = {};
   view.struct_size = sizeof(view);
   view.position = position_;
-  view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache.sinks));
+  view.sinks_used = static_cast<uint32_t>(std::min<uint64_t>(position_, cache_.sinks));
   view.first_visible = view.sinks_used;
   std::fill_n(view.group_first_visible, context_.model->n_views, position_);
   if (position_ != 0) {
@@ -435,13 +446,13 @@ oriel_view Session::view() const {
       }
     }
   }
-  view.first_stored = oriel::heldTokens(cache, position_, stored_).first;
+  view.first_stored = oriel::heldTokens(cache_, position_, stored_).first;
   view.turn_count = turns_.count();
   return view;
 }
 
 bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const {
-  const HeldTokens held = oriel::heldTokens(context_.plan->cache, position_, stored_);
+  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_);
   *count = 0;
   if (!held.has(first)) {
     return first == position_;

@@ -47,6 +47,7 @@ struct SessionContext {
   Gate* gate = nullptr;
   Log log;
   uint64_t model_hash = 0;
+  uint32_t index = 0;  ///< among the plan's sessions
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
   bool stops_early = true;
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
@@ -265,8 +266,10 @@ class Session {
   ChatPlace chatPlace() const;
 
   const SessionContext context_;
+  CacheShape cache_;                  ///< what of the plan's cache is this session's
   SlidingWindow window_;              ///< the session's
   SlidingWindow windows_[kMaxViews];  ///< of each view; unused for states
+  uint32_t first_slots_[kMaxViews];   ///< ring slots, or states, of the sessions before this one
   SessionStates* states_ = nullptr;   ///< null: no layer keeps one
   uint64_t read_again_ = 0;
   const RotationTables rotations_;

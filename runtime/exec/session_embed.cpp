@@ -65,15 +65,14 @@ Status Session::countToEmbed(const char* text, size_t bytes, const EncodeOptions
   if (count <= (tokenizer.addBos() ? 1u : 0u) + (tokenizer.addEos() ? 1u : 0u)) {
     return context_.log.fail(ORIEL_ERROR_ARGUMENT, "the text has no tokens: give some text");
   }
-  const CacheShape& cache = context_.plan->cache;
-  const uint64_t most = uint64_t{cache.sinks} + cache.window;
+  const uint64_t most = uint64_t{cache_.sinks} + cache_.window;
   if (count > most) {
     return context_.log.fail(
         ORIEL_ERROR_CONTEXT,
         "the text has %llu tokens, the session sees %llu: shorten it, or load the model with a "
         "window of %llu tokens (--window)",
         static_cast<unsigned long long>(count), static_cast<unsigned long long>(most),
-        static_cast<unsigned long long>(count - cache.sinks));
+        static_cast<unsigned long long>(count - cache_.sinks));
   }
   *n_tokens = static_cast<uint32_t>(count);
   return kOk;
@@ -136,7 +135,7 @@ Status Session::forgetText(bool was_blank) {
   constexpr size_t kMost = kSessionWorkspaceBytes / sizeof(BufferRef);
   size_t count = kMost + 1;
   if (was_blank) {
-    writtenPieces(*context_.plan, *context_.model, stored_, pieces, kMost, &count);
+    writtenPieces(*context_.plan, *context_.model, cache_, stored_, pieces, kMost, &count);
   }
   Executor* const executor = context_.executor;
   ORIEL_TRY(count <= kMost ? executor->forget(pieces, count) : executor->forget());

@@ -90,8 +90,7 @@ Status Session::refuseRewind(uint64_t position) const {
         "cannot go back from token %llu to %llu, the states before it are gone: %sreset",
         static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position), way);
   }
-  const CacheShape& cache = context_.plan->cache;
-  const uint64_t slack = uint64_t{cache.ring} - cache.window + 1;
+  const uint64_t slack = uint64_t{cache_.ring} - cache_.window + 1;
   const uint64_t taken = std::min(stored_ - position_, slack);
   return context_.log.fail(
       ORIEL_ERROR_CONTEXT,
@@ -141,7 +140,7 @@ bool Session::usable(uint64_t tokens) const {
 }
 
 bool Session::idsKnown(uint64_t begin, uint64_t end) const {
-  const HeldTokens held = oriel::heldTokens(context_.plan->cache, position_, stored_);
+  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_);
   if (begin == end) {
     return true;
   }
@@ -238,7 +237,7 @@ Status Session::readAgain(uint64_t end, bool ends) {
 // The state of what token `end` sees, and nothing else, as if the conversation had consisted of the sinks and of the
 // tokens from the base on. Where that fails it remains to be done.
 Status Session::readAnew(uint64_t end) {
-  const uint64_t sinks = std::min<uint64_t>(context_.plan->cache.sinks, end);
+  const uint64_t sinks = std::min<uint64_t>(cache_.sinks, end);
   const int32_t last_token = last_token_;
   states_->slots.restart(0);
   states_->stale = false;
@@ -267,7 +266,7 @@ Status Session::forgetEvicted() {
     return kOk;
   }
   const uint64_t first = position_ + 1 - viewOf(position_).count;
-  if (first > std::max<uint64_t>(states_->base, context_.plan->cache.sinks)) {
+  if (first > std::max<uint64_t>(states_->base, cache_.sinks)) {
     states_->base = first;
     states_->stale = true;
   }

@@ -35,25 +35,24 @@ Status visitSide(const BufferRef& side, KvFormat format, const CacheShape& cache
   const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
   const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
   for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
-    ORIEL_TRY(
-        visit(SlotRun{side, cache, false, head * cache.sinks * sink_bytes, sinks, sink_bytes}));
-    ORIEL_TRY(
-        visit(SlotRun{side, cache, true, 4 * layout.ring_word + head * cache.ring * value_bytes,
-                      ring, value_bytes}));
-    ORIEL_TRY(
-        visit(SlotRun{side, cache, true, 4 * layout.scales_word + head * cache.ring * scale_bytes,
-                      ring, scale_bytes}));
+    const uint64_t row = cache.ringRow(static_cast<uint32_t>(head), 0);
+    const uint64_t sink_row = cache.sinkRow(static_cast<uint32_t>(head), 0);
+    ORIEL_TRY(visit(SlotRun{side, cache, false, sink_row * sink_bytes, sinks, sink_bytes}));
+    ORIEL_TRY(visit(
+        SlotRun{side, cache, true, 4 * layout.ring_word + row * value_bytes, ring, value_bytes}));
+    ORIEL_TRY(visit(
+        SlotRun{side, cache, true, 4 * layout.scales_word + row * scale_bytes, ring, scale_bytes}));
   }
   return kOk;
 }
 
 // Calls visit(run) for everything in the memories that holds something.
 template <typename Visit>
-Status forEachUsedRun(const Plan& plan, const ModelDesc& model, uint64_t position,
-                      uint32_t state_slot, const Visit& visit) {
+Status forEachUsedRun(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                      uint64_t position, uint32_t state_slot, const Visit& visit) {
   Status status = kOk;
   forEachPlacedMemory(
-      model, plan.cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
+      model, cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
         const CacheShape& shape = memory.shape;
         const uint64_t slot_bytes = 4ull * shape.head_dim;
         for (uint32_t side = 0; side < memory.sides() && status.ok(); ++side) {
@@ -63,11 +62,12 @@ Status forEachUsedRun(const Plan& plan, const ModelDesc& model, uint64_t positio
               status = visitSide(sides[side], memory.formats[side], shape, position, visit);
               break;
             case MemoryKind::kColumns:
-              status = visit(SlotRun{sides[side], shape, true, 0,
+              status = visit(SlotRun{sides[side], shape, true, shape.first_ring * slot_bytes,
                                      std::min<uint64_t>(position, shape.ring), slot_bytes});
               break;
             case MemoryKind::kState:
-              status = visit(SlotRun{sides[side], shape, false, state_slot * slot_bytes,
+              status = visit(SlotRun{sides[side], shape, false,
+                                     (shape.first_ring + state_slot) * slot_bytes,
                                      position != 0 ? uint64_t{1} : 0, slot_bytes});
               break;
           }
@@ -76,9 +76,10 @@ Status forEachUsedRun(const Plan& plan, const ModelDesc& model, uint64_t positio
   return status;
 }
 
-uint64_t usedCacheBytes(const Plan& plan, const ModelDesc& model, uint64_t position) {
+uint64_t usedCacheBytes(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                        uint64_t position) {
   uint64_t bytes = 0;
-  (void)forEachUsedRun(plan, model, position, 0, [&](const SlotRun& run) -> Status {
+  (void)forEachUsedRun(plan, model, cache, position, 0, [&](const SlotRun& run) -> Status {
     bytes += run.bytes();
     return kOk;
   });
@@ -96,7 +97,7 @@ void clearUnseen(const SlotRun& run, const SessionState& state, uint8_t* slots) 
   const uint64_t used_before = uint64_t{cache.sinks} + cache.ring;
   const uint64_t end = std::min(state.stored, window.oldest(state.position) + cache.ring);
   for (uint64_t t = std::max(state.position, used_before); t < end; ++t) {
-    std::memset(slots + (window.slot(t) - cache.sinks) * run.slot_bytes, 0,
+    std::memset(slots + (window.slot(t) - cache.sinkRoom()) * run.slot_bytes, 0,
                 static_cast<size_t>(run.slot_bytes));
   }
 }
@@ -160,12 +161,13 @@ void forEachHeld(const HeldTokens& held, const Visit& visit) {
 
 }  // namespace
 
-uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns) {
-  const uint64_t numbers[] = {kSnapshotVersion,     plan.cache.sinks,     plan.cache.window,
-                              plan.cache.ring,      model.n_layers,       model.n_vocab,
+uint64_t layoutHash(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                    bool whole_turns) {
+  const uint64_t numbers[] = {kSnapshotVersion,     cache.sinks,          cache.window,
+                              cache.ring,           model.n_layers,       model.n_vocab,
                               sizeof(SessionState), TurnMarks::kCapacity, whole_turns ? 1u : 0u};
   uint64_t hash = hashBytes(numbers, sizeof(numbers));
-  forEachMemory(model, plan.cache, plan.formats, [&](const Memory& memory) {
+  forEachMemory(model, cache, plan.formats, [&](const Memory& memory) {
     CacheShape shape = memory.shape;
     if (memory.kind == MemoryKind::kState) {
       shape.ring = 1;  // the latest; checkpoints stay behind
@@ -184,38 +186,41 @@ uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns) 
   return hash;
 }
 
-void writtenPieces(const Plan& plan, const ModelDesc& model, uint64_t stored, BufferRef* pieces,
-                   size_t capacity, size_t* count) {
+void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                   uint64_t stored, BufferRef* pieces, size_t capacity, size_t* count) {
   *count = 0;
   const auto add = [&](const BufferRef& piece) {
     if (piece.size_bytes != 0 && (*count)++ < capacity) {
       pieces[*count - 1] = piece;
     }
   };
-  (void)forEachUsedRun(plan, model, stored, 0, [&](const SlotRun& run) -> Status {
+  (void)forEachUsedRun(plan, model, cache, stored, 0, [&](const SlotRun& run) -> Status {
     add({run.side.arena, run.side.segment, run.side.offset_bytes + run.offset_bytes, run.bytes()});
     return kOk;
   });
   // Versions of states lie anywhere among their slots.
-  forEachPlacedMemory(model, plan.cache, plan.formats,
-                      [&](const Memory& memory, const BufferRef(&sides)[2]) {
-                        if (memory.kind == MemoryKind::kState && stored != 0) {
-                          add(sides[0]);
-                        }
-                      });
+  forEachPlacedMemory(
+      model, cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
+        if (memory.kind == MemoryKind::kState && stored != 0) {
+          const CacheShape& shape = memory.shape;
+          const uint64_t slot_bytes = 4ull * shape.head_dim;
+          add({sides[0].arena, sides[0].segment,
+               sides[0].offset_bytes + shape.first_ring * slot_bytes, shape.ring * slot_bytes});
+        }
+      });
 }
 
-uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const SessionState& state,
-                       uint32_t n_turns) {
+uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                       const SessionState& state, uint32_t n_turns) {
   return sizeof(SnapshotHeader) + n_turns * sizeof(uint64_t) +
-         sizeof(int32_t) * heldTokens(plan.cache, state.position, state.stored).count() +
+         sizeof(int32_t) * heldTokens(cache, state.position, state.stored).count() +
          (state.has_logits != 0 ? 4ull * model.n_vocab : 0) +
-         usedCacheBytes(plan, model, state.position) + sizeof(uint64_t);
+         usedCacheBytes(plan, model, cache, state.position) + sizeof(uint64_t);
 }
 
-Status writeSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey& key,
-                     const SessionState& state, const LiveSlots& live, const TurnMarks& turns,
-                     const TokenIds& ids, Executor* executor, void* out) {
+Status writeSnapshot(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                     const SnapshotKey& key, const SessionState& state, const LiveSlots& live,
+                     const TurnMarks& turns, const TokenIds& ids, Executor* executor, void* out) {
   uint8_t* at = static_cast<uint8_t*>(out);
   const auto put = [&at](const void* data, uint64_t bytes) {
     std::memcpy(at, data, static_cast<size_t>(bytes));
@@ -229,20 +234,21 @@ Status writeSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey
   header.n_turns = turns.count();
   header.model_hash = key.model_hash;
   header.layout_hash = key.layout_hash;
-  header.total_bytes = snapshotBytes(plan, model, state, turns.count());
+  header.total_bytes = snapshotBytes(plan, model, cache, state, turns.count());
   header.state = state;
   put(&header, sizeof(header));
   for (uint32_t i = 0; i < turns.count(); ++i) {
     const uint64_t start = turns.at(i);
     put(&start, sizeof(start));
   }
-  forEachHeld(heldTokens(plan.cache, state.position, state.stored), [&](uint64_t token) {
+  forEachHeld(heldTokens(cache, state.position, state.stored), [&](uint64_t token) {
     const int32_t id = ids.at(token);
     put(&id, sizeof(id));
   });
   if (state.has_logits != 0) {
     const float* logits = nullptr;
-    ORIEL_TRY(executor->logits(live.logits, &logits));
+    ORIEL_TRY(plan.sessionCount() > 1 ? executor->keptLogits(live.session, &logits)
+                                      : executor->logits(live.logits, &logits));
     put(logits, 4ull * model.n_vocab);
   }
   const auto putRun = [&](const SlotRun& run) -> Status {
@@ -257,7 +263,7 @@ Status writeSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey
     clearUnseen(run, state, slots);
     return status;
   };
-  ORIEL_TRY(forEachUsedRun(plan, model, state.position, live.state, putRun));
+  ORIEL_TRY(forEachUsedRun(plan, model, cache, state.position, live.state, putRun));
   const uint64_t checksum = hashBytes(out, static_cast<uint64_t>(at - static_cast<uint8_t*>(out)));
   put(&checksum, sizeof(checksum));
   return kOk;
@@ -291,9 +297,9 @@ Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_byt
   return kOk;
 }
 
-Status readSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey& key,
-                    const void* data, uint64_t bytes, const Log& log, Executor* executor,
-                    SessionState* state, TurnMarks* turns, TokenIds* ids) {
+Status readSnapshot(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                    const SnapshotKey& key, const void* data, uint64_t bytes, const Log& log,
+                    Executor* executor, SessionState* state, TurnMarks* turns, TokenIds* ids) {
   ORIEL_TRY(checkSnapshotHeader(data, bytes, bytes, log));
   const uint8_t* at = static_cast<const uint8_t*>(data);
   SnapshotHeader header;
@@ -312,11 +318,11 @@ Status readSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey&
                     "format: ask for the same");
   }
   if (header.n_turns > TurnMarks::kCapacity ||
-      header.total_bytes != snapshotBytes(plan, model, header.state, header.n_turns)) {
+      header.total_bytes != snapshotBytes(plan, model, cache, header.state, header.n_turns)) {
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
   }
 
-  const HeldTokens held = heldTokens(plan.cache, header.state.position, header.state.stored);
+  const HeldTokens held = heldTokens(cache, header.state.position, header.state.stored);
   if (!plausible(header, at + sizeof(header), held.count(), model.n_vocab)) {
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
   }
@@ -334,9 +340,11 @@ Status readSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey&
     });
   };
   if (header.state.has_logits != 0) {
-    ORIEL_TRY(send(plan.logits, 0, 4ull * model.n_vocab));
+    const uint64_t row_bytes = 4ull * model.n_vocab;
+    const bool several = plan.sessionCount() > 1;
+    ORIEL_TRY(send(several ? plan.kept_logits : plan.logits, cache.session * row_bytes, row_bytes));
   }
-  ORIEL_TRY(forEachUsedRun(plan, model, header.state.position, 0, [&](const SlotRun& run) {
+  ORIEL_TRY(forEachUsedRun(plan, model, cache, header.state.position, 0, [&](const SlotRun& run) {
     return send(run.side, run.offset_bytes, run.bytes());
   }));
   ORIEL_TRY(executor->finishWrites());

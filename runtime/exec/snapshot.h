@@ -61,8 +61,11 @@ struct SnapshotHeader {
   SessionState state;
 };
 
+// `cache`: what of the plan's cache is the session's.
+
 /// What a snapshot must agree on with the plan that restores it.
-uint64_t layoutHash(const Plan& plan, const ModelDesc& model, bool whole_turns);
+uint64_t layoutHash(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                    bool whole_turns);
 
 struct SnapshotKey {
   uint64_t model_hash = 0;
@@ -72,23 +75,24 @@ struct SnapshotKey {
 /// Where the device has what of a session is in one of several places; in a snapshot and after it was restored, the
 /// first.
 struct LiveSlots {
-  uint32_t state = 0;   ///< slot of the state after the last token
-  uint32_t logits = 0;  ///< row of the last token's logits
+  uint32_t state = 0;    ///< slot of the state after the last token
+  uint32_t logits = 0;   ///< row of the last token's logits, where there is one session
+  uint32_t session = 0;  ///< whose logits are kept, where there are several
 };
 
 /// Pieces of the cache that steps have written which got to `stored` tokens from an empty session. Fills in as many as
 /// there is room for; *count says how many there are.
-void writtenPieces(const Plan& plan, const ModelDesc& model, uint64_t stored, BufferRef* pieces,
-                   size_t capacity, size_t* count);
+void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                   uint64_t stored, BufferRef* pieces, size_t capacity, size_t* count);
 
 /// Bytes of a snapshot of this state.
-uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const SessionState& state,
-                       uint32_t n_turns);
+uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                       const SessionState& state, uint32_t n_turns);
 
 /// Fills `out`, which has room for snapshotBytes().
-Status writeSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey& key,
-                     const SessionState& state, const LiveSlots& live, const TurnMarks& turns,
-                     const TokenIds& ids, Executor* executor, void* out);
+Status writeSnapshot(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                     const SnapshotKey& key, const SessionState& state, const LiveSlots& live,
+                     const TurnMarks& turns, const TokenIds& ids, Executor* executor, void* out);
 
 constexpr size_t kSnapshotMagicBytes = 8;
 /// Whether these are the first bytes of a snapshot, of any version.
@@ -100,8 +104,8 @@ Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_byt
 
 /// Checks everything first; ORIEL_ERROR_FORMAT with one line when anything is off, and nothing is touched.
 /// After that only the device can fail (the cache is then undefined: reset the session).
-Status readSnapshot(const Plan& plan, const ModelDesc& model, const SnapshotKey& key,
-                    const void* data, uint64_t bytes, const Log& log, Executor* executor,
-                    SessionState* state, TurnMarks* turns, TokenIds* ids);
+Status readSnapshot(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                    const SnapshotKey& key, const void* data, uint64_t bytes, const Log& log,
+                    Executor* executor, SessionState* state, TurnMarks* turns, TokenIds* ids);
 
 }  // namespace oriel

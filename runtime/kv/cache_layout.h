@@ -62,9 +62,19 @@ class CacheFormats {
   }
 };
 
+/// The sessions that memories are for.
+struct SessionWindows {
+  uint32_t count = 1;
+  bool share_sinks = false;            ///< one copy of the sinks: a prefix of all sessions
+  uint32_t windows[kMaxSessions] = {};  ///< 0: the window that is chosen
+};
+
 /// Slots of one layer and side. Positions below `sinks` have slots of their own; the others share a
 /// ring. ring >= window + chunk - 1, so that the first query of a chunk still finds its whole window
 /// after the last token of the chunk has been stored.
+///
+/// Where several sessions have memories they lie side by side: all their sinks, then all their rings, then all their
+/// scales. What a session sees of that is a shape with its own window and ring, and where its slots begin.
 struct CacheShape {
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
@@ -72,7 +82,46 @@ struct CacheShape {
   uint32_t window = 0;
   uint32_t ring = 0;
   uint32_t checkpoints = 0;  ///< of recurrent states: slots besides kStateSlots
+  /// Null: there is one session. Else the numbers below, and those of views, are found for session `session` of these
+  /// (sessionCache). It outlives the shape.
+  const SessionWindows* sessions = nullptr;
+  uint32_t session = 0;
+  uint32_t chosen_window = 0;  ///< of sessions for which none was asked; 0: `window`
+  // Slots of all sessions; 0: there is one session.
+  uint32_t all_sinks = 0;
+  uint32_t all_ring = 0;
+  // Slots of the sessions before this one. Where sessions share their sinks, of none.
+  uint32_t first_sink = 0;
+  uint32_t first_ring = 0;
+  /// Slots for sinks, where not all of them hold one: a prefix may be shorter than was planned. 0: `sinks`.
+  uint32_t sink_room = 0;
+
+  /// Of session i.
+  uint32_t windowOf(uint32_t i) const {
+    return sessions->windows[i] != 0 ? sessions->windows[i]
+           : chosen_window != 0      ? chosen_window
+                                     : window;
+  }
+  uint32_t sinkSlots() const { return all_sinks != 0 ? all_sinks : sinkRoom(); }
+  uint32_t ringSlots() const { return all_ring != 0 ? all_ring : ring; }
+  uint32_t sinkRoom() const { return sink_room != 0 ? sink_room : sinks; }
+  /// Vectors of a side before that of a head's slot.
+  uint64_t sinkRow(uint32_t head, uint32_t slot) const {
+    return uint64_t{first_sink} * n_kv_heads + uint64_t{head} * sinkRoom() + slot;
+  }
+  uint64_t ringRow(uint32_t head, uint32_t slot) const {
+    return uint64_t{first_ring} * n_kv_heads + uint64_t{head} * ring + slot;
+  }
 };
+
+/// Slots that a ring of so many takes among several: an even number, so that every session's scales begin on a word.
+constexpr uint32_t sessionSlots(uint32_t ring) { return ring + ring % 2; }
+
+/// What session `session` has of a cache that was planned for several. SessionWindows::count of them: where a prefix
+/// keeps what is not in its sinks, in memories that have none.
+CacheShape sessionCache(const CacheShape& cache, uint32_t session);
+/// The session with the longest window, the first of several: what plans and kernels are made for.
+CacheShape longestSession(const CacheShape& cache);
 
 /// Token ids that a session keeps beside the cache, one for each slot.
 constexpr uint64_t tokenIdCount(const CacheShape& cache) {
@@ -88,9 +137,8 @@ constexpr uint32_t kvValueWords(KvFormat format, uint32_t head_dim) {
 
 /// One side of one layer (shaders/shared/layout.h has the order). Offsets in words.
 struct SideLayout {
-  uint64_t ring_word = 0;  ///< [n_kv_heads][ring][value words]; sinks are at 0
-  uint64_t scales_word =
-      0;  ///< f16 [n_kv_heads][ring][groups], two to a word; low-bit formats only
+  uint64_t ring_word = 0;  ///< of CacheShape::ringRow(), [value words] each; sinks are at 0
+  uint64_t scales_word = 0;  ///< likewise, f16 [groups], two to a word; low-bit formats only
   uint64_t bytes = 0;
 };
 SideLayout sideLayout(KvFormat format, const CacheShape& shape);

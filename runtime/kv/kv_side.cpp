@@ -22,31 +22,28 @@ void unpackHalves(const uint32_t* words, uint32_t n, float* values) {
 
 }  // namespace
 
-KvSide::KvSide(KvFormat format, uint32_t n_kv_heads, uint32_t head_dim, uint32_t sinks,
-               uint32_t ring, uint32_t* words)
-    : format_(format), head_dim_(head_dim), sinks_(sinks), ring_(ring), words_(words) {
-  const SideLayout layout = sideLayout(format, {n_kv_heads, head_dim, sinks, 0, ring});
+KvSide::KvSide(KvFormat format, const CacheShape& shape, uint32_t* words)
+    : format_(format), head_dim_(shape.head_dim), shape_(shape), words_(words) {
+  const SideLayout layout = sideLayout(format, shape);
   ring_words_ = words + layout.ring_word;
   scale_words_ = words + layout.scales_word;
 }
 
 uint32_t* KvSide::sinkWords(uint32_t head, uint32_t slot) const {
-  return words_ +
-         (static_cast<uint64_t>(head) * sinks_ + slot) * kvValueWords(KvFormat::kF16, head_dim_);
+  return words_ + shape_.sinkRow(head, slot) * kvValueWords(KvFormat::kF16, head_dim_);
 }
 
 uint32_t* KvSide::ringWords(uint32_t head, uint32_t slot) const {
-  return ring_words_ +
-         (static_cast<uint64_t>(head) * ring_ + slot) * kvValueWords(format_, head_dim_);
+  return ring_words_ + shape_.ringRow(head, slot) * kvValueWords(format_, head_dim_);
 }
 
 uint16_t KvSide::scale(uint32_t head, uint32_t slot, uint32_t group) const {
-  const uint64_t i = (static_cast<uint64_t>(head) * ring_ + slot) * kvGroups(head_dim_) + group;
+  const uint64_t i = shape_.ringRow(head, slot) * kvGroups(head_dim_) + group;
   return static_cast<uint16_t>(scale_words_[i / 2] >> (16 * (i % 2)));
 }
 
 void KvSide::setScale(uint32_t head, uint32_t slot, uint32_t group, uint16_t bits) {
-  const uint64_t i = (static_cast<uint64_t>(head) * ring_ + slot) * kvGroups(head_dim_) + group;
+  const uint64_t i = shape_.ringRow(head, slot) * kvGroups(head_dim_) + group;
   const uint32_t shift = 16 * (i % 2);
   scale_words_[i / 2] = (scale_words_[i / 2] & ~(0xffffu << shift)) | static_cast<uint32_t>(bits)
                                                                           << shift;

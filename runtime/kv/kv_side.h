@@ -10,9 +10,8 @@ namespace oriel {
 
 class KvSide {
  public:
-  /// `words` holds sideLayout(format, {n_kv_heads, head_dim, sinks, -, ring}).bytes.
-  KvSide(KvFormat format, uint32_t n_kv_heads, uint32_t head_dim, uint32_t sinks, uint32_t ring,
-         uint32_t* words);
+  /// `words` holds sideLayout(format, shape).bytes.
+  KvSide(KvFormat format, const CacheShape& shape, uint32_t* words);
 
   /// Values are head_dim floats. A sink slot stores f16, a ring slot the side's format.
   void storeSink(uint32_t head, uint32_t slot, const float* values);
@@ -28,8 +27,7 @@ class KvSide {
 
   KvFormat format_;
   uint32_t head_dim_;
-  uint32_t sinks_;
-  uint32_t ring_;
+  CacheShape shape_;
   uint32_t* words_;
   uint32_t* ring_words_;
   uint32_t* scale_words_;

@@ -15,7 +15,10 @@ uint64_t Memory::slotBytes() const {
   return bytes;
 }
 
-CacheShape viewShape(const LayerView& view, const CacheShape& cache) {
+namespace {
+
+// Of one session, wherever its slots lie.
+CacheShape ownShape(const LayerView& view, const CacheShape& cache) {
   CacheShape shape = cache;
   const uint32_t slack = cache.ring - cache.window;
   shape.n_kv_heads = shape.head_dim = 0;
@@ -38,6 +41,34 @@ CacheShape viewShape(const LayerView& view, const CacheShape& cache) {
       shape.window = 1;
       shape.ring = kStateSlots + cache.checkpoints;
       break;
+  }
+  if (view.kind != ViewKind::kSession) {
+    shape.sink_room = shape.all_sinks = shape.first_sink = 0;
+  }
+  return shape;
+}
+
+}  // namespace
+
+CacheShape viewShape(const LayerView& view, const CacheShape& cache) {
+  CacheShape shape = ownShape(view, cache);
+  if (cache.sessions == nullptr) {
+    return shape;
+  }
+  // Behind the sessions a prefix has a place where memories have no sinks.
+  const bool has_prefix = cache.sessions->share_sinks && view.kind != ViewKind::kSession;
+  const uint32_t places = cache.sessions->count + (has_prefix ? 1 : 0);
+  const uint32_t slack = cache.ring - cache.window;
+  shape.all_ring = shape.first_ring = 0;
+  uint32_t longest = 0;
+  for (uint32_t i = 0; i < places; ++i) {
+    CacheShape of = cache;
+    of.window = i < cache.sessions->count ? cache.windowOf(i) : longest;
+    of.ring = of.window + slack;
+    longest = std::max(longest, of.window);
+    const uint32_t ring = sessionSlots(ownShape(view, of).ring);
+    shape.first_ring += i < cache.session ? ring : 0;
+    shape.all_ring += ring;
   }
   return shape;
 }

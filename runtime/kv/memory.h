@@ -27,13 +27,14 @@ struct Memory {
   /// Columns or a state: 32-bit words, not sides in their formats.
   bool isWords() const { return kind == MemoryKind::kColumns || kind == MemoryKind::kState; }
   uint64_t sideBytes(uint32_t side) const {
-    return isWords() ? 4ull * shape.ring * shape.head_dim : sideLayout(formats[side], shape).bytes;
+    return isWords() ? 4ull * shape.ringSlots() * shape.head_dim
+                     : sideLayout(formats[side], shape).bytes;
   }
   /// Of all sides, for one more slot.
   uint64_t slotBytes() const;
 };
 
-/// Slots of a view in a session of `cache`; heads are left 0. A window of the layers' own is never longer than what
+/// Slots of a view in a session of `cache`, and where they lie among those of all sessions; heads are left 0. A window of the layers' own is never longer than what
 /// the session sees; every ring has the same slack.
 CacheShape viewShape(const LayerView& view, const CacheShape& cache);
 

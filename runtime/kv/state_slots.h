@@ -38,7 +38,11 @@ class StateSlots {
 
   /// What a step reads and writes, or one behind that step (`ahead`), which reads what it writes.
   View view(bool ahead) const {
-    return ahead ? View{behindNext(), 0, next_, 1} : View{next_, 0, current_, zeros_ ? 0u : 1u};
+    View view = {};
+    view.slot = ahead ? behindNext() : next_;
+    view.begin = ahead ? next_ : current_;
+    view.count = ahead || !zeros_ ? 1 : 0;
+    return view;
   }
   uint32_t current() const { return current_; }
 

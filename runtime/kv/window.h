@@ -9,6 +9,22 @@
 
 namespace oriel {
 
+/// Of the session whose view it is, as the push constants of an op that reads or writes its memory have it.
+template <typename Push>
+CacheShape sessionShape(const Push& push, uint32_t n_kv_heads, uint32_t head_dim,
+                        const View& view) {
+  CacheShape shape;
+  shape.n_kv_heads = n_kv_heads;
+  shape.head_dim = head_dim;
+  shape.sinks = push.sinks;
+  shape.ring = view.ring;
+  shape.all_sinks = push.all_sinks;
+  shape.all_ring = view.all_ring;
+  shape.first_sink = view.first_sink;
+  shape.first_ring = view.first;
+  return shape;
+}
+
 /// The StreamingLLM window as arithmetic on token indices (0 is the session's first token). Token t
 /// sees the first `sinks` tokens and the last `window` tokens up to itself.
 class SlidingWindow {
@@ -18,13 +34,17 @@ class SlidingWindow {
 
   /// Slot of token t: sinks have their own, the rest walk round the ring.
   uint32_t slot(uint64_t t) const {
-    return t < shape_.sinks ? static_cast<uint32_t>(t) : shape_.sinks + ringSlot(t);
+    return t < shape_.sinks ? static_cast<uint32_t>(t) : shape_.sinkRoom() + ringSlot(t);
   }
 
   /// What token t writes and sees. Assumes the tokens before it are stored. Tokens before `floor` are not seen even if
   /// they are within the window (sinks are).
   View view(uint64_t t, uint64_t floor = 0) const {
     View view = {};
+    view.ring = shape_.ring;
+    view.first = shape_.first_ring;
+    view.all_ring = shape_.ringSlots();
+    view.first_sink = shape_.first_sink;
     view.slot = slot(t);
     view.n_sinks = static_cast<uint32_t>(std::min<uint64_t>(shape_.sinks, t + 1));
     if (t >= shape_.sinks) {

@@ -347,8 +347,8 @@ class Forward {
                            : push.rope_dims / 2;
     push.qkv_stride = act_.qkv_stride;
     push.query_stride = act_.query_stride;
-    push.sinks = memory.shape.sinks;
-    push.ring = memory.shape.ring;
+    push.sinks = memory.shape.sinkRoom();
+    push.all_sinks = memory.shape.sinkSlots();
     push.view = memory.view;
     push.rotation_stride = rotations_.words;
     const RotationTables::Of tables =
@@ -376,7 +376,8 @@ class Forward {
     push.head_dim = kind.head_dim;
     push.query_stride = act_.query_stride;
     push.view = memory.view;
-    push.sinks = shape.sinks;
+    push.sinks = shape.sinkRoom();
+    push.all_sinks = shape.sinkSlots();
     push.ring = shape.ring;
     push.scale = kind.attention_scale;
     push.soft_cap = kind.soft_cap;
@@ -395,8 +396,8 @@ class Forward {
         ops_.vector(TensorRole::kConvTaps, layer, kind.conv_taps * model_.n_embd);
     Op op = ops_.make(OpKind::kShortConv,
                       {act_.conv, act_.device_step, act_.convolved, sides_[layer][0], taps});
-    op.push.short_conv = {model_.n_embd,  act_.conv_stride,  act_.embd_stride,
-                          kind.conv_taps, memory.shape.ring, memory.view};
+    op.push.short_conv = {model_.n_embd, act_.conv_stride, act_.embd_stride, kind.conv_taps,
+                          memory.view};
     ops_.toBody(op);
     remembered(layer);
     return addBranch(TensorRole::kConvOut, TensorRole::kAttentionPostNorm, layer,
@@ -470,14 +471,25 @@ class Forward {
       cap.push.soft_cap = {model_.n_vocab, model_.n_vocab, model_.logit_cap};
       ops_.toHead(cap);
     }
-    const TopPush push = {model_.n_vocab, topBlocks(model_.n_vocab)};
+    if (plan_->sessionCount() > 1) {
+      Op keep = ops_.make(OpKind::kKeepLogits, {act_.logits, act_.device_step, act_.kept_logits});
+      keep.push.keep_logits = {model_.n_vocab};
+      ops_.toHead(keep);
+    }
     Op blocks = ops_.make(OpKind::kTopBlocks, {act_.logits, act_.device_step, act_.top_keys});
-    blocks.push.top = push;
-    ops_.toHead(blocks);
+    blocks.push.top = {model_.n_vocab, topBlocks(model_.n_vocab), 0};
+    toHeads(blocks);
     Op best =
         ops_.make(OpKind::kTopTokens, {act_.logits, act_.device_step, io_.top, act_.top_keys});
-    best.push.top = push;
-    ops_.toHead(best);
+    best.push.top = blocks.push.top;
+    toHeads(best);
+  }
+
+  // In a batch every output has best tokens, elsewhere the last.
+  void toHeads(Op op) {
+    ops_.toHeadAlone(op);
+    op.push.top.all_outputs = 1;
+    ops_.toBatchHead(op);
   }
 
   // ------------------------------------------------------------------------------------------------

@@ -137,8 +137,8 @@ class LatentOps {
     push.vector_stride = act_.compressed_stride;
     push.vector_first = kind_.query_latent_dim;
     push.query_stride = act_.query_stride;
-    push.sinks = memory_.shape.sinks;
-    push.ring = memory_.shape.ring;
+    push.sinks = memory_.shape.sinkRoom();
+    push.all_sinks = memory_.shape.sinkSlots();
     push.view = memory_.view;
     push.rotation_stride = rotations_.words;
     const RotationTables::Of& tables = rotations_.ropes[kMainRope];
@@ -162,7 +162,8 @@ class LatentOps {
     push.rope_dim = kind_.rope_dim;
     push.query_stride = act_.query_stride;
     push.view = memory_.view;
-    push.sinks = shape.sinks;
+    push.sinks = shape.sinkRoom();
+    push.all_sinks = shape.sinkSlots();
     push.ring = shape.ring;
     push.scale = kind_.attention_scale;
     ops_.attention(op, &Op::Push::latent_attention, kind_.latent_dim, shape,

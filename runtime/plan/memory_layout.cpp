@@ -25,7 +25,7 @@ void layoutOutputs(const ModelDesc& model, uint32_t chunk, uint64_t body,
     return alignUp(std::max(body, layout->logits.offset_bytes + rows * row_bytes),
                    kBufferAlignment);
   };
-  uint32_t rows = 1;
+  uint32_t rows = layout->output_rows;
   while (rows < chunk && begin(rows + 1) + stagedBytes(rows + 1) <= layout->bytes &&
          (rows + 1) * row_bytes <= kMaxBindingBytes) {
     ++rows;
@@ -36,7 +36,7 @@ void layoutOutputs(const ModelDesc& model, uint32_t chunk, uint64_t body,
 }
 
 // Where vectors of latent attention lie, from `begin` on; gives back where they end.
-uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_splits, uint64_t begin,
+uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_shares, uint64_t begin,
                        ActivationLayout* layout) {
   uint32_t compressed = 0, heads = 0, queries = 0, sums = 0, attended = 0, partials = 0;
   for (uint32_t k = 0; k < model.n_kinds; ++k) {
@@ -74,7 +74,7 @@ uint64_t layoutLatents(const ModelDesc& model, uint32_t chunk, uint64_t most_spl
   PieceCounter rest(ArenaKind::kActivations, std::max(pieces.used(), after.used()));
   layout->latent_queries = rest.take(vector * layout->query_stride);
   layout->attended = rest.take(vector * layout->attended_stride);
-  layout->partials = rest.take(4ull * most_splits * partials);
+  layout->partials = rest.take(4ull * most_shares * partials);
   const auto endOfStaged = [&](const BufferRef& piece, uint32_t stride) {
     const BufferRef staged = layout->stagedAt(piece, stride, chunk);
     return staged.offset_bytes + staged.size_bytes;
@@ -188,14 +188,19 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.residual = kept.take(vector * layout.embd_stride);
   layout.normed = layout.head_normed = kept.take(vector * layout.embd_stride);
   layout.layer_inputs = kept.take(vector * layout.layer_inputs_stride);
-  layout.top_keys = kept.take(4ull * topBlocks(model.n_vocab));
+  const uint32_t batch = batchRows(cache, chunk);
+  const uint32_t sessions = cache.sessions != nullptr ? cache.sessions->count : 1;
+  layout.top_keys = kept.take(4ull * batch * topBlocks(model.n_vocab));
+  if (sessions > 1) {
+    layout.kept_logits = kept.take(4ull * sessions * model.n_vocab);
+  }
   layout.logits = kept.take(4ull * model.n_vocab);
 
   PieceCounter attention(ArenaKind::kActivations, kept.used());
   layout.qkv = attention.take(vector * layout.qkv_stride);
   layout.queries = attention.take(vector * layout.query_stride);
   layout.attended = attention.take(vector * layout.attended_stride);
-  layout.partials = attention.take(4ull * mostSplits(cache) * partial_cols);
+  layout.partials = attention.take(4ull * batch * mostSplits(cache) * partial_cols);
 
   PieceCounter convolution(ArenaKind::kActivations, kept.used());
   layout.conv = convolution.take(vector * layout.conv_stride);
@@ -231,7 +236,8 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
                     kind.experts.n_ff % kUnit != 0 || kind.state.valueCols() % kUnit != 0 ||
                     model.layer_input % kUnit != 0;
   }
-  const uint64_t latents_end = layoutLatents(model, chunk, mostSplits(cache), kept.used(), &layout);
+  const uint64_t latents_end =
+      layoutLatents(model, chunk, batch * mostSplits(cache), kept.used(), &layout);
   // The other products' inputs in another form are shorter than what lies there.
   const auto endOfStaged = [&](const BufferRef& piece) {
     const BufferRef staged = layout.stagedAt(piece, layout.embd_stride, chunk);
@@ -242,8 +248,16 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
        mixture.used(), value_cols != 0 ? endOfStaged(layout.state_mixed) : 0,
        experts.count != 0 ? endOfStaged(layout.expert_gated) : 0, endOfStaged(layout.queries),
        endOfStaged(layout.gated), has_convs ? endOfStaged(layout.convolved) : 0});
-  layout.bytes = alignUp(end, kArenaGranularity);
+  // Logits of a batch are there at once.
+  layout.output_rows = batch;
+  const uint64_t outputs_end =
+      alignUp(layout.logits.offset_bytes + 4ull * batch * model.n_vocab, kBufferAlignment) +
+      layout.stagedAt(layout.qkv, layout.embd_stride, batch).size_bytes;
+  layout.bytes = alignUp(std::max(end, batch > 1 ? outputs_end : 0), kArenaGranularity);
   layoutOutputs(model, chunk, kept.used(), &layout);
+  if (sessions == 1) {
+    layout.kept_logits = layout.logits.resized(4ull * model.n_vocab);
+  }
   return layout;
 }
 
@@ -253,12 +267,12 @@ BufferRef ActivationLayout::stagedAt(const BufferRef& piece, uint32_t stride,
 }
 
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
-                  const OnFile& on_file) {
+                  const OnFile& on_file, uint32_t sessions) {
   PieceCounter pieces(ArenaKind::kIo, 0);
   IoLayout layout;
   layout.step = pieces.take(stepBytes(model, chunk, chunk));
   layout.step_ahead = pieces.take(stepBytes(model, chunk, 1));
-  layout.top = pieces.take(sizeof(TopTokens));
+  layout.top = pieces.take(uint64_t{sessions} * sizeof(TopTokens));
   // All logits come to the host this way.
   layout.upload = pieces.take(std::max<uint64_t>(2 * upload_half, 4ull * model.n_vocab));
   layout.upload = layout.upload.resized(2 * upload_half);

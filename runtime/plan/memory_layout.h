@@ -102,13 +102,14 @@ struct ActivationLayout {
   BufferRef head_normed;  ///< [chunk][n_embd]: where normed is
   BufferRef head_staged;  ///< another form of those rows, as kMatmulStaged; of no bytes: none
   BufferRef logits;    ///< [output_rows][n_vocab]: rows but the first lie where a body's vectors do
-  BufferRef top_keys;  ///< [topBlocks(n_vocab)]
+  BufferRef kept_logits;  ///< [sessions][n_vocab]; of one session: the first row of logits
+  BufferRef top_keys;     ///< [batch_rows][topBlocks(n_vocab)]
   // Attention and feed-forward never live at the same time and share their bytes. What one leaves in
   // the padding columns of the other is finite and meets zero weights.
   BufferRef qkv;       ///< [chunk][(n_heads + 2 n_kv_heads) head_dim]
   BufferRef queries;   ///< [chunk][n_heads][2][head_dim]
   BufferRef attended;  ///< [chunk][n_heads head_dim]
-  BufferRef partials;  ///< [n_heads][splits][head_dim + kPartialExtra], decode only
+  BufferRef partials;  ///< [batch_rows][n_heads][splits][head_dim + kPartialExtra], decode only
   // Latent attention, where attention is. What is behind the last head of a row is read as far as a unit reaches.
   BufferRef compressed;      ///< [chunk][query_latent_dim + latent_dim + rope_dim]
   BufferRef query_heads;     ///< [chunk][n_heads head_dim]
@@ -166,7 +167,7 @@ struct IoLayout {
 };
 /// `upload_half` as PlanTotals gives it.
 IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
-                  const OnFile& on_file = OnFile());
+                  const OnFile& on_file = OnFile(), uint32_t sessions = 1);
 
 /// Cache arena: memory by memory, side by side. False when one side exceeds a binding.
 bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,

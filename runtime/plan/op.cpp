@@ -186,6 +186,10 @@ void hadamardWork(const Op& op, double rows, OpWork* work) {
   values(rows * op.push.hadamard.rows * op.push.hadamard.cols, work);
 }
 
+void keepWork(const Op& op, double rows, OpWork* work) {
+  work->fixed += rows * op.push.keep_logits.n_vocab;
+}
+
 constexpr uint32_t kOut = 1u << kOpOut;
 
 // In the order of OpKind.
@@ -217,6 +221,7 @@ constexpr OpTraits kTraits[kOpKinds] = {
     {"latent_append",    sizeof(LatentAppendPush),    kOut | 1u << 3,   false, false, never,        allColumns,        latentAppendWork},
     {"latent_attention", sizeof(LatentAttentionPush), kOut,             false, false, never,        allColumns,        latentAttentionWork},
     {"hadamard",         sizeof(HadamardPush),        kOut,             false, false, never,        hadamardColumns,   hadamardWork},
+    {"keep_logits",      sizeof(KeepLogitsPush),      kOut,             false, true,  never,        allColumns,        keepWork},
 };
 // clang-format on
 

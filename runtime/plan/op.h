@@ -105,8 +105,9 @@ enum class OpKind : uint8_t {
   kLatentAppend,
   kLatentAttention,
   kHadamard,
+  kKeepLogits,
 };
-constexpr uint32_t kOpKinds = 25;
+constexpr uint32_t kOpKinds = 26;
 
 constexpr uint32_t kMaxOpBindings = 6;
 /// Binding that every op writes.
@@ -161,6 +162,7 @@ struct Op {
     LatentAppendPush latent_append;
     LatentAttentionPush latent_attention;
     HadamardPush hadamard;
+    KeepLogitsPush keep_logits;
   } push = {};
 };
 

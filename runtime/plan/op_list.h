@@ -27,6 +27,9 @@ class OpList {
 
   void toDecode(const Op& op) {
     emitTo(StepList::kDecode, op);
+    if (plan_->batch_rows > 1) {
+      emitTo(StepList::kBatch, op);
+    }
     if (in_tail_) {
       emitTo(StepList::kTail, op);
     }
@@ -38,7 +41,16 @@ class OpList {
     toDecode(op);
     toChunk(op);
   }
-  void toHead(const Op& op) { emitTo(StepList::kHead, op); }
+  void toHead(const Op& op) {
+    toHeadAlone(op);
+    toBatchHead(op);
+  }
+  void toHeadAlone(const Op& op) { emitTo(StepList::kHead, op); }
+  void toBatchHead(const Op& op) {
+    if (plan_->batch_rows > 1) {
+      emitTo(StepList::kBatchHead, op);
+    }
+  }
 
   /// What follows is for tokens whose logits are wanted; of the list kTail, too.
   void beginTail() { in_tail_ = true; }

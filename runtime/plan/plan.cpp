@@ -14,7 +14,27 @@ constexpr uint64_t kMinUploadHalf = 64ull << 10;
 constexpr uint64_t kMaxUploadHalf = 2ull << 20;
 constexpr uint64_t kUploadShare = 32;
 
+// Most ops that the list of any plan has. Several sessions: an op more in a head, and lists for their tokens together.
+uint32_t opCapacity(const PlanTotals& totals, StepList list, bool several) {
+  const auto counted = [&](StepList of) { return totals.n_ops[static_cast<uint32_t>(of)]; };
+  switch (list) {
+    case StepList::kHead:
+    case StepList::kOutputs:
+      return counted(list) + (several ? 1 : 0);
+    case StepList::kBatch:
+      return several ? counted(StepList::kDecode) : 0;
+    case StepList::kBatchHead:
+      return several ? counted(StepList::kHead) + 1 : 0;
+    default:
+      return counted(list);
+  }
+}
+
 }  // namespace
+
+uint32_t batchRows(const CacheShape& cache, uint32_t chunk) {
+  return cache.sessions != nullptr ? std::min(cache.sessions->count, chunk) : 1;
+}
 
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes) {
   const uint64_t half = std::clamp(weights_bytes / kUploadShare, kMinUploadHalf, kMaxUploadHalf);
@@ -71,11 +91,18 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
                  const Log& log, Arena* arena, Plan* plan) {
   *plan = Plan();
   plan->cache = cache;
+  const bool several = cache.sessions != nullptr && cache.sessions->count > 1;
+  if (cache.sessions != nullptr) {
+    plan->sessions = *cache.sessions;
+    plan->cache.sessions = &plan->sessions;
+  }
+  plan->batch_rows = batchRows(cache, chunk);
   plan->formats = formats;
   plan->chunk_tokens = chunk;
   plan->on_file = totals.on_file;
   const ActivationLayout activations = layoutActivations(model, cache, chunk, totals.on_file);
-  const IoLayout io = layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file);
+  const IoLayout io =
+      layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file, plan->sessionCount());
   if (!cacheBytes(model, cache, formats, &plan->cache_bytes)) {
     return log.fail(ORIEL_ERROR_UNSUPPORTED,
                     "a window of %u tokens needs more than %llu bytes in one layer: ask for less",
@@ -95,6 +122,7 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   plan->io_bytes = io.bytes;
   plan->device_step = activations.device_step;
   plan->logits = activations.logits;
+  plan->kept_logits = activations.kept_logits;
   plan->output_rows = activations.output_rows;
   plan->n_views = model.n_views;
   plan->step = io.step;
@@ -113,10 +141,11 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
   plan->uploads = arena->take<Upload>(totals.n_uploads);
   plan->expert_layers = arena->take<ExpertsOnFile>(totals.n_expert_layers);
   for (uint32_t i = 0; i < kStepLists; ++i) {
+    const uint32_t capacity = opCapacity(totals, static_cast<StepList>(i), several);
     plan->ops[i] = i == static_cast<uint32_t>(StepList::kOutputs)
                        ? plan->ops[static_cast<uint32_t>(StepList::kHead)]
-                       : arena->take<Op>(totals.n_ops[i]);
-    plan->op_capacity += totals.n_ops[i];
+                       : arena->take<Op>(capacity);
+    plan->op_capacity += capacity;
   }
   WeightCounts weights;
   return emitSteps(tensors, model, log, activations, io, plan, &weights);

@@ -18,9 +18,11 @@ namespace oriel {
 /// leave the residual stream of every token. The others turn the residuals of the tokens that the step block
 /// names into logits and find the best tokens of the last: kHead of one, kOutputs of up to output_rows. They are
 /// the same ops. kTail takes one token of the chunk that kChunk's first `fill_ops` ops left on through the layers
-/// behind them: what kDecode does there.
-enum class StepList : uint8_t { kDecode, kChunk, kHead, kOutputs, kTail };
-constexpr uint32_t kStepLists = 5;
+/// behind them: what kDecode does there. kBatch takes a token of each of several sessions, up to batch_rows, and
+/// kBatchHead makes logits of all of them: what kDecode and kHead do of each, to the bit. Both are empty where a plan is
+/// for one session.
+enum class StepList : uint8_t { kDecode, kChunk, kHead, kOutputs, kTail, kBatch, kBatchHead };
+constexpr uint32_t kStepLists = 7;
 
 /// Rows of one file tensor that go into a slice on the device. Uploads of one slice follow each other
 /// in the order of its rows.
@@ -86,6 +88,10 @@ struct Plan {
   uint32_t chunk_tokens = 1;
   uint32_t output_rows = 1;  ///< of logits that a step can have at once; at most chunk_tokens
   uint32_t n_views = 1;      ///< of every token
+  uint32_t batch_rows =
+      1;  ///< tokens of different sessions that a step can have; at most chunk_tokens
+  SessionWindows sessions;  ///< that `cache` is for, where there are several
+  uint32_t sessionCount() const { return cache.sessions != nullptr ? cache.sessions->count : 1; }
   OnFile on_file;
 
   // Arenas.
@@ -99,7 +105,7 @@ struct Plan {
   // Pieces of kIo that the host touches.
   BufferRef step;        ///< host writes: the step block (plan/step_block.h)
   BufferRef step_ahead;  ///< likewise, the part for one token: of the token after the one that runs
-  BufferRef top;         ///< host reads: TopTokens
+  BufferRef top;         ///< host reads: TopTokens of each session
   RowsOnFile file_rows;  ///< host writes the place before a step
   /// Of experts on file, between ops of a step: the host reads the routes (shaders/shared/layout.h) and writes where
   /// experts are. Of no bytes: experts are held, or there are none.
@@ -110,6 +116,9 @@ struct Plan {
   /// In kActivations: [output_rows][n_vocab] floats of the latest head. Rows but the first are lost when the next
   /// step begins.
   BufferRef logits;
+  /// In kActivations: [sessions][n_vocab] floats, those after each session's last token, which stay while others step.
+  /// Where there is one session: the first row of `logits`.
+  BufferRef kept_logits;
   /// Copy of `step` in kActivations that kernels read; every submission begins with this copy.
   BufferRef device_step;
   /// In kWeights: those of plan/codebooks.h. Of no bytes: no weights have one.
@@ -130,7 +139,17 @@ struct Plan {
   }
   /// Tokens, or outputs, that the ops of a list work on at most.
   uint32_t rows(StepList list) const {
-    return list == StepList::kChunk ? chunk_tokens : list == StepList::kOutputs ? output_rows : 1;
+    switch (list) {
+      case StepList::kChunk:
+        return chunk_tokens;
+      case StepList::kOutputs:
+        return output_rows;
+      case StepList::kBatch:
+      case StepList::kBatchHead:
+        return batch_rows;
+      default:
+        return 1;
+    }
   }
   /// Ops of kChunk that fill the memories: tokens whose logits nobody wants need no more.
   uint32_t fill_ops = 0;
@@ -162,8 +181,12 @@ uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes);
 Status measureWeights(const TensorIndex& tensors, const ModelDesc& model, const OnFile& wanted,
                       const Log& log, PlanTotals* totals);
 
+/// Tokens of different sessions that a step can have.
+uint32_t batchRows(const CacheShape& cache, uint32_t chunk);
+
 /// Builds the plan for these slots and this chunk in `arena` (measuring: fills in the byte counts and
-/// leaves the lists null). Fails only when a number exceeds a limit (a row that no binding can hold,
+/// leaves the lists null). `cache` is that of the longest session; its SessionWindows are copied, so a plan for several
+/// sessions is not moved. Fails only when a number exceeds a limit (a row that no binding can hold,
 /// say), never for lack of memory: that is the budgeter's part.
 Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanTotals& totals,
                  const CacheShape& cache, const CacheFormats& formats, uint32_t chunk,

@@ -81,7 +81,6 @@ class StateOps {
     push.has_bias = ops_.has(TensorRole::kStateTapsBias, layer_) ? 1 : 0;
     push.eps = model_.rms_eps;
     push.slot_words = memory_.shape.head_dim;
-    push.slots = memory_.shape.ring;
     push.view = memory_.view;
     columns_ = stateColumns(push);
     ops_.toBody(op);
@@ -101,7 +100,6 @@ class StateOps {
     push.format = static_cast<uint32_t>(memory_.state);
     push.scale = delta_ ? 1.0f / std::sqrt(static_cast<float>(state_.key_dim)) : 1.0f;
     push.slot_words = memory_.shape.head_dim;
-    push.slots = memory_.shape.ring;
     push.view = memory_.view;
     ops_.toBody(op);
     ops_.endFill();

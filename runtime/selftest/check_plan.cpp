@@ -192,12 +192,25 @@ void CheckPlan::writeStep(uint32_t chunk, void* step) const {
     const uint32_t position = chunk * kChunk + t;
     block.token(t).token = (7 * position + 3) % kRows;
     const uint32_t n_sinks = std::min(position + 1, kSinks);
-    block.view(t, 0) = {position, n_sinks, 0, position + 1 - n_sinks};  // the ring never wraps
+    // The ring never wraps.
+    block.view(t, 0) = {position, n_sinks, 0, position + 1 - n_sinks, kRing, 0, 0, kRing};
     const uint32_t columns = std::min(position + 1, kTaps);
-    block.view(t, kConvView) = {position % kConvRing, 0, (position + 1 - columns) % kConvRing,
-                                columns};
-    block.view(t, kStateView) = {(chunk + 1) % kCheckedSlots, 0, chunk % kCheckedSlots,
-                                 chunk != 0 ? 1u : 0u};
+    block.view(t, kConvView) = {position % kConvRing,
+                                0,
+                                (position + 1 - columns) % kConvRing,
+                                columns,
+                                kConvRing,
+                                0,
+                                0,
+                                kConvRing};
+    block.view(t, kStateView) = {(chunk + 1) % kCheckedSlots,
+                                 0,
+                                 chunk % kCheckedSlots,
+                                 chunk != 0 ? 1u : 0u,
+                                 kCheckedSlots,
+                                 0,
+                                 0,
+                                 kCheckedSlots};
     float* const rotations = block.floats(stepRotationWord(kChunk, kViews, kRotationWords, t));
     for (uint32_t pair = 0; pair < kHeadDim; ++pair) {  // of both tables
       const double angle = position * 0.37 / (1 + pair % (kHeadDim / 2));

@@ -8,7 +8,6 @@ namespace {
 
 constexpr uint32_t kQueryStride = kHeads * 2 * kHeadDim;
 constexpr uint32_t kOutStride = kHeads * kHeadDim;
-constexpr uint32_t kRing = 40;
 constexpr uint32_t kSplits = 2;
 constexpr uint32_t kSplitSlots = 24;
 // Of latent attention.
@@ -40,7 +39,7 @@ void CheckPlan::addCache(KvFormat k, KvFormat v, bool bent) {
   append.qkv_stride = kQkvStride;
   append.query_stride = kQueryStride;
   append.sinks = kSinks;
-  append.ring = kRing;
+  append.all_sinks = kSinks;
   append.rotation_stride = kRotationWords;
   append.key_rotation = append.query_rotation =
       static_cast<uint32_t>(stepRotationWord(kChunk, kViews, kRotationWords, 0));
@@ -52,6 +51,7 @@ void CheckPlan::addCache(KvFormat k, KvFormat v, bool bent) {
   attend.query_stride = kQueryStride;
   attend.out_stride = kOutStride;
   attend.sinks = kSinks;
+  attend.all_sinks = kSinks;
   attend.ring = kRing;
   attend.scale = 0.125f;
   attend.soft_cap = bent ? 0.5f : 0.0f;
@@ -106,7 +106,7 @@ void CheckPlan::addLatents(KvFormat format, const BufferRef& weight) {
   append.vector_first = kLatentHeads * kHeadDim;
   append.query_stride = kLatentQueries;
   append.sinks = kSinks;
-  append.ring = kRing;
+  append.all_sinks = kSinks;
   append.rotation_stride = kRotationWords;
   append.key_rotation = append.query_rotation =
       static_cast<uint32_t>(stepRotationWord(kChunk, kViews, kRotationWords, 0));
@@ -126,11 +126,11 @@ void CheckPlan::addLatents(KvFormat format, const BufferRef& weight) {
     const BufferRef partials =
         split ? take(ArenaKind::kActivations, kLatentHeads * kSplits * (kLatentDim + kPartialExtra))
               : sums;
-    op = add(
-        list, OpKind::kLatentAttention,
-        LatentAttentionPush{kLatentHeads, kLatentDim, kLatentRope, kLatentQueries, kLatentSums, 0,
-                            kSinks, kRing, splits, split ? kSplitSlots : kSinks + kRing, 0.1f},
-        {queries, partials, memory});
+    op = add(list, OpKind::kLatentAttention,
+             LatentAttentionPush{kLatentHeads, kLatentDim, kLatentRope, kLatentQueries, kLatentSums,
+                                 0, kSinks, kSinks, kRing, splits,
+                                 split ? kSplitSlots : kSinks + kRing, 0.1f},
+             {queries, partials, memory});
     op->k_format = op->v_format = format;
     if (split) {
       add(list, OpKind::kAttentionMerge,

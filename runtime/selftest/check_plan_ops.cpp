@@ -42,7 +42,7 @@ void CheckPlan::addOutputs() {
     }
     expect(list, capped ? "soft_cap" : "matmul of outputs", out, kFloatLimit);
   }
-  const TopPush top_push = {kCols, kCols};
+  const TopPush top_push = {kCols, kCols, 0};
   const BufferRef keys = take(ArenaKind::kActivations, top_push.blocks);
   const BufferRef top = take(ArenaKind::kActivations, sizeof(TopTokens) / 4);
   add(list, OpKind::kTopBlocks, top_push, {in_, keys});
@@ -55,8 +55,7 @@ void CheckPlan::addConv() {
   const BufferRef columns = take(ArenaKind::kCache, kConvRing * kChannels);
   for (const StepList list : kLists) {
     const BufferRef out = take(ArenaKind::kActivations, kChunk * kChannels);
-    add(list, OpKind::kShortConv,
-        ShortConvPush{kChannels, kCols, kChannels, kTaps, kConvRing, kConvView},
+    add(list, OpKind::kShortConv, ShortConvPush{kChannels, kCols, kChannels, kTaps, kConvView},
         {in_, out, columns, taps});
     expect(list, "short_conv", out, kFloatLimit);
   }
@@ -81,7 +80,7 @@ void CheckPlan::addSmallOps() {
 
 // Inputs are different from each other, so that their order is one.
 void CheckPlan::addTop() {
-  const TopPush push = {kChunk * kCols, kChunk * kCols / 3};
+  const TopPush push = {kChunk * kCols, kChunk * kCols / 3, 0};
   const BufferRef keys = take(ArenaKind::kActivations, push.blocks);
   const BufferRef top = take(ArenaKind::kActivations, sizeof(TopTokens) / 4);
   const StepList list = StepList::kDecode;

@@ -18,6 +18,7 @@ constexpr uint32_t kKvHeads = 2;
 constexpr uint32_t kHeadDim = 64;
 constexpr uint32_t kQkvStride = (kHeads + 2 * kKvHeads) * kHeadDim;
 constexpr uint32_t kSinks = 2;
+constexpr uint32_t kRing = 40;
 // Tables of a token: at its position, and for sink keys.
 constexpr uint32_t kRotationWords = 2 * kHeadDim;
 // Of the short convolution.

@@ -38,7 +38,6 @@ void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
   inputs.has_bias = delta ? 0 : 1;
   inputs.eps = 1e-6f;
   inputs.slot_words = matrix_words + (kStateTaps - 1) * kStateChannels;
-  inputs.slots = kCheckedSlots;
   inputs.view = kStateView;
   StateScanPush scan = {};
   scan.in_stride = kMixedCols;
@@ -51,7 +50,6 @@ void CheckPlan::addState(bool delta, StateFormat format, const BufferRef& taps,
   scan.format = static_cast<uint32_t>(format);
   scan.scale = delta ? 0.5f : 1.0f;
   scan.slot_words = inputs.slot_words;
-  scan.slots = kCheckedSlots;
   scan.view = kStateView;
   const BufferRef state = take(ArenaKind::kCache, uint64_t{kCheckedSlots} * inputs.slot_words);
   const char* const rule = delta ? "delta" : "mamba2";

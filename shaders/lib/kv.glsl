@@ -36,11 +36,6 @@ const uint kValueScales = kGroups;
 const uint kValueScales = 0u;
 #endif
 
-// Words of one session's side, whose vectors and their scales take so many.
-uint sideWords(uint n_kv_heads, uint sinks, uint ring, uint words, uint scales) {
-  return n_kv_heads * (sinks * kHalfWords + ring * words) + (n_kv_heads * ring * scales + 1u) / 2u;
-}
-
 // What codes stand for, before the scale; docs/kv-formats.md says where the levels come from.
 float int4Value(uint code) {
   const float t = float(int(code)) - 7.875;

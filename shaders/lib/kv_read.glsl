@@ -1,5 +1,5 @@
 // Bindings 3 and 4 of attention (LATENT: 3 alone): stored keys and values, eight neighbouring values (an octet) at a
-// time: 4, 2 or 1 words. Needs kLaneOctets and kByWords.
+// time: 4, 2 or 1 words. Needs kLaneOctets.
 #if defined(LATENT)
 #define ORIEL_VALUE_BINDING 3
 #else
@@ -28,10 +28,10 @@ uvec4 valueQuad(uint at) { return v_quads[at]; }
 #endif
 const uint kOctets = (kHeadDim + 7u) / 8u;
 // Vectors begin on whole octets, so that one load gets one. Else words are read one by one.
-const bool kWholeOctets = kHeadDim % 8u == 0u && !kByWords;
+const bool kWholeOctets = kHeadDim % 8u == 0u;
 #if defined(TEXELS)
 // Lanes begin on whole quads of every format: octets of a quad share one load.
-const bool kWholeQuads = kHeadDim % 32u + kLaneOctets % 4u == 0u && !kByWords;
+const bool kWholeQuads = kHeadDim % 32u + kLaneOctets % 4u == 0u;
 #endif
 
 // What is loaded is the level of the code divided by a power of two (kKeyUnit, kValueUnit), which

@@ -10,7 +10,9 @@ uint tokenBase(uint t) { return step_.words[tokenWord(t) + 1u]; }
 uint outputToken(uint i) { return step_.words[tokenWord(i) + 2u]; }
 View viewOf(uint t, uint view) {
   const uint at = tokenWord(t) + kTokenStepWords + view * kViewWords;
-  return View(step_.words[at], step_.words[at + 1u], step_.words[at + 2u], step_.words[at + 3u]);
+  return View(step_.words[at], step_.words[at + 1u], step_.words[at + 2u], step_.words[at + 3u],
+              step_.words[at + 4u], step_.words[at + 5u], step_.words[at + 6u],
+              step_.words[at + 7u]);
 }
 
 // Rows that a kernel works on which is told so.

@@ -73,26 +73,32 @@ struct StepHeader {
 #ifdef __cplusplus
 struct TokenStep {
   uint token;  // id
-  uint
-      base;  // whose memories it uses: those of several sessions lie one behind the other, side by side
+  uint base;    // index of the session that it is of
   uint output;  // of token i: the token of this step whose logits are row i of the head
   uint reserved;
 };
 #endif
 
-// What a token writes and sees in the memories of one group of layers.
+// What a token writes and sees in the memories of one group of layers. Those of several sessions lie side by side:
+// all their sinks, then all their rings, then the scales of those. Of head h the sink in slot s is vector
+// first_sink * heads + h * sinks + s of the sinks, the token in ring slot s vector first * heads + h * ring + s of the
+// rings.
 struct View {
   uint slot;     // that it writes: < sinks: a sink slot, else sinks + ring slot
   uint n_sinks;  // sink slots it sees: 0 .. n_sinks - 1
   uint begin;    // first ring slot it sees
   uint count;    // ring slots it sees, walking up and wrapping at the ring's length
+  uint ring;     // slots of its session's ring
+  uint first;    // ring slots of the sessions before
+  uint first_sink;  // sink slots of the sessions before; 0 where sessions share their sinks
+  uint all_ring;    // ring slots of all sessions
 };
-// Of a group whose memory is a state, not tokens: `slot` is written and `begin` read; count is 0 where there is
-// nothing to read yet, and the state begins with zeros.
+// Of a group whose memory is a state, not tokens: `first + slot` is written and `first + begin` read; count is 0 where
+// there is nothing to read yet, and the state begins with zeros.
 
 ORIEL_CONST(kStepHeaderWords, 12u);
 ORIEL_CONST(kTokenStepWords, 4u);
-ORIEL_CONST(kViewWords, 4u);
+ORIEL_CONST(kViewWords, 8u);
 ORIEL_CONST(kMaxViews, 8u);
 
 // Push constants, one struct per kernel; all constant for the life of a plan. Strides and offsets
@@ -155,8 +161,8 @@ struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v c
   uint qkv_stride;   // per token: n_heads queries, n_kv_heads keys, n_kv_heads values
   uint
       query_stride;  // per token: [n_heads][2][head_dim]; query 0 for the ring's keys, query 1 for sinks
-  uint sinks;        // sink slots
-  uint ring;         // ring slots
+  uint sinks;        // sink slots of a session
+  uint all_sinks;    // of all sessions
   uint view;
   uint rotation_stride;  // words of all tables of a token
   // Words of the step block where the first token's tables begin: keys and both queries are rotated by theirs.
@@ -174,8 +180,9 @@ struct AttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v ca
   uint query_stride;
   uint out_stride;  // splits == 1: [n_heads][head_dim] per token; else see kPartialExtra
   uint view;
-  uint sinks;
-  uint ring;
+  uint sinks;      // slots, as in RopeAppendPush
+  uint all_sinks;
+  uint ring;         // of the session with the longest one
   uint splits;       // workgroups that share one head's slots
   uint split_slots;  // slots per split
   float scale;       // of scores: 1 / sqrt(head_dim) unless the architecture says otherwise
@@ -320,8 +327,8 @@ struct LatentAppendPush {  // bindings: 0 heads, 1 step, 2 queries, 3 memory, 4 
   uint vector_first;   // where the latent begins, behind which the key is
   uint
       query_stride;  // per token: [n_heads][latent_dim + 2 rope_dim]: latent, rotated for the ring, for sinks
-  uint sinks;
-  uint ring;
+  uint sinks;         // slots, as in RopeAppendPush
+  uint all_sinks;
   uint view;
   uint rotation_stride;
   uint key_rotation;  // as in RopeAppendPush
@@ -338,8 +345,9 @@ struct LatentAttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 memory
   uint
       out_stride;  // splits == 1: [n_heads][latent_dim] per token; else see kPartialExtra, with latent_dim values
   uint view;
-  uint sinks;
-  uint ring;
+  uint sinks;  // slots, as in RopeAppendPush
+  uint all_sinks;
+  uint ring;  // of the session with the longest one
   uint splits;
   uint split_slots;
   float scale;
@@ -356,13 +364,12 @@ struct HadamardPush {  // bindings: 0 the same as 2, 1 step, 2 out
 // A causal convolution over the last `taps` tokens, channel by channel, between two gates. A token's input is
 // [b][c][x], `channels` words each. Its column is w = b x, stored in the ring as float32; out = c y, where
 // y_t = sum over j < taps of tap[j] w_(t - taps + 1 + j). Columns before the first token are zero.
-// Bindings: 0 in, 1 step, 2 out, 3 columns: [ring][channels], 4 taps: [channels][taps].
+// Bindings: 0 in, 1 step, 2 out, 3 columns: [slots of all rings][channels], 4 taps: [channels][taps].
 struct ShortConvPush {
   uint channels;
   uint in_stride;
   uint out_stride;
-  uint taps;  // 1 .. kMaxConvTaps
-  uint ring;  // at least taps + chunk - 1: what a step writes is not what it reads
+  uint taps;  // 1 .. kMaxConvTaps; a ring has at least taps + chunk - 1: what a step writes is not what it reads
   uint view;
 };
 ORIEL_CONST(kMaxConvTaps, 8u);
@@ -375,7 +382,7 @@ ORIEL_CONST(kMaxConvTaps, 8u);
 // state's memory has, in words, the matrices [heads][value_dim][key_dim] in their format, scales of int8 behind all
 // values, and then the columns [taps - 1][channels], the last inputs of the convolution, oldest first, float32. A step
 // reads slot View::begin of its first token (zeros where count is 0) and writes View::slot: the state after its last
-// token. All its tokens are of one session.
+// token. Tokens of one session follow each other; each session's first token says where its state is.
 
 // What a state takes in. A token of `in` (StateColumns has the sums):
 //   delta rule: [channels: queries, keys, values][gates: heads * value_dim][f: heads][d: heads]
@@ -399,7 +406,6 @@ struct StateInputsPush {  // bindings: 0 in, 1 step, 2 out, 3 state, 4 taps, 5 g
   uint has_bias;  // 1: binding 4 is [channels][taps], then the bias [channels]; 0: no bias
   float eps;
   uint slot_words;  // of the state's memory
-  uint slots;
   uint view;
 };
 // Binding 5: [heads] steps, [heads] rates, and of Mamba-2 [heads] of what goes by the state (skip).
@@ -439,7 +445,6 @@ struct StateScanPush {  // bindings: 0 in (StateInputsPush's out), 1 step, 2 out
   uint format;  // of the matrices: 0 f32, 1 f16, 2 int8 (StateFormat)
   float scale;
   uint slot_words;
-  uint slots;
   uint view;
 };
 
@@ -470,11 +475,19 @@ struct SoftCapPush {  // bindings: 0 the same as 2, 1 step, 2 out
 // does: 0 for minus infinity and for what is no number, else its bits, inverted if negative, else with the
 // sign bit set; both zeros have one key. Token i is in block i % blocks: tokens of like rank often have ids
 // of like size.
-// Of the last output. top_blocks: 0 logits, 1 step, 2 out: keys[blocks], each the largest of its block.
-// top_tokens: 0 logits, 1 step, 2 out: TopTokens, 3 keys.
+// Of the last output, or of all. top_blocks: 0 logits, 1 step, 2 out: keys[blocks], each the largest of its block, of
+// output i at keys[i * blocks] (of the last alone: at keys[0]). top_tokens: 0 logits, 1 step, 2 out: TopTokens of each
+// session (TokenStep::base of the output's token), 3 keys.
 struct TopPush {
   uint n_vocab;
-  uint blocks;  // at most kMaxTopBlocks
+  uint blocks;       // at most kMaxTopBlocks
+  uint all_outputs;  // 1: of every output; 0: of the last
+};
+
+// kept[base][i] = logits[output][i] with the base of the output's token, of the last output of each session; outputs of
+// a session follow each other.
+struct KeepLogitsPush {  // bindings: 0 logits, 1 step, 2 kept: [sessions][n_vocab]
+  uint n_vocab;
 };
 ORIEL_CONST(kMaxTopBlocks, 2048u);
 ORIEL_CONST(kTopCapacity, 128u);
@@ -515,8 +528,8 @@ ORIEL_CONST(kStagedMost, 32639u);
 // texel buffers.
 ORIEL_CONST(kCodebookBinding, 10u);
 
-// Cache of one layer and side, f16: [n_kv_heads][sinks][head_dim / 2 words], then
-// [n_kv_heads][ring][head_dim / 2 words]; two values to a word, the lower half first.
+// Cache of one layer and side, f16: sinks, then rings (View has the order), vectors of head_dim / 2 words; two values to
+// a word, the lower half first.
 
 #ifdef __cplusplus
 static_assert(sizeof(StepHeader) == kStepHeaderWords * 4, "shared with shaders");
@@ -527,7 +540,7 @@ static_assert(sizeof(RmsNormPush) == 44, "shared with shaders");
 static_assert(sizeof(MatmulPush) == 36, "shared with shaders");
 static_assert(sizeof(AddBiasPush) == 12, "shared with shaders");
 static_assert(sizeof(RopeAppendPush) == 56, "shared with shaders");
-static_assert(sizeof(AttentionPush) == 48, "shared with shaders");
+static_assert(sizeof(AttentionPush) == 52, "shared with shaders");
 static_assert(sizeof(AttentionMergePush) == 24, "shared with shaders");
 static_assert(sizeof(GatedActivationPush) == 28, "shared with shaders");
 static_assert(sizeof(RoutePush) == 32, "shared with shaders");
@@ -537,11 +550,12 @@ static_assert(sizeof(ExpertCombinePush) == 20, "shared with shaders");
 static_assert(sizeof(TailPush) == 8, "shared with shaders");
 static_assert(sizeof(HeadMatmulPush) == 44, "shared with shaders");
 static_assert(sizeof(LatentAppendPush) == 64, "shared with shaders");
-static_assert(sizeof(LatentAttentionPush) == 44, "shared with shaders");
+static_assert(sizeof(LatentAttentionPush) == 48, "shared with shaders");
 static_assert(sizeof(HadamardPush) == 16, "shared with shaders");
-static_assert(sizeof(ShortConvPush) == 24, "shared with shaders");
+static_assert(sizeof(ShortConvPush) == 20, "shared with shaders");
 static_assert(sizeof(SoftCapPush) == 12, "shared with shaders");
-static_assert(sizeof(TopPush) == 8, "shared with shaders");
+static_assert(sizeof(KeepLogitsPush) == 4, "shared with shaders");
+static_assert(sizeof(TopPush) == 12, "shared with shaders");
 static_assert(sizeof(TopTokens) == 16 + 8 * kTopCapacity, "shared with shaders");
 }  // namespace oriel
 #endif

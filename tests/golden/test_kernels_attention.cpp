@@ -51,7 +51,7 @@ TEST_P(Kernels, rope_append_rotates_both_queries_and_stores_keys_and_values_in_t
     push.qkv_stride = qkv_stride;
     push.query_stride = query_stride;
     push.sinks = kSinks;
-    push.ring = kRing;
+    rig.rings[0] = kRing;
     push.rotation_stride = rig.rotationStride();
     push.key_rotation = push.query_rotation = rig.rotationWord(0);
     push.sink_rotation = rig.rotationWord(1);
@@ -380,7 +380,6 @@ TEST_P(Kernels, the_cache_outlives_a_step_and_is_zero_after_load_and_after_clear
   append.pair_stride = 1;
   append.qkv_stride = 3 * kDim;
   append.query_stride = 2 * kDim;
-  append.ring = kRing;
   append.rotation_stride = rig.rotationStride();
   append.key_rotation = append.query_rotation = rig.rotationWord(0);
   append.sink_rotation = rig.rotationWord(1);

@@ -79,7 +79,7 @@ class Layer {
     restore(v_, values_, &v_before_);
     rig.header().n_tokens = n_tokens;
     for (uint32_t t = 0; t < n_tokens; ++t) {
-      rig.view(t) = {slotOf(t), kSinks, (t + 20) % kRing, kRing - 10};
+      rig.view(t) = {slotOf(t), kSinks, (t + 20) % kRing, kRing - 10, kRing, 0, 0, kRing};
       for (uint32_t i = 0; i < shape_.rope_dims; ++i) {
         rig.rotations(t)[2 * i] = static_cast<float>(std::cos(angle(t, i)));
         rig.rotations(t)[2 * i + 1] = static_cast<float>(std::sin(angle(t, i)));
@@ -141,7 +141,6 @@ class Layer {
     push.qkv_stride = stride_;
     push.query_stride = 2 * shape_.n_heads * d_;
     push.sinks = kSinks;
-    push.ring = kRing;
     push.rotation_stride = rig.rotationStride();
     push.key_rotation = push.query_rotation = rig.rotationWord(0);
     push.sink_rotation = rig.rotationWord(1);
@@ -164,7 +163,7 @@ class Layer {
   }
 
   KvSide side(KvFormat format, const BufferRef& words) {
-    return KvSide(format, shape_.n_kv_heads, d_, kSinks, kRing,
+    return KvSide(format, CacheShape{shape_.n_kv_heads, d_, kSinks, 0, kRing},
                   const_cast<uint32_t*>(rig.words(words)));
   }
   KvSide keys() { return side(k_, keys_); }
@@ -174,7 +173,7 @@ class Layer {
   void restore(KvFormat format, const BufferRef& words, std::vector<uint32_t>* before) {
     if (before->empty()) {
       before->resize(words.size_bytes / 4);
-      KvSide to(format, shape_.n_kv_heads, d_, kSinks, kRing, before->data());
+      KvSide to(format, CacheShape{shape_.n_kv_heads, d_, kSinks, 0, kRing}, before->data());
       for (uint32_t head = 0; head < shape_.n_kv_heads; ++head) {
         for (uint32_t slot = 0; slot < kSinks; ++slot) {
           to.storeSink(head, slot, random_.normals(d_).data());

@@ -217,7 +217,7 @@ TEST_P(Kernels, latent_append_completes_queries_and_remembers_latents_and_keys) 
       push.vector_first = kFirst;
       push.query_stride = query_stride;
       push.sinks = kSinks;
-      push.ring = kRing;
+      rig.rings[0] = kRing;
       push.rotation_stride = rig.rotationStride();
       push.key_rotation = push.query_rotation = rig.rotationWord(0);
       push.sink_rotation = rig.rotationWord(1);
@@ -244,7 +244,7 @@ TEST_P(Kernels, latent_append_completes_queries_and_remembers_latents_and_keys) 
           }
         }
         run(&rig, runOf(n_tokens));
-        KvSide side(format, 1, shape.cols(), kSinks, kRing,
+        KvSide side(format, CacheShape{1, shape.cols(), kSinks, 0, kRing},
                     const_cast<uint32_t*>(rig.words(memory)));
         for (uint32_t t = 0; t < n_tokens; ++t) {
           const double* const of_token = angles.data() + t * shape.rope;
@@ -328,7 +328,7 @@ TEST_P(Kernels, latent_attention_is_the_softmax_weighted_sum_of_what_each_token_
       const std::vector<float> queries = random.normals(size_t{chunk} * query_stride);
       std::vector<uint32_t> words(sideLayout(format, {1, shape.cols(), c.sinks, 0, c.ring}).bytes /
                                   4);
-      KvSide side(format, 1, shape.cols(), c.sinks, c.ring, words.data());
+      KvSide side(format, CacheShape{1, shape.cols(), c.sinks, 0, c.ring}, words.data());
       std::vector<std::vector<float>> stored(c.sinks + c.ring, std::vector<float>(shape.cols()));
       for (uint32_t slot = 0; slot < c.sinks + c.ring; ++slot) {
         const std::vector<float> vector = random.normals(shape.cols());
@@ -348,8 +348,8 @@ TEST_P(Kernels, latent_attention_is_the_softmax_weighted_sum_of_what_each_token_
       const BufferRef out = rig.output(uint64_t{chunk} * out_stride);
       const BufferRef merged = rig.output(shape.n_heads * shape.latent);
       const LatentAttentionPush push = {
-          shape.n_heads, shape.latent, shape.rope, query_stride,  out_stride, 0,
-          c.sinks,       c.ring,       c.splits,   c.split_slots, scale};
+          shape.n_heads, shape.latent, shape.rope, query_stride, out_stride,    0,
+          c.sinks,       c.sinks,      c.ring,     c.splits,     c.split_slots, scale};
       for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
         Op& op = rig.add(list, OpKind::kLatentAttention, push, {in, out, memory});
         op.k_format = op.v_format = format;
@@ -374,7 +374,7 @@ TEST_P(Kernels, latent_attention_is_the_softmax_weighted_sum_of_what_each_token_
           rig.header().n_tokens = n_tokens;
           for (uint32_t t = 0; t < n_tokens; ++t) {
             const Seen& seen = walks[first + t];
-            rig.view(t) = {0, seen.n_sinks, seen.begin, seen.count};
+            rig.view(t) = {0, seen.n_sinks, seen.begin, seen.count, c.ring, 0, 0, c.ring};
           }
           run(&rig, runOf(n_tokens));
           for (uint32_t t = 0; t < n_tokens; ++t) {

@@ -109,7 +109,6 @@ struct MeanLayer {
     append.qkv_stride = 3 * kDim;
     append.query_stride = 2 * kDim;
     append.sinks = local ? 0 : kSinks;
-    append.ring = kRing;
     append.rotation_stride = rig->rotationStride();
     append.key_rotation = append.query_rotation = rig->rotationWord(local ? 2 : 0);
     append.sink_rotation = rig->rotationWord(local ? 2 : 1);
@@ -157,8 +156,10 @@ TEST_P(Kernels, a_local_layer_has_slots_a_window_and_rotations_of_its_own) {
     rig.header().n_tokens = kChunk;
     const uint32_t slots[] = {1, 2, 3}, local_slots[] = {5, 0, 1};
     for (uint32_t t = 0; t < kChunk; ++t) {
-      rig.view(t, 0) = {slots[t], 2, 0, t};
-      rig.view(t, 1) = {local_slots[t], 0, t < 2 ? 5u : 0u, t == 0 ? 1u : 2u};
+      rig.view(t, 0) = {slots[t], 2, 0, t, MeanLayer::kRing, 0, 0, MeanLayer::kRing};
+      rig.view(t, 1) = {
+          local_slots[t],  0, t < 2 ? 5u : 0u, t == 0 ? 1u : 2u, MeanLayer::kRing, 0, 0,
+          MeanLayer::kRing};
       std::fill_n(rig.rotations(t), rig.rotationStride(), 0.0f);
     }
     run(&rig, StepRun::kChunk);
@@ -277,8 +278,8 @@ TEST_P(Kernels, attention_of_low_bit_slots_is_that_of_the_values_they_hold) {
     const CacheShape cache = {shape.n_kv_heads, d, kSinks, 0, kRing};
     std::vector<uint32_t> k_words(sideLayout(shape.k, cache).bytes / 4);
     std::vector<uint32_t> v_words(sideLayout(shape.v, cache).bytes / 4);
-    KvSide k_side(shape.k, shape.n_kv_heads, d, kSinks, kRing, k_words.data());
-    KvSide v_side(shape.v, shape.n_kv_heads, d, kSinks, kRing, v_words.data());
+    KvSide k_side(shape.k, CacheShape{shape.n_kv_heads, d, kSinks, 0, kRing}, k_words.data());
+    KvSide v_side(shape.v, CacheShape{shape.n_kv_heads, d, kSinks, 0, kRing}, v_words.data());
     for (uint32_t head = 0; head < shape.n_kv_heads; ++head) {
       for (uint32_t slot = 0; slot < kSinks + kRing; ++slot) {
         const std::vector<float> key = random.normals(d), value = random.normals(d);
@@ -379,7 +380,7 @@ TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
       push.qkv_stride = 3 * d;
       push.query_stride = 2 * d;
       push.sinks = kSinks;
-      push.ring = kRing;
+      rig.rings[0] = kRing;
       push.rotation_stride = rig.rotationStride();
       Op& op = rig.add(StepList::kDecode, OpKind::kRopeAppend, push,
                        {rig.input(qkv), rig.output(2 * d), keys, values});
@@ -390,9 +391,9 @@ TEST_P(Kernels, rope_append_stores_low_bit_values_as_scalar_code_does) {
       run(&rig, StepRun::kDecode);
       std::vector<uint32_t> want_words(words),
           got_words(rig.words(values), rig.words(values) + words);
-      KvSide want_side(format, 1, d, kSinks, kRing, want_words.data());
+      KvSide want_side(format, CacheShape{1, d, kSinks, 0, kRing}, want_words.data());
       want_side.storeRing(0, kSlot, qkv.data() + 2 * d);
-      const KvSide got_side(format, 1, d, kSinks, kRing, got_words.data());
+      const KvSide got_side(format, CacheShape{1, d, kSinks, 0, kRing}, got_words.data());
       std::vector<float> want(d), got(d);
       want_side.loadRing(0, kSlot, want.data());
       got_side.loadRing(0, kSlot, got.data());
@@ -424,7 +425,7 @@ TEST_P(Kernels, rope_append_rotates_by_the_table_it_is_told_and_not_at_all_witho
       push.qkv_stride = 3 * kDim;
       push.query_stride = 2 * kDim;
       push.sinks = 1;  // the key lands in a sink, which is f16 and not mixed
-      push.ring = 4;
+      rig.rings[0] = 4;
       push.rotation_stride = kWords;
       push.key_rotation = rig.rotationWord(2);
       push.query_rotation = rig.rotationWord(0);

@@ -66,7 +66,10 @@ class StateMemory {
     rig_->header().n_tokens = n_tokens;
     for (uint32_t t = 0; t < n_tokens; ++t) {
       rig_->token(t).base = kSession;
-      rig_->view(t, kView) = {1 - read_, 0, read_, absent ? 0u : 1u};
+      rig_->view(t, kView) = {1 - read_,   0,
+                              read_,       absent ? 0u : 1u,
+                              kStateSlots, kSession * kStateSlots,
+                              0,           kSessions * kStateSlots};
     }
     before_.assign(slot(0, 0), slot(0, 0) + size_t{kSessions} * kStateSlots * slot_words_);
   }
@@ -103,7 +106,6 @@ StateScanPush scanPush(const StateCase& shape, StateFormat format, uint32_t slot
   push.format = static_cast<uint32_t>(format);
   push.scale = shape.delta ? 1.0f / std::sqrt(static_cast<float>(shape.key_dim)) : 1.0f;
   push.slot_words = slot_words;
-  push.slots = kStateSlots;
   push.view = kView;
   return push;
 }
@@ -251,7 +253,6 @@ StateInputsPush inputsPush(const StateCase& shape, uint32_t taps, bool has_bias,
   push.has_bias = has_bias ? 1 : 0;
   push.eps = 1e-6f;
   push.slot_words = slot_words;
-  push.slots = kStateSlots;
   push.view = kView;
   return push;
 }

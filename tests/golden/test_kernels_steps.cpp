@@ -80,7 +80,7 @@ TEST_P(Kernels, a_head_of_several_outputs_gives_every_row_of_logits_and_the_best
   rig.add(StepList::kHead, OpKind::kMatmul, push, {rig.input(matrix.words), logits, normed})
       .weights = matrix.type;
   rig.add(StepList::kHead, OpKind::kSoftCap, SoftCapPush{kVocab, kVocab, kCap}, {logits, logits});
-  const TopPush top_push = {kVocab, topBlocks(kVocab)};
+  const TopPush top_push = {kVocab, topBlocks(kVocab), 0};
   rig.add(StepList::kHead, OpKind::kTopBlocks, top_push, {logits, keys});
   rig.add(StepList::kHead, OpKind::kTopTokens, top_push, {logits, top, keys});
   load(&rig);
@@ -160,7 +160,7 @@ TEST_P(Kernels, top_tokens_are_those_of_the_last_output) {
     Random random(n_vocab);
     KernelRig rig(kOutputs, 0, 2, 1, kOutputs);
     const std::vector<float> logits = random.normals(kOutputs * n_vocab);
-    const TopPush push = {n_vocab, topBlocks(n_vocab)};
+    const TopPush push = {n_vocab, topBlocks(n_vocab), 0};
     const BufferRef in = rig.input(logits);
     const BufferRef keys = rig.output(push.blocks), top = rig.output(sizeof(TopTokens) / 4);
     rig.add(StepList::kHead, OpKind::kTopBlocks, push, {in, keys});
@@ -209,8 +209,8 @@ TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
     const CacheShape cache = {shape.n_kv_heads, d, kSinks, 0, kRing};
     std::vector<uint32_t> k_words(sideLayout(shape.k, cache).bytes / 4);
     std::vector<uint32_t> v_words(sideLayout(shape.v, cache).bytes / 4);
-    KvSide keys(shape.k, shape.n_kv_heads, d, kSinks, kRing, k_words.data());
-    KvSide values(shape.v, shape.n_kv_heads, d, kSinks, kRing, v_words.data());
+    KvSide keys(shape.k, CacheShape{shape.n_kv_heads, d, kSinks, 0, kRing}, k_words.data());
+    KvSide values(shape.v, CacheShape{shape.n_kv_heads, d, kSinks, 0, kRing}, v_words.data());
     for (uint32_t head = 0; head < shape.n_kv_heads; ++head) {
       for (uint32_t slot = 0; slot < kSinks + kRing; ++slot) {
         const std::vector<float> key = random.normals(d), value = random.normals(d);
@@ -257,7 +257,7 @@ TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
       rig.clearOutputs();
       rig.header().n_tokens = n_tokens;
       for (uint32_t t = 0; t < n_tokens; ++t) {
-        rig.view(t) = {0, kSinks, 100 + t, kSeen};
+        rig.view(t) = {0, kSinks, 100 + t, kSeen, kRing, 0, 0, kRing};
       }
       run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
       for (uint32_t i = 0; i < n_tokens * shape.n_heads; ++i) {
@@ -275,17 +275,26 @@ TEST_P(Kernels, attention_bends_scores_that_have_a_cap) {
 
 /// Layers whose memory several sessions share out: keys and values are stored, and attended to.
 struct SharedLayer {
-  static constexpr uint32_t kSinks = 2, kRing = 7, kHeads = 3;
+  static constexpr uint32_t kSinks = 2, kHeads = 3;
 
-  // `sessions` of them; so many rows of qkv that the tokens' ids choose from.
-  SharedLayer(KvFormat k, KvFormat v, uint32_t dim, uint32_t sessions, uint32_t chunk,
-              uint32_t splits, const PackedMatrix& rows)
+  // A session for each ring of so many slots; so many rows of qkv that the tokens' ids choose from.
+  SharedLayer(KvFormat k, KvFormat v, uint32_t dim, const std::vector<uint32_t>& rings,
+              uint32_t chunk, uint32_t splits, const PackedMatrix& rows)
       : d(dim), rig(chunk, dim) {
-    const CacheShape cache = {1, d, kSinks, 0, kRing};
-    k_words = sideLayout(k, cache).bytes / 4;
-    v_words = sideLayout(v, cache).bytes / 4;
-    keys = rig.output(sessions * k_words);
-    values = rig.output(sessions * v_words);
+    const uint32_t sessions = static_cast<uint32_t>(rings.size());
+    const uint32_t longest = *std::max_element(rings.begin(), rings.end());
+    for (uint32_t s = 0; s < sessions; ++s) {
+      CacheShape shape = {1, d, kSinks, 0, rings[s]};
+      shape.first_sink = s * kSinks;
+      shape.all_sinks = sessions * kSinks;
+      shape.first_ring = s != 0 ? shapes[s - 1].first_ring + rings[s - 1] : 0;
+      shapes.push_back(shape);
+    }
+    for (CacheShape& shape : shapes) {
+      shape.all_ring = shapes.back().first_ring + rings.back();
+    }
+    keys = rig.output(sideLayout(k, shapes[0]).bytes / 4);
+    values = rig.output(sideLayout(v, shapes[0]).bytes / 4);
     queries = rig.output(chunk * kHeads * 2 * d);
     out = rig.output(chunk * kHeads * d);
     const uint32_t stride = (kHeads + 2) * d;
@@ -301,7 +310,7 @@ struct SharedLayer {
     append.qkv_stride = stride;
     append.query_stride = kHeads * 2 * d;
     append.sinks = kSinks;
-    append.ring = kRing;
+    append.all_sinks = sessions * kSinks;
     append.rotation_stride = rig.rotationStride();
     append.key_rotation = append.query_rotation = rig.rotationWord(0);
     append.sink_rotation = rig.rotationWord(1);
@@ -311,7 +320,8 @@ struct SharedLayer {
     attend.query_stride = append.query_stride;
     attend.out_stride = kHeads * d;
     attend.sinks = kSinks;
-    attend.ring = kRing;
+    attend.all_sinks = append.all_sinks;
+    attend.ring = longest;
     attend.scale = 1.0f / std::sqrt(static_cast<float>(d));
     for (const StepList list : {StepList::kDecode, StepList::kChunk}) {
       rig.add(list, OpKind::kEmbed,
@@ -322,7 +332,7 @@ struct SharedLayer {
       op->k_format = k;
       op->v_format = v;
       attend.splits = list == StepList::kDecode ? splits : 1;
-      attend.split_slots = (kSinks + kRing + attend.splits - 1) / attend.splits;
+      attend.split_slots = (kSinks + longest + attend.splits - 1) / attend.splits;
       op = &rig.add(list, OpKind::kAttention, attend,
                     {queries, attend.splits > 1 ? partials : out, keys, values});
       op->k_format = k;
@@ -339,19 +349,42 @@ struct SharedLayer {
   void put(uint32_t t, uint32_t base, uint32_t at, uint32_t row) {
     rig.token(t).token = row;
     rig.token(t).base = base;
+    const CacheShape& shape = shapes[base];
     const uint32_t n_sinks = std::min(at + 1, kSinks);
-    const uint32_t count = std::min(at + 1 - n_sinks, kRing - 3);
-    const uint32_t slot = at < kSinks ? at : kSinks + (at - kSinks) % kRing;
-    rig.view(t) = {slot, n_sinks, (at + 1 - n_sinks - count) % kRing, count};
+    const uint32_t count = std::min(at + 1 - n_sinks, shape.ring - 3);
+    const uint32_t slot = at < kSinks ? at : kSinks + (at - kSinks) % shape.ring;
+    rig.view(t) = {slot,
+                   n_sinks,
+                   (at + 1 - n_sinks - count) % shape.ring,
+                   count,
+                   shape.ring,
+                   shape.first_ring,
+                   shape.first_sink,
+                   shape.all_ring};
     for (uint32_t pair = 0; pair < d; ++pair) {
       rig.rotations(t)[2 * pair] = static_cast<float>(std::cos(0.1 * at * pair));
       rig.rotations(t)[2 * pair + 1] = static_cast<float>(std::sin(0.1 * at * pair));
     }
   }
 
+  /// What session `s` has on a side is what another layer's only session has.
+  void expectSame(KvFormat format, const BufferRef& side, uint32_t s, SharedLayer* alone,
+                  const BufferRef& alone_side) {
+    const KvSide of(format, shapes[s], const_cast<uint32_t*>(rig.words(side)));
+    const KvSide other(format, alone->shapes[0],
+                       const_cast<uint32_t*>(alone->rig.words(alone_side)));
+    std::vector<float> a(d), b(d);
+    for (uint32_t slot = 0; slot < kSinks + shapes[s].ring; ++slot) {
+      const bool sink = slot < kSinks;
+      sink ? of.loadSink(0, slot, a.data()) : of.loadRing(0, slot - kSinks, a.data());
+      sink ? other.loadSink(0, slot, b.data()) : other.loadRing(0, slot - kSinks, b.data());
+      EXPECT_EQ(a, b) << "slot " << slot;
+    }
+  }
+
   uint32_t d;
   KernelRig rig;
-  uint64_t k_words = 0, v_words = 0;
+  std::vector<CacheShape> shapes;
   BufferRef keys, values, queries, out;
   RopeAppendPush append = {};
   AttentionPush attend = {};
@@ -382,8 +415,8 @@ TEST_P(Kernels, sessions_side_by_side_store_and_see_their_own_memories_alone) {
         Random random(d);
         const uint32_t stride = (SharedLayer::kHeads + 2) * d;
         const PackedMatrix rows = floatMatrix(kRows, stride, random.normals(kRows * stride));
-        SharedLayer shared(k, v, d, kSessions, kChunk, 2, rows);
-        SharedLayer alone(k, v, d, 1, kChunk, 2, rows);
+        SharedLayer shared(k, v, d, {7, 8, 5}, kChunk, 2, rows);
+        SharedLayer alone(k, v, d, {8}, kChunk, 2, rows);
         load(&shared.rig);
         load(&alone.rig);
         uint32_t positions[kSessions] = {};
@@ -406,11 +439,9 @@ TEST_P(Kernels, sessions_side_by_side_store_and_see_their_own_memories_alone) {
           const float* queries = shared.rig.floats(shared.queries);
           for (uint32_t t = 0; t < n; ++t) {
             auto* words = const_cast<uint32_t*>(shared.rig.words(shared.keys));
-            const KvSide keys(k, 1, d, SharedLayer::kSinks, SharedLayer::kRing,
-                              words + step[t] * shared.k_words);
+            const KvSide keys(k, shared.shapes[step[t]], words);
             words = const_cast<uint32_t*>(shared.rig.words(shared.values));
-            const KvSide values(v, 1, d, SharedLayer::kSinks, SharedLayer::kRing,
-                                words + step[t] * shared.v_words);
+            const KvSide values(v, shared.shapes[step[t]], words);
             for (uint32_t head = 0; head < SharedLayer::kHeads; ++head) {
               const std::vector<double> want =
                   attended(shared.attend, keys, values, queries + t * shared.attend.query_stride,
@@ -423,10 +454,8 @@ TEST_P(Kernels, sessions_side_by_side_store_and_see_their_own_memories_alone) {
             }
           }
         }
-        EXPECT_EQ(0, std::memcmp(shared.rig.words(shared.keys) + shared.k_words,
-                                 alone.rig.words(alone.keys), 4 * shared.k_words));
-        EXPECT_EQ(0, std::memcmp(shared.rig.words(shared.values) + shared.v_words,
-                                 alone.rig.words(alone.values), 4 * shared.v_words));
+        shared.expectSame(k, shared.keys, 1, &alone, alone.keys);
+        shared.expectSame(v, shared.values, 1, &alone, alone.values);
       }
     }
   }
@@ -454,7 +483,7 @@ TEST_P(Kernels, norms_after_rope_multiply_queries_and_keys_before_they_are_round
       push.qkv_stride = 3 * d;
       push.query_stride = 2 * d;
       push.sinks = kSinks;
-      push.ring = kRing;
+      rig.rings[0] = kRing;
       push.rotation_stride = rig.rotationStride();
       push.key_rotation = push.query_rotation = rig.rotationWord(0);
       push.sink_rotation = rig.rotationWord(1);
@@ -490,7 +519,8 @@ TEST_P(Kernels, norms_after_rope_multiply_queries_and_keys_before_they_are_round
           }
         }
         run(&rig, n_tokens == 1 ? StepRun::kDecode : StepRun::kChunk);
-        const KvSide side(format, 1, d, kSinks, kRing, const_cast<uint32_t*>(rig.words(keys)));
+        const KvSide side(format, CacheShape{1, d, kSinks, 0, kRing},
+                          const_cast<uint32_t*>(rig.words(keys)));
         for (uint32_t t = 0; t < n_tokens; ++t) {
           std::vector<float> query(d), key(d), got(d);
           for (uint32_t c = 0; c < d; ++c) {
@@ -559,8 +589,7 @@ TEST_P(Kernels, short_conv_gives_the_same_bits_however_tokens_come_and_whosoever
                 EmbedPush{3 * n, rows.geometry.groupWords(), rows.geometry.sideWord(), 0, rows.rows,
                           in_stride, 1.0f, 0, 0},
                 {weights, in});
-        rig.add(list, OpKind::kShortConv,
-                ShortConvPush{n, in_stride, out_stride, shape.taps, ring, 0},
+        rig.add(list, OpKind::kShortConv, ShortConvPush{n, in_stride, out_stride, shape.taps, 0},
                 {in, out, columns, taps_piece});
       }
       load(&rig);
@@ -578,7 +607,9 @@ TEST_P(Kernels, short_conv_gives_the_same_bits_however_tokens_come_and_whosoever
             const uint32_t count = std::min(position + 1, shape.seen);
             rig.token(t).token = kSessions * position + s;
             rig.token(t).base = s;
-            rig.view(t) = {position % ring, 0, (position + 1 - count) % ring, count};
+            rig.view(t) = {
+                position % ring, 0, (position + 1 - count) % ring, count, ring, s * ring, 0,
+                2 * ring};
           }
         }
         rig.clearOutputs();

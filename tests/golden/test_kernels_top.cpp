@@ -32,7 +32,7 @@ std::vector<uint32_t> sortedIds(const std::vector<float>& logits) {
 struct TopRig : KernelRig {
   explicit TopRig(const std::vector<float>& logits)
       : n_vocab(static_cast<uint32_t>(logits.size())) {
-    const TopPush push = {n_vocab, topBlocks(n_vocab)};
+    const TopPush push = {n_vocab, topBlocks(n_vocab), 0};
     const BufferRef in = input(logits);
     keys = output(push.blocks);
     top = output(sizeof(TopTokens) / 4);

@@ -34,6 +34,7 @@ class Kernels : public testing::TestWithParam<Variant> {
     ASSERT_TRUE(rig->load().ok()) << rig->log.errors();
   }
   void run(KernelRig* rig, StepRun what) {
+    rig->completeViews();
     ASSERT_TRUE(rig->executor->run(what).ok()) << rig->log.errors();
   }
 };

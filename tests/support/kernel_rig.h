@@ -91,6 +91,7 @@ class KernelRig {
     std::memcpy(&op.push, &push, sizeof(push));
     op.push_bytes = sizeof(push);
     op.candidate = candidate;
+    completeSinks(&op);
     return op;
   }
 
@@ -164,6 +165,16 @@ class KernelRig {
     return block;
   }
   StepHeader& header() { return block().header(); }
+  /// Views that do not say which ring they are of are of the only session's, which has rings[view] slots.
+  void completeViews() {
+    for (uint32_t t = 0; t < std::min(header().n_tokens, plan.chunk_tokens); ++t) {
+      for (uint32_t v = 0; v < plan.n_views; ++v) {
+        if (view(t, v).ring == 0) {
+          view(t, v).ring = view(t, v).all_ring = rings[v];
+        }
+      }
+    }
+  }
   TokenStep& token(uint32_t t) { return block().token(t); }
   View& view(uint32_t t, uint32_t v = 0) { return block().view(t, v); }
   /// Pairs (cos, sin): rope_dims / 2 for each table.
@@ -193,8 +204,29 @@ class KernelRig {
   bool on_reference = true;  ///< else, without Vulkan, on the CPU executor
   CapturedLog log;
   Executor* executor = nullptr;
+  uint32_t rings[kMaxViews] = {};  ///< of attention as its ops say, of other views as tests do
 
  private:
+  void completeSinks(Op* op) {
+    const auto complete = [](auto* push) {
+      push->all_sinks = push->all_sinks != 0 ? push->all_sinks : push->sinks;
+    };
+    switch (op->kind) {
+      case OpKind::kRopeAppend:
+        return complete(&op->push.rope_append);
+      case OpKind::kLatentAppend:
+        return complete(&op->push.latent_append);
+      case OpKind::kAttention:
+        rings[op->push.attention.view] = op->push.attention.ring;
+        return complete(&op->push.attention);
+      case OpKind::kLatentAttention:
+        rings[op->push.latent_attention.view] = op->push.latent_attention.ring;
+        return complete(&op->push.latent_attention);
+      default:
+        return;
+    }
+  }
+
   static constexpr uint64_t kUploadBytes = 1u << 16;
   static constexpr uint64_t kMostUnits = 64;  // of a row
 

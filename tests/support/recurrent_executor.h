@@ -290,7 +290,7 @@ class RecurrentExecutor final : public Executor {
       const std::vector<float> logits = recurrentLogits(after_.at(token), seen_.at(token));
       std::copy(logits.begin(), logits.end(), out + row * kRecurrentVocabulary);
     }
-    const TopPush push = {kRecurrentVocabulary, topBlocks(kRecurrentVocabulary)};
+    const TopPush push = {kRecurrentVocabulary, topBlocks(kRecurrentVocabulary), 0};
     uint32_t keys[kRecurrentVocabulary];
     const float* const last = out + (rows - 1) * kRecurrentVocabulary;
     oriel::topBlocks(last, push, keys);

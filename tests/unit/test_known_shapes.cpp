@@ -623,7 +623,7 @@ TEST(KnownShapes, layers_with_a_window_of_their_own_take_rotations_of_their_own)
   plain.layers = {};
   constexpr uint32_t kChunk = 64;
   // A third table of 256 / 2 pairs, and a second view, for each token of the chunk.
-  EXPECT_EQ(kChunk * (256u * sizeof(float) + 16),
+  EXPECT_EQ(kChunk * (256u * sizeof(float) + 4 * kViewWords),
             layoutIo(with, kChunk, 4096).step.size_bytes -
                 layoutIo(modelDescOf(plain), kChunk, 4096).step.size_bytes);
 }

@@ -76,7 +76,8 @@ TEST(OpTraits, every_kind_has_a_name_and_its_own_push_constants) {
                                     sizeof(HeadMatmulPush),
                                     sizeof(LatentAppendPush),
                                     sizeof(LatentAttentionPush),
-                                    sizeof(HadamardPush)};
+                                    sizeof(HadamardPush),
+                                    sizeof(KeepLogitsPush)};
   for (uint32_t kind = 0; kind < kOpKinds; ++kind) {
     const OpTraits& traits = opTraits(static_cast<OpKind>(kind));
     EXPECT_EQ(bytes[kind], traits.push_bytes) << traits.name;
@@ -220,7 +221,7 @@ TEST(Hazards, who_reads_waits_for_who_wrote_and_neighbouring_columns_for_nobody)
 }
 
 TEST(Hazards, convolutions_of_one_memory_wait_for_each_other) {
-  const ShortConvPush push = {64, 192, 64, 3, 10, 0};
+  const ShortConvPush push = {64, 192, 64, 3, 0};
   const Op a = opOf(OpKind::kShortConv, push, piece(1024), piece(2048), 5);
   Op b = opOf(OpKind::kShortConv, push, piece(4096), piece(8192), 5);
   EXPECT_TRUE(mustWait(b, a));

@@ -84,7 +84,7 @@ TEST(OpWork, of_a_product_is_its_multiplications_and_of_attention_what_is_seen) 
   // Once, however many rows there are.
   Op top;
   top.kind = OpKind::kTopBlocks;
-  top.push.top = {50000, 1000};
+  top.push.top = {50000, 1000, 0};
   EXPECT_EQ(opWork(top, 1).most(), opWork(top, 64).most());
 }
 

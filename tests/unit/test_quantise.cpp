@@ -116,7 +116,8 @@ TEST(KvSide, what_is_stored_in_one_slot_is_loaded_from_it_and_no_other_changes) 
       const CacheShape shape = {3, head_dim, 2, 5, 7};
       const SideLayout layout = sideLayout(format, shape);
       std::vector<uint32_t> words(layout.bytes / 4 + 1, 0xdeadbeefu);
-      KvSide side(format, shape.n_kv_heads, head_dim, shape.sinks, shape.ring, words.data());
+      KvSide side(format, CacheShape{shape.n_kv_heads, head_dim, shape.sinks, 0, shape.ring},
+                  words.data());
       std::vector<std::vector<float>> stored;
       std::vector<std::vector<float>> loaded;
       for (uint32_t head = 0; head < 3; ++head) {

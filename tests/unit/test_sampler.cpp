@@ -185,7 +185,7 @@ TEST_F(SamplerTest, top_k_of_many_is_what_sorting_all_of_them_gives) {
 
 TopTokens bestOf(const std::vector<float>& logits) {
   const TopPush push = {static_cast<uint32_t>(logits.size()),
-                        std::min(static_cast<uint32_t>(logits.size()), kMaxTopBlocks)};
+                        std::min(static_cast<uint32_t>(logits.size()), kMaxTopBlocks), 0};
   std::vector<uint32_t> keys(push.blocks);
   topBlocks(logits.data(), push, keys.data());
   TopTokens top;

@@ -104,7 +104,7 @@ std::vector<int32_t> bestIds(const std::vector<double>& logits, size_t k) {
 
 TopTokens topOf(const std::vector<float>& logits) {
   const TopPush push = {static_cast<uint32_t>(logits.size()),
-                        std::min(static_cast<uint32_t>(logits.size()), kMaxTopBlocks)};
+                        std::min(static_cast<uint32_t>(logits.size()), kMaxTopBlocks), 0};
   std::vector<uint32_t> keys(push.blocks);
   topBlocks(logits.data(), push, keys.data());
   TopTokens top;
