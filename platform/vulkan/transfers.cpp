@@ -1,7 +1,6 @@
 #include "vulkan/transfers.h"
 
 #include "base/wipe.h"
-#include "exec/executor.h"
 #include "vulkan/commands.h"
 
 namespace oriel {
@@ -116,13 +115,17 @@ Status Transfers::readLogits(const BufferRef& rows, uint32_t row, const float** 
   return kOk;
 }
 
-Status Transfers::copy(const BufferRef& from, const BufferRef& to) {
+Status Transfers::copy(const CopyPiece* pieces, size_t count) {
   const VkCommandBuffer commands = commands_[0];
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
-  const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, from.size_bytes};
-  device_->api.vkCmdCopyBuffer(commands, arenas_->buffer(from.arena, from.segment),
-                               arenas_->buffer(to.arena, to.segment), 1, &region);
+  for (size_t i = 0; i < count; ++i) {
+    const BufferRef& from = pieces[i].from;
+    const BufferRef& to = pieces[i].to;
+    const VkBufferCopy region = {from.offset_bytes, to.offset_bytes, from.size_bytes};
+    device_->api.vkCmdCopyBuffer(commands, arenas_->buffer(from.arena, from.segment),
+                                 arenas_->buffer(to.arena, to.segment), 1, &region);
+  }
   ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
   return queue_->settle(queue_->submitAndWait(commands));
 }

@@ -1,6 +1,7 @@
 // Bytes between the host and the device's arenas, through the upload ring (Plan::upload).
 #pragma once
 
+#include "exec/executor.h"
 #include "vulkan/memory.h"
 #include "vulkan/queue.h"
 
@@ -24,7 +25,7 @@ class Transfers {
   /// read by commands that were recorded once.
   Status logits(uint32_t output, const float** values);
   Status keptLogits(uint32_t session, const float** values);
-  Status copy(const BufferRef& from, const BufferRef& to);
+  Status copy(const CopyPiece* pieces, size_t count);
 
   /// Zeros in the cache, in the activations (whose padding is read by products and must be zero, never NaN), and
   /// in all that the host sees; in the latter even if the device has failed. What was given back is left out.

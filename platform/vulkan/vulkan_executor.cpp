@@ -66,8 +66,8 @@ class VulkanExecutor final : public Executor {
   Status keptLogits(uint32_t session, const float** values) override {
     return transfers_.keptLogits(session, values);
   }
-  Status copy(const BufferRef& from, const BufferRef& to) override {
-    return transfers_.copy(from, to);
+  Status copy(const CopyPiece* pieces, size_t count) override {
+    return transfers_.copy(pieces, count);
   }
   Status forget(const BufferRef* pieces, size_t count) override {
     (void)dropAhead();

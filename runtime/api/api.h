@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include "api/on_file.h"
@@ -24,6 +25,36 @@
 struct oriel_model;
 
 namespace oriel {
+
+/// The threads that are inside calls on a model's sessions: what they call besides they call from callbacks.
+class CallingThreads {
+ public:
+  static constexpr uint32_t kMost = 64;
+
+  /// The place that leave() wants; kMost where all are taken.
+  uint32_t enter(uintptr_t thread) {
+    for (uint32_t i = 0; i < kMost; ++i) {
+      uintptr_t none = 0;
+      if (threads_[i].compare_exchange_strong(none, thread, std::memory_order_relaxed)) {
+        return i;
+      }
+    }
+    return kMost;
+  }
+  void leave(uint32_t place) {
+    if (place < kMost) {
+      threads_[place].store(0, std::memory_order_relaxed);
+    }
+  }
+  bool has(uintptr_t thread) const {
+    return std::any_of(std::begin(threads_), std::end(threads_), [&](const auto& one) {
+      return one.load(std::memory_order_relaxed) == thread;
+    });
+  }
+
+ private:
+  std::atomic<uintptr_t> threads_[kMost] = {};
+};
 
 /// Copies a caller's options over zeros. An app newer than this library may have set fields that are
 /// not known here: false if one of those is not zero, or if struct_size was forgotten.
@@ -191,7 +222,8 @@ oriel_plan planResult(const PreparedModel& prepared);
 
 /// On the device that the options name. `experts`: null for plans that hold all of them.
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
-                      const oriel_allocator& allocator, ExpertFetch* experts, Executor** executor);
+                      const oriel_allocator& allocator, ExpertFetch* experts, const Log& log,
+                      Executor** executor);
 
 }  // namespace oriel
 
@@ -220,6 +252,9 @@ struct oriel_model {
   oriel_session* session = nullptr;   ///< null: it has none
   mutable oriel::Gate gate;           ///< for calls that need the device
   oriel::Trimmed trimmed;
+  oriel::CallingThreads calling;
+  oriel::ErrorLine last_error;    ///< of `log`: calls on the model itself
+  oriel::ErrorLine device_error;  ///< of the device and the file, which all sessions use
 };
 
 /// Lives at the start of its own host block.
@@ -230,4 +265,10 @@ struct oriel_session {
   std::atomic<uint32_t> busy{0};      // 1: in a call that may change it
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   bool lost = false;  // the device failed: nothing but what the host knows can be had
+  oriel::Log log;     ///< the model's, with a last error of its own
+  oriel::ErrorLine last_error;
+  // Of the running call:
+  std::atomic<uintptr_t> caller{0};  ///< its thread; 0: no call runs
+  uint32_t place = 0;                ///< of model->calling
+  uint32_t errors_before = 0;        ///< lines of last_error
 };

@@ -18,8 +18,8 @@
 namespace oriel {
 
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
-                      const oriel_allocator& allocator, ExpertFetch* experts, Executor** executor) {
-  const Log log = logOf(options);
+                      const oriel_allocator& allocator, ExpertFetch* experts, const Log& log,
+                      Executor** executor) {
   ExecutorOptions executor_options;
   executor_options.device_number = options.device_number;
   if (options.device_timeout_ms != 0) {
@@ -175,6 +175,7 @@ void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
 Status loadInto(const oriel_options& options, const char* path, PreparedModel* prepared,
                 Arena* arena, oriel_model* model) {
   const Log log = logOf(options);
+  const Log shared = {log.callback, log.user, &model->device_error};
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
   ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer));
@@ -208,7 +209,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   uint64_t hash = headerHash(file, prepared->desc);
   if (has_device) {
     model->source.init(path, hash, arena);
-    model->on_file = takeWeightsOnFile(model->plan, path, log, arena);
+    model->on_file = takeWeightsOnFile(model->plan, path, shared, arena);
     uint32_t disabled = 0;
     ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
     model->stops_early = (disabled >> kEarlyStopFeature & 1u) == 0;
@@ -221,8 +222,8 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
-    ORIEL_TRY(
-        createExecutor(options, model->plan, memory, model->allocator, experts, &model->executor));
+    ORIEL_TRY(createExecutor(options, model->plan, memory, model->allocator, experts, shared,
+                             &model->executor));
     // Into what the session will have: it is not there yet.
     ORIEL_TRY(loadWeights(file, model->plan, {options.progress, options.progress_user},
                           {model->allocator, model->session_host_bytes}, log, model->executor,
@@ -300,7 +301,7 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
   Arena arena(block, prepared.model_host_bytes);
   static_assert(alignof(oriel_model) <= Arena::kAlignment, "raise kAlignment");
   oriel_model* model = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
-  model->log = log;
+  model->log = {log.callback, log.user, &model->last_error};
   model->allocator = allocator;
   model->host_bytes = prepared.model_host_bytes;
   const Status status = loadInto(options, path, &prepared, &arena, model);

@@ -22,7 +22,7 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
   }
   return callAlone(handle, [&]() -> Status {
     GenerateSettings settings;
-    ORIEL_TRY(readGenerateOptions(*handle->model, options, &settings));
+    ORIEL_TRY(readGenerateOptions(*handle->model, options, handle->log, &settings));
     ORIEL_TRY(readConstraint(*handle->model, options, handle->session, &settings));
     oriel_generation result = {};
     const Status status = generate(settings, &result);
@@ -92,27 +92,6 @@ Status restoreFile(Session* session, const char* path, const oriel_allocator& al
 
 }  // namespace
 
-oriel_status oriel::refuseCall(oriel_session* handle) {
-  if (handle->refusing.exchange(1) == 0) {
-    (void)handle->model->log.fail(
-        ORIEL_ERROR_STATE,
-        "the session is in the middle of another call: wait until that has "
-        "returned, and change nothing from inside its callbacks");
-    handle->refusing.store(0);
-  }
-  return ORIEL_ERROR_STATE;
-}
-
-oriel_status oriel::refuseTrimmed(oriel_model* model) {
-  if (model->refusing.exchange(1) == 0) {
-    (void)model->log.fail(ORIEL_ERROR_STATE,
-                          "the model is paused, or its memory was given back: call oriel_resume "
-                          "first");
-    model->refusing.store(0);
-  }
-  return ORIEL_ERROR_STATE;
-}
-
 oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
                                   oriel_session** out) {
   oriel_session_options options;
@@ -136,9 +115,12 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
               "(--forget)")
         .code();
   }
+  if (refusedInside(model)) {
+    return ORIEL_ERROR_STATE;
+  }
   const Gate::Call call(&model->gate);
   if (!call.entered()) {
-    return refuseTrimmed(model);
+    return refuseTrimmed(model->log, &model->refusing).code();
   }
   if (model->has_session.exchange(1) != 0) {
     return model->log
@@ -152,7 +134,6 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   context.executor = model->executor;
   context.gate = &model->gate;
   context.allocator = &model->allocator;
-  context.log = model->log;
   context.model_hash = model->hash;
   context.stops_early = model->stops_early;
   context.constraints = model->trie != nullptr;
@@ -176,6 +157,7 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   context.settings = choice.settings;
   context.by_template = choice.by_template;
   context.forms = choice.forms;
+  const uint32_t errors_before = model->last_error.count();
   const uint64_t bytes = model->session_host_bytes;
   void* block = allocateZeroed(model->allocator, bytes);
   Arena arena(block, bytes);
@@ -183,6 +165,8 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   oriel_session* handle = nullptr;
   if (block != nullptr) {
     handle = new (arena.take<oriel_session>(1)) oriel_session();
+    handle->log = {model->log.callback, model->log.user, &handle->last_error};
+    context.log = handle->log;
     session = Session::create(context, options.first_position, options.split_turns == 0, &arena);
   }
   const Status status =
@@ -197,6 +181,11 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   }
   if (!status.ok()) {
     if (block != nullptr) {
+      // Nobody could ask the session.
+      if (handle->last_error.count() != 0) {
+        model->last_error.set(handle->last_error);
+      }
+      takeDeviceLine(*model, errors_before, &model->last_error);
       release(model->allocator, block, bytes);
     }
     model->has_session.store(0);
@@ -222,7 +211,7 @@ void oriel_session_destroy(oriel_session* handle) {
   const Gate::Control control(&model->gate);
   if (!control.held()) {
     handle->busy.store(0);
-    (void)refuseTrimmed(model);
+    (void)refuseTrimmed(model->log, &model->refusing);
     return;
   }
   const uint64_t bytes = handle->host_bytes;
@@ -237,8 +226,10 @@ void oriel_session_destroy(oriel_session* handle) {
 }
 
 oriel_status oriel_session_reset(oriel_session* handle) {
-  return handle == nullptr ? ORIEL_ERROR_ARGUMENT
-                           : callAlone(handle, [&] { return handle->session->reset(); });
+  return handle == nullptr ? ORIEL_ERROR_ARGUMENT : callAlone(handle, [&] {
+    handle->last_error.clear();  // it may quote what was said
+    return handle->session->reset();
+  });
 }
 
 oriel_status oriel_session_rewind(oriel_session* handle, uint64_t position) {
@@ -263,8 +254,7 @@ oriel_status oriel_session_restore(oriel_session* handle, const void* data, size
   if (handle == nullptr || data == nullptr) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  return callAlone(handle,
-                   [&] { return handle->session->restore(data, bytes, handle->model->log); });
+  return callAlone(handle, [&] { return handle->session->restore(data, bytes, handle->log); });
 }
 
 oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
@@ -273,18 +263,18 @@ oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
   }
   return callAlone(handle, [&]() -> Status {
     const oriel_model& model = *handle->model;
-    ORIEL_TRY(checkReplaced(path, model.log));
+    ORIEL_TRY(checkReplaced(path, handle->log));
     const uint64_t bytes = handle->session->snapshotBytes();
     Workspace workspace(nullptr, 0, &model.allocator);
     const BorrowedBytes block(&workspace, bytes);
     if (block.data() == nullptr) {
-      return model.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                            "no memory for a snapshot of %llu bytes: close other programs",
-                            static_cast<unsigned long long>(bytes));
+      return handle->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                              "no memory for a snapshot of %llu bytes: close other programs",
+                              static_cast<unsigned long long>(bytes));
     }
     ORIEL_TRY(handle->session->save(block.data()));
     return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), FileUse::kKept,
-                               model.log);
+                               handle->log);
   });
 }
 
@@ -294,8 +284,8 @@ oriel_status oriel_session_restore_file(oriel_session* handle, const char* path)
   }
   return callAlone(handle, [&]() -> Status {
     const oriel_model& model = *handle->model;
-    NamingLog named(model.log, path);
-    return restoreFile(handle->session, path, model.allocator, model.log, named.log());
+    NamingLog named(handle->log, path);
+    return restoreFile(handle->session, path, model.allocator, handle->log, named.log());
   });
 }
 
@@ -430,7 +420,7 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
   *needed = static_cast<size_t>(count);
   if (!held) {
     const oriel_view view = handle->session->view();
-    return handle->model->log
+    return handle->log
         .fail(ORIEL_ERROR_CONTEXT,
               "token %llu is not held: ask for one of the first %u or from %llu to %llu",
               static_cast<unsigned long long>(first), view.sinks_used,

@@ -244,10 +244,29 @@ Status Trimmer::readCache() {
                          "sessions and begin anew");
 }
 
-Status refuseInside(const oriel_model& model) {
-  return model.log.fail(ORIEL_ERROR_STATE,
-                        "memory cannot be given back or taken from inside a callback: wait until "
-                        "the call has returned");
+/// body() of a call that takes or gives memory, which is the only one of its kind. What the device logged is the model's
+/// last error then.
+template <typename Body>
+oriel_status callControlled(oriel_model* model, const Body& body) {
+  if (model == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  if (model->executor == nullptr) {
+    return withoutWeights(*model);
+  }
+  if (refusedInside(model)) {
+    return ORIEL_ERROR_STATE;
+  }
+  const Gate::Control control(&model->gate);
+  if (!control.held()) {
+    return refuseTrimmed(model->log, &model->refusing).code();
+  }
+  const uint32_t errors_before = model->last_error.count();
+  const Status status = body();
+  if (!status.ok()) {
+    takeDeviceLine(*model, errors_before, &model->last_error);
+  }
+  return status.code();
 }
 
 bool isLevel(int level) { return level >= ORIEL_TRIM_NONE && level <= ORIEL_TRIM_ALL; }
@@ -258,61 +277,36 @@ bool isLevel(int level) { return level >= ORIEL_TRIM_NONE && level <= ORIEL_TRIM
 using namespace oriel;
 
 oriel_status oriel_trim(oriel_model* model, oriel_trim_level level, const char* folder) {
-  if (model == nullptr || !isLevel(rawEnum(level)) ||
-      (folder != nullptr) != (level == ORIEL_TRIM_CACHE)) {
+  if (!isLevel(rawEnum(level)) || (folder != nullptr) != (level == ORIEL_TRIM_CACHE)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  const Gate::Control control(&model->gate);
-  if (!control.held() || model->gate.isInside()) {
-    return refuseInside(*model).code();
-  }
-  if (level == ORIEL_TRIM_NONE) {
-    return ORIEL_OK;
-  }
-  model->gate.close(/*rests=*/false);
-  const Status status = Trimmer(model).trim(level, folder);
-  if (model->trimmed.level == ORIEL_TRIM_NONE && !model->trimmed.paused) {
-    model->gate.open();
-  }
-  return status.code();
+  return callControlled(model, [&] {
+    model->gate.close(/*rests=*/false);
+    const Status status = Trimmer(model).trim(level, folder);
+    if (model->trimmed.level == ORIEL_TRIM_NONE && !model->trimmed.paused) {
+      model->gate.open();
+    }
+    return status;
+  });
 }
 
 oriel_status oriel_resume(oriel_model* model, oriel_progress_fn progress, void* user) {
-  if (model == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  const Gate::Control control(&model->gate);
-  if (!control.held() || model->gate.isInside()) {
-    return refuseInside(*model).code();
-  }
-  const Status status = Trimmer(model).resume({progress, user});
-  if (status.ok()) {
-    model->trimmed.paused = false;
-    model->gate.open();
-  }
-  return status.code();
+  return callControlled(model, [&] {
+    const Status status = Trimmer(model).resume({progress, user});
+    if (status.ok()) {
+      model->trimmed.paused = false;
+      model->gate.open();
+    }
+    return status;
+  });
 }
 
 oriel_status oriel_pause(oriel_model* model) {
-  if (model == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  const Gate::Control control(&model->gate);
-  if (!control.held() || model->gate.isInside()) {
-    return refuseInside(*model).code();
-  }
-  model->gate.close(/*rests=*/true);
-  model->trimmed.paused = true;
-  return ORIEL_OK;
+  return callControlled(model, [&]() -> Status {
+    model->gate.close(/*rests=*/true);
+    model->trimmed.paused = true;
+    return kOk;
+  });
 }
 
 oriel_status oriel_model_get_resident(const oriel_model* model, oriel_resident* out) {

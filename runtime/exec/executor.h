@@ -46,6 +46,12 @@ constexpr StepList headOf(StepRun what, uint32_t n_outputs) {
                                  : StepList::kHead;
 }
 
+/// Bytes to copy from one place to another as long.
+struct CopyPiece {
+  BufferRef from;
+  BufferRef to;
+};
+
 /// Bytes of an arena that are nobody's between two steps.
 struct ScratchPiece {
   ArenaKind arena = ArenaKind::kActivations;
@@ -153,8 +159,8 @@ class Executor {
   virtual Status keptLogits(uint32_t /*session*/, const float** values) {
     return logits(0, values);
   }
-  /// Copies within the plan's arenas; the pieces do not overlap. Done when the next run begins.
-  virtual Status copy(const BufferRef& /*from*/, const BufferRef& /*to*/) {
+  /// Copies within the plan's arenas; pieces do not overlap, and no copy reads what another writes. Waits for them.
+  virtual Status copy(const CopyPiece* /*pieces*/, size_t /*count*/) {
     return ORIEL_ERROR_UNSUPPORTED;
   }
 

@@ -101,8 +101,10 @@ Status HostExecutor::keptLogits(uint32_t session, const float** values) {
   return kOk;
 }
 
-Status HostExecutor::copy(const BufferRef& from, const BufferRef& to) {
-  std::memcpy(at(to), at(from), from.size_bytes);
+Status HostExecutor::copy(const CopyPiece* pieces, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    std::memcpy(at(pieces[i].to), at(pieces[i].from), pieces[i].from.size_bytes);
+  }
   return kOk;
 }
 

@@ -29,7 +29,7 @@ class HostExecutor : public Executor {
   }
   Status logits(uint32_t output, const float** values) override;
   Status keptLogits(uint32_t session, const float** values) override;
-  Status copy(const BufferRef& from, const BufferRef& to) override;
+  Status copy(const CopyPiece* pieces, size_t count) override;
   Status forget() override;
   Status forget(const BufferRef* pieces, size_t count) override;
   Status giveBack(ArenaSet arenas) override;

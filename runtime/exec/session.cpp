@@ -79,10 +79,10 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 }
 
 Status Session::reset() {
-  ORIEL_TRY(context_.executor->forget());
+  const Status forgotten = forgetMemory();
   forgetOnHost();
-  cancelled_.store(0, std::memory_order_relaxed);
-  return kOk;
+  ORIEL_TRY(forgotten);
+  return beginBehindPrefix();
 }
 
 void Session::forgetOnHost() {
@@ -209,7 +209,7 @@ void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
 Status Session::submit(StepRun what, bool may_stop) {
   StopCheck stop;
   if (may_stop) {
-    stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+    stop = {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
   has_top_ = has_top_ || hasHead(what);
@@ -284,9 +284,7 @@ Status Session::betweenSteps() {
   if (context_.gate != nullptr && context_.gate->wantsRest()) {
     ORIEL_TRY(dropAhead());
     context_.gate->rest(
-        [](const void* self) {
-          return static_cast<const Session*>(self)->cancelled_.load(std::memory_order_relaxed) != 0;
-        },
+        [](const void* self) { return static_cast<const Session*>(self)->calls_.cancelled(); },
         this);
   }
   return checkCancelled();
@@ -396,6 +394,14 @@ Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   blank_ = false;
   ORIEL_TRY(readSnapshot(*context_.plan, *context_.model, cache_, snapshotKey(), data, bytes, log,
                          context_.executor, &state, &turns_, &ids_));
+  takeState(state);
+  has_logits_ = state.has_logits != 0;
+  logits_row_ = 0;
+  return kOk;
+}
+
+// Turns and ids are there.
+void Session::takeState(const SessionState& state) {
   position_ = state.position;
   stored_ = state.stored;
   last_token_ = lastHeldToken();
@@ -405,9 +411,15 @@ Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
     states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
     states_->stale = (state.chat & kStaleState) != 0;
   }
-  has_logits_ = state.has_logits != 0;
-  logits_row_ = 0;
-  has_top_ = false;
+  has_logits_ = has_top_ = false;
+  takeChat(state);
+  sampler_.restore(state.sampler);
+  prompt_tokens_ = 0;
+  prompt_ms_ = 0;
+}
+
+// Where the conversation stands between two messages.
+void Session::takeChat(const SessionState& state) {
   reply_open_ = state.reply_open != 0;
   reply_begin_ = state.reply_begin;
   reply_end_ = state.reply_end;
@@ -424,10 +436,6 @@ Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
   const bool is_id =
       state.reply_stop >= 0 && static_cast<uint32_t>(state.reply_stop) < context_.model->n_vocab;
   reply_stop_ = is_id ? state.reply_stop : -1;
-  sampler_.restore(state.sampler);
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
-  return kOk;
 }
 
 oriel_view Session::view() const {

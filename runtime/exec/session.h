@@ -1,15 +1,15 @@
 // A conversation in progress: feeds tokens to an executor, keeps the position, chooses what comes next.
 #pragma once
 
-#include <atomic>
-
 #include "base/workspace.h"
 #include "chat/turn.h"
+#include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
 #include "exec/executor.h"
 #include "exec/gate.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
+#include "exec/prefix.h"
 #include "exec/reply_parts.h"
 #include "exec/reply_text.h"
 #include "exec/row_cache.h"
@@ -48,6 +48,8 @@ struct SessionContext {
   Log log;
   uint64_t model_hash = 0;
   uint32_t index = 0;  ///< among the plan's sessions
+  /// Null: the plan has no room for one. Else what sessions begin behind, once it is set.
+  const Prefix* prefix = nullptr;
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
   bool stops_early = true;
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
@@ -92,6 +94,10 @@ class Session {
                          Arena* arena);
 
   Status reset();
+  /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
+  Status takeOver(const Session& other);
+  /// Makes what this session holds, in the sinks alone, the model's prefix.
+  Status makePrefix(Prefix* prefix) const;
   /// For timing only: as if so many tokens had been committed, whatever the cache holds.
   void pretendPosition(uint64_t position) {
     position_ = stored_ = position;
@@ -112,7 +118,13 @@ class Session {
   /// are given back; and brings it back after they were taken again.
   Status leaveDevice();
   Status enterDevice();
-  void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
+  /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
+  void beginCall() {
+    reading_ = Reading();
+    calls_.begin();
+  }
+  void endCall() { calls_.end(); }
+  void cancel() { calls_.cancel(); }
 
   Status append(const int32_t* ids, size_t count);
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
@@ -145,6 +157,10 @@ class Session {
                    oriel_generation* result);
 
   const SessionContext& context() const { return context_; }
+  const CacheShape& cache() const { return cache_; }
+  bool keepsWholeTurns() const { return whole_turns_; }
+  /// Nothing was appended since it began.
+  bool isFresh() const { return position_ == prefixTokens(); }
   uint64_t position() const { return position_; }
   uint32_t windowUsed() const {
     return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
@@ -168,10 +184,18 @@ class Session {
           uint64_t* rope_steps);
 
   Status checkIds(const int32_t* ids, size_t count) const;
-  bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
-  Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
   Status betweenSteps();
+  void expect(uint64_t tokens) { reading_.total += tokens; }
+  void tellRead(uint32_t tokens);
   SessionState state() const;
+  void takeState(const SessionState& state);
+  void takeChat(const SessionState& state);
+  Status goBackToState(uint64_t tokens);
+  Status forgetMemory();
+  Status beginBehindPrefix();
+  Status statesOfPrefix();
+  uint64_t prefixTokens() const { return context_.prefix != nullptr ? context_.prefix->tokens : 0; }
   SnapshotKey snapshotKey() const;
   uint64_t floorOf(uint64_t t) const;
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
@@ -233,12 +257,15 @@ class Session {
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
   StepRun fillRun() const;
   Status lastChunk(const int32_t* ids, uint32_t count);
+  size_t idsAtOnce() const;
+  bool comesInPieces(const TextParts& text) const;
   class Feed;
+  class Counter;
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status readIds(const int32_t* ids, size_t count, bool ends);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
-                     TokenSink* sink);
+                     TokenSink* sink, bool counts);
   class EmbedFeed;
   Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                       uint32_t* n_tokens);
@@ -285,9 +312,16 @@ class Session {
   ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
   void* workspace_block_ = nullptr;
-  std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
-  uint64_t position_ = 0;               ///< tokens committed
-  int32_t last_token_ = -1;             ///< the latest of them, where that is known
+  /// Tokens that the running call reads.
+  struct Reading {
+    uint64_t done = 0;
+    uint64_t total = 0;  ///< as far as they are counted
+    uint64_t later = 0;  ///< estimate of those that are not
+  };
+  Reading reading_;
+  CallCancel calls_;
+  uint64_t position_ = 0;    ///< tokens committed
+  int32_t last_token_ = -1;  ///< the latest of them, where that is known
   /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.

@@ -14,7 +14,7 @@ class Session::EmbedFeed final : public TokenSink {
   Status take(const int32_t* ids, size_t count, bool last) override {
     return session_->embedIds(ids, count, last, pooling_, sums_);
   }
-  bool stops() override { return session_->takeCancel(); }
+  bool stops() override { return session_->calls_.cancelled(); }
 
  private:
   Session* session_;
@@ -45,7 +45,7 @@ Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* va
     TextParts parts;
     parts.add(text, bytes);
     EmbedFeed feed(this, pooling, values);
-    status = feedEncoded(parts, options, &workspace, &feed);
+    status = feedEncoded(parts, options, &workspace, &feed, /*counts=*/false);
   }
   const Status forgotten = forgetText(was_blank);
   return status.ok() ? forgotten : status;

@@ -57,7 +57,7 @@ Status Session::settleClosing(TemplateRun* run) {
 }
 
 JinjaStop Session::templateStop() {
-  return {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+  return {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
 }
 
 Status Session::appendTurn(const TurnText& turn, Workspace* workspace) {
@@ -126,6 +126,20 @@ Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
   return addByTemplate(message, given_bytes);
 }
 
+namespace {
+
+// Of a message that is not rendered yet, for progress: as many as such a text has in English.
+uint64_t roughTokens(const JsonValue& value) {
+  constexpr uint64_t kBytesPerToken = 4;
+  uint64_t tokens = value.text.bytes / kBytesPerToken;
+  for (const JsonValue* one = value.first; one != nullptr; one = one->next) {
+    tokens += roughTokens(*one);
+  }
+  return tokens;
+}
+
+}  // namespace
+
 Status Session::chatAddJson(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
@@ -133,7 +147,9 @@ Status Session::chatAddJson(const char* json, size_t bytes) {
   if (!value->isArray()) {
     return addMessage(*value, bytes);
   }
+  reading_.later = roughTokens(*value);
   for (const JsonValue* one = value->first; one != nullptr; one = one->next) {
+    reading_.later = one->next != nullptr ? reading_.later - roughTokens(*one) : 0;
     ORIEL_TRY(addMessage(*one, bytes));
   }
   return kOk;

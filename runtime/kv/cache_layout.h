@@ -104,7 +104,7 @@ struct CacheShape {
   }
   uint32_t sinkSlots() const { return all_sinks != 0 ? all_sinks : sinkRoom(); }
   uint32_t ringSlots() const { return all_ring != 0 ? all_ring : ring; }
-  uint32_t sinkRoom() const { return sink_room != 0 ? sink_room : sinks; }
+  constexpr uint32_t sinkRoom() const { return sink_room != 0 ? sink_room : sinks; }
   /// Vectors of a side before that of a head's slot.
   uint64_t sinkRow(uint32_t head, uint32_t slot) const {
     return uint64_t{first_sink} * n_kv_heads + uint64_t{head} * sinkRoom() + slot;
@@ -125,7 +125,7 @@ CacheShape longestSession(const CacheShape& cache);
 
 /// Token ids that a session keeps beside the cache, one for each slot.
 constexpr uint64_t tokenIdCount(const CacheShape& cache) {
-  return uint64_t{cache.sinks} + cache.ring;
+  return uint64_t{cache.sinkRoom()} + cache.ring;
 }
 
 /// 32-bit words of the values of one head of one token, without scales.

@@ -40,6 +40,8 @@ class TokenIds {
     cache_ = cache;
     ids_ = arena->take<int32_t>(tokenIdCount(cache));
   }
+  /// Of as many slots, of which others are sinks.
+  void layOut(const CacheShape& cache) { cache_ = cache; }
   void forget() { std::fill_n(ids_, tokenIdCount(cache_), kUnknown); }
   void set(uint64_t token, int32_t id) { ids_[SlidingWindow(cache_).slot(token)] = id; }
   int32_t at(uint64_t token) const { return ids_[SlidingWindow(cache_).slot(token)]; }

@@ -2,6 +2,7 @@
 """What docs/cli.md promises of a chat at a terminal: test_terminal.py ORIEL_BINARY TEST_DATA_DIR"""
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -151,8 +152,10 @@ def interrupted_reading(name, wanted, *options):
     chat = Terminal("chat", BUNDLED, *options, "--greedy", "--tokens", "1", "--threads", "1",
                     "--memory", "64MiB", "--kv", "f16", *CPU)
     begin = time.time()
-    chat.say(message)
+    said = chat.say(message)
     whole = time.time() - begin
+    if whole > 2:
+        check(f"{name}: how far the reading is can be seen", re.search(r"reading +\d+%", said), said)
     done = False
     for share in (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8) * 4:
         chat.say("/reset")

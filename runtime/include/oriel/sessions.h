@@ -201,8 +201,14 @@ ORIEL_API oriel_status oriel_model_get_resident(const oriel_model *model, oriel_
 
 /* ---- What went wrong ------------------------------------------------------------------------- */
 
-/* The line that the object's last failed call gave to the log; "" if none failed. Valid until the next call on the object;
- * for the thread that makes that call. */
+/* The line that the object's last failed call gave to the log, with a log callback or without, its first 511 bytes at
+ * most; "" if none failed, or for NULL. It stays until the next call that fails.
+ *  - Calls that fail without a line (the rules of oriel.h) leave it as it is. So does one that is refused because another
+ *    thread's call is running on the session.
+ *  - A session's: of calls that take the session. oriel_session_reset forgets it, for it may quote what was said.
+ *  - A model's: of calls that take the model only, oriel_session_create among them. With several threads it is that of any
+ *    of them, and none may call the model while the text is read. oriel_model_load that fails has the log alone.
+ * Valid until the next call on the object. */
 ORIEL_API const char *oriel_session_last_error(const oriel_session *session);
 ORIEL_API const char *oriel_model_last_error(const oriel_model *model);
 

@@ -129,8 +129,9 @@ public struct Options: Sendable {
   /// Told of bytes of weights that are loaded, of so many. False stops loading: `open` then throws
   /// with status cancelled.
   public var progress: (@Sendable (_ done: UInt64, _ total: UInt64) -> Bool)?
-  /// Told of tokens that a call reads again, to go back or to forget (models that keep a state), for
-  /// as long as the session is open. False cancels the call.
+  /// Told of tokens that a call has read, of so many: those of a message, and those that it reads
+  /// again, to go back or to forget (models that keep a state). After every prefill batch, for as long
+  /// as the session is open. False cancels the call.
   public var readingAgain: (@Sendable (_ done: UInt64, _ total: UInt64) -> Bool)?
 
   /// As `sinkTokens` and `checkpoints`.
@@ -237,6 +238,8 @@ final class ProgressSink {
   private let listener: @Sendable (UInt64, UInt64) -> Bool
   /// Called when the listener wants to stop.
   var stopped: () -> Void = {}
+  /// Whether somebody else does.
+  var wantsStop: () -> Bool = { false }
 
   init(_ listener: @escaping @Sendable (UInt64, UInt64) -> Bool) { self.listener = listener }
 
@@ -245,6 +248,7 @@ final class ProgressSink {
   static let receive: oriel_progress_fn = { done, total, user in
     guard let user = user else { return 0 }
     let sink = Unmanaged<ProgressSink>.fromOpaque(user).takeUnretainedValue()
+    if sink.wantsStop() { return 1 }
     if sink.listener(done, total) { return 0 }
     sink.stopped()
     return 1

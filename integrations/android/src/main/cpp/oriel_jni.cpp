@@ -5,6 +5,7 @@
 #include <oriel/oriel.h>
 #include <oriel/sessions.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -24,6 +25,8 @@ struct Handle {
   Log log;
   Options with;
   jobject reading_again = nullptr;  // Native.Callbacks; may be null
+  // The call that Java has begun is to end: the library knows of it only from its first step on.
+  std::atomic<bool> cancelled{false};
   oriel_model* model = nullptr;
   oriel_session* session = nullptr;
 };
@@ -36,9 +39,13 @@ void release(JNIEnv* env, Handle* handle) {
   env->DeleteGlobalRef(reading_again);
 }
 
-/// On the thread of the call that reads again, which is one of Java's.
-int onReadingAgain(uint64_t done, uint64_t total, void* user) {
-  Caller to{nullptr, static_cast<Handle*>(user)->reading_again};
+/// On the thread of the call that reads, which is one of Java's.
+int onReading(uint64_t done, uint64_t total, void* user) {
+  const Handle& handle = *static_cast<const Handle*>(user);
+  if (handle.cancelled.load() || handle.reading_again == nullptr) {
+    return handle.cancelled.load() ? 1 : 0;
+  }
+  Caller to{nullptr, handle.reading_again};
   return g_vm->GetEnv(reinterpret_cast<void**>(&to.env), JNI_VERSION_1_6) == JNI_OK
              ? onProgress(done, total, &to)
              : 1;
@@ -185,9 +192,9 @@ jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray
   }
   if (reading_again != nullptr) {
     handle->reading_again = env->NewGlobalRef(reading_again);
-    handle->with.session.progress = onReadingAgain;
-    handle->with.session.progress_user = handle;
   }
+  handle->with.session.progress = onReading;
+  handle->with.session.progress_user = handle;
   const Bytes file(env, path);
   Caller caller{env, callbacks};
   if (callbacks != nullptr) {
@@ -214,7 +221,13 @@ jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray
 
 void closeHandle(JNIEnv* env, jclass, jlong handle) { release(env, handleOf(handle)); }
 
-void cancel(JNIEnv*, jclass, jlong handle) { oriel_session_cancel(handleOf(handle)->session); }
+void begin(JNIEnv*, jclass, jlong handle) { handleOf(handle)->cancelled.store(false); }
+
+void cancel(JNIEnv*, jclass, jlong handle) {
+  Handle* on = handleOf(handle);
+  on->cancelled.store(true);
+  oriel_session_cancel(on->session);
+}
 
 jint describe(JNIEnv* env, jclass, jlong handle, jlongArray plan_numbers, jobjectArray texts,
               jobjectArray error) {
@@ -271,6 +284,8 @@ jint generate(JNIEnv* env, jclass, jlong handle, jboolean chat, jlongArray numbe
               jobject callbacks, jdoubleArray reply, jobjectArray error) {
   Handle* on = handleOf(handle);
   Caller caller{env, callbacks};
+  caller.session = on->session;
+  caller.cancelled = &on->cancelled;
   const ReplyOptions how(env, numbers, floats, texts, bias_ids, biases, &caller);
   oriel_generation result = {};
   result.struct_size = sizeof(result);
@@ -579,6 +594,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
              "Ldev/oriel/Native$Log;[J[[B)I",
              open),
       native("close", "(J)V", closeHandle),
+      native("begin", "(J)V", begin),
       native("cancel", "(J)V", cancel),
       native("describe", "(J[J[[B[[B)I", describe),
       native("chatAdd", "(J[B[B[[B)I", chatAdd),

@@ -93,6 +93,10 @@ final class Native {
 
   static native void close(long handle);
 
+  /** A call is about to be made: what was cancelled is over. */
+  static native void begin(long handle);
+
+  /** The call that runs, or is about to. */
   static native void cancel(long handle);
 
   /** texts: device, driver. */

@@ -229,6 +229,7 @@ public final class OrielSession implements AutoCloseable {
         // Not to be left without it: only closing interrupts this.
         int added;
         do {
+          spare();
           added = run((h, e) -> Native.chatAdd(h, SYSTEM, systemPrompt, e), error);
         } while (isCancelled(added) && !isClosing());
         OrielException.check(added, error);
@@ -488,6 +489,17 @@ public final class OrielSession implements AutoCloseable {
       running = Thread.currentThread();
       runningFor = listener;
       cancelled = false;
+      Native.begin(handle);
+    }
+  }
+
+  /** What was cancelled until now goes on, unless the session is being closed. */
+  private void spare() {
+    synchronized (lock) {
+      cancelled = closing;
+      if (!closing) {
+        Native.begin(handle);
+      }
     }
   }
 
@@ -511,20 +523,16 @@ public final class OrielSession implements AutoCloseable {
   }
 
   /**
-   * One native call. A cancel that came too late for the call before this one is answered by this
-   * one, says oriel_session_cancel: it had not begun, so it is made again.
+   * One native call, unless it was cancelled before: the library knows of cancels only while a call
+   * of its own runs.
    */
   private int run(Call call, byte[][] error) {
-    int status = call.run(handle, error);
-    if (isCancelled(status)) {
-      synchronized (lock) {
-        if (cancelled) {
-          return status;
-        }
+    synchronized (lock) {
+      if (cancelled) {
+        return OrielException.Status.CANCELLED.ordinal();
       }
-      status = call.run(handle, error);
     }
-    return status;
+    return call.run(handle, error);
   }
 
   private void perform(Object listener, Call call) {
@@ -550,7 +558,7 @@ public final class OrielSession implements AutoCloseable {
       result[0] = OrielReply.Stop.CANCELLED.ordinal();
     } else {
       if (message != NO_MESSAGE && neverBegan(OrielException.Status.of(status))) {
-        run((h, e) -> Native.rewind(h, message, e), new byte[1][]);
+        Native.rewind(handle, message, new byte[1][]);
       }
       OrielException.check(status, error);
     }
