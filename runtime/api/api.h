@@ -166,9 +166,11 @@ struct PreparedModel {
   ModelDesc desc;
   TensorIndex tensors;
   PlanTotals totals;
-  bool weights_unknown = false;   ///< only of a known shape; `totals` then counts none
-  uint64_t model_host_bytes = 0;  ///< of oriel_model and all it owns
-  uint64_t session_host_bytes = 0;
+  bool weights_unknown = false;     ///< only of a known shape; `totals` then counts none
+  uint64_t model_host_bytes = 0;    ///< of oriel_model and all it owns
+  uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
+  SessionWindows sessions;          ///< that were asked for
+  uint32_t prefix_tokens = 0;
   bool constraints = false;       ///< replies can be held to a grammar
   uint64_t trie_bytes = 0;        ///< of model_host_bytes, what that takes
   uint64_t constraint_bytes = 0;  ///< of both
@@ -231,9 +233,9 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
 struct oriel_model {
   oriel::Log log;
   oriel_allocator allocator = {};
-  uint64_t host_bytes = 0;  ///< of the block
-  uint64_t session_host_bytes = 0;
-  uint64_t hash = 0;  ///< of what the file says, for snapshots
+  uint64_t host_bytes = 0;          ///< of the block
+  uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
+  uint64_t hash = 0;                ///< of what the file says, for snapshots
   oriel::ModelDesc desc;
   oriel::Tokenizer* tokenizer = nullptr;
   oriel::TokenTrie* trie = nullptr;  ///< null: loaded without constraints
@@ -246,10 +248,11 @@ struct oriel_model {
   bool stops_early = true;                  ///< as in SessionContext
   oriel_model_info info = {};
   oriel_plan plan_result = {};
-  // 1: yes, or being freed; not bool: RISC-V has no exchange of a byte
-  std::atomic<uint32_t> has_session{0};
+  oriel::Prefix* prefix = nullptr;  ///< null: no room for one
+  // By index, 1: taken, or being freed; not bool: RISC-V has no exchange of a byte.
+  std::atomic<uint32_t> sessions[oriel::kMaxSessions] = {};
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
-  oriel_session* session = nullptr;   ///< null: it has none
+  std::atomic<oriel_session*> handles[oriel::kMaxSessions] = {};  ///< by index; null: not there
   mutable oriel::Gate gate;           ///< for calls that need the device
   oriel::Trimmed trimmed;
   oriel::CallingThreads calling;
@@ -262,6 +265,7 @@ struct oriel_session {
   oriel_model* model = nullptr;
   oriel::Session* session = nullptr;
   uint64_t host_bytes = 0;
+  uint64_t chat_hash = 0;             ///< of the options that turns are written by
   std::atomic<uint32_t> busy{0};      // 1: in a call that may change it
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   bool lost = false;  // the device failed: nothing but what the host knows can be had

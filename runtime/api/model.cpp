@@ -3,6 +3,7 @@
 #include "chat/prove.h"
 
 #include "api/api.h"
+#include "api/several.h"
 #include "base/hash.h"
 #include "exec/features.h"
 #include "exec/load_weights.h"
@@ -205,6 +206,9 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     ORIEL_TRY(buildPlan(prepared->tensors, model->desc, prepared->totals, prepared->budget.cache,
                         prepared->budget.formats, prepared->budget.chunk, log, arena,
                         &model->plan));
+    if (prepared->prefix_tokens != 0) {
+      model->prefix = Prefix::create(prepared->prefix_tokens, arena);
+    }
   }
   uint64_t hash = headerHash(file, prepared->desc);
   if (has_device) {
@@ -309,6 +313,10 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
     oriel_model_free(model);
     return status.code();
   }
+  if (const Status made = makePrefixOf(options, model); !made.ok()) {
+    oriel_model_free(model);
+    return made.code();
+  }
   *out = model;
   return ORIEL_OK;
 }
@@ -317,10 +325,17 @@ void oriel_model_free(oriel_model* model) {
   if (model == nullptr) {
     return;
   }
-  if (model->has_session.exchange(1) != 0) {
+  uint32_t taken = 0;
+  while (taken < kMaxSessions && model->sessions[taken].exchange(1) == 0) {
+    ++taken;
+  }
+  if (taken != kMaxSessions) {
+    while (taken-- != 0) {
+      model->sessions[taken].store(0);
+    }
     if (model->refusing.exchange(1) == 0) {
       (void)model->log.fail(ORIEL_ERROR_STATE,
-                            "the model has a session and is not freed: destroy the session first");
+                            "the model has a session and is not freed: destroy its sessions first");
       model->refusing.store(0);
     }
     return;

@@ -4,6 +4,7 @@
 #include "api/calibration.h"
 #include "api/on_file.h"
 #include "api/on_file_choice.h"
+#include "api/several.h"
 #include "exec/features.h"
 #include "oriel/tools.h"
 #include "plan/key_guard.h"
@@ -251,7 +252,8 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
 
   // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
-  const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
+  CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
+  smallest.sessions = request->sessions;
   Arena model_arena;
   (void)model_arena.take<uint8_t>(model_bytes);
   Plan plan;
@@ -260,6 +262,9 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   (void)takeWeightsOnFile(plan, path, log, &model_arena);
   ModelSource().init(path, 0, &model_arena);
   (void)takeExecutorMemory(plan, &model_arena);
+  if (prepared->prefix_tokens != 0) {
+    (void)Prefix::create(prepared->prefix_tokens, &model_arena);
+  }
   prepared->model_host_bytes = model_arena.used();
   Arena session_arena;
   (void)session_arena.take<oriel_session>(1);
@@ -276,10 +281,9 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   prepared->constraint_bytes = prepared->trie_bytes + session_arena.used() - without_constraints;
   prepared->session_host_bytes = session_arena.used();
 
-  request->host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
-  ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget));
-  prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);
-  return kOk;
+  request->host_bytes =
+      prepared->model_host_bytes + prepared->sessions.count * prepared->session_host_bytes;
+  return chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget);
 }
 
 void measureTemplate(const GgufFile& file, Arena* arena) {
@@ -328,6 +332,11 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
+  if (options.device != ORIEL_DEVICE_NONE) {
+    uint32_t prefix_tokens = 0;
+    ORIEL_TRY(countPrefix(path, options, log, &prefix_tokens));
+    ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
+  }
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
@@ -363,6 +372,37 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   FilePlanner planner = {path, model_arena.used(), prepared};
   return chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared);
 }
+
+namespace {
+
+// What several sessions take. The last one's share is what a plan for one less, with the same windows, would save.
+void describeSessions(const PreparedModel& prepared, oriel_plan* plan) {
+  const Budget& budget = prepared.budget;
+  const SessionWindows& sessions = prepared.sessions;
+  static_assert(sizeof(plan->session_windows) / sizeof(plan->session_windows[0]) == kMaxSessions,
+                "a number for each");
+  plan->sessions = sessions.count;
+  for (uint32_t i = 0; i < sessions.count; ++i) {
+    plan->session_windows[i] = sessionCache(budget.cache, i).window;
+  }
+  plan->prefix_tokens = prepared.prefix_tokens;
+  if (prepared.prefix_tokens != 0) {
+    plan->prefix_bytes = prefixBytes(prepared.desc, budget.cache, budget.formats);
+  }
+  SessionWindows fewer = sessions;
+  --fewer.count;
+  uint64_t host_bytes = prepared.model_host_bytes + fewer.count * prepared.session_host_bytes;
+  CacheShape cache = budget.cache;
+  cache.sessions = &fewer;
+  if (fewer.count != 0) {
+    plan->session_bytes =
+        budget.bytes.total() -
+        budgetBytes(prepared.desc, prepared.totals, host_bytes, cache, budget.formats, budget.chunk)
+            .total();
+  }
+}
+
+}  // namespace
 
 oriel_plan planResult(const PreparedModel& prepared) {
   const Budget& budget = prepared.budget;
@@ -424,6 +464,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
                               ? plan.weights_read_bytes_per_token / plan.kv_bytes_per_token
                               : 0;
   plan.loss_nats = budget.loss;
+  describeSessions(prepared, &plan);
   plan.calibrated = prepared.calibrated ? 1 : 0;
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
   for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {

@@ -6,6 +6,7 @@
 #include "api/session_call.h"
 #include "base/hash.h"
 #include "exec/load_weights.h"
+#include "plan/memory_layout.h"
 
 namespace oriel {
 
@@ -56,11 +57,17 @@ class Trimmer {
  private:
   template <typename Visit>
   Status forEachSession(const Visit& visit) {
-    return model_.session != nullptr ? visit(*model_.session->session) : Status(kOk);
+    for (const auto& handle : model_.handles) {
+      if (handle.load() != nullptr) {
+        ORIEL_TRY(visit(*handle.load()->session));
+      }
+    }
+    return kOk;
   }
   Status leaveCache(const char* folder);
   Status writeCache();
   Status readCache();
+  Status clearFreeSessions();
   Status takeAgain(const LoadProgress& progress);
   Status readWeights(const LoadProgress& progress);
   Status loadFrom(const GgufFile& file, const LoadProgress& progress);
@@ -109,6 +116,10 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
   }
   if (level != ORIEL_TRIM_ALL) {
     return kOk;
+  }
+  if (model_.prefix != nullptr && model_.prefix->tokens != 0) {
+    return log_.fail(ORIEL_ERROR_STATE,
+                     "the prefix is in no transcript: clear it, or trim to the cache");
   }
   return forEachSession([&](const Session& session) {
     return session.position() == 0
@@ -184,6 +195,7 @@ Status Trimmer::takeAgain(const LoadProgress& progress) {
   ORIEL_TRY(executor_.finishLoad());
   if (trimmed_.spill.isOpen()) {
     ORIEL_TRY(readCache());
+    ORIEL_TRY(clearFreeSessions());
   }
   return forEachSession([](Session& session) { return session.enterDevice(); });
 }
@@ -242,6 +254,29 @@ Status Trimmer::readCache() {
              : log_.fail(ORIEL_ERROR_IO,
                          "somebody has written to the file that the cache was in: destroy the "
                          "sessions and begin anew");
+}
+
+// What sessions had there that were destroyed meanwhile.
+Status Trimmer::clearFreeSessions() {
+  const bool shares =
+      plan_.sessions.share_sinks && model_.prefix != nullptr && model_.prefix->tokens != 0;
+  for (uint32_t index = 0; index < plan_.sessionCount(); ++index) {
+    if (model_.handles[index].load() != nullptr) {
+      continue;
+    }
+    const CacheShape cache = sessionCache(plan_.cache, index);
+    size_t count = 0;
+    sessionPieces(plan_, model_.desc, cache, !shares, nullptr, 0, &count);
+    Workspace workspace(nullptr, 0, &model_.allocator);
+    const BorrowedBytes pieces(&workspace, count * sizeof(BufferRef));
+    if (pieces.data() == nullptr) {
+      return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                       "the system refused a few bytes: close other programs");
+    }
+    sessionPieces(plan_, model_.desc, cache, !shares, pieces.as<BufferRef>(), count, &count);
+    ORIEL_TRY(executor_.forget(pieces.as<BufferRef>(), count));
+  }
+  return kOk;
 }
 
 /// body() of a call that takes or gives memory, which is the only one of its kind. What the device logged is the model's
@@ -318,8 +353,10 @@ oriel_status oriel_model_get_resident(const oriel_model* model, oriel_resident* 
   const Gate::Control control(&model->gate);  // or this thread has it: nothing changes meanwhile
   resident.level = model->trimmed.level;
   resident.paused = model->trimmed.paused ? 1 : 0;
-  resident.host_bytes =
-      model->host_bytes + (model->session != nullptr ? model->session->host_bytes : 0);
+  resident.host_bytes = model->host_bytes;
+  for (const auto& handle : model->handles) {
+    resident.host_bytes += handle.load() != nullptr ? handle.load()->host_bytes : 0;
+  }
   resident.total_bytes = resident.host_bytes;
   if (model->executor != nullptr) {
     const auto bytes = [&](ArenaKind kind) { return model->executor->allocatedBytes(kind); };

@@ -1,6 +1,9 @@
 // A prefix: text that was processed once, which every session of a model begins with.
 #pragma once
 
+#include <algorithm>
+#include <new>
+
 #include "base/arena.h"
 #include "exec/snapshot.h"
 
@@ -28,6 +31,14 @@ struct Prefix {
     prefix->capacity = capacity;
     prefix->ids = ids;
     return prefix;
+  }
+  void forget() {
+    std::fill_n(ids, capacity, 0);
+    const uint32_t room = capacity;
+    int32_t* const kept = ids;
+    *this = Prefix();
+    capacity = room;
+    ids = kept;
   }
 };
 

@@ -78,10 +78,14 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   return session;
 }
 
-Status Session::reset() {
+Status Session::forget() {
   const Status forgotten = forgetMemory();
   forgetOnHost();
-  ORIEL_TRY(forgotten);
+  return forgotten;
+}
+
+Status Session::reset() {
+  ORIEL_TRY(forget());
   return beginBehindPrefix();
 }
 
@@ -104,6 +108,7 @@ void Session::forgetOnHost() {
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
   turns_.clear();
+  marks_.clear();
   ids_.forget();
   rows_.forget();
   sampler_.forget();
@@ -480,7 +485,13 @@ Status Session::logits(const float** values) const {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
   }
-  return context_.executor->logits(logits_row_, values);
+  return ownLogits(values);
+}
+
+// After the last token: kept where there are other sessions.
+Status Session::ownLogits(const float** values) const {
+  return context_.plan->sessionCount() > 1 ? context_.executor->keptLogits(context_.index, values)
+                                           : context_.executor->logits(logits_row_, values);
 }
 
 }  // namespace oriel

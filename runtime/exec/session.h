@@ -15,6 +15,7 @@
 #include "exec/row_cache.h"
 #include "exec/sampler.h"
 #include "exec/snapshot.h"
+#include "kv/bookmarks.h"
 #include "kv/rope.h"
 #include "kv/state_slots.h"
 #include "kv/token_ids.h"
@@ -96,8 +97,14 @@ class Session {
   Status reset();
   /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
   Status takeOver(const Session& other);
-  /// Makes what this session holds, in the sinks alone, the model's prefix.
-  Status makePrefix(Prefix* prefix) const;
+  /// Makes what this session holds, which is in sinks alone, the model's prefix, and begins behind it.
+  Status becomePrefix(Prefix* prefix);
+  /// As reset(), but the session is to end: nothing is begun.
+  Status forget();
+  Status mark(const char* name);
+  const Bookmarks& marks() const { return marks_; }
+  /// As rewind(). Where that is not possible and `read_again`, by way of the transcript.
+  Status goBackTo(uint64_t position, bool read_again);
   /// For timing only: as if so many tokens had been committed, whatever the cache holds.
   void pretendPosition(uint64_t position) {
     position_ = stored_ = position;
@@ -130,6 +137,7 @@ class Session {
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
   Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user);
   Status logits(const float** values) const;
+  Status ownLogits(const float** values) const;
   /// What is known of a reply before it begins.
   struct ReplyPlace {
     int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
@@ -162,6 +170,7 @@ class Session {
   /// Nothing was appended since it began.
   bool isFresh() const { return position_ == prefixTokens(); }
   uint64_t position() const { return position_; }
+  uint64_t firstPosition() const { return first_position_; }
   uint32_t windowUsed() const {
     return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
   }
@@ -193,6 +202,7 @@ class Session {
   void takeChat(const SessionState& state);
   Status goBackToState(uint64_t tokens);
   Status forgetMemory();
+  Status makePrefix(Prefix* prefix) const;
   Status beginBehindPrefix();
   Status statesOfPrefix();
   uint64_t prefixTokens() const { return context_.prefix != nullptr ? context_.prefix->tokens : 0; }
@@ -304,6 +314,7 @@ class Session {
   uint64_t first_position_;
   const bool whole_turns_;
   TurnMarks turns_;
+  Bookmarks marks_;
   TokenIds ids_;
   RowCache rows_;
   Sampler sampler_;

@@ -1,6 +1,9 @@
 // The part of a session that begins with what another has: behind a prefix, or as a fork.
+#include <cstring>
+
 #include "exec/session.h"
 #include "exec/session_memory.h"
+#include "text/utf8.h"
 
 namespace oriel {
 
@@ -79,6 +82,30 @@ Status Session::makePrefix(Prefix* prefix) const {
   return kOk;
 }
 
+Status Session::becomePrefix(Prefix* prefix) {
+  ORIEL_TRY(makePrefix(prefix));
+  return beginBehindPrefix();
+}
+
+Status Session::mark(const char* name) {
+  const size_t bytes = std::strlen(name);
+  size_t bad = 0;
+  if (bytes == 0 || bytes >= Bookmarks::kNameBytes || !isValidUtf8(name, bytes, &bad)) {
+    return context_.log.fail(ORIEL_ERROR_ARGUMENT,
+                             "a mark's name has 1 to %u bytes of UTF-8: give another",
+                             Bookmarks::kNameBytes - 1);
+  }
+  if (!marks_.set(name, position_)) {
+    return context_.log.fail(ORIEL_ERROR_CONTEXT,
+                             "a session has %u marks at most: use one of their names again",
+                             Bookmarks::kCapacity);
+  }
+  keepState(/*start=*/false);
+  return kOk;
+}
+
+Status Session::goBackTo(uint64_t position, bool) { return rewind(position); }
+
 Status Session::takeOver(const Session& other) {
   const Plan& plan = *context_.plan;
   const HeldTokens held = oriel::heldTokens(other.cache_, other.position_, other.stored_);
@@ -109,6 +136,7 @@ Status Session::takeOver(const Session& other) {
     takeId(t);
   }
   turns_ = other.turns_;
+  marks_ = other.marks_;
   takeState(other.state());
   has_logits_ = other.has_logits_;
   prompt_tokens_ = other.prompt_tokens_;

@@ -38,12 +38,12 @@ void Session::startReply(const GenerateSettings& settings, const ReplyPlace& pla
 
 // From the best tokens alone where they are enough.
 Status Session::choose(const GenerateSettings& settings, int32_t* id) {
-  const TopTokens* const top = context_.executor->top();
+  const TopTokens* const top = context_.executor->top() + context_.index;
   if (has_top_ && !settings.logprobs && sampler_.suffices(*top)) {
     *id = sampler_.sample(*top);
   } else {
     const float* logits = nullptr;
-    ORIEL_TRY(context_.executor->logits(logits_row_, &logits));
+    ORIEL_TRY(ownLogits(&logits));
     *id = sampler_.sample(logits);
     if (settings.logprobs && *id != Sampler::kNone) {
       logprobs_.compute(logits, context_.model->n_vocab, *id, settings.top_logprobs);

@@ -58,6 +58,7 @@ void Session::standAt(uint64_t position) {
   turn_open_ = system_joins_ && turns_.has(position);
   const bool is_turn = turns_.has(position);
   turns_.truncate(position);
+  marks_.truncate(position);
   if (position == reply_begin_ && reply_begin_ != reply_end_) {
     last_message_ = answered_;
     closed_ = answered_closed_;

@@ -65,7 +65,7 @@ class CacheFormats {
 /// The sessions that memories are for.
 struct SessionWindows {
   uint32_t count = 1;
-  bool share_sinks = false;            ///< one copy of the sinks: a prefix of all sessions
+  bool share_sinks = false;             ///< one copy of the sinks: a prefix of all sessions
   uint32_t windows[kMaxSessions] = {};  ///< 0: the window that is chosen
 };
 
@@ -124,7 +124,7 @@ CacheShape sessionCache(const CacheShape& cache, uint32_t session);
 CacheShape longestSession(const CacheShape& cache);
 
 /// Token ids that a session keeps beside the cache, one for each slot.
-constexpr uint64_t tokenIdCount(const CacheShape& cache) {
+inline uint64_t tokenIdCount(const CacheShape& cache) {
   return uint64_t{cache.sinkRoom()} + cache.ring;
 }
 
@@ -137,7 +137,7 @@ constexpr uint32_t kvValueWords(KvFormat format, uint32_t head_dim) {
 
 /// One side of one layer (shaders/shared/layout.h has the order). Offsets in words.
 struct SideLayout {
-  uint64_t ring_word = 0;  ///< of CacheShape::ringRow(), [value words] each; sinks are at 0
+  uint64_t ring_word = 0;    ///< of CacheShape::ringRow(), [value words] each; sinks are at 0
   uint64_t scales_word = 0;  ///< likewise, f16 [groups], two to a word; low-bit formats only
   uint64_t bytes = 0;
 };
