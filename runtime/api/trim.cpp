@@ -6,6 +6,7 @@
 #include "api/session_call.h"
 #include "base/hash.h"
 #include "exec/load_weights.h"
+#include "exec/session_memory.h"
 #include "plan/memory_layout.h"
 
 namespace oriel {
