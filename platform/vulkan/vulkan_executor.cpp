@@ -146,11 +146,11 @@ class VulkanExecutor final : public Executor {
     double sent_ms;
   };
   Flight flights_[kFlights] = {};
-  double landed_ms_ = 0;  // when the latest flight was seen to be done
-  Pace paces_[2];         // of one token, of a chunk
-  Pace* pace_ = nullptr;  // of the run in progress
-  uint32_t block_ = 0;    // step block of the latest run, or of what runs ahead
-  bool ahead_ = false;    // all but the head of the step in that block was begun
+  double landed_ms_ = 0;      // when the latest flight was seen to be done
+  Pace paces_[2];             // of one token, of a chunk
+  Pace* pace_ = nullptr;      // of the run in progress
+  uint32_t block_ = 0;        // step block of the latest run, or of what runs ahead
+  bool ahead_ = false;        // all but the head of the step in that block was begun
   bool keeps_cache_ = false;  // since it was cleared, it was not given back
   AttentionGroups attention_groups_;
 };

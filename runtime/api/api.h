@@ -253,7 +253,7 @@ struct oriel_model {
   std::atomic<uint32_t> sessions[oriel::kMaxSessions] = {};
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   std::atomic<oriel_session*> handles[oriel::kMaxSessions] = {};  ///< by index; null: not there
-  mutable oriel::Gate gate;           ///< for calls that need the device
+  mutable oriel::Gate gate;  ///< for calls that need the device
   oriel::Trimmed trimmed;
   oriel::CallingThreads calling;
   oriel::ErrorLine last_error;    ///< of `log`: calls on the model itself

@@ -229,8 +229,7 @@ Status Trimmer::loadFrom(const GgufFile& file, const LoadProgress& progress) {
   uint64_t hash = model_.source.headerHash();
   const uint64_t room =
       plan_.activation_bytes + (trimmed_.level >= ORIEL_TRIM_CACHE ? plan_.cache_bytes : 0);
-  ORIEL_TRY(
-      loadWeights(file, plan_, progress, {model_.allocator, room}, log_, &executor_, &hash));
+  ORIEL_TRY(loadWeights(file, plan_, progress, {model_.allocator, room}, log_, &executor_, &hash));
   return hash == model_.hash
              ? Status(kOk)
              : log_.fail(ORIEL_ERROR_IO,

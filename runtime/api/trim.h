@@ -15,9 +15,8 @@ constexpr uint32_t kTrimLevels = 5;
 
 /// Arenas that are given back at a level. Weights go before the cache: they are far larger, and lie in a file anyway.
 constexpr ArenaSet arenasOf(oriel_trim_level level) {
-  return (level >= ORIEL_TRIM_SCRATCH
-              ? arenaBit(ArenaKind::kActivations) | arenaBit(ArenaKind::kIo)
-              : 0) |
+  return (level >= ORIEL_TRIM_SCRATCH ? arenaBit(ArenaKind::kActivations) | arenaBit(ArenaKind::kIo)
+                                      : 0) |
          (level >= ORIEL_TRIM_WEIGHTS ? arenaBit(ArenaKind::kWeights) : 0) |
          (level >= ORIEL_TRIM_CACHE ? arenaBit(ArenaKind::kCache) : 0);
 }

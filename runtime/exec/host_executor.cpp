@@ -128,9 +128,8 @@ Status HostExecutor::forget(const BufferRef* pieces, size_t count) {
     const uint64_t begin = pieces[i].offset_bytes;
     wipePiece(pieces[i].arena, begin, begin + pieces[i].size_bytes);
   }
-  forEachScratch(plan_, [this](const ScratchPiece& piece) {
-    wipePiece(piece.arena, piece.begin, piece.end);
-  });
+  forEachScratch(
+      plan_, [this](const ScratchPiece& piece) { wipePiece(piece.arena, piece.begin, piece.end); });
   return kOk;
 }
 

@@ -443,12 +443,12 @@ Status SpillFile::create(const char* folder, uint64_t bytes, const Log& log) {
   Descriptor in(openRetrying(place.folder, O_RDONLY | O_DIRECTORY));
   Descriptor file(in.valid() ? makeTemporary(place, O_RDWR, kPrivateFile, path) : -1);
   if (!file.valid()) {
-    return errno == ENOENT ? log.fail(ORIEL_ERROR_IO,
-                                      "cannot write to %.600s: the folder is not there, make it "
-                                      "first",
-                                      folder)
-                           : log.fail(ORIEL_ERROR_IO, "cannot write to %.600s: %s", folder,
-                                      adviceFor(errno));
+    return errno == ENOENT
+               ? log.fail(ORIEL_ERROR_IO,
+                          "cannot write to %.600s: the folder is not there, make it "
+                          "first",
+                          folder)
+               : log.fail(ORIEL_ERROR_IO, "cannot write to %.600s: %s", folder, adviceFor(errno));
   }
   static_assert(sizeof("oriel-trim.") + kRandomDigits + sizeof(kTemporaryEnd) <= kNameBytes,
                 "the name's room");

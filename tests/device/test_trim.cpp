@@ -374,6 +374,72 @@ TEST_F(TrimOnDevice, a_resume_shows_progress_and_can_be_stopped) {
   EXPECT_EQ(last[1], last[0]);
 }
 
+TEST_F(TrimOnDevice, several_sessions_behind_a_prefix_go_on_each_as_it_would_have) {
+  CapturedLog log;
+  oriel_options options = sessionOptions(&log, 64, 8);
+  options.sessions = 3;
+  options.prefix_tokens = 16;
+  struct Several {
+    ModelPtr model;
+    SessionPtr sessions[3];
+    std::vector<float> logits(int which) const {
+      const float* values = nullptr;
+      size_t count = 0;
+      EXPECT_EQ(ORIEL_OK, oriel_session_logits(sessions[which].get(), &values, &count));
+      return {values, values + count};
+    }
+    void append(int which, const std::vector<int32_t>& ids) const {
+      EXPECT_EQ(ORIEL_OK, oriel_session_append(sessions[which].get(), ids.data(), ids.size()));
+    }
+    void create(int which) {
+      oriel_session* session = nullptr;
+      EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), nullptr, &session));
+      sessions[which].reset(session);
+    }
+  } both[2];
+  for (Several& one : both) {
+    oriel_model* model = nullptr;
+    ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &model)) << log.errors();
+    one.model.reset(model);
+    one.create(0);
+    one.append(0, {5, 6, 7, 8, 9, 10, 11});
+    ASSERT_EQ(ORIEL_OK, oriel_prefix_set(one.sessions[0].get())) << log.errors();
+    one.create(1);
+    one.create(2);
+    for (int which = 0; which < 3; ++which) {
+      one.append(which, {20 + which, 30, 40, 50});
+    }
+  }
+  oriel_plan plan = {};
+  plan.struct_size = sizeof(plan);
+  ASSERT_EQ(ORIEL_OK, oriel_model_get_plan(both[0].model.get(), &plan));
+  const std::string folder = folder_.string();
+  for (const oriel_trim_level level : kGiving) {
+    ASSERT_EQ(ORIEL_OK, oriel_trim(both[0].model.get(), level,
+                                   level == ORIEL_TRIM_CACHE ? folder.c_str() : nullptr));
+    oriel_resident resident = {};
+    resident.struct_size = sizeof(resident);
+    ASSERT_EQ(ORIEL_OK, oriel_model_get_resident(both[0].model.get(), &resident));
+    EXPECT_EQ(plan.trim_bytes[level], resident.total_bytes);
+    if (level == ORIEL_TRIM_CACHE) {  // what is gone meanwhile does not come back
+      both[0].sessions[1].reset();
+      both[1].sessions[1].reset();
+    }
+    ASSERT_EQ(ORIEL_OK, oriel_resume(both[0].model.get(), nullptr, nullptr)) << log.errors();
+    for (const int which : {0, 2}) {
+      EXPECT_EQ(both[1].logits(which), both[0].logits(which));
+      both[0].append(which, {60 + level, 70});
+      both[1].append(which, {60 + level, 70});
+      EXPECT_EQ(both[1].logits(which), both[0].logits(which));
+    }
+  }
+  for (Several& one : both) {
+    one.create(1);
+    one.append(1, {80, 81, 82});
+  }
+  EXPECT_EQ(both[1].logits(1), both[0].logits(1));
+}
+
 // ---- With replies under way ----------------------------------------------------------------------
 
 /// A reply on a thread of its own, which can be held up in its callback.

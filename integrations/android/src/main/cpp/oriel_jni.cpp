@@ -505,9 +505,8 @@ jint trim(JNIEnv* env, jclass, jlong handle, jint level, jbyteArray folder, jobj
   Handle* on = handleOf(handle);
   const Bytes where(env, folder);
   const oriel_status status =
-      where.missing()
-          ? ORIEL_ERROR_OUT_OF_MEMORY
-          : oriel_trim(on->model, static_cast<oriel_trim_level>(level), where.data());
+      where.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
+                      : oriel_trim(on->model, static_cast<oriel_trim_level>(level), where.data());
   return finish(env, status, &on->log, error);
 }
 
