@@ -55,6 +55,10 @@ oriel_status oriel_prefix_clear(oriel_model* model) {
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }
+  const Gate::Call call(&model->gate);
+  if (!call.entered()) {
+    return refuseTrimmed(model->log, &model->refusing).code();
+  }
   if (model->prefix != nullptr) {
     const DeviceTurn turn(&model->share, model->plan.sessionCount());
     if (!turn.status().ok()) {

@@ -98,6 +98,13 @@ oriel_status setAll(oriel_reply* replies, size_t count, oriel_status code) {
   return code;
 }
 
+oriel_status endAll(oriel_reply* replies, size_t count, Status status) {
+  for (size_t i = 0; i < count; ++i) {
+    (void)endCall(entryOf(replies, i).session, status);
+  }
+  return setAll(replies, count, status.code());
+}
+
 // Of all sessions or of none: one that is in another call says so.
 bool beginCalls(oriel_reply* replies, size_t count) {
   for (size_t i = 0; i < count; ++i) {
@@ -149,17 +156,18 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
   if (!beginCalls(replies, count)) {
     return setAll(replies, count, ORIEL_ERROR_STATE);
   }
-  const oriel_model& model = *replies->session->model;
+  oriel_model& model = *replies->session->model;
+  const Gate::Call call(&model.gate);  // one thread, which rests once for all
+  if (!call.entered()) {
+    return endAll(replies, count, refuseTrimmed(replies->session->log, &replies->session->refusing));
+  }
   const uint64_t bytes = count * sizeof(ManyReply);
   static_assert(alignof(ManyReply) <= 64, "blocks are aligned so");
   void* const block = allocateZeroed(model.allocator, bytes);
   if (block == nullptr) {
-    const Status status = replies->session->log.fail(
-        ORIEL_ERROR_OUT_OF_MEMORY, "no memory for %zu replies at once: free some", count);
-    for (size_t i = 0; i < count; ++i) {
-      (void)endCall(entryOf(replies, i).session, status);
-    }
-    return setAll(replies, count, status.code());
+    return endAll(replies, count,
+                  replies->session->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                             "no memory for %zu replies at once: free some", count));
   }
   const oriel_status code = replyToAll(replies, count, static_cast<ManyReply*>(block));
   release(model.allocator, block, bytes);

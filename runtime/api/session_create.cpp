@@ -127,6 +127,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   handle->session = session;
   handle->host_bytes = bytes;
   handle->chat_hash = seed.chat_hash;
+  model->handles[context.index].store(handle);
   *out = handle;
   return kOk;
 }
@@ -168,6 +169,7 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   context.tokenizer = model->tokenizer;
   context.executor = model->executor;
   context.share = &model->share;
+  context.gate = &model->gate;
   context.allocator = &model->allocator;
   context.model_hash = model->hash;
   context.model_name = model->info.name;
@@ -249,6 +251,10 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   if (refusedInside(model)) {
     return ORIEL_ERROR_STATE;
   }
+  const Gate::Call call(&model->gate);
+  if (!call.entered()) {
+    return refuseTrimmed(model->log, &model->refusing).code();
+  }
   uint32_t index = 0;
   if (const Status status = claim(model, options.window_tokens, false, &index); !status.ok()) {
     return status.code();
@@ -269,9 +275,19 @@ void oriel_session_destroy(oriel_session* handle) {
     return;
   }
   oriel_model* model = handle->model;
+  const Gate::Control control(&model->gate);
+  if (!control.held()) {
+    handle->busy.store(0);
+    (void)refuseTrimmed(model->log, &model->refusing);
+    return;
+  }
   const uint64_t bytes = handle->host_bytes;
   const uint32_t index = handle->session->context().index;
   (void)handle->session->forget();  // of a lost device what the host can reach
+  model->handles[index].store(nullptr);
+  if (sessionsOf(*model) == 1 && (model->prefix == nullptr || model->prefix->tokens == 0)) {
+    model->trimmed.spill.remove();  // nothing is left that it would be for
+  }
   handle->session->~Session();
   handle->~oriel_session();
   wipe(handle, bytes);

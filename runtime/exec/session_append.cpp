@@ -53,7 +53,7 @@ Status Session::readIds(const int32_t* ids, size_t count, bool ends) {
   const uint32_t chunk = context_.plan->chunk_tokens;
   ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
-    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(betweenSteps());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
     ORIEL_TRY(readChunk(ids + done, n, ends && done + n == count));
     done += n;
@@ -232,7 +232,7 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
   ORIEL_TRY(readAhead(ids, count));
   bool stop = false;
   for (size_t done = 0; done < count && !stop;) {
-    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(betweenSteps());
     const uint32_t n =
         static_cast<uint32_t>(std::min<size_t>(count - done, context_.plan->chunk_tokens));
     Evaluation chunk = {ids + done, n, {}};

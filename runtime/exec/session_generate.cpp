@@ -115,8 +115,9 @@ Status Session::chooseToken(ReplyCall* call) {
   const GenerateSettings& settings = call->settings;
   oriel_generation* const result = call->result;
   call->goes_on = false;
-  if (const Status status = checkCancelled(); !status.ok()) {
-    result->stop_reason = ORIEL_STOP_CANCELLED;
+  if (const Status status = betweenSteps(); !status.ok()) {
+    result->stop_reason =
+        status.code() == ORIEL_ERROR_CANCELLED ? ORIEL_STOP_CANCELLED : result->stop_reason;
     return status;
   }
   bool complete = false;

@@ -338,6 +338,7 @@ class Callbacks : public testing::Test {
     options.transcript_bytes = 4096;
     options.log = onLog;
     options.log_user = this;
+    options.transcript_bytes = 65536;
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &app_.model)) << log_.errors();
     loaded_.model.reset(app_.model);
     auto session = sized<oriel_session_options>();
