@@ -382,7 +382,7 @@ ORIEL_CONST(kMaxConvTaps, 8u);
 // state's memory has, in words, the matrices [heads][value_dim][key_dim] in their format, scales of int8 behind all
 // values, and then the columns [taps - 1][channels], the last inputs of the convolution, oldest first, float32. A step
 // reads slot View::begin of its first token (zeros where count is 0) and writes View::slot: the state after its last
-// token. Tokens of one session follow each other; each session's first token says where its state is.
+// token. All its tokens are of one session; in a batch (StepList::kBatch) each is of another, and is such a step.
 
 // What a state takes in. A token of `in` (StateColumns has the sums):
 //   delta rule: [channels: queries, keys, values][gates: heads * value_dim][f: heads][d: heads]
