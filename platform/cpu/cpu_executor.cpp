@@ -373,6 +373,7 @@ class CpuExecutor final : public HostExecutor {
     }
     group.routes = Routes(words(head, kExpertRoutes), head.push.expert_matmul.routes);
     group.n_tokens = walk.rows;
+    group.apart = walk.apart;
     group.in = floats(head, kMatmulInput);
     if (activation != nullptr) {
       group.activation = &activation->push.gated_activation;
@@ -396,7 +397,7 @@ class CpuExecutor final : public HostExecutor {
       (this->*wayOf(*producer).row)(*producer, 0, out);
       in = out;
     }
-    products_.run({walk.ops + first, end - first, in, walk.rows}, walk.thread);
+    products_.run({walk.ops + first, end - first, in, walk.rows, walk.apart}, walk.thread);
     return end;
   }
 
@@ -438,6 +439,7 @@ class CpuExecutor final : public HostExecutor {
     task.in = floats(op, kMatmulInput);
     task.out = floats(op, kOpOut);
     task.n_tokens = walk.rows;
+    task.apart = walk.apart;
     runHeads(task, matmul_, {at(plan_.upload), plan_.upload.size_bytes}, &pool_, walk.thread);
   }
 

@@ -7,6 +7,7 @@ template <class Format>
 struct IntKernel {
   using Wide = WideUnit;
   static constexpr uint32_t kVectors = kTileVectors;
+  static constexpr bool kFloats = false;
   // In the order of operations that dotTile has.
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
     const uint32_t units = task.units;
@@ -86,6 +87,14 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
       store(task, row, 0, Kernel::one(task, rowsFrom(task, row)));
     }
     return;
+  }
+  if constexpr (Kernel::kFloats) {
+    if (task.apart) {
+      for (; row < end; row += kN) {
+        Kernel::apart(task, row);
+      }
+      return;
+    }
   }
   while (row < end) {
     const bool many = row + (Kernel::kVectors - 1) * kN < end;

@@ -35,8 +35,7 @@ StateOps::ScanPieces StateOps::scanPieces(const StateScanPush& p, uint32_t n_tok
   const uint32_t most =
       n_tokens == 1 ? std::max(kOneTokenRows / p.key_dim, 1u) : mostScanRows(p.key_dim);
   const uint32_t of_a_head = ceilOf(p.value_dim, most);
-  return {of_a_head,
-          static_cast<uint32_t>(alignUp(ceilOf(p.value_dim, of_a_head), kGroupRows)),
+  return {of_a_head, static_cast<uint32_t>(alignUp(ceilOf(p.value_dim, of_a_head), kGroupRows)),
           p.heads * of_a_head};
 }
 

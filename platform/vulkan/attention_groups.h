@@ -24,7 +24,7 @@ class AttentionGroups {
  private:
   struct Grid {
     uint32_t across[2];  ///< of one token
-    uint32_t splits;  ///< 0: there is no such op
+    uint32_t splits;     ///< 0: there is no such op
     uint32_t split_slots;
 
     bool operator==(const Grid& other) const {

@@ -293,8 +293,7 @@ const char* divideNorm(const Op& op, const Given& given, Kernel* kernel) {
 }
 
 const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
-  const MatmulCandidate& candidate =
-      given.choices.candidateFor(op, given.apart ? 1 : given.rows);
+  const MatmulCandidate& candidate = given.choices.candidateFor(op, given.apart ? 1 : given.rows);
   if (candidate.kernel == MatmulKernel::kMatrix) {
     divideMatrices(op.push.matmul, given.rows, given.caps, candidate, kernel);
   } else {
@@ -338,8 +337,7 @@ const char* divideRopeAppend(const Op& op, const Given& given, Kernel* kernel) {
 
 const char* divideAttention(const Op& op, const Given& given, Kernel* kernel) {
   const AttentionShape shape = given.caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
-  divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given,
-                  kernel);
+  divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given, kernel);
   return given.caps.readsTexels() ? "_texel" : "";
 }
 

@@ -281,7 +281,7 @@ Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop
   const uint32_t body_count = body.end - body.begin;
   const uint32_t count = body_count + head.end - head.begin;
   const StepLoad load = steps_.load(plan_, what, step());
-  pace_ = &paces_[what == StepRun::kBatch                              ? 2
+  pace_ = &paces_[what == StepRun::kBatch                             ? 2
                   : hasBody(what) && bodyOf(what) == StepList::kChunk ? 1
                                                                       : 0];
   uint32_t flight = 0;
@@ -451,8 +451,8 @@ Status VulkanExecutor::choosePipelines(StepList list, const Op& op, double piece
                                        OpHandles* handles) {
   const uint32_t rows = plan_.rows(list);
   Kernel kernel;
-  ORIEL_TRY(chooseKernel(op, kernelRows(plan_, list), device_.caps, choices_, options_.log,
-                         &kernel));
+  ORIEL_TRY(
+      chooseKernel(op, kernelRows(plan_, list), device_.caps, choices_, options_.log, &kernel));
   uint32_t pipeline = 0;
   ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
   handles->pipeline = static_cast<uint16_t>(pipeline);

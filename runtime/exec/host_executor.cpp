@@ -131,8 +131,7 @@ void HostExecutor::findTopTokens(const Op& op, const StepBlock& step, uint32_t o
   const TopPush& push = op.push.top;
   const uint32_t of = topOutput(push, step.header(), output);
   const uint32_t session = step.token(step.token(of).output).base;
-  topTokens(floats(op, 0) + uint64_t{of} * push.n_vocab, push,
-            words(op, 3) + topKeys(push, output),
+  topTokens(floats(op, 0) + uint64_t{of} * push.n_vocab, push, words(op, 3) + topKeys(push, output),
             reinterpret_cast<TopTokens*>(words(op, kOpOut)) + session);
 }
 
