@@ -140,8 +140,7 @@ INSTANTIATE_TEST_SUITE_P(Device, BatchModels,
                                          "llama-q4_1", "llama-q5_0", "llama-q5_1", "llama-q8_0",
                                          "llama-iq4_nl", "llama-q2_k", "llama-q3_k", "llama-q4_k",
                                          "llama-q4_k_m", "llama-q5_k", "llama-q6_k",
-                                         "qwen3moe-q4_0", "lfm2moe-q8_0", "deepseek2-lite",
-                                         "minicpm3", "qwen35-q8_0"),
+                                         "qwen3moe-q4_0", "lfm2moe-q8_0", "qwen35-q8_0"),
                          [](const testing::TestParamInfo<const char*>& tested) {
                            std::string name = tested.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -154,12 +153,17 @@ TEST(Batches, windows_that_are_split_give_the_bits_of_one_token_in_every_cache_f
   RandomLlama model;
   model.head_dim = 32;
   model.n_heads = 6;
+  model.n_layers = 1;
   const TemporaryModel file(model);
   BatchSetting setting;
   setting.windows = {620, 30, 300, 620, 9};
   setting.chunk = 64;
   const Reading reading = {{0, 40, 256, 640, 20}, 2};
   for (const KvFormat k : {KvFormat::kF16, KvFormat::kInt8, KvFormat::kInt4}) {
+    if (targetDevice() == ORIEL_DEVICE_VULKAN &&
+        k == KvFormat::kInt4) {  // pipelines take long to compile
+      continue;
+    }
     setting.k = k;
     setting.v = k == KvFormat::kInt8 ? KvFormat::kInt4 : k;
     setting.share_sinks = k == KvFormat::kInt8;

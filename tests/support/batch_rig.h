@@ -34,7 +34,7 @@ struct BatchSetting {
   uint32_t chunk = 16;
   KvFormat k = KvFormat::kF16;
   KvFormat v = KvFormat::kF16;
-  bool share_sinks = false;        ///< which all begin with, then
+  bool share_sinks = false;   ///< which all begin with, then
   bool on_reference = false;  ///< instead of the CPU executor
   bool divide_as_gpu = false;
   uint32_t expert_slots = 0;
@@ -125,25 +125,33 @@ class BatchRig {
     advance(session, count);
   }
   /// The next token of a session by itself.
-  Decoded decode(uint32_t session) {
+  void step(uint32_t session) {
     begin(1, 1);
     put(0, session, at_[session].position);
     EXPECT_TRUE(executor->run(StepRun::kDecode).ok()) << log.errors();
     advance(session, 1);
+  }
+  Decoded decode(uint32_t session) {
+    step(session);
     return result(session, 0);
   }
   /// The next token of each of these, together.
-  std::vector<Decoded> decodeTogether(const std::vector<uint32_t>& sessions) {
+  void stepTogether(const std::vector<uint32_t>& sessions) {
     const uint32_t n = static_cast<uint32_t>(sessions.size());
     begin(n, n);
     for (uint32_t t = 0; t < n; ++t) {
       put(t, sessions[t], at_[sessions[t]].position);
     }
     EXPECT_TRUE(executor->run(StepRun::kBatch).ok()) << log.errors();
+    for (const uint32_t session : sessions) {
+      advance(session, 1);
+    }
+  }
+  std::vector<Decoded> decodeTogether(const std::vector<uint32_t>& sessions) {
+    stepTogether(sessions);
     std::vector<Decoded> all;
-    for (uint32_t t = 0; t < n; ++t) {
-      advance(sessions[t], 1);
-      all.push_back(result(sessions[t], t));
+    for (size_t t = 0; t < sessions.size(); ++t) {
+      all.push_back(result(sessions[t], static_cast<uint32_t>(t)));
     }
     return all;
   }
