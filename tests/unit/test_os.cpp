@@ -136,7 +136,7 @@ TEST_F(Os, free_memory_is_known_and_plausible) {
   EXPECT_LT(freeMemoryBytes(), uint64_t{1} << 50);
 }
 
-TEST(Os, the_clock_tells_the_date) {
+TEST_F(Os, the_clock_tells_the_date) {
   const int64_t now = unixSeconds();
   EXPECT_NEAR(static_cast<double>(now), static_cast<double>(std::time(nullptr)), 2);
 }

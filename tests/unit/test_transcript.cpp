@@ -172,9 +172,9 @@ TEST(Transcript, of_damaged_bytes_is_not_valid_or_harmless) {
   kept.add("user", "b", 5, 9);
   const std::vector<uint8_t> whole(kept->data(), kept->data() + kept->bytes());
   for (size_t i = 0; i < whole.size(); ++i) {
-    for (const uint8_t value : {0x00, 0x01, 0x7f, 0x80, 0xff}) {
+    for (const int value : {0x00, 0x01, 0x7f, 0x80, 0xff}) {
       std::vector<uint8_t> bytes = whole;
-      bytes[i] = value;
+      bytes[i] = static_cast<uint8_t>(value);
       bytes.shrink_to_fit();
       if (Transcript::valid(bytes.data(), bytes.size(), 2, 9)) {
         Kept into(500);
