@@ -90,7 +90,7 @@ class Schedule {
     } else if (what < 95) {
       look(slot.session);
     } else if (what < 97) {
-      expect("reset", oriel_session_reset(slot.session), {});
+      expect("reset", oriel_session_reset(slot.session), {ORIEL_ERROR_STATE});
     } else {
       trim();
     }
