@@ -25,8 +25,7 @@ int onTogetherToken(const oriel_token_event*, void* user) {
 
 }  // namespace
 
-double runTogetherOnce(const Model& model, const BenchLoad& load,
-                       const std::vector<int32_t>& ids) {
+double runTogetherOnce(const Model& model, const BenchLoad& load, const std::vector<int32_t>& ids) {
   std::vector<std::unique_ptr<Session>> sessions;
   for (uint32_t i = 0; i < model.plan().sessions; ++i) {
     sessions.push_back(std::make_unique<Session>(model, ChatFormatOptions(), load.depth));

@@ -211,8 +211,8 @@ void describe(const Json& json, const BenchOptions& options) {
   }
   if (json.contains("together_tokens_per_s")) {
     const double together = json["together_tokens_per_s"].get<double>();
-    text += formatted("together     %10.1f tokens/s   %u sessions, %.2f times one alone\n", together,
-                      options.sessions, together / numberOf(json["decode_tokens_per_s"]));
+    text += formatted("together     %10.1f tokens/s   %u sessions, %.2f times one alone\n",
+                      together, options.sessions, together / numberOf(json["decode_tokens_per_s"]));
   }
   text += bandwidthNote(json["moved"]);
   if (!json["expert_hit_rate"].is_null()) {

@@ -117,7 +117,8 @@ class CpuExecutor final : public HostExecutor {
 
   void walk(uint32_t thread) {
     const StepRun what = what_;
-    const StepHeader& header = block().header();
+    // A copy: a worker that missed the run's last sections must not look at the next one's block.
+    const StepHeader header = block().header();
     if (hasBody(what) &&
         !walkList(thread, bodyOf(what), bodyOps(plan_, what), header.n_tokens, 0)) {
       return;

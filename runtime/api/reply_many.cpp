@@ -159,15 +159,17 @@ oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
   oriel_model& model = *replies->session->model;
   const Gate::Call call(&model.gate);  // one thread, which rests once for all
   if (!call.entered()) {
-    return endAll(replies, count, refuseTrimmed(replies->session->log, &replies->session->refusing));
+    return endAll(replies, count,
+                  refuseTrimmed(replies->session->log, &replies->session->refusing));
   }
   const uint64_t bytes = count * sizeof(ManyReply);
   static_assert(alignof(ManyReply) <= 64, "blocks are aligned so");
   void* const block = allocateZeroed(model.allocator, bytes);
   if (block == nullptr) {
-    return endAll(replies, count,
-                  replies->session->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                                             "no memory for %zu replies at once: free some", count));
+    return endAll(
+        replies, count,
+        replies->session->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                   "no memory for %zu replies at once: free some", count));
   }
   const oriel_status code = replyToAll(replies, count, static_cast<ManyReply*>(block));
   release(model.allocator, block, bytes);

@@ -96,11 +96,11 @@ class DeviceShare {
   Line line_;
   Waiter* lingers_ = nullptr;  ///< the first in line
   bool held_ = false;
-  uint32_t depth_ = 0;    ///< turns of the holder, one inside the other
-  uint32_t holder_ = 0;   ///< session
+  uint32_t depth_ = 0;   ///< turns of the holder, one inside the other
+  uint32_t holder_ = 0;  ///< session
   std::thread::id owner_;
   uint64_t turns_ = 0;
-  double step_ms_ = 0;  ///< that the latest step of requests took
+  double step_ms_ = 0;                ///< that the latest step of requests took
   bool choosing_[kMaxSessions] = {};  ///< was in a step, and will want another
   uint32_t n_choosing_ = 0;
   uint32_t n_waiting_ = 0;  ///< requests

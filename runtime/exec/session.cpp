@@ -223,9 +223,9 @@ void Session::fillToken(void* step, uint32_t row, uint64_t position, uint64_t t,
   for (uint32_t view = 0; view < n_views; ++view) {
     block.view(row, view) = viewOf(view, t, floor, position);
   }
-  fillRotations(t, SlidingWindow::sinkQueryIndex(block.view(row, 0)),
-                block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views,
-                                              rotations_.words, row)));
+  fillRotations(
+      t, SlidingWindow::sinkQueryIndex(block.view(row, 0)),
+      block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views, rotations_.words, row)));
 }
 
 // All tables of token t, whose place in the cache is `index`.

@@ -179,14 +179,14 @@ class Session {
     oriel_generation* result;
     ReplyPlace place;
     Session* session = nullptr;
-    Status status;       ///< once it is over
+    Status status;  ///< once it is over
     bool over = false;
     double begin_ms = 0;
     double first_ms = 0;  ///< when its first token was chosen
     // The latest token:
     int32_t id = -1;
-    bool goes_on = false;                          ///< it was shown, and its step is to come
-    bool last = false;                             ///< and no other follows
+    bool goes_on = false;                        ///< it was shown, and its step is to come
+    bool last = false;                           ///< and no other follows
     oriel_stop_reason ends = ORIEL_STOP_LENGTH;  ///< if so
   };
   Status generate(const GenerateSettings& settings, const ReplyPlace& place,

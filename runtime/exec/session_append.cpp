@@ -206,7 +206,7 @@ Status Session::evaluateRow(Evaluation* chunk, uint32_t i, const float** logits)
     ORIEL_TRY(chunk->has_body ? kOk : fillRows(chunk->ids, n));
     has_logits_ = false;
     fillStep(chunk->ids, n, outputs);
-    const Status status = submit(n == 1             ? StepRun::kDecode
+    const Status status = submit(n == 1            ? StepRun::kDecode
                                  : chunk->has_body ? StepRun::kHead
                                                    : StepRun::kChunkHead,
                                  i == 0);

@@ -158,8 +158,7 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   return status;
 }
 
-Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools,
-                              ReplyPlace* reply) {
+Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply) {
   const bool has_chat = by_template_ || context_.chat.format != nullptr;
   if (!has_chat || position_ == 0 || reply_open_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");

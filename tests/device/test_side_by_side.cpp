@@ -151,7 +151,9 @@ INSTANTIATE_TEST_SUITE_P(Models, SideBySideFamilies, testing::ValuesIn(families(
                            std::string name = family.param.name;
                            std::replace_if(
                                name.begin(), name.end(),
-                               [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; },
+                               [](char c) {
+                                 return std::isalnum(static_cast<unsigned char>(c)) == 0;
+                               },
                                '_');
                            return name;
                          });
@@ -428,9 +430,7 @@ TEST(SideBySide, a_callback_may_use_another_session) {
       EXPECT_EQ(ORIEL_OK, generateOn(self.other, 2));
       return 0;
     }
-    static int onLogits(size_t, const float*, size_t, void* user) {
-      return onToken(nullptr, user);
-    }
+    static int onLogits(size_t, const float*, size_t, void* user) { return onToken(nullptr, user); }
   };
   Watched watched(severalOptions(2), 2);
   const std::vector<int32_t> ids = someIds(20, 500);
@@ -438,8 +438,7 @@ TEST(SideBySide, a_callback_may_use_another_session) {
     ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size()));
   }
   Calling calling = {watched.sessions[1].get()};
-  EXPECT_EQ(ORIEL_OK,
-            generateOn(watched.sessions[0].get(), 6, Calling::onToken, &calling));
+  EXPECT_EQ(ORIEL_OK, generateOn(watched.sessions[0].get(), 6, Calling::onToken, &calling));
   EXPECT_EQ(6u, calling.calls);
   EXPECT_EQ(ORIEL_OK, oriel_session_evaluate(watched.sessions[0].get(), ids.data(), 5,
                                              Calling::onLogits, &calling));

@@ -18,8 +18,8 @@ namespace oriel::test {
 namespace {
 
 constexpr uint32_t kThreads = 4;
-constexpr uint32_t kSlots = 3;      // of a thread
-constexpr uint32_t kSessions = 8;   // of the model: fewer than the threads want
+constexpr uint32_t kSlots = 3;     // of a thread
+constexpr uint32_t kSessions = 8;  // of the model: fewer than the threads want
 
 /// ORIEL_STRESS_OPERATIONS: how many calls all threads make together.
 uint32_t operations() {
@@ -91,7 +91,7 @@ class Schedule {
     } else if (what < 95) {
       look(slot.session);
     } else if (what < 97) {
-      expect("reset", oriel_session_reset(slot.session), {});
+      expect("reset", oriel_session_reset(slot.session), {ORIEL_ERROR_STATE});
     } else {
       trim();
     }
@@ -196,8 +196,7 @@ class Schedule {
     if (snapshot_.empty() || below(2) == 0) {
       std::vector<uint8_t> room(8 << 20);
       size_t needed = 0;
-      const oriel_status status =
-          oriel_session_save(session, room.data(), room.size(), &needed);
+      const oriel_status status = oriel_session_save(session, room.data(), room.size(), &needed);
       expect("save", status, {ORIEL_ERROR_STATE});
       if (status == ORIEL_OK) {
         snapshot_.assign(room.begin(), room.begin() + static_cast<ptrdiff_t>(needed));

@@ -42,8 +42,8 @@ inline void expectEqual(const Outcome& alone, const Outcome& other, size_t i) {
 
 /// One session's part.
 struct Part {
-  std::string message;           ///< of a user, who gets an answer; "": none
-  std::vector<int32_t> prompt;   ///< else what goes on
+  std::string message;          ///< of a user, who gets an answer; "": none
+  std::vector<int32_t> prompt;  ///< else what goes on
   oriel_generate_options options = {};
   uint32_t window = 0;
 };
@@ -82,9 +82,8 @@ class Sessions {
   }
   void reply(size_t i, Outcome* outcome, oriel_token_fn on_token = addToOutcome) const {
     outcome->result.struct_size = sizeof(outcome->result);
-    outcome->status =
-        (parts_[i].message.empty() ? oriel_session_generate : oriel_chat_reply)(
-            sessions_[i].get(), &parts_[i].options, on_token, outcome, &outcome->result);
+    outcome->status = (parts_[i].message.empty() ? oriel_session_generate : oriel_chat_reply)(
+        sessions_[i].get(), &parts_[i].options, on_token, outcome, &outcome->result);
   }
   void look(size_t i, Outcome* outcome) const {
     oriel_session* const session = sessions_[i].get();
@@ -95,8 +94,7 @@ class Sessions {
     size_t needed = 0;
     (void)oriel_session_save(session, nullptr, 0, &needed);
     outcome->snapshot.resize(needed);
-    EXPECT_EQ(ORIEL_OK,
-              oriel_session_save(session, outcome->snapshot.data(), needed, &needed));
+    EXPECT_EQ(ORIEL_OK, oriel_session_save(session, outcome->snapshot.data(), needed, &needed));
   }
 
   std::vector<Outcome> oneAfterTheOther() const {
