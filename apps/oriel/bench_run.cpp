@@ -57,7 +57,9 @@ BenchRun runBenchOnce(const Model& model, const BenchLoad& load, const std::vect
   const oriel_generate_options sampling = greedyOptions(load.decode);
   BenchClock::time_point first;
   const oriel_stats before = session.stats();
-  session.check(oriel_session_generate(session.get(), &sampling, onFirstToken, &first, &result));
+  session.check(session.cancellable([&] {
+    return oriel_session_generate(session.get(), &sampling, onFirstToken, &first, &result);
+  }));
   if (result.stop_reason == ORIEL_STOP_CANCELLED) {
     session.check(ORIEL_ERROR_CANCELLED);
   }

@@ -216,7 +216,8 @@ class Chat {
       return;
     }
     const CancelOnInterrupt cancel(session_.get());
-    const oriel_status status = oriel_session_rewind(session_.get(), turns.back());
+    const oriel_status status =
+        session_.cancellable([&] { return oriel_session_rewind(session_.get(), turns.back()); });
     if (status == ORIEL_ERROR_CONTEXT) {
       tell(dim("too late: some of what came before that message is stored no longer; /reset starts "
                "afresh") +
@@ -294,7 +295,8 @@ class Chat {
   }
 
   oriel_status addUser(const std::string& line) const {
-    return oriel_chat_add(session_.get(), "user", line.data(), line.size());
+    return session_.cancellable(
+        [&] { return oriel_chat_add(session_.get(), "user", line.data(), line.size()); });
   }
 
   /// One user message and its reply. False: cancelled, where that ends the program.
@@ -302,11 +304,7 @@ class Chat {
     const CancelOnInterrupt cancel(session_.get());
     const TurnsSeen before = turnsSeen(session_);
     const uint64_t begin = before.position;
-    oriel_status added = addUser(line);
-    if (added == ORIEL_ERROR_CANCELLED && interrupts() == 0) {
-      // A Ctrl-C that came too late for the last reply; it is used up now.
-      added = addUser(line);
-    }
+    const oriel_status added = addUser(line);
     if (interactive_ && added == ORIEL_ERROR_CANCELLED) {
       const bool whole = session_.stats().position == begin;
       tell("\n" +
@@ -362,14 +360,10 @@ class Chat {
   bool giveResults(const std::vector<ToolCall>& calls) {
     const bool watched = isTerminal(Stream::kErr) && !options_.common.json;
     const std::string results = tools_.results(calls, watched);
-    const auto add = [&] {
-      return oriel_chat_add_json(session_.get(), results.data(), results.size());
-    };
     const bool stopped = interrupts() != 0;
-    oriel_status added = add();
-    if (added == ORIEL_ERROR_CANCELLED && stopped) {
-      added = add();  // the Ctrl-C that stopped a tool
-    }
+    spareCalls();  // that Ctrl-C stopped a tool
+    const oriel_status added = session_.cancellable(
+        [&] { return oriel_chat_add_json(session_.get(), results.data(), results.size()); });
     if (added == ORIEL_ERROR_CANCELLED) {
       tell(interactive_
                ? "\n" + dim("stopped before the results were read; /reset starts afresh") + "\n"

@@ -50,9 +50,10 @@ Embedding embed(const Model& model, const Session& session, oriel_pooling poolin
   embedding.values.resize(model.info().n_embd);
   size_t needed = 0;
   const CancelOnInterrupt cancel(session.get());
-  const oriel_status status =
-      oriel_embed(session.get(), &options, text.data(), text.size(), embedding.values.data(),
-                  embedding.values.size(), &needed, &embedding.tokens);
+  const oriel_status status = session.cancellable([&] {
+    return oriel_embed(session.get(), &options, text.data(), text.size(), embedding.values.data(),
+                       embedding.values.size(), &needed, &embedding.tokens);
+  });
   if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT ||
       status == ORIEL_ERROR_TEXT) {
     throw Failure{kExitFailed,

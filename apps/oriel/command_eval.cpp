@@ -239,7 +239,8 @@ int runEval(const EvalOptions& options) {
     const CancelOnInterrupt cancel(session.get());
     const float* logits = nullptr;
     size_t count = 0;
-    session.check(oriel_session_append(session.get(), ids.data(), ids.size()));
+    session.check(session.cancellable(
+        [&] { return oriel_session_append(session.get(), ids.data(), ids.size()); }));
     session.check(oriel_session_logits(session.get(), &logits, &count));
     scoring.last.assign(logits, logits + count);
     file.write(logits, count);

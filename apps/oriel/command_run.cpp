@@ -124,12 +124,15 @@ class Run {
   void give() {
     if (chat_) {
       const std::string messages = messagesText(prompt_.messages);
-      session_.check(oriel_chat_add_json(session_.get(), messages.data(), messages.size()));
+      session_.check(session_.cancellable(
+          [&] { return oriel_chat_add_json(session_.get(), messages.data(), messages.size()); }));
     } else if (prompt_.from_ids) {
-      session_.check(oriel_session_append(session_.get(), prompt_.ids.data(), prompt_.ids.size()));
+      session_.append(prompt_.ids.data(), prompt_.ids.size());
     } else {
-      session_.check(oriel_session_append_text(session_.get(), prompt_.text.data(),
-                                               prompt_.text.size(), kRawFlags));
+      session_.check(session_.cancellable([&] {
+        return oriel_session_append_text(session_.get(), prompt_.text.data(), prompt_.text.size(),
+                                         kRawFlags);
+      }));
     }
     behind_prompt_ = session_.stats().position;
   }

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <mutex>
@@ -13,6 +14,7 @@
 
 #ifndef _WIN32
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 #endif
 
@@ -24,14 +26,22 @@ namespace {
 std::atomic<int> pressed{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 
+std::atomic<int> spared{0};
+
 std::mutex watched_lock;
 oriel_session* watched = nullptr;
 
-void cancelWatched() {
+/// Between two cancels of a call that may not have begun when the first came.
+constexpr int kAgainMs = 5;
+
+/// Whether it is to be done again.
+bool cancelWatched() {
   const std::lock_guard<std::mutex> hold(watched_lock);
-  if (watched != nullptr && pressed.load() != 0) {
+  const bool cancels = watched != nullptr && cancelPending();
+  if (cancels) {
     oriel_session_cancel(watched);
   }
+  return cancels;
 }
 
 #ifndef _WIN32
@@ -74,10 +84,10 @@ void watch() {
   pthread_sigmask(SIG_BLOCK, &all, nullptr);  // others have more to do with signals
   char bytes[64];
   for (;;) {
-    const ssize_t count = ::read(to_watcher.read_end.load(), bytes, sizeof(bytes));
-    if (count > 0) {
-      cancelWatched();
-    } else if (count == 0 || errno != EINTR) {
+    const bool again = cancelWatched();
+    pollfd ready = {to_watcher.read_end.load(), POLLIN, 0};
+    if (::poll(&ready, 1, again ? kAgainMs : -1) > 0 &&
+        ::read(ready.fd, bytes, sizeof(bytes)) == 0) {
       return;
     }
   }
@@ -97,7 +107,9 @@ static void onInterrupt(int) {
     std::_Exit(kExitCancelled);
   }
 #ifdef _WIN32
-  cancelWatched();  // handlers have a thread of their own there
+  while (cancelWatched()) {  // handlers have a thread of their own there
+    std::this_thread::sleep_for(std::chrono::milliseconds(kAgainMs));
+  }
 #else
   writeByte(to_watcher);
   writeByte(to_reader);
@@ -136,8 +148,12 @@ int interrupts() { return pressed.load(); }
 
 void clearInterrupts() {
   pressed.store(0);
+  spared.store(0);
   clearWake();
 }
+
+bool cancelPending() { return pressed.load() > spared.load(); }
+void spareCalls() { spared.store(pressed.load()); }
 
 #ifdef _WIN32
 
@@ -162,10 +178,12 @@ void wakeReader() { writeByte(to_reader); }
 CancelOnInterrupt::CancelOnInterrupt(oriel_session* session) {
   const std::lock_guard<std::mutex> hold(watched_lock);
   watched = session;
+#ifndef _WIN32
   // One that came before there was anything to cancel.
-  if (interrupts() != 0) {
-    oriel_session_cancel(session);
+  if (cancelPending()) {
+    writeByte(to_watcher);
   }
+#endif
 }
 
 CancelOnInterrupt::~CancelOnInterrupt() {

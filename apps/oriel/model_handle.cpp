@@ -262,19 +262,19 @@ void Session::open(const Model& model, const ChatFormatOptions& chat, uint64_t a
   options.assumed_tokens = assumed_tokens;
   options.split_turns = split_turns_ ? 1 : 0;
   options.forget_evicted = forget_ ? 1 : 0;
-  options.progress = onReadAgain;
+  options.progress = onReading;
   options.progress_user = this;
   check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
 }
 
-int Session::onReadAgain(uint64_t done, uint64_t total, void* user) {
+int Session::onReading(uint64_t done, uint64_t total, void* user) {
   auto* self = static_cast<Session*>(user);
-  const bool stop = interrupts() != 0;
+  const bool stop = cancelPending();
   if (done >= total || stop) {
     self->reading_.reset();
   } else {
     if (!self->reading_) {
-      self->reading_.emplace("reading again");
+      self->reading_.emplace("reading", std::chrono::seconds(1));
     }
     self->reading_->show(done, total);
   }
@@ -291,11 +291,11 @@ void Session::close() {
 void Session::reset() { check(oriel_session_reset(session_)); }
 
 void Session::append(const int32_t* ids, size_t count) {
-  check(oriel_session_append(session_, ids, count));
+  check(cancellable([&] { return oriel_session_append(session_, ids, count); }));
 }
 
 bool Session::tryRewind(uint64_t position) {
-  const oriel_status status = oriel_session_rewind(session_, position);
+  const oriel_status status = cancellable([&] { return oriel_session_rewind(session_, position); });
   if (status != ORIEL_ERROR_CONTEXT) {
     check(status);
   }

@@ -11,6 +11,7 @@
 #include <oriel/tools.h>
 
 #include "chat_options.h"
+#include "interrupt.h"
 #include "options.h"
 #include "terminal.h"
 
@@ -125,16 +126,23 @@ class Session {
   void check(oriel_status status, Diagnostics::Blame blame = Diagnostics::Blame::kData) const {
     diagnostics_.check(status, blame);
   }
+  /// `call()` on the session, unless Ctrl-C was pressed before it: then ORIEL_ERROR_CANCELLED.
+  template <typename Call>
+  oriel_status cancellable(const Call& call) const {
+    const oriel_status status = cancelPending() ? ORIEL_ERROR_CANCELLED : call();
+    reading_.reset();
+    return status;
+  }
   std::string reason(oriel_status status) const { return diagnostics_.reason(status); }
 
  private:
-  static int onReadAgain(uint64_t done, uint64_t total, void* user);
+  static int onReading(uint64_t done, uint64_t total, void* user);
 
   const Diagnostics& diagnostics_;
   const bool split_turns_;
   const bool forget_;
   oriel_session* session_ = nullptr;
-  std::optional<ProgressBar> reading_;  ///< of what is read again
+  mutable std::optional<ProgressBar> reading_;  ///< of what the running call reads
 };
 
 /// Rates of the device that the options name; measured, or kept in the user's cache folder. Throws Failure.

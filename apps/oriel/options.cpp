@@ -347,6 +347,7 @@ oriel_options planOptions(const CommonOptions& options) {
   result.min_tokens_per_s = options.min_tokens_per_s;
   result.cpu_threads = options.threads;
   result.constraints = options.constraints ? 1 : 0;
+  result.sessions = options.sessions;
   result.disabled_features = std::getenv("ORIEL_DISABLE");
   result.calibration_file = options.calibration ? options.calibration->c_str() : nullptr;
   return result;

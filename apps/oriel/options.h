@@ -42,6 +42,7 @@ struct CommonOptions {
   bool split_turns = false;  ///< --evict tokens
   bool forget = false;
   bool constraints = false;  ///< room for schemas and grammars
+  uint32_t sessions = 1;
 
   uint64_t seed = 0;
   bool greedy = false;

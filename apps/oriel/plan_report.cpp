@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+
+#include "oriel/sessions.h"
 
 #include "layer_groups.h"
 #include "report.h"
@@ -299,6 +302,28 @@ bool hasAttention(const oriel_plan& plan) {
   return found;
 }
 
+// By oriel_trim_level.
+constexpr const char* kTrimLevels[] = {"none", "scratch", "weights", "cache", "all"};
+
+/// What stays when memory is given back.
+std::string trimLines(const oriel_plan& plan) {
+  const auto size = [&](oriel_trim_level level) { return formatSize(plan.trim_bytes[level]); };
+  return "  given back  " + size(ORIEL_TRIM_SCRATCH) + " stay without scratch, " +
+         size(ORIEL_TRIM_WEIGHTS) + " without weights, " + size(ORIEL_TRIM_CACHE) +
+         " without the cache\n";
+}
+
+Json trimJson(const oriel_plan& plan) {
+  Json levels = Json::array();
+  for (size_t level = 0; level < std::size(kTrimLevels); ++level) {
+    Json entry;
+    entry["level"] = kTrimLevels[level];
+    entry["bytes"] = plan.trim_bytes[level];
+    levels.push_back(entry);
+  }
+  return levels;
+}
+
 }  // namespace
 
 std::vector<Neighbour> neighboursOf(const PlanSource& source, const oriel_options& options,
@@ -366,6 +391,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   } else {
     text += "  least       " + formatSize(plan.minimum_bytes) + " (" +
             std::to_string(plan.minimum_bytes) + " bytes)\n";
+    text += trimLines(plan);
   }
   if (plan.crossover_tokens != 0) {
     text += "  crossover   at " + std::to_string(plan.crossover_tokens) +
@@ -403,6 +429,7 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
     json["state_slots"] = plan.state_slots;
     json["checkpoints"] = plan.checkpoints;
   }
+  json["trim_levels"] = trimJson(plan);
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);
   json["kv_bytes_at"] = plan.kv_window_bytes;

@@ -97,7 +97,8 @@ void run(Generate call, const Session& session, const oriel_generate_options& op
   reply->wants_logprobs = options.logprobs != 0;
   reply->result = {};
   reply->result.struct_size = sizeof(reply->result);
-  const oriel_status status = call(session.get(), &options, on_token, reply, &reply->result);
+  const oriel_status status = session.cancellable(
+      [&] { return call(session.get(), &options, on_token, reply, &reply->result); });
   reply->cancelled = status == ORIEL_ERROR_CANCELLED;
   if (!reply->cancelled) {
     checkReply(session, status, *reply);

@@ -11,8 +11,6 @@
 namespace cli {
 namespace {
 
-constexpr std::chrono::milliseconds kQuietTime(300);
-
 bool usesColour() {
   const char* no_colour = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
@@ -64,13 +62,13 @@ std::string terminalSafe(std::string_view text) {
   return safe;
 }
 
-ProgressBar::ProgressBar(std::string label)
-    : label_(std::move(label)), enabled_(isTerminal(Stream::kErr)) {}
+ProgressBar::ProgressBar(std::string label, std::chrono::milliseconds quiet)
+    : label_(std::move(label)), quiet_(quiet), enabled_(isTerminal(Stream::kErr)) {}
 
 ProgressBar::~ProgressBar() { clear(); }
 
 void ProgressBar::show(uint64_t done, uint64_t total) {
-  if (!enabled_ || total == 0 || std::chrono::steady_clock::now() - start_ < kQuietTime) {
+  if (!enabled_ || total == 0 || std::chrono::steady_clock::now() - start_ < quiet_) {
     return;
   }
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));

@@ -26,7 +26,9 @@ std::string terminalSafe(std::string_view text);
 /// work that is over before anybody could read it.
 class ProgressBar {
  public:
-  explicit ProgressBar(std::string label);
+  /// Nothing is shown of work that takes no longer than `quiet`.
+  explicit ProgressBar(std::string label,
+                       std::chrono::milliseconds quiet = std::chrono::milliseconds(300));
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
@@ -36,6 +38,7 @@ class ProgressBar {
 
  private:
   std::string label_;
+  std::chrono::milliseconds quiet_;
   bool enabled_;
   int shown_percent_ = -1;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

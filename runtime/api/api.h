@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <type_traits>
 
 #include "api/on_file.h"
+#include "api/trim.h"
 #include "base/workspace.h"
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
@@ -23,6 +25,36 @@
 struct oriel_model;
 
 namespace oriel {
+
+/// The threads that are inside calls on a model's sessions: what they call besides they call from callbacks.
+class CallingThreads {
+ public:
+  static constexpr uint32_t kMost = 64;
+
+  /// The place that leave() wants; kMost where all are taken.
+  uint32_t enter(uintptr_t thread) {
+    for (uint32_t i = 0; i < kMost; ++i) {
+      uintptr_t none = 0;
+      if (threads_[i].compare_exchange_strong(none, thread, std::memory_order_relaxed)) {
+        return i;
+      }
+    }
+    return kMost;
+  }
+  void leave(uint32_t place) {
+    if (place < kMost) {
+      threads_[place].store(0, std::memory_order_relaxed);
+    }
+  }
+  bool has(uintptr_t thread) const {
+    return std::any_of(std::begin(threads_), std::end(threads_), [&](const auto& one) {
+      return one.load(std::memory_order_relaxed) == thread;
+    });
+  }
+
+ private:
+  std::atomic<uintptr_t> threads_[kMost] = {};
+};
 
 /// Copies a caller's options over zeros. An app newer than this library may have set fields that are
 /// not known here: false if one of those is not zero, or if struct_size was forgotten.
@@ -134,12 +166,15 @@ struct PreparedModel {
   ModelDesc desc;
   TensorIndex tensors;
   PlanTotals totals;
-  bool weights_unknown = false;   ///< only of a known shape; `totals` then counts none
-  uint64_t model_host_bytes = 0;  ///< of oriel_model and all it owns
-  uint64_t session_host_bytes = 0;
+  bool weights_unknown = false;     ///< only of a known shape; `totals` then counts none
+  uint64_t model_host_bytes = 0;    ///< of oriel_model and all it owns
+  uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
+  SessionWindows sessions;          ///< that were asked for
+  uint32_t prefix_tokens = 0;
   bool constraints = false;       ///< replies can be held to a grammar
   uint64_t trie_bytes = 0;        ///< of model_host_bytes, what that takes
   uint64_t constraint_bytes = 0;  ///< of both
+  uint64_t transcript_bytes = 0;  ///< of a session's host bytes, its transcript
   uint64_t memory_bytes = 0;      ///< the cap, default applied
   bool calibrated = false;        ///< the budget weighs measured constants
   CalibrationFile measured;       ///< those, if so
@@ -174,6 +209,9 @@ Status settleChoice(const oriel_model& model, ChatChoice* choice);
 /// What calls that need a device say of a model that was loaded with ORIEL_DEVICE_NONE.
 oriel_status withoutWeights(const oriel_model& model);
 
+/// What a file says besides tensors, for oriel_model.hash: tells models apart, with all weights that are read.
+uint64_t headerHash(const GgufFile& file, const ModelDesc& desc);
+
 /// "bpe (smollm)", "spm".
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
 
@@ -187,7 +225,8 @@ oriel_plan planResult(const PreparedModel& prepared);
 
 /// On the device that the options name. `experts`: null for plans that hold all of them.
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
-                      const oriel_allocator& allocator, ExpertFetch* experts, Executor** executor);
+                      const oriel_allocator& allocator, ExpertFetch* experts, const Log& log,
+                      Executor** executor);
 
 }  // namespace oriel
 
@@ -195,9 +234,12 @@ Status createExecutor(const oriel_options& options, const Plan& plan, const Exec
 struct oriel_model {
   oriel::Log log;
   oriel_allocator allocator = {};
-  uint64_t host_bytes = 0;  ///< of the block
-  uint64_t session_host_bytes = 0;
-  uint64_t hash = 0;  ///< of what the file says, for snapshots
+  uint64_t host_bytes = 0;          ///< of the block
+  uint64_t session_host_bytes = 0;  ///< of each, but for the ids of its tokens
+  uint64_t transcript_bytes = 0;    ///< of these
+  uint64_t hash = 0;                ///< of what the file says, for snapshots
+  uint64_t fingerprint =
+      0;  ///< of its weights, however quantised; of models with a prefix from a file
   oriel::ModelDesc desc;
   oriel::Tokenizer* tokenizer = nullptr;
   oriel::TokenTrie* trie = nullptr;  ///< null: loaded without constraints
@@ -206,12 +248,21 @@ struct oriel_model {
   oriel::Plan plan;
   oriel::Executor* executor = nullptr;      ///< null for ORIEL_DEVICE_NONE
   oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
+  mutable oriel::DeviceShare share;         ///< of the executor, among the sessions
+  oriel::ModelSource source;                ///< to read weights from again
   bool stops_early = true;                  ///< as in SessionContext
   oriel_model_info info = {};
   oriel_plan plan_result = {};
-  // 1: yes, or being freed; not bool: RISC-V has no exchange of a byte
-  std::atomic<uint32_t> has_session{0};
+  oriel::Prefix* prefix = nullptr;  ///< null: no room for one
+  // By index, 1: taken, or being freed; not bool: RISC-V has no exchange of a byte.
+  std::atomic<uint32_t> sessions[oriel::kMaxSessions] = {};
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
+  std::atomic<oriel_session*> handles[oriel::kMaxSessions] = {};  ///< by index; null: not there
+  mutable oriel::Gate gate;  ///< for calls that need the device
+  oriel::Trimmed trimmed;
+  oriel::CallingThreads calling;
+  oriel::ErrorLine last_error;    ///< of `log`: calls on the model itself
+  oriel::ErrorLine device_error;  ///< of the device and the file, which all sessions use
 };
 
 /// Lives at the start of its own host block.
@@ -219,7 +270,14 @@ struct oriel_session {
   oriel_model* model = nullptr;
   oriel::Session* session = nullptr;
   uint64_t host_bytes = 0;
+  uint64_t chat_hash = 0;             ///< of the options that turns are written by
   std::atomic<uint32_t> busy{0};      // 1: in a call that may change it
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
   bool lost = false;  // the device failed: nothing but what the host knows can be had
+  oriel::Log log;     ///< the model's, with a last error of its own
+  oriel::ErrorLine last_error;
+  // Of the running call:
+  std::atomic<uintptr_t> caller{0};  ///< its thread; 0: no call runs
+  uint32_t place = 0;                ///< of model->calling
+  uint32_t errors_before = 0;        ///< lines of last_error
 };

@@ -64,17 +64,17 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
                      GenerateSettings* settings) {
   const SessionContext& context = session->context();
   if (context.settings.tools.bytes == 0) {
-    return model.log.fail(ORIEL_ERROR_STATE,
-                          "there are no tools to call: give them with oriel_chat_options.tools");
+    return context.log.fail(ORIEL_ERROR_STATE,
+                            "there are no tools to call: give them with oriel_chat_options.tools");
   }
   const JsonValue* tools = nullptr;
-  ORIEL_TRY(readTools(context.settings.tools, model.log, grammar->scratch(), &tools));
+  ORIEL_TRY(readTools(context.settings.tools, context.log, grammar->scratch(), &tools));
   CallGrammar calls;
-  ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, model.log, grammar, &calls));
+  ORIEL_TRY(readCallGrammar(*tools, context.forms, model.tokenizer, context.log, grammar, &calls));
   const RuleId root = grammar->newRule();
   grammar->define(root, required ? calls.whole : calls.behind);
   grammar->setRoot(root);
-  ORIEL_TRY(session->constrained()->constraint().compile(*grammar, -1, model.log));
+  ORIEL_TRY(session->constrained()->constraint().compile(*grammar, -1, context.log));
   settings->constrained = true;
   settings->trigger = required ? nullptr : calls.trigger;
   settings->trigger_bytes = required ? 0 : std::strlen(calls.trigger);
@@ -86,7 +86,7 @@ Status readToolCalls(const oriel_model& model, bool required, Session* session, 
 
 Status readConstraint(const oriel_model& model, const oriel_generate_options* given,
                       Session* session, GenerateSettings* settings) {
-  const Log& log = model.log;
+  const Log& log = session->context().log;
   oriel_generate_options options;
   if (!readOptions(given, &options)) {
     return ORIEL_ERROR_ARGUMENT;  // said by readGenerateOptions()

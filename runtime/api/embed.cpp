@@ -78,15 +78,16 @@ oriel_status oriel_embed(oriel_session* handle, const oriel_embed_options* given
   return callAlone(handle, [&]() -> Status {
     oriel_embed_options options;
     if (!readOptions(given, &options)) {
-      return model.log.fail(ORIEL_ERROR_ARGUMENT,
-                            "embed options without struct_size, or of a newer version: set it, or "
-                            "update Oriel");
+      return handle->log.fail(
+          ORIEL_ERROR_ARGUMENT,
+          "embed options without struct_size, or of a newer version: set it, or "
+          "update Oriel");
     }
     if (capacity < model.desc.n_embd) {
       return ORIEL_ERROR_BUFFER_TOO_SMALL;
     }
     Pooling pooling = Pooling::kMean;
-    ORIEL_TRY(choosePooling(rawEnum(options.pooling), model.desc.pooling, model.log, &pooling));
+    ORIEL_TRY(choosePooling(rawEnum(options.pooling), model.desc.pooling, handle->log, &pooling));
     uint32_t n_tokens = 0;
     ORIEL_TRY(handle->session->embed(text, bytes, pooling, values, &n_tokens));
     if (pooling == Pooling::kMean) {

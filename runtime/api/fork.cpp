@@ -1,17 +1,70 @@
-#include "oriel/sessions.h"
-
 #include "api/session_call.h"
+#include "api/session_create.h"
+#include "oriel/sessions.h"
 
 using namespace oriel;
 
-oriel_status oriel_session_fork(oriel_session*, oriel_session**) { return ORIEL_ERROR_UNSUPPORTED; }
-oriel_status oriel_session_mark(oriel_session*, const char*) { return ORIEL_ERROR_UNSUPPORTED; }
-oriel_status oriel_session_get_marks(const oriel_session*, oriel_mark*, size_t, size_t*) {
-  return ORIEL_ERROR_UNSUPPORTED;
+oriel_status oriel_session_fork(oriel_session* handle, oriel_session** fork) {
+  if (handle == nullptr || fork == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *fork = nullptr;
+  return callAlone(handle, [&] { return forkSession(handle, fork); });
 }
-oriel_status oriel_session_return(oriel_session*, const char*, uint32_t) {
-  return ORIEL_ERROR_UNSUPPORTED;
+
+oriel_status oriel_session_mark(oriel_session* handle, const char* name) {
+  if (handle == nullptr || name == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return callAlone(handle, [&] { return handle->session->mark(name); });
 }
-oriel_status oriel_session_rewind_turns(oriel_session*, uint32_t, uint32_t) {
-  return ORIEL_ERROR_UNSUPPORTED;
+
+oriel_status oriel_session_get_marks(const oriel_session* handle, oriel_mark* marks,
+                                     size_t capacity, size_t* needed) {
+  if (handle == nullptr || needed == nullptr || (marks == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  static_assert(
+      ORIEL_MARKS == Bookmarks::kCapacity && sizeof(oriel_mark::name) == Bookmarks::kNameBytes,
+      "as the header says");
+  const Bookmarks& from = handle->session->marks();
+  *needed = from.count();
+  if (*needed > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  for (uint32_t i = 0; i < from.count(); ++i) {
+    std::memcpy(marks[i].name, from.at(i).name, sizeof(marks[i].name));
+    marks[i].position = from.at(i).position;
+  }
+  return ORIEL_OK;
+}
+
+oriel_status oriel_session_return(oriel_session* handle, const char* name, uint32_t flags) {
+  if (handle == nullptr || name == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return callAlone(handle, [&]() -> Status {
+    const Bookmark* const mark = handle->session->marks().find(name);
+    if (mark == nullptr) {
+      return handle->log.fail(ORIEL_ERROR_ARGUMENT,
+                              "there is no mark named %.31s: see oriel_session_get_marks", name);
+    }
+    return handle->session->goBackTo(mark->position, (flags & ORIEL_READ_AGAIN) != 0);
+  });
+}
+
+oriel_status oriel_session_rewind_turns(oriel_session* handle, uint32_t turns, uint32_t flags) {
+  if (handle == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return callAlone(handle, [&]() -> Status {
+    const TurnMarks& starts = handle->session->turns();
+    if (turns == 0 || turns > starts.count()) {
+      return handle->log.fail(ORIEL_ERROR_CONTEXT,
+                              "cannot go back %u turns, %u are known: ask for one of them", turns,
+                              starts.count());
+    }
+    return handle->session->goBackTo(starts.at(starts.count() - turns),
+                                     (flags & ORIEL_READ_AGAIN) != 0);
+  });
 }

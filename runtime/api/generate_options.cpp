@@ -107,8 +107,7 @@ Status checkBiases(const oriel_generate_options& options, uint32_t n_vocab, cons
 }  // namespace
 
 Status readGenerateOptions(const oriel_model& model, const oriel_generate_options* given,
-                           GenerateSettings* settings) {
-  const Log& log = model.log;
+                           const Log& log, GenerateSettings* settings) {
   oriel_generate_options options;
   if (!readOptions(given, &options)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,

@@ -1,8 +1,11 @@
 #include "oriel/sessions.h"
 
-#include "api/session_call.h"
+#include "api/api.h"
 
-using namespace oriel;
+const char* oriel_session_last_error(const oriel_session* session) {
+  return session != nullptr ? session->last_error.text() : "";
+}
 
-const char* oriel_session_last_error(const oriel_session*) { return ""; }
-const char* oriel_model_last_error(const oriel_model*) { return ""; }
+const char* oriel_model_last_error(const oriel_model* model) {
+  return model != nullptr ? model->last_error.text() : "";
+}

@@ -3,9 +3,11 @@
 #include "chat/prove.h"
 
 #include "api/api.h"
+#include "api/several.h"
 #include "base/hash.h"
 #include "exec/features.h"
 #include "exec/load_weights.h"
+#include "exec/prefix_file.h"
 #include "os/thread.h"
 #include "text/pretokenizer.h"
 #if ORIEL_CPU_SIMD
@@ -18,8 +20,8 @@
 namespace oriel {
 
 Status createExecutor(const oriel_options& options, const Plan& plan, const ExecutorMemory& memory,
-                      const oriel_allocator& allocator, ExpertFetch* experts, Executor** executor) {
-  const Log log = logOf(options);
+                      const oriel_allocator& allocator, ExpertFetch* experts, const Log& log,
+                      Executor** executor) {
   ExecutorOptions executor_options;
   executor_options.device_number = options.device_number;
   if (options.device_timeout_ms != 0) {
@@ -107,19 +109,6 @@ void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint6
   }
 }
 
-// Tells models apart, with all weights that are read on the way to the device: everything before them, and
-// what else is read of tensors.
-uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
-  constexpr uint32_t kLeast = 128;  // so many were hashed when heads had at most 256 values
-  uint64_t hash = hashBytes(file.data(), file.headerBytes());
-  for (const RopeTable* table :
-       {&desc.ropes[kMainRope], &desc.rope_long, &desc.ropes[kSlidingRope]}) {
-    hash = hashBytes(&table->magnitude, sizeof(table->magnitude), hash);
-    hash = hashBytes(table->divisors, sizeof(double) * std::max(kLeast, table->dims / 2), hash);
-  }
-  return hash;
-}
-
 void describeFile(const PreparedModel& prepared, oriel_model* model) {
   oriel_model_info& info = model->info;
   const GgufFile& file = prepared.source.gguf();
@@ -188,6 +177,7 @@ void logPlan(const oriel_plan& plan, const char* device, const Log& log) {
 Status loadInto(const oriel_options& options, const char* path, PreparedModel* prepared,
                 Arena* arena, oriel_model* model) {
   const Log log = logOf(options);
+  const Log shared = {log.callback, log.user, &model->device_error};
   const GgufFile& file = prepared->source.gguf();
   const bool has_device = options.device != ORIEL_DEVICE_NONE;
   ORIEL_TRY(Tokenizer::build(file, log, arena, &model->tokenizer));
@@ -213,17 +203,27 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   if (has_device) {
     model->desc = prepared->desc;
     model->session_host_bytes = prepared->session_host_bytes;
+    model->transcript_bytes = prepared->transcript_bytes;
     model->plan_result = planResult(*prepared);
     ORIEL_TRY(buildPlan(prepared->tensors, model->desc, prepared->totals, prepared->budget.cache,
                         prepared->budget.formats, prepared->budget.chunk, log, arena,
                         &model->plan));
+    model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Session::runTogether);
+    if (prepared->prefix_tokens != 0) {
+      model->prefix = Prefix::create(prepared->prefix_tokens, arena);
+    }
   }
   uint64_t hash = headerHash(file, prepared->desc);
   if (has_device) {
-    model->on_file = takeWeightsOnFile(model->plan, path, log, arena);
+    model->source.init(path, hash, arena);
+    model->on_file = takeWeightsOnFile(model->plan, path, shared, arena);
     uint32_t disabled = 0;
     ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
     model->stops_early = (disabled >> kEarlyStopFeature & 1u) == 0;
+  }
+  if (options.prefix_file != nullptr) {
+    ORIEL_TRY(prefixFingerprint(file, prepared->tensors.find(TensorRole::kOutputNorm), log,
+                                &model->fingerprint));
   }
   prepared->tensors.release();
   prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's
@@ -233,8 +233,8 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
       return log.fail(ORIEL_ERROR_INTERNAL, "the host arena is too small: please report this");
     }
     ExpertFetch* const experts = model->on_file != nullptr ? &model->on_file->experts : nullptr;
-    ORIEL_TRY(
-        createExecutor(options, model->plan, memory, model->allocator, experts, &model->executor));
+    ORIEL_TRY(createExecutor(options, model->plan, memory, model->allocator, experts, shared,
+                             &model->executor));
     // Into what the session will have: it is not there yet.
     ORIEL_TRY(loadWeights(file, model->plan, {options.progress, options.progress_user},
                           {model->allocator, model->session_host_bytes}, log, model->executor,
@@ -246,6 +246,8 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   ORIEL_TRY(prepared->source.expectUnchanged(log));
   if (model->on_file != nullptr) {
     model->on_file->handOver(&prepared->source);
+  } else if (has_device && model->source.keepsFile()) {
+    model->source.handOver(&prepared->source);
   }
   if (has_device) {
     logPlan(model->plan_result, model->executor->deviceName(), log);
@@ -254,6 +256,18 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
 }
 
 }  // namespace
+
+// Everything before the tensors, and what else is read of them.
+uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
+  constexpr uint32_t kLeast = 128;  // so many were hashed when heads had at most 256 values
+  uint64_t hash = hashBytes(file.data(), file.headerBytes());
+  for (const RopeTable* table :
+       {&desc.ropes[kMainRope], &desc.rope_long, &desc.ropes[kSlidingRope]}) {
+    hash = hashBytes(&table->magnitude, sizeof(table->magnitude), hash);
+    hash = hashBytes(table->divisors, sizeof(double) * std::max(kLeast, table->dims / 2), hash);
+  }
+  return hash;
+}
 
 oriel_status withoutWeights(const oriel_model& model) {
   return model.log
@@ -296,14 +310,19 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
         .code();
   }
   Arena arena(block, prepared.model_host_bytes);
-  oriel_model* model = new (arena.take<oriel_model>(1)) oriel_model();
-  model->log = log;
+  static_assert(alignof(oriel_model) <= Arena::kAlignment, "raise kAlignment");
+  oriel_model* model = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
+  model->log = {log.callback, log.user, &model->last_error};
   model->allocator = allocator;
   model->host_bytes = prepared.model_host_bytes;
   const Status status = loadInto(options, path, &prepared, &arena, model);
   if (!status.ok()) {
     oriel_model_free(model);
     return status.code();
+  }
+  if (const Status made = makePrefixOf(options, model); !made.ok()) {
+    oriel_model_free(model);
+    return made.code();
   }
   *out = model;
   return ORIEL_OK;
@@ -313,10 +332,17 @@ void oriel_model_free(oriel_model* model) {
   if (model == nullptr) {
     return;
   }
-  if (model->has_session.exchange(1) != 0) {
+  uint32_t taken = 0;
+  while (taken < kMaxSessions && model->sessions[taken].exchange(1) == 0) {
+    ++taken;
+  }
+  if (taken != kMaxSessions) {
+    while (taken-- != 0) {
+      model->sessions[taken].store(0);
+    }
     if (model->refusing.exchange(1) == 0) {
       (void)model->log.fail(ORIEL_ERROR_STATE,
-                            "the model has a session and is not freed: destroy the session first");
+                            "the model has a session and is not freed: destroy its sessions first");
       model->refusing.store(0);
     }
     return;

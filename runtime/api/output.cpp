@@ -27,6 +27,7 @@ Status parseReply(const oriel_model& model, const oriel_chat_options* given, boo
                           "chat options without struct_size, or of a newer version: set it, or "
                           "update Oriel");
   }
+  chosen.struct_size = sizeof(chosen);
   const JsonText tools = {chosen.tools, chosen.tools_bytes};
   chosen.tools = nullptr;
   chosen.tools_bytes = 0;

@@ -4,6 +4,7 @@
 #include "api/calibration.h"
 #include "api/on_file.h"
 #include "api/on_file_choice.h"
+#include "api/several.h"
 #include "exec/features.h"
 #include "oriel/tools.h"
 #include "plan/key_guard.h"
@@ -183,6 +184,9 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   if (!readWantedState(options.state_format, &request->fixed_state, &request->formats.state)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a format of states is not known: use f32, f16 or int8");
   }
+  if (options.transcript_bytes > Transcript::kMostBytes) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a transcript has at most 2^30 bytes: ask for fewer");
+  }
   if (!validCalibration(options.calibration)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a constant of the calibration is negative or not a number: measure again");
@@ -251,14 +255,19 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   prepared->work = workOf(prepared->tensors, prepared->desc, prepared->totals);
 
   // Host bytes but for the token ids depend on neither window nor chunk: measure them with the smallest.
-  const CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
+  CacheShape smallest = {prepared->desc.n_kv_heads, prepared->desc.head_dim, 0, 1, 1};
+  smallest.sessions = request->sessions;
   Arena model_arena;
   (void)model_arena.take<uint8_t>(model_bytes);
   Plan plan;
   ORIEL_TRY(buildPlan(prepared->tensors, prepared->desc, prepared->totals, smallest, CacheFormats(),
                       1, log, &model_arena, &plan));
   (void)takeWeightsOnFile(plan, path, log, &model_arena);
+  ModelSource().init(path, 0, &model_arena);
   (void)takeExecutorMemory(plan, &model_arena);
+  if (prepared->prefix_tokens != 0) {
+    (void)Prefix::create(prepared->prefix_tokens, &model_arena);
+  }
   prepared->model_host_bytes = model_arena.used();
   Arena session_arena;
   (void)session_arena.take<oriel_session>(1);
@@ -267,6 +276,7 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   context.model = &prepared->desc;
   context.file_rows = &plan.file_rows;
   context.source = &source;
+  context.transcript_bytes = prepared->transcript_bytes;
   (void)Session::create(context, 0, true, &session_arena);
   const uint64_t without_constraints = session_arena.used();
   if (prepared->constraints) {
@@ -275,10 +285,9 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   prepared->constraint_bytes = prepared->trie_bytes + session_arena.used() - without_constraints;
   prepared->session_host_bytes = session_arena.used();
 
-  request->host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
-  ORIEL_TRY(chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget));
-  prepared->session_host_bytes += tokenIdBytes(prepared->budget.cache);
-  return kOk;
+  request->host_bytes =
+      prepared->model_host_bytes + prepared->sessions.count * prepared->session_host_bytes;
+  return chooseBudget(prepared->desc, prepared->totals, *request, log, &prepared->budget);
 }
 
 void measureTemplate(const GgufFile& file, Arena* arena) {
@@ -327,12 +336,18 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   BudgetRequest request;
   ORIEL_TRY(readRequest(options, log, &request));
   prepared->memory_bytes = request.memory_bytes;
+  if (options.device != ORIEL_DEVICE_NONE) {
+    uint32_t prefix_tokens = 0;
+    ORIEL_TRY(countPrefix(path, options, log, &prefix_tokens));
+    ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
+  }
+  prepared->transcript_bytes = options.transcript_bytes;
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
 
   Arena model_arena;
-  (void)model_arena.take<oriel_model>(1);
+  (void)model_arena.take<uint8_t>(sizeof(oriel_model));
   Tokenizer* tokenizer = nullptr;
   if (options.device == ORIEL_DEVICE_NONE) {
     // A file of an architecture that cannot run here still has a tokenizer.
@@ -363,6 +378,37 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   return chooseOnFile(options, named.log(), {FilePlanner::plan, &planner}, request, prepared);
 }
 
+namespace {
+
+// What several sessions take. The last one's share is what a plan for one less, with the same windows, would save.
+void describeSessions(const PreparedModel& prepared, oriel_plan* plan) {
+  const Budget& budget = prepared.budget;
+  const SessionWindows& sessions = prepared.sessions;
+  static_assert(sizeof(plan->session_windows) / sizeof(plan->session_windows[0]) == kMaxSessions,
+                "a number for each");
+  plan->sessions = sessions.count;
+  for (uint32_t i = 0; i < sessions.count; ++i) {
+    plan->session_windows[i] = sessionCache(budget.cache, i).window;
+  }
+  plan->prefix_tokens = prepared.prefix_tokens;
+  if (prepared.prefix_tokens != 0) {
+    plan->prefix_bytes = prefixBytes(prepared.desc, budget.cache, budget.formats);
+  }
+  SessionWindows fewer = sessions;
+  --fewer.count;
+  uint64_t host_bytes = prepared.model_host_bytes + fewer.count * prepared.session_host_bytes;
+  CacheShape cache = budget.cache;
+  cache.sessions = &fewer;
+  if (fewer.count != 0) {
+    plan->session_bytes =
+        budget.bytes.total() -
+        budgetBytes(prepared.desc, prepared.totals, host_bytes, cache, budget.formats, budget.chunk)
+            .total();
+  }
+}
+
+}  // namespace
+
 oriel_plan planResult(const PreparedModel& prepared) {
   const Budget& budget = prepared.budget;
   const ModelDesc& desc = prepared.desc;
@@ -378,6 +424,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.staging_bytes = budget.bytes.io;
   plan.host_bytes = budget.bytes.host;
   plan.constraint_bytes = prepared.constraint_bytes;
+  plan.transcript_bytes = prepared.sessions.count * prepared.transcript_bytes;
   plan.minimum_bytes = prepared.weights_unknown ? 0 : budget.minimum_bytes;
   static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {
@@ -423,6 +470,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
                               ? plan.weights_read_bytes_per_token / plan.kv_bytes_per_token
                               : 0;
   plan.loss_nats = budget.loss;
+  describeSessions(prepared, &plan);
   plan.calibrated = prepared.calibrated ? 1 : 0;
   static_assert(sizeof(plan.choices) / sizeof(plan.choices[0]) >= kFormatPairCount, "room for all");
   for (; plan.choice_count < budget.n_choices; ++plan.choice_count) {
@@ -446,6 +494,16 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.expert_count = prepared.work.expert_count;
   plan.expert_hit_rate = prepared.work.expertHitRate();
   plan.file_s = budget.decode.file_s;
+  for (uint32_t level = 0; level < kTrimLevels; ++level) {
+    const ArenaSet arenas = arenasOf(static_cast<oriel_trim_level>(level));
+    plan.trim_bytes[level] = budget.bytes.total();
+    for (const auto& [kind, bytes] : {std::pair(ArenaKind::kWeights, budget.bytes.weights),
+                                      std::pair(ArenaKind::kCache, budget.bytes.cache),
+                                      std::pair(ArenaKind::kActivations, budget.bytes.activations),
+                                      std::pair(ArenaKind::kIo, budget.bytes.io)}) {
+      plan.trim_bytes[level] -= contains(arenas, kind) ? bytes : 0;
+    }
+  }
   plan.decode = publicCost(budget.decode);
   plan.prefill = publicCost(budget.prefill);
   return plan;

@@ -1,5 +1,4 @@
 #include "exec/session.h"
-#include "exec/snapshot.h"
 
 #include <new>
 
@@ -22,7 +21,7 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
   }
   return callAlone(handle, [&]() -> Status {
     GenerateSettings settings;
-    ORIEL_TRY(readGenerateOptions(*handle->model, options, &settings));
+    ORIEL_TRY(readGenerateOptions(*handle->model, options, handle->log, &settings));
     ORIEL_TRY(readConstraint(*handle->model, options, handle->session, &settings));
     oriel_generation result = {};
     const Status status = generate(settings, &result);
@@ -34,24 +33,6 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
     }
     return status;
   });
-}
-
-// What is there already is only replaced if saving has made it, or nothing is in it.
-Status checkReplaced(const char* path, const Log& log) {
-  InputFile old;
-  ORIEL_TRY(old.openIfThere(path, log));
-  if (!old.isOpen() || old.bytes() == 0) {
-    return kOk;
-  }
-  char begin[kSnapshotMagicBytes] = {};
-  if (old.bytes() >= sizeof(begin)) {
-    ORIEL_TRY(old.read(0, begin, sizeof(begin), log));
-  }
-  return isSnapshot(begin)
-             ? kOk
-             : log.fail(ORIEL_ERROR_IO,
-                        "%.600s is there and is no snapshot: choose another name, or remove it",
-                        path);
 }
 
 // Of TurnMarks, or of StateSlots; null: none.
@@ -67,212 +48,18 @@ oriel_status listPositions(const Positions* from, uint64_t* out, size_t capacity
   return ORIEL_OK;
 }
 
-Status restoreFile(Session* session, const char* path, const oriel_allocator& allocator,
-                   const Log& log, const Log& named) {
-  InputFile file;
-  ORIEL_TRY(file.openIfThere(path, log));
-  if (!file.isOpen()) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is not there, check the path", path);
-  }
-  // Before memory is borrowed for it: any file may be named.
-  SnapshotHeader header;
-  const uint64_t begin = std::min<uint64_t>(file.bytes(), sizeof(header));
-  ORIEL_TRY(file.read(0, &header, begin, log));
-  ORIEL_TRY(checkSnapshotHeader(&header, begin, file.bytes(), named));
-  Workspace workspace(nullptr, 0, &allocator);
-  const BorrowedBytes block(&workspace, file.bytes());
-  if (block.data() == nullptr) {
-    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                    "no memory for %.600s, which has %llu bytes: close other programs", path,
-                    static_cast<unsigned long long>(file.bytes()));
-  }
-  ORIEL_TRY(file.readAll(block.data(), log));
-  return session->restore(block.data(), file.bytes(), named);
-}
-
 }  // namespace
 
-oriel_status oriel::refuseCall(oriel_session* handle) {
-  if (handle->refusing.exchange(1) == 0) {
-    (void)handle->model->log.fail(
-        ORIEL_ERROR_STATE,
-        "the session is in the middle of another call: wait until that has "
-        "returned, and change nothing from inside its callbacks");
-    handle->refusing.store(0);
-  }
-  return ORIEL_ERROR_STATE;
-}
-
-oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
-                                  oriel_session** out) {
-  oriel_session_options options;
-  if (model == nullptr || out == nullptr || !readOptions(given, &options)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *out = nullptr;
-  if (model->executor == nullptr) {
-    return withoutWeights(*model);
-  }
-  if (options.first_position > kMaxFirstPosition || options.assumed_tokens > kMaxFirstPosition) {
-    return model->log
-        .fail(ORIEL_ERROR_ARGUMENT,
-              "a session's first position is out of range: begin at 2^62 at most")
-        .code();
-  }
-  if (options.forget_evicted != 0 && options.split_turns != 0) {
-    return model->log
-        .fail(ORIEL_ERROR_ARGUMENT,
-              "states forget whole turns: leave out split_turns (--evict tokens) or forget_evicted "
-              "(--forget)")
-        .code();
-  }
-  if (model->has_session.exchange(1) != 0) {
-    return model->log
-        .fail(ORIEL_ERROR_STATE, "the model already has a session: destroy or reset that one")
-        .code();
-  }
-  SessionContext context;
-  context.model = &model->desc;
-  context.plan = &model->plan;
-  context.tokenizer = model->tokenizer;
-  context.executor = model->executor;
-  context.allocator = &model->allocator;
-  context.log = model->log;
-  context.model_hash = model->hash;
-  context.stops_early = model->stops_early;
-  context.constraints = model->trie != nullptr;
-  context.trie = model->trie;
-  context.forgets_evicted = options.forget_evicted != 0;
-  context.progress = options.progress;
-  context.progress_user = options.progress_user;
-  if (model->on_file != nullptr) {
-    context.file_rows = &model->plan.file_rows;
-    context.source = &model->on_file->source;
-  }
-  ChatChoice choice;
-  Status chosen = readChat(*model, options.chat, &choice);
-  chosen = chosen.ok() ? settleChoice(*model, &choice) : chosen;
-  if (!chosen.ok()) {
-    model->has_session.store(0);
-    return chosen.code();
-  }
-  context.chat = choice.chat;
-  context.chat_options = choice.options;
-  context.settings = choice.settings;
-  context.by_template = choice.by_template;
-  context.forms = choice.forms;
-  const uint64_t bytes = model->session_host_bytes;
-  void* block = allocateZeroed(model->allocator, bytes);
-  Arena arena(block, bytes);
-  Session* session = nullptr;
-  oriel_session* handle = nullptr;
-  if (block != nullptr) {
-    handle = new (arena.take<oriel_session>(1)) oriel_session();
-    session = Session::create(context, options.first_position, options.split_turns == 0, &arena);
-  }
-  const Status status =
-      block == nullptr     ? model->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                                             "the system refused %llu bytes: close other programs",
-                                             static_cast<unsigned long long>(bytes))
-      : session == nullptr ? model->log.fail(ORIEL_ERROR_INTERNAL,
-                                             "the session's arena is too small: please report this")
-                           : session->reset();
-  if (status.ok()) {
-    session->pretendPosition(options.assumed_tokens);
-  }
-  if (!status.ok()) {
-    if (block != nullptr) {
-      release(model->allocator, block, bytes);
-    }
-    model->has_session.store(0);
-    return status.code();
-  }
-  handle->model = model;
-  handle->session = session;
-  handle->host_bytes = bytes;
-  *out = handle;
-  return ORIEL_OK;
-}
-
-void oriel_session_destroy(oriel_session* handle) {
-  if (handle == nullptr) {
-    return;
-  }
-  if (handle->busy.exchange(1) != 0) {
-    (void)refuseCall(handle);
-    return;
-  }
-  oriel_model* model = handle->model;
-  const uint64_t bytes = handle->host_bytes;
-  (void)handle->session->reset();  // of a lost device what the host can reach
-  handle->session->~Session();
-  handle->~oriel_session();
-  wipe(handle, bytes);
-  release(model->allocator, handle, bytes);
-  model->has_session.store(0);
-}
-
 oriel_status oriel_session_reset(oriel_session* handle) {
-  return handle == nullptr ? ORIEL_ERROR_ARGUMENT
-                           : callAlone(handle, [&] { return handle->session->reset(); });
+  return handle == nullptr ? ORIEL_ERROR_ARGUMENT : callAlone(handle, [&] {
+    handle->last_error.clear();  // it may quote what was said
+    return handle->session->reset();
+  });
 }
 
 oriel_status oriel_session_rewind(oriel_session* handle, uint64_t position) {
   return handle == nullptr ? ORIEL_ERROR_ARGUMENT
                            : callAlone(handle, [&] { return handle->session->rewind(position); });
-}
-
-oriel_status oriel_session_save(oriel_session* handle, void* data, size_t capacity,
-                                size_t* needed) {
-  if (handle == nullptr || needed == nullptr || (data == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  return callAlone(handle, [&]() -> Status {
-    const uint64_t bytes = handle->session->snapshotBytes();
-    *needed = static_cast<size_t>(bytes);
-    return bytes > capacity ? Status(ORIEL_ERROR_BUFFER_TOO_SMALL) : handle->session->save(data);
-  });
-}
-
-oriel_status oriel_session_restore(oriel_session* handle, const void* data, size_t bytes) {
-  if (handle == nullptr || data == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return callAlone(handle,
-                   [&] { return handle->session->restore(data, bytes, handle->model->log); });
-}
-
-oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
-  if (handle == nullptr || path == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return callAlone(handle, [&]() -> Status {
-    const oriel_model& model = *handle->model;
-    ORIEL_TRY(checkReplaced(path, model.log));
-    const uint64_t bytes = handle->session->snapshotBytes();
-    Workspace workspace(nullptr, 0, &model.allocator);
-    const BorrowedBytes block(&workspace, bytes);
-    if (block.data() == nullptr) {
-      return model.log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                            "no memory for a snapshot of %llu bytes: close other programs",
-                            static_cast<unsigned long long>(bytes));
-    }
-    ORIEL_TRY(handle->session->save(block.data()));
-    return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), FileUse::kKept,
-                               model.log);
-  });
-}
-
-oriel_status oriel_session_restore_file(oriel_session* handle, const char* path) {
-  if (handle == nullptr || path == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return callAlone(handle, [&]() -> Status {
-    const oriel_model& model = *handle->model;
-    NamingLog named(model.log, path);
-    return restoreFile(handle->session, path, model.allocator, model.log, named.log());
-  });
 }
 
 void oriel_session_cancel(oriel_session* handle) {
@@ -364,7 +151,9 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   stats.rows_wanted = session.rows().wanted();
   stats.rows_read = session.rows().reads();
   stats.tokens_read_again = session.readAgain();
-  if (model.on_file != nullptr) {
+  const DeviceTurn turn(model.on_file != nullptr ? &model.share : nullptr,
+                        session.context().index, DeviceShare::Claim::kBrief);
+  if (model.on_file != nullptr && turn.status().ok()) {
     stats.expert_hits = model.on_file->experts.hits();
     stats.expert_misses = model.on_file->experts.misses();
   }
@@ -406,7 +195,7 @@ oriel_status oriel_session_get_tokens(const oriel_session* handle, uint64_t firs
   *needed = static_cast<size_t>(count);
   if (!held) {
     const oriel_view view = handle->session->view();
-    return handle->model->log
+    return handle->log
         .fail(ORIEL_ERROR_CONTEXT,
               "token %llu is not held: ask for one of the first %u or from %llu to %llu",
               static_cast<unsigned long long>(first), view.sinks_used,

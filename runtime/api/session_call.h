@@ -5,24 +5,35 @@
 
 namespace oriel {
 
+/// False: another call is running. Else this is the session's only call until endCall(), and can be cancelled.
+bool beginCall(oriel_session* handle);
+/// What the call returns. A session whose device has failed is lost from then on.
+oriel_status endCall(oriel_session* handle, Status status);
+
 /// One error line and ORIEL_ERROR_STATE, for a call from inside a callback of another or from a second thread.
 /// What the log's callback tries while it is told so is refused without a line.
 oriel_status refuseCall(oriel_session* handle);
 
+/// Whether the caller is inside a callback of a call on one of the model's sessions, where what takes, frees or waits for
+/// the device must not begin; then the log has said so, and the status is ORIEL_ERROR_STATE.
+bool refusedInside(oriel_model* model);
+
+/// One error line and ORIEL_ERROR_STATE, for a call that needs the device while that is paused or memory is given back.
+Status refuseTrimmed(const Log& log, std::atomic<uint32_t>* refusing);
+
+/// For a failed call that gave no line of its own since there were `before` of them: the device's.
+void takeDeviceLine(const oriel_model& model, uint32_t before, ErrorLine* line);
+
 /// `body()` as the only call on the session. After the device has failed once, ORIEL_ERROR_DEVICE instead.
 template <typename Body>
 oriel_status callAlone(oriel_session* handle, const Body& body) {
-  if (handle->busy.exchange(1, std::memory_order_acquire) != 0) {
+  if (!beginCall(handle)) {
     return refuseCall(handle);
   }
-  oriel_status code = ORIEL_ERROR_DEVICE;
-  if (!handle->lost) {
-    const Status status = body();
-    code = status.code();
-    handle->lost = code == ORIEL_ERROR_DEVICE || code == ORIEL_ERROR_TIMEOUT;
-  }
-  handle->busy.store(0, std::memory_order_release);
-  return code;
+  const Gate::Call call(&handle->model->gate);
+  return endCall(handle, handle->lost     ? Status(ORIEL_ERROR_DEVICE)
+                         : call.entered() ? Status(body())
+                                          : refuseTrimmed(handle->log, &handle->refusing));
 }
 
 }  // namespace oriel

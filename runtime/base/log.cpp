@@ -2,6 +2,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstring>
 
 #include "base/limits.h"
 
@@ -9,7 +10,8 @@ namespace oriel {
 namespace {
 
 void emit(const Log& log, oriel_log_level level, const char* format, va_list arguments) {
-  if (log.callback == nullptr) {
+  const bool keeps = log.last_error != nullptr && level == ORIEL_LOG_ERROR;
+  if (log.callback == nullptr && !keeps) {
     return;
   }
   char message[kMaxMessageBytes];
@@ -19,10 +21,59 @@ void emit(const Log& log, oriel_log_level level, const char* format, va_list arg
       *at = '?';  // from a path or a file: messages are one line
     }
   }
-  log.callback(level, message, log.user);
+  if (keeps) {
+    log.last_error->set(message);
+  }
+  if (log.callback != nullptr) {
+    log.callback(level, message, log.user);
+  }
 }
 
 }  // namespace
+
+/// Copying a line is all that is ever waited for.
+class ErrorLine::Hold {
+ public:
+  explicit Hold(const ErrorLine& line) : held_(line.held_) {
+    while (held_.exchange(1, std::memory_order_acquire) != 0) {
+    }
+  }
+  ~Hold() { held_.store(0, std::memory_order_release); }
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  std::atomic<uint32_t>& held_;
+};
+
+void ErrorLine::set(const char* line) {
+  const auto goesOn = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; };
+  size_t bytes = std::strlen(line);
+  if (bytes >= kBytes) {
+    bytes = kBytes - 1;
+    while (bytes != 0 && goesOn(line[bytes])) {
+      --bytes;
+    }
+  }
+  const Hold hold(*this);
+  std::memcpy(text_, line, bytes);
+  std::memset(text_ + bytes, 0, kBytes - bytes);
+  count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void ErrorLine::set(const ErrorLine& other) {
+  char line[kBytes];
+  {
+    const Hold hold(other);
+    std::memcpy(line, other.text_, kBytes);
+  }
+  set(line);
+}
+
+void ErrorLine::clear() {
+  const Hold hold(*this);
+  std::memset(text_, 0, kBytes);
+}
 
 void Log::write(oriel_log_level level, const char* format, ...) const {
   va_list arguments;

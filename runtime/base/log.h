@@ -1,6 +1,10 @@
 // The app's log callback, carried by value. Oriel prints nothing by itself.
 #pragma once
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
 #include "base/status.h"
 
 // Arguments are checked as C99's printf: elsewhere than on Windows that is what printf is, and there
@@ -15,10 +19,35 @@
 
 namespace oriel {
 
+/// The latest error line of an object, for apps without a log callback. Lines may come from several threads at once; who
+/// reads the text sees to it that none comes meanwhile.
+class ErrorLine {
+ public:
+  static constexpr size_t kBytes = 512;
+
+  /// Cut between two characters where there is no room for all.
+  void set(const char* line);
+  void set(const ErrorLine& other);
+  /// Leaves zeros: a line may quote what was said.
+  void clear();
+  /// "" before the first.
+  const char* text() const { return text_; }
+  /// How many lines there have been.
+  uint32_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  class Hold;
+
+  mutable std::atomic<uint32_t> held_{0};  // not bool: RISC-V has no exchange of a byte
+  std::atomic<uint32_t> count_{0};
+  char text_[kBytes] = "";
+};
+
 /// Where messages go. A default-constructed Log drops everything.
 struct Log {
   oriel_log_fn callback = nullptr;
   void* user = nullptr;
+  ErrorLine* last_error = nullptr;  ///< keeps a copy of error lines; null: nobody does
 
   /// printf-style; formatted on the stack (cut at kMaxMessageBytes), never allocates.
   void write(oriel_log_level level, const char* format, ...) const ORIEL_PRINTF(3, 4);

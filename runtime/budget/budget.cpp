@@ -423,13 +423,19 @@ Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log
 
 }  // namespace
 
-uint64_t tokenIdBytes(const CacheShape& cache) {
+uint64_t ownTokenIdBytes(const CacheShape& cache) {
   Arena arena;
-  const uint32_t count = cache.sessions != nullptr ? cache.sessions->count : 1;
-  for (uint32_t i = 0; i < count; ++i) {
-    (void)arena.take<int32_t>(tokenIdCount(sessionCache(cache, i)));
-  }
+  (void)arena.take<int32_t>(tokenIdCount(cache));
   return arena.used();
+}
+
+uint64_t tokenIdBytes(const CacheShape& cache) {
+  const uint32_t count = cache.sessions != nullptr ? cache.sessions->count : 1;
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    bytes += ownTokenIdBytes(sessionCache(cache, i));
+  }
+  return bytes;
 }
 
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,

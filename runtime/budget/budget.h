@@ -94,7 +94,8 @@ struct Budget {
 };
 
 /// Of a session's arena: the ids of the tokens that the cache holds.
-uint64_t tokenIdBytes(const CacheShape& cache);
+uint64_t tokenIdBytes(const CacheShape& cache);  ///< of all sessions
+uint64_t ownTokenIdBytes(const CacheShape& cache);
 /// Bytes of a choice. The plan takes exactly these. The token ids come on top of `host_bytes`.
 BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64_t host_bytes,
                         const CacheShape& cache, const CacheFormats& formats, uint32_t chunk);

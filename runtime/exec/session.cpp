@@ -6,7 +6,6 @@
 #include <cstring>
 #include <new>
 
-#include "base/hash.h"
 #include "base/wipe.h"
 #include "os/os.h"
 #include "text/utf8.h"
@@ -23,20 +22,37 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
       whole_turns_(whole_turns),
       by_template_(context.by_template) {
   const ModelDesc& model = *context.model;
-  const CacheShape& cache = cache_;
-  for (uint32_t view = 0; view < model.n_views; ++view) {
-    const CacheShape shape = viewShape(model.views[view], cache);
-    windows_[view] = SlidingWindow(shape);
-    first_slots_[view] = shape.first_ring;
-  }
+  shapeWindows();
   const auto init = [&](const RopeTable& rope, RopePhases* phases) {
     phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
     rope_steps += rope.dims / 2;
   };
-  init(model.mainRope(uint64_t{cache.sinks} + cache.window), &phases_[kMainRope]);
+  init(model.mainRope(uint64_t{cache_.sinks} + cache_.window), &phases_[kMainRope]);
   if (model.usesRope(kSlidingRope)) {
     init(model.ropes[kSlidingRope], &phases_[kSlidingRope]);
   }
+}
+
+void Session::shapeWindows() {
+  const ModelDesc& model = *context_.model;
+  window_ = SlidingWindow(cache_);
+  for (uint32_t view = 0; view < model.n_views; ++view) {
+    const CacheShape shape = viewShape(model.views[view], cache_);
+    windows_[view] = SlidingWindow(shape);
+    first_slots_[view] = shape.first_ring;
+  }
+}
+
+// Fewer than there is room for, where the others are gone.
+void Session::setSinks(uint32_t sinks) {
+  cache_.setSinks(sinks);
+  ids_.layOut(cache_);
+  shapeWindows();
+}
+
+// Those that a session begins with.
+uint32_t Session::ownSinks() const {
+  return prefixTokens() != 0 ? static_cast<uint32_t>(prefixTokens()) : cache_.sinkRoom();
 }
 
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
@@ -57,6 +73,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
       context.constraints
           ? ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena)
           : nullptr;
+  Transcript transcript;
+  transcript.init(context.transcript_bytes, arena);
   void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
@@ -69,6 +87,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   session->workspace_block_ = workspace;
   session->sampler_ = sampler;
   session->ids_ = ids;
+  session->transcript_ = transcript;
   session->rows_ = rows;
   session->constrained_ = constrained;
   if (states != nullptr) {
@@ -78,11 +97,17 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   return session;
 }
 
-Status Session::reset() {
-  ORIEL_TRY(context_.executor->forget());
+Status Session::forget() {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(forgetMemory());  // what a lost device held the host still knows
   forgetOnHost();
-  cancelled_.store(0, std::memory_order_relaxed);
   return kOk;
+}
+
+Status Session::reset() {
+  ORIEL_TRY(forget());
+  return beginBehindPrefix();
 }
 
 void Session::forgetOnHost() {
@@ -92,6 +117,8 @@ void Session::forgetOnHost() {
   last_token_ = -1;
   stored_ = 0;
   restartStates(0);
+  carried_ = {};
+  setSinks(cache_.sinkRoom());
   has_logits_ = false;
   reply_open_ = false;
   reply_begin_ = reply_end_ = 0;
@@ -104,12 +131,14 @@ void Session::forgetOnHost() {
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
   turns_.clear();
+  marks_.clear();
   ids_.forget();
   rows_.forget();
   sampler_.forget();
   reply_text_.forget();
   reply_parts_.forget();
   logprobs_.forget();
+  transcript_.forget();
   if (constrained_ != nullptr) {
     constrained_->forget();
   }
@@ -134,7 +163,8 @@ uint64_t Session::floorOf(uint64_t t) const {
   const bool evicted = oldest > cache_.sinks;
   const uint64_t floor = evicted && whole_turns_ ? turns_.firstSeen(oldest, cache_.window) : 0;
   // A token that is read again sees what it saw before later turns began.
-  return std::max(floor > t ? oldest : floor, baseOf(t));
+  const uint64_t carried = t >= carried_.seen_from ? carried_.seen_from : 0;
+  return std::max({floor > t ? oldest : floor, baseOf(t), carried});
 }
 
 // Of token t of a step that begins behind `begin` tokens.
@@ -144,7 +174,8 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
       return window_.view(t, floor);
     case ViewKind::kSliding:
       // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
-      return windows_[view].view(t, floor > window_.oldest(t) ? floor : baseOf(t));
+      return windows_[view].view(
+          t, floor > window_.oldest(t) ? floor : std::max(baseOf(t), carried_.held_from));
     case ViewKind::kColumns:
       return windows_[view].view(t, baseOf(t));
     case ViewKind::kState: {
@@ -156,33 +187,45 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
   return {};
 }
 
-void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
-  stored_ = std::max(stored_, position_ + count);
+void Session::willStore(uint64_t end) {
+  stored_ = std::max(stored_, end);
   blank_ = false;
   if (states_ != nullptr) {
     states_->slots.writing();
   }
+}
+
+void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
+  willStore(position_ + count);
   fillBlock(context_.executor->step(), position_, ids, count, outputs);
 }
 
 void Session::fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
                         const Outputs& outputs) const {
-  const ModelDesc& model = *context_.model;
-  const uint32_t token_words = tokenWords(model.n_views);
-  const StepHeader header = {count, outputs.count, token_words, 0, {}};
-  std::memcpy(step, &header, sizeof(header));
-  const StepBlock block(step);
+  fillHeader(step, count, outputs.count);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t t = position + i;
-    const uint64_t floor = floorOf(t);
-    block.token(i) = {static_cast<uint32_t>(ids[i]), context_.index, outputs.first + i, 0};
-    for (uint32_t view = 0; view < model.n_views; ++view) {
-      block.view(i, view) = viewOf(view, t, floor, position);
-    }
-    fillRotations(t, SlidingWindow::sinkQueryIndex(block.view(i, 0)),
-                  block.floats(stepRotationWord(context_.plan->chunk_tokens, model.n_views,
-                                                rotations_.words, i)));
+    fillToken(step, i, position, position + i, ids[i], outputs.first + i);
   }
+}
+
+void Session::fillHeader(void* step, uint32_t n_tokens, uint32_t n_outputs) const {
+  const StepHeader header = {n_tokens, n_outputs, tokenWords(context_.model->n_views), 0, {}};
+  std::memcpy(step, &header, sizeof(header));
+}
+
+// Token t of a step that begins behind `position` tokens, in a block with a header.
+void Session::fillToken(void* step, uint32_t row, uint64_t position, uint64_t t, int32_t id,
+                        uint32_t output) const {
+  const uint32_t n_views = context_.model->n_views;
+  const StepBlock block(step);
+  const uint64_t floor = floorOf(t);
+  block.token(row) = {static_cast<uint32_t>(id), context_.index, output, 0};
+  for (uint32_t view = 0; view < n_views; ++view) {
+    block.view(row, view) = viewOf(view, t, floor, position);
+  }
+  fillRotations(t, SlidingWindow::sinkQueryIndex(block.view(row, 0)),
+                block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views,
+                                              rotations_.words, row)));
 }
 
 // All tables of token t, whose place in the cache is `index`.
@@ -209,7 +252,7 @@ void Session::fillRotations(uint64_t t, uint64_t index, float* tables) const {
 Status Session::submit(StepRun what, bool may_stop) {
   StopCheck stop;
   if (may_stop) {
-    stop = {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+    stop = {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
   }
   ORIEL_TRY(context_.executor->run(what, stop));
   has_top_ = has_top_ || hasHead(what);
@@ -279,6 +322,49 @@ Status Session::dropAhead() {
   return context_.executor->dropAhead();
 }
 
+// Nothing is on its way to the device then, nor does anything lie there that a step has begun.
+Status Session::betweenSteps() {
+  if (context_.gate != nullptr && context_.gate->wantsRest()) {
+    ORIEL_TRY(dropAhead());
+    context_.gate->rest(
+        [](const void* self) { return static_cast<const Session*>(self)->calls_.cancelled(); },
+        this);
+  }
+  return checkCancelled();
+}
+
+// Logits go where the next token would be chosen. The best tokens are found in them again.
+Status Session::leaveDevice() {
+  if (has_logits_) {
+    const float* values = nullptr;
+    ORIEL_TRY(context_.plan->sessionCount() > 1
+                  ? context_.executor->keptLogits(context_.index, &values)
+                  : context_.executor->logits(logits_row_, &values));
+    std::memcpy(sampler_.room(), values, sizeof(float) * context_.model->n_vocab);
+  }
+  has_top_ = false;
+  return kOk;
+}
+
+Status Session::enterDevice() {
+  const Plan& plan = *context_.plan;
+  const bool several = plan.sessionCount() > 1;
+  const BufferRef& rows = several ? plan.kept_logits : plan.logits;
+  const uint64_t row = several ? context_.index * (rows.size_bytes / plan.sessionCount()) : 0;
+  const uint64_t bytes = has_logits_ ? sizeof(float) * uint64_t{context_.model->n_vocab} : 0;
+  const uint64_t most = plan.upload.size_bytes / 2;
+  for (uint64_t done = 0; done < bytes; done += most) {
+    const uint64_t piece_bytes = std::min(most, bytes - done);
+    void* piece = nullptr;
+    ORIEL_TRY(context_.executor->beginWrite(piece_bytes, &piece));
+    std::memcpy(piece, static_cast<const uint8_t*>(sampler_.room()) + done,
+                static_cast<size_t>(piece_bytes));
+    ORIEL_TRY(context_.executor->endWrite(rows, row + done, piece_bytes));
+  }
+  logits_row_ = has_logits_ ? 0 : logits_row_;
+  return context_.executor->finishWrites();
+}
+
 // `kept`: nothing can have been begun behind these tokens.
 void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
   if (states_ != nullptr) {
@@ -293,96 +379,6 @@ void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
   if (states_ != nullptr && position_ >= states_->base && states_->slots.isDue(position_)) {
     keepState(false);
   }
-}
-
-SessionState Session::state() const {
-  SessionState state;
-  state.position = position_;
-  state.stored = stored_;
-  state.first_position = first_position_;
-  state.has_logits = has_logits_ ? 1 : 0;
-  state.reply_open = reply_open_ ? 1 : 0;
-  state.reply_begin = reply_begin_;
-  state.reply_end = reply_end_;
-  state.chat = (turn_open_ ? kTurnOpen : 0) | (system_joins_ ? kSystemJoins : 0) |
-               (switched_thinking_ ? kSwitchedThinking : 0) | (closed_ ? kClosed : 0) |
-               (has_system_ ? kHasSystem : 0) | (by_template_ ? kByTemplate : 0) |
-               static_cast<uint32_t>(last_message_) << kLastMessageShift |
-               (answered_closed_ ? kAnsweredClosed : 0) | (closing_known_ ? 0 : kClosingUnknown) |
-               static_cast<uint32_t>(answered_) << kAnsweredShift;
-  state.reply_stop = reply_stop_;
-  if (states_ != nullptr) {
-    state.chat |= states_->stale ? kStaleState : 0;
-    state.since_base =
-        states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
-  }
-  state.sampler = sampler_.state();
-  return state;
-}
-
-SnapshotKey Session::snapshotKey() const {
-  const char* const chat = context_.chat.name();
-  return {context_.model_hash,
-          hashBytes(chat, std::strlen(chat),
-                    layoutHash(*context_.plan, *context_.model, cache_, whole_turns_))};
-}
-
-uint64_t Session::snapshotBytes() const {
-  return oriel::snapshotBytes(*context_.plan, *context_.model, cache_, state(), turns_.count());
-}
-
-Status Session::save(void* out) const {
-  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_,
-                          context_.index};
-  return writeSnapshot(*context_.plan, *context_.model, cache_, snapshotKey(), state(), live,
-                       turns_, ids_, context_.executor, out);
-}
-
-namespace {
-
-LastMessage lastMessageFrom(uint32_t bits) {
-  return static_cast<LastMessage>(std::min(bits & 7u, static_cast<uint32_t>(LastMessage::kTool)));
-}
-
-}  // namespace
-
-Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
-  SessionState state;
-  blank_ = false;
-  ORIEL_TRY(readSnapshot(*context_.plan, *context_.model, cache_, snapshotKey(), data, bytes, log,
-                         context_.executor, &state, &turns_, &ids_));
-  position_ = state.position;
-  stored_ = state.stored;
-  last_token_ = lastHeldToken();
-  first_position_ = state.first_position;
-  restartStates(position_);
-  if (states_ != nullptr) {
-    states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
-    states_->stale = (state.chat & kStaleState) != 0;
-  }
-  has_logits_ = state.has_logits != 0;
-  logits_row_ = 0;
-  has_top_ = false;
-  reply_open_ = state.reply_open != 0;
-  reply_begin_ = state.reply_begin;
-  reply_end_ = state.reply_end;
-  turn_open_ = (state.chat & kTurnOpen) != 0;
-  system_joins_ = (state.chat & kSystemJoins) != 0;
-  switched_thinking_ = (state.chat & kSwitchedThinking) != 0;
-  closed_ = (state.chat & kClosed) != 0;
-  closing_known_ = (state.chat & kClosingUnknown) == 0;
-  has_system_ = (state.chat & kHasSystem) != 0;
-  by_template_ = context_.by_template || (state.chat & kByTemplate) != 0;
-  last_message_ = lastMessageFrom(state.chat >> kLastMessageShift);
-  answered_ = lastMessageFrom(state.chat >> kAnsweredShift);
-  answered_closed_ = (state.chat & kAnsweredClosed) != 0;
-  const bool is_id =
-      state.reply_stop >= 0 && static_cast<uint32_t>(state.reply_stop) < context_.model->n_vocab;
-  reply_stop_ = is_id ? state.reply_stop : -1;
-  sampler_.restore(state.sampler);
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
-  return kOk;
 }
 
 oriel_view Session::view() const {
@@ -401,13 +397,13 @@ oriel_view Session::view() const {
       }
     }
   }
-  view.first_stored = oriel::heldTokens(cache_, position_, stored_).first;
+  view.first_stored = oriel::heldTokens(cache_, position_, stored_, carried_.held_from).first;
   view.turn_count = turns_.count();
   return view;
 }
 
 bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const {
-  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_);
+  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_, carried_.held_from);
   *count = 0;
   if (!held.has(first)) {
     return first == position_;
@@ -423,11 +419,30 @@ Workspace Session::makeWorkspace() const {
   return Workspace(workspace_block_, kSessionWorkspaceBytes, context_.allocator);
 }
 
+// Where the next token would be chosen, until then.
+const float* Session::copyOf(const float* logits) const {
+  const size_t bytes = sizeof(float) * size_t{context_.model->n_vocab};
+  return static_cast<const float*>(std::memcpy(sampler_.room(), logits, bytes));
+}
+
+// Where others use the device, too, the caller gets a copy.
 Status Session::logits(const float** values) const {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
   }
-  return context_.executor->logits(logits_row_, values);
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(ownLogits(values));
+  if (sharesDevice()) {
+    *values = copyOf(*values);
+  }
+  return kOk;
+}
+
+// After the last token: kept where there are other sessions. Valid as long as this one has the device.
+Status Session::ownLogits(const float** values) const {
+  return context_.plan->sessionCount() > 1 ? context_.executor->keptLogits(context_.index, values)
+                                           : context_.executor->logits(logits_row_, values);
 }
 
 }  // namespace oriel

@@ -1,19 +1,23 @@
 // A conversation in progress: feeds tokens to an executor, keeps the position, chooses what comes next.
 #pragma once
 
-#include <atomic>
-
 #include "base/workspace.h"
 #include "chat/turn.h"
+#include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
+#include "exec/device_share.h"
 #include "exec/executor.h"
+#include "exec/gate.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
+#include "exec/prefix.h"
 #include "exec/reply_parts.h"
 #include "exec/reply_text.h"
 #include "exec/row_cache.h"
 #include "exec/sampler.h"
 #include "exec/snapshot.h"
+#include "exec/transcript.h"
+#include "kv/bookmarks.h"
 #include "kv/rope.h"
 #include "kv/state_slots.h"
 #include "kv/token_ids.h"
@@ -41,10 +45,16 @@ struct SessionContext {
   TemplateSettings settings;
   bool by_template = false;  ///< from the first message: tools and such are no part of any format
   Executor* executor = nullptr;
+  DeviceShare* share = nullptr;  ///< with the model's other sessions; null: there are none
   const oriel_allocator* allocator = nullptr;
+  /// Where calls rest between two steps; null: never.
+  Gate* gate = nullptr;
   Log log;
   uint64_t model_hash = 0;
-  uint32_t index = 0;  ///< among the plan's sessions
+  const char* model_name = "";  ///< for snapshots
+  uint32_t index = 0;           ///< among the plan's sessions
+  /// Null: the plan has no room for one. Else what sessions begin behind, once it is set.
+  const Prefix* prefix = nullptr;
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
   bool stops_early = true;
   /// A table that stays in the file, and that; null: none does. Both are of the plan's model.
@@ -55,6 +65,7 @@ struct SessionContext {
   const TokenTrie* trie = nullptr;
   /// States are made anew of what is seen when turns were evicted.
   bool forgets_evicted = false;
+  uint64_t transcript_bytes = 0;  ///< room for messages; 0: they are not kept
   /// As oriel_session_options says.
   oriel_progress_fn progress = nullptr;
   void* progress_user = nullptr;
@@ -89,12 +100,23 @@ class Session {
                          Arena* arena);
 
   Status reset();
+  /// Goes on from where `other` is, which has the same ring; this session is at its beginning.
+  Status takeOver(const Session& other);
+  /// Makes what this session holds, which is in sinks alone, the model's prefix, and begins behind it.
+  Status becomePrefix(Prefix* prefix);
+  /// As reset(), but the session is to end: nothing is begun.
+  Status forget();
+  Status mark(const char* name);
+  const Bookmarks& marks() const { return marks_; }
+  /// As rewind(). Where that is not possible and `read_again`, by way of the transcript.
+  Status goBackTo(uint64_t position, bool read_again);
   /// For timing only: as if so many tokens had been committed, whatever the cache holds.
   void pretendPosition(uint64_t position) {
     position_ = stored_ = position;
     has_logits_ = false;
     ids_.forget();
     restartStates(position);
+    carried_ = {};
   }
   /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack. Where there is no state after
   /// so many tokens, those behind an earlier one are read again; where that fails or is cancelled the session stands
@@ -102,15 +124,42 @@ class Session {
   Status rewind(uint64_t position);
 
   uint64_t snapshotBytes() const;
-  Status save(void* out) const;
-  /// `log`: of what is wrong with the snapshot.
-  Status restore(const void* data, uint64_t bytes, const Log& log);
-  void cancel() { cancelled_.store(1, std::memory_order_relaxed); }
+  /// `saved_at`: seconds since 1970; 0: not said.
+  Status save(void* out, int64_t saved_at = 0) const;
+  struct RestoreOptions {
+    bool exact = false;  ///< the same layout, or nothing
+    bool reads = false;  ///< where nothing can be carried over its transcript is read again
+    /// Its own, for a plan whose memories were taken anew: with the prefix that sessions share.
+    bool with_prefix = false;
+  };
+  enum class RestoredHow : uint8_t { kExactly, kCarried, kRead };
+  struct Restored {
+    RestoredHow how = RestoredHow::kExactly;
+    bool rounded = false;  ///< keys, values or states were, to other formats
+    uint64_t held = 0;     ///< tokens that the session holds now
+    uint64_t dropped = 0;  ///< that the snapshot held and it does not
+    uint64_t read = 0;     ///< that were read again
+  };
+  /// `log`: of what is wrong with the snapshot, and what it lacks.
+  Status restore(const void* data, uint64_t bytes, const RestoreOptions& options, const Log& log,
+                 Restored* result);
+  /// Between calls, or while a call rests: takes what the arenas for steps hold of the session to the host, before they
+  /// are given back; and brings it back after they were taken again.
+  Status leaveDevice();
+  Status enterDevice();
+  /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
+  void beginCall() {
+    reading_ = Reading();
+    calls_.begin();
+  }
+  void endCall() { calls_.end(); }
+  void cancel() { calls_.cancel(); }
 
   Status append(const int32_t* ids, size_t count);
   Status appendText(const char* text, size_t bytes, const EncodeOptions& options);
   Status evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user);
   Status logits(const float** values) const;
+  Status ownLogits(const float** values) const;
   /// What is known of a reply before it begins.
   struct ReplyPlace {
     int32_t stop_id = -1;              ///< ends it besides the model's own stop tokens; -1: none
@@ -118,8 +167,36 @@ class Session {
     bool may_think = false;            ///< it may begin with one
     const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
   };
+  /// A reply in the making.
+  struct ReplyCall {
+    ReplyCall(const GenerateSettings& how, oriel_token_fn on_token_fn, void* token_user,
+              oriel_generation* out)
+        : settings(how), on_token(on_token_fn), user(token_user), result(out) {}
+
+    const GenerateSettings& settings;
+    oriel_token_fn on_token;
+    void* user;
+    oriel_generation* result;
+    ReplyPlace place;
+    Session* session = nullptr;
+    Status status;       ///< once it is over
+    bool over = false;
+    double begin_ms = 0;
+    double first_ms = 0;  ///< when its first token was chosen
+    // The latest token:
+    int32_t id = -1;
+    bool goes_on = false;                          ///< it was shown, and its step is to come
+    bool last = false;                             ///< and no other follows
+    oriel_stop_reason ends = ORIEL_STOP_LENGTH;  ///< if so
+  };
   Status generate(const GenerateSettings& settings, const ReplyPlace& place,
                   oriel_token_fn on_token, void* user, oriel_generation* result);
+  /// Replies of several sessions of one model, which beginReply() has begun: their tokens go through the device together. Each
+  /// ends as alone, with its status in the call.
+  static void generateTogether(ReplyCall* const* calls, uint32_t count);
+  Status beginReply(ReplyCall* call);
+  /// DeviceShare::RunSteps of sessions; their shares have it.
+  static void runTogether(DecodeRequest* const* requests, uint32_t count);
   Status generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                   oriel_generation* result, int32_t stop_id = -1) {
     ReplyPlace place;
@@ -136,9 +213,25 @@ class Session {
   Status chatAddJson(const char* json, size_t bytes);
   Status chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                    oriel_generation* result);
+  /// The same in parts: opens the assistant's turn, then comes a reply there, then the end. `tools`: of
+  /// templateScratchBytes(); it stays as long as the reply goes on.
+  Status openChatReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply);
+  void endChatReply();
+
+  const Transcript& transcript() const { return transcript_; }
+  /// Reads a JSON list of messages into the session, which is empty. What was read before a failure stays.
+  Status readMessages(const char* json, size_t bytes);
+  /// Goes back to where the session stood after `position` tokens by reading the messages that ended there again from the
+  /// beginning. Tokens that came in other ways are gone.
+  Status readTranscript(uint64_t position);
 
   const SessionContext& context() const { return context_; }
+  const CacheShape& cache() const { return cache_; }
+  bool keepsWholeTurns() const { return whole_turns_; }
+  /// Nothing was appended since it began.
+  bool isFresh() const { return position_ == prefixTokens(); }
   uint64_t position() const { return position_; }
+  uint64_t firstPosition() const { return first_position_; }
   uint32_t windowUsed() const {
     return position_ == 0 ? 0 : SlidingWindow::visible(viewOf(position_ - 1));
   }
@@ -161,10 +254,27 @@ class Session {
           uint64_t* rope_steps);
 
   Status checkIds(const int32_t* ids, size_t count) const;
-  bool takeCancel() { return cancelled_.exchange(0, std::memory_order_relaxed) != 0; }
-  Status checkCancelled() { return takeCancel() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  Status betweenSteps();
+  void expect(uint64_t tokens) { reading_.total += tokens; }
+  void tellRead(uint32_t tokens);
   SessionState state() const;
-  SnapshotKey snapshotKey() const;
+  SnapshotOwner snapshotOwner() const;
+  SessionParts parts() const;
+  Status readFrom(const Snapshot& snapshot, Restored* result);
+  Status readStored(const uint8_t* entries, uint64_t bytes, uint64_t position);
+  bool reaches(uint64_t position) const;
+  void shapeWindows();
+  void setSinks(uint32_t sinks);
+  uint32_t ownSinks() const;
+  void takeState(const SessionState& state);
+  void takeChat(const SessionState& state);
+  Status goBackToState(uint64_t tokens);
+  Status forgetMemory();
+  Status makePrefix(Prefix* prefix) const;
+  Status beginBehindPrefix();
+  Status statesOfPrefix();
+  uint64_t prefixTokens() const { return context_.prefix != nullptr ? context_.prefix->tokens : 0; }
   uint64_t floorOf(uint64_t t) const;
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
   View viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const;
@@ -186,6 +296,9 @@ class Session {
   Status refresh();
   Status forgetEvicted();
   void keepState(bool start);
+  // Of the transcript.
+  Status addMessages(const JsonValue& messages, size_t given_bytes);
+  void cutReply(const Transcript::Entry& reply, uint64_t position);
   /// Tokens of a step whose logits are wanted.
   struct Outputs {
     uint32_t first = 0;
@@ -194,30 +307,33 @@ class Session {
   void fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs);
   void fillBlock(void* block, uint64_t position, const int32_t* ids, uint32_t count,
                  const Outputs& outputs) const;
+  void fillHeader(void* block, uint32_t n_tokens, uint32_t n_outputs) const;
+  void fillToken(void* block, uint32_t row, uint64_t position, uint64_t t, int32_t id,
+                 uint32_t output) const;
+  void willStore(uint64_t end);
   void fillRotations(uint64_t t, uint64_t index, float* tables) const;
   Status readAhead(const int32_t* ids, size_t count);
   Status fillRows(const int32_t* ids, uint32_t count);
   bool mayRunAhead() const;
   Status decode(int32_t id, bool more);
+  // Of a step that several sessions may share.
+  Status fillJoined(void* block, uint32_t row, const DecodeRequest& request);
+  Status endJoined(const DecodeRequest& request);
+  bool sharesDevice() const { return context_.share != nullptr && context_.share->several(); }
+  DeviceTurn turn() const { return DeviceTurn(context_.share, context_.index); }
+  const float* copyOf(const float* logits) const;
   Status dropAhead();
   Status submit(StepRun what, bool may_stop);
   void commit(const int32_t* ids, uint32_t count, bool kept = true);
   void startReply(const GenerateSettings& settings, const ReplyPlace& place);
   ReplyText::Shown pushToken(int32_t id, bool may_stop);
   Status choose(const GenerateSettings& settings, int32_t* id);
-  /// A reply in the making.
-  struct ReplyCall {
-    const GenerateSettings& settings;
-    oriel_token_fn on_token;
-    void* user;
-    oriel_generation* result;
-    ReplyPlace place;
-    double begin_ms;
-    double first_ms;  ///< when its first token was chosen
-  };
   static bool show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs);
-  Status generateToken(ReplyCall* call, int32_t* id, bool* ended);
+  Status chooseToken(ReplyCall* call);
+  static void step(ReplyCall* const* calls, uint32_t count);
+  void endStep(ReplyCall* call, Status status);
+  Status endReply(const ReplyCall& call);
   bool endsReply(const ReplyCall& call, int32_t id) const;
   Status chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
@@ -225,12 +341,18 @@ class Session {
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
   StepRun fillRun() const;
   Status lastChunk(const int32_t* ids, uint32_t count);
+  struct Evaluation;
+  Status evaluateRow(Evaluation* chunk, uint32_t i, const float** logits);
+  size_t idsAtOnce() const;
+  bool comesInPieces(const TextParts& text) const;
   class Feed;
+  class Counter;
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status readIds(const int32_t* ids, size_t count, bool ends);
+  Status readChunk(const int32_t* ids, uint32_t count, bool last);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
-                     TokenSink* sink);
+                     TokenSink* sink, bool counts);
   class EmbedFeed;
   Status countToEmbed(const char* text, size_t bytes, const EncodeOptions& options,
                       uint32_t* n_tokens);
@@ -269,6 +391,7 @@ class Session {
   uint64_t first_position_;
   const bool whole_turns_;
   TurnMarks turns_;
+  Bookmarks marks_;
   TokenIds ids_;
   RowCache rows_;
   Sampler sampler_;
@@ -276,14 +399,23 @@ class Session {
   ReplyParts reply_parts_;
   ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
+  Transcript transcript_;
   void* workspace_block_ = nullptr;
-  std::atomic<uint32_t> cancelled_{0};  // not bool: RISC-V has no exchange of a byte
-  uint64_t position_ = 0;               ///< tokens committed
-  int32_t last_token_ = -1;             ///< the latest of them, where that is known
+  /// Tokens that the running call reads.
+  struct Reading {
+    uint64_t done = 0;
+    uint64_t total = 0;  ///< as far as they are counted
+    uint64_t later = 0;  ///< estimate of those that are not
+  };
+  Reading reading_;
+  CallCancel calls_;
+  uint64_t position_ = 0;    ///< tokens committed
+  int32_t last_token_ = -1;  ///< the latest of them, where that is known
   /// Tokens whose slots count as written: at least position_, more after a rewind, a step that failed, or one
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.
   uint64_t stored_ = 0;
+  CarriedOver carried_;
   bool blank_ = false;  ///< nothing was written since all was overwritten with zeros
   bool has_logits_ = false;
   uint32_t logits_row_ = 0;    ///< of the latest head: they are those of the last token

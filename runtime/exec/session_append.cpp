@@ -17,6 +17,7 @@ static_assert(kIdsAtOnce * sizeof(int32_t) + Tokenizer::workBytes(1024) + 8192 <
 
 Status Session::append(const int32_t* ids, size_t count) {
   ORIEL_TRY(checkIds(ids, count));
+  expect(count);
   return appendIds(ids, count, true);
 }
 
@@ -52,25 +53,41 @@ Status Session::readIds(const int32_t* ids, size_t count, bool ends) {
   const uint32_t chunk = context_.plan->chunk_tokens;
   ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
-    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(betweenSteps());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
-    ORIEL_TRY(fillRows(ids + done, n));
-    const bool last = ends && done + n == count;
-    const bool had_logits = has_logits_;
-    has_logits_ = false;
-    const Status status = n == 1 ? step(ids + done, 1, {0, 1}, StepRun::kDecode)
-                          : last ? lastChunk(ids + done, n)
-                                 : step(ids + done, n, {}, fillRun());
-    has_logits_ = had_logits && endedInBody(status);
-    ORIEL_TRY(status);
-    commit(ids + done, n);
-    has_logits_ = last;
-    logits_row_ = 0;
+    ORIEL_TRY(readChunk(ids + done, n, ends && done + n == count));
     done += n;
     prompt_tokens_ += n;
+    tellRead(n);
   }
   prompt_ms_ += nowMs() - begin_ms;
   return kOk;
+}
+
+Status Session::readChunk(const int32_t* ids, uint32_t count, bool last) {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(fillRows(ids, count));
+  const bool had_logits = has_logits_;
+  has_logits_ = false;
+  const Status status = count == 1 ? step(ids, 1, {0, 1}, StepRun::kDecode)
+                        : last     ? lastChunk(ids, count)
+                                   : step(ids, count, {}, fillRun());
+  has_logits_ = had_logits && endedInBody(status);
+  ORIEL_TRY(status);
+  commit(ids, count);
+  has_logits_ = last;
+  logits_row_ = 0;
+  return kOk;
+}
+
+void Session::tellRead(uint32_t tokens) {
+  reading_.done += tokens;
+  if (context_.progress != nullptr &&
+      context_.progress(reading_.done, reading_.total + reading_.later, context_.progress_user) !=
+          0) {
+    cancel();
+  }
 }
 
 Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& options) {
@@ -88,32 +105,59 @@ Status Session::appendText(const char* text, size_t bytes, const EncodeOptions& 
 /// Hands ids to the session while a text is being encoded.
 class Session::Feed final : public TokenSink {
  public:
-  explicit Feed(Session* session) : session_(session) {}
+  /// `counted`: how many will come was said before.
+  Feed(Session* session, bool counted) : session_(session), counted_(counted) {}
   Status take(const int32_t* ids, size_t count, bool last) override {
+    session_->expect(counted_ ? 0 : count);
     return session_->appendIds(ids, count, last);
   }
-  bool stops() override { return session_->takeCancel(); }
+  bool stops() override { return session_->calls_.cancelled(); }
+
+ private:
+  Session* session_;
+  const bool counted_;
+};
+
+/// Counts the ids of a text that comes in pieces.
+class Session::Counter final : public TokenSink {
+ public:
+  explicit Counter(Session* session) : session_(session) {}
+  Status take(const int32_t*, size_t count, bool) override {
+    session_->expect(count);
+    return kOk;
+  }
+  bool stops() override { return session_->calls_.cancelled(); }
 
  private:
   Session* session_;
 };
 
+// Whole chunks.
+size_t Session::idsAtOnce() const {
+  return kIdsAtOnce / context_.plan->chunk_tokens * context_.plan->chunk_tokens;
+}
+
+bool Session::comesInPieces(const TextParts& text) const {
+  return context_.tokenizer->idsAtMost(text.bytes()) >= idsAtOnce();
+}
+
+// Counting takes about a hundredth of the time that reading does: only where somebody is told.
 Status Session::appendEncoded(const TextParts& text, const EncodeOptions& options,
                               Workspace* workspace) {
-  Feed feed(this);
-  return feedEncoded(text, options, workspace, &feed);
+  const bool counts = context_.progress != nullptr && comesInPieces(text);
+  Feed feed(this, counts);
+  return feedEncoded(text, options, workspace, &feed, counts);
 }
 
 // A text of any length, whole chunks of ids at a time. What may fail for lack of memory does so before the first of
 // them.
 Status Session::feedEncoded(const TextParts& text, const EncodeOptions& options,
-                            Workspace* workspace, TokenSink* sink) {
+                            Workspace* workspace, TokenSink* sink, bool counts) {
   const Tokenizer& tokenizer = *context_.tokenizer;
-  const uint32_t chunk = context_.plan->chunk_tokens;
-  const size_t capacity = kIdsAtOnce / chunk * chunk;
+  const size_t capacity = idsAtOnce();
   const BorrowedBytes ids(workspace, capacity * sizeof(int32_t));
   size_t bytes = 0;
-  if (tokenizer.idsAtMost(text.bytes()) >= capacity) {
+  if (comesInPieces(text)) {
     ORIEL_TRY(tokenizer.encodeBytes(text, options, workspace, context_.log, sink, &bytes));
   }
   const bool borrows = bytes > workspace->available();
@@ -125,52 +169,86 @@ Status Session::feedEncoded(const TextParts& text, const EncodeOptions& options,
         bytes);
   }
   Workspace own(memory.data(), bytes, context_.allocator);
-  return tokenizer.encodeParts(text, options, borrows ? &own : workspace, context_.log,
-                               ids.as<int32_t>(), capacity, sink);
+  Workspace* const words = borrows ? &own : workspace;
+  if (counts) {
+    Counter counter(this);
+    ORIEL_TRY(tokenizer.encodeParts(text, options, words, context_.log, ids.as<int32_t>(), capacity,
+                                    &counter));
+  }
+  return tokenizer.encodeParts(text, options, words, context_.log, ids.as<int32_t>(), capacity,
+                               sink);
 }
 
-// The head runs over as many rows at once as the plan has room for.
+/// A chunk whose logits are asked for, row by row.
+struct Session::Evaluation {
+  const int32_t* ids;
+  uint32_t n_tokens;
+  Outputs outputs;        ///< rows that are there
+  bool has_body = false;  ///< and what a head needs for others
+  bool had_logits = false;
+  uint64_t turn = 0;  ///< of the device, that left them there
+};
+
+// The head runs over as many rows at once as the plan has room for. The device is not kept while the app looks at a row:
+// where others have used it meanwhile, the chunk is computed again for those that are missing.
+Status Session::evaluateRow(Evaluation* chunk, uint32_t i, const float** logits) {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  if (sharesDevice() && context_.share->turns() != chunk->turn + 1) {
+    chunk->has_body = false;
+    chunk->outputs = {};
+  }
+  Outputs& outputs = chunk->outputs;
+  const bool is_there = chunk->has_body && i < outputs.first + outputs.count;
+  if (!is_there) {
+    const uint32_t n = chunk->n_tokens;
+    outputs = {i, std::min(n - i, context_.plan->output_rows)};
+    ORIEL_TRY(chunk->has_body ? kOk : fillRows(chunk->ids, n));
+    has_logits_ = false;
+    fillStep(chunk->ids, n, outputs);
+    const Status status = submit(n == 1             ? StepRun::kDecode
+                                 : chunk->has_body ? StepRun::kHead
+                                                   : StepRun::kChunkHead,
+                                 i == 0);
+    // Of experts: the head had not begun.
+    has_logits_ = chunk->had_logits && status.code() == ORIEL_ERROR_IO;
+    ORIEL_TRY(status);
+    chunk->has_body = true;
+    chunk->had_logits = false;
+    logits_row_ = outputs.count - 1;
+  }
+  ORIEL_TRY(context_.executor->logits(i - outputs.first, logits));
+  if (sharesDevice()) {
+    chunk->turn = context_.share->turns();
+    *logits = copyOf(*logits);
+  }
+  return kOk;
+}
+
 Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {
   ORIEL_TRY(checkIds(ids, count));
-  const uint32_t chunk = context_.plan->chunk_tokens;
   const uint32_t n_vocab = context_.model->n_vocab;
   ORIEL_TRY(refresh());
   ORIEL_TRY(readAhead(ids, count));
-  for (size_t done = 0; done < count;) {
-    ORIEL_TRY(checkCancelled());
-    const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
-    ORIEL_TRY(fillRows(ids + done, n));
-    const bool had_logits = has_logits_ && logits_row_ == 0;
-    has_logits_ = false;
-    bool stop = false;
+  bool stop = false;
+  for (size_t done = 0; done < count && !stop;) {
+    ORIEL_TRY(betweenSteps());
+    const uint32_t n =
+        static_cast<uint32_t>(std::min<size_t>(count - done, context_.plan->chunk_tokens));
+    Evaluation chunk = {ids + done, n, {}};
+    chunk.had_logits = has_logits_ && (sharesDevice() || logits_row_ == 0);
     uint32_t shown = 0;
-    while (shown < n && !stop) {
-      const Outputs outputs = {shown, std::min(n - shown, context_.plan->output_rows)};
-      const bool first = shown == 0;
-      fillStep(ids + done, n, outputs);
-      const Status status = submit(n == 1  ? StepRun::kDecode
-                                   : first ? StepRun::kChunkHead
-                                           : StepRun::kHead,
-                                   first);
-      has_logits_ =
-          had_logits && status.code() == ORIEL_ERROR_IO;  // of experts: the head had not begun
-      ORIEL_TRY(status);
-      for (uint32_t row = 0; row < outputs.count && !stop; ++row, ++shown) {
-        if (shown != 0) {
-          ORIEL_TRY(checkCancelled());
-        }
-        const float* logits = nullptr;
-        ORIEL_TRY(context_.executor->logits(row, &logits));
-        stop = on_logits(done + shown, logits, n_vocab, user) != 0;
+    for (; shown < n && !stop; ++shown) {
+      if (shown != 0) {
+        ORIEL_TRY(checkCancelled());
       }
-      logits_row_ = outputs.count - 1;
+      const float* logits = nullptr;
+      ORIEL_TRY(evaluateRow(&chunk, shown, &logits));
+      stop = on_logits(done + shown, logits, n_vocab, user) != 0;
     }
     commit(ids + done, n);
     has_logits_ = shown == n;  // else they are those of an earlier token
     done += n;
-    if (stop) {
-      return kOk;
-    }
   }
   return kOk;
 }

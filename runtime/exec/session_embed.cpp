@@ -14,7 +14,7 @@ class Session::EmbedFeed final : public TokenSink {
   Status take(const int32_t* ids, size_t count, bool last) override {
     return session_->embedIds(ids, count, last, pooling_, sums_);
   }
-  bool stops() override { return session_->takeCancel(); }
+  bool stops() override { return session_->calls_.cancelled(); }
 
  private:
   Session* session_;
@@ -45,7 +45,7 @@ Status Session::embed(const char* text, size_t bytes, Pooling pooling, float* va
     TextParts parts;
     parts.add(text, bytes);
     EmbedFeed feed(this, pooling, values);
-    status = feedEncoded(parts, options, &workspace, &feed);
+    status = feedEncoded(parts, options, &workspace, &feed, /*counts=*/false);
   }
   const Status forgotten = forgetText(was_blank);
   return status.ok() ? forgotten : status;
@@ -87,13 +87,15 @@ Status Session::embedIds(const int32_t* ids, size_t count, bool last, Pooling po
   }
   ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
-    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(betweenSteps());
     const uint32_t n =
         static_cast<uint32_t>(std::min<size_t>(count - done, context_.plan->chunk_tokens));
     Outputs outputs = {0, n};
     if (pooling == Pooling::kLast) {
       outputs = {n - 1, last && done + n == count ? 1u : 0u};
     }
+    const DeviceTurn turn = this->turn();
+    ORIEL_TRY(turn.status());
     ORIEL_TRY(fillRows(ids + done, n));
     ORIEL_TRY(step(ids + done, n, outputs, outputs.count != 0 ? StepRun::kChunkNorms : fillRun()));
     commit(ids + done, n);
@@ -137,8 +139,9 @@ Status Session::forgetText(bool was_blank) {
   if (was_blank) {
     writtenPieces(*context_.plan, *context_.model, cache_, stored_, pieces, kMost, &count);
   }
-  Executor* const executor = context_.executor;
-  ORIEL_TRY(count <= kMost ? executor->forget(pieces, count) : executor->forget());
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(count <= kMost ? context_.executor->forget(pieces, count) : forgetMemory());
   forgetOnHost();
   return kOk;
 }

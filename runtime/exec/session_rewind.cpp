@@ -9,12 +9,19 @@ namespace oriel {
 // All that token `position` would see, and what attention and convolutions remember of it.
 bool Session::holdsWhatIsSeenAt(uint64_t position) const {
   const ModelDesc& model = *context_.model;
-  bool holds = (states_ != nullptr && !model.attends()) || window_.canRewind(stored_, position);
+  bool holds = reaches(position) &&
+               ((states_ != nullptr && !model.attends()) || window_.canRewind(stored_, position));
   for (uint32_t view = 1; view < model.n_views; ++view) {
     holds = holds && (model.views[view].kind == ViewKind::kState ||
                       windows_[view].canRewind(stored_, position));
   }
   return holds;
+}
+
+// Whether what came from a session with another window leads there.
+bool Session::reaches(uint64_t position) const {
+  const bool in_sinks = context_.model->n_views == 1 && position <= cache_.sinks;
+  return position >= carried_.least || position == 0 || in_sinks;
 }
 
 bool Session::canRewindAtOnce(uint64_t position) const {
@@ -26,6 +33,14 @@ Status Session::rewind(uint64_t position) {
     return context_.log.fail(
         ORIEL_ERROR_CONTEXT, "cannot go to token %llu, there are %llu so far: give an earlier one",
         static_cast<unsigned long long>(position), static_cast<unsigned long long>(position_));
+  }
+  if (position < prefixTokens()) {
+    return context_.log.fail(
+        ORIEL_ERROR_CONTEXT,
+        "cannot go back to token %llu, the first %llu are a prefix that sessions share: go back to "
+        "token %llu at most, or clear the prefix",
+        static_cast<unsigned long long>(position), static_cast<unsigned long long>(prefixTokens()),
+        static_cast<unsigned long long>(prefixTokens()));
   }
   if (states_ != nullptr) {
     return rewindStates(position);
@@ -41,7 +56,15 @@ Status Session::rewind(uint64_t position) {
 
 // What the host knows of a conversation that ends behind `position` tokens.
 void Session::standAt(uint64_t position) {
+  Transcript::Entry cut;
+  if (transcript_.truncate(position, &cut)) {
+    cutReply(cut, position);
+  }
   position_ = position;
+  if (position < carried_.least) {  // before all that was carried over
+    carried_ = {};
+    setSinks(ownSinks());
+  }
   last_token_ = lastHeldToken();
   has_logits_ = false;
   // Inside or right behind the latest reply its end is still to come.
@@ -50,6 +73,7 @@ void Session::standAt(uint64_t position) {
   turn_open_ = system_joins_ && turns_.has(position);
   const bool is_turn = turns_.has(position);
   turns_.truncate(position);
+  marks_.truncate(position);
   if (position == reply_begin_ && reply_begin_ != reply_end_) {
     last_message_ = answered_;
     closed_ = answered_closed_;
@@ -66,6 +90,8 @@ void Session::standAt(uint64_t position) {
     system_joins_ = switched_thinking_ = false;
     closed_ = has_system_ = false;
     last_message_ = LastMessage::kNothing;
+  } else if (position == prefixTokens()) {
+    takeChat(context_.prefix->state);
   }
 }
 
@@ -92,12 +118,13 @@ Status Session::refuseRewind(uint64_t position) const {
   }
   const uint64_t slack = uint64_t{cache_.ring} - cache_.window + 1;
   const uint64_t taken = std::min(stored_ - position_, slack);
+  const uint64_t most = std::min(slack - taken, position_ - std::min(position_, carried_.least));
   return context_.log.fail(
       ORIEL_ERROR_CONTEXT,
       "cannot go back from token %llu to %llu, the tokens before it are gone: go "
       "back %llu tokens at most, or reset",
       static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position),
-      static_cast<unsigned long long>(slack - taken));
+      static_cast<unsigned long long>(most));
 }
 
 // Half a message must not stay behind a failure. What would have to be read again does stay, for that takes long; so
@@ -140,7 +167,7 @@ bool Session::usable(uint64_t tokens) const {
 }
 
 bool Session::idsKnown(uint64_t begin, uint64_t end) const {
-  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_);
+  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_, carried_.held_from);
   if (begin == end) {
     return true;
   }
@@ -162,9 +189,12 @@ uint64_t Session::stateBefore(uint64_t position) const {
   }
   uint64_t found = StateSlots::kNone;
   states_->slots.forEachBefore(position_, [&](uint64_t tokens) {
-    const bool is_state = tokens != 0 ? usable(tokens) : position == 0 || states_->base == 0;
-    if (tokens <= position && is_state && idsKnown(tokens, position)) {
-      found = tokens;
+    // Of all states the first is that behind the prefix, or before the first token.
+    const uint64_t origin = prefixTokens();
+    const bool is_state = tokens != 0 ? usable(tokens) : position == origin || states_->base == 0;
+    const uint64_t at = std::max(tokens, origin);
+    if (at <= position && is_state && idsKnown(at, position)) {
+      found = at;
     }
     return found != StateSlots::kNone;
   });
@@ -193,11 +223,12 @@ Status Session::rewindStates(uint64_t position) {
     last_token_ = lastHeldToken();
     return status;
   }
-  states_->slots.goBack(from);
+  ORIEL_TRY(goBackToState(from));
   states_->stale = false;
   position_ = from;
   has_logits_ = false;
   const double prompt_ms = prompt_ms_;
+  expect(position - from);
   const Status status = readAgain(position, false);
   prompt_ms_ = prompt_ms;
   standAt(position_);
@@ -207,13 +238,22 @@ Status Session::rewindStates(uint64_t position) {
   return status;
 }
 
+Status Session::goBackToState(uint64_t tokens) {
+  if (tokens != 0 && tokens == prefixTokens()) {
+    ORIEL_TRY(statesOfPrefix());
+    states_->slots.restart(tokens);
+  } else {
+    states_->slots.goBack(tokens);
+  }
+  return kOk;
+}
+
 // Tokens from position_ up to `end`, in the batches that appending them all would be cut into. To those who count and
 // remember tokens they are not new.
 Status Session::readAgain(uint64_t end, bool ends) {
   const uint32_t chunk = context_.plan->chunk_tokens;
   const SamplerState sampler = sampler_.state();
   const uint32_t prompt_tokens = prompt_tokens_;
-  const uint64_t begin = position_;
   Status status = kOk;
   while (position_ < end && status.ok()) {
     int32_t ids[kMaxChunk];
@@ -223,11 +263,6 @@ Status Session::readAgain(uint64_t end, bool ends) {
     }
     status = readIds(ids, n, ends && position_ + n == end);
     read_again_ += status.ok() ? n : 0;
-    if (status.ok() && context_.progress != nullptr &&
-        context_.progress(position_ - begin, end - begin, context_.progress_user) != 0 &&
-        position_ < end) {
-      status = ORIEL_ERROR_CANCELLED;
-    }
   }
   sampler_.restore(sampler);
   prompt_tokens_ = prompt_tokens;
@@ -239,10 +274,13 @@ Status Session::readAgain(uint64_t end, bool ends) {
 Status Session::readAnew(uint64_t end) {
   const uint64_t sinks = std::min<uint64_t>(cache_.sinks, end);
   const int32_t last_token = last_token_;
-  states_->slots.restart(0);
+  const uint64_t origin = prefixTokens();
+  ORIEL_TRY(origin != 0 ? statesOfPrefix() : kOk);
+  states_->slots.restart(origin);
   states_->stale = false;
-  position_ = 0;
+  position_ = origin;
   has_logits_ = false;
+  expect(sinks + (states_->base < end ? end - states_->base : 0));
   Status status = readAgain(sinks, states_->base >= end);
   if (status.ok()) {
     position_ = states_->base;

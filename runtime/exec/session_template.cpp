@@ -57,7 +57,7 @@ Status Session::settleClosing(TemplateRun* run) {
 }
 
 JinjaStop Session::templateStop() {
-  return {[](void* self) { return static_cast<Session*>(self)->takeCancel(); }, this};
+  return {[](void* self) { return static_cast<Session*>(self)->calls_.cancelled(); }, this};
 }
 
 Status Session::appendTurn(const TurnText& turn, Workspace* workspace) {
@@ -99,6 +99,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   if (is_user) {
     turns_.mark(begin + turn_tokens);
   }
+  transcript_.add(message, begin, position_);
   reply_open_ = false;
   turn_open_ = false;
   endsWith(role);
@@ -126,15 +127,32 @@ Status Session::addMessage(const JsonValue& message, size_t given_bytes) {
   return addByTemplate(message, given_bytes);
 }
 
+namespace {
+
+// Of a message that is not rendered yet, for progress: as many as such a text has in English.
+uint64_t roughTokens(const JsonValue& value) {
+  constexpr uint64_t kBytesPerToken = 4;
+  uint64_t tokens = value.text.bytes / kBytesPerToken;
+  for (const JsonValue* one = value.first; one != nullptr; one = one->next) {
+    tokens += roughTokens(*one);
+  }
+  return tokens;
+}
+
+}  // namespace
+
 Status Session::chatAddJson(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
   ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, &scratch, &value));
-  if (!value->isArray()) {
-    return addMessage(*value, bytes);
-  }
-  for (const JsonValue* one = value->first; one != nullptr; one = one->next) {
-    ORIEL_TRY(addMessage(*one, bytes));
+  return value->isArray() ? addMessages(*value, bytes) : addMessage(*value, bytes);
+}
+
+Status Session::addMessages(const JsonValue& messages, size_t given_bytes) {
+  reading_.later = roughTokens(messages);
+  for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
+    reading_.later = one->next != nullptr ? reading_.later - roughTokens(*one) : 0;
+    ORIEL_TRY(addMessage(*one, given_bytes));
   }
   return kOk;
 }

@@ -65,7 +65,7 @@ class CacheFormats {
 /// The sessions that memories are for.
 struct SessionWindows {
   uint32_t count = 1;
-  bool share_sinks = false;            ///< one copy of the sinks: a prefix of all sessions
+  bool share_sinks = false;             ///< one copy of the sinks: a prefix of all sessions
   uint32_t windows[kMaxSessions] = {};  ///< 0: the window that is chosen
 };
 
@@ -104,7 +104,12 @@ struct CacheShape {
   }
   uint32_t sinkSlots() const { return all_sinks != 0 ? all_sinks : sinkRoom(); }
   uint32_t ringSlots() const { return all_ring != 0 ? all_ring : ring; }
-  uint32_t sinkRoom() const { return sink_room != 0 ? sink_room : sinks; }
+  constexpr uint32_t sinkRoom() const { return sink_room != 0 ? sink_room : sinks; }
+  /// At most sinkRoom(): so many tokens are sinks, those behind them are in the ring.
+  void setSinks(uint32_t count) {
+    sink_room = sinkRoom();
+    sinks = count;
+  }
   /// Vectors of a side before that of a head's slot.
   uint64_t sinkRow(uint32_t head, uint32_t slot) const {
     return uint64_t{first_sink} * n_kv_heads + uint64_t{head} * sinkRoom() + slot;
@@ -124,8 +129,8 @@ CacheShape sessionCache(const CacheShape& cache, uint32_t session);
 CacheShape longestSession(const CacheShape& cache);
 
 /// Token ids that a session keeps beside the cache, one for each slot.
-constexpr uint64_t tokenIdCount(const CacheShape& cache) {
-  return uint64_t{cache.sinks} + cache.ring;
+inline uint64_t tokenIdCount(const CacheShape& cache) {
+  return uint64_t{cache.sinkRoom()} + cache.ring;
 }
 
 /// 32-bit words of the values of one head of one token, without scales.
@@ -137,7 +142,7 @@ constexpr uint32_t kvValueWords(KvFormat format, uint32_t head_dim) {
 
 /// One side of one layer (shaders/shared/layout.h has the order). Offsets in words.
 struct SideLayout {
-  uint64_t ring_word = 0;  ///< of CacheShape::ringRow(), [value words] each; sinks are at 0
+  uint64_t ring_word = 0;    ///< of CacheShape::ringRow(), [value words] each; sinks are at 0
   uint64_t scales_word = 0;  ///< likewise, f16 [groups], two to a word; low-bit formats only
   uint64_t bytes = 0;
 };

@@ -70,6 +70,7 @@ bool readIfThere(const char* path, void* to, uint64_t bytes);
 /// What a file is for.
 enum class FileUse {
   kCache,  ///< it can be made again: its folder is made if it is missing (one level and its parents)
+  kNew,    ///< as kKept, and no file of that name may be there: ORIEL_ERROR_IO
   kKept,  ///< its folder must be there; once written the file survives a power failure, which takes its time
 };
 
@@ -79,6 +80,37 @@ enum class FileUse {
 /// leaves that is ended meanwhile, the system removes (Windows) or the next write of this path.
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log);
+
+/// What has to leave memory for a while: a file that only its user can read (POSIX: 0600; Windows: nobody can open
+/// it), of a name that nobody else has. It goes with this object; what a process leaves that is ended meanwhile goes as
+/// with writeFileAtomically(), at the next create() in that folder.
+class SpillFile {
+ public:
+  SpillFile() = default;
+  ~SpillFile() { remove(); }
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+
+  /// Of `bytes` zeros, where the system can without taking room for them. The folder must be there.
+  Status create(const char* folder, uint64_t bytes, const Log& log);
+  bool isOpen() const { return handle_ != kNoHandle; }
+  /// Within its bytes.
+  Status write(uint64_t offset, const void* from, uint64_t bytes, const Log& log);
+  Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
+  void remove();
+
+ private:
+  static constexpr intptr_t kNoHandle = -1;
+  static constexpr size_t kNameBytes = 64;
+
+  intptr_t handle_ = kNoHandle;
+  intptr_t folder_ = kNoHandle;
+  char name_[kNameBytes] = "";  ///< in the folder
+};
+
+/// Whether such a path names a descriptor of this process, as InputFile::open says: another file may be open under its
+/// number later.
+bool isDescriptorPath(const char* path);
 
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);
@@ -92,6 +124,8 @@ void preferLargePages(void* block, uint64_t bytes);
 uint64_t freeMemoryBytes();
 /// Monotonic, in milliseconds.
 double nowMs();
+/// Seconds since 1970, UTC, as the system's clock has it; 0: it has none.
+int64_t unixSeconds();
 /// A seed that differs from call to call.
 uint64_t entropy();
 

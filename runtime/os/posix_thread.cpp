@@ -162,4 +162,11 @@ bool processorHasDotProducts() { return false; }
 
 void yieldProcessor() { (void)sched_yield(); }
 
+uintptr_t threadId() {
+  const pthread_t self = pthread_self();
+  uintptr_t id = 0;
+  std::memcpy(&id, &self, sizeof(self));
+  return id;
+}
+
 }  // namespace oriel

@@ -40,5 +40,7 @@ uint32_t currentCore();
 bool processorHasDotProducts();
 /// Lets another thread run, if one wants to.
 void yieldProcessor();
+/// The calling thread, among those that live; never 0.
+uintptr_t threadId();
 
 }  // namespace oriel

@@ -59,4 +59,6 @@ bool processorHasDotProducts() { return false; }
 #endif
 void yieldProcessor() { (void)SwitchToThread(); }
 
+uintptr_t threadId() { return GetCurrentThreadId(); }
+
 }  // namespace oriel

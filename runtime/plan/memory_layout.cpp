@@ -289,6 +289,19 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
   return layout;
 }
 
+uint64_t prefixBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats) {
+  uint64_t bytes = 0;
+  forEachMemory(model, sessionCache(cache, cache.sessions->count), formats,
+                [&](const Memory& memory) {
+                  const CacheShape& shape = memory.shape;
+                  const uint64_t vector = 4ull * kvValueWords(KvFormat::kF16, shape.head_dim);
+                  bytes += memory.seen.kind == ViewKind::kSession
+                               ? memory.sides() * vector * shape.n_kv_heads * shape.sinkRoom()
+                               : memory.slotBytes() * shape.ring;
+                });
+  return bytes;
+}
+
 bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
                 uint64_t* bytes) {
   PieceCounter pieces(ArenaKind::kCache, 0);

@@ -101,7 +101,7 @@ struct ActivationLayout {
   BufferRef normed;       ///< [chunk][n_embd]
   BufferRef head_normed;  ///< [chunk][n_embd]: where normed is
   BufferRef head_staged;  ///< another form of those rows, as kMatmulStaged; of no bytes: none
-  BufferRef logits;    ///< [output_rows][n_vocab]: rows but the first lie where a body's vectors do
+  BufferRef logits;  ///< [output_rows][n_vocab]: rows but the first lie where a body's vectors do
   BufferRef kept_logits;  ///< [sessions][n_vocab]; of one session: the first row of logits
   BufferRef top_keys;     ///< [batch_rows][topBlocks(n_vocab)]
   // Attention and feed-forward never live at the same time and share their bytes. What one leaves in
@@ -172,6 +172,9 @@ IoLayout layoutIo(const ModelDesc& model, uint32_t chunk, uint64_t upload_half,
 /// Cache arena: memory by memory, side by side. False when one side exceeds a binding.
 bool cacheBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats,
                 uint64_t* bytes);
+
+/// Of a cache whose sessions share their sinks: what those, and what other memories keep of a prefix, take.
+uint64_t prefixBytes(const ModelDesc& model, const CacheShape& cache, const CacheFormats& formats);
 
 /// visit(const Memory&, const BufferRef (&sides)[2]) for every memory of a session, at its place in the arena.
 template <typename Visit>

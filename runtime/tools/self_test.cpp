@@ -34,13 +34,14 @@ Status makeForChecks(const void* context, const Plan& plan, bool baseline,
   if (baseline) {
     options.disabled_features = "all";
   }
-  return createExecutor(options, plan, memory, choice.allocator, nullptr, executor);
+  return createExecutor(options, plan, memory, choice.allocator, nullptr, logOf(options), executor);
 }
 
 Status makeForProbe(const void* context, const Plan& plan, const ExecutorMemory& memory,
                     Executor** executor) {
   const DeviceChoice& choice = *static_cast<const DeviceChoice*>(context);
-  return createExecutor(choice.options, plan, memory, choice.allocator, nullptr, executor);
+  return createExecutor(choice.options, plan, memory, choice.allocator, nullptr,
+                        logOf(choice.options), executor);
 }
 
 Status timeCandidates(const DeviceChoice& choice, MatmulUse use, const Log& log,

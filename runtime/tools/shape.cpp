@@ -1,6 +1,7 @@
 #include "tools/shape.h"
 
 #include "api/api.h"
+#include "api/several.h"
 #include "api/calibration.h"
 #include "api/on_file_choice.h"
 
@@ -57,10 +58,7 @@ struct ShapePlanner {
     PreparedModel& prepared = *self.prepared;
     prepared.totals = measureShape(*self.shape, self.type, on_file);
     prepared.work = workOf(*self.shape, prepared.desc, self.type, on_file);
-    ORIEL_TRY(chooseBudget(prepared.desc, prepared.totals, *request, log, &prepared.budget));
-    prepared.session_host_bytes =
-        request->host_bytes - prepared.model_host_bytes + tokenIdBytes(prepared.budget.cache);
-    return kOk;
+    return chooseBudget(prepared.desc, prepared.totals, *request, log, &prepared.budget);
   }
 };
 
@@ -90,12 +88,15 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
   (void)session_arena.take<oriel_session>(1);
   SessionContext context;
   context.model = &prepared->desc;
+  prepared->transcript_bytes = context.transcript_bytes = options.transcript_bytes;
   (void)Session::create(context, 0, true, &session_arena);
   prepared->session_host_bytes = session_arena.used();
   prepared->model_host_bytes = sizeof(oriel_model) + kExecutorObjectBytes +
                                kHostBytesPerEntry * shape->n_vocab +
                                kHostBytesPerLayer * shape->n_layers;
-  request.host_bytes = prepared->model_host_bytes + prepared->session_host_bytes;
+  ORIEL_TRY(readSessions(options, options.prefix_tokens, log, prepared, &request));
+  request.host_bytes =
+      prepared->model_host_bytes + prepared->sessions.count * prepared->session_host_bytes;
   ORIEL_TRY(readModelRequest(options, log, prepared, &request));
   ShapePlanner planner = {shape, type, prepared};
   return chooseOnFile(options, log, {ShapePlanner::plan, &planner}, request, prepared);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <thread>
 
 #include <pthread.h>
@@ -32,8 +33,50 @@ void oriel_session_cancel(oriel_session* session) {
 
 void cli::leaveTerminal() {}
 
+namespace {
+
+/// Within two seconds.
+bool becomes(const std::function<bool()>& condition) {
+  for (int i = 0; i < 2000 && !condition(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return condition();
+}
+
+/// Whenever it is pressed a call that begins later is cancelled, until it is spared or the interrupts are cleared.
+bool cancelsAgainUntilSpared() {
+  static oriel_session session;
+  session.alive.store(true);
+  std::raise(SIGINT);
+  bool sound = true;
+  {
+    const cli::CancelOnInterrupt pressed_before(&session);
+    sound = becomes([] { return cancels.load() >= 3; }) && cli::cancelPending();
+    cli::spareCalls();
+    sound = sound && !cli::cancelPending() && cli::interrupts() == 1;
+  }
+  {
+    const cli::CancelOnInterrupt spared(&session);
+    const int before = cancels.load();
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    sound = sound && cancels.load() == before;
+    cli::clearInterrupts();
+    std::raise(SIGINT);
+    sound = sound && becomes([before] { return cancels.load() >= before + 3; });
+    cli::clearInterrupts();
+  }
+  session.alive.store(false);
+  return sound;
+}
+
+}  // namespace
+
 int main() {
   cli::catchInterrupts();
+  if (!cancelsAgainUntilSpared()) {
+    std::printf("Ctrl-C is not remembered, or not spared\n");
+    return 1;
+  }
   const pthread_t sessions = pthread_self();
   std::atomic<bool> done{false};
   // Signals to this thread and to the other one, which takes no part in anything.

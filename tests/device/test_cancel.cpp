@@ -1,11 +1,13 @@
 // Cancelling between any two pieces of work ends the call at once and leaves nothing half done.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "support/random_families.h"
+#include "support/sessions.h"
 #include "support/watched_model.h"
 
 namespace oriel::test {
@@ -119,12 +121,94 @@ TEST_F(Cancel, while_a_reply_is_opened_takes_its_opening_back) {
   ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
   const uint64_t before = statsOf(model_.loaded).position;
   model_.executor->runs_left = 1;
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, oriel_chat_reply(session(), nullptr, nullptr, nullptr, nullptr));
+  const Heard cancelled = listen(oriel_chat_reply, model_.loaded, greedyOptions(8));
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED, cancelled.status);
+  EXPECT_EQ(ORIEL_STOP_CANCELLED, cancelled.result.stop_reason);
+  EXPECT_EQ(0u, cancelled.result.tokens);
   EXPECT_EQ(before, statsOf(model_.loaded).position);
-  oriel_generate_options options = {};
-  options.struct_size = sizeof(options);
-  options.max_tokens = 3;
-  EXPECT_EQ(ORIEL_OK, oriel_chat_reply(session(), &options, nullptr, nullptr, nullptr));
+  const Heard again = listen(oriel_chat_reply, model_.loaded, greedyOptions(8));
+  EXPECT_EQ(ORIEL_OK, again.status);
+
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(session()));
+  ASSERT_EQ(ORIEL_OK, oriel_chat_add(session(), "user", "Hello there!", 12));
+  EXPECT_EQ(again.ids, listen(oriel_chat_reply, model_.loaded, greedyOptions(8)).ids);
+}
+
+// ---- Too late, or too early ----------------------------------------------------------------------
+
+TEST_F(Cancel, that_meets_no_call_changes_nothing) {
+  oriel_session_cancel(session());
+  EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3}));
+  oriel_session_cancel(session());
+  EXPECT_EQ(1u, greedy(model_.loaded, 1).size());
+  oriel_session_cancel(session());
+  EXPECT_EQ(ORIEL_OK, oriel_session_reset(session()));
+  EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3}));
+}
+
+TEST_F(Cancel, of_a_call_that_has_nothing_more_to_begin_does_not_stop_the_next_one) {
+  model_.executor->runs_left = 2;  // behind the second and last chunk
+  EXPECT_EQ(ORIEL_OK, append(model_.loaded, {1, 2, 3, 4}));
+  EXPECT_EQ(0u, model_.executor->runs_left);
+  EXPECT_EQ(ORIEL_OK, append(model_.loaded, {5, 6}));
+  // A token callback that cancels behind the last token.
+  const oriel_generate_options one = greedyOptions(1);
+  const auto cancel = [](const oriel_token_event*, void* session) {
+    oriel_session_cancel(static_cast<oriel_session*>(session));
+    return 0;
+  };
+  EXPECT_EQ(ORIEL_OK, oriel_session_generate(session(), &one, cancel, session(), nullptr));
+  EXPECT_EQ(3u, greedy(model_.loaded, 3).size());
+}
+
+TEST_F(Cancel, stays_until_its_call_has_ended) {
+  const std::vector<int32_t> ids(8, 7);
+  const auto cancel = [](size_t, const float*, size_t, void* session) {
+    oriel_session_cancel(static_cast<oriel_session*>(session));
+    oriel_session_cancel(static_cast<oriel_session*>(session));
+    return 0;
+  };
+  EXPECT_EQ(ORIEL_ERROR_CANCELLED,
+            oriel_session_evaluate(session(), ids.data(), ids.size(), cancel, session()));
+  EXPECT_EQ(ORIEL_OK, append(model_.loaded, ids));
+}
+
+// One thread makes calls, the other cancels that of every even number, at any moment: no call of an odd number ends
+// before its time. The second thread's cancel is often overtaken by the end of its call.
+TEST_F(Cancel, from_a_second_thread_never_ends_another_call_than_the_one_that_ran) {
+  constexpr uint32_t kRounds = 2000;
+  std::atomic<uint32_t> begun{0};  // the call that is about to begin, or runs
+  std::atomic<uint32_t> over{0};   // the last that the canceller is done with
+  std::thread canceller([&] {
+    for (uint32_t at = 2; at <= kRounds; at += 2) {
+      while (begun.load() < at) {
+        std::this_thread::yield();
+      }
+      for (uint32_t i = 0; i < at % 64; ++i) {
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      }
+      oriel_session_cancel(session());
+      over.store(at);
+    }
+  });
+  uint32_t cancelled = 0;
+  uint32_t wrong = 0;
+  for (uint32_t at = 1; at <= kRounds; ++at) {
+    begun.store(at);
+    const int32_t id = 7;
+    const oriel_status status = oriel_session_append(session(), &id, 1);
+    if (at % 2 == 0) {
+      cancelled += status == ORIEL_ERROR_CANCELLED ? 1 : 0;
+      wrong += status == ORIEL_OK || status == ORIEL_ERROR_CANCELLED ? 0 : 1;
+      while (over.load() < at) {
+        std::this_thread::yield();
+      }
+    } else {
+      wrong += status == ORIEL_OK ? 0 : 1;
+    }
+  }
+  canceller.join();
+  EXPECT_EQ(0u, wrong) << cancelled << " of " << kRounds / 2 << " were cancelled";
 }
 
 enum class Kind { kBundled, kMixedWindows, kShortConvolutions };

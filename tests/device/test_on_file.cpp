@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/count_mallocs.h"
+#include "oriel/sessions.h"
 #include "support/files.h"
 #include "support/ledger.h"
 #include "support/scratch_folder.h"
@@ -147,6 +148,7 @@ void expectRefused(const Loaded& loaded, CapturedLog* log, const std::vector<int
   log->clear();
   EXPECT_EQ(ORIEL_ERROR_IO, append(loaded, ids));
   EXPECT_EQ(1u, errorLines(*log)) << log->errors();
+  EXPECT_EQ(log->errors(), oriel_session_last_error(loaded.session.get()));
   EXPECT_EQ(position, statsOf(loaded).position);
   EXPECT_EQ(logits, logitsOf(loaded));
   log->clear();

@@ -58,18 +58,6 @@ TEST(Session, another_thread_can_cancel_and_the_session_goes_on_as_if_nothing_ha
   EXPECT_EQ(ids, greedy(loaded, n + 5));
 }
 
-TEST(Session, a_cancel_that_meets_no_call_stops_the_next_one_only) {
-  CapturedLog log;
-  const Loaded loaded = load(kRandom, cpuOptions(&log));
-  oriel_session_cancel(loaded.session.get());
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, append(loaded, {1, 2, 3}));
-  EXPECT_EQ(0u, statsOf(loaded).position);
-  EXPECT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
-  oriel_session_cancel(loaded.session.get());
-  ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-  EXPECT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
-}
-
 TEST(Session, a_cancelled_evaluation_keeps_the_chunks_before) {
   CapturedLog log;
   const Loaded loaded = load(kRandom, cpuOptions(&log, 200, 16));
@@ -116,23 +104,6 @@ TEST(Session, an_evaluation_that_its_callback_stops_keeps_the_chunk_and_shows_no
           [](size_t index, const float*, size_t, void*) { return index == 15 ? 1 : 0; }, nullptr));
   EXPECT_EQ(48u, statsOf(loaded).position);
   EXPECT_EQ(ORIEL_OK, oriel_session_logits(loaded.session.get(), &logits, &count));
-}
-
-TEST(Session, a_cancelled_reply_says_so_and_can_be_asked_for_again) {
-  CapturedLog log;
-  const Loaded loaded = load(kRandom, cpuOptions(&log));
-  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello"));
-  oriel_session_cancel(loaded.session.get());
-  const Heard cancelled = listen(oriel_chat_reply, loaded, greedyOptions(8));
-  EXPECT_EQ(ORIEL_ERROR_CANCELLED, cancelled.status);
-  EXPECT_EQ(ORIEL_STOP_CANCELLED, cancelled.result.stop_reason);
-  EXPECT_EQ(0u, cancelled.result.tokens);
-  const Heard again = listen(oriel_chat_reply, loaded, greedyOptions(8));
-  EXPECT_EQ(ORIEL_OK, again.status);
-
-  ASSERT_EQ(ORIEL_OK, oriel_session_reset(loaded.session.get()));
-  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "Hello"));
-  EXPECT_EQ(again.ids, listen(oriel_chat_reply, loaded, greedyOptions(8)).ids);
 }
 
 TEST(Session, a_callback_stops_after_the_token_it_was_shown) {

@@ -72,6 +72,31 @@ class Threads extends Checks {
     }
   }
 
+  static void a_cancel_between_a_message_and_its_reply_stops_the_reply() {
+    OrielSession[] session = new OrielSession[1];
+    AtomicBoolean cancels = new AtomicBoolean();
+    OrielOptions options = options();
+    options.readingAgain = (done, total) -> {
+      if (cancels.get() && done == total) {
+        session[0].cancel(); // of the message everything is read, and the reply has not begun
+      }
+      return true;
+    };
+    session[0] = Oriel.open(TINY, MEMORY, options);
+    try {
+      cancels.set(true);
+      OrielReply reply = session[0].chat(ABILITY, greedy(0), null);
+      expectEqual(OrielReply.Stop.CANCELLED, reply.stop);
+      expectEqual(0, reply.tokens);
+      expect(session[0].stats().position > 0, "the message is gone");
+      cancels.set(false);
+      session[0].reset();
+      expectEqual(ABILITY_REPLY, session[0].chat(ABILITY, greedy(0), null).text);
+    } finally {
+      session[0].close();
+    }
+  }
+
   static void cancel_is_meant_for_one_listener() {
     try (OrielSession session = open()) {
       OrielText other = piece -> true;

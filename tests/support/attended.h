@@ -20,7 +20,7 @@ inline std::vector<double> attended(const AttentionPush& push, const KvSide& key
   std::vector<double> scores;
   for (uint32_t i = 0; i < view.n_sinks + view.count; ++i) {
     const bool sink = i < view.n_sinks;
-    const uint32_t slot = sink ? i : (view.begin + i - view.n_sinks) % push.ring;
+    const uint32_t slot = sink ? i : (view.begin + i - view.n_sinks) % view.ring;
     sink ? keys.loadSink(kv_head, slot, stored.data())
          : keys.loadRing(kv_head, slot, stored.data());
     double score = 0;
@@ -38,7 +38,7 @@ inline std::vector<double> attended(const AttentionPush& push, const KvSide& key
   double sum = 0;
   for (uint32_t i = 0; i < scores.size(); ++i) {
     const bool sink = i < view.n_sinks;
-    const uint32_t slot = sink ? i : (view.begin + i - view.n_sinks) % push.ring;
+    const uint32_t slot = sink ? i : (view.begin + i - view.n_sinks) % view.ring;
     sink ? values.loadSink(kv_head, slot, stored.data())
          : values.loadRing(kv_head, slot, stored.data());
     const double weight = std::exp(scores[i] - most);

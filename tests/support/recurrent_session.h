@@ -96,6 +96,18 @@ inline const ChatFormat& lettersFormat() {
   return format;
 }
 
+/// One call on a session, which can be cancelled.
+class RunningCall {
+ public:
+  explicit RunningCall(Session* session) : session_(session) { session_->beginCall(); }
+  ~RunningCall() { session_->endCall(); }
+  RunningCall(const RunningCall&) = delete;
+  RunningCall& operator=(const RunningCall&) = delete;
+
+ private:
+  Session* const session_;
+};
+
 /// A session on a RecurrentExecutor, and the tokens that it should have committed.
 class RecurrentSession {
  public:
@@ -129,7 +141,8 @@ class RecurrentSession {
     EXPECT_TRUE(session_->reset().ok());
   }
 
-  /// What the session said of reading again, and after how many times it is told to stop; 0: never.
+  Session::Restored restored;
+  /// What the session said of reading, and after how many times it is told to stop; 0: never.
   std::vector<std::pair<uint64_t, uint64_t>> progress;
   size_t stop_reading_at = 0;
 
@@ -142,7 +155,10 @@ class RecurrentSession {
     ASSERT_EQ(ORIEL_OK, tryAppend(ids)) << log.errors();
     committed.insert(committed.end(), ids.begin(), ids.end());
   }
-  oriel_status tryAppend(const Ids& ids) { return session_->append(ids.data(), ids.size()).code(); }
+  oriel_status tryAppend(const Ids& ids) {
+    const RunningCall call(session_);
+    return session_->append(ids.data(), ids.size()).code();
+  }
 
   struct Reply {
     uint32_t most = 20;
@@ -171,6 +187,7 @@ class RecurrentSession {
     settings.max_tokens = reply.most;
     settings.ignore_stop = reply.stop_id < 0;
     oriel_generation result = {};
+    const RunningCall call(session_);
     const Status status = session_->generate(settings, note, &given, &result, reply.stop_id);
     EXPECT_EQ(reply.expected, status.code()) << log.errors();
     // The token whose step failed was given, but is not committed.
@@ -199,12 +216,16 @@ class RecurrentSession {
     return bytes;
   }
   oriel_status restore(const std::vector<uint8_t>& bytes) {
-    return session_->restore(bytes.data(), bytes.size(), log.log()).code();
+    return session_->restore(bytes.data(), bytes.size(), {}, log.log(), &restored).code();
   }
-  oriel_status rewind(uint64_t position) { return session_->rewind(position).code(); }
+  oriel_status rewind(uint64_t position) {
+    const RunningCall call(session_);
+    return session_->rewind(position).code();
+  }
 
   /// A message or a reply; what it committed is read off the session, which holds it.
   oriel_status say(const std::string& text, const char* role = "user") {
+    const RunningCall call(session_);
     const oriel_status status = session_->chatAdd(role, text.data(), text.size()).code();
     noteCommitted();
     return status;
@@ -214,6 +235,7 @@ class RecurrentSession {
     greedy.sampling.greedy = true;
     greedy.max_tokens = most;
     oriel_generation result = {};
+    const RunningCall call(session_);
     const oriel_status status = session_->chatReply(greedy, nullptr, nullptr, &result).code();
     noteCommitted();
     return status;

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/api.h"
@@ -73,6 +75,28 @@ inline oriel_status add(const Loaded& loaded, const std::string& role, const std
 
 inline oriel_status append(const Loaded& loaded, const std::vector<int32_t>& ids) {
   return oriel_session_append(loaded.session.get(), ids.data(), ids.size());
+}
+
+/// `call()` while another thread cancels all the time; as often as it takes until it is told so.
+template <typename Call>
+oriel_status cancelledBy(oriel_session* session, const Call& call) {
+  oriel_status status = ORIEL_OK;
+  for (uint32_t tries = 0; status == ORIEL_OK && tries < 1000; ++tries) {
+    std::atomic<bool> done{false};
+    std::atomic<bool> begun{false};
+    std::thread canceller([&] {
+      for (; !done.load(); begun.store(true)) {
+        oriel_session_cancel(session);
+      }
+    });
+    while (!begun.load()) {
+      std::this_thread::yield();
+    }
+    status = call();
+    done.store(true);
+    canceller.join();
+  }
+  return status;
 }
 
 /// Everything sampled alike: a random walk through the vocabulary, stop tokens included.

@@ -163,8 +163,11 @@ TEST(RecurrentSession, an_evaluation_that_ends_early_leaves_whole_chunks) {
           }
           return now && !self->cancels ? 1 : 0;
         };
-        const oriel_status status =
-            session->evaluate(more.data(), more.size(), note, &watch).code();
+        const auto evaluate = [&] {
+          const RunningCall call(&*session);
+          return session->evaluate(more.data(), more.size(), note, &watch).code();
+        };
+        const oriel_status status = evaluate();
         const uint32_t begun = std::min((nth + shape.chunk - 1) / shape.chunk * shape.chunk, 30u);
         const bool whole = nth == begun;  // the cancel is seen when the chunk is over
         if (cancels && nth != 30) {
@@ -176,7 +179,7 @@ TEST(RecurrentSession, an_evaluation_that_ends_early_leaves_whole_chunks) {
         session.committed.insert(session.committed.end(), more.begin(), more.begin() + kept);
         ASSERT_EQ(session.committed.size(), session->position());
         if (cancels && nth == 30) {
-          ASSERT_EQ(ORIEL_ERROR_CANCELLED, session.tryAppend({1})) << "the cancel is still to come";
+          session.append({1});  // the cancel came too late, and counts for nothing
         }
         session.expectAsDefined("from there on");
       }

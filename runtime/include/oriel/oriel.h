@@ -12,7 +12,8 @@
  * Rules that hold for every call:
  *  - Errors are values. Nothing here aborts, exits, throws, prints or keeps process-wide state. The
  *    reason of a failure is one line, "WHAT HAPPENED: WHAT TO DO", given to the log callback of the
- *    options before the call returns. Not logged: NULL arguments and structs without struct_size,
+ *    options before the call returns, and kept by the object (oriel_session_last_error, oriel_model_last_error of
+ *    oriel/sessions.h). Not logged: NULL arguments and structs without struct_size,
  *    BUFFER_TOO_SMALL, CANCELLED, and what follows from a device that has failed before. A call that
  *    fails leaves its object as it was, unless its own comment says otherwise.
  *  - A struct argument starts with struct_size = sizeof(the struct); zero the rest: zero means
@@ -27,10 +28,14 @@
  *  - Threads: a model may be used from several threads at once; a session from one thread at a time.
  *    oriel_session_cancel alone may be called from any thread while another call runs. A call on a session that
  *    meets another one still running is refused with ORIEL_ERROR_STATE and one line, and changes nothing.
- *  - Callbacks, the log's included, run inside the call that they belong to. From inside one of a session's call
- *    the app may call oriel_session_cancel, oriel_session_get_stats, _get_view, _get_turns, _get_checkpoints and _get_tokens, and
- *    whatever asks the model about text. Every other call on that session is refused as above;
- *    oriel_session_destroy and oriel_model_free then do nothing but say so.
+ *  - Callbacks, the log's included, run inside the call that they belong to. From inside one of a session's call the app
+ *    may call what asks and changes nothing:
+ *     - of that session oriel_session_cancel, oriel_session_get_..., oriel_session_last_error,
+ *       oriel_transcript_get_info and oriel_transcript_export;
+ *     - of its model oriel_model_get_..., oriel_model_last_error, oriel_prefix_get_info, and whatever asks about text.
+ *    All else on the two is refused with ORIEL_ERROR_STATE and one line, and the call goes on as if nothing had
+ *    been: every other call on that session, and oriel_session_create, oriel_prefix_clear, oriel_trim, oriel_pause and
+ *    oriel_resume. oriel_session_destroy and oriel_model_free then do nothing but say so.
  *  - A device that was lost, or did not answer in time, does not come back: one line says so, and from then on
  *    every call on the session but destroy, cancel and oriel_session_get_... returns ORIEL_ERROR_DEVICE at once,
  *    without a line and without waiting. oriel_session_get_tokens still gives the tokens that were held: appended
@@ -124,8 +129,7 @@ typedef enum oriel_log_level {
 typedef void (*oriel_log_fn)(oriel_log_level level, const char *message, void *user);
 
 /* `done` of `total` bytes of weights are on the device (oriel/tools.h: of measurements or tests, are done;
- * oriel_session_options: of tokens, are read again). Return
- * non-zero to stop. */
+ * oriel_session_options: of tokens, are read). Return non-zero to stop. */
 typedef int (*oriel_progress_fn)(uint64_t done, uint64_t total, void *user);
 
 /* Host memory. `bytes` is the same in both calls; blocks are aligned to 64 bytes. NULL = refused. */
@@ -364,8 +368,16 @@ typedef struct oriel_session_options {
    * together with split_turns. Without effect on models that keep no state. */
   uint32_t forget_evicted;
   uint32_t reserved;
-  /* How far tokens are that a call reads again, to go back or to forget (oriel_stats.tokens_read_again): called inside
-   * that call, after every prefill batch. Non-zero cancels the call. NULL: none. */
+  /* How far a call has got with the tokens that it reads: those of the text, the messages or the opening of a reply that
+   * it appends, and those that it reads again, to go back or to forget (oriel_stats.tokens_read_again). Called inside that
+   * call after every prefill batch, the last one included, where done == total.
+   *  - Within a call `done` grows each time, and done <= total.
+   *  - `total` is exact from the beginning, but for two things. Of a list of messages (oriel_chat_add_json) those behind
+   *    the one that is being read are estimated by their bytes. And the opening of a reply is counted once everything
+   *    that had to be read again is read.
+   *  - Not for tokens that are generated, evaluated or embedded.
+   *  - Non-zero cancels the call, as oriel_session_cancel does from here.
+   * A text of more than some 2,000 bytes is tokenised twice, to count it. NULL: none. */
   oriel_progress_fn progress;
   void *progress_user;
   /* Takes the free session whose window is the shortest of at least so many tokens. ORIEL_ERROR_CONTEXT: none is that
@@ -391,8 +403,11 @@ ORIEL_API oriel_status oriel_session_reset(oriel_session *session);
  * reply, which are taken back whole where the ring's slack allows (and, in models that keep a state, a checkpoint stands
  * where they begin: that of the latest message always does, unless there are none). A generated token that the app was
  * given
- * is finished first. A call that has nothing further to begin completes, and the next one is cancelled; so it
- * is without a running call. Callable from any thread. */
+ * is finished first. A call that has nothing further to begin completes.
+ *
+ * It counts for the call that runs when it arrives, from inside a callback for the call of that callback, and for none
+ * after it. Without a running call nothing happens: a thread that cancels a call which another is about to make may come
+ * too early, and cancels again, or lets a callback of that call stop it. Callable from any thread. */
 ORIEL_API void oriel_session_cancel(oriel_session *session);
 
 /* ---- Chat ------------------------------------------------------------------------------------ */
@@ -676,16 +691,16 @@ ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, ui
 
 /* ---- Snapshots ------------------------------------------------------------------------------- */
 
-/* A session as bytes: used cache slots, the ids of their tokens, position, sampler, turns. Restored into a session
- * of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
- * (on any device), it goes on to the bit as this one would on that device; anything else is refused with
- * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the
- * tensors' data and of all weights (of those that may stay on file every 1,024th row) is the same. That and the
- * checksum of the bytes find accidents, not forgery, for neither has a key: who can write a snapshot can make the
- * session remember what he likes, and nothing worse. An app that has that to fear must authenticate the bytes. A system
- * prompt processed once can so be restored for every new conversation. A recurrent state is saved as it is after the
- * last token. Checkpoints are not saved: they would make the file several times as large for what reading again gives as
- * well. Any number of them may have been asked for, of either session. */
+/* A session as bytes: used cache slots, the ids of their tokens, position, sampler, turns, transcript. Restored into
+ * one of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and
+ * split_turns (on any device), it goes on to the bit as this one would on that device. Of the same model file and chat
+ * format, what fits is carried over (oriel_session_restore_as says how much); anything else is refused with
+ * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the tensors'
+ * data and of all weights (of those that may stay on file every 1,024th row) is the same. That and the checksum of the
+ * bytes find accidents, not forgery, for neither has a key: who can write a snapshot can make the session remember what
+ * he likes, and nothing worse. An app that has that to fear must authenticate the bytes. A recurrent state is saved as
+ * it is after the last token. Checkpoints are not saved: they would make the file several times as large for what
+ * reading again gives as well. */
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity, size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
 /* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it

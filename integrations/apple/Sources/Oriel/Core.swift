@@ -15,7 +15,7 @@ final class Core: @unchecked Sendable {
 
   private let log: Log
   private let chat: Chat
-  private let readingAgain: ProgressSink?
+  private let reading: ProgressSink
   private let systemPrompt: String?
   private let lock = NSLock()
   private var model: OpaquePointer?
@@ -28,7 +28,8 @@ final class Core: @unchecked Sendable {
     let log = Log(options.log)
     let chat = Chat(options)
     let progress = options.progress.map(ProgressSink.init)
-    let readingAgain = options.readingAgain.map(ProgressSink.init)
+    let readingAgain = options.readingAgain
+    let reading = ProgressSink { done, total in readingAgain?(done, total) ?? true }
     var model: OpaquePointer?
     var session: OpaquePointer?
     var plan = oriel_plan()
@@ -47,10 +48,8 @@ final class Core: @unchecked Sendable {
       sessionOptions.struct_size = MemoryLayout<oriel_session_options>.stride
       sessionOptions.split_turns = options.splitTurns ? 1 : 0
       sessionOptions.forget_evicted = options.forgetEvicted ? 1 : 0
-      if let readingAgain = readingAgain {
-        sessionOptions.progress = ProgressSink.receive
-        sessionOptions.progress_user = readingAgain.pointer
-      }
+      sessionOptions.progress = ProgressSink.receive
+      sessionOptions.progress_user = reading.pointer
       try withUnsafePointer(to: chat.c) { c in
         sessionOptions.chat = c
         try log.check(oriel_session_create(model, &sessionOptions, &session))
@@ -67,14 +66,15 @@ final class Core: @unchecked Sendable {
     }
     self.log = log
     self.chat = chat
-    self.readingAgain = readingAgain
+    self.reading = reading
     self.model = model
     self.session = session
     self.systemPrompt = options.systemPrompt
     self.plan = Plan(plan)
     self.device = fixedText(info.device)
     self.driver = fixedText(info.driver)
-    readingAgain?.stopped = { [weak self] in self?.stopRunning() }
+    reading.stopped = { [weak self] in self?.stopRunning() }
+    reading.wantsStop = { [weak self] in self?.runningIsCancelled ?? false }
   }
 
   deinit { free() }
@@ -127,7 +127,11 @@ final class Core: @unchecked Sendable {
       try log.check(added)
     }
 
-    let sink = Sink(wantsTokens: sampling.wantsTokens, onEvent)
+    let sink = Sink(wantsTokens: sampling.wantsTokens) { [self] event in
+      // One that came before C's call had begun.
+      if runningIsCancelled { oriel_session_cancel(session) }
+      onEvent(event)
+    }
     var result = oriel_generation()
     result.struct_size = MemoryLayout<oriel_generation>.stride
     let status = withExtendedLifetime(sink) {
@@ -147,7 +151,7 @@ final class Core: @unchecked Sendable {
     do {
       try log.check(status)
     } catch let error as OrielError where message != nil && error.neverBegan {
-      try? log.check(run(call) { oriel_session_rewind($0, before.position) })
+      try? log.check(oriel_session_rewind(session, before.position))
       throw error
     }
     return sink.finished(result)
@@ -165,6 +169,7 @@ final class Core: @unchecked Sendable {
     guard let prompt = systemPrompt else { return }
     var status: oriel_status
     repeat {  // not to be left without it: only closing interrupts this
+      spare(this)
       status = run(this) { session in
         withBytes(prompt) { oriel_chat_add(session, "system", $0, $1) }
       }
@@ -251,6 +256,12 @@ final class Core: @unchecked Sendable {
     return parsed
   }
 
+  /// Beside a call that may run: of the queue for memory.
+  func tend(_ body: (OpaquePointer?) -> oriel_status) throws {
+    if isClosing { throw OrielError.closed }
+    try log.check(body(model))
+  }
+
   /// What `fill(session, buffer, &needed)` gives, asked first how much that is.
   private func filled<Element>(
     with empty: Element,
@@ -308,6 +319,19 @@ final class Core: @unchecked Sendable {
     lock.unlock()
   }
 
+  private var runningIsCancelled: Bool {
+    lock.lock()
+    defer { lock.unlock() }
+    return running?.cancelled ?? false
+  }
+
+  /// What was cancelled until now goes on, unless the session is being closed.
+  private func spare(_ call: Call) {
+    lock.lock()
+    call.cancelled = closing
+    lock.unlock()
+  }
+
   private var isClosing: Bool {
     lock.lock()
     defer { lock.unlock() }
@@ -328,14 +352,12 @@ final class Core: @unchecked Sendable {
     lock.unlock()
   }
 
-  /// A cancel that came too late for the call before is answered by this one, says
-  /// oriel_session_cancel: it had not begun, so it is made again.
+  /// One call of C's, unless it was cancelled before: C knows of cancels only while a call of its own
+  /// runs.
   private func run(_ call: Call, _ body: (OpaquePointer?) -> oriel_status) -> oriel_status {
-    let status = body(session)
-    if status != ORIEL_ERROR_CANCELLED { return status }
     lock.lock()
-    let meant = call.cancelled
+    let cancelled = call.cancelled
     lock.unlock()
-    return meant ? status : body(session)
+    return cancelled ? ORIEL_ERROR_CANCELLED : body(session)
   }
 }

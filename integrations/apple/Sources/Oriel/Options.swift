@@ -1,4 +1,5 @@
 import COriel
+import Foundation
 
 /// Why a call failed. The message is the library's line, "WHAT HAPPENED: WHAT TO DO".
 public struct OrielError: Error, CustomStringConvertible {
@@ -128,8 +129,9 @@ public struct Options: Sendable {
   /// Told of bytes of weights that are loaded, of so many. False stops loading: `open` then throws
   /// with status cancelled.
   public var progress: (@Sendable (_ done: UInt64, _ total: UInt64) -> Bool)?
-  /// Told of tokens that a call reads again, to go back or to forget (models that keep a state), for
-  /// as long as the session is open. False cancels the call.
+  /// Told of tokens that a call has read, of so many: those of a message, and those that it reads
+  /// again, to go back or to forget (models that keep a state). After every prefill batch, for as long
+  /// as the session is open. False cancels the call.
   public var readingAgain: (@Sendable (_ done: UInt64, _ total: UInt64) -> Bool)?
 
   /// As `sinkTokens` and `checkpoints`.
@@ -236,6 +238,8 @@ final class ProgressSink {
   private let listener: @Sendable (UInt64, UInt64) -> Bool
   /// Called when the listener wants to stop.
   var stopped: () -> Void = {}
+  /// Whether somebody else does.
+  var wantsStop: () -> Bool = { false }
 
   init(_ listener: @escaping @Sendable (UInt64, UInt64) -> Bool) { self.listener = listener }
 
@@ -244,6 +248,7 @@ final class ProgressSink {
   static let receive: oriel_progress_fn = { done, total, user in
     guard let user = user else { return 0 }
     let sink = Unmanaged<ProgressSink>.fromOpaque(user).takeUnretainedValue()
+    if sink.wantsStop() { return 1 }
     if sink.listener(done, total) { return 0 }
     sink.stopped()
     return 1
@@ -267,12 +272,14 @@ func withBytes<Result>(
 }
 
 /// What the library logs: the latest error is kept for the error that will carry it. The library
-/// calls it on the thread that called the library, and calls on one session never overlap.
+/// calls it on the thread that called the library. Of calls that overlap one gives memory back or takes
+/// it: each error is its thread's.
 final class Log {
   typealias Listener = @Sendable (LogLevel, String) -> Void
 
   private let listener: Listener?
-  private var line = ""
+  private let lock = NSLock()
+  private var lines: [ObjectIdentifier: String] = [:]  // under the lock, by thread
 
   init(_ listener: Listener?) { self.listener = listener }
 
@@ -283,12 +290,24 @@ final class Log {
     else { return }
     let log = Unmanaged<Log>.fromOpaque(user).takeUnretainedValue()
     let line = String(cString: message)
-    if level == .error { log.line = line }
+    if level == .error { log.keep(line) }
     log.listener?(level, line)
   }
 
+  private func keep(_ line: String) {
+    lock.lock()
+    lines[ObjectIdentifier(Thread.current)] = line
+    lock.unlock()
+  }
+
+  private func takeLine() -> String {
+    lock.lock()
+    defer { lock.unlock() }
+    return lines.removeValue(forKey: ObjectIdentifier(Thread.current)) ?? ""
+  }
+
   func check(_ status: oriel_status) throws {
-    defer { line = "" }
+    let line = takeLine()
     if status != ORIEL_OK {
       throw OrielError(
         status: OrielError.Status(rawValue: status.rawValue) ?? .internal,

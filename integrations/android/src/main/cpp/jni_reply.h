@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "jni_support.h"
@@ -20,6 +21,8 @@ struct Caller {
   jobject callbacks;
   bool wants_tokens = false;
   bool stopped = false;
+  oriel_session* session = nullptr;              ///< of a reply, ...
+  const std::atomic<bool>* cancelled = nullptr;  ///< ... which may be cancelled before it has begun
 
   /// Runs `call`; true when the library should stop.
   template <typename Call>
@@ -69,6 +72,9 @@ inline bool callOnToken(Caller& to, const oriel_token_event& event) {
 
 inline int onText(const oriel_token_event* event, void* user) {
   Caller& to = *static_cast<Caller*>(user);
+  if (to.cancelled != nullptr && to.cancelled->load()) {
+    oriel_session_cancel(to.session);
+  }
   if (to.wants_tokens && callOnToken(to, *event)) {
     return 1;
   }

@@ -3,7 +3,9 @@
 // as byte[] in UTF-8.
 #include <jni.h>
 #include <oriel/oriel.h>
+#include <oriel/sessions.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +25,8 @@ struct Handle {
   Log log;
   Options with;
   jobject reading_again = nullptr;  // Native.Callbacks; may be null
+  // The call that Java has begun is to end: the library knows of it only from its first step on.
+  std::atomic<bool> cancelled{false};
   oriel_model* model = nullptr;
   oriel_session* session = nullptr;
 };
@@ -35,9 +39,13 @@ void release(JNIEnv* env, Handle* handle) {
   env->DeleteGlobalRef(reading_again);
 }
 
-/// On the thread of the call that reads again, which is one of Java's.
-int onReadingAgain(uint64_t done, uint64_t total, void* user) {
-  Caller to{nullptr, static_cast<Handle*>(user)->reading_again};
+/// On the thread of the call that reads, which is one of Java's.
+int onReading(uint64_t done, uint64_t total, void* user) {
+  const Handle& handle = *static_cast<const Handle*>(user);
+  if (handle.cancelled.load() || handle.reading_again == nullptr) {
+    return handle.cancelled.load() ? 1 : 0;
+  }
+  Caller to{nullptr, handle.reading_again};
   return g_vm->GetEnv(reinterpret_cast<void**>(&to.env), JNI_VERSION_1_6) == JNI_OK
              ? onProgress(done, total, &to)
              : 1;
@@ -75,7 +83,11 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
                      plan.state_slots,
                      plan.checkpoints,
                      plan.state_format,
-                     number(plan.constraint_bytes)};
+                     number(plan.constraint_bytes),
+                     number(plan.trim_bytes[ORIEL_TRIM_SCRATCH]),
+                     number(plan.trim_bytes[ORIEL_TRIM_WEIGHTS]),
+                     number(plan.trim_bytes[ORIEL_TRIM_CACHE]),
+                     number(plan.trim_bytes[ORIEL_TRIM_ALL])};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 
@@ -180,9 +192,9 @@ jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray
   }
   if (reading_again != nullptr) {
     handle->reading_again = env->NewGlobalRef(reading_again);
-    handle->with.session.progress = onReadingAgain;
-    handle->with.session.progress_user = handle;
   }
+  handle->with.session.progress = onReading;
+  handle->with.session.progress_user = handle;
   const Bytes file(env, path);
   Caller caller{env, callbacks};
   if (callbacks != nullptr) {
@@ -209,7 +221,13 @@ jint open(JNIEnv* env, jclass, jbyteArray path, jlongArray numbers, jobjectArray
 
 void closeHandle(JNIEnv* env, jclass, jlong handle) { release(env, handleOf(handle)); }
 
-void cancel(JNIEnv*, jclass, jlong handle) { oriel_session_cancel(handleOf(handle)->session); }
+void begin(JNIEnv*, jclass, jlong handle) { handleOf(handle)->cancelled.store(false); }
+
+void cancel(JNIEnv*, jclass, jlong handle) {
+  Handle* on = handleOf(handle);
+  on->cancelled.store(true);
+  oriel_session_cancel(on->session);
+}
 
 jint describe(JNIEnv* env, jclass, jlong handle, jlongArray plan_numbers, jobjectArray texts,
               jobjectArray error) {
@@ -266,6 +284,8 @@ jint generate(JNIEnv* env, jclass, jlong handle, jboolean chat, jlongArray numbe
               jobject callbacks, jdoubleArray reply, jobjectArray error) {
   Handle* on = handleOf(handle);
   Caller caller{env, callbacks};
+  caller.session = on->session;
+  caller.cancelled = &on->cancelled;
   const ReplyOptions how(env, numbers, floats, texts, bias_ids, biases, &caller);
   oriel_generation result = {};
   result.struct_size = sizeof(result);
@@ -477,6 +497,42 @@ jint detokenize(JNIEnv* env, jclass, jlong handle, jintArray tokens, jobjectArra
   return finish(env, status, &on->log, error);
 }
 
+// ---- Memory given back ---------------------------------------------------------------------------
+
+// On any thread, beside a call of the session.
+
+jint trim(JNIEnv* env, jclass, jlong handle, jint level, jbyteArray folder, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  const Bytes where(env, folder);
+  const oriel_status status =
+      where.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
+                      : oriel_trim(on->model, static_cast<oriel_trim_level>(level), where.data());
+  return finish(env, status, &on->log, error);
+}
+
+jint resume(JNIEnv* env, jclass, jlong handle, jobject callbacks, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  Caller caller{env, callbacks};
+  const oriel_status status =
+      oriel_resume(on->model, callbacks != nullptr ? onProgress : nullptr, &caller);
+  return finish(env, status, &on->log, error);
+}
+
+jint pause(JNIEnv* env, jclass, jlong handle, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  return finish(env, oriel_pause(on->model), &on->log, error);
+}
+
+jint resident(JNIEnv* env, jclass, jlong handle, jlongArray numbers, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  oriel_resident resident = {};
+  resident.struct_size = sizeof(resident);
+  const oriel_status status = oriel_model_get_resident(on->model, &resident);
+  const jlong n[] = {resident.level, resident.paused, static_cast<jlong>(resident.total_bytes)};
+  env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
+  return finish(env, status, &on->log, error);
+}
+
 template <typename Function>
 JNINativeMethod native(const char* name, const char* signature, Function function) {
   // The field types of JNINativeMethod are not const in every jni.h.
@@ -537,6 +593,7 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
              "Ldev/oriel/Native$Log;[J[[B)I",
              open),
       native("close", "(J)V", closeHandle),
+      native("begin", "(J)V", begin),
       native("cancel", "(J)V", cancel),
       native("describe", "(J[J[[B[[B)I", describe),
       native("chatAdd", "(J[B[B[[B)I", chatAdd),
@@ -552,6 +609,10 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       native("save", "(J[B[[B)I", save),
       native("restore", "(J[B[[B)I", restore),
       native("stats", "(J[J[[B)I", stats),
+      native("trim", "(JI[B[[B)I", trim),
+      native("resume", "(JLdev/oriel/Native$Callbacks;[[B)I", resume),
+      native("pause", "(J[[B)I", pause),
+      native("resident", "(J[J[[B)I", resident),
       native("tokenize", "(J[B[[I[[B)I", tokenize),
       native("detokenize", "(J[I[[B[[B)I", detokenize),
   };

@@ -93,6 +93,10 @@ final class Native {
 
   static native void close(long handle);
 
+  /** A call is about to be made: what was cancelled is over. */
+  static native void begin(long handle);
+
+  /** The call that runs, or is about to. */
   static native void cancel(long handle);
 
   /** texts: device, driver. */
@@ -130,6 +134,17 @@ final class Native {
   static native int restore(long handle, byte[] path, byte[][] error);
 
   static native int stats(long handle, long[] stats, byte[][] error);
+
+  // On any thread, beside one of the calls above. `folder` and `callbacks` may be null.
+
+  static native int trim(long handle, int level, byte[] folder, byte[][] error);
+
+  static native int resume(long handle, Callbacks callbacks, byte[][] error);
+
+  static native int pause(long handle, byte[][] error);
+
+  /** numbers: level, paused, total. */
+  static native int resident(long handle, long[] numbers, byte[][] error);
 
   /** ids[0] is the result. */
   static native int tokenize(long handle, byte[] text, int[][] ids, byte[][] error);

@@ -93,8 +93,9 @@ public final class OrielOptions {
   /** Called on the opening thread while weights are loaded. */
   public Progress progress;
   /**
-   * Told of tokens that a call reads again, to go back or to forget (models that keep a state), on the
-   * thread of that call, for as long as the session is open. False cancels the call.
+   * Told of tokens that a call has read, of so many: those of a message, and those that it reads
+   * again, to go back or to forget (models that keep a state). On the thread of that call, after every
+   * prefill batch, for as long as the session is open. False cancels the call.
    */
   public Progress readingAgain;
 

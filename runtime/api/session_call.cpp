@@ -1,0 +1,82 @@
+#include "api/session_call.h"
+
+#include "os/thread.h"
+
+namespace oriel {
+namespace {
+
+// Statuses that a call gives without a line.
+bool hasLine(oriel_status code) {
+  return code != ORIEL_OK && code != ORIEL_ERROR_CANCELLED && code != ORIEL_ERROR_BUFFER_TOO_SMALL;
+}
+
+}  // namespace
+
+bool beginCall(oriel_session* handle) {
+  if (handle->busy.exchange(1, std::memory_order_acquire) != 0) {
+    return false;
+  }
+  const uintptr_t thread = threadId();
+  handle->caller.store(thread, std::memory_order_relaxed);
+  handle->place = handle->model->calling.enter(thread);
+  handle->errors_before = handle->last_error.count();
+  handle->session->beginCall();
+  return true;
+}
+
+oriel_status endCall(oriel_session* handle, Status status) {
+  const oriel_status code = status.code();
+  if (!handle->lost && hasLine(code)) {
+    takeDeviceLine(*handle->model, handle->errors_before, &handle->last_error);
+  }
+  handle->lost = handle->lost || code == ORIEL_ERROR_DEVICE || code == ORIEL_ERROR_TIMEOUT;
+  handle->session->endCall();
+  handle->model->calling.leave(handle->place);
+  handle->caller.store(0, std::memory_order_relaxed);
+  handle->busy.store(0, std::memory_order_release);
+  return code;
+}
+
+void takeDeviceLine(const oriel_model& model, uint32_t before, ErrorLine* line) {
+  if (line->count() == before && model.device_error.count() != 0) {
+    line->set(model.device_error);
+  }
+}
+
+oriel_status refuseCall(oriel_session* handle) {
+  if (handle->refusing.exchange(1) == 0) {
+    // The session's last error is the calling thread's.
+    const bool inside = handle->caller.load(std::memory_order_relaxed) == threadId();
+    const Log log = {handle->log.callback, handle->log.user,
+                     inside ? &handle->last_error : nullptr};
+    (void)log.fail(ORIEL_ERROR_STATE,
+                   "the session is in the middle of another call: wait until that has "
+                   "returned, and change nothing from inside its callbacks");
+    handle->refusing.store(0);
+  }
+  return ORIEL_ERROR_STATE;
+}
+
+Status refuseTrimmed(const Log& log, std::atomic<uint32_t>* refusing) {
+  if (refusing->exchange(1) == 0) {
+    (void)log.fail(ORIEL_ERROR_STATE,
+                   "the model is paused, or its memory was given back: call oriel_resume first");
+    refusing->store(0);
+  }
+  return ORIEL_ERROR_STATE;
+}
+
+bool refusedInside(oriel_model* model) {
+  if (!model->calling.has(threadId())) {
+    return false;
+  }
+  if (model->refusing.exchange(1) == 0) {
+    (void)model->log.fail(ORIEL_ERROR_STATE,
+                          "a callback of one of the model's sessions asked for what it may not "
+                          "have: return from it, and call then");
+    model->refusing.store(0);
+  }
+  return true;
+}
+
+}  // namespace oriel

@@ -1,0 +1,296 @@
+// Making sessions and ending them: which of the model's memories each takes.
+#include "api/session_create.h"
+
+#include <new>
+
+#include "api/session_call.h"
+#include "base/hash.h"
+#include "base/wipe.h"
+
+namespace oriel {
+namespace {
+
+// Of what decides how a prefix would have been written.
+uint64_t chatHash(const oriel_chat_options* chat) {
+  if (chat == nullptr) {
+    return 0;
+  }
+  oriel_chat_options options;
+  (void)readOptions(chat, &options);
+  uint64_t hash = 1;
+  const auto add = [&](const char* text, size_t bytes) {
+    const uint64_t length = text != nullptr ? bytes + 1 : 0;
+    hash = hashBytes(&length, sizeof(length), hash);
+    hash = text != nullptr ? hashBytes(text, bytes, hash) : hash;
+  };
+  const char* const name = options.chat_template;
+  add(name, name != nullptr ? std::strlen(name) : 0);
+  add(options.tools, options.tools_bytes);
+  add(options.documents, options.documents_bytes);
+  add(options.variables, options.variables_bytes);
+  const uint32_t flags = (options.no_thinking != 0 ? 1u : 0u) | (options.thinking != 0 ? 2u : 0u);
+  const oriel_chat_options none = {};
+  const bool is_default = name == nullptr && flags == 0 && options.tools == none.tools &&
+                          options.documents == nullptr && options.variables == nullptr;
+  return is_default ? 0 : hashBytes(&flags, sizeof(flags), hash);
+}
+
+uint32_t windowOf(const oriel_model& model, uint32_t index) {
+  return sessionCache(model.plan.cache, index).window;
+}
+
+// Whether `other` suits better than `index`: the shortest that is long enough, or else the longest.
+bool suits(const oriel_model& model, uint32_t least, uint32_t other, uint32_t index) {
+  const uint32_t a = windowOf(model, other);
+  const uint32_t b = windowOf(model, index);
+  return least != 0 ? a < b : a > b;
+}
+
+// A free session with such a window is taken. `exactly`: of that length.
+Status claim(oriel_model* model, uint32_t window, bool exactly, uint32_t* index) {
+  const uint32_t count = model->plan.sessionCount();
+  bool any = false;
+  for (uint32_t tries = 0; tries <= count; ++tries) {
+    uint32_t best = count;
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t has = windowOf(*model, i);
+      const bool fits = exactly ? has == window : has >= window;
+      any = any || fits;
+      if (fits && model->sessions[i].load(std::memory_order_relaxed) == 0 &&
+          (best == count || suits(*model, window, i, best))) {
+        best = i;
+      }
+    }
+    if (best == count) {
+      break;
+    }
+    if (model->sessions[best].exchange(1) == 0) {
+      *index = best;
+      return kOk;
+    }
+  }
+  if (!any) {
+    return model->log.fail(ORIEL_ERROR_CONTEXT,
+                           "no session of the model has a window of %u tokens, the longest has %u: "
+                           "ask for less, or plan for it (session_windows)",
+                           window, model->plan.cache.window);
+  }
+  return model->log.fail(ORIEL_ERROR_STATE,
+                         "the model already has its %u session%s: destroy or reset one, or load it "
+                         "with more (oriel_options.sessions)",
+                         count, count == 1 ? "" : "s");
+}
+
+uint32_t sessionsOf(const oriel_model& model) {
+  uint32_t count = 0;
+  for (const auto& taken : model.sessions) {
+    count += taken.load(std::memory_order_relaxed) != 0 ? 1 : 0;
+  }
+  return count;
+}
+
+// In its own block, at its beginning. Of a failure nothing stays.
+Status makeSession(oriel_model* model, SessionContext context, uint64_t first_position,
+                   bool whole_turns, const SessionSeed& seed, oriel_session** out) {
+  const uint32_t errors_before = model->last_error.count();
+  const uint64_t bytes = sessionBlockBytes(*model, context.index);
+  void* const block = allocateZeroed(model->allocator, bytes);
+  if (block == nullptr) {
+    return model->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                           "the system refused %llu bytes: close other programs",
+                           static_cast<unsigned long long>(bytes));
+  }
+  Arena arena(block, bytes);
+  oriel_session* const handle = new (arena.take<oriel_session>(1)) oriel_session();
+  handle->log = {model->log.callback, model->log.user, &handle->last_error};
+  context.log = handle->log;
+  Session* const session = Session::create(context, first_position, whole_turns, &arena);
+  Status status = session != nullptr
+                      ? session->reset()
+                      : model->log.fail(ORIEL_ERROR_INTERNAL,
+                                        "the session's arena is too small: please report this");
+  if (status.ok() && seed.from != nullptr) {
+    status = session->takeOver(*seed.from);
+  } else if (status.ok() && seed.assumed_tokens != 0) {
+    session->pretendPosition(seed.assumed_tokens);
+  }
+  if (!status.ok()) {
+    // Nobody could ask the session.
+    if (handle->last_error.count() != 0) {
+      model->last_error.set(handle->last_error);
+    }
+    takeDeviceLine(*model, errors_before, &model->last_error);
+    release(model->allocator, block, bytes);
+    return status;
+  }
+  handle->model = model;
+  handle->session = session;
+  handle->host_bytes = bytes;
+  handle->chat_hash = seed.chat_hash;
+  model->handles[context.index].store(handle);
+  *out = handle;
+  return kOk;
+}
+
+Status createSession(oriel_model* model, const oriel_session_options& options, uint32_t index,
+                     oriel_session** out) {
+  const uint64_t chat_hash = chatHash(options.chat);
+  const Prefix* const prefix = model->prefix;
+  uint32_t prefix_tokens = 0;
+  bool same_chat = true;
+  if (prefix != nullptr) {  // one is only set while there is no other session
+    const DeviceTurn turn(&model->share, index);
+    ORIEL_TRY(turn.status());
+    prefix_tokens = prefix->tokens;
+    same_chat = prefix->trained || prefix->chat_hash == chat_hash;
+  }
+  if (prefix != nullptr && prefix_tokens == 0 && sessionsOf(*model) > 1) {
+    return model->log.fail(ORIEL_ERROR_STATE,
+                           "the model has room for a prefix and none yet: make it with its first "
+                           "session (oriel_prefix_set), then create others");
+  }
+  if (prefix_tokens != 0 && !same_chat) {
+    return model->log.fail(ORIEL_ERROR_ARGUMENT,
+                           "the session's chat options are not those that the model's prefix was "
+                           "made with: give the same, or clear the prefix");
+  }
+  if (prefix != nullptr && prefix->tokens != 0 &&
+      options.first_position != prefix->state.first_position) {
+    return model->log.fail(ORIEL_ERROR_ARGUMENT,
+                           "the prefix begins at position %llu: begin the session there",
+                           static_cast<unsigned long long>(prefix->state.first_position));
+  }
+  ChatChoice choice;
+  ORIEL_TRY(readChat(*model, options.chat, &choice));
+  ORIEL_TRY(settleChoice(*model, &choice));
+  SessionContext context;
+  context.model = &model->desc;
+  context.plan = &model->plan;
+  context.tokenizer = model->tokenizer;
+  context.executor = model->executor;
+  context.share = &model->share;
+  context.gate = &model->gate;
+  context.allocator = &model->allocator;
+  context.model_hash = model->hash;
+  context.model_name = model->info.name;
+  context.transcript_bytes = model->transcript_bytes;
+  context.index = index;
+  context.prefix = prefix;
+  context.stops_early = model->stops_early;
+  context.constraints = model->trie != nullptr;
+  context.trie = model->trie;
+  context.forgets_evicted = options.forget_evicted != 0;
+  context.progress = options.progress;
+  context.progress_user = options.progress_user;
+  if (model->on_file != nullptr) {
+    context.file_rows = &model->plan.file_rows;
+    context.source = &model->on_file->source;
+  }
+  context.chat = choice.chat;
+  context.chat_options = choice.options;
+  context.settings = choice.settings;
+  context.by_template = choice.by_template;
+  context.forms = choice.forms;
+  SessionSeed seed;
+  seed.assumed_tokens = options.assumed_tokens;
+  seed.chat_hash = chat_hash;
+  return makeSession(model, context, options.first_position, options.split_turns == 0, seed, out);
+}
+
+}  // namespace
+
+uint64_t sessionBlockBytes(const oriel_model& model, uint32_t index) {
+  return model.session_host_bytes + ownTokenIdBytes(sessionCache(model.plan.cache, index));
+}
+
+uint32_t takenSessions(const oriel_model& model) { return sessionsOf(model); }
+
+Status forkSession(oriel_session* source, oriel_session** out) {
+  oriel_model* const model = source->model;
+  const Session& from = *source->session;
+  SessionContext context = from.context();
+  ORIEL_TRY(claim(model, from.cache().window, true, &context.index));
+  SessionSeed seed;
+  seed.from = &from;
+  seed.chat_hash = source->chat_hash;
+  const Status status =
+      makeSession(model, context, from.firstPosition(), from.keepsWholeTurns(), seed, out);
+  if (!status.ok()) {
+    model->sessions[context.index].store(0);
+  }
+  return status;
+}
+
+}  // namespace oriel
+
+using namespace oriel;
+
+oriel_status oriel_session_create(oriel_model* model, const oriel_session_options* given,
+                                  oriel_session** out) {
+  oriel_session_options options;
+  if (model == nullptr || out == nullptr || !readOptions(given, &options)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *out = nullptr;
+  if (model->executor == nullptr) {
+    return withoutWeights(*model);
+  }
+  if (options.first_position > kMaxFirstPosition || options.assumed_tokens > kMaxFirstPosition) {
+    return model->log
+        .fail(ORIEL_ERROR_ARGUMENT,
+              "a session's first position is out of range: begin at 2^62 at most")
+        .code();
+  }
+  if (options.forget_evicted != 0 && options.split_turns != 0) {
+    return model->log
+        .fail(ORIEL_ERROR_ARGUMENT,
+              "states forget whole turns: leave out split_turns (--evict tokens) or forget_evicted "
+              "(--forget)")
+        .code();
+  }
+  if (refusedInside(model)) {
+    return ORIEL_ERROR_STATE;
+  }
+  const Gate::Call call(&model->gate);
+  if (!call.entered()) {
+    return refuseTrimmed(model->log, &model->refusing).code();
+  }
+  uint32_t index = 0;
+  if (const Status status = claim(model, options.window_tokens, false, &index); !status.ok()) {
+    return status.code();
+  }
+  const Status status = createSession(model, options, index, out);
+  if (!status.ok()) {
+    model->sessions[index].store(0);
+  }
+  return status.code();
+}
+
+void oriel_session_destroy(oriel_session* handle) {
+  if (handle == nullptr) {
+    return;
+  }
+  if (handle->busy.exchange(1) != 0) {
+    (void)refuseCall(handle);
+    return;
+  }
+  oriel_model* model = handle->model;
+  const Gate::Control control(&model->gate);
+  if (!control.held()) {
+    handle->busy.store(0);
+    (void)refuseTrimmed(model->log, &model->refusing);
+    return;
+  }
+  const uint64_t bytes = handle->host_bytes;
+  const uint32_t index = handle->session->context().index;
+  (void)handle->session->forget();  // of a lost device what the host can reach
+  model->handles[index].store(nullptr);
+  if (sessionsOf(*model) == 1 && (model->prefix == nullptr || model->prefix->tokens == 0)) {
+    model->trimmed.spill.remove();  // nothing is left that it would be for
+  }
+  handle->session->~Session();
+  handle->~oriel_session();
+  wipe(handle, bytes);
+  release(model->allocator, handle, bytes);
+  model->sessions[index].store(0);
+}

@@ -1,0 +1,22 @@
+// Making sessions.
+#pragma once
+
+#include "api/api.h"
+
+namespace oriel {
+
+/// What a session begins with.
+struct SessionSeed {
+  const Session* from = nullptr;  ///< another one goes on as this
+  uint64_t assumed_tokens = 0;
+  uint64_t chat_hash = 0;
+};
+
+/// Of a session's own block.
+uint64_t sessionBlockBytes(const oriel_model& model, uint32_t index);
+/// How many the model has.
+uint32_t takenSessions(const oriel_model& model);
+/// As oriel_session_fork, within a call on the source.
+Status forkSession(oriel_session* source, oriel_session** out);
+
+}  // namespace oriel

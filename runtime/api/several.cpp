@@ -1,0 +1,161 @@
+#include "api/several.h"
+
+#include "exec/prefix_file.h"
+#include "oriel/sessions.h"
+
+namespace oriel {
+
+Status readSessions(const oriel_options& options, uint32_t prefix_tokens, const Log& log,
+                    PreparedModel* prepared, BudgetRequest* request) {
+  SessionWindows& sessions = prepared->sessions;
+  sessions.count = std::max(options.sessions, 1u);
+  if (sessions.count > kMaxSessions || options.session_window_count > sessions.count) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "%u sessions and windows for %u of them are out of range: ask for at most %u, "
+                    "and for no more windows",
+                    sessions.count, options.session_window_count, kMaxSessions);
+  }
+  if (options.session_window_count != 0 && options.session_windows == nullptr) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "the windows of sessions are missing: give them");
+  }
+  for (uint32_t i = 0; i < options.session_window_count; ++i) {
+    sessions.windows[i] = options.session_windows[i];
+    if (sessions.windows[i] > kMaxWindow) {
+      return log.fail(ORIEL_ERROR_ARGUMENT,
+                      "a window of %u tokens is out of range: ask for at most %u",
+                      sessions.windows[i], kMaxWindow);
+    }
+  }
+  sessions.share_sinks = prefix_tokens != 0;
+  prepared->prefix_tokens = prefix_tokens;
+  request->pinned = std::max(request->pinned, prefix_tokens);
+  request->sessions =
+      sessions.count > 1 || sessions.share_sinks || options.session_window_count != 0 ? &sessions
+                                                                                      : nullptr;
+  return kOk;
+}
+
+namespace {
+
+constexpr char kSystem[] = "system";
+
+// In the model's own chat format, as a session would write it.
+Status countSystemPrompt(const char* path, const oriel_options& options, const Log& log,
+                         uint32_t* tokens) {
+  oriel_options glance = {};
+  glance.struct_size = sizeof(glance);
+  glance.device = ORIEL_DEVICE_NONE;
+  glance.allocator = options.allocator;
+  glance.log = options.log;
+  glance.log_user = options.log_user;
+  oriel_model* model = nullptr;
+  ORIEL_TRY(oriel_model_load(path, &glance, &model));
+  const oriel_message message = {kSystem, options.system_prompt, options.system_prompt_bytes};
+  size_t count = 0;
+  const oriel_status status =
+      oriel_render_tokens(model, nullptr, &message, 1, 0, ORIEL_TEXT_BOS, nullptr, 0, &count);
+  oriel_model_free(model);
+  if (status != ORIEL_OK && status != ORIEL_ERROR_BUFFER_TOO_SMALL) {
+    return status;
+  }
+  if (count == 0 || count > kMaxWindow) {
+    return log.fail(ORIEL_ERROR_CONTEXT, "the system prompt has %zu tokens: shorten it", count);
+  }
+  *tokens = static_cast<uint32_t>(count);
+  return kOk;
+}
+
+// Keys and values without a text, or else a snapshot.
+Status isTrained(const char* path, const Log& log, bool* trained) {
+  InputFile file;
+  ORIEL_TRY(file.openIfThere(path, log));
+  if (!file.isOpen()) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is not there, check the path", path);
+  }
+  char begin[4] = {};
+  if (file.bytes() >= sizeof(begin)) {
+    ORIEL_TRY(file.read(0, begin, sizeof(begin), log));
+  }
+  *trained = std::memcmp(begin, "GGUF", sizeof(begin)) == 0;
+  return kOk;
+}
+
+Status countFile(const oriel_options& options, const Log& log, uint32_t* tokens) {
+  bool trained = false;
+  ORIEL_TRY(isTrained(options.prefix_file, log, &trained));
+  if (trained) {
+    return countPrefixFile(options.prefix_file, allocatorOf(options), log, tokens);
+  }
+  oriel_snapshot_info info = {};
+  info.struct_size = sizeof(info);
+  if (const oriel_status status =
+          oriel_snapshot_inspect_file(options.prefix_file, options.log, options.log_user, &info);
+      status != ORIEL_OK) {
+    return status;
+  }
+  if (info.position == 0 || info.position != info.tokens_held || info.position > kMaxWindow) {
+    return log.fail(ORIEL_ERROR_CONTEXT,
+                    "%.600s has %llu tokens and holds %llu of them: a prefix is a conversation "
+                    "whose tokens are all there",
+                    options.prefix_file, static_cast<unsigned long long>(info.position),
+                    static_cast<unsigned long long>(info.tokens_held));
+  }
+  *tokens = static_cast<uint32_t>(info.position);
+  return kOk;
+}
+
+Status readTrained(const char* path, oriel_model* model) {
+  const PrefixTarget target = {model->desc,       model->fingerprint, model->plan,
+                               model->plan.cache, model->allocator,   model->executor};
+  return loadPrefixFile(path, target, model->log, model->prefix);
+}
+
+Status readPrefix(const oriel_options& options, oriel_session* session) {
+  return options.prefix_file != nullptr
+             ? oriel_session_restore_file(session, options.prefix_file)
+             : oriel_chat_add(session, kSystem, options.system_prompt, options.system_prompt_bytes);
+}
+
+}  // namespace
+
+Status countPrefix(const char* path, const oriel_options& options, const Log& log,
+                   uint32_t* tokens) {
+  *tokens = options.prefix_tokens;
+  if (options.prefix_tokens > kMaxWindow) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a prefix of %u tokens is out of range: at most %u",
+                    options.prefix_tokens, kMaxWindow);
+  }
+  const bool has_text = options.system_prompt != nullptr && options.system_prompt_bytes != 0;
+  if ((has_text ? 1 : 0) + (options.prefix_file != nullptr ? 1 : 0) +
+          (options.prefix_tokens != 0 ? 1 : 0) >
+      1) {
+    return log.fail(ORIEL_ERROR_ARGUMENT,
+                    "a prefix is a system prompt, a file or a number of tokens: give one of them");
+  }
+  return has_text                         ? countSystemPrompt(path, options, log, tokens)
+         : options.prefix_file != nullptr ? countFile(options, log, tokens)
+                                          : Status(kOk);
+}
+
+Status makePrefixOf(const oriel_options& options, oriel_model* model) {
+  const bool has_text = options.system_prompt != nullptr && options.system_prompt_bytes != 0;
+  if (model->prefix == nullptr || (!has_text && options.prefix_file == nullptr)) {
+    return kOk;
+  }
+  bool trained = false;
+  ORIEL_TRY(options.prefix_file != nullptr ? isTrained(options.prefix_file, model->log, &trained)
+                                           : kOk);
+  if (trained) {
+    return readTrained(options.prefix_file, model);
+  }
+  oriel_session* session = nullptr;
+  ORIEL_TRY(oriel_session_create(model, nullptr, &session));
+  oriel_status status = readPrefix(options, session).code();
+  if (status == ORIEL_OK) {
+    status = oriel_prefix_set(session);
+  }
+  oriel_session_destroy(session);
+  return status;
+}
+
+}  // namespace oriel

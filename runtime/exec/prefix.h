@@ -1,0 +1,45 @@
+// A prefix: text that was processed once, which every session of a model begins with.
+#pragma once
+
+#include <algorithm>
+#include <new>
+
+#include "base/arena.h"
+#include "exec/snapshot.h"
+
+namespace oriel {
+
+/// What the host knows of it. Its keys and values are the sinks that sessions share; what memories without sinks have of
+/// it lies behind those of the sessions (sessionCache(cache, count)).
+struct Prefix {
+  uint32_t tokens = 0;  ///< 0: none was set
+  uint32_t capacity = 0;
+  bool trained = false;    ///< of a file with keys and values that no text has
+  uint64_t chat_hash = 0;  ///< of the options of the session that made it
+  int32_t* ids = nullptr;  ///< [capacity]
+  SessionState state;      ///< of that session
+  TurnMarks turns;
+
+  /// Measuring: takes the same.
+  static Prefix* create(uint32_t capacity, Arena* arena) {
+    Prefix* const prefix = arena->take<Prefix>(1);
+    int32_t* const ids = arena->take<int32_t>(capacity);
+    if (prefix == nullptr || ids == nullptr) {
+      return nullptr;
+    }
+    new (prefix) Prefix();
+    prefix->capacity = capacity;
+    prefix->ids = ids;
+    return prefix;
+  }
+  void forget() {
+    std::fill_n(ids, capacity, 0);
+    const uint32_t room = capacity;
+    int32_t* const kept = ids;
+    *this = Prefix();
+    capacity = room;
+    ids = kept;
+  }
+};
+
+}  // namespace oriel

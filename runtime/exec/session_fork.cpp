@@ -1,0 +1,159 @@
+// The part of a session that begins with what another has: behind a prefix, or as a fork.
+#include <cstring>
+
+#include "exec/session.h"
+#include "exec/session_memory.h"
+#include "text/utf8.h"
+
+namespace oriel {
+
+// Of the device's part: this session's, where there are others.
+Status Session::forgetMemory() {
+  const Plan& plan = *context_.plan;
+  const bool shares = plan.sessions.share_sinks && prefixTokens() != 0;
+  if (plan.sessionCount() == 1 && !shares) {
+    return context_.executor->forget();
+  }
+  BufferRef* const pieces = static_cast<BufferRef*>(workspace_block_);
+  constexpr size_t kMost = kSessionWorkspaceBytes / sizeof(BufferRef);
+  size_t count = 0;
+  sessionPieces(plan, *context_.model, cache_, !shares, pieces, kMost, &count);
+  if (count > kMost) {
+    return context_.log.fail(ORIEL_ERROR_INTERNAL, "a session of %zu pieces: please report it",
+                             count);
+  }
+  return context_.executor->forget(pieces, count);
+}
+
+// Where memories have no sinks, what they have of the prefix is copied; its state goes to slot 0.
+Status Session::statesOfPrefix() {
+  const Plan& plan = *context_.plan;
+  MemoryCopy what;
+  what.from = sessionCache(plan.cache, plan.sessionCount());
+  what.from.sinks = cache_.sinks;
+  what.to = cache_;
+  what.tokens = {0, 0, prefixTokens()};
+  what.beside_sinks = true;
+  return copyMemory(plan, *context_.model, what, workspace_block_, kSessionWorkspaceBytes,
+                    context_.executor);
+}
+
+Status Session::beginBehindPrefix() {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  const Prefix* const prefix = context_.prefix;
+  if (prefix == nullptr || prefix->tokens == 0) {
+    return kOk;
+  }
+  setSinks(prefix->tokens);
+  for (uint32_t t = 0; t < prefix->tokens; ++t) {
+    ids_.set(t, prefix->ids[t]);
+  }
+  turns_ = prefix->turns;
+  ORIEL_TRY(statesOfPrefix());
+  blank_ = false;
+  takeState(prefix->state);
+  return kOk;
+}
+
+Status Session::makePrefix(Prefix* prefix) const {
+  const Plan& plan = *context_.plan;
+  MemoryCopy what;
+  what.from = cache_;
+  what.to = sessionCache(plan.cache, plan.sessionCount());
+  what.to.sinks = cache_.sinks;
+  what.tokens = {0, 0, position_};
+  what.from_state = states_ != nullptr ? states_->slots.current() : 0;
+  what.beside_sinks = true;
+  ORIEL_TRY(copyMemory(plan, *context_.model, what, workspace_block_, kSessionWorkspaceBytes,
+                       context_.executor));
+  prefix->tokens = static_cast<uint32_t>(position_);
+  for (uint32_t t = 0; t < prefix->tokens; ++t) {
+    prefix->ids[t] = ids_.at(t);
+  }
+  prefix->turns = turns_;
+  prefix->state = state();
+  prefix->state.stored = position_;
+  prefix->state.has_logits = 0;
+  prefix->state.carried = {};
+  return kOk;
+}
+
+Status Session::becomePrefix(Prefix* prefix) {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(makePrefix(prefix));
+  return beginBehindPrefix();
+}
+
+Status Session::mark(const char* name) {
+  const size_t bytes = std::strlen(name);
+  size_t bad = 0;
+  if (bytes == 0 || bytes >= Bookmarks::kNameBytes || !isValidUtf8(name, bytes, &bad)) {
+    return context_.log.fail(ORIEL_ERROR_ARGUMENT,
+                             "a mark's name has 1 to %u bytes of UTF-8: give another",
+                             Bookmarks::kNameBytes - 1);
+  }
+  if (!marks_.set(name, position_)) {
+    return context_.log.fail(ORIEL_ERROR_CONTEXT,
+                             "a session has %u marks at most: use one of their names again",
+                             Bookmarks::kCapacity);
+  }
+  keepState(/*start=*/false);
+  return kOk;
+}
+
+// What the memory has of the place is tried first; its error line is the app's where there is no other way.
+Status Session::goBackTo(uint64_t position, bool read_again) {
+  const bool at_once =
+      states_ != nullptr ? stateBefore(position) != StateSlots::kNone : holdsWhatIsSeenAt(position);
+  return at_once || !read_again || position > position_ || position < prefixTokens()
+             ? rewind(position)
+             : readTranscript(position);
+}
+
+Status Session::takeOver(const Session& other) {
+  const Plan& plan = *context_.plan;
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  const HeldTokens held =
+      oriel::heldTokens(other.cache_, other.position_, other.stored_, other.carried_.held_from);
+  setSinks(other.cache_.sinks);
+  MemoryCopy what;
+  what.from = other.cache_;
+  what.to = cache_;
+  what.tokens = {held.sinks, held.first, held.position};
+  what.sinks = !plan.sessions.share_sinks;
+  what.from_state = other.states_ != nullptr ? other.states_->slots.current() : 0;
+  blank_ = false;
+  ORIEL_TRY(copyMemory(plan, *context_.model, what, workspace_block_, kSessionWorkspaceBytes,
+                       context_.executor));
+  if (other.has_logits_) {
+    const uint64_t row_bytes = plan.kept_logits.size_bytes / plan.sessionCount();
+    const auto rowOf = [&](uint32_t session) {
+      const BufferRef& rows = plan.kept_logits;
+      return BufferRef(rows.arena, rows.segment, rows.offset_bytes + session * row_bytes,
+                       row_bytes);
+    };
+    const CopyPiece logits = {rowOf(other.context_.index), rowOf(context_.index)};
+    ORIEL_TRY(context_.executor->copy(&logits, 1));
+  }
+  const auto takeId = [&](uint64_t t) { ids_.set(t, other.ids_.at(t)); };
+  for (uint64_t t = 0; t < held.sinks; ++t) {
+    takeId(t);
+  }
+  for (uint64_t t = held.first; t < held.position; ++t) {
+    takeId(t);
+  }
+  turns_ = other.turns_;
+  marks_ = other.marks_;
+  takeState(other.state());
+  transcript_.load(other.transcript_.data(), other.transcript_.bytes(),
+                   other.transcript_.dropped());
+  has_logits_ = other.has_logits_;
+  prompt_tokens_ = other.prompt_tokens_;
+  prompt_ms_ = other.prompt_ms_;
+  return kOk;
+}
+
+}  // namespace oriel

@@ -1,0 +1,221 @@
+// Several sessions of one model: each as if it were alone; a prefix that they share; forks and marks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+
+#include "oriel/sessions.h"
+#include "support/random_families.h"
+#include "support/sessions.h"
+
+namespace oriel::test {
+namespace {
+
+using Model = ModelPtr;
+using Owned = SessionPtr;
+
+// On Vulkan, where kernels take long to compile, a few that differ in what they remember.
+std::vector<RandomFamily> families() {
+  std::vector<RandomFamily> all = randomFamilies();
+  if (targetDevice() == ORIEL_DEVICE_VULKAN) {
+    const char* const few[] = {"gemma2", "lfm2", "qwen35", "deepseek2", "qwen3moe"};
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [&](const RandomFamily& family) {
+                               return std::find(std::begin(few), std::end(few), family.name) ==
+                                      std::end(few);
+                             }),
+              all.end());
+  }
+  return all;
+}
+
+Model loadModel(const std::string& path, const oriel_options& options) {
+  oriel_model* model = nullptr;
+  EXPECT_EQ(ORIEL_OK, oriel_model_load(path.c_str(), &options, &model)) << path;
+  return Model(model);
+}
+
+Owned newSession(const Model& model, uint32_t window = 0) {
+  oriel_session_options options = {};
+  options.struct_size = sizeof(options);
+  options.window_tokens = window;
+  oriel_session* session = nullptr;
+  EXPECT_EQ(ORIEL_OK, oriel_session_create(model.get(), &options, &session));
+  return Owned(session);
+}
+
+void append(const Owned& session, const std::vector<int32_t>& ids) {
+  ASSERT_EQ(ORIEL_OK, oriel_session_append(session.get(), ids.data(), ids.size()));
+}
+
+std::vector<float> logitsOf(const Owned& session) {
+  const float* logits = nullptr;
+  size_t count = 0;
+  EXPECT_EQ(ORIEL_OK, oriel_session_logits(session.get(), &logits, &count));
+  return {logits, logits + count};
+}
+
+std::vector<int32_t> greedyOf(const Owned& session, uint32_t tokens) {
+  oriel_generate_options options = greedyOptions(tokens);
+  options.ignore_stop = 1;
+  std::vector<int32_t> ids;
+  EXPECT_EQ(ORIEL_OK, oriel_session_generate(session.get(), &options, keepId, &ids, nullptr));
+  ids.resize(tokens);
+  return ids;
+}
+
+std::vector<uint8_t> snapshotOf(const Owned& session) {
+  size_t needed = 0;
+  (void)oriel_session_save(session.get(), nullptr, 0, &needed);
+  std::vector<uint8_t> bytes(needed);
+  EXPECT_EQ(ORIEL_OK, oriel_session_save(session.get(), bytes.data(), bytes.size(), &needed));
+  return bytes;
+}
+
+class SeveralSessions : public testing::TestWithParam<RandomFamily> {
+ protected:
+  /// `count` of the model's ids, others with every seed.
+  static std::vector<int32_t> someIds(uint32_t count, uint32_t seed) {
+    std::vector<int32_t> ids =
+        test::someIds(count + seed, static_cast<int32_t>(GetParam().model.n_vocab));
+    ids.erase(ids.begin(), ids.begin() + seed);
+    return ids;
+  }
+  TemporaryModel file_{GetParam().model};
+};
+
+TEST_P(SeveralSessions, each_is_to_the_bit_what_it_is_alone) {
+  constexpr uint32_t kSessions = 3;
+  oriel_options options = sessionOptions(nullptr, 48, 8);
+  options.sessions = kSessions;
+  const Model model = loadModel(file_.path(), options);
+  ASSERT_TRUE(model);
+  Owned sessions[kSessions];
+  std::vector<int32_t> said[kSessions];
+  for (uint32_t s = 0; s < kSessions; ++s) {
+    sessions[s] = newSession(model);
+    append(sessions[s], someIds(10 + 7 * s, s));
+  }
+  for (uint32_t round = 0; round < 4; ++round) {  // past the window
+    for (uint32_t s = 0; s < kSessions; ++s) {
+      const std::vector<int32_t> more = greedyOf(sessions[s], 9 + s);
+      said[s].insert(said[s].end(), more.begin(), more.end());
+    }
+  }
+  std::vector<float> last[kSessions];
+  for (uint32_t s = 0; s < kSessions; ++s) {
+    last[s] = logitsOf(sessions[s]);
+  }
+  for (uint32_t s = 0; s < kSessions; ++s) {
+    sessions[s].reset();
+  }
+  // Alone in the same model, and in one for itself.
+  oriel_options one = sessionOptions(nullptr, 48, 8);
+  for (uint32_t s = 0; s < kSessions; ++s) {
+    const Model other = loadModel(file_.path(), one);
+    for (const Model* of : {&model, &other}) {
+      const Owned alone = newSession(*of);
+      append(alone, someIds(10 + 7 * s, s));
+      std::vector<int32_t> ids;
+      for (uint32_t round = 0; round < 4; ++round) {
+        const std::vector<int32_t> more = greedyOf(alone, 9 + s);
+        ids.insert(ids.end(), more.begin(), more.end());
+      }
+      EXPECT_EQ(said[s], ids) << "session " << s;
+      EXPECT_EQ(last[s], logitsOf(alone)) << "session " << s;
+    }
+  }
+}
+
+TEST_P(SeveralSessions, a_prefix_is_seen_as_if_each_had_it) {
+  constexpr uint32_t kSessions = 3, kPrefix = 21;
+  const std::vector<int32_t> prefix = someIds(kPrefix, 9);
+  oriel_options options = sessionOptions(nullptr, 40, 8);
+  options.sessions = kSessions;
+  options.prefix_tokens = kPrefix + 3;  // more room than it needs
+  const Model model = loadModel(file_.path(), options);
+  ASSERT_TRUE(model);
+  Owned sessions[kSessions];
+  sessions[0] = newSession(model);
+  append(sessions[0], prefix);
+  oriel_session* second = nullptr;
+  EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_create(model.get(), nullptr, &second))
+      << "before the prefix is made";
+  ASSERT_EQ(ORIEL_OK, oriel_prefix_set(sessions[0].get()));
+  for (uint32_t s = 1; s < kSessions; ++s) {
+    sessions[s] = newSession(model);
+  }
+  oriel_options one = sessionOptions(nullptr, 40, 8);
+  one.sink_tokens = kPrefix;
+  const Loaded alone = load(file_.path(), one);
+  for (uint32_t again = 0; again < 2; ++again) {
+    for (uint32_t s = 0; s < kSessions; ++s) {
+      append(sessions[s], someIds(5 + 4 * s, s + again));
+    }
+    for (uint32_t s = 0; s < kSessions; ++s) {
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(alone.session.get()));
+      ASSERT_EQ(ORIEL_OK, append(alone, prefix));
+      ASSERT_EQ(ORIEL_OK, append(alone, someIds(5 + 4 * s, s + again)));
+      EXPECT_EQ(greedy(alone, 60), greedyOf(sessions[s], 60)) << s;
+      EXPECT_EQ(logitsOf(alone), logitsOf(sessions[s])) << s;
+      ASSERT_EQ(ORIEL_OK, oriel_session_rewind(alone.session.get(), statsOf(alone).position - 1));
+    }
+    for (uint32_t s = 0; s < kSessions; ++s) {
+      ASSERT_EQ(ORIEL_OK, oriel_session_reset(sessions[s].get()));
+      oriel_stats stats = {};
+      stats.struct_size = sizeof(stats);
+      ASSERT_EQ(ORIEL_OK, oriel_session_get_stats(sessions[s].get(), &stats));
+      EXPECT_EQ(kPrefix, stats.position);
+      EXPECT_EQ(ORIEL_ERROR_CONTEXT, oriel_session_rewind(sessions[s].get(), kPrefix - 1));
+    }
+  }
+}
+
+TEST_P(SeveralSessions, a_fork_and_its_source_go_on_to_the_bit) {
+  for (const bool shares : {false, true}) {
+    oriel_options options = sessionOptions(nullptr, 48, 8);
+    options.sessions = 2;
+    options.prefix_tokens = shares ? 12 : 0;
+    const Model model = loadModel(file_.path(), options);
+    ASSERT_TRUE(model);
+    for (const uint32_t tokens : {6u, 30u, 120u}) {
+      SCOPED_TRACE(tokens);
+      Owned source = newSession(model);
+      if (shares) {
+        append(source, someIds(11, 5));
+        ASSERT_EQ(ORIEL_OK, oriel_prefix_set(source.get()));
+      }
+      append(source, someIds(tokens, 1));
+      oriel_session* made = nullptr;
+      ASSERT_EQ(ORIEL_OK, oriel_session_fork(source.get(), &made));
+      Owned fork(made);
+      oriel_session* third = nullptr;
+      EXPECT_EQ(ORIEL_ERROR_STATE, oriel_session_fork(source.get(), &third));
+      EXPECT_EQ(snapshotOf(source), snapshotOf(fork));
+      EXPECT_EQ(logitsOf(source), logitsOf(fork));
+      const std::vector<int32_t> said = greedyOf(source, 20);
+      append(source, someIds(9, 2));  // the fork does not notice
+      EXPECT_EQ(said, greedyOf(fork, 20));
+      append(fork, someIds(9, 2));
+      EXPECT_EQ(logitsOf(source), logitsOf(fork));
+      if (shares) {
+        source.reset();
+        fork.reset();
+        ASSERT_EQ(ORIEL_OK, oriel_prefix_clear(model.get()));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Device, SeveralSessions, testing::ValuesIn(families()),
+                         [](const auto& param) {
+                           std::string name = param.param.name;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !std::isalnum(c); },
+                               '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace oriel::test
