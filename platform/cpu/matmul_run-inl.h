@@ -75,8 +75,10 @@ HWY_NOINLINE void runMany(const MatmulTask& task, uint32_t row, uint32_t first_t
     // What fills up the last tile is added up, too, and never read.
     std::fill_n(totals[v], (n + kTileTokens - 1) / kTileTokens * kTileTokens * kN, 0.0f);
   }
-  for (uint32_t unit = 0; unit < task.units; unit += kWideUnits) {
-    const uint32_t count = HWY_MIN(kWideUnits, task.units - unit);
+  // Of one tile, whose products take no longer than to unpack weights, the one is done beside the other.
+  const uint32_t at_once = n <= kTileTokens ? 1 : kWideUnits;
+  for (uint32_t unit = 0; unit < task.units; unit += at_once) {
+    const uint32_t count = HWY_MIN(at_once, task.units - unit);
     for (uint32_t v = 0; v < kMany; ++v) {
       const RowsView rows = rowsFrom(task, row + v * kN);
       askForUnits(task, rows, unit, count);

@@ -40,7 +40,7 @@ struct BatchSetting {
   uint32_t expert_slots = 0;
   const char* disabled = nullptr;  ///< features; null: those of the environment
   uint32_t simd_level = UINT32_MAX;
-  uint32_t threads = 2;
+  uint32_t threads = 0;  ///< one for each core
 };
 
 /// What a session has after a token.

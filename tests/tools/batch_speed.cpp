@@ -22,7 +22,7 @@ struct Options {
   uint32_t depth = 100;
   uint32_t steps = 8;
   uint32_t repeat = 7;
-  uint32_t threads = 2;
+  uint32_t threads = 0;
 };
 
 double median(std::vector<double> values) {
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   app.add_option("--depth", options.depth, "Tokens before the measured ones");
   app.add_option("--steps", options.steps, "Of a measurement");
   app.add_option("--repeat", options.repeat, "Measurements; the median counts");
-  app.add_option("--threads", options.threads, "Of the CPU");
+  app.add_option("--threads", options.threads, "Of the CPU; 0: one for each core");
   CLI11_PARSE(app, argc, argv);
   return oriel::test::measure(options);
 }
