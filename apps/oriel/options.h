@@ -42,6 +42,10 @@ struct CommonOptions {
   bool split_turns = false;  ///< --evict tokens
   bool forget = false;
   bool constraints = false;  ///< room for schemas and grammars
+  uint32_t sessions = 1;
+  std::vector<uint32_t> session_windows;  ///< of the first so many; 0: as the others
+  uint32_t prefix_tokens = 0;
+  uint32_t transcript_bytes = 0;
 
   uint64_t seed = 0;
   bool greedy = false;
