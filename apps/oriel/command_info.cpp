@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <oriel/sessions.h>
 #include <CLI/CLI.hpp>
 
 #include "commands.h"
@@ -266,7 +269,95 @@ Json fields(const FileReport& report) {
   return json;
 }
 
+// --- Of a conversation that was saved --------------------------------------------------------------
+
+bool isSnapshot(const std::string& path) {
+  char begin[8] = {};
+  std::ifstream(std::filesystem::u8path(path), std::ios::binary).read(begin, sizeof(begin));
+  return std::string(begin, sizeof(begin)) == "ORIELSNP";
+}
+
+/// "2026-01-31 12:00:00 UTC"
+std::string timeName(int64_t seconds) {
+  const std::time_t time = static_cast<std::time_t>(seconds);
+  char text[64] = "";
+  const std::tm* const utc = std::gmtime(&time);
+  if (utc != nullptr) {
+    (void)std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S UTC", utc);
+  }
+  return text;
+}
+
+std::string countOf(uint64_t count, const char* what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+void describe(const std::string& path, const oriel_snapshot_info& info) {
+  const std::filesystem::path file = std::filesystem::u8path(path);
+  std::string text = row("snapshot", "of a conversation, version " + std::to_string(info.version));
+  text += row("file", terminalSafe(file.filename().u8string()) + ", " + formatSize(info.bytes));
+  if (info.readable == 0) {
+    printText(text + row("readable here", "no: made by another version of Oriel"));
+    return;
+  }
+  const std::string name = terminalSafe(info.model);
+  text +=
+      row("model", (name.empty() ? "of no name" : name) + " (" + terminalSafe(info.architecture) +
+                       formatted(", %016llx)", static_cast<unsigned long long>(info.model_hash)));
+  text += row("saved", info.saved_at != 0 ? timeName(info.saved_at) : "not stated");
+  text += row("conversation", countOf(info.position, "token") + ", " + countOf(info.turns, "turn"));
+  text += row("holds", countOf(info.tokens_held, "token") + " in " +
+                           formatsName(info.k_format, info.v_format));
+  text += row("transcript", info.messages != 0 ? countOf(info.messages, "message") : "none");
+  text += row("window", countOf(info.window_tokens, "token") + ", " +
+                            countOf(info.sink_tokens, "sink") + ", batches of " +
+                            std::to_string(info.chunk_tokens));
+  text += row("chat format", terminalSafe(info.chat_template));
+  printText(text);
+}
+
+Json fields(const oriel_snapshot_info& info) {
+  Json json;
+  json["snapshot"] = true;
+  json["version"] = info.version;
+  json["readable"] = info.readable != 0;
+  json["model"] = info.model;
+  json["architecture"] = info.architecture;
+  json["model_hash"] = formatted("%016llx", static_cast<unsigned long long>(info.model_hash));
+  json["bytes"] = info.bytes;
+  json["position"] = info.position;
+  json["tokens_held"] = info.tokens_held;
+  json["turns"] = info.turns;
+  json["messages"] = info.messages;
+  json["window_tokens"] = info.window_tokens;
+  json["sink_tokens"] = info.sink_tokens;
+  json["chunk_tokens"] = info.chunk_tokens;
+  json["k_format"] = info.readable != 0 ? Json(kvFormatName(info.k_format)) : Json(nullptr);
+  json["v_format"] = info.readable != 0 ? Json(kvFormatName(info.v_format)) : Json(nullptr);
+  json["chat_template"] = info.chat_template;
+  json["saved_at"] = info.saved_at != 0 ? Json(info.saved_at) : Json(nullptr);
+  return json;
+}
+
+int runSnapshotInfo(const CommonOptions& options, const std::string& path) {
+  const Diagnostics diagnostics(options.verbose);
+  oriel_snapshot_info info = {};
+  info.struct_size = sizeof(info);
+  diagnostics.check(oriel_snapshot_inspect_file(path.c_str(), Diagnostics::onLog,
+                                                const_cast<Diagnostics*>(&diagnostics), &info),
+                    Diagnostics::Blame::kOptions);
+  if (options.json) {
+    printJson(fields(info));
+  } else {
+    describe(path, info);
+  }
+  return kExitDone;
+}
+
 int runInfo(const CommonOptions& options) {
+  if (const std::string path = modelPath(options); isSnapshot(path)) {
+    return runSnapshotInfo(options, path);
+  }
   const FileReport report = inspect(options);
   if (options.json) {
     printJson(fields(report));

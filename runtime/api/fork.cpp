@@ -24,8 +24,9 @@ oriel_status oriel_session_get_marks(const oriel_session* handle, oriel_mark* ma
   if (handle == nullptr || needed == nullptr || (marks == nullptr && capacity != 0)) {
     return ORIEL_ERROR_ARGUMENT;
   }
-  static_assert(ORIEL_MARKS == Bookmarks::kCapacity && sizeof(oriel_mark::name) == Bookmarks::kNameBytes,
-                "as the header says");
+  static_assert(
+      ORIEL_MARKS == Bookmarks::kCapacity && sizeof(oriel_mark::name) == Bookmarks::kNameBytes,
+      "as the header says");
   const Bookmarks& from = handle->session->marks();
   *needed = from.count();
   if (*needed > capacity) {

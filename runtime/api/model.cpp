@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "exec/features.h"
 #include "exec/load_weights.h"
+#include "exec/prefix_file.h"
 #include "os/thread.h"
 #include "text/pretokenizer.h"
 #if ORIEL_CPU_SIMD
@@ -215,6 +216,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   if (has_device) {
     model->desc = prepared->desc;
     model->session_host_bytes = prepared->session_host_bytes;
+    model->transcript_bytes = prepared->transcript_bytes;
     model->plan_result = planResult(*prepared);
     ORIEL_TRY(buildPlan(prepared->tensors, model->desc, prepared->totals, prepared->budget.cache,
                         prepared->budget.formats, prepared->budget.chunk, log, arena,
@@ -229,6 +231,10 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     uint32_t disabled = 0;
     ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
     model->stops_early = (disabled >> kEarlyStopFeature & 1u) == 0;
+  }
+  if (options.prefix_file != nullptr) {
+    ORIEL_TRY(prefixFingerprint(file, prepared->tensors.find(TensorRole::kOutputNorm), log,
+                                &model->fingerprint));
   }
   prepared->tensors.release();
   prepared->source.dropHeader();  // before the arenas are taken: the peak is the plan's

@@ -27,7 +27,7 @@ oriel_status oriel_prefix_set(oriel_session* handle) {
           "with the longest window",
           session.cache().window, model.plan.cache.window);
     }
-    if (session.position() == 0 || session.position() > prefix->capacity) {
+    if (session.position() == 0 || session.position() > session.cache().sinks) {
       return handle->log.fail(
           ORIEL_ERROR_CONTEXT,
           "the session holds %llu tokens and there is room for a prefix of 1 to %u: load the model "

@@ -184,6 +184,9 @@ Status readRequest(const oriel_options& options, const Log& log, BudgetRequest* 
   if (!readWantedState(options.state_format, &request->fixed_state, &request->formats.state)) {
     return log.fail(ORIEL_ERROR_ARGUMENT, "a format of states is not known: use f32, f16 or int8");
   }
+  if (options.transcript_bytes > Transcript::kMostBytes) {
+    return log.fail(ORIEL_ERROR_ARGUMENT, "a transcript has at most 2^30 bytes: ask for fewer");
+  }
   if (!validCalibration(options.calibration)) {
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a constant of the calibration is negative or not a number: measure again");
@@ -272,6 +275,7 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   context.model = &prepared->desc;
   context.file_rows = &plan.file_rows;
   context.source = &source;
+  context.transcript_bytes = prepared->transcript_bytes;
   (void)Session::create(context, 0, true, &session_arena);
   const uint64_t without_constraints = session_arena.used();
   if (prepared->constraints) {
@@ -336,6 +340,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
     ORIEL_TRY(countPrefix(path, options, log, &prefix_tokens));
     ORIEL_TRY(readSessions(options, prefix_tokens, log, prepared, &request));
   }
+  prepared->transcript_bytes = options.transcript_bytes;
   ORIEL_TRY(prepared->source.open(path, allocatorOf(options), log));
   const GgufFile& file = prepared->source.gguf();
   NamingLog named(log, path);
@@ -418,6 +423,7 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.staging_bytes = budget.bytes.io;
   plan.host_bytes = budget.bytes.host;
   plan.constraint_bytes = prepared.constraint_bytes;
+  plan.transcript_bytes = prepared.sessions.count * prepared.transcript_bytes;
   plan.minimum_bytes = prepared.weights_unknown ? 0 : budget.minimum_bytes;
   static_assert(sizeof(plan.raised_by_bias) * 8 >= kMaxLayers, "a bit for each layer");
   for (uint32_t layer = 0; layer < desc.n_layers; ++layer) {

@@ -1,5 +1,4 @@
 #include "exec/session.h"
-#include "exec/snapshot.h"
 
 #include <new>
 
@@ -36,24 +35,6 @@ oriel_status generateWith(oriel_session* handle, const oriel_generate_options* o
   });
 }
 
-// What is there already is only replaced if saving has made it, or nothing is in it.
-Status checkReplaced(const char* path, const Log& log) {
-  InputFile old;
-  ORIEL_TRY(old.openIfThere(path, log));
-  if (!old.isOpen() || old.bytes() == 0) {
-    return kOk;
-  }
-  char begin[kSnapshotMagicBytes] = {};
-  if (old.bytes() >= sizeof(begin)) {
-    ORIEL_TRY(old.read(0, begin, sizeof(begin), log));
-  }
-  return isSnapshot(begin)
-             ? kOk
-             : log.fail(ORIEL_ERROR_IO,
-                        "%.600s is there and is no snapshot: choose another name, or remove it",
-                        path);
-}
-
 // Of TurnMarks, or of StateSlots; null: none.
 template <typename Positions>
 oriel_status listPositions(const Positions* from, uint64_t* out, size_t capacity, size_t* needed) {
@@ -65,29 +46,6 @@ oriel_status listPositions(const Positions* from, uint64_t* out, size_t capacity
     out[i] = from->at(i);
   }
   return ORIEL_OK;
-}
-
-Status restoreFile(Session* session, const char* path, const oriel_allocator& allocator,
-                   const Log& log, const Log& named) {
-  InputFile file;
-  ORIEL_TRY(file.openIfThere(path, log));
-  if (!file.isOpen()) {
-    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is not there, check the path", path);
-  }
-  // Before memory is borrowed for it: any file may be named.
-  SnapshotHeader header;
-  const uint64_t begin = std::min<uint64_t>(file.bytes(), sizeof(header));
-  ORIEL_TRY(file.read(0, &header, begin, log));
-  ORIEL_TRY(checkSnapshotHeader(&header, begin, file.bytes(), named));
-  Workspace workspace(nullptr, 0, &allocator);
-  const BorrowedBytes block(&workspace, file.bytes());
-  if (block.data() == nullptr) {
-    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                    "no memory for %.600s, which has %llu bytes: close other programs", path,
-                    static_cast<unsigned long long>(file.bytes()));
-  }
-  ORIEL_TRY(file.readAll(block.data(), log));
-  return session->restore(block.data(), file.bytes(), named);
 }
 
 }  // namespace
@@ -102,58 +60,6 @@ oriel_status oriel_session_reset(oriel_session* handle) {
 oriel_status oriel_session_rewind(oriel_session* handle, uint64_t position) {
   return handle == nullptr ? ORIEL_ERROR_ARGUMENT
                            : callAlone(handle, [&] { return handle->session->rewind(position); });
-}
-
-oriel_status oriel_session_save(oriel_session* handle, void* data, size_t capacity,
-                                size_t* needed) {
-  if (handle == nullptr || needed == nullptr || (data == nullptr && capacity != 0)) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  *needed = 0;
-  return callAlone(handle, [&]() -> Status {
-    const uint64_t bytes = handle->session->snapshotBytes();
-    *needed = static_cast<size_t>(bytes);
-    return bytes > capacity ? Status(ORIEL_ERROR_BUFFER_TOO_SMALL) : handle->session->save(data);
-  });
-}
-
-oriel_status oriel_session_restore(oriel_session* handle, const void* data, size_t bytes) {
-  if (handle == nullptr || data == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return callAlone(handle, [&] { return handle->session->restore(data, bytes, handle->log); });
-}
-
-oriel_status oriel_session_save_file(oriel_session* handle, const char* path) {
-  if (handle == nullptr || path == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return callAlone(handle, [&]() -> Status {
-    const oriel_model& model = *handle->model;
-    ORIEL_TRY(checkReplaced(path, handle->log));
-    const uint64_t bytes = handle->session->snapshotBytes();
-    Workspace workspace(nullptr, 0, &model.allocator);
-    const BorrowedBytes block(&workspace, bytes);
-    if (block.data() == nullptr) {
-      return handle->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                              "no memory for a snapshot of %llu bytes: close other programs",
-                              static_cast<unsigned long long>(bytes));
-    }
-    ORIEL_TRY(handle->session->save(block.data()));
-    return writeFileAtomically(path, block.data(), static_cast<size_t>(bytes), FileUse::kKept,
-                               handle->log);
-  });
-}
-
-oriel_status oriel_session_restore_file(oriel_session* handle, const char* path) {
-  if (handle == nullptr || path == nullptr) {
-    return ORIEL_ERROR_ARGUMENT;
-  }
-  return callAlone(handle, [&]() -> Status {
-    const oriel_model& model = *handle->model;
-    NamingLog named(handle->log, path);
-    return restoreFile(handle->session, path, model.allocator, handle->log, named.log());
-  });
 }
 
 void oriel_session_cancel(oriel_session* handle) {

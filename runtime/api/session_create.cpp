@@ -156,6 +156,8 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   context.executor = model->executor;
   context.allocator = &model->allocator;
   context.model_hash = model->hash;
+  context.model_name = model->info.name;
+  context.transcript_bytes = model->transcript_bytes;
   context.index = index;
   context.prefix = prefix;
   context.stops_early = model->stops_early;

@@ -1,5 +1,6 @@
 #include "api/several.h"
 
+#include "exec/prefix_file.h"
 #include "oriel/sessions.h"
 
 namespace oriel {
@@ -64,6 +65,66 @@ Status countSystemPrompt(const char* path, const oriel_options& options, const L
   return kOk;
 }
 
+// Keys and values without a text, or else a snapshot.
+Status isTrained(const char* path, const Log& log, bool* trained) {
+  InputFile file;
+  ORIEL_TRY(file.openIfThere(path, log));
+  if (!file.isOpen()) {
+    return log.fail(ORIEL_ERROR_IO, "cannot open %.600s: it is not there, check the path", path);
+  }
+  char begin[4] = {};
+  if (file.bytes() >= sizeof(begin)) {
+    ORIEL_TRY(file.read(0, begin, sizeof(begin), log));
+  }
+  *trained = std::memcmp(begin, "GGUF", sizeof(begin)) == 0;
+  return kOk;
+}
+
+Status countFile(const oriel_options& options, const Log& log, uint32_t* tokens) {
+  bool trained = false;
+  ORIEL_TRY(isTrained(options.prefix_file, log, &trained));
+  if (trained) {
+    return countPrefixFile(options.prefix_file, allocatorOf(options), log, tokens);
+  }
+  oriel_snapshot_info info = {};
+  info.struct_size = sizeof(info);
+  if (const oriel_status status =
+          oriel_snapshot_inspect_file(options.prefix_file, options.log, options.log_user, &info);
+      status != ORIEL_OK) {
+    return status;
+  }
+  if (info.position == 0 || info.position != info.tokens_held || info.position > kMaxWindow) {
+    return log.fail(ORIEL_ERROR_CONTEXT,
+                    "%.600s has %llu tokens and holds %llu of them: a prefix is a conversation "
+                    "whose tokens are all there",
+                    options.prefix_file, static_cast<unsigned long long>(info.position),
+                    static_cast<unsigned long long>(info.tokens_held));
+  }
+  *tokens = static_cast<uint32_t>(info.position);
+  return kOk;
+}
+
+Status readTrained(const char* path, oriel_model* model, oriel_session* session) {
+  Session& own = *session->session;
+  const PrefixTarget target = {model->desc, model->fingerprint, model->plan,
+                               own.cache(), model->allocator,   model->executor};
+  uint32_t tokens = 0;
+  ORIEL_TRY(loadPrefixFile(path, target, model->log, &tokens));
+  ORIEL_TRY(own.standBehindPrefix(tokens));
+  model->prefix->trained = true;
+  return kOk;
+}
+
+Status readPrefix(const oriel_options& options, oriel_model* model, oriel_session* session) {
+  if (options.prefix_file == nullptr) {
+    return oriel_chat_add(session, kSystem, options.system_prompt, options.system_prompt_bytes);
+  }
+  bool trained = false;
+  ORIEL_TRY(isTrained(options.prefix_file, model->log, &trained));
+  return trained ? readTrained(options.prefix_file, model, session)
+                 : Status(oriel_session_restore_file(session, options.prefix_file));
+}
+
 }  // namespace
 
 Status countPrefix(const char* path, const oriel_options& options, const Log& log,
@@ -80,20 +141,19 @@ Status countPrefix(const char* path, const oriel_options& options, const Log& lo
     return log.fail(ORIEL_ERROR_ARGUMENT,
                     "a prefix is a system prompt, a file or a number of tokens: give one of them");
   }
-  if (has_text) {
-    return countSystemPrompt(path, options, log, tokens);
-  }
-  return kOk;
+  return has_text                         ? countSystemPrompt(path, options, log, tokens)
+         : options.prefix_file != nullptr ? countFile(options, log, tokens)
+                                          : Status(kOk);
 }
 
 Status makePrefixOf(const oriel_options& options, oriel_model* model) {
-  if (options.system_prompt == nullptr || options.system_prompt_bytes == 0) {
+  const bool has_text = options.system_prompt != nullptr && options.system_prompt_bytes != 0;
+  if (model->prefix == nullptr || (!has_text && options.prefix_file == nullptr)) {
     return kOk;
   }
   oriel_session* session = nullptr;
   ORIEL_TRY(oriel_session_create(model, nullptr, &session));
-  oriel_status status =
-      oriel_chat_add(session, kSystem, options.system_prompt, options.system_prompt_bytes);
+  oriel_status status = readPrefix(options, model, session).code();
   if (status == ORIEL_OK) {
     status = oriel_prefix_set(session);
   }

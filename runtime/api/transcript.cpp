@@ -4,12 +4,71 @@
 
 using namespace oriel;
 
-oriel_status oriel_transcript_get_info(const oriel_session*, oriel_transcript_info*) {
-  return ORIEL_ERROR_UNSUPPORTED;
+namespace {
+
+/// Where JSON goes that may be too long.
+struct Room {
+  char* to = nullptr;
+  size_t capacity = 0;
+  size_t needed = 0;
+
+  JsonSink sink() {
+    return {[](const char* text, size_t bytes, void* user) {
+              Room& self = *static_cast<Room*>(user);
+              if (self.needed + bytes <= self.capacity) {
+                std::memcpy(self.to + self.needed, text, bytes);
+              }
+              self.needed += bytes;
+            },
+            this};
+  }
+};
+
+}  // namespace
+
+oriel_status oriel_transcript_get_info(const oriel_session* handle, oriel_transcript_info* out) {
+  if (handle == nullptr || !validResult(out)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  const Transcript& transcript = handle->session->transcript();
+  oriel_transcript_info info = {};
+  info.messages = transcript.messages();
+  info.dropped = transcript.dropped();
+  info.bytes = transcript.bytes();
+  info.capacity = transcript.capacity();
+  writeResult(info, out);
+  return ORIEL_OK;
 }
-oriel_status oriel_transcript_export(const oriel_session*, char*, size_t, size_t*) {
-  return ORIEL_ERROR_UNSUPPORTED;
+
+oriel_status oriel_transcript_export(const oriel_session* handle, char* json, size_t capacity,
+                                     size_t* needed) {
+  if (handle == nullptr || needed == nullptr || (json == nullptr && capacity != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  *needed = 0;
+  const Transcript& transcript = handle->session->transcript();
+  if (!transcript.keeps()) {
+    return handle->log
+        .fail(ORIEL_ERROR_STATE,
+              "the session keeps no transcript: load the model with room for one "
+              "(oriel_options.transcript_bytes)")
+        .code();
+  }
+  Room measured;
+  transcript.write(UINT64_MAX, measured.sink());
+  *needed = measured.needed + 1;
+  if (*needed > capacity) {
+    return ORIEL_ERROR_BUFFER_TOO_SMALL;
+  }
+  Room room = {json, capacity, 0};
+  transcript.write(UINT64_MAX, room.sink());
+  json[room.needed] = '\0';
+  return ORIEL_OK;
 }
-oriel_status oriel_transcript_import(oriel_session*, const char*, size_t) {
-  return ORIEL_ERROR_UNSUPPORTED;
+
+oriel_status oriel_transcript_import(oriel_session* handle, const char* json, size_t bytes) {
+  if (handle == nullptr || (json == nullptr && bytes != 0)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return callAlone(handle, [&] { return handle->session->readMessages(json, bytes); });
 }

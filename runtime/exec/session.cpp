@@ -6,7 +6,6 @@
 #include <cstring>
 #include <new>
 
-#include "base/hash.h"
 #include "base/wipe.h"
 #include "os/os.h"
 #include "text/utf8.h"
@@ -23,20 +22,37 @@ Session::Session(const SessionContext& context, uint64_t first_position, bool wh
       whole_turns_(whole_turns),
       by_template_(context.by_template) {
   const ModelDesc& model = *context.model;
-  const CacheShape& cache = cache_;
-  for (uint32_t view = 0; view < model.n_views; ++view) {
-    const CacheShape shape = viewShape(model.views[view], cache);
-    windows_[view] = SlidingWindow(shape);
-    first_slots_[view] = shape.first_ring;
-  }
+  shapeWindows();
   const auto init = [&](const RopeTable& rope, RopePhases* phases) {
     phases->init(rope.theta, rope.dims, rope.divisors, rope.magnitude, rope_steps);
     rope_steps += rope.dims / 2;
   };
-  init(model.mainRope(uint64_t{cache.sinks} + cache.window), &phases_[kMainRope]);
+  init(model.mainRope(uint64_t{cache_.sinks} + cache_.window), &phases_[kMainRope]);
   if (model.usesRope(kSlidingRope)) {
     init(model.ropes[kSlidingRope], &phases_[kSlidingRope]);
   }
+}
+
+void Session::shapeWindows() {
+  const ModelDesc& model = *context_.model;
+  window_ = SlidingWindow(cache_);
+  for (uint32_t view = 0; view < model.n_views; ++view) {
+    const CacheShape shape = viewShape(model.views[view], cache_);
+    windows_[view] = SlidingWindow(shape);
+    first_slots_[view] = shape.first_ring;
+  }
+}
+
+// Fewer than there is room for, where the others are gone.
+void Session::setSinks(uint32_t sinks) {
+  cache_.setSinks(sinks);
+  ids_.layOut(cache_);
+  shapeWindows();
+}
+
+// Those that a session begins with.
+uint32_t Session::ownSinks() const {
+  return prefixTokens() != 0 ? static_cast<uint32_t>(prefixTokens()) : cache_.sinkRoom();
 }
 
 Session* Session::create(const SessionContext& context, uint64_t first_position, bool whole_turns,
@@ -57,6 +73,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
       context.constraints
           ? ConstrainedReply::create(model.n_vocab, context.tokenizer, context.trie, arena)
           : nullptr;
+  Transcript transcript;
+  transcript.init(context.transcript_bytes, arena);
   void* states = model.keepsStates() ? arena->take<SessionStates>(1) : nullptr;
   RowCache rows;
   if (context.file_rows != nullptr) {
@@ -69,6 +87,7 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   session->workspace_block_ = workspace;
   session->sampler_ = sampler;
   session->ids_ = ids;
+  session->transcript_ = transcript;
   session->rows_ = rows;
   session->constrained_ = constrained;
   if (states != nullptr) {
@@ -79,9 +98,9 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 }
 
 Status Session::forget() {
-  const Status forgotten = forgetMemory();
+  ORIEL_TRY(forgetMemory());  // what a lost device held the host still knows
   forgetOnHost();
-  return forgotten;
+  return kOk;
 }
 
 Status Session::reset() {
@@ -96,6 +115,8 @@ void Session::forgetOnHost() {
   last_token_ = -1;
   stored_ = 0;
   restartStates(0);
+  carried_ = {};
+  setSinks(cache_.sinkRoom());
   has_logits_ = false;
   reply_open_ = false;
   reply_begin_ = reply_end_ = 0;
@@ -115,6 +136,7 @@ void Session::forgetOnHost() {
   reply_text_.forget();
   reply_parts_.forget();
   logprobs_.forget();
+  transcript_.forget();
   if (constrained_ != nullptr) {
     constrained_->forget();
   }
@@ -139,7 +161,8 @@ uint64_t Session::floorOf(uint64_t t) const {
   const bool evicted = oldest > cache_.sinks;
   const uint64_t floor = evicted && whole_turns_ ? turns_.firstSeen(oldest, cache_.window) : 0;
   // A token that is read again sees what it saw before later turns began.
-  return std::max(floor > t ? oldest : floor, baseOf(t));
+  const uint64_t carried = t >= carried_.seen_from ? carried_.seen_from : 0;
+  return std::max({floor > t ? oldest : floor, baseOf(t), carried});
 }
 
 // Of token t of a step that begins behind `begin` tokens.
@@ -149,7 +172,8 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
       return window_.view(t, floor);
     case ViewKind::kSliding:
       // What was given up for the sake of a whole turn is seen by no layer; the window's own end is theirs.
-      return windows_[view].view(t, floor > window_.oldest(t) ? floor : baseOf(t));
+      return windows_[view].view(
+          t, floor > window_.oldest(t) ? floor : std::max(baseOf(t), carried_.held_from));
     case ViewKind::kColumns:
       return windows_[view].view(t, baseOf(t));
     case ViewKind::kState: {
@@ -300,106 +324,6 @@ void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
   }
 }
 
-SessionState Session::state() const {
-  SessionState state;
-  state.position = position_;
-  state.stored = stored_;
-  state.first_position = first_position_;
-  state.has_logits = has_logits_ ? 1 : 0;
-  state.reply_open = reply_open_ ? 1 : 0;
-  state.reply_begin = reply_begin_;
-  state.reply_end = reply_end_;
-  state.chat = (turn_open_ ? kTurnOpen : 0) | (system_joins_ ? kSystemJoins : 0) |
-               (switched_thinking_ ? kSwitchedThinking : 0) | (closed_ ? kClosed : 0) |
-               (has_system_ ? kHasSystem : 0) | (by_template_ ? kByTemplate : 0) |
-               static_cast<uint32_t>(last_message_) << kLastMessageShift |
-               (answered_closed_ ? kAnsweredClosed : 0) | (closing_known_ ? 0 : kClosingUnknown) |
-               static_cast<uint32_t>(answered_) << kAnsweredShift;
-  state.reply_stop = reply_stop_;
-  if (states_ != nullptr) {
-    state.chat |= states_->stale ? kStaleState : 0;
-    state.since_base =
-        states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
-  }
-  state.sampler = sampler_.state();
-  return state;
-}
-
-SnapshotKey Session::snapshotKey() const {
-  const char* const chat = context_.chat.name();
-  return {context_.model_hash,
-          hashBytes(chat, std::strlen(chat),
-                    layoutHash(*context_.plan, *context_.model, cache_, whole_turns_))};
-}
-
-uint64_t Session::snapshotBytes() const {
-  return oriel::snapshotBytes(*context_.plan, *context_.model, cache_, state(), turns_.count());
-}
-
-Status Session::save(void* out) const {
-  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_,
-                          context_.index};
-  return writeSnapshot(*context_.plan, *context_.model, cache_, snapshotKey(), state(), live,
-                       turns_, ids_, context_.executor, out);
-}
-
-namespace {
-
-LastMessage lastMessageFrom(uint32_t bits) {
-  return static_cast<LastMessage>(std::min(bits & 7u, static_cast<uint32_t>(LastMessage::kTool)));
-}
-
-}  // namespace
-
-Status Session::restore(const void* data, uint64_t bytes, const Log& log) {
-  SessionState state;
-  blank_ = false;
-  ORIEL_TRY(readSnapshot(*context_.plan, *context_.model, cache_, snapshotKey(), data, bytes, log,
-                         context_.executor, &state, &turns_, &ids_));
-  takeState(state);
-  has_logits_ = state.has_logits != 0;
-  logits_row_ = 0;
-  return kOk;
-}
-
-// Turns and ids are there.
-void Session::takeState(const SessionState& state) {
-  position_ = state.position;
-  stored_ = state.stored;
-  last_token_ = lastHeldToken();
-  first_position_ = state.first_position;
-  restartStates(position_);
-  if (states_ != nullptr) {
-    states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
-    states_->stale = (state.chat & kStaleState) != 0;
-  }
-  has_logits_ = has_top_ = false;
-  takeChat(state);
-  sampler_.restore(state.sampler);
-  prompt_tokens_ = 0;
-  prompt_ms_ = 0;
-}
-
-// Where the conversation stands between two messages.
-void Session::takeChat(const SessionState& state) {
-  reply_open_ = state.reply_open != 0;
-  reply_begin_ = state.reply_begin;
-  reply_end_ = state.reply_end;
-  turn_open_ = (state.chat & kTurnOpen) != 0;
-  system_joins_ = (state.chat & kSystemJoins) != 0;
-  switched_thinking_ = (state.chat & kSwitchedThinking) != 0;
-  closed_ = (state.chat & kClosed) != 0;
-  closing_known_ = (state.chat & kClosingUnknown) == 0;
-  has_system_ = (state.chat & kHasSystem) != 0;
-  by_template_ = context_.by_template || (state.chat & kByTemplate) != 0;
-  last_message_ = lastMessageFrom(state.chat >> kLastMessageShift);
-  answered_ = lastMessageFrom(state.chat >> kAnsweredShift);
-  answered_closed_ = (state.chat & kAnsweredClosed) != 0;
-  const bool is_id =
-      state.reply_stop >= 0 && static_cast<uint32_t>(state.reply_stop) < context_.model->n_vocab;
-  reply_stop_ = is_id ? state.reply_stop : -1;
-}
-
 oriel_view Session::view() const {
   oriel_view view = {};
   view.struct_size = sizeof(view);
@@ -416,13 +340,13 @@ oriel_view Session::view() const {
       }
     }
   }
-  view.first_stored = oriel::heldTokens(cache_, position_, stored_).first;
+  view.first_stored = oriel::heldTokens(cache_, position_, stored_, carried_.held_from).first;
   view.turn_count = turns_.count();
   return view;
 }
 
 bool Session::heldTokens(uint64_t first, int32_t* ids, uint64_t capacity, uint64_t* count) const {
-  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_);
+  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_, carried_.held_from);
   *count = 0;
   if (!held.has(first)) {
     return first == position_;

@@ -14,6 +14,7 @@
 #include "exec/row_cache.h"
 #include "exec/sampler.h"
 #include "exec/snapshot.h"
+#include "exec/transcript.h"
 #include "kv/bookmarks.h"
 #include "kv/rope.h"
 #include "kv/state_slots.h"
@@ -45,7 +46,8 @@ struct SessionContext {
   const oriel_allocator* allocator = nullptr;
   Log log;
   uint64_t model_hash = 0;
-  uint32_t index = 0;  ///< among the plan's sessions
+  const char* model_name = "";  ///< for snapshots
+  uint32_t index = 0;           ///< among the plan's sessions
   /// Null: the plan has no room for one. Else what sessions begin behind, once it is set.
   const Prefix* prefix = nullptr;
   /// Layers that write no memory are left out for tokens whose logits nobody wants.
@@ -58,6 +60,7 @@ struct SessionContext {
   const TokenTrie* trie = nullptr;
   /// States are made anew of what is seen when turns were evicted.
   bool forgets_evicted = false;
+  uint64_t transcript_bytes = 0;  ///< room for messages; 0: they are not kept
   /// As oriel_session_options says.
   oriel_progress_fn progress = nullptr;
   void* progress_user = nullptr;
@@ -108,6 +111,7 @@ class Session {
     has_logits_ = false;
     ids_.forget();
     restartStates(position);
+    carried_ = {};
   }
   /// Forgets the tokens from `position` on. ORIEL_ERROR_CONTEXT beyond the ring's slack. Where there is no state after
   /// so many tokens, those behind an earlier one are read again; where that fails or is cancelled the session stands
@@ -115,9 +119,25 @@ class Session {
   Status rewind(uint64_t position);
 
   uint64_t snapshotBytes() const;
-  Status save(void* out) const;
-  /// `log`: of what is wrong with the snapshot.
-  Status restore(const void* data, uint64_t bytes, const Log& log);
+  /// `saved_at`: seconds since 1970; 0: not said.
+  Status save(void* out, int64_t saved_at = 0) const;
+  struct RestoreOptions {
+    bool exact = false;  ///< the same layout, or nothing
+    bool reads = false;  ///< where nothing can be carried over its transcript is read again
+    /// Its own, for a plan whose memories were taken anew: with the prefix that sessions share.
+    bool with_prefix = false;
+  };
+  enum class RestoredHow : uint8_t { kExactly, kCarried, kRead };
+  struct Restored {
+    RestoredHow how = RestoredHow::kExactly;
+    bool rounded = false;  ///< keys, values or states were, to other formats
+    uint64_t held = 0;     ///< tokens that the session holds now
+    uint64_t dropped = 0;  ///< that the snapshot held and it does not
+    uint64_t read = 0;     ///< that were read again
+  };
+  /// `log`: of what is wrong with the snapshot, and what it lacks.
+  Status restore(const void* data, uint64_t bytes, const RestoreOptions& options, const Log& log,
+                 Restored* result);
   /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
   void beginCall() {
     reading_ = Reading();
@@ -157,6 +177,13 @@ class Session {
   Status chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                    oriel_generation* result);
 
+  const Transcript& transcript() const { return transcript_; }
+  /// Reads a JSON list of messages into the session, which is empty. What was read before a failure stays.
+  Status readMessages(const char* json, size_t bytes);
+  /// Goes back to where the session stood after `position` tokens by reading the messages that ended there again from the
+  /// beginning. Tokens that came in other ways are gone.
+  Status readTranscript(uint64_t position);
+
   const SessionContext& context() const { return context_; }
   const CacheShape& cache() const { return cache_; }
   bool keepsWholeTurns() const { return whole_turns_; }
@@ -190,6 +217,14 @@ class Session {
   void expect(uint64_t tokens) { reading_.total += tokens; }
   void tellRead(uint32_t tokens);
   SessionState state() const;
+  SnapshotOwner snapshotOwner() const;
+  SessionParts parts() const;
+  Status readFrom(const Snapshot& snapshot, Restored* result);
+  Status readStored(const uint8_t* entries, uint64_t bytes, uint64_t position);
+  bool reaches(uint64_t position) const;
+  void shapeWindows();
+  void setSinks(uint32_t sinks);
+  uint32_t ownSinks() const;
   void takeState(const SessionState& state);
   void takeChat(const SessionState& state);
   Status goBackToState(uint64_t tokens);
@@ -198,7 +233,6 @@ class Session {
   Status beginBehindPrefix();
   Status statesOfPrefix();
   uint64_t prefixTokens() const { return context_.prefix != nullptr ? context_.prefix->tokens : 0; }
-  SnapshotKey snapshotKey() const;
   uint64_t floorOf(uint64_t t) const;
   View viewOf(uint64_t t) const { return window_.view(t, floorOf(t)); }
   View viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) const;
@@ -220,6 +254,9 @@ class Session {
   Status refresh();
   Status forgetEvicted();
   void keepState(bool start);
+  // Of the transcript.
+  Status addMessages(const JsonValue& messages, size_t given_bytes);
+  void cutReply(const Transcript::Entry& reply, uint64_t position);
   /// Tokens of a step whose logits are wanted.
   struct Outputs {
     uint32_t first = 0;
@@ -314,6 +351,7 @@ class Session {
   ReplyParts reply_parts_;
   ConstrainedReply* constrained_ = nullptr;  ///< null: no reply can be
   Logprobs logprobs_;
+  Transcript transcript_;
   void* workspace_block_ = nullptr;
   /// Tokens that the running call reads.
   struct Reading {
@@ -329,6 +367,7 @@ class Session {
   /// that a device may have begun ahead of a token that ended the reply. What was in the ring's slots before does
   /// not come back.
   uint64_t stored_ = 0;
+  CarriedOver carried_;
   bool blank_ = false;  ///< nothing was written since all was overwritten with zeros
   bool has_logits_ = false;
   uint32_t logits_row_ = 0;    ///< of the latest head: they are those of the last token

@@ -138,6 +138,7 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
   if (is_user) {
     turns_.mark(begin + turn_tokens);
   }
+  transcript_.add({role, std::strlen(role)}, {text, bytes}, begin, position_);
   reply_open_ = false;
   endsWith({role, std::strlen(role)});
   closed_ = closing_known_ = true;
@@ -173,8 +174,10 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, context_.log, &scratch, &reply.tools)
                         : kOk);
   reply.may_think = context_.chat_options.thinking && !reply.inside_thought;
+  transcript_.open(begin, position_);
   const Status status = generate(settings, reply, on_token, user, result);
   reply_end_ = position_;
+  transcript_.close(reply_end_);
   return status;
 }
 

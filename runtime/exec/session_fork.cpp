@@ -43,11 +43,7 @@ Status Session::beginBehindPrefix() {
   if (prefix == nullptr || prefix->tokens == 0) {
     return kOk;
   }
-  cache_.sink_room = cache_.sinkRoom();
-  cache_.sinks = prefix->tokens;
-  window_ = SlidingWindow(cache_);
-  windows_[0] = window_;
-  ids_.layOut(cache_);
+  setSinks(prefix->tokens);
   for (uint32_t t = 0; t < prefix->tokens; ++t) {
     ids_.set(t, prefix->ids[t]);
   }
@@ -79,6 +75,7 @@ Status Session::makePrefix(Prefix* prefix) const {
   prefix->state = state();
   prefix->state.stored = position_;
   prefix->state.has_logits = 0;
+  prefix->state.carried = {};
   return kOk;
 }
 
@@ -104,11 +101,20 @@ Status Session::mark(const char* name) {
   return kOk;
 }
 
-Status Session::goBackTo(uint64_t position, bool) { return rewind(position); }
+// What the memory has of the place is tried first; its error line is the app's where there is no other way.
+Status Session::goBackTo(uint64_t position, bool read_again) {
+  const bool at_once =
+      states_ != nullptr ? stateBefore(position) != StateSlots::kNone : holdsWhatIsSeenAt(position);
+  return at_once || !read_again || position > position_ || position < prefixTokens()
+             ? rewind(position)
+             : readTranscript(position);
+}
 
 Status Session::takeOver(const Session& other) {
   const Plan& plan = *context_.plan;
-  const HeldTokens held = oriel::heldTokens(other.cache_, other.position_, other.stored_);
+  const HeldTokens held =
+      oriel::heldTokens(other.cache_, other.position_, other.stored_, other.carried_.held_from);
+  setSinks(other.cache_.sinks);
   MemoryCopy what;
   what.from = other.cache_;
   what.to = cache_;
@@ -138,6 +144,8 @@ Status Session::takeOver(const Session& other) {
   turns_ = other.turns_;
   marks_ = other.marks_;
   takeState(other.state());
+  transcript_.load(other.transcript_.data(), other.transcript_.bytes(),
+                   other.transcript_.dropped());
   has_logits_ = other.has_logits_;
   prompt_tokens_ = other.prompt_tokens_;
   prompt_ms_ = other.prompt_ms_;

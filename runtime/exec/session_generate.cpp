@@ -66,6 +66,7 @@ ReplyText::Shown Session::pushToken(int32_t id, bool may_stop) {
     reply_parts_.push(shown.text, shown.bytes);
     reply_parts_.push(written.data, is_mark && !shown.stopped ? written.bytes : 0);
   }
+  transcript_.extend(shown.text, shown.bytes);
   return shown;
 }
 
@@ -165,6 +166,7 @@ Status Session::generate(const GenerateSettings& settings, const ReplyPlace& pla
   }
   ORIEL_TRY(dropAhead());
   const ReplyText::Shown rest = reply_text_.finish(result->tokens >= settings.min_tokens);
+  transcript_.extend(rest.text, rest.bytes);
   // Who said stop is not called again.
   if (result->stop_reason != ORIEL_STOP_CALLBACK) {
     if (rest.bytes != 0) {

@@ -9,12 +9,19 @@ namespace oriel {
 // All that token `position` would see, and what attention and convolutions remember of it.
 bool Session::holdsWhatIsSeenAt(uint64_t position) const {
   const ModelDesc& model = *context_.model;
-  bool holds = (states_ != nullptr && !model.attends()) || window_.canRewind(stored_, position);
+  bool holds = reaches(position) &&
+               ((states_ != nullptr && !model.attends()) || window_.canRewind(stored_, position));
   for (uint32_t view = 1; view < model.n_views; ++view) {
     holds = holds && (model.views[view].kind == ViewKind::kState ||
                       windows_[view].canRewind(stored_, position));
   }
   return holds;
+}
+
+// Whether what came from a session with another window leads there.
+bool Session::reaches(uint64_t position) const {
+  const bool in_sinks = context_.model->n_views == 1 && position <= cache_.sinks;
+  return position >= carried_.least || position == 0 || in_sinks;
 }
 
 bool Session::canRewindAtOnce(uint64_t position) const {
@@ -49,7 +56,15 @@ Status Session::rewind(uint64_t position) {
 
 // What the host knows of a conversation that ends behind `position` tokens.
 void Session::standAt(uint64_t position) {
+  Transcript::Entry cut;
+  if (transcript_.truncate(position, &cut)) {
+    cutReply(cut, position);
+  }
   position_ = position;
+  if (position < carried_.least) {  // before all that was carried over
+    carried_ = {};
+    setSinks(ownSinks());
+  }
   last_token_ = lastHeldToken();
   has_logits_ = false;
   // Inside or right behind the latest reply its end is still to come.
@@ -103,12 +118,13 @@ Status Session::refuseRewind(uint64_t position) const {
   }
   const uint64_t slack = uint64_t{cache_.ring} - cache_.window + 1;
   const uint64_t taken = std::min(stored_ - position_, slack);
+  const uint64_t most = std::min(slack - taken, position_ - std::min(position_, carried_.least));
   return context_.log.fail(
       ORIEL_ERROR_CONTEXT,
       "cannot go back from token %llu to %llu, the tokens before it are gone: go "
       "back %llu tokens at most, or reset",
       static_cast<unsigned long long>(position_), static_cast<unsigned long long>(position),
-      static_cast<unsigned long long>(slack - taken));
+      static_cast<unsigned long long>(most));
 }
 
 // Half a message must not stay behind a failure. What would have to be read again does stay, for that takes long; so
@@ -151,7 +167,7 @@ bool Session::usable(uint64_t tokens) const {
 }
 
 bool Session::idsKnown(uint64_t begin, uint64_t end) const {
-  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_);
+  const HeldTokens held = oriel::heldTokens(cache_, position_, stored_, carried_.held_from);
   if (begin == end) {
     return true;
   }

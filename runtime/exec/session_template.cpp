@@ -99,6 +99,7 @@ Status Session::addByTemplate(const JsonValue& message, size_t given_bytes) {
   if (is_user) {
     turns_.mark(begin + turn_tokens);
   }
+  transcript_.add(message, begin, position_);
   reply_open_ = false;
   turn_open_ = false;
   endsWith(role);
@@ -144,13 +145,14 @@ Status Session::chatAddJson(const char* json, size_t bytes) {
   Scratch scratch(*context_.allocator, templateScratchBytes(bytes));
   const JsonValue* value = nullptr;
   ORIEL_TRY(parseJson(json, bytes, "the messages", context_.log, &scratch, &value));
-  if (!value->isArray()) {
-    return addMessage(*value, bytes);
-  }
-  reading_.later = roughTokens(*value);
-  for (const JsonValue* one = value->first; one != nullptr; one = one->next) {
+  return value->isArray() ? addMessages(*value, bytes) : addMessage(*value, bytes);
+}
+
+Status Session::addMessages(const JsonValue& messages, size_t given_bytes) {
+  reading_.later = roughTokens(messages);
+  for (const JsonValue* one = messages.first; one != nullptr; one = one->next) {
     reading_.later = one->next != nullptr ? reading_.later - roughTokens(*one) : 0;
-    ORIEL_TRY(addMessage(*one, bytes));
+    ORIEL_TRY(addMessage(*one, given_bytes));
   }
   return kOk;
 }

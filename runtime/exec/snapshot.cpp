@@ -1,17 +1,18 @@
 #include "exec/snapshot.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/workspace.h"
+#include "exec/snapshot_carry.h"
 #include "kv/window.h"
 #include "plan/memory_layout.h"
 
 namespace oriel {
 namespace {
-
-constexpr char kMagic[8] = {'O', 'R', 'I', 'E', 'L', 'S', 'N', 'P'};
 
 /// Used slots of one head that lie one behind another.
 struct SlotRun {
@@ -26,17 +27,17 @@ struct SlotRun {
 
 // Calls visit(run) for the runs of one side of keys and values.
 template <typename Visit>
-Status visitSide(const BufferRef& side, KvFormat format, const CacheShape& cache, uint64_t position,
-                 const Visit& visit) {
+Status visitTokens(const BufferRef& side, KvFormat format, const CacheShape& cache,
+                   uint64_t position, const Visit& visit) {
   const uint64_t sinks = std::min<uint64_t>(position, cache.sinks);
   const uint64_t ring = std::min<uint64_t>(position - sinks, cache.ring);
   const SideLayout layout = sideLayout(format, cache);
   const uint64_t sink_bytes = 4ull * kvValueWords(KvFormat::kF16, cache.head_dim);
   const uint64_t value_bytes = 4ull * kvValueWords(format, cache.head_dim);
   const uint64_t scale_bytes = format == KvFormat::kF16 ? 0 : 2ull * kvGroups(cache.head_dim);
-  for (uint64_t head = 0; head < cache.n_kv_heads; ++head) {
-    const uint64_t row = cache.ringRow(static_cast<uint32_t>(head), 0);
-    const uint64_t sink_row = cache.sinkRow(static_cast<uint32_t>(head), 0);
+  for (uint32_t head = 0; head < cache.n_kv_heads; ++head) {
+    const uint64_t row = cache.ringRow(head, 0);
+    const uint64_t sink_row = cache.sinkRow(head, 0);
     ORIEL_TRY(visit(SlotRun{side, cache, false, sink_row * sink_bytes, sinks, sink_bytes}));
     ORIEL_TRY(visit(
         SlotRun{side, cache, true, 4 * layout.ring_word + row * value_bytes, ring, value_bytes}));
@@ -46,44 +47,48 @@ Status visitSide(const BufferRef& side, KvFormat format, const CacheShape& cache
   return kOk;
 }
 
+// Calls visit(run) for what of a side holds something, in the order in which it stands in a snapshot.
+template <typename Visit>
+Status visitSide(const Memory& memory, uint32_t side, const BufferRef& place, uint64_t position,
+                 uint32_t state_slot, const Visit& visit) {
+  const CacheShape& shape = memory.shape;
+  const uint64_t slot_bytes = 4ull * shape.head_dim;
+  switch (memory.kind) {
+    case MemoryKind::kKeysValues:
+    case MemoryKind::kLatent:
+      return visitTokens(place, memory.formats[side], shape, position, visit);
+    case MemoryKind::kColumns:
+      return visit(SlotRun{place, shape, true, shape.first_ring * slot_bytes,
+                           std::min<uint64_t>(position, shape.ring), slot_bytes});
+    case MemoryKind::kState:
+      return visit(SlotRun{place, shape, false, (shape.first_ring + state_slot) * slot_bytes,
+                           position != 0 ? uint64_t{1} : 0, slot_bytes});
+  }
+  return kOk;
+}
+
+// Calls visit(memory, side, place) for every side of every memory.
+template <typename Visit>
+Status forEachSide(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
+                   const Visit& visit) {
+  Status status = kOk;
+  forEachPlacedMemory(model, cache, plan.formats,
+                      [&](const Memory& memory, const BufferRef(&sides)[2]) {
+                        for (uint32_t side = 0; side < memory.sides() && status.ok(); ++side) {
+                          status = visit(memory, side, sides[side]);
+                        }
+                      });
+  return status;
+}
+
 // Calls visit(run) for everything in the memories that holds something.
 template <typename Visit>
 Status forEachUsedRun(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
                       uint64_t position, uint32_t state_slot, const Visit& visit) {
-  Status status = kOk;
-  forEachPlacedMemory(
-      model, cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
-        const CacheShape& shape = memory.shape;
-        const uint64_t slot_bytes = 4ull * shape.head_dim;
-        for (uint32_t side = 0; side < memory.sides() && status.ok(); ++side) {
-          switch (memory.kind) {
-            case MemoryKind::kKeysValues:
-            case MemoryKind::kLatent:
-              status = visitSide(sides[side], memory.formats[side], shape, position, visit);
-              break;
-            case MemoryKind::kColumns:
-              status = visit(SlotRun{sides[side], shape, true, shape.first_ring * slot_bytes,
-                                     std::min<uint64_t>(position, shape.ring), slot_bytes});
-              break;
-            case MemoryKind::kState:
-              status = visit(SlotRun{sides[side], shape, false,
-                                     (shape.first_ring + state_slot) * slot_bytes,
-                                     position != 0 ? uint64_t{1} : 0, slot_bytes});
-              break;
-          }
-        }
-      });
-  return status;
-}
-
-uint64_t usedCacheBytes(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                        uint64_t position) {
-  uint64_t bytes = 0;
-  (void)forEachUsedRun(plan, model, cache, position, 0, [&](const SlotRun& run) -> Status {
-    bytes += run.bytes();
-    return kOk;
-  });
-  return bytes;
+  return forEachSide(plan, model, cache,
+                     [&](const Memory& memory, uint32_t side, const BufferRef& place) {
+                       return visitSide(memory, side, place, position, state_slot, visit);
+                     });
 }
 
 // Zeros the slots that tokens took which are not, or no longer, part of the session, unless they hold
@@ -112,42 +117,6 @@ Status forEachPiece(const Plan& plan, uint64_t bytes, const Visit& visit) {
   return kOk;
 }
 
-// Everything that is used as an index or a position. The checksum is no proof of who wrote the bytes.
-bool plausible(const SnapshotHeader& header, const uint8_t* turn_starts, uint64_t n_ids,
-               uint32_t n_vocab) {
-  // Twice what a session may begin with is more than it can get to.
-  constexpr uint64_t kMostTokens = 2 * kMaxFirstPosition;
-  const SessionState& state = header.state;
-  if (state.position > state.stored || state.stored > kMostTokens ||
-      state.first_position > kMaxFirstPosition || state.since_base > state.position) {
-    return false;
-  }
-  const uint64_t n_recent = std::min<uint64_t>(state.sampler.n_recent, SamplerState::kRecentTokens);
-  for (uint64_t i = 0; i < n_recent; ++i) {
-    if (state.sampler.recent[i] < 0 || static_cast<uint32_t>(state.sampler.recent[i]) >= n_vocab) {
-      return false;
-    }
-  }
-  uint64_t previous = 0;
-  for (uint32_t i = 0; i < header.n_turns; ++i) {
-    uint64_t start = 0;
-    std::memcpy(&start, turn_starts + i * sizeof(start), sizeof(start));
-    if (start < previous || start > state.position) {
-      return false;
-    }
-    previous = start;
-  }
-  const uint8_t* const ids = turn_starts + header.n_turns * sizeof(uint64_t);
-  for (uint64_t i = 0; i < n_ids; ++i) {
-    int32_t id = 0;
-    std::memcpy(&id, ids + i * sizeof(id), sizeof(id));
-    if (id < TokenIds::kUnknown || (id >= 0 && static_cast<uint32_t>(id) >= n_vocab)) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // Calls visit(token) for every token that is held, in order.
 template <typename Visit>
 void forEachHeld(const HeldTokens& held, const Visit& visit) {
@@ -159,31 +128,90 @@ void forEachHeld(const HeldTokens& held, const Visit& visit) {
   }
 }
 
+HeldTokens heldOf(const SnapshotOwner& owner, const SessionState& state) {
+  return heldTokens(owner.cache, state.position, state.stored, state.carried.held_from);
+}
+
+SnapshotMemory describe(const Memory& memory) {
+  SnapshotMemory described = {};
+  described.layer = memory.layer;
+  described.kind = static_cast<uint8_t>(memory.kind);
+  described.formats[0] = static_cast<uint8_t>(memory.formats[0]);
+  described.formats[1] = static_cast<uint8_t>(memory.formats[1]);
+  described.state = static_cast<uint8_t>(memory.state);
+  described.n_kv_heads = memory.shape.n_kv_heads;
+  described.head_dim = memory.shape.head_dim;
+  described.sinks = memory.shape.sinks;
+  described.window = memory.shape.window;
+  // Of states the latest; checkpoints stay behind.
+  described.ring = memory.kind == MemoryKind::kState ? 1 : memory.shape.ring;
+  return described;
+}
+
+uint32_t memoryCount(const SnapshotOwner& owner) {
+  uint32_t count = 0;
+  forEachMemory(*owner.model, owner.cache, owner.plan->formats, [&](const Memory&) { ++count; });
+  return count;
+}
+
+template <size_t N>
+void putText(const char* text, char (&out)[N]) {
+  std::snprintf(out, N, "%s", text);
+  for (char* c = out; *c != '\0'; ++c) {
+    *c = static_cast<uint8_t>(*c) < 0x20 ? '?' : *c;
+  }
+}
+
+SnapshotHeader headerOf(const SnapshotOwner& owner, const SessionParts& parts, int64_t saved_at) {
+  SnapshotHeader header;
+  std::memset(static_cast<void*>(&header), 0,
+              sizeof(header));  // padding, too: same state, same bytes
+  std::memcpy(header.magic, kSnapshotMagic, sizeof(header.magic));
+  header.version = kSnapshotVersion;
+  header.n_turns = parts.turns->count();
+  header.model_hash = owner.model_hash;
+  header.layout_hash = layoutHash(owner);
+  header.total_bytes = snapshotBytes(owner, parts);
+  header.saved_at = saved_at;
+  header.transcript_bytes = parts.transcript->bytes();
+  header.messages = parts.transcript->messages();
+  header.dropped = parts.transcript->dropped();
+  header.n_memories = memoryCount(owner);
+  header.n_vocab = owner.model->n_vocab;
+  header.n_layers = owner.model->n_layers;
+  header.sink_room = owner.cache.sinkRoom();
+  header.sinks = owner.cache.sinks;
+  header.window = owner.cache.window;
+  header.ring = owner.cache.ring;
+  header.chunk_tokens = owner.plan->chunk_tokens;
+  header.whole_turns = owner.whole_turns ? 1 : 0;
+  header.k_format = static_cast<uint8_t>(owner.plan->formats.k);
+  header.v_format = static_cast<uint8_t>(owner.plan->formats.v);
+  header.state_format = static_cast<uint8_t>(owner.plan->formats.state);
+  header.keeps_states = owner.model->keepsStates() ? 1 : 0;
+  putText(owner.model_name, header.model);
+  putText(owner.model->architecture, header.architecture);
+  putText(owner.chat, header.chat);
+  header.state = parts.state;
+  return header;
+}
+
 }  // namespace
 
-uint64_t layoutHash(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                    bool whole_turns) {
-  const uint64_t numbers[] = {kSnapshotVersion,     cache.sinks,          cache.window,
-                              cache.ring,           model.n_layers,       model.n_vocab,
-                              sizeof(SessionState), TurnMarks::kCapacity, whole_turns ? 1u : 0u};
+uint64_t layoutHash(const SnapshotOwner& owner) {
+  const ModelDesc& model = *owner.model;
+  CacheShape cache = owner.cache;
+  cache.setSinks(cache.sinkRoom());
+  const uint64_t numbers[] = {
+      kSnapshotVersion,     cache.sinks,          cache.window,
+      cache.ring,           model.n_layers,       model.n_vocab,
+      sizeof(SessionState), TurnMarks::kCapacity, owner.whole_turns ? 1u : 0u};
   uint64_t hash = hashBytes(numbers, sizeof(numbers));
-  forEachMemory(model, cache, plan.formats, [&](const Memory& memory) {
-    CacheShape shape = memory.shape;
-    if (memory.kind == MemoryKind::kState) {
-      shape.ring = 1;  // the latest; checkpoints stay behind
-    }
-    const uint32_t of[] = {static_cast<uint32_t>(memory.kind),
-                           memory.layer,
-                           shape.n_kv_heads,
-                           shape.head_dim,
-                           shape.sinks,
-                           shape.window,
-                           shape.ring,
-                           static_cast<uint32_t>(memory.formats[0]),
-                           static_cast<uint32_t>(memory.formats[1])};
-    hash = hashBytes(of, sizeof(of), hash);
+  forEachMemory(model, cache, owner.plan->formats, [&](const Memory& memory) {
+    const SnapshotMemory described = describe(memory);
+    hash = hashBytes(&described, sizeof(described), hash);
   });
-  return hash;
+  return hashBytes(owner.chat, std::strlen(owner.chat), hash);
 }
 
 void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
@@ -210,46 +238,57 @@ void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
       });
 }
 
-uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                       const SessionState& state, uint32_t n_turns) {
-  return sizeof(SnapshotHeader) + n_turns * sizeof(uint64_t) +
-         sizeof(int32_t) * heldTokens(cache, state.position, state.stored).count() +
-         (state.has_logits != 0 ? 4ull * model.n_vocab : 0) +
-         usedCacheBytes(plan, model, cache, state.position) + sizeof(uint64_t);
+uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts) {
+  const SessionState& state = parts.state;
+  uint64_t bytes = sizeof(SnapshotHeader) + uint64_t{memoryCount(owner)} * sizeof(SnapshotMemory) +
+                   sizeof(uint64_t) + parts.turns->count() * sizeof(uint64_t) +
+                   sizeof(int32_t) * heldOf(owner, state).count() +
+                   (state.has_logits != 0 ? 4ull * owner.model->n_vocab : 0) +
+                   parts.transcript->bytes() + sizeof(uint64_t);
+  forEachMemory(*owner.model, owner.cache, owner.plan->formats, [&](const Memory& memory) {
+    for (uint32_t side = 0; side < memory.sides(); ++side) {
+      bytes += sideBytesUsed(memory, side, state.position);
+    }
+  });
+  return bytes;
 }
 
-Status writeSnapshot(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                     const SnapshotKey& key, const SessionState& state, const LiveSlots& live,
-                     const TurnMarks& turns, const TokenIds& ids, Executor* executor, void* out) {
-  uint8_t* at = static_cast<uint8_t*>(out);
+Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, const LiveSlots& live,
+                     int64_t saved_at, Executor* executor, void* out) {
+  const Plan& plan = *owner.plan;
+  const SessionState& state = parts.state;
+  uint8_t* const begin = static_cast<uint8_t*>(out);
+  uint8_t* at = begin;
   const auto put = [&at](const void* data, uint64_t bytes) {
-    std::memcpy(at, data, static_cast<size_t>(bytes));
-    at += bytes;
+    if (bytes != 0) {
+      std::memcpy(at, data, static_cast<size_t>(bytes));
+      at += bytes;
+    }
   };
-  SnapshotHeader header;
-  std::memset(static_cast<void*>(&header), 0,
-              sizeof(header));  // padding, too: same state, same bytes
-  std::memcpy(header.magic, kMagic, sizeof(kMagic));
-  header.version = kSnapshotVersion;
-  header.n_turns = turns.count();
-  header.model_hash = key.model_hash;
-  header.layout_hash = key.layout_hash;
-  header.total_bytes = snapshotBytes(plan, model, cache, state, turns.count());
-  header.state = state;
+  const auto putHash = [&] {
+    const uint64_t hash = hashBytes(out, static_cast<uint64_t>(at - begin));
+    put(&hash, sizeof(hash));
+  };
+  const SnapshotHeader header = headerOf(owner, parts, saved_at);
   put(&header, sizeof(header));
-  for (uint32_t i = 0; i < turns.count(); ++i) {
-    const uint64_t start = turns.at(i);
+  forEachMemory(*owner.model, owner.cache, plan.formats, [&](const Memory& memory) {
+    const SnapshotMemory described = describe(memory);
+    put(&described, sizeof(described));
+  });
+  putHash();
+  for (uint32_t i = 0; i < parts.turns->count(); ++i) {
+    const uint64_t start = parts.turns->at(i);
     put(&start, sizeof(start));
   }
-  forEachHeld(heldTokens(cache, state.position, state.stored), [&](uint64_t token) {
-    const int32_t id = ids.at(token);
+  forEachHeld(heldOf(owner, state), [&](uint64_t token) {
+    const int32_t id = parts.ids->at(token);
     put(&id, sizeof(id));
   });
   if (state.has_logits != 0) {
     const float* logits = nullptr;
     ORIEL_TRY(plan.sessionCount() > 1 ? executor->keptLogits(live.session, &logits)
                                       : executor->logits(live.logits, &logits));
-    put(logits, 4ull * model.n_vocab);
+    put(logits, 4ull * owner.model->n_vocab);
   }
   const auto putRun = [&](const SlotRun& run) -> Status {
     uint8_t* const slots = at;
@@ -263,109 +302,262 @@ Status writeSnapshot(const Plan& plan, const ModelDesc& model, const CacheShape&
     clearUnseen(run, state, slots);
     return status;
   };
-  ORIEL_TRY(forEachUsedRun(plan, model, cache, state.position, live.state, putRun));
-  const uint64_t checksum = hashBytes(out, static_cast<uint64_t>(at - static_cast<uint8_t*>(out)));
-  put(&checksum, sizeof(checksum));
+  ORIEL_TRY(forEachUsedRun(plan, *owner.model, owner.cache, state.position, live.state, putRun));
+  put(parts.transcript->data(), parts.transcript->bytes());
+  putHash();
   return kOk;
 }
 
-bool isSnapshot(const char (&begin)[kSnapshotMagicBytes]) {
-  static_assert(sizeof(kMagic) == kSnapshotMagicBytes, "as the header says");
-  return std::memcmp(begin, kMagic, sizeof(kMagic)) == 0;
+namespace {
+
+/// Window, sinks, batch and formats, for people.
+struct LayoutWords {
+  char text[128] = "";
+  LayoutWords(KvFormat k, KvFormat v, StateFormat state, bool keeps_states, const CacheShape& cache,
+              uint32_t chunk, bool whole_turns) {
+    const auto bits = [](KvFormat format) {
+      return format == KvFormat::kF16 ? 16 : format == KvFormat::kInt8 ? 8 : 4;
+    };
+    char formats[16] = "f16";
+    if (k != KvFormat::kF16 || v != KvFormat::kF16) {
+      std::snprintf(formats, sizeof(formats), "K%dV%d", bits(k), bits(v));
+    }
+    const char* const with = keeps_states ? ", states in " : "";
+    std::snprintf(text, sizeof(text),
+                  "%s, a window of %u tokens, %u sinks, batches of %u, evicts %s%s%s", formats,
+                  cache.window, cache.sinkRoom(), chunk, whole_turns ? "turns" : "tokens", with,
+                  keeps_states ? stateFormatName(state) : "");
+  }
+};
+
+// The memories of the session that was saved, as this session's model has them; false: they are not that model's.
+bool isOfModel(const SnapshotOwner& owner, const Snapshot& snapshot) {
+  uint32_t i = 0;
+  bool same = snapshot.header.n_memories == memoryCount(owner) &&
+              snapshot.header.n_vocab == owner.model->n_vocab &&
+              snapshot.header.n_layers == owner.model->n_layers;
+  forEachMemory(*owner.model, snapshot.shape(), owner.plan->formats, [&](const Memory& memory) {
+    if (!same) {
+      return;
+    }
+    const SnapshotMemory stored = snapshot.memory(i++);
+    SnapshotMemory expected = describe(memory);
+    expected.formats[0] = stored.formats[0];
+    expected.formats[1] = stored.formats[1];
+    expected.state = stored.state;
+    if (memory.kind == MemoryKind::kState) {
+      CacheFormats formats = owner.plan->formats;
+      formats.state = static_cast<StateFormat>(stored.state);
+      expected.head_dim =
+          stateOf(*owner.model, snapshot.shape(), formats, memory.layer).shape.head_dim;
+    }
+    same = std::memcmp(&stored, &expected, sizeof(stored)) == 0;
+  });
+  return same;
 }
 
-Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes,
-                           const Log& log) {
-  SnapshotHeader header;
-  if (bytes < sizeof(header) || total_bytes < sizeof(header) + sizeof(uint64_t) ||
-      std::memcmp(begin, kMagic, sizeof(kMagic)) != 0) {
-    return log.fail(ORIEL_ERROR_FORMAT, "this is not a session snapshot: give what was saved");
-  }
-  std::memcpy(static_cast<void*>(&header), begin, sizeof(header));
-  if (header.version != kSnapshotVersion) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "the snapshot has version %u, this build reads version %u: save it again",
-                    header.version, kSnapshotVersion);
-  }
-  if (header.total_bytes != total_bytes) {
-    return log.fail(
-        ORIEL_ERROR_FORMAT,
-        "the snapshot has %llu bytes but should have %llu: it is damaged, save it again",
-        static_cast<unsigned long long>(total_bytes),
-        static_cast<unsigned long long>(header.total_bytes));
-  }
-  return kOk;
+bool beginsWithPrefix(const SnapshotOwner& owner, const Snapshot& snapshot) {
+  const HeldTokens held = snapshot.held();
+  const uint64_t known = held.first <= held.sinks ? held.position : held.sinks;
+  return owner.prefix_tokens == 0 ||
+         (owner.prefix_tokens <= known &&
+          std::memcmp(snapshot.ids, owner.prefix_ids, sizeof(int32_t) * owner.prefix_tokens) == 0);
 }
 
-Status readSnapshot(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                    const SnapshotKey& key, const void* data, uint64_t bytes, const Log& log,
-                    Executor* executor, SessionState* state, TurnMarks* turns, TokenIds* ids) {
-  ORIEL_TRY(checkSnapshotHeader(data, bytes, bytes, log));
-  const uint8_t* at = static_cast<const uint8_t*>(data);
-  SnapshotHeader header;
-  std::memcpy(static_cast<void*>(&header), at, sizeof(header));
-  uint64_t checksum = 0;
-  std::memcpy(&checksum, at + bytes - sizeof(checksum), sizeof(checksum));
-  if (checksum != hashBytes(data, bytes - sizeof(checksum))) {
-    return log.fail(ORIEL_ERROR_FORMAT, "the snapshot is damaged: save it again");
-  }
-  if (header.model_hash != key.model_hash) {
-    return log.fail(ORIEL_ERROR_FORMAT, "the snapshot belongs to another model: load that one");
-  }
-  if (header.layout_hash != key.layout_hash) {
-    return log.fail(ORIEL_ERROR_FORMAT,
-                    "the snapshot was made with another window, chunk, cache, state or chat "
-                    "format: ask for the same");
-  }
-  if (header.n_turns > TurnMarks::kCapacity ||
-      header.total_bytes != snapshotBytes(plan, model, cache, header.state, header.n_turns)) {
-    return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
-  }
+/// Hands out the sides of a snapshot in the layout of the session that restores.
+class Sides {
+ public:
+  Sides(const SnapshotOwner& owner, const Snapshot& snapshot, const CacheShape& cache,
+        uint64_t first, bool same)
+      : owner_(owner), snapshot_(snapshot), cache_(cache), first_(first), same_(same) {}
 
-  const HeldTokens held = heldTokens(cache, header.state.position, header.state.stored);
-  if (!plausible(header, at + sizeof(header), held.count(), model.n_vocab)) {
+  /// Bytes of the largest side that is not copied as it is.
+  uint64_t mostBytes() const {
+    uint64_t most = 0;
+    forEachMemory(*owner_.model, cache_, owner_.plan->formats, [&](const Memory& memory) {
+      for (uint32_t side = 0; side < memory.sides() && !same_; ++side) {
+        most = std::max(most, sideBytesUsed(memory, side, snapshot_.header.state.position));
+      }
+    });
+    return most;
+  }
+  /// In order. `room` has mostBytes().
+  const uint8_t* next(const Memory& memory, uint32_t side, uint8_t* room) {
+    const uint64_t position = snapshot_.header.state.position;
+    const SnapshotMemory stored = snapshot_.memory(memory_);
+    Memory old = memory;
+    old.formats[0] = static_cast<KvFormat>(stored.formats[0]);
+    old.formats[1] = static_cast<KvFormat>(stored.formats[1]);
+    old.state = static_cast<StateFormat>(stored.state);
+    old.shape.head_dim = stored.head_dim;
+    old.shape.sinks = stored.sinks;
+    old.shape.window = stored.window;
+    old.shape.ring = stored.ring;
+    const StoredSide from = storedSide(*owner_.model, old, side, position);
+    const uint8_t* const at = snapshot_.cache + done_;
+    done_ += from.bytes();
+    memory_ += side + 1 == memory.sides() ? 1 : 0;
+    if (same_) {
+      return at;
+    }
+    // Of views of their own what their rings have.
+    const uint64_t stored_tokens = snapshot_.header.state.stored;
+    const uint64_t gone = stored_tokens - std::min<uint64_t>(stored_tokens, stored.ring);
+    carrySide(from, at, memory.seen.kind == ViewKind::kSession ? first_ : gone,
+              storedSide(*owner_.model, memory, side, position), room, &rounded_);
+    return room;
+  }
+  bool rounded() const { return rounded_; }
+
+ private:
+  const SnapshotOwner& owner_;
+  const Snapshot& snapshot_;
+  const CacheShape cache_;
+  const uint64_t first_;
+  const bool same_;
+  uint32_t memory_ = 0;
+  uint64_t done_ = 0;
+  bool rounded_ = false;
+};
+
+}  // namespace
+
+SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* refusal,
+                  size_t capacity) {
+  const SnapshotHeader& header = snapshot.header;
+  refusal[0] = '\0';
+  if (header.model_hash != owner.model_hash) {
+    std::snprintf(refusal, capacity,
+                  "the snapshot belongs to another model, %.60s (%016llx), this one is %.60s "
+                  "(%016llx): load that one",
+                  header.model, static_cast<unsigned long long>(header.model_hash),
+                  owner.model_name, static_cast<unsigned long long>(owner.model_hash));
+    return SnapshotFit::kNot;
+  }
+  if (!beginsWithPrefix(owner, snapshot)) {
+    std::snprintf(refusal, capacity,
+                  "the snapshot does not begin with this model's prefix of %u tokens: clear the "
+                  "prefix first, or restore in a model without one",
+                  owner.prefix_tokens);
+    return SnapshotFit::kNot;
+  }
+  const bool same_sinks = owner.prefix_tokens == 0 || header.sinks == owner.prefix_tokens;
+  if (header.layout_hash == layoutHash(owner) && same_sinks) {
+    return SnapshotFit::kSame;
+  }
+  if (std::strcmp(header.chat, owner.chat) != 0) {
+    std::snprintf(refusal, capacity,
+                  "the snapshot's turns are in the chat format %.60s, this session's are in %.60s: "
+                  "ask for that one",
+                  header.chat, owner.chat);
+    return SnapshotFit::kNot;
+  }
+  const LayoutWords theirs(static_cast<KvFormat>(header.k_format),
+                           static_cast<KvFormat>(header.v_format),
+                           static_cast<StateFormat>(header.state_format), header.keeps_states != 0,
+                           snapshot.shape(), header.chunk_tokens, header.whole_turns != 0);
+  const Plan& plan = *owner.plan;
+  const LayoutWords ours(plan.formats.k, plan.formats.v, plan.formats.state,
+                         owner.model->keepsStates(), owner.cache, plan.chunk_tokens,
+                         owner.whole_turns);
+  std::snprintf(refusal, capacity,
+                "the snapshot has %s, this session %s: ask for the same, or let what fits be "
+                "carried over",
+                theirs.text, ours.text);
+  return SnapshotFit::kCarries;
+}
+
+Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, SnapshotFit fit,
+                       const Log& log, Executor* executor, RestoredParts* parts, TurnMarks* turns,
+                       TokenIds* ids, Transcript* transcript) {
+  const SnapshotHeader& header = snapshot.header;
+  const Plan& plan = *owner.plan;
+  const ModelDesc& model = *owner.model;
+  if (!isOfModel(owner, snapshot)) {
     return log.fail(ORIEL_ERROR_FORMAT, "the snapshot contradicts itself: save it again");
+  }
+  TurnMarks marks;
+  for (uint32_t i = 0; i < header.n_turns; ++i) {
+    uint64_t start = 0;
+    std::memcpy(&start, snapshot.turns + i * sizeof(start), sizeof(start));
+    marks.mark(start);
+  }
+  const bool same = fit == SnapshotFit::kSame;
+  RestoredParts restored;
+  restored.state = header.state;
+  restored.sinks = header.sinks;
+  restored.held = snapshot.held().count();
+  CacheShape cache = owner.cache;
+  cache.setSinks(same                       ? header.sinks
+                 : owner.prefix_tokens != 0 ? owner.prefix_tokens
+                                            : cache.sinkRoom());
+  if (!same) {
+    const Carrying carrying = planCarrying(snapshot, marks, model, cache, owner.whole_turns);
+    restored.state.carried = carrying.state;
+    restored.state.stored = header.state.position;
+    restored.sinks = carrying.sinks;
+    restored.held = carrying.held;
+    restored.dropped = carrying.dropped;
+    cache.setSinks(carrying.sinks);
+  }
+  Sides sides(owner, snapshot, cache, restored.state.carried.held_from, same);
+  Workspace workspace(nullptr, 0, owner.allocator);
+  const uint64_t room_bytes = sides.mostBytes();
+  const BorrowedBytes room(&workspace, room_bytes);
+  if (room.data() == nullptr && room_bytes != 0) {
+    return log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                    "no memory to carry a snapshot over, %llu bytes: close other programs",
+                    static_cast<unsigned long long>(room_bytes));
   }
 
   // The device first: where it fails the host's part stays that of the conversation before.
-  const uint8_t* of_host = at + sizeof(header);
-  at = of_host + header.n_turns * sizeof(uint64_t) + held.count() * sizeof(int32_t);
-  const auto send = [&](const BufferRef& to, uint64_t offset_bytes, uint64_t run_bytes) {
+  const auto send = [&](const uint8_t** from, const BufferRef& to, uint64_t offset_bytes,
+                        uint64_t run_bytes) {
     return forEachPiece(plan, run_bytes, [&](uint64_t done, uint64_t piece_bytes) -> Status {
       void* piece = nullptr;
       ORIEL_TRY(executor->beginWrite(piece_bytes, &piece));
-      std::memcpy(piece, at, static_cast<size_t>(piece_bytes));
-      at += piece_bytes;
+      std::memcpy(piece, *from, static_cast<size_t>(piece_bytes));
+      *from += piece_bytes;
       return executor->endWrite(to, offset_bytes + done, piece_bytes);
     });
   };
   if (header.state.has_logits != 0) {
+    const uint8_t* logits = snapshot.logits;
     const uint64_t row_bytes = 4ull * model.n_vocab;
     const bool several = plan.sessionCount() > 1;
-    ORIEL_TRY(send(several ? plan.kept_logits : plan.logits, cache.session * row_bytes, row_bytes));
+    ORIEL_TRY(send(&logits, several ? plan.kept_logits : plan.logits, cache.session * row_bytes,
+                   row_bytes));
   }
-  ORIEL_TRY(forEachUsedRun(plan, model, cache, header.state.position, 0, [&](const SlotRun& run) {
-    return send(run.side, run.offset_bytes, run.bytes());
-  }));
+  const auto sendSide = [&](const Memory& memory, uint32_t side, const BufferRef& place) {
+    const uint8_t* at = sides.next(memory, side, room.as<uint8_t>());
+    return visitSide(memory, side, place, header.state.position, 0, [&](const SlotRun& run) {
+      if (!run.in_ring && !memory.isWords() && !owner.writes_sinks) {
+        at += run.bytes();
+        return Status(kOk);
+      }
+      return send(&at, run.side, run.offset_bytes, run.bytes());
+    });
+  };
+  ORIEL_TRY(forEachSide(plan, model, cache, sendSide));
   ORIEL_TRY(executor->finishWrites());
 
-  *state = header.state;
-  const auto take = [&of_host](auto* value) {
-    std::memcpy(value, of_host, sizeof(*value));
-    of_host += sizeof(*value);
-  };
-  turns->clear();
-  for (uint32_t i = 0; i < header.n_turns; ++i) {
-    uint64_t start = 0;
-    take(&start);
-    turns->mark(start);
-  }
+  restored.rounded = sides.rounded();
+  *parts = restored;
+  *turns = marks;
+  const HeldTokens held = heldTokens(cache, restored.state.position, restored.state.stored,
+                                     restored.state.carried.held_from);
+  const uint8_t* id_at = snapshot.ids;
+  ids->layOut(cache);
   ids->forget();
-  forEachHeld(held, [&](uint64_t token) {
+  forEachHeld(snapshot.held(), [&](uint64_t token) {
     int32_t id = 0;
-    take(&id);
-    ids->set(token, id);
+    std::memcpy(&id, id_at, sizeof(id));
+    id_at += sizeof(id);
+    if (held.has(token)) {
+      ids->set(token, id);
+    }
   });
+  transcript->load(snapshot.transcript, header.transcript_bytes, header.dropped);
   return kOk;
 }
 

@@ -1,76 +1,34 @@
-// A session as bytes: everything another session of the same model and plan needs to go on as if it were
-// this one, to the bit.
-//
-//   SnapshotHeader | turn starts u64[n_turns] | ids of the tokens held i32[n_ids] | logits f32[n_vocab] if any |
-//   used cache slots | checksum
-//
-// Little-endian. Ids: heldTokens() in order, sinks first. Cache slots: memory by memory (forEachMemory), keys then
-// values, head by head: used sinks, used ring values, used ring scales; used columns; the state after the last token, but
-// no checkpoints. Slots that no token will ever see are zeros, so that what was dropped or taken back makes no
-// difference. A snapshot is refused unless version, model, layout, sizes and checksum all match.
+// A session as bytes: everything another session of the same model and plan needs to go on as if it were this one, to
+// the bit; and what a session with another window, batch or format can take over of it.
 #pragma once
 
 #include "exec/executor.h"
 #include "exec/sampler.h"
+#include "exec/snapshot_format.h"
+#include "exec/transcript.h"
 #include "kv/token_ids.h"
 #include "kv/turns.h"
 
 namespace oriel {
 
-constexpr uint32_t kSnapshotVersion = 6;
-
-/// Where a conversation stands between two messages: bits of SessionState::chat.
-constexpr uint32_t kTurnOpen = 1;
-constexpr uint32_t kSystemJoins = 2;
-constexpr uint32_t kSwitchedThinking = 4;
-/// Another bit: what is seen has yet to be read again (SessionStates::stale).
-constexpr uint32_t kStaleState = 8;
-constexpr uint32_t kClosed = 16;
-constexpr uint32_t kHasSystem = 32;
-constexpr uint32_t kByTemplate = 64;
-constexpr uint32_t kAnsweredClosed = 128;
-/// LastMessage in three bits: what the session ends with, and what its latest reply answers.
-constexpr uint32_t kLastMessageShift = 8;
-constexpr uint32_t kAnsweredShift = 11;
-constexpr uint32_t kClosingUnknown = 1u << 14;
-
-/// What a session is besides its cache.
-struct SessionState {
-  uint64_t position = 0;
-  uint64_t stored = 0;  ///< as Session::stored_
-  uint64_t first_position = 0;
-  uint32_t has_logits = 0;
-  uint32_t reply_open = 0;
-  uint64_t reply_begin = 0;  ///< the latest reply's tokens: [begin, end)
-  uint64_t reply_end = 0;
-  uint32_t chat = 0;        ///< bits as above
-  uint32_t since_base = 0;  ///< position - SessionStates::base + 1; 0: that is 0
-  int32_t reply_stop =
-      -1;  ///< the token that ended the latest reply, which is not part of the session
-  uint32_t reserved = 0;
-  SamplerState sampler;
-};
-
-struct SnapshotHeader {
-  char magic[8];  ///< kSnapshotMagicBytes
-  uint32_t version;
-  uint32_t n_turns;
-  uint64_t model_hash;
-  uint64_t layout_hash;
-  uint64_t total_bytes;  ///< of the snapshot
-  SessionState state;
-};
-
-// `cache`: what of the plan's cache is the session's.
-
-/// What a snapshot must agree on with the plan that restores it.
-uint64_t layoutHash(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                    bool whole_turns);
-
-struct SnapshotKey {
+/// The session that is saved, or that restores.
+struct SnapshotOwner {
+  const Plan* plan = nullptr;
+  const ModelDesc* model = nullptr;
+  CacheShape cache;  ///< what of the plan's cache is the session's
   uint64_t model_hash = 0;
-  uint64_t layout_hash = 0;
+  const char* model_name = "";
+  const char* chat = "";
+  bool whole_turns = false;
+  const oriel_allocator* allocator = nullptr;
+  /// What it begins with, and shares with others.
+  const int32_t* prefix_ids = nullptr;
+  uint32_t prefix_tokens = 0;
+  bool writes_sinks = true;  ///< when it restores; else they are there
 };
+
+/// What two sessions must agree on for a snapshot to go from one to the other to the bit.
+uint64_t layoutHash(const SnapshotOwner& owner);
 
 /// Where the device has what of a session is in one of several places; in a snapshot and after it was restored, the
 /// first.
@@ -85,27 +43,41 @@ struct LiveSlots {
 void writtenPieces(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
                    uint64_t stored, BufferRef* pieces, size_t capacity, size_t* count);
 
-/// Bytes of a snapshot of this state.
-uint64_t snapshotBytes(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                       const SessionState& state, uint32_t n_turns);
+/// What is saved besides the cache.
+struct SessionParts {
+  SessionState state;
+  const TurnMarks* turns = nullptr;
+  const TokenIds* ids = nullptr;
+  const Transcript* transcript = nullptr;
+};
 
-/// Fills `out`, which has room for snapshotBytes().
-Status writeSnapshot(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                     const SnapshotKey& key, const SessionState& state, const LiveSlots& live,
-                     const TurnMarks& turns, const TokenIds& ids, Executor* executor, void* out);
+uint64_t snapshotBytes(const SnapshotOwner& owner, const SessionParts& parts);
 
-constexpr size_t kSnapshotMagicBytes = 8;
-/// Whether these are the first bytes of a snapshot, of any version.
-bool isSnapshot(const char (&begin)[kSnapshotMagicBytes]);
+/// Fills `out`, which has room for snapshotBytes(). `saved_at` as in SnapshotHeader.
+Status writeSnapshot(const SnapshotOwner& owner, const SessionParts& parts, const LiveSlots& live,
+                     int64_t saved_at, Executor* executor, void* out);
 
-/// Whether a snapshot of `total_bytes` may begin with these `bytes` bytes, as far as can be told without a model:
-/// else ORIEL_ERROR_FORMAT with one line.
-Status checkSnapshotHeader(const void* begin, uint64_t bytes, uint64_t total_bytes, const Log& log);
+/// What can be done with a snapshot.
+enum class SnapshotFit : uint8_t {
+  kSame,     ///< the same layout: to the bit
+  kCarries,  ///< what fits is carried over
+  kNot,      ///< only its transcript is of use
+};
+/// `refusal`: why it is not kSame, both values and what to do; "" where it is.
+SnapshotFit fitOf(const SnapshotOwner& owner, const Snapshot& snapshot, char* refusal,
+                  size_t capacity);
 
-/// Checks everything first; ORIEL_ERROR_FORMAT with one line when anything is off, and nothing is touched.
-/// After that only the device can fail (the cache is then undefined: reset the session).
-Status readSnapshot(const Plan& plan, const ModelDesc& model, const CacheShape& cache,
-                    const SnapshotKey& key, const void* data, uint64_t bytes, const Log& log,
-                    Executor* executor, SessionState* state, TurnMarks* turns, TokenIds* ids);
+struct RestoredParts {
+  SessionState state;
+  uint32_t sinks = 0;  ///< tokens of the sinks: no more are seen than these
+  uint64_t held = 0;
+  uint64_t dropped = 0;
+  bool rounded = false;
+};
+/// Of one that fits. ORIEL_ERROR_FORMAT or ORIEL_ERROR_OUT_OF_MEMORY with one line: nothing is touched. After that only
+/// the device can fail (the cache is then undefined: reset the session).
+Status restoreSnapshot(const SnapshotOwner& owner, const Snapshot& snapshot, SnapshotFit fit,
+                       const Log& log, Executor* executor, RestoredParts* parts, TurnMarks* turns,
+                       TokenIds* ids, Transcript* transcript);
 
 }  // namespace oriel

@@ -104,7 +104,12 @@ struct CacheShape {
   }
   uint32_t sinkSlots() const { return all_sinks != 0 ? all_sinks : sinkRoom(); }
   uint32_t ringSlots() const { return all_ring != 0 ? all_ring : ring; }
-  uint32_t sinkRoom() const { return sink_room != 0 ? sink_room : sinks; }
+  constexpr uint32_t sinkRoom() const { return sink_room != 0 ? sink_room : sinks; }
+  /// At most sinkRoom(): so many tokens are sinks, those behind them are in the ring.
+  void setSinks(uint32_t count) {
+    sink_room = sinkRoom();
+    sinks = count;
+  }
   /// Vectors of a side before that of a head's slot.
   uint64_t sinkRow(uint32_t head, uint32_t slot) const {
     return uint64_t{first_sink} * n_kv_heads + uint64_t{head} * sinkRoom() + slot;

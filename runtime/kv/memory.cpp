@@ -28,7 +28,7 @@ CacheShape ownShape(const LayerView& view, const CacheShape& cache) {
     case ViewKind::kSliding:
       shape.sinks = 0;
       shape.window = static_cast<uint32_t>(
-          std::min<uint64_t>(view.window, static_cast<uint64_t>(cache.sinks) + cache.window));
+          std::min<uint64_t>(view.window, uint64_t{cache.sinkRoom()} + cache.window));
       shape.ring = shape.window + slack;
       break;
     case ViewKind::kColumns:

@@ -21,11 +21,13 @@ struct HeldTokens {
   bool has(uint64_t token) const { return token < sinks || (token >= first && token < position); }
 };
 
-inline HeldTokens heldTokens(const CacheShape& cache, uint64_t position, uint64_t stored) {
+/// `from`: what came from a session of another window begins there.
+inline HeldTokens heldTokens(const CacheShape& cache, uint64_t position, uint64_t stored,
+                             uint64_t from = 0) {
   HeldTokens held;
   held.position = position;
   held.sinks = std::min<uint64_t>(position, cache.sinks);
-  held.first = std::max(held.sinks, stored - std::min<uint64_t>(stored, cache.ring));
+  held.first = std::max({held.sinks, stored - std::min<uint64_t>(stored, cache.ring), from});
   held.first = std::min(held.first, position);
   return held;
 }

@@ -70,6 +70,7 @@ bool readIfThere(const char* path, void* to, uint64_t bytes);
 /// What a file is for.
 enum class FileUse {
   kCache,  ///< it can be made again: its folder is made if it is missing (one level and its parents)
+  kNew,    ///< as kKept, and no file of that name may be there: ORIEL_ERROR_IO
   kKept,  ///< its folder must be there; once written the file survives a power failure, which takes its time
 };
 
@@ -92,6 +93,8 @@ void preferLargePages(void* block, uint64_t bytes);
 uint64_t freeMemoryBytes();
 /// Monotonic, in milliseconds.
 double nowMs();
+/// Seconds since 1970, UTC, as the system's clock has it; 0: it has none.
+int64_t unixSeconds();
 /// A seed that differs from call to call.
 uint64_t entropy();
 

@@ -73,6 +73,12 @@ double nowMs() {
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
+int64_t unixSeconds() {
+  struct timespec now = {};
+  const bool known = ::clock_gettime(CLOCK_REALTIME, &now) == 0 && now.tv_sec > 0;
+  return known ? static_cast<int64_t>(now.tv_sec) : 0;
+}
+
 uint64_t entropy() {
   uint64_t seed = 0;
   const Descriptor file(openRetrying("/dev/urandom", O_RDONLY));

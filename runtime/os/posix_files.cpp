@@ -199,9 +199,32 @@ int makeTemporary(const Place& place, mode_t mode, char (&path)[kMaxPathBytes]) 
   return -1;
 }
 
+/// Gives a file its name, which nobody has: where the file system knows no second names, by way of an empty file.
+bool nameNew(const char* temporary, const char* path) {
+  if (::link(temporary, path) == 0) {
+    (void)::unlink(temporary);
+    return true;
+  }
+  if (errno == EEXIST || errno == ENOENT) {
+    return false;
+  }
+  const Descriptor reserved(::open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, kPrivateFile));
+  if (!reserved.valid()) {
+    return false;
+  }
+  if (::rename(temporary, path) == 0) {
+    return true;
+  }
+  const int error = errno;
+  (void)::unlink(path);
+  errno = error;
+  return false;
+}
+
 /// One attempt of writeFileAtomically(); errno of what failed, else 0.
 int writeOnce(const char* path, const Place& place, mode_t mode, const void* data, size_t bytes,
-              bool lasts) {
+              FileUse use) {
+  const bool lasts = use != FileUse::kCache;
   char temporary[kMaxPathBytes];
   Descriptor file(makeTemporary(place, mode, temporary));
   if (!file.valid()) {
@@ -209,7 +232,7 @@ int writeOnce(const char* path, const Place& place, mode_t mode, const void* dat
   }
   // Closed last: until then nobody takes the temporary file for left behind.
   if (!writeAll(file.get(), data, bytes) || (lasts && ::fsync(file.get()) != 0) ||
-      ::rename(temporary, path) != 0) {
+      !(use == FileUse::kNew ? nameNew(temporary, path) : ::rename(temporary, path) == 0)) {
     const int error = errno;
     (void)::unlink(temporary);
     return error;
@@ -237,6 +260,8 @@ const char* adviceFor(int error) {
       return "no permission, check its access rights";
     case EISDIR:
       return "it is a folder, give a file";
+    case EEXIST:
+      return "a file of that name is there already, choose another name";
     case ENOSPC:
     case EDQUOT:
       return "the disk is full, free some space";
@@ -406,9 +431,8 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
     return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(ENAMETOOLONG));
   }
   removeLeftBehind(place);
-  const bool lasts = use == FileUse::kKept;
-  int error = writeOnce(path, place, mode, data, bytes, lasts);
-  if (error == ENOENT && !lasts) {
+  int error = writeOnce(path, place, mode, data, bytes, use);
+  if (error == ENOENT && use == FileUse::kCache) {
     makeParents(path);
   }
   // ENOENT: the folder was made just now, or where files cannot be locked another process took the
@@ -419,7 +443,7 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
       return log.fail(ORIEL_ERROR_IO, "cannot write %.600s: its folder is not there, make it first",
                       path);
     }
-    error = writeOnce(path, place, mode, data, bytes, lasts);
+    error = writeOnce(path, place, mode, data, bytes, use);
   }
   return error == 0 ? kOk
                     : log.fail(ORIEL_ERROR_IO, "cannot write %.600s: %s", path, adviceFor(error));

@@ -63,6 +63,9 @@ const char* adviceFor(DWORD error) {
       return "no permission, check its access rights";
     case ERROR_SHARING_VIOLATION:
       return "another program uses it, close that";
+    case ERROR_ALREADY_EXISTS:
+    case ERROR_FILE_EXISTS:
+      return "a file of that name is there already, choose another name";
     case ERROR_DISK_FULL:
     case ERROR_HANDLE_DISK_FULL:
       return "the disk is full, free some space";
@@ -93,9 +96,9 @@ void makeParents(const WidePath& path) {
 }
 
 /// Renames over what is there. While another writer does the same the system refuses for a moment.
-bool replaceFile(const wchar_t* from, const wchar_t* to) {
+bool moveFile(const wchar_t* from, const wchar_t* to, bool replaces) {
   for (int attempt = 0; attempt < 50; ++attempt) {
-    if (MoveFileExW(from, to, MOVEFILE_REPLACE_EXISTING) != 0) {
+    if (MoveFileExW(from, to, replaces ? MOVEFILE_REPLACE_EXISTING : 0) != 0) {
       return true;
     }
     const DWORD error = GetLastError();
@@ -243,7 +246,7 @@ void preferLargePages(void*, uint64_t) {}
 
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log) {
-  const bool lasts = use == FileUse::kKept;
+  const bool lasts = use != FileUse::kCache;
   char name[kMaxPathUnits];
   WidePath wide;
   WidePath temporary;
@@ -276,7 +279,7 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
       !deleteOnClose(file.get(), false)) {
     error = GetLastError();
     (void)file.close();  // an open file cannot be deleted
-  } else if (!file.close() || !replaceFile(temporary.text, wide.text)) {
+  } else if (!file.close() || !moveFile(temporary.text, wide.text, use != FileUse::kNew)) {
     error = GetLastError();
   } else {
     return kOk;
@@ -306,6 +309,15 @@ double nowMs() {
   (void)QueryPerformanceCounter(&ticks);
   (void)QueryPerformanceFrequency(&per_second);
   return static_cast<double>(ticks.QuadPart) * 1e3 / static_cast<double>(per_second.QuadPart);
+}
+
+int64_t unixSeconds() {
+  FILETIME now = {};
+  GetSystemTimeAsFileTime(&now);
+  // In units of 100 ns since 1601.
+  const int64_t ticks =
+      static_cast<int64_t>(uint64_t{now.dwHighDateTime} << 32 | now.dwLowDateTime);
+  return ticks / 10000000 - 11644473600;
 }
 
 uint64_t entropy() {

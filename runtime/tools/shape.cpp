@@ -88,6 +88,7 @@ Status prepareShape(const char* name, oriel_weight_format weights, const oriel_o
   (void)session_arena.take<oriel_session>(1);
   SessionContext context;
   context.model = &prepared->desc;
+  prepared->transcript_bytes = context.transcript_bytes = options.transcript_bytes;
   (void)Session::create(context, 0, true, &session_arena);
   prepared->session_host_bytes = session_arena.used();
   prepared->model_host_bytes = sizeof(oriel_model) + kExecutorObjectBytes +

@@ -527,7 +527,7 @@ TEST(Model, that_has_a_session_is_not_freed) {
   oriel_model* const model = loaded.model.get();
   oriel_model_free(model);
   EXPECT_EQ(1u, errorLines(log));
-  EXPECT_TRUE(log.says("destroy the session first")) << log.errors();
+  EXPECT_TRUE(log.says("destroy its sessions first")) << log.errors();
   EXPECT_EQ(ORIEL_OK, append(loaded, {1, 2, 3}));
   loaded.session.reset();
   oriel_session* session = nullptr;

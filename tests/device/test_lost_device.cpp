@@ -1,6 +1,7 @@
 // A device that is lost in the middle of anything: one line, no waiting, and the conversation can be had back.
 #include <gtest/gtest.h>
 
+#include "oriel/sessions.h"
 #include "support/sessions.h"
 #include "support/watched_model.h"
 
@@ -212,6 +213,50 @@ TEST_P(LostDevice, is_one_line_and_every_call_fails_at_once_but_the_tokens_are_t
 
 INSTANTIATE_TEST_SUITE_P(While, LostDevice, testing::ValuesIn(kPlaces),
                          [](const testing::TestParamInfo<Place>& test) { return test.param.name; });
+
+TEST(LostDevice, leaves_what_was_said_to_go_on_from) {
+  CapturedLog log;
+  oriel_options options = sessionOptions(&log, 300, 16);
+  options.transcript_bytes = 16384;
+  WatchedModel<LosingExecutor> model(kTrained, options);
+  ASSERT_NE(nullptr, model.session()) << log.errors();
+  const Loaded& loaded = model.loaded;
+  LosingExecutor& executor = *model.executor;
+  executor.log = log.log();
+  ASSERT_EQ(ORIEL_OK, add(loaded, "user", "My name is Ada."));
+  const Heard said = listen(oriel_chat_reply, loaded, greedyOptions(20));
+  ASSERT_EQ(ORIEL_OK, said.status);
+  executor.lose_in = Work::kRun;
+  executor.after = 1;
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, add(loaded, "user", "What is my name?"));
+  ASSERT_TRUE(executor.isLost());
+  executor.asked_since = 0;
+
+  std::vector<char> json(16384);
+  size_t needed = 0;
+  ASSERT_EQ(ORIEL_OK, oriel_transcript_export(model.session(), json.data(), json.size(), &needed));
+  const std::string text(json.data(), needed - 1);
+  EXPECT_NE(std::string::npos, text.find("My name is Ada.")) << text;
+  EXPECT_NE(std::string::npos, text.find("assistant")) << text;
+  EXPECT_EQ(std::string::npos, text.find("What is my name?")) << "it was not read: " << text;
+  EXPECT_EQ(ORIEL_ERROR_DEVICE, oriel_transcript_import(model.session(), text.data(), text.size()));
+  EXPECT_EQ(0u, executor.asked_since);
+
+  oriel_options on_cpu = cpuOptions(&log, 300, 16);
+  on_cpu.transcript_bytes = 16384;
+  const Loaded next = load(kTrained, on_cpu);
+  ASSERT_EQ(ORIEL_OK, oriel_transcript_import(next.session.get(), text.data(), text.size()));
+  ASSERT_EQ(ORIEL_OK, add(next, "user", "What is my name?"));
+  const Loaded whole = load(kTrained, on_cpu);
+  ASSERT_EQ(ORIEL_OK, add(whole, "user", "My name is Ada."));
+  ASSERT_EQ(said.text, listen(oriel_chat_reply, whole, greedyOptions(20)).text);
+  ASSERT_EQ(ORIEL_OK, add(whole, "user", "What is my name?"));
+  EXPECT_EQ(statsOf(whole).position, statsOf(next).position);
+  EXPECT_EQ(listen(oriel_chat_reply, whole, greedyOptions(20)).text,
+            listen(oriel_chat_reply, next, greedyOptions(20)).text);
+  model.loaded.session.reset();
+  executor.mend();
+}
 
 }  // namespace
 }  // namespace oriel::test

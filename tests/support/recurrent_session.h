@@ -141,6 +141,7 @@ class RecurrentSession {
     EXPECT_TRUE(session_->reset().ok());
   }
 
+  Session::Restored restored;
   /// What the session said of reading, and after how many times it is told to stop; 0: never.
   std::vector<std::pair<uint64_t, uint64_t>> progress;
   size_t stop_reading_at = 0;
@@ -215,7 +216,7 @@ class RecurrentSession {
     return bytes;
   }
   oriel_status restore(const std::vector<uint8_t>& bytes) {
-    return session_->restore(bytes.data(), bytes.size(), log.log()).code();
+    return session_->restore(bytes.data(), bytes.size(), {}, log.log(), &restored).code();
   }
   oriel_status rewind(uint64_t position) {
     const RunningCall call(session_);

@@ -395,7 +395,10 @@ TEST(Checkpoints, what_was_read_again_is_saved_as_if_it_had_never_been_further) 
       const auto memories = [&](RecurrentSession* from) {
         const std::vector<uint8_t> bytes = from->save();
         const size_t logits = bytes.size() == session.save().size() ? 0 : 4 * kRecurrentVocabulary;
-        const size_t begin = sizeof(SnapshotHeader) + 4 * target + logits;
+        SnapshotHeader header;
+        std::memcpy(static_cast<void*>(&header), bytes.data(), sizeof(header));
+        const size_t described = sizeof(header) + header.n_memories * sizeof(SnapshotMemory) + 8;
+        const size_t begin = described + 4 * target + logits;
         return std::vector<uint8_t>(bytes.begin() + static_cast<std::ptrdiff_t>(begin),
                                     bytes.end() - sizeof(uint64_t));
       };

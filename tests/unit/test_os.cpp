@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -133,6 +134,11 @@ TEST_F(Os, a_file_that_is_cut_off_or_written_to_is_an_error_line) {
 TEST_F(Os, free_memory_is_known_and_plausible) {
   EXPECT_GT(freeMemoryBytes(), uint64_t{1} << 20);
   EXPECT_LT(freeMemoryBytes(), uint64_t{1} << 50);
+}
+
+TEST(Os, the_clock_tells_the_date) {
+  const int64_t now = unixSeconds();
+  EXPECT_NEAR(static_cast<double>(now), static_cast<double>(std::time(nullptr)), 2);
 }
 
 TEST_F(Os, the_clock_counts_milliseconds_and_never_goes_back) {

@@ -150,6 +150,17 @@ TEST_F(OsFiles, that_are_kept_want_their_folder_to_be_there) {
   EXPECT_TRUE(save(path("file"), "x", FileUse::kKept));
 }
 
+TEST_F(OsFiles, that_are_new_replace_nothing) {
+  const std::string name = path("new");
+  EXPECT_TRUE(save(name, "first", FileUse::kNew));
+  EXPECT_FALSE(save(name, "second", FileUse::kNew));
+  EXPECT_NE(error_.find("there already"), std::string::npos) << error_;
+  EXPECT_EQ(read(name), "first");
+  EXPECT_FALSE(save(path("a/b/file"), "x", FileUse::kNew));
+  EXPECT_NE(error_.find("its folder is not there"), std::string::npos) << error_;
+  EXPECT_EQ(filesInFolder(), 1u) << "nothing is left beside";
+}
+
 TEST_F(OsFiles, are_written_in_the_folder_one_is_in) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_);

@@ -691,16 +691,16 @@ ORIEL_API oriel_status oriel_session_get_tokens(const oriel_session *session, ui
 
 /* ---- Snapshots ------------------------------------------------------------------------------- */
 
-/* A session as bytes: used cache slots, the ids of their tokens, position, sampler, turns. Restored into a session
- * of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and split_turns
- * (on any device), it goes on to the bit as this one would on that device; anything else is refused with
- * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the
- * tensors' data and of all weights (of those that may stay on file every 1,024th row) is the same. That and the
- * checksum of the bytes find accidents, not forgery, for neither has a key: who can write a snapshot can make the
- * session remember what he likes, and nothing worse. An app that has that to fear must authenticate the bytes. A system
- * prompt processed once can so be restored for every new conversation. A recurrent state is saved as it is after the
- * last token. Checkpoints are not saved: they would make the file several times as large for what reading again gives as
- * well. Any number of them may have been asked for, of either session. */
+/* A session as bytes: used cache slots, the ids of their tokens, position, sampler, turns, transcript. Restored into
+ * one of the same model file, window, sinks (which grow with pinned_tokens), chunk, cache formats, chat format and
+ * split_turns (on any device), it goes on to the bit as this one would on that device. Of the same model file and chat
+ * format, what fits is carried over (oriel_session_restore_as says how much); anything else is refused with
+ * ORIEL_ERROR_FORMAT, and the session stays as it was. "The same model file": a hash of everything before the tensors'
+ * data and of all weights (of those that may stay on file every 1,024th row) is the same. That and the checksum of the
+ * bytes find accidents, not forgery, for neither has a key: who can write a snapshot can make the session remember what
+ * he likes, and nothing worse. An app that has that to fear must authenticate the bytes. A recurrent state is saved as
+ * it is after the last token. Checkpoints are not saved: they would make the file several times as large for what
+ * reading again gives as well. */
 ORIEL_API oriel_status oriel_session_save(oriel_session *session, void *data, size_t capacity, size_t *needed);
 ORIEL_API oriel_status oriel_session_restore(oriel_session *session, const void *data, size_t bytes);
 /* The same with a file. It is written beside `path` under a name that nobody else has, and is on the disk before it

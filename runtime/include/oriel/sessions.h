@@ -109,9 +109,10 @@ typedef struct oriel_snapshot_info {
   oriel_kv_format k_format;
   oriel_kv_format v_format;
   char chat_template[64]; /* name of the chat format */
-  int64_t saved_at;       /* seconds since 1970, UTC; 0: not known */
+  int64_t saved_at;       /* seconds since 1970, UTC; 0: not known, as of one that was saved into memory */
 } oriel_snapshot_info;
-/* What a snapshot says of itself; needs no model. ORIEL_ERROR_FORMAT for what is none. `log` may be NULL. */
+/* What a snapshot says of itself; needs no model. ORIEL_ERROR_FORMAT for what is none. `log` may be NULL. Of one that is
+ * not readable only `version` and `bytes` are said; what lies behind the description is not looked at. */
 ORIEL_API oriel_status oriel_snapshot_inspect(const void *data, size_t bytes, oriel_log_fn log, void *log_user,
                                               oriel_snapshot_info *info);
 ORIEL_API oriel_status oriel_snapshot_inspect_file(const char *path, oriel_log_fn log, void *log_user,
@@ -125,7 +126,7 @@ typedef enum oriel_restored_how {
 typedef struct oriel_restored {
   size_t struct_size;
   oriel_restored_how how;
-  uint32_t rounded;        /* 1: keys or values were rounded to other formats */
+  uint32_t rounded;        /* 1: keys, values or states were rounded to other formats */
   uint64_t tokens_held;    /* now, sinks included */
   uint64_t tokens_dropped; /* that the snapshot held and this session does not */
   uint64_t tokens_read;    /* that were read again */

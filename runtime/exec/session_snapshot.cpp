@@ -1,0 +1,158 @@
+// The part of a session that is saved and comes back.
+#include <algorithm>
+#include <cstdio>
+
+#include "exec/session.h"
+#include "exec/snapshot.h"
+
+namespace oriel {
+
+SessionState Session::state() const {
+  SessionState state;
+  state.position = position_;
+  state.stored = stored_;
+  state.first_position = first_position_;
+  state.has_logits = has_logits_ ? 1 : 0;
+  state.reply_open = reply_open_ ? 1 : 0;
+  state.reply_begin = reply_begin_;
+  state.reply_end = reply_end_;
+  state.chat = (turn_open_ ? kTurnOpen : 0) | (system_joins_ ? kSystemJoins : 0) |
+               (switched_thinking_ ? kSwitchedThinking : 0) | (closed_ ? kClosed : 0) |
+               (has_system_ ? kHasSystem : 0) | (by_template_ ? kByTemplate : 0) |
+               static_cast<uint32_t>(last_message_) << kLastMessageShift |
+               (answered_closed_ ? kAnsweredClosed : 0) | (closing_known_ ? 0 : kClosingUnknown) |
+               static_cast<uint32_t>(answered_) << kAnsweredShift;
+  state.reply_stop = reply_stop_;
+  if (states_ != nullptr) {
+    state.chat |= states_->stale ? kStaleState : 0;
+    state.since_base =
+        states_->base != 0 ? static_cast<uint32_t>(position_ - states_->base + 1) : 0;
+  }
+  state.carried = carried_;
+  state.sampler = sampler_.state();
+  return state;
+}
+
+SnapshotOwner Session::snapshotOwner() const {
+  SnapshotOwner owner;
+  owner.plan = context_.plan;
+  owner.model = context_.model;
+  owner.cache = cache_;
+  owner.model_hash = context_.model_hash;
+  owner.model_name = context_.model_name;
+  owner.chat = context_.chat.name();
+  owner.whole_turns = whole_turns_;
+  owner.allocator = context_.allocator;
+  if (prefixTokens() != 0) {
+    owner.prefix_ids = context_.prefix->ids;
+    owner.prefix_tokens = context_.prefix->tokens;
+  }
+  return owner;
+}
+
+SessionParts Session::parts() const { return {state(), &turns_, &ids_, &transcript_}; }
+
+uint64_t Session::snapshotBytes() const { return oriel::snapshotBytes(snapshotOwner(), parts()); }
+
+Status Session::save(void* out, int64_t saved_at) const {
+  const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_,
+                          context_.index};
+  return writeSnapshot(snapshotOwner(), parts(), live, saved_at, context_.executor, out);
+}
+
+namespace {
+
+LastMessage lastMessageFrom(uint32_t bits) {
+  return static_cast<LastMessage>(std::min(bits & 7u, static_cast<uint32_t>(LastMessage::kTool)));
+}
+
+}  // namespace
+
+// What a snapshot of another model, or in another chat format, is still good for.
+Status Session::readFrom(const Snapshot& snapshot, Restored* result) {
+  const uint64_t dropped = snapshot.held().count();
+  ORIEL_TRY(readStored(snapshot.transcript, snapshot.header.transcript_bytes, UINT64_MAX - 1));
+  result->how = RestoredHow::kRead;
+  result->dropped = dropped;
+  result->held = result->read = position_;
+  return kOk;
+}
+
+Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& options,
+                        const Log& log, Restored* result) {
+  Snapshot snapshot;
+  ORIEL_TRY(openSnapshot(data, bytes, log, &snapshot));
+  SnapshotOwner owner = snapshotOwner();
+  owner.writes_sinks = owner.prefix_tokens == 0 || options.with_prefix;
+  char refusal[512];
+  const SnapshotFit fit = fitOf(owner, snapshot, refusal, sizeof(refusal));
+  const bool reads = fit == SnapshotFit::kNot && options.reads && !options.exact;
+  if (reads && snapshot.header.messages != 0) {
+    return readFrom(snapshot, result);
+  }
+  if (fit == SnapshotFit::kNot || (fit == SnapshotFit::kCarries && options.exact)) {
+    const char* const more = reads ? "; it has no transcript to read"
+                             : fit == SnapshotFit::kNot && snapshot.header.messages != 0
+                                 ? ", or let its transcript be read again"
+                                 : "";
+    return log.fail(ORIEL_ERROR_FORMAT, "%s%s", refusal, more);
+  }
+  RestoredParts parts;
+  blank_ = false;
+  ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &turns_, &ids_,
+                            &transcript_));
+  setSinks(parts.sinks);
+  takeState(parts.state);
+  has_logits_ = parts.state.has_logits != 0;
+  logits_row_ = 0;
+  if (fit == SnapshotFit::kCarries && states_ != nullptr && states_->stale) {
+    // What is still to be read again must be held.
+    states_->base = std::max(states_->base, position_ + 1 - viewOf(position_).count);
+  }
+  result->how = fit == SnapshotFit::kSame ? RestoredHow::kExactly : RestoredHow::kCarried;
+  result->rounded = parts.rounded;
+  result->held = parts.held;
+  result->dropped = parts.dropped;
+  return kOk;
+}
+
+// Turns and ids are there.
+void Session::takeState(const SessionState& state) {
+  position_ = state.position;
+  stored_ = state.stored;
+  last_token_ = lastHeldToken();
+  first_position_ = state.first_position;
+  restartStates(position_);
+  carried_ = state.carried;
+  if (states_ != nullptr) {
+    states_->base = state.since_base != 0 ? position_ + 1 - state.since_base : 0;
+    states_->stale = (state.chat & kStaleState) != 0;
+  }
+  has_logits_ = has_top_ = false;
+  takeChat(state);
+  sampler_.restore(state.sampler);
+  prompt_tokens_ = 0;
+  prompt_ms_ = 0;
+}
+
+// Where the conversation stands between two messages.
+void Session::takeChat(const SessionState& state) {
+  reply_open_ = state.reply_open != 0;
+  reply_begin_ = state.reply_begin;
+  reply_end_ = state.reply_end;
+  turn_open_ = (state.chat & kTurnOpen) != 0;
+  system_joins_ = (state.chat & kSystemJoins) != 0;
+  switched_thinking_ = (state.chat & kSwitchedThinking) != 0;
+  closed_ = (state.chat & kClosed) != 0;
+  closing_known_ = (state.chat & kClosingUnknown) == 0;
+  has_system_ = (state.chat & kHasSystem) != 0;
+  by_template_ = context_.by_template || (state.chat & kByTemplate) != 0;
+  last_message_ = lastMessageFrom(state.chat >> kLastMessageShift);
+  answered_ = lastMessageFrom(state.chat >> kAnsweredShift);
+  answered_closed_ = (state.chat & kAnsweredClosed) != 0;
+  const bool is_id =
+      state.reply_stop >= 0 && static_cast<uint32_t>(state.reply_stop) < context_.model->n_vocab;
+  reply_stop_ = is_id ? state.reply_stop : -1;
+}
+
+}  // namespace oriel
