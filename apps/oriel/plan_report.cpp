@@ -5,6 +5,8 @@
 #include <iterator>
 #include <set>
 
+#include "oriel/sessions.h"
+
 #include "layer_groups.h"
 #include "report.h"
 #include "sizes.h"
@@ -338,7 +340,28 @@ Json sessionFields(const oriel_plan& plan) {
   json["prefix_bytes"] = plan.prefix_bytes;
   json["transcript_bytes"] = plan.transcript_bytes;
   return json;
-}
+
+  // By oriel_trim_level.
+  constexpr const char* kTrimLevels[] = {"none", "scratch", "weights", "cache", "all"};
+
+  /// What stays when memory is given back.
+  std::string trimLines(const oriel_plan& plan) {
+    const auto size = [&](oriel_trim_level level) { return formatSize(plan.trim_bytes[level]); };
+    return "  given back  " + size(ORIEL_TRIM_SCRATCH) + " stay without scratch, " +
+           size(ORIEL_TRIM_WEIGHTS) + " without weights, " + size(ORIEL_TRIM_CACHE) +
+           " without the cache\n";
+  }
+
+  Json trimJson(const oriel_plan& plan) {
+    Json levels = Json::array();
+    for (size_t level = 0; level < std::size(kTrimLevels); ++level) {
+      Json entry;
+      entry["level"] = kTrimLevels[level];
+      entry["bytes"] = plan.trim_bytes[level];
+      levels.push_back(entry);
+    }
+    return levels;
+  }
 
 }  // namespace
 
@@ -408,6 +431,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
   } else {
     text += "  least       " + formatSize(plan.minimum_bytes) + " (" +
             std::to_string(plan.minimum_bytes) + " bytes)\n";
+    text += trimLines(plan);
   }
   if (plan.crossover_tokens != 0) {
     text += "  crossover   at " + std::to_string(plan.crossover_tokens) +
@@ -446,6 +470,7 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
     json["state_slots"] = plan.state_slots;
     json["checkpoints"] = plan.checkpoints;
   }
+  json["trim_levels"] = trimJson(plan);
   json["raised_by_bias"] = layersOf(plan.raised_by_bias);
   json["raised_by_norm"] = layersOf(plan.raised_by_norm);
   json["kv_bytes_at"] = plan.kv_window_bytes;

@@ -65,4 +65,7 @@ android {
 
 dependencies {
     api("org.jetbrains.kotlinx:kotlinx-coroutines-core:1.8.1")
+    // Of OrielLifecycle.kt; the main thread's dispatcher is Android's.
+    implementation("org.jetbrains.kotlinx:kotlinx-coroutines-android:1.8.1")
+    api("androidx.lifecycle:lifecycle-common:2.8.7")
 }

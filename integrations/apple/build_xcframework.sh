@@ -17,7 +17,7 @@ headers=$build/include
 rm -rf "$headers" "$build/COriel.xcframework"
 # Xcode copies what all packages have into one folder: the module map needs a folder of its own.
 mkdir -p "$headers/oriel" "$headers/COriel"
-cp "$root/runtime/include/oriel/oriel.h" "$headers/oriel/"
+cp "$root/runtime/include/oriel/"{oriel,sessions}.h "$headers/oriel/"
 cp module.modulemap "$headers/COriel/"
 
 options=(-DORIEL_VULKAN="$vulkan")

@@ -71,6 +71,11 @@ class CpuExecutor final : public HostExecutor {
     return kOk;
   }
 
+  Status giveBack(ArenaSet arenas) override {
+    pool_.settle();
+    return HostExecutor::giveBack(arenas);
+  }
+
   Status run(StepRun what, const StopCheck& stop) override {
     if (what != StepRun::kHead && stop()) {
       return ORIEL_ERROR_CANCELLED;

@@ -117,7 +117,7 @@ void Pool::work(uint32_t thread) {
       waitWhile(done, kRunMask, kSpinInRunMs);
     } else if (!open || (state & kCallerLeft) != 0) {
       waitWhile(state & ~kInside, ~kInside, open ? kSpinInRunMs : kSpinBetweenRunsMs);
-    } else if (enter(sectionOf(state))) {
+    } else if (in_body_.fetch_add(1); enter(sectionOf(state))) {
       member.joined = sectionOf(state);
       member.section = firstOfRun(member.joined);
       member.present = member.section == member.joined;
@@ -126,7 +126,16 @@ void Pool::work(uint32_t thread) {
         leave(thread, false);
       }
       done = (member.joined << kSectionShift) & kRunMask;
+      in_body_.fetch_sub(1);
+    } else {
+      in_body_.fetch_sub(1);
     }
+  }
+}
+
+void Pool::settle() {
+  while (in_body_.load() != 0) {
+    yieldProcessor();
   }
 }
 

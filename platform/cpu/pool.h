@@ -37,6 +37,9 @@ class Pool {
   /// when the caller has returned and nobody takes part any more. All must go through the same sections.
   /// Until its first sync() the body may read what changes from run to run, present() or not.
   void run(void (*body)(void* user, uint32_t thread), void* user);
+  /// Between runs: waits for those who have not come out of a body that was over without them. Until then they may look
+  /// at what it reads.
+  void settle();
 
   // Of a running body only.
 
@@ -90,6 +93,7 @@ class Pool {
   std::condition_variable woken_;
   [[maybe_unused]] Gap gap0_;
   std::atomic<uint32_t> sleepers_{0};
+  std::atomic<uint32_t> in_body_{0};  // workers, or on their way into it
   [[maybe_unused]] Gap gap1_;
   std::atomic<uint64_t> state_{0};  // which section, who is in it: see pool.cpp
   [[maybe_unused]] Gap gap2_;

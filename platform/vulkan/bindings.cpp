@@ -123,8 +123,13 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
   return kOk;
 }
 
-void Bindings::release(const VulkanDevice& device) {
+void Bindings::releaseSets(const VulkanDevice& device) {
   device.api.vkDestroyDescriptorPool(device.device, pool_, nullptr);
+  pool_ = VK_NULL_HANDLE;
+}
+
+void Bindings::release(const VulkanDevice& device) {
+  releaseSets(device);
   device.api.vkDestroyPipelineLayout(device.device, pipeline_layout_, nullptr);
   device.api.vkDestroyDescriptorSetLayout(device.device, set_layout_, nullptr);
 }

@@ -1,5 +1,5 @@
 // What the kernels of a plan read and write: one layout for all of them, one descriptor set per op, written
-// once.
+// once for the arenas as they are.
 #pragma once
 
 #include "vulkan/step_commands.h"
@@ -14,6 +14,8 @@ class Bindings {
   /// hold what was made.
   Status createSets(const VulkanDevice& device, const DeviceArenas& arenas, const Plan& plan,
                     const Log& log, OpHandles* handles);
+  /// Before arenas go that they name; createSets() makes new ones. None is no error.
+  void releaseSets(const VulkanDevice& device);
   void release(const VulkanDevice& device);
 
  private:

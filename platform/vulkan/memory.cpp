@@ -53,7 +53,7 @@ VkBuffer DeviceArenas::buffer(ArenaKind arena, uint32_t segment) const {
 
 Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes,
                                  const Log& log, Segment* segment) {
-  if (bytes == 0) {
+  if (bytes == 0 || segment->buffer != VK_NULL_HANDLE) {
     return kOk;
   }
   const VulkanApi& api = device.api;
@@ -112,20 +112,36 @@ Status DeviceArenas::takeSegment(const VulkanDevice& device, ArenaKind kind, uin
                  "bind device memory", log);
 }
 
-Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, const Log& log) {
+void DeviceArenas::releaseSegment(const VulkanDevice& device, Segment* segment) {
+  if (segment->buffer != VK_NULL_HANDLE) {
+    device.api.vkDestroyBuffer(device.device, segment->buffer, nullptr);
+  }
+  if (segment->memory != VK_NULL_HANDLE) {
+    device.api.vkFreeMemory(device.device, segment->memory, nullptr);  // unmaps, too
+  }
+  *segment = {};
+}
+
+Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, ArenaSet arenas,
+                          const Log& log) {
   if (plan.weight_segments > kMaxWeightSegments) {
     return log.fail(
         ORIEL_ERROR_UNSUPPORTED,
         "the weights need %u allocations, at most %u are supported: use a smaller model",
         plan.weight_segments, kMaxWeightSegments);
   }
-  for (uint32_t i = 0; i < plan.weight_segments; ++i) {
+  for (uint32_t i = 0; contains(arenas, ArenaKind::kWeights) && i < plan.weight_segments; ++i) {
     ORIEL_TRY(
         takeSegment(device, ArenaKind::kWeights, plan.weight_segment_bytes[i], log, &weights_[i]));
   }
   const uint64_t bytes[kArenaKinds] = {0, plan.cache_bytes, plan.activation_bytes, plan.io_bytes};
   for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
-    ORIEL_TRY(takeSegment(device, kind, bytes[index(kind)], log, &others_[index(kind)]));
+    if (contains(arenas, kind)) {
+      ORIEL_TRY(takeSegment(device, kind, bytes[index(kind)], log, &others_[index(kind)]));
+    }
+  }
+  if (!contains(arenas, ArenaKind::kIo) || io_ != nullptr) {
+    return kOk;
   }
   void* mapped = nullptr;
   ORIEL_TRY(checkVk(device.api.vkMapMemory(device.device, others_[index(ArenaKind::kIo)].memory, 0,
@@ -135,23 +151,20 @@ Status DeviceArenas::take(const VulkanDevice& device, const Plan& plan, const Lo
   return kOk;
 }
 
-void DeviceArenas::release(const VulkanDevice& device) {
-  const auto releaseSegment = [&device](Segment* segment) {
-    if (segment->buffer != VK_NULL_HANDLE) {
-      device.api.vkDestroyBuffer(device.device, segment->buffer, nullptr);
+void DeviceArenas::release(const VulkanDevice& device, ArenaSet arenas) {
+  for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
+    if (!contains(arenas, static_cast<ArenaKind>(kind))) {
+      continue;
     }
-    if (segment->memory != VK_NULL_HANDLE) {
-      device.api.vkFreeMemory(device.device, segment->memory, nullptr);  // unmaps, too
+    releaseSegment(device, &others_[kind]);
+    for (uint32_t i = 0; kind == index(ArenaKind::kWeights) && i < kMaxWeightSegments; ++i) {
+      releaseSegment(device, &weights_[i]);
     }
-    *segment = {};
-  };
-  for (Segment& segment : weights_) {
-    releaseSegment(&segment);
+    allocated_bytes_[kind] = 0;
   }
-  for (Segment& segment : others_) {
-    releaseSegment(&segment);
+  if (contains(arenas, ArenaKind::kIo)) {
+    io_ = nullptr;
   }
-  io_ = nullptr;
 }
 
 }  // namespace oriel

@@ -1,21 +1,26 @@
-// The plan's device arenas: one allocation and one buffer per segment, taken once.
+// The plan's device arenas: one allocation and one buffer per segment, taken once, or again when they were given back.
 #pragma once
 
+#include <atomic>
+
+#include "exec/executor.h"
 #include "vulkan/device.h"
 
 namespace oriel {
 
 class DeviceArenas {
  public:
-  /// Takes every arena of the plan, to the byte; kIo stays mapped. On failure release() gives back
-  /// what was taken.
-  Status take(const VulkanDevice& device, const Plan& plan, const Log& log);
-  void release(const VulkanDevice& device);
+  /// Takes these arenas of the plan, those of them that are not there, to the byte; kIo stays mapped. On failure
+  /// release() gives back what was taken.
+  Status take(const VulkanDevice& device, const Plan& plan, ArenaSet arenas, const Log& log);
+  void release(const VulkanDevice& device, ArenaSet arenas);
 
-  /// Null for an arena of no bytes.
+  /// Null for an arena of no bytes, and one that is not there.
   VkBuffer buffer(ArenaKind arena, uint32_t segment = 0) const;
   uint8_t* mapped(const BufferRef& piece) const { return io_ + piece.offset_bytes; }
-  uint64_t allocatedBytes(ArenaKind kind) const { return allocated_bytes_[index(kind)]; }
+  uint64_t allocatedBytes(ArenaKind kind) const {
+    return allocated_bytes_[index(kind)].load(std::memory_order_relaxed);
+  }
 
  private:
   struct Segment {
@@ -28,10 +33,11 @@ class DeviceArenas {
   static constexpr uint32_t index(ArenaKind kind) { return static_cast<uint32_t>(kind); }
   Status takeSegment(const VulkanDevice& device, ArenaKind kind, uint64_t bytes, const Log& log,
                      Segment* segment);
+  static void releaseSegment(const VulkanDevice& device, Segment* segment);
 
   Segment weights_[kMaxWeightSegments] = {};
   Segment others_[kArenaKinds] = {};  // by kind; kWeights unused
-  uint64_t allocated_bytes_[kArenaKinds] = {};
+  std::atomic<uint64_t> allocated_bytes_[kArenaKinds] = {};
   uint8_t* io_ = nullptr;
 };
 

@@ -26,12 +26,11 @@ Status Transfers::create(const VulkanDevice& device, Queue* queue, const DeviceA
   arenas_ = &arenas;
   plan_ = &plan;
   log_ = log;
-  ORIEL_TRY(queue->takeCommands(commands_, kCommands));
-  ORIEL_TRY(recordRead(commands_[kLogitsCommands], 0, plan.logits, 0, logitsBytes()));
-  ORIEL_TRY(begin(commands_[kClearCommands], 0));
-  recordFill(device.api, commands_[kClearCommands], arenas.buffer(ArenaKind::kCache));
-  recordFill(device.api, commands_[kClearCommands], arenas.buffer(ArenaKind::kActivations));
-  return endCommands(device, commands_[kClearCommands], log);
+  return queue->takeCommands(commands_, kCommands);
+}
+
+Status Transfers::record() {
+  return recordRead(commands_[kLogitsCommands], 0, plan_->logits, 0, logitsBytes());
 }
 
 Status Transfers::beginWrite(uint64_t bytes, void** piece) {
@@ -131,61 +130,70 @@ Status Transfers::copy(const CopyPiece* pieces, size_t count) {
   return queue_->settle(queue_->submitAndWait(commands));
 }
 
-Status Transfers::forget() {
-  return finishForgetting(finishWrites(), commands_[kClearCommands], true);
+// The host's part even where something failed before.
+Status Transfers::clear(ArenaSet arenas) {
+  Status status = sendClearing(arenas);
+  BufferRef begin;
+  begin.arena = ArenaKind::kIo;
+  if (contains(arenas, ArenaKind::kIo) && arenas_->buffer(ArenaKind::kIo) != VK_NULL_HANDLE) {
+    wipe(arenas_->mapped(begin), plan_->io_bytes);
+  }
+  return status;
+}
+
+Status Transfers::sendClearing(ArenaSet arenas) {
+  const VkCommandBuffer commands = commands_[0];
+  ORIEL_TRY(finishWrites());
+  ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
+  for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations}) {
+    if (contains(arenas, kind)) {
+      recordFill(device_->api, commands, arenas_->buffer(kind));
+    }
+  }
+  ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
+  return queue_->settle(queue_->submitAndWait(commands));
 }
 
 Status Transfers::forget(const BufferRef* pieces, size_t count) {
-  const VkCommandBuffer commands = commands_[0];
-  Status status = finishWrites();
-  if (status.ok()) {
-    status = queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT));
-  }
-  if (status.ok()) {
-    for (size_t i = 0; i < count; ++i) {
-      if (pieces[i].arena == ArenaKind::kIo) {
-        continue;  // the host's part, below
-      }
-      // Fills are of whole words; what else is in them was not written either.
-      const uint64_t begin = pieces[i].offset_bytes / 4 * 4;
-      const uint64_t end = alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4});
-      device_->api.vkCmdFillBuffer(commands, arenas_->buffer(pieces[i].arena), begin, end - begin,
-                                   0);
-    }
-    forEachScratch(*plan_, [&](const ScratchPiece& piece) {
-      if (piece.arena == ArenaKind::kActivations && piece.begin != piece.end) {
-        device_->api.vkCmdFillBuffer(commands, arenas_->buffer(piece.arena), piece.begin,
-                                     piece.end - piece.begin, 0);
-      }
-    });
-    status = queue_->settle(endCommands(*device_, commands, log_));
+  const Status status = sendForgetting(pieces, count);
+  if (arenas_->buffer(ArenaKind::kIo) == VK_NULL_HANDLE) {
+    return status;
   }
   for (size_t i = 0; i < count; ++i) {
     if (pieces[i].arena == ArenaKind::kIo) {
       wipe(arenas_->mapped(pieces[i]), pieces[i].size_bytes);
     }
   }
-  return finishForgetting(status, commands, false);
-}
-
-// Sends the commands unless something failed before, and overwrites what the host sees even then.
-Status Transfers::finishForgetting(Status status, VkCommandBuffer commands, bool all) {
-  if (status.ok()) {
-    status = queue_->settle(queue_->submitAndWait(commands));
-  }
   BufferRef begin;
   begin.arena = ArenaKind::kIo;
-  uint8_t* const io = arenas_->mapped(begin);
-  if (all) {
-    wipe(io, plan_->io_bytes);
-    return status;
-  }
   forEachScratch(*plan_, [&](const ScratchPiece& piece) {
     if (piece.arena == ArenaKind::kIo) {
-      wipe(io + piece.begin, piece.end - piece.begin);
+      wipe(arenas_->mapped(begin) + piece.begin, piece.end - piece.begin);
     }
   });
   return status;
+}
+
+// What of it the device has, and was not given back.
+Status Transfers::sendForgetting(const BufferRef* pieces, size_t count) {
+  const VkCommandBuffer commands = commands_[0];
+  ORIEL_TRY(finishWrites());
+  ORIEL_TRY(queue_->settle(begin(commands, VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)));
+  const auto fill = [&](ArenaKind arena, uint64_t from, uint64_t to) {
+    const VkBuffer buffer = arenas_->buffer(arena);
+    if (arena != ArenaKind::kIo && buffer != VK_NULL_HANDLE && from != to) {
+      device_->api.vkCmdFillBuffer(commands, buffer, from, to - from, 0);
+    }
+  };
+  for (size_t i = 0; i < count; ++i) {
+    // Fills are of whole words; what else is in them was not written either.
+    fill(pieces[i].arena, pieces[i].offset_bytes / 4 * 4,
+         alignUp(pieces[i].offset_bytes + pieces[i].size_bytes, uint64_t{4}));
+  }
+  forEachScratch(*plan_,
+                 [&](const ScratchPiece& piece) { fill(piece.arena, piece.begin, piece.end); });
+  ORIEL_TRY(queue_->settle(endCommands(*device_, commands, log_)));
+  return queue_->settle(queue_->submitAndWait(commands));
 }
 
 // After whatever steps and transfers before wrote.

@@ -13,6 +13,8 @@ class Transfers {
   /// All four outlive it.
   Status create(const VulkanDevice& device, Queue* queue, const DeviceArenas& arenas,
                 const Plan& plan, const Log& log);
+  /// Of the arenas as they are: before logits() is called of them.
+  Status record();
 
   /// As in Executor.
   Status beginWrite(uint64_t bytes, void** piece);
@@ -26,13 +28,16 @@ class Transfers {
   Status copy(const CopyPiece* pieces, size_t count);
 
   /// Zeros in the cache, in the activations (whose padding is read by products and must be zero, never NaN), and
-  /// in all that the host sees; in the latter even if the device has failed.
-  Status forget();
+  /// in all that the host sees; in the latter even if the device has failed. What was given back is left out.
+  Status forget() { return clear(kAllArenas); }
+  /// The same of some arenas; never of weights.
+  Status clear(ArenaSet arenas);
   /// The same where nothing of the cache but these pieces was written.
   Status forget(const BufferRef* pieces, size_t count);
 
  private:
-  Status finishForgetting(Status status, VkCommandBuffer commands, bool all);
+  Status sendClearing(ArenaSet arenas);
+  Status sendForgetting(const BufferRef* pieces, size_t count);
   Status readLogits(const BufferRef& rows, uint32_t row, const float** values);
   Status begin(VkCommandBuffer commands, VkCommandBufferUsageFlags usage) const;
   Status recordRead(VkCommandBuffer commands, VkCommandBufferUsageFlags usage,
@@ -45,9 +50,8 @@ class Transfers {
   const DeviceArenas* arenas_ = nullptr;
   const Plan* plan_ = nullptr;
   Log log_;
-  /// One per half, the first also for reads; then two that are recorded once.
-  static constexpr uint32_t kClearCommands = kUploadHalves;
-  static constexpr uint32_t kLogitsCommands = kClearCommands + 1;
+  /// One per half, the first also for reads; then one that is recorded once.
+  static constexpr uint32_t kLogitsCommands = kUploadHalves;
   static constexpr uint32_t kCommands = kLogitsCommands + 1;
   VkCommandBuffer commands_[kCommands] = {};
   uint32_t half_ = 0;

@@ -73,6 +73,8 @@ class VulkanExecutor final : public Executor {
     (void)dropAhead();
     return transfers_.forget(pieces, count);
   }
+  Status giveBack(ArenaSet arenas) override;
+  Status takeAgain(ArenaSet arenas) override;
   uint64_t allocatedBytes(ArenaKind kind) const override { return arenas_.allocatedBytes(kind); }
   const char* deviceName() const override { return device_.caps.name; }
   const char* driverName() const override { return device_.caps.driver; }
@@ -107,6 +109,7 @@ class VulkanExecutor final : public Executor {
   Status startPipelines();
   Status finishPipelines();
   Status recordSteps();
+  void releaseSets();
 
   /// `many`: outputs, more than one.
   Status submitStep(StepRun what, bool many, const StopCheck& stop);
@@ -143,11 +146,12 @@ class VulkanExecutor final : public Executor {
     double sent_ms;
   };
   Flight flights_[kFlights] = {};
-  double landed_ms_ = 0;  // when the latest flight was seen to be done
-  Pace paces_[2];         // of one token, of a chunk
-  Pace* pace_ = nullptr;  // of the run in progress
-  uint32_t block_ = 0;    // step block of the latest run, or of what runs ahead
-  bool ahead_ = false;    // all but the head of the step in that block was begun
+  double landed_ms_ = 0;      // when the latest flight was seen to be done
+  Pace paces_[2];             // of one token, of a chunk
+  Pace* pace_ = nullptr;      // of the run in progress
+  uint32_t block_ = 0;        // step block of the latest run, or of what runs ahead
+  bool ahead_ = false;        // all but the head of the step in that block was begun
+  bool keeps_cache_ = false;  // since it was cleared, it was not given back
   AttentionGroups attention_groups_;
 };
 
@@ -155,7 +159,7 @@ class VulkanExecutor final : public Executor {
 
 Status VulkanExecutor::takeDevice(const ExecutorOptions& options) {
   ORIEL_TRY(device_.create(options));
-  return arenas_.take(device_, plan_, options.log);
+  return arenas_.take(device_, plan_, kAllArenas, options.log);
 }
 
 Status VulkanExecutor::create() {
@@ -177,6 +181,7 @@ Status VulkanExecutor::create() {
   ORIEL_TRY(queue_.create(device_, options_.timeout_ms, log));
   ORIEL_TRY(transfers_.create(device_, &queue_, arenas_, plan_, log));
   ORIEL_TRY(bindings_.createLayouts(device_, log));
+  choices_.create(device_.caps, options_.cache_dir, log);
   ORIEL_TRY(startPipelines());
   log.write(ORIEL_LOG_INFO, "running on %s (%s)", device_.caps.name, device_.caps.driver);
   return kOk;
@@ -192,16 +197,47 @@ VulkanExecutor::~VulkanExecutor() {
   }
   if (device_.device != VK_NULL_HANDLE) {
     queue_.release();
-    for (uint32_t i = 0; i < n_handles_; ++i) {
-      releaseTexelViews(device_, handles_[i].texels);
-    }
+    releaseSets();
     pipelines_.release(device_);
     pipeline_cache_.release(device_);
     bindings_.release(device_);
-    arenas_.release(device_);
+    arenas_.release(device_, kAllArenas);
   }
   device_.destroy();
   device_.~VulkanDevice();
+}
+
+void VulkanExecutor::releaseSets() {
+  for (uint32_t i = 0; i < n_handles_; ++i) {
+    releaseTexelViews(device_, handles_[i].texels);
+  }
+  bindings_.releaseSets(device_);
+}
+
+// Without what a conversation left. What names an arena goes with it. Recorded commands that do stay: they are recorded anew before they are sent.
+Status VulkanExecutor::giveBack(ArenaSet arenas) {
+  pipelines_.join();
+  (void)dropAhead();
+  for (uint32_t fence = 0; fence < kFences; ++fence) {
+    ORIEL_TRY(queue_.settle(queue_.wait(fence)));
+  }
+  ORIEL_TRY(queue_.failed());
+  ORIEL_TRY(transfers_.clear(arenas));
+  releaseSets();
+  if (contains(arenas, ArenaKind::kIo)) {
+    pipelines_.release(device_);
+    pipeline_cache_.release(device_);
+  }
+  arenas_.release(device_, arenas);
+  keeps_cache_ = keeps_cache_ && !contains(arenas, ArenaKind::kCache);
+  return kOk;
+}
+
+// As at first the upload ring comes with what begins to compile: beside whatever is uploaded.
+Status VulkanExecutor::takeAgain(ArenaSet arenas) {
+  ORIEL_TRY(queue_.failed());
+  ORIEL_TRY(queue_.settle(arenas_.take(device_, plan_, arenas, options_.log)));
+  return contains(arenas, ArenaKind::kIo) ? queue_.settle(startPipelines()) : kOk;
 }
 
 // ---- Steps ---------------------------------------------------------------------------------------
@@ -399,11 +435,16 @@ Status VulkanExecutor::finishLoad() {
   ORIEL_TRY(finishWrites());
   ORIEL_TRY(queue_.settle(finishPipelines()));
   ORIEL_TRY(queue_.settle(bindings_.createSets(device_, arenas_, plan_, options_.log, handles_)));
+  ORIEL_TRY(queue_.settle(transfers_.record()));
   ORIEL_TRY(queue_.settle(recordSteps()));
+  if (keeps_cache_) {
+    return transfers_.clear(kAllArenas & ~arenaBit(ArenaKind::kCache));
+  }
   ORIEL_TRY(transfers_.forget());
+  keeps_cache_ = true;
 
   // Some drivers compile at the first dispatch. Neither tokens nor outputs, as the step block says: next to nothing
-  // is done.
+  // is done, but in layers that keep a state, where nobody has one yet.
   ORIEL_TRY(run(StepRun::kDecode, StopCheck()));
   ORIEL_TRY(run(StepRun::kChunk, StopCheck()));
   if (plan_.output_rows > 1) {
@@ -467,7 +508,6 @@ Status VulkanExecutor::choosePipelines(StepList list, const Op& op, double piece
 }
 
 Status VulkanExecutor::startPipelines() {
-  choices_.create(device_.caps, options_.cache_dir, options_.log);
   ORIEL_TRY(choosePipelines());
   // The upload ring is not in use yet.
   Workspace workspace(arenas_.mapped(plan_.upload), static_cast<size_t>(plan_.upload.size_bytes),

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "api/on_file.h"
+#include "api/trim.h"
 #include "base/workspace.h"
 #include "budget/budget.h"
 #include "budget/calibration_file.h"
@@ -208,6 +209,9 @@ Status settleChoice(const oriel_model& model, ChatChoice* choice);
 /// What calls that need a device say of a model that was loaded with ORIEL_DEVICE_NONE.
 oriel_status withoutWeights(const oriel_model& model);
 
+/// What a file says besides tensors, for oriel_model.hash: tells models apart, with all weights that are read.
+uint64_t headerHash(const GgufFile& file, const ModelDesc& desc);
+
 /// "bpe (smollm)", "spm".
 void describeTokenizer(const Tokenizer& tokenizer, char (&out)[64]);
 
@@ -244,6 +248,7 @@ struct oriel_model {
   oriel::Plan plan;
   oriel::Executor* executor = nullptr;      ///< null for ORIEL_DEVICE_NONE
   oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
+  oriel::ModelSource source;                ///< to read weights from again
   bool stops_early = true;                  ///< as in SessionContext
   oriel_model_info info = {};
   oriel_plan plan_result = {};
@@ -251,6 +256,9 @@ struct oriel_model {
   // By index, 1: taken, or being freed; not bool: RISC-V has no exchange of a byte.
   std::atomic<uint32_t> sessions[oriel::kMaxSessions] = {};
   std::atomic<uint32_t> refusing{0};  // 1: the log is being told that a call is refused
+  std::atomic<oriel_session*> handles[oriel::kMaxSessions] = {};  ///< by index; null: not there
+  mutable oriel::Gate gate;  ///< for calls that need the device
+  oriel::Trimmed trimmed;
   oriel::CallingThreads calling;
   oriel::ErrorLine last_error;    ///< of `log`: calls on the model itself
   oriel::ErrorLine device_error;  ///< of the device and the file, which all sessions use

@@ -109,19 +109,6 @@ void describeTensorTypes(const GgufFile& file, char* out, size_t capacity, uint6
   }
 }
 
-// Tells models apart, with all weights that are read on the way to the device: everything before them, and
-// what else is read of tensors.
-uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
-  constexpr uint32_t kLeast = 128;  // so many were hashed when heads had at most 256 values
-  uint64_t hash = hashBytes(file.data(), file.headerBytes());
-  for (const RopeTable* table :
-       {&desc.ropes[kMainRope], &desc.rope_long, &desc.ropes[kSlidingRope]}) {
-    hash = hashBytes(&table->magnitude, sizeof(table->magnitude), hash);
-    hash = hashBytes(table->divisors, sizeof(double) * std::max(kLeast, table->dims / 2), hash);
-  }
-  return hash;
-}
-
 void describeFile(const PreparedModel& prepared, oriel_model* model) {
   oriel_model_info& info = model->info;
   const GgufFile& file = prepared.source.gguf();
@@ -227,6 +214,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   }
   uint64_t hash = headerHash(file, prepared->desc);
   if (has_device) {
+    model->source.init(path, hash, arena);
     model->on_file = takeWeightsOnFile(model->plan, path, shared, arena);
     uint32_t disabled = 0;
     ORIEL_TRY(readFeatureNames(options.disabled_features, log, &disabled));
@@ -257,6 +245,8 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
   ORIEL_TRY(prepared->source.expectUnchanged(log));
   if (model->on_file != nullptr) {
     model->on_file->handOver(&prepared->source);
+  } else if (has_device && model->source.keepsFile()) {
+    model->source.handOver(&prepared->source);
   }
   if (has_device) {
     logPlan(model->plan_result, model->executor->deviceName(), log);
@@ -265,6 +255,18 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
 }
 
 }  // namespace
+
+// Everything before the tensors, and what else is read of them.
+uint64_t headerHash(const GgufFile& file, const ModelDesc& desc) {
+  constexpr uint32_t kLeast = 128;  // so many were hashed when heads had at most 256 values
+  uint64_t hash = hashBytes(file.data(), file.headerBytes());
+  for (const RopeTable* table :
+       {&desc.ropes[kMainRope], &desc.rope_long, &desc.ropes[kSlidingRope]}) {
+    hash = hashBytes(&table->magnitude, sizeof(table->magnitude), hash);
+    hash = hashBytes(table->divisors, sizeof(double) * std::max(kLeast, table->dims / 2), hash);
+  }
+  return hash;
+}
 
 oriel_status withoutWeights(const oriel_model& model) {
   return model.log
@@ -307,7 +309,8 @@ oriel_status oriel_model_load(const char* path, const oriel_options* given, orie
         .code();
   }
   Arena arena(block, prepared.model_host_bytes);
-  oriel_model* model = new (arena.take<oriel_model>(1)) oriel_model();
+  static_assert(alignof(oriel_model) <= Arena::kAlignment, "raise kAlignment");
+  oriel_model* model = new (arena.take<uint8_t>(sizeof(oriel_model))) oriel_model();
   model->log = {log.callback, log.user, &model->last_error};
   model->allocator = allocator;
   model->host_bytes = prepared.model_host_bytes;

@@ -50,6 +50,10 @@ oriel_status oriel_prefix_clear(oriel_model* model) {
   if (model->executor == nullptr) {
     return withoutWeights(*model);
   }
+  const Gate::Call call(&model->gate);
+  if (!call.entered()) {
+    return refuseTrimmed(model->log, &model->refusing).code();
+  }
   if (model->prefix == nullptr || takenSessions(*model) != 0) {
     return model->log
         .fail(ORIEL_ERROR_STATE, model->prefix == nullptr

@@ -263,6 +263,7 @@ Status planWith(const OnFile& on_file, const char* path, uint64_t model_bytes, c
   ORIEL_TRY(buildPlan(prepared->tensors, prepared->desc, prepared->totals, smallest, CacheFormats(),
                       1, log, &model_arena, &plan));
   (void)takeWeightsOnFile(plan, path, log, &model_arena);
+  ModelSource().init(path, 0, &model_arena);
   (void)takeExecutorMemory(plan, &model_arena);
   if (prepared->prefix_tokens != 0) {
     (void)Prefix::create(prepared->prefix_tokens, &model_arena);
@@ -346,7 +347,7 @@ Status prepareModel(const char* path, const oriel_options& options, PreparedMode
   NamingLog named(log, path);
 
   Arena model_arena;
-  (void)model_arena.take<oriel_model>(1);
+  (void)model_arena.take<uint8_t>(sizeof(oriel_model));
   Tokenizer* tokenizer = nullptr;
   if (options.device == ORIEL_DEVICE_NONE) {
     // A file of an architecture that cannot run here still has a tokenizer.
@@ -493,6 +494,16 @@ oriel_plan planResult(const PreparedModel& prepared) {
   plan.expert_count = prepared.work.expert_count;
   plan.expert_hit_rate = prepared.work.expertHitRate();
   plan.file_s = budget.decode.file_s;
+  for (uint32_t level = 0; level < kTrimLevels; ++level) {
+    const ArenaSet arenas = arenasOf(static_cast<oriel_trim_level>(level));
+    plan.trim_bytes[level] = budget.bytes.total();
+    for (const auto& [kind, bytes] : {std::pair(ArenaKind::kWeights, budget.bytes.weights),
+                                      std::pair(ArenaKind::kCache, budget.bytes.cache),
+                                      std::pair(ArenaKind::kActivations, budget.bytes.activations),
+                                      std::pair(ArenaKind::kIo, budget.bytes.io)}) {
+      plan.trim_bytes[level] -= contains(arenas, kind) ? bytes : 0;
+    }
+  }
   plan.decode = publicCost(budget.decode);
   plan.prefill = publicCost(budget.prefill);
   return plan;

@@ -57,6 +57,15 @@ oriel_status refuseCall(oriel_session* handle) {
   return ORIEL_ERROR_STATE;
 }
 
+Status refuseTrimmed(const Log& log, std::atomic<uint32_t>* refusing) {
+  if (refusing->exchange(1) == 0) {
+    (void)log.fail(ORIEL_ERROR_STATE,
+                   "the model is paused, or its memory was given back: call oriel_resume first");
+    refusing->store(0);
+  }
+  return ORIEL_ERROR_STATE;
+}
+
 bool refusedInside(oriel_model* model) {
   if (!model->calling.has(threadId())) {
     return false;

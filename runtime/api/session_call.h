@@ -18,6 +18,9 @@ oriel_status refuseCall(oriel_session* handle);
 /// the device must not begin; then the log has said so, and the status is ORIEL_ERROR_STATE.
 bool refusedInside(oriel_model* model);
 
+/// One error line and ORIEL_ERROR_STATE, for a call that needs the device while that is paused or memory is given back.
+Status refuseTrimmed(const Log& log, std::atomic<uint32_t>* refusing);
+
 /// For a failed call that gave no line of its own since there were `before` of them: the device's.
 void takeDeviceLine(const oriel_model& model, uint32_t before, ErrorLine* line);
 
@@ -27,7 +30,10 @@ oriel_status callAlone(oriel_session* handle, const Body& body) {
   if (!beginCall(handle)) {
     return refuseCall(handle);
   }
-  return endCall(handle, handle->lost ? Status(ORIEL_ERROR_DEVICE) : Status(body()));
+  const Gate::Call call(&handle->model->gate);
+  return endCall(handle, handle->lost     ? Status(ORIEL_ERROR_DEVICE)
+                         : call.entered() ? Status(body())
+                                          : refuseTrimmed(handle->log, &handle->refusing));
 }
 
 }  // namespace oriel

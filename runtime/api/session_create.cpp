@@ -127,6 +127,7 @@ Status makeSession(oriel_model* model, SessionContext context, uint64_t first_po
   handle->session = session;
   handle->host_bytes = bytes;
   handle->chat_hash = seed.chat_hash;
+  model->handles[context.index].store(handle);
   *out = handle;
   return kOk;
 }
@@ -146,6 +147,12 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
                            "the session's chat options are not those that the model's prefix was "
                            "made with: give the same, or clear the prefix");
   }
+  if (prefix != nullptr && prefix->tokens != 0 &&
+      options.first_position != prefix->state.first_position) {
+    return model->log.fail(ORIEL_ERROR_ARGUMENT,
+                           "the prefix begins at position %llu: begin the session there",
+                           static_cast<unsigned long long>(prefix->state.first_position));
+  }
   ChatChoice choice;
   ORIEL_TRY(readChat(*model, options.chat, &choice));
   ORIEL_TRY(settleChoice(*model, &choice));
@@ -154,6 +161,7 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   context.plan = &model->plan;
   context.tokenizer = model->tokenizer;
   context.executor = model->executor;
+  context.gate = &model->gate;
   context.allocator = &model->allocator;
   context.model_hash = model->hash;
   context.model_name = model->info.name;
@@ -235,6 +243,10 @@ oriel_status oriel_session_create(oriel_model* model, const oriel_session_option
   if (refusedInside(model)) {
     return ORIEL_ERROR_STATE;
   }
+  const Gate::Call call(&model->gate);
+  if (!call.entered()) {
+    return refuseTrimmed(model->log, &model->refusing).code();
+  }
   uint32_t index = 0;
   if (const Status status = claim(model, options.window_tokens, false, &index); !status.ok()) {
     return status.code();
@@ -255,9 +267,19 @@ void oriel_session_destroy(oriel_session* handle) {
     return;
   }
   oriel_model* model = handle->model;
+  const Gate::Control control(&model->gate);
+  if (!control.held()) {
+    handle->busy.store(0);
+    (void)refuseTrimmed(model->log, &model->refusing);
+    return;
+  }
   const uint64_t bytes = handle->host_bytes;
   const uint32_t index = handle->session->context().index;
   (void)handle->session->forget();  // of a lost device what the host can reach
+  model->handles[index].store(nullptr);
+  if (sessionsOf(*model) == 1 && (model->prefix == nullptr || model->prefix->tokens == 0)) {
+    model->trimmed.spill.remove();  // nothing is left that it would be for
+  }
   handle->session->~Session();
   handle->~oriel_session();
   wipe(handle, bytes);

@@ -104,25 +104,16 @@ Status countFile(const oriel_options& options, const Log& log, uint32_t* tokens)
   return kOk;
 }
 
-Status readTrained(const char* path, oriel_model* model, oriel_session* session) {
-  Session& own = *session->session;
-  const PrefixTarget target = {model->desc, model->fingerprint, model->plan,
-                               own.cache(), model->allocator,   model->executor};
-  uint32_t tokens = 0;
-  ORIEL_TRY(loadPrefixFile(path, target, model->log, &tokens));
-  ORIEL_TRY(own.standBehindPrefix(tokens));
-  model->prefix->trained = true;
-  return kOk;
+Status readTrained(const char* path, oriel_model* model) {
+  const PrefixTarget target = {model->desc,       model->fingerprint, model->plan,
+                               model->plan.cache, model->allocator,   model->executor};
+  return loadPrefixFile(path, target, model->log, model->prefix);
 }
 
-Status readPrefix(const oriel_options& options, oriel_model* model, oriel_session* session) {
-  if (options.prefix_file == nullptr) {
-    return oriel_chat_add(session, kSystem, options.system_prompt, options.system_prompt_bytes);
-  }
-  bool trained = false;
-  ORIEL_TRY(isTrained(options.prefix_file, model->log, &trained));
-  return trained ? readTrained(options.prefix_file, model, session)
-                 : Status(oriel_session_restore_file(session, options.prefix_file));
+Status readPrefix(const oriel_options& options, oriel_session* session) {
+  return options.prefix_file != nullptr
+             ? oriel_session_restore_file(session, options.prefix_file)
+             : oriel_chat_add(session, kSystem, options.system_prompt, options.system_prompt_bytes);
 }
 
 }  // namespace
@@ -151,9 +142,15 @@ Status makePrefixOf(const oriel_options& options, oriel_model* model) {
   if (model->prefix == nullptr || (!has_text && options.prefix_file == nullptr)) {
     return kOk;
   }
+  bool trained = false;
+  ORIEL_TRY(options.prefix_file != nullptr ? isTrained(options.prefix_file, model->log, &trained)
+                                           : kOk);
+  if (trained) {
+    return readTrained(options.prefix_file, model);
+  }
   oriel_session* session = nullptr;
   ORIEL_TRY(oriel_session_create(model, nullptr, &session));
-  oriel_status status = readPrefix(options, model, session).code();
+  oriel_status status = readPrefix(options, session).code();
   if (status == ORIEL_OK) {
     status = oriel_prefix_set(session);
   }

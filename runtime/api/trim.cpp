@@ -1,16 +1,372 @@
-#include "oriel/sessions.h"
+#include "api/trim.h"
+
+#include <algorithm>
+#include <cstring>
 
 #include "api/session_call.h"
+#include "base/hash.h"
+#include "exec/load_weights.h"
+#include "exec/session_memory.h"
+#include "plan/memory_layout.h"
+
+namespace oriel {
+
+void ModelSource::init(const char* path, uint64_t header_hash, Arena* arena) {
+  const size_t bytes = std::strlen(path) + 1;
+  path_ = arena->take<char>(bytes);
+  if (path_ != nullptr) {
+    std::memcpy(path_, path, bytes);
+  }
+  header_hash_ = header_hash;
+  keeps_file_ = isDescriptorPath(path);
+}
+
+namespace {
+
+constexpr ArenaSet kCacheArena = arenaBit(ArenaKind::kCache);
+constexpr ArenaSet kWeightsArena = arenaBit(ArenaKind::kWeights);
+constexpr ArenaSet kIoArena = arenaBit(ArenaKind::kIo);
+
+/// Of the cache: those of zeros are left out of the file.
+constexpr uint64_t kBlockBytes = 64 << 10;
+
+bool isZero(const uint8_t* data, uint64_t bytes) {
+  return std::all_of(data, data + bytes, [](uint8_t byte) { return byte == 0; });
+}
+
+// Calls visit(offset, bytes) for pieces of the cache that half of the upload ring holds.
+template <typename Visit>
+Status forEachCachePiece(const Plan& plan, const Visit& visit) {
+  const uint64_t most = plan.upload.size_bytes / 2;
+  for (uint64_t done = 0; done < plan.cache_bytes; done += most) {
+    ORIEL_TRY(visit(done, std::min(most, plan.cache_bytes - done)));
+  }
+  return kOk;
+}
+
+BufferRef wholeCache(const Plan& plan) {
+  return BufferRef(ArenaKind::kCache, 0, 0, plan.cache_bytes);
+}
+
+class Trimmer {
+ public:
+  explicit Trimmer(oriel_model* model) : model_(*model), executor_(*model->executor) {}
+
+  Status trim(oriel_trim_level level, const char* folder);
+  Status resume(const LoadProgress& progress);
+
+ private:
+  template <typename Visit>
+  Status forEachSession(const Visit& visit) {
+    for (const auto& handle : model_.handles) {
+      if (handle.load() != nullptr) {
+        ORIEL_TRY(visit(*handle.load()->session));
+      }
+    }
+    return kOk;
+  }
+  Status leaveCache(const char* folder);
+  Status writeCache();
+  Status readCache();
+  Status clearFreeSessions();
+  Status takeAgain(const LoadProgress& progress);
+  Status readWeights(const LoadProgress& progress);
+  Status loadFrom(const GgufFile& file, const LoadProgress& progress);
+  Status expectConversations(oriel_trim_level level);
+
+  oriel_model& model_;
+  Executor& executor_;
+  Trimmed& trimmed_ = model_.trimmed;
+  const Plan& plan_ = model_.plan;
+  const Log& log_ = model_.log;
+};
+
+// ---- Giving back ---------------------------------------------------------------------------------
+
+Status Trimmer::trim(oriel_trim_level level, const char* folder) {
+  if (level <= trimmed_.level) {
+    return kOk;
+  }
+  ORIEL_TRY(expectConversations(level));
+  if (trimmed_.level == ORIEL_TRIM_NONE && level != ORIEL_TRIM_ALL) {
+    ORIEL_TRY(forEachSession([](Session& session) { return session.leaveDevice(); }));
+  }
+  if (level == ORIEL_TRIM_CACHE) {
+    ORIEL_TRY(leaveCache(folder));
+  }
+  if (const Status status = executor_.giveBack(arenasOf(level)); !status.ok()) {
+    trimmed_.spill.remove();
+    return status;
+  }
+  if (level >= ORIEL_TRIM_WEIGHTS && model_.on_file != nullptr) {
+    model_.on_file->experts.forgetSlots();
+  }
+  if (level == ORIEL_TRIM_ALL) {
+    trimmed_.spill.remove();
+  }
+  trimmed_.level = level;
+  return kOk;
+}
+
+// What a call that rests has in the cache is no conversation yet.
+Status Trimmer::expectConversations(oriel_trim_level level) {
+  if (level >= ORIEL_TRIM_CACHE && model_.gate.hasCalls()) {
+    return log_.fail(ORIEL_ERROR_STATE,
+                     "a reply waits for oriel_resume and needs its cache: cancel it, or trim to "
+                     "the weights");
+  }
+  if (level != ORIEL_TRIM_ALL) {
+    return kOk;
+  }
+  if (model_.prefix != nullptr && model_.prefix->tokens != 0) {
+    return log_.fail(ORIEL_ERROR_STATE,
+                     "the prefix is in no transcript: clear it, or trim to the cache");
+  }
+  return forEachSession([&](const Session& session) {
+    return session.position() == 0
+               ? Status(kOk)
+               : log_.fail(ORIEL_ERROR_STATE,
+                           "a session keeps no transcript to be built again from: load the model "
+                           "with transcript_bytes, or trim to the cache");
+  });
+}
+
+// Into the file, where scratch was given back by way of an upload ring that is taken for that.
+Status Trimmer::leaveCache(const char* folder) {
+  const bool borrows = trimmed_.level >= ORIEL_TRIM_SCRATCH;
+  Status status = borrows ? executor_.takeAgain(kIoArena) : kOk;
+  if (status.ok()) {
+    status = trimmed_.spill.create(folder, plan_.cache_bytes, log_);
+  }
+  if (status.ok()) {
+    status = writeCache();
+  }
+  if (!status.ok()) {
+    trimmed_.spill.remove();
+    if (borrows) {
+      (void)executor_.giveBack(kIoArena);
+    }
+  }
+  return status;
+}
+
+Status Trimmer::writeCache() {
+  StreamHash hash(plan_.cache_bytes);
+  const auto write = [&](uint64_t offset, uint64_t bytes) -> Status {
+    const void* piece = nullptr;
+    ORIEL_TRY(executor_.read(wholeCache(plan_), offset, bytes, &piece));
+    const uint8_t* const data = static_cast<const uint8_t*>(piece);
+    hash.add(data, bytes);
+    for (uint64_t done = 0; done < bytes; done += kBlockBytes) {
+      const uint64_t n = std::min(kBlockBytes, bytes - done);
+      if (!isZero(data + done, n)) {
+        ORIEL_TRY(trimmed_.spill.write(offset + done, data + done, n, log_));
+      }
+    }
+    return kOk;
+  };
+  ORIEL_TRY(forEachCachePiece(plan_, write));
+  trimmed_.spill_hash = hash.finish();
+  return kOk;
+}
+
+// ---- Taking again --------------------------------------------------------------------------------
+
+Status Trimmer::resume(const LoadProgress& progress) {
+  if (trimmed_.level == ORIEL_TRIM_NONE) {
+    return kOk;
+  }
+  if (const Status status = takeAgain(progress); !status.ok()) {
+    (void)executor_.giveBack(arenasOf(trimmed_.level));
+    return status;
+  }
+  trimmed_.level = ORIEL_TRIM_NONE;
+  trimmed_.spill.remove();
+  return kOk;
+}
+
+Status Trimmer::takeAgain(const LoadProgress& progress) {
+  const ArenaSet gone = arenasOf(trimmed_.level);
+  // What weights are read through is taken while other arenas are not there: the peak is the plan's.
+  ORIEL_TRY(executor_.takeAgain(gone & (kWeightsArena | kIoArena)));
+  if (contains(gone, ArenaKind::kWeights)) {
+    ORIEL_TRY(readWeights(progress));
+  }
+  ORIEL_TRY(executor_.takeAgain(gone & ~(kWeightsArena | kIoArena)));
+  ORIEL_TRY(executor_.finishLoad());
+  if (trimmed_.spill.isOpen()) {
+    ORIEL_TRY(readCache());
+    ORIEL_TRY(clearFreeSessions());
+  }
+  return forEachSession([](Session& session) { return session.enterDevice(); });
+}
+
+Status Trimmer::readWeights(const LoadProgress& progress) {
+  const ModelSource& source = model_.source;
+  if (model_.on_file != nullptr || source.keepsFile()) {
+    const InputFile& input = source.keepsFile() ? source.file() : model_.on_file->file;
+    GgufFile file;
+    file.openData(input);
+    ORIEL_TRY(input.expectUnchanged(log_));
+    return loadFrom(file, progress);
+  }
+  ModelFile file;
+  if (const Status status = file.open(source.path(), model_.allocator, log_); !status.ok()) {
+    return status.code() == ORIEL_ERROR_OUT_OF_MEMORY ? status : Status(ORIEL_ERROR_IO);
+  }
+  if (headerHash(file.gguf(), model_.desc) != source.headerHash()) {
+    return log_.fail(ORIEL_ERROR_IO,
+                     "%.600s is another file than the one that was loaded: put that back, or load "
+                     "this one",
+                     source.path());
+  }
+  file.dropHeader();
+  ORIEL_TRY(loadFrom(file.gguf(), progress));
+  return file.expectUnchanged(log_);
+}
+
+Status Trimmer::loadFrom(const GgufFile& file, const LoadProgress& progress) {
+  uint64_t hash = model_.source.headerHash();
+  const uint64_t room =
+      plan_.activation_bytes + (trimmed_.level >= ORIEL_TRIM_CACHE ? plan_.cache_bytes : 0);
+  ORIEL_TRY(loadWeights(file, plan_, progress, {model_.allocator, room}, log_, &executor_, &hash));
+  return hash == model_.hash
+             ? Status(kOk)
+             : log_.fail(ORIEL_ERROR_IO,
+                         "the weights in %.600s are not those that were loaded: put that file "
+                         "back, or load this one",
+                         model_.source.path());
+}
+
+Status Trimmer::readCache() {
+  StreamHash hash(plan_.cache_bytes);
+  const auto read = [&](uint64_t offset, uint64_t bytes) -> Status {
+    void* piece = nullptr;
+    ORIEL_TRY(executor_.beginWrite(bytes, &piece));
+    ORIEL_TRY(trimmed_.spill.read(offset, piece, bytes, log_));
+    hash.add(piece, bytes);
+    return executor_.endWrite(wholeCache(plan_), offset, bytes);
+  };
+  ORIEL_TRY(forEachCachePiece(plan_, read));
+  ORIEL_TRY(executor_.finishWrites());
+  return hash.finish() == trimmed_.spill_hash
+             ? Status(kOk)
+             : log_.fail(ORIEL_ERROR_IO,
+                         "somebody has written to the file that the cache was in: destroy the "
+                         "sessions and begin anew");
+}
+
+// What sessions had there that were destroyed meanwhile.
+Status Trimmer::clearFreeSessions() {
+  const bool shares =
+      plan_.sessions.share_sinks && model_.prefix != nullptr && model_.prefix->tokens != 0;
+  for (uint32_t index = 0; index < plan_.sessionCount(); ++index) {
+    if (model_.handles[index].load() != nullptr) {
+      continue;
+    }
+    const CacheShape cache = sessionCache(plan_.cache, index);
+    size_t count = 0;
+    sessionPieces(plan_, model_.desc, cache, !shares, nullptr, 0, &count);
+    Workspace workspace(nullptr, 0, &model_.allocator);
+    const BorrowedBytes pieces(&workspace, count * sizeof(BufferRef));
+    if (pieces.data() == nullptr) {
+      return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                       "the system refused a few bytes: close other programs");
+    }
+    sessionPieces(plan_, model_.desc, cache, !shares, pieces.as<BufferRef>(), count, &count);
+    ORIEL_TRY(executor_.forget(pieces.as<BufferRef>(), count));
+  }
+  return kOk;
+}
+
+/// body() of a call that takes or gives memory, which is the only one of its kind. What the device logged is the model's
+/// last error then.
+template <typename Body>
+oriel_status callControlled(oriel_model* model, const Body& body) {
+  if (model == nullptr) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  if (model->executor == nullptr) {
+    return withoutWeights(*model);
+  }
+  if (refusedInside(model)) {
+    return ORIEL_ERROR_STATE;
+  }
+  const Gate::Control control(&model->gate);
+  if (!control.held()) {
+    return refuseTrimmed(model->log, &model->refusing).code();
+  }
+  const uint32_t errors_before = model->last_error.count();
+  const Status status = body();
+  if (!status.ok()) {
+    takeDeviceLine(*model, errors_before, &model->last_error);
+  }
+  return status.code();
+}
+
+bool isLevel(int level) { return level >= ORIEL_TRIM_NONE && level <= ORIEL_TRIM_ALL; }
+
+}  // namespace
+}  // namespace oriel
 
 using namespace oriel;
 
-oriel_status oriel_trim(oriel_model*, oriel_trim_level, const char*) {
-  return ORIEL_ERROR_UNSUPPORTED;
+oriel_status oriel_trim(oriel_model* model, oriel_trim_level level, const char* folder) {
+  if (!isLevel(rawEnum(level)) || (folder != nullptr) != (level == ORIEL_TRIM_CACHE)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  return callControlled(model, [&] {
+    model->gate.close(/*rests=*/false);
+    const Status status = Trimmer(model).trim(level, folder);
+    if (model->trimmed.level == ORIEL_TRIM_NONE && !model->trimmed.paused) {
+      model->gate.open();
+    }
+    return status;
+  });
 }
-oriel_status oriel_resume(oriel_model*, oriel_progress_fn, void*) {
-  return ORIEL_ERROR_UNSUPPORTED;
+
+oriel_status oriel_resume(oriel_model* model, oriel_progress_fn progress, void* user) {
+  return callControlled(model, [&] {
+    const Status status = Trimmer(model).resume({progress, user});
+    if (status.ok()) {
+      model->trimmed.paused = false;
+      model->gate.open();
+    }
+    return status;
+  });
 }
-oriel_status oriel_pause(oriel_model*) { return ORIEL_ERROR_UNSUPPORTED; }
-oriel_status oriel_model_get_resident(const oriel_model*, oriel_resident*) {
-  return ORIEL_ERROR_UNSUPPORTED;
+
+oriel_status oriel_pause(oriel_model* model) {
+  return callControlled(model, [&]() -> Status {
+    model->gate.close(/*rests=*/true);
+    model->trimmed.paused = true;
+    return kOk;
+  });
+}
+
+oriel_status oriel_model_get_resident(const oriel_model* model, oriel_resident* out) {
+  if (model == nullptr || !validResult(out)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  oriel_resident resident = {};
+  resident.struct_size = sizeof(resident);
+  const Gate::Control control(&model->gate);  // or this thread has it: nothing changes meanwhile
+  resident.level = model->trimmed.level;
+  resident.paused = model->trimmed.paused ? 1 : 0;
+  resident.host_bytes = model->host_bytes;
+  for (const auto& handle : model->handles) {
+    resident.host_bytes += handle.load() != nullptr ? handle.load()->host_bytes : 0;
+  }
+  resident.total_bytes = resident.host_bytes;
+  if (model->executor != nullptr) {
+    const auto bytes = [&](ArenaKind kind) { return model->executor->allocatedBytes(kind); };
+    resident.weights_bytes = bytes(ArenaKind::kWeights);
+    resident.kv_bytes = bytes(ArenaKind::kCache);
+    resident.activation_bytes = bytes(ArenaKind::kActivations);
+    resident.staging_bytes = bytes(ArenaKind::kIo);
+    resident.total_bytes += resident.weights_bytes + resident.kv_bytes + resident.activation_bytes +
+                            resident.staging_bytes;
+  }
+  writeResult(resident, out);
+  return ORIEL_OK;
 }

@@ -99,6 +99,12 @@ struct StopCheck {
   bool operator()() const { return asked != nullptr && asked(user); }
 };
 
+/// Arenas by kind, a bit each.
+using ArenaSet = uint32_t;
+constexpr ArenaSet arenaBit(ArenaKind kind) { return 1u << static_cast<uint32_t>(kind); }
+constexpr bool contains(ArenaSet arenas, ArenaKind kind) { return (arenas & arenaBit(kind)) != 0; }
+constexpr ArenaSet kAllArenas = (1u << kArenaKinds) - 1;
+
 class Executor;
 
 /// Brings experts that stay in the file into their slots, in the middle of a step (plan/plan.h, ExpertsOnFile).
@@ -184,7 +190,16 @@ class Executor {
   /// (kept_logits where there are several, top) stays, unless it is among the pieces.
   virtual Status forget(const BufferRef* /*pieces*/, size_t /*count*/) { return forget(); }
 
-  /// Really allocated bytes of an arena; equals the plan's number.
+  /// Gives the memory of these arenas back for a while, with kIo also compiled kernels. What the others hold stays, and
+  /// what is given back already is no error. Until takeAgain() of all of them and finishLoad() no step may run; read(),
+  /// beginWrite() and endWrite() want kIo and the arena that they name, forget() takes what is there.
+  virtual Status giveBack(ArenaSet) { return ORIEL_ERROR_UNSUPPORTED; }
+  /// Takes them again, in any number of calls, with kIo before kActivations; then weights are written as after create,
+  /// and finishLoad() comes last. Zeros are in the cache then if it was given back, and in the activations; so
+  /// logits and top() are gone. On failure what was taken is there: give it back.
+  virtual Status takeAgain(ArenaSet) { return ORIEL_ERROR_UNSUPPORTED; }
+
+  /// Really allocated bytes of an arena; equals the plan's number, or 0. May be asked from any thread.
   virtual uint64_t allocatedBytes(ArenaKind kind) const = 0;
   virtual const char* deviceName() const = 0;
   virtual const char* driverName() const = 0;

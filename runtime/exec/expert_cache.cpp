@@ -66,6 +66,10 @@ void ExpertCache::init(Arena* arena) {
   }
 }
 
+void ExpertCache::forgetSlots() {
+  std::fill_n(slots_, uint64_t{plan_.n_expert_layers} * nSlots(), Slot());
+}
+
 Status ExpertCache::fetch(const FetchExpertsPush& push, uint32_t, const uint32_t* routes,
                           uint32_t* slots, Executor* executor) {
   const ExpertsOnFile& layer = plan_.expert_layers[push.layer];

@@ -30,6 +30,9 @@ class ExpertCache final : public ExpertFetch {
   Status fetch(const FetchExpertsPush& push, uint32_t n_tokens, const uint32_t* routes,
                uint32_t* slots, Executor* executor) override;
 
+  /// What was in slots is gone.
+  void forgetSlots();
+
   /// Experts of a layer that tokens of a step chose, each counted once, that were in a slot; and those that were read.
   uint64_t hits() const { return hits_; }
   uint64_t misses() const { return misses_; }

@@ -13,35 +13,53 @@ namespace oriel {
 HostExecutor::HostExecutor(const Plan& plan, const ExecutorOptions& options)
     : plan_(plan), log_(options.log), allocator_(*options.allocator) {}
 
-HostExecutor::~HostExecutor() {
+HostExecutor::~HostExecutor() { (void)HostExecutor::giveBack(kAllArenas); }
+
+// Without what a conversation left.
+Status HostExecutor::giveBack(ArenaSet arenas) {
+  for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
+    if (contains(arenas, kind)) {
+      wipePiece(kind, 0, segmentBytes(static_cast<uint32_t>(kind), 0));
+    }
+  }
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-    for (uint32_t s = 0; s < segmentCount(kind); ++s) {
-      void* block = segment(kind, s);
+    for (uint32_t s = 0; contains(arenas, static_cast<ArenaKind>(kind)) && s < segmentCount(kind);
+         ++s) {
+      uint8_t*& block = kind == 0 ? weights_[s] : single_[kind];
       if (block != nullptr) {
         release(allocator_, block, segmentBytes(kind, s));
+        allocated_[kind] -= segmentBytes(kind, s);
+        block = nullptr;
       }
     }
   }
+  return kOk;
 }
 
-Status HostExecutor::allocate() {
+Status HostExecutor::takeAgain(ArenaSet arenas) {
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-    for (uint32_t s = 0; s < segmentCount(kind); ++s) {
-      const uint64_t bytes = segmentBytes(kind, s);
-      void* block = bytes <= SIZE_MAX / 2
-                        ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)
-                        : nullptr;
-      if (block == nullptr) {
-        return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
-                         "the system refused %llu bytes: close other programs or give less memory",
-                         static_cast<unsigned long long>(bytes));
-      }
-      preferLargePages(block, bytes);  // before anything touches it
-      std::memset(block, 0, static_cast<size_t>(bytes));
-      allocated_[kind] += bytes;
-      (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
+    for (uint32_t s = 0; contains(arenas, static_cast<ArenaKind>(kind)) && s < segmentCount(kind);
+         ++s) {
+      ORIEL_TRY(segment(kind, s) == nullptr ? takeSegment(kind, s) : kOk);
     }
   }
+  return kOk;
+}
+
+Status HostExecutor::takeSegment(uint32_t kind, uint32_t s) {
+  const uint64_t bytes = segmentBytes(kind, s);
+  void* block = bytes <= SIZE_MAX / 2
+                    ? allocator_.allocate(static_cast<size_t>(bytes), allocator_.user)
+                    : nullptr;
+  if (block == nullptr) {
+    return log_.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                     "the system refused %llu bytes: close other programs or give less memory",
+                     static_cast<unsigned long long>(bytes));
+  }
+  preferLargePages(block, bytes);  // before anything touches it
+  std::memset(block, 0, static_cast<size_t>(bytes));
+  allocated_[kind] += bytes;
+  (kind == 0 ? weights_[s] : single_[kind]) = static_cast<uint8_t*>(block);
   return kOk;
 }
 
@@ -90,22 +108,28 @@ Status HostExecutor::copy(const CopyPiece* pieces, size_t count) {
   return kOk;
 }
 
+// Nothing where it was given back.
+void HostExecutor::wipePiece(ArenaKind kind, uint64_t begin, uint64_t end) {
+  uint8_t* const arena = segment(static_cast<uint32_t>(kind), 0);
+  if (arena != nullptr) {
+    wipe(arena + begin, end - begin);
+  }
+}
+
 Status HostExecutor::forget() {
-  for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
-    if (static_cast<ArenaKind>(kind) != ArenaKind::kWeights) {
-      wipe(segment(kind, 0), segmentBytes(kind, 0));
-    }
+  for (const ArenaKind kind : {ArenaKind::kCache, ArenaKind::kActivations, ArenaKind::kIo}) {
+    wipePiece(kind, 0, segmentBytes(static_cast<uint32_t>(kind), 0));
   }
   return kOk;
 }
 
 Status HostExecutor::forget(const BufferRef* pieces, size_t count) {
   for (size_t i = 0; i < count; ++i) {
-    wipe(at(pieces[i]), pieces[i].size_bytes);
+    const uint64_t begin = pieces[i].offset_bytes;
+    wipePiece(pieces[i].arena, begin, begin + pieces[i].size_bytes);
   }
-  forEachScratch(plan_, [this](const ScratchPiece& piece) {
-    wipe(segment(static_cast<uint32_t>(piece.arena), 0) + piece.begin, piece.end - piece.begin);
-  });
+  forEachScratch(
+      plan_, [this](const ScratchPiece& piece) { wipePiece(piece.arena, piece.begin, piece.end); });
   return kOk;
 }
 

@@ -1,6 +1,8 @@
 // What executors that work in host memory have in common: the arenas, and uploads that are copies.
 #pragma once
 
+#include <atomic>
+
 #include "exec/executor.h"
 #include "exec/step_state.h"
 
@@ -12,7 +14,7 @@ class HostExecutor : public Executor {
   ~HostExecutor() override;
 
   /// Takes every arena of the plan from the app's allocator.
-  Status allocate();
+  Status allocate() { return takeAgain(kAllArenas); }
 
   Status beginWrite(uint64_t bytes, void** piece) override;
   Status endWrite(const BufferRef& destination, uint64_t offset_bytes, uint64_t bytes) override;
@@ -30,8 +32,10 @@ class HostExecutor : public Executor {
   Status copy(const CopyPiece* pieces, size_t count) override;
   Status forget() override;
   Status forget(const BufferRef* pieces, size_t count) override;
+  Status giveBack(ArenaSet arenas) override;
+  Status takeAgain(ArenaSet arenas) override;
   uint64_t allocatedBytes(ArenaKind kind) const override {
-    return allocated_[static_cast<uint32_t>(kind)];
+    return allocated_[static_cast<uint32_t>(kind)].load(std::memory_order_relaxed);
   }
   const char* deviceName() const override { return "CPU"; }
 
@@ -65,6 +69,8 @@ class HostExecutor : public Executor {
   const Log log_;
 
  private:
+  Status takeSegment(uint32_t kind, uint32_t s);
+  void wipePiece(ArenaKind kind, uint64_t begin, uint64_t end);
   uint32_t segmentCount(uint32_t kind) const { return kind == 0 ? plan_.weight_segments : 1; }
   uint64_t segmentBytes(uint32_t kind, uint32_t s) const;
   uint8_t* segment(uint32_t kind, uint32_t s) const {
@@ -74,7 +80,7 @@ class HostExecutor : public Executor {
   const oriel_allocator allocator_;
   uint8_t* weights_[UINT8_MAX + 1] = {};
   uint8_t* single_[kArenaKinds] = {};
-  uint64_t allocated_[kArenaKinds] = {};
+  std::atomic<uint64_t> allocated_[kArenaKinds] = {};
 };
 
 }  // namespace oriel

@@ -70,6 +70,11 @@ class Sampler {
   /// Not-a-number counts as minus infinity. Ties go to the lower id. Where no logit is left above minus infinity, the
   /// lowest id that neither mask nor bias forbids; kNone: they forbid all.
   int32_t sample(const float* logits);
+  /// Room for n_vocab floats, where sample() works: the caller's until then.
+  void* room() const {
+    static_assert(sizeof(Candidate) >= sizeof(float), "a logit for each token");
+    return candidates_;
+  }
   /// Whether these say as much as all logits would: as many of them as may be drawn are, when adjusted, no worse than the
   /// last of them is as it stands, and so than any other, and no other can have been moved up.
   bool suffices(const TopTokens& top);

@@ -308,6 +308,49 @@ Status Session::dropAhead() {
   return context_.executor->dropAhead();
 }
 
+// Nothing is on its way to the device then, nor does anything lie there that a step has begun.
+Status Session::betweenSteps() {
+  if (context_.gate != nullptr && context_.gate->wantsRest()) {
+    ORIEL_TRY(dropAhead());
+    context_.gate->rest(
+        [](const void* self) { return static_cast<const Session*>(self)->calls_.cancelled(); },
+        this);
+  }
+  return checkCancelled();
+}
+
+// Logits go where the next token would be chosen. The best tokens are found in them again.
+Status Session::leaveDevice() {
+  if (has_logits_) {
+    const float* values = nullptr;
+    ORIEL_TRY(context_.plan->sessionCount() > 1
+                  ? context_.executor->keptLogits(context_.index, &values)
+                  : context_.executor->logits(logits_row_, &values));
+    std::memcpy(sampler_.room(), values, sizeof(float) * context_.model->n_vocab);
+  }
+  has_top_ = false;
+  return kOk;
+}
+
+Status Session::enterDevice() {
+  const Plan& plan = *context_.plan;
+  const bool several = plan.sessionCount() > 1;
+  const BufferRef& rows = several ? plan.kept_logits : plan.logits;
+  const uint64_t row = several ? context_.index * (rows.size_bytes / plan.sessionCount()) : 0;
+  const uint64_t bytes = has_logits_ ? sizeof(float) * uint64_t{context_.model->n_vocab} : 0;
+  const uint64_t most = plan.upload.size_bytes / 2;
+  for (uint64_t done = 0; done < bytes; done += most) {
+    const uint64_t piece_bytes = std::min(most, bytes - done);
+    void* piece = nullptr;
+    ORIEL_TRY(context_.executor->beginWrite(piece_bytes, &piece));
+    std::memcpy(piece, static_cast<const uint8_t*>(sampler_.room()) + done,
+                static_cast<size_t>(piece_bytes));
+    ORIEL_TRY(context_.executor->endWrite(rows, row + done, piece_bytes));
+  }
+  logits_row_ = has_logits_ ? 0 : logits_row_;
+  return context_.executor->finishWrites();
+}
+
 // `kept`: nothing can have been begun behind these tokens.
 void Session::commit(const int32_t* ids, uint32_t count, bool kept) {
   if (states_ != nullptr) {

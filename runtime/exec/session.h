@@ -6,6 +6,7 @@
 #include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
 #include "exec/executor.h"
+#include "exec/gate.h"
 #include "exec/generate_settings.h"
 #include "exec/logprobs.h"
 #include "exec/prefix.h"
@@ -44,6 +45,8 @@ struct SessionContext {
   bool by_template = false;  ///< from the first message: tools and such are no part of any format
   Executor* executor = nullptr;
   const oriel_allocator* allocator = nullptr;
+  /// Where calls rest between two steps; null: never.
+  Gate* gate = nullptr;
   Log log;
   uint64_t model_hash = 0;
   const char* model_name = "";  ///< for snapshots
@@ -138,6 +141,10 @@ class Session {
   /// `log`: of what is wrong with the snapshot, and what it lacks.
   Status restore(const void* data, uint64_t bytes, const RestoreOptions& options, const Log& log,
                  Restored* result);
+  /// Between calls, or while a call rests: takes what the arenas for steps hold of the session to the host, before they
+  /// are given back; and brings it back after they were taken again.
+  Status leaveDevice();
+  Status enterDevice();
   /// Around every call: cancel() counts for the one that runs, progress begins anew with each.
   void beginCall() {
     reading_ = Reading();
@@ -214,6 +221,7 @@ class Session {
 
   Status checkIds(const int32_t* ids, size_t count) const;
   Status checkCancelled() const { return calls_.cancelled() ? Status(ORIEL_ERROR_CANCELLED) : kOk; }
+  Status betweenSteps();
   void expect(uint64_t tokens) { reading_.total += tokens; }
   void tellRead(uint32_t tokens);
   SessionState state() const;

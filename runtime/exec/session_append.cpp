@@ -53,7 +53,7 @@ Status Session::readIds(const int32_t* ids, size_t count, bool ends) {
   const uint32_t chunk = context_.plan->chunk_tokens;
   ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
-    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(betweenSteps());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
     ORIEL_TRY(fillRows(ids + done, n));
     const bool last = ends && done + n == count;
@@ -181,7 +181,7 @@ Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_lo
   ORIEL_TRY(refresh());
   ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
-    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(betweenSteps());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
     ORIEL_TRY(fillRows(ids + done, n));
     const bool had_logits = has_logits_ && logits_row_ == 0;

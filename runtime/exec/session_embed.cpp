@@ -87,7 +87,7 @@ Status Session::embedIds(const int32_t* ids, size_t count, bool last, Pooling po
   }
   ORIEL_TRY(readAhead(ids, count));
   for (size_t done = 0; done < count;) {
-    ORIEL_TRY(checkCancelled());
+    ORIEL_TRY(betweenSteps());
     const uint32_t n =
         static_cast<uint32_t>(std::min<size_t>(count - done, context_.plan->chunk_tokens));
     Outputs outputs = {0, n};

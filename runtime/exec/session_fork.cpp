@@ -50,9 +50,7 @@ Status Session::beginBehindPrefix() {
   turns_ = prefix->turns;
   ORIEL_TRY(statesOfPrefix());
   blank_ = false;
-  const uint64_t first_position = first_position_;
   takeState(prefix->state);
-  first_position_ = first_position;
   return kOk;
 }
 

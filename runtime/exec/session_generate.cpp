@@ -113,8 +113,9 @@ Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
   const GenerateSettings& settings = call->settings;
   oriel_generation* const result = call->result;
   *ended = true;
-  if (const Status status = checkCancelled(); !status.ok()) {
-    result->stop_reason = ORIEL_STOP_CANCELLED;
+  if (const Status status = betweenSteps(); !status.ok()) {
+    result->stop_reason =
+        status.code() == ORIEL_ERROR_CANCELLED ? ORIEL_STOP_CANCELLED : result->stop_reason;
     return status;
   }
   bool complete = false;

@@ -102,6 +102,7 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
   ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &turns_, &ids_,
                             &transcript_));
   setSinks(parts.sinks);
+  marks_.clear();
   takeState(parts.state);
   has_logits_ = parts.state.has_logits != 0;
   logits_row_ = 0;

@@ -129,6 +129,11 @@ void GgufFile::forgetHeader() {
   input_ = input;
 }
 
+void GgufFile::openData(const InputFile& input) {
+  *this = GgufFile{};
+  input_ = &input;
+}
+
 /// The one answer to everything that runs past the end. `what` is the part that does.
 Status GgufFile::endsEarly(const Log& log, uint64_t needed, const char* what) {
   if (needed <= file_bytes_ && needed > bytes_) {

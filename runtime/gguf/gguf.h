@@ -103,6 +103,8 @@ class GgufFile {
               uint64_t* wanted);
   /// From here on only read() may be called: `data` may go.
   void forgetHeader();
+  /// Of a file that was checked before, and is open still: only read() may be called.
+  void openData(const InputFile& input);
 
   // Lookups: false when the key is missing or has another type. Integers of any width and signedness
   // that hold a value in range are accepted.

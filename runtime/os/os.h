@@ -81,6 +81,37 @@ enum class FileUse {
 Status writeFileAtomically(const char* path, const void* data, size_t bytes, FileUse use,
                            const Log& log);
 
+/// What has to leave memory for a while: a file that only its user can read (POSIX: 0600; Windows: nobody can open
+/// it), of a name that nobody else has. It goes with this object; what a process leaves that is ended meanwhile goes as
+/// with writeFileAtomically(), at the next create() in that folder.
+class SpillFile {
+ public:
+  SpillFile() = default;
+  ~SpillFile() { remove(); }
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+
+  /// Of `bytes` zeros, where the system can without taking room for them. The folder must be there.
+  Status create(const char* folder, uint64_t bytes, const Log& log);
+  bool isOpen() const { return handle_ != kNoHandle; }
+  /// Within its bytes.
+  Status write(uint64_t offset, const void* from, uint64_t bytes, const Log& log);
+  Status read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const;
+  void remove();
+
+ private:
+  static constexpr intptr_t kNoHandle = -1;
+  static constexpr size_t kNameBytes = 64;
+
+  intptr_t handle_ = kNoHandle;
+  intptr_t folder_ = kNoHandle;
+  char name_[kNameBytes] = "";  ///< in the folder
+};
+
+/// Whether such a path names a descriptor of this process, as InputFile::open says: another file may be open under its
+/// number later.
+bool isDescriptorPath(const char* path);
+
 /// Does nothing where there is no such file, or it cannot be removed.
 void removeFile(const char* path);
 

@@ -9,7 +9,11 @@
 #include <cstdlib>
 
 #if defined(__APPLE__)
+#include <TargetConditionals.h>
 #include <mach/mach.h>
+#if TARGET_OS_IPHONE
+#include <os/proc.h>
+#endif
 #endif
 
 #include "os/control_groups.h"
@@ -44,6 +48,9 @@ uint64_t freeMemoryBytes() {
   const uint64_t available = numberAfter(text, "MemAvailable:") * 1024;
   const uint64_t allowed = freeInControlGroups("");
   return available < allowed ? available : allowed;
+#elif defined(__APPLE__) && TARGET_OS_IPHONE
+  // Of what the host has free an app gets only so much before it is ended.
+  return os_proc_available_memory();
 #elif defined(__APPLE__)
   vm_statistics64_data_t statistics = {};
   mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;

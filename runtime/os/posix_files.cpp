@@ -172,7 +172,7 @@ void removeLeftBehind(const Place& place) {
 }
 
 /// Makes a file that nobody else has, under a name that nobody can guess. -1: errno says why not.
-int makeTemporary(const Place& place, mode_t mode, char (&path)[kMaxPathBytes]) {
+int makeTemporary(const Place& place, int flags, mode_t mode, char (&path)[kMaxPathBytes]) {
   for (int i = 0; i < kMostTries; ++i) {
     const int length = std::snprintf(path, sizeof(path), "%s%s.%016" PRIx64 "%s", place.folder,
                                      place.name, entropy(), kTemporaryEnd);
@@ -180,7 +180,7 @@ int makeTemporary(const Place& place, mode_t mode, char (&path)[kMaxPathBytes]) 
       errno = ENAMETOOLONG;
       return -1;
     }
-    const int fd = openRetrying(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    const int fd = openRetrying(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     if (fd < 0) {
       if (errno == EEXIST) {
         continue;
@@ -226,7 +226,7 @@ int writeOnce(const char* path, const Place& place, mode_t mode, const void* dat
               FileUse use) {
   const bool lasts = use != FileUse::kCache;
   char temporary[kMaxPathBytes];
-  Descriptor file(makeTemporary(place, mode, temporary));
+  Descriptor file(makeTemporary(place, O_WRONLY, mode, temporary));
   if (!file.valid()) {
     return errno;
   }
@@ -450,5 +450,92 @@ Status writeFileAtomically(const char* path, const void* data, size_t bytes, Fil
 }
 
 void removeFile(const char* path) { (void)::unlink(path); }
+
+bool isDescriptorPath(const char* path) { return descriptorIn(path) >= 0; }
+
+// --- For a while ---------------------------------------------------------------------------------
+
+// Its lock says for as long as the file is open that it was not left behind.
+Status SpillFile::create(const char* folder, uint64_t bytes, const Log& log) {
+  Place place;
+  char path[kMaxPathBytes];
+  const int length = std::snprintf(path, sizeof(path), "%s/oriel-trim", folder);
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(path) || !splitPath(path, &place)) {
+    return log.fail(ORIEL_ERROR_IO, "cannot write to %.600s: %s", folder, adviceFor(ENAMETOOLONG));
+  }
+  removeLeftBehind(place);
+  Descriptor in(openRetrying(place.folder, O_RDONLY | O_DIRECTORY));
+  Descriptor file(in.valid() ? makeTemporary(place, O_RDWR, kPrivateFile, path) : -1);
+  if (!file.valid()) {
+    return errno == ENOENT
+               ? log.fail(ORIEL_ERROR_IO,
+                          "cannot write to %.600s: the folder is not there, make it "
+                          "first",
+                          folder)
+               : log.fail(ORIEL_ERROR_IO, "cannot write to %.600s: %s", folder, adviceFor(errno));
+  }
+  static_assert(sizeof("oriel-trim.") + kRandomDigits + sizeof(kTemporaryEnd) <= kNameBytes,
+                "the name's room");
+  std::snprintf(name_, sizeof(name_), "%s", path + std::strlen(place.folder));
+  folder_ = in.release();
+  handle_ = file.release();
+  if (::ftruncate(static_cast<int>(handle_), static_cast<off_t>(bytes)) != 0) {
+    const int error = errno;
+    remove();
+    return log.fail(ORIEL_ERROR_IO, "cannot write to %.600s: %s", folder, adviceFor(error));
+  }
+  return kOk;
+}
+
+Status SpillFile::write(uint64_t offset, const void* from, uint64_t bytes, const Log& log) {
+  const char* at = static_cast<const char*>(from);
+  while (bytes > 0) {
+    constexpr uint64_t kMost = 1u << 30;
+    const ssize_t written =
+        ::pwrite(static_cast<int>(handle_), at, static_cast<size_t>(bytes < kMost ? bytes : kMost),
+                 static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      return log.fail(ORIEL_ERROR_IO, "cannot write %s: %s", name_, adviceFor(errno));
+    }
+    at += written;
+    offset += static_cast<uint64_t>(written);
+    bytes -= static_cast<uint64_t>(written);
+  }
+  return kOk;
+}
+
+Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+  char* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    constexpr uint64_t kMost = 1u << 30;
+    const ssize_t got =
+        ::pread(static_cast<int>(handle_), at, static_cast<size_t>(bytes < kMost ? bytes : kMost),
+                static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      return log.fail(ORIEL_ERROR_IO, "cannot read %s: %s", name_,
+                      got < 0 ? adviceFor(errno) : "it was cut off, begin the conversation anew");
+    }
+    at += got;
+    offset += static_cast<uint64_t>(got);
+    bytes -= static_cast<uint64_t>(got);
+  }
+  return kOk;
+}
+
+void SpillFile::remove() {
+  if (!isOpen()) {
+    return;
+  }
+  (void)::unlinkat(static_cast<int>(folder_), name_, 0);
+  (void)::close(static_cast<int>(handle_));
+  (void)::close(static_cast<int>(folder_));
+  handle_ = folder_ = kNoHandle;
+}
 
 }  // namespace oriel

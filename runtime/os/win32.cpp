@@ -7,6 +7,8 @@
 #endif
 #include <windows.h>
 
+#include <winioctl.h>
+
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -292,6 +294,88 @@ void removeFile(const char* path) {
   WidePath wide;
   if (wide.set(path)) {
     (void)DeleteFileW(wide.text);
+  }
+}
+
+bool isDescriptorPath(const char*) { return false; }
+
+// The system deletes it when it is closed, however that comes.
+Status SpillFile::create(const char* folder, uint64_t bytes, const Log& log) {
+  char path[kMaxPathUnits];
+  WidePath wide;
+  const int length =
+      std::snprintf(path, sizeof(path), "%s\\oriel-trim.%016" PRIx64 ".tmp", folder, entropy());
+  if (length < 0 || static_cast<size_t>(length) >= sizeof(path) || !wide.set(path)) {
+    return log.fail(ORIEL_ERROR_IO,
+                    "cannot write to %.600s: its path is too long or not UTF-8, change it", folder);
+  }
+  Handle file(CreateFileW(wide.text, GENERIC_READ | GENERIC_WRITE | DELETE, 0, nullptr, CREATE_NEW,
+                          FILE_ATTRIBUTE_TEMPORARY | FILE_FLAG_DELETE_ON_CLOSE, nullptr));
+  LARGE_INTEGER end = {};
+  end.QuadPart = static_cast<LONGLONG>(bytes);
+  DWORD returned = 0;
+  // Where files cannot have holes zeros are written.
+  if (file.valid()) {
+    (void)DeviceIoControl(file.get(), FSCTL_SET_SPARSE, nullptr, 0, nullptr, 0, &returned, nullptr);
+  }
+  if (!file.valid() || SetFilePointerEx(file.get(), end, nullptr, FILE_BEGIN) == 0 ||
+      SetEndOfFile(file.get()) == 0) {
+    const DWORD error = GetLastError();
+    return error == ERROR_PATH_NOT_FOUND
+               ? log.fail(ORIEL_ERROR_IO,
+                          "cannot write to %.600s: the folder is not there, make it first", folder)
+               : log.fail(ORIEL_ERROR_IO, "cannot write to %.600s: %s", folder, adviceFor(error));
+  }
+  handle_ = reinterpret_cast<intptr_t>(file.release());
+  return kOk;
+}
+
+Status SpillFile::write(uint64_t offset, const void* from, uint64_t bytes, const Log& log) {
+  const char* at = static_cast<const char*>(from);
+  while (bytes > 0) {
+    constexpr uint64_t kMost = 1u << 30;
+    OVERLAPPED place = {};
+    place.Offset = static_cast<DWORD>(offset);
+    place.OffsetHigh = static_cast<DWORD>(offset >> 32);
+    DWORD written = 0;
+    if (WriteFile(reinterpret_cast<HANDLE>(handle_), at,
+                  static_cast<DWORD>(bytes < kMost ? bytes : kMost), &written, &place) == 0 ||
+        written == 0) {
+      return log.fail(ORIEL_ERROR_IO, "cannot write what leaves memory: %s",
+                      adviceFor(GetLastError()));
+    }
+    at += written;
+    offset += written;
+    bytes -= written;
+  }
+  return kOk;
+}
+
+Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+  char* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    constexpr uint64_t kMost = 1u << 30;
+    OVERLAPPED place = {};
+    place.Offset = static_cast<DWORD>(offset);
+    place.OffsetHigh = static_cast<DWORD>(offset >> 32);
+    DWORD got = 0;
+    if (ReadFile(reinterpret_cast<HANDLE>(handle_), at,
+                 static_cast<DWORD>(bytes < kMost ? bytes : kMost), &got, &place) == 0 ||
+        got == 0) {
+      return log.fail(ORIEL_ERROR_IO, "cannot read what left memory: %s",
+                      adviceFor(GetLastError()));
+    }
+    at += got;
+    offset += got;
+    bytes -= got;
+  }
+  return kOk;
+}
+
+void SpillFile::remove() {
+  if (isOpen()) {
+    (void)CloseHandle(reinterpret_cast<HANDLE>(handle_));
+    handle_ = kNoHandle;
   }
 }
 

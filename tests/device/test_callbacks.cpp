@@ -285,7 +285,9 @@ const std::vector<Call>& everyCall() {
 const std::set<std::string>& builtCalls() {
   static const std::set<std::string> built = [] {
     std::set<std::string> names;
-    const Loaded loaded = load(kTrained, cpuOptions(nullptr));
+    oriel_options plain = cpuOptions(nullptr);
+    plain.transcript_bytes = 4096;
+    const Loaded loaded = load(kTrained, plain);
     Caller app;
     app.model = loaded.model.get();
     app.session = loaded.session.get();
@@ -333,8 +335,10 @@ class Callbacks : public testing::Test {
  protected:
   void SetUp() override {
     oriel_options options = cpuOptions(nullptr);
+    options.transcript_bytes = 4096;
     options.log = onLog;
     options.log_user = this;
+    options.transcript_bytes = 65536;
     ASSERT_EQ(ORIEL_OK, oriel_model_load(kTrained, &options, &app_.model)) << log_.errors();
     loaded_.model.reset(app_.model);
     auto session = sized<oriel_session_options>();

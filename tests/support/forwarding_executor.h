@@ -35,6 +35,8 @@ class ForwardingExecutor : public Executor {
     return inner_->logits(output, values);
   }
   Status forget() override { return inner_->forget(); }
+  Status giveBack(ArenaSet arenas) override { return inner_->giveBack(arenas); }
+  Status takeAgain(ArenaSet arenas) override { return inner_->takeAgain(arenas); }
 
   uint64_t allocatedBytes(ArenaKind kind) const override { return inner_->allocatedBytes(kind); }
   const char* deviceName() const override { return inner_->deviceName(); }

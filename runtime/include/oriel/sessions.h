@@ -169,22 +169,27 @@ typedef enum oriel_trim_level {
   ORIEL_TRIM_NONE = 0,
   ORIEL_TRIM_SCRATCH = 1, /* activations, staging, compiled kernels */
   ORIEL_TRIM_WEIGHTS = 2, /* weights: read again from the model's file */
-  ORIEL_TRIM_CACHE = 3,   /* the sessions' caches: written to snapshots in a folder */
-  ORIEL_TRIM_ALL = 4      /* as CACHE without snapshots: conversations are built again from their transcripts */
+  ORIEL_TRIM_CACHE = 3,   /* the sessions' caches: written to a file in a folder, as they are */
+  ORIEL_TRIM_ALL = 4      /* as CACHE without a file: conversations are built again from their transcripts */
 } oriel_trim_level;
 
-/* Gives memory back. Waits for running calls on the model's sessions, and cancels none. Until oriel_resume calls that need the device are
- * ORIEL_ERROR_STATE. To a lower level than the model is at: nothing happens.
- *  - `folder`: where snapshots go, under names that nobody else has, mode 0600; removed by oriel_resume. Needed for
+/* Gives memory back. Waits for running calls on the model's sessions, and cancels none; after oriel_pause only until they
+ * rest. Until oriel_resume calls that need the device are ORIEL_ERROR_STATE; sessions may be destroyed. To a lower level
+ * than the model is at: nothing happens.
+ *  - `folder`: where the cache goes, under a name that nobody else has, mode 0600; removed by oriel_resume. Needed for
  *    ORIEL_TRIM_CACHE (ORIEL_ERROR_ARGUMENT), NULL else.
- *  - ORIEL_TRIM_ALL: ORIEL_ERROR_STATE where a session that is not empty keeps no transcript.
+ *  - ORIEL_TRIM_CACHE and _ALL: ORIEL_ERROR_STATE while a reply rests.
+ *  - ORIEL_TRIM_ALL: ORIEL_ERROR_STATE where a session that is not empty keeps no transcript, and where a prefix is set.
+ *  - From inside a callback of a call on the model: ORIEL_ERROR_STATE.
  *  - A failure leaves the model at the level before. */
 ORIEL_API oriel_status oriel_trim(oriel_model *model, oriel_trim_level level, const char *folder);
-/* Takes everything again; sessions go on as if nothing had been. Weights are checked to be those that were loaded
- * (ORIEL_ERROR_IO). On failure the model stays trimmed, and the call may be repeated. */
+/* Takes everything again, and ends a pause; sessions go on as if nothing had been. Weights are read by the path that was
+ * loaded, and checked to be those (ORIEL_ERROR_IO). `progress`: of weights; stops with ORIEL_ERROR_CANCELLED. On failure,
+ * ORIEL_ERROR_OUT_OF_MEMORY for one, the model stays trimmed, and the call may be repeated. */
 ORIEL_API oriel_status oriel_resume(oriel_model *model, oriel_progress_fn progress, void *user);
-/* Waits until the device is idle and keeps it so, for apps that go to the background: running replies stop between two
- * tokens and wait, until oriel_resume. All memory stays. */
+/* Waits until the device is idle and keeps it so, for apps that go to the background: running calls stop between two
+ * tokens, or two batches of them, and rest until oriel_resume; oriel_session_cancel ends that with ORIEL_ERROR_CANCELLED. New ones are
+ * ORIEL_ERROR_STATE. All memory stays. A callback that waits for the thread which pauses is waited for in vain. */
 ORIEL_API oriel_status oriel_pause(oriel_model *model);
 
 typedef struct oriel_resident {

@@ -256,6 +256,12 @@ final class Core: @unchecked Sendable {
     return parsed
   }
 
+  /// Beside a call that may run: of the queue for memory.
+  func tend(_ body: (OpaquePointer?) -> oriel_status) throws {
+    if isClosing { throw OrielError.closed }
+    try log.check(body(model))
+  }
+
   /// What `fill(session, buffer, &needed)` gives, asked first how much that is.
   private func filled<Element>(
     with empty: Element,

@@ -39,6 +39,10 @@ public struct Plan: Sendable {
   public let stateFormat: StateFormat
   /// Of hostBytes, what `Options.constraints` takes.
   public let constraintBytes: UInt64
+  private let trimmed: [UInt64]
+
+  /// What stays of totalBytes after `Session.trim`.
+  public func trimBytes(_ level: Trim) -> UInt64 { trimmed[Int(level.rawValue)] }
 
   init(_ plan: oriel_plan) {
     fits = plan.fits != 0
@@ -67,6 +71,8 @@ public struct Plan: Sendable {
     checkpoints = plan.checkpoints
     stateFormat = StateFormat(rawValue: plan.state_format.rawValue) ?? .automatic
     constraintBytes = plan.constraint_bytes
+    let levels = plan.trim_bytes
+    trimmed = [levels.0, levels.1, levels.2, levels.3, levels.4]
   }
 }
 

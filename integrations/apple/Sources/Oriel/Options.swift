@@ -1,4 +1,5 @@
 import COriel
+import Foundation
 
 /// Why a call failed. The message is the library's line, "WHAT HAPPENED: WHAT TO DO".
 public struct OrielError: Error, CustomStringConvertible {
@@ -271,12 +272,14 @@ func withBytes<Result>(
 }
 
 /// What the library logs: the latest error is kept for the error that will carry it. The library
-/// calls it on the thread that called the library, and calls on one session never overlap.
+/// calls it on the thread that called the library. Of calls that overlap one gives memory back or takes
+/// it: each error is its thread's.
 final class Log {
   typealias Listener = @Sendable (LogLevel, String) -> Void
 
   private let listener: Listener?
-  private var line = ""
+  private let lock = NSLock()
+  private var lines: [ObjectIdentifier: String] = [:]  // under the lock, by thread
 
   init(_ listener: Listener?) { self.listener = listener }
 
@@ -287,12 +290,24 @@ final class Log {
     else { return }
     let log = Unmanaged<Log>.fromOpaque(user).takeUnretainedValue()
     let line = String(cString: message)
-    if level == .error { log.line = line }
+    if level == .error { log.keep(line) }
     log.listener?(level, line)
   }
 
+  private func keep(_ line: String) {
+    lock.lock()
+    lines[ObjectIdentifier(Thread.current)] = line
+    lock.unlock()
+  }
+
+  private func takeLine() -> String {
+    lock.lock()
+    defer { lock.unlock() }
+    return lines.removeValue(forKey: ObjectIdentifier(Thread.current)) ?? ""
+  }
+
   func check(_ status: oriel_status) throws {
-    defer { line = "" }
+    let line = takeLine()
     if status != ORIEL_OK {
       throw OrielError(
         status: OrielError.Status(rawValue: status.rawValue) ?? .internal,

@@ -6,6 +6,7 @@ import Foundation
 public final class Session: @unchecked Sendable {
   private let core: Core
   private let queue = DispatchQueue(label: "oriel.session", qos: .userInitiated)
+  private let memory = DispatchQueue(label: "oriel.memory", qos: .userInitiated)
 
   /// Loads a GGUF file and makes a conversation with it, all inside `memoryBytes` (0: half of what
   /// the system has free).
@@ -193,10 +194,20 @@ public final class Session: @unchecked Sendable {
     let core = self.core
     core.beginClosing()
     await withCheckedContinuation { continuation in
-      queue.async {
-        core.free()
-        continuation.resume()
+      queue.async { [memory] in
+        memory.async {  // behind what is under way there
+          core.free()
+          continuation.resume()
+        }
       }
+    }
+  }
+
+  /// As perform(), beside a call that runs.
+  func tend(_ body: @escaping @Sendable (OpaquePointer?) -> oriel_status) async throws {
+    let core = self.core
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, Error>) in
+      memory.async { continuation.resume(with: Result { try core.tend(body) }) }
     }
   }
 

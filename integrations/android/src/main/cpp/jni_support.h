@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 namespace oriel_jni {
 
@@ -80,9 +82,12 @@ inline void setText(JNIEnv* env, jobjectArray array, jsize index, const char* te
 inline JavaVM* g_vm = nullptr;  // these two set once, by JNI_OnLoad
 inline jmethodID g_on_log = nullptr;
 
-/// What the library logs: the latest error is kept for the exception that will carry it.
+/// What the library logs: the latest error is kept for the exception that will carry it, which is one of the same thread:
+/// another may give memory back meanwhile.
 struct Log {
+  std::mutex mutex;  // of the next two
   char error[1024] = "";
+  std::thread::id failed;
   jobject listener = nullptr;  // Native.Log, told of errors and warnings; may be null
 };
 
@@ -90,7 +95,9 @@ struct Log {
 inline void onLog(oriel_log_level level, const char* message, void* user) {
   Log* log = static_cast<Log*>(user);
   if (level == ORIEL_LOG_ERROR) {
+    const std::lock_guard<std::mutex> lock(log->mutex);
     std::snprintf(log->error, sizeof(log->error), "%s", message);
+    log->failed = std::this_thread::get_id();
   }
   JNIEnv* env = nullptr;
   if (level > ORIEL_LOG_WARNING || log->listener == nullptr ||
@@ -109,10 +116,14 @@ inline void onLog(oriel_log_level level, const char* message, void* user) {
 /// Ends a call: its status, with the line that explains it in error[0]. What a callback threw goes
 /// first.
 inline jint finish(JNIEnv* env, oriel_status status, Log* log, jobjectArray error) {
+  const std::lock_guard<std::mutex> lock(log->mutex);
+  const bool said = log->error[0] != '\0' && log->failed == std::this_thread::get_id();
   if (status != ORIEL_OK && env->ExceptionCheck() == JNI_FALSE) {
-    setText(env, error, 0, log->error[0] != '\0' ? log->error : oriel_status_text(status));
+    setText(env, error, 0, said ? log->error : oriel_status_text(status));
   }
-  log->error[0] = '\0';
+  if (said) {
+    log->error[0] = '\0';
+  }
   return status;
 }
 

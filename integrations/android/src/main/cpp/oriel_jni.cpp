@@ -3,6 +3,7 @@
 // as byte[] in UTF-8.
 #include <jni.h>
 #include <oriel/oriel.h>
+#include <oriel/sessions.h>
 
 #include <atomic>
 #include <cstdint>
@@ -82,7 +83,11 @@ void setPlan(JNIEnv* env, jlongArray to, const oriel_plan& plan) {
                      plan.state_slots,
                      plan.checkpoints,
                      plan.state_format,
-                     number(plan.constraint_bytes)};
+                     number(plan.constraint_bytes),
+                     number(plan.trim_bytes[ORIEL_TRIM_SCRATCH]),
+                     number(plan.trim_bytes[ORIEL_TRIM_WEIGHTS]),
+                     number(plan.trim_bytes[ORIEL_TRIM_CACHE]),
+                     number(plan.trim_bytes[ORIEL_TRIM_ALL])};
   env->SetLongArrayRegion(to, 0, sizeof(n) / sizeof(n[0]), n);
 }
 
@@ -492,6 +497,42 @@ jint detokenize(JNIEnv* env, jclass, jlong handle, jintArray tokens, jobjectArra
   return finish(env, status, &on->log, error);
 }
 
+// ---- Memory given back ---------------------------------------------------------------------------
+
+// On any thread, beside a call of the session.
+
+jint trim(JNIEnv* env, jclass, jlong handle, jint level, jbyteArray folder, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  const Bytes where(env, folder);
+  const oriel_status status =
+      where.missing() ? ORIEL_ERROR_OUT_OF_MEMORY
+                      : oriel_trim(on->model, static_cast<oriel_trim_level>(level), where.data());
+  return finish(env, status, &on->log, error);
+}
+
+jint resume(JNIEnv* env, jclass, jlong handle, jobject callbacks, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  Caller caller{env, callbacks};
+  const oriel_status status =
+      oriel_resume(on->model, callbacks != nullptr ? onProgress : nullptr, &caller);
+  return finish(env, status, &on->log, error);
+}
+
+jint pause(JNIEnv* env, jclass, jlong handle, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  return finish(env, oriel_pause(on->model), &on->log, error);
+}
+
+jint resident(JNIEnv* env, jclass, jlong handle, jlongArray numbers, jobjectArray error) {
+  Handle* on = handleOf(handle);
+  oriel_resident resident = {};
+  resident.struct_size = sizeof(resident);
+  const oriel_status status = oriel_model_get_resident(on->model, &resident);
+  const jlong n[] = {resident.level, resident.paused, static_cast<jlong>(resident.total_bytes)};
+  env->SetLongArrayRegion(numbers, 0, sizeof(n) / sizeof(n[0]), n);
+  return finish(env, status, &on->log, error);
+}
+
 template <typename Function>
 JNINativeMethod native(const char* name, const char* signature, Function function) {
   // The field types of JNINativeMethod are not const in every jni.h.
@@ -568,6 +609,10 @@ extern "C" JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void*) {
       native("save", "(J[B[[B)I", save),
       native("restore", "(J[B[[B)I", restore),
       native("stats", "(J[J[[B)I", stats),
+      native("trim", "(JI[B[[B)I", trim),
+      native("resume", "(JLdev/oriel/Native$Callbacks;[[B)I", resume),
+      native("pause", "(J[[B)I", pause),
+      native("resident", "(J[J[[B)I", resident),
       native("tokenize", "(J[B[[I[[B)I", tokenize),
       native("detokenize", "(J[I[[B[[B)I", detokenize),
   };

@@ -135,6 +135,17 @@ final class Native {
 
   static native int stats(long handle, long[] stats, byte[][] error);
 
+  // On any thread, beside one of the calls above. `folder` and `callbacks` may be null.
+
+  static native int trim(long handle, int level, byte[] folder, byte[][] error);
+
+  static native int resume(long handle, Callbacks callbacks, byte[][] error);
+
+  static native int pause(long handle, byte[][] error);
+
+  /** numbers: level, paused, total. */
+  static native int resident(long handle, long[] numbers, byte[][] error);
+
   /** ids[0] is the result. */
   static native int tokenize(long handle, byte[] text, int[][] ids, byte[][] error);
 

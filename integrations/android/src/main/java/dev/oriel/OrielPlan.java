@@ -2,7 +2,7 @@ package dev.oriel;
 
 /** What is allocated for what, to the byte. */
 public final class OrielPlan {
-  static final int COUNT = 26;
+  static final int COUNT = 30;
 
   /** False: everything else describes the smallest plan that would run. */
   public final boolean fits;
@@ -42,6 +42,13 @@ public final class OrielPlan {
   /** Of hostBytes, what {@link OrielOptions#constraints} takes. */
   public final long constraintBytes;
 
+  private final long[] trimBytes;
+
+  /** What stays of totalBytes after {@link OrielSession#trim}. */
+  public long trimBytes(OrielTrim level) {
+    return trimBytes[level.ordinal()];
+  }
+
   OrielPlan(long[] n) {
     fits = n[0] != 0;
     memoryBytes = n[1];
@@ -69,5 +76,6 @@ public final class OrielPlan {
     checkpoints = (int) n[23];
     stateFormat = OrielOptions.StateFormat.values()[(int) n[24]];
     constraintBytes = n[25];
+    trimBytes = new long[] {totalBytes, n[26], n[27], n[28], n[29]};
   }
 }

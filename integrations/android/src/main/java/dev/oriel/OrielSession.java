@@ -6,7 +6,8 @@ import java.util.concurrent.CancellationException;
 /**
  * A model with a conversation. Calls wait for the device: make them on a background thread. Any
  * thread may make them, one at a time: a call waits until the one before it is done. {@link
- * #cancel} and {@link #close} may be called at any time from any thread, also from a listener.
+ * #cancel} and {@link #close} may be called at any time from any thread, also from a listener;
+ * {@link #pause}, {@link #trim} and {@link #resume} beside a call, from other threads.
  *
  * <p>Failures are {@link OrielException}; a call on a closed session throws IllegalStateException.
  */
@@ -28,6 +29,7 @@ public final class OrielSession implements AutoCloseable {
   private Object runningFor; // whose cancel(Object) is meant
   private boolean cancelled; // since `running` began
   private boolean closing;
+  private int tending; // calls of trim(), resume() and such
 
   private interface Call {
     int run(long handle, byte[][] error);
@@ -365,7 +367,7 @@ public final class OrielSession implements AutoCloseable {
         return;
       }
       boolean interrupted = false;
-      while (running != null) {
+      while (running != null || tending != 0) {
         try {
           lock.wait();
         } catch (InterruptedException e) {
@@ -375,6 +377,87 @@ public final class OrielSession implements AutoCloseable {
       free();
       if (interrupted) {
         Thread.currentThread().interrupt();
+      }
+    }
+  }
+
+  /**
+   * Lets the device rest, for an app that goes to the background: a reply that runs stops between
+   * two tokens and waits for {@link #resume}. Returns when that is so. All memory stays. Until then
+   * new calls throw OrielException with status STATE.
+   */
+  public void pause() {
+    tend(Native::pause);
+  }
+
+  /**
+   * Gives memory back, until {@link #resume}. Waits for a reply that runs, or, after {@link #pause},
+   * until it rests. What fails leaves everything as it is.
+   *
+   * @param folder for CACHE: where the cache is written, to a file that nobody else can read and
+   *     that goes with it; null else
+   */
+  public void trim(OrielTrim level, String folder) {
+    byte[] path = folder == null ? null : Utf8.path(folder, "folder");
+    tend((h, e) -> Native.trim(h, level.ordinal(), path, e));
+  }
+
+  /**
+   * Goes on after {@link #pause} and {@link #trim}, as if nothing had been. Reading weights takes as
+   * long as opening: call it on a background thread. What fails, for want of memory say, leaves
+   * everything as it is, and may be tried again.
+   *
+   * @param progress hears of weights that are read; null: nobody
+   */
+  public void resume(OrielOptions.Progress progress) {
+    Native.Callbacks callbacks = progress == null ? null : new Native.Callbacks(null, progress);
+    tend((h, e) -> Native.resume(h, callbacks, e));
+  }
+
+  public void resume() {
+    resume(null);
+  }
+
+  /** What is given back now. */
+  public OrielTrim trimmed() {
+    return OrielTrim.values()[(int) resident()[0]];
+  }
+
+  public boolean isPaused() {
+    return resident()[1] != 0;
+  }
+
+  /** Bytes that are allocated now. */
+  public long residentBytes() {
+    return resident()[2];
+  }
+
+  private long[] resident() {
+    long[] numbers = new long[3];
+    tend((h, e) -> Native.resident(h, numbers, e));
+    return numbers;
+  }
+
+  /** Beside a call that may run on another thread. */
+  private void tend(Call call) {
+    long on;
+    synchronized (lock) {
+      if (closing) {
+        throw new IllegalStateException("the session is closed: open another one");
+      }
+      ++tending;
+      on = handle;
+    }
+    try {
+      byte[][] error = new byte[1][];
+      OrielException.check(call.run(on, error), error);
+    } finally {
+      synchronized (lock) {
+        --tending;
+        if (closing && tending == 0 && running == null) {
+          free();
+        }
+        lock.notifyAll();
       }
     }
   }
@@ -424,7 +507,7 @@ public final class OrielSession implements AutoCloseable {
     synchronized (lock) {
       running = null;
       runningFor = null;
-      if (closing) {
+      if (closing && tending == 0) {
         free();
       }
       lock.notifyAll();

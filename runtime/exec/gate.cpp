@@ -1,0 +1,115 @@
+#include "exec/gate.h"
+
+#include <chrono>
+
+namespace oriel {
+namespace {
+
+/// How often a call that rests looks whether it was cancelled: a cancel takes no lock.
+constexpr std::chrono::milliseconds kLook(50);
+
+}  // namespace
+
+bool Gate::enter(Call* call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_) {
+    return false;
+  }
+  call->next_ = calls_;
+  calls_ = call;
+  ++inside_;
+  return true;
+}
+
+Gate::Call::~Call() {
+  if (!entered_) {
+    return;
+  }
+  const std::lock_guard<std::mutex> lock(gate_->mutex_);
+  Call** at = &gate_->calls_;
+  while (*at != this) {
+    at = &(*at)->next_;
+  }
+  *at = next_;
+  --gate_->inside_;
+  gate_->changed_.notify_all();
+}
+
+bool Gate::takeControl(bool* owned) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (controlled_ && controller_ == std::this_thread::get_id()) {
+    return false;
+  }
+  if (controlled_ && isInsideLocked()) {
+    return true;
+  }
+  changed_.wait(lock, [this] { return !controlled_; });
+  controlled_ = *owned = true;
+  controller_ = std::this_thread::get_id();
+  return true;
+}
+
+Gate::Control::~Control() {
+  if (owned_) {
+    const std::lock_guard<std::mutex> lock(gate_->mutex_);
+    gate_->controlled_ = false;
+    gate_->changed_.notify_all();
+  }
+}
+
+void Gate::close(bool rests) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  closed_ = true;
+  rests_ = rests_ || rests;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return inside_ == at_rest_; });
+}
+
+void Gate::open() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  closed_ = rests_ = false;
+  changed_.notify_all();
+}
+
+bool Gate::closed() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return closed_;
+}
+
+bool Gate::resting() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return rests_;
+}
+
+bool Gate::hasCalls() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return inside_ != 0;
+}
+
+bool Gate::isInside() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return isInsideLocked();
+}
+
+bool Gate::isInsideLocked() const {
+  for (const Call* call = calls_; call != nullptr; call = call->next_) {
+    if (call->thread_ == std::this_thread::get_id()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Gate::wantsRest() const { return resting(); }
+
+void Gate::rest(bool (*cancelled)(const void* user), const void* user) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  ++at_rest_;
+  changed_.notify_all();
+  while (rests_ && !cancelled(user)) {
+    changed_.wait_for(lock, kLook);
+  }
+  --at_rest_;
+}
+
+}  // namespace oriel
