@@ -340,28 +340,29 @@ Json sessionFields(const oriel_plan& plan) {
   json["prefix_bytes"] = plan.prefix_bytes;
   json["transcript_bytes"] = plan.transcript_bytes;
   return json;
+}
 
-  // By oriel_trim_level.
-  constexpr const char* kTrimLevels[] = {"none", "scratch", "weights", "cache", "all"};
+// By oriel_trim_level.
+constexpr const char* kTrimLevels[] = {"none", "scratch", "weights", "cache", "all"};
 
-  /// What stays when memory is given back.
-  std::string trimLines(const oriel_plan& plan) {
-    const auto size = [&](oriel_trim_level level) { return formatSize(plan.trim_bytes[level]); };
-    return "  given back  " + size(ORIEL_TRIM_SCRATCH) + " stay without scratch, " +
-           size(ORIEL_TRIM_WEIGHTS) + " without weights, " + size(ORIEL_TRIM_CACHE) +
-           " without the cache\n";
+/// What stays when memory is given back.
+std::string trimLines(const oriel_plan& plan) {
+  const auto size = [&](oriel_trim_level level) { return formatSize(plan.trim_bytes[level]); };
+  return "  given back  " + size(ORIEL_TRIM_SCRATCH) + " stay without scratch, " +
+         size(ORIEL_TRIM_WEIGHTS) + " without weights, " + size(ORIEL_TRIM_CACHE) +
+         " without the cache\n";
+}
+
+Json trimJson(const oriel_plan& plan) {
+  Json levels = Json::array();
+  for (size_t level = 0; level < std::size(kTrimLevels); ++level) {
+    Json entry;
+    entry["level"] = kTrimLevels[level];
+    entry["bytes"] = plan.trim_bytes[level];
+    levels.push_back(entry);
   }
-
-  Json trimJson(const oriel_plan& plan) {
-    Json levels = Json::array();
-    for (size_t level = 0; level < std::size(kTrimLevels); ++level) {
-      Json entry;
-      entry["level"] = kTrimLevels[level];
-      entry["bytes"] = plan.trim_bytes[level];
-      levels.push_back(entry);
-    }
-    return levels;
-  }
+  return levels;
+}
 
 }  // namespace
 

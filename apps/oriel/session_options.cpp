@@ -57,4 +57,14 @@ void addPrefixTokensOption(CLI::App* command, CommonOptions* options) {
       ->group(kGroup);
 }
 
+CLI::Option* addPrefixFileOption(CLI::App* command, CommonOptions* options) {
+  return command
+      ->add_option("--prefix-file", options->prefix_file,
+                   "What everything begins behind: keys and values that were trained, or a saved "
+                   "conversation")
+      ->type_name("FILE")
+      ->check(notEmpty())
+      ->group(kGroup);
+}
+
 }  // namespace cli
