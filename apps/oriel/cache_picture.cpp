@@ -256,7 +256,7 @@ CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinne
   session.check(oriel_session_get_view(session.get(), &cache.view));
   cache.sink_tokens = model.plan().sink_tokens;
   cache.pinned_tokens = pinned_tokens;
-  cache.window_tokens = model.plan().window_tokens;
+  cache.window_tokens = session.stats().window_capacity - model.plan().sink_tokens;
   cache.kv_bytes = model.plan().kv_bytes;
   for (uint32_t i = 0; i < model.plan().group_count; ++i) {
     const oriel_layer_group& group = model.plan().groups[i];

@@ -1,8 +1,10 @@
 #include "kept_conversation.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include "interrupt.h"
 #include "output.h"
-#include "save_over.h"
 #include "terminal.h"
 
 namespace cli {
@@ -12,6 +14,13 @@ namespace {
 bool isTheFiles(oriel_status status) {
   return status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ||
          status == ORIEL_ERROR_OUT_OF_MEMORY;
+}
+
+bool isFileWithContent(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  return fs::is_regular_file(fs::u8path(path), error) &&
+         fs::file_size(fs::u8path(path), error) > 0 && !error;
 }
 
 std::string countOf(uint64_t count, const char* what) {
@@ -51,8 +60,8 @@ std::optional<oriel_snapshot_info> inspectKept(const std::string& path) {
 
 std::string keepIn(const Session& session, const std::string& path, bool over) {
   const bool replaces = isFileWithContent(path);
-  const oriel_status status =
-      over ? saveOver(session.get(), path) : oriel_session_save_file(session.get(), path.c_str());
+  const oriel_status status = oriel_session_save_file_as(session.get(), path.c_str(),
+                                                         over ? ORIEL_SAVE_OVERWRITE : 0);
   if (isTheFiles(status)) {
     return said(session, status) +
            (replaces && !over ? dim("/save! FILE writes over any file") + "\n" : "");
