@@ -261,8 +261,9 @@ class Chat {
   void undo(uint32_t turns) {
     const std::vector<uint64_t> starts = turnsSeen(session()).starts;
     if (starts.size() < turns) {
-      tell(dim(starts.empty()
-                   ? "there is no message to take back"
+      tell(dim(starts.empty() ? "there is no message to take back"
+               : starts.size() == 1
+                   ? "there is only one message to take back"
                    : "there are only " + std::to_string(starts.size()) + " messages to take back") +
            "\n");
       return;
@@ -337,7 +338,7 @@ class Chat {
       tell(names.empty() ? "there are no marks: /mark NAME makes one\n"
            : name.empty()
                ? "marks: " + names + "\n"
-               : "there is no mark " + terminalSafe(name) + ": there are " + names + "\n");
+               : "there is no mark " + terminalSafe(name) + ": the marks are " + names + "\n");
       return;
     }
     const oriel_status status = goingBack(

@@ -148,6 +148,7 @@ Command addPlanCommand(CLI::App* program) {
       ->excludes(shape);
   addSessionOptions(app, raw);
   addPrefixTokensOption(app, raw);
+  addPrefixFileOption(app, raw)->excludes(shape)->excludes(app->get_option("--prefix-tokens"));
   addCommonOptions(app, raw, Uses::kModel);
   return {app, [options] { return runPlan(*options); }};
 }

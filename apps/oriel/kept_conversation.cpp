@@ -60,8 +60,8 @@ std::optional<oriel_snapshot_info> inspectKept(const std::string& path) {
 
 std::string keepIn(const Session& session, const std::string& path, bool over) {
   const bool replaces = isFileWithContent(path);
-  const oriel_status status = oriel_session_save_file_as(session.get(), path.c_str(),
-                                                         over ? ORIEL_SAVE_OVERWRITE : 0);
+  const oriel_status status =
+      oriel_session_save_file_as(session.get(), path.c_str(), over ? ORIEL_SAVE_OVERWRITE : 0);
   if (isTheFiles(status)) {
     return said(session, status) +
            (replaces && !over ? dim("/save! FILE writes over any file") + "\n" : "");
