@@ -224,15 +224,17 @@ class Chat {
   /// The conversation that --load names. False: cancelled.
   bool load(bool watched) {
     const Taken taken = goOnWith(session(), options_.load, /*reads=*/true);
-    if (!taken.done && !interactive_) {
-      if (interrupts() != 0) {
-        return false;
-      }
+    if (taken.cancelled && !interactive_) {
+      return false;
     }
-    if (!taken.done && interrupts() == 0) {
+    if (!taken.done && !taken.cancelled) {
       throw Failure{kExitFailed, session().reason(ORIEL_ERROR_FORMAT)};
     }
-    tell(watched || taken.lost ? taken.text : "");
+    if (watched) {
+      tell(taken.text + "\n");
+    } else if (taken.lost) {
+      tell("oriel: warning: " + terminalSafe(options_.load) + " is " + taken.text);
+    }
     return true;
   }
 

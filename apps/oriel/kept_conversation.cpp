@@ -31,22 +31,27 @@ std::string said(const Session& session, oriel_status status) {
   return "oriel: " + terminalSafe(session.reason(status)) + "\n";
 }
 
-std::string described(const oriel_restored& how, uint64_t position) {
+/// Whether less is seen of it than before: the window is shorter, and too short.
+bool seesLess(const oriel_restored& how, const std::optional<oriel_snapshot_info>& file,
+              const oriel_stats& now) {
+  const uint64_t room = file ? uint64_t{file->window_tokens} + file->sink_tokens : 0;
+  return how.how != ORIEL_RESTORED_READ &&
+         (how.tokens_dropped != 0 ||
+          (room > now.window_capacity && now.position > now.window_capacity));
+}
+
+std::string described(const oriel_restored& how, bool less, const oriel_stats& now) {
+  const std::string so_far = countOf(now.position, "token") + " so far";
   if (how.how == ORIEL_RESTORED_READ) {
-    return "its messages were read again: " + countOf(position, "token") + " so far";
+    return "it does not fit here: its messages were read again; " + so_far;
   }
-  std::string text = "loaded; " + countOf(position, "token") + " so far";
   if (how.how == ORIEL_RESTORED_EXACTLY) {
-    return text;
+    return "loaded; " + so_far;
   }
-  text += ", carried over from another layout";
-  if (how.rounded != 0) {
-    text += ", rounded to this cache's format";
-  }
-  text += ": " + countOf(how.tokens_held, "token") + " remembered";
-  return how.tokens_dropped == 0 ? text
-                                 : text + ", " + countOf(how.tokens_dropped, "older one") +
-                                       " dropped; a longer --window holds more";
+  return "loaded; " + so_far + ", carried over from another window, batch or format" +
+         (how.rounded != 0 ? " (rounded to this one)" : "") + ": the model sees " +
+         std::to_string(now.window_used) + " of them" +
+         (less ? ", fewer than before; a longer --window holds more" : "");
 }
 
 }  // namespace
@@ -81,7 +86,8 @@ Taken goOnWith(const Session& session, const std::string& path, bool reads) {
                                          reads ? ORIEL_RESTORE_READ : 0, &how);
   });
   Taken taken;
-  if (status == ORIEL_ERROR_CANCELLED) {
+  taken.cancelled = status == ORIEL_ERROR_CANCELLED;
+  if (taken.cancelled) {
     taken.text = dim("stopped before all of it was read again; /reset starts afresh") + "\n";
     return taken;
   }
@@ -97,8 +103,9 @@ Taken goOnWith(const Session& session, const std::string& path, bool reads) {
   }
   session.check(status);
   taken.done = true;
-  taken.lost = how.tokens_dropped != 0 && how.how != ORIEL_RESTORED_READ;
-  taken.text = dim(described(how, session.stats().position)) + "\n";
+  const oriel_stats now = session.stats();
+  taken.lost = seesLess(how, inspectKept(path), now);
+  taken.text = dim(described(how, taken.lost, now)) + "\n";
   return taken;
 }
 

@@ -18,7 +18,8 @@ std::string keepIn(const Session& session, const std::string& path, bool over);
 
 struct Taken {
   bool done = false;
-  bool lost = false;  ///< some of what the file holds is not remembered
+  bool cancelled = false;
+  bool lost = false;  ///< less of it is seen than before
   std::string text;   ///< what to tell
 };
 /// Goes on with the conversation in a file. `reads`: where it does not fit its messages are read again. Ctrl-C stops
