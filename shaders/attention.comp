@@ -23,6 +23,7 @@ layout(constant_id = 1) const uint kHeadDim = 64u;
 layout(constant_id = 2) const uint kQueries = 4u;
 layout(constant_id = 3) const uint kLaneOctets = 1u;
 layout(constant_id = 4) const bool kCapped = false;   // push.soft_cap is none
+layout(constant_id = 6) const bool kApart = false;  // tiles have queries of one token only
 
 #if defined(LATENT)
 layout(constant_id = 5) const uint kValueDim = 32u;  // of kHeadDim
@@ -311,22 +312,27 @@ void join(uint split, uint first, uint last, uint kv_head, Place place) {
   }
 }
 
-// Grid (KV heads, tiles of queries, splits). Queries of a KV head are numbered token by token; with
-// more than one split a tile holds queries of one token only.
+// Grid (KV heads, tiles of queries, splits). Queries of a KV head are numbered token by token; of several splits each
+// works on queries of one token only (kApart). Splits that no slot falls into are left out, but for the first.
 void main() {
   const uint kv_head = gl_WorkGroupID.x;
   const uint split = gl_WorkGroupID.z;
   const uint heads = push.n_heads / ORIEL_KV_HEADS;
   const uint token_tiles = (heads + kQueries - 1u) / kQueries;
   const uint tile = gl_WorkGroupID.y;
-  const uint first = push.splits == 1u ? tile * kQueries
-                                       : tile / token_tiles * heads + tile % token_tiles * kQueries;
+  const uint first = kApart ? tile / token_tiles * heads + tile % token_tiles * kQueries
+                            : tile * kQueries;
   if (first >= step_.header.n_tokens * heads) {
     return;
   }
-  const uint queries_end =
-      push.splits == 1u ? step_.header.n_tokens * heads : (first / heads + 1u) * heads;
+  const uint queries_end = kApart ? (first / heads + 1u) * heads : step_.header.n_tokens * heads;
   const uint last = min(first + kQueries, queries_end) - 1u;
+  if (kApart && split != 0u) {
+    const View view = viewOf(first / heads, push.view);
+    if (split * push.split_slots >= view.n_sinks + view.count) {
+      return;
+    }
+  }
 
   const uint lane = gl_LocalInvocationIndex;
   const Place place = Place(lane / kPieces, lane % kPieces * kLaneOctets);

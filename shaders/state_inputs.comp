@@ -8,6 +8,7 @@
 
 layout(local_size_x_id = 0) in;
 layout(constant_id = 0) const uint kLanes = 64u;
+layout(constant_id = 1) const bool kApart = false;  // each token is of a session of its own
 
 layout(push_constant) uniform Push { StateInputsPush push; };
 layout(std430, set = 0, binding = 0) readonly buffer In { float values[]; };
@@ -36,12 +37,16 @@ struct Columns {
   bool any;  // to be read; else they are zero
 };
 
+// Number of token t among those of its session.
+uint numberOf(uint t) { return kApart ? 0u : t; }
+
 // Channel c of the token `back` before token t.
 float column(Columns columns, uint channels, uint first, uint t, uint back, uint c) {
-  if (back <= t) {
+  const uint number = numberOf(t);
+  if (back <= number) {
     return values[(t - back) * push.in_stride + first + c];
   }
-  return columns.any ? state[columns.read + (push.taps - 1u + t - back) * channels + c] : 0.0;
+  return columns.any ? state[columns.read + (push.taps - 1u + number - back) * channels + c] : 0.0;
 }
 
 // The convolution through SiLU, of one channel.
@@ -56,13 +61,15 @@ float convolved(Columns columns, uint channels, uint first, uint t, uint c) {
 // Of the columns that the next step reads, those that token t sees to: its own, and the first token those that stay.
 void keepColumns(Columns columns, uint channels, uint first, uint t, uint c) {
   const uint before = push.taps - 1u;
-  const uint n_tokens = step_.header.n_tokens;
-  if (t + before >= n_tokens) {
-    state[columns.written + (t + before - n_tokens) * channels + c] =
+  const uint n_tokens = kApart ? 1u : step_.header.n_tokens;
+  const uint number = numberOf(t);
+  if (number + before >= n_tokens) {
+    state[columns.written + (number + before - n_tokens) * channels + c] =
         values[t * push.in_stride + first + c];
   }
-  for (uint j = 0u; t == 0u && j + n_tokens < before; ++j) {
-    state[columns.written + j * channels + c] = column(columns, channels, first, 0u, before - n_tokens - j, c);
+  for (uint j = 0u; number == 0u && j + n_tokens < before; ++j) {
+    state[columns.written + j * channels + c] =
+        column(columns, channels, first, t, before - n_tokens - j, c);
   }
 }
 
@@ -95,7 +102,7 @@ void main() {
                                : n_values + (place < n_keys ? place + n_keys : place - n_keys);
   const uint first = delta ? 0u : n_values;
 
-  const View view = viewOf(0u, push.view);
+  const View view = viewOf(t - numberOf(t), push.view);
   const uint memory = (view.first + 1u) * push.slot_words - (push.taps - 1u) * channels;
   const Columns columns = Columns(memory + view.begin * push.slot_words,
                                   memory + view.slot * push.slot_words, view.count != 0u);

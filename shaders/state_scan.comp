@@ -251,10 +251,12 @@ void takeIn(uint t, uint i, float skip, Place place) {
   }
 }
 
-// Grid (blocks of a head's rows, heads).
+// Grid (blocks of a head's rows, heads, tokens where each is of a session of its own; else 1).
 void main() {
+  const uint begin = gl_WorkGroupID.z;
   const uint n_tokens = step_.header.n_tokens;
-  if (n_tokens == 0u) {
+  const uint end = gl_NumWorkGroups.z > 1u ? min(begin + 1u, n_tokens) : n_tokens;
+  if (begin >= end) {
     return;
   }
   const uint head = gl_WorkGroupID.y;
@@ -265,7 +267,7 @@ void main() {
   const Place place = Place(head, gl_WorkGroupID.x * kBlockRows, lane / kPieces, lane % kPieces,
                             key_head * kKeyDim, n_keys + key_head * kKeyDim,
                             2u * n_keys + head * push.value_dim, 2u * n_keys + n_values + head);
-  const View view = viewOf(0u, push.view);
+  const View view = viewOf(begin, push.view);
   const uint read = (view.first + view.begin) * push.slot_words;
   const uint written = (view.first + view.slot) * push.slot_words;
   const uint rows_at = head * push.value_dim;
@@ -279,8 +281,8 @@ void main() {
     }
   }
   const float skip = kDelta ? 0.0 : gates[2u * push.heads + head];
-  for (uint first = 0u; first < n_tokens; first += kTokens) {
-    const uint count = min(kTokens, n_tokens - first);
+  for (uint first = begin; first < end; first += kTokens) {
+    const uint count = min(kTokens, end - first);
     barrier();
     stage(first, count, place);
     barrier();

@@ -8,6 +8,7 @@
 
 #include "bench_run.h"
 #include "bench_start.h"
+#include "bench_together.h"
 #include "commands.h"
 #include "failure.h"
 #include "interrupt.h"
@@ -34,6 +35,7 @@ struct BenchOptions {
   uint32_t repeat = 0;  // kRuns, and while they are short, more
   uint32_t soak = 0;
   uint32_t cancels = 0;
+  uint32_t sessions = 1;
   std::string sweep;
   double sweep_seconds = 180;
 };
@@ -97,6 +99,25 @@ Measured measureAll(const BenchOptions& options, const Model& model,
     measure(options, model, ids, &measured);
   }
   return measured;
+}
+
+/// Tokens a second of several sessions that decode together, after a run that warms up. In the memory that one had.
+Json measureTogether(const BenchOptions& options, uint64_t memory_bytes,
+                     const std::vector<int32_t>& ids) {
+  CommonOptions common = options.common;
+  common.sessions = options.sessions;
+  common.memory_bytes = memory_bytes;
+  const Model model(common, Load::kDevice);
+  const BenchLoad load = {options.prefill, options.decode, options.depth};
+  (void)runTogetherOnce(model, load, ids);
+  std::vector<double> tokens_per_s;
+  const BenchClock::time_point begin = BenchClock::now();
+  const uint32_t runs = options.repeat != 0 ? options.repeat : kRuns;
+  for (uint32_t i = 0; i < runs || (options.repeat == 0 && secondsSince(begin) < kEnoughSeconds);
+       ++i) {
+    tokens_per_s.push_back(runTogetherOnce(model, load, ids));
+  }
+  return median(tokens_per_s);
 }
 
 /// A stretch of kSoakStep tokens of one long generation.
@@ -187,6 +208,11 @@ void describe(const Json& json, const BenchOptions& options) {
   if (!json["decode_tokens_per_s"].is_null()) {
     text += speedLine("decode", json, "decode");
     text += formatted("first token  %10.1f ms\n", numberOf(json["time_to_first_token_ms"]));
+  }
+  if (json.contains("together_tokens_per_s")) {
+    const double together = json["together_tokens_per_s"].get<double>();
+    text += formatted("together     %10.1f tokens/s   %u sessions, %.2f times one alone\n", together,
+                      options.sessions, together / numberOf(json["decode_tokens_per_s"]));
   }
   text += bandwidthNote(json["moved"]);
   if (!json["expert_hit_rate"].is_null()) {
@@ -327,6 +353,12 @@ int runBench(const BenchOptions& options) {
   json["expert_hit_rate"] = expertHitRate(measured);
   const oriel_plan predicted = predictedPlan(model->plan(), common, speed, model->diagnostics());
   addPrediction(options, predicted, speed.read_bytes_per_s, &json);
+  if (options.sessions > 1 && options.decode > 1) {
+    const uint64_t memory_bytes = model->plan().memory_bytes;
+    model.reset();
+    json["sessions"] = options.sessions;
+    json["together_tokens_per_s"] = measureTogether(options, memory_bytes, ids);
+  }
   if (options.common.json) {
     printJson(json);
   } else {
@@ -357,6 +389,10 @@ Command addBenchCommand(CLI::App* program) {
                   "Runs after the warm-up (default 3, and more while they are short)")
       ->type_name("R")
       ->transform(wholeNumber(1, 1000));
+  app->add_option("--sessions", options->sessions,
+                  "Afterwards let N sessions of one model decode together, beside one alone")
+      ->type_name("N")
+      ->transform(wholeNumber(1, 64));
   app->add_option("--soak", options->soak,
                   "Afterwards generate N tokens at a stretch, and report every 1000")
       ->type_name("N")

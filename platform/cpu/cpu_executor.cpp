@@ -97,6 +97,7 @@ class CpuExecutor final : public HostExecutor {
     const Op* ops;
     uint32_t n_ops;
     uint32_t rows;          ///< tokens, or outputs
+    bool apart;             ///< each of a session of its own, as if it were alone
     uint32_t first_number;  ///< of op 0 among all ops of the run
   };
 
@@ -136,7 +137,7 @@ class CpuExecutor final : public HostExecutor {
                 uint32_t first_number) {
     const uint32_t i = static_cast<uint32_t>(list);
     const bool is_head = isHead(list);
-    const Walk walk = {thread, plan_.ops[i], n_ops, rows, first_number};
+    const Walk walk = {thread, plan_.ops[i], n_ops, rows, isBatch(list), first_number};
     for (uint32_t n = 0; n < walk.n_ops;) {
       n = runFrom(walk, n);
       const uint32_t number = first_number + n;
@@ -198,7 +199,8 @@ class CpuExecutor final : public HostExecutor {
 
   static uint32_t rowsOf(const Walk& walk, const Op& op) {
     if (opTraits(op.kind).once) {
-      return 1;
+      const bool of_all = op.kind == OpKind::kTopBlocks || op.kind == OpKind::kTopTokens;
+      return of_all && op.push.top.all_outputs != 0 ? walk.rows : 1;
     }
     return op.kind == OpKind::kGatedActivation ? walk.rows * op.push.gated_activation.rows_per_token
                                                : walk.rows;
@@ -250,8 +252,8 @@ class CpuExecutor final : public HostExecutor {
     small_.softCap(p.cap, p.cols, out + uint64_t{row} * p.stride);
   }
 
-  void topBlocks(const Op& op, uint32_t, float*) const { findTopBlocks(op, block()); }
-  void topTokens(const Op& op, uint32_t, float*) const { findTopTokens(op, block()); }
+  void topBlocks(const Op& op, uint32_t row, float*) const { findTopBlocks(op, block(), row); }
+  void topTokens(const Op& op, uint32_t row, float*) const { findTopTokens(op, block(), row); }
   void keepLogits(const Op& op, uint32_t row, float*) const { keepOutput(op, block(), row); }
 
   void embed(const Op& op, uint32_t t, float* out) const {
@@ -281,25 +283,41 @@ class CpuExecutor final : public HostExecutor {
 
   // ---- States ----
 
-  void stateInputs(const Walk& walk, const Op& op) {
+  StateInputsTask stateInputsTask(const Op& op, uint32_t first) const {
     StateInputsTask task;
     task.push = op.push.state_inputs;
-    task.in = floats(op, 0);
-    task.state = stepState(op, task.push);
+    task.in = floats(op, 0) + uint64_t{first} * task.push.in_stride;
+    task.state = stepState(op, task.push, first);
     task.taps = floats(op, 4);
     task.gates = floats(op, 5);
-    task.out = floats(op, kOpOut);
+    task.out = floats(op, kOpOut) + uint64_t{first} * task.push.out_stride;
+    return task;
+  }
+  void stateInputs(const Walk& walk, const Op& op) {
+    if (walk.apart) {
+      const auto taskOf = [&](uint32_t t) { return stateInputsTask(op, t); };
+      return states_.inputsApart(op.push.state_inputs, walk.rows, taskOf, walk.thread);
+    }
+    StateInputsTask task = stateInputsTask(op, 0);
     task.n_tokens = walk.rows;
     states_.inputs(task, walk.thread);
   }
 
-  void stateScan(const Walk& walk, const Op& op) {
+  StateScanTask stateScanTask(const Op& op, uint32_t first) const {
     StateScanTask task;
     const StateScanPush& p = task.push = op.push.state_scan;
-    task.in = floats(op, 0);
-    task.state = stepState(op, p);
+    task.in = floats(op, 0) + uint64_t{first} * p.in_stride;
+    task.state = stepState(op, p, first);
     task.skip = p.delta != 0 ? nullptr : floats(op, 4) + 2 * p.heads;
-    task.out = floats(op, kOpOut);
+    task.out = floats(op, kOpOut) + uint64_t{first} * p.out_stride;
+    return task;
+  }
+  void stateScan(const Walk& walk, const Op& op) {
+    if (walk.apart) {
+      const auto taskOf = [&](uint32_t t) { return stateScanTask(op, t); };
+      return states_.scanApart(op.push.state_scan, walk.rows, taskOf, walk.thread);
+    }
+    StateScanTask task = stateScanTask(op, 0);
     task.n_tokens = walk.rows;
     states_.scan(task, walk.thread);
   }
@@ -360,6 +378,7 @@ class CpuExecutor final : public HostExecutor {
     }
     group.routes = Routes(words(head, kExpertRoutes), head.push.expert_matmul.routes);
     group.n_tokens = walk.rows;
+    group.apart = walk.apart;
     group.in = floats(head, kMatmulInput);
     if (activation != nullptr) {
       group.activation = &activation->push.gated_activation;
@@ -383,7 +402,7 @@ class CpuExecutor final : public HostExecutor {
       (this->*wayOf(*producer).row)(*producer, 0, out);
       in = out;
     }
-    products_.run({walk.ops + first, end - first, in, walk.rows}, walk.thread);
+    products_.run({walk.ops + first, end - first, in, walk.rows, walk.apart}, walk.thread);
     return end;
   }
 
@@ -412,7 +431,7 @@ class CpuExecutor final : public HostExecutor {
     task.values = words(op, 4);
     task.out = floats(op, 2);
     task.n_tokens = walk.rows;
-    attention_.attention(task, walk.thread);
+    attention_.attention(task, walk.apart, walk.thread);
   }
 
   // ---- Latent attention ----
@@ -425,6 +444,7 @@ class CpuExecutor final : public HostExecutor {
     task.in = floats(op, kMatmulInput);
     task.out = floats(op, kOpOut);
     task.n_tokens = walk.rows;
+    task.apart = walk.apart;
     runHeads(task, matmul_, {at(plan_.upload), plan_.upload.size_bytes}, &pool_, walk.thread);
   }
 
@@ -447,7 +467,7 @@ class CpuExecutor final : public HostExecutor {
     task.memory = words(op, 3);
     task.out = floats(op, kOpOut);
     task.n_tokens = walk.rows;
-    attention_.latentAttention(task, walk.thread);
+    attention_.latentAttention(task, walk.apart, walk.thread);
   }
 
   void hadamard(const Walk& walk, const Op& op) {

@@ -312,7 +312,8 @@ MatmulTask ExpertProducts::taskOf(const ExpertGroup& group, const Staging& stagi
   task.units = p.units;
   task.rows = p.rows;
   task.n_tokens = job.count;
-  task.one_of_many = staging.floats && group.n_tokens > 1;
+  task.one_of_many = staging.floats && group.n_tokens > 1 && !group.apart;
+  task.apart = group.apart;
   task.out = stack.out + uint64_t{job.place} * p.out_stride + p.out_first;
   task.out_stride = p.out_stride;
   switch (staging.way) {

@@ -28,6 +28,7 @@ struct ExpertGroup {
   uint32_t n_stacks = 0;
   Routes routes = {nullptr, 0};
   uint32_t n_tokens = 0;
+  bool apart = false;  ///< MatmulTask
   float* in = nullptr;
   /// Where these are not null, inputs are made first: by place, of these rows.
   const GatedActivationPush* activation = nullptr;

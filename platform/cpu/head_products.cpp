@@ -28,7 +28,8 @@ MatmulTask matmulOf(const HeadTask& task, uint32_t head, uint32_t token, uint32_
   matmul.out = task.out + uint64_t{token} * p.out_stride + p.out_first +
                uint64_t{p.first + head} * p.out_head;
   matmul.out_stride = p.out_stride;
-  matmul.one_of_many = readsFloats(task.type) && task.n_tokens > 1;
+  matmul.one_of_many = readsFloats(task.type) && task.n_tokens > 1 && !task.apart;
+  matmul.apart = task.apart;
   return matmul;
 }
 

@@ -15,6 +15,7 @@ struct HeadTask {
   const float* in = nullptr;
   float* out = nullptr;
   uint32_t n_tokens = 0;
+  bool apart = false;  ///< MatmulTask
 };
 
 /// Memory that nobody else uses meanwhile.

@@ -205,21 +205,53 @@ static HWY_NOINLINE void dotTile(const WideUnit* wide, uint32_t wide_stride, uin
   }
 }
 
+// kN rows from a multiple of kN.
+HWY_INLINE RowsView rowsFrom(const MatmulTask& task, uint32_t row) {
+  const uint32_t* words = task.weights + static_cast<uint64_t>(row / kGroupRows) * task.group_words;
+  return {words + 4 * (row % kGroupRows), words + task.side_word + row % kGroupRows};
+}
+
+// Writes kN rows of one token that begin at `row`, as many of them as there are.
+HWY_INLINE void store(const MatmulTask& task, uint32_t row, uint32_t token, VF by_lane) {
+  const VF values = RowsView::toRows(by_lane);
+  float* out = task.out + static_cast<uint64_t>(token) * task.out_stride + row;
+  if (row + kN <= task.rows) {
+    hn::StoreU(task.accumulate ? hn::Add(hn::LoadU(kF, out), values) : values, kF, out);
+    return;
+  }
+  HWY_ALIGN float some[kN];
+  hn::Store(values, kF, some);
+  for (uint32_t i = 0; row + i < task.rows; ++i) {
+    out[i] = task.accumulate ? out[i] + some[i] : some[i];
+  }
+}
+
 // ---- Float weights ---------------------------------------------------------------------------------
 
-template <class Format>
-HWY_INLINE VF dotOneFloat(const RowsView& rows, uint32_t units, uint32_t words_per_unit,
-                          const float* in) {
-  VF total[4] = {hn::Zero(kF), hn::Zero(kF), hn::Zero(kF), hn::Zero(kF)};
+/// The sums of kTokens tokens, `stride` floats apart, each as if it were alone.
+template <class Format, uint32_t kTokens>
+HWY_INLINE void dotFloatsApart(const RowsView& rows, uint32_t units, uint32_t words_per_unit,
+                               const float* in, uint64_t stride, VF (&sums)[kTokens]) {
+  VF total[kTokens][4];
+  for (uint32_t t = 0; t < kTokens; ++t) {
+    for (uint32_t i = 0; i < 4; ++i) {
+      total[t][i] = hn::Zero(kF);
+    }
+  }
   for (uint32_t u = 0; u < units; ++u) {
     prefetchQuads(rows.quads + u * words_per_unit, words_per_unit);
     VF values[kUnit];
     Format::load(rows, u, values);
     for (uint32_t i = 0; i < kUnit; ++i) {
-      total[i % 4] = hn::MulAdd(values[i], hn::Set(kF, in[u * kUnit + i]), total[i % 4]);
+      for (uint32_t t = 0; t < kTokens; ++t) {
+        total[t][i % 4] =
+            hn::MulAdd(values[i], hn::Set(kF, in[t * stride + u * kUnit + i]), total[t][i % 4]);
+      }
     }
   }
-  return hn::Add(hn::Add(total[0], total[1]), hn::Add(total[2], total[3]));
+  for (uint32_t t = 0; t < kTokens; ++t) {
+    sums[t] = hn::Add(hn::Add(total[t][0], total[t][1]), hn::Add(total[t][2], total[t][3]));
+  }
 }
 
 struct FloatUnit {
@@ -254,13 +286,40 @@ static HWY_NOINLINE void dotFloats(const FloatUnit* wide, uint32_t count, const 
   }
 }
 
+/// As many as their sums have registers.
+constexpr uint32_t kTokensApart = HWY_MAX_BYTES == 64 || HWY_ARCH_ARM_A64 ? 4 : 2;
+
 template <class Format>
 struct FloatKernel {
   using Wide = FloatUnit;
   static constexpr uint32_t kVectors = 1;
+  static constexpr bool kFloats = true;
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
-    return dotOneFloat<Format>(rows, task.units, task.side_word / task.units,
-                               static_cast<const float*>(task.in));
+    VF sums[1];
+    dotFloatsApart<Format, 1>(rows, task.units, task.side_word / task.units,
+                              static_cast<const float*>(task.in), 0, sums);
+    return sums[0];
+  }
+  // kN rows that begin at `row`.
+  static HWY_INLINE void apart(const MatmulTask& task, uint32_t row) {
+    uint32_t t = 0;
+    for (; t + kTokensApart <= task.n_tokens; t += kTokensApart) {
+      someApart<kTokensApart>(task, row, t);
+    }
+    for (; t < task.n_tokens; ++t) {
+      someApart<1>(task, row, t);
+    }
+  }
+  template <uint32_t kTokens>
+  static HWY_NOINLINE void someApart(const MatmulTask& task, uint32_t row, uint32_t token) {
+    VF sums[kTokens];
+    const float* const in =
+        static_cast<const float*>(task.in) + static_cast<uint64_t>(token) * task.in_stride;
+    dotFloatsApart<Format, kTokens>(rowsFrom(task, row), task.units, task.side_word / task.units,
+                                    in, task.in_stride, sums);
+    for (uint32_t t = 0; t < kTokens; ++t) {
+      store(task, row, token + t, sums[t]);
+    }
   }
   static HWY_INLINE void unpack(const RowsView& rows, uint32_t first, uint32_t count, Wide* wide) {
     for (uint32_t u = 0; u < count; ++u) {
@@ -288,27 +347,6 @@ struct FloatKernel {
 // ---- Rows of a matrix ------------------------------------------------------------------------------
 
 constexpr uint32_t kMostTokens = 64;  // whose totals are kept at a time
-
-// kN rows from a multiple of kN.
-HWY_INLINE RowsView rowsFrom(const MatmulTask& task, uint32_t row) {
-  const uint32_t* words = task.weights + static_cast<uint64_t>(row / kGroupRows) * task.group_words;
-  return {words + 4 * (row % kGroupRows), words + task.side_word + row % kGroupRows};
-}
-
-// Writes kN rows of one token that begin at `row`, as many of them as there are.
-HWY_INLINE void store(const MatmulTask& task, uint32_t row, uint32_t token, VF by_lane) {
-  const VF values = RowsView::toRows(by_lane);
-  float* out = task.out + static_cast<uint64_t>(token) * task.out_stride + row;
-  if (row + kN <= task.rows) {
-    hn::StoreU(task.accumulate ? hn::Add(hn::LoadU(kF, out), values) : values, kF, out);
-    return;
-  }
-  HWY_ALIGN float some[kN];
-  hn::Store(values, kF, some);
-  for (uint32_t i = 0; row + i < task.rows; ++i) {
-    out[i] = task.accumulate ? out[i] + some[i] : some[i];
-  }
-}
 
 HWY_INLINE void storeSums(const IntUnitSums& of, uint32_t token, TileSums* sums) {
   sums->scale[token] = of.scale;

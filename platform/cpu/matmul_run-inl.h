@@ -7,6 +7,7 @@ template <class Format>
 struct IntKernel {
   using Wide = WideUnit;
   static constexpr uint32_t kVectors = kTileVectors;
+  static constexpr bool kFloats = false;
   // In the order of operations that dotTile has.
   static HWY_INLINE VF one(const MatmulTask& task, const RowsView& rows) {
     const uint32_t units = task.units;
@@ -54,16 +55,32 @@ struct IntKernel {
   }
 };
 
+// What lies ahead of these units: few tokens leave little time to fetch them in.
+HWY_INLINE void askForUnits(const MatmulTask& task, const RowsView& rows, uint32_t unit,
+                            uint32_t count) {
+  const uint32_t quad_words = task.side_word / task.units;
+  const uint32_t side_words = (task.group_words - task.side_word) / task.units;
+  for (uint32_t u = unit; u < unit + count; ++u) {
+    prefetchQuads(rows.quads + u * quad_words, quad_words);
+    prefetchSides(rows.sides + u * side_words, side_words);
+  }
+}
+
 // kMany times kN rows that begin at `row`.
 template <class Kernel, uint32_t kMany>
 HWY_NOINLINE void runMany(const MatmulTask& task, uint32_t row, uint32_t first_token, uint32_t n) {
   typename Kernel::Wide wide[kMany][kWideUnits];
   HWY_ALIGN float totals[kMany][kMostTokens * kN];
-  hwy::ZeroBytes<sizeof(totals)>(totals);
+  for (uint32_t v = 0; v < kMany; ++v) {
+    // What fills up the last tile is added up, too, and never read.
+    std::fill_n(totals[v], (n + kTileTokens - 1) / kTileTokens * kTileTokens * kN, 0.0f);
+  }
   for (uint32_t unit = 0; unit < task.units; unit += kWideUnits) {
     const uint32_t count = HWY_MIN(kWideUnits, task.units - unit);
     for (uint32_t v = 0; v < kMany; ++v) {
-      Kernel::unpack(rowsFrom(task, row + v * kN), unit, count, wide[v]);
+      const RowsView rows = rowsFrom(task, row + v * kN);
+      askForUnits(task, rows, unit, count);
+      Kernel::unpack(rows, unit, count, wide[v]);
     }
     for (uint32_t t = 0; t < n; t += kTileTokens) {
       Kernel::template tile<kMany>(task, wide[0], unit, count, first_token + t,
@@ -86,6 +103,14 @@ void run(const MatmulTask& task, uint32_t first_group, uint32_t count) {
       store(task, row, 0, Kernel::one(task, rowsFrom(task, row)));
     }
     return;
+  }
+  if constexpr (Kernel::kFloats) {
+    if (task.apart) {
+      for (; row < end; row += kN) {
+        Kernel::apart(task, row);
+      }
+      return;
+    }
   }
   while (row < end) {
     const bool many = row + (Kernel::kVectors - 1) * kN < end;

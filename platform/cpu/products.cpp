@@ -136,6 +136,7 @@ void Products::shareRows(const ProductGroup& group, uint32_t n_tokens, const uin
       MatmulTask task = taskOf(*op, n_tokens);
       task.out += uint64_t{first_token} * task.out_stride;
       task.in_stride = op->push.matmul.in_stride;
+      task.apart = group.apart;
       task.in = staged;
       if (readsFloats(op->weights)) {
         task.in = group.in + uint64_t{first_token} * task.in_stride;

@@ -16,6 +16,7 @@ struct ProductGroup {
   uint32_t n_ops = 0;
   const float* in = nullptr;  ///< of one token, what this thread reads
   uint32_t n_tokens = 0;
+  bool apart = false;  ///< MatmulTask
 };
 
 class Products {

@@ -31,18 +31,27 @@ void StateOps::inputs(const StateInputsTask& task, uint32_t thread) {
   }
 }
 
-void StateOps::scan(const StateScanTask& task, uint32_t thread) {
-  const StateScanPush& p = task.push;
+StateOps::ScanPieces StateOps::scanPieces(const StateScanPush& p, uint32_t n_tokens) {
   const uint32_t most =
-      task.n_tokens == 1 ? std::max(kOneTokenRows / p.key_dim, 1u) : mostScanRows(p.key_dim);
+      n_tokens == 1 ? std::max(kOneTokenRows / p.key_dim, 1u) : mostScanRows(p.key_dim);
   const uint32_t of_a_head = ceilOf(p.value_dim, most);
-  const uint32_t share = static_cast<uint32_t>(alignUp(ceilOf(p.value_dim, of_a_head), kGroupRows));
-  const uint32_t pieces = p.heads * of_a_head;
-  for (uint32_t at = pool_.claim(thread); at < pieces; at = pool_.claim(thread)) {
-    const uint32_t first = at % of_a_head * share;
-    if (first < p.value_dim) {
-      kernels_.scan(task, at / of_a_head, first, std::min(share, p.value_dim - first));
-    }
+  return {of_a_head, static_cast<uint32_t>(alignUp(ceilOf(p.value_dim, of_a_head), kGroupRows)),
+          p.heads * of_a_head};
+}
+
+void StateOps::scanPiece(const StateScanTask& task, const ScanPieces& pieces,
+                         uint32_t index) const {
+  const uint32_t value_dim = task.push.value_dim;
+  const uint32_t first = index % pieces.of_a_head * pieces.rows;
+  if (first < value_dim) {
+    kernels_.scan(task, index / pieces.of_a_head, first, std::min(pieces.rows, value_dim - first));
+  }
+}
+
+void StateOps::scan(const StateScanTask& task, uint32_t thread) {
+  const ScanPieces pieces = scanPieces(task.push, task.n_tokens);
+  for (uint32_t at = pool_.claim(thread); at < pieces.count; at = pool_.claim(thread)) {
+    scanPiece(task, pieces, at);
   }
 }
 

@@ -13,7 +13,31 @@ class StateOps {
   void inputs(const StateInputsTask& task, uint32_t thread);
   void scan(const StateScanTask& task, uint32_t thread);
 
+  /// The same of `n` tokens, each of a session of its own: taskOf(t) is that of one token.
+  template <typename TaskOf>
+  void inputsApart(const StateInputsPush& push, uint32_t n, const TaskOf& taskOf, uint32_t thread) {
+    for (uint32_t t = pool_.claim(thread); t < n; t = pool_.claim(thread)) {
+      kernels_.inputs(taskOf(t), 0, stateInputParts(push), 0, 1);
+    }
+  }
+  template <typename TaskOf>
+  void scanApart(const StateScanPush& push, uint32_t n, const TaskOf& taskOf, uint32_t thread) {
+    const ScanPieces pieces = scanPieces(push, 1);
+    for (uint32_t at = pool_.claim(thread); at < n * pieces.count; at = pool_.claim(thread)) {
+      scanPiece(taskOf(at / pieces.count), pieces, at % pieces.count);
+    }
+  }
+
  private:
+  /// Of a step: some rows of a head each.
+  struct ScanPieces {
+    uint32_t of_a_head;
+    uint32_t rows;
+    uint32_t count;
+  };
+  static ScanPieces scanPieces(const StateScanPush& push, uint32_t n_tokens);
+  void scanPiece(const StateScanTask& task, const ScanPieces& pieces, uint32_t index) const;
+
   Pool& pool_;
   const StateKernels& kernels_;
 };

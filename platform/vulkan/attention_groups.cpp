@@ -32,22 +32,22 @@ Split splitOf(const Op& op) {
 
 bool AttentionGroups::isCovered(StepList list, const Op& op) {
   const Split split = splitOf(op);
-  return (list == StepList::kDecode || list == StepList::kTail) && split.splits > 1 &&
-         split.view < kViews;
+  return (list == StepList::kDecode || list == StepList::kTail || list == StepList::kBatch) &&
+         split.splits > 1 && split.view < kViews;
 }
 
-AttentionGroups::Grid AttentionGroups::gridOf(const Op& op, const Kernel& kernel) {
+AttentionGroups::Grid AttentionGroups::gridOf(const Op& op, uint32_t rows, const Kernel& kernel) {
   const Split split = splitOf(op);
-  return {{kernel.grid[0], kernel.grid[1]}, split.splits, split.split_slots};
+  return {{kernel.grid[0], kernel.grid[1] / rows}, split.splits, split.split_slots};
 }
 
-void AttentionGroups::add(StepList list, const Op& op, const Kernel& kernel) {
+void AttentionGroups::add(StepList list, const Op& op, uint32_t rows, const Kernel& kernel) {
   if (isCovered(list, op) && grids_[splitOf(op).view].splits == 0) {
-    grids_[splitOf(op).view] = gridOf(op, kernel);
+    grids_[splitOf(op).view] = gridOf(op, rows, kernel);
   }
 }
 
-bool AttentionGroups::covers(StepList list, const Op& op, const Kernel& kernel,
+bool AttentionGroups::covers(StepList list, const Op& op, uint32_t rows, const Kernel& kernel,
                              uint32_t* offset_bytes) const {
   if (!isCovered(list, op)) {
     return false;
@@ -55,10 +55,10 @@ bool AttentionGroups::covers(StepList list, const Op& op, const Kernel& kernel,
   const uint32_t view = splitOf(op).view;
   *offset_bytes =
       static_cast<uint32_t>(offsetof(StepHeader, attention_groups)) + 4 * kGroupWords * view;
-  return grids_[view] == gridOf(op, kernel);
+  return grids_[view] == gridOf(op, rows, kernel);
 }
 
-void AttentionGroups::write(void* step) const {
+void AttentionGroups::write(void* step, uint32_t n_tokens) const {
   const StepBlock block(step);
   uint32_t* group = block.header().attention_groups;
   std::memset(group, 0, sizeof(StepHeader::attention_groups));
@@ -67,10 +67,13 @@ void AttentionGroups::write(void* step) const {
     if (grid.splits == 0) {
       continue;
     }
-    const View& seen = block.view(0, view);
-    const uint64_t slots = uint64_t{seen.n_sinks} + seen.count;
+    uint64_t slots = 0;
+    for (uint32_t t = 0; t < n_tokens; ++t) {
+      const View& seen = block.view(t, view);
+      slots = std::max(slots, uint64_t{seen.n_sinks} + seen.count);
+    }
     group[0] = grid.across[0];
-    group[1] = grid.across[1];
+    group[1] = grid.across[1] * n_tokens;
     group[2] = static_cast<uint32_t>(
         std::min<uint64_t>(std::max<uint64_t>(ceilDiv(slots, grid.split_slots), 1), grid.splits));
   }

@@ -124,6 +124,14 @@ static_assert(scanSharedBytes(kNarrowRow, {64, 4, 2, 8}) <= 16384, "state_scan's
 static_assert(scanSharedBytes(256, {64, 8, 1, 8}) <= 16384, "likewise");
 static_assert(scanSharedBytes(256, kGpuDecodeScan) <= 16384, "likewise");
 
+/// What else decides how an op is done, but the op.
+struct Given {
+  uint32_t rows;  // that the op works on at most
+  bool apart;     // KernelRows
+  const DeviceCaps& caps;
+  const MatmulChoices& choices;
+};
+
 uint32_t workgroups(uint32_t items, uint32_t per_group) {
   return static_cast<uint32_t>(ceilDiv(items, per_group));
 }
@@ -156,22 +164,34 @@ uint32_t divideTiles(uint32_t rows, uint32_t tokens, const MatmulShape& shape, K
   return tile;
 }
 
-void divideMatmul(const MatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
-                  const MatmulCandidate& candidate, Kernel* kernel) {
-  const MatmulShape shape =
+// Tokens of different sessions are multiplied as one alone is: the same teams, the same rows a lane. On software what is
+// unpacked serves several of them, whose sums its compilers make as they make one's; those of GPUs contract sums as
+// they see fit, so there the pipeline is the very same, and weights come from the cache for all but the first token.
+void shapeApart(const DeviceCaps& caps, MatmulShape* shape) {
+  shape->tokens = caps.isSoftware() ? kSoftwareMatmul.tokens : 1;
+}
+
+void divideMatmul(const MatmulPush& push, const Given& given, const MatmulCandidate& candidate,
+                  Kernel* kernel) {
+  MatmulShape shape =
       candidate.lanes != 0
           ? MatmulShape{candidate.lanes, candidate.team_lanes, candidate.rows, candidate.tokens}
-          : matmulShape(push.rows, tokens > 1, caps);
-  (void)divideTiles(push.rows, tokens, shape, kernel);
+          : matmulShape(push.rows, given.rows > 1 && !given.apart, given.caps);
+  if (given.apart) {
+    shapeApart(given.caps, &shape);
+  }
+  (void)divideTiles(push.rows, given.rows, shape, kernel);
 }
 
 // Tiles are of one expert: as large as routes spread evenly would fill. A part of one more may begin with every
 // expert.
-void divideExperts(const ExpertMatmulPush& push, uint32_t tokens, const DeviceCaps& caps,
-                   Kernel* kernel) {
-  const uint32_t routes = tokens * push.n_used;
+void divideExperts(const ExpertMatmulPush& push, const Given& given, Kernel* kernel) {
+  const uint32_t routes = given.rows * push.n_used;
   const uint32_t of_expert = workgroups(routes, push.n_experts);
-  const MatmulShape shape = matmulShape(push.rows, of_expert > 1, caps);
+  MatmulShape shape = matmulShape(push.rows, of_expert > 1 && !given.apart, given.caps);
+  if (given.apart) {
+    shapeApart(given.caps, &shape);
+  }
   const uint32_t tile = divideTiles(push.rows, of_expert, shape, kernel);
   const uint32_t experts = push.has_slots != 0 ? push.n_experts : push.count;
   kernel->grid[0] = tile == 1 ? routes : experts + workgroups(routes, tile) - 1;
@@ -222,20 +242,23 @@ uint32_t latentLaneOctets(uint32_t cols, const DeviceCaps& caps) {
   return std::min(octets, wanted);
 }
 
-void divideAttention(const AttentionPush& push, uint32_t lane_octets, uint32_t tokens,
-                     const DeviceCaps& caps, Kernel* kernel) {
+void divideAttention(const AttentionPush& push, uint32_t lane_octets, const Given& given,
+                     Kernel* kernel) {
   const uint32_t heads = push.n_heads / push.n_kv_heads;
+  const uint32_t tokens = given.rows;
   const bool split = push.splits > 1;
-  const AttentionShape shape = caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
-  const uint32_t row = split ? heads : heads * tokens;  // queries that may share a workgroup
+  const bool apart = split || given.apart || tokens == 1;  // tiles are of one token
+  const AttentionShape shape = given.caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
+  const uint32_t row = apart ? heads : heads * tokens;  // queries that may share a workgroup
   const uint32_t tiles = workgroups(row, shape.queries);
   kernel->constants[0] = shape.lanes;
   kernel->constants[1] = push.head_dim;
   kernel->constants[2] = split ? workgroups(row, tiles) : std::min(row, shape.queries);
+  kernel->constants[6] = apart ? 1 : 0;
   kernel->constants[3] = lane_octets;
   kernel->constants[4] = push.soft_cap != 0 ? 1 : 0;
   kernel->grid[0] = push.n_kv_heads;
-  kernel->grid[1] = split ? tiles * tokens : tiles;
+  kernel->grid[1] = apart ? tiles * tokens : tiles;
   kernel->grid[2] = push.splits;
 }
 
@@ -256,13 +279,6 @@ Status findShader(const char* name, const Log& log, uint32_t* shader) {
   return log.fail(ORIEL_ERROR_UNSUPPORTED, "no kernel named %s in this build: use the CPU", name);
 }
 
-/// What else decides how an op is done, but the op.
-struct Given {
-  uint32_t rows;  // that the op works on at most
-  const DeviceCaps& caps;
-  const MatmulChoices& choices;
-};
-
 // Each divides an op's work, and gives back what the kernel's name ends with.
 
 const char* divideEmbed(const Op& op, const Given& given, Kernel* kernel) {
@@ -277,10 +293,12 @@ const char* divideNorm(const Op& op, const Given& given, Kernel* kernel) {
 }
 
 const char* divideProduct(const Op& op, const Given& given, Kernel* kernel) {
-  const MatmulCandidate& candidate = given.choices.candidateFor(op, given.rows);
-  const bool matrix = candidate.kernel == MatmulKernel::kMatrix;
-  const auto divide = matrix ? divideMatrices : divideMatmul;
-  divide(op.push.matmul, given.rows, given.caps, candidate, kernel);
+  const MatmulCandidate& candidate = given.choices.candidateFor(op, given.apart ? 1 : given.rows);
+  if (candidate.kernel == MatmulKernel::kMatrix) {
+    divideMatrices(op.push.matmul, given.rows, given.caps, candidate, kernel);
+  } else {
+    divideMatmul(op.push.matmul, given, candidate, kernel);
+  }
   switch (candidate.kernel) {
     case MatmulKernel::kFloat:
       break;
@@ -319,8 +337,7 @@ const char* divideRopeAppend(const Op& op, const Given& given, Kernel* kernel) {
 
 const char* divideAttention(const Op& op, const Given& given, Kernel* kernel) {
   const AttentionShape shape = given.caps.isSoftware() ? kSoftwareAttention : kGpuAttention;
-  divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given.rows,
-                  given.caps, kernel);
+  divideAttention(op.push.attention, laneOctets(op.push.attention.head_dim, shape), given, kernel);
   return given.caps.readsTexels() ? "_texel" : "";
 }
 
@@ -347,6 +364,7 @@ const char* divideConv(const Op& op, const Given& given, Kernel* kernel) {
 const char* divideStateInputs(const Op& op, const Given& given, Kernel* kernel) {
   const StateInputsPush& push = op.push.state_inputs;
   kernel->constants[0] = given.caps.isSoftware() ? kSoftwareLanes : kLanes;
+  kernel->constants[1] = given.apart || given.rows == 1 ? 1 : 0;
   kernel->grid[0] = 2 * push.key_heads + push.heads;
   kernel->grid[1] = given.rows;
   return "";
@@ -354,7 +372,7 @@ const char* divideStateInputs(const Op& op, const Given& given, Kernel* kernel) 
 
 const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
   const StateScanPush& push = op.push.state_scan;
-  const bool one = given.rows == 1;
+  const bool one = given.apart || given.rows == 1;
   ScanShape shape = given.caps.isSoftware() ? kSoftwareScan : one ? kGpuDecodeScan : kGpuChunkScan;
   if (push.key_dim > kNarrowRow) {
     shape.pieces = 8;
@@ -362,7 +380,7 @@ const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
     shape.rows = 2;
   }
   const uint32_t key_dim = static_cast<uint32_t>(alignUp(push.key_dim, kUnit));
-  shape.tokens = std::min({shape.tokens, given.rows, kScanStaged / key_dim});
+  shape.tokens = one ? 1 : std::min({shape.tokens, given.rows, kScanStaged / key_dim});
   const bool quads = (push.slot_words | push.in_stride | push.key_dim) % 4 == 0;
   const uint32_t constants[] = {shape.lanes,  push.key_dim, shape.pieces, shape.rows,
                                 shape.tokens, push.format,  push.delta,   quads ? 1u : 0u};
@@ -370,6 +388,7 @@ const char* divideStateScan(const Op& op, const Given& given, Kernel* kernel) {
   std::copy(constants, constants + kMaxSpecConstants, kernel->constants);
   kernel->grid[0] = workgroups(push.value_dim, shape.lanes / shape.pieces * shape.rows);
   kernel->grid[1] = push.heads;
+  kernel->grid[2] = given.apart ? given.rows : 1;
   return "";
 }
 
@@ -418,7 +437,7 @@ const char* divideSort(const Op&, const Given& given, Kernel* kernel) {
 }
 
 const char* divideExpertProduct(const Op& op, const Given& given, Kernel* kernel) {
-  divideExperts(op.push.expert_matmul, given.rows, given.caps, kernel);
+  divideExperts(op.push.expert_matmul, given, kernel);
   return given.caps.readsTexels() && !isOfFewBits(op.weights) ? "_texel" : "";
 }
 
@@ -437,8 +456,11 @@ const char* divideTail(const Op& op, const Given&, Kernel* kernel) {
 // Tiles of tokens, head by head.
 const char* divideHeads(const Op& op, const Given& given, Kernel* kernel) {
   const HeadMatmulPush& push = op.push.head_matmul;
-  (void)divideTiles(push.rows, given.rows, matmulShape(push.rows, given.rows > 1, given.caps),
-                    kernel);
+  MatmulShape shape = matmulShape(push.rows, given.rows > 1 && !given.apart, given.caps);
+  if (given.apart) {
+    shapeApart(given.caps, &shape);
+  }
+  (void)divideTiles(push.rows, given.rows, shape, kernel);
   kernel->grid[0] *= push.count;
   return "";
 }
@@ -461,7 +483,7 @@ const char* divideLatentAttention(const Op& op, const Given& given, Kernel* kern
   as_heads.n_kv_heads = 1;
   as_heads.head_dim = cols;
   as_heads.splits = push.splits;
-  divideAttention(as_heads, latentLaneOctets(cols, given.caps), given.rows, given.caps, kernel);
+  divideAttention(as_heads, latentLaneOctets(cols, given.caps), given, kernel);
   kernel->constants[5] = push.latent_dim;
   return "";
 }
@@ -553,7 +575,7 @@ Status chooseStaging(const Op& op, uint32_t rows, Staging staging, const DeviceC
   return findShader("stage_input", log, &kernel->shader);
 }
 
-Status chooseKernel(const Op& op, uint32_t rows, const DeviceCaps& caps,
+Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel) {
   const KernelKind& kind = kKinds[static_cast<uint32_t>(op.kind)];
   *kernel = Kernel();
@@ -562,7 +584,7 @@ Status chooseKernel(const Op& op, uint32_t rows, const DeviceCaps& caps,
   nameParts(kind.name_of, op, parts, sizeof(parts));
   char name[64];
   std::snprintf(name, sizeof(name), "%s%s%s", opTraits(op.kind).name, parts,
-                kind.divide(op, {rows, caps, choices}, kernel));
+                kind.divide(op, {rows.most, rows.apart, caps, choices}, kernel));
   return findShader(name, log, &kernel->shader);
 }
 

@@ -23,8 +23,17 @@ struct Kernel {
 /// "subgroup" or "shared": the last part of the names of kernels that come in both.
 const char* subgroupPath(const DeviceCaps& caps);
 
-/// `rows`: tokens, or outputs, that the op works on at most in its list.
-Status chooseKernel(const Op& op, uint32_t rows, const DeviceCaps& caps,
+/// Tokens, or outputs, that an op works on at most in its list. `apart`: each is of a session of its own and comes out
+/// to the bit as if it were alone.
+struct KernelRows {
+  uint32_t most = 1;
+  bool apart = false;
+};
+inline KernelRows kernelRows(const Plan& plan, StepList list) {
+  return {plan.rows(list), isBatch(list)};
+}
+
+Status chooseKernel(const Op& op, const KernelRows& rows, const DeviceCaps& caps,
                     const MatmulChoices& choices, const Log& log, Kernel* kernel);
 
 /// What prepares the input of `op`: the same push constants and bindings.

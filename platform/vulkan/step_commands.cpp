@@ -80,9 +80,10 @@ StepLoad StepCommands::load(const Plan& plan, StepRun what, const void* step) {
   const uint32_t room = hasBody(what) ? plan.rows(bodyOf(what)) : plan.chunk_tokens;
   const uint32_t tokens = std::min(block.header().n_tokens, room);
   const uint32_t outputs = block.header().n_outputs;
+  const uint32_t head_room = plan.rows(headOf(what, outputs));
   StepLoad load;
   load.share = double{1} * tokens / room;
-  load.head_share = outputs > 1 ? double{1} * outputs / plan.output_rows : 1;
+  load.head_share = double{1} * std::clamp(outputs, 1u, head_room) / head_room;
   for (uint32_t view = 0; tokens != 0 && view < std::min(plan.n_views, kMaxViews); ++view) {
     const View& seen = block.view(tokens - 1, view);
     load.seen[view] = double{1} * seen.n_sinks + seen.count;
@@ -302,8 +303,8 @@ Status StepCommands::recordOp(Recording* recording, uint32_t index) {
   const OpHandles& handles = recording->handles[index];
   Kernel kernel;
   // Was chosen before, when its pipeline was made.
-  (void)chooseKernel(op, recording->rows, source.device->caps, *source.choices, source.log,
-                     &kernel);
+  (void)chooseKernel(op, {recording->rows, isBatch(recording->list)}, source.device->caps,
+                     *source.choices, source.log, &kernel);
   const OpWork work = opWork(op, recording->rows);
   const bool stages = recording->stages(index);
   bool waits = recording->waits(index);
@@ -353,7 +354,8 @@ void StepCommands::recordDispatch(const Recording& recording, uint32_t index, co
   const BufferRef& step = source.plan->device_step;
   const uint32_t parts = recording.handles[index].parts;
   uint32_t offset = 0;
-  if (source.groups->covers(recording.list, recording.ops[index], kernel, &offset)) {
+  if (source.groups->covers(recording.list, recording.ops[index], recording.rows, kernel,
+                            &offset)) {
     api.vkCmdDispatchIndirect(commands(), source.arenas->buffer(step.arena),
                               step.offset_bytes + offset);
   } else if (parts == 1) {

@@ -147,7 +147,7 @@ class VulkanExecutor final : public Executor {
   };
   Flight flights_[kFlights] = {};
   double landed_ms_ = 0;      // when the latest flight was seen to be done
-  Pace paces_[2];             // of one token, of a chunk
+  Pace paces_[3];             // of one token, of a chunk, of a batch
   Pace* pace_ = nullptr;      // of the run in progress
   uint32_t block_ = 0;        // step block of the latest run, or of what runs ahead
   bool ahead_ = false;        // all but the head of the step in that block was begun
@@ -245,8 +245,10 @@ Status VulkanExecutor::takeAgain(ArenaSet arenas) {
 Status VulkanExecutor::run(StepRun what, const StopCheck& stop) {
   ORIEL_TRY(dropAhead());
   block_ = 0;
-  attention_groups_.write(step());
-  const bool many = StepBlock(step()).header().n_outputs > 1;
+  const StepHeader& header = StepBlock(step()).header();
+  const uint32_t batch = std::clamp(header.n_tokens, 1u, plan_.batch_rows);
+  attention_groups_.write(step(), what == StepRun::kBatch ? batch : 1);
+  const bool many = header.n_outputs > 1;
   return endRun(submitStep(what, many, stop));
 }
 
@@ -315,7 +317,9 @@ Status VulkanExecutor::submitStep(StepRun what, bool many, const StopCheck& stop
   const uint32_t body_count = body.end - body.begin;
   const uint32_t count = body_count + head.end - head.begin;
   const StepLoad load = steps_.load(plan_, what, step());
-  pace_ = &paces_[hasBody(what) && bodyOf(what) == StepList::kChunk ? 1 : 0];
+  pace_ = &paces_[what == StepRun::kBatch                             ? 2
+                  : hasBody(what) && bodyOf(what) == StepList::kChunk ? 1
+                                                                      : 0];
   uint32_t flight = 0;
   for (uint32_t next = 0; next < count; flight = (flight + 1) % kFlights) {
     ORIEL_TRY(land(flight));
@@ -363,7 +367,7 @@ Status VulkanExecutor::runAhead(bool* more) {
   ORIEL_TRY(queue_.failed());
   if (!ahead_) {
     block_ = 0;
-    attention_groups_.write(step());
+    attention_groups_.write(step(), 1);
   }
   const Status status = endRun(submitAhead(more));
   ahead_ = status.ok() && *more;
@@ -404,7 +408,7 @@ Status VulkanExecutor::submitAhead(bool* more) {
   ORIEL_TRY(queue_.submit(commands, n, kRunFence));
   if (*more) {
     const uint32_t next = 1 - block_;
-    attention_groups_.write(stepBlock(next));
+    attention_groups_.write(stepBlock(next), 1);
     n = 0;
     commands[n++] = steps_.copyAhead(next);
     add(body);
@@ -450,7 +454,10 @@ Status VulkanExecutor::finishLoad() {
   if (plan_.output_rows > 1) {
     ORIEL_TRY(endRun(submitStep(StepRun::kHead, true, StopCheck())));
   }
-  paces_[0] = paces_[1] = Pace();
+  if (plan_.batch_rows > 1) {
+    ORIEL_TRY(run(StepRun::kBatch, StopCheck()));
+  }
+  std::fill_n(paces_, 3, Pace());
   return kOk;
 }
 
@@ -485,13 +492,14 @@ Status VulkanExecutor::choosePipelines(StepList list, const Op& op, double piece
                                        OpHandles* handles) {
   const uint32_t rows = plan_.rows(list);
   Kernel kernel;
-  ORIEL_TRY(chooseKernel(op, rows, device_.caps, choices_, options_.log, &kernel));
+  ORIEL_TRY(
+      chooseKernel(op, kernelRows(plan_, list), device_.caps, choices_, options_.log, &kernel));
   uint32_t pipeline = 0;
   ORIEL_TRY(pipelines_.add(kernel, options_.log, &pipeline));
   handles->pipeline = static_cast<uint16_t>(pipeline);
-  attention_groups_.add(list, op, kernel);
+  attention_groups_.add(list, op, rows, kernel);
   uint32_t offset = 0;
-  const bool indirect = attention_groups_.covers(list, op, kernel, &offset);
+  const bool indirect = attention_groups_.covers(list, op, rows, kernel, &offset);
   handles->parts = indirect ? 1 : partsOf(op, rows, kernel, piece_work);
   handles->staging = kNoPipeline;
   if (kernel.staging == Staging::kNone) {

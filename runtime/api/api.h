@@ -248,6 +248,7 @@ struct oriel_model {
   oriel::Plan plan;
   oriel::Executor* executor = nullptr;      ///< null for ORIEL_DEVICE_NONE
   oriel::WeightsOnFile* on_file = nullptr;  ///< null: all weights are held
+  mutable oriel::DeviceShare share;         ///< of the executor, among the sessions
   oriel::ModelSource source;                ///< to read weights from again
   bool stops_early = true;                  ///< as in SessionContext
   oriel_model_info info = {};

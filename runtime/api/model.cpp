@@ -208,6 +208,7 @@ Status loadInto(const oriel_options& options, const char* path, PreparedModel* p
     ORIEL_TRY(buildPlan(prepared->tensors, model->desc, prepared->totals, prepared->budget.cache,
                         prepared->budget.formats, prepared->budget.chunk, log, arena,
                         &model->plan));
+    model->share.init(model->plan.sessionCount(), model->plan.batch_rows, &Session::runTogether);
     if (prepared->prefix_tokens != 0) {
       model->prefix = Prefix::create(prepared->prefix_tokens, arena);
     }

@@ -15,10 +15,6 @@ oriel_status oriel_prefix_set(oriel_session* handle) {
       return handle->log.fail(ORIEL_ERROR_STATE,
                               "the model has no room for a prefix: load it with prefix_tokens");
     }
-    if (takenSessions(model) != 1) {
-      return handle->log.fail(ORIEL_ERROR_STATE,
-                              "the model has other sessions: make the prefix with the only one");
-    }
     const Session& session = *handle->session;
     if (session.cache().window != model.plan.cache.window) {
       return handle->log.fail(
@@ -35,8 +31,17 @@ oriel_status oriel_prefix_set(oriel_session* handle) {
           static_cast<unsigned long long>(session.position()), prefix->capacity,
           static_cast<unsigned long long>(session.position()));
     }
-    prefix->chat_hash = handle->chat_hash;
-    return handle->session->becomePrefix(prefix);
+    // A session that is being made looks for a prefix in its turn.
+    {
+      const DeviceTurn turn(&model.share, session.context().index);
+      ORIEL_TRY(turn.status());
+      if (takenSessions(model) == 1) {
+        prefix->chat_hash = handle->chat_hash;
+        return handle->session->becomePrefix(prefix);
+      }
+    }
+    return handle->log.fail(ORIEL_ERROR_STATE,
+                            "the model has other sessions: make the prefix with the only one");
   });
 }
 
@@ -54,17 +59,23 @@ oriel_status oriel_prefix_clear(oriel_model* model) {
   if (!call.entered()) {
     return refuseTrimmed(model->log, &model->refusing).code();
   }
-  if (model->prefix == nullptr || takenSessions(*model) != 0) {
-    return model->log
-        .fail(ORIEL_ERROR_STATE, model->prefix == nullptr
-                                     ? "the model has no room for a prefix: load it with "
-                                       "prefix_tokens"
-                                     : "the model has sessions that begin behind the prefix: "
-                                       "destroy them first")
-        .code();
+  if (model->prefix != nullptr) {
+    const DeviceTurn turn(&model->share, model->plan.sessionCount());
+    if (!turn.status().ok()) {
+      return turn.status().code();
+    }
+    if (takenSessions(*model) == 0) {
+      model->prefix->forget();
+      return model->executor->forget().code();
+    }
   }
-  model->prefix->forget();
-  return model->executor->forget().code();
+  return model->log
+      .fail(ORIEL_ERROR_STATE, model->prefix == nullptr
+                                   ? "the model has no room for a prefix: load it with "
+                                     "prefix_tokens"
+                                   : "the model has sessions that begin behind the prefix: "
+                                     "destroy them first")
+      .code();
 }
 
 oriel_status oriel_prefix_get_info(const oriel_model* model, oriel_prefix_info* out) {
@@ -76,6 +87,10 @@ oriel_status oriel_prefix_get_info(const oriel_model* model, oriel_prefix_info* 
   info.bytes = model->plan_result.prefix_bytes;
   info.capacity = model->plan_result.prefix_tokens;
   if (model->prefix != nullptr) {
+    const DeviceTurn turn(&model->share, model->plan.sessionCount());
+    if (!turn.status().ok()) {
+      return turn.status().code();
+    }
     info.tokens = model->prefix->tokens;
     info.trained = model->prefix->trained ? 1 : 0;
   }

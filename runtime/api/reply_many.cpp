@@ -1,7 +1,175 @@
-#include "oriel/sessions.h"
+#include <cstddef>
+#include <new>
 
+#include "api/constraint.h"
+#include "api/generate_options.h"
 #include "api/session_call.h"
+#include "oriel/sessions.h"
 
 using namespace oriel;
 
-oriel_status oriel_reply_many(oriel_reply*, size_t) { return ORIEL_ERROR_UNSUPPORTED; }
+namespace {
+
+oriel_reply& entryOf(oriel_reply* replies, size_t i) {
+  return *reinterpret_cast<oriel_reply*>(reinterpret_cast<uint8_t*>(replies) +
+                                         i * replies->struct_size);
+}
+
+/// One of the replies, as long as the call goes on.
+class ManyReply {
+ public:
+  explicit ManyReply(oriel_reply* entry)
+      : entry_(*entry),
+        session_(*entry->session->session),
+        call_(settings_, entry->on_token, entry->user, &result_),
+        tools_(*session_.context().allocator,
+               templateScratchBytes(session_.context().settings.tools.bytes)) {}
+
+  /// Up to its first token. Null: it is over already.
+  Session::ReplyCall* begin() {
+    call_.status = entry_.session->lost ? Status(ORIEL_ERROR_DEVICE) : open();
+    return call_.status.ok() ? &call_ : nullptr;
+  }
+
+  /// Fills in what the app gets.
+  void end() {
+    if (opened_) {
+      session_.endChatReply();
+    }
+    if (call_.status.code() == ORIEL_ERROR_CANCELLED) {
+      result_.stop_reason = ORIEL_STOP_CANCELLED;  // also when it was the prompt that was stopped
+    }
+    if (entry_.result != nullptr && read_) {
+      writeResult(result_, entry_.result);
+    }
+    entry_.status = endCall(entry_.session, call_.status);
+  }
+
+ private:
+  Status open() {
+    const oriel_model& model = *entry_.session->model;
+    ORIEL_TRY(readGenerateOptions(model, entry_.options, entry_.session->log, &settings_));
+    ORIEL_TRY(readConstraint(model, entry_.options, &session_, &settings_));
+    read_ = true;
+    if (entry_.generate == 0) {
+      ORIEL_TRY(session_.openChatReply(settings_, &tools_, &call_.place));
+      opened_ = true;
+    }
+    return session_.beginReply(&call_);
+  }
+
+  oriel_reply& entry_;
+  Session& session_;
+  GenerateSettings settings_;
+  oriel_generation result_ = {};
+  Session::ReplyCall call_;
+  Scratch tools_;
+  bool read_ = false;    ///< what was asked for
+  bool opened_ = false;  ///< the assistant's turn
+};
+
+// Whether these can be answered by one call.
+bool validReplies(oriel_reply* replies, size_t count) {
+  if (replies->struct_size < offsetof(oriel_reply, status) + sizeof(oriel_status)) {
+    return false;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const oriel_reply& entry = entryOf(replies, i);
+    const oriel_session* const session = entry.session;
+    oriel_reply known;
+    if (session == nullptr || session->model != replies->session->model ||
+        (entry.result != nullptr && !validResult(entry.result)) ||
+        entry.struct_size != replies->struct_size || !readOptions(&entry, &known)) {
+      return false;
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (entryOf(replies, j).session == session) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+oriel_status setAll(oriel_reply* replies, size_t count, oriel_status code) {
+  for (size_t i = 0; i < count; ++i) {
+    entryOf(replies, i).status = code;
+  }
+  return code;
+}
+
+oriel_status endAll(oriel_reply* replies, size_t count, Status status) {
+  for (size_t i = 0; i < count; ++i) {
+    (void)endCall(entryOf(replies, i).session, status);
+  }
+  return setAll(replies, count, status.code());
+}
+
+// Of all sessions or of none: one that is in another call says so.
+bool beginCalls(oriel_reply* replies, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    oriel_session* const session = entryOf(replies, i).session;
+    if (beginCall(session)) {
+      continue;
+    }
+    while (i-- > 0) {
+      (void)endCall(entryOf(replies, i).session, kOk);
+    }
+    (void)refuseCall(session);
+    return false;
+  }
+  return true;
+}
+
+oriel_status replyToAll(oriel_reply* replies, size_t count, ManyReply* many) {
+  Session::ReplyCall* calls[kMaxSessions];
+  uint32_t n_calls = 0;
+  for (size_t i = 0; i < count; ++i) {
+    new (many + i) ManyReply(&entryOf(replies, i));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    Session::ReplyCall* const call = many[i].begin();
+    if (call != nullptr) {
+      calls[n_calls++] = call;
+    }
+  }
+  Session::generateTogether(calls, n_calls);
+  oriel_status first = ORIEL_OK;
+  for (size_t i = 0; i < count; ++i) {
+    many[i].end();
+    many[i].~ManyReply();
+    first = first != ORIEL_OK ? first : entryOf(replies, i).status;
+  }
+  return first;
+}
+
+}  // namespace
+
+oriel_status oriel_reply_many(oriel_reply* replies, size_t count) {
+  if (count == 0) {
+    return ORIEL_OK;
+  }
+  if (replies == nullptr || replies->session == nullptr || count > kMaxSessions ||
+      !validReplies(replies, count)) {
+    return ORIEL_ERROR_ARGUMENT;
+  }
+  if (!beginCalls(replies, count)) {
+    return setAll(replies, count, ORIEL_ERROR_STATE);
+  }
+  oriel_model& model = *replies->session->model;
+  const Gate::Call call(&model.gate);  // one thread, which rests once for all
+  if (!call.entered()) {
+    return endAll(replies, count, refuseTrimmed(replies->session->log, &replies->session->refusing));
+  }
+  const uint64_t bytes = count * sizeof(ManyReply);
+  static_assert(alignof(ManyReply) <= 64, "blocks are aligned so");
+  void* const block = allocateZeroed(model.allocator, bytes);
+  if (block == nullptr) {
+    return endAll(replies, count,
+                  replies->session->log.fail(ORIEL_ERROR_OUT_OF_MEMORY,
+                                             "no memory for %zu replies at once: free some", count));
+  }
+  const oriel_status code = replyToAll(replies, count, static_cast<ManyReply*>(block));
+  release(model.allocator, block, bytes);
+  return code;
+}

@@ -136,13 +136,20 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
                      oriel_session** out) {
   const uint64_t chat_hash = chatHash(options.chat);
   const Prefix* const prefix = model->prefix;
-  if (prefix != nullptr && prefix->tokens == 0 && sessionsOf(*model) > 1) {
+  uint32_t prefix_tokens = 0;
+  bool same_chat = true;
+  if (prefix != nullptr) {  // one is only set while there is no other session
+    const DeviceTurn turn(&model->share, index);
+    ORIEL_TRY(turn.status());
+    prefix_tokens = prefix->tokens;
+    same_chat = prefix->trained || prefix->chat_hash == chat_hash;
+  }
+  if (prefix != nullptr && prefix_tokens == 0 && sessionsOf(*model) > 1) {
     return model->log.fail(ORIEL_ERROR_STATE,
                            "the model has room for a prefix and none yet: make it with its first "
                            "session (oriel_prefix_set), then create others");
   }
-  if (prefix != nullptr && prefix->tokens != 0 && !prefix->trained &&
-      prefix->chat_hash != chat_hash) {
+  if (prefix_tokens != 0 && !same_chat) {
     return model->log.fail(ORIEL_ERROR_ARGUMENT,
                            "the session's chat options are not those that the model's prefix was "
                            "made with: give the same, or clear the prefix");
@@ -161,6 +168,7 @@ Status createSession(oriel_model* model, const oriel_session_options& options, u
   context.plan = &model->plan;
   context.tokenizer = model->tokenizer;
   context.executor = model->executor;
+  context.share = &model->share;
   context.gate = &model->gate;
   context.allocator = &model->allocator;
   context.model_hash = model->hash;

@@ -73,6 +73,7 @@ class Trimmer {
   Status readWeights(const LoadProgress& progress);
   Status loadFrom(const GgufFile& file, const LoadProgress& progress);
   Status expectConversations(oriel_trim_level level);
+  Status readConversations();
 
   oriel_model& model_;
   Executor& executor_;
@@ -123,7 +124,7 @@ Status Trimmer::expectConversations(oriel_trim_level level) {
                      "the prefix is in no transcript: clear it, or trim to the cache");
   }
   return forEachSession([&](const Session& session) {
-    return session.position() == 0
+    return session.isFresh() || session.transcript().keeps()
                ? Status(kOk)
                : log_.fail(ORIEL_ERROR_STATE,
                            "a session keeps no transcript to be built again from: load the model "
@@ -180,9 +181,25 @@ Status Trimmer::resume(const LoadProgress& progress) {
     (void)executor_.giveBack(arenasOf(trimmed_.level));
     return status;
   }
+  const bool all = trimmed_.level == ORIEL_TRIM_ALL;
   trimmed_.level = ORIEL_TRIM_NONE;
   trimmed_.spill.remove();
-  return kOk;
+  return all ? readConversations() : kOk;
+}
+
+// From their transcripts. One that fails ends where it got to, and the others are read nevertheless.
+Status Trimmer::readConversations() {
+  Status first = kOk;
+  for (const auto& entry : model_.handles) {
+    oriel_session* const handle = entry.load();
+    if (handle == nullptr || handle->session->isFresh() || !beginCall(handle)) {
+      continue;
+    }
+    const Status status = handle->session->readTranscript(UINT64_MAX - 1);
+    (void)endCall(handle, status);
+    first = first.ok() ? status : first;
+  }
+  return first;
 }
 
 Status Trimmer::takeAgain(const LoadProgress& progress) {
@@ -328,7 +345,7 @@ oriel_status oriel_trim(oriel_model* model, oriel_trim_level level, const char* 
 oriel_status oriel_resume(oriel_model* model, oriel_progress_fn progress, void* user) {
   return callControlled(model, [&] {
     const Status status = Trimmer(model).resume({progress, user});
-    if (status.ok()) {
+    if (model->trimmed.level == ORIEL_TRIM_NONE) {
       model->trimmed.paused = false;
       model->gate.open();
     }

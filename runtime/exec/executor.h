@@ -39,6 +39,10 @@ inline uint32_t bodyOps(const Plan& plan, StepRun what) {
 constexpr bool isHead(StepList list) {
   return list == StepList::kHead || list == StepList::kOutputs || list == StepList::kBatchHead;
 }
+/// Its tokens, or outputs, are each of a session of its own, and done as if they were alone.
+constexpr bool isBatch(StepList list) {
+  return list == StepList::kBatch || list == StepList::kBatchHead;
+}
 /// The head of a run that has one, of a step with so many outputs.
 constexpr StepList headOf(StepRun what, uint32_t n_outputs) {
   return what == StepRun::kBatch ? StepList::kBatchHead

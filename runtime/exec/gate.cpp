@@ -91,25 +91,27 @@ bool Gate::isInside() const {
   return isInsideLocked();
 }
 
-bool Gate::isInsideLocked() const {
+bool Gate::isInsideLocked() const { return callsOfThreadLocked() != 0; }
+
+uint32_t Gate::callsOfThreadLocked() const {
+  uint32_t count = 0;
   for (const Call* call = calls_; call != nullptr; call = call->next_) {
-    if (call->thread_ == std::this_thread::get_id()) {
-      return true;
-    }
+    count += call->thread_ == std::this_thread::get_id() ? 1 : 0;
   }
-  return false;
+  return count;
 }
 
 bool Gate::wantsRest() const { return resting(); }
 
 void Gate::rest(bool (*cancelled)(const void* user), const void* user) {
   std::unique_lock<std::mutex> lock(mutex_);
-  ++at_rest_;
+  const uint32_t calls = callsOfThreadLocked();
+  at_rest_ += calls;
   changed_.notify_all();
   while (rests_ && !cancelled(user)) {
     changed_.wait_for(lock, kLook);
   }
-  --at_rest_;
+  at_rest_ -= calls;
 }
 
 }  // namespace oriel

@@ -67,13 +67,15 @@ class Gate {
   // Of a running call.
 
   bool wantsRest() const;
-  /// Between two steps: waits until open(), or until cancelled(user).
+  /// Between two steps: waits until open(), or until cancelled(user). So do the thread's other calls, in whose callbacks
+  /// this one was made.
   void rest(bool (*cancelled)(const void* user), const void* user);
 
  private:
   bool enter(Call* call);
   bool takeControl(bool* owned);
   bool isInsideLocked() const;
+  uint32_t callsOfThreadLocked() const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -135,37 +135,30 @@ Status HostExecutor::forget(const BufferRef* pieces, size_t count) {
 
 namespace {
 
-// visit(i, output) for the outputs whose best tokens are wanted; i counts them.
-template <typename Visit>
-void forEachTop(const TopPush& push, const StepHeader& header, const Visit& visit) {
-  const uint32_t n_outputs = std::max(header.n_outputs, 1u);
-  if (push.all_outputs == 0) {
-    visit(0u, n_outputs - 1);
-    return;
-  }
-  for (uint32_t i = 0; i < n_outputs; ++i) {
-    visit(i, i);
-  }
+// The output whose best tokens are wanted: `output` where they are of all, else the last.
+uint32_t topOutput(const TopPush& push, const StepHeader& header, uint32_t output) {
+  return push.all_outputs != 0 ? output : std::max(header.n_outputs, 1u) - 1;
+}
+// Where its keys are.
+uint64_t topKeys(const TopPush& push, uint32_t output) {
+  return push.all_outputs != 0 ? uint64_t{output} * push.blocks : 0;
 }
 
 }  // namespace
 
-void HostExecutor::findTopBlocks(const Op& op, const StepBlock& step) const {
+void HostExecutor::findTopBlocks(const Op& op, const StepBlock& step, uint32_t output) const {
   const TopPush& push = op.push.top;
-  forEachTop(push, step.header(), [&](uint32_t i, uint32_t output) {
-    topBlocks(floats(op, 0) + uint64_t{output} * push.n_vocab, push,
-              words(op, kOpOut) + uint64_t{i} * push.blocks);
-  });
+  const uint32_t of = topOutput(push, step.header(), output);
+  topBlocks(floats(op, 0) + uint64_t{of} * push.n_vocab, push,
+            words(op, kOpOut) + topKeys(push, output));
 }
 
-void HostExecutor::findTopTokens(const Op& op, const StepBlock& step) const {
+void HostExecutor::findTopTokens(const Op& op, const StepBlock& step, uint32_t output) const {
   const TopPush& push = op.push.top;
-  forEachTop(push, step.header(), [&](uint32_t i, uint32_t output) {
-    const uint32_t session = step.token(step.token(output).output).base;
-    topTokens(floats(op, 0) + uint64_t{output} * push.n_vocab, push,
-              words(op, 3) + uint64_t{i} * push.blocks,
-              reinterpret_cast<TopTokens*>(words(op, kOpOut)) + session);
-  });
+  const uint32_t of = topOutput(push, step.header(), output);
+  const uint32_t session = step.token(step.token(of).output).base;
+  topTokens(floats(op, 0) + uint64_t{of} * push.n_vocab, push, words(op, 3) + topKeys(push, output),
+            reinterpret_cast<TopTokens*>(words(op, kOpOut)) + session);
 }
 
 void HostExecutor::keepOutput(const Op& op, const StepBlock& step, uint32_t output) const {

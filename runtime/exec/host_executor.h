@@ -51,18 +51,18 @@ class HostExecutor : public Executor {
   }
 
  protected:
-  /// Slots of the state in binding 3 that the step reads and writes.
+  /// Slots of the state in binding 3 that the session of token `t`, its first, reads and writes.
   template <typename Push>
-  StepState stepState(const Op& op, const Push& p) const {
+  StepState stepState(const Op& op, const Push& p, uint32_t t) const {
     const StepBlock block(at(plan_.step));
-    const View& view = block.view(0, p.view);
+    const View& view = block.view(t, p.view);
     uint32_t* const memory = words(op, 3) + uint64_t{view.first} * p.slot_words;
     return {view.count != 0 ? memory + uint64_t{view.begin} * p.slot_words : nullptr,
             memory + uint64_t{view.slot} * p.slot_words};
   }
-  /// kTopBlocks, kTopTokens and, of one output, kKeepLogits.
-  void findTopBlocks(const Op& op, const StepBlock& step) const;
-  void findTopTokens(const Op& op, const StepBlock& step) const;
+  /// kTopBlocks, kTopTokens and kKeepLogits. `output`: the last, unless all outputs are wanted.
+  void findTopBlocks(const Op& op, const StepBlock& step, uint32_t output) const;
+  void findTopTokens(const Op& op, const StepBlock& step, uint32_t output) const;
   void keepOutput(const Op& op, const StepBlock& step, uint32_t output) const;
 
   const Plan& plan_;

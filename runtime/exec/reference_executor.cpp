@@ -50,6 +50,7 @@ class ReferenceExecutor final : public HostExecutor {
   const TokenStep& token(uint32_t t) const { return block().token(t); }
 
   Status runList(StepList list, uint32_t n_ops, const StopCheck& stop) {
+    apart_ = isBatch(list);
     for (uint32_t n = 0; n < n_ops; ++n) {
       if (stop()) {
         return ORIEL_ERROR_CANCELLED;
@@ -326,14 +327,29 @@ class ReferenceExecutor final : public HostExecutor {
 
   void stateInputs(const Op& op) {
     const StateInputsPush& p = op.push.state_inputs;
-    referenceStateInputs(p, header().n_tokens, floats(op, 0), stepState(op, p), floats(op, 4),
-                         floats(op, 5), floats(op, 2));
+    forEachSequence([&](uint32_t first, uint32_t n) {
+      referenceStateInputs(p, n, floats(op, 0) + uint64_t{first} * p.in_stride,
+                           stepState(op, p, first), floats(op, 4), floats(op, 5),
+                           floats(op, 2) + uint64_t{first} * p.out_stride);
+    });
   }
 
   void stateScan(const Op& op) {
     const StateScanPush& p = op.push.state_scan;
-    referenceStateScan(p, header().n_tokens, floats(op, 0), stepState(op, p), floats(op, 4),
-                       floats(op, 2));
+    forEachSequence([&](uint32_t first, uint32_t n) {
+      referenceStateScan(p, n, floats(op, 0) + uint64_t{first} * p.in_stride,
+                         stepState(op, p, first), floats(op, 4),
+                         floats(op, 2) + uint64_t{first} * p.out_stride);
+    });
+  }
+  // visit(first, n) for tokens that follow each other in one session.
+  template <typename Visit>
+  void forEachSequence(const Visit& visit) const {
+    const uint32_t n_tokens = header().n_tokens;
+    const uint32_t n = apart_ ? 1 : n_tokens;
+    for (uint32_t first = 0; first < n_tokens; first += n) {
+      visit(first, n);
+    }
   }
 
   void gatedNorm(const Op& op) {
@@ -561,8 +577,19 @@ class ReferenceExecutor final : public HostExecutor {
     }
   }
 
-  void topBlocks(const Op& op) { findTopBlocks(op, block()); }
-  void topTokens(const Op& op) { findTopTokens(op, block()); }
+  void topBlocks(const Op& op) {
+    for (uint32_t i = 0; i < topOutputs(op); ++i) {
+      findTopBlocks(op, block(), i);
+    }
+  }
+  void topTokens(const Op& op) {
+    for (uint32_t i = 0; i < topOutputs(op); ++i) {
+      findTopTokens(op, block(), i);
+    }
+  }
+  uint32_t topOutputs(const Op& op) const {
+    return op.push.top.all_outputs != 0 ? header().n_outputs : 1;
+  }
   void keepLogits(const Op& op) {
     for (uint32_t i = 0; i < header().n_outputs; ++i) {
       keepOutput(op, block(), i);
@@ -570,6 +597,7 @@ class ReferenceExecutor final : public HostExecutor {
   }
 
   ExpertFetch* const experts_;
+  bool apart_ = false;  // of the list that runs: each token is of a session of its own
 };
 static_assert(sizeof(ReferenceExecutor) <= kExecutorObjectBytes, "raise kExecutorObjectBytes");
 

@@ -114,14 +114,15 @@ Status RowCache::readAhead(const int32_t* ids, size_t count, const Log& log) {
   return status.ok() ? unchanged : status;
 }
 
-Status RowCache::fill(const int32_t* ids, uint32_t count, const Log& log, void* place) {
+Status RowCache::fill(const int32_t* ids, uint32_t count, const Log& log, void* place,
+                      uint32_t first) {
   Status status;
   for (uint32_t i = 0; i < count && status.ok(); ++i) {
     const uint8_t* row = nullptr;
     status = take(ids[i], log, &row);
     if (status.ok()) {
       ++wanted_;
-      repackRows(rows_->type, row, 1, rows_->cols, i, static_cast<uint32_t*>(place));
+      repackRows(rows_->type, row, 1, rows_->cols, first + i, static_cast<uint32_t*>(place));
     }
   }
   const Status unchanged = checkRead(status.ok(), log);

@@ -18,8 +18,8 @@ class RowCache {
 
   /// Reads rows that will be wanted, in their order, as many as are kept. With an error none of them is kept.
   Status readAhead(const int32_t* ids, size_t count, const Log& log);
-  /// Row i of `place` becomes that of ids[i]. With an error `place` is undefined.
-  Status fill(const int32_t* ids, uint32_t count, const Log& log, void* place);
+  /// Row first + i of `place` becomes that of ids[i]. With an error those rows are undefined.
+  Status fill(const int32_t* ids, uint32_t count, const Log& log, void* place, uint32_t first = 0);
   void forget();
 
   /// Rows that were put into place, and those of them that had to be read, ahead or then.

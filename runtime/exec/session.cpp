@@ -98,6 +98,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
 }
 
 Status Session::forget() {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
   ORIEL_TRY(forgetMemory());  // what a lost device held the host still knows
   forgetOnHost();
   return kOk;
@@ -185,33 +187,45 @@ View Session::viewOf(uint32_t view, uint64_t t, uint64_t floor, uint64_t begin) 
   return {};
 }
 
-void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
-  stored_ = std::max(stored_, position_ + count);
+void Session::willStore(uint64_t end) {
+  stored_ = std::max(stored_, end);
   blank_ = false;
   if (states_ != nullptr) {
     states_->slots.writing();
   }
+}
+
+void Session::fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs) {
+  willStore(position_ + count);
   fillBlock(context_.executor->step(), position_, ids, count, outputs);
 }
 
 void Session::fillBlock(void* step, uint64_t position, const int32_t* ids, uint32_t count,
                         const Outputs& outputs) const {
-  const ModelDesc& model = *context_.model;
-  const uint32_t token_words = tokenWords(model.n_views);
-  const StepHeader header = {count, outputs.count, token_words, 0, {}};
-  std::memcpy(step, &header, sizeof(header));
-  const StepBlock block(step);
+  fillHeader(step, count, outputs.count);
   for (uint32_t i = 0; i < count; ++i) {
-    const uint64_t t = position + i;
-    const uint64_t floor = floorOf(t);
-    block.token(i) = {static_cast<uint32_t>(ids[i]), context_.index, outputs.first + i, 0};
-    for (uint32_t view = 0; view < model.n_views; ++view) {
-      block.view(i, view) = viewOf(view, t, floor, position);
-    }
-    fillRotations(t, SlidingWindow::sinkQueryIndex(block.view(i, 0)),
-                  block.floats(stepRotationWord(context_.plan->chunk_tokens, model.n_views,
-                                                rotations_.words, i)));
+    fillToken(step, i, position, position + i, ids[i], outputs.first + i);
   }
+}
+
+void Session::fillHeader(void* step, uint32_t n_tokens, uint32_t n_outputs) const {
+  const StepHeader header = {n_tokens, n_outputs, tokenWords(context_.model->n_views), 0, {}};
+  std::memcpy(step, &header, sizeof(header));
+}
+
+// Token t of a step that begins behind `position` tokens, in a block with a header.
+void Session::fillToken(void* step, uint32_t row, uint64_t position, uint64_t t, int32_t id,
+                        uint32_t output) const {
+  const uint32_t n_views = context_.model->n_views;
+  const StepBlock block(step);
+  const uint64_t floor = floorOf(t);
+  block.token(row) = {static_cast<uint32_t>(id), context_.index, output, 0};
+  for (uint32_t view = 0; view < n_views; ++view) {
+    block.view(row, view) = viewOf(view, t, floor, position);
+  }
+  fillRotations(t, SlidingWindow::sinkQueryIndex(block.view(row, 0)),
+                block.floats(stepRotationWord(context_.plan->chunk_tokens, n_views,
+                                              rotations_.words, row)));
 }
 
 // All tables of token t, whose place in the cache is `index`.
@@ -405,14 +419,27 @@ Workspace Session::makeWorkspace() const {
   return Workspace(workspace_block_, kSessionWorkspaceBytes, context_.allocator);
 }
 
+// Where the next token would be chosen, until then.
+const float* Session::copyOf(const float* logits) const {
+  const size_t bytes = sizeof(float) * size_t{context_.model->n_vocab};
+  return static_cast<const float*>(std::memcpy(sampler_.room(), logits, bytes));
+}
+
+// Where others use the device, too, the caller gets a copy.
 Status Session::logits(const float** values) const {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there are no logits yet: append tokens first");
   }
-  return ownLogits(values);
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(ownLogits(values));
+  if (sharesDevice()) {
+    *values = copyOf(*values);
+  }
+  return kOk;
 }
 
-// After the last token: kept where there are other sessions.
+// After the last token: kept where there are other sessions. Valid as long as this one has the device.
 Status Session::ownLogits(const float** values) const {
   return context_.plan->sessionCount() > 1 ? context_.executor->keptLogits(context_.index, values)
                                            : context_.executor->logits(logits_row_, values);

@@ -5,6 +5,7 @@
 #include "chat/turn.h"
 #include "exec/call_cancel.h"
 #include "exec/constrained_reply.h"
+#include "exec/device_share.h"
 #include "exec/executor.h"
 #include "exec/gate.h"
 #include "exec/generate_settings.h"
@@ -44,6 +45,7 @@ struct SessionContext {
   TemplateSettings settings;
   bool by_template = false;  ///< from the first message: tools and such are no part of any format
   Executor* executor = nullptr;
+  DeviceShare* share = nullptr;  ///< with the model's other sessions; null: there are none
   const oriel_allocator* allocator = nullptr;
   /// Where calls rest between two steps; null: never.
   Gate* gate = nullptr;
@@ -165,8 +167,36 @@ class Session {
     bool may_think = false;            ///< it may begin with one
     const JsonValue* tools = nullptr;  ///< in the OpenAI form; null: none
   };
+  /// A reply in the making.
+  struct ReplyCall {
+    ReplyCall(const GenerateSettings& how, oriel_token_fn on_token_fn, void* token_user,
+              oriel_generation* out)
+        : settings(how), on_token(on_token_fn), user(token_user), result(out) {}
+
+    const GenerateSettings& settings;
+    oriel_token_fn on_token;
+    void* user;
+    oriel_generation* result;
+    ReplyPlace place;
+    Session* session = nullptr;
+    Status status;       ///< once it is over
+    bool over = false;
+    double begin_ms = 0;
+    double first_ms = 0;  ///< when its first token was chosen
+    // The latest token:
+    int32_t id = -1;
+    bool goes_on = false;                          ///< it was shown, and its step is to come
+    bool last = false;                             ///< and no other follows
+    oriel_stop_reason ends = ORIEL_STOP_LENGTH;  ///< if so
+  };
   Status generate(const GenerateSettings& settings, const ReplyPlace& place,
                   oriel_token_fn on_token, void* user, oriel_generation* result);
+  /// Replies of several sessions of one model, which beginReply() has begun: their tokens go through the device together. Each
+  /// ends as alone, with its status in the call.
+  static void generateTogether(ReplyCall* const* calls, uint32_t count);
+  Status beginReply(ReplyCall* call);
+  /// DeviceShare::RunSteps of sessions; their shares have it.
+  static void runTogether(DecodeRequest* const* requests, uint32_t count);
   Status generate(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                   oriel_generation* result, int32_t stop_id = -1) {
     ReplyPlace place;
@@ -183,6 +213,10 @@ class Session {
   Status chatAddJson(const char* json, size_t bytes);
   Status chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                    oriel_generation* result);
+  /// The same in parts: opens the assistant's turn, then comes a reply there, then the end. `tools`: of
+  /// templateScratchBytes(); it stays as long as the reply goes on.
+  Status openChatReply(const GenerateSettings& settings, Scratch* tools, ReplyPlace* reply);
+  void endChatReply();
 
   const Transcript& transcript() const { return transcript_; }
   /// Reads a JSON list of messages into the session, which is empty. What was read before a failure stays.
@@ -273,30 +307,33 @@ class Session {
   void fillStep(const int32_t* ids, uint32_t count, const Outputs& outputs);
   void fillBlock(void* block, uint64_t position, const int32_t* ids, uint32_t count,
                  const Outputs& outputs) const;
+  void fillHeader(void* block, uint32_t n_tokens, uint32_t n_outputs) const;
+  void fillToken(void* block, uint32_t row, uint64_t position, uint64_t t, int32_t id,
+                 uint32_t output) const;
+  void willStore(uint64_t end);
   void fillRotations(uint64_t t, uint64_t index, float* tables) const;
   Status readAhead(const int32_t* ids, size_t count);
   Status fillRows(const int32_t* ids, uint32_t count);
   bool mayRunAhead() const;
   Status decode(int32_t id, bool more);
+  // Of a step that several sessions may share.
+  Status fillJoined(void* block, uint32_t row, const DecodeRequest& request);
+  Status endJoined(const DecodeRequest& request);
+  bool sharesDevice() const { return context_.share != nullptr && context_.share->several(); }
+  DeviceTurn turn() const { return DeviceTurn(context_.share, context_.index); }
+  const float* copyOf(const float* logits) const;
   Status dropAhead();
   Status submit(StepRun what, bool may_stop);
   void commit(const int32_t* ids, uint32_t count, bool kept = true);
   void startReply(const GenerateSettings& settings, const ReplyPlace& place);
   ReplyText::Shown pushToken(int32_t id, bool may_stop);
   Status choose(const GenerateSettings& settings, int32_t* id);
-  /// A reply in the making.
-  struct ReplyCall {
-    const GenerateSettings& settings;
-    oriel_token_fn on_token;
-    void* user;
-    oriel_generation* result;
-    ReplyPlace place;
-    double begin_ms;
-    double first_ms;  ///< when its first token was chosen
-  };
   static bool show(const ReplyCall& call, int32_t id, const ReplyText::Shown& shown,
                    const Logprobs* logprobs);
-  Status generateToken(ReplyCall* call, int32_t* id, bool* ended);
+  Status chooseToken(ReplyCall* call);
+  static void step(ReplyCall* const* calls, uint32_t count);
+  void endStep(ReplyCall* call, Status status);
+  Status endReply(const ReplyCall& call);
   bool endsReply(const ReplyCall& call, int32_t id) const;
   Status chooseConstrained(const ReplyCall& call, int32_t* id, bool* complete);
   Status takeBackUnless(Status done, uint64_t begin, const SamplerState& before);
@@ -304,12 +341,15 @@ class Session {
   Status step(const int32_t* ids, uint32_t count, const Outputs& outputs, StepRun what);
   StepRun fillRun() const;
   Status lastChunk(const int32_t* ids, uint32_t count);
+  struct Evaluation;
+  Status evaluateRow(Evaluation* chunk, uint32_t i, const float** logits);
   size_t idsAtOnce() const;
   bool comesInPieces(const TextParts& text) const;
   class Feed;
   class Counter;
   Status appendIds(const int32_t* ids, size_t count, bool ends);
   Status readIds(const int32_t* ids, size_t count, bool ends);
+  Status readChunk(const int32_t* ids, uint32_t count, bool last);
   Status appendEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace);
   Status feedEncoded(const TextParts& text, const EncodeOptions& options, Workspace* workspace,
                      TokenSink* sink, bool counts);

@@ -55,23 +55,29 @@ Status Session::readIds(const int32_t* ids, size_t count, bool ends) {
   for (size_t done = 0; done < count;) {
     ORIEL_TRY(betweenSteps());
     const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
-    ORIEL_TRY(fillRows(ids + done, n));
-    const bool last = ends && done + n == count;
-    const bool had_logits = has_logits_;
-    has_logits_ = false;
-    const Status status = n == 1 ? step(ids + done, 1, {0, 1}, StepRun::kDecode)
-                          : last ? lastChunk(ids + done, n)
-                                 : step(ids + done, n, {}, fillRun());
-    has_logits_ = had_logits && endedInBody(status);
-    ORIEL_TRY(status);
-    commit(ids + done, n);
-    has_logits_ = last;
-    logits_row_ = 0;
+    ORIEL_TRY(readChunk(ids + done, n, ends && done + n == count));
     done += n;
     prompt_tokens_ += n;
     tellRead(n);
   }
   prompt_ms_ += nowMs() - begin_ms;
+  return kOk;
+}
+
+Status Session::readChunk(const int32_t* ids, uint32_t count, bool last) {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(fillRows(ids, count));
+  const bool had_logits = has_logits_;
+  has_logits_ = false;
+  const Status status = count == 1 ? step(ids, 1, {0, 1}, StepRun::kDecode)
+                        : last     ? lastChunk(ids, count)
+                                   : step(ids, count, {}, fillRun());
+  has_logits_ = had_logits && endedInBody(status);
+  ORIEL_TRY(status);
+  commit(ids, count);
+  has_logits_ = last;
+  logits_row_ = 0;
   return kOk;
 }
 
@@ -173,48 +179,76 @@ Status Session::feedEncoded(const TextParts& text, const EncodeOptions& options,
                                sink);
 }
 
-// The head runs over as many rows at once as the plan has room for.
+/// A chunk whose logits are asked for, row by row.
+struct Session::Evaluation {
+  const int32_t* ids;
+  uint32_t n_tokens;
+  Outputs outputs;        ///< rows that are there
+  bool has_body = false;  ///< and what a head needs for others
+  bool had_logits = false;
+  uint64_t turn = 0;  ///< of the device, that left them there
+};
+
+// The head runs over as many rows at once as the plan has room for. The device is not kept while the app looks at a row:
+// where others have used it meanwhile, the chunk is computed again for those that are missing.
+Status Session::evaluateRow(Evaluation* chunk, uint32_t i, const float** logits) {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  if (sharesDevice() && context_.share->turns() != chunk->turn + 1) {
+    chunk->has_body = false;
+    chunk->outputs = {};
+  }
+  Outputs& outputs = chunk->outputs;
+  const bool is_there = chunk->has_body && i < outputs.first + outputs.count;
+  if (!is_there) {
+    const uint32_t n = chunk->n_tokens;
+    outputs = {i, std::min(n - i, context_.plan->output_rows)};
+    ORIEL_TRY(chunk->has_body ? kOk : fillRows(chunk->ids, n));
+    has_logits_ = false;
+    fillStep(chunk->ids, n, outputs);
+    const Status status = submit(n == 1             ? StepRun::kDecode
+                                 : chunk->has_body ? StepRun::kHead
+                                                   : StepRun::kChunkHead,
+                                 i == 0);
+    // Of experts: the head had not begun.
+    has_logits_ = chunk->had_logits && status.code() == ORIEL_ERROR_IO;
+    ORIEL_TRY(status);
+    chunk->has_body = true;
+    chunk->had_logits = false;
+    logits_row_ = outputs.count - 1;
+  }
+  ORIEL_TRY(context_.executor->logits(i - outputs.first, logits));
+  if (sharesDevice()) {
+    chunk->turn = context_.share->turns();
+    *logits = copyOf(*logits);
+  }
+  return kOk;
+}
+
 Status Session::evaluate(const int32_t* ids, size_t count, oriel_logits_fn on_logits, void* user) {
   ORIEL_TRY(checkIds(ids, count));
-  const uint32_t chunk = context_.plan->chunk_tokens;
   const uint32_t n_vocab = context_.model->n_vocab;
   ORIEL_TRY(refresh());
   ORIEL_TRY(readAhead(ids, count));
-  for (size_t done = 0; done < count;) {
+  bool stop = false;
+  for (size_t done = 0; done < count && !stop;) {
     ORIEL_TRY(betweenSteps());
-    const uint32_t n = static_cast<uint32_t>(std::min<size_t>(count - done, chunk));
-    ORIEL_TRY(fillRows(ids + done, n));
-    const bool had_logits = has_logits_ && logits_row_ == 0;
-    has_logits_ = false;
-    bool stop = false;
+    const uint32_t n =
+        static_cast<uint32_t>(std::min<size_t>(count - done, context_.plan->chunk_tokens));
+    Evaluation chunk = {ids + done, n, {}};
+    chunk.had_logits = has_logits_ && (sharesDevice() || logits_row_ == 0);
     uint32_t shown = 0;
-    while (shown < n && !stop) {
-      const Outputs outputs = {shown, std::min(n - shown, context_.plan->output_rows)};
-      const bool first = shown == 0;
-      fillStep(ids + done, n, outputs);
-      const Status status = submit(n == 1  ? StepRun::kDecode
-                                   : first ? StepRun::kChunkHead
-                                           : StepRun::kHead,
-                                   first);
-      has_logits_ =
-          had_logits && status.code() == ORIEL_ERROR_IO;  // of experts: the head had not begun
-      ORIEL_TRY(status);
-      for (uint32_t row = 0; row < outputs.count && !stop; ++row, ++shown) {
-        if (shown != 0) {
-          ORIEL_TRY(checkCancelled());
-        }
-        const float* logits = nullptr;
-        ORIEL_TRY(context_.executor->logits(row, &logits));
-        stop = on_logits(done + shown, logits, n_vocab, user) != 0;
+    for (; shown < n && !stop; ++shown) {
+      if (shown != 0) {
+        ORIEL_TRY(checkCancelled());
       }
-      logits_row_ = outputs.count - 1;
+      const float* logits = nullptr;
+      ORIEL_TRY(evaluateRow(&chunk, shown, &logits));
+      stop = on_logits(done + shown, logits, n_vocab, user) != 0;
     }
     commit(ids + done, n);
     has_logits_ = shown == n;  // else they are those of an earlier token
     done += n;
-    if (stop) {
-      return kOk;
-    }
   }
   return kOk;
 }

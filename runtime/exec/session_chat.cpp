@@ -150,6 +150,16 @@ Status Session::chatAdd(const char* role, const char* text, size_t bytes) {
 
 Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_token, void* user,
                           oriel_generation* result) {
+  Scratch tools(*context_.allocator, templateScratchBytes(context_.settings.tools.bytes));
+  ReplyPlace reply;
+  ORIEL_TRY(openChatReply(settings, &tools, &reply));
+  const Status status = generate(settings, reply, on_token, user, result);
+  endChatReply();
+  return status;
+}
+
+Status Session::openChatReply(const GenerateSettings& settings, Scratch* tools,
+                              ReplyPlace* reply) {
   const bool has_chat = by_template_ || context_.chat.format != nullptr;
   if (!has_chat || position_ == 0 || reply_open_) {
     return context_.log.fail(ORIEL_ERROR_STATE, "there is no message to answer: add one first");
@@ -157,8 +167,7 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   ORIEL_TRY(forgetEvicted());
   keepState(/*start=*/false);
   const uint64_t begin = position_;
-  ReplyPlace reply;
-  ORIEL_TRY(by_template_ ? openByTemplate(&reply) : openByFormat(&reply));
+  ORIEL_TRY(by_template_ ? openByTemplate(reply) : openByFormat(reply));
   turn_open_ = false;
   reply_open_ = true;
   answered_ = last_message_;
@@ -170,15 +179,16 @@ Status Session::chatReply(const GenerateSettings& settings, oriel_token_fn on_to
   reply_begin_ = begin;
   // Only a reader asks for them; they stay as long as it reads.
   const bool wants_tools = settings.on_part != nullptr && context_.settings.tools.bytes != 0;
-  Scratch scratch(*context_.allocator, templateScratchBytes(context_.settings.tools.bytes));
-  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, context_.log, &scratch, &reply.tools)
+  ORIEL_TRY(wants_tools ? readTools(context_.settings.tools, context_.log, tools, &reply->tools)
                         : kOk);
-  reply.may_think = context_.chat_options.thinking && !reply.inside_thought;
+  reply->may_think = context_.chat_options.thinking && !reply->inside_thought;
   transcript_.open(begin, position_);
-  const Status status = generate(settings, reply, on_token, user, result);
+  return kOk;
+}
+
+void Session::endChatReply() {
   reply_end_ = position_;
   transcript_.close(reply_end_);
-  return status;
 }
 
 Status Session::openByFormat(ReplyPlace* reply) {

@@ -94,6 +94,8 @@ Status Session::embedIds(const int32_t* ids, size_t count, bool last, Pooling po
     if (pooling == Pooling::kLast) {
       outputs = {n - 1, last && done + n == count ? 1u : 0u};
     }
+    const DeviceTurn turn = this->turn();
+    ORIEL_TRY(turn.status());
     ORIEL_TRY(fillRows(ids + done, n));
     ORIEL_TRY(step(ids + done, n, outputs, outputs.count != 0 ? StepRun::kChunkNorms : fillRun()));
     commit(ids + done, n);
@@ -137,8 +139,9 @@ Status Session::forgetText(bool was_blank) {
   if (was_blank) {
     writtenPieces(*context_.plan, *context_.model, cache_, stored_, pieces, kMost, &count);
   }
-  Executor* const executor = context_.executor;
-  ORIEL_TRY(count <= kMost ? executor->forget(pieces, count) : executor->forget());
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
+  ORIEL_TRY(count <= kMost ? context_.executor->forget(pieces, count) : forgetMemory());
   forgetOnHost();
   return kOk;
 }

@@ -39,6 +39,8 @@ Status Session::statesOfPrefix() {
 }
 
 Status Session::beginBehindPrefix() {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
   const Prefix* const prefix = context_.prefix;
   if (prefix == nullptr || prefix->tokens == 0) {
     return kOk;
@@ -78,6 +80,8 @@ Status Session::makePrefix(Prefix* prefix) const {
 }
 
 Status Session::becomePrefix(Prefix* prefix) {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
   ORIEL_TRY(makePrefix(prefix));
   return beginBehindPrefix();
 }
@@ -110,6 +114,8 @@ Status Session::goBackTo(uint64_t position, bool read_again) {
 
 Status Session::takeOver(const Session& other) {
   const Plan& plan = *context_.plan;
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
   const HeldTokens held =
       oriel::heldTokens(other.cache_, other.position_, other.stored_, other.carried_.held_from);
   setSinks(other.cache_.sinks);

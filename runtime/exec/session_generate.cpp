@@ -37,11 +37,14 @@ void Session::startReply(const GenerateSettings& settings, const ReplyPlace& pla
 }
 
 // From the best tokens alone where they are enough.
+// Those only a step of this session writes.
 Status Session::choose(const GenerateSettings& settings, int32_t* id) {
   const TopTokens* const top = context_.executor->top() + context_.index;
   if (has_top_ && !settings.logprobs && sampler_.suffices(*top)) {
     *id = sampler_.sample(*top);
   } else {
+    const DeviceTurn turn(context_.share, context_.index, DeviceShare::Claim::kBrief);
+    ORIEL_TRY(turn.status());
     const float* logits = nullptr;
     ORIEL_TRY(ownLogits(&logits));
     *id = sampler_.sample(logits);
@@ -107,71 +110,141 @@ bool Session::show(const ReplyCall& call, int32_t id, const ReplyText::Shown& sh
   return call.on_token != nullptr && call.on_token(&event, call.user) != 0;
 }
 
-// One token: chosen, shown, and its step done. Says by the result's stop_reason and *ended whether it was the last, or
-// would have been.
-Status Session::generateToken(ReplyCall* call, int32_t* id, bool* ended) {
+// One token: chosen and shown. Unless it goes on, the reply is over.
+Status Session::chooseToken(ReplyCall* call) {
   const GenerateSettings& settings = call->settings;
   oriel_generation* const result = call->result;
-  *ended = true;
+  call->goes_on = false;
   if (const Status status = betweenSteps(); !status.ok()) {
     result->stop_reason =
         status.code() == ORIEL_ERROR_CANCELLED ? ORIEL_STOP_CANCELLED : result->stop_reason;
     return status;
   }
   bool complete = false;
-  ORIEL_TRY(settings.constrained ? chooseConstrained(*call, id, &complete) : choose(settings, id));
-  if (complete || endsReply(*call, *id)) {
-    reply_stop_ = complete ? call->place.stop_id : *id;
+  ORIEL_TRY(settings.constrained ? chooseConstrained(*call, &call->id, &complete)
+                                 : choose(settings, &call->id));
+  if (complete || endsReply(*call, call->id)) {
+    reply_stop_ = complete ? call->place.stop_id : call->id;
     result->stop_reason = ORIEL_STOP_TOKEN;
     return kOk;
   }
-  ORIEL_TRY(readAhead(id, 1));  // a token is not handed out that cannot be gone on from
+  ORIEL_TRY(readAhead(&call->id, 1));  // a token is not handed out that cannot be gone on from
   if (result->tokens++ == 0) {
     call->first_ms = nowMs();
     result->time_to_first_token_ms = prompt_ms_ + call->first_ms - call->begin_ms;
   }
   const bool may_end = result->tokens >= settings.min_tokens;
   sampler_.hold(!may_end);
-  const ReplyText::Shown shown = pushToken(*id, may_end);
-  const bool shown_enough = show(*call, *id, shown, settings.logprobs ? &logprobs_ : nullptr);
+  const ReplyText::Shown shown = pushToken(call->id, may_end);
+  const bool shown_enough = show(*call, call->id, shown, settings.logprobs ? &logprobs_ : nullptr);
   const bool stop = shown_enough || reply_parts_.stopped();
   complete = settings.constrained && constrained_->ended();
-  *ended = shown.stopped || stop || complete || result->tokens == settings.max_tokens;
-  // What ended the reply is part of the session.
-  ORIEL_TRY(decode(*id, !*ended));
-  if (shown.stopped || stop) {
-    result->stop_reason = shown.stopped ? ORIEL_STOP_TEXT : ORIEL_STOP_CALLBACK;
-  } else if (complete) {
-    result->stop_reason = ORIEL_STOP_TOKEN;  // as if one that ends it had come
-  }
+  call->ends = shown.stopped ? ORIEL_STOP_TEXT
+               : stop        ? ORIEL_STOP_CALLBACK
+               : complete    ? ORIEL_STOP_TOKEN  // as if one that ends it had come
+                             : ORIEL_STOP_LENGTH;
+  call->last = call->ends != ORIEL_STOP_LENGTH || result->tokens == settings.max_tokens;
+  call->goes_on = true;
   return kOk;
 }
 
-Status Session::generate(const GenerateSettings& settings, const ReplyPlace& place,
-                         oriel_token_fn on_token, void* user, oriel_generation* result) {
+// The step of the token that was shown is done: what ended the reply is part of the session.
+void Session::endStep(ReplyCall* call, Status status) {
+  call->status = status;
+  call->over = call->last || !status.ok();
+  if (status.ok() && call->last) {
+    call->result->stop_reason = call->ends;
+  }
+}
+
+// Of calls that go on, each of a session of its own.
+void Session::step(ReplyCall* const* calls, uint32_t count) {
+  if (count == 1 && !calls[0]->session->sharesDevice()) {
+    ReplyCall* const call = calls[0];
+    call->session->endStep(call, call->session->decode(call->id, !call->last));
+    return;
+  }
+  DecodeRequest requests[kMaxSessions];
+  for (uint32_t i = 0; i < count; ++i) {
+    requests[i].session = calls[i]->session;
+    requests[i].index = calls[i]->session->context_.index;
+    requests[i].id = calls[i]->id;
+    requests[i].more = !calls[i]->last;
+  }
+  calls[0]->session->context_.share->decode(requests, count);
+  for (uint32_t i = 0; i < count; ++i) {
+    Session* const session = calls[i]->session;
+    session->endStep(calls[i], session->endJoined(requests[i]));
+  }
+}
+
+Status Session::beginReply(ReplyCall* call) {
   if (!has_logits_) {
     return context_.log.fail(ORIEL_ERROR_STATE,
                              "there is nothing to continue: append a prompt first");
   }
-  ReplyCall call = {settings, on_token, user, result, place, nowMs(), 0};
-  result->prompt_tokens = prompt_tokens_;
-  result->stop_reason = ORIEL_STOP_LENGTH;
-  startReply(settings, place);
-  Status status = kOk;
-  int32_t id = -1;
-  for (bool ended = false; !ended && status.ok();) {
-    status = generateToken(&call, &id, &ended);
+  call->session = this;
+  call->begin_ms = nowMs();
+  call->result->prompt_tokens = prompt_tokens_;
+  call->result->stop_reason = ORIEL_STOP_LENGTH;
+  startReply(call->settings, call->place);
+  return kOk;
+}
+
+void Session::generateTogether(ReplyCall* const* calls, uint32_t count) {
+  ReplyCall* going[kMaxSessions];
+  uint32_t n_going = 0;
+  do {
+    n_going = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      ReplyCall* const call = calls[i];
+      if (call->over) {
+        continue;
+      }
+      call->status = call->session->chooseToken(call);
+      call->over = !call->goes_on;
+      if (call->goes_on) {
+        going[n_going++] = call;
+      } else {
+        call->status = call->session->endReply(*call);
+      }
+    }
+    if (n_going != 0) {
+      step(going, n_going);
+    }
+    for (uint32_t i = 0; i < n_going; ++i) {
+      if (going[i]->over) {
+        going[i]->status = going[i]->session->endReply(*going[i]);
+      }
+    }
+  } while (n_going != 0);
+}
+
+Status Session::generate(const GenerateSettings& settings, const ReplyPlace& place,
+                         oriel_token_fn on_token, void* user, oriel_generation* result) {
+  ReplyCall call(settings, on_token, user, result);
+  call.place = place;
+  ORIEL_TRY(beginReply(&call));
+  ReplyCall* const calls[] = {&call};
+  generateTogether(calls, 1);
+  return call.status;
+}
+
+Status Session::endReply(const ReplyCall& call) {
+  if (context_.share != nullptr) {
+    context_.share->leave(context_.index);
   }
-  if (!status.ok() && status.code() != ORIEL_ERROR_CANCELLED) {
-    return status;
+  if (!call.status.ok() && call.status.code() != ORIEL_ERROR_CANCELLED) {
+    return call.status;
   }
   ORIEL_TRY(dropAhead());
-  const ReplyText::Shown rest = reply_text_.finish(result->tokens >= settings.min_tokens);
+  oriel_generation* const result = call.result;
+  const ReplyText::Shown rest = reply_text_.finish(result->tokens >= call.settings.min_tokens);
   transcript_.extend(rest.text, rest.bytes);
   // Who said stop is not called again.
   if (result->stop_reason != ORIEL_STOP_CALLBACK) {
     if (rest.bytes != 0) {
-      (void)show(call, id, rest, nullptr);
+      (void)show(call, call.id, rest, nullptr);
     }
     if (reply_parts_.wanted()) {
       reply_parts_.push(rest.text, rest.bytes);
@@ -185,7 +258,7 @@ Status Session::generate(const GenerateSettings& settings, const ReplyPlace& pla
   }
   prompt_tokens_ = 0;
   prompt_ms_ = 0;
-  return status;
+  return call.status;
 }
 
 }  // namespace oriel

@@ -55,6 +55,8 @@ SessionParts Session::parts() const { return {state(), &turns_, &ids_, &transcri
 uint64_t Session::snapshotBytes() const { return oriel::snapshotBytes(snapshotOwner(), parts()); }
 
 Status Session::save(void* out, int64_t saved_at) const {
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
   const LiveSlots live = {states_ != nullptr ? states_->slots.current() : 0, logits_row_,
                           context_.index};
   return writeSnapshot(snapshotOwner(), parts(), live, saved_at, context_.executor, out);
@@ -97,6 +99,8 @@ Status Session::restore(const void* data, uint64_t bytes, const RestoreOptions& 
                                  : "";
     return log.fail(ORIEL_ERROR_FORMAT, "%s%s", refusal, more);
   }
+  const DeviceTurn turn = this->turn();
+  ORIEL_TRY(turn.status());
   RestoredParts parts;
   blank_ = false;
   ORIEL_TRY(restoreSnapshot(owner, snapshot, fit, log, context_.executor, &parts, &turns_, &ids_,

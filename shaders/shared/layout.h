@@ -72,7 +72,7 @@ struct StepHeader {
 // Shaders read it word by word (shaders/lib/step.glsl), as `output` is a reserved word there.
 #ifdef __cplusplus
 struct TokenStep {
-  uint token;  // id
+  uint token;   // id
   uint base;    // index of the session that it is of
   uint output;  // of token i: the token of this step whose logits are row i of the head
   uint reserved;
@@ -84,12 +84,12 @@ struct TokenStep {
 // first_sink * heads + h * sinks + s of the sinks, the token in ring slot s vector first * heads + h * ring + s of the
 // rings.
 struct View {
-  uint slot;     // that it writes: < sinks: a sink slot, else sinks + ring slot
-  uint n_sinks;  // sink slots it sees: 0 .. n_sinks - 1
-  uint begin;    // first ring slot it sees
-  uint count;    // ring slots it sees, walking up and wrapping at the ring's length
-  uint ring;     // slots of its session's ring
-  uint first;    // ring slots of the sessions before
+  uint slot;        // that it writes: < sinks: a sink slot, else sinks + ring slot
+  uint n_sinks;     // sink slots it sees: 0 .. n_sinks - 1
+  uint begin;       // first ring slot it sees
+  uint count;       // ring slots it sees, walking up and wrapping at the ring's length
+  uint ring;        // slots of its session's ring
+  uint first;       // ring slots of the sessions before
   uint first_sink;  // sink slots of the sessions before; 0 where sessions share their sinks
   uint all_ring;    // ring slots of all sessions
 };
@@ -162,7 +162,7 @@ struct RopeAppendPush {  // bindings: 0 qkv, 1 step, 2 queries, 3 k cache, 4 v c
   uint
       query_stride;  // per token: [n_heads][2][head_dim]; query 0 for the ring's keys, query 1 for sinks
   uint sinks;        // sink slots of a session
-  uint all_sinks;    // of all sessions
+  uint all_sinks;  // of all sessions
   uint view;
   uint rotation_stride;  // words of all tables of a token
   // Words of the step block where the first token's tables begin: keys and both queries are rotated by theirs.
@@ -180,7 +180,7 @@ struct AttentionPush {  // bindings: 0 queries, 1 step, 2 out, 3 k cache, 4 v ca
   uint query_stride;
   uint out_stride;  // splits == 1: [n_heads][head_dim] per token; else see kPartialExtra
   uint view;
-  uint sinks;      // slots, as in RopeAppendPush
+  uint sinks;  // slots, as in RopeAppendPush
   uint all_sinks;
   uint ring;         // of the session with the longest one
   uint splits;       // workgroups that share one head's slots
@@ -327,7 +327,7 @@ struct LatentAppendPush {  // bindings: 0 heads, 1 step, 2 queries, 3 memory, 4 
   uint vector_first;   // where the latent begins, behind which the key is
   uint
       query_stride;  // per token: [n_heads][latent_dim + 2 rope_dim]: latent, rotated for the ring, for sinks
-  uint sinks;         // slots, as in RopeAppendPush
+  uint sinks;  // slots, as in RopeAppendPush
   uint all_sinks;
   uint view;
   uint rotation_stride;
@@ -369,7 +369,8 @@ struct ShortConvPush {
   uint channels;
   uint in_stride;
   uint out_stride;
-  uint taps;  // 1 .. kMaxConvTaps; a ring has at least taps + chunk - 1: what a step writes is not what it reads
+  uint
+      taps;  // 1 .. kMaxConvTaps; a ring has at least taps + chunk - 1: what a step writes is not what it reads
   uint view;
 };
 ORIEL_CONST(kMaxConvTaps, 8u);
@@ -382,7 +383,7 @@ ORIEL_CONST(kMaxConvTaps, 8u);
 // state's memory has, in words, the matrices [heads][value_dim][key_dim] in their format, scales of int8 behind all
 // values, and then the columns [taps - 1][channels], the last inputs of the convolution, oldest first, float32. A step
 // reads slot View::begin of its first token (zeros where count is 0) and writes View::slot: the state after its last
-// token. Tokens of one session follow each other; each session's first token says where its state is.
+// token. All its tokens are of one session; in a batch (StepList::kBatch) each is of another, and is such a step.
 
 // What a state takes in. A token of `in` (StateColumns has the sums):
 //   delta rule: [channels: queries, keys, values][gates: heads * value_dim][f: heads][d: heads]

@@ -36,6 +36,11 @@ def test_bench():
                   / (measured * moved[f"{kind}_bytes_per_token"]) - 1) < 1e-6, bench)
     check("bench measured something",
           bench["prefill_tokens_per_s"] > 0 and bench["decode_tokens_per_s"] > 0, bench)
+    together = json_of("bench --sessions", "bench", SMALL, *CPU, "--memory", "16MiB", "--window", "64",
+                       "--prefill", "4", "--decode", "8", "--repeat", "1", "--sessions", "3")
+    check("bench of several sessions", together["sessions"] == 3
+          and together["together_tokens_per_s"] > 0, together)
+    check("bench says of one session nothing of several", "sessions" not in bench, bench)
     soak = json_of("bench --soak", "bench", SMALL, *FIXED, "--window", "64", "--prefill", "1",
                    "--decode", "2", "--repeat", "1", "--soak", "4000")["soak"]
     check("soak reports every thousand",

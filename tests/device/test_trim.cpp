@@ -246,6 +246,37 @@ TEST_F(TrimOnDevice, a_conversation_that_is_kept_nowhere_is_not_given_up) {
   EXPECT_EQ(ORIEL_OK, add(loaded, "user", "Still there?"));
 }
 
+TEST_F(TrimOnDevice, conversations_are_built_again_from_their_transcripts) {
+  CapturedLog log;
+  oriel_options options = sessionOptions(&log);
+  options.transcript_bytes = 8192;
+  const Loaded loaded = load(kTrained, options);
+  const Loaded other = load(kTrained, options);
+  for (const Loaded* of : {&loaded, &other}) {
+    (void)reply(*of, "Hello! My name is Ida.", 12);
+    (void)reply(*of, "What is the capital of Italy?", 12);
+  }
+  std::string said(4096, '\0');
+  size_t needed = 0;
+  const auto exported = [&](const Loaded& of) {
+    said.assign(4096, '\0');
+    EXPECT_EQ(ORIEL_OK,
+              oriel_transcript_export(of.session.get(), said.data(), said.size(), &needed));
+    return std::string(said.c_str());
+  };
+  const std::string before = exported(loaded);
+  ASSERT_EQ(ORIEL_OK, trim(loaded, ORIEL_TRIM_ALL));
+  expectAt(loaded, ORIEL_TRIM_ALL);
+  EXPECT_EQ(before, exported(loaded)) << "the transcript stays";
+  ASSERT_EQ(ORIEL_OK, resume(loaded));
+  EXPECT_EQ(before, exported(loaded));
+  // As a session that reads the same transcript.
+  ASSERT_EQ(ORIEL_OK, oriel_session_reset(other.session.get()));
+  ASSERT_EQ(ORIEL_OK, oriel_transcript_import(other.session.get(), before.data(), before.size()));
+  EXPECT_EQ(statsOf(other).position, statsOf(loaded).position);
+  EXPECT_EQ(reply(other, "What is my name?", 12), reply(loaded, "What is my name?", 12));
+}
+
 TEST_F(TrimOnDevice, weights_come_from_the_file_that_was_loaded_or_not_at_all) {
   CapturedLog log;
   const std::string file = copyOfModel();

@@ -180,12 +180,14 @@ typedef enum oriel_trim_level {
  *    ORIEL_TRIM_CACHE (ORIEL_ERROR_ARGUMENT), NULL else.
  *  - ORIEL_TRIM_CACHE and _ALL: ORIEL_ERROR_STATE while a reply rests.
  *  - ORIEL_TRIM_ALL: ORIEL_ERROR_STATE where a session that is not empty keeps no transcript, and where a prefix is set.
+ *    What a transcript has dropped does not come back.
  *  - From inside a callback of a call on the model: ORIEL_ERROR_STATE.
  *  - A failure leaves the model at the level before. */
 ORIEL_API oriel_status oriel_trim(oriel_model *model, oriel_trim_level level, const char *folder);
 /* Takes everything again, and ends a pause; sessions go on as if nothing had been. Weights are read by the path that was
  * loaded, and checked to be those (ORIEL_ERROR_IO). `progress`: of weights; stops with ORIEL_ERROR_CANCELLED. On failure,
- * ORIEL_ERROR_OUT_OF_MEMORY for one, the model stays trimmed, and the call may be repeated. */
+ * ORIEL_ERROR_OUT_OF_MEMORY for one, the model stays trimmed, and the call may be repeated. But for conversations that are
+ * read again from transcripts: one that fails or is cancelled ends where it got to, and the model is there. */
 ORIEL_API oriel_status oriel_resume(oriel_model *model, oriel_progress_fn progress, void *user);
 /* Waits until the device is idle and keeps it so, for apps that go to the background: running calls stop between two
  * tokens, or two batches of them, and rest until oriel_resume; oriel_session_cancel ends that with ORIEL_ERROR_CANCELLED. New ones are
