@@ -256,8 +256,9 @@ CacheView cacheViewOf(const Model& model, const Session& session, uint32_t pinne
   session.check(oriel_session_get_view(session.get(), &cache.view));
   cache.sink_tokens = model.plan().sink_tokens;
   cache.pinned_tokens = pinned_tokens;
-  cache.window_tokens = model.plan().window_tokens;
+  cache.window_tokens = session.stats().window_capacity - model.plan().sink_tokens;
   cache.kv_bytes = model.plan().kv_bytes;
+  cache.of_several = model.plan().sessions > 1;
   for (uint32_t i = 0; i < model.plan().group_count; ++i) {
     const oriel_layer_group& group = model.plan().groups[i];
     if (group.kind == ORIEL_LAYERS_SLIDING) {
@@ -320,7 +321,8 @@ std::string cacheText(const CacheView& cache, unsigned columns) {
       std::any_of(cache.layers.begin(), cache.layers.end(),
                   [](const oriel_layer_formats& layer) { return layer.k == ORIEL_KV_AUTO; });
   return text + "one letter a layer: F f16, 8 int8, 4 int4" +
-         (some_without ? ", . no keys and values; " : "; ") + formatSize(cache.kv_bytes) + "\n";
+         (some_without ? ", . no keys and values; " : "; ") + formatSize(cache.kv_bytes) +
+         (cache.of_several ? " for all conversations\n" : "\n");
 }
 
 std::string cacheSvg(const CacheView& cache) {
@@ -333,7 +335,8 @@ std::string cacheSvg(const CacheView& cache) {
                (cache.sliding_seen != 0 ? " (" + std::to_string(cache.sliding_seen) + " in " +
                                               std::to_string(cache.sliding_layers) + " layers)"
                                         : "") +
-               "; the cache takes " + formatSize(cache.kv_bytes),
+               (cache.of_several ? "; all caches take " : "; the cache takes ") +
+               formatSize(cache.kv_bytes),
            Svg::Anchor::kStart, 15, kInk, true);
   drawStrip(cache, segments, 56, &svg);
   drawLegend(segments, 150, &svg);

@@ -17,6 +17,7 @@ struct CacheView {
   uint32_t pinned_tokens = 0;
   uint32_t window_tokens = 0;
   uint64_t kv_bytes = 0;
+  bool of_several = false;      ///< kv_bytes is of all conversations
   uint32_t sliding_layers = 0;  ///< that see a short window of their own
   uint64_t sliding_seen = 0;    ///< tokens that the newest one saw in these
   std::vector<uint64_t> turns;  ///< first tokens of the user's turns, ascending

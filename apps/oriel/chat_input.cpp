@@ -35,6 +35,13 @@ ChatInput::ChatInput() : interactive_(isTerminal(Stream::kIn)), editor_(LineEdit
   }
 }
 
+void ChatInput::setPrompt(const std::string& prompt) {
+  prompt_ = prompt;
+  if (editor_ != nullptr) {
+    editor_->prompt = prompt;
+  }
+}
+
 ChatInput::Result ChatInput::next(bool shows_prompt, std::string* text) {
   if (editor_ != nullptr) {
     clearInterrupts();
@@ -53,7 +60,7 @@ ChatInput::Result ChatInput::next(bool shows_prompt, std::string* text) {
   for (;;) {
     const bool typed = interactive_ && !reader_.waits();
     if (shows_prompt) {
-      tell(bold("> "));
+      tell(bold(prompt_));
     }
     if (interactive_) {
       clearInterrupts();

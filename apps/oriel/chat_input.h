@@ -26,6 +26,8 @@ class ChatInput {
   /// Lines are edited here, and not by the terminal.
   bool edits() const { return editor_ != nullptr; }
 
+  /// From the next one on; no control characters.
+  void setPrompt(const std::string& prompt);
   Result next(bool shows_prompt, std::string* text);
   /// To be mended at the next prompt. False: that cannot be; it has to be typed again.
   bool giveBack(const std::string& text);
@@ -36,6 +38,7 @@ class ChatInput {
 
  private:
   bool interactive_;
+  std::string prompt_ = "> ";
   std::unique_ptr<LineEditor> editor_;
   LineReader reader_;
 };

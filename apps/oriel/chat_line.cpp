@@ -9,7 +9,7 @@
 namespace cli {
 namespace {
 
-enum class Takes { kNothing, kMaybeFile, kFile };
+enum class Takes { kNothing, kMaybeFile, kFile, kMaybeName, kName, kMaybeCount };
 
 struct ChatCommand {
   const char* name;
@@ -17,11 +17,40 @@ struct ChatCommand {
 };
 
 constexpr ChatCommand kCommands[] = {
-    {"/help", Takes::kNothing},    {"/undo", Takes::kNothing},  {"/reset", Takes::kNothing},
-    {"/save", Takes::kFile},       {"/save!", Takes::kFile},    {"/load", Takes::kFile},
-    {"/cache", Takes::kMaybeFile}, {"/stats", Takes::kNothing}, {"/quit", Takes::kNothing},
-    {"/exit", Takes::kNothing},
+    {"/help", Takes::kNothing},    {"/undo", Takes::kMaybeCount}, {"/reset", Takes::kNothing},
+    {"/mark", Takes::kName},       {"/back", Takes::kMaybeName},  {"/new", Takes::kMaybeName},
+    {"/fork", Takes::kMaybeName},  {"/switch", Takes::kName},     {"/list", Takes::kNothing},
+    {"/close", Takes::kMaybeName}, {"/save", Takes::kFile},       {"/save!", Takes::kFile},
+    {"/load", Takes::kFile},       {"/load!", Takes::kFile},      {"/cache", Takes::kMaybeFile},
+    {"/stats", Takes::kNothing},   {"/quit", Takes::kNothing},    {"/exit", Takes::kNothing},
 };
+
+/// What is wrong with what stands behind a command; empty: nothing.
+std::string refusal(const std::string& word, Takes takes, const std::string& argument) {
+  switch (takes) {
+    case Takes::kNothing:
+      return argument.empty() ? ""
+                              : word +
+                                    " stands alone: nothing was done; begin with a space to send "
+                                    "this as a message";
+    case Takes::kFile:
+      return argument.empty() ? word + " needs the name of a file" : "";
+    case Takes::kName:
+      return argument.empty() ? word + " needs a name" : "";
+    case Takes::kMaybeCount:
+      // More digits than any conversation has turns.
+      return argument.find_first_not_of("0123456789") == std::string::npos && argument.size() < 7 &&
+                     (argument.empty() || argument.find_first_not_of('0') != std::string::npos)
+                 ? ""
+                 : word +
+                       " takes how many messages to take back: nothing was done; begin with a "
+                       "space to send this as a message";
+    case Takes::kMaybeFile:
+    case Takes::kMaybeName:
+      break;
+  }
+  return "";
+}
 
 ChatLine message(std::string text) { return {ChatLine::Kind::kMessage, std::move(text), {}, {}}; }
 
@@ -56,12 +85,9 @@ ChatLine parseChatLine(const std::string& typed) {
   std::vector<std::string> names;
   for (const ChatCommand& command : kCommands) {
     if (word == command.name) {
-      if (command.takes == Takes::kNothing && !argument.empty()) {
-        return wrong(
-            word + " stands alone: nothing was done; begin with a space to send this as a message");
-      }
-      if (command.takes == Takes::kFile && argument.empty()) {
-        return wrong(word + " needs the name of a file");
+      std::string why_not = refusal(word, command.takes, argument);
+      if (!why_not.empty()) {
+        return wrong(std::move(why_not));
       }
       return {ChatLine::Kind::kCommand, {}, word, withHome(argument)};
     }
@@ -74,14 +100,19 @@ ChatLine parseChatLine(const std::string& typed) {
 }
 
 const char* chatHelp() {
-  return "/undo       take back the last message and its reply\n"
-         "/reset      forget the conversation\n"
-         "/save FILE  keep the conversation in a file; /save! FILE: over any other file\n"
-         "/load FILE  go on with one that was kept\n"
-         "/cache      draw what is remembered; /cache FILE.svg: as SVG\n"
-         "/stats      memory, window and work so far\n"
-         "/quit       leave (or Ctrl-D)\n"
-         "Ctrl-C      stop the reply; at the prompt: drop the line\n";
+  return "/undo [N]      take back the last message and its reply, or the last N\n"
+         "/reset         forget the conversation\n"
+         "/mark NAME     name this place; /back NAME: return to it, /back: list them\n"
+         "/new [NAME]    another conversation beside this one (--sessions N)\n"
+         "/fork [NAME]   the same, going on from here\n"
+         "/switch NAME   to another one, by name or number; /list: all of them\n"
+         "/close [NAME]  forget this one, or that\n"
+         "/save FILE     keep the conversation in a file; /save! FILE: over any other file\n"
+         "/load FILE     go on with one that was kept\n"
+         "/cache         draw what is remembered; /cache FILE.svg: as SVG\n"
+         "/stats         memory, window and work so far\n"
+         "/quit          leave (or Ctrl-D)\n"
+         "Ctrl-C         stop the reply; at the prompt: drop the line\n";
 }
 
 }  // namespace cli

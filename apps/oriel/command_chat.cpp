@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,9 +12,11 @@
 #include "chat_input.h"
 #include "chat_line.h"
 #include "commands.h"
+#include "conversations.h"
 #include "failure.h"
 #include "forgetting.h"
 #include "interrupt.h"
+#include "kept_conversation.h"
 #include "lost_device.h"
 #include "model_handle.h"
 #include "options.h"
@@ -22,7 +25,7 @@
 #include "reply.h"
 #include "reply_options.h"
 #include "result_file.h"
-#include "save_over.h"
+#include "session_options.h"
 #include "sizes.h"
 #include "system.h"
 #include "terminal.h"
@@ -39,6 +42,7 @@ struct ChatOptions {
   ReplyOptions reply;
   std::vector<LocalTool> allowed_tools;
   std::string system;
+  std::string load;  ///< a conversation to go on with; empty: none
   uint32_t reply_tokens = 2048;
 };
 
@@ -46,6 +50,9 @@ struct ChatOptions {
 /// format puts in its place if there is memory for it. 0: nothing that counts. Memory by default is settled with it:
 /// what is free a moment later may be less.
 uint32_t pinnedTokens(ChatOptions* options) {
+  if (!options->common.prefix_file.empty()) {
+    return 0;
+  }
   const Model text_only(options->common, Load::kGlance);
   if (text_only.chatFormat(options->chat) == "none") {
     throw Failure{kExitFailed,
@@ -56,6 +63,10 @@ uint32_t pinnedTokens(ChatOptions* options) {
     before.push_back({"system", options->system});
   }
   const size_t count = text_only.renderedIds(options->chat, before, false, ORIEL_TEXT_BOS).size();
+  if (options->system.empty() && !options->load.empty()) {
+    const std::optional<oriel_snapshot_info> kept = inspectKept(options->load);
+    return kept && !options->common.sink_tokens ? kept->sink_tokens : 0;
+  }
   if (options->system.empty()) {
     oriel_options plan_options = planOptions(options->common);
     plan_options.pinned_tokens = static_cast<uint32_t>(count);
@@ -85,16 +96,17 @@ class Chat {
       : options_(options),
         pinned_tokens_(pinned_tokens),
         model_(options.common, Load::kDevice, pinned_tokens_),
-        session_(model_, options.chat, 0, options.common.split_turns, options.common.forget),
-        tools_(options.allowed_tools) {
-    addSystem();
-  }
+        conversations_({options.common, options.chat, options.system, pinned_tokens}, &model_),
+        tools_(options.allowed_tools) {}
 
   /// Until the input ends; returns the exit code.
   int run() {
     const bool watched = interactive_ && (isTerminal(Stream::kErr) || options_.common.verbose);
     if (watched) {
       greet();
+    }
+    if (!options_.load.empty() && !onSomeDevice([&] { return load(watched); })) {
+      return kExitCancelled;
     }
     bool leaving = false;  // Ctrl-C was the last thing that happened
     for (std::string line;;) {
@@ -143,33 +155,26 @@ class Chat {
   }
 
  private:
+  Session& session() const { return conversations_.session(); }
+
   /// Does it; where the device is lost meanwhile once more, on the CPU, as if it had not begun.
   template <typename Act>
   bool onSomeDevice(const Act& act) {
-    const uint64_t begin = session_.stats().position;
+    const uint64_t begin = session().stats().position;
     try {
       return act();
     } catch (const Failure&) {
-      if (!deviceLost(session_)) {
+      if (!deviceLost(session())) {
         throw;
       }
     }
     print(interactive_ ? "\n" : "");
-    if (!goOnOnCpu(options_.common, options_.chat, pinned_tokens_, begin, &model_, &session_)) {
-      addSystem();
-    }
+    conversations_.goOnOnCpu(begin);
     return act();
   }
 
   /// Within the terminal's width.
   static void tell(std::string_view text) { tellText(text); }
-
-  void addSystem() {
-    if (!options_.system.empty()) {
-      session_.check(
-          oriel_chat_add(session_.get(), "system", options_.system.data(), options_.system.size()));
-    }
-  }
 
   void greet() const {
     const oriel_plan& plan = model_.plan();
@@ -181,6 +186,10 @@ class Chat {
          " tokens, and forgets " +
          (options_.common.split_turns ? "the oldest token by token"
                                       : "whole turns, the oldest first") +
+         (conversations_.capacity() > 1
+              ? "; room for " + std::to_string(conversations_.capacity()) +
+                    " conversations, /new begins another"
+              : "") +
          "\n" + dim("/help lists the commands, Ctrl-D leaves") + "\n\n");
   }
 
@@ -190,54 +199,159 @@ class Chat {
       return false;
     }
     if (command == "/reset") {
-      session_.reset();
-      addSystem();
+      conversations_.reset();
       tell(dim("the conversation is forgotten") + "\n");
     } else if (command == "/stats") {
       showStats();
     } else if (command == "/undo") {
-      undo();
+      undo(argument.empty() ? 1 : static_cast<uint32_t>(std::stoul(argument)));
+    } else if (command == "/mark" || command == "/back") {
+      command == "/mark" ? mark(argument) : goBack(argument);
     } else if (command == "/cache") {
       draw(argument);
-    } else if (command == "/save" || command == "/save!" || command == "/load") {
-      keep(command, argument);
-    } else {
+    } else if (command == "/save" || command == "/save!") {
+      tell(keepIn(session(), argument, command == "/save!"));
+    } else if (command == "/load" || command == "/load!") {
+      tell(goOnWith(session(), argument, command == "/load!").text);
+    } else if (command == "/help") {
       tell(chatHelp());
+    } else {
+      change(command, argument);
     }
     return true;
   }
 
-  /// Back to where the last user's turn began, if what the text before it sees is still stored. A model that keeps a
-  /// state may have to read some of that text again.
-  void undo() {
-    const std::vector<uint64_t> turns = cacheViewOf(model_, session_, pinned_tokens_).turns;
-    if (turns.empty()) {
-      tell(dim("there is no message to take back") + "\n");
+  /// The conversation that --load names. False: cancelled.
+  bool load(bool watched) {
+    const Taken taken = goOnWith(session(), options_.load, /*reads=*/true);
+    if (taken.cancelled && !interactive_) {
+      return false;
+    }
+    if (!taken.done && !taken.cancelled) {
+      throw Failure{kExitFailed, session().reason(ORIEL_ERROR_FORMAT)};
+    }
+    if (watched) {
+      tell(taken.text + "\n");
+    } else if (taken.lost) {
+      tell("oriel: warning: " + terminalSafe(options_.load) + " is " + taken.text);
+    }
+    return true;
+  }
+
+  /// What there is beside this conversation, and which goes on.
+  void change(const std::string& command, const std::string& name) {
+    if (command == "/list") {
+      tell(conversationList(conversations_));
       return;
     }
-    const CancelOnInterrupt cancel(session_.get());
-    const oriel_status status =
-        session_.cancellable([&] { return oriel_session_rewind(session_.get(), turns.back()); });
+    const std::string why_not = command == "/new"      ? conversations_.begin(name)
+                                : command == "/fork"   ? conversations_.fork(name)
+                                : command == "/switch" ? conversations_.choose(name)
+                                                       : conversations_.close(name);
+    if (!why_not.empty()) {
+      tell("oriel: " + why_not + "\n");
+      return;
+    }
+    const bool several = conversations_.list().size() > 1;
+    const std::string title = conversations_.active().title();
+    input_.setPrompt(several ? title + "> " : "> ");
+    tell(dim(several ? "this is " + title + " now" : "this is the only conversation now") + "\n");
+  }
+
+  /// Back to where the `turns`-th user's turn before the end began, if what the text before it sees is still stored,
+  /// or there is a transcript to read again. A model that keeps a state may have to read some of that text again.
+  void undo(uint32_t turns) {
+    const std::vector<uint64_t> starts = turnsSeen(session()).starts;
+    if (starts.size() < turns) {
+      tell(dim(starts.empty() ? "there is no message to take back"
+               : starts.size() == 1
+                   ? "there is only one message to take back"
+                   : "there are only " + std::to_string(starts.size()) + " messages to take back") +
+           "\n");
+      return;
+    }
+    const uint64_t begin = starts[starts.size() - turns];
+    const oriel_status status = goingBack(
+        begin, [&] { return oriel_session_rewind_turns(session().get(), turns, rereads()); });
+    if (status == ORIEL_OK) {
+      tell(dim(turns == 1 ? "the last message and its reply are taken back"
+                          : "the last " + std::to_string(turns) +
+                                " messages and their replies are taken back") +
+           "\n");
+    }
+  }
+
+  uint32_t rereads() const { return options_.common.transcript_bytes != 0 ? ORIEL_READ_AGAIN : 0; }
+
+  /// Says why it did not come to that.
+  template <typename Call>
+  oriel_status goingBack(uint64_t to, const Call& call) {
+    const CancelOnInterrupt cancel(session().get());
+    const oriel_status status = session().cancellable(call);
     if (status == ORIEL_ERROR_CONTEXT) {
       tell(dim("too late: some of what came before that message is stored no longer; /reset starts "
                "afresh") +
            "\n");
-      return;
-    }
-    if (status == ORIEL_ERROR_CANCELLED) {
+    } else if (status == ORIEL_ERROR_CANCELLED) {
       tell("\n" +
-           dim(session_.stats().position < turns.back()
+           dim(session().stats().position < to
                    ? "stopped before all that came before was read again; /reset starts afresh"
                    : "stopped; nothing is taken back") +
            "\n");
+    } else {
+      session().check(status);
+    }
+    return status;
+  }
+
+  std::vector<oriel_mark> marks() const {
+    oriel_mark marks[ORIEL_MARKS] = {};
+    size_t count = 0;
+    session().check(oriel_session_get_marks(session().get(), marks, ORIEL_MARKS, &count));
+    return {marks, marks + count};
+  }
+
+  void mark(const std::string& name) {
+    const oriel_status status = oriel_session_mark(session().get(), name.c_str());
+    if (status == ORIEL_ERROR_ARGUMENT || status == ORIEL_ERROR_CONTEXT) {
+      tell("oriel: " +
+           (status == ORIEL_ERROR_CONTEXT
+                ? "there are " + std::to_string(ORIEL_MARKS) +
+                      " marks already: give one of their names, which moves it"
+                : std::string("a mark's name has at most 31 bytes")) +
+           "\n");
       return;
     }
-    session_.check(status);
-    tell(dim("the last message and its reply are taken back") + "\n");
+    session().check(status);
+    tell(dim("/back " + terminalSafe(name) + " returns to here") + "\n");
+  }
+
+  /// To a mark; without a name all of them are listed.
+  void goBack(const std::string& name) {
+    std::string names;
+    uint64_t to = 0;
+    bool found = false;
+    for (const oriel_mark& mark : marks()) {
+      names += (names.empty() ? "" : ", ") + terminalSafe(mark.name);
+      to = name == mark.name ? mark.position : to;
+      found = found || name == mark.name;
+    }
+    if (!found) {
+      tell(names.empty() ? "there are no marks: /mark NAME makes one\n"
+           : name.empty()
+               ? "marks: " + names + "\n"
+               : "there is no mark " + terminalSafe(name) + ": the marks are " + names + "\n");
+      return;
+    }
+    const oriel_status status = goingBack(
+        to, [&] { return oriel_session_return(session().get(), name.c_str(), rereads()); });
+    if (status == ORIEL_OK) {
+      tell(dim("back at " + terminalSafe(name)) + "\n");
+    }
   }
 
   void draw(const std::string& path) const {
-    const CacheView cache = cacheViewOf(model_, session_, pinned_tokens_);
+    const CacheView cache = cacheViewOf(model_, session(), pinned_tokens_);
     if (path.empty()) {
       tell(cacheText(cache, terminalColumns()));
       return;
@@ -254,29 +368,8 @@ class Chat {
     }
   }
 
-  /// The conversation to a file or from one.
-  void keep(const std::string& command, const std::string& path) {
-    const bool save = command != "/load";
-    const bool replaces = save && isFileWithContent(path);
-    const oriel_status status = !save ? oriel_session_restore_file(session_.get(), path.c_str())
-                                : command == "/save"
-                                    ? oriel_session_save_file(session_.get(), path.c_str())
-                                    : saveOver(session_.get(), path);
-    if (status == ORIEL_ERROR_IO || status == ORIEL_ERROR_FORMAT ||
-        status == ORIEL_ERROR_OUT_OF_MEMORY) {
-      tell("oriel: " + terminalSafe(model_.diagnostics().reason(status)) + "\n");
-      tell(replaces && command == "/save" ? dim("/save! FILE writes over any file") + "\n" : "");
-      return;
-    }
-    session_.check(status);
-    tell(dim(save ? std::string(replaces ? "replaced" : "kept") +
-                        "; /load brings it back, with the same model and options"
-                  : "loaded; " + std::to_string(session_.stats().position) + " tokens so far") +
-         "\n");
-  }
-
   void showStats() const {
-    const oriel_stats stats = session_.stats();
+    const oriel_stats stats = session().stats();
     char text[512];
     std::snprintf(
         text, sizeof(text),
@@ -295,18 +388,18 @@ class Chat {
   }
 
   oriel_status addUser(const std::string& line) const {
-    return session_.cancellable(
-        [&] { return oriel_chat_add(session_.get(), "user", line.data(), line.size()); });
+    return session().cancellable(
+        [&] { return oriel_chat_add(session().get(), "user", line.data(), line.size()); });
   }
 
   /// One user message and its reply. False: cancelled, where that ends the program.
   bool turn(const std::string& line) {
-    const CancelOnInterrupt cancel(session_.get());
-    const TurnsSeen before = turnsSeen(session_);
+    const CancelOnInterrupt cancel(session().get());
+    const TurnsSeen before = turnsSeen(session());
     const uint64_t begin = before.position;
     const oriel_status added = addUser(line);
     if (interactive_ && added == ORIEL_ERROR_CANCELLED) {
-      const bool whole = session_.stats().position == begin;
+      const bool whole = session().stats().position == begin;
       tell("\n" +
            dim(whole ? "stopped; the message is taken back"
                      : "stopped before all of the message was read; /reset starts afresh") +
@@ -321,7 +414,7 @@ class Chat {
       tell("oriel: " + model_.diagnostics().reason(added) + "\n");
       return true;
     }
-    session_.check(added);
+    session().check(added);
     tellWhatIsLost(begin);
     const bool whole = answer(before);
     return interactive_ || whole;
@@ -362,15 +455,15 @@ class Chat {
     const std::string results = tools_.results(calls, watched);
     const bool stopped = interrupts() != 0;
     spareCalls();  // that Ctrl-C stopped a tool
-    const oriel_status added = session_.cancellable(
-        [&] { return oriel_chat_add_json(session_.get(), results.data(), results.size()); });
+    const oriel_status added = session().cancellable(
+        [&] { return oriel_chat_add_json(session().get(), results.data(), results.size()); });
     if (added == ORIEL_ERROR_CANCELLED) {
       tell(interactive_
                ? "\n" + dim("stopped before the results were read; /reset starts afresh") + "\n"
                : "");
       return false;
     }
-    session_.check(added);
+    session().check(added);
     return !stopped;
   }
 
@@ -388,8 +481,8 @@ class Chat {
     if (behind_results && sampling.tool_choice == ORIEL_TOOLS_REQUIRED) {
       sampling.tool_choice = ORIEL_TOOLS_CHECKED;
     }
-    chatReply(session_, sampling, &reply);
-    const oriel_stats stats = session_.stats();
+    chatReply(session(), sampling, &reply);
+    const oriel_stats stats = session().stats();
     if (json) {
       printJson(replyFields(reply, stats));
     } else if (!reply.parts.text.empty() || !calls(reply)) {
@@ -403,7 +496,7 @@ class Chat {
 
   /// A message that is longer than the window is read, but not answered as a whole.
   void tellWhatIsLost(uint64_t begin) const {
-    const TurnsSeen seen = turnsSeen(session_);
+    const TurnsSeen seen = turnsSeen(session());
     const uint64_t first = std::max(begin, seen.sinks);
     if (seen.first_seen > first) {
       const uint64_t tokens = seen.position - begin;
@@ -423,7 +516,7 @@ class Chat {
     }
     line += " · window " + std::to_string(stats.window_used) + "/" +
             std::to_string(stats.window_capacity);
-    const TurnsSeen now = turnsSeen(session_);
+    const TurnsSeen now = turnsSeen(session());
     const std::string forgotten = forgottenText(before, now);
     if (!forgotten.empty()) {
       line += " · " + forgotten;
@@ -451,7 +544,7 @@ class Chat {
   const bool interactive_ = input_.interactive();
   const uint32_t pinned_tokens_;
   Model model_;
-  Session session_;
+  Conversations conversations_;
   ToolRunner tools_;
 };
 
@@ -464,7 +557,11 @@ Command addChatCommand(CLI::App* program) {
   app->footer(
       "In a chat, /help lists its commands. Example:\n"
       "  oriel chat model.gguf --memory 1GiB --system \"You answer briefly.\"");
-  app->add_option("--system", options->system, "System message; it is never forgotten");
+  CLI::Option* const system =
+      app->add_option("--system", options->system, "System message; it is never forgotten");
+  app->add_option("--load", options->load, "Go on with a conversation that /save kept")
+      ->type_name("FILE")
+      ->check(notEmpty());
   app->add_option("--tokens", options->reply_tokens,
                   "Longest reply in tokens (default 2048; 0: until it ends by itself)")
       ->type_name("N")
@@ -472,6 +569,8 @@ Command addChatCommand(CLI::App* program) {
   addReplyOptions(app, &options->reply);
   addToolOptions(app, &options->allowed_tools);
   addChatFormatOptions(app, &options->chat);
+  addSessionOptions(app, &options->common);
+  addPrefixFileOption(app, &options->common)->excludes(system);
   addCommonOptions(app, &options->common, Uses::kSampling);
   app->get_option("--json")->description("One JSON object on one line for each reply");
   return {app, [options] {
@@ -482,6 +581,9 @@ Command addChatCommand(CLI::App* program) {
             // Somebody is talking now; scripts that want the same every day say --date.
             options->chat.date = options->chat.date != 0 ? options->chat.date : today();
             const uint32_t pinned_tokens = pinnedTokens(options.get());
+            // Several conversations hold their system message once.
+            const bool shares = options->common.sessions > 1 && !options->system.empty();
+            options->common.prefix_tokens = shares ? pinned_tokens : 0;
             return Chat(*options, pinned_tokens).run();
           }};
 }

@@ -17,6 +17,7 @@
 #include "plan_report.h"
 #include "plan_source.h"
 #include "result_file.h"
+#include "session_options.h"
 #include "sizes.h"
 #include "validators.h"
 #include "wrap.h"
@@ -145,6 +146,9 @@ Command addPlanCommand(CLI::App* program) {
                 "With room for schemas and grammars, as run and chat have it with --schema, "
                 "--grammar or checked tools")
       ->excludes(shape);
+  addSessionOptions(app, raw);
+  addPrefixTokensOption(app, raw);
+  addPrefixFileOption(app, raw)->excludes(shape)->excludes(app->get_option("--prefix-tokens"));
   addCommonOptions(app, raw, Uses::kModel);
   return {app, [options] { return runPlan(*options); }};
 }

@@ -20,6 +20,7 @@
 #include "output.h"
 #include "reply.h"
 #include "reply_options.h"
+#include "session_options.h"
 #include "system.h"
 #include "validators.h"
 
@@ -42,7 +43,10 @@ struct RunOptions {
   bool ignore_stop = false;
 };
 
-constexpr uint32_t kRawFlags = ORIEL_TEXT_SPECIAL | ORIEL_TEXT_BOS;
+/// Behind a prefix nothing begins.
+uint32_t rawFlags(const CommonOptions& options) {
+  return ORIEL_TEXT_SPECIAL | (options.prefix_file.empty() ? ORIEL_TEXT_BOS : 0u);
+}
 
 /// As text, as ids or as a conversation.
 struct Prompt {
@@ -80,7 +84,7 @@ class Run {
       prompt_.ids = model_.renderedJsonIds(options_.chat, messagesText(prompt_.messages), true,
                                            ORIEL_TEXT_BOS);
     } else if (!prompt_.from_ids) {
-      prompt_.ids = model_.tokenize(prompt_.text, kRawFlags);
+      prompt_.ids = model_.tokenize(prompt_.text, rawFlags(options_.common));
     } else {
       checkIds(prompt_.ids, model_.info().n_vocab, inputName(options_.tokens_file));
     }
@@ -131,7 +135,7 @@ class Run {
     } else {
       session_.check(session_.cancellable([&] {
         return oriel_session_append_text(session_.get(), prompt_.text.data(), prompt_.text.size(),
-                                         kRawFlags);
+                                         rawFlags(options_.common));
       }));
     }
     behind_prompt_ = session_.stats().position;
@@ -324,6 +328,7 @@ Command addRunCommand(CLI::App* program) {
       "  oriel run \"Tell me a story.\" --tokens 100\n"
       "  oriel run model.gguf --system \"Answer in one word.\" < question.txt");
   addPromptOptions(app, options.get());
+  addPrefixFileOption(app, &options->common)->excludes(app->get_option("--system"));
   app->add_option("--tokens", options->tokens,
                   "Generate at most N tokens (default 256; 0: until it ends by itself)")
       ->type_name("N")

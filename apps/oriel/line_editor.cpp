@@ -51,11 +51,10 @@ constexpr wchar_t kSearchKey = L'\x12';  // Ctrl-R
 constexpr wchar_t kEraseWord = L'\x17';  // Ctrl-W
 constexpr size_t kHistory = 500;
 
-/// The row that a text behind the prompt ends in, from 0.
-size_t lastRow(const std::wstring& text, size_t columns) {
-  constexpr size_t kPromptColumns = 2;
+/// The row that a text behind a prompt of so many columns ends in, from 0.
+size_t lastRow(size_t prompt_columns, const std::wstring& text, size_t columns) {
   size_t row = 0;
-  size_t column = kPromptColumns;
+  size_t column = prompt_columns;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(L'\n', begin), text.size());
     row += (column + columnsOf(utf8Of(text.substr(begin, end - begin)))) / columns;
@@ -211,7 +210,7 @@ LineEditor::Result Editor::next(std::string* text) {
   begun_ = false;
   lines_.clear();
   searching_ = false;
-  setPrompt(L"> ");
+  setPrompt(wideOf(prompt));
   terminalResized();
   terminalResumed();
   lib_.resize(edit_);
@@ -244,7 +243,8 @@ std::wstring Editor::shown(const std::wstring& inserted) {
   winsize size = {};
   const size_t rows =
       ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
-  if (lastRow(text() + inserted, noteColumns()) < std::max<size_t>(rows / 2, 2)) {
+  if (lastRow(columnsOf(prompt), text() + inserted, noteColumns()) <
+      std::max<size_t>(rows / 2, 2)) {
     return inserted;
   }
   const auto feeds = static_cast<size_t>(std::count(inserted.begin(), inserted.end(), L'\n'));
@@ -517,7 +517,7 @@ void Editor::endSearch() {
   lines_ = history_;
   lines_.push_back(before_search_);
   position_ = sought_.empty() ? history_.size() : std::min(position_, history_.size());
-  setPrompt(L"> ");
+  setPrompt(wideOf(prompt));
 }
 
 /// True: libedit is to be called now. Any key that does not belong to the search ends it and does what it does.
@@ -566,7 +566,7 @@ void Editor::redraw(bool stopped) {
   columns_ = noteColumns();
   if (!stopped) {
     const size_t columns = variable("XTERM_VERSION").empty() ? columns_ : old_columns;
-    const size_t row = lastRow(text().substr(0, cursor()), columns);
+    const size_t row = lastRow(columnsOf(prompt), text().substr(0, cursor()), columns);
     std::fputs(("\r" + (row == 0 ? "" : "\033[" + std::to_string(row) + "A") + "\033[J").c_str(),
                out_);
   }

@@ -34,6 +34,8 @@ class LineEditor {
   /// What was typed ahead stands at the next prompt and is not sent, not even lines that Enter ended.
   virtual void holdTypedAhead() = 0;
 
+  /// In front of what is typed; columns and all, no control characters.
+  std::string prompt = "> ";
   /// Whether a line may be sent although more follows at once: commands.
   std::function<bool(const std::string&)> stands_alone;
 };

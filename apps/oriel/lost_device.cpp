@@ -1,9 +1,8 @@
 #include "lost_device.h"
 
-#include <algorithm>
+#include <oriel/sessions.h>
 
-#include "failure.h"
-#include "terminal.h"
+#include <algorithm>
 
 namespace cli {
 namespace {
@@ -21,17 +20,17 @@ void addTokens(const Session& session, uint64_t first, uint64_t end, std::vector
   ids->insert(ids->end(), run.begin(), run.end());
 }
 
-/// What of the first `end` tokens is held. Where some were forgotten they are missing.
-std::vector<int32_t> heldTokens(const Session& session, uint64_t end) {
+/// What of the tokens from `begin` to `end` is held. Where some were forgotten they are missing.
+std::vector<int32_t> heldTokens(const Session& session, uint64_t begin, uint64_t end) {
   oriel_view view = {};
   view.struct_size = sizeof(view);
   session.check(oriel_session_get_view(session.get(), &view));
   std::vector<int32_t> ids;
   if (view.first_stored > view.sinks_used) {
-    addTokens(session, 0, std::min<uint64_t>(view.sinks_used, end), &ids);
-    addTokens(session, view.first_stored, end, &ids);
+    addTokens(session, begin, std::min<uint64_t>(view.sinks_used, end), &ids);
+    addTokens(session, std::max<uint64_t>(view.first_stored, begin), end, &ids);
   } else {
-    addTokens(session, 0, end, &ids);
+    addTokens(session, begin, end, &ids);
   }
   return ids;
 }
@@ -61,34 +60,26 @@ bool deviceLost(const Session& session) {
   return status == ORIEL_ERROR_DEVICE || status == ORIEL_ERROR_TIMEOUT;
 }
 
-bool goOnOnCpu(CommonOptions options, const ChatFormatOptions& chat, uint32_t pinned_tokens,
-               uint64_t end, Model* model, Session* session) {
-  tell("oriel: the device was lost: going on on the CPU\n");
-  const bool spoken = hasTurnBefore(*session, end);
-  std::vector<int32_t> ids;
-  if (spoken) {
-    ids = heldTokens(*session, end);
-    const std::vector<int32_t> closing = replyEnd(*model, chat);
-    ids.insert(ids.end(), closing.begin(), closing.end());
+std::vector<int32_t> tokensToKeep(const Model& model, const ChatFormatOptions& chat,
+                                  const Session& session, uint64_t end) {
+  oriel_prefix_info prefix = {};
+  prefix.struct_size = sizeof(prefix);
+  session.check(oriel_prefix_get_info(model.get(), &prefix));
+  if (end <= prefix.tokens || !hasTurnBefore(session, end)) {
+    return {};
   }
+  std::vector<int32_t> ids = heldTokens(session, prefix.tokens, end);
+  const std::vector<int32_t> closing = replyEnd(model, chat);
+  ids.insert(ids.end(), closing.begin(), closing.end());
+  return ids;
+}
+
+void loadOnCpu(CommonOptions options, uint32_t pinned_tokens, Model* model) {
   options.device = ORIEL_DEVICE_CPU;
   options.device_number = 0;
   options.min_tokens_per_s = 0;
   options.memory_bytes = model->plan().memory_bytes;
-  session->close();
-  try {
-    model->loadAgain(options, pinned_tokens);
-    session->open(*model, chat);
-    if (spoken) {
-      session->append(ids.data(), ids.size());
-    }
-  } catch (const Failure& failure) {
-    throw Failure{failure.exit_code,
-                  failure.message.empty()
-                      ? failure.message
-                      : "the device was lost, and the CPU cannot go on: " + failure.message};
-  }
-  return spoken;
+  model->loadAgain(options, pinned_tokens);
 }
 
 }  // namespace cli

@@ -6,6 +6,8 @@
 #include <optional>
 #include <system_error>
 
+#include <oriel/sessions.h>
+
 #include "failure.h"
 #include "interrupt.h"
 #include "system.h"
@@ -122,6 +124,7 @@ void Model::load(const CommonOptions& options, Load load, uint32_t pinned_tokens
     library_options.device = ORIEL_DEVICE_NONE;
     library_options.device_number = 0;
     library_options.constraints = 0;
+    library_options.prefix_file = nullptr;
   } else {
     catchInterrupts();
     library_options.progress = Diagnostics::onProgress;
@@ -254,6 +257,14 @@ Session::Session(const Model& model, const ChatFormatOptions& chat, uint64_t ass
   open(model, chat, assumed_tokens);
 }
 
+Session::Session(Fork fork)
+    : diagnostics_(fork.of.diagnostics_),
+      split_turns_(fork.of.split_turns_),
+      forget_(fork.of.forget_),
+      reading_(fork.of.reading_) {
+  check(oriel_session_fork(fork.of.get(), &session_));
+}
+
 void Session::open(const Model& model, const ChatFormatOptions& chat, uint64_t assumed_tokens) {
   const oriel_chat_options chat_options = chatOptions(chat);
   oriel_session_options options = {};
@@ -263,20 +274,20 @@ void Session::open(const Model& model, const ChatFormatOptions& chat, uint64_t a
   options.split_turns = split_turns_ ? 1 : 0;
   options.forget_evicted = forget_ ? 1 : 0;
   options.progress = onReading;
-  options.progress_user = this;
+  options.progress_user = reading_.get();
   check(oriel_session_create(model.get(), &options, &session_), Diagnostics::Blame::kOptions);
 }
 
 int Session::onReading(uint64_t done, uint64_t total, void* user) {
-  auto* self = static_cast<Session*>(user);
+  Reading& reading = *static_cast<Reading*>(user);
   const bool stop = cancelPending();
   if (done >= total || stop) {
-    self->reading_.reset();
+    reading.reset();
   } else {
-    if (!self->reading_) {
-      self->reading_.emplace("reading", std::chrono::seconds(1));
+    if (!reading) {
+      reading.emplace("reading", std::chrono::seconds(1));
     }
-    self->reading_->show(done, total);
+    reading->show(done, total);
   }
   return stop ? 1 : 0;
 }

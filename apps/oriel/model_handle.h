@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,6 +110,11 @@ class Session {
   /// As if `assumed_tokens` had been appended, `split_turns`, `forget`: oriel_session_options.
   explicit Session(const Model& model, const ChatFormatOptions& chat = {},
                    uint64_t assumed_tokens = 0, bool split_turns = false, bool forget = false);
+  /// Goes on from where the other is (oriel_session_fork). Throws Failure.
+  struct Fork {
+    const Session& of;
+  };
+  explicit Session(Fork fork);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -130,19 +136,21 @@ class Session {
   template <typename Call>
   oriel_status cancellable(const Call& call) const {
     const oriel_status status = cancelPending() ? ORIEL_ERROR_CANCELLED : call();
-    reading_.reset();
+    reading_->reset();
     return status;
   }
   std::string reason(oriel_status status) const { return diagnostics_.reason(status); }
 
  private:
+  /// Of what the running call reads. A fork's calls tell that of the first session.
+  using Reading = std::optional<ProgressBar>;
   static int onReading(uint64_t done, uint64_t total, void* user);
 
   const Diagnostics& diagnostics_;
   const bool split_turns_;
   const bool forget_;
   oriel_session* session_ = nullptr;
-  mutable std::optional<ProgressBar> reading_;  ///< of what the running call reads
+  std::shared_ptr<Reading> reading_ = std::make_shared<Reading>();
 };
 
 /// Rates of the device that the options name; measured, or kept in the user's cache folder. Throws Failure.

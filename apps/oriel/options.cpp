@@ -348,6 +348,12 @@ oriel_options planOptions(const CommonOptions& options) {
   result.cpu_threads = options.threads;
   result.constraints = options.constraints ? 1 : 0;
   result.sessions = options.sessions;
+  result.session_windows =
+      options.session_windows.empty() ? nullptr : options.session_windows.data();
+  result.session_window_count = static_cast<uint32_t>(options.session_windows.size());
+  result.prefix_tokens = options.prefix_tokens;
+  result.prefix_file = options.prefix_file.empty() ? nullptr : options.prefix_file.c_str();
+  result.transcript_bytes = options.transcript_bytes;
   result.disabled_features = std::getenv("ORIEL_DISABLE");
   result.calibration_file = options.calibration ? options.calibration->c_str() : nullptr;
   return result;

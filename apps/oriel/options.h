@@ -43,6 +43,10 @@ struct CommonOptions {
   bool forget = false;
   bool constraints = false;  ///< room for schemas and grammars
   uint32_t sessions = 1;
+  std::vector<uint32_t> session_windows;  ///< of the first so many; 0: as the others
+  uint32_t prefix_tokens = 0;
+  std::string prefix_file;  ///< empty: none
+  uint32_t transcript_bytes = 0;
 
   uint64_t seed = 0;
   bool greedy = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <set>
 
 #include "oriel/sessions.h"
 
@@ -182,19 +183,20 @@ uint64_t kvBytesPerToken(const char* name, oriel_kv_format k, oriel_kv_format v,
 std::string groupLine(const oriel_plan& plan, const oriel_layer_group& group) {
   const std::string layers = std::to_string(group.layers) + " layers ";
   const std::string window = std::to_string(group.window_tokens);
+  const std::string bytes = formatSize(group.bytes) + (plan.sessions > 1 ? " a session" : "");
   switch (group.kind) {
     case ORIEL_LAYERS_SESSION:
       break;
     case ORIEL_LAYERS_SLIDING:
-      return "  sliding     " + layers + "see the last " + window + " tokens and hold " +
-             formatSize(group.bytes) + " when full\n";
+      return "  sliding     " + layers + "see the last " + window + " tokens and hold " + bytes +
+             " when full\n";
     case ORIEL_LAYERS_CONVOLUTION:
-      return "  convolve    " + layers + "need the last " + window + " tokens and hold " +
-             formatSize(group.bytes) + "\n";
+      return "  convolve    " + layers + "need the last " + window + " tokens and hold " + bytes +
+             "\n";
     case ORIEL_LAYERS_STATE:
       return "  state       " + layers + "keep a state of " + formatSize(group.bytes_per_token) +
-             " in " + std::to_string(group.ring_tokens) + " slots, " + formatSize(group.bytes) +
-             " in " + stateFormatName(plan.state_format) + "\n";
+             " in " + std::to_string(group.ring_tokens) + " slots, " + bytes + " in " +
+             stateFormatName(plan.state_format) + "\n";
   }
   return "";
 }
@@ -302,6 +304,44 @@ bool hasAttention(const oriel_plan& plan) {
   return found;
 }
 
+/// What several conversations take; nothing for one that begins with nothing.
+std::string sessionLines(const oriel_plan& plan) {
+  std::string text;
+  if (plan.sessions > 1) {
+    const std::set<uint32_t> windows(plan.session_windows, plan.session_windows + plan.sessions);
+    std::string each = " tokens";
+    for (uint32_t i = windows.size() == 1 ? 1 : plan.sessions; i-- > 0;) {
+      each = (i > 0 ? ", " : "") + std::to_string(plan.session_windows[i]) + each;
+    }
+    text += "  sessions    " + std::to_string(plan.sessions) + " with " +
+            (windows.size() == 1 ? "a window of " : "windows of ") + each +
+            (windows.size() == 1 ? " each" : "") + "; one more takes " +
+            formatSize(plan.session_bytes) + "\n";
+  }
+  if (plan.prefix_tokens != 0) {
+    text += "  prefix      " + std::to_string(plan.prefix_tokens) + " tokens in f16, " +
+            formatSize(plan.prefix_bytes) + (plan.sessions > 1 ? ", held once for all\n" : "\n");
+  }
+  if (plan.transcript_bytes != 0) {
+    text += "  transcript  " + formatSize(plan.transcript_bytes) +
+            " of host, for the text of messages\n";
+  }
+  return text;
+}
+
+Json sessionFields(const oriel_plan& plan) {
+  Json json;
+  json["sessions"] = plan.sessions;
+  json["session_windows"] = std::vector<uint32_t>(
+      plan.session_windows,
+      plan.session_windows + std::min<size_t>(plan.sessions, std::size(plan.session_windows)));
+  json["session_bytes"] = plan.session_bytes;
+  json["prefix_tokens"] = plan.prefix_tokens;
+  json["prefix_bytes"] = plan.prefix_bytes;
+  json["transcript_bytes"] = plan.transcript_bytes;
+  return json;
+}
+
 // By oriel_trim_level.
 constexpr const char* kTrimLevels[] = {"none", "scratch", "weights", "cache", "all"};
 
@@ -364,6 +404,7 @@ std::string describePlan(const PlanSource& source, const oriel_options& options,
             kvFormatName(plan.k_format) + ", values " + kvFormatName(plan.v_format) + ", " +
             formatSize(plan.kv_bytes_per_token) + " a token\n";
   }
+  text += sessionLines(plan);
   for (uint32_t i = 1; i < plan.group_count; ++i) {
     text += groupLine(plan, plan.groups[i]);
   }
@@ -418,6 +459,7 @@ Json planJson(const PlanSource& source, const oriel_plan& plan, const oriel_spee
     json["arch"] = source.name();
   }
   json.update(planFields(plan));
+  json.update(sessionFields(plan));
   json["kv_growth_bytes_per_token"] = plan.kv_bytes_per_token;
   const SlidingLayers sliding = slidingLayers(plan.groups, plan.group_count);
   json["kv_local_bytes"] = sliding.bytes;

@@ -1,5 +1,7 @@
 #include "report.h"
 
+#include <algorithm>
+
 #include "layer_groups.h"
 
 namespace cli {
@@ -57,7 +59,7 @@ Json planFields(const oriel_plan& plan) {
   json["expert_slots"] = plan.expert_slots;
   json["expert_count"] = plan.expert_count;
   json["minimum_bytes"] = weighs ? Json(plan.minimum_bytes) : Json(nullptr);
-  json["state_bytes"] = stateBytes(plan.groups, plan.group_count);
+  json["state_bytes"] = std::max(plan.sessions, 1u) * stateBytes(plan.groups, plan.group_count);
   json["window_tokens"] = plan.window_tokens;
   json["sink_tokens"] = plan.sink_tokens;
   json["ring_tokens"] = plan.ring_tokens;

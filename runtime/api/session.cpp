@@ -141,7 +141,7 @@ oriel_status oriel_session_get_stats(const oriel_session* handle, oriel_stats* o
   stats.struct_size = sizeof(stats);
   stats.position = session.position();
   stats.window_used = session.windowUsed();
-  stats.window_capacity = model.plan.cache.sinks + model.plan.cache.window;
+  stats.window_capacity = model.plan.cache.sinks + session.cache().window;
   stats.evicted = stats.position - stats.window_used;
   for (uint32_t kind = 0; kind < kArenaKinds; ++kind) {
     stats.device_bytes += model.executor->allocatedBytes(static_cast<ArenaKind>(kind));

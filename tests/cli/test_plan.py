@@ -379,5 +379,48 @@ def test_plot():
           and done.err.count(b"\n") == 1, done)
 
 
+
+def test_several_sessions():
+    shape = ["--arch", "llama-3.2-1b", "--memory", "8GiB", "--kv", "f16", "--window", "2000"]
+    token = PER_TOKEN["llama-3.2-1b"][0]
+    alone = plan_of(*shape)
+    check("one session is one", (alone["sessions"], alone["session_windows"], alone["prefix_tokens"],
+                                 alone["prefix_bytes"]) == (1, [2000], 0, 0), alone)
+    text = oriel(*shape).out.decode()
+    check("and nobody is told so", "sessions" not in text and "prefix" not in text, text)
+    plans = [plan_of(*shape, "--sessions", n, "--prefix-tokens", 500) for n in (1, 2, 3, 4)]
+    check("the prefix is held once", all(p["prefix_bytes"] == 500 * token and p["sink_tokens"] == 500 for p in plans),
+          plans)
+    for before, plan in zip(plans, plans[1:]):
+        n = plan["sessions"]
+        check(f"{n} sessions: the last adds a ring", 0 <= plan["kv_bytes"] - before["kv_bytes"]
+              - plan["ring_tokens"] * token <= token, (before, plan))
+        check(f"{n} sessions: and what is said", plan["total_bytes"] - before["total_bytes"] == plan["session_bytes"]
+              and plan["total_bytes"] == sum(plan[p] for p in PARTS), (before, plan))
+    check("weights are there once", len({p["weights_bytes"] for p in plans}) == 1)
+    windows = plan_of(*shape, "--sessions", 3, "--session-windows", "1000,0,500")
+    check("windows differ", windows["session_windows"] == [1000, 2000, 500]
+          and windows["kv_bytes"] < plan_of(*shape, "--sessions", 3)["kv_bytes"], windows)
+    text = oriel(*shape, "--sessions", 3, "--session-windows", "1000,0,500").out.decode()
+    check("which is said", "3 with windows of 1000, 2000, 500 tokens; one more takes" in " ".join(text.split()), text)
+    text = oriel(*shape, "--sessions", 4, "--prefix-tokens", 500).out.decode()
+    check("four sessions are explained", "4 with a window of 2000 tokens each; one more takes" in text
+          and "prefix      500 tokens in f16, 15.6 MiB, held once for all" in text, text)
+    hybrid = ["--arch", "qwen3.5-2b", "--memory", "8GiB", "--window", "4092", "--checkpoints", "2"]
+    check("states are each one's own", plan_of(*hybrid, "--sessions", 3)["state_bytes"]
+          == 3 * plan_of(*hybrid)["state_bytes"])
+    file = [SMALL, "--memory", "16MiB", "--window", "100"]
+    told = plan_of(*file, "--transcript", "64KiB", "--sessions", 2)
+    check("transcripts take host memory", told["transcript_bytes"] >= 2 * 65536
+          and told["host_bytes"] - plan_of(*file, "--sessions", 2)["host_bytes"] >= 2 * 65536, told)
+    for wrong in (["--sessions", 0], ["--sessions", 65], ["--sessions", "two"], ["--session-windows", "8,x"],
+                  ["--sessions", 2, "--session-windows", "8,8,8"], ["--prefix-tokens", -1], ["--transcript", "2GiB"],
+                  ["--transcript", "much"], ["--session-windows", ""]):
+        program.fails(f"plan {wrong}", 2, "plan", *shape, *wrong)
+    short = program.fails("more sessions than fit", 3, "plan", SMALL, "--memory", "1MB", "--sessions", 64)
+    enough = int(short.err.split(b"give at least ")[1].split()[0])
+    plan_of(SMALL, "--memory", enough, "--sessions", 64)
+
+
 if __name__ == "__main__":
     sys.exit(run_tests(globals()))

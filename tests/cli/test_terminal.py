@@ -30,7 +30,7 @@ class Terminal:
     def answer(self):
         text = ""
         end = time.time() + 60 * PATIENCE
-        while not text.replace("\r", "").endswith("\n> ") and time.time() < end:
+        while not self.at_prompt(text.replace("\r", "")) and time.time() < end:
             ready, _, _ = select.select([self.fd], [], [], 0.2)
             if ready:
                 try:
@@ -41,6 +41,10 @@ class Terminal:
                     break
                 text += block.decode("utf-8", "replace")
         return text.replace("\r", "")
+
+    @staticmethod
+    def at_prompt(text):
+        return text.endswith("\n> ")
 
     def say(self, line):
         os.write(self.fd, (line + "\n").encode())

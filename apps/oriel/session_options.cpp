@@ -1,0 +1,70 @@
+#include "session_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "sizes.h"
+#include "validators.h"
+
+namespace cli {
+namespace {
+
+constexpr char kGroup[] = "Sessions";
+/// What the library takes.
+constexpr uint32_t kMostSessions = 64;
+constexpr uint32_t kMostTokens = 4194304;
+constexpr uint64_t kMostTranscriptBytes = 1u << 30;
+
+void setTranscript(const std::string& text, CommonOptions* options) {
+  uint64_t bytes = 0;
+  if (text != "0" && (!parseSize(text, &bytes) || bytes > kMostTranscriptBytes)) {
+    throw CLI::ValidationError("--transcript",
+                               "'" + text + "' is not a size up to 1GiB: write e.g. 64KiB");
+  }
+  options->transcript_bytes = static_cast<uint32_t>(bytes);
+}
+
+}  // namespace
+
+void addSessionOptions(CLI::App* command, CommonOptions* options) {
+  command
+      ->add_option("--sessions", options->sessions,
+                   "Conversations to have memory for, beside each other (default 1)")
+      ->type_name("N")
+      ->transform(wholeNumber(1, kMostSessions))
+      ->group(kGroup);
+  command
+      ->add_option("--session-windows", options->session_windows,
+                   "Windows of the first of them, where they differ: 4096,512; 0: as the others")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->transform(wholeNumber(0, kMostTokens))
+      ->group(kGroup);
+  command
+      ->add_option_function<std::string>(
+          "--transcript", [options](const std::string& text) { setTranscript(text, options); },
+          "Room for the text of each one's messages, to build it again from (default: none)")
+      ->type_name("SIZE")
+      ->group(kGroup);
+}
+
+void addPrefixTokensOption(CLI::App* command, CommonOptions* options) {
+  command
+      ->add_option("--prefix-tokens", options->prefix_tokens,
+                   "First tokens that all of them share, held once")
+      ->type_name("N")
+      ->transform(wholeNumber(0, kMostTokens))
+      ->group(kGroup);
+}
+
+CLI::Option* addPrefixFileOption(CLI::App* command, CommonOptions* options) {
+  return command
+      ->add_option("--prefix-file", options->prefix_file,
+                   "What everything begins behind: keys and values that were trained, or a saved "
+                   "conversation")
+      ->type_name("FILE")
+      ->check(notEmpty())
+      ->group(kGroup);
+}
+
+}  // namespace cli
