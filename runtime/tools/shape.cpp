@@ -1,9 +1,9 @@
 #include "tools/shape.h"
 
 #include "api/api.h"
-#include "api/several.h"
 #include "api/calibration.h"
 #include "api/on_file_choice.h"
+#include "api/several.h"
 
 namespace oriel {
 namespace {

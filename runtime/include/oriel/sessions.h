@@ -135,8 +135,8 @@ typedef struct oriel_restored {
 #define ORIEL_RESTORE_EXACT 1u /* the same layout or ORIEL_ERROR_FORMAT */
 #define ORIEL_RESTORE_READ 2u  /* where nothing can be carried over its transcript is read again, with progress */
 /* As oriel_session_restore, which is this without flags and `result`. `result` may be NULL. */
-ORIEL_API oriel_status oriel_session_restore_as(oriel_session *session, const void *data, size_t bytes, uint32_t flags,
-                                                oriel_restored *result);
+ORIEL_API oriel_status oriel_session_restore_as(oriel_session *session, const void *data, size_t bytes,
+                                                uint32_t flags, oriel_restored *result);
 ORIEL_API oriel_status oriel_session_restore_file_as(oriel_session *session, const char *path, uint32_t flags,
                                                      oriel_restored *result);
 
