@@ -6,11 +6,13 @@ test_lost_device.py ORIEL_BINARY TEST_DATA_DIR, with lost_loader.c in the folder
 import ctypes
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
 
 sys.dont_write_bytecode = True  # nothing appears in the source tree
+from at_terminal import AtTerminal, no_terminals
 from program import BUNDLED, ORIEL, PATIENCE, check, environment, run_tests, scratch
 
 LINES = ["My name is Ada.", "What is my name?", "Tell me a story."]
@@ -71,6 +73,40 @@ def test_what_was_forgotten_stays_forgotten():
     got, err, code = talk("vulkan", 4, say, ("--window", "64"))
     check("after eviction: it goes on", code == 0 and len(got) == 5 and len(err) == 1, (got, err, code))
     check("after eviction: something was forgotten by then", got and got[3]["evicted"] > 0, got)
+
+
+def test_several_conversations_go_on():
+    """Both, behind the one copy of the system message; the one that was not talking, too."""
+    if no_terminals():
+        return
+    marker = scratch / "lost"
+    want = {}
+    for device in ("cpu", "vulkan"):
+        lost = device == "vulkan"
+        env = {"LD_LIBRARY_PATH": os.environ["ORIEL_TEST_LOST_LOADER"], "ORIEL_TEST_LOADER": real_loader(),
+               "ORIEL_TEST_LOST": str(marker)} if lost else {}
+        options = [option for option in CHAT if option != "--json"]
+        chat = AtTerminal(*options, "--sessions", "3", "--window", "200", "--device", device, columns=200, rows=60, **env)
+        check(f"{device}: greets", chat.until(chat.at_prompt), chat.screen.text())
+
+        def say(line):
+            before = len(chat.screen.lines())
+            chat.keys(line + "\r", settle=False)
+            chat.until(lambda: len(chat.screen.lines()) > before + 1
+                       and re.fullmatch(r"([^>]+)?>", chat.screen.lines()[chat.screen.row]))
+            return [each for each in chat.screen.lines()[before:] if each and not re.search("tok/s|>|lost", each)]
+
+        said = [say("My name is Ada."), say("/new other"), say("Tell me a story.")]
+        if lost:
+            marker.touch()
+        said += [say("Go on."), say("/switch 1"), say("What is my name?"), say("/new third"), say("Hello!")]
+        marker.unlink(missing_ok=True)
+        text = chat.screen.text()
+        check(f"{device}: one line says that it was lost", text.count("the device was lost") == (1 if lost else 0), text)
+        want[device] = said
+        chat.close()
+        chat.forget()
+    check("all say what they say on the CPU", want["cpu"] == want["vulkan"], want)
 
 
 if __name__ == "__main__":
