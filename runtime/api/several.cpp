@@ -27,8 +27,9 @@ Status readSessions(const oriel_options& options, uint32_t prefix_tokens, const 
     }
   }
   sessions.share_sinks = prefix_tokens != 0;
-  prepared->prefix_tokens = prefix_tokens;
   request->pinned = std::max(request->pinned, prefix_tokens);
+  // All sinks are the prefix's.
+  prepared->prefix_tokens = prefix_tokens != 0 ? std::max(request->pinned, request->sinks) : 0;
   request->sessions =
       sessions.count > 1 || sessions.share_sinks || options.session_window_count != 0 ? &sessions
                                                                                       : nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/arena.h"
+#include "kv/token_ids.h"
 #include "plan/memory_layout.h"
 
 namespace oriel {
@@ -425,7 +426,7 @@ Status refuseSpeed(const Budget& budget, const BudgetRequest& request, const Log
 
 uint64_t ownTokenIdBytes(const CacheShape& cache) {
   Arena arena;
-  (void)arena.take<int32_t>(tokenIdCount(cache));
+  TokenIds().init(cache, nullptr, &arena);
   return arena.used();
 }
 

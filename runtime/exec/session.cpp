@@ -67,7 +67,8 @@ Session* Session::create(const SessionContext& context, uint64_t first_position,
   sampler.init(context.model->n_vocab, arena);
   TokenIds ids;
   if (context.plan != nullptr) {  // else everything but them is measured
-    ids.init(sessionCache(context.plan->cache, context.index), arena);
+    int32_t* const shared = context.prefix != nullptr ? context.prefix->ids : nullptr;
+    ids.init(sessionCache(context.plan->cache, context.index), shared, arena);
   }
   ConstrainedReply* const constrained =
       context.constraints
@@ -132,7 +133,7 @@ void Session::forgetOnHost() {
   prompt_ms_ = 0;
   turns_.clear();
   marks_.clear();
-  ids_.forget();
+  ids_.forget(context_.prefix != nullptr && prefixTokens() == 0);
   rows_.forget();
   sampler_.forget();
   reply_text_.forget();

@@ -46,9 +46,6 @@ Status Session::beginBehindPrefix() {
     return kOk;
   }
   setSinks(prefix->tokens);
-  for (uint32_t t = 0; t < prefix->tokens; ++t) {
-    ids_.set(t, prefix->ids[t]);
-  }
   turns_ = prefix->turns;
   ORIEL_TRY(statesOfPrefix());
   blank_ = false;
@@ -68,9 +65,6 @@ Status Session::makePrefix(Prefix* prefix) const {
   ORIEL_TRY(copyMemory(plan, *context_.model, what, workspace_block_, kSessionWorkspaceBytes,
                        context_.executor));
   prefix->tokens = static_cast<uint32_t>(position_);
-  for (uint32_t t = 0; t < prefix->tokens; ++t) {
-    prefix->ids[t] = ids_.at(t);
-  }
   prefix->turns = turns_;
   prefix->state = state();
   prefix->state.stored = position_;

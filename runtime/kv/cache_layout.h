@@ -128,9 +128,9 @@ CacheShape sessionCache(const CacheShape& cache, uint32_t session);
 /// The session with the longest window, the first of several: what plans and kernels are made for.
 CacheShape longestSession(const CacheShape& cache);
 
-/// Token ids that a session keeps beside the cache, one for each slot.
-inline uint64_t tokenIdCount(const CacheShape& cache) {
-  return uint64_t{cache.sinkRoom()} + cache.ring;
+/// One copy of the sinks is all sessions'.
+inline bool sharesSinks(const CacheShape& cache) {
+  return cache.sessions != nullptr && cache.sessions->share_sinks;
 }
 
 /// 32-bit words of the values of one head of one token, without scales.

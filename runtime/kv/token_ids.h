@@ -37,20 +37,42 @@ class TokenIds {
  public:
   static constexpr int32_t kUnknown = -1;
 
-  /// Takes its memory from `arena`, now and for good.
-  void init(const CacheShape& cache, Arena* arena) {
+  /// Takes its memory from `arena`, now and for good. `shared`: of the sinks, where sessions share them.
+  void init(const CacheShape& cache, int32_t* shared, Arena* arena) {
     cache_ = cache;
-    ids_ = arena->take<int32_t>(tokenIdCount(cache));
+    shares_ = sharesSinks(cache);
+    sinks_ = shares_ ? shared : arena->take<int32_t>(cache.sinkRoom());
+    ring_ = arena->take<int32_t>(cache.ring);
   }
   /// Of as many slots, of which others are sinks.
   void layOut(const CacheShape& cache) { cache_ = cache; }
-  void forget() { std::fill_n(ids_, tokenIdCount(cache_), kUnknown); }
-  void set(uint64_t token, int32_t id) { ids_[SlidingWindow(cache_).slot(token)] = id; }
-  int32_t at(uint64_t token) const { return ids_[SlidingWindow(cache_).slot(token)]; }
+  /// `with_shared`: those of the sinks, too, where sessions share them.
+  void forget(bool with_shared = false) {
+    if (!shares_ || with_shared) {
+      std::fill_n(sinks_, cache_.sinkRoom(), kUnknown);
+    }
+    std::fill_n(ring_, cache_.ring, kUnknown);
+  }
+  /// What other sessions may read is not written when it is there.
+  void set(uint64_t token, int32_t id) {
+    int32_t& place = *placeOf(token);
+    if (place != id) {
+      place = id;
+    }
+  }
+  int32_t at(uint64_t token) const { return *placeOf(token); }
 
  private:
+  int32_t* placeOf(uint64_t token) const {
+    const uint32_t slot = SlidingWindow(cache_).slot(token);
+    const uint32_t room = cache_.sinkRoom();
+    return slot < room ? sinks_ + slot : ring_ + (slot - room);
+  }
+
   CacheShape cache_;
-  int32_t* ids_ = nullptr;
+  int32_t* sinks_ = nullptr;
+  int32_t* ring_ = nullptr;
+  bool shares_ = false;
 };
 
 }  // namespace oriel
