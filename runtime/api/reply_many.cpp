@@ -122,7 +122,7 @@ bool beginCalls(oriel_reply* replies, size_t count) {
 }
 
 oriel_status replyToAll(oriel_reply* replies, size_t count, ManyReply* many) {
-  Session::ReplyCall* calls[kMaxSessions];
+  Session::ReplyCall* calls[kMaxSessions] = {};
   uint32_t n_calls = 0;
   for (size_t i = 0; i < count; ++i) {
     new (many + i) ManyReply(&entryOf(replies, i));
