@@ -124,8 +124,10 @@ Status Bindings::createSets(const VulkanDevice& device, const DeviceArenas& aren
 }
 
 void Bindings::releaseSets(const VulkanDevice& device) {
-  device.api.vkDestroyDescriptorPool(device.device, pool_, nullptr);
-  pool_ = VK_NULL_HANDLE;
+  if (pool_ != VK_NULL_HANDLE) {
+    device.api.vkDestroyDescriptorPool(device.device, pool_, nullptr);
+    pool_ = VK_NULL_HANDLE;
+  }
 }
 
 void Bindings::release(const VulkanDevice& device) {
