@@ -45,8 +45,9 @@ ORIEL_API oriel_status oriel_prefix_get_info(const oriel_model *model, oriel_pre
 
 /* ---- Fork, and going back -------------------------------------------------------------------- */
 
-/* A second session that goes on from where this one is, to the bit; both have the same options. Takes one of the model's
- * sessions, with at least as long a window (ORIEL_ERROR_STATE: none is free). A prefix is shared, the rest is copied. */
+/* A second session that goes on from where this one is, to the bit; both have the same options, the progress callback and
+ * the texts that they point to included: those stay until both are destroyed. Takes one of the model's sessions with the
+ * same window (ORIEL_ERROR_STATE: none is free). A prefix is shared, the rest is copied. */
 ORIEL_API oriel_status oriel_session_fork(oriel_session *session, oriel_session **fork);
 
 /* Names the place where the session is, to come back to. 1 to 31 bytes of UTF-8 (ORIEL_ERROR_ARGUMENT). A session has
