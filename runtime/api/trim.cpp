@@ -23,7 +23,6 @@ void ModelSource::init(const char* path, uint64_t header_hash, Arena* arena) {
 
 namespace {
 
-constexpr ArenaSet kCacheArena = arenaBit(ArenaKind::kCache);
 constexpr ArenaSet kWeightsArena = arenaBit(ArenaKind::kWeights);
 constexpr ArenaSet kIoArena = arenaBit(ArenaKind::kIo);
 
