@@ -274,8 +274,7 @@ Status Trimmer::readCache() {
 
 // What sessions had there that were destroyed meanwhile.
 Status Trimmer::clearFreeSessions() {
-  const bool shares =
-      plan_.sessions.share_sinks && model_.prefix != nullptr && model_.prefix->tokens != 0;
+  const bool shares = model_.prefix != nullptr && model_.prefix->tokens != 0;
   for (uint32_t index = 0; index < plan_.sessionCount(); ++index) {
     if (model_.handles[index].load() != nullptr) {
       continue;

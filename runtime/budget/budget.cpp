@@ -431,9 +431,8 @@ uint64_t ownTokenIdBytes(const CacheShape& cache) {
 }
 
 uint64_t tokenIdBytes(const CacheShape& cache) {
-  const uint32_t count = cache.sessions != nullptr ? cache.sessions->count : 1;
   uint64_t bytes = 0;
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < cache.sessionCount(); ++i) {
     bytes += ownTokenIdBytes(sessionCache(cache, i));
   }
   return bytes;
@@ -445,9 +444,8 @@ BudgetBytes budgetBytes(const ModelDesc& model, const PlanTotals& totals, uint64
   bytes.weights = totals.weights_bytes;
   (void)cacheBytes(model, cache, formats, &bytes.cache);
   bytes.activations = layoutActivations(model, cache, chunk, totals.on_file).bytes;
-  bytes.io = layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file,
-                      cache.sessions != nullptr ? cache.sessions->count : 1)
-                 .bytes;
+  bytes.io =
+      layoutIo(model, chunk, totals.upload_half_bytes, totals.on_file, cache.sessionCount()).bytes;
   bytes.host = host_bytes + tokenIdBytes(cache);
   return bytes;
 }

@@ -10,7 +10,7 @@ namespace oriel {
 // Of the device's part: this session's, where there are others.
 Status Session::forgetMemory() {
   const Plan& plan = *context_.plan;
-  const bool shares = plan.sessions.share_sinks && prefixTokens() != 0;
+  const bool shares = prefixTokens() != 0;
   if (plan.sessionCount() == 1 && !shares) {
     return context_.executor->forget();
   }
@@ -117,7 +117,7 @@ Status Session::takeOver(const Session& other) {
   what.from = other.cache_;
   what.to = cache_;
   what.tokens = {held.sinks, held.first, held.position};
-  what.sinks = !plan.sessions.share_sinks;
+  what.sinks = !cache_.sharesSinks();
   what.from_state = other.states_ != nullptr ? other.states_->slots.current() : 0;
   blank_ = false;
   ORIEL_TRY(copyMemory(plan, *context_.model, what, workspace_block_, kSessionWorkspaceBytes,

@@ -106,7 +106,7 @@ void sessionPieces(const Plan& plan, const ModelDesc& model, const CacheShape& c
       pieces[*count - 1] = piece;
     }
   };
-  const bool sinks_too = with_sinks || cache.sessions == nullptr || !cache.sessions->share_sinks;
+  const bool sinks_too = with_sinks || !cache.sharesSinks();
   forEachPlacedMemory(
       model, cache, plan.formats, [&](const Memory& memory, const BufferRef(&sides)[2]) {
         const CacheShape& shape = memory.shape;

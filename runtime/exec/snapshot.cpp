@@ -386,13 +386,7 @@ class Sides {
     const uint64_t position = snapshot_.header.state.position;
     const SnapshotMemory stored = snapshot_.memory(memory_);
     Memory old = memory;
-    old.formats[0] = static_cast<KvFormat>(stored.formats[0]);
-    old.formats[1] = static_cast<KvFormat>(stored.formats[1]);
-    old.state = static_cast<StateFormat>(stored.state);
-    old.shape.head_dim = stored.head_dim;
-    old.shape.sinks = stored.sinks;
-    old.shape.window = stored.window;
-    old.shape.ring = stored.ring;
+    takeLayout(stored, &old);
     const StoredSide from = storedSide(*owner_.model, old, side, position);
     const uint8_t* const at = snapshot_.cache + done_;
     done_ += from.bytes();

@@ -9,6 +9,17 @@
 #include "kv/turns.h"
 
 namespace oriel {
+
+void takeLayout(const SnapshotMemory& from, Memory* memory) {
+  memory->formats[0] = static_cast<KvFormat>(from.formats[0]);
+  memory->formats[1] = static_cast<KvFormat>(from.formats[1]);
+  memory->state = static_cast<StateFormat>(from.state);
+  memory->shape.head_dim = from.head_dim;
+  memory->shape.sinks = from.sinks;
+  memory->shape.window = from.window;
+  memory->shape.ring = from.ring;
+}
+
 namespace {
 
 constexpr uint64_t kHash = sizeof(uint64_t);
@@ -70,14 +81,8 @@ Memory memoryFrom(const SnapshotMemory& from) {
   Memory memory;
   memory.kind = static_cast<MemoryKind>(from.kind);
   memory.layer = from.layer;
-  memory.formats[0] = static_cast<KvFormat>(from.formats[0]);
-  memory.formats[1] = static_cast<KvFormat>(from.formats[1]);
-  memory.state = static_cast<StateFormat>(from.state);
   memory.shape.n_kv_heads = from.n_kv_heads;
-  memory.shape.head_dim = from.head_dim;
-  memory.shape.sinks = from.sinks;
-  memory.shape.window = from.window;
-  memory.shape.ring = from.ring;
+  takeLayout(from, &memory);
   return memory;
 }
 

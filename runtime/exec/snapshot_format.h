@@ -115,6 +115,8 @@ struct SnapshotMemory {
   uint32_t ring;
   uint32_t reserved;
 };
+/// Formats and slots of a stored memory, into what the model says of it.
+void takeLayout(const SnapshotMemory& from, Memory* memory);
 
 /// A snapshot that is whole: its parts, inside the bytes that it was opened from.
 struct Snapshot {

@@ -55,7 +55,7 @@ CacheShape sessionCache(const CacheShape& cache, uint32_t session) {
 
 CacheShape longestSession(const CacheShape& cache) {
   uint32_t longest = 0;
-  for (uint32_t i = 1; cache.sessions != nullptr && i < cache.sessions->count; ++i) {
+  for (uint32_t i = 1; i < cache.sessionCount(); ++i) {
     longest = cache.windowOf(i) > cache.windowOf(longest) ? i : longest;
   }
   return sessionCache(cache, longest);

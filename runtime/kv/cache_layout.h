@@ -96,6 +96,9 @@ struct CacheShape {
   /// Slots for sinks, where not all of them hold one: a prefix may be shorter than was planned. 0: `sinks`.
   uint32_t sink_room = 0;
 
+  uint32_t sessionCount() const { return sessions != nullptr ? sessions->count : 1; }
+  /// One copy of the sinks is all sessions'.
+  bool sharesSinks() const { return sessions != nullptr && sessions->share_sinks; }
   /// Of session i.
   uint32_t windowOf(uint32_t i) const {
     return sessions->windows[i] != 0 ? sessions->windows[i]
@@ -127,11 +130,6 @@ constexpr uint32_t sessionSlots(uint32_t ring) { return ring + ring % 2; }
 CacheShape sessionCache(const CacheShape& cache, uint32_t session);
 /// The session with the longest window, the first of several: what plans and kernels are made for.
 CacheShape longestSession(const CacheShape& cache);
-
-/// One copy of the sinks is all sessions'.
-inline bool sharesSinks(const CacheShape& cache) {
-  return cache.sessions != nullptr && cache.sessions->share_sinks;
-}
 
 /// 32-bit words of the values of one head of one token, without scales.
 constexpr uint32_t kvValueWords(KvFormat format, uint32_t head_dim) {

@@ -56,7 +56,7 @@ CacheShape viewShape(const LayerView& view, const CacheShape& cache) {
     return shape;
   }
   // Behind the sessions a prefix has a place where memories have no sinks.
-  const bool has_prefix = cache.sessions->share_sinks && view.kind != ViewKind::kSession;
+  const bool has_prefix = cache.sharesSinks() && view.kind != ViewKind::kSession;
   const uint32_t places = cache.sessions->count + (has_prefix ? 1 : 0);
   const uint32_t slack = cache.ring - cache.window;
   shape.all_ring = shape.first_ring = 0;

@@ -40,7 +40,7 @@ class TokenIds {
   /// Takes its memory from `arena`, now and for good. `shared`: of the sinks, where sessions share them.
   void init(const CacheShape& cache, int32_t* shared, Arena* arena) {
     cache_ = cache;
-    shares_ = sharesSinks(cache);
+    shares_ = cache.sharesSinks();
     sinks_ = shares_ ? shared : arena->take<int32_t>(cache.sinkRoom());
     ring_ = arena->take<int32_t>(cache.ring);
   }

@@ -374,25 +374,41 @@ bool InputFile::readState(State* state) const {
   return true;
 }
 
-Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+namespace {
+
+enum class ReadEnd : uint8_t { kWhole, kCutOff, kFailed };
+
+// All of these bytes; where that failed errno says why.
+ReadEnd readWhole(intptr_t file, uint64_t offset, void* to, uint64_t bytes) {
   char* at = static_cast<char*>(to);
   while (bytes > 0) {
     constexpr uint64_t kMost = 1u << 30;  // what every system takes at a time
     const ssize_t got =
-        ::pread(static_cast<int>(handle_), at, static_cast<size_t>(bytes < kMost ? bytes : kMost),
+        ::pread(static_cast<int>(file), at, static_cast<size_t>(bytes < kMost ? bytes : kMost),
                 static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) {
       continue;
     }
-    if (got < 0) {
-      return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
-    }
-    if (got == 0) {  // its end was farther away when it was opened
-      return changedMeanwhile(path_, log);
+    if (got <= 0) {
+      return got < 0 ? ReadEnd::kFailed : ReadEnd::kCutOff;
     }
     at += got;
     offset += static_cast<uint64_t>(got);
     bytes -= static_cast<uint64_t>(got);
+  }
+  return ReadEnd::kWhole;
+}
+
+}  // namespace
+
+Status InputFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
+  switch (readWhole(handle_, offset, to, bytes)) {
+    case ReadEnd::kWhole:
+      break;
+    case ReadEnd::kCutOff:  // its end was farther away when it was opened
+      return changedMeanwhile(path_, log);
+    case ReadEnd::kFailed:
+      return log.fail(ORIEL_ERROR_IO, "cannot read %.600s: %s", path_, adviceFor(errno));
   }
   return kOk;
 }
@@ -508,24 +524,12 @@ Status SpillFile::write(uint64_t offset, const void* from, uint64_t bytes, const
 }
 
 Status SpillFile::read(uint64_t offset, void* to, uint64_t bytes, const Log& log) const {
-  char* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    constexpr uint64_t kMost = 1u << 30;
-    const ssize_t got =
-        ::pread(static_cast<int>(handle_), at, static_cast<size_t>(bytes < kMost ? bytes : kMost),
-                static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got <= 0) {
-      return log.fail(ORIEL_ERROR_IO, "cannot read %s: %s", name_,
-                      got < 0 ? adviceFor(errno) : "it was cut off, begin the conversation anew");
-    }
-    at += got;
-    offset += static_cast<uint64_t>(got);
-    bytes -= static_cast<uint64_t>(got);
-  }
-  return kOk;
+  const ReadEnd end = readWhole(handle_, offset, to, bytes);
+  return end == ReadEnd::kWhole
+             ? Status(kOk)
+             : log.fail(ORIEL_ERROR_IO, "cannot read %s: %s", name_,
+                        end == ReadEnd::kFailed ? adviceFor(errno)
+                                                : "it was cut off, begin the conversation anew");
 }
 
 void SpillFile::remove() {

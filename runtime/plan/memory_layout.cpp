@@ -189,7 +189,7 @@ ActivationLayout layoutActivations(const ModelDesc& model, const CacheShape& cac
   layout.normed = layout.head_normed = kept.take(vector * layout.embd_stride);
   layout.layer_inputs = kept.take(vector * layout.layer_inputs_stride);
   const uint32_t batch = batchRows(cache, chunk);
-  const uint32_t sessions = cache.sessions != nullptr ? cache.sessions->count : 1;
+  const uint32_t sessions = cache.sessionCount();
   layout.top_keys = kept.take(4ull * batch * topBlocks(model.n_vocab));
   if (sessions > 1) {
     layout.kept_logits = kept.take(4ull * sessions * model.n_vocab);

@@ -33,7 +33,7 @@ uint32_t opCapacity(const PlanTotals& totals, StepList list, bool several) {
 }  // namespace
 
 uint32_t batchRows(const CacheShape& cache, uint32_t chunk) {
-  return cache.sessions != nullptr ? std::min(cache.sessions->count, chunk) : 1;
+  return std::min(cache.sessionCount(), chunk);
 }
 
 uint64_t uploadHalfBytes(uint64_t weights_bytes, uint64_t largest_group_bytes) {
@@ -91,7 +91,7 @@ Status buildPlan(const TensorIndex& tensors, const ModelDesc& model, const PlanT
                  const Log& log, Arena* arena, Plan* plan) {
   *plan = Plan();
   plan->cache = cache;
-  const bool several = cache.sessions != nullptr && cache.sessions->count > 1;
+  const bool several = cache.sessionCount() > 1;
   if (cache.sessions != nullptr) {
     plan->sessions = *cache.sessions;
     plan->cache.sessions = &plan->sessions;

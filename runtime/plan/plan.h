@@ -91,7 +91,7 @@ struct Plan {
   uint32_t batch_rows =
       1;  ///< tokens of different sessions that a step can have; at most chunk_tokens
   SessionWindows sessions;  ///< that `cache` is for, where there are several
-  uint32_t sessionCount() const { return cache.sessions != nullptr ? cache.sessions->count : 1; }
+  uint32_t sessionCount() const { return cache.sessionCount(); }
   OnFile on_file;
 
   // Arenas.
