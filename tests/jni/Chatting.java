@@ -89,10 +89,36 @@ class Chatting extends Checks {
       session.restore(file.toString());
       expectEqual(expected, session.chat("What is its name?", greedy(20), null).text);
     }
+  }
+
+  static void a_saved_conversation_goes_on_in_another_window() throws Exception {
+    Path file = temporary(".snapshot");
+    long position;
+    try (OrielSession session = open()) {
+      session.chat("Tell me a story about a robot in the harbour.", greedy(20), null);
+      position = session.stats().position;
+      session.save(file.toString());
+    }
     OrielOptions other = options();
     other.windowTokens = 100;
     try (OrielSession session = Oriel.open(TINY, MEMORY, other)) {
+      session.restore(file.toString());
+      expectEqual(position, session.stats().position);
+      expect(!session.chat("What is its name?", greedy(20), null).text.isEmpty(), "it does not go on");
+    }
+  }
+
+  static void a_damaged_conversation_is_refused_and_nothing_is_lost() throws Exception {
+    Path file = temporary(".snapshot");
+    try (OrielSession session = open()) {
+      session.chat(ABILITY, greedy(8), null);
+      session.save(file.toString());
+      byte[] bytes = Files.readAllBytes(file);
+      bytes[bytes.length / 2] ^= 1;
+      Files.write(file, bytes);
+      long position = session.stats().position;
       expectFails(OrielException.Status.FORMAT, () -> session.restore(file.toString()));
+      expectEqual(position, session.stats().position);
     }
   }
 

@@ -254,7 +254,10 @@ public final class OrielSession implements AutoCloseable {
     perform(null, (h, e) -> Native.save(h, file, e));
   }
 
-  /** Goes on where {@link #save} was called, given the same model, memory and options. */
+  /**
+   * Goes on where {@link #save} was called, given the same model. With the same memory and options it goes on to the
+   * letter; into another window or cache format it takes what fits.
+   */
   public void restore(String path) {
     byte[] file = Utf8.path(path, "path");
     perform(null, (h, e) -> Native.restore(h, file, e));
